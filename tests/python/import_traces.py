@@ -42,6 +42,15 @@ def rank(pid, kernel_pid, op, name, duration):
 
 LATE = 1715000000000000
 TRACES = {
+    "processes without numbers": [
+        x("a", 1, 1, 5, 5),
+        x("b", 1, 1, 6, "Foo"),
+        event("C", "c", 1, 6, "Foo", args={"value": 1}),
+        event("b", "req", 1, 6, "Foo", cat="q", id=1),
+        event("e", "req", 9, 6, "Foo", cat="q", id=1),
+        x("d", 1, 1, 7, "Bar"),
+        named("Bar", "bar's name"),
+    ],
     "categories of torch 1.8": [
         x("mm", 1000, 100, cat="Operator"),
         call("launch", 1010, 20, 5, cat="Runtime"),

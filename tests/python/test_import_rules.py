@@ -451,6 +451,35 @@ class Rules(Folder):
         self.totals("a process called prof")
         self.assertIn("process      prof (pid 1) ", self.command("info", "t.prof").stdout)
 
+    def test_what_a_trace_does_not_say_is_not_known(self):
+        for base, rank, started in ((0, -1, "not known"), (1794801645 * 10**9, 2, "2026-")):
+            members = {"baseTimeNanoseconds": base}
+            if rank >= 0:
+                members["distributedInfo"] = {"rank": rank, "world_size": 8}
+            self.imported(json.dumps({**members, "traceEvents": [x("a", 7, 1)]}))
+            said = self.command("info", "t.prof").stdout
+            self.assertIn(f"\nstarted      {started}", said)
+            self.assertIn("\nrank         " + ("2 of 8" if rank >= 0 else "not known") + "\n", said)
+
+    def named_rows(self):
+        rows = [row.split(" %  ")[1] for row in self.whose("t.prof")[1]]
+        return sorted(row for row in rows if row.startswith("process"))
+
+    def test_a_process_may_have_a_text_for_its_number(self):
+        wanted = ["process Bar (bar's name)", "process Foo", "process Foo, async q"]
+        self.totals("processes without numbers")
+        self.assertEqual(self.named_rows(), wanted)
+        graphs = {e["name"] for e in self.exported() if e["ph"] == "C"}
+        self.assertEqual(graphs, {"c (process Foo)"})
+        events = TRACES["processes without numbers"][1:]
+        self.opened = self.imported(json.dumps(events))  # and no process has a number
+        self.assertEqual(self.named_rows(), wanted)
+
+    def test_no_device_names_the_capture(self):
+        counter = event("C", "used", 1, pid=0, args={"used": 5})
+        self.imported(json.dumps([named(0, "GPU 3"), counter]))
+        self.assertIn("process       (pid 0) ", self.command("info", "t.prof").stdout)
+
     def test_an_export_taken_back_has_the_same_tables(self):
         for name in TRACES:
             with self.subTest(name):

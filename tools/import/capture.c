@@ -178,11 +178,14 @@ static void put_meta(writer *w) {
 /* ---- threads ---- */
 
 /* Of another process than the capture's: with that one's number and name. */
-static void name_elsewhere(const import_state *state, const import_thread *thread, import_text name, char to[PROF_I_NAME_BYTES]) {
+static void name_elsewhere(const import_state *state, const import_thread *thread, import_text name,
+                           char to[PROF_I_NAME_BYTES]) {
   enum { PROCESS_BYTES = 24 };
   const import_thread_id process = {thread->called.pid, INT64_MIN};
   const import_text called = import_text_cut(import_threads_name_of(&state->threads, process), PROCESS_BYTES);
-  int used = snprintf(to, PROF_I_NAME_BYTES, "process %lld", (long long)process.pid);
+  char about[IMPORT_PROCESS_BYTES];
+  import_threads_put_process(&state->threads, process.pid, about);
+  int used = snprintf(to, PROF_I_NAME_BYTES, "%s", about);
   if (called.bytes) used += snprintf(to + used, PROF_I_NAME_BYTES - (size_t)used, " (%.*s)", (int)called.bytes, called.data);
   const import_text kept = import_text_cut(name, PROF_I_NAME_BYTES - 3 - (size_t)used);
   if (kept.bytes) snprintf(to + used, PROF_I_NAME_BYTES - (size_t)used, ", %.*s", (int)kept.bytes, kept.data);
@@ -190,7 +193,8 @@ static void name_elsewhere(const import_state *state, const import_thread *threa
 
 static void name_thread(const import_state *state, const import_thread *thread, char to[PROF_I_NAME_BYTES]) {
   const import_text name = import_text_cut(import_threads_name_of(&state->threads, thread->called), PROF_I_NAME_BYTES - 1);
-  const bool is_elsewhere = state->has_pid && thread->called.pid != state->pid && thread->called.pid != INT64_MAX && thread->key.device < 0;
+  const bool is_elsewhere = import_is_elsewhere(state, thread->called.pid) &&
+                            thread->called.pid != INT64_MAX && thread->key.device < 0;
   memset(to, 0, PROF_I_NAME_BYTES);
   if (thread->called.pid == INT64_MAX) snprintf(to, PROF_I_NAME_BYTES, "the trace");
   else if (thread->key.device == IMPORT_PYTHON) snprintf(to, PROF_I_NAME_BYTES, "Python, %.*s", (int)name.bytes, name.data);
@@ -273,9 +277,19 @@ static void put_thread(writer *w, import_thread *thread) {
 
 /* ---- the header ---- */
 
+/* A process of number 0 that stands for a device is not the capture's. */
+static bool is_devices_alone(const import_state *state) {
+  import_process *found;
+  HASH_FIND(hh, state->devices.processes, &state->pid, sizeof state->pid, found);
+  return !state->has_pid && found && found->is_device;
+}
+
 static void write_header(const writer *w) {
   const import_state *const state = w->state;
-  const import_text name = import_text_cut(import_threads_name_of(&state->threads, (import_thread_id){state->pid, INT64_MIN}), PROF_I_NAME_BYTES - 1);
+  const import_thread_id process = {state->pid, INT64_MIN};
+  const bool is_device = is_devices_alone(state);
+  const import_text called = import_threads_name_of(&state->threads, process);
+  const import_text name = import_text_cut(called, is_device ? 0 : PROF_I_NAME_BYTES - 1);
   prof_i_header header = {.magic = PROF_I_MAGIC,
                           .version = PROF_I_FORMAT_VERSION,
                           .header_bytes = PROF_I_HEADER_BYTES,

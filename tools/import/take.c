@@ -152,7 +152,8 @@ static void put_like_scope(import_state *state, prof_i_kind kind, uint32_t flags
 /* ---- where ---- */
 
 /* The first process that is no device is the capture's. One whose number is made up is negative. */
-static void note_pid(import_state *state, int64_t pid) {
+static void note_pid(import_state *state, const import_event *event, int64_t pid) {
+  if (pid < 0) import_threads_keep_pid(&state->threads, event);
   if (state->has_pid || pid <= 0 || pid == INT64_MAX) return;
   if (import_devices_process(&state->devices, pid)->is_device) return;
   state->has_pid = true;
@@ -161,7 +162,7 @@ static void note_pid(import_state *state, int64_t pid) {
 
 import_thread *import_take_host(import_state *state, const import_event *event) {
   const import_thread_id id = import_threads_id(event);
-  note_pid(state, id.pid);
+  note_pid(state, event, id.pid);
   return import_threads_host(&state->threads, id);
 }
 
@@ -253,7 +254,7 @@ static void take_host_scope(import_state *state, const import_event *event, uint
 
 import_entry import_take_async(import_state *state, const import_event *event, uint64_t start,
                                uint64_t end) {
-  note_pid(state, import_threads_id(event).pid);
+  note_pid(state, event, import_threads_id(event).pid);
   make_scope(state, event, end - start, false); /* it is on no thread's row */
   state->counts->scopes++;
   return (import_entry){
@@ -343,8 +344,8 @@ static import_text name_graph(const import_state *state, const import_event *eve
       event->members[IMPORT_ID].type == IMPORT_NONE ? IMPORT_ID2 : IMPORT_ID;
   const import_text id =
       import_text_cut(import_member_text(event, has_id), IMPORT_TEXT_BYTES_MAX / 8);
-  const bool is_elsewhere =
-      state->has_pid && process->pid != state->pid && !process->is_device && !process->has_number;
+  const bool is_elsewhere = import_is_elsewhere(state, process->pid) && !process->is_device &&
+                            !process->has_number;
   int used = snprintf(to, IMPORT_TEXT_BYTES_MAX, "%.*s", (int)name.bytes, name.data);
   const import_text cut_key = import_text_cut(key, IMPORT_TEXT_BYTES_MAX / 8);
   if (id.bytes)
@@ -353,9 +354,11 @@ static import_text name_graph(const import_state *state, const import_event *eve
   if (!import_text_is(key, "value"))
     used += snprintf(to + used, IMPORT_TEXT_BYTES_MAX - (size_t)used, " %.*s", (int)cut_key.bytes,
                      cut_key.data);
-  if (is_elsewhere)
-    used += snprintf(to + used, IMPORT_TEXT_BYTES_MAX - (size_t)used, " (process %lld)",
-                     (long long)process->pid);
+  if (is_elsewhere) {
+    char about[IMPORT_PROCESS_BYTES];
+    import_threads_put_process(&state->threads, process->pid, about);
+    used += snprintf(to + used, IMPORT_TEXT_BYTES_MAX - (size_t)used, " (%s)", about);
+  }
   return (import_text){to, (size_t)used};
 }
 
@@ -367,7 +370,7 @@ static void put_counter(import_state *state, const import_event *event, uint64_t
   char name[IMPORT_TEXT_BYTES_MAX];
   import_text own_name = no_text;
   uint64_t bits;
-  if (!process->has_number) note_pid(state, id.pid); /* it may come before any scope */
+  if (!process->has_number) note_pid(state, event, id.pid); /* it may come before any scope */
   const import_text graph = name_graph(state, event, process, key, name);
   const uint32_t site = site_of(state, graph, import_member_text(event, IMPORT_CAT), &own_name);
   const bool is_devices = process->is_device || process->has_number;

@@ -2,11 +2,13 @@
 #define _GNU_SOURCE
 #include "threads.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "import.h"
 #include "number.h"
+#include "record.h"
 
 enum { ROWS_MAX = 1 << 20, NAME_BYTES_MAX = 256 };
 
@@ -98,6 +100,30 @@ import_text import_threads_name_of(const import_threads *threads, import_thread_
   import_row *row;
   HASH_FIND(hh, threads->rows, &id, sizeof id, row);
   return row ? (import_text){row->name, row->bytes} : (import_text){"", 0};
+}
+
+void import_threads_keep_pid(import_threads *threads, const import_event *event) {
+  const import_value *const value = &event->members[IMPORT_PID];
+  const import_thread_id id = {number_of(event, IMPORT_PID), INT64_MIN + 1};
+  int64_t number;
+  if (value->type != IMPORT_TEXT || import_number_i64(import_text_of(event, value), &number)) return;
+  if (import_threads_pid_text(threads, id.pid).bytes) return;
+  import_threads_name(threads, id, import_text_of(event, value));
+}
+
+import_text import_threads_pid_text(const import_threads *threads, int64_t pid) {
+  return import_threads_name_of(threads, (import_thread_id){pid, INT64_MIN + 1});
+}
+
+void import_threads_put_process(const import_threads *threads, int64_t pid,
+                                char to[IMPORT_PROCESS_BYTES]) {
+  static const char begin[] = "process ";
+  const import_text text =
+      import_text_cut(import_threads_pid_text(threads, pid), IMPORT_PROCESS_BYTES - sizeof begin);
+  if (text.bytes)
+    snprintf(to, IMPORT_PROCESS_BYTES, "%s%.*s", begin, (int)text.bytes, text.data);
+  else
+    snprintf(to, IMPORT_PROCESS_BYTES, "%s%lld", begin, (long long)pid);
 }
 
 /* ---- events ---- */

@@ -16,6 +16,8 @@ typedef struct import_thread_id {
 /* Lines that are no thread's own: beside one, for functions of Python that overlap with scopes (see import_thread_part()), and for asynchronous events (async.h). */
 enum { IMPORT_HOST = -1, IMPORT_PYTHON = -2, IMPORT_ASYNC = -3 };
 
+enum { IMPORT_PROCESS_BYTES = 33 };
+
 typedef struct import_thread {
   struct {
     import_thread_id id;
@@ -33,7 +35,7 @@ typedef struct import_thread {
   uint64_t last_start, rising, falling; /* of scopes as they came: which of two that are equal is the outer one */
 } import_thread;
 
-/* What M events say of a row, or of a process (tid: INT64_MIN). */
+/* What M events say of a row, or of a process (tid: INT64_MIN); its text (tid: INT64_MIN + 1). */
 typedef struct import_row {
   import_thread_id id;
   UT_hash_handle hh;
@@ -58,6 +60,12 @@ typedef struct import_threads {
 } import_threads;
 
 import_thread_id import_threads_id(const import_event *event);
+/* Keeps the text that the process has for its number; nothing where it has a number. */
+void import_threads_keep_pid(import_threads *threads, const import_event *event);
+import_text import_threads_pid_text(const import_threads *threads, int64_t pid); /* empty: none */
+/* "process 12", "process Foo". */
+void import_threads_put_process(const import_threads *threads, int64_t pid,
+                                char to[IMPORT_PROCESS_BYTES]);
 /* Has an export of prof's made up the number, for a thread that had none? */
 bool import_threads_is_made(int64_t tid);
 

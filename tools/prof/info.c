@@ -24,6 +24,24 @@ static void print_time(uint64_t unix_ns) {
   puts(text);
 }
 
+static void print_rank(const prof_trace_info *info) {
+  fputs("\nrank         ", stdout);
+  if (info->rank < 0)
+    puts("not known");
+  else
+    printf("%" PRId32 " of %" PRId32 "\n", info->rank, info->world_size);
+}
+
+/* The times of other tools' traces may count from anything, as from the machine's start. */
+static void print_start(uint64_t unix_ns) {
+  static const uint64_t year_ns = UINT64_C(366) * 86400 * 1000000000;
+  fputs("started      ", stdout);
+  if (unix_ns < year_ns)
+    puts("not known");
+  else
+    print_time(unix_ns);
+}
+
 static const char *clock_name(uint32_t clock) { return clock == PROF_CLOCK_MONOTONIC ? "monotonic" : "time-stamp counter"; }
 
 static void print_state(const prof_trace_info *info) {
@@ -202,8 +220,8 @@ int command_info(int argc, char **argv) {
   print_text(stdout, info.process_name, strnlen(info.process_name, sizeof info.process_name));
   printf(" (pid %" PRIu32 ") on ", info.pid);
   print_text(stdout, info.host, strnlen(info.host, sizeof info.host));
-  printf("\nrank         %" PRId32 " of %" PRId32 "\nstarted      ", info.rank, info.world_size);
-  print_time(info.start_unix_ns);
+  print_rank(&info);
+  print_start(info.start_unix_ns);
   if (info.is_live && info.level_now) info.duration_ns = since(info.start_ns, info.duration_ns); /* nothing may have been recorded lately */
   print_limits(&info);
   print_state(&info);
