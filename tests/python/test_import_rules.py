@@ -178,6 +178,17 @@ class Rules(Folder):
             said = "taken: 1 that would end after the last time there is: they end then"
             self.assertIn(said, self.said)
 
+    def test_a_begin_before_the_clocks_0_is_told(self):
+        said = "taken: {} ns by which all is later: the trace begins before its clock's 0"
+        self.opened = self.imported(json.dumps([x("a", -5.25, 1), x("b", 3, 1)]))
+        self.assertEqual(self.spans(), {"a": (0, 1), "b": (8.25, 1)})
+        self.assertEqual(self.said, [said.format(5250)])
+        members = {"baseTimeNanoseconds": 6000, "traceEvents": [x("a", -5.25, 1)]}
+        self.imported(json.dumps(members))
+        self.assertEqual(self.said, [])
+        self.imported("[]")
+        self.assertEqual(self.said, [])
+
     def test_work_before_its_launch_stays_its_launchs(self):
         rows = self.totals("before its launch")
         self.assertEqual({name: row[2] for name, row in rows.items()}, {"mm": 60, "launch": 0})

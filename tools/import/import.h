@@ -42,7 +42,8 @@
   X(CONTROL, "raw control bytes in strings: they are blanks now")                          \
   X(SURROGATE, "halves of surrogate pairs in strings: they are U+FFFD now")                \
   X(DEVICES, "of devices past 1024: they stand at the last of these")                      \
-  X(LONG, "that would end after the last time there is: they end then")
+  X(LONG, "that would end after the last time there is: they end then")                    \
+  X(BEGIN, "ns by which all is later: the trace begins before its clock's 0")
 
 typedef enum import_miss {
 #define IMPORT_ENUM(name, text) IMPORT_MISS_##name,

@@ -370,6 +370,13 @@ void import_kineto_metadata(import_state *state, import_text key, const import_v
   if (!is_usual(key, text)) keep_metadata(state, key, text);
 }
 
+/* A capture counts from its clock's 0, and a trace may begin before that. */
+static void note_begin(import_state *state) {
+  int64_t ns = import_times_ns(state->begin_ticks + state->times.shift);
+  if (__builtin_add_overflow(ns, state->base_ns, &ns) || ns >= 0) return;
+  state->counts->changed[IMPORT_CHANGE_BEGIN] = 0 - (uint64_t)ns;
+}
+
 void import_kineto_end(import_state *state) {
   import_times_choose(&state->times);
   import_late_play(state);
@@ -377,4 +384,6 @@ void import_kineto_end(import_state *state) {
            import_times_outlier(&state->times));
   if (state->begin_ticks == 0)
     state->begin_ticks = state->end_ticks = import_times_ticks(&state->times, 0);
+  else
+    note_begin(state);
 }
