@@ -10,10 +10,10 @@ typedef struct own_key {
 } own_key;
 
 /* clang-format off */
-#define KEY(text) {text, sizeof text - 1}
+#define KEY(text) {(text), sizeof(text) - 1}
 
-/* What prof itself may put beside a user's pairs: a user's key of that name is changed. Readers, and
-   prof import, take each of them for prof's. */
+/* What prof itself may put beside a user's pairs: a user's key of that name is changed. Readers,
+   and prof import, take each of them for prof's. */
 static const own_key own_keys[] = {
     KEY("External id"),  KEY("correlation"),             KEY("unfinished"), KEY("Device"),
     KEY("Stream"),       KEY("cut"),                     KEY("skipped"),    KEY("details lost"),

@@ -17,9 +17,9 @@ typedef struct import_values {
 enum { IMPORT_HIDDEN_VALUES = 5 }; /* of what ran on a device the first values are its launch, its times and its kind (docs/format.md) */
 
 /* Of the host's. may_be_marked: prof says "asynchronous" and "skipped" of it, as of a scope; else
-   they are arguments. Numbers that only tie the file's rows to each other (External id, correlation,
-   Ev Idx, Record function id) are left out: ties are made of them, and exports number anew. So is
-   what the site's place was made of; NULL: it has none. */
+   they are arguments. Numbers that only tie the file's rows to each other (External id,
+   correlation, Ev Idx, Record function id) are left out: ties are made of them, and exports number
+   anew. So is what the site's place was made of; NULL: it has none. */
 void import_args_of_host(import_values *values, const import_event *event,
                          const import_place *place, bool may_be_marked);
 

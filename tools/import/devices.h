@@ -56,7 +56,8 @@ void import_devices_note(import_devices *devices, int64_t pid, int64_t number);
 
 void import_devices_name(import_devices *devices, int64_t number, import_text name);
 
-/* Its place in `all`, which it may move; IMPORT_DEVICES_MAX: there is none left. Once all have come. */
+/* Its place in `all`, which it may move; IMPORT_DEVICES_MAX: there is none left. Once all have
+   come. */
 uint32_t import_devices_find(import_devices *devices, int64_t pid, int64_t number);
 
 /* The type of device that prof's memory events and streams have where nothing else says it. */

@@ -275,8 +275,9 @@ static uint64_t duration_of(const import_event *event, uint64_t time) {
 static void play_scope(player *p, const import_late_entry *entry) {
   const bool is_whole = phase_of(entry) == 'X';
   const import_event *const event = is_whole ? &p->event : begun_event(p, entry);
-  const uint64_t duration = is_whole ? duration_of(event, entry->time) : end_of(p, entry) - entry->time;
-  import_take_scope(p->state, event, kind_of(p->state, event), entry->time, duration);
+  const uint64_t time = entry->time;
+  const uint64_t duration = is_whole ? duration_of(event, time) : end_of(p, entry) - time;
+  import_take_scope(p->state, event, kind_of(p->state, event), time, duration);
 }
 
 /* Of an export of prof's: it stands where an arrow ends in no scope. */

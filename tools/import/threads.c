@@ -105,10 +105,11 @@ import_text import_threads_name_of(const import_threads *threads, import_thread_
 void import_threads_keep_pid(import_threads *threads, const import_event *event) {
   const import_value *const value = &event->members[IMPORT_PID];
   const import_thread_id id = {number_of(event, IMPORT_PID), INT64_MIN + 1};
+  const import_text text = import_text_of(event, value);
   int64_t number;
-  if (value->type != IMPORT_TEXT || import_number_i64(import_text_of(event, value), &number)) return;
-  if (import_threads_pid_text(threads, id.pid).bytes) return;
-  import_threads_name(threads, id, import_text_of(event, value));
+  if (value->type != IMPORT_TEXT || import_number_i64(text, &number)) return;
+  if (import_threads_name_of(threads, id).bytes) return;
+  import_threads_name(threads, id, text);
 }
 
 import_text import_threads_pid_text(const import_threads *threads, int64_t pid) {
