@@ -6,6 +6,7 @@
 
 #include "in_place.h"
 #include "layout.h"
+#include "pack.h"
 #include "port.h"
 
 enum {
@@ -67,6 +68,7 @@ typedef struct prof_i_thread {
                         the acquire of the owner who takes it back to look */
   uint64_t hole_bytes; /* of the slot's text area, since they were looked for: see texts.c. Any
                           thread, relaxed */
+  prof_i_move move; /* of an entry, under way: see pack.h; to is NULL else */
   uint32_t pin_next;
   prof_i_pin pins[PROF_I_PIN_COUNT]; /* old chunks, mapped to nothing: a sleeping handler's victim may still store there */
   _Alignas(8) char name[PROF_I_NAME_BYTES]; /* as the owner record has it */
