@@ -139,6 +139,11 @@ static void add_scopes_cost(prof_health *health, const prof_i_header *header, ui
   health->own_least_ns += (uint64_t)(ps / 1e3);
   health->own_most_ns = prof_i_in_place_most_ns(
       health->own_ns, health->own_ns - health->own_least_ns, spread_us2);
+  const uint64_t time_ns = prof_i_ns_since(header->start_monotonic_ns);
+  const uint64_t threads = __atomic_load_n(&header->thread_count, __ATOMIC_RELAXED);
+  health->own_ns = prof_i_in_place_bound(health->own_ns, time_ns, threads);
+  health->own_least_ns = prof_i_in_place_bound(health->own_least_ns, time_ns, threads);
+  health->own_most_ns = prof_i_in_place_bound(health->own_most_ns, time_ns, threads);
 }
 
 int prof_health_get(prof_health *health_out) {

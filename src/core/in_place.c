@@ -5,6 +5,7 @@
 #include "chunk.h"
 #include "clock.h"
 #include "control.h"
+#include "cost.h"
 #include "entry.h"
 #include "gate.h"
 #include "scope.h"
@@ -60,6 +61,7 @@ static twin twins[TWINS];
 static struct {
   uint64_t begin_ticks, end_ticks; /* of TWIN_RUNS runs in warm caches. Relaxed */
   uint64_t ps_per_1024_ticks;
+  uint64_t scope_ps; /* relaxed */
   uint32_t clock;
 } own;
 
@@ -203,6 +205,7 @@ void prof_i_in_place_begin_capture(void) {
   const double ticks_per_ns = prof_i_clock_ticks_per_ns();
   const uint64_t ps = ticks_per_ns > 1e-3 ? (uint64_t)(1024e3 / ticks_per_ns) : 0;
   __atomic_store_n(&own.ps_per_1024_ticks, ps, __ATOMIC_RELAXED);
+  __atomic_store_n(&own.scope_ps, prof_i_cost_at_start().scope_ps, __ATOMIC_RELAXED);
 }
 
 void prof_i_in_place_forget(void) {
@@ -221,6 +224,21 @@ static twin *twin_of(const prof_i_thread *thread) { return &twins[thread->serial
 static uint64_t ticks_in(uint64_t ns) {
   const uint64_t ps = __atomic_load_n(&own.ps_per_1024_ticks, __ATOMIC_RELAXED);
   return ps ? ns * 1024000 / ps : 0;
+}
+
+/* At most INT64_MAX. */
+static int64_t ps_in(uint64_t ticks) {
+  const uint64_t ps = __atomic_load_n(&own.ps_per_1024_ticks, __ATOMIC_RELAXED);
+  const uint64_t most = (uint64_t)INT64_MAX;
+  if (!ps || ticks / 1024 >= most / ps) return (int64_t)most;
+  return (int64_t)(ticks / 1024 * ps + ticks % 1024 * ps / 1024);
+}
+
+/* What is left of so many ticks when so many records have their scopes' warm time; for each. */
+static int64_t left_ps(uint64_t ticks, uint64_t records, uint64_t for_each_of) {
+  const int64_t scope_ps = (int64_t)__atomic_load_n(&own.scope_ps, __ATOMIC_RELAXED);
+  const int64_t left = ps_in(ticks) - (int64_t)records * scope_ps;
+  return left > 0 ? left / (int64_t)(for_each_of ? for_each_of : 1) : 0;
 }
 
 static int64_t beyond(uint64_t ticks, uint64_t runs, uint64_t warm_ticks) {
@@ -261,11 +279,15 @@ static void conclude(prof_i_thread *thread) {
     close_window(thread);
     return;
   }
-  const int64_t ps =
+  const int64_t found_ps =
       beyond(w->begin_ticks, begins, __atomic_load_n(&own.begin_ticks, __ATOMIC_RELAXED)) +
       beyond(w->end_ticks, ends, __atomic_load_n(&own.end_ticks, __ATOMIC_RELAXED));
-  __atomic_store_n(&slot->beyond_ps, slot->beyond_ps + ps * (int64_t)w->stands_for,
-                   __ATOMIC_RELAXED);
+  const int64_t ps = found_ps < w->most_ps ? found_ps : w->most_ps;
+  w->beyond_ps += ps * (int64_t)w->stands_for;
+  const uint64_t elsewhere_ns = slot->own_ns - slot->own_ns_before;
+  const int64_t left = left_ps(prof_i_counter() - w->came_ticks, w->records, 1);
+  const int64_t most = left - (int64_t)elsewhere_ns * 1000;
+  __atomic_store_n(&slot->beyond_ps, w->beyond_ps < most ? w->beyond_ps : most, __ATOMIC_RELAXED);
   add_spread(thread, ps);
   w->stands_for = 0;
   close_window(thread);
@@ -346,10 +368,13 @@ static void stop(prof_i_thread *thread, prof_i_head *chunk, uint64_t at, uint64_
   twin *const t = take_twin(thread);
   const uint64_t since = w->since + (cursor > w->from ? cursor - w->from : 0);
   if (t) {
-    const uint64_t before = w->count ? since / 2 : since;
-    w->spacing = spacing_after(w->count++, since, t->since - w->at_ticks);
+    const uint64_t ticks = t->since - w->at_ticks, before = w->count ? since / 2 : since;
+    const uint64_t events = events_of(w, chunk, at, since);
+    w->spacing = spacing_after(w->count++, since, ticks);
     w->at_ticks = t->since;
-    w->stands_for += events_of(w, chunk, at, before + w->spacing / 2);
+    w->records += events;
+    w->most_ps = left_ps(ticks, events, events);
+    w->stands_for += since ? (before + w->spacing / 2) * events / since : 0;
     w->since = 0;
     open_window(thread, t);
   } else {
@@ -376,7 +401,8 @@ bool prof_i_in_place_fits(prof_i_head *chunk, uint64_t at, uint64_t bytes) {
 }
 
 void prof_i_in_place_thread_comes(prof_i_thread *thread) {
-  thread->timing = (prof_i_timing){.spacing = FIRST_SPACING};
+  const uint64_t now = prof_i_clock_is_counter() ? prof_i_counter() : 0;
+  thread->timing = (prof_i_timing){.spacing = FIRST_SPACING, .at_ticks = now, .came_ticks = now};
 }
 
 void prof_i_in_place_thread_goes(prof_i_thread *thread) {

@@ -17,6 +17,12 @@
    half of the records since the window before and half of those to the next. A run longer than 20
    us is left out: it was interrupted.
 
+   A window has four runs at most and stands for up to 16384 records, so that one page fault would
+   weigh as much as 16384. Two bounds hold whatever a window finds:
+     - a scope takes no more than the time from one record to the next, on average since the window
+       before
+     - all of a thread's recording takes no more than the time since the thread came
+
    Not where the counter is not the clock: there every scope takes the slow path. */
 #ifndef PROF_CORE_IN_PLACE_H
 #define PROF_CORE_IN_PLACE_H
@@ -42,6 +48,10 @@ typedef struct prof_i_timing {
   uint64_t since;      /* bytes recorded since the last stop */
   uint64_t spacing;    /* bytes from the last stop to the next */
   uint64_t stands_for; /* records that the next window's mean counts for */
+  uint64_t came_ticks; /* when the thread came to this arena */
+  uint64_t records;    /* from then to the last window's opening */
+  int64_t most_ps;     /* that the open window may find a scope to take beyond a warm one */
+  int64_t beyond_ps;   /* what windows found so far; the slot's is bounded */
 } prof_i_timing;
 
 /* Times the twin in warm caches, once for each clock. Takes some 120 us. Control lock held. */
@@ -84,5 +94,12 @@ bool prof_i_in_place_give_up(struct prof_i_thread *thread);
    the slow path's first lines, and without what the caller does for its arguments. Two standard
    errors of the windows' means come on top. Any thread. */
 uint64_t prof_i_in_place_most_ns(uint64_t own_ns, uint64_t in_place_ns, uint64_t spread_us2);
+
+/* So many threads took no more than all their time: each was there for so long at most. The warm
+   time of a scope may have been measured while the processor was slower. */
+static inline uint64_t prof_i_in_place_bound(uint64_t own_ns, uint64_t time_ns, uint64_t threads) {
+  const uint64_t each_ns = own_ns / (threads ? threads : 1);
+  return each_ns < time_ns ? own_ns : time_ns * (threads ? threads : 1);
+}
 
 #endif

@@ -151,9 +151,25 @@ int prof_trace_open_bytes(const void *bytes, size_t count, prof_trace **trace_ou
 
 void prof_trace_destroy(prof_trace *trace) { destroy(trace); }
 
+/* From the start to the last thing known. */
+static uint64_t duration_ns(const prof_trace *trace) {
+  const prof_i_time_line *line = trace->timeline.lines;
+  return prof_i_timeline_ns(&trace->timeline, &line, trace->last);
+}
+
+/* Streams' and gone threads' time is in it, too. */
+static void put_own_time(const prof_trace *trace, prof_trace_info *info) {
+  const uint64_t seen = trace->header.thread_count, time_ns = info->duration_ns;
+  const uint64_t threads = seen > trace->thread_count ? seen : trace->thread_count;
+  const uint64_t most_ns =
+      prof_i_in_place_most_ns(trace->own_ns, trace->in_place_ns, trace->spread_us2);
+  info->own_ns = prof_i_in_place_bound(trace->own_ns, time_ns, threads);
+  info->own_least_ns = prof_i_in_place_bound(trace->own_ns - trace->in_place_ns, time_ns, threads);
+  info->own_most_ns = prof_i_in_place_bound(most_ns, time_ns, threads);
+}
+
 static void fill_info(const prof_trace *trace, prof_trace_info *info) {
   const prof_i_header *const header = &trace->header;
-  const prof_i_time_line *line = trace->timeline.lines;
   memset(info, 0, sizeof *info); /* what lies between the fields is handed out too */
   info->event_count = trace->event_count;
   info->scope_count = trace->scope_count;
@@ -164,7 +180,7 @@ static void fill_info(const prof_trace *trace, prof_trace_info *info) {
   info->bad_count = trace->bad_count;
   info->start_unix_ns = header->start_realtime_ns;
   info->start_ns = header->start_monotonic_ns;
-  info->duration_ns = prof_i_timeline_ns(&trace->timeline, &line, trace->last);
+  info->duration_ns = duration_ns(trace);
   const uint64_t beyond_ns = info->duration_ns > trace->timeline.known_ns ? info->duration_ns - trace->timeline.known_ns : 0;
   info->clock_error_ns = trace->timeline.error_ns + trace->timeline.bend_ns + trace->clock_step_ns + beyond_ns / 1000000 * trace->timeline.end_ppm +
                          beyond_ns % 1000000 * trace->timeline.end_ppm / 1000000;
@@ -185,9 +201,7 @@ static void fill_info(const prof_trace *trace, prof_trace_info *info) {
   info->level = header->level ? header->level : trace->catalog.last_level;
   info->policy = header->policy;
   info->clock = header->clock;
-  info->own_ns = trace->own_ns;
-  info->own_least_ns = trace->own_ns - trace->in_place_ns;
-  info->own_most_ns = prof_i_in_place_most_ns(trace->own_ns, trace->in_place_ns, trace->spread_us2);
+  put_own_time(trace, info);
   info->is_own_apart = (double)info->own_most_ns > 1.4 * (double)info->own_least_ns;
   info->memory_limit_bytes = header->memory_limit_bytes;
   info->scope_cost_ns = (double)header->scope_cost_ps / 1e3;
@@ -249,7 +263,7 @@ int prof_trace_thread_get(const prof_trace *trace, uint32_t index, prof_trace_th
   thread.is_alive = from->is_alive;
   memcpy(thread.lost_count, from->lost, sizeof thread.lost_count);
   memcpy(thread.name, from->name, sizeof thread.name);
-  thread.own_ns = from->own_ns;
+  thread.own_ns = prof_i_in_place_bound(from->own_ns, duration_ns(trace), 1);
   return prof_i_sized_give(thread_out, &thread, sizeof thread, "prof_trace_thread");
 }
 

@@ -7,6 +7,8 @@
 
 /* A begin and an end of the twin have a reading of the clock each, and one behind each of them. */
 enum { WARM_READ_NS = 10, COLD_READ_NS = 1010, READINGS = 4 };
+/* The program's own work for each scope. Without it four readings are more than all its time. */
+enum { WORK_NS = 5000 };
 static const uint64_t beyond_ns = READINGS * (COLD_READ_NS - WARM_READ_NS);
 
 /* Windows open after 32 records, 64, 128, 256 and 512. Each stands for half of the records since
@@ -14,7 +16,7 @@ static const uint64_t beyond_ns = READINGS * (COLD_READ_NS - WARM_READ_NS);
 enum { FIRST = 32 };
 static const uint64_t stands_for[] = {32 + 16, 16 + 32, 32 + 64, 64 + 128, 128 + 256};
 
-static uint64_t recorded;
+static uint64_t recorded, work_ns = WORK_NS;
 
 static void record(uint64_t count, uint64_t begin_read_ns, uint64_t end_read_ns) {
   static prof_site site;
@@ -25,6 +27,7 @@ static void record(uint64_t count, uint64_t begin_read_ns, uint64_t end_read_ns)
     fake.read_ns = end_read_ns;
     prof_scope_end(start);
     fake.read_ns = WARM_READ_NS;
+    fake_pass(work_ns);
   }
 }
 
@@ -92,6 +95,59 @@ static void runs_that_were_interrupted_are_left_out(void **state) {
   check(own_ns() - before, 0);
   record(FIRST, COLD_READ_NS, COLD_READ_NS);
   check(own_ns() - before, (double)((stands_for[0] + stands_for[1]) * beyond_ns));
+  assert_int_equal(prof_stop(), PROF_OK);
+}
+
+/* The twin reads the clock, too. */
+static void record_until_a_window_opens(void) {
+  uint64_t at;
+  do {
+    at = fake.now;
+    record(1, WARM_READ_NS, WARM_READ_NS);
+  } while (fake.now - at < 4 * WARM_READ_NS);
+}
+
+/* In a program that does little else, the clock takes 8 us in one of its windows: less than what is
+   taken for an interruption. That window stands for thousands of scopes. */
+static void an_odd_window_counts_for_no_more_than_the_time_that_there_was(void **state) {
+  (void)state;
+  enum { MANY = 60000, ODD_READ_NS = 8000, ODD = 3 };
+  work_ns = 100;
+  fake_reset();
+  const uint64_t since = fake.now;
+  begin();
+  record(MANY, WARM_READ_NS, WARM_READ_NS);
+  for (int i = 0; i < ODD; i++) {
+    record_until_a_window_opens();
+    const uint64_t at = fake.now;
+    const double before = own_ns();
+    record(5, ODD_READ_NS, WARM_READ_NS);
+    prof_health health = {.size = sizeof health};
+    assert_int_equal(prof_health(&health), PROF_OK);
+    assert_in_range(health.own_ns, 1, fake.now - since);
+    assert_in_range(health.own_least_ns, 1, fake.now - since);
+    assert_in_range(health.own_most_ns, 1, (fake.now - since) * health.threads_seen_count);
+    assert_true(own_ns() - before < (double)(at - since) / 2);
+  }
+  work_ns = WORK_NS;
+  assert_int_equal(prof_stop(), PROF_OK);
+}
+
+/* Each scope takes all of the time between two: the windows say four times as much. */
+static void a_thread_takes_no_more_than_its_time(void **state) {
+  (void)state;
+  work_ns = 0;
+  fake_reset();
+  const uint64_t since = fake.now;
+  begin();
+  for (int i = 0; i < 3000; i++) {
+    record(10, COLD_READ_NS, COLD_READ_NS);
+    if (i % 100) continue;
+    prof_health health = {.size = sizeof health};
+    assert_int_equal(prof_health(&health), PROF_OK);
+    assert_true(health.own_ns <= fake.now - since);
+  }
+  work_ns = WORK_NS;
   assert_int_equal(prof_stop(), PROF_OK);
 }
 
@@ -201,6 +257,8 @@ int main(int argc, char **argv) {
       cmocka_unit_test(scopes_in_warm_caches_take_what_was_calibrated),
       cmocka_unit_test(scopes_that_take_longer_in_place_count_for_that),
       cmocka_unit_test(runs_that_were_interrupted_are_left_out),
+      cmocka_unit_test(an_odd_window_counts_for_no_more_than_the_time_that_there_was),
+      cmocka_unit_test(a_thread_takes_no_more_than_its_time),
       cmocka_unit_test(scopes_that_come_seldom_have_more_windows),
       cmocka_unit_test(a_window_that_a_stop_has_closed_keeps_none_from_opening),
       cmocka_unit_test(a_capture_has_its_own_figures),
