@@ -114,7 +114,8 @@ static bool move_down(prof_i_thread *thread, prof_i_slot *slot, uint64_t from, u
   thread->move.to = lower;
   PROF_I_SIGNAL_FENCE();
   __atomic_store_n(&lower->what, __atomic_load_n(&upper->what, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
-  prof_i_entry_set(lower, ticks | PROF_I_OPEN_COPY |
+  if (PROF_I_FAULT(EARLY_MOVE)) prof_i_entry_set(upper, PROF_I_OPEN_MOVED);
+  prof_i_entry_set(lower, ticks | (PROF_I_FAULT(UNMARKED_COPY) ? 0 : PROF_I_OPEN_COPY) |
                               (is_from_deep && !is_to_deep ? PROF_I_OPEN_OF_DEEP : 0));
   PROF_I_SIGNAL_FENCE();
   const bool goes_on = __atomic_load_n(&thread->slot, __ATOMIC_RELAXED) == slot;

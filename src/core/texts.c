@@ -41,7 +41,7 @@ static bool has_interrupted(const prof_i_thread *thread, const prof_i_open *own)
   for (uint64_t i = 1; i <= slot->depth; i++)
     if (&slot->open[i] != own && prof_i_entry_ticks(&slot->open[i]) == 0) return true;
   for (uint64_t i = 0; i < slot->deep; i++)
-    if (&thread->deep[i] != own && thread->deep[i].ticks == 0) return true;
+    if (&thread->deep[i] != own && prof_i_entry_ticks(&thread->deep[i]) == 0) return true;
   return thread->is_text_busy;
 }
 

@@ -68,7 +68,6 @@ typedef struct prof_i_thread {
                         the acquire of the owner who takes it back to look */
   uint64_t hole_bytes; /* of the slot's text area, since they were looked for: see texts.c. Any
                           thread, relaxed */
-  prof_i_move move; /* of an entry, under way: see pack.h; to is NULL else */
   uint32_t pin_next;
   prof_i_pin pins[PROF_I_PIN_COUNT]; /* old chunks, mapped to nothing: a sleeping handler's victim may still store there */
   _Alignas(8) char name[PROF_I_NAME_BYTES]; /* as the owner record has it */
@@ -78,6 +77,7 @@ typedef struct prof_i_thread {
   const struct prof_i_name *recent[PROF_I_RECENT_NAMES]; /* see name.h; the owner alone */
   uint32_t names_in_vain; /* see prof_i_name_is_worth_a_look(); the owner alone: a handler's count
                              may get lost */
+  prof_i_move move; /* of an entry, under way: see pack.h; to is NULL else */
   /* Locked by its thread where that has no destructor to see it end: see thread.c. */
   pthread_mutex_t life;
   /* How other threads can find that this one has ended. life_of: its serial, or 0 where they cannot.
