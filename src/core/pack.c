@@ -92,7 +92,8 @@ static bool take_lower(prof_i_thread *thread, prof_i_slot *slot, uint64_t to) {
 /* False: no more may move. Between any two instructions a handler may end the scope, or move the
    thread to another arena: then the slot is out of use, and a move that had begun is finished. */
 static bool move_down(prof_i_thread *thread, prof_i_slot *slot, uint64_t from, uint64_t to) {
-  prof_i_open *const upper = entry_at(thread, slot, from), *const lower = entry_at(thread, slot, to);
+  prof_i_open *const upper = entry_at(thread, slot, from);
+  prof_i_open *const lower = entry_at(thread, slot, to);
   const bool is_from_deep = from > PROF_I_OPEN_COUNT, is_to_deep = to > PROF_I_OPEN_COUNT;
   if (!take_lower(thread, slot, to)) return false;
   const uint64_t ticks = prof_i_entry_ticks(upper);

@@ -4,10 +4,9 @@
    above it that stand. The block's end moves those down, in their order. So gaps do not fill up the
    slot's 64 entries, and the thread stays on the fast path.
 
-   It is safe only there. An end whose thread a handler interrupts goes on later with the place that
-   it has found, so that entry must not move in the handler. A block ends in the frame that began it.
-   What it interrupts began before the block, and so has an entry below: those above it are free to
-   move.
+   It is safe only there. An end that a handler interrupts goes on later with the place that it has
+   found, so that entry must not move in the handler. A block ends in the frame that began it. What
+   it interrupts began before the block, and so has an entry below: those above it are free to move.
 
    An entry moves in steps, and after each of them a handler, another thread and a reader of the
    slot find the scope once:

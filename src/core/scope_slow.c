@@ -116,12 +116,15 @@ static void trim(prof_i_thread *thread) {
   prof_i_slot *const slot = thread->slot;
   if (thread->is_held) return;
   const bool was_deep = slot->deep > 0;
-  for (uint64_t deep; (deep = slot->deep) > 0 && prof_i_entry_empty_if_gone(&thread->deep[deep - 1]);) {
+  for (uint64_t deep;
+       (deep = slot->deep) > 0 && prof_i_entry_empty_if_gone(&thread->deep[deep - 1]);) {
     prof_i_entry_one_gone_less(slot);
     one_less(&slot->deep, deep);
   }
   if (was_deep && slot->deep == 0) prof_i_thread_come_up(thread);
-  for (uint64_t depth; (depth = slot->depth) > 0 && prof_i_entry_empty_if_gone(&slot->open[depth]);) one_less(&slot->depth, depth);
+  for (uint64_t depth;
+       (depth = slot->depth) > 0 && prof_i_entry_empty_if_gone(&slot->open[depth]);)
+    one_less(&slot->depth, depth);
   if (slot->depth == 0 && slot->deep == 0) slot->text_top = PROF_I_TEXT_OFFSET;
 }
 
@@ -420,12 +423,12 @@ static bool take_out(place *p) {
 /* The scope began on another thread. */
 static bool find_elsewhere(prof_i_thread *thread, found *f) {
   for (place p; (p = find_place(thread, f->start)).open;) {
-    do {
+    do { /* again, if its text was moved meanwhile */
       f->flags = PROF_I_FLAG_OTHER_THREAD;
       f->what = __atomic_load_n(&p.open->what, __ATOMIC_ACQUIRE);
       copy_payload(thread->slot, p.slot, f);
       __atomic_thread_fence(__ATOMIC_ACQUIRE);
-    } while (__atomic_load_n(&p.open->what, __ATOMIC_RELAXED) != f->what); /* its text was moved meanwhile */
+    } while (__atomic_load_n(&p.open->what, __ATOMIC_RELAXED) != f->what);
     f->is_old = p.ticks & PROF_I_OPEN_OLD;
     if (take_out(&p)) return true;
   }

@@ -184,8 +184,8 @@ static uint64_t check_fast_path(void) {
   return count;
 }
 
-/* As a queue of jobs is filled: each is begun inside a block, which ends before it. The block leaves
-   no gap: with 63 or fewer open the next scope takes the fast path, with more it need not search. */
+/* As a queue of jobs is filled: each is begun inside a block, which ends before it. The block
+   leaves no gap: with few open the next scope takes the fast path, with more it need not search. */
 static void tasks_begun_inside_blocks_leave_no_gaps(void **state) {
   (void)state;
   const int counts[] = {1, 31, 32, 63, 64, 65, TASKS};
@@ -214,7 +214,7 @@ static void tasks_begun_inside_blocks_leave_no_gaps(void **state) {
   }
 }
 
-/* Scopes begun by call that a jump leaves stand open for good: they cost what comes later nothing. */
+/* Scopes begun by call that a jump leaves stand open for good. They cost later scopes nothing. */
 static void calls_that_jumps_leave_leave_no_gaps(void **state) {
   (void)state;
   static jmp_buf back;
