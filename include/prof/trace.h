@@ -30,7 +30,9 @@ typedef struct prof_trace_info {
   uint64_t bad_count;         /* records or chunks that could not be read: damage, not loss */
   uint64_t start_unix_ns;     /* wall clock at the capture's start, whatever it was set to later: exports count from there by CLOCK_MONOTONIC */
   uint64_t start_ns;          /* CLOCK_MONOTONIC at the capture's start */
-  uint64_t duration_ns;       /* start to the last thing known */
+  /* Start to the end. A capture that is being recorded ends when it is opened, if its clock can be
+     read here; any other one with the last thing recorded. */
+  uint64_t duration_ns;
   uint64_t clock_error_ns;    /* bound of a time's error, but inside of clock_gap_ns */
   uint32_t clock_segments_count; /* more than 1: the clock's rate changed, it jumped, or the host slept */
   uint32_t pid;
@@ -79,7 +81,7 @@ PROF_API int prof_trace_info_get(const prof_trace *trace, prof_trace_info *info_
 
 typedef enum prof_event_kind {
   PROF_EVENT_SCOPE = 1,
-  PROF_EVENT_OPEN = 2, /* a scope that had not ended: duration up to the last thing known */
+  PROF_EVENT_OPEN = 2, /* a scope that had not ended: duration up to the trace's end */
   PROF_EVENT_INSTANT = 3,
   PROF_EVENT_COUNTER = 4,
   PROF_EVENT_FLOW_BEGIN = 5,
@@ -424,7 +426,7 @@ typedef struct prof_row_more {
   uint64_t calls_device_ns; /* the same of what devices spent on them */
   /* Scopes that have not ended. No other number has them, except those of memory and devices. */
   uint64_t open_count;
-  uint64_t open_ns; /* how long the oldest of them has been open, up to the last thing known */
+  uint64_t open_ns; /* how long the oldest of them has been open, up to the trace's end */
   /* Scopes that began inside of its calls on the same thread: directly, and at any depth of the
      outermost calls, which total_ns counts. Asynchronous scopes and a vendor's calls do not count.
      Where two scopes cross, what either holds counts for one of them, or for what holds both. */

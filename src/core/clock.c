@@ -72,9 +72,11 @@ int prof_i_clock_choose(uint32_t wanted) {
 uint32_t prof_i_clock_kind(void) { return __atomic_load_n(&own.kind, __ATOMIC_RELAXED); }
 bool prof_i_clock_is_counter(void) { return prof_i_clock_kind() == PROF_CLOCK_TSC; }
 
-uint64_t prof_i_clock_ticks(void) {
-  return (prof_i_clock_kind() == PROF_CLOCK_MONOTONIC ? prof_i_port_raw_ns() : prof_i_counter()) & mask60;
+static uint64_t ticks_of(uint32_t kind) {
+  return (kind == PROF_CLOCK_MONOTONIC ? prof_i_port_raw_ns() : prof_i_counter()) & mask60;
 }
+
+uint64_t prof_i_clock_ticks(void) { return ticks_of(prof_i_clock_kind()); }
 
 /* 60 bits that may wrap: negative where the counter went back. */
 static int64_t ticks_from(uint64_t from, uint64_t to) { return (int64_t)((to - from) << 4) >> 4; }
@@ -277,6 +279,19 @@ uint64_t prof_i_clock_ticks_at(uint64_t monotonic_ns, uint64_t *width_out) {
     ticks = before + (after - before) / 2 - (uint64_t)(int64_t)((double)(int64_t)(now_ns - monotonic_ns) * rate);
   }
   return ticks;
+}
+
+prof_i_clock_reading prof_i_clock_read(uint32_t kind) {
+  const char *why_not;
+  prof_i_clock_reading best = {.monotonic_ns = prof_i_port_monotonic_ns()};
+  if (kind != PROF_CLOCK_MONOTONIC && !prof_i_port_counter_is_safe(&why_not)) return best;
+  for (int i = 0; i < TRIES; i++) {
+    const uint64_t before = ticks_of(kind), monotonic_ns = prof_i_port_monotonic_ns();
+    const uint64_t width = (ticks_of(kind) - before) & mask60;
+    if (width >= mask60 / 2 || (best.ticks && width >= best.width_ticks)) continue;
+    best = (prof_i_clock_reading){(before + width / 2) & mask60, width, monotonic_ns};
+  }
+  return best;
 }
 
 uint64_t prof_i_clock_error_ns(void) {

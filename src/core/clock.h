@@ -26,6 +26,16 @@ bool prof_i_clock_is_before(uint64_t ticks, uint64_t since);
 /* Has the counter gone back to before that time, or by much since the session began (a machine that was moved, or slept)? Then a scope's start
    does not tell whether it is of an older session. Signal-safe. */
 bool prof_i_clock_went_back(uint64_t since);
+/* The clock as the process that records has it, read side by side with CLOCK_MONOTONIC. */
+typedef struct prof_i_clock_reading {
+  uint64_t ticks; /* 60 bits; 0: this process cannot read that counter */
+  uint64_t width_ticks;
+  uint64_t monotonic_ns; /* 0: no reading */
+} prof_i_clock_reading;
+
+/* kind: prof_clock of the capture, which another process may record. Any thread. */
+prof_i_clock_reading prof_i_clock_read(uint32_t kind);
+
 void prof_i_clock_begin_session(void); /* in the arena in force; takes a pair */
 
 /* In a forked child: whoever was just at a pair is not here. */

@@ -450,6 +450,10 @@ typedef struct prof_i_header {
   /* The number of the first that is neither a record nor counted in untold_changes; 0: not known.
      The process that records writes; atomic. */
   uint64_t level_change_next;
+  /* Of a copy: when its original was read, by the counter and by CLOCK_MONOTONIC. It was recording
+     then. copied_ticks of 0: the reader could not read the counter. copied_ns of 0: not known. */
+  uint64_t copied_ticks;
+  uint64_t copied_ns;
 } prof_i_header;
 
 #endif

@@ -75,7 +75,12 @@ static bool is_of_this_arena(const struct stat *about) {
 
 /* Whoever records into a capture holds a lock on it: this also shows those whose pid means nothing
    here, such as process 1 of another container. A shared lock does not disturb others who look. */
-static bool is_held(int fd) { return flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK; }
+prof_i_lock_seen prof_i_rivals_lock_of(int fd) {
+  if (flock(fd, LOCK_SH | LOCK_NB) == 0) return PROF_I_LOCK_NONE;
+  return errno == EWOULDBLOCK ? PROF_I_LOCK_SOMEBODYS : PROF_I_LOCK_UNKNOWN;
+}
+
+static bool is_held(int fd) { return prof_i_rivals_lock_of(fd) == PROF_I_LOCK_SOMEBODYS; }
 
 bool prof_i_rivals_hold(int folder, const char *name) {
   struct stat about;

@@ -25,4 +25,12 @@ int prof_i_rivals_settle(char *output, size_t output_room, uint64_t since_realti
    tell? */
 bool prof_i_rivals_hold(int folder, const char *name);
 
+/* The same of an open file. */
+typedef enum prof_i_lock_seen {
+  PROF_I_LOCK_NONE, /* or its process has closed the descriptor */
+  PROF_I_LOCK_SOMEBODYS,
+  PROF_I_LOCK_UNKNOWN /* locks are not to be had there */
+} prof_i_lock_seen;
+prof_i_lock_seen prof_i_rivals_lock_of(int fd);
+
 #endif

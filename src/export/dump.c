@@ -90,6 +90,7 @@ static int write_capture(const prof_trace *trace, prof_i_sink *sink) {
     prof_i_header header;
     memcpy(&header, bytes, done = sizeof header);
     header.state = PROF_I_STATE_COPIED;
+    prof_i_trace_opened(trace, &header.copied_ticks, &header.copied_ns);
     prof_i_sink_bytes(sink, &header, sizeof header);
   }
   for (; (bytes = prof_i_trace_piece(trace, done, &count)) != NULL && count; done += count) prof_i_sink_bytes(sink, bytes, count);

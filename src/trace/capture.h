@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #include "timeline.h"
+#include "../core/clock.h"
 #include "../core/layout.h"
 #include "walk.h"
 
@@ -17,6 +18,9 @@
 typedef enum prof_i_process_life { PROF_I_LIFE_OVER, PROF_I_LIFE_RUNS, PROF_I_LIFE_UNKNOWN } prof_i_process_life;
 
 prof_i_process_life prof_i_life_of(const prof_i_header *header);
+/* Of a process that runs: is its CLOCK_MONOTONIC this process's? False: it has another time
+   namespace, or that cannot be told. */
+bool prof_i_life_shares_clock(const prof_i_header *header);
 
 /* ---- source.c, snapshot.c: the bytes ---- */
 
@@ -48,6 +52,8 @@ typedef struct prof_i_source {
   prof_i_source_kind kind;
   bool is_live; /* somebody writes on, or may; the bytes here are a copy, or finished, and nobody writes to them */
   bool is_elsewhere; /* whether somebody does cannot be told */
+  /* Just before the bytes were copied, of a live capture whose clock can be read here; else zeros. */
+  prof_i_clock_reading opened;
   prof_i_run *runs; /* by offset; own */
   uint32_t run_count, run_room;
   struct prof_i_kept_head
@@ -266,7 +272,8 @@ struct prof_trace {
   uint32_t claim_count, claim_room; /* the last ones; those of an end whose scope stands open are no losses */
   uint64_t open_claim_count;
   uint64_t floor; /* events that ended before are not handed out: cleared, or past the ring's bound */
-  uint64_t last;  /* the last thing known */
+  uint64_t last;  /* the last thing known: where open scopes end */
+  uint64_t opened_ns; /* since the start: when it was read, or copied, while it was being recorded; 0: it was not */
   uint64_t event_count, scope_count;
   uint64_t lost[PROF_I_LOSS_WORDS];
   uint64_t open_below_count, stray_count; /* as in prof_trace_info */

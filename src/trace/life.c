@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "../core/port.h"
@@ -54,4 +55,12 @@ prof_i_process_life prof_i_life_of(const prof_i_header *header) {
   if (!same_boot) return is_this_host(header) ? PROF_I_LIFE_OVER : PROF_I_LIFE_UNKNOWN;
   if (header->namespace_pid != prof_i_port_pid_namespace()) return PROF_I_LIFE_UNKNOWN;
   return runs(header->pid, header->process_start) ? PROF_I_LIFE_RUNS : PROF_I_LIFE_OVER;
+}
+
+bool prof_i_life_shares_clock(const prof_i_header *header) {
+  char path[64];
+  struct stat own, its;
+  if (stat("/proc/self/ns/time", &own) != 0) return true; /* a kernel that has none */
+  snprintf(path, sizeof path, "/proc/%u/ns/time", header->pid);
+  return stat(path, &its) == 0 && own.st_dev == its.st_dev && own.st_ino == its.st_ino;
 }

@@ -34,10 +34,49 @@ static int read_catalog(prof_trace *trace) {
   return status;
 }
 
+/* When the capture was read, or copied, while it was being recorded; zeros: it was not, or nobody
+   knows. Scopes that stood open did so up to then. */
+static prof_i_clock_reading opened_at(const prof_trace *trace) {
+  const prof_i_header *const header = &trace->header;
+  const prof_i_clock_reading copied = {header->copied_ticks, 0, header->copied_ns},
+                             none = {.monotonic_ns = 0};
+  const bool is_live = trace->source.is_live && !trace->source.is_elsewhere;
+  const prof_i_clock_reading at = header->state == PROF_I_STATE_COPIED                  ? copied
+                                  : header->state == PROF_I_STATE_RECORDING && is_live ? trace->source.opened
+                                                                                       : none;
+  if (header->level == 0 || at.monotonic_ns < header->start_monotonic_ns) return none;
+  return at;
+}
+
+/* Takes the reading for a pair of the last segment, so that times behind the last recorded pair are
+   known as well as those before it. Not where the counter has jumped, or seems to. */
+static int add_reading(prof_trace *trace, const prof_i_clock_reading *at) {
+  static const double slack_ns = 20e6, slack = 0.02;
+  prof_i_catalog *const catalog = &trace->catalog;
+  const prof_i_header *const header = &trace->header;
+  const prof_i_time_pair *last = NULL;
+  for (uint32_t i = 0; i < catalog->pair_count; i++)
+    if (!last || catalog->pairs[i].ns > last->ns) last = &catalog->pairs[i];
+  if (!last || !at->ticks || !header->ticks_hz) return 0;
+  const uint64_t ns = at->monotonic_ns - header->start_monotonic_ns;
+  const int64_t ticks = prof_i_ticks_since(at->ticks << 4, header->start_ticks);
+  const double ticks_per_ns = (double)header->ticks_hz / 1e9, passed_ns = (double)ns - (double)last->ns;
+  const double off_ns = (double)(ticks - (int64_t)last->ticks) / ticks_per_ns - passed_ns;
+  const double most_ns = slack_ns + slack * passed_ns;
+  if (passed_ns <= 0 || ticks <= (int64_t)last->ticks || off_ns > most_ns || off_ns < -most_ns) return 0;
+  const uint64_t width_ns = (uint64_t)((double)at->width_ticks / ticks_per_ns) + 1, segment = last->segment;
+  if (!prof_i_make_room((void **)&catalog->pairs, &catalog->pair_room, catalog->pair_count, sizeof *catalog->pairs))
+    return PROF_E_NO_MEMORY;
+  catalog->pairs[catalog->pair_count++] = (prof_i_time_pair){(uint64_t)ticks, ns, width_ns, segment};
+  return 0;
+}
+
 /* The header's own start is a pair too: the first one. */
 static int read_clock(prof_trace *trace) {
   prof_i_catalog *const catalog = &trace->catalog;
-  int status = prof_i_eras_find(trace);
+  const prof_i_clock_reading opened = opened_at(trace);
+  int status = add_reading(trace, &opened);
+  if (!status) status = prof_i_eras_find(trace);
   if (status) return status;
   if (!prof_i_make_room((void **)&catalog->pairs, &catalog->pair_room, catalog->pair_count, sizeof *catalog->pairs))
     return PROF_E_NO_MEMORY;
@@ -45,8 +84,10 @@ static int read_clock(prof_trace *trace) {
   status =
       prof_i_timeline_init(&trace->timeline, catalog->pairs, catalog->pair_count, trace->header.ticks_hz, &trace->bad_count);
   if (status) return status;
+  trace->opened_ns = opened.monotonic_ns ? opened.monotonic_ns - trace->header.start_monotonic_ns : 0;
   for (uint32_t i = 0; i < catalog->pair_count; i++)
-    if (catalog->pairs[i].ticks > trace->last) trace->last = catalog->pairs[i].ticks;
+    if (catalog->pairs[i].ticks > trace->last && catalog->pairs[i].ns != trace->opened_ns)
+      trace->last = catalog->pairs[i].ticks;
   return 0;
 }
 
@@ -80,6 +121,14 @@ static void set_ring_floor(prof_trace *trace) {
   prof_i_scan_again(trace);
 }
 
+/* A capture that is being recorded ends when it is read. Behind the ring's floor, or a ring that
+   nobody writes to would show nothing after that long. */
+static void set_end(prof_trace *trace) {
+  if (!trace->opened_ns) return;
+  const uint64_t end = prof_i_timeline_ticks_at(&trace->timeline, trace->opened_ns);
+  if (end > trace->last) trace->last = end;
+}
+
 /* Cut off between two extents, a capture shows it nowhere but here. A live one's copy may end before what others have made meanwhile. */
 static void check_end(prof_trace *trace) {
   const uint64_t count = trace->source.count;
@@ -97,6 +146,7 @@ static int fill(prof_trace *trace) {
   status = read_records(trace);
   if (status) return status;
   set_ring_floor(trace);
+  set_end(trace);
   status = prof_i_index_threads(trace);
   if (!status) status = prof_i_index_open(trace);
   if (status) return status;
@@ -292,6 +342,11 @@ int prof_trace_loss_text(const prof_trace *trace, char **text_out) {
              trace->bad_count == 1 ? "" : "s");
   *text_out = text;
   return PROF_OK;
+}
+
+void prof_i_trace_opened(const prof_trace *trace, uint64_t *ticks_out, uint64_t *monotonic_ns_out) {
+  *ticks_out = trace->opened_ns ? trace->source.opened.ticks : 0;
+  *monotonic_ns_out = trace->opened_ns ? trace->source.opened.monotonic_ns : 0;
 }
 
 const void *prof_i_trace_piece(const prof_trace *trace, uint64_t offset, uint64_t *count_out) {

@@ -17,6 +17,7 @@
 #include "../core/log.h"
 #include "../core/pin.h"
 #include "../core/port.h"
+#include "../core/rivals.h"
 #include "capture.h"
 
 /* A process has 65530 mappings, and traces may be held for long: of all of them together so many runs are mapped, the rest is copied. */
@@ -226,6 +227,14 @@ static int copy_live(prof_i_source *source, int fd, uint64_t bytes, const char *
   return status;
 }
 
+/* Zeros where its process's clock is not this one's, or nobody records into the file: it may be a
+   plain copy, whose original is recorded. */
+static prof_i_clock_reading read_clock(int fd, const prof_i_header *header) {
+  if (prof_i_rivals_lock_of(fd) == PROF_I_LOCK_NONE || !prof_i_life_shares_clock(header))
+    return (prof_i_clock_reading){.monotonic_ns = 0};
+  return prof_i_clock_read(header->clock);
+}
+
 static int open_source(prof_i_source *source, int fd, uint64_t bytes, const char *path) {
   unsigned char first_unit[PROF_I_FIRST_UNIT_OFFSET] = {0};
   if (read_from_begin(fd, first_unit, sizeof first_unit) < 0)
@@ -233,6 +242,8 @@ static int open_source(prof_i_source *source, int fd, uint64_t bytes, const char
   if (lacks_private_blocks(first_unit)) return refuse_memory(first_unit, path);
   prof_i_header header;
   memcpy(&header, first_unit, sizeof header);
+  /* First: a process that is alive after that was so at the reading. */
+  const prof_i_clock_reading opened = read_clock(fd, &header);
   const prof_i_process_life its = bytes < PROF_I_FIRST_UNIT_OFFSET ? PROF_I_LIFE_OVER : prof_i_life_of(&header);
   int status;
   if (its == PROF_I_LIFE_OVER || header.state == PROF_I_STATE_COPIED || (its == PROF_I_LIFE_UNKNOWN && header.state == PROF_I_STATE_STOPPED)) {
@@ -241,6 +252,7 @@ static int open_source(prof_i_source *source, int fd, uint64_t bytes, const char
     status = copy_live(source, fd, bytes, path);
   }
   if (status == PROF_OK) source->is_elsewhere = its == PROF_I_LIFE_UNKNOWN;
+  if (status == PROF_OK && its == PROF_I_LIFE_RUNS) source->opened = opened;
   return status;
 }
 

@@ -60,6 +60,9 @@ int prof_i_trace_track(const prof_trace *trace, uint32_t index, prof_device *dev
    Conversions that do not fit their value's type are written as the value reads best, never as undefined behaviour. */
 size_t prof_i_format_args(const prof_event *event, char *to, size_t room);
 
+/* When a capture that is being recorded was read, as in prof_i_header.copied_...; 0: not known. */
+void prof_i_trace_opened(const prof_trace *trace, uint64_t *ticks_out, uint64_t *monotonic_ns_out);
+
 /* The capture itself, byte by byte. */
 const void *prof_i_trace_piece(const prof_trace *trace, uint64_t offset, uint64_t *count_out);
 

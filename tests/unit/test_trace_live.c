@@ -8,7 +8,9 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "trace_checks.h"
@@ -191,11 +193,11 @@ static void be_the_child(uint64_t *done) {
   }
 }
 
-static bool find_capture(char *path_out, size_t room) {
-  char pattern[PATH_MAX + 16];
+static bool find_capture(const char *output, char *path_out, size_t room) {
+  char pattern[PATH_MAX + 32];
   glob_t found;
   bool is_found = false;
-  snprintf(pattern, sizeof pattern, "%s/*.prof", folder);
+  snprintf(pattern, sizeof pattern, "%s/%s*.prof", folder, output);
   if (glob(pattern, 0, NULL, &found) != 0) return false;
   if (found.gl_pathc == 1) is_found = snprintf(path_out, room, "%s", found.gl_pathv[0]) > 0;
   globfree(&found);
@@ -216,7 +218,7 @@ static void the_file_of_another_process_is_read_while_it_runs_and_after_its_deat
     usleep(1000);
   }
   char path[PATH_MAX];
-  if (!find_capture(path, sizeof path)) {
+  if (!find_capture("trace", path, sizeof path)) {
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
     munmap(done, 4096);
@@ -247,6 +249,196 @@ static void the_file_of_another_process_is_read_while_it_runs_and_after_its_deat
   munmap(done, 4096);
 }
 
+/* ---- scopes that stand open ---- */
+
+static uint64_t now_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* A process that hangs in a scope, after others that have ended. It has said so in a page that both
+   see. */
+typedef struct stuck {
+  uint32_t *is_stuck;
+  pid_t child;
+  char path[PATH_MAX];
+} stuck;
+
+static void hang(uint32_t *is_stuck, prof_options options) {
+  char path[PATH_MAX + 16];
+  prctl(PR_SET_PDEATHSIG, SIGKILL); /* where the test fails */
+  snprintf(path, sizeof path, "%s/stuck.json", folder);
+  options.size = sizeof options;
+  options.level = 1;
+  options.path = path;
+  if (prof_start_with(&options) != PROF_OK) _exit(3);
+  one_outer(0);
+  PROF_SCOPE("stuck");
+  __atomic_store_n(is_stuck, 1, __ATOMIC_RELEASE);
+  for (;;) pause();
+}
+
+static void begin_stuck(stuck *s, prof_options options) {
+  s->is_stuck = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  assert_true(s->is_stuck != MAP_FAILED);
+  s->child = fork();
+  assert_true(s->child >= 0);
+  if (s->child == 0) hang(s->is_stuck, options);
+  for (int waits = 0; !__atomic_load_n(s->is_stuck, __ATOMIC_ACQUIRE); waits++) {
+    assert_int_equal(waitpid(s->child, NULL, WNOHANG), 0);
+    assert_true(waits < 60000);
+    usleep(1000);
+  }
+}
+
+static void end_stuck(stuck *s) {
+  if (s->child) {
+    kill(s->child, SIGKILL);
+    waitpid(s->child, NULL, 0);
+  }
+  munmap(s->is_stuck, 4096);
+  if (*s->path) unlink(s->path);
+}
+
+static void begin_stuck_with_a_file(stuck *s, prof_options options) {
+  *s = (stuck){.child = 0};
+  begin_stuck(s, options);
+  if (find_capture("stuck", s->path, sizeof s->path)) return;
+  end_stuck(s);
+  print_message("skip: %s takes no capture files\n", folder);
+  skip();
+}
+
+/* By CLOCK_MONOTONIC. The trace ends there as well. */
+static uint64_t end_of_stuck(const prof_trace *trace) {
+  const events all = read_events(trace);
+  const prof_event *const event = find_event(&all, "stuck");
+  const uint64_t end_ns = event->start_ns + event->duration_ns;
+  assert_int_equal(event->kind, PROF_EVENT_OPEN);
+  free(all.items);
+  assert_int_equal(end_ns, info_of(trace).duration_ns);
+  return info_of(trace).start_ns + end_ns;
+}
+
+static uint64_t end_of_stuck_in(const char *path) {
+  prof_trace *trace = NULL;
+  assert_int_equal(prof_trace_open(path, &trace), PROF_OK);
+  const uint64_t end_ns = end_of_stuck(trace);
+  prof_trace_destroy(trace);
+  return end_ns;
+}
+
+static void assert_open_until_now(const char *path) {
+  const uint64_t before_ns = now_ns(), end_ns = end_of_stuck_in(path);
+  assert_in_range(end_ns, before_ns, now_ns());
+}
+
+static void a_scope_of_a_process_that_records_is_open_until_it_is_looked_at(void **state) {
+  (void)state;
+  stuck s;
+  begin_stuck_with_a_file(&s, (prof_options){.level = 1});
+  assert_open_until_now(s.path);
+  assert_open_until_now(s.path);
+  end_stuck(&s);
+}
+
+/* A ring keeps the last so many ns of what was recorded, not of what was not. */
+static void a_ring_of_a_process_that_hangs_still_shows_what_came_before(void **state) {
+  (void)state;
+  stuck s;
+  const uint64_t ring_ns = 1000000;
+  begin_stuck_with_a_file(&s, (prof_options){.policy = PROF_POLICY_RING, .ring_ns = ring_ns});
+  for (const uint64_t begun_ns = now_ns(); now_ns() - begun_ns < 2 * ring_ns;) usleep(1000);
+  assert_open_until_now(s.path);
+  prof_trace *trace = NULL;
+  assert_int_equal(prof_trace_open(s.path, &trace), PROF_OK);
+  assert_true(info_of(trace).scope_count > 0);
+  prof_trace_destroy(trace);
+  end_stuck(&s);
+}
+
+static void a_copy_of_a_capture_that_is_recorded_ends_when_it_was_copied(void **state) {
+  (void)state;
+  char copy[PATH_MAX + 16];
+  prof_trace *trace = NULL;
+  stuck s;
+  begin_stuck_with_a_file(&s, (prof_options){.level = 1});
+  snprintf(copy, sizeof copy, "%s/copy", folder);
+  const prof_dump_options options = {.size = sizeof options, .format = PROF_FORMAT_CAPTURE};
+  assert_int_equal(prof_trace_open(s.path, &trace), PROF_OK);
+  assert_int_equal(prof_trace_dump(trace, copy, &options), PROF_OK);
+  assert_int_equal(end_of_stuck_in(copy), end_of_stuck(trace));
+  prof_trace_destroy(trace);
+  unlink(copy);
+  end_stuck(&s);
+}
+
+static void copy_file(const char *from, const char *to) {
+  enum { BYTES = 65536 };
+  char *const bytes = malloc(BYTES);
+  FILE *const in = fopen(from, "rb"), *const out = fopen(to, "wb");
+  assert_true(bytes && in && out);
+  for (size_t count; (count = fread(bytes, 1, BYTES, in)) > 0;)
+    assert_int_equal(fwrite(bytes, 1, count, out), count);
+  assert_int_equal(fclose(out), 0);
+  fclose(in);
+  free(bytes);
+}
+
+/* Its process runs, but records into another file. */
+static void a_plain_copy_ends_with_the_last_thing_recorded(void **state) {
+  (void)state;
+  char copy[PATH_MAX + 16];
+  stuck s;
+  begin_stuck_with_a_file(&s, (prof_options){.level = 1});
+  snprintf(copy, sizeof copy, "%s/copy", folder);
+  copy_file(s.path, copy);
+  const uint64_t copied_ns = now_ns();
+  assert_true(end_of_stuck_in(copy) <= copied_ns);
+  unlink(copy);
+  end_stuck(&s);
+}
+
+static void a_scope_is_not_open_for_longer_once_its_process_is_told_to_record_nothing(void **state) {
+  (void)state;
+  stuck s;
+  begin_stuck_with_a_file(&s, (prof_options){.level = 1});
+  assert_int_equal(prof_trace_set_level(s.path, 0, NULL), PROF_OK);
+  const uint64_t off_ns = now_ns();
+  assert_true(end_of_stuck_in(s.path) <= off_ns);
+  end_stuck(&s);
+}
+
+static void a_scope_of_a_process_that_died_is_open_until_the_last_thing_recorded(void **state) {
+  (void)state;
+  stuck s;
+  begin_stuck_with_a_file(&s, (prof_options){.level = 1});
+  assert_open_until_now(s.path);
+  kill(s.child, SIGKILL);
+  assert_int_equal(waitpid(s.child, NULL, 0), s.child);
+  s.child = 0;
+  const uint64_t died_ns = now_ns();
+  assert_true(end_of_stuck_in(s.path) <= died_ns);
+  end_stuck(&s);
+}
+
+static void a_scope_of_the_own_process_is_open_until_the_call(void **state) {
+  (void)state;
+  const prof_options options = {.size = sizeof options, .level = 1};
+  assert_int_equal(prof_start_with(&options), PROF_OK);
+  assert_int_equal(prof_clear(), PROF_OK);
+  {
+    PROF_SCOPE("stuck");
+    prof_trace *trace = NULL;
+    const uint64_t before_ns = now_ns();
+    assert_int_equal(prof_get(&trace), PROF_OK);
+    assert_in_range(end_of_stuck(trace), before_ns, now_ns());
+    prof_trace_destroy(trace);
+  }
+  assert_int_equal(prof_stop(), PROF_OK);
+}
+
 static void durations_by_name_are_those_of_the_trace(void **state) {
   (void)state;
   assert_int_equal(prof_get_duration(NULL, NULL, NULL, NULL), PROF_OK);
@@ -270,6 +462,13 @@ static void durations_by_name_are_those_of_the_trace(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_file_of_another_process_is_read_while_it_runs_and_after_its_death),
+      cmocka_unit_test(a_scope_of_a_process_that_records_is_open_until_it_is_looked_at),
+      cmocka_unit_test(a_ring_of_a_process_that_hangs_still_shows_what_came_before),
+      cmocka_unit_test(a_copy_of_a_capture_that_is_recorded_ends_when_it_was_copied),
+      cmocka_unit_test(a_plain_copy_ends_with_the_last_thing_recorded),
+      cmocka_unit_test(a_scope_is_not_open_for_longer_once_its_process_is_told_to_record_nothing),
+      cmocka_unit_test(a_scope_of_a_process_that_died_is_open_until_the_last_thing_recorded),
+      cmocka_unit_test(a_scope_of_the_own_process_is_open_until_the_call),
       cmocka_unit_test(snapshots_of_the_own_arena_are_whole),
       cmocka_unit_test(snapshots_of_a_full_arena_are_whole),
       cmocka_unit_test(snapshots_of_a_ring_are_whole),

@@ -38,6 +38,9 @@ int bad_option(const char *name, int argc, char **argv);
    byte, so that none reaches the terminal as a command. */
 void print_text(FILE *to, const char *text, size_t bytes);
 
+/* What open scopes last until. */
+const char *end_words(const prof_trace *trace);
+
 /* One line on stderr, by print_text(). */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -51,13 +51,6 @@ static void print_state(const prof_trace_info *info) {
   else puts(info->was_clean ? "state        stopped" : "state        its process died, or was killed, while recording");
 }
 
-static uint64_t since(uint64_t start_ns, uint64_t at_least) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  const uint64_t ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec - start_ns;
-  return (int64_t)ns > 0 && ns > at_least ? ns : at_least;
-}
-
 static void print_limits(const prof_trace_info *info) {
   if (!info->memory_limit_bytes) return;
   printf("limits       %" PRIu64 " MiB of memory", info->memory_limit_bytes >> 20);
@@ -202,7 +195,7 @@ static void print_open(const prof_trace *trace, uint64_t open_count) {
     prof_trace_thread_get(trace, event->thread, &thread);
     printf("  %8" PRIu64 "  %*s", thread.tid, (int)(event->depth < 32 ? event->depth * 2 : 64), "");
     print_text(stdout, event->name, event->name_bytes);
-    printf("  begun %.3f ms before the last thing recorded\n", (double)event->duration_ns / 1e6);
+    printf("  begun %.3f ms before %s\n", (double)event->duration_ns / 1e6, end_words(trace));
   }
   if (open_count > most) printf("  ... and %" PRIu64 " more\n", open_count - most);
   prof_cursor_destroy(cursor);
@@ -222,7 +215,6 @@ int command_info(int argc, char **argv) {
   print_text(stdout, info.host, strnlen(info.host, sizeof info.host));
   print_rank(&info);
   print_start(info.start_unix_ns);
-  if (info.is_live && info.level_now) info.duration_ns = since(info.start_ns, info.duration_ns); /* nothing may have been recorded lately */
   print_limits(&info);
   print_state(&info);
   printf("duration     %.6f s, clock %s, error %" PRIu64 " ns, %" PRIu32 " segment%s\n", (double)info.duration_ns / 1e9,

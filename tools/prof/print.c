@@ -43,6 +43,12 @@ void print_text(FILE *to, const char *text, size_t bytes) {
   }
 }
 
+const char *end_words(const prof_trace *trace) {
+  prof_trace_info info = {.size = sizeof info};
+  prof_trace_info_get(trace, &info);
+  return info.is_live || info.is_copy ? "the end" : "the last thing recorded";
+}
+
 void say(const char *format, ...) {
   char line[LINE_BYTES];
   va_list arguments;
