@@ -404,7 +404,7 @@ typedef struct prof_rows {
   const prof_row *rows;
   uint64_t row_count;      /* handed out, after the limit */
   uint64_t all_row_count;  /* before it */
-  uint64_t total_self_ns;  /* over all groups: shares are of this, as in torch.profiler */
+  uint64_t total_self_ns;  /* over all groups */
   uint64_t calls_count;
   uint32_t has_memory;        /* 1: the trace has pools of the host, also where no row has bytes of them. A table shows the two columns only when a row that it shows has */
   uint32_t has_device_memory; /* 1: of other devices. So are their columns */
@@ -412,6 +412,9 @@ typedef struct prof_rows {
   uint32_t has_device;        /* 1: the trace has devices' own times, or says why not */
   uint32_t reserved;
   uint64_t open_count;        /* scopes that have not ended, over all groups */
+  /* total_self_ns, and that of the scopes that level, category and leave_out left out. A table's
+     shares are of this: what a scope holds is part of its total time, whether it has a row or not. */
+  uint64_t all_self_ns;
 } prof_rows;
 
 /* What else is known of a row. */

@@ -189,7 +189,7 @@ static void put_self_check(prof_i_chrome *w) {
 }
 
 /* A damaged capture says anything, and what no integer holds must not become one. */
-static uint64_t thousandfold(double value) { return !(value > 0) ? 0 : value < 1e16 ? (uint64_t)(value * 1e3) : UINT64_MAX; }
+static uint64_t thousandfold(double value) { return !(value > 0) ? 0 : value < 1e16 ? (uint64_t)(value * 1e3 + 0.5) : UINT64_MAX; }
 
 static void put_took(prof_i_chrome *w) {
   put_member(w, "recording_took_ns", w->info.own_ns);

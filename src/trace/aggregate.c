@@ -473,7 +473,10 @@ static int visit_one(aggregation *a, const prof_i_span *span) {
   if (__builtin_expect(a->has_launched, 0) && !prof_i_device_sums_take(&a->on_device, span, &also.on_device)) return PROF_E_NO_MEMORY;
   if (__builtin_expect(has_window(&a->options), 0) && !is_inside(&a->options, span)) return 0;
   if (!waited && !find_any(a, span, NULL, &g)) return PROF_E_NO_MEMORY;
-  if (g == &a->unwanted.of) return 0;
+  if (g == &a->unwanted.of) {
+    if (span->kind == PROF_EVENT_SCOPE) g->tally.self_ns += span->self_ns;
+    return 0;
+  }
   if (a->has_first) be_first(a, g, span);
   const waiting before = waited ? *waited : total_of(g);
   return add_to_group(g, span, &before, &also);
@@ -627,6 +630,7 @@ static int collect(const aggregation *a, prof_rows **rows_out) {
   if (!groups) return PROF_E_NO_MEMORY;
   for (group *g = a->groups; g; g = g->hh.next) groups[count++] = &g->of;
   const int status = prof_i_rows_make(a->traces, a->trace_count, &a->options, groups, count, rows_out);
+  if (!status) (*rows_out)->all_self_ns = (*rows_out)->total_self_ns + a->unwanted.of.tally.self_ns;
   free(groups);
   return status;
 }

@@ -1,5 +1,5 @@
 /* Aggregates as a text table, laid out as torch.profiler's users know it: texts to the left, numbers right-aligned, shares
-   of the sum of self times. Every cell is made twice, once to be measured; nothing of a name reaches the terminal as a
+   of the sum of self times, of what has no row too. Every cell is made twice, once to be measured; nothing of a name reaches the terminal as a
    command. */
 #include <prof/profiler.h>
 #include <stdbool.h>
@@ -108,8 +108,10 @@ static prof_row_more more_of(const table *t, const prof_row *row) {
   return more;
 }
 
-static uint64_t mean_on_device(const table *t, const prof_row *row) {
-  return calls_of(row) ? more_of(t, row).calls_device_ns / calls_of(row) : 0;
+/* To the nearest ns. 0 of none. */
+static uint64_t mean_of(uint64_t ns, uint64_t count) {
+  if (count == 0) return 0;
+  return ns / count + (ns % count > (count - 1) / 2);
 }
 
 /* The last folders of a long path tell more than its first ones. */
@@ -152,20 +154,20 @@ static size_t make_cell(const table *t, const prof_row *row, column which, char 
     case COLUMN_STACK: break; /* put_frame() */
     case COLUMN_THREAD: return put_thread(t, to, row->thread);
     case COLUMN_DEVICE: count = prof_i_put_device(to, CELL_BYTES, row->device); break;
-    case COLUMN_SELF_SHARE: count = prof_i_put_share(to, CELL_BYTES, row->self_ns, t->rows->total_self_ns); break;
+    case COLUMN_SELF_SHARE: count = prof_i_put_share(to, CELL_BYTES, row->self_ns, t->rows->all_self_ns); break;
     case COLUMN_SELF: count = prof_i_put_time(to, CELL_BYTES, row->self_ns, t->time_unit); break;
     case COLUMN_SELF_NET:
     case COLUMN_TOTAL_NET: count = put_net(t, row, which, to); break;
-    case COLUMN_TOTAL_SHARE: count = prof_i_put_share(to, CELL_BYTES, row->is_async ? 0 : row->total_ns, t->rows->total_self_ns); break;
+    case COLUMN_TOTAL_SHARE: count = prof_i_put_share(to, CELL_BYTES, row->is_async ? 0 : row->total_ns, t->rows->all_self_ns); break;
     case COLUMN_TOTAL: count = prof_i_put_time(to, CELL_BYTES, row->total_ns, t->time_unit); break;
-    case COLUMN_MEAN: count = prof_i_put_time(to, CELL_BYTES, row->calls_count ? more_of(t, row).calls_ns / row->calls_count : 0, t->time_unit); break;
+    case COLUMN_MEAN: count = prof_i_put_time(to, CELL_BYTES, mean_of(more_of(t, row).calls_ns, row->calls_count), t->time_unit); break;
     case COLUMN_MEDIAN: count = prof_i_put_time(to, CELL_BYTES, row->median_ns, t->time_unit); break;
     case COLUMN_P99: count = prof_i_put_time(to, CELL_BYTES, row->p99_ns, t->time_unit); break;
     case COLUMN_MAX: count = prof_i_put_time(to, CELL_BYTES, row->max_ns, t->time_unit); break;
     case COLUMN_SELF_DEVICE_TIME: count = prof_i_put_time(to, CELL_BYTES, row->self_device_ns, t->time_unit); break;
     case COLUMN_SELF_DEVICE_SHARE: count = prof_i_put_share(to, CELL_BYTES, row->self_device_ns, t->rows->total_self_device_ns); break;
     case COLUMN_DEVICE_TIME: count = prof_i_put_time(to, CELL_BYTES, row->device_total_ns, t->time_unit); break;
-    case COLUMN_DEVICE_MEAN: count = prof_i_put_time(to, CELL_BYTES, mean_on_device(t, row), t->time_unit); break;
+    case COLUMN_DEVICE_MEAN: count = prof_i_put_time(to, CELL_BYTES, mean_of(more_of(t, row).calls_device_ns, calls_of(row)), t->time_unit); break;
     case COLUMN_MEMORY: count = prof_i_put_bytes(to, CELL_BYTES, row->memory_bytes); break;
     case COLUMN_SELF_MEMORY: count = prof_i_put_bytes(to, CELL_BYTES, row->self_memory_bytes); break;
     case COLUMN_DEVICE_MEMORY: count = prof_i_put_bytes(to, CELL_BYTES, row->device_memory_bytes); break;
@@ -469,10 +471,13 @@ static int put_account(table *t) {
 }
 
 static int put_sums(table *t) {
-  char line[256], time[64];
+  char line[256], time[64], all[64];
   const prof_rows *const rows = t->rows;
+  const bool is_part = rows->all_self_ns != rows->total_self_ns;
   prof_i_put_time(time, sizeof time, rows->total_self_ns, t->time_unit);
-  snprintf(line, sizeof line, "Self time total: %s in %llu call%s, %llu group%s", time, (unsigned long long)rows->calls_count,
+  prof_i_put_time(all, sizeof all, rows->all_self_ns, t->time_unit);
+  snprintf(line, sizeof line, "Self time total: %s%s%s in %llu call%s, %llu group%s", time,
+           is_part ? " of " : "", is_part ? all : "", (unsigned long long)rows->calls_count,
            rows->calls_count == 1 ? "" : "s", (unsigned long long)rows->all_row_count, rows->all_row_count == 1 ? "" : "s");
   prof_i_page_text(&t->page, line);
   if (rows->all_row_count > rows->row_count) {

@@ -678,10 +678,83 @@ static void asynchronous_scopes_have_no_share(void **state) {
   capture_end(&c);
 }
 
+static char *line_of(char *text, const char *name) {
+  char *const line = strstr(text, name);
+  assert_non_null(line);
+  *strchr(line + 1, '\n') = '\0';
+  return line;
+}
+
+/* 47 ns in 3 calls are 15.67 ns each, 46 in 3 are 15.33, 33 in 2 are 16.5. */
+static void a_mean_is_rounded(void **state) {
+  (void)state;
+  static const struct {
+    uint64_t ns[3];
+    const char *mean;
+  } cases[] = {{{15, 16, 16}, " 0.016us"}, {{15, 15, 16}, " 0.015us"}, {{16, 17, 0}, " 0.017us"}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    capture c;
+    begin_with_sites(&c, 1 << 20, 1);
+    prof_i_head *const chunk = capture_chunk(&c, CHUNK, 1);
+    for (uint64_t n = 0; n < 3 && cases[i].ns[n]; n++)
+      capture_plain(chunk, T0 + n * 100, cases[i].ns[n], 1);
+    prof_trace *const trace = open_capture(&c);
+    const prof_aggregate_options options = {.size = sizeof options, .time_unit = 6};
+    char *text = NULL, mean[16], title[16] = "";
+    assert_int_equal(prof_trace_table(trace, &options, &text), PROF_OK);
+    const char *const titles = strstr(text, "Name"), *const end = strstr(titles, " Mean") + 5;
+    const char *const line = line_of(text, "\na ") + 1;
+    snprintf(title, sizeof title, "%.5s", end - 5);
+    snprintf(mean, sizeof mean, "%.8s", line + (end - titles) - 8);
+    assert_string_equal(title, " Mean");
+    assert_string_equal(mean, cases[i].mean);
+    prof_free(text);
+    prof_trace_destroy(trace);
+    capture_end(&c);
+  }
+}
+
+/* Each level is half of a: what it holds is of the other level. */
+static void shares_are_of_all_self_time_whatever_has_rows(void **state) {
+  (void)state;
+  capture c;
+  begin_with_sites(&c, 1 << 20, 3);
+  prof_i_head *const chunk = capture_chunk(&c, CHUNK, 1);
+  capture_plain(chunk, T0 + 110, 300, 2); /* level 2, in a */
+  long_record late;
+  long_begin(&late, PROF_I_KIND_SCOPE, T0 + 450, 300, 2);
+  late.flags = PROF_I_FLAG_NAME;
+  long_text(&late, "late");
+  long_end(&late, chunk);
+  capture_plain(chunk, T0 + 100, 900, 1); /* level 1 */
+  prof_trace *const trace = open_capture(&c);
+  const prof_aggregate_options options[] = {{.size = sizeof *options, .level = 1},
+                                            {.size = sizeof *options, .level = 2},
+                                            {.size = sizeof *options, .category = "cat"}};
+  const char *const names[] = {"\na ", "\nb ", "\na "}, *const totals[] = {" 100.00%", " 33.33%", " 100.00%"};
+  for (size_t i = 0; i < 3; i++) {
+    prof_rows *rows = NULL;
+    char *text = NULL;
+    assert_int_equal(prof_trace_aggregate(trace, &options[i], &rows), PROF_OK);
+    assert_int_equal(rows->all_self_ns, 900);
+    assert_int_equal(rows->total_self_ns, i == 0 ? 300 : i == 1 ? 600 : 900);
+    prof_rows_destroy(rows);
+    assert_int_equal(prof_trace_table(trace, &options[i], &text), PROF_OK);
+    if (i == 0) assert_non_null(strstr(text, "Self time total: 0.300us of 0.900us in 1 call"));
+    if (i == 2) assert_non_null(strstr(text, "Self time total: 0.900us in 3 calls"));
+    assert_non_null(strstr(line_of(text, names[i]), totals[i]));
+    prof_free(text);
+  }
+  prof_trace_destroy(trace);
+  capture_end(&c);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(groups_add_up),
       cmocka_unit_test(traces_add_up_together),
+      cmocka_unit_test(a_mean_is_rounded),
+      cmocka_unit_test(shares_are_of_all_self_time_whatever_has_rows),
       cmocka_unit_test(asynchronous_scopes_have_no_share),
       cmocka_unit_test(run_time_names_shapes_and_devices_make_groups),
       cmocka_unit_test(shapes_of_other_ranks_are_other_groups),

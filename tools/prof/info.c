@@ -54,7 +54,8 @@ static void print_state(const prof_trace_info *info) {
 static void print_limits(const prof_trace_info *info) {
   if (!info->memory_limit_bytes) return;
   printf("limits       %" PRIu64 " MiB of memory", info->memory_limit_bytes >> 20);
-  if (info->cpu_limit > 0) printf(", %" PRIu64 ".%02" PRIu64 " processors", (uint64_t)info->cpu_limit, (uint64_t)(info->cpu_limit * 100) % 100);
+  const uint64_t hundredths = (uint64_t)(info->cpu_limit * 100 + 0.5);
+  if (info->cpu_limit > 0) printf(", %" PRIu64 ".%02" PRIu64 " processors", hundredths / 100, hundredths % 100);
   puts("");
 }
 
@@ -65,20 +66,21 @@ static void print_share(uint64_t part_ns, uint64_t whole_ns) {
 }
 
 static void print_ms(uint64_t ns) {
-  printf("%" PRIu64 ".%03" PRIu64, ns / 1000000, ns / 1000 % 1000);
+  const uint64_t us = ns / 1000 + (ns % 1000 >= 500);
+  printf("%" PRIu64 ".%03" PRIu64, us / 1000, us % 1000);
 }
 
 static void print_own(const prof_trace_info *info) {
-  const uint64_t ps = (uint64_t)(info->scope_cost_ns * 1e3 + 0.5);
-  if (!ps) return;
+  const uint64_t tenths = (uint64_t)(info->scope_cost_ns * 10 + 0.5);
+  if (!(info->scope_cost_ns > 0)) return;
   fputs("recording    took ", stdout);
   print_ms(info->is_own_apart ? info->own_least_ns : info->own_ns);
   if (info->is_own_apart) {
     fputs(" to ", stdout);
     print_ms(info->own_most_ns);
   }
-  printf(" ms of all threads together; a plain scope %" PRIu64 ".%" PRIu64 " ns%s\n", ps / 1000,
-         ps / 100 % 10, info->is_own_apart ? " in warm caches" : "");
+  printf(" ms of all threads together; a plain scope %" PRIu64 ".%" PRIu64 " ns%s\n", tenths / 10,
+         tenths % 10, info->is_own_apart ? " in warm caches" : "");
 }
 
 static const char *plural(uint64_t count) { return count == 1 ? "" : "s"; }

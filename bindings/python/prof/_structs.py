@@ -391,6 +391,7 @@ class Rows(_Shown):
         ("has_device", c_uint32),
         ("reserved", c_uint32),
         ("open_count", c_uint64),
+        ("all_self_ns", c_uint64),
     ]
 
 

@@ -72,6 +72,8 @@ class Rows(List[Row]):
     """What Trace.aggregate() gives: a list, and what all groups together have."""
 
     total_self_ns: int = 0
+    all_self_ns: int = 0
+    """With what level, category, functions and modules left out: a table's shares are of this."""
     all_row_count: int = 0
     has_memory: bool = False
     has_device_memory: bool = False
@@ -196,6 +198,7 @@ class _Totals(Owner):
                 for index, r in enumerate(got.rows[: got.row_count])
             )
             result.total_self_ns = got.total_self_ns
+            result.all_self_ns = got.all_self_ns
             result.all_row_count = got.all_row_count
             result.has_memory = bool(got.has_memory)
             result.has_device_memory = bool(got.has_device_memory)
