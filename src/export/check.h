@@ -21,6 +21,8 @@
     "ran on a device before it was launched, by the trace it was imported from")                    \
   X(UNNAMED, "unnamed", 0, "had an empty name")                                                     \
   X(TOO_DEEP, "deeper_than_512", 0, "stands deeper than 512 scopes, where Perfetto draws it over the others")       \
+  X(CROWDED, "overlapping_past_1023", 0,                                                           \
+    "overlapped more than 1023 others of its thread at once, left out")                             \
   X(NOT_FINITE, "counters_not_finite", 0, "counter values that were no number, left out")           \
   X(FLOW_ALONE, "flows_without_partner", 0, "ends of arrows whose other end is missing, left out")  \
   X(FLOW_OUTSIDE, "flows_outside_scopes", 0, "ends of arrows in no scope, at marks")             \
@@ -43,7 +45,7 @@ uint64_t prof_i_findings_faults(const prof_i_findings *findings);
 /* "3 scopes: overlaps ...; ..." of the faults, cut at room; NUL-terminated. */
 void prof_i_findings_text(const prof_i_findings *findings, char *to, size_t room);
 
-enum { PROF_I_CHECK_DEPTH = 512, PROF_I_CHECK_LANES = 256 };
+enum { PROF_I_CHECK_DEPTH = 512 };
 
 /* One depth of a thread's own line. Spans of a depth come in falling order of time, but parents may come before or after what they
    hold. */
@@ -58,7 +60,7 @@ typedef struct prof_i_check {
   uint64_t last_ns; /* nothing ends after it */
   unsigned used;    /* depths touched on this thread */
   prof_i_check_depth depths[PROF_I_CHECK_DEPTH];
-  uint64_t beside_ns[PROF_I_CHECK_LANES]; /* of each lane: where the last of its outermost spans begins */
+  uint64_t beside_ns[PROF_I_LANES_MAX]; /* of each lane: where the last of its outermost spans begins */
 } prof_i_check;
 
 void prof_i_check_init(prof_i_check *check, uint64_t last_ns);

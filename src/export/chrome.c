@@ -29,7 +29,7 @@ static char *put_text(char *to, const char *text) {
   return to + bytes;
 }
 
-static uint64_t track_number(const prof_i_chrome *w, uint32_t lane) { return w->ids.first + lane * w->ids.step; }
+static uint64_t track_number(const prof_i_chrome *w, uint32_t lane) { return prof_i_tids_row(&w->ids, lane); }
 
 /* The track's text, up to ts. */
 static void set_track(prof_i_chrome *w, uint32_t lane) {
@@ -383,6 +383,10 @@ static int visit(void *user, const prof_i_span *spans, size_t count) {
   for (size_t i = 0; i < count; i++) {
     const prof_i_span *const span = &spans[i];
     if (has_window && !prof_i_window_has(&w->window, span->start_ns, span->start_ns + span->duration_ns)) continue;
+    if (span->lane == PROF_I_LANES_MAX) { /* no row is free for it */
+      w->check.findings.counts[PROF_I_FINDING_CROWDED]++;
+      continue;
+    }
     if (has_duration(span)) {
       prof_i_check_scope(&w->check, span);
       if (w->flows.waiting != PROF_I_NO_FLOW && span->lane == 0)

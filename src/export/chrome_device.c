@@ -78,14 +78,14 @@ void prof_i_chrome_value_time(prof_i_chrome *w, prof_device device, uint64_t ns)
 }
 
 void prof_i_chrome_name_stream(prof_i_chrome *w, const prof_trace_thread *thread, uint32_t index, uint32_t lane) {
-  enum { NAME_SHOWN_BYTES = 256, LANES = 256 };
+  enum { NAME_SHOWN_BYTES = 256 };
   char made[NAME_SHOWN_BYTES + 64];
   const prof_i_tids *const ids = &w->tids[index];
   const prof_i_text own = name_of(w, thread->device, thread->stream);
   const int shown = own.bytes < NAME_SHOWN_BYTES ? (int)own.bytes : NAME_SHOWN_BYTES;
   int bytes = snprintf(made, sizeof made, "%s %llu%s%.*s", thread->stream & PROF_BACKEND_QUEUE ? "queue" : "stream", (unsigned long long)ids->first, shown ? ": " : "", shown, own.data);
   if (lane > 0) bytes += snprintf(made + bytes, sizeof made - (size_t)bytes, " (overlapping %u)", lane);
-  prof_i_chrome_put_thread(w, ids->pid, ids->first + lane * ids->step, (prof_i_text){made, (uint64_t)bytes}, ids->first * LANES + lane);
+  prof_i_chrome_put_thread(w, ids->pid, prof_i_tids_row(ids, lane), (prof_i_text){made, (uint64_t)bytes}, ids->first * PROF_I_LANES_MAX + lane);
 }
 
 /* ---- what ties a launch to what ran ---- */
@@ -159,7 +159,7 @@ static void put_end(prof_i_chrome *w, const char *begin, uint64_t number, uint32
   prof_i_sink_text(w->sink, ",\"pid\":");
   prof_i_sink_u64(w->sink, ids->pid);
   prof_i_sink_text(w->sink, ",\"tid\":");
-  prof_i_sink_u64(w->sink, ids->first + lane * ids->step);
+  prof_i_sink_u64(w->sink, prof_i_tids_row(ids, lane));
   prof_i_sink_text(w->sink, ",\"ts\":");
   prof_i_chrome_time(w, ns);
   prof_i_sink_text(w->sink, "},\n");

@@ -70,18 +70,17 @@ void prof_i_chrome_put_thread(prof_i_chrome *w, uint64_t pid, uint64_t tid, prof
 /* The thread's own name. Viewers have a name for one that has none; lanes say what they are, for
    prof import, too. */
 static void put_thread_name(prof_i_chrome *w, const prof_trace_thread *thread, uint32_t index, uint32_t lane) {
-  enum { LANES = 256 };
   if (thread->is_stream) {
     prof_i_chrome_name_stream(w, thread, index, lane);
     return;
   }
-  const uint64_t tid = w->tids[index].first + lane * w->tids[index].step;
+  const uint64_t tid = prof_i_tids_row(&w->tids[index], lane);
   char made[sizeof thread->name + 64];
   int bytes = snprintf(made, sizeof made, "%s", thread->name);
   if (lane > 0 && bytes == 0)
     bytes = snprintf(made, sizeof made, "thread %llu", (unsigned long long)thread->tid);
   if (lane > 0) bytes += snprintf(made + bytes, sizeof made - (size_t)bytes, " (overlapping %u)", lane);
-  prof_i_chrome_put_thread(w, w->info.pid, tid, (prof_i_text){made, (uint64_t)bytes}, (uint64_t)index * LANES + lane);
+  prof_i_chrome_put_thread(w, w->info.pid, tid, (prof_i_text){made, (uint64_t)bytes}, (uint64_t)index * PROF_I_LANES_MAX + lane);
 }
 
 void prof_i_chrome_name_lane(prof_i_chrome *w, uint32_t lane) {
@@ -145,7 +144,8 @@ static uint64_t missing(const prof_i_chrome *w) { return sum_of(w->info.lost_cou
 static void put_summary_name(prof_i_chrome *w, bool is_silent, bool is_late) {
   const uint64_t lost = missing(w), cleared = w->info.lost_count[PROF_LOSS_CLEARED];
   put(w, "\"name\":\"prof: ");
-  if (prof_i_findings_faults(&w->check.findings) || is_silent) {
+  if (prof_i_findings_faults(&w->check.findings) || is_silent ||
+      w->check.findings.counts[PROF_I_FINDING_CROWDED]) {
     put(w, "see the arguments");
   } else if (lost) {
     put(w, "lost ");
@@ -280,6 +280,7 @@ static void put_change_marks(prof_i_chrome *w) {
 static void put_summary(prof_i_chrome *w) {
   const uint64_t faults = prof_i_findings_faults(&w->check.findings);
   const bool has_silent = prof_i_account_device_count(w->trace, PROF_I_DEVICES_SILENT) != 0, has_late = prof_i_account_device_count(w->trace, PROF_I_DEVICES_LATE) != 0;
+  const uint64_t crowded = w->check.findings.counts[PROF_I_FINDING_CROWDED];
   put(w, "{\"ph\":\"i\",\"s\":\"p\",\"cat\":\"prof\",");
   put_summary_name(w, has_silent, has_late);
   put_member(w, "pid", w->info.pid);
@@ -301,6 +302,7 @@ static void put_summary(prof_i_chrome *w) {
     put(w, "\":");
     prof_i_sink_u64(w->sink, w->info.lost_count[i]);
   }
+  if (crowded) put_member(w, "left out: overlapping more than 1023 others", crowded);
   if (has_silent) {
     put(w, ",\"devices without times\":");
     prof_i_account_devices(w->sink, w->trace, PROF_I_DEVICES_SILENT);

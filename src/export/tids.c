@@ -7,9 +7,12 @@
 
 enum {
   KERNEL_STEP = 10000000, /* the kernel's numbers go up to 2^22, so a lane's number is no other thread's */
-  MADE_STEP = 6000000
+  MADE_STEP = 6000000,
+  FAR_STEP = 768, /* the lanes past 255 */
+  FAR_COUNT = 200000
 };
-static const uint64_t made_first = 2600000000; /* past all lanes of the kernel's numbers */
+static const uint64_t made_first = 2600000000; /* past 255 lanes of the kernel's numbers */
+static const uint64_t far_first = 4140000000;  /* past as many of those; tools/import has both */
 
 typedef struct numbered {
   uint64_t tid;
@@ -29,7 +32,7 @@ static void assign(prof_i_tids *tids, const numbered *sorted, uint32_t count, ui
     const uint64_t tid = sorted[i].tid;
     const uint32_t index = sorted[i].index;
     const int is_kernels = tid > 0 && tid < KERNEL_STEP && (i == 0 || sorted[i - 1].tid != tid);
-    tids[index] = is_kernels ? (prof_i_tids){tid, KERNEL_STEP, pid} : (prof_i_tids){made_first + index % MADE_STEP, MADE_STEP, pid};
+    tids[index] = is_kernels ? (prof_i_tids){tid, KERNEL_STEP, pid, 0} : (prof_i_tids){made_first + index % MADE_STEP, MADE_STEP, pid, 0};
   }
 }
 
@@ -38,7 +41,7 @@ static prof_i_tids stream_tids(const prof_i_tids *before, uint32_t count, prof_d
   const uint64_t pid = prof_i_tids_device_pid(device);
   uint64_t number = PROF_I_STREAM_FIRST;
   for (uint32_t i = 0; i < count; i++) number += before[i].pid == pid;
-  return (prof_i_tids){number, KERNEL_STEP, pid};
+  return (prof_i_tids){number, KERNEL_STEP, pid, 0};
 }
 
 int prof_i_tids_make(const prof_trace *trace, uint32_t thread_count, prof_i_tids **tids_out) {
@@ -61,6 +64,7 @@ int prof_i_tids_make(const prof_trace *trace, uint32_t thread_count, prof_i_tids
   qsort(sorted, host_count, sizeof *sorted, compare);
   assign(tids, sorted, host_count, info.pid);
   free(sorted);
+  for (uint32_t i = 0; i < thread_count; i++) tids[i].far = far_first + (uint64_t)(i % FAR_COUNT) * FAR_STEP;
   *tids_out = tids;
   return PROF_OK;
 }

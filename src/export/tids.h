@@ -10,7 +10,13 @@ typedef struct prof_i_tids {
   uint64_t first;
   uint64_t step;
   uint64_t pid;
+  uint64_t far; /* the row of lane 256, behind which those of the lanes past it stand */
 } prof_i_tids;
+
+static inline uint64_t prof_i_tids_row(const prof_i_tids *tids, uint32_t lane) {
+  enum { NEAR_LANES = 256 };
+  return lane < NEAR_LANES ? tids->first + lane * tids->step : tids->far + (lane - NEAR_LANES);
+}
 
 /* A number that no process has: the kernel's go up to 2^22. */
 static inline uint64_t prof_i_tids_device_pid(prof_device device) {

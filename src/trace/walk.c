@@ -152,7 +152,7 @@ typedef struct thing {
   uint64_t start, end;
   const uint64_t *record;
   uint32_t site;
-  uint8_t kind;
+  uint16_t kind : 5; /* prof_event_kind */
 } thing;
 
 /* Of a vendor's interface: the program recorded no scope for it. */
@@ -172,11 +172,11 @@ static uint32_t outside_of(prof_i_walker *w, const thing *t, uint64_t start_ns) 
   return prof_i_callers_holding(w->callers, w, t->start, start_ns);
 }
 
-/* Where each lane has something in its way: in the last one, overlapping or not, so nothing there
-   stands around it. What runs in it is not known any more: its time stays with what is around it. */
+/* Where each lane has something in its way: in none, so nothing is known to stand around it. What
+   runs in it is not known any more, either: its time stays with what is around it. */
 static void hand_out_left(prof_i_walker *w, prof_i_span *span) {
   if (is_sharing(w, span)) span->self_ns = 0;
-  span->lane = PROF_I_LANES_MAX - 1;
+  span->lane = PROF_I_LANES_MAX;
   w->around = w->lanes[0].stack;
   hand_out(w, span);
   w->around = NULL;
@@ -198,7 +198,7 @@ static void put_beside(prof_i_walker *w, const thing *t) {
     while (lane->stack[lane->count - 1].start > t->start && lane->stack[lane->count - 1].start >= t->end)
       hand_out_last_beside(w, lane);
     if (lane->stack[lane->count - 1].start > t->start) continue;
-    span.lane = (uint8_t)i;
+    span.lane = i & (2 * PROF_I_LANES_MAX - 1);
     span.depth = prof_i_depth_inside(&lane->stack[lane->count - 1]);
     prof_i_waiting *const place = push(w, lane);
     if (place) *place = (prof_i_waiting){.span = span, .start = t->start, .outside = outside};
@@ -262,7 +262,7 @@ static void put_mark(prof_i_walker *w, uint64_t at, const uint64_t *record, uint
   prof_i_lane *const lane = &w->lanes[0];
   while (lane->stack[lane->count - 1].start > at) hand_out_last(w, lane);
   const uint16_t depth = prof_i_depth_inside(&lane->stack[lane->count - 1]);
-  prof_i_span span = {.record = record, .site = site, .kind = kind, .depth = depth};
+  prof_i_span span = {.record = record, .site = site, .kind = kind & 31u, .depth = depth};
   set_span(w, &span, at, at);
   hand_out(w, &span);
 }

@@ -17,10 +17,13 @@ typedef struct prof_i_span {
                              scope, words 0 and 1 are not its own */
   uint32_t site;          /* always a number that prof_i_trace_site() knows; 0: none */
   uint16_t depth;         /* how many scopes and steps of its lane stand around it, at most 65535 */
-  uint8_t kind;           /* prof_event_kind */
-  uint8_t lane;           /* 0; more when it overlaps what lane 0 holds without nesting, or began on another thread: never two
-                             overlapping in one lane. Past 254 at once, the rest shares lane 255 */
+  uint16_t kind : 5; /* prof_event_kind */
+  /* 0; more when it overlaps what lane 0 holds without nesting, or began on another thread: never
+     two overlapping in one lane. PROF_I_LANES_MAX: it is in no lane, for each has something in its
+     way. */
+  uint16_t lane : 11;
 } prof_i_span;
+enum { PROF_I_LANES_MAX = 1024 };
 
 /* What is known of a call site. Texts are the file's bytes: not NUL-terminated, any content. */
 typedef struct prof_i_text {

@@ -22,7 +22,6 @@ typedef struct prof_i_lane {
 } prof_i_lane;
 
 enum {
-  PROF_I_LANES_MAX = 256,
   /* Of a lane. Deeper ones are handed out at once: their time and their children count as those of
      the last one that waits. */
   PROF_I_DEPTH_MAX = 65535
@@ -44,7 +43,7 @@ struct prof_i_walker {
   void (*on_wait)(prof_i_walker *walker, prof_i_waiting *place); /* of a walk that looks around: a place of lane 0 is filled, and holds nothing yet. NULL: nobody asks */
   struct prof_i_callers *callers; /* of a walk that looks around; else NULL */
   uint64_t functions_from_ns; /* of such a walk: functions that began before are nobody's stack, as the numbers in its lanes have it */
-  prof_i_waiting *around; /* of what is just handed out, where that is not the last of its lane: in a plain segment, and where it shares the last lane. To a visitor that looks around; else NULL */
+  prof_i_waiting *around; /* of what is just handed out, where that is not the last of its lane: in a plain segment, and where it is in none. To a visitor that looks around; else NULL */
   uint32_t outside; /* of what is just handed out, where it is not of lane 0: as in prof_i_waiting */
   int status; /* of the visitor, or PROF_E_NO_MEMORY; nothing is done once it is set */
   prof_i_span *spans, *next, *end; /* complete ones, where the next one goes, and where it is time to visit: in batch, unless
@@ -68,8 +67,9 @@ int prof_i_walker_run(prof_i_walker *walker);
 /* From here on each span is handed out by itself, and the visitor may ask what it stands inside of: place 0, which holds everything, has no site. callers: of a walk that asks for those, or NULL. */
 void prof_i_walker_look_around(prof_i_walker *walker, struct prof_i_callers *callers);
 static inline prof_i_waiting *prof_i_walker_around(const prof_i_walker *walker, const prof_i_span *span) {
+  if (walker->around) return walker->around;
   const prof_i_lane *const lane = &walker->lanes[span->lane];
-  return walker->around ? walker->around : &lane->stack[lane->count - 1];
+  return &lane->stack[lane->count - 1];
 }
 
 /* Its parts. First the thread's scopes that had not ended. */

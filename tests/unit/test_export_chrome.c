@@ -2,6 +2,7 @@
    make of it is tests/viewers' business. */
 #define _GNU_SOURCE
 #include "export/metadata.h"
+#include "trace/walk.h"
 #include "trace_checks.h"
 
 #include <fcntl.h>
@@ -257,6 +258,38 @@ static void what_overlaps_goes_to_a_row_beside(void **state) {
   has("\"tid\":10000101,\"ts\":");
   has("\"name\":\"thread_name\",\"pid\":77,\"tid\":10000101,\"args\":{\"name\":\"thread 1 (overlapping 1)\"}");
   has("\"self_check\":{\"faults\":0,");
+}
+
+static void dump_overlapping(uint64_t count) {
+  capture c;
+  prof_i_head *const first = begin(&c, 453 * base_ns), *chunk = first;
+  for (uint64_t i = 0; i < count; i++) {
+    if (chunk->cursor + 32 > chunk->bytes) chunk = capture_chunk(&c, chunk->bytes, first->owner);
+    capture_plain(chunk, CAPTURE_START + i, 2 * count, 1);
+  }
+  assert_int_equal(dump(&c, (prof_dump_options){0}), PROF_OK);
+  capture_end(&c);
+  has("\"self_check\":{\"faults\":0,");
+}
+
+static void a_thousand_scopes_that_overlap_have_rows(void **state) {
+  (void)state;
+  dump_overlapping(PROF_I_LANES_MAX);
+  has("\"tid\":2550000101,\"args\":{\"name\":\"thread 1 (overlapping 255)\"}");
+  has("\"tid\":4140000000,\"args\":{\"name\":\"thread 1 (overlapping 256)\"}");
+  has("\"tid\":4140000767,\"args\":{\"name\":\"thread 1 (overlapping 1023)\"}");
+  has("\"written\":{\"scopes\":1024,");
+  has("\"overlapping_past_1023\":0");
+  has("\"prof: no loss\"");
+}
+
+static void what_overlaps_more_than_there_are_rows_is_left_out_and_counted(void **state) {
+  (void)state;
+  dump_overlapping(PROF_I_LANES_MAX + 50);
+  has("\"written\":{\"scopes\":1024,");
+  has("\"overlapping_past_1023\":50");
+  has("\"prof: see the arguments\"");
+  has("\"left out: overlapping more than 1023 others\":50");
 }
 
 /* Where a vendor's tracing told the call, too, the arrow to the kernel begins there, on the row of the thread that called. */
@@ -832,6 +865,8 @@ int main(void) {
       IN_FOLDER(what_has_no_name_gets_none),
       IN_FOLDER(an_arrow_outside_of_scopes_has_marks),
       IN_FOLDER(what_overlaps_goes_to_a_row_beside),
+      IN_FOLDER(a_thousand_scopes_that_overlap_have_rows),
+      IN_FOLDER(what_overlaps_more_than_there_are_rows_is_left_out_and_counted),
       IN_FOLDER(a_kernel_is_tied_to_the_call_that_launched_it),
       IN_FOLDER(no_key_comes_twice),
       IN_FOLDER(calls_and_kernels_have_their_operators_id),

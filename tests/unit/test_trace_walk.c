@@ -441,7 +441,7 @@ static void what_overlaps_without_nesting_gets_a_lane_of_its_own(void **state) {
   capture_plain(chunk, T0 + 25, 20, 3); /* and this in b */
   capture_plain(chunk, T0 + 5, 100, 4); /* holds them all */
   prof_trace *const trace = open_capture(&c);
-  uint32_t lanes[256] = {0};
+  uint32_t lanes[PROF_I_LANES_MAX + 1] = {0};
   assert_int_equal(prof_i_trace_walk(trace, 0, count_lanes, lanes), 0);
   assert_int_equal(lanes[0], 2);
   assert_int_equal(lanes[1], 1);
@@ -464,11 +464,16 @@ static void more_overlaps_than_lanes_are_still_all_handed_out(void **state) {
   (void)state;
   capture c;
   begin_with_sites(&c, 1 << 20, 1);
-  prof_i_head *const chunk = capture_chunk(&c, CHUNK, 1);
-  for (uint64_t i = 0; i < 400; i++) capture_plain(chunk, T0 + i, 500, 1);
+  prof_i_head *const chunk = capture_chunk(&c, 4 * CHUNK, 1);
+  enum { OVERLAPS = PROF_I_LANES_MAX + 50 };
+  for (uint64_t i = 0; i < OVERLAPS; i++) capture_plain(chunk, T0 + i, 2 * OVERLAPS, 1);
   prof_trace *const trace = open_capture(&c);
   const events all = read_events(trace);
-  assert_int_equal(all.count, 400);
+  assert_int_equal(all.count, OVERLAPS);
+  uint32_t lanes[PROF_I_LANES_MAX + 1] = {0};
+  assert_int_equal(prof_i_trace_walk(trace, 0, count_lanes, lanes), 0);
+  for (uint32_t i = 0; i < PROF_I_LANES_MAX; i++) assert_int_equal(lanes[i], 1);
+  assert_int_equal(lanes[PROF_I_LANES_MAX], OVERLAPS - PROF_I_LANES_MAX);
   for (size_t i = 1; i < all.count; i++) assert_true(all.items[i].start_ns >= all.items[i - 1].start_ns);
   free(all.items);
   prof_trace_destroy(trace);

@@ -14,6 +14,9 @@ enum { ROWS_MAX = 1 << 20, NAME_BYTES_MAX = 256 };
 
 /* Of src/export/tids.c: how far a row's lanes are apart, of the kernel's numbers, and of others. */
 static const int64_t kernel_step = 10000000, made_step = 6000000, made_first = 2600000000;
+/* Rows of the lanes past 255 stand here, wherever there is room. */
+static const int64_t far_first = 4140000000;
+enum { NEAR_LANES = 256 };
 
 /* ---- which ---- */
 
@@ -198,20 +201,72 @@ static bool is_beside(import_text name, import_text wanted) {
   return name.bytes == wanted.bytes && memcmp(name.data, wanted.data, wanted.bytes) == 0;
 }
 
-/* The row that this one is a lane of; false: it is none. */
-static bool find_lane_of(const import_threads *threads, import_thread_id lane, import_thread_id *id_out) {
+/* "NAME (overlapping NUMBER)" taken apart. False: it is called otherwise. */
+static bool read_lane_name(import_text name, import_text *before_out, int64_t *number_out) {
   static const char mark[] = " (overlapping ";
-  const int64_t step = lane.tid < made_first ? kernel_step : made_step;
-  const import_text name = import_threads_name_of(threads, lane);
   const char *const at = name.bytes > sizeof mark ? memmem(name.data, name.bytes, mark, sizeof mark - 1) : NULL;
-  int64_t number;
-  if (lane.tid <= 0 || !at || name.data[name.bytes - 1] != ')') return false;
+  if (!at || name.data[name.bytes - 1] != ')') return false;
   const char *const digits = at + sizeof mark - 1;
-  const size_t before_bytes = (size_t)(at - name.data);
-  if (!import_number_i64((import_text){digits, (size_t)(name.data + name.bytes - 1 - digits)}, &number) || number < 1 || number > UINT16_MAX) return false;
-  *id_out = (import_thread_id){lane.pid, lane.tid - number * step};
-  return is_beside(import_threads_name_of(threads, *id_out),
-                   (import_text){name.data, before_bytes});
+  *before_out = (import_text){name.data, (size_t)(at - name.data)};
+  return import_number_i64((import_text){digits, (size_t)(name.data + name.bytes - 1 - digits)}, number_out) &&
+         *number_out >= 1 && *number_out <= UINT16_MAX;
+}
+
+static import_thread_id row_of_near(import_thread_id lane, int64_t number) {
+  const int64_t step = lane.tid < made_first ? kernel_step : made_step;
+  return (import_thread_id){lane.pid, lane.tid - number * step};
+}
+
+/* The last lane of a row whose number says whose it is, by its process and the row's name. */
+typedef struct last_near {
+  import_thread_id id;
+  import_text name;
+} last_near;
+
+typedef struct last_nears {
+  last_near *items;
+  size_t count;
+} last_nears;
+
+static int by_name(const void *a, const void *b) {
+  const last_near *const x = a, *const y = b;
+  if (x->id.pid != y->id.pid) return x->id.pid < y->id.pid ? -1 : 1;
+  if (x->name.bytes != y->name.bytes) return x->name.bytes < y->name.bytes ? -1 : 1;
+  return x->name.bytes ? memcmp(x->name.data, y->name.data, x->name.bytes) : 0;
+}
+
+static last_nears find_last_nears(const import_threads *threads) {
+  last_nears found = {import_make(((size_t)HASH_COUNT(threads->rows) + 1) * sizeof *found.items), 0};
+  for (import_row *row = threads->rows; row; row = row->hh.next) {
+    import_text before;
+    int64_t number;
+    if (row->id.tid >= far_first || !read_lane_name((import_text){row->name, row->bytes}, &before, &number)) continue;
+    if (number == NEAR_LANES - 1) found.items[found.count++] = (last_near){row->id, before};
+  }
+  if (found.count) qsort(found.items, found.count, sizeof *found.items, by_name);
+  return found;
+}
+
+/* Of several rows of one name nobody can tell whose it is. */
+static bool row_of_far(const last_nears *nears, int64_t pid, import_text name, import_thread_id *id_out) {
+  const last_near wanted = {{pid, 0}, name};
+  const last_near *const items = nears->items;
+  if (!nears->count) return false;
+  const last_near *const it = bsearch(&wanted, items, nears->count, sizeof *items, by_name);
+  if (!it || (it > items && by_name(it - 1, it) == 0)) return false;
+  if (it + 1 < items + nears->count && by_name(it + 1, it) == 0) return false;
+  *id_out = row_of_near(it->id, NEAR_LANES - 1);
+  return true;
+}
+
+/* The row that this one is a lane of; false: it is none. */
+static bool find_lane_of(const import_threads *threads, const last_nears *nears, import_thread_id lane, import_thread_id *id_out) {
+  import_text before;
+  int64_t number;
+  if (lane.tid <= 0 || !read_lane_name(import_threads_name_of(threads, lane), &before, &number)) return false;
+  *id_out = row_of_near(lane, number);
+  if (lane.tid >= far_first && number >= NEAR_LANES && !row_of_far(nears, lane.pid, before, id_out)) return false;
+  return is_beside(import_threads_name_of(threads, *id_out), before);
 }
 
 void import_thread_move(import_thread *from, import_thread *to) {
@@ -223,13 +278,15 @@ void import_thread_move(import_thread *from, import_thread *to) {
 
 void import_threads_join(import_threads *threads) {
   threads->joined = import_make(((size_t)threads->count * 2 + 1) * sizeof *threads->joined); /* a lane's thread may come by this alone, and is no lane then */
+  last_nears nears = find_last_nears(threads);
   for (import_thread *lane = threads->all; lane; lane = lane->hh.next) {
     import_thread_id id;
-    if (lane->key.device != IMPORT_HOST || !find_lane_of(threads, lane->called, &id)) continue;
+    if (lane->key.device != IMPORT_HOST || !find_lane_of(threads, &nears, lane->called, &id)) continue;
     import_thread *const thread = import_threads_host(threads, id);
     import_thread_move(lane, thread);
     threads->joined[lane->serial] = thread->serial;
   }
+  free(nears.items);
 }
 
 uint32_t import_threads_serial(const import_threads *threads, uint32_t serial) { return threads->joined && threads->joined[serial] ? threads->joined[serial] : serial; }
