@@ -23,7 +23,7 @@
 prof_i_arena prof_i_the_arena = {.fd = -1};
 
 static struct {
-  void *level_page;      /* made once, mapped over with each arena's header */
+  void *level_page;      /* made once, mapped over with each arena's header; or &page_of_child */
   uint64_t disk_checked; /* used bytes at the last look at the disk's free space; any thread, relaxed */
   int full_loss;         /* reason + 1 while full; any thread, relaxed */
 } own;
@@ -39,17 +39,25 @@ static const uint64_t disk_free_min_bytes = 1ull << 30;
 
 /* ---- the level's page ---- */
 
+/* Of a child that gets no page over its parent's: nothing of the child's may be stored there. No
+   arena's header is mapped over it. */
+static prof_i_header page_of_child;
+
 /* Scopes that are off read it. at: over the one that is there. */
 static void *fresh_level_page(void *at) {
   return prof_i_port_map_unseen(at, PAGE_BYTES, MAP_PRIVATE | MAP_ANONYMOUS | (at ? MAP_FIXED : 0), -1);
 }
 
-int prof_i_arena_level_page(void) {
-  if (own.level_page) return 0;
-  void *const page = fresh_level_page(NULL);
-  if (page == MAP_FAILED) return errno;
+static void use_level_page(void *page) {
   __atomic_store_n(&own.level_page, page, __ATOMIC_RELEASE);
   __atomic_store_n(&prof_i_level_1, &((prof_i_header *)page)->level, __ATOMIC_RELEASE);
+}
+
+int prof_i_arena_level_page(void) {
+  if (own.level_page && own.level_page != &page_of_child) return 0;
+  void *const page = fresh_level_page(NULL);
+  if (page == MAP_FAILED) return errno;
+  use_level_page(page);
   return 0;
 }
 
@@ -209,7 +217,9 @@ int prof_i_arena_install(prof_i_arena *fresh) {
 void prof_i_arena_forget(uint32_t level) {
   prof_i_arena *const arena = &prof_i_the_arena;
   if (!own.level_page) return;
-  fresh_level_page(own.level_page); /* also while another thread replaced the arena */
+  /* Also while another thread replaced the arena. */
+  if (own.level_page != &page_of_child && fresh_level_page(own.level_page) == MAP_FAILED)
+    use_level_page(&page_of_child);
   if (arena->base && arena->has_blocks)
     prof_i_blocks_forget();
   else if (arena->base)

@@ -153,6 +153,11 @@ static PROF_I_RACES_BY_DESIGN inline bool are_four_plain(const uint64_t *word, u
   return (a >> 4 > ticks) & (b >> 4 > ticks) & (c >> 4 > ticks) & (d >> 4 > ticks);
 }
 
+/* The helper reads it outside the gate, while a clear may be storing it. */
+static uint64_t last_clear(void) {
+  return __atomic_load_n(&prof_i_arena_header()->clear_ticks, __ATOMIC_RELAXED);
+}
+
 static PROF_I_RACES_BY_DESIGN prof_i_chunk_count walk(const prof_i_head *chunk, uint64_t clear_ticks) {
   prof_i_chunk_count count = {0};
   const uint64_t end = claimed_bytes(chunk);
@@ -463,7 +468,6 @@ static bool is_older_free(uint64_t count, uint64_t value, uint64_t unfinished) {
    and keeps its age: it is the first to go when it can. A thread that sleeps in here sees by the age, when it wakes up, that another was
    faster. */
 static prof_i_head *take_oldest(int *loss_out) {
-  const prof_i_header *const header = prof_i_arena_header();
   const uint64_t count = ring_places();
   uint64_t floor = 0, unfinished = 0, place = 0;
   for (uint64_t tries = 0; tries < 2 * count + RING_MORE_TRIES; tries++) {
@@ -479,7 +483,7 @@ static prof_i_head *take_oldest(int *loss_out) {
       floor = unfinished;
       continue;
     }
-    const prof_i_chunk_count records = walk(chunk, header->clear_ticks);
+    const prof_i_chunk_count records = walk(chunk, last_clear());
     if (records.unfinished) {
       floor = unfinished = value;
       set_retired(chunk);
@@ -703,7 +707,7 @@ prof_i_head *prof_i_chunk_reserve(prof_i_thread *thread) {
     if (prof_i_port_populate(reserve, PROF_I_UNIT_BYTES) != 0) return NULL;
     prof_i_arena_make_head(reserve, PROF_I_EXTENT_CHUNK, PROF_I_UNIT_BYTES);
   } else if (thread->reserve_since != prof_i_arena_header()->full_ticks) {
-    const prof_i_chunk_count count = walk(reserve, prof_i_arena_header()->clear_ticks);
+    const prof_i_chunk_count count = walk(reserve, last_clear());
     if (count.cleared && !count.live && !count.unfinished) { /* all of it is forgotten: use it again */
       give_up(reserve, &count, PROF_I_GONE_CLEARED);
       next_generation(reserve, &count);
@@ -755,7 +759,7 @@ uint64_t prof_i_chunk_newest(void) { return __atomic_load_n(&own.sequence, __ATO
 /* True: it is ours, and holds nothing any more. */
 static bool clear_one(prof_i_head *chunk, uint64_t *number_out) {
   if (!own_if_retired(chunk)) return false;
-  const prof_i_chunk_count count = prof_i_chunk_look(chunk, __atomic_load_n(&prof_i_arena_header()->clear_ticks, __ATOMIC_RELAXED));
+  const prof_i_chunk_count count = prof_i_chunk_look(chunk, last_clear());
   if (count.unfinished || count.live) {
     set_retired(chunk);
     return false;

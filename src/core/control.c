@@ -268,10 +268,9 @@ static void watch_forks(void) {
 }
 
 static int prepare(void) {
-  if (own.prepared) return PROF_OK;
   if (own.fork_error) own.fork_error = pthread_atfork(before_fork, after_fork_parent, after_fork_child);
   int error = own.fork_error;
-  if (!error) error = prof_i_arena_level_page();
+  if (!error) error = prof_i_arena_level_page(); /* a forked child may have none of its own yet */
   if (error) return prof_i_fail(PROF_E_NO_MEMORY, "cannot start: %s", prof_i_error_text(error));
   own.prepared = true;
   return PROF_OK;
@@ -413,6 +412,51 @@ static int start_locked(const prof_options *given, bool is_child, bool is_fresh)
   return status == PROF_OK ? start_new(options, template_ ? template_ : "", expanded, is_child) : status;
 }
 
+/* What would have begun with a child's first event does not begin any more. Lock held, not recording. */
+static void end_waiting(void) {
+  __atomic_store_n(&own.child_waits, 0, __ATOMIC_RELAXED);
+  prof_i_arena_set_level(0);
+  prof_i_pool_end_all();
+}
+
+/* What the parent recorded goes on in this child's own capture. Lock held. */
+static void begin_child(void) {
+  if (!own.child_waits) return;
+  __atomic_store_n(&own.child_waits, 0, __ATOMIC_RELAXED);
+  prof_options options = own.options;
+  options.level = prof_i_arena_level();
+  if (options.path) options.path = own.template_;
+  const bool wants_memory = prof_i_memory_is_on();
+  prof_i_fail_silently(true);
+  const bool is_wanted = options.level || wants_memory;
+  if (is_wanted) own.child_status = start_locked(&options, true, false);
+  if (is_wanted && own.child_status == PROF_OK) {
+    if (wants_memory) prof_i_pool_begin_child();
+  } else {
+    end_waiting();
+  }
+  prof_i_fail_silently(false);
+}
+
+/* A child's first scope. The lock is tried, not taken: this may be a handler. */
+void prof_i_control_ensure(void) {
+  if (!prof_i_control_is_own_process() || !__atomic_load_n(&own.child_waits, __ATOMIC_RELAXED)) return;
+  PROF_I_HOLD_CANCEL;
+  const bool was_there = prof_i_this_flags.is_at_control;
+  prof_i_this_flags.is_at_control = true;
+  PROF_I_SIGNAL_FENCE();
+  if (pthread_mutex_trylock(&own.lock) != 0) {
+    prof_i_this_flags.is_at_control = was_there;
+    return;
+  }
+  const int saved = errno;
+  begin_child();
+  errno = saved;
+  pthread_mutex_unlock(&own.lock);
+  PROF_I_SIGNAL_FENCE();
+  prof_i_this_flags.is_at_control = was_there;
+}
+
 /* Who calls may not know of the environment, and needs only to join. Lock held. */
 static int refuse_second_start(void) {
   const uint32_t level = prof_i_arena_level();
@@ -440,10 +484,9 @@ static int start_with(const prof_options *given, bool has_scopes, const char *va
   if (status == PROF_OK) status = prof_i_options_complete(&options);
   if (status != PROF_OK) return status;
   if (!has_scopes) options.level = 0;
-  prof_i_control_ensure();
   lock_to_change();
+  begin_child();
   if (options.path) options.path = prof_i_place_make_absolute(options.path, own.given, sizeof own.given); /* the host may change its directory */
-  __atomic_store_n(&own.child_waits, 0, __ATOMIC_RELAXED);
   const bool had_default_cap = own.has_default_cap;
   if (!own.recording) own.has_default_cap = is_default_cap;
   status = own.recording ? refuse_second_start() : start_locked(&options, false, is_left_over(&options));
@@ -530,8 +573,8 @@ int prof_start(int level) {
   int status = check_level(level, 1);
   if (status == PROF_OK) status = prof_i_copy_check();
   if (status != PROF_OK) return status;
-  prof_i_control_ensure();
   lock_to_change();
+  begin_child();
   const bool was_recording = own.recording;
   if (!was_recording) status = start_as_before(level, is_left_over(&own.options));
   if (status == PROF_OK) {
@@ -569,8 +612,8 @@ static void tell_devices(void) {
 void prof_i_control_prefer_devices(uint32_t wanted) {
   const int saved = errno;
   if (prof_i_copy_check() != PROF_OK) return;
-  prof_i_control_ensure();
   lock();
+  begin_child();
   const uint32_t before = prof_i_control_devices();
   own.preferred_of_devices = wanted;
   choose_devices();
@@ -589,8 +632,8 @@ int prof_level_want_with(const void *who, int level, uint32_t wanted_of_devices)
   if (status == PROF_OK) status = prof_i_copy_check();
   if (status != PROF_OK) return status;
   bool has_begun = false;
-  prof_i_control_ensure();
   lock_to_change();
+  begin_child();
   const uint32_t before = prof_i_control_devices();
   status = follow_wishes(who, level, wanted_of_devices, &has_begun);
   choose_devices();
@@ -609,8 +652,8 @@ int prof_memory_start(void) {
   const int saved = errno;
   int status = prof_i_copy_check();
   if (status != PROF_OK) return status;
-  prof_i_control_ensure();
   lock_to_change();
+  begin_child();
   if (!own.recording) status = start_as_before(0, is_left_over(&own.options));
   if (status == PROF_OK) prof_i_want_memory(true);
   unlock();
@@ -626,6 +669,7 @@ static int check_memory(void) {
 }
 
 int prof_memory_stop(void) {
+  const int saved = errno;
   lock_to_change();
   const int status = check_memory();
   const bool is_alone = status == PROF_OK && prof_i_arena_level() == 0 && prof_i_want_level() == 0 && prof_i_want_count() == 0;
@@ -634,18 +678,23 @@ int prof_memory_stop(void) {
     prof_i_want_memory(false);
   }
   if (is_alone) {
-    stop_locked();
+    if (own.recording) stop_locked();
+    else end_waiting();
     prof_i_want_ended();
   }
   unlock();
+  errno = saved;
   return status;
 }
 
 int prof_memory_reset(void) {
+  const int saved = errno;
   lock_to_change();
+  begin_child();
   const int status = check_memory();
   if (status == PROF_OK) prof_i_pool_reset_all();
   unlock();
+  errno = saved;
   return status;
 }
 
@@ -658,8 +707,7 @@ int prof_stop(void) {
   choose_devices();
   if (!own.recording) {
     status = prof_i_fail(PROF_E_NOT_RUNNING, "nothing is recording");
-    __atomic_store_n(&own.child_waits, 0, __ATOMIC_RELAXED);
-    prof_i_arena_set_level(0);
+    end_waiting();
   } else if (prof_i_want_count()) {
     if (prof_i_arena_level() != prof_i_want_level()) change_level(prof_i_want_level());
     if (!was_asked) status = prof_i_fail(PROF_E_NOT_RUNNING, "nothing that was started is recording; %u record for themselves (prof_level_want())", prof_i_want_count());
@@ -684,39 +732,6 @@ void prof_i_control_end(void) {
 }
 
 int prof_level(void) { return (int)prof_i_arena_level(); }
-
-/* A child's first scope. The lock is tried, not taken: this may be a handler. */
-void prof_i_control_ensure(void) {
-  if (!prof_i_control_is_own_process() || !__atomic_load_n(&own.child_waits, __ATOMIC_RELAXED)) return;
-  PROF_I_HOLD_CANCEL;
-  const bool was_there = prof_i_this_flags.is_at_control;
-  prof_i_this_flags.is_at_control = true;
-  PROF_I_SIGNAL_FENCE();
-  if (pthread_mutex_trylock(&own.lock) != 0) {
-    prof_i_this_flags.is_at_control = was_there;
-    return;
-  }
-  if (own.child_waits) {
-    __atomic_store_n(&own.child_waits, 0, __ATOMIC_RELAXED);
-    prof_options options = own.options;
-    options.level = prof_i_arena_level();
-    if (options.path) options.path = own.template_;
-    const bool wants_memory = prof_i_memory_is_on();
-    prof_i_fail_silently(true);
-    const bool is_wanted = options.level || wants_memory;
-    if (is_wanted) own.child_status = start_locked(&options, true, false);
-    if (is_wanted && own.child_status == PROF_OK) {
-      if (wants_memory) prof_i_pool_begin_child();
-    } else {
-      prof_i_arena_set_level(0);
-      prof_i_pool_end_all();
-    }
-    prof_i_fail_silently(false);
-  }
-  pthread_mutex_unlock(&own.lock);
-  PROF_I_SIGNAL_FENCE();
-  prof_i_this_flags.is_at_control = was_there;
-}
 
 const char *prof_i_control_why_none(char *to, size_t room) {
   to[0] = '\0';

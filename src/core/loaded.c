@@ -4,6 +4,7 @@
 
 #ifdef PROF_OPEN_LIBRARIES
 
+#include <errno.h>
 #include <link.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -25,9 +26,12 @@ static struct {
 /* Not by pthread_mutex_timedlock(), which goes by CLOCK_REALTIME: one that is set back meanwhile would hold the fork up by as much. */
 static bool has_lock_in_time(void) {
   enum { NAPS = 1000 };
-  for (int i = 0; pthread_mutex_trylock(&own.lock) != 0; i++, nanosleep(&(struct timespec){0, 1000000}, NULL))
-    if (i == NAPS) return false;
-  return true;
+  const int saved = errno; /* the host's, which a signal in a nap would change */
+  int naps = 0;
+  while (pthread_mutex_trylock(&own.lock) != 0 && ++naps <= NAPS)
+    nanosleep(&(struct timespec){0, 1000000}, NULL);
+  errno = saved;
+  return naps <= NAPS;
 }
 
 static void before_fork(void) {

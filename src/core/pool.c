@@ -401,7 +401,8 @@ static prof_pool *make(const prof_pool *wanted, const answer *a) {
   __atomic_store_n(&pool->state, NULL, __ATOMIC_RELEASE);
   __atomic_fetch_and(&pool->asking, ~PROF_I_ASKING_CLOSED, __ATOMIC_RELEASE);
   __atomic_store_n(&pool->serial, ++own.serials, __ATOMIC_SEQ_CST);
-  if (prof_i_memory_is_on()) give_state(pool, &(answer){a->used, a->allocated, a->baseline ? a->baseline : PROF_I_BASELINE_EMPTY});
+  /* While a forked child has no capture yet there is none to be in. */
+  if (prof_i_memory_is_on() && prof_i_control_is_recording()) give_state(pool, &(answer){a->used, a->allocated, a->baseline ? a->baseline : PROF_I_BASELINE_EMPTY});
   return pool;
 }
 
@@ -430,6 +431,7 @@ prof_pool *prof_i_pool_make(const char *name, prof_device device, prof_memory_qu
   prof_pool wanted = wanted_pool(name, device);
   wanted.query = query;
   wanted.user = user;
+  prof_i_control_ensure(); /* a forked child's own capture */
   const answer a = prof_i_memory_is_on() ? ask(&wanted) : (answer){0};
   prof_i_control_lock();
   prof_pool *const pool = make(&wanted, &a);
@@ -460,6 +462,7 @@ static int set_query(const prof_pool *wanted) {
 
 int prof_i_pool_set_query(prof_device device, prof_memory_query query, void *user) {
   const prof_pool wanted = {.kind = PROF_MEMORY_QUERY, .device = device, .query = query, .user = user, .name = "query"};
+  prof_i_control_ensure(); /* a forked child's own capture */
   prof_i_control_lock();
   const int status = set_query(&wanted);
   prof_i_control_unlock();

@@ -140,7 +140,7 @@ bool prof_i_port_wipe_on_fork(void *at, size_t bytes);                 /* in a c
 void prof_i_port_keep_on_fork(void *at, size_t bytes);                 /* not any more */
 void prof_i_port_use_huge_pages(void *at,
                                 size_t bytes);  /* where the system gives them on demand */
-void prof_i_port_cover(void *at, size_t bytes); /* by empty private memory, over what is there */
+void prof_i_port_cover(void *at, size_t bytes); /* by empty memory, over what is there; nothing changes where the kernel refuses it */
 void prof_i_port_drop(void *at, size_t bytes);                         /* pages leave this process; the file keeps them */
 void prof_i_port_empty(void *at, size_t bytes); /* of private memory: reads give zeros */
 /* By pieces, none of which holds up another thread's mmap() for long. */
@@ -182,7 +182,7 @@ void prof_i_port_fp_restore(const prof_i_fp_state *was);
 /* mmap() of memory that may be read and written, past a race detector in the program: it takes a mapping for a write, and what reads the page in the program's own code for a race with it. */
 void *prof_i_port_map_unseen(void *at, size_t bytes, int flags, int fd);
 
-/* A word to sleep on. */
+/* A word to sleep on. Keeps errno. */
 void prof_i_port_wait(uint32_t *word, uint32_t value, uint64_t timeout_ns);
 void prof_i_port_wake(uint32_t *word);
 

@@ -246,9 +246,12 @@ bool prof_i_port_wipe_on_fork(void *at, size_t bytes) {
 }
 void prof_i_port_keep_on_fork(void *at, size_t bytes) { madvise(at, bytes, MADV_KEEPONFORK); }
 void prof_i_port_use_huge_pages(void *at, size_t bytes) { madvise(at, bytes, MADV_HUGEPAGE); }
+/* RLIMIT_DATA counts private memory alone. Where the kernel refuses both, nothing changes. */
 void prof_i_port_cover(void *at, size_t bytes) {
-  const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
-  (void)prof_i_port_map_unseen(at, bytes, flags, -1); /* threads may be at it: that is its use */
+  const int flags = MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
+  /* Threads may be at it: that is its use. */
+  if (prof_i_port_map_unseen(at, bytes, MAP_PRIVATE | flags, -1) == MAP_FAILED)
+    (void)prof_i_port_map_unseen(at, bytes, MAP_SHARED | flags, -1);
 }
 void prof_i_port_drop(void *at, size_t bytes) { madvise(at, bytes, MADV_DONTNEED); }
 /* Locked pages stay. */
@@ -339,7 +342,9 @@ void *prof_i_port_map_unseen(void *at, size_t bytes, int flags, int fd) {
 
 void prof_i_port_wait(uint32_t *word, uint32_t value, uint64_t timeout_ns) {
   const struct timespec timeout = {(time_t)(timeout_ns / 1000000000u), (long)(timeout_ns % 1000000000u)};
+  const int saved = errno;
   syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &timeout, NULL, 0);
+  errno = saved;
 }
 
 void prof_i_port_wake(uint32_t *word) { syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0); }

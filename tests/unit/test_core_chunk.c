@@ -141,6 +141,43 @@ static void no_word_of_what_a_ring_held_is_taken_for_a_record(void **state) {
   assert_int_equal(misleading, 0);
 }
 
+static uint32_t is_enough; /* atomic */
+
+static void *record_until_enough(void *attempted_pointer) {
+  uint64_t attempted = 0;
+  for (; !__atomic_load_n(&is_enough, __ATOMIC_RELAXED); attempted++)
+    WITH_BASE_PROFILER(PROF_HOST, "a", "b", PROF_NO_ARGS, {});
+  *(uint64_t *)attempted_pointer = attempted;
+  return NULL;
+}
+
+/* The helper reads without the gate when the last clear was. */
+static void a_clear_may_come_while_the_helper_takes_the_oldest_chunk(void **state) {
+  enum { CLEARS = 100, SOME = 5000 };
+  (void)state;
+  const prof_options options = {.size = sizeof options,
+                                .level = 1,
+                                .cap_bytes = 3 << 20,
+                                .policy = PROF_POLICY_RING,
+                                .helper_thread = 1};
+  uint64_t attempted = 0, counted = 0;
+  pthread_t thread;
+  is_enough = 0;
+  prof_stop();
+  assert_int_equal(prof_start_with(&options), PROF_OK);
+  assert_int_equal(pthread_create(&thread, NULL, record_until_enough, &attempted), 0);
+  for (int i = 0; i < CLEARS; i++) {
+    assert_int_equal(prof_clear(), PROF_OK);
+    WAIT_WHILE(health_now().recorded_count < SOME); /* some chunks are full */
+  }
+  __atomic_store_n(&is_enough, 1, __ATOMIC_RELAXED);
+  pthread_join(thread, NULL);
+  assert_int_equal(prof_stop(), PROF_OK);
+  const prof_health health = health_now();
+  for (int i = 0; i < PROF_LOSS_COUNT; i++) counted += health.lost_count[i];
+  assert_int_equal(health.recorded_count + counted, attempted);
+}
+
 static void clear_gives_the_room_back(void **state) {
   (void)state;
   start(PROF_POLICY_KEEP, 4 << 20);
@@ -221,6 +258,7 @@ int main(void) {
       cmocka_unit_test(scopes_open_when_the_arena_fills_are_recorded),
       cmocka_unit_test(a_ring_keeps_the_newest_and_counts_the_rest),
       cmocka_unit_test(no_word_of_what_a_ring_held_is_taken_for_a_record),
+      cmocka_unit_test(a_clear_may_come_while_the_helper_takes_the_oldest_chunk),
       cmocka_unit_test(clear_gives_the_room_back),
       cmocka_unit_test(a_part_filled_chunk_is_taken_over),
       cmocka_unit_test(a_helper_leaves_room_for_threads),
