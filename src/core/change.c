@@ -89,6 +89,20 @@ static uint64_t first_left(uint64_t count) {
   return first;
 }
 
+static bool is_whole(uint64_t number) {
+  const prof_i_level_change *const change =
+      &prof_i_arena_header()->level_changes[(number - 1) % PROF_I_LEVEL_CHANGES];
+  return __atomic_load_n(&change->number, __ATOMIC_ACQUIRE) == number;
+}
+
+/* Has another process set a level after it told of change `number`, which has not come about? Then
+   whoever told of that one was killed. If it only sleeps, its level is seen as one of an older prof. */
+static bool is_given_up(uint64_t number, uint64_t count) {
+  for (uint64_t later = number + 1; later <= count; later++)
+    if (is_whole(later) && prof_i_level_was_set(prof_i_arena_header(), later, count)) return true;
+  return false;
+}
+
 /* Those that have been told since, as records. What finds no room stays in the header, and is tried
    again at the next look. Returns the level after the last that is new, or `level`. */
 static uint32_t write_told(uint32_t level) {
@@ -98,7 +112,12 @@ static uint32_t write_told(uint32_t level) {
   uint64_t number = first_left(count), taken = number;
   for (; number < count; number++) {
     const prof_i_level_change *const change = &header->level_changes[number % PROF_I_LEVEL_CHANGES];
-    if (__atomic_load_n(&change->number, __ATOMIC_ACQUIRE) != number + 1) break; /* somebody is just writing it */
+    if (!is_whole(number + 1)) break; /* somebody is just writing it */
+    if (!prof_i_level_was_set(header, number + 1, count)) {
+      if (!is_given_up(number + 1, count)) break;
+      if (taken == number) taken++;
+      continue;
+    }
     const uint64_t levels = __atomic_load_n(&change->levels, __ATOMIC_RELAXED);
     if (number >= seen) level = (uint32_t)(levels >> 32);
     if (taken == number && write_outside(change, levels, number + 1)) taken++;

@@ -454,6 +454,25 @@ typedef struct prof_i_header {
      then. copied_ticks of 0: the reader could not read the counter. copied_ns of 0: not known. */
   uint64_t copied_ticks;
   uint64_t copied_ns;
+  /* By the change's place: number << 1 while it is told of and not made yet, number << 1 | 1 once
+     it is. Anything else: an older prof told of it, and made it or will. Atomic. */
+  uint64_t level_change_made[PROF_I_LEVEL_CHANGES];
 } prof_i_header;
+_Static_assert(sizeof(prof_i_header) <= PROF_I_HEADER_BYTES, "it is one page");
+
+/* Has the level been set that change `number`, of `count`, tells of? Whoever told may have been
+   killed before it set the level, or just after: then the next change, or the level, says so. */
+static inline bool prof_i_level_was_set(const prof_i_header *header, uint64_t number, uint64_t count) {
+  const uint64_t place = (number - 1) % PROF_I_LEVEL_CHANGES;
+  const uint64_t made = __atomic_load_n(&header->level_change_made[place], __ATOMIC_ACQUIRE);
+  if (made != number << 1) return true;
+  const uint64_t levels = __atomic_load_n(&header->level_changes[place].levels, __ATOMIC_RELAXED);
+  const prof_i_level_change *const next = &header->level_changes[number % PROF_I_LEVEL_CHANGES];
+  if (number == count) /* a stop sets the level as well */
+    return __atomic_load_n(&header->state, __ATOMIC_RELAXED) == PROF_I_STATE_RECORDING &&
+           __atomic_load_n(&header->level, __ATOMIC_RELAXED) == (uint32_t)(levels >> 32);
+  return __atomic_load_n(&next->number, __ATOMIC_ACQUIRE) == number + 1 &&
+         (uint32_t)__atomic_load_n(&next->levels, __ATOMIC_RELAXED) == (uint32_t)(levels >> 32);
+}
 
 #endif

@@ -63,7 +63,7 @@ uint64_t prof_i_changes_untold(const prof_i_header *header) {
   return header->untold_changes + lost;
 }
 
-/* Those in the header that the process has not written as records yet. Each is checked: a live one may be changing, and a damaged one says anything. */
+/* Those in the header that the process has not written as records yet, and that came about. Each is checked: a live one may be changing, and a damaged one says anything. */
 static int add_from_header(prof_trace *trace) {
   prof_i_catalog *const catalog = &trace->catalog;
   const uint64_t count = trace->header.level_change_count;
@@ -72,6 +72,7 @@ static int add_from_header(prof_trace *trace) {
     const prof_i_level_change *const change = &trace->header.level_changes[n % PROF_I_LEVEL_CHANGES];
     const uint32_t before = (uint32_t)change->levels, after = (uint32_t)(change->levels >> 32);
     if (change->number != n + 1 || before > 2 || after > 2 || before == after || change->monotonic_ns == 0) continue;
+    if (!prof_i_level_was_set(&trace->header, n + 1, count)) continue;
     if (after) catalog->last_level = after;
     if (!prof_i_make_room((void **)&catalog->changes, &catalog->change_room, catalog->change_count, sizeof *catalog->changes)) return PROF_E_NO_MEMORY;
     catalog->changes[catalog->change_count++] = (prof_i_change_seen){

@@ -47,15 +47,27 @@ static int check(const char *path, int fd) {
   return PROF_OK;
 }
 
+static uint64_t *made_of(prof_i_header *header, const prof_i_level_change *change) {
+  return &header->level_change_made[change - header->level_changes];
+}
+
 /* Writes the change into the header before it is one, so that the process never sees a level that nobody has told of. */
 static prof_i_level_change *tell(prof_i_header *header, uint32_t before, uint32_t after) {
   const uint64_t number = __atomic_add_fetch(&header->level_change_count, 1, __ATOMIC_SEQ_CST);
   prof_i_level_change *const change = &header->level_changes[(number - 1) % PROF_I_LEVEL_CHANGES];
   __atomic_store_n(&change->number, 0, __ATOMIC_SEQ_CST);
+  __atomic_store_n(made_of(header, change), number << 1, __ATOMIC_SEQ_CST);
   __atomic_store_n(&change->monotonic_ns, prof_i_port_monotonic_ns(), __ATOMIC_RELAXED);
   __atomic_store_n(&change->levels, before | (uint64_t)after << 32, __ATOMIC_RELAXED);
   __atomic_store_n(&change->number, number, __ATOMIC_SEQ_CST);
   return change;
+}
+
+/* Not where 64 others have been told of since, and one of them has the place. */
+static void mark_made(prof_i_header *header, const prof_i_level_change *change) {
+  uint64_t told = __atomic_load_n(&change->number, __ATOMIC_RELAXED) << 1;
+  __atomic_compare_exchange_n(made_of(header, change), &told, told | 1, false, __ATOMIC_SEQ_CST,
+                              __ATOMIC_RELAXED);
 }
 
 /* The level before. *told: the change, or NULL where there is none. */
@@ -66,6 +78,7 @@ static uint32_t set_and_tell(prof_i_header *header, uint32_t level, prof_i_level
     if (*told) __atomic_store_n(&(*told)->levels, before | (uint64_t)level << 32, __ATOMIC_RELAXED); /* another was faster */
     else if (before != level) *told = tell(header, before, level);
   }
+  if (*told) mark_made(header, *told);
   return before;
 }
 

@@ -1,6 +1,7 @@
 /* Levels that are set from outside: whoever reads the capture shows each change or counts it as
    untold, and never both. */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <prof/profiler.h>
 #include <prof/trace.h>
 #include <setjmp.h>
@@ -8,7 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -127,6 +130,85 @@ static void in_a_full_capture_the_header_keeps_them(void **state) {
   check_file(untold);
 }
 
+/* ---- killed ---- */
+
+static prof_i_header *map_header(void) {
+  const int fd = open(own.path, O_RDWR | O_CLOEXEC);
+  assert_true(fd >= 0);
+  prof_i_header *const header =
+      mmap(NULL, PROF_I_HEADER_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  close(fd);
+  assert_true(header != MAP_FAILED);
+  return header;
+}
+
+/* As prof_trace_set_level(), up to where it sets the level. Returns the change's number. */
+static uint64_t tell_alone(prof_i_header *header, uint32_t before, uint32_t after) {
+  struct timespec now;
+  const uint64_t number = ++header->level_change_count, place = (number - 1) % PLACES;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  header->level_change_made[place] = number << 1;
+  header->level_changes[place] = (prof_i_level_change){
+      number, (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec,
+      before | (uint64_t)after << 32};
+  return number;
+}
+
+static void a_change_whose_writer_was_killed_before_it_is_none(void **state) {
+  (void)state;
+  start();
+  prof_i_header *const header = map_header();
+  set_levels(1); /* 1 -> 2 */
+  tell_alone(header, 2, 0);
+  check_file(0);
+  check_own(0);
+  tell_alone(header, 2, 0);
+  check_file(0);
+  set_levels(MORE); /* 2 -> 1, ... */
+  check_file(0);
+  check_own(0);
+  set_levels(PLACES);
+  check_own(0);
+  tell_alone(header, header->level, 0);
+  munmap(header, PROF_I_HEADER_BYTES);
+  assert_int_equal(prof_stop(), PROF_OK);
+  check_file(0);
+}
+
+static void a_change_whose_writer_was_killed_after_it_is_one(void **state) {
+  (void)state;
+  start();
+  prof_i_header *const header = map_header();
+  for (int round = 0; round < 2; round++) {
+    tell_alone(header, 1, 2);
+    header->level = 2;
+    own.set++;
+    check_file(0);
+    if (round) check_own(0); /* once the process looks before the next one, once not */
+    set_levels(1);           /* 2 -> 1 */
+    check_file(0);
+    check_own(0);
+  }
+  munmap(header, PROF_I_HEADER_BYTES);
+  assert_int_equal(prof_stop(), PROF_OK);
+}
+
+/* The second to tell is the first to set the level. */
+static void two_at_once_are_both_shown(void **state) {
+  (void)state;
+  start();
+  prof_i_header *const header = map_header();
+  set_levels(1); /* 1 -> 2 */
+  const uint64_t first = tell_alone(header, 1, 2), second = tell_alone(header, 2, 1);
+  header->level_change_made[(second - 1) % PLACES] = second << 1 | 1;
+  header->level_change_made[(first - 1) % PLACES] = first << 1 | 1;
+  own.set += 2;
+  check_file(0);
+  check_own(0);
+  munmap(header, PROF_I_HEADER_BYTES);
+  assert_int_equal(prof_stop(), PROF_OK);
+}
+
 static int end(void **state) {
   (void)state;
   prof_stop();
@@ -139,6 +221,9 @@ int main(void) {
       cmocka_unit_test_teardown(
           a_reader_counts_more_than_the_header_keeps_before_the_process_looks, end),
       cmocka_unit_test_teardown(in_a_full_capture_the_header_keeps_them, end),
+      cmocka_unit_test_teardown(a_change_whose_writer_was_killed_before_it_is_none, end),
+      cmocka_unit_test_teardown(a_change_whose_writer_was_killed_after_it_is_one, end),
+      cmocka_unit_test_teardown(two_at_once_are_both_shown, end),
   };
   if (!captures_make_folder(false)) return 1;
   const int failed = cmocka_run_group_tests(tests, NULL, NULL);
