@@ -78,6 +78,7 @@ static struct {
 bool prof_i_control_is_recording(void) { return __atomic_load_n(&own.recording, __ATOMIC_RELAXED) != 0; }
 uint64_t prof_i_control_forked_at(void) { return own.forked_at; }
 uint64_t prof_i_control_first_at(void) { return __atomic_load_n(&own.first_at, __ATOMIC_RELAXED); }
+uint64_t prof_i_control_pid(void) { return (uint64_t)own.pid; }
 uint64_t prof_i_control_since(void) { return __atomic_load_n(&own.since, __ATOMIC_RELAXED); }
 
 static void watch_forks(void);

@@ -17,6 +17,7 @@ bool prof_i_control_is_own_process(void);
 /* In a forked child whose parent recorded: makes the child's own capture at its first scope. Signal-safe in effect: it tries the
    lock and leaves if it is held. A load when there is nothing to do. */
 void prof_i_control_ensure(void);
+uint64_t prof_i_control_pid(void); /* the process's number, also in a child of vfork() */
 
 /* As prof_start_with(), for the environment: its variable that asks for it, a literal, is named to a program that starts, too. options->level 0: memory alone, scopes stay off. */
 int prof_i_control_start_for(const prof_options *options, const char *variable);

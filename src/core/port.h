@@ -111,6 +111,8 @@ uint64_t prof_i_port_raw_ns(void); /* CLOCK_MONOTONIC_RAW */
 uint64_t prof_i_port_realtime_ns(void);
 uint64_t prof_i_port_processor_ns(void); /* that this thread has had */
 uint64_t prof_i_port_tid(void);
+/* The same, but in a child of vfork() that of the thread which called it. */
+uint64_t prof_i_port_tid_of_self(void);
 /* Has that thread of that process ended? False where the kernel does not tell. Keeps errno.
    Signal-safe. */
 bool prof_i_port_has_thread_ended(uint64_t pid, uint64_t tid);

@@ -54,6 +54,13 @@ uint64_t prof_i_port_realtime_ns(void) { return clock_ns(CLOCK_REALTIME); }
 uint64_t prof_i_port_processor_ns(void) { return clock_ns(CLOCK_THREAD_CPUTIME_ID); }
 uint64_t prof_i_port_tid(void) { return (uint64_t)syscall(SYS_gettid); }
 
+/* The clock of a thread's processor time has the complement of its number above 3 other bits. */
+uint64_t prof_i_port_tid_of_self(void) {
+  clockid_t clock;
+  if (pthread_getcpuclockid(pthread_self(), &clock) != 0) return prof_i_port_tid();
+  return (uint64_t) ~(clock >> 3);
+}
+
 /* No signal is sent. The kernel has taken the thread off its lists when it says ESRCH, so its last
    store is done. */
 bool prof_i_port_has_thread_ended(uint64_t pid, uint64_t tid) {

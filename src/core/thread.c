@@ -121,8 +121,7 @@ static void hold_life(prof_i_thread *thread) {
 
 /* The key's destructor does not see a thread that ends by the system call, or one that comes in the
    last round of destructors. Others see that its number is gone. A process's first thread keeps its
-   number until the process ends. A child of vfork() is the thread that called it, but has a number
-   of its own. */
+   number until the process ends. */
 static void show_number(prof_i_thread *thread, uint64_t pid) {
 #if !defined(PROF_I_TSAN) /* it would not know that the thread's stores come before */
   if (__atomic_load_n(&thread->tid, __ATOMIC_RELAXED) == pid) return;
@@ -225,6 +224,28 @@ static prof_i_thread *find_free(void) {
   return NULL;
 }
 
+/* Of a thread that has ended, and that whoever calls has taken. Past the gate. */
+static void free_place(prof_i_thread *thread) {
+  __atomic_store_n(&thread->epoch, (uint32_t)NO_EPOCH, __ATOMIC_RELAXED);
+  thread->fast = &no_slot;
+  bury(thread);
+  __atomic_store_n(&thread->alive, PROF_I_FREE, __ATOMIC_RELEASE);
+}
+
+/* A thread of this process has the number now, and does not show it yet: whoever shows it has
+   ended. Past the gate. */
+static void free_those_with(uint64_t pid, uint64_t tid) {
+  for (prof_i_thread *t = prof_i_thread_first(); t; t = t->next) {
+    uint64_t serial = __atomic_load_n(&t->life_of, __ATOMIC_ACQUIRE);
+    if (!serial || __atomic_load_n(&t->life_pid, __ATOMIC_RELAXED) != pid ||
+        __atomic_load_n(&t->tid, __ATOMIC_RELAXED) != tid)
+      continue;
+    if (__atomic_compare_exchange_n(&t->life_of, &serial, 0, false, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_RELAXED))
+      free_place(t);
+  }
+}
+
 /* Of ended threads that only their numbers tell, there are at most as many as are alive, and some
    more: with each doubling of the places, all are looked at. True: some are free now. */
 static bool free_ended(void) {
@@ -240,10 +261,7 @@ static bool free_ended(void) {
       alive++;
       continue;
     }
-    __atomic_store_n(&t->epoch, (uint32_t)NO_EPOCH, __ATOMIC_RELAXED);
-    t->fast = &no_slot;
-    bury(t);
-    __atomic_store_n(&t->alive, PROF_I_FREE, __ATOMIC_RELEASE);
+    free_place(t);
     has_freed = true;
   }
   __atomic_store_n(&own.look_at, 2 * alive + LOOK_AT_LEAST, __ATOMIC_RELEASE);
@@ -456,7 +474,11 @@ static bool is_in_arena(const void *at) {
 static prof_i_thread *attach_new(const prof_i_line *line) {
   prof_i_thread *const thread = take_free();
   if (!thread) return NULL;
-  const uint64_t tid = line ? line->handle : prof_i_port_tid(), pid = (uint64_t)getpid();
+  /* In a child of vfork(), which is the thread that called it, the kernel says other numbers. */
+  const uint64_t pid = prof_i_control_pid();
+  const bool is_in_vfork = (uint64_t)getpid() != pid;
+  const uint64_t own_tid = is_in_vfork ? prof_i_port_tid_of_self() : prof_i_port_tid();
+  const uint64_t tid = line ? line->handle : own_tid;
   remember_gone(thread);
   __atomic_store_n(&thread->serial, 0, __ATOMIC_RELAXED);
   __atomic_store_n(&thread->tid, tid, __ATOMIC_RELAXED);
@@ -495,7 +517,8 @@ static prof_i_thread *attach_new(const prof_i_line *line) {
   if (line) return thread;
   if (own.may_use_key) {
     pthread_setspecific(own.key, thread);
-    show_number(thread, pid);
+    if (!is_in_vfork) free_those_with(pid, tid);
+    if (!is_in_vfork || !prof_i_port_has_thread_ended(pid, tid)) show_number(thread, pid);
   } else {
     hold_life(thread);
   }

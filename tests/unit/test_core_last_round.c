@@ -220,6 +220,8 @@ static void *record_in_vfork(void *unused) {
   }
   waitpid(child, NULL, 0);
   const uint64_t start = prof_scope_begin(1, "around", "thread", NULL);
+  assert_int_equal(prof_i_this_thread->tid, syscall(SYS_gettid)); /* not the child's */
+  assert_int_equal(prof_i_this_thread->role, PROF_I_ROLE_THREAD);
   run(record_once, FEW);
   check(1 + FEW, 0, 1, 1);
   prof_scope_end(start);
@@ -232,6 +234,27 @@ static void a_thread_that_first_recorded_in_a_child_of_vfork_is_alive(void **sta
   run(record_in_vfork, 1);
   check(2 + FEW, 0, 0, 0);
 }
+
+#if !SKIP_SANITIZED
+/* As if the kernel had given the number of the thread that has ended to this one. */
+static void *record_with_an_old_number(void *unused) {
+  const uint64_t tid = (uint64_t)syscall(SYS_gettid);
+  for (prof_i_thread *t = prof_i_thread_first(); t; t = t->next)
+    if (t->life_of) __atomic_store_n(&t->tid, tid, __ATOMIC_RELAXED);
+  const uint64_t start = prof_scope_begin(1, "second", "thread", NULL);
+  check(1, 1, 1, 1);
+  prof_scope_end(start);
+  return unused;
+}
+
+static void a_thread_whose_number_another_has_is_over(void **state) {
+  (void)state;
+  start(14 << 20);
+  run(end_by_system_call, 1);
+  run(record_with_an_old_number, 1);
+  check(2, 1, 0, 0);
+}
+#endif
 
 static int end(void **state) {
   (void)state;
@@ -249,6 +272,7 @@ int main(void) {
       ENTRY(what_the_last_round_leaves_open_is_lost_as_thread_ended),
 #if !SKIP_SANITIZED
       ENTRY(a_thread_that_ends_by_the_system_call_is_seen),
+      ENTRY(a_thread_whose_number_another_has_is_over),
 #endif
       ENTRY(a_stop_sees_those_that_have_ended),
       ENTRY(those_of_a_crowd_are_all_seen),
