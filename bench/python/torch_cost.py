@@ -112,6 +112,7 @@ def main():
             "mode": lambda: (prof.profile(), by_mode()),
             "stacks": lambda: (prof.profile(with_stack=True), observe(with_stack=True)),
             "torch stacks": kineto(with_stack=True),
+            "memory": lambda: (prof.profile(profile_memory=True), observe(profile_memory=True)),
             "torch memory": kineto(profile_memory=True),
         },
     )
@@ -149,11 +150,13 @@ def main():
     row("with stacks, the functions among them", in_functions["stacks"], "us", 1e6)
     row("rival torch.profiler: with stacks, the functions among them", in_functions["torch stacks"], "us", 1e6)
     row("with stacks and functions, against torch.profiler", in_functions["stacks"], "us", 1e6, 1.0, in_functions["torch stacks"])
+    row("with memory, as torch reports it", found["memory"], "us", 1e6, 0.80)
+    row("rival torch.profiler: with memory", found["torch memory"], "us", 1e6)
+    row("with memory against torch.profiler", found["memory"], "us", 1e6, 1.0, found["torch memory"])
     preload = os.path.join(os.path.dirname(prof.torch.collector()), "libprof_memory.so")
     if os.path.exists(preload):
         plain = point(found["plain"], 0.5)  # there malloc() is recorded from the start on
         row("with memory (malloc() recorded)", [v - plain for v in in_another_process(PRELOADED, LD_PRELOAD=preload, PROF_MEMORY="1")], "us", 1e6, 0.80)
-    row("rival torch.profiler: with memory", found["torch memory"], "us", 1e6)
 
 
 if __name__ == "__main__":

@@ -343,7 +343,8 @@ typedef enum prof_sort {
 /* What has no rows: its time is that of what stands around it, as part of the whole, and nobody's own, as in torch.profiler. */
 typedef enum prof_leave_out {
   PROF_LEAVE_OUT_FUNCTIONS = 1u, /* traced functions (categories python_function and c_function), but for calls of modules, whose names begin with "nn.Module: ". They are stacks all the same */
-  PROF_LEAVE_OUT_MODULES = 2u    /* those calls. With both, as in torch.profiler's tables */
+  PROF_LEAVE_OUT_MODULES = 2u,   /* those calls. With both, as in torch.profiler's tables */
+  PROF_LEAVE_OUT_MEMORY = 4u     /* bytes of memory. Then all of them are 0, and it is faster */
 } prof_leave_out;
 
 typedef struct prof_aggregate_options {
@@ -415,6 +416,10 @@ typedef struct prof_rows {
   /* total_self_ns, and that of the scopes that level, category and leave_out left out. A table's
      shares are of this: what a scope holds is part of its total time, whether it has a row or not. */
   uint64_t all_self_ns;
+  /* Allocations and frees that no scope of their thread holds: torch.profiler's row "[memory]".
+     Bytes are allocated less freed. first_ns: the earliest one, from its capture's start. */
+  uint64_t outside_memory_count, outside_memory_first_ns;
+  int64_t outside_memory_bytes, outside_device_memory_bytes;
 } prof_rows;
 
 /* What else is known of a row. */
@@ -437,6 +442,7 @@ typedef struct prof_row_more {
   /* self_ns without the cost of child_count scopes, total_ns without that of inner_count, each at
      scope_cost_ns of its trace: in warm caches, so they are no lower bound. At least 0. */
   uint64_t self_net_ns, total_net_ns;
+  uint64_t first_ns; /* the begin of its first call, of PROF_SORT_FIRST; else 0 */
 } prof_row_more;
 /* For the row with that index. PROF_E_INVALID: no such row, or size is not set. Any thread. */
 PROF_API int prof_rows_more(const prof_rows *rows, uint64_t index, prof_row_more *more_out) PROF_I_NOEXCEPT;

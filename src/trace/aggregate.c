@@ -66,6 +66,7 @@ typedef struct aggregation {
   prof_i_group **by_site; /* NULL: not met yet; of the thread where threads are told apart */
   bool has_pools, has_first; /* somebody asks for the earliest begin */
   prof_i_memory_sums memory;
+  prof_i_outside_memory outside; /* what no scope holds, of all threads */
   prof_i_device_sums on_device;
   bool has_launched; /* the thread */
   prof_i_callers callers; /* where stacks are asked for */
@@ -456,12 +457,24 @@ static const waiting *take_waiting(aggregation *a, const prof_i_span *span) {
   return &a->waiting[--a->waiting_count];
 }
 
+static inline bool is_asked_for(const aggregation *a, const prof_i_span *span) {
+  return __builtin_expect(!has_window(&a->options), 1) || is_inside(&a->options, span);
+}
+
+/* A scope that is not asked for holds nothing: then its memory is that of the scope around it. */
+static prof_i_held_bytes take_memory(aggregation *a, const prof_i_span *span) {
+  if (is_asked_for(a, span)) return prof_i_memory_sums_take(&a->memory, span);
+  prof_i_memory_sums_pass(&a->memory, span);
+  return (prof_i_held_bytes){0};
+}
+
 /* What is no scope. */
 static int visit_other(aggregation *a, const prof_i_span *span) {
   if (a->has_launched && span->kind == PROF_EVENT_STEP) prof_i_device_sums_pass(&a->on_device, span);
   if (!a->has_pools) return 0;
   if (span->kind == PROF_EVENT_STEP) prof_i_memory_sums_pass(&a->memory, span);
-  return span->kind != PROF_EVENT_MEMORY || prof_i_memory_sums_add(&a->memory, a->trace, span) ? 0 : PROF_E_NO_MEMORY;
+  if (span->kind != PROF_EVENT_MEMORY || !is_asked_for(a, span)) return 0;
+  return prof_i_memory_sums_add(&a->memory, a->trace, span) ? 0 : PROF_E_NO_MEMORY;
 }
 
 static int visit_one(aggregation *a, const prof_i_span *span) {
@@ -469,9 +482,9 @@ static int visit_one(aggregation *a, const prof_i_span *span) {
   if (span->kind > PROF_EVENT_OPEN) return visit_other(a, span);
   beside also = {{0}, {0}};
   prof_i_group *g = waited ? waited->group : NULL;
-  if (__builtin_expect(a->has_pools, 0)) also.memory = prof_i_memory_sums_take(&a->memory, span);
+  if (__builtin_expect(a->has_pools, 0)) also.memory = take_memory(a, span);
   if (__builtin_expect(a->has_launched, 0) && !prof_i_device_sums_take(&a->on_device, span, &also.on_device)) return PROF_E_NO_MEMORY;
-  if (__builtin_expect(has_window(&a->options), 0) && !is_inside(&a->options, span)) return 0;
+  if (!is_asked_for(a, span)) return 0;
   if (!waited && !find_any(a, span, NULL, &g)) return PROF_E_NO_MEMORY;
   if (g == &a->unwanted.of) {
     if (span->kind == PROF_EVENT_SCOPE) g->tally.self_ns += span->self_ns;
@@ -545,6 +558,7 @@ static int add_thread(aggregation *a) {
   }
   prof_i_memory_sums_clear(&a->memory);
   const int status = prof_i_walker_run(walker);
+  prof_i_memory_sums_outside(&a->memory, &a->outside);
   prof_i_walker_destroy(walker);
   a->walker = NULL;
   a->has_callers = false;
@@ -584,7 +598,8 @@ static bool find_callers(aggregation *a) {
 static int add_trace(aggregation *a) {
   a->site_count = prof_i_trace_site_count(a->trace);
   a->by_site = calloc(a->site_count, sizeof *a->by_site);
-  a->has_pools = a->trace->catalog.pool_count != 0;
+  const bool with_memory = !(a->options.leave_out & PROF_LEAVE_OUT_MEMORY);
+  a->has_pools = with_memory && a->trace->catalog.pool_count != 0;
   a->has_first = a->options.sort == PROF_SORT_FIRST || (a->options.group & PROF_GROUP_ANNOTATION);
   int status = a->by_site ? 0 : PROF_E_NO_MEMORY;
   if (!status) status = prof_i_device_sums_init(&a->on_device, a->trace, a->options.group & PROF_GROUP_KERNEL);
@@ -629,7 +644,7 @@ static int collect(const aggregation *a, prof_rows **rows_out) {
   prof_i_group **const groups = malloc((HASH_COUNT(a->groups) + 1) * sizeof *groups);
   if (!groups) return PROF_E_NO_MEMORY;
   for (group *g = a->groups; g; g = g->hh.next) groups[count++] = &g->of;
-  const int status = prof_i_rows_make(a->traces, a->trace_count, &a->options, groups, count, rows_out);
+  const int status = prof_i_rows_make(a->traces, a->trace_count, &a->options, groups, count, &a->outside, rows_out);
   if (!status) (*rows_out)->all_self_ns = (*rows_out)->total_self_ns + a->unwanted.of.tally.self_ns;
   free(groups);
   return status;
@@ -656,7 +671,7 @@ static int read_options(const prof_aggregate_options *given, prof_aggregate_opti
     return prof_i_fail(PROF_E_INVALID, "options.group is 0x%x; the known bits are 0x%x", options->group, groups);
   if (options->sort > PROF_SORT_SELF_DEVICE)
     return prof_i_fail(PROF_E_INVALID, "options.sort is %u; the largest is %d", options->sort, PROF_SORT_SELF_DEVICE);
-  const uint32_t left_out = PROF_LEAVE_OUT_FUNCTIONS | PROF_LEAVE_OUT_MODULES;
+  const uint32_t left_out = PROF_LEAVE_OUT_FUNCTIONS | PROF_LEAVE_OUT_MODULES | PROF_LEAVE_OUT_MEMORY;
   if ((options->leave_out & ~left_out) || options->reserved)
     return prof_i_fail(PROF_E_INVALID, "options.leave_out is 0x%x and reserved is %u; the known bits are 0x%x, and reserved is 0", options->leave_out, options->reserved, left_out);
   if (options->time_unit % 3 || options->time_unit > 9)

@@ -59,6 +59,6 @@ static inline uint64_t prof_i_group_device_total(const prof_i_group *group) {
    0 or PROF_E_NO_MEMORY. */
 int prof_i_rows_make(const prof_trace *const *traces, size_t trace_count,
                      const prof_aggregate_options *options, prof_i_group **groups, uint64_t count,
-                     prof_rows **rows_out);
+                     const prof_i_outside_memory *outside, prof_rows **rows_out);
 
 #endif

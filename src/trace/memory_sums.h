@@ -12,14 +12,29 @@ typedef struct prof_i_held_bytes {
   int64_t host, self_host, device, self_device;
 } prof_i_held_bytes;
 
+/* The allocations and frees that no scope holds. */
+typedef struct prof_i_outside_memory {
+  uint64_t count, first_ns; /* first_ns: of the earliest one */
+  int64_t host, device;
+} prof_i_outside_memory;
+
+/* What is at one depth: its own bytes (self) and all of them; the count and the time of its own. */
+typedef struct prof_i_waiting_memory {
+  prof_i_held_bytes held;
+  uint64_t count, first_ns;
+} prof_i_waiting_memory;
+
 typedef struct prof_i_memory_sums {
-  prof_i_held_bytes *waiting; /* by depth: of what stands there directly (self), and in all */
+  prof_i_waiting_memory *waiting; /* by depth */
   uint32_t room;
 } prof_i_memory_sums;
 
 void prof_i_memory_sums_fini(prof_i_memory_sums *sums);
 
-/* Another thread: what nothing stood around is no scope's. */
+/* At the end of a thread: adds what no scope of it holds. */
+void prof_i_memory_sums_outside(const prof_i_memory_sums *sums, prof_i_outside_memory *outside);
+
+/* Before the next thread. */
 void prof_i_memory_sums_clear(prof_i_memory_sums *sums);
 
 /* An alloc or a free of a pool; other spans of memory are passed over. False: no memory. */
@@ -28,7 +43,7 @@ bool prof_i_memory_sums_add(prof_i_memory_sums *sums, const prof_trace *trace, c
 /* What a scope of lane 0 comes to; it is then part of what stands around it. */
 prof_i_held_bytes prof_i_memory_sums_take(prof_i_memory_sums *sums, const prof_i_span *span);
 
-/* A step is no scope: what waits in it is around it. */
+/* A step is no scope, and some scopes are not asked for: what waits in it is around it. */
 void prof_i_memory_sums_pass(prof_i_memory_sums *sums, const prof_i_span *span);
 
 /* A damaged capture says anything, as often as it likes: sums of it run over, and do no more. */

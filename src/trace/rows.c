@@ -150,7 +150,7 @@ static uint64_t less(uint64_t ns, double cost_ns) {
   return cost_ns < (double)ns ? ns - (uint64_t)cost_ns : 0;
 }
 
-static prof_row_more make_more(const prof_i_group *g, char **texts) {
+static prof_row_more make_more(const prof_i_group *g, bool has_first, char **texts) {
   return (prof_row_more){.size = sizeof(prof_row_more),
                          .file = put_repaired(texts, g->places.first.file),
                          .line = g->places.first.line,
@@ -159,6 +159,7 @@ static prof_row_more make_more(const prof_i_group *g, char **texts) {
                          .calls_device_ns = g->on_device.each_ns,
                          .open_count = g->open_count,
                          .open_ns = g->open_ns,
+                         .first_ns = has_first ? g->first_ns : 0,
                          .child_count = g->child_count,
                          .inner_count = g->inner_count,
                          .self_net_ns = less(g->tally.self_ns, g->self_cost_ns),
@@ -199,7 +200,7 @@ static prof_rows *make_rows(const prof_aggregate_options *options, const ranked 
   block->rows = (prof_rows){.rows = row, .row_count = count, .all_row_count = all};
   for (uint64_t i = 0; i < count; i++) {
     row[i] = make_row(order[i].of, &texts);
-    more[i] = make_more(order[i].of, &texts);
+    more[i] = make_more(order[i].of, options->sort == PROF_SORT_FIRST, &texts);
   }
   add_totals(&block->rows, order, all);
   return &block->rows;
@@ -207,7 +208,7 @@ static prof_rows *make_rows(const prof_aggregate_options *options, const ranked 
 
 int prof_i_rows_make(const prof_trace *const *traces, size_t trace_count,
                      const prof_aggregate_options *options, prof_i_group **groups, uint64_t count,
-                     prof_rows **rows_out) {
+                     const prof_i_outside_memory *outside, prof_rows **rows_out) {
   ranked *const order = malloc((size_t)(count + 1) * sizeof *order);
   if (!order) return PROF_E_NO_MEMORY;
   for (uint64_t i = 0; i < count; i++) order[i] = rank_of(groups[i], options->sort);
@@ -216,6 +217,10 @@ int prof_i_rows_make(const prof_trace *const *traces, size_t trace_count,
   free(order);
   if (!rows) return PROF_E_NO_MEMORY;
   for (size_t i = 0; i < trace_count; i++) look_at_catalog(&traces[i]->catalog, rows);
+  rows->outside_memory_count = outside->count;
+  rows->outside_memory_first_ns = outside->first_ns;
+  rows->outside_memory_bytes = outside->host;
+  rows->outside_device_memory_bytes = outside->device;
   *rows_out = rows;
   return 0;
 }

@@ -723,7 +723,7 @@ class Unproven(unittest.TestCase):
         calls._ask(calls.library.prof_i_torch_open_1())
         with self.assertRaisesRegex(prof.torch._torch_calls.Unproven, "a call.s forward thread may stand in ([2-9]|[1-9][0-9]+) places"):  # nothing told
             calls._ask(calls.library.prof_i_torch_prove_1(0))
-        calls._prove_apart(torch)
+        prof.torch._torch_calls.apart(lambda: calls._prove(torch))
 
 
 if torch is None:

@@ -53,11 +53,19 @@ print(o.way, o.reason, len(theirs.events()), before == (torch.autograd._get_sequ
         code = "import torch, prof\nwith prof.profile() as p, prof.torch.observe(record_shapes=True): torch.relu(torch.ones(3))\nprint(p.events()[-2].input_shapes)"
         self.assertEqual(self.run_code(code), "[[3]]")
 
-    def test_memory_is_the_process_malloc(self):
-        code = "import prof, prof.torch, torch\nwith prof.profile(profile_memory=True) as p, prof.torch.observe(profile_memory=True): kept = torch.empty(1 << 20)\nprint(p.events()[-1].self_cpu_memory_usage >> 20)"
-        self.assertRegex(self.run_code(code), "^RuntimeError: prof: torch's memory is seen as the process's malloc.*python -m prof run --profile-memory, or with LD_PRELOAD=/.*libprof_memory.so and PROF_MEMORY=1$")
+    def test_memory_needs_no_preload(self):
+        code = """
+import prof, prof.torch, torch
+with prof.profile(profile_memory=True) as p, prof.torch.observe(profile_memory=True):
+    kept = torch.empty(1 << 20)
+print(p.events()[-1].self_cpu_memory_usage)
+"""
+        self.assertEqual(self.run_code(code), str(4 << 20))
+        without = code.replace("torch\nwith", "torch\nprof.torch._torch.memory = lambda: (None, 'a test')\nwith")
+        self.assertRegex(self.run_code(without), r"^RuntimeError: prof: the memory of PyTorch's operators cannot be recorded by its own reports \(a test\).*python -m prof run --profile-memory, or with LD_PRELOAD=/.*libprof_memory.so and PROF_MEMORY=1$")
         preload = os.path.join(os.path.dirname(prof.torch.collector()), "libprof_memory.so")
-        self.assertEqual(self.run_code(code, LD_PRELOAD=preload, PROF_MEMORY="1"), "4")
+        for code in (code, without):  # then malloc() has each allocation, torch's too: once
+            self.assertEqual(int(self.run_code(code, LD_PRELOAD=preload, PROF_MEMORY="1")) >> 20, 4)
 
     def test_the_environment_is_as_before(self):
         self.assertEqual(self.run_code("import os, prof; prof.torch; print(os.environ.get('INTEL_LIBITTNOTIFY64'))"), "None")

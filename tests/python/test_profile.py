@@ -473,7 +473,7 @@ class Tables(Base):
                     pool.free(0x1000, 1 << 20)
                 pool.free(0x900000, 1 << 10)
         found = {e.name: (e.cpu_memory_usage, e.self_cpu_memory_usage, e.device_memory_usage, e.self_device_memory_usage) for e in p.events()}
-        self.assertEqual(found, {"outer": (1024, 1024 - (1 << 20), 512, 0), "inner": (1 << 20, 1 << 20, 512, 512)})
+        self.assertEqual(found, {"outer": (1024, 1024 - (1 << 20), 512, 0), "inner": (1 << 20, 1 << 20, 512, 512), "[memory]": (-1024, -1024, 0, 0)})
         self.assertEqual({a.key: (a.cpu_memory_usage, a.self_cpu_memory_usage, a.device_memory_usage, a.self_device_memory_usage) for a in p.key_averages()}, found)
         self.assertIn("CUDA Mem", p.key_averages().table())
 

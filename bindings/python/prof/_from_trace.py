@@ -13,7 +13,10 @@ from ._read_events import FUNCTIONS, is_told_by_place
 from ._rows import ANNOTATION, STEP, STEPS, Either, FunctionEvent, FunctionEventAvg
 from ._stacks import FRAMES_MOST, Callers, Frames
 from .device import TYPES
-from .trace import Event, Row, Trace
+from .trace import Event, Row, Rows, Trace
+
+MEMORY_ROW = "[memory]"
+"""torch.profiler's name of what is allocated or freed in no scope."""
 
 
 class Window(NamedTuple):
@@ -45,6 +48,14 @@ def _average(row: Row, by_shape: bool, frames: Frames) -> FunctionEventAvg:
     return average
 
 
+def _put_outside(rows: Rows) -> None:
+    """Memory of no scope as a row of its own, where its first event puts it."""
+    memory, device = rows.outside_memory_bytes, rows.outside_device_memory_bytes
+    count, first_ns = rows.outside_memory_count, rows.outside_memory_first_ns
+    outside = Row(MEMORY_ROW, "", "", "", None, 1, count, 0, 0, 0, 0, 0, 0, memory, memory, device, device, 0, 0, 0, first_ns=first_ns)
+    rows.insert(bisect.bisect_right([row.first_ns for row in rows], first_ns), outside)
+
+
 def _device_of(windows: Sequence[Window]) -> Optional[str]:
     """The type of the first device that scopes were put on, as torch.profiler names it."""
     for window in windows:
@@ -60,20 +71,23 @@ def averages(windows: Sequence[Window], by_shape: bool, stack_frames: int, profi
     merged: Dict[Tuple[Any, ...], FunctionEventAvg] = {}
     frames = Frames()
 
-    def rows(window: Window, more: List[str]) -> Iterable[Tuple[Tuple[Any, ...], Row]]:
-        for row in window.trace.aggregate(group + more, "first", from_ns=window.from_ns, to_ns=window.to_ns, stack_frames=stack_frames, functions=functions, modules=modules):
+    def rows(window: Window, more: List[str], memory: bool) -> Iterable[Tuple[Tuple[Any, ...], Row]]:
+        found = window.trace.aggregate(group + more, "first", from_ns=window.from_ns, to_ns=window.to_ns, stack_frames=stack_frames, functions=functions, modules=modules, memory=memory)
+        if found.outside_memory_count:
+            _put_outside(found)
+        for row in found:
             name = STEPS if row.name.startswith(STEP) else row.name
             place = (row.file, row.line) if is_told_by_place(row.category) else None
             yield (name, row.category == ANNOTATION, row.shape if by_shape else "", row.stack, place), row
 
     for window in windows:
-        for key, row in rows(window, []):
+        for key, row in rows(window, [], profile_memory):
             average = _average(row, by_shape, frames)
             if key in merged:
                 merged[key].add(average)
             else:
                 merged[key] = average
-        for key, row in rows(window, ["shape"]) if with_flops else ():
+        for key, row in rows(window, ["shape"], False) if with_flops else ():
             if key in merged:
                 merged[key].flops += _flops.of(row.name, _flops.parsed(row.shape)) * row.count
     device = _device_of(windows)
@@ -107,10 +121,8 @@ class Origin(NamedTuple):
             average.cpu_parent = first.get(key)
 
 
-def _charge(event: Event, around: Sequence[FunctionEvent], until_ns: int) -> None:
+def _charge(event: Event, around: Sequence[FunctionEvent]) -> None:
     """Memory is its innermost scope's own, and part of all around it."""
-    if not around or event.start_ns > until_ns:
-        return
     if event.device == TYPES["cpu"]:
         around[-1].self_cpu_memory_usage += event.bytes
         for scope in around:
@@ -163,7 +175,7 @@ def single_events(windows: Sequence[Window], profile_memory: bool, with_flops: b
     """Each scope of the windows, by its start; those that had not ended are marked. with_stack: what has no stack of its own has the traced functions around it. modules: whether calls of modules are more than functions, which key_averages() leaves out. Made one by one in Python: some us each."""
     events: List[FunctionEvent] = []
     for window in windows:
-        events += _scopes(window, len(events), with_stack)
+        events += _scopes(window, len(events), with_stack, profile_memory)
     for e in events if not modules else ():
         if e.category in FUNCTIONS:
             e.is_python_function, e.activity_type = True, "python_function"
@@ -173,7 +185,7 @@ def single_events(windows: Sequence[Window], profile_memory: bool, with_flops: b
     return found
 
 
-def _scopes(window: Window, number: int, with_stack: bool) -> List[FunctionEvent]:
+def _scopes(window: Window, number: int, with_stack: bool, with_memory: bool) -> List[FunctionEvent]:
     found: List[FunctionEvent] = []
     around: List[FunctionEvent] = []
     ends: List[int] = []
@@ -199,7 +211,14 @@ def _scopes(window: Window, number: int, with_stack: bool) -> List[FunctionEvent
             around.pop()
             ends.pop()
         if event.kind == "memory":
-            _charge(event, around, ends[-1] if ends else 0)
+            if not with_memory or not event.bytes:
+                continue
+            if not around:
+                around_it = FunctionEvent(0, event._replace(name=MEMORY_ROW, args=None), window.origin_ns, frames, [])
+                found.append(around_it)
+                _charge(event, [around_it])
+            elif event.start_ns <= ends[-1]:
+                _charge(event, around)
             continue
         made = FunctionEvent(0, event, window.origin_ns, frames, stack)
         if around and not event.is_async and event.start_ns + event.duration_ns <= ends[-1]:

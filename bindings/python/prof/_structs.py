@@ -392,6 +392,10 @@ class Rows(_Shown):
         ("reserved", c_uint32),
         ("open_count", c_uint64),
         ("all_self_ns", c_uint64),
+        ("outside_memory_count", c_uint64),
+        ("outside_memory_first_ns", c_uint64),
+        ("outside_memory_bytes", c_int64),
+        ("outside_device_memory_bytes", c_int64),
     ]
 
 
@@ -422,6 +426,7 @@ class RowMore(_Shown):
         ("inner_count", c_uint64),
         ("self_net_ns", c_uint64),
         ("total_net_ns", c_uint64),
+        ("first_ns", c_uint64),
     ]
 
 

@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from importlib import import_module
-from typing import Any, Dict, List, Sequence
+from typing import Any, Callable, Dict, List, Sequence
 
 from .modules import shapes_of
 
@@ -60,6 +60,29 @@ class Unproven(RuntimeError):
     """This torch keeps things elsewhere than known calls say, or lacks what is called."""
 
 
+def apart(prove: Callable[[], None]) -> None:
+    """Runs it on a thread that has ended when this returns. None of the program's modes and
+    profilers is on there, and none of its sequence numbers is used up. Raises Unproven."""
+    errors: List[BaseException] = []
+
+    def run() -> None:
+        try:
+            prove()
+        except Exception as e:
+            errors.append(e)
+
+    thread = threading.Thread(target=run, name="prof", daemon=False)
+    thread.start()
+    # join(), and a daemon of None, ask for the current thread. Where Python did not begin that one,
+    # they make a dummy for it.
+    while thread.is_alive():
+        time.sleep(0.001)
+    if errors and not isinstance(errors[0], Unproven):
+        raise Unproven(f"the calls by which it is proven cannot be made: {type(errors[0]).__name__}: {errors[0]}")
+    if errors:
+        raise errors[0]
+
+
 class Calls:
     """Opened and proven. Raises OSError without the library, Unproven."""
 
@@ -77,7 +100,7 @@ class Calls:
         library.prof_i_torch_has_retired_1.argtypes = [ctypes.c_int, ctypes.c_uint64]
         library.prof_i_torch_add_1.restype = library.prof_i_torch_remove_1.restype = None
         self._torch_c = getattr(torch, "_C", None)
-        self._prove_apart(torch)
+        apart(lambda: self._prove(torch))
 
     def add(self, added: Added, with_shapes: bool, who: int = FOR_THREAD) -> None:
         """To this thread, or to all. C writes what remove() takes into `added`, which the caller has before: an interrupt may come between C and any line of Python."""
@@ -110,25 +133,6 @@ class Calls:
         return {name: getattr(found, name) for name, *_ in _Layout._fields_}
 
     # ---- the known calls: none of them starts autograd's threads, draws a random number, or asks for a device
-
-    def _prove_apart(self, torch: Any) -> None:
-        """On a thread that is over when this returns: there none of the program's modes and profilers is on, and none of the program's sequence numbers is used up."""
-        errors: List[BaseException] = []
-
-        def prove() -> None:
-            try:
-                self._prove(torch)
-            except Exception as e:
-                errors.append(e)
-
-        thread = threading.Thread(target=prove, name="prof", daemon=False)
-        thread.start()
-        while thread.is_alive():  # join() and a daemon of None ask for the current thread, and make a dummy where Python did not begin it
-            time.sleep(0.001)
-        if errors and not isinstance(errors[0], Unproven):
-            raise Unproven(f"the calls by which it is proven cannot be made: {type(errors[0]).__name__}: {errors[0]}")
-        if errors:
-            raise errors[0]
 
     def _prove(self, torch: Any) -> None:
         self._ask(self.library.prof_i_torch_open_1())

@@ -9,7 +9,7 @@ import sys
 from importlib import import_module
 from typing import Any, Callable, Iterator, List, Optional, Tuple
 
-from . import _torch_calls
+from . import _torch_calls, _torch_memory
 from ._library import C, short
 
 COLLECTOR = "libprof_itt.so"
@@ -171,3 +171,13 @@ class Torch:
             return _torch_calls.opened(path, self.module), ""
         except (OSError, RuntimeError) as e:
             return None, str(e)
+
+    def memory(self) -> Tuple[Optional[_torch_memory.Memory], str]:
+        """Torch's own reports of its allocations, or why they are not to be had."""
+        try:
+            path = beside(_torch_calls.LIBRARY)
+            _same_copy(path)
+            return _torch_memory.opened(path, self.module), ""
+        except (OSError, RuntimeError) as e:
+            version = getattr(self.module, "__version__", "of an unknown version")
+            return None, f"torch {version}: {e}"

@@ -14,6 +14,7 @@ from __future__ import annotations
 import atexit
 import os
 import threading
+import warnings
 from importlib import import_module
 from typing import Any, List, Optional
 
@@ -97,15 +98,28 @@ def _listens_already(torch: Any) -> bool:
     return _torch.error is None and kinds is not None and torch._C._autograd._profiler_type() == kinds.ITT
 
 
-def _check_memory() -> None:
-    """RuntimeError where malloc() is not recorded."""
+def _memory() -> Any:
+    """How torch's memory is recorded: by its reports. None: as malloc(), which libprof_memory.so
+    records already, and torch's allocations would count twice. RuntimeError: neither."""
     if _torch_found.is_malloc_seen():
-        return
+        return None
+    memory, reason = _torch.memory()
+    if memory is None:
+        raise RuntimeError(f"prof: the memory of PyTorch's operators cannot be recorded by its own reports ({reason}). To record each malloc() instead, start the program {_preloaded()}")
+    return memory
+
+
+_NOT_OF_ALL = (
+    "prof: with profile_all_threads no memory is recorded, as by torch.profiler: torch reports it to the threads that ask for it. "
+    "`python3 -m prof run --profile-memory` records each malloc() of all threads"
+)
+
+
+def _preloaded() -> str:
     try:
-        how = f"by python -m prof run --profile-memory, or with LD_PRELOAD={_torch_found.memory_library()} and PROF_MEMORY=1"
+        return f"by python -m prof run --profile-memory, or with LD_PRELOAD={_torch_found.memory_library()} and PROF_MEMORY=1"
     except FileNotFoundError as e:
-        how = f"with LD_PRELOAD=libprof_memory.so and PROF_MEMORY=1; {e}"
-    raise RuntimeError(f"prof: torch's memory is seen as the process's malloc() is: start the program {how}")
+        return f"with LD_PRELOAD=libprof_memory.so and PROF_MEMORY=1; {e}"
 
 
 def _this_thread() -> Optional[threading.Thread]:
@@ -141,6 +155,7 @@ class observe:  # noqa: N801 (as profile)
         self._place: Any = _observed_all if profile_all_threads else _observed
         self._with_shapes, self._with_stack, self._with_modules = bool(record_shapes), bool(with_stack), bool(with_modules)
         self._modules: Any = None
+        self._memory: Any = None
         self._tracing: Any = None
         self._with_memory = bool(profile_memory)
         self._running: Any = None
@@ -170,8 +185,7 @@ class observe:  # noqa: N801 (as profile)
             raise RuntimeError("this observe() has been started already; stop() it first")
         if getattr(place, "one", None) is not None:
             raise RuntimeError("another observe() is on in this thread. There can be one at a time: stop() what start() has given, or use it by with; prof.torch.stop() ends the one that is on" if place is _observed else "another observe(profile_all_threads=True) is on in this process. There can be one at a time: prof.torch.stop() ends it")
-        if self._with_memory:
-            _check_memory()
+        memory = self._way_of_memory()
         running = self._choose(torch)
         _torch_group.ask(torch)
         self._running, self._thread, self._pid, self._is_left = running, threading.get_ident(), os.getpid(), False
@@ -185,6 +199,9 @@ class observe:  # noqa: N801 (as profile)
             if self._modules is not None:
                 self._modules.start()
             running.__enter__()
+            if memory is not None:
+                self._memory = memory.reports()
+                self._memory.start()
             place.one = self
             atexit.register(self._stop_at_exit)
         except BaseException:  # a signal's handler may raise anywhere
@@ -195,8 +212,16 @@ class observe:  # noqa: N801 (as profile)
     def check(self) -> None:
         """Raises what start() would on account of this process's torch alone."""
         self._choose(_torch.get())
-        if self._with_memory:
-            _check_memory()
+        if self._with_memory and not self._is_for_all:
+            _memory()
+
+    def _way_of_memory(self) -> Any:
+        """None: nothing is to be begun for it."""
+        if not self._with_memory:
+            return None
+        if self._is_for_all and not _torch_found.is_malloc_seen():
+            warnings.warn(_NOT_OF_ALL, RuntimeWarning, stacklevel=4)
+        return None if self._is_for_all else _memory()
 
     def _choose(self, torch: Any) -> Any:
         """The cheapest way that carries what is asked for."""
@@ -251,6 +276,9 @@ class observe:  # noqa: N801 (as profile)
         if self._modules is not None:
             self._modules.remove()
             self._modules = None
+        if self._memory is not None:
+            (self._memory.forget if self._is_thread_gone() else self._memory.stop)()
+            self._memory = None
         if self._is_for_all or not self._is_thread_gone():
             self._running.__exit__(None, None, None)
         else:

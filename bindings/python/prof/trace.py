@@ -20,7 +20,7 @@ ANNOTATION_GROUP = 128  # PROF_GROUP_ANNOTATION
 SORTS = {"total": 0, "self": 1, "calls": 2, "mean": 3, "max": 4, "name": 5, "memory": 6, "self_memory": 7, "first": 8, "device": 9, "self_device": 10}
 FORMATS = {"": 0, "chrome": 1, "raf": 2, "capture": 3}
 ALL_ROWS = (1 << 32) - 1
-LEAVE_OUT_FUNCTIONS, LEAVE_OUT_MODULES = 1, 2
+LEAVE_OUT_FUNCTIONS, LEAVE_OUT_MODULES, LEAVE_OUT_MEMORY = 1, 2, 4
 
 
 class Row(NamedTuple):
@@ -66,6 +66,8 @@ class Row(NamedTuple):
     self_net_ns: int = 0
     """self_ns without the cost of child_count scopes. total_net_ns: without that of inner_count."""
     total_net_ns: int = 0
+    first_ns: int = 0
+    """The begin of its first call, where rows are sorted by that."""
 
 
 class Rows(List[Row]):
@@ -80,9 +82,15 @@ class Rows(List[Row]):
     total_self_device_ns: int = 0
     has_device: bool = False
     open_count: int = 0
+    outside_memory_count: int = 0
+    """Allocations and frees that no scope of their thread holds. The earliest was at
+    outside_memory_first_ns; bytes are those allocated less those freed."""
+    outside_memory_first_ns: int = 0
+    outside_memory_bytes: int = 0
+    outside_device_memory_bytes: int = 0
 
 
-def _more(rows: Any, index: int) -> Tuple[int, int, int, int, str, int, bool, int, int, int, int]:
+def _more(rows: Any, index: int) -> Tuple[int, int, int, int, str, int, bool, int, int, int, int, int]:
     """The last fields of a Row."""
     more = sized(s.RowMore)
     C.check(C.prof_rows_more(rows, index, ctypes.byref(more)))
@@ -98,6 +106,7 @@ def _more(rows: Any, index: int) -> Tuple[int, int, int, int, str, int, bool, in
         more.inner_count,
         more.self_net_ns,
         more.total_net_ns,
+        more.first_ns,
     )
 
 
@@ -131,7 +140,7 @@ class _Totals(Owner):
         raise NotImplementedError
 
     def _options(
-        self, group: Any, sort: str, rows: int, level: int, category: Optional[str], from_ns: int = 0, to_ns: int = 0, stack_frames: int = 0, functions: bool = True, modules: bool = True
+        self, group: Any, sort: str, rows: int, level: int, category: Optional[str], from_ns: int = 0, to_ns: int = 0, stack_frames: int = 0, functions: bool = True, modules: bool = True, memory: bool = True
     ) -> s.AggregateOptions:
         bits = 0
         for word in [group] if isinstance(group, str) else group:
@@ -146,7 +155,7 @@ class _Totals(Owner):
             stack_frames=whole(stack_frames, "stack_frames", 0, ALL_ROWS),
             from_ns=whole(from_ns, "from_ns"),
             to_ns=whole(to_ns, "to_ns"),
-            leave_out=(0 if functions else LEAVE_OUT_FUNCTIONS) | (0 if modules else LEAVE_OUT_MODULES),
+            leave_out=(0 if functions else LEAVE_OUT_FUNCTIONS) | (0 if modules else LEAVE_OUT_MODULES) | (0 if memory else LEAVE_OUT_MEMORY),
         )
 
     def aggregate(
@@ -161,10 +170,12 @@ class _Totals(Owner):
         stack_frames: int = 0,
         functions: bool = True,
         modules: bool = True,
+        memory: bool = True,
     ) -> Rows:
         """Scopes added up by group (words of GROUPS), sorted (a word of SORTS), at most so many rows (-1: all). Only those that begin from from_ns on and before to_ns (0: no bound), ns from the capture's start. stack_frames: of the
-        group "stack", the innermost so many (0: all). functions: whether traced functions have rows; modules: whether calls of modules have."""
-        options = self._options(group, sort, rows, level, category, from_ns, to_ns, stack_frames, functions, modules)
+        group "stack", the innermost so many (0: all). functions: whether traced functions have rows; modules: whether calls of modules have. memory:
+        whether bytes of memory are added up; else they are 0, and it is faster."""
+        options = self._options(group, sort, rows, level, category, from_ns, to_ns, stack_frames, functions, modules, memory)
         out = RowsPointer()
         with self._pointers() as pointers:
             C.check(C.prof_traces_aggregate(pointers, len(pointers), ctypes.byref(options), ctypes.byref(out)))
@@ -205,6 +216,9 @@ class _Totals(Owner):
             result.total_self_device_ns = got.total_self_device_ns
             result.has_device = bool(got.has_device)
             result.open_count = got.open_count
+            for name in ("count", "first_ns", "bytes"):
+                setattr(result, f"outside_memory_{name}", getattr(got, f"outside_memory_{name}"))
+            result.outside_device_memory_bytes = got.outside_device_memory_bytes
             return result
         finally:
             C.prof_rows_destroy(out)
