@@ -1,26 +1,21 @@
 """usage: .venv-torch/bin/python bench/python/torch_table.py [--json] [RUNS]      with PYTHONPATH=bindings/python and PROF_LIBRARY, as bench/run.sh sets them
-resnet18's table by prof.torch.observe() beside torch.profiler's, in one process and row for row: calls, self and total times of RUNS runs of each (9), by turns, and which rows are not within torch's own spread; memory in another process, where malloc()
-is recorded. Prints Markdown; --json what was measured, with the groups by shape, too: tests/python/test_observe_table.py holds it against the same rules."""
+resnet18's table by prof.torch.observe() beside torch.profiler's, in one process and row for row: calls, self and total times of RUNS runs of each (9), by turns, and which rows are not within torch's own spread; memory in runs of its own.
+Prints Markdown; --json what was measured, with the groups by shape, too: tests/python/test_observe_table.py holds it against the same rules."""
 
 import collections
 import json
 import os
 import statistics
-import subprocess
 import sys
 
 os.environ.setdefault("KINETO_LOG_LEVEL", "99")
 import prof.torch  # before torch
 
 RUNS = 9
-MEMORY = "--memory"
 OWN_US = 1.0
 """Of a call: what a profiler itself adds to it, of which a part is the call's and a part its caller's: 0.2 us prof's, 0.4 torch's."""
 COLD_US = 10.0
 """Of a row, that prof's may be shorter by: torch.profiler's own code where caches are cold, behind a pooling of 16 MB say: aten::max_pool2d's self time is 19 us by prof and 29 by torch, in every run."""
-OBJECTS_BYTES = 1024
-"""Of a call: malloc() has the tensors' objects, too (TensorImpl, storage, sizes, the list that an operator returns), and 64 bytes for alignment."""
-
 SHIFT, SHIFTS = "torch_table.py's own", 150
 """Scopes before the work, more with each run: prof's next piece of memory, 40 to 160 us when it is first touched, once in 16 to 64 KiB, must not fall on the same call each time, as it does where the same is recorded from the same beginning on."""
 
@@ -38,10 +33,6 @@ def is_within(mine, theirs, calls):
 def columns_of(one):
     """Of a row, the times to compare: where torch's table leaves an inner call out, its total is not there either."""
     return ("self_us", "total_us") if one["theirs"].get("calls", [0])[-1] == one["traced"] else ("self_us",)
-
-
-def is_same_memory(mine, theirs, calls):
-    return abs(mine - theirs) <= OBJECTS_BYTES * calls + 0.02 * abs(theirs)
 
 
 # ---- what is measured ----
@@ -82,7 +73,7 @@ def by_prof(work, turn, **options):
 
 def note(found, side, averages, by_shape):
     for a in averages:
-        if a.key in ("[memory]", SHIFT):  # the former is what torch frees outside of all operators
+        if a.key == SHIFT:
             continue
         key = f"{a.key} {a.input_shapes}" if by_shape else a.key
         one = found.setdefault(key, {"mine": collections.defaultdict(list), "theirs": collections.defaultdict(list)})[side]
@@ -115,12 +106,6 @@ def measure(runs, by_shape=False, with_memory=False):
     return found
 
 
-def in_another_process():
-    preload = os.path.join(os.path.dirname(prof.torch.collector()), "libprof_memory.so")
-    done = subprocess.run([sys.executable, __file__, MEMORY], check=True, stdout=subprocess.PIPE, text=True, stderr=subprocess.DEVNULL, env={**os.environ, "LD_PRELOAD": preload, "PROF_MEMORY": "1"})
-    return json.loads(done.stdout)
-
-
 # ---- what is shown ----
 
 
@@ -137,8 +122,9 @@ def line(name, one, memory):
             words.append(f"{column} off")
     if set(mine["calls"]) != {calls}:
         words.append("calls off")
-    bytes_mine, bytes_theirs = (statistics.median(memory[name][side]["self_bytes"]) for side in ("mine", "theirs"))
-    if not is_same_memory(bytes_mine, bytes_theirs, calls):
+    both = memory[name]
+    bytes_mine, bytes_theirs = (both[side]["self_bytes"][0] for side in ("mine", "theirs"))
+    if any(both["mine"][column] != both["theirs"][column] for column in ("self_bytes", "total_bytes")):
         words.append("memory off")
     us = lambda values: f"{statistics.median(values):.1f} ({min(values):.1f}-{max(values):.1f})"  # noqa: E731
     cells = [name, mine["calls"][0], theirs["calls"][0], us(mine["self_us"]), us(theirs["self_us"]), f"{statistics.median(mine['total_us']):.1f}", f"{statistics.median(theirs['total_us']):.1f}", kib(bytes_mine), kib(bytes_theirs), ", ".join(words) or "held"]
@@ -148,10 +134,7 @@ def line(name, one, memory):
 def main():
     words = [w for w in sys.argv[1:] if not w.startswith("--")]
     runs = int(words[0]) if words else RUNS
-    if MEMORY in sys.argv:
-        print(json.dumps(measure(3, with_memory=True)))
-        return
-    found = {"times": measure(runs), "memory": in_another_process()}
+    found = {"times": measure(runs), "memory": measure(3, with_memory=True)}
     if "--json" in sys.argv:
         print(json.dumps({**found, "shapes": measure(runs, by_shape=True)}))
         return

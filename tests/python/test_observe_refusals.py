@@ -64,8 +64,8 @@ print(p.events()[-1].self_cpu_memory_usage)
         without = code.replace("torch\nwith", "torch\nprof.torch._torch.memory = lambda: (None, 'a test')\nwith")
         self.assertRegex(self.run_code(without), r"^RuntimeError: prof: the memory of PyTorch's operators cannot be recorded by its own reports \(a test\).*python -m prof run --profile-memory, or with LD_PRELOAD=/.*libprof_memory.so and PROF_MEMORY=1$")
         preload = os.path.join(os.path.dirname(prof.torch.collector()), "libprof_memory.so")
-        for code in (code, without):  # then malloc() has each allocation, torch's too: once
-            self.assertEqual(int(self.run_code(code, LD_PRELOAD=preload, PROF_MEMORY="1")) >> 20, 4)
+        for one in (code, without):  # then malloc() has each allocation, torch's too: once
+            self.assertEqual(int(self.run_code(one, LD_PRELOAD=preload, PROF_MEMORY="1")) >> 20, 4)
 
     def test_the_environment_is_as_before(self):
         self.assertEqual(self.run_code("import os, prof; prof.torch; print(os.environ.get('INTEL_LIBITTNOTIFY64'))"), "None")

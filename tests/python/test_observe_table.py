@@ -3,7 +3,6 @@
 import importlib.util
 import json
 import os
-import statistics
 import subprocess
 import sys
 import unittest
@@ -109,14 +108,12 @@ class Table(unittest.TestCase):
         self.assertEqual(of_names(mine), of_names(theirs))
 
     def test_memory(self):
-        """malloc()'s, so objects and alignment are in it: within a bound for each call, which is far below every tensor that is worth a look; so a row that matters has the same sign and size."""
+        """Byte for byte, what is freed outside of operators with it."""
         for name, one in self.found["memory"].items():
-            for column, depth in (("self_bytes", 1), ("total_bytes", 4)):
-                mine, theirs = (statistics.median(one[side][column]) for side in ("mine", "theirs"))
-                self.assertTrue(self.rules.is_same_memory(mine, theirs, depth * one["traced"]), f"{name} {column}: {mine} against {theirs} of {one['traced']} calls")
-        worth = [name for name, one in self.found["memory"].items() if abs(one["theirs"]["self_bytes"][0]) > 2 * self.rules.OBJECTS_BYTES * one["traced"]]
-        for name in ("aten::empty", "aten::max_pool2d_with_indices", "aten::max_pool2d", "aten::addmm", "aten::mean"):
-            self.assertIn(name, worth)
+            for column in ("self_bytes", "total_bytes"):
+                self.assertEqual(one["mine"][column], one["theirs"][column], f"{name} {column}")
+        has_some = {name for name, one in self.found["memory"].items() if one["theirs"]["self_bytes"][0]}
+        self.assertGreaterEqual(has_some, {"[memory]", "aten::empty", "aten::max_pool2d_with_indices", "aten::addmm", "aten::mean"})
 
 
 if __name__ == "__main__":

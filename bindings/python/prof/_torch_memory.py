@@ -49,7 +49,9 @@ class Memory:
         if missing is not None:
             raise _torch_calls.Unproven(f"{missing.decode()} is not there")
         _torch_calls.apart(lambda: self._prove(torch))
+        self._graph_task = getattr(torch._C, "_current_graph_task_id", lambda: -1)
         self._wrapped: List[Tuple[Any, str, Any, Any]] = []
+        self._is_kept = False
         self._users: Set[int] = set()
         self._lock = threading.Lock()
 
@@ -75,7 +77,10 @@ class Memory:
             else:
                 self._c.prof_i_torch_memory_want_1(0)
             self._users.discard(user)
-            if not self._users:
+            # Autograd puts back what this thread had before the node that it runs: so ours comes
+            # back behind it, and must go before torch's profiler starts here.
+            self._is_kept = self._is_kept or self._graph_task() != -1
+            if not self._users and not self._is_kept:
                 self._unwrap()
 
     def renew_lock(self) -> None:

@@ -569,7 +569,7 @@ def _is_memory_told() -> bool:
 
 
 _NO_MEMORY = (
-    "profile_memory=True, and nothing tells prof of memory: the columns of memory have nothing to show. `python3 -m prof run --profile-memory SCRIPT` records each malloc() and free(), "
+    "profile_memory=True, and nothing tells prof of memory: the columns of memory have nothing to show. prof.profile(torch=True) records PyTorch's, `python3 -m prof run --profile-memory SCRIPT` records each malloc() and free(), "
     "prof.memory_profiler's Pool and <prof/memory.h> what an allocator of your own hands out"
 )
 _NO_WORKERS = (

@@ -142,7 +142,7 @@ class observe:  # noqa: N801 (as profile)
     while somebody records (prof.profile(), prof.profiler.start(), PROF_LEVEL), with sequence numbers. As a context manager, or by start() and stop(), again and again. The program computes what it computes without.
 
     record_shapes: shapes and dtypes of the inputs, too. with_stack (where the profile has it, too): every function is traced, on all threads, as by trace_functions(), whose errors it raises; where the program traces functions itself, stacks
-    are of those. profile_memory: asks only whether malloc() is recorded, by which each row of the processor has its memory. with_modules: each call of an nn.Module on this thread is a scope around its operators, and a frame of their stacks. docs/python.md says what each column costs, and what is done where the dispatcher's callbacks are not to be
+    are of those. profile_memory: torch's allocators report to prof, on this thread and autograd's that work for it; where libprof_memory.so records malloc() already, that is the memory. with_modules: each call of an nn.Module on this thread is a scope around its operators, and a frame of their stacks. docs/python.md says what each column costs, and what is done where the dispatcher's callbacks are not to be
     had: `way` says which was taken.
 
     ImportError without torch; RuntimeError where torch's operators cannot be seen, with the reason, and where this thread, or with profile_all_threads the process, is observed already."""
