@@ -20,7 +20,7 @@ for release in "$@"; do
     status=1
     continue
   fi
-  for test in tests/python/test_observe*.py tests/python/test_torch_memory.py; do
+  for test in tests/python/test_observe*.py tests/python/test_torch_[im]*.py; do
     tests/python/run.sh "$PWD/$test" "${python:-python3} with torch $torch" "$folder/bin/python" || status=1
   done
 done

@@ -332,9 +332,9 @@ def _ensure_memory() -> None:
 
 def _torch(options: argparse.Namespace) -> Optional[Dict[str, bool]]:
     """What --torch and its like ask observe() for."""
-    if not (options.torch or options.record_shapes or options.with_stack or options.with_modules):
-        return None
-    return {"record_shapes": options.record_shapes, "with_stack": options.with_stack, "with_modules": options.with_modules}
+    words = ("record_shapes", "with_stack", "with_modules", "replace_torch_profiler")
+    asked = {word: bool(getattr(options, word)) for word in words}
+    return asked if options.torch or any(asked.values()) else None
 
 
 def run(options: argparse.Namespace) -> Any:

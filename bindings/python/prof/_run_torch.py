@@ -89,8 +89,11 @@ def begin(asked: Dict[str, bool]) -> None:
     """torch is there. Says what cannot be had, once a process."""
     try:
         from . import _torch_group
-        from .torch import NoCallbacksError, ObserveRun, observe
+        from .torch import NoCallbacksError, ObserveRun, install, observe
 
+        asked = dict(asked)
+        if asked.pop("replace_torch_profiler", False):
+            install()
         _torch_group.watch()
         try:
             ObserveRun(**asked).start()

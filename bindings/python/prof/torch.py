@@ -18,7 +18,7 @@ import warnings
 from importlib import import_module
 from typing import Any, List, Optional
 
-from . import _torch_calls, _torch_found, _torch_group
+from . import _torch_calls, _torch_found, _torch_group, _torch_install
 from ._library import C
 from ._scope import scope
 from ._torch_found import Torch, collector
@@ -319,10 +319,24 @@ def stop() -> None:
             one.stop()
 
 
+def install() -> "_torch_install.Installed":
+    """Puts prof behind torch.profiler.profile, schedule, tensorboard_trace_handler and ProfilerAction, for
+    code that is not yours: also in modules that have imported them already. A profile of theirs is then
+    prof.profile(torch=True). uninstall(), or the end of ``with install():``, takes it back; profiles
+    that were made meanwhile stay prof's. ImportError without torch."""
+    _torch.get()
+    return _torch_install.installed.install()
+
+
+def uninstall() -> None:
+    """Takes back what install() has replaced. Where nothing is installed it does nothing."""
+    _torch_install.installed.uninstall()
+
+
 _torch = Torch()
 _torch_found.tell_of_torch()
 
-__all__ = ["collector", "observe", "stop"]
+__all__ = ["collector", "install", "observe", "stop", "uninstall"]
 
 
 def __dir__() -> List[str]:

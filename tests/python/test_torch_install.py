@@ -1,0 +1,112 @@
+"""prof.torch.install(): code that knows of torch.profiler alone gets prof's, by whatever name it has
+imported it. make test-torch."""
+
+import subprocess
+import sys
+import tempfile
+import types
+import unittest
+from pathlib import Path
+
+from beside_torch import skip_without_torch, torch
+from hang_guard import HANG_SECONDS
+
+import prof
+
+LIBRARY = """
+import torch
+from torch.profiler import profile, schedule as make_schedule, tensorboard_trace_handler
+import torch.profiler as profiler_module
+
+class Hook:
+    '''As mmengine's ProfilerHook and Lightning's PyTorchProfiler are made.'''
+
+    def __init__(self, folder, by):
+        make = {"name": profile, "module": profiler_module.profile, "torch": torch.profiler.profile}[by]
+        self.profiler = make(
+            activities=[torch.profiler.ProfilerActivity.CPU],
+            schedule=make_schedule(wait=0, warmup=1, active=2, repeat=1),
+            on_trace_ready=tensorboard_trace_handler(folder),
+            record_shapes=True,
+            profile_memory=True,
+        )
+
+    def run(self, steps):
+        self.profiler.start()
+        for _ in range(steps):
+            with torch.profiler.record_function("forward"):
+                torch.mm(torch.ones(3, 4), torch.ones(4, 5))
+            self.profiler.step()
+        self.profiler.stop()
+        return self.profiler
+"""
+
+
+@skip_without_torch
+class Install(unittest.TestCase):
+    def setUp(self):
+        self.library = types.ModuleType("a_library")
+        sys.modules["a_library"] = self.library
+        self.addCleanup(sys.modules.pop, "a_library")
+        exec(LIBRARY, vars(self.library))
+        self.before = self.names()
+
+    def names(self):
+        homes = (torch.profiler, torch.profiler.profiler, self.library)
+        return [{name: value for name, value in vars(home).items() if name != "Hook"} for home in homes]
+
+    def test_a_library_that_was_imported_before(self):
+        for by in ("name", "module", "torch"):
+            with self.subTest(by), tempfile.TemporaryDirectory() as folder, prof.torch.install():
+                profile = self.library.Hook(folder, by).run(3)
+                self.assertIsInstance(profile, prof.profile)
+                self.assertIsInstance(profile, torch.profiler.profile)
+                counts = {row.key: row.count for row in profile.key_averages(group_by_input_shape=True)}
+                self.assertEqual((counts["aten::mm"], counts["forward"]), (2, 2))
+                self.assertEqual({row.cpu_memory_usage for row in profile.key_averages() if row.key == "aten::mm"}, {2 * 3 * 5 * 4})
+                self.assertEqual(len(list(Path(folder).glob("*.pt.trace.json"))), 1)
+        self.assertEqual(self.names(), self.before)
+
+    def test_it_is_taken_back_once(self):
+        prof.torch.install()
+        prof.torch.install()
+        self.assertIsNot(self.library.profile, self.before[2]["profile"])
+        self.library.make_schedule = mine = object()
+        prof.torch.uninstall()
+        prof.torch.uninstall()
+        self.assertIs(self.library.make_schedule, mine)  # somebody else's stays
+        self.library.make_schedule = self.before[2]["make_schedule"]
+        self.assertEqual(self.names(), self.before)
+
+    def test_what_is_imported_meanwhile(self):
+        with prof.torch.install():
+            exec(LIBRARY, vars(self.library))
+            with tempfile.TemporaryDirectory() as folder:
+                self.assertIsInstance(self.library.Hook(folder, "name").profiler, prof.profile)
+            self.assertIs(torch.profiler.ProfilerAction.RECORD, prof.ProfilerAction.RECORD)
+        self.assertEqual(self.names(), self.before)
+
+    def test_of_a_script(self):
+        """Whatever imports it, and when."""
+        script = """if True:
+            import torch
+            from torch.profiler import profile
+            with profile() as p:
+                torch.ones(3)
+            print(type(p).__module__, sorted(row.key for row in p.key_averages()))
+        """
+        words = [sys.executable, "-m", "prof", "run", "-q", "--replace-torch-profiler", "-"]
+        done = subprocess.run(words, input=script, capture_output=True, text=True, timeout=HANG_SECONDS)
+        self.assertEqual((done.returncode, done.stdout), (0, "prof._torch_install ['aten::empty', 'aten::fill_', 'aten::ones']\n"), done.stderr)
+
+    def test_torch_works_as_before(self):
+        with prof.torch.install():
+            pass
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+            torch.ones(3)
+        self.assertNotIsInstance(profile, prof.profile)
+        self.assertIn("aten::ones", [e.name for e in profile.events()])
+
+
+if __name__ == "__main__":
+    unittest.main()
