@@ -423,8 +423,8 @@ class Run(unittest.TestCase):
     def test_memory_of_operators(self):
         self.write("import torch\nkept = torch.empty(1 << 22)\nother = kept.neg()\n")
         done = self.run_script("--torch", "--profile-memory")
-        self.assertRegex(done.stderr, r"(?m)^aten::empty .* 16\.00 MB +16\.00 MB +1$")
-        self.assertRegex(done.stderr, r"(?m)^aten::neg .* 1[56]\.\d\d MB +1[56]\.\d\d MB +1$")
+        self.assertRegex(done.stderr, r"(?m)^aten::empty .* 16\.00 MiB +16\.00 MiB +1$")
+        self.assertRegex(done.stderr, r"(?m)^aten::neg .* 1[56]\.\d\d MiB +1[56]\.\d\d MiB +1$")
 
 
 if __name__ == "__main__":
