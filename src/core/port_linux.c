@@ -58,7 +58,7 @@ uint64_t prof_i_port_tid(void) { return (uint64_t)syscall(SYS_gettid); }
 uint64_t prof_i_port_tid_of_self(void) {
   clockid_t clock;
   if (pthread_getcpuclockid(pthread_self(), &clock) != 0) return prof_i_port_tid();
-  return (uint64_t) ~(clock >> 3);
+  return ~(uint64_t)(clock >> 3);
 }
 
 /* No signal is sent. The kernel has taken the thread off its lists when it says ESRCH, so its last
