@@ -67,8 +67,8 @@ class LeftOut(Folder):
 
     def test_bad_bits(self):
         options = self.trace._options("name", "total", -1, 0, None)
-        options.leave_out = 4
-        with self.assertRaisesRegex(prof.ProfError, "leave_out is 0x4"):
+        options.leave_out = 8
+        with self.assertRaisesRegex(prof.ProfError, "leave_out is 0x8"):
             self.aggregate(options)
 
     def aggregate(self, options):
