@@ -51,7 +51,7 @@ static struct {
   int was_cancel; /* of the thread that has the lock: could it be cancelled before? */
   bool was_at_control; /* the same of prof_i_this_flags.is_at_control */
   uint32_t recording;
-  uint32_t is_ending; /* a stop waits for devices and the helper. Written under the lock */
+  uint32_t is_ending;   /* a stop waits for devices and the helper. Written under the lock */
   uint32_t child_waits; /* the parent recorded; our own capture comes with the first scope */
   int child_status;     /* why a child has none: of the start that failed; 0: none did */
   uint64_t forked_at;
@@ -441,7 +441,8 @@ static void begin_child(void) {
 
 /* A child's first scope. The lock is tried, not taken: this may be a handler. */
 void prof_i_control_ensure(void) {
-  if (!prof_i_control_is_own_process() || !__atomic_load_n(&own.child_waits, __ATOMIC_RELAXED)) return;
+  if (!prof_i_control_is_own_process() || !__atomic_load_n(&own.child_waits, __ATOMIC_RELAXED))
+    return;
   PROF_I_HOLD_CANCEL;
   const bool was_there = prof_i_this_flags.is_at_control;
   prof_i_this_flags.is_at_control = true;
@@ -487,7 +488,9 @@ static int start_with(const prof_options *given, bool has_scopes, const char *va
   if (!has_scopes) options.level = 0;
   lock_to_change();
   begin_child();
-  if (options.path) options.path = prof_i_place_make_absolute(options.path, own.given, sizeof own.given); /* the host may change its directory */
+  if (options.path)
+    options.path = prof_i_place_make_absolute(
+        options.path, own.given, sizeof own.given); /* the host may change its directory */
   const bool had_default_cap = own.has_default_cap;
   if (!own.recording) own.has_default_cap = is_default_cap;
   status = own.recording ? refuse_second_start() : start_locked(&options, false, is_left_over(&options));
@@ -679,8 +682,10 @@ int prof_memory_stop(void) {
     prof_i_want_memory(false);
   }
   if (is_alone) {
-    if (own.recording) stop_locked();
-    else end_waiting();
+    if (own.recording)
+      stop_locked();
+    else
+      end_waiting();
     prof_i_want_ended();
   }
   unlock();

@@ -14,7 +14,7 @@ enum { NAP_NS = 2000000, STACK_BYTES = 256 << 10 };
 
 static struct {
   pthread_t thread;
-  bool on; /* written by a start or a stop, one at a time; read by any thread, relaxed */
+  bool on;       /* written by a start or a stop, one at a time; read by any thread, relaxed */
   uint32_t quit; /* relaxed; the wake orders it */
 } own;
 

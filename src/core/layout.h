@@ -439,7 +439,8 @@ _Static_assert(sizeof(prof_i_header) <= PROF_I_HEADER_BYTES, "it is one page");
 
 /* Has the level been set that change `number`, of `count`, tells of? Whoever told may have been
    killed before it set the level, or just after: then the next change, or the level, says so. */
-static inline bool prof_i_level_was_set(const prof_i_header *header, uint64_t number, uint64_t count) {
+static inline bool prof_i_level_was_set(const prof_i_header *header, uint64_t number,
+                                        uint64_t count) {
   const uint64_t place = (number - 1) % PROF_I_LEVEL_CHANGES;
   const uint64_t made = __atomic_load_n(&header->level_change_made[place], __ATOMIC_ACQUIRE);
   if (made != number << 1) return true;

@@ -58,9 +58,8 @@ static int make_memory(prof_i_arena *fresh, const prof_options *options) {
    program that names a cap for such a place gets it, as for memory. */
 static uint64_t cap_on(int fd, const prof_options *options, bool is_chosen) {
   const uint64_t most = prof_i_options_memory_cap();
-  return is_chosen || options->cap_bytes <= most || !prof_i_place_is_memory(fd)
-             ? options->cap_bytes
-             : most;
+  return is_chosen || options->cap_bytes <= most || !prof_i_place_is_memory(fd) ? options->cap_bytes
+                                                                                : most;
 }
 
 /* A file's cap may be too much for memory. */
@@ -77,8 +76,8 @@ static int make_anywhere(prof_i_arena *fresh, const prof_options *options, bool 
   const int fd = prof_i_place_create(output, is_child, fresh->path, sizeof fresh->path,
                                      fresh->reason, sizeof fresh->reason);
   const int status = is_child ? PROF_OK
-                              : prof_i_rivals_settle(output, PROF_I_OUTPUT_ROOM, 0, fd,
-                                                     fresh->path, sizeof fresh->path);
+                              : prof_i_rivals_settle(output, PROF_I_OUTPUT_ROOM, 0, fd, fresh->path,
+                                                     sizeof fresh->path);
   if (status != PROF_OK) {
     if (fd >= 0) close(fd);
     if (fd >= 0) unlink(fresh->path);

@@ -12,11 +12,11 @@ typedef struct prof_i_pinned {
   const unsigned char *in_place; /* see prof_i_block_find() */
   uint64_t room;                 /* that may be looked at, as far as readable_bytes says */
   uint64_t readable;             /* when it was pinned: see prof_i_pinned_readable() */
-  bool is_cut;            /* the file is shorter than what was recorded */
-  bool has_more_room;     /* the arena may outgrow the room */
-  uint64_t arena, clears; /* which it was, and the number of its last clear */
-  uint64_t lease;         /* 0: none was asked for */
-  bool is_locked;         /* the control lock is held, and bytes are the arena's own */
+  bool is_cut;                   /* the file is shorter than what was recorded */
+  bool has_more_room;            /* the arena may outgrow the room */
+  uint64_t arena, clears;        /* which it was, and the number of its last clear */
+  uint64_t lease;                /* 0: none was asked for */
+  bool is_locked;                /* the control lock is held, and bytes are the arena's own */
 } prof_i_pinned;
 
 /* 0, or PROF_E_NOT_RUNNING when there is no arena. with_lease: chunks that are read where they

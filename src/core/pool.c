@@ -402,7 +402,9 @@ static prof_pool *make(const prof_pool *wanted, const answer *a) {
   __atomic_fetch_and(&pool->asking, ~PROF_I_ASKING_CLOSED, __ATOMIC_RELEASE);
   __atomic_store_n(&pool->serial, ++own.serials, __ATOMIC_SEQ_CST);
   /* While a forked child has no capture yet there is none to be in. */
-  if (prof_i_memory_is_on() && prof_i_control_is_recording()) give_state(pool, &(answer){a->used, a->allocated, a->baseline ? a->baseline : PROF_I_BASELINE_EMPTY});
+  if (prof_i_memory_is_on() && prof_i_control_is_recording())
+    give_state(pool,
+               &(answer){a->used, a->allocated, a->baseline ? a->baseline : PROF_I_BASELINE_EMPTY});
   return pool;
 }
 

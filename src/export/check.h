@@ -11,21 +11,22 @@
 #include "../trace/walk.h"
 
 /* name, word in the trace, 1: a fault, 0: worth knowing, text */
-#define PROF_I_FINDING_LIST(X)                                                                      \
-  X(REVERSED, "reversed", 1, "ends before it begins")                                               \
-  X(OUTSIDE, "outside_capture", 1, "ends after the last moment of the capture")                     \
-  X(OVERLAPPING, "overlapping", 1, "overlaps another scope of its track without nesting")           \
-  X(UNREADABLE, "unreadable", 1, "records or chunks of the capture could not be read")              \
-  X(EARLY, "before_launch", 1, "ran on a device before it was launched")                            \
-  X(EARLY_THERE, "before_launch_in_source", 0,                                                      \
-    "ran on a device before it was launched, by the trace it was imported from")                    \
-  X(UNNAMED, "unnamed", 0, "had an empty name")                                                     \
-  X(TOO_DEEP, "deeper_than_512", 0, "stands deeper than 512 scopes, where Perfetto draws it over the others")       \
+#define PROF_I_FINDING_LIST(X)                                                                     \
+  X(REVERSED, "reversed", 1, "ends before it begins")                                              \
+  X(OUTSIDE, "outside_capture", 1, "ends after the last moment of the capture")                    \
+  X(OVERLAPPING, "overlapping", 1, "overlaps another scope of its track without nesting")          \
+  X(UNREADABLE, "unreadable", 1, "records or chunks of the capture could not be read")             \
+  X(EARLY, "before_launch", 1, "ran on a device before it was launched")                           \
+  X(EARLY_THERE, "before_launch_in_source", 0,                                                     \
+    "ran on a device before it was launched, by the trace it was imported from")                   \
+  X(UNNAMED, "unnamed", 0, "had an empty name")                                                    \
+  X(TOO_DEEP, "deeper_than_512", 0,                                                                \
+    "stands deeper than 512 scopes, where Perfetto draws it over the others")                      \
   X(CROWDED, "overlapping_past_1023", 0,                                                           \
-    "overlapped more than 1023 others of its thread at once, left out")                             \
-  X(NOT_FINITE, "counters_not_finite", 0, "counter values that were no number, left out")           \
-  X(FLOW_ALONE, "flows_without_partner", 0, "ends of arrows whose other end is missing, left out")  \
-  X(FLOW_OUTSIDE, "flows_outside_scopes", 0, "ends of arrows in no scope, at marks")             \
+    "overlapped more than 1023 others of its thread at once, left out")                            \
+  X(NOT_FINITE, "counters_not_finite", 0, "counter values that were no number, left out")          \
+  X(FLOW_ALONE, "flows_without_partner", 0, "ends of arrows whose other end is missing, left out") \
+  X(FLOW_OUTSIDE, "flows_outside_scopes", 0, "ends of arrows in no scope, at marks")               \
   X(FLOW_TOO_MANY, "flows_past_bound", 0, "ends of arrows past the bound of memory, left out")
 
 typedef enum prof_i_finding {
@@ -60,7 +61,8 @@ typedef struct prof_i_check {
   uint64_t last_ns; /* nothing ends after it */
   unsigned used;    /* depths touched on this thread */
   prof_i_check_depth depths[PROF_I_CHECK_DEPTH];
-  uint64_t beside_ns[PROF_I_LANES_MAX]; /* of each lane: where the last of its outermost spans begins */
+  uint64_t
+      beside_ns[PROF_I_LANES_MAX]; /* of each lane: where the last of its outermost spans begins */
 } prof_i_check;
 
 void prof_i_check_init(prof_i_check *check, uint64_t last_ns);

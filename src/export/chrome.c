@@ -29,7 +29,9 @@ static char *put_text(char *to, const char *text) {
   return to + bytes;
 }
 
-static uint64_t track_number(const prof_i_chrome *w, uint32_t lane) { return prof_i_tids_row(&w->ids, lane); }
+static uint64_t track_number(const prof_i_chrome *w, uint32_t lane) {
+  return prof_i_tids_row(&w->ids, lane);
+}
 
 /* The track's text, up to ts. */
 static void set_track(prof_i_chrome *w, uint32_t lane) {

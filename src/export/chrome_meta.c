@@ -69,7 +69,8 @@ void prof_i_chrome_put_thread(prof_i_chrome *w, uint64_t pid, uint64_t tid, prof
 
 /* The thread's own name. Viewers have a name for one that has none; lanes say what they are, for
    prof import, too. */
-static void put_thread_name(prof_i_chrome *w, const prof_trace_thread *thread, uint32_t index, uint32_t lane) {
+static void put_thread_name(prof_i_chrome *w, const prof_trace_thread *thread, uint32_t index,
+                            uint32_t lane) {
   if (thread->is_stream) {
     prof_i_chrome_name_stream(w, thread, index, lane);
     return;
@@ -80,7 +81,8 @@ static void put_thread_name(prof_i_chrome *w, const prof_trace_thread *thread, u
   if (lane > 0 && bytes == 0)
     bytes = snprintf(made, sizeof made, "thread %llu", (unsigned long long)thread->tid);
   if (lane > 0) bytes += snprintf(made + bytes, sizeof made - (size_t)bytes, " (overlapping %u)", lane);
-  prof_i_chrome_put_thread(w, w->info.pid, tid, (prof_i_text){made, (uint64_t)bytes}, (uint64_t)index * PROF_I_LANES_MAX + lane);
+  prof_i_chrome_put_thread(w, w->info.pid, tid, (prof_i_text){made, (uint64_t)bytes},
+                           (uint64_t)index * PROF_I_LANES_MAX + lane);
 }
 
 void prof_i_chrome_name_lane(prof_i_chrome *w, uint32_t lane) {
@@ -189,7 +191,9 @@ static void put_self_check(prof_i_chrome *w) {
 }
 
 /* A damaged capture says anything, and what no integer holds must not become one. */
-static uint64_t thousandfold(double value) { return !(value > 0) ? 0 : value < 1e16 ? (uint64_t)(value * 1e3 + 0.5) : UINT64_MAX; }
+static uint64_t thousandfold(double value) {
+  return !(value > 0) ? 0 : value < 1e16 ? (uint64_t)(value * 1e3 + 0.5) : UINT64_MAX;
+}
 
 static void put_took(prof_i_chrome *w) {
   put_member(w, "recording_took_ns", w->info.own_ns);

@@ -6,7 +6,8 @@
 #include "../core/log.h"
 
 enum {
-  KERNEL_STEP = 10000000, /* the kernel's numbers go up to 2^22, so a lane's number is no other thread's */
+  KERNEL_STEP =
+      10000000, /* the kernel's numbers go up to 2^22, so a lane's number is no other thread's */
   MADE_STEP = 6000000,
   FAR_STEP = 768, /* the lanes past 255 */
   FAR_COUNT = 200000
@@ -32,7 +33,8 @@ static void assign(prof_i_tids *tids, const numbered *sorted, uint32_t count, ui
     const uint64_t tid = sorted[i].tid;
     const uint32_t index = sorted[i].index;
     const int is_kernels = tid > 0 && tid < KERNEL_STEP && (i == 0 || sorted[i - 1].tid != tid);
-    tids[index] = is_kernels ? (prof_i_tids){tid, KERNEL_STEP, pid, 0} : (prof_i_tids){made_first + index % MADE_STEP, MADE_STEP, pid, 0};
+    tids[index] = is_kernels ? (prof_i_tids){tid, KERNEL_STEP, pid, 0}
+                             : (prof_i_tids){made_first + index % MADE_STEP, MADE_STEP, pid, 0};
   }
 }
 
@@ -64,7 +66,8 @@ int prof_i_tids_make(const prof_trace *trace, uint32_t thread_count, prof_i_tids
   qsort(sorted, host_count, sizeof *sorted, compare);
   assign(tids, sorted, host_count, info.pid);
   free(sorted);
-  for (uint32_t i = 0; i < thread_count; i++) tids[i].far = far_first + (uint64_t)(i % FAR_COUNT) * FAR_STEP;
+  for (uint32_t i = 0; i < thread_count; i++)
+    tids[i].far = far_first + (uint64_t)(i % FAR_COUNT) * FAR_STEP;
   *tids_out = tids;
   return PROF_OK;
 }

@@ -644,7 +644,8 @@ static int collect(const aggregation *a, prof_rows **rows_out) {
   prof_i_group **const groups = malloc((HASH_COUNT(a->groups) + 1) * sizeof *groups);
   if (!groups) return PROF_E_NO_MEMORY;
   for (group *g = a->groups; g; g = g->hh.next) groups[count++] = &g->of;
-  const int status = prof_i_rows_make(a->traces, a->trace_count, &a->options, groups, count, &a->outside, rows_out);
+  const int status = prof_i_rows_make(a->traces, a->trace_count, &a->options, groups, count,
+                                      &a->outside, rows_out);
   if (!status) (*rows_out)->all_self_ns = (*rows_out)->total_self_ns + a->unwanted.of.tally.self_ns;
   free(groups);
   return status;
@@ -671,7 +672,8 @@ static int read_options(const prof_aggregate_options *given, prof_aggregate_opti
     return prof_i_fail(PROF_E_INVALID, "options.group is 0x%x; the known bits are 0x%x", options->group, groups);
   if (options->sort > PROF_SORT_SELF_DEVICE)
     return prof_i_fail(PROF_E_INVALID, "options.sort is %u; the largest is %d", options->sort, PROF_SORT_SELF_DEVICE);
-  const uint32_t left_out = PROF_LEAVE_OUT_FUNCTIONS | PROF_LEAVE_OUT_MODULES | PROF_LEAVE_OUT_MEMORY;
+  const uint32_t left_out =
+      PROF_LEAVE_OUT_FUNCTIONS | PROF_LEAVE_OUT_MODULES | PROF_LEAVE_OUT_MEMORY;
   if ((options->leave_out & ~left_out) || options->reserved)
     return prof_i_fail(PROF_E_INVALID, "options.leave_out is 0x%x and reserved is %u; the known bits are 0x%x, and reserved is 0", options->leave_out, options->reserved, left_out);
   if (options->time_unit % 3 || options->time_unit > 9)

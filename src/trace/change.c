@@ -117,7 +117,8 @@ static const char *shown(char *to, const char *text, uint32_t bytes) {
 /* 12345678 as "12.35 million": not by the locale, which may have another point. */
 static void put_rate(char *to, size_t room, double value) {
   const uint64_t hundredths = (uint64_t)(value / 1e4 + 0.5);
-  if (value < 1e6) snprintf(to, room, "%llu", (unsigned long long)(value + 0.5));
+  if (value < 1e6)
+    snprintf(to, room, "%llu", (unsigned long long)(value + 0.5));
   else snprintf(to, room, "%llu.%02llu million", (unsigned long long)(hundredths / 100), (unsigned long long)(hundredths % 100));
 }
 

@@ -38,7 +38,8 @@ bool prof_i_memory_sums_add(prof_i_memory_sums *sums, const prof_trace *trace, c
 prof_i_held_bytes prof_i_memory_sums_take(prof_i_memory_sums *sums, const prof_i_span *span) {
   const uint32_t depth = span->depth + 1u;
   if (span->lane != 0 || depth >= sums->room) return (prof_i_held_bytes){0};
-  const prof_i_held_bytes own = sums->waiting[depth].held, all = {.host = own.host, .device = own.device};
+  const prof_i_held_bytes own = sums->waiting[depth].held,
+                          all = {.host = own.host, .device = own.device};
   sums->waiting[depth] = (prof_i_waiting_memory){0};
   prof_i_held_add(&sums->waiting[span->depth].held, &all);
   return own;

@@ -41,9 +41,10 @@ static prof_i_clock_reading opened_at(const prof_trace *trace) {
   const prof_i_clock_reading copied = {header->copied_ticks, 0, header->copied_ns},
                              none = {.monotonic_ns = 0};
   const bool is_live = trace->source.is_live && !trace->source.is_elsewhere;
-  const prof_i_clock_reading at = header->state == PROF_I_STATE_COPIED                  ? copied
-                                  : header->state == PROF_I_STATE_RECORDING && is_live ? trace->source.opened
-                                                                                       : none;
+  const prof_i_clock_reading at = header->state == PROF_I_STATE_COPIED ? copied
+                                  : header->state == PROF_I_STATE_RECORDING && is_live
+                                      ? trace->source.opened
+                                      : none;
   if (header->level == 0 || at.monotonic_ns < header->start_monotonic_ns) return none;
   return at;
 }
@@ -60,14 +61,19 @@ static int add_reading(prof_trace *trace, const prof_i_clock_reading *at) {
   if (!last || !at->ticks || !header->ticks_hz) return 0;
   const uint64_t ns = at->monotonic_ns - header->start_monotonic_ns;
   const int64_t ticks = prof_i_ticks_since(at->ticks << 4, header->start_ticks);
-  const double ticks_per_ns = (double)header->ticks_hz / 1e9, passed_ns = (double)ns - (double)last->ns;
+  const double ticks_per_ns = (double)header->ticks_hz / 1e9,
+               passed_ns = (double)ns - (double)last->ns;
   const double off_ns = (double)(ticks - (int64_t)last->ticks) / ticks_per_ns - passed_ns;
   const double most_ns = slack_ns + slack * passed_ns;
-  if (passed_ns <= 0 || ticks <= (int64_t)last->ticks || off_ns > most_ns || off_ns < -most_ns) return 0;
-  const uint64_t width_ns = (uint64_t)((double)at->width_ticks / ticks_per_ns) + 1, segment = last->segment;
-  if (!prof_i_make_room((void **)&catalog->pairs, &catalog->pair_room, catalog->pair_count, sizeof *catalog->pairs))
+  if (passed_ns <= 0 || ticks <= (int64_t)last->ticks || off_ns > most_ns || off_ns < -most_ns)
+    return 0;
+  const uint64_t width_ns = (uint64_t)((double)at->width_ticks / ticks_per_ns) + 1,
+                 segment = last->segment;
+  if (!prof_i_make_room((void **)&catalog->pairs, &catalog->pair_room, catalog->pair_count,
+                        sizeof *catalog->pairs))
     return PROF_E_NO_MEMORY;
-  catalog->pairs[catalog->pair_count++] = (prof_i_time_pair){(uint64_t)ticks, ns, width_ns, segment};
+  catalog->pairs[catalog->pair_count++] =
+      (prof_i_time_pair){(uint64_t)ticks, ns, width_ns, segment};
   return 0;
 }
 
@@ -84,7 +90,8 @@ static int read_clock(prof_trace *trace) {
   status =
       prof_i_timeline_init(&trace->timeline, catalog->pairs, catalog->pair_count, trace->header.ticks_hz, &trace->bad_count);
   if (status) return status;
-  trace->opened_ns = opened.monotonic_ns ? opened.monotonic_ns - trace->header.start_monotonic_ns : 0;
+  trace->opened_ns =
+      opened.monotonic_ns ? opened.monotonic_ns - trace->header.start_monotonic_ns : 0;
   for (uint32_t i = 0; i < catalog->pair_count; i++)
     if (catalog->pairs[i].ticks > trace->last && catalog->pairs[i].ns != trace->opened_ns)
       trace->last = catalog->pairs[i].ticks;

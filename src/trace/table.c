@@ -154,20 +154,31 @@ static size_t make_cell(const table *t, const prof_row *row, column which, char 
     case COLUMN_STACK: break; /* put_frame() */
     case COLUMN_THREAD: return put_thread(t, to, row->thread);
     case COLUMN_DEVICE: count = prof_i_put_device(to, CELL_BYTES, row->device); break;
-    case COLUMN_SELF_SHARE: count = prof_i_put_share(to, CELL_BYTES, row->self_ns, t->rows->all_self_ns); break;
+    case COLUMN_SELF_SHARE:
+      count = prof_i_put_share(to, CELL_BYTES, row->self_ns, t->rows->all_self_ns);
+      break;
     case COLUMN_SELF: count = prof_i_put_time(to, CELL_BYTES, row->self_ns, t->time_unit); break;
     case COLUMN_SELF_NET:
     case COLUMN_TOTAL_NET: count = put_net(t, row, which, to); break;
-    case COLUMN_TOTAL_SHARE: count = prof_i_put_share(to, CELL_BYTES, row->is_async ? 0 : row->total_ns, t->rows->all_self_ns); break;
+    case COLUMN_TOTAL_SHARE:
+      count =
+          prof_i_put_share(to, CELL_BYTES, row->is_async ? 0 : row->total_ns, t->rows->all_self_ns);
+      break;
     case COLUMN_TOTAL: count = prof_i_put_time(to, CELL_BYTES, row->total_ns, t->time_unit); break;
-    case COLUMN_MEAN: count = prof_i_put_time(to, CELL_BYTES, mean_of(more_of(t, row).calls_ns, row->calls_count), t->time_unit); break;
+    case COLUMN_MEAN:
+      count = prof_i_put_time(to, CELL_BYTES, mean_of(more_of(t, row).calls_ns, row->calls_count),
+                              t->time_unit);
+      break;
     case COLUMN_MEDIAN: count = prof_i_put_time(to, CELL_BYTES, row->median_ns, t->time_unit); break;
     case COLUMN_P99: count = prof_i_put_time(to, CELL_BYTES, row->p99_ns, t->time_unit); break;
     case COLUMN_MAX: count = prof_i_put_time(to, CELL_BYTES, row->max_ns, t->time_unit); break;
     case COLUMN_SELF_DEVICE_TIME: count = prof_i_put_time(to, CELL_BYTES, row->self_device_ns, t->time_unit); break;
     case COLUMN_SELF_DEVICE_SHARE: count = prof_i_put_share(to, CELL_BYTES, row->self_device_ns, t->rows->total_self_device_ns); break;
     case COLUMN_DEVICE_TIME: count = prof_i_put_time(to, CELL_BYTES, row->device_total_ns, t->time_unit); break;
-    case COLUMN_DEVICE_MEAN: count = prof_i_put_time(to, CELL_BYTES, mean_of(more_of(t, row).calls_device_ns, calls_of(row)), t->time_unit); break;
+    case COLUMN_DEVICE_MEAN:
+      count = prof_i_put_time(
+          to, CELL_BYTES, mean_of(more_of(t, row).calls_device_ns, calls_of(row)), t->time_unit);
+      break;
     case COLUMN_MEMORY: count = prof_i_put_bytes(to, CELL_BYTES, row->memory_bytes); break;
     case COLUMN_SELF_MEMORY: count = prof_i_put_bytes(to, CELL_BYTES, row->self_memory_bytes); break;
     case COLUMN_DEVICE_MEMORY: count = prof_i_put_bytes(to, CELL_BYTES, row->device_memory_bytes); break;
@@ -436,7 +447,8 @@ static int put_losses(table *t) {
   snprintf(line, sizeof line, "%zu processes: %llu recorded; ", t->trace_count, (unsigned long long)recorded);
   prof_i_page_text(&t->page, line);
   if (broken) snprintf(line, sizeof line, "%zu of them not whole:\n", broken);
-  else if (forked) snprintf(line, sizeof line, "no loss but %llu forked\n", (unsigned long long)forked);
+  else if (forked)
+    snprintf(line, sizeof line, "no loss but %llu forked\n", (unsigned long long)forked);
   else snprintf(line, sizeof line, "no loss\n");
   prof_i_page_text(&t->page, line);
   int status = PROF_OK;
@@ -478,7 +490,8 @@ static int put_sums(table *t) {
   prof_i_put_time(all, sizeof all, rows->all_self_ns, t->time_unit);
   snprintf(line, sizeof line, "Self time total: %s%s%s in %llu call%s, %llu group%s", time,
            is_part ? " of " : "", is_part ? all : "", (unsigned long long)rows->calls_count,
-           rows->calls_count == 1 ? "" : "s", (unsigned long long)rows->all_row_count, rows->all_row_count == 1 ? "" : "s");
+           rows->calls_count == 1 ? "" : "s", (unsigned long long)rows->all_row_count,
+           rows->all_row_count == 1 ? "" : "s");
   prof_i_page_text(&t->page, line);
   if (rows->all_row_count > rows->row_count) {
     snprintf(line, sizeof line, " (%llu not shown)", (unsigned long long)(rows->all_row_count - rows->row_count));

@@ -17,7 +17,7 @@ typedef struct prof_i_span {
                              scope, words 0 and 1 are not its own */
   uint32_t site;          /* always a number that prof_i_trace_site() knows; 0: none */
   uint16_t depth;         /* how many scopes and steps of its lane stand around it, at most 65535 */
-  uint16_t kind : 5; /* prof_event_kind */
+  uint16_t kind : 5;      /* prof_event_kind */
   /* 0; more when it overlaps what lane 0 holds without nesting, or began on another thread: never
      two overlapping in one lane. PROF_I_LANES_MAX: it is in no lane, for each has something in its
      way. */

@@ -2,8 +2,8 @@
    is left is read by the library: nothing is damaged, no device side that had been harvested is missing, each is there once, and those of a stream are in their order. Where a reading of the device's clock sets it back by less than a step, the line stands until
    the device has come as far: what began in that time has one beginning, and the longest comes first.
 
-   Every second kill waits until something has been harvested, however busy the machine is; the others
-   come at any instant from the fork on.
+   Every second kill waits until something has been harvested, however busy the machine is. The
+   others come at any instant from the fork on.
 
    PROF_KILL_RUNS: how many kills (60; 15 under a sanitizer). PROF_KILL_SEED: of the instants. */
 #define _GNU_SOURCE

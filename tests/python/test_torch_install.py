@@ -1,5 +1,5 @@
-"""prof.torch.install(): code that knows of torch.profiler alone gets prof's, by whatever name it has
-imported it. make test-torch."""
+"""prof.torch.install(): code that uses torch.profiler gets prof's, whichever way it has imported it.
+make test-torch."""
 
 import subprocess
 import sys
@@ -53,7 +53,9 @@ class Install(unittest.TestCase):
 
     def names(self):
         homes = (torch.profiler, torch.profiler.profiler, self.library)
-        return [{name: value for name, value in vars(home).items() if name != "Hook"} for home in homes]
+        return [
+            {name: value for name, value in vars(home).items() if name != "Hook"} for home in homes
+        ]
 
     def test_a_library_that_was_imported_before(self):
         for by in ("name", "module", "torch"):
@@ -61,9 +63,18 @@ class Install(unittest.TestCase):
                 profile = self.library.Hook(folder, by).run(3)
                 self.assertIsInstance(profile, prof.profile)
                 self.assertIsInstance(profile, torch.profiler.profile)
-                counts = {row.key: row.count for row in profile.key_averages(group_by_input_shape=True)}
+                counts = {
+                    row.key: row.count for row in profile.key_averages(group_by_input_shape=True)
+                }
                 self.assertEqual((counts["aten::mm"], counts["forward"]), (2, 2))
-                self.assertEqual({row.cpu_memory_usage for row in profile.key_averages() if row.key == "aten::mm"}, {2 * 3 * 5 * 4})
+                self.assertEqual(
+                    {
+                        row.cpu_memory_usage
+                        for row in profile.key_averages()
+                        if row.key == "aten::mm"
+                    },
+                    {2 * 3 * 5 * 4},
+                )
                 self.assertEqual(len(list(Path(folder).glob("*.pt.trace.json"))), 1)
         self.assertEqual(self.names(), self.before)
 
@@ -96,8 +107,14 @@ class Install(unittest.TestCase):
             print(type(p).__module__, sorted(row.key for row in p.key_averages()))
         """
         words = [sys.executable, "-m", "prof", "run", "-q", "--replace-torch-profiler", "-"]
-        done = subprocess.run(words, input=script, capture_output=True, text=True, timeout=HANG_SECONDS)
-        self.assertEqual((done.returncode, done.stdout), (0, "prof._torch_install ['aten::empty', 'aten::fill_', 'aten::ones']\n"), done.stderr)
+        done = subprocess.run(
+            words, input=script, capture_output=True, text=True, timeout=HANG_SECONDS
+        )
+        self.assertEqual(
+            (done.returncode, done.stdout),
+            (0, "prof._torch_install ['aten::empty', 'aten::fill_', 'aten::ones']\n"),
+            done.stderr,
+        )
 
     def test_torch_works_as_before(self):
         with prof.torch.install():

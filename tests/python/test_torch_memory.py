@@ -37,7 +37,11 @@ def theirs(**options):
 def rows(profile):
     """By name: total and self bytes, of rows that have any."""
     averages = profile.key_averages()
-    return {row.key: (row.cpu_memory_usage, row.self_cpu_memory_usage) for row in averages if row.cpu_memory_usage or row.self_cpu_memory_usage}
+    return {
+        row.key: (row.cpu_memory_usage, row.self_cpu_memory_usage)
+        for row in averages
+        if row.cpu_memory_usage or row.self_cpu_memory_usage
+    }
 
 
 def all_rows(profile):
@@ -45,7 +49,10 @@ def all_rows(profile):
     found = rows(profile)
     if IS_EXACT:
         return found
-    return {"all": sum(own for _, own in found.values()), **{name: found[name] for name in ("aten::empty", "aten::mm") if name in found}}
+    return {
+        "all": sum(own for _, own in found.values()),
+        **{name: found[name] for name in ("aten::empty", "aten::mm") if name in found},
+    }
 
 
 def events(profile):
@@ -123,8 +130,12 @@ class SameNumbers(unittest.TestCase):
         kinds = [{e.name: 0 for e in p.events()} for p in (my_profile, their_profile)]
         self.assertEqual(set(kinds[0]), set(kinds[1]))
         reported = [e for e in my_profile.trace.events() if e.kind == "memory"]
-        torch_reported = [e for e in their_profile.profiler.kineto_results.events() if e.name() == "[memory]"]
-        self.assertEqual(sorted(e.bytes for e in reported), sorted(e.nbytes() for e in torch_reported))
+        torch_reported = [
+            e for e in their_profile.profiler.kineto_results.events() if e.name() == "[memory]"
+        ]
+        self.assertEqual(
+            sorted(e.bytes for e in reported), sorted(e.nbytes() for e in torch_reported)
+        )
 
     @unittest.skipUnless(IS_EXACT, "tables of before have other units")
     def test_a_table(self):
@@ -134,7 +145,12 @@ class SameNumbers(unittest.TestCase):
         del kept
 
         def column(profile, title):
-            lines = [line for line in profile.key_averages().table(sort_by="self_cpu_memory_usage", row_limit=100).splitlines()]
+            lines = [
+                line
+                for line in profile.key_averages()
+                .table(sort_by="self_cpu_memory_usage", row_limit=100)
+                .splitlines()
+            ]
             head = next(line for line in lines if title in line)
             at = head.index(title)
             found = {}
@@ -173,11 +189,16 @@ class SameNumbers(unittest.TestCase):
             del before
             inside = torch.empty(3 * KIB, dtype=torch.uint8)
             del inside
-        self.assertEqual(rows(p), {"aten::empty": (3 * KIB, 3 * KIB), "[memory]": (-3 * KIB, -3 * KIB)})
+        self.assertEqual(
+            rows(p), {"aten::empty": (3 * KIB, 3 * KIB), "[memory]": (-3 * KIB, -3 * KIB)}
+        )
 
     def test_a_schedule(self):
         found = []
-        with mine(schedule=prof.schedule(wait=1, warmup=0 + 1, active=1, repeat=3), on_trace_ready=lambda p: found.append(rows(p))) as p:
+        with mine(
+            schedule=prof.schedule(wait=1, warmup=0 + 1, active=1, repeat=3),
+            on_trace_ready=lambda p: found.append(rows(p)),
+        ) as p:
             for step in range(9):
                 kept = torch.empty((step + 1) * KIB, dtype=torch.uint8)
                 p.step()
@@ -201,7 +222,9 @@ class BesideTorch(unittest.TestCase):
 
     def check_torch(self):
         self.assertFalse(torch.autograd._profiler_enabled())
-        self.assertFalse(isinstance(autograd_profiler._enable_profiler, prof._torch_memory._Wrapper))
+        self.assertFalse(
+            isinstance(autograd_profiler._enable_profiler, prof._torch_memory._Wrapper)
+        )
         with theirs() as profile:
             train()
         self.assertEqual(all_rows(profile), self.alone)
@@ -220,7 +243,10 @@ class BesideTorch(unittest.TestCase):
                 self.assertEqual(second, self.alone)
 
     def test_a_profile_of_torch_without_memory(self):
-        for outer, inner, place in ((mine(), theirs(profile_memory=False), 0), (theirs(profile_memory=False), mine(), 1)):
+        for outer, inner, place in (
+            (mine(), theirs(profile_memory=False), 0),
+            (theirs(profile_memory=False), mine(), 1),
+        ):
             with self.subTest(place):
                 found = self.nested(outer, inner)
                 self.assertEqual(found[place], self.alone)
@@ -241,7 +267,11 @@ class BesideTorch(unittest.TestCase):
         self.assertEqual(all_rows(p), self.alone)
 
     def test_emit_itt_and_the_old_profiler(self):
-        for other in (autograd_profiler.emit_itt, profiler_legacy.profile, autograd_profiler.profile):
+        for other in (
+            autograd_profiler.emit_itt,
+            profiler_legacy.profile,
+            autograd_profiler.profile,
+        ):
             with self.subTest(other.__module__ + "." + other.__name__), mine() as p:
                 with other() as found:
                     train()
@@ -264,7 +294,9 @@ class BesideTorch(unittest.TestCase):
     def test_torch_says_that_no_profiler_is_on(self):
         with mine():
             self.assertFalse(torch.autograd._profiler_enabled())
-            self.assertEqual(torch._C._autograd._profiler_type(), torch._C._profiler.ActiveProfilerType.NONE)
+            self.assertEqual(
+                torch._C._autograd._profiler_type(), torch._C._profiler.ActiveProfilerType.NONE
+            )
 
     def test_a_table_that_cannot_be_patched(self):
         """Then there is one warning, and nothing is recorded until torch's profiler ends."""
@@ -276,7 +308,10 @@ class BesideTorch(unittest.TestCase):
                 with warnings.catch_warnings(record=True) as said, theirs() as profile:
                     warnings.simplefilter("always")
                     train()
-            self.assertEqual([str(w.message)[:50] for w in said if "prof: " in str(w.message)], [prof._torch_memory._NO_COLUMNS[:50]])
+            self.assertEqual(
+                [str(w.message)[:50] for w in said if "prof: " in str(w.message)],
+                [prof._torch_memory._NO_COLUMNS[:50]],
+            )
         self.assertEqual(all_rows(profile), self.alone)
         self.assertEqual(rows(p), {})
         self.assertIs(autograd_profiler._enable_profiler, original)
@@ -288,7 +323,12 @@ class InTheWay(unittest.TestCase):
 
     def run_code(self, code):
         begin = "import os, threading, prof, prof.torch, torch\n"
-        done = subprocess.run([sys.executable, "-c", begin + code], capture_output=True, text=True, timeout=HANG_SECONDS)
+        done = subprocess.run(
+            [sys.executable, "-c", begin + code],
+            capture_output=True,
+            text=True,
+            timeout=HANG_SECONDS,
+        )
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout.strip()
 
@@ -321,7 +361,9 @@ class InTheWay(unittest.TestCase):
                 barrier.wait()
                 kept = torch.empty(size, dtype=torch.uint8)
                 barrier.wait()
-            found[size] = {e.self_cpu_memory_usage for e in p.events() if e.self_cpu_memory_usage > 0}
+            found[size] = {
+                e.self_cpu_memory_usage for e in p.events() if e.self_cpu_memory_usage > 0
+            }
             del kept
 
         found, barrier = {}, threading.Barrier(2)
@@ -330,7 +372,9 @@ class InTheWay(unittest.TestCase):
             thread.start()
         for thread in threads:
             thread.join()
-        self.assertEqual(found, {KIB: {KIB, 2 * KIB}, 2 * KIB: {KIB, 2 * KIB}})  # both are in the capture
+        self.assertEqual(
+            found, {KIB: {KIB, 2 * KIB}, 2 * KIB: {KIB, 2 * KIB}}
+        )  # both are in the capture
 
     def test_a_thread_that_ends_in_it(self):
         def work():
@@ -402,8 +446,14 @@ print(os.WEXITSTATUS(status), {e.name: e.self_cpu_memory_usage for e in p.events
     def test_a_release_that_reports_otherwise(self):
         """Proven before it is used; the reason and the release are in the error."""
         for problem, patched in (
-            ("a known allocation is \\(1, [0-9]+, 65537, 0\\) .*, and torch reports \\(0, None, 0, 0\\)", "torch.empty = lambda *a, **k: Made()"),
-            ("_ZN3c1020ThreadLocal.* is not there", "M.find = lambda: b'_ZN3c1020ThreadLocalDebugInfo3getENS_13DebugInfoKindE'"),
+            (
+                "a known allocation is \\(1, [0-9]+, 65537, 0\\) .*, and torch reports \\(0, None, 0, 0\\)",
+                "torch.empty = lambda *a, **k: Made()",
+            ),
+            (
+                "_ZN3c1020ThreadLocal.* is not there",
+                "M.find = lambda: b'_ZN3c1020ThreadLocalDebugInfo3getENS_13DebugInfoKindE'",
+            ),
         ):
             code = f"""
 from prof import _torch_memory as M
@@ -423,7 +473,10 @@ except RuntimeError as e:
     print(e)
 """
             with self.subTest(problem):
-                self.assertRegex(self.run_code(code), rf"^prof: the memory of PyTorch's operators cannot be recorded by its own reports \(torch {torch.__version__.replace('+', '.')}: {problem}\)")
+                self.assertRegex(
+                    self.run_code(code),
+                    rf"^prof: the memory of PyTorch's operators cannot be recorded by its own reports \(torch {torch.__version__.replace('+', '.')}: {problem}\)",
+                )
 
 
 if __name__ == "__main__":

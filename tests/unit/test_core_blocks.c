@@ -22,11 +22,11 @@
 #include <prof/profiler.h>
 #include <prof/trace.h>
 
+#include "api/sanitizers.h"
 #include "core/blocks.h"
 #include "core/control.h"
 #include "core/pin.h"
 #include "core/thread.h"
-#include "api/sanitizers.h"
 #include "fresh_arena.h"
 #include "mappings.h"
 

@@ -148,9 +148,9 @@ static uint64_t tell_alone(prof_i_header *header, uint32_t before, uint32_t afte
   const uint64_t number = ++header->level_change_count, place = (number - 1) % PLACES;
   clock_gettime(CLOCK_MONOTONIC, &now);
   header->level_change_made[place] = number << 1;
-  header->level_changes[place] = (prof_i_level_change){
-      number, (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec,
-      before | (uint64_t)after << 32};
+  header->level_changes[place] =
+      (prof_i_level_change){number, (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec,
+                            before | (uint64_t)after << 32};
   return number;
 }
 
@@ -218,8 +218,8 @@ static int end(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_teardown(
-          a_reader_counts_more_than_the_header_keeps_before_the_process_looks, end),
+      cmocka_unit_test_teardown(a_reader_counts_more_than_the_header_keeps_before_the_process_looks,
+                                end),
       cmocka_unit_test_teardown(in_a_full_capture_the_header_keeps_them, end),
       cmocka_unit_test_teardown(a_change_whose_writer_was_killed_before_it_is_none, end),
       cmocka_unit_test_teardown(a_change_whose_writer_was_killed_after_it_is_one, end),

@@ -128,7 +128,8 @@ static int clears(void) {
 
 static void a_child_without_a_capture_may_call_what_its_parent_may(void **state) {
   (void)state;
-  int (*const calls[])(void) = {ends_memory, ends_all, resets_peaks, makes_a_pool, sets_a_query, destroys_a_pool, clears};
+  int (*const calls[])(void) = {ends_memory,  ends_all,        resets_peaks, makes_a_pool,
+                                sets_a_query, destroys_a_pool, clears};
   assert_int_equal(prof_pool_create(NULL, &pool), PROF_OK);
   for (level = 0; level < 2; level++) {
     for (size_t i = 0; i < FORKS * sizeof calls / sizeof *calls; i++) {
@@ -180,7 +181,8 @@ static void a_child_under_a_limit_leaves_its_parents_level_alone(void **state) {
   }
   for (int i = 0; i < 2 * FORKS; i++) {
     for (uint32_t policy = PROF_POLICY_KEEP; policy <= PROF_POLICY_RING; policy++) {
-      const prof_options options = {.size = sizeof options, .level = 1, .cap_bytes = 32 << 20, .policy = policy};
+      const prof_options options = {
+          .size = sizeof options, .level = 1, .cap_bytes = 32 << 20, .policy = policy};
       assert_int_equal(prof_start_with(&options), PROF_OK);
       prof_clear();
       record(PARENT_SCOPES);

@@ -268,16 +268,16 @@ int main(void) {
 #endif
 #define ENTRY(test) cmocka_unit_test_teardown(test, end)
   const struct CMUnitTest tests[] = {
-      ENTRY(a_first_scope_in_the_last_round_leaves_its_room),
-      ENTRY(what_the_last_round_leaves_open_is_lost_as_thread_ended),
+    ENTRY(a_first_scope_in_the_last_round_leaves_its_room),
+    ENTRY(what_the_last_round_leaves_open_is_lost_as_thread_ended),
 #if !SKIP_SANITIZED
-      ENTRY(a_thread_that_ends_by_the_system_call_is_seen),
-      ENTRY(a_thread_whose_number_another_has_is_over),
+    ENTRY(a_thread_that_ends_by_the_system_call_is_seen),
+    ENTRY(a_thread_whose_number_another_has_is_over),
 #endif
-      ENTRY(a_stop_sees_those_that_have_ended),
-      ENTRY(those_of_a_crowd_are_all_seen),
-      ENTRY(who_is_alive_keeps_its_scopes),
-      ENTRY(a_thread_that_first_recorded_in_a_child_of_vfork_is_alive),
+    ENTRY(a_stop_sees_those_that_have_ended),
+    ENTRY(those_of_a_crowd_are_all_seen),
+    ENTRY(who_is_alive_keeps_its_scopes),
+    ENTRY(a_thread_that_first_recorded_in_a_child_of_vfork_is_alive),
   };
   if (pthread_key_create(&key, at_the_end) != 0 || !captures_make_folder(false)) return 1;
   const int failed = cmocka_run_group_tests(tests, NULL, NULL);

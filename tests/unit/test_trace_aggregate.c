@@ -148,7 +148,8 @@ static void traces_add_up_together(void **state) {
   assert_int_equal(prof_traces_table(both, 2, &by_thread, &text), PROF_OK);
   assert_non_null(strstr(text, "\n2 processes: 101 recorded; no loss\n"));
   prof_free(text);
-  capture_header(&c[1])->unplaced[PROF_LOSS_FORKED] = 2; /* they stand in another process's capture */
+  capture_header(&c[1])->unplaced[PROF_LOSS_FORKED] =
+      2; /* they stand in another process's capture */
   prof_trace_destroy(traces[1]);
   traces[1] = open_capture(&c[1]);
   const prof_trace *const child[] = {traces[0], traces[1]};
@@ -731,7 +732,8 @@ static void shares_are_of_all_self_time_whatever_has_rows(void **state) {
   const prof_aggregate_options options[] = {{.size = sizeof *options, .level = 1},
                                             {.size = sizeof *options, .level = 2},
                                             {.size = sizeof *options, .category = "cat"}};
-  const char *const names[] = {"\na ", "\nb ", "\na "}, *const totals[] = {" 100.00%", " 33.33%", " 100.00%"};
+  const char *const names[] = {"\na ", "\nb ", "\na "}, *const totals[] = {" 100.00%", " 33.33%",
+                                                                           " 100.00%"};
   for (size_t i = 0; i < 3; i++) {
     prof_rows *rows = NULL;
     char *text = NULL;

@@ -333,14 +333,20 @@ static void what_cannot_be_done_exits_1_and_says_why(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(info_tells_what_the_capture_holds), cmocka_unit_test(info_tells_losses_without_a_thread),
-      cmocka_unit_test(info_tells_threads_from_streams), cmocka_unit_test(table_groups_sorts_and_limits),
-      cmocka_unit_test(dump_writes_each_format),           cmocka_unit_test(help_and_version_go_to_stdout),
-      cmocka_unit_test(memory_reports_with_a_plot),        cmocka_unit_test(memory_draws_as_the_terminal_can),
-      cmocka_unit_test(memory_writes_a_picture_or_nothing), cmocka_unit_test(memory_leaves_no_half_picture),
+      cmocka_unit_test(info_tells_what_the_capture_holds),
+      cmocka_unit_test(info_tells_losses_without_a_thread),
+      cmocka_unit_test(info_tells_threads_from_streams),
+      cmocka_unit_test(table_groups_sorts_and_limits),
+      cmocka_unit_test(dump_writes_each_format),
+      cmocka_unit_test(help_and_version_go_to_stdout),
+      cmocka_unit_test(memory_reports_with_a_plot),
+      cmocka_unit_test(memory_draws_as_the_terminal_can),
+      cmocka_unit_test(memory_writes_a_picture_or_nothing),
+      cmocka_unit_test(memory_leaves_no_half_picture),
       cmocka_unit_test(memory_prints_samples_as_raf_does),
       cmocka_unit_test(samples_of_several_devices_say_whose_they_are),
-      cmocka_unit_test(wrong_words_exit_2_and_say_which),  cmocka_unit_test(what_cannot_be_done_exits_1_and_says_why),
+      cmocka_unit_test(wrong_words_exit_2_and_say_which),
+      cmocka_unit_test(what_cannot_be_done_exits_1_and_says_why),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }

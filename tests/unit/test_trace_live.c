@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "hang_guard.h"
 #include "trace_checks.h"
 
 #if defined(__SANITIZE_THREAD__)
@@ -285,10 +286,9 @@ static void begin_stuck(stuck *s, prof_options options) {
   s->child = fork();
   assert_true(s->child >= 0);
   if (s->child == 0) hang(s->is_stuck, options);
-  for (int waits = 0; !__atomic_load_n(s->is_stuck, __ATOMIC_ACQUIRE); waits++) {
+  for (unsigned naps = 0; !__atomic_load_n(s->is_stuck, __ATOMIC_ACQUIRE);) {
     assert_int_equal(waitpid(s->child, NULL, WNOHANG), 0);
-    assert_true(waits < 60000);
-    usleep(1000);
+    assert_true(hang_nap(&naps));
   }
 }
 
@@ -400,7 +400,8 @@ static void a_plain_copy_ends_with_the_last_thing_recorded(void **state) {
   end_stuck(&s);
 }
 
-static void a_scope_is_not_open_for_longer_once_its_process_is_told_to_record_nothing(void **state) {
+static void a_scope_is_not_open_for_longer_once_its_process_is_told_to_record_nothing(
+    void **state) {
   (void)state;
   stuck s;
   begin_stuck_with_a_file(&s, (prof_options){.level = 1});

@@ -164,8 +164,18 @@ typedef struct key_rule {
   uint32_t flag;
 } key_rule;
 
-static const key_rule host_rules[] = {{"External id", DROP, 0}, {"external id", DROP, 0}, {"correlation", DROP, 0}, {"Ev Idx", DROP, 0}, {"Record function id", DROP, 0}, {PROF_STACK_KEY, STACK, 0},
-                                      {"asynchronous", ASYNC, 0}, {"skipped", SKIPPED, 0}, {"cut", FLAG, PROF_I_FLAG_CUT}, {"details lost", FLAG, PROF_I_FLAG_NO_DETAILS}, {"ended on another thread", FLAG, PROF_I_FLAG_OTHER_THREAD}, {NULL, KEEP, 0}}; /* flags: of src/export/chrome_args.c */
+static const key_rule host_rules[] = {{"External id", DROP, 0},
+                                      {"external id", DROP, 0},
+                                      {"correlation", DROP, 0},
+                                      {"Ev Idx", DROP, 0},
+                                      {"Record function id", DROP, 0},
+                                      {PROF_STACK_KEY, STACK, 0},
+                                      {"asynchronous", ASYNC, 0},
+                                      {"skipped", SKIPPED, 0},
+                                      {"cut", FLAG, PROF_I_FLAG_CUT},
+                                      {"details lost", FLAG, PROF_I_FLAG_NO_DETAILS},
+                                      {"ended on another thread", FLAG, PROF_I_FLAG_OTHER_THREAD},
+                                      {NULL, KEEP, 0}}; /* flags: of src/export/chrome_args.c */
 static const key_rule device_rules[] = {{"External id", DROP, 0},     {"external id", DROP, 0}, {"device", DROP, 0},   {"stream", DROP, 0},        {"correlation", DROP, 0}, {"queued", DROP_ZERO, 0}, {"graph id", DROP_ZERO, 0},
                                         {"graph node id", DROP_ZERO, 0}, {"priority", DROP_ZERO, 0}, {"channel", DROP_ZERO, 0}, {"grid", DIMS, 0},        {"block", DIMS, 0},        {NULL, KEEP, 0}};
 
@@ -174,7 +184,8 @@ static const key_rule *rule_of(const key_rule *rules, import_text key) {
   return rules;
 }
 
-static void put_arg(import_values *v, const import_event *event, const import_arg *arg, const key_rule *rules, bool may_be_marked) {
+static void put_arg(import_values *v, const import_event *event, const import_arg *arg,
+                    const key_rule *rules, bool may_be_marked) {
   const import_text key = {event->text + arg->key_at, arg->key_bytes}, text = import_text_of(event, &arg->value);
   uint64_t words[1 + DIMS_MAX];
   uint32_t rank;
@@ -219,7 +230,8 @@ void import_args_begin(import_values *values) {
 
 void import_args_text(import_values *values, const char *key, import_text text) { put_text(values, (import_text){key, strlen(key)}, text); }
 
-void import_args_of_host(import_values *values, const import_event *event, const import_place *place, bool may_be_marked) {
+void import_args_of_host(import_values *values, const import_event *event,
+                         const import_place *place, bool may_be_marked) {
   const import_value *const dims = import_event_arg(event, "Input Dims"), *const types = import_event_arg(event, "Input type");
   bool has_shapes = false, has_lists = false;
   import_args_begin(values);

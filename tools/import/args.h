@@ -8,7 +8,7 @@ typedef struct import_values {
   import_schema schema;
   uint64_t words[IMPORT_VALUE_WORDS_MAX];
   uint32_t count; /* words */
-  bool is_async;   /* work that goes on by itself */
+  bool is_async;  /* work that goes on by itself */
   bool is_skipped; /* a jump left it */
   bool is_cut;
   uint32_t flags; /* of the record, as prof told them beside the arguments: PROF_I_FLAG_... */

@@ -64,7 +64,7 @@ typedef struct import_counts {
   uint64_t threads, streams, steps, processes;
   uint64_t missed[IMPORT_MISS_COUNT], changed[IMPORT_CHANGE_COUNT];
   char outlier[64], member[32]; /* the first that was missed for its time, and the first that is not known */
-  char original[256]; /* of an export of prof: what its capture has lost. "": nothing */
+  char original[256];           /* of an export of prof: what its capture has lost. "": nothing */
 } import_counts;
 
 typedef enum import_end {

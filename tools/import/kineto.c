@@ -352,7 +352,8 @@ static void take_own_account(import_state *state, const import_value *value, imp
   const char *const host = found + sizeof key - 1, *const end = text.data + text.bytes;
   const char *const quote = memchr(host, '"', (size_t)(end - host));
   if (quote)
-    snprintf(state->host, sizeof state->host, "%.*s", (int)(quote - host < 255 ? quote - host : 255), host);
+    snprintf(state->host, sizeof state->host, "%.*s",
+             (int)(quote - host < 255 ? quote - host : 255), host);
 }
 
 void import_kineto_metadata(import_state *state, import_text key, const import_value *value,

@@ -344,8 +344,8 @@ static import_text name_graph(const import_state *state, const import_event *eve
       event->members[IMPORT_ID].type == IMPORT_NONE ? IMPORT_ID2 : IMPORT_ID;
   const import_text id =
       import_text_cut(import_member_text(event, has_id), IMPORT_TEXT_BYTES_MAX / 8);
-  const bool is_elsewhere = import_is_elsewhere(state, process->pid) && !process->is_device &&
-                            !process->has_number;
+  const bool is_elsewhere =
+      import_is_elsewhere(state, process->pid) && !process->is_device && !process->has_number;
   int used = snprintf(to, IMPORT_TEXT_BYTES_MAX, "%.*s", (int)name.bytes, name.data);
   const import_text cut_key = import_text_cut(key, IMPORT_TEXT_BYTES_MAX / 8);
   if (id.bytes)

@@ -208,7 +208,8 @@ static bool read_lane_name(import_text name, import_text *before_out, int64_t *n
   if (!at || name.data[name.bytes - 1] != ')') return false;
   const char *const digits = at + sizeof mark - 1;
   *before_out = (import_text){name.data, (size_t)(at - name.data)};
-  return import_number_i64((import_text){digits, (size_t)(name.data + name.bytes - 1 - digits)}, number_out) &&
+  return import_number_i64((import_text){digits, (size_t)(name.data + name.bytes - 1 - digits)},
+                           number_out) &&
          *number_out >= 1 && *number_out <= UINT16_MAX;
 }
 
@@ -236,11 +237,14 @@ static int by_name(const void *a, const void *b) {
 }
 
 static last_nears find_last_nears(const import_threads *threads) {
-  last_nears found = {import_make(((size_t)HASH_COUNT(threads->rows) + 1) * sizeof *found.items), 0};
+  last_nears found = {import_make(((size_t)HASH_COUNT(threads->rows) + 1) * sizeof *found.items),
+                      0};
   for (import_row *row = threads->rows; row; row = row->hh.next) {
     import_text before;
     int64_t number;
-    if (row->id.tid >= far_first || !read_lane_name((import_text){row->name, row->bytes}, &before, &number)) continue;
+    if (row->id.tid >= far_first ||
+        !read_lane_name((import_text){row->name, row->bytes}, &before, &number))
+      continue;
     if (number == NEAR_LANES - 1) found.items[found.count++] = (last_near){row->id, before};
   }
   if (found.count) qsort(found.items, found.count, sizeof *found.items, by_name);
@@ -248,7 +252,8 @@ static last_nears find_last_nears(const import_threads *threads) {
 }
 
 /* Of several rows of one name nobody can tell whose it is. */
-static bool row_of_far(const last_nears *nears, int64_t pid, import_text name, import_thread_id *id_out) {
+static bool row_of_far(const last_nears *nears, int64_t pid, import_text name,
+                       import_thread_id *id_out) {
   const last_near wanted = {{pid, 0}, name};
   const last_near *const items = nears->items;
   if (!nears->count) return false;
@@ -260,12 +265,15 @@ static bool row_of_far(const last_nears *nears, int64_t pid, import_text name, i
 }
 
 /* The row that this one is a lane of; false: it is none. */
-static bool find_lane_of(const import_threads *threads, const last_nears *nears, import_thread_id lane, import_thread_id *id_out) {
+static bool find_lane_of(const import_threads *threads, const last_nears *nears,
+                         import_thread_id lane, import_thread_id *id_out) {
   import_text before;
   int64_t number;
-  if (lane.tid <= 0 || !read_lane_name(import_threads_name_of(threads, lane), &before, &number)) return false;
+  if (lane.tid <= 0 || !read_lane_name(import_threads_name_of(threads, lane), &before, &number))
+    return false;
   *id_out = row_of_near(lane, number);
-  if (lane.tid >= far_first && number >= NEAR_LANES && !row_of_far(nears, lane.pid, before, id_out)) return false;
+  if (lane.tid >= far_first && number >= NEAR_LANES && !row_of_far(nears, lane.pid, before, id_out))
+    return false;
   return is_beside(import_threads_name_of(threads, *id_out), before);
 }
 
@@ -281,7 +289,8 @@ void import_threads_join(import_threads *threads) {
   last_nears nears = find_last_nears(threads);
   for (import_thread *lane = threads->all; lane; lane = lane->hh.next) {
     import_thread_id id;
-    if (lane->key.device != IMPORT_HOST || !find_lane_of(threads, &nears, lane->called, &id)) continue;
+    if (lane->key.device != IMPORT_HOST || !find_lane_of(threads, &nears, lane->called, &id))
+      continue;
     import_thread *const thread = import_threads_host(threads, id);
     import_thread_move(lane, thread);
     threads->joined[lane->serial] = thread->serial;

@@ -55,7 +55,8 @@ static void print_limits(const prof_trace_info *info) {
   if (!info->memory_limit_bytes) return;
   printf("limits       %" PRIu64 " MiB of memory", info->memory_limit_bytes >> 20);
   const uint64_t hundredths = (uint64_t)(info->cpu_limit * 100 + 0.5);
-  if (info->cpu_limit > 0) printf(", %" PRIu64 ".%02" PRIu64 " processors", hundredths / 100, hundredths % 100);
+  if (info->cpu_limit > 0)
+    printf(", %" PRIu64 ".%02" PRIu64 " processors", hundredths / 100, hundredths % 100);
   puts("");
 }
 
@@ -172,7 +173,8 @@ static void print_apart(const prof_trace *trace, const prof_trace_info *info) {
   uint64_t told = 0;
   for (uint32_t i = 0; i < info->thread_count; i++) {
     prof_trace_thread thread = {.size = sizeof thread};
-    if (prof_trace_thread_get(trace, i, &thread) == PROF_OK) told += sum_of_losses(thread.lost_count);
+    if (prof_trace_thread_get(trace, i, &thread) == PROF_OK)
+      told += sum_of_losses(thread.lost_count);
   }
   const uint64_t all = sum_of_losses(info->lost_count);
   if (all > told)

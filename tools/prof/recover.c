@@ -152,7 +152,8 @@ static void print_open(const prof_trace *trace) {
     if (is_first) print_thread(trace, scopes[i].thread);
     else fputs(" > ", stdout);
     print_text(stdout, scopes[i].name, scopes[i].name_bytes);
-    if (i + 1 == count || scopes[i + 1].thread != scopes[i].thread) printf(", begun %.3f ms before %s\n", (double)scopes[i].since_ns / 1e6, end_words(trace));
+    if (i + 1 == count || scopes[i + 1].thread != scopes[i].thread)
+      printf(", begun %.3f ms before %s\n", (double)scopes[i].since_ns / 1e6, end_words(trace));
   }
   if (threads > THREADS_SHOWN_MAX) puts("    ... and more: see prof info");
   free(scopes);

@@ -26,18 +26,26 @@ def fields(config: Any) -> Dict[str, Any]:
     values = _state(config)
     if values is not None:
         # torch's has hardly an attribute that can be read: its constructor's text has the names.
-        names = re.findall(r"(\w+): (?:[^=,()\[]|\[[^\]]*\])+ = ", type(config).__init__.__doc__ or "")
+        names = re.findall(
+            r"(\w+): (?:[^=,()\[]|\[[^\]]*\])+ = ", type(config).__init__.__doc__ or ""
+        )
         if len(names) == len(values):
             return dict(zip(names, values))
     found = getattr(config, "__dict__", None)
     if found:
         return dict(found)
-    return {name: getattr(config, name) for name in dir(config) if not name.startswith("_") and not callable(getattr(config, name))}
+    return {
+        name: getattr(config, name)
+        for name in dir(config)
+        if not name.startswith("_") and not callable(getattr(config, name))
+    }
 
 
 def _state(config: Any) -> Optional[Any]:
     """What pickle would keep, where that is a tuple."""
-    ask: Optional[Callable[[], Any]] = getattr(type(config), "__getstate__", None) and config.__getstate__
+    ask: Optional[Callable[[], Any]] = (
+        getattr(type(config), "__getstate__", None) and config.__getstate__
+    )
     found = ask() if ask is not None else None
     return found if isinstance(found, tuple) else None
 
@@ -49,7 +57,11 @@ class Experimental:
         given = fields(config)
         self.all_threads = bool(given.get("profile_all_threads"))
         self.with_collections = bool(given.get("record_python_gc_info"))
-        self.ignored: List[str] = [f"{name}={short(value)}" for name, value in given.items() if value and name not in _FULFILLED + _HONOURED]
+        self.ignored: List[str] = [
+            f"{name}={short(value)}"
+            for name, value in given.items()
+            if value and name not in _FULFILLED + _HONOURED
+        ]
 
     def warning(self) -> str:
         """Of what changes nothing; "": there is none."""

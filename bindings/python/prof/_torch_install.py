@@ -47,7 +47,11 @@ _FOUND_AGAIN = ("profile", "schedule", "tensorboard_trace_handler")
 def _holders(value: Any) -> List[Tuple[ModuleType, str]]:
     """The names of modules, but this one, that stand for it."""
     found = []
-    for module in [m for m in list(sys.modules.values()) if isinstance(m, ModuleType) and m.__name__ != __name__]:
+    for module in [
+        m
+        for m in list(sys.modules.values())
+        if isinstance(m, ModuleType) and m.__name__ != __name__
+    ]:
         found += [(module, name) for name, there in list(vars(module).items()) if there is value]
     return found
 

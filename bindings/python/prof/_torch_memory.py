@@ -19,7 +19,12 @@ _BESIDE, _NOT = 1, -1
 
 _STARTS = ("_enable_profiler", "_enable_profiler_legacy")
 _ENDS = ("_disable_profiler", "_disable_profiler_legacy")
-_MODULES = ("torch._C._autograd", "torch.autograd", "torch.autograd.profiler", "torch.autograd.profiler_legacy")
+_MODULES = (
+    "torch._C._autograd",
+    "torch.autograd",
+    "torch.autograd.profiler",
+    "torch.autograd.profiler_legacy",
+)
 _PROVED_BYTES = (1 << 16) + 1
 
 
@@ -65,7 +70,9 @@ class Memory:
             self._wrap()
         if self._c.prof_i_torch_memory_want_1(1) == _NOT:
             self.leave(user, False)
-            raise RuntimeError("prof: torch's memory cannot be recorded on this thread: what is registered there for profilers is none of torch's, or cannot be read")
+            raise RuntimeError(
+                "prof: torch's memory cannot be recorded on this thread: what is registered there for profilers is none of torch's, or cannot be read"
+            )
 
     def leave(self, user: int, is_gone: bool) -> None:
         """A second time does nothing."""
@@ -152,7 +159,9 @@ class Memory:
         got = (proof.count, proof.address, proof.bytes, proof.device_type)
         wanted = (count, address, size, 0)
         if got != wanted:
-            raise _torch_calls.Unproven(f"a known allocation is {wanted} (count, address, bytes, device type), and torch reports {got}")
+            raise _torch_calls.Unproven(
+                f"a known allocation is {wanted} (count, address, bytes, device type), and torch reports {got}"
+            )
 
 
 class Reports:

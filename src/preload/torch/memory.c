@@ -54,7 +54,8 @@ typedef void (*any_function)(void);
 typedef struct debug_object {
   const any_function *functions;
 } debug_object;
-typedef void (*report_function)(debug_object *, const void *, int64_t, size_t, size_t, torch_device);
+typedef void (*report_function)(debug_object *, const void *, int64_t, size_t, size_t,
+                                torch_device);
 typedef bool (*is_enabled_function)(debug_object *);
 
 /* ---- what torch exports ---- */
@@ -77,11 +78,12 @@ static const char *find_symbols(void) {
     void *to;
     const char *symbol;
   } wanted[] = {
-    {&torch.push, PROF_I_TORCH_INFO "5_pushENS_13DebugInfoKindESt10shared_ptrINS_13DebugInfoBaseEE"},
-    {&torch.pop, PROF_I_TORCH_INFO "4_popENS_13DebugInfoKindE"},
-    {&torch.get, PROF_I_TORCH_INFO "3getENS_13DebugInfoKindE"},
-    {&torch.current, PROF_I_TORCH_INFO "7currentEv"},
-    {&torch.is_enabled, "_ZN3c1022memoryProfilingEnabledEv"},
+      {&torch.push,
+       PROF_I_TORCH_INFO "5_pushENS_13DebugInfoKindESt10shared_ptrINS_13DebugInfoBaseEE"},
+      {&torch.pop, PROF_I_TORCH_INFO "4_popENS_13DebugInfoKindE"},
+      {&torch.get, PROF_I_TORCH_INFO "3getENS_13DebugInfoKindE"},
+      {&torch.current, PROF_I_TORCH_INFO "7currentEv"},
+      {&torch.is_enabled, "_ZN3c1022memoryProfilingEnabledEv"},
   };
   void *const c10 = dlopen("libc10.so", RTLD_NOLOAD | RTLD_NOW); /* kept: torch never goes */
   if (!c10) return "libc10.so";
@@ -100,8 +102,9 @@ static const char *find_symbols(void) {
 
 static struct {
   pthread_once_t once;
-  uint32_t wanting_threads; /* atomic, relaxed: a late report is of an allocation beside the change */
-  uint8_t cuda_type;        /* what torch calls CUDA: PROF_DEVICE_ROCM where torch is built for it */
+  uint32_t
+      wanting_threads; /* atomic, relaxed: a late report is of an allocation beside the change */
+  uint8_t cuda_type;   /* what torch calls CUDA: PROF_DEVICE_ROCM where torch is built for it */
 } registry = {.once = PTHREAD_ONCE_INIT, .cuda_type = PROF_DEVICE_CUDA};
 
 /* What torch reported to a thread that proves the recipe. */
@@ -141,15 +144,23 @@ static prof_device device_of(torch_device device) {
   switch (device.type) {
     case CPU:
     case MKLDNN:
-    case IDEEP: return PROF_HOST;
-    case CUDA: return (prof_device){registry.cuda_type, index};
-    case HIP: return (prof_device){PROF_DEVICE_ROCM, index};
-    case OPENCL: return (prof_device){PROF_DEVICE_OPENCL, index};
-    case VULKAN: return (prof_device){PROF_DEVICE_VULKAN, index};
+    case IDEEP:
+      return PROF_HOST;
+    case CUDA:
+      return (prof_device){registry.cuda_type, index};
+    case HIP:
+      return (prof_device){PROF_DEVICE_ROCM, index};
+    case OPENCL:
+      return (prof_device){PROF_DEVICE_OPENCL, index};
+    case VULKAN:
+      return (prof_device){PROF_DEVICE_VULKAN, index};
     case METAL:
-    case MPS: return (prof_device){PROF_DEVICE_METAL, index};
-    case XPU: return (prof_device){PROF_DEVICE_ONEAPI, index};
-    default: return (prof_device){DLPACK_EXTENSION, index};
+    case MPS:
+      return (prof_device){PROF_DEVICE_METAL, index};
+    case XPU:
+      return (prof_device){PROF_DEVICE_ONEAPI, index};
+    default:
+      return (prof_device){DLPACK_EXTENSION, index};
   }
 }
 
@@ -190,8 +201,10 @@ static void record(const void *address, int64_t bytes, torch_device device) {
   if (!prof_memory_is_on() || !bytes) return;
   prof_pool *pool = pool_find(device, __atomic_load_n(&pools.count, __ATOMIC_ACQUIRE));
   if (!pool) pool = pool_make(device);
-  if (bytes > 0) prof_memory_alloc(pool, address, (uint64_t)bytes, 0);
-  else prof_memory_free(pool, address, 0 - (uint64_t)bytes);
+  if (bytes > 0)
+    prof_memory_alloc(pool, address, (uint64_t)bytes, 0);
+  else
+    prof_memory_free(pool, address, 0 - (uint64_t)bytes);
 }
 
 static bool is_wanted(void) {
@@ -223,10 +236,10 @@ static const struct {
   const void *offset_to_top, *type;
   any_function entries[TABLE_ENTRIES];
 } own_table = {
-  NULL,
-  NULL,
-  {NOTHING, NOTHING, (any_function)report, NOTHING, (any_function)is_enabled, NOTHING_5, NOTHING_5,
-   NOTHING_5, NOTHING_5, NOTHING_5},
+    NULL,
+    NULL,
+    {NOTHING, NOTHING, (any_function)report, NOTHING, (any_function)is_enabled, NOTHING_5,
+     NOTHING_5, NOTHING_5, NOTHING_5, NOTHING_5},
 };
 
 static struct {
@@ -258,13 +271,16 @@ static bool is_enabled_there(debug_object *object) {
   return original(object);
 }
 
-static bool is_enabled_patched(debug_object *object) { return is_wanted() || is_enabled_there(object); }
+static bool is_enabled_patched(debug_object *object) {
+  return is_wanted() || is_enabled_there(object);
+}
 
 static void report_patched(debug_object *object, const void *address, int64_t bytes,
                            size_t allocated_bytes, size_t reserved_bytes, torch_device device) {
   report_function original;
   memcpy(&original, &patch_of(object)->original[ENTRY_REPORT], sizeof original);
-  if (is_enabled_there(object)) original(object, address, bytes, allocated_bytes, reserved_bytes, device);
+  if (is_enabled_there(object))
+    original(object, address, bytes, allocated_bytes, reserved_bytes, device);
   if (is_wanted()) record(address, bytes, device);
 }
 
@@ -321,7 +337,8 @@ typedef enum attached { ATTACHED = 0, ATTACHED_BESIDE = 1, ATTACHED_NOT = -1 } a
 static attached attach(void) {
   shared_pointer info = {&own_state.object, NULL};
   debug_object *const there = torch.get(torch.kind);
-  if (there && there != &own_state.object) return object_patch(there) ? ATTACHED_BESIDE : ATTACHED_NOT;
+  if (there && there != &own_state.object)
+    return object_patch(there) ? ATTACHED_BESIDE : ATTACHED_NOT;
   if (!there) torch.push(torch.kind, &info);
   if (torch.get(torch.kind) == &own_state.object && torch.is_enabled()) return ATTACHED;
   detach();
@@ -346,7 +363,8 @@ const char *prof_i_torch_memory_open_1(int is_rocm) {
   return NULL;
 }
 
-/* Reports of this thread go to *proof_or_null, the caller's, until a call with NULL. An attached. */
+/* Reports of this thread go to *proof_or_null, which the caller owns, until a call with NULL.
+   Returns an attached. */
 int prof_i_torch_memory_prove_1(proof *proof_or_null) {
   this_thread.proves = proof_or_null;
   if (proof_or_null) return attach();
