@@ -436,6 +436,15 @@ print(os.WEXITSTATUS(status), {e.name: e.self_cpu_memory_usage for e in p.events
         self.assertEqual(rows(p), {"aten::empty": (KIB, KIB)})
         self.assertEqual(prof._torch_memory._opened._users, set())
 
+    def test_all_threads_by_the_experimental_config(self):
+        config = torch._C._profiler._ExperimentalConfig(profile_all_threads=True)
+        for options, seen in (({}, 0), ({"experimental_config": config}, 1)):
+            with prof.profile(torch=True, **options) as p:
+                thread = threading.Thread(target=lambda: torch.ones(3).neg())
+                thread.start()
+                thread.join()
+            self.assertEqual([e.name for e in p.events()].count("aten::neg"), seen)
+
     def test_of_all_threads_there_is_none(self):
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")

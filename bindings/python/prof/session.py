@@ -529,8 +529,11 @@ class profile(Owner):  # noqa: N801 (torch's name)
 
     @property
     def profiler(self) -> NoReturn:
-        """torch.profiler's internal object. AttributeError, which names the public way."""
-        raise AttributeError("prof.profile has no 'profiler': it is an internal object of torch's. Public: events(), key_averages(), export_chrome_trace(), trace")
+        """torch.profiler's internal objects. AttributeError, which names the public way."""
+        raise AttributeError(
+            "prof.profile has no 'profiler' and no 'kineto_results': they are internal objects of "
+            "torch's. Public: events(), key_averages(), export_chrome_trace(), trace"
+        )
 
     kineto_results = profiler
 
