@@ -189,7 +189,7 @@ static uint64_t put_note(uint64_t *words, const sums *s, const prof_i_note *note
 static void write_note(prof_pool *pool, const sums *s, const prof_i_note *note) {
   uint64_t words[NOTE_WORDS];
   if (!s->state->number) {
-    prof_i_thread_lose(prof_i_this_thread, PROF_LOSS_FULL, 1);
+    prof_i_thread_lose_outside(prof_i_this_thread, PROF_LOSS_FULL, 1);
     return;
   }
   write_or_lose(pool, s->ticks, words, put_note(words, s, note));
