@@ -38,6 +38,23 @@ static inline void prof_i_entry_set(prof_i_open *open, uint64_t ticks) {
   __atomic_store_n(&open->ticks, ticks, __ATOMIC_RELEASE);
 }
 
+/* By one instruction: a handler may be at the same. An empty entry is nobody's to take off but his
+   who emptied it. */
+static inline bool prof_i_entry_empty_if_gone(prof_i_open *open) {
+  uint64_t ticks = PROF_I_OPEN_GONE;
+  return __atomic_load_n(&open->ticks, __ATOMIC_RELAXED) == ticks &&
+         __atomic_compare_exchange_n(&open->ticks, &ticks, 0, false, __ATOMIC_ACQUIRE,
+                                     __ATOMIC_RELAXED);
+}
+
+/* With the gate closed the slot may become zeros at any moment. */
+static inline void prof_i_entry_one_gone_less(prof_i_slot *slot) {
+  uint64_t gone = __atomic_load_n(&slot->deep_gone, __ATOMIC_RELAXED);
+  while (gone && !__atomic_compare_exchange_n(&slot->deep_gone, &gone, gone - 1, false,
+                                              __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+  }
+}
+
 /* The next entry of the owner's, which had room for it: empty, and so it stays where it is until it is filled, whatever a handler does. */
 static inline prof_i_open *prof_i_entry_take(prof_i_slot *slot) {
   prof_i_count_up(&slot->depth);

@@ -10,6 +10,8 @@ typedef enum prof_i_fault {
   PROF_I_FAULT_HALF_READ,      /* R1: what a killed writer left of a meta record is taken for records */
   PROF_I_FAULT_RELAXED,        /* R1: the commit without release */
   PROF_I_FAULT_EARLY_CLEAR,    /* R1: a scope is not open any more, and not recorded yet */
+  PROF_I_FAULT_UNMARKED_COPY,  /* R1: an entry that moves stands twice, and nothing says so */
+  PROF_I_FAULT_EARLY_MOVE,     /* R1: an entry is gone before its scope has another */
   PROF_I_FAULT_GENERATION,     /* R1: a ring's chunk keeps its generation */
   PROF_I_FAULT_OPEN_ELSEWHERE, /* R2: what stands open is not in the capture */
   PROF_I_FAULT_DROP_COUNT,     /* R3: a loss is not counted */

@@ -29,13 +29,22 @@ static void count_extent(prof_health *health, const prof_i_head *extent, uint64_
   health->lost_count[PROF_LOSS_OVERWRITTEN] += count.gone[PROF_I_GONE_OVERWRITTEN];
 }
 
+enum { PACK_TRIES = 1000 }; /* a thread may be stopped while it moves entries */
+
 /* Of a thread that lives. */
 static uint64_t open_in(const prof_i_slot *slot) {
   if (!__atomic_load_n(&slot->serial, __ATOMIC_ACQUIRE)) return 0;
-  const uint64_t depth = __atomic_load_n(&slot->depth, __ATOMIC_RELAXED);
-  uint64_t count = prof_i_slot_deep_open(slot);
-  for (uint64_t i = 1; i <= depth && i <= PROF_I_OPEN_COUNT; i++)
-    count += prof_i_open_stands(__atomic_load_n(&slot->open[i].ticks, __ATOMIC_RELAXED)) != 0;
+  uint64_t count, before;
+  int tries = 0;
+  do { /* entries that move meanwhile are counted again */
+    before = __atomic_load_n(&slot->pack_count, __ATOMIC_ACQUIRE);
+    const uint64_t depth = __atomic_load_n(&slot->depth, __ATOMIC_RELAXED);
+    count = prof_i_slot_deep_open(slot);
+    for (uint64_t i = 1; i <= depth && i <= PROF_I_OPEN_COUNT; i++)
+      count += prof_i_slot_stands(slot, i) != 0;
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+  } while (++tries < PACK_TRIES &&
+           (before % 2 || __atomic_load_n(&slot->pack_count, __ATOMIC_RELAXED) != before));
   return prof_i_slot_is_over(slot, __atomic_load_n(&slot->lost[PROF_LOSS_THREAD_ENDED], __ATOMIC_RELAXED)) ? 0 : count;
 }
 

@@ -37,6 +37,11 @@ enum {
   PROF_I_OPEN_COUNT = 64,
   PROF_I_OPEN_OLD = 1,  /* bit 0 of an open entry's ticks */
   PROF_I_OPEN_GONE = 2, /* an open entry's ticks when its scope is over, and the entry not yet taken off */
+  /* The entry's scope is moving down to it (pack.h). It does not count while another entry of that
+     start stands without this bit. */
+  PROF_I_OPEN_COPY = 4,
+  PROF_I_OPEN_OF_DEEP = 8, /* and counts in `deep` until then */
+  PROF_I_OPEN_MOVED = 6, /* an entry's ticks when its scope has another, which is marked as a copy */
   PROF_I_OPEN_TYPE = 7, /* the bits of an open entry's type */
   PROF_I_OPEN_BY_CALL = 8,
   PROF_I_NAME_BYTES = 64,
@@ -156,7 +161,25 @@ typedef struct prof_i_slot {
   int64_t beyond_ps;
   uint64_t in_place_ns; /* the same of threads that had the slot before */
   uint64_t spread_us2;  /* of all of these: the variance of the sum, in us squared */
+  /* Raised before entries move down, and again when they have. Who reads them meanwhile may find
+     one twice, or not at all. The owner writes; atomic. */
+  uint64_t pack_count;
 } prof_i_slot;
+
+/* Without the flags. */
+static inline uint64_t prof_i_open_start(uint64_t ticks) { return ticks & ~UINT64_C(15); }
+
+/* Does a scope stand open in that entry, which counts? */
+static inline int prof_i_slot_stands(const prof_i_slot *slot, uint64_t i) {
+  const uint64_t ticks = __atomic_load_n(&slot->open[i].ticks, __ATOMIC_RELAXED);
+  if (!prof_i_open_stands(ticks) || !(ticks & PROF_I_OPEN_COPY)) return prof_i_open_stands(ticks);
+  if (ticks & PROF_I_OPEN_OF_DEEP) return 0;
+  for (uint64_t upper = i + 1; upper <= PROF_I_OPEN_COUNT; upper++) {
+    const uint64_t other = __atomic_load_n(&slot->open[upper].ticks, __ATOMIC_RELAXED);
+    if (other >> 4 == ticks >> 4) return 0;
+  }
+  return 1;
+}
 
 static inline uint64_t prof_i_slot_beyond_ns(const prof_i_slot *slot) {
   const int64_t ps = __atomic_load_n(&slot->beyond_ps, __ATOMIC_RELAXED);

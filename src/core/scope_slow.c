@@ -14,6 +14,7 @@
 #include "gate.h"
 #include "in_place.h"
 #include "name.h"
+#include "pack.h"
 #include "record.h"
 #include "scope.h"
 #include "site.h"
@@ -41,23 +42,6 @@ static bool is_left_out(prof_i_thread *thread, uint64_t state) {
   return true;
 }
 
-/* By one instruction: a handler may be at the same. An empty entry is nobody's to take off but his
-   who emptied it. */
-static bool empty_if_gone(prof_i_open *open) {
-  uint64_t ticks = PROF_I_OPEN_GONE;
-  return prof_i_entry_ticks(open) == ticks &&
-         __atomic_compare_exchange_n(&open->ticks, &ticks, 0, false, __ATOMIC_ACQUIRE,
-                                     __ATOMIC_RELAXED);
-}
-
-/* The slot may become zeros at any moment, as in one_less(). */
-static void one_gone_less(prof_i_slot *slot) {
-  uint64_t gone = __atomic_load_n(&slot->deep_gone, __ATOMIC_RELAXED);
-  while (gone && !__atomic_compare_exchange_n(&slot->deep_gone, &gone, gone - 1, false,
-                                              __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-  }
-}
-
 /* Where scopes end in any order, as tasks do, an entry whose scope is over serves again once half
    of them are: they would pile up, and each end looks at all. NULL: there are few. */
 static prof_i_open *deep_entry_between(prof_i_thread *thread) {
@@ -67,8 +51,8 @@ static prof_i_open *deep_entry_between(prof_i_thread *thread) {
   /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): a thread that is attached has a slot */
   if (gone < GONE_MIN || gone < slot->deep / 2) return NULL;
   for (uint64_t i = 0; i < slot->deep; i++) {
-    if (!empty_if_gone(&thread->deep[i])) continue;
-    one_gone_less(slot);
+    if (!prof_i_entry_empty_if_gone(&thread->deep[i])) continue;
+    prof_i_entry_one_gone_less(slot);
     prof_i_thread_be_slow(thread, true); /* their order is that of their ticks from here on */
     return &thread->deep[i];
   }
@@ -106,7 +90,7 @@ static void one_less(uint64_t *count, uint64_t from) {
 /* An entry below the topmost whose scope is over: of scopes that do not nest, the entries pile up. */
 static prof_i_open *entry_between(prof_i_thread *thread) {
   for (uint64_t i = 1; i <= PROF_I_OPEN_COUNT; i++) {
-    if (!empty_if_gone(&thread->slot->open[i])) continue;
+    if (!prof_i_entry_empty_if_gone(&thread->slot->open[i])) continue;
     prof_i_thread_note_gap(thread); /* there may be more */
     return &thread->slot->open[i];
   }
@@ -132,12 +116,15 @@ static void trim(prof_i_thread *thread) {
   prof_i_slot *const slot = thread->slot;
   if (thread->is_held) return;
   const bool was_deep = slot->deep > 0;
-  for (uint64_t deep; (deep = slot->deep) > 0 && empty_if_gone(&thread->deep[deep - 1]);) {
-    one_gone_less(slot);
+  for (uint64_t deep;
+       (deep = slot->deep) > 0 && prof_i_entry_empty_if_gone(&thread->deep[deep - 1]);) {
+    prof_i_entry_one_gone_less(slot);
     one_less(&slot->deep, deep);
   }
   if (was_deep && slot->deep == 0) prof_i_thread_come_up(thread);
-  for (uint64_t depth; (depth = slot->depth) > 0 && empty_if_gone(&slot->open[depth]);) one_less(&slot->depth, depth);
+  for (uint64_t depth;
+       (depth = slot->depth) > 0 && prof_i_entry_empty_if_gone(&slot->open[depth]);)
+    one_less(&slot->depth, depth);
   if (slot->depth == 0 && slot->deep == 0) slot->text_top = PROF_I_TEXT_OFFSET;
 }
 
@@ -161,6 +148,7 @@ static uint64_t begin_unusual(prof_site *site, const prof_details *details) {
     return 0;
   }
   prof_i_slot *const slot = thread->slot;
+  prof_i_pack_finish(thread);
   if (thread->is_slow && !prof_i_thread_has_ended() && is_in_order(thread)) prof_i_thread_be_slow(thread, false);
   if (__atomic_load_n(&thread->epoch, __ATOMIC_RELAXED) == PROF_I_EPOCH_FULL) prof_i_thread_be_slow(thread, thread->is_slow);
   const uint32_t number = number_of(site, details);
@@ -388,41 +376,48 @@ typedef struct place {
   bool is_deep;
 } place;
 
-/* Among the scopes that a thread has below the 64 shown. Its count is of another moment than the entries: what is not its own any more has
-   ticks of 0. */
-static prof_i_open *find_deep(prof_i_thread *thread, const prof_i_slot *slot, uint64_t start) {
-  prof_i_open *const deep = __atomic_load_n(&thread->deep, __ATOMIC_ACQUIRE);
-  const uint64_t count = __atomic_load_n(&slot->deep, __ATOMIC_RELAXED);
-  if (!deep) return NULL;
-  for (uint64_t i = 0; i < count && i < PROF_I_DEEP_COUNT; i++)
-    if ((__atomic_load_n(&deep[i].ticks, __ATOMIC_ACQUIRE) & ~(uint64_t)PROF_I_OPEN_OLD) == start) return &deep[i];
-  return NULL;
+/* Has that entry this scope? Its ticks are read once: take_out() swaps what was found, and by then
+   another scope may stand there. */
+static bool is_at(place *p, prof_i_open *open, uint64_t start) {
+  p->open = open;
+  p->ticks = __atomic_load_n(&open->ticks, __ATOMIC_ACQUIRE);
+  return prof_i_open_start(p->ticks) == start;
 }
 
+/* Among the scopes that a thread has below the 64 shown. Its count is of another moment than the
+   entries: what is not its own any more has ticks of 0. */
+static bool find_deep(place *p, uint64_t start) {
+  prof_i_open *const deep = __atomic_load_n(&p->thread->deep, __ATOMIC_ACQUIRE);
+  const uint64_t count = __atomic_load_n(&p->slot->deep, __ATOMIC_RELAXED);
+  if (!deep) return false;
+  for (uint64_t i = count < PROF_I_DEEP_COUNT ? count : PROF_I_DEEP_COUNT; i > 0; i--)
+    if (is_at(p, &deep[i - 1], start)) return true;
+  return false;
+}
+
+/* From the top down, since entries move down (pack.h). */
 static place find_place(const prof_i_thread *thread, uint64_t start) {
   for (prof_i_thread *t = prof_i_thread_first(); t; t = t->next) {
-    prof_i_slot *const slot = t != thread ? prof_i_thread_slot(t) : NULL;
-    if (!slot) continue;
-    for (uint64_t i = 1; i <= PROF_I_OPEN_COUNT; i++) {
-      const uint64_t ticks = __atomic_load_n(&slot->open[i].ticks, __ATOMIC_ACQUIRE);
-      if ((ticks & ~(uint64_t)PROF_I_OPEN_OLD) == start) return (place){t, slot, &slot->open[i], ticks, false};
-    }
-    prof_i_open *const deep = find_deep(t, slot, start);
-    if (deep) return (place){t, slot, deep, __atomic_load_n(&deep->ticks, __ATOMIC_RELAXED), true};
+    place p = {.thread = t, .slot = t != thread ? prof_i_thread_slot(t) : NULL, .is_deep = true};
+    if (!p.slot) continue;
+    if (find_deep(&p, start)) return p;
+    p.is_deep = false;
+    for (uint64_t i = PROF_I_OPEN_COUNT; i > 0; i--)
+      if (is_at(&p, &p.slot->open[i], start)) return p;
   }
   return (place){0};
 }
 
-/* Whoever swaps it has it. Its own thread may be marking it as old meanwhile, and takes what is
-   gone off its counts at once: so those come first. */
+/* Whoever swaps it has it. Its own thread may be marking it meanwhile, and takes what is gone off
+   its counts at once: so those come first. False: it has been ended, or has moved. */
 static bool take_out(place *p) {
   uint64_t ticks = p->ticks;
   const uint64_t what = __atomic_load_n(&p->open->what, __ATOMIC_RELAXED);
   if (p->is_deep) __atomic_fetch_add(&p->slot->deep_gone, 1, __ATOMIC_RELAXED);
   while (!__atomic_compare_exchange_n(&p->open->ticks, &ticks, PROF_I_OPEN_GONE, false,
                                       __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
-    if (ticks == (p->ticks | PROF_I_OPEN_OLD)) continue;
-    if (p->is_deep) one_gone_less(p->slot);
+    if (prof_i_open_start(ticks) == prof_i_open_start(p->ticks)) continue;
+    if (p->is_deep) prof_i_entry_one_gone_less(p->slot);
     return false;
   }
   prof_i_texts_leave_hole(p->thread, what);
@@ -432,16 +427,24 @@ static bool take_out(place *p) {
 
 /* The scope began on another thread. */
 static bool find_elsewhere(prof_i_thread *thread, found *f) {
-  place p = find_place(thread, f->start);
-  if (!p.open) return false;
-  do {
-    f->flags = PROF_I_FLAG_OTHER_THREAD;
-    f->what = __atomic_load_n(&p.open->what, __ATOMIC_ACQUIRE);
-    copy_payload(thread->slot, p.slot, f);
-    __atomic_thread_fence(__ATOMIC_ACQUIRE);
-  } while (__atomic_load_n(&p.open->what, __ATOMIC_RELAXED) != f->what); /* its text was moved meanwhile */
-  f->is_old = p.ticks & PROF_I_OPEN_OLD;
-  return take_out(&p);
+  for (place p; (p = find_place(thread, f->start)).open;) {
+    do { /* again, if its text was moved meanwhile */
+      f->flags = PROF_I_FLAG_OTHER_THREAD;
+      f->what = __atomic_load_n(&p.open->what, __ATOMIC_ACQUIRE);
+      copy_payload(thread->slot, p.slot, f);
+      __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    } while (__atomic_load_n(&p.open->what, __ATOMIC_RELAXED) != f->what);
+    f->is_old = p.ticks & PROF_I_OPEN_OLD;
+    if (take_out(&p)) return true;
+  }
+  return false;
+}
+
+/* The same, when its record is of no use. */
+static bool take_out_elsewhere(const prof_i_thread *thread, uint64_t start) {
+  for (place p; (p = find_place(thread, start)).open;)
+    if (take_out(&p)) return true;
+  return false;
 }
 
 /* Writes what was found, as a plain record if it can be one. The loss, or -1. */
@@ -502,6 +505,15 @@ static void close_own(prof_i_thread *thread, const found *f) {
   trim(thread);
 }
 
+/* It was a block: what stands above it was begun by call. */
+static void pack(prof_i_thread *thread, const found *f) {
+  if (f->what & PROF_I_OPEN_BY_CALL || thread->is_slow || thread->is_held) return;
+  const prof_i_slot *const slot = thread->slot;
+  if (slot->deep < (f->is_deep ? f->index : 1) && (f->is_deep || slot->depth < f->index)) return;
+  prof_i_pack_above(thread, f->index + (f->is_deep ? PROF_I_OPEN_COUNT : 0));
+  trim(thread);
+}
+
 static bool is_of_the_parent(uint64_t start) {
   const uint64_t forked = prof_i_control_forked_at();
   return forked && prof_i_clock_is_before(start >> 4, forked);
@@ -529,14 +541,17 @@ static uint64_t skip_later(prof_i_thread *thread, found *f, bool may_record) {
   prof_i_slot *const slot = thread->slot;
   uint64_t lost = 0;
   if (f->what & PROF_I_OPEN_BY_CALL || is_last_entry(thread, f)) return 0;
-  for (uint64_t i = slot->deep; i > 0; i--) {
+  /* Those below are no later: see is_later(). */
+  const uint64_t deep_below = !thread->is_slow && f->is_deep ? f->index : 0;
+  const uint64_t below = thread->is_slow ? 0 : f->is_deep ? PROF_I_OPEN_COUNT : f->index;
+  for (uint64_t i = slot->deep; i > deep_below; i--) {
     const uint64_t ticks = prof_i_entry_ticks(&thread->deep[i - 1]);
     found g = {.start = ticks & ~(uint64_t)PROF_I_OPEN_OLD, .end = f->end, .what = thread->deep[i - 1].what, .is_deep = true, .index = i, .is_old = ticks & PROF_I_OPEN_OLD};
     if (!is_later(thread, ticks, i + PROF_I_OPEN_COUNT, f) || g.what & PROF_I_OPEN_BY_CALL) continue;
     lost += !skip(thread, &g, may_record);
     f->has_skipped = true;
   }
-  for (uint64_t i = slot->depth - PROF_I_FAULT(SKIPPED_STAYS); i > 0; i--) {
+  for (uint64_t i = slot->depth - PROF_I_FAULT(SKIPPED_STAYS); i > below; i--) {
     const uint64_t ticks = prof_i_entry_ticks(&slot->open[i]);
     found g = {.start = ticks & ~(uint64_t)PROF_I_OPEN_OLD, .end = f->end, .what = slot->open[i].what, .index = i, .is_old = ticks & PROF_I_OPEN_OLD};
     if (!is_later(thread, ticks, i, f) || g.what & PROF_I_OPEN_BY_CALL) continue;
@@ -561,8 +576,7 @@ enum { STRAY = -2 };
 
 /* There is no room for this thread: the scope must not stand open on its own thread for ever. */
 static int end_without_thread(uint64_t start) {
-  place p = find_place(NULL, start);
-  if (p.open && take_out(&p)) return PROF_LOSS_NO_THREAD;
+  if (take_out_elsewhere(NULL, start)) return PROF_LOSS_NO_THREAD;
   const int loss = loss_without_entry(NULL, start);
   return loss < 0 ? STRAY : loss;
 }
@@ -579,6 +593,7 @@ static int end_unusual(uint64_t start, uint64_t ticks) {
   const bool was_busy = thread->is_text_busy;
   thread->is_text_busy = true;
   PROF_I_SIGNAL_FENCE();
+  prof_i_pack_finish(thread);
   const bool mine = find_own(thread, &f);
   if (mine) {
     const uint64_t lost = skip_later(thread, &f, is_recording);
@@ -595,6 +610,7 @@ static int end_unusual(uint64_t start, uint64_t ticks) {
   thread->is_text_busy = was_busy;
   if (mine) {
     close_own(thread, &f);
+    pack(thread, &f);
   } else {
     prof_i_thread_let_go(thread, hold);
     trim(thread);
@@ -607,6 +623,7 @@ static void end_outside(uint64_t start) {
   prof_i_thread *const thread = prof_i_this_thread;
   const bool is_recording = prof_i_control_is_recording();
   found f = {.start = start};
+  prof_i_pack_finish(thread);
   bool is_found = find_own(thread, &f);
   if (is_found) {
     const uint64_t lost = skip_later(thread, &f, false);
@@ -614,8 +631,7 @@ static void end_outside(uint64_t start) {
     close_own(thread, &f);
   } else { /* it must not stand open on its own thread for ever */
     prof_i_thread_look();
-    place p = find_place(thread, start);
-    is_found = p.open && take_out(&p);
+    is_found = take_out_elsewhere(thread, start);
     prof_i_thread_look_away();
   }
   const int loss = is_found ? (is_recording ? PROF_LOSS_CLEARED : PROF_LOSS_LATE) : is_recording ? loss_without_entry(NULL, start) : PROF_LOSS_LATE;

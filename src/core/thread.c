@@ -410,6 +410,7 @@ static bool give_slot(prof_i_thread *thread, uint64_t since) {
   slot->head.owner = thread->serial;
   thread->is_slow = !keeps && old && since && thread->is_slow;
   if (!keeps && old) {
+    prof_i_pack_finish(thread);
     if (since) move_open_scopes(slot, old, since);
     place_left_out(old);
     pin(thread, old, PROF_I_SLOT_BYTES);
@@ -489,6 +490,7 @@ static prof_i_thread *attach_new(const prof_i_line *line) {
   thread->next_bytes = prof_i_the_arena.chunk_bytes_min;
   thread->session = __atomic_load_n(&prof_i_arena_header()->session, __ATOMIC_ACQUIRE);
   thread->is_text_busy = thread->is_held = false; /* the one before may have jumped out of where they were set */
+  thread->move.to = NULL;
   thread->moving_in = 0;
   prof_i_budget_thread_comes(thread);
   prof_i_in_place_thread_comes(thread);
@@ -657,6 +659,7 @@ static uint64_t empty_entries(prof_i_open *open, uint64_t count) {
    not open any more. What another thread ends until its entry is empty is taken back. */
 static void end_open_scopes(prof_i_thread *thread) {
   prof_i_slot *const slot = thread->slot;
+  prof_i_pack_finish(thread); /* the thread may have ended in a handler */
   const uint64_t depth = slot->depth <= PROF_I_OPEN_COUNT ? slot->depth : 0;
   const uint64_t deep = thread->deep && slot->deep <= PROF_I_DEEP_COUNT ? slot->deep : 0;
   const uint64_t count =

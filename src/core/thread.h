@@ -6,6 +6,7 @@
 
 #include "in_place.h"
 #include "layout.h"
+#include "pack.h"
 #include "port.h"
 
 enum {
@@ -76,6 +77,7 @@ typedef struct prof_i_thread {
   const struct prof_i_name *recent[PROF_I_RECENT_NAMES]; /* see name.h; the owner alone */
   uint32_t names_in_vain; /* see prof_i_name_is_worth_a_look(); the owner alone: a handler's count
                              may get lost */
+  prof_i_move move; /* of an entry, under way: see pack.h; to is NULL else */
   /* Locked by its thread where that has no destructor to see it end: see thread.c. */
   pthread_mutex_t life;
   /* How other threads can find that this one has ended. life_of: its serial, or 0 where they cannot.

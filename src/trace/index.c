@@ -181,7 +181,7 @@ static int add_open(prof_trace *trace, prof_i_trace_thread *thread, const prof_i
   const uint64_t depth = slot->depth < PROF_I_OPEN_COUNT ? slot->depth : PROF_I_OPEN_COUNT;
   for (uint64_t i = 1; i <= depth; i++) {
     const prof_i_open *const entry = &slot->open[i];
-    if (!prof_i_open_stands(entry->ticks)) continue;
+    if (!prof_i_slot_stands(slot, i)) continue;
     const int64_t start = prof_i_ticks_since(entry->ticks, trace->header.start_ticks);
     prof_i_open_scope scope = {prof_i_era_ticks(trace, prof_i_era_of(trace, start), start), NULL, prof_i_record_site(entry->what & ~(uint64_t)PROF_I_OPEN_BY_CALL)};
     if ((entry->what & PROF_I_OPEN_TYPE) != 0 && !(scope.record = open_payload(slot, entry->what))) trace->bad_count++;

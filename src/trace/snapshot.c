@@ -147,20 +147,39 @@ static uint64_t next_extent(const snapshot *s, uint64_t *offset, prof_i_extent_k
 
 /* ---- slots ---- */
 
+/* Does it stand as it was copied, there or below, where it has moved since (core/pack.h)? */
+static bool is_steady(const snapshot *s, uint64_t offset, size_t i) {
+  const prof_i_slot *const slot = (const prof_i_slot *)(s->to + offset);
+  const prof_i_open *const from = ((const prof_i_slot *)(s->from + offset))->open;
+  const uint64_t copied = slot->open[i].ticks;
+  const uint64_t marks = PROF_I_OPEN_COPY | PROF_I_OPEN_OF_DEEP;
+  for (size_t at = i; at > 0 && (at == i || prof_i_open_stands(copied)); at--) {
+    const uint64_t now = __atomic_load_n(&from[at].ticks, __ATOMIC_ACQUIRE);
+    if ((now & ~marks) == (copied & ~marks) && load(&from[at].what) == slot->open[i].what)
+      return true;
+  }
+  return false;
+}
+
 /* Takes out of the copy every entry that changed meanwhile: those left stood all at one moment, with their payloads. */
 static void keep_steady_entries(const snapshot *s, uint64_t offset) {
   prof_i_slot *const slot = (prof_i_slot *)(s->to + offset);
   fence();
-  for (size_t i = 1; i <= PROF_I_OPEN_COUNT; i++) {
-    const uint64_t now = load(s->from + offset + offsetof(prof_i_slot, open) + i * sizeof *slot->open);
-    const uint64_t what = load(s->from + offset + offsetof(prof_i_slot, open) + i * sizeof *slot->open + sizeof now);
-    if (now != slot->open[i].ticks || what != slot->open[i].what) slot->open[i].ticks = 0;
-  }
+  for (size_t i = 1; i <= PROF_I_OPEN_COUNT; i++)
+    if (!is_steady(s, offset, i)) slot->open[i].ticks = 0;
 }
 
 static void copy_slot(const snapshot *s, uint64_t offset, const prof_i_head *head) {
+  enum { PACK_TRIES = 100 }; /* a thread may be stopped while it moves entries */
   if (head->bytes < PROF_I_SLOT_BYTES) return;
-  copy_words(s, offset, sizeof(prof_i_slot));
+  const uint64_t *const packs = &((const prof_i_slot *)(s->from + offset))->pack_count;
+  uint64_t before;
+  int tries = 0;
+  do { /* entries that move meanwhile are copied again */
+    before = __atomic_load_n(packs, __ATOMIC_ACQUIRE);
+    copy_words(s, offset, sizeof(prof_i_slot));
+    fence();
+  } while (++tries < PACK_TRIES && (before % 2 || load(packs) != before));
   /* Read again: a scope that opened since the first copy has its payload behind what stood then. */
   const uint64_t text_top = load(s->from + offset + offsetof(prof_i_slot, text_top));
   const uint64_t top = text_top < PROF_I_TEXT_END ? text_top & ~7ull : PROF_I_TEXT_END;

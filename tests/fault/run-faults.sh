@@ -155,6 +155,8 @@ fault R1 PRIVATE_MAP tests/stress/test_kill.c '' PROF_KILL_RUNS=40
 fault R1 OPEN_ELSEWHERE tests/stress/test_kill.c '' PROF_KILL_RUNS=40
 fault R1 LATE_COMMIT tests/fault/test_single_step.c 'a_plain_scope*' ''
 fault R1 EARLY_CLEAR tests/fault/test_single_step.c 'a_plain_scope*' ''
+fault R1 UNMARKED_COPY tests/fault/test_single_step.c 'calls_in*' ''
+fault R1 EARLY_MOVE tests/fault/test_single_step.c 'calls_in*' ''
 fault R1 GENERATION tests/fault/test_single_step.c 'a_ring*' ''
 fault R1 GENERATION tests/fault/test_generation.c '' ''
 fault R1 HALF_READ tests/fault/test_single_step.c 'start_after*' ''

@@ -123,6 +123,8 @@ static int clean(void **state) {
   X(dump_while_recording, ready_stream, act_dump, false, false)                         \
   X(stop_and_dump, ready_stream, act_stop_and_dump, false, false)                       \
   X(deeper_than_the_entries, ready_stream, act_deep, false, false)                      \
+  X(calls_in_blocks, ready_stream, act_calls_in_blocks, false, false)                   \
+  X(deep_calls_in_blocks, ready_stream, act_deep_calls_in_blocks, false, false)         \
   X(the_end_of_a_thread, ready_stream, act_plain, false, true)                          \
   X(the_end_of_a_thread_with_losses, ready_with_losses, plan_plain, false, true)
 

@@ -1,6 +1,7 @@
 /* Scopes below the 64 that have entries in the slot, as tasks begin and end them: in any order. */
 #define _GNU_SOURCE
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,8 +13,10 @@
 #include <prof/profiler.h>
 
 #include "core/thread.h"
+#include "fault/support/skip.h"
 
-enum { TASKS = 300, TURNS = 20000 };
+/* Under a sanitizer a turn takes 20 times as long, and shows the same. */
+enum { TASKS = 300, TURNS = SKIP_SANITIZED ? 2000 : 20000, MOVE_TURNS = SKIP_SANITIZED ? 800 : 4000, AHEAD = 16 };
 
 static uint64_t open_tasks[TASKS];
 
@@ -83,13 +86,17 @@ static void entries_of_tasks_do_not_pile_up(void **state) {
 /* Another thread ends them, while this one begins others. */
 static struct {
   uint64_t start[TURNS];
+  uint64_t all;
   uint64_t count; /* atomic */
+  uint64_t ended; /* atomic */
 } handed;
 
 static void *end_handed(void *unused) {
-  for (uint64_t done = 0; done < TURNS;) {
-    while (done < __atomic_load_n(&handed.count, __ATOMIC_ACQUIRE))
+  for (uint64_t done = 0; done < handed.all;) {
+    while (done < __atomic_load_n(&handed.count, __ATOMIC_ACQUIRE)) {
       prof_scope_end(handed.start[done++]);
+      __atomic_store_n(&handed.ended, done, __ATOMIC_RELEASE);
+    }
   }
   return unused;
 }
@@ -100,6 +107,7 @@ static void entries_that_another_thread_ends_are_counted_once(void **state) {
   record_afresh();
   for (int i = 0; i < TASKS; i++) open_tasks[i] = begin_task((uint64_t)i, 0);
   handed.count = 0;
+  handed.all = TURNS;
   assert_int_equal(pthread_create(&thread, NULL, end_handed, NULL), 0);
   for (uint64_t turn = 0; turn < TURNS; turn++) {
     handed.start[turn] = begin_task(turn, 0);
@@ -168,6 +176,139 @@ static void a_block_that_takes_an_older_entry_ends_none_but_its_own(void **state
   }
 }
 
+static uint64_t entries_in_use(void) {
+  const prof_i_slot *const slot = prof_i_this_thread->slot;
+  return slot->depth + slot->deep - slot->deep_gone;
+}
+
+/* Not while a window is open, for a few scopes (in_place.h). Returns how many it has run. */
+static uint64_t check_fast_path(void) {
+  uint64_t count = 0;
+  for (; prof_i_this_thread->timing.left; count++)
+    WITH_BASE_PROFILER(PROF_HOST, "timed", "tasks", PROF_NO_ARGS, {});
+  assert_ptr_equal(prof_i_this_thread->fast, prof_i_this_thread->slot);
+  return count;
+}
+
+/* As a queue of jobs is filled: each is begun inside a block, which ends before it. The block
+   leaves no gap: with few open the next scope takes the fast path, with more it need not search. */
+static void tasks_begun_inside_blocks_leave_no_gaps(void **state) {
+  (void)state;
+  const int counts[] = {1, 31, 32, 63, 64, 65, TASKS};
+  for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+    const int count = counts[c];
+    for (int with_text = 0; with_text < 2; with_text++) {
+      uint64_t timed = 0;
+      record_afresh();
+      WITH_BASE_PROFILER(PROF_HOST, "program", "tasks", PROF_NO_ARGS, {
+        for (int i = 0; i < count; i++)
+          WITH_BASE_PROFILER(PROF_HOST, "submit", "tasks", PROF_ARGS("i", i),
+                             { open_tasks[i] = begin_task((uint64_t)i, with_text); });
+        run_block();
+        assert_int_equal(entries_in_use(), count + 1);
+        assert_false(prof_i_this_thread->is_slow);
+        if (count < PROF_I_OPEN_COUNT - 1) timed = check_fast_path();
+        assert_int_equal(prof_i_this_thread->slot->depth,
+                         count < PROF_I_OPEN_COUNT ? count + 1 : PROF_I_OPEN_COUNT);
+      });
+      assert_int_equal(entries_in_use(), count); /* none is behind the gap of the outer block */
+      assert_false(prof_i_this_thread->is_slow);
+      for (int i = 0; i < count; i++) prof_scope_end(open_tasks[i]);
+      run_block();
+      check_recorded((uint64_t)count * 2 + 7 + timed);
+    }
+  }
+}
+
+/* Scopes begun by call that a jump leaves stand open for good. They cost later scopes nothing. */
+static void calls_that_jumps_leave_leave_no_gaps(void **state) {
+  (void)state;
+  static jmp_buf back;
+  enum { JUMPS = 40 };
+  record_afresh();
+  for (int i = 0; i < JUMPS; i++) {
+    WITH_BASE_PROFILER(PROF_HOST, "outer", "tasks", PROF_NO_ARGS, {
+      if (!setjmp(back)) {
+        open_tasks[i] = begin_task((uint64_t)i, 0);
+        WITH_BASE_PROFILER(PROF_HOST, "left", "tasks", PROF_NO_ARGS, { longjmp(back, 1); });
+      }
+    });
+  }
+  run_block();
+  assert_int_equal(prof_i_this_thread->slot->depth, JUMPS);
+  const uint64_t timed = check_fast_path();
+  for (int i = 0; i < JUMPS; i++) prof_scope_end(open_tasks[i]);
+  check_recorded(JUMPS * 3 + 3 + timed);
+}
+
+/* Another thread ends scopes while the ends of blocks move them: never far behind, so that it is at
+   those that move. */
+static void moved_entries_are_found_by_other_threads(void **state) {
+  (void)state;
+  pthread_t thread;
+  for (int kept = 0; kept < TASKS; kept += TASKS / 3) { /* they stand in the slot, or below */
+    record_afresh();
+    for (int i = 0; i < kept; i++) open_tasks[i] = begin_task((uint64_t)i, 0);
+    handed.count = handed.ended = 0;
+    handed.all = MOVE_TURNS;
+    assert_int_equal(pthread_create(&thread, NULL, end_handed, NULL), 0);
+    for (uint64_t turn = 0; turn < MOVE_TURNS;) {
+      while (turn > __atomic_load_n(&handed.ended, __ATOMIC_ACQUIRE) + AHEAD) sched_yield();
+      WITH_BASE_PROFILER(PROF_HOST, "outer", "tasks", PROF_NO_ARGS, {
+        for (int i = 0; i < 8; i++, turn++)
+          WITH_BASE_PROFILER(PROF_HOST, "submit", "tasks", PROF_NO_ARGS, {
+            handed.start[turn] = begin_task(turn, i % 2);
+            __atomic_store_n(&handed.count, turn + 1, __ATOMIC_RELEASE);
+          });
+      });
+    }
+    pthread_join(thread, NULL);
+    run_block();
+    for (int i = 0; i < kept; i++) prof_scope_end(open_tasks[i]);
+    run_block();
+    check_recorded((uint64_t)kept + MOVE_TURNS * 2 + MOVE_TURNS / 8 + 6);
+  }
+}
+
+/* What a reader counts as open while entries move: a scope that stands open is never missed, nor
+   seen twice. */
+static uint64_t reader_stops; /* atomic */
+static void *count_open(void *tasks) {
+  const uint64_t least = *(const uint64_t *)tasks;
+  uint64_t bad = 0;
+  while (!__atomic_load_n(&reader_stops, __ATOMIC_ACQUIRE)) {
+    prof_health health = {.size = sizeof health};
+    prof_health_get(&health);
+    bad += health.open_count < least || health.open_count > least + 4;
+  }
+  return (void *)(uintptr_t)bad;
+}
+
+static void moved_entries_are_counted_once(void **state) {
+  (void)state;
+  enum { MOVED = 30 };
+  pthread_t thread;
+  const uint64_t least = MOVED;
+  void *bad = NULL;
+  record_afresh();
+  for (int i = 0; i < MOVED; i++) open_tasks[i] = begin_task((uint64_t)i, 0);
+  reader_stops = 0;
+  assert_int_equal(pthread_create(&thread, NULL, count_open, (void *)(uintptr_t)&least), 0);
+  for (uint64_t turn = 0; turn < MOVE_TURNS; turn++) {
+    uint64_t task = 0;
+    WITH_BASE_PROFILER(PROF_HOST, "outer", "tasks", PROF_NO_ARGS, {
+      WITH_BASE_PROFILER(PROF_HOST, "submit", "tasks", PROF_NO_ARGS,
+                         { task = begin_task(turn, 0); });
+    });
+    prof_scope_end(task);
+  }
+  __atomic_store_n(&reader_stops, 1, __ATOMIC_RELEASE);
+  pthread_join(thread, &bad);
+  assert_null(bad);
+  for (int i = 0; i < MOVED; i++) prof_scope_end(open_tasks[i]);
+  check_recorded(MOVED + MOVE_TURNS * 3);
+}
+
 static uint64_t chunk_changes(void) {
   prof_health health = {.size = sizeof health};
   assert_int_equal(prof_health_get(&health), PROF_OK);
@@ -197,6 +338,10 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(calls_that_nest_are_as_blocks),
       cmocka_unit_test(a_block_that_takes_an_older_entry_ends_none_but_its_own),
+      cmocka_unit_test(tasks_begun_inside_blocks_leave_no_gaps),
+      cmocka_unit_test(calls_that_jumps_leave_leave_no_gaps),
+      cmocka_unit_test(moved_entries_are_found_by_other_threads),
+      cmocka_unit_test(moved_entries_are_counted_once),
       cmocka_unit_test(what_slow_scopes_take_is_counted),
       cmocka_unit_test(entries_of_tasks_do_not_pile_up),
       cmocka_unit_test(entries_that_another_thread_ends_are_counted_once),

@@ -235,6 +235,7 @@ static inline void arena_walk_opens(const arena_view *view, const prof_i_slot *s
   for (uint64_t i = 0; i <= PROF_I_OPEN_COUNT; i++) {
     const uint64_t ticks = slot->open[i].ticks, what = slot->open[i].what;
     if (!prof_i_open_stands(ticks)) continue;
+    if ((ticks & PROF_I_OPEN_COPY) && i <= slot->depth && !prof_i_slot_stands(slot, i)) continue;
     if (i == 0 || i > slot->depth) {
       arena_fault(seen, "slot %llu: entry %llu is open, but the depth is %llu", offset, (unsigned long long)i,
                   (unsigned long long)slot->depth);

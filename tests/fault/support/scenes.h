@@ -220,6 +220,49 @@ static inline void go_down(int depth) {
 }
 static inline void act_deep(void) { go_down(PROF_I_OPEN_COUNT + 2); }
 
+/* Scopes begun by call inside a block, which ends before them: its end moves their entries down. */
+typedef struct scenes_call {
+  volatile plan_log *log;
+  uint64_t start;
+} scenes_call;
+static inline scenes_call begin_call(plan_kind kind) {
+  static prof_site sites[PLAN_KIND_COUNT];
+  scenes_call call = {plan_announce(kind), 0};
+  call.start = prof_scope_begin_at(&sites[kind], plan_categories[kind], plan_categories[kind]);
+  call.log->begun = plan_ticks();
+  return call;
+}
+static inline void end_call(scenes_call call) {
+  call.log->before_end = plan_ticks();
+  prof_scope_end(call.start);
+  call.log->ended = plan_ticks();
+}
+static inline void begin_calls_in_block(scenes_call *calls) {
+  PLAN_SCOPE(PLAN_OUTER, "outer", "outer", PROF_NO_ARGS, {
+    calls[0] = begin_call(PLAN_INNER);
+    calls[1] = begin_call(PLAN_INNER);
+  });
+}
+static inline void act_calls_in_blocks(void) {
+  scenes_call calls[4];
+  PLAN_SCOPE(PLAN_PLAIN, "plain", "a plain scope", PROF_NO_ARGS, {
+    begin_calls_in_block(calls);
+    begin_calls_in_block(calls + 2);
+    end_call(calls[0]);
+  });
+  for (int i = 3; i > 0; i--) end_call(calls[i]);
+}
+/* Some of them have no entry in the slot, and get one there. */
+static inline void act_deep_calls_in_blocks(void) {
+  scenes_call calls[PROF_I_OPEN_COUNT + 2];
+  int count = 0;
+  while (count < PROF_I_OPEN_COUNT - 1) calls[count++] = begin_call(PLAN_DEEP);
+  PLAN_SCOPE(PLAN_DEEP, "deep", "deep", PROF_NO_ARGS, {
+    for (int i = 0; i < 3; i++) calls[count++] = begin_call(PLAN_DEEP);
+  });
+  while (count > 0) end_call(calls[--count]);
+}
+
 /* The thread has losses to leave behind. */
 static inline void ready_with_losses(void) {
   ready_full_arena();
