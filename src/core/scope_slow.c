@@ -42,6 +42,11 @@ static bool is_left_out(prof_i_thread *thread, uint64_t state) {
   return true;
 }
 
+static uint64_t load_hint(const uint64_t *hint) { return __atomic_load_n(hint, __ATOMIC_RELAXED); }
+static void store_hint(uint64_t *hint, uint64_t to) {
+  __atomic_store_n(hint, to, __ATOMIC_RELAXED);
+}
+
 /* Where scopes end in any order, as tasks do, an entry whose scope is over serves again once half
    of them are: they would pile up, and each end looks at all. NULL: there are few. */
 static prof_i_open *deep_entry_between(prof_i_thread *thread) {
@@ -50,9 +55,12 @@ static prof_i_open *deep_entry_between(prof_i_thread *thread) {
   const uint64_t gone = __atomic_load_n(&slot->deep_gone, __ATOMIC_RELAXED);
   /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): a thread that is attached has a slot */
   if (gone < GONE_MIN || gone < slot->deep / 2) return NULL;
-  for (uint64_t i = 0; i < slot->deep; i++) {
+  const uint64_t first = load_hint(&thread->deep_gap);
+  for (uint64_t n = 0, i = first; n < slot->deep; n++, i++) {
+    if (i >= slot->deep) i = 0;
     if (!prof_i_entry_empty_if_gone(&thread->deep[i])) continue;
     prof_i_entry_one_gone_less(slot);
+    store_hint(&thread->deep_gap, i + 1);
     prof_i_thread_be_slow(thread, true); /* their order is that of their ticks from here on */
     return &thread->deep[i];
   }
@@ -64,7 +72,9 @@ static prof_i_open *deep_entry_between(prof_i_thread *thread) {
 static prof_i_open *deep_entry(prof_i_thread *thread) {
   prof_i_slot *const slot = thread->slot;
   if (!thread->deep) {
-    void *const memory = mmap(NULL, PROF_I_DEEP_COUNT * sizeof *thread->deep, PROT_READ | PROT_WRITE,
+    const size_t bytes =
+        PROF_I_DEEP_COUNT * sizeof *thread->deep + PROF_I_WHERE_COUNT * sizeof(uint32_t);
+    void *const memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) return NULL;
     __atomic_store_n(&thread->deep, memory, __ATOMIC_RELEASE);
@@ -89,8 +99,11 @@ static void one_less(uint64_t *count, uint64_t from) {
 
 /* An entry below the topmost whose scope is over: of scopes that do not nest, the entries pile up. */
 static prof_i_open *entry_between(prof_i_thread *thread) {
-  for (uint64_t i = 1; i <= PROF_I_OPEN_COUNT; i++) {
+  const uint64_t first = load_hint(&thread->shown_gap);
+  for (uint64_t n = 0, i = first; n < PROF_I_OPEN_COUNT; n++, i++) {
+    if (i == 0 || i > PROF_I_OPEN_COUNT) i = 1;
     if (!prof_i_entry_empty_if_gone(&thread->slot->open[i])) continue;
+    store_hint(&thread->shown_gap, i + 1);
     prof_i_thread_note_gap(thread); /* there may be more */
     return &thread->slot->open[i];
   }
@@ -128,6 +141,12 @@ static void trim(prof_i_thread *thread) {
   if (slot->depth == 0 && slot->deep == 0) slot->text_top = PROF_I_TEXT_OFFSET;
 }
 
+/* Another thread may have ended it. */
+static bool is_last_deep_gone(const prof_i_thread *thread) {
+  const uint64_t deep = thread->slot->deep;
+  return deep > 0 && prof_i_entry_ticks(&thread->deep[deep - 1]) == PROF_I_OPEN_GONE;
+}
+
 /* Do all scopes that stand open have entries, in the order in which they began, and is none just being begun? */
 static bool is_in_order(const prof_i_thread *thread) {
   const prof_i_slot *const slot = thread->slot;
@@ -141,6 +160,47 @@ static bool is_in_order(const prof_i_thread *thread) {
   return slot->deep == 0;
 }
 
+enum { BESIDE_TURNS = 16 };
+
+/* Most begins of a slow thread need not ask: it takes a look at all that stands open. */
+static bool may_be_fast(const prof_i_thread *thread) {
+  enum { FEW = 8 };
+  if (!thread->is_slow || prof_i_thread_has_ended()) return false;
+  if (thread->slot->depth + thread->slot->deep > FEW && thread->newest.begun_count % BESIDE_TURNS)
+    return false;
+  return is_in_order(thread);
+}
+
+static uint64_t place_of(const prof_i_thread *thread, const prof_i_open *open) {
+  const prof_i_slot *const slot = thread->slot;
+  const bool is_shown = open >= slot->open && open <= &slot->open[PROF_I_OPEN_COUNT];
+  return is_shown ? (uint64_t)(open - slot->open)
+                  : (uint64_t)(open - thread->deep) + 1 + PROF_I_OPEN_COUNT;
+}
+
+/* A handler in between has raised the count: then ours is not the newest any more, whatever is left
+   of its words here. */
+static void set_newest(prof_i_newest *newest, uint64_t count, uint64_t start, uint64_t place) {
+  newest->start = start;
+  newest->place = place;
+  PROF_I_SIGNAL_FENCE();
+  newest->at_count = count;
+}
+
+/* Where a scope of a start may stand: the last that was put there. A hint: whoever looks there sees
+   by the entry's start. NULL: there is none without deep entries. */
+static uint32_t *where(const prof_i_thread *thread, uint64_t start) {
+  prof_i_open *const deep = __atomic_load_n(&thread->deep, __ATOMIC_RELAXED);
+  if (!deep) return NULL;
+  uint32_t *const places = (uint32_t *)(deep + PROF_I_DEEP_COUNT);
+  return &places[(start >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 32 & (PROF_I_WHERE_COUNT - 1)];
+}
+
+static void remember_place(const prof_i_thread *thread, uint64_t start, uint64_t place) {
+  uint32_t *const it = where(thread, start);
+  if (it) *it = (uint32_t)place;
+}
+
 static uint64_t begin_unusual(prof_site *site, const prof_details *details) {
   prof_i_thread *const thread = prof_i_thread_attach();
   if (!thread) {
@@ -149,7 +209,7 @@ static uint64_t begin_unusual(prof_site *site, const prof_details *details) {
   }
   prof_i_slot *const slot = thread->slot;
   prof_i_pack_finish(thread);
-  if (thread->is_slow && !prof_i_thread_has_ended() && is_in_order(thread)) prof_i_thread_be_slow(thread, false);
+  if (may_be_fast(thread)) prof_i_thread_be_slow(thread, false);
   if (__atomic_load_n(&thread->epoch, __ATOMIC_RELAXED) == PROF_I_EPOCH_FULL) prof_i_thread_be_slow(thread, thread->is_slow);
   const uint32_t number = number_of(site, details);
   if (prof_i_site_is_muted(site)) {
@@ -172,6 +232,8 @@ static uint64_t begin_unusual(prof_site *site, const prof_details *details) {
     trim(thread); /* of scopes that are handed to other threads, the entries pile up */
     if (has_gaps && slot->depth < PROF_I_OPEN_COUNT)
       prof_i_thread_note_gap(thread); /* those below were not looked at */
+  } else if (is_last_deep_gone(thread)) {
+    trim(thread);
   }
   if (slot->depth < PROF_I_OPEN_COUNT) {
     open = prof_i_entry_take(slot);
@@ -183,27 +245,40 @@ static uint64_t begin_unusual(prof_site *site, const prof_details *details) {
     prof_i_thread_lose(thread, PROF_LOSS_LOST_STATE, 1);
     return 0;
   }
+  const uint64_t by_call = prof_i_entry_by_call(details);
+  const uint64_t count = prof_i_claim(&thread->newest.begun_count, 1) + 1;
+  const uint64_t block_count = by_call ? 0 : prof_i_claim(&thread->newest_block.begun_count, 1) + 1;
   __atomic_store_n(&open->what,
                    prof_i_entry_is_plain(details)
-                       ? (uint64_t)shown << PROF_I_WHAT_SITE_SHIFT | prof_i_entry_by_call(details)
+                       ? (uint64_t)shown << PROF_I_WHAT_SITE_SHIFT | by_call
                        : prof_i_texts_put(thread, slot, open, details, number, shown),
                    __ATOMIC_RELAXED);
   const uint64_t start = prof_i_entry_begins(thread, prof_i_clock_ticks()) << 4;
   prof_i_entry_set(open, start);
+  const uint64_t place = place_of(thread, open);
+  set_newest(&thread->newest, count, start, place);
+  if (!by_call) set_newest(&thread->newest_block, block_count, start, place);
+  remember_place(thread, start, place);
   return start;
 }
 
-/* A thread in the slow state has each begin and end timed, because each may search all its open
-   scopes. The time of a chunk change in between is left out: it is counted elsewhere. A search takes
-   some 10 ns an open scope. More than the bound below is time in which the thread did not run. */
-enum { SLOW_MOST_NS = 200 }; /* for each open scope */
+/* Of a thread in the slow state one begin or end of eight is timed, by chance, and stands for eight:
+   each may search all its open scopes. The time of a chunk change in between is left out: it is
+   counted elsewhere. A search takes some 10 ns an open scope. More than the bound below is time in
+   which the thread did not run. */
+enum { SLOW_MOST_NS = 200, TIMED_OF = 8 };
 typedef struct slow_time {
   const prof_i_slot *slot; /* NULL: it is not timed */
   uint64_t since_ns, own_ns;
 } slow_time;
 
+static bool is_one_of_eight(prof_i_thread *thread) {
+  thread->chance = thread->chance * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+  return thread->chance >> 61 == 0;
+}
+
 static slow_time slow_begins(prof_i_thread *thread) {
-  if (!thread->is_slow) return (slow_time){NULL, 0, 0};
+  if (!thread->is_slow || !is_one_of_eight(thread)) return (slow_time){NULL, 0, 0};
   const prof_i_slot *const slot = thread->slot;
   const uint64_t own_ns = __atomic_load_n(&slot->own_ns, __ATOMIC_RELAXED);
   return (slow_time){slot, prof_i_port_monotonic_ns(), own_ns};
@@ -215,8 +290,8 @@ static void slow_ends(prof_i_thread *thread, const slow_time *it) {
   const uint64_t all_ns = prof_i_ns_since(it->since_ns), ns = all_ns < most_ns ? all_ns : most_ns;
   const uint64_t counted = __atomic_load_n(&it->slot->own_ns, __ATOMIC_RELAXED) - it->own_ns;
   if (ns <= counted) return;
-  prof_i_claim(&thread->slot->own_ns, ns - counted);
-  prof_i_claim(&thread->spending.slow_ns, ns - counted);
+  prof_i_claim(&thread->slot->own_ns, (ns - counted) * TIMED_OF);
+  prof_i_claim(&thread->spending.slow_ns, (ns - counted) * TIMED_OF);
 }
 
 /* A plain scope below the 64 shown: what the fast path does, with an entry of the thread's own
@@ -225,8 +300,10 @@ static uint64_t begin_deep(prof_i_thread *thread, const prof_site *site, const p
   prof_i_slot *const slot = thread->slot;
   const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED);
   if (__atomic_load_n(&thread->epoch, __ATOMIC_RELAXED) != (uint32_t)(state >> 32) || !slot || slot->depth != PROF_I_OPEN_COUNT) return 0;
-  if (!thread->deep || slot->deep >= PROF_I_DEEP_COUNT || __atomic_load_n(&thread->has_gaps, __ATOMIC_RELAXED)) return 0;
-  if (!prof_i_entry_is_plain(details)) return 0;
+  if (thread->is_slow || !thread->deep || slot->deep >= PROF_I_DEEP_COUNT ||
+      __atomic_load_n(&thread->has_gaps, __ATOMIC_RELAXED))
+    return 0;
+  if (!prof_i_entry_is_plain(details) || is_last_deep_gone(thread)) return 0;
   prof_i_open *const open = deep_entry(thread);
   const uint64_t number = (uint32_t)state, by_call = prof_i_entry_by_call(details);
   __atomic_store_n(&open->what, number << PROF_I_WHAT_SITE_SHIFT | by_call, __ATOMIC_RELAXED);
@@ -235,10 +312,59 @@ static uint64_t begin_deep(prof_i_thread *thread, const prof_site *site, const p
   return start;
 }
 
+/* Takes a slow thread's entry at that place, if it is gone. */
+static prof_i_open *take_gone(prof_i_thread *thread, uint64_t at) {
+  prof_i_slot *const slot = thread->slot;
+  if (at <= PROF_I_OPEN_COUNT) {
+    if (at == 0 || !prof_i_entry_empty_if_gone(&slot->open[at])) return NULL;
+    if (at == load_hint(&thread->shown_gap)) store_hint(&thread->shown_gap, at + 1);
+    return &slot->open[at];
+  }
+  const uint64_t i = at - PROF_I_OPEN_COUNT - 1;
+  if (i >= slot->deep || !prof_i_entry_empty_if_gone(&thread->deep[i])) return NULL;
+  prof_i_entry_one_gone_less(slot);
+  if (i == load_hint(&thread->deep_gap)) store_hint(&thread->deep_gap, i + 1);
+  return &thread->deep[i];
+}
+
+/* One that is known: of the last block, or where the hints say. */
+static prof_i_open *take_known_gone(prof_i_thread *thread) {
+  if (thread->slot->depth != PROF_I_OPEN_COUNT) return NULL;
+  prof_i_open *open = take_gone(thread, thread->newest_block.place);
+  if (!open) open = take_gone(thread, load_hint(&thread->shown_gap));
+  if (!open) open = take_gone(thread, load_hint(&thread->deep_gap) + PROF_I_OPEN_COUNT + 1);
+  return open;
+}
+
+/* A plain block of a slow thread: tasks stand open beside it. The epoch says the same as on the
+   fast path. 0: there is more to do. */
+static uint64_t begin_beside(prof_i_thread *thread, const prof_site *site,
+                             const prof_details *details) {
+  const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED);
+  if (!thread->is_slow ||
+      __atomic_load_n(&thread->epoch, __ATOMIC_RELAXED) != (uint32_t)(state >> 32))
+    return 0;
+  if (details->flags & PROF_I_BY_CALL || !prof_i_entry_is_plain(details)) return 0;
+  if (thread->newest.begun_count % BESIDE_TURNS == 0) return 0; /* is it still slow? */
+  prof_i_open *const open = take_known_gone(thread);
+  if (!open) return 0;
+  const uint64_t count = prof_i_claim(&thread->newest.begun_count, 1) + 1;
+  const uint64_t block_count = prof_i_claim(&thread->newest_block.begun_count, 1) + 1;
+  __atomic_store_n(&open->what, (uint64_t)(uint32_t)state << PROF_I_WHAT_SITE_SHIFT,
+                   __ATOMIC_RELAXED);
+  const uint64_t start = prof_i_entry_begins(thread, prof_i_counter()) << 4;
+  prof_i_entry_set(open, start);
+  const uint64_t place = place_of(thread, open);
+  set_newest(&thread->newest, count, start, place);
+  set_newest(&thread->newest_block, block_count, start, place);
+  return start;
+}
+
 uint64_t prof_i_scope_begin_slow(prof_site *site, const prof_details *details) {
   const bool has_window = prof_i_this_thread->timing.left != 0;
   if (has_window) prof_i_in_place_begin(prof_i_this_thread, site, details);
-  const uint64_t begun = begin_deep(prof_i_this_thread, site, details);
+  uint64_t begun = begin_deep(prof_i_this_thread, site, details);
+  if (!begun) begun = begin_beside(prof_i_this_thread, site, details);
   if (begun) return begun;
   if (is_left_out(prof_i_this_thread, __atomic_load_n(&site->state, __ATOMIC_RELAXED))) return 0;
   const int saved = errno;
@@ -307,25 +433,46 @@ static bool is_later(const prof_i_thread *thread, uint64_t ticks, uint64_t place
   return prof_i_clock_is_before(f->start >> 4, ticks >> 4);
 }
 
-/* Own entries from the top down: mostly it is the first. */
+/* Has this thread's entry at that place this scope? */
+static bool is_own_at(prof_i_thread *thread, uint64_t place, found *f) {
+  const bool is_deep = place > PROF_I_OPEN_COUNT;
+  const uint64_t index = is_deep ? place - PROF_I_OPEN_COUNT : place;
+  const prof_i_open *const deep = __atomic_load_n(&thread->deep, __ATOMIC_RELAXED);
+  if (is_deep && !deep) return false; /* a handler has just made it */
+  const prof_i_open *const open = is_deep ? &deep[index - 1] : &thread->slot->open[index];
+  const uint64_t ticks = prof_i_entry_ticks(open);
+  if ((ticks & ~(uint64_t)PROF_I_OPEN_OLD) != f->start) return false;
+  f->is_old = ticks & PROF_I_OPEN_OLD;
+  f->what = open->what;
+  f->is_deep = is_deep;
+  f->index = index; /* the entry itself is cleared when its record stands */
+  return true;
+}
+
+static bool is_place(const prof_i_thread *thread, uint64_t place) {
+  const prof_i_slot *const slot = thread->slot;
+  return place > PROF_I_OPEN_COUNT ? place - PROF_I_OPEN_COUNT <= slot->deep
+                                   : place > 0 && place <= slot->depth;
+}
+
+/* Is it sure that f began last, or, of newest_block, as the last block? */
+static bool is_known_newest(const prof_i_thread *thread, const prof_i_newest *newest,
+                            const found *f) {
+  return thread->is_slow && newest->start == f->start && newest->at_count == newest->begun_count;
+}
+
+/* Where it is known to be, or own entries from the top down: mostly it is the first. */
 static bool find_own(prof_i_thread *thread, found *f) {
-  prof_i_slot *const slot = thread->slot;
-  for (uint64_t i = slot->deep; i > 0 && !f->index; i--) {
-    const uint64_t ticks = prof_i_entry_ticks(&thread->deep[i - 1]);
-    if ((ticks & ~(uint64_t)PROF_I_OPEN_OLD) != f->start) continue;
-    f->is_old = ticks & PROF_I_OPEN_OLD;
-    f->what = thread->deep[i - 1].what;
-    f->is_deep = true;
-    f->index = i;
-  }
-  for (uint64_t i = slot->depth; i > 0 && !f->index; i--) {
-    const uint64_t ticks = prof_i_entry_ticks(&slot->open[i]);
-    if ((ticks & ~(uint64_t)PROF_I_OPEN_OLD) != f->start) continue;
-    f->is_old = ticks & PROF_I_OPEN_OLD;
-    f->what = slot->open[i].what;
-    f->index = i; /* the entry itself is cleared when its record stands */
-  }
-  return f->index != 0;
+  const prof_i_slot *const slot = thread->slot;
+  const uint32_t *const it = where(thread, f->start);
+  const uint64_t likely[] = {thread->newest.place, thread->newest_block.place, it ? *it : 0};
+  for (size_t i = 0; i < sizeof likely / sizeof *likely; i++)
+    if (is_place(thread, likely[i]) && is_own_at(thread, likely[i], f)) return true;
+  for (uint64_t i = slot->deep; i > 0; i--)
+    if (is_own_at(thread, PROF_I_OPEN_COUNT + i, f)) return true;
+  for (uint64_t i = slot->depth; i > 0; i--)
+    if (is_own_at(thread, i, f)) return true;
+  return false;
 }
 
 /* Is it the last entry, and so the last that began? */
@@ -342,7 +489,10 @@ static prof_i_open *entry_of(prof_i_thread *thread, const found *f) {
 static void leave_gone(prof_i_thread *thread, const found *f) {
   if (f->is_deep) __atomic_fetch_add(&thread->slot->deep_gone, 1, __ATOMIC_RELAXED);
   prof_i_entry_set(entry_of(thread, f), PROF_I_OPEN_GONE);
-  prof_i_thread_note_gap(thread);
+  uint64_t *const hint = f->is_deep ? &thread->deep_gap : &thread->shown_gap;
+  const uint64_t at = f->is_deep ? f->index - 1 : f->index;
+  if (at < load_hint(hint)) store_hint(hint, at);
+  if (!f->is_deep) prof_i_thread_note_gap(thread);
 }
 
 /* Of another thread, too: what it writes meanwhile is not used, for its entry has changed by then. */
@@ -421,7 +571,8 @@ static bool take_out(place *p) {
     return false;
   }
   prof_i_texts_leave_hole(p->thread, what);
-  prof_i_thread_note_gap(p->thread);
+  store_hint(p->is_deep ? &p->thread->deep_gap : &p->thread->shown_gap, 0);
+  if (!p->is_deep) prof_i_thread_note_gap(p->thread);
   return true;
 }
 
@@ -477,6 +628,7 @@ static int write_found(prof_i_thread *thread, prof_i_slot *slot, found *f) {
 /* Has nothing that stands open begun after it? */
 static bool is_newest_of(const prof_i_thread *thread, const found *f) {
   const prof_i_slot *const slot = thread->slot;
+  if (is_known_newest(thread, &thread->newest, f)) return true;
   for (uint64_t i = 1; i <= slot->depth; i++)
     if ((f->is_deep || i != f->index) && is_later(thread, prof_i_entry_ticks(&slot->open[i]), i, f)) return false;
   if (!thread->is_slow) /* the deep ones are in order */
@@ -493,10 +645,12 @@ static bool is_newest_of(const prof_i_thread *thread, const found *f) {
    the text area from its start. Text goes with the newest scope; what others leave are holes. */
 static void close_own(prof_i_thread *thread, const found *f) {
   prof_i_slot *const slot = thread->slot;
-  const bool is_last = is_last_entry(thread, f) && !thread->is_held, is_newest = is_last || is_newest_of(thread, f);
+  const bool is_last = is_last_entry(thread, f) && !thread->is_held;
+  const bool has_text = f->what & PROF_I_TYPE_LONG;
+  const bool is_newest = is_last || !has_text || is_newest_of(thread, f);
   if (is_last) prof_i_entry_set(entry_of(thread, f), 0);
   else leave_gone(thread, f);
-  if (is_newest && f->what & PROF_I_TYPE_LONG) slot->text_top = prof_i_entry_text(f->what);
+  if (is_newest && has_text) slot->text_top = prof_i_entry_text(f->what);
   if (!is_newest) prof_i_texts_leave_hole(thread, f->what);
   PROF_I_SIGNAL_FENCE();
   if (is_last) one_less(f->is_deep ? &slot->deep : &slot->depth, f->index);
@@ -535,29 +689,37 @@ static bool skip(prof_i_thread *thread, found *f, bool may_record) {
   return is_recorded;
 }
 
-/* A block has ended: blocks that began after it, and have not, were left by longjmp() or the like. They end with it. may_record: past the gate,
-   and recording. Returns how many are lost. */
+/* A block that began after f and has not ended yet ends with it. Returns 1 if it is lost. */
+static uint64_t skip_if_later(prof_i_thread *thread, uint64_t at, found *f, bool may_record) {
+  const bool is_deep = at > PROF_I_OPEN_COUNT;
+  const uint64_t index = is_deep ? at - PROF_I_OPEN_COUNT : at;
+  const prof_i_open *const open = is_deep ? &thread->deep[index - 1] : &thread->slot->open[index];
+  const uint64_t ticks = prof_i_entry_ticks(open), what = open->what;
+  if (what & PROF_I_OPEN_BY_CALL || !is_later(thread, ticks, at, f)) return 0;
+  found g = {.start = ticks & ~(uint64_t)PROF_I_OPEN_OLD,
+             .end = f->end,
+             .what = what,
+             .is_deep = is_deep,
+             .index = index,
+             .is_old = ticks & PROF_I_OPEN_OLD};
+  f->has_skipped = true;
+  return !skip(thread, &g, may_record);
+}
+
+/* A block has ended: blocks that began after it, and have not, were left by longjmp() or the like.
+   They end with it. may_record: past the gate, and recording. Returns how many are lost. */
 static uint64_t skip_later(prof_i_thread *thread, found *f, bool may_record) {
-  prof_i_slot *const slot = thread->slot;
+  const prof_i_slot *const slot = thread->slot;
   uint64_t lost = 0;
   if (f->what & PROF_I_OPEN_BY_CALL || is_last_entry(thread, f)) return 0;
+  if (is_known_newest(thread, &thread->newest_block, f)) return 0;
   /* Those below are no later: see is_later(). */
   const uint64_t deep_below = !thread->is_slow && f->is_deep ? f->index : 0;
   const uint64_t below = thread->is_slow ? 0 : f->is_deep ? PROF_I_OPEN_COUNT : f->index;
-  for (uint64_t i = slot->deep; i > deep_below; i--) {
-    const uint64_t ticks = prof_i_entry_ticks(&thread->deep[i - 1]);
-    found g = {.start = ticks & ~(uint64_t)PROF_I_OPEN_OLD, .end = f->end, .what = thread->deep[i - 1].what, .is_deep = true, .index = i, .is_old = ticks & PROF_I_OPEN_OLD};
-    if (!is_later(thread, ticks, i + PROF_I_OPEN_COUNT, f) || g.what & PROF_I_OPEN_BY_CALL) continue;
-    lost += !skip(thread, &g, may_record);
-    f->has_skipped = true;
-  }
-  for (uint64_t i = slot->depth - PROF_I_FAULT(SKIPPED_STAYS); i > below; i--) {
-    const uint64_t ticks = prof_i_entry_ticks(&slot->open[i]);
-    found g = {.start = ticks & ~(uint64_t)PROF_I_OPEN_OLD, .end = f->end, .what = slot->open[i].what, .index = i, .is_old = ticks & PROF_I_OPEN_OLD};
-    if (!is_later(thread, ticks, i, f) || g.what & PROF_I_OPEN_BY_CALL) continue;
-    lost += !skip(thread, &g, may_record);
-    f->has_skipped = true;
-  }
+  for (uint64_t i = slot->deep; i > deep_below; i--)
+    lost += skip_if_later(thread, PROF_I_OPEN_COUNT + i, f, may_record);
+  for (uint64_t i = slot->depth - PROF_I_FAULT(SKIPPED_STAYS); i > below; i--)
+    lost += skip_if_later(thread, i, f, may_record);
   trim(thread);
   return lost;
 }
@@ -638,12 +800,8 @@ static void end_outside(uint64_t start) {
   if (loss >= 0) prof_i_thread_lose_unplaced(loss, 1);
 }
 
-/* The last scope below the 64 shown, as the fast path would end it. False: there is more to do. */
-static bool end_deep(prof_i_thread *thread, uint64_t start) {
-  prof_i_slot *const slot = thread->slot;
-  const uint64_t deep = slot ? slot->deep : 0;
-  if (deep == 0 || thread->is_slow || thread->is_held || !prof_i_clock_is_counter()) return false;
-  prof_i_open *const open = &thread->deep[deep - 1];
+/* Writes a plain scope's record as the fast path does. False: there is more to do. */
+static bool write_plain(prof_i_thread *thread, const prof_i_open *open, uint64_t start) {
   const uint64_t what = open->what;
   if (prof_i_entry_ticks(open) != start || what & PROF_I_TYPE_LONG) return false;
   const uint64_t duration4 = (prof_i_entry_ends(thread, prof_i_counter()) << 4) - start;
@@ -652,9 +810,22 @@ static bool end_deep(prof_i_thread *thread, uint64_t start) {
   const uint64_t at = prof_i_claim(&chunk->cursor, 16);
   if (at >= chunk->limit && !prof_i_in_place_fits(chunk, at, 16)) return false;
   uint64_t *const record = (uint64_t *)((char *)chunk + at);
-  __atomic_store_n(&record[1], duration4 << (PROF_I_DURATION_SHIFT - 4) | prof_i_entry_record_word(what), __ATOMIC_RELAXED);
-  __atomic_store_n(&record[0], start | chunk->generation, __ATOMIC_RELEASE); /* pairs with the reader's acquire */
+  __atomic_store_n(&record[1],
+                   duration4 << (PROF_I_DURATION_SHIFT - 4) | prof_i_entry_record_word(what),
+                   __ATOMIC_RELAXED);
+  /* Pairs with the reader's acquire. */
+  __atomic_store_n(&record[0], start | chunk->generation, __ATOMIC_RELEASE);
   PROF_I_SIGNAL_FENCE();
+  return true;
+}
+
+/* The last scope below the 64 shown. False: there is more to do. */
+static bool end_deep(prof_i_thread *thread, uint64_t start) {
+  prof_i_slot *const slot = thread->slot;
+  const uint64_t deep = slot ? slot->deep : 0;
+  if (deep == 0 || thread->is_slow || thread->is_held || !prof_i_clock_is_counter()) return false;
+  prof_i_open *const open = &thread->deep[deep - 1];
+  if (!write_plain(thread, open, start)) return false;
   prof_i_entry_set(open, 0);
   one_less(&slot->deep, deep);
   if (deep == 1) prof_i_thread_come_up(thread);
@@ -662,8 +833,23 @@ static bool end_deep(prof_i_thread *thread, uint64_t start) {
   return true;
 }
 
+/* The scope of a slow thread that began last. False: there is more to do. The last of the 64 is taken
+   off at once: the begin that we, a handler, have interrupted may have seen that it is free. */
+static bool end_beside(prof_i_thread *thread, uint64_t start) {
+  found f = {.start = start};
+  if (!is_known_newest(thread, &thread->newest, &f) || thread->is_held) return false;
+  if (!prof_i_clock_is_counter() || prof_i_thread_has_ended()) return false;
+  const uint64_t at = thread->newest.place;
+  if (!is_place(thread, at) || !is_own_at(thread, at, &f) || f.is_old) return false;
+  if (!write_plain(thread, entry_of(thread, &f), start)) return false;
+  leave_gone(thread, &f);
+  if (!f.is_deep && f.index == thread->slot->depth) trim(thread);
+  return true;
+}
+
 void prof_i_scope_end_slow(uint64_t start, uint64_t ticks) {
   if (start && !ticks && end_deep(prof_i_this_thread, start)) return;
+  if (start && !ticks && end_beside(prof_i_this_thread, start)) return;
   if (!start || !prof_i_control_is_own_process()) return;
   const int saved = errno;
   const bool has_window = !ticks && prof_i_this_thread->timing.left;

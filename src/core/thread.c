@@ -423,11 +423,12 @@ static bool give_slot(prof_i_thread *thread, uint64_t since) {
   return true;
 }
 
-/* The counter may be read inline only when it is the clock. */
+/* The counter may be read inline only when it is the clock. A slow thread has the epoch, too: see
+   begin_beside() in scope_slow.c. */
 static void open_fast_path(prof_i_thread *thread) {
-  const bool fast = prof_i_clock_is_counter() && !thread->is_slow;
+  const bool fast = prof_i_clock_is_counter() && !(thread->is_slow && prof_i_thread_has_ended());
   thread->timing.left = 0;
-  thread->fast = fast && thread->slot->deep == 0 ? thread->slot : &no_slot;
+  thread->fast = fast && !thread->is_slow && thread->slot->deep == 0 ? thread->slot : &no_slot;
   PROF_I_SIGNAL_FENCE();
   uint32_t epoch;
   do { /* it may be raised, and the threads seen to, between the two */
@@ -443,7 +444,13 @@ void prof_i_thread_leave_out(prof_i_thread *thread) {
     __atomic_compare_exchange_n(&thread->epoch, &epoch, PROF_I_EPOCH_FULL, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
+static void forget_newest(prof_i_thread *thread) {
+  prof_i_claim(&thread->newest.begun_count, 1);
+  prof_i_claim(&thread->newest_block.begun_count, 1);
+}
+
 void prof_i_thread_be_slow(prof_i_thread *thread, bool is_slow) {
+  if (is_slow && !thread->is_slow) forget_newest(thread); /* the fast path does not tell */
   thread->is_slow = is_slow;
   open_fast_path(thread);
 }
@@ -507,6 +514,7 @@ static prof_i_thread *attach_new(const prof_i_line *line) {
     return NULL;
   }
   thread->is_slow = again != 0; /* each of its ends is looked at */
+  forget_newest(thread);
   open_fast_path(thread);
   prof_i_thread *none = &prof_i_no_thread;
   if (!__atomic_compare_exchange_n(&prof_i_this_thread, &none, thread, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {

@@ -12,7 +12,9 @@
 enum {
   PROF_I_PIN_COUNT = 12,
   PROF_I_RECENT_NAMES = 32,
-  PROF_I_DEEP_COUNT = 65536 /* open scopes below the 64 shown: remembered, or the site would be lost */
+  /* Open scopes below the 64 shown: remembered, or the site would be lost. */
+  PROF_I_DEEP_COUNT = 65536,
+  PROF_I_WHERE_COUNT = 8192
 };
 
 typedef enum prof_i_life {
@@ -36,6 +38,15 @@ typedef struct prof_i_spending {
   uint64_t slow_ns;  /* of scopes by the slow path, what has not */
 } prof_i_spending;
 
+/* The scope that began last. Of a thread in the slow state, whose entries' order does not tell: an
+   end that finds its own scope here need not look at all the others. */
+typedef struct prof_i_newest {
+  uint64_t begun_count; /* raised by each begin, before it has its start */
+  uint64_t at_count;    /* when this is the same, the two below are of the scope that began last */
+  uint64_t start;
+  uint64_t place; /* from 1 on: the 64 shown, then the deep ones */
+} prof_i_newest;
+
 /* A thread. Never freed while the thread lives; re-used by another after it has gone. The owner writes, unless a line says
    otherwise. */
 typedef struct prof_i_thread {
@@ -57,7 +68,8 @@ typedef struct prof_i_thread {
   uint64_t process;    /* tells a forked parent's thread from ours */
   uint64_t next_bytes;  /* of its next chunk */
   uint64_t reserve_since; /* the header's full_ticks when the reserve was last emptied */
-  prof_i_open *deep;   /* PROF_I_DEEP_COUNT entries, made when first needed */
+  prof_i_open *deep; /* PROF_I_DEEP_COUNT entries, then PROF_I_WHERE_COUNT places as uint32_t: see
+                          scope_slow.c. Made when first needed */
   uint64_t role;     /* prof_i_role; atomic */
   bool is_text_busy; /* its slot's text area holds what no entry tells: it must not be put in order now */
   bool is_held;      /* prof_i_thread_hold() */
@@ -77,6 +89,11 @@ typedef struct prof_i_thread {
   const struct prof_i_name *recent[PROF_I_RECENT_NAMES]; /* see name.h; the owner alone */
   uint32_t names_in_vain; /* see prof_i_name_is_worth_a_look(); the owner alone: a handler's count
                              may get lost */
+  prof_i_newest newest, newest_block;
+  uint64_t chance; /* scope_slow.c; the owner alone */
+  /* No entry below it is gone, as far as the thread knows: of the shown and the deep ones. A hint;
+     atomic, relaxed: another thread that leaves one gone puts 0 there. */
+  uint64_t shown_gap, deep_gap;
   prof_i_move move; /* of an entry, under way: see pack.h; to is NULL else */
   /* Locked by its thread where that has no destructor to see it end: see thread.c. */
   pthread_mutex_t life;

@@ -276,6 +276,7 @@ static void ready_monotonic(void) {
   X(deeper_than_the_entries_and_room_for_few, ready_stream, act_deep, 96, true, false, false)          \
   X(calls_in_blocks, ready_stream, act_calls_in_blocks, NO_FILL, true, false, false)                   \
   X(deep_calls_in_blocks, ready_stream, act_deep_calls_in_blocks, NO_FILL, true, false, false)         \
+  X(blocks_beside_calls, ready_stream, act_blocks_beside_calls, NO_FILL, true, false, false)           \
   X(a_ring_gives_its_oldest_chunk, ready_full_ring, plan_plain, 0, true, false, false)                 \
   X(a_ring_that_goes_round_meanwhile, ready_full_ring, plan_plain, 0, true, false, true)               \
   X(the_end_of_a_thread, ready_stream, plan_plain, NO_FILL, true, true, false)                         \

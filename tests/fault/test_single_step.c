@@ -125,6 +125,7 @@ static int clean(void **state) {
   X(deeper_than_the_entries, ready_stream, act_deep, false, false)                      \
   X(calls_in_blocks, ready_stream, act_calls_in_blocks, false, false)                   \
   X(deep_calls_in_blocks, ready_stream, act_deep_calls_in_blocks, false, false)         \
+  X(blocks_beside_calls, ready_stream, act_blocks_beside_calls, false, false)           \
   X(the_end_of_a_thread, ready_stream, act_plain, false, true)                          \
   X(the_end_of_a_thread_with_losses, ready_with_losses, plan_plain, false, true)
 

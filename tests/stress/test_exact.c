@@ -195,8 +195,10 @@ static void check_health(uint64_t attempts, uint32_t allowed) {
   check_losses("health", health.lost_count, allowed);
   const uint64_t lost = sum_of(health.lost_count);
   if (health.recorded_count + lost != attempts)
-    fail_msg("health: %llu recorded + %llu lost = %llu, %llu were attempted", (unsigned long long)health.recorded_count,
-             (unsigned long long)lost, (unsigned long long)(health.recorded_count + lost), (unsigned long long)attempts);
+    fail_msg("health: %llu recorded + %llu lost = %llu, %llu were attempted; %llu open, %llu stray",
+             (unsigned long long)health.recorded_count, (unsigned long long)lost,
+             (unsigned long long)(health.recorded_count + lost), (unsigned long long)attempts,
+             (unsigned long long)health.open_count, (unsigned long long)health.stray_count);
 }
 
 static const worker *worker_with(uint64_t tid) {

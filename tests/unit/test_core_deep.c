@@ -16,7 +16,12 @@
 #include "fault/support/skip.h"
 
 /* Under a sanitizer a turn takes 20 times as long, and shows the same. */
-enum { TASKS = 300, TURNS = SKIP_SANITIZED ? 2000 : 20000, MOVE_TURNS = SKIP_SANITIZED ? 800 : 4000, AHEAD = 16 };
+enum {
+  TASKS = 300,
+  TURNS = SKIP_SANITIZED ? 2000 : 20000,
+  MOVE_TURNS = SKIP_SANITIZED ? 800 : 4000
+};
+enum { AHEAD = 16 };
 
 static uint64_t open_tasks[TASKS];
 
@@ -309,6 +314,94 @@ static void moved_entries_are_counted_once(void **state) {
   check_recorded(MOVED + MOVE_TURNS * 3);
 }
 
+/* Tasks that have ended in any order: their thread is slow, and stays so. */
+static void begin_tasks_out_of_order(int count, int with_text) {
+  for (int i = 0; i < count; i++) open_tasks[i] = begin_task((uint64_t)i, with_text);
+  for (int i = 0; i < count * 2; i++) {
+    uint64_t *const task = &open_tasks[next_random() % (uint64_t)count];
+    prof_scope_end(*task);
+    *task = begin_task((uint64_t)i, with_text);
+  }
+  assert_true(prof_i_this_thread->is_slow);
+}
+
+/* A handler may have interrupted a begin that has seen room for one. */
+static void a_block_beside_tasks_gives_back_the_last_entry(void **state) {
+  (void)state;
+  const prof_i_slot *slot;
+  record_afresh();
+  begin_tasks_out_of_order(PROF_I_OPEN_COUNT, 0);
+  slot = prof_i_this_thread->slot;
+  for (int i = 0; i < PROF_I_OPEN_COUNT && slot->depth == PROF_I_OPEN_COUNT; i++) {
+    const uint64_t last = slot->open[PROF_I_OPEN_COUNT].ticks;
+    if (open_tasks[i] != last) continue;
+    prof_scope_end(last);
+    open_tasks[i] = 0;
+  }
+  assert_int_equal(slot->depth, PROF_I_OPEN_COUNT - 1);
+  for (int i = 0; i < 40; i++) {
+    WITH_BASE_PROFILER(PROF_HOST, "block", "tasks", PROF_NO_ARGS, {});
+    assert_int_equal(slot->depth, PROF_I_OPEN_COUNT - 1);
+  }
+  assert_true(prof_i_this_thread->is_slow);
+  for (int i = 0; i < PROF_I_OPEN_COUNT; i++)
+    if (open_tasks[i]) prof_scope_end(open_tasks[i]);
+  check_recorded(PROF_I_OPEN_COUNT * 3 + 40);
+}
+
+static jmp_buf left_from;
+
+static __attribute__((noinline)) void leave_one(void) {
+  WITH_BASE_PROFILER(PROF_HOST, "left", "tasks", PROF_NO_ARGS, { longjmp(left_from, 1); });
+}
+static __attribute__((noinline)) void leave_two(void) {
+  WITH_BASE_PROFILER(PROF_HOST, "left", "tasks", PROF_NO_ARGS, { leave_one(); });
+}
+
+static __attribute__((noinline)) void jump_out_of(void (*leave)(void)) {
+  if (!setjmp(left_from)) leave();
+}
+
+/* Is the last block known? Only where no other stands that began after it. */
+static void blocks_that_jumps_leave_beside_tasks_end_with_the_one_around_them(void **state) {
+  (void)state;
+  enum { LEFT = 2, AROUND = 40 };
+  for (int with_text = 0; with_text < 2; with_text++)
+    for (int count = PROF_I_OPEN_COUNT + 1; count <= TASKS;
+         count += TASKS - PROF_I_OPEN_COUNT - 1) {
+      record_afresh();
+      begin_tasks_out_of_order(count, with_text);
+      for (int turn = 0; turn < AROUND; turn++)
+        WITH_BASE_PROFILER(PROF_HOST, "outer", "tasks", PROF_NO_ARGS, {
+          run_block();
+          jump_out_of(leave_two);
+          if (turn % 2) run_block();
+        });
+      assert_int_equal(entries_in_use(), count);
+      for (int i = 0; i < count; i++) prof_scope_end(open_tasks[i]);
+      check_recorded((uint64_t)count * 3 + AROUND * (1 + 3 + LEFT) + AROUND / 2 * 3);
+    }
+}
+
+/* What the slow way knows of the last block is of no use once the fast path has begun others. */
+static void what_is_known_of_the_last_block_does_not_outlive_the_fast_path(void **state) {
+  (void)state;
+  record_afresh();
+  /* Sites are new to a capture once. */
+  WITH_BASE_PROFILER(PROF_HOST, "first", "tasks", PROF_NO_ARGS, { jump_out_of(leave_one); });
+  begin_tasks_out_of_order(PROF_I_OPEN_COUNT, 0);
+  prof_scope_end(open_tasks[0]); /* the block takes its entry */
+  WITH_BASE_PROFILER(PROF_HOST, "outer", "tasks", PROF_NO_ARGS, {
+    for (int i = 1; i < PROF_I_OPEN_COUNT; i++) prof_scope_end(open_tasks[i]);
+    for (int i = 0; i < 40; i++) prof_scope_end(begin_task(0, 0)); /* until it is asked */
+    assert_false(prof_i_this_thread->is_slow);
+    jump_out_of(leave_one);
+    prof_i_thread_be_slow(prof_i_this_thread, true);
+  });
+  assert_int_equal(entries_in_use(), 0);
+  check_recorded(2 + PROF_I_OPEN_COUNT * 3 + 42);
+}
+
 static uint64_t chunk_changes(void) {
   prof_health health = {.size = sizeof health};
   assert_int_equal(prof_health_get(&health), PROF_OK);
@@ -342,6 +435,9 @@ int main(void) {
       cmocka_unit_test(calls_that_jumps_leave_leave_no_gaps),
       cmocka_unit_test(moved_entries_are_found_by_other_threads),
       cmocka_unit_test(moved_entries_are_counted_once),
+      cmocka_unit_test(a_block_beside_tasks_gives_back_the_last_entry),
+      cmocka_unit_test(blocks_that_jumps_leave_beside_tasks_end_with_the_one_around_them),
+      cmocka_unit_test(what_is_known_of_the_last_block_does_not_outlive_the_fast_path),
       cmocka_unit_test(what_slow_scopes_take_is_counted),
       cmocka_unit_test(entries_of_tasks_do_not_pile_up),
       cmocka_unit_test(entries_that_another_thread_ends_are_counted_once),

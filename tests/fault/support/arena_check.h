@@ -232,6 +232,8 @@ static inline void arena_walk_chunk(const arena_view *view, const prof_i_head *c
 static inline void arena_walk_opens(const arena_view *view, const prof_i_slot *slot, arena_seen *seen) {
   const unsigned long long offset = (unsigned long long)((const char *)slot - view->bytes);
   if (slot->depth > PROF_I_OPEN_COUNT) arena_fault(seen, "slot %llu: depth %llu", offset, (unsigned long long)slot->depth);
+  if (slot->depth > PROF_I_OPEN_COUNT)
+    arena_fault(seen, "slot %llu: the depth is %llu", offset, (unsigned long long)slot->depth);
   for (uint64_t i = 0; i <= PROF_I_OPEN_COUNT; i++) {
     const uint64_t ticks = slot->open[i].ticks, what = slot->open[i].what;
     if (!prof_i_open_stands(ticks)) continue;

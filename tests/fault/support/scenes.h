@@ -263,6 +263,25 @@ static inline void act_deep_calls_in_blocks(void) {
   while (count > 0) end_call(calls[--count]);
 }
 
+static inline void deep_block(void) {
+  PLAN_SCOPE(PLAN_DEEP, "deep", "deep", PROF_NO_ARGS, (void)0);
+}
+/* Some have ended before others, and blocks take their entries: those do not tell what began first. */
+static inline void act_blocks_beside_calls(void) {
+  scenes_call calls[PROF_I_OPEN_COUNT + 2];
+  int count = 0;
+  while (count < PROF_I_OPEN_COUNT + 2) calls[count++] = begin_call(PLAN_DEEP);
+  for (int i = 20; i < 24; i++) end_call(calls[i]);
+  PLAN_SCOPE(PLAN_DEEP, "deep", "deep", PROF_NO_ARGS, {
+    deep_block();
+    calls[20] = begin_call(PLAN_DEEP);
+    deep_block();
+  });
+  deep_block();
+  while (count > 0)
+    if (--count < 21 || count > 23) end_call(calls[count]);
+}
+
 /* The thread has losses to leave behind. */
 static inline void ready_with_losses(void) {
   ready_full_arena();
