@@ -1,4 +1,4 @@
-/* RAF's own log: a beginning and an end for each scope, one line for each category, arguments as a list of texts. */
+/* RAF's own log: a beginning and an end for each scope, one line for each category, arguments as one text at both. */
 #ifndef PROF_EXPORT_RAF_H
 #define PROF_EXPORT_RAF_H
 
