@@ -50,12 +50,12 @@ _HOMES = {
     "trace_module": "modules",
     "untrace_module": "modules",
 }
-_MODULES = ("profiler", "memory_profiler", "op_profiler", "sampler", "session", "tables", "trace", "device", "flops", "functions", "modules", "names", "torch")
+_MODULES = ("profiler", "memory_profiler", "op_profiler", "sampler", "session", "tables", "trace", "device", "flops", "functions", "modules", "names", "torch", "utils")
 
 if TYPE_CHECKING:
     from typing import Any, List
 
-    from . import device, flops, functions, memory_profiler, modules, names, op_profiler, profiler, sampler, session, tables, trace
+    from . import device, flops, functions, memory_profiler, modules, names, op_profiler, profiler, sampler, session, tables, trace, utils
     from . import torch as torch
     from ._import import import_trace
     from ._library import ProfError
@@ -110,6 +110,7 @@ __all__ = [
     "functions",
     "modules",
     "names",
+    "utils",
 ]  # not torch: from prof import * and who looks at all of dir(prof) would import PyTorch
 
 
@@ -138,8 +139,6 @@ if hasattr(_os, "register_at_fork"):
 
 
 def _named(name: str) -> Any:
-    if name == "utils":  # raf.utils.profiler, where the import says "prof as raf"
-        return _loading.load(__name__)
     if name in _MODULES:
         return _loading.load(f"{__name__}.{name}")
     home = _HOMES.get(name)
