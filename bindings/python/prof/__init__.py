@@ -43,6 +43,8 @@ _HOMES = {
     "EventList": "tables",
     "FunctionEvent": "tables",
     "FunctionEventAvg": "tables",
+    "counter": "marks",
+    "instant": "marks",
     "set_thread_name": "names",
     "set_process_name": "names",
     "set_rank": "names",
@@ -50,18 +52,36 @@ _HOMES = {
     "trace_module": "modules",
     "untrace_module": "modules",
 }
-_MODULES = ("profiler", "memory_profiler", "op_profiler", "sampler", "session", "tables", "trace", "device", "flops", "functions", "modules", "names", "torch", "utils")
+_MODULES = (
+    "profiler",
+    "memory_profiler",
+    "op_profiler",
+    "sampler",
+    "session",
+    "tables",
+    "trace",
+    "device",
+    "flops",
+    "functions",
+    "marks",
+    "modules",
+    "names",
+    "torch",
+    "utils",
+)
 
 if TYPE_CHECKING:
     from typing import Any, List
 
-    from . import device, flops, functions, memory_profiler, modules, names, op_profiler, profiler, sampler, session, tables, trace, utils
+    from . import device, flops, functions, marks, memory_profiler, modules, names, op_profiler
+    from . import profiler, sampler, session, tables, trace, utils
     from . import torch as torch
     from ._import import import_trace
     from ._library import ProfError
     from ._scope import Scope, record_function, scope
     from .device import Device, DeviceType, backends, load_backends
     from .functions import trace_functions
+    from .marks import counter, instant
     from .modules import trace_module, untrace_module
     from .names import set_process_name, set_rank, set_thread_name
     from .sampler import Sampler
@@ -92,6 +112,8 @@ __all__ = [
     "EventList",
     "FunctionEvent",
     "FunctionEventAvg",
+    "counter",
+    "instant",
     "set_thread_name",
     "set_process_name",
     "set_rank",
@@ -108,6 +130,7 @@ __all__ = [
     "device",
     "flops",
     "functions",
+    "marks",
     "modules",
     "names",
     "utils",
