@@ -1,11 +1,11 @@
-"""Values on a graph, and moments: PROF_COUNTER() and PROF_INSTANT() for Python."""
+"""Values on a graph, and moments: PROF_COUNTER() and PROF_INSTANT() for Python. Made by C (src/python/marks.c) where this interpreter allows it, else by what stands here."""
 
 from __future__ import annotations
 
 import ctypes
-from typing import Any, Dict, List, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Tuple
 
-from . import _slow
+from . import _scope, _slow
 from . import _structs as s
 from ._library import C, short
 
@@ -14,7 +14,6 @@ NAMES_MOST = 4096
 OTHERS = "<other counters>"
 NUL_TERMINATED = 0xFFFFFFFF  # PROF_NUL_TERMINATED
 _HOST = s.Device(1, 0)
-_NUMBERS = (float, int)
 
 _level = C.prof_level
 _kept: Dict[str, Tuple[s.Site, bytes]] = {}
@@ -46,19 +45,18 @@ def _keep(name: str) -> Tuple[s.Site, bytes]:
 def counter(name: str, value: float, /) -> None:
     """Records a value that a graph of that name has from now on.
 
-    `name` is the graph's: a text of the program, not one made for each call. A process has 4096,
-    and what comes later is on the graph "<other counters>". It is cut at 8000 bytes. `value` is a
-    number in any unit. Chrome's JSON leaves out NaN and infinities, and counts them. While nothing
-    is recorded at level 1 nothing is kept. TypeError. While it records, OverflowError for an int
-    that no float can hold. Any thread."""
-    if type(name) is not str:
-        _string(name, "counter", "name")
-    if type(value) not in _NUMBERS:
-        value = _number(value)
+    `name` is the graph's: a text of the program, not one made for each call. A process has 4096
+    graphs, and what comes later is on the graph "<other counters>". It is cut at 8000 bytes. `value`
+    is a number in any unit. Chrome's JSON leaves out NaN and infinities, and counts them. While
+    nothing is recorded at level 1, `value` is not looked at: a tensor on a device is not waited for.
+    TypeError, OverflowError for an int that no float can hold, and what float(value) raises. Any
+    thread."""
+    _string(name, "counter", "name")
     if not _level():
         return
+    number = _number(value)
     site, text = _kept.get(name) or _keep(name)
-    C.prof_i_counter_1(site, text, float(value))
+    C.prof_i_counter_1(site, text, number)
 
 
 def _fill(args: Dict[str, Any]) -> _slow._Filled:
@@ -81,9 +79,8 @@ def instant(name: str, /, category: str = "instant", **args: Any) -> None:
 
     `args` are recorded as those of scope(): numbers and bools as they are, all else as text, at
     most 16. Name, category and arguments have 16 KiB together, and what is beyond is cut, flagged
-    and counted. While nothing is recorded at level 1 nothing is kept, and no argument is asked for
-    its text. TypeError. What an argument's __str__() raises is left out, as by scope(). Any
-    thread."""
+    and counted. While nothing is recorded at level 1, no argument is looked at. TypeError. What an
+    argument's __str__() raises is left out, as by scope(). Any thread."""
     _string(name, "instant", "name")
     _string(category, "instant", "category")
     if not _level():
@@ -94,6 +91,11 @@ def instant(name: str, /, category: str = "instant", **args: Any) -> None:
     details.args = filled.args(_slow.PAIRS)
     C.prof_i_instant_1(_instants, details)
 
+
+_counter_slowly, _instant_slowly = counter, instant
+if not TYPE_CHECKING:
+    counter = _scope._names.get("counter", counter)
+    instant = _scope._names.get("instant", instant)
 
 __all__ = ["counter", "instant"]
 
