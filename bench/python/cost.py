@@ -113,7 +113,11 @@ def measure_scopes(torch, rounds):
 
 
 def measure_marks(rounds):
-    loops = {"empty": (empty, None), "counter()": (counters, prof.counter), "instant()": (instants, prof.instant)}
+    loops = {
+        "empty": (empty, None),
+        "counter()": (counters, prof.counter),
+        "instant()": (instants, prof.instant),
+    }
     found = {(name, state): [] for name in loops for state in ("off", "on")}
 
     def turn(state):

@@ -96,7 +96,7 @@ struct args {
     for (const text &t : list)
       if (count < PROF_ARGS_MAX) items[count++] = make(nullptr, t);
   }
-  /* RAF: any range of strings, as a std::vector<std::string>. At most PROF_ARGS_MAX of them are recorded, as of a list. */
+  /* RAF: any range of strings, as a std::vector<std::string>. PROF_ARGS_MAX are recorded. */
   template <class Range, class = decltype(text(*std::declval<const Range &>().begin())),
             class = decltype(std::declval<const Range &>().end())>
   args(const Range &range) noexcept : kind(PROF_ARGS_LIST) {

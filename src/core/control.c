@@ -693,7 +693,7 @@ int prof_memory_stop(void) {
   return status;
 }
 
-/* Off, nobody knows what has become of what was used: then nothing is told until the next start. Lock held. */
+/* While memory is off, what is used is not known: it is not told until a start. Lock held. */
 static void reset_memory(void) {
   if (prof_i_memory_is_on()) prof_i_pool_reset_all();
   else prof_i_pool_hide_sums(true);

@@ -347,7 +347,8 @@ void prof_i_pool_forget_all(bool was_before_fork) {
 }
 
 /* The next peak begins from what is there. An event whose sum is made after the era has changed raises the new one. Killed in between, it stands at 0: readers know that it is at least what is used, and where it
-   began they find near enough. What a query said before the reset is not known to hold any more: its peak begins with the next answer. */
+   began they find near enough. A query's answer from before the reset may hold no more: its peak
+   begins with the next answer. */
 static void reset(prof_pool *pool) {
   prof_i_pool_state *const state = pool->state;
   if (!state || !has_state(pool)) return;
@@ -356,8 +357,13 @@ static void reset(prof_pool *pool) {
   prof_i_peak *const used = &state->used_peaks[era % PROF_I_PEAKS], *const allocated = &state->allocated_peaks[era % PROF_I_PEAKS];
   __atomic_store_n(&used->peak, 0, __ATOMIC_RELAXED);
   __atomic_store_n(&allocated->peak, 0, __ATOMIC_RELAXED);
-  __atomic_store_n(&used->base, is_query ? 0 : __atomic_load_n(&state->used, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
-  __atomic_store_n(&allocated->base, is_query ? PROF_I_USED_ZERO : __atomic_load_n(&state->allocated, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+  uint64_t used_before = 0, allocated_before = PROF_I_USED_ZERO;
+  if (!is_query) {
+    used_before = __atomic_load_n(&state->used, __ATOMIC_RELAXED);
+    allocated_before = __atomic_load_n(&state->allocated, __ATOMIC_RELAXED);
+  }
+  __atomic_store_n(&used->base, used_before, __ATOMIC_RELAXED);
+  __atomic_store_n(&allocated->base, allocated_before, __ATOMIC_RELAXED);
   __atomic_store_n(&used->begin_ticks, ticks, __ATOMIC_RELAXED);
   __atomic_store_n(&allocated->begin_ticks, ticks, __ATOMIC_RELAXED);
   __atomic_store_n(&state->collection_count, 0, __ATOMIC_RELAXED);

@@ -1,8 +1,12 @@
-/* RAF's log, as its profiler writes it: {"traceEvents":[{"name","cat","ph":"B"|"E","ts","pid","tid","args"}],"displayTimeUnit":"ms"},
-   whole microseconds since 1970, tid = category. args is {"args_string": "a;b"} at either end, one text that may be empty. Two things
-   RAF leaves to luck are made right here, for viewers pair an end with the last beginning of its line: lines of other threads than the
-   first have the thread behind the category, and scopes that overlap without nesting have a number. A third one: texts are escaped, so
-   that the log is JSON whatever they hold. Only scopes, and prof's account at the end: the log knows nothing else. */
+/* RAF's log, as its profiler writes it, in whole microseconds since 1970, with the category as tid:
+
+       {"traceEvents":[{"name","cat","ph":"B"|"E","ts","pid","tid","args"}],"displayTimeUnit":"ms"}
+
+   args is {"args_string":"a;b"} at both ends, one text that may be empty. RAF leaves three things
+   to luck that are made right here. Texts are escaped, so that the log is JSON whatever they hold.
+   Viewers pair an end with the last beginning of its line: so lines of other threads than the first
+   have the thread behind the category, and scopes that overlap without nesting have a number. The
+   log has scopes alone, and prof's account at its end. */
 #include "raf.h"
 
 #include <stdlib.h>
@@ -95,7 +99,8 @@ static void put_shape(prof_i_sink *text, const prof_trace_arg *arg) {
 
 static void put_formatted(raf *r) {
   const size_t wanted = prof_i_format_args(&r->event, r->format_text, sizeof r->format_text);
-  prof_i_sink_string_part(&r->text, r->format_text, wanted < sizeof r->format_text ? wanted : sizeof r->format_text);
+  const size_t bytes = wanted < sizeof r->format_text ? wanted : sizeof r->format_text;
+  prof_i_sink_string_part(&r->text, r->format_text, bytes);
 }
 
 /* RAF's args_string: the arguments, with ";" between them. */
@@ -119,7 +124,8 @@ static int keep_args(raf *r, pending *scope) {
   scope->args_bytes = (size_t)(r->text.next - r->text.buffer);
   if (scope->args_bytes == 0) return PROF_OK;
   scope->args = malloc(scope->args_bytes);
-  if (scope->args == NULL) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for arguments of %zu bytes", scope->args_bytes);
+  if (scope->args == NULL)
+    return prof_i_fail(PROF_E_NO_MEMORY, "no memory for arguments of %zu bytes", scope->args_bytes);
   memcpy(scope->args, r->text.buffer, scope->args_bytes);
   return PROF_OK;
 }

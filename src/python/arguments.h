@@ -32,8 +32,8 @@ prof_i_py_answer prof_i_py_ask(prof_i_py_question *question, prof_i_py *object, 
 typedef struct prof_i_py_held {
   prof_i_py *objects[5];
 } prof_i_py_held;
-/* False: interrupted, an error is pending. `item` is valid until prof_i_py_let_go(), which is called
-   either way. `held` begins as zeros. */
+/* False: interrupted, an error is pending. `item` is valid until prof_i_py_let_go(), which is
+   called either way. `held` begins as zeros. */
 bool prof_i_py_take_pair(prof_i_py *key, prof_i_py *value, prof_arg *item, prof_i_py_held *held);
 void prof_i_py_let_go(const prof_i_py_held *held);
 

@@ -1,5 +1,5 @@
-/* prof.counter() and prof.instant(): PROF_COUNTER() and PROF_INSTANT() for Python. A counter's graph
-   has a call site of its own, found by its name's bytes, for as long as the process lives. An
+/* prof.counter() and prof.instant(): PROF_COUNTER() and PROF_INSTANT() for Python. A counter's
+   graph has a call site of its own, found by its name's bytes, for as long as the process lives. An
    instant's name is copied. While nothing records, neither looks at a value or an argument.
    bindings/python/prof/marks.py does the same where this cannot be had. Under the GIL. */
 #include "marks.h"
@@ -123,8 +123,8 @@ typedef struct words {
   ptrdiff_t count;
 } words;
 
-/* How many items; -1: an error is pending. An instant that comes while arguments become text, in some
-   __str__(), has none: it might be that argument's own, and so on without an end. */
+/* How many items; -1: an error is pending. An instant that comes while arguments become text, in
+   some __str__(), has none: it might be that argument's own, and so on without an end. */
 static int take_words(const words *from, prof_arg *items, prof_i_py_held *held) {
   int count = 0;
   bool is_good = true;
@@ -196,14 +196,16 @@ static prof_i_py *instant(prof_i_py *module, prof_i_py *const *arguments, ptrdif
 bool prof_i_python_make_marks(void) {
   static prof_i_py_method functions[] = {
       {"counter", (void *)counter, PROF_I_PY_FAST,
-       "counter(name, value, /)\n--\n\nRecords a value that a graph of that name has from now on. "
-       "`name` is a text of the program, not one made for each call: a process has 4096 graphs, and "
-       "what comes later is on \"<other counters>\". While nothing is recorded at level 1, `value` is "
-       "not looked at. TypeError, OverflowError, and what float(value) raises. Any thread."},
+       "counter(name, value, /)\n--\n\n"
+       "Records a value that a graph of that name has from now on. `name` is a text of the program, "
+       "not one made for each call: a process has 4096 graphs, and what comes later is on "
+       "\"<other counters>\". While nothing is recorded at level 1, `value` is not looked at. "
+       "TypeError, OverflowError, and what float(value) raises. Any thread."},
       {"instant", (void *)instant, PROF_I_PY_FAST | PROF_I_PY_KEYWORDS,
-       "instant(name, /, category='instant', **args)\n--\n\nRecords a moment: something happened now, "
-       "on this thread. `args` are recorded as those of scope(). While nothing is recorded at level "
-       "1, they are not looked at. TypeError. Any thread."}};
+       "instant(name, /, category='instant', **args)\n--\n\n"
+       "Records a moment: something happened now, on this thread. `args` are recorded as those of "
+       "scope(). While nothing is recorded at level 1, they are not looked at. TypeError. Any "
+       "thread."}};
   bool is_made = true;
   for (size_t i = 0; is_made && i < sizeof functions / sizeof *functions; i++) {
     prof_i_py *const function = PY.PyCFunction_NewEx(&functions[i], NULL, NULL);

@@ -191,7 +191,8 @@ typedef struct tensor_room {
   int64_t dims[PROF_ARGS_MAX][16];
 } tensor_room;
 
-/* Of a sequence of (dtype, dim, dim, ...): prof_dtype, and the shape. An error may be pending behind it, as prof_i_py_ask() says. */
+/* Of a sequence of (dtype, dim, dim, ...): prof_dtype, and the shape. An error may be pending
+   behind it, as prof_i_py_ask() says. */
 static uint32_t take_shapes(prof_i_py *sequence, tensor_room *to, prof_arg *items) {
   int64_t count = prof_i_py_ask(prof_i_py_ask_size, sequence, 0).number;
   if (count > PROF_ARGS_MAX) count = PROF_ARGS_MAX;
@@ -200,8 +201,10 @@ static uint32_t take_shapes(prof_i_py *sequence, tensor_room *to, prof_arg *item
     int64_t rank = one ? prof_i_py_ask(prof_i_py_ask_size, one, 0).number - 1 : 0;
     if (rank < 0) rank = 0;
     if (rank > 16) rank = 16;
-    for (ptrdiff_t d = 0; d < rank; d++) to->dims[i][d] = prof_i_py_ask(prof_i_py_ask_number, one, d + 1).number;
-    to->tensors[i] = (prof_tensor){to->dims[i], (uint32_t)rank, one ? (uint32_t)prof_i_py_ask(prof_i_py_ask_number, one, 0).number : 0};
+    for (ptrdiff_t d = 0; d < rank; d++)
+      to->dims[i][d] = prof_i_py_ask(prof_i_py_ask_number, one, d + 1).number;
+    const int64_t dtype = one ? prof_i_py_ask(prof_i_py_ask_number, one, 0).number : 0;
+    to->tensors[i] = (prof_tensor){to->dims[i], (uint32_t)rank, (uint32_t)dtype};
     items[i] = (prof_arg){.type = PROF_ARG_TENSOR, .value.tensor = &to->tensors[i]};
     prof_i_py_drop(one);
   }
@@ -374,7 +377,9 @@ static prof_i_py *get_part(prof_i_py *self, prof_i_py *object, prof_i_py *type) 
 static PROF_I_COLD prof_i_py *call_part(prof_i_py *self, prof_i_py *arguments, prof_i_py *keywords) {
   const part which = part_of(self)->which;
   prof_i_py *const object = PY.PyTuple_Size(arguments) > 0 ? PY.PyTuple_GetItem(arguments, 0) : NULL;
-  if (keywords || !object || !prof_i_py_is_of(object, own.type) || PY.PyTuple_Size(arguments) != (which == PART_ENTER ? 1 : 4))
+  const ptrdiff_t wanted = which == PART_ENTER ? 1 : 4;
+  if (keywords || !object || !prof_i_py_is_of(object, own.type) ||
+      PY.PyTuple_Size(arguments) != wanted)
     return PY.PyErr_Format(PY.given.type_error, "%s takes a scope%s", which == PART_ENTER ? "__enter__()" : "__exit__()", which == PART_ENTER ? "" : ", and an exception's type, value and traceback");
   return which == PART_ENTER ? enter(object) : leave(object);
 }
@@ -472,7 +477,10 @@ typedef struct scope_words {
 
 /* False: an error is pending. */
 static bool take_keyword(scope_words *w, prof_i_py *key, prof_i_py *value) {
-  prof_i_py **const word = prof_i_py_is_word(key, "category") ? &w->category : prof_i_py_is_word(key, "level") ? &w->level : prof_i_py_is_word(key, "_shapes") ? &w->shapes : NULL;
+  prof_i_py **word = NULL;
+  if (prof_i_py_is_word(key, "category")) word = &w->category;
+  else if (prof_i_py_is_word(key, "level")) word = &w->level;
+  else if (prof_i_py_is_word(key, "_shapes")) word = &w->shapes;
   if (word && *word) {
     PY.PyErr_Format(PY.given.type_error, "scope() got %.200R twice: by position and by name", key);
     return false;
@@ -505,7 +513,8 @@ static prof_i_py *make_scope(prof_i_py *module, prof_i_py *const *arguments, ptr
   const ptrdiff_t keyword_count = keywords ? PY.PyTuple_Size(keywords) : 0;
   bool is_good = prof_i_py_is_string(arguments[0], "scope", "name");
   for (ptrdiff_t i = 0; is_good && i < keyword_count; i++) is_good = take_keyword(&words, PY.PyTuple_GetItem(keywords, i), arguments[count + i]);
-  is_good = is_good && (!words.category || prof_i_py_is_string(words.category, "scope", "category"));
+  if (is_good && words.category)
+    is_good = prof_i_py_is_string(words.category, "scope", "category");
   const uint32_t level = is_good ? read_level(words.level) : 0;
   if (level && words.shapes && !PY.PySequence_Check(words.shapes)) {
     PY.PyErr_Format(PY.given.type_error, "scope() _shapes must be a sequence of (dtype, dim, ...), not %.200R", words.shapes);

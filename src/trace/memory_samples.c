@@ -1,4 +1,4 @@
-/* RAF's get_memory_trace: what a device's query answered since the last reset, one sample a line. */
+/* RAF's get_memory_trace: what a device's query answered since the last reset, a sample a line. */
 #include <inttypes.h>
 #include <prof/memory.h>
 #include <stdio.h>
@@ -63,11 +63,16 @@ int prof_memory_trace_text(const prof_trace *trace, prof_device device, char **t
   prof_memory *memory;
   const int status = prof_memory_read(trace, &memory);
   if (status) return status;
-  prof_i_grid grid = {.titles = titles, .column_count = 4, .text_columns = 1 << 1, .has_no_rule = true, .has_tabs = true};
+  prof_i_grid grid = {.titles = titles,
+                      .column_count = 4,
+                      .text_columns = 1 << 1,
+                      .has_no_rule = true,
+                      .has_tabs = true};
   prof_i_page page = {0};
   const bool is_empty = add_samples(&grid, memory, device) == 0;
   prof_memory_destroy(memory);
-  prof_i_page_text(&page, is_empty ? "" : "Numbers are the in MBs.\n"); /* RAF's words: scripts skip them, or look for them */
+  /* RAF's words, letter for letter: scripts skip them, or look for them. */
+  prof_i_page_text(&page, is_empty ? "" : "Numbers are the in MBs.\n");
   if (!is_empty) prof_i_page_grid(&page, &grid, 0, SIZE_MAX);
   if (!page.is_out_of_memory) {
     *text_out = page.text;

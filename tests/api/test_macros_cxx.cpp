@@ -81,7 +81,7 @@ void rafs_own_calls_compile_unchanged(void **) {
   assert_true(only_event("conv2d_fwd")->e.flags & PROF_EVENT_ON_STREAM);
 }
 
-// RAF's ARGS are a std::vector<std::string>: one that a variable holds, const or not, is taken as the braced list is.
+// RAF's ARGS are a std::vector<std::string>: a variable is taken as the braced list is.
 void rafs_arguments_may_be_a_vector_of_strings(void **) {
   const std::vector<std::string> two{"Count: 3", std::string("a\0b", 3)}, none;
   std::vector<std::string_view> views{"view"};

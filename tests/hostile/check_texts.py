@@ -135,7 +135,8 @@ def check_raf(folder, texts):
         elif event["cat"] == "formatted":
             compared += same("RAF format", text.split(" ", 1)[1], f"[{repaired(raw)}]")
         else:
-            compared += same("RAF name", event["name"], repaired(raw)) + same("RAF value", rest, "value: " + repaired(raw))
+            compared += same("RAF name", event["name"], repaired(raw))
+            compared += same("RAF value", rest, "value: " + repaired(raw))
             compared += same("RAF line", event["tid"][:len(repaired(raw))], repaired(raw))
     need(compared > 4 * len(texts), f"only {compared} of RAF's")
     return compared

@@ -157,7 +157,9 @@ assert [name for name, _ in values[1:most]] == [f"counter {{i}}" for i in range(
 assert values[most:-1] == [("{marks.OTHERS}", most - 1 + i) for i in range(10)], values[most:]
 assert (values[0], values[-1]) == ((kept, 1), (kept, 2))
 """
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=HANG_SECONDS)
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, timeout=HANG_SECONDS
+        )
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_what_they_are_given_is_checked(self):
@@ -171,14 +173,24 @@ assert (values[0], values[-1]) == ((kept, 1), (kept, 2))
                 self.instant("x", 3)
             with self.assertRaisesRegex(TypeError, r"^instant\(\) category must be a str, not 3$"):
                 self.instant("x", category=3)
-            for wrong in (lambda: self.counter("x"), lambda: self.counter("x", 1, 2), lambda: self.counter("x", value=1)):
+            for wrong in (
+                lambda: self.counter("x"),
+                lambda: self.counter("x", 1, 2),
+                lambda: self.counter("x", value=1),
+            ):
                 self.assertRaises(TypeError, wrong)
-            for wrong in (lambda: self.instant(), lambda: self.instant("x", "y", 3), lambda: self.instant("x", "y", category="z")):
+            for wrong in (
+                lambda: self.instant(),
+                lambda: self.instant("x", "y", 3),
+                lambda: self.instant("x", "y", category="z"),
+            ):
                 self.assertRaises(TypeError, wrong)
 
         def check_values():
             for value in (None, "3", b"3", [1]):
-                with self.assertRaisesRegex(TypeError, r"^counter\(\) value must be a number, not "):
+                with self.assertRaisesRegex(
+                    TypeError, r"^counter\(\) value must be a number, not "
+                ):
                     self.counter("x", value)
             self.assertRaises(OverflowError, self.counter, "x", 10**400)
             self.assertRaises(ZeroDivisionError, self.counter, "x", Failing())
@@ -199,7 +211,9 @@ assert (values[0], values[-1]) == ((kept, 1), (kept, 2))
     def test_an_argument_that_marks_in_its_own_text_comes_to_an_end(self):
         text = Text()
         text.action = lambda: self.instant("inside", again=text)
-        self.assertEqual([e.args for e in record(lambda: self.instant("x", a=text))][-1], {"a": "as text"})
+        self.assertEqual(
+            [e.args for e in record(lambda: self.instant("x", a=text))][-1], {"a": "as text"}
+        )
         self.assertEqual(text.asked, 1)
 
     def test_an_argument_without_a_text_is_left_out(self):
@@ -208,7 +222,8 @@ assert (values[0], values[-1]) == ((kept, 1), (kept, 2))
         self.assertEqual(found.args, {"a": "<no text>"})
 
     def test_while_nothing_records_nothing_is_looked_at(self):
-        """What it costs, bench has to say. Here: no value is asked for its number, no argument for its text, and no memory is taken."""
+        """What it costs, bench has to say. Here: no value is asked for its number, no argument for
+        its text, and no memory is taken."""
         text, names = Text(), [f"off {i}" for i in range(1000)]
         self.counter("off", Failing())
         self.instant("off", a=text)
@@ -222,7 +237,9 @@ assert (values[0], values[-1]) == ((kept, 1), (kept, 2))
             after = tracemalloc.take_snapshot()
         finally:
             tracemalloc.stop()
-        only = [tracemalloc.Filter(True, file) for file in (marks.__file__, ctypes.__file__, __file__)]
+        only = [
+            tracemalloc.Filter(True, file) for file in (marks.__file__, ctypes.__file__, __file__)
+        ]
         grown = after.filter_traces(only).compare_to(before.filter_traces(only), "filename")
         self.assertLess(sum(one.size_diff for one in grown), 1000)
         self.assertEqual(text.asked, 0)
@@ -234,7 +251,13 @@ class OfThisInterpreter(Marks, unittest.TestCase):
     counter, instant = staticmethod(prof.counter), staticmethod(prof.instant)
 
     def test_they_say_what_they_take(self):
-        self.assertEqual(str(inspect.signature(prof.counter)).replace(": float", "").replace(": str", "").split(" ->")[0], "(name, value, /)")
+        self.assertEqual(
+            str(inspect.signature(prof.counter))
+            .replace(": float", "")
+            .replace(": str", "")
+            .split(" ->")[0],
+            "(name, value, /)",
+        )
         for function in (prof.counter, prof.instant):
             self.assertIn("Any thread", " ".join(function.__doc__.split()))
 

@@ -130,7 +130,8 @@ static void chrome_json_compressed(void **state) {
 }
 
 static void rafs_log(void **state) {
-  static const char *const parts[] = {"\"ph\":\"B\"", "\"ph\":\"E\""}, *const whats[] = {"RAF's log, begins", "RAF's log, ends"};
+  static const char *const parts[] = {"\"ph\":\"B\"", "\"ph\":\"E\""};
+  static const char *const whats[] = {"RAF's log, begins", "RAF's log, ends"};
   const prof_dump_options options = {.size = sizeof options, .format = PROF_FORMAT_RAF};
   (void)state;
   assert_int_equal(prof_dump_with(captures_path("raf.json"), &options), PROF_OK);

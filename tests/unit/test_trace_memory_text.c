@@ -198,9 +198,10 @@ static void the_trace_of_raf_begins_at_the_reset(void **state) {
   (void)state;
   shown s;
   memory_capture(&s.c, "tensors");
+  const prof_device device = {PROF_DEVICE_CUDA, 0};
   capture_header(&s.c)->memory_reset_ticks = UINT64_MAX >> 8;
   show_memory(&s);
-  assert_int_equal(prof_memory_trace_text(s.trace, (prof_device){PROF_DEVICE_CUDA, 0}, &s.text), PROF_OK);
+  assert_int_equal(prof_memory_trace_text(s.trace, device, &s.text), PROF_OK);
   assert_string_equal(s.text, "");
   hide(&s);
 }

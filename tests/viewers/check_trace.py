@@ -167,7 +167,9 @@ def ask_catapult(engines, path, allowed=None):
     """What catapult has read; Bad if it warns, but for warnings that begin with `allowed`."""
     answer = run_engine("catapult.mjs", engines, path)
     need(answer["error"] is None, f"catapult: {answer['error']}")
-    warnings = [text for text in answer["warnings"] if allowed is None or not text.startswith(allowed)]
+    warnings = answer["warnings"]
+    if allowed is not None:
+        warnings = [text for text in warnings if not text.startswith(allowed)]
     need(not warnings, f"catapult warns: {warnings[:5]}")
     return answer
 
@@ -207,8 +209,10 @@ def check_raf(path, engines):
     need(list(document) == ["traceEvents", "displayTimeUnit", "prof"], f"the top keys are {list(document)}")
     stacks, last = collections.defaultdict(list), {}
     for event in document["traceEvents"]:
-        need(list(event) == ["name", "cat", "ph", "ts", "pid", "tid", "args"], f"the keys are {list(event)}")
-        need(list(event["args"]) == ["args_string"] and isinstance(event["args"]["args_string"], str), f"args: {event}")
+        keys = ["name", "cat", "ph", "ts", "pid", "tid", "args"]
+        need(list(event) == keys, f"the keys are {list(event)}")
+        need(list(event["args"]) == ["args_string"], f"args: {event}")
+        need(isinstance(event["args"]["args_string"], str), f"args: {event}")
         need(event["name"] and event["cat"] and event["tid"].startswith(event["cat"]), f"names: {event}")
         need(isinstance(event["ts"], int), f"ts: {event}")
         track = event["pid"], event["tid"]
@@ -217,12 +221,14 @@ def check_raf(path, engines):
         if event["ph"] == "B":
             stacks[track].append((event["name"], event["args"]))
         else:
-            need(stacks[track] and stacks[track].pop() == (event["name"], event["args"]), f"ends what has not begun: {event}")
+            begun = stacks[track].pop() if stacks[track] else None
+            need(begun == (event["name"], event["args"]), f"ends what has not begun: {event}")
     need(not any(stacks.values()), "a scope has no end")
     scopes = sum(event["ph"] == "B" for event in document["traceEvents"])
     slices, _, _ = ask_perfetto(engines, path)
     need(len(slices) == scopes, f"{len(slices)} slices in Perfetto, {scopes} in the file")
-    seen = ask_catapult(engines, path, "arg_merge_error: Different phases of ")  # RAF writes the same arguments at both ends
+    # RAF writes the same arguments at both ends.
+    seen = ask_catapult(engines, path, "arg_merge_error: Different phases of ")
     need(seen["slices"] == scopes, f"{seen['slices']} slices in catapult, {scopes} in the file")
     return scopes
 

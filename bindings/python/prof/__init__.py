@@ -73,7 +73,22 @@ _MODULES = (
 if TYPE_CHECKING:
     from typing import Any, List
 
-    from . import device, flops, functions, marks, memory_profiler, modules, names, op_profiler, profiler, sampler, session, tables, trace, utils
+    from . import (
+        device,
+        flops,
+        functions,
+        marks,
+        memory_profiler,
+        modules,
+        names,
+        op_profiler,
+        profiler,
+        sampler,
+        session,
+        tables,
+        trace,
+        utils,
+    )
     from . import torch as torch
     from ._import import import_trace
     from ._library import ProfError

@@ -1,4 +1,5 @@
-"""Values on a graph, and moments: PROF_COUNTER() and PROF_INSTANT() for Python. Made by C (src/python/marks.c) where this interpreter allows it, else by what stands here."""
+"""Values on a graph, and moments: PROF_COUNTER() and PROF_INSTANT() for Python. C makes them
+(src/python/marks.c) if this interpreter allows it. What stands here does the same."""
 
 from __future__ import annotations
 
@@ -45,11 +46,11 @@ def counter(name: str, value: float, /) -> None:
     """Records a value that a graph of that name has from now on.
 
     `name` is the graph's: a text of the program, not one made for each call. A process has 4096
-    graphs, and what comes later is on the graph "<other counters>". It is cut at 8000 bytes. `value`
-    is a number in any unit. Chrome's JSON leaves out NaN and infinities, and counts them. While
-    nothing is recorded at level 1, `value` is not looked at: a tensor on a device is not waited for.
-    TypeError, OverflowError for an int that no float can hold, and what float(value) raises. Any
-    thread."""
+    graphs, and what comes later is on the graph "<other counters>". A name is cut at 8000 bytes.
+    `value` is a number in any unit. Chrome's JSON leaves out NaN and infinities, and counts them.
+    While nothing is recorded at level 1, `value` is not looked at: a tensor on a device is not
+    waited for. TypeError, OverflowError for an int that no float can hold, and what float(value)
+    raises. Any thread."""
     _string(name, "counter", "name")
     if not _level():
         return
@@ -59,8 +60,8 @@ def counter(name: str, value: float, /) -> None:
 
 
 def _fill(args: Dict[str, Any]) -> _slow._Filled:
-    """The arguments as C takes them. An instant that comes from an argument's own __str__() has none,
-    or there would be no end."""
+    """The arguments as C takes them. An instant that comes from an argument's own __str__() has
+    none, or there would be no end."""
     filled = _slow._Filled()
     if getattr(_slow._here, "is_making_text", False):
         return filled

@@ -104,9 +104,11 @@ def _peak_line(text: str) -> int:
 
 
 def get_memory_trace(device: Union[Device, str]) -> str:
-    """A line for each sample() of the device since the last reset(), as RAF's: its number from 0,
-    its tag, used and allocated in MB, with a tab between them. Two lines of headings are above them.
-    "" without a sample. ValueError, TypeError. Any thread."""
+    """A line for each sample() of the device since the last reset(), as RAF's.
+
+    A line has the sample's number from 0, its tag, used and allocated in MB, with a tab between
+    them. Two lines of headings are above. "" without a sample. ValueError, TypeError. Any
+    thread."""
     where = _device.of(device)
     try:
         with Trace.now() as trace:

@@ -341,7 +341,12 @@ def Profile(expr: Any, device: Union[Device, str] = "cpu", warmup: int = 10, exe
     if _is_nothing(expr):
         return {"latency": [Number(0)] * repeat, "workspace_size": Number(0)}
     result = profile(expr, device, warmup=warmup, exec=exec_number, repeat=repeat, repeat_all=1, time_limit_ns=(1 << 63))
-    return {"latency": [Number(x) for x in result.samples], "workspace_size": Number(result.workspace_bytes)}
+    return _latency(result)
+
+
+def _latency(result: Result) -> Dict[str, Any]:
+    times = [Number(x) for x in result.samples]
+    return {"latency": times, "workspace_size": Number(result.workspace_bytes)}
 
 
 class _Groups:
@@ -351,7 +356,7 @@ class _Groups:
 
     def __init__(self) -> None:
         self._kept: Dict[Tuple[Any, ...], Dict[str, Any]] = {}
-        """By device type and index, and then by what else was asked for. The one used last is last."""
+        """By device type, index, and what else was asked for. The one used last is last."""
 
     def find(self, key: Tuple[Any, ...]) -> Optional[Dict[str, Any]]:
         found = self._kept.pop(key, None)
@@ -389,7 +394,9 @@ def _streams(stream_ids: Sequence[int], count: int) -> List[int]:
     return streams
 
 
-def _measure_group(ops: Sequence[Op], where: s.Device, streams: Sequence[int], options: s.OpOptions) -> Dict[str, Any]:
+def _measure_group(
+    ops: Sequence[Op], where: s.Device, streams: Sequence[int], options: s.OpOptions
+) -> Dict[str, Any]:
     for_c = (s.Op * len(ops))(*[o._for_c(where) for o in ops])
     has_streams = where.type != _device.TYPES["cpu"] and any(stream >= 0 for stream in streams)
     out = (ctypes.c_void_p * (len(ops) + 1))()
@@ -397,12 +404,22 @@ def _measure_group(ops: Sequence[Op], where: s.Device, streams: Sequence[int], o
     with contextlib.ExitStack() as timers:
         for op, one, stream in zip(ops, for_c, streams if has_streams else ()):
             timers.enter_context(_timed(op, one, max(stream, 0)))
-        _raise(ops, C.prof_op_profile_group(for_c, len(ops), int(has_streams), ctypes.byref(options), out, ctypes.byref(overlap)))
+        status = C.prof_op_profile_group(
+            for_c, len(ops), int(has_streams), ctypes.byref(options), out, ctypes.byref(overlap)
+        )
+        _raise(ops, status)
     whole_group = [Result(ctypes.c_void_p(p), "") for p in out][-1]
-    return {"latency": [Number(x) for x in whole_group.samples], "workspace_size": Number(whole_group.workspace_bytes), "gained": Number(overlap.gained)}
+    return {**_latency(whole_group), "gained": Number(overlap.gained)}
 
 
-def ProfileGroup(exprs: Sequence[Any], device: Union[Device, str] = "cpu", stream_ids: Sequence[int] = (), warmup: int = 10, exec_number: int = 10, repeat: int = 1) -> Dict[str, Any]:  # noqa: N802
+def ProfileGroup(  # noqa: N802
+    exprs: Sequence[Any],
+    device: Union[Device, str] = "cpu",
+    stream_ids: Sequence[int] = (),
+    warmup: int = 10,
+    exec_number: int = 10,
+    repeat: int = 1,
+) -> Dict[str, Any]:
     """Measures 1 to 64 operators at once, as RAF's ProfileGroup().
 
     Returns what Profile() returns, for the group as a whole, and "gained"
@@ -417,14 +434,17 @@ def ProfileGroup(exprs: Sequence[Any], device: Union[Device, str] = "cpu", strea
     where, members = _device.of(device), list(exprs)
     if not 1 <= len(members) <= 64:
         raise ValueError(f"a group has 1 to 64 members, not {len(members)}")
-    pairs = [(_op(expr), stream) for expr, stream in zip(members, _streams(stream_ids, len(members))) if not _is_nothing(expr)]
+    streams = _streams(stream_ids, len(members))
+    pairs = [(_op(e), stream) for e, stream in zip(members, streams) if not _is_nothing(e)]
     if not pairs:
         return {"latency": [Number(0)] * repeat, "workspace_size": Number(0), "gained": Number(0)}
-    key = (where.type, where.index, warmup, exec_number, repeat, *((op.key, stream) for op, stream in pairs))
+    named = [(op.key, stream) for op, stream in pairs]
+    key = (where.type, where.index, warmup, exec_number, repeat, *named)
     found = _groups.find(key)
     if found is None:
         options = _options(warmup, exec_number, repeat, {"repeat_all": 1, "time_limit_ns": 1 << 63})
-        found = _measure_group([op for op, _ in pairs], where, [stream for _, stream in pairs], options)
+        ops = [op for op, _ in pairs]
+        found = _measure_group(ops, where, [stream for _, stream in pairs], options)
         _groups.keep(key, found)
     return {**found, "latency": list(found["latency"])}
 
@@ -439,7 +459,8 @@ def ResetCache(device: Union[Device, str, None] = None) -> None:  # noqa: N802
 def GetCacheSize(device: Union[Device, str, None] = None) -> int:  # noqa: N802
     """How many results are kept of a device, or of all, groups among them. ValueError for what is
     no device. Any thread."""
-    return int(C.prof_op_cache_count(None if device is None else ctypes.byref(_device.of(device)))) + _groups.count(device)
+    of = None if device is None else ctypes.byref(_device.of(device))
+    return int(C.prof_op_cache_count(of)) + _groups.count(device)
 
 
 __all__ = ["Comparison", "GetCacheSize", "Op", "Profile", "ProfileGroup", "ResetCache", "Result", "compare", "open_cache", "profile", "profile_in_turn"]

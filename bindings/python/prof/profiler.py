@@ -64,7 +64,8 @@ def get() -> Dict[str, Any]:
 def _filled(path: Union[str, "os.PathLike[str]"]) -> str:
     """The path with C's places filled in: %p, %r, %h and %%."""
     rank = os.environ.get("RANK", "")
-    words = {"%p": str(os.getpid()), "%r": rank if rank.isdecimal() else "0", "%h": os.uname().nodename.replace("/", "_"), "%%": "%"}
+    host = os.uname().nodename.replace("/", "_")
+    words = {"%p": str(os.getpid()), "%r": rank if rank.isdecimal() else "0", "%h": host, "%%": "%"}
     return re.sub("%[prh%]", lambda found: words[found[0]], os.fsdecode(encoded(path, "path")))
 
 

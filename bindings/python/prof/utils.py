@@ -1,4 +1,5 @@
-"""RAF's names: raf.utils.profiler and raf.utils.memory_profiler. They are prof.profiler and prof.memory_profiler, by every form of import, so that a script of RAF's changes one word."""
+"""RAF's names: raf.utils.profiler and raf.utils.memory_profiler. They are prof.profiler and
+prof.memory_profiler, by every form of import, so that a script of RAF's changes one word."""
 
 from __future__ import annotations
 
