@@ -197,8 +197,8 @@ bool prof_i_python_make_marks(void) {
   static prof_i_py_method functions[] = {
       {"counter", (void *)counter, PROF_I_PY_FAST,
        "counter(name, value, /)\n--\n\n"
-       "Records a value that a graph of that name has from now on. `name` is a text of the program, "
-       "not one made for each call: a process has 4096 graphs, and what comes later is on "
+       "Records a value that a graph of that name has from now on. `name` is a text of the "
+       "program, not one made for each call: a process has 4096 graphs, and what comes later is on "
        "\"<other counters>\". While nothing is recorded at level 1, `value` is not looked at. "
        "TypeError, OverflowError, and what float(value) raises. Any thread."},
       {"instant", (void *)instant, PROF_I_PY_FAST | PROF_I_PY_KEYWORDS,

