@@ -61,6 +61,16 @@ def scopes(count, record_function):
             pass
 
 
+def counters(count, counter):
+    for _ in range(count):
+        counter("loss", 0.5)
+
+
+def instants(count, instant):
+    for _ in range(count):
+        instant("epoch")
+
+
 def nested(count, scope):
     """Five a turn: a layer, two operators, kernels in the first."""
     for _ in range(count // 5):
@@ -100,6 +110,30 @@ def measure_scopes(torch, rounds):
     if torch:
         row("rival torch.profiler, on, less the loop", less("torch on"), "us", 1e6)
         row("rival torch.profiler, off, less the loop", less("torch off"), "us", 1e6)
+
+
+def measure_marks(rounds):
+    loops = {
+        "empty": (empty, None),
+        "counter()": (counters, prof.counter),
+        "instant()": (instants, prof.instant),
+    }
+    found = {(name, state): [] for name in loops for state in ("off", "on")}
+
+    def turn(state):
+        for name, (loop, given) in loops.items():
+            found[name, state].append(timed(lambda: loop(LOOPS, given)) / LOOPS)
+
+    for _ in range(rounds):
+        clear()
+        gc.collect()
+        turn("off")
+        with prof.profile():
+            turn("on")
+    for name in list(loops)[1:]:
+        for state in ("on", "off"):
+            less = [a - b for a, b in zip(found[name, state], found["empty", state])]
+            row(f"{name}, {state}, less the loop", less, "us", 1e6)
 
 
 def recorded(module, count, **options):
@@ -197,6 +231,7 @@ def main():
     else:
         print("skip: this Python has no torch to stand beside")
     measure_scopes(torch, rounds)
+    measure_marks(rounds)
     measure_averages(torch, rounds)
     with tempfile.TemporaryDirectory(prefix="prof-bench-", dir=os.environ.get("BENCH_DIR")) as folder:
         measure_export(torch, rounds, folder)

@@ -124,7 +124,11 @@ PROF_API int prof_memory_is_on(void) PROF_I_NOEXCEPT;
 PROF_API int prof_memory_start(void) PROF_I_NOEXCEPT;
 /* No more memory; a capture that only recorded that is stopped. PROF_E_NOT_RUNNING. */
 PROF_API int prof_memory_stop(void) PROF_I_NOEXCEPT;
-/* Peaks and collections begin anew from what is used and allocated now. What is recorded stays. PROF_E_NOT_RUNNING. */
+/* As RAF's reset(). Peaks and collections begin anew: of pools from what is used and allocated now,
+   of a query from its next answer. prof_memory_trace_text() begins anew as well. While memory is
+   off, what is used is not known: then prof_memory_max_get() finds no device until the next start.
+   What is recorded stays in the capture. PROF_E_NOT_RUNNING: nothing was ever recorded. Any
+   thread. */
 PROF_API int prof_memory_reset(void) PROF_I_NOEXCEPT;
 
 /* For libprof_memory.so, which stands in front of malloc(): what the environment asks for at load (PROF_LEVEL, PROF_MEMORY) is started here, if it has not been.
@@ -150,7 +154,8 @@ typedef struct prof_memory_max {
   uint32_t has_allocated; /* 1: blocks were told; 0: allocated is not known, and 0 stands there */
   uint32_t reserved;
 } prof_memory_max;
-/* Since the last start or reset, or as they were at the stop. PROF_E_NOT_FOUND: nothing was recorded of the device. Any thread. */
+/* Since the last start or reset, or as they were at the stop. PROF_E_NOT_FOUND: nothing was
+   recorded of the device, or prof_memory_reset() came behind the stop. Any thread. */
 PROF_API int prof_memory_max_get(prof_device device, prof_memory_source source, prof_memory_max *max_out) PROF_I_NOEXCEPT;
 
 /* ---- reading ---- */
@@ -262,8 +267,12 @@ typedef struct prof_memory_text_options {
    pool), PROF_E_NO_MEMORY. Any thread. */
 PROF_API int prof_memory_text(const prof_memory *memory, const prof_memory_text_options *options, char **text_out) PROF_I_NOEXCEPT;
 
-/* RAF's get_memory_trace: a line each sample of a device's query, its number from 0, its tag, used and allocated in MB, under "#Trace #Tag used alloc". NUL-terminated; the caller
-   gives it to prof_free(). PROF_E_INVALID, PROF_E_NOT_FOUND (the trace has no query of that device), PROF_E_NO_MEMORY. Any thread. */
+/* RAF's get_memory_trace: a line for each sample of a device's query since the last
+   prof_memory_reset(). Cells are padded and have a tab between them: the sample's number from 0,
+   its tag, used and allocated in MB. Above them are RAF's two lines of headings, "Numbers are the
+   in MBs." and "#Trace #Tag used alloc". "" without a sample, as in RAF. NUL-terminated; the caller
+   gives it to prof_free(). PROF_E_INVALID, PROF_E_NOT_FOUND (the trace has no query of that
+   device), PROF_E_NO_MEMORY. Any thread. */
 PROF_API int prof_memory_trace_text(const prof_trace *trace, prof_device device, char **text_out) PROF_I_NOEXCEPT;
 
 /* A pool over time as a picture: one SVG that needs nothing else. NUL-terminated; the caller gives it to prof_free(). PROF_E_INVALID, PROF_E_NO_MEMORY. Any thread. */

@@ -96,6 +96,13 @@ struct args {
     for (const text &t : list)
       if (count < PROF_ARGS_MAX) items[count++] = make(nullptr, t);
   }
+  /* RAF: any range of strings, as a std::vector<std::string>. PROF_ARGS_MAX are recorded. */
+  template <class Range, class = decltype(text(*std::declval<const Range &>().begin())),
+            class = decltype(std::declval<const Range &>().end())>
+  args(const Range &range) noexcept : kind(PROF_ARGS_LIST) {
+    for (const auto &one : range)
+      if (count < PROF_ARGS_MAX) items[count++] = make(nullptr, text(one));
+  }
   args(const prof_args &a) noexcept : kind(a.kind), format(a.format) {
     for (uint32_t i = 0; i < a.count && i < PROF_ARGS_MAX; i++) items[count++] = a.items[i];
   }

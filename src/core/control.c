@@ -693,12 +693,21 @@ int prof_memory_stop(void) {
   return status;
 }
 
+/* While memory is off, what is used is not known: it is not told until a start. Lock held. */
+static void reset_memory(void) {
+  if (prof_i_memory_is_on()) prof_i_pool_reset_all();
+  else prof_i_pool_hide_sums(true);
+  prof_i_header *const header = prof_i_arena_header();
+  __atomic_store_n(&header->memory_reset_ticks, prof_i_clock_ticks(), __ATOMIC_RELAXED);
+}
+
 int prof_memory_reset(void) {
   const int saved = errno;
+  int status = PROF_OK;
   lock_to_change();
   begin_child();
-  const int status = check_memory();
-  if (status == PROF_OK) prof_i_pool_reset_all();
+  if (prof_i_the_arena.base) reset_memory();
+  else status = prof_i_fail(PROF_E_NOT_RUNNING, "no memory has been recorded");
   unlock();
   errno = saved;
   return status;

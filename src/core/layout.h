@@ -457,6 +457,7 @@ typedef struct prof_i_header {
   /* By the change's place: number << 1 while it is told of and not made yet, number << 1 | 1 once
      it is. Anything else: an older prof told of it, and made it or will. Atomic. */
   uint64_t level_change_made[PROF_I_LEVEL_CHANGES];
+  uint64_t memory_reset_ticks; /* the last prof_memory_reset(); 0: there was none. Atomic */
 } prof_i_header;
 _Static_assert(sizeof(prof_i_header) <= PROF_I_HEADER_BYTES, "it is one page");
 

@@ -213,6 +213,7 @@ static void count_start(void) {
   own.starts++;
   own.begun++;
   prof_i_pool_clear_accounts();
+  prof_i_pool_hide_sums(false);
 }
 
 /* A pool may never be quiet for as long as its query takes to return. So often it is asked at least, and for so long; at most for so long. */
@@ -346,28 +347,34 @@ void prof_i_pool_forget_all(bool was_before_fork) {
 }
 
 /* The next peak begins from what is there. An event whose sum is made after the era has changed raises the new one. Killed in between, it stands at 0: readers know that it is at least what is used, and where it
-   began they find near enough. */
+   began they find near enough. A query's answer from before the reset may hold no more: its peak
+   begins with the next answer. */
 static void reset(prof_pool *pool) {
   prof_i_pool_state *const state = pool->state;
   if (!state || !has_state(pool)) return;
   const uint64_t era = state->era + 1, ticks = prof_i_clock_ticks();
   const bool is_query = state->kind == PROF_MEMORY_QUERY;
-  uint64_t *const used_from = is_query ? &state->used_now : &state->used;
   prof_i_peak *const used = &state->used_peaks[era % PROF_I_PEAKS], *const allocated = &state->allocated_peaks[era % PROF_I_PEAKS];
   __atomic_store_n(&used->peak, 0, __ATOMIC_RELAXED);
   __atomic_store_n(&allocated->peak, 0, __ATOMIC_RELAXED);
-  __atomic_store_n(&used->base, __atomic_load_n(used_from, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
-  __atomic_store_n(&allocated->base, __atomic_load_n(&state->allocated, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+  uint64_t used_before = 0, allocated_before = PROF_I_USED_ZERO;
+  if (!is_query) {
+    used_before = __atomic_load_n(&state->used, __ATOMIC_RELAXED);
+    allocated_before = __atomic_load_n(&state->allocated, __ATOMIC_RELAXED);
+  }
+  __atomic_store_n(&used->base, used_before, __ATOMIC_RELAXED);
+  __atomic_store_n(&allocated->base, allocated_before, __ATOMIC_RELAXED);
   __atomic_store_n(&used->begin_ticks, ticks, __ATOMIC_RELAXED);
   __atomic_store_n(&allocated->begin_ticks, ticks, __ATOMIC_RELAXED);
   __atomic_store_n(&state->collection_count, 0, __ATOMIC_RELAXED);
   __atomic_store_n(&state->collection_ns, 0, __ATOMIC_RELAXED);
   __atomic_store_n(&state->era, era, __ATOMIC_SEQ_CST);
-  const uint64_t used_now = __atomic_load_n(used_from, __ATOMIC_SEQ_CST);
+  if (is_query) return;
+  const uint64_t used_now = __atomic_load_n(&state->used, __ATOMIC_SEQ_CST);
   const uint64_t allocated_now = __atomic_load_n(&state->allocated, __ATOMIC_SEQ_CST);
   __atomic_store_n(&used->base, used_now, __ATOMIC_RELAXED);
   __atomic_store_n(&allocated->base, allocated_now, __ATOMIC_RELAXED);
-  prof_i_peak_raise(used, used_now, is_query ? UINT64_MAX : PROF_I_USED_MASK, ticks);
+  prof_i_peak_raise(used, used_now, PROF_I_USED_MASK, ticks);
   prof_i_peak_raise(allocated, allocated_now, UINT64_MAX, ticks);
 }
 

@@ -101,6 +101,7 @@ prof_i_pool_sum prof_i_pool_sum_of(prof_device device, prof_memory_source kind);
 void prof_i_pool_keep_sum(const prof_pool *pool);
 bool prof_i_pool_open_account(prof_device device, prof_memory_source kind); /* before the device's first pool; false: no memory */
 void prof_i_pool_clear_accounts(void);
+void prof_i_pool_hide_sums(bool hide); /* until the next start prof_i_pool_sum_of() finds none */
 
 /* The sites' epoch was raised, not the session: the pool's follows. Any thread. */
 void prof_i_pool_follow_epoch(prof_pool *pool);

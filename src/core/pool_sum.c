@@ -11,6 +11,7 @@ typedef struct account {
 } account;
 
 static account *accounts; /* one a device and kind, never freed. Control lock */
+static bool are_hidden;   /* control lock */
 
 static account *find(prof_device device, prof_memory_source kind) {
   account *at = accounts;
@@ -30,6 +31,8 @@ bool prof_i_pool_open_account(prof_device device, prof_memory_source kind) {
 void prof_i_pool_clear_accounts(void) {
   for (account *at = accounts; at; at = at->next) at->gone = (prof_i_pool_sum){0};
 }
+
+void prof_i_pool_hide_sums(bool hide) { are_hidden = hide; }
 
 /* ---- sums ---- */
 
@@ -58,6 +61,7 @@ static prof_i_pool_sum sum_there(prof_device device, prof_memory_source kind) {
 }
 
 prof_i_pool_sum prof_i_pool_sum_of(prof_device device, prof_memory_source kind) {
+  if (are_hidden) return (prof_i_pool_sum){0};
   prof_i_pool_sum sum = sum_there(device, kind);
   const account *const at = find(device, kind);
   if (!at) return sum;

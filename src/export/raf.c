@@ -1,7 +1,12 @@
-/* RAF's log, as its profiler writes it: {"traceEvents":[{"name","cat","ph":"B"|"E","ts","pid","tid","args"}],"displayTimeUnit":"ms"},
-   whole microseconds since 1970, tid = category. Two things RAF leaves to luck are made right here, for viewers pair an end with the
-   last beginning of its line: lines of other threads than the first have the thread behind the category, and scopes that overlap
-   without nesting have a number. Only scopes, and prof's account at the end: the log knows nothing else. */
+/* RAF's log, as its profiler writes it, in whole microseconds since 1970, with the category as tid:
+
+       {"traceEvents":[{"name","cat","ph":"B"|"E","ts","pid","tid","args"}],"displayTimeUnit":"ms"}
+
+   args is {"args_string":"a;b"} at both ends, one text that may be empty. RAF leaves three things
+   to luck that are made right here. Texts are escaped, so that the log is JSON whatever they hold.
+   Viewers pair an end with the last beginning of its line: so lines of other threads than the first
+   have the thread behind the category, and scopes that overlap without nesting have a number. The
+   log has scopes alone, and prof's account at its end. */
 #include "raf.h"
 
 #include <stdlib.h>
@@ -17,10 +22,13 @@ typedef struct pending {
   uint64_t end_ns;
   prof_i_text name, category;
   uint32_t lane;
+  char *args; /* own, escaped; NULL: "" */
+  size_t args_bytes;
 } pending;
 
 typedef struct raf {
   prof_i_sink *sink;
+  prof_i_sink text; /* of one scope's arguments, in memory */
   prof_trace_info info;
   uint32_t thread;
   uint32_t first_thread; /* the one whose lines are called by category alone */
@@ -55,8 +63,8 @@ static void put_line_name(raf *r, const pending *scope) {
   prof_i_sink_bytes(r->sink, "\"", 1);
 }
 
-/* {"name":"n","cat":"c","ph":"B","ts":1,"pid":2,"tid":"c"   without what closes it. */
-static void put_begin(raf *r, const pending *scope, const char *phase, uint64_t ns) {
+/* {"name":"n","cat":"c","ph":"B","ts":1,"pid":2,"tid":"c","args":{"args_string":"a;b"}} */
+static void put_line(raf *r, const pending *scope, const char *phase, uint64_t ns) {
   prof_i_sink *const sink = r->sink;
   prof_i_sink_text(sink, r->is_first ? "\n{\"name\":" : ",\n{\"name\":");
   r->is_first = false;
@@ -69,44 +77,57 @@ static void put_begin(raf *r, const pending *scope, const char *phase, uint64_t 
   prof_i_sink_u64(sink, r->info.pid);
   prof_i_sink_text(sink, ",\"tid\":");
   put_line_name(r, scope);
+  prof_i_sink_text(sink, ",\"args\":{\"args_string\":\"");
+  if (scope->args_bytes) prof_i_sink_bytes(sink, scope->args, scope->args_bytes);
+  prof_i_sink_text(sink, "\"}}");
 }
 
 /* ---- arguments ---- */
 
-static void put_pair(raf *r, const prof_trace_arg *arg) {
-  prof_i_sink_bytes(r->sink, "\"", 1);
+static void put_pair(prof_i_sink *text, const prof_trace_arg *arg) {
   if (arg->key != NULL) {
-    prof_i_sink_string_part(r->sink, arg->key, arg->key_bytes);
-    prof_i_sink_text(r->sink, ": ");
+    prof_i_sink_string_part(text, arg->key, arg->key_bytes);
+    prof_i_sink_text(text, ": ");
   }
-  prof_i_value_text(r->sink, arg);
-  prof_i_sink_bytes(r->sink, "\"", 1);
+  prof_i_value_text(text, arg);
 }
 
-static void put_shape(raf *r, const prof_trace_arg *arg) {
-  prof_i_sink_bytes(r->sink, "\"", 1);
-  prof_i_sink_text(r->sink, prof_i_value_dtype(arg));
-  prof_i_value_dims(r->sink, arg);
-  prof_i_sink_bytes(r->sink, "\"", 1);
+static void put_shape(prof_i_sink *text, const prof_trace_arg *arg) {
+  prof_i_sink_text(text, prof_i_value_dtype(arg));
+  prof_i_value_dims(text, arg);
 }
 
 static void put_formatted(raf *r) {
   const size_t wanted = prof_i_format_args(&r->event, r->format_text, sizeof r->format_text);
-  prof_i_sink_string(r->sink, r->format_text, wanted < sizeof r->format_text ? wanted : sizeof r->format_text);
+  const size_t bytes = wanted < sizeof r->format_text ? wanted : sizeof r->format_text;
+  prof_i_sink_string_part(&r->text, r->format_text, bytes);
 }
 
+/* RAF's args_string: the arguments, with ";" between them. */
 static void put_args(raf *r) {
   const prof_event *const event = &r->event;
   const prof_args_kind kind = (prof_args_kind)event->args_kind;
   const uint32_t shape_count = prof_i_shape_count(event);
-  prof_i_sink_text(r->sink, ",\"args\":{\"args_string\":[");
   if (kind == PROF_ARGS_FORMAT && event->format_bytes > 0) put_formatted(r);
   for (uint32_t i = 0; kind != PROF_ARGS_FORMAT && i < event->arg_count; i++) {
-    if (i > 0) prof_i_sink_bytes(r->sink, ",", 1);
-    if (i < shape_count) put_shape(r, &event->args[i]);
-    else put_pair(r, &event->args[i]);
+    if (i > 0) prof_i_sink_bytes(&r->text, ";", 1);
+    if (i < shape_count) put_shape(&r->text, &event->args[i]);
+    else put_pair(&r->text, &event->args[i]);
   }
-  prof_i_sink_text(r->sink, "]}}");
+}
+
+/* The event's arguments are the reader's until the next event; the scope's end needs them later. */
+static int keep_args(raf *r, pending *scope) {
+  r->text.next = r->text.buffer;
+  put_args(r);
+  if (r->text.status != PROF_OK) return r->text.status;
+  scope->args_bytes = (size_t)(r->text.next - r->text.buffer);
+  if (scope->args_bytes == 0) return PROF_OK;
+  scope->args = malloc(scope->args_bytes);
+  if (scope->args == NULL)
+    return prof_i_fail(PROF_E_NO_MEMORY, "no memory for arguments of %zu bytes", scope->args_bytes);
+  memcpy(scope->args, r->text.buffer, scope->args_bytes);
+  return PROF_OK;
 }
 
 /* ---- beginnings and ends in the order of time ---- */
@@ -114,8 +135,8 @@ static void put_args(raf *r) {
 static void put_ends_until(raf *r, uint64_t ns) {
   while (r->count > 0 && r->items[r->count - 1].end_ns <= ns) {
     const pending *const scope = &r->items[--r->count];
-    put_begin(r, scope, ",\"ph\":\"E\",\"ts\":", scope->end_ns);
-    prof_i_sink_text(r->sink, "}");
+    put_line(r, scope, ",\"ph\":\"E\",\"ts\":", scope->end_ns);
+    free(scope->args);
   }
 }
 
@@ -166,14 +187,17 @@ static int put_scope(raf *r) {
   pending scope = {event->start_ns + event->duration_ns,
                    {event->name, event->name_bytes},
                    {event->category, event->category_bytes},
+                   0,
+                   NULL,
                    0};
   if (scope.name.bytes == 0) scope.name = (prof_i_text){"(unnamed)", 9};
   if (scope.category.bytes == 0) scope.category = (prof_i_text){"scope", 5};
   put_ends_until(r, event->start_ns);
   if (!make_room(r)) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for %zu open scopes", r->count + 1);
+  const int status = keep_args(r, &scope);
+  if (status != PROF_OK) return status;
   scope.lane = find_lane(r, &scope);
-  put_begin(r, &scope, ",\"ph\":\"B\",\"ts\":", event->start_ns);
-  put_args(r);
+  put_line(r, &scope, ",\"ph\":\"B\",\"ts\":", event->start_ns);
   add_pending(r, &scope);
   return r->sink->status;
 }
@@ -224,7 +248,8 @@ int prof_i_raf_write(const prof_trace *trace, const prof_i_window *window, prof_
   r->is_first = true;
   r->info.size = sizeof r->info;
   prof_cursor *cursor = NULL;
-  int status = prof_trace_info_get(trace, &r->info);
+  int status = prof_i_sink_open_memory(&r->text, SIZE_MAX);
+  if (status == PROF_OK) status = prof_trace_info_get(trace, &r->info);
   if (status == PROF_OK) status = prof_cursor_create(trace, &cursor);
   if (status == PROF_OK) {
     prof_i_sink_text(sink, "{\"traceEvents\":[");
@@ -235,6 +260,8 @@ int prof_i_raf_write(const prof_trace *trace, const prof_i_window *window, prof_
     if (status == PROF_OK) status = sink->status;
   }
   prof_cursor_destroy(cursor);
+  prof_i_sink_abandon(&r->text);
+  while (r->count > 0) free(r->items[--r->count].args);
   free(r->items);
   free(r->lane_taken);
   free(r);

@@ -1,4 +1,5 @@
-/* RAF's own log: a beginning and an end for each scope, one line for each category, arguments as a list of texts. */
+/* RAF's own log: a beginning and an end for each scope, both with its arguments as one text. One
+   line for each category. */
 #ifndef PROF_EXPORT_RAF_H
 #define PROF_EXPORT_RAF_H
 

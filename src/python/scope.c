@@ -14,6 +14,8 @@
 #include "../core/port.h"
 #include "../core/site.h"
 #include "../core/thread.h"
+#include "arguments.h"
+#include "marks.h"
 #include "text.h"
 
 #define PY prof_i_python_now
@@ -88,14 +90,6 @@ typedef struct scope {
 
 static prof_i_py *call(prof_i_py *self, prof_i_py *const *arguments, size_t count, prof_i_py *keywords);
 
-/* By its real type, whatever its __class__ says; no code of Python's runs. */
-static bool is_of(prof_i_py *object, prof_i_py *type) {
-  prof_i_py *const own_type = PY.PyObject_Type(object);
-  const bool is = own_type == type || (own_type && PY.PyType_IsSubtype(own_type, type));
-  prof_i_py_drop(own_type);
-  return is;
-}
-
 static inline scope *scope_of(prof_i_py *object) { return (scope *)(void *)((char *)object + PY.given.head_bytes); }
 
 static prof_i_py *make(prof_i_py *name, prof_i_py *category, uint32_t level, prof_i_py *args, prof_i_py *shapes) {
@@ -113,85 +107,6 @@ static prof_i_py *make(prof_i_py *name, prof_i_py *category, uint32_t level, pro
 static prof_i_py *none(void) {
   PY.Py_IncRef(PY.given.none);
   return PY.given.none;
-}
-
-/* What the program's own code is asked: str() of a value, a sequence's length, item and number. False: an error is pending. */
-typedef struct answer {
-  prof_i_py *object; /* own reference, or NULL */
-  int64_t number;
-} answer;
-typedef bool question(prof_i_py *object, ptrdiff_t at, answer *to);
-
-static bool ask_string(prof_i_py *object, ptrdiff_t at, answer *to) {
-  (void)at;
-  return (to->object = PY.PyObject_Str(object)) != NULL;
-}
-
-static bool ask_size(prof_i_py *object, ptrdiff_t at, answer *to) {
-  (void)at;
-  return (to->number = PY.PySequence_Size(object)) >= 0;
-}
-
-static bool ask_item(prof_i_py *object, ptrdiff_t at, answer *to) { return (to->object = PY.PySequence_GetItem(object, at)) != NULL; }
-
-static bool ask_number(prof_i_py *object, ptrdiff_t at, answer *to) {
-  int overflow = 0;
-  prof_i_py *const item = PY.PySequence_GetItem(object, at);
-  if (!item) return false;
-  to->number = PY.PyLong_AsLongLongAndOverflow(item, &overflow);
-  prof_i_py_drop(item);
-  return to->number != -1 || !prof_i_py_is_interrupted();
-}
-
-/* The answer is empty where the program's code failed, and that is nobody's concern; or was interrupted, then the error stays, and nothing more is asked: code that runs with an error pending loses it. Handlers of signals run
-   inside of it, too: what they raise is told from its own by asking once more. */
-static answer ask(question *of, prof_i_py *object, ptrdiff_t at) {
-  prof_i_py *type, *error, *traceback;
-  answer found = {NULL, 0}, again = {NULL, 0};
-  if (prof_i_py_is_interrupted() || of(object, at, &found) || !PY.PyErr_ExceptionMatches(PY.given.exception)) return found;
-  PY.PyErr_Fetch(&type, &error, &traceback);
-  if (of(object, at, &again)) {
-    prof_i_py_drop(again.object);
-    PY.PyErr_Restore(type, error, traceback);
-    return found;
-  }
-  prof_i_py_drop(type);
-  prof_i_py_drop(error);
-  prof_i_py_drop(traceback);
-  if (PY.PyErr_ExceptionMatches(PY.given.exception)) PY.PyErr_Clear();
-  return found;
-}
-
-/* str(value), a new reference; or NULL, as ask() says. */
-static prof_i_py *string_of(prof_i_py *value) {
-  if (!is_of(value, PY.given.string)) return ask(ask_string, value, 0).object;
-  PY.Py_IncRef(value);
-  return value;
-}
-
-static uint32_t arg_of(prof_i_py *value, prof_arg *item, prof_i_py **holder_out) {
-  int overflow = 0;
-  if (is_of(value, PY.given.boolean)) {
-    item->type = PROF_ARG_BOOL;
-    item->value.i64 = PY.PyLong_AsLongLongAndOverflow(value, &overflow);
-    return 1;
-  }
-  if (is_of(value, PY.given.integer)) {
-    item->type = PROF_ARG_I64;
-    item->value.i64 = PY.PyLong_AsLongLongAndOverflow(value, &overflow);
-    if (!overflow) return 1;
-  }
-  if (is_of(value, PY.given.real)) {
-    item->type = PROF_ARG_F64;
-    item->value.f64 = PY.PyFloat_AsDouble(value);
-    return 1;
-  }
-  prof_i_py *const string = string_of(value);
-  const prof_i_py_text t = string ? prof_i_py_text_of(string) : (prof_i_py_text){"<no text>", 9, NULL};
-  *item = (prof_arg){.key = item->key, .type = PROF_ARG_STRING, .bytes = t.bytes, .value.text = t.data};
-  holder_out[0] = string;
-  holder_out[1] = t.holder;
-  return 1;
 }
 
 /* ---- where it was begun ---- */
@@ -276,17 +191,20 @@ typedef struct tensor_room {
   int64_t dims[PROF_ARGS_MAX][16];
 } tensor_room;
 
-/* Of a sequence of (dtype, dim, dim, ...): prof_dtype, and the shape. An error may be pending behind it, as ask() says. */
+/* Of a sequence of (dtype, dim, dim, ...): prof_dtype, and the shape. An error may be pending
+   behind it, as prof_i_py_ask() says. */
 static uint32_t take_shapes(prof_i_py *sequence, tensor_room *to, prof_arg *items) {
-  int64_t count = ask(ask_size, sequence, 0).number;
+  int64_t count = prof_i_py_ask(prof_i_py_ask_size, sequence, 0).number;
   if (count > PROF_ARGS_MAX) count = PROF_ARGS_MAX;
   for (ptrdiff_t i = 0; i < count; i++) {
-    prof_i_py *const one = ask(ask_item, sequence, i).object;
-    int64_t rank = one ? ask(ask_size, one, 0).number - 1 : 0;
+    prof_i_py *const one = prof_i_py_ask(prof_i_py_ask_item, sequence, i).object;
+    int64_t rank = one ? prof_i_py_ask(prof_i_py_ask_size, one, 0).number - 1 : 0;
     if (rank < 0) rank = 0;
     if (rank > 16) rank = 16;
-    for (ptrdiff_t d = 0; d < rank; d++) to->dims[i][d] = ask(ask_number, one, d + 1).number;
-    to->tensors[i] = (prof_tensor){to->dims[i], (uint32_t)rank, one ? (uint32_t)ask(ask_number, one, 0).number : 0};
+    for (ptrdiff_t d = 0; d < rank; d++)
+      to->dims[i][d] = prof_i_py_ask(prof_i_py_ask_number, one, d + 1).number;
+    const int64_t dtype = one ? prof_i_py_ask(prof_i_py_ask_number, one, 0).number : 0;
+    to->tensors[i] = (prof_tensor){to->dims[i], (uint32_t)rank, (uint32_t)dtype};
     items[i] = (prof_arg){.type = PROF_ARG_TENSOR, .value.tensor = &to->tensors[i]};
     prof_i_py_drop(one);
   }
@@ -297,8 +215,8 @@ static uint32_t take_shapes(prof_i_py *sequence, tensor_room *to, prof_arg *item
    argument's own, and so on without an end. */
 static PROF_I_COLD uint64_t begin_copied(const scope *s) {
   prof_arg items[PROF_ARGS_MAX];
-  enum { HELD = 5 }; /* for each argument */
-  prof_i_py *holders[HELD * PROF_ARGS_MAX] = {NULL}, *key, *value;
+  prof_i_py_held held[PROF_ARGS_MAX] = {{{NULL}}};
+  prof_i_py *key, *value;
   ptrdiff_t at = 0;
   uint32_t count = 0;
   uint64_t start = 0;
@@ -314,14 +232,8 @@ static PROF_I_COLD uint64_t begin_copied(const scope *s) {
   const bool has_args = s->args && !prof_i_this_flags.is_making_text;
   if (has_args) prof_i_this_flags.is_making_text = true;
   while (has_args && !is_interrupted && count < PROF_ARGS_MAX && PY.PyDict_Next(s->args, &at, &key, &value)) {
-    prof_i_py **const held = &holders[HELD * count];
-    PY.Py_IncRef(held[0] = key); /* a __str__() may empty the dict */
-    PY.Py_IncRef(held[1] = value);
-    const prof_i_py_text t = prof_i_py_text_of(key);
-    held[2] = t.holder;
-    items[count].key = t.data;
-    count += arg_of(value, &items[count], &held[3]);
-    is_interrupted = prof_i_py_is_interrupted();
+    is_interrupted = !prof_i_py_take_pair(key, value, &items[count], &held[count]);
+    count++;
   }
   if (has_args) prof_i_this_flags.is_making_text = false;
   if (!is_interrupted) {
@@ -333,7 +245,7 @@ static PROF_I_COLD uint64_t begin_copied(const scope *s) {
     prof_i_py_drop(name.holder);
     prof_i_py_drop(category.holder);
   }
-  for (uint32_t i = 0; i < HELD * count; i++) prof_i_py_drop(holders[i]);
+  for (uint32_t i = 0; i < count; i++) prof_i_py_let_go(&held[i]);
   return start;
 }
 
@@ -454,7 +366,7 @@ static inline part_object *part_of(prof_i_py *object) { return (part_object *)(v
 static prof_i_py *get_part(prof_i_py *self, prof_i_py *object, prof_i_py *type) {
   prof_i_py *given = self;
   (void)type;
-  if (object && is_of(object, own.type)) {
+  if (object && prof_i_py_is_of(object, own.type)) {
     scope_of(object)->asked |= (uint8_t)part_of(self)->which;
     given = object;
   }
@@ -465,7 +377,9 @@ static prof_i_py *get_part(prof_i_py *self, prof_i_py *object, prof_i_py *type) 
 static PROF_I_COLD prof_i_py *call_part(prof_i_py *self, prof_i_py *arguments, prof_i_py *keywords) {
   const part which = part_of(self)->which;
   prof_i_py *const object = PY.PyTuple_Size(arguments) > 0 ? PY.PyTuple_GetItem(arguments, 0) : NULL;
-  if (keywords || !object || !is_of(object, own.type) || PY.PyTuple_Size(arguments) != (which == PART_ENTER ? 1 : 4))
+  const ptrdiff_t wanted = which == PART_ENTER ? 1 : 4;
+  if (keywords || !object || !prof_i_py_is_of(object, own.type) ||
+      PY.PyTuple_Size(arguments) != wanted)
     return PY.PyErr_Format(PY.given.type_error, "%s takes a scope%s", which == PART_ENTER ? "__enter__()" : "__exit__()", which == PART_ENTER ? "" : ", and an exception's type, value and traceback");
   return which == PART_ENTER ? enter(object) : leave(object);
 }
@@ -532,12 +446,6 @@ static void destroy(prof_i_py *self) {
 
 /* ---- record_function() and scope() ---- */
 
-static bool is_string(prof_i_py *object, const char *function, const char *parameter) {
-  if (is_of(object, PY.given.string)) return true;
-  PY.PyErr_Format(PY.given.type_error, "%s() %s must be a str, not %.200R", function, parameter, object);
-  return false;
-}
-
 /* record_function(name, args=None) */
 static prof_i_py *record_function(prof_i_py *module, prof_i_py *const *arguments, ptrdiff_t count, prof_i_py *keywords) {
   prof_i_py *name = count > 0 ? arguments[0] : NULL, *args = count > 1 ? arguments[1] : NULL;
@@ -553,16 +461,14 @@ static prof_i_py *record_function(prof_i_py *module, prof_i_py *const *arguments
     if (!name || count > 2) return PY.PyErr_Format(PY.given.type_error, "record_function() takes a name and args, which may be None");
   }
   known *const k = place_of(name, NULL, 1);
-  if (k->name != name && !is_string(name, "record_function", "name")) return NULL;
+  if (k->name != name && !prof_i_py_is_string(name, "record_function", "name")) return NULL;
   if (PROF_I_LIKELY(!args || args == PY.given.none)) return make(name, NULL, 1, NULL, NULL);
-  if (!is_string(args, "record_function", "args")) return NULL;
+  if (!prof_i_py_is_string(args, "record_function", "args")) return NULL;
   prof_i_py *const dict = PY.PyDict_New();
   prof_i_py *const made = dict && PY.PyDict_SetItemString(dict, "args", args) == 0 ? make(name, NULL, 1, dict, NULL) : NULL;
   prof_i_py_drop(dict);
   return made;
 }
-
-static bool is_word(prof_i_py *keyword, const char *word) { return PY.PyUnicode_CompareWithASCIIString(keyword, word) == 0; }
 
 typedef struct scope_words {
   prof_i_py *category, *level, *shapes; /* NULL: not said */
@@ -571,7 +477,10 @@ typedef struct scope_words {
 
 /* False: an error is pending. */
 static bool take_keyword(scope_words *w, prof_i_py *key, prof_i_py *value) {
-  prof_i_py **const word = is_word(key, "category") ? &w->category : is_word(key, "level") ? &w->level : is_word(key, "_shapes") ? &w->shapes : NULL;
+  prof_i_py **word = NULL;
+  if (prof_i_py_is_word(key, "category")) word = &w->category;
+  else if (prof_i_py_is_word(key, "level")) word = &w->level;
+  else if (prof_i_py_is_word(key, "_shapes")) word = &w->shapes;
   if (word && *word) {
     PY.PyErr_Format(PY.given.type_error, "scope() got %.200R twice: by position and by name", key);
     return false;
@@ -602,9 +511,10 @@ static prof_i_py *make_scope(prof_i_py *module, prof_i_py *const *arguments, ptr
   if (count < 1 || count > 3) return PY.PyErr_Format(PY.given.type_error, "scope() takes a name, a category and a level by position, and arguments by name");
   scope_words words = {.category = count > 1 ? arguments[1] : NULL, .level = count > 2 ? arguments[2] : NULL};
   const ptrdiff_t keyword_count = keywords ? PY.PyTuple_Size(keywords) : 0;
-  bool is_good = is_string(arguments[0], "scope", "name");
+  bool is_good = prof_i_py_is_string(arguments[0], "scope", "name");
   for (ptrdiff_t i = 0; is_good && i < keyword_count; i++) is_good = take_keyword(&words, PY.PyTuple_GetItem(keywords, i), arguments[count + i]);
-  is_good = is_good && (!words.category || is_string(words.category, "scope", "category"));
+  if (is_good && words.category)
+    is_good = prof_i_py_is_string(words.category, "scope", "category");
   const uint32_t level = is_good ? read_level(words.level) : 0;
   if (level && words.shapes && !PY.PySequence_Check(words.shapes)) {
     PY.PyErr_Format(PY.given.type_error, "scope() _shapes must be a sequence of (dtype, dim, ...), not %.200R", words.shapes);
@@ -660,6 +570,7 @@ const char *prof_i_python_1(const prof_i_python_given *given) {
     is_made = function && PY.PyDict_SetItemString(given->names, functions[i].name, function) == 0;
     prof_i_py_drop(function);
   }
+  is_made = is_made && prof_i_python_make_marks();
   if (!is_made) {
     PY.PyErr_Clear();
     return "Python could not make its types";

@@ -110,17 +110,22 @@ static void put_cell(prof_i_page *page, const char *cell, size_t width, bool is_
   if (is_left) prof_i_page_many(page, ' ', width - shown);
 }
 
+static void put_gap(prof_i_page *page, const prof_i_grid *grid) {
+  if (grid->has_tabs) prof_i_page_put(page, "\t", 1);
+  else prof_i_page_many(page, ' ', GAP);
+}
+
 static void put_head(prof_i_page *page, const prof_i_grid *grid, const size_t *widths, size_t indent) {
   prof_i_page_many(page, ' ', indent);
   for (uint32_t c = 0; c < grid->column_count; c++) {
-    if (c) prof_i_page_many(page, ' ', GAP);
+    if (c) put_gap(page, grid);
     put_cell(page, grid->titles[c], widths[c], is_text(grid, c));
   }
   prof_i_page_end_line(page);
   if (grid->has_no_rule) return;
   prof_i_page_many(page, ' ', indent);
   for (uint32_t c = 0; c < grid->column_count; c++) {
-    if (c) prof_i_page_many(page, ' ', GAP);
+    if (c) put_gap(page, grid);
     prof_i_page_many(page, '-', widths[c]);
   }
   prof_i_page_end_line(page);
@@ -136,7 +141,7 @@ void prof_i_page_grid(prof_i_page *page, prof_i_grid *grid, size_t indent, size_
   while (cell < end) {
     prof_i_page_many(page, ' ', indent);
     for (uint32_t c = 0; c < grid->column_count && cell < end; c++, cell += strlen(cell) + 1) {
-      if (c) prof_i_page_many(page, ' ', GAP);
+      if (c) put_gap(page, grid);
       put_cell(page, cell, widths[c], is_text(grid, c));
     }
     prof_i_page_end_line(page);

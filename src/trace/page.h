@@ -30,6 +30,7 @@ typedef struct prof_i_grid {
   uint32_t column_count;
   uint32_t text_columns; /* bits: to the left, and cut with "..." where the row is too wide */
   bool has_no_rule;      /* below the titles */
+  bool has_tabs;         /* between columns, which are padded all the same: for who splits a line */
   prof_i_page cells;     /* each with its NUL */
 } prof_i_grid;
 

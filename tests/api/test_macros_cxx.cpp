@@ -81,6 +81,32 @@ void rafs_own_calls_compile_unchanged(void **) {
   assert_true(only_event("conv2d_fwd")->e.flags & PROF_EVENT_ON_STREAM);
 }
 
+// RAF's ARGS are a std::vector<std::string>: a variable is taken as the braced list is.
+void rafs_arguments_may_be_a_vector_of_strings(void **) {
+  const std::vector<std::string> two{"Count: 3", std::string("a\0b", 3)}, none;
+  std::vector<std::string_view> views{"view"};
+  const std::vector<std::string> many(PROF_ARGS_MAX + 1, "x");
+  const auto make = [&two] { return std::vector<std::string>(two); };
+  events_record(2);
+  WITH_BASE_PROFILER(PROF_HOST, "two", "x", two, { calls++; });
+  WITH_BASE_PROFILER_LEVEL(2, PROF_HOST, "braced", "x", {two}, { calls++; });
+  WITH_BASE_PROFILER(PROF_HOST, "temporary", "x", make(), { calls++; });
+  WITH_CUDA_PROFILER(Device(PROF_DEVICE_CUDA, 1), nullptr, "views", "x", views, { calls++; });
+  WITH_BASE_PROFILER(PROF_HOST, "none", "x", none, { calls++; });
+  WITH_BASE_PROFILER(PROF_HOST, "many", "x", many, { calls++; });
+  PROF_INSTANT("instant", "x", two);
+  events_stop_and_read();
+  for (const char *const name : {"two", "braced", "temporary", "instant"}) {
+    assert_int_equal(only_event(name)->e.args_kind, PROF_ARGS_LIST);
+    assert_int_equal(only_event(name)->e.arg_count, 2);
+    assert_int_equal(only_event(name)->e.args[1].value.text.bytes, 3);
+  }
+  assert_string_equal(only_event("two")->args, only_event("instant")->args);
+  assert_string_equal(only_event("views")->args, "s:view");
+  assert_int_equal(only_event("none")->e.arg_count, 0);
+  assert_int_equal(only_event("many")->e.arg_count, PROF_ARGS_MAX);
+}
+
 // ---- names ----
 
 void names_come_from_any_string(void **) {
@@ -481,6 +507,7 @@ void a_scope_may_stand_before_main(void **) { assert_int_equal(at_static_initial
 int main() {
   const CMUnitTest tests[] = {
       cmocka_unit_test(rafs_own_calls_compile_unchanged),
+      cmocka_unit_test(rafs_arguments_may_be_a_vector_of_strings),
       cmocka_unit_test(names_come_from_any_string),
       cmocka_unit_test(an_inlined_function_keeps_the_names_of_its_callers_apart),
       cmocka_unit_test(inline_functions_of_two_units_are_one_site),

@@ -203,8 +203,87 @@ static void reset_begins_anew_from_what_is_there(void **state) {
   assert_int_equal(info.peak_used.used_bytes, 0x300);
   assert_int_equal(info.peak_used.live_count, 2); /* what was handed out before counts as live */
   assert_int_equal(info.peak_used.is_exact, 1);
-  assert_int_equal(prof_memory_reset(), PROF_E_NOT_RUNNING);
   prof_pool_destroy(pool);
+}
+
+static void a_reset_behind_a_stop_leaves_nothing_to_tell(void **state) {
+  (void)state;
+  prof_memory_max max = {.size = sizeof max};
+  start_afresh(4 << 20);
+  prof_pool *const pool = make_pool("told no more");
+  prof_memory_alloc(pool, AT(0x100000), 0x8000, 0);
+  OK(prof_stop());
+  assert_int_equal(max_of(PROF_MEMORY_ANY).max_used_bytes, 0x8000);
+  OK(prof_memory_reset());
+  assert_int_equal(prof_memory_max_get(PROF_HOST, PROF_MEMORY_ANY, &max), PROF_E_NOT_FOUND);
+  const prof_memory_info info = info_now("told no more"); /* the capture keeps it */
+  assert_int_equal(info.peak_used.used_bytes, 0x8000);
+  prof_pool_destroy(pool);
+  assert_int_equal(prof_memory_max_get(PROF_HOST, PROF_MEMORY_ANY, &max), PROF_E_NOT_FOUND);
+  prof_pool *const next = make_pool("next");
+  OK(prof_memory_start());
+  prof_memory_alloc(next, AT(0x100000), 0x10, 0);
+  assert_int_equal(max_of(PROF_MEMORY_ANY).max_used_bytes, 0x10);
+  OK(prof_memory_stop());
+  prof_pool_destroy(next);
+}
+
+static void sample(uint64_t used, uint64_t allocated, const char *tag) {
+  now.used = used;
+  now.allocated = allocated;
+  PROFILE_MEMORY(PROF_HOST, tag);
+}
+
+/* RAF's text, without its two lines of headings, without tabs and what pads the cells. */
+static const char *lines_of_now(void) {
+  static char lines[1024];
+  prof_trace *trace = NULL;
+  char *text = NULL;
+  size_t count = 0;
+  OK(prof_get(&trace));
+  OK(prof_memory_trace_text(trace, PROF_HOST, &text));
+  const char *at = text;
+  for (int i = 0; i < 2 && *text; i++) {
+    at = strchr(at, '\n');
+    assert_non_null(at);
+    at++;
+  }
+  for (; *at && count < sizeof lines - 1; at++)
+    if (*at != ' ' && *at != '\t') lines[count++] = *at;
+  lines[count] = '\0';
+  prof_free(text);
+  prof_trace_destroy(trace);
+  return lines;
+}
+
+static void rafs_trace_and_peaks_begin_at_the_reset(void **state) {
+  (void)state;
+  start_afresh(4 << 20);
+  now.calls = now.status = 0;
+  OK(prof_memory_set_query(PROF_HOST, ask, &now));
+  assert_string_equal(lines_of_now(), "");
+  sample(20 << 20, 64 << 20, "old");
+  assert_string_equal(lines_of_now(), "0old20.00064.000\n");
+  OK(prof_memory_reset());
+  assert_string_equal(lines_of_now(), "");
+  assert_int_equal(max_of(PROF_MEMORY_QUERY).max_used_bytes, 0);
+  assert_int_equal(max_of(PROF_MEMORY_QUERY).max_allocated_bytes, 0);
+  sample(5 << 20, 64 << 20, "new");
+  sample(3 << 20, 64 << 20, "newer");
+  assert_string_equal(lines_of_now(), "0new5.00064.000\n1newer3.00064.000\n");
+  assert_int_equal(max_of(PROF_MEMORY_QUERY).max_used_bytes, 5 << 20);
+  OK(prof_memory_stop());
+  const prof_memory_info info = info_now("query");
+  assert_int_equal(info.sample_count, 3); /* the capture keeps them */
+  assert_int_equal(info.peak_used.used_bytes, 5 << 20);
+  assert_int_equal(info.peak_used.is_exact, 1);
+  OK(prof_memory_reset());
+  assert_string_equal(lines_of_now(), "");
+  OK(prof_memory_start());
+  sample(1 << 20, 2 << 20, "last");
+  OK(prof_stop());
+  assert_string_equal(lines_of_now(), "0last1.0002.000\n");
+  OK(prof_memory_set_query(PROF_HOST, NULL, NULL));
 }
 
 static void memory_may_be_recorded_alone(void **state) {
@@ -578,6 +657,8 @@ int main(void) {
                                      cmocka_unit_test(sizes_of_nothing_and_of_too_much),
                                      cmocka_unit_test(what_was_there_before_the_start_is_asked_for),
                                      cmocka_unit_test(reset_begins_anew_from_what_is_there),
+                                     cmocka_unit_test(a_reset_behind_a_stop_leaves_nothing_to_tell),
+                                     cmocka_unit_test(rafs_trace_and_peaks_begin_at_the_reset),
                                      cmocka_unit_test(memory_may_be_recorded_alone),
                                      cmocka_unit_test(rafs_query_is_asked_where_the_macro_stands),
                                      cmocka_unit_test(collections_are_counted_with_their_time),

@@ -127,14 +127,16 @@ def check_raf(folder, texts):
     for event in events:
         if event["ph"] != "B" or event["cat"] in ("thread", "twins", "huge", "flow", "scope"):
             continue
-        first, *rest = event["args"]["args_string"]
+        text = event["args"]["args_string"]
+        first, _, rest = text.partition(";")
         raw = texts[int(re.match(r"(?:i: )?(\d+)", first)[1])]
         if event["cat"] == "key":
-            compared += same("RAF key", rest, [repaired(raw, KEY) + ": 7"])
+            compared += same("RAF key", rest, repaired(raw, KEY) + ": 7")
         elif event["cat"] == "formatted":
-            compared += same("RAF format", first.split(" ", 1)[1], f"[{repaired(raw)}]")
+            compared += same("RAF format", text.split(" ", 1)[1], f"[{repaired(raw)}]")
         else:
-            compared += same("RAF name", event["name"], repaired(raw)) + same("RAF value", rest, ["value: " + repaired(raw)])
+            compared += same("RAF name", event["name"], repaired(raw))
+            compared += same("RAF value", rest, "value: " + repaired(raw))
             compared += same("RAF line", event["tid"][:len(repaired(raw))], repaired(raw))
     need(compared > 4 * len(texts), f"only {compared} of RAF's")
     return compared

@@ -13,6 +13,9 @@ SOURCE = os.environ["PROF_TEST_SOURCE_DIR"]
 INCLUDE = "#include <prof/trace.h>\n#include <prof/memory.h>\n#include <prof/op.h>\n#include <prof/device.h>\n#include <prof/sampler.h>\n"
 STRUCTS = {
     "Device": "prof_device",
+    "Args": "prof_args",
+    "Site": "prof_site",
+    "Details": "prof_details",
     "Options": "prof_options",
     "Metadata": "prof_metadata",
     "DumpOptions": "prof_dump_options",

@@ -46,8 +46,11 @@ def decorated(x: int, y: Optional[str] = None) -> float:
 value: float = decorated(3)
 with profile(torch=True, with_stack=True) as of_torch:
     frames: List[str] = of_torch.key_averages(group_by_stack_n=5, include_python_functions=True)[0].stack
+prof.counter("loss", 0.5)
+prof.instant("epoch", category="train", number=3)
 prof.profiler.start(prof_level=2)
 prof.profiler.stop()
+prof.utils.profiler.clear()
 with prof.trace_functions(["numpy", "*.models"], exclude="numpy.linalg", c_functions=True) as tracing:
     tracing.stop()
 found: Optional[FunctionEvent] = None

@@ -225,7 +225,9 @@ static void memory_prints_samples_as_raf_does(void **state) {
   (void)state;
   need_the_command();
   assert_int_equal(run("memory memory.prof --raf"), 0);
-  assert_string_equal(own.output, "#Trace  #Tag     used   alloc\n     0  loaded  4.000  16.000\n     1  -       0.001  16.000\n");
+  assert_string_equal(own.output,
+                      "Numbers are the in MBs.\n#Trace\t#Tag  \t used\t alloc\n"
+                      "     0\tloaded\t4.000\t16.000\n     1\t-     \t0.001\t16.000\n");
   assert_int_equal(run("memory small.prof --raf"), 1);
   assert_says("PROFILE_MEMORY()");
 }
@@ -249,7 +251,13 @@ static void samples_of_several_devices_say_whose_they_are(void **state) {
   assert_int_equal(write_capture(&c, "memory.prof.2"), 0);
   capture_end(&c);
   assert_int_equal(run("memory memory.prof.2 --raf"), 0);
-  assert_string_equal(own.output, "# device 2:0\n#Trace  #Tag     used  alloc\n     0  loaded  1.000  2.000\n\n# device 2:1\n#Trace  #Tag     used  alloc\n     0  loaded  1.000  2.000\n");
+  assert_string_equal(own.output,
+                      "# device 2:0\n"
+                      "Numbers are the in MBs.\n#Trace\t#Tag  \t used\talloc\n"
+                      "     0\tloaded\t1.000\t2.000\n\n"
+                      "# device 2:1\n"
+                      "Numbers are the in MBs.\n#Trace\t#Tag  \t used\talloc\n"
+                      "     0\tloaded\t1.000\t2.000\n");
 }
 
 static void help_and_version_go_to_stdout(void **state) {

@@ -187,9 +187,22 @@ static void the_trace_as_raf_prints_it(void **state) {
   memory_capture(&s.c, "tensors");
   show_memory(&s);
   assert_int_equal(prof_memory_trace_text(s.trace, (prof_device){PROF_DEVICE_CUDA, 0}, &s.text), PROF_OK);
-  assert_string_equal(s.text, "#Trace  #Tag     used   alloc\n"
-                              "     0  loaded  4.000  16.000\n"
-                              "     1  -       0.001  16.000\n");
+  assert_string_equal(s.text, "Numbers are the in MBs.\n"
+                              "#Trace\t#Tag  \t used\t alloc\n"
+                              "     0\tloaded\t4.000\t16.000\n"
+                              "     1\t-     \t0.001\t16.000\n");
+  hide(&s);
+}
+
+static void the_trace_of_raf_begins_at_the_reset(void **state) {
+  (void)state;
+  shown s;
+  memory_capture(&s.c, "tensors");
+  const prof_device device = {PROF_DEVICE_CUDA, 0};
+  capture_header(&s.c)->memory_reset_ticks = UINT64_MAX >> 8;
+  show_memory(&s);
+  assert_int_equal(prof_memory_trace_text(s.trace, device, &s.text), PROF_OK);
+  assert_string_equal(s.text, "");
   hide(&s);
 }
 
@@ -365,6 +378,7 @@ int main(void) {
       cmocka_unit_test(the_plot_marks_both_peaks_where_they_are),
       cmocka_unit_test(options_out_of_bounds_are_refused),
       cmocka_unit_test(the_trace_as_raf_prints_it),
+      cmocka_unit_test(the_trace_of_raf_begins_at_the_reset),
       cmocka_unit_test(a_trace_without_memory_says_what_to_do),
       cmocka_unit_test(a_pool_in_which_nothing_happened_has_a_line_and_no_plot),
       cmocka_unit_test(lost_events_are_said),

@@ -43,6 +43,8 @@ _HOMES = {
     "EventList": "tables",
     "FunctionEvent": "tables",
     "FunctionEventAvg": "tables",
+    "counter": "marks",
+    "instant": "marks",
     "set_thread_name": "names",
     "set_process_name": "names",
     "set_rank": "names",
@@ -50,18 +52,50 @@ _HOMES = {
     "trace_module": "modules",
     "untrace_module": "modules",
 }
-_MODULES = ("profiler", "memory_profiler", "op_profiler", "sampler", "session", "tables", "trace", "device", "flops", "functions", "modules", "names", "torch")
+_MODULES = (
+    "profiler",
+    "memory_profiler",
+    "op_profiler",
+    "sampler",
+    "session",
+    "tables",
+    "trace",
+    "device",
+    "flops",
+    "functions",
+    "marks",
+    "modules",
+    "names",
+    "torch",
+    "utils",
+)
 
 if TYPE_CHECKING:
     from typing import Any, List
 
-    from . import device, flops, functions, memory_profiler, modules, names, op_profiler, profiler, sampler, session, tables, trace
+    from . import (
+        device,
+        flops,
+        functions,
+        marks,
+        memory_profiler,
+        modules,
+        names,
+        op_profiler,
+        profiler,
+        sampler,
+        session,
+        tables,
+        trace,
+        utils,
+    )
     from . import torch as torch
     from ._import import import_trace
     from ._library import ProfError
     from ._scope import Scope, record_function, scope
     from .device import Device, DeviceType, backends, load_backends
     from .functions import trace_functions
+    from .marks import counter, instant
     from .modules import trace_module, untrace_module
     from .names import set_process_name, set_rank, set_thread_name
     from .sampler import Sampler
@@ -92,6 +126,8 @@ __all__ = [
     "EventList",
     "FunctionEvent",
     "FunctionEventAvg",
+    "counter",
+    "instant",
     "set_thread_name",
     "set_process_name",
     "set_rank",
@@ -108,8 +144,10 @@ __all__ = [
     "device",
     "flops",
     "functions",
+    "marks",
     "modules",
     "names",
+    "utils",
 ]  # not torch: from prof import * and who looks at all of dir(prof) would import PyTorch
 
 
@@ -138,8 +176,6 @@ if hasattr(_os, "register_at_fork"):
 
 
 def _named(name: str) -> Any:
-    if name == "utils":  # raf.utils.profiler, where the import says "prof as raf"
-        return _loading.load(__name__)
     if name in _MODULES:
         return _loading.load(f"{__name__}.{name}")
     home = _HOMES.get(name)

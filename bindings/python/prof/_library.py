@@ -47,6 +47,8 @@ FUNCTIONS: Dict[str, List[Any]] = {
     # scopes by calls, steps, names
     "prof_scope_begin": [c_uint64, c_int, c_char_p, c_char_p, c_void_p],
     "prof_scope_end": [None, c_uint64],
+    "prof_i_counter_1": [None, POINTER(s.Site), c_char_p, c_double],
+    "prof_i_instant_1": [None, POINTER(s.Site), POINTER(s.Details)],
     "prof_step": [None],
     "prof_flow_begin": [None, c_uint64, c_char_p],
     "prof_flow_end": [None, c_uint64, c_char_p],
@@ -123,7 +125,23 @@ FUNCTIONS: Dict[str, List[Any]] = {
 }
 
 # Called with the GIL held: they are short, take no lock that Python code may hold, and giving the GIL up costs more than they do.
-HOLD_GIL = {"prof_i_python_1", "prof_i_python_stacks_1", "prof_i_python_functions_1", "prof_scope_begin", "prof_scope_end", "prof_level", "prof_last_error", "prof_version", "prof_status_name", "prof_status_text", "prof_memory_is_on", "prof_op_workspace_alloc", "prof_op_workspace_free"}
+HOLD_GIL = {
+    "prof_i_python_1",
+    "prof_i_python_stacks_1",
+    "prof_i_python_functions_1",
+    "prof_scope_begin",
+    "prof_scope_end",
+    "prof_i_counter_1",
+    "prof_i_instant_1",
+    "prof_level",
+    "prof_last_error",
+    "prof_version",
+    "prof_status_name",
+    "prof_status_text",
+    "prof_memory_is_on",
+    "prof_op_workspace_alloc",
+    "prof_op_workspace_free",
+}
 
 
 RUNNING, NOT_RUNNING, NOT_FOUND, BUSY = -3, -4, -7, -17  # prof_status, of those that callers look at

@@ -12,6 +12,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple, TypeVar, cast
 
 from ._decorate import decorate
 from ._library import C, short
+from ._structs import Args
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -32,10 +33,6 @@ class _Tensor(ctypes.Structure):
 
 class _Arg(ctypes.Structure):
     _fields_ = [("key", ctypes.c_char_p), ("type", ctypes.c_uint32), ("bytes", ctypes.c_uint32), ("value", ctypes.c_uint64)]
-
-
-class _Args(ctypes.Structure):
-    _fields_ = [("items", ctypes.POINTER(_Arg)), ("count", ctypes.c_uint32), ("kind", ctypes.c_uint32), ("format", ctypes.c_char_p)]
 
 
 I64, F64, BOOL, STRING, TENSOR = 1, 3, 4, 5, 7  # prof_arg_type
@@ -110,8 +107,9 @@ class _Filled:
         self.count += 1
         item.type, item.value = TENSOR, ctypes.addressof(tensor)
 
-    def args(self, kind: int) -> _Args:
-        return _Args(self.items, self.count, kind, None)
+    def args(self, kind: int) -> Args:
+        """Valid while this object is."""
+        return Args(ctypes.addressof(self.items), self.count, kind, None)
 
 
 class Scope:

@@ -47,6 +47,39 @@ class Device(_Shown):
     _fields_ = [("type", c_int32), ("index", c_int32)]
 
 
+class Args(_Shown):
+    """A scope's or an instant's arguments. items: an array of prof_arg."""
+
+    _fields_ = [("items", c_void_p), ("count", c_uint32), ("kind", c_uint32), ("format", c_char_p)]
+
+
+class Site(_Shown):
+    """A call site. C writes to it, so that it has to live as long as it may be used."""
+
+    _fields_ = [
+        ("state", c_uint64),
+        ("file", c_char_p),
+        ("function", c_char_p),
+        ("line", c_uint32),
+        ("level", c_uint32),
+        ("values", c_uint64),
+    ]
+
+
+class Details(_Shown):
+    _fields_ = [
+        ("name", c_char_p),
+        ("category", c_char_p),
+        ("name_bytes", c_uint32),
+        ("category_bytes", c_uint32),
+        ("flags", c_uint32),
+        ("device", Device),
+        ("reserved", c_uint32),
+        ("stream", c_uint64),
+        ("args", Args),
+    ]
+
+
 class Options(_Shown):
     _fields_ = [
         ("size", c_size_t),

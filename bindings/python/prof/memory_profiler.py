@@ -51,7 +51,11 @@ def stop() -> None:
 
 
 def reset() -> None:
-    """Peaks and collections begin anew. Before a start there is nothing to reset, and it does nothing, as in RAF."""
+    """Forgets peaks, collections and the samples of get_memory_trace(), as RAF's, recording or not.
+
+    While memory is recorded, pools' peaks begin anew from what is used now, and a query's from the
+    next sample(). If nothing was ever recorded there is nothing to reset. The capture keeps what is
+    recorded: report() shows it. Any thread."""
     status = C.prof_memory_reset()
     if status != NOT_RUNNING:
         C.check(status)
@@ -63,16 +67,20 @@ def is_on() -> bool:
 
 
 def get_max_memory_info(device: Union[Device, str], source: str = "any") -> Dict[str, Any]:
-    """As RAF's: max_used and max_allocated in MB (2^20 bytes), each at its own time; max_trace_idx, the line of get_memory_trace() at which most was used (-1: there is none); num_gc, collections. Each has ``.value``.
-    Beyond RAF: max_used_bytes, max_allocated_bytes, used_bytes, allocated_bytes. source: "pool" (told piece by piece), "query" (asked), "any" (the pools, if there are any). LookupError when nothing was recorded of
-    the device."""
+    """The peaks of a device since the last start or reset(), as RAF's.
+
+    max_used and max_allocated are in MB (2^20 bytes), each the highest at its own time.
+    max_trace_idx is the line of get_memory_trace() at which most was used, -1 if there is none.
+    num_gc counts collections. Beyond RAF: max_used_bytes, max_allocated_bytes, used_bytes,
+    allocated_bytes. Each has ``.value``. Of a device of which no memory was recorded all are 0, and
+    max_trace_idx is -1. source: "pool" (told piece by piece), "query" (asked), "any" (the pools, if
+    there are any, or else the query). ValueError, TypeError. Any thread."""
     if source not in _SOURCES:
         raise ValueError(f"source must be 'any', 'pool' or 'query', not {source!r}")
     most = sized(s.MemoryMax)
     status = C.prof_memory_max_get(_device.of(device), _SOURCES[source], ctypes.byref(most))
-    if status == NOT_FOUND:
-        raise LookupError(f"no memory was recorded of {device!r}: no pool and no query of it was there while memory was recorded")
-    C.check(status)
+    if status not in (NOT_FOUND, NOT_RUNNING):
+        C.check(status)
     return {
         "max_used": Number(most.max_used_mb),
         "max_allocated": Number(most.max_allocated_mb),
@@ -87,21 +95,27 @@ def get_max_memory_info(device: Union[Device, str], source: str = "any") -> Dict
 
 def _peak_line(text: str) -> int:
     best, at = -1.0, -1
-    for line in text.splitlines()[1:]:
-        words = line.split()
-        if len(words) >= 4 and float(words[-2]) > best:
-            best, at = float(words[-2]), int(words[0])
+    for line in text.splitlines()[2:]:
+        cells = line.split("\t")
+        used = float(cells[2])
+        if used > best:
+            best, at = used, int(cells[0])
     return at
 
 
 def get_memory_trace(device: Union[Device, str]) -> str:
-    """As RAF's: a line each sample() of the device, under "#Trace #Tag used alloc", in MB. The heading alone when there is none."""
+    """A line for each sample() of the device since the last reset(), as RAF's.
+
+    A line has the sample's number from 0, its tag, used and allocated in MB, with a tab between
+    them. Two lines of headings are above. "" without a sample. ValueError, TypeError. Any
+    thread."""
+    where = _device.of(device)
     try:
         with Trace.now() as trace:
-            return C.asked(C.prof_memory_trace_text, trace.pointer, _device.of(device))
+            return C.asked(C.prof_memory_trace_text, trace.pointer, where)
     except Exception as e:
         if getattr(e, "status", 0) in (NOT_FOUND, NOT_RUNNING):
-            return "#Trace #Tag used alloc\n"
+            return ""
         raise
 
 

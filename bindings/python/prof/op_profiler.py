@@ -6,14 +6,14 @@ import contextlib
 import ctypes
 import functools
 import math
-from typing import Any, Callable, Dict, Generator, Iterator, List, Optional, Sequence, Union
+from typing import Any, Callable, Dict, Generator, Iterator, List, Optional, Sequence, Tuple, Union
 
 from . import _keys
 from . import _structs as s
 from . import device as _device
 from ._library import C, Owner, encoded, sized, whole
 from .device import Device
-from .memory_profiler import Count, Number
+from .memory_profiler import Number
 
 DOUBTS = {1: "not converged", 2: "noisy", 4: "drifting", 8: "two modes", 16: "throttled", 32: "too short for the timer", 64: "time over", 128: "few samples", 256: "device throttled"}
 WORKSPACE_SOURCES = ("unknown", "said", "told", "vendor")
@@ -323,42 +323,144 @@ def _positive(**counts: int) -> None:
             raise ValueError(f"{name} must be {0 if name == 'warmup' else 1} or more, not {value!r}")
 
 
+def _is_nothing(expr: Any) -> bool:
+    """Whether there is nothing to run, as in RAF of a variable or a tuple."""
+    return not isinstance(expr, Op) and not callable(expr)
+
+
 def Profile(expr: Any, device: Union[Device, str] = "cpu", warmup: int = 10, exec_number: int = 10, repeat: int = 1) -> Dict[str, Any]:  # noqa: N802
-    """As RAF's: {"latency": repeat samples in us, each the mean of exec_number runs, "workspace_size": bytes}; each has ``.value``. expr: a callable, an Op. Kept by key, device and counts."""
+    """Measures one operator, as RAF's Profile().
+
+    Returns {"latency": `repeat` samples in us, "workspace_size": bytes}. A sample is the mean of
+    `exec_number` runs. All are floats that also have ``.value``. `expr` is a callable or an Op. Of
+    anything else there is nothing to run: its times and its workspace are 0.0, and no result is
+    kept. Other results are kept by key, device and counts. What `expr` raises is raised.
+    ValueError, TypeError. Any thread; two measurements at once disturb each other."""
     _positive(warmup=warmup, exec_number=exec_number, repeat=repeat)
+    _device.of(device)  # it is checked for nothing as well
+    if _is_nothing(expr):
+        return {"latency": [Number(0)] * repeat, "workspace_size": Number(0)}
     result = profile(expr, device, warmup=warmup, exec=exec_number, repeat=repeat, repeat_all=1, time_limit_ns=(1 << 63))
-    return {"latency": [Number(x) for x in result.samples], "workspace_size": Count(result.workspace_bytes)}
+    return _latency(result)
 
 
-def ProfileGroup(exprs: Sequence[Any], device: Union[Device, str] = "cpu", stream_ids: Sequence[int] = (), warmup: int = 10, exec_number: int = 10, repeat: int = 1) -> Dict[str, Any]:  # noqa: N802
-    """As RAF's: all at once, on the host each on a thread of its own; on a device with stream_ids each enqueues on its stream (a number as C has it), which the device times. Python callables take turns at the interpreter, unless they give it up."""
-    _positive(warmup=warmup, exec_number=exec_number, repeat=repeat)
-    ops = [_op(e) for e in exprs]
-    if not 1 <= len(ops) <= 64:
-        raise ValueError(f"a group has 1 to 64 members, not {len(ops)}")
-    for_c = (s.Op * len(ops))(*[o._for_c(_device.of(device)) for o in ops])
-    streams = list(stream_ids) if for_c[0].device.type != _device.TYPES["cpu"] else []
-    if streams and len(streams) != len(ops):
-        raise ValueError(f"a group of {len(ops)} has a stream for each, not {len(streams)}")
+def _latency(result: Result) -> Dict[str, Any]:
+    times = [Number(x) for x in result.samples]
+    return {"latency": times, "workspace_size": Number(result.workspace_bytes)}
+
+
+class _Groups:
+    """Results of ProfileGroup() that are kept: the 1024 that were used last. Any thread."""
+
+    MOST = 1024
+
+    def __init__(self) -> None:
+        self._kept: Dict[Tuple[Any, ...], Dict[str, Any]] = {}
+        """By device type, index, and what else was asked for. The one used last is last."""
+
+    def find(self, key: Tuple[Any, ...]) -> Optional[Dict[str, Any]]:
+        found = self._kept.pop(key, None)
+        if found is not None:
+            self._kept[key] = found
+        return found
+
+    def keep(self, key: Tuple[Any, ...], result: Dict[str, Any]) -> None:
+        self._kept[key] = result
+        for old in list(self._kept)[: -self.MOST]:
+            self._kept.pop(old, None)
+
+    def _of(self, device: Union[Device, str, None]) -> List[Tuple[Any, ...]]:
+        if device is None:
+            return list(self._kept)
+        where = _device.of(device)
+        return [key for key in list(self._kept) if key[:2] == (where.type, where.index)]
+
+    def count(self, device: Union[Device, str, None]) -> int:
+        return len(self._of(device))
+
+    def forget(self, device: Union[Device, str, None]) -> None:
+        for key in self._of(device):
+            self._kept.pop(key, None)
+
+
+_groups = _Groups()
+
+
+def _streams(stream_ids: Sequence[int], count: int) -> List[int]:
+    """One for each member. -1 is the default stream, as in RAF."""
+    streams = [whole(stream, "stream", -1, (1 << 64) - 1) for stream in stream_ids] or [-1] * count
+    if len(streams) != count:
+        raise ValueError(f"a group of {count} has a stream for each, not {len(streams)}")
+    return streams
+
+
+def _measure_group(
+    ops: Sequence[Op], where: s.Device, streams: Sequence[int], options: s.OpOptions
+) -> Dict[str, Any]:
+    for_c = (s.Op * len(ops))(*[o._for_c(where) for o in ops])
+    has_streams = where.type != _device.TYPES["cpu"] and any(stream >= 0 for stream in streams)
     out = (ctypes.c_void_p * (len(ops) + 1))()
     overlap = sized(s.OpOverlap)
-    options = _options(warmup, exec_number, repeat, {"repeat_all": 1, "time_limit_ns": 1 << 63})
     with contextlib.ExitStack() as timers:
-        for op, one, stream in zip(ops, for_c, streams):
-            timers.enter_context(_timed(op, one, stream))
-        _raise(ops, C.prof_op_profile_group(for_c, len(ops), int(bool(streams)), ctypes.byref(options), out, ctypes.byref(overlap)))
-    results = [Result(ctypes.c_void_p(p), "") for p in out]
-    return {"latency": [Number(x) for x in results[-1].samples], "workspace_size": Count(results[-1].workspace_bytes), "gained": Number(overlap.gained)}
+        for op, one, stream in zip(ops, for_c, streams if has_streams else ()):
+            timers.enter_context(_timed(op, one, max(stream, 0)))
+        status = C.prof_op_profile_group(
+            for_c, len(ops), int(has_streams), ctypes.byref(options), out, ctypes.byref(overlap)
+        )
+        _raise(ops, status)
+    whole_group = [Result(ctypes.c_void_p(p), "") for p in out][-1]
+    return {**_latency(whole_group), "gained": Number(overlap.gained)}
+
+
+def ProfileGroup(  # noqa: N802
+    exprs: Sequence[Any],
+    device: Union[Device, str] = "cpu",
+    stream_ids: Sequence[int] = (),
+    warmup: int = 10,
+    exec_number: int = 10,
+    repeat: int = 1,
+) -> Dict[str, Any]:
+    """Measures 1 to 64 operators at once, as RAF's ProfileGroup().
+
+    Returns what Profile() returns, for the group as a whole, and "gained"
+    (prof_op_overlap.gained): 1 where it is as fast as its longest member, 0 where it is as slow
+    as one after the other. On the host each member runs on a thread of its own, and Python
+    callables take turns at the interpreter unless they release the GIL. On a device with
+    `stream_ids` each member enqueues on its stream, a number as C has it, and the device times
+    it. -1, or no `stream_ids`, is the default stream. Members with nothing to run are left out.
+    The result is kept in this process by the members' keys, device, streams and counts. ValueError,
+    TypeError. Any thread."""
+    _positive(warmup=warmup, exec_number=exec_number, repeat=repeat)
+    where, members = _device.of(device), list(exprs)
+    if not 1 <= len(members) <= 64:
+        raise ValueError(f"a group has 1 to 64 members, not {len(members)}")
+    streams = _streams(stream_ids, len(members))
+    pairs = [(_op(e), stream) for e, stream in zip(members, streams) if not _is_nothing(e)]
+    if not pairs:
+        return {"latency": [Number(0)] * repeat, "workspace_size": Number(0), "gained": Number(0)}
+    named = [(op.key, stream) for op, stream in pairs]
+    key = (where.type, where.index, warmup, exec_number, repeat, *named)
+    found = _groups.find(key)
+    if found is None:
+        options = _options(warmup, exec_number, repeat, {"repeat_all": 1, "time_limit_ns": 1 << 63})
+        ops = [op for op, _ in pairs]
+        found = _measure_group(ops, where, [stream for _, stream in pairs], options)
+        _groups.keep(key, found)
+    return {**found, "latency": list(found["latency"])}
 
 
 def ResetCache(device: Union[Device, str, None] = None) -> None:  # noqa: N802
-    """Forgets the results that are kept of a device, or of all."""
+    """Forgets the results that are kept of a device, or of all, groups among them. ValueError for
+    what is no device. Any thread."""
     C.prof_op_cache_reset(None if device is None else ctypes.byref(_device.of(device)))
+    _groups.forget(device)
 
 
 def GetCacheSize(device: Union[Device, str, None] = None) -> int:  # noqa: N802
-    """How many results are kept of a device, or of all."""
-    return int(C.prof_op_cache_count(None if device is None else ctypes.byref(_device.of(device))))
+    """How many results are kept of a device, or of all, groups among them. ValueError for what is
+    no device. Any thread."""
+    of = None if device is None else ctypes.byref(_device.of(device))
+    return int(C.prof_op_cache_count(of)) + _groups.count(device)
 
 
 __all__ = ["Comparison", "GetCacheSize", "Op", "Profile", "ProfileGroup", "ResetCache", "Result", "compare", "open_cache", "profile", "profile_in_turn"]

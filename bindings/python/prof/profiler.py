@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import re
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple, Union
 
 from ._library import C, encoded
@@ -14,9 +15,15 @@ NOT_RUNNING = -4
 
 
 def start(prof_level: int = 1) -> None:
-    """Records from here on: level 1 kernels and operators, 2 also the runtime around them. Recording already: sets the level. ValueError for another level, TypeError."""
+    """Records from here on. While it records already, this sets the level.
+
+    Level 1 is kernels and operators. Level 2 is also the runtime around them. Level 0 is RAF's
+    way to record nothing: it does what stop() does. ValueError for another level, TypeError."""
     if not isinstance(prof_level, int):
-        raise TypeError(f"prof_level must be 1 or 2, not {prof_level!r}")
+        raise TypeError(f"prof_level must be 0, 1 or 2, not {prof_level!r}")
+    if prof_level == 0:
+        stop()
+        return
     C.check(C.prof_start(prof_level if abs(prof_level) < 1 << 31 else -1))
 
 
@@ -34,22 +41,46 @@ def clear() -> None:
         C.check(status)
 
 
+def _empty() -> Dict[str, Any]:
+    """The log before anything was started."""
+    return {"traceEvents": [], "displayTimeUnit": "ms"}
+
+
 def get() -> Dict[str, Any]:
-    """The trace as a dictionary that json.dump() writes and chrome://tracing opens: RAF's log, two entries (B and E) a scope. {"traceEvents": []} when nothing was ever started. OverflowError past 1 GiB: dump() instead."""
+    """RAF's log as a dictionary that json.dump() writes and chrome://tracing opens.
+
+    Each scope has two entries, B and E, with the same "args": {"args_string": "a;b"}. There are
+    none if nothing was ever started. OverflowError past 1 GiB: call dump() instead."""
     try:
         with Trace.now() as trace:
             found: Dict[str, Any] = json.loads(trace.json("raf"))
             return found
     except RuntimeError as e:
         if getattr(e, "status", 0) == NOT_RUNNING:
-            return {"traceEvents": [], "displayTimeUnit": "ms"}
+            return _empty()
         raise
 
 
+def _filled(path: Union[str, "os.PathLike[str]"]) -> str:
+    """The path with C's places filled in: %p, %r, %h and %%."""
+    rank = os.environ.get("RANK", "")
+    host = os.uname().nodename.replace("/", "_")
+    words = {"%p": str(os.getpid()), "%r": rank if rank.isdecimal() else "0", "%h": host, "%%": "%"}
+    return re.sub("%[prh%]", lambda found: words[found[0]], os.fsdecode(encoded(path, "path")))
+
+
 def dump(filename: Union[str, "os.PathLike[str]"] = "profile.json") -> None:
-    """Writes what get() gives, at C's rate and in constant memory. OSError and its kin."""
-    with Trace.now() as trace:
-        trace.dump(filename, "raf")
+    """Writes what get() gives, at C's rate and in constant memory. An empty log if nothing was
+    ever started. OSError and its kin, TypeError, ValueError."""
+    try:
+        with Trace.now() as trace:
+            trace.dump(filename, "raf")
+    except RuntimeError as e:
+        if getattr(e, "status", 0) != NOT_RUNNING:
+            raise
+        from ._whole_file import write_whole
+
+        write_whole(_filled(filename), json.dumps(_empty()))
 
 
 def _cut(value: Any) -> str:
