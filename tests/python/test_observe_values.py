@@ -1,6 +1,7 @@
 """FLOPs, scalar inputs and strides of PyTorch's operators, beside torch.profiler in the same run. make test-torch."""
 
 import collections
+import json
 import os
 import subprocess
 import sys
@@ -74,7 +75,7 @@ def trained():
 def scalars():
     """Inputs of all kinds, but for what differs from call to call."""
     x = torch.linspace(-1, 1, 24).reshape(2, 3, 4)
-    for number in (0.1, 1 / 3, -0.0, 1e10, 12345678901.0, 1e-300, float("inf"), float("nan"), -7.0, 2):
+    for number in (0.1, 1 / 3, -0.0, 1e10, 12345678901.0, 1e17, 1e20, 1e-300, float("inf"), float("nan"), -7.0, 2):
         torch.clamp(x, min=number), torch.full((2, 1), number)
     x.sum((0, -1), keepdim=True), x.permute(2, 0, 1).contiguous(), x.reshape(-1)[:, None], x.expand(5, 2, 3, 4)
     torch.ones([1] * 31), torch.zeros(()), x.to(torch.float64), x.transpose(0, 1) + 1, torch.arange(-3, 9, 2)
@@ -139,13 +140,9 @@ class Values(unittest.TestCase):
     maxDiff = None
 
     def test_inputs_and_strides_are_torchs(self):
-        """But for lists of tensors: torch has a list for each."""
-
         def key(e):
-            strides = [s if not s or not isinstance(s[0], list) else [] for s in e.structured_input_strides]
-            # a large whole number has no point in the text
-            values = [float(v) if type(v) is int else v for v in e.concrete_inputs]
-            return e.name, repr(values), repr(strides)
+            values = [0.0 if v == 0 and type(v) is float else v for v in e.concrete_inputs]  # no -0.0
+            return e.name, repr(values), repr(e.structured_input_strides)
 
         for work in PROGRAMS:
             with self.subTest(work.__name__):
@@ -154,6 +151,45 @@ class Values(unittest.TestCase):
                 found = collections.Counter(key(e) for e in mine.events() if e.input_shapes and not e.is_repeated)
                 expected = collections.Counter(key(e) for e in theirs.events() if e.structured_input_shapes)
                 self.assertEqual(found - expected, expected - found)
+
+    KEYS = "Concrete Inputs", "Input Strides", "Input Dims", "Input type", "Sequence number", "Fwd thread id"
+
+    def test_the_json_is_torchs(self):
+        """Key by key, of the same calls in the order of their begins."""
+
+        def operators(path):
+            with open(path, encoding="utf-8") as file:
+                rows = [e for e in json.load(file)["traceEvents"] if e.get("cat") == "cpu_op"]
+            rows.sort(key=lambda e: (e["tid"], float(e["ts"]), -float(e["dur"])))
+            return [(e["name"], {key: e["args"].get(key) for key in self.KEYS}) for e in rows]
+
+        with tempfile.TemporaryDirectory() as folder:
+            ours, torchs = os.path.join(folder, "ours.json"), os.path.join(folder, "torchs.json")
+            for work in PROGRAMS:
+                with self.subTest(work.__name__):
+                    mine, theirs = seen_by_both(work)
+                    mine.export_chrome_trace(ours)
+                    theirs.export_chrome_trace(torchs)
+                    # torch has all dimensions
+                    expected = [one for one in operators(torchs) if "1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1" not in str(one)]
+                    found = [one for one in operators(ours) if "1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1" not in str(one)]
+                    self.assertGreater(len(expected), 20)
+                    self.assertEqual(found, expected)
+
+    def test_the_top_of_the_json_is_torchs(self):
+        mine, theirs = seen_by_both(products)
+        found = []
+        with tempfile.TemporaryDirectory() as folder:
+            for p in (mine, theirs):
+                path = os.path.join(folder, "t.json")
+                p.export_chrome_trace(path)
+                with open(path, encoding="utf-8") as file:
+                    found.append(json.load(file))
+        self.assertEqual(set(found[1]) - set(found[0]), set())
+        for key in ("schemaVersion", "deviceProperties", "record_shapes", "with_flops", "host_name", "traceName"):
+            self.assertEqual(found[0][key], found[1][key], key)
+        self.assertEqual(found[0]["trace_id"], mine.get_trace_id())
+        self.assertEqual(len(found[0]["trace_id"]), len(found[1]["trace_id"]))
 
     def test_without_shapes_nothing_is_read(self):
         x = torch.ones(1, 1, 4, 4)
@@ -214,6 +250,7 @@ look(_torch_calls, "_say_kind", saying(lambda v: not v if type(v) is bool else v
 look(_torch_calls, "_say_kind", saying(lambda v: float(v) if type(v) is bool else v))
 look(_torch_calls, "_say_kind", saying(lambda v: [n + 1 for n in v] if type(v) is list else v))
 look(_torch_calls, "_say_kind", saying(lambda v: v[:-1] if type(v) is list else v))
+look(_torch_calls, "_say_kind", saying(lambda v: v[1:] + v[:1] if type(v) is list and v[1:] else v))
 look(_torch_calls, "_say_kind", saying(lambda v: None if type(v) is float else v))
 look(_torch_calls, "_say_kind", lambda to, value: None)
 # all is found, and then another text is made
@@ -230,6 +267,7 @@ look(_torch_calls, "_say_kind", told)
         "a scalar of aten::add is not what it was given",
         "a scalar of aten::sum is not what it was given",
         "a scalar of aten::sum is not what it was given",
+        "a list's elements may stand in 0 places",
         "a list's elements may stand in 0 places",
         "a list's elements may stand in 0 places",
         "a scalar of aten::sum is not what it was given",

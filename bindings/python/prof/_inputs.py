@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, Dict, List, Tuple
 
-CONCRETE_KEY, STRIDES_KEY = "Concrete Inputs", "Input Strides"
+CONCRETE_KEY, STRIDES_KEY, LISTS_KEY = "Concrete Inputs", "Input Strides", "Tensor lists"
 """Of src/preload/torch/calls.c, and of torch.profiler's JSON."""
 
 Texts = Tuple[str, str]
@@ -15,6 +15,7 @@ _WORDS = {"": None, "True": True, "False": False}
 
 def take(args: Dict[str, Any]) -> Texts:
     """Both texts, which then are no arguments. What is no list of JSON's stays one."""
+    args.pop(LISTS_KEY, None)
     if CONCRETE_KEY not in args and STRIDES_KEY not in args:
         return NO_TEXTS
     found = []

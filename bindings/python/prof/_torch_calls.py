@@ -16,7 +16,7 @@ RANGE = "prof.torch.observe()"
 _THIS_THREAD = 2**64 - 1
 _FUNCTION, _BACKWARD, _USER = 0, 1, 7
 _INPUTS = _RANK = 4
-_NONE, _INT, _DOUBLE, _BOOL, _LIST = range(1, 6)
+_NONE, _INT, _DOUBLE, _BOOL, _LIST, _TENSORS = range(1, 7)
 """What an input is that is no tensor: prof_i_torch_known_kind of proof.h."""
 _UNSTRIDED = ("Sparse", "SparseCsr", "MkldnnCPU")
 """Keys of tensors that have no strides."""
@@ -52,7 +52,7 @@ class _Layout(ctypes.Structure):
 class _ValuesLayout(ctypes.Structure):
     """prof_i_torch_values_layout of values.h."""
 
-    _fields_ = [(name, ctypes.c_uint32) for name in ("int_tag", "double_tag", "bool_tag", "list_tag", "elements", "is_proven")] + [("type", ctypes.c_uint64), ("unstrided", ctypes.c_uint64)]
+    _fields_ = [(name, ctypes.c_uint32) for name in ("int_tag", "double_tag", "bool_tag", "list_tag", "elements", "is_proven")] + [("int_type", ctypes.c_uint64), ("tensor_type", ctypes.c_uint64), ("unstrided", ctypes.c_uint64)]
 
 
 def _bits(keys: Any) -> int:
@@ -96,7 +96,7 @@ def apart(prove: Callable[[], None]) -> None:
 
 
 def _say_kind(to: _Input, value: Any) -> None:
-    """Of an input that is no tensor. A list that is no list of ints is left unsaid."""
+    """Of an input that is no tensor. A list that has other things than ints or tensors is left unsaid."""
     if value is None:
         to.kind = _NONE
     elif isinstance(value, bool):
@@ -107,6 +107,9 @@ def _say_kind(to: _Input, value: Any) -> None:
         to.kind, to.dims[0] = _DOUBLE, ctypes.c_int64.from_buffer(ctypes.c_double(value)).value
     elif value and all(isinstance(item, int) for item in value):
         to.kind, to.rank, to.dims[: len(value)] = _LIST, len(value), value
+    elif value and all(hasattr(item, "_cdata") for item in value):
+        to.kind, to.rank = _TENSORS, len(value)
+        to.dims[: len(value)] = [item._cdata for item in value]
 
 
 class Calls:
@@ -309,6 +312,8 @@ class Calls:
             self._meets(lambda: torch.sum(x, dims, keep), "aten::sum", [x, dims, keep, None])  # noqa: B023
         for size, stride in (([3, 2], [4, 1]), ([7], [2]), ([2, 2, 2, 3], [12, 4, 4, 1])):
             self._meets(lambda: torch.as_strided(x, size, stride), "aten::as_strided", [x, size, stride, None])  # noqa: B023
+        for tensors in ([x, x.clone()], [x], [x, x, x.clone()]):
+            self._meets(lambda: torch.cat(tensors), "aten::cat", [tensors, 0])  # noqa: B023
 
     def _make_calls_with_texts(self, torch: Any) -> None:
         x = torch.ones(2, 3, device="cpu", dtype=torch.float32)
@@ -323,7 +328,8 @@ class Calls:
         meets(lambda: torch.sum(y, [1], True), "aten::sum", [y, [1], True, None], '["","[1]","True",""]', "[[1,3],[],[],[]]")
         meets(lambda: torch.sum(x, [0, 1], False), "aten::sum", [x, [0, 1], False, None], '["","[0, 1]","False",""]', "[[3,1],[],[],[]]")
         meets(lambda: x.reshape([]) if x.numel() == 1 else x[:1, :1].reshape([]), "aten::reshape", [[], []], '["","[]"]', "[[3,1],[]]")
-        meets(lambda: torch.cat([x, x]), "aten::cat", [[], 0], '["","0"]', "[[],[]]")
+        meets(lambda: torch.cat([x, x]), "aten::cat", [[], 0], '["","0"]', "[[[3,1],[3,1]],[]]")
+        meets(lambda: x[flags.new_zeros((), dtype=torch.int64)[None]], "aten::index", [x, []], '["",""]', "[[3,1],[]]")
         sparse = x.to_sparse()
         meets(lambda: torch.mul(sparse, 2.0), "aten::mul", [sparse, []], '["",""]', "[[],[]]")
 

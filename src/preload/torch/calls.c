@@ -127,7 +127,8 @@ static __attribute__((noinline)) uint64_t record_with_texts(begun *b) {
   const struct {
     const char *key, *text;
     uint32_t bytes;
-  } all[] = {{"Concrete Inputs", texts.concrete, texts.concrete_bytes},
+  } all[] = {{"Tensor lists", texts.lists, texts.lists_bytes}, /* first: as prof import has it */
+             {"Concrete Inputs", texts.concrete, texts.concrete_bytes},
              {"Input Strides", texts.strides, texts.strides_bytes}};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
     if (!all[i].bytes || b->count + b->numbers == PROF_ARGS_MAX) continue;

@@ -17,7 +17,8 @@ typedef enum prof_i_torch_known_kind {
   PROF_I_TORCH_KNOWN_INT = 2,    /* dims[0] */
   PROF_I_TORCH_KNOWN_DOUBLE = 3, /* the bits of dims[0] */
   PROF_I_TORCH_KNOWN_BOOL = 4,   /* dims[0] */
-  PROF_I_TORCH_KNOWN_LIST = 5    /* of ints: the first `rank` of dims */
+  PROF_I_TORCH_KNOWN_LIST = 5,   /* of ints: the first `rank` of dims */
+  PROF_I_TORCH_KNOWN_TENSORS = 6 /* a list of them: dims are addresses, as impl */
 } prof_i_torch_known_kind;
 
 /* A known call. bindings/python/prof/_torch_calls.py has the same. */

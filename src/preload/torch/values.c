@@ -24,8 +24,10 @@ typedef struct line {
 static inline bool has_room(const line *l, ptrdiff_t bytes) { return l->end - l->at >= bytes; }
 
 static inline void put(line *l, char c) {
-  if (has_room(l, 1)) *l->at++ = c;
-  else l->end = l->at - 1; /* from now on nothing fits */
+  if (has_room(l, 1))
+    *l->at++ = c;
+  else
+    l->end = l->at - 1; /* from now on nothing fits */
 }
 
 static void put_text(line *l, const char *text, size_t bytes) {
@@ -67,8 +69,10 @@ static uint32_t format_double(double number, char *text) {
   snprintf(raw, sizeof raw, "%.17g", number);
   for (const char *c = raw; *c && bytes < NUMBER_ROOM; c++) {
     const bool is_plain = (*c >= '0' && *c <= '9') || strchr("+-einfa", *c) != NULL;
-    if (is_plain) text[bytes++] = *c;
-    else if (!bytes || text[bytes - 1] != '.') text[bytes++] = '.';
+    if (is_plain)
+      text[bytes++] = *c;
+    else if (!bytes || text[bytes - 1] != '.')
+      text[bytes++] = '.';
   }
   return bytes;
 }
@@ -82,35 +86,32 @@ static __attribute__((noinline)) void put_new_double(line *l, double number, kno
   known_double *const kept = *place ? NULL : malloc(sizeof *kept);
   if (kept) {
     *kept = made;
-    if (!__atomic_compare_exchange_n(place, &none, kept, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
-      free(kept);
+    if (!__atomic_compare_exchange_n(place, &none, kept, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) free(kept);
   }
   errno = before;
 }
 
-/* As torch writes one: a whole number below 1e10 with a point behind it. */
+/* As torch writes one: a whole number with a point behind it, where 64 bits have it. */
 static void put_double(line *l, double number) {
-  if (fabs(number) < 1e10 && (double)(int64_t)number == number) {
-    if (number == 0 && signbit(number)) put(l, '-');
+  if (fabs(number) < 0x1p63 && (double)(int64_t)number == number) {
     put_int(l, (int64_t)number);
     put(l, '.');
     return;
   }
   uint64_t bits;
   memcpy(&bits, &number, sizeof bits);
-  known_double **const place =
-      &known_doubles[bits * UINT64_C(0x9e3779b97f4a7c15) >> (64 - DOUBLES_BITS)];
+  known_double **const place = &known_doubles[bits * UINT64_C(0x9e3779b97f4a7c15) >> (64 - DOUBLES_BITS)];
   /* pairs with the release in put_new_double() */
   const known_double *const known = __atomic_load_n(place, __ATOMIC_ACQUIRE);
-  if (known && known->bits == bits) put_text(l, known->text, known->bytes);
-  else put_new_double(l, number, place);
+  if (known && known->bits == bits)
+    put_text(l, known->text, known->bytes);
+  else
+    put_new_double(l, number, place);
 }
 
 /* ---- scalars and lists of them ---- */
 
-static inline uint32_t tag_of(const void *value) {
-  return *(const uint32_t *)prof_i_torch_at(value, PROF_I_TORCH_TAG_OFFSET);
-}
+static inline uint32_t tag_of(const void *value) { return *(const uint32_t *)prof_i_torch_at(value, PROF_I_TORCH_TAG_OFFSET); }
 
 /* False: it is none that is known. */
 static bool put_scalar(line *l, const void *value) {
@@ -121,8 +122,10 @@ static bool put_scalar(line *l, const void *value) {
   } else if (tag == layout->double_tag) {
     put_double(l, *(const double *)value);
   } else if (tag == layout->bool_tag) {
-    if (*(const uint8_t *)value) put_text(l, "True", 4);
-    else put_text(l, "False", 5);
+    if (*(const uint8_t *)value)
+      put_text(l, "True", 4);
+    else
+      put_text(l, "False", 5);
   } else {
     return false;
   }
@@ -137,7 +140,7 @@ static void put_list(line *l, const void *list) {
   const char *const first = (const char *)(uintptr_t)words[0];
   const uint64_t count = (words[1] - words[0]) / PROF_I_TORCH_IVALUE_BYTES;
   const line before = *l;
-  if (count > LIST_MAX || (!count && words[3] != layout->type)) return;
+  if (count > LIST_MAX || (!count && words[3] != layout->int_type)) return;
   put(l, '[');
   for (uint64_t i = 0; i < count; i++) {
     if (i) put_text(l, ", ", 2);
@@ -157,7 +160,16 @@ static void put_value(line *l, const void *value) {
   put(l, '"');
 }
 
-/* ---- strides ---- */
+/* ---- strides and dimensions ---- */
+
+/* How many elements a list of tensors has, which are no optional ones; 0 of anything else. */
+static uint64_t tensors_of(const void *value, const char **first_out) {
+  const prof_i_torch_values_layout *const layout = &prof_i_torch_values_proven;
+  if (tag_of(value) != layout->list_tag) return 0;
+  const uint64_t *const words = prof_i_torch_at(*(const void *const *)value, layout->elements);
+  *first_out = (const char *)(uintptr_t)words[0];
+  return words[3] == layout->tensor_type ? (words[1] - words[0]) / PROF_I_TORCH_IVALUE_BYTES : 0;
+}
 
 static bool has_strides(const void *impl) {
   if (!prof_i_torch_has_sizes(impl)) return false;
@@ -165,24 +177,46 @@ static bool has_strides(const void *impl) {
   return !(*keys & prof_i_torch_values_proven.unstrided);
 }
 
-static void put_strides(line *l, const void *value) {
-  int64_t rank = 0, *strides = NULL;
+static void put_numbers(line *l, const int64_t *numbers, int64_t count) {
   put(l, '[');
-  if (tag_of(value) == prof_i_torch_layout_proven.tensor_tag &&
-      has_strides(*(const void *const *)value) && !prof_i_torch.dim(value, &rank) && rank > 0 &&
-      !prof_i_torch.strides(value, &strides)) {
-    for (int64_t d = 0; d < rank; d++) {
-      if (d) put(l, ',');
-      put_int(l, strides[d]);
-    }
+  for (int64_t i = 0; i < count; i++) {
+    if (i) put(l, ',');
+    put_int(l, numbers[i]);
   }
   put(l, ']');
 }
 
-/* ---- both ---- */
+static void put_tensor(line *l, const void *value, bool (*has)(const void *impl), int32_t (*ask)(const void *, int64_t **)) {
+  int64_t rank = 0, *numbers = NULL;
+  const bool is_tensor = tag_of(value) == prof_i_torch_layout_proven.tensor_tag;
+  if (!is_tensor || !has(*(const void *const *)value) || prof_i_torch.dim(value, &rank) || rank <= 0 || ask(value, &numbers))
+    rank = 0;
+  put_numbers(l, numbers, rank);
+}
 
-static uint32_t make_text(char *text, const char *values, uint32_t count,
-                          void (*put_one)(line *, const void *)) {
+static void put_one_or_list(line *l, const void *value, bool (*has)(const void *impl),
+                            int32_t (*ask)(const void *, int64_t **)) {
+  const char *first = NULL;
+  const uint64_t count = tensors_of(value, &first);
+  if (!count) {
+    put_tensor(l, value, has, ask);
+    return;
+  }
+  put(l, '[');
+  for (uint64_t i = 0; i < count && l->at <= l->end; i++) {
+    if (i) put(l, ',');
+    put_tensor(l, first + i * PROF_I_TORCH_IVALUE_BYTES, has, ask);
+  }
+  put(l, ']');
+}
+
+static void put_strides(line *l, const void *value) { put_one_or_list(l, value, has_strides, prof_i_torch.strides); }
+
+static void put_dims(line *l, const void *value) { put_one_or_list(l, value, prof_i_torch_has_sizes, prof_i_torch.sizes); }
+
+/* ---- all of them ---- */
+
+static uint32_t make_text(char *text, const char *values, uint32_t count, void (*put_one)(line *, const void *)) {
   line l = {text, text + PROF_I_TORCH_TEXT_BYTES};
   put(&l, '[');
   for (uint32_t i = 0; i < count; i++) {
@@ -193,9 +227,16 @@ static uint32_t make_text(char *text, const char *values, uint32_t count,
   return l.at <= l.end ? (uint32_t)(l.at - text) : 0;
 }
 
+static bool has_lists(const char *values, uint32_t count) {
+  const char *first = NULL;
+  for (uint32_t i = 0; i < count; i++)
+    if (tensors_of(values + (size_t)i * PROF_I_TORCH_IVALUE_BYTES, &first)) return true;
+  return false;
+}
+
 void prof_i_torch_texts_make(const void *call, uint32_t count, prof_i_torch_texts *texts) {
   const char *const *const list = prof_i_torch_at(call, prof_i_torch_layout_proven.inputs);
   texts->concrete_bytes = make_text(texts->concrete, list[0], count, put_value);
-  texts->strides_bytes =
-      prof_i_torch.strides ? make_text(texts->strides, list[0], count, put_strides) : 0;
+  texts->strides_bytes = prof_i_torch.strides ? make_text(texts->strides, list[0], count, put_strides) : 0;
+  texts->lists_bytes = has_lists(list[0], count) ? make_text(texts->lists, list[0], count, put_dims) : 0;
 }

@@ -16,17 +16,20 @@ enum {
 /* Written before the first callback is added, constant from then on. */
 typedef struct prof_i_torch_values_layout {
   uint32_t int_tag, double_tag, bool_tag, list_tag; /* an IValue's */
-  uint32_t elements;  /* offset in a list: IValue *begin, *end */
-  uint32_t is_proven; /* 0: no texts are made */
-  uint64_t type;      /* the word three behind `elements`, of each list of int */
-  uint64_t unstrided; /* keys of tensors that have no strides */
+  uint32_t elements;                                /* offset in a list: IValue *begin, *end */
+  uint32_t is_proven;                               /* 0: no texts are made */
+  uint64_t int_type;                                /* the word three behind `elements`, of each list of int */
+  uint64_t tensor_type;                             /* the same of each list of tensors */
+  uint64_t unstrided;                               /* keys of tensors that have no strides */
 } prof_i_torch_values_layout;
 
 extern prof_i_torch_values_layout prof_i_torch_values_proven;
 
+/* lists: all inputs' dimensions, where one is a list of tensors. */
 typedef struct prof_i_torch_texts {
-  uint32_t concrete_bytes, strides_bytes; /* 0: there is none */
+  uint32_t concrete_bytes, strides_bytes, lists_bytes; /* 0: there is none */
   char concrete[PROF_I_TORCH_TEXT_BYTES], strides[PROF_I_TORCH_TEXT_BYTES];
+  char lists[PROF_I_TORCH_TEXT_BYTES];
 } prof_i_torch_texts;
 
 /* Of the first `count` inputs of a call, which has that many. Any thread, while the call begins. */
