@@ -147,7 +147,9 @@ def of(name: str, shapes: Shapes, inputs: Optional[Any] = None) -> int:
         if name.startswith(_UNCOUNTED):
             return 0
         known = _COUNTED if is_torch else _FORMULAS
-        formula = known.get(name[len(_ATEN) :] if is_torch else name.replace("::", ".").rsplit(".", 1)[-1])
+        formula = known.get(
+            name[len(_ATEN) :] if is_torch else name.replace("::", ".").rsplit(".", 1)[-1]
+        )
         return formula(shapes) if formula else 0
     except (TypeError, IndexError, ValueError):
         return 0

@@ -86,7 +86,8 @@ static __attribute__((noinline)) void put_new_double(line *l, double number, kno
   known_double *const kept = *place ? NULL : malloc(sizeof *kept);
   if (kept) {
     *kept = made;
-    if (!__atomic_compare_exchange_n(place, &none, kept, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) free(kept);
+    if (!__atomic_compare_exchange_n(place, &none, kept, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+      free(kept);
   }
   errno = before;
 }
@@ -100,7 +101,8 @@ static void put_double(line *l, double number) {
   }
   uint64_t bits;
   memcpy(&bits, &number, sizeof bits);
-  known_double **const place = &known_doubles[bits * UINT64_C(0x9e3779b97f4a7c15) >> (64 - DOUBLES_BITS)];
+  known_double **const place =
+      &known_doubles[bits * UINT64_C(0x9e3779b97f4a7c15) >> (64 - DOUBLES_BITS)];
   /* pairs with the release in put_new_double() */
   const known_double *const known = __atomic_load_n(place, __ATOMIC_ACQUIRE);
   if (known && known->bits == bits)
@@ -111,7 +113,9 @@ static void put_double(line *l, double number) {
 
 /* ---- scalars and lists of them ---- */
 
-static inline uint32_t tag_of(const void *value) { return *(const uint32_t *)prof_i_torch_at(value, PROF_I_TORCH_TAG_OFFSET); }
+static inline uint32_t tag_of(const void *value) {
+  return *(const uint32_t *)prof_i_torch_at(value, PROF_I_TORCH_TAG_OFFSET);
+}
 
 /* False: it is none that is known. */
 static bool put_scalar(line *l, const void *value) {
@@ -186,10 +190,12 @@ static void put_numbers(line *l, const int64_t *numbers, int64_t count) {
   put(l, ']');
 }
 
-static void put_tensor(line *l, const void *value, bool (*has)(const void *impl), int32_t (*ask)(const void *, int64_t **)) {
+static void put_tensor(line *l, const void *value, bool (*has)(const void *impl),
+                       int32_t (*ask)(const void *, int64_t **)) {
   int64_t rank = 0, *numbers = NULL;
   const bool is_tensor = tag_of(value) == prof_i_torch_layout_proven.tensor_tag;
-  if (!is_tensor || !has(*(const void *const *)value) || prof_i_torch.dim(value, &rank) || rank <= 0 || ask(value, &numbers))
+  if (!is_tensor || !has(*(const void *const *)value) || prof_i_torch.dim(value, &rank) ||
+      rank <= 0 || ask(value, &numbers))
     rank = 0;
   put_numbers(l, numbers, rank);
 }
@@ -210,13 +216,18 @@ static void put_one_or_list(line *l, const void *value, bool (*has)(const void *
   put(l, ']');
 }
 
-static void put_strides(line *l, const void *value) { put_one_or_list(l, value, has_strides, prof_i_torch.strides); }
+static void put_strides(line *l, const void *value) {
+  put_one_or_list(l, value, has_strides, prof_i_torch.strides);
+}
 
-static void put_dims(line *l, const void *value) { put_one_or_list(l, value, prof_i_torch_has_sizes, prof_i_torch.sizes); }
+static void put_dims(line *l, const void *value) {
+  put_one_or_list(l, value, prof_i_torch_has_sizes, prof_i_torch.sizes);
+}
 
 /* ---- all of them ---- */
 
-static uint32_t make_text(char *text, const char *values, uint32_t count, void (*put_one)(line *, const void *)) {
+static uint32_t make_text(char *text, const char *values, uint32_t count,
+                          void (*put_one)(line *, const void *)) {
   line l = {text, text + PROF_I_TORCH_TEXT_BYTES};
   put(&l, '[');
   for (uint32_t i = 0; i < count; i++) {
@@ -237,6 +248,8 @@ static bool has_lists(const char *values, uint32_t count) {
 void prof_i_torch_texts_make(const void *call, uint32_t count, prof_i_torch_texts *texts) {
   const char *const *const list = prof_i_torch_at(call, prof_i_torch_layout_proven.inputs);
   texts->concrete_bytes = make_text(texts->concrete, list[0], count, put_value);
-  texts->strides_bytes = prof_i_torch.strides ? make_text(texts->strides, list[0], count, put_strides) : 0;
-  texts->lists_bytes = has_lists(list[0], count) ? make_text(texts->lists, list[0], count, put_dims) : 0;
+  texts->strides_bytes =
+      prof_i_torch.strides ? make_text(texts->strides, list[0], count, put_strides) : 0;
+  texts->lists_bytes =
+      has_lists(list[0], count) ? make_text(texts->lists, list[0], count, put_dims) : 0;
 }

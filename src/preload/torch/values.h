@@ -18,9 +18,9 @@ typedef struct prof_i_torch_values_layout {
   uint32_t int_tag, double_tag, bool_tag, list_tag; /* an IValue's */
   uint32_t elements;                                /* offset in a list: IValue *begin, *end */
   uint32_t is_proven;                               /* 0: no texts are made */
-  uint64_t int_type;                                /* the word three behind `elements`, of each list of int */
-  uint64_t tensor_type;                             /* the same of each list of tensors */
-  uint64_t unstrided;                               /* keys of tensors that have no strides */
+  uint64_t int_type;    /* the word three behind `elements`, of each list of int */
+  uint64_t tensor_type; /* the same of each list of tensors */
+  uint64_t unstrided;   /* keys of tensors that have no strides */
 } prof_i_torch_values_layout;
 
 extern prof_i_torch_values_layout prof_i_torch_values_proven;

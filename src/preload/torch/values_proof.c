@@ -30,7 +30,9 @@ PROF_I_TORCH_EXPORT const char *prof_i_torch_values_prove_1(void);
 PROF_I_TORCH_EXPORT const prof_i_torch_values_layout *prof_i_torch_values_layout_1(void);
 
 static void fail(const char *what, const prof_i_torch_known *known) {
-  if (own.problem[0] == '\0') snprintf(own.problem, sizeof own.problem, "%s of %s is not what it was given", what, known->name);
+  if (own.problem[0] == '\0')
+    snprintf(own.problem, sizeof own.problem, "%s of %s is not what it was given", what,
+             known->name);
 }
 
 /* ---- looking ---- */
@@ -46,15 +48,18 @@ static bool are_elements(uint64_t first, const int64_t *known, uint32_t count, u
   return true;
 }
 
-static void look_at_list(uint64_t list, const int64_t *known, uint32_t count, uint32_t tag, uint64_t *types) {
+static void look_at_list(uint64_t list, const int64_t *known, uint32_t count, uint32_t tag,
+                         uint64_t *types) {
   uint64_t words[LIST_WORDS + 4] = {0};
   uint32_t readable = LIST_WORDS + 4;
-  while (readable && !prof_i_torch_read((const void *)(uintptr_t)list, words, readable * sizeof *words)) readable--;
+  while (readable &&
+         !prof_i_torch_read((const void *)(uintptr_t)list, words, readable * sizeof *words))
+    readable--;
   for (uint32_t i = 0; i < LIST_WORDS; i++) {
     const uint64_t bytes = (uint64_t)count * PROF_I_TORCH_IVALUE_BYTES;
     if (!own.elements[i]) continue;
-    own.elements[i] = i + 4 <= readable && words[i + 1] - words[i] == bytes && words[i + 2] >= words[i + 1] &&
-                      are_elements(words[i], known, count, tag);
+    own.elements[i] = i + 4 <= readable && words[i + 1] - words[i] == bytes &&
+                      words[i + 2] >= words[i + 1] && are_elements(words[i], known, count, tag);
     if (types[i] == UINT64_MAX)
       types[i] = words[i + 3];
     else if (types[i] != words[i + 3])
@@ -96,10 +101,11 @@ static void look_at_inputs(const uint64_t *values, const prof_i_torch_known *kno
 static void compare(const void *call, const prof_i_torch_known *known) {
   static prof_i_torch_texts texts;
   prof_i_torch_texts_make(call, known->count, &texts);
-  if (texts.concrete_bytes != strlen(known->concrete) || memcmp(texts.concrete, known->concrete, texts.concrete_bytes) != 0)
+  if (texts.concrete_bytes != strlen(known->concrete) ||
+      memcmp(texts.concrete, known->concrete, texts.concrete_bytes) != 0)
     fail("an input", known);
-  if (prof_i_torch.strides &&
-      (texts.strides_bytes != strlen(known->strides) || memcmp(texts.strides, known->strides, texts.strides_bytes) != 0))
+  if (prof_i_torch.strides && (texts.strides_bytes != strlen(known->strides) ||
+                               memcmp(texts.strides, known->strides, texts.strides_bytes) != 0))
     fail("a stride", known);
 }
 
@@ -110,7 +116,8 @@ void prof_i_torch_values_look(const void *call, const prof_i_torch_known *known)
   if (!known->count || own.problem[0]) return;
   if (own.is_found && known->concrete) compare(call, known);
   if (own.is_found) return;
-  if (list[1] != known->count || !prof_i_torch_read((const void *)(uintptr_t)list[0], values, bytes))
+  if (list[1] != known->count ||
+      !prof_i_torch_read((const void *)(uintptr_t)list[0], values, bytes))
     fail("an input", known);
   else
     look_at_inputs(values, known);
@@ -177,4 +184,6 @@ const char *prof_i_torch_values_prove_1(void) {
 }
 
 /* For a test that knows the headers. */
-const prof_i_torch_values_layout *prof_i_torch_values_layout_1(void) { return &prof_i_torch_values_proven; }
+const prof_i_torch_values_layout *prof_i_torch_values_layout_1(void) {
+  return &prof_i_torch_values_proven;
+}
