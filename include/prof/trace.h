@@ -320,7 +320,11 @@ typedef enum prof_group {
   PROF_GROUP_ANNOTATION = 128u,
   /* By all scopes around it that stand open on its thread, the innermost first: scopes by their
      names, traced functions as in PROF_GROUP_STACK. Both together: as this one alone. */
-  PROF_GROUP_SCOPES = 256u
+  PROF_GROUP_SCOPES = 256u,
+  /* By all that a call's floating point operations are counted from: its input shapes, and of
+     aten::conv2d the argument "Concrete Inputs", which prof_row.shape has behind the shapes, on a
+     line of its own. A first input that is no tensor is null there. */
+  PROF_GROUP_FLOPS = 512u
 } prof_group;
 
 /* The key of an argument that says where a scope was begun: a text, its frames by ';', the innermost first, "file.py(12): function", as torch.profiler's "Call stack". */
@@ -443,6 +447,7 @@ typedef struct prof_row_more {
      scope_cost_ns of its trace: in warm caches, so they are no lower bound. At least 0. */
   uint64_t self_net_ns, total_net_ns;
   uint64_t first_ns; /* the begin of its first call, of PROF_SORT_FIRST; else 0 */
+  uint64_t outer_count; /* calls in no other call of the row, of PROF_GROUP_FLOPS; else 0 */
 } prof_row_more;
 /* For the row with that index. PROF_E_INVALID: no such row, or size is not set. Any thread. */
 PROF_API int prof_rows_more(const prof_rows *rows, uint64_t index, prof_row_more *more_out) PROF_I_NOEXCEPT;

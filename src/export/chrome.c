@@ -80,6 +80,7 @@ static void render_site(prof_i_chrome *w, prof_i_site_line *line, uint32_t numbe
   to += prof_i_escape(to, (size_t)(limit - to), category.data, category.bytes, &category_at);
   line->site_plus_one = number + 1;
   line->bytes = 0;
+  if (prof_i_backward_is_range(site->name)) return; /* has its call's numbers */
   if (limit - to < 16 || (prof_i_callers_any(&w->callers) && has_callers(w, number, site->name))) return;
   to = put_text(to, "\",\"name\":\"");
   to += prof_i_escape(to, (size_t)(limit - to), name.data, name.bytes, &name_at);
@@ -260,6 +261,27 @@ static void put_place(prof_i_chrome *w, const prof_i_span *span) {
   if (w->has_place && prof_i_chrome_place_text(site, (prof_i_text){w->event.name, w->event.name_bytes}, w->place_text, sizeof w->place_text, &bytes)) prof_i_sink_bytes(w->sink, w->place_text, bytes);
 }
 
+/* Numbers of autograd's range around a backward call are that call's, whose row stands before its
+   own: Kineto gives them to both. Arrows are the call's alone. */
+static void put_numbers(prof_i_chrome *w, const prof_i_span *span) {
+  const prof_i_call_numbers own = prof_i_call_numbers_of(&w->event);
+  if (!prof_i_backward_is_range((prof_i_text){w->event.name, w->event.name_bytes})) {
+    prof_i_forwards_add(&w->forwards, &w->event, span->start_ns, w->ids.pid, track_number(w, span->lane));
+    if (!own.forward_thread || span->lane) return;
+    w->backward = own;
+    w->backward_start_ns = span->start_ns;
+    w->backward_depth = span->depth;
+    return;
+  }
+  const bool is_inside = w->backward_depth == (uint32_t)span->depth + 1 && w->backward_start_ns >= span->start_ns;
+  if (!w->backward.forward_thread || !is_inside || span->lane || w->event.arg_count) return;
+  prof_i_sink_text(w->sink, ",\"Sequence number\":");
+  prof_i_sink_i64(w->sink, w->backward.sequence);
+  prof_i_sink_text(w->sink, ",\"Fwd thread id\":");
+  prof_i_sink_u64(w->sink, w->backward.forward_thread);
+  w->backward.forward_thread = 0;
+}
+
 /* False: no memory. */
 static bool put_scope(prof_i_chrome *w, const prof_i_span *span) {
   const uint64_t id = next_id(w), external_id = external_id_of(w, span, id);
@@ -273,7 +295,7 @@ static bool put_scope(prof_i_chrome *w, const prof_i_span *span) {
     prof_i_sink_text(w->sink, ",\"step mark\":");
     prof_i_sink_u64(w->sink, w->event.id);
   }
-  prof_i_forwards_add(&w->forwards, &w->event, span->start_ns, w->ids.pid, track_number(w, span->lane));
+  put_numbers(w, span);
   const bool has_memory = put_callers(w, span);
   if (span->kind != PROF_EVENT_STEP) put_place(w, span);
   prof_i_chrome_args(w, true);
@@ -405,6 +427,7 @@ static int visit(void *user, const prof_i_span *spans, size_t count) {
 void prof_i_chrome_go_to_thread(prof_i_chrome *w, uint32_t index) {
   w->thread = index;
   w->ids = w->tids[index];
+  w->backward.forward_thread = 0;
   set_track(w, 0);
 }
 

@@ -12,6 +12,7 @@
 #include "metadata.h"
 #include "sink.h"
 #include "tids.h"
+#include "../trace/backward.h"
 #include "../trace/callers.h"
 #include "../trace/launch.h"
 #include "../trace/walk.h"
@@ -94,6 +95,9 @@ typedef struct prof_i_chrome {
   uint32_t id_zeros;    /* of them, zeros at the front */
   uint64_t owner_ids[PROF_I_OWNER_DEPTHS]; /* promised to the scope of that depth that is written next, for a call in it has it already; 0 */
   uint32_t owner_count;                    /* of them, those that are promised */
+  prof_i_call_numbers backward; /* of the backward call that this thread's row was last for */
+  uint64_t backward_start_ns;
+  uint32_t backward_depth;
   prof_i_written written;
   prof_i_check check;
   prof_i_flows flows;

@@ -155,6 +155,30 @@ static const prof_trace_arg *find_lists(const prof_event *event, uint32_t count,
   return prof_i_dims_check(arg->value.text.data, arg->value.text.bytes, count, lists_out) ? arg : NULL;
 }
 
+/* What torch.profiler calls an input that is no tensor, by its text in "Concrete Inputs": the next of
+   those from *at on. "" where there is none. */
+static const char *next_scalar(const prof_trace_arg *inputs, size_t *at) {
+  const char *const text = inputs->value.text.data;
+  const size_t bytes = inputs->value.text.bytes;
+  while (*at < bytes && text[*at] != '"') ++*at;
+  const size_t first = ++*at;
+  for (; *at < bytes && text[*at] != '"'; ++*at)
+    if (text[*at] == '\\') ++*at;
+  const bool is_there = *at < bytes && *at > first;
+  ++*at;
+  return !is_there ? "" : text[first] == '[' ? "ScalarList" : "Scalar";
+}
+
+static const prof_trace_arg *find_inputs(const prof_event *event, uint32_t count) {
+  static const char key[] = "Concrete Inputs";
+  for (uint32_t i = count; i < event->arg_count; i++) {
+    const prof_trace_arg *const arg = &event->args[i];
+    if (arg->type == PROF_ARG_STRING && arg->key_bytes == sizeof key - 1 && memcmp(arg->key, key, sizeof key - 1) == 0)
+      return arg;
+  }
+  return NULL;
+}
+
 /* lists: where the inputs' dimensions stand instead, or NULL. */
 static void put_shapes(prof_i_chrome *w, uint32_t count, const prof_trace_arg *lists, uint64_t is_list, bool *has_members) {
   keep_key(&w->keys, "Input Dims");
@@ -164,9 +188,14 @@ static void put_shapes(prof_i_chrome *w, uint32_t count, const prof_trace_arg *l
   if (lists) prof_i_sink_bytes(w->sink, lists->value.text.data, lists->value.text.bytes);
   else put_dims(w, count);
   prof_i_sink_text(w->sink, ",\"Input type\":[");
+  const prof_trace_arg *const inputs = find_inputs(&w->event, count);
+  size_t at = 0;
   for (uint32_t i = 0; i < count; i++) {
+    const prof_trace_arg *const arg = &w->event.args[i];
+    const char *const scalar = inputs ? next_scalar(inputs, &at) : "";
+    const bool is_tensor = arg->type == PROF_ARG_TENSOR && (arg->value.tensor.rank || arg->value.tensor.dtype);
     prof_i_sink_text(w->sink, i > 0 ? ", \"" : "\"");
-    prof_i_sink_text(w->sink, is_list >> i & 1 ? "TensorList" : prof_i_value_dtype(&w->event.args[i]));
+    prof_i_sink_text(w->sink, is_list >> i & 1 ? "TensorList" : is_tensor || !*scalar ? prof_i_value_dtype(arg) : scalar);
     prof_i_sink_bytes(w->sink, "\"", 1);
   }
   prof_i_sink_bytes(w->sink, "]", 1);

@@ -118,6 +118,10 @@ void prof_i_chrome_head(prof_i_chrome *w) {
   /* "ns": with Kineto's usual "ms", chrome://tracing rounds to whole microseconds before it nests, and loses arrows in short scopes. */
   if (begin_own(w, "displayTimeUnit")) put(w, "\"ns\",\n");
   prof_i_metadata_put(&w->metadata, w->sink);
+  if (w->info.host[0] && begin_own(w, "host_name")) {
+    prof_i_sink_string(w->sink, w->info.host, strlen(w->info.host));
+    put(w, ",\n");
+  }
   if (begin_own(w, "baseTimeNanoseconds")) {
     prof_i_sink_u64(w->sink, w->base_ns);
     put(w, ",\n");

@@ -41,11 +41,11 @@ typedef struct group {
 /* A place of lane 0's stack, and what its group had in total when it began to wait. */
 typedef struct waiting {
   prof_i_group *group; /* NULL: a step, or outside of the window */
-  uint64_t total_ns, device_ns, inner_count;
+  uint64_t total_ns, device_ns, inner_count, outer_count;
   int64_t host_bytes, device_bytes;
 } waiting;
 
-enum { SHAPE_WORDS = 1024, WAYS_FIRST = 256, STACKS = PROF_GROUP_STACK | PROF_GROUP_SCOPES };
+enum { SHAPE_WORDS = 1024, WAYS_FIRST = 256, STACKS = PROF_GROUP_STACK | PROF_GROUP_SCOPES, SHAPES = PROF_GROUP_SHAPE | PROF_GROUP_FLOPS };
 
 /* Scopes of a site that were begun by one way (callers.h): their group. */
 typedef struct way {
@@ -154,7 +154,7 @@ static group_key make_key(const aggregation *a, uint32_t site, prof_i_text name,
   const bool has_place = (by & PROF_GROUP_NAME) && prof_i_is_named_by_function(info);
   return (group_key){.name = by & PROF_GROUP_NAME ? name : no_text,
                      .category = key_category(by, category),
-                     .shape = by & PROF_GROUP_SHAPE ? shape : no_text,
+                     .shape = by & SHAPES ? shape : no_text,
                      .stack = by & STACKS ? stack : no_text,
                      .device = by & PROF_GROUP_DEVICE ? device : (prof_device){0, 0},
                      .thread = by & PROF_GROUP_THREAD ? a->threads_before + a->thread : UINT32_MAX,
@@ -251,7 +251,7 @@ static inline prof_i_group *group_of(aggregation *a, uint32_t site) {
 static inline bool has_details(const aggregation *a, const uint64_t *record) {
   const uint32_t flags = prof_i_word_flags(record[2]), by = a->options.group;
   return (flags & (PROF_I_FLAG_NAME | PROF_I_FLAG_CATEGORY)) || prof_i_is_async(record) || ((flags & PROF_I_FLAG_DEVICE) && (by & PROF_GROUP_DEVICE)) ||
-         (record[2] >> 32 != 0 && (by & (PROF_GROUP_SHAPE | PROF_GROUP_STACK)));
+         (record[2] >> 32 != 0 && (by & (SHAPES | PROF_GROUP_STACK)));
 }
 
 /* Where it was begun: what it says itself, or by the functions around it; in a backward call where the forward one was. Where nothing stays of what it says, it has none. False: no memory. */
@@ -283,7 +283,10 @@ static bool find_detailed(aggregation *a, uint32_t thread, const prof_i_span *sp
   const prof_i_text name = {event->name, event->name_bytes}, category = {event->category, event->category_bytes};
   *group_out = &a->unwanted.of;
   if (!is_wanted(a, name, category, event->level)) return true;
-  const size_t shape_words = a->options.group & PROF_GROUP_SHAPE ? prof_i_shape_words(event, a->shape, SHAPE_WORDS) : 0;
+  const uint32_t by = a->options.group & SHAPES;
+  const size_t shape_words = !by                     ? 0
+                             : by & PROF_GROUP_FLOPS ? prof_i_shape_flops_words(event, a->shape, SHAPE_WORDS)
+                                                     : prof_i_shape_words(event, a->shape, SHAPE_WORDS);
   const prof_i_text shape = {(const char *)a->shape, shape_words * sizeof *a->shape};
   prof_i_text stack = {"", 0};
   if ((a->options.group & STACKS) && !stack_of(a, span->site, event, &stack)) return false;
@@ -310,6 +313,7 @@ static waiting total_of(prof_i_group *g) {
                    .total_ns = g->tally.outer_ns,
                    .device_ns = g->on_device.total_ns,
                    .inner_count = g->inner_count,
+                   .outer_count = g->outer_count,
                    .host_bytes = g->memory.host,
                    .device_bytes = g->memory.device};
 }
@@ -338,7 +342,9 @@ static int add_to_group(prof_i_group *g, const prof_i_span *span, const waiting 
   }
   if (span->lane > 0) {
     g->beside_ns += span->duration_ns;
+    g->outer_count++;
   } else {
+    g->outer_count = before->outer_count + 1;
     g->tally.outer_ns = before->total_ns + span->duration_ns;
     g->inner_count = before->inner_count + span->inner_count;
     g->child_count += span->child_count;
@@ -552,9 +558,9 @@ static int add_thread(aggregation *a) {
   a->waiting_count = 0;
   /* Where nothing waits for a scope, and nobody looks at it. */
   if (!a->has_callers && !a->has_pools && !a->has_first && !a->has_launched &&
-      !has_window(&a->options)) {
+      !has_window(&a->options) && !(a->options.group & PROF_GROUP_FLOPS)) {
     walker->walk_plain = add_plain;
-    walker->takes_bare = !(a->options.group & (PROF_GROUP_SHAPE | PROF_GROUP_STACK));
+    walker->takes_bare = !(a->options.group & (SHAPES | PROF_GROUP_STACK));
   }
   prof_i_memory_sums_clear(&a->memory);
   const int status = prof_i_walker_run(walker);
@@ -667,7 +673,8 @@ static int read_options(const prof_aggregate_options *given, prof_aggregate_opti
   }
   const uint32_t groups = PROF_GROUP_NAME | PROF_GROUP_CATEGORY | PROF_GROUP_DEVICE |
                           PROF_GROUP_THREAD | PROF_GROUP_SHAPE | PROF_GROUP_STACK |
-                          PROF_GROUP_KERNEL | PROF_GROUP_ANNOTATION | PROF_GROUP_SCOPES;
+                          PROF_GROUP_KERNEL | PROF_GROUP_ANNOTATION | PROF_GROUP_SCOPES |
+                          PROF_GROUP_FLOPS;
   if (options->group & ~groups)
     return prof_i_fail(PROF_E_INVALID, "options.group is 0x%x; the known bits are 0x%x", options->group, groups);
   if (options->sort > PROF_SORT_SELF_DEVICE)

@@ -12,7 +12,7 @@ static const char range_before[] = "autograd::engine::evaluate_function: "; /* o
 static const char sequence_key[] = "Sequence number", forward_key[] = "Fwd thread id", thread_key[] = "Thread id";
 
 static bool is_text(const char *data, uint64_t bytes, const char *text) { return bytes == strlen(text) && memcmp(data, text, (size_t)bytes) == 0; }
-static bool is_range_name(prof_i_text name) { return name.bytes >= sizeof range_before - 1 && memcmp(name.data, range_before, sizeof range_before - 1) == 0; }
+bool prof_i_backward_is_range(prof_i_text name) { return name.bytes >= sizeof range_before - 1 && memcmp(name.data, range_before, sizeof range_before - 1) == 0; }
 
 /* ---- an operator's numbers ---- */
 
@@ -121,7 +121,7 @@ static bool may_have_calls(const prof_trace *trace) {
   for (uint32_t i = 0; i < trace->catalog.schema_count; i++)
     if (has_key(&trace->catalog.schemas[i], forward_key) && !has_key(&trace->catalog.schemas[i], thread_key)) return true;
   for (uint32_t site = 0; site < site_count; site++)
-    if (is_range_name(prof_i_trace_site(trace, site)->name)) return true;
+    if (prof_i_backward_is_range(prof_i_trace_site(trace, site)->name)) return true;
   return false;
 }
 
@@ -136,7 +136,7 @@ static bool find_schemas(prof_i_backward *backward) {
 static bool find_ranges(prof_i_backward *backward) {
   const uint32_t site_count = prof_i_trace_site_count(backward->trace);
   backward->is_range = calloc(site_count, sizeof *backward->is_range);
-  for (uint32_t site = 0; backward->is_range && site < site_count; site++) backward->is_range[site] = is_range_name(prof_i_trace_site(backward->trace, site)->name);
+  for (uint32_t site = 0; backward->is_range && site < site_count; site++) backward->is_range[site] = prof_i_backward_is_range(prof_i_trace_site(backward->trace, site)->name);
   return backward->is_range != NULL;
 }
 

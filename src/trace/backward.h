@@ -16,6 +16,9 @@ typedef struct prof_i_call_numbers {
 
 prof_i_call_numbers prof_i_call_numbers_of(const prof_event *scope);
 
+/* Is this the name of autograd's own range around a backward call? */
+bool prof_i_backward_is_range(prof_i_text name);
+
 /* A forward call, as it is asked for by its number and its thread's. */
 typedef struct prof_i_forward_call {
   uint64_t thread; /* torch's number; 0: not told */

@@ -42,6 +42,7 @@ typedef struct prof_i_group {
   prof_i_device_time on_device;
   uint64_t first_ns; /* its earliest begin, where somebody asks */
   uint64_t async_count;
+  uint64_t outer_count; /* of ended ones, those in no other of this group: of PROF_GROUP_FLOPS */
   prof_i_text category; /* of its earliest call, where categories take no part. Empty otherwise */
   prof_i_group_places places;
   uint32_t level;

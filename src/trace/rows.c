@@ -150,7 +150,7 @@ static uint64_t less(uint64_t ns, double cost_ns) {
   return cost_ns < (double)ns ? ns - (uint64_t)cost_ns : 0;
 }
 
-static prof_row_more make_more(const prof_i_group *g, bool has_first, char **texts) {
+static prof_row_more make_more(const prof_i_group *g, uint32_t by, bool has_first, char **texts) {
   return (prof_row_more){.size = sizeof(prof_row_more),
                          .file = put_repaired(texts, g->places.first.file),
                          .line = g->places.first.line,
@@ -160,6 +160,7 @@ static prof_row_more make_more(const prof_i_group *g, bool has_first, char **tex
                          .open_count = g->open_count,
                          .open_ns = g->open_ns,
                          .first_ns = has_first ? g->first_ns : 0,
+                         .outer_count = by & PROF_GROUP_FLOPS ? g->outer_count : 0,
                          .child_count = g->child_count,
                          .inner_count = g->inner_count,
                          .self_net_ns = less(g->tally.self_ns, g->self_cost_ns),
@@ -200,7 +201,7 @@ static prof_rows *make_rows(const prof_aggregate_options *options, const ranked 
   block->rows = (prof_rows){.rows = row, .row_count = count, .all_row_count = all};
   for (uint64_t i = 0; i < count; i++) {
     row[i] = make_row(order[i].of, &texts);
-    more[i] = make_more(order[i].of, options->sort == PROF_SORT_FIRST, &texts);
+    more[i] = make_more(order[i].of, options->group, options->sort == PROF_SORT_FIRST, &texts);
   }
   add_totals(&block->rows, order, all);
   return &block->rows;

@@ -25,6 +25,40 @@ size_t prof_i_shape_words(const prof_event *event, uint64_t *to, size_t room) {
   return at;
 }
 
+/* In the place of a rank. */
+#define NO_TENSOR (UINT64_MAX - 1) /* then nothing of it follows */
+#define TEXT UINT64_MAX            /* then its bytes, and words with them */
+
+static const prof_trace_arg *find_text(const prof_event *event, const char *key) {
+  const size_t bytes = strlen(key);
+  for (uint32_t i = 0; i < event->arg_count; i++) {
+    const prof_trace_arg *const arg = &event->args[i];
+    if (arg->type == PROF_ARG_STRING && arg->key_bytes == bytes && memcmp(arg->key, key, bytes) == 0)
+      return arg;
+  }
+  return NULL;
+}
+
+size_t prof_i_shape_flops_words(const prof_event *event, uint64_t *to, size_t room) {
+  static const char convolution[] = "aten::conv2d";
+  size_t at = prof_i_shape_words(event, to, room);
+  if (at == 0) return 0;
+  const prof_trace_arg *const first = event->args;
+  if (first->type != PROF_ARG_TENSOR || (to[0] == 0 && first->value.tensor.dtype == PROF_DTYPE_NONE))
+    to[0] = NO_TENSOR;
+  if (event->name_bytes != sizeof convolution - 1 ||
+      memcmp(event->name, convolution, sizeof convolution - 1) != 0)
+    return at;
+  const prof_trace_arg *const inputs = find_text(event, "Concrete Inputs");
+  const size_t bytes = inputs ? inputs->value.text.bytes : 0, words = (bytes + 7) / 8;
+  if (!bytes || words + 2 > room - at) return at;
+  to[at] = TEXT;
+  to[at + 1] = bytes;
+  to[at + 1 + words] = 0;
+  memcpy(to + at + 2, inputs->value.text.data, bytes);
+  return at + 2 + words;
+}
+
 /* Where a text is put together, and how much of it there would be. */
 typedef struct shape_line {
   char *to;
@@ -43,12 +77,19 @@ static void put_dim(shape_line *line, int64_t dim, bool is_first) {
 
 size_t prof_i_shape_text(const uint64_t *words, size_t count, char *to, size_t room) {
   shape_line line = {to, room, 0};
-  for (size_t at = 0; at < count;) {
-    const size_t rank = words[at];
-    put(&line, at ? ", [" : "[[", at ? 3 : 2);
+  for (size_t at = 0; at < count && words[at] != TEXT;) {
+    const size_t rank = words[at] == NO_TENSOR ? 0 : words[at];
+    const bool is_last = at + 1 + rank == count || words[at + 1 + rank] == TEXT;
+    put(&line, at ? ", " : "[", at ? 2 : 1);
+    put(&line, words[at] == NO_TENSOR ? "null" : "[", words[at] == NO_TENSOR ? 4 : 1);
     for (size_t d = 0; d < rank; d++) put_dim(&line, (int64_t)words[at + 1 + d], d == 0);
+    if (words[at] != NO_TENSOR) put(&line, "]", 1);
+    if (is_last) put(&line, "]", 1);
     at += 1 + rank;
-    put(&line, "]]", at < count ? 1 : 2);
+    if (at < count && words[at] == TEXT) {
+      put(&line, "\n", 1);
+      put(&line, (const char *)(words + at + 2), words[at + 1]);
+    }
   }
   return line.bytes;
 }

@@ -704,7 +704,8 @@ class Unproven(unittest.TestCase):
             self.skipTest("there is no C++ compiler")
         calls, _ = prof.torch._torch.calls()
         source = os.path.join(os.environ.get("PROF_TEST_SOURCE_DIR", "."), "tests", "python", "torch_layout.cpp")
-        places = [f"-D{name.upper()}={value}" for name, value in calls.layout().items() if name != "avoided"]
+        found = {**calls.layout(), **calls.values_layout()}
+        places = [f"-D{name.upper()}={value}" for name, value in found.items() if name != "avoided"]
         include = os.path.join(os.path.dirname(torch.__file__), "include")
         abi = f"-D_GLIBCXX_USE_CXX11_ABI={int(torch._C._GLIBCXX_USE_CXX11_ABI)}"
         done = subprocess.run([compiler, "-std=c++20", "-w", "-fsyntax-only", abi, "-I", include, *places, source], capture_output=True, text=True)

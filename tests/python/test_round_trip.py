@@ -75,8 +75,9 @@ class Keys(unittest.TestCase):
                 kept.update(re.findall(r'"([^"]+)"', table))
             kept.update(re.findall(r'keep_key\(&w->keys, "([^"]+)"', source))
         of_events = {"ph", "cat", "name", "pid", "tid", "ts", "dur", "args", "id", "bp", "s"}
-        # A user's arguments stand in these, or, of an arrow, there are none of a user's.
-        alone = {"text", "args_string", "flow id", "unnamed"}
+        # A user's arguments stand in these, or, of an arrow and of autograd's range around a
+        # backward call, there are none of a user's.
+        alone = {"text", "args_string", "flow id", "unnamed", "Sequence number", "Fwd thread id"}
         self.assertLessEqual({"skipped", "annotation", "cut", "Input Dims"}, wrote)
         self.assertEqual(wrote - of_events - alone - kept, set())
 

@@ -15,6 +15,14 @@ static_assert(sizeof(Call) >= CALL_BYTES && sizeof(Call) < CALL_BYTES + 8); // w
 static_assert(static_cast<unsigned>(c10::IValue::Tag::Tensor) == TENSOR_TAG);
 static_assert(offsetof(c10::TensorImpl, key_set_) == KEY_SET);
 
+// the places that values_proof.c found
+static_assert(static_cast<unsigned>(c10::IValue::Tag::Int) == INT_TAG);
+static_assert(static_cast<unsigned>(c10::IValue::Tag::Double) == DOUBLE_TAG);
+static_assert(static_cast<unsigned>(c10::IValue::Tag::Bool) == BOOL_TAG);
+static_assert(static_cast<unsigned>(c10::IValue::Tag::GenericList) == LIST_TAG);
+static_assert(offsetof(c10::detail::ListImpl, list) == ELEMENTS); // first, last, room
+static_assert(offsetof(c10::detail::ListImpl, elementType) == ELEMENTS + 24);
+
 // what torch.h and inputs.c say themselves
 static_assert(sizeof(c10::IValue) == 16 && offsetof(c10::IValue, payload) == 0 && offsetof(c10::IValue, tag) == 8);
 static_assert(sizeof(Callback) == 40 && offsetof(Callback, sampling_prob_) == 16 && offsetof(Callback, scopes_) == 24 && offsetof(Callback, needs_inputs_) == 34 && offsetof(Callback, needs_ids_) == 36);

@@ -300,6 +300,76 @@ static prof_i_head *begin_with_functions(capture *c) {
   return meta;
 }
 
+/* A call of one tensor, or of nothing, with the text of its other inputs. */
+static void put_inputs(prof_i_head *chunk, uint64_t start, uint64_t duration, const char *name,
+                       uint32_t dtype, const char *inputs) {
+  long_record r;
+  long_begin(&r, PROF_I_KIND_SCOPE, start, duration, 1);
+  r.flags = PROF_I_FLAG_NAME;
+  r.schema = 1;
+  long_text(&r, name);
+  long_word(&r, (dtype ? 1 : 0) | (uint64_t)dtype << 32);
+  if (dtype) long_word(&r, 5);
+  long_text(&r, inputs);
+  long_end(&r, chunk);
+}
+
+static const prof_row *row_of_shape(const prof_rows *rows, const char *shape, prof_row_more *more) {
+  *more = (prof_row_more){.size = sizeof *more};
+  for (uint64_t i = 0; i < rows->row_count; i++) {
+    if (strcmp(rows->rows[i].shape, shape) != 0) continue;
+    assert_int_equal(prof_rows_more(rows, i, more), PROF_OK);
+    return &rows->rows[i];
+  }
+  fail_msg("no row has the shape %s", shape);
+  return NULL;
+}
+
+static void calls_of_other_flops_are_other_groups(void **state) {
+  (void)state;
+  static const char inner[] = "[\"\",\"[1, 1]\"]", other[] = "[\"\",\"[2, 2]\"]";
+  capture c;
+  prof_row_more more;
+  prof_i_head *const meta = begin_with_sites(&c, 1 << 20, 2);
+  const uint32_t types[] = {PROF_ARG_TENSOR, PROF_ARG_STRING};
+  const char *const keys[] = {"", "Concrete Inputs"};
+  capture_schema(meta, 1, PROF_ARGS_SHAPES, "", 2, types, keys);
+  prof_i_head *const chunk = capture_chunk(&c, CHUNK, 1);
+  put_inputs(chunk, T0 + 20, 10, "aten::conv2d", PROF_F32, inner);
+  put_inputs(chunk, T0 + 10, 50, "aten::conv2d", PROF_F32, inner); /* holds that one */
+  put_inputs(chunk, T0 + 100, 10, "aten::conv2d", PROF_F32, inner);
+  put_inputs(chunk, T0 + 200, 10, "aten::conv2d", PROF_F32, other);
+  put_inputs(chunk, T0 + 300, 10, "aten::conv2d", PROF_F32, "");
+  put_inputs(chunk, T0 + 400, 10, "aten::mul", PROF_F32, inner); /* it does not matter there */
+  put_inputs(chunk, T0 + 500, 10, "aten::mul", PROF_F32, other);
+  put_inputs(chunk, T0 + 600, 10, "aten::mul", PROF_DTYPE_NONE, other);
+  prof_trace *const trace = open_capture(&c);
+  prof_aggregate_options options = {.size = sizeof options, .group = PROF_GROUP_NAME | PROF_GROUP_FLOPS};
+  prof_rows *rows = aggregate(trace, &options);
+  assert_int_equal(rows->row_count, 5);
+  assert_int_equal(row_of_shape(rows, "[[5]]\n[\"\",\"[1, 1]\"]", &more)->calls_count, 3);
+  assert_int_equal(more.outer_count, 2);
+  assert_int_equal(row_of_shape(rows, "[[5]]\n[\"\",\"[2, 2]\"]", &more)->calls_count, 1);
+  assert_int_equal(row_of_shape(rows, "[null]", &more)->calls_count, 1);
+  assert_int_equal(more.outer_count, 1);
+  prof_rows_destroy(rows);
+  options.group |= PROF_GROUP_CATEGORY;
+  options.from_ns = 350; /* from T0 on */
+  rows = aggregate(trace, &options);
+  assert_int_equal(rows->row_count, 2);
+  assert_int_equal(row_of_shape(rows, "[[5]]", &more)->calls_count, 2);
+  prof_rows_destroy(rows);
+  options.group = PROF_GROUP_NAME | PROF_GROUP_SHAPE;
+  options.from_ns = 0;
+  rows = aggregate(trace, &options);
+  assert_int_equal(row_of_shape(rows, "[[]]", &more)->calls_count, 1);
+  assert_int_equal(more.outer_count, 0);
+  assert_int_equal(rows->row_count, 3);
+  prof_rows_destroy(rows);
+  prof_trace_destroy(trace);
+  capture_end(&c);
+}
+
 /* A scope, its name in its record: 20 words at most. */
 static void put_own_name(prof_i_head *chunk, uint64_t start, uint64_t duration, const char *name) {
   long_record r;
@@ -533,7 +603,7 @@ static void options_of_every_size_are_taken_or_refused(void **state) {
   prof_aggregate_options bad[4];
   memset(bad, 0, sizeof bad);
   for (int i = 0; i < 4; i++) bad[i].size = sizeof bad[i];
-  bad[0].group = 512;
+  bad[0].group = 1024;
   bad[1].sort = 11;
   bad[2].time_unit = 4;
   bad[3].from_ns = bad[3].to_ns = 5;
@@ -761,6 +831,7 @@ int main(void) {
       cmocka_unit_test(run_time_names_shapes_and_devices_make_groups),
       cmocka_unit_test(shapes_of_other_ranks_are_other_groups),
       cmocka_unit_test(shapes_may_have_pairs_behind_them),
+      cmocka_unit_test(calls_of_other_flops_are_other_groups),
       cmocka_unit_test(scopes_are_the_stack_where_they_are_asked_for),
       cmocka_unit_test(stacks_are_the_functions_around),
       cmocka_unit_test(functions_of_a_tracing_that_ended_are_no_stack),

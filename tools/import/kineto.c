@@ -328,11 +328,12 @@ static void keep_metadata(import_state *state, import_text key, import_text text
   import_take_metadata(state, (import_text){name, (size_t)bytes}, text);
 }
 
-/* What every trace says, and what prof tells of itself, says nothing of this one. */
+/* What every trace says, and what prof tells of itself, says nothing of this one. The capture has the
+   host's name, and an export its own id. */
 static bool is_usual(import_text key, import_text text) {
   static const char *const keys[] = {
       "schemaVersion", "displayTimeUnit",     "traceName",  "traceEvents",
-      "prof",          "baseTimeNanoseconds", "stackFrames"};
+      "prof",          "baseTimeNanoseconds", "stackFrames", "host_name", "trace_id"};
   for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
     if (import_text_is(key, keys[i])) return true;
   const bool is_ours =

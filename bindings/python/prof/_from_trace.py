@@ -78,7 +78,8 @@ def averages(windows: Sequence[Window], by_shape: bool, stack_frames: int, profi
         for row in found:
             name = STEPS if row.name.startswith(STEP) else row.name
             place = (row.file, row.line) if is_told_by_place(row.category) else None
-            yield (name, row.category == ANNOTATION, row.shape if by_shape else "", row.stack, place), row
+            shape = _flops.shapes_of(row.shape) if "flops" in more else row.shape
+            yield (name, row.category == ANNOTATION, shape if by_shape else "", row.stack, place), row
 
     for window in windows:
         for key, row in rows(window, [], profile_memory):
@@ -87,9 +88,9 @@ def averages(windows: Sequence[Window], by_shape: bool, stack_frames: int, profi
                 merged[key].add(average)
             else:
                 merged[key] = average
-        for key, row in rows(window, ["shape"], False) if with_flops else ():
-            if key in merged:
-                merged[key].flops += _flops.of(row.name, _flops.parsed(row.shape)) * row.count
+        for key, row in rows(window, ["flops"], False) if with_flops else ():
+            if key in merged:  # a call inside of one of its own is counted with that one
+                merged[key].flops += _flops.of_row(row.name, row.shape) * row.outer_count
     device = _device_of(windows)
     for average in merged.values():
         average.use_device = device

@@ -25,6 +25,13 @@ _TEXTS_MOST, _TEXT_BYTES_MOST = 1 << 16, 16 << 20
 """So many are kept for the next event: a program that makes a name for each call has no end of them, nor one that has a long text as an argument."""
 
 
+class NoTensor(Tuple[int, ...]):
+    """The shape of an input that is no tensor: has none, and no type."""
+
+
+NO_TENSOR = NoTensor()
+
+
 class Event(NamedTuple):
     """One event, as prof_event of <prof/trace.h> has it; times in ns from the capture's start. Of kind "memory": bytes are those handed out, below 0 those that came back; device is
     DLPack's code of the pool's. args: a dictionary, or a list, of shapes one of (dim, ...); more: what stands beside shapes. launch: of a device's own side of a scope, the thread and the start of the host's (thread -1: not in the trace). is_call: a call of a vendor's interface, as its own
@@ -148,7 +155,7 @@ class _Reader:
             return _REAL.unpack_from(self.bytes, at + _VALUE)[0]
         if kind == 4:
             return bool(word)
-        return self._dims(word, _RANK.unpack_from(self.bytes, at + _SECOND)[0])
+        return self._dims(word, _RANK.unpack_from(self.bytes, at + _SECOND)[0]) if more else NO_TENSOR
 
     def _dims(self, pointer: int, rank: int) -> Tuple[int, ...]:
         if not rank:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Union, cast
 
-from . import _forward_stacks
+from . import _forward_stacks, _inputs
 from . import flops as _flops
-from ._read_events import is_function
+from ._read_events import NO_TENSOR, is_function
 from ._text_units import format_time
 from .device import DeviceType
 
@@ -173,8 +173,9 @@ class FunctionEventAvg(_Times):
             return self
         if is_inner:
             self.inner_cpu_time += other.cpu_time_total
-        self.flops += other.flops or 0
         is_average = isinstance(other, FunctionEventAvg)
+        if not (isinstance(other, FunctionEvent) and other.is_repeated):
+            self.flops += other.flops or 0
         self.min_us = min(self.min_us, other.min_us if is_average else other.cpu_time_total)
         self.max_us = max(self.max_us, other.max_us if is_average else other.cpu_time_total)
         return self
@@ -197,6 +198,7 @@ _MADE_WHEN_ASKED = {
     for name in names
 }
 """Those that are one and the same together."""
+_OF_TEXTS = {"concrete_inputs": _inputs.concrete, "structured_input_strides": _inputs.strides}
 
 
 class FunctionEvent(_Times):
@@ -227,6 +229,7 @@ class FunctionEvent(_Times):
     total_cpu_percent: Any = -1
     total_device_percent: Any = -1
 
+    _texts = _inputs.NO_TEXTS
     cpu_children: List["FunctionEvent"]
     kernels: List["Kernel"]
     args: Dict[str, Any]
@@ -263,7 +266,8 @@ class FunctionEvent(_Times):
             tensors = [a for a in event.args if isinstance(a, tuple)] if isinstance(event.args, list) else []
             if tensors:
                 self.input_shapes = self.structured_input_shapes = [list(a) for a in tensors]
-                self.flops = _flops.of(self.name, self.input_shapes)
+                self._texts = _inputs.take(args)
+                self.flops = 0 if tensors[0] is NO_TENSOR else _flops.of(self.name, self.input_shapes, self._texts[0])
         self.stack = frames.of(str(stack)) if stack else callers if callers is not None else []
         if event.frame:
             self.frame = frames.of(event.frame)[0]
@@ -278,6 +282,8 @@ class FunctionEvent(_Times):
         if names is None:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         made: Any = {} if name in ("args", "kwinputs") else []
+        if name in _OF_TEXTS:
+            made = _OF_TEXTS[name](self._texts)
         for each in names:
             setattr(self, each, made)
         return made
@@ -297,6 +303,13 @@ class FunctionEvent(_Times):
         self.cpu_children.append(child)
         if child.fwd_thread and self.sequence_nr < 0 and self.name.startswith(_forward_stacks.EVALUATION):  # autograd's own range around the backward call, which torch.profiler gives its number
             self.sequence_nr, self.fwd_thread = child.sequence_nr, child.fwd_thread
+
+    @property
+    def is_repeated(self) -> bool:
+        """Beyond torch, which drops such: it is all that a call of the same name has called. Its
+        FLOPs are counted with that one."""
+        parent = self.cpu_parent
+        return parent is not None and parent.name == self.name and len(parent.cpu_children) == 1
 
     def set_cpu_parent(self, parent: "FunctionEvent") -> None:
         self.cpu_parent = parent

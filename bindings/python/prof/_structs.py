@@ -460,6 +460,7 @@ class RowMore(_Shown):
         ("self_net_ns", c_uint64),
         ("total_net_ns", c_uint64),
         ("first_ns", c_uint64),
+        ("outer_count", c_uint64),
     ]
 
 

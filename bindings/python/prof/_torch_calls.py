@@ -16,16 +16,20 @@ RANGE = "prof.torch.observe()"
 _THIS_THREAD = 2**64 - 1
 _FUNCTION, _BACKWARD, _USER = 0, 1, 7
 _INPUTS = _RANK = 4
+_NONE, _INT, _DOUBLE, _BOOL, _LIST, _TENSORS = range(1, 7)
+"""What an input is that is no tensor: prof_i_torch_known_kind of proof.h."""
+_UNSTRIDED = ("Sparse", "SparseCsr", "MkldnnCPU")
+"""Keys of tensors that have no strides."""
 FOR_THREAD, FOR_ALL, FOR_RUN = range(3)
 """Whom callbacks are for, as calls.c has it: this thread; all; all, for ``python -m prof run``, beside one of the program's."""
 
 
 class _Input(ctypes.Structure):
-    _fields_ = [("impl", ctypes.c_void_p), ("rank", ctypes.c_uint32), ("dtype", ctypes.c_uint32), ("dims", ctypes.c_int64 * _RANK)]
+    _fields_ = [("impl", ctypes.c_void_p), ("rank", ctypes.c_uint32), ("dtype", ctypes.c_uint32), ("dims", ctypes.c_int64 * _RANK), ("kind", ctypes.c_uint32), ("reserved", ctypes.c_uint32)]
 
 
 class _Known(ctypes.Structure):
-    """prof_i_torch_known of proof.c."""
+    """prof_i_torch_known of proof.h."""
 
     _fields_ = [
         ("name", ctypes.c_char_p),
@@ -34,6 +38,8 @@ class _Known(ctypes.Structure):
         ("scope", ctypes.c_uint32),
         ("count", ctypes.c_uint32),
         ("inputs", _Input * _INPUTS),
+        ("concrete", ctypes.c_char_p),
+        ("strides", ctypes.c_char_p),
     ]
 
 
@@ -41,6 +47,12 @@ class _Layout(ctypes.Structure):
     """prof_i_torch_layout of torch.h."""
 
     _fields_ = [(name, ctypes.c_uint32) for name in ("call_bytes", "scope", "sequence", "forward", "inputs", "tensor_tag", "key_set")] + [("avoided", ctypes.c_uint64), ("custom", ctypes.c_uint64)]
+
+
+class _ValuesLayout(ctypes.Structure):
+    """prof_i_torch_values_layout of values.h."""
+
+    _fields_ = [(name, ctypes.c_uint32) for name in ("int_tag", "double_tag", "bool_tag", "list_tag", "elements", "is_proven")] + [("int_type", ctypes.c_uint64), ("tensor_type", ctypes.c_uint64), ("unstrided", ctypes.c_uint64)]
 
 
 def _bits(keys: Any) -> int:
@@ -83,6 +95,23 @@ def apart(prove: Callable[[], None]) -> None:
         raise errors[0]
 
 
+def _say_kind(to: _Input, value: Any) -> None:
+    """Of an input that is no tensor. A list that has other things than ints or tensors is left unsaid."""
+    if value is None:
+        to.kind = _NONE
+    elif isinstance(value, bool):
+        to.kind, to.dims[0] = _BOOL, value
+    elif isinstance(value, int):
+        to.kind, to.dims[0] = _INT, value
+    elif isinstance(value, float):
+        to.kind, to.dims[0] = _DOUBLE, ctypes.c_int64.from_buffer(ctypes.c_double(value)).value
+    elif value and all(isinstance(item, int) for item in value):
+        to.kind, to.rank, to.dims[: len(value)] = _LIST, len(value), value
+    elif value and all(hasattr(item, "_cdata") for item in value):
+        to.kind, to.rank = _TENSORS, len(value)
+        to.dims[: len(value)] = [item._cdata for item in value]
+
+
 class Calls:
     """Opened and proven. Raises OSError without the library, Unproven."""
 
@@ -99,12 +128,35 @@ class Calls:
         library.prof_i_torch_remove_1.argtypes = [ctypes.POINTER(Added), ctypes.c_uint64, ctypes.c_int]
         library.prof_i_torch_has_retired_1.argtypes = [ctypes.c_int, ctypes.c_uint64]
         library.prof_i_torch_add_1.restype = library.prof_i_torch_remove_1.restype = None
+        library.prof_i_torch_values_open_1.argtypes = [ctypes.c_uint64]
+        library.prof_i_torch_values_open_1.restype = None
+        library.prof_i_torch_values_prove_1.restype = ctypes.c_char_p
+        library.prof_i_torch_values_layout_1.restype = ctypes.POINTER(_ValuesLayout)
         self._torch_c = getattr(torch, "_C", None)
+        self._version = getattr(torch, "__version__", "of an unknown version")
+        self._has_said_values = False
         apart(lambda: self._prove(torch))
+        self.values_problem = ""
+        """Why inputs that are no tensors, and strides, cannot be recorded, where they cannot."""
+        try:
+            apart(lambda: self._prove_values(torch))
+        except Unproven as e:
+            self.values_problem = str(e)
 
     def add(self, added: Added, with_shapes: bool, who: int = FOR_THREAD) -> None:
         """To this thread, or to all. C writes what remove() takes into `added`, which the caller has before: an interrupt may come between C and any line of Python."""
         node = self._node()
+        if with_shapes and self.values_problem and not self._has_said_values:
+            import warnings
+
+            self._has_said_values = True
+            warnings.warn(
+                "prof: of the inputs of PyTorch's operators shapes and types alone are recorded, so"
+                f" that convolutions have no FLOPs: torch {self._version} is not known well enough"
+                f" ({self.values_problem})",
+                RuntimeWarning,
+                stacklevel=5,
+            )
         if who == FOR_THREAD and node and not self.library.prof_i_torch_has_retired_1(int(with_shapes), node):
             import warnings
 
@@ -132,6 +184,11 @@ class Calls:
         found = self.library.prof_i_torch_layout_1().contents
         return {name: getattr(found, name) for name, *_ in _Layout._fields_}
 
+    def values_layout(self) -> Dict[str, int]:
+        """The same of inputs that are no tensors, and of strides."""
+        found = self.library.prof_i_torch_values_layout_1().contents
+        return {name: getattr(found, name) for name, *_ in _ValuesLayout._fields_}
+
     # ---- the known calls: none of them starts autograd's threads, draws a random number, or asks for a device
 
     def _prove(self, torch: Any) -> None:
@@ -152,10 +209,13 @@ class Calls:
         if problem is not None:
             raise Unproven(problem.decode())
 
-    def _meets(self, call: Any, name: str, inputs: Sequence[Any], sequence: int = -1, forward: int = 0, scope: int = _FUNCTION) -> Any:
+    def _meets(self, call: Any, name: str, inputs: Sequence[Any], sequence: int = -1, forward: int = 0, scope: int = _FUNCTION, texts: Sequence[str] = ()) -> Any:
         known = _Known(name.encode(), sequence, forward, scope, len(inputs))
+        if texts:
+            known.concrete, known.strides = (text.encode() for text in texts)
         for to, value in zip(known.inputs, inputs):
             if not hasattr(value, "_cdata"):
+                _say_kind(to, value)
                 continue
             shape = shapes_of((value,))[0]
             to.impl, to.rank, to.dtype = value._cdata, len(shape) - 1, shape[0]
@@ -229,6 +289,49 @@ class Calls:
             self._meets(lambda: torch.cat([x, x]), "aten::cat", [[], 0])
             self._meets(lambda: torch.mul(half, half), "aten::mul", [half, half])
             self._meets(lambda: torch.sum(x, 1, keepdim=True), "aten::sum", [x, [], True, None])
+
+    def _prove_values(self, torch: Any) -> None:
+        """Inputs that are no tensors, and strides. None of these calls computes anything large."""
+        unstrided = 0
+        for name in _UNSTRIDED:
+            unstrided |= _bits(torch._C.DispatchKeySet(torch._C._parse_dispatch_key(name)))
+        self.library.prof_i_torch_values_open_1(unstrided)
+        with torch.inference_mode(False), torch.no_grad():
+            self._make_calls_with_values(torch)
+            self._ask(self.library.prof_i_torch_values_prove_1())
+            self._make_calls_with_texts(torch)
+        self._ask(self.library.prof_i_torch_values_prove_1())
+
+    def _make_calls_with_values(self, torch: Any) -> None:
+        x = torch.ones(2, 3, 4, device="cpu", dtype=torch.float32)
+        for number in (2, -3, 2**40 + 5):
+            self._meets(lambda: torch.add(x, x, alpha=number), "aten::add", [x, x, number])  # noqa: B023
+        for real in (2.5, -0.1, 1e-30):
+            self._meets(lambda: torch.add(x, x, alpha=real), "aten::add", [x, x, real])  # noqa: B023
+        for dims, keep in (([1], True), ([0, 2], False), ([2, 0, 1], True)):
+            self._meets(lambda: torch.sum(x, dims, keep), "aten::sum", [x, dims, keep, None])  # noqa: B023
+        for size, stride in (([3, 2], [4, 1]), ([7], [2]), ([2, 2, 2, 3], [12, 4, 4, 1])):
+            self._meets(lambda: torch.as_strided(x, size, stride), "aten::as_strided", [x, size, stride, None])  # noqa: B023
+        for tensors in ([x, x.clone()], [x], [x, x, x.clone()]):
+            self._meets(lambda: torch.cat(tensors), "aten::cat", [tensors, 0])  # noqa: B023
+
+    def _make_calls_with_texts(self, torch: Any) -> None:
+        x = torch.ones(2, 3, device="cpu", dtype=torch.float32)
+        y, flags = x.t(), torch.ones((), device="cpu", dtype=torch.bool)
+
+        def meets(call: Callable[[], Any], name: str, inputs: List[Any], concrete: str, strides: str) -> None:
+            self._meets(call, name, inputs, texts=(concrete, strides))
+
+        meets(lambda: torch.add(x, x, alpha=-7), "aten::add", [x, x, -7], '["","","-7"]', "[[3,1],[3,1],[]]")
+        meets(lambda: torch.add(y, y, alpha=0.1), "aten::add", [y, y, 0.1], '["","","0.10000000000000001"]', "[[1,3],[1,3],[]]")
+        meets(lambda: torch.add(y, flags, alpha=3.0), "aten::add", [y, flags, 3.0], '["","","3."]', "[[1,3],[],[]]")
+        meets(lambda: torch.sum(y, [1], True), "aten::sum", [y, [1], True, None], '["","[1]","True",""]', "[[1,3],[],[],[]]")
+        meets(lambda: torch.sum(x, [0, 1], False), "aten::sum", [x, [0, 1], False, None], '["","[0, 1]","False",""]', "[[3,1],[],[],[]]")
+        meets(lambda: x.reshape([]) if x.numel() == 1 else x[:1, :1].reshape([]), "aten::reshape", [[], []], '["","[]"]', "[[3,1],[]]")
+        meets(lambda: torch.cat([x, x]), "aten::cat", [[], 0], '["","0"]', "[[[3,1],[3,1]],[]]")
+        meets(lambda: x[flags.new_zeros((), dtype=torch.int64)[None]], "aten::index", [x, []], '["",""]', "[[3,1],[]]")
+        sparse = x.to_sparse()
+        meets(lambda: torch.mul(sparse, 2.0), "aten::mul", [sparse, []], '["",""]', "[[],[]]")
 
 
 _lock = threading.Lock()

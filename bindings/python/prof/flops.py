@@ -1,9 +1,10 @@
-"""How many floating point operations a call takes, where its name and its input shapes tell: the formulas that torch.profiler's with_flops has for matrix products, and the same for numpy's names."""
+"""How many floating point operations a call takes, where its name and its inputs tell. Of torch's
+operators those that torch.profiler's with_flops counts, by its formulas; the like for numpy's names."""
 
 from __future__ import annotations
 
 import json
-from typing import Callable, Dict, List, Sequence
+from typing import Any, Callable, Dict, List, Optional, Sequence
 
 Shapes = Sequence[Sequence[int]]
 
@@ -56,9 +57,60 @@ _FORMULAS: Dict[str, Callable[[Shapes], int]] = {
 }
 
 
-_ATEN = "aten::"
-_COUNTED = {"mm", "bmm", "addmm", "baddbmm", "add", "mul"}
-"""Of torch's operators those that torch.profiler counts, too: aten::linear and aten::matmul call one of these."""
+# ---- torch's own operators, as torch/csrc/profiler/util.cpp counts them
+
+_ATEN, CONVOLUTION = "aten::", "aten::conv2d"
+_UNCOUNTED = "prims::"
+"""What aten's operators are made of, in torch.compile()'s world."""
+_STRIDE, _PADDING, _DILATION, _GROUPS = 3, 4, 5, 6
+"""Places of conv2d()'s inputs."""
+
+
+def _torch_product(a: Sequence[int], b: Sequence[int], batched: bool) -> int:
+    """2 * m * n * k, of as many pairs as a batch has."""
+    if not a or a[-1] == 0 or (batched and a[0] == 0):
+        return 0
+    return 2 * (_product(a) // a[-1] // (a[0] if batched else 1)) * _product(b)
+
+
+_COUNTED: Dict[str, Callable[[Shapes], int]] = {
+    "mm": lambda s: _torch_product(s[0], s[1], False),
+    "addmm": lambda s: _torch_product(s[1], s[2], False),
+    "bmm": lambda s: _torch_product(s[0], s[1], True),
+    "baddbmm": lambda s: _torch_product(s[1], s[2], True),
+    "add": lambda s: _product(s[0]),
+    "mul": lambda s: _product(s[0]),
+}
+"""aten::linear and aten::matmul call one of these."""
+
+
+def _pair(text: str) -> Sequence[int]:
+    """Of "[1, 2]". ValueError: it is no pair of numbers."""
+    found = json.loads(text) if text else None
+    if not isinstance(found, list) or [type(n) for n in found] != [int, int]:
+        raise ValueError("no pair")
+    return found
+
+
+def _convolution(shapes: Shapes, inputs: Sequence[str]) -> int:
+    """Of padding by its name ("same") torch counts none, and neither of an image without a batch."""
+    image, weight = shapes[0], shapes[1]
+    if len(image) != 4 or len(weight) != 4:
+        return 0
+    stride, padding, dilation = (_pair(inputs[i]) for i in (_STRIDE, _PADDING, _DILATION))
+    groups = int(inputs[_GROUPS])
+    if groups == 0 or 0 in stride:
+        return 0
+    size = 1
+    for i in range(2):
+        reach = image[2 + i] + 2 * padding[i] - dilation[i] * (weight[2 + i] - 1) - 1
+        if reach < 0:  # the call fails
+            return 0
+        size *= reach // stride[i] + 1
+    return 2 * image[0] * size * weight[2] * weight[3] * image[1] * weight[0] // groups
+
+
+# ---- what a row, or a call, has
 
 
 def parsed(shapes: str) -> List[List[int]]:
@@ -69,16 +121,37 @@ def parsed(shapes: str) -> List[List[int]]:
         return []
 
 
-def of(name: str, shapes: Shapes) -> int:
-    """Of one call; 0: not known."""
-    formula = _FORMULAS.get(name.replace("::", ".").rsplit(".", 1)[-1])
-    if formula is None or not shapes or (name.startswith(_ATEN) and name[len(_ATEN) :] not in _COUNTED):
+def shapes_of(text: str) -> str:
+    """What PROF_GROUP_SHAPE would have said in the place of PROF_GROUP_FLOPS."""
+    shapes = text.split("\n", 1)[0]
+    return f"[[]{shapes[5:]}" if shapes.startswith("[null") else shapes
+
+
+def of_row(name: str, text: str) -> int:
+    """Of one call of a row of PROF_GROUP_FLOPS."""
+    shapes, _, inputs = text.partition("\n")
+    if shapes.startswith("[null"):
         return 0
+    return of(name, parsed(shapes), inputs)
+
+
+def of(name: str, shapes: Shapes, inputs: Optional[Any] = None) -> int:
+    """Of one call; 0: not known. inputs: the text of "Concrete Inputs", or its list."""
+    is_torch = name.startswith(_ATEN)
     try:
-        if any(n < 0 for shape in shapes for n in shape):  # -1: a dimension that is not known
+        if not shapes or any(n < 0 for shape in shapes for n in shape):  # -1: it is not known
             return 0
-        return formula(shapes)
-    except (TypeError, IndexError):
+        if name == CONVOLUTION:
+            texts = json.loads(inputs) if isinstance(inputs, str) and inputs else inputs
+            return _convolution(shapes, texts) if texts else 0
+        if name.startswith(_UNCOUNTED):
+            return 0
+        known = _COUNTED if is_torch else _FORMULAS
+        formula = known.get(
+            name[len(_ATEN) :] if is_torch else name.replace("::", ".").rsplit(".", 1)[-1]
+        )
+        return formula(shapes) if formula else 0
+    except (TypeError, IndexError, ValueError):
         return 0
 
 

@@ -501,13 +501,14 @@ class profile(Owner):  # noqa: N801 (torch's name)
         """Chrome JSON, compressed where the path ends in .gz; it opens in Perfetto, chrome://tracing and TensorBoard: of the last cycle. Written at C's rate; what is under the path is never half a file. use_python_export changes
         nothing. OSError and its kin."""
         window = self._windows()[-1]
-        window.trace.dump(path, "chrome", window.from_ns, window.to_ns, self._all_metadata(window.trace.info()), self.with_stack)
+        window.trace.dump(path, "chrome", window.from_ns, window.to_ns, self._all_metadata(window.trace.info(), path), self.with_stack)
 
-    def _all_metadata(self, trace: s.TraceInfo) -> Dict[str, str]:
+    def _all_metadata(self, trace: s.TraceInfo, path: str) -> Dict[str, str]:
         words = ("profile_memory", "with_stack", "record_shapes", "with_modules", "with_flops")
         found = {word: "1" for word in words if getattr(self, word)}
-        if self.custom_trace_id_callback is not None:
+        if self._trace_id is not None:
             found["trace_id"] = _json().dumps(str(self._trace_id))
+        found["traceName"] = _json().dumps(os.fspath(path))
         group = _torch_group.info(trace.rank, trace.world_size)
         if group:
             found["distributedInfo"] = _json().dumps(group, default=str)

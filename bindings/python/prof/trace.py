@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from .tables import EventList, FunctionEventAvg
 
 GROUPS = {"name": 1, "category": 2, "device": 4, "thread": 8, "shape": 16, "stack": 32, "scopes": 256, "kernel": 64}
-ANNOTATION_GROUP = 128  # PROF_GROUP_ANNOTATION
+INNER_GROUPS = {"annotation": 128, "flops": 512}
+"""PROF_GROUP_ANNOTATION and PROF_GROUP_FLOPS, which key_averages() alone asks for."""
 SORTS = {"total": 0, "self": 1, "calls": 2, "mean": 3, "max": 4, "name": 5, "memory": 6, "self_memory": 7, "first": 8, "device": 9, "self_device": 10}
 FORMATS = {"": 0, "chrome": 1, "raf": 2, "capture": 3}
 ALL_ROWS = (1 << 32) - 1
@@ -68,6 +69,8 @@ class Row(NamedTuple):
     total_net_ns: int = 0
     first_ns: int = 0
     """The begin of its first call, where rows are sorted by that."""
+    outer_count: int = 0
+    """Its calls in no other call of it, where FLOPs are asked for."""
 
 
 class Rows(List[Row]):
@@ -90,7 +93,7 @@ class Rows(List[Row]):
     outside_device_memory_bytes: int = 0
 
 
-def _more(rows: Any, index: int) -> Tuple[int, int, int, int, str, int, bool, int, int, int, int, int]:
+def _more(rows: Any, index: int) -> Tuple[int, int, int, int, str, int, bool, int, int, int, int, int, int]:
     """The last fields of a Row."""
     more = sized(s.RowMore)
     C.check(C.prof_rows_more(rows, index, ctypes.byref(more)))
@@ -107,6 +110,7 @@ def _more(rows: Any, index: int) -> Tuple[int, int, int, int, str, int, bool, in
         more.self_net_ns,
         more.total_net_ns,
         more.first_ns,
+        more.outer_count,
     )
 
 
@@ -144,7 +148,7 @@ class _Totals(Owner):
     ) -> s.AggregateOptions:
         bits = 0
         for word in [group] if isinstance(group, str) else group:
-            bits |= ANNOTATION_GROUP if word == "annotation" else _choice(word, GROUPS, "group")
+            bits |= INNER_GROUPS.get(word) or _choice(word, GROUPS, "group")
         return sized(
             s.AggregateOptions,
             group=bits,

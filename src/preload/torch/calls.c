@@ -3,6 +3,7 @@
    (bench/python/torch_cost.py). */
 #define _GNU_SOURCE
 #include "torch.h"
+#include "values.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -94,31 +95,68 @@ static inline context *take_context(void) {
 
 /* ---- a call begins ---- */
 
+/* A begun call, and what its record has of it. */
+typedef struct begun {
+  const void *call;
+  const char *text, *category;
+  prof_i_torch_name *name;
+  int64_t sequence;
+  uint64_t forward;
+  uint32_t count, numbers; /* of items: shapes first, numbers last */
+  uint32_t async;
+  prof_arg items[PROF_ARGS_MAX];
+} begun;
+
+static uint64_t record(begun *b) {
+  prof_arg *const items = b->items;
+  if (b->numbers) {
+    items[b->count++] = (prof_arg){"Sequence number", PROF_ARG_I64, 0, {.i64 = b->sequence}};
+    items[b->count++] = (prof_arg){"Fwd thread id", PROF_ARG_U64, 0, {.u64 = b->forward}};
+  }
+  if (b->numbers == 3) items[b->count++] = (prof_arg){"Thread id", PROF_ARG_U64, 0, {.u64 = prof_i_torch.thread_id()}}; /* which a backward call's forward thread is */
+  const prof_args args = {items, b->count, b->count > b->numbers ? PROF_ARGS_SHAPES : PROF_ARGS_PAIRS, NULL};
+  if (!b->name) return prof_scope_begin(1, b->text, b->category, &args);
+  const prof_details details = {b->name->text, b->category, PROF_NUL_TERMINATED, PROF_NUL_TERMINATED, PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL | PROF_I_BY_CALL | b->async, {PROF_DEVICE_CPU, 0}, 0, 0, args};
+  return prof_i_begin_details_1(&b->name->site, &details);
+}
+
+/* With what its inputs are beside their shapes, as far as there are places left. */
+static __attribute__((noinline)) uint64_t record_with_texts(begun *b) {
+  prof_i_torch_texts texts;
+  prof_i_torch_texts_make(b->call, b->count, &texts);
+  const struct {
+    const char *key, *text;
+    uint32_t bytes;
+  } all[] = {{"Tensor lists", texts.lists, texts.lists_bytes}, /* first: as prof import has it */
+             {"Concrete Inputs", texts.concrete, texts.concrete_bytes},
+             {"Input Strides", texts.strides, texts.strides_bytes}};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    if (!all[i].bytes || b->count + b->numbers == PROF_ARGS_MAX) continue;
+    b->items[b->count++] =
+        (prof_arg){all[i].key, PROF_ARG_STRING, all[i].bytes, {.text = all[i].text}};
+  }
+  return record(b);
+}
+
 static uint64_t begin(const void *call, bool has_shapes) {
   const prof_i_torch_layout *const layout = &prof_i_torch_layout_proven;
   const uint8_t kind = *(const uint8_t *)prof_i_torch_at(call, layout->scope);
-  const int64_t sequence = *(const int64_t *)prof_i_torch_at(call, layout->sequence);
   const bool is_user = kind == PROF_I_TORCH_USER;
-  const char *const category = is_user ? ranges : operators, *const text = prof_i_torch.name(call);
   prof_tensor tensors[PROF_ARGS_MAX];
-  prof_arg items[PROF_ARGS_MAX];
-  uint32_t count = 0;
-  const uint64_t forward = *(const uint64_t *)prof_i_torch_at(call, layout->forward);
-  const uint32_t numbers = sequence < 0 ? 0 : forward ? 2 : 3;
-  if (has_shapes) count = prof_i_torch_inputs(call, tensors, PROF_ARGS_MAX - numbers);
-  prof_i_torch_name *const name = prof_i_torch_name_of(text ? text : "", count << 3 | numbers << 1 | is_user);
-  const uint32_t async = is_user && prof_i_torch.is_async(call) ? PROF_I_ASYNC : 0; /* collectives', and what torch itself says that of; an operator runs where it is called */
-  if (name && !count && !numbers && !async) return prof_scope_begin_at(&name->site, name->text, category);
-  for (uint32_t i = 0; i < count; i++) items[i] = (prof_arg){NULL, PROF_ARG_TENSOR, 0, {.tensor = &tensors[i]}};
-  if (numbers) {
-    items[count++] = (prof_arg){"Sequence number", PROF_ARG_I64, 0, {.i64 = sequence}};
-    items[count++] = (prof_arg){"Fwd thread id", PROF_ARG_U64, 0, {.u64 = forward}};
-  }
-  if (numbers == 3) items[count++] = (prof_arg){"Thread id", PROF_ARG_U64, 0, {.u64 = prof_i_torch.thread_id()}}; /* which a backward call's forward thread is */
-  const prof_args args = {items, count, count > numbers ? PROF_ARGS_SHAPES : PROF_ARGS_PAIRS, NULL};
-  if (!name) return prof_scope_begin(1, text, category, &args);
-  const prof_details details = {name->text, category, PROF_NUL_TERMINATED, PROF_NUL_TERMINATED, PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL | PROF_I_BY_CALL | async, {PROF_DEVICE_CPU, 0}, 0, 0, args};
-  return prof_i_begin_details_1(&name->site, &details);
+  begun b;
+  b.call = call;
+  b.sequence = *(const int64_t *)prof_i_torch_at(call, layout->sequence);
+  b.category = is_user ? ranges : operators;
+  b.text = prof_i_torch.name(call);
+  b.count = 0;
+  b.forward = *(const uint64_t *)prof_i_torch_at(call, layout->forward);
+  b.numbers = b.sequence < 0 ? 0 : b.forward ? 2 : 3;
+  if (has_shapes) b.count = prof_i_torch_inputs(call, tensors, PROF_ARGS_MAX - b.numbers);
+  b.name = prof_i_torch_name_of(b.text ? b.text : "", b.count << 3 | b.numbers << 1 | is_user);
+  b.async = is_user && prof_i_torch.is_async(call) ? PROF_I_ASYNC : 0; /* collectives', and what torch itself says that of; an operator runs where it is called */
+  if (b.name && !b.count && !b.numbers && !b.async) return prof_scope_begin_at(&b.name->site, b.name->text, b.category);
+  for (uint32_t i = 0; i < b.count; i++) b.items[i] = (prof_arg){NULL, PROF_ARG_TENSOR, 0, {.tensor = &tensors[i]}};
+  return b.count && prof_i_torch_values_proven.is_proven ? record_with_texts(&b) : record(&b);
 }
 
 static inline bool is_range(const void *call) { return *(const uint8_t *)prof_i_torch_at(call, prof_i_torch_layout_proven.scope) == PROF_I_TORCH_USER; }

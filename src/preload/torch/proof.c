@@ -1,7 +1,7 @@
 /* Finds where torch keeps what its headers inline, and proves it: by calls of which all is known, each offset that does not have what is known is struck out, and in the end exactly one must be left of each kind. Read is only what lies in a
    RecordFunction, whose size is found first, and what process_vm_readv() can read. Called by bindings/python/prof/_torch_calls.py, which makes the known calls; one thread at a time. */
 #define _GNU_SOURCE
-#include "torch.h"
+#include "proof.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -10,27 +10,8 @@
 
 enum {
   CALL_MAX = 1024, /* bytes; a RecordFunction of torch 2.15 has 344 */
-  IMPL_WORDS = 32, /* of a TensorImpl: 24 or so */
-  INPUTS_MAX = 4,
-  RANK_MAX = 4,
-  IVALUE_WORDS = 2 /* payload, tag */
+  IMPL_WORDS = 32  /* of a TensorImpl: 24 or so */
 };
-
-/* A known call. bindings/python/prof/_torch_calls.py has the same. */
-typedef struct prof_i_torch_known {
-  const char *name;
-  int64_t sequence;
-  uint64_t forward; /* PROF_I_TORCH_THIS_THREAD: torch's number of this one */
-  uint32_t scope;
-  uint32_t count; /* of inputs */
-  struct {
-    const void *impl; /* of a Tensor; NULL: something else */
-    uint32_t rank, dtype;
-    int64_t dims[RANK_MAX];
-  } inputs[INPUTS_MAX];
-} prof_i_torch_known;
-
-#define PROF_I_TORCH_THIS_THREAD UINT64_MAX
 
 prof_i_torch_layout prof_i_torch_layout_proven;
 
@@ -53,7 +34,7 @@ static struct {
 
 /* ---- what a place holds ---- */
 
-static bool read_memory(const void *from, void *to, size_t bytes) {
+bool prof_i_torch_read(const void *from, void *to, size_t bytes) {
   const struct iovec local = {to, bytes}, remote = {(void *)(uintptr_t)from, bytes};
   return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == (ssize_t)bytes;
 }
@@ -76,14 +57,14 @@ static void keep_scope(places *p, const void *call, uint8_t scope) {
 
 /* A pointer to the known inputs, and how many they are. */
 static bool are_inputs(const prof_i_torch_known *known, uint64_t pointer, uint64_t count) {
-  uint64_t values[INPUTS_MAX * IVALUE_WORDS];
-  if (count != known->count || !read_memory((const void *)(uintptr_t)pointer, values, count * IVALUE_WORDS * sizeof *values)) return false;
+  uint64_t values[PROF_I_TORCH_INPUTS_MAX * PROF_I_TORCH_IVALUE_WORDS];
+  if (count != known->count || !prof_i_torch_read((const void *)(uintptr_t)pointer, values, count * PROF_I_TORCH_IVALUE_WORDS * sizeof *values)) return false;
   uint32_t tensor_tag = own.tensor_tag;
   for (uint64_t i = 0; i < count; i++) {
-    const uint32_t tag = (uint32_t)values[i * IVALUE_WORDS + 1];
+    const uint32_t tag = (uint32_t)values[i * PROF_I_TORCH_IVALUE_WORDS + 1];
     if (known->inputs[i].impl) {
       if (tensor_tag == UINT32_MAX) tensor_tag = tag;
-      if (values[i * IVALUE_WORDS] != (uintptr_t)known->inputs[i].impl || tag != tensor_tag) return false;
+      if (values[i * PROF_I_TORCH_IVALUE_WORDS] != (uintptr_t)known->inputs[i].impl || tag != tensor_tag) return false;
     } else if (tag == tensor_tag) {
       return false;
     }
@@ -200,8 +181,8 @@ static bool find_by_own_calls(void) {
 /* ---- calls that Python makes ---- */
 
 static bool are_shapes(const void *call, const prof_i_torch_known *known) {
-  prof_tensor found[INPUTS_MAX];
-  if (prof_i_torch_inputs(call, found, INPUTS_MAX) != known->count) return false;
+  prof_tensor found[PROF_I_TORCH_INPUTS_MAX];
+  if (prof_i_torch_inputs(call, found, PROF_I_TORCH_INPUTS_MAX) != known->count) return false;
   for (uint32_t i = 0; i < known->count; i++) {
     if (found[i].rank != known->inputs[i].rank || found[i].dtype != known->inputs[i].dtype) return false;
     for (uint32_t d = 0; d < found[i].rank; d++)
@@ -218,6 +199,7 @@ static void look(const void *call) {
   keep_words(&own.forward, call, forward);
   if (known->count) keep_inputs(&own.inputs, call, known);
   if (own.is_proven && !are_shapes(call, known)) snprintf(own.problem, sizeof own.problem, "the inputs of %s are not those that it was given", known->name);
+  if (own.is_proven) prof_i_torch_values_look(call, known);
   own.is_seen = true;
 }
 
@@ -263,7 +245,7 @@ int prof_i_torch_met_1(void) {
 void prof_i_torch_keys_1(const void *impl, uint64_t keys, int is_custom) {
   uint64_t words[IMPL_WORDS] = {0};
   uint32_t readable = IMPL_WORDS;
-  while (readable && !read_memory(impl, words, readable * sizeof *words)) readable--;
+  while (readable && !prof_i_torch_read(impl, words, readable * sizeof *words)) readable--;
   for (uint32_t i = 0; i < IMPL_WORDS; i++) {
     if (i >= readable || words[i] != keys) own.key_set[i] = 0;
     own.custom[i] &= i >= readable ? 0 : is_custom ? words[i] : ~words[i];

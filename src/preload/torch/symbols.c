@@ -47,6 +47,8 @@ const char *prof_i_torch_missing(void) {
   if (!prof_i_torch.before && !prof_i_torch.before_text) return "at::RecordFunction::before()";
   found = find(cpu, c10, "_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE");
   memcpy(&prof_i_torch.add_global, &found, sizeof found);
+  found = find(cpu, c10, "aoti_torch_get_strides");
+  memcpy(&prof_i_torch.strides, &found, sizeof found);
   for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) take_dtype(cpu, dtypes[i].symbol, dtypes[i].dtype);
   return NULL;
 }

@@ -1,5 +1,5 @@
 /* libprof_torch.so: PyTorch's operators by its dispatcher's callbacks (at::RecordFunction), from C. Nothing of torch is linked, and nothing of its C++ is compiled here: what torch exports is found by its mangled names (symbols.c),
-   where it keeps what is inlined is found by known calls and proven before it is used (proof.c); then each operator is a scope of libprof.so's (calls.c, inputs.c, names.c). bindings/python/prof/_torch_calls.py makes the known calls.
+   where it keeps what is inlined is found by known calls and proven before it is used (proof.c); then each operator is a scope of libprof.so's (calls.c, inputs.c, names.c). What an input is beside its shape has its own proof (values.h). bindings/python/prof/_torch_calls.py makes the known calls.
    The C++ ABI is Itanium's with libstdc++, as all of torch's wheels for Linux have it. Torch's names, as ATen/record_function.h has them: a RecordFunction stands for one call while it runs; its inputs are IValues: 8 bytes of
    payload, a tag, 16 bytes in all. */
 #ifndef PROF_PRELOAD_TORCH_H
@@ -54,6 +54,7 @@ typedef enum prof_i_torch_scope { PROF_I_TORCH_FUNCTION = 0, PROF_I_TORCH_BACKWA
 
 typedef struct prof_i_torch_symbols {
   uint64_t (*add_global)(prof_i_torch_callback); /* at::addGlobalCallback(): for all threads. NULL: it is not there, which prof_i_torch_missing() lets pass */
+  int32_t (*strides)(const void *, int64_t **); /* as add_global: NULL, it is not there */
 #define PROF_I_TORCH_FIELD(name, type, symbol) __typeof__(type)(name);
   PROF_I_TORCH_SYMBOLS(PROF_I_TORCH_FIELD)
   PROF_I_TORCH_EITHER(PROF_I_TORCH_FIELD)

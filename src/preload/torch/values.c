@@ -1,0 +1,255 @@
+/* See values.h. Texts are torch.profiler's own, so that what reads its traces reads prof's. Nothing
+   here asks torch for anything but a tensor's strides, and that only where it has some. */
+#include "values.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+prof_i_torch_values_layout prof_i_torch_values_proven;
+
+enum {
+  LIST_MAX = 30, /* torch.profiler leaves out longer lists */
+  NUMBER_ROOM = 32,
+  DOUBLES_BITS = 8
+};
+
+/* A text that is put together. `at` is beyond `end` where it did not fit. */
+typedef struct line {
+  char *at, *end;
+} line;
+
+static inline bool has_room(const line *l, ptrdiff_t bytes) { return l->end - l->at >= bytes; }
+
+static inline void put(line *l, char c) {
+  if (has_room(l, 1))
+    *l->at++ = c;
+  else
+    l->end = l->at - 1; /* from now on nothing fits */
+}
+
+static void put_text(line *l, const char *text, size_t bytes) {
+  if (has_room(l, (ptrdiff_t)bytes)) {
+    memcpy(l->at, text, bytes);
+    l->at += bytes;
+  } else {
+    l->end = l->at - 1;
+  }
+}
+
+static void put_int(line *l, int64_t number) {
+  char digits[NUMBER_ROOM], *at = digits + sizeof digits;
+  uint64_t left = number < 0 ? 0 - (uint64_t)number : (uint64_t)number;
+  do {
+    *--at = (char)('0' + left % 10);
+    left /= 10;
+  } while (left);
+  if (number < 0) *--at = '-';
+  put_text(l, at, (size_t)(digits + sizeof digits - at));
+}
+
+/* ---- doubles ---- */
+
+/* Formatting one takes longer than all else here, and operators have few different ones. The first
+   one of its place stays for good. */
+typedef struct known_double {
+  uint64_t bits;
+  uint32_t bytes;
+  char text[NUMBER_ROOM];
+} known_double;
+
+static known_double *known_doubles[1 << DOUBLES_BITS];
+
+/* 17 digits, whatever locale the program has. */
+static uint32_t format_double(double number, char *text) {
+  char raw[NUMBER_ROOM * 2];
+  uint32_t bytes = 0;
+  snprintf(raw, sizeof raw, "%.17g", number);
+  for (const char *c = raw; *c && bytes < NUMBER_ROOM; c++) {
+    const bool is_plain = (*c >= '0' && *c <= '9') || strchr("+-einfa", *c) != NULL;
+    if (is_plain)
+      text[bytes++] = *c;
+    else if (!bytes || text[bytes - 1] != '.')
+      text[bytes++] = '.';
+  }
+  return bytes;
+}
+
+static __attribute__((noinline)) void put_new_double(line *l, double number, known_double **place) {
+  const int before = errno;
+  known_double made = {0}, *none = NULL;
+  memcpy(&made.bits, &number, sizeof made.bits);
+  made.bytes = format_double(number, made.text);
+  put_text(l, made.text, made.bytes);
+  known_double *const kept = *place ? NULL : malloc(sizeof *kept);
+  if (kept) {
+    *kept = made;
+    if (!__atomic_compare_exchange_n(place, &none, kept, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+      free(kept);
+  }
+  errno = before;
+}
+
+/* As torch writes one: a whole number with a point behind it, where 64 bits have it. */
+static void put_double(line *l, double number) {
+  if (fabs(number) < 0x1p63 && (double)(int64_t)number == number) {
+    put_int(l, (int64_t)number);
+    put(l, '.');
+    return;
+  }
+  uint64_t bits;
+  memcpy(&bits, &number, sizeof bits);
+  known_double **const place =
+      &known_doubles[bits * UINT64_C(0x9e3779b97f4a7c15) >> (64 - DOUBLES_BITS)];
+  /* pairs with the release in put_new_double() */
+  const known_double *const known = __atomic_load_n(place, __ATOMIC_ACQUIRE);
+  if (known && known->bits == bits)
+    put_text(l, known->text, known->bytes);
+  else
+    put_new_double(l, number, place);
+}
+
+/* ---- scalars and lists of them ---- */
+
+static inline uint32_t tag_of(const void *value) {
+  return *(const uint32_t *)prof_i_torch_at(value, PROF_I_TORCH_TAG_OFFSET);
+}
+
+/* False: it is none that is known. */
+static bool put_scalar(line *l, const void *value) {
+  const prof_i_torch_values_layout *const layout = &prof_i_torch_values_proven;
+  const uint32_t tag = tag_of(value);
+  if (tag == layout->int_tag) {
+    put_int(l, *(const int64_t *)value);
+  } else if (tag == layout->double_tag) {
+    put_double(l, *(const double *)value);
+  } else if (tag == layout->bool_tag) {
+    if (*(const uint8_t *)value)
+      put_text(l, "True", 4);
+    else
+      put_text(l, "False", 5);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+/* Nothing of a list that has something else in it. Of an empty one its type says whether it is of
+   scalars: that is known of lists of int alone. */
+static void put_list(line *l, const void *list) {
+  const prof_i_torch_values_layout *const layout = &prof_i_torch_values_proven;
+  const uint64_t *const words = prof_i_torch_at(list, layout->elements);
+  const char *const first = (const char *)(uintptr_t)words[0];
+  const uint64_t count = (words[1] - words[0]) / PROF_I_TORCH_IVALUE_BYTES;
+  const line before = *l;
+  if (count > LIST_MAX || (!count && words[3] != layout->int_type)) return;
+  put(l, '[');
+  for (uint64_t i = 0; i < count; i++) {
+    if (i) put_text(l, ", ", 2);
+    if (put_scalar(l, first + i * PROF_I_TORCH_IVALUE_BYTES)) continue;
+    *l = before;
+    return;
+  }
+  put(l, ']');
+}
+
+static void put_value(line *l, const void *value) {
+  put(l, '"');
+  if (tag_of(value) == prof_i_torch_values_proven.list_tag)
+    put_list(l, *(const void *const *)value);
+  else
+    put_scalar(l, value);
+  put(l, '"');
+}
+
+/* ---- strides and dimensions ---- */
+
+/* How many elements a list of tensors has, which are no optional ones; 0 of anything else. */
+static uint64_t tensors_of(const void *value, const char **first_out) {
+  const prof_i_torch_values_layout *const layout = &prof_i_torch_values_proven;
+  if (tag_of(value) != layout->list_tag) return 0;
+  const uint64_t *const words = prof_i_torch_at(*(const void *const *)value, layout->elements);
+  *first_out = (const char *)(uintptr_t)words[0];
+  return words[3] == layout->tensor_type ? (words[1] - words[0]) / PROF_I_TORCH_IVALUE_BYTES : 0;
+}
+
+static bool has_strides(const void *impl) {
+  if (!prof_i_torch_has_sizes(impl)) return false;
+  const uint64_t *const keys = prof_i_torch_at(impl, prof_i_torch_layout_proven.key_set);
+  return !(*keys & prof_i_torch_values_proven.unstrided);
+}
+
+static void put_numbers(line *l, const int64_t *numbers, int64_t count) {
+  put(l, '[');
+  for (int64_t i = 0; i < count; i++) {
+    if (i) put(l, ',');
+    put_int(l, numbers[i]);
+  }
+  put(l, ']');
+}
+
+static void put_tensor(line *l, const void *value, bool (*has)(const void *impl),
+                       int32_t (*ask)(const void *, int64_t **)) {
+  int64_t rank = 0, *numbers = NULL;
+  const bool is_tensor = tag_of(value) == prof_i_torch_layout_proven.tensor_tag;
+  if (!is_tensor || !has(*(const void *const *)value) || prof_i_torch.dim(value, &rank) ||
+      rank <= 0 || ask(value, &numbers))
+    rank = 0;
+  put_numbers(l, numbers, rank);
+}
+
+static void put_one_or_list(line *l, const void *value, bool (*has)(const void *impl),
+                            int32_t (*ask)(const void *, int64_t **)) {
+  const char *first = NULL;
+  const uint64_t count = tensors_of(value, &first);
+  if (!count) {
+    put_tensor(l, value, has, ask);
+    return;
+  }
+  put(l, '[');
+  for (uint64_t i = 0; i < count && l->at <= l->end; i++) {
+    if (i) put(l, ',');
+    put_tensor(l, first + i * PROF_I_TORCH_IVALUE_BYTES, has, ask);
+  }
+  put(l, ']');
+}
+
+static void put_strides(line *l, const void *value) {
+  put_one_or_list(l, value, has_strides, prof_i_torch.strides);
+}
+
+static void put_dims(line *l, const void *value) {
+  put_one_or_list(l, value, prof_i_torch_has_sizes, prof_i_torch.sizes);
+}
+
+/* ---- all of them ---- */
+
+static uint32_t make_text(char *text, const char *values, uint32_t count,
+                          void (*put_one)(line *, const void *)) {
+  line l = {text, text + PROF_I_TORCH_TEXT_BYTES};
+  put(&l, '[');
+  for (uint32_t i = 0; i < count; i++) {
+    if (i) put(&l, ',');
+    put_one(&l, values + (size_t)i * PROF_I_TORCH_IVALUE_BYTES);
+  }
+  put(&l, ']');
+  return l.at <= l.end ? (uint32_t)(l.at - text) : 0;
+}
+
+static bool has_lists(const char *values, uint32_t count) {
+  const char *first = NULL;
+  for (uint32_t i = 0; i < count; i++)
+    if (tensors_of(values + (size_t)i * PROF_I_TORCH_IVALUE_BYTES, &first)) return true;
+  return false;
+}
+
+void prof_i_torch_texts_make(const void *call, uint32_t count, prof_i_torch_texts *texts) {
+  const char *const *const list = prof_i_torch_at(call, prof_i_torch_layout_proven.inputs);
+  texts->concrete_bytes = make_text(texts->concrete, list[0], count, put_value);
+  texts->strides_bytes =
+      prof_i_torch.strides ? make_text(texts->strides, list[0], count, put_strides) : 0;
+  texts->lists_bytes =
+      has_lists(list[0], count) ? make_text(texts->lists, list[0], count, put_dims) : 0;
+}
