@@ -1,5 +1,6 @@
 """torch.profiler's face: schedules, windows, averages, the table, exports, metadata."""
 
+import enum
 import contextlib
 import csv
 import errno
@@ -96,6 +97,15 @@ class Schedules(Base):
         with prof.profile(schedule=prof.schedule(wait=0, warmup=2, active=1)) as p:
             work()
         self.assertEqual(len(p.key_averages()), 0)
+
+    def test_its_words_are_those_of_another_profiler(self):
+        theirs = enum.Enum("ProfilerAction", {"NONE": 0, "RECORD": 2, "MORE": 4})
+        other = enum.Enum("Action", {"NONE": 0})
+        self.assertEqual(ProfilerAction.RECORD, theirs.RECORD)
+        self.assertIn((theirs.RECORD, theirs.NONE), {(ProfilerAction.RECORD, ProfilerAction.NONE)})
+        for different in (theirs.NONE, theirs.MORE, other.NONE, "RECORD", 2, None):
+            self.assertNotEqual(ProfilerAction.RECORD, different)
+        self.assertNotEqual(ProfilerAction.NONE, other.NONE)
 
     def test_a_schedule_that_ends_while_it_records(self):
         ready = []

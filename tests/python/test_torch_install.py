@@ -52,7 +52,12 @@ class Install(unittest.TestCase):
         self.before = self.names()
 
     def names(self):
-        homes = (torch.profiler, torch.profiler.profiler, self.library)
+        homes = (
+            torch.profiler,
+            torch.profiler.profiler,
+            self.library,
+            torch.autograd.profiler,
+        )
         return [
             {name: value for name, value in vars(home).items() if name != "Hook"} for home in homes
         ]
@@ -115,6 +120,53 @@ class Install(unittest.TestCase):
             (0, "prof._torch_install ['aten::empty', 'aten::fill_', 'aten::ones']\n"),
             done.stderr,
         )
+
+    def test_the_profiler_of_before(self):
+        """torch.autograd.profiler.profile, whose words are other ones."""
+        from torch.autograd.profiler import profile as before
+
+        with prof.torch.install():
+            make = torch.autograd.profiler.profile
+            with make(record_shapes=True, use_kineto=True) as p:
+                torch.mm(torch.ones(3, 4), torch.ones(4, 5))
+            with make(enabled=False) as nothing:
+                torch.ones(3)
+            idle = make()
+            with self.assertRaises(AssertionError):
+                make(use_cpu=False)
+            with self.assertWarnsRegex(UserWarning, "not a valid device option"):
+                self.assertIsNone(make(use_device="toaster").use_device)
+        self.assertIs(torch.autograd.profiler.profile, before)
+        self.assertIsInstance(p, prof.profile)
+        self.assertIsNone(nothing)
+        self.assertEqual(str(idle), "<unfinished torch.autograd.profile>")
+        calls = p.function_events
+        self.assertIs(calls, p.function_events)
+        self.assertEqual(
+            [e.input_shapes for e in calls if e.name == "aten::mm"], [[[3, 4], [4, 5]]]
+        )
+        self.assertIn("aten::mm", str(p))
+        self.assertIn("aten::mm", p.table(sort_by="cpu_time_total", row_limit=5))
+        total = p.total_average()
+        self.assertEqual((total.key, total.count), ("Total", len(calls)))
+        self.assertAlmostEqual(p.self_cpu_time_total, total.self_cpu_time_total)
+
+    def test_what_torch_makes_of_it_itself(self):
+        """A class that was derived before is made of torch's own, and goes on with that."""
+
+        class Derived(torch.profiler.profile):
+            pass
+
+        with prof.torch.install():
+            plan = torch.profiler.schedule(wait=1, warmup=1, active=1)
+            cpu = [torch.profiler.ProfilerActivity.CPU]
+            with Derived(activities=cpu, schedule=plan) as p:
+                for _ in range(3):
+                    torch.ones(3)
+                    p.step()
+            self.assertNotIsInstance(p.profiler, prof.profile)
+            self.assertIn("aten::ones", [e.name for e in p.events()])
+        self.assertIs(torch.profiler.profiler.prof, torch.autograd.profiler)
 
     def test_torch_works_as_before(self):
         with prof.torch.install():

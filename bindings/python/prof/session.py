@@ -25,12 +25,22 @@ _Kind = TypeVar("_Kind", bound=enum.Enum)
 
 
 class ProfilerAction(enum.Enum):
-    """What a schedule says for a step."""
+    """What a schedule says for a step. Equal to torch.profiler's of the same name: either profile
+    takes the other one's schedule."""
 
     NONE = 0
     WARMUP = 1
     RECORD = 2
     RECORD_AND_SAVE = 3
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        kind = type(other)
+        is_theirs = kind is not ProfilerAction and kind.__name__ == "ProfilerAction"
+        return is_theirs and getattr(other, "name", None) == self.name
+
+    __hash__ = enum.Enum.__hash__  # by the name, as theirs
 
 
 class ProfilerActivity(enum.Enum):
