@@ -1,8 +1,8 @@
 """torch.profiler's face: schedules, windows, averages, the table, exports, metadata."""
 
-import enum
 import contextlib
 import csv
+import enum
 import errno
 import gzip
 import io
