@@ -1,12 +1,14 @@
 """prof.torch.install(): code that uses torch.profiler gets prof's, whichever way it has imported it.
 make test-torch."""
 
+import os
 import subprocess
 import sys
 import tempfile
 import types
 import unittest
 from pathlib import Path
+from unittest import mock
 
 from beside_torch import skip_without_torch, torch
 from hang_guard import HANG_SECONDS
@@ -150,6 +152,21 @@ class Install(unittest.TestCase):
         total = p.total_average()
         self.assertEqual((total.key, total.count), ("Total", len(calls)))
         self.assertAlmostEqual(p.self_cpu_time_total, total.self_cpu_time_total)
+
+    def test_what_others_of_torch_are_told(self):
+        """Kineto's count of steps, where its daemon is on; torch's log of what is left out."""
+        tracker = torch.autograd.profiler.KinetoStepTracker
+        with prof.torch.install():
+            for daemon, steps in (("1", 3), ("", 0)):
+                with mock.patch.dict(os.environ, KINETO_USE_DAEMON=daemon):
+                    before = tracker.current_step()
+                    with torch.profiler.profile(post_processing_timeout_s=0) as p:
+                        for _ in range(3):
+                            p.step()
+                    self.assertEqual(tracker.current_step() - before, steps)
+            with self.assertLogs("torch.autograd.profiler") as said, self.assertWarns(Warning):
+                p.events()
+        self.assertIn("timed out after 0.000 seconds, returning partial results", said.output[0])
 
     def test_what_torch_makes_of_it_itself(self):
         """A class that was derived before is made of torch's own, and goes on with that."""

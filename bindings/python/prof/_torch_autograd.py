@@ -3,6 +3,7 @@ torch.profiler, and what that is made on. Its words are other ones than prof.pro
 
 from __future__ import annotations
 
+import logging
 import warnings
 from importlib import import_module
 from typing import Any, Dict, Optional, Set
@@ -34,7 +35,19 @@ def _device_of(name: Optional[str]) -> Optional[session.ProfilerActivity]:
     return found
 
 
-class profile(session.profile):  # noqa: N801 (torch's name)
+class Logged(session.profile):
+    """What torch logs, which programs may look for there, is logged, too."""
+
+    def _note_timeout(self, cycles: int, count: int) -> None:
+        super()._note_timeout(cycles, count)
+        logging.getLogger("torch.autograd.profiler").warning(
+            "events() timed out after %.3f seconds, returning partial results with %d events",
+            self.post_processing_timeout_s,
+            count,
+        )
+
+
+class profile(Logged):  # noqa: N801 (torch's name)
     """As a context manager. With enabled=False it does nothing. AssertionError where neither the CPU
     nor a device is to be recorded, or no CPU without use_kineto."""
 

@@ -6,6 +6,7 @@ its ranges are recorded."""
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from importlib import import_module
@@ -14,12 +15,32 @@ from typing import Any, Dict, List, NamedTuple, Tuple
 
 from . import _torch_autograd, session
 
+_STEPS = "ProfilerStep"
+"""Whose steps they are, of those who count them in torch's KinetoStepTracker."""
 
-class profile(session.profile):  # noqa: N801 (torch's name)
+
+class profile(_torch_autograd.Logged):  # noqa: N801 (torch's name)
     """prof.profile with PyTorch's operators, which torch.profiler.profile always has."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"torch": True, **options})
+        self._tracker = getattr(
+            import_module("torch.autograd.profiler"), "KinetoStepTracker", None
+        )  # torch 2.0 has it
+        if self._tracker is not None:
+            self._tracker.init_step_count(_STEPS)
+
+    def step(self) -> None:
+        super().step()
+        if self._tracker is not None and os.environ.get("KINETO_USE_DAEMON"):  # as torch's
+            self._tracker.increment_step(_STEPS)
+
+    def __exit__(self, *error: Any) -> None:
+        try:
+            super().__exit__(*error)
+        finally:
+            if self._tracker is not None:
+                self._tracker.erase_step_count(_STEPS)
 
 
 def schedule(**words: int) -> session.Schedule:

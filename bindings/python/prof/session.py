@@ -14,8 +14,8 @@ from os import getpid, urandom  # by name: a program may have traced the modules
 from time import monotonic_ns, time_ns
 from typing import Any, Callable, Dict, Iterable, List, NamedTuple, NoReturn, Optional, Set, Tuple, Type, TypeVar
 
+from . import _activities, _torch_group, tables
 from . import _structs as s
-from . import _torch_group, tables
 from ._library import C, Owner, encoded, short, sized
 from ._scope import functions, modules, record_function, set_stack_frames
 from .tables import EventList, FunctionEvent, FunctionEventAvg, Window
@@ -193,8 +193,8 @@ _RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 class profile(Owner):  # noqa: N801 (torch's name)
     """Records the code inside, and what runs meanwhile on all threads. As a context manager, or by start() and stop().
 
-    activities: CPU, scopes alone; any device's with it, also what devices record themselves, which all back ends are asked for, and waited for a second at most, when recording begins; None: scopes, and what can be had for nothing. schedule, on_trace_ready, record_shapes, profile_memory, with_stack, with_flops, acc_events, custom_trace_id_callback: as torch.profiler's. Of experimental_config profile_all_threads and record_python_gc_info count, and a warning names what changes nothing. execution_trace_observer,
-    post_processing_timeout_s are taken and change nothing; use_cuda is, as it was there, another way to say an activity. Beyond it: level, 1 kernels and operators, 2 also the runtime around them; torch, PyTorch's operators are seen while it records, by prof.torch.observe() with this record_shapes, profile_memory, with_stack and
+    activities: CPU, scopes alone; any device's with it, also what devices record themselves, which all back ends are asked for, and waited for a second at most, when recording begins; None: scopes, and what can be had for nothing. schedule, on_trace_ready, record_shapes, profile_memory, with_stack, with_flops, acc_events, custom_trace_id_callback: as torch.profiler's. Of experimental_config profile_all_threads and record_python_gc_info count, and a warning names what changes nothing. execution_trace_observer
+    is taken and changes nothing; post_processing_timeout_s is looked at by events(), between cycles. use_cuda is, as it was there, another way to say an activity. Beyond it: level, 1 kernels and operators, 2 also the runtime around them; torch, PyTorch's operators are seen while it records, by prof.torch.observe() with this record_shapes, profile_memory, with_stack and
     with_modules (which changes nothing without it), on the thread that calls start() and step(): start() raises what observe() does. What differs from torch.profiler is listed in docs/python.md.
 
     Any thread may call it. A handler is called when the state has changed, without the lock: it may call start(), step() and stop(), and what it raises leaves the profile as it should be. In a forked child it has ended, in silence."""
@@ -232,11 +232,18 @@ class profile(Owner):  # noqa: N801 (torch's name)
         if level not in (1, 2):
             raise ValueError(f"level must be 1 (kernels and operators) or 2 (also the runtime around them), not {level!r}")
         self.level = level
-        self.activities = _chosen(activities) if activities is not None else {ProfilerActivity.CPU}
+        self.activities = {ProfilerActivity.CPU}
+        left_out: Set[ProfilerActivity] = set()
+        if activities is not None:
+            found, without, ignored = _activities.flat(activities)
+            self.activities, left_out = _chosen(found), _chosen(without)
+            if ignored:
+                words = f"activities: of {', '.join(ignored)} all types are recorded"
+                warnings.warn(words, UserWarning, stacklevel=_outside())
         if use_cuda is not None:
             warnings.warn("use_cuda is deprecated, use activities argument instead", FutureWarning, stacklevel=2)
             (self.activities.add if use_cuda else self.activities.discard)(ProfilerActivity.CUDA)
-        if not self.activities:
+        if not self.activities and not left_out:
             raise ScheduleError("No valid profiler activities found")
         is_default = activities is None and use_cuda is None
         self._devices = DEVICES_DEFAULT if is_default else DEVICES_RECORDS if self.activities - {ProfilerActivity.CPU} else DEVICES_SCOPES
@@ -248,6 +255,9 @@ class profile(Owner):  # noqa: N801 (torch's name)
         self.with_stack, self.with_flops, self.with_modules = bool(with_stack), bool(with_flops), bool(with_modules)
         self.experimental_config, self.execution_trace_observer = experimental_config, execution_trace_observer
         self.acc_events, self.custom_trace_id_callback = bool(acc_events), custom_trace_id_callback
+        if post_processing_timeout_s is not None and not post_processing_timeout_s >= 0:
+            words = f"post_processing_timeout_s must be non-negative, not {post_processing_timeout_s!r}"
+            raise ValueError(words)
         self.post_processing_timeout_s = post_processing_timeout_s
         self.on_trace_ready = on_trace_ready
         self.record_steps = schedule is not None
@@ -504,8 +514,44 @@ class profile(Owner):  # noqa: N801 (torch's name)
         return self.with_modules or (self._observer is None and (self._shows_modules or (self._is_recording and modules.begun != self._modules_before)))
 
     def events(self) -> EventList[FunctionEvent]:
-        """Each scope, by its start. AssertionError before anything was recorded."""
-        return tables.single_events(self._windows(), profile_memory=self.profile_memory, with_flops=self.with_flops, with_stack=self.with_stack, shows_functions=self._are_functions_shown(), modules=self._are_modules_shown())
+        """Each scope, by its start. With post_processing_timeout_s: of as many cycles as are begun
+        within that time; a warning says what is left out. AssertionError before anything was
+        recorded."""
+        windows = self._windows()
+        if self.post_processing_timeout_s is None:
+            return self._events_of(windows)
+        deadline = monotonic_ns() + self.post_processing_timeout_s * 1e9
+        found = self._events_of([])
+        for place, window in enumerate(windows):
+            if monotonic_ns() >= deadline:
+                self._note_timeout(len(windows) - place, len(found))
+                break
+            part, before = self._events_of([window]), len(found)
+            for event in part:
+                event.id += before
+            found.extend(part)
+            found.lost += part.lost
+            found._use_device = found._use_device or part._use_device
+        return found
+
+    def _events_of(self, windows: List[Window]) -> EventList[FunctionEvent]:
+        return tables.single_events(
+            windows,
+            profile_memory=self.profile_memory,
+            with_flops=self.with_flops,
+            with_stack=self.with_stack,
+            shows_functions=self._are_functions_shown(),
+            modules=self._are_modules_shown(),
+        )
+
+    def _note_timeout(self, cycles: int, count: int) -> None:
+        """events() has left out so many cycles."""
+        warnings.warn(
+            f"events() timed out after {self.post_processing_timeout_s:g} s (post_processing_timeout_s), "
+            f"returning partial results with {count} events: {cycles} of the cycles are not among them",
+            RuntimeWarning,
+            stacklevel=_outside(),
+        )
 
     def export_chrome_trace(self, path: str, use_python_export: bool = False) -> None:
         """Chrome JSON, compressed where the path ends in .gz; it opens in Perfetto, chrome://tracing and TensorBoard: of the last cycle. Written at C's rate; what is under the path is never half a file. use_python_export changes
