@@ -184,6 +184,14 @@ def _count_fork() -> None:
         _forks += 1
 
 
+def _processes_made() -> int:
+    """How many multiprocessing has made here so far, however they begin: by fork, spawned, or from a
+    fork server, for a pool or alone. Its own counter shows the next one: "count(3)"."""
+    counter = getattr(sys.modules.get("multiprocessing.process"), "_process_counter", None)
+    digits = repr(counter)[len("count(") : -1]
+    return int(digits) if digits.isdigit() and "PROF_OUTPUT" not in os.environ else 0
+
+
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_users, after_in_parent=_count_fork)
 
@@ -277,7 +285,7 @@ class profile(Owner):  # noqa: N801 (torch's name)
             self._observer = observe(self.record_shapes, self.profile_memory, self.with_stack, self.with_modules, profile_all_threads=all_threads)
         self._functions_before, self._shows_functions, self._modules_before, self._shows_modules = 0, False, 0, False
         self._before = _Counts(0, 0, 0)
-        self._forks_before = 0
+        self._forks_before = self._processes_before = 0
         self._cycles: List[Window] = []
         self._trace_id: Optional[str] = None
         self._metadata: Dict[str, str] = {}
@@ -430,7 +438,7 @@ class profile(Owner):  # noqa: N801 (torch's name)
             _wish(self, self.level)
             self._trace_id = trace_id
             self._functions_before, self._modules_before = functions.before(), modules.before()
-            self._forks_before = _forks
+            self._forks_before, self._processes_before = _forks, _processes_made()
             if self._observer is not None:
                 self._observer.start()
             if self._collections is not None:
@@ -469,10 +477,12 @@ class profile(Owner):  # noqa: N801 (torch's name)
             )
         if self.profile_memory and not self._has_failed and not _is_memory_told():
             warnings.warn(_NO_MEMORY, RuntimeWarning, stacklevel=_outside())
-        workers = _forks - self._forks_before
+        made = _processes_made() - self._processes_before
+        workers = max(_forks - self._forks_before, made)
         if workers > 0:
             who = "1 process was" if workers == 1 else f"{workers} processes were"
-            warnings.warn(f"{who} forked while this profile recorded: {_NO_WORKERS}", RuntimeWarning, stacklevel=_outside())
+            words = f"{who} begun while this profile recorded: {_NO_WORKERS}"
+            warnings.warn(words, RuntimeWarning, stacklevel=_outside())
 
     # ---- what was recorded ----
 
@@ -503,7 +513,14 @@ class profile(Owner):  # noqa: N801 (torch's name)
         functions = self._are_functions_shown() if include_python_functions is None else bool(include_python_functions)
         found = tables.averages(self._windows(), by_shape=group_by_input_shape, stack_frames=group_by_stack_n, profile_memory=self.profile_memory, with_flops=self.with_flops, functions=functions, modules=functions or self._are_modules_shown())
         if self._observer is None and "torch" in sys.modules:
-            found._note = "No scopes: of PyTorch's operators there are some with prof.profile(torch=True), inside of prof.torch.observe(), or by python -m prof run --torch script.py\n"
+            found._note = (
+                "No scopes: of PyTorch's operators there are some with prof.profile(torch=True), "
+                "inside of prof.torch.observe(), or by python -m prof run --torch script.py\n"
+            )
+            if not any(average.category == "cpu_op" for average in found):
+                found._hint = (
+                    "PyTorch's operators are not among these: prof.profile(torch=True) has them\n"
+                )
         return found
 
     def _are_functions_shown(self) -> bool:
