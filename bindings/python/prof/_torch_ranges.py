@@ -42,14 +42,21 @@ def _kept(keywords: Dict[str, Any]) -> Dict[str, Any]:
     return found
 
 
+class _Now:
+    """Of the process, from the first observe() on."""
+
+    theirs: Any = None
+    is_theirs_on: Any = None
+    asked: Any = None
+
+
+_now = _Now()
+
+
 class _Range:
     """_RecordFunctionFast's face. A wrong argument raises TypeError, where torch ends the process."""
 
     __slots__ = ("_given", "_keywords", "_name", "_open", "_values")
-
-    theirs: Any = None
-    is_theirs_on: Callable[[], bool]
-    asked: Asked
 
     def __init__(self, name: str, input_values: Any = (), keyword_values: Any = None) -> None:
         if not isinstance(name, str):
@@ -66,7 +73,7 @@ class _Range:
 
     def __enter__(self) -> None:
         """Where a profiler of torch's is on, its own range is made, which prof is told of."""
-        one = _Range.theirs(*self._given) if _Range.is_theirs_on() else self._made()
+        one = _now.theirs(*self._given) if _now.is_theirs_on() else self._made()
         if one is not None:
             one.__enter__()
         self._open.append(one)
@@ -77,7 +84,7 @@ class _Range:
             one.__exit__(None, None, None)
 
     def _made(self) -> Any:
-        with_shapes = _Range.asked()
+        with_shapes = _now.asked()
         if with_shapes is None:
             return None
         key, word = _USER_SCOPE
@@ -100,10 +107,10 @@ class Ranges:
 
     def begin(self, torch: Any, who: Any) -> None:
         self._on[id(who)] = who
-        theirs = getattr(torch._C._profiler, _NAME, None)
+        theirs = getattr(getattr(torch._C, "_profiler", None), _NAME, None)
         if theirs is not None and theirs is not _Range:
-            _Range.theirs, _Range.asked = theirs, staticmethod(self._asked)
-            _Range.is_theirs_on = staticmethod(torch.autograd._profiler_enabled)
+            _now.theirs, _now.asked = theirs, self._asked
+            _now.is_theirs_on = torch.autograd._profiler_enabled
             setattr(torch._C._profiler, _NAME, _Range)
         self._say(torch, True)
 
@@ -111,13 +118,15 @@ class Ranges:
         """Also where it has not begun, or has ended."""
         if self._on.pop(id(who), None) is None or self._on:
             return
-        if getattr(torch._C._profiler, _NAME, None) is _Range:  # else somebody else's by now
-            setattr(torch._C._profiler, _NAME, _Range.theirs)
+        if (
+            getattr(getattr(torch._C, "_profiler", None), _NAME, None) is _Range
+        ):  # else somebody else's by now
+            setattr(torch._C._profiler, _NAME, _now.theirs)
         self._say(torch, bool(torch.autograd._profiler_enabled()))
 
     @staticmethod
     def _say(torch: Any, is_on: bool) -> None:
         """Torch before 2.1 has no such variable."""
-        profiler = import_module("torch.autograd.profiler")
+        profiler: Any = import_module("torch.autograd.profiler")
         if hasattr(profiler, "_is_profiler_enabled"):
             profiler._is_profiler_enabled = is_on
