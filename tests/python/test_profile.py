@@ -596,6 +596,30 @@ class Tables(Base):
 
         self.assertEqual(counts(pickle.loads(pickle.dumps(p.key_averages()))), counts(p.key_averages()))
 
+    def test_rows_of_a_profiles_begin_and_end(self):
+        """Kineto's, which stand last."""
+        with prof.profile() as p, prof.scope("inside"):
+            pass
+        found = {}
+        for marks in (False, True):
+            path = self.path(f"{marks}.json")
+            p.trace.dump(path, "chrome", window_marks=marks)
+            with open(path) as f:
+                found[marks] = json.load(f)["traceEvents"]
+        plain, marked = found[False], found[True]
+        self.assertEqual(marked[:-4], plain)
+        span, sort, begin, end = marked[-4:]
+        self.assertEqual((span["name"], span["cat"]), ("PyTorch Profiler (0)", "Trace"))
+        self.assertEqual((sort["name"], sort["pid"]), ("process_sort_index", "Spans"))
+        self.assertEqual(begin["name"], "Iteration Start: PyTorch Profiler")
+        self.assertEqual((end["name"], end["ph"]), ("Record Window End", "i"))
+        self.assertEqual(begin["ts"], span["ts"])
+        self.assertAlmostEqual(span["ts"] + span["dur"], end["ts"], delta=0.001)
+        for event in plain:
+            self.assertGreaterEqual(event.get("ts", span["ts"]), span["ts"])
+            if "dur" in event:
+                self.assertLessEqual(event["ts"] + event["dur"], end["ts"] + 0.001)
+
     def test_equal_stacks_are_one_line(self):
         def event(key, stack, us):
             average = tables.FunctionEventAvg(key)

@@ -1,6 +1,7 @@
 """prof.torch.install(): code that uses torch.profiler gets prof's, whichever way it has imported it.
 make test-torch."""
 
+import json
 import os
 import subprocess
 import sys
@@ -154,7 +155,8 @@ class Install(unittest.TestCase):
         self.assertAlmostEqual(p.self_cpu_time_total, total.self_cpu_time_total)
 
     def test_what_others_of_torch_are_told(self):
-        """Kineto's count of steps, where its daemon is on; torch's log of what is left out."""
+        """Kineto's count of steps, where its daemon is on; torch's log of what is left out; and
+        the rows in which Kineto's traces end."""
         tracker = torch.autograd.profiler.KinetoStepTracker
         with prof.torch.install():
             for daemon, steps in (("1", 3), ("", 0)):
@@ -167,6 +169,11 @@ class Install(unittest.TestCase):
             with self.assertLogs("torch.autograd.profiler") as said, self.assertWarns(Warning):
                 p.events()
         self.assertIn("timed out after 0.000 seconds, returning partial results", said.output[0])
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "trace.json")
+            p.export_chrome_trace(str(path))
+            last = [e["name"] for e in json.loads(path.read_text("utf-8"))["traceEvents"][-2:]]
+        self.assertEqual(last, ["Iteration Start: PyTorch Profiler", "Record Window End"])
 
     def test_what_torch_makes_of_it_itself(self):
         """A class that was derived before is made of torch's own, and goes on with that."""

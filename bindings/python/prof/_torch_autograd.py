@@ -35,8 +35,11 @@ def _device_of(name: Optional[str]) -> Optional[session.ProfilerActivity]:
     return found
 
 
-class Logged(session.profile):
-    """What torch logs, which programs may look for there, is logged, too."""
+class InPlace(session.profile):
+    """What programs of torch's may look for: its log has what torch logs, and traces end in the rows
+    in which Kineto's end."""
+
+    _has_window_marks = True
 
     def _note_timeout(self, cycles: int, count: int) -> None:
         super()._note_timeout(cycles, count)
@@ -47,7 +50,7 @@ class Logged(session.profile):
         )
 
 
-class profile(Logged):  # noqa: N801 (torch's name)
+class profile(InPlace):  # noqa: N801 (torch's name)
     """As a context manager. With enabled=False it does nothing. AssertionError where neither the CPU
     nor a device is to be recorded, or no CPU without use_kineto."""
 

@@ -19,7 +19,7 @@ _STEPS = "ProfilerStep"
 """Whose steps they are, of those who count them in torch's KinetoStepTracker."""
 
 
-class profile(_torch_autograd.Logged):  # noqa: N801 (torch's name)
+class profile(_torch_autograd.InPlace):  # noqa: N801 (torch's name)
     """prof.profile with PyTorch's operators, which torch.profiler.profile always has."""
 
     def __init__(self, **options: Any) -> None:

@@ -207,6 +207,9 @@ class profile(Owner):  # noqa: N801 (torch's name)
 
     Any thread may call it. A handler is called when the state has changed, without the lock: it may call start(), step() and stop(), and what it raises leaves the profile as it should be. In a forked child it has ended, in silence."""
 
+    _has_window_marks = False
+    """Do its traces end in Kineto's rows of a profile's begin and end?"""
+
     _is_inherited = False
     """Has it been recording when this process was forked?"""
 
@@ -574,7 +577,16 @@ class profile(Owner):  # noqa: N801 (torch's name)
         """Chrome JSON, compressed where the path ends in .gz; it opens in Perfetto, chrome://tracing and TensorBoard: of the last cycle. Written at C's rate; what is under the path is never half a file. use_python_export changes
         nothing. OSError and its kin."""
         window = self._windows()[-1]
-        window.trace.dump(path, "chrome", window.from_ns, window.to_ns, self._all_metadata(window.trace.info()), self.with_stack)
+        metadata = self._all_metadata(window.trace.info())
+        window.trace.dump(
+            path,
+            "chrome",
+            window.from_ns,
+            window.to_ns,
+            metadata,
+            self.with_stack,
+            self._has_window_marks,
+        )
 
     def _all_metadata(self, trace: s.TraceInfo) -> Dict[str, str]:
         words = ("profile_memory", "with_stack", "record_shapes", "with_modules", "with_flops")
