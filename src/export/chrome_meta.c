@@ -300,8 +300,8 @@ static void put_window_marks(prof_i_chrome *w) {
   put(w, "}");
 }
 
-/* One instant where the time line begins, so that a viewer shows on its time line whether anything is missing. The last event of prof's own: no
-   comma after it. */
+/* One instant where the time line begins, so that a viewer shows on its time line whether anything
+   is missing. The last event of prof's own: no comma after it. */
 static void put_summary(prof_i_chrome *w) {
   const uint64_t faults = prof_i_findings_faults(&w->check.findings);
   const bool has_silent = prof_i_account_device_count(w->trace, PROF_I_DEVICES_SILENT) != 0, has_late = prof_i_account_device_count(w->trace, PROF_I_DEVICES_LATE) != 0;
