@@ -87,7 +87,7 @@ typedef struct prof_i_chrome {
   const prof_trace *trace;
   prof_i_sink *sink;
   prof_i_window window;
-  uint64_t first_ns; /* where the first of what is written begins, or the window, if that is earlier */
+  uint64_t first_ns; /* where the first of what is written begins, or the window before it */
   bool with_marks;
   prof_i_metadata metadata;
   prof_trace_info info;

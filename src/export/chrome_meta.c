@@ -290,12 +290,14 @@ static void put_window_marks(prof_i_chrome *w) {
   put(w, ",\"dur\":");
   prof_i_sink_advance(w->sink, prof_i_put_us(prof_i_sink_reserve(w->sink, PROF_I_NUMBER_ROOM),
                                              end_ns > w->first_ns ? end_ns - w->first_ns : 0));
-  put(w, ",\"args\":{\"Op count\":0}},\n{\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":\"Spans\","
+  put(w, ",\"args\":{\"Op count\":0}},\n"
+         "{\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":\"Spans\","
          "\"tid\":0,\"args\":{\"sort_index\":536870912}},\n"
-         "{\"ph\":\"i\",\"s\":\"g\",\"name\":\"Iteration Start: PyTorch Profiler\",\"pid\":\"Traces\","
-         "\"tid\":\"Trace PyTorch Profiler\",\"ts\":");
+         "{\"ph\":\"i\",\"s\":\"g\",\"name\":\"Iteration Start: PyTorch Profiler\","
+         "\"pid\":\"Traces\",\"tid\":\"Trace PyTorch Profiler\",\"ts\":");
   prof_i_chrome_time(w, w->first_ns);
-  put(w, "},\n{\"ph\":\"i\",\"s\":\"g\",\"name\":\"Record Window End\",\"pid\":\"\",\"tid\":\"\",\"ts\":");
+  put(w, "},\n{\"ph\":\"i\",\"s\":\"g\",\"name\":\"Record Window End\","
+         "\"pid\":\"\",\"tid\":\"\",\"ts\":");
   prof_i_chrome_time(w, end_ns > w->first_ns ? end_ns : w->first_ns);
   put(w, "}");
 }

@@ -59,8 +59,8 @@ static int make_plan(const char *path, const prof_dump_options *options, dump_pl
   if (status == PROF_OK) status = check_options(&checked);
   if (status != PROF_OK) return status;
   *plan_out = (dump_plan){(prof_format)checked.format, checked.gzip != 0 || ends_with(path, ".gz"), checked.must_be_new != 0,
-                     {checked.from_ns, checked.to_ns}, {checked.metadata, checked.metadata_count}, checked.stacks != 0,
-                     checked.window_marks != 0};
+                     {checked.from_ns, checked.to_ns}, {checked.metadata, checked.metadata_count},
+                     checked.stacks != 0, checked.window_marks != 0};
   if (plan_out->format == PROF_FORMAT_DEFAULT)
     plan_out->format = ends_with(path, ".prof") ? PROF_FORMAT_CAPTURE : PROF_FORMAT_CHROME;
   if (plan_out->format == PROF_FORMAT_CAPTURE && (plan_out->is_gzip || checked.from_ns != 0 || checked.to_ns != 0))
@@ -71,7 +71,8 @@ static int make_plan(const char *path, const prof_dump_options *options, dump_pl
     return prof_i_fail(PROF_E_INVALID, "prof_dump_options.stacks is %u, and the format of '%s' is not Chrome JSON", checked.stacks, path);
   if (plan_out->with_marks && plan_out->format != PROF_FORMAT_CHROME)
     return prof_i_fail(PROF_E_INVALID,
-                       "prof_dump_options.window_marks is %u, and the format of '%s' is not Chrome JSON",
+                       "prof_dump_options.window_marks is %u, and the format of '%s' is not "
+                       "Chrome JSON",
                        checked.window_marks, path);
   return prof_i_metadata_check(&plan_out->metadata);
 }

@@ -1,6 +1,6 @@
-"""torch.profiler's finer choice of what is recorded: activities=[{ProfilerActivity.CPU: ["CPU_OP"]}].
-prof records the whole of a group, so names of types are checked, and change nothing but where there
-are none: of such a group devices are not asked."""
+"""torch.profiler's finer choice: activities=[{ProfilerActivity.CPU: ["CPU_OP"]}]. prof records the
+whole of a group, so names of types are checked, and change nothing but where there are none: of such
+a group devices are not asked."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class DuplicateError(ValueError):
 
 
 def _types_of(group: str, given: Any) -> Tuple[str, ...]:
-    """Of a list of names, or of torch's ProfilerActivityConfig. RuntimeError, as torch's, for a name
-    that the group has not: XPU's may be of a metric."""
+    """Of a list of names. RuntimeError, as torch's, for a name that the group has not: XPU's may be
+    of a metric."""
     if isinstance(given, str):
         raise RuntimeError(f"types of an activity are a list of names, not {short(given)}")
     names = tuple(given)

@@ -214,8 +214,8 @@ class _Recording:
         if events > 1 or children or self.tracing is not None:
             return ""
         more = ", --torch PyTorch's operators" if "torch" in sys.modules else ""
-        asked = _torch(self.options) is not None
-        return f"\nprof: the script has no scopes: --python shows its functions{'' if asked else more}"
+        more = "" if _torch(self.options) is not None else more
+        return f"\nprof: the script has no scopes: --python shows its functions{more}"
 
     def _table(self, traces: Any) -> str:
         """Functions that are traced for stacks alone have no rows, as in torch.profiler's tables."""

@@ -36,8 +36,8 @@ def _device_of(name: Optional[str]) -> Optional[session.ProfilerActivity]:
 
 
 class InPlace(session.profile):
-    """What programs of torch's may look for: its log has what torch logs, and traces end in the rows
-    in which Kineto's end."""
+    """What programs of torch's may look for: its log has what torch logs, and traces end in the
+    rows in which Kineto's end."""
 
     _has_window_marks = True
 
@@ -51,8 +51,8 @@ class InPlace(session.profile):
 
 
 class profile(InPlace):  # noqa: N801 (torch's name)
-    """As a context manager. With enabled=False it does nothing. AssertionError where neither the CPU
-    nor a device is to be recorded, or no CPU without use_kineto."""
+    """As a context manager. With enabled=False it does nothing. AssertionError where neither the
+    CPU nor a device is to be recorded, or no CPU without use_kineto."""
 
     def __init__(
         self,

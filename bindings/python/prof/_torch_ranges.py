@@ -20,7 +20,7 @@ _TAKEN_WORDS = ("category", "level", "_shapes")
 """Parameters of scope()'s."""
 
 Asked = Callable[[], Optional[bool]]
-"""Of the thread that calls it: whether ranges have the shapes of their inputs. None: there are none."""
+"""Of the thread that calls it: do ranges have the shapes of their inputs? None: there are none."""
 
 
 def _value(value: Any) -> Any:
@@ -54,7 +54,7 @@ _now = _Now()
 
 
 class _Range:
-    """_RecordFunctionFast's face. A wrong argument raises TypeError, where torch ends the process."""
+    """_RecordFunctionFast's face. A wrong argument is a TypeError, where torch ends the process."""
 
     __slots__ = ("_given", "_keywords", "_name", "_open", "_values")
 

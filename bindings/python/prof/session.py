@@ -185,8 +185,8 @@ def _count_fork() -> None:
 
 
 def _processes_made() -> int:
-    """How many multiprocessing has made here so far, however they begin: by fork, spawned, or from a
-    fork server, for a pool or alone. Its own counter shows the next one: "count(3)"."""
+    """How many multiprocessing has made here so far, however they begin: by fork, spawned, or from
+    a fork server, for a pool or alone. Its own counter shows the next one: "count(3)"."""
     counter = getattr(sys.modules.get("multiprocessing.process"), "_process_counter", None)
     digits = repr(counter)[len("count(") : -1]
     return int(digits) if digits.isdigit() and "PROF_OUTPUT" not in os.environ else 0
@@ -267,8 +267,8 @@ class profile(Owner):  # noqa: N801 (torch's name)
         self.experimental_config, self.execution_trace_observer = experimental_config, execution_trace_observer
         self.acc_events, self.custom_trace_id_callback = bool(acc_events), custom_trace_id_callback
         if post_processing_timeout_s is not None and not post_processing_timeout_s >= 0:
-            words = f"post_processing_timeout_s must be non-negative, not {post_processing_timeout_s!r}"
-            raise ValueError(words)
+            given = repr(post_processing_timeout_s)
+            raise ValueError(f"post_processing_timeout_s must be non-negative, not {given}")
         self.post_processing_timeout_s = post_processing_timeout_s
         self.on_trace_ready = on_trace_ready
         self.record_steps = schedule is not None
@@ -567,8 +567,9 @@ class profile(Owner):  # noqa: N801 (torch's name)
     def _note_timeout(self, cycles: int, count: int) -> None:
         """events() has left out so many cycles."""
         warnings.warn(
-            f"events() timed out after {self.post_processing_timeout_s:g} s (post_processing_timeout_s), "
-            f"returning partial results with {count} events: {cycles} of the cycles are not among them",
+            f"events() timed out after {self.post_processing_timeout_s:g} s "
+            f"(post_processing_timeout_s), returning partial results with {count} events: {cycles} "
+            "of the cycles are not among them",
             RuntimeWarning,
             stacklevel=_outside(),
         )
