@@ -81,6 +81,7 @@ row B2 'for aarch64 with all flags; all C tests that run under qemu, and Python'
 row P1 'the Python package under every Python here' env PROF_TEST_PYTHONS=all bash -c "of dev python 'quick|ci|long'"
 row P2 'the wheel under every Python here' tests/python/check-wheel.sh
 row P3 'the Python package beside the real torch, all tests' tests/python/beside-torch.sh
+row P4 "PyTorch's own tests of its profiler, with prof in its place" tests/python/pytorch_own.sh
 row T2 'Lua with prof in it: its own counts, bytes and errors, four at once, kill -9' tests/long/lua.sh
 row T3 'SQLite with prof in it: its own counts, bytes and pages, four at once, kill -9' tests/long/sqlite.sh
 row F1 'every deliberate fault is caught' bash tests/fault/run-faults.sh

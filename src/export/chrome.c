@@ -411,6 +411,7 @@ static int visit(void *user, const prof_i_span *spans, size_t count) {
       w->check.findings.counts[PROF_I_FINDING_CROWDED]++;
       continue;
     }
+    if (span->start_ns < w->first_ns) w->first_ns = span->start_ns;
     if (has_duration(span)) {
       prof_i_check_scope(&w->check, span);
       if (w->flows.waiting != PROF_I_NO_FLOW && span->lane == 0)
@@ -544,7 +545,9 @@ static void put_flows(prof_i_chrome *w) {
   w->written.flow_count = 2 * arrows;
 }
 
-int prof_i_chrome_write(const prof_trace *trace, const prof_i_window *window, const prof_i_metadata *metadata, bool with_stacks, prof_i_sink *sink, prof_i_findings *findings_out) {
+int prof_i_chrome_write(const prof_trace *trace, const prof_i_window *window,
+                        const prof_i_metadata *metadata, bool with_stacks, bool with_marks,
+                        prof_i_sink *sink, prof_i_findings *findings_out) {
   *findings_out = (prof_i_findings){{0}};
   prof_i_chrome *const w = calloc(1, sizeof *w);
   if (w == NULL) return prof_i_fail(PROF_E_NO_MEMORY, "no memory to write JSON (%zu bytes)", sizeof *w);
@@ -552,6 +555,8 @@ int prof_i_chrome_write(const prof_trace *trace, const prof_i_window *window, co
   w->sink = sink;
   w->window = *window;
   w->metadata = *metadata;
+  w->with_marks = with_marks;
+  w->first_ns = window->from_ns;
   w->id_digits = PROF_I_EIGHT_ZEROS;
   w->id_zeros = 7;
   set_short_us(w);

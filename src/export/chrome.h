@@ -20,7 +20,9 @@
 #include "window.h"
 
 /* Writes the whole document. PROF_OK, or the sink's or the reader's failure; *findings_out is filled in both cases. */
-int prof_i_chrome_write(const prof_trace *trace, const prof_i_window *window, const prof_i_metadata *metadata, bool with_stacks, prof_i_sink *sink, prof_i_findings *findings_out);
+int prof_i_chrome_write(const prof_trace *trace, const prof_i_window *window,
+                        const prof_i_metadata *metadata, bool with_stacks, bool with_marks,
+                        prof_i_sink *sink, prof_i_findings *findings_out);
 
 /* ---- between these files ---- */
 
@@ -86,6 +88,8 @@ typedef struct prof_i_chrome {
   const prof_trace *trace;
   prof_i_sink *sink;
   prof_i_window window;
+  uint64_t first_ns; /* where the first of what is written begins, or the window before it */
+  bool with_marks;
   prof_i_metadata metadata;
   prof_trace_info info;
   uint64_t base_ns;  /* the base time, Unix ns */

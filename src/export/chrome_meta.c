@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "account.h"
+#include "text.h"
 
 static void put(prof_i_chrome *w, const char *text) { prof_i_sink_text(w->sink, text); }
 
@@ -283,8 +284,30 @@ static void put_change_marks(prof_i_chrome *w) {
   }
 }
 
-/* One instant where the time line begins, so that a viewer shows on its time line whether anything is missing. The last event: no
-   comma after it. */
+/* As the last rows of Kineto's traces, which readers look for from the end: the profile as a span,
+   where that stands, and an instant at its begin and at its end. No comma after the last. */
+static void put_window_marks(prof_i_chrome *w) {
+  const uint64_t end_ns = w->window.to_ns ? w->window.to_ns : w->info.duration_ns;
+  put(w, ",\n{\"ph\":\"X\",\"cat\":\"Trace\",\"name\":\"PyTorch Profiler (0)\",\"pid\":\"Spans\","
+         "\"tid\":\"PyTorch Profiler\",\"ts\":");
+  prof_i_chrome_time(w, w->first_ns);
+  put(w, ",\"dur\":");
+  prof_i_sink_advance(w->sink, prof_i_put_us(prof_i_sink_reserve(w->sink, PROF_I_NUMBER_ROOM),
+                                             end_ns > w->first_ns ? end_ns - w->first_ns : 0));
+  put(w, ",\"args\":{\"Op count\":0}},\n"
+         "{\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":\"Spans\","
+         "\"tid\":0,\"args\":{\"sort_index\":536870912}},\n"
+         "{\"ph\":\"i\",\"s\":\"g\",\"name\":\"Iteration Start: PyTorch Profiler\","
+         "\"pid\":\"Traces\",\"tid\":\"Trace PyTorch Profiler\",\"ts\":");
+  prof_i_chrome_time(w, w->first_ns);
+  put(w, "},\n{\"ph\":\"i\",\"s\":\"g\",\"name\":\"Record Window End\","
+         "\"pid\":\"\",\"tid\":\"\",\"ts\":");
+  prof_i_chrome_time(w, end_ns > w->first_ns ? end_ns : w->first_ns);
+  put(w, "}");
+}
+
+/* One instant where the time line begins, so that a viewer shows on its time line whether anything
+   is missing. The last event of prof's own: no comma after it. */
 static void put_summary(prof_i_chrome *w) {
   const uint64_t faults = prof_i_findings_faults(&w->check.findings);
   const bool has_silent = prof_i_account_device_count(w->trace, PROF_I_DEVICES_SILENT) != 0, has_late = prof_i_account_device_count(w->trace, PROF_I_DEVICES_LATE) != 0;
@@ -321,13 +344,14 @@ static void put_summary(prof_i_chrome *w) {
   }
   put_member(w, "self_check_faults", faults);
   put_took(w);
-  put(w, "}}\n");
+  put(w, "}}");
 }
 
 void prof_i_chrome_tail(prof_i_chrome *w) {
   put_change_marks(w);
   put_summary(w);
-  put(w, "],\n\"prof\": {\"version\":\"");
+  if (w->with_marks) put_window_marks(w);
+  put(w, "\n],\n\"prof\": {\"version\":\"");
   put(w, prof_version());
   put(w, "\"");
   put_capture(w);

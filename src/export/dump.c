@@ -27,6 +27,7 @@ typedef struct dump_plan {
   prof_i_window window;
   prof_i_metadata metadata;
   bool with_stacks;
+  bool with_marks;
 } dump_plan;
 
 static bool ends_with(const char *path, const char *ending) {
@@ -43,6 +44,9 @@ static int check_options(const prof_dump_options *options) {
     return prof_i_fail(PROF_E_INVALID, "prof_dump_options.gzip is %d, not 0 or 1", options->gzip);
   if (options->stacks > 1)
     return prof_i_fail(PROF_E_INVALID, "prof_dump_options.stacks is %u, not 0 or 1", options->stacks);
+  if (options->window_marks > 1)
+    return prof_i_fail(PROF_E_INVALID, "prof_dump_options.window_marks is %u, not 0 or 1",
+                       options->window_marks);
   if (options->to_ns != 0 && options->to_ns <= options->from_ns)
     return prof_i_fail(PROF_E_INVALID, "prof_dump_options.to_ns is %llu, not after from_ns, which is %llu",
                        (unsigned long long)options->to_ns, (unsigned long long)options->from_ns);
@@ -55,7 +59,8 @@ static int make_plan(const char *path, const prof_dump_options *options, dump_pl
   if (status == PROF_OK) status = check_options(&checked);
   if (status != PROF_OK) return status;
   *plan_out = (dump_plan){(prof_format)checked.format, checked.gzip != 0 || ends_with(path, ".gz"), checked.must_be_new != 0,
-                     {checked.from_ns, checked.to_ns}, {checked.metadata, checked.metadata_count}, checked.stacks != 0};
+                     {checked.from_ns, checked.to_ns}, {checked.metadata, checked.metadata_count},
+                     checked.stacks != 0, checked.window_marks != 0};
   if (plan_out->format == PROF_FORMAT_DEFAULT)
     plan_out->format = ends_with(path, ".prof") ? PROF_FORMAT_CAPTURE : PROF_FORMAT_CHROME;
   if (plan_out->format == PROF_FORMAT_CAPTURE && (plan_out->is_gzip || checked.from_ns != 0 || checked.to_ns != 0))
@@ -64,6 +69,11 @@ static int make_plan(const char *path, const prof_dump_options *options, dump_pl
     return prof_i_fail(PROF_E_INVALID, "prof_dump_options.metadata_count is %u, and the format of '%s' is not Chrome JSON", checked.metadata_count, path);
   if (checked.stacks != 0 && plan_out->format != PROF_FORMAT_CHROME)
     return prof_i_fail(PROF_E_INVALID, "prof_dump_options.stacks is %u, and the format of '%s' is not Chrome JSON", checked.stacks, path);
+  if (plan_out->with_marks && plan_out->format != PROF_FORMAT_CHROME)
+    return prof_i_fail(PROF_E_INVALID,
+                       "prof_dump_options.window_marks is %u, and the format of '%s' is not "
+                       "Chrome JSON",
+                       checked.window_marks, path);
   return prof_i_metadata_check(&plan_out->metadata);
 }
 
@@ -100,7 +110,9 @@ static int write_capture(const prof_trace *trace, prof_i_sink *sink) {
 static int write_format(const prof_trace *trace, const dump_plan *plan, prof_i_sink *sink, prof_i_findings *findings) {
   switch (plan->format) {
     case PROF_FORMAT_DEFAULT:
-    case PROF_FORMAT_CHROME: return prof_i_chrome_write(trace, &plan->window, &plan->metadata, plan->with_stacks, sink, findings);
+    case PROF_FORMAT_CHROME: 
+      return prof_i_chrome_write(trace, &plan->window, &plan->metadata, plan->with_stacks,
+                                 plan->with_marks, sink, findings);
     case PROF_FORMAT_RAF: return prof_i_raf_write(trace, &plan->window, sink);
     case PROF_FORMAT_CAPTURE: return write_capture(trace, sink);
   }

@@ -40,6 +40,14 @@ static bool has_backward(const prof_i_forwards *forwards) {
   return false;
 }
 
+/* Of two arrows: a forward end, and behind it its backward one. */
+static int compare_arrows(const void *left, const void *right) {
+  const uint64_t a = ((const prof_i_forward *)left)[1].start_ns;
+  const uint64_t b = ((const prof_i_forward *)right)[1].start_ns;
+  if (a != b) return a < b ? -1 : 1;
+  return compare(left, right);
+}
+
 void prof_i_forwards_match(prof_i_forwards *forwards) {
   size_t kept = 0;
   if (!has_backward(forwards)) forwards->count = 0;
@@ -52,6 +60,7 @@ void prof_i_forwards_match(prof_i_forwards *forwards) {
     i++;
   }
   forwards->count = kept;
+  if (kept > 2) qsort(forwards->items, kept / 2, 2 * sizeof *forwards->items, compare_arrows);
 }
 
 void prof_i_forwards_fini(prof_i_forwards *forwards) {

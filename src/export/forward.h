@@ -25,7 +25,8 @@ typedef struct prof_i_forwards {
 /* Keeps the scope if it is an operator with those arguments. */
 void prof_i_forwards_add(prof_i_forwards *forwards, const prof_event *scope, uint64_t start_ns, uint64_t pid, uint64_t tid);
 
-/* Leaves the ends of arrows alone, a forward one right before its backward one. */
+/* Leaves the ends of arrows alone, a forward one right before its backward one. Arrows are in the
+   order in which the backward calls began: that is how Kineto numbers them. */
 void prof_i_forwards_match(prof_i_forwards *forwards);
 
 void prof_i_forwards_fini(prof_i_forwards *forwards);

@@ -378,6 +378,8 @@ static void dump_options_out_of_range_are_refused_with_their_value(void **state)
       {{.gzip = 2}, {"gzip", "2"}},
       {{.stacks = 2}, {"stacks", "2"}},
       {{.stacks = 1, .format = PROF_FORMAT_RAF}, {"stacks", "not Chrome JSON"}},
+      {{.window_marks = 2}, {"window_marks", "2"}},
+      {{.window_marks = 1, .format = PROF_FORMAT_RAF}, {"window_marks", "not Chrome JSON"}},
       {{.metadata_count = 3}, {"metadata is NULL", "3"}},
       {{.metadata_count = 1, .metadata = &(prof_metadata){NULL, "1"}}, {"metadata[0].key", "NULL"}},
       {{.metadata_count = 1, .metadata = &(prof_metadata){"k", NULL}}, {"metadata[0].json", "NULL"}},

@@ -31,9 +31,10 @@ export PROF_LIBRARY=$PWD/build/dev/libprof.so PYTHONPATH=$PWD/bindings/python
 version=$(.venv-torch/bin/python -c 'import sys; print("%d.%d with torch" % sys.version_info[:2])')
 status=0
 tests=(tests/python/test_against_torch.py tests/python/test_torch_memory.py
-  tests/python/test_torch_install.py tests/python/test_observe.py tests/python/test_observe_table.py)
+  tests/python/test_torch_install.py tests/python/test_torch_ranges.py
+  tests/python/test_observe.py tests/python/test_observe_table.py)
 [ "${PROF_LONG:-0}" != 1 ] ||
-  tests=(tests/python/test_against_torch.py tests/python/test_torch_[im]*.py
+  tests=(tests/python/test_against_torch.py tests/python/test_torch_[imr]*.py
     tests/python/test_observe*.py tests/python/test_torch_viewers.py)
 for test in "${tests[@]}"; do
   tests/python/run.sh "$PWD/$test" "$version" "$PWD/.venv-torch/bin/python" || status=1

@@ -141,7 +141,7 @@ class Stacks(unittest.TestCase):
                 self.assertIn("Call stack", f.read())
             p.export_stacks(os.path.join(folder, "stacks"))
             with open(os.path.join(folder, "stacks")) as f:
-                self.assertRegex(f.read(), r"<lambda>;.*over;.*stacked \d+\n")
+                self.assertRegex(f.read(), r"<lambda>;.*over;.*stacked;\S+ \d+\n")
 
     def test_in_the_trace_every_call_of_a_module_has_one(self):
         """However long it took, and whatever stands beside it; other functions have none, for theirs are around them."""

@@ -384,7 +384,7 @@ class Stacks(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             p.export_stacks(os.path.join(folder, "stacks"))
             with open(os.path.join(folder, "stacks")) as f:
-                self.assertRegex(f.read(), r"work;\S*inner;<built-in_method_relu_of_type_object> \d+\n")
+                self.assertRegex(f.read(), r"work;\S*inner;<built-in_method_relu_of_type_object>;aten::relu \d+\n")
             p.export_chrome_trace(os.path.join(folder, "trace.json"))
             with open(os.path.join(folder, "trace.json")) as f:
                 rows = [e for e in json.load(f)["traceEvents"] if e.get("cat") == "cpu_op"]

@@ -2,6 +2,7 @@
 
 import contextlib
 import csv
+import enum
 import errno
 import gzip
 import io
@@ -97,6 +98,15 @@ class Schedules(Base):
             work()
         self.assertEqual(len(p.key_averages()), 0)
 
+    def test_its_words_are_those_of_another_profiler(self):
+        theirs = enum.Enum("ProfilerAction", {"NONE": 0, "RECORD": 2, "MORE": 4})
+        other = enum.Enum("Action", {"NONE": 0})
+        self.assertEqual(ProfilerAction.RECORD, theirs.RECORD)
+        self.assertIn((theirs.RECORD, theirs.NONE), {(ProfilerAction.RECORD, ProfilerAction.NONE)})
+        for different in (theirs.NONE, theirs.MORE, other.NONE, "RECORD", 2, None):
+            self.assertNotEqual(ProfilerAction.RECORD, different)
+        self.assertNotEqual(ProfilerAction.NONE, other.NONE)
+
     def test_a_schedule_that_ends_while_it_records(self):
         ready = []
         with prof.profile(schedule=prof.schedule(wait=0, warmup=1, active=5), on_trace_ready=lambda p: ready.append(p.step_num)) as p:
@@ -147,6 +157,34 @@ class Warned(unittest.TestCase):
 
         self.assertEqual(self.said(use), [])
 
+    def test_workers_that_do_not_come_by_fork(self):
+        """By a script of its own: each of them runs the program's main module."""
+        script = """if True:
+            import multiprocessing, warnings, prof
+            if __name__ == "__main__":
+                for kind in ("spawn", "forkserver"):
+                    with warnings.catch_warnings(record=True) as said:
+                        warnings.simplefilter("always")
+                        with prof.profile() as p:
+                            with multiprocessing.get_context(kind).Pool(2) as pool:
+                                pool.map(abs, range(3))
+                    print([str(w.message).split(":")[0] for w in said])
+        """
+        environ = {name: value for name, value in os.environ.items() if name != "PROF_OUTPUT"}
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "pools.py")
+            with open(path, "w") as f:
+                f.write(script)
+            done = subprocess.run(
+                [sys.executable, path],
+                capture_output=True,
+                text=True,
+                timeout=HANG_SECONDS,
+                env=environ,
+            )
+        said = "['2 processes were begun while this profile recorded']\n"
+        self.assertEqual((done.returncode, done.stdout), (0, 2 * said), done.stderr)
+
     @unittest.skipUnless(hasattr(os, "fork"), "nothing is forked here")
     def test_workers_of_a_pool(self):
         import multiprocessing
@@ -160,8 +198,9 @@ class Warned(unittest.TestCase):
 
         with mock.patch.dict(os.environ):
             os.environ.pop("PROF_OUTPUT", None)
-            self.assertEqual([text.split(":")[0] for text in self.said(lambda: use(2))], ["2 processes were forked while this profile recorded"])
-            self.assertEqual([text.split(":")[0] for text in self.said(lambda: use(1))], ["1 process was forked while this profile recorded"])
+            for count, who in ((2, "2 processes were"), (1, "1 process was")):
+                (text,) = self.said(lambda count=count: use(count))
+                self.assertTrue(text.startswith(f"{who} begun while this profile recorded: "))
             self.assertEqual(self.said(lambda: use(0)), [])
             os.environ["PROF_OUTPUT"] = "elsewhere"
             self.assertEqual(self.said(lambda: use(1)), [])
@@ -557,6 +596,30 @@ class Tables(Base):
 
         self.assertEqual(counts(pickle.loads(pickle.dumps(p.key_averages()))), counts(p.key_averages()))
 
+    def test_rows_of_a_profiles_begin_and_end(self):
+        """Kineto's, which stand last."""
+        with prof.profile() as p, prof.scope("inside"):
+            pass
+        found = {}
+        for marks in (False, True):
+            path = self.path(f"{marks}.json")
+            p.trace.dump(path, "chrome", window_marks=marks)
+            with open(path) as f:
+                found[marks] = json.load(f)["traceEvents"]
+        plain, marked = found[False], found[True]
+        self.assertEqual(marked[:-4], plain)
+        span, sort, begin, end = marked[-4:]
+        self.assertEqual((span["name"], span["cat"]), ("PyTorch Profiler (0)", "Trace"))
+        self.assertEqual((sort["name"], sort["pid"]), ("process_sort_index", "Spans"))
+        self.assertEqual(begin["name"], "Iteration Start: PyTorch Profiler")
+        self.assertEqual((end["name"], end["ph"]), ("Record Window End", "i"))
+        self.assertEqual(begin["ts"], span["ts"])
+        self.assertAlmostEqual(span["ts"] + span["dur"], end["ts"], delta=0.001)
+        for event in plain:
+            self.assertGreaterEqual(event.get("ts", span["ts"]), span["ts"])
+            if "dur" in event:
+                self.assertLessEqual(event["ts"] + event["dur"], end["ts"] + 0.001)
+
     def test_equal_stacks_are_one_line(self):
         def event(key, stack, us):
             average = tables.FunctionEventAvg(key)
@@ -564,10 +627,21 @@ class Tables(Base):
             return average
 
         frames = ["f.py(1): inner", "f.py(9): outer"]
-        events = tables.EventList([event("a", frames, 0.6), event("b", frames, 0.6), event("c", frames[1:], 2.5), event("d", frames, 1.0), event("e", [], 9.0), event("f", ["x"], 0.5)])
+        events = tables.EventList(
+            [
+                event("a", frames, 0.6),
+                event("a", frames, 1.6),
+                event("b", frames, 0.6),
+                event("c d", frames[1:], 2.5),
+                event("e", [], 9.0),
+                event("f", ["x"], 0.5),
+            ]
+        )
         events.export_stacks(self.path("stacks.txt"), "self_cpu_time_total")
+        inner = "f.py(9):_outer;f.py(1):_inner"
         with open(self.path("stacks.txt")) as f:
-            self.assertEqual(f.read(), "f.py(9):_outer;f.py(1):_inner 2\nf.py(9):_outer 2\nx 1\n")
+            expected = f"{inner};a 2\n{inner};b 1\nf.py(9):_outer;c_d 2\nx;f 1\n"
+            self.assertEqual(f.read(), expected)
 
     def test_events_have_columns_of_their_own(self):
         with prof.profile(profile_memory=True) as p, prof.scope("outer", "operator", 1, step=7), prof.record_function("inner"):

@@ -93,5 +93,96 @@ class NotThere(unittest.TestCase):
                 getattr(p, name)
 
 
+class Activities(unittest.TestCase):
+    CPU, CUDA = prof.ProfilerActivity.CPU, prof.ProfilerActivity.CUDA
+
+    def test_one_twice(self):
+        for twice in (
+            [self.CPU, self.CPU],
+            [self.CPU, {self.CPU: ["CPU_OP"]}],
+            [{self.CUDA: []}, self.CUDA],
+        ):
+            with self.assertRaisesRegex(ValueError, "specified more than once"):
+                prof.profile(activities=twice)
+
+    def test_types_that_are_not_there(self):
+        for group, types_ in (
+            (self.CPU, ["NONSENSE"]),
+            (self.CPU, ["CONCURRENT_KERNEL"]),
+            (self.CUDA, ["GPU_MEMCPY", "CPU_OP"]),
+            (self.CPU, "CPU_OP"),
+        ):
+            with self.assertRaises(RuntimeError) as raised:
+                prof.profile(activities=[{group: types_}])
+            self.assertIn("names" if types_ == "CPU_OP" else "activity type", str(raised.exception))
+        with self.assertRaises(TypeError):
+            prof.profile(activities=[{self.CPU: [3]}])
+
+    def test_types_that_change_nothing_are_named(self):
+        config = types.SimpleNamespace(activity_types=["GPU_MEMCPY"], profiler_configs=["more"])
+        with self.assertWarns(UserWarning) as said:
+            p = prof.profile(activities=[{self.CPU: ["CPU_OP", "CUDA_RUNTIME"], self.CUDA: config}])
+        self.assertEqual(
+            str(said.warning),
+            "activities: of CPU: [CPU_OP, CUDA_RUNTIME], CUDA: [GPU_MEMCPY], CUDA: ['more'] all "
+            "types are recorded",
+        )
+        self.assertEqual(said.filename, __file__)
+        self.assertEqual(p.activities, {self.CPU, self.CUDA})
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            self.assertEqual(prof.profile(activities=[{self.CPU: None}]).activities, {self.CPU})
+
+    def test_a_group_without_types(self):
+        for activities, found in (
+            ([{self.CUDA: []}], set()),
+            ([self.CPU, {self.CUDA: []}], {self.CPU}),
+            ([{self.CPU: []}], {self.CPU}),
+        ):
+            p = prof.profile(activities=activities)
+            self.assertEqual(p.activities, found)
+            with p, prof.scope("inside"):
+                pass
+            self.assertIn("inside", [e.name for e in p.events()])
+        with self.assertRaises(AssertionError):
+            prof.profile(activities=[])
+
+
+class Limit(unittest.TestCase):
+    """post_processing_timeout_s."""
+
+    def cycles(self, seconds):
+        p = prof.profile(
+            schedule=prof.schedule(wait=0, warmup=1, active=1),
+            acc_events=True,
+            post_processing_timeout_s=seconds,
+        )
+        with p:
+            for step in range(6):
+                with prof.scope(f"of step {step}"):
+                    pass
+                p.step()
+        return p
+
+    def test_one_that_is_long_changes_nothing(self):
+        limited, free = self.cycles(1e6), self.cycles(None)
+        for p in (limited, free):
+            self.assertEqual([e.id for e in p.events()], list(range(len(p.events()))))
+        self.assertEqual([e.name for e in limited.events()], [e.name for e in free.events()])
+        self.assertEqual(len(limited.key_averages()), len(free.key_averages()))
+
+    def test_none_at_all(self):
+        p = self.cycles(0)
+        with self.assertWarnsRegex(RuntimeWarning, "with 0 events: 4 of the cycles") as said:
+            self.assertEqual(p.events(), [])
+        self.assertEqual(said.filename, __file__)
+        self.assertGreater(len(p.key_averages()), 0)
+
+    def test_less_than_none(self):
+        for seconds in (-1, float("nan")):
+            with self.assertRaisesRegex(ValueError, "must be non-negative"):
+                prof.profile(post_processing_timeout_s=seconds)
+
+
 if __name__ == "__main__":
     unittest.main()

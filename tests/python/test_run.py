@@ -72,6 +72,29 @@ class Run(unittest.TestCase):
                 self.assertIn("late True", self.assert_same(*arguments, "a").stdout)
         self.assert_same("-", "a", input=SEES.replace("__file__, ", ""))
 
+    def test_a_script_without_scopes_is_told_how_to_see_more(self):
+        hint = "\nprof: the script has no scopes: --python shows its functions"
+        plain, scoped = "print(1)\n", "import prof\nwith prof.scope('x'): pass\n"
+        forks = (
+            "import os, prof\npid = os.fork()\nif pid: os.waitpid(pid, 0)\n"
+            "else:\n with prof.scope('x'): pass\n"
+        )
+        self.write("torch/__init__.py", "")
+        for script, words, wanted in (
+            (plain, (), hint + "\n"),
+            ("import torch\n", (), hint + ", --torch PyTorch's operators\n"),
+            (scoped, (), None),
+            (forks, (), None),
+            (plain, ("--python",), None),
+            (plain, ("-q",), None),
+        ):
+            with self.subTest(script=script, words=words):
+                stderr = self.prof("run", *words, self.write("bare.py", script)).stderr
+                if wanted is None:
+                    self.assertNotIn(hint.strip(), stderr)
+                else:
+                    self.assertTrue(stderr.endswith(wanted), stderr)
+
     def test_a_rank_says_which_it_is_and_where_its_trace_is(self):
         self.write("script.py", "pass\n")
         done = self.prof("run", "-o", "of-%r-100%%.prof", "script.py", env={**os.environ, "RANK": "1", "WORLD_SIZE": "2"})

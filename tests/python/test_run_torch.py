@@ -179,7 +179,16 @@ class EmptyTable(Case):
         _, stdout, stderr = self.python("-c", "import torch\n" + code)
         self.assertEqual(stderr, "")
         self.assertRegex(stdout, r"^.No scopes: .*prof.profile\(torch=True\), .*prof.torch.observe\(\), .*python -m prof run --torch")
-        self.assertNotIn("No scopes", self.python("-c", "import torch\n" + code.replace("pass", "prof.record_function('x').__enter__().__exit__(None, None, None)"))[1])
+        range_ = "prof.record_function('x').__enter__().__exit__(None, None, None)"
+        inside = code.replace("pass", range_)
+        hint = "PyTorch's operators are not among these: prof.profile(torch=True) has them"
+        stdout = self.python("-c", "import torch\n" + inside)[1]
+        self.assertNotIn("No scopes", stdout)
+        self.assertIn(hint, stdout)
+        self.assertNotIn(hint, self.python("-c", inside)[1])  # without torch
+        operator = range_.replace("prof.record_function('x')", "prof.scope('x', 'cpu_op')")
+        seen = code.replace("pass", operator)
+        self.assertNotIn(hint, self.python("-c", "import torch\n" + seen)[1])
 
 
 if __name__ == "__main__":

@@ -1,12 +1,15 @@
 """prof.torch.install(): code that uses torch.profiler gets prof's, whichever way it has imported it.
 make test-torch."""
 
+import json
+import os
 import subprocess
 import sys
 import tempfile
 import types
 import unittest
 from pathlib import Path
+from unittest import mock
 
 from beside_torch import skip_without_torch, torch
 from hang_guard import HANG_SECONDS
@@ -52,7 +55,12 @@ class Install(unittest.TestCase):
         self.before = self.names()
 
     def names(self):
-        homes = (torch.profiler, torch.profiler.profiler, self.library)
+        homes = (
+            torch.profiler,
+            torch.profiler.profiler,
+            self.library,
+            torch.autograd.profiler,
+        )
         return [
             {name: value for name, value in vars(home).items() if name != "Hook"} for home in homes
         ]
@@ -115,6 +123,74 @@ class Install(unittest.TestCase):
             (0, "prof._torch_install ['aten::empty', 'aten::fill_', 'aten::ones']\n"),
             done.stderr,
         )
+
+    def test_the_profiler_of_before(self):
+        """torch.autograd.profiler.profile, whose words are other ones."""
+        from torch.autograd.profiler import profile as before
+
+        with prof.torch.install():
+            make = torch.autograd.profiler.profile
+            with make(record_shapes=True, use_kineto=True) as p:
+                torch.mm(torch.ones(3, 4), torch.ones(4, 5))
+            with make(enabled=False) as nothing:
+                torch.ones(3)
+            idle = make()
+            with self.assertRaises(AssertionError):
+                make(use_cpu=False)
+            with self.assertWarnsRegex(UserWarning, "not a valid device option"):
+                self.assertIsNone(make(use_device="toaster").use_device)
+        self.assertIs(torch.autograd.profiler.profile, before)
+        self.assertIsInstance(p, prof.profile)
+        self.assertIsNone(nothing)
+        self.assertEqual(str(idle), "<unfinished torch.autograd.profile>")
+        calls = p.function_events
+        self.assertIs(calls, p.function_events)
+        self.assertEqual(
+            [e.input_shapes for e in calls if e.name == "aten::mm"], [[[3, 4], [4, 5]]]
+        )
+        self.assertIn("aten::mm", str(p))
+        self.assertIn("aten::mm", p.table(sort_by="cpu_time_total", row_limit=5))
+        total = p.total_average()
+        self.assertEqual((total.key, total.count), ("Total", len(calls)))
+        self.assertAlmostEqual(p.self_cpu_time_total, total.self_cpu_time_total)
+
+    def test_what_others_of_torch_are_told(self):
+        """Kineto's count of steps, where its daemon is on; torch's log of what is left out; and
+        the rows in which Kineto's traces end."""
+        tracker = torch.autograd.profiler.KinetoStepTracker
+        with prof.torch.install():
+            for daemon, steps in (("1", 3), ("", 0)):
+                with mock.patch.dict(os.environ, KINETO_USE_DAEMON=daemon):
+                    before = tracker.current_step()
+                    with torch.profiler.profile(post_processing_timeout_s=0) as p:
+                        for _ in range(3):
+                            p.step()
+                    self.assertEqual(tracker.current_step() - before, steps)
+            with self.assertLogs("torch.autograd.profiler") as said, self.assertWarns(Warning):
+                p.events()
+        self.assertIn("timed out after 0.000 seconds, returning partial results", said.output[0])
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "trace.json")
+            p.export_chrome_trace(str(path))
+            last = [e["name"] for e in json.loads(path.read_text("utf-8"))["traceEvents"][-2:]]
+        self.assertEqual(last, ["Iteration Start: PyTorch Profiler", "Record Window End"])
+
+    def test_what_torch_makes_of_it_itself(self):
+        """A class that was derived before is made of torch's own, and goes on with that."""
+
+        class Derived(torch.profiler.profile):
+            pass
+
+        with prof.torch.install():
+            plan = torch.profiler.schedule(wait=1, warmup=1, active=1)
+            cpu = [torch.profiler.ProfilerActivity.CPU]
+            with Derived(activities=cpu, schedule=plan) as p:
+                for _ in range(3):
+                    torch.ones(3)
+                    p.step()
+            self.assertNotIsInstance(p.profiler, prof.profile)
+            self.assertIn("aten::ones", [e.name for e in p.events()])
+        self.assertIs(torch.profiler.profiler.prof, torch.autograd.profiler)
 
     def test_torch_works_as_before(self):
         with prof.torch.install():

@@ -115,6 +115,20 @@ static void only_operators_with_numbers_are_kept(void **state) {
   assert_int_equal(forwards.count, 0);
 }
 
+static void arrows_stand_in_the_order_of_backward_calls(void **state) {
+  (void)state;
+  add_forward(7, 1, 10);
+  add_forward(8, 1, 20);
+  add_forward(3, 2, 30);
+  add_backward(7, 1, 90);
+  add_backward(8, 1, 70);
+  add_backward(3, 2, 80);
+  prof_i_forwards_match(&forwards);
+  assert_int_equal(forwards.count, 6);
+  const uint64_t expected_ns[] = {20, 70, 30, 80, 10, 90};
+  for (size_t i = 0; i < 6; i++) assert_int_equal(forwards.items[i].start_ns, expected_ns[i]);
+}
+
 static void as_many_as_there_are(void **state) {
   (void)state;
   enum { MANY = 5000 };
@@ -130,6 +144,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       FORWARD(of_one_number_the_last_forward_call_has_it), FORWARD(of_several_backward_calls_the_first_has_it), FORWARD(numbers_are_each_threads_own), FORWARD(a_backward_call_before_its_forward_one_has_none),
       FORWARD(without_a_partner_there_is_none),            FORWARD(only_operators_with_numbers_are_kept),       FORWARD(as_many_as_there_are),
+      FORWARD(arrows_stand_in_the_order_of_backward_calls),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,6 +70,8 @@ class EventList(List[_Row]):
     """Whether traced functions are rows of key_averages() where nothing is said of them."""
     _note = ""
     """What the table says where it has no rows."""
+    _hint = ""
+    """What it says behind those that it has."""
     lost = 0
     """Scopes that are not in it, for want of room. Beyond torch.profiler; where there are some, the table's last line says so."""
 
@@ -171,7 +173,7 @@ class EventList(List[_Row]):
         events = self._sorted(sort_by)
         table = Table(events, self._profile_memory, self._with_flops, max_src_column_width, max_name_column_width, max_shapes_column_width, time_unit)
         lost = f"Not in it, for want of room: {self.lost} scopes\n" if self.lost else ""
-        return table.text(row_limit, header, top_level_events_only) + lost
+        return table.text(row_limit, header, top_level_events_only) + self._hint + lost
 
     def __str__(self) -> str:
         return self.table()
@@ -232,16 +234,23 @@ class EventList(List[_Row]):
         return list(_METRICS)
 
     def export_stacks(self, path: str, metric: str) -> None:
-        """Stacks and a metric (us) each, for flame graphs: a line "outer;inner 1234" for each stack, added up, in whole us, at least 1. Needs with_stack."""
+        """Stacks and a metric (us) each, for flame graphs: a line "outer;inner;call 1234" for each
+        stack and what was called there, added up, in whole us, at least 1. Needs with_stack."""
         if metric not in _METRICS:
             raise ValueError(f"metric should be one of: {_METRICS}, not {metric!r}")
         replaced = str.maketrans(" ;\t\n", "____")
         totals: Dict[str, float] = {}
         for e in self:
             if e.stack:
-                stack = ";".join(frame.translate(replaced) for frame in reversed(e.stack))
+                frames = [*reversed(e.stack), getattr(e, "frame", "") or e.name]
+                stack = ";".join(frame.translate(replaced) for frame in frames)
                 totals[stack] = totals.get(stack, 0.0) + getattr(e, _attribute(metric))
-        write_whole(path, "".join(f"{stack} {max(int(total), 1)}\n" for stack, total in totals.items() if total > 0))
+        write_whole(
+            path,
+            "".join(
+                f"{stack} {max(int(total), 1)}\n" for stack, total in totals.items() if total > 0
+            ),
+        )
 
 
 _COLUMNS = ["name", "count", "cpu_time_total", "self_cpu_time_total", "cpu_time"]

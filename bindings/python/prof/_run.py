@@ -194,7 +194,7 @@ class _Recording:
                 if info.world_size > 1:
                     say(f"prof: rank {info.rank} of {info.world_size}:")
                 try:
-                    say(self._table(traces))
+                    say(self._table(traces) + self._hint(int(info.event_count), len(children)))
                 except (ProfError, OSError) as e:
                     errors.append(str(e))
         if errors:
@@ -208,6 +208,14 @@ class _Recording:
             beside = f", {'that' if len(children) == 1 else 'those'} of {len(children)} more process{'' if len(children) == 1 else 'es'} beside it" if children else ""
             look = f"python -m prof table {written[0]} shows it" if written[0].endswith(".prof") else "open it in https://ui.perfetto.dev"
             say(f"prof: the trace is in {written[0]}{beside}; {look}")
+
+    def _hint(self, events: int, children: int) -> str:
+        """Where the script itself is all that was recorded."""
+        if events > 1 or children or self.tracing is not None:
+            return ""
+        more = ", --torch PyTorch's operators" if "torch" in sys.modules else ""
+        more = "" if _torch(self.options) is not None else more
+        return f"\nprof: the script has no scopes: --python shows its functions{more}"
 
     def _table(self, traces: Any) -> str:
         """Functions that are traced for stacks alone have no rows, as in torch.profiler's tables."""

@@ -113,7 +113,7 @@ class DumpOptions(_Shown):
         ("metadata_count", c_uint32),
         ("metadata", POINTER(Metadata)),
         ("stacks", c_uint32),
-        ("reserved", c_uint32),
+        ("window_marks", c_uint32),
     ]
 
 

@@ -1,27 +1,46 @@
 """prof in the place of torch.profiler, for code that is not yours: install().
 
-Names of torch.profiler get prof's objects, in its own modules and in every module that has imported
-them from there already. torch.profiler.record_function stays torch's: its ranges are recorded."""
+Names of torch.profiler, and torch.autograd.profiler.profile, get prof's objects, in torch's own
+modules and in every module that has imported them from there already. record_function stays torch's:
+its ranges are recorded."""
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from importlib import import_module
 from types import ModuleType
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, NamedTuple, Tuple
 
-from . import session
+from . import _torch_autograd, session
 
-_HOMES = ("torch.profiler", "torch.profiler.profiler")
-_NAMES = ("profile", "schedule", "tensorboard_trace_handler", "ProfilerAction")
+_STEPS = "ProfilerStep"
+"""Whose steps they are, of those who count them in torch's KinetoStepTracker."""
 
 
-class profile(session.profile):  # noqa: N801 (torch's name)
+class profile(_torch_autograd.InPlace):  # noqa: N801 (torch's name)
     """prof.profile with PyTorch's operators, which torch.profiler.profile always has."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"torch": True, **options})
+        self._tracker = getattr(
+            import_module("torch.autograd.profiler"), "KinetoStepTracker", None
+        )  # torch 2.0 has it
+        if self._tracker is not None:
+            self._tracker.init_step_count(_STEPS)
+
+    def step(self) -> None:
+        super().step()
+        if self._tracker is not None and os.environ.get("KINETO_USE_DAEMON"):  # as torch's
+            self._tracker.increment_step(_STEPS)
+
+    def __exit__(self, *error: Any) -> None:
+        try:
+            super().__exit__(*error)
+        finally:
+            if self._tracker is not None:
+                self._tracker.erase_step_count(_STEPS)
 
 
 def schedule(**words: int) -> session.Schedule:
@@ -34,23 +53,48 @@ def tensorboard_trace_handler(*words: Any, **named: Any) -> Any:
     return session.tensorboard_trace_handler(*words, **named)
 
 
-_OURS: Dict[str, Any] = {
-    "profile": profile,
-    "schedule": schedule,
-    "tensorboard_trace_handler": tensorboard_trace_handler,
-    "ProfilerAction": session.ProfilerAction,
-}
-_FOUND_AGAIN = ("profile", "schedule", "tensorboard_trace_handler")
-"""Nobody has these but who has imported them from torch.profiler meanwhile."""
+class _Place(NamedTuple):
+    """A name of torch's, the module that has it first, and prof's object in its place."""
+
+    home: str
+    name: str
+    ours: Any
+    is_ours_alone: bool = True
+    """Nobody has this object but who has imported it from torch meanwhile. What is not so, torch's
+    own profile goes on with, too, which may have more of it."""
+
+
+_PLACES = (
+    _Place("torch.profiler", "profile", profile),
+    _Place("torch.profiler", "schedule", schedule),
+    _Place("torch.profiler", "tensorboard_trace_handler", tensorboard_trace_handler),
+    _Place("torch.profiler", "ProfilerAction", session.ProfilerAction, False),
+    _Place("torch.autograd.profiler", "profile", _torch_autograd.profile),
+)
+_BENEATH = ("torch.profiler.profiler", "prof")
+"""Torch's own profile is made of what this names: the module torch.autograd.profiler."""
+
+
+class _AsItWas(ModuleType):
+    """A module, but for a name that has its object of before."""
+
+    def __init__(self, module: ModuleType, **before: Any) -> None:
+        super().__init__(module.__name__, module.__doc__)
+        self.__dict__.update(before)
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._module, name)
 
 
 def _holders(value: Any) -> List[Tuple[ModuleType, str]]:
-    """The names of modules, but this one, that stand for it."""
+    """The names of modules, but prof's own two, that stand for it."""
     found = []
+    apart = (__name__, _torch_autograd.__name__)
     for module in [
         m
         for m in list(sys.modules.values())
-        if isinstance(m, ModuleType) and m.__name__ != __name__
+        if isinstance(m, ModuleType) and m.__name__ not in apart
     ]:
         found += [(module, name) for name, there in list(vars(module).items()) if there is value]
     return found
@@ -62,33 +106,49 @@ class Installed:
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._replaced: List[Tuple[ModuleType, str, Any]] = []
-        self._theirs: Dict[str, Any] = {}
+        self._theirs: Dict[_Place, Any] = {}
 
     def install(self) -> "Installed":
         """A second time replaces what modules have imported meanwhile."""
         with self._lock:
-            theirs = {name: getattr(import_module(_HOMES[0]), name, None) for name in _NAMES}
-            for module, name, original in self._replaced:
-                if module.__name__ == _HOMES[0] and theirs[name] is _OURS[name]:
-                    theirs[name] = original
-            for ours, original in theirs.items():
-                if original is not None and original is not _OURS[ours]:
-                    self._theirs[ours] = original
-                    for module, name in _holders(original):
-                        setattr(module, name, _OURS[ours])
-                        self._replaced.append((module, name, original))
+            for place in _PLACES:
+                theirs = self._theirs.get(
+                    place, getattr(import_module(place.home), place.name, None)
+                )
+                if theirs is None or not self._keep_beneath(place, theirs):
+                    continue
+                self._theirs[place] = theirs
+                for module, name in _holders(theirs):
+                    if place.is_ours_alone or module.__name__ != _BENEATH[0]:
+                        self._replace(module, name, place.ours)
         return self
+
+    def _replace(self, module: ModuleType, name: str, ours: Any) -> None:
+        self._replaced.append((module, name, getattr(module, name)))
+        setattr(module, name, ours)
+
+    def _keep_beneath(self, place: _Place, theirs: Any) -> bool:
+        """Objects and subclasses of torch's own profile, made before, go on with what they are made
+        of. False: this torch makes them otherwise, and the name stays torch's."""
+        if place.home == "torch.profiler":
+            return True
+        module, home = import_module(_BENEATH[0]), import_module(place.home)
+        beneath = getattr(module, _BENEATH[1], None)
+        if beneath is home:
+            self._replace(module, _BENEATH[1], _AsItWas(home, **{place.name: theirs}))
+        return beneath is home or isinstance(beneath, _AsItWas)
 
     def uninstall(self) -> None:
         """A name that somebody else has set meanwhile stays. A second time does nothing."""
         with self._lock:
             while self._replaced:
                 module, name, original = self._replaced.pop()
-                if any(getattr(module, name, None) is ours for ours in _OURS.values()):
+                there = getattr(module, name, None)
+                if isinstance(there, _AsItWas) or any(there is place.ours for place in _PLACES):
                     setattr(module, name, original)
-            for ours in _FOUND_AGAIN if self._theirs else ():
-                for module, name in _holders(_OURS[ours]):
-                    setattr(module, name, self._theirs[ours])
+            for place, theirs in self._theirs.items():
+                for module, name in _holders(place.ours) if place.is_ours_alone else ():
+                    setattr(module, name, theirs)
             self._theirs.clear()
 
     def __enter__(self) -> "Installed":

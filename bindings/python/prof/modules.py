@@ -106,6 +106,11 @@ def shapes_of(args: Iterable[Any]) -> List[Tuple[int, ...]]:
     return found if has_array else []
 
 
+def dtype_and_dims(value: Any) -> Tuple[int, ...]:
+    """Of one value. (0,): it has neither."""
+    return _SCALARS.get(type(value)) or _shape_of(value) or (0,)
+
+
 class _Traced:
     """A function that cannot be replaced by a function, because it has attributes, or is compared (numpy's ufuncs): all but the call is the original's, its class, its attributes and what it is equal to, too. Who asks by "is" is not answered."""
 

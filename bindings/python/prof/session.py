@@ -14,8 +14,8 @@ from os import getpid, urandom  # by name: a program may have traced the modules
 from time import monotonic_ns, time_ns
 from typing import Any, Callable, Dict, Iterable, List, NamedTuple, NoReturn, Optional, Set, Tuple, Type, TypeVar
 
+from . import _activities, _torch_group, tables
 from . import _structs as s
-from . import _torch_group, tables
 from ._library import C, Owner, encoded, short, sized
 from ._scope import functions, modules, record_function, set_stack_frames
 from .tables import EventList, FunctionEvent, FunctionEventAvg, Window
@@ -25,12 +25,22 @@ _Kind = TypeVar("_Kind", bound=enum.Enum)
 
 
 class ProfilerAction(enum.Enum):
-    """What a schedule says for a step."""
+    """What a schedule says for a step. Equal to torch.profiler's of the same name: either profile
+    takes the other one's schedule."""
 
     NONE = 0
     WARMUP = 1
     RECORD = 2
     RECORD_AND_SAVE = 3
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        kind = type(other)
+        is_theirs = kind is not ProfilerAction and kind.__name__ == "ProfilerAction"
+        return is_theirs and getattr(other, "name", None) == self.name
+
+    __hash__ = enum.Enum.__hash__  # by the name, as theirs
 
 
 class ProfilerActivity(enum.Enum):
@@ -174,6 +184,14 @@ def _count_fork() -> None:
         _forks += 1
 
 
+def _processes_made() -> int:
+    """How many multiprocessing has made here so far, however they begin: by fork, spawned, or from
+    a fork server, for a pool or alone. Its own counter shows the next one: "count(3)"."""
+    counter = getattr(sys.modules.get("multiprocessing.process"), "_process_counter", None)
+    digits = repr(counter)[len("count(") : -1]
+    return int(digits) if digits.isdigit() and "PROF_OUTPUT" not in os.environ else 0
+
+
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_users, after_in_parent=_count_fork)
 
@@ -183,11 +201,14 @@ _RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 class profile(Owner):  # noqa: N801 (torch's name)
     """Records the code inside, and what runs meanwhile on all threads. As a context manager, or by start() and stop().
 
-    activities: CPU, scopes alone; any device's with it, also what devices record themselves, which all back ends are asked for, and waited for a second at most, when recording begins; None: scopes, and what can be had for nothing. schedule, on_trace_ready, record_shapes, profile_memory, with_stack, with_flops, acc_events, custom_trace_id_callback: as torch.profiler's. Of experimental_config profile_all_threads and record_python_gc_info count, and a warning names what changes nothing. execution_trace_observer,
-    post_processing_timeout_s are taken and change nothing; use_cuda is, as it was there, another way to say an activity. Beyond it: level, 1 kernels and operators, 2 also the runtime around them; torch, PyTorch's operators are seen while it records, by prof.torch.observe() with this record_shapes, profile_memory, with_stack and
+    activities: CPU, scopes alone; any device's with it, also what devices record themselves, which all back ends are asked for, and waited for a second at most, when recording begins; None: scopes, and what can be had for nothing. schedule, on_trace_ready, record_shapes, profile_memory, with_stack, with_flops, acc_events, custom_trace_id_callback: as torch.profiler's. Of experimental_config profile_all_threads and record_python_gc_info count, and a warning names what changes nothing. execution_trace_observer
+    is taken and changes nothing; post_processing_timeout_s is looked at by events(), between cycles. use_cuda is, as it was there, another way to say an activity. Beyond it: level, 1 kernels and operators, 2 also the runtime around them; torch, PyTorch's operators are seen while it records, by prof.torch.observe() with this record_shapes, profile_memory, with_stack and
     with_modules (which changes nothing without it), on the thread that calls start() and step(): start() raises what observe() does. What differs from torch.profiler is listed in docs/python.md.
 
     Any thread may call it. A handler is called when the state has changed, without the lock: it may call start(), step() and stop(), and what it raises leaves the profile as it should be. In a forked child it has ended, in silence."""
+
+    _has_window_marks = False
+    """Do its traces end in Kineto's rows of a profile's begin and end?"""
 
     _is_inherited = False
     """Has it been recording when this process was forked?"""
@@ -222,11 +243,18 @@ class profile(Owner):  # noqa: N801 (torch's name)
         if level not in (1, 2):
             raise ValueError(f"level must be 1 (kernels and operators) or 2 (also the runtime around them), not {level!r}")
         self.level = level
-        self.activities = _chosen(activities) if activities is not None else {ProfilerActivity.CPU}
+        self.activities = {ProfilerActivity.CPU}
+        left_out: Set[ProfilerActivity] = set()
+        if activities is not None:
+            found, without, ignored = _activities.flat(activities)
+            self.activities, left_out = _chosen(found), _chosen(without)
+            if ignored:
+                words = f"activities: of {', '.join(ignored)} all types are recorded"
+                warnings.warn(words, UserWarning, stacklevel=_outside())
         if use_cuda is not None:
             warnings.warn("use_cuda is deprecated, use activities argument instead", FutureWarning, stacklevel=2)
             (self.activities.add if use_cuda else self.activities.discard)(ProfilerActivity.CUDA)
-        if not self.activities:
+        if not self.activities and not left_out:
             raise ScheduleError("No valid profiler activities found")
         is_default = activities is None and use_cuda is None
         self._devices = DEVICES_DEFAULT if is_default else DEVICES_RECORDS if self.activities - {ProfilerActivity.CPU} else DEVICES_SCOPES
@@ -238,6 +266,9 @@ class profile(Owner):  # noqa: N801 (torch's name)
         self.with_stack, self.with_flops, self.with_modules = bool(with_stack), bool(with_flops), bool(with_modules)
         self.experimental_config, self.execution_trace_observer = experimental_config, execution_trace_observer
         self.acc_events, self.custom_trace_id_callback = bool(acc_events), custom_trace_id_callback
+        if post_processing_timeout_s is not None and not post_processing_timeout_s >= 0:
+            given = repr(post_processing_timeout_s)
+            raise ValueError(f"post_processing_timeout_s must be non-negative, not {given}")
         self.post_processing_timeout_s = post_processing_timeout_s
         self.on_trace_ready = on_trace_ready
         self.record_steps = schedule is not None
@@ -257,7 +288,7 @@ class profile(Owner):  # noqa: N801 (torch's name)
             self._observer = observe(self.record_shapes, self.profile_memory, self.with_stack, self.with_modules, profile_all_threads=all_threads)
         self._functions_before, self._shows_functions, self._modules_before, self._shows_modules = 0, False, 0, False
         self._before = _Counts(0, 0, 0)
-        self._forks_before = 0
+        self._forks_before = self._processes_before = 0
         self._cycles: List[Window] = []
         self._trace_id: Optional[str] = None
         self._metadata: Dict[str, str] = {}
@@ -410,7 +441,7 @@ class profile(Owner):  # noqa: N801 (torch's name)
             _wish(self, self.level)
             self._trace_id = trace_id
             self._functions_before, self._modules_before = functions.before(), modules.before()
-            self._forks_before = _forks
+            self._forks_before, self._processes_before = _forks, _processes_made()
             if self._observer is not None:
                 self._observer.start()
             if self._collections is not None:
@@ -449,10 +480,12 @@ class profile(Owner):  # noqa: N801 (torch's name)
             )
         if self.profile_memory and not self._has_failed and not _is_memory_told():
             warnings.warn(_NO_MEMORY, RuntimeWarning, stacklevel=_outside())
-        workers = _forks - self._forks_before
+        made = _processes_made() - self._processes_before
+        workers = max(_forks - self._forks_before, made)
         if workers > 0:
             who = "1 process was" if workers == 1 else f"{workers} processes were"
-            warnings.warn(f"{who} forked while this profile recorded: {_NO_WORKERS}", RuntimeWarning, stacklevel=_outside())
+            words = f"{who} begun while this profile recorded: {_NO_WORKERS}"
+            warnings.warn(words, RuntimeWarning, stacklevel=_outside())
 
     # ---- what was recorded ----
 
@@ -483,7 +516,14 @@ class profile(Owner):  # noqa: N801 (torch's name)
         functions = self._are_functions_shown() if include_python_functions is None else bool(include_python_functions)
         found = tables.averages(self._windows(), by_shape=group_by_input_shape, stack_frames=group_by_stack_n, profile_memory=self.profile_memory, with_flops=self.with_flops, functions=functions, modules=functions or self._are_modules_shown())
         if self._observer is None and "torch" in sys.modules:
-            found._note = "No scopes: of PyTorch's operators there are some with prof.profile(torch=True), inside of prof.torch.observe(), or by python -m prof run --torch script.py\n"
+            found._note = (
+                "No scopes: of PyTorch's operators there are some with prof.profile(torch=True), "
+                "inside of prof.torch.observe(), or by python -m prof run --torch script.py\n"
+            )
+            if not any(average.category == "cpu_op" for average in found):
+                found._hint = (
+                    "PyTorch's operators are not among these: prof.profile(torch=True) has them\n"
+                )
         return found
 
     def _are_functions_shown(self) -> bool:
@@ -494,14 +534,60 @@ class profile(Owner):  # noqa: N801 (torch's name)
         return self.with_modules or (self._observer is None and (self._shows_modules or (self._is_recording and modules.begun != self._modules_before)))
 
     def events(self) -> EventList[FunctionEvent]:
-        """Each scope, by its start. AssertionError before anything was recorded."""
-        return tables.single_events(self._windows(), profile_memory=self.profile_memory, with_flops=self.with_flops, with_stack=self.with_stack, shows_functions=self._are_functions_shown(), modules=self._are_modules_shown())
+        """Each scope, by its start. With post_processing_timeout_s: of as many cycles as are begun
+        within that time; a warning says what is left out. AssertionError before anything was
+        recorded."""
+        windows = self._windows()
+        if self.post_processing_timeout_s is None:
+            return self._events_of(windows)
+        deadline = monotonic_ns() + self.post_processing_timeout_s * 1e9
+        found = self._events_of([])
+        for place, window in enumerate(windows):
+            if monotonic_ns() >= deadline:
+                self._note_timeout(len(windows) - place, len(found))
+                break
+            part, before = self._events_of([window]), len(found)
+            for event in part:
+                event.id += before
+            found.extend(part)
+            found.lost += part.lost
+            found._use_device = found._use_device or part._use_device
+        return found
+
+    def _events_of(self, windows: List[Window]) -> EventList[FunctionEvent]:
+        return tables.single_events(
+            windows,
+            profile_memory=self.profile_memory,
+            with_flops=self.with_flops,
+            with_stack=self.with_stack,
+            shows_functions=self._are_functions_shown(),
+            modules=self._are_modules_shown(),
+        )
+
+    def _note_timeout(self, cycles: int, count: int) -> None:
+        """events() has left out so many cycles."""
+        warnings.warn(
+            f"events() timed out after {self.post_processing_timeout_s:g} s "
+            f"(post_processing_timeout_s), returning partial results with {count} events: {cycles} "
+            "of the cycles are not among them",
+            RuntimeWarning,
+            stacklevel=_outside(),
+        )
 
     def export_chrome_trace(self, path: str, use_python_export: bool = False) -> None:
         """Chrome JSON, compressed where the path ends in .gz; it opens in Perfetto, chrome://tracing and TensorBoard: of the last cycle. Written at C's rate; what is under the path is never half a file. use_python_export changes
         nothing. OSError and its kin."""
         window = self._windows()[-1]
-        window.trace.dump(path, "chrome", window.from_ns, window.to_ns, self._all_metadata(window.trace.info(), path), self.with_stack)
+        metadata = self._all_metadata(window.trace.info(), path)
+        window.trace.dump(
+            path,
+            "chrome",
+            window.from_ns,
+            window.to_ns,
+            metadata,
+            self.with_stack,
+            self._has_window_marks,
+        )
 
     def _all_metadata(self, trace: s.TraceInfo, path: str) -> Dict[str, str]:
         words = ("profile_memory", "with_stack", "record_shapes", "with_modules", "with_flops")

@@ -18,7 +18,7 @@ import warnings
 from importlib import import_module
 from typing import Any, List, Optional
 
-from . import _torch_calls, _torch_found, _torch_group, _torch_install
+from . import _torch_calls, _torch_found, _torch_group, _torch_install, _torch_ranges
 from ._library import C
 from ._scope import scope
 from ._torch_found import Torch, collector
@@ -203,6 +203,7 @@ class observe:  # noqa: N801 (as profile)
                 self._memory = memory.reports()
                 self._memory.start()
             place.one = self
+            _ranges.begin(torch, self)
             atexit.register(self._stop_at_exit)
         except BaseException:  # a signal's handler may raise anywhere
             self._end()
@@ -288,6 +289,7 @@ class observe:  # noqa: N801 (as profile)
             self._tracing = None
         if getattr(self._place, "one", None) is self:
             self._place.one = None
+        _ranges.end(_torch.module, self)
         atexit.unregister(self._stop_at_exit)
         self._running = None
 
@@ -309,6 +311,16 @@ class ObserveRun(observe):
 
 _observed = threading.local()
 """one: the observe() of this thread."""
+
+
+def _asked_of_ranges() -> Optional[bool]:
+    """_torch_ranges.Asked."""
+    ones = [getattr(place, "one", None) for place in (_observed, _observed_all, _observed_run)]
+    asked = [one._with_shapes for one in ones if one is not None]
+    return any(asked) if asked else None
+
+
+_ranges = _torch_ranges.Ranges(_asked_of_ranges)
 
 
 def stop() -> None:

@@ -126,10 +126,26 @@ def _escaped(value: Any) -> Any:
     return value.encode("utf-8", "backslashreplace") if isinstance(value, str) else value
 
 
-def _dump_options(format: str, from_ns: int, to_ns: int, metadata: Optional[Mapping[str, str]], stacks: bool = False) -> s.DumpOptions:
+def _dump_options(
+    format: str,
+    from_ns: int,
+    to_ns: int,
+    metadata: Optional[Mapping[str, str]],
+    stacks: bool = False,
+    window_marks: bool = False,
+) -> s.DumpOptions:
     pairs = [s.Metadata(encoded(key, "key"), encoded(_escaped(value), "value")) for key, value in (metadata or {}).items()]
     items = (s.Metadata * max(len(pairs), 1))(*pairs)
-    return sized(s.DumpOptions, format=_choice(format, FORMATS, "format"), from_ns=whole(from_ns, "from_ns"), to_ns=whole(to_ns, "to_ns"), metadata=items, metadata_count=len(pairs), stacks=int(bool(stacks)))
+    return sized(
+        s.DumpOptions,
+        format=_choice(format, FORMATS, "format"),
+        from_ns=whole(from_ns, "from_ns"),
+        to_ns=whole(to_ns, "to_ns"),
+        metadata=items,
+        metadata_count=len(pairs),
+        stacks=int(bool(stacks)),
+        window_marks=int(bool(window_marks)),
+    )
 
 
 def _row_limit(rows: int) -> int:
@@ -336,11 +352,22 @@ class Trace(_Totals):
         self.dump(path, "chrome")
 
     def dump(
-        self, path: Union[str, "os.PathLike[str]"], format: str = "", from_ns: int = 0, to_ns: int = 0, metadata: Optional[Mapping[str, str]] = None, stacks: bool = False
+        self,
+        path: Union[str, "os.PathLike[str]"],
+        format: str = "",
+        from_ns: int = 0,
+        to_ns: int = 0,
+        metadata: Optional[Mapping[str, str]] = None,
+        stacks: bool = False,
+        window_marks: bool = False,
     ) -> None:
-        """Writes it: Chrome JSON, compressed where the path ends in .gz; format "raf" is RAF's log, "capture" the capture itself. metadata: keys, and JSON texts, that Chrome JSON has at its top. stacks: where functions
-        were traced, each other scope has those around it as "Call stack". What stands under the path is never half a file. OSError and its kin; ValueError for what is not JSON."""
-        options = _dump_options(format, from_ns, to_ns, metadata, stacks)
+        """Writes it: Chrome JSON, compressed where the path ends in .gz; format "raf" is RAF's log,
+        "capture" the capture itself. metadata: keys, and JSON texts, that Chrome JSON has at its
+        top. stacks: where functions were traced, each other scope has those around it as "Call stack".
+        window_marks: the last rows are those that Kineto writes of a profile's begin and end. What
+        stands under the path is never half a file. OSError and its kin; ValueError for what is not
+        JSON."""
+        options = _dump_options(format, from_ns, to_ns, metadata, stacks, window_marks)
         with self._shared as pointer:
             C.check(C.prof_trace_dump(pointer, encoded(path, "path"), ctypes.byref(options)))
 

@@ -1,0 +1,86 @@
+"""torch.profiler's finer choice: activities=[{ProfilerActivity.CPU: ["CPU_OP"]}]. prof records the
+whole of a group, so names of types are checked, and change nothing but where there are none: of such
+a group devices are not asked."""
+
+from __future__ import annotations
+
+from typing import Any, Iterable, List, Tuple
+
+from ._library import short
+
+_HOST = ("CPU_OP", "USER_ANNOTATION", "CPU_INSTANT_EVENT", "PYTHON_FUNCTION")
+_BOTH = (
+    "EXTERNAL_CORRELATION",
+    "CUDA_RUNTIME",
+    "CUDA_DRIVER",
+    "XPU_RUNTIME",
+    "XPU_DRIVER",
+    "PRIVATEUSE1_RUNTIME",
+    "PRIVATEUSE1_DRIVER",
+)
+_DEVICE = (
+    "GPU_USER_ANNOTATION",
+    "GPU_MEMCPY",
+    "GPU_MEMSET",
+    "CONCURRENT_KERNEL",
+    "OVERHEAD",
+    "MTIA_RUNTIME",
+    "MTIA_CCP_EVENTS",
+    "MTIA_INSIGHT",
+    "MTIA_COUNTERS",
+    "MTIA_WORKLOADD",
+    "CUDA_SYNC",
+    "CUDA_EVENT",
+    "GLOW_RUNTIME",
+    "CUDA_PROFILER_RANGE",
+    "HPU_OP",
+    "XPU_SYNC",
+    "XPU_SCOPE_PROFILER",
+    "COLLECTIVE_COMM",
+    "GPU_PM_COUNTER",
+)
+"""Kineto's names of types (torch 2.15)."""
+
+
+class DuplicateError(ValueError):
+    """An activity stands in the list twice, perhaps with other types."""
+
+
+def _types_of(group: str, given: Any) -> Tuple[str, ...]:
+    """Of a list of names. RuntimeError, as torch's, for a name that the group has not: XPU's may be
+    of a metric."""
+    if isinstance(given, str):
+        raise RuntimeError(f"types of an activity are a list of names, not {short(given)}")
+    names = tuple(given)
+    known = (*_HOST, *_BOTH) if group == "CPU" else (*_BOTH, *_DEVICE)
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"a type of {group}'s activities is a str, not {short(name)}")
+        if name not in known and group != "XPU":
+            raise RuntimeError(
+                f"Unknown or non-member activity type name: {short(name)}. {group} has "
+                f"{', '.join(known)}"
+            )
+    return names
+
+
+def flat(activities: Iterable[Any]) -> Tuple[List[Any], List[Any], List[str]]:
+    """Of a list as profile() takes it: the activities; those of devices that are left out, by an
+    empty list of types; and what changes nothing, "CPU: [CPU_OP]". DuplicateError, RuntimeError."""
+    found: List[Any] = []
+    left_out: List[Any] = []
+    ignored: List[str] = []
+    for item in activities:
+        for key, given in item.items() if isinstance(item, dict) else ((item, None),):
+            if key in found or key in left_out:
+                raise DuplicateError(f"Activity {key} specified more than once")
+            group = str(getattr(key, "name", key))
+            more = getattr(given, "profiler_configs", None)
+            given = getattr(given, "activity_types", given)
+            names = None if given is None else _types_of(group, given)
+            (left_out if names == () and group != "CPU" else found).append(key)
+            if names:
+                ignored.append(f"{group}: [{', '.join(names)}]")
+            if more:
+                ignored.append(f"{group}: {short(more)}")
+    return found, left_out, ignored

@@ -1,0 +1,124 @@
+"""Ranges that torch makes for profilers alone: torch._C._profiler._RecordFunctionFast, and what code
+makes where torch.autograd.profiler._is_profiler_enabled says so. make test-torch."""
+
+import threading
+import unittest
+
+from beside_torch import skip_without_torch, torch
+
+import prof
+
+
+def made(*words, **named):
+    """As torch's own code makes it: by the module's name, each time."""
+    return torch._C._profiler._RecordFunctionFast(*words, **named)
+
+
+@skip_without_torch
+class Ranges(unittest.TestCase):
+    def setUp(self):
+        self.x = torch.ones(4, 4)
+        self.theirs = torch._C._profiler._RecordFunctionFast
+        self.addCleanup(self.are_taken_back)
+
+    def are_taken_back(self):
+        self.assertIs(torch._C._profiler._RecordFunctionFast, self.theirs)
+        self.assertFalse(torch.autograd.profiler._is_profiler_enabled)
+
+    def work(self):
+        x = self.x
+        words = {"i": 1, "f": 2.5, "s": "t", "b": True, "l": [1, 2], "n": None}
+        with made("range", [x, 3, "s", [x], None], words):
+            x.add(x)
+        with made("mine", (x,), {"scope": "user_scope", "k": 7}):
+            with made("bare"):
+                pass
+        again = made("again", input_values=["hi"], keyword_values={"hi": "hello"})
+        for _ in range(2):
+            with self.assertRaises(KeyError), again:
+                raise KeyError
+        if torch.autograd.profiler._is_profiler_enabled:
+            with made("where one is on"):
+                pass
+
+    def rows(self, p):
+        names = ("range", "mine", "bare", "again", "where one is on")
+        return [
+            (e.name, e.input_shapes, e.cpu_parent and e.cpu_parent.name)
+            for e in p.events()
+            if e.name in names or e.name == "aten::add"
+        ]
+
+    def test_they_are_torchs(self):
+        for with_shapes in (True, False):
+            with self.subTest(with_shapes):
+                cpu = [torch.profiler.ProfilerActivity.CPU]
+                with torch.profiler.profile(activities=cpu, record_shapes=with_shapes) as theirs:
+                    self.work()
+                with prof.profile(torch=True, record_shapes=with_shapes) as ours:
+                    self.work()
+                self.assertEqual(self.rows(ours), self.rows(theirs))
+                words = {e.name: e.kwinputs for e in ours.events()}
+                kept = {"i": 1, "f": 2.5, "s": "t", "b": True} if with_shapes else {}
+                self.assertEqual(words["range"], kept)
+                users = [e.name for e in ours.events() if e.is_user_annotation]
+                self.assertEqual(users, ["mine"])  # of torch's with shapes alone
+
+    def test_what_is_no_argument(self):
+        """Torch ends the process."""
+        with prof.torch.observe():
+            for words in ((3,), ("n", 3), ("n", [], 3), ("n", None), ()):
+                with self.subTest(words), self.assertRaises(TypeError):
+                    made(*words)
+
+    def test_words_that_are_scopes_own(self):
+        words = {"category": "c", "level": 2, "_shapes": 1, "name": "n", "texts": ["a", 'b"']}
+        with prof.profile(torch=True, record_shapes=True) as p, made("range", [], words):
+            pass
+        (event,) = (e for e in p.events() if e.name == "range")
+        expected = {"category#": "c", "level#": 2, "_shapes#": 1, "name": "n"}
+        self.assertEqual(event.kwinputs, {**expected, "texts": '["a", "b\\""]'})
+        self.assertEqual(event.category, "cpu_op")
+
+    def test_on_threads_that_are_observed(self):
+        def run():
+            with made("elsewhere"):
+                pass
+
+        for everywhere in (False, True):
+            with self.subTest(everywhere), prof.profile() as p:
+                with prof.torch.observe(profile_all_threads=everywhere):
+                    thread = threading.Thread(target=run)
+                    thread.start()
+                    thread.join()
+            self.assertEqual("elsewhere" in {e.name for e in p.events()}, everywhere)
+
+    def test_one_that_outlives_it(self):
+        with prof.profile(torch=True) as p, prof.torch.observe(profile_all_threads=True):
+            kept = made("kept")
+            with kept:
+                pass
+        with prof.profile() as later, kept:
+            self.x.add(self.x)
+        self.assertEqual([e.name for e in p.events() if e.name == "kept"], ["kept"])
+        self.assertEqual([e.name for e in later.events()], [])
+
+    def test_beside_torchs_own_profiler(self):
+        """Once, in each of the two."""
+        cpu = [torch.profiler.ProfilerActivity.CPU]
+        with prof.profile(torch=True) as ours:
+            with torch.profiler.profile(activities=cpu) as theirs, made("both"):
+                pass
+        for p in (ours, theirs):
+            self.assertEqual([e.name for e in p.events() if e.name == "both"], ["both"])
+
+    def test_torchs_own_goes_on_behind(self):
+        cpu = [torch.profiler.ProfilerActivity.CPU]
+        with torch.profiler.profile(activities=cpu):
+            with prof.torch.observe():
+                pass
+            self.assertTrue(torch.autograd.profiler._is_profiler_enabled)
+
+
+if __name__ == "__main__":
+    unittest.main()
