@@ -204,6 +204,40 @@ PROF_API void prof_cursor_destroy(prof_cursor *cursor) PROF_I_NOEXCEPT;
 /* 1: event_out is filled; 0: no more; negative: an error. */
 PROF_API int prof_cursor_next(prof_cursor *cursor, prof_event *event_out) PROF_I_NOEXCEPT;
 
+/* An event without its arguments. Members after `record` are those of prof_event. Texts are valid
+   while the trace is. */
+typedef struct prof_event_brief {
+  size_t size;
+  const void *record; /* for prof_trace_event_get() */
+  uint32_t kind, thread;
+  uint64_t start_ns, duration_ns, self_ns;
+  uint32_t depth, site, level, flags;
+  const char *name, *category;
+  uint32_t name_bytes, category_bytes;
+  prof_device device;
+  uint64_t stream, id;
+  double value;
+  uint32_t args_kind, arg_count;
+  const char *format;
+  uint32_t format_bytes, reserved;
+  union {
+    prof_event_memory memory;
+    prof_event_launch launch;
+  };
+} prof_event_brief;
+/* Reads up to `room` events, where prof_cursor_next() reads one. The caller sets the size of the
+   first element: its elements are that far apart. Returns the count of events, 0 after the last
+   one, or a negative error. After an error that follows some events, it returns their count, and
+   the next call returns the error. PROF_E_INVALID: an argument is NULL, room is 0, or the size is
+   wrong. */
+PROF_API int64_t prof_cursor_read(prof_cursor *cursor, prof_event_brief *events_out,
+                                  uint64_t room) PROF_I_NOEXCEPT;
+/* Gives the whole event of a brief one that prof_cursor_read() has read from this trace. The cursor
+   may be gone, and the brief one may be a copy. PROF_E_INVALID: an argument is NULL, the size is
+   wrong, or the trace has no such thread or site. Any thread. */
+PROF_API int prof_trace_event_get(const prof_trace *trace, const prof_event_brief *brief,
+                                  prof_event *event_out) PROF_I_NOEXCEPT;
+
 typedef struct prof_trace_thread {
   size_t size;
   uint64_t tid;         /* the kernel's; of a fiber 2^30 plus its number, from 1 */

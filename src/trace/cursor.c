@@ -10,7 +10,7 @@
 #include "plain.h"
 #include "walker.h"
 
-enum { STRETCH_EVENTS = 32768, WAITING_SHARE = 8 };
+enum { STRETCH_EVENTS = 32768, WAITING_SHARE = 8, BRIEF_MOST_BYTES = 4096 };
 
 /* Groups that are kept together: segments from first up to end. */
 typedef struct stretch {
@@ -186,13 +186,98 @@ static __attribute__((noinline)) int refill(prof_cursor *cursor) {
     const int status = cursor->status ? cursor->status : advance(cursor);
     if (status == 1) continue;
     cursor->status = status;
-    return status ? prof_i_fail(status, "prof_cursor_next: no memory to order a thread's events") : 0;
+    return status ? prof_i_fail(status, "no memory to order a thread's events") : 0;
   }
   return 1;
 }
 
 static __attribute__((noinline)) int refuse(const prof_cursor *cursor) {
   return prof_i_fail(PROF_E_INVALID, "prof_cursor_next: %s is NULL", cursor ? "event_out" : "cursor");
+}
+
+/* A brief event from `kind` on is a prof_event up to `args`. */
+enum { BRIEF_BYTES = offsetof(prof_event, args) };
+#define SAME_PLACE(member)                                                                \
+  _Static_assert(offsetof(prof_event_brief, member) - offsetof(prof_event_brief, kind) == \
+                     offsetof(prof_event, member),                                        \
+                 #member)
+SAME_PLACE(start_ns);
+SAME_PLACE(depth);
+SAME_PLACE(name);
+SAME_PLACE(name_bytes);
+SAME_PLACE(device);
+SAME_PLACE(stream);
+SAME_PLACE(args_kind);
+SAME_PLACE(format);
+SAME_PLACE(format_bytes);
+SAME_PLACE(memory);
+_Static_assert(sizeof(prof_event_brief) - offsetof(prof_event_brief, kind) == BRIEF_BYTES, "whole");
+
+/* No version has had a shorter one. A later version's is longer, a multiple of its alignment. */
+static bool is_brief_size(size_t size) {
+  return size >= sizeof(prof_event_brief) && size <= BRIEF_MOST_BYTES &&
+         size % _Alignof(prof_event_brief) == 0;
+}
+
+static int refuse_brief_size(const char *function, size_t size) {
+  return prof_i_fail(PROF_E_INVALID,
+                     "%s: prof_event_brief.size is %zu; set it to sizeof(prof_event_brief)",
+                     function, size);
+}
+
+static void give_brief(const prof_cursor *cursor, const prof_i_span *span, size_t size,
+                       prof_event_brief *to) {
+  prof_event event;
+  memset(&event.memory, 0, sizeof event.memory); /* most events have nothing there */
+  prof_i_trace_expand(cursor->trace, cursor->thread - 1, span, &event);
+  to->size = size;
+  to->record = span->record;
+  memcpy(&to->kind, &event, BRIEF_BYTES);
+  memset(to + 1, 0, size - sizeof *to);
+}
+
+int64_t prof_cursor_read(prof_cursor *cursor, prof_event_brief *events_out, uint64_t room) {
+  if (!cursor || !events_out || !room)
+    return prof_i_fail(PROF_E_INVALID, "prof_cursor_read: %s",
+                       !cursor       ? "cursor is NULL"
+                       : !events_out ? "events_out is NULL"
+                                     : "room is 0");
+  const size_t size = events_out->size;
+  if (!is_brief_size(size)) return refuse_brief_size("prof_cursor_read", size);
+  char *const to = (char *)events_out;
+  int64_t count = 0;
+  for (; (uint64_t)count < room && count < INT64_MAX; count++) {
+    if (cursor->span_count == 0) {
+      const int status = refill(cursor);
+      if (status != 1) return count ? count : status;
+    }
+    const prof_i_span *const span = &cursor->spans[--cursor->span_count];
+    give_brief(cursor, span, size, (void *)(to + (uint64_t)count * size));
+  }
+  return count;
+}
+
+int prof_trace_event_get(const prof_trace *trace, const prof_event_brief *brief,
+                         prof_event *event_out) {
+  if (!trace || !brief || !event_out)
+    return prof_i_fail(PROF_E_INVALID, "prof_trace_event_get: %s is NULL",
+                       !trace   ? "trace"
+                       : !brief ? "brief"
+                                : "event_out");
+  if (!is_brief_size(brief->size)) return refuse_brief_size("prof_trace_event_get", brief->size);
+  const uint32_t sites = prof_i_trace_site_count(trace);
+  if (brief->site >= sites || brief->thread >= trace->thread_count)
+    return prof_i_fail(PROF_E_INVALID, "thread is %u and site %u, and the trace has %u and %u",
+                       brief->thread, brief->site, trace->thread_count, sites);
+  const prof_i_span span = {.start_ns = brief->start_ns,
+                            .duration_ns = brief->duration_ns,
+                            .self_ns = brief->self_ns,
+                            .record = brief->record,
+                            .site = brief->site,
+                            .depth = (uint16_t)brief->depth,
+                            .kind = brief->kind & 31u};
+  prof_i_trace_expand(trace, brief->thread, &span, event_out);
+  return PROF_OK;
 }
 
 int prof_cursor_next(prof_cursor *cursor, prof_event *event_out) {

@@ -30,6 +30,7 @@ STRUCTS = {
     "EventLaunch": "prof_event_launch",
     "TraceArg": "prof_trace_arg",
     "Event": "prof_event",
+    "EventBrief": "prof_event_brief",
     "AggregateOptions": "prof_aggregate_options",
     "Row": "prof_row",
     "Rows": "prof_rows",

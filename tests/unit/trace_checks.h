@@ -35,6 +35,33 @@ typedef struct events {
   size_t count;
 } events;
 
+/* prof_cursor_read() gives what prof_cursor_next() has given, and prof_trace_event_get() the rest
+   of it, also when the cursor is gone. */
+static CAPTURE_UNUSED void check_briefs(const prof_trace *trace, const events *all) {
+  enum { ROOM = 100, HEAD = offsetof(prof_event, memory) };
+  prof_event_brief some[ROOM] = {{.size = sizeof *some}};
+  prof_cursor *cursor = NULL;
+  size_t seen = 0;
+  assert_int_equal(prof_cursor_create(trace, &cursor), PROF_OK);
+  for (int64_t count = ROOM; count == ROOM;) {
+    count = prof_cursor_read(cursor, some, ROOM);
+    assert_in_range(count, 0, ROOM);
+    if (count < ROOM) prof_cursor_destroy(cursor); /* there is no more */
+    for (int64_t i = 0; i < count; i++, seen++) {
+      assert_true(seen < all->count);
+      const prof_event *const event = &all->items[seen];
+      prof_event whole;
+      memset(&whole, 0, sizeof whole); /* as read_events() does */
+      assert_int_equal(some[i].size, sizeof *some);
+      assert_int_equal(memcmp(&some[i].kind, event, HEAD), 0);
+      assert_int_equal(memcmp(&some[i].memory, &event->memory, sizeof event->memory), 0);
+      assert_int_equal(prof_trace_event_get(trace, &some[i], &whole), PROF_OK);
+      assert_int_equal(memcmp(&whole, event, sizeof whole), 0);
+    }
+  }
+  assert_int_equal(seen, all->count);
+}
+
 static CAPTURE_UNUSED events read_events(const prof_trace *trace) {
   events all = {NULL, 0};
   size_t room = 0;
@@ -46,12 +73,14 @@ static CAPTURE_UNUSED events read_events(const prof_trace *trace) {
       all.items = realloc(all.items, room * sizeof *all.items);
       assert_non_null(all.items);
     }
+    memset(&all.items[all.count], 0, sizeof *all.items);
     const int status = prof_cursor_next(cursor, &all.items[all.count]);
     assert_true(status >= 0);
     if (status == 0) break;
     all.count++;
   }
   prof_cursor_destroy(cursor);
+  if (all.count <= 10000) check_briefs(trace, &all); /* a walk of those takes seconds */
   return all;
 }
 

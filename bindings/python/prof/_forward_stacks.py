@@ -11,8 +11,8 @@ _LEFT_OUT = (("autograd/__init__", "_make_grads"), ("autograd/__init__", "backwa
 
 
 def give(events: Sequence[Any]) -> None:
-    """To one recording's FunctionEvents, which stand in the order of their begins."""
-    _leave_out(events)
+    """To one recording's FunctionEvents, which stand in the order of their begins. Their own stacks
+    are Shown."""
     if not any(e.fwd_thread or e.name.startswith(EVALUATION) for e in events):
         return  # nothing of it is a backward call
     numbers = {e.thread: e.torch_thread for e in events if e.torch_thread is not None}  # torch's own of the threads, by ours
@@ -46,21 +46,25 @@ def give(events: Sequence[Any]) -> None:
             e.stack = forward.get((call.sequence_nr, None), []) if found is None else found
 
 
-def _leave_out(events: Sequence[Any]) -> None:
-    """Frames of autograd's own. Events that share a stack share it behind this, too."""
-    kept: Dict[int, Tuple[List[str], List[str]]] = {}  # by id, with the list that has it
-    left_out: Dict[str, bool] = {}
-    for e in events:
-        stack = e.stack
+class Shown:
+    """Stacks without the frames of autograd's own. Events that share a stack share it behind this,
+    too."""
+
+    def __init__(self) -> None:
+        self._kept: Dict[int, Tuple[List[str], List[str]]] = {}  # by id, with the list that has it
+        self._left_out: Dict[str, bool] = {}
+
+    def of(self, stack: List[str]) -> List[str]:
         if not stack:
-            continue
-        found = kept.get(id(stack))
+            return stack
+        found = self._kept.get(id(stack))
         if found is None:
+            left_out = self._left_out
             for frame in stack:
                 if frame not in left_out:
                     left_out[frame] = any(a in frame and b in frame for a, b in _LEFT_OUT)
-            found = kept[id(stack)] = stack, [frame for frame in stack if not left_out[frame]]
-        e.stack = found[1]
+            found = self._kept[id(stack)] = stack, [frame for frame in stack if not left_out[frame]]
+        return found[1]
 
 
 def _is_backward(e: Any, holder: Any) -> bool:

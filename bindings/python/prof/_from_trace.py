@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import bisect
-from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from . import _forward_stacks
 from . import flops as _flops
 from ._event_list import EventList
 from ._library import whole
-from ._read_events import FUNCTIONS, is_told_by_place
-from ._rows import ANNOTATION, STEP, STEPS, Either, FunctionEvent, FunctionEventAvg
+from ._read_events import ASYNC, CALL, FUNCTIONS, NO_THREAD, ON_DEVICE, Briefs, is_told_by_place
+from ._rows import ANNOTATION, MEMORY_ROW, STEP, STEPS, Either, FunctionEvent, FunctionEventAvg, Made, Site
 from ._stacks import FRAMES_MOST, Callers, Frames
 from .device import TYPES
-from .trace import Event, Row, Rows, Trace
-
-MEMORY_ROW = "[memory]"
-"""torch.profiler's name of what is allocated or freed in no scope."""
+from .trace import Row, Rows, Trace
 
 
 class Window(NamedTuple):
@@ -122,19 +119,19 @@ class Origin(NamedTuple):
             average.cpu_parent = first.get(key)
 
 
-def _charge(event: Event, around: Sequence[FunctionEvent]) -> None:
-    """Memory is its innermost scope's own, and part of all around it."""
-    if event.device == TYPES["cpu"]:
-        around[-1].self_cpu_memory_usage += event.bytes
+def _charge(device: int, count: int, around: Sequence[FunctionEvent]) -> None:
+    """Bytes of memory are the innermost scope's own, and part of all around it."""
+    if device == TYPES["cpu"]:
+        around[-1].self_cpu_memory_usage += count
         for scope in around:
-            scope.cpu_memory_usage += event.bytes
+            scope.cpu_memory_usage += count
     else:
-        around[-1].self_device_memory_usage += event.bytes
+        around[-1].self_device_memory_usage += count
         for scope in around:
-            scope.device_memory_usage += event.bytes
+            scope.device_memory_usage += count
 
 
-def _charge_device(host: FunctionEvent, ran: Iterable[Event], device: Optional[str]) -> None:
+def _charge_device(host: FunctionEvent, ran: Iterable[_Ran], device: Optional[str]) -> None:
     """What ran on a device is its host's scope's own, and part of all around it."""
     host.use_device = device
     for event in ran:
@@ -155,13 +152,18 @@ def _around(moment_ns: int, starts: List[int], scopes: List[Tuple[FunctionEvent,
     return host
 
 
-def _charge_launched(launched: Dict[Tuple[int, int], List[Event]], hosts: Sequence[Tuple[FunctionEvent, int, int]], device: Optional[str]) -> None:
+def _charge_launched(
+    launched: Dict[Tuple[int, int], List[_Ran]],
+    hosts: Sequence[FunctionEvent],
+    device: Optional[str],
+) -> None:
     """What ran on devices, by what launched it."""
     exact: Dict[Tuple[int, int], FunctionEvent] = {}
     starts: Dict[int, List[int]] = {}
     by_start: Dict[int, List[Tuple[FunctionEvent, int]]] = {}
     ends: Dict[int, int] = {}
-    for made, start_ns, end_ns in hosts:
+    for made in hosts:
+        start_ns, end_ns = made._start_ns, made._end_ns
         exact[made.thread, start_ns] = made
         starts.setdefault(made.thread, []).append(start_ns)
         by_start.setdefault(made.thread, []).append((made, end_ns))
@@ -173,7 +175,7 @@ def _charge_launched(launched: Dict[Tuple[int, int], List[Event]], hosts: Sequen
 
 
 def single_events(windows: Sequence[Window], profile_memory: bool, with_flops: bool, with_stack: bool = True, shows_functions: bool = True, modules: bool = True) -> EventList[FunctionEvent]:
-    """Each scope of the windows, by its start; those that had not ended are marked. with_stack: what has no stack of its own has the traced functions around it. modules: whether calls of modules are more than functions, which key_averages() leaves out. Made one by one in Python: some us each."""
+    """Each scope of the windows, by its start; those that had not ended are marked. with_stack: what has no stack of its own has the traced functions around it. modules: whether calls of modules are more than functions, which key_averages() leaves out. What takes time to make of an event is made when it is asked for: the trace is in use as long as one of them lives, also when it is closed."""
     events: List[FunctionEvent] = []
     for window in windows:
         events += _scopes(window, len(events), with_stack, profile_memory)
@@ -186,56 +188,110 @@ def single_events(windows: Sequence[Window], profile_memory: bool, with_flops: b
     return found
 
 
+class _Ran(NamedTuple):
+    """What ran on a device for a scope of the host."""
+
+    name: str
+    device_index: int
+    duration_ns: int
+    self_ns: int
+
+
+_SCOPE, _OPEN, _MEMORY = 1, 2, 8  # kinds of prof_event_kind
+_VERBS = {1: 1, 2: -1}  # PROF_MEMORY_ALLOC, PROF_MEMORY_FREE
+
+
 def _scopes(window: Window, number: int, with_stack: bool, with_memory: bool) -> List[FunctionEvent]:
     found: List[FunctionEvent] = []
-    around: List[FunctionEvent] = []
-    ends: List[int] = []
-    launched: Dict[Tuple[int, int], List[Event]] = {}
-    hosts: List[Tuple[FunctionEvent, int, int]] = []  # each with its begin and its end
-    thread, frames = -1, Frames()
+    around: List[FunctionEvent] = []  # what stands open
+    launched: Dict[Tuple[int, int], List[_Ran]] = {}
+    no_hosts: Set[int] = set()  # by id()
+    in_thread, frames, shown = -1, Frames(), _forward_stacks.Shown().of
     callers, callers_thread = Callers(frames, window.trace._function_ends()), -1
-    for event in window.trace.events():
+    briefs = Briefs(window.trace._shared)
+    made_of = Made(briefs, window.origin_ns, frames, shown if with_stack else None)
+    outside = Site(made_of, MEMORY_ROW, "memory")
+    sites, new = made_of.sites, FunctionEvent.__new__
+    from_ns, to_ns = window.from_ns, window.to_ns or 1 << 64
+    last_ns, last_end_ns, is_sorted = 0, 0, True
+    for (
+        record, kind, thread, start_ns, duration_ns, self_ns, depth, at, flags,
+        name_at, category_at, name_bytes, category_bytes,
+        device, device_index, arg_count, word, more, last,
+    ) in briefs:
+        is_memory = kind == _MEMORY
+        if kind > _OPEN and not is_memory:
+            continue
+        end_ns = start_ns + duration_ns
+        known = sites.get(at)
+        if is_memory:
+            site = outside
+        elif known is not None and known[0] == name_at and known[1] == category_at:
+            site = known[2]
+        else:
+            site = made_of.site(at, name_at, category_at, name_bytes, category_bytes)
         stack: Optional[List[str]] = None
-        if with_stack and event.kind in ("scope", "open"):
-            if event.thread != callers_thread:
-                callers_thread = event.thread
+        if with_stack and not is_memory:
+            if thread != callers_thread:
+                callers_thread = thread
                 callers.next_thread()
-            stack = callers.of(event)
-        if event.kind not in ("scope", "open", "memory") or event.start_ns < window.from_ns or (window.to_ns and event.start_ns >= window.to_ns):
+            stack = callers.of(start_ns, end_ns, depth, site.full_frame)
+        if start_ns < from_ns or start_ns >= to_ns:
             continue
-        if event.launch is not None:
-            launched.setdefault(event.launch, []).append(event)
+        if flags & ON_DEVICE:
+            of = more & NO_THREAD
+            key = (-1 if of == NO_THREAD else of), word
+            ran = _Ran(site.trace_name, device_index, duration_ns, self_ns)
+            launched.setdefault(key, []).append(ran)
             continue
-        if event.thread != thread:
-            thread, around, ends = event.thread, [], []
-        while around and around[-1].depth >= event.depth and not event.is_async:
+        if thread != in_thread:
+            in_thread, around = thread, []
+        is_async = flags & ASYNC
+        while around and around[-1].depth >= depth and not is_async:
             around.pop()
-            ends.pop()
-        if event.kind == "memory":
-            if not with_memory or not event.bytes:
+        if is_memory:
+            count = _VERBS.get(word & NO_THREAD, 0) * last if with_memory else 0
+            if not count or (around and start_ns > around[-1]._end_ns):
                 continue
-            if not around:
-                around_it = FunctionEvent(0, event._replace(name=MEMORY_ROW, args=None), window.origin_ns, frames, [])
-                found.append(around_it)
-                _charge(event, [around_it])
-            elif event.start_ns <= ends[-1]:
-                _charge(event, around)
-            continue
-        made = FunctionEvent(0, event, window.origin_ns, frames, stack)
-        if around and not event.is_async and event.start_ns + event.duration_ns <= ends[-1]:
-            made.set_cpu_parent(around[-1])
-            around[-1].append_cpu_child(made)
-        if event.is_async:  # what its thread did meanwhile is not inside of it
-            found.append(made)
-            continue
-        around.append(made)
-        ends.append(event.start_ns + event.duration_ns)
+            if around:
+                _charge(device, count, around)
+                continue
+        made = new(FunctionEvent)
+        made._site, made.thread, made.depth, made.cpu_parent = site, thread, depth, None
+        made._start_ns, made._end_ns, made._self_ns = start_ns, end_ns, self_ns
+        made._source = made._range = made._children = None
+        made._callers = shown(stack) if stack else stack
         found.append(made)
-        if not event.is_call:
-            hosts.append((made, event.start_ns, ends[-1]))
+        if start_ns <= last_ns and (start_ns < last_ns or end_ns > last_end_ns):
+            is_sorted = False
+        last_ns, last_end_ns = start_ns, end_ns
+        if is_memory:
+            _charge(device, count, [made])
+            no_hosts.add(id(made))
+            continue
+        if arg_count:
+            made._source = record, kind, thread, at
+        if kind == _OPEN:
+            made.is_open = True
+        if is_async:  # what its thread did meanwhile is not inside of it
+            made.is_async = True
+            no_hosts.add(id(made))
+            continue
+        if around and end_ns <= around[-1]._end_ns:
+            made.cpu_parent = holder = around[-1]
+            if holder._children is None:
+                holder._children = []
+            holder._children.append(made)
+            if holder._site.is_evaluation:
+                holder.take_number(made)
+        around.append(made)
+        if flags & CALL:
+            no_hosts.add(id(made))
     if launched:
+        hosts = [e for e in found if id(e) not in no_hosts]
         _charge_launched(launched, hosts, _device_of([window]))
-    found.sort(key=lambda e: (e.time_range.start, -e.time_range.end))
+    if not is_sorted:
+        found.sort(key=lambda e: (e._start_ns, -e._end_ns))
     if with_stack:
         _forward_stacks.give(found)
     for place, made in enumerate(found, number):

@@ -6,7 +6,7 @@ import ctypes
 import errno
 import os
 import warnings
-from ctypes import POINTER, Structure, c_char_p, c_double, c_int, c_size_t, c_uint32, c_uint64, c_void_p
+from ctypes import POINTER, Structure, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
 from operator import index
 from typing import Any, Dict, List, NoReturn, Optional, Type, TypeVar
 
@@ -85,6 +85,8 @@ FUNCTIONS: Dict[str, List[Any]] = {
     "prof_cursor_create": [c_int, c_void_p, POINTER(c_void_p)],
     "prof_cursor_destroy": [None, c_void_p],
     "prof_cursor_next": [c_int, c_void_p, POINTER(s.Event)],
+    "prof_cursor_read": [c_int64, c_void_p, POINTER(s.EventBrief), c_uint64],
+    "prof_trace_event_get": [c_int, c_void_p, POINTER(s.EventBrief), POINTER(s.Event)],
     # memory
     "prof_memory_is_on": [c_int],
     "prof_memory_start": [c_int],

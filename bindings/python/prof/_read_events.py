@@ -169,6 +169,89 @@ class _Reader:
         return found
 
 
+_BATCH = 4096
+
+
+def _brief_format() -> str:
+    """struct's format of what BRIEF has. It skips the members between."""
+    fields = (
+        *(("record", "Q"), ("kind", "I"), ("thread", "I"), ("start_ns", "Q"), ("duration_ns", "Q")),
+        *(("self_ns", "Q"), ("depth", "I"), ("site", "I"), ("flags", "I")),
+        *(("name", "Q"), ("category", "Q"), ("name_bytes", "II"), ("device", "ii")),
+        *(("arg_count", "I"), ("of", "QQQ")),
+    )
+    parts, at = [], 0
+    for name, code in fields:
+        offset = getattr(s.EventBrief, name).offset
+        parts.append(f"{offset - at}x{code}")
+        at = offset + struct.calcsize(f"={code}")
+    return f"={''.join(parts)}{ctypes.sizeof(s.EventBrief) - at}x"
+
+
+BRIEF = struct.Struct(_brief_format())
+"""Of a prof_event_brief: record, kind, thread, start_ns, duration_ns, self_ns, depth, site, flags,
+name, category, bytes of both, type and index of the device, arg_count, and three words of what
+depends on its kind. Of memory these are verb and pool, address, bytes. Of a launch they are
+start_ns, thread and record, device_start_ns."""
+
+
+class Briefs:
+    """The events of a trace without their arguments. These are read when they are asked for. The
+    trace is in use as long as this lives, also when it is closed. Any thread."""
+
+    def __init__(self, shared: Any) -> None:
+        self._pointer = shared.__enter__()
+        self._shared = shared
+        self._readers = [self._reader()]
+
+    def __del__(self) -> None:
+        try:
+            self._shared.__exit__()
+        except Exception:  # the trace was closed before, or the interpreter ends
+            pass
+
+    def _reader(self) -> Tuple[s.EventBrief, s.Event, _Reader]:
+        event = s.Event()
+        return sized(s.EventBrief), event, _Reader(self._pointer, event)
+
+    def __iter__(self) -> Iterator[Tuple[Any, ...]]:
+        """What BRIEF has, event by event."""
+        batch, cursor = (s.EventBrief * _BATCH)(), ctypes.c_void_p()
+        batch[0].size = ctypes.sizeof(s.EventBrief)
+        raw = memoryview(batch).cast("B")
+        C.check(C.prof_cursor_create(self._pointer, ctypes.byref(cursor)))
+        try:
+            while True:
+                count = C.prof_cursor_read(cursor, batch, _BATCH)
+                if count <= 0:
+                    C.check(count)
+                    return
+                yield from BRIEF.iter_unpack(raw[: count * BRIEF.size])
+        finally:
+            C.prof_cursor_destroy(cursor)
+
+    def text(self, at: int, count: int) -> str:
+        return self._readers[0][2].text(at, count)
+
+    def place(self, site: int, category: str) -> Tuple[str, str]:
+        """Frame and place of a call site."""
+        reader = self._readers[0][2]
+        return reader.frame(site) if category in FUNCTIONS else "", reader.place(site, category)
+
+    def args(self, record: int, kind: int, thread: int, site: int) -> Tuple[Any, Dict[str, Any]]:
+        """An Event's args and more."""
+        try:
+            mine = self._readers.pop()
+        except IndexError:  # another thread has it
+            mine = self._reader()
+        brief, event, reader = mine
+        brief.record, brief.kind, brief.thread, brief.site = record, kind, thread, site
+        C.check(C.prof_trace_event_get(self._pointer, brief, event))
+        found = reader.args(event.args_kind, event.arg_count)
+        self._readers.append(mine)
+        return found
+
+
 def read(trace: ctypes.c_void_p) -> Iterator[Event]:
     """By thread, and inside a thread by start, outer scopes before the ones they hold. The trace must not be freed before the end."""
     cursor, event = ctypes.c_void_p(), s.Event()

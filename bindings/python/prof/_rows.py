@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Union, cast
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optional, Tuple, Union, cast
 
 from . import _forward_stacks, _inputs
 from . import flops as _flops
-from ._read_events import NO_TENSOR, is_function
+from ._read_events import NO_TENSOR, Briefs, is_function
 from ._text_units import format_time
 from .device import DeviceType
 
 if TYPE_CHECKING:
     from ._stacks import Frames
-    from .trace import Event
 
 STEP, STEPS = "ProfilerStep#", "ProfilerStep*"
+MEMORY_ROW = "[memory]"
+"""torch.profiler's name of what is allocated or freed in no scope."""
 ANNOTATION = "user_annotation"
 STACK_KEY = "Call stack"  # PROF_STACK_KEY of <prof/trace.h>
 SEQUENCE_KEY, FORWARD_KEY, THREAD_KEY = "Sequence number", "Fwd thread id", "Thread id"  # of src/preload/torch/calls.c
@@ -173,11 +175,12 @@ class FunctionEventAvg(_Times):
             return self
         if is_inner:
             self.inner_cpu_time += other.cpu_time_total
-        is_average = isinstance(other, FunctionEventAvg)
         if not (isinstance(other, FunctionEvent) and other.is_repeated):
             self.flops += other.flops or 0
-        self.min_us = min(self.min_us, other.min_us if is_average else other.cpu_time_total)
-        self.max_us = max(self.max_us, other.max_us if is_average else other.cpu_time_total)
+        least = most = other.cpu_time_total
+        if isinstance(other, FunctionEventAvg):
+            least, most = other.min_us, other.max_us
+        self.min_us, self.max_us = min(self.min_us, least), max(self.max_us, most)
         return self
 
     def __iadd__(self, other: "Either") -> "FunctionEventAvg":
@@ -192,116 +195,300 @@ class FunctionEventAvg(_Times):
         )
 
 
-_MADE_WHEN_ASKED = {
-    name: names
-    for names in (("args", "kwinputs"), ("input_shapes", "structured_input_shapes"), ("structured_input_strides",), ("concrete_inputs",), ("input_dtypes",), ("cpu_children",), ("kernels",))
-    for name in names
-}
-"""Those that are one and the same together."""
-_OF_TEXTS = {"concrete_inputs": _inputs.concrete, "structured_input_strides": _inputs.strides}
+_NAMED_MOST = 1 << 16
+"""So many names that a program made for single events are kept for the next one."""
+
+
+class Site:
+    """What all events of one call site and name have."""
+
+    __slots__ = (
+        *("made", "category", "full_frame", "frame", "place", "is_user_annotation", "has_numbers"),
+        *("trace_name", "name", "is_python_function", "activity_type", "is_evaluation"),
+    )
+    made: "Made"
+    category: str
+    full_frame: str
+    frame: str
+    place: str
+    is_user_annotation: bool
+    has_numbers: bool
+    trace_name: str
+    name: str
+    is_python_function: bool
+    activity_type: str
+    is_evaluation: bool
+
+    def __init__(
+        self, made: "Made", name: str, category: str, full_frame: str = "", place: str = ""
+    ) -> None:
+        """full_frame: as it stands in the trace."""
+        self.made, self.category, self.full_frame, self.place = made, category, full_frame, place
+        self.frame = made.frames.of(full_frame)[0] if full_frame else ""
+        self.trace_name = name
+        self.name = STEPS if name.startswith(STEP) else name
+        self.is_user_annotation, self.has_numbers = category == ANNOTATION, category == "cpu_op"
+        self.is_python_function = is_function(category, name)
+        self.activity_type = ANNOTATION if self.is_user_annotation else "cpu_op"
+        if self.is_python_function:
+            self.activity_type = "python_function"
+        self.is_evaluation = name.startswith(_forward_stacks.EVALUATION)
+
+
+_Shown = Callable[[List[str]], List[str]]
+_NO_SITE: Tuple[int, int, Optional[Site]] = (0, 0, None)
+
+
+class Made:
+    """What the events of one window share: the trace that their arguments are read from, its call
+    sites, and the frames of stacks."""
+
+    def __init__(
+        self, briefs: Briefs, origin_ns: int, frames: "Frames", shown: Optional[_Shown]
+    ) -> None:
+        """shown: gives the frames of a stack that events have. None: all."""
+        self.briefs, self.origin_ns, self.frames, self._shown = briefs, origin_ns, frames, shown
+        self.sites: Dict[int, Tuple[int, int, Site]] = {}
+        """By the number of the call site, with the addresses of name and category. An event whose
+        name was made for it alone has the name at another address."""
+        self._named: Dict[Tuple[Site, str], Site] = {}
+
+    def stack(self, text: str) -> List[str]:
+        """Of a stack as it was recorded. All events that have it share the list."""
+        found = self.frames.of(text)
+        return self._shown(found) if self._shown else found
+
+    def site(
+        self, number: int, name_at: int, category_at: int, name_bytes: int, category_bytes: int
+    ) -> Site:
+        """Of an event that is of none of `sites`."""
+        _, known_at, known = self.sites.get(number, _NO_SITE)
+        if known and known_at == category_at:
+            category = known.category
+        else:
+            category = self.briefs.text(category_at, category_bytes)
+        name = self.briefs.text(name_at, name_bytes)
+        if known is None or known.category != category:
+            found = Site(self, name, category, *self.briefs.place(number, category))
+            self.sites[number] = name_at, category_at, found
+            return found
+        named = self._named.get((known, name))
+        if named is None:
+            if len(self._named) >= _NAMED_MOST:
+                self._named.clear()
+            named = Site(self, name, category, known.full_frame, known.place)
+            self._named[known, name] = named
+        return named
+
+
+class _Told:
+    """An attribute that a function of the event tells, unless the event has one of its own."""
+
+    names: List[str] = []
+    """All of them, and of those that are kept."""
+
+    def __init__(self, tell: Callable[["FunctionEvent"], Any]) -> None:
+        self._tell = tell
+
+    def __set_name__(self, owner: Any, name: str) -> None:
+        self._name = name
+        self.names.append(name)
+
+    def __get__(self, event: Optional["FunctionEvent"], owner: Any = None) -> Any:
+        return self if event is None else self._tell(event)
+
+
+class _Kept(_Told):
+    """One that is made when it is asked for, and is the event's own from then on."""
+
+    def __get__(self, event: Optional["FunctionEvent"], owner: Any = None) -> Any:
+        if event is None:
+            return self
+        # Two threads that ask get the same.
+        return _own(event).setdefault(self._name, self._tell(event))
+
+
+def _told(tell: Callable[["FunctionEvent"], Any]) -> Any:
+    return _Told(tell)
+
+
+def _of_site(name: str) -> Any:
+    return _Told(attrgetter("_site." + name))
+
+
+def _of_arguments(name: str) -> Any:
+    return _Kept(lambda event: event._arguments()[name])
+
+
+def _of_texts(tell: Callable[[Any], Any]) -> Any:
+    return _Kept(lambda event: tell(event._arguments()["texts"]))
+
+
+def _number(name: str) -> Any:
+    none = None if name != "sequence_nr" else -1
+
+    def tell(event: "FunctionEvent") -> Any:
+        has_numbers = event._source and event._site.has_numbers
+        return event._arguments()[name] if has_numbers else none
+
+    return _Told(tell)
+
+
+def _list() -> Any:
+    return _Kept(lambda event: [])
+
+
+def _interval(event: "FunctionEvent") -> Interval:
+    found = event._range
+    if found is None:
+        origin_ns = event._site.made.origin_ns
+        begin_ns, end_ns = event._start_ns - origin_ns, event._end_ns - origin_ns
+        found = event._range = Interval(begin_ns / 1e3, end_ns / 1e3)
+    return found
+
+
+def _children_of(event: "FunctionEvent") -> List["FunctionEvent"]:
+    if event._children is None:
+        event._children = []
+    return event._children
+
+
+def _stack_of(event: "FunctionEvent") -> List[str]:
+    if event._source:
+        return cast(List[str], event._arguments()["stack"])
+    if event._callers is None:
+        event._callers = []
+    return event._callers
+
+
+_own: Callable[["FunctionEvent"], Dict[str, Any]] = _Times.__dict__["__dict__"].__get__
+"""Attributes that an event alone has, and what is kept of the others."""
+_MADE_OF = (
+    *("_site", "_start_ns", "_end_ns", "_self_ns", "_source"),
+    *("_callers", "_range", "_children"),
+)
 
 
 class FunctionEvent(_Times):
     """One call. Times of its range are in us from the profile's start. name is what averages call it ("ProfilerStep*"), trace_name what a trace does ("ProfilerStep#3")."""
 
+    __slots__ = (*_MADE_OF, "id", "thread", "depth", "cpu_parent")
+    _site: Site
+    _start_ns: int
+    _end_ns: int
+    _self_ns: int
+    _source: Optional[Tuple[int, int, int, int]]
+    """Where its arguments are read from, for Briefs.args(). None: it has none."""
+    _callers: Optional[List[str]]
+    """Its stack, if its arguments have none. None: no stack was asked for."""
+    _range: Optional[Interval]
+    _children: Optional[List["FunctionEvent"]]
+
+    id: int
+    thread: int
+    depth: int
+    cpu_parent: Optional["FunctionEvent"]
     count = 1
-    is_python_function = False
-    sequence_nr = -1
-    fwd_thread: Optional[int] = None
-    torch_thread: Optional[int] = None
+    trace_name: str = _of_site("trace_name")
+    name: str = _of_site("name")
+    key: str = _of_site("name")
+    category: str = _of_site("category")
+    is_user_annotation: Optional[bool] = _of_site("is_user_annotation")
+    is_python_function: bool = _of_site("is_python_function")
+    activity_type: str = _of_site("activity_type")
+    device_resource_id: int = _told(attrgetter("thread"))
+    time_range: Interval = _told(_interval)
+    cpu_time_total: float = _told(lambda event: (event._end_ns - event._start_ns) / 1e3)
+    self_cpu_time_total: float = _told(lambda event: event._self_ns / 1e3)
+    sequence_nr: int = _number("sequence_nr")
+    fwd_thread: Optional[int] = _number("fwd_thread")
+    torch_thread: Optional[int] = _number("torch_thread")
     """Beyond torch: its own number of the thread, of a forward call: what fwd_thread says of the backward one."""
     device_index = 0
-    activity_type = "cpu_op"
     flow_id: Optional[int] = None
     flow_type: Optional[int] = None
     flow_start: Optional[bool] = None
     external_id = linked_correlation_id = 0
     metadata: Optional[Dict[str, Any]] = None
     event_metadata: Any = None
-    flops = 0
+    flops: int = _told(lambda event: event._arguments()["flops"] if event._source else 0)
     cpu_memory_usage = self_cpu_memory_usage = device_memory_usage = self_device_memory_usage = 0
     python_id = python_parent_id = python_module_id = -1
-    frame = ""
+    frame: str = _of_site("frame")
     """Beyond torch: of a traced function, where it is defined and how it stands in stacks, "file.py(12): function"."""
+    place: str = _of_site("place")
     is_open = False
     """Beyond torch: it had not ended when the recording did; its times are those up to then."""
     self_cpu_percent: Any = -1
     total_cpu_percent: Any = -1
     total_device_percent: Any = -1
 
-    _texts = _inputs.NO_TEXTS
-    cpu_children: List["FunctionEvent"]
-    kernels: List["Kernel"]
-    args: Dict[str, Any]
-    kwinputs: Dict[str, Any]
-    structured_input_shapes: Any
-    structured_input_strides: List[List[int]]
-    concrete_inputs: List[Any]
-    input_dtypes: List[str]
+    stack: List[str] = _told(_stack_of)
+    cpu_children: List["FunctionEvent"] = _told(_children_of)
+    kernels: List["Kernel"] = _list()
+    args: Dict[str, Any] = _of_arguments("args")
+    kwinputs: Dict[str, Any] = _of_arguments("args")
+    input_shapes: Any = _of_arguments("input_shapes")
+    structured_input_shapes: Any = _of_arguments("input_shapes")
+    structured_input_strides: List[List[int]] = _of_texts(_inputs.strides)
+    concrete_inputs: List[Any] = _of_texts(_inputs.concrete)
+    input_dtypes: List[str] = _list()
 
-    def __init__(self, number: int, event: Event, origin_ns: int, frames: "Frames", callers: Optional[List[str]] = None) -> None:
-        self.id = number
-        self.trace_name = event.name
-        self.name = self.key = STEPS if event.name.startswith(STEP) else event.name
-        self.category = event.category
-        self.thread = self.device_resource_id = event.thread
-        begin_ns = event.start_ns - origin_ns
-        self.time_range = Interval(begin_ns / 1e3, (begin_ns + event.duration_ns) / 1e3)
-        self.cpu_time_total = event.duration_ns / 1e3
-        self.self_cpu_time_total = event.self_ns / 1e3
-        self.depth = event.depth
-        if event.kind == "open":
-            self.is_open = True
-        if event.is_async:
-            self.is_async = True
-        self.is_user_annotation = event.category == ANNOTATION
-        if self.is_user_annotation:
-            self.activity_type = ANNOTATION
-        stack = ""
-        if event.args is not None:
-            args = event.args if isinstance(event.args, dict) else event.more
-            stack = args.pop(STACK_KEY, "")  # nobody gave it
-            self._take_numbers(args)
-            self.args = self.kwinputs = args
-            tensors = [a for a in event.args if isinstance(a, tuple)] if isinstance(event.args, list) else []
-            if tensors:
-                self.input_shapes = self.structured_input_shapes = [list(a) for a in tensors]
-                self._texts = _inputs.take(args)
-                self.flops = 0 if tensors[0] is NO_TENSOR else _flops.of(self.name, self.input_shapes, self._texts[0])
-        self.stack = frames.of(str(stack)) if stack else callers if callers is not None else []
-        if event.frame:
-            self.frame = frames.of(event.frame)[0]
-        if event.place:
-            self.place = event.place
-        if is_function(event.category, self.name):
-            self.is_python_function, self.activity_type = True, "python_function"
+    @property
+    def __dict__(self) -> Dict[str, Any]:  # type: ignore[override]
+        """For vars(): all of it, as it is now."""
+        names = [*_Told.names, "id", "thread", "depth", "cpu_parent"]
+        found = {name: getattr(self, name) for name in names}
+        found.update((name, value) for name, value in _own(self).items() if name != "_given")
+        return found
 
-    def __getattr__(self, name: str) -> Any:
-        """What most calls have nothing of is made where it is asked for: it would be most of the objects of a million calls, and of the collector's work."""
-        names = _MADE_WHEN_ASKED.get(name)
-        if names is None:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        made: Any = {} if name in ("args", "kwinputs") else []
-        if name in _OF_TEXTS:
-            made = _OF_TEXTS[name](self._texts)
-        for each in names:
-            setattr(self, each, made)
-        return made
+    def __getstate__(self) -> Tuple[None, Dict[str, Any]]:
+        """For copy and pickle: all of it, and not the trace."""
+        return None, self.__dict__
 
     def __dir__(self) -> List[str]:
-        return [*super().__dir__(), *_MADE_WHEN_ASKED]
+        return [name for name in {*dir(type(self)), *_own(self)} if name not in _MADE_OF]
 
-    def _take_numbers(self, args: Dict[str, Any]) -> None:
+    def _arguments(self) -> Dict[str, Any]:
+        """Arguments, and what torch.profiler has of them in attributes of their own."""
+        own = _own(self)
+        given = own.get("_given") or own.setdefault("_given", self._read_arguments())
+        return cast(Dict[str, Any], given)
+
+    def _read_arguments(self) -> Dict[str, Any]:
+        made = self._site.made
+        found, args = made.briefs.args(*self._source) if self._source else ({}, {})
+        if isinstance(found, dict):
+            args = found
+        stack = args.pop(STACK_KEY, "")  # nobody gave it
+        given = {"args": args, "input_shapes": [], "flops": 0, **self._take_numbers(args)}
+        given["texts"] = _inputs.NO_TEXTS
+        given["stack"] = made.stack(str(stack)) if stack else self._callers or []
+        tensors = [a for a in found if isinstance(a, tuple)] if isinstance(found, list) else []
+        if tensors:
+            shapes = given["input_shapes"] = [list(a) for a in tensors]
+            texts = given["texts"] = _inputs.take(args)
+            if tensors[0] is not NO_TENSOR:
+                given["flops"] = _flops.of(self._site.name, shapes, texts[0])
+        return given
+
+    def _take_numbers(self, args: Dict[str, Any]) -> Dict[str, Any]:
         """What prof.torch.observe() has of an operator beside its inputs."""
-        sequence = args.get(SEQUENCE_KEY) if self.category == "cpu_op" else None
-        if isinstance(sequence, int):
-            self.sequence_nr, self.fwd_thread, self.torch_thread = sequence, args.get(FORWARD_KEY), args.get(THREAD_KEY)
-            for key in (SEQUENCE_KEY, FORWARD_KEY, THREAD_KEY):
-                args.pop(key, None)
+        sequence = args.get(SEQUENCE_KEY) if self._site.has_numbers else None
+        if not isinstance(sequence, int):
+            return {"sequence_nr": -1, "fwd_thread": None, "torch_thread": None}
+        del args[SEQUENCE_KEY]
+        forward, thread = args.pop(FORWARD_KEY, None), args.pop(THREAD_KEY, None)
+        return {"sequence_nr": sequence, "fwd_thread": forward, "torch_thread": thread}
 
     def append_cpu_child(self, child: "FunctionEvent") -> None:
         self.cpu_children.append(child)
-        if child.fwd_thread and self.sequence_nr < 0 and self.name.startswith(_forward_stacks.EVALUATION):  # autograd's own range around the backward call, which torch.profiler gives its number
+        if self.name.startswith(_forward_stacks.EVALUATION):
+            self.take_number(child)
+
+    def take_number(self, child: "FunctionEvent") -> None:
+        """As torch.profiler: autograd's own range around a backward call has the number of that."""
+        if child.fwd_thread and self.sequence_nr < 0:
             self.sequence_nr, self.fwd_thread = child.sequence_nr, child.fwd_thread
 
     @property

@@ -5,10 +5,7 @@ from __future__ import annotations
 import bisect
 import os
 import sys
-from typing import TYPE_CHECKING, Dict, List, Sequence, Tuple
-
-if TYPE_CHECKING:
-    from .trace import Event
+from typing import Dict, List, Sequence, Tuple
 
 FRAMES_MOST = (1 << 32) - 1
 
@@ -49,22 +46,24 @@ class Callers:
     def next_thread(self) -> None:
         self._open = []
 
-    def of(self, event: Event) -> List[str]:
-        """What stands around it."""
-        end = event.start_ns + event.duration_ns
-        while self._open and (self._open[-1][1] < event.start_ns or (self._open[-1][1] == event.start_ns and self._open[-1][0] >= event.depth)):
-            self._open.pop()
+    def of(self, begin_ns: int, end_ns: int, depth: int, frame: str) -> List[str]:
+        """What stands around an event. frame: of a traced function."""
+        opened = self._open
+        while opened and (
+            opened[-1][1] < begin_ns or (opened[-1][1] == begin_ns and opened[-1][0] >= depth)
+        ):
+            opened.pop()
         around, from_ns = self._outside, 0
         if self._ends_ns:
-            place = bisect.bisect_right(self._ends_ns, event.start_ns)
+            place = bisect.bisect_right(self._ends_ns, begin_ns)
             from_ns = self._ends_ns[place - 1] if place else 0
         for _, until, inner, start_ns in reversed(self._open):
-            if end <= until and start_ns >= from_ns:  # the last but for what overlaps
+            if end_ns <= until and start_ns >= from_ns:  # the last but for what overlaps
                 around = inner
                 break
-        if event.frame:
-            key = id(around), event.frame
+        if frame:
+            key = id(around), frame
             if key not in self._ways:
-                self._ways[key] = self._frames.of(event.frame) + around
-            self._open.append((event.depth, end, self._ways[key], event.start_ns))
+                self._ways[key] = self._frames.of(frame) + around
+            self._open.append((depth, end_ns, self._ways[key], begin_ns))
         return around

@@ -366,6 +366,13 @@ class Event(_Shown):
     ]
 
 
+class EventBrief(_Shown):
+    """An Event without its arguments."""
+
+    _anonymous_ = ("of",)
+    _fields_ = [("size", c_size_t), ("record", c_void_p), *Event._fields_[:-1]]
+
+
 class AggregateOptions(_Shown):
     _fields_ = [
         ("size", c_size_t),
