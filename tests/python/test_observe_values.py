@@ -179,7 +179,7 @@ class Flops(unittest.TestCase):
                         flops_of(mine.events().key_averages(group_by_input_shapes=by_shape)),
                         expected,
                     )
-                dropped = [e for e in mine.events() if e.flops and not e.is_repeated]
+                dropped = [e for e in mine.events() if e.flops and not e._is_repeated]
                 self.assertEqual(
                     sorted((e.name, str(e.input_shapes), e.flops) for e in dropped),
                     sorted(
@@ -227,7 +227,7 @@ class Values(unittest.TestCase):
                 mine, theirs = seen_by_both(work)
                 # torch leaves out what is all that a call of its own name has called
                 found = collections.Counter(
-                    key(e) for e in mine.events() if e.input_shapes and not e.is_repeated
+                    key(e) for e in mine.events() if e.input_shapes and not e._is_repeated
                 )
                 expected = collections.Counter(
                     key(e) for e in theirs.events() if e.structured_input_shapes

@@ -86,7 +86,8 @@ static void the_head_is_as_readers_look_for_it(void **state) {
   const char *const head =
       "{\n\"schemaVersion\": 1,\n\"deviceProperties\": [],\n"
       "\"distributedInfo\": {\"backend\": \"\", \"rank\": 3, \"world_size\": 8},\n"
-      "\"displayTimeUnit\": \"ns\",\n\"baseTimeNanoseconds\": 1786912407000000000,\n\"traceEvents\": [\n"
+      "\"displayTimeUnit\": \"ns\",\n\"host_name\": \"host\",\n"
+      "\"baseTimeNanoseconds\": 1786912407000000000,\n\"traceEvents\": [\n"
       "{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":77,\"tid\":0,\"args\":{\"name\":\"test\"}},\n"
       "{\"ph\":\"M\",\"name\":\"process_labels\",\"pid\":77,\"tid\":0,\"args\":{\"labels\":\"CPU\"}},\n";
   assert_memory_equal(text, head, strlen(head));
@@ -824,7 +825,8 @@ static void metadata_stands_in_the_head(void **state) {
   begin_with_sites(&c, 1 << 20, 3);
   static const prof_metadata items[] = {{"model", "\"MiniLM \xe2\x80\xa8 </script> \xc2\x85\x7f\""}, {"schemaVersion", "7"}, {"a \"key\"", "{\"layers\": [6, -1.5e3, true, null],\n \"x\": {}}"}, {"model", "1"}, {"model", "[ ]"}};
   assert_int_equal(dump(&c, (prof_dump_options){.metadata = items, .metadata_count = 3}), PROF_OK);
-  has("\"displayTimeUnit\": \"ns\",\n\"model\": \"MiniLM \\u2028 \\u003c/script> \\u0085\\u007f\",\n\"schemaVersion\": 7,\n\"a \\\"key\\\"\": {\"layers\": [6, -1.5e3, true, null],  \"x\": {}},\n\"baseTime");
+  has("\"displayTimeUnit\": \"ns\",\n\"model\": \"MiniLM \\u2028 \\u003c/script> \\u0085\\u007f\",\n\"schemaVersion\": 7,\n\"a \\\"key\\\"\": {\"layers\": [6, -1.5e3, true, null],  \"x\": {}},\n"
+      "\"host_name\": \"host\",\n\"baseTime");
   has_not("\"schemaVersion\": 1");
   assert_int_equal(dump(&c, (prof_dump_options){.metadata = items, .metadata_count = 5}), PROF_OK);
   has("\"model\": [ ],\n");

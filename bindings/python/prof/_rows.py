@@ -175,7 +175,7 @@ class FunctionEventAvg(_Times):
             return self
         if is_inner:
             self.inner_cpu_time += other.cpu_time_total
-        if not (isinstance(other, FunctionEvent) and other.is_repeated):
+        if not (isinstance(other, FunctionEvent) and other._is_repeated):
             self.flops += other.flops or 0
         least = most = other.cpu_time_total
         if isinstance(other, FunctionEventAvg):
@@ -492,7 +492,7 @@ class FunctionEvent(_Times):
             self.sequence_nr, self.fwd_thread = child.sequence_nr, child.fwd_thread
 
     @property
-    def is_repeated(self) -> bool:
+    def _is_repeated(self) -> bool:
         """Beyond torch, which drops such: it is all that a call of the same name has called. Its
         FLOPs are counted with that one."""
         parent = self.cpu_parent
