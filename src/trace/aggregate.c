@@ -130,7 +130,7 @@ static void add_place(prof_i_group *g, const prof_trace *trace, uint32_t site) {
   prof_i_group_places *const places = &g->places;
   if (places->last_site == site) return;
   const prof_i_source_place place = place_of(prof_i_trace_site(trace, site));
-  places->last_site = site;
+  places->last_site = site & INT32_MAX;
   if (place.file.bytes == 0) return;
   if (places->first.file.bytes && (places->first.line != place.line || texts_differ(places->first.file, place.file))) places->has_more = true;
   if (places->first.file.bytes && places->site < site) return;

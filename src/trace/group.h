@@ -26,8 +26,8 @@ typedef struct prof_i_group_key {
 /* Where calls of a group were begun. */
 typedef struct prof_i_group_places {
   prof_i_source_place first; /* of the lowest site */
-  uint32_t site, last_site;  /* of `first`; looked at last. 0: none */
-  bool has_more;
+  uint32_t site; /* of `first`. 0: none */
+  uint32_t last_site : 31, has_more : 1; /* the one looked at last; groups are many, so it is small */
 } prof_i_group_places;
 
 typedef struct prof_i_group {

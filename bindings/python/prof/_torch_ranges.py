@@ -6,7 +6,6 @@ and to libraries that ranges are worth making."""
 from __future__ import annotations
 
 import json
-from importlib import import_module
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from ._library import short
@@ -97,6 +96,15 @@ class _Range:
         return scope(self._name, category, 1, **more)
 
 
+def _place(torch: Any) -> Any:
+    """An old torch has none."""
+    return getattr(getattr(torch, "_C", None), "_profiler", None)
+
+
+def _autograd(torch: Any) -> Any:
+    return getattr(torch, "autograd", None)
+
+
 class Ranges:
     """Of the process: on as long as somebody is."""
 
@@ -107,7 +115,7 @@ class Ranges:
 
     def begin(self, torch: Any, who: Any) -> None:
         self._on[id(who)] = who
-        theirs = getattr(getattr(torch._C, "_profiler", None), _NAME, None)
+        theirs = getattr(_place(torch), _NAME, None)
         if theirs is not None and theirs is not _Range:
             _now.theirs, _now.asked = theirs, self._asked
             _now.is_theirs_on = torch.autograd._profiler_enabled
@@ -118,15 +126,14 @@ class Ranges:
         """Also where it has not begun, or has ended."""
         if self._on.pop(id(who), None) is None or self._on:
             return
-        if (
-            getattr(getattr(torch._C, "_profiler", None), _NAME, None) is _Range
-        ):  # else somebody else's by now
+        if getattr(_place(torch), _NAME, None) is _Range:  # else somebody else's by now
             setattr(torch._C._profiler, _NAME, _now.theirs)
-        self._say(torch, bool(torch.autograd._profiler_enabled()))
+        is_enabled = getattr(_autograd(torch), "_profiler_enabled", bool)
+        self._say(torch, bool(is_enabled()))
 
     @staticmethod
     def _say(torch: Any, is_on: bool) -> None:
         """Torch before 2.1 has no such variable."""
-        profiler: Any = import_module("torch.autograd.profiler")
+        profiler: Any = getattr(_autograd(torch), "profiler", None)
         if hasattr(profiler, "_is_profiler_enabled"):
             profiler._is_profiler_enabled = is_on
