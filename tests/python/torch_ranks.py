@@ -32,7 +32,11 @@ def main():
         events = p.events()
         children = collections.Counter(id(e.cpu_parent) for e in events)
         is_twin = {id(e) for e in events if e.cpu_parent is not None and e.cpu_parent.name == e.name and children[id(e.cpu_parent)] == 1}
-        events = [[e.name, e.time_range.start, e.time_range.end, id(e) in is_twin] for e in events]
+        events = [
+            [e.name, e.time_range.start, e.time_range.end, id(e) in is_twin]
+            for e in events
+            if e.name != "[memory]"
+        ]
         averages = {a.key: [a.count, a.cpu_time_total, a.self_cpu_time_total] for a in p.key_averages()}
         with open(os.path.join(folder, f"seen_{rank}.json"), "w", encoding="utf-8") as f:
             json.dump({"events": events, "averages": averages}, f)
