@@ -1,6 +1,6 @@
-/* What a plain scope costs a thread beside tasks: scopes begun by a call, which have ended in any
-   order, and of which so many stand open. Against a plain scope of the same thread without tasks, in
-   the same rounds. What a task costs itself stands below.
+/* What a plain scope costs on a thread with open tasks: scopes begun by a call, which end in any
+   order. It is compared, round by round, with a plain scope of the same thread without tasks. What
+   a task itself costs is shown, too.
 
    usage: tasks */
 #define _GNU_SOURCE

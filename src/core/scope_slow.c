@@ -262,8 +262,8 @@ static uint64_t begin_unusual(prof_site *site, const prof_details *details) {
   return start;
 }
 
-/* Of a thread in the slow state one begin or end of eight is timed, by chance, and stands for eight:
-   each may search all its open scopes. The time of a chunk change in between is left out: it is
+/* On a slow thread one of eight begins and ends is timed, at random, and counts eightfold: each may
+   search all open scopes of the thread. The time of a chunk change in between is left out: it is
    counted elsewhere. A search takes some 10 ns an open scope. More than the bound below is time in
    which the thread did not run. */
 enum { SLOW_MOST_NS = 200, TIMED_OF = 8 };
@@ -833,8 +833,8 @@ static bool end_deep(prof_i_thread *thread, uint64_t start) {
   return true;
 }
 
-/* The scope of a slow thread that began last. False: there is more to do. The last of the 64 is taken
-   off at once: the begin that we, a handler, have interrupted may have seen that it is free. */
+/* The scope of a slow thread that began last. False: there is more to do. The last of the 64 entries
+   is freed at once: if we are a handler, the interrupted begin may have seen that it is free. */
 static bool end_beside(prof_i_thread *thread, uint64_t start) {
   found f = {.start = start};
   if (!is_known_newest(thread, &thread->newest, &f) || thread->is_held) return false;
