@@ -1,6 +1,6 @@
 """torch.profiler's finer choice: activities=[{ProfilerActivity.CPU: ["CPU_OP"]}]. prof records all
-types of a group, so the names are checked and change nothing. An empty list is different: devices of
-that group are not asked for records."""
+types of a group, so the names are checked and change nothing. An empty list is different:
+devices of that group are not asked for records."""
 
 from __future__ import annotations
 
