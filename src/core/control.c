@@ -61,7 +61,6 @@ static struct {
   bool prepared;
   int fork_error; /* an errno: forks cannot be watched */
   uint32_t *mark; /* MARK_OWN; MARK_NONE in a child that does not know yet; NULL: this kernel empties no pages */
-  const prof_i_device_hooks *devices; /* set once, from any thread; NULL: nobody uses one */
   uint32_t wanted_of_devices; /* prof_devices, for any thread; relaxed */
   uint32_t preferred_of_devices; /* where nobody says what of devices he wants. Under the lock */
   prof_i_device_warning *warn;        /* the same */
@@ -74,6 +73,8 @@ static struct {
   char given[PATH_ROOM], expanded[PATH_ROOM]; /* of the start at hand: a handler's stack, where a child's comes, may have 8 KiB */
   prof_i_arena fresh; /* the same */
 } own = {.lock = PTHREAD_MUTEX_INITIALIZER};
+/* Set once, from any thread; NULL: the library has no devices. */
+static const prof_i_device_hooks *device_hooks PROF_I_WRITTEN_AT_LOAD;
 
 bool prof_i_control_is_recording(void) { return __atomic_load_n(&own.recording, __ATOMIC_RELAXED) != 0; }
 uint64_t prof_i_control_forked_at(void) { return own.forked_at; }
@@ -150,14 +151,16 @@ bool prof_i_output_path(char *to, size_t room) {
   return is_there;
 }
 
-void prof_i_control_set_devices(const prof_i_device_hooks *hooks) { __atomic_store_n(&own.devices, hooks, __ATOMIC_RELEASE); }
+PROF_I_COLD void prof_i_control_set_devices(const prof_i_device_hooks *hooks) {
+  __atomic_store_n(&device_hooks, hooks, __ATOMIC_RELEASE);
+}
 uint32_t prof_i_control_devices(void) { return __atomic_load_n(&own.wanted_of_devices, __ATOMIC_RELAXED); }
 void prof_i_control_set_device_warning(prof_i_device_warning *warn) { __atomic_store_n(&own.warn, warn, __ATOMIC_RELAXED); }
 void prof_i_control_device_warning(char *to, size_t room) {
   prof_i_device_warning *const warn = __atomic_load_n(&own.warn, __ATOMIC_RELAXED);
   if (warn) warn(to, room);
 }
-static const prof_i_device_hooks *devices(void) { return __atomic_load_n(&own.devices, __ATOMIC_ACQUIRE); }
+static const prof_i_device_hooks *devices(void) { return __atomic_load_n(&device_hooks, __ATOMIC_ACQUIRE); }
 void prof_i_control_harvest(void) {
   if (devices()) devices()->harvest();
 }

@@ -8,6 +8,9 @@
 #include <stdint.h>
 
 #define PROF_I_COLD __attribute__((cold, noinline))
+/* For what is written while the library is loaded. The loader has written to the pages of .data
+   already, so that this costs no page fault. */
+#define PROF_I_WRITTEN_AT_LOAD __attribute__((section(".data")))
 #define PROF_I_LIKELY(x) __builtin_expect(!!(x), 1)
 #define PROF_I_UNLIKELY(x) __builtin_expect(!!(x), 0)
 /* Orders this thread's stores as a handler on it, a debugger or the kernel sees them. */

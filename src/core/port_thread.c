@@ -24,7 +24,7 @@ static struct {
   uint32_t state; /* NOT_YET to UNKNOWN; atomic, orders the rest */
   processors allowed;
   int policy, nice;
-} own;
+} own PROF_I_WRITTEN_AT_LOAD;
 
 /* A constructor of another library may start prof before this one runs. */
 __attribute__((constructor)) static void note_load(void) {

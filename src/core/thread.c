@@ -51,8 +51,10 @@ static struct {
   /* Places of threads, and at how many to look: see free_ended(). Any thread. */
   uint32_t made, look_at;
   uint32_t gone_at; /* any thread, relaxed */
-  uint64_t gone[GONE_COUNT]; /* serial and tid of threads whose place another has taken: what they launched may be told later. Any thread, relaxed */
 } own = {.process = 1, .look_at = LOOK_AT_LEAST};
+/* Serial and tid of threads whose place another has taken: what they launched may be told later.
+   Any thread, relaxed. Not in `own`, which is initialised: .data is to stay small. */
+static uint64_t gone[GONE_COUNT];
 
 prof_i_thread *prof_i_thread_first(void) { return __atomic_load_n(&own.first, __ATOMIC_ACQUIRE); }
 uint64_t prof_i_thread_serial_of(uint64_t tid) {
@@ -63,8 +65,8 @@ uint64_t prof_i_thread_serial_of(uint64_t tid) {
     if (is_ours && !is_line && serial > latest && __atomic_load_n(&t->tid, __ATOMIC_RELAXED) == tid) latest = serial;
   }
   for (uint32_t i = 0; !latest && i < GONE_COUNT; i++) {
-    const uint64_t gone = __atomic_load_n(&own.gone[i], __ATOMIC_RELAXED);
-    if ((gone & ((1u << TID_BITS) - 1)) == tid && gone >> TID_BITS > latest) latest = gone >> TID_BITS;
+    const uint64_t one = __atomic_load_n(&gone[i], __ATOMIC_RELAXED);
+    if ((one & ((1u << TID_BITS) - 1)) == tid && one >> TID_BITS > latest) latest = one >> TID_BITS;
   }
   return latest;
 }
@@ -75,7 +77,7 @@ static void remember_gone(const prof_i_thread *thread) {
   const bool is_line = prof_i_role_is_line(__atomic_load_n(&thread->role, __ATOMIC_RELAXED));
   if (!serial || is_line || tid >> TID_BITS) return;
   const uint32_t place = __atomic_fetch_add(&own.gone_at, 1, __ATOMIC_RELAXED) % GONE_COUNT;
-  __atomic_store_n(&own.gone[place], serial << TID_BITS | tid, __ATOMIC_RELAXED);
+  __atomic_store_n(&gone[place], serial << TID_BITS | tid, __ATOMIC_RELAXED);
 }
 
 uint64_t prof_i_thread_process(void) { return own.process; }
@@ -813,7 +815,7 @@ void prof_i_thread_follow_epoch(uint32_t was) {
 void prof_i_thread_forget_all(void) {
   own.process++;
   own.looking = 0;
-  if (own.gone_at) memset(own.gone, 0, sizeof own.gone); /* the parent's */
+  if (own.gone_at) memset(gone, 0, sizeof gone); /* the parent's */
   own.gone_at = 0;
   memset(own.unplaced, 0, sizeof own.unplaced); /* the parent counts them */
   own.made = 0;

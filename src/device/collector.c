@@ -268,7 +268,7 @@ static void start(bool waits) {
   if (!ask_for_round(START_MS)) prof_i_activity_begin(false); /* the program goes on without its records */
 }
 
-void prof_i_collector_prepare(void) {
+PROF_I_COLD void prof_i_collector_prepare(void) {
   static const prof_i_device_hooks hooks = {start, harvest, stop, forget};
   prof_i_control_set_devices(&hooks);
 }

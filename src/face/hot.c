@@ -26,7 +26,7 @@ static struct {
   enum { NOT_YET, AT_IT, DONE } look; /* at the environment */
   int started; /* by the environment: then exit dumps */
   int has_memory; /* PROF_MEMORY, and it was started */
-} own;
+} own PROF_I_WRITTEN_AT_LOAD;
 
 /* At exit at most two seconds are spent. Of capture converted in one: as JSON, bound by a slow disk's 500 MB/s; as .gz, by zlib. An event of memory becomes two in
    JSON, eleven times the bytes of its record. */
@@ -107,7 +107,7 @@ static int read_options(prof_options *options, unsigned long long *memory) {
   return 0;
 }
 
-static void start_as_told(void) {
+static PROF_I_COLD void start_as_told(void) {
   unsigned long long memory = 0;
   prof_options options = {.size = sizeof options};
   if ((!secure_getenv("PROF_LEVEL") && !secure_getenv("PROF_MEMORY")) || !prof_i_copy_is_in_force()) return; /* the copy that is in force starts itself */

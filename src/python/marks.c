@@ -29,8 +29,8 @@ typedef struct graph {
 static struct {
   graph *places[PLACES]; /* by hash, or behind that place */
   uint32_t count;
-  prof_site of_others;
-} graphs = {.of_others = {.file = "", .function = "prof.counter", .level = 1}};
+} graphs;
+static prof_site of_other_graphs = {.file = "", .function = "prof.counter", .level = 1};
 
 static prof_i_py *none(void) {
   PY.Py_IncRef(PY.given.none);
@@ -110,7 +110,7 @@ static prof_i_py *counter(prof_i_py *module, prof_i_py *const *arguments, ptrdif
   const prof_i_py_text name = prof_i_py_text_of(arguments[0]);
   graph *const g = graph_find(&name);
   prof_i_py_drop(name.holder);
-  prof_i_counter_1(g ? &g->site : &graphs.of_others, g ? g->shown : "<other counters>", value);
+  prof_i_counter_1(g ? &g->site : &of_other_graphs, g ? g->shown : "<other counters>", value);
   return none();
 }
 
