@@ -201,11 +201,14 @@ static void check_self_times(void) {
   qsort(moments, moment_count, sizeof *moments, by_number);
   for (size_t m = 1; m < moment_count; m++) {
     size_t last = EVENTS_MAX;
-    /* By their begins: of those that begin together the inner one comes later. */
+    /* By their begins. Of those that begin at one tick of the clock the shortest is the innermost;
+       of equal ones, the later in the list. */
     for (size_t i = 0; i < events.count; i++) {
-      const prof_event *const e = &events.items[i].e;
+      const prof_event *const e = &events.items[i].e, *const before = &events.items[last % EVENTS_MAX].e;
       if (e->kind != PROF_EVENT_SCOPE || e->start_ns > moments[m - 1]) continue;
-      if (e->start_ns + e->duration_ns >= moments[m]) last = i;
+      if (e->start_ns + e->duration_ns < moments[m]) continue;
+      const bool is_tie = last < EVENTS_MAX && e->start_ns == before->start_ns;
+      if (!is_tie || e->duration_ns <= before->duration_ns) last = i;
     }
     if (last < EVENTS_MAX) self_ns[last] += moments[m] - moments[m - 1];
   }
