@@ -46,3 +46,28 @@ function(prof_tier name result)
     endif()
   endforeach()
 endfunction()
+
+# What takes longest, in seconds on a machine of two processors. ctest begins with it, so that no
+# processor is idle at a group's end. A test that no line matches takes a few seconds at most.
+set(prof_costs
+    "90:^fault\\.signal_step$"
+    "70:^(device\\.(gpu-checks|cuda-headers|cupti-walk)|embed\\.musl\\.linked)$"
+    "60:^(stress\\.(deaths|exact)|failing\\.every_call|embed\\.command-line\\.bare-cc)$"
+    "40:^(fault\\.single_step|python\\.(run_torch|safety)|conformance\\.opencl_layer)$"
+    "30:^(stress\\.cap|clock\\.sources|python\\.(import|interpreters|table)|device\\.hip-headers)$"
+    "25:^(embed\\.(preload\\.|headers\\.strict-cxx|command-line\\.)|python\\.(command|functions)$)"
+    "20:^(unit\\.trace_calls|api\\.(op_file|compare-objects)|failing\\.|stress\\.|hostile\\.)"
+    "15:^(unit\\.trace_(crosswise|damage)|conformance\\.opencl|fault\\.|embed\\.|python\\.)")
+
+# prof_cost(NAME SECONDS): sets SECONDS to what the test NAME takes, about.
+function(prof_cost name result)
+  set(${result} 1 PARENT_SCOPE)
+  foreach(line IN LISTS prof_costs)
+    string(REGEX MATCH "^([0-9]+):(.*)$" unused "${line}")
+    set(seconds ${CMAKE_MATCH_1})
+    if("${name}" MATCHES "${CMAKE_MATCH_2}")
+      set(${result} ${seconds} PARENT_SCOPE)
+      return()
+    endif()
+  endforeach()
+endfunction()
