@@ -32,9 +32,10 @@ version=$(.venv-torch/bin/python -c 'import sys; print("%d.%d with torch" % sys.
 status=0
 tests=(tests/python/test_against_torch.py tests/python/test_torch_memory.py
   tests/python/test_torch_install.py tests/python/test_torch_ranges.py
+  tests/python/test_torch_guides.py
   tests/python/test_observe.py tests/python/test_observe_table.py)
 [ "${PROF_LONG:-0}" != 1 ] ||
-  tests=(tests/python/test_against_torch.py tests/python/test_torch_[imr]*.py
+  tests=(tests/python/test_against_torch.py tests/python/test_torch_[gimr]*.py
     tests/python/test_observe*.py tests/python/test_torch_viewers.py)
 for test in "${tests[@]}"; do
   tests/python/run.sh "$PWD/$test" "$version" "$PWD/.venv-torch/bin/python" || status=1

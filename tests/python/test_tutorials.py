@@ -1,4 +1,4 @@
-"""The tutorials of examples/python, each run as a user runs it: what they print, and what files they leave."""
+"""The tutorials of examples/python and its guides, each run as a user runs it: what they print, and what files they leave."""
 
 import gzip
 import json
@@ -10,39 +10,12 @@ import tempfile
 import unittest
 
 from hang_guard import HANG_SECONDS
+from text_tables import tables
 
 SOURCE = os.environ.get("PROF_TEST_SOURCE_DIR") or os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TIMES = ["Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg"]
 OPERATORS = {"operators." + name for name in ("add", "batch_norm", "conv2d", "linear", "matmul", "max_pool2d", "mean", "relu", "unfold")}
 CALLS = {"model_inference": 1, "operators.add": 2, "operators.batch_norm": 5, "operators.conv2d": 5, "operators.linear": 1, "operators.matmul": 6, "operators.max_pool2d": 1, "operators.mean": 1, "operators.relu": 5, "operators.unfold": 5}
-
-
-class Table:
-    """Of a text: columns by their places under the first rule; rows as dictionaries; continuation rows apart."""
-
-    def __init__(self, lines):
-        spans = [m.span() for m in re.finditer("-+", lines[0])]
-        cut = lambda line: [line[a:b].strip() for a, b in spans]  # noqa: E731
-        end = lines.index(lines[0], 3)
-        assert lines[0] == lines[2] == lines[end], lines[:3]
-        self.columns, self.footer = cut(lines[1]), lines[end + 1]
-        rows = [cut(line) for line in lines[3:end]]
-        self.rows = [dict(zip(self.columns, row)) for row in rows if row[0]]
-        self.more = [row for row in rows if not row[0]]
-        self.widths = [b - a for a, b in spans]
-        self.lengths = {len(line) for line in lines[: end + 1]}
-
-
-def tables(text):
-    lines, found, at = text.splitlines(), [], 0
-    while at < len(lines):
-        if re.fullmatch("(-+  )+", lines[at]):
-            end = lines.index(lines[at], at + 3) + 2
-            found.append(Table(lines[at:end]))
-            at = end
-        else:
-            at += 1
-    return found
 
 
 def refuse(word):
@@ -153,7 +126,7 @@ class Tutorials(unittest.TestCase):
             self.assertEqual(slices["operators.conv2d"], 10)
 
     def test_the_guide_of_deeplink(self):
-        found = tables(self.run_script("deeplink_tutorial.py"))
+        found = tables(self.run_script("guides/deeplink/deeplink_tutorial.py"))
         self.assertEqual(len(found), 7)
         times, shapes, device, memory, stacks = found[:5]
         self.check(times, TIMES + ["# of Calls"])
@@ -181,7 +154,7 @@ class Tutorials(unittest.TestCase):
         self.assertEqual(sorted(sorted(int(k.split("#")[1]) for k in names) for names in steps), [[3, 4, 5], [8, 9, 10]])
 
     def test_the_tutorial_of_raf(self):
-        text = self.run_script("raf_tutorial.py")
+        text = self.run_script("guides/raf/raf_tutorial.py")
         count = 2 * sum(CALLS[name] for name in OPERATORS)
         self.assertRegex(text, rf"(?m)^Entries: {count}$")
         self.assertRegex(text, r"(?m)^linear: \d+\.\d{3} ms$")
@@ -213,7 +186,7 @@ class Tutorials(unittest.TestCase):
             import numpy  # noqa: F401
         except ImportError:
             self.skipTest("numpy is not installed for this Python: the tutorial's line about it says so")
-        self.assertRegex(self.run_script("raf_tutorial.py"), r"(?m)^numpy\.matmul: \d+\.\d us$")
+        self.assertRegex(self.run_script("guides/raf/raf_tutorial.py"), r"(?m)^numpy\.matmul: \d+\.\d us$")
 
 
 if __name__ == "__main__":

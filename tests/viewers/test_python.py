@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import check_trace
 import pytest
@@ -78,8 +79,12 @@ def folder(tmp_path_factory):
     (made / "processes.py").write_text(PROCESSES, encoding="utf-8")
     run(made, "everything.py")
     run(made, "-m", "prof", "run", "-o", "run.json", "processes.py")
-    for tutorial in ("raf_tutorial.py", "deeplink_tutorial.py", "torch_recipe.py"):
-        own = made / tutorial[:-3]
+    for tutorial in (
+        "guides/raf/raf_tutorial.py",
+        "guides/deeplink/deeplink_tutorial.py",
+        "torch_recipe.py",
+    ):
+        own = made / Path(tutorial).stem
         own.mkdir()
         run(own, str(ROOT / "examples/python" / tutorial))
     return made

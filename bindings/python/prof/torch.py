@@ -6,6 +6,10 @@
     with prof.profile() as p, prof.torch.observe(record_shapes=True):
         model(x)
 
+A script of torch.profiler's changes its import alone, since this module has those names as well:
+
+    from prof.torch import ProfilerActivity, profile, record_function
+
 By the dispatcher's callbacks (_torch_calls.py, src/preload/torch), where these can be proven in the torch at hand. Else by ITT, Intel's interface for tools, which PyTorch of PyPI's x86 wheels has in it: it looks for a tool once, when
 torch is imported, so this module imports torch, and meanwhile INTEL_LIBITTNOTIFY64 names libprof_itt.so (src/preload/itt). Where neither is to be had, observe() says why."""
 
@@ -20,11 +24,12 @@ from typing import Any, List, Optional
 
 from . import _torch_calls, _torch_found, _torch_group, _torch_install, _torch_ranges
 from ._library import C
-from ._scope import scope
+from ._scope import record_function, scope
 from ._torch_found import Torch, collector
 from ._torch_modules import Modules
 from .functions import begin_stacks, end_stacks
 from .modules import shapes_of
+from .session import ProfilerAction, ProfilerActivity, schedule, tensorboard_trace_handler
 
 CATEGORY = "cpu_op"
 
@@ -331,6 +336,11 @@ def stop() -> None:
             one.stop()
 
 
+class profile(_torch_install.profile):  # noqa: N801 (torch's name)
+    """prof.profile(torch=True), and what install() puts behind torch.profiler.profile. ImportError
+    without torch."""
+
+
 def install() -> "_torch_install.Installed":
     """Puts prof behind torch.profiler.profile, schedule, tensorboard_trace_handler and ProfilerAction, for
     code that is not yours: also in modules that have imported them already. A profile of theirs is then
@@ -348,7 +358,19 @@ def uninstall() -> None:
 _torch = Torch()
 _torch_found.tell_of_torch()
 
-__all__ = ["collector", "install", "observe", "stop", "uninstall"]
+__all__ = [
+    "ProfilerAction",
+    "ProfilerActivity",
+    "collector",
+    "install",
+    "observe",
+    "profile",
+    "record_function",
+    "schedule",
+    "stop",
+    "tensorboard_trace_handler",
+    "uninstall",
+]
 
 
 def __dir__() -> List[str]:

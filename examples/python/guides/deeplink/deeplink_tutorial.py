@@ -1,6 +1,12 @@
+# Guide: DeepLink, Profiler
+# Section: all
 """The guide to DeepLink's profiler (DIPU) with prof in its place, on a model in plain Python. Files go into the current folder. Run: python3 deeplink_tutorial.py"""
 
+import sys
+from pathlib import Path
+
 # 1. Libraries. The original has: import torch_dipu; import torch; import torchvision.models as models; from torch.profiler import profile, record_function, ProfilerActivity
+sys.path.append(str(Path(__file__).resolve().parents[2]))  # models.py, operators.py
 import models
 import operators
 

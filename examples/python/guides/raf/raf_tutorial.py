@@ -1,10 +1,15 @@
+# Guide: RAF, Profile Your Model
+# Section: all
 """RAF's tutorial "Profile Your Model" with prof in its place, and callables in place of its IR: latency, single operators, memory. Files go into the current folder. Run: python3 raf_tutorial.py"""
 
 import ctypes
 import json
+import sys
 import time
+from pathlib import Path
 
 # The original has: import raf; from raf._ffi.op_profiler import Profile, ProfileGroup, ResetCache, GetCacheSize; and raf.testing for a model
+sys.path.append(str(Path(__file__).resolve().parents[2]))  # models.py, operators.py
 import models
 import operators
 
