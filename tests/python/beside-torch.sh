@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # beside-torch.sh: brings the real torch from PyPI into .venv-torch (5.4 GB, a minute or two) where the disk
 # has room, and runs the tests that hold prof's tables, schedules and rows against torch.profiler's.
-# PROF_LONG=1: all tests of prof.torch.observe() as well.
+# PROF_LONG=1: all tests of prof.torch.observe() as well, and those of single tests that take long.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 packages='torch==2.15.0 torchvision==0.29.2 numpy'
@@ -32,7 +32,7 @@ version=$(.venv-torch/bin/python -c 'import sys; print("%d.%d with torch" % sys.
 status=0
 tests=(tests/python/test_against_torch.py tests/python/test_torch_memory.py
   tests/python/test_torch_install.py tests/python/test_torch_ranges.py
-  tests/python/test_torch_guides.py
+  tests/python/test_torch_guides.py tests/python/test_observe_bad_input.py
   tests/python/test_observe.py tests/python/test_observe_table.py)
 [ "${PROF_LONG:-0}" != 1 ] ||
   tests=(tests/python/test_against_torch.py tests/python/test_torch_[gimr]*.py

@@ -9,6 +9,7 @@ import weakref
 from importlib import import_module
 from typing import Any, Dict, List, Optional, Tuple
 
+from . import _torch_compile
 from ._library import C
 from ._scope import modules, scope
 from .functions import ALL_THREADS, follow_modules, is_traced, leave_modules, who_names_modules
@@ -49,6 +50,7 @@ class Modules:
         self._remove_hooks()
         code = self._code_of_calls()
         self._is_by_hooks = code is None
+        _torch_compile.leave_out((Modules.call, Modules._name_of, Modules._forget))
         follow_modules(code, self)
 
     def _code_of_calls(self) -> Any:

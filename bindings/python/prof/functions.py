@@ -12,7 +12,7 @@ import sys
 from types import BuiltinFunctionType, CodeType, FrameType, MethodDescriptorType, ModuleType
 from typing import Any, Dict, Iterable, List, Optional, Set, Tuple, Union
 
-from . import _scope
+from . import _scope, _torch_compile
 from ._library import BUSY, RUNNING, C, error_class
 
 _monitoring: Any = getattr(sys, "monitoring", None)
@@ -90,6 +90,8 @@ class _Filter:
         module = frame.f_globals.get("__name__")
         if type(module) is not str:
             module = ""
+        if module == _torch_compile.MODULE and code.co_name == "<module>":
+            _leave_out_of_torch_compile()
         file = code.co_filename
         key = module, file
         wanted = self._wanted.get(key)
@@ -199,6 +201,14 @@ def _shown(function: Any, owner: Any) -> str:
     if owner is None or isinstance(owner, ModuleType) or text.endswith(" of type object>") or text.startswith("<built-in function "):
         return text
     return f"<built-in method {function.__name__} of {owner.__name__} object>"
+
+
+def _leave_out_of_torch_compile() -> None:
+    """What C calls, and what that calls."""
+    methods = (_Filter.judge, _Filter._wants, _EveryCall.judge)
+    called = (_judge, _import_name, _module_call, _describe_builtin, _described, _fits)
+    others = (_is_of_import, _is_standard, who_names_modules, _shown)
+    _torch_compile.leave_out((*methods, *called, *others))
 
 
 _now: Optional["trace_functions"] = None
@@ -320,6 +330,7 @@ class trace_functions:  # noqa: N801 (a verb, as trace_module)
             raise error_class(RUNNING)("functions are traced already" + (", for the stacks of prof.torch.observe(with_stack=True): begin with trace_functions(), and it takes those" if _now._is_for_stacks else ""))
         made = _make()
         way = _Monitoring(made, self.c_functions) if _monitoring is not None else _Profile(made, self.c_functions)
+        _leave_out_of_torch_compile()
         _now, self._way = self, way
         atexit.register(self.stop)
         try:

@@ -20,16 +20,19 @@ import os
 import threading
 import warnings
 from importlib import import_module
-from typing import Any, List, Optional
+from typing import TYPE_CHECKING, Any, List, Optional
 
 from . import _torch_calls, _torch_found, _torch_group, _torch_install, _torch_ranges
 from ._library import C
-from ._scope import record_function, scope
+from ._scope import scope
 from ._torch_found import Torch, collector
 from ._torch_modules import Modules
 from .functions import begin_stacks, end_stacks
 from .modules import shapes_of
 from .session import ProfilerAction, ProfilerActivity, schedule, tensorboard_trace_handler
+
+if TYPE_CHECKING:
+    from ._scope import record_function
 
 CATEGORY = "cpu_op"
 
@@ -353,6 +356,16 @@ def install() -> "_torch_install.Installed":
 def uninstall() -> None:
     """Takes back what install() has replaced. Where nothing is installed it does nothing."""
     _torch_install.installed.uninstall()
+
+
+def __getattr__(name: str) -> Any:
+    """record_function is torch's own: its ranges are recorded, and torch.compile knows it."""
+    if name == "record_function":
+        try:
+            return import_module("torch.autograd.profiler").record_function
+        except ImportError as e:
+            raise AttributeError(f"record_function is torch's, and torch cannot be imported: {e}") from e
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 _torch = Torch()
