@@ -52,6 +52,30 @@ class Torch(unittest.TestCase):
         self.assertEqual(self.run_code("import inspect, prof, sys; from prof import *; inspect.getmembers(prof); print('torch' in sys.modules)"), "False")
         self.assertEqual(self.run_code("import prof.torch, sys; print('torch' in sys.modules)"), "True")
 
+    def test_names_of_torch_profiler(self):
+        """They are there without torch, but for record_function, which is torch's own."""
+        code = """
+from prof.torch import ProfilerAction, ProfilerActivity, profile, schedule, tensorboard_trace_handler
+print(schedule(wait=0, warmup=1, active=1)(1) is ProfilerAction.RECORD_AND_SAVE)
+try:
+    profile()
+except ImportError as e:
+    print(e)
+try:
+    from prof.torch import record_function
+    print(record_function)
+except ImportError as e:
+    print(e)
+"""
+        absent = "import sys; sys.modules['torch'] = None" + code
+        lines = self.run_code(absent).splitlines()
+        self.assertEqual(lines[0], "True")
+        self.assertRegex(lines[1], "^prof: torch cannot be imported: .*pip install torch")
+        self.assertRegex(lines[2], "^cannot import name 'record_function' from 'prof.torch'")
+        self.make_torch("1", True)
+        self.write("torch/autograd/profiler.py", "class emit_itt: pass\nrecord_function = 'own'\n")
+        self.assertEqual(self.run_code(code).splitlines()[-1], "own")
+
     def test_absent(self):
         self.assertRegex(self.run_code("import sys; sys.modules['torch'] = None" + ASK), r"^ImportError prof: torch cannot be imported: .*pip install torch")
 

@@ -62,6 +62,18 @@ def phases(text):
     return collections.Counter(key for key in found if key[0] not in functions)
 
 
+def arguments(text):
+    """What traces say of each operator's inputs. Sequence numbers run on: which have one."""
+    keys = ("Input Dims", "Input type", "Input Strides", "Concrete Inputs")
+    found = collections.Counter()
+    for event in json.loads(text)["traceEvents"]:
+        if event.get("cat") == "cpu_op" and event["ph"] == "X":
+            args = event["args"]
+            given = tuple(json.dumps(args.get(key)) for key in keys)
+            found[(event["name"], "Sequence number" in args, *given)] += 1
+    return found
+
+
 def without_steps(counts):
     return collections.Counter(
         {key: n for key, n in counts.items() if not key[1].startswith("ProfilerStep#")}
@@ -187,6 +199,7 @@ class Beside(unittest.TestCase):
                 if wanted == without_steps(wanted):  # without a schedule prof alone marks steps
                     one = without_steps(one)
                 self.same(one, wanted)
+                self.same(arguments(mine[name]), arguments(theirs[other]))
             else:  # prof's lines end in the name of what was called
                 found = {way[:-1] for way in ways(mine[name])}
                 self.assertLessEqual(found, ways(theirs[other]))

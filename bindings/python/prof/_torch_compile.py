@@ -1,6 +1,6 @@
-"""torch.compile while functions are traced: while a compiled function is called, torch looks at each
-Python function that begins, in order to compile it. The tracer calls functions of prof's there. They
-are to be left out: compiling them takes time, and is an error with fullgraph=True."""
+"""torch.compile while functions are traced. During the call of a compiled function torch looks at
+each Python function that begins, in order to compile it. The tracer calls functions of prof's
+there. They are to be left out: compiling them takes time, and with fullgraph=True is an error."""
 
 from __future__ import annotations
 

@@ -343,6 +343,10 @@ class profile(_torch_install.profile):  # noqa: N801 (torch's name)
     """prof.profile(torch=True), and what install() puts behind torch.profiler.profile. ImportError
     without torch."""
 
+    def __init__(self, **options: Any) -> None:
+        _torch.get()
+        super().__init__(**options)
+
 
 def install() -> "_torch_install.Installed":
     """Puts prof behind torch.profiler.profile, schedule, tensorboard_trace_handler and ProfilerAction, for
