@@ -4,10 +4,18 @@ from typing import Callable, List, Optional
 
 import prof
 from prof import Device, EventList, FunctionEvent, FunctionEventAvg, ProfilerAction, ProfilerActivity, Trace, profile, record_function, schedule
+from prof import torch as with_torch
 
 
 def handler(p: profile) -> None:
     p.export_chrome_trace(f"trace-{p.step_num}.json")
+
+
+
+def operators() -> str:
+    with with_torch.profile(activities=[with_torch.ProfilerActivity.CPU]) as p, with_torch.record_function("forward"):
+        p.step()
+    return p.key_averages().table()
 
 
 plan: Callable[[int], ProfilerAction] = schedule(wait=1, warmup=1, active=2, repeat=1)
