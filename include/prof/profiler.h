@@ -167,6 +167,9 @@ typedef struct prof_dump_options {
   uint32_t stacks;    /* of Chrome JSON alone. 1: where Python's functions are traced, each other scope has those around it as "Call stack", as torch.profiler's with_stack has it, some hundred bytes a scope */
   uint32_t window_marks; /* of Chrome JSON alone. 1: its last rows are those that Kineto writes of
                             a profile's begin and end, up to "Record Window End" */
+  uint32_t no_memory; /* of Chrome JSON alone. 1: no event of memory and no graph of a pool, whoever
+                         recorded them */
+  uint32_t reserved;  /* 0 */
 } prof_dump_options;
 
 /* Writes the trace so far, also while others record: to a temporary name first, so that the final name never holds half a

@@ -201,6 +201,12 @@ enum {
 typedef struct prof_cursor prof_cursor;
 PROF_API int prof_cursor_create(const prof_trace *trace, prof_cursor **cursor_out) PROF_I_NOEXCEPT;
 PROF_API void prof_cursor_destroy(prof_cursor *cursor) PROF_I_NOEXCEPT;
+/* Before the first event is read: what ended before from_ns, from the capture's start, may be left
+   out, for the reader wants none of it. A thread's records that are wholly older are not read, so
+   the time does not grow with the capture's age. self_ns of a scope that began before from_ns may
+   have the time of scopes in it that were left out.
+   PROF_E_INVALID: cursor is NULL, or has been read from. */
+PROF_API int prof_cursor_skip_before(prof_cursor *cursor, uint64_t from_ns) PROF_I_NOEXCEPT;
 /* 1: event_out is filled; 0: no more; negative: an error. */
 PROF_API int prof_cursor_next(prof_cursor *cursor, prof_event *event_out) PROF_I_NOEXCEPT;
 

@@ -80,6 +80,7 @@ static void render_site(prof_i_chrome *w, prof_i_site_line *line, uint32_t numbe
   to += prof_i_escape(to, (size_t)(limit - to), category.data, category.bytes, &category_at);
   line->site_plus_one = number + 1;
   line->bytes = 0;
+  line->is_function = prof_i_python_ids_has(&w->python_ids, number);
   if (prof_i_backward_is_range(site->name)) return; /* has its call's numbers */
   if (limit - to < 16 || (prof_i_callers_any(&w->callers) && has_callers(w, number, site->name))) return;
   to = put_text(to, "\",\"name\":\"");
@@ -145,6 +146,11 @@ static inline char *put_next_id(prof_i_chrome *w, char *to) {
   return to + (8 - w->id_zeros);
 }
 
+static char *put_python_id(char *to, const prof_i_python_id *id) {
+  to = prof_i_put_u64(put_text(to, ",\"Python id\":"), id->own);
+  return id->parent ? prof_i_put_u64(put_text(to, ",\"Python parent id\":"), id->parent) : to;
+}
+
 /* A scope of the current track without anything beyond its site; false: it needs the slow way. */
 static inline bool put_plain(prof_i_chrome *w, const prof_i_span *span) {
   prof_i_site_line *const line = &w->sites[span->site % PROF_I_SITE_CACHE_COUNT];
@@ -153,6 +159,10 @@ static inline bool put_plain(prof_i_chrome *w, const prof_i_span *span) {
   if (__builtin_expect(ns - w->high_ns >= HIGH_UNIT_NS, 0)) set_high(w, ns);
   const uint64_t low = ns - w->high_ns;
   if (__builtin_expect(line->bytes == 0 || low >= HIGH_UNIT_NS || span->duration_ns >= HIGH_UNIT_NS, 0)) return false;
+  prof_i_python_id python;
+  if (__builtin_expect(line->is_function, 0) &&
+      !prof_i_python_ids_take(&w->python_ids, w->walker, span, &python))
+    return false;
 
   char *to = prof_i_sink_reserve(w->sink, PLAIN_BYTES_MAX);
   to = put_site(to, line);
@@ -162,6 +172,7 @@ static inline bool put_plain(prof_i_chrome *w, const prof_i_span *span) {
   to = put_short_us(w, to + 7, (uint32_t)span->duration_ns);
   memcpy(to, ",\"args\":{\"External id\":", 24);
   to = put_next_id(w, to + 23);
+  if (__builtin_expect(line->is_function, 0)) to = put_python_id(to, &python);
   if (__builtin_expect(line->place_bytes > 0, 0)) {
     memcpy(to, line->text + line->bytes, line->place_bytes);
     to += line->place_bytes;
@@ -214,7 +225,7 @@ static bool put_callers(prof_i_chrome *w, const prof_i_span *span) {
   const size_t key_bytes = sizeof PROF_STACK_KEY - 1;
   uint32_t number;
   prof_i_text stack;
-  if (!w->walker || !has_callers(w, span->site, (prof_i_text){w->event.name, w->event.name_bytes})) return true;
+  if (!prof_i_callers_any(&w->callers) || !has_callers(w, span->site, (prof_i_text){w->event.name, w->event.name_bytes})) return true;
   for (uint32_t i = 0; i < w->event.arg_count; i++)
     if (w->event.args[i].key_bytes == key_bytes && memcmp(w->event.args[i].key, PROF_STACK_KEY, key_bytes) == 0) return true;
   if (!prof_i_callers_around(&w->callers, w->walker, span, &number) || !prof_i_callers_text(&w->callers, number, true, &stack)) return false;
@@ -261,6 +272,17 @@ static void put_place(prof_i_chrome *w, const prof_i_span *span) {
   if (w->has_place && prof_i_chrome_place_text(site, (prof_i_text){w->event.name, w->event.name_bytes}, w->place_text, sizeof w->place_text, &bytes)) prof_i_sink_bytes(w->sink, w->place_text, bytes);
 }
 
+/* False: no memory. */
+static bool put_python(prof_i_chrome *w, const prof_i_span *span) {
+  prof_i_python_id id;
+  if (!w->walker || !prof_i_python_ids_has(&w->python_ids, span->site)) return true;
+  if (!prof_i_python_ids_take(&w->python_ids, w->walker, span, &id)) return false;
+  char *const to = prof_i_sink_reserve(w->sink, 64 + 2 * PROF_I_NUMBER_ROOM);
+  prof_i_sink_advance(w->sink, put_python_id(to, &id));
+  w->has_python_id = true;
+  return true;
+}
+
 /* Numbers of autograd's range around a backward call are that call's, whose row stands before its
    own: Kineto gives them to both. Arrows are the call's alone. */
 static void put_numbers(prof_i_chrome *w, const prof_i_span *span) {
@@ -296,10 +318,10 @@ static bool put_scope(prof_i_chrome *w, const prof_i_span *span) {
     prof_i_sink_u64(w->sink, w->event.id);
   }
   put_numbers(w, span);
-  const bool has_memory = put_callers(w, span);
+  const bool has_memory = put_python(w, span) && put_callers(w, span);
   if (span->kind != PROF_EVENT_STEP) put_place(w, span);
   prof_i_chrome_args(w, true);
-  w->has_place = false;
+  w->has_place = w->has_python_id = false;
   prof_i_sink_text(w->sink, "}},\n");
   return has_memory;
 }
@@ -440,9 +462,11 @@ void prof_i_chrome_go_to_process(prof_i_chrome *w) {
 static int walk_thread(prof_i_chrome *w, uint32_t index) {
   prof_i_walker *const walker = prof_i_walker_create(w->trace, index, visit, w);
   if (!walker) return PROF_E_NO_MEMORY;
-  if (prof_i_callers_any(&w->callers)) {
+  prof_i_walker_skip_before(walker, w->window.from_ns);
+  const bool has_callers = prof_i_callers_any(&w->callers);
+  if (has_callers || prof_i_python_ids_any(&w->python_ids)) {
     w->walker = walker;
-    prof_i_walker_look_around(walker, &w->callers);
+    prof_i_walker_look_around(walker, has_callers ? &w->callers : NULL);
   }
   const int status = prof_i_walker_run(walker);
   prof_i_walker_destroy(walker);
@@ -545,18 +569,17 @@ static void put_flows(prof_i_chrome *w) {
   w->written.flow_count = 2 * arrows;
 }
 
-int prof_i_chrome_write(const prof_trace *trace, const prof_i_window *window,
-                        const prof_i_metadata *metadata, bool with_stacks, bool with_marks,
-                        prof_i_sink *sink, prof_i_findings *findings_out) {
+int prof_i_chrome_write(const prof_trace *trace, const prof_i_chrome_wish *wish, prof_i_sink *sink,
+                        prof_i_findings *findings_out) {
   *findings_out = (prof_i_findings){{0}};
   prof_i_chrome *const w = calloc(1, sizeof *w);
   if (w == NULL) return prof_i_fail(PROF_E_NO_MEMORY, "no memory to write JSON (%zu bytes)", sizeof *w);
   w->trace = trace;
   w->sink = sink;
-  w->window = *window;
-  w->metadata = *metadata;
-  w->with_marks = with_marks;
-  w->first_ns = window->from_ns;
+  w->window = wish->window;
+  w->metadata = wish->metadata;
+  w->with_marks = wish->with_marks;
+  w->first_ns = wish->window.from_ns;
   w->id_digits = PROF_I_EIGHT_ZEROS;
   w->id_zeros = 7;
   set_short_us(w);
@@ -570,8 +593,11 @@ int prof_i_chrome_write(const prof_trace *trace, const prof_i_window *window,
 
   if (status == PROF_OK) status = prof_i_tids_make(trace, w->info.thread_count, &w->tids);
   if (status == PROF_OK) status = prof_i_chrome_find_launches(w);
-  if (status == PROF_OK && with_stacks && !prof_i_callers_init(&w->callers, trace, 0, false))
+  if (status == PROF_OK && wish->with_stacks && !prof_i_callers_init(&w->callers, trace, 0, false))
     status = prof_i_fail(PROF_E_NO_MEMORY, "no memory for the stacks of %u call sites",
+                         prof_i_trace_site_count(trace));
+  if (status == PROF_OK && !prof_i_python_ids_init(&w->python_ids, trace))
+    status = prof_i_fail(PROF_E_NO_MEMORY, "no memory for the functions among %u call sites",
                          prof_i_trace_site_count(trace));
   if (status == PROF_OK) prof_i_chrome_head(w);
   for (int streams = 0; streams < 2; streams++) /* what was launched behind what launched it */
@@ -580,7 +606,7 @@ int prof_i_chrome_write(const prof_trace *trace, const prof_i_window *window,
   if (status == PROF_OK) {
     prof_i_check_next_thread(&w->check);
     prof_i_chrome_put_counters(w);
-    status = prof_i_chrome_put_memory(w);
+    if (wish->with_memory) status = prof_i_chrome_put_memory(w);
   }
   if (status == PROF_OK) {
     put_flows(w);
@@ -595,6 +621,7 @@ int prof_i_chrome_write(const prof_trace *trace, const prof_i_window *window,
   free(w->ties);
   prof_i_launches_fini(&w->launches);
   prof_i_callers_fini(&w->callers);
+  prof_i_python_ids_fini(&w->python_ids);
   free(w);
   return status;
 }

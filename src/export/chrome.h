@@ -10,6 +10,7 @@
 #include "flow.h"
 #include "forward.h"
 #include "metadata.h"
+#include "python_ids.h"
 #include "sink.h"
 #include "tids.h"
 #include "../trace/backward.h"
@@ -19,16 +20,22 @@
 #include "value.h"
 #include "window.h"
 
+/* What the document is to hold. */
+typedef struct prof_i_chrome_wish {
+  prof_i_window window;
+  prof_i_metadata metadata;
+  bool with_stacks, with_marks, with_memory;
+} prof_i_chrome_wish;
+
 /* Writes the whole document. PROF_OK, or the sink's or the reader's failure; *findings_out is filled in both cases. */
-int prof_i_chrome_write(const prof_trace *trace, const prof_i_window *window,
-                        const prof_i_metadata *metadata, bool with_stacks, bool with_marks,
-                        prof_i_sink *sink, prof_i_findings *findings_out);
+int prof_i_chrome_write(const prof_trace *trace, const prof_i_chrome_wish *wish, prof_i_sink *sink,
+                        prof_i_findings *findings_out);
 
 /* ---- between these files ---- */
 
 enum {
   PROF_I_SITE_CACHE_COUNT = 4096, /* 1 MiB of rendered call sites, found by number */
-  PROF_I_SITE_TEXT_BYTES = 248,
+  PROF_I_SITE_TEXT_BYTES = 247,
   PROF_I_TRACK_TEXT_BYTES = 64,
   PROF_I_KEY_BYTES = 448,         /* an argument's key, 64 bytes escaped to 6 each, with what makes it unique */
   PROF_I_PLACE_BYTES = 32768,     /* a path of 4096 bytes, escaped to 6 each, and more; what is longer is not said */
@@ -40,6 +47,7 @@ enum {
 typedef struct prof_i_site_line {
   uint32_t site_plus_one;
   uint16_t bytes, place_bytes;
+  bool is_function; /* each of its calls has a number */
   char text[PROF_I_SITE_TEXT_BYTES];
 } prof_i_site_line;
 
@@ -128,11 +136,13 @@ typedef struct prof_i_chrome {
   uint32_t fraction_us[1000]; /* ".007" */
 
   prof_i_callers callers; /* where stacks are asked for, and functions are traced */
-  prof_i_walker *walker;  /* of the thread, there; else NULL */
+  prof_i_walker *walker;  /* of the thread, there or where there are functions; else NULL */
+  prof_i_python_ids python_ids;
 
   prof_event event; /* room for the event at hand, too large for a stack of unknown size */
   prof_i_keys keys;
   bool has_place; /* the event at hand is a function's: the keys of its place are taken, for prof import believes them */
+  bool has_python_id; /* the event at hand is a traced function's or a module's */
   char place_text[PROF_I_PLACE_BYTES];
   char json_text[PROF_I_JSON_BYTES]; /* an argument that is JSON already, with a NUL */
   char format_text[PROF_I_FORMAT_BYTES];

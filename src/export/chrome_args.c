@@ -104,8 +104,17 @@ static bool is_array(prof_i_chrome *w, const prof_trace_arg *arg) {
   return prof_i_json_is_value(w->json_text, &at);
 }
 
+/* Numbers of calls that the record has are of one observe() alone, or of another file: python_ids.h
+   has given others. */
+static bool is_told(const prof_i_chrome *w, const prof_trace_arg *arg) {
+  static const own_key keys[] = {KEY("Python id"), KEY("Python parent id")};
+  return w->has_python_id && arg->key &&
+         is_among(keys, sizeof keys / sizeof keys[0], arg->key, arg->key_bytes);
+}
+
 static void put_pairs(prof_i_chrome *w, uint32_t first, bool *has_members) {
   for (uint32_t i = first; i < w->event.arg_count; i++) {
+    if (is_told(w, &w->event.args[i])) continue;
     put_separator(w, has_members);
     put_user_key(w, &w->event.args[i]);
     if (is_array(w, &w->event.args[i])) prof_i_json_put(w->sink, w->json_text);

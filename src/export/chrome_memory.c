@@ -124,6 +124,12 @@ static void begin_graphs(const writer *w, uint32_t index) {
   const uint64_t begin_ns = prof_i_memory_begin_ns(w->memory, index);
   if (begin_ns > g->begin_ns) g->begin_ns = begin_ns;
   g->ns = g->begin_ns;
+  if (w->memory->from_ns) { /* what came before is not read */
+    g->used = w->memory->pools[index].begin_used;
+    g->allocated = w->memory->pools[index].begin_allocated;
+    g->is_known = true;
+    return;
+  }
   g->used = prof_i_memory_bounded(pool->used_before);
   g->allocated = prof_i_memory_bounded(pool->allocated_before);
   g->is_known = pool->ticks >= w->memory->trace->floor; /* or else something of it was forgotten since */
@@ -224,11 +230,20 @@ static void put_all(writer *w) {
   for (uint32_t i = 0; i < pool_count; i++) end_graphs(w, i);
 }
 
+/* Older events need not be read: a pool's first event says what it had before. A query's answer does
+   not say what the one before was. */
+static uint64_t read_from_ns(const prof_i_chrome *chrome) {
+  const prof_i_catalog *const catalog = &chrome->trace->catalog;
+  for (uint32_t i = 0; i < catalog->pool_count; i++)
+    if (catalog->pools[i].kind != PROF_MEMORY_POOL) return 0;
+  return chrome->window.from_ns;
+}
+
 int prof_i_chrome_put_memory(prof_i_chrome *chrome) {
   const uint32_t pool_count = chrome->trace->catalog.pool_count;
   if (pool_count == 0) return PROF_OK;
   writer w = {.chrome = chrome};
-  int status = prof_i_memory_order(chrome->trace, &w.memory);
+  int status = prof_i_memory_order(chrome->trace, read_from_ns(chrome), &w.memory);
   if (status) return status;
   w.graphs = calloc(pool_count, sizeof *w.graphs);
   if (w.graphs && tell_apart(&w)) put_all(&w);

@@ -28,6 +28,7 @@ typedef struct dump_plan {
   prof_i_metadata metadata;
   bool with_stacks;
   bool with_marks;
+  bool with_memory;
 } dump_plan;
 
 static bool ends_with(const char *path, const char *ending) {
@@ -47,6 +48,11 @@ static int check_options(const prof_dump_options *options) {
   if (options->window_marks > 1)
     return prof_i_fail(PROF_E_INVALID, "prof_dump_options.window_marks is %u, not 0 or 1",
                        options->window_marks);
+  if (options->no_memory > 1)
+    return prof_i_fail(PROF_E_INVALID, "prof_dump_options.no_memory is %u, not 0 or 1",
+                       options->no_memory);
+  if (options->reserved)
+    return prof_i_fail(PROF_E_INVALID, "prof_dump_options.reserved is %u, not 0", options->reserved);
   if (options->to_ns != 0 && options->to_ns <= options->from_ns)
     return prof_i_fail(PROF_E_INVALID, "prof_dump_options.to_ns is %llu, not after from_ns, which is %llu",
                        (unsigned long long)options->to_ns, (unsigned long long)options->from_ns);
@@ -60,7 +66,7 @@ static int make_plan(const char *path, const prof_dump_options *options, dump_pl
   if (status != PROF_OK) return status;
   *plan_out = (dump_plan){(prof_format)checked.format, checked.gzip != 0 || ends_with(path, ".gz"), checked.must_be_new != 0,
                      {checked.from_ns, checked.to_ns}, {checked.metadata, checked.metadata_count},
-                     checked.stacks != 0, checked.window_marks != 0};
+                     checked.stacks != 0, checked.window_marks != 0, checked.no_memory == 0};
   if (plan_out->format == PROF_FORMAT_DEFAULT)
     plan_out->format = ends_with(path, ".prof") ? PROF_FORMAT_CAPTURE : PROF_FORMAT_CHROME;
   if (plan_out->format == PROF_FORMAT_CAPTURE && (plan_out->is_gzip || checked.from_ns != 0 || checked.to_ns != 0))
@@ -74,6 +80,10 @@ static int make_plan(const char *path, const prof_dump_options *options, dump_pl
                        "prof_dump_options.window_marks is %u, and the format of '%s' is not "
                        "Chrome JSON",
                        checked.window_marks, path);
+  if (checked.no_memory && plan_out->format != PROF_FORMAT_CHROME)
+    return prof_i_fail(PROF_E_INVALID,
+                       "prof_dump_options.no_memory is %u, and the format of '%s' is not Chrome JSON",
+                       checked.no_memory, path);
   return prof_i_metadata_check(&plan_out->metadata);
 }
 
@@ -110,9 +120,11 @@ static int write_capture(const prof_trace *trace, prof_i_sink *sink) {
 static int write_format(const prof_trace *trace, const dump_plan *plan, prof_i_sink *sink, prof_i_findings *findings) {
   switch (plan->format) {
     case PROF_FORMAT_DEFAULT:
-    case PROF_FORMAT_CHROME: 
-      return prof_i_chrome_write(trace, &plan->window, &plan->metadata, plan->with_stacks,
-                                 plan->with_marks, sink, findings);
+    case PROF_FORMAT_CHROME: {
+      const prof_i_chrome_wish wish = {plan->window, plan->metadata, plan->with_stacks,
+                                       plan->with_marks, plan->with_memory};
+      return prof_i_chrome_write(trace, &wish, sink, findings);
+    }
     case PROF_FORMAT_RAF: return prof_i_raf_write(trace, &plan->window, sink);
     case PROF_FORMAT_CAPTURE: return write_capture(trace, sink);
   }

@@ -251,6 +251,7 @@ int prof_i_raf_write(const prof_trace *trace, const prof_i_window *window, prof_
   int status = prof_i_sink_open_memory(&r->text, SIZE_MAX);
   if (status == PROF_OK) status = prof_trace_info_get(trace, &r->info);
   if (status == PROF_OK) status = prof_cursor_create(trace, &cursor);
+  if (status == PROF_OK) status = prof_cursor_skip_before(cursor, window->from_ns);
   if (status == PROF_OK) {
     prof_i_sink_text(sink, "{\"traceEvents\":[");
     status = put_events(r, trace, window, cursor);

@@ -555,6 +555,7 @@ static int add_thread(aggregation *a) {
   a->caller = 0;
   prof_i_walker_look_around(walker, a->has_callers ? &a->callers : NULL);
   walker->on_wait = on_wait;
+  prof_i_walker_skip_before(walker, a->options.from_ns);
   a->waiting_count = 0;
   /* Where nothing waits for a scope, and nobody looks at it. */
   if (!a->has_callers && !a->has_pools && !a->has_first && !a->has_launched &&

@@ -21,6 +21,7 @@ typedef struct stretch {
 struct prof_cursor {
   const prof_trace *trace;
   uint32_t thread; /* the next one */
+  uint64_t from_ns; /* what ended before need not be handed out */
   int status;      /* of a failure; stays */
   prof_i_walker *walker;
   stretch *stretches; /* of the thread that are still to come: the earliest at the end */
@@ -75,7 +76,7 @@ static int walk_stretch(prof_cursor *cursor, const stretch *s) {
   const prof_i_trace_thread *const thread = walker->thread;
   if (s->end == thread->first_segment + thread->segment_count) prof_i_walker_open(walker);
   for (uint32_t i = s->end; i > s->first && !walker->status;) i = prof_i_walker_group(walker, i - 1);
-  const bool is_earliest = s->first == thread->first_segment;
+  const bool is_earliest = s->first == walker->first_segment;
   prof_i_walker_settle(walker, is_earliest ? 0 : cursor->trace->segments[s->first - 1].before_max + 1);
   return walker->status;
 }
@@ -86,7 +87,7 @@ static stretch cut_stretch(const prof_cursor *cursor, uint32_t end, uint64_t wai
   const uint64_t wanted = waiting * WAITING_SHARE > STRETCH_EVENTS ? waiting * WAITING_SHARE : STRETCH_EVENTS;
   stretch s = {NULL, end, end};
   uint64_t events = 0;
-  while (s.first > cursor->walker->thread->first_segment && (events < wanted || !segments[s.first - 1].ends_group))
+  while (s.first > cursor->walker->first_segment && (events < wanted || !segments[s.first - 1].ends_group))
     events += segments[--s.first].event_count;
   return s;
 }
@@ -96,6 +97,7 @@ static int begin_thread(prof_cursor *cursor) {
   const prof_i_trace_thread *const thread = &cursor->trace->threads[cursor->thread];
   cursor->walker = prof_i_walker_create(cursor->trace, cursor->thread, drop, cursor);
   if (!cursor->walker) return PROF_E_NO_MEMORY;
+  prof_i_walker_skip_before(cursor->walker, cursor->from_ns);
   const prof_i_walk_segment hand_out = cursor->walker->walk_plain;
   cursor->walker->walk_plain = walk_past;
   for (uint32_t end = thread->first_segment + thread->segment_count, waiting = 0;;) {
@@ -108,7 +110,7 @@ static int begin_thread(prof_cursor *cursor) {
     }
     waiting = s.state->count;
     cursor->stretches[cursor->stretch_count++] = s;
-    if (s.first == thread->first_segment) break;
+    if (s.first == cursor->walker->first_segment) break;
     const int status = walk_stretch(cursor, &s);
     if (status) return status;
     end = s.first;
@@ -169,6 +171,14 @@ int prof_cursor_create(const prof_trace *trace, prof_cursor **cursor_out) {
   if (!cursor) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a cursor");
   cursor->trace = trace;
   *cursor_out = cursor;
+  return PROF_OK;
+}
+
+int prof_cursor_skip_before(prof_cursor *cursor, uint64_t from_ns) {
+  if (!cursor) return prof_i_fail(PROF_E_INVALID, "prof_cursor_skip_before: cursor is NULL");
+  if (cursor->walker || cursor->thread)
+    return prof_i_fail(PROF_E_INVALID, "prof_cursor_skip_before: the cursor has been read from");
+  cursor->from_ns = from_ns;
   return PROF_OK;
 }
 
@@ -236,6 +246,15 @@ static void give_brief(const prof_cursor *cursor, const prof_i_span *span, size_
   memset(to + 1, 0, size - sizeof *to);
 }
 
+/* The next span to hand out, of those that are kept. NULL: none of them is left. */
+static inline const prof_i_span *take_span(prof_cursor *cursor) {
+  while (cursor->span_count > 0) {
+    const prof_i_span *const span = &cursor->spans[--cursor->span_count];
+    if (__builtin_expect(span->start_ns + span->duration_ns >= cursor->from_ns, 1)) return span;
+  }
+  return NULL;
+}
+
 int64_t prof_cursor_read(prof_cursor *cursor, prof_event_brief *events_out, uint64_t room) {
   if (!cursor || !events_out || !room)
     return prof_i_fail(PROF_E_INVALID, "prof_cursor_read: %s",
@@ -246,13 +265,15 @@ int64_t prof_cursor_read(prof_cursor *cursor, prof_event_brief *events_out, uint
   if (!is_brief_size(size)) return refuse_brief_size("prof_cursor_read", size);
   char *const to = (char *)events_out;
   int64_t count = 0;
-  for (; (uint64_t)count < room && count < INT64_MAX; count++) {
-    if (cursor->span_count == 0) {
-      const int status = refill(cursor);
-      if (status != 1) return count ? count : status;
+  while ((uint64_t)count < room && count < INT64_MAX) {
+    const prof_i_span *const span = take_span(cursor);
+    if (span) {
+      give_brief(cursor, span, size, (void *)(to + (uint64_t)count * size));
+      count++;
+      continue;
     }
-    const prof_i_span *const span = &cursor->spans[--cursor->span_count];
-    give_brief(cursor, span, size, (void *)(to + (uint64_t)count * size));
+    const int status = refill(cursor);
+    if (status != 1) return count ? count : status;
   }
   return count;
 }
@@ -282,10 +303,11 @@ int prof_trace_event_get(const prof_trace *trace, const prof_event_brief *brief,
 
 int prof_cursor_next(prof_cursor *cursor, prof_event *event_out) {
   if (__builtin_expect(!cursor || !event_out, 0)) return refuse(cursor);
-  if (__builtin_expect(cursor->span_count == 0, 0)) {
+  const prof_i_span *span;
+  while (__builtin_expect((span = take_span(cursor)) == NULL, 0)) {
     const int status = refill(cursor);
     if (status != 1) return status;
   }
-  prof_i_trace_expand(cursor->trace, cursor->thread - 1, &cursor->spans[--cursor->span_count], event_out);
+  prof_i_trace_expand(cursor->trace, cursor->thread - 1, span, event_out);
   return 1;
 }

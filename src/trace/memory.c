@@ -12,6 +12,7 @@
 #include "../core/log.h"
 #include "../core/port.h"
 #include "show.h"
+#include "walker.h"
 
 #define HASH_NONFATAL_OOM 1
 #define uthash_nonfatal_oom(item) (is_out_of_memory = true)
@@ -136,6 +137,15 @@ static void turn(prof_i_memory_item *items, uint32_t count) {
   }
 }
 
+static int walk_thread(collect *c) {
+  prof_i_walker *const walker = prof_i_walker_create(c->memory->trace, c->thread, visit, c);
+  if (!walker) return PROF_E_NO_MEMORY;
+  prof_i_walker_skip_before(walker, c->memory->from_ns);
+  const int status = prof_i_walker_run(walker);
+  prof_i_walker_destroy(walker);
+  return status;
+}
+
 /* starts[i]: where thread i's begin; one more at the end. */
 static int collect_all(prof_memory *m, uint32_t *starts) {
   collect *const c = calloc(1, sizeof *c);
@@ -144,7 +154,7 @@ static int collect_all(prof_memory *m, uint32_t *starts) {
   int status = 0;
   for (c->thread = 0; !status && c->thread < m->trace->thread_count; c->thread++) {
     starts[c->thread] = m->item_count;
-    status = prof_i_trace_walk(m->trace, c->thread, visit, c);
+    status = walk_thread(c);
     for (uint32_t depth = 0; depth < c->waiting_room; depth++) settle(c, depth, 0);
     if (m->item_count) turn(m->items + starts[c->thread], m->item_count - starts[c->thread]);
   }
@@ -172,6 +182,7 @@ typedef struct line {
   held *held;    /* a heap: the lowest number first */
   uint32_t held_count, held_room;
   uint64_t seen_count;
+  uint32_t thread_seen; /* 1 + the thread whose first event was looked at last; 0: none */
   bool has_begun; /* false: what went before was cleared, or is older than a ring is to show */
   bool is_whole;  /* from the pool's first event on */
 } line;
@@ -358,6 +369,24 @@ static void count_missing(merge *g) {
   }
 }
 
+/* Of pools whose older events are left out: two threads' first ones may have come in another order
+   than the pool's. */
+static void begin_lines(merge *g) {
+  const prof_memory *const m = g->memory;
+  for (uint32_t thread = 0; thread < m->trace->thread_count; thread++)
+    for (uint32_t i = g->at[thread]; i < g->ends[thread]; i++) {
+      const prof_i_memory_record record = prof_i_memory_item_read(&m->items[i]);
+      const uint32_t index = prof_i_memory_pool_index(m, record.pool);
+      if (index == UINT32_MAX || g->lines[index].thread_seen == thread + 1) continue;
+      line *const l = &g->lines[index];
+      const uint64_t number = number_of(l, &record);
+      l->thread_seen = thread + 1;
+      if (l->has_begun && number >= l->next) continue;
+      l->next = number;
+      l->has_begun = true;
+    }
+}
+
 static int put_in_order(prof_memory *m, uint32_t *starts) {
   const uint32_t pool_count = m->trace->catalog.pool_count, thread_count = m->trace->thread_count;
   merge g = {.memory = m, .at = starts, .ends = starts + 1};
@@ -371,13 +400,15 @@ static int put_in_order(prof_memory *m, uint32_t *starts) {
     memcpy(ends, starts + 1, thread_count * sizeof *ends);
     g.ends = ends;
     for (uint32_t i = 0; i < pool_count; i++) {
-      const bool is_whole = m->trace->catalog.pools[i].ticks >= m->trace->floor;
+      const bool is_whole =
+          m->from_ns == 0 && m->trace->catalog.pools[i].ticks >= m->trace->floor;
       g.lines[i] = (line){.next = 1, .has_begun = is_whole, .is_whole = is_whole};
       m->pools[i].sure_until = UINT32_MAX;
       m->pools[i].is_begin_known = is_whole && prof_i_memory_knows_before(&m->trace->catalog.pools[i]) && m->trace->catalog.pools[i].state.refused_count == 0;
     }
     for (uint32_t i = 0; i < thread_count; i++)
       if (starts[i] < ends[i]) g.heap[g.heap_count++] = i;
+    if (m->from_ns) begin_lines(&g);
     merge_all(&g);
     count_missing(&g);
     if (g.is_out_of_memory) status = PROF_E_NO_MEMORY;
@@ -414,15 +445,27 @@ static int fill(prof_memory *m) {
   return 0;
 }
 
-static int read_memory(const prof_trace *trace, bool is_played, prof_memory **memory_out) {
+/* Is any thread older than what is read of it? */
+static bool is_any_skipped(const prof_trace *trace, uint64_t from_ns) {
+  for (uint32_t i = 0; i < trace->thread_count; i++) {
+    const prof_i_trace_thread *const thread = &trace->threads[i];
+    if (prof_i_first_segment_from(trace, thread, from_ns) != thread->first_segment) return true;
+  }
+  return false;
+}
+
+static int read_memory(const prof_trace *trace, uint64_t from_ns, bool is_played,
+                       prof_memory **memory_out) {
   prof_memory *const m = calloc(1, sizeof *m);
   int status = PROF_E_NO_MEMORY;
   if (m) {
     m->trace = trace;
+    m->from_ns = is_any_skipped(trace, from_ns) ? from_ns : 0;
     status = fill(m);
     forget_names(m);
   }
   if (!status && is_played) status = prof_i_memory_fill(m);
+  else if (!status && m->from_ns && !prof_i_memory_find_begins(m)) status = PROF_E_NO_MEMORY;
   if (status) {
     prof_memory_destroy(m);
     return status == PROF_E_TOO_LARGE ? prof_i_fail(status, "the trace has 2^32 events of memory or more")
@@ -432,12 +475,14 @@ static int read_memory(const prof_trace *trace, bool is_played, prof_memory **me
   return PROF_OK;
 }
 
-int prof_i_memory_order(const prof_trace *trace, prof_memory **memory_out) { return read_memory(trace, false, memory_out); }
+int prof_i_memory_order(const prof_trace *trace, uint64_t from_ns, prof_memory **memory_out) {
+  return read_memory(trace, from_ns, false, memory_out);
+}
 
 int prof_memory_read(const prof_trace *trace, prof_memory **memory_out) {
   PROF_I_HOLD_FP;
   if (!trace || !memory_out) return prof_i_fail(PROF_E_INVALID, "prof_memory_read: %s is NULL", trace ? "memory_out" : "trace");
-  return read_memory(trace, true, memory_out);
+  return read_memory(trace, 0, true, memory_out);
 }
 
 void prof_memory_destroy(prof_memory *memory) {

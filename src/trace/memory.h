@@ -58,6 +58,7 @@ struct prof_memory {
   uint32_t step_count, step_room;
   prof_i_memory_pool *pools; /* as the catalog's */
   uint64_t end_ns;
+  uint64_t from_ns; /* segments that ended before are left out; 0: none */
 };
 
 /* Is all known that was there before the start? */
@@ -119,8 +120,10 @@ int prof_i_play_next(prof_i_play *play, uint32_t *pool_out, prof_i_memory_record
 /* Up to a place in order. */
 int prof_i_play_to(prof_i_play *play, uint32_t place);
 
-/* As prof_memory_read(), but only put into order, for those who ask for items alone: nothing is played, and the pools say nothing. */
-int prof_i_memory_order(const prof_trace *trace, prof_memory **memory_out);
+/* As prof_memory_read(), but only put into order, for those who ask for items alone: nothing is
+   played. Items that stand in segments which ended before from_ns are left out, and pools say
+   begin_used and begin_allocated: what they had before their first item. 0: none is left out. */
+int prof_i_memory_order(const prof_trace *trace, uint64_t from_ns, prof_memory **memory_out);
 
 /* The record of an item. */
 prof_i_memory_record prof_i_memory_item_read(const prof_i_memory_item *item);
@@ -133,6 +136,9 @@ uint32_t prof_i_memory_pool_index(const prof_memory *memory, uint32_t number);
 
 /* What stands there, of a pool being played. */
 void prof_i_memory_describe(const prof_i_play_pool *pool, prof_memory_state *state);
+
+/* memory_state.c: begin_used and begin_allocated of all pools. False: no memory. */
+bool prof_i_memory_find_begins(prof_memory *memory);
 
 /* memory_state.c: plays all once and fills the pools. 0 or PROF_E_NO_MEMORY. */
 int prof_i_memory_fill(prof_memory *memory);

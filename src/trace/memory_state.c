@@ -424,10 +424,15 @@ static void find_begin(prof_memory *m, uint32_t index) {
   }
 }
 
+bool prof_i_memory_find_begins(prof_memory *m) {
+  if (!list_places(m)) return false;
+  for (uint32_t i = 0; i < m->trace->catalog.pool_count; i++) find_begin(m, i);
+  return true;
+}
+
 int prof_i_memory_fill(prof_memory *m) {
   const uint32_t count_of_pools = m->trace->catalog.pool_count;
-  if (!list_places(m)) return PROF_E_NO_MEMORY;
-  for (uint32_t i = 0; i < count_of_pools; i++) find_begin(m, i);
+  if (!prof_i_memory_find_begins(m)) return PROF_E_NO_MEMORY;
   enum { LOOKS_EACH = 64 }; /* pools that may collect at once */
   first_play f = {.memory = m, .looks_left = (int64_t)m->item_count * LOOKS_EACH, .tops = calloc((size_t)count_of_pools + 1, sizeof *f.tops)};
   int status = prof_i_play_init(&f.play, m, UINT32_MAX);

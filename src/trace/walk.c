@@ -473,6 +473,7 @@ prof_i_walker *prof_i_walker_create(const prof_trace *trace, uint32_t thread, pr
   w->outside = 0;
   w->callers = NULL;
   w->functions_from_ns = 0;
+  w->first_segment = w->thread->first_segment;
   w->visit = visit;
   w->user = user;
   w->status = 0;
@@ -536,10 +537,30 @@ bool prof_i_walker_restore(prof_i_walker *walker, const prof_i_walker_state *sta
   return true;
 }
 
+uint32_t prof_i_first_segment_from(const prof_trace *trace, const prof_i_trace_thread *thread,
+                                   uint64_t from_ns) {
+  /* Calls of a vendor's interface may have been moved by some microseconds: calls.c. */
+  static const uint64_t slack_ns = 1000000;
+  uint32_t low = thread->first_segment, high = low + thread->segment_count;
+  if (from_ns <= slack_ns) return low;
+  const uint64_t ticks = prof_i_timeline_ticks_at(&trace->timeline, from_ns - slack_ns);
+  while (low < high) {
+    const uint32_t middle = low + (high - low) / 2;
+    if (trace->segments[middle].before_max < ticks) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+void prof_i_walker_skip_before(prof_i_walker *walker, uint64_t from_ns) {
+  walker->first_segment = prof_i_first_segment_from(walker->trace, walker->thread, from_ns);
+}
+
+
 int prof_i_walker_run(prof_i_walker *walker) {
   const prof_i_trace_thread *const t = walker->thread;
   prof_i_walker_open(walker);
-  for (uint32_t i = t->first_segment + t->segment_count; i > t->first_segment && !walker->status;)
+  for (uint32_t i = t->first_segment + t->segment_count; i > walker->first_segment && !walker->status;)
     i = prof_i_walker_group(walker, i - 1);
   prof_i_walker_settle(walker, 0);
   return walker->status;

@@ -46,6 +46,7 @@ struct prof_i_walker {
   prof_i_waiting *around; /* of what is just handed out, where that is not the last of its lane: in a plain segment, and where it is in none. To a visitor that looks around; else NULL */
   uint32_t outside; /* of what is just handed out, where it is not of lane 0: as in prof_i_waiting */
   int status; /* of the visitor, or PROF_E_NO_MEMORY; nothing is done once it is set */
+  uint32_t first_segment; /* those before are not walked */
   prof_i_span *spans, *next, *end; /* complete ones, where the next one goes, and where it is time to visit: in batch, unless
                                       the visitor sets another room for what comes next */
   uint32_t lane_count;
@@ -60,6 +61,15 @@ struct prof_i_walker {
 /* NULL: no memory. */
 prof_i_walker *prof_i_walker_create(const prof_trace *trace, uint32_t thread, prof_i_visit visit, void *user);
 void prof_i_walker_destroy(prof_i_walker *walker);
+
+/* Before the walk: segments that ended before that time are not walked. What is handed out of those
+   that are may have ended earlier. 0: all are walked. */
+void prof_i_walker_skip_before(prof_i_walker *walker, uint64_t from_ns);
+
+/* The thread's first segment of which anything ended at that time or later; its end where there is
+   none. */
+uint32_t prof_i_first_segment_from(const prof_trace *trace, const prof_i_trace_thread *thread,
+                                   uint64_t from_ns);
 
 /* The whole walk; returns the status. */
 int prof_i_walker_run(prof_i_walker *walker);

@@ -230,6 +230,18 @@ void import_args_begin(import_values *values) {
 
 void import_args_text(import_values *values, const char *key, import_text text) { put_text(values, (import_text){key, strlen(key)}, text); }
 
+/* Each export numbers the calls of functions anew (src/export/python_ids.h). A module's call keeps the
+   numbers that it has where it was recorded. */
+static bool is_number_of_function(const import_event *event, const import_arg *arg) {
+  const import_text category = import_text_of(event, &event->members[IMPORT_CAT]);
+  const import_text name = import_text_of(event, &event->members[IMPORT_NAME]);
+  const import_text key = {event->text + arg->key_at, arg->key_bytes};
+  if (arg->value.type != IMPORT_NUMBER && arg->value.type != IMPORT_NULL) return false;
+  if (!import_text_is(key, "Python id") && !import_text_is(key, "Python parent id")) return false;
+  if (import_text_is(category, "c_function")) return true;
+  return import_text_is(category, "python_function") && !import_text_begins(name, "nn.Module: ");
+}
+
 void import_args_of_host(import_values *values, const import_event *event,
                          const import_place *place, bool may_be_marked) {
   const import_value *const dims = import_event_arg(event, "Input Dims"), *const types = import_event_arg(event, "Input type");
@@ -241,6 +253,7 @@ void import_args_of_host(import_values *values, const import_event *event,
     const import_value *const value = &event->args[i].value;
     if (has_shapes && (value == dims || value == types)) continue;
     if (place && import_place_has(place, event, &event->args[i])) continue;
+    if (is_number_of_function(event, &event->args[i])) continue;
     put_arg(values, event, &event->args[i], host_rules, may_be_marked);
   }
   values->is_cut |= event->is_cut;

@@ -208,11 +208,11 @@ def _scopes(window: Window, number: int, with_stack: bool, with_memory: bool) ->
     no_hosts: Set[int] = set()  # by id()
     in_thread, frames, shown = -1, Frames(), _forward_stacks.Shown().of
     callers, callers_thread = Callers(frames, window.trace._function_ends()), -1
-    briefs = Briefs(window.trace._shared)
-    made_of = Made(briefs, window.origin_ns, frames, shown if with_stack else None)
+    briefs = Briefs(window.trace._shared, window.from_ns)
+    from_ns, to_ns = window.from_ns, window.to_ns or 1 << 64
+    made_of = Made(briefs, window.origin_ns, frames, shown if with_stack else None, (from_ns, to_ns))
     outside = Site(made_of, MEMORY_ROW, "memory")
     sites, new = made_of.sites, FunctionEvent.__new__
-    from_ns, to_ns = window.from_ns, window.to_ns or 1 << 64
     last_ns, last_end_ns, is_sorted = 0, 0, True
     for (
         record, kind, thread, start_ns, duration_ns, self_ns, depth, at, flags,

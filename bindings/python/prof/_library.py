@@ -84,6 +84,7 @@ FUNCTIONS: Dict[str, List[Any]] = {
     "prof_trace_json": [c_int, c_void_p, POINTER(s.DumpOptions), _text, POINTER(c_size_t)],
     "prof_cursor_create": [c_int, c_void_p, POINTER(c_void_p)],
     "prof_cursor_destroy": [None, c_void_p],
+    "prof_cursor_skip_before": [c_int, c_void_p, c_uint64],
     "prof_cursor_next": [c_int, c_void_p, POINTER(s.Event)],
     "prof_cursor_read": [c_int64, c_void_p, POINTER(s.EventBrief), c_uint64],
     "prof_trace_event_get": [c_int, c_void_p, POINTER(s.EventBrief), POINTER(s.Event)],

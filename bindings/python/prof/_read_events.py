@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import struct
 from ctypes import string_at
-from typing import Any, Dict, Iterator, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from . import _structs as s
 from ._library import C, sized
@@ -91,6 +91,7 @@ ARG = struct.Struct("@" + _codes(s.TraceArg, "value") + "PQ")
 """A prof_trace_arg, its value as a text's: a pointer or 64 bits, and 64 more."""
 _REAL, _SIGNED, _RANK = struct.Struct("@d"), struct.Struct("@q"), struct.Struct("@I")
 _ARGS, _ARG_BYTES, _VALUE, _SECOND = s.Event.args.offset, ctypes.sizeof(s.TraceArg), s.TraceArg.value.offset, s.TraceArg.value.offset + 8
+_TENSOR = 7  # PROF_ARG_TENSOR
 _DIMS = [struct.Struct(f"@{rank}q") for rank in range(17)]
 
 
@@ -139,6 +140,15 @@ class _Reader:
         if kind == 0:
             return dict(pairs), {}
         return [value for key, value in pairs if not key], {key: value for key, value in pairs if key}
+
+    def dtypes(self, count: int) -> List[int]:
+        """The prof_dtype of each input that is listed; 0: it is no tensor."""
+        found = []
+        for at in range(_ARGS, _ARGS + count * _ARG_BYTES, _ARG_BYTES):
+            _, key_bytes, kind, _, _ = ARG.unpack_from(self.bytes, at)
+            if kind == _TENSOR and not key_bytes:
+                found.append(_RANK.unpack_from(self.bytes, at + _SECOND + _RANK.size)[0])
+        return found
 
     def _arg(self, at: int) -> Tuple[str, Any]:
         key, key_bytes, kind, word, more = ARG.unpack_from(self.bytes, at)
@@ -199,8 +209,9 @@ class Briefs:
     """The events of a trace without their arguments. These are read when they are asked for. The
     trace is in use as long as this lives, also when it is closed. Any thread."""
 
-    def __init__(self, shared: Any) -> None:
-        self._pointer = shared.__enter__()
+    def __init__(self, shared: Any, from_ns: int = 0) -> None:
+        """from_ns: what ended before may be left out."""
+        self._pointer, self._from_ns = shared.__enter__(), from_ns
         self._shared = shared
         self._readers = [self._reader()]
 
@@ -221,6 +232,7 @@ class Briefs:
         raw = memoryview(batch).cast("B")
         C.check(C.prof_cursor_create(self._pointer, ctypes.byref(cursor)))
         try:
+            C.check(C.prof_cursor_skip_before(cursor, self._from_ns))
             while True:
                 count = C.prof_cursor_read(cursor, batch, _BATCH)
                 if count <= 0:
@@ -240,16 +252,30 @@ class Briefs:
 
     def args(self, record: int, kind: int, thread: int, site: int) -> Tuple[Any, Dict[str, Any]]:
         """An Event's args and more."""
+        mine = self._get(record, kind, thread, site)
+        found = mine[2].args(mine[1].args_kind, mine[1].arg_count)
+        self._readers.append(mine)
+        return found
+
+    def dtypes(self, record: int, kind: int, thread: int, site: int) -> List[int]:
+        """The prof_dtype of each input; 0: it is no tensor."""
+        mine = self._get(record, kind, thread, site)
+        found = mine[2].dtypes(mine[1].arg_count)
+        self._readers.append(mine)
+        return found
+
+    def _get(
+        self, record: int, kind: int, thread: int, site: int
+    ) -> Tuple[s.EventBrief, s.Event, _Reader]:
+        """A reader that has read that event. It is put back after."""
         try:
             mine = self._readers.pop()
         except IndexError:  # another thread has it
             mine = self._reader()
-        brief, event, reader = mine
+        brief, event, _ = mine
         brief.record, brief.kind, brief.thread, brief.site = record, kind, thread, site
         C.check(C.prof_trace_event_get(self._pointer, brief, event))
-        found = reader.args(event.args_kind, event.arg_count)
-        self._readers.append(mine)
-        return found
+        return mine
 
 
 def read(trace: ctypes.c_void_p) -> Iterator[Event]:

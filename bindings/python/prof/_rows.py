@@ -6,7 +6,7 @@ import math
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optional, Tuple, Union, cast
 
-from . import _forward_stacks, _inputs
+from . import _arrows, _forward_stacks, _inputs
 from . import flops as _flops
 from ._read_events import NO_TENSOR, Briefs, is_function
 from ._text_units import format_time
@@ -20,7 +20,11 @@ MEMORY_ROW = "[memory]"
 """torch.profiler's name of what is allocated or freed in no scope."""
 ANNOTATION = "user_annotation"
 STACK_KEY = "Call stack"  # PROF_STACK_KEY of <prof/trace.h>
-SEQUENCE_KEY, FORWARD_KEY, THREAD_KEY = "Sequence number", "Fwd thread id", "Thread id"  # of src/preload/torch/calls.c
+SEQUENCE_KEY, FORWARD_KEY, THREAD_KEY = (
+    _arrows.SEQUENCE_KEY,
+    _arrows.FORWARD_KEY,
+    _arrows.THREAD_KEY,
+)
 
 
 class Interval:
@@ -244,14 +248,28 @@ class Made:
     sites, and the frames of stacks."""
 
     def __init__(
-        self, briefs: Briefs, origin_ns: int, frames: "Frames", shown: Optional[_Shown]
+        self,
+        briefs: Briefs,
+        origin_ns: int,
+        frames: "Frames",
+        shown: Optional[_Shown],
+        bounds: Tuple[int, int],
     ) -> None:
-        """shown: gives the frames of a stack that events have. None: all."""
+        """shown: gives the frames of a stack that events have. None: all. bounds: events begin from
+        the first on, and before the second."""
         self.briefs, self.origin_ns, self.frames, self._shown = briefs, origin_ns, frames, shown
         self.sites: Dict[int, Tuple[int, int, Site]] = {}
         """By the number of the call site, with the addresses of name and category. An event whose
         name was made for it alone has the name at another address."""
         self._named: Dict[Tuple[Site, str], Site] = {}
+        self._bounds = bounds
+        self._flows: Optional[Dict[int, _arrows.Flow]] = None
+
+    def flow(self, record: int) -> _arrows.Flow:
+        """Of the arrow that begins or ends there. All are found when the first is asked for."""
+        if self._flows is None:
+            self._flows = _arrows.find(self.briefs, *self._bounds)
+        return self._flows.get(record, _arrows.NO_FLOW)
 
     def stack(self, text: str) -> List[str]:
         """Of a stack as it was recorded. All events that have it share the list."""
@@ -334,6 +352,23 @@ def _number(name: str) -> Any:
     return _Told(tell)
 
 
+def _flow(place: int) -> Any:
+    def tell(event: "FunctionEvent") -> Any:
+        if event._source and event._site.has_numbers:
+            return event._site.made.flow(event._source[0])[place]
+        is_memory = event._site.name == MEMORY_ROW
+        return (_arrows.NOT_KINETOS if is_memory else _arrows.NO_FLOW)[place]
+
+    return _Told(tell)
+
+
+def _dtypes_of(event: "FunctionEvent") -> List[str]:
+    given = event._arguments()
+    if not event._source or not given["input_shapes"]:
+        return []
+    return _inputs.dtypes(event._site.made.briefs.dtypes(*event._source), given["texts"])
+
+
 def _list() -> Any:
     return _Kept(lambda event: [])
 
@@ -405,9 +440,9 @@ class FunctionEvent(_Times):
     torch_thread: Optional[int] = _number("torch_thread")
     """Beyond torch: its own number of the thread, of a forward call: what fwd_thread says of the backward one."""
     device_index = 0
-    flow_id: Optional[int] = None
-    flow_type: Optional[int] = None
-    flow_start: Optional[bool] = None
+    flow_id: Optional[int] = _flow(0)
+    flow_type: Optional[int] = _flow(1)
+    flow_start: Optional[bool] = _flow(2)
     external_id = linked_correlation_id = 0
     metadata: Optional[Dict[str, Any]] = None
     event_metadata: Any = None
@@ -432,7 +467,7 @@ class FunctionEvent(_Times):
     structured_input_shapes: Any = _of_arguments("input_shapes")
     structured_input_strides: List[List[int]] = _of_texts(_inputs.strides)
     concrete_inputs: List[Any] = _of_texts(_inputs.concrete)
-    input_dtypes: List[str] = _list()
+    input_dtypes: List[str] = _Kept(_dtypes_of)  # type: ignore[assignment]
 
     @property
     def __dict__(self) -> Dict[str, Any]:  # type: ignore[override]

@@ -122,7 +122,7 @@ class _Recording:
         self.own_capture = os.fsdecode(health.capture_path)
         os.environ["PROF_LEVEL"] = str(self.options.level)  # processes that do not come by fork
         os.environ["PROF_OUTPUT"] = f"{self.path}.%p.prof"
-        if self.options.profile_memory:
+        if self.options.profile_memory and _torch(self.options) is None:
             os.environ["PROF_MEMORY"] = "1"
 
     def _stop(self) -> None:
@@ -210,7 +210,9 @@ class _Recording:
             say(f"prof: the trace is in {written[0]}{beside}; {look}")
 
     def _hint(self, events: int, children: int) -> str:
-        """Where the script itself is all that was recorded."""
+        """Where the script itself is all that was recorded, or no memory though it was asked for."""
+        if self.options.profile_memory and _torch(self.options) and "torch" not in sys.modules:
+            return _NO_TORCH
         if events > 1 or children or self.tracing is not None:
             return ""
         more = ", --torch PyTorch's operators" if "torch" in sys.modules else ""
@@ -238,6 +240,12 @@ class _Recording:
         info = trace.info()
         words = {"%r": str(max(info.rank, 0)), "%h": os.fsdecode(info.host), "%%": "%"}  # as the library fills them in
         return re.sub("%[rh%]", lambda word: words[word[0]], path)
+
+
+_NO_TORCH = (
+    "\nprof: --profile-memory with --torch has what torch's allocators report, and the script has not "
+    "imported torch. Without --torch it has each malloc()"
+)
 
 
 class _Again:
@@ -342,7 +350,8 @@ def _torch(options: argparse.Namespace) -> Optional[Dict[str, bool]]:
     """What --torch and its like ask observe() for."""
     words = ("record_shapes", "with_stack", "with_modules", "replace_torch_profiler")
     asked = {word: bool(getattr(options, word)) for word in words}
-    return asked if options.torch or any(asked.values()) else None
+    is_asked = options.torch or any(asked.values())
+    return {**asked, "profile_memory": bool(options.profile_memory)} if is_asked else None
 
 
 def run(options: argparse.Namespace) -> Any:
@@ -358,10 +367,10 @@ def run(options: argparse.Namespace) -> Any:
             fail(f"there is no directory for {options.output!r}")
         if not options.output.endswith(ENDINGS):
             fail(f"-o {options.output}: it must end in .json, .json.gz or .prof")
-    if options.profile_memory:
+    functions, torch = _functions(options), _torch(options)
+    if options.profile_memory and torch is None:
         _ensure_memory()
     _script.place(options.script, options.module)
-    functions, torch = _functions(options), _torch(options)
     recording = _Recording(options)
     if options.trace or functions is not None or torch is not None:
         try:

@@ -95,6 +95,7 @@ def begin(asked: Dict[str, bool]) -> None:
         if asked.pop("replace_torch_profiler", False):
             install()
         _torch_group.watch()
+        asked["profile_memory"] = bool(asked.get("profile_memory")) and _has_memory()
         try:
             ObserveRun(**asked).start()
         except NoCallbacksError as e:
@@ -103,6 +104,18 @@ def begin(asked: Dict[str, bool]) -> None:
             _say(f"of torch's operators those of the thread that has imported it are seen, by {of_thread.way}: {e.reason}")
     except Exception as e:
         _say(f"torch's operators are not seen: {_bare(e)}")
+
+
+def _has_memory() -> bool:
+    """Can torch's memory be recorded? A line says why not."""
+    from .torch import _memory
+
+    try:
+        _memory()
+    except RuntimeError as e:
+        _say(_bare(e))
+        return False
+    return True
 
 
 def _bare(error: BaseException) -> str:

@@ -114,6 +114,8 @@ class DumpOptions(_Shown):
         ("metadata", POINTER(Metadata)),
         ("stacks", c_uint32),
         ("window_marks", c_uint32),
+        ("no_memory", c_uint32),
+        ("reserved", c_uint32),
     ]
 
 

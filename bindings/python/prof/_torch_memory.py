@@ -57,33 +57,43 @@ class Memory:
         self._graph_task = getattr(torch._C, "_current_graph_task_id", lambda: -1)
         self._wrapped: List[Tuple[Any, str, Any, Any]] = []
         self._is_kept = False
-        self._users: Set[int] = set()
+        self._users: Set[Tuple[int, object]] = set()
+        """Who wants reports, each with the thread that has asked. A thread may have several."""
+        self._own = threading.local()
         self._lock = threading.Lock()
 
     def reports(self) -> "Reports":
         """For one observe()."""
         return Reports(self)
 
-    def want(self, user: int) -> None:
+    def thread(self) -> object:
+        """Stands for this one, also when another has got its number."""
+        if not hasattr(self._own, "thread"):
+            self._own.thread = object()
+        return self._own.thread
+
+    def want(self, user: int, thread: object) -> None:
         with self._lock:
-            self._users.add(user)
+            self._users.add((user, thread))
             self._wrap()
         if self._c.prof_i_torch_memory_want_1(1) == _NOT:
-            self.leave(user, False)
+            self.leave(user, thread, False)
             raise RuntimeError(
                 "prof: torch's memory cannot be recorded on this thread: what is registered there for profilers is none of torch's, or cannot be read"
             )
 
-    def leave(self, user: int, is_gone: bool) -> None:
+    def leave(self, user: int, thread: object, is_gone: bool) -> None:
         """A second time does nothing."""
         with self._lock:
-            if user not in self._users:
+            if (user, thread) not in self._users:
+                return
+            self._users.discard((user, thread))
+            if any(other is thread for _, other in self._users):
                 return
             if is_gone:
                 self._c.prof_i_torch_memory_forget_1()
             else:
                 self._c.prof_i_torch_memory_want_1(0)
-            self._users.discard(user)
             # Autograd puts back what this thread had before the node that it runs: so ours comes
             # back behind it, and must go before torch's profiler starts here.
             self._is_kept = self._is_kept or self._graph_task() != -1
@@ -168,19 +178,19 @@ class Reports:
     """Of the thread that calls start(), and of autograd's threads that work for it."""
 
     def __init__(self, memory: Memory) -> None:
-        self._memory = memory
+        self._memory, self._thread = memory, memory.thread()
 
     def start(self) -> None:
         """RuntimeError where torch cannot report to prof on this thread."""
-        self._memory.want(id(self))
+        self._memory.want(id(self), self._thread)
 
     def stop(self) -> None:
         """On the thread that has started it. A second time does nothing."""
-        self._memory.leave(id(self), False)
+        self._memory.leave(id(self), self._thread, False)
 
     def forget(self) -> None:
         """In place of stop(), when that thread has ended."""
-        self._memory.leave(id(self), True)
+        self._memory.leave(id(self), self._thread, True)
 
 
 class _Wrapper:

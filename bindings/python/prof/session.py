@@ -448,8 +448,7 @@ class profile(Owner):  # noqa: N801 (torch's name)
                 self._collections.start()
             if not self.acc_events:
                 self._cycles, self._shows_functions, self._shows_modules = [], False, False
-            with Trace.now() as trace:
-                self._before = _counts(trace)
+            self._before = _counts_now()
             self._from_ns = monotonic_ns()
             self._is_recording = True
         except BaseException:
@@ -587,6 +586,7 @@ class profile(Owner):  # noqa: N801 (torch's name)
             metadata,
             self.with_stack,
             self._has_window_marks,
+            self.profile_memory,
         )
 
     def _all_metadata(self, trace: s.TraceInfo, path: str) -> Dict[str, str]:
@@ -720,6 +720,14 @@ def _counts(trace: Trace) -> _Counts:
     info = trace.info()
     lost = info.lost_count[:5]
     return _Counts(int(info.event_count), lost[1], sum(lost) - lost[1])
+
+
+def _counts_now() -> _Counts:
+    """The same of this process's capture, without a trace of it, which takes eight times as long."""
+    found = health()
+    lost = found.lost_count[:5]
+    held = found.recorded_count + found.open_count
+    return _Counts(int(held), lost[1], sum(lost) - lost[1])
 
 
 def _lost_between(before: _Counts, now: _Counts) -> int:

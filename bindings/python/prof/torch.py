@@ -286,8 +286,7 @@ class observe:  # noqa: N801 (as profile)
             self._modules.remove()
             self._modules = None
         if self._memory is not None:
-            (self._memory.forget if self._is_thread_gone() else self._memory.stop)()
-            self._memory = None
+            self._end_memory()
         if self._is_for_all or not self._is_thread_gone():
             self._running.__exit__(None, None, None)
         else:
@@ -301,6 +300,14 @@ class observe:  # noqa: N801 (as profile)
         atexit.unregister(self._stop_at_exit)
         self._running = None
 
+    def _end_memory(self) -> None:
+        """Of another thread that lives it goes on: what torch has there cannot be reached from here."""
+        if self._is_thread_gone():
+            self._memory.forget()
+        elif self._thread == threading.get_ident():
+            self._memory.stop()
+        self._memory = None
+
     def _stop_at_exit(self) -> None:
         """Never stopped: torch would warn of a leaked callback when its thread's state goes. One of another thread is past help."""
         if self._may_end_here():
@@ -308,9 +315,14 @@ class observe:  # noqa: N801 (as profile)
 
 
 class ObserveRun(observe):
-    """Of ``python -m prof run --torch``: until the process ends, beside whatever the program observes itself."""
+    """Of ``python -m prof run --torch``: until the process ends, beside whatever the program observes
+    itself. Operators are those of all threads, memory is that of the thread that calls start(), and
+    of autograd's threads that work for it."""
 
     _who = _torch_calls.FOR_RUN
+
+    def _way_of_memory(self) -> Any:
+        return _memory() if self._with_memory else None
 
     def __init__(self, **asked: bool) -> None:
         super().__init__(profile_all_threads=True, **asked)

@@ -133,6 +133,7 @@ def _dump_options(
     metadata: Optional[Mapping[str, str]],
     stacks: bool = False,
     window_marks: bool = False,
+    memory: bool = True,
 ) -> s.DumpOptions:
     pairs = [s.Metadata(encoded(key, "key"), encoded(_escaped(value), "value")) for key, value in (metadata or {}).items()]
     items = (s.Metadata * max(len(pairs), 1))(*pairs)
@@ -145,6 +146,7 @@ def _dump_options(
         metadata_count=len(pairs),
         stacks=int(bool(stacks)),
         window_marks=int(bool(window_marks)),
+        no_memory=int(not memory),
     )
 
 
@@ -360,21 +362,31 @@ class Trace(_Totals):
         metadata: Optional[Mapping[str, str]] = None,
         stacks: bool = False,
         window_marks: bool = False,
+        memory: bool = True,
     ) -> None:
         """Writes it: Chrome JSON, compressed where the path ends in .gz; format "raf" is RAF's log,
         "capture" the capture itself. metadata: keys, and JSON texts, that Chrome JSON has at its
         top. stacks: where functions were traced, each other scope has those around it as "Call stack".
-        window_marks: the last rows are those that Kineto writes of a profile's begin and end. What
-        stands under the path is never half a file. OSError and its kin; ValueError for what is not
-        JSON."""
-        options = _dump_options(format, from_ns, to_ns, metadata, stacks, window_marks)
+        window_marks: the last rows are those that Kineto writes of a profile's begin and end.
+        memory: False leaves out each event of memory and each pool's graph. What stands under the
+        path is never half a file. OSError and its kin; ValueError for what is not JSON, and for
+        metadata, stacks, window_marks or memory=False of another format."""
+        options = _dump_options(format, from_ns, to_ns, metadata, stacks, window_marks, memory)
         with self._shared as pointer:
             C.check(C.prof_trace_dump(pointer, encoded(path, "path"), ctypes.byref(options)))
 
-    def json(self, format: str = "", from_ns: int = 0, to_ns: int = 0, metadata: Optional[Mapping[str, str]] = None, stacks: bool = False) -> str:
+    def json(
+        self,
+        format: str = "",
+        from_ns: int = 0,
+        to_ns: int = 0,
+        metadata: Optional[Mapping[str, str]] = None,
+        stacks: bool = False,
+        memory: bool = True,
+    ) -> str:
         """The text that dump() writes. OverflowError past 1 GiB."""
         out = ctypes.c_void_p()
-        options = _dump_options(format, from_ns, to_ns, metadata, stacks)
+        options = _dump_options(format, from_ns, to_ns, metadata, stacks, memory=memory)
         with self._shared as pointer:
             C.check(C.prof_trace_json(pointer, ctypes.byref(options), ctypes.byref(out), None))
         return C.text(out)
