@@ -107,9 +107,9 @@ static bool is_array(prof_i_chrome *w, const prof_trace_arg *arg) {
 /* Numbers of calls that the record has are of one observe() alone, or of another file: python_ids.h
    has given others. */
 static bool is_told(const prof_i_chrome *w, const prof_trace_arg *arg) {
-  static const own_key keys[] = {KEY("Python id"), KEY("Python parent id")};
-  return w->has_python_id && arg->key &&
-         is_among(keys, sizeof keys / sizeof keys[0], arg->key, arg->key_bytes);
+  static const own_key number_keys[] = {KEY("Python id"), KEY("Python parent id")};
+  const size_t count = sizeof number_keys / sizeof number_keys[0];
+  return w->has_python_id && arg->key && is_among(number_keys, count, arg->key, arg->key_bytes);
 }
 
 static void put_pairs(prof_i_chrome *w, uint32_t first, bool *has_members) {

@@ -426,6 +426,40 @@ class Run(unittest.TestCase):
         self.assertRegex(done.stderr, r"(?m)^aten::empty .* 16\.00 MiB +16\.00 MiB +1$")
         self.assertRegex(done.stderr, r"(?m)^aten::neg .* 1[56]\.\d\d MiB +1[56]\.\d\d MiB +1$")
 
+    def test_memory_is_what_torch_reports(self):
+        """Not each malloc(): nothing is preloaded, a Python object's bytes are not there, and a
+        profile of the script's own ends without an end of that."""
+        script = """import os, sys, torch, prof
+print(os.environ.get("LD_PRELOAD"), os.environ.get("PROF_MEMORY"), "libprof_memory" in open("/proc/self/maps").read())
+with prof.record_function("held"):
+    x = bytearray(1 << 26)
+kept = [torch.empty(1 << 20, dtype=torch.uint8)]
+with prof.profile(torch=True, profile_memory=True) as p:
+    kept.append(torch.zeros(1 << 20, dtype=torch.uint8))
+with prof.record_function("behind"):
+    kept.append(torch.empty(3 << 20, dtype=torch.uint8))
+if os.fork() == 0:
+    with prof.record_function("in child"):
+        kept.append(torch.empty(5 << 20, dtype=torch.uint8))
+    sys.exit()
+os.wait()
+"""
+        self.write(script)
+        for options in (["--torch"], ["--record-shapes"]):
+            done = self.run_script("--profile-memory", *options)
+            self.assertEqual(done.stdout, "None None False\n")
+            for name, size in (("behind", 3), ("in child", 5)):
+                self.assertRegex(done.stderr, rf"(?m)^{name} .* {size}\.00 MiB +0 B +1$")
+            self.assertNotRegex(done.stderr, r"64\.\d\d MiB")
+            self.assertRegex(done.stderr, r"(?m)^aten::empty .* 10\.00 MiB +10\.00 MiB +4$")
+
+    def test_memory_that_torch_does_not_report(self):
+        self.write("import prof._torch_found as f\nf.Torch.memory = lambda self: (None, 'a test')\nimport torch\nkept = torch.empty(1 << 22)\n")
+        done = self.run_script("--torch", "--profile-memory")
+        self.assertRegex(done.stderr, r"^prof: the memory of PyTorch's operators cannot be recorded by its own reports \(a test\)[^\n]*\n")
+        self.assertEqual(self.rows(done.stderr)["aten::empty"], 1)
+        self.assertNotIn("CPU Mem", done.stderr)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -3,6 +3,7 @@
 import collections
 import json
 import os
+import pickle
 import subprocess
 import sys
 import tempfile
@@ -233,6 +234,46 @@ class Values(unittest.TestCase):
                     key(e) for e in theirs.events() if e.structured_input_shapes
                 )
                 self.assertEqual(found - expected, expected - found)
+
+    def test_types_and_arrows_of_events_are_torchs(self):
+        for work in PROGRAMS:
+            with self.subTest(work.__name__):
+                mine, theirs = seen_by_both(work)
+                for key, has in (
+                    (
+                        lambda e: (e.name, tuple(e.input_dtypes)),
+                        lambda e: e.structured_input_shapes,
+                    ),
+                    (lambda e: (e.name, e.flow_id, e.flow_type, e.flow_start), lambda e: True),
+                ):
+                    found = collections.Counter(
+                        key(e) for e in mine.events() if has(e) and not e._is_repeated
+                    )
+                    expected = collections.Counter(key(e) for e in theirs.events() if has(e))
+                    self.assertEqual(found - expected, expected - found)
+
+    def test_each_cycle_has_its_own_arrows(self):
+        def step():
+            torch.ones(3, requires_grad=True).mul(2).sum().backward()
+
+        step()
+        with prof.profile(torch=True, profile_memory=True, acc_events=True) as p:
+            step()
+        with p:
+            step()
+            kept = torch.empty(5)
+        events = p.events()
+        ends = [(e.name, e.flow_id, e.flow_start) for e in events if e.flow_id]
+        self.assertEqual(ends, 2 * [
+            ("aten::mul", 2, True),
+            ("aten::sum", 1, True),
+            ("SumBackward0", 1, False),
+            ("MulBackward0", 2, False),
+        ])
+        self.assertEqual({e.flow_type for e in events if e.flow_id}, {1})
+        del kept
+        copied = pickle.loads(pickle.dumps([e for e in events if e.flow_id][0]))
+        self.assertEqual((copied.flow_id, copied.flow_start, copied.input_dtypes), (2, True, []))
 
     KEYS = (
         "Concrete Inputs",

@@ -596,6 +596,48 @@ class Tables(Base):
 
         self.assertEqual(counts(pickle.loads(pickle.dumps(p.key_averages()))), counts(p.key_averages()))
 
+    def test_an_export_has_memory_where_it_was_asked_for(self):
+        def seen(p):
+            path = self.path("memory.json")
+            p.export_chrome_trace(path)
+            with open(path) as f:
+                names = [event["name"] for event in json.load(f)["traceEvents"]]
+            return {name for name in names if "[memory]" in name or "bytes" in name}
+
+        with prof.profile(profile_memory=True) as p, prof.profile() as without:
+            with prof.memory_profiler.Pool("tensors") as pool, prof.scope("inside"):
+                pool.alloc(4096, 64)
+                pool.free(4096)
+        self.assertEqual(seen(without), set())
+        self.assertEqual(seen(p), {"[memory]", "used bytes (tensors)"})
+        self.assertNotIn("[memory]", without.trace.json(memory=False))
+        self.assertIn("[memory]", without.trace.json())
+        self.assertEqual([e for e in without.events() if e.name == "[memory]"], [])
+        self.assertNotIn("Mem", without.key_averages().table())
+        with self.assertRaisesRegex(ValueError, "no_memory is 1"):
+            without.trace.dump(self.path("all.prof"), memory=False)
+
+    def test_events_read_no_more_than_their_window(self):
+        from prof._read_events import Briefs
+
+        count = 200_000
+        with prof.profile() as old:
+            for _ in range(count):
+                with prof.scope("old"):
+                    pass
+        with prof.profile() as p, prof.scope("around"):
+            for _ in range(10):
+                with prof.scope("new"):
+                    pass
+        window = p._windows()[0]
+        everything = sum(1 for _ in Briefs(window.trace._shared))
+        read = sum(1 for _ in Briefs(window.trace._shared, window.from_ns))
+        self.assertGreaterEqual(everything, count)
+        self.assertLess(read, count / 100)
+        self.assertEqual([e.name for e in p.events()], ["around", *10 * ["new"]])
+        self.assertEqual({row.key: row.count for row in p.key_averages()}, {"around": 1, "new": 10})
+        self.assertEqual(old.key_averages()[0].count, count)
+
     def test_rows_of_a_profiles_begin_and_end(self):
         """Kineto's, which stand last."""
         with prof.profile() as p, prof.scope("inside"):

@@ -62,6 +62,13 @@ class Torch(Case):
         script = self.write("script.py", "try:\n    import torch\nexcept ImportError as e:\n    print(e)\nimport sys; print('torch' in sys.modules)")
         self.assertEqual(self.assert_same(script)[1], "libsomething.so: cannot open\nFalse\n")
 
+    def test_memory_of_a_script_without_torch(self):
+        script = self.write("script.py", "import os; print('LD_PRELOAD' in os.environ)")
+        code, stdout, stderr = self.python("-m", "prof", "run", "--torch", "--profile-memory", script)
+        self.assertEqual((code, stdout), (0, "False\n"), stderr)
+        self.assertIn("prof: --profile-memory with --torch has what torch's allocators report, and the script has not imported torch.", stderr)
+        self.assertNotIn("CPU Mem", stderr)
+
     def test_a_folder_of_that_name(self):
         os.mkdir(os.path.join(self.folder, "torch"))
         script = self.write("script.py", "import sys\nsys.path[:] = [p for p in sys.path if 'packages' not in p]\nimport torch; print(torch.__path__)")

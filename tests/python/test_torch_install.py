@@ -105,6 +105,24 @@ class Install(unittest.TestCase):
             self.assertIs(torch.profiler.ProfilerAction.RECORD, prof.ProfilerAction.RECORD)
         self.assertEqual(self.names(), self.before)
 
+    def test_the_last_rows_are_torchs(self):
+        """A profile's span, its row's place, and the marks of its begin and end."""
+
+        def last_rows(folder):
+            with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as p:
+                torch.ones(3)
+            path = os.path.join(folder, "trace.json")
+            p.export_chrome_trace(path)
+            with open(path, encoding="utf-8") as f:
+                rows = json.load(f)["traceEvents"][-4:]
+            return [{k: v for k, v in row.items() if k not in ("ts", "dur")} for row in rows]
+
+        with tempfile.TemporaryDirectory() as folder:
+            theirs = last_rows(folder)
+            with prof.torch.install():
+                self.assertEqual(last_rows(folder), theirs)
+        self.assertEqual(theirs[0]["name"], "PyTorch Profiler (0)")
+
     def test_of_a_script(self):
         """Whatever imports it, and when."""
         script = """if True:

@@ -3,8 +3,11 @@ beside its profilers in any order, and what may stand in the way. make test-torc
 
 import collections
 import contextlib
+import json
+import os
 import subprocess
 import sys
+import tempfile
 import threading
 import unittest
 import unittest.mock
@@ -171,6 +174,33 @@ class SameNumbers(unittest.TestCase):
         self.assertEqual(rows(p), {})
         self.assertEqual([e for e in p.events() if e.cpu_memory_usage or e.name == "[memory]"], [])
         self.assertNotIn("Mem", p.key_averages().table())
+
+    def test_an_export_has_no_memory_that_others_record(self):
+        with tempfile.TemporaryDirectory() as folder, mine() as other:
+            with prof.profile() as p:
+                kept = torch.ones(KIB)
+            found = []
+            for profile in (p, other):
+                path = os.path.join(folder, "trace.json")
+                profile.export_chrome_trace(path)
+                with open(path, encoding="utf-8") as f:
+                    found.append([e["name"] for e in json.load(f)["traceEvents"]])
+        del kept
+        self.assertIn("aten::ones", found[0])
+        self.assertEqual([name for name in found[0] if "[memory]" in name or "bytes" in name], [])
+        self.assertIn("[memory]", found[1])
+
+    def test_two_on_one_thread(self):
+        """The end of one does not end the other's."""
+        with prof.torch.observe(profile_memory=True), prof.profile(profile_memory=True) as p:
+            memory = prof._torch_memory._opened
+            second = memory.reports()
+            second.start()
+            second.stop()
+            kept = torch.empty(KIB, dtype=torch.uint8)
+        del kept
+        self.assertEqual(memory._users, set())
+        self.assertEqual(rows(p), {"aten::empty": (KIB, KIB)})
 
     def test_each_profile_has_its_own(self):
         """What came before and after it in the capture is not in it."""
