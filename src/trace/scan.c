@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "parse.h"
+#include "scan_cache.h"
 
 /* The pass over one chunk. */
 typedef struct scan {
@@ -260,6 +261,59 @@ static void keep_clue(prof_trace *trace, const prof_i_head *head, uint32_t first
   trace->clue = trace->clues[head->owner % PROF_I_ERA_CLUES] = (prof_i_era_clue){head->owner, head->sequence, first, last};
 }
 
+/* What a scan adds to beside segments: where any of it has changed, they are not all that it found. */
+typedef struct other_sums {
+  uint64_t bad, claims, mentions, marks, backs, unknown;
+} other_sums;
+
+static other_sums other_sums_of(const prof_trace *trace) {
+  return (other_sums){trace->bad_count,          trace->claim_count,      trace->mention_count,
+                      trace->catalog.mark_count, trace->clock_back_count, trace->has_unknown_sites};
+}
+
+static bool are_same(other_sums a, other_sums b) {
+  return a.bad == b.bad && a.claims == b.claims && a.mentions == b.mentions &&
+         a.marks == b.marks && a.backs == b.backs && a.unknown == b.unknown;
+}
+
+/* May another trace have scanned it, or use what this one finds? A chunk of this process's own capture
+   that nobody writes to, in a capture whose counter never jumped. */
+static bool is_kept(const prof_trace *trace, const prof_i_extent *extent) {
+  return trace->era_count == 1 && extent->head->state == PROF_I_CHUNK_RETIRED &&
+         prof_i_source_is_shared(&trace->source, extent->offset);
+}
+
+static prof_i_scan_key key_of(const prof_trace *trace, const prof_i_extent *extent) {
+  return prof_i_scan_key_of(trace->header.start_ticks, trace->header.start_monotonic_ns,
+                            extent->offset, extent->head);
+}
+
+/* 1: the segments are those that another trace has found; 0: it must be scanned. */
+static int take_kept(prof_trace *trace, const prof_i_extent *extent, const unsigned char *chunk) {
+  prof_i_segment found[PROF_I_SCAN_SEGMENTS];
+  uint32_t count;
+  const prof_i_scan_key key = key_of(trace, extent);
+  if (!prof_i_scan_cache_get(&key, chunk, found, &count)) return 0;
+  for (uint32_t i = 0; i < count; i++)
+    if (found[i].min_end < trace->floor) return 0; /* some of it was cleared since */
+  for (uint32_t i = 0; i < count; i++) {
+    if (!prof_i_make_room((void **)&trace->segments, &trace->segment_room, trace->segment_count,
+                          sizeof *trace->segments))
+      return PROF_E_NO_MEMORY;
+    trace->segments[trace->segment_count++] = found[i];
+    if (found[i].max_end > trace->last) trace->last = found[i].max_end;
+  }
+  return 1;
+}
+
+static void keep_found(const prof_trace *trace, const prof_i_extent *extent,
+                       const unsigned char *chunk, uint32_t first) {
+  const prof_i_scan_key key = key_of(trace, extent);
+  for (uint32_t i = first; i < trace->segment_count; i++)
+    if (trace->segments[i].cleared_count) return;
+  prof_i_scan_cache_put(&key, chunk, trace->segments + first, trace->segment_count - first);
+}
+
 int prof_i_scan_chunk(prof_trace *trace, const prof_i_extent *extent, uint64_t serial) {
   const prof_i_head *const head = extent->head;
   add_gone(trace, head);
@@ -276,6 +330,10 @@ int prof_i_scan_chunk(prof_trace *trace, const prof_i_extent *extent, uint64_t s
   const uint32_t first = trace->segment_count, first_claim = trace->claim_count;
   const unsigned char *const bytes =
       prof_i_source_chunk(&trace->source, extent->offset); /* its head may be kept elsewhere */
+  const bool may_keep = is_kept(trace, extent);
+  const int taken = may_keep ? take_kept(trace, extent, bytes) : 0;
+  if (taken) return taken == 1 ? 0 : taken;
+  const other_sums before = other_sums_of(trace);
   const uint64_t *at = (const uint64_t *)(const void *)(bytes + sizeof *head);
   const uint64_t *end = at + prof_i_extent_claimed(extent) * 2;
   const bool is_cut = extent->bytes < head->bytes;
@@ -301,6 +359,7 @@ int prof_i_scan_chunk(prof_trace *trace, const prof_i_extent *extent, uint64_t s
   if (trace->is_settled) count_unfinished(&s);
   else if (trace->claim_count > first_claim + s.claims_counted) trace->claim_count = first_claim + s.claims_counted;
   end_segment(&s, end);
+  if (may_keep && are_same(before, other_sums_of(trace))) keep_found(trace, extent, bytes, first);
   if (head->state == PROF_I_CHUNK_TAKEN) drop_taken(trace, first);
   prof_i_source_done_with(&trace->source, bytes, extent->bytes);
   return 0;

@@ -24,6 +24,7 @@
 #include "../core/log.h"
 #include "../core/port.h"
 #include "parse.h"
+#include "scan_cache.h"
 
 enum { TRIES = 4, PAGE_BYTES = 4096 };
 
@@ -242,6 +243,15 @@ static bool is_finished(const unsigned char *chunk, const prof_i_head *head) {
   return true;
 }
 
+/* Another trace may have looked. */
+static bool is_known_finished(const snapshot *s, uint64_t offset, const unsigned char *chunk,
+                              const prof_i_head *head) {
+  const uint64_t ticks = load(s->from + offsetof(prof_i_header, start_ticks));
+  const uint64_t ns = load(s->from + offsetof(prof_i_header, start_monotonic_ns));
+  const prof_i_scan_key key = prof_i_scan_key_of(ticks, ns, offset, head);
+  return prof_i_scan_cache_has(&key) || is_finished(chunk, head);
+}
+
 /* The chunk stays mapped, and its head, which a clear changes, is kept beside it. Chunks that stand in a row are one mapping of the kernel's. */
 static bool note_run(prof_i_source *source, uint64_t offset, const prof_i_head *head) {
   const unsigned char *const at = source->bytes + offset;
@@ -270,7 +280,7 @@ static bool show_in_place(const snapshot *s, uint64_t offset, const unsigned cha
   prof_i_source *const source = s->source;
   const prof_i_head *const now = (const prof_i_head *)(const void *)chunk;
   if (__atomic_load_n(&now->state, __ATOMIC_ACQUIRE) != PROF_I_CHUNK_RETIRED ||
-      !is_finished(chunk, head))
+      !is_known_finished(s, offset, chunk, head))
     return false;
   if (!prof_i_make_room((void **)&source->heads, &source->head_room, source->head_count,
                         sizeof *source->heads))
@@ -293,7 +303,7 @@ static bool share_chunk(snapshot *s, uint64_t offset, const prof_i_head *head) {
   void *const from = (void *)(uintptr_t)at;
   if (mremap(from, 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) == (void *)to) {
     mprotect(to, bytes, PROT_READ);
-    if (is_finished(to, head) && note_run(s->source, offset, head)) {
+    if (is_known_finished(s, offset, to, head) && note_run(s->source, offset, head)) {
       prof_i_source_done_with(s->source, to, bytes);
       return true;
     }

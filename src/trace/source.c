@@ -50,6 +50,11 @@ const unsigned char *prof_i_source_chunk(const prof_i_source *source, uint64_t o
   return kept && kept->offset == offset ? kept->at : source->bytes + offset;
 }
 
+bool prof_i_source_is_shared(const prof_i_source *source, uint64_t offset) {
+  const prof_i_kept_head *const kept = first_kept_from(source, offset);
+  return kept && kept->offset == offset;
+}
+
 static bool is_in_place(const prof_i_source *source, const unsigned char *at) {
   return source->in_place && at >= source->in_place &&
          at < source->in_place + source->in_place_bytes;
