@@ -14,15 +14,18 @@ static void start(uint32_t policy, uint64_t cap_bytes) {
   assert_int_equal(prof_start_with(&options), PROF_OK);
 }
 
-static void record(unsigned count) {
+/* One in so many has an argument, so how many a chunk holds depends on that. */
+static void record_mixed(unsigned count, unsigned every) {
   for (unsigned i = 0; i < count; i++) {
-    if (i % 8) {
+    if (i % every) {
       PROF_SCOPE("plain");
     } else {
       WITH_BASE_PROFILER(PROF_HOST, "detailed", "op", PROF_ARGS("i", i), {});
     }
   }
 }
+
+static void record(unsigned count) { record_mixed(count, 8); }
 
 static prof_trace *now(void) {
   prof_trace *trace = NULL;
@@ -116,7 +119,7 @@ static void room_that_is_taken_again_is_scanned_again(void **state) {
   (void)state;
   start(PROF_POLICY_KEEP, (uint64_t)80 << 20);
   for (unsigned round = 0; round < 4; round++) {
-    record(MANY + round);
+    record_mixed(MANY + round, 8 - 2 * round);
     prof_trace *const trace = now(), *const again = now();
     assert_true(kept_chunks(again) > 0);
     assert_int_equal(info_of(trace).event_count, MANY + round);
