@@ -225,7 +225,8 @@ static bool put_callers(prof_i_chrome *w, const prof_i_span *span) {
   const size_t key_bytes = sizeof PROF_STACK_KEY - 1;
   uint32_t number;
   prof_i_text stack;
-  if (!prof_i_callers_any(&w->callers) || !has_callers(w, span->site, (prof_i_text){w->event.name, w->event.name_bytes})) return true;
+  const prof_i_text name = {w->event.name, w->event.name_bytes};
+  if (!prof_i_callers_any(&w->callers) || !has_callers(w, span->site, name)) return true;
   for (uint32_t i = 0; i < w->event.arg_count; i++)
     if (w->event.args[i].key_bytes == key_bytes && memcmp(w->event.args[i].key, PROF_STACK_KEY, key_bytes) == 0) return true;
   if (!prof_i_callers_around(&w->callers, w->walker, span, &number) || !prof_i_callers_text(&w->callers, number, true, &stack)) return false;

@@ -230,8 +230,8 @@ static void put_all(writer *w) {
   for (uint32_t i = 0; i < pool_count; i++) end_graphs(w, i);
 }
 
-/* Older events need not be read: a pool's first event says what it had before. A query's answer does
-   not say what the one before was. */
+/* Older events need not be read: a pool's first event says what it had before. A query's answer
+   does not say what the one before was. */
 static uint64_t read_from_ns(const prof_i_chrome *chrome) {
   const prof_i_catalog *const catalog = &chrome->trace->catalog;
   for (uint32_t i = 0; i < catalog->pool_count; i++)

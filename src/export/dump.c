@@ -52,7 +52,8 @@ static int check_options(const prof_dump_options *options) {
     return prof_i_fail(PROF_E_INVALID, "prof_dump_options.no_memory is %u, not 0 or 1",
                        options->no_memory);
   if (options->reserved)
-    return prof_i_fail(PROF_E_INVALID, "prof_dump_options.reserved is %u, not 0", options->reserved);
+    return prof_i_fail(PROF_E_INVALID, "prof_dump_options.reserved is %u, not 0",
+                       options->reserved);
   if (options->to_ns != 0 && options->to_ns <= options->from_ns)
     return prof_i_fail(PROF_E_INVALID, "prof_dump_options.to_ns is %llu, not after from_ns, which is %llu",
                        (unsigned long long)options->to_ns, (unsigned long long)options->from_ns);
@@ -82,7 +83,8 @@ static int make_plan(const char *path, const prof_dump_options *options, dump_pl
                        checked.window_marks, path);
   if (checked.no_memory && plan_out->format != PROF_FORMAT_CHROME)
     return prof_i_fail(PROF_E_INVALID,
-                       "prof_dump_options.no_memory is %u, and the format of '%s' is not Chrome JSON",
+                       "prof_dump_options.no_memory is %u, and the format of '%s' is not "
+                       "Chrome JSON",
                        checked.no_memory, path);
   return prof_i_metadata_check(&plan_out->metadata);
 }

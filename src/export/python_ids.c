@@ -29,8 +29,8 @@ static bool is_call(const prof_i_python_ids *ids, const prof_i_span *span) {
 
 static uint64_t end_of(const prof_i_span *span) { return span->start_ns + span->duration_ns; }
 
-/* The place on lane 0's stack of the innermost call that holds the span; 0: none does. A span beside
-   lane 0 may cross what stands there. */
+/* The place on lane 0's stack of the innermost call that holds the span; 0: none does. A span
+   beside lane 0 may cross what stands there. */
 static uint32_t place_around(const prof_i_python_ids *ids, prof_i_walker *walker,
                              const prof_i_span *span) {
   const prof_i_lane *const lane = &walker->lanes[0];

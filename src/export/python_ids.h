@@ -1,7 +1,7 @@
 /* Chrome JSON: "Python id" and "Python parent id" of a traced function's call, and of a module's.
-   Each call has a number of its own in the file. Its parent is the innermost such call around it, as
-   torch.profiler has it. The walk hands out what is inside first, so a number may be promised to a
-   call that still waits. */
+   Each call has a number of its own in the file. Its parent is the innermost such call around it,
+   as torch.profiler has it. The walk hands out what is inside first, so a number may be promised
+   to a call that still waits. */
 #ifndef PROF_EXPORT_PYTHON_IDS_H
 #define PROF_EXPORT_PYTHON_IDS_H
 
@@ -29,7 +29,8 @@ static inline bool prof_i_python_ids_has(const prof_i_python_ids *ids, uint32_t 
   return ids->is_function && ids->is_function[site];
 }
 
-/* Of a function's span that the walker, which looks around, has just handed out. False: no memory. */
+/* Of a function's span that the walker, which looks around, has just handed out. False: no
+   memory. */
 bool prof_i_python_ids_take(prof_i_python_ids *ids, prof_i_walker *walker, const prof_i_span *span,
                             prof_i_python_id *id_out);
 

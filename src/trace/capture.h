@@ -95,7 +95,8 @@ void prof_i_source_fini(prof_i_source *source);
 const prof_i_head *prof_i_source_head(const prof_i_source *source, uint64_t offset);
 /* Where the chunk at this offset stands. Its head: as above. */
 const unsigned char *prof_i_source_chunk(const prof_i_source *source, uint64_t offset);
-/* Is it a chunk that stands where the process records it, or is mapped from there? It is finished. */
+/* Is it a chunk that stands where the process records it, or is mapped from there? It is
+   finished. */
 bool prof_i_source_is_shared(const prof_i_source *source, uint64_t offset);
 /* The offset of what stands there. */
 uint64_t prof_i_source_offset(const prof_i_source *source, const void *at);

@@ -87,7 +87,8 @@ static stretch cut_stretch(const prof_cursor *cursor, uint32_t end, uint64_t wai
   const uint64_t wanted = waiting * WAITING_SHARE > STRETCH_EVENTS ? waiting * WAITING_SHARE : STRETCH_EVENTS;
   stretch s = {NULL, end, end};
   uint64_t events = 0;
-  while (s.first > cursor->walker->first_segment && (events < wanted || !segments[s.first - 1].ends_group))
+  const uint32_t first = cursor->walker->first_segment;
+  while (s.first > first && (events < wanted || !segments[s.first - 1].ends_group))
     events += segments[--s.first].event_count;
   return s;
 }

@@ -118,8 +118,8 @@ static inline void check_site(scan *s, uint32_t site) {
   s->trace->has_unknown_sites = true;
 }
 
-/* Plain records of a capture whose counter never jumped and of which nothing is hidden: most of what
-   there is. Sums stay in registers. Returns where they end. */
+/* Plain records of a capture whose counter never jumped and of which nothing is hidden: most of
+   what there is. Sums stay in registers. Returns where they end. */
 static const uint64_t *count_plain(scan *s, const uint64_t *at, const uint64_t *end) {
   prof_trace *const trace = s->trace;
   prof_i_segment *const segment = s->segment;
@@ -261,7 +261,8 @@ static void keep_clue(prof_trace *trace, const prof_i_head *head, uint32_t first
   trace->clue = trace->clues[head->owner % PROF_I_ERA_CLUES] = (prof_i_era_clue){head->owner, head->sequence, first, last};
 }
 
-/* What a scan adds to beside segments: where any of it has changed, they are not all that it found. */
+/* What a scan adds to beside segments: where any of it has changed, they are not all that it
+   found. */
 typedef struct other_sums {
   uint64_t bad, claims, mentions, marks, backs, unknown;
 } other_sums;
@@ -276,8 +277,8 @@ static bool are_same(other_sums a, other_sums b) {
          a.marks == b.marks && a.backs == b.backs && a.unknown == b.unknown;
 }
 
-/* May another trace have scanned it, or use what this one finds? A chunk of this process's own capture
-   that nobody writes to, in a capture whose counter never jumped. */
+/* May another trace have scanned it, or use what this one finds? A chunk of this process's own
+   capture that nobody writes to, in a capture whose counter never jumped. */
 static bool is_kept(const prof_trace *trace, const prof_i_extent *extent) {
   return trace->era_count == 1 && extent->head->state == PROF_I_CHUNK_RETIRED &&
          prof_i_source_is_shared(&trace->source, extent->offset);

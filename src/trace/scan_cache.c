@@ -1,5 +1,5 @@
-/* See scan_cache.h. One lock, which nobody waits for: who does not get it scans. So a child that was
-   forked while it was held goes on without. */
+/* See scan_cache.h. One lock, which nobody waits for: who does not get it scans. So a child that
+   was forked while it was held goes on without. */
 #include "scan_cache.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
-/* What the scan of a chunk has found, kept in this process for the next trace of its own capture. A
-   program that is profiled in cycles makes a trace in each; without this each one would scan all that
-   was ever recorded. Only chunks that nobody writes to any more are kept, by all that tells them from
-   what may come in their place. Called by scan.c and snapshot.c. */
+/* What the scan of a chunk has found, kept in this process for the next trace of its own capture.
+   A program that is profiled in cycles makes a trace in each; without this each one would scan
+   all that was ever recorded. Only chunks that nobody writes to any more are kept, by all that
+   tells them from what may come in their place. Called by scan.c and snapshot.c. */
 #ifndef PROF_TRACE_SCAN_CACHE_H
 #define PROF_TRACE_SCAN_CACHE_H
 

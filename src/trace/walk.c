@@ -560,7 +560,8 @@ void prof_i_walker_skip_before(prof_i_walker *walker, uint64_t from_ns) {
 int prof_i_walker_run(prof_i_walker *walker) {
   const prof_i_trace_thread *const t = walker->thread;
   prof_i_walker_open(walker);
-  for (uint32_t i = t->first_segment + t->segment_count; i > walker->first_segment && !walker->status;)
+  const uint32_t end = t->first_segment + t->segment_count;
+  for (uint32_t i = end; i > walker->first_segment && !walker->status;)
     i = prof_i_walker_group(walker, i - 1);
   prof_i_walker_settle(walker, 0);
   return walker->status;

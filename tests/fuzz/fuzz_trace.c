@@ -163,7 +163,9 @@ static void read_export(const prof_trace *trace, size_t which) {
   char *text = NULL;
   size_t bytes = 0;
   require(prof_i_sink_open_memory(&sink, MOST) == PROF_OK, "no sink");
-  const int status = prof_i_chrome_write(trace, &(prof_i_chrome_wish){.window = window, .with_stacks = true, .with_marks = true, .with_memory = true}, &sink, &findings);
+  const prof_i_chrome_wish wish = {
+      .window = window, .with_stacks = true, .with_marks = true, .with_memory = true};
+  const int status = prof_i_chrome_write(trace, &wish, &sink, &findings);
   require(status == PROF_OK || status == PROF_E_TOO_LARGE, "no JSON");
   if (status != PROF_OK) {
     prof_i_sink_abandon(&sink);

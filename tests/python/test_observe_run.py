@@ -430,7 +430,9 @@ class Run(unittest.TestCase):
         """Not each malloc(): nothing is preloaded, a Python object's bytes are not there, and a
         profile of the script's own ends without an end of that."""
         script = """import os, sys, torch, prof
-print(os.environ.get("LD_PRELOAD"), os.environ.get("PROF_MEMORY"), "libprof_memory" in open("/proc/self/maps").read())
+with open("/proc/self/maps") as maps:
+    is_there = "libprof_memory" in maps.read()
+print(os.environ.get("LD_PRELOAD"), os.environ.get("PROF_MEMORY"), is_there)
 with prof.record_function("held"):
     x = bytearray(1 << 26)
 kept = [torch.empty(1 << 20, dtype=torch.uint8)]
@@ -454,9 +456,16 @@ os.wait()
             self.assertRegex(done.stderr, r"(?m)^aten::empty .* 10\.00 MiB +10\.00 MiB +4$")
 
     def test_memory_that_torch_does_not_report(self):
-        self.write("import prof._torch_found as f\nf.Torch.memory = lambda self: (None, 'a test')\nimport torch\nkept = torch.empty(1 << 22)\n")
+        self.write(
+            "import prof._torch_found as f\nf.Torch.memory = lambda self: (None, 'a test')\n"
+            "import torch\nkept = torch.empty(1 << 22)\n"
+        )
         done = self.run_script("--torch", "--profile-memory")
-        self.assertRegex(done.stderr, r"^prof: the memory of PyTorch's operators cannot be recorded by its own reports \(a test\)[^\n]*\n")
+        self.assertRegex(
+            done.stderr,
+            r"^prof: the memory of PyTorch's operators cannot be recorded by its own reports "
+            r"\(a test\)[^\n]*\n",
+        )
         self.assertEqual(self.rows(done.stderr)["aten::empty"], 1)
         self.assertNotIn("CPU Mem", done.stderr)
 

@@ -64,9 +64,10 @@ class Torch(Case):
 
     def test_memory_of_a_script_without_torch(self):
         script = self.write("script.py", "import os; print('LD_PRELOAD' in os.environ)")
-        code, stdout, stderr = self.python("-m", "prof", "run", "--torch", "--profile-memory", script)
+        words = ("-m", "prof", "run", "--torch", "--profile-memory", script)
+        code, stdout, stderr = self.python(*words)
         self.assertEqual((code, stdout), (0, "False\n"), stderr)
-        self.assertIn("prof: --profile-memory with --torch has what torch's allocators report, and the script has not imported torch.", stderr)
+        self.assertIn("prof: --profile-memory with --torch has what torch's allocators", stderr)
         self.assertNotIn("CPU Mem", stderr)
 
     def test_a_folder_of_that_name(self):

@@ -46,8 +46,8 @@ static unsigned kept_chunks(const prof_trace *trace) {
   return count;
 }
 
-/* As far as both go they say the same, event by event. Times may differ by a nanosecond: a later trace
-   knows the clock's rate better. */
+/* As far as both go they say the same, event by event. Times may differ by a nanosecond: a later
+   trace knows the clock's rate better. */
 static void check_same(const prof_trace *one, const prof_trace *other) {
   prof_cursor *cursors[2];
   prof_event *const both = calloc(2, sizeof *both);

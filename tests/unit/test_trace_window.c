@@ -1,5 +1,5 @@
-/* Readers of a stretch of time: what ended before it is not read, and what they say of the stretch is
-   the same. Exports without memory. The numbers of functions' calls in Chrome JSON. */
+/* Readers of a stretch of time: what ended before it is not read, and what they say of the
+   stretch is the same. Exports without memory. The numbers of functions' calls in Chrome JSON. */
 #include "trace_checks.h"
 
 #include <prof/memory.h>
@@ -9,7 +9,8 @@ enum { MS = 1000000, OLD_CHUNKS = 3, OLD_SCOPES = 100, FROM = 100 * MS };
 static uint64_t at(uint64_t ns) { return CAPTURE_START + ns; }
 
 static prof_i_head *begin(capture *c) {
-  static const uint64_t base_ns = 7889238ull / 2 * 1000000000ull; /* of chrome.c: times begin at 0 */
+  /* Of chrome.c: times begin at 0. */
+  static const uint64_t base_ns = 7889238ull / 2 * 1000000000ull;
   capture_begin(c, 4 << 20);
   capture_header(c)->start_realtime_ns = 453 * base_ns;
   prof_i_head *const meta = capture_meta(c);

@@ -230,8 +230,8 @@ void import_args_begin(import_values *values) {
 
 void import_args_text(import_values *values, const char *key, import_text text) { put_text(values, (import_text){key, strlen(key)}, text); }
 
-/* Each export numbers the calls of functions anew (src/export/python_ids.h). A module's call keeps the
-   numbers that it has where it was recorded. */
+/* Each export numbers the calls of functions anew (src/export/python_ids.h). A module's call
+   keeps the numbers that it has where it was recorded. */
 static bool is_number_of_function(const import_event *event, const import_arg *arg) {
   const import_text category = import_text_of(event, &event->members[IMPORT_CAT]);
   const import_text name = import_text_of(event, &event->members[IMPORT_NAME]);

@@ -210,7 +210,8 @@ def _scopes(window: Window, number: int, with_stack: bool, with_memory: bool) ->
     callers, callers_thread = Callers(frames, window.trace._function_ends()), -1
     briefs = Briefs(window.trace._shared, window.from_ns)
     from_ns, to_ns = window.from_ns, window.to_ns or 1 << 64
-    made_of = Made(briefs, window.origin_ns, frames, shown if with_stack else None, (from_ns, to_ns))
+    shown_frames = shown if with_stack else None
+    made_of = Made(briefs, window.origin_ns, frames, shown_frames, (from_ns, to_ns))
     outside = Site(made_of, MEMORY_ROW, "memory")
     sites, new = made_of.sites, FunctionEvent.__new__
     last_ns, last_end_ns, is_sorted = 0, 0, True

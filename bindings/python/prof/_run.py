@@ -210,7 +210,7 @@ class _Recording:
             say(f"prof: the trace is in {written[0]}{beside}; {look}")
 
     def _hint(self, events: int, children: int) -> str:
-        """Where the script itself is all that was recorded, or no memory though it was asked for."""
+        """Where the script itself is all that was recorded, or memory was asked for in vain."""
         if self.options.profile_memory and _torch(self.options) and "torch" not in sys.modules:
             return _NO_TORCH
         if events > 1 or children or self.tracing is not None:
@@ -243,8 +243,8 @@ class _Recording:
 
 
 _NO_TORCH = (
-    "\nprof: --profile-memory with --torch has what torch's allocators report, and the script has not "
-    "imported torch. Without --torch it has each malloc()"
+    "\nprof: --profile-memory with --torch has what torch's allocators report, and the script has "
+    "not imported torch. Without --torch it has each malloc()"
 )
 
 

@@ -723,7 +723,7 @@ def _counts(trace: Trace) -> _Counts:
 
 
 def _counts_now() -> _Counts:
-    """The same of this process's capture, without a trace of it, which takes eight times as long."""
+    """The same of this process's capture, without a trace of it, which would take longer."""
     found = health()
     lost = found.lost_count[:5]
     held = found.recorded_count + found.open_count

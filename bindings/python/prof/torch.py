@@ -301,7 +301,7 @@ class observe:  # noqa: N801 (as profile)
         self._running = None
 
     def _end_memory(self) -> None:
-        """Of another thread that lives it goes on: what torch has there cannot be reached from here."""
+        """Of another thread that lives it goes on: from here torch's part cannot be reached."""
         if self._is_thread_gone():
             self._memory.forget()
         elif self._thread == threading.get_ident():
@@ -315,7 +315,7 @@ class observe:  # noqa: N801 (as profile)
 
 
 class ObserveRun(observe):
-    """Of ``python -m prof run --torch``: until the process ends, beside whatever the program observes
+    """Of ``python -m prof run --torch``: until the process ends, beside what the program observes
     itself. Operators are those of all threads, memory is that of the thread that calls start(), and
     of autograd's threads that work for it."""
 
