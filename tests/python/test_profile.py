@@ -621,10 +621,11 @@ class Tables(Base):
         from prof._read_events import Briefs
 
         count = 200_000
-        with prof.profile() as old:
-            for _ in range(count):
-                with prof.scope("old"):
-                    pass
+        prof.profiler.start()  # else the next profile begins anew
+        self.addCleanup(prof.profiler.stop)
+        for _ in range(count):
+            with prof.scope("old"):
+                pass
         with prof.profile() as p, prof.scope("around"):
             for _ in range(10):
                 with prof.scope("new"):
@@ -636,7 +637,6 @@ class Tables(Base):
         self.assertLess(read, count / 100)
         self.assertEqual([e.name for e in p.events()], ["around", *10 * ["new"]])
         self.assertEqual({row.key: row.count for row in p.key_averages()}, {"around": 1, "new": 10})
-        self.assertEqual(old.key_averages()[0].count, count)
 
     def test_rows_of_a_profiles_begin_and_end(self):
         """Kineto's, which stand last."""
