@@ -56,8 +56,10 @@ def functions_of(path):
 def frame(row):
     """As torch names it, without folders; what it says of C's functions and objects differs."""
     args, name = row["args"], row["name"]
-    if name.startswith("nn.Module: ") or row["cat"] == "c_function" or name.startswith("<built-in"):
-        return name if name.startswith("nn.Module: ") else "C"
+    if name.startswith("nn.Module: "):
+        return name
+    if row["cat"] == "c_function" or name.startswith("<built-in"):
+        return "C"
     if "file" in args:
         called = args.get("function", name).rpartition(".")[2]
         return f"{os.path.basename(args['file'])}({args['line']}): {called}"
