@@ -107,7 +107,9 @@ class PythonIds(unittest.TestCase):
         self.assertGreater(len(theirs), 40)
         for options in ({}, {"with_modules": True}):
             with self.subTest(options):
-                path = self.exported(prof.profile(torch=True, with_stack=True, **options))
+                path = self.exported(
+                    prof.profile(torch=True, with_stack=True, **options)
+                )
                 found = chains(path)
                 self.assertEqual(found - theirs, theirs - found)
 
@@ -116,12 +118,15 @@ class PythonIds(unittest.TestCase):
         path = self.exported(prof.profile(torch=True, with_modules=True))
         found = functions_of(path)
         parents = {
-            e["name"]: found.get(e["args"].get("Python parent id"), {"name": None})["name"]
+            e["name"]: found.get(e["args"].get("Python parent id"), {"name": None})[
+                "name"
+            ]
             for e in found.values()
         }
         outer = "nn.Module: Outer_0"
         self.assertEqual(
-            parents, {outer: None, "nn.Module: Linear_0": outer, "nn.Module: Inner_0": outer}
+            parents,
+            {outer: None, "nn.Module: Linear_0": outer, "nn.Module: Inner_0": outer},
         )
 
     def test_an_imported_trace(self):
@@ -142,7 +147,9 @@ class PythonIds(unittest.TestCase):
                 return collections.Counter(
                     (
                         e["name"],
-                        functions.get(e["args"].get("Python parent id"), {"name": None})["name"],
+                        functions.get(
+                            e["args"].get("Python parent id"), {"name": None}
+                        )["name"],
                     )
                     for e in functions.values()
                 )
