@@ -58,7 +58,7 @@ MISSED = {
     "NEGATIVE": "with a negative duration",
     "DURATION": "with a duration that is no number",
     "END_ALONE": "ends without a begin",
-    "NO_VALUE": "counters without a number",
+    "NO_VALUE": "values of counters that are no numbers",
     "MEMORY": "of memory, without",
     "SPAN": "rows about the tracing itself",
     "DRAWN": "arrows and graphs that exports draw anew",

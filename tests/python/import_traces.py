@@ -217,6 +217,12 @@ TRACES = {
         *(event(ph, name, ts, cat="ipc", id=4, bp="e") for ph, name, ts in (("s", "one", 10), ("s", "two", 20), ("f", "one", 30), ("f", "two", 40))),
         event("f", "none", 50, cat="ipc", id=9, bp="e"),
     ],
+    "arrows of one number in two processes": [
+        *(x(f"{name}{pid}", ts, 10, tid, pid) for pid in (1, 2) for name, ts, tid in (("a", 0, 1), ("b", 20, 2))),
+        *arrow("ipc", (1, 1, 1), (1, 2, 21), 4, bp="e"),
+        *arrow("ipc", (2, 1, 2), (2, 2, 22), 4, bp="e"),
+        *arrow("out", (1, 1, 3), (2, 2, 23), 4, bp="e"),
+    ],
     "on a stream's row": [
         x("op", 0, 100, cat="cpu_op"),
         kernel("k", 50, 100, correlation=5),

@@ -148,6 +148,19 @@ class Rules(Folder):
                 values.setdefault(e["name"], []).append(e["args"]["value"])
         self.assertEqual(values, {"queue": [10, 20], "queue (process 12)": [9000, 8000], "heap[0] bytes": [0, 2], "heap[1] bytes": [1, 3]})
 
+    def test_a_counters_value_may_be_a_text_and_each_that_is_no_number_is_counted(self):
+        values = {"a": "5", "b": 6, "c": "x", "d": "", "e": None, "f": " 7", "g": "-1.5e1"}
+        self.opened = self.imported(json.dumps([x("op", 0, 1), event("C", "m", 1, args=values)]))
+        found = {e["name"]: e["args"]["value"] for e in self.exported() if e["ph"] == "C"}
+        self.assertEqual(found, {"m a": 5, "m b": 6, "m g": -15})
+        self.assertIn("not taken: 4 values of counters that are no numbers", self.said)
+
+    def test_arguments_that_are_null_are_counted(self):
+        self.opened = self.imported(json.dumps([x("op", 0, 1, args={"a": None, "b": 1}), x("op", 2, 1)]))
+        self.assertEqual([e.args for e in self.opened.events()], [{"b": 1}, None])
+        said = "taken: 1 with arguments that are null: these are left out"
+        self.assertEqual(self.said, [said])
+
     def test_members_beside_the_events_have_a_bound(self):
         members = {f"member {i}": i for i in range(4100)}
         opened = self.imported(json.dumps({"traceEvents": [x("op", 0, 1)], **members}))
@@ -245,6 +258,11 @@ class Rules(Folder):
         ends = sorted((e["name"], e["ts"]) for e in self.exported() if e["ph"] in "sf")
         self.assertEqual(ends, [("one", 10), ("one", 30), ("two", 20), ("two", 40)])
         self.assertIn("not taken: 1 ends of arrows whose other end is not there (ph s, t, f)", self.said)
+
+    def test_processes_that_use_one_number_have_arrows_of_their_own(self):
+        self.totals("arrows of one number in two processes")
+        self.assertEqual(self.arrows(), [("a1", "b1"), ("a1", "b2"), ("a2", "b2")])
+        self.assertEqual(self.said, [])
 
     def test_arrows_that_scopes_name_are_kept(self):
         self.totals("arrows that scopes name")

@@ -31,9 +31,42 @@ static uint64_t key_of(const import_event *event) {
   return hash_of(hash_of(hash, import_member_text(event, IMPORT_NAME)), id_of(event));
 }
 
-static void add(import_arrows *arrows, uint32_t from, uint32_t to, uint32_t step) {
+static void add(import_arrows *arrows, const import_chain *chain, const import_line *line,
+                uint32_t to) {
   arrows->all = import_room(arrows->all, &arrows->room, arrows->count + 1, sizeof *arrows->all);
-  arrows->all[arrows->count++] = (import_arrow){from, to, step};
+  arrows->all[arrows->count++] =
+      (import_arrow){line->open, to, line->step, (uint32_t)(line - chain->lines)};
+}
+
+static import_line *add_line(import_chain *chain, int64_t pid) {
+  chain->lines =
+      import_room(chain->lines, &chain->room, chain->count + 1, sizeof *chain->lines);
+  import_line *const line = &chain->lines[chain->count++];
+  *line = (import_line){.pid = pid, .open = IMPORT_LATE_NONE};
+  return line;
+}
+
+/* Where an arrow begins: in the process's line, or in one that waits for nothing. */
+static import_line *line_of_begin(import_chain *chain, int64_t pid) {
+  import_line *found = NULL;
+  for (size_t i = 0; i < chain->count; i++) {
+    import_line *const line = &chain->lines[i];
+    if (line->pid == pid) return line;
+    if (!found && line->open == IMPORT_LATE_NONE) found = line;
+  }
+  return found ? found : add_line(chain, pid);
+}
+
+/* Where an arrow ends: in its process's line, or in the one that another process began last. */
+static import_line *line_of_end(import_chain *chain, int64_t pid) {
+  import_line *newest = NULL;
+  for (size_t i = 0; i < chain->count; i++) {
+    import_line *const line = &chain->lines[i];
+    if (line->open == IMPORT_LATE_NONE) continue;
+    if (line->pid == pid) return line;
+    if (!newest || line->open > newest->open) newest = line;
+  }
+  return newest ? newest : line_of_begin(chain, pid);
 }
 
 void import_arrows_add(import_arrows *arrows, const import_event *event, uint32_t entry,
@@ -44,23 +77,27 @@ void import_arrows_add(import_arrows *arrows, const import_event *event, uint32_
   if (!chain) {
     chain = import_make(sizeof *chain);
     chain->key = key;
-    chain->open = IMPORT_LATE_NONE;
     HASH_ADD(hh, arrows->chains, key, sizeof chain->key, chain);
   }
+  /* A bind_id is one for all processes, as in Perfetto. */
+  const int64_t pid = is_bound(event) ? 0 : import_threads_id(event).pid;
+  import_line *const line = phase == 's' ? line_of_begin(chain, pid) : line_of_end(chain, pid);
   const bool stays = phase == 'f' && is_bound(event); /* others may end there, too */
   if (phase != 's')
-    add(arrows, chain->open, entry, chain->step);
-  else if (chain->open != IMPORT_LATE_NONE && !chain->is_drawn)
-    add(arrows, chain->open, IMPORT_LATE_NONE, chain->step);
-  chain->step = phase == 't' || stays || chain->is_drawn ? chain->step + 1 : 0;
-  chain->is_drawn = stays;
-  if (!stays) chain->open = phase == 'f' ? IMPORT_LATE_NONE : entry;
+    add(arrows, chain, line, entry);
+  else if (line->open != IMPORT_LATE_NONE && !line->is_drawn)
+    add(arrows, chain, line, IMPORT_LATE_NONE);
+  line->step = phase == 't' || stays || line->is_drawn ? line->step + 1 : 0;
+  line->is_drawn = stays;
+  line->pid = pid;
+  if (!stays) line->open = phase == 'f' ? IMPORT_LATE_NONE : entry;
 }
 
 void import_arrows_close(import_arrows *arrows) {
   for (const import_chain *chain = arrows->chains; chain; chain = chain->hh.next)
-    if (chain->open != IMPORT_LATE_NONE && !chain->is_drawn)
-      add(arrows, chain->open, IMPORT_LATE_NONE, chain->step);
+    for (size_t i = 0; i < chain->count; i++)
+      if (chain->lines[i].open != IMPORT_LATE_NONE && !chain->lines[i].is_drawn)
+        add(arrows, chain, &chain->lines[i], IMPORT_LATE_NONE);
 }
 
 void import_arrows_fini(import_arrows *arrows) {
@@ -68,6 +105,7 @@ void import_arrows_fini(import_arrows *arrows) {
   HASH_CLEAR(hh, arrows->chains);
   for (import_chain *next; chain; chain = next) {
     next = chain->hh.next;
+    free(chain->lines);
     free(chain);
   }
   import_arrow_number *number = arrows->numbers;
@@ -180,8 +218,9 @@ static uint64_t step_number(uint64_t id, uint64_t step) {
 }
 
 /* Two chains of one number are told apart; prof's own numbers may come again. */
-static uint64_t own_number(import_arrows *arrows, const import_event *event, uint32_t step) {
-  const uint64_t key = key_of(event);
+static uint64_t own_number(import_arrows *arrows, const import_event *event,
+                           const import_arrow *arrow) {
+  const uint64_t key = key_of(event) + arrow->line, step = arrow->step;
   uint64_t number = said_number_of(event);
   import_arrow_number *it;
   if (import_event_arg(event, "flow id")) return step_number(number, step);
@@ -249,7 +288,7 @@ static void take_whole(import_arrows *arrows, const import_async *async, import_
     state->counts->missed[IMPORT_MISS_DRAWN] += 2;
     return;
   }
-  const uint64_t number = own_number(arrows, from, arrow->step);
+  const uint64_t number = own_number(arrows, from, arrow);
   const uint64_t start = state->late.entries[arrow->from].time;
   const uint64_t time = time_of_end(to, end, state->late.entries[arrow->to].time);
   keep_end(state, name_of(from, from), begin, start, number, false);

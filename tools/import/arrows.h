@@ -8,16 +8,25 @@
 /* From and to: entries of late.c. IMPORT_LATE_NONE: that end is not in the trace. */
 typedef struct import_arrow {
   uint32_t from, to;
-  uint32_t step; /* how many arrows of its chain came before */
+  uint32_t step; /* how many arrows of its line came before */
+  uint32_t line; /* of its chain */
 } import_arrow;
 
-/* What of a chain has come. */
-typedef struct import_chain {
-  uint64_t key; /* hash of category, name and id */
-  UT_hash_handle hh;
+/* Arrows one after another. */
+typedef struct import_line {
+  int64_t pid;   /* of the process where the last one ended, or began */
   uint32_t open; /* the begin that waits for its end, or IMPORT_LATE_NONE */
   uint32_t step;
   bool is_drawn; /* `open` waits for more ends, and has one */
+} import_line;
+
+/* What of one category, name and id has come. If traces of several processes are merged, each
+   may use the id for arrows of its own: it has a line of its own. */
+typedef struct import_chain {
+  uint64_t key; /* hash of category, name and id */
+  UT_hash_handle hh;
+  import_line *lines;
+  size_t count, room;
 } import_chain;
 
 /* Whose number it is: two chains of one number are told apart. */

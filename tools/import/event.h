@@ -51,6 +51,7 @@ typedef struct import_event {
   import_arg args[IMPORT_ARGS_MAX];
   uint32_t arg_count;
   bool is_cut; /* an argument did not fit */
+  bool has_null; /* an argument is null */
   bool is_odd; /* a member has a value of a type that it cannot have */
   char unknown[IMPORT_UNKNOWN_BYTES]; /* the first member that no one knows; empty: none */
   char *text;

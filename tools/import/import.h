@@ -20,7 +20,7 @@
   X(NEGATIVE, "with a negative duration")                                                    \
   X(DURATION, "with a duration that is no number, or longer than a year")                    \
   X(END_ALONE, "ends without a begin (ph E, e, F)")                                          \
-  X(NO_VALUE, "counters without a number")                                                   \
+  X(NO_VALUE, "values of counters that are no numbers")                                                \
   X(MEMORY, "of memory, without address or bytes that can be")                               \
   X(SPAN, "rows about the tracing itself (Spans, Traces)")                                   \
   X(OWN_CHANGE, "changes of levels, mutes and budgets, which an export of prof tells")       \
@@ -35,6 +35,7 @@
   X(NOT_TEXT, "with a name, a category, arguments or another member of a wrong type")      \
   X(UNENDED, "begun and never ended (ph B, b, S): they end with the trace")                \
   X(CUT, "with a text cut or arguments left out")                                          \
+  X(NULL_ARG, "with arguments that are null: these are left out")                          \
   X(UNNAMED, "without a name")                                                             \
   X(NO_LAUNCH, "of devices, whose launch is not in the trace")                             \
   X(EARLY, "of devices, begun before their launch: the trace's clocks disagree")           \

@@ -71,7 +71,7 @@ static void reset(import_event *event) {
   memset(event->members, 0, sizeof event->members);
   event->arg_count = 0;
   event->count = 0;
-  event->is_cut = event->is_odd = false;
+  event->is_cut = event->is_odd = event->has_null = false;
   event->unknown[0] = '\0';
 }
 
@@ -138,6 +138,7 @@ static void place(import_json *j, import_value value) {
       else if (j->is_args) event->is_odd |= value.type != IMPORT_NULL;
       return;
     case MODE_ARGS:
+      event->has_null |= value.type == IMPORT_NULL;
       if (event->arg_count < IMPORT_ARGS_MAX) event->args[event->arg_count++].value = value;
       else event->is_cut = true;
       return;

@@ -245,6 +245,7 @@ static void count_left_out(import_state *state, const import_event *event, char 
   if (event->is_odd || members[IMPORT_NAME].type == IMPORT_BOOL ||
       members[IMPORT_CAT].type == IMPORT_BOOL)
     import_change_one(state, IMPORT_CHANGE_NOT_TEXT);
+  if (event->has_null) import_change_one(state, IMPORT_CHANGE_NULL_ARG);
   if (members[IMPORT_SF].type != IMPORT_NONE || members[IMPORT_STACK].type != IMPORT_NONE)
     import_miss_one(state, IMPORT_MISS_STACK);
   if (members[IMPORT_BIND_ID].type != IMPORT_NONE && !is_bindable(phase))

@@ -385,20 +385,26 @@ static void put_counter(import_state *state, const import_event *event, uint64_t
   state->counts->counters++;
 }
 
+/* A number, or a text of decimal digits, as Perfetto takes it. */
+static bool read_value(const import_event *event, const import_value *value, double *out) {
+  const import_text text = import_text_of(event, value);
+  if (value->type == IMPORT_NUMBER) return import_number_double(text, out);
+  const bool has_digits = text.bytes > 0 && strspn(text.data, "+-.0123456789eE") >= text.bytes;
+  return value->type == IMPORT_TEXT && has_digits && import_number_double(text, out);
+}
+
 /* A graph of several values is a counter for each. */
 void import_take_counters(import_state *state, const import_event *event, uint64_t time) {
-  bool has_value = false;
+  if (event->arg_count == 0) import_miss_one(state, IMPORT_MISS_NO_VALUE);
   for (uint32_t i = 0; i < event->arg_count; i++) {
     const import_arg *const arg = &event->args[i];
+    const import_text key = {event->text + arg->key_at, arg->key_bytes};
     double value;
-    if (arg->value.type != IMPORT_NUMBER ||
-        !import_number_double(import_text_of(event, &arg->value), &value))
-      continue;
-    put_counter(state, event, time, (import_text){event->text + arg->key_at, arg->key_bytes},
-                value);
-    has_value = true;
+    if (read_value(event, &arg->value, &value))
+      put_counter(state, event, time, key, value);
+    else
+      import_miss_one(state, IMPORT_MISS_NO_VALUE);
   }
-  if (!has_value) import_miss_one(state, IMPORT_MISS_NO_VALUE);
 }
 
 void import_take_arrow(import_state *state, import_thread *thread, import_text name, uint64_t time,
