@@ -62,7 +62,9 @@ typedef struct prof_trace_info {
   uint64_t clock_gap_ns;      /* the longest stretch between two pairs in which the clock jumped, at a moment that is not known: inside of it
                                  a time may be off by as much. 0: it did not */
   uint64_t clock_back_count;  /* scopes whose end was before their begin: their thread went to a processor whose counter is behind. They take 0 */
-  uint32_t is_copy;           /* 1: written by prof_dump() or prof_trace_dump() while it was being recorded: what came after is not in it */
+  /* 1: copied while it was being recorded, by prof_dump(), by prof_trace_dump(), or as a plain file
+     by a program of the system: what came after is not in it */
+  uint32_t is_copy;
   uint32_t device_count;      /* that scopes were put on: for prof_trace_device_get() */
   /* Scopes that had not ended, below the 64 of a thread that open_count has. They have no names.
      Begins = recorded + lost + open_count + open_below_count. */

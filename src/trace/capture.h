@@ -21,6 +21,9 @@ prof_i_process_life prof_i_life_of(const prof_i_header *header);
 /* Of a process that runs: is its CLOCK_MONOTONIC this process's? False: it has another time
    namespace, or that cannot be told. */
 bool prof_i_life_shares_clock(const prof_i_header *header);
+/* Of a process that runs: does it certainly not map that file? Then the file is a copy. On some
+   file systems a mapping shows another number than the file, so its name counts, too. */
+bool prof_i_life_lacks_file(const prof_i_header *header, int fd);
 
 /* ---- source.c, snapshot.c: the bytes ---- */
 
@@ -52,6 +55,7 @@ typedef struct prof_i_source {
   prof_i_source_kind kind;
   bool is_live; /* somebody writes on, or may; the bytes here are a copy, or finished, and nobody writes to them */
   bool is_elsewhere; /* whether somebody does cannot be told */
+  bool is_copied;    /* a plain copy of a file that somebody writes on to */
   /* Just before the bytes were copied, of a live capture whose clock can be read here; else zeros. */
   prof_i_clock_reading opened;
   prof_i_run *runs; /* by offset; own */

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../core/path.h"
 #include "../core/port.h"
 #include "capture.h"
 
@@ -55,6 +56,34 @@ prof_i_process_life prof_i_life_of(const prof_i_header *header) {
   if (!same_boot) return is_this_host(header) ? PROF_I_LIFE_OVER : PROF_I_LIFE_UNKNOWN;
   if (header->namespace_pid != prof_i_port_pid_namespace()) return PROF_I_LIFE_UNKNOWN;
   return runs(header->pid, header->process_start) ? PROF_I_LIFE_RUNS : PROF_I_LIFE_OVER;
+}
+
+/* Is it the number or the name of the file that this line of /proc/PID/maps names? */
+static bool names_file(const char *line, const struct stat *about, const char *path) {
+  unsigned long long inode = 0;
+  int path_at = 0;
+  if (sscanf(line, "%*s %*s %*s %*s %llu %n", &inode, &path_at) < 1 || inode == 0) return false;
+  const size_t bytes = strcspn(line + path_at, "\n");
+  return inode == about->st_ino ||
+         (strlen(path) == bytes && memcmp(line + path_at, path, bytes) == 0);
+}
+
+bool prof_i_life_lacks_file(const prof_i_header *header, int fd) {
+  char name[64], path[PROF_I_PATH_BYTES] = "", *line = NULL;
+  size_t room = 0;
+  struct stat about;
+  bool is_known = false, has_it = false;
+  snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+  if (fstat(fd, &about) != 0 || readlink(name, path, sizeof path - 1) < 0) return false;
+  snprintf(name, sizeof name, "/proc/%u/maps", header->pid);
+  FILE *const maps = fopen(name, "re");
+  while (maps && !has_it && getline(&line, &room, maps) > 0) {
+    is_known = true; /* a process that may not be looked at shows none */
+    has_it = names_file(line, &about, path);
+  }
+  free(line);
+  if (maps) fclose(maps);
+  return is_known && !has_it;
 }
 
 bool prof_i_life_shares_clock(const prof_i_header *header) {

@@ -252,9 +252,10 @@ static void fill_info(const prof_trace *trace, prof_trace_info *info) {
   info->world_size = header->world_size;
   info->thread_count = trace->thread_count;
   info->is_elsewhere = trace->source.is_elsewhere;
-  info->is_live = trace->source.is_live && !trace->source.is_elsewhere;
+  info->is_live =
+      trace->source.is_live && !trace->source.is_elsewhere && !trace->source.is_copied;
   info->was_clean = header->state == PROF_I_STATE_STOPPED;
-  info->is_copy = header->state == PROF_I_STATE_COPIED;
+  info->is_copy = header->state == PROF_I_STATE_COPIED || trace->source.is_copied;
   info->level = header->level ? header->level : trace->catalog.last_level;
   info->policy = header->policy;
   info->clock = header->clock;

@@ -396,6 +396,13 @@ static void a_plain_copy_ends_with_the_last_thing_recorded(void **state) {
   copy_file(s.path, copy);
   const uint64_t copied_ns = now_ns();
   assert_true(end_of_stuck_in(copy) <= copied_ns);
+  prof_trace *trace = NULL;
+  for (int is_copy = 0; is_copy < 2; is_copy++) {
+    assert_int_equal(prof_trace_open(is_copy ? copy : s.path, &trace), PROF_OK);
+    assert_int_equal(info_of(trace).is_copy, is_copy);
+    assert_int_equal(info_of(trace).is_live, !is_copy);
+    prof_trace_destroy(trace);
+  }
   unlink(copy);
   end_stuck(&s);
 }
