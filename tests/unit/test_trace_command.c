@@ -111,6 +111,29 @@ static void info_tells_losses_without_a_thread(void **state) {
   assert_null(strstr(own.output, "not told by thread"));
 }
 
+/* A program may mute and unmute for as long as it runs. */
+static void info_lists_so_many_changes_and_counts_the_rest(void **state) {
+  (void)state;
+  enum { CHANGES = 100, SHOWN = 64 };
+  const prof_options options = {.size = sizeof options, .level = 1};
+  const prof_dump_options as_capture = {.size = sizeof as_capture, .format = PROF_FORMAT_CAPTURE};
+  char path[PATH_MAX];
+  need_the_command();
+  assert_int_equal(prof_start_with(&options), PROF_OK);
+  WITH_BASE_PROFILER(PROF_HOST, "victim", "test", PROF_NO_ARGS, {});
+  for (int i = 0; i < CHANGES; i++)
+    assert_int_equal(prof_mute("victim", NULL, i % 2 == 0), PROF_OK);
+  assert_int_equal(prof_stop(), PROF_OK);
+  path_of(path, "copy.prof");
+  assert_int_equal(prof_dump_with(path, &as_capture), PROF_OK);
+  assert_int_equal(run("info copy.prof"), 0);
+  assert_says("\nchanges      100\n");
+  assert_says("\n  ... and 36 more\n");
+  int lines = 0;
+  for (const char *at = own.output; (at = strstr(at, "victim")) != NULL; at++) lines++;
+  assert_int_equal(lines, SHOWN);
+}
+
 static void info_tells_threads_from_streams(void **state) {
   capture c;
   (void)state;
@@ -343,6 +366,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(info_tells_what_the_capture_holds),
       cmocka_unit_test(info_tells_losses_without_a_thread),
+      cmocka_unit_test(info_lists_so_many_changes_and_counts_the_rest),
       cmocka_unit_test(info_tells_threads_from_streams),
       cmocka_unit_test(table_groups_sorts_and_limits),
       cmocka_unit_test(dump_writes_each_format),

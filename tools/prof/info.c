@@ -9,7 +9,7 @@
 
 #include "commands.h"
 
-enum { THREADS_SHOWN_MAX = 64, OPEN_SHOWN_MAX = 64 };
+enum { THREADS_SHOWN_MAX = 64, OPEN_SHOWN_MAX = 64, LINES_SHOWN_MAX = 64 };
 
 static const char *policy_name(uint32_t policy) {
   static const char *const names[] = {"default", "keep", "ring", "stream"};
@@ -86,16 +86,25 @@ static void print_own(const prof_trace_info *info) {
 
 static const char *plural(uint64_t count) { return count == 1 ? "" : "s"; }
 
+static uint32_t shown_of(uint32_t count) {
+  return count < LINES_SHOWN_MAX ? count : LINES_SHOWN_MAX;
+}
+
+static void print_rest(uint32_t count) {
+  if (count > LINES_SHOWN_MAX) printf("  ... and %" PRIu32 " more\n", count - LINES_SHOWN_MAX);
+}
+
 /* Steps of the budget, and mutes. */
 static void print_changes(const prof_trace *trace, uint32_t count, uint64_t untold) {
   if (count || untold) printf("changes      %" PRIu32, count);
   if (untold) printf(", and %" PRIu64 " for which the capture had no room", untold);
   if (count || untold) puts("");
-  for (uint32_t i = 0; i < count; i++) {
+  for (uint32_t i = 0; i < shown_of(count); i++) {
     char *text = NULL;
     if (prof_trace_change_text(trace, i, &text) == PROF_OK) printf("  %s\n", text);
     prof_free(text);
   }
+  print_rest(count);
 }
 
 /* Only where something happened to it. */
@@ -115,11 +124,12 @@ static void print_clock(const prof_trace_info *info) {
 
 static void print_devices(const prof_trace *trace, uint32_t count) {
   if (count) printf("devices      %" PRIu32 "\n", count);
-  for (uint32_t i = 0; i < count; i++) {
+  for (uint32_t i = 0; i < shown_of(count); i++) {
     char *text = NULL;
     if (prof_trace_device_text(trace, i, &text) == PROF_OK) printf("  %s\n", text);
     prof_free(text);
   }
+  print_rest(count);
 }
 
 /* What the capture's writer says of it. */
