@@ -176,6 +176,22 @@ static prof_row row_of(const prof_trace *trace, const char *name) {
   return row;
 }
 
+/* The place of the row's scopes: this program's calls have none. */
+static void expect_no_place(const prof_trace *trace, const char *name) {
+  prof_rows *rows = NULL;
+  int found = 0;
+  assert_int_equal(prof_trace_aggregate(trace, NULL, &rows), PROF_OK);
+  for (uint64_t i = 0; i < rows->row_count; i++) {
+    prof_row_more more = {.size = sizeof more};
+    if (strcmp(rows->rows[i].name, name) != 0) continue;
+    assert_int_equal(prof_rows_more(rows, i, &more), PROF_OK);
+    assert_string_equal(more.file, "");
+    found++;
+  }
+  assert_int_equal(found, 1);
+  prof_rows_destroy(rows);
+}
+
 /* ---- tests ---- */
 
 static void kernels_have_the_times_of_their_events(void **state) {
@@ -261,6 +277,8 @@ static void at_level_2_each_call_launched_its_command(void **state) {
   assert_int_equal(launch.device_count, COUNT);
   assert_true(launch.self_device_ns > 0);
   assert_int_equal(row_of(trace, "clFinish").calls_count, 1);
+  expect_no_place(trace, "clEnqueueNDRangeKernel");
+  expect_no_place(trace, "clFinish");
   prof_trace_destroy(trace);
   cl.clReleaseCommandQueue(queue);
 }

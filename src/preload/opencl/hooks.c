@@ -9,7 +9,11 @@
 
 #define WAITS uint32_t count, const prof_i_cl_event *events, prof_i_cl_event *event_out
 #define BEHIND(name) (*(__typeof__(&hook_##name))prof_i_layer_target[PROF_I_CL_PLACE_##name])
-#define CALL(name) PROF_SCOPE_LEVEL(2, PROF_HOST, #name, "opencl_runtime", PROF_NO_ARGS)
+/* A site without a place: the program's own call is not known, and this file is not the program's. */
+#define CALL(name)                                                                                \
+  static prof_site site = {.file = "", .function = "", .level = 2};                               \
+  const uint64_t call_scope __attribute__((cleanup(prof_i_leave), unused)) =                      \
+      PROF_I_IS_ON(2) ? prof_i_begin_1(&site, #name, "opencl_runtime") : 0
 
 /* The rest of a function that enqueues a command: its arguments, with `event` for where its event goes. */
 #define ENQUEUE(name, about, ...)                                                                   \
