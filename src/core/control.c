@@ -575,6 +575,12 @@ static int check_level(int level, int least) {
   return prof_i_fail(PROF_E_LEVEL, "level is %d; 1 records kernels and operators, 2 also the runtime around them", level);
 }
 
+/* Who has set PROF_LEVEL wants no less than that from the program. Lock held. */
+static uint32_t level_to_ask(int level) {
+  const uint32_t least = own.recording && own.started_by ? own.options.level : 0;
+  return (uint32_t)level > least ? (uint32_t)level : least;
+}
+
 int prof_start(int level) {
   const int saved = errno;
   int status = check_level(level, 1);
@@ -585,7 +591,7 @@ int prof_start(int level) {
   const bool was_recording = own.recording;
   if (!was_recording) status = start_as_before(level, is_left_over(&own.options));
   if (status == PROF_OK) {
-    prof_i_want_asked((uint32_t)level);
+    prof_i_want_asked(level_to_ask(level));
     choose_devices();
     if (was_recording || prof_i_want_count()) change_level(prof_i_want_level());
   }
@@ -755,8 +761,9 @@ const char *prof_i_control_why_none(char *to, size_t room) {
   to[0] = '\0';
   if (own.child_status == PROF_OK) return to;
   const char *const path = own.options.path ? own.expanded : "memory";
-  snprintf(to, room, "a forked child could not begin its own: %s: '%s'",
-           prof_status_text(own.child_status), path);
+  const char *const why =
+      own.fresh.error ? prof_i_error_text(own.fresh.error) : prof_status_text(own.child_status);
+  snprintf(to, room, "a forked child could not begin its own: %s: '%s'", why, path);
   return to;
 }
 

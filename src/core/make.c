@@ -48,8 +48,10 @@ static int make_memory(prof_i_arena *fresh, const prof_options *options) {
     if ((error = prof_i_arena_make(fresh, -1, cap, policy)) == 0) return PROF_OK;
     cap = whole_units(cap / 2);
   } while (cap >= least_cap);
+  fresh->error = error;
   const int status = prof_i_status_of_errno(error);
-  return prof_i_fail(status == PROF_E_IO ? PROF_E_NO_MEMORY : status,
+  const bool has_no_descriptor = error == EMFILE || error == ENFILE;
+  return prof_i_fail(status == PROF_E_IO && !has_no_descriptor ? PROF_E_NO_MEMORY : status,
                      "cannot map %llu bytes to record into: %s",
                      (unsigned long long)options->cap_bytes, prof_i_error_text(error));
 }

@@ -360,6 +360,20 @@ static int program_that_starts_otherwise(void) {
   return 0;
 }
 
+/* PROF_LEVEL is the least level, as long as its recording lasts. */
+static int program_that_asks_for_less(void) {
+  check(prof_level() == 2, "the level is %d", prof_level());
+  check_status(prof_start(1), PROF_OK);
+  check(prof_level() == 2, "the level is %d after prof_start(1)", prof_level());
+  check_status(prof_stop(), PROF_OK);
+  check_status(prof_start(1), PROF_OK);
+  check(prof_level() == 1, "the level is %d in a recording of the program's", prof_level());
+  check_status(prof_start(2), PROF_OK);
+  check_status(prof_start(1), PROF_OK);
+  check(prof_level() == 1, "the level is %d, and was 2 before", prof_level());
+  return 0;
+}
+
 static const struct {
   const char *name;
   int (*run)(void);
@@ -379,6 +393,7 @@ static const struct {
     PART(a_million_distinct_names),
     PART(program),
     PART(program_that_starts_otherwise),
+    PART(program_that_asks_for_less),
 #undef PART
 };
 
@@ -746,6 +761,14 @@ static void right_variables_record_without_a_word(void **state) {
   assert_string_equal(said, "");
 }
 
+static void a_program_does_not_lower_the_level_of_the_environment(void **state) {
+  (void)state;
+  char said[4096];
+  const char *const variables[] = {"PROF_LEVEL=2", NULL};
+  assert_int_equal(run_part("program_that_asks_for_less", variables, said, sizeof said), 0);
+  assert_string_equal(said, "");
+}
+
 static int make_folder(void **state) {
   (void)state;
   return mkdtemp(folder) ? 0 : -1;
@@ -792,6 +815,7 @@ int main(int argc, char **argv) {
       TEST(ends_without_a_begin_change_nothing_but_the_count_of_strays),
       TEST(wrong_variables_are_one_line_and_the_program_runs_on),
       TEST(right_variables_record_without_a_word),
+      TEST(a_program_does_not_lower_the_level_of_the_environment),
   };
   return cmocka_run_group_tests_name("bad input", tests, make_folder, remove_folder);
 }

@@ -231,6 +231,30 @@ static void a_child_that_gets_no_capture_says_why(void **state) {
   }
 }
 
+static void check_that_descriptors_are_said(void) {
+  prof_health health = {.size = sizeof health};
+  WITH_BASE_PROFILER(PROF_HOST, "scope", "child", PROF_NO_ARGS, {});
+  if (prof_health_get(&health) != PROF_OK) _exit(1);
+  if (!strstr(health.reason, "Too many open files: '")) _exit(2);
+  if (strstr(health.reason, "out of memory")) _exit(3);
+  if (prof_start(1) != PROF_E_IO) _exit(4);
+  _exit(0);
+}
+
+static void a_child_without_descriptors_says_so(void **state) {
+  (void)state;
+  for (int in_memory = 0; in_memory < 2; in_memory++) {
+    begin(in_memory ? NULL : output, 0);
+    const pid_t child = fork();
+    if (child == 0) {
+      if (setrlimit(RLIMIT_NOFILE, &(const struct rlimit){3, 3}) != 0) _exit(5);
+      check_that_descriptors_are_said();
+    }
+    wait_for_success(child);
+    assert_int_equal(prof_stop(), PROF_OK);
+  }
+}
+
 static pid_t (*fork_there)(void);
 static pid_t forked;
 static pid_t bare_fork(void) { return (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0); }
@@ -373,6 +397,7 @@ int main(void) {
       cmocka_unit_test(a_first_event_calls_nothing_that_allocates_or_locks),
       cmocka_unit_test(a_first_event_that_gets_no_capture_calls_nothing_of_the_sort_either),
       cmocka_unit_test(a_child_that_gets_no_capture_says_why),
+      cmocka_unit_test(a_child_without_descriptors_says_so),
       cmocka_unit_test(a_child_that_was_forked_inside_of_malloc_records),
       cmocka_unit_test(every_event_does_with_4_KiB_of_stack),
       cmocka_unit_test(a_start_does_with_4_KiB_of_stack),
