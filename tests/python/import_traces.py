@@ -252,6 +252,22 @@ TRACES = {
         x("MatMulV2", f"{LATE + 100}.000", 300.0, 3, 911),
     ],
     "stack frames": {"traceEvents": [x("a", 1, 2, sf=2), x("b", 5, 2, stack=["0x1"])], "stackFrames": {"1": {"name": "main"}}},
+    "stacks by number": {
+        "traceEvents": [
+            x("a", 1, 2, sf=3, args={"n": 1}),
+            x("op", 4, 2, cat="cpu_op", sf="2"),
+            event("B", "b", 7, sf=4),
+            event("E", "b", 9, args={"m": 2}),
+            x("call", 10, 2, cat="cuda_runtime", sf=1),
+            x("plain", 13, 2),
+        ],
+        "stackFrames": {
+            "1": {"name": "main"},
+            "2": {"name": "f;g", "parent": 1, "category": "lib.so"},
+            "3": {"name": "leaf", "parent": "2"},
+            "4": {"name": "in a circle", "parent": "4", "other": [{"parent": 1}]},
+        },
+    },
     "names of any type": [
         x(123, 0, 10),
         x(None, 20, 10, cat=None),

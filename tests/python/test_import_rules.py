@@ -423,6 +423,33 @@ class Rules(Folder):
             f.write("\n".join(json.dumps(x("a", i, 1)) for i in range(3)))  # events, and no traces
         self.assertIn("it has no traceEvents", self.command("import", "t.json", "-o", "none.prof").stderr)
 
+    def test_stacks_by_number_are_call_stacks(self):
+        self.totals("stacks by number")
+        stacks = {r.name: r.stack for r in self.opened.aggregate(group=("name", "stack"))}
+        circle = stacks.pop("b")
+        self.assertEqual(
+            stacks,
+            {"a": "leaf;lib.so: f,g;main", "op": "lib.so: f,g;main", "call": "main", "plain": ""},
+        )
+        self.assertEqual(set(circle.split(";")), {"in a circle"})
+        args = {e.name: e.args for e in self.opened.events()}
+        self.assertEqual(args["a"], {"n": 1, "Call stack": "leaf;lib.so: f,g;main"})
+        self.assertEqual(args["b"]["m"], 2)
+        self.assertEqual(self.said, ["taken: 1 with a text cut or arguments left out"])
+
+    def test_frames_may_stand_before_the_events(self):
+        frames = {"7": {"name": "f", "parent": 6}}
+        members = {"stackFrames": frames, "traceEvents": [x("a", 1, 2, sf=7), x("b", 3, 1, sf=8)]}
+        opened = self.imported(json.dumps(members))
+        self.assertEqual([e.args for e in opened.events()], [{"Call stack": "f"}, None])
+        self.assertEqual(
+            self.said,
+            [
+                "not taken: 1 call stacks by number or address (sf, stack)",
+                "taken: 1 with a text cut or arguments left out",
+            ],
+        )
+
     def test_what_is_left_out_is_counted_by_reason(self):
         self.totals("stack frames")
         self.assertEqual(self.said, ["not taken: 3 call stacks by number or address (sf, stack)"])

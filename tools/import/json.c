@@ -18,7 +18,9 @@ typedef enum mode {
   MODE_EVENTS,
   MODE_EVENT,
   MODE_ARGS,
-  MODE_VALUE, /* in an argument that is an array or an object */
+  MODE_VALUE,  /* in an argument that is an array or an object */
+  MODE_FRAMES, /* in stackFrames */
+  MODE_FRAME,
   MODE_SKIP,
   MODE_OVER
 } mode;
@@ -143,6 +145,10 @@ static void place(import_json *j, import_value value) {
       else event->is_cut = true;
       return;
     case MODE_START: j->mode = MODE_OVER; return; /* a number alone is JSON, and no trace */
+    case MODE_FRAME:
+      if (j->member != NO_MEMBER) event->members[j->member] = value;
+      return;
+    case MODE_FRAMES:
     case MODE_METADATA:
     case MODE_VALUE:
     case MODE_SKIP:
@@ -158,7 +164,8 @@ static void refuse_more(import_json *j) {
 
 /* A member that nobody knows, or an argument behind the last: its text would only take memory. */
 static bool is_unwanted(const import_json *j) {
-  return (j->mode == MODE_EVENT && j->member == NO_MEMBER) || (j->mode == MODE_ARGS && j->event.arg_count == IMPORT_ARGS_MAX);
+  const bool has_members = j->mode == MODE_EVENT || j->mode == MODE_FRAME;
+  return (has_members && j->member == NO_MEMBER) || (j->mode == MODE_ARGS && j->event.arg_count == IMPORT_ARGS_MAX);
 }
 
 static int scalar(import_json *j, import_type type, const char *bytes, size_t count, bool is_true) {
@@ -204,6 +211,10 @@ static void open_at(import_json *j, bool is_object) {
         j->has_events = true;
         return;
       }
+      if (is_object && import_text_is((import_text){j->key, j->key_bytes}, "stackFrames")) {
+        j->mode = MODE_FRAMES;
+        return;
+      }
       begin_json(j, MODE_METADATA, METADATA_BYTES_MAX);
       break;
     case MODE_EVENTS:
@@ -232,6 +243,14 @@ static void open_at(import_json *j, bool is_object) {
       if (j->event.arg_count < IMPORT_ARGS_MAX) begin_json(j, MODE_VALUE, IMPORT_JSON_BYTES_MAX);
       else skip(j), j->event.is_cut = true;
       break;
+    case MODE_FRAMES:
+      if (is_object) {
+        j->mode = MODE_FRAME;
+        return;
+      }
+      skip(j);
+      break;
+    case MODE_FRAME: skip(j); break;
     case MODE_OVER: /* one object a line: each is a trace, and all are one */
       if (is_object && !j->is_bare) j->mode = MODE_TOP;
       else refuse_more(j);
@@ -286,6 +305,14 @@ static int close_one(import_json *j, bool is_object) {
       reset(&j->event);
       return 1;
     case MODE_EVENTS: j->mode = j->is_bare ? MODE_OVER : MODE_TOP; return 1;
+    case MODE_FRAME:
+      j->face.take_frame(j->face.user, &j->event);
+      j->mode = MODE_FRAMES;
+      return 1;
+    case MODE_FRAMES:
+      j->mode = MODE_TOP;
+      reset(&j->event);
+      return 1;
     case MODE_TOP: j->mode = MODE_OVER; return 1;
     case MODE_START:
     case MODE_OVER: return 1;
@@ -307,6 +334,19 @@ static int member_of(import_text key) {
   for (int i = 0; i < IMPORT_MEMBER_COUNT; i++)
     if (import_text_is(key, keys[i])) return i;
   return NO_MEMBER;
+}
+
+static int member_of_frame(import_text key) {
+  if (import_text_is(key, "name")) return IMPORT_NAME;
+  if (import_text_is(key, "category")) return IMPORT_CAT;
+  return import_text_is(key, "parent") ? IMPORT_SF : NO_MEMBER;
+}
+
+static void begin_frame(import_json *j, import_text number) {
+  reset(&j->event);
+  const uint32_t at = put(&j->event, number.data, number.bytes);
+  j->event.members[IMPORT_ID] =
+      (import_value){.type = IMPORT_TEXT, .at = at, .bytes = (uint32_t)number.bytes};
 }
 
 /* "s" says how wide an instant is drawn. */
@@ -331,6 +371,10 @@ static int on_key(void *user, const unsigned char *bytes, size_t count) {
     import_arg *const arg = &j->event.args[j->event.arg_count];
     arg->key_bytes = (uint32_t)(count < KEY_BYTES_MAX ? count : KEY_BYTES_MAX);
     arg->key_at = put(&j->event, key.data, arg->key_bytes);
+  } else if (j->mode == MODE_FRAMES) {
+    begin_frame(j, key);
+  } else if (j->mode == MODE_FRAME) {
+    j->member = member_of_frame(key);
   } else if (j->mode == MODE_TOP) {
     j->is_events = import_text_is(key, "traceEvents");
     j->key_bytes = count < KEY_BYTES_MAX ? count : KEY_BYTES_MAX;

@@ -9,6 +9,8 @@
 typedef struct import_json_face {
   void *user;
   void (*take_event)(void *user, const import_event *event);
+  /* One of stackFrames, as frames.h has it. */
+  void (*take_frame)(void *user, const import_event *frame);
   void (*take_other)(void *user); /* an element that is no object */
   void (*take_metadata)(void *user, import_text key, const import_value *value, import_text text); /* a member beside traceEvents */
 } import_json_face;

@@ -108,7 +108,8 @@ static void take_scope(import_state *state, const import_event *event) {
     import_miss_one(state, IMPORT_MISS_SPAN);
   else if (!read_time(state, event, &time) || !read_duration(state, event, time, &duration))
     return;
-  else if (kind == IMPORT_KIND_NONE && is_late(state, event, category))
+  else if ((kind == IMPORT_KIND_NONE && is_late(state, event, category)) ||
+           event->members[IMPORT_SF].type != IMPORT_NONE)
     import_late_add(state, event, 'X', time);
   else
     import_take_scope(state, event, kind, time, duration);
@@ -246,7 +247,8 @@ static void count_left_out(import_state *state, const import_event *event, char 
       members[IMPORT_CAT].type == IMPORT_BOOL)
     import_change_one(state, IMPORT_CHANGE_NOT_TEXT);
   if (event->has_null) import_change_one(state, IMPORT_CHANGE_NULL_ARG);
-  if (members[IMPORT_SF].type != IMPORT_NONE || members[IMPORT_STACK].type != IMPORT_NONE)
+  const bool has_frame = members[IMPORT_SF].type != IMPORT_NONE && phase != 'X' && phase != 'B';
+  if (has_frame || members[IMPORT_STACK].type != IMPORT_NONE)
     import_miss_one(state, IMPORT_MISS_STACK);
   if (members[IMPORT_BIND_ID].type != IMPORT_NONE && !is_bindable(phase))
     import_miss_one(state, IMPORT_MISS_BOUND);
@@ -383,6 +385,7 @@ static void note_begin(import_state *state) {
 void import_kineto_end(import_state *state) {
   import_times_choose(&state->times);
   import_late_play(state);
+  if (state->frames.all && !state->frames.is_used) import_miss_one(state, IMPORT_MISS_STACK);
   snprintf(state->counts->outlier, sizeof state->counts->outlier, "%s",
            import_times_outlier(&state->times));
   if (state->begin_ticks == 0)

@@ -2,6 +2,7 @@
 #include "late.h"
 
 #include <prof/backend.h>
+#include <prof/trace.h>
 #include <stdlib.h>
 
 #include "arrows.h"
@@ -229,7 +230,7 @@ static void merge(import_event *to, const import_event *begin, const import_even
 typedef struct player {
   matcher *m;
   import_state *state;
-  import_event event, end, merged;
+  import_event event, end, merged, stacked;
   uint64_t last; /* of all times: what never ends goes to there */
 } player;
 
@@ -246,6 +247,29 @@ static uint64_t end_of(player *p, const import_late_entry *entry) {
   if (entry->match != IMPORT_LATE_NONE) return entry_of(p->m, entry->match)->time;
   import_change_one(p->state, IMPORT_CHANGE_UNENDED);
   return p->last > entry->time ? p->last : entry->time;
+}
+
+/* The event, with the call stack that it names by number. */
+static const import_event *with_stack(player *p, const import_event *event) {
+  static const import_event none;
+  import_event *const to = &p->stacked;
+  bool is_cut;
+  if (event->members[IMPORT_SF].type == IMPORT_NONE) return event;
+  const import_text number = import_member_text(event, IMPORT_SF),
+                    stack = import_frames_stack(&p->state->frames, number, &is_cut);
+  if (stack.bytes == 0 || event->arg_count == IMPORT_ARGS_MAX ||
+      import_event_arg(event, PROF_STACK_KEY)) {
+    import_miss_one(p->state, IMPORT_MISS_STACK);
+    return event;
+  }
+  merge(to, event, &none);
+  import_arg *const arg = &to->args[to->arg_count++];
+  arg->key_bytes = sizeof PROF_STACK_KEY - 1;
+  arg->key_at = append(to, PROF_STACK_KEY, arg->key_bytes);
+  arg->value = (import_value){.type = IMPORT_TEXT, .bytes = (uint32_t)stack.bytes};
+  arg->value.at = append(to, stack.data, stack.bytes);
+  to->is_cut |= is_cut;
+  return to;
 }
 
 /* What a scope is whose category does not say it. */
@@ -274,7 +298,7 @@ static uint64_t duration_of(const import_event *event, uint64_t time) {
 
 static void play_scope(player *p, const import_late_entry *entry) {
   const bool is_whole = phase_of(entry) == 'X';
-  const import_event *const event = is_whole ? &p->event : begun_event(p, entry);
+  const import_event *const event = with_stack(p, is_whole ? &p->event : begun_event(p, entry));
   const uint64_t time = entry->time;
   const uint64_t duration = is_whole ? duration_of(event, time) : end_of(p, entry) - time;
   import_take_scope(p->state, event, kind_of(p->state, event), time, duration);
@@ -420,6 +444,7 @@ void import_late_play(import_state *state) {
   import_arrows_take(&p->m->arrows, &p->m->async, state);
   import_settle_times(state);
   free(p->merged.text);
+  free(p->stacked.text);
   free_matcher(p->m);
   free(p);
 }

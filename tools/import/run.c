@@ -96,6 +96,9 @@ static void hide(const progress *p) {
 /* ---- the way ---- */
 
 static void take_event(void *user, const import_event *event) { import_kineto_event(user, event); }
+static void take_frame(void *user, const import_event *frame) {
+  import_frames_add(&((import_state *)user)->frames, frame);
+}
 static void take_other(void *user) { ((import_state *)user)->counts->missed[IMPORT_MISS_NOT_OBJECT]++; }
 static void take_metadata(void *user, import_text key, const import_value *value, import_text text) { import_kineto_metadata(user, key, value, text); }
 
@@ -119,7 +122,7 @@ static const char *wide_encoding(const char *bytes, size_t count) {
 
 static void read_all(import_state *state, import_input *input, import_result *result) {
   static const char mark[] = "\xef\xbb\xbf"; /* of UTF-8; no JSON, and there are who write it */
-  import_json *const json = import_json_create(&(import_json_face){state, take_event, take_other, take_metadata});
+  import_json *const json = import_json_create(&(import_json_face){state, take_event, take_frame, take_other, take_metadata});
   char *const bytes = import_make(READ_BYTES), *const clean = import_make(import_clean_room(READ_BYTES));
   import_cleaner cleaner = {0};
   progress shown = {.began = time(NULL)};
@@ -186,6 +189,7 @@ void import_run(const char *from, const char *to, bool must_be_new, import_resul
   import_spool_fini(&state->spool);
   import_late_fini(&state->late);
   import_devices_fini(&state->devices);
+  import_frames_fini(&state->frames);
   import_threads_fini(&state->threads);
   import_pools_fini(&state->pools);
   import_names_destroy(state->names);

@@ -4,6 +4,7 @@
 
 #include "async.h"
 #include "devices.h"
+#include "frames.h"
 #include "import.h"
 #include "late.h"
 #include "launches.h"
@@ -31,6 +32,7 @@ typedef struct import_state {
   import_launches launches;
   import_late late;
   import_devices devices;
+  import_frames frames;
   import_pools pools;
   import_counts *counts;
   const import_result *result;

@@ -1,0 +1,99 @@
+/* See frames.h. */
+#include "frames.h"
+
+#include <stdlib.h>
+
+#include "import.h"
+#include "record.h"
+
+enum {
+  FRAME_BYTES_MAX = 512,     /* of a name, and of a category */
+  ALL_BYTES_MAX = 256 << 20, /* further frames are not known */
+  DEPTH_MAX = 512,           /* parents may go round in a circle */
+  STACK_BYTES_MAX = 6144     /* a record has room for it beside other arguments */
+};
+
+struct import_frame {
+  uint64_t number, parent; /* hashes */
+  UT_hash_handle hh;
+  bool has_parent;
+  uint32_t bytes;
+  char text[];
+};
+
+static uint64_t hash_of(import_text text) {
+  uint64_t hash = 14695981039346656037u; /* FNV-1a */
+  for (size_t i = 0; i < text.bytes; i++)
+    hash = (hash ^ (unsigned char)text.data[i]) * 1099511628211u;
+  return hash;
+}
+
+static import_text member_of(const import_event *frame, import_member member) {
+  const import_value *const value = &frame->members[member];
+  const bool is_told = value->type == IMPORT_TEXT || value->type == IMPORT_NUMBER;
+  return is_told ? import_text_of(frame, value) : (import_text){"", 0};
+}
+
+static import_frame *find(const import_frames *frames, uint64_t number) {
+  import_frame *frame;
+  HASH_FIND(hh, frames->all, &number, sizeof number, frame);
+  return frame;
+}
+
+/* A semicolon ends a frame. */
+static void put_plain(import_frame *frame, import_text text) {
+  for (size_t i = 0; i < text.bytes; i++)
+    frame->text[frame->bytes++] = text.data[i] == ';' ? ',' : text.data[i];
+}
+
+void import_frames_add(import_frames *frames, const import_event *event) {
+  const import_text name = import_text_cut(member_of(event, IMPORT_NAME), FRAME_BYTES_MAX),
+                    category = import_text_cut(member_of(event, IMPORT_CAT), FRAME_BYTES_MAX);
+  const uint64_t number = hash_of(member_of(event, IMPORT_ID));
+  const import_value *const parent = &event->members[IMPORT_SF];
+  const size_t bytes = sizeof(import_frame) + name.bytes + category.bytes + 2;
+  if (find(frames, number) || frames->bytes + bytes > ALL_BYTES_MAX) return;
+  import_frame *const frame = import_make(bytes);
+  frame->number = number;
+  frame->has_parent = parent->type == IMPORT_TEXT || parent->type == IMPORT_NUMBER;
+  frame->parent = hash_of(member_of(event, IMPORT_SF));
+  put_plain(frame, category);
+  if (category.bytes) put_plain(frame, (import_text){": ", 2});
+  put_plain(frame, name);
+  frames->bytes += bytes;
+  HASH_ADD(hh, frames->all, number, sizeof frame->number, frame);
+}
+
+static void put(import_frames *frames, const char *text, size_t bytes) {
+  frames->text = import_room(frames->text, &frames->room, frames->count + bytes, 1);
+  memcpy(frames->text + frames->count, text, bytes);
+  frames->count += bytes;
+}
+
+import_text import_frames_stack(import_frames *frames, import_text number, bool *is_cut_out) {
+  const import_frame *frame = find(frames, hash_of(number));
+  *is_cut_out = false;
+  if (!frame) return (import_text){"", 0};
+  frames->is_used = true;
+  frames->count = 0;
+  for (int depth = 0; frame; depth++) {
+    *is_cut_out = depth == DEPTH_MAX || frames->count + frame->bytes + 1 > STACK_BYTES_MAX;
+    if (*is_cut_out) break;
+    if (depth) put(frames, ";", 1);
+    put(frames, frame->text, frame->bytes);
+    const bool has_parent = frame->has_parent;
+    frame = has_parent ? find(frames, frame->parent) : NULL;
+    *is_cut_out = has_parent && !frame;
+  }
+  return (import_text){frames->text, frames->count};
+}
+
+void import_frames_fini(import_frames *frames) {
+  import_frame *frame = frames->all;
+  HASH_CLEAR(hh, frames->all);
+  for (import_frame *next; frame; frame = next) {
+    next = frame->hh.next;
+    free(frame);
+  }
+  free(frames->text);
+}

@@ -1,0 +1,29 @@
+/* Frames of call stacks: the member stackFrames beside the events has them by number, and an
+   event names the innermost of its own (sf). */
+#ifndef PROF_IMPORT_FRAMES_H
+#define PROF_IMPORT_FRAMES_H
+
+#include <uthash.h>
+
+#include "event.h"
+
+typedef struct import_frame import_frame;
+
+typedef struct import_frames {
+  import_frame *all;
+  size_t bytes; /* of all frames */
+  char *text;   /* the stack that was put together last */
+  size_t count, room;
+  bool is_used;
+} import_frames;
+
+/* Its number as id, name, category, and the number of the frame around it as sf. */
+void import_frames_add(import_frames *frames, const import_event *frame);
+
+/* "CATEGORY: NAME;...", from the innermost frame on, until the next call. *is_cut_out: there are
+   more frames, or should be. Empty: that frame is not known. */
+import_text import_frames_stack(import_frames *frames, import_text number, bool *is_cut_out);
+
+void import_frames_fini(import_frames *frames);
+
+#endif
