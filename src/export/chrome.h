@@ -190,6 +190,9 @@ void prof_i_chrome_head(prof_i_chrome *w);
 void prof_i_chrome_name_lane(prof_i_chrome *w, uint32_t lane);
 void prof_i_chrome_put_process(prof_i_chrome *w, uint64_t pid, const char *name, const char *label);
 void prof_i_chrome_put_thread(prof_i_chrome *w, uint64_t pid, uint64_t tid, prof_i_text name, uint64_t order);
+/* The same of a lane of a thread's or a stream's, with the trace's own number of that. */
+void prof_i_chrome_put_row(prof_i_chrome *w, const prof_i_tids *ids, uint32_t lane,
+                           prof_i_text name, uint64_t order);
 void prof_i_chrome_tail(prof_i_chrome *w);
 
 #endif

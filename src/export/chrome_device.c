@@ -85,9 +85,8 @@ void prof_i_chrome_name_stream(prof_i_chrome *w, const prof_trace_thread *thread
   const int shown = own.bytes < NAME_SHOWN_BYTES ? (int)own.bytes : NAME_SHOWN_BYTES;
   int bytes = snprintf(made, sizeof made, "%s %llu%s%.*s", thread->stream & PROF_BACKEND_QUEUE ? "queue" : "stream", (unsigned long long)ids->first, shown ? ": " : "", shown, own.data);
   if (lane > 0) bytes += snprintf(made + bytes, sizeof made - (size_t)bytes, " (overlapping %u)", lane);
-  prof_i_chrome_put_thread(w, ids->pid, prof_i_tids_row(ids, lane),
-                           (prof_i_text){made, (uint64_t)bytes},
-                           ids->first * PROF_I_LANES_MAX + lane);
+  prof_i_chrome_put_row(w, ids, lane, (prof_i_text){made, (uint64_t)bytes},
+                        ids->first * PROF_I_LANES_MAX + lane);
 }
 
 /* ---- what ties a launch to what ran ---- */

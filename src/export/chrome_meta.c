@@ -63,9 +63,24 @@ void prof_i_chrome_put_process(prof_i_chrome *w, uint64_t pid, const char *name,
   put_sort_index(w, "process_sort_index", pid, 0, pid);
 }
 
-void prof_i_chrome_put_thread(prof_i_chrome *w, uint64_t pid, uint64_t tid, prof_i_text name, uint64_t order) {
+void prof_i_chrome_put_thread(prof_i_chrome *w, uint64_t pid, uint64_t tid, prof_i_text name,
+                              uint64_t order) {
   if (name.bytes) put_name(w, "thread_name", pid, tid, name.data, name.bytes);
   put_sort_index(w, "thread_sort_index", pid, tid, order);
+}
+
+void prof_i_chrome_put_row(prof_i_chrome *w, const prof_i_tids *ids, uint32_t lane,
+                           prof_i_text name, uint64_t order) {
+  const uint64_t tid = prof_i_tids_row(ids, lane);
+  if (ids->number == ids->first) {
+    prof_i_chrome_put_thread(w, ids->pid, tid, name, order);
+    return;
+  }
+  if (name.bytes) put_name(w, "thread_name", ids->pid, tid, name.data, name.bytes);
+  begin_metadata(w, "thread_sort_index", ids->pid, tid, "sort_index");
+  prof_i_sink_u64(w->sink, order);
+  put_member(w, "number", ids->number); /* prof import's */
+  end_metadata(w);
 }
 
 /* The thread's own name. Viewers have a name for one that has none; lanes say what they are, for
@@ -76,14 +91,13 @@ static void put_thread_name(prof_i_chrome *w, const prof_trace_thread *thread, u
     prof_i_chrome_name_stream(w, thread, index, lane);
     return;
   }
-  const uint64_t tid = prof_i_tids_row(&w->tids[index], lane);
   char made[sizeof thread->name + 64];
   int bytes = snprintf(made, sizeof made, "%s", thread->name);
   if (lane > 0 && bytes == 0)
     bytes = snprintf(made, sizeof made, "thread %llu", (unsigned long long)thread->tid);
   if (lane > 0) bytes += snprintf(made + bytes, sizeof made - (size_t)bytes, " (overlapping %u)", lane);
-  prof_i_chrome_put_thread(w, w->info.pid, tid, (prof_i_text){made, (uint64_t)bytes},
-                           (uint64_t)index * PROF_I_LANES_MAX + lane);
+  prof_i_chrome_put_row(w, &w->tids[index], lane, (prof_i_text){made, (uint64_t)bytes},
+                        (uint64_t)index * PROF_I_LANES_MAX + lane);
 }
 
 void prof_i_chrome_name_lane(prof_i_chrome *w, uint32_t lane) {

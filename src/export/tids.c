@@ -1,6 +1,7 @@
 /* Numbers of the rows of each thread; see tids.h. */
 #include "tids.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "../core/log.h"
@@ -33,17 +34,40 @@ static void assign(prof_i_tids *tids, const numbered *sorted, uint32_t count, ui
     const uint64_t tid = sorted[i].tid;
     const uint32_t index = sorted[i].index;
     const int is_kernels = tid > 0 && tid < KERNEL_STEP && (i == 0 || sorted[i - 1].tid != tid);
-    tids[index] = is_kernels ? (prof_i_tids){tid, KERNEL_STEP, pid, 0}
-                             : (prof_i_tids){made_first + index % MADE_STEP, MADE_STEP, pid, 0};
+    tids[index] = is_kernels
+                      ? (prof_i_tids){.first = tid, .step = KERNEL_STEP, .pid = pid}
+                      : (prof_i_tids){
+                            .first = made_first + index % MADE_STEP, .step = MADE_STEP, .pid = pid};
+    tids[index].number = tid;
   }
 }
 
 /* The trace's threads are in the order in which they came. */
-static prof_i_tids stream_tids(const prof_i_tids *before, uint32_t count, prof_device device) {
-  const uint64_t pid = prof_i_tids_device_pid(device);
-  uint64_t number = PROF_I_STREAM_FIRST;
-  for (uint32_t i = 0; i < count; i++) number += before[i].pid == pid;
-  return (prof_i_tids){number, KERNEL_STEP, pid, 0};
+static prof_i_tids stream_tids(const prof_i_tids *before, uint32_t count,
+                               const prof_trace_thread *thread) {
+  prof_i_tids tids = {.first = PROF_I_STREAM_FIRST, .step = KERNEL_STEP, .number = thread->stream};
+  tids.pid = prof_i_tids_device_pid(thread->device);
+  for (uint32_t i = 0; i < count; i++) tids.first += before[i].pid == tids.pid;
+  if (tids.number > KERNEL_STEP) tids.number = KERNEL_STEP;
+  return tids;
+}
+
+/* By device, then by number. */
+static uint64_t stream_key(const prof_i_tids *tids) {
+  return tids->pid * (KERNEL_STEP + 1) + tids->number;
+}
+
+/* sorted: the streams, by their keys. */
+static void keep_numbers(prof_i_tids *tids, const numbered *sorted, uint32_t count) {
+  for (uint32_t begin = 0, end = 0; begin < count; begin = end) {
+    const uint64_t pid = tids[sorted[begin].index].pid;
+    bool is_known = true;
+    for (; end < count && tids[sorted[end].index].pid == pid; end++)
+      is_known = is_known && tids[sorted[end].index].number < KERNEL_STEP &&
+                 (end == begin || sorted[end - 1].tid != sorted[end].tid);
+    for (uint32_t i = begin; i < end && !is_known; i++)
+      tids[sorted[i].index].number = tids[sorted[i].index].first;
+  }
 }
 
 int prof_i_tids_make(const prof_trace *trace, uint32_t thread_count, prof_i_tids **tids_out) {
@@ -54,17 +78,24 @@ int prof_i_tids_make(const prof_trace *trace, uint32_t thread_count, prof_i_tids
     free(sorted);
     return prof_i_fail(PROF_E_NO_MEMORY, "no memory for the names of %u threads", thread_count);
   }
-  uint32_t host_count = 0;
+  uint32_t host_count = 0, stream_count = 0;
   prof_trace_info info = {.size = sizeof info};
   prof_trace_info_get(trace, &info);
   for (uint32_t i = 0; i < thread_count; i++) {
     prof_trace_thread thread = {.size = sizeof thread};
     prof_trace_thread_get(trace, i, &thread);
-    if (thread.is_stream) tids[i] = stream_tids(tids, i, thread.device);
-    else sorted[host_count++] = (numbered){thread.tid, i};
+    if (!thread.is_stream) {
+      sorted[host_count++] = (numbered){thread.tid, i};
+      continue;
+    }
+    tids[i] = stream_tids(tids, i, &thread);
+    sorted[thread_count - ++stream_count] = (numbered){stream_key(&tids[i]), i};
   }
+  numbered *const streams = sorted + host_count;
   qsort(sorted, host_count, sizeof *sorted, compare);
+  qsort(streams, stream_count, sizeof *sorted, compare);
   assign(tids, sorted, host_count, info.pid);
+  keep_numbers(tids, streams, stream_count);
   free(sorted);
   for (uint32_t i = 0; i < thread_count; i++)
     tids[i].far = far_first + (uint64_t)(i % FAR_COUNT) * FAR_STEP;

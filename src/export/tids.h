@@ -11,6 +11,9 @@ typedef struct prof_i_tids {
   uint64_t step;
   uint64_t pid;
   uint64_t far; /* the row of lane 256, behind which those of the lanes past it stand */
+  /* The trace's own number of the thread or stream, which prof import takes back. Equal to `first`
+     for all streams of a device if two of them have one number, or one has an address. */
+  uint64_t number;
 } prof_i_tids;
 
 static inline uint64_t prof_i_tids_row(const prof_i_tids *tids, uint32_t lane) {

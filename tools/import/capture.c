@@ -119,14 +119,18 @@ static void put_device(writer *w, import_record *record, const import_device *de
   take_meta(w, record);
 }
 
-/* A stream's own name stands behind "stream 7: ". */
+/* A stream's own name stands behind "stream 7: ". Empty: it has none. */
+static import_text stream_name(const import_state *state, const import_thread *thread) {
+  const import_text name = import_threads_name_of(&state->threads, thread->called);
+  const char *const colon = name.bytes ? memmem(name.data, name.bytes, ": ", 2) : NULL;
+  if (!import_text_begins(name, "stream ")) return name;
+  if (!colon) return (import_text){"", 0};
+  return (import_text){colon + 2, name.bytes - (size_t)(colon + 2 - name.data)};
+}
+
 static void put_track(writer *w, import_record *record, const import_thread *thread) {
-  static const char begin[] = "stream ";
-  import_text name = import_threads_name_of(&w->state->threads, thread->called);
-  const bool is_usual = name.bytes >= sizeof begin - 1 && memcmp(name.data, begin, sizeof begin - 1) == 0;
-  const char *const colon = is_usual ? memmem(name.data, name.bytes, ": ", 2) : NULL;
-  if (colon) name = (import_text){colon + 2, name.bytes - (size_t)(colon + 2 - name.data)};
-  if (name.bytes == 0 || (is_usual && !colon)) return;
+  const import_text name = stream_name(w->state, thread);
+  if (name.bytes == 0) return;
   import_record_begin(record);
   const import_device *const device = device_of(w->state, thread);
   import_record_word(record, (uint32_t)device->type | (uint64_t)(uint32_t)device->index << 32);
@@ -191,8 +195,12 @@ static void name_elsewhere(const import_state *state, const import_thread *threa
   if (kept.bytes) snprintf(to + used, PROF_I_NAME_BYTES - (size_t)used, ", %.*s", (int)kept.bytes, kept.data);
 }
 
-static void name_thread(const import_state *state, const import_thread *thread, char to[PROF_I_NAME_BYTES]) {
-  const import_text name = import_text_cut(import_threads_name_of(&state->threads, thread->called), PROF_I_NAME_BYTES - 1);
+static void name_thread(const import_state *state, const import_thread *thread,
+                        char to[PROF_I_NAME_BYTES]) {
+  const import_text said = thread->key.device >= 0
+                               ? stream_name(state, thread)
+                               : import_threads_name_of(&state->threads, thread->called);
+  const import_text name = import_text_cut(said, PROF_I_NAME_BYTES - 1);
   const bool is_elsewhere = import_is_elsewhere(state, thread->called.pid) &&
                             thread->called.pid != INT64_MAX && thread->key.device < 0;
   memset(to, 0, PROF_I_NAME_BYTES);
@@ -212,6 +220,8 @@ static uint64_t role_of(const import_state *state, const import_thread *thread) 
 
 static uint64_t tid_of(const import_state *state, const import_thread *thread) {
   if (thread->key.device >= 0) return (uint64_t)thread->key.id.tid;
+  const int64_t said = import_threads_number_of(&state->threads, thread->called, -1);
+  if (said >= 0 && thread->key.device == IMPORT_HOST) return (uint64_t)said;
   if (state->devices.is_of_prof && import_threads_is_made(thread->called.tid)) return 0;
   return thread->key.device == IMPORT_HOST && thread->called.tid > 0 && thread->called.tid < INT64_MAX ? (uint64_t)thread->called.tid : 0;
 }

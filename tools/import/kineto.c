@@ -194,6 +194,10 @@ static void take_counter(import_state *state, const import_event *event) {
 
 static void take_name(import_state *state, const import_event *event) {
   const import_text what = import_member_text(event, IMPORT_NAME);
+  int64_t number;
+  if (import_text_is(what, "thread_sort_index") && import_read_arg(event, "number", &number) &&
+      number >= 0)
+    import_threads_say_number(&state->threads, import_threads_id(event), number);
   const bool is_label = import_text_is(what, "process_labels"),
              is_process = import_text_is(what, "process_name");
   const import_value *const value = import_event_arg(event, is_label ? "labels" : "name");

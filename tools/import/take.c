@@ -172,7 +172,8 @@ static import_thread *stream_of_row(import_state *state, import_thread_id row) {
   if (known) return known;
   const import_process *const process = import_devices_process(&state->devices, row.pid);
   if (!process->is_device) return NULL;
-  return import_threads_stream(&state->threads, process->number, row.tid, row);
+  const int64_t stream = import_threads_number_of(&state->threads, row, row.tid);
+  return import_threads_stream(&state->threads, process->number, stream, row);
 }
 
 import_thread *import_take_row(import_state *state, import_thread_id row) {
@@ -272,6 +273,7 @@ static void take_device_scope(import_state *state, const import_event *event, in
           correlation = 0;
   import_read_arg(event, "device", &device);
   import_read_arg(event, "stream", &stream);
+  stream = import_threads_number_of(&state->threads, row, stream);
   if (device < 0 || device > INT32_MAX) device = 0;
   import_thread *const thread = import_threads_stream(&state->threads, device, stream, row);
   import_devices_note(&state->devices, row.pid, device);

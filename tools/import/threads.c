@@ -89,11 +89,13 @@ void import_threads_name(import_threads *threads, import_thread_id id, import_te
   import_row *row;
   const size_t bytes = name.bytes < NAME_BYTES_MAX ? name.bytes : NAME_BYTES_MAX;
   HASH_FIND(hh, threads->rows, &id, sizeof id, row);
+  const int64_t number = row ? row->number : -1;
   if (row) HASH_DEL(threads->rows, row);
   free(row);
   if (HASH_COUNT(threads->rows) >= ROWS_MAX) return;
   row = import_make(sizeof *row + bytes);
   row->id = id;
+  row->number = number;
   row->bytes = (uint32_t)bytes;
   if (bytes) memcpy(row->name, name.data, bytes);
   HASH_ADD(hh, threads->rows, id, sizeof row->id, row);
@@ -103,6 +105,21 @@ import_text import_threads_name_of(const import_threads *threads, import_thread_
   import_row *row;
   HASH_FIND(hh, threads->rows, &id, sizeof id, row);
   return row ? (import_text){row->name, row->bytes} : (import_text){"", 0};
+}
+
+void import_threads_say_number(import_threads *threads, import_thread_id id, int64_t number) {
+  import_row *row;
+  HASH_FIND(hh, threads->rows, &id, sizeof id, row);
+  if (!row) import_threads_name(threads, id, (import_text){"", 0});
+  HASH_FIND(hh, threads->rows, &id, sizeof id, row);
+  if (row) row->number = number;
+}
+
+int64_t import_threads_number_of(const import_threads *threads, import_thread_id id,
+                                 int64_t fallback) {
+  import_row *row;
+  HASH_FIND(hh, threads->rows, &id, sizeof id, row);
+  return row && row->number >= 0 ? row->number : fallback;
 }
 
 void import_threads_keep_pid(import_threads *threads, const import_event *event) {

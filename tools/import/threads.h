@@ -39,6 +39,7 @@ typedef struct import_thread {
 typedef struct import_row {
   import_thread_id id;
   UT_hash_handle hh;
+  int64_t number; /* what an export of prof's says that the row's thread or stream is; -1: nothing */
   uint32_t bytes;
   char name[];
 } import_row;
@@ -78,6 +79,13 @@ import_thread *import_threads_stream_of(const import_threads *threads, import_th
 
 void import_threads_name(import_threads *threads, import_thread_id id, import_text name);
 import_text import_threads_name_of(const import_threads *threads, import_thread_id id); /* empty: none */
+
+/* What the thread, or the stream, of that row is called by the capture that prof exported. Before
+   any event of the row. */
+void import_threads_say_number(import_threads *threads, import_thread_id id, int64_t number);
+/* That, or the fallback. */
+int64_t import_threads_number_of(const import_threads *threads, import_thread_id id,
+                                 int64_t fallback);
 
 /* The last scope that began at that time or before; NULL: none. Marks that are added afterwards are not looked at. */
 const import_entry *import_thread_find(import_thread *thread, uint64_t time);
