@@ -29,7 +29,7 @@ typedef struct prof_i_arena {
   uint64_t chunk_bytes_min; /* a thread's first chunk */
   uint64_t chunk_bytes_max;
   char path[512];   /* "" in memory */
-  int error;         /* errno of the mapping that failed last; 0: none did */
+  int error;        /* errno of the mapping that failed last; 0: none did */
   char reason[1024]; /* why it is not where it was asked to be */
 } prof_i_arena;
 

@@ -60,12 +60,17 @@ prof_i_process_life prof_i_life_of(const prof_i_header *header) {
 
 /* Is it the number or the name of the file that this line of /proc/PID/maps names? */
 static bool names_file(const char *line, const struct stat *about, const char *path) {
-  unsigned long long inode = 0;
-  int path_at = 0;
-  if (sscanf(line, "%*s %*s %*s %*s %llu %n", &inode, &path_at) < 1 || inode == 0) return false;
-  const size_t bytes = strcspn(line + path_at, "\n");
-  return inode == about->st_ino ||
-         (strlen(path) == bytes && memcmp(line + path_at, path, bytes) == 0);
+  enum { FIELDS_BEFORE = 4 }; /* addresses, permissions, offset, device */
+  for (int i = 0; line && i < FIELDS_BEFORE; i++) {
+    line = strchr(line, ' ');
+    if (line) line++;
+  }
+  char *end = NULL;
+  const unsigned long long inode = line ? strtoull(line, &end, 10) : 0;
+  if (inode == 0) return false;
+  const char *const name = end + strspn(end, " ");
+  const size_t bytes = strcspn(name, "\n");
+  return inode == about->st_ino || (strlen(path) == bytes && memcmp(name, path, bytes) == 0);
 }
 
 bool prof_i_life_lacks_file(const prof_i_header *header, int fd) {

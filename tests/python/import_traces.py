@@ -218,7 +218,8 @@ TRACES = {
         event("f", "none", 50, cat="ipc", id=9, bp="e"),
     ],
     "arrows of one number in two processes": [
-        *(x(f"{name}{pid}", ts, 10, tid, pid) for pid in (1, 2) for name, ts, tid in (("a", 0, 1), ("b", 20, 2))),
+        *(x(f"a{pid}", 0, 10, 1, pid) for pid in (1, 2)),
+        *(x(f"b{pid}", 20, 10, 2, pid) for pid in (1, 2)),
         *arrow("ipc", (1, 1, 1), (1, 2, 21), 4, bp="e"),
         *arrow("ipc", (2, 1, 2), (2, 2, 22), 4, bp="e"),
         *arrow("out", (1, 1, 3), (2, 2, 23), 4, bp="e"),

@@ -156,7 +156,8 @@ class Rules(Folder):
         self.assertIn("not taken: 4 values of counters that are no numbers", self.said)
 
     def test_arguments_that_are_null_are_counted(self):
-        self.opened = self.imported(json.dumps([x("op", 0, 1, args={"a": None, "b": 1}), x("op", 2, 1)]))
+        events = [x("op", 0, 1, args={"a": None, "b": 1}), x("op", 2, 1)]
+        self.opened = self.imported(json.dumps(events))
         self.assertEqual([e.args for e in self.opened.events()], [{"b": 1}, None])
         said = "taken: 1 with arguments that are null: these are left out"
         self.assertEqual(self.said, [said])

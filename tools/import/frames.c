@@ -42,8 +42,11 @@ static import_frame *find(const import_frames *frames, uint64_t number) {
 
 /* A semicolon ends a frame. */
 static void put_plain(import_frame *frame, import_text text) {
-  for (size_t i = 0; i < text.bytes; i++)
-    frame->text[frame->bytes++] = text.data[i] == ';' ? ',' : text.data[i];
+  for (size_t i = 0; i < text.bytes; i++) {
+    frame->text[frame->bytes] = text.data[i];
+    if (text.data[i] == ';') frame->text[frame->bytes] = ',';
+    frame->bytes++;
+  }
 }
 
 void import_frames_add(import_frames *frames, const import_event *event) {

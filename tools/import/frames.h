@@ -17,8 +17,9 @@ typedef struct import_frames {
   bool is_used;
 } import_frames;
 
-/* Its number as id, name, category, and the number of the frame around it as sf. */
-void import_frames_add(import_frames *frames, const import_event *frame);
+/* The event has the frame's number as id, its name and category, and as sf the number of the frame
+   around it. */
+void import_frames_add(import_frames *frames, const import_event *event);
 
 /* "CATEGORY: NAME;...", from the innermost frame on, until the next call. *is_cut_out: there are
    more frames, or should be. Empty: that frame is not known. */

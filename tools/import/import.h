@@ -20,7 +20,7 @@
   X(NEGATIVE, "with a negative duration")                                                    \
   X(DURATION, "with a duration that is no number, or longer than a year")                    \
   X(END_ALONE, "ends without a begin (ph E, e, F)")                                          \
-  X(NO_VALUE, "values of counters that are no numbers")                                                \
+  X(NO_VALUE, "values of counters that are no numbers")                                      \
   X(MEMORY, "of memory, without address or bytes that can be")                               \
   X(SPAN, "rows about the tracing itself (Spans, Traces)")                                   \
   X(OWN_CHANGE, "changes of levels, mutes and budgets, which an export of prof tells")       \

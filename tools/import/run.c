@@ -122,7 +122,8 @@ static const char *wide_encoding(const char *bytes, size_t count) {
 
 static void read_all(import_state *state, import_input *input, import_result *result) {
   static const char mark[] = "\xef\xbb\xbf"; /* of UTF-8; no JSON, and there are who write it */
-  import_json *const json = import_json_create(&(import_json_face){state, take_event, take_frame, take_other, take_metadata});
+  const import_json_face face = {state, take_event, take_frame, take_other, take_metadata};
+  import_json *const json = import_json_create(&face);
   char *const bytes = import_make(READ_BYTES), *const clean = import_make(import_clean_room(READ_BYTES));
   import_cleaner cleaner = {0};
   progress shown = {.began = time(NULL)};

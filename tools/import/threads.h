@@ -39,7 +39,8 @@ typedef struct import_thread {
 typedef struct import_row {
   import_thread_id id;
   UT_hash_handle hh;
-  int64_t number; /* what an export of prof's says that the row's thread or stream is; -1: nothing */
+  /* What an export of prof's says that the row's thread or stream is; -1: nothing. */
+  int64_t number;
   uint32_t bytes;
   char name[];
 } import_row;

@@ -9,7 +9,8 @@
 
 #define WAITS uint32_t count, const prof_i_cl_event *events, prof_i_cl_event *event_out
 #define BEHIND(name) (*(__typeof__(&hook_##name))prof_i_layer_target[PROF_I_CL_PLACE_##name])
-/* A site without a place: the program's own call is not known, and this file is not the program's. */
+/* A site without a place: where the program calls is not known, and this file is not the
+   program's. */
 #define CALL(name)                                                                                \
   static prof_site site = {.file = "", .function = "", .level = 2};                               \
   const uint64_t call_scope __attribute__((cleanup(prof_i_leave), unused)) =                      \
