@@ -439,15 +439,16 @@ class Rules(Folder):
         self.assertEqual(self.said, ["taken: 1 with a text cut or arguments left out"])
 
     def test_frames_may_stand_before_the_events(self):
-        frames = {"7": {"name": "f", "parent": 6}}
-        members = {"stackFrames": frames, "traceEvents": [x("a", 1, 2, sf=7), x("b", 3, 1, sf=8)]}
-        opened = self.imported(json.dumps(members))
-        self.assertEqual([e.args for e in opened.events()], [{"Call stack": "f"}, None])
+        frames = {"7": {"name": "f", "parent": 6}, "9": {"parent": "7"}}
+        events = [x("a", 1, 2, sf=7), x("b", 3, 1, sf=8), x("c", 5, 1, sf=9)]
+        opened = self.imported(json.dumps({"stackFrames": frames, "traceEvents": events}))
+        stacks = [e.args and e.args["Call stack"] for e in opened.events()]
+        self.assertEqual(stacks, ["f", None, "(unnamed);f"])
         self.assertEqual(
             self.said,
             [
                 "not taken: 1 call stacks by number or address (sf, stack)",
-                "taken: 1 with a text cut or arguments left out",
+                "taken: 2 with a text cut or arguments left out",
             ],
         )
 
