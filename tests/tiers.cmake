@@ -54,9 +54,11 @@ set(prof_costs
     "70:^(device\\.(gpu-checks|cuda-headers|cupti-walk)|embed\\.musl\\.linked)$"
     "60:^(stress\\.(deaths|exact)|failing\\.every_call|embed\\.command-line\\.bare-cc)$"
     "40:^(fault\\.single_step|python\\.(run_torch|safety)|conformance\\.opencl_layer)$"
-    "30:^(stress\\.cap|clock\\.(sources|jumps)|python\\.(import|interpreters|table)|device\\.hip-headers)$"
+    "30:^(stress\\.cap|clock\\.(sources|jumps)|device\\.hip-headers)$"
+    "30:^python\\.(import|interpreters|table)$"
     "25:^(embed\\.(preload\\.|headers\\.strict-cxx|command-line\\.)|python\\.(command|functions)$)"
-    "20:^(unit\\.(trace_calls|export_chrome|core_blocks)|api\\.(op_file|compare-objects)|failing\\.|stress\\.|hostile\\.)"
+    "20:^(unit\\.(trace_calls|export_chrome|core_blocks)|failing\\.|stress\\.|hostile\\.)"
+    "20:^api\\.(op_file|compare-objects)$"
     "15:^(unit\\.trace_(crosswise|damage)|conformance\\.opencl|fault\\.|embed\\.|python\\.)")
 
 # prof_cost(NAME SECONDS): sets SECONDS to what the test NAME takes, about.
