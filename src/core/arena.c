@@ -71,6 +71,11 @@ bool prof_i_arena_lower_level(uint32_t from, uint32_t to) {
 
 void prof_i_arena_count_loss(int loss, uint64_t count) { __atomic_fetch_add(&((prof_i_header *)own.level_page)->unplaced[loss], count, __ATOMIC_RELAXED); }
 
+void prof_i_arena_count_deep_over(void) {
+  prof_i_header *const header = own.level_page;
+  __atomic_fetch_add(&header->deep_over, 1, __ATOMIC_RELAXED);
+}
+
 uint64_t prof_i_arena_session(void) {
   _Static_assert(offsetof(prof_i_header, session) + sizeof(uint64_t) <= PAGE_BYTES, "it is in the level's page");
   const prof_i_header *const header = __atomic_load_n(&own.level_page, __ATOMIC_ACQUIRE);

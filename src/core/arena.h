@@ -95,6 +95,8 @@ uint32_t prof_i_arena_level(void);
 bool prof_i_arena_lower_level(uint32_t from, uint32_t to); /* false: it is not `from` any more. Any thread. Signal-safe */
 /* A loss of no slot, straight into the header, through that page. A session is on. Signal-safe. */
 void prof_i_arena_count_loss(int loss, uint64_t count);
+/* The same of a deep scope that is over, and that no slot's ledger says so of. */
+void prof_i_arena_count_deep_over(void);
 
 /* Which start it is of, from 1 on; 0: none yet. From anywhere, also where the arena is just being replaced. */
 uint64_t prof_i_arena_session(void);

@@ -17,6 +17,7 @@
 #include "entry.h"
 #include "fault.h"
 #include "lease.h"
+#include "ledger.h"
 #include "port.h"
 
 enum {
@@ -301,7 +302,8 @@ static uint64_t *claim_in(prof_i_head *chunk, uint64_t bytes) {
   return NULL;
 }
 
-static void write_owner(prof_i_thread *thread, prof_i_head *chunk) {
+/* A kill meanwhile must not make a loss of what is no event. */
+static void put_owner(prof_i_thread *thread, prof_i_head *chunk) {
   uint64_t *const record = claim_in(chunk, OWNER_BYTES);
   if (!record) return;
   record[1] = 1;
@@ -314,17 +316,25 @@ static void write_owner(prof_i_thread *thread, prof_i_head *chunk) {
   __atomic_store_n(&record[0], prof_i_clock_ticks() << 4 | chunk->generation, __ATOMIC_RELEASE);
 }
 
+static void write_owner(prof_i_thread *thread, prof_i_head *chunk) {
+  const prof_i_ledger_note note = prof_i_ledger_begin(thread->slot, 0, OWNER_BYTES / 16);
+  put_owner(thread, chunk);
+  prof_i_ledger_end(thread->slot, &note, 0);
+}
+
 static bool has_something_to_say(const prof_i_thread *thread) {
   const prof_i_slot *const slot = thread->slot;
   uint64_t any = (slot->deep_count - slot->deep_before) | (slot->cut_count - slot->cut_before);
-  for (int i = 0; i < PROF_I_LOSS_WORDS; i++) any |= slot->lost[i] - slot->lost_before[i];
+  const uint64_t ledger = prof_i_ledger_of(slot);
+  for (int i = 0; i < PROF_I_LOSS_WORDS; i++)
+    any |= prof_i_slot_lost(slot, ledger, i) - slot->lost_before[i];
   any |= prof_i_slot_thread_own_ns(slot) >= OWN_NS_WORTH_SAYING;
   for (int i = 0; i < PROF_I_NAME_BYTES / 8; i++)
     any |= __atomic_load_n((const uint64_t *)(const void *)slot->name + i, __ATOMIC_RELAXED) ^ ((const uint64_t *)(const void *)thread->name)[i];
   return any != 0;
 }
 
-static bool write_exit(prof_i_thread *thread, prof_i_head *chunk) {
+static bool put_exit(prof_i_thread *thread, prof_i_head *chunk) {
   uint64_t *const record = claim_in(chunk, EXIT_BYTES);
   if (!record) return false;
   const prof_i_slot *const slot = thread->slot;
@@ -333,11 +343,20 @@ static bool write_exit(prof_i_thread *thread, prof_i_head *chunk) {
   record[3] = thread->serial;
   record[4] = slot->deep_count - slot->deep_before;
   record[5] = slot->cut_count - slot->cut_before;
-  for (int i = 0; i < PROF_I_LOSS_WORDS; i++) record[6 + i] = slot->lost[i] - slot->lost_before[i];
+  const uint64_t ledger = prof_i_ledger_of(slot);
+  for (int i = 0; i < PROF_I_LOSS_WORDS; i++)
+    record[6 + i] = prof_i_slot_lost(slot, ledger, i) - slot->lost_before[i];
   prof_i_thread_copy_name((char *)(record + 6 + PROF_I_LOSS_WORDS), slot->name);
   record[EXIT_WORDS - 1] = prof_i_slot_thread_own_ns(slot);
   __atomic_store_n(&record[0], prof_i_clock_ticks() << 4 | chunk->generation, __ATOMIC_RELEASE);
   return true;
+}
+
+static bool write_exit(prof_i_thread *thread, prof_i_head *chunk) {
+  const prof_i_ledger_note note = prof_i_ledger_begin(thread->slot, 0, EXIT_BYTES / 16);
+  const bool is_written = put_exit(thread, chunk);
+  prof_i_ledger_end(thread->slot, &note, 0);
+  return is_written;
 }
 
 /* ---- where a chunk comes from ---- */

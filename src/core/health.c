@@ -31,7 +31,8 @@ static void count_extent(prof_health *health, const prof_i_head *extent, uint64_
 
 enum { PACK_TRIES = 1000 }; /* a thread may be stopped while it moves entries */
 
-/* Of a thread that lives. */
+/* Of a thread that lives: those that have entries. What another thread is just ending is left out:
+   it may be recorded. */
 static uint64_t open_in(const prof_i_slot *slot) {
   if (!__atomic_load_n(&slot->serial, __ATOMIC_ACQUIRE)) return 0;
   uint64_t count, before;
@@ -39,13 +40,15 @@ static uint64_t open_in(const prof_i_slot *slot) {
   do { /* entries that move meanwhile are counted again */
     before = __atomic_load_n(&slot->pack_count, __ATOMIC_ACQUIRE);
     const uint64_t depth = __atomic_load_n(&slot->depth, __ATOMIC_RELAXED);
-    count = prof_i_slot_deep_open(slot);
+    const uint64_t ledger = prof_i_ledger_of(slot);
+    count = 0;
     for (uint64_t i = 1; i <= depth && i <= PROF_I_OPEN_COUNT; i++)
-      count += prof_i_slot_stands(slot, i) != 0;
+      count += prof_i_slot_stands(slot, ledger, i) &&
+               !(__atomic_load_n(&slot->open[i].ticks, __ATOMIC_RELAXED) & PROF_I_OPEN_TAKEN);
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
   } while (++tries < PACK_TRIES &&
            (before % 2 || __atomic_load_n(&slot->pack_count, __ATOMIC_RELAXED) != before));
-  return prof_i_slot_is_over(slot, __atomic_load_n(&slot->lost[PROF_LOSS_THREAD_ENDED], __ATOMIC_RELAXED)) ? 0 : count;
+  return count;
 }
 
 static uint64_t resident_bytes(const prof_i_pinned *pinned, uint64_t end) {
@@ -59,39 +62,88 @@ static uint64_t resident_bytes(const prof_i_pinned *pinned, uint64_t end) {
   return sum;
 }
 
-/* Losses, and records counted by walking the chunks; nobody else waits for that. Returns the sum of
-   the spreads of what was timed in place. */
+typedef struct counting {
+  prof_health *health;
+  const prof_i_pinned *pinned;
+  uint64_t end, clear_ticks;
+  uint64_t spread_us2; /* the sum of the spreads of what was timed in place */
+  uint64_t deep_parts;
+} counting;
+
+/* The extents that hold anything but meta records, one after the other; NULL at the end. */
+static const prof_i_head *next_extent(const counting *c, uint64_t *offset) {
+  const prof_i_head *head;
+  do head = prof_i_arena_next_of(c->pinned->bytes, c->pinned->in_place, c->pinned->arena, offset, c->end);
+  while (head && (prof_i_head_kind(head) == PROF_I_EXTENT_META || *offset > c->end)); /* one that goes on behind what is there is just being made */
+  return head;
+}
+
+static void count_chunk(counting *c, const prof_i_head *head) {
+  count_extent(c->health, head, c->clear_ticks); /* a slot may stand where a chunk was */
+  if (prof_i_head_kind(head) != PROF_I_EXTENT_SLOT) return;
+  const prof_i_head *const reserve = (const prof_i_head *)((const char *)head + PROF_I_RESERVE_OFFSET);
+  if (__atomic_load_n(&reserve->magic, __ATOMIC_ACQUIRE) == PROF_I_EXTENT_MAGIC)
+    count_extent(c->health, reserve, c->clear_ticks);
+}
+
+/* What the threads that had the slot have lost, as of one moment. */
+static uint64_t count_losses(const prof_i_slot *slot, uint64_t *lost_out) {
+  enum { LEDGER_TRIES = 1000 };
+  uint64_t ledger;
+  int tries = 0;
+  do {
+    ledger = prof_i_ledger_of(slot);
+    for (int i = 0; i < PROF_LOSS_COUNT; i++) lost_out[i] = prof_i_slot_lost(slot, ledger, i);
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+  } while (prof_i_ledger_of(slot) != ledger && ++tries < LEDGER_TRIES);
+  return ledger;
+}
+
+static void count_slot(counting *c, const prof_i_slot *slot) {
+  prof_health *const health = c->health;
+  uint64_t lost[PROF_LOSS_COUNT];
+  c->deep_parts -= count_losses(slot, lost) >> PROF_I_LEDGER_DEEP_SHIFT;
+  for (int i = 0; i < PROF_LOSS_COUNT; i++) health->lost_count[i] += lost[i];
+  health->stray_count += __atomic_load_n(&slot->stray_count, __ATOMIC_RELAXED);
+  health->cut_text_count += __atomic_load_n(&slot->cut_count, __ATOMIC_RELAXED);
+  const uint64_t in_place_ns = prof_i_slot_in_place_ns(slot);
+  const uint64_t own_ns = __atomic_load_n(&slot->own_ns, __ATOMIC_RELAXED);
+  health->own_ns += own_ns + in_place_ns;
+  health->own_least_ns += own_ns;
+  c->spread_us2 += __atomic_load_n(&slot->spread_us2, __ATOMIC_RELAXED);
+}
+
+/* After what is over: a scope that ends meanwhile is not counted twice. */
+static void count_open(counting *c, const prof_i_slot *slot) {
+  const uint64_t deep = __atomic_load_n(&slot->deep_count, __ATOMIC_RELAXED);
+  c->health->deep_count += deep;
+  c->deep_parts += deep;
+  c->health->open_count += open_in(slot);
+}
+
+/* Records counted by walking the chunks, then losses, then what stands open; nobody else waits for
+   that. */
 static uint64_t count_records(prof_health *health, const prof_i_pinned *pinned) {
   const prof_i_header *const header = (const prof_i_header *)(const void *)pinned->bytes;
-  const uint64_t clear_ticks = __atomic_load_n(&header->clear_ticks, __ATOMIC_RELAXED);
-  for (int i = 0; i < PROF_LOSS_COUNT; i++) health->lost_count[i] = __atomic_load_n(&header->unplaced[i], __ATOMIC_RELAXED);
+  const uint64_t readable = prof_i_pinned_readable(pinned);
+  counting c = {.health = health,
+                .pinned = pinned,
+                .end = readable < pinned->room ? readable : pinned->room,
+                .clear_ticks = __atomic_load_n(&header->clear_ticks, __ATOMIC_RELAXED)};
+  const prof_i_head *head;
+  for (uint64_t offset = 0; (head = next_extent(&c, &offset)) != NULL;) count_chunk(&c, head);
+  for (int i = 0; i < PROF_LOSS_COUNT; i++) health->lost_count[i] += __atomic_load_n(&header->unplaced[i], __ATOMIC_RELAXED);
   health->stray_count = __atomic_load_n(&header->stray_count, __ATOMIC_RELAXED);
-  uint64_t offset = 0, spread_us2 = 0;
-  const uint64_t readable = prof_i_pinned_readable(pinned), end = readable < pinned->room ? readable : pinned->room;
-  for (const prof_i_head *head;
-       (head = prof_i_arena_next_of(pinned->bytes, pinned->in_place, pinned->arena, &offset,
-                                    end)) != NULL;) {
-    const prof_i_extent_kind kind = prof_i_head_kind(head);
-    if (kind == PROF_I_EXTENT_META || offset > end) continue; /* one that goes on behind what is there is just being made */
-    count_extent(health, head, clear_ticks); /* a slot may stand where a chunk was */
-    if (kind == PROF_I_EXTENT_SLOT) {
-      const prof_i_slot *const slot = (const prof_i_slot *)head;
-      for (int i = 0; i < PROF_LOSS_COUNT; i++) health->lost_count[i] += __atomic_load_n(&slot->lost[i], __ATOMIC_RELAXED);
-      health->open_count += open_in(slot);
-      health->stray_count += __atomic_load_n(&slot->stray_count, __ATOMIC_RELAXED);
-      health->deep_count += __atomic_load_n(&slot->deep_count, __ATOMIC_RELAXED);
-      health->cut_text_count += __atomic_load_n(&slot->cut_count, __ATOMIC_RELAXED);
-      const uint64_t in_place_ns = prof_i_slot_in_place_ns(slot);
-      const uint64_t own_ns = __atomic_load_n(&slot->own_ns, __ATOMIC_RELAXED);
-      health->own_ns += own_ns + in_place_ns;
-      health->own_least_ns += own_ns;
-      spread_us2 += __atomic_load_n(&slot->spread_us2, __ATOMIC_RELAXED);
-      const prof_i_head *const reserve = (const prof_i_head *)((const char *)slot + PROF_I_RESERVE_OFFSET);
-      if (__atomic_load_n(&reserve->magic, __ATOMIC_ACQUIRE) == PROF_I_EXTENT_MAGIC) count_extent(health, reserve, clear_ticks);
-    }
-  }
-  health->resident_bytes = resident_bytes(pinned, end);
-  return spread_us2;
+  const uint64_t deep_over = __atomic_load_n(&header->deep_over, __ATOMIC_RELAXED);
+  for (uint64_t offset = 0; (head = next_extent(&c, &offset)) != NULL;)
+    if (prof_i_head_kind(head) == PROF_I_EXTENT_SLOT) count_slot(&c, (const prof_i_slot *)head);
+  __atomic_thread_fence(__ATOMIC_ACQUIRE);
+  for (uint64_t offset = 0; (head = next_extent(&c, &offset)) != NULL;)
+    if (prof_i_head_kind(head) == PROF_I_EXTENT_SLOT) count_open(&c, (const prof_i_slot *)head);
+  c.deep_parts -= deep_over;
+  health->open_count += prof_i_deep_sum(c.deep_parts);
+  health->resident_bytes = resident_bytes(pinned, c.end);
+  return c.spread_us2;
 }
 
 /* Control lock held. */

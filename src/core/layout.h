@@ -26,7 +26,7 @@
 
 #define PROF_I_MAGIC 0x0a1a0a0d666f7270ull /* "prof\r\n\x1a\n": a text-mode copy breaks it */
 enum {
-  PROF_I_FORMAT_VERSION = 1,
+  PROF_I_FORMAT_VERSION = 2, /* 1: slots without a ledger. Else the same */
   PROF_I_HEADER_BYTES = 4096,
   PROF_I_UNIT_BYTES = 16384,
   PROF_I_FIRST_UNIT_OFFSET = 16384,
@@ -36,11 +36,15 @@ enum {
   PROF_I_LOSS_WORDS = 16, /* room for prof_loss */
   PROF_I_OPEN_COUNT = 64,
   PROF_I_OPEN_OLD = 1,  /* bit 0 of an open entry's ticks */
+  /* Beside a start: another thread is ending the scope, and counts it. Until that is done it stands
+     open, unless a record of any thread, or an ending, says otherwise. */
+  PROF_I_OPEN_TAKEN = 2,
   PROF_I_OPEN_GONE = 2, /* an open entry's ticks when its scope is over, and the entry not yet taken off */
   /* The entry's scope is moving down to it (pack.h). It does not count while another entry of that
      start stands without this bit. */
   PROF_I_OPEN_COPY = 4,
   PROF_I_OPEN_OF_DEEP = 8, /* and counts in `deep` until then */
+  PROF_I_OPEN_ENDED = 10, /* beside a start: its thread ends, see PROF_I_LEDGER_OVER */
   PROF_I_OPEN_MOVED = 6, /* an entry's ticks when its scope has another, which is marked as a copy */
   PROF_I_OPEN_TYPE = 7, /* the bits of an open entry's type */
   PROF_I_OPEN_BY_CALL = 8,
@@ -114,6 +118,29 @@ enum {
   PROF_I_FILLER_BIT = 24
 };
 
+/* An end by the slow path while its record or its loss is under way; or a record about the thread
+   itself. So a reader, after a kill at any moment, counts its scope once: see ledger.h. */
+typedef struct prof_i_ending {
+  uint64_t scope; /* its start << 4 | PROF_I_ENDING_...; 0: there is no scope */
+  uint64_t slots; /* of 16 bytes, that its record claims */
+} prof_i_ending;
+enum {
+  PROF_I_ENDING_DEEP = 1,      /* it has no entry in a slot */
+  PROF_I_ENDING_ELSEWHERE = 2, /* it began on another thread */
+  PROF_I_ENDING_MOVES = 4,     /* it gets an entry, which does not count yet: see pack.h */
+  PROF_I_ENDING_COUNT = 8,     /* a handler's stand above those of what it interrupts */
+  PROF_I_LEDGER_COUNT_MASK = 15, /* how many of slot->endings[] are under way */
+  PROF_I_LEDGER_SIDE = 1 << 4,   /* which half of slot->ended_lost[] counts */
+  PROF_I_LEDGER_OVER = 1 << 5,   /* entries with PROF_I_OPEN_ENDED have been counted as lost */
+  PROF_I_LEDGER_KEPT = 1 << 6,   /* the slot has a ledger */
+  PROF_I_LEDGER_HIDES_SHIFT = 8, /* a bit for each ending: its scope has been counted as lost */
+  PROF_I_LEDGER_HIDES = 0xff << PROF_I_LEDGER_HIDES_SHIFT,
+  PROF_I_LEDGER_CHANGES_SHIFT = 16, /* raised with each change of side */
+  PROF_I_LEDGER_DEEP_SHIFT = 36     /* scopes without an entry in a slot that are over, see below */
+};
+#define PROF_I_LEDGER_CHANGES_MASK ((UINT64_C(1) << PROF_I_LEDGER_DEEP_SHIFT) - (UINT64_C(1) << PROF_I_LEDGER_CHANGES_SHIFT))
+#define PROF_I_LEDGER_ONE_DEEP (UINT64_C(1) << PROF_I_LEDGER_DEEP_SHIFT)
+
 /* A thread's slot: 64 KiB, of which only the touched pages cost memory. */
 /* What a thread of the capture is: in the low 8 bits. Of a stream the device's type stands in the next 24, its index above, and the stream's handle for the tid.
    CALLS is no thread: these records, of KIND_CALL alone, are those of the thread whose serial
@@ -152,8 +179,8 @@ typedef struct prof_i_slot {
   uint64_t own_ns; /* that chunk changes and the like took the threads that had the slot; the owner writes */
   uint64_t own_ns_before;
   uint64_t stray_count; /* ends that found no scope, of all threads that ever had the slot; the owner writes. No losses */
-  uint64_t deep_gone;   /* of `deep`: scopes that have ended, and whose entries the owner has not removed yet. Any thread, atomic */
-  /* A thread ends with scopes open. The value that lost[PROF_LOSS_THREAD_ENDED] is about to get: once it has it, the entries count as
+  uint64_t deep_gone;   /* of `deep`, in the file of use to version 1 alone: scopes that have ended, and whose entries the owner has not removed yet. Any thread, atomic */
+  /* Version 1 alone. A thread ends with scopes open. The value that lost[PROF_LOSS_THREAD_ENDED] is about to get: once it has it, the entries count as
      lost and are not open any more, whatever stands in them. 0: no thread is ending here. */
   uint64_t ended_mark;
   /* What the scopes of the thread that has the slot have taken beyond scope_cost_ps, as timed in
@@ -164,15 +191,58 @@ typedef struct prof_i_slot {
   /* Raised before entries move down, and again when they have. Who reads them meanwhile may find
      one twice, or not at all. The owner writes; atomic. */
   uint64_t pack_count;
+  /* All that follows is written by the owner, or who buries it. The bits are PROF_I_LEDGER_...; one
+     store of this word counts a scope as lost, and as open no more. Atomic. */
+  uint64_t ledger;
+  prof_i_ending endings[PROF_I_ENDING_COUNT];
+  uint64_t ended_lost[2][PROF_I_LOSS_WORDS]; /* as lost[], which counts what never stood open */
 } prof_i_slot;
+_Static_assert(sizeof(prof_i_slot) <= 4096, "its texts begin behind it");
+
+static inline uint64_t prof_i_ledger_of(const prof_i_slot *slot) {
+  return __atomic_load_n(&slot->ledger, __ATOMIC_ACQUIRE);
+}
+/* Of a slot whose ledger says this. 0: it has none. */
+static inline uint64_t prof_i_slot_lost(const prof_i_slot *slot, uint64_t ledger, int loss) {
+  const uint64_t *const ended = slot->ended_lost[(ledger & PROF_I_LEDGER_SIDE) != 0];
+  const uint64_t never = __atomic_load_n(&slot->lost[loss], __ATOMIC_RELAXED);
+  if (!(ledger & PROF_I_LEDGER_KEPT)) return never;
+  return never + __atomic_load_n(&ended[loss], __ATOMIC_RELAXED);
+}
+static inline uint64_t prof_i_ledger_endings(uint64_t ledger) {
+  const uint64_t count = ledger & PROF_I_LEDGER_COUNT_MASK;
+  return !(ledger & PROF_I_LEDGER_KEPT) ? 0 : count < PROF_I_ENDING_COUNT ? count : PROF_I_ENDING_COUNT;
+}
+static inline int prof_i_ledger_hides(uint64_t ledger, uint64_t place) {
+  return (ledger >> (PROF_I_LEDGER_HIDES_SHIFT + place) & 1) != 0;
+}
+/* Has this scope of the slot's own been counted as lost, while its entry still stands? */
+static inline int prof_i_slot_hides(const prof_i_slot *slot, uint64_t ledger, uint64_t ticks) {
+  for (uint64_t i = 0; i < prof_i_ledger_endings(ledger); i++) {
+    const uint64_t scope = __atomic_load_n(&slot->endings[i].scope, __ATOMIC_RELAXED);
+    if (prof_i_ledger_hides(ledger, i) && scope >> 4 == ticks >> 4 && !(scope & PROF_I_ENDING_ELSEWHERE)) return 1;
+  }
+  return 0;
+}
+/* What the slot adds to the number of scopes that stand open without an entry. Of one slot it says
+   nothing, since others may end them; the sum over all slots does, of which this has the low bits. */
+static inline uint64_t prof_i_slot_deep_part(const prof_i_slot *slot, uint64_t ledger) {
+  return __atomic_load_n(&slot->deep_count, __ATOMIC_RELAXED) - (ledger >> PROF_I_LEDGER_DEEP_SHIFT);
+}
+static inline uint64_t prof_i_deep_sum(uint64_t parts) {
+  const int64_t sum = (int64_t)(parts << PROF_I_LEDGER_DEEP_SHIFT) >> PROF_I_LEDGER_DEEP_SHIFT;
+  return sum > 0 ? (uint64_t)sum : 0;
+}
 
 /* Without the flags. */
 static inline uint64_t prof_i_open_start(uint64_t ticks) { return ticks & ~UINT64_C(15); }
 
 /* Does a scope stand open in that entry, which counts? */
-static inline int prof_i_slot_stands(const prof_i_slot *slot, uint64_t i) {
+static inline int prof_i_slot_stands(const prof_i_slot *slot, uint64_t ledger, uint64_t i) {
   const uint64_t ticks = __atomic_load_n(&slot->open[i].ticks, __ATOMIC_RELAXED);
-  if (!prof_i_open_stands(ticks) || !(ticks & PROF_I_OPEN_COPY)) return prof_i_open_stands(ticks);
+  if (!prof_i_open_stands(ticks) || prof_i_slot_hides(slot, ledger, ticks)) return 0;
+  if (!(ticks & PROF_I_OPEN_COPY))
+    return (ticks & PROF_I_OPEN_ENDED) != PROF_I_OPEN_ENDED || !(ledger & PROF_I_LEDGER_OVER);
   if (ticks & PROF_I_OPEN_OF_DEEP) return 0;
   for (uint64_t upper = i + 1; upper <= PROF_I_OPEN_COUNT; upper++) {
     const uint64_t other = __atomic_load_n(&slot->open[upper].ticks, __ATOMIC_RELAXED);
@@ -196,13 +266,14 @@ static inline uint64_t prof_i_slot_thread_own_ns(const prof_i_slot *slot) {
   return slot->own_ns - slot->own_ns_before + prof_i_slot_beyond_ns(slot);
 }
 
-/* Scopes that stand open below the 64 with entries. */
+/* Scopes that stand open below the 64 with entries. Of captures of version 1. */
 static inline uint64_t prof_i_slot_deep_open(const prof_i_slot *slot) {
   const uint64_t gone = __atomic_load_n(&slot->deep_gone, __ATOMIC_RELAXED), deep = __atomic_load_n(&slot->deep, __ATOMIC_RELAXED);
   return deep > gone ? deep - gone : 0;
 }
 
-/* Have the scopes whose entries stand in the slot been counted as lost, since their thread has ended? */
+/* The same: have the scopes whose entries stand in the slot been counted as lost, since their
+   thread has ended? */
 static inline int prof_i_slot_is_over(const prof_i_slot *slot, uint64_t ended_count) {
   const uint64_t mark = __atomic_load_n(&slot->ended_mark, __ATOMIC_RELAXED);
   return mark != 0 && ended_count >= mark;
@@ -458,6 +529,7 @@ typedef struct prof_i_header {
      it is. Anything else: an older prof told of it, and made it or will. Atomic. */
   uint64_t level_change_made[PROF_I_LEVEL_CHANGES];
   uint64_t memory_reset_ticks; /* the last prof_memory_reset(); 0: there was none. Atomic */
+  uint64_t deep_over; /* of the scopes that slots count in deep_count: see ledger.h. Atomic */
 } prof_i_header;
 _Static_assert(sizeof(prof_i_header) <= PROF_I_HEADER_BYTES, "it is one page");
 

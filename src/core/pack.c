@@ -3,6 +3,7 @@
 
 #include "entry.h"
 #include "fault.h"
+#include "ledger.h"
 #include "thread.h"
 
 /* By one instruction: a handler may be at the same, or another thread. */
@@ -19,20 +20,21 @@ static bool is_copy_of(uint64_t ticks, uint64_t start) {
 static bool leave_upper(const prof_i_move *m) {
   for (uint64_t ticks = prof_i_entry_ticks(m->from);; ticks = prof_i_entry_ticks(m->from)) {
     if (ticks == PROF_I_OPEN_MOVED) return true;
-    if (prof_i_open_start(ticks) != m->start) return false;
+    if (prof_i_open_start(ticks) != m->start || ticks & PROF_I_OPEN_TAKEN) return false;
     if (swap_ticks(m->from, ticks, PROF_I_OPEN_MOVED)) return true; /* else it is marked as old */
   }
 }
 
-/* Step 4, or the copy goes. The scope may be ended meanwhile. */
-static void keep_copy(const prof_i_move *m, bool is_moved) {
+/* Step 4, or the copy goes. False: the scope has been ended meanwhile, or a handler was faster. */
+static bool keep_copy(const prof_i_move *m, bool is_moved) {
   const uint64_t marks = PROF_I_OPEN_COPY | PROF_I_OPEN_OF_DEEP;
   for (uint64_t ticks; is_copy_of(ticks = prof_i_entry_ticks(m->to), m->start);)
     if (swap_ticks(m->to, ticks, is_moved ? ticks & ~marks : PROF_I_OPEN_GONE)) {
       if (!is_moved && m->is_to_deep)
         __atomic_fetch_add(&m->slot->deep_gone, 1, __ATOMIC_RELAXED);
-      return;
+      return true;
     }
+  return false;
 }
 
 /* Step 5. */
@@ -43,12 +45,47 @@ static void free_upper(const prof_i_move *m) {
     prof_i_entry_one_gone_less(m->slot); /* a handler has done it */
 }
 
+/* Is the last thing that the slot's ledger notes that this scope's entry does not count yet? */
+static bool is_hidden(const prof_i_move *m, uint64_t ledger) {
+  const uint64_t count = prof_i_ledger_endings(ledger);
+  return count && prof_i_ledger_hides(ledger, count - 1) &&
+         m->slot->endings[count - 1].scope == (m->start | PROF_I_ENDING_MOVES);
+}
+
+/* Step 4 of a deep scope that gets an entry in the slot: from one store on it counts there, and not
+   as a deep one. A handler that comes in between does what is left. Another thread may end it
+   before, as a deep one. */
+static void come_up(const prof_i_move *m) {
+  prof_i_ledger_note note = {PROF_I_ENDING_COUNT, {0, 0}};
+  bool counts = false;
+  for (;;) {
+    const uint64_t ledger = prof_i_ledger_of(m->slot);
+    PROF_I_SIGNAL_FENCE();
+    if (is_hidden(m, ledger)) {
+      counts |= keep_copy(m, true) || prof_i_open_start(prof_i_entry_ticks(m->to)) == m->start;
+      if (prof_i_ledger_show(m->slot, ledger, counts)) break;
+    } else if (!is_copy_of(prof_i_entry_ticks(m->to), m->start)) {
+      break;
+    } else {
+      const prof_i_ledger_note again = prof_i_ledger_put(m->slot, m->start | PROF_I_ENDING_MOVES, 0);
+      if (note.place == PROF_I_ENDING_COUNT) note = again;
+      if (!prof_i_ledger_hide(m->slot, ledger)) { /* no room */
+        if (keep_copy(m, true)) prof_i_claim(&m->slot->ledger, PROF_I_LEDGER_ONE_DEEP);
+        break;
+      }
+    }
+  }
+  prof_i_ledger_restore(m->slot, &note);
+}
+
 /* Each step may have been done, by a handler that came in between. */
 static void finish(const prof_i_move *m) {
   if (!is_copy_of(prof_i_entry_ticks(m->to), m->start) &&
       prof_i_entry_ticks(m->from) != PROF_I_OPEN_MOVED)
     return;
-  keep_copy(m, leave_upper(m));
+  const bool is_moved = leave_upper(m);
+  if (is_moved && m->is_from_deep && !m->is_to_deep) come_up(m);
+  else keep_copy(m, is_moved);
   free_upper(m);
 }
 
@@ -97,7 +134,7 @@ static bool move_down(prof_i_thread *thread, prof_i_slot *slot, uint64_t from, u
   const bool is_from_deep = from > PROF_I_OPEN_COUNT, is_to_deep = to > PROF_I_OPEN_COUNT;
   if (!take_lower(thread, slot, to)) return false;
   const uint64_t ticks = prof_i_entry_ticks(upper);
-  if (!prof_i_open_stands(ticks)) { /* it has just been ended */
+  if (!prof_i_open_stands(ticks) || ticks & PROF_I_OPEN_TAKEN) { /* it has just been ended */
     if (is_to_deep) __atomic_fetch_add(&slot->deep_gone, 1, __ATOMIC_RELAXED);
     prof_i_entry_set(lower, PROF_I_OPEN_GONE);
     return true;

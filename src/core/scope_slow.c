@@ -13,6 +13,7 @@
 #include "fault.h"
 #include "gate.h"
 #include "in_place.h"
+#include "ledger.h"
 #include "name.h"
 #include "pack.h"
 #include "record.h"
@@ -80,13 +81,9 @@ static prof_i_open *deep_entry(prof_i_thread *thread) {
     __atomic_store_n(&thread->deep, memory, __ATOMIC_RELEASE);
   }
   prof_i_open *const between = deep_entry_between(thread);
-  if (between) {
-    prof_i_claim(&slot->deep_count, 1);
-    return between;
-  }
+  if (between) return between;
   /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): a thread that is attached has a slot */
   if (slot->deep >= PROF_I_DEEP_COUNT) return NULL;
-  prof_i_claim(&slot->deep_count, 1);
   prof_i_open *const open = &thread->deep[prof_i_claim(&slot->deep, 1)];
   prof_i_thread_go_deep(thread);
   return open;
@@ -201,6 +198,13 @@ static void remember_place(const prof_i_thread *thread, uint64_t start, uint64_t
   if (it) *it = (uint32_t)place;
 }
 
+/* One that has no entry in the slot counts as open from its count on. */
+static void set_start(prof_i_slot *slot, prof_i_open *open, uint64_t start) {
+  prof_i_entry_set(open, start);
+  PROF_I_SIGNAL_FENCE();
+  if (open < slot->open || open > &slot->open[PROF_I_OPEN_COUNT]) prof_i_claim(&slot->deep_count, 1);
+}
+
 static uint64_t begin_unusual(prof_site *site, const prof_details *details) {
   prof_i_thread *const thread = prof_i_thread_attach();
   if (!thread) {
@@ -254,7 +258,7 @@ static uint64_t begin_unusual(prof_site *site, const prof_details *details) {
                        : prof_i_texts_put(thread, slot, open, details, number, shown),
                    __ATOMIC_RELAXED);
   const uint64_t start = prof_i_entry_begins(thread, prof_i_clock_ticks()) << 4;
-  prof_i_entry_set(open, start);
+  set_start(slot, open, start);
   const uint64_t place = place_of(thread, open);
   set_newest(&thread->newest, count, start, place);
   if (!by_call) set_newest(&thread->newest_block, block_count, start, place);
@@ -308,7 +312,7 @@ static uint64_t begin_deep(prof_i_thread *thread, const prof_site *site, const p
   const uint64_t number = (uint32_t)state, by_call = prof_i_entry_by_call(details);
   __atomic_store_n(&open->what, number << PROF_I_WHAT_SITE_SHIFT | by_call, __ATOMIC_RELAXED);
   const uint64_t start = prof_i_entry_begins(thread, prof_i_counter()) << 4;
-  prof_i_entry_set(open, start);
+  set_start(slot, open, start);
   return start;
 }
 
@@ -346,6 +350,7 @@ static uint64_t begin_beside(prof_i_thread *thread, const prof_site *site,
     return 0;
   if (details->flags & PROF_I_BY_CALL || !prof_i_entry_is_plain(details)) return 0;
   if (thread->newest.begun_count % BESIDE_TURNS == 0) return 0; /* is it still slow? */
+  prof_i_slot *const slot = thread->slot;
   prof_i_open *const open = take_known_gone(thread);
   if (!open) return 0;
   const uint64_t count = prof_i_claim(&thread->newest.begun_count, 1) + 1;
@@ -353,7 +358,7 @@ static uint64_t begin_beside(prof_i_thread *thread, const prof_site *site,
   __atomic_store_n(&open->what, (uint64_t)(uint32_t)state << PROF_I_WHAT_SITE_SHIFT,
                    __ATOMIC_RELAXED);
   const uint64_t start = prof_i_entry_begins(thread, prof_i_counter()) << 4;
-  prof_i_entry_set(open, start);
+  set_start(slot, open, start);
   const uint64_t place = place_of(thread, open);
   set_newest(&thread->newest, count, start, place);
   set_newest(&thread->newest_block, block_count, start, place);
@@ -418,7 +423,7 @@ typedef struct found {
   uint32_t flags;    /* PROF_I_FLAG_OTHER_THREAD, PROF_I_FLAG_NO_DETAILS */
   uint64_t *payload; /* own copy, in the own slot's text area; NULL: none */
   uint64_t scratch;  /* text_top before the copy was put there, or 0 */
-  bool is_deep;      /* it had no entry in the slot */
+  bool is_deep;      /* it had no entry in a slot */
   bool is_old;       /* its entry said that it began in an older session */
   bool is_skipped;   /* it never ended by itself */
   bool has_skipped;  /* its end ended others, too */
@@ -522,8 +527,9 @@ typedef struct place {
   prof_i_thread *thread;
   prof_i_slot *slot;
   prof_i_open *open; /* NULL: nowhere */
-  uint64_t ticks;
+  uint64_t ticks, what;
   bool is_deep;
+  bool counts_deep; /* taken: it counted as a deep one; it may have been on its way to an entry */
 } place;
 
 /* Has that entry this scope? Its ticks are read once: take_out() swaps what was found, and by then
@@ -531,7 +537,7 @@ typedef struct place {
 static bool is_at(place *p, prof_i_open *open, uint64_t start) {
   p->open = open;
   p->ticks = __atomic_load_n(&open->ticks, __ATOMIC_ACQUIRE);
-  return prof_i_open_start(p->ticks) == start;
+  return prof_i_open_start(p->ticks) == start && !(p->ticks & PROF_I_OPEN_TAKEN);
 }
 
 /* Among the scopes that a thread has below the 64 shown. Its count is of another moment than the
@@ -558,26 +564,52 @@ static place find_place(const prof_i_thread *thread, uint64_t start) {
   return (place){0};
 }
 
-/* Whoever swaps it has it. Its own thread may be marking it meanwhile, and takes what is gone off
-   its counts at once: so those come first. False: it has been ended, or has moved. */
-static bool take_out(place *p) {
-  uint64_t ticks = p->ticks;
-  const uint64_t what = __atomic_load_n(&p->open->what, __ATOMIC_RELAXED);
-  if (p->is_deep) __atomic_fetch_add(&p->slot->deep_gone, 1, __ATOMIC_RELAXED);
-  while (!__atomic_compare_exchange_n(&p->open->ticks, &ticks, PROF_I_OPEN_GONE, false,
-                                      __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
-    if (prof_i_open_start(ticks) == prof_i_open_start(p->ticks)) continue;
-    if (p->is_deep) prof_i_entry_one_gone_less(p->slot);
-    return false;
-  }
-  prof_i_texts_leave_hole(p->thread, what);
+static void note_gone(const place *p) {
+  prof_i_texts_leave_hole(p->thread, p->what);
   store_hint(p->is_deep ? &p->thread->deep_gap : &p->thread->shown_gap, 0);
   if (!p->is_deep) prof_i_thread_note_gap(p->thread);
+}
+
+/* Whoever swaps it has it. Its own thread may be marking it meanwhile, and takes what is gone off
+   its counts at once: so those come first. An entry that counts stays, as taken, until
+   leave_taken(). False: it has been ended, or has moved. */
+static bool take_out(place *p) {
+  uint64_t ticks = p->ticks;
+  p->what = __atomic_load_n(&p->open->what, __ATOMIC_RELAXED);
+  if (p->is_deep) __atomic_fetch_add(&p->slot->deep_gone, 1, __ATOMIC_RELAXED);
+  do {
+    if (prof_i_open_start(ticks) != prof_i_open_start(p->ticks) || ticks & PROF_I_OPEN_TAKEN) {
+      if (p->is_deep) prof_i_entry_one_gone_less(p->slot);
+      return false;
+    }
+    p->counts_deep = p->is_deep || ticks & PROF_I_OPEN_OF_DEEP;
+  } while (!__atomic_compare_exchange_n(
+      &p->open->ticks, &ticks, p->counts_deep ? PROF_I_OPEN_GONE : ticks | PROF_I_OPEN_TAKEN, false,
+      __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
+  if (p->counts_deep) note_gone(p);
   return true;
 }
 
+/* Does this capture count it as a deep one? Not if its thread has not come here yet: it will not
+   bring what is over. */
+static bool is_deep_here(const place *p) {
+  return p->counts_deep &&
+         __atomic_load_n(&p->thread->arena, __ATOMIC_RELAXED) == prof_i_the_arena.number;
+}
+
+/* Its record stands, or its loss is counted. */
+static void leave_taken(const place *p) {
+  if (p->counts_deep) return;
+  uint64_t ticks = prof_i_entry_ticks(p->open);
+  do {
+    if (prof_i_open_start(ticks) != prof_i_open_start(p->ticks) || !(ticks & PROF_I_OPEN_TAKEN)) return;
+  } while (!__atomic_compare_exchange_n(&p->open->ticks, &ticks, PROF_I_OPEN_GONE, false,
+                                        __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
+  note_gone(p);
+}
+
 /* The scope began on another thread. */
-static bool find_elsewhere(prof_i_thread *thread, found *f) {
+static bool find_elsewhere(prof_i_thread *thread, found *f, place *at) {
   for (place p; (p = find_place(thread, f->start)).open;) {
     do { /* again, if its text was moved meanwhile */
       f->flags = PROF_I_FLAG_OTHER_THREAD;
@@ -586,16 +618,44 @@ static bool find_elsewhere(prof_i_thread *thread, found *f) {
       __atomic_thread_fence(__ATOMIC_ACQUIRE);
     } while (__atomic_load_n(&p.open->what, __ATOMIC_RELAXED) != f->what);
     f->is_old = p.ticks & PROF_I_OPEN_OLD;
-    if (take_out(&p)) return true;
+    if (!take_out(&p)) continue;
+    f->is_deep = is_deep_here(&p);
+    *at = p;
+    return true;
   }
   return false;
 }
 
 /* The same, when its record is of no use. */
-static bool take_out_elsewhere(const prof_i_thread *thread, uint64_t start) {
-  for (place p; (p = find_place(thread, start)).open;)
-    if (take_out(&p)) return true;
+static bool take_out_elsewhere(const prof_i_thread *thread, uint64_t start, place *at) {
+  while ((*at = find_place(thread, start)).open)
+    if (take_out(at)) return true;
   return false;
+}
+
+/* What the ledger says of it: see prof_i_ending. */
+static uint64_t noted_as(const found *f) {
+  const uint64_t is_elsewhere = f->flags & PROF_I_FLAG_OTHER_THREAD ? PROF_I_ENDING_ELSEWHERE : 0;
+  return f->start | is_elsewhere | (f->is_deep ? PROF_I_ENDING_DEEP : 0);
+}
+
+/* Its entry goes now, and then the note. */
+static prof_i_ledger_note lose_found(prof_i_slot *slot, const found *f, int loss) {
+  return prof_i_ledger_lose(slot, loss, noted_as(f));
+}
+
+/* The slot may be gone at any moment, or there is none. */
+static void lose_unplaced(const found *f, int loss) {
+  if (f->is_deep) prof_i_arena_count_deep_over();
+  prof_i_thread_lose_unplaced(loss, 1);
+}
+
+static int write_noted(prof_i_thread *thread, prof_i_slot *slot, const found *f, uint64_t word1,
+                       const uint64_t *more, uint64_t words) {
+  const prof_i_ledger_note note = prof_i_ledger_begin(slot, noted_as(f), (2 + words + 1) / 2);
+  const int loss = prof_i_record_write(thread, f->start, f->start, word1, more, words);
+  prof_i_ledger_end(slot, &note, loss < 0 && f->is_deep);
+  return loss;
 }
 
 /* Writes what was found, as a plain record if it can be one. The loss, or -1. */
@@ -606,8 +666,8 @@ static int write_found(prof_i_thread *thread, prof_i_slot *slot, found *f) {
   const uint64_t site = f->what >> PROF_I_WHAT_SITE_SHIFT & PROF_I_SITE_COUNT_MAX;
   if (!(f->flags & PROF_I_FLAG_OTHER_THREAD)) copy_payload(slot, slot, f);
   if (!f->payload && !is_long && !f->flags && !f->is_skipped)
-    return prof_i_record_write(thread, f->start, f->start, duration << PROF_I_DURATION_SHIFT | site << PROF_I_WHAT_SITE_SHIFT,
-                               NULL, 0);
+    return write_noted(thread, slot, f,
+                       duration << PROF_I_DURATION_SHIFT | site << PROF_I_WHAT_SITE_SHIFT, NULL, 0);
   uint64_t bare[2] = {(uint64_t)PROF_I_KIND_SCOPE << 16, 0};
   uint64_t *const payload = f->payload ? f->payload : bare;
   uint64_t words = f->payload ? f->what >> PROF_I_WHAT_WORDS_SHIFT : 1;
@@ -622,7 +682,7 @@ static int write_found(prof_i_thread *thread, prof_i_slot *slot, found *f) {
   }
   payload[0] = (payload[0] & ~0xffffull) | (2 + words + 1) / 2;
   const uint64_t word1 = (is_long ? 0 : duration << PROF_I_DURATION_SHIFT) | site << PROF_I_WHAT_SITE_SHIFT | PROF_I_TYPE_LONG;
-  return prof_i_record_write(thread, f->start, f->start, word1, payload, words);
+  return write_noted(thread, slot, f, word1, payload, words);
 }
 
 /* Has nothing that stands open begun after it? */
@@ -678,24 +738,35 @@ static bool is_of_older_session(const prof_i_header *header, const found *f) {
   return f->is_old || (prof_i_clock_is_before(f->start >> 4, since) && !prof_i_clock_went_back(since));
 }
 
-/* A jump left this block, and an older one ends: it is recorded as skipped. False: it is lost. */
-static bool skip(prof_i_thread *thread, found *f, bool may_record) {
+typedef enum skip_how {
+  SKIP_RECORDED, /* past the gate, and recording */
+  SKIP_LOST,
+  SKIP_UNPLACED /* the slot may be gone at any moment */
+} skip_how;
+
+/* A jump left this block, and an older one ends: it is recorded as skipped, or lost. */
+static void skip(prof_i_thread *thread, found *f, skip_how how) {
+  prof_i_slot *const slot = thread->slot;
+  prof_i_ledger_note note = {PROF_I_ENDING_COUNT, {0, 0}};
   f->is_skipped = true;
-  const bool is_recorded =
-      may_record && !is_of_older_session(prof_i_arena_header(), f) && write_found(thread, thread->slot, f) < 0;
-  if (f->scratch) thread->slot->text_top = f->scratch;
+  const bool is_recorded = how == SKIP_RECORDED && !is_of_older_session(prof_i_arena_header(), f) &&
+                           write_found(thread, slot, f) < 0;
+  if (f->scratch) slot->text_top = f->scratch;
+  if (!is_recorded && how == SKIP_UNPLACED) lose_unplaced(f, PROF_LOSS_SKIPPED);
+  if (!is_recorded && how != SKIP_UNPLACED) note = lose_found(slot, f, PROF_LOSS_SKIPPED);
   prof_i_texts_leave_hole(thread, f->what);
   leave_gone(thread, f);
-  return is_recorded;
+  if (!is_recorded && how != SKIP_UNPLACED) prof_i_ledger_settle(slot, &note);
 }
 
-/* A block that began after f and has not ended yet ends with it. Returns 1 if it is lost. */
-static uint64_t skip_if_later(prof_i_thread *thread, uint64_t at, found *f, bool may_record) {
+/* A block that began after f and has not ended yet ends with it. */
+static void skip_if_later(prof_i_thread *thread, uint64_t at, found *f, skip_how how) {
   const bool is_deep = at > PROF_I_OPEN_COUNT;
   const uint64_t index = is_deep ? at - PROF_I_OPEN_COUNT : at;
   const prof_i_open *const open = is_deep ? &thread->deep[index - 1] : &thread->slot->open[index];
   const uint64_t ticks = prof_i_entry_ticks(open), what = open->what;
-  if (what & PROF_I_OPEN_BY_CALL || !is_later(thread, ticks, at, f)) return 0;
+  if (what & PROF_I_OPEN_BY_CALL || ticks & PROF_I_OPEN_TAKEN || !is_later(thread, ticks, at, f))
+    return;
   found g = {.start = ticks & ~(uint64_t)PROF_I_OPEN_OLD,
              .end = f->end,
              .what = what,
@@ -703,25 +774,23 @@ static uint64_t skip_if_later(prof_i_thread *thread, uint64_t at, found *f, bool
              .index = index,
              .is_old = ticks & PROF_I_OPEN_OLD};
   f->has_skipped = true;
-  return !skip(thread, &g, may_record);
+  skip(thread, &g, how);
 }
 
 /* A block has ended: blocks that began after it, and have not, were left by longjmp() or the like.
-   They end with it. may_record: past the gate, and recording. Returns how many are lost. */
-static uint64_t skip_later(prof_i_thread *thread, found *f, bool may_record) {
+   They end with it. */
+static void skip_later(prof_i_thread *thread, found *f, skip_how how) {
   const prof_i_slot *const slot = thread->slot;
-  uint64_t lost = 0;
-  if (f->what & PROF_I_OPEN_BY_CALL || is_last_entry(thread, f)) return 0;
-  if (is_known_newest(thread, &thread->newest_block, f)) return 0;
+  if (f->what & PROF_I_OPEN_BY_CALL || is_last_entry(thread, f)) return;
+  if (is_known_newest(thread, &thread->newest_block, f)) return;
   /* Those below are no later: see is_later(). */
   const uint64_t deep_below = !thread->is_slow && f->is_deep ? f->index : 0;
   const uint64_t below = thread->is_slow ? 0 : f->is_deep ? PROF_I_OPEN_COUNT : f->index;
   for (uint64_t i = slot->deep; i > deep_below; i--)
-    lost += skip_if_later(thread, PROF_I_OPEN_COUNT + i, f, may_record);
+    skip_if_later(thread, PROF_I_OPEN_COUNT + i, f, how);
   for (uint64_t i = slot->depth - PROF_I_FAULT(SKIPPED_STAYS); i > below; i--)
-    lost += skip_if_later(thread, i, f, may_record);
+    skip_if_later(thread, i, f, how);
   trim(thread);
-  return lost;
 }
 
 /* An end whose scope has no entry any more. Its loss, or -1: it is a stray, of a scope that has ended and been counted, or that never began.
@@ -738,12 +807,17 @@ enum { STRAY = -2 };
 
 /* There is no room for this thread: the scope must not stand open on its own thread for ever. */
 static int end_without_thread(uint64_t start) {
-  if (take_out_elsewhere(NULL, start)) return PROF_LOSS_NO_THREAD;
+  place at;
+  if (take_out_elsewhere(NULL, start, &at)) {
+    if (is_deep_here(&at)) prof_i_arena_count_deep_over();
+    leave_taken(&at);
+    return PROF_LOSS_NO_THREAD;
+  }
   const int loss = loss_without_entry(NULL, start);
   return loss < 0 ? STRAY : loss;
 }
 
-/* Past the gate. The loss, -1 when the scope stands in the capture, or STRAY. */
+/* Past the gate. The loss of a scope that has no entry, STRAY, or -1: it has been counted. */
 static int end_unusual(uint64_t start, uint64_t ticks) {
   if (!prof_i_the_arena.base) return is_of_the_parent(start) ? PROF_LOSS_FORKED : STRAY;
   prof_i_thread *const thread = prof_i_thread_attach();
@@ -752,51 +826,66 @@ static int end_unusual(uint64_t start, uint64_t ticks) {
   const bool is_recording = prof_i_control_is_recording();
   prof_i_slot *const slot = thread->slot;
   found f = {.start = start, .end = ticks ? ticks : prof_i_entry_ends(thread, prof_i_clock_ticks())};
+  place elsewhere = {0};
+  prof_i_ledger_note note = {PROF_I_ENDING_COUNT, {0, 0}};
   const bool was_busy = thread->is_text_busy;
   thread->is_text_busy = true;
   PROF_I_SIGNAL_FENCE();
   prof_i_pack_finish(thread);
   const bool mine = find_own(thread, &f);
-  if (mine) {
-    const uint64_t lost = skip_later(thread, &f, is_recording);
-    if (lost) prof_i_thread_lose(thread, PROF_LOSS_SKIPPED, lost);
-  }
+  if (mine) skip_later(thread, &f, is_recording ? SKIP_RECORDED : SKIP_LOST);
   const prof_i_hold hold = mine ? PROF_I_HOLD_NONE : prof_i_thread_hold(thread);
-  int loss = -1;
-  if (!mine && !find_elsewhere(thread, &f)) {
+  const bool is_found = mine || find_elsewhere(thread, &f, &elsewhere);
+  int loss = PROF_LOSS_LATE;
+  if (!is_found) {
     if ((loss = loss_without_entry(thread, start)) < 0) loss = STRAY;
-  } else {
-    loss = is_recording && !is_of_older_session(header, &f) ? write_found(thread, slot, &f) : PROF_LOSS_LATE;
+  } else if (is_recording && !is_of_older_session(header, &f)) {
+    loss = write_found(thread, slot, &f);
   }
+  const bool is_lost = is_found && loss >= 0;
+  if (is_lost) note = lose_found(slot, &f, loss);
+  if (is_found && !mine) leave_taken(&elsewhere);
   if (f.scratch) slot->text_top = f.scratch;
   thread->is_text_busy = was_busy;
+  if (mine) close_own(thread, &f);
+  if (is_lost) prof_i_ledger_settle(slot, &note);
   if (mine) {
-    close_own(thread, &f);
     pack(thread, &f);
   } else {
     prof_i_thread_let_go(thread, hold);
     trim(thread);
   }
-  return loss;
+  return is_found ? -1 : loss;
 }
 
-/* The gate is closed: somebody starts another capture, whose entries may be gone at any moment, or clears. */
+/* The gate is closed: somebody starts another capture, whose entries may be gone at any moment, or
+   clears. Then the slot stands. */
 static void end_outside(uint64_t start) {
   prof_i_thread *const thread = prof_i_this_thread;
   const bool is_recording = prof_i_control_is_recording();
+  const bool is_placed = is_recording && prof_i_is_attached(thread) && thread->arena == prof_i_the_arena.number;
+  prof_i_slot *const slot = thread->slot;
+  const int found_loss = is_recording ? PROF_LOSS_CLEARED : PROF_LOSS_LATE;
   found f = {.start = start};
+  place elsewhere = {0};
+  prof_i_ledger_note note = {PROF_I_ENDING_COUNT, {0, 0}};
   prof_i_pack_finish(thread);
-  bool is_found = find_own(thread, &f);
-  if (is_found) {
-    const uint64_t lost = skip_later(thread, &f, false);
-    if (lost) prof_i_thread_lose_unplaced(PROF_LOSS_SKIPPED, lost);
-    close_own(thread, &f);
-  } else { /* it must not stand open on its own thread for ever */
-    prof_i_thread_look();
-    is_found = take_out_elsewhere(thread, start);
-    prof_i_thread_look_away();
+  const bool mine = find_own(thread, &f);
+  if (mine) skip_later(thread, &f, is_placed ? SKIP_LOST : SKIP_UNPLACED);
+  else prof_i_thread_look();
+  /* It must not stand open on its own thread for ever. */
+  const bool is_found = mine || take_out_elsewhere(thread, start, &elsewhere);
+  if (is_found && !mine) {
+    f.flags = PROF_I_FLAG_OTHER_THREAD;
+    f.is_deep = is_deep_here(&elsewhere);
   }
-  const int loss = is_found ? (is_recording ? PROF_LOSS_CLEARED : PROF_LOSS_LATE) : is_recording ? loss_without_entry(NULL, start) : PROF_LOSS_LATE;
+  if (is_found && is_placed) note = lose_found(slot, &f, found_loss);
+  else if (is_found) lose_unplaced(&f, found_loss);
+  if (mine) close_own(thread, &f);
+  else if (is_found) leave_taken(&elsewhere);
+  if (is_found && is_placed) prof_i_ledger_settle(slot, &note);
+  if (!mine) prof_i_thread_look_away();
+  const int loss = is_found ? -1 : is_recording ? loss_without_entry(NULL, start) : PROF_LOSS_LATE;
   if (loss >= 0) prof_i_thread_lose_unplaced(loss, 1);
 }
 
@@ -819,13 +908,24 @@ static bool write_plain(prof_i_thread *thread, const prof_i_open *open, uint64_t
   return true;
 }
 
+static bool write_plain_deep(prof_i_thread *thread, prof_i_slot *slot, const prof_i_open *open,
+                             uint64_t start) {
+  if (prof_i_entry_ticks(open) != start) return false;
+  const prof_i_ledger_note note = prof_i_ledger_begin(slot, start | PROF_I_ENDING_DEEP, 1);
+  const bool is_written = write_plain(thread, open, start);
+  prof_i_ledger_end(slot, &note, is_written);
+  if (is_written && thread->slot != slot) /* a handler has brought it to another arena */
+    prof_i_claim(&thread->slot->ledger, PROF_I_LEDGER_ONE_DEEP);
+  return is_written;
+}
+
 /* The last scope below the 64 shown. False: there is more to do. */
 static bool end_deep(prof_i_thread *thread, uint64_t start) {
   prof_i_slot *const slot = thread->slot;
   const uint64_t deep = slot ? slot->deep : 0;
   if (deep == 0 || thread->is_slow || thread->is_held || !prof_i_clock_is_counter()) return false;
   prof_i_open *const open = &thread->deep[deep - 1];
-  if (!write_plain(thread, open, start)) return false;
+  if (!write_plain_deep(thread, slot, open, start)) return false;
   prof_i_entry_set(open, 0);
   one_less(&slot->deep, deep);
   if (deep == 1) prof_i_thread_come_up(thread);
@@ -841,7 +941,10 @@ static bool end_beside(prof_i_thread *thread, uint64_t start) {
   if (!prof_i_clock_is_counter() || prof_i_thread_has_ended()) return false;
   const uint64_t at = thread->newest.place;
   if (!is_place(thread, at) || !is_own_at(thread, at, &f) || f.is_old) return false;
-  if (!write_plain(thread, entry_of(thread, &f), start)) return false;
+  const prof_i_open *const open = entry_of(thread, &f);
+  if (!(f.is_deep ? write_plain_deep(thread, thread->slot, open, start)
+                  : write_plain(thread, open, start)))
+    return false;
   leave_gone(thread, &f);
   if (!f.is_deep && f.index == thread->slot->depth) trim(thread);
   return true;

@@ -8,7 +8,11 @@
 
 enum { HOLES_WORTH_CLOSING = 8192, DEEP_WORTH_LOOKING = 1024 };
 
-static bool has_text(const prof_i_open *open) { return prof_i_open_stands(prof_i_entry_ticks(open)) && open->what & PROF_I_TYPE_LONG; }
+/* Who takes a scope has copied its text before. */
+static bool has_text(const prof_i_open *open) {
+  const uint64_t ticks = prof_i_entry_ticks(open);
+  return prof_i_open_stands(ticks) && !(ticks & PROF_I_OPEN_TAKEN) && open->what & PROF_I_TYPE_LONG;
+}
 
 /* Of two scopes, or of one and none, the one whose text comes first behind that offset. */
 static prof_i_open *nearer(prof_i_open *next, prof_i_open *open, uint64_t behind) {

@@ -19,6 +19,7 @@
 #include "control.h"
 #include "fault.h"
 #include "gate.h"
+#include "ledger.h"
 #include "pool.h"
 #include "port.h"
 #include "site.h"
@@ -349,12 +350,29 @@ static void count_from_here(prof_i_slot *slot) {
   slot->deep_before = slot->deep_count;
   slot->cut_before = slot->cut_count;
   slot->own_ns_before = slot->own_ns;
-  memcpy(slot->lost_before, slot->lost, sizeof slot->lost_before);
+  const uint64_t ledger = prof_i_ledger_of(slot);
+  for (int i = 0; i < PROF_I_LOSS_WORDS; i++)
+    slot->lost_before[i] = prof_i_slot_lost(slot, ledger, i);
 }
 
-/* Word by word: an end on another thread may be looking for its scope. */
+static bool is_taken(uint64_t ticks) {
+  return prof_i_open_stands(ticks) && (ticks & PROF_I_OPEN_ENDED) == PROF_I_OPEN_TAKEN;
+}
+
+/* Word by word: an end on another thread may be looking for its scope. What another thread has
+   taken stays until that is done with it: the next owner's entries begin above. */
 static void empty_open(prof_i_slot *slot) {
-  for (int i = 0; i <= PROF_I_OPEN_COUNT; i++) __atomic_store_n(&slot->open[i].ticks, 0, __ATOMIC_RELAXED);
+  uint64_t top = 0;
+  for (uint64_t i = PROF_I_OPEN_COUNT + 1; i-- > 0;) {
+    uint64_t ticks = __atomic_load_n(&slot->open[i].ticks, __ATOMIC_RELAXED);
+    while (!is_taken(ticks) &&
+           !__atomic_compare_exchange_n(&slot->open[i].ticks, &ticks,
+                                        i && i < top ? PROF_I_OPEN_GONE : 0, false,
+                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+    }
+    if (is_taken(ticks) && !top) top = i;
+  }
+  slot->depth = top;
 }
 
 /* Into a slot of another arena: scopes of this session that stand open keep their entries and payloads; older ones' ends will find nothing,
@@ -373,8 +391,11 @@ static void move_open_scopes(prof_i_slot *slot, const prof_i_slot *old, uint64_t
   for (uint64_t i = 1; i <= depth; i++) {
     const uint64_t ticks = __atomic_load_n(&old->open[i].ticks, __ATOMIC_RELAXED);
     slot->open[i].what = old->open[i].what;
-    slot->open[i].ticks = prof_i_open_stands(ticks) && !prof_i_clock_is_before(ticks >> 4, since) ? ticks : PROF_I_OPEN_GONE;
+    const bool stays = prof_i_open_stands(ticks) && !is_taken(ticks) &&
+                       !prof_i_clock_is_before(ticks >> 4, since);
+    slot->open[i].ticks = stays ? ticks : PROF_I_OPEN_GONE;
   }
+  prof_i_ledger_open(slot, slot->deep - slot->deep_gone);
 }
 
 static prof_i_slot *take_slot(void) {
@@ -400,8 +421,9 @@ static bool give_slot(prof_i_thread *thread, uint64_t since) {
   const bool keeps = old && thread->arena == prof_i_the_arena.number;
   prof_i_slot *const slot = keeps ? old : take_slot();
   if (!slot) return false;
-  slot->depth = slot->deep_gone = slot->ended_mark = 0;
+  slot->deep_gone = 0;
   set_deep(slot, 0);
+  prof_i_ledger_open(slot, 0);
   count_from_here(slot);
   empty_open(slot);
   slot->text_top = PROF_I_TEXT_OFFSET;
@@ -649,16 +671,25 @@ void prof_i_thread_enter_line(prof_i_line *line) {
 
 /* ---- going ---- */
 
-/* Scopes that stand open in so many entries. */
-static uint64_t standing_in(const prof_i_open *open, uint64_t count) {
-  uint64_t standing = 0;
-  for (uint64_t i = 0; i < count; i++) standing += prof_i_open_stands(__atomic_load_n(&open[i].ticks, __ATOMIC_RELAXED)) != 0;
-  return standing;
+/* Marks the shown ones as ended with their thread, but for those that another thread is ending.
+   Returns how many. */
+static uint64_t mark_ended(prof_i_slot *slot, uint64_t depth) {
+  uint64_t count = 0;
+  for (uint64_t i = 1; i <= depth; i++) {
+    uint64_t ticks = __atomic_load_n(&slot->open[i].ticks, __ATOMIC_RELAXED);
+    while (prof_i_open_stands(ticks) && !is_taken(ticks))
+      if (__atomic_compare_exchange_n(&slot->open[i].ticks, &ticks, ticks | PROF_I_OPEN_ENDED, false,
+                                      __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+        count++;
+        break;
+      }
+  }
+  return count;
 }
 
-/* Empties so many entries. Returns how many of their scopes were still open: another thread may end
-   one at the same time. */
-static uint64_t empty_entries(prof_i_open *open, uint64_t count) {
+/* Empties so many deep entries. Returns how many of their scopes were still open: another thread may
+   end one at the same time. */
+static uint64_t empty_deep(prof_i_open *open, uint64_t count) {
   uint64_t standing = 0;
   for (uint64_t i = 0; i < count; i++)
     standing += prof_i_open_stands(__atomic_exchange_n(&open[i].ticks, 0, __ATOMIC_ACQ_REL)) != 0;
@@ -666,32 +697,26 @@ static uint64_t empty_entries(prof_i_open *open, uint64_t count) {
 }
 
 /* Counts the scopes that the thread leaves open as lost. One store does both: they are lost, and
-   not open any more. What another thread ends until its entry is empty is taken back. */
+   not open any more. */
 static void end_open_scopes(prof_i_thread *thread) {
   prof_i_slot *const slot = thread->slot;
   prof_i_pack_finish(thread); /* the thread may have ended in a handler */
   const uint64_t depth = slot->depth <= PROF_I_OPEN_COUNT ? slot->depth : 0;
   const uint64_t deep = thread->deep && slot->deep <= PROF_I_DEEP_COUNT ? slot->deep : 0;
-  const uint64_t count =
-      standing_in(slot->open + 1, depth) + (deep ? standing_in(thread->deep, deep) : 0);
-  if (!count) return;
-  const uint64_t lost = __atomic_load_n(&slot->lost[PROF_LOSS_THREAD_ENDED], __ATOMIC_RELAXED) + count;
-  __atomic_store_n(&slot->ended_mark, lost, __ATOMIC_RELAXED);
-  __atomic_store_n(&slot->lost[PROF_LOSS_THREAD_ENDED], lost, __ATOMIC_RELEASE); /* pairs with the reader's acquire */
-  const uint64_t taken =
-      empty_entries(slot->open + 1, depth) + (deep ? empty_entries(thread->deep, deep) : 0);
+  const uint64_t shown_count = mark_ended(slot, depth);
+  const uint64_t deep_count = deep ? empty_deep(thread->deep, deep) : 0;
+  if (shown_count + deep_count)
+    prof_i_ledger_lose_all(slot, PROF_LOSS_THREAD_ENDED, shown_count + deep_count, deep_count);
   empty_open(slot);
-  slot->depth = slot->deep_gone = 0;
+  prof_i_ledger_over(slot);
+  slot->deep_gone = 0;
   set_deep(slot, 0);
-  __atomic_store_n(&slot->ended_mark, 0, __ATOMIC_RELEASE);
-  if (taken < count)
-    __atomic_fetch_sub(&slot->lost[PROF_LOSS_THREAD_ENDED], count - taken, __ATOMIC_RELAXED);
 }
 
 /* The slot waits for the next thread. What was lost stays counted where it is. */
 static void vacate(prof_i_slot *slot) {
   __atomic_store_n(&slot->serial, 0, __ATOMIC_RELAXED);
-  slot->depth = slot->deep_gone = 0;
+  slot->deep_gone = 0;
   set_deep(slot, 0);
   empty_open(slot);
 }

@@ -284,6 +284,7 @@ struct prof_trace {
   uint64_t event_count, scope_count;
   uint64_t lost[PROF_I_LOSS_WORDS];
   uint64_t open_below_count, stray_count; /* as in prof_trace_info */
+  uint64_t deep_parts; /* of the slots that have a ledger: see prof_i_slot_deep_part() */
   uint64_t own_ns, in_place_ns, spread_us2; /* in_place_ns: of own_ns */
   uint64_t bad_count;
   bool has_unknown_sites;
@@ -356,6 +357,12 @@ int prof_i_scan_slot(prof_trace *trace, const prof_i_extent *extent);
 int prof_i_scan_chunk(prof_trace *trace, const prof_i_extent *extent, uint64_t serial);
 /* Counts again those segments that a floor raised later cuts into; what is hidden goes to passed_count. */
 void prof_i_scan_again(prof_trace *trace);
+
+/* What the slot's ledger says; 0: it has none, whatever stands there. */
+static inline uint64_t prof_i_trace_ledger(const prof_trace *trace, const prof_i_slot *slot) {
+  const uint64_t ledger = trace->header.version < 2 ? 0 : prof_i_ledger_of(slot);
+  return ledger & PROF_I_LEDGER_KEPT ? ledger : 0;
+}
 
 /* Makes threads, open scopes and sums out of segments and mentions. */
 int prof_i_index_threads(prof_trace *trace);

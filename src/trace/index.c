@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "calls.h"
+#include "ending.h"
 #include "parse.h"
 
 void prof_i_copy_name(char *to, size_t room, const char *name, size_t bytes) {
@@ -46,21 +47,28 @@ static void hear_owner(const prof_trace *trace, prof_i_trace_thread *thread, con
   set_name(thread, (const char *)(segment->owner + 6));
 }
 
+/* Of the slot's last thread. */
+static uint64_t lost_by_thread(const prof_trace *trace, const prof_i_slot *slot, int loss) {
+  return prof_i_slot_lost(slot, prof_i_trace_ledger(trace, slot), loss) - slot->lost_before[loss];
+}
+
 /* What its line of calls has lost. */
 static void hear_beside(const prof_trace *trace, prof_i_trace_thread *thread, const prof_i_mention *mention) {
   const prof_i_slot *const slot = mention->slot;
-  for (int i = 0; i < PROF_I_LOSS_WORDS; i++) thread->lost[i] += slot ? slot->lost[i] - slot->lost_before[i] : mention->exit[6 + i];
+  for (int i = 0; i < PROF_I_LOSS_WORDS; i++)
+    thread->lost[i] += slot ? lost_by_thread(trace, slot, i) : mention->exit[6 + i];
   prof_i_calls_name_thread(trace, thread, slot ? slot->name : (const char *)(mention->exit + 6 + PROF_I_LOSS_WORDS));
 }
 
-static void hear_mention(prof_i_trace_thread *thread, const prof_i_mention *mention) {
+static void hear_mention(const prof_trace *trace, prof_i_trace_thread *thread,
+                         const prof_i_mention *mention) {
   const prof_i_slot *const slot = mention->slot;
   if (slot) {
     thread->tid = slot->tid;
     thread->role = slot->role;
     thread->is_alive = true;
     set_name(thread, slot->name);
-    for (int i = 0; i < PROF_I_LOSS_WORDS; i++) thread->lost[i] = slot->lost[i] - slot->lost_before[i];
+    for (int i = 0; i < PROF_I_LOSS_WORDS; i++) thread->lost[i] = lost_by_thread(trace, slot, i);
     thread->own_ns = prof_i_slot_thread_own_ns(slot);
     return;
   }
@@ -102,7 +110,7 @@ static void fill_thread(prof_trace *trace, prof_i_trace_thread *thread, uint64_t
     hear_owner(trace, thread, &trace->segments[*segment]);
   for (; *mention < trace->mention_count && trace->mentions[*mention].serial == serial; ++*mention)
     if (trace->mentions[*mention].is_beside) hear_beside(trace, thread, &trace->mentions[*mention]);
-    else hear_mention(thread, &trace->mentions[*mention]);
+    else hear_mention(trace, thread, &trace->mentions[*mention]);
   for (uint32_t i = first; i < *segment; i++) add_segment_to(thread, &trace->segments[i]);
   if (thread->segment_count) find_groups(&trace->segments[first], thread->segment_count);
 }
@@ -179,11 +187,14 @@ static const uint64_t *open_payload(const prof_i_slot *slot, uint64_t what) {
 
 static int add_open(prof_trace *trace, prof_i_trace_thread *thread, const prof_i_slot *slot, uint32_t *room) {
   const uint64_t depth = slot->depth < PROF_I_OPEN_COUNT ? slot->depth : PROF_I_OPEN_COUNT;
+  const uint64_t ledger = prof_i_trace_ledger(trace, slot);
   for (uint64_t i = 1; i <= depth; i++) {
     const prof_i_open *const entry = &slot->open[i];
-    if (!prof_i_slot_stands(slot, i)) continue;
+    const uint64_t moves = PROF_I_OPEN_TAKEN | PROF_I_OPEN_COPY;
+    if (!prof_i_slot_stands(slot, ledger, i)) continue;
     const int64_t start = prof_i_ticks_since(entry->ticks, trace->header.start_ticks);
     prof_i_open_scope scope = {prof_i_era_ticks(trace, prof_i_era_of(trace, start), start), NULL, prof_i_record_site(entry->what & ~(uint64_t)PROF_I_OPEN_BY_CALL)};
+    if (entry->ticks & moves && prof_i_ending_is_over(trace, entry->ticks, scope.site)) continue;
     if ((entry->what & PROF_I_OPEN_TYPE) != 0 && !(scope.record = open_payload(slot, entry->what))) trace->bad_count++;
     if (!prof_i_make_room((void **)&trace->opens, room, trace->open_count, sizeof *trace->opens)) return PROF_E_NO_MEMORY;
     trace->opens[trace->open_count++] = scope;
@@ -244,30 +255,38 @@ static void find_open_claims(prof_trace *trace, prof_i_trace_thread *thread) {
     const uint32_t scope = scope_of_claim(trace, thread, trace->claims[c].slots, found);
     if (scope >= PROF_I_OPEN_COUNT || !thread->lost[PROF_LOSS_UNFINISHED]) continue;
     found |= UINT64_C(1) << scope;
-    thread->lost[PROF_LOSS_UNFINISHED]--;
-    trace->open_claim_count++;
+    prof_i_ending_excuse(trace, thread, &trace->claims[c]);
   }
 }
 
 int prof_i_index_open(prof_trace *trace) {
+  uint64_t deep_over = 0;
   uint32_t room = 0;
   for (uint32_t i = 0; i < trace->mention_count; i++) {
     const prof_i_mention *const mention = &trace->mentions[i];
     prof_i_trace_thread *const thread = prof_i_index_thread(trace, mention->serial);
     if (!thread || !mention->slot || mention->is_beside || thread->open_count || !thread->is_alive) continue;
-    if (prof_i_slot_is_over(mention->slot, mention->slot->lost[PROF_LOSS_THREAD_ENDED])) continue;
-    trace->open_below_count += prof_i_slot_deep_open(mention->slot);
+    const bool has_ledger = prof_i_trace_ledger(trace, mention->slot) != 0;
+    if (!has_ledger &&
+        prof_i_slot_is_over(mention->slot, mention->slot->lost[PROF_LOSS_THREAD_ENDED]))
+      continue;
+    if (!has_ledger) trace->open_below_count += prof_i_slot_deep_open(mention->slot);
+    deep_over += prof_i_ending_deep(trace, thread, mention->slot);
     thread->first_open = trace->open_count;
     const int status = add_open(trace, thread, mention->slot, &room);
     if (status) return status;
     if (thread->open_count) hide_ended(trace, thread);
     if (thread->open_count) find_open_claims(trace, thread);
+    prof_i_ending_claims(trace, thread, mention->slot);
     for (uint32_t n = 0; n < thread->open_count; n++) {
       prof_i_open_scope *const scope = &trace->opens[thread->first_open + n];
       if (scope->site && !prof_i_known_site(&trace->catalog, scope->site)) trace->bad_count++;
     }
     thread->event_count += thread->open_count;
   }
+  if (trace->header.version >= 2) trace->deep_parts -= trace->header.deep_over;
+  const uint64_t deep = prof_i_deep_sum(trace->deep_parts);
+  trace->open_below_count += deep > deep_over ? deep - deep_over : 0;
   return 0;
 }
 

@@ -376,7 +376,9 @@ int prof_i_scan_slot(prof_trace *trace, const prof_i_extent *extent) {
   }
   if (slot->depth > PROF_I_OPEN_COUNT) trace->bad_count++;
   if (slot->serial && !trace->source.is_live && slot->chunk >= trace->source.count) trace->bad_count++; /* the file was cut off before it */
-  for (int i = 0; i < PROF_I_LOSS_WORDS; i++) trace->lost[i] += slot->lost[i];
+  const uint64_t ledger = prof_i_trace_ledger(trace, slot);
+  for (int i = 0; i < PROF_I_LOSS_WORDS; i++) trace->lost[i] += prof_i_slot_lost(slot, ledger, i);
+  if (ledger) trace->deep_parts += prof_i_slot_deep_part(slot, ledger);
   trace->own_ns += slot->own_ns + prof_i_slot_in_place_ns(slot);
   trace->in_place_ns += prof_i_slot_in_place_ns(slot);
   trace->spread_us2 += slot->spread_us2;

@@ -153,7 +153,7 @@ static bool is_steady(const snapshot *s, uint64_t offset, size_t i) {
   const prof_i_slot *const slot = (const prof_i_slot *)(s->to + offset);
   const prof_i_open *const from = ((const prof_i_slot *)(s->from + offset))->open;
   const uint64_t copied = slot->open[i].ticks;
-  const uint64_t marks = PROF_I_OPEN_COPY | PROF_I_OPEN_OF_DEEP;
+  const uint64_t marks = PROF_I_OPEN_COPY | PROF_I_OPEN_OF_DEEP | PROF_I_OPEN_TAKEN;
   for (size_t at = i; at > 0 && (at == i || prof_i_open_stands(copied)); at--) {
     const uint64_t now = __atomic_load_n(&from[at].ticks, __ATOMIC_ACQUIRE);
     if ((now & ~marks) == (copied & ~marks) && load(&from[at].what) == slot->open[i].what)
@@ -168,6 +168,20 @@ static void keep_steady_entries(const snapshot *s, uint64_t offset) {
   fence();
   for (size_t i = 1; i <= PROF_I_OPEN_COUNT; i++)
     if (!is_steady(s, offset, i)) slot->open[i].ticks = 0;
+}
+
+/* The part of the slot that the owner changes by one store of its ledger, as it was at one moment. */
+static void copy_ledger(const snapshot *s, uint64_t offset) {
+  enum { LEDGER_TRIES = 1000 };
+  const size_t endings = offsetof(prof_i_slot, endings);
+  const uint64_t *const word = &((const prof_i_slot *)(s->from + offset))->ledger;
+  prof_i_slot *const to = (prof_i_slot *)(s->to + offset);
+  int tries = 0;
+  do {
+    to->ledger = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+    copy_words(s, offset + endings, sizeof(prof_i_slot) - endings);
+    fence();
+  } while (__atomic_load_n(word, __ATOMIC_RELAXED) != to->ledger && ++tries < LEDGER_TRIES);
 }
 
 static void copy_slot(const snapshot *s, uint64_t offset, const prof_i_head *head) {
@@ -185,6 +199,7 @@ static void copy_slot(const snapshot *s, uint64_t offset, const prof_i_head *hea
   const uint64_t text_top = load(s->from + offset + offsetof(prof_i_slot, text_top));
   const uint64_t top = text_top < PROF_I_TEXT_END ? text_top & ~7ull : PROF_I_TEXT_END;
   if (top > PROF_I_TEXT_OFFSET) copy_words(s, offset + PROF_I_TEXT_OFFSET, top - PROF_I_TEXT_OFFSET);
+  copy_ledger(s, offset);
   keep_steady_entries(s, offset);
 }
 
@@ -195,29 +210,69 @@ static void copy_header_and_slots(const snapshot *s) {
   while ((at = next_extent(s, &offset, PROF_I_EXTENT_SLOT, &head)) != 0) copy_slot(s, at, &head);
 }
 
-/* What a later thread lost in the slot is none of the one's that is shown. */
-static void copy_losses_of_slot(const snapshot *s, uint64_t offset) {
+static uint64_t lost_in(const prof_i_slot *slot, int loss) {
+  return prof_i_slot_lost(slot, slot->ledger, loss);
+}
+
+/* What a later thread lost in the slot is none of the one's that is shown. Returns whether anything
+   was lost meanwhile. */
+static bool copy_losses_of_slot(const snapshot *s, uint64_t offset) {
   prof_i_slot *const to = (prof_i_slot *)(s->to + offset);
   const prof_i_slot *const from = (const prof_i_slot *)(s->from + offset);
-  uint64_t more[PROF_I_LOSS_WORDS];
-  for (int i = 0; i < PROF_I_LOSS_WORDS; i++) more[i] = load(&from->lost[i]) - to->lost[i];
+  uint64_t before[PROF_I_LOSS_WORDS], any = 0;
+  for (int i = 0; i < PROF_I_LOSS_WORDS; i++) before[i] = lost_in(to, i);
+  for (int i = 0; i < PROF_I_LOSS_WORDS; i++) to->lost[i] = load(&from->lost[i]);
+  copy_ledger(s, offset);
   fence();
   const bool is_another = load(&from->serial) != to->serial;
   for (int i = 0; i < PROF_I_LOSS_WORDS; i++) {
-    to->lost[i] += more[i];
-    if (is_another) to->lost_before[i] += more[i];
+    const uint64_t more = lost_in(to, i) - before[i];
+    if (is_another) to->lost_before[i] += more;
+    any |= more;
+  }
+  return any != 0;
+}
+
+/* The slots of the copy, one after the other; 0 at the end. */
+static uint64_t next_slot(const snapshot *s, uint64_t *offset) {
+  prof_i_head head;
+  for (uint64_t at; (at = next_extent(s, offset, PROF_I_EXTENT_SLOT, &head)) != 0;)
+    if (head.bytes >= PROF_I_SLOT_BYTES && ((const prof_i_head *)(s->to + at))->magic == PROF_I_EXTENT_MAGIC) return at;
+  return 0;
+}
+
+/* A scope that stood open in the copy does so no more. It may have been recorded in any thread's
+   chunk: that is looked for. It may have been lost: then it is in the counts. */
+static void mark_ended_entries(const snapshot *s, uint64_t offset, bool has_losses) {
+  prof_i_slot *const slot = (prof_i_slot *)(s->to + offset);
+  for (size_t i = 1; i <= PROF_I_OPEN_COUNT; i++) {
+    if (!prof_i_open_stands(slot->open[i].ticks) || is_steady(s, offset, i)) continue;
+    if (has_losses) slot->open[i].ticks = 0;
+    else slot->open[i].ticks |= PROF_I_OPEN_TAKEN;
   }
 }
 
-/* Once more, as of now. A slot that was taken meanwhile is not in the copy, nor is anything of its thread. */
+/* Once more, as of now: first what is over, then what has begun. So no scope counts twice, and none
+   is missing that had ended before. A slot that was taken meanwhile is not in the copy, nor is
+   anything of its thread. */
 static void copy_losses(const snapshot *s) {
   prof_i_header *const header = (prof_i_header *)s->to;
-  prof_i_head head;
-  uint64_t at, offset = PROF_I_FIRST_UNIT_OFFSET;
+  bool has_losses = false;
+  uint64_t at;
   fence();
-  for (int i = 0; i < PROF_I_LOSS_WORDS; i++) header->unplaced[i] = load(s->from + offsetof(prof_i_header, unplaced) + (size_t)i * 8);
-  while ((at = next_extent(s, &offset, PROF_I_EXTENT_SLOT, &head)) != 0)
-    if (head.bytes >= PROF_I_SLOT_BYTES && ((const prof_i_head *)(s->to + at))->magic == PROF_I_EXTENT_MAGIC) copy_losses_of_slot(s, at);
+  for (int i = 0; i < PROF_I_LOSS_WORDS; i++) {
+    const uint64_t now = load(s->from + offsetof(prof_i_header, unplaced) + (size_t)i * 8);
+    has_losses |= now != header->unplaced[i];
+    header->unplaced[i] = now;
+  }
+  header->deep_over = load(s->from + offsetof(prof_i_header, deep_over));
+  for (uint64_t offset = PROF_I_FIRST_UNIT_OFFSET; (at = next_slot(s, &offset)) != 0;)
+    has_losses |= copy_losses_of_slot(s, at);
+  fence();
+  for (uint64_t offset = PROF_I_FIRST_UNIT_OFFSET; (at = next_slot(s, &offset)) != 0;) {
+    ((prof_i_slot *)(s->to + at))->deep_count = load(s->from + at + offsetof(prof_i_slot, deep_count));
+    mark_ended_entries(s, at, has_losses);
+  }
 }
 
 /* ---- chunks, meta extents ---- */

@@ -237,7 +237,7 @@ static inline void arena_walk_opens(const arena_view *view, const prof_i_slot *s
   for (uint64_t i = 0; i <= PROF_I_OPEN_COUNT; i++) {
     const uint64_t ticks = slot->open[i].ticks, what = slot->open[i].what;
     if (!prof_i_open_stands(ticks)) continue;
-    if ((ticks & PROF_I_OPEN_COPY) && i <= slot->depth && !prof_i_slot_stands(slot, i)) continue;
+    if (i <= slot->depth && !prof_i_slot_stands(slot, slot->ledger, i)) continue;
     if (i == 0 || i > slot->depth) {
       arena_fault(seen, "slot %llu: entry %llu is open, but the depth is %llu", offset, (unsigned long long)i,
                   (unsigned long long)slot->depth);
@@ -263,7 +263,7 @@ static inline void arena_walk_opens(const arena_view *view, const prof_i_slot *s
 static inline void arena_walk_slot(const arena_view *view, const prof_i_slot *slot, arena_seen *seen) {
   seen->slots++;
   arena_count_gone(&slot->head, seen);
-  for (int i = 0; i < PROF_I_LOSS_WORDS; i++) seen->lost[i] += slot->lost[i];
+  for (int i = 0; i < PROF_I_LOSS_WORDS; i++) seen->lost[i] += prof_i_slot_lost(slot, slot->ledger, i);
   if (view->slot) view->slot(view->context, slot);
   seen->deep += slot->deep_count;
   if (slot->serial) arena_walk_opens(view, slot, seen);

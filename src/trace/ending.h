@@ -1,0 +1,24 @@
+/* Ends that were under way when a capture was copied, or when its process was killed: whether their
+   scopes count as open, and which claims are no losses. core/ledger.h says how they are noted.
+   Called by index.c while a trace is opened. */
+#ifndef PROF_TRACE_ENDING_H
+#define PROF_TRACE_ENDING_H
+
+#include "capture.h"
+
+/* Another thread was ending the scope of this entry: does its record stand, or is it counted as
+   lost? */
+bool prof_i_ending_is_over(const prof_trace *trace, uint64_t ticks, uint32_t site);
+
+/* How many scopes without an entry have a record, and are still counted as open by the thread that
+   has the slot. */
+uint64_t prof_i_ending_deep(const prof_trace *trace, const prof_i_trace_thread *thread,
+                            const prof_i_slot *slot);
+
+/* A claim whose end the slot notes is no loss beside the scope that is open. */
+void prof_i_ending_claims(prof_trace *trace, const prof_i_trace_thread *thread,
+                          const prof_i_slot *slot);
+/* The claim is no loss. */
+void prof_i_ending_excuse(prof_trace *trace, prof_i_trace_thread *thread, prof_i_claim_seen *claim);
+
+#endif
