@@ -52,7 +52,7 @@ static inline void prof_i_ledger_restore(prof_i_slot *slot, const prof_i_ledger_
 static inline prof_i_ledger_note prof_i_ledger_begin(prof_i_slot *slot, uint64_t scope,
                                                      uint64_t slots) {
   const prof_i_ledger_note note = prof_i_ledger_put(slot, scope, slots);
-  if (note.place < PROF_I_ENDING_COUNT) prof_i_claim(&slot->ledger, 1);
+  if (note.place < PROF_I_ENDING_COUNT) prof_i_add(&slot->ledger, 1);
   PROF_I_SIGNAL_FENCE();
   return note;
 }
@@ -63,7 +63,7 @@ static inline void prof_i_ledger_end(prof_i_slot *slot, const prof_i_ledger_note
                                      uint64_t deep_count) {
   PROF_I_SIGNAL_FENCE();
   const uint64_t one = note->place < PROF_I_ENDING_COUNT;
-  prof_i_claim(&slot->ledger, deep_count * PROF_I_LEDGER_ONE_DEEP - one);
+  prof_i_add(&slot->ledger, deep_count * PROF_I_LEDGER_ONE_DEEP - one);
   prof_i_ledger_restore(slot, note);
 }
 

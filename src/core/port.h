@@ -11,6 +11,8 @@
 /* For what is written while the library is loaded. The loader has written to the pages of .data
    already, so that this costs no page fault. */
 #define PROF_I_WRITTEN_AT_LOAD __attribute__((section(".data")))
+/* Called by a cold one alone, and as fast as may be. */
+#define PROF_I_WARM __attribute__((hot, noinline))
 #define PROF_I_LIKELY(x) __builtin_expect(!!(x), 1)
 #define PROF_I_UNLIKELY(x) __builtin_expect(!!(x), 0)
 /* Orders this thread's stores as a handler on it, a debugger or the kernel sees them. */
@@ -86,6 +88,14 @@ static inline void prof_i_count_up(uint64_t *count) {
   __asm__ __volatile__("incq %0" : "+m"(*count)::"cc");
 #else
   __atomic_fetch_add(count, 1, __ATOMIC_RELAXED);
+#endif
+}
+
+static inline void prof_i_add(uint64_t *count, uint64_t more) {
+#if defined(__x86_64__) && !defined(PROF_I_TSAN)
+  __asm__ __volatile__("addq %1, %0" : "+m"(*count) : "er"(more) : "cc", "memory");
+#else
+  __atomic_fetch_add(count, more, __ATOMIC_RELEASE);
 #endif
 }
 

@@ -202,7 +202,7 @@ static void remember_place(const prof_i_thread *thread, uint64_t start, uint64_t
 static void set_start(prof_i_slot *slot, prof_i_open *open, uint64_t start) {
   prof_i_entry_set(open, start);
   PROF_I_SIGNAL_FENCE();
-  if (open < slot->open || open > &slot->open[PROF_I_OPEN_COUNT]) prof_i_claim(&slot->deep_count, 1);
+  if (open < slot->open || open > &slot->open[PROF_I_OPEN_COUNT]) prof_i_count_up(&slot->deep_count);
 }
 
 static uint64_t begin_unusual(prof_site *site, const prof_details *details) {
@@ -300,7 +300,7 @@ static void slow_ends(prof_i_thread *thread, const slow_time *it) {
 
 /* A plain scope below the 64 shown: what the fast path does, with an entry of the thread's own
    memory. The epoch says the same as there. 0: there is more to do. */
-static uint64_t begin_deep(prof_i_thread *thread, const prof_site *site, const prof_details *details) {
+static PROF_I_WARM uint64_t begin_deep(prof_i_thread *thread, const prof_site *site, const prof_details *details) {
   prof_i_slot *const slot = thread->slot;
   const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED);
   if (__atomic_load_n(&thread->epoch, __ATOMIC_RELAXED) != (uint32_t)(state >> 32) || !slot || slot->depth != PROF_I_OPEN_COUNT) return 0;
@@ -342,7 +342,7 @@ static prof_i_open *take_known_gone(prof_i_thread *thread) {
 
 /* A plain block of a slow thread: tasks stand open beside it. The epoch says the same as on the
    fast path. 0: there is more to do. */
-static uint64_t begin_beside(prof_i_thread *thread, const prof_site *site,
+static PROF_I_WARM uint64_t begin_beside(prof_i_thread *thread, const prof_site *site,
                              const prof_details *details) {
   const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED);
   if (!thread->is_slow ||
@@ -439,7 +439,7 @@ static bool is_later(const prof_i_thread *thread, uint64_t ticks, uint64_t place
 }
 
 /* Has this thread's entry at that place this scope? */
-static bool is_own_at(prof_i_thread *thread, uint64_t place, found *f) {
+static inline bool is_own_at(prof_i_thread *thread, uint64_t place, found *f) {
   const bool is_deep = place > PROF_I_OPEN_COUNT;
   const uint64_t index = is_deep ? place - PROF_I_OPEN_COUNT : place;
   const prof_i_open *const deep = __atomic_load_n(&thread->deep, __ATOMIC_RELAXED);
@@ -491,7 +491,7 @@ static prof_i_open *entry_of(prof_i_thread *thread, const found *f) {
 }
 
 /* The entry is over, and stays until trim() takes it off. */
-static void leave_gone(prof_i_thread *thread, const found *f) {
+static inline void leave_gone(prof_i_thread *thread, const found *f) {
   if (f->is_deep) __atomic_fetch_add(&thread->slot->deep_gone, 1, __ATOMIC_RELAXED);
   prof_i_entry_set(entry_of(thread, f), PROF_I_OPEN_GONE);
   uint64_t *const hint = f->is_deep ? &thread->deep_gap : &thread->shown_gap;
@@ -890,7 +890,7 @@ static void end_outside(uint64_t start) {
 }
 
 /* Writes a plain scope's record as the fast path does. False: there is more to do. */
-static bool write_plain(prof_i_thread *thread, const prof_i_open *open, uint64_t start) {
+static inline bool write_plain(prof_i_thread *thread, const prof_i_open *open, uint64_t start) {
   const uint64_t what = open->what;
   if (prof_i_entry_ticks(open) != start || what & PROF_I_TYPE_LONG) return false;
   const uint64_t duration4 = (prof_i_entry_ends(thread, prof_i_counter()) << 4) - start;
@@ -908,7 +908,7 @@ static bool write_plain(prof_i_thread *thread, const prof_i_open *open, uint64_t
   return true;
 }
 
-static bool write_plain_deep(prof_i_thread *thread, prof_i_slot *slot, const prof_i_open *open,
+static inline bool write_plain_deep(prof_i_thread *thread, prof_i_slot *slot, const prof_i_open *open,
                              uint64_t start) {
   if (prof_i_entry_ticks(open) != start) return false;
   const prof_i_ledger_note note = prof_i_ledger_begin(slot, start | PROF_I_ENDING_DEEP, 1);
@@ -920,7 +920,7 @@ static bool write_plain_deep(prof_i_thread *thread, prof_i_slot *slot, const pro
 }
 
 /* The last scope below the 64 shown. False: there is more to do. */
-static bool end_deep(prof_i_thread *thread, uint64_t start) {
+static PROF_I_WARM bool end_deep(prof_i_thread *thread, uint64_t start) {
   prof_i_slot *const slot = thread->slot;
   const uint64_t deep = slot ? slot->deep : 0;
   if (deep == 0 || thread->is_slow || thread->is_held || !prof_i_clock_is_counter()) return false;
@@ -935,7 +935,7 @@ static bool end_deep(prof_i_thread *thread, uint64_t start) {
 
 /* The scope of a slow thread that began last. False: there is more to do. The last of the 64 entries
    is freed at once: if we are a handler, the interrupted begin may have seen that it is free. */
-static bool end_beside(prof_i_thread *thread, uint64_t start) {
+static PROF_I_WARM bool end_beside(prof_i_thread *thread, uint64_t start) {
   found f = {.start = start};
   if (!is_known_newest(thread, &thread->newest, &f) || thread->is_held) return false;
   if (!prof_i_clock_is_counter() || prof_i_thread_has_ended()) return false;
