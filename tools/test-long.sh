@@ -55,6 +55,7 @@ row R10 'texts that mean harm, in every place, read back' env PROF_TEST_BUILD_DI
 row R12 'scripted clocks: jumps, other processors, wraps, coarse and broken ones' ctest --test-dir build/dev -L '^clock$' --output-on-failure --no-tests=error
 row R13 'an instrumented library loaded and unloaded 10 000 times; two profilers' env PROF_RELOADS=10000 PROF_TEST_PLUGIN_DIR=$stress $stress/reload
 row R14 '1e10 scopes through a ring: cost, counts, memory, what is read' env PROF_SOAK_SCOPES=10000000000 $stress/soak
+row R15x 'each instruction of an end: what adds up if the process dies' env PROF_LEDGER_EVERY=17 build/dev/tests/fault/ledger_step
 row R15 'the ledger against a model: 300 random programs' env PROF_ORACLE_SEEDS=300 $stress/oracle
 row R17 'a host that closes every descriptor and takes the numbers' $failing/descriptors
 row R18 'one pid or output for several processes; poor file systems' $failing/places
