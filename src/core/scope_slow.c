@@ -18,6 +18,7 @@
 #include "pack.h"
 #include "record.h"
 #include "scope.h"
+#include "scope_find.h"
 #include "site.h"
 
 /* ---- begin ---- */
@@ -43,11 +44,6 @@ static bool is_left_out(prof_i_thread *thread, uint64_t state) {
   return true;
 }
 
-static uint64_t load_hint(const uint64_t *hint) { return __atomic_load_n(hint, __ATOMIC_RELAXED); }
-static void store_hint(uint64_t *hint, uint64_t to) {
-  __atomic_store_n(hint, to, __ATOMIC_RELAXED);
-}
-
 /* Where scopes end in any order, as tasks do, an entry whose scope is over serves again once half
    of them are: they would pile up, and each end looks at all. NULL: there are few. */
 static prof_i_open *deep_entry_between(prof_i_thread *thread) {
@@ -56,12 +52,12 @@ static prof_i_open *deep_entry_between(prof_i_thread *thread) {
   const uint64_t gone = __atomic_load_n(&slot->deep_gone, __ATOMIC_RELAXED);
   /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): a thread that is attached has a slot */
   if (gone < GONE_MIN || gone < slot->deep / 2) return NULL;
-  const uint64_t first = load_hint(&thread->deep_gap);
+  const uint64_t first = prof_i_hint_load(&thread->deep_gap);
   for (uint64_t n = 0, i = first; n < slot->deep; n++, i++) {
     if (i >= slot->deep) i = 0;
     if (!prof_i_entry_empty_if_gone(&thread->deep[i])) continue;
     prof_i_entry_one_gone_less(slot);
-    store_hint(&thread->deep_gap, i + 1);
+    prof_i_hint_store(&thread->deep_gap, i + 1);
     prof_i_thread_be_slow(thread, true); /* their order is that of their ticks from here on */
     return &thread->deep[i];
   }
@@ -96,11 +92,11 @@ static void one_less(uint64_t *count, uint64_t from) {
 
 /* An entry below the topmost whose scope is over: of scopes that do not nest, the entries pile up. */
 static prof_i_open *entry_between(prof_i_thread *thread) {
-  const uint64_t first = load_hint(&thread->shown_gap);
+  const uint64_t first = prof_i_hint_load(&thread->shown_gap);
   for (uint64_t n = 0, i = first; n < PROF_I_OPEN_COUNT; n++, i++) {
     if (i == 0 || i > PROF_I_OPEN_COUNT) i = 1;
     if (!prof_i_entry_empty_if_gone(&thread->slot->open[i])) continue;
-    store_hint(&thread->shown_gap, i + 1);
+    prof_i_hint_store(&thread->shown_gap, i + 1);
     prof_i_thread_note_gap(thread); /* there may be more */
     return &thread->slot->open[i];
   }
@@ -168,36 +164,6 @@ static bool may_be_fast(const prof_i_thread *thread) {
   return is_in_order(thread);
 }
 
-static uint64_t place_of(const prof_i_thread *thread, const prof_i_open *open) {
-  const prof_i_slot *const slot = thread->slot;
-  const bool is_shown = open >= slot->open && open <= &slot->open[PROF_I_OPEN_COUNT];
-  return is_shown ? (uint64_t)(open - slot->open)
-                  : (uint64_t)(open - thread->deep) + 1 + PROF_I_OPEN_COUNT;
-}
-
-/* A handler in between has raised the count: then ours is not the newest any more, whatever is left
-   of its words here. */
-static void set_newest(prof_i_newest *newest, uint64_t count, uint64_t start, uint64_t place) {
-  newest->start = start;
-  newest->place = place;
-  PROF_I_SIGNAL_FENCE();
-  newest->at_count = count;
-}
-
-/* Where a scope of a start may stand: the last that was put there. A hint: whoever looks there sees
-   by the entry's start. NULL: there is none without deep entries. */
-static uint32_t *where(const prof_i_thread *thread, uint64_t start) {
-  prof_i_open *const deep = __atomic_load_n(&thread->deep, __ATOMIC_RELAXED);
-  if (!deep) return NULL;
-  uint32_t *const places = (uint32_t *)(deep + PROF_I_DEEP_COUNT);
-  return &places[(start >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 32 & (PROF_I_WHERE_COUNT - 1)];
-}
-
-static void remember_place(const prof_i_thread *thread, uint64_t start, uint64_t place) {
-  uint32_t *const it = where(thread, start);
-  if (it) *it = (uint32_t)place;
-}
-
 /* One that has no entry in the slot counts as open from its count on. */
 static void set_start(prof_i_slot *slot, prof_i_open *open, uint64_t start) {
   prof_i_entry_set(open, start);
@@ -259,10 +225,10 @@ static uint64_t begin_unusual(prof_site *site, const prof_details *details) {
                    __ATOMIC_RELAXED);
   const uint64_t start = prof_i_entry_begins(thread, prof_i_clock_ticks()) << 4;
   set_start(slot, open, start);
-  const uint64_t place = place_of(thread, open);
-  set_newest(&thread->newest, count, start, place);
-  if (!by_call) set_newest(&thread->newest_block, block_count, start, place);
-  remember_place(thread, start, place);
+  const uint64_t place = prof_i_place_of(thread, open);
+  prof_i_newest_set(&thread->newest, count, start, place);
+  if (!by_call) prof_i_newest_set(&thread->newest_block, block_count, start, place);
+  prof_i_find_remember(thread, start, place);
   return start;
 }
 
@@ -321,13 +287,13 @@ static prof_i_open *take_gone(prof_i_thread *thread, uint64_t at) {
   prof_i_slot *const slot = thread->slot;
   if (at <= PROF_I_OPEN_COUNT) {
     if (at == 0 || !prof_i_entry_empty_if_gone(&slot->open[at])) return NULL;
-    if (at == load_hint(&thread->shown_gap)) store_hint(&thread->shown_gap, at + 1);
+    if (at == prof_i_hint_load(&thread->shown_gap)) prof_i_hint_store(&thread->shown_gap, at + 1);
     return &slot->open[at];
   }
   const uint64_t i = at - PROF_I_OPEN_COUNT - 1;
   if (i >= slot->deep || !prof_i_entry_empty_if_gone(&thread->deep[i])) return NULL;
   prof_i_entry_one_gone_less(slot);
-  if (i == load_hint(&thread->deep_gap)) store_hint(&thread->deep_gap, i + 1);
+  if (i == prof_i_hint_load(&thread->deep_gap)) prof_i_hint_store(&thread->deep_gap, i + 1);
   return &thread->deep[i];
 }
 
@@ -335,8 +301,8 @@ static prof_i_open *take_gone(prof_i_thread *thread, uint64_t at) {
 static prof_i_open *take_known_gone(prof_i_thread *thread) {
   if (thread->slot->depth != PROF_I_OPEN_COUNT) return NULL;
   prof_i_open *open = take_gone(thread, thread->newest_block.place);
-  if (!open) open = take_gone(thread, load_hint(&thread->shown_gap));
-  if (!open) open = take_gone(thread, load_hint(&thread->deep_gap) + PROF_I_OPEN_COUNT + 1);
+  if (!open) open = take_gone(thread, prof_i_hint_load(&thread->shown_gap));
+  if (!open) open = take_gone(thread, prof_i_hint_load(&thread->deep_gap) + PROF_I_OPEN_COUNT + 1);
   return open;
 }
 
@@ -359,9 +325,9 @@ static PROF_I_WARM uint64_t begin_beside(prof_i_thread *thread, const prof_site 
                    __ATOMIC_RELAXED);
   const uint64_t start = prof_i_entry_begins(thread, prof_i_counter()) << 4;
   set_start(slot, open, start);
-  const uint64_t place = place_of(thread, open);
-  set_newest(&thread->newest, count, start, place);
-  set_newest(&thread->newest_block, block_count, start, place);
+  const uint64_t place = prof_i_place_of(thread, open);
+  prof_i_newest_set(&thread->newest, count, start, place);
+  prof_i_newest_set(&thread->newest_block, block_count, start, place);
   return start;
 }
 
@@ -416,97 +382,13 @@ void prof_i_scope_run_left_out(prof_i_thread *thread, prof_site *site, int count
 
 /* ---- end ---- */
 
-/* What the end needs of a scope, wherever its entry was. */
-typedef struct found {
-  uint64_t start, end; /* ticks << 4; ticks */
-  uint64_t what;
-  uint32_t flags;    /* PROF_I_FLAG_OTHER_THREAD, PROF_I_FLAG_NO_DETAILS */
-  uint64_t *payload; /* own copy, in the own slot's text area; NULL: none */
-  uint64_t scratch;  /* text_top before the copy was put there, or 0 */
-  bool is_deep;      /* it had no entry in a slot */
-  bool is_old;       /* its entry said that it began in an older session */
-  bool is_skipped;   /* it never ended by itself */
-  bool has_skipped;  /* its end ended others, too */
-  uint64_t index;    /* of its entry, or in thread->deep */
-} found;
-
-/* Did what stands open there begin after f? The place tells, whatever the counter of another processor said; but for a thread whose gaps were
-   taken (entry_between()) it is the ticks that do. place: of the deep ones, behind the 64. */
-static bool is_later(const prof_i_thread *thread, uint64_t ticks, uint64_t place, const found *f) {
-  if (!prof_i_open_stands(ticks)) return false;
-  if (!thread->is_slow) return place > f->index + (f->is_deep ? PROF_I_OPEN_COUNT : 0);
-  return prof_i_clock_is_before(f->start >> 4, ticks >> 4);
-}
-
-/* Has this thread's entry at that place this scope? */
-static inline bool is_own_at(prof_i_thread *thread, uint64_t place, found *f) {
-  const bool is_deep = place > PROF_I_OPEN_COUNT;
-  const uint64_t index = is_deep ? place - PROF_I_OPEN_COUNT : place;
-  const prof_i_open *const deep = __atomic_load_n(&thread->deep, __ATOMIC_RELAXED);
-  if (is_deep && !deep) return false; /* a handler has just made it */
-  const prof_i_open *const open = is_deep ? &deep[index - 1] : &thread->slot->open[index];
-  const uint64_t ticks = prof_i_entry_ticks(open);
-  if ((ticks & ~(uint64_t)PROF_I_OPEN_OLD) != f->start) return false;
-  f->is_old = ticks & PROF_I_OPEN_OLD;
-  f->what = open->what;
-  f->is_deep = is_deep;
-  f->index = index; /* the entry itself is cleared when its record stands */
-  return true;
-}
-
-static bool is_place(const prof_i_thread *thread, uint64_t place) {
-  const prof_i_slot *const slot = thread->slot;
-  return place > PROF_I_OPEN_COUNT ? place - PROF_I_OPEN_COUNT <= slot->deep
-                                   : place > 0 && place <= slot->depth;
-}
-
-/* Is it sure that f began last, or, of newest_block, as the last block? */
-static bool is_known_newest(const prof_i_thread *thread, const prof_i_newest *newest,
-                            const found *f) {
-  return thread->is_slow && newest->start == f->start && newest->at_count == newest->begun_count;
-}
-
-/* Where it is known to be, or own entries from the top down: mostly it is the first. */
-static bool find_own(prof_i_thread *thread, found *f) {
-  const prof_i_slot *const slot = thread->slot;
-  const uint32_t *const it = where(thread, f->start);
-  const uint64_t likely[] = {thread->newest.place, thread->newest_block.place, it ? *it : 0};
-  for (size_t i = 0; i < sizeof likely / sizeof *likely; i++)
-    if (is_place(thread, likely[i]) && is_own_at(thread, likely[i], f)) return true;
-  for (uint64_t i = slot->deep; i > 0; i--)
-    if (is_own_at(thread, PROF_I_OPEN_COUNT + i, f)) return true;
-  for (uint64_t i = slot->depth; i > 0; i--)
-    if (is_own_at(thread, i, f)) return true;
-  return false;
-}
-
-/* Is it the last entry, and so the last that began? */
-static bool is_last_entry(const prof_i_thread *thread, const found *f) {
-  const prof_i_slot *const slot = thread->slot;
-  return !thread->is_slow && (f->is_deep ? slot->deep == f->index : slot->deep == 0 && slot->depth == f->index);
-}
-
-static prof_i_open *entry_of(prof_i_thread *thread, const found *f) {
-  return f->is_deep ? &thread->deep[f->index - 1] : &thread->slot->open[f->index];
-}
-
-/* The entry is over, and stays until trim() takes it off. */
-static inline void leave_gone(prof_i_thread *thread, const found *f) {
-  if (f->is_deep) __atomic_fetch_add(&thread->slot->deep_gone, 1, __ATOMIC_RELAXED);
-  prof_i_entry_set(entry_of(thread, f), PROF_I_OPEN_GONE);
-  uint64_t *const hint = f->is_deep ? &thread->deep_gap : &thread->shown_gap;
-  const uint64_t at = f->is_deep ? f->index - 1 : f->index;
-  if (at < load_hint(hint)) store_hint(hint, at);
-  if (!f->is_deep) prof_i_thread_note_gap(thread);
-}
-
 /* Of another thread, too: what it writes meanwhile is not used, for its entry has changed by then. */
 static PROF_I_RACES_BY_DESIGN void copy_words(uint64_t *to, const uint64_t *from, uint64_t words) {
   for (uint64_t i = 0; i < words; i++) to[i] = __atomic_load_n(from + i, __ATOMIC_RELAXED);
 }
 
 /* The payload into the own slot's text area, behind what stands there, with a word to spare: stacks may be a handler's, and small. */
-static void copy_payload(prof_i_slot *own_slot, const prof_i_slot *from, found *f) {
+static void copy_payload(prof_i_slot *own_slot, const prof_i_slot *from, prof_i_found *f) {
   const uint64_t words = f->what >> PROF_I_WHAT_WORDS_SHIFT, offset = prof_i_entry_text(f->what);
   f->payload = NULL;
   if (!(f->what & PROF_I_TYPE_LONG)) return;
@@ -522,95 +404,9 @@ static void copy_payload(prof_i_slot *own_slot, const prof_i_slot *from, found *
   copy_words(f->payload, (const uint64_t *)((const char *)from + offset), words);
 }
 
-/* Where on another thread a scope stands open. Past the gate, or looking: slots stay mapped. */
-typedef struct place {
-  prof_i_thread *thread;
-  prof_i_slot *slot;
-  prof_i_open *open; /* NULL: nowhere */
-  uint64_t ticks, what;
-  bool is_deep;
-  bool counts_deep; /* taken: it counted as a deep one; it may have been on its way to an entry */
-} place;
-
-/* Has that entry this scope? Its ticks are read once: take_out() swaps what was found, and by then
-   another scope may stand there. */
-static bool is_at(place *p, prof_i_open *open, uint64_t start) {
-  p->open = open;
-  p->ticks = __atomic_load_n(&open->ticks, __ATOMIC_ACQUIRE);
-  return prof_i_open_start(p->ticks) == start && !(p->ticks & PROF_I_OPEN_TAKEN);
-}
-
-/* Among the scopes that a thread has below the 64 shown. Its count is of another moment than the
-   entries: what is not its own any more has ticks of 0. */
-static bool find_deep(place *p, uint64_t start) {
-  prof_i_open *const deep = __atomic_load_n(&p->thread->deep, __ATOMIC_ACQUIRE);
-  const uint64_t count = __atomic_load_n(&p->slot->deep, __ATOMIC_RELAXED);
-  if (!deep) return false;
-  for (uint64_t i = count < PROF_I_DEEP_COUNT ? count : PROF_I_DEEP_COUNT; i > 0; i--)
-    if (is_at(p, &deep[i - 1], start)) return true;
-  return false;
-}
-
-/* From the top down, since entries move down (pack.h). */
-static place find_place(const prof_i_thread *thread, uint64_t start) {
-  for (prof_i_thread *t = prof_i_thread_first(); t; t = t->next) {
-    place p = {.thread = t, .slot = t != thread ? prof_i_thread_slot(t) : NULL, .is_deep = true};
-    if (!p.slot) continue;
-    if (find_deep(&p, start)) return p;
-    p.is_deep = false;
-    for (uint64_t i = PROF_I_OPEN_COUNT; i > 0; i--)
-      if (is_at(&p, &p.slot->open[i], start)) return p;
-  }
-  return (place){0};
-}
-
-static void note_gone(const place *p) {
-  prof_i_texts_leave_hole(p->thread, p->what);
-  store_hint(p->is_deep ? &p->thread->deep_gap : &p->thread->shown_gap, 0);
-  if (!p->is_deep) prof_i_thread_note_gap(p->thread);
-}
-
-/* Whoever swaps it has it. Its own thread may be marking it meanwhile, and takes what is gone off
-   its counts at once: so those come first. An entry that counts stays, as taken, until
-   leave_taken(). False: it has been ended, or has moved. */
-static bool take_out(place *p) {
-  uint64_t ticks = p->ticks;
-  p->what = __atomic_load_n(&p->open->what, __ATOMIC_RELAXED);
-  if (p->is_deep) __atomic_fetch_add(&p->slot->deep_gone, 1, __ATOMIC_RELAXED);
-  do {
-    if (prof_i_open_start(ticks) != prof_i_open_start(p->ticks) || ticks & PROF_I_OPEN_TAKEN) {
-      if (p->is_deep) prof_i_entry_one_gone_less(p->slot);
-      return false;
-    }
-    p->counts_deep = p->is_deep || ticks & PROF_I_OPEN_OF_DEEP;
-  } while (!__atomic_compare_exchange_n(
-      &p->open->ticks, &ticks, p->counts_deep ? PROF_I_OPEN_GONE : ticks | PROF_I_OPEN_TAKEN, false,
-      __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
-  if (p->counts_deep) note_gone(p);
-  return true;
-}
-
-/* Does this capture count it as a deep one? Not if its thread has not come here yet: it will not
-   bring what is over. */
-static bool is_deep_here(const place *p) {
-  return p->counts_deep &&
-         __atomic_load_n(&p->thread->arena, __ATOMIC_RELAXED) == prof_i_the_arena.number;
-}
-
-/* Its record stands, or its loss is counted. */
-static void leave_taken(const place *p) {
-  if (p->counts_deep) return;
-  uint64_t ticks = prof_i_entry_ticks(p->open);
-  do {
-    if (prof_i_open_start(ticks) != prof_i_open_start(p->ticks) || !(ticks & PROF_I_OPEN_TAKEN)) return;
-  } while (!__atomic_compare_exchange_n(&p->open->ticks, &ticks, PROF_I_OPEN_GONE, false,
-                                        __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
-  note_gone(p);
-}
-
 /* The scope began on another thread. */
-static bool find_elsewhere(prof_i_thread *thread, found *f, place *at) {
-  for (place p; (p = find_place(thread, f->start)).open;) {
+static bool find_elsewhere(prof_i_thread *thread, prof_i_found *f, prof_i_place *at) {
+  for (prof_i_place p; (p = prof_i_find_place(thread, f->start)).open;) {
     do { /* again, if its text was moved meanwhile */
       f->flags = PROF_I_FLAG_OTHER_THREAD;
       f->what = __atomic_load_n(&p.open->what, __ATOMIC_ACQUIRE);
@@ -618,39 +414,32 @@ static bool find_elsewhere(prof_i_thread *thread, found *f, place *at) {
       __atomic_thread_fence(__ATOMIC_ACQUIRE);
     } while (__atomic_load_n(&p.open->what, __ATOMIC_RELAXED) != f->what);
     f->is_old = p.ticks & PROF_I_OPEN_OLD;
-    if (!take_out(&p)) continue;
-    f->is_deep = is_deep_here(&p);
+    if (!prof_i_take_out(&p)) continue;
+    f->is_deep = prof_i_is_deep_here(&p);
     *at = p;
     return true;
   }
   return false;
 }
 
-/* The same, when its record is of no use. */
-static bool take_out_elsewhere(const prof_i_thread *thread, uint64_t start, place *at) {
-  while ((*at = find_place(thread, start)).open)
-    if (take_out(at)) return true;
-  return false;
-}
-
 /* What the ledger says of it: see prof_i_ending. */
-static uint64_t noted_as(const found *f) {
+static uint64_t noted_as(const prof_i_found *f) {
   const uint64_t is_elsewhere = f->flags & PROF_I_FLAG_OTHER_THREAD ? PROF_I_ENDING_ELSEWHERE : 0;
   return f->start | is_elsewhere | (f->is_deep ? PROF_I_ENDING_DEEP : 0);
 }
 
 /* Its entry goes now, and then the note. */
-static prof_i_ledger_note lose_found(prof_i_slot *slot, const found *f, int loss) {
+static prof_i_ledger_note lose_found(prof_i_slot *slot, const prof_i_found *f, int loss) {
   return prof_i_ledger_lose(slot, loss, noted_as(f));
 }
 
 /* The slot may be gone at any moment, or there is none. */
-static void lose_unplaced(const found *f, int loss) {
+static void lose_unplaced(const prof_i_found *f, int loss) {
   if (f->is_deep) prof_i_arena_count_deep_over();
   prof_i_thread_lose_unplaced(loss, 1);
 }
 
-static int write_noted(prof_i_thread *thread, prof_i_slot *slot, const found *f, uint64_t word1,
+static int write_noted(prof_i_thread *thread, prof_i_slot *slot, const prof_i_found *f, uint64_t word1,
                        const uint64_t *more, uint64_t words) {
   const prof_i_ledger_note note = prof_i_ledger_begin(slot, noted_as(f), (2 + words + 1) / 2);
   const int loss = prof_i_record_write(thread, f->start, f->start, word1, more, words);
@@ -659,7 +448,7 @@ static int write_noted(prof_i_thread *thread, prof_i_slot *slot, const found *f,
 }
 
 /* Writes what was found, as a plain record if it can be one. The loss, or -1. */
-static int write_found(prof_i_thread *thread, prof_i_slot *slot, found *f) {
+static int write_found(prof_i_thread *thread, prof_i_slot *slot, prof_i_found *f) {
   /* Negative where the counter went back, or another processor's is behind: the reader knows what to do. Long, then, as one that is long. */
   const uint64_t duration = (uint64_t)((int64_t)((f->end << 4) - f->start) >> 4);
   const bool is_long = duration >> PROF_I_DURATION_BITS;
@@ -685,31 +474,15 @@ static int write_found(prof_i_thread *thread, prof_i_slot *slot, found *f) {
   return write_noted(thread, slot, f, word1, payload, words);
 }
 
-/* Has nothing that stands open begun after it? */
-static bool is_newest_of(const prof_i_thread *thread, const found *f) {
-  const prof_i_slot *const slot = thread->slot;
-  if (is_known_newest(thread, &thread->newest, f)) return true;
-  for (uint64_t i = 1; i <= slot->depth; i++)
-    if ((f->is_deep || i != f->index) && is_later(thread, prof_i_entry_ticks(&slot->open[i]), i, f)) return false;
-  if (!thread->is_slow) /* the deep ones are in order */
-    return slot->deep == (f->is_deep ? f->index : 0);
-  for (uint64_t i = slot->deep; i > 0; i--) {
-    const uint64_t ticks = prof_i_entry_ticks(&thread->deep[i - 1]);
-    if ((!f->is_deep || i != f->index) && is_later(thread, ticks, i + PROF_I_OPEN_COUNT, f))
-      return false;
-  }
-  return true;
-}
-
-/* What find_own() found goes, once its record stands or its loss is certain. The depth comes last: at depth 0 a handler would take
+/* What prof_i_find_own() found goes, once its record stands or its loss is certain. The depth comes last: at depth 0 a handler would take
    the text area from its start. Text goes with the newest scope; what others leave are holes. */
-static void close_own(prof_i_thread *thread, const found *f) {
+static void close_own(prof_i_thread *thread, const prof_i_found *f) {
   prof_i_slot *const slot = thread->slot;
-  const bool is_last = is_last_entry(thread, f) && !thread->is_held;
+  const bool is_last = prof_i_is_last_entry(thread, f) && !thread->is_held;
   const bool has_text = f->what & PROF_I_TYPE_LONG;
-  const bool is_newest = is_last || !has_text || is_newest_of(thread, f);
-  if (is_last) prof_i_entry_set(entry_of(thread, f), 0);
-  else leave_gone(thread, f);
+  const bool is_newest = is_last || !has_text || prof_i_is_newest_of(thread, f);
+  if (is_last) prof_i_entry_set(prof_i_entry_of(thread, f), 0);
+  else prof_i_leave_gone(thread, f);
   if (is_newest && has_text) slot->text_top = prof_i_entry_text(f->what);
   if (!is_newest) prof_i_texts_leave_hole(thread, f->what);
   PROF_I_SIGNAL_FENCE();
@@ -720,7 +493,7 @@ static void close_own(prof_i_thread *thread, const found *f) {
 }
 
 /* It was a block: what stands above it was begun by call. */
-static void pack(prof_i_thread *thread, const found *f) {
+static void pack(prof_i_thread *thread, const prof_i_found *f) {
   if (f->what & PROF_I_OPEN_BY_CALL || thread->is_slow || thread->is_held) return;
   const prof_i_slot *const slot = thread->slot;
   if (slot->deep < (f->is_deep ? f->index : 1) && (f->is_deep || slot->depth < f->index)) return;
@@ -733,7 +506,7 @@ static bool is_of_the_parent(uint64_t start) {
   return forked && prof_i_clock_is_before(start >> 4, forked);
 }
 
-static bool is_of_older_session(const prof_i_header *header, const found *f) {
+static bool is_of_older_session(const prof_i_header *header, const prof_i_found *f) {
   const uint64_t since = __atomic_load_n(&header->session_ticks, __ATOMIC_RELAXED);
   return f->is_old || (prof_i_clock_is_before(f->start >> 4, since) && !prof_i_clock_went_back(since));
 }
@@ -745,7 +518,7 @@ typedef enum skip_how {
 } skip_how;
 
 /* A jump left this block, and an older one ends: it is recorded as skipped, or lost. */
-static void skip(prof_i_thread *thread, found *f, skip_how how) {
+static void skip(prof_i_thread *thread, prof_i_found *f, skip_how how) {
   prof_i_slot *const slot = thread->slot;
   prof_i_ledger_note note = {PROF_I_ENDING_COUNT, {0, 0}};
   f->is_skipped = true;
@@ -755,19 +528,19 @@ static void skip(prof_i_thread *thread, found *f, skip_how how) {
   if (!is_recorded && how == SKIP_UNPLACED) lose_unplaced(f, PROF_LOSS_SKIPPED);
   if (!is_recorded && how != SKIP_UNPLACED) note = lose_found(slot, f, PROF_LOSS_SKIPPED);
   prof_i_texts_leave_hole(thread, f->what);
-  leave_gone(thread, f);
+  prof_i_leave_gone(thread, f);
   if (!is_recorded && how != SKIP_UNPLACED) prof_i_ledger_settle(slot, &note);
 }
 
 /* A block that began after f and has not ended yet ends with it. */
-static void skip_if_later(prof_i_thread *thread, uint64_t at, found *f, skip_how how) {
+static void skip_if_later(prof_i_thread *thread, uint64_t at, prof_i_found *f, skip_how how) {
   const bool is_deep = at > PROF_I_OPEN_COUNT;
   const uint64_t index = is_deep ? at - PROF_I_OPEN_COUNT : at;
   const prof_i_open *const open = is_deep ? &thread->deep[index - 1] : &thread->slot->open[index];
   const uint64_t ticks = prof_i_entry_ticks(open), what = open->what;
-  if (what & PROF_I_OPEN_BY_CALL || ticks & PROF_I_OPEN_TAKEN || !is_later(thread, ticks, at, f))
+  if (what & PROF_I_OPEN_BY_CALL || ticks & PROF_I_OPEN_TAKEN || !prof_i_is_later(thread, ticks, at, f))
     return;
-  found g = {.start = ticks & ~(uint64_t)PROF_I_OPEN_OLD,
+  prof_i_found g = {.start = ticks & ~(uint64_t)PROF_I_OPEN_OLD,
              .end = f->end,
              .what = what,
              .is_deep = is_deep,
@@ -779,11 +552,11 @@ static void skip_if_later(prof_i_thread *thread, uint64_t at, found *f, skip_how
 
 /* A block has ended: blocks that began after it, and have not, were left by longjmp() or the like.
    They end with it. */
-static void skip_later(prof_i_thread *thread, found *f, skip_how how) {
+static void skip_later(prof_i_thread *thread, prof_i_found *f, skip_how how) {
   const prof_i_slot *const slot = thread->slot;
-  if (f->what & PROF_I_OPEN_BY_CALL || is_last_entry(thread, f)) return;
-  if (is_known_newest(thread, &thread->newest_block, f)) return;
-  /* Those below are no later: see is_later(). */
+  if (f->what & PROF_I_OPEN_BY_CALL || prof_i_is_last_entry(thread, f)) return;
+  if (prof_i_is_known_newest(thread, &thread->newest_block, f)) return;
+  /* Those below are no later: see prof_i_is_later(). */
   const uint64_t deep_below = !thread->is_slow && f->is_deep ? f->index : 0;
   const uint64_t below = thread->is_slow ? 0 : f->is_deep ? PROF_I_OPEN_COUNT : f->index;
   for (uint64_t i = slot->deep; i > deep_below; i--)
@@ -807,10 +580,10 @@ enum { STRAY = -2 };
 
 /* There is no room for this thread: the scope must not stand open on its own thread for ever. */
 static int end_without_thread(uint64_t start) {
-  place at;
-  if (take_out_elsewhere(NULL, start, &at)) {
-    if (is_deep_here(&at)) prof_i_arena_count_deep_over();
-    leave_taken(&at);
+  prof_i_place at;
+  if (prof_i_take_out_elsewhere(NULL, start, &at)) {
+    if (prof_i_is_deep_here(&at)) prof_i_arena_count_deep_over();
+    prof_i_leave_taken(&at);
     return PROF_LOSS_NO_THREAD;
   }
   const int loss = loss_without_entry(NULL, start);
@@ -825,14 +598,14 @@ static int end_unusual(uint64_t start, uint64_t ticks) {
   const prof_i_header *const header = prof_i_arena_header();
   const bool is_recording = prof_i_control_is_recording();
   prof_i_slot *const slot = thread->slot;
-  found f = {.start = start, .end = ticks ? ticks : prof_i_entry_ends(thread, prof_i_clock_ticks())};
-  place elsewhere = {0};
+  prof_i_found f = {.start = start, .end = ticks ? ticks : prof_i_entry_ends(thread, prof_i_clock_ticks())};
+  prof_i_place elsewhere = {0};
   prof_i_ledger_note note = {PROF_I_ENDING_COUNT, {0, 0}};
   const bool was_busy = thread->is_text_busy;
   thread->is_text_busy = true;
   PROF_I_SIGNAL_FENCE();
   prof_i_pack_finish(thread);
-  const bool mine = find_own(thread, &f);
+  const bool mine = prof_i_find_own(thread, &f);
   if (mine) skip_later(thread, &f, is_recording ? SKIP_RECORDED : SKIP_LOST);
   const prof_i_hold hold = mine ? PROF_I_HOLD_NONE : prof_i_thread_hold(thread);
   const bool is_found = mine || find_elsewhere(thread, &f, &elsewhere);
@@ -844,7 +617,7 @@ static int end_unusual(uint64_t start, uint64_t ticks) {
   }
   const bool is_lost = is_found && loss >= 0;
   if (is_lost) note = lose_found(slot, &f, loss);
-  if (is_found && !mine) leave_taken(&elsewhere);
+  if (is_found && !mine) prof_i_leave_taken(&elsewhere);
   if (f.scratch) slot->text_top = f.scratch;
   thread->is_text_busy = was_busy;
   if (mine) close_own(thread, &f);
@@ -866,23 +639,23 @@ static void end_outside(uint64_t start) {
   const bool is_placed = is_recording && prof_i_is_attached(thread) && thread->arena == prof_i_the_arena.number;
   prof_i_slot *const slot = thread->slot;
   const int found_loss = is_recording ? PROF_LOSS_CLEARED : PROF_LOSS_LATE;
-  found f = {.start = start};
-  place elsewhere = {0};
+  prof_i_found f = {.start = start};
+  prof_i_place elsewhere = {0};
   prof_i_ledger_note note = {PROF_I_ENDING_COUNT, {0, 0}};
   prof_i_pack_finish(thread);
-  const bool mine = find_own(thread, &f);
+  const bool mine = prof_i_find_own(thread, &f);
   if (mine) skip_later(thread, &f, is_placed ? SKIP_LOST : SKIP_UNPLACED);
   else prof_i_thread_look();
   /* It must not stand open on its own thread for ever. */
-  const bool is_found = mine || take_out_elsewhere(thread, start, &elsewhere);
+  const bool is_found = mine || prof_i_take_out_elsewhere(thread, start, &elsewhere);
   if (is_found && !mine) {
     f.flags = PROF_I_FLAG_OTHER_THREAD;
-    f.is_deep = is_deep_here(&elsewhere);
+    f.is_deep = prof_i_is_deep_here(&elsewhere);
   }
   if (is_found && is_placed) note = lose_found(slot, &f, found_loss);
   else if (is_found) lose_unplaced(&f, found_loss);
   if (mine) close_own(thread, &f);
-  else if (is_found) leave_taken(&elsewhere);
+  else if (is_found) prof_i_leave_taken(&elsewhere);
   if (is_found && is_placed) prof_i_ledger_settle(slot, &note);
   if (!mine) prof_i_thread_look_away();
   const int loss = is_found ? -1 : is_recording ? loss_without_entry(NULL, start) : PROF_LOSS_LATE;
@@ -936,16 +709,16 @@ static PROF_I_WARM bool end_deep(prof_i_thread *thread, uint64_t start) {
 /* The scope of a slow thread that began last. False: there is more to do. The last of the 64 entries
    is freed at once: if we are a handler, the interrupted begin may have seen that it is free. */
 static PROF_I_WARM bool end_beside(prof_i_thread *thread, uint64_t start) {
-  found f = {.start = start};
-  if (!is_known_newest(thread, &thread->newest, &f) || thread->is_held) return false;
+  prof_i_found f = {.start = start};
+  if (!prof_i_is_known_newest(thread, &thread->newest, &f) || thread->is_held) return false;
   if (!prof_i_clock_is_counter() || prof_i_thread_has_ended()) return false;
   const uint64_t at = thread->newest.place;
-  if (!is_place(thread, at) || !is_own_at(thread, at, &f) || f.is_old) return false;
-  const prof_i_open *const open = entry_of(thread, &f);
+  if (!prof_i_is_place(thread, at) || !prof_i_find_own_at(thread, at, &f) || f.is_old) return false;
+  const prof_i_open *const open = prof_i_entry_of(thread, &f);
   if (!(f.is_deep ? write_plain_deep(thread, thread->slot, open, start)
                   : write_plain(thread, open, start)))
     return false;
-  leave_gone(thread, &f);
+  prof_i_leave_gone(thread, &f);
   if (!f.is_deep && f.index == thread->slot->depth) trim(thread);
   return true;
 }
