@@ -59,7 +59,7 @@ void prof_i_ledger_settle(prof_i_slot *slot, const prof_i_ledger_note *note) {
   uint64_t now;
   do {
     now = prof_i_ledger_of(slot);
-    copy_counts(slot, now, -1, 0);
+    copy_counts(slot, now, 0, 0); /* nothing more */
   } while (!swap_ledger(slot, now, turned(now) - noted));
   prof_i_ledger_restore(slot, note);
 }

@@ -1,4 +1,5 @@
-/* Scopes: begin and end, the fast path. What is unusual about them is scope_slow.c's.
+/* Scopes: begin and end, the fast path. What is unusual about them is scope_slow.c's and
+   scope_end_slow.c's.
 
    Budget of prof_i_begin_1 and prof_i_end_1: 1.10x of two counter reads and one 32-byte store (bench/scope.c). No lock,
    no call into the kernel, no allocation, no errno. Order is what makes it safe against a handler on the same thread and against

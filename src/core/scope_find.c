@@ -105,3 +105,19 @@ bool prof_i_take_out_elsewhere(const prof_i_thread *thread, uint64_t start, prof
     if (prof_i_take_out(at)) return true;
   return false;
 }
+
+void prof_i_trim(prof_i_thread *thread) {
+  prof_i_slot *const slot = thread->slot;
+  if (thread->is_held) return;
+  const bool was_deep = slot->deep > 0;
+  for (uint64_t deep;
+       (deep = slot->deep) > 0 && prof_i_entry_empty_if_gone(&thread->deep[deep - 1]);) {
+    prof_i_entry_one_gone_less(slot);
+    prof_i_one_less(&slot->deep, deep);
+  }
+  if (was_deep && slot->deep == 0) prof_i_thread_come_up(thread);
+  for (uint64_t depth;
+       (depth = slot->depth) > 0 && prof_i_entry_empty_if_gone(&slot->open[depth]);)
+    prof_i_one_less(&slot->depth, depth);
+  if (slot->depth == 0 && slot->deep == 0) slot->text_top = PROF_I_TEXT_OFFSET;
+}

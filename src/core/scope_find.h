@@ -1,6 +1,6 @@
 /* Where the scopes of a thread stand open, and which began last: by hints where they serve, else by a
    search. What an end finds of its own thread, and what it takes out of another one's slot. Of
-   scope_slow.c alone. */
+   scope_slow.c and scope_end_slow.c alone. */
 #ifndef PROF_CORE_SCOPE_FIND_H
 #define PROF_CORE_SCOPE_FIND_H
 
@@ -117,6 +117,15 @@ static inline void prof_i_leave_gone(prof_i_thread *thread, const prof_i_found *
 bool prof_i_find_own(prof_i_thread *thread, prof_i_found *f);
 /* Has nothing that stands open begun after it? Owner thread. */
 bool prof_i_is_newest_of(const prof_i_thread *thread, const prof_i_found *f);
+
+/* With the gate closed the whole slot may become zeros at any moment, when its arena goes: then not less than that. */
+static inline void prof_i_one_less(uint64_t *count, uint64_t from) {
+  __atomic_compare_exchange_n(count, &from, from - 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+/* Takes entries off the top whose scopes are over without their end here. Not whatever is empty: this may be a handler that came in
+   the midst of a begin, whose entry has no start yet. Owner thread. */
+void prof_i_trim(prof_i_thread *thread);
 
 /* Where on another thread a scope stands open. Past the gate, or looking: slots stay mapped. */
 typedef struct prof_i_place {

@@ -234,7 +234,8 @@ typedef struct prof_i_open_scope {
 /* Room that was claimed for a record, and never used: marks and what has no marks, of so many slots. */
 typedef struct prof_i_claim_seen {
   uint64_t serial; /* of the thread */
-  uint64_t slots;
+  uint64_t slots;  /* 0: it is no loss */
+  bool has_mark;   /* else it may be several, one behind the other */
 } prof_i_claim_seen;
 
 typedef struct prof_i_trace_thread {

@@ -73,21 +73,27 @@ void prof_i_ending_excuse(prof_trace *trace, prof_i_trace_thread *thread, prof_i
   trace->open_claim_count++;
 }
 
-/* Of the thread, or, of a record about the thread, of whoever had the chunk before it. */
-static void excuse_one(prof_trace *trace, const prof_i_trace_thread *thread, const prof_i_ending *it) {
+/* Of the thread, or, of a record about the thread, of whoever had the chunk before it. part: of a
+   claim of several, which a handler has made behind the one that it interrupted. */
+static bool excuse_one(prof_trace *trace, const prof_i_trace_thread *thread, const prof_i_ending *it,
+                       bool part) {
   for (uint32_t c = trace->claim_count; c-- > 0;) {
     prof_i_claim_seen *const claim = &trace->claims[c];
-    if (claim->slots != it->slots || (it->scope && claim->serial != thread->serial)) continue;
+    if (it->scope && claim->serial != thread->serial) continue;
+    if (part ? claim->has_mark || claim->slots <= it->slots : claim->slots != it->slots) continue;
     prof_i_trace_thread *const whose = prof_i_index_thread(trace, claim->serial);
     if (!whose || !whose->lost[PROF_LOSS_UNFINISHED]) continue;
-    prof_i_ending_excuse(trace, whose, claim);
-    return;
+    if (part) claim->slots -= it->slots;
+    else prof_i_ending_excuse(trace, whose, claim);
+    return true;
   }
+  return false;
 }
 
 void prof_i_ending_claims(prof_trace *trace, const prof_i_trace_thread *thread,
                           const prof_i_slot *slot) {
   const uint64_t ledger = prof_i_trace_ledger(trace, slot);
   for (uint64_t i = 0; i < prof_i_ledger_endings(ledger); i++)
-    if (slot->endings[i].slots) excuse_one(trace, thread, &slot->endings[i]);
+    if (slot->endings[i].slots && !excuse_one(trace, thread, &slot->endings[i], false))
+      excuse_one(trace, thread, &slot->endings[i], true);
 }

@@ -247,9 +247,8 @@ static uint32_t scope_of_claim(const prof_trace *trace, const prof_i_trace_threa
 }
 
 /* The end of a scope claims room, fills it, and clears the scope's entry last. One that never came to that stands open: its claim is no loss
-   beside that. */
-static void find_open_claims(prof_trace *trace, prof_i_trace_thread *thread) {
-  uint64_t found = 0; /* one bit a scope, of 64 */
+   beside that. found: one bit a scope, of 64, whose claims have been found before, and are now. */
+static uint64_t find_open_claims(prof_trace *trace, prof_i_trace_thread *thread, uint64_t found) {
   for (uint32_t c = trace->claim_count; c-- > 0;) {
     if (trace->claims[c].serial != thread->serial) continue;
     const uint32_t scope = scope_of_claim(trace, thread, trace->claims[c].slots, found);
@@ -257,6 +256,7 @@ static void find_open_claims(prof_trace *trace, prof_i_trace_thread *thread) {
     found |= UINT64_C(1) << scope;
     prof_i_ending_excuse(trace, thread, &trace->claims[c]);
   }
+  return found;
 }
 
 int prof_i_index_open(prof_trace *trace) {
@@ -276,8 +276,9 @@ int prof_i_index_open(prof_trace *trace) {
     const int status = add_open(trace, thread, mention->slot, &room);
     if (status) return status;
     if (thread->open_count) hide_ended(trace, thread);
-    if (thread->open_count) find_open_claims(trace, thread);
+    const uint64_t found = find_open_claims(trace, thread, 0);
     prof_i_ending_claims(trace, thread, mention->slot);
+    find_open_claims(trace, thread, found); /* what is left of claims that are several */
     for (uint32_t n = 0; n < thread->open_count; n++) {
       prof_i_open_scope *const scope = &trace->opens[thread->first_open + n];
       if (scope->site && !prof_i_known_site(&trace->catalog, scope->site)) trace->bad_count++;

@@ -108,7 +108,7 @@ static bool see_claim(scan *s, bool has_mark, uint64_t slots) {
   s->waiting++;
   if (trace->claim_count >= CLAIMS_MAX) return true; /* of a damaged capture */
   if (!prof_i_make_room((void **)&trace->claims, &trace->claim_room, trace->claim_count, sizeof *trace->claims)) return false;
-  trace->claims[trace->claim_count++] = (prof_i_claim_seen){s->segment->serial, slots};
+  trace->claims[trace->claim_count++] = (prof_i_claim_seen){s->segment->serial, slots, has_mark};
   return true;
 }
 
