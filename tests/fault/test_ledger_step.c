@@ -16,7 +16,7 @@
 #include "support/skip.h"
 #include "hang_guard.h"
 
-enum { CALLS = 1400, OTHER_DEPTH = 70, INTERRUPTED_EVERY = 61 };
+enum { CALLS = 1400, OTHER_DEPTH = 70, INTERRUPTED_EVERY = 211 };
 
 /* ---- what the child does ---- */
 
