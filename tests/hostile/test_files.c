@@ -247,7 +247,7 @@ static const struct {
   const char *name, *wrong, *what_to_do;
 } unfit[] = {
     {"other-order.prof", "the other byte order", "read it on a machine of that order"},
-    {"newer.prof", "format version 2", "use the prof that comes with the program that wrote it"},
+    {"newer.prof", "format version 3", "use the prof that comes with the program that wrote it"},
     {"cut.prof", "has 200 bytes", "nothing in it can be read"},
     {"trace.prof", "begins as JSON does", "give the .prof file"},
     {"trace-list.prof", "begins as JSON does", "give the .prof file"},
@@ -270,7 +270,7 @@ static void make_unfit(void) {
   for (size_t i = 0; i < COUNT_OF(small); i++) write_file(path_of(small[i].name), small[i].bytes, small[i].count);
   write_file(path_of("cut.prof"), own.c.bytes, 200);
   memcpy(header, own.c.bytes, sizeof header);
-  ((prof_i_header *)(void *)header)->version = 2;
+  ((prof_i_header *)(void *)header)->version = PROF_I_FORMAT_VERSION + 1;
   write_file(path_of("newer.prof"), header, sizeof header);
   memcpy(header, own.c.bytes, sizeof header);
   for (size_t i = 0; i < 8; i++) header[i] = own.c.bytes[7 - i];
