@@ -53,7 +53,7 @@ set(prof_costs
     "90:^fault\\.signal_step$"
     "70:^(device\\.(gpu-checks|cuda-headers|cupti-walk)|embed\\.musl\\.linked)$"
     "60:^(stress\\.(deaths|exact)|failing\\.every_call|embed\\.command-line\\.bare-cc)$"
-    "40:^(fault\\.single_step|python\\.(run_torch|safety)|conformance\\.opencl_layer)$"
+    "40:^(fault\\.(single|ledger)_step|python\\.(run_torch|safety)|conformance\\.opencl_layer)$"
     "30:^(stress\\.cap|clock\\.(sources|jumps)|device\\.hip-headers)$"
     "30:^python\\.(import|interpreters|table)$"
     "25:^(embed\\.(preload\\.|headers\\.strict-cxx|command-line\\.)|python\\.(command|functions)$)"
