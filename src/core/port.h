@@ -46,7 +46,8 @@ bool prof_i_fake_is_invariant(void);      /* as CPUID says */
 const char *prof_i_fake_clocksource(void); /* the kernel's, or "" */
 #endif
 
-/* x86-64's counter has moved on when it is read again. aarch64's often runs at 25 to 100 MHz: scopes would begin at one moment that do not. So
+/* x86-64's counter has nearly always moved on when a thread reads it again: AMD's goes in steps of
+   10 ns, which of 100 nested begins one does not see. aarch64's often runs at 25 to 100 MHz: scopes would begin at one moment that do not. So
    its ticks are cut into 16, and a thread's scopes that read the same one are put into the parts (entry.h). Above 500 MHz they are left as they are, or 60
    bits would not last a year. */
 #if defined(__aarch64__)

@@ -147,6 +147,24 @@ static bool is_of_older_session(const prof_i_header *header, const prof_i_found 
   return f->is_old || (prof_i_clock_is_before(f->start >> 4, since) && !prof_i_clock_went_back(since));
 }
 
+static void remember_skipped(prof_i_thread *thread, uint64_t start) {
+  const uint64_t count = __atomic_fetch_add(&thread->skipped.count, 1, __ATOMIC_RELAXED);
+  uint64_t *const to = &thread->skipped.starts[count % PROF_I_SKIPPED_COUNT];
+  __atomic_store_n(to, start, __ATOMIC_RELAXED);
+}
+
+/* Was it skipped? Then it has been counted, and this end is a stray. */
+static bool take_skipped(prof_i_thread *thread, uint64_t start) {
+  if (!__atomic_load_n(&thread->skipped.count, __ATOMIC_RELAXED)) return false;
+  for (int i = 0; i < PROF_I_SKIPPED_COUNT; i++) {
+    uint64_t *const at = &thread->skipped.starts[i];
+    if (__atomic_load_n(at, __ATOMIC_RELAXED) != start) continue;
+    __atomic_store_n(at, 0, __ATOMIC_RELAXED);
+    return true;
+  }
+  return false;
+}
+
 typedef enum skip_how {
   SKIP_RECORDED, /* past the gate, and recording */
   SKIP_LOST,
@@ -163,6 +181,7 @@ static void skip(prof_i_thread *thread, prof_i_found *f, skip_how how) {
   if (f->scratch) slot->text_top = f->scratch;
   if (!is_recorded && how == SKIP_UNPLACED) lose_unplaced(f, PROF_LOSS_SKIPPED);
   if (!is_recorded && how != SKIP_UNPLACED) note = lose_found(slot, f, PROF_LOSS_SKIPPED);
+  remember_skipped(thread, f->start);
   prof_i_texts_leave_hole(thread, f->what);
   prof_i_leave_gone(thread, f);
   if (!is_recorded && how != SKIP_UNPLACED) prof_i_ledger_settle(slot, &note);
@@ -244,9 +263,12 @@ static int end_unusual(uint64_t start, uint64_t ticks) {
   const bool mine = prof_i_find_own(thread, &f);
   if (mine) skip_later(thread, &f, is_recording ? SKIP_RECORDED : SKIP_LOST);
   const prof_i_hold hold = mine ? PROF_I_HOLD_NONE : prof_i_thread_hold(thread);
-  const bool is_found = mine || find_elsewhere(thread, &f, &elsewhere);
+  const bool was_skipped = !mine && take_skipped(thread, start);
+  const bool is_found = mine || (!was_skipped && find_elsewhere(thread, &f, &elsewhere));
   int loss = PROF_LOSS_LATE;
-  if (!is_found) {
+  if (was_skipped) {
+    loss = STRAY;
+  } else if (!is_found) {
     if ((loss = loss_without_entry(thread, start)) < 0) loss = STRAY;
   } else if (is_recording && !is_of_older_session(header, &f)) {
     loss = write_found(thread, slot, &f);
@@ -282,8 +304,10 @@ static void end_outside(uint64_t start) {
   const bool mine = prof_i_find_own(thread, &f);
   if (mine) skip_later(thread, &f, is_placed ? SKIP_LOST : SKIP_UNPLACED);
   else prof_i_thread_look();
+  const bool was_skipped = !mine && take_skipped(thread, start);
   /* It must not stand open on its own thread for ever. */
-  const bool is_found = mine || prof_i_take_out_elsewhere(thread, start, &elsewhere);
+  const bool is_found =
+      mine || (!was_skipped && prof_i_take_out_elsewhere(thread, start, &elsewhere));
   if (is_found && !mine) {
     f.flags = PROF_I_FLAG_OTHER_THREAD;
     f.is_deep = prof_i_is_deep_here(&elsewhere);
@@ -294,7 +318,8 @@ static void end_outside(uint64_t start) {
   else if (is_found) prof_i_leave_taken(&elsewhere);
   if (is_found && is_placed) prof_i_ledger_settle(slot, &note);
   if (!mine) prof_i_thread_look_away();
-  const int loss = is_found ? -1 : is_recording ? loss_without_entry(NULL, start) : PROF_LOSS_LATE;
+  if (is_found || was_skipped) return;
+  const int loss = is_recording ? loss_without_entry(NULL, start) : PROF_LOSS_LATE;
   if (loss >= 0) prof_i_thread_lose_unplaced(loss, 1);
 }
 

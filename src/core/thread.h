@@ -47,6 +47,15 @@ typedef struct prof_i_newest {
   uint64_t place; /* from 1 on: the 64 shown, then the deep ones */
 } prof_i_newest;
 
+/* Starts of blocks of the thread that were skipped and whose own ends may yet come, as where fibers
+   take turns. An end of these must not look on other threads: a scope may have begun there at the
+   same tick. More are forgotten, the oldest first. */
+enum { PROF_I_SKIPPED_COUNT = 64 };
+typedef struct prof_i_skipped {
+  uint64_t starts[PROF_I_SKIPPED_COUNT]; /* 0: none */
+  uint64_t count;                        /* that ever were */
+} prof_i_skipped;
+
 /* A thread. Never freed while the thread lives; re-used by another after it has gone. The owner writes, unless a line says
    otherwise. */
 typedef struct prof_i_thread {
@@ -90,6 +99,7 @@ typedef struct prof_i_thread {
   uint32_t names_in_vain; /* see prof_i_name_is_worth_a_look(); the owner alone: a handler's count
                              may get lost */
   prof_i_newest newest, newest_block;
+  prof_i_skipped skipped; /* the owner and its handlers; atomic, relaxed */
   uint64_t chance; /* scope_slow.c; the owner alone */
   /* No entry below it is gone, as far as the thread knows: of the shown and the deep ones. A hint;
      atomic, relaxed: another thread that leaves one gone puts 0 there. */

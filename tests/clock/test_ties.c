@@ -1,0 +1,89 @@
+/* Scopes of two threads that begin at one tick of the counter, as those of AMD's processors do, which
+   move on in steps of 10 ns. An end finds its scope by that tick. */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <semaphore.h>
+
+#include "fake.h"
+
+static struct {
+  uint64_t start; /* of the other thread's block */
+  sem_t has_begun, may_end;
+} other;
+
+static void *run_other(void *unused) {
+  (void)unused;
+  static prof_site site = {.level = 1};
+  other.start = prof_i_begin_1(&site, "other", "x");
+  sem_post(&other.has_begun);
+  sem_wait(&other.may_end);
+  prof_i_end_1(other.start);
+  return NULL;
+}
+
+static pthread_t begin_other(void) {
+  pthread_t thread;
+  sem_init(&other.has_begun, 0, 0);
+  sem_init(&other.may_end, 0, 0);
+  assert_int_equal(pthread_create(&thread, NULL, run_other, NULL), 0);
+  sem_wait(&other.has_begun);
+  return thread;
+}
+
+static void end_other(pthread_t thread) {
+  sem_post(&other.may_end);
+  pthread_join(thread, NULL);
+}
+
+/* How many scopes of that name there are, with these flags of prof_event's and no others. */
+static int count_scopes(const prof_trace *trace, const char *name, uint32_t flags) {
+  prof_cursor *cursor = NULL;
+  prof_event event;
+  int count = 0;
+  assert_int_equal(prof_cursor_create(trace, &cursor), PROF_OK);
+  while (prof_cursor_next(cursor, &event) == 1)
+    count += event.kind == PROF_EVENT_SCOPE && strcmp(event.name, name) == 0 && event.flags == flags;
+  prof_cursor_destroy(cursor);
+  return count;
+}
+
+/* A switch of fibers puts blocks out of order: the end of the outer one skips the inner one, whose
+   own end comes later. */
+static void the_end_of_a_skipped_block_takes_no_other_threads(void **state) {
+  (void)state;
+  static prof_site outer_site = {.level = 1}, inner_site = {.level = 1};
+  prof_trace *trace = NULL;
+  fake_reset();
+  start_recording();
+  const uint64_t outer = prof_i_begin_1(&outer_site, "outer", "x");
+  fake_pass(fake_us);
+  fake_stop_counter(true);
+  const uint64_t inner = prof_i_begin_1(&inner_site, "inner", "x");
+  const pthread_t thread = begin_other();
+  assert_int_equal(inner, other.start);
+  fake_stop_counter(false);
+  fake_pass(fake_us);
+  prof_i_end_1(outer);
+  fake_pass(fake_us);
+  prof_i_end_1(inner);
+  fake_pass(fake_us);
+  end_other(thread);
+  assert_int_equal(prof_get(&trace), PROF_OK);
+  const prof_trace_info info = info_of(trace);
+  assert_int_equal(info.scope_count, 3);
+  assert_int_equal(info.stray_count, 1);
+  assert_int_equal(info.open_count, 0);
+  assert_int_equal(count_scopes(trace, "outer", 0), 1);
+  assert_int_equal(count_scopes(trace, "inner", PROF_EVENT_SKIPPED), 1);
+  assert_int_equal(count_scopes(trace, "other", 0), 1);
+  prof_trace_destroy(trace);
+  assert_int_equal(prof_stop(), PROF_OK);
+}
+
+int main(int argc, char **argv) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(the_end_of_a_skipped_block_takes_no_other_threads),
+  };
+  if (argc > 1) cmocka_set_test_filter(argv[1]);
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
