@@ -153,7 +153,7 @@ static void remember_skipped(prof_i_thread *thread, uint64_t start) {
   __atomic_store_n(to, start, __ATOMIC_RELAXED);
 }
 
-/* Was it skipped? Then it has been counted, and this end is a stray. */
+/* Was it skipped? Then it has been counted, and no other thread has it. */
 static bool take_skipped(prof_i_thread *thread, uint64_t start) {
   if (!__atomic_load_n(&thread->skipped.count, __ATOMIC_RELAXED)) return false;
   for (int i = 0; i < PROF_I_SKIPPED_COUNT; i++) {
@@ -266,9 +266,7 @@ static int end_unusual(uint64_t start, uint64_t ticks) {
   const bool was_skipped = !mine && take_skipped(thread, start);
   const bool is_found = mine || (!was_skipped && find_elsewhere(thread, &f, &elsewhere));
   int loss = PROF_LOSS_LATE;
-  if (was_skipped) {
-    loss = STRAY;
-  } else if (!is_found) {
+  if (!is_found) {
     if ((loss = loss_without_entry(thread, start)) < 0) loss = STRAY;
   } else if (is_recording && !is_of_older_session(header, &f)) {
     loss = write_found(thread, slot, &f);
@@ -318,7 +316,7 @@ static void end_outside(uint64_t start) {
   else if (is_found) prof_i_leave_taken(&elsewhere);
   if (is_found && is_placed) prof_i_ledger_settle(slot, &note);
   if (!mine) prof_i_thread_look_away();
-  if (is_found || was_skipped) return;
+  if (is_found) return;
   const int loss = is_recording ? loss_without_entry(NULL, start) : PROF_LOSS_LATE;
   if (loss >= 0) prof_i_thread_lose_unplaced(loss, 1);
 }

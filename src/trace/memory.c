@@ -104,7 +104,10 @@ static int pass_step(collect *c, const prof_i_span *span) {
   prof_memory *const m = c->memory;
   if (!prof_i_make_room((void **)&m->steps, &m->step_room, m->step_count, sizeof *m->steps)) return PROF_E_NO_MEMORY;
   prof_i_trace_expand(m->trace, c->thread, span, &c->event);
-  m->steps[m->step_count++] = (prof_i_memory_step){span->start_ns + span->duration_ns, c->event.id};
+  m->steps[m->step_count++] = (prof_i_memory_step){.ns = span->start_ns + span->duration_ns,
+                                                   .number = c->event.id,
+                                                   .words = span->record,
+                                                   .thread = c->thread};
   const uint32_t depth = span->depth + 1u;
   if (depth >= c->waiting_room || !c->waiting[depth]) return 0;
   uint32_t last = c->waiting[depth];
@@ -424,7 +427,8 @@ static int put_in_order(prof_memory *m, uint32_t *starts) {
 
 static int by_time(const void *a, const void *b) {
   const prof_i_memory_step *const x = a, *const y = b;
-  return (x->ns > y->ns) - (x->ns < y->ns);
+  if (x->ns != y->ns) return x->ns < y->ns ? -1 : 1;
+  return (x->number > y->number) - (x->number < y->number);
 }
 
 static int fill(prof_memory *m) {

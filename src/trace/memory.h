@@ -18,7 +18,9 @@ typedef struct prof_i_memory_item {
 } prof_i_memory_item;
 
 typedef struct prof_i_memory_step {
-  uint64_t ns, number;
+  uint64_t ns, number; /* when it ended */
+  const uint64_t *words; /* its record */
+  uint32_t thread;
 } prof_i_memory_step;
 
 enum { PROF_I_MEMORY_EXAMPLES = 8, PROF_I_MEMORY_FAILURES = 4 };
@@ -60,6 +62,14 @@ struct prof_memory {
   uint64_t end_ns;
   uint64_t from_ns; /* segments that ended before are left out; 0: none */
 };
+
+/* Had the step ended before that item's event? At one tick, records of a thread are in its order. */
+static inline bool prof_i_memory_is_past(const prof_memory *m, const prof_i_memory_step *step,
+                                         uint32_t item) {
+  const prof_i_memory_item *const of = &m->items[item];
+  if (step->ns != of->ns) return step->ns < of->ns;
+  return step->thread == of->thread && (uintptr_t)step->words < (uintptr_t)of->words;
+}
 
 /* Is all known that was there before the start? */
 static inline bool prof_i_memory_knows_before(const prof_i_pool_seen *pool) {

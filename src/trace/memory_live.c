@@ -333,8 +333,12 @@ typedef struct growth {
   bool has_mark;
 } growth;
 
-static void pass_steps(const prof_memory *m, growth *g, uint64_t until_ns, int64_t used, bool has_answer, prof_memory_info *info) {
-  for (; g->step < m->step_count && m->steps[g->step].ns <= until_ns; g->step++) {
+/* Those that had ended before that item's event; UINT32_MAX: all. */
+static void pass_steps(const prof_memory *m, growth *g, uint32_t item, int64_t used,
+                       bool has_answer, prof_memory_info *info) {
+  for (; g->step < m->step_count &&
+         (item == UINT32_MAX || prof_i_memory_is_past(m, &m->steps[g->step], item));
+       g->step++) {
     if (g->has_mark && used - g->used > info->growth_bytes) {
       info->growth_bytes = used - g->used;
       info->growth_step = m->steps[g->step].number;
@@ -363,8 +367,7 @@ static int find_peaks(const prof_memory *m, prof_memory_info *info, uint32_t *us
   bool has_begun = from_ns == 0;
   *used_at = *allocated_at = 0;
   while (!status && play.next < m->item_count) {
-    const uint64_t now_ns = m->items[m->order[play.next]].ns;
-    pass_steps(m, &grown, now_ns ? now_ns - 1 : 0, used, has_answer, info);
+    pass_steps(m, &grown, m->order[play.next], used, has_answer, info);
     if (!has_begun && m->items[m->order[play.next]].ns > from_ns) {
       has_begun = true;
       used_peak = used;
@@ -385,7 +388,7 @@ static int find_peaks(const prof_memory *m, prof_memory_info *info, uint32_t *us
     if (!has_begun || used > used_peak) used_peak = used, *used_at = play.next;
     if (!has_begun || allocated > allocated_peak) allocated_peak = allocated, *allocated_at = play.next;
   }
-  pass_steps(m, &grown, UINT64_MAX, used, has_answer, info);
+  pass_steps(m, &grown, UINT32_MAX, used, has_answer, info);
   prof_i_play_fini(&play);
   return status;
 }

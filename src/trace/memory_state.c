@@ -165,9 +165,12 @@ static bool is_since_reset(const prof_i_memory_pool *pool, uint32_t number, uint
   return pool->since_reset == UINT32_MAX ? ns >= begin_ns : number >= pool->since_reset;
 }
 
-static void pass_steps(first_play *f, uint32_t *step, uint64_t until_ns) {
+/* Those that had ended before that item's event; UINT32_MAX: all. */
+static void pass_steps(first_play *f, uint32_t *step, uint32_t item) {
   const prof_memory *const m = f->memory;
-  for (; *step < m->step_count && m->steps[*step].ns <= until_ns; ++*step)
+  for (; *step < m->step_count &&
+         (item == UINT32_MAX || prof_i_memory_is_past(m, &m->steps[*step], item));
+       ++*step)
     for (uint32_t i = 0; i < m->trace->catalog.pool_count; i++) {
       tops *const t = &f->tops[i];
       prof_memory_info *const info = &m->pools[i].info;
@@ -207,7 +210,7 @@ static int play_all(first_play *f) {
   int status = 1;
   while (f->play.next < m->item_count) {
     const uint64_t ns = m->items[m->order[f->play.next]].ns;
-    pass_steps(f, &step, ns ? ns - 1 : 0);
+    pass_steps(f, &step, m->order[f->play.next]);
     status = prof_i_play_next(&f->play, &index, &record);
     if (status < 0) return status;
     if (index == UINT32_MAX) continue;
@@ -221,7 +224,7 @@ static int play_all(first_play *f) {
     raise(&f->tops[index].allocated, pool->allocated, ns, f->play.next);
     if (played > m->pools[index].played_peak) m->pools[index].played_peak = played;
   }
-  pass_steps(f, &step, UINT64_MAX);
+  pass_steps(f, &step, UINT32_MAX);
   return f->is_out_of_memory ? PROF_E_NO_MEMORY : 0;
 }
 

@@ -1,10 +1,12 @@
-/* Scopes of two threads that begin at one tick of the counter, as those of AMD's processors do, which
-   move on in steps of 10 ns. An end finds its scope by that tick. */
+/* What happens at one tick of the counter: AMD's goes in steps of 10 ns. An end finds its scope by
+   the tick of its begin. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <semaphore.h>
 
 #include "fake.h"
+
+#include <prof/memory.h>
 
 static struct {
   uint64_t start; /* of the other thread's block */
@@ -33,6 +35,8 @@ static pthread_t begin_other(void) {
 static void end_other(pthread_t thread) {
   sem_post(&other.may_end);
   pthread_join(thread, NULL);
+  sem_destroy(&other.has_begun);
+  sem_destroy(&other.may_end);
 }
 
 /* How many scopes of that name there are, with these flags of prof_event's and no others. */
@@ -42,7 +46,7 @@ static int count_scopes(const prof_trace *trace, const char *name, uint32_t flag
   int count = 0;
   assert_int_equal(prof_cursor_create(trace, &cursor), PROF_OK);
   while (prof_cursor_next(cursor, &event) == 1)
-    count += event.kind == PROF_EVENT_SCOPE && strcmp(event.name, name) == 0 && event.flags == flags;
+    count += event.kind == PROF_EVENT_SCOPE && event.flags == flags && !strcmp(event.name, name);
   prof_cursor_destroy(cursor);
   return count;
 }
@@ -80,9 +84,40 @@ static void the_end_of_a_skipped_block_takes_no_other_threads(void **state) {
   assert_int_equal(prof_stop(), PROF_OK);
 }
 
+/* At one tick, events and steps of a thread are in its order. */
+static void memory_is_of_the_step_in_which_it_came(void **state) {
+  (void)state;
+  static const uint64_t grows[] = {100, 10, 5000, 20};
+  static char addresses[4];
+  prof_trace *trace = NULL;
+  prof_memory *memory = NULL;
+  prof_pool *pool = NULL;
+  prof_memory_info info = {.size = sizeof info};
+  fake_reset();
+  start_recording();
+  const prof_pool_options options = {.size = sizeof options, .name = "steps"};
+  assert_int_equal(prof_pool_create(&options, &pool), PROF_OK);
+  fake_stop_counter(true);
+  for (size_t i = 0; i < 4; i++) {
+    prof_memory_alloc(pool, &addresses[i], grows[i], 0);
+    prof_step();
+  }
+  fake_stop_counter(false);
+  assert_int_equal(prof_get(&trace), PROF_OK);
+  assert_int_equal(prof_memory_read(trace, &memory), PROF_OK);
+  assert_int_equal(prof_memory_pool_get(memory, 0, &info), PROF_OK);
+  assert_int_equal(info.growth_bytes, 5000);
+  assert_int_equal(info.growth_step, 2);
+  prof_memory_destroy(memory);
+  prof_trace_destroy(trace);
+  prof_pool_destroy(pool);
+  assert_int_equal(prof_stop(), PROF_OK);
+}
+
 int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_end_of_a_skipped_block_takes_no_other_threads),
+      cmocka_unit_test(memory_is_of_the_step_in_which_it_came),
   };
   if (argc > 1) cmocka_set_test_filter(argv[1]);
   return cmocka_run_group_tests(tests, NULL, NULL);
