@@ -55,7 +55,13 @@ def _arguments() -> argparse.ArgumentParser:
         action="store_true",
         help="the script's own torch.profiler.profile is prof's (prof.torch.install()); implies --torch",
     )
-    run.add_argument("--profile-memory", action="store_true", help="each row's memory of the processor: with --torch and its like, what torch's allocators report; else malloc() is recorded, by libprof_memory.so in LD_PRELOAD, with which the command executes itself again")
+    run.add_argument(
+        "--profile-memory",
+        action="store_true",
+        help="each row's memory of the processor: with --torch and its like, what torch's "
+        "allocators report; else malloc() is recorded, by libprof_memory.so in LD_PRELOAD, with "
+        "which the command executes itself again",
+    )
     run.add_argument("-m", dest="module", action="store_true", help="script is a module's name, as python -m has it")
     run.add_argument("script", help="the script, a folder or an archive, the module with -m; -: what stands on stdin")
     run.add_argument("args", nargs=argparse.REMAINDER, help="its arguments")

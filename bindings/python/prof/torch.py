@@ -380,7 +380,8 @@ def __getattr__(name: str) -> Any:
         try:
             return import_module("torch.autograd.profiler").record_function
         except ImportError as e:
-            raise AttributeError(f"record_function is torch's, and torch cannot be imported: {e}") from e
+            why = f"record_function is torch's, and torch cannot be imported: {e}"
+            raise AttributeError(why) from e
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
