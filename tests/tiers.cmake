@@ -4,10 +4,7 @@
 # make test: what a change is tested with again and again. Each test takes seconds.
 # make test-ci: what takes longer, or differs from a quick one only in the compiler or the linker.
 # make test-long: toolchains and ways to build that behave like those of the other tiers.
-# stress.ledger_live: where the counter goes in steps, as AMD's does, two threads begin scopes at one
-# tick, and an end on a third thread may take either (docs/plan.md). It fails there.
 set(prof_tiers
-    "long:^stress\\.ledger_live$"
     "long:^embed\\.command-line\\.whole$" # bare-cc, with a main() beside it
     "long:^embed\\.musl\\.opened$" # musl.linked, opened at run time
     "ci:^embed\\.toolchain\\.gcc-lto$"

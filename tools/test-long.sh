@@ -57,7 +57,6 @@ row R13 'an instrumented library loaded and unloaded 10 000 times; two profilers
 row R14 '1e10 scopes through a ring: cost, counts, memory, what is read' env PROF_SOAK_SCOPES=10000000000 $stress/soak
 row R15x 'each instruction of an end: what adds up if the process dies' env PROF_LEDGER_EVERY=17 build/dev/tests/fault/ledger_step
 row R15 'the ledger against a model: 300 random programs' env PROF_ORACLE_SEEDS=300 $stress/oracle
-row R15b 'the ledger, read while threads run' $stress/ledger_live
 row R17 'a host that closes every descriptor and takes the numbers' $failing/descriptors
 row R18 'one pid or output for several processes; poor file systems' $failing/places
 row C1 'operators, live readers, baselines: what CI does in part' ctest --test-dir build/dev -R '^(unit.op_judge|unit.trace_snapshot|api.memory_begin|api.op_file)$' --output-on-failure --no-tests=error

@@ -41,8 +41,9 @@ static void copy_payload(prof_i_slot *own_slot, const prof_i_slot *from, prof_i_
 }
 
 /* The scope began on another thread. */
-static bool find_elsewhere(prof_i_thread *thread, prof_i_found *f, prof_i_place *at) {
-  for (prof_i_place p; (p = prof_i_find_place(thread, f->start)).open;) {
+static bool find_elsewhere(prof_i_thread *thread, prof_i_found *f, bool only_by_call,
+                           prof_i_place *at) {
+  for (prof_i_place p; (p = prof_i_find_place(thread, f->start, only_by_call)).open;) {
     do { /* again, if its text was moved meanwhile */
       f->flags = PROF_I_FLAG_OTHER_THREAD;
       f->what = __atomic_load_n(&p.open->what, __ATOMIC_ACQUIRE);
@@ -153,7 +154,8 @@ static void remember_skipped(prof_i_thread *thread, uint64_t start) {
   __atomic_store_n(to, start, __ATOMIC_RELAXED);
 }
 
-/* Was it skipped? Then it has been counted, and no other thread has it. */
+/* Was a block with that start skipped? Then this is its end, or that of another thread's scope by
+   call that began at the same tick. */
 static bool take_skipped(prof_i_thread *thread, uint64_t start) {
   if (!__atomic_load_n(&thread->skipped.count, __ATOMIC_RELAXED)) return false;
   for (int i = 0; i < PROF_I_SKIPPED_COUNT; i++) {
@@ -236,7 +238,7 @@ enum { STRAY = -2 };
 /* There is no room for this thread: the scope must not stand open on its own thread for ever. */
 static int end_without_thread(uint64_t start) {
   prof_i_place at;
-  if (prof_i_take_out_elsewhere(NULL, start, &at)) {
+  if (prof_i_take_out_elsewhere(NULL, start, false, &at)) {
     if (prof_i_is_deep_here(&at)) prof_i_arena_count_deep_over();
     prof_i_leave_taken(&at);
     return PROF_LOSS_NO_THREAD;
@@ -264,7 +266,7 @@ static int end_unusual(uint64_t start, uint64_t ticks) {
   if (mine) skip_later(thread, &f, is_recording ? SKIP_RECORDED : SKIP_LOST);
   const prof_i_hold hold = mine ? PROF_I_HOLD_NONE : prof_i_thread_hold(thread);
   const bool was_skipped = !mine && take_skipped(thread, start);
-  const bool is_found = mine || (!was_skipped && find_elsewhere(thread, &f, &elsewhere));
+  const bool is_found = mine || find_elsewhere(thread, &f, was_skipped, &elsewhere);
   int loss = PROF_LOSS_LATE;
   if (!is_found) {
     if ((loss = loss_without_entry(thread, start)) < 0) loss = STRAY;
@@ -304,8 +306,7 @@ static void end_outside(uint64_t start) {
   else prof_i_thread_look();
   const bool was_skipped = !mine && take_skipped(thread, start);
   /* It must not stand open on its own thread for ever. */
-  const bool is_found =
-      mine || (!was_skipped && prof_i_take_out_elsewhere(thread, start, &elsewhere));
+  const bool is_found = mine || prof_i_take_out_elsewhere(thread, start, was_skipped, &elsewhere);
   if (is_found && !mine) {
     f.flags = PROF_I_FLAG_OTHER_THREAD;
     f.is_deep = prof_i_is_deep_here(&elsewhere);

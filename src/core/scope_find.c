@@ -33,31 +33,32 @@ bool prof_i_is_newest_of(const prof_i_thread *thread, const prof_i_found *f) {
 
 /* Has that entry this scope? Its ticks are read once: prof_i_take_out() swaps what was found, and by then
    another scope may stand there. */
-static bool is_at(prof_i_place *p, prof_i_open *open, uint64_t start) {
+static bool is_at(prof_i_place *p, prof_i_open *open, uint64_t start, bool only_by_call) {
   p->open = open;
   p->ticks = __atomic_load_n(&open->ticks, __ATOMIC_ACQUIRE);
-  return prof_i_open_start(p->ticks) == start && !(p->ticks & PROF_I_OPEN_TAKEN);
+  if (prof_i_open_start(p->ticks) != start || p->ticks & PROF_I_OPEN_TAKEN) return false;
+  return !only_by_call || __atomic_load_n(&open->what, __ATOMIC_RELAXED) & PROF_I_OPEN_BY_CALL;
 }
 
 /* Among the scopes that a thread has below the 64 shown. Its count is of another moment than the
    entries: what is not its own any more has ticks of 0. */
-static bool find_deep(prof_i_place *p, uint64_t start) {
+static bool find_deep(prof_i_place *p, uint64_t start, bool only_by_call) {
   prof_i_open *const deep = __atomic_load_n(&p->thread->deep, __ATOMIC_ACQUIRE);
   const uint64_t count = __atomic_load_n(&p->slot->deep, __ATOMIC_RELAXED);
   if (!deep) return false;
   for (uint64_t i = count < PROF_I_DEEP_COUNT ? count : PROF_I_DEEP_COUNT; i > 0; i--)
-    if (is_at(p, &deep[i - 1], start)) return true;
+    if (is_at(p, &deep[i - 1], start, only_by_call)) return true;
   return false;
 }
 
-prof_i_place prof_i_find_place(const prof_i_thread *thread, uint64_t start) {
+prof_i_place prof_i_find_place(const prof_i_thread *thread, uint64_t start, bool only_by_call) {
   for (prof_i_thread *t = prof_i_thread_first(); t; t = t->next) {
     prof_i_place p = {.thread = t, .slot = t != thread ? prof_i_thread_slot(t) : NULL, .is_deep = true};
     if (!p.slot) continue;
-    if (find_deep(&p, start)) return p;
+    if (find_deep(&p, start, only_by_call)) return p;
     p.is_deep = false;
     for (uint64_t i = PROF_I_OPEN_COUNT; i > 0; i--)
-      if (is_at(&p, &p.slot->open[i], start)) return p;
+      if (is_at(&p, &p.slot->open[i], start, only_by_call)) return p;
   }
   return (prof_i_place){0};
 }
@@ -100,8 +101,9 @@ void prof_i_leave_taken(const prof_i_place *p) {
   note_gone(p);
 }
 
-bool prof_i_take_out_elsewhere(const prof_i_thread *thread, uint64_t start, prof_i_place *at) {
-  while ((*at = prof_i_find_place(thread, start)).open)
+bool prof_i_take_out_elsewhere(const prof_i_thread *thread, uint64_t start, bool only_by_call,
+                               prof_i_place *at) {
+  while ((*at = prof_i_find_place(thread, start, only_by_call)).open)
     if (prof_i_take_out(at)) return true;
   return false;
 }

@@ -138,14 +138,15 @@ typedef struct prof_i_place {
 } prof_i_place;
 
 /* From the top down, since entries move down (pack.h). thread: whose entries are left out, or
-   NULL. */
-prof_i_place prof_i_find_place(const prof_i_thread *thread, uint64_t start);
+   NULL. only_by_call: blocks are left out, too. */
+prof_i_place prof_i_find_place(const prof_i_thread *thread, uint64_t start, bool only_by_call);
 /* Whoever swaps it has it. Its own thread may be marking it meanwhile, and takes what is gone off
    its counts at once: so those come first. An entry that counts stays, as taken, until
    prof_i_leave_taken(). False: it has been ended, or has moved. */
 bool prof_i_take_out(prof_i_place *p);
 /* Finds it and takes it out, where its record is of no use. False: it is nowhere. */
-bool prof_i_take_out_elsewhere(const prof_i_thread *thread, uint64_t start, prof_i_place *at);
+bool prof_i_take_out_elsewhere(const prof_i_thread *thread, uint64_t start, bool only_by_call,
+                               prof_i_place *at);
 /* Does this capture count it as a deep one? Not if its thread has not come here yet: it will not
    bring what is over. */
 bool prof_i_is_deep_here(const prof_i_place *p);

@@ -48,8 +48,8 @@ typedef struct prof_i_newest {
 } prof_i_newest;
 
 /* Starts of blocks of the thread that were skipped and whose own ends may yet come, as where fibers
-   take turns. An end of these must not look on other threads: a scope may have begun there at the
-   same tick. More are forgotten, the oldest first. */
+   take turns. An end of these must take no other thread's block, which may have begun at the same
+   tick. More are forgotten, the oldest first. */
 enum { PROF_I_SKIPPED_COUNT = 64 };
 typedef struct prof_i_skipped {
   uint64_t starts[PROF_I_SKIPPED_COUNT]; /* 0: none */

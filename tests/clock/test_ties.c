@@ -84,6 +84,47 @@ static void the_end_of_a_skipped_block_takes_no_other_threads(void **state) {
   assert_int_equal(prof_stop(), PROF_OK);
 }
 
+/* A jump skips a block, whose end never comes. This thread then ends a scope by call of another one
+   that began at the block's tick. */
+static void *begin_by_call(void *unused) {
+  (void)unused;
+  other.start = prof_scope_begin(1, "other", "x", NULL);
+  sem_post(&other.has_begun);
+  sem_wait(&other.may_end);
+  return NULL;
+}
+
+static void a_scope_by_call_ends_here_whatever_was_skipped(void **state) {
+  (void)state;
+  static prof_site outer_site = {.level = 1}, inner_site = {.level = 1};
+  pthread_t thread;
+  prof_trace *trace = NULL;
+  fake_reset();
+  start_recording();
+  const uint64_t outer = prof_i_begin_1(&outer_site, "outer", "x");
+  fake_pass(fake_us);
+  fake_stop_counter(true);
+  const uint64_t inner = prof_i_begin_1(&inner_site, "inner", "x");
+  sem_init(&other.has_begun, 0, 0);
+  sem_init(&other.may_end, 0, 0);
+  assert_int_equal(pthread_create(&thread, NULL, begin_by_call, NULL), 0);
+  sem_wait(&other.has_begun);
+  assert_int_equal(inner, other.start);
+  fake_stop_counter(false);
+  fake_pass(fake_us);
+  prof_i_end_1(outer);
+  prof_scope_end(other.start);
+  assert_int_equal(prof_get(&trace), PROF_OK);
+  end_other(thread);
+  const prof_trace_info info = info_of(trace);
+  assert_int_equal(info.scope_count, 3);
+  assert_int_equal(info.stray_count, 0);
+  assert_int_equal(info.open_count, 0);
+  assert_int_equal(count_scopes(trace, "other", PROF_EVENT_OTHER_THREAD), 1);
+  prof_trace_destroy(trace);
+  assert_int_equal(prof_stop(), PROF_OK);
+}
+
 /* At one tick, events and steps of a thread are in its order. */
 static void memory_is_of_the_step_in_which_it_came(void **state) {
   (void)state;
@@ -117,6 +158,7 @@ static void memory_is_of_the_step_in_which_it_came(void **state) {
 int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_end_of_a_skipped_block_takes_no_other_threads),
+      cmocka_unit_test(a_scope_by_call_ends_here_whatever_was_skipped),
       cmocka_unit_test(memory_is_of_the_step_in_which_it_came),
   };
   if (argc > 1) cmocka_set_test_filter(argv[1]);
