@@ -34,19 +34,6 @@ if(PROF_SANITIZE MATCHES "thread")
                           "long:^api\\.(bad_input|get_large|interleaved)$")
 endif()
 
-# prof_tier(NAME TIER): sets TIER to the tier of the test NAME.
-function(prof_tier name result)
-  set(${result} quick PARENT_SCOPE)
-  foreach(line IN LISTS prof_tiers)
-    string(REGEX MATCH "^([a-z]+):(.*)$" unused "${line}")
-    set(tier ${CMAKE_MATCH_1})
-    if("${name}" MATCHES "${CMAKE_MATCH_2}")
-      set(${result} ${tier} PARENT_SCOPE)
-      return()
-    endif()
-  endforeach()
-endfunction()
-
 # What takes longest, in seconds on a machine of two processors. ctest begins with it, so that no
 # processor is idle at a group's end. A test that no line matches takes a few seconds at most.
 set(prof_costs
@@ -61,14 +48,15 @@ set(prof_costs
     "20:^api\\.(op_file|compare-objects)$"
     "15:^(unit\\.trace_(crosswise|damage)|conformance\\.opencl|fault\\.|embed\\.|python\\.)")
 
-# prof_cost(NAME SECONDS): sets SECONDS to what the test NAME takes, about.
-function(prof_cost name result)
-  set(${result} 1 PARENT_SCOPE)
-  foreach(line IN LISTS prof_costs)
-    string(REGEX MATCH "^([0-9]+):(.*)$" unused "${line}")
-    set(seconds ${CMAKE_MATCH_1})
+# prof_match(LINES NAME DEFAULT RESULT): sets RESULT to what stands before the first of LINES, each
+# WORD:REGEX, that NAME matches. LINES is the name of the list.
+function(prof_match lines name default result)
+  set(${result} ${default} PARENT_SCOPE)
+  foreach(line IN LISTS ${lines})
+    string(REGEX MATCH "^([a-z0-9]+):(.*)$" unused "${line}")
+    set(word ${CMAKE_MATCH_1})
     if("${name}" MATCHES "${CMAKE_MATCH_2}")
-      set(${result} ${seconds} PARENT_SCOPE)
+      set(${result} ${word} PARENT_SCOPE)
       return()
     endif()
   endforeach()
