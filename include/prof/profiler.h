@@ -76,9 +76,9 @@ typedef struct prof_options {
    every export (prof_trace_change), and what muted sites would have recorded is counted as lost (muted). A step holds until prof_start() or
    prof_start_with() takes it back. All scopes by prof_scope_begin() of a level are one site: where a budget may mute, keep a prof_site a name. */
 
-/* Starts recording at level 1 or 2. Recording already: sets the level and returns PROF_OK. It does
-   not set a lower level than PROF_LEVEL while the recording lasts that PROF_LEVEL has begun. After a
-   stop it goes on in the same capture; prof_clear() empties it. Takes less than 4 KiB of stack.
+/* Starts recording at level 1 or 2. Recording already: sets the level and returns PROF_OK. If
+   PROF_LEVEL began the recording, no lower level than that is set. After a stop it goes on in the
+   same capture; prof_clear() empties it. Takes less than 4 KiB of stack.
    Errors: PROF_E_LEVEL, PROF_E_NO_MEMORY, PROF_E_IO (no descriptor is left). */
 PROF_API int prof_start(int level) PROF_I_NOEXCEPT;
 

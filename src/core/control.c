@@ -160,7 +160,9 @@ void prof_i_control_device_warning(char *to, size_t room) {
   prof_i_device_warning *const warn = __atomic_load_n(&own.warn, __ATOMIC_RELAXED);
   if (warn) warn(to, room);
 }
-static const prof_i_device_hooks *devices(void) { return __atomic_load_n(&device_hooks, __ATOMIC_ACQUIRE); }
+static const prof_i_device_hooks *devices(void) {
+  return __atomic_load_n(&device_hooks, __ATOMIC_ACQUIRE);
+}
 void prof_i_control_harvest(void) {
   if (devices()) devices()->harvest();
 }

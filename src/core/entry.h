@@ -1,5 +1,5 @@
-/* The words of an open scope's entry, and what the files of scopes share: scope.c the fast path, scope_slow.c and
-   scope_end_slow.c all that is unusual, texts.c the room for what scopes add. */
+/* The words of an open scope's entry, and what the files of scopes share: scope.c the fast path,
+   scope_slow.c and scope_end_slow.c all that is unusual, texts.c the room for what scopes add. */
 #ifndef PROF_CORE_ENTRY_H
 #define PROF_CORE_ENTRY_H
 

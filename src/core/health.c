@@ -73,15 +73,21 @@ typedef struct counting {
 /* The extents that hold anything but meta records, one after the other; NULL at the end. */
 static const prof_i_head *next_extent(const counting *c, uint64_t *offset) {
   const prof_i_head *head;
-  do head = prof_i_arena_next_of(c->pinned->bytes, c->pinned->in_place, c->pinned->arena, offset, c->end);
-  while (head && (prof_i_head_kind(head) == PROF_I_EXTENT_META || *offset > c->end)); /* one that goes on behind what is there is just being made */
+  bool is_none;
+  do {
+    head = prof_i_arena_next_of(c->pinned->bytes, c->pinned->in_place, c->pinned->arena, offset,
+                                c->end);
+    /* An extent that goes on behind what is there is just being made. */
+    is_none = head && (prof_i_head_kind(head) == PROF_I_EXTENT_META || *offset > c->end);
+  } while (is_none);
   return head;
 }
 
 static void count_chunk(counting *c, const prof_i_head *head) {
   count_extent(c->health, head, c->clear_ticks); /* a slot may stand where a chunk was */
   if (prof_i_head_kind(head) != PROF_I_EXTENT_SLOT) return;
-  const prof_i_head *const reserve = (const prof_i_head *)((const char *)head + PROF_I_RESERVE_OFFSET);
+  const prof_i_head *const reserve =
+      (const prof_i_head *)((const char *)head + PROF_I_RESERVE_OFFSET);
   if (__atomic_load_n(&reserve->magic, __ATOMIC_ACQUIRE) == PROF_I_EXTENT_MAGIC)
     count_extent(c->health, reserve, c->clear_ticks);
 }
@@ -132,7 +138,8 @@ static uint64_t count_records(prof_health *health, const prof_i_pinned *pinned) 
                 .clear_ticks = __atomic_load_n(&header->clear_ticks, __ATOMIC_RELAXED)};
   const prof_i_head *head;
   for (uint64_t offset = 0; (head = next_extent(&c, &offset)) != NULL;) count_chunk(&c, head);
-  for (int i = 0; i < PROF_LOSS_COUNT; i++) health->lost_count[i] += __atomic_load_n(&header->unplaced[i], __ATOMIC_RELAXED);
+  for (int i = 0; i < PROF_LOSS_COUNT; i++)
+    health->lost_count[i] += __atomic_load_n(&header->unplaced[i], __ATOMIC_RELAXED);
   health->stray_count = __atomic_load_n(&header->stray_count, __ATOMIC_RELAXED);
   const uint64_t deep_over = __atomic_load_n(&header->deep_over, __ATOMIC_RELAXED);
   for (uint64_t offset = 0; (head = next_extent(&c, &offset)) != NULL;)

@@ -138,7 +138,8 @@ enum {
   PROF_I_LEDGER_CHANGES_SHIFT = 16, /* raised with each change of side */
   PROF_I_LEDGER_DEEP_SHIFT = 36     /* scopes without an entry in a slot that are over, see below */
 };
-#define PROF_I_LEDGER_CHANGES_MASK ((UINT64_C(1) << PROF_I_LEDGER_DEEP_SHIFT) - (UINT64_C(1) << PROF_I_LEDGER_CHANGES_SHIFT))
+#define PROF_I_LEDGER_CHANGES_MASK \
+  ((UINT64_C(1) << PROF_I_LEDGER_DEEP_SHIFT) - (UINT64_C(1) << PROF_I_LEDGER_CHANGES_SHIFT))
 #define PROF_I_LEDGER_ONE_DEEP (UINT64_C(1) << PROF_I_LEDGER_DEEP_SHIFT)
 
 /* A thread's slot: 64 KiB, of which only the touched pages cost memory. */
@@ -179,7 +180,9 @@ typedef struct prof_i_slot {
   uint64_t own_ns; /* that chunk changes and the like took the threads that had the slot; the owner writes */
   uint64_t own_ns_before;
   uint64_t stray_count; /* ends that found no scope, of all threads that ever had the slot; the owner writes. No losses */
-  uint64_t deep_gone;   /* of `deep`, in the file of use to version 1 alone: scopes that have ended, and whose entries the owner has not removed yet. Any thread, atomic */
+  /* Of `deep`: scopes that have ended, and whose entries the owner has not removed yet. In the file
+     of use to readers of version 1 alone. Any thread, atomic. */
+  uint64_t deep_gone;
   /* Version 1 alone. A thread ends with scopes open. The value that lost[PROF_LOSS_THREAD_ENDED] is about to get: once it has it, the entries count as
      lost and are not open any more, whatever stands in them. 0: no thread is ending here. */
   uint64_t ended_mark;
@@ -211,7 +214,9 @@ static inline uint64_t prof_i_slot_lost(const prof_i_slot *slot, uint64_t ledger
 }
 static inline uint64_t prof_i_ledger_endings(uint64_t ledger) {
   const uint64_t count = ledger & PROF_I_LEDGER_COUNT_MASK;
-  return !(ledger & PROF_I_LEDGER_KEPT) ? 0 : count < PROF_I_ENDING_COUNT ? count : PROF_I_ENDING_COUNT;
+  return !(ledger & PROF_I_LEDGER_KEPT) ? 0
+         : count < PROF_I_ENDING_COUNT  ? count
+                                        : PROF_I_ENDING_COUNT;
 }
 static inline int prof_i_ledger_hides(uint64_t ledger, uint64_t place) {
   return (ledger >> (PROF_I_LEDGER_HIDES_SHIFT + place) & 1) != 0;
@@ -220,14 +225,17 @@ static inline int prof_i_ledger_hides(uint64_t ledger, uint64_t place) {
 static inline int prof_i_slot_hides(const prof_i_slot *slot, uint64_t ledger, uint64_t ticks) {
   for (uint64_t i = 0; i < prof_i_ledger_endings(ledger); i++) {
     const uint64_t scope = __atomic_load_n(&slot->endings[i].scope, __ATOMIC_RELAXED);
-    if (prof_i_ledger_hides(ledger, i) && scope >> 4 == ticks >> 4 && !(scope & PROF_I_ENDING_ELSEWHERE)) return 1;
+    if (prof_i_ledger_hides(ledger, i) && scope >> 4 == ticks >> 4 &&
+        !(scope & PROF_I_ENDING_ELSEWHERE))
+      return 1;
   }
   return 0;
 }
 /* What the slot adds to the number of scopes that stand open without an entry. Of one slot it says
    nothing, since others may end them; the sum over all slots does, of which this has the low bits. */
 static inline uint64_t prof_i_slot_deep_part(const prof_i_slot *slot, uint64_t ledger) {
-  return __atomic_load_n(&slot->deep_count, __ATOMIC_RELAXED) - (ledger >> PROF_I_LEDGER_DEEP_SHIFT);
+  return __atomic_load_n(&slot->deep_count, __ATOMIC_RELAXED) -
+         (ledger >> PROF_I_LEDGER_DEEP_SHIFT);
 }
 static inline uint64_t prof_i_deep_sum(uint64_t parts) {
   const int64_t sum = (int64_t)(parts << PROF_I_LEDGER_DEEP_SHIFT) >> PROF_I_LEDGER_DEEP_SHIFT;

@@ -67,7 +67,8 @@ static void come_up(const prof_i_move *m) {
     } else if (!is_copy_of(prof_i_entry_ticks(m->to), m->start)) {
       break;
     } else {
-      const prof_i_ledger_note again = prof_i_ledger_put(m->slot, m->start | PROF_I_ENDING_MOVES, 0);
+      const prof_i_ledger_note again =
+          prof_i_ledger_put(m->slot, m->start | PROF_I_ENDING_MOVES, 0);
       if (note.place == PROF_I_ENDING_COUNT) note = again;
       if (!prof_i_ledger_hide(m->slot, ledger)) { /* no room */
         if (keep_copy(m, true)) prof_i_claim(&m->slot->ledger, PROF_I_LEDGER_ONE_DEEP);

@@ -46,10 +46,11 @@ bool prof_i_fake_is_invariant(void);      /* as CPUID says */
 const char *prof_i_fake_clocksource(void); /* the kernel's, or "" */
 #endif
 
-/* x86-64's counter has nearly always moved on when a thread reads it again: AMD's goes in steps of
-   10 ns, which of 100 nested begins one does not see. aarch64's often runs at 25 to 100 MHz: scopes would begin at one moment that do not. So
-   its ticks are cut into 16, and a thread's scopes that read the same one are put into the parts (entry.h). Above 500 MHz they are left as they are, or 60
-   bits would not last a year. */
+/* x86-64's counter has nearly always moved on when a thread reads it again. AMD's moves in steps of
+   10 ns: about 1 of 100 nested scopes begins at the tick of the one around it. aarch64's often runs
+   at 25 to 100 MHz, so that many scopes would begin at one tick. Its ticks are cut into 16, and a
+   thread's scopes that read the same one are put into the parts (entry.h). Above 500 MHz they are
+   left as they are, or 60 bits would not last a year. */
 #if defined(__aarch64__)
 #define PROF_I_COARSE_COUNTER 1
 extern uint32_t prof_i_counter_shift __attribute__((visibility("hidden"))); /* 0 or 4; set before the first scope, and the same ever after */

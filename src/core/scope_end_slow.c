@@ -1,5 +1,6 @@
-/* Ends that the fast path cannot do: on another thread, out of order, after a jump, a fork or a stop,
-   with a full chunk, or beside tasks. See scope_slow.c for begins, ledger.h for what counts when. */
+/* Ends that the fast path cannot do: on another thread, out of order, after a jump, a fork or a
+   stop, with a full chunk, or beside tasks. See scope_slow.c for begins, ledger.h for what counts
+   when. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <prof/profiler.h>
@@ -76,8 +77,8 @@ static void lose_unplaced(const prof_i_found *f, int loss) {
   prof_i_thread_lose_unplaced(loss, 1);
 }
 
-static int write_noted(prof_i_thread *thread, prof_i_slot *slot, const prof_i_found *f, uint64_t word1,
-                       const uint64_t *more, uint64_t words) {
+static int write_noted(prof_i_thread *thread, prof_i_slot *slot, const prof_i_found *f,
+                       uint64_t word1, const uint64_t *more, uint64_t words) {
   const prof_i_ledger_note note = prof_i_ledger_begin(slot, noted_as(f), (2 + words + 1) / 2);
   const int loss = prof_i_record_write(thread, f->start, f->start, word1, more, words);
   prof_i_ledger_end(slot, &note, loss < 0 && f->is_deep);
@@ -98,7 +99,8 @@ static int write_found(prof_i_thread *thread, prof_i_slot *slot, prof_i_found *f
   uint64_t *const payload = f->payload ? f->payload : bare;
   uint64_t words = f->payload ? f->what >> PROF_I_WHAT_WORDS_SHIFT : 1;
   payload[0] |= (uint64_t)f->flags << 24;
-  if (f->is_skipped) payload[0] = (payload[0] & ~(UINT64_C(0xff) << 16)) | (uint64_t)PROF_I_KIND_SKIPPED << 16;
+  if (f->is_skipped)
+    payload[0] = (payload[0] & ~(UINT64_C(0xff) << 16)) | (uint64_t)PROF_I_KIND_SKIPPED << 16;
   if (is_long) { /* the duration goes behind device and stream */
     const uint64_t before = 1 + (payload[0] >> 24 & 1) + (payload[0] >> 25 & 1);
     memmove(payload + before + 1, payload + before, (words - before) * 8);
@@ -107,7 +109,8 @@ static int write_found(prof_i_thread *thread, prof_i_slot *slot, prof_i_found *f
     words++;
   }
   payload[0] = (payload[0] & ~0xffffull) | (2 + words + 1) / 2;
-  const uint64_t word1 = (is_long ? 0 : duration << PROF_I_DURATION_SHIFT) | site << PROF_I_WHAT_SITE_SHIFT | PROF_I_TYPE_LONG;
+  const uint64_t word1 = (is_long ? 0 : duration << PROF_I_DURATION_SHIFT) |
+                         site << PROF_I_WHAT_SITE_SHIFT | PROF_I_TYPE_LONG;
   return write_noted(thread, slot, f, word1, payload, words);
 }
 
@@ -145,7 +148,8 @@ static bool is_of_the_parent(uint64_t start) {
 
 static bool is_of_older_session(const prof_i_header *header, const prof_i_found *f) {
   const uint64_t since = __atomic_load_n(&header->session_ticks, __ATOMIC_RELAXED);
-  return f->is_old || (prof_i_clock_is_before(f->start >> 4, since) && !prof_i_clock_went_back(since));
+  return f->is_old ||
+         (prof_i_clock_is_before(f->start >> 4, since) && !prof_i_clock_went_back(since));
 }
 
 static void remember_skipped(prof_i_thread *thread, uint64_t start) {
@@ -195,7 +199,8 @@ static void skip_if_later(prof_i_thread *thread, uint64_t at, prof_i_found *f, s
   const uint64_t index = is_deep ? at - PROF_I_OPEN_COUNT : at;
   const prof_i_open *const open = is_deep ? &thread->deep[index - 1] : &thread->slot->open[index];
   const uint64_t ticks = prof_i_entry_ticks(open), what = open->what;
-  if (what & PROF_I_OPEN_BY_CALL || ticks & PROF_I_OPEN_TAKEN || !prof_i_is_later(thread, ticks, at, f))
+  if (what & PROF_I_OPEN_BY_CALL || ticks & PROF_I_OPEN_TAKEN ||
+      !prof_i_is_later(thread, ticks, at, f))
     return;
   prof_i_found g = {.start = ticks & ~(uint64_t)PROF_I_OPEN_OLD,
              .end = f->end,
@@ -229,7 +234,9 @@ static int loss_without_entry(prof_i_thread *thread, uint64_t start) {
   if (is_of_the_parent(start)) return PROF_LOSS_FORKED;
   const uint64_t since = prof_i_control_since();
   if (!since) return -1;
-  if (prof_i_clock_is_before(start >> 4, since) && !prof_i_clock_is_before(start >> 4, prof_i_control_first_at())) return PROF_LOSS_LATE;
+  if (prof_i_clock_is_before(start >> 4, since) &&
+      !prof_i_clock_is_before(start >> 4, prof_i_control_first_at()))
+    return PROF_LOSS_LATE;
   return thread && prof_i_thread_left_behind(thread, start) ? PROF_LOSS_LATE : -1;
 }
 
@@ -255,7 +262,8 @@ static int end_unusual(uint64_t start, uint64_t ticks) {
   const prof_i_header *const header = prof_i_arena_header();
   const bool is_recording = prof_i_control_is_recording();
   prof_i_slot *const slot = thread->slot;
-  prof_i_found f = {.start = start, .end = ticks ? ticks : prof_i_entry_ends(thread, prof_i_clock_ticks())};
+  prof_i_found f = {.start = start,
+                    .end = ticks ? ticks : prof_i_entry_ends(thread, prof_i_clock_ticks())};
   prof_i_place elsewhere = {0};
   prof_i_ledger_note note = {PROF_I_ENDING_COUNT, {0, 0}};
   const bool was_busy = thread->is_text_busy;
@@ -294,7 +302,8 @@ static int end_unusual(uint64_t start, uint64_t ticks) {
 static void end_outside(uint64_t start) {
   prof_i_thread *const thread = prof_i_this_thread;
   const bool is_recording = prof_i_control_is_recording();
-  const bool is_placed = is_recording && prof_i_is_attached(thread) && thread->arena == prof_i_the_arena.number;
+  const bool is_placed =
+      is_recording && prof_i_is_attached(thread) && thread->arena == prof_i_the_arena.number;
   prof_i_slot *const slot = thread->slot;
   const int found_loss = is_recording ? PROF_LOSS_CLEARED : PROF_LOSS_LATE;
   prof_i_found f = {.start = start};
@@ -341,8 +350,8 @@ static inline bool write_plain(prof_i_thread *thread, const prof_i_open *open, u
   return true;
 }
 
-static inline bool write_plain_deep(prof_i_thread *thread, prof_i_slot *slot, const prof_i_open *open,
-                             uint64_t start) {
+static inline bool write_plain_deep(prof_i_thread *thread, prof_i_slot *slot,
+                                    const prof_i_open *open, uint64_t start) {
   if (prof_i_entry_ticks(open) != start) return false;
   const prof_i_ledger_note note = prof_i_ledger_begin(slot, start | PROF_I_ENDING_DEEP, 1);
   const bool is_written = write_plain(thread, open, start);
@@ -362,7 +371,8 @@ static PROF_I_WARM bool end_deep(prof_i_thread *thread, uint64_t start) {
   prof_i_entry_set(open, 0);
   prof_i_one_less(&slot->deep, deep);
   if (deep == 1) prof_i_thread_come_up(thread);
-  if (prof_i_entry_ticks(deep > 1 ? open - 1 : &slot->open[PROF_I_OPEN_COUNT]) == PROF_I_OPEN_GONE) prof_i_trim(thread);
+  if (prof_i_entry_ticks(deep > 1 ? open - 1 : &slot->open[PROF_I_OPEN_COUNT]) == PROF_I_OPEN_GONE)
+    prof_i_trim(thread);
   return true;
 }
 

@@ -20,7 +20,9 @@ bool prof_i_is_newest_of(const prof_i_thread *thread, const prof_i_found *f) {
   const prof_i_slot *const slot = thread->slot;
   if (prof_i_is_known_newest(thread, &thread->newest, f)) return true;
   for (uint64_t i = 1; i <= slot->depth; i++)
-    if ((f->is_deep || i != f->index) && prof_i_is_later(thread, prof_i_entry_ticks(&slot->open[i]), i, f)) return false;
+    if ((f->is_deep || i != f->index) &&
+        prof_i_is_later(thread, prof_i_entry_ticks(&slot->open[i]), i, f))
+      return false;
   if (!thread->is_slow) /* the deep ones are in order */
     return slot->deep == (f->is_deep ? f->index : 0);
   for (uint64_t i = slot->deep; i > 0; i--) {
@@ -53,7 +55,8 @@ static bool find_deep(prof_i_place *p, uint64_t start, bool only_by_call) {
 
 prof_i_place prof_i_find_place(const prof_i_thread *thread, uint64_t start, bool only_by_call) {
   for (prof_i_thread *t = prof_i_thread_first(); t; t = t->next) {
-    prof_i_place p = {.thread = t, .slot = t != thread ? prof_i_thread_slot(t) : NULL, .is_deep = true};
+    prof_i_place p = {
+        .thread = t, .slot = t != thread ? prof_i_thread_slot(t) : NULL, .is_deep = true};
     if (!p.slot) continue;
     if (find_deep(&p, start, only_by_call)) return p;
     p.is_deep = false;
@@ -95,7 +98,8 @@ void prof_i_leave_taken(const prof_i_place *p) {
   if (p->counts_deep) return;
   uint64_t ticks = prof_i_entry_ticks(p->open);
   do {
-    if (prof_i_open_start(ticks) != prof_i_open_start(p->ticks) || !(ticks & PROF_I_OPEN_TAKEN)) return;
+    if (prof_i_open_start(ticks) != prof_i_open_start(p->ticks) || !(ticks & PROF_I_OPEN_TAKEN))
+      return;
   } while (!__atomic_compare_exchange_n(&p->open->ticks, &ticks, PROF_I_OPEN_GONE, false,
                                         __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
   note_gone(p);

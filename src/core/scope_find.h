@@ -7,7 +7,9 @@
 #include "clock.h"
 #include "entry.h"
 
-static inline uint64_t prof_i_hint_load(const uint64_t *hint) { return __atomic_load_n(hint, __ATOMIC_RELAXED); }
+static inline uint64_t prof_i_hint_load(const uint64_t *hint) {
+  return __atomic_load_n(hint, __ATOMIC_RELAXED);
+}
 static inline void prof_i_hint_store(uint64_t *hint, uint64_t to) {
   __atomic_store_n(hint, to, __ATOMIC_RELAXED);
 }
@@ -21,7 +23,8 @@ static inline uint64_t prof_i_place_of(const prof_i_thread *thread, const prof_i
 
 /* A handler in between has raised the count: then ours is not the newest any more, whatever is left
    of its words here. */
-static inline void prof_i_newest_set(prof_i_newest *newest, uint64_t count, uint64_t start, uint64_t place) {
+static inline void prof_i_newest_set(prof_i_newest *newest, uint64_t count, uint64_t start,
+                                     uint64_t place) {
   newest->start = start;
   newest->place = place;
   PROF_I_SIGNAL_FENCE();
@@ -37,7 +40,8 @@ static inline uint32_t *prof_i_find_hint(const prof_i_thread *thread, uint64_t s
   return &places[(start >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 32 & (PROF_I_WHERE_COUNT - 1)];
 }
 
-static inline void prof_i_find_remember(const prof_i_thread *thread, uint64_t start, uint64_t place) {
+static inline void prof_i_find_remember(const prof_i_thread *thread, uint64_t start,
+                                        uint64_t place) {
   uint32_t *const it = prof_i_find_hint(thread, start);
   if (it) *it = (uint32_t)place;
 }
@@ -58,7 +62,8 @@ typedef struct prof_i_found {
 
 /* Did what stands open there begin after f? The place tells, whatever the counter of another processor said; but for a thread whose gaps were
    taken (entry_between()) it is the ticks that do. place: of the deep ones, behind the 64. */
-static inline bool prof_i_is_later(const prof_i_thread *thread, uint64_t ticks, uint64_t place, const prof_i_found *f) {
+static inline bool prof_i_is_later(const prof_i_thread *thread, uint64_t ticks, uint64_t place,
+                                   const prof_i_found *f) {
   if (!prof_i_open_stands(ticks)) return false;
   if (!thread->is_slow) return place > f->index + (f->is_deep ? PROF_I_OPEN_COUNT : 0);
   return prof_i_clock_is_before(f->start >> 4, ticks >> 4);
@@ -95,7 +100,8 @@ static inline bool prof_i_is_known_newest(const prof_i_thread *thread, const pro
 /* Is it the last entry, and so the last that began? */
 static inline bool prof_i_is_last_entry(const prof_i_thread *thread, const prof_i_found *f) {
   const prof_i_slot *const slot = thread->slot;
-  return !thread->is_slow && (f->is_deep ? slot->deep == f->index : slot->deep == 0 && slot->depth == f->index);
+  return !thread->is_slow &&
+         (f->is_deep ? slot->deep == f->index : slot->deep == 0 && slot->depth == f->index);
 }
 
 static inline prof_i_open *prof_i_entry_of(prof_i_thread *thread, const prof_i_found *f) {

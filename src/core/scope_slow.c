@@ -145,7 +145,8 @@ static bool may_be_fast(const prof_i_thread *thread) {
 static void set_start(prof_i_slot *slot, prof_i_open *open, uint64_t start) {
   prof_i_entry_set(open, start);
   PROF_I_SIGNAL_FENCE();
-  if (open < slot->open || open > &slot->open[PROF_I_OPEN_COUNT]) prof_i_count_up(&slot->deep_count);
+  if (open < slot->open || open > &slot->open[PROF_I_OPEN_COUNT])
+    prof_i_count_up(&slot->deep_count);
 }
 
 static uint64_t begin_unusual(prof_site *site, const prof_details *details) {
@@ -211,7 +212,8 @@ static uint64_t begin_unusual(prof_site *site, const prof_details *details) {
 
 /* A plain scope below the 64 shown: what the fast path does, with an entry of the thread's own
    memory. The epoch says the same as there. 0: there is more to do. */
-static PROF_I_WARM uint64_t begin_deep(prof_i_thread *thread, const prof_site *site, const prof_details *details) {
+static PROF_I_WARM uint64_t begin_deep(prof_i_thread *thread, const prof_site *site,
+                                       const prof_details *details) {
   prof_i_slot *const slot = thread->slot;
   const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED);
   if (__atomic_load_n(&thread->epoch, __ATOMIC_RELAXED) != (uint32_t)(state >> 32) || !slot || slot->depth != PROF_I_OPEN_COUNT) return 0;

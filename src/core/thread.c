@@ -678,8 +678,8 @@ static uint64_t mark_ended(prof_i_slot *slot, uint64_t depth) {
   for (uint64_t i = 1; i <= depth; i++) {
     uint64_t ticks = __atomic_load_n(&slot->open[i].ticks, __ATOMIC_RELAXED);
     while (prof_i_open_stands(ticks) && !is_taken(ticks))
-      if (__atomic_compare_exchange_n(&slot->open[i].ticks, &ticks, ticks | PROF_I_OPEN_ENDED, false,
-                                      __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+      if (__atomic_compare_exchange_n(&slot->open[i].ticks, &ticks, ticks | PROF_I_OPEN_ENDED,
+                                      false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
         count++;
         break;
       }

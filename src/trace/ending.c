@@ -32,7 +32,8 @@ static bool is_lost_elsewhere(const prof_trace *trace, uint64_t ticks) {
     const uint64_t ledger = slot ? prof_i_trace_ledger(trace, slot) : 0;
     for (uint64_t i = 0; i < prof_i_ledger_endings(ledger); i++) {
       const uint64_t scope = slot->endings[i].scope;
-      if (prof_i_ledger_hides(ledger, i) && scope & PROF_I_ENDING_ELSEWHERE && scope >> 4 == ticks >> 4)
+      if (prof_i_ledger_hides(ledger, i) && scope & PROF_I_ENDING_ELSEWHERE &&
+          scope >> 4 == ticks >> 4)
         return true;
     }
   }
@@ -44,7 +45,8 @@ bool prof_i_ending_is_over(const prof_trace *trace, uint64_t ticks, uint32_t sit
   const uint64_t start = place_of(trace, ticks);
   for (uint32_t i = 0; i < trace->segment_count; i++) {
     const prof_i_segment *const segment = &trace->segments[i];
-    if (!segment->is_plain && segment->max_end >= start && has_record(segment, ticks, site)) return true;
+    if (!segment->is_plain && segment->max_end >= start && has_record(segment, ticks, site))
+      return true;
   }
   return false;
 }
@@ -67,7 +69,8 @@ uint64_t prof_i_ending_deep(const prof_trace *trace, const prof_i_trace_thread *
   return count;
 }
 
-void prof_i_ending_excuse(prof_trace *trace, prof_i_trace_thread *thread, prof_i_claim_seen *claim) {
+void prof_i_ending_excuse(prof_trace *trace, prof_i_trace_thread *thread,
+                          prof_i_claim_seen *claim) {
   claim->slots = 0;
   thread->lost[PROF_LOSS_UNFINISHED]--;
   trace->open_claim_count++;
@@ -75,8 +78,8 @@ void prof_i_ending_excuse(prof_trace *trace, prof_i_trace_thread *thread, prof_i
 
 /* Of the thread, or, of a record about the thread, of whoever had the chunk before it. part: of a
    claim of several, which a handler has made behind the one that it interrupted. */
-static bool excuse_one(prof_trace *trace, const prof_i_trace_thread *thread, const prof_i_ending *it,
-                       bool part) {
+static bool excuse_one(prof_trace *trace, const prof_i_trace_thread *thread,
+                       const prof_i_ending *it, bool part) {
   for (uint32_t c = trace->claim_count; c-- > 0;) {
     prof_i_claim_seen *const claim = &trace->claims[c];
     if (it->scope && claim->serial != thread->serial) continue;

@@ -63,7 +63,7 @@ struct prof_memory {
   uint64_t from_ns; /* segments that ended before are left out; 0: none */
 };
 
-/* Had the step ended before that item's event? At one tick, records of a thread are in its order. */
+/* Had the step ended before that item's event? Records of one thread and tick are in its order. */
 static inline bool prof_i_memory_is_past(const prof_memory *m, const prof_i_memory_step *step,
                                          uint32_t item) {
   const prof_i_memory_item *const of = &m->items[item];

@@ -170,7 +170,7 @@ static void keep_steady_entries(const snapshot *s, uint64_t offset) {
     if (!is_steady(s, offset, i)) slot->open[i].ticks = 0;
 }
 
-/* The part of the slot that the owner changes by one store of its ledger, as it was at one moment. */
+/* What the owner of the slot changes by one store of its ledger, as it was at one moment. */
 static void copy_ledger(const snapshot *s, uint64_t offset) {
   enum { LEDGER_TRIES = 1000 };
   const size_t endings = offsetof(prof_i_slot, endings);
@@ -237,7 +237,9 @@ static bool copy_losses_of_slot(const snapshot *s, uint64_t offset) {
 static uint64_t next_slot(const snapshot *s, uint64_t *offset) {
   prof_i_head head;
   for (uint64_t at; (at = next_extent(s, offset, PROF_I_EXTENT_SLOT, &head)) != 0;)
-    if (head.bytes >= PROF_I_SLOT_BYTES && ((const prof_i_head *)(s->to + at))->magic == PROF_I_EXTENT_MAGIC) return at;
+    if (head.bytes >= PROF_I_SLOT_BYTES &&
+        ((const prof_i_head *)(s->to + at))->magic == PROF_I_EXTENT_MAGIC)
+      return at;
   return 0;
 }
 
@@ -270,7 +272,8 @@ static void copy_losses(const snapshot *s) {
     has_losses |= copy_losses_of_slot(s, at);
   fence();
   for (uint64_t offset = PROF_I_FIRST_UNIT_OFFSET; (at = next_slot(s, &offset)) != 0;) {
-    ((prof_i_slot *)(s->to + at))->deep_count = load(s->from + at + offsetof(prof_i_slot, deep_count));
+    ((prof_i_slot *)(s->to + at))->deep_count =
+        load(s->from + at + offsetof(prof_i_slot, deep_count));
     mark_ended_entries(s, at, has_losses);
   }
 }

@@ -556,7 +556,6 @@ void prof_i_walker_skip_before(prof_i_walker *walker, uint64_t from_ns) {
   walker->first_segment = prof_i_first_segment_from(walker->trace, walker->thread, from_ns);
 }
 
-
 int prof_i_walker_run(prof_i_walker *walker) {
   const prof_i_trace_thread *const t = walker->thread;
   prof_i_walker_open(walker);

@@ -204,7 +204,8 @@ static void check_self_times(void) {
     /* By their begins. Of those that begin at one tick of the clock the shortest is the innermost;
        of equal ones, the later in the list. */
     for (size_t i = 0; i < events.count; i++) {
-      const prof_event *const e = &events.items[i].e, *const before = &events.items[last % EVENTS_MAX].e;
+      const prof_event *const e = &events.items[i].e;
+      const prof_event *const before = &events.items[last % EVENTS_MAX].e;
       if (e->kind != PROF_EVENT_SCOPE || e->start_ns > moments[m - 1]) continue;
       if (e->start_ns + e->duration_ns < moments[m]) continue;
       const bool is_tie = last < EVENTS_MAX && e->start_ns == before->start_ns;

@@ -359,13 +359,13 @@ static void add_up(const char *name, uint64_t step) {
     own.least = own.sum;
     return;
   }
-  print_error("%s: after %llu instructions, at %#llx: %llu to %llu begun; %llu recorded, %llu open, "
-              "%llu below, %llu bad\n",
-              name, (unsigned long long)step, (unsigned long long)tracee_at(&own.child),
-              (unsigned long long)own.least, (unsigned long long)most,
-              (unsigned long long)(info.event_count - info.open_count),
-              (unsigned long long)info.open_count, (unsigned long long)info.open_below_count,
-              (unsigned long long)info.bad_count);
+  print_error(
+      "%s: after %llu instructions, at %#llx: %llu to %llu begun; %llu recorded, %llu open, "
+      "%llu below, %llu bad\n",
+      name, (unsigned long long)step, (unsigned long long)tracee_at(&own.child),
+      (unsigned long long)own.least, (unsigned long long)most,
+      (unsigned long long)(info.event_count - info.open_count), (unsigned long long)info.open_count,
+      (unsigned long long)info.open_below_count, (unsigned long long)info.bad_count);
   for (int i = 0; i < PROF_LOSS_COUNT; i++)
     if (info.lost_count[i])
       print_error("  %llu %s\n", (unsigned long long)info.lost_count[i], prof_loss_name(i));

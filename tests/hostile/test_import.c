@@ -222,7 +222,8 @@ static void what_cannot_be_taken_is_counted_by_reason(void **state) {
   takes("[" ONE ",{},{\"ph\":3},{\"ph\":\"XX\"},{\"ph\":null}]", 0, 1, "4 of a kind that is not known");
   takes("[" ONE ",{\"ph\":\"E\",\"ts\":5}]", 0, 1, "1 ends without a begin");
   takes("[" ONE ",{\"ph\":\"B\",\"ts\":5,\"name\":\"b\"}]", 0, 2, "1 begun and never ended");
-  takes("[" ONE ",{\"ph\":\"C\",\"ts\":5,\"name\":\"b\",\"args\":{\"x\":\"y\"}}]", 0, 1, "1 values of counters that are no numbers");
+  takes("[" ONE ",{\"ph\":\"C\",\"ts\":5,\"name\":\"b\",\"args\":{\"x\":\"y\"}}]", 0, 1,
+        "1 values of counters that are no numbers");
   takes("[" ONE ",{\"ph\":\"i\",\"ts\":5,\"name\":\"[memory]\",\"args\":{\"Addr\":-1,\"Bytes\":99999999999999999}}]", 0, 1, "1 of memory");
   takes("[" ONE ",\n", 0, 1, NULL); /* the format lets a bare array stay open */
   takes("[" ONE ",]", 1, 1, "damaged near byte ");

@@ -1,4 +1,5 @@
-"""The tutorials of examples/python and its guides, each run as a user runs it: what they print, and what files they leave."""
+"""The tutorials of examples/python and its guides, each run as a user runs it: what they print,
+and what files they leave."""
 
 import gzip
 import json

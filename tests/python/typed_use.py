@@ -11,9 +11,9 @@ def handler(p: profile) -> None:
     p.export_chrome_trace(f"trace-{p.step_num}.json")
 
 
-
 def operators() -> str:
-    with with_torch.profile(activities=[with_torch.ProfilerActivity.CPU]) as p, with_torch.record_function("forward"):
+    activities = [with_torch.ProfilerActivity.CPU]
+    with with_torch.profile(activities=activities) as p, with_torch.record_function("forward"):
         p.step()
     return p.key_averages().table()
 

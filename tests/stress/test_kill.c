@@ -155,7 +155,9 @@ static void see_record(void *context, const arena_record *record) {
 static void see_slot(void *context, const prof_i_slot *slot) {
   left *const l = context;
   if (!slot->serial) return;
-  for (int i = 0; i < PROF_LOSS_COUNT; i++) thread_of(l, slot->serial)->lost += prof_i_slot_lost(slot, slot->ledger, i) - slot->lost_before[i];
+  for (int i = 0; i < PROF_LOSS_COUNT; i++)
+    thread_of(l, slot->serial)->lost +=
+        prof_i_slot_lost(slot, slot->ledger, i) - slot->lost_before[i];
 }
 
 static void see_open(void *context, const arena_open *open) { ((left *)context)->lives += open->index == 1; }

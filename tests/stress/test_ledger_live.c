@@ -35,7 +35,9 @@ static struct {
   pthread_barrier_t rested;    /* of the workers */
 } own;
 
-static void add(uint64_t *count, uint64_t more) { __atomic_fetch_add(count, more, __ATOMIC_SEQ_CST); }
+static void add(uint64_t *count, uint64_t more) {
+  __atomic_fetch_add(count, more, __ATOMIC_SEQ_CST);
+}
 
 static uint64_t next_random(worker *w) {
   w->random ^= w->random << 13;
@@ -149,12 +151,14 @@ static void *begin_and_end(void *argument) {
 
 static uint64_t all_begun(void) {
   uint64_t sum = 0;
-  for (int i = 0; i <= WORKERS; i++) sum += __atomic_load_n(&own.workers[i].begun, __ATOMIC_SEQ_CST);
+  for (int i = 0; i <= WORKERS; i++)
+    sum += __atomic_load_n(&own.workers[i].begun, __ATOMIC_SEQ_CST);
   return sum;
 }
 static uint64_t all_ended(void) {
   uint64_t sum = 0;
-  for (int i = 0; i <= WORKERS; i++) sum += __atomic_load_n(&own.workers[i].ended, __ATOMIC_SEQ_CST);
+  for (int i = 0; i <= WORKERS; i++)
+    sum += __atomic_load_n(&own.workers[i].ended, __ATOMIC_SEQ_CST);
   return sum;
 }
 
@@ -176,7 +180,8 @@ static void check_trace(const char *who, uint64_t least, prof_trace *trace) {
   prof_trace_info_get(trace, &info);
   prof_trace_destroy(trace);
   assert_int_equal(info.bad_count, 0);
-  check_between(who, info.event_count + info.open_below_count + lost_in(info.lost_count), least, most);
+  check_between(who, info.event_count + info.open_below_count + lost_in(info.lost_count), least,
+                most);
 }
 
 static void read_all(const char *path) {
@@ -200,17 +205,19 @@ static void read_all(const char *path) {
 static void read_under_load(uint32_t policy, uint64_t cap_bytes) {
   pthread_t threads[WORKERS + 1];
   prof_health health = {.size = sizeof health};
-  const prof_options options = {.size = sizeof options,
-                                .policy = policy,
-                                .path = policy == PROF_POLICY_STREAM ? captures_path("out.json") : NULL,
-                                .cap_bytes = cap_bytes};
+  const prof_options options = {
+      .size = sizeof options,
+      .policy = policy,
+      .path = policy == PROF_POLICY_STREAM ? captures_path("out.json") : NULL,
+      .cap_bytes = cap_bytes};
   hang_guard();
   memset(&own, 0, sizeof own);
   pthread_barrier_init(&own.rested, NULL, WORKERS);
   assert_int_equal(prof_start_with(&options), PROF_OK);
   prof_health_get(&health);
   for (int i = 0; i <= WORKERS; i++)
-    assert_int_equal(pthread_create(&threads[i], NULL, i < WORKERS ? work : come_and_go, &own.workers[i]), 0);
+    assert_int_equal(
+        pthread_create(&threads[i], NULL, i < WORKERS ? work : come_and_go, &own.workers[i]), 0);
   for (int i = 0; i < READINGS; i++)
     read_all(policy == PROF_POLICY_STREAM ? health.capture_path : NULL);
   __atomic_store_n(&own.quit, 1, __ATOMIC_RELAXED);

@@ -23,7 +23,8 @@ struct import_frame {
 
 static uint64_t hash_of(import_text text) {
   uint64_t hash = 14695981039346656037u; /* FNV-1a */
-  for (size_t i = 0; i < text.bytes; i++) hash = (hash ^ (unsigned char)text.data[i]) * 1099511628211u;
+  for (size_t i = 0; i < text.bytes; i++)
+    hash = (hash ^ (unsigned char)text.data[i]) * 1099511628211u;
   return hash;
 }
 
@@ -50,7 +51,8 @@ static void put_plain(import_frame *frame, import_text text) {
 
 void import_frames_add(import_frames *frames, const import_event *event) {
   static const import_text unnamed = {"(unnamed)", 9};
-  const import_text said = import_text_cut(member_of(event, IMPORT_NAME), FRAME_BYTES_MAX), name = said.bytes ? said : unnamed,
+  const import_text said = import_text_cut(member_of(event, IMPORT_NAME), FRAME_BYTES_MAX),
+                    name = said.bytes ? said : unnamed,
                     category = import_text_cut(member_of(event, IMPORT_CAT), FRAME_BYTES_MAX);
   const uint64_t number = hash_of(member_of(event, IMPORT_ID));
   const import_value *const parent = &event->members[IMPORT_SF];

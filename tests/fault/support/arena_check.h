@@ -263,7 +263,8 @@ static inline void arena_walk_opens(const arena_view *view, const prof_i_slot *s
 static inline void arena_walk_slot(const arena_view *view, const prof_i_slot *slot, arena_seen *seen) {
   seen->slots++;
   arena_count_gone(&slot->head, seen);
-  for (int i = 0; i < PROF_I_LOSS_WORDS; i++) seen->lost[i] += prof_i_slot_lost(slot, slot->ledger, i);
+  for (int i = 0; i < PROF_I_LOSS_WORDS; i++)
+    seen->lost[i] += prof_i_slot_lost(slot, slot->ledger, i);
   if (view->slot) view->slot(view->context, slot);
   seen->deep += slot->deep_count;
   if (slot->serial) arena_walk_opens(view, slot, seen);

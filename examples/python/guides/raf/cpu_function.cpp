@@ -10,7 +10,9 @@
 #include <string>
 #include <vector>
 
-static void request_memory(std::vector<std::vector<char>> &pool, size_t bytes) { pool.emplace_back(bytes); }
+static void request_memory(std::vector<std::vector<char>> &pool, size_t bytes) {
+  pool.emplace_back(bytes);
+}
 
 int main() {
   const std::vector<size_t> sizes = {1024, 2048, 4096};
