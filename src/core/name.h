@@ -25,7 +25,7 @@ enum {
   PROF_I_NAME_TRIES = 8,       /* places from the hash's own on */
   PROF_I_NAME_TEXT_BYTES = 128, /* longer ones are copied */
   PROF_I_NAME_VAIN_MAX = 256,   /* texts looked up in vain, before a thread looks up fewer */
-  PROF_I_NAME_VAIN_STEP = 16    /* of that many then one */
+  PROF_I_NAME_VAIN_STEP = 64    /* of that many then one */
 };
 
 /* Never changed once published, but for its state; never freed. */
@@ -163,7 +163,7 @@ static inline bool prof_i_name_is_new(uint64_t hash) {
 }
 
 /* Where each text is another one, to look them up costs as much as to copy them: the tables are
-   not in the caches. So a thread that has done so in vain 256 times looks up one of 16, until one
+   not in the caches. So a thread that has done so in vain 256 times looks up one of 64, until one
    is known or comes again. Where a mute is in force, each is looked up. */
 static inline bool prof_i_name_is_worth_a_look(prof_i_thread *thread) {
   const uint32_t vain = thread->names_in_vain;
