@@ -323,7 +323,7 @@ static int create(const prof_options *options, char *output, bool is_child) {
   prof_i_in_place_begin_capture();
   if (!own.first_at) __atomic_store_n(&own.first_at, header->start_ticks, __ATOMIC_RELAXED);
   __atomic_store_n(&own.since, header->start_ticks, __ATOMIC_RELAXED);
-  prof_i_identity_begin(is_child);
+  prof_i_identity_begin();
   prof_i_site_copy_all();
   if (prof_i_name_is_any())
     prof_i_site_raise_epoch(); /* their sites are written when they come again */

@@ -13,6 +13,7 @@
 #include "control.h"
 #include "log.h"
 #include "meta.h"
+#include "options.h"
 #include "port.h"
 
 enum { TRACK_COUNT_MAX = 256, NAME_WORDS = 1 + PROF_I_NAME_BYTES / 8 };
@@ -20,7 +21,6 @@ enum { TRACK_COUNT_MAX = 256, NAME_WORDS = 1 + PROF_I_NAME_BYTES / 8 };
 /* Guarded by the control lock. */
 static struct {
   bool has_rank;
-  uint64_t memory_limit_bytes, cpu_limit_milli; /* at the last start; 0: none yet */
   int rank, world_size;
   char process_name[PROF_I_NAME_BYTES];
   struct {
@@ -67,18 +67,15 @@ int prof_i_identity_rank(void) {
   return own.rank;
 }
 
-void prof_i_identity_begin(bool is_child) {
+void prof_i_identity_begin(void) {
   prof_i_header *const header = prof_i_arena_header();
   find_rank();
   header->pid = (uint32_t)getpid();
   header->process_start = prof_i_port_process_start();
   header->namespace_pid = prof_i_port_pid_namespace();
-  if (!is_child || !own.memory_limit_bytes) { /* a forked child has its parent's, and little stack */
-    own.memory_limit_bytes = prof_i_port_memory_limit();
-    own.cpu_limit_milli = prof_i_port_cpu_limit();
-  }
-  header->memory_limit_bytes = own.memory_limit_bytes;
-  header->cpu_limit_milli = own.cpu_limit_milli;
+  const prof_i_limits limits = prof_i_options_limits();
+  header->memory_limit_bytes = limits.memory_bytes;
+  header->cpu_limit_milli = limits.cpu_milli;
   header->rank = own.rank < 0 ? 0 : own.rank;
   header->world_size = own.world_size;
   gethostname(header->host, sizeof header->host - 1);

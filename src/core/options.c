@@ -38,18 +38,28 @@ int prof_i_sized_give(void *to, const void *from, size_t from_bytes, const char 
   return PROF_OK;
 }
 
-/* As of the last start: a forked child's finds it here, without a look at any file. Any thread. */
-static uint64_t memory_cap_bytes;
+static struct {
+  uint64_t memory_bytes, cpu_milli; /* any thread, atomic; 0 and 0: nobody has looked yet */
+} last;
 
-static void find_memory_cap(void) {
-  const uint64_t eighth = prof_i_port_memory_limit() / 8, most = CAP_MEMORY_MIB * mib, least = CAP_MIN_MIB * mib;
-  const uint64_t cap = eighth < least ? least : eighth < most ? eighth : most;
-  __atomic_store_n(&memory_cap_bytes, cap & ~(uint64_t)(PROF_I_UNIT_BYTES - 1), __ATOMIC_RELAXED);
+static prof_i_limits look_at_limits(void) {
+  const prof_i_limits limits = prof_i_port_limits();
+  __atomic_store_n(&last.cpu_milli, limits.cpu_milli, __ATOMIC_RELAXED);
+  __atomic_store_n(&last.memory_bytes, limits.memory_bytes, __ATOMIC_RELEASE);
+  return limits;
+}
+
+prof_i_limits prof_i_options_limits(void) {
+  const uint64_t memory_bytes = __atomic_load_n(&last.memory_bytes, __ATOMIC_ACQUIRE);
+  if (!memory_bytes) return look_at_limits();
+  return (prof_i_limits){memory_bytes, __atomic_load_n(&last.cpu_milli, __ATOMIC_RELAXED)};
 }
 
 uint64_t prof_i_options_memory_cap(void) {
-  if (!__atomic_load_n(&memory_cap_bytes, __ATOMIC_RELAXED)) find_memory_cap();
-  return __atomic_load_n(&memory_cap_bytes, __ATOMIC_RELAXED);
+  const uint64_t most = CAP_MEMORY_MIB * mib, least = CAP_MIN_MIB * mib;
+  const uint64_t eighth = prof_i_options_limits().memory_bytes / 8;
+  const uint64_t cap = eighth < least ? least : eighth < most ? eighth : most;
+  return cap & ~(uint64_t)(PROF_I_UNIT_BYTES - 1);
 }
 
 int prof_i_options_complete(prof_options *options) {
@@ -69,7 +79,7 @@ int prof_i_options_complete(prof_options *options) {
   if (options->policy == PROF_POLICY_DEFAULT) options->policy = in_file ? PROF_POLICY_STREAM : PROF_POLICY_KEEP;
   if (options->ring_ns && options->policy != PROF_POLICY_RING)
     return prof_i_fail(PROF_E_INVALID, "options.ring_ns is set, but options.policy is not ring");
-  find_memory_cap();
+  look_at_limits();
   if (!options->cap_bytes) options->cap_bytes = in_file ? CAP_FILE_MIB * mib : prof_i_options_memory_cap();
   if (options->cap_bytes < CAP_MIN_MIB * mib || options->cap_bytes > cap_max_bytes)
     return prof_i_fail(PROF_E_INVALID, "options.cap_bytes is %llu; from 1 MiB to 1 TiB is possible", (unsigned long long)options->cap_bytes);

@@ -139,11 +139,15 @@ void prof_i_port_thread_name(char *to, size_t room);
 bool prof_i_port_name_of_thread(uint64_t tid, char *to, size_t room); /* of this process; false: there is none of that number */
 void prof_i_port_process_name(char *to, size_t room);
 size_t prof_i_port_read_small(const char *path, char *to, size_t room); /* a file of the kernel's; NUL-terminated, cut at the room */
-uint64_t prof_i_port_memory_limit(void); /* of the machine or the control group, in bytes */
+/* Of the machine and the control group. */
+typedef struct prof_i_limits {
+  uint64_t memory_bytes;
+  uint64_t cpu_milli; /* thousandths of a processor; 0: no limit */
+} prof_i_limits;
+prof_i_limits prof_i_port_limits(void);
 /* RLIMIT_AS, RLIMIT_DATA, or overcommit_memory is 2, where a fork counts private memory again: what
    prof takes of it the host would lack. */
 bool prof_i_port_rations_memory(void);
-uint64_t prof_i_port_cpu_limit(void);    /* of the control group, in thousandths of a processor; 0: none */
 void prof_i_port_processor_name(char *to, size_t room); /* as the kernel has it; else the machine's kind */
 uint64_t prof_i_port_cache_bytes(void);  /* the first processor's largest cache; 0: not known */
 /* Looked at at each start: whether the counter may be read, and if prctl() forbids it, no clock is read by way of the vDSO, which reads the

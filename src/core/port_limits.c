@@ -15,13 +15,14 @@ enum { PATH_ROOM = 1024 };
 
 /* What is read here, outside of the caller's stack, which may be small. */
 typedef struct desk {
+  char groups[8192]; /* /proc/self/cgroup; "": it cannot be read */
   char text[8192], group[PATH_ROOM], folder[2 * PATH_ROOM], path[2 * PATH_ROOM];
 } desk;
 
 /* Of version 2 (all controllers in one tree, "") or of a controller of version 1: where the process
    stands in its tree, "/a/b", in r->group. */
 static bool find_group(desk *r, const char *controller) {
-  if (!prof_i_port_read_small("/proc/self/cgroup", r->text, sizeof r->text)) return false;
+  memcpy(r->text, r->groups, sizeof r->text);
   char *state = NULL;
   for (char *line = strtok_r(r->text, "\n", &state); line; line = strtok_r(NULL, "\n", &state)) {
     char *const names = strchr(line, ':'), *const path = names ? strchr(names + 1, ':') : NULL;
@@ -90,23 +91,29 @@ static uint64_t least(desk *r, const char *mount, const char *controller,
   return limit;
 }
 
-/* UINT64_MAX: no limit, or no memory to look for one. */
-static uint64_t least_of_both(uint64_t (*limit_of_2)(desk *r), const char *mount1,
+/* UINT64_MAX: no limit. */
+static uint64_t least_of_both(desk *r, uint64_t (*limit_of_2)(desk *r), const char *mount1,
                               const char *controller1, uint64_t (*limit_of_1)(desk *r)) {
-  desk *const r =
-      mmap(NULL, sizeof *r, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (r == MAP_FAILED) return UINT64_MAX;
   const uint64_t limit2 = least(r, "/sys/fs/cgroup", "", limit_of_2);
   const uint64_t limit1 = least(r, mount1, controller1, limit_of_1);
-  munmap(r, sizeof *r);
   return limit2 < limit1 ? limit2 : limit1;
 }
 
-uint64_t prof_i_port_memory_limit(void) {
+prof_i_limits prof_i_port_limits(void) {
   struct sysinfo about;
-  const uint64_t all = sysinfo(&about) == 0 ? (uint64_t)about.totalram * about.mem_unit : UINT64_MAX;
-  const uint64_t group = least_of_both(memory_of_2, "/sys/fs/cgroup/memory", "memory", memory_of_1);
-  return group < all ? group : all;
+  const bool knows_all = sysinfo(&about) == 0;
+  prof_i_limits limits = {knows_all ? (uint64_t)about.totalram * about.mem_unit : UINT64_MAX, 0};
+  desk *const r =
+      mmap(NULL, sizeof *r, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (r == MAP_FAILED) return limits;
+  prof_i_port_read_small("/proc/self/cgroup", r->groups, sizeof r->groups);
+  const uint64_t memory =
+      least_of_both(r, memory_of_2, "/sys/fs/cgroup/memory", "memory", memory_of_1);
+  const uint64_t cpu = least_of_both(r, cpu_of_2, "/sys/fs/cgroup/cpu", "cpu", cpu_of_1);
+  munmap(r, sizeof *r);
+  if (memory < limits.memory_bytes) limits.memory_bytes = memory;
+  if (cpu != UINT64_MAX) limits.cpu_milli = cpu;
+  return limits;
 }
 
 static bool is_limit(const struct rlimit *limit) { return limit->rlim_cur != RLIM_INFINITY; }
@@ -118,11 +125,6 @@ bool prof_i_port_rations_memory(void) {
   if (getrlimit(RLIMIT_AS, &limit) == 0 && is_limit(&limit)) return true;
   if (getrlimit(RLIMIT_DATA, &limit) == 0 && is_limit(&limit)) return true;
   return prof_i_port_read_small(rule, text, sizeof text) && text[0] == '2';
-}
-
-uint64_t prof_i_port_cpu_limit(void) {
-  const uint64_t group = least_of_both(cpu_of_2, "/sys/fs/cgroup/cpu", "cpu", cpu_of_1);
-  return group == UINT64_MAX ? 0 : group;
 }
 
 void prof_i_port_processor_name(char *to, size_t room) {
