@@ -301,8 +301,8 @@ static void stream(bool helper, double bound) {
                 megabytes[0], max_mib, (double)now.arena_bytes / (1 << 20));
 }
 
-static void measure_stream(void) { stream(false, 1.45); }
-static void measure_stream_helper(void) { stream(true, 1.15); }
+static void measure_stream(void) { stream(false, 1.2); }
+static void measure_stream_helper(void) { stream(true, 1.05); }
 
 /* What a scope adds goes to the file too. 5 million scopes and more, everything included. */
 static const char *text;

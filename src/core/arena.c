@@ -25,7 +25,7 @@ prof_i_arena prof_i_the_arena = {.fd = -1};
 static struct {
   void *level_page;      /* made once, mapped over with each arena's header; or &page_of_child */
   uint64_t disk_checked; /* used bytes at the last look at the disk's free space; any thread, relaxed */
-  int full_loss;         /* reason + 1 while full; any thread, relaxed */
+  uint64_t full;         /* era << FULL_BITS, and while full reason + 1; any thread, relaxed */
 } own;
 
 enum {
@@ -33,7 +33,8 @@ enum {
   OPEN_FILE_BYTES = 1 << 20,      /* a file's mapping is opened by pieces of that size */
   OPEN_MEMORY_BYTES = 16 << 20,   /* memory's */
   DISK_LOOK_BYTES = 16 << 20,     /* free space is looked at every 16 MiB */
-  DISK_FREE_MIN_PERCENT = 5
+  DISK_FREE_MIN_PERCENT = 5,
+  FULL_BITS = 8
 };
 static const uint64_t disk_free_min_bytes = 1ull << 30;
 
@@ -199,6 +200,11 @@ void prof_i_arena_discard(prof_i_arena *fresh) {
   if (fresh->is_file) unlink(fresh->path);
 }
 
+static void begin_era(void) {
+  const uint64_t era = __atomic_load_n(&own.full, __ATOMIC_RELAXED) >> FULL_BITS;
+  __atomic_store_n(&own.full, (era + 1) << FULL_BITS, __ATOMIC_SEQ_CST);
+}
+
 int prof_i_arena_install(prof_i_arena *fresh) {
   /* Level 0 in either, so it does not matter which of them the page shows until the old one is gone. */
   if (prof_i_port_map_unseen(own.level_page, PAGE_BYTES, MAP_SHARED | MAP_FIXED, fresh->fd) == MAP_FAILED) return errno;
@@ -214,7 +220,7 @@ int prof_i_arena_install(prof_i_arena *fresh) {
   prof_i_the_arena = *fresh;
   if (fresh->has_blocks) prof_i_blocks_begin();
   __atomic_store_n(&own.disk_checked, 0, __ATOMIC_RELAXED);
-  __atomic_store_n(&own.full_loss, 0, __ATOMIC_RELAXED);
+  begin_era();
   __atomic_store_n(&prof_i_the_arena.base, base, __ATOMIC_RELEASE);
   return 0;
 }
@@ -234,7 +240,7 @@ void prof_i_arena_forget(uint32_t level) {
   arena->is_file = arena->has_blocks = false;
   arena->path[0] = '\0';
   arena->base = NULL;
-  own.full_loss = 0;
+  begin_era();
   prof_i_arena_set_level(level); /* the child goes on; its own capture is made at its first scope */
 }
 
@@ -432,15 +438,29 @@ prof_i_head *prof_i_arena_next(uint64_t *offset, uint64_t end) {
 
 /* ---- full ---- */
 
-void prof_i_arena_set_full(int loss) {
-  int none = 0;
-  if (!__atomic_compare_exchange_n(&own.full_loss, &none, loss + 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) return;
-  __atomic_store_n(&prof_i_arena_header()->full_ticks, prof_i_clock_ticks(), __ATOMIC_RELEASE);
+uint64_t prof_i_arena_era(void) {
+  return __atomic_load_n(&own.full, __ATOMIC_ACQUIRE) >> FULL_BITS;
 }
 
-int prof_i_arena_full_loss(void) { return __atomic_load_n(&own.full_loss, __ATOMIC_RELAXED) - 1; }
+/* Who looked for room before it came back, and says only now that there is none, says nothing. */
+void prof_i_arena_set_full(int loss, uint64_t era) {
+  uint64_t none = era << FULL_BITS;
+  const uint64_t full = none | (uint64_t)(loss + 1);
+  if (!__atomic_compare_exchange_n(&own.full, &none, full, false, __ATOMIC_SEQ_CST,
+                                   __ATOMIC_RELAXED))
+    return;
+  uint64_t *const full_ticks = &prof_i_arena_header()->full_ticks;
+  uint64_t ticks = prof_i_clock_ticks();
+  __atomic_store_n(full_ticks, ticks, __ATOMIC_SEQ_CST);
+  if (__atomic_load_n(&own.full, __ATOMIC_SEQ_CST) != full)
+    __atomic_compare_exchange_n(full_ticks, &ticks, 0, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+}
+
+int prof_i_arena_full_loss(void) {
+  return (int)(__atomic_load_n(&own.full, __ATOMIC_RELAXED) & ((1u << FULL_BITS) - 1)) - 1;
+}
 
 void prof_i_arena_clear_full(void) {
-  __atomic_store_n(&prof_i_arena_header()->full_ticks, 0, __ATOMIC_RELAXED);
-  __atomic_store_n(&own.full_loss, 0, __ATOMIC_RELAXED);
+  begin_era();
+  __atomic_store_n(&prof_i_arena_header()->full_ticks, 0, __ATOMIC_SEQ_CST);
 }

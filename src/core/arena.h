@@ -83,9 +83,13 @@ const prof_i_head *prof_i_arena_next_of(const void *base, const void *in_place, 
 /* What it is by now: it may just be taken again. */
 static inline prof_i_extent_kind prof_i_head_kind(const prof_i_head *head) { return (prof_i_extent_kind)__atomic_load_n(&head->kind, __ATOMIC_RELAXED); }
 
-/* From here on new scopes are dropped (keep, or a stream at its cap or without disk). Idempotent. */
-void prof_i_arena_set_full(int loss);
+/* Counts how often room has come back: ask before you look for room. */
+uint64_t prof_i_arena_era(void);
+/* From here on new scopes are dropped (keep, or a stream at its cap or without disk), unless room
+   has come back since that era. Idempotent. */
+void prof_i_arena_set_full(int loss, uint64_t era);
 int prof_i_arena_full_loss(void); /* the reason, or -1 */
+/* Room has come back: another era. Control lock held. */
 void prof_i_arena_clear_full(void);
 
 /* The level that call sites read stands in a page of its own that shows the arena's header, so that it never moves. */

@@ -56,7 +56,8 @@ static struct {
   uint32_t aside_count;
   uint64_t stock[STOCK_COUNT];
   uint32_t stock_most; /* how many of them are used: a small arena has its room for other things */
-  uint32_t stock_loss; /* loss + 1: why no more can be made ready; any thread */
+  uint64_t stock_loss; /* why no more can be made ready: era << 8 | loss + 1, of that era alone; any
+                          thread */
   uint32_t stock_is_empty; /* somebody found it so, and nothing has come since: whoever needs a chunk goes without. Any thread */
   uint32_t stock_was_full; /* once since the helper began: until then threads help themselves. Any thread */
   uint64_t tidy[TIDY_COUNT];
@@ -543,10 +544,16 @@ static void call_helper(void) {
   prof_i_port_wake(&own.helper_word);
 }
 
+/* loss + 1: once it is set, no more stock comes in this era. 0: none. */
+static uint32_t stock_loss(void) {
+  const uint64_t loss = __atomic_load_n(&own.stock_loss, __ATOMIC_ACQUIRE);
+  return loss >> 8 == prof_i_arena_era() ? (uint32_t)(loss & 0xff) : 0;
+}
+
 /* Stock is of the largest size: every record fits. NULL with PROF_LOSS_NO_CHUNK: the helper is behind, and nobody waits for it. NULL with another loss: no
    more stock comes, and what is left of the room may go in smaller pieces. */
 static prof_i_head *take_stock(int *loss_out) {
-  const uint32_t loss = __atomic_load_n(&own.stock_loss, __ATOMIC_ACQUIRE); /* first: once it is set, no more stock comes */
+  const uint32_t loss = stock_loss(); /* first: see there */
   uint64_t offset = get(own.stock, own.stock_most);
   if (!offset) { /* said first and looked at again: what the helper brings meanwhile is found here, or it takes the word back */
     __atomic_store_n(&own.stock_is_empty, 1, __ATOMIC_SEQ_CST);
@@ -563,7 +570,7 @@ static bool is_served(void) { return __atomic_load_n(&own.helper_on, __ATOMIC_AC
 
 /* What a scope costs that is lost meanwhile: this look. */
 static bool is_starved(void) {
-  return __atomic_load_n(&own.stock_is_empty, __ATOMIC_RELAXED) && is_served() && !__atomic_load_n(&own.stock_loss, __ATOMIC_RELAXED);
+  return __atomic_load_n(&own.stock_is_empty, __ATOMIC_RELAXED) && is_served() && !stock_loss();
 }
 
 static prof_i_head *take_any(prof_i_thread *thread, uint64_t need, int *loss_out) {
@@ -644,6 +651,7 @@ static bool resume_parked(prof_i_thread *thread) {
 }
 
 static prof_i_head *take_and_sign(prof_i_thread *thread, uint64_t need_bytes, int *loss_out) {
+  const uint64_t era = prof_i_arena_era();
   if ((*loss_out = prof_i_arena_full_loss()) >= 0) return NULL;
   prof_i_head *fresh = take_any(thread, need_bytes, loss_out);
   prof_i_head *before;
@@ -652,7 +660,7 @@ static prof_i_head *take_and_sign(prof_i_thread *thread, uint64_t need_bytes, in
     fresh = take_any(thread, need_bytes, loss_out);
   }
   if (!fresh) {
-    if (*loss_out != PROF_LOSS_NO_CHUNK) prof_i_arena_set_full(*loss_out);
+    if (*loss_out != PROF_LOSS_NO_CHUNK) prof_i_arena_set_full(*loss_out, era);
     return NULL;
   }
   fresh->owner = thread->serial;
@@ -805,9 +813,8 @@ bool prof_i_chunk_clear_next(uint64_t *offset, prof_i_head **chunk_out, uint64_t
   return head != NULL;
 }
 
-void prof_i_chunk_end_clear(void) {
+void prof_i_chunk_room_is_back(void) {
   prof_i_arena_clear_full();
-  __atomic_store_n(&own.stock_loss, 0, __ATOMIC_RELEASE);
   __atomic_store_n(&own.stock_is_empty, 0, __ATOMIC_RELAXED); /* there is room again */
   if (__atomic_load_n(&own.helper_on, __ATOMIC_ACQUIRE)) call_helper();
 }
@@ -873,7 +880,8 @@ void prof_i_chunk_helper_sleep(uint32_t seen, uint64_t ns) {
 void prof_i_chunk_helper_wake(void) { call_helper(); }
 
 bool prof_i_chunk_stock(void) {
-  if (prof_i_arena_full_loss() >= 0 || __atomic_load_n(&own.stock_loss, __ATOMIC_RELAXED)) return false;
+  const uint64_t era = prof_i_arena_era();
+  if (prof_i_arena_full_loss() >= 0 || stock_loss()) return false;
   for (uint32_t i = 0; i < own.stock_most; i++) {
     if (__atomic_load_n(&own.stock[i], __ATOMIC_RELAXED)) continue;
     int loss = 0;
@@ -882,7 +890,8 @@ bool prof_i_chunk_stock(void) {
     if (!chunk)
       chunk = prof_i_the_arena.policy == PROF_POLICY_RING ? take_ring(bytes, &loss) : prof_i_arena_take(PROF_I_EXTENT_CHUNK, bytes, bytes, &loss);
     if (!chunk) {
-      if (loss != PROF_LOSS_NO_CHUNK) __atomic_store_n(&own.stock_loss, (uint32_t)loss + 1, __ATOMIC_RELEASE);
+      const uint64_t why = era << 8 | (uint64_t)(loss + 1);
+      if (loss != PROF_LOSS_NO_CHUNK) __atomic_store_n(&own.stock_loss, why, __ATOMIC_RELEASE);
       return false;
     }
     __atomic_store_n(&own.stock[i], prof_i_arena_offset(chunk), __ATOMIC_SEQ_CST);

@@ -35,8 +35,8 @@ bool prof_i_chunk_clear_next(uint64_t *offset, prof_i_head **chunk_out, uint64_t
    not see it any more. Control lock held. */
 bool prof_i_chunk_set_aside(prof_i_head *chunk, uint64_t number, uint64_t clear);
 
-/* Control lock held. */
-void prof_i_chunk_end_clear(void);
+/* There is room again: the capture is full no more. Control lock held. */
+void prof_i_chunk_room_is_back(void);
 
 /* One that was set aside and nobody reads any more; NULL: there is none. Control lock held. */
 prof_i_head *prof_i_chunk_take_back(void);

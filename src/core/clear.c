@@ -18,12 +18,16 @@
 #include "thread.h"
 #include "want.h"
 
-/* One chunk after the other: the lock is held for each one's choice alone. */
+/* One chunk after the other: the lock is held for each one's choice alone. Whoever was told
+   meanwhile that the capture is full goes on once there is room. */
 void prof_i_clear_give_back(void) {
+  uint64_t arena = 0; /* where something has come back */
   for (;;) {
     prof_i_control_lock();
     const bool is_past_gate = prof_i_the_arena.base && prof_i_gate_enter();
     prof_i_head *const chunk = is_past_gate ? prof_i_chunk_take_back() : NULL;
+    if (is_past_gate && arena == prof_i_the_arena.number) prof_i_chunk_room_is_back();
+    arena = chunk ? prof_i_the_arena.number : 0;
     prof_i_control_unlock();
     if (chunk) prof_i_chunk_give_back(chunk);
     if (is_past_gate) prof_i_gate_leave();
@@ -68,7 +72,7 @@ static void clear_by_steps(uint64_t arena, uint64_t clear) {
     prof_i_gate_leave();
   }
   prof_i_control_lock();
-  if (prof_i_the_arena.base && prof_i_the_arena.number == arena) prof_i_chunk_end_clear();
+  if (prof_i_the_arena.base && prof_i_the_arena.number == arena) prof_i_chunk_room_is_back();
   prof_i_lease_cleared(arena);
   prof_i_control_unlock();
   prof_i_clear_give_back();

@@ -242,6 +242,31 @@ static void room_comes_back_when_its_last_reader_goes(void **state) {
   assert_int_equal(prof_stop(), PROF_OK);
 }
 
+static prof_health health_now(void) {
+  prof_health health = {.size = sizeof health};
+  assert_int_equal(prof_health(&health), PROF_OK);
+  return health;
+}
+
+/* A full capture is cleared while a trace has all of it, so it is full again at once. When the
+   trace goes, recording goes on. */
+static void a_full_capture_goes_on_when_its_last_reader_goes(void **state) {
+  (void)state;
+  start(PROF_POLICY_KEEP, NULL, 16 << 20);
+  while (!health_now().is_full) record(FEW_SCOPES);
+  prof_trace *const trace = get();
+  assert_int_equal(prof_clear(), PROF_OK);
+  while (!health_now().is_full) record(FEW_SCOPES); /* what the trace does not have */
+  prof_trace_destroy(trace);
+  assert_false(health_now().is_full);
+  const prof_health before = health_now();
+  record(1000);
+  const prof_health after = health_now();
+  assert_int_equal(after.lost_count[PROF_LOSS_FULL], before.lost_count[PROF_LOSS_FULL]);
+  assert_int_equal(after.recorded_count, before.recorded_count + 1000);
+  assert_int_equal(prof_stop(), PROF_OK);
+}
+
 static void what_is_read_stays_when_the_capture_is_replaced(void **state) {
   (void)state;
   const uint32_t policies[] = {PROF_POLICY_KEEP, PROF_POLICY_STREAM};
@@ -356,6 +381,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(what_is_read_stays_when_the_capture_is_cleared),
       cmocka_unit_test(clears_beside_living_traces_stay_within_the_capture),
       cmocka_unit_test(room_comes_back_when_its_last_reader_goes),
+      cmocka_unit_test(a_full_capture_goes_on_when_its_last_reader_goes),
       cmocka_unit_test(what_is_read_stays_when_the_capture_is_replaced),
       cmocka_unit_test(a_capture_written_after_a_clear_is_whole),
       cmocka_unit_test(a_childs_trace_stays_when_its_parent_clears),

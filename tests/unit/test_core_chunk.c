@@ -73,6 +73,22 @@ static void the_cap_is_used_up_to_its_last_unit(void **state) {
   assert_in_range(health.recorded_count, ((1 << 20) - 3 * PROF_I_SLOT_BYTES) / 16, (1 << 20) / 16);
 }
 
+/* A thread looked for room before a clear, and says only after it that there was none. */
+static void who_was_late_does_not_make_a_cleared_capture_full(void **state) {
+  (void)state;
+  start(PROF_POLICY_KEEP, 1 << 20);
+  const uint64_t era = prof_i_arena_era();
+  record(100000);
+  assert_int_equal(health_now().is_full, 1);
+  assert_int_equal(prof_clear(), PROF_OK);
+  prof_i_arena_set_full(PROF_LOSS_FULL, era);
+  assert_int_equal(health_now().is_full, 0);
+  assert_int_equal(prof_i_arena_header()->full_ticks, 0);
+  const uint64_t before = health_now().recorded_count;
+  record(1000);
+  assert_int_equal(health_now().recorded_count, before + 1000);
+}
+
 static void scopes_open_when_the_arena_fills_are_recorded(void **state) {
   (void)state;
   start(PROF_POLICY_KEEP, 1 << 20);
@@ -255,6 +271,7 @@ int main(void) {
       cmocka_unit_test(chunks_grow_by_four_up_to_a_64th_of_the_arena),
       cmocka_unit_test(the_largest_record_finds_a_chunk),
       cmocka_unit_test(the_cap_is_used_up_to_its_last_unit),
+      cmocka_unit_test(who_was_late_does_not_make_a_cleared_capture_full),
       cmocka_unit_test(scopes_open_when_the_arena_fills_are_recorded),
       cmocka_unit_test(a_ring_keeps_the_newest_and_counts_the_rest),
       cmocka_unit_test(no_word_of_what_a_ring_held_is_taken_for_a_record),
