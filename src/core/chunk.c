@@ -198,18 +198,33 @@ static PROF_I_RACES_BY_DESIGN prof_i_chunk_count walk(const prof_i_head *chunk, 
   return count;
 }
 
-prof_i_chunk_count prof_i_chunk_look(const prof_i_head *chunk, uint64_t clear_ticks) {
+static bool is_known(const prof_i_counted *known, uint64_t sequence, uint64_t clear_ticks) {
+  return known && known->sequence == sequence && known->clear_ticks == clear_ticks;
+}
+
+prof_i_chunk_count prof_i_chunk_look(const prof_i_head *chunk, uint64_t clear_ticks,
+                                     prof_i_counted *known) {
   for (;;) {
     const uint64_t sequence = __atomic_load_n(&chunk->sequence, __ATOMIC_ACQUIRE);
+    const uint64_t number = prof_i_sequence_number(sequence);
+    /* Nobody writes to a retired chunk, but who claimed before: that is unfinished. Whoever takes
+       it gives it another sequence first. */
+    const bool is_retired =
+        __atomic_load_n(&chunk->state, __ATOMIC_ACQUIRE) == PROF_I_CHUNK_RETIRED;
     prof_i_chunk_count count = {0};
-    if (prof_i_sequence_number(sequence)) count = walk(chunk, clear_ticks);
+    if (number && is_known(known, sequence, clear_ticks)) count.live = known->live;
+    else if (number) count = walk(chunk, clear_ticks);
+    const prof_i_counted found = {sequence, clear_ticks, count.live};
+    const bool is_final = number && is_retired && !count.unfinished && !count.cleared;
     const uint64_t taken = __atomic_load_n(&chunk->state, __ATOMIC_RELAXED) == PROF_I_CHUNK_TAKEN ? count.live : 0;
     count.live -= taken;
     for (int i = 0; i < PROF_I_GONE_WORDS; i++)
       count.gone[i] = __atomic_load_n(&chunk->gone[sequence & 1][i], __ATOMIC_RELAXED);
     count.gone[PROF_I_GONE_OVERWRITTEN] += taken;
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
-    if (__atomic_load_n(&chunk->sequence, __ATOMIC_RELAXED) == sequence) return count;
+    if (__atomic_load_n(&chunk->sequence, __ATOMIC_RELAXED) != sequence) continue;
+    if (known && is_final) *known = found;
+    return count;
   }
 }
 
@@ -786,7 +801,7 @@ uint64_t prof_i_chunk_newest(void) { return __atomic_load_n(&own.sequence, __ATO
 /* True: it is ours, and holds nothing any more. */
 static bool clear_one(prof_i_head *chunk, uint64_t *number_out) {
   if (!own_if_retired(chunk)) return false;
-  const prof_i_chunk_count count = prof_i_chunk_look(chunk, last_clear());
+  const prof_i_chunk_count count = prof_i_chunk_look(chunk, last_clear(), NULL);
   if (count.unfinished || count.live) {
     set_retired(chunk);
     return false;

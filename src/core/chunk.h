@@ -4,6 +4,7 @@
 #define PROF_CORE_CHUNK_H
 
 #include "arena.h"
+#include "counted.h"
 #include "thread.h"
 
 /* Gives the thread a chunk with room for need_bytes and retires its old one. True: claim again (perhaps from one that a handler brought
@@ -68,8 +69,10 @@ typedef struct prof_i_chunk_count {
   uint64_t gone[PROF_I_GONE_WORDS];
 } prof_i_chunk_count;
 
-/* Walks the records. All of one moment, while others take the chunk, or make it anew. */
-prof_i_chunk_count prof_i_chunk_look(const prof_i_head *chunk, uint64_t clear_ticks);
+/* Walks the records. All of one moment, while others take the chunk, or make it anew. known: what a
+   walk found, or will; where it still holds, nothing is walked, and `longer` is 0. May be NULL. */
+prof_i_chunk_count prof_i_chunk_look(const prof_i_head *chunk, uint64_t clear_ticks,
+                                     prof_i_counted *known);
 
 /* Counts the events whose records begin from this byte on and before `end`, and shows each one's
    site to `see`, unless NULL. */

@@ -22,8 +22,9 @@
 #include "thread.h"
 
 /* What stands in this extent, and what it held before. */
-static void count_extent(prof_health *health, const prof_i_head *extent, uint64_t clear_ticks) {
-  const prof_i_chunk_count count = prof_i_chunk_look(extent, clear_ticks);
+static void count_extent(prof_health *health, const prof_i_head *extent, uint64_t clear_ticks,
+                         prof_i_counted *known) {
+  const prof_i_chunk_count count = prof_i_chunk_look(extent, clear_ticks, known);
   health->recorded_count += count.live;
   health->lost_count[PROF_LOSS_CLEARED] += count.cleared + count.gone[PROF_I_GONE_CLEARED];
   health->lost_count[PROF_LOSS_OVERWRITTEN] += count.gone[PROF_I_GONE_OVERWRITTEN];
@@ -65,9 +66,10 @@ static uint64_t resident_bytes(const prof_i_pinned *pinned, uint64_t end) {
 typedef struct counting {
   prof_health *health;
   const prof_i_pinned *pinned;
-  uint64_t end, clear_ticks;
+  uint64_t end, cap_bytes, clear_ticks;
   uint64_t spread_us2; /* the sum of the spreads of what was timed in place */
   uint64_t deep_parts;
+  bool has_table; /* counted.h */
 } counting;
 
 /* The extents that hold anything but meta records, one after the other; NULL at the end. */
@@ -83,13 +85,22 @@ static const prof_i_head *next_extent(const counting *c, uint64_t *offset) {
   return head;
 }
 
+static prof_i_counted *known_of(const counting *c, const prof_i_head *head) {
+  if (!c->has_table) return NULL;
+  const uintptr_t at = (uintptr_t)head, place = (uintptr_t)c->pinned->in_place;
+  const bool is_in_place = place && at - place < c->cap_bytes;
+  return prof_i_counted_of(at - (is_in_place ? place : (uintptr_t)c->pinned->bytes),
+                           __atomic_load_n(&head->bytes, __ATOMIC_RELAXED));
+}
+
 static void count_chunk(counting *c, const prof_i_head *head) {
-  count_extent(c->health, head, c->clear_ticks); /* a slot may stand where a chunk was */
+  /* a slot may stand where a chunk was */
+  count_extent(c->health, head, c->clear_ticks, known_of(c, head));
   if (prof_i_head_kind(head) != PROF_I_EXTENT_SLOT) return;
   const prof_i_head *const reserve =
       (const prof_i_head *)((const char *)head + PROF_I_RESERVE_OFFSET);
   if (__atomic_load_n(&reserve->magic, __ATOMIC_ACQUIRE) == PROF_I_EXTENT_MAGIC)
-    count_extent(c->health, reserve, c->clear_ticks);
+    count_extent(c->health, reserve, c->clear_ticks, NULL);
 }
 
 /* What the threads that had the slot have lost, as of one moment. */
@@ -127,7 +138,7 @@ static void count_open(counting *c, const prof_i_slot *slot) {
   c->health->open_count += open_in(slot);
 }
 
-/* Records counted by walking the chunks, then losses, then what stands open; nobody else waits for
+/* Records counted by walking what was not counted before, then losses, then what stands open; nobody else waits for
    that. */
 static uint64_t count_records(prof_health *health, const prof_i_pinned *pinned) {
   const prof_i_header *const header = (const prof_i_header *)(const void *)pinned->bytes;
@@ -135,9 +146,12 @@ static uint64_t count_records(prof_health *health, const prof_i_pinned *pinned) 
   counting c = {.health = health,
                 .pinned = pinned,
                 .end = readable < pinned->room ? readable : pinned->room,
+                .cap_bytes = header->cap_bytes,
                 .clear_ticks = __atomic_load_n(&header->clear_ticks, __ATOMIC_RELAXED)};
   const prof_i_head *head;
+  c.has_table = prof_i_counted_take(pinned->arena, c.cap_bytes);
   for (uint64_t offset = 0; (head = next_extent(&c, &offset)) != NULL;) count_chunk(&c, head);
+  if (c.has_table) prof_i_counted_give();
   for (int i = 0; i < PROF_LOSS_COUNT; i++)
     health->lost_count[i] += __atomic_load_n(&header->unplaced[i], __ATOMIC_RELAXED);
   health->stray_count = __atomic_load_n(&header->stray_count, __ATOMIC_RELAXED);
