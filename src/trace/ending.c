@@ -95,8 +95,14 @@ static bool excuse_one(prof_trace *trace, const prof_i_trace_thread *thread,
 
 void prof_i_ending_claims(prof_trace *trace, const prof_i_trace_thread *thread,
                           const prof_i_slot *slot) {
-  const uint64_t ledger = prof_i_trace_ledger(trace, slot);
-  for (uint64_t i = 0; i < prof_i_ledger_endings(ledger); i++)
-    if (slot->endings[i].slots && !excuse_one(trace, thread, &slot->endings[i], false))
+  const uint64_t count = prof_i_ledger_endings(prof_i_trace_ledger(trace, slot));
+  uint64_t excused = 0; /* a bit for each ending */
+  for (uint64_t i = 0; i < count; i++)
+    if (slot->endings[i].slots && excuse_one(trace, thread, &slot->endings[i], false))
+      excused |= UINT64_C(1) << i;
+  /* The record of an ending may stand already: so one whose claim fits comes before all parts. */
+  for (uint64_t i = 0; i < count; i++)
+    if (!(excused >> i & 1) && slot->endings[i].slots &&
+        !excuse_one(trace, thread, &slot->endings[i], false))
       excuse_one(trace, thread, &slot->endings[i], true);
 }
