@@ -262,7 +262,8 @@ PROF_API int prof_health_get(prof_health *health_out) PROF_I_NOEXCEPT;
 
 /* ---- for other languages: scopes by calls ---- */
 
-/* Opens a scope whose name and category are copied at once; level 1 or 2. Returns its start, or 0 when not recorded. The scope
+/* Opens a scope whose name and category are copied at once; level 1 or 2. Returns what prof_scope_end() takes: its start and its
+   thread, which no caller should read. 0: it is not recorded. The scope
    ends on any thread by prof_scope_end(), and need not nest: tasks that take turns on a thread may end in any order; it is
    shown on the thread that ended it. Chrome's JSON shows up to 1023 scopes that overlap on a thread,
    and counts those beyond. A begin without its end stays open until its own thread ends. Then the

@@ -82,15 +82,29 @@ static inline uint64_t prof_i_entry_ends(const prof_i_thread *thread, uint64_t t
   return ticks;
 }
 
+/* What a begin by call returns: the scope's start, and in its low bits, which a start leaves 0, the
+   tag of the thread that began it. Two threads' scopes may begin at one tick. The end looks on
+   threads with that tag alone. Threads have tags from 1 to 15 in turn, so of 16 threads two share
+   one. Entries and records have the start without a tag, and so have blocks: tag 0 fits every
+   thread. */
+static inline uint64_t prof_i_entry_with_tag(uint64_t start) {
+  return PROF_I_LIKELY(start != 0) ? start | prof_i_this_thread->tag : 0;
+}
+static inline uint64_t prof_i_entry_tag(uint64_t handle) { return handle & 15; }
+static inline bool prof_i_entry_may_be_of(const prof_i_thread *thread, uint64_t tag) {
+  return PROF_I_LIKELY(tag == thread->tag) || tag == 0;
+}
+
 /* Another thread may be ending the scope. */
 static inline uint64_t prof_i_entry_ticks(const prof_i_open *open) { return __atomic_load_n(&open->ticks, __ATOMIC_RELAXED); }
 
-/* Whatever the fast path cannot do. ticks: when it ended, or 0: now. Keep errno. Signal-safe. */
+/* Whatever the fast path cannot do. handle: the start, perhaps with a tag. ticks: when it ended, or
+   0: now. Keep errno. Signal-safe. */
 PROF_I_COLD uint64_t prof_i_scope_begin_slow(prof_site *site, const prof_details *details);
 /* The same of a scope whose name has that state: see name.h. */
 PROF_I_COLD uint64_t prof_i_scope_begin_slow_named(prof_site *site, const prof_details *details,
                                                    uint64_t name_state);
-PROF_I_COLD void prof_i_scope_end_slow(uint64_t start, uint64_t ticks);
+PROF_I_COLD void prof_i_scope_end_slow(uint64_t handle, uint64_t ticks);
 /* Does what this thread began then stand open, in the session in force? */
 PROF_I_COLD bool prof_i_scope_stands_open(uint64_t start);
 

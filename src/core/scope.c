@@ -179,7 +179,7 @@ static inline void learn(prof_site *site, const prof_details *details) {
 uint64_t prof_i_begin_details_1(prof_site *site, const prof_details *details) {
   const uint64_t start = begin_details(prof_i_this_thread, site, details, false);
   learn(site, details);
-  return start;
+  return details->flags & PROF_I_BY_CALL ? prof_i_entry_with_tag(start) : start;
 }
 
 /* Ready to take an entry and `words` of text from top on? */
@@ -404,9 +404,8 @@ uint64_t prof_i_begin_name_1(prof_site *site, const char *name, uint32_t name_by
 }
 
 /* A name and a category, both made at run time and NUL-terminated. */
-static inline uint64_t begin_texts_by_call(const prof_site *site, const char *name,
-                                           const char *category) {
-  prof_i_thread *const thread = prof_i_this_thread;
+static inline uint64_t begin_texts_by_call(prof_i_thread *thread, const prof_site *site,
+                                           const char *name, const char *category) {
   prof_i_slot *const slot = thread->fast;
   const prof_i_name *const recent = *prof_i_name_recent(thread, name);
   if (PROF_I_LIKELY(slot && recent &&
@@ -604,21 +603,34 @@ uint64_t prof_scope_begin(int level, const char *name, const char *category, con
   name = name ? name : "";
   category = category ? category : "";
   if (!args || args->count == 0) {
-    const uint64_t start = begin_texts_by_call(&by_call[level], name, category);
-    if (PROF_I_LIKELY(start != PROF_I_NOT_SHORT)) return start;
+    prof_i_thread *const thread = prof_i_this_thread;
+    const uint64_t start = begin_texts_by_call(thread, &by_call[level], name, category);
+    if (PROF_I_LIKELY(start != PROF_I_NOT_SHORT)) return start | thread->tag;
   }
   const prof_details details = {name, category, PROF_NUL_TERMINATED,        PROF_NUL_TERMINATED, PROF_I_BY_CALL, PROF_HOST,
                                 0,    0,        args ? *args : PROF_NO_ARGS};
-  return begin_details(prof_i_this_thread, &by_call[level], &details, false);
+  return prof_i_entry_with_tag(
+      begin_details(prof_i_this_thread, &by_call[level], &details, false));
 }
 
 uint64_t prof_scope_begin_at(prof_site *site, const char *name, const char *category) {
   const uint32_t level = site && site->level ? site->level : 1;
-  return site && level <= prof_i_arena_level()
-             ? begin_plain(prof_i_this_thread, site, name ? name : "", category ? category : "", PROF_I_OPEN_BY_CALL)
-             : 0;
+  if (!site || level > prof_i_arena_level()) return 0;
+  return prof_i_entry_with_tag(begin_plain(prof_i_this_thread, site, name ? name : "",
+                                           category ? category : "", PROF_I_OPEN_BY_CALL));
 }
 
-void prof_scope_end(uint64_t start) {
-  if (start) prof_i_end_1(start);
+static __attribute__((noinline)) void end_without_own_tag(prof_i_thread *thread, uint64_t handle) {
+  if (prof_i_entry_tag(handle)) prof_i_scope_end_slow(handle, 0);
+  else if (handle) end_any(thread, handle);
+}
+
+/* An empty entry has start 0. */
+void prof_scope_end(uint64_t handle) {
+  prof_i_thread *const thread = prof_i_this_thread;
+  const uint64_t start = prof_i_open_start(handle);
+  if (PROF_I_LIKELY(prof_i_entry_tag(handle) == thread->tag) && PROF_I_LIKELY(start != 0))
+    end_any(thread, start);
+  else
+    end_without_own_tag(thread, handle);
 }

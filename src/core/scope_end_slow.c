@@ -44,7 +44,8 @@ static void copy_payload(prof_i_slot *own_slot, const prof_i_slot *from, prof_i_
 /* The scope began on another thread. */
 static bool find_elsewhere(prof_i_thread *thread, prof_i_found *f, bool only_by_call,
                            prof_i_place *at) {
-  for (prof_i_place p; (p = prof_i_find_place(thread, f->start, only_by_call)).open;) {
+  const uint64_t handle = f->start | f->tag;
+  for (prof_i_place p; (p = prof_i_find_place(thread, handle, only_by_call)).open;) {
     do { /* again, if its text was moved meanwhile */
       f->flags = PROF_I_FLAG_OTHER_THREAD;
       f->what = __atomic_load_n(&p.open->what, __ATOMIC_ACQUIRE);
@@ -159,7 +160,7 @@ static void remember_skipped(prof_i_thread *thread, uint64_t start) {
 }
 
 /* Was a block with that start skipped? Then this is its end, or that of another thread's scope by
-   call that began at the same tick. */
+   call that began at the same tick. One with a tag is no block's. */
 static bool take_skipped(prof_i_thread *thread, uint64_t start) {
   if (!__atomic_load_n(&thread->skipped.count, __ATOMIC_RELAXED)) return false;
   for (int i = 0; i < PROF_I_SKIPPED_COUNT; i++) {
@@ -243,9 +244,10 @@ static int loss_without_entry(prof_i_thread *thread, uint64_t start) {
 enum { STRAY = -2 };
 
 /* There is no room for this thread: the scope must not stand open on its own thread for ever. */
-static int end_without_thread(uint64_t start) {
+static int end_without_thread(uint64_t handle) {
+  const uint64_t start = prof_i_open_start(handle);
   prof_i_place at;
-  if (prof_i_take_out_elsewhere(NULL, start, false, &at)) {
+  if (prof_i_take_out_elsewhere(NULL, handle, prof_i_entry_tag(handle), &at)) {
     if (prof_i_is_deep_here(&at)) prof_i_arena_count_deep_over();
     prof_i_leave_taken(&at);
     return PROF_LOSS_NO_THREAD;
@@ -255,14 +257,17 @@ static int end_without_thread(uint64_t start) {
 }
 
 /* Past the gate. The loss of a scope that has no entry, STRAY, or -1: it has been counted. */
-static int end_unusual(uint64_t start, uint64_t ticks) {
+static int end_unusual(uint64_t handle, uint64_t ticks) {
+  const uint64_t start = prof_i_open_start(handle), tag = prof_i_entry_tag(handle);
+  if (!start) return STRAY; /* a tag alone */
   if (!prof_i_the_arena.base) return is_of_the_parent(start) ? PROF_LOSS_FORKED : STRAY;
   prof_i_thread *const thread = prof_i_thread_attach();
-  if (!thread) return end_without_thread(start);
+  if (!thread) return end_without_thread(handle);
   const prof_i_header *const header = prof_i_arena_header();
   const bool is_recording = prof_i_control_is_recording();
   prof_i_slot *const slot = thread->slot;
   prof_i_found f = {.start = start,
+                    .tag = tag,
                     .end = ticks ? ticks : prof_i_entry_ends(thread, prof_i_clock_ticks())};
   prof_i_place elsewhere = {0};
   prof_i_ledger_note note = {PROF_I_ENDING_COUNT, {0, 0}};
@@ -273,8 +278,8 @@ static int end_unusual(uint64_t start, uint64_t ticks) {
   const bool mine = prof_i_find_own(thread, &f);
   if (mine) skip_later(thread, &f, is_recording ? SKIP_RECORDED : SKIP_LOST);
   const prof_i_hold hold = mine ? PROF_I_HOLD_NONE : prof_i_thread_hold(thread);
-  const bool was_skipped = !mine && take_skipped(thread, start);
-  const bool is_found = mine || find_elsewhere(thread, &f, was_skipped, &elsewhere);
+  const bool is_by_call = tag || (!mine && take_skipped(thread, start));
+  const bool is_found = mine || find_elsewhere(thread, &f, is_by_call, &elsewhere);
   int loss = PROF_LOSS_LATE;
   if (!is_found) {
     if ((loss = loss_without_entry(thread, start)) < 0) loss = STRAY;
@@ -299,23 +304,25 @@ static int end_unusual(uint64_t start, uint64_t ticks) {
 
 /* The gate is closed: somebody starts another capture, whose entries may be gone at any moment, or
    clears. Then the slot stands. */
-static void end_outside(uint64_t start) {
+static void end_outside(uint64_t handle) {
+  const uint64_t start = prof_i_open_start(handle), tag = prof_i_entry_tag(handle);
+  if (!start) return; /* a tag alone */
   prof_i_thread *const thread = prof_i_this_thread;
   const bool is_recording = prof_i_control_is_recording();
   const bool is_placed =
       is_recording && prof_i_is_attached(thread) && thread->arena == prof_i_the_arena.number;
   prof_i_slot *const slot = thread->slot;
   const int found_loss = is_recording ? PROF_LOSS_CLEARED : PROF_LOSS_LATE;
-  prof_i_found f = {.start = start};
+  prof_i_found f = {.start = start, .tag = tag};
   prof_i_place elsewhere = {0};
   prof_i_ledger_note note = {PROF_I_ENDING_COUNT, {0, 0}};
   prof_i_pack_finish(thread);
   const bool mine = prof_i_find_own(thread, &f);
   if (mine) skip_later(thread, &f, is_placed ? SKIP_LOST : SKIP_UNPLACED);
   else prof_i_thread_look();
-  const bool was_skipped = !mine && take_skipped(thread, start);
+  const bool is_by_call = tag || (!mine && take_skipped(thread, start));
   /* It must not stand open on its own thread for ever. */
-  const bool is_found = mine || prof_i_take_out_elsewhere(thread, start, was_skipped, &elsewhere);
+  const bool is_found = mine || prof_i_take_out_elsewhere(thread, handle, is_by_call, &elsewhere);
   if (is_found && !mine) {
     f.flags = PROF_I_FLAG_OTHER_THREAD;
     f.is_deep = prof_i_is_deep_here(&elsewhere);
@@ -393,10 +400,12 @@ static PROF_I_WARM bool end_beside(prof_i_thread *thread, uint64_t start) {
   return true;
 }
 
-void prof_i_scope_end_slow(uint64_t start, uint64_t ticks) {
-  if (start && !ticks && end_deep(prof_i_this_thread, start)) return;
-  if (start && !ticks && end_beside(prof_i_this_thread, start)) return;
-  if (!start || !prof_i_control_is_own_process()) return;
+void prof_i_scope_end_slow(uint64_t handle, uint64_t ticks) {
+  const uint64_t start = prof_i_open_start(handle);
+  const bool may_be_own = prof_i_entry_may_be_of(prof_i_this_thread, prof_i_entry_tag(handle));
+  if (start && !ticks && may_be_own && end_deep(prof_i_this_thread, start)) return;
+  if (start && !ticks && may_be_own && end_beside(prof_i_this_thread, start)) return;
+  if (!handle || !prof_i_control_is_own_process()) return;
   const int saved = errno;
   const bool has_window = !ticks && prof_i_this_thread->timing.left;
   if (has_window) { /* before the recorder's own lines come into the caches */
@@ -405,13 +414,13 @@ void prof_i_scope_end_slow(uint64_t start, uint64_t ticks) {
   }
   if (!prof_i_gate_enter()) {
     if (has_window && prof_i_in_place_give_up(prof_i_this_thread)) {
-      prof_i_end_1(start);
+      prof_scope_end(handle);
       return;
     }
-    end_outside(start);
+    end_outside(handle);
   } else {
     const prof_i_slow_time timed = prof_i_slow_begins(prof_i_this_thread);
-    const int loss = end_unusual(start, ticks);
+    const int loss = end_unusual(handle, ticks);
     prof_i_slow_ends(prof_i_this_thread, &timed);
     if (loss >= 0) prof_i_thread_lose(prof_i_this_thread, loss, 1);
     if (loss == STRAY) prof_i_thread_count_stray(prof_i_this_thread);
@@ -421,7 +430,8 @@ void prof_i_scope_end_slow(uint64_t start, uint64_t ticks) {
   errno = saved;
 }
 
-bool prof_i_scope_stands_open(uint64_t start) {
+bool prof_i_scope_stands_open(uint64_t handle) {
+  const uint64_t start = prof_i_open_start(handle);
   const prof_i_thread *const thread = prof_i_this_thread;
   const prof_i_slot *const slot = thread->slot; /* of an arena that was retired, zeros */
   if (!start || !slot || thread->session != prof_i_arena_session()) return false;

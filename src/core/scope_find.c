@@ -5,6 +5,7 @@
 
 bool prof_i_find_own(prof_i_thread *thread, prof_i_found *f) {
   const prof_i_slot *const slot = thread->slot;
+  if (!prof_i_entry_may_be_of(thread, f->tag)) return false;
   const uint32_t *const it = prof_i_find_hint(thread, f->start);
   const uint64_t likely[] = {thread->newest.place, thread->newest_block.place, it ? *it : 0};
   for (size_t i = 0; i < sizeof likely / sizeof *likely; i++)
@@ -53,8 +54,10 @@ static bool find_deep(prof_i_place *p, uint64_t start, bool only_by_call) {
   return false;
 }
 
-prof_i_place prof_i_find_place(const prof_i_thread *thread, uint64_t start, bool only_by_call) {
+prof_i_place prof_i_find_place(const prof_i_thread *thread, uint64_t handle, bool only_by_call) {
+  const uint64_t start = prof_i_open_start(handle), tag = prof_i_entry_tag(handle);
   for (prof_i_thread *t = prof_i_thread_first(); t; t = t->next) {
+    if (!prof_i_entry_may_be_of(t, tag)) continue;
     prof_i_place p = {
         .thread = t, .slot = t != thread ? prof_i_thread_slot(t) : NULL, .is_deep = true};
     if (!p.slot) continue;
@@ -105,9 +108,9 @@ void prof_i_leave_taken(const prof_i_place *p) {
   note_gone(p);
 }
 
-bool prof_i_take_out_elsewhere(const prof_i_thread *thread, uint64_t start, bool only_by_call,
+bool prof_i_take_out_elsewhere(const prof_i_thread *thread, uint64_t handle, bool only_by_call,
                                prof_i_place *at) {
-  while ((*at = prof_i_find_place(thread, start, only_by_call)).open)
+  while ((*at = prof_i_find_place(thread, handle, only_by_call)).open)
     if (prof_i_take_out(at)) return true;
   return false;
 }

@@ -49,6 +49,7 @@ static inline void prof_i_find_remember(const prof_i_thread *thread, uint64_t st
 /* What the end needs of a scope, wherever its entry was. */
 typedef struct prof_i_found {
   uint64_t start, end; /* ticks << 4; ticks */
+  uint64_t tag;        /* of the thread that began it, or 0: see entry.h */
   uint64_t what;
   uint32_t flags;    /* PROF_I_FLAG_OTHER_THREAD, PROF_I_FLAG_NO_DETAILS */
   uint64_t *payload; /* own copy, in the own slot's text area; NULL: none */
@@ -144,14 +145,14 @@ typedef struct prof_i_place {
 } prof_i_place;
 
 /* From the top down, since entries move down (pack.h). thread: whose entries are left out, or
-   NULL. only_by_call: blocks are left out, too. */
-prof_i_place prof_i_find_place(const prof_i_thread *thread, uint64_t start, bool only_by_call);
+   NULL. only_by_call: blocks are left out, too. handle: see prof_i_scope_end_slow(). */
+prof_i_place prof_i_find_place(const prof_i_thread *thread, uint64_t handle, bool only_by_call);
 /* Whoever swaps it has it. Its own thread may be marking it meanwhile, and takes what is gone off
    its counts at once: so those come first. An entry that counts stays, as taken, until
    prof_i_leave_taken(). False: it has been ended, or has moved. */
 bool prof_i_take_out(prof_i_place *p);
 /* Finds it and takes it out, where its record is of no use. False: it is nowhere. */
-bool prof_i_take_out_elsewhere(const prof_i_thread *thread, uint64_t start, bool only_by_call,
+bool prof_i_take_out_elsewhere(const prof_i_thread *thread, uint64_t handle, bool only_by_call,
                                prof_i_place *at);
 /* Does this capture count it as a deep one? Not if its thread has not come here yet: it will not
    bring what is over. */

@@ -36,7 +36,11 @@ enum {
    was interrupted between a look at the slot and one at the epoch. */
 static prof_i_slot no_slot = {.depth = PROF_I_OPEN_COUNT, .text_top = PROF_I_TEXT_END};
 prof_i_thread prof_i_no_thread = {
-    .fast = &no_slot, .slot = &no_slot, .epoch = (uint32_t)NO_EPOCH, .chunk = &prof_i_no_thread.full};
+    .fast = &no_slot,
+    .slot = &no_slot,
+    .epoch = (uint32_t)NO_EPOCH,
+    .chunk = &prof_i_no_thread.full,
+    .tag = PROF_I_TAG_NONE};
 /* The model again: gcc forgets the declaration's, and a handler's first scope would call into the dynamic linker. */
 __thread prof_i_thread *prof_i_this_thread __attribute__((tls_model("initial-exec"), visibility("hidden"))) = &prof_i_no_thread;
 __thread prof_i_own_flags prof_i_this_flags __attribute__((tls_model("initial-exec"), visibility("hidden")));
@@ -277,12 +281,12 @@ static prof_i_thread *make_place(void) {
   if (t == MAP_FAILED) return NULL;
   prof_i_port_wipe_on_fork(t, bytes);
   t->alive = PROF_I_ALIVE;
+  t->tag = 1 + __atomic_fetch_add(&own.made, 1, __ATOMIC_RELAXED) % PROF_I_TAG_MAX;
   t->chunk = &t->full;
   t->fast = &no_slot;
   t->next = prof_i_thread_first();
   while (!__atomic_compare_exchange_n(&own.first, &t->next, t, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
   }
-  __atomic_fetch_add(&own.made, 1, __ATOMIC_RELAXED);
   return t;
 }
 

@@ -12,6 +12,8 @@
 enum {
   PROF_I_PIN_COUNT = 12,
   PROF_I_RECENT_NAMES = 32,
+  PROF_I_TAG_MAX = 15,  /* see entry.h */
+  PROF_I_TAG_NONE = 16, /* of no thread */
   /* Open scopes below the 64 shown: remembered, or the site would be lost. */
   PROF_I_DEEP_COUNT = 65536,
   PROF_I_WHERE_COUNT = 8192
@@ -66,6 +68,7 @@ typedef struct prof_i_thread {
                           arena takes it away from any thread */
   uint32_t alive;      /* prof_i_life; any thread, compare-and-swap */
   prof_i_slot *slot;   /* in the arena; NULL before the first attach. Others may look: see prof_i_thread_look() */
+  uint64_t tag;        /* see entry.h. Set once, before others see the thread */
   uint64_t parked;     /* the chunk that prof_stop() took out: its address | log2 of its bytes; any thread, exchange */
   uint64_t before;     /* the full chunk before this one, which it has not left yet: see chunk.c; as parked; exchange */
   uint64_t arena;      /* number of the arena that slot and chunk stand in */

@@ -216,6 +216,12 @@ static void take_out(prof_trace *trace, prof_i_trace_thread *thread, uint64_t st
   }
 }
 
+/* Can it be the record of a scope that stands open here? Not of one that another thread began. */
+static bool may_end_own(const prof_i_long *record) {
+  return prof_i_is_scope(record->kind) && record->kind != PROF_I_KIND_CALL &&
+         !(record->flags & PROF_I_FLAG_OTHER_THREAD);
+}
+
 /* A scope that ended, but whose entry had not been cleared yet. All entries stood at one moment, so the end of such a scope
    is not before any entry's start: few records need a look. */
 static void hide_ended(prof_trace *trace, prof_i_trace_thread *thread) {
@@ -229,7 +235,8 @@ static void hide_ended(prof_trace *trace, prof_i_trace_thread *thread) {
     for (uint64_t left = segment->slot_count, slots; left > 0; at += slots * 2, left -= slots) {
       prof_i_long record;
       const prof_i_sight sight = prof_i_look(at, left, segment->generation, &slots, &record);
-      if (sight != PROF_I_SIGHT_PLAIN && !(sight == PROF_I_SIGHT_EVENT && prof_i_is_scope(record.kind) && record.kind != PROF_I_KIND_CALL)) continue;
+      if (sight != PROF_I_SIGHT_PLAIN && !(sight == PROF_I_SIGHT_EVENT && may_end_own(&record)))
+        continue;
       const prof_i_interval when = sight == PROF_I_SIGHT_PLAIN ? prof_i_plain_interval_in(at, segment->start_ticks, segment->stretch)
                                                                : prof_i_event_interval(at, &record, segment->start_ticks, segment->stretch);
       if (when.end >= latest) take_out(trace, thread, when.start, prof_i_record_site(at[1]));
