@@ -83,7 +83,7 @@ int prof_clear(void) {
   PROF_I_INSIDE;
   const int saved = errno;
   int status = PROF_OK;
-  prof_i_control_lock_to_change();
+  prof_i_control_lock_to_clear();
   const uint64_t arena = prof_i_the_arena.base ? prof_i_the_arena.number : 0;
   const uint64_t clear = arena ? begin_clear() : 0;
   if (clear)

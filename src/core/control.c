@@ -43,6 +43,9 @@
 
 enum { PATH_ROOM = PROF_I_OUTPUT_ROOM, MARK_BYTES = 4096 };
 enum { MARK_NONE = 0, MARK_OWN = 1, MARK_AT_IT = 2 }; /* what the page that a fork empties holds */
+/* A change of the capture that has released the lock for a time: a stop that waits for devices and
+   the helper, a start that makes a file. */
+typedef enum change { CHANGE_NONE = 0, CHANGE_STOP, CHANGE_START } change;
 
 /* Guarded by lock, but for recording (any thread, relaxed: the gate orders it), child_waits, forked_at and pid (set before the child has
    threads). */
@@ -51,7 +54,7 @@ static struct {
   int was_cancel; /* of the thread that has the lock: could it be cancelled before? */
   bool was_at_control; /* the same of prof_i_this_flags.is_at_control */
   uint32_t recording;
-  uint32_t is_ending;   /* a stop waits for devices and the helper. Written under the lock */
+  uint32_t changing;    /* change. Written under the lock */
   uint32_t child_waits; /* the parent recorded; our own capture comes with the first scope */
   int child_status;     /* why a child has none: of the start that failed; 0: none did */
   uint64_t forked_at;
@@ -113,17 +116,44 @@ static void unlock(void) {
   prof_i_mapping_unmap_unused(unused);
   prof_i_port_let_cancel(&was);
 }
-static void lock_to_change(void) {
+/* A start waits for every change that is under way, what ends something only for a stop: a start
+   that is not done has begun nothing. */
+static void lock_when_done(bool is_start) {
   enum { A_SECOND_NS = 1000000000 };
   lock();
-  while (own.is_ending) {
+  for (uint32_t now; (now = own.changing) == CHANGE_STOP || (is_start && now == CHANGE_START);) {
     unlock();
-    prof_i_port_wait(&own.is_ending, 1, A_SECOND_NS);
+    prof_i_port_wait(&own.changing, now, A_SECOND_NS);
     lock();
   }
 }
+static void lock_to_start(void) { lock_when_done(true); }
+static void lock_to_end(void) { lock_when_done(false); }
 void prof_i_control_lock(void) { lock(); }
-void prof_i_control_lock_to_change(void) { lock_to_change(); }
+void prof_i_control_lock_to_clear(void) { lock_to_end(); }
+
+/* Between these two the lock is released, so that other calls need not wait for what takes long.
+   Calls that change the capture wait: see lock_when_done(). For handlers this thread still counts as
+   the lock's owner. Lock held at the first call and after the second. */
+typedef struct let_in {
+  int was_cancel;
+  bool was_there;
+} let_in;
+static let_in let_others_in(change what) {
+  const let_in before = {own.was_cancel, own.was_at_control};
+  own.was_cancel = prof_i_port_hold_cancel();
+  own.was_at_control = true;
+  __atomic_store_n(&own.changing, what, __ATOMIC_RELAXED);
+  unlock();
+  return before;
+}
+static void keep_others_out(const let_in *before) {
+  lock();
+  own.was_cancel = before->was_cancel;
+  own.was_at_control = before->was_there;
+  __atomic_store_n(&own.changing, CHANGE_NONE, __ATOMIC_RELEASE);
+  prof_i_port_wake(&own.changing);
+}
 bool prof_i_control_try_lock(void) { return lock_with(pthread_mutex_trylock); }
 void prof_i_control_unlock(void) { unlock(); }
 
@@ -143,6 +173,10 @@ static void settle(void) {
 
 bool prof_i_output_path(char *to, size_t room) {
   lock();
+  if (own.is_unsettled) { /* a start uses the same memory */
+    unlock();
+    lock_to_start();
+  }
   settle();
   const char *const path = own.options.path;
   const bool is_there = path && strlen(path) < room;
@@ -169,6 +203,14 @@ void prof_i_control_harvest(void) {
 
 /* ---- fork ---- */
 
+/* No start makes a file just now, of which the child would have a descriptor. Without waiting. */
+static bool take_to_fork(void) {
+  if (pthread_mutex_trylock(&own.lock) != 0) return false;
+  if (own.changing != CHANGE_START) return true;
+  pthread_mutex_unlock(&own.lock);
+  return false;
+}
+
 /* Waits only a moment: whatever another thread does under the lock must not hold the host's fork. The child needs nothing of that. Not by
    pthread_mutex_timedlock(), which goes by CLOCK_REALTIME; nor by nanosleep(), where the host's thread could be cancelled. */
 static void before_fork(void) {
@@ -178,10 +220,11 @@ static void before_fork(void) {
   bool has_lock;
   prof_i_this_flags.is_at_control = true; /* to the fork's end, where it gets the lock */
   PROF_I_SIGNAL_FENCE();
-  while (!(has_lock = pthread_mutex_trylock(&own.lock) == 0) && prof_i_ns_since(begun) < PATIENCE_NS) {
+  while (!(has_lock = take_to_fork()) && prof_i_ns_since(begun) < PATIENCE_NS) {
     uint32_t nobody_wakes_it = 0;
     prof_i_port_wait(&nobody_wakes_it, 0, NAP_NS);
   }
+  if (!has_lock) has_lock = pthread_mutex_trylock(&own.lock) == 0;
   if (has_lock)
     own.was_at_control = was_there;
   else
@@ -210,7 +253,7 @@ static void become_child(void) {
   const uint32_t before = prof_i_this_flags.fork & PROF_I_FORK_LEVEL;
   uint32_t level = before ? before - 1 : prof_i_arena_level();
   /* A daemon forks twice, and may have no scope in between. */
-  const bool was_recording = own.recording && !own.is_ending;
+  const bool was_recording = own.recording && own.changing != CHANGE_STOP;
   const bool goes_on = prof_i_want_forget(&level) && (was_recording || own.child_waits);
   own.forked_at = prof_i_clock_kind() ? prof_i_clock_ticks() : 0;
   prof_i_gate_reset();
@@ -225,7 +268,7 @@ static void become_child(void) {
   own.since = 0;
   if (devices()) devices()->forget();
   prof_i_meta_reset();
-  own.recording = own.is_ending = 0;
+  own.recording = own.changing = 0;
   own.is_unsettled = false;
   own.child_status = PROF_OK;
   own.pid = getpid();
@@ -292,13 +335,16 @@ void prof_i_control_go(void) {
 
 /* ---- the arena ---- */
 
-/* A new arena in place of the old, complete but for recording into it. The old one stays if the new one cannot be made. Lock held. */
-static int create(const prof_options *options, char *output, bool is_child) {
+static int make_fresh(const prof_options *options, char *output, bool is_child) {
+  memset(&own.fresh, 0, sizeof own.fresh);
+  own.fresh.fd = -1;
+  return prof_i_make_arena(&own.fresh, options, own.has_default_cap, output, is_child);
+}
+
+/* own.fresh in place of the old arena, complete but for recording into it. The old one stays if that
+   cannot be, and the new one goes. Lock held. */
+static int install(const prof_options *options, bool is_child) {
   prof_i_arena *const fresh = &own.fresh;
-  memset(fresh, 0, sizeof *fresh);
-  fresh->fd = -1;
-  const int status = prof_i_make_arena(fresh, options, own.has_default_cap, output, is_child);
-  if (status != PROF_OK) return status;
   int error = prof_i_chunk_prepare(fresh);
   if (!error) error = prof_i_arena_install(fresh);
   if (error) {
@@ -373,21 +419,42 @@ static void keep_options(const prof_options *options, const char *template_, con
   own.options.path = own.path;
 }
 
-/* Another arena than the one in force. */
-static int start_new(const prof_options *options, const char *template_, char *expanded, bool is_child) {
+/* own.fresh, of these options, becomes the arena in force, or goes. */
+static int start_new(const prof_options *options, const char *template_, const char *expanded, bool is_child) {
   const uint32_t clock_before = prof_i_clock_kind();
   int status = prof_i_clock_choose(options->clock);
-  if (status != PROF_OK) return status;
-  if (!prof_i_gate_close()) return prof_i_fail(PROF_E_BUSY, "cannot start: a thread has been inside the profiler for two seconds");
-  status = create(options, expanded, is_child);
-  if (status == PROF_OK) {
-    own.child_status = PROF_OK;
-    keep_options(options, template_, expanded);
-    begin_session(options->level, is_child);
-  } else if (clock_before) {
-    prof_i_clock_choose(clock_before);
+  if (status == PROF_OK && !prof_i_gate_close()) {
+    status = prof_i_fail(PROF_E_BUSY, "cannot start: a thread has been inside the profiler for two seconds");
+    if (clock_before) prof_i_clock_choose(clock_before);
+  } else if (status == PROF_OK) {
+    status = install(options, is_child);
+    if (status == PROF_OK) {
+      own.child_status = PROF_OK;
+      keep_options(options, template_, expanded);
+      begin_session(options->level, is_child);
+    } else if (clock_before) {
+      prof_i_clock_choose(clock_before);
+    }
+    prof_i_gate_open();
+    return status;
   }
-  prof_i_gate_open();
+  prof_i_arena_discard(&own.fresh);
+  return status;
+}
+
+/* What of a start asks the file system, which may be slow. is_new: it is to have an arena of its own.
+   Without the lock, but for a child, which is alone: what else uses the same memory waits for the
+   start. */
+static int make_place(const prof_options *options, char *expanded, bool is_new, bool is_child) {
+  const bool has_suffix = is_child && options->path && !prof_i_path_has(own.template_, 'p');
+  int status = options->path ? prof_i_place_check_output(expanded) : PROF_OK;
+  if (status == PROF_OK && is_new && has_suffix) status = prof_i_place_add_suffix(expanded, PATH_ROOM);
+  return status == PROF_OK && is_new ? make_fresh(options, expanded, is_child) : status;
+}
+static int make_place_beside(const prof_options *options, char *expanded, bool is_new) {
+  const let_in before = let_others_in(CHANGE_START);
+  const int status = make_place(options, expanded, is_new, false);
+  keep_others_out(&before);
   return status;
 }
 
@@ -404,18 +471,20 @@ static int start_locked(const prof_options *given, bool is_child, bool is_fresh)
     gethostname(host, sizeof host - 1);
     const prof_i_path_words words = {(uint32_t)getpid(), prof_i_identity_rank(), host};
     status = prof_i_expand_path(template_, &words, expanded, PATH_ROOM);
-    if (status == PROF_OK) status = prof_i_place_check_output(expanded);
     options->path = expanded;
   }
   if (status != PROF_OK) return status;
-  if (!is_fresh && prof_i_the_arena.base && fits(options, &own.options, template_)) {
+  const bool goes_on = !is_fresh && prof_i_the_arena.base && fits(options, &own.options, template_);
+  status = template_ && !is_child ? make_place_beside(options, expanded, !goes_on)
+                                  : make_place(options, expanded, !goes_on, is_child);
+  if (status != PROF_OK) return status;
+  if (goes_on) {
     options->path = template_ ? own.path : NULL; /* perhaps with a suffix */
     keep_options(options, template_ ? template_ : "", own.path);
     begin_session(options->level, is_child);
     return PROF_OK;
   }
-  if (is_child && template_ && !prof_i_path_has(template_, 'p')) status = prof_i_place_add_suffix(expanded, PATH_ROOM);
-  return status == PROF_OK ? start_new(options, template_ ? template_ : "", expanded, is_child) : status;
+  return start_new(options, template_ ? template_ : "", expanded, is_child);
 }
 
 /* What would have begun with a child's first event does not begin any more. Lock held, not recording. */
@@ -475,6 +544,15 @@ static int refuse_second_start(void) {
 /* In memory, and of those alone who wanted it for a while: nobody has asked that it be kept. */
 static bool is_left_over(const prof_options *options) { return !options->path && prof_i_want_has_left(); }
 
+/* A relative path is absolute from here on: the host may change its directory. Lock held, not
+   recording. */
+static const char *make_absolute(const char *path) {
+  const let_in before = let_others_in(CHANGE_START);
+  const char *const absolute = prof_i_place_make_absolute(path, own.given, sizeof own.given);
+  keep_others_out(&before);
+  return absolute;
+}
+
 /* Recording has begun; what asks others is done without the lock. From the environment: while the program is loaded, which others that open a library wait for. */
 static void begin_others(bool waits) {
   prof_i_pool_begin_all();
@@ -491,11 +569,9 @@ static int start_with(const prof_options *given, bool has_scopes, const char *va
   if (status == PROF_OK) status = prof_i_options_complete(&options);
   if (status != PROF_OK) return status;
   if (!has_scopes) options.level = 0;
-  lock_to_change();
+  lock_to_start();
   begin_child();
-  if (options.path)
-    options.path = prof_i_place_make_absolute(
-        options.path, own.given, sizeof own.given); /* the host may change its directory */
+  if (options.path && !own.recording) options.path = make_absolute(options.path);
   const bool had_default_cap = own.has_default_cap;
   if (!own.recording) own.has_default_cap = is_default_cap;
   status = own.recording ? refuse_second_start() : start_locked(&options, false, is_left_over(&options));
@@ -516,23 +592,12 @@ int prof_start_with(const prof_options *given) { return start_with(given, true, 
 int prof_i_control_start_for(const prof_options *options, const char *variable) { return start_with(options, options->level != 0, variable); }
 
 /* A vendor's library may need seconds to deliver its last records, and the helper as long as the disk
-   for one chunk. The lock is released meanwhile, so that other calls need not wait. Calls that change
-   the capture wait in lock_to_change(). For handlers this thread still counts as the lock's owner.
-   Lock held at the call and at the return. */
+   for one chunk. Lock held at the call and at the return. */
 static void end_others(void) {
-  const int was_cancel = own.was_cancel;
-  const bool was_there = own.was_at_control;
-  own.was_cancel = prof_i_port_hold_cancel();
-  own.was_at_control = true;
-  __atomic_store_n(&own.is_ending, 1, __ATOMIC_RELAXED);
-  unlock();
+  const let_in before = let_others_in(CHANGE_STOP);
   if (devices()) devices()->stop();
   prof_i_helper_stop();
-  lock();
-  own.was_cancel = was_cancel;
-  own.was_at_control = was_there;
-  __atomic_store_n(&own.is_ending, 0, __ATOMIC_RELEASE);
-  prof_i_port_wake(&own.is_ending);
+  keep_others_out(&before);
 }
 
 /* Level first: no scope begins any more. Then every thread's chunk is taken out of its hands: what ends from here on is late. Lock held, recording. */
@@ -588,7 +653,7 @@ int prof_start(int level) {
   int status = check_level(level, 1);
   if (status == PROF_OK) status = prof_i_copy_check();
   if (status != PROF_OK) return status;
-  lock_to_change();
+  lock_to_start();
   begin_child();
   const bool was_recording = own.recording;
   if (!was_recording) status = start_as_before(level, is_left_over(&own.options));
@@ -633,7 +698,7 @@ void prof_i_control_prefer_devices(uint32_t wanted) {
   own.preferred_of_devices = wanted;
   choose_devices();
   const bool wants_others =
-      own.recording && !own.is_ending && prof_i_control_devices() != before;
+      own.recording && own.changing != CHANGE_STOP && prof_i_control_devices() != before;
   unlock();
   if (wants_others && devices()) devices()->start(false);
   errno = saved;
@@ -647,13 +712,13 @@ int prof_level_want_with(const void *who, int level, uint32_t wanted_of_devices)
   if (status == PROF_OK) status = prof_i_copy_check();
   if (status != PROF_OK) return status;
   bool has_begun = false;
-  lock_to_change();
+  lock_to_start();
   begin_child();
   const uint32_t before = prof_i_control_devices();
   status = follow_wishes(who, level, wanted_of_devices, &has_begun);
   choose_devices();
   const bool wants_others =
-      own.recording && !own.is_ending && prof_i_control_devices() != before;
+      own.recording && own.changing != CHANGE_STOP && prof_i_control_devices() != before;
   unlock();
   if (status == PROF_OK && has_begun) begin_others(true);
   else if (wants_others) tell_devices();
@@ -667,7 +732,7 @@ int prof_memory_start(void) {
   const int saved = errno;
   int status = prof_i_copy_check();
   if (status != PROF_OK) return status;
-  lock_to_change();
+  lock_to_start();
   begin_child();
   if (!own.recording) status = start_as_before(0, is_left_over(&own.options));
   if (status == PROF_OK) prof_i_want_memory(true);
@@ -685,7 +750,7 @@ static int check_memory(void) {
 
 int prof_memory_stop(void) {
   const int saved = errno;
-  lock_to_change();
+  lock_to_end();
   const int status = check_memory();
   const bool is_alone = status == PROF_OK && prof_i_arena_level() == 0 && prof_i_want_level() == 0 && prof_i_want_count() == 0;
   if (status == PROF_OK) {
@@ -715,7 +780,7 @@ static void reset_memory(void) {
 int prof_memory_reset(void) {
   const int saved = errno;
   int status = PROF_OK;
-  lock_to_change();
+  lock_to_end();
   begin_child();
   if (prof_i_the_arena.base) reset_memory();
   else status = prof_i_fail(PROF_E_NOT_RUNNING, "no memory has been recorded");
@@ -728,7 +793,7 @@ int prof_stop(void) {
   const int saved = errno;
   int status = PROF_OK;
   prof_i_thread_notice_ends();
-  lock_to_change();
+  lock_to_end();
   const bool was_asked = prof_i_want_unasked();
   choose_devices();
   if (!own.recording) {
@@ -749,7 +814,7 @@ int prof_stop(void) {
 void prof_i_control_end(void) {
   const int saved = errno;
   prof_i_thread_notice_ends();
-  lock_to_change();
+  lock_to_start();
   prof_i_want_unasked();
   prof_i_want_ended();
   if (own.recording) stop_locked();
@@ -781,7 +846,7 @@ static bool is_gone_or_replaced(const char *path) {
 }
 
 void prof_i_capture_dumped(void) {
-  lock_to_change();
+  lock_to_start();
   if (prof_i_the_arena.is_file && !own.recording && !own.options.keep_capture && prof_i_the_arena.path[0] &&
       is_gone_or_replaced(prof_i_the_arena.path))
     prof_i_the_arena.path[0] = '\0'; /* the mapping stays: prof_get() and a further dump still work */
@@ -790,7 +855,7 @@ void prof_i_capture_dumped(void) {
 
 int prof_i_capture_rename(const char *output) {
   int status;
-  lock_to_change();
+  lock_to_start();
   if (own.recording) status = prof_i_fail(PROF_E_RUNNING, "cannot write '%s': the capture is being recorded into", output);
   else if (!prof_i_the_arena.is_file || !prof_i_the_arena.path[0]) status = prof_i_fail(PROF_E_NOT_FOUND, "cannot write '%s': the capture has no name", output);
   else status = prof_i_place_rename(prof_i_the_arena.path, output);

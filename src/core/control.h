@@ -49,9 +49,8 @@ void prof_i_control_lock(void);
 bool prof_i_control_try_lock(void); /* for who may be waited for under it */
 void prof_i_control_unlock(void);
 
-/* The same lock, for calls that begin, end or clear a capture, or set its level: a stop that is
-   under way is over by then. */
-void prof_i_control_lock_to_change(void);
+/* The same lock: a stop that is under way is over by then. */
+void prof_i_control_lock_to_clear(void);
 
 /* What devices have done by now is recorded. Waits for that a moment, without any lock. */
 void prof_i_control_harvest(void);
