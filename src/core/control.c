@@ -109,7 +109,8 @@ static void lock(void) { lock_with(pthread_mutex_lock); }
 static void unlock(void) {
   const int was = own.was_cancel;
   const bool was_there = own.was_at_control; /* for a handler inside a call that has the lock */
-  struct prof_i_unused *const unused = prof_i_mapping_take_unused();
+  struct prof_i_unused *unused = prof_i_mapping_take_unused();
+  if (unused && own.changing != CHANGE_STOP && prof_i_helper_unmap(unused)) unused = NULL;
   if (!PROF_I_FAULT(NO_LOCK)) pthread_mutex_unlock(&own.lock);
   PROF_I_SIGNAL_FENCE();
   prof_i_this_flags.is_at_control = was_there;

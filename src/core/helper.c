@@ -7,6 +7,7 @@
 
 #include "arena.h"
 #include "chunk.h"
+#include "mapping.h"
 #include "port.h"
 #include "thread.h"
 
@@ -16,7 +17,12 @@ static struct {
   pthread_t thread;
   bool on;       /* written by a start or a stop, one at a time; read by any thread, relaxed */
   uint32_t quit; /* relaxed; the wake orders it */
+  struct prof_i_unused *unused; /* to be unmapped; atomic, exchange */
 } own;
+
+static void unmap_unused(void) {
+  prof_i_mapping_unmap_unused(__atomic_exchange_n(&own.unused, NULL, __ATOMIC_ACQUIRE));
+}
 
 static void *work(void *unused) {
   (void)unused;
@@ -24,10 +30,14 @@ static void *work(void *unused) {
   prof_i_this_flags.takes_faults = true;
   for (;;) {
     const uint32_t seen = prof_i_chunk_helper_word(); /* first: a wake comes after what it is for */
-    if (__atomic_load_n(&own.quit, __ATOMIC_ACQUIRE)) return NULL; /* a stop waits for one chunk at most */
+    if (__atomic_load_n(&own.quit, __ATOMIC_ACQUIRE)) break; /* a stop waits for one chunk at most */
     const bool has_made = prof_i_chunk_stock(), has_dropped = prof_i_chunk_tidy();
-    if (!has_made && !has_dropped) prof_i_chunk_helper_sleep(seen, NAP_NS);
+    if (has_made || has_dropped) continue;
+    unmap_unused();
+    prof_i_chunk_helper_sleep(seen, NAP_NS);
   }
+  unmap_unused();
+  return NULL;
 }
 
 /* Nothing is made ready here: until the helper has its stock, threads take their chunks themselves. */
@@ -49,8 +59,18 @@ void prof_i_helper_stop(void) {
   __atomic_store_n(&own.on, false, __ATOMIC_RELAXED);
 }
 
+bool prof_i_helper_unmap(struct prof_i_unused *all) {
+  struct prof_i_unused *none = NULL;
+  if (!own.on || !__atomic_compare_exchange_n(&own.unused, &none, all, false, __ATOMIC_RELEASE,
+                                              __ATOMIC_RELAXED))
+    return false;
+  prof_i_chunk_helper_wake();
+  return true;
+}
+
 void prof_i_helper_forget(void) {
   own.on = false;
+  own.unused = NULL; /* the child has none of it */
   prof_i_chunk_use_helper(false);
 }
 
