@@ -24,8 +24,11 @@ enum {
   LEFT_COUNT = 64,      /* part-filled chunks of dead threads that are remembered */
   FREE_COUNT = 8192,    /* cleared ones */
   ASIDE_COUNT = 8192,   /* and those that somebody reads */
-  STOCK_COUNT = 16,     /* made ready by the helper at most */
-  STOCK_SHARE = 8,      /* and that part of the arena */
+  STOCK_SIZES = 4,      /* of chunks: 16 KiB to 1 MiB */
+  STOCK_COUNT = 16,     /* of the largest, made ready by the helper at most */
+  STOCK_SMALLER = 4,    /* and of each smaller size */
+  STOCK_SHARE = 8,      /* all together at most that part of the arena */
+  SERVED_BYTES = 256 << 10, /* where chunks grow to that size, the largest come from the helper alone */
   TIDY_COUNT = 16,      /* whose pages the helper is to drop; more, and the thread drops them itself: the disk may hold the helper up */
   ROOM_WORTH_TAKING = 256,
   WALK_AHEAD_BYTES = 1024, /* 512 to 4096 are alike */
@@ -54,11 +57,15 @@ static struct {
   uint64_t free_hint; /* how many of them were ever used since the arena began: the rest is empty */
   aside_chunk *aside; /* ASIDE_COUNT places, with `free`. Control lock */
   uint32_t aside_count;
-  uint64_t stock[STOCK_COUNT];
-  uint32_t stock_most; /* how many of them are used: a small arena has its room for other things */
+  /* By size, the smallest first: threads find there what they would take without a helper. */
+  uint64_t stock[STOCK_SIZES][STOCK_COUNT];
+  uint32_t stock_sizes;             /* how many sizes this arena's chunks have */
+  uint32_t stock_most[STOCK_SIZES]; /* how many places are used: see share_stock() */
   uint64_t stock_loss; /* why no more can be made ready: era << 8 | loss + 1, of that era alone; any
                           thread */
-  uint32_t stock_is_empty; /* somebody found it so, and nothing has come since: whoever needs a chunk goes without. Any thread */
+  /* Of the largest: somebody found none, and none has come since. Whoever needs one goes without.
+     Any thread. */
+  uint32_t stock_is_empty;
   uint32_t stock_was_full; /* once since the helper began: until then threads help themselves. Any thread */
   uint64_t tidy[TIDY_COUNT];
   uint64_t *ring; /* all chunks of a ring: age << RING_UNIT_BITS | its first unit. The age is the number at which it was last given to a
@@ -442,13 +449,27 @@ static prof_i_head *take_free_for_slot(uint64_t populate_bytes) {
   return NULL;
 }
 
-/* What the helper has made ready serves for slots, too, but in a ring, which goes on using each of its chunks. */
+/* ---- what the helper has made ready ---- */
+
+static uint64_t stock_bytes(uint32_t size) { return prof_i_the_arena.chunk_bytes_min << 2 * size; }
+
+/* Of at least so many bytes, the smallest that there is. NULL: there is none. */
+static prof_i_head *take_stock_from(uint64_t bytes) {
+  for (uint32_t size = 0; size < own.stock_sizes; size++) {
+    if (stock_bytes(size) < bytes) continue;
+    const uint64_t offset = get(own.stock[size], own.stock_most[size]);
+    if (offset) return at(offset);
+  }
+  return NULL;
+}
+
+/* It serves for slots, too, but in a ring, which goes on using each of its chunks. */
 prof_i_head *prof_i_chunk_take_for_slot(uint64_t populate_bytes) {
   prof_i_head *const slot = take_free_for_slot(populate_bytes);
   if (slot || prof_i_the_arena.policy == PROF_POLICY_RING) return slot;
-  const uint64_t offset = get(own.stock, own.stock_most);
-  if (!offset) return NULL;
-  put_free(offset | unit_log(at(offset)->bytes));
+  const prof_i_head *const chunk = take_stock_from(PROF_I_SLOT_BYTES);
+  if (!chunk) return NULL;
+  put_free(prof_i_arena_offset(chunk) | unit_log(chunk->bytes));
   return take_free_for_slot(populate_bytes);
 }
 
@@ -565,48 +586,70 @@ static uint32_t stock_loss(void) {
   return loss >> 8 == prof_i_arena_era() ? (uint32_t)(loss & 0xff) : 0;
 }
 
-/* Stock is of the largest size: every record fits. NULL with PROF_LOSS_NO_CHUNK: the helper is behind, and nobody waits for it. NULL with another loss: no
-   more stock comes, and what is left of the room may go in smaller pieces. */
-static prof_i_head *take_stock(int *loss_out) {
+static bool is_largest(uint64_t bytes) { return bytes == prof_i_the_arena.chunk_bytes_max; }
+
+/* A chunk of that size. NULL with PROF_LOSS_NO_CHUNK: the helper is behind, and nobody waits for it.
+   NULL with another loss: no more stock comes, and what is left of the room may go in smaller
+   pieces. */
+static prof_i_head *take_stock(uint64_t bytes, int *loss_out) {
   const uint32_t loss = stock_loss(); /* first: see there */
-  uint64_t offset = get(own.stock, own.stock_most);
-  if (!offset) { /* said first and looked at again: what the helper brings meanwhile is found here, or it takes the word back */
+  uint32_t size = 0;
+  while (size + 1 < own.stock_sizes && stock_bytes(size) < bytes) size++;
+  uint64_t offset = get(own.stock[size], own.stock_most[size]);
+  if (!offset && is_largest(bytes)) {
+    /* Said first and looked at again: what the helper brings meanwhile is found here, or it takes
+       the word back. */
     __atomic_store_n(&own.stock_is_empty, 1, __ATOMIC_SEQ_CST);
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    if ((offset = get(own.stock, own.stock_most)) != 0) __atomic_store_n(&own.stock_is_empty, 0, __ATOMIC_RELAXED);
+    offset = get(own.stock[size], own.stock_most[size]);
+    if (offset) __atomic_store_n(&own.stock_is_empty, 0, __ATOMIC_RELAXED);
   }
   if (offset || !loss) call_helper();
   *loss_out = loss ? (int)loss - 1 : PROF_LOSS_NO_CHUNK;
   return offset ? at(offset) : NULL;
 }
 
-/* Everything a thread can take goes through the helper, once it has caught up. */
-static bool is_served(void) { return __atomic_load_n(&own.helper_on, __ATOMIC_ACQUIRE) && __atomic_load_n(&own.stock_was_full, __ATOMIC_RELAXED); }
+/* Every chunk of the largest size comes from the helper, once it has caught up. Not in a small
+   arena, where the stock is small: threads that find none make one, or they would lose what they do
+   not lose without a helper. */
+static bool is_served(void) {
+  return __atomic_load_n(&own.helper_on, __ATOMIC_ACQUIRE) &&
+         __atomic_load_n(&own.stock_was_full, __ATOMIC_RELAXED) &&
+         prof_i_the_arena.chunk_bytes_max >= SERVED_BYTES;
+}
 
 /* What a scope costs that is lost meanwhile: this look. */
-static bool is_starved(void) {
-  return __atomic_load_n(&own.stock_is_empty, __ATOMIC_RELAXED) && is_served() && !stock_loss();
+static bool is_starved(const prof_i_thread *thread) {
+  return __atomic_load_n(&own.stock_is_empty, __ATOMIC_RELAXED) && is_served() &&
+         is_largest(thread->next_bytes) && !stock_loss();
+}
+
+/* Its chunks grow. */
+static prof_i_head *grow_with(prof_i_thread *thread, prof_i_head *chunk) {
+  if (chunk && thread->next_bytes < prof_i_the_arena.chunk_bytes_max) thread->next_bytes *= 4;
+  return chunk;
 }
 
 static prof_i_head *take_any(prof_i_thread *thread, uint64_t need, int *loss_out) {
   prof_i_head *chunk = take_left(need);
   if (chunk) return chunk;
+  const uint64_t bytes = size_for(thread, need), least = need + PROF_I_HEAD_BYTES + OWNER_BYTES;
   if (!__atomic_load_n(&own.helper_on, __ATOMIC_ACQUIRE)) { /* a session before this one may have left some */
-    const uint64_t offset = get(own.stock, own.stock_most);
-    if (offset) return at(offset);
-  } else if ((chunk = take_stock(loss_out)) != NULL || (*loss_out == PROF_LOSS_NO_CHUNK && is_served())) {
-    return chunk;
+    if ((chunk = take_stock_from(least)) != NULL) return chunk;
+  } else if ((chunk = take_stock(bytes, loss_out)) != NULL ||
+             (*loss_out == PROF_LOSS_NO_CHUNK && is_largest(bytes) && is_served())) {
+    return grow_with(thread, chunk);
   }
-  const uint64_t bytes = size_for(thread, need);
   if ((chunk = take_free(bytes, loss_out)) != NULL) return chunk;
   if (prof_i_the_arena.policy == PROF_POLICY_RING) return take_ring(bytes, loss_out);
   chunk = prof_i_arena_take(PROF_I_EXTENT_CHUNK, bytes, bytes, loss_out);
   /* The last of the cap goes in small pieces. */
-  for (uint64_t less = bytes / 4; !chunk && *loss_out == PROF_LOSS_FULL && less >= need + PROF_I_HEAD_BYTES + OWNER_BYTES &&
-                                  less >= PROF_I_UNIT_BYTES; less /= 4)
+  for (uint64_t less = bytes / 4; !chunk && *loss_out == PROF_LOSS_FULL && less >= least &&
+                                  less >= PROF_I_UNIT_BYTES;
+       less /= 4)
     chunk = prof_i_arena_take(PROF_I_EXTENT_CHUNK, less, less, loss_out);
-  if (chunk && thread->next_bytes < prof_i_the_arena.chunk_bytes_max) thread->next_bytes *= 4;
-  return chunk;
+  if (!chunk) chunk = take_stock_from(least); /* of any other size */
+  return grow_with(thread, chunk);
 }
 
 /* ---- change ---- */
@@ -699,7 +742,7 @@ bool prof_i_chunk_change(prof_i_thread *thread, uint64_t need_bytes, int *loss_o
     *loss_out = full;
     return false;
   }
-  if (PROF_I_UNLIKELY(is_starved()) && !__atomic_load_n(&thread->parked, __ATOMIC_RELAXED)) {
+  if (PROF_I_UNLIKELY(is_starved(thread)) && !__atomic_load_n(&thread->parked, __ATOMIC_RELAXED)) {
     *loss_out = PROF_LOSS_NO_CHUNK;
     return false;
   }
@@ -857,11 +900,28 @@ int prof_i_chunk_prepare(const prof_i_arena *fresh) {
   return 0;
 }
 
+/* How many of each size the helper is to have ready. */
+static void share_stock(void) {
+  uint64_t room = prof_i_the_arena.cap_bytes / STOCK_SHARE;
+  own.stock_sizes = 1;
+  while (own.stock_sizes < STOCK_SIZES && !is_largest(stock_bytes(own.stock_sizes - 1))) {
+    const uint32_t size = own.stock_sizes++ - 1;
+    own.stock_most[size] = STOCK_SMALLER;
+    room -= STOCK_SMALLER * stock_bytes(size); /* at most half of it: see choose_chunk_sizes() */
+  }
+  const bool is_small_ring = prof_i_the_arena.policy == PROF_POLICY_RING &&
+                             prof_i_the_arena.chunk_bytes_max < SERVED_BYTES;
+  const uint64_t fit = room / prof_i_the_arena.chunk_bytes_max, least = fit < 1 ? 1 : fit;
+  /* A small ring's chunks are all needed, and what is ready holds no records. */
+  own.stock_most[own.stock_sizes - 1] = is_small_ring          ? 0
+                                        : least < STOCK_COUNT ? (uint32_t)least
+                                                              : STOCK_COUNT;
+}
+
 void prof_i_chunk_begin(void) {
   memset(own.left, 0, sizeof own.left);
   memset(own.stock, 0, sizeof own.stock);
-  const uint64_t fit = prof_i_the_arena.cap_bytes / STOCK_SHARE / prof_i_the_arena.chunk_bytes_max;
-  own.stock_most = fit < 1 ? 1 : fit < STOCK_COUNT ? (uint32_t)fit : STOCK_COUNT;
+  share_stock();
   own.stock_loss = 0;
   own.stock_is_empty = 0;
   memset(own.tidy, 0, sizeof own.tidy);
@@ -894,13 +954,21 @@ void prof_i_chunk_helper_sleep(uint32_t seen, uint64_t ns) {
 
 void prof_i_chunk_helper_wake(void) { call_helper(); }
 
+/* An empty place for a chunk of that size, or NULL. */
+static uint64_t *stock_place(uint32_t size) {
+  for (uint32_t i = 0; i < own.stock_most[size]; i++)
+    if (!__atomic_load_n(&own.stock[size][i], __ATOMIC_RELAXED)) return &own.stock[size][i];
+  return NULL;
+}
+
 bool prof_i_chunk_stock(void) {
   const uint64_t era = prof_i_arena_era();
   if (prof_i_arena_full_loss() >= 0 || stock_loss()) return false;
-  for (uint32_t i = 0; i < own.stock_most; i++) {
-    if (__atomic_load_n(&own.stock[i], __ATOMIC_RELAXED)) continue;
+  for (uint32_t size = 0; size < own.stock_sizes; size++) {
+    uint64_t *const place = stock_place(size);
+    if (!place) continue;
     int loss = 0;
-    const uint64_t bytes = prof_i_the_arena.chunk_bytes_max;
+    const uint64_t bytes = stock_bytes(size);
     prof_i_head *chunk = take_free(bytes, &loss);
     if (!chunk)
       chunk = prof_i_the_arena.policy == PROF_POLICY_RING ? take_ring(bytes, &loss) : prof_i_arena_take(PROF_I_EXTENT_CHUNK, bytes, bytes, &loss);
@@ -909,7 +977,7 @@ bool prof_i_chunk_stock(void) {
       if (loss != PROF_LOSS_NO_CHUNK) __atomic_store_n(&own.stock_loss, why, __ATOMIC_RELEASE);
       return false;
     }
-    __atomic_store_n(&own.stock[i], prof_i_arena_offset(chunk), __ATOMIC_SEQ_CST);
+    __atomic_store_n(place, prof_i_arena_offset(chunk), __ATOMIC_SEQ_CST);
     __atomic_thread_fence(__ATOMIC_SEQ_CST); /* pairs with take_stock()'s */
     __atomic_store_n(&own.stock_is_empty, 0, __ATOMIC_SEQ_CST);
     return true;

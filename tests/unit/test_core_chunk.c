@@ -1,6 +1,7 @@
 /* Chunks: how they grow, when the last of the room is used, what the next thread takes over, what a ring and a clear give back. */
 #define _GNU_SOURCE
 #include <pthread.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -252,8 +253,7 @@ static void a_helper_leaves_room_for_threads(void **state) {
     start(policy, 2 << 20); /* so that the arena is a new one */
     assert_int_equal(prof_stop(), PROF_OK);
     assert_int_equal(prof_start_with(&options), PROF_OK);
-    WAIT_WHILE(chunk_sizes(sizes, 64) < 2); /* the helper is at it */
-    assert_true(chunk_sizes(sizes, 64) >= 2);
+    WAIT_WHILE(policy != PROF_POLICY_RING && chunk_sizes(sizes, 64) < 2); /* the helper is at it */
     record(100);
     pthread_t threads[THREADS];
     for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, record_100, NULL), 0);
@@ -264,6 +264,78 @@ static void a_helper_leaves_room_for_threads(void **state) {
     assert_int_equal(health.lost_count[PROF_LOSS_NO_THREAD], 0);
     assert_int_equal(prof_stop(), PROF_OK);
   }
+}
+
+/* Threads that are there at once, one more when the one before has recorded. */
+enum { AT_ONCE_MAX = 16, EACH = 100 };
+typedef struct at_once {
+  pthread_t threads[AT_ONCE_MAX];
+  sem_t has_recorded, may_end;
+} at_once;
+
+static void *record_and_wait(void *of) {
+  at_once *const all = of;
+  record(EACH);
+  sem_post(&all->has_recorded);
+  sem_wait(&all->may_end);
+  return NULL;
+}
+
+static uint64_t record_at_once(int count) {
+  at_once all;
+  sem_init(&all.has_recorded, 0, 0);
+  sem_init(&all.may_end, 0, 0);
+  for (int i = 0; i < count; i++) {
+    assert_int_equal(pthread_create(&all.threads[i], NULL, record_and_wait, &all), 0);
+    sem_wait(&all.has_recorded);
+  }
+  for (int i = 0; i < count; i++) sem_post(&all.may_end);
+  for (int i = 0; i < count; i++) pthread_join(all.threads[i], NULL);
+  sem_destroy(&all.has_recorded);
+  sem_destroy(&all.may_end);
+  return health_now().recorded_count;
+}
+
+/* As many threads as have room without a helper: each takes a slot of 64 KiB and a chunk, of 16 KiB
+   but in a ring. */
+static void a_helper_loses_nothing_in_a_small_arena(void **state) {
+  (void)state;
+  static const struct {
+    uint32_t policy;
+    int threads;
+  } rows[] = {{PROF_POLICY_KEEP, 11}, {PROF_POLICY_RING, 6}};
+  for (int i = 0; i < 4; i++) {
+    const uint32_t has_helper = (uint32_t)i % 2;
+    const prof_options options = {.size = sizeof options,
+                                  .policy = rows[i / 2].policy,
+                                  .cap_bytes = 1 << 20,
+                                  .helper_thread = has_helper};
+    uint64_t sizes[64];
+    start(options.policy, 2 << 20); /* so that the arena is a new one */
+    assert_int_equal(prof_stop(), PROF_OK);
+    assert_int_equal(prof_start_with(&options), PROF_OK);
+    WAIT_WHILE(has_helper && options.policy == PROF_POLICY_KEEP && chunk_sizes(sizes, 64) < 2);
+    assert_int_equal(record_at_once(rows[i / 2].threads), EACH * rows[i / 2].threads);
+    assert_int_equal(prof_stop(), PROF_OK);
+  }
+}
+
+/* Nor is one thread refused a chunk because the helper is behind. */
+static void a_helper_that_is_behind_loses_nothing_there(void **state) {
+  (void)state;
+  const prof_options options = {.size = sizeof options,
+                                .policy = PROF_POLICY_KEEP,
+                                .cap_bytes = 1 << 20,
+                                .helper_thread = 1};
+  enum { BEFORE_FULL = 40000 }; /* 640 KB of 1 MiB, which has a slot and the meta data as well */
+  uint64_t sizes[64];
+  start(options.policy, 2 << 20);
+  assert_int_equal(prof_stop(), PROF_OK);
+  assert_int_equal(prof_start_with(&options), PROF_OK);
+  WAIT_WHILE(chunk_sizes(sizes, 64) < 2);
+  record(BEFORE_FULL);
+  assert_int_equal(health_now().recorded_count, BEFORE_FULL);
+  assert_int_equal(prof_stop(), PROF_OK);
 }
 
 int main(void) {
@@ -279,6 +351,8 @@ int main(void) {
       cmocka_unit_test(clear_gives_the_room_back),
       cmocka_unit_test(a_part_filled_chunk_is_taken_over),
       cmocka_unit_test(a_helper_leaves_room_for_threads),
+      cmocka_unit_test(a_helper_loses_nothing_in_a_small_arena),
+      cmocka_unit_test(a_helper_that_is_behind_loses_nothing_there),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
