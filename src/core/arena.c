@@ -176,6 +176,7 @@ static void let_go(void) {
   prof_i_arena *const arena = &prof_i_the_arena;
   if (!arena->base) return;
   const prof_i_arena old = *arena;
+  __atomic_store_n(&prof_i_arena_header()->is_left, 1, __ATOMIC_RELAXED);
   /* Over it, not away: see the file comment. Address space without memory behind it. */
   if (old.has_blocks)
     prof_i_blocks_cover();

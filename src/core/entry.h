@@ -95,6 +95,15 @@ static inline bool prof_i_entry_may_be_of(const prof_i_thread *thread, uint64_t 
   return PROF_I_LIKELY(tag == thread->tag) || tag == 0;
 }
 
+/* An end has claimed room that does not fit. Perhaps because its capture was left just after the
+   claim, and reads as zeros: then the capture counts the scope, as unfinished, and nobody else is to
+   (header.is_left). A claim that came later would stand before the first record. */
+static inline void prof_i_entry_note_claim(prof_i_thread *thread, const prof_i_head *chunk,
+                                           uint64_t at, uint64_t start) {
+  if (chunk != &thread->full && chunk->limit == 0 && at >= PROF_I_HEAD_BYTES)
+    thread->left_claim = start;
+}
+
 /* Another thread may be ending the scope. */
 static inline uint64_t prof_i_entry_ticks(const prof_i_open *open) { return __atomic_load_n(&open->ticks, __ATOMIC_RELAXED); }
 

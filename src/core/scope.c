@@ -459,8 +459,12 @@ static PROF_I_COLD void end_long_at_limit(prof_i_head *chunk, prof_i_slot *slot,
                                           uint64_t start, uint64_t ticks, uint64_t at) {
   const uint64_t what = __atomic_load_n(&slot->open[depth].what, __ATOMIC_RELAXED);
   uint64_t *const record = prof_i_record_take(chunk, at, bytes_of_long(what));
-  if (record) put_end_long(slot, depth, start, ticks, chunk, record, what);
-  else prof_i_scope_end_slow(start, ticks);
+  if (record) {
+    put_end_long(slot, depth, start, ticks, chunk, record, what);
+    return;
+  }
+  prof_i_entry_note_claim(prof_i_this_thread, chunk, at, start);
+  prof_i_scope_end_slow(start, ticks);
 }
 
 static __attribute__((noinline)) void end_long(prof_i_thread *thread, prof_i_slot *slot,
@@ -481,6 +485,7 @@ static __attribute__((noinline)) void end_long(prof_i_thread *thread, prof_i_slo
 static PROF_I_COLD void end_at_limit(prof_i_head *chunk, prof_i_slot *slot, uint64_t depth,
                                      uint64_t start, uint64_t ticks, uint64_t at) {
   if (!prof_i_in_place_fits(chunk, at, 16)) {
+    prof_i_entry_note_claim(prof_i_this_thread, chunk, at, start);
     prof_i_scope_end_slow(start, ticks);
     return;
   }

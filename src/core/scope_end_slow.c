@@ -346,7 +346,10 @@ static inline bool write_plain(prof_i_thread *thread, const prof_i_open *open, u
   if (duration4 >> (PROF_I_DURATION_BITS + 4)) return false;
   prof_i_head *const chunk = __atomic_load_n(&thread->chunk, __ATOMIC_RELAXED);
   const uint64_t at = prof_i_claim(&chunk->cursor, 16);
-  if (at >= chunk->limit && !prof_i_in_place_fits(chunk, at, 16)) return false;
+  if (at >= chunk->limit && !prof_i_in_place_fits(chunk, at, 16)) {
+    prof_i_entry_note_claim(thread, chunk, at, start);
+    return false;
+  }
   uint64_t *const record = (uint64_t *)((char *)chunk + at);
   __atomic_store_n(&record[1],
                    duration4 << (PROF_I_DURATION_SHIFT - 4) | prof_i_entry_record_word(what),
@@ -400,12 +403,23 @@ static PROF_I_WARM bool end_beside(prof_i_thread *thread, uint64_t start) {
   return true;
 }
 
+/* Its claim stands in a capture that was left meanwhile. A forked child's copy of a claim is its
+   parent's. */
+static bool is_counted_where_left(uint64_t start) {
+  prof_i_thread *const thread = prof_i_this_thread;
+  const uint64_t claim = thread->left_claim;
+  if (PROF_I_LIKELY(!claim)) return false;
+  thread->left_claim = 0;
+  return claim == start && !is_of_the_parent(start);
+}
+
 void prof_i_scope_end_slow(uint64_t handle, uint64_t ticks) {
   const uint64_t start = prof_i_open_start(handle);
   const bool may_be_own = prof_i_entry_may_be_of(prof_i_this_thread, prof_i_entry_tag(handle));
   if (start && !ticks && may_be_own && end_deep(prof_i_this_thread, start)) return;
   if (start && !ticks && may_be_own && end_beside(prof_i_this_thread, start)) return;
   if (!handle || !prof_i_control_is_own_process()) return;
+  if (start && is_counted_where_left(start)) return;
   const int saved = errno;
   const bool has_window = !ticks && prof_i_this_thread->timing.left;
   if (has_window) { /* before the recorder's own lines come into the caches */

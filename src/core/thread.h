@@ -104,6 +104,7 @@ typedef struct prof_i_thread {
   prof_i_newest newest, newest_block;
   prof_i_skipped skipped; /* the owner and its handlers; atomic, relaxed */
   uint64_t chance; /* scope_slow.c; the owner alone */
+  uint64_t left_claim; /* see prof_i_entry_note_claim(); the owner alone */
   /* No entry below it is gone, as far as the thread knows: of the shown and the deep ones. A hint;
      atomic, relaxed: another thread that leaves one gone puts 0 there. */
   uint64_t shown_gap, deep_gap;

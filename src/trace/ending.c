@@ -72,6 +72,7 @@ uint64_t prof_i_ending_deep(const prof_trace *trace, const prof_i_trace_thread *
 void prof_i_ending_excuse(prof_trace *trace, prof_i_trace_thread *thread,
                           prof_i_claim_seen *claim) {
   claim->slots = 0;
+  if (trace->header.is_left) return;
   thread->lost[PROF_LOSS_UNFINISHED]--;
   trace->open_claim_count++;
 }
@@ -93,8 +94,8 @@ static bool excuse_one(prof_trace *trace, const prof_i_trace_thread *thread,
   return false;
 }
 
-void prof_i_ending_claims(prof_trace *trace, const prof_i_trace_thread *thread,
-                          const prof_i_slot *slot) {
+uint64_t prof_i_ending_claims(prof_trace *trace, const prof_i_trace_thread *thread,
+                              const prof_i_slot *slot) {
   const uint64_t count = prof_i_ledger_endings(prof_i_trace_ledger(trace, slot));
   uint64_t excused = 0; /* a bit for each ending */
   for (uint64_t i = 0; i < count; i++)
@@ -105,4 +106,8 @@ void prof_i_ending_claims(prof_trace *trace, const prof_i_trace_thread *thread,
     if (!(excused >> i & 1) && slot->endings[i].slots &&
         !excuse_one(trace, thread, &slot->endings[i], false))
       excuse_one(trace, thread, &slot->endings[i], true);
+  uint64_t deep = 0;
+  for (uint64_t i = 0; i < count; i++)
+    deep += excused >> i & 1 && slot->endings[i].scope & PROF_I_ENDING_DEEP;
+  return deep;
 }

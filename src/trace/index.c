@@ -266,6 +266,16 @@ static uint64_t find_open_claims(prof_trace *trace, prof_i_trace_thread *thread,
   return found;
 }
 
+/* Takes those out that have a bit: a capture is left, so their ends are over. */
+static void take_out_found(prof_trace *trace, prof_i_trace_thread *thread, uint64_t found) {
+  prof_i_open_scope *const opens = trace->opens + thread->first_open;
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < thread->open_count; i++)
+    if (!(found >> i & 1)) opens[kept++] = opens[i];
+  trace->open_count -= thread->open_count - kept;
+  thread->open_count = kept;
+}
+
 int prof_i_index_open(prof_trace *trace) {
   uint64_t deep_over = 0;
   uint32_t room = 0;
@@ -283,9 +293,13 @@ int prof_i_index_open(prof_trace *trace) {
     const int status = add_open(trace, thread, mention->slot, &room);
     if (status) return status;
     if (thread->open_count) hide_ended(trace, thread);
-    const uint64_t found = find_open_claims(trace, thread, 0);
-    prof_i_ending_claims(trace, thread, mention->slot);
-    find_open_claims(trace, thread, found); /* what is left of claims that are several */
+    uint64_t found = find_open_claims(trace, thread, 0);
+    const uint64_t deep_claims = prof_i_ending_claims(trace, thread, mention->slot);
+    found = find_open_claims(trace, thread, found); /* what is left of claims that are several */
+    if (trace->header.is_left) {
+      take_out_found(trace, thread, found);
+      deep_over += deep_claims;
+    }
     for (uint32_t n = 0; n < thread->open_count; n++) {
       prof_i_open_scope *const scope = &trace->opens[thread->first_open + n];
       if (scope->site && !prof_i_known_site(&trace->catalog, scope->site)) trace->bad_count++;
