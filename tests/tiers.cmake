@@ -46,7 +46,7 @@ set(prof_costs
     "25:^(embed\\.(preload\\.|headers\\.strict-cxx|command-line\\.)|python\\.(command|functions)$)"
     "20:^(unit\\.(trace_calls|export_chrome|core_blocks)|failing\\.|stress\\.|hostile\\.)"
     "20:^api\\.(op_file|compare-objects)$"
-    "15:^(unit\\.trace_(crosswise|damage)|conformance\\.opencl|fault\\.|embed\\.|python\\.)")
+    "15:^(steps\\.hostile|unit\\.trace_(crosswise|damage)|conformance\\.opencl|fault\\.|embed\\.|python\\.)")
 
 # prof_match(LINES NAME DEFAULT RESULT): sets RESULT to what stands before the first of LINES, each
 # WORD:REGEX, that NAME matches. LINES is the name of the list.

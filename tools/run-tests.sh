@@ -218,7 +218,7 @@ print_report() {
   [ $total_failed -eq 0 ] && [ $total_passed -gt 0 ]
 }
 
-plain='unit|api|clock|device|failing|hostile|minilm|embed|docs|python'
+plain='unit|api|clock|steps|device|failing|hostile|minilm|embed|docs|python'
 run_group() {
   case $1 in
     test)

@@ -1,6 +1,4 @@
 /* Stacks by the traced functions around a scope, where many scopes overlap, stand in each other or are asynchronous, and how long their texts may be: a table's and the JSON's. */
-#include <time.h>
-
 #include "trace_checks.h"
 #include "trace/callers.h"
 
@@ -180,44 +178,12 @@ static void long_stacks_are_cut_between_frames(void **state) {
   capture_end(&c);
 }
 
-static double seconds_of(const prof_trace *trace, uint32_t group) {
-  const prof_aggregate_options options = {.size = sizeof options, .group = group};
-  prof_rows *rows = NULL;
-  const clock_t begun = clock();
-  assert_int_equal(prof_trace_aggregate(trace, &options, &rows), PROF_OK);
-  const double took = (double)(clock() - begun) / CLOCKS_PER_SEC;
-  prof_rows_destroy(rows);
-  return took;
-}
-
-/* What stands between frames, and is none, is gone past at once: the texts of numbers as deep as that took 3 s and more. */
-static void texts_take_no_time_for_what_is_no_frame(void **state) {
-  (void)state;
-  static const struct {
-    uint64_t depth;
-    uint32_t even, odd;
-  } cases[] = {{32000, OP, RANGE}, {4000, LEFT_OUT, LEFT_OUT}};
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    const uint64_t depth = cases[i].depth;
-    capture c;
-    prof_i_head *const chunk = begin(&c, 1 << 20);
-    for (uint64_t at = depth; at-- > 0;) capture_plain(chunk, T0 + 10 + at, 2 * (depth - at), at % 2 ? cases[i].odd : cases[i].even);
-    capture_plain(chunk, T0, 3 * depth, FUNCTION);
-    prof_trace *const trace = open_capture(&c);
-    const double by_name = seconds_of(trace, PROF_GROUP_NAME), by_stack = seconds_of(trace, PROF_GROUP_NAME | PROF_GROUP_STACK);
-    if (by_stack > 50 * by_name + 0.1) fail_msg("%llu deep: by stack %f s, by name %f s", (unsigned long long)depth, by_stack, by_name);
-    prof_trace_destroy(trace);
-    capture_end(&c);
-  }
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(what_is_asynchronous_has_the_functions_that_hold_it),
       cmocka_unit_test(deeper_ones_than_a_lane_takes_have_stacks),
       cmocka_unit_test(more_than_there_are_lanes_have_stacks),
       cmocka_unit_test(long_stacks_are_cut_between_frames),
-      cmocka_unit_test(texts_take_no_time_for_what_is_no_frame),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
