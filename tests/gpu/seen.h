@@ -13,6 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../hang_guard.h"
+
 /* ---- verdicts: a line a check ---- */
 
 static int failures;
@@ -115,12 +117,14 @@ static inline void begin_count(void) {
   prof_trace_destroy(trace);
 }
 
-/* What has come once so much has, or 10 s have passed. The trace is the caller's. */
+/* What has come once so much has, or what comes hangs. The trace is the caller's. */
 static inline prof_trace *settle(uint64_t records, uint64_t sides, sums *sums_out) {
-  for (int i = 0;; i++, usleep(20000)) {
+  for (unsigned naps = 0;;) {
     prof_trace *const trace = take_trace();
     *sums_out = since_before(trace);
-    if ((sums_out->records + sums_out->lost >= records && sums_out->sides + sums_out->lost >= sides) || i == 500) return trace;
+    const bool is_all = sums_out->records + sums_out->lost >= records &&
+                        sums_out->sides + sums_out->lost >= sides;
+    if (is_all || !hang_nap(&naps)) return trace;
     prof_trace_destroy(trace);
   }
 }
