@@ -1,6 +1,6 @@
-/* Captures that are full of one kind of record each, with numbers chosen so that the reader keeps as
-   much of each as it can: a thread for every owner, a table that reaches the highest site number, 64
-   open scopes a slot. */
+/* Captures that are full of one kind of record each. Their numbers are chosen so that the reader
+   keeps as much of each as it can: a thread for every owner, a table that reaches the highest site
+   number, 64 open scopes a slot. */
 #ifndef PROF_TESTS_HOSTILE_RECORD_KINDS_H
 #define PROF_TESTS_HOSTILE_RECORD_KINDS_H
 
@@ -9,7 +9,8 @@
 enum { MIB = 1 << 20, SITE_MAX = (1 << 20) - 1 };
 
 /* Fills what is left of an extent with records that `make` makes of their number. */
-static void fill_extent(prof_i_head *extent, void (*make)(prof_i_head *extent, uint64_t number), uint64_t *number) {
+static void fill_extent(prof_i_head *extent, void (*make)(prof_i_head *extent, uint64_t number),
+                        uint64_t *number) {
   for (;;) {
     const uint64_t before = extent->cursor;
     if (before + 512 > extent->bytes) return;
@@ -17,16 +18,28 @@ static void fill_extent(prof_i_head *extent, void (*make)(prof_i_head *extent, u
   }
 }
 
-static void make_plain(prof_i_head *chunk, uint64_t n) { capture_plain(chunk, CAPTURE_START + n, 3, 1); }
-static void make_plain_backwards(prof_i_head *chunk, uint64_t n) { capture_plain(chunk, CAPTURE_START + (1 << 20) - n, 3, 1); }
-static void make_nested(prof_i_head *chunk, uint64_t n) { capture_plain(chunk, CAPTURE_START + (1 << 20) - n, 2 * n, 1); }
-static void make_overlapping(prof_i_head *chunk, uint64_t n) { capture_plain(chunk, CAPTURE_START + n, 1 << 10, 1); }
+static void make_plain(prof_i_head *chunk, uint64_t n) {
+  capture_plain(chunk, CAPTURE_START + n, 3, 1);
+}
+static void make_plain_backwards(prof_i_head *chunk, uint64_t n) {
+  capture_plain(chunk, CAPTURE_START + (1 << 20) - n, 3, 1);
+}
+static void make_nested(prof_i_head *chunk, uint64_t n) {
+  capture_plain(chunk, CAPTURE_START + (1 << 20) - n, 2 * n, 1);
+}
+static void make_overlapping(prof_i_head *chunk, uint64_t n) {
+  capture_plain(chunk, CAPTURE_START + n, 1 << 10, 1);
+}
 static void make_owner(prof_i_head *chunk, uint64_t n) {
   capture_owner(chunk, n + 10, n, "o");
   capture_plain(chunk, CAPTURE_START + n, 1, 1);
 }
-static void make_owner_alone(prof_i_head *chunk, uint64_t n) { capture_owner(chunk, UINT64_MAX - n, n, "o"); }
-static void make_exit(prof_i_head *chunk, uint64_t n) { capture_exit(chunk, n + 10, "x", PROF_LOSS_FULL, n); }
+static void make_owner_alone(prof_i_head *chunk, uint64_t n) {
+  capture_owner(chunk, UINT64_MAX - n, n, "o");
+}
+static void make_exit(prof_i_head *chunk, uint64_t n) {
+  capture_exit(chunk, n + 10, "x", PROF_LOSS_FULL, n);
+}
 static void make_name(prof_i_head *chunk, uint64_t n) {
   long_record r;
   char name[16];
@@ -58,10 +71,18 @@ static void make_tensor(prof_i_head *chunk, uint64_t n) {
   for (uint64_t d = 0; d < 4; d++) long_word(&r, n << 8 | d);
   long_end(&r, chunk);
 }
-static void make_site(prof_i_head *meta, uint64_t n) { capture_site(meta, (uint32_t)(SITE_MAX - n), "", "", 1); }
-static void make_schema(prof_i_head *meta, uint64_t n) { capture_schema(meta, UINT32_MAX - (uint32_t)n, PROF_ARGS_PAIRS, "", 0, NULL, NULL); }
-static void make_track(prof_i_head *meta, uint64_t n) { capture_track(meta, (prof_device){PROF_DEVICE_CUDA, (int32_t)n}, n, "t"); }
-static void make_session(prof_i_head *meta, uint64_t n) { capture_session(meta, CAPTURE_START + n, 1, n % 3); }
+static void make_site(prof_i_head *meta, uint64_t n) {
+  capture_site(meta, (uint32_t)(SITE_MAX - n), "", "", 1);
+}
+static void make_schema(prof_i_head *meta, uint64_t n) {
+  capture_schema(meta, UINT32_MAX - (uint32_t)n, PROF_ARGS_PAIRS, "", 0, NULL, NULL);
+}
+static void make_track(prof_i_head *meta, uint64_t n) {
+  capture_track(meta, (prof_device){PROF_DEVICE_CUDA, (int32_t)n}, n, "t");
+}
+static void make_session(prof_i_head *meta, uint64_t n) {
+  capture_session(meta, CAPTURE_START + n, 1, n % 3);
+}
 static void make_clock(prof_i_head *meta, uint64_t n) {
   long_record r;
   long_begin(&r, PROF_I_KIND_CLOCK, CAPTURE_START + n, 0, 0);

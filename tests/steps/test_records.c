@@ -1,5 +1,5 @@
-/* Kernels that a device with a coarse clock puts at one moment. The launch of each is looked for among
-   all that began then: their export takes little more steps than that of others. */
+/* Kernels that a device with a coarse clock puts at one moment. The launch of each is looked for
+   among all that began then. Their export takes few more steps than that of others. */
 #define _GNU_SOURCE
 #include <prof/device.h>
 #include <prof/profiler.h>

@@ -1,5 +1,5 @@
-/* What stands between frames, and is none, is gone past at once: a table by stacks takes little more
-   steps than one by names, however deep that is. */
+/* What stands between frames, and is none, is gone past at once. So a table by stacks takes at most
+   so many times the steps of one by names, however deep that is. */
 #include "unit/trace_checks.h"
 
 #include "count_steps.h"

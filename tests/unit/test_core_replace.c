@@ -38,7 +38,9 @@ static void start(const char *path, uint32_t has_helper, int number) {
   WITH_BASE_PROFILER(PROF_HOST, "a", "replace", PROF_NO_ARGS, {});
 }
 
-static uint64_t read_count(const uint64_t *count) { return __atomic_load_n(count, __ATOMIC_SEQ_CST); }
+static uint64_t read_count(const uint64_t *count) {
+  return __atomic_load_n(count, __ATOMIC_SEQ_CST);
+}
 
 static void replace(const char *path, uint32_t has_helper) {
   start(path, has_helper, 0);
