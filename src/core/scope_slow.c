@@ -210,6 +210,18 @@ static uint64_t begin_unusual(prof_site *site, const prof_details *details) {
   return start;
 }
 
+/* The state of what stands for a scope in its entry: its call site, or its name where the thread
+   has just used that. 0: there is more to do. */
+static inline uint64_t known_state(prof_i_thread *thread, const prof_details *details,
+                                   uint64_t site_state) {
+  if (prof_i_entry_is_plain(details)) return site_state;
+  if (!prof_i_entry_is_bare(details)) return 0;
+  const prof_i_name *const known = *prof_i_name_recent(thread, details->name);
+  if (!known || !prof_i_name_is_of(known, details, (uint32_t)site_state)) return 0;
+  const uint64_t state = __atomic_load_n(&known->state, __ATOMIC_ACQUIRE);
+  return (uint32_t)state && state >> 32 == site_state >> 32 ? state : 0;
+}
+
 /* A plain scope below the 64 shown: what the fast path does, with an entry of the thread's own
    memory. The epoch says the same as there. 0: there is more to do. */
 static PROF_I_WARM uint64_t begin_deep(prof_i_thread *thread, const prof_site *site,
@@ -220,9 +232,10 @@ static PROF_I_WARM uint64_t begin_deep(prof_i_thread *thread, const prof_site *s
   if (thread->is_slow || !thread->deep || slot->deep >= PROF_I_DEEP_COUNT ||
       __atomic_load_n(&thread->has_gaps, __ATOMIC_RELAXED))
     return 0;
-  if (!prof_i_entry_is_plain(details) || is_last_deep_gone(thread)) return 0;
+  const uint64_t known = known_state(thread, details, state);
+  if (!known || is_last_deep_gone(thread)) return 0;
   prof_i_open *const open = deep_entry(thread);
-  const uint64_t number = (uint32_t)state, by_call = prof_i_entry_by_call(details);
+  const uint64_t number = (uint32_t)known, by_call = prof_i_entry_by_call(details);
   __atomic_store_n(&open->what, number << PROF_I_WHAT_SITE_SHIFT | by_call, __ATOMIC_RELAXED);
   const uint64_t start = prof_i_entry_begins(thread, prof_i_counter()) << 4;
   set_start(slot, open, start);
