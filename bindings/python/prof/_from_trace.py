@@ -178,7 +178,8 @@ def single_events(windows: Sequence[Window], profile_memory: bool, with_flops: b
     """Each scope of the windows, by its start; those that had not ended are marked. with_stack: what has no stack of its own has the traced functions around it. modules: whether calls of modules are more than functions, which key_averages() leaves out. What takes time to make of an event is made when it is asked for: the trace is in use as long as one of them lives, also when it is closed."""
     events: List[FunctionEvent] = []
     for window in windows:
-        events += _scopes(window, len(events), with_stack, profile_memory)
+        events += _scopes(window, with_stack, profile_memory)
+    number(events)
     for e in events if not modules else ():
         if e.category in FUNCTIONS:
             e.is_python_function, e.activity_type = True, "python_function"
@@ -201,7 +202,17 @@ _SCOPE, _OPEN, _MEMORY = 1, 2, 8  # kinds of prof_event_kind
 _VERBS = {1: 1, 2: -1}  # PROF_MEMORY_ALLOC, PROF_MEMORY_FREE
 
 
-def _scopes(window: Window, number: int, with_stack: bool, with_memory: bool) -> List[FunctionEvent]:
+def number(events: Iterable[FunctionEvent]) -> None:
+    """From 0 on; calls of functions and of modules among themselves from 1 on, as torch.profiler."""
+    call = 0
+    for place, event in enumerate(events):
+        event.id = place
+        if event._site.has_python_id:
+            call += 1
+            event._python_id = call
+
+
+def _scopes(window: Window, with_stack: bool, with_memory: bool) -> List[FunctionEvent]:
     found: List[FunctionEvent] = []
     around: List[FunctionEvent] = []  # what stands open
     launched: Dict[Tuple[int, int], List[_Ran]] = {}
@@ -295,6 +306,4 @@ def _scopes(window: Window, number: int, with_stack: bool, with_memory: bool) ->
         found.sort(key=lambda e: (e._start_ns, -e._end_ns))
     if with_stack:
         _forward_stacks.give(found)
-    for place, made in enumerate(found, number):
-        made.id = place
     return found

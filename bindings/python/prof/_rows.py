@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optiona
 
 from . import _arrows, _forward_stacks, _inputs
 from . import flops as _flops
-from ._read_events import NO_TENSOR, Briefs, is_function
+from ._read_events import FUNCTIONS, NO_TENSOR, Briefs, is_function
 from ._text_units import format_time
 from .device import DeviceType
 
@@ -209,6 +209,7 @@ class Site:
     __slots__ = (
         *("made", "category", "full_frame", "frame", "place", "is_user_annotation", "has_numbers"),
         *("trace_name", "name", "is_python_function", "activity_type", "is_evaluation"),
+        "has_python_id",
     )
     made: "Made"
     category: str
@@ -222,6 +223,8 @@ class Site:
     is_python_function: bool
     activity_type: str
     is_evaluation: bool
+    has_python_id: bool
+    """They are calls of traced functions or of modules."""
 
     def __init__(
         self, made: "Made", name: str, category: str, full_frame: str = "", place: str = ""
@@ -233,6 +236,7 @@ class Site:
         self.name = STEPS if name.startswith(STEP) else name
         self.is_user_annotation, self.has_numbers = category == ANNOTATION, category == "cpu_op"
         self.is_python_function = is_function(category, name)
+        self.has_python_id = category in FUNCTIONS
         self.activity_type = ANNOTATION if self.is_user_annotation else "cpu_op"
         if self.is_python_function:
             self.activity_type = "python_function"
@@ -369,6 +373,20 @@ def _dtypes_of(event: "FunctionEvent") -> List[str]:
     return _inputs.dtypes(event._site.made.briefs.dtypes(*event._source), given["texts"])
 
 
+def _python_parent(event: "FunctionEvent") -> int:
+    around = event.cpu_parent if event._site.has_python_id else None
+    while around is not None and not around._site.has_python_id:
+        around = around.cpu_parent
+    return -1 if around is None else around.python_id
+
+
+def _python_module(event: "FunctionEvent") -> int:
+    if not event._source or not event._site.has_python_id:
+        return -1
+    found = event.args.get("Python module id")
+    return found if isinstance(found, int) else -1
+
+
 def _list() -> Any:
     return _Kept(lambda event: [])
 
@@ -400,7 +418,7 @@ _own: Callable[["FunctionEvent"], Dict[str, Any]] = _Times.__dict__["__dict__"].
 """Attributes that an event alone has, and what is kept of the others."""
 _MADE_OF = (
     *("_site", "_start_ns", "_end_ns", "_self_ns", "_source"),
-    *("_callers", "_range", "_children"),
+    *("_callers", "_range", "_children", "_python_id"),
 )
 
 
@@ -418,6 +436,8 @@ class FunctionEvent(_Times):
     """Its stack, if its arguments have none. None: no stack was asked for."""
     _range: Optional[Interval]
     _children: Optional[List["FunctionEvent"]]
+    _python_id: int
+    """Only calls of functions and modules have it."""
 
     id: int
     thread: int
@@ -448,7 +468,9 @@ class FunctionEvent(_Times):
     event_metadata: Any = None
     flops: int = _told(lambda event: event._arguments()["flops"] if event._source else 0)
     cpu_memory_usage = self_cpu_memory_usage = device_memory_usage = self_device_memory_usage = 0
-    python_id = python_parent_id = python_module_id = -1
+    python_id: int = _told(lambda event: event._python_id if event._site.has_python_id else -1)
+    python_parent_id: int = _told(_python_parent)
+    python_module_id: int = _told(_python_module)
     frame: str = _of_site("frame")
     """Beyond torch: of a traced function, where it is defined and how it stands in stacks, "file.py(12): function"."""
     place: str = _of_site("place")

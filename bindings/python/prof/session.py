@@ -545,12 +545,11 @@ class profile(Owner):  # noqa: N801 (torch's name)
             if monotonic_ns() >= deadline:
                 self._note_timeout(len(windows) - place, len(found))
                 break
-            part, before = self._events_of([window]), len(found)
-            for event in part:
-                event.id += before
+            part = self._events_of([window])
             found.extend(part)
             found.lost += part.lost
             found._use_device = found._use_device or part._use_device
+        tables.number(found)
         return found
 
     def _events_of(self, windows: List[Window]) -> EventList[FunctionEvent]:
