@@ -286,7 +286,7 @@ static void put_place(prof_i_chrome *w, const prof_i_span *span) {
 /* False: no memory. */
 static bool put_python(prof_i_chrome *w, const prof_i_span *span) {
   prof_i_python_id id;
-  if (!w->walker || !prof_i_python_ids_has(&w->python_ids, span->site)) return true;
+  if (!w->walker || !prof_i_python_ids_is_call(&w->python_ids, span)) return true;
   if (!prof_i_python_ids_take(&w->python_ids, w->walker, span, &id)) return false;
   char *const to = prof_i_sink_reserve(w->sink, 64 + 2 * PROF_I_NUMBER_ROOM);
   prof_i_sink_advance(w->sink, put_python_id(to, &id));

@@ -29,13 +29,10 @@ static prof_i_numbered kind_of(prof_i_text category) {
 
 prof_i_numbered prof_i_event_numbers_kind(const prof_i_event_numbers *numbers,
                                           const prof_i_span *span) {
-  prof_i_long record;
   if (!numbers->kinds) return PROF_I_NOT_NUMBERED;
   if (span->kind == PROF_EVENT_STEP) return PROF_I_OPERATOR;
-  if (span->record && prof_i_long_read(span->record, (span->record[2] & 0xffff) * 2, &record) &&
-      record.category.data)
-    return kind_of(record.category);
-  return (prof_i_numbered)numbers->kinds[span->site];
+  return span->record ? kind_of(prof_i_trace_category(numbers->trace, span))
+                      : (prof_i_numbered)numbers->kinds[span->site];
 }
 
 /* An allocation, a free, or a failed allocation, as chrome_memory.c writes them. */
@@ -52,7 +49,8 @@ static int count(void *user, const prof_i_span *spans, size_t span_count) {
   counter *const c = user;
   for (size_t i = 0; i < span_count; i++) {
     const prof_i_span *const span = &spans[i];
-    if (!prof_i_window_has(&c->window, span->start_ns, span->start_ns + span->duration_ns)) continue;
+    const uint64_t end_ns = span->start_ns + span->duration_ns;
+    if (!prof_i_window_has(&c->window, span->start_ns, end_ns)) continue;
     if (span->lane == PROF_I_LANES_MAX) continue;
     if (span->kind == PROF_EVENT_MEMORY) c->change_count += is_change(c->numbers, span);
     if (span->kind != PROF_EVENT_SCOPE && span->kind != PROF_EVENT_OPEN &&

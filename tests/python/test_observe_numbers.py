@@ -1,5 +1,5 @@
-"""Ev Idx and Record function id of the JSON, and python_id of events(): the same work in torch.profiler
-and in prof, in the same process. make test-torch."""
+"""Ev Idx and Record function id of the JSON, and python_id of events(): the same work in
+torch.profiler and in prof, in the same process. make test-torch."""
 
 import collections
 import json

@@ -203,7 +203,7 @@ _VERBS = {1: 1, 2: -1}  # PROF_MEMORY_ALLOC, PROF_MEMORY_FREE
 
 
 def number(events: Iterable[FunctionEvent]) -> None:
-    """From 0 on; calls of functions and of modules among themselves from 1 on, as torch.profiler."""
+    """Events from 0 on; calls of functions and of modules from 1 on, as torch.profiler."""
     call = 0
     for place, event in enumerate(events):
         event.id = place
