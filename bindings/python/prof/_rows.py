@@ -533,7 +533,7 @@ class FunctionEvent(_Times):
     args: Dict[str, Any] = _of_arguments("args")
     kwinputs: Dict[str, Any] = _of_arguments("args")
     input_shapes: Any = _of_arguments("input_shapes")
-    structured_input_shapes: Any = _of_arguments("input_shapes")
+    structured_input_shapes: Any = _Kept(lambda event: _inputs.shapes(event._arguments()))
     structured_input_strides: List[List[int]] = _of_texts(_inputs.strides)
     concrete_inputs: List[Any] = _of_texts(_inputs.concrete)
     input_dtypes: List[str] = _Kept(_dtypes_of)  # type: ignore[assignment]
