@@ -81,6 +81,7 @@ static void render_site(prof_i_chrome *w, prof_i_site_line *line, uint32_t numbe
   line->site_plus_one = number + 1;
   line->bytes = 0;
   line->is_function = prof_i_python_ids_has(&w->python_ids, number);
+  line->numbered = w->numbers.kinds ? w->numbers.kinds[number] : PROF_I_NOT_NUMBERED;
   if (prof_i_backward_is_range(site->name)) return; /* has its call's numbers */
   if (limit - to < 16 || (prof_i_callers_any(&w->callers) && has_callers(w, number, site->name))) return;
   to = put_text(to, "\",\"name\":\"");
@@ -151,6 +152,14 @@ static char *put_python_id(char *to, const prof_i_python_id *id) {
   return id->parent ? prof_i_put_u64(put_text(to, ",\"Python parent id\":"), id->parent) : to;
 }
 
+/* torch numbers record functions, which its operators and ranges are, for its
+   ExecutionTraceObserver: without one each has 0. */
+static char *put_event_number(prof_i_chrome *w, char *to, prof_i_numbered kind) {
+  const uint64_t number = prof_i_event_numbers_take(&w->numbers, w->thread, kind);
+  if (kind == PROF_I_OPERATOR) to = put_text(to, ",\"Record function id\":0");
+  return prof_i_put_u64(put_text(to, ",\"Ev Idx\":"), number);
+}
+
 /* A scope of the current track without anything beyond its site; false: it needs the slow way. */
 static inline bool put_plain(prof_i_chrome *w, const prof_i_span *span) {
   prof_i_site_line *const line = &w->sites[span->site % PROF_I_SITE_CACHE_COUNT];
@@ -172,6 +181,7 @@ static inline bool put_plain(prof_i_chrome *w, const prof_i_span *span) {
   to = put_short_us(w, to + 7, (uint32_t)span->duration_ns);
   memcpy(to, ",\"args\":{\"External id\":", 24);
   to = put_next_id(w, to + 23);
+  if (__builtin_expect(line->numbered, 0)) to = put_event_number(w, to, line->numbered);
   if (__builtin_expect(line->is_function, 0)) to = put_python_id(to, &python);
   if (__builtin_expect(line->place_bytes > 0, 0)) {
     memcpy(to, line->text + line->bytes, line->place_bytes);
@@ -276,7 +286,7 @@ static void put_place(prof_i_chrome *w, const prof_i_span *span) {
 /* False: no memory. */
 static bool put_python(prof_i_chrome *w, const prof_i_span *span) {
   prof_i_python_id id;
-  if (!w->walker || !prof_i_python_ids_has(&w->python_ids, span->site)) return true;
+  if (!w->walker || !prof_i_python_ids_is_call(&w->python_ids, span)) return true;
   if (!prof_i_python_ids_take(&w->python_ids, w->walker, span, &id)) return false;
   char *const to = prof_i_sink_reserve(w->sink, 64 + 2 * PROF_I_NUMBER_ROOM);
   prof_i_sink_advance(w->sink, put_python_id(to, &id));
@@ -305,6 +315,13 @@ static void put_numbers(prof_i_chrome *w, const prof_i_span *span) {
   w->backward.forward_thread = 0;
 }
 
+static void put_number(prof_i_chrome *w, const prof_i_span *span) {
+  const prof_i_numbered kind = prof_i_event_numbers_kind(&w->numbers, span);
+  if (kind == PROF_I_NOT_NUMBERED) return;
+  char *const to = prof_i_sink_reserve(w->sink, 64 + PROF_I_NUMBER_ROOM);
+  prof_i_sink_advance(w->sink, put_event_number(w, to, kind));
+}
+
 /* False: no memory. */
 static bool put_scope(prof_i_chrome *w, const prof_i_span *span) {
   const uint64_t id = next_id(w), external_id = external_id_of(w, span, id);
@@ -313,6 +330,7 @@ static bool put_scope(prof_i_chrome *w, const prof_i_span *span) {
   prof_i_sink_text(w->sink, ",\"args\":{\"External id\":");
   prof_i_sink_u64(w->sink, external_id);
   if (w->has_launches && prof_i_chrome_tie(w, span, id, external_id, (w->event.flags & PROF_EVENT_ON_STREAM) != 0)) put_correlation(w, id);
+  put_number(w, span);
   if (span->kind == PROF_EVENT_OPEN) prof_i_sink_text(w->sink, ",\"unfinished\":true");
   if (span->kind == PROF_EVENT_STEP) { /* prof import takes it for a mark by this, and a scope of that name for a scope */
     prof_i_sink_text(w->sink, ",\"step mark\":");
@@ -600,6 +618,10 @@ int prof_i_chrome_write(const prof_trace *trace, const prof_i_chrome_wish *wish,
   if (status == PROF_OK && !prof_i_python_ids_init(&w->python_ids, trace))
     status = prof_i_fail(PROF_E_NO_MEMORY, "no memory for the functions among %u call sites",
                          prof_i_trace_site_count(trace));
+  if (status == PROF_OK && prof_i_event_numbers_init(&w->numbers, trace, w->info.thread_count,
+                                                     wish->window, wish->with_memory) != PROF_OK)
+    status = prof_i_fail(PROF_E_NO_MEMORY, "no memory to number the rows of %u threads",
+                         w->info.thread_count);
   if (status == PROF_OK) prof_i_chrome_head(w);
   for (int streams = 0; streams < 2; streams++) /* what was launched behind what launched it */
     for (uint32_t i = 0; status == PROF_OK && i < w->info.thread_count; i++)
@@ -623,6 +645,7 @@ int prof_i_chrome_write(const prof_trace *trace, const prof_i_chrome_wish *wish,
   prof_i_launches_fini(&w->launches);
   prof_i_callers_fini(&w->callers);
   prof_i_python_ids_fini(&w->python_ids);
+  prof_i_event_numbers_fini(&w->numbers);
   free(w);
   return status;
 }

@@ -7,6 +7,7 @@
 #include <prof/trace.h>
 
 #include "check.h"
+#include "event_numbers.h"
 #include "flow.h"
 #include "forward.h"
 #include "metadata.h"
@@ -35,7 +36,7 @@ int prof_i_chrome_write(const prof_trace *trace, const prof_i_chrome_wish *wish,
 
 enum {
   PROF_I_SITE_CACHE_COUNT = 4096, /* 1 MiB of rendered call sites, found by number */
-  PROF_I_SITE_TEXT_BYTES = 247,
+  PROF_I_SITE_TEXT_BYTES = 246,
   PROF_I_TRACK_TEXT_BYTES = 64,
   PROF_I_KEY_BYTES = 448,         /* an argument's key, 64 bytes escaped to 6 each, with what makes it unique */
   PROF_I_PLACE_BYTES = 32768,     /* a path of 4096 bytes, escaped to 6 each, and more; what is longer is not said */
@@ -48,6 +49,7 @@ typedef struct prof_i_site_line {
   uint32_t site_plus_one;
   uint16_t bytes, place_bytes;
   bool is_function; /* each of its calls has a number */
+  uint8_t numbered; /* prof_i_numbered */
   char text[PROF_I_SITE_TEXT_BYTES];
 } prof_i_site_line;
 
@@ -138,6 +140,7 @@ typedef struct prof_i_chrome {
   prof_i_callers callers; /* where stacks are asked for, and functions are traced */
   prof_i_walker *walker;  /* of the thread, there or where there are functions; else NULL */
   prof_i_python_ids python_ids;
+  prof_i_event_numbers numbers;
 
   prof_event event; /* room for the event at hand, too large for a stack of unknown size */
   prof_i_keys keys;

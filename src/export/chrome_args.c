@@ -17,7 +17,8 @@ typedef struct own_key {
 static const own_key own_keys[] = {
     KEY("External id"),  KEY("correlation"),             KEY("unfinished"), KEY("Device"),
     KEY("Stream"),       KEY("cut"),                     KEY("skipped"),    KEY("details lost"),
-    KEY("asynchronous"), KEY("ended on another thread"), KEY("arrow mark"), KEY("step mark")};
+    KEY("asynchronous"), KEY("ended on another thread"), KEY("arrow mark"), KEY("step mark"),
+    KEY("Ev Idx"),       KEY("Record function id")};
 
 /* The same, on rows of devices alone. */
 static const own_key device_keys[] = {KEY("device"), KEY("stream"), KEY("annotation")};

@@ -21,8 +21,7 @@ typedef struct graphs {
 typedef struct writer {
   prof_i_chrome *chrome;
   prof_memory *memory;
-  graphs *graphs;        /* as the catalog's pools */
-  uint64_t change_count; /* the next change's Ev Idx */
+  graphs *graphs; /* as the catalog's pools */
 } writer;
 
 static const prof_i_pool_seen *pool_at(const writer *w, uint32_t index) { return &w->memory->trace->catalog.pools[index]; }
@@ -178,7 +177,7 @@ static void put_change(writer *w, uint32_t index, const prof_i_memory_item *item
   prof_i_sink_text(sink, is_host ? ",\"Device Type\":0,\"Device Id\":-1" : ",\"Device Type\":1,\"Device Id\":");
   if (!is_host) put_i64(w->chrome, pool->device.index);
   prof_i_sink_text(sink, ",\"Ev Idx\":");
-  prof_i_sink_u64(sink, w->change_count++);
+  prof_i_sink_u64(sink, w->chrome->numbers.memory_next++);
   if (record->requested != record->bytes) {
     prof_i_sink_text(sink, ",\"Requested\":");
     prof_i_sink_u64(sink, record->requested);

@@ -2,18 +2,38 @@
 #include "python_ids.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "../trace/callers.h"
+#include "../trace/capture.h"
+
+/* A module's call has it, and it may be the first of its name: then no site tells. */
+static bool has_key(const prof_i_schema *schema) {
+  static const char key[] = "Python id";
+  for (uint32_t i = 0; i < schema->count; i++) {
+    const uint64_t *const text = schema->record + schema->keys[i];
+    if (text[0] == sizeof key - 1 && memcmp(text + 1, key, sizeof key - 1) == 0) return true;
+  }
+  return false;
+}
+
+static bool has_functions(const prof_trace *trace) {
+  const uint32_t site_count = prof_i_trace_site_count(trace);
+  for (uint32_t site = 0; site < site_count; site++)
+    if (prof_i_is_function_site(prof_i_trace_site(trace, site))) return true;
+  for (uint32_t i = 0; i < trace->catalog.schema_count; i++)
+    if (has_key(&trace->catalog.schemas[i])) return true;
+  return false;
+}
 
 bool prof_i_python_ids_init(prof_i_python_ids *ids, const prof_trace *trace) {
   const uint32_t site_count = prof_i_trace_site_count(trace);
-  *ids = (prof_i_python_ids){0};
-  for (uint32_t site = 0; site < site_count; site++) {
-    if (!prof_i_is_function_site(prof_i_trace_site(trace, site))) continue;
-    if (!ids->is_function) ids->is_function = calloc(site_count, sizeof *ids->is_function);
-    if (!ids->is_function) return false;
-    ids->is_function[site] = 1;
-  }
+  *ids = (prof_i_python_ids){.trace = trace};
+  if (!has_functions(trace)) return true;
+  ids->is_function = calloc(site_count, sizeof *ids->is_function);
+  if (!ids->is_function) return false;
+  for (uint32_t site = 0; site < site_count; site++)
+    ids->is_function[site] = prof_i_is_function_site(prof_i_trace_site(trace, site));
   return true;
 }
 
@@ -23,8 +43,10 @@ void prof_i_python_ids_fini(prof_i_python_ids *ids) {
   *ids = (prof_i_python_ids){0};
 }
 
-static bool is_call(const prof_i_python_ids *ids, const prof_i_span *span) {
-  return span->kind <= PROF_EVENT_OPEN && ids->is_function[span->site];
+bool prof_i_python_ids_is_call(const prof_i_python_ids *ids, const prof_i_span *span) {
+  if (!ids->is_function || span->kind > PROF_EVENT_OPEN) return false;
+  if (!span->record) return ids->is_function[span->site];
+  return prof_i_is_function_category(prof_i_trace_category(ids->trace, span));
 }
 
 static uint64_t end_of(const prof_i_span *span) { return span->start_ns + span->duration_ns; }
@@ -39,7 +61,7 @@ static uint32_t place_around(const prof_i_python_ids *ids, prof_i_walker *walker
   for (; at > lane->stack; at--) {
     const bool holds = span->lane == 0 || (at->span.start_ns <= span->start_ns &&
                                            end_of(&at->span) >= end_of(span));
-    if (holds && is_call(ids, &at->span)) return (uint32_t)(at - lane->stack);
+    if (holds && prof_i_python_ids_is_call(ids, &at->span)) return (uint32_t)(at - lane->stack);
   }
   return 0;
 }

@@ -8,6 +8,7 @@
 #include "../trace/walker.h"
 
 typedef struct prof_i_python_ids {
+  const prof_trace *trace;
   uint8_t *is_function; /* by site; NULL: the trace has no functions */
   uint64_t *promised;   /* by place on lane 0's stack: the number of the call there; 0: none yet */
   uint32_t room;
@@ -25,9 +26,12 @@ void prof_i_python_ids_fini(prof_i_python_ids *ids);
 static inline bool prof_i_python_ids_any(const prof_i_python_ids *ids) {
   return ids->is_function != NULL;
 }
+/* Are plain scopes of that site calls of functions? */
 static inline bool prof_i_python_ids_has(const prof_i_python_ids *ids, uint32_t site) {
   return ids->is_function && ids->is_function[site];
 }
+/* Is the span a call of a function? */
+bool prof_i_python_ids_is_call(const prof_i_python_ids *ids, const prof_i_span *span);
 
 /* Of a function's span that the walker, which looks around, has just handed out. False: no
    memory. */

@@ -185,3 +185,11 @@ void prof_i_trace_expand(const prof_trace *trace, uint32_t thread, const prof_i_
   set_plain(prof_i_catalog_site(&trace->catalog, span->site), thread, span, event_out);
   if (span->record) set_long(trace, span->record, event_out);
 }
+
+prof_i_text prof_i_trace_category(const prof_trace *trace, const prof_i_span *span) {
+  prof_i_long record;
+  const uint64_t *const words = span->record;
+  if (words && prof_i_long_read(words, (words[2] & 0xffff) * 2, &record) && record.category.data)
+    return record.category;
+  return prof_i_catalog_site(&trace->catalog, span->site)->category;
+}

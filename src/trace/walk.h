@@ -55,6 +55,10 @@ int prof_i_trace_walk(const prof_trace *trace, uint32_t thread, prof_i_visit vis
 /* Expands a span into the public event (name, category, device, arguments). */
 void prof_i_trace_expand(const prof_trace *trace, uint32_t thread, const prof_i_span *span, prof_event *event_out);
 
+/* The category of a scope or an open scope. The first call of a name that the program made has its
+   own, and no site. */
+prof_i_text prof_i_trace_category(const prof_trace *trace, const prof_i_span *span);
+
 /* Names given to device streams, for exporters: index 0..count-1; 0 when there is no such index. */
 int prof_i_trace_track(const prof_trace *trace, uint32_t index, prof_device *device_out, uint64_t *stream_out,
                        prof_i_text *name_out);

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # beside-torch.sh: brings the real torch from PyPI into .venv-torch (5.4 GB, a minute or two) where the disk
 # has room, and runs the tests that hold prof's tables, schedules and rows against torch.profiler's.
+# The guides' snippets run on the package as pip installs it from here, the others on build/dev.
 # PROF_LONG=1: all tests of prof.torch.observe() as well, and those of single tests that take long.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
@@ -27,17 +28,49 @@ if [ "$(cat $stamp 2>/dev/null)" != "$packages" ]; then
   echo "$packages" >$stamp
 fi
 tools/build.sh dev >/dev/null || exit
-export PROF_LIBRARY=$PWD/build/dev/libprof.so PYTHONPATH=$PWD/bindings/python
-version=$(.venv-torch/bin/python -c 'import sys; print("%d.%d with torch" % sys.version_info[:2])')
+python=$PWD/.venv-torch/bin/python installed=$PWD/build/installed-torch
+version=$("$python" -c 'import sys; print("%d.%d with torch" % sys.version_info[:2])')
 status=0
+
+# The package, compiled by the machine's own compiler; nothing is written into the checkout.
+install_package() {
+  rm -rf "$installed"
+  tools/again.sh "$python" -m pip install --quiet --no-compile --disable-pip-version-check --no-deps \
+    --target "$installed" ./bindings/python
+}
+
+on_installed() { # TEST
+  if ! (unset PROF_LIBRARY && cd / && PYTHONPATH=$installed "$python" -c '
+import sys, prof
+from prof._library import C
+sys.exit(not all(path.startswith(sys.argv[1]) for path in (prof.__file__, C.path)))' "$installed"); then
+    echo "failed: prof is not the package that was installed into $installed"
+    echo "0 passed, 1 failed, 0 skipped"
+    return 1
+  fi
+  env -u PROF_LIBRARY PYTHONPATH="$installed" tests/python/run.sh "$1" "$version, installed" "$python"
+}
+
+on_build() { # TEST
+  PROF_LIBRARY=$PWD/build/dev/libprof.so PYTHONPATH=$PWD/bindings/python \
+    tests/python/run.sh "$1" "$version" "$python"
+}
+
 tests=(tests/python/test_against_torch.py tests/python/test_torch_memory.py
   tests/python/test_torch_install.py tests/python/test_torch_ranges.py
   tests/python/test_torch_guides.py tests/python/test_observe_bad_input.py
-  tests/python/test_observe.py tests/python/test_observe_table.py)
+  tests/python/test_observe.py tests/python/test_observe_table.py
+  tests/python/test_observe_numbers.py)
 [ "${PROF_LONG:-0}" != 1 ] ||
   tests=(tests/python/test_against_torch.py tests/python/test_torch_[gimr]*.py
-    tests/python/test_observe*.py tests/python/test_torch_viewers.py)
+    tests/python/test_observe*.py tests/python/test_python_ids.py
+    tests/python/test_torch_viewers.py)
+install_package || status=1
 for test in "${tests[@]}"; do
-  tests/python/run.sh "$PWD/$test" "$version" "$PWD/.venv-torch/bin/python" || status=1
+  if [[ $test == */test_torch_guides.py ]]; then
+    on_installed "$PWD/$test" || status=1
+  else
+    on_build "$PWD/$test" || status=1
+  fi
 done
 exit $status

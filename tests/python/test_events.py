@@ -443,5 +443,47 @@ class Recursions(unittest.TestCase):
         self.assertEqual(sorted(rows), [(f"{one.__code__.co_filename}:{line}", 1), (f"{one.__code__.co_filename}:{line + 1}", 2)])
 
 
+class Collector(unittest.TestCase):
+    """Garbage is not collected while events are made, and is afterwards where it was before."""
+
+    def setUp(self):
+        with prof.profile() as self.profile:
+            for _ in range(20000):
+                with prof.scope("call", shape=(1, 2)):
+                    pass
+        self.addCleanup(gc.enable)
+
+    def collections(self, do):
+        seen = []
+
+        def callback(phase, info):
+            seen.append(phase)
+
+        gc.callbacks.append(callback)
+        try:
+            self.assertEqual(len(do()), 20000)
+        finally:
+            gc.callbacks.remove(callback)
+        return len(seen)
+
+    @unittest.skipUnless(hasattr(gc, "callbacks") and is_traced, "CPython's collector alone")
+    def test_it_does_not_run(self):
+        gc.collect()
+        # One may run between the last event and the end of do().
+        self.assertLessEqual(self.collections(self.profile.events), 2)
+        self.assertTrue(gc.isenabled())
+
+    def test_one_that_is_off_stays_off(self):
+        gc.disable()
+        self.assertEqual(len(self.profile.events()), 20000)
+        self.assertFalse(gc.isenabled())
+
+    def test_it_is_on_again_after_a_failure(self):
+        with mock.patch.object(_read_events.Briefs, "__iter__", side_effect=MemoryError):
+            with self.assertRaises(MemoryError):
+                self.profile.events()
+        self.assertTrue(gc.isenabled())
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -4,11 +4,12 @@ import os
 import subprocess
 import sys
 import unittest
+from unittest import mock
 
 from folder import Folder
 from slices import RANGE, Trace
 
-from prof import _forward_stacks, tables
+from prof import _forward_stacks, _read_events, tables
 
 COMMAND = os.path.abspath(os.path.join(os.environ.get("PROF_TEST_BUILD_DIR", "build/dev"), "prof"))
 PEAK = "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True); print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=sys.stderr)"  # KiB; beside what this process has itself, when it begins another
@@ -255,6 +256,22 @@ class ForwardStacks(Folder):
             events.append(Call("f.py(1): f", events[-1] if len(events) > 1 else None, "python_function"))
         _forward_stacks.give(events)
         self.assertLess(len(asked), 5 * len(events))
+
+    def test_arguments_are_read_when_a_stack_is_asked_for(self):
+        t = Trace()
+        t.function("train.py(9): step", 0, 1000)
+        t.op("aten::sin", 20, 90, 5, own_thread=1)
+        t.op(RANGE + "SinBackward0", 300, 400)
+        t.op("SinBackward0", 310, 390, 5, forward_thread=1)
+        read = t.read(self.path("trace.json"))
+        args = _read_events.Briefs.args
+        with mock.patch.object(_read_events.Briefs, "args", autospec=True, side_effect=args) as asked:
+            events = tables.single_events([tables.Window(read, 0, 0, 0, 0)], False, False)
+            self.assertEqual([e.name for e in events][1:3], ["aten::sin", RANGE + "SinBackward0"])
+            self.assertEqual(asked.call_count, 0)
+            self.assertEqual(events[3].stack, ["train.py(9): step"])
+            self.assertEqual(events[2].sequence_nr, 5)
+            self.assertGreater(asked.call_count, 0)
 
     def test_no_forward_call(self):
         t = Trace()

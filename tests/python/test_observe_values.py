@@ -241,7 +241,11 @@ class Values(unittest.TestCase):
                 mine, theirs = seen_by_both(work)
                 for key, has in (
                     (
-                        lambda e: (e.name, tuple(e.input_dtypes)),
+                        lambda e: (
+                            e.name,
+                            tuple(e.input_dtypes),
+                            repr([dims[:16] for dims in e.structured_input_shapes]),
+                        ),
                         lambda e: e.structured_input_shapes,
                     ),
                     (lambda e: (e.name, e.flow_id, e.flow_type, e.flow_start), lambda e: True),

@@ -107,6 +107,18 @@ class Schedules(Base):
             self.assertNotEqual(ProfilerAction.RECORD, different)
         self.assertNotEqual(ProfilerAction.NONE, other.NONE)
 
+    def test_a_schedule_must_not_say_that_a_device_has_stopped(self):
+        """That is torch.profiler's own word. A step that is refused leaves the profile as it was."""
+        stopped = ProfilerAction.DEVICE_STOPPED
+        with self.assertRaisesRegex(ValueError, "DEVICE_STOPPED is set internally"):
+            prof.profile(schedule=lambda step: stopped)
+        p = prof.profile(schedule=lambda step: stopped if step else ProfilerAction.WARMUP)
+        p.start()
+        with self.assertRaisesRegex(ValueError, "for step 1"):
+            p.step()
+        self.assertEqual((p.step_num, p.current_action), (0, ProfilerAction.WARMUP))
+        p.stop()
+
     def test_a_schedule_that_ends_while_it_records(self):
         ready = []
         with prof.profile(schedule=prof.schedule(wait=0, warmup=1, active=5), on_trace_ready=lambda p: ready.append(p.step_num)) as p:

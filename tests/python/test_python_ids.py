@@ -129,6 +129,26 @@ class PythonIds(unittest.TestCase):
             {outer: None, "nn.Module: Linear_0": outer, "nn.Module: Inner_0": outer},
         )
 
+    def test_the_first_call_of_a_name(self):
+        """Its record has the category itself: there is no call site of the name yet."""
+        names = [f"First{number}" for number in range(3)]
+        kinds = [type(name, (torch.nn.Sequential,), {}) for name in names]
+        model = kinds[0](kinds[1](kinds[2]()))
+        profile = prof.profile(torch=True, with_modules=True)
+        with profile:
+            model(torch.ones(2))
+            model(torch.ones(2))
+        path = os.path.join(self.folder.name, "first.json")
+        profile.export_chrome_trace(path)
+        found = functions_of(path)
+        self.assertEqual(len(found), 6)
+        parents = {number: e["args"].get("Python parent id") for number, e in found.items()}
+        places = {None: -1}
+        for number, e in found.items():
+            places[number] = names.index(e["name"].partition(": ")[2].partition("_")[0])
+        for number, parent in parents.items():
+            self.assertEqual(places[parent], places[number] - 1)
+
     def test_an_imported_trace(self):
         for path in (
             self.theirs(),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-from ._read_events import FUNCTIONS
+from ._read_events import FUNCTIONS, is_function
 
 EVALUATION = "autograd::engine::evaluate_function: "
 _LEFT_OUT = (("autograd/__init__", "_make_grads"), ("autograd/__init__", "backward"), ("torch/tensor", "backward"))
@@ -23,8 +23,8 @@ def give(events: Sequence[Any]) -> None:
     for e in events:
         around = e.cpu_parent
         call = backward.get(id(around)) if around is not None else None
-        holder = outer.get(id(around)) if around is not None and around.is_python_function else around
-        if e.is_python_function:
+        holder = outer.get(id(around)) if around is not None and is_function(around.category, around.name) else around
+        if is_function(e.category, e.name):
             outer[id(e)] = holder
         if _is_backward(e, holder):
             call = e

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import bisect
-from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Set, Tuple
+import contextlib
+import gc
+from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from . import _forward_stacks
 from . import flops as _flops
@@ -177,8 +179,10 @@ def _charge_launched(
 def single_events(windows: Sequence[Window], profile_memory: bool, with_flops: bool, with_stack: bool = True, shows_functions: bool = True, modules: bool = True) -> EventList[FunctionEvent]:
     """Each scope of the windows, by its start; those that had not ended are marked. with_stack: what has no stack of its own has the traced functions around it. modules: whether calls of modules are more than functions, which key_averages() leaves out. What takes time to make of an event is made when it is asked for: the trace is in use as long as one of them lives, also when it is closed."""
     events: List[FunctionEvent] = []
-    for window in windows:
-        events += _scopes(window, len(events), with_stack, profile_memory)
+    with _without_collections():
+        for window in windows:
+            events += _scopes(window, with_stack, profile_memory)
+        number(events)
     for e in events if not modules else ():
         if e.category in FUNCTIONS:
             e.is_python_function, e.activity_type = True, "python_function"
@@ -201,18 +205,41 @@ _SCOPE, _OPEN, _MEMORY = 1, 2, 8  # kinds of prof_event_kind
 _VERBS = {1: 1, 2: -1}  # PROF_MEMORY_ALLOC, PROF_MEMORY_FREE
 
 
-def _scopes(window: Window, number: int, with_stack: bool, with_memory: bool) -> List[FunctionEvent]:
+@contextlib.contextmanager
+def _without_collections() -> Iterator[None]:
+    """Garbage is collected later. Beside so many new objects, of which none is garbage, the collector
+    would look at all of the process's again and again: it took half of the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def number(events: Iterable[FunctionEvent]) -> None:
+    """Events from 0 on; calls of functions and of modules from 1 on, as torch.profiler."""
+    call = 0
+    for place, event in enumerate(events):
+        event.id = place
+        if event._site.has_python_id:
+            call += 1
+            event._python_id = call
+
+
+def _scopes(window: Window, with_stack: bool, with_memory: bool) -> List[FunctionEvent]:
     found: List[FunctionEvent] = []
     around: List[FunctionEvent] = []  # what stands open
     launched: Dict[Tuple[int, int], List[_Ran]] = {}
     no_hosts: Set[int] = set()  # by id()
-    in_thread, frames, shown = -1, Frames(), _forward_stacks.Shown().of
+    in_thread, frames = -1, Frames()
     callers, callers_thread = Callers(frames, window.trace._function_ends()), -1
     briefs = Briefs(window.trace._shared, window.from_ns)
     from_ns, to_ns = window.from_ns, window.to_ns or 1 << 64
-    shown_frames = shown if with_stack else None
+    shown_frames = _forward_stacks.Shown().of if with_stack else None
     made_of = Made(briefs, window.origin_ns, frames, shown_frames, (from_ns, to_ns))
-    outside = Site(made_of, MEMORY_ROW, "memory")
+    outside = Site(made_of, 0, MEMORY_ROW, "memory")
     sites, new = made_of.sites, FunctionEvent.__new__
     last_ns, last_end_ns, is_sorted = 0, 0, True
     for (
@@ -260,8 +287,9 @@ def _scopes(window: Window, number: int, with_stack: bool, with_memory: bool) ->
         made = new(FunctionEvent)
         made._site, made.thread, made.depth, made.cpu_parent = site, thread, depth, None
         made._start_ns, made._end_ns, made._self_ns = start_ns, end_ns, self_ns
-        made._source = made._range = made._children = None
-        made._callers = shown(stack) if stack else stack
+        made._record = record if arg_count and not is_memory else 0
+        made._range = made._children = None
+        made._callers = stack
         found.append(made)
         if start_ns <= last_ns and (start_ns < last_ns or end_ns > last_end_ns):
             is_sorted = False
@@ -270,8 +298,6 @@ def _scopes(window: Window, number: int, with_stack: bool, with_memory: bool) ->
             _charge(device, count, [made])
             no_hosts.add(id(made))
             continue
-        if arg_count:
-            made._source = record, kind, thread, at
         if kind == _OPEN:
             made.is_open = True
         if is_async:  # what its thread did meanwhile is not inside of it
@@ -283,8 +309,6 @@ def _scopes(window: Window, number: int, with_stack: bool, with_memory: bool) ->
             if holder._children is None:
                 holder._children = []
             holder._children.append(made)
-            if holder._site.is_evaluation:
-                holder.take_number(made)
         around.append(made)
         if flags & CALL:
             no_hosts.add(id(made))
@@ -294,7 +318,5 @@ def _scopes(window: Window, number: int, with_stack: bool, with_memory: bool) ->
     if not is_sorted:
         found.sort(key=lambda e: (e._start_ns, -e._end_ns))
     if with_stack:
-        _forward_stacks.give(found)
-    for place, made in enumerate(found, number):
-        made.id = place
+        made_of.unsettled = found
     return found

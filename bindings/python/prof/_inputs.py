@@ -82,6 +82,14 @@ def strides(texts: Texts) -> List[Any]:
     return _list(texts[1])
 
 
+def shapes(given: Dict[str, Any]) -> List[Any]:
+    """Dimensions of each input; of a list of tensors those of each tensor. given: "input_shapes" and
+    "texts" of an event."""
+    plain = given["input_shapes"]
+    nested = _list(given["texts"][2])
+    return nested if len(nested) == len(plain) else list(plain)
+
+
 def dtypes(codes: List[int], texts: Texts) -> List[str]:
     """A word for each input, as torch.profiler has them, and the JSON as "Input type"."""
     values, lists = _list(texts[0]), _list(texts[2])

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import threading
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optional, Tuple, Union, cast
 
 from . import _arrows, _forward_stacks, _inputs
 from . import flops as _flops
-from ._read_events import NO_TENSOR, Briefs, is_function
+from ._read_events import FUNCTIONS, NO_TENSOR, Briefs, is_function
 from ._text_units import format_time
 from .device import DeviceType
 
@@ -209,8 +210,10 @@ class Site:
     __slots__ = (
         *("made", "category", "full_frame", "frame", "place", "is_user_annotation", "has_numbers"),
         *("trace_name", "name", "is_python_function", "activity_type", "is_evaluation"),
+        *("has_python_id", "number"),
     )
     made: "Made"
+    number: int
     category: str
     full_frame: str
     frame: str
@@ -222,17 +225,27 @@ class Site:
     is_python_function: bool
     activity_type: str
     is_evaluation: bool
+    has_python_id: bool
+    """They are calls of traced functions or of modules."""
 
     def __init__(
-        self, made: "Made", name: str, category: str, full_frame: str = "", place: str = ""
+        self,
+        made: "Made",
+        number: int,
+        name: str,
+        category: str,
+        full_frame: str = "",
+        place: str = "",
     ) -> None:
         """full_frame: as it stands in the trace."""
-        self.made, self.category, self.full_frame, self.place = made, category, full_frame, place
+        self.made, self.number = made, number
+        self.category, self.full_frame, self.place = category, full_frame, place
         self.frame = made.frames.of(full_frame)[0] if full_frame else ""
         self.trace_name = name
         self.name = STEPS if name.startswith(STEP) else name
         self.is_user_annotation, self.has_numbers = category == ANNOTATION, category == "cpu_op"
         self.is_python_function = is_function(category, name)
+        self.has_python_id = category in FUNCTIONS
         self.activity_type = ANNOTATION if self.is_user_annotation else "cpu_op"
         if self.is_python_function:
             self.activity_type = "python_function"
@@ -264,6 +277,20 @@ class Made:
         self._named: Dict[Tuple[Site, str], Site] = {}
         self._bounds = bounds
         self._flows: Optional[Dict[int, _arrows.Flow]] = None
+        self.unsettled: Optional[List["FunctionEvent"]] = None
+        """All events, while those in backward calls have no stacks of their forward calls yet."""
+        self._lock, self._is_settling = threading.RLock(), False
+
+    def settle(self) -> None:
+        """Gives stacks to what is in backward calls. It takes some us an event."""
+        with self._lock:
+            if self.unsettled is None or self._is_settling:
+                return
+            self._is_settling = True
+            try:
+                _forward_stacks.give(self.unsettled)
+            finally:
+                self.unsettled, self._is_settling = None, False
 
     def flow(self, record: int) -> _arrows.Flow:
         """Of the arrow that begins or ends there. All are found when the first is asked for."""
@@ -273,8 +300,10 @@ class Made:
 
     def stack(self, text: str) -> List[str]:
         """Of a stack as it was recorded. All events that have it share the list."""
-        found = self.frames.of(text)
-        return self._shown(found) if self._shown else found
+        return self.shown(self.frames.of(text))
+
+    def shown(self, stack: List[str]) -> List[str]:
+        return self._shown(stack) if self._shown else stack
 
     def site(
         self, number: int, name_at: int, category_at: int, name_bytes: int, category_bytes: int
@@ -287,14 +316,14 @@ class Made:
             category = self.briefs.text(category_at, category_bytes)
         name = self.briefs.text(name_at, name_bytes)
         if known is None or known.category != category:
-            found = Site(self, name, category, *self.briefs.place(number, category))
+            found = Site(self, number, name, category, *self.briefs.place(number, category))
             self.sites[number] = name_at, category_at, found
             return found
         named = self._named.get((known, name))
         if named is None:
             if len(self._named) >= _NAMED_MOST:
                 self._named.clear()
-            named = Site(self, name, category, known.full_frame, known.place)
+            named = Site(self, number, name, category, known.full_frame, known.place)
             self._named[known, name] = named
         return named
 
@@ -346,16 +375,33 @@ def _number(name: str) -> Any:
     none = None if name != "sequence_nr" else -1
 
     def tell(event: "FunctionEvent") -> Any:
-        has_numbers = event._source and event._site.has_numbers
-        return event._arguments()[name] if has_numbers else none
+        site, found = event._site, none
+        if event._record and site.has_numbers:
+            found = event._arguments()[name]
+        if site.is_evaluation and name != "torch_thread":
+            call = _backward_call(event)
+            found = found if call is None else getattr(call, name)
+        return found
 
     return _Told(tell)
 
 
+def _backward_call(event: "FunctionEvent") -> Optional["FunctionEvent"]:
+    """As torch.profiler: autograd's own range around a backward call has the number of that."""
+    if event._record and event._arguments()["sequence_nr"] >= 0:
+        return None
+    return next((child for child in event._children or () if child.fwd_thread), None)
+
+
+def _source_of(event: "FunctionEvent") -> Tuple[int, int, int, int]:
+    """Where its arguments are read from, for Briefs.args()."""
+    return event._record, 2 if event.is_open else 1, event.thread, event._site.number
+
+
 def _flow(place: int) -> Any:
     def tell(event: "FunctionEvent") -> Any:
-        if event._source and event._site.has_numbers:
-            return event._site.made.flow(event._source[0])[place]
+        if event._record and event._site.has_numbers:
+            return event._site.made.flow(event._record)[place]
         is_memory = event._site.name == MEMORY_ROW
         return (_arrows.NOT_KINETOS if is_memory else _arrows.NO_FLOW)[place]
 
@@ -364,9 +410,23 @@ def _flow(place: int) -> Any:
 
 def _dtypes_of(event: "FunctionEvent") -> List[str]:
     given = event._arguments()
-    if not event._source or not given["input_shapes"]:
+    if not event._record or not given["input_shapes"]:
         return []
-    return _inputs.dtypes(event._site.made.briefs.dtypes(*event._source), given["texts"])
+    return _inputs.dtypes(event._site.made.briefs.dtypes(*_source_of(event)), given["texts"])
+
+
+def _python_parent(event: "FunctionEvent") -> int:
+    around = event.cpu_parent if event._site.has_python_id else None
+    while around is not None and not around._site.has_python_id:
+        around = around.cpu_parent
+    return -1 if around is None else around.python_id
+
+
+def _python_module(event: "FunctionEvent") -> int:
+    if not event._record or not event._site.has_python_id:
+        return -1
+    found = event.args.get("Python module id")
+    return found if isinstance(found, int) else -1
 
 
 def _list() -> Any:
@@ -389,18 +449,23 @@ def _children_of(event: "FunctionEvent") -> List["FunctionEvent"]:
 
 
 def _stack_of(event: "FunctionEvent") -> List[str]:
-    if event._source:
+    made = event._site.made
+    if made.unsettled is not None:
+        made.settle()
+        if "stack" in _own(event):
+            return cast(List[str], _own(event)["stack"])
+    if event._record:
         return cast(List[str], event._arguments()["stack"])
     if event._callers is None:
         event._callers = []
-    return event._callers
+    return made.shown(event._callers)
 
 
 _own: Callable[["FunctionEvent"], Dict[str, Any]] = _Times.__dict__["__dict__"].__get__
 """Attributes that an event alone has, and what is kept of the others."""
 _MADE_OF = (
-    *("_site", "_start_ns", "_end_ns", "_self_ns", "_source"),
-    *("_callers", "_range", "_children"),
+    *("_site", "_start_ns", "_end_ns", "_self_ns", "_record"),
+    *("_callers", "_range", "_children", "_python_id"),
 )
 
 
@@ -412,12 +477,14 @@ class FunctionEvent(_Times):
     _start_ns: int
     _end_ns: int
     _self_ns: int
-    _source: Optional[Tuple[int, int, int, int]]
-    """Where its arguments are read from, for Briefs.args(). None: it has none."""
+    _record: int
+    """Where its arguments are read from. 0: it has none."""
     _callers: Optional[List[str]]
     """Its stack, if its arguments have none. None: no stack was asked for."""
     _range: Optional[Interval]
     _children: Optional[List["FunctionEvent"]]
+    _python_id: int
+    """Only calls of functions and modules have it."""
 
     id: int
     thread: int
@@ -446,9 +513,11 @@ class FunctionEvent(_Times):
     external_id = linked_correlation_id = 0
     metadata: Optional[Dict[str, Any]] = None
     event_metadata: Any = None
-    flops: int = _told(lambda event: event._arguments()["flops"] if event._source else 0)
+    flops: int = _told(lambda event: event._arguments()["flops"] if event._record else 0)
     cpu_memory_usage = self_cpu_memory_usage = device_memory_usage = self_device_memory_usage = 0
-    python_id = python_parent_id = python_module_id = -1
+    python_id: int = _told(lambda event: event._python_id if event._site.has_python_id else -1)
+    python_parent_id: int = _told(_python_parent)
+    python_module_id: int = _told(_python_module)
     frame: str = _of_site("frame")
     """Beyond torch: of a traced function, where it is defined and how it stands in stacks, "file.py(12): function"."""
     place: str = _of_site("place")
@@ -464,7 +533,7 @@ class FunctionEvent(_Times):
     args: Dict[str, Any] = _of_arguments("args")
     kwinputs: Dict[str, Any] = _of_arguments("args")
     input_shapes: Any = _of_arguments("input_shapes")
-    structured_input_shapes: Any = _of_arguments("input_shapes")
+    structured_input_shapes: Any = _Kept(lambda event: _inputs.shapes(event._arguments()))
     structured_input_strides: List[List[int]] = _of_texts(_inputs.strides)
     concrete_inputs: List[Any] = _of_texts(_inputs.concrete)
     input_dtypes: List[str] = _Kept(_dtypes_of)  # type: ignore[assignment]
@@ -492,13 +561,13 @@ class FunctionEvent(_Times):
 
     def _read_arguments(self) -> Dict[str, Any]:
         made = self._site.made
-        found, args = made.briefs.args(*self._source) if self._source else ({}, {})
+        found, args = made.briefs.args(*_source_of(self)) if self._record else ({}, {})
         if isinstance(found, dict):
             args = found
         stack = args.pop(STACK_KEY, "")  # nobody gave it
         given = {"args": args, "input_shapes": [], "flops": 0, **self._take_numbers(args)}
         given["texts"] = _inputs.NO_TEXTS
-        given["stack"] = made.stack(str(stack)) if stack else self._callers or []
+        given["stack"] = made.stack(str(stack)) if stack else made.shown(self._callers or [])
         tensors = [a for a in found if isinstance(a, tuple)] if isinstance(found, list) else []
         if tensors:
             shapes = given["input_shapes"] = [list(a) for a in tensors]

@@ -38,6 +38,7 @@ class Callers:
     def __init__(self, frames: Frames, ends_ns: Sequence[int] = ()) -> None:
         """ends_ns: when a tracing ended; what began before is no stack of what begins from there on."""
         self._frames, self._ends_ns = frames, ends_ns
+        self._first_end_ns = ends_ns[0] if ends_ns else 1 << 64
         self._outside: List[str] = []
         self._open: List[Tuple[int, int, List[str], int]] = []
         """Depth, end, the stack of what it calls, and begin."""
@@ -53,17 +54,22 @@ class Callers:
             opened[-1][1] < begin_ns or (opened[-1][1] == begin_ns and opened[-1][0] >= depth)
         ):
             opened.pop()
-        around, from_ns = self._outside, 0
-        if self._ends_ns:
-            place = bisect.bisect_right(self._ends_ns, begin_ns)
-            from_ns = self._ends_ns[place - 1] if place else 0
-        for _, until, inner, start_ns in reversed(self._open):
-            if end_ns <= until and start_ns >= from_ns:  # the last but for what overlaps
-                around = inner
-                break
+        around = self._outside
+        if begin_ns < self._first_end_ns and opened and end_ns <= opened[-1][1]:
+            around = opened[-1][2]
+        elif opened:
+            around = self._around(begin_ns, end_ns)
         if frame:
             key = id(around), frame
             if key not in self._ways:
                 self._ways[key] = self._frames.of(frame) + around
             self._open.append((depth, end_ns, self._ways[key], begin_ns))
         return around
+
+    def _around(self, begin_ns: int, end_ns: int) -> List[str]:
+        place = bisect.bisect_right(self._ends_ns, begin_ns)
+        from_ns = self._ends_ns[place - 1] if place else 0
+        for _, until, inner, start_ns in reversed(self._open):
+            if end_ns <= until and start_ns >= from_ns:  # the last but for what overlaps
+                return inner
+        return self._outside

@@ -32,6 +32,8 @@ class ProfilerAction(enum.Enum):
     WARMUP = 1
     RECORD = 2
     RECORD_AND_SAVE = 3
+    DEVICE_STOPPED = 4
+    """torch.profiler sets it itself. prof does not, and a schedule must not say it."""
 
     def __eq__(self, other: object) -> bool:
         if self is other:
@@ -309,6 +311,11 @@ class profile(Owner):  # noqa: N801 (torch's name)
         found = _own(action, ProfilerAction)
         if found is None:
             raise TypeError(f"the schedule says {action!r} for step {step}, which is no ProfilerAction")
+        if found is ProfilerAction.DEVICE_STOPPED:
+            raise ValueError(
+                f"the schedule says DEVICE_STOPPED for step {step}. "
+                "ProfilerAction.DEVICE_STOPPED is set internally by a profiler, never by a schedule"
+            )
         return found
 
     # ---- life ----
@@ -545,12 +552,11 @@ class profile(Owner):  # noqa: N801 (torch's name)
             if monotonic_ns() >= deadline:
                 self._note_timeout(len(windows) - place, len(found))
                 break
-            part, before = self._events_of([window]), len(found)
-            for event in part:
-                event.id += before
+            part = self._events_of([window])
             found.extend(part)
             found.lost += part.lost
             found._use_device = found._use_device or part._use_device
+        tables.number(found)
         return found
 
     def _events_of(self, windows: List[Window]) -> EventList[FunctionEvent]:

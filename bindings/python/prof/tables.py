@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import List
 
 from ._event_list import EventList, SortError
-from ._from_trace import Window, averages, single_events
+from ._from_trace import Window, averages, number, single_events
 from ._rows import STEP, FunctionEvent, FunctionEventAvg, Interval, Kernel
 from ._text_units import format_memory, format_time
 from ._whole_file import write_whole
 
-__all__ = ["EventList", "FunctionEvent", "FunctionEventAvg", "Interval", "Kernel", "STEP", "SortError", "averages", "format_memory", "format_time", "single_events", "Window", "write_whole"]
+__all__ = ["EventList", "FunctionEvent", "FunctionEventAvg", "Interval", "Kernel", "STEP", "SortError", "averages", "format_memory", "format_time", "number", "single_events", "Window", "write_whole"]
 
 
 def __dir__() -> List[str]:
