@@ -208,7 +208,7 @@ class Calls(unittest.TestCase):
                 self.assertIs(getattr(one, name), getattr(one, name))
                 self.assertIsNot(getattr(one, name), getattr(other, name))
         one.kwinputs["a"] = 1
-        one.structured_input_shapes.append([2])
+        one.input_shapes.append([2])
         self.assertEqual((one.args, one.input_shapes, other.args, other.input_shapes), ({"a": 1}, [[2]], {}, []))
 
     def test_a_name_that_is_none_of_a_calls_is_an_attribute_error(self):
