@@ -65,7 +65,7 @@ class Scope:
 
     def __init__(self, event, kind, start, end, order):
         self.name, self.category = text_of(event, "name", "(unnamed)"), text_of(event, "cat", "")
-        self.row = (event.get("pid"), event.get("tid"))
+        self.row = row_of(event)
         args = event.get("args")
         self.args = args if isinstance(args, dict) else {}
         self.kind, self.start, self.end, self.order = kind, start, end, order
@@ -104,6 +104,16 @@ def text_of(event, key, otherwise):
         return otherwise
     text = value if isinstance(value, str) else json.dumps(value)
     return text.encode(errors="replace")[:4096].decode(errors="replace")
+
+
+def row_of(event):
+    """The process and the thread. Digits as text are their number: torch 1.8 to 1.11 write
+    "24572" in a call and 24572 in its arrow."""
+
+    def number(value):
+        return int(value) if isinstance(value, str) and value.isdecimal() else value
+
+    return number(event.get("pid")), number(event.get("tid"))
 
 
 def ns_of(value):
@@ -169,7 +179,7 @@ class Oracle:
 
     def _sort_out(self, events):
         self.process_names = {
-            e.get("pid"): e["args"].get("name")
+            row_of(e)[0]: e["args"].get("name")
             for e in events
             if isinstance(e, dict)
             and e.get("ph") == "M"
@@ -177,6 +187,7 @@ class Oracle:
             and isinstance(e.get("args"), dict)
         }
         self.timed = collections.defaultdict(list)  # by kind: (ns, order, event)
+        self.bound = collections.defaultdict(list)  # by bind_id: the same
         for order, event in enumerate(events):
             if not isinstance(event, dict):
                 self.missed["NOT_OBJECT"] += 1
@@ -195,8 +206,11 @@ class Oracle:
             if at is None:
                 self.missed["NO_TIME" if event.get("ts") is None else "TIME"] += 1
                 continue
-            if "bind_id" in event and ph not in set("XBbSnTp"):
-                self.missed["BOUND"] += 1
+            if "bind_id" in event:
+                if ph not in set("XBbSnTp"):
+                    self.missed["BOUND"] += 1
+                elif event.get("flow_in") is True or event.get("flow_out") is True:
+                    self.bound[str(event["bind_id"])].append((at, order, event))
             self._take(ph, at, order, event)
         self.trace_end = max((at for kind in self.timed.values() for at, _, _ in kind), default=0)
         self.trace_end = max([self.trace_end, *(s.end for s in self.scopes)])
@@ -366,6 +380,24 @@ class Oracle:
             pairs, alone = self._pairs(of)
             self.missed["ARROW_END"] += alone
             (self.launch_arrows if cat in LAUNCHES else self.other_arrows).extend(pairs)
+        for of in self.bound.values():
+            self._bound_arrows(sorted(of, key=lambda e: e[:2]))
+
+    def _bound_arrows(self, of):
+        """An arrow goes from an event with flow_out to each one with flow_in until the next
+        flow_out. An event that has both ends one arrow and begins others."""
+        begun, ended = None, 0
+        for at, _, event in of:
+            if event.get("flow_in") is True:
+                if begun:
+                    self.other_arrows.append((begun, (at, event)))
+                    ended += 1
+                else:
+                    self.missed["ARROW_END"] += 1
+            if event.get("flow_out") is True:
+                self.missed["ARROW_END"] += begun is not None and not ended
+                begun, ended = (at, event), 0
+        self.missed["ARROW_END"] += begun is not None and not ended
 
     @staticmethod
     def _pairs(of):
@@ -388,11 +420,8 @@ class Oracle:
     def _launches(self):
         """Work was launched by the call with its correlation; what has none, by the arrow that
         ends on it."""
-        ends = {
-            (event.get("pid"), event.get("tid"), at): begin
-            for begin, (at, event) in self.launch_arrows
-        }
-        devices = {event.get("pid") for _, (_, event) in self.launch_arrows}
+        ends = {(*row_of(event), at): begin for begin, (at, event) in self.launch_arrows}
+        devices = {row_of(event)[0] for _, (_, event) in self.launch_arrows}
         devices |= {
             pid
             for pid, name in self.process_names.items()
@@ -411,13 +440,13 @@ class Oracle:
                 scope.launch = calls.get(str(scope.args.get("correlation")))
                 begin = ends.get((*scope.row, scope.start))
                 if scope.launch is None and "correlation" not in scope.args and begin:
-                    scope.launch = (begin[1].get("pid"), begin[1].get("tid")), begin[0]
+                    scope.launch = row_of(begin[1]), begin[0]
                 self.changed["NO_LAUNCH"] += scope.launch is None
         # One to each work says nothing that its launch does not. More, and others', are arrows.
         for begin, end in self.launch_arrows:
-            row = begin[1].get("pid"), begin[1].get("tid")
-            to = work.get((end[1].get("pid"), end[1].get("tid"), end[0]))
-            if to and not to.is_drawn and (to.launch is None or to.launch[0] == row):
+            to = work.get((*row_of(end[1]), end[0]))
+            launches = to and (to.launch is None or to.launch[0] == row_of(begin[1]))
+            if launches and not to.is_drawn:
                 self.missed["DRAWN"] += 2
                 to.is_drawn = True
             else:
