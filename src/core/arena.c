@@ -151,6 +151,7 @@ int prof_i_arena_make(prof_i_arena *fresh, int fd, uint64_t cap_bytes, uint32_t 
   fresh->device = about.st_dev;
   fresh->inode = about.st_ino;
   prof_i_header *const header = (prof_i_header *)base;
+  /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): without a base, error is errno, not 0 */
   header->used_bytes = fresh->has_blocks ? PROF_I_BLOCK_BYTES : PROF_I_FIRST_UNIT_OFFSET;
   header->made_bytes = PROF_I_FIRST_UNIT_OFFSET;
   header->cap_bytes = cap_bytes;
