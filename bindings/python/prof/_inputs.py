@@ -85,9 +85,9 @@ def strides(texts: Texts) -> List[Any]:
 def shapes(given: Dict[str, Any]) -> List[Any]:
     """Dimensions of each input; of a list of tensors those of each tensor. given: "input_shapes" and
     "texts" of an event."""
-    plain = given["input_shapes"]
+    plain: List[Any] = given["input_shapes"]
     nested = _list(given["texts"][2])
-    return nested if len(nested) == len(plain) else list(plain)
+    return nested if nested and len(nested) == len(plain) else plain
 
 
 def dtypes(codes: List[int], texts: Texts) -> List[str]:
