@@ -266,6 +266,7 @@ void import_kineto_event(import_state *state, const import_event *event) {
   const import_text phase = import_member_text(event, IMPORT_PH);
   char ph = '\0';
   if (phase.bytes == 1) ph = phase.data[0];
+  state->order++;
   switch (ph) {
     case 'X':
       take_scope(state, event);
