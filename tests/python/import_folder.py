@@ -18,8 +18,8 @@ class ImportFolder(Folder):
         return subprocess.run([COMMAND, *words], capture_output=True, text=True, timeout=HANG_SECONDS, cwd=self.folder)
 
     def imported(self, content, output="t.prof"):
-        with open(self.path("t.json"), "w") as f:
-            f.write(content)
+        with open(self.path("t.json"), "wb") as f:
+            f.write(content if isinstance(content, bytes) else content.encode())
         done = self.command("import", "t.json", "-o", output)
         if "yajl" in done.stderr:
             self.skipTest(done.stderr.strip())
