@@ -125,7 +125,8 @@ void prof_i_sink_abandon(prof_i_sink *sink) {
 
 void prof_i_sink_bytes(prof_i_sink *sink, const void *bytes, size_t count) {
   const char *from = bytes;
-  if (count >= PROF_I_SINK_BYTES && !sink->is_memory && !sink->held) { /* straight from the caller's memory */
+  if (count >= PROF_I_SINK_BYTES && !sink->is_memory && !sink->held) {
+    /* straight from the caller's memory */
     while (sink->next > sink->buffer) prof_i_sink_make_room(sink, 0);
     if (sink->status == PROF_OK) sink->status = write_out(sink, from, count, false);
     return;

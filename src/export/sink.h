@@ -1,7 +1,7 @@
 /* Where an exporter's bytes go: a large buffer in front of a file (plain or as one gzip member) or of growing memory.
    A writer reserves room, writes there, and advances; the first failure sticks, and what is written after it goes nowhere, so that
-   a format's code need not look at each step but only stop soon. Memory is constant, but for the memory sink, whose bound is given,
-   and for what is held.
+   a format's code need not look at each step but only stop soon. Memory is constant, but for the
+   memory sink, whose bound is given, and for what is held.
    One thread at a time per sink. */
 #ifndef PROF_EXPORT_SINK_H
 #define PROF_EXPORT_SINK_H

@@ -15,7 +15,13 @@ HAS_COMMAND = os.access(COMMAND, os.X_OK)
 
 class ImportFolder(Folder):
     def command(self, *words):
-        return subprocess.run([COMMAND, *words], capture_output=True, text=True, timeout=HANG_SECONDS, cwd=self.folder)
+        return subprocess.run(
+            [COMMAND, *words],
+            capture_output=True,
+            text=True,
+            timeout=HANG_SECONDS,
+            cwd=self.folder,
+        )
 
     def imported(self, content, output="t.prof"):
         with open(self.path("t.json"), "wb") as f:

@@ -1,5 +1,5 @@
-"""Which of two scopes is the outer one if both begin and end together, in prof import and in an export:
-the first in the file, as viewers have it. And what else ties events of a trace to each other."""
+"""Which of two scopes is the outer one if both begin and end together, in prof import and in an
+export: the first in the file, as viewers have it. And what else ties events to each other."""
 
 import gzip
 import json
@@ -127,7 +127,8 @@ class Order(ImportFolder):
                 ends = [event("b", "r", 1, id=1, **begin), event("e", "r", 5, id=1, **end)]
                 self.opened = self.imported(json.dumps([x("all", 0, 100), *ends]))
                 self.assertEqual(self.spans()["r"], (1, 4 if is_ended else 99))
-                self.assertEqual(self.said, [] if is_ended else [ALONE.format(1), UNENDED.format(1)])
+                said = [] if is_ended else [ALONE.format(1), UNENDED.format(1)]
+                self.assertEqual(self.said, said)
 
     def test_the_category_of_an_f_counts_only_if_several_may_end(self):
         """As chrome://tracing has it. Perfetto reads neither S nor F."""
@@ -150,7 +151,8 @@ class Order(ImportFolder):
                 opened = self.imported(json.dumps([operator, *launched]))
                 device = {r.name: r.self_device_ns for r in opened.aggregate(rows=-1)}
                 self.assertEqual((device["op"], self.said), (30000, []))
-        self.imported(json.dumps([operator, call("launch", 10, 10, "x"), kernel("k", 50, 30, correlation="x")]))
+        launched = [call("launch", 10, 10, "x"), kernel("k", 50, 30, correlation="x")]
+        self.imported(json.dumps([operator, *launched]))
         self.assertEqual(self.said, ["taken: 1 of devices, whose launch is not in the trace"])
 
 

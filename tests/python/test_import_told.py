@@ -1,5 +1,5 @@
-"""prof import tells of each thing that it drops or changes: one counted line a reason, printed and kept
-in the capture. And of nothing else: an export of prof that is taken back has no such line."""
+"""prof import tells of each thing that it drops or changes: one counted line a reason, printed and
+kept in the capture. And of nothing else: an export of prof that is taken back has no such line."""
 
 import json
 import unittest
@@ -9,7 +9,10 @@ from import_traces import arrow, event, named, x
 
 NOT_UTF8 = "taken: {} texts that are no UTF-8: exports have U+FFFD there"
 LABELS = "not taken: {} labels of processes (process_labels): exports make them anew"
-SORTS = "not taken: {} places of rows (process_sort_index, thread_sort_index): exports make them anew"
+SORTS = (
+    "not taken: {} places of rows (process_sort_index, thread_sort_index): "
+    "exports make them anew"
+)
 METADATA = "not taken: {} metadata of a name that is not known (ph M) (the first: {})"
 WRONG = "taken: {} with a name, a category, arguments or another member of a wrong type"
 INSTANTS = "taken: {} instants of a process or of all (s): they are their thread's now"
@@ -25,7 +28,7 @@ def sort_index(what, pid, index, **members):
 @unittest.skipUnless(HAS_COMMAND, "the prof command is not built")
 class Told(ImportFolder):
     def check(self, events, *said):
-        """These lines, which stand in the capture and in its export, too. The way back adds none."""
+        """These lines, which the capture and its export have, too. The way back adds none."""
         content = events if isinstance(events, (str, bytes)) else json.dumps(events)
         self.opened = self.imported(content)
         self.assertEqual(self.said, list(said))
@@ -58,10 +61,14 @@ class Told(ImportFolder):
         euros = "x" + "\u20ac" * 400000
         self.imported(json.dumps([x("op", 0, 1, args={"t": euros})], ensure_ascii=False))
         self.assertNotIn(NOT_UTF8.format(1), self.said)
-        self.assertTrue(any(line.endswith("with a text cut or arguments left out") for line in self.said))
+        self.assertTrue(any(line.endswith(CUT[len("taken: {}") :]) for line in self.said))
 
     def test_a_key_that_is_cut(self):
-        self.check([x("op", 0, 1, args={"k" * 257: 1}), x("op", 2, 1, args={"k" * 256: 1})], CUT.format(1))
+        long, longest = x("op", 0, 1, args={"k" * 257: 1}), x("op", 2, 1, args={"k" * 256: 1})
+        self.check([long, longest], CUT.format(1))
+
+    def test_a_category_that_is_cut(self):
+        self.check([x("a", 0, 1, cat="c" * 257), x("b", 0, 1, cat="c" * 256)], CUT.format(1))
 
     def test_arguments_and_categories_of_arrows(self):
         rows = [x("a", 0, 10), x("b", 20, 10, tid=3)]
@@ -89,7 +96,8 @@ class Told(ImportFolder):
     def test_metadata_that_is_not_known(self):
         other = [named(1, 1, name, "x") for name in ("my_metadata", "other")]
         self.check([x("a", 0, 1), *other], METADATA.format(2, "my_metadata"))
-        wrong = [named(1, 7), named(1, "x", "thread_name", "nam"), named(1, 7, "process_labels", "labels")]
+        wrong = [named(1, 7), named(1, "x", "thread_name", "nam")]
+        wrong.append(named(1, 7, "process_labels", "labels"))
         self.check([x("a", 0, 1), *wrong], WRONG.format(3))
 
     def test_instants_of_more_than_a_thread(self):
@@ -98,7 +106,8 @@ class Told(ImportFolder):
 
     def test_an_export_of_what_prof_recorded_has_nothing_to_tell(self):
         scopes = [x("a", 0, 10, args={"k": 1}), x("b", 5, 3), x("c", 20, 3, tid=3)]
-        self.opened = self.imported(json.dumps([*scopes, *arrow("flow", (1, 2, 1), (1, 3, 21), bp="e")]))
+        ends = arrow("flow", (1, 2, 1), (1, 3, 21), bp="e")
+        self.opened = self.imported(json.dumps([*scopes, *ends]))
         self.assertEqual(self.said, [])
         for name in ("one", "two"):
             self.opened = self.imported(self.opened.json(), f"{name}.prof")

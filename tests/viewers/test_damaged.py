@@ -1,7 +1,7 @@
 """Exports of damaged captures are strict JSON: UTF-8, no NaN, no key twice, no control character.
-A hundred captures, each with some bytes turned over, a word of the worst numbers, or cut short. The seed
-is fixed, and a failure names the number of the capture. tests/hostile reads all such captures, and
-throws their exports away."""
+A hundred captures, each with some bytes turned over, a word of the worst numbers, or cut short. The
+seed is fixed, and a failure names the number of the capture. tests/hostile reads all such captures,
+and throws their exports away."""
 
 import os
 import pathlib
@@ -28,7 +28,7 @@ RECORD = """if True:
     import sys
     import prof
     prof.profiler.start(2)
-    texts = ["e\\u00e9", "\\u2028", "</script>", '"\\\\', "\\0", "NaN", "External id", "cut", "x" * 200]
+    texts = ["e\\u00e9", "\\u2028", "</script>", '"\\\\', "\\0", "NaN", "External id", "cut"]
     for i, text in enumerate(texts):
         with prof.scope(text, args={"i": i, text: i, "text": text, "half": 0.5, "huge": 2**60 + i}):
             with prof.scope("plain"):
@@ -64,7 +64,8 @@ def imported(folder, name):
 @pytest.fixture(scope="module")
 def captures(tmp_path_factory):
     folder = tmp_path_factory.mktemp("damaged")
-    names = ["ranks", "arrows at kernels", "memory in no order", "counters", "one id", "stacks by number"]
+    names = ["ranks", "arrows at kernels", "memory in no order", "counters", "one id"]
+    names.append("stacks by number")
     made = [record(folder / "own.prof"), *(imported(folder, name) for name in names)]
     return [capture for capture in made if capture]
 
@@ -87,7 +88,7 @@ def damage(source, capture):
 
 
 def exported(capture, form):
-    """The export's text; None if the capture is refused. What the self-check finds is no failure."""
+    """The export's text; None: the capture is refused. What the self-check finds is no failure."""
     words = [BUILD / "prof", "dump", capture, "-o", capture.with_suffix(".json"), "--format", form]
     done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=HANG_SECONDS)
     assert done.returncode in (0, 1), done

@@ -111,7 +111,8 @@ static uint32_t placed_site_of(import_state *state, import_text name, import_tex
   if (category.bytes == 0)
     category = (import_text){"scope", 5}; /* as exports call it, and take it back */
   if (name.bytes == 0) import_change_one(state, IMPORT_CHANGE_UNNAMED);
-  if (name.bytes > IMPORT_TEXT_BYTES_MAX) import_change_one(state, IMPORT_CHANGE_CUT);
+  if (name.bytes > IMPORT_TEXT_BYTES_MAX || category.bytes > IMPORT_CATEGORY_BYTES_MAX)
+    import_change_one(state, IMPORT_CHANGE_CUT);
   const import_site site = {name.bytes ? name : unnamed, category, level, *place};
   const uint32_t number = import_names_site(state->names, &site);
   if (number != IMPORT_SITE_MANY) return number;

@@ -347,7 +347,8 @@ void import_thread_part(import_threads *threads, import_thread *thread) {
   free(stack);
   for (size_t i = 0; i < thread->count; i++) {
     const import_entry it = thread->entries[i];
-    if (!(it.place & IMPORT_ENTRY_MARK) && it.place & IMPORT_ENTRY_MOVED) import_thread_add(import_threads_python(threads, thread->called), it);
+    if (!(it.place & IMPORT_ENTRY_MARK) && it.place & IMPORT_ENTRY_MOVED)
+      import_thread_add(import_threads_python(threads, thread->called), it);
     else thread->entries[kept++] = it;
   }
   thread->count = kept;
