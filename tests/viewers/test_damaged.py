@@ -30,7 +30,8 @@ RECORD = """if True:
     prof.profiler.start(2)
     texts = ["e\\u00e9", "\\u2028", "</script>", '"\\\\', "\\0", "NaN", "External id", "cut"]
     for i, text in enumerate(texts):
-        with prof.scope(text, args={"i": i, text: i, "text": text, "half": 0.5, "huge": 2**60 + i}):
+        args = {"i": i, text: i, "text": text, "half": 0.5, "huge": 2**60 + i}
+        with prof.scope(text, **args):
             with prof.scope("plain"):
                 prof.instant(text)
             prof.counter("count " + text, i)
