@@ -453,6 +453,7 @@ static int visit(void *user, const prof_i_span *spans, size_t count) {
       continue;
     }
     if (span->start_ns < w->first_ns) w->first_ns = span->start_ns;
+    prof_i_turn_next(&w->turn, w->sink, span->start_ns, span->duration_ns);
     if (has_duration(span)) {
       prof_i_check_scope(&w->check, span);
       if (w->flows.waiting != PROF_I_NO_FLOW && span->lane == 0)
@@ -488,6 +489,7 @@ static int walk_thread(prof_i_chrome *w, uint32_t index) {
     prof_i_walker_look_around(walker, has_callers ? &w->callers : NULL);
   }
   const int status = prof_i_walker_run(walker);
+  prof_i_turn_end(&w->turn, w->sink);
   prof_i_walker_destroy(walker);
   w->walker = NULL;
   return status;
@@ -608,6 +610,7 @@ int prof_i_chrome_write(const prof_trace *trace, const prof_i_chrome_wish *wish,
   w->epoch_ns = w->info.start_unix_ns - w->base_ns;
   prof_i_check_init(&w->check, w->info.duration_ns);
   prof_i_flows_init(&w->flows);
+  w->turn.start_ns = PROF_I_TURN_NONE;
   w->check.findings.counts[PROF_I_FINDING_UNREADABLE] = w->info.bad_count;
 
   if (status == PROF_OK) status = prof_i_tids_make(trace, w->info.thread_count, &w->tids);
@@ -638,6 +641,7 @@ int prof_i_chrome_write(const prof_trace *trace, const prof_i_chrome_wish *wish,
   }
   *findings_out = w->check.findings;
   prof_i_flows_fini(&w->flows);
+  prof_i_turn_fini(&w->turn);
   prof_i_forwards_fini(&w->forwards);
   free(w->counters.items);
   free(w->tids);

@@ -12,6 +12,7 @@
 #include "forward.h"
 #include "metadata.h"
 #include "python_ids.h"
+#include "turn.h"
 #include "sink.h"
 #include "tids.h"
 #include "../trace/backward.h"
@@ -114,6 +115,7 @@ typedef struct prof_i_chrome {
   uint32_t backward_depth;
   prof_i_written written;
   prof_i_check check;
+  prof_i_turn turn; /* of the thread that is written */
   prof_i_flows flows;
   prof_i_forwards forwards;
   prof_i_kept_counters counters;

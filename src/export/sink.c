@@ -45,8 +45,9 @@ int prof_i_sink_open_memory(prof_i_sink *sink, size_t limit_bytes) {
 /* Doubles, so that the text is copied twice at the most; the kernel moves large pieces without copying. */
 static int grow(prof_i_sink *sink, size_t wanted_bytes) {
   const size_t used = (size_t)(sink->next - sink->buffer);
+  const size_t held = sink->held ? (size_t)(sink->held - sink->buffer) : 0;
   size_t room = (size_t)(sink->end - sink->buffer);
-  if (used + wanted_bytes > sink->limit_bytes)
+  if (sink->is_memory && used + wanted_bytes > sink->limit_bytes)
     return prof_i_fail(PROF_E_TOO_LARGE, "the text is larger than %zu bytes; write it to a file instead", sink->limit_bytes);
   while (room < used + wanted_bytes) room *= 2;
   char *const memory = realloc(sink->buffer, room + PROF_I_SINK_SLACK);
@@ -54,6 +55,7 @@ static int grow(prof_i_sink *sink, size_t wanted_bytes) {
   sink->buffer = memory;
   sink->next = memory + used;
   sink->end = memory + room;
+  if (sink->held) sink->held = memory + held;
   return PROF_OK;
 }
 
@@ -62,19 +64,33 @@ static int write_out(prof_i_sink *sink, const char *bytes, size_t count, bool is
   return prof_i_target_write(&sink->target, bytes, count);
 }
 
-/* Writes the buffer's first part, and moves what is behind it to the front. */
-static int write_block(prof_i_sink *sink) {
+/* Bytes at the front of the buffer that are written at once. */
+static size_t block_bytes(const prof_i_sink *sink) {
+  enum { PAGE = 4096 };
   const size_t used = (size_t)(sink->next - sink->buffer);
-  const size_t block = used < PROF_I_SINK_BYTES ? used : PROF_I_SINK_BYTES;
+  const size_t held = sink->held ? (size_t)(sink->held - sink->buffer) : SIZE_MAX;
+  if (held < PROF_I_SINK_BYTES) return held / PAGE * PAGE;
+  return used < PROF_I_SINK_BYTES ? used : PROF_I_SINK_BYTES;
+}
+
+/* Writes the buffer's first part, and moves what is behind it to the front. */
+static int write_block(prof_i_sink *sink, size_t wanted_bytes) {
+  const size_t used = (size_t)(sink->next - sink->buffer), block = block_bytes(sink);
+  const size_t room = (size_t)(sink->end - sink->buffer);
+  if (used - block + wanted_bytes > room) return grow(sink, wanted_bytes);
   const int status = write_out(sink, sink->buffer, block, false);
   memmove(sink->buffer, sink->buffer + block, used - block);
   sink->next -= block;
+  if (sink->held) sink->held -= block;
   return status;
 }
 
 void prof_i_sink_make_room(prof_i_sink *sink, size_t wanted_bytes) {
-  if (sink->status == PROF_OK) sink->status = sink->is_memory ? grow(sink, wanted_bytes) : write_block(sink);
-  if (sink->status != PROF_OK) sink->next = sink->buffer;
+  if (sink->status == PROF_OK)
+    sink->status = sink->is_memory ? grow(sink, wanted_bytes) : write_block(sink, wanted_bytes);
+  if (sink->status == PROF_OK) return;
+  sink->next = sink->buffer;
+  sink->held = NULL;
 }
 
 int prof_i_sink_commit(prof_i_sink *sink) {
@@ -109,7 +125,8 @@ void prof_i_sink_abandon(prof_i_sink *sink) {
 
 void prof_i_sink_bytes(prof_i_sink *sink, const void *bytes, size_t count) {
   const char *from = bytes;
-  if (count >= PROF_I_SINK_BYTES && !sink->is_memory) { /* straight from the caller's memory */
+  if (count >= PROF_I_SINK_BYTES && !sink->is_memory && !sink->held) {
+    /* straight from the caller's memory */
     while (sink->next > sink->buffer) prof_i_sink_make_room(sink, 0);
     if (sink->status == PROF_OK) sink->status = write_out(sink, from, count, false);
     return;

@@ -111,6 +111,14 @@ TRACES = {
         event("E", "step", 200),
         {"ph": "E", "pid": 1, "tid": 2, "ts": 1000},
     ],
+    "scopes that begin and end together": [
+        x("later", 20, 5),
+        x("s0", 0, 10),
+        x("s1", 0, 10, cat="cuda_runtime"),
+        x("s2", 0, 10),
+        x("s3", 0, 10, cat="cpu_op"),
+        x("s4", 0, 10, cat="net"),
+    ],
     "no order": [event("E", "outer", 1000), event("B", "outer", 0), event("B", "inner", 100), event("E", "inner", 300)],
     "no order of ids": [event(ph, name, ts, cat="req", id="0x1") for ph, name, ts in (("b", "a", 0), ("e", "a", 3000), ("b", "b", 1000), ("e", "b", 4000))],
     "counters": [

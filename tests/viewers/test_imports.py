@@ -77,6 +77,16 @@ def test_perfetto_has_the_sources_arrows_in_the_export(tmp_path, engines, name):
 
 
 @needs_node
+def test_of_two_equal_scopes_the_outer_one_is_the_sources(tmp_path, engines):  # noqa: F811
+    back = taken_back(tmp_path, "scopes that begin and end together")
+    query = "select name, depth from slice where name like 's%' order by name"
+    for path in (tmp_path / "t.json", back):
+        answer = check_trace.run_engine("perfetto.mjs", engines, path, query)
+        assert answer["error"] is None
+        assert answer["results"][0] == [[f"s{i}", i] for i in range(5)]
+
+
+@needs_node
 def test_an_arrow_in_no_scope_goes_from_mark_to_mark(tmp_path, engines):  # noqa: F811
     found = arrows_in_perfetto(engines, taken_back(tmp_path, "arrows that no scope holds"))
     marks = [("neither", "neither")] * 2 + [("at no length", "at no length"), ("from none", "b")]

@@ -263,6 +263,26 @@ static bool is_forward(const import_event *event) {
          import_text_is(import_member_text(event, IMPORT_NAME), "fwdbwd");
 }
 
+/* What an export writes as the arrow's category. */
+static bool is_kept_category(import_text name, import_text category) {
+  if (category.bytes == 0) return true;
+  return import_text_is(category, import_text_is(name, "fwdbwd") ? "fwdbwd" : "flow");
+}
+
+/* Of an end whose arrow stays, but for prof's own arguments. */
+static void count_left_out(import_state *state, const import_event *end) {
+  bool has_args = false;
+  for (uint32_t i = 0; i < end->arg_count; i++) {
+    const import_arg *const arg = &end->args[i];
+    const import_text key = {end->text + arg->key_at, arg->key_bytes};
+    has_args |= !import_text_is(key, "flow id") && !import_text_is(key, "unnamed");
+  }
+  const import_text name = import_member_text(end, IMPORT_NAME);
+  if (!is_kept_category(name, import_member_text(end, IMPORT_CAT)))
+    import_change_one(state, IMPORT_CHANGE_ARROW_CATEGORY);
+  if (has_args || end->is_cut) import_change_one(state, IMPORT_CHANGE_ARROW_ARGS);
+}
+
 /* The row that an end stands on. NULL: it is on an asynchronous event that is not taken. */
 static import_thread *row_of(import_state *state, const import_async *async, uint32_t entry,
                              const import_event *event) {
@@ -288,6 +308,9 @@ static void take_whole(import_arrows *arrows, const import_async *async, import_
     state->counts->missed[IMPORT_MISS_DRAWN] += 2;
     return;
   }
+  /* A step ends one arrow and begins another: it counts where it ends one. */
+  if (import_text_is(import_member_text(from, IMPORT_PH), "s")) count_left_out(state, from);
+  count_left_out(state, to);
   const uint64_t number = own_number(arrows, from, arrow);
   const uint64_t start = state->late.entries[arrow->from].time;
   const uint64_t time = time_of_end(to, end, state->late.entries[arrow->to].time);

@@ -41,11 +41,19 @@ static bool is_global(const import_event *event) {
          memcmp(id.data, begin, sizeof begin - 1) == 0;
 }
 
-static import_nest *find_nest(import_async *async, const import_event *event, bool is_of_all) {
+bool import_async_is_older(const import_event *event) {
+  const import_text phase = text_of(event, IMPORT_PH);
+  return import_text_is(phase, "S") || import_text_is(phase, "F");
+}
+
+/* is_of_all: of all processes; is_of_any: of all categories. */
+static import_nest *find_nest(import_async *async, const import_event *event, bool is_of_all,
+                              bool is_of_any) {
   const int64_t pid = import_threads_id(event).pid;
-  const import_text category = text_of(event, IMPORT_CAT);
+  const import_text category = text_of(event, IMPORT_CAT), none = {"", 0};
+  const uint64_t first = hash_of(hash_first + is_of_any, is_of_any ? none : category);
   const uint64_t hash =
-      hash_of(hash_of(hash_of(hash_first, category), text_of(event, IMPORT_SCOPE)),
+      hash_of(hash_of(first, text_of(event, IMPORT_SCOPE)),
               text_of(event, has_id(event) ? IMPORT_ID : IMPORT_ID2));
   import_nest wanted = {.key = {is_of_all ? 0 : pid, hash}}, *nest;
   HASH_FIND(hh, async->nests, &wanted.key, sizeof wanted.key, nest);
@@ -58,11 +66,11 @@ static import_nest *find_nest(import_async *async, const import_event *event, bo
 }
 
 import_nest *import_async_nest(import_async *async, const import_event *event) {
-  return find_nest(async, event, is_global(event));
+  return find_nest(async, event, is_global(event), false);
 }
 
 import_nest *import_async_open(import_async *async, const import_event *event) {
-  return find_nest(async, event, has_id(event) || is_global(event));
+  return find_nest(async, event, has_id(event) || is_global(event), import_async_is_older(event));
 }
 
 void import_nest_add(import_nest *nest, import_entry entry) {
@@ -207,7 +215,7 @@ static void put_on_row(import_async *async, const tree *it, import_thread *threa
   for (size_t i = 0; i < it->count; i++) {
     const import_entry *const entry = &it->entries[i];
     import_held *const held = find_held(async, &(import_held){.place = entry->place}, by_place);
-    import_thread_add(thread, entry->start, entry->end, entry->place);
+    import_thread_add(thread, *entry);
     if (held) held->thread = thread;
   }
 }

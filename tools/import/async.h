@@ -49,11 +49,15 @@ typedef struct import_async {
   size_t held_count, held_room;
 } import_async;
 
+/* Is it an S or an F? */
+bool import_async_is_older(const import_event *event);
+
 /* The id's of this event, on rows of its process; it is made where there is none. */
 import_nest *import_async_nest(import_async *async, const import_event *event);
 
 /* Where the id's begins wait for their ends: a process may end what another one began, unless id2
-   says "local". */
+   says "local". An S is ended whatever the category of its F, as in chrome://tracing; a b by an e
+   of its own category, as in both viewers. */
 import_nest *import_async_open(import_async *async, const import_event *event);
 
 void import_nest_add(import_nest *nest, import_entry entry);

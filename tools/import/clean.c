@@ -4,8 +4,6 @@
 #include <string.h>
 #include <strings.h>
 
-enum { STRING_BYTES_MAX = 1 << 20 };
-
 static bool is_of_word(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' ||
          c == '+' || c == '.';
@@ -43,7 +41,7 @@ static void begin_string(import_cleaner *cleaner) {
 
 /* What may not be cut in two: a byte, an escape, a pair of them. */
 static char *put(import_cleaner *cleaner, char *to, const char *bytes, size_t count) {
-  if (!cleaner->is_dropping && cleaner->string_bytes >= STRING_BYTES_MAX) {
+  if (!cleaner->is_dropping && cleaner->string_bytes >= IMPORT_STRING_BYTES_MAX) {
     cleaner->is_dropping = true;
     cleaner->cut_count++;
   }
@@ -134,8 +132,8 @@ static char *step(import_cleaner *cleaner, char c, char *to) {
 /* Bytes at the front of a string that need no look: most of them. */
 static size_t plain_run(const import_cleaner *cleaner, const char *from, size_t count) {
   if (cleaner->escape_bytes || cleaner->has_high || cleaner->is_dropping) return 0;
-  const size_t left = cleaner->string_bytes < STRING_BYTES_MAX
-                          ? STRING_BYTES_MAX - cleaner->string_bytes
+  const size_t left = cleaner->string_bytes < IMPORT_STRING_BYTES_MAX
+                          ? IMPORT_STRING_BYTES_MAX - cleaner->string_bytes
                           : 0,
                most = count < left ? count : left;
   size_t run = 0;

@@ -9,7 +9,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { IMPORT_WORD_BYTES = 64, IMPORT_ESCAPE_BYTES = 6 /* \u0041 */ };
+enum {
+  IMPORT_WORD_BYTES = 64,
+  IMPORT_ESCAPE_BYTES = 6, /* \u0041 */
+  IMPORT_STRING_BYTES_MAX = 1 << 20
+};
 
 typedef struct import_cleaner {
   bool is_in_string, is_dropping;

@@ -42,19 +42,20 @@ static bool read_number(import_text name, const char *word, int64_t *number_out)
   return import_number_i64(digits, number_out) && *number_out >= 0 && *number_out <= INT32_MAX;
 }
 
-void import_devices_call(import_devices *devices, int64_t pid, import_text name, bool is_label) {
+bool import_devices_call(import_devices *devices, int64_t pid, import_text name, bool is_label) {
   static const char *const words[] = {"GPU", "NPU"};
   int64_t number = 0;
   bool is_numbered = false;
   for (size_t i = 0; !is_numbered && i < sizeof words / sizeof *words; i++)
     is_numbered = read_number(name, words[i], &number);
   const bool is_device = is_numbered || import_text_is(name, "Ascend Hardware");
-  if (!is_device || (is_label && name.bytes == 3)) return;
+  if (!is_device || (is_label && name.bytes == 3)) return false;
   import_process *const process = import_devices_process(devices, pid);
   process->is_device |= !is_label;
   if (!is_label) put_name(process->name, name);
   if (is_numbered && !process->has_number) process->number = number;
   process->has_number |= is_numbered;
+  return true;
 }
 
 void import_devices_note(import_devices *devices, int64_t pid, int64_t number) {

@@ -49,7 +49,7 @@ typedef struct import_devices {
 import_process *import_devices_process(import_devices *devices, int64_t pid);
 
 /* A name, or a label, that says which device the process stands for. */
-void import_devices_call(import_devices *devices, int64_t pid, import_text name, bool is_label);
+bool import_devices_call(import_devices *devices, int64_t pid, import_text name, bool is_label);
 
 /* Its process has a device's work with that number. */
 void import_devices_note(import_devices *devices, int64_t pid, int64_t number);

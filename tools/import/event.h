@@ -25,7 +25,8 @@ typedef struct import_value {
 #define IMPORT_MEMBER_LIST(X)                                                           \
   X(PH, "ph") X(CAT, "cat") X(NAME, "name") X(PID, "pid") X(TID, "tid") X(TS, "ts")     \
   X(DUR, "dur") X(ID, "id") X(ID2, "id2") X(SCOPE, "scope") X(BP, "bp") X(SF, "sf")     \
-  X(STACK, "stack") X(BIND_ID, "bind_id") X(FLOW_IN, "flow_in") X(FLOW_OUT, "flow_out")
+  X(STACK, "stack") X(BIND_ID, "bind_id") X(FLOW_IN, "flow_in") X(FLOW_OUT, "flow_out") \
+  X(S, "s")
 
 typedef enum import_member {
 #define IMPORT_ENUM(name, key) IMPORT_##name,

@@ -25,6 +25,9 @@
   X(SPAN, "rows about the tracing itself (Spans, Traces)")                                   \
   X(OWN_CHANGE, "changes of levels, mutes and budgets, which an export of prof tells")       \
   X(ROWS, "members beside the events, past 4096 of them")                                    \
+  X(LABEL, "labels of processes (process_labels): exports make them anew")                   \
+  X(SORT, "places of rows (process_sort_index, thread_sort_index): exports make them anew")  \
+  X(METADATA, "metadata of a name that is not known (ph M)")                                 \
   X(DRAWN, "arrows and graphs that exports draw anew from what is taken")
 
 /* What is taken otherwise than it stands there. */
@@ -42,6 +45,10 @@
   X(NOT_NUMBER, "values that are no JSON (NaN, Infinity, over 64 digits)")                 \
   X(CONTROL, "raw control bytes in strings: they are blanks now")                          \
   X(SURROGATE, "halves of surrogate pairs in strings: they are U+FFFD now")                \
+  X(NOT_UTF8, "texts that are no UTF-8: exports have U+FFFD there")                        \
+  X(INSTANT_SCOPE, "instants of a process or of all (s): they are their thread's now")     \
+  X(ARROW_CATEGORY, "ends of arrows, without their category")                              \
+  X(ARROW_ARGS, "ends of arrows, without their arguments")                                 \
   X(DEVICES, "of devices past 1024: they stand at the last of these")                      \
   X(LONG, "that would end after the last time there is: they end then")                    \
   X(BEGIN, "ns by which all is later: the trace begins before its clock's 0")
@@ -64,7 +71,8 @@ typedef struct import_counts {
   uint64_t scopes, device_scopes, instants, counters, flow_ends, memory_events;
   uint64_t threads, streams, steps, processes;
   uint64_t missed[IMPORT_MISS_COUNT], changed[IMPORT_CHANGE_COUNT];
-  char outlier[64], member[32]; /* the first that was missed for its time, and the first that is not known */
+  char outlier[64]; /* the first that was missed for its time */
+  char member[32], metadata[32]; /* the first of each that is not known */
   char original[256];           /* of an export of prof: what its capture has lost. "": nothing */
 } import_counts;
 

@@ -10,6 +10,8 @@
 
 #include <yajl/yajl_parse.h>
 
+#include "utf8.h"
+
 /* Where the parser stands. */
 typedef enum mode {
   MODE_START,
@@ -56,7 +58,7 @@ struct import_json {
   uint64_t at; /* of the bytes before this piece */
   char error[sizeof((import_result *)NULL)->error];
   bool is_damaged;
-  uint64_t metadata_cut_count;
+  uint64_t metadata_cut_count, not_utf8_count;
 };
 
 /* ---- texts ---- */
@@ -67,6 +69,11 @@ static uint32_t put(import_event *event, const char *bytes, size_t count) {
   const size_t at = event->count;
   event->count += count;
   return (uint32_t)at;
+}
+
+/* The capture has the text as it is. */
+static void note_text(import_json *j, const char *bytes, size_t count) {
+  j->not_utf8_count += !import_utf8_is((import_text){bytes, count});
 }
 
 static void reset(import_event *event) {
@@ -177,6 +184,7 @@ static int scalar(import_json *j, import_type type, const char *bytes, size_t co
   }
   if (!has_room(j)) return 0;
   if (is_unwanted(j)) count = 0;
+  if (type == IMPORT_TEXT) note_text(j, bytes, count);
   if (is_inside_json(j)) {
     separate(j);
     if (type == IMPORT_TEXT) put_quoted(j, bytes, count);
@@ -350,9 +358,8 @@ static void begin_frame(import_json *j, import_text number) {
       (import_value){.type = IMPORT_TEXT, .at = at, .bytes = (uint32_t)number.bytes};
 }
 
-/* "s" says how wide an instant is drawn. */
 static void note_unknown(import_event *event, import_text key) {
-  if (event->unknown[0] || key.bytes == 0 || import_text_is(key, "s")) return;
+  if (event->unknown[0] || key.bytes == 0) return;
   snprintf(event->unknown, sizeof event->unknown, "%.*s", (int)(key.bytes < IMPORT_UNKNOWN_BYTES ? key.bytes : IMPORT_UNKNOWN_BYTES), key.data);
 }
 
@@ -361,6 +368,7 @@ static int on_key(void *user, const unsigned char *bytes, size_t count) {
   const import_text key = {(const char *)bytes, count};
   if (!has_room(j)) return 0;
   if (is_inside_json(j)) {
+    note_text(j, key.data, key.bytes);
     separate(j);
     put_quoted(j, key.data, key.bytes);
     put_json(j, ":", 1);
@@ -370,6 +378,8 @@ static int on_key(void *user, const unsigned char *bytes, size_t count) {
     if (j->member == NO_MEMBER && !j->is_args) note_unknown(&j->event, key);
   } else if (j->mode == MODE_ARGS && j->event.arg_count < IMPORT_ARGS_MAX) {
     import_arg *const arg = &j->event.args[j->event.arg_count];
+    note_text(j, key.data, key.bytes);
+    j->event.is_cut |= count > KEY_BYTES_MAX;
     arg->key_bytes = (uint32_t)(count < KEY_BYTES_MAX ? count : KEY_BYTES_MAX);
     arg->key_at = put(&j->event, key.data, arg->key_bytes);
   } else if (j->mode == MODE_FRAMES) {
@@ -377,6 +387,7 @@ static int on_key(void *user, const unsigned char *bytes, size_t count) {
   } else if (j->mode == MODE_FRAME) {
     j->member = member_of_frame(key);
   } else if (j->mode == MODE_TOP) {
+    note_text(j, key.data, key.bytes);
     j->is_events = import_text_is(key, "traceEvents");
     j->key_bytes = count < KEY_BYTES_MAX ? count : KEY_BYTES_MAX;
     memcpy(j->key, bytes, j->key_bytes);
@@ -457,6 +468,7 @@ void import_json_end(import_json *json, import_result *result) {
     json->yajl.complete(json->parser); /* a number ends with the file */
   result->at = json->at;
   result->counts.changed[IMPORT_CHANGE_CUT] += json->metadata_cut_count;
+  result->counts.changed[IMPORT_CHANGE_NOT_UTF8] += json->not_utf8_count;
   memcpy(result->error, json->error, sizeof json->error);
   if (!json->has_events) result->end = json->is_damaged ? IMPORT_DAMAGED : json->mode == MODE_OVER ? IMPORT_NO_TRACE : IMPORT_CUT_SHORT;
   else if (json->is_damaged) result->end = IMPORT_DAMAGED;

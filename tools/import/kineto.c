@@ -175,8 +175,12 @@ static void take_instant(import_state *state, const import_event *event) {
     import_miss_one(state, IMPORT_MISS_SPAN);
   else if (import_text_is(category, "prof"))
     take_own_mark(state, event);
-  else if (read_time(state, event, &time))
+  else if (read_time(state, event, &time)) {
+    const import_text scope = import_member_text(event, IMPORT_S);
+    if (scope.bytes && !import_text_is(scope, "t"))
+      import_change_one(state, IMPORT_CHANGE_INSTANT_SCOPE);
     import_late_add(state, event, 'i', time);
+  }
 }
 
 /* Graphs of memory are drawn anew out of its events. */
@@ -192,23 +196,58 @@ static void take_counter(import_state *state, const import_event *event) {
 
 /* ---- what names things ---- */
 
+/* Where a row stands among others. prof's own says whose row it is, too. */
+static void take_sort_index(import_state *state, const import_event *event, bool is_thread) {
+  int64_t number;
+  if (is_thread && import_read_arg(event, "number", &number) && number >= 0)
+    import_threads_say_number(&state->threads, import_threads_id(event), number);
+  import_miss_one(state, IMPORT_MISS_SORT);
+}
+
+/* An export has CPU or GPU at each process. */
+static void take_label(import_state *state, import_thread_id id, import_text label) {
+  const bool is_devices = import_devices_call(&state->devices, id.pid, label, true);
+  if (!is_devices && !import_text_is(label, "CPU") && !import_text_is(label, "GPU"))
+    import_miss_one(state, IMPORT_MISS_LABEL);
+}
+
+static void miss_metadata(import_state *state, import_text name) {
+  import_counts *const c = state->counts;
+  if (c->missed[IMPORT_MISS_METADATA] == 0) {
+    const import_text kept = import_text_cut(name, sizeof c->metadata - 1);
+    memcpy(c->metadata, kept.data, kept.bytes);
+  }
+  import_miss_one(state, IMPORT_MISS_METADATA);
+}
+
 static void take_name(import_state *state, const import_event *event) {
   const import_text what = import_member_text(event, IMPORT_NAME);
-  int64_t number;
-  if (import_text_is(what, "thread_sort_index") && import_read_arg(event, "number", &number) &&
-      number >= 0)
-    import_threads_say_number(&state->threads, import_threads_id(event), number);
   const bool is_label = import_text_is(what, "process_labels"),
-             is_process = import_text_is(what, "process_name");
+             is_process = import_text_is(what, "process_name"),
+             is_thread_sort = import_text_is(what, "thread_sort_index");
   const import_value *const value = import_event_arg(event, is_label ? "labels" : "name");
   import_thread_id id = import_threads_id(event);
-  if (!value || value->type != IMPORT_TEXT) return;
-  const import_text name = import_text_of(event, value);
-  if (is_label || is_process) import_devices_call(&state->devices, id.pid, name, is_label);
-  if (is_process)
-    id.tid = INT64_MIN;
-  else if (!import_text_is(what, "thread_name"))
+  if (is_thread_sort || import_text_is(what, "process_sort_index")) {
+    take_sort_index(state, event, is_thread_sort);
     return;
+  }
+  if (!is_label && !is_process && !import_text_is(what, "thread_name")) {
+    miss_metadata(state, what);
+    return;
+  }
+  if (!value || value->type != IMPORT_TEXT) {
+    import_change_one(state, IMPORT_CHANGE_NOT_TEXT);
+    return;
+  }
+  const import_text name = import_text_of(event, value);
+  if (is_label) {
+    take_label(state, id, name);
+    return;
+  }
+  if (is_process) {
+    import_devices_call(&state->devices, id.pid, name, false);
+    id.tid = INT64_MIN;
+  }
   import_threads_name(&state->threads, id, name);
 }
 
@@ -266,6 +305,7 @@ void import_kineto_event(import_state *state, const import_event *event) {
   const import_text phase = import_member_text(event, IMPORT_PH);
   char ph = '\0';
   if (phase.bytes == 1) ph = phase.data[0];
+  state->order++;
   switch (ph) {
     case 'X':
       take_scope(state, event);
@@ -389,6 +429,7 @@ static void note_begin(import_state *state) {
 void import_kineto_end(import_state *state) {
   import_times_choose(&state->times);
   import_late_play(state);
+  if (state->devices.is_of_prof) state->counts->missed[IMPORT_MISS_SORT] = 0; /* as they will be */
   if (state->frames.all && !state->frames.is_used) import_miss_one(state, IMPORT_MISS_STACK);
   snprintf(state->counts->outlier, sizeof state->counts->outlier, "%s",
            import_times_outlier(&state->times));

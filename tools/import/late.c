@@ -23,6 +23,7 @@ void import_late_add(import_state *state, const import_event *event, char phase,
   if (late->count >= IMPORT_LATE_NONE - 1)
     import_fail("the trace has more than 4 billion events that wait for others");
   late->entries = import_room(late->entries, &late->room, late->count + 1, sizeof *late->entries);
+  import_spool_add(&late->spool, &state->order, 1, 0);
   import_late_entry *const entry = &late->entries[late->count++];
   *entry =
       (import_late_entry){time, late->spool.count << 8 | (unsigned char)phase, IMPORT_LATE_NONE, 0};
@@ -92,14 +93,15 @@ static bool is_same(const import_event *end, const import_event *begin, import_m
          (x.bytes == y.bytes && memcmp(x.data, y.data, x.bytes) == 0);
 }
 
-/* The newest of these that the event ends, by its name and category where both say one; count:
-   none. is_own: only of those that its process began. */
-static size_t find_begun(matcher *m, const uint32_t *items, size_t count, bool is_own) {
+/* The newest of these that the event ends, by its name where both say one, and by its category if
+   that counts; count: none. is_own: only of those that its process began. */
+static size_t find_begun(matcher *m, const uint32_t *items, size_t count, bool is_own,
+                         bool by_category) {
   for (size_t i = count, looked = 0; i-- > 0 && looked < LOOK_MAX; looked++) {
     import_raw_members(import_late_words(&m->state->late, entry_of(m, items[i])), &m->begun);
     if (is_own && import_threads_id(&m->event).pid != import_threads_id(&m->begun).pid) continue;
-    if (is_same(&m->event, &m->begun, IMPORT_NAME) && is_same(&m->event, &m->begun, IMPORT_CAT))
-      return i;
+    if (by_category && !is_same(&m->event, &m->begun, IMPORT_CAT)) continue;
+    if (is_same(&m->event, &m->begun, IMPORT_NAME)) return i;
   }
   return count;
 }
@@ -112,7 +114,7 @@ static void push(uint32_t **items, size_t *count, size_t *room, uint32_t number)
 /* What was begun inside and not ended ends with it. */
 static void match_end(matcher *m, uint32_t number) {
   open_row *const row = row_of(m, import_threads_id(&m->event));
-  const size_t at = find_begun(m, row->items, row->count, false);
+  const size_t at = find_begun(m, row->items, row->count, false, true);
   if (at == row->count) {
     import_miss_one(m->state, IMPORT_MISS_END_ALONE);
     return;
@@ -127,11 +129,14 @@ static void match_end(matcher *m, uint32_t number) {
   row->count = at;
 }
 
-/* Processes that use one id at the same time end their own. */
+/* Processes that use one id at the same time end their own. The category of an F that ends no S of
+   its own does not count. */
 static void match_async_end(matcher *m, uint32_t number) {
   import_nest *const nest = import_async_open(&m->async, &m->event);
-  size_t at = find_begun(m, nest->open, nest->open_count, true);
-  if (at == nest->open_count) at = find_begun(m, nest->open, nest->open_count, false);
+  const int ways = import_async_is_older(&m->event) ? 4 : 2;
+  size_t at = nest->open_count;
+  for (int way = 0; way < ways && at == nest->open_count; way++)
+    at = find_begun(m, nest->open, nest->open_count, way % 2 == 0, way < 2);
   if (at == nest->open_count) {
     import_miss_one(m->state, IMPORT_MISS_END_ALONE);
     return;
@@ -327,8 +332,7 @@ static void play_instant(player *p, const import_late_entry *entry) {
   const import_entry made = import_take_instant(p->state, &p->event, entry->time);
   const import_thread_id id = import_threads_id(&p->event);
   import_thread *const row = import_take_row(p->state, id);
-  import_thread_add(row->key.device >= 0 ? row : import_take_host(p->state, &p->event), made.start,
-                    made.end, made.place);
+  import_thread_add(row->key.device >= 0 ? row : import_take_host(p->state, &p->event), made);
 }
 
 /* It goes to a row of its id's, and an arrow that it holds with it. */
@@ -345,6 +349,7 @@ static void play(player *p, const import_late_entry *entry) {
   if (phase == 'E' || phase == 'e' || phase == 'F' || phase == 's' || phase == 't' || phase == 'f')
     return;
   import_raw_event(import_late_words(&p->state->late, entry), &p->event);
+  p->state->order = import_late_order(&p->state->late, entry);
   switch (phase) {
     case 'X':
     case 'B':
@@ -441,6 +446,7 @@ void import_late_play(import_state *state) {
   leave_out(state);
   play_all(p);
   import_settle_launches(state);
+  state->order = UINT64_MAX; /* the ends of arrows stand behind all that is at their moment */
   import_arrows_take(&p->m->arrows, &p->m->async, state);
   import_settle_times(state);
   free(p->merged.text);

@@ -42,6 +42,11 @@ static inline uint64_t *import_late_words(const import_late *late, const import_
   return late->spool.words + (entry->place >> 8);
 }
 
+/* The event's place in the file, as import_entry has it. */
+static inline uint64_t import_late_order(const import_late *late, const import_late_entry *entry) {
+  return import_late_words(late, entry)[-1];
+}
+
 void import_late_fini(import_late *late);
 
 #endif

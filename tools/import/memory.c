@@ -8,8 +8,8 @@ static import_record record; /* of the event at hand: no stack need hold it */
 static void put_mark(import_state *state, const import_event *event, uint64_t at,
                      const uint64_t *words, uint32_t count) {
   import_thread *const thread = import_take_host(state, event);
-  import_thread_add(thread, at, at,
-                    import_spool_add(&state->spool, words + 1, count - 1, IMPORT_ENTRY_MARK));
+  const uint64_t place = import_spool_add(&state->spool, words + 1, count - 1, IMPORT_ENTRY_MARK);
+  import_thread_add(thread, (import_entry){at, at, place, state->order});
 }
 
 static void put_memory_note(import_state *state, const import_event *event, uint64_t at,

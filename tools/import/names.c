@@ -9,8 +9,7 @@
 enum {
   SITES_MAX = PROF_I_SITE_COUNT_MAX,
   SCHEMAS_MAX = 1 << 16,
-  TEXT_BYTES_MAX = 256 << 20, /* of all names together */
-  CATEGORY_BYTES_MAX = 256
+  TEXT_BYTES_MAX = 256 << 20 /* of all names together */
 };
 
 /* A site: level, line, then the bytes and the text of each of category, name, file and function. A schema: kind, count, then type, key's bytes, key of each. */
@@ -88,7 +87,7 @@ uint32_t import_names_site(import_names *names, const import_site *site) {
   names->key_bytes = 0;
   add_number(names, site->level);
   add_number(names, site->place.line);
-  add_text(names, import_text_cut(site->category, CATEGORY_BYTES_MAX));
+  add_text(names, import_text_cut(site->category, IMPORT_CATEGORY_BYTES_MAX));
   add_text(names, import_text_cut(site->name, IMPORT_TEXT_BYTES_MAX));
   add_text(names, import_text_cut(site->place.file, IMPORT_TEXT_BYTES_MAX));
   add_text(names, import_text_cut(site->place.function, IMPORT_TEXT_BYTES_MAX));

@@ -7,6 +7,7 @@
 #include "record.h"
 
 enum { IMPORT_SITE_MANY = 0 }; /* there are too many names: the record has to bring its own */
+enum { IMPORT_CATEGORY_BYTES_MAX = 256 };
 
 /* Where it stands in the source; no file: nobody knows. */
 typedef struct import_place {

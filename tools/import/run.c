@@ -46,8 +46,10 @@ bool import_note(const import_result *result, int index, char to[IMPORT_NOTE_BYT
     return change == IMPORT_CHANGE_COUNT ? note_original(c, to) : note_end(result, to);
   const bool is_miss = change < 0;
   const unsigned long long count = is_miss ? c->missed[index] : c->changed[change];
-  const char *const first = index == IMPORT_MISS_TIME ? c->outlier
-                            : change == IMPORT_CHANGE_MEMBER ? c->member : "";
+  const char *const first = index == IMPORT_MISS_TIME        ? c->outlier
+                            : index == IMPORT_MISS_METADATA  ? c->metadata
+                            : change == IMPORT_CHANGE_MEMBER ? c->member
+                                                             : "";
   if (count == 0) return false;
   const int used = snprintf(to, IMPORT_NOTE_BYTES, "%s %llu %s", is_miss ? "not taken:" : "taken:", count,
                             is_miss ? misses[index] : changes[change]);

@@ -1,5 +1,5 @@
 /* Records until all have come: a thread's stand in the capture in the order in which they ended, and a trace has them in any. The words go to a file
-   without a name beside the output, so that memory holds 24 bytes an event. */
+   without a name beside the output, so that memory holds 32 bytes an event. */
 #ifndef PROF_IMPORT_SPOOL_H
 #define PROF_IMPORT_SPOOL_H
 
@@ -11,6 +11,7 @@
 typedef struct import_entry {
   uint64_t end, start;
   uint64_t place; /* word << 20 | words << 4 | IMPORT_ENTRY_... */
+  uint64_t order; /* the event's in the file: of two that are equal the first is the outer one */
 } import_entry;
 
 enum { IMPORT_ENTRY_MARK = 1, IMPORT_ENTRY_FUNCTION = 2 /* of Python */, IMPORT_ENTRY_NEXT = 2 /* a mark: it is inside of what begins with it */, IMPORT_ENTRY_MOVED = 4, IMPORT_ENTRY_ASYNC = 8 /* it holds nothing */ };

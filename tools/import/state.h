@@ -39,6 +39,7 @@ typedef struct import_state {
   bool has_pid;
   bool has_forward_numbers; /* operators say their forward threads: exports draw the arrows from forward to backward out of that */
   uint64_t begin_ticks, end_ticks; /* of all that was taken */
+  uint64_t order; /* of the event at hand, as import_entry has it */
   int64_t base_ns; /* of CLOCK_REALTIME, which times count from; 0: they are what they are */
   int64_t pid;
   uint32_t member_count;    /* kept of those beside the events */

@@ -28,6 +28,13 @@ bool import_read_arg(const import_event *event, const char *key, int64_t *out) {
          import_number_i64(import_text_of(event, value), out);
 }
 
+int64_t import_correlation_of(const import_event *event) {
+  const import_value *const value = import_event_arg(event, "correlation");
+  int64_t number;
+  if (!value || (value->type != IMPORT_NUMBER && value->type != IMPORT_TEXT)) return 0;
+  return import_number_i64(import_text_of(event, value), &number) ? number : 0;
+}
+
 /* ---- categories ---- */
 
 /* Of torch since 1.8 (to 1.11 "Kernel", from 1.12 "kernel"), and of prof. */
@@ -92,8 +99,8 @@ static uint32_t level_of(import_text category) {
 static void put(import_state *state, import_thread *thread, uint64_t start, uint64_t end,
                 const uint64_t *words, uint32_t count, uint32_t bits) {
   if (count > PLAIN_WORDS && import_record_is_async(words)) bits |= IMPORT_ENTRY_ASYNC;
-  import_thread_add(thread, start, end,
-                    import_spool_add(&state->spool, words + 1, count - 1, bits));
+  const uint64_t place = import_spool_add(&state->spool, words + 1, count - 1, bits);
+  import_thread_add(thread, (import_entry){end, start, place, state->order});
 }
 
 /* The site; where there are too many of them, the record's own name is set. */
@@ -104,7 +111,8 @@ static uint32_t placed_site_of(import_state *state, import_text name, import_tex
   if (category.bytes == 0)
     category = (import_text){"scope", 5}; /* as exports call it, and take it back */
   if (name.bytes == 0) import_change_one(state, IMPORT_CHANGE_UNNAMED);
-  if (name.bytes > IMPORT_TEXT_BYTES_MAX) import_change_one(state, IMPORT_CHANGE_CUT);
+  if (name.bytes > IMPORT_TEXT_BYTES_MAX || category.bytes > IMPORT_CATEGORY_BYTES_MAX)
+    import_change_one(state, IMPORT_CHANGE_CUT);
   const import_site site = {name.bytes ? name : unnamed, category, level, *place};
   const uint32_t number = import_names_site(state->names, &site);
   if (number != IMPORT_SITE_MANY) return number;
@@ -185,10 +193,10 @@ import_thread *import_take_row(import_state *state, import_thread_id row) {
 
 static void note_launch(import_state *state, const import_event *event, const import_thread *thread,
                         uint64_t start, import_text category, import_text name) {
-  int64_t number;
+  const int64_t number = import_correlation_of(event);
   if ((is_call(category) || !category.bytes) && import_text_begins(name, "hip"))
     state->devices.is_hip = true;
-  if (import_read_arg(event, "correlation", &number) && number != 0)
+  if (number != 0)
     import_launches_add(&state->launches, number, thread->called.pid, start, thread->serial);
 }
 
@@ -258,8 +266,9 @@ import_entry import_take_async(import_state *state, const import_event *event, u
   note_pid(state, event, import_threads_id(event).pid);
   make_scope(state, event, end - start, false); /* it is on no thread's row */
   state->counts->scopes++;
-  return (import_entry){
-      end, start, import_spool_add(&state->spool, own.record.words + 1, own.record.count - 1, 0)};
+  const uint64_t place =
+      import_spool_add(&state->spool, own.record.words + 1, own.record.count - 1, 0);
+  return (import_entry){end, start, place, state->order};
 }
 
 /* ---- scopes of a device ---- */
@@ -269,8 +278,8 @@ static void take_device_scope(import_state *state, const import_event *event, in
   const import_thread_id row = import_threads_id(event);
   const import_process *const process = import_devices_process(&state->devices, row.pid);
   import_text category = import_member_text(event, IMPORT_CAT), own_name = no_text;
-  int64_t device = process->is_device ? process->number : row.pid, stream = row.tid,
-          correlation = 0;
+  int64_t device = process->is_device ? process->number : row.pid, stream = row.tid;
+  const int64_t correlation = import_correlation_of(event);
   import_read_arg(event, "device", &device);
   import_read_arg(event, "stream", &stream);
   stream = import_threads_number_of(&state->threads, row, stream);
@@ -279,9 +288,8 @@ static void take_device_scope(import_state *state, const import_event *event, in
   import_devices_note(&state->devices, row.pid, device);
   if (category.bytes == 0) category = (import_text){category_of(kind), strlen(category_of(kind))};
   const uint32_t site = site_of(state, import_member_text(event, IMPORT_NAME), category, &own_name);
-  const bool has_launch = import_read_arg(event, "correlation", &correlation) && correlation != 0;
   const uint64_t ns = (uint64_t)import_times_ns(start);
-  const uint64_t hidden[IMPORT_HIDDEN_VALUES] = {has_launch ? IMPORT_LAUNCH_WAITS : 0,
+  const uint64_t hidden[IMPORT_HIDDEN_VALUES] = {correlation ? IMPORT_LAUNCH_WAITS : 0,
                                                  (uint64_t)correlation, ns, ns + duration,
                                                  (uint64_t)kind};
   import_record_begin(&own.record);
@@ -318,7 +326,7 @@ import_entry import_take_instant(import_state *state, const import_event *event,
   state->counts->instants++;
   const uint64_t place = import_spool_add(&state->spool, own.record.words + 1, own.record.count - 1,
                                           IMPORT_ENTRY_MARK);
-  return (import_entry){time, time, place};
+  return (import_entry){time, time, place, state->order};
 }
 
 void import_take_metadata(import_state *state, import_text key, import_text text) {

@@ -22,6 +22,9 @@ static inline void import_change_one(import_state *state, import_change what) {
 /* False: it has no such argument, or it is no integer. */
 bool import_read_arg(const import_event *event, const char *key, int64_t *out);
 
+/* The number that a launch and its work share; 0: it has none. It may be a text of digits. */
+int64_t import_correlation_of(const import_event *event);
+
 /* ---- categories ---- */
 
 /* The prof_backend_kind of what runs on a device, IMPORT_KIND_SIDE, or IMPORT_KIND_NONE. */

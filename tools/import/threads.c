@@ -149,23 +149,24 @@ void import_threads_put_process(const import_threads *threads, int64_t pid,
 
 /* ---- events ---- */
 
-void import_thread_add(import_thread *thread, uint64_t start, uint64_t end, uint64_t place) {
+void import_thread_add(import_thread *thread, import_entry entry) {
   thread->entries = import_room(thread->entries, &thread->room, thread->count + 1, sizeof *thread->entries);
-  thread->entries[thread->count++] = (import_entry){end, start, place};
-  if (place & IMPORT_ENTRY_MARK) return;
-  thread->has_functions |= (place & IMPORT_ENTRY_FUNCTION) != 0;
-  if (thread->last_start) { /* before the first there is none to compare with */
-    thread->rising += start > thread->last_start;
-    thread->falling += start < thread->last_start;
-  }
-  thread->last_start = start;
+  thread->entries[thread->count++] = entry;
+  if (entry.place & IMPORT_ENTRY_MARK) return;
+  thread->has_functions |= (entry.place & IMPORT_ENTRY_FUNCTION) != 0;
+}
+
+/* In the file; what was made of one event stands as it was made. */
+static int in_order(const import_entry *x, const import_entry *y) {
+  if (x->order != y->order) return x->order < y->order ? -1 : 1;
+  return (x->place > y->place) - (x->place < y->place);
 }
 
 static int by_start(const void *a, const void *b) {
   const import_entry *const x = a, *const y = b;
   if (x->start != y->start) return x->start < y->start ? -1 : 1;
   if (x->end != y->end) return x->end > y->end ? -1 : 1;
-  return (x->place > y->place) - (x->place < y->place);
+  return in_order(x, y);
 }
 
 /* Scopes before marks, which nobody looks for. */
@@ -295,7 +296,7 @@ static bool find_lane_of(const import_threads *threads, const last_nears *nears,
 }
 
 void import_thread_move(import_thread *from, import_thread *to) {
-  for (size_t i = 0; i < from->count; i++) import_thread_add(to, from->entries[i].start, from->entries[i].end, from->entries[i].place);
+  for (size_t i = 0; i < from->count; i++) import_thread_add(to, from->entries[i]);
   free(from->entries);
   from->entries = NULL;
   from->count = from->room = 0;
@@ -346,7 +347,8 @@ void import_thread_part(import_threads *threads, import_thread *thread) {
   free(stack);
   for (size_t i = 0; i < thread->count; i++) {
     const import_entry it = thread->entries[i];
-    if (!(it.place & IMPORT_ENTRY_MARK) && it.place & IMPORT_ENTRY_MOVED) import_thread_add(import_threads_python(threads, thread->called), it.start, it.end, it.place);
+    if (!(it.place & IMPORT_ENTRY_MARK) && it.place & IMPORT_ENTRY_MOVED)
+      import_thread_add(import_threads_python(threads, thread->called), it);
     else thread->entries[kept++] = it;
   }
   thread->count = kept;
@@ -356,23 +358,26 @@ static bool is_of_next(const import_entry *entry) {
   return (entry->place & IMPORT_ENTRY_MARK) && (entry->place & IMPORT_ENTRY_NEXT);
 }
 
-/* Marks stand before what ends with them, those of what begins with them behind it; of two that are equal the one that came first is the outer one, in a file that tells outer ones first. */
-static int compare(const import_entry *x, const import_entry *y, bool is_falling) {
+/* A step is one too, but lasts as a scope does. */
+static bool is_moment(const import_entry *entry) {
+  return entry->place & IMPORT_ENTRY_MARK && entry->start == entry->end;
+}
+
+/* Marks stand before what ends with them, those of what begins with them behind it. */
+static int inner_first(const void *a, const void *b) {
+  const import_entry *const x = a, *const y = b;
   if (x->end != y->end) return x->end < y->end ? -1 : 1;
   const bool x_is_next = is_of_next(x), y_is_next = is_of_next(y);
   if (x_is_next != y_is_next && x->start != y->start) return x_is_next ? 1 : -1;
   if (x->start != y->start) return x->start > y->start ? -1 : 1;
-  const bool x_is_mark = x->place & IMPORT_ENTRY_MARK, y_is_mark = y->place & IMPORT_ENTRY_MARK;
-  if (x_is_mark != y_is_mark) return x_is_mark ? -1 : 1;
-  const int in_order = (x->place > y->place) - (x->place < y->place);
-  return x_is_mark || is_falling ? in_order : -in_order;
+  const bool x_is_moment = is_moment(x), y_is_moment = is_moment(y);
+  if (x_is_moment != y_is_moment) return x_is_moment ? -1 : 1;
+  return x_is_moment ? in_order(x, y) : in_order(y, x);
 }
 
-static int outer_first(const void *x, const void *y) { return compare(x, y, false); }
-static int inner_first(const void *x, const void *y) { return compare(x, y, true); }
-
 void import_thread_sort(import_thread *thread) {
-  if (thread->count) qsort(thread->entries, thread->count, sizeof *thread->entries, thread->falling > thread->rising ? inner_first : outer_first);
+  if (thread->count)
+    qsort(thread->entries, thread->count, sizeof *thread->entries, inner_first);
 }
 
 void import_threads_fini(import_threads *threads) {

@@ -32,7 +32,6 @@ typedef struct import_thread {
   size_t sorted_count; /* so many */
   uint32_t device; /* of a stream, in the capture: devices.h */
   bool has_functions;
-  uint64_t last_start, rising, falling; /* of scopes as they came: which of two that are equal is the outer one */
 } import_thread;
 
 /* What M events say of a row, or of a process (tid: INT64_MIN); its text (tid: INT64_MIN + 1). */
@@ -95,7 +94,7 @@ const import_entry *import_thread_next(import_thread *thread, uint64_t time);
 /* All events of one go to the other. */
 void import_thread_move(import_thread *from, import_thread *to);
 
-void import_thread_add(import_thread *thread, uint64_t start, uint64_t end, uint64_t place);
+void import_thread_add(import_thread *thread, import_entry entry);
 /* What prof has put on the rows "NAME (overlapping N)" beside NAME's goes back to that one's thread. To be called once, when all has come; no thread may be added behind it. */
 void import_threads_join(import_threads *threads);
 /* Whose events those of that serial are now. */
@@ -104,7 +103,8 @@ uint32_t import_threads_serial(const import_threads *threads, uint32_t serial);
 /* record_function() begins inside of __enter__() and ends inside of __exit__(): its scope overlaps with these functions. So that it stays on its thread's own line,
    around what it holds, functions that overlap with anything go to the line beside. */
 void import_thread_part(import_threads *threads, import_thread *thread);
-/* By end; the inner ones first. */
+/* By end; the inner ones first. Of scopes with one begin and one end, the first in the file is the
+   outer one, as in viewers. */
 void import_thread_sort(import_thread *thread);
 
 void import_threads_fini(import_threads *threads);
