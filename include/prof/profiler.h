@@ -139,7 +139,8 @@ PROF_API void prof_free(void *memory) PROF_I_NOEXCEPT;
 
 /* RAF's get_duration: total ns and number of the ended scopes of that name and category (NULL:
    any). If such a scope is inside another one on its thread, it is counted, and its time is part of
-   the outer one's. Outputs may be NULL. Errors: prof_get()'s. */
+   the outer one's. Scopes that a jump left (PROF_EVENT_SKIPPED) are in neither number, as their end
+   is not known. Outputs may be NULL. Errors: prof_get()'s. */
 PROF_API int prof_get_duration(const char *name, const char *category, uint64_t *total_ns_out,
                                uint64_t *count_out) PROF_I_NOEXCEPT;
 

@@ -78,6 +78,8 @@ typedef struct prof_trace_info {
   /* own_ns, with what samples in place found beyond warm caches twice, and two standard errors.
      Behind swept caches the samples have shown half of what a scope took, at worst a quarter. */
   uint64_t own_most_ns;
+  /* Of scope_count, those that a jump left (PROF_EVENT_SKIPPED). Their durations are not known. */
+  uint64_t skipped_count;
 } prof_trace_info;
 PROF_API int prof_trace_info_get(const prof_trace *trace, prof_trace_info *info_out) PROF_I_NOEXCEPT;
 
@@ -161,6 +163,7 @@ typedef struct prof_event {
      moment counts for the one that began last: self times add up to the time in which any ran. On
      a device's stream what overlaps without nesting keeps its whole time. 0 of a scope that ended
      on another thread: its time is no thread's, as torch.profiler has it of what is asynchronous.
+     0 of a scope that a jump left: its moments are those of the scope around it.
      Scopes only, ordered reading only. */
   uint64_t self_ns;
   uint32_t depth;     /* how many scopes of its thread stand around it; ordered reading only */
@@ -410,7 +413,8 @@ typedef struct prof_aggregate_options {
   uint32_t reserved;    /* 0 */
 } prof_aggregate_options;
 
-/* One group. Calls and times are of scopes that have ended; prof_rows_more() has the open ones.
+/* One group. Calls and times are of scopes that have ended; prof_rows_more() has the open ones, and
+   those that a jump left, whose end is not known (PROF_EVENT_SKIPPED).
    total_ns, memory_bytes and device_total_ns count only the outermost call of a recursion. A call
    inside a call of the same group, on the same thread, is part of that one. Scopes that overlap
    others of their thread without nesting (asynchronous work, or what another thread ended) count by
@@ -443,7 +447,7 @@ typedef struct prof_row {
      its thread has a row without calls. */
   uint64_t device_total_ns, self_device_ns;
   uint64_t device_count;                    /* scopes of streams in self_device_ns */
-  uint32_t is_async;                        /* 1: all its calls are asynchronous, no thread's own time (PROF_EVENT_ASYNC, PROF_EVENT_OTHER_THREAD): self_ns is 0, and a table's share of total_ns, too */
+  uint32_t is_async;                        /* 1: all its calls are asynchronous, no thread's own time (PROF_EVENT_ASYNC, PROF_EVENT_OTHER_THREAD): self_ns is 0, and a table shows no share of total_ns */
   uint32_t reserved;
 } prof_row;
 
@@ -466,6 +470,7 @@ typedef struct prof_rows {
      Bytes are allocated less freed. first_ns: the earliest one, from its capture's start. */
   uint64_t outside_memory_count, outside_memory_first_ns;
   int64_t outside_memory_bytes, outside_device_memory_bytes;
+  uint64_t skipped_count; /* scopes that a jump left, over all groups */
 } prof_rows;
 
 /* What else is known of a row. */
@@ -490,6 +495,14 @@ typedef struct prof_row_more {
   uint64_t self_net_ns, total_net_ns;
   uint64_t first_ns; /* the begin of its first call, of PROF_SORT_FIRST; else 0 */
   uint64_t outer_count; /* calls in no other call of the row, of PROF_GROUP_FLOPS; else 0 */
+  /* Scopes that a jump left (PROF_EVENT_SKIPPED). No other number has them: their time, memory and
+     device work are those of the scope around them. */
+  uint64_t skipped_count;
+  /* 1: calls of it overlap others of their thread without nesting, or are asynchronous. Each counts
+     in total_ns with its whole duration, so total_ns may be more than the time that passed. A table
+     shows no share of total_ns if that would be more than all. */
+  uint32_t is_crosswise;
+  uint32_t reserved;
 } prof_row_more;
 /* For the row with that index. PROF_E_INVALID: no such row, or size is not set. Any thread. */
 PROF_API int prof_rows_more(const prof_rows *rows, uint64_t index, prof_row_more *more_out) PROF_I_NOEXCEPT;

@@ -185,6 +185,7 @@ static void put_summary_name(prof_i_chrome *w, bool is_silent, bool is_late) {
 static void put_counts(prof_i_chrome *w) {
   put_member(w, "recorded", w->info.event_count - w->info.open_count);
   put_member(w, "scopes", w->info.scope_count);
+  put_member(w, "skipped", w->info.skipped_count);
   put_member(w, "unfinished", w->info.open_count);
   put_member(w, "unfinished_below", w->info.open_below_count);
   put_member(w, "stray_ends", w->info.stray_count);
@@ -338,6 +339,7 @@ static void put_summary(prof_i_chrome *w) {
   put_member(w, "recorded", w->info.event_count - w->info.open_count);
   put_member(w, "unfinished", w->info.open_count);
   if (w->info.open_below_count) put_member(w, "unfinished below 64 others", w->info.open_below_count);
+  if (w->info.skipped_count) put_member(w, "skipped by jumps", w->info.skipped_count);
   if (w->info.stray_count) put_member(w, "ends that found no scope", w->info.stray_count);
   if (w->window.from_ns || w->window.to_ns) put_member(w, "of these in this file", w->written.scope_count + w->written.open_count + w->written.step_count + w->written.instant_count);
   for (int i = 0; i < PROF_LOSS_COUNT; i++) {

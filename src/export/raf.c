@@ -219,6 +219,8 @@ static int put_events(raf *r, const prof_trace *trace, const prof_i_window *wind
 static void put_account(raf *r, const prof_trace *trace) {
   prof_i_sink_text(r->sink, ",\n\"prof\":{\"recorded\":");
   prof_i_sink_u64(r->sink, r->info.event_count - r->info.open_count);
+  prof_i_sink_text(r->sink, ",\"skipped\":");
+  prof_i_sink_u64(r->sink, r->info.skipped_count);
   prof_i_sink_text(r->sink, ",\"unfinished\":");
   prof_i_sink_u64(r->sink, r->info.open_count);
   prof_i_sink_text(r->sink, ",\"unfinished_below\":");

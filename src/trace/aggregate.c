@@ -333,13 +333,17 @@ static void add_beside(prof_i_group *g, const prof_i_span *span, const waiting *
 }
 
 static int add_to_group(prof_i_group *g, const prof_i_span *span, const waiting *before, const beside *also) {
+  if (span->record && prof_i_is_skipped(span->record)) {
+    g->skipped_count++;
+    return 0;
+  }
   add_beside(g, span, before, also);
-  g->async_count += span->record && prof_i_is_async(span->record);
   if (span->kind == PROF_EVENT_OPEN) {
     g->open_count++;
     if (span->duration_ns > g->open_ns) g->open_ns = span->duration_ns;
     return 0;
   }
+  g->async_count += span->record && prof_i_is_async(span->record);
   if (span->lane > 0) {
     g->beside_ns += span->duration_ns;
     g->outer_count++;
@@ -467,9 +471,11 @@ static inline bool is_asked_for(const aggregation *a, const prof_i_span *span) {
   return __builtin_expect(!has_window(&a->options), 1) || is_inside(&a->options, span);
 }
 
-/* A scope that is not asked for holds nothing: then its memory is that of the scope around it. */
+/* A scope that is not asked for holds nothing: then its memory is that of the scope around it. So
+   is that of a scope that a jump left. */
 static prof_i_held_bytes take_memory(aggregation *a, const prof_i_span *span) {
-  if (is_asked_for(a, span)) return prof_i_memory_sums_take(&a->memory, span);
+  const bool is_skipped = span->record && prof_i_is_skipped(span->record);
+  if (is_asked_for(a, span) && !is_skipped) return prof_i_memory_sums_take(&a->memory, span);
   prof_i_memory_sums_pass(&a->memory, span);
   return (prof_i_held_bytes){0};
 }
@@ -483,6 +489,15 @@ static int visit_other(aggregation *a, const prof_i_span *span) {
   return prof_i_memory_sums_add(&a->memory, a->trace, span) ? 0 : PROF_E_NO_MEMORY;
 }
 
+/* Of a scope that begins too late to be asked for: is it inside of one that is asked for? */
+static bool is_part_of_wanted(const aggregation *a, const prof_i_span *span) {
+  if (span->start_ns < a->options.from_ns || span->kind != PROF_EVENT_SCOPE) return false;
+  const prof_i_waiting *around = prof_i_walker_around(a->walker, span);
+  for (; around->span.kind; around--) /* place 0 has none */
+    if (around->span.kind == PROF_EVENT_SCOPE && is_inside(&a->options, &around->span)) return true;
+  return false;
+}
+
 static int visit_one(aggregation *a, const prof_i_span *span) {
   const waiting *const waited = take_waiting(a, span);
   if (span->kind > PROF_EVENT_OPEN) return visit_other(a, span);
@@ -490,7 +505,10 @@ static int visit_one(aggregation *a, const prof_i_span *span) {
   prof_i_group *g = waited ? waited->group : NULL;
   if (__builtin_expect(a->has_pools, 0)) also.memory = take_memory(a, span);
   if (__builtin_expect(a->has_launched, 0) && !prof_i_device_sums_take(&a->on_device, span, &also.on_device)) return PROF_E_NO_MEMORY;
-  if (!is_asked_for(a, span)) return 0;
+  if (!is_asked_for(a, span)) {
+    if (is_part_of_wanted(a, span)) a->unwanted.of.tally.self_ns += span->self_ns;
+    return 0;
+  }
   if (!waited && !find_any(a, span, NULL, &g)) return PROF_E_NO_MEMORY;
   if (g == &a->unwanted.of) {
     if (span->kind == PROF_EVENT_SCOPE) g->tally.self_ns += span->self_ns;

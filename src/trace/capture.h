@@ -211,6 +211,7 @@ typedef struct prof_i_segment {
   uint32_t slot_count;       /* of 16 bytes, from words on */
   uint32_t event_count;
   uint32_t scope_count;
+  uint32_t skipped_count; /* of scope_count */
   uint32_t unfinished_count;
   uint32_t cleared_count;
   uint32_t passed_count; /* older than the ring's bound */
@@ -282,7 +283,7 @@ struct prof_trace {
   uint64_t floor; /* events that ended before are not handed out: cleared, or past the ring's bound */
   uint64_t last;  /* the last thing known: where open scopes end */
   uint64_t opened_ns; /* since the start: when it was read, or copied, while it was being recorded; 0: it was not */
-  uint64_t event_count, scope_count;
+  uint64_t event_count, scope_count, skipped_count;
   uint64_t lost[PROF_I_LOSS_WORDS];
   uint64_t open_below_count, stray_count; /* as in prof_trace_info */
   uint64_t deep_parts; /* of the slots that have a ledger: see prof_i_slot_deep_part() */

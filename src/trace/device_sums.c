@@ -106,7 +106,7 @@ bool prof_i_device_sums_take(prof_i_device_sums *sums, const prof_i_span *span, 
   uint32_t first;
   *time_out = (prof_i_device_time){0};
   if (span->record && prof_i_is_async(span->record)) return true; /* what was launched meanwhile is for the thread's own scopes */
-  if (span->record && prof_i_is_call(span->record)) {
+  if (span->record && (prof_i_is_call(span->record) || prof_i_is_skipped(span->record))) {
     prof_i_device_sums_pass(sums, span);
     return true;
   }

@@ -38,6 +38,7 @@ typedef struct prof_i_group {
   double self_cost_ns, total_cost_ns;              /* what they cost, each at its trace's cost */
   uint64_t beside_ns, beside_device_ns; /* of calls that overlap with others, or are asynchronous */
   uint64_t open_count, open_ns; /* scopes that have not ended, and the longest time so far */
+  uint64_t skipped_count; /* scopes that a jump left: in no other number */
   prof_i_held_bytes memory;
   prof_i_device_time on_device;
   uint64_t first_ns; /* its earliest begin, where somebody asks */

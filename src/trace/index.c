@@ -338,6 +338,7 @@ void prof_i_index_sum(prof_trace *trace) {
     trace->lost[PROF_LOSS_OVERWRITTEN] += segment->passed_count;
     trace->event_count += segment->event_count;
     trace->scope_count += segment->scope_count;
+    trace->skipped_count += segment->skipped_count;
   }
   trace->lost[PROF_LOSS_UNFINISHED] -= trace->open_claim_count;
   trace->event_count += trace->open_count;

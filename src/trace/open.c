@@ -230,6 +230,7 @@ static void fill_info(const prof_trace *trace, prof_trace_info *info) {
   memset(info, 0, sizeof *info); /* what lies between the fields is handed out too */
   info->event_count = trace->event_count;
   info->scope_count = trace->scope_count;
+  info->skipped_count = trace->skipped_count;
   info->open_count = trace->open_count;
   info->open_below_count = trace->open_below_count;
   info->stray_count = trace->stray_count;

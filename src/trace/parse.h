@@ -24,6 +24,11 @@ static inline bool prof_i_is_scope(uint32_t kind) { return kind == PROF_I_KIND_S
 /* Of a long record's words: is it no thread's own time? */
 static inline bool prof_i_is_async(const uint64_t *words) { return prof_i_word_kind(words[2]) == PROF_I_KIND_ASYNC || prof_i_word_flags(words[2]) & PROF_I_FLAG_OTHER_THREAD; }
 
+/* Of a long record's words: did a jump leave it? Its end is that of an older block. */
+static inline bool prof_i_is_skipped(const uint64_t *words) {
+  return prof_i_word_kind(words[2]) == PROF_I_KIND_SKIPPED;
+}
+
 /* Of a long record's words. */
 static inline bool prof_i_is_call(const uint64_t *words) { return prof_i_word_kind(words[2]) == PROF_I_KIND_CALL; }
 

@@ -161,6 +161,8 @@ static prof_row_more make_more(const prof_i_group *g, uint32_t by, bool has_firs
                          .open_ns = g->open_ns,
                          .first_ns = has_first ? g->first_ns : 0,
                          .outer_count = by & PROF_GROUP_FLOPS ? g->outer_count : 0,
+                         .skipped_count = g->skipped_count,
+                         .is_crosswise = g->beside_ns != 0,
                          .child_count = g->child_count,
                          .inner_count = g->inner_count,
                          .self_net_ns = less(g->tally.self_ns, g->self_cost_ns),
@@ -183,6 +185,7 @@ static void add_totals(prof_rows *rows, const ranked *order, uint64_t all) {
     rows->calls_count += g->tally.calls;
     rows->total_self_device_ns += g->on_device.self_ns;
     rows->open_count += g->open_count;
+    rows->skipped_count += g->skipped_count;
   }
 }
 

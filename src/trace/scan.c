@@ -68,18 +68,26 @@ static bool follow_eras(scan *s, const uint64_t *at, int64_t duration) {
   return add_segment(s, at, s->segment->owner, s->segment->serial);
 }
 
-static inline void count_event(scan *s, uint64_t end, bool is_scope) {
+/* False: it is not handed out. */
+static inline bool count_event(scan *s, uint64_t end, bool is_scope) {
   prof_i_segment *const segment = s->segment;
   if (end > s->trace->last) s->trace->last = end;
   if (end < s->trace->floor) {
     segment->cleared_count++;
-    return;
+    return false;
   }
   if (end < segment->max_end) segment->is_ordered = false;
   else segment->max_end = end;
   if (end < segment->min_end) segment->min_end = end;
   segment->event_count++;
   segment->scope_count += is_scope;
+  return true;
+}
+
+/* Of a long record. */
+static void count_long(scan *s, uint64_t end, uint32_t kind) {
+  if (!count_event(s, end, prof_i_is_scope(kind))) return;
+  s->segment->skipped_count += kind == PROF_I_KIND_SKIPPED;
 }
 
 /* It may be moved to its begin: what ended behind that belongs to the same group. */
@@ -194,7 +202,7 @@ static int scan_event(scan *s, const uint64_t *words, const prof_i_long *record)
     if (!schema || !prof_i_values_fit(record, schema)) trace->bad_count++; /* its place in time still counts */
   }
   check_site(s, prof_i_record_site(words[1]));
-  count_event(s, end, prof_i_is_scope(record->kind));
+  count_long(s, end, record->kind);
   if (record->kind == PROF_I_KIND_CALL) count_call(s, words, record);
   return record->kind != PROF_I_KIND_STEP || add_mark(trace, end) ? 0 : PROF_E_NO_MEMORY;
 }
@@ -401,7 +409,7 @@ static void recount(prof_trace *trace, prof_i_segment *segment) {
   prof_i_segment fresh = *segment;
   fresh.min_end = UINT64_MAX;
   fresh.max_end = 0;
-  fresh.event_count = fresh.scope_count = fresh.cleared_count = 0;
+  fresh.event_count = fresh.scope_count = fresh.skipped_count = fresh.cleared_count = 0;
   fresh.is_ordered = true;
   fresh.has_calls = false;
   scan s = {.trace = trace, .segment = &fresh, .start_ticks = segment->start_ticks, .stretch = segment->stretch};
@@ -411,7 +419,7 @@ static void recount(prof_trace *trace, prof_i_segment *segment) {
     const prof_i_sight sight = prof_i_look(at, left, segment->generation, &slots, &record);
     if (sight == PROF_I_SIGHT_PLAIN) count_event(&s, prof_i_plain_interval_in(at, s.start_ticks, s.stretch).end, true);
     if (sight != PROF_I_SIGHT_EVENT) continue;
-    count_event(&s, prof_i_event_interval(at, &record, s.start_ticks, s.stretch).end, prof_i_is_scope(record.kind));
+    count_long(&s, prof_i_event_interval(at, &record, s.start_ticks, s.stretch).end, record.kind);
     if (record.kind == PROF_I_KIND_CALL) count_call(&s, at, &record);
   }
   fresh.passed_count = fresh.cleared_count - segment->cleared_count;

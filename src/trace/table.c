@@ -45,6 +45,7 @@ enum { PLACE_BYTES = 40 };
   X("Calls", CALLS, 0, 24)                                  \
   X("Open", OPEN, 0, 24)                                    \
   X("Open for", OPEN_TIME, 0, 24)                           \
+  X("Skipped", SKIPPED, 0, 24)                              \
   X("Location", PLACE, PROF_GROUP_NAME, PLACE_BYTES)        \
   X("Input Shapes", SHAPE, PROF_GROUP_SHAPE, 80)          \
   X("Source Location", STACK, PROF_GROUP_STACK | PROF_GROUP_SCOPES, 75) /* the last: rows go on below it */
@@ -145,6 +146,12 @@ static int put_count(char *to, size_t room, uint64_t count) {
   return snprintf(to, room, "%llu", (unsigned long long)count);
 }
 
+/* Calls that overlap on their thread may add up to more than the time that passed. Asynchronous ones
+   are no thread's own time. Neither total is a part of what shares are of. */
+static bool has_total_share(const table *t, const prof_row *row) {
+  return !row->is_async && row->total_ns <= t->rows->all_self_ns;
+}
+
 static size_t make_cell(const table *t, const prof_row *row, column which, char to[CELL_BYTES]) {
   int count = 0;
   switch (which) {
@@ -161,8 +168,8 @@ static size_t make_cell(const table *t, const prof_row *row, column which, char 
     case COLUMN_SELF_NET:
     case COLUMN_TOTAL_NET: count = put_net(t, row, which, to); break;
     case COLUMN_TOTAL_SHARE:
-      count =
-          prof_i_put_share(to, CELL_BYTES, row->is_async ? 0 : row->total_ns, t->rows->all_self_ns);
+      if (has_total_share(t, row))
+        count = prof_i_put_share(to, CELL_BYTES, row->total_ns, t->rows->all_self_ns);
       break;
     case COLUMN_TOTAL: count = prof_i_put_time(to, CELL_BYTES, row->total_ns, t->time_unit); break;
     case COLUMN_MEAN:
@@ -186,9 +193,14 @@ static size_t make_cell(const table *t, const prof_row *row, column which, char 
     case COLUMN_CALLS: count = put_count(to, CELL_BYTES, calls_of(row)); break;
     case COLUMN_OPEN:
     case COLUMN_OPEN_TIME:
+    case COLUMN_SKIPPED:
     case COLUMN_PLACE: {
       const prof_row_more more = more_of(t, row);
       if (which == COLUMN_PLACE) return put_place(to, &more);
+      if (which == COLUMN_SKIPPED) {
+        if (more.skipped_count) count = put_count(to, CELL_BYTES, more.skipped_count);
+        break;
+      }
       if (!more.open_count) break;
       if (which == COLUMN_OPEN) count = put_count(to, CELL_BYTES, more.open_count);
       else count = prof_i_put_time(to, CELL_BYTES, more.open_ns, t->time_unit);
@@ -251,6 +263,7 @@ static bool has_net(const table *t, column c) {
 static bool is_told(const table *t, column c) {
   const prof_rows *const rows = t->rows;
   if (c == COLUMN_OPEN || c == COLUMN_OPEN_TIME) return rows->open_count != 0;
+  if (c == COLUMN_SKIPPED) return rows->skipped_count != 0;
   if (c == COLUMN_PLACE) return has_place(t);
   if (c == COLUMN_SELF_NET || c == COLUMN_TOTAL_NET) return has_net(t, c);
   if (c >= COLUMN_SELF_DEVICE_TIME && c <= COLUMN_DEVICE_MEAN) return rows->total_self_device_ns != 0;
@@ -482,6 +495,23 @@ static int put_account(table *t) {
   return status;
 }
 
+/* What cells cannot say. */
+static void put_notes(table *t) {
+  char line[256];
+  const unsigned long long skipped = t->rows->skipped_count;
+  uint64_t without_share = 0;
+  for (uint64_t i = 0; i < t->rows->row_count; i++)
+    without_share += !has_total_share(t, &t->rows->rows[i]);
+  if (without_share)
+    prof_i_page_text(&t->page, "Total % is empty where calls overlap on their thread, or are "
+                               "asynchronous: their sum is no part of its time\n");
+  if (!skipped) return;
+  snprintf(line, sizeof line,
+           "Skipped: a jump left %llu scope%s. No other column has them: their end is not known\n",
+           skipped, skipped == 1 ? "" : "s");
+  prof_i_page_text(&t->page, line);
+}
+
 static int put_sums(table *t) {
   char line[256], time[64], all[64];
   const prof_rows *const rows = t->rows;
@@ -503,6 +533,7 @@ static int put_sums(table *t) {
     snprintf(line, sizeof line, "Self device time total: %s\n", time);
     prof_i_page_text(&t->page, line);
   }
+  put_notes(t);
   int status = put_losses(t);
   for (size_t i = 0; !status && i < t->trace_count; i++) status = put_devices(t, t->traces[i]);
   return status ? status : put_account(t);

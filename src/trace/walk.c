@@ -10,7 +10,8 @@
    and what is asynchronous.
    Self time: each moment of a thread belongs to the scope that began last of those that run then.
    Where scopes nest, that is a scope's time less its children's. So self times add up to the time
-   in which any ran. See share() for what does not nest.
+   in which any ran. See share() for what does not nest. A scope that a jump left has no self time:
+   its moments are those of what stands around it, for when the jump left it is not known.
    Segments in which the order is broken (a handler that recorded between another scope's clock and its record) are sorted
    first (sorted.c). */
 #include <prof/profiler.h>
@@ -62,10 +63,15 @@ static inline void hand_out_last(prof_i_walker *w, prof_i_lane *lane) {
   hand_out_waiting(w, last);
 }
 
+/* Of a long record's words: its thread's time is that of others. */
+static inline bool has_no_time(const uint64_t *words) {
+  return prof_i_is_async(words) || prof_i_is_skipped(words);
+}
+
 /* Shares moments with others of its thread: a scope that ended on the thread it began on. A
    stream works at several things at once, and each has its whole time there. */
 static inline bool is_sharing(const prof_i_walker *w, const prof_i_span *span) {
-  return span->kind == PROF_EVENT_SCOPE && !(span->record && prof_i_is_async(span->record)) &&
+  return span->kind == PROF_EVENT_SCOPE && !(span->record && has_no_time(span->record)) &&
          !prof_i_is_stream(w->thread);
 }
 
@@ -186,7 +192,7 @@ static void hand_out_left(prof_i_walker *w, prof_i_span *span) {
 static void put_beside(prof_i_walker *w, const thing *t) {
   prof_i_span span = {.record = t->record, .site = t->site, .kind = t->kind};
   set_span(w, &span, t->start, t->end);
-  if (t->record && prof_i_is_async(t->record)) span.self_ns = 0; /* it is no thread's time: what its thread did meanwhile has its own */
+  if (t->record && has_no_time(t->record)) span.self_ns = 0;
   const uint32_t outside = outside_of(w, t, span.start_ns);
   count_beside(w, t, &span);
   for (uint32_t i = 1; i < PROF_I_LANES_MAX; i++) {
@@ -229,6 +235,7 @@ static inline void put(prof_i_walker *w, const thing *t) {
     top--;
   }
   const uint32_t under = lane->count - 1;
+  const bool is_skipped = t->record && prof_i_is_skipped(t->record);
   prof_i_waiting *place = push(w, lane);
   prof_i_waiting spare;
   if (__builtin_expect(!place, 0)) place = &spare;
@@ -248,7 +255,8 @@ static inline void put(prof_i_walker *w, const thing *t) {
     return;
   }
   if (t->kind != PROF_EVENT_STEP) top->child_count += !is_call(t);
-  if (__builtin_expect(w->crosswise_count > 0 && t->kind == PROF_EVENT_SCOPE, 0)) {
+  if (__builtin_expect(is_skipped, 0)) place->span.self_ns = 0;
+  else if (__builtin_expect(w->crosswise_count > 0 && t->kind == PROF_EVENT_SCOPE, 0)) {
     if (top->span.kind == PROF_EVENT_OPEN) top->children_ns += place->span.duration_ns;
     share(w, place);
   } else if (t->kind != PROF_EVENT_STEP) {

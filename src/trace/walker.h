@@ -3,7 +3,7 @@
 #ifndef PROF_TRACE_WALKER_H
 #define PROF_TRACE_WALKER_H
 
-#include "capture.h"
+#include "parse.h"
 
 /* A scope whose beginning has not been reached. */
 typedef struct prof_i_waiting {
@@ -119,10 +119,15 @@ static inline uint16_t prof_i_depth_inside(const prof_i_waiting *waiting) {
   return (uint16_t)(waiting->span.depth + 1); /* NOLINT(clang-analyzer-core.NullDereference): a lane has a stack when it is asked */
 }
 
-/* Before the last one of a stack is handed out. A step's time is all its own: what it holds counts as held by what stands
-   around it. */
+static inline bool prof_i_is_skipped_span(const prof_i_span *span) {
+  return span->kind == PROF_EVENT_SCOPE && span->record && prof_i_is_skipped(span->record);
+}
+
+/* Before the last one of a stack is handed out. A step's time is all its own, and a scope that a
+   jump left has none: what they hold counts as held by what stands around them. */
 static inline void prof_i_end_waiting(prof_i_waiting *last) {
-  if (__builtin_expect(last->span.kind != PROF_EVENT_STEP, 1)) {
+  const bool is_step = last->span.kind == PROF_EVENT_STEP;
+  if (__builtin_expect(!is_step && !prof_i_is_skipped_span(&last->span), 1)) {
     last[-1].deeper_count += last->child_count + last->deeper_count;
     return;
   }

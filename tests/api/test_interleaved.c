@@ -187,14 +187,19 @@ static void a_skipped_block_ends_with_the_block_around_it_and_a_task_does_not(vo
 }
 
 /* Each moment of a thread is the self time of the scope that began last of those that run then:
-   worked out anew here, from begins and ends alone. What has not ended has none. */
+   worked out anew here, from begins and ends alone. What has not ended has none, nor what a jump
+   left: its moments are those of what runs around it. */
+static bool has_time(const prof_event *e) {
+  return e->kind == PROF_EVENT_SCOPE && !(e->flags & PROF_EVENT_SKIPPED);
+}
+
 static void check_self_times(void) {
   static uint64_t self_ns[EVENTS_MAX], moments[2 * EVENTS_MAX];
   size_t moment_count = 0;
   memset(self_ns, 0, sizeof self_ns);
   for (size_t i = 0; i < events.count; i++) {
     const prof_event *const e = &events.items[i].e;
-    if (e->kind != PROF_EVENT_SCOPE) continue;
+    if (!has_time(e)) continue;
     moments[moment_count++] = e->start_ns;
     moments[moment_count++] = e->start_ns + e->duration_ns;
   }
@@ -206,7 +211,7 @@ static void check_self_times(void) {
     for (size_t i = 0; i < events.count; i++) {
       const prof_event *const e = &events.items[i].e;
       const prof_event *const before = &events.items[last % EVENTS_MAX].e;
-      if (e->kind != PROF_EVENT_SCOPE || e->start_ns > moments[m - 1]) continue;
+      if (!has_time(e) || e->start_ns > moments[m - 1]) continue;
       if (e->start_ns + e->duration_ns < moments[m]) continue;
       const bool is_tie = last < EVENTS_MAX && e->start_ns == before->start_ns;
       if (!is_tie || e->duration_ns <= before->duration_ns) last = i;

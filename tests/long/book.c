@@ -236,10 +236,10 @@ static int put_rows(FILE *to, const prof_trace *trace) {
     put_name(to, row->name, row->category);
     fprintf(to,
             ", \"calls\": %" PRIu64 ", \"total_ns\": %" PRIu64 ", \"self_ns\": %" PRIu64
-            ", \"all_ns\": %" PRIu64 ", \"open\": %" PRIu64 ", \"memory\": %" PRId64
-            ", \"self_memory\": %" PRId64 "}",
+            ", \"all_ns\": %" PRIu64 ", \"open\": %" PRIu64 ", \"skipped\": %" PRIu64
+            ", \"memory\": %" PRId64 ", \"self_memory\": %" PRId64 "}",
             row->calls_count, row->total_ns, row->self_ns, more.calls_ns, more.open_count,
-            row->memory_bytes, row->self_memory_bytes);
+            more.skipped_count, row->memory_bytes, row->self_memory_bytes);
   }
   fprintf(to,
           "],\n\"rows_self_ns\": %" PRIu64 ", \"rows_calls\": %" PRIu64 ", \"rows_open\": %" PRIu64

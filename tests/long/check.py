@@ -120,9 +120,14 @@ def check_sums(own, counts, prof):
 
 
 def check_rows(own, prof):
-    calls = by_key(own, lambda line: line["ended"] + line["jumped"])
+    calls = by_key(own, lambda line: line["ended"])
     same_by_name(
         "prof_trace_aggregate, calls", by_key(prof["rows"], lambda row: row["calls"]), calls
+    )
+    same_by_name(
+        "prof_trace_aggregate, skipped",
+        by_key(prof["rows"], lambda row: row["skipped"]),
+        by_key(own, lambda line: line["jumped"]),
     )
     same(
         "calls of all rows",
@@ -130,9 +135,7 @@ def check_rows(own, prof):
         calls.total() if hasattr(calls, "total") else sum(calls.values()),
     )
     same("self of all rows", prof["rows_self_ns"], sum(row["self_ns"] for row in prof["rows"]))
-    spent = by_key(
-        [e for e in prof["events"] if e["kind"] in ("scope", "skipped")], lambda e: e["ns"]
-    )
+    spent = by_key([e for e in prof["events"] if e["kind"] == "scope"], lambda e: e["ns"])
     same_by_name(
         "ns of all calls, rows as events", by_key(prof["rows"], lambda row: row["all_ns"]), spent
     )
@@ -187,7 +190,8 @@ def check_json(own, prof, trace):
     marks = collections.Counter(e["name"] for e in trace["traceEvents"] if e["ph"] == "i")
     wanted = {line["name"]: line["marks"] for line in own if line["category"] == "mark"}
     same("Chrome JSON, instants", {name: marks[name] for name in wanted}, wanted)
-    self_ns, covered_ns = worked_out([e for e in scopes if not e.get("args", {}).get("unfinished")])
+    untimed = {"unfinished", "skipped"}
+    self_ns, covered_ns = worked_out([e for e in scopes if not untimed & e.get("args", {}).keys()])
     same_by_name("self by name", by_key(prof["rows"], lambda row: row["self_ns"]), +self_ns)
     same("self times add up", prof["rows_self_ns"], covered_ns)
     same(
@@ -211,7 +215,7 @@ def check_table(own, text):
             break
         category = line[name_end:].split("  ")[0].strip()
         found[line[:name_end].strip(), category] += int(number.group())
-    wanted = by_key(own, lambda line: line["ended"] + line["jumped"])
+    wanted = by_key(own, lambda line: line["ended"])
     plain = {k for k in wanted if PRINTABLE.fullmatch(k[0]) and len(k[0]) <= NAME_COLUMNS}
     for key in plain:
         same(f"prof table, calls: {key}", found[key], wanted[key])

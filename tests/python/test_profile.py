@@ -705,7 +705,7 @@ class Tables(Base):
         self.assertEqual((found["parent_id"], found["is_open"], found["args"], found["cpu_memory_usage"]), ([None, 0], [False, False], [{"step": 7}, {}], [0, 0]))
         for start, end, total in zip(found["start_us"], found["end_us"], found["cpu_time_total"]):
             self.assertAlmostEqual(end - start, total, places=2)
-        self.assertTrue(p.events().to_csv().startswith("id,name,category,thread,depth,start_us,end_us,cpu_time_total,self_cpu_time_total,parent_id,is_open,cpu_memory_usage,self_cpu_memory_usage,args\n"))
+        self.assertTrue(p.events().to_csv().startswith("id,name,category,thread,depth,start_us,end_us,cpu_time_total,self_cpu_time_total,parent_id,is_open,is_skipped,cpu_memory_usage,self_cpu_memory_usage,args\n"))
         self.assertEqual(list(p.key_averages().to_dict())[:2], ["name", "count"])
         self.assertRegex(p.events()._repr_html_(), r"<td>\d+\.\d{3}us</td>.*<td>0 B</td>")
         self.assertRegex(p.key_averages()._repr_html_(), r"<td>1</td><td>\d+\.\d{3}us</td>")

@@ -629,7 +629,7 @@ static void rafs_log_is_as_raf_wrote_it(void **state) {
       "{\"name\":\"matmul\",\"cat\":\"operator\",\"ph\":\"E\",\"ts\":1700000000123472,\"pid\":77,\"tid\":\"operator\","
       "\"args\":{\"args_string\":\"\"}}\n"
       "],\"displayTimeUnit\":\"ms\",\n"
-      "\"prof\":{\"recorded\":3,\"unfinished\":0,\"unfinished_below\":0,\"stray_ends\":0,\"lost\":{\"total\":0,\"full\":0,\"overwritten\":0,\"disk\":0,\"no_chunk\":0,"
+      "\"prof\":{\"recorded\":3,\"skipped\":0,\"unfinished\":0,\"unfinished_below\":0,\"stray_ends\":0,\"lost\":{\"total\":0,\"full\":0,\"overwritten\":0,\"disk\":0,\"no_chunk\":0,"
       "\"no_thread\":0,\"late\":0,\"cleared\":0,\"unfinished\":0,\"forked\":0,\"lost_state\":0,\"muted\":0,\"device_full\":0,\"device_late\":0,"
       "\"device_times\":0,\"skipped\":0,\"thread_ended\":0},\"changes\":[]}}\n");
 }

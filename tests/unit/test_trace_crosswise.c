@@ -1,7 +1,7 @@
 /* Self times of scopes that overlap crosswise, against a count of ticks: each tick of a thread is
-   the self time of the scope that began last of those that run in it. Random threads of plain and
-   long records, skipped scopes, steps, marks, open scopes, and what is no thread's own time. Many
-   begin or end together. */
+   the self time of the scope that began last of those that run in it. A skipped scope has none: its
+   ticks are those of what else runs. Random threads of plain and long records, skipped scopes,
+   steps, marks, open scopes, and what is no thread's own time. Many begin or end together. */
 #include "trace/walk.h"
 #include "trace_checks.h"
 
@@ -130,9 +130,7 @@ static void write_capture(capture *c, const shape *s) {
 
 /* ---- the count ---- */
 
-static bool has_own_time(const record *r) {
-  return r->kind == PLAIN || r->kind == LONG || r->kind == SKIPPED;
-}
+static bool has_own_time(const record *r) { return r->kind == PLAIN || r->kind == LONG; }
 
 /* By begins; of those that begin together the one that ends last is the outer one. */
 static int by_begin(const void *a, const void *b) {

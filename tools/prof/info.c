@@ -237,6 +237,9 @@ int command_info(int argc, char **argv) {
   printf("level        %" PRIu32 "%s, policy %s\n", info.level, info.is_live && info.level_now == 0 ? " at the start, off now" : "", policy_name(info.policy));
   printf("events       %" PRIu64 ": %" PRIu64 " scope%s, %" PRIu64 " open, %" PRIu64 " marks, counters, flows, steps and events of memory\n", info.event_count,
          info.scope_count, plural(info.scope_count), info.open_count, info.event_count - info.scope_count - info.open_count);
+  if (info.skipped_count)
+    printf("skipped      %" PRIu64 " of the scopes: a jump left %s, and when is not known\n",
+           info.skipped_count, info.skipped_count == 1 ? "it" : "them");
   if (info.bad_count) printf("damage       %" PRIu64 " place%s could not be read\n", info.bad_count, plural(info.bad_count));
   if (prof_trace_loss_text(trace, &loss) == PROF_OK) printf("loss         %s\n", loss);
   prof_free(loss);

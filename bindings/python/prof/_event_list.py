@@ -254,7 +254,7 @@ class EventList(List[_Row]):
 
 
 _COLUMNS = ["name", "count", "cpu_time_total", "self_cpu_time_total", "cpu_time"]
-_EVENT_COLUMNS = ["id", "name", "category", "thread", "depth", "start_us", "end_us", "cpu_time_total", "self_cpu_time_total", "parent_id", "is_open"]
+_EVENT_COLUMNS = ["id", "name", "category", "thread", "depth", "start_us", "end_us", "cpu_time_total", "self_cpu_time_total", "parent_id", "is_open", "is_skipped"]
 _GETTERS: Dict[str, Any] = {
     "start_us": lambda e: e.time_range.start,
     "end_us": lambda e: e.time_range.end,

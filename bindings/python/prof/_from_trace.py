@@ -11,7 +11,16 @@ from . import _forward_stacks
 from . import flops as _flops
 from ._event_list import EventList
 from ._library import whole
-from ._read_events import ASYNC, CALL, FUNCTIONS, NO_THREAD, ON_DEVICE, Briefs, is_told_by_place
+from ._read_events import (
+    ASYNC,
+    CALL,
+    FUNCTIONS,
+    NO_THREAD,
+    ON_DEVICE,
+    SKIPPED,
+    Briefs,
+    is_told_by_place,
+)
 from ._rows import ANNOTATION, MEMORY_ROW, STEP, STEPS, Either, FunctionEvent, FunctionEventAvg, Made, Site
 from ._stacks import FRAMES_MOST, Callers, Frames
 from .device import TYPES
@@ -34,7 +43,8 @@ def _average(row: Row, by_shape: bool, frames: Frames) -> FunctionEventAvg:
     average.cpu_time_total, average.self_cpu_time_total = row.total_ns / 1e3, row.self_ns / 1e3
     average.inner_cpu_time = (row.calls_ns - row.total_ns) / 1e3
     average.inner_device_time = (row.calls_device_ns - row.device_total_ns) / 1e3
-    average.open_count = row.open_count
+    average.open_count, average.skipped_count = row.open_count, row.skipped_count
+    average.is_crosswise = row.is_crosswise
     average.place = f"{row.file}:{row.line}" if row.file else ""
     average.cpu_memory_usage, average.self_cpu_memory_usage = row.memory_bytes, row.self_memory_bytes
     average.device_memory_usage, average.self_device_memory_usage = row.device_memory_bytes, row.self_device_memory_bytes
@@ -275,8 +285,9 @@ def _scopes(window: Window, with_stack: bool, with_memory: bool) -> List[Functio
         if thread != in_thread:
             in_thread, around = thread, []
         is_async = flags & ASYNC
+        is_crosswise = False
         while around and around[-1].depth >= depth and not is_async:
-            around.pop()
+            is_crosswise |= around.pop()._end_ns > start_ns
         if is_memory:
             count = _VERBS.get(word & NO_THREAD, 0) * last if with_memory else 0
             if not count or (around and start_ns > around[-1]._end_ns):
@@ -300,15 +311,23 @@ def _scopes(window: Window, with_stack: bool, with_memory: bool) -> List[Functio
             continue
         if kind == _OPEN:
             made.is_open = True
+        is_skipped = flags & SKIPPED
+        if is_skipped:  # when the jump left it is not known, so it holds nothing
+            made.is_skipped = True
+            no_hosts.add(id(made))
         if is_async:  # what its thread did meanwhile is not inside of it
             made.is_async = True
             no_hosts.add(id(made))
             continue
+        if is_crosswise or (around and end_ns > around[-1]._end_ns):
+            made.is_crosswise = True
         if around and end_ns <= around[-1]._end_ns:
             made.cpu_parent = holder = around[-1]
             if holder._children is None:
                 holder._children = []
             holder._children.append(made)
+        if is_skipped:
+            continue
         around.append(made)
         if flags & CALL:
             no_hosts.add(id(made))

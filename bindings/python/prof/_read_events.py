@@ -18,6 +18,7 @@ MODULE = "nn.Module: "
 """So begin the names of modules' calls (observe(with_modules=True)), which are of the category python_function, too, as torch.profiler has them."""
 ON_DEVICE = 16  # PROF_EVENT_ON_DEVICE
 CALL = 32  # PROF_EVENT_CALL
+SKIPPED = 128  # PROF_EVENT_SKIPPED
 ASYNC = 2 | 64  # PROF_EVENT_OTHER_THREAD, PROF_EVENT_ASYNC
 NO_THREAD = (1 << 32) - 1
 _VERB_SIGNS = {1: 1, 2: -1}  # PROF_MEMORY_ALLOC, PROF_MEMORY_FREE
@@ -36,7 +37,7 @@ class Event(NamedTuple):
     """One event, as prof_event of <prof/trace.h> has it; times in ns from the capture's start. Of kind "memory": bytes are those handed out, below 0 those that came back; device is
     DLPack's code of the pool's. args: a dictionary, or a list, of shapes one of (dim, ...); more: what stands beside shapes. launch: of a device's own side of a scope, the thread and the start of the host's (thread -1: not in the trace). is_call: a call of a vendor's interface, as its own
     tracing told it; what it launched is the scope's around it. frame: of a traced function, how it stands in stacks. is_async: it is no thread's own time, began on another one, say.
-    place: "file.c:12", if known."""
+    place: "file.c:12", if known. is_skipped: a jump left it, and its end is an older block's."""
 
     kind: str
     name: str
@@ -59,6 +60,7 @@ class Event(NamedTuple):
     frame: str = ""
     is_async: bool = False
     place: str = ""
+    is_skipped: bool = False
 
 
 def is_function(category: str, name: str) -> bool:
@@ -332,6 +334,7 @@ def read(trace: ctypes.c_void_p) -> Iterator[Event]:
                 frame,
                 flags & ASYNC != 0,
                 place_text,
+                flags & SKIPPED != 0,
             )
     finally:
         C.prof_cursor_destroy(cursor)

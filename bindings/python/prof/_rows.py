@@ -70,6 +70,10 @@ class _Times:
     """Beyond torch: times of calls inside another call of their row. Only the mean has them."""
     open_count = 0
     """Beyond torch: scopes that had not ended. They are in no count and no time."""
+    skipped_count = 0
+    """Beyond torch: scopes that a jump left. They are in no other count and no time."""
+    is_crosswise = False
+    """Beyond torch: calls overlap others of their thread without nesting, or are asynchronous."""
     place = ""
     """Beyond torch: "file.c:12", if known."""
 
@@ -107,6 +111,7 @@ _SUMMED = (
     "inner_cpu_time",
     "inner_device_time",
     "open_count",
+    "skipped_count",
 )
 _OF_ENDED = ("count", "cpu_time_total", "self_cpu_time_total")
 _INCLUSIVE = ("cpu_time_total", "device_time_total", "cpu_memory_usage", "device_memory_usage")
@@ -169,7 +174,11 @@ class FunctionEventAvg(_Times):
         elif other.key != self.key:
             raise AssertionError(f"only calls of one key add up, not {other.key!r} to {self.key!r}")
         self.is_async = self.is_async and other.is_async  # as C's rows have it: of a mixed one the time is some thread's
+        self.is_crosswise = self.is_crosswise or other.is_crosswise
         is_open = isinstance(other, FunctionEvent) and other.is_open
+        if isinstance(other, FunctionEvent) and other.is_skipped:
+            self.skipped_count += 1
+            return self
         for field in _SUMMED:
             if not (is_open and field in _OF_ENDED) and not (is_inner and field in _INCLUSIVE):
                 setattr(self, field, getattr(self, field) + getattr(other, field))
@@ -523,6 +532,8 @@ class FunctionEvent(_Times):
     place: str = _of_site("place")
     is_open = False
     """Beyond torch: it had not ended when the recording did; its times are those up to then."""
+    is_skipped = False
+    """Beyond torch: a jump left it. Its end is that of the block around it."""
     self_cpu_percent: Any = -1
     total_cpu_percent: Any = -1
     total_device_percent: Any = -1

@@ -204,6 +204,7 @@ class TraceInfo(_Shown):
         ("is_own_apart", c_uint32),
         ("own_least_ns", c_uint64),
         ("own_most_ns", c_uint64),
+        ("skipped_count", c_uint64),
     ]
 
 
@@ -438,6 +439,7 @@ class Rows(_Shown):
         ("outside_memory_first_ns", c_uint64),
         ("outside_memory_bytes", c_int64),
         ("outside_device_memory_bytes", c_int64),
+        ("skipped_count", c_uint64),
     ]
 
 
@@ -470,6 +472,9 @@ class RowMore(_Shown):
         ("total_net_ns", c_uint64),
         ("first_ns", c_uint64),
         ("outer_count", c_uint64),
+        ("skipped_count", c_uint64),
+        ("is_crosswise", c_uint32),
+        ("reserved", c_uint32),
     ]
 
 

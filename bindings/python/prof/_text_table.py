@@ -16,6 +16,12 @@ def _share(part: float, whole: float) -> str:
     return "NaN" if whole == 0 else f"{part * 100.0 / whole:.2f}%"
 
 
+NO_SHARE = (
+    "CPU total % is empty where calls overlap on their thread: "
+    "their sum is no part of its time"
+)
+
+
 class Table:
     """One table; widths come first."""
 
@@ -35,6 +41,7 @@ class Table:
         self.self_total = sum(e.self_cpu_time_total for e in events)
         devices = [e for e in events if e.is_legacy or (e.device_type is not DeviceType.CPU and not e.is_user_annotation)]
         self.device_total = sum(e.self_device_time_total for e in devices or events)  # where devices have no rows of their own, the host's have it all
+        self.has_no_share = False
         self.has_device = any(e.self_device_time_total > 0 for e in events)
         self.has_device_memory = profile_memory and any(e.self_device_memory_usage > 0 for e in events)
         self.has_overloads = any(e.overload_name for e in events)
@@ -87,12 +94,23 @@ class Table:
         cut = frame[len(frame) - self.src_width :]
         return "..." + cut[3:] if len(cut) > 3 else cut
 
+    def _total_share(self, e: Either) -> str:
+        """Of calls that overlap on their thread, and add up to more than all, it is empty."""
+        if e.is_async:
+            return "0"
+        share = _share(e.cpu_time_total, self.self_total)
+        is_above = e.cpu_time_total > self.self_total and share not in ("NaN", "100.00%")
+        if e.is_crosswise and is_above:
+            self.has_no_share = True
+            return ""
+        return share
+
     def _cells(self, e: Either) -> List[str]:
         cells = [self._name(e.key or "")] + [self._name(e.overload_name or "")] * self.has_overloads
         cells += [
             _share(e.self_cpu_time_total, self.self_total),
             format_time(e.self_cpu_time_total, self.unit),
-            _share(e.cpu_time_total, self.self_total) if not e.is_async else "0",
+            self._total_share(e),
             format_time(e.cpu_time_total, self.unit),
             format_time(e.cpu_time, self.unit),
         ]
@@ -142,4 +160,6 @@ class Table:
         lines += [rule, f"Self CPU time total: {format_time(self.self_total, self.unit)}"]
         if self.has_device:
             lines.append(f"Self {self.device} time total: {format_time(self.device_total, self.unit)}")
+        if self.has_no_share:
+            lines.append(NO_SHARE)
         return "\n".join(lines) + "\n"

@@ -117,7 +117,9 @@ def get_duration(data: Dict[str, Any], event: str, category: Optional[str] = Non
 
 
 def total(event: str, category: Optional[str] = None) -> Tuple[float, int]:
-    """Of what has been recorded so far: how long all scopes of that name (and category, unless None) took together, in ms, and how many there were. Added up in C. TypeError."""
+    """Of what has been recorded so far: how long all scopes of that name (and category, unless
+    None) took together, in ms, and how many there were. Scopes that a jump left are in neither.
+    Added up in C. TypeError."""
     _name(event, "event")
     if category is not None:
         _name(category, "category")

@@ -28,8 +28,9 @@ class Row(NamedTuple):
     """One group of scopes. Times are in ns, of scopes that have ended. A total counts only the
     outermost call of a recursion. calls_ns, median and p99 (exact to 1 %) are of all calls. Memory
     is in bytes, allocated less freed while it ran. open_count scopes had not ended, and the oldest
-    of them was open for open_ns. file and line: where they are in the source. has_more_places: also
-    elsewhere.
+    of them was open for open_ns. skipped_count scopes were left by a jump, and their end is not
+    known: no other field has them. file and line: where they are in the source.
+    has_more_places: also elsewhere.
     device_total_ns: what devices spent on what was launched while it ran; self_device_ns: in it and in nothing deeper, device_count scopes of streams."""
 
     name: str
@@ -71,6 +72,13 @@ class Row(NamedTuple):
     """The begin of its first call, where rows are sorted by that."""
     outer_count: int = 0
     """Its calls in no other call of it, where FLOPs are asked for."""
+    skipped_count: int = 0
+    is_crosswise: bool = False
+    """Calls of it overlap others of their thread without nesting, or are asynchronous: total_ns may
+    be more than the time that passed."""
+    total_share: Optional[float] = None
+    """total_ns / all_self_ns of the rows. None: total_ns is no part of it. The calls are
+    asynchronous, or overlap on their thread and add up to more."""
 
 
 class Rows(List[Row]):
@@ -85,6 +93,7 @@ class Rows(List[Row]):
     total_self_device_ns: int = 0
     has_device: bool = False
     open_count: int = 0
+    skipped_count: int = 0
     outside_memory_count: int = 0
     """Allocations and frees that no scope of their thread holds. The earliest was at
     outside_memory_first_ns; bytes are those allocated less those freed."""
@@ -93,7 +102,13 @@ class Rows(List[Row]):
     outside_device_memory_bytes: int = 0
 
 
-def _more(rows: Any, index: int) -> Tuple[int, int, int, int, str, int, bool, int, int, int, int, int, int]:
+def _share(row: s.Row, all_ns: int) -> Optional[float]:
+    if row.is_async or row.total_ns > all_ns:
+        return None
+    return row.total_ns / all_ns if all_ns else 0.0
+
+
+def _more(rows: Any, index: int) -> Tuple[Any, ...]:
     """The last fields of a Row."""
     more = sized(s.RowMore)
     C.check(C.prof_rows_more(rows, index, ctypes.byref(more)))
@@ -111,6 +126,9 @@ def _more(rows: Any, index: int) -> Tuple[int, int, int, int, str, int, bool, in
         more.total_net_ns,
         more.first_ns,
         more.outer_count,
+        more.skipped_count,
+        bool(more.is_crosswise),
+        _share(rows.contents.rows[index], rows.contents.all_self_ns),
     )
 
 
@@ -238,6 +256,7 @@ class _Totals(Owner):
             result.total_self_device_ns = got.total_self_device_ns
             result.has_device = bool(got.has_device)
             result.open_count = got.open_count
+            result.skipped_count = got.skipped_count
             for name in ("count", "first_ns", "bytes"):
                 setattr(result, f"outside_memory_{name}", getattr(got, f"outside_memory_{name}"))
             result.outside_device_memory_bytes = got.outside_device_memory_bytes
