@@ -696,6 +696,9 @@ static int read_options(const prof_aggregate_options *given, prof_aggregate_opti
                           PROF_GROUP_FLOPS;
   if (options->group & ~groups)
     return prof_i_fail(PROF_E_INVALID, "options.group is 0x%x; the known bits are 0x%x", options->group, groups);
+  if (options->level > 2)
+    return prof_i_fail(PROF_E_INVALID, "options.level is %u; 0 (both), 1 and 2 are known",
+                       options->level);
   if (options->sort > PROF_SORT_SELF_DEVICE)
     return prof_i_fail(PROF_E_INVALID, "options.sort is %u; the largest is %d", options->sort, PROF_SORT_SELF_DEVICE);
   const uint32_t left_out =

@@ -439,6 +439,7 @@ static void aggregate_options_out_of_range_are_refused_with_their_value(void **s
     prof_aggregate_options options;
     const char *texts[2];
   } bad[] = {{{.group = 1024}, {"group", "400"}},
+             {{.level = 3}, {"level", "3"}},
              {{.sort = 11}, {"sort", "11"}},
              {{.time_unit = 4}, {"time_unit", "4"}},
              {{.from_ns = 9, .to_ns = 8}, {"to_ns", "8"}}};
