@@ -184,16 +184,18 @@ static group *make_group(aggregation *a, const group_key *key, uint32_t level) {
   memset(made, 0, sizeof *made);
   prof_i_group *const g = &made->of;
   g->key = *key;
-  g->level = level;
+  g->level = (uint8_t)level;
   g->first_ns = UINT64_MAX;
   g->category = no_text;
   g->places.first.file = no_text;
   prof_i_tally_init(&g->tally);
   g->key.shape.data = copy_text(key->shape);
-  if (!prof_i_callers_give(&a->callers, key->stack.data, &g->has_own_stack)) {
+  bool has_own_stack = false;
+  if (!prof_i_callers_give(&a->callers, key->stack.data, &has_own_stack)) {
     g->key.stack.data = copy_text(key->stack);
-    g->has_own_stack = true;
+    has_own_stack = true;
   }
+  g->has_own_stack = has_own_stack;
   if (g->key.shape.data && g->key.stack.data) return made;
   free_group(made);
   return NULL;

@@ -216,11 +216,12 @@ typedef struct prof_i_segment {
   uint32_t cleared_count;
   uint32_t passed_count; /* older than the ring's bound */
   uint8_t generation;
-  bool is_plain;   /* nothing but plain scopes, without a gap */
-  bool is_ordered; /* by end */
-  bool has_calls;  /* of a vendor's tracing: they may have to be moved a little */
-  bool is_beside;  /* written by another than the thread whose it is: see calls.c */
-  bool ends_group; /* no event of a later segment ended before one of this segment or an earlier one */
+  bool is_plain : 1;   /* nothing but plain scopes, without a gap */
+  bool is_ordered : 1; /* by end */
+  bool has_calls : 1;  /* of a vendor's tracing: they may have to be moved a little */
+  bool is_beside : 1;  /* written by another than the thread whose it is: see calls.c */
+  /* No event of a later segment ended before one of this segment or an earlier one. */
+  bool ends_group : 1;
 } prof_i_segment;
 
 enum { PROF_I_PIECE_SLOTS = 65536 };

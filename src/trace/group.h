@@ -38,7 +38,6 @@ typedef struct prof_i_group {
   double self_cost_ns, total_cost_ns;              /* what they cost, each at its trace's cost */
   uint64_t beside_ns, beside_device_ns; /* of calls that overlap with others, or are asynchronous */
   uint64_t open_count, open_ns; /* scopes that have not ended, and the longest time so far */
-  uint64_t skipped_count; /* scopes that a jump left: in no other number */
   prof_i_held_bytes memory;
   prof_i_device_time on_device;
   uint64_t first_ns; /* its earliest begin, where somebody asks */
@@ -46,8 +45,9 @@ typedef struct prof_i_group {
   uint64_t outer_count; /* of ended ones, those in no other of this group: of PROF_GROUP_FLOPS */
   prof_i_text category; /* of its earliest call, where categories take no part. Empty otherwise */
   prof_i_group_places places;
-  uint32_t level;
-  bool has_own_stack; /* to be freed with it */
+  /* Scopes that a jump left: in no other number. Groups are many, so these share a word. */
+  uint64_t skipped_count : 48, level : 8;
+  uint64_t has_own_stack : 1; /* to be freed with it */
 } prof_i_group;
 
 static inline uint64_t prof_i_group_total(const prof_i_group *group) {

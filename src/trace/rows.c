@@ -47,17 +47,11 @@ static uint64_t weight_of(const prof_i_group *g, uint32_t sort) {
   return 0;
 }
 
+/* Small: there are as many as groups. */
 typedef struct ranked {
   uint64_t weight;
-  uint64_t device_ns, open_ns; /* of what has no weight */
   prof_i_group *of;
 } ranked;
-
-static ranked rank_of(prof_i_group *g, uint32_t sort) {
-  const uint64_t weight = weight_of(g, sort);
-  const bool is_light = weight == 0 && sort != PROF_SORT_NAME;
-  return (ranked){weight, is_light ? g->on_device.self_ns : 0, is_light ? g->open_ns : 0, g};
-}
 
 static int falling(uint64_t a, uint64_t b) { return (a < b) - (a > b); }
 
@@ -66,20 +60,30 @@ static int order_places(const prof_i_source_place *a, const prof_i_source_place 
   return order ? order : (a->line > b->line) - (a->line < b->line);
 }
 
+/* What is equal by falling total, then by name, then by what else tells them apart, so that runs
+   compare. */
+static int by_total(const prof_i_group *a, const prof_i_group *b) {
+  int order = falling(prof_i_group_total(a), prof_i_group_total(b));
+  if (!order) order = order_texts(a->key.name, b->key.name);
+  if (!order) order = order_places(&a->key.place, &b->key.place);
+  return order ? order : (a->key.thread > b->key.thread) - (a->key.thread < b->key.thread);
+}
+
+static int by_name(const void *x, const void *y) {
+  const prof_i_group *const a = ((const ranked *)x)->of, *const b = ((const ranked *)y)->of;
+  const int order = order_texts(a->key.name, b->key.name);
+  return order ? order : by_total(a, b);
+}
+
 /* By falling weight. What has none by what devices did, then by how long it has been open, then by
-   name. What is equal by falling total, then by name, then by what else tells them apart, so that
-   runs compare. */
+   name. */
 static int by_weight(const void *x, const void *y) {
   const ranked *const a = x, *const b = y;
-  int order = falling(a->weight, b->weight);
-  if (!order) order = falling(a->device_ns, b->device_ns);
-  if (!order) order = falling(a->open_ns, b->open_ns);
-  if (!order && a->weight == 0) order = order_texts(a->of->key.name, b->of->key.name);
-  if (!order) order = falling(prof_i_group_total(a->of), prof_i_group_total(b->of));
-  if (!order) order = order_texts(a->of->key.name, b->of->key.name);
-  if (!order) order = order_places(&a->of->key.place, &b->of->key.place);
-  if (order) return order;
-  return (a->of->key.thread > b->of->key.thread) - (a->of->key.thread < b->of->key.thread);
+  if (a->weight != b->weight) return falling(a->weight, b->weight);
+  if (a->weight) return by_total(a->of, b->of);
+  int order = falling(a->of->on_device.self_ns, b->of->on_device.self_ns);
+  if (!order) order = falling(a->of->open_ns, b->of->open_ns);
+  return order ? order : by_name(x, y);
 }
 
 /* ---- texts ---- */
@@ -215,8 +219,9 @@ int prof_i_rows_make(const prof_trace *const *traces, size_t trace_count,
                      const prof_i_outside_memory *outside, prof_rows **rows_out) {
   ranked *const order = malloc((size_t)(count + 1) * sizeof *order);
   if (!order) return PROF_E_NO_MEMORY;
-  for (uint64_t i = 0; i < count; i++) order[i] = rank_of(groups[i], options->sort);
-  qsort(order, (size_t)count, sizeof *order, by_weight);
+  for (uint64_t i = 0; i < count; i++)
+    order[i] = (ranked){weight_of(groups[i], options->sort), groups[i]};
+  qsort(order, (size_t)count, sizeof *order, options->sort == PROF_SORT_NAME ? by_name : by_weight);
   prof_rows *const rows = make_rows(options, order, count);
   free(order);
   if (!rows) return PROF_E_NO_MEMORY;
