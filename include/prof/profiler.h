@@ -264,14 +264,14 @@ PROF_API int prof_health_get(prof_health *health_out) PROF_I_NOEXCEPT;
 /* ---- for other languages: scopes by calls ---- */
 
 /* Opens a scope whose name and category are copied at once; level 1 or 2. Returns what
-   prof_scope_end() takes, which tells the scope's start and thread, or 0 when not recorded. The scope
-   ends on any thread by prof_scope_end(), and need not nest: tasks that take turns on a thread may
-   end in any order; it is shown on the thread that ended it. Chrome's JSON shows up to 1023 scopes
-   that overlap on a thread, and counts those beyond. A begin without its end stays open until its own
-   thread ends. Then the scope is lost (thread_ended), and a later end of it is a stray end. Returns 0
-   for another level than 1 or 2, and for one that is not in force.
-   A signal handler ends what it begins, the last first, and nothing that others began. Signal-safe.
-   args may be NULL. */
+   prof_scope_end() takes, which tells the scope's start and thread, or 0 when not recorded. The
+   scope ends on any thread by prof_scope_end(), and need not nest: tasks that take turns on a
+   thread may end in any order; it is shown on the thread that ended it. Chrome's JSON shows up to
+   1023 scopes that overlap on a thread, and counts those beyond. A begin without its end stays open
+   until its own thread ends. Then the scope is lost (thread_ended), and a later end of it is a
+   stray end. Returns 0 for another level than 1 or 2, and for one that is not in force. A signal
+   handler ends what it begins, the last first, and nothing that others began. Signal-safe. args may
+   be NULL. */
 PROF_API uint64_t prof_scope_begin(int level, const char *name, const char *category, const prof_args *args) PROF_I_NOEXCEPT;
 PROF_API void prof_scope_end(uint64_t start) PROF_I_NOEXCEPT;
 

@@ -447,7 +447,9 @@ typedef struct prof_row {
      its thread has a row without calls. */
   uint64_t device_total_ns, self_device_ns;
   uint64_t device_count;                    /* scopes of streams in self_device_ns */
-  uint32_t is_async;                        /* 1: all its calls are asynchronous, no thread's own time (PROF_EVENT_ASYNC, PROF_EVENT_OTHER_THREAD): self_ns is 0, and a table shows no share of total_ns */
+  /* 1: all its calls are asynchronous, no thread's own time (PROF_EVENT_ASYNC,
+     PROF_EVENT_OTHER_THREAD): self_ns is 0, and a table shows no share of total_ns. */
+  uint32_t is_async;
   uint32_t reserved;
 } prof_row;
 

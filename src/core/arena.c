@@ -444,7 +444,7 @@ uint64_t prof_i_arena_era(void) {
   return __atomic_load_n(&own.full, __ATOMIC_ACQUIRE) >> FULL_BITS;
 }
 
-/* Who looked for room before it came back, and says only now that there is none, says nothing. */
+/* A thread that found no room in an earlier era changes nothing: there may be room again. */
 void prof_i_arena_set_full(int loss, uint64_t era) {
   uint64_t none = era << FULL_BITS;
   const uint64_t full = none | (uint64_t)(loss + 1);

@@ -134,8 +134,8 @@ void prof_i_control_lock(void) { lock(); }
 void prof_i_control_lock_to_clear(void) { lock_to_end(); }
 
 /* Between these two the lock is released, so that other calls need not wait for what takes long.
-   Calls that change the capture wait: see lock_when_done(). For handlers this thread still counts as
-   the lock's owner. Lock held at the first call and after the second. */
+   Calls that change the capture wait: see lock_when_done(). For handlers this thread still counts
+   as the lock's owner. Lock held at the first call and after the second. */
 typedef struct let_in {
   int was_cancel;
   bool was_there;
@@ -342,8 +342,8 @@ static int make_fresh(const prof_options *options, char *output, bool is_child) 
   return prof_i_make_arena(&own.fresh, options, own.has_default_cap, output, is_child);
 }
 
-/* own.fresh in place of the old arena, complete but for recording into it. The old one stays if that
-   cannot be, and the new one goes. Lock held. */
+/* own.fresh in place of the old arena, complete but for recording into it. The old one stays if
+   that cannot be, and the new one goes. Lock held. */
 static int install(const prof_options *options, bool is_child) {
   prof_i_arena *const fresh = &own.fresh;
   int error = prof_i_chunk_prepare(fresh);
@@ -421,11 +421,13 @@ static void keep_options(const prof_options *options, const char *template_, con
 }
 
 /* own.fresh, of these options, becomes the arena in force, or goes. */
-static int start_new(const prof_options *options, const char *template_, const char *expanded, bool is_child) {
+static int start_new(const prof_options *options, const char *template_, const char *expanded,
+                     bool is_child) {
   const uint32_t clock_before = prof_i_clock_kind();
   int status = prof_i_clock_choose(options->clock);
   if (status == PROF_OK && !prof_i_gate_close()) {
-    status = prof_i_fail(PROF_E_BUSY, "cannot start: a thread has been inside the profiler for two seconds");
+    status = prof_i_fail(PROF_E_BUSY,
+                         "cannot start: a thread has been inside the profiler for two seconds");
     if (clock_before) prof_i_clock_choose(clock_before);
   } else if (status == PROF_OK) {
     status = install(options, is_child);
@@ -443,13 +445,14 @@ static int start_new(const prof_options *options, const char *template_, const c
   return status;
 }
 
-/* What of a start asks the file system, which may be slow. is_new: it is to have an arena of its own.
-   Without the lock, but for a child, which is alone: what else uses the same memory waits for the
-   start. */
+/* What of a start asks the file system, which may be slow. is_new: it is to have an arena of its
+   own. Without the lock, but for a child, which is alone: what else uses the same memory waits for
+   the start. */
 static int make_place(const prof_options *options, char *expanded, bool is_new, bool is_child) {
   const bool has_suffix = is_child && options->path && !prof_i_path_has(own.template_, 'p');
   int status = options->path ? prof_i_place_check_output(expanded) : PROF_OK;
-  if (status == PROF_OK && is_new && has_suffix) status = prof_i_place_add_suffix(expanded, PATH_ROOM);
+  if (status == PROF_OK && is_new && has_suffix)
+    status = prof_i_place_add_suffix(expanded, PATH_ROOM);
   return status == PROF_OK && is_new ? make_fresh(options, expanded, is_child) : status;
 }
 static int make_place_beside(const prof_options *options, char *expanded, bool is_new) {

@@ -95,9 +95,10 @@ static inline bool prof_i_entry_may_be_of(const prof_i_thread *thread, uint64_t 
   return PROF_I_LIKELY(tag == thread->tag) || tag == 0;
 }
 
-/* An end has claimed room that does not fit. Perhaps because its capture was left just after the
-   claim, and reads as zeros: then the capture counts the scope, as unfinished, and nobody else is to
-   (header.is_left). A claim that came later would stand before the first record. */
+/* An end has claimed room that does not fit. Perhaps its capture was replaced just after the claim,
+   and its memory reads as zeros now. Then the old capture counts the scope as unfinished
+   (header.is_left), so it must not be counted again. A claim made after the replacement would have
+   an offset below PROF_I_HEAD_BYTES. */
 static inline void prof_i_entry_note_claim(prof_i_thread *thread, const prof_i_head *chunk,
                                            uint64_t at, uint64_t start) {
   if (chunk != &thread->full && chunk->limit == 0 && at >= PROF_I_HEAD_BYTES)

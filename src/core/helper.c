@@ -30,7 +30,8 @@ static void *work(void *unused) {
   prof_i_this_flags.takes_faults = true;
   for (;;) {
     const uint32_t seen = prof_i_chunk_helper_word(); /* first: a wake comes after what it is for */
-    if (__atomic_load_n(&own.quit, __ATOMIC_ACQUIRE)) break; /* a stop waits for one chunk at most */
+    /* A stop waits for one chunk at most. */
+    if (__atomic_load_n(&own.quit, __ATOMIC_ACQUIRE)) break;
     const bool has_made = prof_i_chunk_stock(), has_dropped = prof_i_chunk_tidy();
     if (has_made || has_dropped) continue;
     unmap_unused();

@@ -538,8 +538,8 @@ typedef struct prof_i_header {
   uint64_t level_change_made[PROF_I_LEVEL_CHANGES];
   uint64_t memory_reset_ticks; /* the last prof_memory_reset(); 0: there was none. Atomic */
   uint64_t deep_over; /* of the scopes that slots count in deep_count: see ledger.h. Atomic */
-  /* 1: its process has begun another capture in its place, so no claim is finished any more. Where a
-     scope stands open beside a claim that its end has made, that end is over, and its record lost. */
+  /* 1: the process has replaced this capture, so no claim is finished any more. If an open scope has
+     a claim that its end made, the scope has ended, and its record is lost. */
   uint64_t is_left;
 } prof_i_header;
 _Static_assert(sizeof(prof_i_header) <= PROF_I_HEADER_BYTES, "it is one page");

@@ -210,8 +210,8 @@ static uint64_t begin_unusual(prof_site *site, const prof_details *details) {
   return start;
 }
 
-/* The state of what stands for a scope in its entry: its call site, or its name where the thread
-   has just used that. 0: there is more to do. */
+/* The state of the site in the scope's entry: its call site's, or its name's where the thread has
+   just used that name. 0: there is more to do. */
 static inline uint64_t known_state(prof_i_thread *thread, const prof_details *details,
                                    uint64_t site_state) {
   if (prof_i_entry_is_plain(details)) return site_state;

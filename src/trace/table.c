@@ -146,8 +146,8 @@ static int put_count(char *to, size_t room, uint64_t count) {
   return snprintf(to, room, "%llu", (unsigned long long)count);
 }
 
-/* Calls that overlap on their thread may add up to more than the time that passed. Asynchronous ones
-   are no thread's own time. Neither total is a part of what shares are of. */
+/* Calls that overlap on their thread may add up to more than the time that passed. Asynchronous
+   ones are no thread's own time. Neither total is a part of what shares are of. */
 static bool has_total_share(const table *t, const prof_row *row) {
   return !row->is_async && row->total_ns <= t->rows->all_self_ns;
 }

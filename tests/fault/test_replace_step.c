@@ -1,6 +1,7 @@
 /* A capture is replaced at each instruction of an end that has not come to the slow path. A child's
    main thread is stepped to that instruction and stopped there, and its other thread begins another
-   capture. Then the end goes on. The scope is counted once: recorded, or lost, in one of the two. */
+   capture. Then the end goes on. The scope is counted once: recorded, or lost, in one of the two.
+   */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>

@@ -1,5 +1,6 @@
-/* Captures of 1 MiB that are full of one kind of record each (record_kinds.h): opening and reading one
-   takes at most four times its bytes and 16 MiB of memory. What it takes of time is steps/test_hostile.c's. */
+/* Captures of 1 MiB that are full of one kind of record each (record_kinds.h): opening and reading
+   one takes at most four times its bytes and 16 MiB of memory. What it takes of time is
+   steps/test_hostile.c's. */
 #define _GNU_SOURCE
 #include <malloc.h>
 

@@ -1,5 +1,6 @@
-/* Scopes that a jump left, in rows and tables. Their end is that of an older block, so when the jump
-   left them is not known. They are counted, and all else of them is the scope's around them. */
+/* Scopes that a jump left, in rows and tables. Their end is that of an older block, so when the
+   jump left them is not known. They are counted, and all else of them is the scope's around them.
+   */
 #include <prof/memory.h>
 
 #include "device_capture.h"

@@ -23,7 +23,9 @@ def give(events: Sequence[Any]) -> None:
     for e in events:
         around = e.cpu_parent
         call = backward.get(id(around)) if around is not None else None
-        holder = outer.get(id(around)) if around is not None and is_function(around.category, around.name) else around
+        holder = around
+        if around is not None and is_function(around.category, around.name):
+            holder = outer.get(id(around))
         if is_function(e.category, e.name):
             outer[id(e)] = holder
         if _is_backward(e, holder):
