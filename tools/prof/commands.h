@@ -16,6 +16,7 @@ int command_import(int argc, char **argv);
 int command_recover(int argc, char **argv);
 int command_level(int argc, char **argv);
 int command_doctor(int argc, char **argv);
+int command_run(int argc, char **argv);
 
 /* What `prof table --help` prints. */
 void help_on_table(FILE *to);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../run/compose.h"
 #include "commands.h"
 
 static const struct {
@@ -15,6 +16,8 @@ static const struct {
   const char *words;
   const char *text;
 } commands[] = {
+    {"run", command_run, "[OPTION...] [--] PROGRAM [WORD...]",
+     "runs a program, records it, or puts tools around it; prof run --help says each option"},
     {"info", command_info, "FILE", "what the capture holds, what it lost, what was open"},
     {"table", command_table, "FILE... [--by GROUPS] [--sort BY] [--rows N] [--level N] [--category C] [--stack-frames N]",
      "totals by name, category, device, thread, shape, stack; of several captures together; prof table --help says each option"},
@@ -87,6 +90,8 @@ static int run(int argc, char **argv) {
     return EXIT_OK;
   }
   const bool is_table = strcmp(argv[1], "table") == 0;
+  if (strcmp(argv[1], "run") == 0) return command_run(argc - 1, argv + 1); /* --help may be the program's */
+  if (strcmp(argv[1], "run-with") == 0) return run_with(argc - 1, argv + 1);
   for (int i = 2; i < argc; i++) {
     if (strcmp(argv[i], "--help") != 0 && !(is_table && strcmp(argv[i], "-h") == 0)) continue;
     if (is_table) help_on_table(stdout);

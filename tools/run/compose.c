@@ -1,0 +1,128 @@
+/* See compose.h. The words grow from the inside out: first the workload, then each tool's cmd in
+   front of it. */
+#define _GNU_SOURCE
+#include "compose.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../prof/commands.h"
+
+/* ---- environment ---- */
+
+static bool is_list_name(const char *name, size_t bytes) {
+  static const char *const lists[] = {"LD_PRELOAD", "LD_LIBRARY_PATH", "PYTHONPATH", "PATH"};
+  for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+    if (strlen(lists[i]) == bytes && memcmp(lists[i], name, bytes) == 0) return true;
+  return false;
+}
+
+void run_export(const char *variable) {
+  const size_t bytes = strcspn(variable, "=");
+  const char *const value = variable + bytes + (variable[bytes] == '=');
+  char *const name = run_copy(variable, bytes);
+  const char *const old = is_list_name(name, bytes) ? getenv(name) : NULL;
+  const char *const all = old && *old && *value ? run_text("%s:%s", value, old) : value;
+  if (setenv(name, old && !*value ? old : all, 1) != 0)
+    run_fail("cannot set the variable '%s': %s", name, strerror(errno));
+}
+
+int run_execute(char **words) {
+  execvp(words[0], words);
+  const int error = errno;
+  say("prof run: cannot execute '%s': %s", words[0], strerror(error));
+  return error == ENOENT || error == ENOTDIR ? RUN_NOT_FOUND : RUN_CANNOT_EXECUTE;
+}
+
+int run_with(int argc, char **argv) {
+  int at = 1;
+  while (at < argc && strcmp(argv[at], "--") != 0) run_export(argv[at++]);
+  if (at + 1 >= argc) return bad_words("run-with", "is for prof run alone", NULL);
+  return run_execute(argv + at + 1);
+}
+
+/* This program's file. */
+static const char *own_path(void) {
+  static char path[4096];
+  const ssize_t bytes = readlink("/proc/self/exe", path, sizeof path - 1);
+  if (bytes <= 0) run_fail("cannot read /proc/self/exe: %s", strerror(errno));
+  path[bytes] = '\0';
+  return path;
+}
+
+static void put_variables_around(run_words *words, run_words *variables) {
+  if (variables->count == 0) return;
+  run_words all = {0};
+  run_words_add(&all, own_path());
+  run_words_add(&all, "run-with");
+  run_words_add_all(&all, variables);
+  run_words_add(&all, "--");
+  run_words_add_all(&all, words);
+  *words = all;
+  *variables = (run_words){0};
+}
+
+/* ---- cmd ---- */
+
+/* A word of a shell that is no plain word: then sh must read the text. */
+static bool needs_shell(const char *cmd) {
+  const char *const first = cmd + strspn(cmd, " \t\r\n");
+  const size_t bytes = strcspn(first, " \t\r\n");
+  return cmd[strcspn(cmd, "|&;<>()$`\\\"'*?[]#~!{}\n")] != '\0' || memchr(first, '=', bytes);
+}
+
+static void put_cmd_around(run_words *words, const char *cmd) {
+  run_words all = {0};
+  if (needs_shell(cmd)) {
+    run_words_add(&all, "/bin/sh");
+    run_words_add(&all, "-c");
+    run_words_add(&all, run_text("%s \"$@\"", cmd));
+    run_words_add(&all, "sh");
+  } else {
+    run_words_split(&all, cmd);
+  }
+  run_words_add_all(&all, words);
+  *words = all;
+}
+
+/* A cmd without {output} as it is. */
+static const char *cmd_of(const run_tool *tool) {
+  static const char mark[] = "{output}";
+  const char *const at = tool->folder ? strstr(tool->cmd, mark) : NULL;
+  if (!at) return tool->cmd;
+  run_words path = {0};
+  run_words_add(&path, tool->folder);
+  return run_text("%.*s%s%s", (int)(at - tool->cmd), tool->cmd, run_words_quoted(&path),
+                  at + strlen(mark));
+}
+
+static bool is_blank(const char *text) { return text[strspn(text, " \t\r\n")] == '\0'; }
+
+run_command run_compose(const run_stack *stack, const run_words *workload) {
+  run_command command = {0};
+  run_words_add_all(&command.words, workload);
+  if (stack->encapsulate && !is_blank(stack->encapsulate))
+    put_cmd_around(&command.words, stack->encapsulate);
+  for (size_t i = 0; i < stack->count; i++) {
+    const run_tool *const tool = &stack->tools[i];
+    const char *const cmd = cmd_of(tool);
+    if (!is_blank(cmd)) {
+      put_variables_around(&command.words, &command.variables);
+      put_cmd_around(&command.words, cmd);
+    }
+    /* an inner tool's value holds for the workload: it would be set last */
+    for (size_t v = 0; v < tool->variables.count; v++) {
+      const char *const variable = tool->variables.items[v];
+      char *const name = run_copy(variable, strcspn(variable, "="));
+      const char *const old = run_variable_get(&command.variables, name);
+      const char *const value = variable + strlen(name) + 1;
+      if (!old) run_variable_set(&command.variables, name, value);
+      else if (is_list_name(name, strlen(name)) && *value)
+        run_variable_set(&command.variables, name, run_text("%s:%s", old, value));
+    }
+  }
+  return command;
+}

@@ -1,0 +1,36 @@
+/* JSON of configurations, by yajl, which is opened when there is some. */
+#ifndef PROF_TOOLS_RUN_JSON_H
+#define PROF_TOOLS_RUN_JSON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef enum run_json_kind {
+  RUN_JSON_NULL,
+  RUN_JSON_BOOL,
+  RUN_JSON_NUMBER,
+  RUN_JSON_TEXT,
+  RUN_JSON_LIST,
+  RUN_JSON_OBJECT,
+} run_json_kind;
+
+/* Members keep the order of the text. Where a key comes twice, run_json_get() finds the last. */
+typedef struct run_json {
+  run_json_kind kind;
+  bool is_true;
+  const char *text; /* of a text; of a number its digits */
+  struct run_json *items;
+  const char **keys; /* of an object */
+  size_t count;
+} run_json;
+
+/* NULL: *error_out says why and where. Never freed: configurations are small. */
+const run_json *run_json_parse(const char *text, const char **error_out);
+
+/* The member, or NULL; also where value is no object. */
+const run_json *run_json_get(const run_json *value, const char *key);
+
+/* "a list", "a text": for messages. */
+const char *run_json_kind_name(run_json_kind kind);
+
+#endif

@@ -1,0 +1,112 @@
+/* The tools that `prof run` knows by name. Names, variables and order are madengine's where it has
+   the tool; see docs/run.md for what differs. */
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <string.h>
+
+#include "stack.h"
+
+enum { VARIABLES_MAX = 6 };
+
+typedef struct known_tool {
+  const char *name, *about, *program, *install, *cmd;
+  const char *variables[VARIABLES_MAX];
+  unsigned parts;
+} known_tool;
+
+#define ROCM "install ROCm: https://rocm.docs.amd.com"
+#define APT "apt-get install "
+
+/* In a cmd, {output} is the folder NAME_output of the tool. */
+static const known_tool known[] = {
+    {"prof", "records scopes, children, devices and memory by prof itself", NULL, NULL, "",
+     {NULL}, RUN_PART_PROF},
+
+    {"rocprof", "AMD: HIP calls and kernels", "rocprof", ROCM, "rocprof --hip-trace --",
+     {NULL}, RUN_PART_COLLECT},
+    {"rocprofv3", "AMD: HIP calls, kernels, copies and markers", "rocprofv3", ROCM,
+     "rocprofv3 --runtime-trace -d {output} --", {NULL}, RUN_PART_COLLECT},
+
+    {"rocblas_trace", "AMD: calls of rocBLAS with their sizes", NULL, NULL, "",
+     {"ROCBLAS_LAYER=6"}, RUN_PART_TRACE},
+    {"hipblaslt_trace", "AMD: calls of hipBLASLt with their sizes", NULL, NULL, "",
+     {"HIPBLASLT_LOG_MASK=32"}, RUN_PART_TRACE},
+    {"miopen_trace", "AMD: calls of MIOpen as MIOpenDriver commands", NULL, NULL, "",
+     {"MIOPEN_ENABLE_LOGGING_CMD=1"}, RUN_PART_TRACE},
+    {"tensile_trace", "AMD: kernels of Tensile by name", NULL, NULL, "",
+     {"TENSILE_DB=0x8000"}, RUN_PART_TRACE},
+    {"rccl_trace", "AMD: collectives of RCCL with their sizes", NULL, NULL, "",
+     {"NCCL_DEBUG=INFO", "NCCL_DEBUG_SUBSYS=INIT,COLL", "RCCL_KERNEL_COLL_TRACE_ENABLE=1"},
+     RUN_PART_TRACE},
+    {"nccl_trace", "NVIDIA: collectives of NCCL with their sizes", NULL, NULL, "",
+     {"NCCL_DEBUG=INFO", "NCCL_DEBUG_SUBSYS=INIT,COLL"}, RUN_PART_TRACE},
+
+    {"nsys", "NVIDIA: Nsight Systems", "nsys",
+     "install Nsight Systems: https://developer.nvidia.com/nsight-systems",
+     "nsys profile --force-overwrite=true -o {output}/report --", {NULL}, RUN_PART_COLLECT},
+    {"ncu", "NVIDIA: Nsight Compute, each kernel by itself", "ncu",
+     "install Nsight Compute: https://developer.nvidia.com/nsight-compute",
+     "ncu --force-overwrite -o {output}/report --", {NULL}, RUN_PART_COLLECT},
+
+    {"perf", "samples of the processors, with call graphs", "perf", APT "linux-perf",
+     "perf record -g -q -o {output}/perf.data --", {NULL}, RUN_PART_COLLECT},
+    {"strace", "system calls, with times and children", "strace", APT "strace",
+     "strace -f -tt -T -o {output}/strace.txt --", {NULL}, RUN_PART_COLLECT},
+    {"valgrind", "memory errors, by valgrind's memcheck", "valgrind", APT "valgrind",
+     "valgrind --log-file={output}/valgrind.%p.txt --", {NULL}, RUN_PART_COLLECT},
+    {"uftrace", "calls of functions of programs built with -pg", "uftrace", APT "uftrace",
+     "uftrace record -d {output}/uftrace.data", {NULL}, RUN_PART_COLLECT},
+    {"heaptrack", "heap memory by call stack", "heaptrack", APT "heaptrack",
+     "heaptrack -o {output}/heaptrack", {NULL}, RUN_PART_COLLECT},
+};
+
+static run_tool *registry;
+static size_t registry_count;
+
+static run_tool *find(const char *name) {
+  for (size_t i = 0; i < registry_count; i++)
+    if (strcmp(registry[i].name, name) == 0) return &registry[i];
+  return NULL;
+}
+
+/* The first use fills the list. */
+static void fill(void) {
+  if (registry) return;
+  registry_count = sizeof known / sizeof *known;
+  registry = run_make(registry_count, sizeof *registry);
+  for (size_t i = 0; i < registry_count; i++) {
+    const known_tool *const k = &known[i];
+    registry[i] = (run_tool){.name = k->name,
+                             .about = k->about,
+                             .program = k->program,
+                             .install = k->install,
+                             .cmd = k->cmd,
+                             .parts = k->parts};
+    for (size_t v = 0; v < VARIABLES_MAX && k->variables[v]; v++)
+      run_words_add(&registry[i].variables, k->variables[v]);
+  }
+}
+
+const run_tool *run_tools(size_t *count_out) {
+  fill();
+  *count_out = registry_count;
+  return registry;
+}
+
+const run_tool *run_tool_find(const char *name) {
+  fill();
+  return find(name);
+}
+
+void run_tools_add(const run_tool *tool) {
+  fill();
+  run_tool *const old = find(tool->name);
+  if (old) {
+    *old = *tool;
+    return;
+  }
+  run_tool *const grown = reallocarray(registry, registry_count + 1, sizeof *grown);
+  if (!grown) run_fail("out of memory");
+  registry = grown;
+  registry[registry_count++] = *tool;
+}

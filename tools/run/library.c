@@ -1,0 +1,168 @@
+/* See library.h. */
+#define _GNU_SOURCE
+#include "library.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <uthash.h>
+
+#include "library_lines.h"
+
+typedef struct entry {
+  run_library_row row;
+  size_t key_bytes;
+  UT_hash_handle hh;
+  char key[]; /* the library in one byte, then the config with its NUL */
+} entry;
+
+struct run_libraries {
+  unsigned wanted;
+  entry *entries; /* uthash keeps them in the order of their coming */
+  entry **sorted;
+  size_t count;
+  bool is_sorted;
+};
+
+static const struct {
+  const char *library, *tool;
+} names[RUN_LIBRARIES] = {
+    [RUN_LIBRARY_ROCBLAS] = {"rocblas", "rocblas_trace"},
+    [RUN_LIBRARY_HIPBLASLT] = {"hipblaslt", "hipblaslt_trace"},
+    [RUN_LIBRARY_ROCBLAS_FUNCTION] = {"rocblas_function", "rocblas_trace"},
+    [RUN_LIBRARY_MIOPEN] = {"miopen", "miopen_trace"},
+    [RUN_LIBRARY_TENSILE] = {"tensile", "tensile_trace"},
+    [RUN_LIBRARY_MIOPEN_FIND] = {"miopen_find", "miopen_trace"},
+    [RUN_LIBRARY_RCCL] = {"rccl", "rccl_trace"},
+    [RUN_LIBRARY_NCCL] = {"nccl", "nccl_trace"},
+};
+
+const char *run_library_name(run_library library) { return names[library].library; }
+
+unsigned run_library_wanted(const char *tool) {
+  unsigned wanted = 0;
+  for (unsigned i = 0; i < RUN_LIBRARIES; i++)
+    if (strcmp(names[i].tool, tool) == 0) wanted |= 1u << i;
+  return wanted;
+}
+
+run_libraries *run_libraries_create(unsigned wanted) {
+  run_libraries *const libraries = run_make(1, sizeof *libraries);
+  libraries->wanted = wanted;
+  return libraries;
+}
+
+void run_libraries_destroy(run_libraries *libraries) {
+  entry *each, *next;
+  HASH_ITER(hh, libraries->entries, each, next) {
+    HASH_DEL(libraries->entries, each);
+    free(each);
+  }
+  free(libraries->sorted);
+  free(libraries);
+}
+
+/* RCCL prints what NCCL does: the tool that is on says which it is. */
+static run_library library_of(const run_libraries *libraries, const run_call *call) {
+  const bool is_nccl = call->library == RUN_LIBRARY_RCCL &&
+                       !(libraries->wanted & 1u << RUN_LIBRARY_RCCL);
+  return is_nccl ? RUN_LIBRARY_NCCL : call->library;
+}
+
+bool run_libraries_take(run_libraries *libraries, const char *line, size_t bytes) {
+  run_call call;
+  if (!run_line_is_call((run_line){line, bytes}, &call)) return false;
+  const run_library library = library_of(libraries, &call);
+  if (!(libraries->wanted & 1u << library)) return false;
+  const size_t key_bytes = 1 + call.config.bytes;
+  entry *const made = run_make(1, sizeof *made + key_bytes + 1), *found;
+  made->key[0] = (char)library;
+  memcpy(made->key + 1, call.config.at, call.config.bytes);
+  HASH_FIND(hh, libraries->entries, made->key, key_bytes, found);
+  if (found) {
+    found->row.calls += call.calls;
+    free(made);
+    return true;
+  }
+  made->row = (run_library_row){library, made->key + 1, call.calls};
+  made->key_bytes = key_bytes;
+  HASH_ADD_KEYPTR(hh, libraries->entries, made->key, key_bytes, made);
+  libraries->count++;
+  libraries->is_sorted = false;
+  return true;
+}
+
+size_t run_libraries_count(const run_libraries *libraries) { return libraries->count; }
+
+/* By library; those of one keep their order. */
+static void sort(run_libraries *libraries) {
+  free(libraries->sorted);
+  libraries->sorted = run_make(libraries->count, sizeof(entry *));
+  size_t at = 0;
+  for (unsigned i = 0; i < RUN_LIBRARIES; i++)
+    for (entry *e = libraries->entries; e; e = e->hh.next)
+      if (e->row.library == i) libraries->sorted[at++] = e;
+  libraries->is_sorted = true;
+}
+
+const run_library_row *run_libraries_row(const run_libraries *libraries, size_t index) {
+  if (!libraries->is_sorted) sort((run_libraries *)libraries);
+  return &libraries->sorted[index]->row;
+}
+
+/* ---- CSV ---- */
+
+/* Quoted as Excel does where needed. */
+static void put_cell(FILE *to, const char *text) {
+  if (!text[strcspn(text, ",\"\r\n")]) {
+    fputs(text, to);
+    return;
+  }
+  fputc('"', to);
+  for (; *text; text++) {
+    if (*text == '"') fputc('"', to);
+    fputc(*text, to);
+  }
+  fputc('"', to);
+}
+
+static const char *variable(const char *name, const char *otherwise) {
+  const char *const value = getenv(name);
+  return value && *value ? value : otherwise;
+}
+
+static void put_rows(const run_libraries *libraries, FILE *to) {
+  char date[32];
+  const time_t now = time(NULL);
+  struct tm local;
+  strftime(date, sizeof date, "%Y-%m-%d %H:%M:%S", localtime_r(&now, &local));
+  fputs("jobid,created_date,model,library,config,calls\r\n", to);
+  for (size_t i = 0; i < libraries->count; i++) {
+    const run_library_row *const row = run_libraries_row(libraries, i);
+    put_cell(to, variable("JENKINS_BUILD_NUMBER", "0"));
+    fprintf(to, ",%s,", date);
+    put_cell(to, variable("MAD_MODEL_NAME", ""));
+    fprintf(to, ",%s,", run_library_name(row->library));
+    put_cell(to, row->config);
+    fprintf(to, ",%llu\r\n", (unsigned long long)row->calls);
+  }
+}
+
+bool run_libraries_write(const run_libraries *libraries, const char *path) {
+  char *const part = run_text("%s.part", path);
+  FILE *const to = fopen(part, "we");
+  bool is_done = to != NULL;
+  if (to) {
+    put_rows(libraries, to);
+    const bool is_bad = ferror(to) != 0;
+    is_done = fclose(to) == 0 && !is_bad && rename(part, path) == 0;
+  }
+  const int error = errno;
+  if (!is_done) unlink(part);
+  free(part);
+  errno = error;
+  return is_done;
+}

@@ -1,0 +1,48 @@
+/* Calls of libraries, from the lines that they print: rocBLAS, hipBLASLt, MIOpen, Tensile, RCCL and
+   NCCL. Each distinct call is a row of library_trace.csv, with how often it came. */
+#ifndef PROF_TOOLS_RUN_LIBRARY_H
+#define PROF_TOOLS_RUN_LIBRARY_H
+
+#include "text.h"
+
+/* In the order of the rows in the file. The first five are madengine's. */
+typedef enum run_library {
+  RUN_LIBRARY_ROCBLAS,          /* bench lines, one a call */
+  RUN_LIBRARY_HIPBLASLT,        /* bench lines, one a call */
+  RUN_LIBRARY_ROCBLAS_FUNCTION, /* the profile at exit; its call_count is the number of calls */
+  RUN_LIBRARY_MIOPEN,
+  RUN_LIBRARY_TENSILE,
+  RUN_LIBRARY_MIOPEN_FIND, /* searches for an algorithm: no calls */
+  RUN_LIBRARY_RCCL,
+  RUN_LIBRARY_NCCL,
+  RUN_LIBRARIES,
+} run_library;
+
+typedef struct run_library_row {
+  run_library library;
+  const char *config;
+  uint64_t calls;
+} run_library_row;
+
+typedef struct run_libraries run_libraries;
+
+/* wanted: bits 1 << run_library. */
+run_libraries *run_libraries_create(unsigned wanted);
+void run_libraries_destroy(run_libraries *libraries);
+
+/* Any line of a stream; most are no calls. Matches inside of the line, for launchers put a rank in
+   front. True: it was a call. */
+bool run_libraries_take(run_libraries *libraries, const char *line, size_t bytes);
+
+/* By library, then by first appearance. */
+size_t run_libraries_count(const run_libraries *libraries);
+const run_library_row *run_libraries_row(const run_libraries *libraries, size_t index);
+const char *run_library_name(run_library library);
+/* The bits that a tool of that name wants; 0: it reads no lines. */
+unsigned run_library_wanted(const char *tool);
+
+/* library_trace.csv as madengine writes it. jobid and model: of JENKINS_BUILD_NUMBER and
+   MAD_MODEL_NAME. False with errno set. */
+bool run_libraries_write(const run_libraries *libraries, const char *path);
+
+#endif

@@ -1,0 +1,22 @@
+/* The forms of the lines that libraries print for a call. */
+#ifndef PROF_TOOLS_RUN_LIBRARY_LINES_H
+#define PROF_TOOLS_RUN_LIBRARY_LINES_H
+
+#include "library.h"
+
+typedef struct run_line {
+  const char *at;
+  size_t bytes;
+} run_line;
+
+typedef struct run_call {
+  run_library library; /* of RCCL and NCCL, which print the same: RUN_LIBRARY_RCCL */
+  run_line config;     /* in the line, or in text */
+  uint64_t calls;
+  char text[256];
+} run_call;
+
+/* False: the line is no call. */
+bool run_line_is_call(run_line line, run_call *to);
+
+#endif

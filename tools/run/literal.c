@@ -1,0 +1,205 @@
+/* See literal.h. The output is JSON text; whether brackets and commas are right is left to the
+   parser that reads it. */
+#define _GNU_SOURCE
+#include "literal.h"
+
+#include <ctype.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "text.h"
+
+typedef struct translation {
+  const char *at;
+  FILE *to;
+  const char *error;
+} translation;
+
+static bool refuse(translation *t, const char *error) {
+  if (!t->error) t->error = error;
+  return false;
+}
+
+static void skip_blanks(translation *t) {
+  for (;;) {
+    while (isspace((unsigned char)*t->at) || (t->at[0] == '\\' && t->at[1] == '\n')) t->at++;
+    if (*t->at != '#') return;
+    t->at += strcspn(t->at, "\n");
+  }
+}
+
+/* ---- strings ---- */
+
+/* A character as JSON escapes it: by UTF-16. */
+static void put_code(FILE *to, unsigned long code) {
+  if (code < 0x80 && code >= 0x20 && code != '"' && code != '\\') fputc((int)code, to);
+  else if (code < 0x10000) fprintf(to, "\\u%04lx", code);
+  else fprintf(to, "\\u%04lx\\u%04lx", 0xd7c0 + (code >> 10), 0xdc00 + (code & 0x3ff));
+}
+
+/* So many hexadecimal digits. */
+static bool take_hex(translation *t, int digits) {
+  char text[9] = "";
+  for (int i = 0; i < digits; i++) {
+    if (!isxdigit((unsigned char)*t->at)) return refuse(t, "an escape lacks hexadecimal digits");
+    text[i] = *t->at++;
+  }
+  const unsigned long code = strtoul(text, NULL, 16);
+  if (code > 0x10ffff) return refuse(t, "an escape is beyond Unicode");
+  put_code(t->to, code);
+  return true;
+}
+
+static void take_octal(translation *t) {
+  unsigned long code = 0;
+  for (int i = 0; i < 3 && *t->at >= '0' && *t->at <= '7'; i++)
+    code = 8 * code + (unsigned long)(*t->at++ - '0');
+  put_code(t->to, code);
+}
+
+/* What a backslash begins; t->at is behind the backslash. */
+static bool take_escape(translation *t) {
+  static const char names[] = "abfnrtv\\'\"", codes[] = "\a\b\f\n\r\t\v\\'\"";
+  const char *const known = *t->at ? strchr(names, *t->at) : NULL;
+  if (known) {
+    put_code(t->to, (unsigned char)codes[known - names]);
+    t->at++;
+    return true;
+  }
+  if (*t->at >= '0' && *t->at <= '7') {
+    take_octal(t);
+    return true;
+  }
+  switch (*t->at++) {
+    case '\n': return true; /* the line goes on */
+    case 'x': return take_hex(t, 2);
+    case 'u': return take_hex(t, 4);
+    case 'U': return take_hex(t, 8);
+    case 'N': return refuse(t, "\\N{NAME} is not known here");
+    case '\0': t->at--; return refuse(t, "a string has no end");
+    default: /* Python keeps the backslash */
+      t->at--;
+      put_code(t->to, '\\');
+      return true;
+  }
+}
+
+/* One string of quotes, or three; t->at is at the first quote. */
+static bool take_quoted(translation *t, bool is_raw) {
+  const char quote = *t->at;
+  const bool is_triple = t->at[1] == quote && t->at[2] == quote;
+  t->at += is_triple ? 3 : 1;
+  for (;;) {
+    const char next = *t->at;
+    if (next == '\0' || (next == '\n' && !is_triple)) return refuse(t, "a string has no end");
+    if (next == quote && (!is_triple || (t->at[1] == quote && t->at[2] == quote))) break;
+    t->at++;
+    if (next == '\\' && !is_raw) {
+      if (!take_escape(t)) return false;
+    } else if (next == '\\' && *t->at) {
+      put_code(t->to, '\\');
+      put_code(t->to, (unsigned char)*t->at++);
+    } else if ((unsigned char)next >= 0x80) {
+      fputc(next, t->to); /* UTF-8 stays */
+    } else {
+      put_code(t->to, (unsigned char)next);
+    }
+  }
+  t->at += is_triple ? 3 : 1;
+  return true;
+}
+
+/* The letters in front of a quote: r, R, u, U. Length; 0: there is no string here. */
+static size_t string_prefix(const char *at) {
+  if (*at == '\'' || *at == '"') return 0;
+  return strchr("rRuU", *at) && (at[1] == '\'' || at[1] == '"') ? 1 : 0;
+}
+
+static bool is_string(const char *at) {
+  at += string_prefix(at);
+  return *at == '\'' || *at == '"';
+}
+
+/* Strings beside each other are one. */
+static bool take_string(translation *t) {
+  fputc('"', t->to);
+  do {
+    const bool is_raw = *t->at == 'r' || *t->at == 'R';
+    t->at += string_prefix(t->at);
+    if (!take_quoted(t, is_raw)) return false;
+    skip_blanks(t);
+  } while (*t->at && is_string(t->at));
+  fputc('"', t->to);
+  return true;
+}
+
+/* ---- the rest ---- */
+
+static bool take_word(translation *t) {
+  static const char *const words[][2] = {{"True", "true"},   {"False", "false"}, {"None", "null"},
+                                         {"true", "true"},   {"false", "false"}, {"null", "null"}};
+  size_t bytes = 0;
+  while (isalnum((unsigned char)t->at[bytes]) || t->at[bytes] == '_') bytes++;
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+    if (strlen(words[i][0]) != bytes || memcmp(words[i][0], t->at, bytes) != 0) continue;
+    fputs(words[i][1], t->to);
+    t->at += bytes;
+    return true;
+  }
+  return refuse(t, "a word that is neither True, False, None nor in quotes");
+}
+
+static bool take_number(translation *t) {
+  if (*t->at == '+') t->at++; /* JSON has none */
+  const char *const from = t->at;
+  char *end;
+  (void)strtod(from, &end);
+  if (end == from) return refuse(t, "a character that no literal begins with");
+  for (const char *at = from; at < end; at++)
+    if (*at == 'x' || *at == 'X') return refuse(t, "a hexadecimal number");
+  fwrite(from, 1, (size_t)(end - from), t->to);
+  t->at = end;
+  return true;
+}
+
+/* A comma in front of a closing bracket is left out. */
+static void take_comma(translation *t) {
+  t->at++;
+  skip_blanks(t);
+  if (*t->at != ']' && *t->at != '}' && *t->at != ')') fputc(',', t->to);
+}
+
+static bool take_next(translation *t) {
+  switch (*t->at) {
+    case '(':
+    case '[': t->at++; fputc('[', t->to); return true;
+    case ')':
+    case ']': t->at++; fputc(']', t->to); return true;
+    case '{':
+    case '}':
+    case ':': fputc(*t->at++, t->to); return true;
+    case ',': take_comma(t); return true;
+    default: break;
+  }
+  if (is_string(t->at)) return take_string(t);
+  if (isalpha((unsigned char)*t->at) || *t->at == '_') return take_word(t);
+  return take_number(t);
+}
+
+char *run_literal_to_json(const char *text, const char **error_out) {
+  char *json = NULL;
+  size_t bytes = 0;
+  translation t = {.at = text, .to = open_memstream(&json, &bytes)};
+  if (!t.to) run_fail("out of memory");
+  for (skip_blanks(&t); *t.at; skip_blanks(&t))
+    if (!take_next(&t)) break;
+  fclose(t.to);
+  if (!t.error) return json;
+  free(json);
+  int line = 1;
+  for (const char *at = text; at < t.at; at++) line += *at == '\n';
+  *error_out = run_text("line %d: %s", line, t.error);
+  return NULL;
+}

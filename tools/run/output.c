@@ -1,0 +1,105 @@
+/* See output.h. */
+#define _GNU_SOURCE
+#include "output.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+const char *run_output_rank(void) {
+  static const char *const names[] = {"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    const char *const value = getenv(names[i]);
+    if (value && *value && value[strspn(value, "0123456789")] == '\0') return value;
+  }
+  return NULL;
+}
+
+static void put_mark(FILE *to, char mark, const char *pattern) {
+  char host[256] = "";
+  const char *const rank = run_output_rank();
+  switch (mark) {
+    case '%': fputc('%', to); return;
+    case 'p': fprintf(to, "%d", (int)getpid()); return;
+    case 'r': fputs(rank ? rank : "0", to); return;
+    case 'h':
+      gethostname(host, sizeof host - 1);
+      fputs(host, to);
+      return;
+    default:
+      run_fail("'%s': after %% comes p (pid), r (rank), h (host) or %%", pattern);
+  }
+}
+
+char *run_output_name(const char *pattern) {
+  char *name = NULL;
+  size_t bytes = 0;
+  FILE *const to = open_memstream(&name, &bytes);
+  if (!to) run_fail("out of memory");
+  for (const char *at = pattern; *at; at++) {
+    if (*at != '%') fputc(*at, to);
+    else put_mark(to, *++at, pattern);
+    if (!*at) break;
+  }
+  fclose(to);
+  return name;
+}
+
+void run_output_make_folder(const char *path) {
+  char *const part = run_text("%s", path);
+  for (char *slash = part + (*part == '/'); (slash = strchr(slash, '/')) != NULL; slash++) {
+    *slash = '\0';
+    mkdir(part, 0777); /* what fails here fails below */
+    *slash = '/';
+  }
+  struct stat is;
+  if (mkdir(part, 0777) != 0 && !(errno == EEXIST && stat(part, &is) == 0 && S_ISDIR(is.st_mode)))
+    run_fail("cannot make the folder '%s': %s", path, strerror(errno));
+  free(part);
+}
+
+static bool is_empty(const char *folder) {
+  DIR *const all = opendir(folder);
+  if (!all) return false;
+  bool is_found = false;
+  for (struct dirent *entry; !is_found && (entry = readdir(all)) != NULL;)
+    is_found = strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+  closedir(all);
+  return !is_found;
+}
+
+enum { NUMBERS_MAX = 100000 };
+
+static char *numbered(const char *folder, const char *name, const char *ending, int number) {
+  return number == 1 ? run_text("%s/%s%s", folder, name, ending)
+                     : run_text("%s/%s.%d%s", folder, name, number, ending);
+}
+
+char *run_output_new_folder(const char *folder, const char *name) {
+  for (int number = 1; number < NUMBERS_MAX; number++) {
+    char *const path = numbered(folder, name, "", number);
+    if (mkdir(path, 0777) == 0 || (errno == EEXIST && is_empty(path))) return path;
+    if (errno != EEXIST) run_fail("cannot make the folder '%s': %s", path, strerror(errno));
+    free(path);
+  }
+  run_fail("'%s' has %d folders %s already", folder, NUMBERS_MAX, name);
+}
+
+char *run_output_new_file(const char *folder, const char *name, const char *ending) {
+  for (int number = 1; number < NUMBERS_MAX; number++) {
+    char *const path = numbered(folder, name, ending, number);
+    const int fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+    if (fd >= 0) {
+      close(fd);
+      return path;
+    }
+    if (errno != EEXIST) run_fail("cannot make the file '%s': %s", path, strerror(errno));
+    free(path);
+  }
+  run_fail("'%s' has %d files %s%s already", folder, NUMBERS_MAX, name, ending);
+}

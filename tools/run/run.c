@@ -1,0 +1,225 @@
+/* See run.h. */
+#define _GNU_SOURCE
+#include "run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../prof/commands.h"
+#include "check.h"
+#include "output.h"
+#include "record.h"
+#include "summary.h"
+
+/* ---- the workload's words ---- */
+
+static bool ends_in(const char *text, const char *ending) {
+  const size_t bytes = strlen(text), of = strlen(ending);
+  return bytes > of && strcmp(text + bytes - of, ending) == 0;
+}
+
+static bool has_part(const run_stack *stack, unsigned part) {
+  for (size_t i = 0; i < stack->count; i++)
+    if (stack->tools[i].parts & part) return true;
+  return false;
+}
+
+/* script.py and -m MODULE run in Python; under the tool "prof" by its own command. */
+static void complete_workload(run_request *r) {
+  const char *const first = r->workload.items[0];
+  const bool is_module = strcmp(first, "-m") == 0;
+  if (!is_module && !ends_in(first, ".py")) return;
+  const char *const python = getenv("PROF_PYTHON_PROGRAM");
+  run_words words = {0};
+  run_words_add(&words, python && *python ? python : "python3");
+  if (has_part(&r->stack, RUN_PART_PROF)) {
+    static const char *const own[] = {"-m", "prof", "run"};
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) run_words_add(&words, own[i]);
+  }
+  run_words_add_all(&words, &r->workload);
+  r->workload = words;
+}
+
+/* ---- scripts ---- */
+
+static const char *script_text(const run_script *script) {
+  run_words path = {0};
+  run_words_add(&path, script->path);
+  return run_text("bash %s%s%s", run_words_quoted(&path), *script->arguments ? " " : "",
+                  script->arguments);
+}
+
+static int run_script_now(const run_script *script, const run_watch *watch) {
+  run_command command = {0};
+  run_words_add(&command.words, "/bin/sh");
+  run_words_add(&command.words, "-c");
+  run_words_add(&command.words, script_text(script));
+  return run_child(&command, watch).status;
+}
+
+/* All of them, in their order. before: the first that fails ends it. Returns its status. */
+static int run_scripts_now(const run_scripts *scripts, const run_watch *watch, bool is_before,
+                           const char *of, run_summary *summary) {
+  for (size_t i = 0; i < scripts->count; i++) {
+    const int status = run_script_now(&scripts->items[i], watch);
+    run_summary_add_script(summary, of, is_before, script_text(&scripts->items[i]), status);
+    if (status == 0) continue;
+    say("prof run: %s-script of %s ended with status %d: %s", is_before ? "pre" : "post", of,
+        status, script_text(&scripts->items[i]));
+    if (is_before) return status;
+  }
+  return 0;
+}
+
+/* From the outermost to the innermost. */
+static int set_up(const run_stack *stack, const run_watch *watch, run_summary *summary) {
+  for (size_t i = stack->count; i > 0; i--) {
+    const run_tool *const tool = &stack->tools[i - 1];
+    const int status = run_scripts_now(&tool->before, watch, true, tool->name, summary);
+    if (status != 0) return status;
+  }
+  return run_scripts_now(&stack->before, watch, true, "the context", summary);
+}
+
+/* From the innermost to the outermost, whatever the workload has done. */
+static void tear_down(const run_stack *stack, const run_watch *watch, run_summary *summary) {
+  run_scripts_now(&stack->after, watch, false, "the context", summary);
+  for (size_t i = 0; i < stack->count; i++)
+    run_scripts_now(&stack->tools[i].after, watch, false, stack->tools[i].name, summary);
+}
+
+/* ---- one run ---- */
+
+typedef struct run_state {
+  run_request request;
+  const char *record_folder; /* of captures, or NULL */
+  bool is_record_folder_ours; /* it goes in the end */
+  run_libraries *libraries;  /* or NULL */
+  run_watch watch;
+  run_summary summary;
+} run_state;
+
+static void on_line(void *context, int stream, const char *line, size_t bytes) {
+  (void)stream;
+  run_libraries_take(context, line, bytes);
+}
+
+/* Where tools write: each has a folder that is new. */
+static void prepare_folders(run_state *s) {
+  run_stack *const stack = &s->request.stack;
+  for (size_t i = 0; i < stack->count; i++) {
+    run_tool *const tool = &stack->tools[i];
+    const bool is_kept = s->request.has_folder;
+    if (tool->parts & RUN_PART_COLLECT || (tool->parts & RUN_PART_PROF && is_kept)) {
+      tool->folder = run_output_new_folder(s->request.folder, run_text("%s_output", tool->name));
+    } else if (tool->parts & RUN_PART_PROF) {
+      const char *const temporary = getenv("TMPDIR");
+      char *const path = run_text("%s/prof-run-XXXXXX", temporary && *temporary ? temporary : "/tmp");
+      if (!mkdtemp(path)) run_fail("cannot make a folder '%s': %s", path, strerror(errno));
+      tool->folder = path;
+      s->is_record_folder_ours = true;
+    }
+    if (!(tool->parts & RUN_PART_PROF)) continue;
+    s->record_folder = realpath(tool->folder, NULL);
+    if (!s->record_folder) run_fail("cannot find '%s': %s", tool->folder, strerror(errno));
+    run_record_prepare(tool, &s->request, s->record_folder);
+  }
+}
+
+static void prepare_watch(run_state *s) {
+  unsigned wanted = 0;
+  s->watch.log = -1;
+  for (size_t i = 0; i < s->request.stack.count; i++)
+    wanted |= run_library_wanted(s->request.stack.tools[i].name);
+  if (wanted) {
+    s->libraries = run_libraries_create(wanted);
+    s->watch.on_line = on_line;
+    s->watch.context = s->libraries;
+  }
+  if (!s->request.has_folder) return;
+  char *const path = run_output_new_file(s->request.folder, "run", ".live.log");
+  s->watch.log = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+  if (s->watch.log < 0) run_fail("cannot open the log '%s': %s", path, strerror(errno));
+  run_summary_add_file(&s->summary, path);
+}
+
+/* Files of the tools that are there in the end. */
+static void collect(run_state *s) {
+  if (s->libraries) {
+    char *const path = run_output_new_file(s->request.folder, "library_trace", ".csv");
+    if (!run_libraries_write(s->libraries, path))
+      say("prof run: cannot write '%s': %s", path, strerror(errno));
+    run_summary_add_file(&s->summary, path);
+  }
+  for (size_t i = 0; i < s->request.stack.count; i++)
+    if (s->request.stack.tools[i].folder && s->request.stack.tools[i].folder != s->record_folder)
+      run_summary_add_folder(&s->summary, s->request.stack.tools[i].folder);
+}
+
+static void report(run_state *s) {
+  run_words captures = {0};
+  if (s->record_folder) {
+    run_record_captures(s->record_folder, &captures);
+    if (!s->request.is_quiet) run_record_report(&captures);
+  }
+  if (s->is_record_folder_ours) {
+    for (size_t i = 0; i < captures.count; i++) unlink(captures.items[i]);
+    rmdir(s->record_folder);
+  }
+  if (s->request.has_folder) run_summary_write(&s->summary, s->request.folder);
+  if (!s->request.is_quiet && (s->request.stack.count > 1 || !s->record_folder))
+    run_summary_print(&s->summary);
+}
+
+int run_go(const run_request *request) {
+  run_state s = {.request = *request};
+  complete_workload(&s.request);
+  run_check(&s.request.stack, &s.request.workload);
+  run_output_make_folder(s.request.folder);
+  prepare_folders(&s);
+  prepare_watch(&s);
+  const run_command command =
+      run_compose(&s.request.stack, &s.request.workload);
+  s.summary.command = run_words_quoted(&s.request.workload);
+  int status = set_up(&s.request.stack, &s.watch, &s.summary);
+  if (status == 0) {
+    s.summary.end = run_child(&command, &s.watch);
+    status = s.summary.end.status;
+  } else {
+    status = RUN_FAILED;
+  }
+  tear_down(&s.request.stack, &s.watch, &s.summary);
+  collect(&s);
+  report(&s);
+  if (s.watch.log >= 0) close(s.watch.log);
+  if (s.libraries) run_libraries_destroy(s.libraries);
+  return status;
+}
+
+/* ---- --dry-run ---- */
+
+static void print_scripts(const run_scripts *scripts) {
+  for (size_t i = 0; i < scripts->count; i++) printf("%s\n", script_text(&scripts->items[i]));
+}
+
+void run_print(const run_request *request) {
+  run_request r = *request;
+  complete_workload(&r);
+  for (size_t i = 0; i < r.stack.count; i++) {
+    run_tool *const tool = &r.stack.tools[i];
+    if (tool->parts & (RUN_PART_COLLECT | RUN_PART_PROF))
+      tool->folder = run_text("%s/%s_output", r.folder, tool->name);
+    if (tool->parts & RUN_PART_PROF) run_record_prepare(tool, &r, tool->folder);
+  }
+  const run_command command = run_compose(&r.stack, &r.workload);
+  for (size_t i = r.stack.count; i > 0; i--) print_scripts(&r.stack.tools[i - 1].before);
+  print_scripts(&r.stack.before);
+  printf("%s%s%s\n", run_words_quoted(&command.variables), command.variables.count ? " " : "",
+         run_words_quoted(&command.words));
+  print_scripts(&r.stack.after);
+  for (size_t i = 0; i < r.stack.count; i++) print_scripts(&r.stack.tools[i].after);
+}

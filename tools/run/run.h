@@ -1,0 +1,24 @@
+/* One run of a workload under a stack of tools, from set-up to collection. */
+#ifndef PROF_TOOLS_RUN_RUN_H
+#define PROF_TOOLS_RUN_RUN_H
+
+#include "child.h"
+#include "library.h"
+
+typedef struct run_request {
+  run_stack stack;
+  run_words workload;
+  const char *folder; /* of the files, or "." */
+  bool has_folder;    /* -o was given: then a log is kept and a summary written */
+  bool is_quiet;      /* no summary on stderr */
+  unsigned level;     /* that prof records at */
+  bool has_memory;
+} run_request;
+
+/* Prints what would run, line by line, on stdout. */
+void run_print(const run_request *request);
+
+/* Runs it. The workload's status, as a shell has it, or RUN_FAILED. */
+int run_go(const run_request *request);
+
+#endif

@@ -1,0 +1,195 @@
+/* See stack.h: contexts and tools.json. */
+#define _GNU_SOURCE
+#include "stack.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "json.h"
+#include "literal.h"
+
+enum { CONFIG_BYTES_MAX = 16 << 20 };
+
+/* ---- values of a configuration, with messages that say where ---- */
+
+static const run_json *expect(const run_json *value, run_json_kind kind, const char *from,
+                              const char *where) {
+  if (value->kind != kind)
+    run_fail("%s: %s is %s, and must be %s", from, where, run_json_kind_name(value->kind),
+             run_json_kind_name(kind));
+  return value;
+}
+
+/* A member that may be absent. */
+static const run_json *member(const run_json *object, const char *key, run_json_kind kind,
+                              const char *from, const char *where) {
+  const run_json *const value = run_json_get(object, key);
+  return value ? expect(value, kind, from, run_text("%s\"%s\"", where, key)) : NULL;
+}
+
+static const char *member_text(const run_json *object, const char *key, const char *from,
+                               const char *where) {
+  const run_json *const value = member(object, key, RUN_JSON_TEXT, from, where);
+  return value ? value->text : NULL;
+}
+
+/* ---- parts ---- */
+
+/* Numbers and truth values are taken as they are written: {"ROCBLAS_LAYER": 6}. */
+static const char *variable_text(const run_json *value, const char *from, const char *where) {
+  switch (value->kind) {
+    case RUN_JSON_TEXT:
+    case RUN_JSON_NUMBER: return value->text;
+    case RUN_JSON_BOOL: return value->is_true ? "true" : "false";
+    case RUN_JSON_NULL:
+    case RUN_JSON_LIST:
+    case RUN_JSON_OBJECT: break;
+  }
+  run_fail("%s: %s is %s, and must be a text", from, where, run_json_kind_name(value->kind));
+}
+
+static void read_variables(run_words *to, const run_json *tool, const char *from,
+                           const char *where) {
+  const run_json *const all = member(tool, "env_vars", RUN_JSON_OBJECT, from, where);
+  for (size_t i = 0; all && i < all->count; i++) {
+    const char *const name = all->keys[i];
+    if (*name == '\0' || strchr(name, '='))
+      run_fail("%s: %s\"env_vars\" has the name '%s', which no variable can have", from, where,
+               name);
+    const char *const place = run_text("%s\"env_vars\".\"%s\"", where, name);
+    run_variable_set(to, name, variable_text(&all->items[i], from, place));
+  }
+}
+
+static void add_script(run_scripts *to, run_script script) {
+  run_script *const items = reallocarray(to->items, to->count + 1, sizeof *items);
+  if (!items) run_fail("out of memory");
+  to->items = items;
+  items[to->count++] = script;
+}
+
+static void read_scripts(run_scripts *to, const run_json *object, const char *key,
+                         const char *from, const char *where) {
+  const run_json *const all = member(object, key, RUN_JSON_LIST, from, where);
+  for (size_t i = 0; all && i < all->count; i++) {
+    const char *const place = run_text("%s\"%s\"[%zu]", where, key, i);
+    expect(&all->items[i], RUN_JSON_OBJECT, from, place);
+    const char *const inner = run_text("%s.", place);
+    const char *const path = member_text(&all->items[i], "path", from, inner);
+    const char *const arguments = member_text(&all->items[i], "args", from, inner);
+    if (!path) run_fail("%s: %s lacks \"path\"", from, place);
+    add_script(to, (run_script){path, arguments ? arguments : ""});
+  }
+}
+
+/* ---- tools ---- */
+
+static run_tool *add_tool(run_stack *stack, const run_tool *tool) {
+  run_tool *const tools = reallocarray(stack->tools, stack->count + 1, sizeof *tools);
+  if (!tools) run_fail("out of memory");
+  stack->tools = tools;
+  run_tool *const added = &tools[stack->count++];
+  *added = *tool;
+  added->variables = (run_words){0}; /* the known tool's own stay as they are */
+  run_words_add_all(&added->variables, &tool->variables);
+  return added;
+}
+
+static _Noreturn void refuse_name(const char *name) {
+  size_t count, bytes = 0;
+  const run_tool *const tools = run_tools(&count);
+  char names[4096] = "";
+  for (size_t i = 0; i < count && bytes < sizeof names; i++)
+    bytes += (size_t)snprintf(names + bytes, sizeof names - bytes, "%s%s", i ? ", " : "",
+                              tools[i].name);
+  run_fail("there is no tool '%s'; there are: %s. A tool of your own comes by --tools-config", name,
+           names);
+}
+
+void run_stack_add(run_stack *stack, const char *name) {
+  const run_tool *const tool = run_tool_find(name);
+  if (!tool) refuse_name(name);
+  for (size_t i = 0; i < stack->count; i++)
+    if (strcmp(stack->tools[i].name, name) == 0) run_fail("tool '%s' is named twice", name);
+  add_tool(stack, tool);
+}
+
+/* ---- contexts ---- */
+
+static void read_tool(run_stack *stack, const run_json *value, const char *from, size_t index) {
+  const char *const place = run_text("\"tools\"[%zu]", index);
+  expect(value, RUN_JSON_OBJECT, from, place);
+  const char *const inner = run_text("%s.", place);
+  const char *const name = member_text(value, "name", from, inner);
+  if (!name) run_fail("%s: %s lacks \"name\"", from, place);
+  run_stack_add(stack, name);
+  run_tool *const tool = &stack->tools[stack->count - 1];
+  const char *const cmd = member_text(value, "cmd", from, inner);
+  if (cmd) {
+    tool->cmd = cmd;
+    tool->program = NULL; /* the new text says itself what it runs */
+  }
+  read_variables(&tool->variables, value, from, inner);
+  for (size_t i = 0; i < value->count; i++)
+    if (strcmp(value->keys[i], "name") != 0 && strcmp(value->keys[i], "cmd") != 0 &&
+        strcmp(value->keys[i], "env_vars") != 0)
+      run_fail("%s: %s has \"%s\"; known are name, cmd and env_vars", from, place, value->keys[i]);
+}
+
+void run_stack_read(run_stack *stack, const char *text, const char *from) {
+  const char *json_error = NULL, *literal_error = NULL;
+  const run_json *value = run_json_parse(text, &json_error);
+  if (!value) {
+    const char *const json = run_literal_to_json(text, &literal_error);
+    if (json) value = run_json_parse(json, &literal_error);
+  }
+  if (!value)
+    run_fail("%s is neither JSON (%s) nor a Python literal (%s)", from, json_error, literal_error);
+  expect(value, RUN_JSON_OBJECT, from, "the context");
+  const run_json *const tools = member(value, "tools", RUN_JSON_LIST, from, "");
+  for (size_t i = 0; tools && i < tools->count; i++) read_tool(stack, &tools->items[i], from, i);
+  read_scripts(&stack->before, value, "pre_scripts", from, "");
+  read_scripts(&stack->after, value, "post_scripts", from, "");
+  const char *const encapsulate = member_text(value, "encapsulate_script", from, "");
+  if (encapsulate) stack->encapsulate = encapsulate;
+}
+
+static char *read_file(const char *path) {
+  size_t bytes;
+  char *const text = run_file_read(path, CONFIG_BYTES_MAX, &bytes);
+  if (!text && errno == EFBIG) run_fail("'%s' has more than 16 MiB: it is no configuration", path);
+  if (!text) run_fail("cannot read '%s': %s", path, strerror(errno));
+  if (strlen(text) != bytes) run_fail("'%s' has a NUL byte: it is no configuration", path);
+  return text;
+}
+
+void run_stack_read_file(run_stack *stack, const char *path) {
+  run_stack_read(stack, read_file(path), run_text("'%s'", path));
+}
+
+/* ---- tools.json ---- */
+
+void run_tools_add(const run_tool *tool);
+
+void run_tools_read(const char *path) {
+  const char *error = NULL, *const from = run_text("'%s'", path);
+  const run_json *const value = run_json_parse(read_file(path), &error);
+  if (!value) run_fail("%s is no JSON: %s", from, error);
+  const run_json *const tools =
+      member(expect(value, RUN_JSON_OBJECT, from, "the file"), "tools", RUN_JSON_OBJECT, from, "");
+  if (!tools) run_fail("%s lacks \"tools\"", from);
+  for (size_t i = 0; i < tools->count; i++) {
+    const run_json *const entry = &tools->items[i];
+    const char *const place = run_text("\"tools\".\"%s\"", tools->keys[i]);
+    expect(entry, RUN_JSON_OBJECT, from, place);
+    const char *const inner = run_text("%s.", place);
+    const char *const cmd = member_text(entry, "cmd", from, inner);
+    run_tool tool = {.name = tools->keys[i], .cmd = cmd ? cmd : ""};
+    read_variables(&tool.variables, entry, from, inner);
+    read_scripts(&tool.before, entry, "pre_scripts", from, inner);
+    read_scripts(&tool.after, entry, "post_scripts", from, inner);
+    run_tools_add(&tool);
+  }
+}

@@ -1,0 +1,158 @@
+/* See stream.h. */
+#define _GNU_SOURCE
+#include "stream.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { BUFFER_BYTES = 256 << 10, STREAMS = 2 };
+
+static bool is_watched(const run_watch *watch) { return watch->log >= 0 || watch->on_line; }
+
+static bool is_one_file(int a, int b) {
+  struct stat x, y;
+  return fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino &&
+         x.st_rdev == y.st_rdev;
+}
+
+void run_streams_open(run_streams *streams, const run_watch *watch) {
+  *streams = (run_streams){.watch = watch};
+  streams->is_one = is_one_file(STDOUT_FILENO, STDERR_FILENO);
+  for (int i = 0; i < STREAMS; i++) {
+    run_stream *const s = &streams->streams[i];
+    *s = (run_stream){.read_end = -1, .write_end = -1, .to = i + 1};
+    int ends[2];
+    if (!is_watched(watch) || (i == 1 && streams->is_one)) continue;
+    if (fcntl(s->to, F_GETFD) < 0) continue; /* closed: it stays so */
+    if (pipe2(ends, O_CLOEXEC) != 0) run_fail("cannot make a pipe: %s", strerror(errno));
+    fcntl(ends[1], F_SETPIPE_SZ, 1 << 20); /* fewer wake-ups; it may be refused */
+    s->read_end = ends[0];
+    s->write_end = ends[1];
+    s->line = run_make(RUN_LINE_BYTES_MAX, 1);
+  }
+  if (is_watched(watch)) {
+    streams->buffer = run_make(BUFFER_BYTES, 1);
+    signal(SIGPIPE, SIG_IGN); /* an end that is closed is met in write() */
+  }
+}
+
+void run_streams_be_child(const run_streams *streams) {
+  if (streams->buffer) signal(SIGPIPE, SIG_DFL);
+  for (int i = 0; i < STREAMS; i++) {
+    const int from = streams->streams[i == 1 && streams->is_one ? 0 : i].write_end;
+    if (from >= 0) dup2(from, streams->streams[i].to);
+  }
+}
+
+void run_streams_be_parent(run_streams *streams) {
+  for (int i = 0; i < STREAMS; i++) {
+    run_stream *const s = &streams->streams[i];
+    if (s->write_end >= 0) close(s->write_end);
+    s->write_end = -1;
+    if (s->read_end >= 0) fcntl(s->read_end, F_SETFL, O_NONBLOCK);
+  }
+}
+
+nfds_t run_streams_poll(const run_streams *streams, struct pollfd *polls) {
+  nfds_t count = 0;
+  for (int i = 0; i < STREAMS; i++)
+    if (streams->streams[i].read_end >= 0)
+      polls[count++] = (struct pollfd){.fd = streams->streams[i].read_end, .events = POLLIN};
+  return count;
+}
+
+/* All of it. False: errno says why not. Our own end may have been made non-blocking by others. */
+static bool write_all(int fd, const char *at, size_t bytes) {
+  while (bytes > 0) {
+    const ssize_t done = write(fd, at, bytes);
+    if (done >= 0) {
+      at += done;
+      bytes -= (size_t)done;
+    } else if (errno == EAGAIN) {
+      poll(&(struct pollfd){.fd = fd, .events = POLLOUT}, 1, -1);
+    } else if (errno != EINTR) {
+      return false;
+    }
+  }
+  return true;
+}
+
+static void tell_line(run_streams *streams, const run_stream *s, const char *line, size_t bytes) {
+  if (bytes > 0 && line[bytes - 1] == '\r') bytes--;
+  streams->watch->on_line(streams->watch->context, s->to, line, bytes);
+}
+
+/* Keeps the front of a line that goes on. */
+static void keep(run_stream *s, const char *at, size_t bytes) {
+  const size_t room = RUN_LINE_BYTES_MAX - s->line_bytes, taken = bytes < room ? bytes : room;
+  memcpy(s->line + s->line_bytes, at, taken);
+  s->line_bytes += taken;
+}
+
+static void part_lines(run_streams *streams, run_stream *s, const char *at, size_t bytes) {
+  const char *const end = at + bytes;
+  for (const char *next; at < end && (next = memchr(at, '\n', (size_t)(end - at))) != NULL;
+       at = next + 1) {
+    const size_t line_bytes = (size_t)(next - at);
+    if (s->line_bytes == 0) {
+      tell_line(streams, s, at, line_bytes < RUN_LINE_BYTES_MAX ? line_bytes : RUN_LINE_BYTES_MAX);
+      continue;
+    }
+    keep(s, at, line_bytes);
+    tell_line(streams, s, s->line, s->line_bytes);
+    s->line_bytes = 0;
+  }
+  keep(s, at, (size_t)(end - at));
+}
+
+static void close_end(run_stream *s) {
+  close(s->read_end);
+  s->read_end = -1;
+}
+
+static void pass_on(run_streams *streams, run_stream *s, size_t bytes) {
+  if (!write_all(s->to, streams->buffer, bytes)) {
+    /* as without us: who writes into a pipe that nobody reads is told so */
+    if (errno != EPIPE) streams->failed = run_text("stream %d: %s", s->to, strerror(errno));
+    s->is_broken = true;
+  }
+  if (streams->watch->log >= 0 && !write_all(streams->watch->log, streams->buffer, bytes) &&
+      !streams->failed)
+    streams->failed = run_text("the log: %s", strerror(errno));
+  if (streams->watch->on_line) part_lines(streams, s, streams->buffer, bytes);
+}
+
+/* False: there is nothing now. */
+static bool take(run_streams *streams, run_stream *s) {
+  const ssize_t bytes = read(s->read_end, streams->buffer, BUFFER_BYTES);
+  if (bytes < 0 && errno == EINTR) return true;
+  if (bytes < 0 && errno == EAGAIN) return false;
+  if (bytes > 0) pass_on(streams, s, (size_t)bytes);
+  if (bytes > 0 && !s->is_broken) return true;
+  close_end(s);
+  return false;
+}
+
+void run_streams_take(run_streams *streams, int fd) {
+  for (int i = 0; i < STREAMS; i++)
+    if (streams->streams[i].read_end == fd) take(streams, &streams->streams[i]);
+}
+
+void run_streams_finish(run_streams *streams) {
+  for (int i = 0; i < STREAMS; i++) {
+    run_stream *const s = &streams->streams[i];
+    while (s->read_end >= 0 && take(streams, s)) continue;
+    if (s->read_end >= 0) close_end(s);
+    if (s->line_bytes > 0) tell_line(streams, s, s->line, s->line_bytes);
+    s->line_bytes = 0;
+    free(s->line);
+    s->line = NULL;
+  }
+  free(streams->buffer);
+  streams->buffer = NULL;
+}

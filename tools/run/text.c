@@ -1,0 +1,173 @@
+/* See text.h. */
+#define _GNU_SOURCE
+#include "text.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../prof/commands.h"
+
+void run_fail(const char *format, ...) {
+  char text[2048];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  say("prof run: %s", text);
+  exit(RUN_FAILED);
+}
+
+static _Noreturn void fail_for_memory(void) { run_fail("out of memory"); }
+
+void *run_make(size_t count, size_t size) {
+  void *const made = calloc(count ? count : 1, size);
+  if (!made) fail_for_memory();
+  return made;
+}
+
+char *run_text(const char *format, ...) {
+  char *text = NULL;
+  va_list arguments;
+  va_start(arguments, format);
+  const int bytes = vasprintf(&text, format, arguments);
+  va_end(arguments);
+  if (bytes < 0) fail_for_memory();
+  return text;
+}
+
+char *run_copy(const char *text, size_t bytes) {
+  char *const copy = run_make(bytes + 1, 1);
+  memcpy(copy, text, bytes);
+  return copy;
+}
+
+/* ---- lists ---- */
+
+void run_words_insert(run_words *words, size_t at, const char *text) {
+  if (words->count + 2 > words->room) {
+    const size_t room = words->room ? 2 * words->room : 16;
+    char **const items = reallocarray(words->items, room, sizeof *items);
+    if (!items) fail_for_memory();
+    words->items = items;
+    words->room = room;
+  }
+  memmove(words->items + at + 1, words->items + at, (words->count - at) * sizeof *words->items);
+  words->items[at] = (char *)text;
+  words->items[++words->count] = NULL;
+}
+
+void run_words_add(run_words *words, const char *text) {
+  run_words_insert(words, words->count, text);
+}
+
+void run_words_add_all(run_words *words, const run_words *more) {
+  for (size_t i = 0; i < more->count; i++) run_words_add(words, more->items[i]);
+}
+
+ptrdiff_t run_words_find(const run_words *words, const char *text) {
+  for (size_t i = 0; i < words->count; i++)
+    if (strcmp(words->items[i], text) == 0) return (ptrdiff_t)i;
+  return -1;
+}
+
+void run_words_split(run_words *words, const char *text) {
+  static const char blanks[] = " \t\r\n";
+  for (;;) {
+    text += strspn(text, blanks);
+    const size_t bytes = strcspn(text, blanks);
+    if (bytes == 0) return;
+    run_words_add(words, run_copy(text, bytes));
+    text += bytes;
+  }
+}
+
+/* ---- quotes ---- */
+
+static bool is_plain(const char *word) {
+  static const char plain[] =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
+  return *word && word[strspn(word, plain)] == '\0';
+}
+
+/* 'it'\''s' */
+static size_t put_quoted(char *to, const char *word) {
+  size_t bytes = 0;
+  to[bytes++] = '\'';
+  for (const char *at = word; *at; at++) {
+    if (*at == '\'') {
+      memcpy(to + bytes, "'\\''", 4);
+      bytes += 4;
+    } else {
+      to[bytes++] = *at;
+    }
+  }
+  to[bytes++] = '\'';
+  return bytes;
+}
+
+char *run_words_quoted(const run_words *words) {
+  size_t room = 1, bytes = 0;
+  for (size_t i = 0; i < words->count; i++) room += 4 * strlen(words->items[i]) + 3;
+  char *const text = run_make(room, 1);
+  for (size_t i = 0; i < words->count; i++) {
+    const char *const word = words->items[i];
+    if (i > 0) text[bytes++] = ' ';
+    if (is_plain(word)) bytes += strlen(strcpy(text + bytes, word));
+    else bytes += put_quoted(text + bytes, word);
+  }
+  return text;
+}
+
+/* ---- variables ---- */
+
+static bool is_of(const char *variable, const char *name, size_t bytes) {
+  return strncmp(variable, name, bytes) == 0 && variable[bytes] == '=';
+}
+
+const char *run_variable_get(const run_words *variables, const char *name) {
+  const size_t bytes = strlen(name);
+  for (size_t i = 0; i < variables->count; i++)
+    if (is_of(variables->items[i], name, bytes)) return variables->items[i] + bytes + 1;
+  return NULL;
+}
+
+void run_variable_set(run_words *variables, const char *name, const char *value) {
+  char *const variable = run_text("%s=%s", name, value);
+  const size_t bytes = strlen(name);
+  for (size_t i = 0; i < variables->count; i++) {
+    if (!is_of(variables->items[i], name, bytes)) continue;
+    variables->items[i] = variable;
+    return;
+  }
+  run_words_add(variables, variable);
+}
+
+/* ---- files ---- */
+
+char *run_file_read(const char *path, size_t limit_bytes, size_t *bytes_out) {
+  FILE *const file = fopen(path, "re");
+  if (!file) return NULL;
+  size_t room = 4096, bytes = 0;
+  char *text = run_make(room, 1);
+  for (size_t got; (got = fread(text + bytes, 1, room - bytes - 1, file)) > 0;) {
+    bytes += got;
+    if (bytes > limit_bytes) break;
+    if (bytes + 1 < room) continue;
+    room *= 2;
+    text = realloc(text, room);
+    if (!text) fail_for_memory();
+  }
+  const int error = ferror(file) ? errno : bytes > limit_bytes ? EFBIG : 0;
+  fclose(file);
+  if (error) {
+    free(text);
+    errno = error;
+    return NULL;
+  }
+  text[bytes] = '\0';
+  *bytes_out = bytes;
+  return text;
+}
