@@ -79,7 +79,8 @@ static void put_cmd_around(run_words *words, const char *cmd) {
   if (needs_shell(cmd)) {
     run_words_add(&all, "/bin/sh");
     run_words_add(&all, "-c");
-    run_words_add(&all, run_text("%s \"$@\"", cmd));
+    /* the shell outlives a signal to the group, to end as what it runs ends */
+    run_words_add(&all, run_text("trap : HUP INT QUIT TERM USR1 USR2 ALRM; %s \"$@\"", cmd));
     run_words_add(&all, "sh");
   } else {
     run_words_split(&all, cmd);

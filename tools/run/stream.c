@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { BUFFER_BYTES = 256 << 10, STREAMS = 2 };
+enum { BUFFER_BYTES = 256 << 10, STREAMS = 2, READS_AT_END = 1 << 12 };
 
 static bool is_watched(const run_watch *watch) { return watch->log >= 0 || watch->on_line; }
 
@@ -20,29 +20,47 @@ static bool is_one_file(int a, int b) {
          x.st_rdev == y.st_rdev;
 }
 
+static void open_pipe(run_stream *s) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) run_fail("cannot make a pipe: %s", strerror(errno));
+  fcntl(ends[1], F_SETPIPE_SZ, 1 << 20); /* fewer wake-ups; it may be refused */
+  s->read_end = ends[0];
+  s->write_end = ends[1];
+}
+
+/* Each stream keeps its kind. Of two terminals that differ the second is not read. */
+static void open_stream(run_streams *streams, run_stream *s) {
+  const bool is_terminal = isatty(s->to);
+  if (fcntl(s->to, F_GETFD) < 0) return; /* closed: it stays so */
+  if (is_terminal && streams->terminal.outer >= 0) return;
+  if (is_terminal) {
+    run_terminal_open(&streams->terminal, s->to);
+    s->read_end = streams->terminal.master;
+    s->write_end = streams->terminal.slave;
+  } else {
+    open_pipe(s);
+  }
+  s->line = run_make(RUN_LINE_BYTES_MAX, 1);
+}
+
 void run_streams_open(run_streams *streams, const run_watch *watch) {
-  *streams = (run_streams){.watch = watch};
+  *streams = (run_streams){.watch = watch, .terminal = {.outer = -1, .master = -1, .slave = -1}};
   streams->is_one = is_one_file(STDOUT_FILENO, STDERR_FILENO);
   for (int i = 0; i < STREAMS; i++) {
     run_stream *const s = &streams->streams[i];
     *s = (run_stream){.read_end = -1, .write_end = -1, .to = i + 1};
-    int ends[2];
-    if (!is_watched(watch) || (i == 1 && streams->is_one)) continue;
-    if (fcntl(s->to, F_GETFD) < 0) continue; /* closed: it stays so */
-    if (pipe2(ends, O_CLOEXEC) != 0) run_fail("cannot make a pipe: %s", strerror(errno));
-    fcntl(ends[1], F_SETPIPE_SZ, 1 << 20); /* fewer wake-ups; it may be refused */
-    s->read_end = ends[0];
-    s->write_end = ends[1];
-    s->line = run_make(RUN_LINE_BYTES_MAX, 1);
+    if (is_watched(watch) && !(i == 1 && streams->is_one)) open_stream(streams, s);
   }
-  if (is_watched(watch)) {
-    streams->buffer = run_make(BUFFER_BYTES, 1);
-    signal(SIGPIPE, SIG_IGN); /* an end that is closed is met in write() */
-  }
+  if (!is_watched(watch)) return;
+  streams->buffer = run_make(BUFFER_BYTES, 1);
+  /* an end that is closed is met in write() */
+  sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, &streams->pipe_before);
 }
 
 void run_streams_be_child(const run_streams *streams) {
-  if (streams->buffer) signal(SIGPIPE, SIG_DFL);
+  if (streams->buffer) sigaction(SIGPIPE, &streams->pipe_before, NULL);
+  if (streams->terminal.outer >= 0 && streams->terminal.has_input)
+    dup2(streams->terminal.slave, STDIN_FILENO);
   for (int i = 0; i < STREAMS; i++) {
     const int from = streams->streams[i == 1 && streams->is_one ? 0 : i].write_end;
     if (from >= 0) dup2(from, streams->streams[i].to);
@@ -52,10 +70,21 @@ void run_streams_be_child(const run_streams *streams) {
 void run_streams_be_parent(run_streams *streams) {
   for (int i = 0; i < STREAMS; i++) {
     run_stream *const s = &streams->streams[i];
-    if (s->write_end >= 0) close(s->write_end);
+    if (s->write_end >= 0 && s->write_end != streams->terminal.slave) close(s->write_end);
     s->write_end = -1;
     if (s->read_end >= 0) fcntl(s->read_end, F_SETFL, O_NONBLOCK);
   }
+  run_terminal_be_parent(&streams->terminal);
+}
+
+void run_streams_tell_keeper(const run_streams *streams, run_keeper_plan *plan) {
+  for (int i = 0; i < STREAMS; i++) {
+    const run_stream *const s = &streams->streams[i];
+    const bool is_pipe = s->write_end >= 0 && s->write_end != streams->terminal.slave;
+    plan->streams[i] = (run_keeper_stream){s->read_end, s->to};
+    plan->write_ends[i] = is_pipe ? s->write_end : -1;
+  }
+  plan->slave = streams->terminal.slave;
 }
 
 nfds_t run_streams_poll(const run_streams *streams, struct pollfd *polls) {
@@ -110,8 +139,8 @@ static void part_lines(run_streams *streams, run_stream *s, const char *at, size
   keep(s, at, (size_t)(end - at));
 }
 
-static void close_end(run_stream *s) {
-  close(s->read_end);
+static void close_end(const run_streams *streams, run_stream *s) {
+  if (s->read_end != streams->terminal.master) close(s->read_end);
   s->read_end = -1;
 }
 
@@ -134,7 +163,7 @@ static bool take(run_streams *streams, run_stream *s) {
   if (bytes < 0 && errno == EAGAIN) return false;
   if (bytes > 0) pass_on(streams, s, (size_t)bytes);
   if (bytes > 0 && !s->is_broken) return true;
-  close_end(s);
+  close_end(streams, s);
   return false;
 }
 
@@ -146,13 +175,16 @@ void run_streams_take(run_streams *streams, int fd) {
 void run_streams_finish(run_streams *streams) {
   for (int i = 0; i < STREAMS; i++) {
     run_stream *const s = &streams->streams[i];
-    while (s->read_end >= 0 && take(streams, s)) continue;
-    if (s->read_end >= 0) close_end(s);
+    /* what a process that is left writes meanwhile is not waited for */
+    for (int reads = 0; reads < READS_AT_END && s->read_end >= 0 && take(streams, s);) reads++;
+    if (s->read_end >= 0) close_end(streams, s);
     if (s->line_bytes > 0) tell_line(streams, s, s->line, s->line_bytes);
     s->line_bytes = 0;
     free(s->line);
     s->line = NULL;
   }
+  if (streams->terminal.outer >= 0) run_terminal_close(&streams->terminal);
+  if (streams->buffer) sigaction(SIGPIPE, &streams->pipe_before, NULL);
   free(streams->buffer);
   streams->buffer = NULL;
 }

@@ -4,11 +4,14 @@
 #define PROF_TOOLS_RUN_STREAM_H
 
 #include <poll.h>
+#include <signal.h>
 
 #include "child.h"
+#include "keeper.h"
+#include "terminal.h"
 
 typedef struct run_stream {
-  int read_end, write_end; /* of the pipe; -1: the workload has our own stream */
+  int read_end, write_end; /* of a pipe or a pty; -1: the workload has our own stream */
   int to;                  /* 1 or 2 */
   char *line;              /* what has come of a line that has no end yet */
   size_t line_bytes;
@@ -19,14 +22,18 @@ typedef struct run_streams {
   const run_watch *watch;
   run_stream streams[2];
   bool is_one;        /* both are one file of ours: so are both of the workload's */
+  run_terminal terminal; /* outer: -1: there is no pty */
   const char *failed; /* see run_end */
   char *buffer;
+  struct sigaction pipe_before; /* of SIGPIPE */
 } run_streams;
 
 void run_streams_open(run_streams *streams, const run_watch *watch);
 /* After fork(), in the child and in the parent. */
 void run_streams_be_child(const run_streams *streams);
 void run_streams_be_parent(run_streams *streams);
+/* What a keeper needs to know. */
+void run_streams_tell_keeper(const run_streams *streams, run_keeper_plan *plan);
 /* Fills at most 2 polls; returns how many. */
 nfds_t run_streams_poll(const run_streams *streams, struct pollfd *polls);
 /* Reads once from that end. */

@@ -1,0 +1,86 @@
+/* See terminal.h. */
+#define _GNU_SOURCE
+#include "terminal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "text.h"
+
+static bool is_one_terminal(int a, int b) {
+  struct stat x, y;
+  return isatty(a) && isatty(b) && fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_rdev == y.st_rdev;
+}
+
+void run_terminal_open(run_terminal *terminal, int outer) {
+  char name[128];
+  *terminal = (run_terminal){.outer = outer, .slave = -1};
+  terminal->master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+  if (terminal->master < 0 || grantpt(terminal->master) != 0 || unlockpt(terminal->master) != 0 ||
+      ptsname_r(terminal->master, name, sizeof name) != 0)
+    run_fail("cannot make a pseudo-terminal: %s", strerror(errno));
+  terminal->slave = open(name, O_RDWR | O_NOCTTY | O_CLOEXEC);
+  if (terminal->slave < 0) run_fail("cannot open '%s': %s", name, strerror(errno));
+  terminal->has_input = is_one_terminal(STDIN_FILENO, outer);
+  if (tcgetattr(outer, &terminal->before) == 0) {
+    struct termios inner = terminal->before;
+    if (!terminal->has_input) inner.c_lflag &= ~(tcflag_t)ECHO; /* nobody types here */
+    /* ours turns line ends into CR LF while it is not raw: once is enough */
+    if (!terminal->has_input) inner.c_oflag &= ~(tcflag_t)OPOST;
+    tcsetattr(terminal->slave, TCSANOW, &inner);
+  }
+  run_terminal_resize(terminal);
+}
+
+void run_terminal_be_parent(run_terminal *terminal) {
+  if (terminal->slave >= 0) close(terminal->slave);
+  terminal->slave = -1;
+}
+
+void run_terminal_resize(const run_terminal *terminal) {
+  struct winsize size;
+  if (ioctl(terminal->outer, TIOCGWINSZ, &size) == 0) ioctl(terminal->master, TIOCSWINSZ, &size);
+}
+
+bool run_terminal_is_ours(const run_terminal *terminal) {
+  return tcgetpgrp(terminal->outer) == getpgrp();
+}
+
+void run_terminal_be_raw(run_terminal *terminal) {
+  if (terminal->is_raw || !terminal->has_input || !run_terminal_is_ours(terminal)) return;
+  if (tcgetattr(terminal->outer, &terminal->before) != 0) return;
+  struct termios raw = terminal->before;
+  cfmakeraw(&raw);
+  terminal->is_raw = tcsetattr(terminal->outer, TCSADRAIN, &raw) == 0;
+}
+
+void run_terminal_restore(run_terminal *terminal) {
+  if (terminal->is_raw) tcsetattr(terminal->outer, TCSADRAIN, &terminal->before);
+  terminal->is_raw = false;
+}
+
+void run_terminal_type(run_terminal *terminal) {
+  char typed[4096];
+  const ssize_t bytes = read(STDIN_FILENO, typed, sizeof typed);
+  if (bytes <= 0) {
+    if (bytes == 0 || (errno != EINTR && errno != EAGAIN)) terminal->has_input = false;
+    return;
+  }
+  for (ssize_t done = 0; done < bytes;) {
+    const ssize_t now = write(terminal->master, typed + done, (size_t)(bytes - done));
+    if (now > 0) done += now;
+    else if (errno != EINTR) return; /* the workload does not read: as a full terminal, it is lost */
+  }
+}
+
+void run_terminal_close(run_terminal *terminal) {
+  run_terminal_restore(terminal);
+  run_terminal_be_parent(terminal);
+  if (terminal->master >= 0) close(terminal->master);
+  terminal->master = -1;
+}

@@ -1,0 +1,33 @@
+/* Our terminal, and the pseudo-terminal (pty) that the workload has in its place while its output is
+   read. What is typed goes to the pty as it is: there Ctrl-C and Ctrl-Z become signals. */
+#ifndef PROF_TOOLS_RUN_TERMINAL_H
+#define PROF_TOOLS_RUN_TERMINAL_H
+
+#include <stdbool.h>
+#include <termios.h>
+
+typedef struct run_terminal {
+  int outer;  /* a descriptor of our terminal, or -1: there is no pty */
+  int master; /* ours */
+  int slave;  /* the workload's; -1 after run_terminal_be_parent() */
+  bool has_input; /* our stdin is the terminal: what is typed is passed on */
+  bool is_raw;    /* at present */
+  struct termios before;
+} run_terminal;
+
+/* outer: stdout or stderr, a terminal. */
+void run_terminal_open(run_terminal *terminal, int outer);
+void run_terminal_be_parent(run_terminal *terminal);
+
+/* Takes the size of ours over. */
+void run_terminal_resize(const run_terminal *terminal);
+/* True: we are the foreground group. */
+bool run_terminal_is_ours(const run_terminal *terminal);
+/* Raw, if we are in the foreground and something may be typed; and back. */
+void run_terminal_be_raw(run_terminal *terminal);
+void run_terminal_restore(run_terminal *terminal);
+/* Passes on what was typed. */
+void run_terminal_type(run_terminal *terminal);
+void run_terminal_close(run_terminal *terminal);
+
+#endif
