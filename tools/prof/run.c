@@ -28,6 +28,7 @@ static const char help[] =
     "  -o, --output DIR       where files go; %p pid, %r rank, %h host; a log and a summary, too\n"
     "  -l, --level N          that prof records at: 1 operators, 2 also the runtime (default 1)\n"
     "  -m, --memory           prof records malloc() and free(), too\n"
+    "  -n, --repeat N         runs it N times; with -o DIR each has a folder DIR/run-1, run-2, ...\n"
     "  -q, --quiet            no table and no summary\n"
     "\n"
     "Exit status: the program's, or 128 + the signal that ended it; 125 if it was not started, 126\n"
@@ -46,6 +47,7 @@ static const struct option options[] = {{"tool", 1, 0, 't'},
                                         {"output", 1, 0, 'o'},
                                         {"level", 1, 0, 'l'},
                                         {"memory", 0, 0, 'm'},
+                                        {"repeat", 1, 0, 'n'},
                                         {"quiet", 0, 0, 'q'},
                                         {"help", 0, 0, 'h'},
                                         {0, 0, 0, 0}};
@@ -62,16 +64,25 @@ static void print_list(void) {
 
 /* Options that come before the stack, wherever they stand: the names of tools depend on them. */
 static void read_configs(int argc, char **argv) {
-  for (int c; (c = getopt_long(argc, argv, "+t:s:o:l:mqh", options, NULL)) != -1;)
+  for (int c; (c = getopt_long(argc, argv, "+t:s:o:l:n:mqh", options, NULL)) != -1;)
     if (c == OPTION_CONFIG) run_tools_read(optarg);
   optind = 1;
+}
+
+static bool take_count(const char *text, unsigned *to) {
+  char *end;
+  const long value = strtol(text, &end, 10);
+  *to = (unsigned)value;
+  return *text && !*end && value >= 1 && value <= 1000000;
 }
 
 int command_run(int argc, char **argv) {
   run_request request = {.folder = ".", .level = 1};
   bool is_dry = false;
+  unsigned count = 1;
+  double seconds;
   read_configs(argc, argv);
-  for (int c; (c = getopt_long(argc, argv, "+t:s:o:l:mqh", options, NULL)) != -1;) {
+  for (int c; (c = getopt_long(argc, argv, "+t:s:o:l:n:mqh", options, NULL)) != -1;) {
     switch (c) {
       case 't': run_stack_add(&request.stack, optarg); break;
       case 's': run_stack_read_file(&request.stack, optarg); break;
@@ -90,6 +101,9 @@ int command_run(int argc, char **argv) {
           return bad_words("run", "--level is 1 or 2, not", optarg);
         request.level = (unsigned)(*optarg - '0');
         break;
+      case 'n':
+        if (!take_count(optarg, &count)) return bad_words("run", "--repeat is 1 or more, not", optarg);
+        break;
       case 'm': request.has_memory = true; break;
       case 'q': request.is_quiet = true; break;
       case 'h': fputs(help, stdout); return EXIT_OK;
@@ -103,5 +117,5 @@ int command_run(int argc, char **argv) {
     run_print(&request);
     return EXIT_OK;
   }
-  return run_go(&request);
+  return count == 1 ? run_go(&request, &seconds) : run_repeat(&request, count);
 }

@@ -7,9 +7,12 @@
 /* Who looks at what the workload writes. All NULL or -1: the workload has our own streams. */
 typedef struct run_watch {
   int log; /* a descriptor that gets all bytes of both streams, or -1 */
-  /* Called for each line, without its line end. stream: 1 or 2. Of a longer line than
-     RUN_LINE_BYTES_MAX the front. */
+  /* Called for each line, without its line end. stream: 1 or 2. A line that comes in pieces, and is
+     longer than RUN_LINE_BYTES_MAX, is cut there. */
   void (*on_line)(void *context, int stream, const char *line, size_t bytes);
+  /* True: the line of stderr is left out. Not together with on_line. */
+  bool (*is_noise)(void *context, const char *line, size_t bytes);
+  bool is_stderr_alone; /* stdout is ours */
   void *context;
 } run_watch;
 

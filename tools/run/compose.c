@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "../prof/commands.h"
+#include "rocprof.h"
 
 /* ---- environment ---- */
 
@@ -44,8 +45,7 @@ int run_with(int argc, char **argv) {
   return run_execute(argv + at + 1);
 }
 
-/* This program's file. */
-static const char *own_path(void) {
+const char *run_own_path(void) {
   static char path[4096];
   const ssize_t bytes = readlink("/proc/self/exe", path, sizeof path - 1);
   if (bytes <= 0) run_fail("cannot read /proc/self/exe: %s", strerror(errno));
@@ -56,7 +56,7 @@ static const char *own_path(void) {
 static void put_variables_around(run_words *words, run_words *variables) {
   if (variables->count == 0) return;
   run_words all = {0};
-  run_words_add(&all, own_path());
+  run_words_add(&all, run_own_path());
   run_words_add(&all, "run-with");
   run_words_add_all(&all, variables);
   run_words_add(&all, "--");
@@ -89,15 +89,36 @@ static void put_cmd_around(run_words *words, const char *cmd) {
   *words = all;
 }
 
-/* A cmd without {output} as it is. */
+static const char *quoted(const char *word) {
+  run_words words = {0};
+  run_words_add(&words, word);
+  return run_words_quoted(&words);
+}
+
+/* What stands for {output}, {prof} or {counters:KIND}; NULL: mark is none of them. */
+static const char *meaning(const run_tool *tool, const char *mark, size_t bytes) {
+  static const char counters[] = "counters:";
+  const char *const text = run_copy(mark, bytes);
+  if (strcmp(text, "prof") == 0) return quoted(run_own_path());
+  if (!tool->folder) return NULL;
+  if (strcmp(text, "output") == 0) return quoted(tool->folder);
+  if (strncmp(text, counters, strlen(counters)) == 0)
+    return quoted(run_rocprof_counters(text + strlen(counters), tool->folder));
+  return NULL;
+}
+
+/* The marks of prof's own tools; a text of the user's stays as it is. */
 static const char *cmd_of(const run_tool *tool) {
-  static const char mark[] = "{output}";
-  const char *const at = tool->folder ? strstr(tool->cmd, mark) : NULL;
-  if (!at) return tool->cmd;
-  run_words path = {0};
-  run_words_add(&path, tool->folder);
-  return run_text("%.*s%s%s", (int)(at - tool->cmd), tool->cmd, run_words_quoted(&path),
-                  at + strlen(mark));
+  if (!tool->has_marks) return tool->cmd;
+  const char *cmd = "";
+  for (const char *at = tool->cmd;;) {
+    const char *const open = strchr(at, '{'), *const close = open ? strchr(open, '}') : NULL;
+    const char *const text = close ? meaning(tool, open + 1, (size_t)(close - open - 1)) : NULL;
+    if (!close) return run_text("%s%s", cmd, at);
+    cmd = text ? run_text("%s%.*s%s", cmd, (int)(open - at), at, text)
+               : run_text("%s%.*s", cmd, (int)(close + 1 - at), at);
+    at = close + 1;
+  }
 }
 
 static bool is_blank(const char *text) { return text[strspn(text, " \t\r\n")] == '\0'; }

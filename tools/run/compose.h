@@ -22,6 +22,9 @@ int run_with(int argc, char **argv);
    goes in front of what is there. */
 void run_export(const char *variable);
 
+/* This program's file. */
+const char *run_own_path(void);
+
 /* execvp(); returns the status to end with, after it has said why. */
 int run_execute(char **words);
 

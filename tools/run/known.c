@@ -15,17 +15,79 @@ typedef struct known_tool {
 } known_tool;
 
 #define ROCM "install ROCm: https://rocm.docs.amd.com"
+#define RTL "install rocm-trace-lite: https://github.com/sunway513/rocm-trace-lite"
 #define APT "apt-get install "
 
-/* In a cmd, {output} is the folder NAME_output of the tool. */
+/* In a cmd, {output} is the folder NAME_output of the tool, {prof} this program, {counters:KIND} a
+   file of counters. */
 static const known_tool known[] = {
     {"prof", "records scopes, children, devices and memory by prof itself", NULL, NULL, "",
      {NULL}, RUN_PART_PROF},
 
-    {"rocprof", "AMD: HIP calls and kernels", "rocprof", ROCM, "rocprof --hip-trace --",
-     {NULL}, RUN_PART_COLLECT},
+    {"rocprof", "AMD: HIP calls, kernels and copies", NULL, ROCM,
+     "{prof} run-rocprof --runtime-trace --",
+     {NULL}, RUN_PART_COLLECT | RUN_PART_ROCPROF},
+    {"rocprof_hip_only", "AMD: HIP calls", NULL, ROCM,
+     "{prof} run-rocprof --hip-trace --",
+     {NULL}, RUN_PART_COLLECT | RUN_PART_ROCPROF},
+    {"rocprof_sys", "AMD: HIP and HSA calls, kernels, copies", NULL, ROCM,
+     "{prof} run-rocprof --sys-trace --",
+     {NULL}, RUN_PART_COLLECT | RUN_PART_ROCPROF},
+    {"rocprofv3_compute", "AMD: kernels with counters of arithmetic", NULL, ROCM,
+     "{prof} run-rocprof --hip-trace --kernel-trace -i {counters:compute} "
+     "--output-format pftrace -d {output} --",
+     {NULL}, RUN_PART_COLLECT | RUN_PART_ROCPROF},
+    {"rocprofv3_memory", "AMD: kernels, copies, with counters of memory", NULL, ROCM,
+     "{prof} run-rocprof --hip-trace --kernel-trace --memory-copy-trace "
+     "--memory-allocation-trace -i {counters:memory} --output-format pftrace -d "
+     "{output} --",
+     {NULL}, RUN_PART_COLLECT | RUN_PART_ROCPROF},
+    {"rocprofv3_communication", "AMD: kernels, copies, RCCL", NULL, ROCM,
+     "{prof} run-rocprof --hip-trace --hsa-trace --kernel-trace --memory-copy-trace "
+     "--rccl-trace --scratch-memory-trace --output-format pftrace -d {output} --",
+     {"RCCL_DEBUG=INFO"}, RUN_PART_COLLECT | RUN_PART_ROCPROF},
+    {"rocprofv3_full", "AMD: all that rocprofv3 traces, with counters", NULL, ROCM,
+     "{prof} run-rocprof --hip-trace --hsa-trace --kernel-trace --memory-copy-trace "
+     "--memory-allocation-trace --rccl-trace --scratch-memory-trace --marker-trace "
+     "--runtime-trace -i {counters:full} --output-format pftrace --stats -d {output} "
+     "--",
+     {"RCCL_DEBUG=INFO", "HSA_ENABLE_SDMA=0"}, RUN_PART_COLLECT | RUN_PART_ROCPROF},
+    {"rocprofv3_lightweight", "AMD: HIP calls and kernels, as JSON", NULL, ROCM,
+     "{prof} run-rocprof --hip-trace --kernel-trace --output-format json -d {output} "
+     "--",
+     {NULL}, RUN_PART_COLLECT | RUN_PART_ROCPROF},
+    {"rocprofv3_agent", "AMD: kernels with statistics, as CSV", NULL, ROCM,
+     "{prof} run-rocprof --runtime-trace --stats --kernel-trace --output-format csv -o "
+     "rocprofv3_output -d {output} --",
+     {NULL}, RUN_PART_COLLECT | RUN_PART_ROCPROF},
+    {"rocprofv3_agent_counter", "AMD: the same, with counters of instructions", NULL, ROCM,
+     "{prof} run-rocprof --runtime-trace --stats --kernel-trace --output-format csv -o "
+     "rocprofv3_output -i {counters:instructions} -d {output} --",
+     {NULL}, RUN_PART_COLLECT | RUN_PART_ROCPROF},
+    {"rocprofv3_perfetto", "AMD: kernels and copies for Perfetto", NULL, ROCM,
+     "{prof} run-rocprof --hip-trace --kernel-trace --memory-copy-trace "
+     "--output-format pftrace -d {output} --",
+     {NULL}, RUN_PART_COLLECT | RUN_PART_ROCPROF},
+    {"rocprofv3_api_overhead", "AMD: what calls of HIP and HSA cost", NULL, ROCM,
+     "{prof} run-rocprof --hip-trace --hsa-trace --marker-trace --runtime-trace "
+     "--stats --output-format json -d {output} --",
+     {NULL}, RUN_PART_COLLECT | RUN_PART_ROCPROF},
+    {"rocprofv3_pc_sampling", "AMD: samples of where kernels are", NULL, ROCM,
+     "{prof} run-rocprof --hip-trace --kernel-trace --pc-sampling-beta-enabled "
+     "--pc-sampling-unit time --pc-sampling-method stochastic --pc-sampling-interval "
+     "1000 --output-format pftrace -d {output} --",
+     {NULL}, RUN_PART_COLLECT | RUN_PART_ROCPROF},
     {"rocprofv3", "AMD: HIP calls, kernels, copies and markers", "rocprofv3", ROCM,
-     "rocprofv3 --runtime-trace -d {output} --", {NULL}, RUN_PART_COLLECT},
+     "rocprofv3 --runtime-trace -d {output} --", {NULL}, RUN_PART_COLLECT | RUN_PART_ROCPROF},
+    {"rpd", "AMD: HIP calls and kernels into a database", "runTracer.sh",
+     "install rocmProfileData: https://github.com/ROCm/rocmProfileData",
+     "runTracer.sh -o {output}/trace.rpd", {NULL}, RUN_PART_COLLECT},
+    {"rocm_trace_lite", "AMD: kernels by rocm-trace-lite, the lite mode", "rtl", RTL,
+     "rtl trace --mode lite -o {output}/trace.db", {"RTL_MODE=lite"}, RUN_PART_COLLECT},
+    {"rocm_trace_lite_default", "AMD: kernels by rocm-trace-lite, the default mode", "rtl", RTL,
+     "rtl trace --mode default -o {output}/trace.db", {"RTL_MODE=default"}, RUN_PART_COLLECT},
+    {"therock_check", "AMD: says whether ROCm comes from TheRock", NULL, NULL, "", {NULL},
+     RUN_PART_THEROCK},
 
     {"rocblas_trace", "AMD: calls of rocBLAS with their sizes", NULL, NULL, "",
      {"ROCBLAS_LAYER=6"}, RUN_PART_TRACE},
@@ -40,6 +102,13 @@ static const known_tool known[] = {
      RUN_PART_TRACE},
     {"nccl_trace", "NVIDIA: collectives of NCCL with their sizes", NULL, NULL, "",
      {"NCCL_DEBUG=INFO", "NCCL_DEBUG_SUBSYS=INIT,COLL"}, RUN_PART_TRACE},
+
+    {"cublas_trace", "NVIDIA: calls of cuBLAS with their sizes", NULL, NULL, "",
+     {"CUBLAS_LOGINFO_DBG=1", "CUBLAS_LOGDEST_DBG=stdout"}, RUN_PART_TRACE},
+    {"cublaslt_trace", "NVIDIA: products of cuBLASLt, as in PyTorch's linear layers", NULL, NULL,
+     "", {"CUBLASLT_LOG_LEVEL=5"}, RUN_PART_TRACE},
+    {"cudnn_trace", "NVIDIA: calls of cuDNN that compute", NULL, NULL, "",
+     {"CUDNN_LOGINFO_DBG=1", "CUDNN_LOGDEST_DBG=stdout", "CUDNN_LOGLEVEL_DBG=3"}, RUN_PART_TRACE},
 
     {"nsys", "NVIDIA: Nsight Systems", "nsys",
      "install Nsight Systems: https://developer.nvidia.com/nsight-systems",
@@ -81,6 +150,7 @@ static void fill(void) {
                              .program = k->program,
                              .install = k->install,
                              .cmd = k->cmd,
+                             .has_marks = true,
                              .parts = k->parts};
     for (size_t v = 0; v < VARIABLES_MAX && k->variables[v]; v++)
       run_words_add(&registry[i].variables, k->variables[v]);

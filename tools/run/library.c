@@ -10,11 +10,11 @@
 #include <unistd.h>
 #include <uthash.h>
 
+#include "library_blocks.h"
 #include "library_lines.h"
 
 typedef struct entry {
   run_library_row row;
-  size_t key_bytes;
   UT_hash_handle hh;
   char key[]; /* the library in one byte, then the config with its NUL */
 } entry;
@@ -25,6 +25,7 @@ struct run_libraries {
   entry **sorted;
   size_t count;
   bool is_sorted;
+  run_block blocks[2]; /* of each stream */
 };
 
 static const struct {
@@ -38,6 +39,9 @@ static const struct {
     [RUN_LIBRARY_MIOPEN_FIND] = {"miopen_find", "miopen_trace"},
     [RUN_LIBRARY_RCCL] = {"rccl", "rccl_trace"},
     [RUN_LIBRARY_NCCL] = {"nccl", "nccl_trace"},
+    [RUN_LIBRARY_CUBLAS] = {"cublas", "cublas_trace"},
+    [RUN_LIBRARY_CUBLASLT] = {"cublaslt", "cublaslt_trace"},
+    [RUN_LIBRARY_CUDNN] = {"cudnn", "cudnn_trace"},
 };
 
 const char *run_library_name(run_library library) { return names[library].library; }
@@ -72,27 +76,49 @@ static run_library library_of(const run_libraries *libraries, const run_call *ca
   return is_nccl ? RUN_LIBRARY_NCCL : call->library;
 }
 
-bool run_libraries_take(run_libraries *libraries, const char *line, size_t bytes) {
-  run_call call;
-  if (!run_line_is_call((run_line){line, bytes}, &call)) return false;
-  const run_library library = library_of(libraries, &call);
-  if (!(libraries->wanted & 1u << library)) return false;
-  const size_t key_bytes = 1 + call.config.bytes;
+static void count_call(run_libraries *libraries, run_library library, run_line config,
+                       uint64_t calls) {
+  if (!(libraries->wanted & 1u << library)) return;
+  const size_t key_bytes = 1 + config.bytes;
   entry *const made = run_make(1, sizeof *made + key_bytes + 1), *found;
   made->key[0] = (char)library;
-  memcpy(made->key + 1, call.config.at, call.config.bytes);
+  memcpy(made->key + 1, config.at, config.bytes);
   HASH_FIND(hh, libraries->entries, made->key, key_bytes, found);
   if (found) {
-    found->row.calls += call.calls;
+    found->row.calls += calls;
     free(made);
-    return true;
+    return;
   }
-  made->row = (run_library_row){library, made->key + 1, call.calls};
-  made->key_bytes = key_bytes;
+  made->row = (run_library_row){library, made->key + 1, calls};
   HASH_ADD_KEYPTR(hh, libraries->entries, made->key, key_bytes, made);
   libraries->count++;
   libraries->is_sorted = false;
-  return true;
+}
+
+static void count_block(run_libraries *libraries, const run_block *block) {
+  count_call(libraries, block->library, (run_line){block->text, block->bytes}, 1);
+}
+
+static bool wants_blocks(const run_libraries *libraries) {
+  return libraries->wanted & (1u << RUN_LIBRARY_CUBLAS | 1u << RUN_LIBRARY_CUDNN);
+}
+
+void run_libraries_take(run_libraries *libraries, int stream, const char *line, size_t bytes) {
+  run_call call;
+  const run_line text = {line, bytes};
+  if (wants_blocks(libraries)) {
+    static run_block before;
+    const run_block_part part = run_block_take(&libraries->blocks[stream - 1], text, &before);
+    if (before.bytes > 0) count_block(libraries, &before);
+    if (part != RUN_BLOCK_NONE) return;
+  }
+  if (run_line_is_call(text, &call))
+    count_call(libraries, library_of(libraries, &call), call.config, call.calls);
+}
+
+void run_libraries_finish(run_libraries *libraries) {
+  for (int i = 0; i < 2; i++)
+    if (run_block_end(&libraries->blocks[i])) count_block(libraries, &libraries->blocks[i]);
 }
 
 size_t run_libraries_count(const run_libraries *libraries) { return libraries->count; }

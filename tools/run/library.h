@@ -1,5 +1,5 @@
-/* Calls of libraries, from the lines that they print: rocBLAS, hipBLASLt, MIOpen, Tensile, RCCL and
-   NCCL. Each distinct call is a row of library_trace.csv, with how often it came. */
+/* Calls of libraries, from the lines that they print: rocBLAS, hipBLASLt, MIOpen, Tensile, RCCL,
+   NCCL, cuBLAS, cuBLASLt and cuDNN. Each distinct call is a row of library_trace.csv, with how often it came. */
 #ifndef PROF_TOOLS_RUN_LIBRARY_H
 #define PROF_TOOLS_RUN_LIBRARY_H
 
@@ -15,6 +15,9 @@ typedef enum run_library {
   RUN_LIBRARY_MIOPEN_FIND, /* searches for an algorithm: no calls */
   RUN_LIBRARY_RCCL,
   RUN_LIBRARY_NCCL,
+  RUN_LIBRARY_CUBLAS,
+  RUN_LIBRARY_CUBLASLT,
+  RUN_LIBRARY_CUDNN,
   RUN_LIBRARIES,
 } run_library;
 
@@ -30,9 +33,11 @@ typedef struct run_libraries run_libraries;
 run_libraries *run_libraries_create(unsigned wanted);
 void run_libraries_destroy(run_libraries *libraries);
 
-/* Any line of a stream; most are no calls. Matches inside of the line, for launchers put a rank in
-   front. True: it was a call. */
-bool run_libraries_take(run_libraries *libraries, const char *line, size_t bytes);
+/* Any line of a stream, 1 or 2; most are no calls. Matches inside of the line, for launchers put a
+   rank in front. */
+void run_libraries_take(run_libraries *libraries, int stream, const char *line, size_t bytes);
+/* The streams have ended. */
+void run_libraries_finish(run_libraries *libraries);
 
 /* By library, then by first appearance. */
 size_t run_libraries_count(const run_libraries *libraries);

@@ -146,7 +146,49 @@ static bool take_collective(run_line line, run_call *to) {
   return true;
 }
 
+/* ---- cuBLASLt ---- */
+
+/* Appends what the line says but addresses, which differ from call to call. */
+static void put_without_addresses(run_call *to, run_line rest) {
+  size_t bytes = strlen(to->text);
+  for (size_t i = 0; i < rest.bytes && bytes < sizeof to->text - 1;) {
+    size_t word = i;
+    int depth = 0;
+    while (word < rest.bytes && (depth > 0 || rest.at[word] != ' ')) {
+      depth += (rest.at[word] == '[') - (rest.at[word] == ']');
+      word++;
+    }
+    const run_line one = {rest.at + i, word - i};
+    i = word + 1;
+    if (one.bytes == 0 || find(one, "=0X") || find(one, "=0x")) continue;
+    bytes += (size_t)snprintf(to->text + bytes, sizeof to->text - bytes, " %.*s", (int)one.bytes,
+                              one.at);
+  }
+  if (bytes > sizeof to->text - 1) bytes = sizeof to->text - 1;
+  to->config = (run_line){to->text, bytes};
+}
+
+/* [cublasLt][PID][Trace][cublasLtSSSMatmul] A=0X... Adesc=[type=R_32F ...] ...; a query of a
+   heuristic, [Api], is no call. */
+static bool take_cublaslt(run_line line, run_call *to) {
+  static const char word[] = "[Trace][";
+  const char *const library = find(line, "[cublasLt][");
+  if (!library) return false;
+  const char *const at = find(from(line, library), word);
+  if (!at) return false;
+  const run_line name_on = from(line, at + strlen(word));
+  const char *const end = memchr(name_on.at, ']', name_on.bytes);
+  if (!end) return false;
+  const run_line name = {name_on.at, (size_t)(end - name_on.at)};
+  if (!find(name, "Matmul") || find(name, "Heuristic") || find(name, "Algo")) return false;
+  *to = (run_call){.library = RUN_LIBRARY_CUBLASLT, .calls = 1};
+  snprintf(to->text, sizeof to->text, "%.*s", (int)name.bytes, name.at);
+  put_without_addresses(to, from(line, end + 1));
+  return true;
+}
+
 bool run_line_is_call(run_line line, run_call *to) {
   return take_rocblas(line, to) || take_rocblas_function(line, to) || take_hipblaslt(line, to) ||
-         take_tensile(line, to) || take_miopen(line, to) || take_collective(line, to);
+         take_tensile(line, to) || take_miopen(line, to) || take_collective(line, to) ||
+         take_cublaslt(line, to);
 }

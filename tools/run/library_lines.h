@@ -13,7 +13,7 @@ typedef struct run_call {
   run_library library; /* of RCCL and NCCL, which print the same: RUN_LIBRARY_RCCL */
   run_line config;     /* in the line, or in text */
   uint64_t calls;
-  char text[256];
+  char text[4096];
 } run_call;
 
 /* False: the line is no call. */

@@ -13,7 +13,9 @@
 #include "check.h"
 #include "output.h"
 #include "record.h"
+#include "rocprof.h"
 #include "summary.h"
+#include "therock.h"
 
 /* ---- the workload's words ---- */
 
@@ -99,23 +101,28 @@ typedef struct run_state {
   const char *record_folder; /* of captures, or NULL */
   bool is_record_folder_ours; /* it goes in the end */
   run_libraries *libraries;  /* or NULL */
+  run_words names_before; /* in the working directory */
   run_watch watch;
   run_summary summary;
 } run_state;
 
 static void on_line(void *context, int stream, const char *line, size_t bytes) {
-  (void)stream;
-  run_libraries_take(context, line, bytes);
+  run_libraries_take(context, stream, line, bytes);
 }
 
 /* Where tools write: each has a folder that is new. */
+/* rocprof and its variants share one, as in madengine. */
+static const char *folder_name(const run_tool *tool) {
+  return tool->parts & RUN_PART_ROCPROF ? "rocprof_output" : run_text("%s_output", tool->name);
+}
+
 static void prepare_folders(run_state *s) {
   run_stack *const stack = &s->request.stack;
   for (size_t i = 0; i < stack->count; i++) {
     run_tool *const tool = &stack->tools[i];
     const bool is_kept = s->request.has_folder;
     if (tool->parts & RUN_PART_COLLECT || (tool->parts & RUN_PART_PROF && is_kept)) {
-      tool->folder = run_output_new_folder(s->request.folder, run_text("%s_output", tool->name));
+      tool->folder = run_output_new_folder(s->request.folder, folder_name(tool));
     } else if (tool->parts & RUN_PART_PROF) {
       const char *const temporary = getenv("TMPDIR");
       char *const path = run_text("%s/prof-run-XXXXXX", temporary && *temporary ? temporary : "/tmp");
@@ -133,8 +140,12 @@ static void prepare_folders(run_state *s) {
 static void prepare_watch(run_state *s) {
   unsigned wanted = 0;
   s->watch.log = -1;
-  for (size_t i = 0; i < s->request.stack.count; i++)
-    wanted |= run_library_wanted(s->request.stack.tools[i].name);
+  for (size_t i = 0; i < s->request.stack.count; i++) {
+    const run_tool *const tool = &s->request.stack.tools[i];
+    wanted |= run_library_wanted(tool->name);
+    for (size_t t = 0; t < tool->traces.count; t++)
+      wanted |= run_library_wanted(tool->traces.items[t]);
+  }
   if (wanted) {
     s->libraries = run_libraries_create(wanted);
     s->watch.on_line = on_line;
@@ -150,14 +161,22 @@ static void prepare_watch(run_state *s) {
 /* Files of the tools that are there in the end. */
 static void collect(run_state *s) {
   if (s->libraries) {
+    run_libraries_finish(s->libraries);
     char *const path = run_output_new_file(s->request.folder, "library_trace", ".csv");
     if (!run_libraries_write(s->libraries, path))
       say("prof run: cannot write '%s': %s", path, strerror(errno));
     run_summary_add_file(&s->summary, path);
   }
-  for (size_t i = 0; i < s->request.stack.count; i++)
-    if (s->request.stack.tools[i].folder && s->request.stack.tools[i].folder != s->record_folder)
-      run_summary_add_folder(&s->summary, s->request.stack.tools[i].folder);
+  for (size_t i = 0; i < s->request.stack.count; i++) {
+    const run_tool *const tool = &s->request.stack.tools[i];
+    if (!tool->folder || (tool->parts & RUN_PART_PROF && s->is_record_folder_ours)) continue;
+    static const char *const traces[] = {"trace.rpd", "trace.db", "trace.json", "trace.json.gz"};
+    if (tool->parts & RUN_PART_ROCPROF) run_rocprof_collect(".", &s->names_before, tool->folder);
+    else if (tool->parts & RUN_PART_COLLECT)
+      run_rocprof_move(".", &s->names_before, tool->folder, traces,
+                       sizeof traces / sizeof *traces);
+    run_summary_add_folder(&s->summary, tool->folder);
+  }
 }
 
 static void report(run_state *s) {
@@ -175,7 +194,7 @@ static void report(run_state *s) {
     run_summary_print(&s->summary);
 }
 
-int run_go(const run_request *request) {
+int run_go(const run_request *request, double *seconds_out) {
   run_state s = {.request = *request};
   complete_workload(&s.request);
   run_check(&s.request.stack, &s.request.workload);
@@ -184,11 +203,15 @@ int run_go(const run_request *request) {
   prepare_watch(&s);
   const run_command command =
       run_compose(&s.request.stack, &s.request.workload);
+  for (size_t i = 0; i < s.request.stack.count; i++)
+    if (s.request.stack.tools[i].parts & RUN_PART_THEROCK) run_therock_check();
   s.summary.command = run_words_quoted(&s.request.workload);
+  s.names_before = run_rocprof_names(".");
   int status = set_up(&s.request.stack, &s.watch, &s.summary);
   if (status == 0) {
     s.summary.end = run_child(&command, &s.watch);
     status = s.summary.end.status;
+    *seconds_out = s.summary.end.seconds;
   } else {
     status = RUN_FAILED;
   }
@@ -197,6 +220,33 @@ int run_go(const run_request *request) {
   report(&s);
   if (s.watch.log >= 0) close(s.watch.log);
   if (s.libraries) run_libraries_destroy(s.libraries);
+  return status;
+}
+
+/* ---- --repeat ---- */
+
+static int by_value(const void *a, const void *b) {
+  const double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+int run_repeat(const run_request *request, unsigned count) {
+  double *const seconds = run_make(count, sizeof *seconds);
+  int status = 0;
+  for (unsigned i = 0; i < count; i++) {
+    run_request one = *request;
+    one.stack.tools = run_make(one.stack.count, sizeof *one.stack.tools);
+    memcpy(one.stack.tools, request->stack.tools, one.stack.count * sizeof *one.stack.tools);
+    run_output_make_folder(request->folder);
+    if (request->has_folder)
+      one.folder = run_output_new_folder(request->folder, run_text("run-%u", i + 1));
+    const int ended = run_go(&one, &seconds[i]);
+    if (status == 0) status = ended;
+  }
+  qsort(seconds, count, sizeof *seconds, by_value);
+  if (!request->is_quiet)
+    say("prof run: %u runs: %.3f s in the median, %.3f at least, %.3f at most", count,
+        seconds[count / 2], seconds[0], seconds[count - 1]);
   return status;
 }
 
@@ -212,7 +262,7 @@ void run_print(const run_request *request) {
   for (size_t i = 0; i < r.stack.count; i++) {
     run_tool *const tool = &r.stack.tools[i];
     if (tool->parts & (RUN_PART_COLLECT | RUN_PART_PROF))
-      tool->folder = run_text("%s/%s_output", r.folder, tool->name);
+      tool->folder = run_text("%s/%s", r.folder, folder_name(tool));
     if (tool->parts & RUN_PART_PROF) run_record_prepare(tool, &r, tool->folder);
   }
   const run_command command = run_compose(&r.stack, &r.workload);

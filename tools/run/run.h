@@ -19,6 +19,10 @@ typedef struct run_request {
 void run_print(const run_request *request);
 
 /* Runs it. The workload's status, as a shell has it, or RUN_FAILED. */
-int run_go(const run_request *request);
+int run_go(const run_request *request, double *seconds_out);
+
+/* Runs it so many times, one after another; each has a folder run-1, run-2, ... of its own. Returns
+   the first status that is not 0. */
+int run_repeat(const run_request *request, unsigned count);
 
 #endif

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "adopt.h"
 #include "json.h"
 #include "literal.h"
 
@@ -92,8 +93,9 @@ static run_tool *add_tool(run_stack *stack, const run_tool *tool) {
   stack->tools = tools;
   run_tool *const added = &tools[stack->count++];
   *added = *tool;
-  added->variables = (run_words){0}; /* the known tool's own stay as they are */
+  added->variables = added->traces = (run_words){0}; /* the known tool's own stay as they are */
   run_words_add_all(&added->variables, &tool->variables);
+  run_words_add_all(&added->traces, &tool->traces);
   return added;
 }
 
@@ -129,9 +131,11 @@ static void read_tool(run_stack *stack, const run_json *value, const char *from,
   const char *const cmd = member_text(value, "cmd", from, inner);
   if (cmd) {
     tool->cmd = cmd;
+    tool->has_marks = false;
     tool->program = NULL; /* the new text says itself what it runs */
   }
   read_variables(&tool->variables, value, from, inner);
+  run_adopt(tool);
   for (size_t i = 0; i < value->count; i++)
     if (strcmp(value->keys[i], "name") != 0 && strcmp(value->keys[i], "cmd") != 0 &&
         strcmp(value->keys[i], "env_vars") != 0)
@@ -190,6 +194,7 @@ void run_tools_read(const char *path) {
     read_variables(&tool.variables, entry, from, inner);
     read_scripts(&tool.before, entry, "pre_scripts", from, inner);
     read_scripts(&tool.after, entry, "post_scripts", from, inner);
+    run_adopt(&tool);
     run_tools_add(&tool);
   }
 }

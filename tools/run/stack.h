@@ -20,7 +20,9 @@ typedef struct run_scripts {
 typedef enum run_part {
   RUN_PART_PROF = 1,    /* prof records the workload and its children */
   RUN_PART_TRACE = 2,   /* lines of libraries are read, see library.h */
-  RUN_PART_COLLECT = 4, /* files are moved to NAME_output */
+  RUN_PART_COLLECT = 4, /* files are in NAME_output */
+  RUN_PART_ROCPROF = 8, /* rocprof's files are moved there, with the names that madengine gives */
+  RUN_PART_THEROCK = 16,
 } run_part;
 
 typedef struct run_tool {
@@ -29,7 +31,9 @@ typedef struct run_tool {
   const char *program; /* must be on PATH, or NULL */
   const char *install; /* what to do where it is not; NULL: nothing to say */
   const char *cmd;     /* shell text in front of the workload, or "" */
+  bool has_marks;      /* {output} and others in cmd have a meaning, see known.c */
   run_words variables; /* NAME=VALUE */
+  run_words traces;    /* names of library traces that it turns on beside its own */
   run_scripts before, after;
   unsigned parts;     /* of run_part */
   const char *folder; /* of its files, or NULL */

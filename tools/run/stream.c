@@ -12,7 +12,9 @@
 
 enum { BUFFER_BYTES = 256 << 10, STREAMS = 2, READS_AT_END = 1 << 12 };
 
-static bool is_watched(const run_watch *watch) { return watch->log >= 0 || watch->on_line; }
+static bool is_watched(const run_watch *watch) {
+  return watch->log >= 0 || watch->on_line || watch->is_noise;
+}
 
 static bool is_one_file(int a, int b) {
   struct stat x, y;
@@ -45,11 +47,12 @@ static void open_stream(run_streams *streams, run_stream *s) {
 
 void run_streams_open(run_streams *streams, const run_watch *watch) {
   *streams = (run_streams){.watch = watch, .terminal = {.outer = -1, .master = -1, .slave = -1}};
-  streams->is_one = is_one_file(STDOUT_FILENO, STDERR_FILENO);
+  streams->is_one = !watch->is_stderr_alone && is_one_file(STDOUT_FILENO, STDERR_FILENO);
   for (int i = 0; i < STREAMS; i++) {
     run_stream *const s = &streams->streams[i];
     *s = (run_stream){.read_end = -1, .write_end = -1, .to = i + 1};
-    if (is_watched(watch) && !(i == 1 && streams->is_one)) open_stream(streams, s);
+    const bool is_ours = (i == 0 && watch->is_stderr_alone) || (i == 1 && streams->is_one);
+    if (is_watched(watch) && !is_ours) open_stream(streams, s);
   }
   if (!is_watched(watch)) return;
   streams->buffer = run_make(BUFFER_BYTES, 1);
@@ -111,14 +114,32 @@ static bool write_all(int fd, const char *at, size_t bytes) {
   return true;
 }
 
-static void tell_line(run_streams *streams, const run_stream *s, const char *line, size_t bytes) {
-  if (bytes > 0 && line[bytes - 1] == '\r') bytes--;
-  streams->watch->on_line(streams->watch->context, s->to, line, bytes);
+static void write_own(run_streams *streams, run_stream *s, const char *at, size_t bytes) {
+  if (s->is_broken || write_all(s->to, at, bytes)) return;
+  /* as without us: who writes into a pipe that nobody reads is told so */
+  if (errno != EPIPE) streams->failed = run_text("stream %d: %s", s->to, strerror(errno));
+  s->is_broken = true;
 }
 
-/* Keeps the front of a line that goes on. */
-static void keep(run_stream *s, const char *at, size_t bytes) {
+/* line: with its line end, if it has one. */
+static void tell_line(run_streams *streams, run_stream *s, const char *line, size_t bytes) {
+  const run_watch *const watch = streams->watch;
+  const size_t whole = bytes;
+  if (bytes > 0 && line[bytes - 1] == '\n') bytes--;
+  if (bytes > 0 && line[bytes - 1] == '\r') bytes--;
+  if (watch->on_line) watch->on_line(watch->context, s->to, line, bytes);
+  else if (!watch->is_noise(watch->context, line, bytes)) write_own(streams, s, line, whole);
+}
+
+/* Keeps the front of a line that goes on. One that is too long to be noise goes on at once. */
+static void keep(run_streams *streams, run_stream *s, const char *at, size_t bytes) {
   const size_t room = RUN_LINE_BYTES_MAX - s->line_bytes, taken = bytes < room ? bytes : room;
+  if (bytes > room && streams->watch->is_noise) {
+    write_own(streams, s, s->line, s->line_bytes);
+    write_own(streams, s, at, bytes);
+    s->line_bytes = 0;
+    return;
+  }
   memcpy(s->line + s->line_bytes, at, taken);
   s->line_bytes += taken;
 }
@@ -127,16 +148,16 @@ static void part_lines(run_streams *streams, run_stream *s, const char *at, size
   const char *const end = at + bytes;
   for (const char *next; at < end && (next = memchr(at, '\n', (size_t)(end - at))) != NULL;
        at = next + 1) {
-    const size_t line_bytes = (size_t)(next - at);
+    const size_t line_bytes = (size_t)(next + 1 - at);
     if (s->line_bytes == 0) {
-      tell_line(streams, s, at, line_bytes < RUN_LINE_BYTES_MAX ? line_bytes : RUN_LINE_BYTES_MAX);
+      tell_line(streams, s, at, line_bytes);
       continue;
     }
-    keep(s, at, line_bytes);
+    keep(streams, s, at, line_bytes);
     tell_line(streams, s, s->line, s->line_bytes);
     s->line_bytes = 0;
   }
-  keep(s, at, (size_t)(end - at));
+  keep(streams, s, at, (size_t)(end - at));
 }
 
 static void close_end(const run_streams *streams, run_stream *s) {
@@ -145,15 +166,12 @@ static void close_end(const run_streams *streams, run_stream *s) {
 }
 
 static void pass_on(run_streams *streams, run_stream *s, size_t bytes) {
-  if (!write_all(s->to, streams->buffer, bytes)) {
-    /* as without us: who writes into a pipe that nobody reads is told so */
-    if (errno != EPIPE) streams->failed = run_text("stream %d: %s", s->to, strerror(errno));
-    s->is_broken = true;
-  }
+  const bool is_by_lines = streams->watch->is_noise != NULL;
+  if (!is_by_lines) write_own(streams, s, streams->buffer, bytes);
   if (streams->watch->log >= 0 && !write_all(streams->watch->log, streams->buffer, bytes) &&
       !streams->failed)
     streams->failed = run_text("the log: %s", strerror(errno));
-  if (streams->watch->on_line) part_lines(streams, s, streams->buffer, bytes);
+  if (streams->watch->on_line || is_by_lines) part_lines(streams, s, streams->buffer, bytes);
 }
 
 /* False: there is nothing now. */

@@ -1,0 +1,136 @@
+/* See histogram.h. */
+#define _GNU_SOURCE
+#include "histogram.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../prof/commands.h"
+#include "text.h"
+
+/* The first that a counter's name has decides. */
+static const struct {
+  const char *part, *class_name;
+} classes[] = {
+    {"sq_insts_valu", "VALU"}, {"sq_active_inst_valu", "VALU"}, {"sq_insts_salu", "SALU"},
+    {"sq_insts_vmem", "VMEM"}, {"sq_insts_smem", "SMEM"},       {"sq_wait_inst", "WAITCNT"},
+    {"sq_insts_branch", "BRANCH"},
+};
+
+enum { CLASSES = sizeof classes / sizeof *classes };
+
+typedef struct histogram {
+  int64_t counts[CLASSES];
+  bool is_there[CLASSES];
+} histogram;
+
+/* CLASSES: the name is no counter of instructions. VALU has two names, and the place of the first. */
+static size_t class_of(const char *name) {
+  for (size_t i = 0; i < CLASSES; i++)
+    if (strcasestr(name, classes[i].part)) return i == 1 ? 0 : i;
+  return CLASSES;
+}
+
+/* Integers exactly; others cut off. */
+static int64_t number(const char *text) {
+  char *end;
+  errno = 0;
+  const long long whole = strtoll(text, &end, 10);
+  if (errno == 0 && (*end == '\0' || isspace((unsigned char)*end))) return whole;
+  const double value = strtod(text, NULL);
+  return value > -9e18 && value < 9e18 ? (int64_t)value : 0;
+}
+
+static void add(histogram *h, const char *name, const char *value) {
+  const size_t at = class_of(name);
+  if (at == CLASSES || *value == '\0') return;
+  h->counts[at] += number(value);
+  h->is_there[at] = true;
+}
+
+/* ---- CSV ---- */
+
+/* The cells of the record at *at, which is behind it afterwards. Quotes are taken off in place. */
+static run_words take_record(char **at) {
+  run_words cells = {0};
+  for (char *from = *at;; from++) {
+    char *to = from, *const cell = from;
+    bool is_quoted = false;
+    for (; *from && (is_quoted || !strchr(",\r\n", *from)); from++) {
+      if (*from != '"') *to++ = *from;
+      else if (is_quoted && from[1] == '"') *to++ = *from++;
+      else is_quoted = !is_quoted;
+    }
+    const char end = *from;
+    *to = '\0';
+    run_words_add(&cells, cell);
+    if (end == ',') continue;
+    *at = end ? from + 1 : from;
+    if (end == '\r' && **at == '\n') ++*at;
+    return cells;
+  }
+}
+
+static ptrdiff_t column(const run_words *heading, const char *name) {
+  for (size_t i = 0; i < heading->count; i++)
+    if (strcasecmp(heading->items[i], name) == 0) return (ptrdiff_t)i;
+  return -1;
+}
+
+static void add_record(histogram *h, const run_words *heading, const run_words *cells) {
+  const ptrdiff_t name = column(heading, "Counter_Name"), value = column(heading, "Counter_Value");
+  if (name >= 0 && value >= 0) {
+    if ((size_t)name < cells->count && (size_t)value < cells->count)
+      add(h, cells->items[name], cells->items[value]);
+    return;
+  }
+  for (size_t i = 0; i < cells->count && i < heading->count; i++)
+    add(h, heading->items[i], cells->items[i]);
+}
+
+enum { TABLE_BYTES_MAX = 1 << 30 };
+
+static void add_table(histogram *h, const char *path) {
+  size_t bytes;
+  char *const text = run_file_read(path, TABLE_BYTES_MAX, &bytes);
+  if (!text) {
+    if (errno != ENOENT) say("prof run: cannot read '%s': %s", path, strerror(errno));
+    return;
+  }
+  char *at = text;
+  const run_words heading = take_record(&at);
+  while (*at) {
+    const run_words cells = take_record(&at);
+    add_record(h, &heading, &cells);
+    free(cells.items);
+  }
+  free(text);
+}
+
+static void write_json(const histogram *h, const char *path) {
+  const char *separator = "";
+  FILE *const to = fopen(path, "we");
+  if (to) fputs("{", to);
+  for (size_t i = 0; to && i < CLASSES; i++) {
+    if (!h->is_there[i]) continue;
+    fprintf(to, "%s\n\"%s\": %" PRId64, separator, classes[i].class_name, h->counts[i]);
+    separator = ",";
+  }
+  if (to) fputs("\n}", to);
+  const bool is_bad = !to || (ferror(to) != 0) | (fclose(to) != 0);
+  if (is_bad) say("prof run: cannot write '%s': %s", path, strerror(errno));
+}
+
+void run_histogram_write(const char *folder) {
+  static const char *const tables[] = {"counter_collection", "domain_stats"};
+  histogram h = {0};
+  bool is_any = false;
+  for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+    add_table(&h, run_text("%s/rocprofv3_output_%s.csv", folder, tables[i]));
+  for (size_t i = 0; i < CLASSES; i++) is_any |= h.is_there[i];
+  if (is_any) write_json(&h, run_text("%s/instruction_histogram.json", folder));
+}

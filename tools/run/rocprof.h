@@ -1,0 +1,27 @@
+/* AMD's rocprof and rocprofv3, as madengine's rocprof_wrapper.sh and trace.sh use them. */
+#ifndef PROF_TOOLS_RUN_ROCPROF_H
+#define PROF_TOOLS_RUN_ROCPROF_H
+
+#include "stack.h"
+
+/* The hidden command `prof run-rocprof OPTIONS -- WORDS`: rocprofv3 if it is on PATH, else rocprof.
+   Lines of them that say nothing of the workload are left out of stderr. */
+int run_rocprof(int argc, char **argv);
+
+/* Writes the counters of that kind (compute, memory, communication, full, instructions) as
+   FOLDER/KIND.txt, if the folder is there. Returns the path. */
+const char *run_rocprof_counters(const char *kind, const char *folder);
+
+/* The names in a folder: what is there before the workload runs is no output of it. */
+run_words run_rocprof_names(const char *folder);
+
+/* Moves what rocprof left in `from` since `before` was taken to the folder: results*, rocprofv3-*,
+   folders with *_results.db; copies folders with *_trace.csv; copies the tables that others look for
+   as rocprofv3_output_NAME.csv, and counts instructions in instruction_histogram.json. */
+void run_rocprof_collect(const char *from, const run_words *before, const char *folder);
+
+/* Moves the named files, if they are there and were not before. */
+void run_rocprof_move(const char *from, const run_words *before, const char *folder,
+                      const char *const *names, size_t count);
+
+#endif

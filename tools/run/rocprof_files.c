@@ -1,0 +1,121 @@
+/* See rocprof.h: what rocprof leaves behind. */
+#define _GNU_SOURCE
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fnmatch.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../prof/commands.h"
+#include "histogram.h"
+#include "rocprof.h"
+
+run_words run_rocprof_names(const char *folder) {
+  run_words names = {0};
+  DIR *const all = opendir(folder);
+  for (struct dirent *entry; all && (entry = readdir(all)) != NULL;)
+    if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+      run_words_add(&names, run_text("%s", entry->d_name));
+  if (all) closedir(all);
+  return names;
+}
+
+static bool is_folder(const char *path) {
+  struct stat is;
+  return lstat(path, &is) == 0 && S_ISDIR(is.st_mode);
+}
+
+static bool has_file(const char *folder, const char *pattern) {
+  const run_words names = run_rocprof_names(folder);
+  for (size_t i = 0; i < names.count; i++)
+    if (fnmatch(pattern, names.items[i], 0) == 0) return true;
+  return false;
+}
+
+static bool copy(const char *from, const char *to) {
+  char buffer[1 << 16];
+  FILE *const in = fopen(from, "re"), *const out = in ? fopen(to, "we") : NULL;
+  bool is_good = in && out;
+  for (size_t bytes; is_good && (bytes = fread(buffer, 1, sizeof buffer, in)) > 0;)
+    is_good = fwrite(buffer, 1, bytes, out) == bytes;
+  if (in) is_good &= !ferror(in);
+  if (out) is_good &= fclose(out) == 0;
+  if (in) fclose(in);
+  if (!is_good) say("prof run: cannot copy '%s' to '%s': %s", from, to, strerror(errno));
+  return is_good;
+}
+
+static void move(const char *from, const char *to) {
+  if (rename(from, to) == 0) return;
+  if (errno == EXDEV && !is_folder(from) && copy(from, to)) unlink(from);
+  else say("prof run: cannot move '%s' to '%s': %s", from, to, strerror(errno));
+}
+
+/* All *.csv of a folder, into a folder of the same name. */
+static void copy_tables(const char *from, const char *to) {
+  const run_words names = run_rocprof_names(from);
+  mkdir(to, 0777); /* what fails here fails in copy() */
+  for (size_t i = 0; i < names.count; i++)
+    if (fnmatch("*.csv", names.items[i], 0) == 0)
+      copy(run_text("%s/%s", from, names.items[i]), run_text("%s/%s", to, names.items[i]));
+}
+
+static void take(const char *from, const char *name, const char *folder) {
+  const char *const path = run_text("%s/%s", from, name), *const to = run_text("%s/%s", folder, name);
+  if (fnmatch("results*", name, 0) == 0 || fnmatch("rocprofv3-*", name, 0) == 0) move(path, to);
+  else if (is_folder(path) && has_file(path, "*_results.db")) move(path, to);
+  else if (is_folder(path) && has_file(path, "*_trace.csv")) copy_tables(path, to);
+}
+
+/* ---- tables by the names that others look for ---- */
+
+static struct {
+  const char *pattern;
+  char *found; /* the first by its path, so that it is the same each time */
+} search;
+
+enum { LEVELS_MAX = 4, OPEN_FOLDERS = 16 };
+
+static int look(const char *path, const struct stat *is, int kind, struct FTW *at) {
+  (void)is;
+  if (kind == FTW_F && at->level <= LEVELS_MAX &&
+      fnmatch(search.pattern, path + at->base, 0) == 0 &&
+      (!search.found || strcmp(path, search.found) < 0))
+    search.found = run_text("%s", path);
+  return 0;
+}
+
+static void name_tables(const char *folder) {
+  static const char *const tables[] = {"agent_info",   "domain_stats",  "kernel_stats",
+                                       "kernel_trace", "hip_api_trace", "counter_collection"};
+  for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+    const char *const to = run_text("%s/rocprofv3_output_%s.csv", folder, tables[i]);
+    if (access(to, F_OK) == 0) continue;
+    search.pattern = run_text("*%s.csv", tables[i]);
+    search.found = NULL;
+    nftw(folder, look, OPEN_FOLDERS, FTW_PHYS);
+    if (search.found) copy(search.found, to);
+  }
+}
+
+void run_rocprof_collect(const char *from, const run_words *before, const char *folder) {
+  const run_words now = run_rocprof_names(from);
+  for (size_t i = 0; i < now.count; i++)
+    if (run_words_find(before, now.items[i]) < 0) take(from, now.items[i], folder);
+  name_tables(folder);
+  run_histogram_write(folder);
+}
+
+void run_rocprof_move(const char *from, const run_words *before, const char *folder,
+                      const char *const *names, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    const char *const path = run_text("%s/%s", from, names[i]);
+    if (run_words_find(before, names[i]) < 0 && access(path, F_OK) == 0)
+      move(path, run_text("%s/%s", folder, names[i]));
+  }
+}
