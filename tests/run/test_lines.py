@@ -34,9 +34,7 @@ def collective(op="3", more="", count=1000, type=7, stream="0xac16b80"):
 
 
 def row(name, count=1000, type="float32", size=4):
-    return (
-        f"{name} count {count} datatype {type} op 0 root 0 nranks 8 bytes {count * size}"
-    )
+    return f"{name} count {count} datatype {type} op 0 root 0 nranks 8 bytes {count * size}"
 
 
 CUBLAS = [
@@ -70,14 +68,27 @@ class Lines(unittest.TestCase):
             program = "import sys; sys.stdout.write(sys.argv[1])"
             text = "".join(f"{line}\n" for line in lines)
             done = subprocess.run(
-                [PROF, "run", "-q", "-t", tool, "--", sys.executable, "-c", program, text],
+                [
+                    PROF,
+                    "run",
+                    "-q",
+                    "-t",
+                    tool,
+                    "--",
+                    sys.executable,
+                    "-c",
+                    program,
+                    text,
+                ],
                 cwd=folder,
                 capture_output=True,
                 timeout=HANG_SECONDS,
                 check=True,
             )
             self.assertEqual(done.stdout.decode(), text)
-            with open(os.path.join(folder, "library_trace.csv"), encoding="utf-8") as file:
+            with open(
+                os.path.join(folder, "library_trace.csv"), encoding="utf-8"
+            ) as file:
                 table = list(csv.reader(io.StringIO(file.read(), newline="")))
         return [tuple(cells[3:]) for cells in table[1:]]
 
@@ -88,18 +99,32 @@ class Lines(unittest.TestCase):
         config = f"./rocblas-bench {GEMM}"
         self.check(
             "rocblas_trace",
-            [config, f"0: {config}", f"[rank0]: {config}", "rocblas_gemm_ex,N,N,8192", PROFILE],
+            [
+                config,
+                f"0: {config}",
+                f"[rank0]: {config}",
+                "rocblas_gemm_ex,N,N,8192",
+                PROFILE,
+            ],
             ("rocblas", config, "3"),
             ("rocblas_function", PROFILE, "136"),
         )
 
     def test_hipblaslt(self):
-        self.check("hipblaslt_trace", [LT, f"/opt/rocm/bin/{LT}"], ("hipblaslt", LT, "2"))
+        self.check(
+            "hipblaslt_trace", [LT, f"/opt/rocm/bin/{LT}"], ("hipblaslt", LT, "2")
+        )
 
     def test_tensile(self):
         name = "Cijk_Ailk_Bljk_HHS_BH_Bias_HA_S_SAV_UserArgs_MT128x96x64_MI16x16x1"
-        lines = [f"Running kernel: {name}", "Running kernel: Custom_x", "Running kernel: mine"]
-        self.check("tensile_trace", lines, ("tensile", name, "1"), ("tensile", "Custom_x", "1"))
+        lines = [
+            f"Running kernel: {name}",
+            "Running kernel: Custom_x",
+            "Running kernel: mine",
+        ]
+        self.check(
+            "tensile_trace", lines, ("tensile", name, "1"), ("tensile", "Custom_x", "1")
+        )
 
     def test_miopen(self):
         lines = [
@@ -138,7 +163,12 @@ class Lines(unittest.TestCase):
 
     def test_cublas(self):
         other = ["I! cuBLAS (v11.0) function cublasStatus_t cublasGemmEx(...) called:"]
-        lines = [*CUBLAS, *other, "i!  Atype: type=cudaDataType_t; val=CUDA_R_16F(2)", *CUBLAS]
+        lines = [
+            *CUBLAS,
+            *other,
+            "i!  Atype: type=cudaDataType_t; val=CUDA_R_16F(2)",
+            *CUBLAS,
+        ]
         self.check(
             "cublas_trace",
             lines,
@@ -156,12 +186,61 @@ class Lines(unittest.TestCase):
         self.check("cublaslt_trace", lines, ("cublaslt", MATMUL_ROW, "2"))
 
     def test_cudnn(self):
-        setter = ["I! CuDNN (v7300) function cudnnSetRNNDataDescriptor() called:", "i!  x: val=1;"]
+        setter = [
+            "I! CuDNN (v7300) function cudnnSetRNNDataDescriptor() called:",
+            "i!  x: val=1;",
+        ]
         config = (
             "cudnnConvolutionForward algo=CUDNN_CONVOLUTION_FWD_ALGO_GEMM (1) "
             "workSpaceSizeInBytes=1048576"
         )
         self.check("cudnn_trace", [*CUDNN, *setter, *CUDNN], ("cudnn", config, "2"))
+
+    def test_a_library_s_own_log_files_are_read_one_a_process(self):
+        """As RCCL does: %h and %p of NCCL_DEBUG_FILE are the library's to fill in."""
+        program = (
+            "import os, sys\n"
+            "for _ in range(2):\n"
+            "    if os.fork() == 0:\n"
+            "        path = os.environ['NCCL_DEBUG_FILE'].replace('%h', 'host')\n"
+            "        os.chdir('/')\n"
+            "        with open(path.replace('%p', str(os.getpid())), 'w') as file:\n"
+            "            file.write(sys.argv[1] + '\\n' + sys.argv[1])\n"
+            "        os._exit(0)\n"
+            "    os.wait()\n"
+            "print('out')\n"
+        )
+        line = f"h:1:1 [0] NCCL INFO AllReduce: {collective()}"
+        with tempfile.TemporaryDirectory() as folder:
+            words = [
+                "-q",
+                "-o",
+                "out",
+                "-t",
+                "rccl_trace",
+                "--",
+                sys.executable,
+                "-c",
+                program,
+            ]
+            done = subprocess.run(
+                [PROF, "run", *words, line],
+                cwd=folder,
+                capture_output=True,
+                timeout=HANG_SECONDS,
+                check=True,
+            )
+            self.assertEqual(done.stdout, b"out\n")
+            with open(
+                os.path.join(folder, "out", "library_trace.csv"), encoding="utf-8"
+            ) as file:
+                self.assertIn(f"rccl,{row('AllReduce')},4", file.read())
+            with open(
+                os.path.join(folder, "out", "run.live.log"), encoding="utf-8"
+            ) as file:
+                self.assertEqual(file.read().count(line), 4)
+            logs = os.listdir(os.path.join(folder, "out", "rccl_trace_output"))
+            self.assertEqual(len(logs), 2)
 
 
 if __name__ == "__main__":

@@ -39,7 +39,10 @@ class Case(unittest.TestCase):
         self.folder = folder.name
         self.write("echo.sh", 'echo "$1" "$2"\n')
         self.write("tools.json", json.dumps(TOOLS))
-        self.write("stack.json", json.dumps({"tools": [{"name": f"test_tools_{x}"} for x in "AB"]}))
+        self.write(
+            "stack.json",
+            json.dumps({"tools": [{"name": f"test_tools_{x}"} for x in "AB"]}),
+        )
 
     def write(self, name, text, mode=0o644):
         path = os.path.join(self.folder, name)
@@ -66,14 +69,31 @@ class Case(unittest.TestCase):
 
 class Words(Case):
     def test_words_arrive_as_they_are_through_a_stack_of_shell_texts(self):
-        words = ["", "$HOME", "*", "--", "a b", "it's", '"', "\\", "\n", "é", "-c", "A=B"]
+        words = [
+            "",
+            "$HOME",
+            "*",
+            "--",
+            "a b",
+            "it's",
+            '"',
+            "\\",
+            "\n",
+            "é",
+            "-c",
+            "A=B",
+        ]
         for tools in ([], ["--tools-config", "tools.json", "--stack", "stack.json"]):
-            done = self.run_prof("-q", *tools, "--", sys.executable, "-c", PRINT_WORDS, *words)
+            done = self.run_prof(
+                "-q", *tools, "--", sys.executable, "-c", PRINT_WORDS, *words
+            )
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn(repr(words), done.stdout.decode())
 
     def test_options_behind_the_program_are_the_program_s(self):
-        done = self.run_prof("-q", sys.executable, "-c", PRINT_WORDS, "--help", "-o", "x")
+        done = self.run_prof(
+            "-q", sys.executable, "-c", PRINT_WORDS, "--help", "-o", "x"
+        )
         self.assertEqual(done.stdout.decode(), repr(["--help", "-o", "x"]))
 
     def test_a_word_with_an_equals_sign_is_the_program(self):
@@ -85,18 +105,29 @@ class Words(Case):
 
 
 class Order(Case):
-    RIGHT = ["pre_script B", "pre_script A", "cmd_B", "cmd_A", "A", "post_script A", "post_script B"]
+    RIGHT = [
+        "pre_script B",
+        "pre_script A",
+        "cmd_B",
+        "cmd_A",
+        "A",
+        "post_script A",
+        "post_script B",
+    ]
 
     def run_stack(self, *words):
         program = ["sh", "-c", 'echo "$WHO"']
-        done = self.run_prof("-q", "--tools-config", "tools.json", *words, "--", *program)
+        done = self.run_prof(
+            "-q", "--tools-config", "tools.json", *words, "--", *program
+        )
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout.decode().splitlines()
 
     def test_the_first_named_is_innermost(self):
         self.assertEqual(self.run_stack("--stack", "stack.json"), self.RIGHT)
         self.assertEqual(
-            self.run_stack("--tool", "test_tools_A", "--tool", "test_tools_B"), self.RIGHT
+            self.run_stack("--tool", "test_tools_A", "--tool", "test_tools_B"),
+            self.RIGHT,
         )
 
     def test_a_context_is_json_or_a_python_literal(self):
@@ -106,7 +137,11 @@ class Order(Case):
     def test_a_cmd_replaces_and_variables_merge(self):
         context = {
             "tools": [
-                {"name": "test_tools_A", "cmd": "env", "env_vars": {"WHO": "me", "N": 6}},
+                {
+                    "name": "test_tools_A",
+                    "cmd": "env",
+                    "env_vars": {"WHO": "me", "N": 6},
+                },
             ]
         }
         done = self.run_prof(
@@ -121,7 +156,8 @@ class Order(Case):
             'echo "$WHO $N $ONLY_A"',
         )
         self.assertEqual(
-            done.stdout.decode().splitlines(), ["pre_script A", "me 6 A", "post_script A"]
+            done.stdout.decode().splitlines(),
+            ["pre_script A", "me 6 A", "post_script A"],
         )
 
     def test_a_context_has_scripts_and_a_text_of_its_own(self):
@@ -133,7 +169,15 @@ class Order(Case):
         }
         self.assertEqual(
             self.run_stack("--additional-context", json.dumps(context)),
-            ["pre_script A", "pre own", "cmd_A", "around", "A", "post own", "post_script A"],
+            [
+                "pre_script A",
+                "pre own",
+                "cmd_A",
+                "around",
+                "A",
+                "post own",
+                "post_script A",
+            ],
         )
 
     def test_an_outer_tool_does_not_see_the_variables_of_an_inner_one(self):
@@ -169,7 +213,9 @@ class Order(Case):
 class Ends(Case):
     def test_the_status_is_the_program_s(self):
         self.assertEqual(self.run_prof("-q", "sh", "-c", "exit 7").returncode, 7)
-        self.assertEqual(self.run_prof("-q", "sh", "-c", "kill -TERM $$").returncode, 128 + 15)
+        self.assertEqual(
+            self.run_prof("-q", "sh", "-c", "kill -TERM $$").returncode, 128 + 15
+        )
 
     def test_what_cannot_start_has_the_statuses_of_env(self):
         path = self.write("plain", "text\n")
@@ -178,17 +224,35 @@ class Ends(Case):
 
     def test_post_scripts_and_files_come_after_a_failure_too(self):
         done = self.run_prof(
-            *("-q", "--tools-config", "tools.json", "--stack", "stack.json", "-o", "out"),
+            *(
+                "-q",
+                "--tools-config",
+                "tools.json",
+                "--stack",
+                "stack.json",
+                "-o",
+                "out",
+            ),
             *("--", "sh", "-c", "exit 3"),
         )
         self.assertEqual(done.returncode, 3)
-        self.assertEqual(done.stdout.decode().splitlines()[-2:], ["post_script A", "post_script B"])
+        self.assertEqual(
+            done.stdout.decode().splitlines()[-2:], ["post_script A", "post_script B"]
+        )
         self.assertEqual(json.loads(self.read("out/summary.json"))["status"], 3)
 
     def test_a_pre_script_that_fails_keeps_the_program_from_running(self):
         self.write("echo.sh", "exit 4\n")
         done = self.run_prof(
-            *("--tools-config", "tools.json", "--stack", "stack.json", "--", "echo", "ran")
+            *(
+                "--tools-config",
+                "tools.json",
+                "--stack",
+                "stack.json",
+                "--",
+                "echo",
+                "ran",
+            )
         )
         self.assertEqual(done.returncode, 125)
         self.assertNotIn(b"ran", done.stdout)
@@ -208,10 +272,20 @@ class Ends(Case):
             self.assertIn(text, done.stderr.decode())
 
     def test_a_signal_goes_to_the_program_and_the_tear_down_follows(self):
-        program = "trap 'echo got; exit 9' TERM; echo ready; while :; do sleep 0.01; done"
+        program = (
+            "trap 'echo got; exit 9' TERM; echo ready; while :; do sleep 0.01; done"
+        )
         with subprocess.Popen(
             [
-                *(PROF, "run", "-q", "--tools-config", "tools.json", "-t", "test_tools_A"),
+                *(
+                    PROF,
+                    "run",
+                    "-q",
+                    "--tools-config",
+                    "tools.json",
+                    "-t",
+                    "test_tools_A",
+                ),
                 *("--", "sh", "-c", program),
             ],
             cwd=self.folder,
@@ -221,7 +295,9 @@ class Ends(Case):
             lines = iter(process.stdout.readline, b"")
             self.assertIn(b"ready\n", lines)
             process.send_signal(signal.SIGTERM)
-            self.assertEqual([line.strip() for line in lines], [b"got", b"post_script A"])
+            self.assertEqual(
+                [line.strip() for line in lines], [b"got", b"post_script A"]
+            )
             self.assertEqual(process.wait(HANG_SECONDS), 9)
 
 
@@ -229,9 +305,7 @@ class Streams(Case):
     TRACE = ("-q", "-t", "rocblas_trace")
 
     def test_bytes_and_streams_arrive_as_they_are(self):
-        program = (
-            "import os; os.write(1, bytes(range(256)) * 300); os.write(2, b'x' * 300000 + b'\\0')"
-        )
+        program = "import os; os.write(1, bytes(range(256)) * 300); os.write(2, b'x' * 300000 + b'\\0')"
         done = self.run_prof(*self.TRACE, "--", sys.executable, "-c", program)
         self.assertEqual(done.stdout, bytes(range(256)) * 300)
         self.assertEqual(done.stderr, b"x" * 300000 + b"\0")
@@ -261,10 +335,17 @@ class Streams(Case):
             "h:1:2 [0] NCCL INFO AllReduce: opCount 1e7 sendbuff 0x1 recvbuff 0x2 count 1001 "
             "datatype 7 op 0 root 0 comm 0x3 [nranks=2] stream 0x4",
         ]
-        tools = [f"{x}_trace" for x in ("rocblas", "hipblaslt", "miopen", "tensile", "rccl")]
+        tools = [
+            f"{x}_trace" for x in ("rocblas", "hipblaslt", "miopen", "tensile", "rccl")
+        ]
         program = "".join(f"print({line!r})\n" for line in lines)
         done = self.run_prof(
-            "-q", *(w for t in tools for w in ("-t", t)), "--", sys.executable, "-c", program
+            "-q",
+            *(w for t in tools for w in ("-t", t)),
+            "--",
+            sys.executable,
+            "-c",
+            program,
         )
         self.assertEqual(done.stdout.decode().splitlines(), lines)
         rows = list(csv.reader(io.StringIO(self.read("library_trace.csv"), newline="")))
@@ -292,10 +373,14 @@ class Streams(Case):
         for _ in range(2):
             self.run_prof(*self.TRACE, "--", "true")
         self.assertTrue(os.path.exists(os.path.join(self.folder, "library_trace.csv")))
-        self.assertTrue(os.path.exists(os.path.join(self.folder, "library_trace.2.csv")))
+        self.assertTrue(
+            os.path.exists(os.path.join(self.folder, "library_trace.2.csv"))
+        )
 
     def test_a_log_has_every_line(self):
-        done = self.run_prof("-o", "out", "-q", "--", "sh", "-c", "echo a; echo b >&2; echo c")
+        done = self.run_prof(
+            "-o", "out", "-q", "--", "sh", "-c", "echo a; echo b >&2; echo c"
+        )
         self.assertEqual(done.returncode, 0)
         self.assertEqual(sorted(self.read("out/run.live.log").split()), ["a", "b", "c"])
 
@@ -352,7 +437,9 @@ class Terminal(Case):
         return self.seen
 
     def check_kind(self, *options):
-        program = "import os; print([os.isatty(i) for i in range(3)], os.get_terminal_size())"
+        program = (
+            "import os; print([os.isatty(i) for i in range(3)], os.get_terminal_size())"
+        )
         pid, master = self.start(*options, "--", sys.executable, "-c", program)
         rest = self.rest(master)
         self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0)

@@ -29,9 +29,22 @@ char *run_program_find(const char *name) {
   }
 }
 
+/* The program that a plain cmd begins with, or NULL: a shell finds it. */
+static const char *program_of(const run_tool *tool) {
+  run_words words = {0};
+  if (tool->program) return tool->program;
+  if (tool->has_marks || run_needs_shell(tool->cmd)) return NULL;
+  run_words_split(&words, tool->cmd);
+  return words.count ? words.items[0] : NULL;
+}
+
 const char *run_tool_why_not(const run_tool *tool) {
-  if (!tool->program || run_program_find(tool->program)) return NULL;
-  return run_text("there is no '%s' on PATH%s%s", tool->program, tool->install ? ": " : "",
+  const char *const program = program_of(tool);
+  if (strstr(tool->cmd, "run-rocprof") && !run_program_find("rocprofv3") &&
+      !run_program_find("rocprof"))
+    return "neither rocprofv3 nor rocprof is on PATH: install ROCm: https://rocm.docs.amd.com";
+  if (!program || run_program_find(program)) return NULL;
+  return run_text("there is no '%s' on PATH%s%s", program, tool->install ? ": " : "",
                   tool->install ? tool->install : "");
 }
 

@@ -206,14 +206,16 @@ static void take_news(child *c, run_terminal *terminal) {
 }
 
 static void loop(child *c, run_streams *streams) {
+  const run_watch *const watch = streams->watch;
   run_terminal *const terminal = &streams->terminal;
   while (!c->has_ended) {
-    enum { SIGNALS, NEWS, TYPED, FIXED };
+    enum { SIGNALS, NEWS, TYPED, EXTRA, FIXED };
     const bool is_typed = terminal->outer >= 0 && terminal->has_input && terminal->is_raw;
     struct pollfd polls[FIXED + 2] = {[SIGNALS] = {.fd = c->signals, .events = POLLIN},
                                       [NEWS] = {.fd = c->keeper.news, .events = POLLIN},
                                       [TYPED] = {.fd = is_typed ? STDIN_FILENO : -1,
-                                                 .events = POLLIN}};
+                                                 .events = POLLIN},
+                                      [EXTRA] = {.fd = watch->extra, .events = POLLIN}};
     const nfds_t count = FIXED + run_streams_poll(streams, polls + FIXED);
     if (poll(polls, count, -1) < 0) {
       if (errno != EINTR) run_fail("cannot wait for the workload: %s", strerror(errno));
@@ -222,6 +224,7 @@ static void loop(child *c, run_streams *streams) {
     for (nfds_t i = FIXED; i < count; i++)
       if (polls[i].revents) run_streams_take(streams, polls[i].fd);
     if (polls[TYPED].revents) run_terminal_type(terminal);
+    if (polls[EXTRA].revents) watch->on_extra(watch->context);
     if (polls[SIGNALS].revents) take_signals(c, terminal);
     if (polls[NEWS].revents && !c->has_ended) take_news(c, terminal);
   }

@@ -13,6 +13,8 @@ typedef struct run_watch {
   /* True: the line of stderr is left out. Not together with on_line. */
   bool (*is_noise)(void *context, const char *line, size_t bytes);
   bool is_stderr_alone; /* stdout is ours */
+  int extra;            /* polled as well, or -1 */
+  void (*on_extra)(void *context); /* there is something to read */
   void *context;
 } run_watch;
 

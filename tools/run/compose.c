@@ -67,8 +67,7 @@ static void put_variables_around(run_words *words, run_words *variables) {
 
 /* ---- cmd ---- */
 
-/* A word of a shell that is no plain word: then sh must read the text. */
-static bool needs_shell(const char *cmd) {
+bool run_needs_shell(const char *cmd) {
   const char *const first = cmd + strspn(cmd, " \t\r\n");
   const size_t bytes = strcspn(first, " \t\r\n");
   return cmd[strcspn(cmd, "|&;<>()$`\\\"'*?[]#~!{}\n")] != '\0' || memchr(first, '=', bytes);
@@ -76,7 +75,7 @@ static bool needs_shell(const char *cmd) {
 
 static void put_cmd_around(run_words *words, const char *cmd) {
   run_words all = {0};
-  if (needs_shell(cmd)) {
+  if (run_needs_shell(cmd)) {
     run_words_add(&all, "/bin/sh");
     run_words_add(&all, "-c");
     /* the shell outlives a signal to the group, to end as what it runs ends */
@@ -99,25 +98,43 @@ static const char *quoted(const char *word) {
 static const char *meaning(const run_tool *tool, const char *mark, size_t bytes) {
   static const char counters[] = "counters:";
   const char *const text = run_copy(mark, bytes);
-  if (strcmp(text, "prof") == 0) return quoted(run_own_path());
+  if (strcmp(text, "prof") == 0) return run_own_path();
   if (!tool->folder) return NULL;
-  if (strcmp(text, "output") == 0) return quoted(tool->folder);
+  if (strcmp(text, "output") == 0) return tool->folder;
   if (strncmp(text, counters, strlen(counters)) == 0)
-    return quoted(run_rocprof_counters(text + strlen(counters), tool->folder));
+    return run_rocprof_counters(text + strlen(counters), tool->folder);
   return NULL;
 }
 
-/* The marks of prof's own tools; a text of the user's stays as it is. */
-static const char *cmd_of(const run_tool *tool) {
-  if (!tool->has_marks) return tool->cmd;
-  const char *cmd = "";
-  for (const char *at = tool->cmd;;) {
+static const char *without_marks(const run_tool *tool, const char *text, bool is_shell) {
+  const char *made = "";
+  for (const char *at = text;;) {
     const char *const open = strchr(at, '{'), *const close = open ? strchr(open, '}') : NULL;
-    const char *const text = close ? meaning(tool, open + 1, (size_t)(close - open - 1)) : NULL;
-    if (!close) return run_text("%s%s", cmd, at);
-    cmd = text ? run_text("%s%.*s%s", cmd, (int)(open - at), at, text)
-               : run_text("%s%.*s", cmd, (int)(close + 1 - at), at);
+    const char *const word = close ? meaning(tool, open + 1, (size_t)(close - open - 1)) : NULL;
+    if (!close) return run_text("%s%s", made, at);
+    made = word ? run_text("%s%.*s%s", made, (int)(open - at), at, is_shell ? quoted(word) : word)
+                : run_text("%s%.*s", made, (int)(close + 1 - at), at);
     at = close + 1;
+  }
+}
+
+/* The workload may have another working directory. */
+static const char *absolute(const char *variable) {
+  const char *const value = strchr(variable, '=') + 1;
+  char *const folder = *value == '/' ? NULL : getcwd(NULL, 0);
+  if (!folder) return variable;
+  const char *const path = strncmp(value, "./", 2) == 0 ? value + 2 : value;
+  return run_text("%.*s%s/%s", (int)(value - variable), variable, folder, path);
+}
+
+void run_marks_replace(run_tool *tool) {
+  const run_tool *const known = run_tool_find(tool->name);
+  if (tool->has_marks) tool->cmd = without_marks(tool, tool->cmd, true);
+  for (size_t i = 0; known && i < tool->variables.count; i++) {
+    char **const variable = &tool->variables.items[i];
+    const bool is_own = run_words_find(&known->variables, *variable) >= 0;
+    if (is_own && known->has_marks && strstr(*variable, "{output}"))
+      *variable = (char *)absolute(without_marks(tool, *variable, false));
   }
 }
 
@@ -130,7 +147,7 @@ run_command run_compose(const run_stack *stack, const run_words *workload) {
     put_cmd_around(&command.words, stack->encapsulate);
   for (size_t i = 0; i < stack->count; i++) {
     const run_tool *const tool = &stack->tools[i];
-    const char *const cmd = cmd_of(tool);
+    const char *const cmd = tool->cmd;
     if (!is_blank(cmd)) {
       put_variables_around(&command.words, &command.variables);
       put_cmd_around(&command.words, cmd);

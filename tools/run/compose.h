@@ -22,6 +22,13 @@ int run_with(int argc, char **argv);
    goes in front of what is there. */
 void run_export(const char *variable);
 
+/* A cmd that is more than plain words: sh must read it. */
+bool run_needs_shell(const char *cmd);
+
+/* Puts what the marks of prof's own tools stand for ({output}, see known.c) into cmd and variables,
+   when the tool has its folder. A text of the user's stays as it is. */
+void run_marks_replace(run_tool *tool);
+
 /* This program's file. */
 const char *run_own_path(void);
 

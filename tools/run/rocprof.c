@@ -41,7 +41,7 @@ int run_rocprof(int argc, char **argv) {
   run_words_add(&command.words, is_v3 ? "rocprofv3" : "rocprof");
   for (int i = 1; i < argc; i++) run_words_add(&command.words, argv[i]);
   const run_watch watch = {
-      .log = -1, .is_noise = is_noise, .context = (void *)&is_v3, .is_stderr_alone = true};
+      .log = -1, .extra = -1, .is_noise = is_noise, .context = (void *)&is_v3, .is_stderr_alone = true};
   return run_child(&command, &watch).status;
 }
 

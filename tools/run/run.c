@@ -11,6 +11,7 @@
 
 #include "../prof/commands.h"
 #include "check.h"
+#include "logs.h"
 #include "output.h"
 #include "record.h"
 #include "rocprof.h"
@@ -101,13 +102,24 @@ typedef struct run_state {
   const char *record_folder; /* of captures, or NULL */
   bool is_record_folder_ours; /* it goes in the end */
   run_libraries *libraries;  /* or NULL */
+  run_logs *logs;            /* or NULL */
   run_words names_before; /* in the working directory */
   run_watch watch;
   run_summary summary;
 } run_state;
 
 static void on_line(void *context, int stream, const char *line, size_t bytes) {
-  run_libraries_take(context, stream, line, bytes);
+  const run_state *const s = context;
+  run_libraries_take(s->libraries, stream, line, bytes);
+}
+
+static void on_log_line(void *context, const char *line, size_t bytes) {
+  on_line(context, 1, line, bytes);
+}
+
+static void on_logs(void *context) {
+  const run_state *const s = context;
+  run_logs_take(s->logs);
 }
 
 /* Where tools write: each has a folder that is new. */
@@ -121,7 +133,7 @@ static void prepare_folders(run_state *s) {
   for (size_t i = 0; i < stack->count; i++) {
     run_tool *const tool = &stack->tools[i];
     const bool is_kept = s->request.has_folder;
-    if (tool->parts & RUN_PART_COLLECT || (tool->parts & RUN_PART_PROF && is_kept)) {
+    if (tool->parts & (RUN_PART_COLLECT | RUN_PART_LOGS) || (tool->parts & RUN_PART_PROF && is_kept)) {
       tool->folder = run_output_new_folder(s->request.folder, folder_name(tool));
     } else if (tool->parts & RUN_PART_PROF) {
       const char *const temporary = getenv("TMPDIR");
@@ -130,6 +142,7 @@ static void prepare_folders(run_state *s) {
       tool->folder = path;
       s->is_record_folder_ours = true;
     }
+    run_marks_replace(tool);
     if (!(tool->parts & RUN_PART_PROF)) continue;
     s->record_folder = realpath(tool->folder, NULL);
     if (!s->record_folder) run_fail("cannot find '%s': %s", tool->folder, strerror(errno));
@@ -137,9 +150,30 @@ static void prepare_folders(run_state *s) {
   }
 }
 
+static void open_log(run_state *s) {
+  char *const path = run_output_new_file(s->request.folder, "run", ".live.log");
+  s->watch.log = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+  if (s->watch.log < 0) run_fail("cannot open the log '%s': %s", path, strerror(errno));
+  run_summary_add_file(&s->summary, path);
+}
+
+/* Tools whose libraries write log files of their own. */
+static void prepare_logs(run_state *s) {
+  for (size_t i = 0; i < s->request.stack.count; i++) {
+    run_tool *const tool = &s->request.stack.tools[i];
+    if (!(tool->parts & RUN_PART_LOGS)) continue;
+    if (!s->logs) s->logs = run_logs_create(on_log_line, s, s->watch.log);
+    run_logs_add(s->logs, tool->folder);
+  }
+  if (!s->logs) return;
+  s->watch.extra = run_logs_fd(s->logs);
+  s->watch.on_extra = on_logs;
+  s->watch.context = s;
+}
+
 static void prepare_watch(run_state *s) {
   unsigned wanted = 0;
-  s->watch.log = -1;
+  s->watch.log = s->watch.extra = -1;
   for (size_t i = 0; i < s->request.stack.count; i++) {
     const run_tool *const tool = &s->request.stack.tools[i];
     wanted |= run_library_wanted(tool->name);
@@ -149,17 +183,14 @@ static void prepare_watch(run_state *s) {
   if (wanted) {
     s->libraries = run_libraries_create(wanted);
     s->watch.on_line = on_line;
-    s->watch.context = s->libraries;
+    s->watch.context = s;
   }
-  if (!s->request.has_folder) return;
-  char *const path = run_output_new_file(s->request.folder, "run", ".live.log");
-  s->watch.log = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
-  if (s->watch.log < 0) run_fail("cannot open the log '%s': %s", path, strerror(errno));
-  run_summary_add_file(&s->summary, path);
+  if (s->request.has_folder) open_log(s);
+  prepare_logs(s);
 }
-
 /* Files of the tools that are there in the end. */
 static void collect(run_state *s) {
+  if (s->logs) run_logs_destroy(s->logs);
   if (s->libraries) {
     run_libraries_finish(s->libraries);
     char *const path = run_output_new_file(s->request.folder, "library_trace", ".csv");
@@ -261,8 +292,9 @@ void run_print(const run_request *request) {
   complete_workload(&r);
   for (size_t i = 0; i < r.stack.count; i++) {
     run_tool *const tool = &r.stack.tools[i];
-    if (tool->parts & (RUN_PART_COLLECT | RUN_PART_PROF))
+    if (tool->parts & (RUN_PART_COLLECT | RUN_PART_LOGS | RUN_PART_PROF))
       tool->folder = run_text("%s/%s", r.folder, folder_name(tool));
+    run_marks_replace(tool);
     if (tool->parts & RUN_PART_PROF) run_record_prepare(tool, &r, tool->folder);
   }
   const run_command command = run_compose(&r.stack, &r.workload);

@@ -1,0 +1,191 @@
+"""rocprof, rocprofv3 and madengine's configuration under ``prof run``. No AMD device is here: the
+programs are stand-ins that take the words and leave the files that the real ones document."""
+
+import json
+import os
+import subprocess
+import tempfile
+import unittest
+
+BUILD = os.environ.get("PROF_TEST_BUILD_DIR", "build/dev")
+PROF = os.path.join(os.path.abspath(BUILD), "prof")
+HANG_SECONDS = float(os.environ.get("PROF_TEST_HANG_SECONDS", "300"))
+
+# Writes its words, a database in a folder, tables, and a line of noise; then runs the program.
+ROCPROFV3 = r"""#!/bin/bash
+echo "rocprofv3 $*"
+echo "sql text value for value is empty. Using NULL instead" >&2
+echo "a warning" >&2
+folder=.
+while [ "$1" != -- ]; do
+  if [ "$1" = -d ]; then folder=$2; shift; fi
+  shift
+done
+shift
+mkdir -p "$folder/1e4d92661463"
+echo db > "$folder/1e4d92661463/77_results.db"
+printf '"Kind","Counter_Name","Counter_Value"\n"K","SQ_INSTS_VALU",100\n"K","SQ_INSTS_SALU",7\n' \
+  > "$folder/1e4d92661463/77_counter_collection.csv"
+printf '"Name","SQ_INSTS_VALU"\n"a, b",9007199254740993\n' > "$folder/77_domain_stats.csv"
+"$@"
+"""
+ROCPROF = r"""#!/bin/bash
+echo "rocprof $*"
+echo "WARNING: We are phasing out development" >&2
+echo Index > results.csv
+while [ "$1" != -- ]; do shift; done
+shift
+"$@"
+"""
+
+
+class Rocprof(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        self.bin = os.path.join(self.folder, "bin")
+        os.mkdir(self.bin)
+
+    def write(self, name, text):
+        path = os.path.join(self.folder, name)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(path, 0o755)
+        return path
+
+    def read(self, *names):
+        with open(os.path.join(self.folder, *names), encoding="utf-8") as file:
+            return file.read()
+
+    def run_prof(self, *words):
+        return subprocess.run(
+            [PROF, "run", "-q", *words],
+            cwd=self.folder,
+            env={**os.environ, "PATH": f"{self.bin}:{os.environ['PATH']}"},
+            capture_output=True,
+            timeout=HANG_SECONDS,
+            check=False,
+        )
+
+    def test_rocprofv3_goes_first_and_the_program_keeps_its_words(self):
+        self.write("bin/rocprof", ROCPROF)
+        self.write("bin/rocprofv3", ROCPROFV3)
+        done = self.run_prof(
+            "-t", "rocprof", "--", "sh", "-c", 'echo "$#"; exit 3', "x", "--", ""
+        )
+        self.assertEqual(done.returncode, 3)
+        self.assertEqual(
+            done.stdout.decode().splitlines(),
+            ['rocprofv3 --runtime-trace -- sh -c echo "$#"; exit 3 x -- ', "2"],
+        )
+        self.assertEqual(done.stderr.decode(), "a warning\n")
+        self.assertEqual(self.read("rocprof_output/1e4d92661463/77_results.db"), "db\n")
+
+    def test_rocprof_where_there_is_no_rocprofv3(self):
+        self.write("bin/rocprof", ROCPROF)
+        done = self.run_prof("-t", "rocprof_hip_only", "--", "echo", "ran")
+        self.assertEqual(done.stdout, b"rocprof --hip-trace -- echo ran\nran\n")
+        self.assertEqual(done.stderr, b"")
+        self.assertEqual(self.read("rocprof_output/results.csv"), "Index\n")
+        self.assertFalse(os.path.exists(os.path.join(self.folder, "results.csv")))
+
+    def test_what_was_there_before_stays(self):
+        self.write("bin/rocprof", ROCPROF)
+        self.write("results.txt", "mine\n")
+        self.run_prof("-t", "rocprof", "--", "true")
+        self.assertEqual(self.read("results.txt"), "mine\n")
+
+    def test_neither_is_there(self):
+        done = self.run_prof("-t", "rocprof", "--", "echo", "ran")
+        self.assertEqual(done.returncode, 125)
+        self.assertEqual(done.stdout, b"")
+        self.assertIn("neither rocprofv3 nor rocprof", done.stderr.decode())
+
+    def test_tables_have_the_names_that_others_look_for(self):
+        self.write("bin/rocprofv3", ROCPROFV3)
+        done = self.run_prof("-t", "rocprofv3_compute", "--", "true")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("-i ./rocprof_output/compute.txt", done.stdout.decode())
+        self.assertIn("pmc: SQ_INSTS_VALU\n", self.read("rocprof_output/compute.txt"))
+        self.assertIn(
+            "VALU", self.read("rocprof_output/rocprofv3_output_counter_collection.csv")
+        )
+        histogram = json.loads(self.read("rocprof_output/instruction_histogram.json"))
+        self.assertEqual(histogram, {"VALU": 9007199254740993 + 100, "SALU": 7})
+
+    def test_a_cmd_of_the_guide_replaces_the_default(self):
+        self.write(
+            "bin/rocprof",
+            ROCPROF.replace(
+                'while [ "$1" != -- ]; do shift; done\nshift\n', "shift 2\n"
+            ),
+        )
+        context = '{"tools": [{"name": "rocprof", "cmd": "rocprof --timestamp on "}]}'
+        done = self.run_prof("--additional-context", context, "--", "echo", "ran")
+        self.assertEqual(done.stdout, b"rocprof --timestamp on echo ran\nran\n")
+        self.assertEqual(self.read("rocprof_output/results.csv"), "Index\n")
+
+
+class Madengine(Rocprof):
+    """A tools.json as madengine's, whose scripts are not there."""
+
+    TOOLS = {
+        "tools": {
+            "rocprof": {
+                "pre_scripts": [],
+                "cmd": "bash ../scripts/common/tools/rocprof_wrapper.sh --runtime-trace --",
+                "env_vars": {},
+                "post_scripts": [
+                    {"path": "scripts/common/post_scripts/trace.sh", "args": "rocprof"}
+                ],
+            },
+            "rocprofv3_compute": {
+                "cmd": "bash ../scripts/common/tools/rocprof_wrapper.sh -i "
+                "../scripts/common/tools/counters/compute_bound.txt -d ./rocprof_output --"
+            },
+            "miopen_trace": {
+                "cmd": "python3 ../scripts/common/tools/get_library_trace.py",
+                "env_vars": {"MIOPEN_TRACE": "1"},
+            },
+            "mine": {
+                "cmd": "env TAG=1 python3 ./get_library_trace.py",
+                "env_vars": {"TRACE_MODE": "rocblas_trace, tensile_trace"},
+            },
+        }
+    }
+
+    def setUp(self):
+        super().setUp()
+        self.write("tools.json", json.dumps(self.TOOLS))
+
+    def run_prof(self, *words):
+        return super().run_prof("--tools-config", "tools.json", *words)
+
+    def test_library_traces_are_read_by_prof(self):
+        line = "MIOpen(HIP): Command [LogCmdConvolution] ./bin/MIOpenDriver conv -n 5"
+        done = self.run_prof(
+            *("-t", "miopen_trace", "--", "sh", "-c"),
+            f'echo "$MIOPEN_ENABLE_LOGGING_CMD"; echo "{line}"',
+        )
+        self.assertEqual(done.stdout.decode().splitlines(), ["1", line])
+        self.assertIn(
+            "miopen,./bin/MIOpenDriver conv -n 5,1", self.read("library_trace.csv")
+        )
+
+    def test_trace_mode_lists_traces_and_the_rest_of_cmd_stays(self):
+        done = self.run_prof(
+            "-t", "mine", "--", "sh", "-c", 'echo "$TAG $ROCBLAS_LAYER $TENSILE_DB"'
+        )
+        self.assertEqual(done.stdout, b"1 6 0x8000\n")
+
+    def test_a_file_that_is_there_is_used(self):
+        self.write(
+            "get_library_trace.py", "import os, sys; print('theirs', flush=True)\n"
+        )
+        done = self.run_prof("-t", "mine", "--", "echo", "ran")
+        self.assertEqual(done.stdout, b"theirs\n")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

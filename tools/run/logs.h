@@ -1,0 +1,21 @@
+/* Log files that libraries write by themselves, one a process: read while they grow. */
+#ifndef PROF_TOOLS_RUN_LOGS_H
+#define PROF_TOOLS_RUN_LOGS_H
+
+#include "text.h"
+
+typedef struct run_logs run_logs;
+
+/* on_line: each line, without its line end. log: a descriptor that gets all bytes, or -1. */
+run_logs *run_logs_create(void (*on_line)(void *context, const char *line, size_t bytes),
+                          void *context, int log);
+/* Reads all files of that folder that end in .log, also those that come later. */
+void run_logs_add(run_logs *logs, const char *folder);
+/* To be polled: something was written. */
+int run_logs_fd(const run_logs *logs);
+/* Reads what has come. */
+void run_logs_take(run_logs *logs);
+/* Reads the rest, also of lines without an end. */
+void run_logs_destroy(run_logs *logs);
+
+#endif
