@@ -104,6 +104,41 @@ class Words(Case):
         self.assertEqual(done.stdout.decode().splitlines()[4], "here")
 
 
+class Python(Case):
+    """python -m prof, here a stand-in, is what runs scripts and modules."""
+
+    def run_python(self, *words):
+        python = self.write("python", '#!/bin/sh\nprintf "%s\\n" "$@"\n', 0o755)
+        done = self.run_prof(*words, env={**os.environ, "PROF_PYTHON_PROGRAM": python})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout.decode().split("\n")[:-1]
+
+    def test_a_script_and_a_module_run_in_python(self):
+        self.assertEqual(
+            self.run_python("x.py", "-q"),
+            ["-m", "prof", "run", "--level=1", "x.py", "-q"],
+        )
+        self.assertEqual(
+            self.run_python("-q", "--memory", "-l", "2", "-m", "mod", "-q"),
+            [
+                "-m",
+                "prof",
+                "run",
+                "--level=2",
+                "--profile-memory",
+                "--quiet",
+                "-m",
+                "mod",
+                "-q",
+            ],
+        )
+
+    def test_a_script_without_the_tool_prof_runs_in_plain_python(self):
+        self.assertEqual(
+            self.run_python("-t", "therock_check", "x.py", "a"), ["x.py", "a"]
+        )
+
+
 class Order(Case):
     RIGHT = [
         "pre_script B",

@@ -27,14 +27,14 @@ static const char help[] =
     "      --dry-run          prints what would run\n"
     "  -o, --output DIR       where files go; %p pid, %r rank, %h host; a log and a summary, too\n"
     "  -l, --level N          that prof records at: 1 operators, 2 also the runtime (default 1)\n"
-    "  -m, --memory           prof records malloc() and free(), too\n"
+    "      --memory           prof records malloc() and free(), too\n"
     "  -n, --repeat N         runs it N times; with -o DIR each has a folder DIR/run-1, run-2, ...\n"
     "  -q, --quiet            no table and no summary\n"
     "\n"
     "Exit status: the program's, or 128 + the signal that ended it; 125 if it was not started, 126\n"
     "if it cannot be executed, 127 if it is not there.\n";
 
-enum { OPTION_CONTEXT = 256, OPTION_CONFIG, OPTION_LIST, OPTION_DRY_RUN };
+enum { OPTION_CONTEXT = 256, OPTION_CONFIG, OPTION_LIST, OPTION_DRY_RUN, OPTION_MEMORY };
 
 static const struct option options[] = {{"tool", 1, 0, 't'},
                                         {"stack", 1, 0, 's'},
@@ -46,7 +46,7 @@ static const struct option options[] = {{"tool", 1, 0, 't'},
                                         {"dry-run", 0, 0, OPTION_DRY_RUN},
                                         {"output", 1, 0, 'o'},
                                         {"level", 1, 0, 'l'},
-                                        {"memory", 0, 0, 'm'},
+                                        {"memory", 0, 0, OPTION_MEMORY},
                                         {"repeat", 1, 0, 'n'},
                                         {"quiet", 0, 0, 'q'},
                                         {"help", 0, 0, 'h'},
@@ -66,6 +66,7 @@ static void print_list(void) {
 static void read_configs(int argc, char **argv) {
   for (int c; (c = getopt_long(argc, argv, "+t:s:o:l:n:mqh", options, NULL)) != -1;)
     if (c == OPTION_CONFIG) run_tools_read(optarg);
+    else if (c == 'm') break;
   optind = 1;
 }
 
@@ -82,7 +83,8 @@ int command_run(int argc, char **argv) {
   unsigned count = 1;
   double seconds;
   read_configs(argc, argv);
-  for (int c; (c = getopt_long(argc, argv, "+t:s:o:l:n:mqh", options, NULL)) != -1;) {
+  /* -m MODULE is the program, as in Python: it ends the options */
+  for (int c; (c = getopt_long(argc, argv, "+t:s:o:l:n:mqh", options, NULL)) != -1 && c != 'm';) {
     switch (c) {
       case 't': run_stack_add(&request.stack, optarg); break;
       case 's': run_stack_read_file(&request.stack, optarg); break;
@@ -104,14 +106,16 @@ int command_run(int argc, char **argv) {
       case 'n':
         if (!take_count(optarg, &count)) return bad_words("run", "--repeat is 1 or more, not", optarg);
         break;
-      case 'm': request.has_memory = true; break;
+      case OPTION_MEMORY: request.has_memory = true; break;
       case 'q': request.is_quiet = true; break;
       case 'h': fputs(help, stdout); return EXIT_OK;
       default: return bad_option("run", argc, argv);
     }
   }
-  if (optind == argc) return bad_words("run", "needs a program to run", NULL);
-  for (int i = optind; i < argc; i++) run_words_add(&request.workload, argv[i]);
+  const bool is_module = optind > 1 && strcmp(argv[optind - 1], "-m") == 0;
+  if (optind == argc)
+    return bad_words("run", is_module ? "-m needs a module" : "needs a program to run", NULL);
+  for (int i = optind - is_module; i < argc; i++) run_words_add(&request.workload, argv[i]);
   if (request.stack.count == 0) run_stack_add(&request.stack, "prof");
   if (is_dry) {
     run_print(&request);

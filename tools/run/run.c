@@ -25,24 +25,38 @@ static bool ends_in(const char *text, const char *ending) {
   return bytes > of && strcmp(text + bytes - of, ending) == 0;
 }
 
-static bool has_part(const run_stack *stack, unsigned part) {
-  for (size_t i = 0; i < stack->count; i++)
-    if (stack->tools[i].parts & part) return true;
-  return false;
+/* script.py and -m MODULE run in Python. */
+static bool is_python(const run_request *r) {
+  const char *const first = r->workload.items[0];
+  return strcmp(first, "-m") == 0 || ends_in(first, ".py");
 }
 
-/* script.py and -m MODULE run in Python; under the tool "prof" by its own command. */
-static void complete_workload(run_request *r) {
+/* The tool "prof" around Python is Python's own command, with the same options. folder: for the
+   capture, or NULL. */
+static void put_prof_around_python(run_request *r, run_words *words, const char *folder) {
   const char *const first = r->workload.items[0];
-  const bool is_module = strcmp(first, "-m") == 0;
-  if (!is_module && !ends_in(first, ".py")) return;
+  const char *const name = strcmp(first, "-m") == 0 && r->workload.count > 1 ? r->workload.items[1]
+                                                                              : first;
+  const char *const slash = strrchr(name, '/');
+  run_words_split(words, "-m prof run");
+  run_words_add(words, run_text("--level=%u", r->level));
+  if (r->has_memory) run_words_add(words, "--profile-memory");
+  if (r->is_quiet) run_words_add(words, "--quiet");
+  if (folder) {
+    run_words_add(words, "--output");
+    run_words_add(words, run_text("%s/%s.prof", folder, slash ? slash + 1 : name));
+  }
+}
+
+/* In: the folders are made. */
+static void complete_workload(run_request *r) {
   const char *const python = getenv("PROF_PYTHON_PROGRAM");
   run_words words = {0};
+  if (!is_python(r)) return;
   run_words_add(&words, python && *python ? python : "python3");
-  if (has_part(&r->stack, RUN_PART_PROF)) {
-    static const char *const own[] = {"-m", "prof", "run"};
-    for (size_t i = 0; i < sizeof own / sizeof *own; i++) run_words_add(&words, own[i]);
-  }
+  for (size_t i = 0; i < r->stack.count; i++)
+    if (r->stack.tools[i].parts & RUN_PART_PROF)
+      put_prof_around_python(r, &words, r->stack.tools[i].folder);
   run_words_add_all(&words, &r->workload);
   r->workload = words;
 }
@@ -100,7 +114,7 @@ static void tear_down(const run_stack *stack, const run_watch *watch, run_summar
 typedef struct run_state {
   run_request request;
   const char *record_folder; /* of captures, or NULL */
-  bool is_record_folder_ours; /* it goes in the end */
+  const char *temporary_folder; /* the same, if it goes in the end; or NULL */
   run_libraries *libraries;  /* or NULL */
   run_logs *logs;            /* or NULL */
   run_words names_before; /* in the working directory */
@@ -135,15 +149,14 @@ static void prepare_folders(run_state *s) {
     const bool is_kept = s->request.has_folder;
     if (tool->parts & (RUN_PART_COLLECT | RUN_PART_LOGS) || (tool->parts & RUN_PART_PROF && is_kept)) {
       tool->folder = run_output_new_folder(s->request.folder, folder_name(tool));
-    } else if (tool->parts & RUN_PART_PROF) {
+    } else if (tool->parts & RUN_PART_PROF && !is_python(&s->request)) {
       const char *const temporary = getenv("TMPDIR");
       char *const path = run_text("%s/prof-run-XXXXXX", temporary && *temporary ? temporary : "/tmp");
       if (!mkdtemp(path)) run_fail("cannot make a folder '%s': %s", path, strerror(errno));
-      tool->folder = path;
-      s->is_record_folder_ours = true;
+      tool->folder = s->temporary_folder = path;
     }
     run_marks_replace(tool);
-    if (!(tool->parts & RUN_PART_PROF)) continue;
+    if (!(tool->parts & RUN_PART_PROF) || is_python(&s->request)) continue;
     s->record_folder = realpath(tool->folder, NULL);
     if (!s->record_folder) run_fail("cannot find '%s': %s", tool->folder, strerror(errno));
     run_record_prepare(tool, &s->request, s->record_folder);
@@ -200,7 +213,7 @@ static void collect(run_state *s) {
   }
   for (size_t i = 0; i < s->request.stack.count; i++) {
     const run_tool *const tool = &s->request.stack.tools[i];
-    if (!tool->folder || (tool->parts & RUN_PART_PROF && s->is_record_folder_ours)) continue;
+    if (!tool->folder || tool->folder == s->temporary_folder) continue;
     static const char *const traces[] = {"trace.rpd", "trace.db", "trace.json", "trace.json.gz"};
     if (tool->parts & RUN_PART_ROCPROF) run_rocprof_collect(".", &s->names_before, tool->folder);
     else if (tool->parts & RUN_PART_COLLECT)
@@ -216,27 +229,31 @@ static void report(run_state *s) {
     run_record_captures(s->record_folder, &captures);
     if (!s->request.is_quiet) run_record_report(&captures);
   }
-  if (s->is_record_folder_ours) {
+  if (s->temporary_folder) {
     for (size_t i = 0; i < captures.count; i++) unlink(captures.items[i]);
     rmdir(s->record_folder);
   }
   if (s->request.has_folder) run_summary_write(&s->summary, s->request.folder);
-  if (!s->request.is_quiet && (s->request.stack.count > 1 || !s->record_folder))
+  const bool is_prof_alone = s->request.stack.count == 1 &&
+                             s->request.stack.tools[0].parts & RUN_PART_PROF;
+  if (!s->request.is_quiet && (!is_prof_alone || s->request.has_folder))
     run_summary_print(&s->summary);
 }
 
 int run_go(const run_request *request, double *seconds_out) {
   run_state s = {.request = *request};
-  complete_workload(&s.request);
-  run_check(&s.request.stack, &s.request.workload);
+  run_request probe = s.request;
+  complete_workload(&probe);
+  run_check(&probe.stack, &probe.workload);
   run_output_make_folder(s.request.folder);
   prepare_folders(&s);
+  complete_workload(&s.request);
   prepare_watch(&s);
   const run_command command =
       run_compose(&s.request.stack, &s.request.workload);
   for (size_t i = 0; i < s.request.stack.count; i++)
     if (s.request.stack.tools[i].parts & RUN_PART_THEROCK) run_therock_check();
-  s.summary.command = run_words_quoted(&s.request.workload);
+  s.summary.command = run_words_quoted(&request->workload);
   s.names_before = run_rocprof_names(".");
   int status = set_up(&s.request.stack, &s.watch, &s.summary);
   if (status == 0) {
@@ -289,14 +306,15 @@ static void print_scripts(const run_scripts *scripts) {
 
 void run_print(const run_request *request) {
   run_request r = *request;
-  complete_workload(&r);
   for (size_t i = 0; i < r.stack.count; i++) {
     run_tool *const tool = &r.stack.tools[i];
     if (tool->parts & (RUN_PART_COLLECT | RUN_PART_LOGS | RUN_PART_PROF))
       tool->folder = run_text("%s/%s", r.folder, folder_name(tool));
     run_marks_replace(tool);
-    if (tool->parts & RUN_PART_PROF) run_record_prepare(tool, &r, tool->folder);
+    if (tool->parts & RUN_PART_PROF && !is_python(&r))
+      run_record_prepare(tool, &r, tool->folder);
   }
+  complete_workload(&r);
   const run_command command = run_compose(&r.stack, &r.workload);
   for (size_t i = r.stack.count; i > 0; i--) print_scripts(&r.stack.tools[i - 1].before);
   print_scripts(&r.stack.before);
