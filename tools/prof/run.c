@@ -84,7 +84,8 @@ int command_run(int argc, char **argv) {
   double seconds;
   read_configs(argc, argv);
   /* -m MODULE is the program, as in Python: it ends the options */
-  for (int c; (c = getopt_long(argc, argv, "+t:s:o:l:n:mqh", options, NULL)) != -1 && c != 'm';) {
+  int c;
+  while ((c = getopt_long(argc, argv, "+t:s:o:l:n:mqh", options, NULL)) != -1 && c != 'm') {
     switch (c) {
       case 't': run_stack_add(&request.stack, optarg); break;
       case 's': run_stack_read_file(&request.stack, optarg); break;
@@ -112,7 +113,7 @@ int command_run(int argc, char **argv) {
       default: return bad_option("run", argc, argv);
     }
   }
-  const bool is_module = optind > 1 && strcmp(argv[optind - 1], "-m") == 0;
+  const bool is_module = c == 'm';
   if (optind == argc)
     return bad_words("run", is_module ? "-m needs a module" : "needs a program to run", NULL);
   for (int i = optind - is_module; i < argc; i++) run_words_add(&request.workload, argv[i]);

@@ -50,13 +50,32 @@ static bool ends_in(const char *text, const char *ending) {
   return bytes > of && strcmp(text + bytes - of, ending) == 0;
 }
 
-static bool has_records(const char *path) {
+/* NAME.PID.prof, by what the process called itself: what stood in front of the program (a shell,
+   timeout) gave the file its first name. The path as it is, where it has that name or cannot get it. */
+static char *named_for_process(char *path, const char *folder, const prof_trace_info *info) {
+  char *const process = run_text("%s", info->process_name);
+  for (char *at = process; *at; at++)
+    if (*at == '/' || (unsigned char)*at < 0x20) *at = '_';
+  char *const named = run_text("%s/%s.%u.prof", folder, process, (unsigned)info->pid);
+  if (*process == '\0' || *process == '.' || access(named, F_OK) == 0) return path;
+  return rename(path, named) == 0 ? named : path;
+}
+
+/* Adds a capture that holds anything; one that does not is removed. One that cannot be read stays: the
+   table says what is wrong. */
+static void take_capture(char *path, const char *folder, run_words *to) {
   prof_trace *trace = NULL;
-  if (prof_trace_open(path, &trace) != PROF_OK) return true; /* the table says what is wrong */
   prof_trace_info info = {.size = sizeof info};
+  if (prof_trace_open(path, &trace) != PROF_OK) {
+    run_words_add(to, path);
+    return;
+  }
   prof_trace_info_get(trace, &info);
+  const bool is_live = info.is_live;
+  const bool is_empty = info.event_count + info.open_count == 0;
+  if (!is_empty) run_words_add(to, is_live ? path : named_for_process(path, folder, &info));
+  else if (!is_live) unlink(path);
   prof_trace_destroy(trace);
-  return info.event_count + info.open_count > 0;
 }
 
 static int by_name(const void *a, const void *b) {
@@ -64,15 +83,15 @@ static int by_name(const void *a, const void *b) {
 }
 
 void run_record_captures(const char *folder, run_words *to) {
+  run_words paths = {0};
   DIR *const all = opendir(folder);
   if (!all) return;
   for (struct dirent *entry; (entry = readdir(all)) != NULL;) {
     if (!ends_in(entry->d_name, ".prof")) continue;
-    char *const path = run_text("%s/%s", folder, entry->d_name);
-    if (has_records(path)) run_words_add(to, path);
-    else unlink(path);
+    run_words_add(&paths, run_text("%s/%s", folder, entry->d_name));
   }
   closedir(all);
+  for (size_t i = 0; i < paths.count; i++) take_capture(paths.items[i], folder, to);
   if (to->count > 1) qsort(to->items, to->count, sizeof *to->items, by_name);
 }
 
