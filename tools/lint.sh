@@ -6,7 +6,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 
 database=build/dev/compile_commands.json
-folders='src tools/prof tools/import examples' checks=-clang-analyzer-*
+folders='src tools/prof tools/import tools/run examples' checks=-clang-analyzer-*
 [ "${PROF_LONG:-0}" != 1 ] || checks='' folders+=' tests/unit tests/api tests/fault tests/stress tests/failing tests/hostile tests/device'
 lists=$(mktemp -d)
 trap 'rm -rf "$lists"' EXIT

@@ -121,7 +121,8 @@ static void write_json(const histogram *h, const char *path) {
     separator = ",";
   }
   if (to) fputs("\n}", to);
-  const bool is_bad = !to || (ferror(to) != 0) | (fclose(to) != 0);
+  bool is_bad = !to || ferror(to) != 0;
+  if (to) is_bad |= fclose(to) != 0;
   if (is_bad) say("prof run: cannot write '%s': %s", path, strerror(errno));
 }
 

@@ -10,9 +10,13 @@
 
 #include <yajl/yajl_tree.h>
 
-static run_json *convert_list(yajl_val value, run_json *to);
+/* yajl has made a tree of the text, to any depth; configurations have few levels, deeper ones are null. */
+enum { DEPTH_MAX = 64 };
 
-static void convert(yajl_val value, run_json *to) {
+static void convert_list(yajl_val value, run_json *to, int depth);
+
+// NOLINTNEXTLINE(misc-no-recursion): at most DEPTH_MAX deep
+static void convert(yajl_val value, run_json *to, int depth) {
   switch (value->type) {
     case yajl_t_string:
       *to = (run_json){.kind = RUN_JSON_TEXT, .text = run_text("%s", value->u.string)};
@@ -23,14 +27,18 @@ static void convert(yajl_val value, run_json *to) {
     case yajl_t_true: *to = (run_json){.kind = RUN_JSON_BOOL, .is_true = true}; return;
     case yajl_t_false: *to = (run_json){.kind = RUN_JSON_BOOL}; return;
     case yajl_t_object:
-    case yajl_t_array: convert_list(value, to); return;
+    case yajl_t_array:
+      if (depth == DEPTH_MAX) break;
+      convert_list(value, to, depth + 1);
+      return;
     case yajl_t_null:
     case yajl_t_any: break;
   }
   *to = (run_json){.kind = RUN_JSON_NULL};
 }
 
-static run_json *convert_list(yajl_val value, run_json *to) {
+// NOLINTNEXTLINE(misc-no-recursion): see convert()
+static void convert_list(yajl_val value, run_json *to, int depth) {
   const bool is_object = value->type == yajl_t_object;
   const size_t count = is_object ? value->u.object.len : value->u.array.len;
   *to = (run_json){.kind = is_object ? RUN_JSON_OBJECT : RUN_JSON_LIST,
@@ -39,9 +47,8 @@ static run_json *convert_list(yajl_val value, run_json *to) {
                    .count = count};
   for (size_t i = 0; i < count; i++) {
     if (is_object) to->keys[i] = run_text("%s", value->u.object.keys[i]);
-    convert(is_object ? value->u.object.values[i] : value->u.array.values[i], &to->items[i]);
+    convert(is_object ? value->u.object.values[i] : value->u.array.values[i], &to->items[i], depth);
   }
-  return to;
 }
 
 const run_json *run_json_parse(const char *text, const char **error_out) {
@@ -57,10 +64,10 @@ const run_json *run_json_parse(const char *text, const char **error_out) {
   if (!parse || !release) run_fail("%s is no yajl 2", name);
   char error[1024] = "";
   run_json *json = NULL;
-  const yajl_val value = parse(text, error, sizeof error);
+  yajl_val value = parse(text, error, sizeof error);
   if (value) {
     json = run_make(1, sizeof *json);
-    convert(value, json);
+    convert(value, json, 0);
     release(value);
   } else {
     for (char *at = error; *at; at++)

@@ -10,10 +10,11 @@
 /* The group by /proc/PID/stat: "PID (NAME) STATE PARENT GROUP ..."; NAME may hold anything. */
 static bool is_of_group(const char *stat, pid_t group) {
   const char *const behind = strrchr(stat, ')');
-  char state;
-  int parent, of;
-  return behind && sscanf(behind + 1, " %c %d %d", &state, &parent, &of) == 3 && of == group &&
-         state != 'Z' && state != 'X';
+  if (!behind || strlen(behind) < 4) return false;
+  const char state = behind[2];
+  char *at;
+  (void)strtol(behind + 3, &at, 10); /* the parent */
+  return strtol(at, NULL, 10) == group && state != 'Z' && state != 'X';
 }
 
 void run_left_find(pid_t group, run_words *to) {

@@ -60,10 +60,12 @@ run_libraries *run_libraries_create(unsigned wanted) {
 }
 
 void run_libraries_destroy(run_libraries *libraries) {
-  entry *each, *next;
-  HASH_ITER(hh, libraries->entries, each, next) {
-    HASH_DEL(libraries->entries, each);
+  entry *each = libraries->entries;
+  HASH_CLEAR(hh, libraries->entries);
+  while (each) {
+    entry *const next = each->hh.next;
     free(each);
+    each = next;
   }
   free(libraries->sorted);
   free(libraries);

@@ -124,9 +124,10 @@ static void write_collective(run_line name, run_line rest, run_call *to) {
   if (ranks.bytes > 0 && bytes < (int)sizeof to->text)
     bytes += snprintf(to->text + bytes, sizeof to->text - (size_t)bytes, " nranks %.*s",
                       (int)ranks.bytes, ranks.at);
+  const uint64_t all_bytes = is_known ? count * data_types[type].bytes : 0;
   if (is_known && bytes < (int)sizeof to->text)
     bytes += snprintf(to->text + bytes, sizeof to->text - (size_t)bytes, " bytes %llu",
-                      (unsigned long long)(count * data_types[type].bytes));
+                      (unsigned long long)all_bytes);
   const size_t room = sizeof to->text - 1;
   to->config = (run_line){to->text, (size_t)bytes < room ? (size_t)bytes : room};
 }

@@ -76,7 +76,8 @@ static void write_counters(const char *path, const char *names) {
   FILE *const to = fopen(path, "we");
   bool is_bad = !to;
   for (size_t i = 0; to && i < words.count; i++) fprintf(to, "pmc: %s\n", words.items[i]);
-  if (to) is_bad = (ferror(to) != 0) | (fclose(to) != 0);
+  if (to) is_bad |= ferror(to) != 0;
+  if (to) is_bad |= fclose(to) != 0;
   if (is_bad) run_fail("cannot write '%s': %s", path, strerror(errno));
 }
 

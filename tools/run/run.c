@@ -157,8 +157,8 @@ static void prepare_folders(run_state *s) {
     }
     run_marks_replace(tool);
     if (!(tool->parts & RUN_PART_PROF) || is_python(&s->request)) continue;
-    s->record_folder = realpath(tool->folder, NULL);
-    if (!s->record_folder) run_fail("cannot find '%s': %s", tool->folder, strerror(errno));
+    s->record_folder = tool->folder ? realpath(tool->folder, NULL) : NULL;
+    if (!s->record_folder) run_fail("cannot find the folder of captures: %s", strerror(errno));
     run_record_prepare(tool, &s->request, s->record_folder);
   }
 }

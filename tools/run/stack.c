@@ -175,8 +175,6 @@ void run_stack_read_file(run_stack *stack, const char *path) {
 
 /* ---- tools.json ---- */
 
-void run_tools_add(const run_tool *tool);
-
 void run_tools_read(const char *path) {
   const char *error = NULL, *const from = run_text("'%s'", path);
   const run_json *const value = run_json_parse(read_file(path), &error);

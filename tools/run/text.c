@@ -115,8 +115,9 @@ char *run_words_quoted(const run_words *words) {
   for (size_t i = 0; i < words->count; i++) {
     const char *const word = words->items[i];
     if (i > 0) text[bytes++] = ' ';
-    if (is_plain(word)) bytes += strlen(strcpy(text + bytes, word));
-    else bytes += put_quoted(text + bytes, word);
+    const bool is_bare = is_plain(word);
+    if (is_bare) memcpy(text + bytes, word, strlen(word));
+    bytes += is_bare ? strlen(word) : put_quoted(text + bytes, word);
   }
   return text;
 }
