@@ -195,9 +195,10 @@ int prof_i_target_open(prof_i_target *target, const char *path, bool must_be_new
 
 /* ---- writing ---- */
 
-/* A pipe whose reader is gone sends SIGPIPE, and there is no flag against it for pipes: the signal is held back in this thread
-   during the one write, taken if it came, and the mask is as before on return. This is the one place where prof touches a mask;
-   the other choice is that a closed pager ends the program. */
+/* A pipe whose reader is gone sends SIGPIPE, and there is no flag against it for pipes. So this thread
+   blocks the signal during the one write, takes it if it came, and restores the mask. It also comes
+   with a short write, if the reader goes away in the middle. This is the one place where prof touches
+   a mask; the other choice is that a closed pager ends the program. */
 static ssize_t write_to_pipe(int fd, const void *bytes, size_t count) {
   sigset_t pipe_signal, old, pending;
   sigemptyset(&pipe_signal);
@@ -206,7 +207,7 @@ static ssize_t write_to_pipe(int fd, const void *bytes, size_t count) {
   pthread_sigmask(SIG_BLOCK, &pipe_signal, &old);
   const ssize_t written = write(fd, bytes, count);
   const int error = errno;
-  if (written < 0 && error == EPIPE && sigismember(&pending, SIGPIPE) == 0) {
+  if (written < (ssize_t)count && sigismember(&pending, SIGPIPE) == 0) {
     const struct timespec no_time = {0, 0};
     while (sigtimedwait(&pipe_signal, NULL, &no_time) < 0 && errno == EINTR) continue;
   }

@@ -33,12 +33,26 @@ static uint64_t field(const char *fields, int number) {
   return fields ? strtoull(fields + 1, NULL, 10) : 0;
 }
 
-static bool runs(uint32_t pid, uint64_t start) {
+/* The kernel tells start times by the reader's time namespace. Those of a process in another one
+   cannot be compared with what it has written itself. */
+static bool has_other_clock(uint32_t pid) {
+  char path[64];
+  struct stat own, its;
+  snprintf(path, sizeof path, "/proc/%u/ns/time", pid);
+  return stat("/proc/self/ns/time", &own) == 0 && stat(path, &its) == 0 &&
+         (own.st_dev != its.st_dev || own.st_ino != its.st_ino);
+}
+
+static prof_i_process_life life_of_process(uint32_t pid, uint64_t start) {
   char fields[1024];
-  if (!read_stat(pid, fields, sizeof fields)) /* /proc may be hidden: better called alive than its work lost */
-    return kill((pid_t)pid, 0) == 0 || errno == EPERM;
+  if (!read_stat(pid, fields, sizeof fields)) { /* /proc may be hidden: better called alive than its work lost */
+    const bool is_there = kill((pid_t)pid, 0) == 0 || errno == EPERM;
+    return is_there ? PROF_I_LIFE_RUNS : PROF_I_LIFE_OVER;
+  }
   const bool is_zombie = (fields[0] == 'Z' || fields[0] == 'X') && field(fields, 20) <= 1; /* no thread is left */
-  return !is_zombie && field(fields, 22) == start;
+  if (is_zombie) return PROF_I_LIFE_OVER;
+  if (field(fields, 22) == start) return PROF_I_LIFE_RUNS;
+  return has_other_clock(pid) ? PROF_I_LIFE_UNKNOWN : PROF_I_LIFE_OVER;
 }
 
 static bool is_this_host(const prof_i_header *header) {
@@ -55,7 +69,7 @@ prof_i_process_life prof_i_life_of(const prof_i_header *header) {
   const bool same_boot = !header->boot_id[0] || strncmp(boot_id, header->boot_id, sizeof boot_id - 1) == 0;
   if (!same_boot) return is_this_host(header) ? PROF_I_LIFE_OVER : PROF_I_LIFE_UNKNOWN;
   if (header->namespace_pid != prof_i_port_pid_namespace()) return PROF_I_LIFE_UNKNOWN;
-  return runs(header->pid, header->process_start) ? PROF_I_LIFE_RUNS : PROF_I_LIFE_OVER;
+  return life_of_process(header->pid, header->process_start);
 }
 
 /* Is it the number or the name of the file that this line of /proc/PID/maps names? */

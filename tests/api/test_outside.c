@@ -2,9 +2,11 @@
    as its users run it. */
 #define _GNU_SOURCE
 #include <dirent.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <prof/profiler.h>
 #include <prof/trace.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -13,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -371,6 +374,49 @@ static void a_capture_of_another_container_or_host_is_not_taken_for_a_dead_ones(
   assert_int_equal(count_files(".prof"), 0);
 }
 
+#ifndef CLONE_NEWTIME
+#define CLONE_NEWTIME 0x80
+#endif
+
+/* Its clocks show other times than ours. Where the system lets nobody make such a process, it says so
+   and ends. */
+static void wait_inside_with_other_clocks(void) {
+  static const char offset[] = "boottime 100000 0";
+  if (unshare(CLONE_NEWTIME) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWTIME) != 0) _exit(77);
+  const int fd = open("/proc/self/timens_offsets", O_WRONLY | O_CLOEXEC);
+  if (fd < 0 || write(fd, offset, strlen(offset)) != (ssize_t)strlen(offset)) _exit(77);
+  close(fd);
+  const pid_t child = fork();
+  if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    wait_inside();
+  }
+  waitpid(child, NULL, 0);
+}
+
+static void a_process_in_another_time_namespace_is_not_taken_for_dead(void **state) {
+  (void)state;
+  memset((void *)(uintptr_t)own.page, 0, sizeof *own.page);
+  const pid_t child = fork();
+  int status = 0;
+  if (child == 0) {
+    hang_guard();
+    wait_inside_with_other_clocks();
+    _exit(0);
+  }
+  WAIT_WHILE(!own.page->ready && waitpid(child, &status, WNOHANG) == 0);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 77) {
+    print_message("skip: no time namespace can be made here\n");
+    skip();
+  }
+  assert_true(own.page->ready);
+  assert_true(info_of((const char *)(uintptr_t)own.page->capture).is_elsewhere);
+  assert_int_equal(run("recover --keep 0 ."), 0);
+  assert_says("unknown ");
+  assert_int_equal(count_files(".prof"), 1);
+  end_child(child);
+}
+
 /* Somebody may have meant to keep a capture that was stopped; and who names no directory has none in mind. */
 static void what_was_stopped_goes_only_when_it_was_listed(void **state) {
   (void)state;
@@ -446,6 +492,7 @@ int main(void) {
       ENTRY(the_newest_are_kept_and_none_that_is_written_to_goes),
       ENTRY(what_was_stopped_goes_only_when_it_was_listed),
       ENTRY(a_capture_of_another_container_or_host_is_not_taken_for_a_dead_ones),
+      ENTRY(a_process_in_another_time_namespace_is_not_taken_for_dead),
       ENTRY(wrong_words_and_other_files_do_no_harm),
   };
   const char *const build = getenv("PROF_TEST_BUILD_DIR");

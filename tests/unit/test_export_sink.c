@@ -18,6 +18,7 @@
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -381,6 +382,37 @@ static void a_reader_that_goes_away_is_an_error_and_no_signal(void **state) {
   assert_int_equal(sigismember(&mask, SIGPIPE), 0);
 }
 
+static int both_ends; /* of a fifo: so that the sink finds a reader at once */
+
+/* Goes away while a write of more than the fifo holds is under way. */
+static void *leave_a_full_fifo(void *path) {
+  const int fd = open(path, O_RDONLY);
+  int waiting = 0;
+  close(both_ends);
+  while (waiting < fcntl(fd, F_GETPIPE_SZ)) ioctl(fd, FIONREAD, &waiting);
+  close(fd);
+  return NULL;
+}
+
+static void a_reader_that_goes_away_within_a_write_is_no_signal_either(void **state) {
+  (void)state;
+  pthread_t reader;
+  char path[128];
+  strcpy(path, in_folder("fifo"));
+  assert_int_equal(mkfifo(path, 0600), 0);
+  both_ends = open(path, O_RDWR);
+  prof_i_sink sink;
+  assert_int_equal(prof_i_sink_open_file(&sink, path, false, false), PROF_OK);
+  assert_int_equal(pthread_create(&reader, NULL, leave_a_full_fifo, path), 0);
+  for (int i = 0; i < 300000; i++) prof_i_sink_text(&sink, "0123456789");
+  assert_int_equal(prof_i_sink_commit(&sink), PROF_E_IO);
+  pthread_join(reader, NULL);
+  assert_non_null(strstr(prof_last_error(), "Broken pipe after"));
+  sigset_t pending;
+  sigpending(&pending);
+  assert_int_equal(sigismember(&pending, SIGPIPE), 0);
+}
+
 static void the_first_failure_sticks_and_later_writing_is_harmless(void **state) {
   (void)state;
   prof_i_sink sink;
@@ -458,6 +490,7 @@ int main(void) {
       IN_FOLDER(standard_output_is_written_where_it_stands),
       IN_FOLDER(a_fifo_is_written_straight),
       IN_FOLDER(a_reader_that_goes_away_is_an_error_and_no_signal),
+      IN_FOLDER(a_reader_that_goes_away_within_a_write_is_no_signal_either),
       IN_FOLDER(the_first_failure_sticks_and_later_writing_is_harmless),
       cmocka_unit_test(memory_grows_up_to_its_bound),
 #ifdef PROF_HAVE_ZLIB
