@@ -412,6 +412,19 @@ class Streams(Case):
             os.path.exists(os.path.join(self.folder, "library_trace.2.csv"))
         )
 
+    def test_ranks_have_folders_of_their_own(self):
+        for pattern, folder in (
+            ("out", "out/rank-3"),
+            ("r%r", "r3"),
+            ("%%", "%/rank-3"),
+        ):
+            self.run_prof(
+                "-q", "-o", pattern, "--", "true", env={**os.environ, "RANK": "3"}
+            )
+            self.assertEqual(
+                json.loads(self.read(f"{folder}/summary.json"))["status"], 0
+            )
+
     def test_a_log_has_every_line(self):
         done = self.run_prof(
             "-o", "out", "-q", "--", "sh", "-c", "echo a; echo b >&2; echo c"

@@ -96,7 +96,7 @@ int command_run(int argc, char **argv) {
       case OPTION_LIST: print_list(); return EXIT_OK;
       case OPTION_DRY_RUN: is_dry = true; break;
       case 'o':
-        request.folder = run_output_name(optarg);
+        request.folder = run_output_of_rank(run_output_name(optarg), optarg);
         request.has_folder = true;
         break;
       case 'l':

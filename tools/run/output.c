@@ -50,6 +50,11 @@ char *run_output_name(const char *pattern) {
   return name;
 }
 
+char *run_output_of_rank(char *folder, const char *pattern) {
+  const char *const rank = run_output_rank();
+  return rank && !strstr(pattern, "%r") ? run_text("%s/rank-%s", folder, rank) : folder;
+}
+
 void run_output_make_folder(const char *path) {
   char *const part = run_text("%s", path);
   for (char *slash = part + (*part == '/'); (slash = strchr(slash, '/')) != NULL; slash++) {
