@@ -245,6 +245,18 @@ class Order(Case):
         self.assertEqual(done.stdout.decode().strip(), "/in:/out:/mine")
 
 
+class Examples(Case):
+    def test_each_stack_is_one(self):
+        root = os.environ.get("PROF_TEST_SOURCE_DIR", os.getcwd())
+        folder = os.path.join(root, "examples", "run")
+        names = sorted(os.listdir(folder))
+        self.assertEqual(names, ["amd.json", "cpu.json", "nvidia.json"])
+        for name in names:
+            done = self.run_prof("--dry-run", "--stack", os.path.join(folder, name), "--", "./app")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertTrue(done.stdout.endswith(b" ./app\n"), done.stdout)
+
+
 class Ends(Case):
     def test_the_status_is_the_program_s(self):
         self.assertEqual(self.run_prof("-q", "sh", "-c", "exit 7").returncode, 7)
