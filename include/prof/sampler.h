@@ -25,7 +25,9 @@ typedef struct prof_sampler_options {
   const char *csv_path; /* NULL: none. Written under another name, and there when the sampler has stopped. By mode: POWER and VRAM as madengine has them, a row a sample, "time,Power(Watt) GPU0" or "time,vram(%) GPU0",
                            local time, N/A for what could not be read; UTILISATION and CLOCK the same, "utilisation(%) GPU0", "clock(MHz) GPU0"; ALL: "time_ns,meter,unit,value", a row a value, Unix time */
   uint32_t mode;        /* prof_sample_mode */
-  uint32_t reserved;
+  /* 1: the file has its name from the start, and each row is written at once, so that it stays
+     however the process ends. What the file held before is gone. 0: it is there when it is whole. */
+  uint32_t csv_is_live;
 } prof_sampler_options;
 
 /* Starts it, when its thread has opened the back ends that have meters and asked what they can read: waits for that, 10 s at most. NULL: all defaults. Errors: PROF_E_RUNNING, PROF_E_INVALID (with the field's name), PROF_E_NOT_FOUND: nothing of that kind can be read here, and why; those of a path that cannot be written;

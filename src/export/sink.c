@@ -30,6 +30,25 @@ int prof_i_sink_open_file(prof_i_sink *sink, const char *path, bool is_gzip, boo
   return status;
 }
 
+static int write_out(prof_i_sink *sink, const char *bytes, size_t count, bool is_last) {
+  if (sink->gzip != NULL) return prof_i_gzip_write(sink->gzip, &sink->target, bytes, count, is_last);
+  return prof_i_target_write(&sink->target, bytes, count);
+}
+
+int prof_i_sink_open_live_file(prof_i_sink *sink, const char *path) {
+  int status = prepare(sink);
+  if (status == PROF_OK) status = prof_i_target_open_live(&sink->target, path);
+  if (status != PROF_OK) prof_i_sink_abandon(sink);
+  return status;
+}
+
+void prof_i_sink_flush(prof_i_sink *sink) {
+  const size_t used = (size_t)(sink->next - sink->buffer);
+  if (sink->status == PROF_OK && used > 0)
+    sink->status = write_out(sink, sink->buffer, used, false);
+  sink->next = sink->buffer;
+}
+
 /* Nothing is in it yet. */
 void prof_i_sink_keep_private(prof_i_sink *sink) {
   if (!sink->target.is_straight) (void)fchmod(sink->target.file.fd, 0600);
@@ -57,11 +76,6 @@ static int grow(prof_i_sink *sink, size_t wanted_bytes) {
   sink->end = memory + room;
   if (sink->held) sink->held = memory + held;
   return PROF_OK;
-}
-
-static int write_out(prof_i_sink *sink, const char *bytes, size_t count, bool is_last) {
-  if (sink->gzip != NULL) return prof_i_gzip_write(sink->gzip, &sink->target, bytes, count, is_last);
-  return prof_i_target_write(&sink->target, bytes, count);
 }
 
 /* Bytes at the front of the buffer that are written at once. */

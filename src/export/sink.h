@@ -36,6 +36,10 @@ typedef struct prof_i_sink {
 
 /* All of these return PROF_OK or a status whose text is set. After a failed open there is nothing to close. */
 int prof_i_sink_open_file(prof_i_sink *sink, const char *path, bool is_gzip, bool must_be_new);
+/* A plain file that has its name at once: what is flushed stays, however the process ends. */
+int prof_i_sink_open_live_file(prof_i_sink *sink, const char *path);
+/* Writes all that is in the buffer of a plain file, at once. */
+void prof_i_sink_flush(prof_i_sink *sink);
 /* The file is its user's alone, whatever the umask. Right after the open. */
 void prof_i_sink_keep_private(prof_i_sink *sink);
 int prof_i_sink_open_memory(prof_i_sink *sink, size_t limit_bytes);

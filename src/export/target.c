@@ -138,6 +138,16 @@ static int open_named(prof_i_target *target) {
   return fail(target, "create", error, "");
 }
 
+/* What another process may have put there meanwhile, as a link, is not written to. */
+static int open_growing(prof_i_target *target) {
+  struct stat status;
+  target->is_straight = true;
+  const int fd = openat(target->folder.fd, target->name,
+                        O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC, 0666);
+  const int error = fd < 0 ? errno : remember(&target->file, fd, &status);
+  return error == 0 ? PROF_OK : fail(target, "create", error, "");
+}
+
 static int open_folder(prof_i_target *target) {
   struct stat status;
   char *const slash = strrchr(target->path, '/');
@@ -173,11 +183,11 @@ static int open_in_folder(prof_i_target *target) {
     return fail(target, "create", errno, "");
   }
   target->is_regular = true;
+  if (target->is_live) return open_growing(target);
   return open_nameless(target) ? PROF_OK : open_named(target);
 }
 
-int prof_i_target_open(prof_i_target *target, const char *path, bool must_be_new) {
-  *target = (prof_i_target){.file.fd = -1, .folder.fd = -1, .must_be_new = must_be_new};
+static int open_path(prof_i_target *target, const char *path) {
   if (*path == 0) return prof_i_fail(PROF_E_INVALID, "the output's path is empty");
   target->path = strdup(path);
   if (target->path == NULL) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a path of %zu bytes", strlen(path));
@@ -191,6 +201,16 @@ int prof_i_target_open(prof_i_target *target, const char *path, bool must_be_new
   }
   if (status != PROF_OK) prof_i_target_abandon(target);
   return status;
+}
+
+int prof_i_target_open(prof_i_target *target, const char *path, bool must_be_new) {
+  *target = (prof_i_target){.file.fd = -1, .folder.fd = -1, .must_be_new = must_be_new};
+  return open_path(target, path);
+}
+
+int prof_i_target_open_live(prof_i_target *target, const char *path) {
+  *target = (prof_i_target){.file.fd = -1, .folder.fd = -1, .is_live = true};
+  return open_path(target, path);
 }
 
 /* ---- writing ---- */

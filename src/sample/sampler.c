@@ -29,6 +29,7 @@ typedef struct run {
   prof_i_sink csv;
   char *devices, *csv_path; /* copies; NULL: as in the options */
   uint32_t mode;
+  bool is_live; /* each row is written at once */
   uint64_t interval_ns;
   prof_i_host_about host;
   bool says; /* nobody waits for how it begins: if it does not, stderr is told */
@@ -81,6 +82,7 @@ static void sample(run *r) {
   prof_i_meters_read(&r->meters);
   record(r);
   if (r->csv_path) prof_i_csv_rows(&r->csv, &r->meters, r->mode, prof_i_port_realtime_ns());
+  if (r->csv_path && r->is_live) prof_i_sink_flush(&r->csv);
   __atomic_fetch_add(&own.samples, 1, __ATOMIC_RELAXED);
 }
 
@@ -104,13 +106,26 @@ static int fail_to_find(const run *r) {
   return prof_i_fail(PROF_E_NOT_FOUND, "there is no %s of a device %.64s here: prof doctor lists the back ends", what, r->devices);
 }
 
+/* Where it is live it has its heading when the start comes back. */
+static int open_csv(run *r) {
+  const int status = r->is_live ? prof_i_sink_open_live_file(&r->csv, r->csv_path)
+                                : prof_i_sink_open_file(&r->csv, r->csv_path, false, false);
+  if (status != PROF_OK) return status;
+  prof_i_csv_head(&r->csv, &r->meters, r->mode);
+  if (!r->is_live) return PROF_OK;
+  prof_i_sink_flush(&r->csv);
+  const int written = r->csv.status;
+  if (written != PROF_OK) prof_i_sink_abandon(&r->csv);
+  return written;
+}
+
 /* The file is opened last: nothing is left of it where there is nothing to read. */
 static int begin(run *r) {
   prof_i_host_meters_begin();
   prof_i_meters_find(&r->meters, r->devices, r->mode);
   prof_i_host_meters_tell(&r->host);
   if (!r->meters.count) return fail_to_find(r);
-  return r->csv_path ? prof_i_sink_open_file(&r->csv, r->csv_path, false, false) : PROF_OK;
+  return r->csv_path ? open_csv(r) : PROF_OK;
 }
 
 /* Lock held. What is registered last runs first: when its back ends are open, so that a vendor's own handler comes after it. */
@@ -154,7 +169,6 @@ static void drop(run *r) {
 }
 
 static void sample_all_along(run *r) {
-  if (r->csv_path) prof_i_csv_head(&r->csv, &r->meters, r->mode);
   for (uint64_t due_ns = prof_i_port_monotonic_ns(); state() == ON; wait_for(&due_ns, r->interval_ns)) sample(r);
   finish(r);
 }
@@ -190,7 +204,8 @@ static int check(const prof_sampler_options *options) {
   if (options->interval_ns > INTERVAL_MOST_NS)
     return prof_i_fail(PROF_E_INVALID, "options.interval_ns is %llu; at most %llu", (unsigned long long)options->interval_ns, (unsigned long long)INTERVAL_MOST_NS);
   if (options->mode > PROF_SAMPLE_CLOCK) return prof_i_fail(PROF_E_INVALID, "options.mode is %u; 0 to %d are known", options->mode, PROF_SAMPLE_CLOCK);
-  if (options->reserved) return prof_i_fail(PROF_E_INVALID, "options.reserved is %u, not 0", options->reserved);
+  if (options->csv_is_live > 1)
+    return prof_i_fail(PROF_E_INVALID, "options.csv_is_live is %u, not 0 or 1", options->csv_is_live);
   if (!prof_i_meters_is_list(options->devices)) return prof_i_fail(PROF_E_INVALID, "options.devices is '%.64s'; \"all\", \"host\", or numbers with commas between: \"0,1\"", options->devices);
   if (options->csv_path && !*options->csv_path) return prof_i_fail(PROF_E_INVALID, "options.csv_path is empty; NULL writes none");
   return PROF_OK;
@@ -206,6 +221,7 @@ static int make_run(const prof_sampler_options *options, bool waits, run **run_o
   if (!r) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for meters (%zu bytes)", sizeof *r);
   r->mode = options->mode;
   r->interval_ns = options->interval_ns ? options->interval_ns : INTERVAL_DEFAULT_NS;
+  r->is_live = options->csv_is_live == 1;
   r->says = !waits;
   int status = copy(&r->devices, options->devices);
   if (status == PROF_OK) status = copy(&r->csv_path, options->csv_path);

@@ -195,6 +195,30 @@ static void csv_is_as_madengine_writes_it(void **state) {
   drop_folder();
 }
 
+/* Whoever dies leaves the rows so far: here they are read while it runs. */
+static void a_live_csv_has_each_row_at_once(void **state) {
+  (void)state;
+  char path[128], other[128];
+  snprintf(path, sizeof path, "%s/out.csv", folder);
+  snprintf(other, sizeof other, "%s/link.csv", folder);
+  put_file("out.csv", "what an earlier run left, longer than a heading is, by a few words at least\n");
+  assert_int_equal(symlink("elsewhere.csv", other), 0);
+  prof_sampler_options options = {.size = sizeof options,
+                                  .interval_ns = INTERVAL_NS,
+                                  .mode = PROF_SAMPLE_POWER,
+                                  .csv_path = path,
+                                  .csv_is_live = 1};
+  assert_int_equal(prof_sampler_start(&options), PROF_OK);
+  assert_memory_equal(read_file(path), "time,Power(Watt) GPU0,", 22);
+  wait_for_samples(5);
+  check_rows(read_file(path), "time,Power(Watt) GPU0,Power(Watt) GPU1\n", ",250.00,75.50\n");
+  stop_sampler();
+  options.csv_path = other;
+  assert_true(prof_sampler_start(&options) < 0);
+  assert_non_null(strstr(prof_last_error(), "link.csv"));
+  drop_folder();
+}
+
 static void csv_of_all_has_a_row_a_value(void **state) {
   (void)state;
   char path[128], row[128];
@@ -221,7 +245,8 @@ static void wrong_options_are_refused_with_their_values(void **state) {
                 {{.devices = "0,x"}, PROF_E_INVALID, "'0,x'"},            {{.devices = ""}, PROF_E_INVALID, "devices"},
                 {{.devices = "0,"}, PROF_E_INVALID, "'0,'"},              {{.csv_path = ""}, PROF_E_INVALID, "csv_path"},
                 {{.csv_path = "/nowhere/out.csv"}, PROF_E_NOT_FOUND, "/nowhere"}, {{.devices = "9"}, PROF_E_NOT_FOUND, "of a device 9 here"},
-                {{.reserved = 1}, PROF_E_INVALID, "reserved"}};
+                {{.csv_is_live = 2}, PROF_E_INVALID, "csv_is_live is 2"},
+                {{.csv_is_live = 1, .csv_path = "/nowhere/out.csv"}, PROF_E_NOT_FOUND, "/nowhere"}};
   for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
     prof_sampler_options options = wanted[i].options;
     options.size = sizeof options;
@@ -547,7 +572,7 @@ static void the_environment_asks_for_it(void **state) {
 }
 
 #define TESTS(X)                                                                                                                                              \
-  X(each_meter_is_a_counter) X(what_is_not_asked_for_is_not_read) X(csv_is_as_madengine_writes_it) X(csv_of_all_has_a_row_a_value)                            \
+  X(each_meter_is_a_counter) X(what_is_not_asked_for_is_not_read) X(csv_is_as_madengine_writes_it) X(a_live_csv_has_each_row_at_once) X(csv_of_all_has_a_row_a_value)                            \
   X(wrong_options_are_refused_with_their_values) X(what_is_no_number_is_not_told) X(what_became_of_a_late_file_is_told) X(of_many_those_that_there_is_no_room_for_are_counted) X(one_that_hangs_holds_nobody) X(one_that_hangs_while_it_is_asked_holds_nobody_for_good) X(what_was_due_meanwhile_is_missed_and_counted) X(one_that_refuses_leaves_a_gap) \
   X(the_processors_energy_is_power) X(without_any_meter_it_says_why) X(a_forked_child_has_none) X(an_exit_without_a_stop_leaves_a_whole_file) X(starts_and_stops) X(the_environment_asks_for_it)
 
