@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "../run/compose.h"
+#include "../run/dual.h"
 #include "../run/rocprof.h"
 #include "commands.h"
 
@@ -92,6 +93,7 @@ static int run(int argc, char **argv) {
   }
   const bool is_table = strcmp(argv[1], "table") == 0;
   if (strcmp(argv[1], "run") == 0) return command_run(argc - 1, argv + 1); /* --help may be the program's */
+  if (strcmp(argv[1], "run-dual") == 0) return run_dual(argc - 1, argv + 1);
   if (strcmp(argv[1], "run-with") == 0) return run_with(argc - 1, argv + 1);
   if (strcmp(argv[1], "run-rocprof") == 0) return run_rocprof(argc - 1, argv + 1);
   for (int i = 2; i < argc; i++) {

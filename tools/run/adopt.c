@@ -28,8 +28,9 @@ static const struct {
   unsigned parts;
 } scripts[] = {
     {"trace.sh", RUN_PART_COLLECT}, {"gpu_info_pre.sh", 0},      {"gpu_info_post.sh", 0},
-    {"gpu_info_power_start.sh", 0}, {"gpu_info_power_stop.sh", 0}, {"gpu_info_vram_start.sh", 0},
-    {"gpu_info_vram_stop.sh", 0},   {"detect_therock.sh", RUN_PART_THEROCK},
+    {"gpu_info_power_start.sh", RUN_PART_SAMPLE}, {"gpu_info_power_stop.sh", 0},
+    {"gpu_info_vram_start.sh", RUN_PART_SAMPLE}, {"gpu_info_vram_stop.sh", 0},
+    {"detect_therock.sh", RUN_PART_THEROCK},
 };
 
 static const char *base(const char *path) {

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "../prof/commands.h"
+#include "sampler.h"
 
 static bool is_program(const char *path) {
   struct stat is;
@@ -39,6 +40,7 @@ static const char *program_of(const run_tool *tool) {
 }
 
 const char *run_tool_why_not(const run_tool *tool) {
+  if (tool->parts & RUN_PART_SAMPLE) return run_sampler_why_not(tool);
   const char *const program = program_of(tool);
   if (strstr(tool->cmd, "run-rocprof") && !run_program_find("rocprofv3") &&
       !run_program_find("rocprof"))

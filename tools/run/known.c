@@ -115,6 +115,11 @@ static const known_tool known[] = {
     {"cudnn_trace", "NVIDIA: calls of cuDNN that compute", NULL, NULL, "",
      {"CUDNN_LOGINFO_DBG=1", "CUDNN_LOGDEST_DBG=stderr", "CUDNN_LOGLEVEL_DBG=3"}, RUN_PART_TRACE},
 
+    {"gpu_info_power_profiler", "power of AMD's and NVIDIA's devices over time", NULL, NULL, "",
+     {NULL}, RUN_PART_SAMPLE},
+    {"gpu_info_vram_profiler", "memory used of AMD's and NVIDIA's devices over time", NULL, NULL,
+     "", {NULL}, RUN_PART_SAMPLE},
+
     {"nsys", "NVIDIA: Nsight Systems", "nsys",
      "install Nsight Systems: https://developer.nvidia.com/nsight-systems",
      "nsys profile --force-overwrite=true -o {output}/report --", {NULL}, RUN_PART_COLLECT},

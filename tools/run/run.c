@@ -11,10 +11,12 @@
 
 #include "../prof/commands.h"
 #include "check.h"
+#include "dual.h"
 #include "logs.h"
 #include "output.h"
 #include "record.h"
 #include "rocprof.h"
+#include "sampler.h"
 #include "summary.h"
 #include "therock.h"
 
@@ -118,6 +120,7 @@ typedef struct run_state {
   run_libraries *libraries;  /* or NULL */
   run_logs *logs;            /* or NULL */
   run_words names_before; /* in the working directory */
+  run_samplers samplers;
   run_watch watch;
   run_summary summary;
 } run_state;
@@ -240,8 +243,26 @@ static void report(run_state *s) {
     run_summary_print(&s->summary);
 }
 
+/* Samplers begin just before the workload, and end just after it. */
+static int run_workload(run_state *s, const run_command *command) {
+  const bool has_captures = s->request.has_folder && s->record_folder;
+  if (!run_samplers_start(&s->samplers, &s->request.stack, s->request.folder, has_captures)) {
+    s->summary.end.status = RUN_FAILED;
+    return RUN_FAILED;
+  }
+  for (size_t i = 0; i < s->samplers.count; i++) {
+    run_summary_add_file(&s->summary, s->samplers.items[i].path);
+    if (s->samplers.items[i].capture)
+      run_summary_add_file(&s->summary, s->samplers.items[i].capture);
+  }
+  s->summary.end = run_child(command, &s->watch);
+  run_samplers_stop(&s->samplers, s->request.is_quiet);
+  return s->summary.end.status;
+}
+
 int run_go(const run_request *request, double *seconds_out) {
   run_state s = {.request = *request};
+  run_samplings_prepare(&s.request.stack);
   run_request probe = s.request;
   complete_workload(&probe);
   run_check(&probe.stack, &probe.workload);
@@ -249,16 +270,15 @@ int run_go(const run_request *request, double *seconds_out) {
   prepare_folders(&s);
   complete_workload(&s.request);
   prepare_watch(&s);
-  const run_command command =
-      run_compose(&s.request.stack, &s.request.workload);
+  const run_words workload = run_dual_workload(&s.request.stack, &s.request.workload);
+  const run_command command = run_compose(&s.request.stack, &workload);
   for (size_t i = 0; i < s.request.stack.count; i++)
     if (s.request.stack.tools[i].parts & RUN_PART_THEROCK) run_therock_check();
   s.summary.command = run_words_quoted(&request->workload);
   s.names_before = run_rocprof_names(".");
   int status = set_up(&s.request.stack, &s.watch, &s.summary);
   if (status == 0) {
-    s.summary.end = run_child(&command, &s.watch);
-    status = s.summary.end.status;
+    status = run_workload(&s, &command);
     *seconds_out = s.summary.end.seconds;
   } else {
     status = RUN_FAILED;
@@ -306,6 +326,7 @@ static void print_scripts(const run_scripts *scripts) {
 
 void run_print(const run_request *request) {
   run_request r = *request;
+  run_samplings_prepare(&r.stack);
   for (size_t i = 0; i < r.stack.count; i++) {
     run_tool *const tool = &r.stack.tools[i];
     if (tool->parts & (RUN_PART_COLLECT | RUN_PART_LOGS | RUN_PART_PROF))
@@ -315,7 +336,8 @@ void run_print(const run_request *request) {
       run_record_prepare(tool, &r, tool->folder);
   }
   complete_workload(&r);
-  const run_command command = run_compose(&r.stack, &r.workload);
+  const run_words workload = run_dual_workload(&r.stack, &r.workload);
+  const run_command command = run_compose(&r.stack, &workload);
   for (size_t i = r.stack.count; i > 0; i--) print_scripts(&r.stack.tools[i - 1].before);
   print_scripts(&r.stack.before);
   printf("%s%s%s\n", run_words_quoted(&command.variables), command.variables.count ? " " : "",

@@ -24,6 +24,7 @@ typedef enum run_part {
   RUN_PART_ROCPROF = 8, /* rocprof's files are moved there, with the names that madengine gives */
   RUN_PART_THEROCK = 16,
   RUN_PART_LOGS = 32, /* the library writes log files into NAME_output; they are read as lines are */
+  RUN_PART_SAMPLE = 64, /* devices are sampled beside the workload, see sampler.h */
 } run_part;
 
 typedef struct run_tool {
@@ -38,6 +39,7 @@ typedef struct run_tool {
   run_scripts before, after;
   unsigned parts;     /* of run_part */
   const char *folder; /* of its files, or NULL */
+  const struct run_sampling *sampling; /* of one that samples, or NULL */
 } run_tool;
 
 typedef struct run_stack {

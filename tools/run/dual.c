@@ -1,0 +1,98 @@
+/* See dual.h. ROCR_VISIBLE_DEVICES stays as it is: HIP counts among the devices that it leaves, so
+   that both with the number 1 would hide all. */
+#define _GNU_SOURCE
+#include "dual.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../prof/commands.h"
+#include "compose.h"
+#include "sampling.h"
+
+enum { INSTANCES = 2 };
+
+/* HIP reads CUDA's as well, where its own is not set: both have the same meaning there. */
+static const char *const variables[] = {"HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"};
+enum { VARIABLES = sizeof variables / sizeof *variables };
+
+run_words run_dual_workload(const run_stack *stack, const run_words *workload) {
+  run_words words = {0};
+  for (size_t i = 0; i < stack->count && words.count == 0; i++) {
+    if (!stack->tools[i].sampling || !stack->tools[i].sampling->is_dual) continue;
+    run_words_add(&words, run_own_path());
+    run_words_add(&words, "run-dual");
+  }
+  run_words_add_all(&words, workload);
+  return words;
+}
+
+/* The device of that place in the list that is set, or the place itself. */
+static char *device_of(const char *variable, int place) {
+  const char *at = getenv(variable);
+  if (!at || !*at) return run_text("%d", place);
+  for (int i = 0; i < place && at; i++) at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL;
+  const size_t bytes = at ? strcspn(at, ",") : 0;
+  if (bytes == 0)
+    run_fail("%s is '%s'; DUAL-GCD needs two devices", variable, getenv(variable));
+  return run_copy(at, bytes);
+}
+
+static void ignore(int number) { (void)number; }
+
+/* A signal to the group reaches both: we wait for how they end. */
+static void outlive_signals(void) {
+  static const int numbers[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGALRM};
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+    struct sigaction before;
+    sigaction(numbers[i], NULL, &before);
+    if (before.sa_handler != SIG_IGN)
+      sigaction(numbers[i], &(struct sigaction){.sa_handler = ignore, .sa_flags = SA_RESTART}, NULL);
+  }
+}
+
+static pid_t start(char **words, char *const devices[VARIABLES], const sigset_t *mask) {
+  fflush(NULL);
+  const pid_t pid = fork();
+  if (pid < 0) run_fail("cannot make a process: %s", strerror(errno));
+  if (pid > 0) return pid;
+  sigprocmask(SIG_SETMASK, mask, NULL);
+  for (size_t i = 0; i < VARIABLES; i++) setenv(variables[i], devices[i], 1);
+  const int status = run_execute(words);
+  fflush(stderr);
+  _exit(status);
+}
+
+static int wait_for(pid_t pid) {
+  int status;
+  while (waitpid(pid, &status, 0) < 0)
+    if (errno != EINTR) return RUN_FAILED;
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+int run_dual(int argc, char **argv) {
+  char *devices[INSTANCES][VARIABLES];
+  pid_t pids[INSTANCES];
+  sigset_t all, mask;
+  int first = 0;
+  if (argc < 2) return bad_words("run-dual", "is for prof run alone", NULL);
+  for (int i = 0; i < INSTANCES; i++)
+    for (size_t v = 0; v < VARIABLES; v++) devices[i][v] = device_of(variables[v], i);
+  sigfillset(&all);
+  sigprocmask(SIG_BLOCK, &all, &mask);
+  for (int i = 0; i < INSTANCES; i++) pids[i] = start(argv + 1, devices[i], &mask);
+  outlive_signals();
+  sigprocmask(SIG_SETMASK, &mask, NULL);
+  for (int i = 0; i < INSTANCES; i++) {
+    const int status = wait_for(pids[i]);
+    if (status == 0) continue;
+    say("prof run: on device %s the program ended with status %d", devices[i][0], status);
+    if (first == 0) first = status;
+  }
+  return first;
+}

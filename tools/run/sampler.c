@@ -1,0 +1,282 @@
+/* See sampler.h. The process tells by a pipe how it begins, and how it ends: the pipe's end without
+   a word is a process that was killed. */
+#define _GNU_SOURCE
+#include "sampler.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <prof/profiler.h>
+#include <prof/sampler.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../prof/commands.h"
+#include "output.h"
+#include "sampler_devices.h"
+
+/* What the process tells, once when it begins and once when it ends. */
+typedef struct news {
+  bool is_failed;
+  uint64_t samples, missed; /* at the end */
+  char text[1024];          /* why it has failed */
+} news;
+
+/* What it is to do. */
+typedef struct plan {
+  const run_sampling *sampling;
+  const char *path;    /* of the file, or NULL: it only tries */
+  const char *capture; /* a path, or NULL */
+} plan;
+
+/* ---- in the process ---- */
+
+static void tell(int to, const news *n) { (void)!write(to, n, sizeof *n); }
+
+static _Noreturn void tell_failure(int to, const char *text) {
+  news n = {.is_failed = true};
+  snprintf(n.text, sizeof n.text, "%s", text);
+  tell(to, &n);
+  _exit(1);
+}
+
+static bool is_vram(const run_sampling *sampling) { return strcmp(sampling->mode, "vram") == 0; }
+
+/* For the heading alone, which names the devices. */
+static char *temporary_file(void) {
+  const char *const folder = getenv("TMPDIR");
+  char *const path = run_text("%s/prof-run-XXXXXX", folder && *folder ? folder : "/tmp");
+  const int fd = mkostemp(path, O_CLOEXEC);
+  if (fd >= 0) close(fd);
+  return fd >= 0 ? path : NULL;
+}
+
+/* NULL, or why it does not sample. */
+static const char *begin_sampling(const plan *p) {
+  const char *const path = p->path ? p->path : temporary_file();
+  if (!path) return run_text("cannot make a temporary file: %s", strerror(errno));
+  const prof_sampler_options options = {
+      .size = sizeof options,
+      .interval_ns = p->sampling->interval_ns,
+      .devices = p->sampling->devices,
+      .csv_path = path,
+      .mode = is_vram(p->sampling) ? PROF_SAMPLE_VRAM : PROF_SAMPLE_POWER,
+      .csv_is_live = 1,
+  };
+  const int status = prof_sampler_start(&options);
+  const char *failed = status == PROF_OK ? NULL : run_text("%s", prof_last_error());
+  if (p->path) return failed;
+  if (status == PROF_E_NOT_FOUND) failed = run_devices_why_not(p->sampling);
+  if (status == PROF_OK) failed = run_devices_check(p->sampling, path);
+  unlink(path);
+  return failed;
+}
+
+/* None of the terminal's signals, no input; the end of the parent is a TERM. */
+static void leave_parent(pid_t parent, sigset_t *ending) {
+  setsid();
+  prctl(PR_SET_NAME, "prof-run-sample");
+  sigset_t all;
+  sigfillset(&all);
+  sigprocmask(SIG_SETMASK, &all, NULL);
+  sigemptyset(ending);
+  sigaddset(ending, SIGTERM);
+  sigaddset(ending, SIGINT);
+  sigaddset(ending, SIGHUP);
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (getppid() != parent) _exit(0);
+  const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (null < 0) return;
+  dup2(null, STDIN_FILENO);
+  dup2(null, STDOUT_FILENO);
+}
+
+/* A vendor's call that hangs ends with the process; the rows so far are in the file. */
+static void end_sampling(const plan *p, int to) {
+  news n = {0};
+  prof_sampler_state state = {.size = sizeof state};
+  const int status = prof_sampler_stop();
+  if (status != PROF_OK) {
+    n.is_failed = true;
+    snprintf(n.text, sizeof n.text, "%s", prof_last_error());
+  }
+  if (p->capture) {
+    prof_stop();
+    if (prof_dump(NULL) != PROF_OK && !n.is_failed) {
+      n.is_failed = true;
+      snprintf(n.text, sizeof n.text, "%s", prof_last_error());
+    }
+  }
+  prof_sampler_get(&state);
+  n.samples = state.sample_count;
+  n.missed = state.missed_count;
+  tell(to, &n);
+}
+
+static _Noreturn void be_sampler(const plan *p, int to, pid_t parent) {
+  sigset_t ending;
+  leave_parent(parent, &ending);
+  const prof_options recording = {.size = sizeof recording, .level = 1, .path = p->capture};
+  if (p->capture && prof_start_with(&recording) != PROF_OK) tell_failure(to, prof_last_error());
+  const char *const failed = begin_sampling(p);
+  if (failed) tell_failure(to, failed);
+  tell(to, &(news){0});
+  if (!p->path) _exit(0);
+  while (sigwaitinfo(&ending, NULL) < 0 && errno == EINTR) continue;
+  end_sampling(p, to);
+  _exit(0);
+}
+
+/* ---- beside it ---- */
+
+/* False: the process has ended without a word. */
+static bool hear(int from, news *n) {
+  ssize_t bytes;
+  while ((bytes = read(from, n, sizeof *n)) < 0 && errno == EINTR) continue;
+  n->text[sizeof n->text - 1] = '\0';
+  return bytes == (ssize_t)sizeof *n;
+}
+
+static pid_t start(const plan *p, int *news_out) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) run_fail("cannot make a pipe: %s", strerror(errno));
+  fflush(NULL);
+  const pid_t parent = getpid(), pid = fork();
+  if (pid < 0) run_fail("cannot make a process: %s", strerror(errno));
+  if (pid == 0) {
+    close(ends[0]);
+    be_sampler(p, ends[1], parent);
+  }
+  close(ends[1]);
+  *news_out = ends[0];
+  return pid;
+}
+
+/* NULL: it samples. */
+static const char *hear_beginning(int from) {
+  news n = {0};
+  if (!hear(from, &n)) return "the process that samples has crashed, in a vendor's library perhaps";
+  return n.is_failed ? run_text("%s", n.text) : NULL;
+}
+
+static void wait_for(pid_t pid) {
+  while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) continue;
+}
+
+const char *run_sampler_why_not(const run_tool *tool) {
+  const run_sampling otherwise = run_sampling_read(tool);
+  const plan p = {.sampling = tool->sampling ? tool->sampling : &otherwise};
+  int from;
+  const pid_t pid = start(&p, &from);
+  const char *const failed = hear_beginning(from);
+  close(from);
+  wait_for(pid);
+  return failed;
+}
+
+/* ---- all of a stack ---- */
+
+/* A file of this name that is new. */
+static char *make_file(const char *folder, const char *name) {
+  const char *const slash = strrchr(name, '/'), *const base = slash ? slash + 1 : name;
+  const char *dot = strrchr(base, '.');
+  if (!dot || dot == base) dot = base + strlen(base);
+  const char *in = *name == '/' ? "" : run_text("%s/", folder);
+  if (slash) in = run_text("%s%.*s", in, (int)(slash - name), name);
+  else in = folder;
+  run_output_make_folder(*in ? in : "/");
+  return run_output_new_file(in, run_copy(base, (size_t)(dot - base)), dot);
+}
+
+/* Beside the file, and named as that is. */
+static const char *capture_path(const char *path) {
+  const char *const dot = strrchr(path, '.');
+  return run_text("%.*s.prof", (int)(dot && !strchr(dot, '/') ? dot - path : (int)strlen(path)),
+                  path);
+}
+
+/* In a path that prof is told a % is a mark. */
+static const char *without_marks(const char *path) {
+  char *const text = run_make(2 * strlen(path) + 1, 1);
+  for (char *to = text; *path; path++) {
+    *to++ = *path;
+    if (*path == '%') *to++ = '%';
+  }
+  return text;
+}
+
+static bool start_one(run_sampler *sampler, const run_tool *tool, const char *folder,
+                      bool has_capture) {
+  *sampler = (run_sampler){.name = tool->name, .path = make_file(folder, tool->sampling->file)};
+  if (has_capture) sampler->capture = capture_path(sampler->path);
+  const plan p = {tool->sampling, sampler->path,
+                  has_capture ? without_marks(sampler->capture) : NULL};
+  sampler->pid = start(&p, &sampler->news);
+  const char *const failed = hear_beginning(sampler->news);
+  if (!failed) return true;
+  say("prof run: %s cannot sample: %s", tool->name, failed);
+  close(sampler->news);
+  wait_for(sampler->pid);
+  unlink(sampler->path);
+  return false;
+}
+
+bool run_samplers_start(run_samplers *samplers, const run_stack *stack, const char *folder,
+                        bool has_captures) {
+  *samplers = (run_samplers){.items = run_make(stack->count, sizeof *samplers->items)};
+  for (size_t i = 0; i < stack->count; i++) {
+    if (!stack->tools[i].sampling) continue;
+    run_sampler *const sampler = &samplers->items[samplers->count];
+    if (!start_one(sampler, &stack->tools[i], folder, has_captures)) {
+      run_samplers_stop(samplers, true);
+      return false;
+    }
+    samplers->count++;
+  }
+  return true;
+}
+
+/* It ends within a fraction of a second, unless it was stopped or a driver holds it. Then it is killed,
+   and not waited for. */
+static bool await_end(const run_sampler *sampler) {
+  enum { PATIENCE_MS = 10000 };
+  struct pollfd ready = {.fd = sampler->news, .events = POLLIN};
+  int count;
+  while ((count = poll(&ready, 1, PATIENCE_MS)) < 0 && errno == EINTR) continue;
+  if (count == 0) kill(sampler->pid, SIGKILL);
+  return count != 0;
+}
+
+static void stop_one(run_sampler *sampler, bool is_quiet) {
+  news n = {0};
+  const bool has_ended = waitpid(sampler->pid, NULL, WNOHANG) != 0;
+  if (!has_ended) kill(sampler->pid, SIGTERM);
+  const bool is_answered = await_end(sampler);
+  const bool is_heard = is_answered && hear(sampler->news, &n);
+  close(sampler->news);
+  if (!has_ended && is_answered) wait_for(sampler->pid);
+  if (!is_answered)
+    say("prof run: the process of %s does not end, and was killed; '%s' has the samples until then",
+        sampler->name, sampler->path);
+  else if (!is_heard)
+    say("prof run: the process of %s was killed; '%s' has the samples until then", sampler->name,
+        sampler->path);
+  else if (n.is_failed)
+    say("prof run: %s has failed: %s", sampler->name, n.text);
+  else if (has_ended)
+    say("prof run: the process of %s was ended before the program did; '%s' has the samples until "
+        "then", sampler->name, sampler->path);
+  else if (n.missed > 0 && !is_quiet)
+    say("prof run: %s: %llu samples, and %llu missed: the devices or the processors were busy",
+        sampler->name, (unsigned long long)n.samples, (unsigned long long)n.missed);
+}
+
+void run_samplers_stop(run_samplers *samplers, bool is_quiet) {
+  for (size_t i = 0; i < samplers->count; i++) stop_one(&samplers->items[i], is_quiet);
+  samplers->count = 0;
+}
