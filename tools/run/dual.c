@@ -48,11 +48,11 @@ static void ignore(int number) { (void)number; }
 /* A signal to the group reaches both: we wait for how they end. */
 static void outlive_signals(void) {
   static const int numbers[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGALRM};
+  const struct sigaction action = {.sa_handler = ignore, .sa_flags = SA_RESTART};
   for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
     struct sigaction before;
     sigaction(numbers[i], NULL, &before);
-    if (before.sa_handler != SIG_IGN)
-      sigaction(numbers[i], &(struct sigaction){.sa_handler = ignore, .sa_flags = SA_RESTART}, NULL);
+    if (before.sa_handler != SIG_IGN) sigaction(numbers[i], &action, NULL);
   }
 }
 

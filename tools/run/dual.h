@@ -7,9 +7,9 @@
 /* The words that run the workload: they call run_dual() where a tool of the stack wants it. */
 run_words run_dual_workload(const run_stack *stack, const run_words *workload);
 
-/* The hidden command `prof run-dual WORDS...`: runs the words twice at once. One has the first device
-   of HIP_VISIBLE_DEVICES and CUDA_VISIBLE_DEVICES, the other the second. Ends when both have ended,
-   with the first status that is not 0. */
+/* The hidden command `prof run-dual WORDS...`: runs the words twice at once. One has the first
+   device of HIP_VISIBLE_DEVICES and CUDA_VISIBLE_DEVICES, the other the second. Ends when both have
+   ended, with the first status that is not 0. */
 int run_dual(int argc, char **argv);
 
 #endif

@@ -241,8 +241,8 @@ bool run_samplers_start(run_samplers *samplers, const run_stack *stack, const ch
   return true;
 }
 
-/* It ends within a fraction of a second, unless it was stopped or a driver holds it. Then it is killed,
-   and not waited for. */
+/* It ends within a fraction of a second, unless it was stopped or a driver holds it. Then it is
+   killed, and not waited for. */
 static bool await_end(const run_sampler *sampler) {
   enum { PATIENCE_MS = 10000 };
   struct pollfd ready = {.fd = sampler->news, .events = POLLIN};

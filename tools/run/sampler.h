@@ -24,13 +24,14 @@ typedef struct run_samplers {
    vendors' libraries and ends again. */
 const char *run_sampler_why_not(const run_tool *tool);
 
-/* One for each tool of the stack that samples; folder: of relative paths. The files are new. Returns
-   when all sample. What goes wrong is said; then none samples, and false is returned.
+/* One for each tool of the stack that samples; folder: of relative paths. The files are new.
+   Returns when all sample. What goes wrong is said; then none samples, and false is returned.
    has_captures: each records its samples as counters, into a capture beside its file. */
 bool run_samplers_start(run_samplers *samplers, const run_stack *stack, const char *folder,
                         bool has_captures);
 
-/* Ends all of them. Says which ended before, or failed. is_quiet: says nothing of missed samples. */
+/* Ends all of them. Says which ended before, or failed. is_quiet: says nothing of missed
+   samples. */
 void run_samplers_stop(run_samplers *samplers, bool is_quiet);
 
 #endif

@@ -63,8 +63,8 @@ static const char *why_no_column(const run_sampling *sampling, unsigned long dev
   if (strcmp(sampling->mode, "power") != 0)
     return run_text("DEVICE is '%s', and device %lu does not tell its memory%s", sampling->devices,
                     device, reasons());
-  return run_text("DEVICE is '%s', and device %lu tells no power; on a board with two dies the first "
-                  "tells the power of both, and \"all\" leaves the second out%s",
+  return run_text("DEVICE is '%s', and device %lu tells no power; on a board with two dies the "
+                  "first tells the power of both, and \"all\" leaves the second out%s",
                   sampling->devices, device, reasons());
 }
 
@@ -79,6 +79,7 @@ const char *run_devices_check(const run_sampling *sampling, const char *csv_path
     at = end + (*end == ',');
   }
   if (sampling->is_dual && count_devices() < 2)
-    return run_text("DUAL-GCD is 'true', which needs two devices, and there is %u", count_devices());
+    return run_text("DUAL-GCD is 'true', which needs two devices, and there is %u",
+                    count_devices());
   return NULL;
 }
