@@ -42,7 +42,8 @@ status=0
 if [ $# -eq 0 ]; then
   cppcheck -j "${JOBS:-2}" --quiet --error-exitcode=1 --enable=warning,performance,portability --std=c11 --std=c++17 --library=posix --library=gnu \
     -Iinclude -Isrc -D__x86_64__=1 -D__linux__=1 -D__GNUC__=12 --suppressions-list=tools/cppcheck-suppressions.txt \
-    --template='{file}:{line}: {severity}: {message} [{id}]' src tools/prof tools/import examples || status=1
+    --template='{file}:{line}: {severity}: {message} [{id}]' src tools/prof tools/import tools/run \
+    examples || status=1
   [ $status -eq 0 ] && echo "cppcheck: clean"
 fi
 
