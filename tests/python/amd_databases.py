@@ -1,0 +1,236 @@
+"""Databases of AMD's profilers, made here: rocmProfileData's (rpd) and rocprofv3's (rocpd), with the
+columns that an import reads. Random ones come from a seed."""
+
+import random
+import sqlite3
+
+RPD = {
+    "metadata": "id INTEGER PRIMARY KEY, tag TEXT, value TEXT",
+    "string": "id INTEGER PRIMARY KEY, string TEXT",
+    "ustring": "id INTEGER PRIMARY KEY, string TEXT",
+    "api": "id INTEGER PRIMARY KEY, pid INTEGER, tid INTEGER, start INTEGER, end INTEGER,"
+    " apiName_id INTEGER, category_id INTEGER, domain_id INTEGER, args_id INTEGER",
+    "kernelapi": "api_ptr_id INTEGER PRIMARY KEY, stream TEXT, gridX INTEGER, gridY INTEGER,"
+    " gridZ INTEGER, workgroupX INTEGER, workgroupY INTEGER, workgroupZ INTEGER,"
+    " groupSegmentSize INTEGER, privateSegmentSize INTEGER, kernelName_id INTEGER",
+    "copyapi": "api_ptr_id INTEGER PRIMARY KEY, stream TEXT, size INTEGER, width INTEGER,"
+    " height INTEGER, kind INTEGER, dst TEXT, src TEXT, dstDevice INTEGER, srcDevice INTEGER,"
+    " sync INTEGER, pinned INTEGER",
+    "op": "id INTEGER PRIMARY KEY, gpuId INTEGER, queueId INTEGER, sequenceId INTEGER,"
+    " start INTEGER, end INTEGER, description_id INTEGER, opType_id INTEGER",
+    "api_ops": "id INTEGER PRIMARY KEY, api_id INTEGER, op_id INTEGER",
+    "monitor": "id INTEGER PRIMARY KEY, deviceType TEXT, deviceId INTEGER, monitorType TEXT,"
+    " start INTEGER, end INTEGER, value TEXT",
+    "counter": "id INTEGER PRIMARY KEY, value REAL, op_id INTEGER, name_id INTEGER",
+    "stackframe": "id INTEGER PRIMARY KEY, api_ptr_id INTEGER, depth INTEGER, name_id INTEGER",
+}
+
+ROCPD = {
+    "metadata": "id INTEGER PRIMARY KEY, tag TEXT, value TEXT",
+    "string": "id INTEGER PRIMARY KEY, string TEXT",
+    "info_node": "id INTEGER PRIMARY KEY, hostname TEXT",
+    "info_process": "id INTEGER PRIMARY KEY, nid INTEGER, pid INTEGER, command TEXT",
+    "info_thread": "id INTEGER PRIMARY KEY, nid INTEGER, pid INTEGER, tid INTEGER, name TEXT",
+    "info_agent": "id INTEGER PRIMARY KEY, type TEXT, type_index INTEGER, name TEXT,"
+    " product_name TEXT",
+    "info_pmc": "id INTEGER PRIMARY KEY, name TEXT",
+    "info_kernel_symbol": "id INTEGER PRIMARY KEY, kernel_name TEXT, display_name TEXT",
+    "track": "id INTEGER PRIMARY KEY, nid INTEGER, pid INTEGER, tid INTEGER, agent_id INTEGER,"
+    " queue_id INTEGER, stream_id INTEGER, name_id INTEGER",
+    "event": "id INTEGER PRIMARY KEY, category_id INTEGER, stack_id INTEGER,"
+    " correlation_id INTEGER, extdata TEXT DEFAULT '{}'",
+    "arg": "id INTEGER PRIMARY KEY, event_id INTEGER, position INTEGER, type TEXT, name TEXT,"
+    " value TEXT",
+    "pmc_event": "id INTEGER PRIMARY KEY, event_id INTEGER, pmc_id INTEGER, value REAL",
+}
+SIZES = (
+    "group_segment_size INTEGER, private_segment_size INTEGER, workgroup_size_x INTEGER,"
+    " workgroup_size_y INTEGER, workgroup_size_z INTEGER, grid_size_x INTEGER,"
+    " grid_size_y INTEGER, grid_size_z INTEGER"
+)
+"""Where rows say times and places themselves, as in the versions 3.0 of rocprofv3's schema."""
+ROWS = {
+    "region": "id INTEGER PRIMARY KEY, nid INTEGER, pid INTEGER, tid INTEGER, start INTEGER,"
+    " end INTEGER, name_id INTEGER, event_id INTEGER",
+    "sample": "id INTEGER PRIMARY KEY, track_id INTEGER, timestamp INTEGER, event_id INTEGER",
+    "kernel_dispatch": "id INTEGER PRIMARY KEY, nid INTEGER, pid INTEGER, tid INTEGER,"
+    " agent_id INTEGER, kernel_id INTEGER, dispatch_id INTEGER, queue_id INTEGER,"
+    f" stream_id INTEGER, start INTEGER, end INTEGER, {SIZES}, region_name_id INTEGER,"
+    " event_id INTEGER",
+    "memory_copy": "id INTEGER PRIMARY KEY, nid INTEGER, pid INTEGER, tid INTEGER, start INTEGER,"
+    " end INTEGER, name_id INTEGER, dst_agent_id INTEGER, dst_address INTEGER,"
+    " src_agent_id INTEGER, src_address INTEGER, size INTEGER, queue_id INTEGER,"
+    " stream_id INTEGER, event_id INTEGER",
+    "memory_allocate": "id INTEGER PRIMARY KEY, nid INTEGER, pid INTEGER, tid INTEGER,"
+    " agent_id INTEGER, type TEXT, level TEXT, start INTEGER, end INTEGER, address INTEGER,"
+    " size INTEGER, queue_id INTEGER, stream_id INTEGER, event_id INTEGER",
+}
+"""Where tracks have the places, and a table of their own the times, as another version has it."""
+TRACKS = {
+    "info_category": "id INTEGER PRIMARY KEY, name TEXT",
+    "timestamp": "id INTEGER PRIMARY KEY, value INTEGER",
+    "region": "id INTEGER PRIMARY KEY, track_id INTEGER, name_id INTEGER, start_id INTEGER,"
+    " end_id INTEGER, event_id INTEGER",
+    "sample": "id INTEGER PRIMARY KEY, track_id INTEGER, name_id INTEGER, timestamp_id INTEGER,"
+    " event_id INTEGER",
+    "kernel_dispatch": "id INTEGER PRIMARY KEY, track_id INTEGER, kernel_id INTEGER,"
+    f" dispatch_id INTEGER, start_id INTEGER, end_id INTEGER, {SIZES}, region_name_id INTEGER,"
+    " event_id INTEGER",
+    "memory_copy": "id INTEGER PRIMARY KEY, track_id INTEGER, start_id INTEGER, end_id INTEGER,"
+    " name_id INTEGER, dst_agent_id INTEGER, dst_address INTEGER, src_agent_id INTEGER,"
+    " src_address INTEGER, size INTEGER, event_id INTEGER",
+}
+
+
+class Tables:
+    """A database under construction. suffix: behind each table's name."""
+
+    def __init__(self, path, tables, suffix=""):
+        self.file, self.suffix = sqlite3.connect(path), suffix
+        self.strings = {}
+        for name, columns in tables.items():
+            self.file.execute(f'CREATE TABLE "rocpd_{name}{suffix}" ({columns})')
+
+    def add(self, table, **columns):
+        """The row's number."""
+        names = ", ".join(f'"{name}"' for name in columns)
+        marks = ", ".join("?" * len(columns))
+        return self.file.execute(
+            f'INSERT INTO "rocpd_{table}{self.suffix}" ({names}) VALUES ({marks})',
+            list(columns.values()),
+        ).lastrowid
+
+    def string(self, text, table="string"):
+        if (table, text) not in self.strings:
+            self.strings[table, text] = self.add(table, string=text)
+        return self.strings[table, text]
+
+    def close(self):
+        self.file.commit()
+        self.file.close()
+
+
+class Rpd(Tables):
+    def __init__(self, path):
+        super().__init__(path, RPD)
+        self.add("metadata", tag="schema_version", value="3")
+        self.string("")
+
+    def call(self, name, start, end, pid=100, tid=100, domain="hip", args="", **columns):
+        return self.add(
+            "api",
+            **{
+                "pid": pid,
+                "tid": tid,
+                "start": start,
+                "end": end,
+                "apiName_id": self.string(name),
+                "category_id": self.string(""),
+                "domain_id": self.string(domain),
+                "args_id": self.string(args, "ustring"),
+                **columns,
+            },
+        )
+
+    def marker(self, text, start, end, **columns):
+        return self.call("UserMarker", start, end, domain="UserMarker", args=text, **columns)
+
+    def op(self, name, start, end, gpu=0, queue=1, kind="KernelExecution", call=None, **columns):
+        number = self.add(
+            "op",
+            **{
+                "gpuId": gpu,
+                "queueId": queue,
+                "sequenceId": 0,
+                "start": start,
+                "end": end,
+                "description_id": self.string(name),
+                "opType_id": self.string(kind),
+                **columns,
+            },
+        )
+        if call is not None:
+            self.add("api_ops", api_id=call, op_id=number)
+        return number
+
+    def kernel(self, call, name, grid=(1, 1, 1), block=(64, 1, 1), shared=0):
+        keys = ["gridX", "gridY", "gridZ", "workgroupX", "workgroupY", "workgroupZ"]
+        self.add(
+            "kernelapi",
+            api_ptr_id=call,
+            stream="0x0",
+            groupSegmentSize=shared,
+            privateSegmentSize=0,
+            kernelName_id=self.string(name),
+            **dict(zip(keys, grid + block)),
+        )
+
+    def copy(self, call, size, kind=1):
+        self.add(
+            "copyapi",
+            api_ptr_id=call,
+            stream="0x7f",
+            size=size,
+            width=0,
+            height=0,
+            kind=kind,
+            dst="0x1000",
+            src="0x2000",
+            dstDevice=0,
+            srcDevice=-1,
+            sync=1,
+            pinned=0,
+        )
+
+    def monitor(self, what, start, end, value, device=0, kind="gpu"):
+        return self.add(
+            "monitor",
+            deviceType=kind,
+            deviceId=device,
+            monitorType=what,
+            start=start,
+            end=end,
+            value=value,
+        )
+
+
+KINDS = ("KernelExecution", "CopyHostToDevice", "FillBuffer", "Barrier")
+BEGIN = 3 * 10**12
+
+
+def random_rpd(path, seed, rows=60):
+    """Nested calls of some processes and threads; what they launch on some GPUs."""
+    chance = random.Random(seed)
+    made = Rpd(path)
+    for process in range(chance.randint(1, 3)):
+        for thread in range(chance.randint(1, 3)):
+            clock, pid = BEGIN + chance.randrange(10**9), 100 + process
+            tid = pid + 10 * thread
+            for _ in range(chance.randint(0, rows)):
+                start, length = clock + chance.randrange(1000), chance.randint(1, 10**6)
+                clock = start + length
+                if chance.random() < 0.2:
+                    end = start if chance.random() < 0.3 else clock
+                    made.marker(f"range {chance.randrange(5)}", start, end, pid=pid, tid=tid)
+                    if length < 4 or end == start:
+                        continue
+                    start, length = start + 1, length - 2
+                name = f"hipCall{chance.randrange(6)}"
+                args = f'{{"n": "{chance.randrange(9)}"}}'
+                call = made.call(name, start, start + length, pid, tid, args=args)
+                for _ in range(chance.choice((0, 0, 1, 1, 2))):
+                    kind = chance.choice(KINDS)
+                    kernel = f"void kernel<{chance.randrange(5)}>(int)"
+                    begin = start + chance.randrange(2 * 10**6)
+                    op = made.op(
+                        kernel if kind == "KernelExecution" else "",
+                        begin,
+                        begin + chance.randrange(10**6),
+                        chance.randrange(3),
+                        chance.randrange(1, 4),
+                        kind,
+                        call if chance.random() < 0.9 else None,
+                    )
+                    if chance.random() < 0.2:
+                        made.add("counter", op_id=op, name_id=made.string("waves"), value=1.5)
+    made.close()
