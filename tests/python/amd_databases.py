@@ -1,6 +1,7 @@
 """Databases of AMD's profilers, made here: rocmProfileData's (rpd) and rocprofv3's (rocpd), with the
 columns that an import reads. Random ones come from a seed."""
 
+import json
 import random
 import sqlite3
 
@@ -88,6 +89,7 @@ class Tables:
     def __init__(self, path, tables, suffix=""):
         self.file, self.suffix = sqlite3.connect(path), suffix
         self.strings = {}
+        self.file.execute("PRAGMA synchronous = OFF")
         for name, columns in tables.items():
             self.file.execute(f'CREATE TABLE "rocpd_{name}{suffix}" ({columns})')
 
@@ -108,6 +110,110 @@ class Tables:
     def close(self):
         self.file.commit()
         self.file.close()
+
+
+class Rocpd(Tables):
+    """One set of tables. is_tracked: as TRACKS has them. The tables of another set may stand in
+    the same file."""
+
+    def __init__(self, path, suffix="_0198a0b1_c2d3", is_tracked=False, pid=300):
+        super().__init__(path, {**ROCPD, **(TRACKS if is_tracked else ROWS)}, suffix)
+        self.is_tracked, self.pid, self.numbers = is_tracked, pid, {}
+        self.add("info_node", id=7, hostname="node1")
+        self.add("info_process", id=pid, nid=7, pid=pid, command="./app")
+        for number, (kind, index) in enumerate((("CPU", 0), ("GPU", 0), ("GPU", 1))):
+            self.add(
+                "info_agent",
+                id=number,
+                type=kind,
+                type_index=index,
+                name="gfx942",
+                product_name=f"Instinct {number}" if kind == "GPU" else "EPYC",
+            )
+
+    def numbered(self, table, **columns):
+        """Of the row with these columns, which is made once."""
+        key = (table, *columns.items())
+        if key not in self.numbers:
+            self.numbers[key] = self.add(table, **columns)
+        return self.numbers[key]
+
+    def category(self, name):
+        if self.is_tracked:
+            return self.numbered("info_category", name=name)
+        return self.string(name)
+
+    def event(self, category, stack_id, message=None):
+        extdata = "{}" if message is None else json.dumps({"message": message}, indent=4)
+        columns = {"category_id": self.category(category), "stack_id": stack_id}
+        return self.add("event", extdata=extdata, **columns)
+
+    def when_and_where(self, start, end, tid, **place):
+        """The columns of a row that say it."""
+        self.numbered("info_thread", id=tid, nid=7, pid=self.pid, tid=tid, name=f"worker {tid}")
+        if not self.is_tracked:
+            return {"nid": 7, "pid": self.pid, "tid": tid, "start": start, "end": end, **place}
+        track = self.numbered("track", nid=7, pid=self.pid, tid=tid, **place)
+        times = [self.add("timestamp", value=value) for value in (start, end)]
+        return {"track_id": track, "start_id": times[0], "end_id": times[1]}
+
+    def region(self, name, start, end, stack_id, category="HIP_RUNTIME_API", tid=300, **event):
+        number = self.event(category, stack_id, **event)
+        place = self.when_and_where(start, end, tid)
+        self.add("region", name_id=self.string(name), event_id=number, **place)
+        return number
+
+    def kernel(self, name, start, end, stack_id, gpu=0, queue=1, tid=300):
+        number = self.event("KERNEL_DISPATCH", stack_id)
+        place = self.when_and_where(
+            start, end, tid, agent_id=gpu + 1, queue_id=queue, stream_id=2
+        )
+        sizes = {f"grid_size_{axis}": 256 for axis in "xyz"}
+        sizes.update({f"workgroup_size_{axis}": 64 for axis in "xyz"})
+        self.add(
+            "kernel_dispatch",
+            kernel_id=self.numbered("info_kernel_symbol", kernel_name="_Z", display_name=name),
+            dispatch_id=number,
+            group_segment_size=512,
+            private_segment_size=0,
+            region_name_id=self.string(""),
+            event_id=number,
+            **sizes,
+            **place,
+        )
+        return number
+
+    def copy(self, name, start, end, stack_id, size, to=1, source=0, queue=1, tid=300):
+        number = self.event("MEMORY_COPY", stack_id)
+        place = self.when_and_where(start, end, tid, queue_id=queue, stream_id=2)
+        self.add(
+            "memory_copy",
+            name_id=self.string(name),
+            dst_agent_id=to,
+            dst_address=4096,
+            src_agent_id=source,
+            src_address=8192,
+            size=size,
+            event_id=number,
+            **place,
+        )
+        return number
+
+    def mark(self, text, time, stack_id, tid=300, category="MARKER_CORE_API"):
+        number = self.event(category, stack_id, text)
+        self.numbered("info_thread", id=tid, nid=7, pid=self.pid, tid=tid, name=f"worker {tid}")
+        track = self.numbered(
+            "track", nid=7, pid=self.pid, tid=tid, name_id=self.string(category)
+        )
+        when = {"timestamp": time}
+        if self.is_tracked:
+            when = {"timestamp_id": self.add("timestamp", value=time), "name_id": None}
+        self.add("sample", track_id=track, event_id=number, **when)
+        return number
+
+    def counter(self, event, name, value):
+        pmc = self.numbered("info_pmc", name=name)
+        self.add("pmc_event", event_id=event, pmc_id=pmc, value=value)
 
 
 class Rpd(Tables):
@@ -198,10 +304,25 @@ KINDS = ("KernelExecution", "CopyHostToDevice", "FillBuffer", "Barrier")
 BEGIN = 3 * 10**12
 
 
-def random_rpd(path, seed, rows=60):
+class Queues:
+    """When work on some GPUs' queues begins and ends: in order, or across each other."""
+
+    def __init__(self, chance, overlap, gpus=3):
+        self.chance, self.overlap, self.gpus, self.free = chance, overlap, gpus, {}
+
+    def next(self, launch):
+        where = self.chance.randrange(self.gpus), self.chance.randrange(1, 4)
+        begin = launch + self.chance.randrange(2 * 10**6)
+        if not self.overlap:
+            begin = max(begin, self.free.get(where, 0))
+        end = self.free[where] = begin + self.chance.randrange(10**6)
+        return begin, end, where
+
+
+def random_rpd(path, seed, rows=60, overlap=False):
     """Nested calls of some processes and threads; what they launch on some GPUs."""
     chance = random.Random(seed)
-    made = Rpd(path)
+    made, queues = Rpd(path), Queues(chance, overlap)
     for process in range(chance.randint(1, 3)):
         for thread in range(chance.randint(1, 3)):
             clock, pid = BEGIN + chance.randrange(10**9), 100 + process
@@ -221,16 +342,40 @@ def random_rpd(path, seed, rows=60):
                 for _ in range(chance.choice((0, 0, 1, 1, 2))):
                     kind = chance.choice(KINDS)
                     kernel = f"void kernel<{chance.randrange(5)}>(int)"
-                    begin = start + chance.randrange(2 * 10**6)
+                    begin, end, (gpu, queue) = queues.next(start)
                     op = made.op(
                         kernel if kind == "KernelExecution" else "",
                         begin,
-                        begin + chance.randrange(10**6),
-                        chance.randrange(3),
-                        chance.randrange(1, 4),
+                        end,
+                        gpu,
+                        queue,
                         kind,
                         call if chance.random() < 0.9 else None,
                     )
                     if chance.random() < 0.2:
                         made.add("counter", op_id=op, name_id=made.string("waves"), value=1.5)
+    made.close()
+
+
+def random_rocpd(path, seed, is_tracked, suffix="_0198a0b1_c2d3", pid=300, rows=60):
+    chance = random.Random(seed)
+    made, queues = Rocpd(path, suffix, is_tracked, pid), Queues(chance, False, gpus=2)
+    stack_id = 0
+    for thread in range(chance.randint(1, 3)):
+        clock, tid = BEGIN + chance.randrange(10**9), pid + 10 * thread
+        for _ in range(chance.randint(0, rows)):
+            start, length = clock + chance.randrange(1000), chance.randint(1, 10**6)
+            clock, stack_id = start + length, stack_id + 1
+            name = f"hipCall{chance.randrange(6)}"
+            event = made.region(name, start, clock, stack_id, tid=tid)
+            made.add("arg", event_id=event, position=0, type="int", name="n", value="5")
+            for _ in range(chance.choice((0, 0, 1, 1, 2))):
+                begin, end, (gpu, queue) = queues.next(start)
+                launch = stack_id if chance.random() < 0.9 else 0
+                if chance.random() < 0.3:
+                    copy = f"MEMORY_COPY_{chance.randrange(3)}"
+                    made.copy(copy, begin, end, launch, 64, gpu + 1, queue=queue, tid=tid)
+                else:
+                    kernel = f"void kernel<{chance.randrange(5)}>(int)"
+                    made.kernel(kernel, begin, end, launch, gpu, queue, tid)
     made.close()

@@ -46,7 +46,12 @@ int64_t import_reader_gpu(import_reader *reader, int64_t owner, int64_t number) 
   it->row = FIRST - (int64_t)HASH_COUNT(reader->gpus);
   HASH_ADD(hh, reader->gpus, key, sizeof it->key, it);
   import_devices_note(&reader->state->devices, it->row, number);
-  if (owner != INT64_MIN) {
+  if (owner == INT64_MIN) {
+    char name[32]; /* its counters stand beside threads */
+    snprintf(name, sizeof name, "GPU %lld", (long long)number);
+    import_threads_name(&reader->state->threads, (import_thread_id){it->row, INT64_MIN + 1},
+                        (import_text){name, strlen(name)});
+  } else {
     import_process *const process = import_devices_process(&reader->state->devices, it->row);
     process->has_owner = true;
     process->owner = owner;
