@@ -5,8 +5,9 @@
 #include <ctype.h>
 #include <stdio.h>
 
-#include "take.h"
+#include "kineto.h"
 #include "tables.h"
+#include "take.h"
 
 static const char *const known[] = {"rocpd_metadata",
                                     "rocpd_string",
@@ -92,7 +93,7 @@ static bool has_column(const set *s, const char *table, const char *column) {
 
 /* ---- queries ---- */
 
-/* A query under construction; $ stands for the suffix. */
+/* A query under construction; @ stands for the suffix. */
 typedef struct query {
   const set *set;
   char text[IMPORT_QUERY_BYTES];
@@ -101,8 +102,8 @@ typedef struct query {
 
 static void put(query *q, const char *text) {
   for (; *text; text++) {
-    const char *const piece = *text == '$' ? q->set->suffix : text;
-    const size_t bytes = *text == '$' ? strlen(piece) : 1;
+    const char *const piece = *text == '@' ? q->set->suffix : text;
+    const size_t bytes = *text == '@' ? strlen(piece) : 1;
     if (q->bytes + bytes >= sizeof q->text) import_fail("a query is too long");
     memcpy(q->text + q->bytes, piece, bytes);
     q->bytes += bytes;
@@ -132,18 +133,18 @@ static void put_query(query *q, const char *table, const char *own, const char *
   put(q, own);
   put(q, " FROM [");
   put(q, table);
-  put(q, "$] R LEFT JOIN [rocpd_event$] E ON E.id = R.event_id");
-  put(q, s->has_categories ? " LEFT JOIN [rocpd_info_category$] C ON C.id = E.category_id"
-                           : " LEFT JOIN [rocpd_string$] C ON C.id = E.category_id");
-  if (!has_place || is_sample) put(q, " LEFT JOIN [rocpd_track$] T ON T.id = R.track_id");
+  put(q, "@] R LEFT JOIN [rocpd_event@] E ON E.id = R.event_id");
+  put(q, s->has_categories ? " LEFT JOIN [rocpd_info_category@] C ON C.id = E.category_id"
+                           : " LEFT JOIN [rocpd_string@] C ON C.id = E.category_id");
+  if (!has_place || is_sample) put(q, " LEFT JOIN [rocpd_track@] T ON T.id = R.track_id");
   if (!has_times)
-    put(q, is_sample ? " LEFT JOIN [rocpd_timestamp$] B ON B.id = R.timestamp_id"
-                     : " LEFT JOIN [rocpd_timestamp$] B ON B.id = R.start_id"
-                       " LEFT JOIN [rocpd_timestamp$] F ON F.id = R.end_id");
-  put(q, has_place ? " LEFT JOIN [rocpd_info_process$] P ON P.id = R.pid"
-                     " LEFT JOIN [rocpd_info_thread$] H ON H.id = R.tid"
-                   : " LEFT JOIN [rocpd_info_process$] P ON P.id = T.pid"
-                     " LEFT JOIN [rocpd_info_thread$] H ON H.id = T.tid");
+    put(q, is_sample ? " LEFT JOIN [rocpd_timestamp@] B ON B.id = R.timestamp_id"
+                     : " LEFT JOIN [rocpd_timestamp@] B ON B.id = R.start_id"
+                       " LEFT JOIN [rocpd_timestamp@] F ON F.id = R.end_id");
+  put(q, has_place ? " LEFT JOIN [rocpd_info_process@] P ON P.id = R.pid"
+                     " LEFT JOIN [rocpd_info_thread@] H ON H.id = R.tid"
+                   : " LEFT JOIN [rocpd_info_process@] P ON P.id = T.pid"
+                     " LEFT JOIN [rocpd_info_thread@] H ON H.id = T.tid");
   put(q, joins);
   put(q, " ORDER BY R.event_id, R.id");
 }
@@ -156,9 +157,9 @@ static const char *place(const set *s, const char *table, const char *column, co
 
 static void begin_sides(set *s) {
   query args = {.set = s}, counters = {.set = s};
-  put(&args, "SELECT event_id, name, value FROM [rocpd_arg$] ORDER BY event_id, position, id");
-  put(&counters, "SELECT V.event_id, I.name, sum(V.value), count(*) FROM [rocpd_pmc_event$] V"
-                 " LEFT JOIN [rocpd_info_pmc$] I ON I.id = V.pmc_id"
+  put(&args, "SELECT event_id, name, value FROM [rocpd_arg@] ORDER BY event_id, position, id");
+  put(&counters, "SELECT V.event_id, I.name, sum(V.value), count(*) FROM [rocpd_pmc_event@] V"
+                 " LEFT JOIN [rocpd_info_pmc@] I ON I.id = V.pmc_id"
                  " GROUP BY V.event_id, I.name ORDER BY V.event_id, I.name");
   s->args = import_side_begin(s->reader, has(s, "rocpd_arg") ? args.text : NULL);
   s->counters = import_side_begin(s->reader, s->has_pmc ? counters.text : NULL);
@@ -263,7 +264,7 @@ static void take_regions(set *s) {
   query q = {.set = s};
   import_event *const event = s->reader->event;
   if (!has(s, "rocpd_region")) return;
-  put_query(&q, "rocpd_region", ", N.string", " LEFT JOIN [rocpd_string$] N ON N.id = R.name_id");
+  put_query(&q, "rocpd_region", ", N.string", " LEFT JOIN [rocpd_string@] N ON N.id = R.name_id");
   begin_sides(s);
   import_rows rows = import_rows_begin(s->reader->database, q.text);
   while (import_rows_next(&rows)) {
@@ -291,9 +292,9 @@ static void take_samples(set *s) {
             has_column(s, "rocpd_sample", "name_id") ? ", coalesce(N.string, M.string)"
                                                      : ", M.string",
             has_column(s, "rocpd_sample", "name_id")
-                ? " LEFT JOIN [rocpd_string$] N ON N.id = R.name_id"
-                  " LEFT JOIN [rocpd_string$] M ON M.id = T.name_id"
-                : " LEFT JOIN [rocpd_string$] M ON M.id = T.name_id");
+                ? " LEFT JOIN [rocpd_string@] N ON N.id = R.name_id"
+                  " LEFT JOIN [rocpd_string@] M ON M.id = T.name_id"
+                : " LEFT JOIN [rocpd_string@] M ON M.id = T.name_id");
   begin_sides(s);
   import_rows rows = import_rows_begin(s->reader->database, q.text);
   while (import_rows_next(&rows)) {
@@ -331,9 +332,9 @@ static void take_kernels(set *s) {
            place(s, table, "queue_id", "R.queue_id", "T.queue_id"),
            place(s, table, "stream_id", "R.stream_id", "T.stream_id"));
   snprintf(joins, sizeof joins,
-           " LEFT JOIN [rocpd_info_kernel_symbol$] S ON S.id = R.kernel_id"
-           " LEFT JOIN [rocpd_string$] N ON N.id = R.region_name_id"
-           " LEFT JOIN [rocpd_info_agent$] A ON A.id = %s",
+           " LEFT JOIN [rocpd_info_kernel_symbol@] S ON S.id = R.kernel_id"
+           " LEFT JOIN [rocpd_string@] N ON N.id = R.region_name_id"
+           " LEFT JOIN [rocpd_info_agent@] A ON A.id = %s",
            place(s, table, "agent_id", "R.agent_id", "T.agent_id"));
   put_query(&q, table, own, joins);
   begin_sides(s);
@@ -371,9 +372,9 @@ static void take_copies(set *s) {
            place(s, table, "queue_id", "R.queue_id", "T.queue_id"),
            place(s, table, "stream_id", "R.stream_id", "T.stream_id"));
   put_query(&q, table, own,
-            " LEFT JOIN [rocpd_string$] N ON N.id = R.name_id"
-            " LEFT JOIN [rocpd_info_agent$] X ON X.id = R.dst_agent_id"
-            " LEFT JOIN [rocpd_info_agent$] Y ON Y.id = R.src_agent_id");
+            " LEFT JOIN [rocpd_string@] N ON N.id = R.name_id"
+            " LEFT JOIN [rocpd_info_agent@] X ON X.id = R.dst_agent_id"
+            " LEFT JOIN [rocpd_info_agent@] Y ON Y.id = R.src_agent_id");
   import_rows rows = import_rows_begin(s->reader->database, q.text);
   while (import_rows_next(&rows)) {
     int64_t to, from, gpu = 0;
@@ -401,7 +402,7 @@ static void take_allocations(set *s) {
   import_event *const event = s->reader->event;
   char joins[IMPORT_QUERY_BYTES / 2];
   if (!has(s, table)) return;
-  snprintf(joins, sizeof joins, " LEFT JOIN [rocpd_info_agent$] A ON A.id = %s",
+  snprintf(joins, sizeof joins, " LEFT JOIN [rocpd_info_agent@] A ON A.id = %s",
            place(s, table, "agent_id", "R.agent_id", "T.agent_id"));
   put_query(&q, table, ", R.type, R.level, A.type, A.type_index, R.size, R.address", joins);
   import_rows rows = import_rows_begin(s->reader->database, q.text);
@@ -437,14 +438,49 @@ static void take_name(set *s, const import_rows *rows, const char *what, int pid
   import_reader_take(s->reader);
 }
 
+/* As JSON has it: a quote or a control byte would end the name. */
+static void put_plain(char *to, size_t room, import_text text) {
+  size_t used = 0;
+  for (; used < text.bytes && used + 1 < room; used++) {
+    const char c = text.data[used];
+    to[used] = (unsigned char)c < ' ' || c == '"' || c == '\\' ? '_' : c;
+  }
+  to[used] = '\0';
+}
+
+/* As the member deviceProperties, which exports say again. Of merged databases the first one's:
+   others have the same machine's, or numbers that are taken. */
+static void take_devices(set *s) {
+  static const char key[] = "deviceProperties";
+  query agents = {.set = s};
+  char text[IMPORT_QUERY_BYTES] = "[";
+  size_t used = 1;
+  if (s->group > 0 || !has(s, "rocpd_info_agent")) return;
+  put(&agents, "SELECT type_index, coalesce(nullif(product_name, ''), name) FROM"
+               " [rocpd_info_agent@] WHERE type = 'GPU' ORDER BY type_index");
+  import_rows rows = import_rows_begin(s->reader->database, agents.text);
+  for (int64_t number; import_rows_next(&rows) && used + 256 < sizeof text;) {
+    char name[IMPORT_DEVICE_NAME_BYTES];
+    if (!import_rows_i64(&rows, 0, &number)) continue;
+    put_plain(name, sizeof name, import_rows_text(&rows, 1));
+    used += (size_t)snprintf(text + used, sizeof text - used, "%s{\"id\":%lld,\"name\":\"%s\"}",
+                             used > 1 ? "," : "", (long long)number, name);
+  }
+  import_rows_end(&rows);
+  text[used++] = ']';
+  if (used == 2) return;
+  import_kineto_metadata(s->reader->state, (import_text){key, sizeof key - 1},
+                         &(import_value){.type = IMPORT_JSON}, (import_text){text, used});
+}
+
 static void take_names(set *s) {
   static const struct {
     const char *table, *what, *query;
   } names[] = {{"rocpd_info_process", "process_name",
-                "SELECT pid, pid, command FROM [rocpd_info_process$] WHERE command <> ''"},
+                "SELECT pid, pid, command FROM [rocpd_info_process@] WHERE command <> ''"},
                {"rocpd_info_thread", "thread_name",
-                "SELECT coalesce(P.pid, H.pid), H.tid, H.name FROM [rocpd_info_thread$] H"
-                " LEFT JOIN [rocpd_info_process$] P ON P.id = H.pid WHERE H.name <> ''"}};
+                "SELECT coalesce(P.pid, H.pid), H.tid, H.name FROM [rocpd_info_thread@] H"
+                " LEFT JOIN [rocpd_info_process@] P ON P.id = H.pid WHERE H.name <> ''"}};
   import_state *const state = s->reader->state;
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     query q = {.set = s};
@@ -454,17 +490,11 @@ static void take_names(set *s) {
     while (import_rows_next(&rows)) take_name(s, &rows, names[i].what, 0, 1, 2);
     import_rows_end(&rows);
   }
-  query agents = {.set = s}, hosts = {.set = s};
-  put(&agents, "SELECT type_index, coalesce(nullif(product_name, ''), name) FROM"
-               " [rocpd_info_agent$] WHERE type = 'GPU'");
-  import_rows rows = import_rows_begin(s->reader->database, agents.text);
-  for (int64_t number; import_rows_next(&rows);)
-    if (import_rows_i64(&rows, 0, &number))
-      import_devices_name(&state->devices, number, import_rows_text(&rows, 1));
-  import_rows_end(&rows);
+  take_devices(s);
+  query hosts = {.set = s};
   if (!has(s, "rocpd_info_node") || state->host[0]) return;
-  put(&hosts, "SELECT hostname FROM [rocpd_info_node$]");
-  rows = import_rows_begin(s->reader->database, hosts.text);
+  put(&hosts, "SELECT hostname FROM [rocpd_info_node@]");
+  import_rows rows = import_rows_begin(s->reader->database, hosts.text);
   if (import_rows_next(&rows)) {
     const import_text host = import_text_cut(import_rows_text(&rows, 0), sizeof state->host - 1);
     snprintf(state->host, sizeof state->host, "%.*s", (int)host.bytes, host.data);
