@@ -174,12 +174,14 @@ static uint64_t big_endian(const unsigned char *bytes, size_t count) {
 static bool read_header(import_database *d, const char *path, bool *is_write_ahead_out) {
   unsigned char header[HEADER_BYTES] = {0};
   struct stat about;
+  if (stat(path, &about) == 0 && !S_ISREG(about.st_mode)) { /* a pipe opens for nobody twice */
+    refuse(d->result, "is an SQLite database, and has to be a file");
+    return false;
+  }
   const int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0 || fstat(fd, &about) != 0) import_fail("cannot open '%s': %s", path, strerror(errno));
-  const ssize_t count = S_ISREG(about.st_mode) ? pread(fd, header, sizeof header, 0) : -1;
+  const ssize_t count = pread(fd, header, sizeof header, 0);
   close(fd);
-  if (!S_ISREG(about.st_mode)) refuse(d->result, "is an SQLite database, and has to be a file");
-  if (d->result->end == IMPORT_REFUSED) return false;
   const uint64_t stored = big_endian(header + 16, 2), pages = big_endian(header + 28, 4);
   const uint64_t page_bytes = stored == 1 ? 65536 : stored;
   /* Writers of before 2010 do not keep the count. */

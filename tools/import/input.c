@@ -114,6 +114,11 @@ static size_t unpack(import_input *input, char *to, size_t room) {
 
 /* ---- the face ---- */
 
+bool import_input_begins_database(const char *bytes, size_t count) {
+  return count >= sizeof database_magic &&
+         memcmp(bytes, database_magic, sizeof database_magic) == 0;
+}
+
 import_input *import_input_open(const char *path) {
   const uint64_t magic = PROF_I_MAGIC;
   import_input *const input = import_make(sizeof *input);
@@ -128,8 +133,7 @@ import_input *import_input_open(const char *path) {
     if (count == 0) break;
     input->count += count;
   }
-  input->is_database = input->count >= sizeof database_magic &&
-                       memcmp(input->packed, database_magic, sizeof database_magic) == 0;
+  input->is_database = import_input_begins_database((const char *)input->packed, input->count);
   input->is_capture = input->count >= sizeof magic && memcmp(input->packed, &magic, sizeof magic) == 0;
   input->is_packed = input->count >= 2 && input->packed[0] == 0x1f && input->packed[1] == 0x8b;
   if (input->is_packed) open_zlib(input);

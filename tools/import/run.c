@@ -131,9 +131,11 @@ static void read_all(import_state *state, import_input *input, import_result *re
   char *const bytes = import_make(READ_BYTES), *const clean = import_make(import_clean_room(READ_BYTES));
   import_cleaner cleaner = {0};
   progress shown = {.began = time(NULL)};
-  bool goes_on = true;
+  bool goes_on = true, is_database = false;
   for (size_t count, read = 0; goes_on && (count = import_input_read(input, bytes, READ_BYTES)) > 0; read += count) {
     const char *const encoding = read == 0 ? wide_encoding(bytes, count) : NULL;
+    is_database = read == 0 && import_input_begins_database(bytes, count);
+    if (is_database) break;
     if (encoding) {
       import_json_refuse(json, encoding);
       goes_on = false;
@@ -145,6 +147,11 @@ static void read_all(import_state *state, import_input *input, import_result *re
   }
   if (goes_on) import_json_read(json, clean, import_clean_end(&cleaner, clean));
   import_json_end(json, result);
+  if (is_database) {
+    result->end = IMPORT_REFUSED;
+    snprintf(result->error, sizeof result->error,
+             "is a compressed SQLite database; gunzip it first");
+  }
   hide(&shown);
   import_json_destroy(json);
   free(bytes);
