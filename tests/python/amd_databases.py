@@ -1,5 +1,5 @@
-"""Databases of AMD's profilers, made here: rocmProfileData's (rpd) and rocprofv3's (rocpd), with the
-columns that an import reads. Random ones come from a seed."""
+"""Databases of AMD's profilers, made here: rocmProfileData's (rpd) and rocprofv3's (rocpd), with
+the columns that an import reads. Random ones come from a seed."""
 
 import json
 import random
@@ -165,9 +165,7 @@ class Rocpd(Tables):
 
     def kernel(self, name, start, end, stack_id, gpu=0, queue=1, tid=300):
         number = self.event("KERNEL_DISPATCH", stack_id)
-        place = self.when_and_where(
-            start, end, tid, agent_id=gpu + 1, queue_id=queue, stream_id=2
-        )
+        place = self.when_and_where(start, end, tid, agent_id=gpu + 1, queue_id=queue, stream_id=2)
         sizes = {f"grid_size_{axis}": 256 for axis in "xyz"}
         sizes.update({f"workgroup_size_{axis}": 64 for axis in "xyz"})
         self.add(
@@ -202,9 +200,7 @@ class Rocpd(Tables):
     def mark(self, text, time, stack_id, tid=300, category="MARKER_CORE_API"):
         number = self.event(category, stack_id, text)
         self.numbered("info_thread", id=tid, nid=7, pid=self.pid, tid=tid, name=f"worker {tid}")
-        track = self.numbered(
-            "track", nid=7, pid=self.pid, tid=tid, name_id=self.string(category)
-        )
+        track = self.numbered("track", nid=7, pid=self.pid, tid=tid, name_id=self.string(category))
         when = {"timestamp": time}
         if self.is_tracked:
             when = {"timestamp_id": self.add("timestamp", value=time), "name_id": None}

@@ -1,5 +1,5 @@
-"""prof import of rocprofv3's results.db, whose tables have the run's UUID behind their names, against
-what sqlite3 alone finds in it."""
+"""prof import of rocprofv3's results.db, whose tables have the run's UUID behind their names,
+against what sqlite3 alone finds in it."""
 
 import collections
 import unittest
@@ -124,8 +124,9 @@ class Rules(Database):
             found = {e.name: e for e in of_kind(trace, "scope")}
             call, kernel = found["hipLaunchKernel"], found["gemm"]
             self.assertEqual((call.category, call.args), ("hip_runtime", {"a": "1", "b": "2"}))
-            self.assertEqual((found["hsa_wait"].category, found["hsa_wait"].depth),
-                             ("hsa_core_runtime", 1))
+            self.assertEqual(
+                (found["hsa_wait"].category, found["hsa_wait"].depth), ("hsa_core_runtime", 1)
+            )
             self.assertEqual(
                 (kernel.category, kernel.device, kernel.device_index, kernel.launch),
                 ("kernel", ROCM, 1, (call.thread, 0)),
@@ -145,8 +146,9 @@ class Rules(Database):
 
     def test_ranges_are_scopes_and_marks_are_instants_with_their_texts(self):
         def content(made):
-            made.region("roctxThreadRangeA", 1000, 2000, 1, "MARKER_CORE_RANGE_API",
-                        message='step "1"\n')
+            made.region(
+                "roctxThreadRangeA", 1000, 2000, 1, "MARKER_CORE_RANGE_API", message='step "1"\n'
+            )
             made.region("roctxThreadRangeA", 2000, 2100, 2, "MARKER_CORE_RANGE_API")
             made.mark("here", 1500, 3)
 
@@ -174,8 +176,15 @@ class Rules(Database):
         made = Rocpd(self.path("t.db"))
         event = made.event("MEMORY_ALLOCATION", 4)
         place = made.when_and_where(1000, 1100, 300, agent_id=2, queue_id=0, stream_id=0)
-        made.add("memory_allocate", type="ALLOC", level="REAL", address=4096, size=64,
-                 event_id=event, **place)
+        made.add(
+            "memory_allocate",
+            type="ALLOC",
+            level="REAL",
+            address=4096,
+            size=64,
+            event_id=event,
+            **place,
+        )
         made.close()
         found = [(e.name, e.category, e.args) for e in told(self.taken("t.db"))]
         args = {"level": "REAL", "gpu": 1, "bytes": 64, "address": 4096}

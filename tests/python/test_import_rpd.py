@@ -208,8 +208,7 @@ class Rules(Database):
                 "not taken: 1 with a time that is no number, or years away from the others",
                 "not taken: 1 with a negative duration",
                 "not taken: 1 with a duration that is no number, or longer than a year",
-                "not taken: 3 links to a second call, or between rows that are not in the"
-                " database",
+                "not taken: 3 links to a second call, or between rows that are not in the database",
                 "not taken: 2 arguments, counters and stack frames of rows that are not taken",
                 "not taken: 2 rows of tables that are not known (the first: rocpd_graph)",
                 "taken: 2 with a name, a category, arguments or another member of a wrong type",

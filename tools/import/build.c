@@ -46,8 +46,7 @@ void import_build_member(import_event *event, import_member member, import_text 
 void import_build_number(import_event *event, import_member member, int64_t number) {
   char digits[NUMBER_BYTES];
   const int bytes = snprintf(digits, sizeof digits, "%" PRId64, number);
-  event->members[member] =
-      make_value(event, IMPORT_NUMBER, (import_text){digits, (size_t)bytes});
+  event->members[member] = make_value(event, IMPORT_NUMBER, (import_text){digits, (size_t)bytes});
 }
 
 void import_build_column(import_event *event, import_member member, const import_rows *rows,
@@ -66,10 +65,9 @@ void import_build_column(import_event *event, import_member member, const import
 static void put_ns(import_event *event, import_member member, int64_t ns) {
   char digits[NUMBER_BYTES];
   const uint64_t size = ns < 0 ? 0 - (uint64_t)ns : (uint64_t)ns;
-  const int bytes = snprintf(digits, sizeof digits, "%s%" PRIu64 ".%03" PRIu64,
-                             ns < 0 ? "-" : "", size / 1000, size % 1000);
-  event->members[member] =
-      make_value(event, IMPORT_NUMBER, (import_text){digits, (size_t)bytes});
+  const int bytes = snprintf(digits, sizeof digits, "%s%" PRIu64 ".%03" PRIu64, ns < 0 ? "-" : "",
+                             size / 1000, size % 1000);
+  event->members[member] = make_value(event, IMPORT_NUMBER, (import_text){digits, (size_t)bytes});
 }
 
 void import_build_times(import_event *event, const import_rows *rows, int start, int end) {

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 
 /* The first reason counts. */
-__attribute__((format(printf, 2, 3))) static void refuse(import_result *result, const char *format, ...) {
+__attribute__((format(printf, 2, 3))) static void refuse(import_result *result, const char *format,
+                                                         ...) {
   va_list arguments;
   if (result->end == IMPORT_REFUSED) return;
   va_start(arguments, format);
@@ -35,14 +36,15 @@ enum {
 };
 
 #define FUNCTIONS(X)                                                                       \
-  X(open_v2) X(close_v2) X(busy_timeout) X(db_config) X(exec) X(errmsg) X(errstr)          \
-  X(extended_errcode) X(prepare_v2) X(finalize) X(step) X(bind_text) X(column_int64)       \
-  X(column_double) X(column_type) X(column_text) X(column_bytes)
+  X(open_v2)                                                                               \
+  X(close_v2) X(busy_timeout) X(db_config) X(exec) X(errmsg) X(errstr) X(extended_errcode) \
+      X(prepare_v2) X(finalize) X(step) X(bind_text) X(column_int64) X(column_double)      \
+          X(column_type) X(column_text) X(column_bytes)
 
 struct import_database {
   import_result *result;
   void *handle;
-#define MEMBER(name) __typeof__(&sqlite3_##name)(name);
+#define MEMBER(name) __typeof__ (&sqlite3_##name)(name);
   FUNCTIONS(MEMBER)
 #undef MEMBER
   sqlite3 *file;
@@ -58,9 +60,9 @@ static bool open_library(import_database *d) {
            "is an SQLite database, and SQLite cannot be opened: %s. Type: apt-get install "
            "libsqlite3-0",
            dlerror());
-#define FIND(function)                                                        \
+#define FIND(function)                                                            \
   if (d->handle) *(void **)&d->function = dlsym(d->handle, "sqlite3_" #function); \
-  if (d->handle && !d->function)                                              \
+  if (d->handle && !d->function)                                                  \
     refuse(d->result, "is an SQLite database, and %s has no sqlite3_" #function, name);
   FUNCTIONS(FIND)
 #undef FIND
@@ -184,14 +186,15 @@ static bool read_header(import_database *d, const char *path, bool *is_write_ahe
   close(fd);
   const uint64_t stored = big_endian(header + 16, 2), pages = big_endian(header + 28, 4);
   const uint64_t page_bytes = stored == 1 ? 65536 : stored;
+  const unsigned long long wanted = pages * page_bytes;
   /* Writers of before 2010 do not keep the count. */
   const bool is_counted = big_endian(header + 24, 4) == big_endian(header + 92, 4);
   if (count < HEADER_BYTES)
     refuse(d->result, "is an SQLite database that is cut off behind %lld bytes",
            (long long)about.st_size);
-  else if (is_counted && pages * page_bytes > (uint64_t)about.st_size)
+  else if (is_counted && wanted > (uint64_t)about.st_size)
     refuse(d->result, "is an SQLite database that is cut off: it should have %llu bytes, not %lld",
-           (unsigned long long)(pages * page_bytes), (long long)about.st_size);
+           wanted, (long long)about.st_size);
   *is_write_ahead_out = header[18] == WRITE_AHEAD || header[19] == WRITE_AHEAD;
   return d->result->end != IMPORT_REFUSED;
 }
@@ -264,16 +267,14 @@ static bool open_checked(import_database *d, const char *path, const char *folde
   const bool has_wal = is_write_ahead && stat(wal, &about) == 0 && about.st_size > 0;
   if (has_wal && !copy_both(d, path, wal, folder)) return false;
   const char *const options = is_write_ahead ? "immutable=1" : "mode=ro";
-  const bool is_open =
-      has_wal ? open_file(d, copied, "mode=rw", SQLITE_OPEN_READWRITE)
-              : open_file(d, path, options, SQLITE_OPEN_READONLY);
+  const bool is_open = has_wal ? open_file(d, copied, "mode=rw", SQLITE_OPEN_READWRITE)
+                               : open_file(d, path, options, SQLITE_OPEN_READONLY);
   if (!is_open) return false;
   be_wary(d);
   return check(d);
 }
 
-import_database *import_database_open(const char *path, const char *folder,
-                                      import_result *result) {
+import_database *import_database_open(const char *path, const char *folder, import_result *result) {
   import_database *const d = import_make(sizeof *d);
   d->result = result;
   if (open_checked(d, path, folder)) return d;
@@ -373,8 +374,7 @@ bool import_database_has_json(import_database *d) {
 
 #else
 
-import_database *import_database_open(const char *path, const char *folder,
-                                      import_result *result) {
+import_database *import_database_open(const char *path, const char *folder, import_result *result) {
   (void)path, (void)folder;
   refuse(result, "is an SQLite database, and this build of prof has no SQLite");
   return NULL;

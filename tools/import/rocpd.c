@@ -158,9 +158,10 @@ static const char *place(const set *s, const char *table, const char *column, co
 static void begin_sides(set *s) {
   query args = {.set = s}, counters = {.set = s};
   put(&args, "SELECT event_id, name, value FROM [rocpd_arg@] ORDER BY event_id, position, id");
-  put(&counters, "SELECT V.event_id, I.name, sum(V.value), count(*) FROM [rocpd_pmc_event@] V"
-                 " LEFT JOIN [rocpd_info_pmc@] I ON I.id = V.pmc_id"
-                 " GROUP BY V.event_id, I.name ORDER BY V.event_id, I.name");
+  put(&counters,
+      "SELECT V.event_id, I.name, sum(V.value), count(*) FROM [rocpd_pmc_event@] V"
+      " LEFT JOIN [rocpd_info_pmc@] I ON I.id = V.pmc_id"
+      " GROUP BY V.event_id, I.name ORDER BY V.event_id, I.name");
   s->args = import_side_begin(s->reader, has(s, "rocpd_arg") ? args.text : NULL);
   s->counters = import_side_begin(s->reader, s->has_pmc ? counters.text : NULL);
 }
@@ -288,13 +289,13 @@ static void take_samples(set *s) {
   query q = {.set = s};
   import_event *const event = s->reader->event;
   if (!has(s, "rocpd_sample")) return;
-  put_query(&q, "rocpd_sample",
-            has_column(s, "rocpd_sample", "name_id") ? ", coalesce(N.string, M.string)"
-                                                     : ", M.string",
-            has_column(s, "rocpd_sample", "name_id")
-                ? " LEFT JOIN [rocpd_string@] N ON N.id = R.name_id"
-                  " LEFT JOIN [rocpd_string@] M ON M.id = T.name_id"
-                : " LEFT JOIN [rocpd_string@] M ON M.id = T.name_id");
+  put_query(
+      &q, "rocpd_sample",
+      has_column(s, "rocpd_sample", "name_id") ? ", coalesce(N.string, M.string)" : ", M.string",
+      has_column(s, "rocpd_sample", "name_id")
+          ? " LEFT JOIN [rocpd_string@] N ON N.id = R.name_id"
+            " LEFT JOIN [rocpd_string@] M ON M.id = T.name_id"
+          : " LEFT JOIN [rocpd_string@] M ON M.id = T.name_id");
   begin_sides(s);
   import_rows rows = import_rows_begin(s->reader->database, q.text);
   while (import_rows_next(&rows)) {
@@ -443,7 +444,8 @@ static void put_plain(char *to, size_t room, import_text text) {
   size_t used = 0;
   for (; used < text.bytes && used + 1 < room; used++) {
     const char c = text.data[used];
-    to[used] = (unsigned char)c < ' ' || c == '"' || c == '\\' ? '_' : c;
+    to[used] = c;
+    if ((unsigned char)c < ' ' || c == '"' || c == '\\') to[used] = '_';
   }
   to[used] = '\0';
 }
@@ -456,8 +458,9 @@ static void take_devices(set *s) {
   char text[IMPORT_QUERY_BYTES] = "[";
   size_t used = 1;
   if (s->group > 0 || !has(s, "rocpd_info_agent")) return;
-  put(&agents, "SELECT type_index, coalesce(nullif(product_name, ''), name) FROM"
-               " [rocpd_info_agent@] WHERE type = 'GPU' ORDER BY type_index");
+  put(&agents,
+      "SELECT type_index, coalesce(nullif(product_name, ''), name) FROM"
+      " [rocpd_info_agent@] WHERE type = 'GPU' ORDER BY type_index");
   import_rows rows = import_rows_begin(s->reader->database, agents.text);
   for (int64_t number; import_rows_next(&rows) && used + 256 < sizeof text;) {
     char name[IMPORT_DEVICE_NAME_BYTES];

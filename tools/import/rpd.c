@@ -6,10 +6,10 @@
 #include "tables.h"
 #include "take.h"
 
-static const char *const known[] = {
-    "rocpd_metadata", "rocpd_string",  "rocpd_ustring", "rocpd_api",     "rocpd_hsaApi",
-    "rocpd_op",       "rocpd_api_ops", "rocpd_monitor", "rocpd_counter", "rocpd_stackframe",
-    "rocpd_copyapi",  "rocpd_kernelapi"};
+static const char *const known[] = {"rocpd_metadata",   "rocpd_string",  "rocpd_ustring",
+                                    "rocpd_api",        "rocpd_hsaApi",  "rocpd_op",
+                                    "rocpd_api_ops",    "rocpd_monitor", "rocpd_counter",
+                                    "rocpd_stackframe", "rocpd_copyapi", "rocpd_kernelapi"};
 
 bool import_rpd_is(import_database *database) {
   return import_database_has_table(database, "rocpd_api") &&
@@ -109,8 +109,11 @@ static void put_frames(import_reader *reader, import_side *side, int64_t id) {
       continue;
     }
     if (used) stack[used++] = ';';
-    for (size_t i = 0; i < frame.bytes; i++)
-      stack[used++] = frame.data[i] == ';' ? ',' : frame.data[i];
+    for (size_t i = 0; i < frame.bytes; i++) {
+      stack[used] = frame.data[i];
+      if (stack[used] == ';') stack[used] = ',';
+      used++;
+    }
   }
   import_build_arg_text(reader->event, PROF_STACK_KEY, (import_text){stack, used});
 }
@@ -348,8 +351,7 @@ static void take_monitor(import_reader *reader, const import_rows *rows) {
     import_build_number(event, IMPORT_PID, import_reader_gpu(reader, INT64_MIN, number));
   } else {
     snprintf(name, sizeof name, "%.*s %lld %.*s", (int)(device.bytes < 64 ? device.bytes : 64),
-             device.data, (long long)number, (int)(what.bytes < 256 ? what.bytes : 256),
-             what.data);
+             device.data, (long long)number, (int)(what.bytes < 256 ? what.bytes : 256), what.data);
     import_build_member(event, IMPORT_NAME, (import_text){name, strlen(name)});
     import_build_number(event, IMPORT_PID, reader->state->pid);
   }
@@ -377,8 +379,7 @@ static void take_monitors(import_reader *reader) {
 void import_rpd_take(import_reader *reader) {
   static const char *const sides[] = {"rocpd_kernelapi", "rocpd_copyapi", "rocpd_stackframe",
                                       "rocpd_counter"};
-  static const char has_cuda[] =
-      "SELECT EXISTS (SELECT 1 FROM rocpd_string WHERE string = 'cuda')";
+  static const char has_cuda[] = "SELECT EXISTS (SELECT 1 FROM rocpd_string WHERE string = 'cuda')";
   reader->state->devices.is_hip = import_database_count(reader->database, has_cuda) == 0;
   take_all_calls(reader);
   take_ops(reader);

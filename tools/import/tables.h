@@ -7,7 +7,7 @@
 #include "database.h"
 #include "state.h"
 
-enum { IMPORT_QUERY_BYTES = 8192, IMPORT_SUFFIX_BYTES = 128 };
+enum { IMPORT_QUERY_BYTES = 8192, IMPORT_SUFFIX_BYTES = 64 };
 
 /* A GPU as one process uses it: its work has that process's calls for launches. */
 typedef struct import_gpu {

@@ -1,4 +1,5 @@
-/* prof import trace.json: a trace that torch.profiler, or another tool, exported becomes a capture. */
+/* prof import trace.json: a trace that torch.profiler, or another tool, exported becomes a capture;
+   so does a database of rpd or rocprofv3. */
 #define _GNU_SOURCE
 #include "../import/import.h"
 
