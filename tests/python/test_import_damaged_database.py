@@ -25,8 +25,8 @@ file.execute("BEGIN EXCLUSIVE")
 print("held", flush=True)
 sys.stdin.read()
 """
-FLIPS = 240
-CUTS = 60
+FLIPS = 160
+CUTS = 30
 
 
 @unittest.skipUnless(HAS_COMMAND, "the prof command is not built")
