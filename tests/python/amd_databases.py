@@ -116,11 +116,11 @@ class Rocpd(Tables):
     """One set of tables. is_tracked: as TRACKS has them. The tables of another set may stand in
     the same file."""
 
-    def __init__(self, path, suffix="_0198a0b1_c2d3", is_tracked=False, pid=300):
+    def __init__(self, path, suffix="_0198a0b1_c2d3", is_tracked=False, pid=300, node=7):
         super().__init__(path, {**ROCPD, **(TRACKS if is_tracked else ROWS)}, suffix)
-        self.is_tracked, self.pid, self.numbers = is_tracked, pid, {}
-        self.add("info_node", id=7, hostname="node1")
-        self.add("info_process", id=pid, nid=7, pid=pid, command="./app")
+        self.is_tracked, self.pid, self.node, self.numbers = is_tracked, pid, node, {}
+        self.add("info_node", id=node, hostname=f"node{node}")
+        self.add("info_process", id=pid, nid=node, pid=pid, command="./app")
         for number, (kind, index) in enumerate((("CPU", 0), ("GPU", 0), ("GPU", 1))):
             self.add(
                 "info_agent",
@@ -150,10 +150,10 @@ class Rocpd(Tables):
 
     def when_and_where(self, start, end, tid, **place):
         """The columns of a row that say it."""
-        self.numbered("info_thread", id=tid, nid=7, pid=self.pid, tid=tid, name=f"worker {tid}")
+        self.numbered("info_thread", id=tid, nid=self.node, pid=self.pid, tid=tid, name=f"worker {tid}")
         if not self.is_tracked:
-            return {"nid": 7, "pid": self.pid, "tid": tid, "start": start, "end": end, **place}
-        track = self.numbered("track", nid=7, pid=self.pid, tid=tid, **place)
+            return {"nid": self.node, "pid": self.pid, "tid": tid, "start": start, "end": end, **place}
+        track = self.numbered("track", nid=self.node, pid=self.pid, tid=tid, **place)
         times = [self.add("timestamp", value=value) for value in (start, end)]
         return {"track_id": track, "start_id": times[0], "end_id": times[1]}
 
@@ -199,8 +199,8 @@ class Rocpd(Tables):
 
     def mark(self, text, time, stack_id, tid=300, category="MARKER_CORE_API"):
         number = self.event(category, stack_id, text)
-        self.numbered("info_thread", id=tid, nid=7, pid=self.pid, tid=tid, name=f"worker {tid}")
-        track = self.numbered("track", nid=7, pid=self.pid, tid=tid, name_id=self.string(category))
+        self.numbered("info_thread", id=tid, nid=self.node, pid=self.pid, tid=tid, name=f"worker {tid}")
+        track = self.numbered("track", nid=self.node, pid=self.pid, tid=tid, name_id=self.string(category))
         when = {"timestamp": time}
         if self.is_tracked:
             when = {"timestamp_id": self.add("timestamp", value=time), "name_id": None}

@@ -205,6 +205,23 @@ class Rules(Database):
         self.assertNotEqual(calls["hip300"].thread, calls["hip400"].thread)
         self.assertEqual(self.said, [])
 
+    def test_two_machines_may_have_processes_of_one_number(self):
+        """As in containers, where each program is the first process. Their GPUs are not the same."""
+        for suffix, node, name in ((SUFFIX, 7, "a"), (OTHER, 8, "b")):
+            made = Rocpd(self.path("t.db"), suffix, pid=1, node=node)
+            made.region(f"hip_{name}", 1000, 2000, 5, tid=1)
+            made.kernel(f"k_{name}", 1500, 2500, 5, gpu=1, tid=1)
+            made.close()
+        trace = self.taken("t.db")
+        calls = {e.name: e.thread for e in scopes(trace, False)}
+        self.assertNotEqual(calls["hip_a"], calls["hip_b"])
+        self.assertEqual(
+            {e.name: (e.device_index, *e.launch) for e in scopes(trace, True)},
+            {"k_a": (1, calls["hip_a"], 0), "k_b": (101, calls["hip_b"], 0)},
+        )
+        again = self.again(trace)
+        self.assertEqual(again.table(), trace.table())
+
     def test_what_is_left_out_is_counted(self):
         made = Rocpd(self.path("t.db"))
         made.region("hipFree", 1000, 1100, 5)

@@ -8,6 +8,7 @@ from import_databases import ROCM, Database, launch_of, of_kind, row, scopes
 from import_folder import HAS_COMMAND
 
 SEEDS = 24
+CUDA = 2
 
 
 @unittest.skipUnless(HAS_COMMAND, "the prof command is not built")
@@ -131,6 +132,18 @@ class Rules(Database):
             ["hip_runtime", "hip_runtime", "hsa_runtime", "mine", "user_annotation"],
         )
         self.assertEqual(self.said, ["taken: 6 of devices, whose launch is not in the trace"])
+
+    def test_of_cuda_devices_are_cuda_s(self):
+        """rpd records by CUPTI, too."""
+
+        def content(made):
+            call = made.call("cudaLaunchKernel", 1000, 1100, domain="cuda")
+            made.op("k", 1200, 1300, call=call)
+
+        found = [(e.name, e.category, e.device) for e in self.made(content).events()]
+        self.assertEqual(
+            found, [("cudaLaunchKernel", "cuda_runtime", 1), ("k", "kernel", CUDA)]
+        )
 
     def test_ranges_are_scopes_and_marks_are_instants(self):
         def content(made):

@@ -6,7 +6,7 @@
 #include "database.h"
 #include "event.h"
 
-/* Takes the place of the event before; its buffer is used again. */
+/* Begins a new event. It uses the buffer of the event before. */
 void import_build_begin(import_event *event, const char *phase);
 void import_build_fini(import_event *event);
 
@@ -22,7 +22,7 @@ void import_build_times(import_event *event, const import_rows *rows, int start,
 
 void import_build_arg_text(import_event *event, const char *key, import_text text);
 void import_build_arg_i64(import_event *event, const char *key, int64_t number);
-/* Always with a point, so that a counter's values are all of one type. */
+/* Writes a decimal point, so that all values of a counter have one type. */
 void import_build_arg_f64(import_event *event, import_text key, import_text digits);
 /* The column's value as it is: an integer, or a text. Nothing for NULL. */
 void import_build_arg_column(import_event *event, const char *key, const import_rows *rows,

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The first reason counts. */
+/* Keeps the first reason. */
 __attribute__((format(printf, 2, 3))) static void refuse(import_result *result, const char *format,
                                                          ...) {
   va_list arguments;
@@ -80,7 +80,7 @@ static void refuse_code(import_database *d, int code) {
     case SQLITE_READONLY:
       if (extended == SQLITE_READONLY_ROLLBACK) {
         refuse(d->result,
-               "has a journal beside it: who wrote it was stopped in the middle. Open it once "
+               "has a journal beside it: its writer was stopped in the middle. Open it once "
                "with sqlite3, which puts it right, and import it then");
         return;
       }
@@ -99,7 +99,7 @@ static void refuse_code(import_database *d, int code) {
 
 /* ---- a copy, if changes stand beside the file ---- */
 
-/* Files that have to go again. */
+/* The path of the copy, which remove_copy() deletes. "": there is none. */
 static char copied[PATH_BYTES];
 
 static void remove_copy(void) {
@@ -144,7 +144,7 @@ static bool is_changed(const struct stat *before, const char *path) {
          now.st_mtim.tv_nsec != before->st_mtim.tv_nsec;
 }
 
-/* SQLite would write beside the file to read its -wal, so it reads copies of both. */
+/* To read a -wal, SQLite writes a file beside it. So it reads copies of both. */
 static bool copy_both(import_database *d, const char *path, const char *wal, const char *folder) {
   struct stat file_before, wal_before;
   char to[PATH_BYTES + 16];
@@ -176,7 +176,7 @@ static uint64_t big_endian(const unsigned char *bytes, size_t count) {
 static bool read_header(import_database *d, const char *path, bool *is_write_ahead_out) {
   unsigned char header[HEADER_BYTES] = {0};
   struct stat about;
-  if (stat(path, &about) == 0 && !S_ISREG(about.st_mode)) { /* a pipe opens for nobody twice */
+  if (stat(path, &about) == 0 && !S_ISREG(about.st_mode)) { /* a pipe cannot be opened twice */
     refuse(d->result, "is an SQLite database, and has to be a file");
     return false;
   }
@@ -199,7 +199,7 @@ static bool read_header(import_database *d, const char *path, bool *is_write_ahe
   return d->result->end != IMPORT_REFUSED;
 }
 
-/* As SQLite's URI has it. */
+/* Writes the path as a URI of SQLite's. */
 static void put_uri(char *to, size_t room, const char *path, const char *options) {
   static const char digits[] = "0123456789abcdef";
   size_t used = (size_t)snprintf(to, room, "file:");

@@ -11,7 +11,7 @@ typedef struct import_database import_database;
 /* The rows of one query, one after another. */
 typedef struct import_rows {
   import_database *database;
-  void *statement; /* NULL: it could not begin, or is over */
+  void *statement; /* NULL: the query failed, or has ended */
 } import_rows;
 
 /* folder: where a copy may stand for a moment. NULL: refused, and result->error says why. */
@@ -21,7 +21,7 @@ void import_database_close(import_database *database);
 /* Has any query failed? result->error says why. */
 bool import_database_is_refused(const import_database *database);
 
-/* "" where there is none of that name; it has to be a table, not a view. */
+/* Is there a table of that name? A view does not count. */
 bool import_database_has_table(import_database *database, const char *table);
 bool import_database_has_column(import_database *database, const char *table, const char *column);
 /* The first column of the first row; 0 where there is none. */

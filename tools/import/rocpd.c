@@ -40,6 +40,8 @@ typedef struct set {
   import_reader *reader;
   const char *suffix;
   uint32_t group; /* numbers of two sets are not the same */
+  int64_t first_gpu; /* the number of its machine's first one */
+  bool is_first; /* of its machine */
   bool has_json, has_categories, has_pmc;
   import_side args, counters;
 } set;
@@ -229,30 +231,47 @@ static void put_category(import_event *event, import_text category) {
   import_build_member(event, IMPORT_CAT, (import_text){name, strlen(name)});
 }
 
-static void put_place(import_event *event, const import_rows *rows) {
-  import_build_column(event, IMPORT_PID, rows, PID);
-  import_build_column(event, IMPORT_TID, rows, TID);
+/* A number that a process of another set has, on another machine or in another container, gets the
+   set's number behind it. */
+static void put_process(const set *s, const import_rows *rows, int column) {
+  char text[64];
+  int64_t pid;
+  if (!import_rows_i64(rows, column, &pid) ||
+      import_reader_owner(s->reader, pid, s->group) == s->group) {
+    import_build_column(s->reader->event, IMPORT_PID, rows, column);
+    return;
+  }
+  const int bytes = snprintf(text, sizeof text, "%lld of run %u", (long long)pid, s->group + 1);
+  import_build_member(s->reader->event, IMPORT_PID, (import_text){text, (size_t)bytes});
+}
+
+static void put_place(const set *s, const import_rows *rows) {
+  put_process(s, rows, PID);
+  import_build_column(s->reader->event, IMPORT_TID, rows, TID);
 }
 
 /* The number of a GPU among GPUs; a copy is the destination's, if that is one. */
-static bool read_gpu(const import_rows *rows, int column, int64_t *gpu_out) {
-  return import_text_is(import_rows_text(rows, column), "GPU") &&
-         import_rows_i64(rows, column + 1, gpu_out);
+static bool read_gpu(const set *s, const import_rows *rows, int column, int64_t *gpu_out) {
+  if (!import_text_is(import_rows_text(rows, column), "GPU") ||
+      !import_rows_i64(rows, column + 1, gpu_out) || *gpu_out < 0 || *gpu_out > INT32_MAX)
+    return false;
+  *gpu_out += s->first_gpu;
+  return true;
 }
 
 /* What ran on a GPU. */
 static void begin_work(set *s, const import_rows *rows, const char *category, int64_t gpu,
                        int queue) {
   import_event *const event = s->reader->event;
-  int64_t pid, number;
+  int64_t number;
   import_build_begin(event, "X");
   import_build_member(event, IMPORT_CAT, (import_text){category, strlen(category)});
   import_build_times(event, rows, START, END);
-  const bool has_pid = import_rows_i64(rows, PID, &pid);
-  event->is_odd |= !has_pid;
+  put_process(s, rows, PID);
   if (!import_rows_i64(rows, queue, &number)) number = 0;
-  import_build_number(event, IMPORT_PID,
-                      import_reader_gpu(s->reader, has_pid ? pid : INT64_MIN, gpu));
+  const bool has_pid = event->members[IMPORT_PID].type != IMPORT_NONE;
+  const int64_t owner = has_pid ? import_threads_id(event).pid : INT64_MIN;
+  import_build_number(event, IMPORT_PID, import_reader_gpu(s->reader, owner, gpu));
   import_build_number(event, IMPORT_TID, number);
   import_build_arg_i64(event, "device", gpu);
   import_build_arg_i64(event, "stream", number);
@@ -274,7 +293,7 @@ static void take_regions(set *s) {
     import_build_member(event, IMPORT_NAME, message.bytes ? message : import_rows_text(&rows, OWN));
     put_category(event, import_rows_text(&rows, CATEGORY));
     import_build_times(event, &rows, START, END);
-    put_place(event, &rows);
+    put_place(s, &rows);
     put_correlation(s, &rows, false);
     put_args(s, &rows);
     put_counters(s, &rows);
@@ -284,7 +303,7 @@ static void take_regions(set *s) {
   end_sides(s);
 }
 
-/* With counters it is a value of each, else a mark. */
+/* A sample with counters becomes counters, and any other one an instant. */
 static void take_samples(set *s) {
   query q = {.set = s};
   import_event *const event = s->reader->event;
@@ -307,7 +326,7 @@ static void take_samples(set *s) {
     import_build_member(event, IMPORT_NAME, message.bytes ? message : import_rows_text(&rows, OWN));
     put_category(event, import_rows_text(&rows, CATEGORY));
     import_build_times(event, &rows, START, -1);
-    put_place(event, &rows);
+    put_place(s, &rows);
     if (is_counter)
       put_counters(s, &rows);
     else
@@ -342,8 +361,8 @@ static void take_kernels(set *s) {
   import_rows rows = import_rows_begin(s->reader->database, q.text);
   while (import_rows_next(&rows)) {
     int64_t gpu;
-    const bool has_gpu = read_gpu(&rows, TYPE, &gpu);
-    begin_work(s, &rows, "kernel", has_gpu ? gpu : 0, QUEUE);
+    const bool has_gpu = read_gpu(s, &rows, TYPE, &gpu);
+    begin_work(s, &rows, "kernel", has_gpu ? gpu : s->first_gpu, QUEUE);
     event->is_odd |= !has_gpu;
     import_build_member(event, IMPORT_NAME, import_rows_text(&rows, NAME));
     import_build_arg_text(event, "region", import_rows_text(&rows, REGION));
@@ -378,8 +397,8 @@ static void take_copies(set *s) {
             " LEFT JOIN [rocpd_info_agent@] Y ON Y.id = R.src_agent_id");
   import_rows rows = import_rows_begin(s->reader->database, q.text);
   while (import_rows_next(&rows)) {
-    int64_t to, from, gpu = 0;
-    const bool is_to = read_gpu(&rows, TO_TYPE, &to), is_from = read_gpu(&rows, FROM_TYPE, &from);
+    int64_t to, from, gpu = s->first_gpu;
+    const bool is_to = read_gpu(s, &rows, TO_TYPE, &to), is_from = read_gpu(s, &rows, FROM_TYPE, &from);
     if (is_to || is_from) gpu = is_to ? to : from;
     if (!is_to && !is_from) import_change_one(s->reader->state, IMPORT_CHANGE_NO_GPU);
     begin_work(s, &rows, "gpu_memcpy", gpu, QUEUE);
@@ -416,9 +435,9 @@ static void take_allocations(set *s) {
     import_build_member(event, IMPORT_NAME, (import_text){name, strlen(name)});
     import_build_member(event, IMPORT_CAT, (import_text){"rocm_memory", 11});
     import_build_times(event, &rows, START, END);
-    put_place(event, &rows);
+    put_place(s, &rows);
     import_build_arg_text(event, "level", import_rows_text(&rows, LEVEL));
-    if (read_gpu(&rows, AGENT_TYPE, &gpu)) import_build_arg_i64(event, "gpu", gpu);
+    if (read_gpu(s, &rows, AGENT_TYPE, &gpu)) import_build_arg_i64(event, "gpu", gpu);
     import_build_arg_column(event, "bytes", &rows, BYTES);
     import_build_arg_nonzero(event, "address", &rows, ADDRESS);
     import_reader_take(s->reader);
@@ -433,7 +452,7 @@ static void take_name(set *s, const import_rows *rows, const char *what, int pid
   import_event *const event = s->reader->event;
   import_build_begin(event, "M");
   import_build_member(event, IMPORT_NAME, (import_text){what, strlen(what)});
-  import_build_column(event, IMPORT_PID, rows, pid);
+  put_process(s, rows, pid);
   import_build_column(event, IMPORT_TID, rows, tid);
   import_build_arg_text(event, "name", import_rows_text(rows, name));
   import_reader_take(s->reader);
@@ -450,14 +469,13 @@ static void put_plain(char *to, size_t room, import_text text) {
   to[used] = '\0';
 }
 
-/* As the member deviceProperties, which exports say again. Of merged databases the first one's:
-   others have the same machine's, or numbers that are taken. */
+/* As the member deviceProperties, which exports say again. Once for each machine. */
 static void take_devices(set *s) {
   static const char key[] = "deviceProperties";
   query agents = {.set = s};
   char text[IMPORT_QUERY_BYTES] = "[";
   size_t used = 1;
-  if (s->group > 0 || !has(s, "rocpd_info_agent")) return;
+  if (!s->is_first || !has(s, "rocpd_info_agent")) return;
   put(&agents,
       "SELECT type_index, coalesce(nullif(product_name, ''), name) FROM"
       " [rocpd_info_agent@] WHERE type = 'GPU' ORDER BY type_index");
@@ -467,7 +485,7 @@ static void take_devices(set *s) {
     if (!import_rows_i64(&rows, 0, &number)) continue;
     put_plain(name, sizeof name, import_rows_text(&rows, 1));
     used += (size_t)snprintf(text + used, sizeof text - used, "%s{\"id\":%lld,\"name\":\"%s\"}",
-                             used > 1 ? "," : "", (long long)number, name);
+                             used > 1 ? "," : "", (long long)(number + s->first_gpu), name);
   }
   import_rows_end(&rows);
   text[used++] = ']';
@@ -505,6 +523,16 @@ static void take_names(set *s) {
   import_rows_end(&rows);
 }
 
+/* GPUs of a second machine are others than the first one's. */
+static void find_machine(set *s) {
+  enum { STRIDE = 100 }; /* an export has room for ten machines */
+  query q = {.set = s};
+  int64_t machine = 0;
+  put(&q, "SELECT id FROM [rocpd_info_node@] ORDER BY id");
+  if (has(s, "rocpd_info_node")) machine = import_database_count(s->reader->database, q.text);
+  s->first_gpu = STRIDE * import_reader_machine(s->reader, machine, &s->is_first);
+}
+
 void import_rocpd_take(import_reader *reader, const char *suffix, uint32_t group) {
   static const char *const sides[] = {"rocpd_arg", "rocpd_pmc_event"};
   set s = {.reader = reader, .suffix = suffix, .group = group};
@@ -512,6 +540,7 @@ void import_rocpd_take(import_reader *reader, const char *suffix, uint32_t group
   s.has_categories = has(&s, "rocpd_info_category");
   s.has_pmc = has(&s, "rocpd_pmc_event") && has(&s, "rocpd_info_pmc");
   reader->state->devices.is_hip = true;
+  find_machine(&s);
   take_names(&s);
   take_regions(&s);
   take_samples(&s);

@@ -124,7 +124,7 @@ static const struct {
              {"hsa_", "hsa", "hsa_runtime"},
              {"cuda", "cuda", "cuda_runtime"}};
 
-/* A range of the program's own has its domain, as long as that does not say what is a GPU's. */
+/* A range of the program's own keeps its domain, unless that is a category of work on a GPU. */
 static import_text category_of(import_text name, import_text domain) {
   for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
     const bool is_it = domain.bytes ? import_text_is(domain, calls[i].domain)
@@ -135,8 +135,8 @@ static import_text category_of(import_text name, import_text domain) {
   return (import_text){"user_annotation", 15};
 }
 
-/* Its text is the arguments of a call without a name of its own. An instant where it takes no
-   time. */
+/* A range or a mark: its text stands where a call has arguments. If it takes no time, it becomes
+   an instant. */
 static void take_marker(import_reader *reader, const import_rows *rows) {
   import_event *const event = reader->event;
   int64_t start, end;
@@ -180,7 +180,7 @@ static void take_call_row(import_reader *reader, const import_rows *rows, call_s
   import_reader_take(reader);
 }
 
-/* sides: NULL: its numbers are not those that other tables name. */
+/* sides: NULL if no other table refers to this one's numbers. */
 static void take_calls(import_reader *reader, const char *table, call_sides *sides) {
   char query[IMPORT_QUERY_BYTES];
   const bool has_domain = import_database_has_column(reader->database, table, "domain_id");
@@ -361,7 +361,8 @@ static void take_monitor(import_reader *reader, const import_rows *rows) {
   import_reader_take(reader);
 }
 
-/* A row says one value of a stretch of time: it begins there, and of the last row it ends, too. */
+/* A row has one value for a stretch of time. Each row gives a counter at its start, and the last
+   one of a series another at its end. */
 static void take_monitors(import_reader *reader) {
   static const char *const queries[] = {
       "SELECT deviceType, deviceId, monitorType, start, value FROM rocpd_monitor ORDER BY id",

@@ -59,6 +59,38 @@ int64_t import_reader_gpu(import_reader *reader, int64_t owner, int64_t number) 
   return it->row;
 }
 
+/* ---- processes and machines of merged databases ---- */
+
+static uint32_t see(import_seen **all, int64_t number, uint32_t value, bool *is_first_out) {
+  import_seen *it;
+  HASH_FIND(hh, *all, &number, sizeof number, it);
+  *is_first_out = !it;
+  if (it) return it->value;
+  it = import_make(sizeof *it);
+  it->number = number;
+  it->value = value;
+  HASH_ADD(hh, *all, number, sizeof it->number, it);
+  return value;
+}
+
+uint32_t import_reader_owner(import_reader *reader, int64_t pid, uint32_t group) {
+  bool is_first;
+  return see(&reader->processes, pid, group, &is_first);
+}
+
+uint32_t import_reader_machine(import_reader *reader, int64_t number, bool *is_first_out) {
+  return see(&reader->machines, number, HASH_COUNT(reader->machines), is_first_out);
+}
+
+static void free_seen(import_seen *all) {
+  import_seen *it = all;
+  HASH_CLEAR(hh, all);
+  for (import_seen *next; it; it = next) {
+    next = it->hh.next;
+    free(it);
+  }
+}
+
 static void free_gpus(import_reader *reader) {
   import_gpu *it = reader->gpus;
   HASH_CLEAR(hh, reader->gpus);
@@ -105,7 +137,6 @@ static void miss_table(import_reader *reader, import_text name) {
   c->missed[IMPORT_MISS_TABLE] += (uint64_t)count;
 }
 
-/* Of other tables behind the same suffix; without one, of all others. */
 void import_reader_know(import_reader *reader, const char *const *tables, size_t count,
                         const char *suffix) {
   const size_t suffix_bytes = strlen(suffix);
@@ -151,7 +182,8 @@ void import_tables_read(import_state *state, const char *path, const char *folde
   uint32_t groups = 0;
   import_database *const database = import_database_open(path, folder, result);
   if (!database) return;
-  import_reader reader = {database, state, import_make(sizeof *reader.event), NULL, 0};
+  import_reader reader = {.database = database, .state = state};
+  reader.event = import_make(sizeof *reader.event);
   state->devices.is_shared = true;
   if (import_rpd_is(database))
     import_rpd_take(&reader);
@@ -166,4 +198,6 @@ void import_tables_read(import_state *state, const char *path, const char *folde
   import_build_fini(reader.event);
   free(reader.event);
   free_gpus(&reader);
+  free_seen(reader.processes);
+  free_seen(reader.machines);
 }

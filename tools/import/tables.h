@@ -18,11 +18,19 @@ typedef struct import_gpu {
   int64_t row; /* the process number that its events get */
 } import_gpu;
 
+/* A number, and what it was first seen with. */
+typedef struct import_seen {
+  int64_t number;
+  UT_hash_handle hh;
+  uint32_t value;
+} import_seen;
+
 typedef struct import_reader {
   import_database *database;
   import_state *state;
   import_event *event; /* under construction */
   import_gpu *gpus;
+  import_seen *processes, *machines;
   uint64_t side_count; /* rows of sides that were taken */
 } import_reader;
 
@@ -44,15 +52,21 @@ void import_side_end(import_side *side);
 /* The event is whole: it is taken. */
 void import_reader_take(import_reader *reader);
 
-/* Where a GPU's work stands; owner INT64_MIN: of whom is not known. */
+/* The process number for a GPU's events. owner: the process that launched the work, or INT64_MIN
+   if that is not known. */
 int64_t import_reader_gpu(import_reader *reader, int64_t owner, int64_t number);
 
-/* All rows of these tables: what is read, or says nothing of events. Others are counted.
-   suffix: behind each name. */
+/* The group that the process's number was first seen in: this one, or an earlier one. */
+uint32_t import_reader_owner(import_reader *reader, int64_t pid, uint32_t group);
+/* From 0, in the order in which they are first seen. */
+uint32_t import_reader_machine(import_reader *reader, int64_t number, bool *is_first_out);
+
+/* Counts the rows of all other tables with that suffix. tables: those that are read, or hold no
+   events. */
 void import_reader_know(import_reader *reader, const char *const *tables, size_t count,
                         const char *suffix);
 
-/* Rows of these tables, less those that were taken as sides, are counted as left out. */
+/* Counts the rows of these tables that were not taken as sides. */
 void import_reader_miss_sides(import_reader *reader, const char *const *tables, size_t count,
                               const char *suffix);
 
