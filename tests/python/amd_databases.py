@@ -150,9 +150,18 @@ class Rocpd(Tables):
 
     def when_and_where(self, start, end, tid, **place):
         """The columns of a row that say it."""
-        self.numbered("info_thread", id=tid, nid=self.node, pid=self.pid, tid=tid, name=f"worker {tid}")
+        self.numbered(
+            "info_thread", id=tid, nid=self.node, pid=self.pid, tid=tid, name=f"worker {tid}"
+        )
         if not self.is_tracked:
-            return {"nid": self.node, "pid": self.pid, "tid": tid, "start": start, "end": end, **place}
+            return {
+                "nid": self.node,
+                "pid": self.pid,
+                "tid": tid,
+                "start": start,
+                "end": end,
+                **place,
+            }
         track = self.numbered("track", nid=self.node, pid=self.pid, tid=tid, **place)
         times = [self.add("timestamp", value=value) for value in (start, end)]
         return {"track_id": track, "start_id": times[0], "end_id": times[1]}
@@ -199,8 +208,12 @@ class Rocpd(Tables):
 
     def mark(self, text, time, stack_id, tid=300, category="MARKER_CORE_API"):
         number = self.event(category, stack_id, text)
-        self.numbered("info_thread", id=tid, nid=self.node, pid=self.pid, tid=tid, name=f"worker {tid}")
-        track = self.numbered("track", nid=self.node, pid=self.pid, tid=tid, name_id=self.string(category))
+        self.numbered(
+            "info_thread", id=tid, nid=self.node, pid=self.pid, tid=tid, name=f"worker {tid}"
+        )
+        track = self.numbered(
+            "track", nid=self.node, pid=self.pid, tid=tid, name_id=self.string(category)
+        )
         when = {"timestamp": time}
         if self.is_tracked:
             when = {"timestamp_id": self.add("timestamp", value=time), "name_id": None}

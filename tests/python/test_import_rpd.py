@@ -141,9 +141,7 @@ class Rules(Database):
             made.op("k", 1200, 1300, call=call)
 
         found = [(e.name, e.category, e.device) for e in self.made(content).events()]
-        self.assertEqual(
-            found, [("cudaLaunchKernel", "cuda_runtime", 1), ("k", "kernel", CUDA)]
-        )
+        self.assertEqual(found, [("cudaLaunchKernel", "cuda_runtime", 1), ("k", "kernel", CUDA)])
 
     def test_ranges_are_scopes_and_marks_are_instants(self):
         def content(made):

@@ -398,7 +398,8 @@ static void take_copies(set *s) {
   import_rows rows = import_rows_begin(s->reader->database, q.text);
   while (import_rows_next(&rows)) {
     int64_t to, from, gpu = s->first_gpu;
-    const bool is_to = read_gpu(s, &rows, TO_TYPE, &to), is_from = read_gpu(s, &rows, FROM_TYPE, &from);
+    const bool is_to = read_gpu(s, &rows, TO_TYPE, &to);
+    const bool is_from = read_gpu(s, &rows, FROM_TYPE, &from);
     if (is_to || is_from) gpu = is_to ? to : from;
     if (!is_to && !is_from) import_change_one(s->reader->state, IMPORT_CHANGE_NO_GPU);
     begin_work(s, &rows, "gpu_memcpy", gpu, QUEUE);
@@ -482,10 +483,11 @@ static void take_devices(set *s) {
   import_rows rows = import_rows_begin(s->reader->database, agents.text);
   for (int64_t number; import_rows_next(&rows) && used + 256 < sizeof text;) {
     char name[IMPORT_DEVICE_NAME_BYTES];
-    if (!import_rows_i64(&rows, 0, &number)) continue;
+    if (!import_rows_i64(&rows, 0, &number) || number < 0 || number > INT32_MAX) continue;
+    number += s->first_gpu;
     put_plain(name, sizeof name, import_rows_text(&rows, 1));
     used += (size_t)snprintf(text + used, sizeof text - used, "%s{\"id\":%lld,\"name\":\"%s\"}",
-                             used > 1 ? "," : "", (long long)(number + s->first_gpu), name);
+                             used > 1 ? "," : "", (long long)number, name);
   }
   import_rows_end(&rows);
   text[used++] = ']';
