@@ -423,7 +423,8 @@ class Import(Folder):
         text = json.dumps(trace(training_step()))
         self.refused("", "is empty")
         self.refused(b"\n\xd9\x03\x0a\x04\x08\x01\x12\x00", "is no JSON")  # Perfetto's protobuf
-        self.refused(b"SQLite format 3\0" + bytes(100), "is no JSON")  # Nsight Systems', rpd's and rocprof's data bases
+        self.refused(b"SQLite format 3\0" + bytes(100), "damaged SQLite database")
+        self.refused(b"SQLite format 3\0" + bytes(10), "cut off")
         self.refused("<!DOCTYPE html><html><body>", "is no JSON")
         self.refused(text.encode("utf-16"), "UTF-16")
         self.refused(text.encode("utf-16-be"), "UTF-16")

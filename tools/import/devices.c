@@ -106,7 +106,8 @@ uint32_t import_devices_find(import_devices *devices, int64_t pid, int64_t numbe
   const int32_t type = type_of(devices, pid);
   for (size_t i = 0; i < devices->count; i++) {
     const import_device *const it = &devices->all[i];
-    if (it->owner == owner && it->number == number && it->type == type) return (uint32_t)i;
+    const bool is_owned = devices->is_shared || it->owner == owner;
+    if (is_owned && it->number == number && it->type == type) return (uint32_t)i;
   }
   if (devices->count == IMPORT_DEVICES_MAX) return IMPORT_DEVICES_MAX;
   devices->all =

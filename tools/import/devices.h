@@ -43,6 +43,7 @@ typedef struct import_devices {
   size_t name_count, name_room;
   bool is_hip;
   bool is_of_prof; /* processes of devices have prof's own numbers */
+  bool is_shared;  /* a number is one device, whichever process uses it */
 } import_devices;
 
 /* It is made where there is none. */

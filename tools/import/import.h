@@ -28,7 +28,10 @@
   X(LABEL, "labels of processes (process_labels): exports make them anew")                   \
   X(SORT, "places of rows (process_sort_index, thread_sort_index): exports make them anew")  \
   X(METADATA, "metadata of a name that is not known (ph M)")                                 \
-  X(DRAWN, "arrows and graphs that exports draw anew from what is taken")
+  X(DRAWN, "arrows and graphs that exports draw anew from what is taken")                      \
+  X(LINK, "links to a second call, or between rows that are not in the database")              \
+  X(ORPHAN, "arguments, counters and stack frames of rows that are not taken")                 \
+  X(TABLE, "rows of tables that are not known")
 
 /* What is taken otherwise than it stands there. */
 #define IMPORT_CHANGE_LIST(X)                                                              \
@@ -51,7 +54,8 @@
   X(ARROW_ARGS, "ends of arrows, without their arguments")                                 \
   X(DEVICES, "of devices past 1024: they stand at the last of these")                      \
   X(LONG, "that would end after the last time there is: they end then")                    \
-  X(BEGIN, "ns by which all is later: the trace begins before its clock's 0")
+  X(BEGIN, "ns by which all is later: the trace begins before its clock's 0")              \
+  X(NO_GPU, "copies between agents that are no GPU: they stand at GPU 0")
 
 typedef enum import_miss {
 #define IMPORT_ENUM(name, text) IMPORT_MISS_##name,
@@ -72,7 +76,7 @@ typedef struct import_counts {
   uint64_t threads, streams, steps, processes;
   uint64_t missed[IMPORT_MISS_COUNT], changed[IMPORT_CHANGE_COUNT];
   char outlier[64]; /* the first that was missed for its time */
-  char member[32], metadata[32]; /* the first of each that is not known */
+  char member[32], metadata[32], table[64]; /* the first of each that is not known */
   char original[256];           /* of an export of prof: what its capture has lost. "": nothing */
 } import_counts;
 
@@ -82,7 +86,8 @@ typedef enum import_end {
   IMPORT_CUT_SHORT,
   IMPORT_DAMAGED,
   IMPORT_NO_TRACE, /* JSON, but there is no traceEvents in it */
-  IMPORT_CAPTURE /* of prof's already: there is nothing to make of it */
+  IMPORT_CAPTURE, /* of prof's already: there is nothing to make of it */
+  IMPORT_REFUSED /* a database that is not read: error says why, behind the file's name */
 } import_end;
 
 typedef struct import_result {
@@ -90,7 +95,7 @@ typedef struct import_result {
   import_end end;
   uint64_t at; /* of what was read (unpacked): where it ended, or is damaged */
   bool was_packed, is_packing_cut; /* is_packing_cut: what was compressed could not be unpacked to its end */
-  char error[256]; /* DAMAGED: the reader's words */
+  char error[512]; /* DAMAGED, REFUSED: the reader's words */
 } import_result;
 
 /* Reads `from`, writes the capture `to`, which appears under its name when it is whole; nothing is written where nothing could be read.

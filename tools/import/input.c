@@ -20,11 +20,13 @@
 
 enum { PACKED_BYTES = 256 << 10 };
 
+static const char database_magic[16] = "SQLite format 3"; /* with its 0 */
+
 struct import_input {
   int fd;
   const char *path;
   uint64_t bytes, read_bytes;
-  bool is_packed, is_capture, is_over, is_cut;
+  bool is_packed, is_capture, is_database, is_over, is_cut;
   size_t at, count; /* in packed */
   unsigned char packed[PACKED_BYTES];
 #ifdef PROF_HAVE_ZLIB
@@ -112,6 +114,11 @@ static size_t unpack(import_input *input, char *to, size_t room) {
 
 /* ---- the face ---- */
 
+bool import_input_begins_database(const char *bytes, size_t count) {
+  return count >= sizeof database_magic &&
+         memcmp(bytes, database_magic, sizeof database_magic) == 0;
+}
+
 import_input *import_input_open(const char *path) {
   const uint64_t magic = PROF_I_MAGIC;
   import_input *const input = import_make(sizeof *input);
@@ -121,11 +128,12 @@ import_input *import_input_open(const char *path) {
   if (input->fd < 0 || fstat(input->fd, &about) != 0) import_fail("cannot open '%s': %s", path, strerror(errno));
   if (S_ISDIR(about.st_mode)) import_fail("cannot read '%s': it is a directory; name one trace in it", path);
   input->bytes = S_ISREG(about.st_mode) ? (uint64_t)about.st_size : 0;
-  while (input->count < sizeof magic) {
+  while (input->count < sizeof database_magic) {
     const size_t count = read_some(input, input->packed + input->count, sizeof input->packed - input->count);
     if (count == 0) break;
     input->count += count;
   }
+  input->is_database = import_input_begins_database((const char *)input->packed, input->count);
   input->is_capture = input->count >= sizeof magic && memcmp(input->packed, &magic, sizeof magic) == 0;
   input->is_packed = input->count >= 2 && input->packed[0] == 0x1f && input->packed[1] == 0x8b;
   if (input->is_packed) open_zlib(input);
@@ -148,6 +156,7 @@ size_t import_input_read(import_input *input, char *to, size_t room) {
 }
 
 bool import_input_is_capture(const import_input *input) { return input->is_capture; }
+bool import_input_is_database(const import_input *input) { return input->is_database; }
 bool import_input_is_cut(const import_input *input) { return input->is_cut; }
 bool import_input_is_packed(const import_input *input) { return input->is_packed; }
 

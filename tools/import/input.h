@@ -16,6 +16,9 @@ void import_input_close(import_input *input);
 size_t import_input_read(import_input *input, char *to, size_t room);
 bool import_input_is_cut(const import_input *input);
 bool import_input_is_capture(const import_input *input); /* of prof's, not compressed */
+bool import_input_is_database(const import_input *input); /* SQLite's */
+/* Do these bytes, the first ones that were unpacked, begin such a file? */
+bool import_input_begins_database(const char *bytes, size_t count);
 bool import_input_is_packed(const import_input *input);
 
 /* How much of the file has been read, in thousandths. */

@@ -13,6 +13,7 @@
 #include "json.h"
 #include "kineto.h"
 #include "output.h"
+#include "tables.h"
 
 enum { READ_BYTES = 256 << 10, QUIET_S = 2 };
 
@@ -48,6 +49,7 @@ bool import_note(const import_result *result, int index, char to[IMPORT_NOTE_BYT
   const unsigned long long count = is_miss ? c->missed[index] : c->changed[change];
   const char *const first = index == IMPORT_MISS_TIME        ? c->outlier
                             : index == IMPORT_MISS_METADATA  ? c->metadata
+                            : index == IMPORT_MISS_TABLE     ? c->table
                             : change == IMPORT_CHANGE_MEMBER ? c->member
                                                              : "";
   if (count == 0) return false;
@@ -129,9 +131,11 @@ static void read_all(import_state *state, import_input *input, import_result *re
   char *const bytes = import_make(READ_BYTES), *const clean = import_make(import_clean_room(READ_BYTES));
   import_cleaner cleaner = {0};
   progress shown = {.began = time(NULL)};
-  bool goes_on = true;
+  bool goes_on = true, is_database = false;
   for (size_t count, read = 0; goes_on && (count = import_input_read(input, bytes, READ_BYTES)) > 0; read += count) {
     const char *const encoding = read == 0 ? wide_encoding(bytes, count) : NULL;
+    is_database = read == 0 && import_input_begins_database(bytes, count);
+    if (is_database) break;
     if (encoding) {
       import_json_refuse(json, encoding);
       goes_on = false;
@@ -143,6 +147,11 @@ static void read_all(import_state *state, import_input *input, import_result *re
   }
   if (goes_on) import_json_read(json, clean, import_clean_end(&cleaner, clean));
   import_json_end(json, result);
+  if (is_database) {
+    result->end = IMPORT_REFUSED;
+    snprintf(result->error, sizeof result->error,
+             "is a compressed SQLite database; gunzip it first");
+  }
   hide(&shown);
   import_json_destroy(json);
   free(bytes);
@@ -176,13 +185,16 @@ void import_run(const char *from, const char *to, bool must_be_new, import_resul
   import_output_open(&output, to, must_be_new);
   import_spool_open(&state->spool, output.folder);
   import_spool_open(&state->late.spool, output.folder);
-  read_all(state, input, result);
+  if (import_input_is_database(input))
+    import_tables_read(state, from, output.folder, result);
+  else
+    read_all(state, input, result);
   result->was_packed = import_input_is_packed(input);
   result->is_packing_cut = import_input_is_cut(input);
   if (result->is_packing_cut && result->end == IMPORT_WHOLE) result->end = IMPORT_CUT_SHORT;
   import_kineto_end(state);
   import_spool_close(&state->spool);
-  if (result->end == IMPORT_NO_TRACE || (is_empty(state->counts) && result->end != IMPORT_WHOLE)) {
+  if (result->end == IMPORT_NO_TRACE || result->end == IMPORT_REFUSED || (is_empty(state->counts) && result->end != IMPORT_WHOLE)) {
     import_output_abandon(&output);
   } else {
     import_capture_write(state, &output);

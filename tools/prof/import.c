@@ -1,4 +1,5 @@
-/* prof import trace.json: a trace that torch.profiler, or another tool, exported becomes a capture. */
+/* prof import trace.json: a trace that torch.profiler, or another tool, exported becomes a capture;
+   so does a database of rpd or rocprofv3. */
 #define _GNU_SOURCE
 #include "../import/import.h"
 
@@ -23,9 +24,9 @@ _Noreturn void import_fail(const char *format, ...) {
   exit(EXIT_FAILED);
 }
 
-/* trace.json.gz becomes trace.prof. False: its name is too long. */
+/* trace.json.gz and trace.rpd become trace.prof. False: its name is too long. */
 static bool name_output(const char *from, char to[PATH_MAX]) {
-  static const char *const endings[] = {".gz", ".json", ".trace", ".pt"};
+  static const char *const endings[] = {".gz", ".json", ".trace", ".pt", ".rpd", ".db"};
   if (snprintf(to, PATH_MAX - 8, "%s", from) >= PATH_MAX - 8) return false;
   for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
     const size_t bytes = strlen(to), ending = strlen(endings[i]);
@@ -65,6 +66,7 @@ static int say_end(const char *from, const import_result *r) {
       say("prof import: '%s' is damaged near byte %" PRIu64 "%s: %s; what stands whole before is taken", from, r->at, unpacked, r->error);
       return EXIT_FAILED;
     case IMPORT_NO_TRACE:
+    case IMPORT_REFUSED:
     case IMPORT_CAPTURE: break;
   }
   return EXIT_FAILED;
@@ -74,6 +76,7 @@ static int say_end(const char *from, const import_result *r) {
 static int say_nothing(const char *from, const import_result *r) {
   if (r->end == IMPORT_CAPTURE) say("prof import: '%s' is a capture of prof's already, and needs no import; prof table and prof dump read it as it is, in Python prof.Trace.open()", from);
   else if (r->end == IMPORT_NO_TRACE) say("prof import: '%s' is JSON, but no trace: it has no traceEvents", from);
+  else if (r->end == IMPORT_REFUSED) say("prof import: '%s' %s", from, r->error);
   else if (r->end == IMPORT_DAMAGED) say("prof import: '%s' is no JSON, or damaged before the first event, near byte %" PRIu64 ": %s", from, r->at, r->error);
   else if (r->at == 0 && r->is_packing_cut) say("prof import: '%s' ends, or is damaged, before anything could be unpacked", from);
   else if (r->at == 0) say("prof import: '%s' is empty", from);
@@ -85,7 +88,7 @@ static int tell(const char *from, const char *to, const import_result *r) {
   const import_counts *const c = &r->counts;
   char note[IMPORT_NOTE_BYTES];
   const uint64_t taken = c->scopes + c->device_scopes + c->instants + c->counters + c->flow_ends + c->memory_events;
-  const bool is_written = r->end != IMPORT_NO_TRACE && (taken > 0 || r->end == IMPORT_WHOLE);
+  const bool is_written = r->end != IMPORT_NO_TRACE && r->end != IMPORT_REFUSED && (taken > 0 || r->end == IMPORT_WHOLE);
   if (is_written) say_taken(c, to);
   for (int i = 0; i < IMPORT_NOTES_MAX - 1; i++) /* the last one is said by say_end() */
     if (import_note(r, i, note)) say("  %s", note);

@@ -28,8 +28,9 @@ static const struct {
      "         --raf the samples of PROFILE_MEMORY() as RAF prints them"},
     {"dump", command_dump, "FILE -o OUT [--format chrome|raf|capture]",
      "for chrome://tracing and Perfetto; OUT.gz is compressed"},
-    {"import", command_import, "TRACE.json [-o OUT.prof]",
-     "a trace that torch.profiler exported, or another tool for chrome://tracing, becomes a capture; .json.gz, too"},
+    {"import", command_import, "TRACE.json|TRACE.rpd|RESULTS.db [-o OUT.prof]",
+     "a trace that torch.profiler exported, or another tool for chrome://tracing, becomes a capture; .json.gz, too;\n"
+     "         so does a database of AMD's rpd or rocprofv3"},
     {"level", command_level, "PID|FILE [N]", "shows or switches the level of a process that records into a file: 0 no scopes, 1 operators, 2 also the runtime;\n"
      "         memory is recorded at each of them, at 0 too"},
     {"doctor", command_doctor, "", "which back ends of devices there are, which of them can work here, and what to do for the others"},

@@ -76,7 +76,7 @@ def _arguments() -> argparse.ArgumentParser:
     dump.add_argument("output", help=".json, .json.gz, or .prof")
     dump.add_argument("-f", "--format", choices=("chrome", "raf", "capture"), default="")
     take = commands.add_parser("import", help="a trace that torch.profiler exported, or another tool for chrome://tracing, becomes a capture", description="What the command prof import does, in its words and with its exit status.")
-    take.add_argument("trace", metavar="TRACE.json", help=".json or .json.gz")
+    take.add_argument("trace", metavar="TRACE", help=".json or .json.gz; trace.rpd, results.db")
     take.add_argument("-o", "--output", metavar="OUT.prof", help="the capture (default: beside the trace, where there is none yet)")
     return parser
 

@@ -1,0 +1,390 @@
+/* trace.rpd of rocmProfileData: rocpd_api has the calls, rocpd_op what ran on GPUs, rocpd_api_ops
+   which call launched what; names stand in rocpd_string. */
+#include <prof/trace.h>
+#include <stdio.h>
+
+#include "tables.h"
+#include "take.h"
+
+static const char *const known[] = {"rocpd_metadata",   "rocpd_string",  "rocpd_ustring",
+                                    "rocpd_api",        "rocpd_hsaApi",  "rocpd_op",
+                                    "rocpd_api_ops",    "rocpd_monitor", "rocpd_counter",
+                                    "rocpd_stackframe", "rocpd_copyapi", "rocpd_kernelapi"};
+
+bool import_rpd_is(import_database *database) {
+  return import_database_has_table(database, "rocpd_api") &&
+         import_database_has_table(database, "rocpd_string");
+}
+
+static bool has(const import_reader *reader, const char *table) {
+  return import_database_has_table(reader->database, table);
+}
+
+/* ---- calls ---- */
+
+enum call_column {
+  CALL_ID,
+  CALL_PID,
+  CALL_TID,
+  CALL_START,
+  CALL_END,
+  CALL_NAME,
+  CALL_DOMAIN,
+  CALL_CATEGORY,
+  CALL_ARGS
+};
+
+/* What belongs to a call, by its number. */
+typedef struct call_sides {
+  import_side kernels, copies, frames;
+} call_sides;
+
+static const char kernels_query[] =
+    "SELECT K.api_ptr_id, N.string, K.stream, K.gridX, K.gridY, K.gridZ, K.workgroupX,"
+    " K.workgroupY, K.workgroupZ, K.groupSegmentSize, K.privateSegmentSize FROM rocpd_kernelapi K"
+    " LEFT JOIN rocpd_string N ON N.id = K.kernelName_id ORDER BY K.api_ptr_id";
+static const char copies_query[] =
+    "SELECT C.api_ptr_id, C.kind, N.string, C.stream, C.size, C.width, C.height, C.dst, C.src,"
+    " C.dstDevice, C.srcDevice, C.sync, C.pinned FROM rocpd_copyapi C"
+    " LEFT JOIN rocpd_string N ON N.id = C.kind ORDER BY C.api_ptr_id";
+static const char frames_query[] =
+    "SELECT F.api_ptr_id, N.string FROM rocpd_stackframe F"
+    " LEFT JOIN rocpd_string N ON N.id = F.name_id ORDER BY F.api_ptr_id, F.depth, F.id";
+
+/* hipMemcpyKind; but writers of one version put the number of a string there. */
+static void put_copy_kind(import_event *event, const import_rows *rows, int kind, int name) {
+  static const char *const kinds[] = {"HostToHost", "HostToDevice", "DeviceToHost",
+                                      "DeviceToDevice", "Default"};
+  const import_text text = import_rows_text(rows, name);
+  int64_t number;
+  if (!import_rows_i64(rows, kind, &number))
+    import_build_arg_column(event, "kind", rows, kind);
+  else if (import_text_begins(text, "MEMORY_COPY_"))
+    import_build_arg_text(event, "kind", text);
+  else if (number >= 0 && number < (int64_t)(sizeof kinds / sizeof *kinds))
+    import_build_arg_text(event, "kind", (import_text){kinds[number], strlen(kinds[number])});
+  else
+    import_build_arg_i64(event, "kind", number);
+}
+
+static void put_kernel(import_reader *reader, import_side *side, int64_t id) {
+  import_event *const event = reader->event;
+  if (!import_side_find(side, id)) return;
+  import_build_arg_text(event, "kernel", import_rows_text(&side->rows, 1));
+  import_build_arg_column(event, "stream", &side->rows, 2);
+  import_build_arg_dims(event, "grid", &side->rows, 3);
+  import_build_arg_dims(event, "block", &side->rows, 6);
+  import_build_arg_column(event, "shared memory", &side->rows, 9);
+  import_build_arg_column(event, "private memory", &side->rows, 10);
+  reader->side_count++;
+}
+
+static void put_copy(import_reader *reader, import_side *side, int64_t id) {
+  static const char *const keys[] = {"stream", "bytes", "width", "height", "dst", "src"};
+  static const char *const more[] = {"dst device", "src device", "sync", "pinned"};
+  import_event *const event = reader->event;
+  if (!import_side_find(side, id)) return;
+  put_copy_kind(event, &side->rows, 1, 2);
+  for (int i = 0; i < 6; i++) {
+    const bool is_size = i == 2 || i == 3; /* of copies in two dimensions alone */
+    if (is_size)
+      import_build_arg_nonzero(event, keys[i], &side->rows, 3 + i);
+    else
+      import_build_arg_column(event, keys[i], &side->rows, 3 + i);
+  }
+  for (int i = 0; i < 4; i++) import_build_arg_column(event, more[i], &side->rows, 9 + i);
+  reader->side_count++;
+}
+
+/* As torch has a stack: the innermost frame first. */
+static void put_frames(import_reader *reader, import_side *side, int64_t id) {
+  enum { STACK_BYTES_MAX = 6144 }; /* of frames.c */
+  char stack[STACK_BYTES_MAX];
+  size_t used = 0;
+  for (; import_side_find(side, id); import_side_next(side)) {
+    const import_text frame = import_rows_text(&side->rows, 1);
+    reader->side_count++;
+    if (used + frame.bytes + 1 >= sizeof stack) {
+      reader->event->is_cut = true;
+      continue;
+    }
+    if (used) stack[used++] = ';';
+    for (size_t i = 0; i < frame.bytes; i++) {
+      stack[used] = frame.data[i];
+      if (stack[used] == ';') stack[used] = ',';
+      used++;
+    }
+  }
+  import_build_arg_text(reader->event, PROF_STACK_KEY, (import_text){stack, used});
+}
+
+static const struct {
+  const char *prefix, *domain, *category;
+} calls[] = {{"hip", "hip", "hip_runtime"},
+             {"hsa_", "hsa", "hsa_runtime"},
+             {"cuda", "cuda", "cuda_runtime"}};
+
+/* A range of the program's own keeps its domain, unless that is a category of work on a GPU. */
+static import_text category_of(import_text name, import_text domain) {
+  for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+    const bool is_it = domain.bytes ? import_text_is(domain, calls[i].domain)
+                                    : import_text_begins(name, calls[i].prefix);
+    if (is_it) return (import_text){calls[i].category, strlen(calls[i].category)};
+  }
+  if (domain.bytes && import_kind_of(domain) == IMPORT_KIND_NONE) return domain;
+  return (import_text){"user_annotation", 15};
+}
+
+/* A range or a mark: its text stands where a call has arguments. If it takes no time, it becomes
+   an instant. */
+static void take_marker(import_reader *reader, const import_rows *rows) {
+  import_event *const event = reader->event;
+  int64_t start, end;
+  const bool is_mark = import_rows_i64(rows, CALL_START, &start) &&
+                       import_rows_i64(rows, CALL_END, &end) && start == end;
+  import_build_begin(event, is_mark ? "i" : "X");
+  import_build_member(event, IMPORT_NAME, import_rows_text(rows, CALL_ARGS));
+  import_build_member(event, IMPORT_CAT, (import_text){"user_annotation", 15});
+  import_build_times(event, rows, CALL_START, is_mark ? -1 : CALL_END);
+}
+
+static void take_call(import_reader *reader, const import_rows *rows) {
+  import_event *const event = reader->event;
+  const import_text name = import_rows_text(rows, CALL_NAME),
+                    domain = import_rows_text(rows, CALL_DOMAIN),
+                    category = import_rows_text(rows, CALL_CATEGORY);
+  import_build_begin(event, "X");
+  import_build_member(event, IMPORT_NAME, name);
+  import_build_member(event, IMPORT_CAT, category_of(name, domain.bytes ? domain : category));
+  import_build_times(event, rows, CALL_START, CALL_END);
+}
+
+static void take_call_row(import_reader *reader, const import_rows *rows, call_sides *sides) {
+  static const char marker[] = "UserMarker";
+  import_event *const event = reader->event;
+  const bool is_marker = import_text_is(import_rows_text(rows, CALL_NAME), marker);
+  int64_t id;
+  if (is_marker)
+    take_marker(reader, rows);
+  else
+    take_call(reader, rows);
+  import_build_column(event, IMPORT_PID, rows, CALL_PID);
+  import_build_column(event, IMPORT_TID, rows, CALL_TID);
+  if (sides && import_rows_i64(rows, CALL_ID, &id)) {
+    import_build_arg_i64(event, "correlation", id);
+    put_kernel(reader, &sides->kernels, id);
+    put_copy(reader, &sides->copies, id);
+    put_frames(reader, &sides->frames, id);
+  }
+  if (!is_marker) import_build_arg_text(event, "args", import_rows_text(rows, CALL_ARGS));
+  import_reader_take(reader);
+}
+
+/* sides: NULL if no other table refers to this one's numbers. */
+static void take_calls(import_reader *reader, const char *table, call_sides *sides) {
+  char query[IMPORT_QUERY_BYTES];
+  const bool has_domain = import_database_has_column(reader->database, table, "domain_id");
+  const bool has_category = import_database_has_column(reader->database, table, "category_id");
+  snprintf(query, sizeof query,
+           "SELECT A.id, A.pid, A.tid, A.start, A.[end], N.string, %s, %s, U.string FROM %s A"
+           " LEFT JOIN rocpd_string N ON N.id = A.apiName_id"
+           " LEFT JOIN %s U ON U.id = A.args_id%s%s ORDER BY A.id",
+           has_domain ? "D.string" : "NULL", has_category ? "C.string" : "NULL", table,
+           has(reader, "rocpd_ustring") ? "rocpd_ustring" : "rocpd_string",
+           has_domain ? " LEFT JOIN rocpd_string D ON D.id = A.domain_id" : "",
+           has_category ? " LEFT JOIN rocpd_string C ON C.id = A.category_id" : "");
+  import_rows rows = import_rows_begin(reader->database, query);
+  while (import_rows_next(&rows)) take_call_row(reader, &rows, sides);
+  import_rows_end(&rows);
+}
+
+static void take_all_calls(import_reader *reader) {
+  call_sides sides = {
+      import_side_begin(reader, has(reader, "rocpd_kernelapi") ? kernels_query : NULL),
+      import_side_begin(reader, has(reader, "rocpd_copyapi") ? copies_query : NULL),
+      import_side_begin(reader, has(reader, "rocpd_stackframe") ? frames_query : NULL)};
+  take_calls(reader, "rocpd_api", &sides);
+  import_side_end(&sides.kernels);
+  import_side_end(&sides.copies);
+  import_side_end(&sides.frames);
+  if (has(reader, "rocpd_hsaApi")) take_calls(reader, "rocpd_hsaApi", NULL);
+}
+
+/* ---- what ran on GPUs ---- */
+
+enum op_column {
+  OP_ID,
+  OP_GPU,
+  OP_QUEUE,
+  OP_SEQUENCE,
+  OP_START,
+  OP_END,
+  OP_NAME,
+  OP_TYPE,
+  OP_CALL,
+  OP_PID,
+  OP_GRID,
+  OP_BLOCK = OP_GRID + 3,
+  OP_SHARED = OP_BLOCK + 3,
+  OP_BYTES,
+  OP_COPY,
+  OP_COPY_NAME
+};
+
+static bool has_word(import_text text, const char *word) {
+  const size_t bytes = strlen(word);
+  for (size_t i = 0; i + bytes <= text.bytes; i++) {
+    size_t same = 0;
+    while (same < bytes && (text.data[i + same] | 32) == word[same]) same++;
+    if (same == bytes) return true;
+  }
+  return false;
+}
+
+static const char *category_of_op(import_text type, bool has_name) {
+  static const struct {
+    const char *word, *category;
+  } words[] = {{"barrier", "gpu_sync"}, {"marker", "gpu_sync"},  {"kernel", "kernel"},
+               {"dispatch", "kernel"},  {"copy", "gpu_memcpy"},  {"memcpy", "gpu_memcpy"},
+               {"fill", "gpu_memset"},  {"memset", "gpu_memset"}};
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    if (has_word(type, words[i].word)) return words[i].category;
+  return has_name ? "kernel" : "gpu_other";
+}
+
+static void take_op(import_reader *reader, const import_rows *rows, import_side *counters) {
+  import_event *const event = reader->event;
+  const import_text name = import_rows_text(rows, OP_NAME), type = import_rows_text(rows, OP_TYPE);
+  const char *const category = category_of_op(type, name.bytes > 0);
+  int64_t gpu, queue, id, call, pid;
+  import_build_begin(event, "X");
+  import_build_member(event, IMPORT_NAME, name.bytes ? name : type);
+  import_build_member(event, IMPORT_CAT, (import_text){category, strlen(category)});
+  import_build_times(event, rows, OP_START, OP_END);
+  event->is_odd |= !import_rows_i64(rows, OP_GPU, &gpu);
+  event->is_odd |= !import_rows_i64(rows, OP_QUEUE, &queue);
+  const bool has_call = import_rows_i64(rows, OP_CALL, &call);
+  const bool has_pid = has_call && import_rows_i64(rows, OP_PID, &pid);
+  import_build_number(event, IMPORT_PID, import_reader_gpu(reader, has_pid ? pid : INT64_MIN, gpu));
+  import_build_number(event, IMPORT_TID, queue);
+  import_build_arg_i64(event, "device", gpu);
+  import_build_arg_i64(event, "stream", queue);
+  if (has_call) import_build_arg_i64(event, "correlation", call);
+  if (name.bytes) import_build_arg_text(event, "type", type);
+  import_build_arg_nonzero(event, "sequence", rows, OP_SEQUENCE);
+  import_build_arg_dims(event, "grid", rows, OP_GRID);
+  import_build_arg_dims(event, "block", rows, OP_BLOCK);
+  import_build_arg_column(event, "shared memory", rows, OP_SHARED);
+  import_build_arg_column(event, "bytes", rows, OP_BYTES);
+  if (!import_rows_is_null(rows, OP_COPY)) put_copy_kind(event, rows, OP_COPY, OP_COPY_NAME);
+  if (import_rows_i64(rows, OP_ID, &id)) {
+    for (; import_side_find(counters, id); import_side_next(counters)) {
+      import_build_arg_f64(event, import_rows_text(&counters->rows, 1),
+                           import_rows_text(&counters->rows, 2));
+      reader->side_count++;
+    }
+  }
+  import_reader_take(reader);
+}
+
+/* Of several calls that an operation is linked to, the first is its launch. */
+static void put_ops_query(const import_reader *reader, char query[IMPORT_QUERY_BYTES]) {
+  const bool has_links = has(reader, "rocpd_api_ops");
+  const bool has_kernels = has_links && has(reader, "rocpd_kernelapi");
+  const bool has_copies = has_links && has(reader, "rocpd_copyapi");
+  snprintf(query, IMPORT_QUERY_BYTES,
+           "SELECT O.id, O.gpuId, O.queueId, O.sequenceId, O.start, O.[end], D.string, T.string,"
+           " %s, %s, %s FROM rocpd_op O LEFT JOIN rocpd_string D ON D.id = O.description_id"
+           " LEFT JOIN rocpd_string T ON T.id = O.opType_id%s%s%s ORDER BY O.id",
+           has_links ? "L.api, A.pid" : "NULL, NULL",
+           has_kernels ? "K.gridX, K.gridY, K.gridZ, K.workgroupX, K.workgroupY, K.workgroupZ,"
+                         " K.groupSegmentSize"
+                       : "NULL, NULL, NULL, NULL, NULL, NULL, NULL",
+           has_copies ? "C.size, C.kind, CK.string" : "NULL, NULL, NULL",
+           has_links ? " LEFT JOIN (SELECT op_id, min(api_id) AS api FROM rocpd_api_ops WHERE"
+                       " api_id IN (SELECT id FROM rocpd_api) GROUP BY op_id) L ON L.op_id = O.id"
+                       " LEFT JOIN rocpd_api A ON A.id = L.api"
+                     : "",
+           has_kernels ? " LEFT JOIN (SELECT api_ptr_id, gridX, gridY, gridZ, workgroupX,"
+                         " workgroupY, workgroupZ, groupSegmentSize FROM rocpd_kernelapi"
+                         " GROUP BY api_ptr_id) K ON K.api_ptr_id = L.api"
+                       : "",
+           has_copies ? " LEFT JOIN (SELECT api_ptr_id, size, kind FROM rocpd_copyapi"
+                        " GROUP BY api_ptr_id) C ON C.api_ptr_id = L.api"
+                        " LEFT JOIN rocpd_string CK ON CK.id = C.kind"
+                      : "");
+}
+
+static void take_ops(import_reader *reader) {
+  static const char counters_query[] =
+      "SELECT C.op_id, N.string, C.value FROM rocpd_counter C"
+      " LEFT JOIN rocpd_string N ON N.id = C.name_id ORDER BY C.op_id, C.id";
+  static const char unused_links[] =
+      "SELECT (SELECT count(*) FROM rocpd_api_ops) - (SELECT count(DISTINCT op_id) FROM"
+      " rocpd_api_ops WHERE api_id IN (SELECT id FROM rocpd_api) AND"
+      " op_id IN (SELECT id FROM rocpd_op))";
+  char query[IMPORT_QUERY_BYTES];
+  if (!has(reader, "rocpd_op")) return;
+  import_side counters =
+      import_side_begin(reader, has(reader, "rocpd_counter") ? counters_query : NULL);
+  put_ops_query(reader, query);
+  import_rows rows = import_rows_begin(reader->database, query);
+  while (import_rows_next(&rows)) take_op(reader, &rows, &counters);
+  import_rows_end(&rows);
+  import_side_end(&counters);
+  if (has(reader, "rocpd_api_ops"))
+    reader->state->counts->missed[IMPORT_MISS_LINK] +=
+        (uint64_t)import_database_count(reader->database, unused_links);
+}
+
+/* ---- power, clocks, temperatures ---- */
+
+static void take_monitor(import_reader *reader, const import_rows *rows) {
+  import_event *const event = reader->event;
+  const import_text device = import_rows_text(rows, 0), what = import_rows_text(rows, 2);
+  char name[IMPORT_QUERY_BYTES];
+  int64_t number;
+  import_build_begin(event, "C");
+  event->is_odd |= !import_rows_i64(rows, 1, &number);
+  if (import_text_is(device, "gpu")) {
+    import_build_member(event, IMPORT_NAME, what);
+    import_build_number(event, IMPORT_PID, import_reader_gpu(reader, INT64_MIN, number));
+  } else {
+    snprintf(name, sizeof name, "%.*s %lld %.*s", (int)(device.bytes < 64 ? device.bytes : 64),
+             device.data, (long long)number, (int)(what.bytes < 256 ? what.bytes : 256), what.data);
+    import_build_member(event, IMPORT_NAME, (import_text){name, strlen(name)});
+    import_build_number(event, IMPORT_PID, reader->state->pid);
+  }
+  import_build_member(event, IMPORT_CAT, (import_text){"monitor", 7});
+  import_build_times(event, rows, 3, -1);
+  import_build_arg(event, (import_text){"value", 5}, IMPORT_TEXT, import_rows_text(rows, 4));
+  import_reader_take(reader);
+}
+
+/* A row has one value for a stretch of time. Each row gives a counter at its start, and the last
+   one of a series another at its end. */
+static void take_monitors(import_reader *reader) {
+  static const char *const queries[] = {
+      "SELECT deviceType, deviceId, monitorType, start, value FROM rocpd_monitor ORDER BY id",
+      "SELECT deviceType, deviceId, monitorType, [end], value FROM rocpd_monitor WHERE"
+      " [end] > start AND id IN (SELECT max(id) FROM rocpd_monitor GROUP BY deviceType, deviceId,"
+      " monitorType) ORDER BY id"};
+  if (!has(reader, "rocpd_monitor")) return;
+  for (size_t i = 0; i < sizeof queries / sizeof *queries; i++) {
+    import_rows rows = import_rows_begin(reader->database, queries[i]);
+    while (import_rows_next(&rows)) take_monitor(reader, &rows);
+    import_rows_end(&rows);
+  }
+}
+
+void import_rpd_take(import_reader *reader) {
+  static const char *const sides[] = {"rocpd_kernelapi", "rocpd_copyapi", "rocpd_stackframe",
+                                      "rocpd_counter"};
+  static const char has_cuda[] = "SELECT EXISTS (SELECT 1 FROM rocpd_string WHERE string = 'cuda')";
+  reader->state->devices.is_hip = import_database_count(reader->database, has_cuda) == 0;
+  take_all_calls(reader);
+  take_ops(reader);
+  take_monitors(reader);
+  import_reader_know(reader, known, sizeof known / sizeof *known, "");
+  import_reader_miss_sides(reader, sides, sizeof sides / sizeof *sides, "");
+}
