@@ -242,7 +242,7 @@ typedef struct prof_health {
   /* Why it is not where it was asked to be, or why a forked child has none; "" when it is. */
   char reason[256];
   /* What recording has taken, all threads together: scopes at scope_cost_ns, what samples in place
-     take beyond it, chunk changes as measured. own_least_ns and own_most_ns are its bounds. */
+     take beyond it, the processor's time of chunk changes. own_least_ns and own_most_ns are its bounds. */
   uint64_t own_ns;
   uint32_t muted_sites_count;
   uint32_t changes_count;               /* steps of the budget and mutes, in this capture */
@@ -252,8 +252,8 @@ typedef struct prof_health {
   /* Ends that found no scope: it had ended already, or never began. Not part of any sum. */
   uint64_t stray_count;
   uint64_t own_least_ns; /* own_ns, if every scope found its caches warm */
-  /* own_ns, with what samples in place found beyond warm caches twice, and two standard errors.
-     Behind swept caches the samples have shown half of what a scope took, at worst a quarter. */
+  /* own_ns, with two and a half times what samples in place found beyond warm caches, two standard
+     errors, and what chunk changes took without a processor, on a busy machine or a slow disk. */
   uint64_t own_most_ns;
 } prof_health;
 

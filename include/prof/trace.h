@@ -75,8 +75,8 @@ typedef struct prof_trace_info {
   /* 1: own_most_ns is more than 1.4 times own_least_ns. Then a table shows these, not own_ns. */
   uint32_t is_own_apart;
   uint64_t own_least_ns; /* own_ns, if every scope found its caches warm */
-  /* own_ns, with what samples in place found beyond warm caches twice, and two standard errors.
-     Behind swept caches the samples have shown half of what a scope took, at worst a quarter. */
+  /* own_ns, with two and a half times what samples in place found beyond warm caches, two standard
+     errors, and what chunk changes took without a processor, on a busy machine or a slow disk. */
   uint64_t own_most_ns;
   /* Of scope_count, those that a jump left (PROF_EVENT_SKIPPED). Their durations are not known. */
   uint64_t skipped_count;

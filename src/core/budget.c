@@ -266,8 +266,6 @@ static uint64_t scopes_ns(prof_i_thread *thread, uint64_t events) {
          slow_ns;
 }
 
-bool prof_i_budget_is_on(void) { return is_on(); }
-
 void prof_i_budget_leave_chunk(prof_i_thread *thread, const prof_i_head *chunk, uint64_t change_ns) {
   if (!is_on()) return;
   const uint64_t begun = prof_i_port_monotonic_ns();

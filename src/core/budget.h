@@ -23,8 +23,6 @@ void prof_i_budget_thread_comes(prof_i_thread *thread);
 /* The thread records into this chunk from here on. Owner thread. */
 void prof_i_budget_enter_chunk(prof_i_thread *thread, const prof_i_head *chunk);
 
-bool prof_i_budget_is_on(void);
-
 /* The thread has filled what it was given of the chunk, which nobody else takes meanwhile; the change took so long of its processor's time: what
    others took meanwhile is not prof's. Owner thread, past the gate. */
 void prof_i_budget_leave_chunk(prof_i_thread *thread, const prof_i_head *chunk, uint64_t change_ns);

@@ -655,8 +655,10 @@ static prof_i_head *take_any(prof_i_thread *thread, uint64_t need, int *loss_out
 
 /* ---- change ---- */
 
-static void note_time(prof_i_thread *thread, uint64_t ns) {
-  prof_i_claim(&thread->slot->own_ns, ns);
+static void note_time(prof_i_thread *thread, uint64_t ns, uint64_t processor_ns) {
+  const uint64_t own_ns = processor_ns < ns ? processor_ns : ns;
+  prof_i_claim(&thread->slot->own_ns, own_ns);
+  if (ns > own_ns) prof_i_claim(&thread->slot->wait_ns, ns - own_ns);
   const uint64_t top = ns < 4 ? 2 : (uint64_t)(63 - __builtin_clzll(ns));
   const uint64_t bucket = top * 4 + (ns >> (top - 2) & 3);
   __atomic_fetch_add(&own.change_times[bucket < BUCKETS ? bucket : BUCKETS - 1], 1, __ATOMIC_RELAXED);
@@ -747,7 +749,7 @@ bool prof_i_chunk_change(prof_i_thread *thread, uint64_t need_bytes, int *loss_o
     *loss_out = PROF_LOSS_NO_CHUNK;
     return false;
   }
-  const uint64_t begun = prof_i_port_monotonic_ns(), processor_begun = prof_i_budget_is_on() ? prof_i_port_processor_ns() : 0;
+  const uint64_t begun = prof_i_port_monotonic_ns(), processor_begun = prof_i_port_processor_ns();
   if (old == &thread->full && resume_parked(thread)) return true;
   prof_i_head *const fresh = take_and_sign(thread, need_bytes, loss_out);
   if (!fresh) return false;
@@ -760,9 +762,10 @@ bool prof_i_chunk_change(prof_i_thread *thread, uint64_t need_bytes, int *loss_o
   if (old != &thread->full) leave_later(thread, old);
   prof_i_clock_pair(true);
   prof_i_change_look_at_level();
-  const uint64_t took_ns = prof_i_ns_since(begun);
-  note_time(thread, took_ns);
-  if (old != &thread->full) prof_i_budget_leave_chunk(thread, old, processor_begun ? prof_i_port_processor_ns() - processor_begun : took_ns); /* it stays the thread's until the next change */
+  const uint64_t processor_ns = prof_i_port_processor_ns() - processor_begun;
+  note_time(thread, prof_i_ns_since(begun), processor_ns);
+  /* It stays the thread's until the next change. */
+  if (old != &thread->full) prof_i_budget_leave_chunk(thread, old, processor_ns);
   prof_i_budget_enter_chunk(thread, fresh);
   return true;
 }

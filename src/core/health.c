@@ -67,7 +67,8 @@ typedef struct counting {
   prof_health *health;
   const prof_i_pinned *pinned;
   uint64_t end, cap_bytes, clear_ticks;
-  uint64_t spread_us2; /* the sum of the spreads of what was timed in place */
+  uint64_t in_place_ns, spread_us2; /* what was timed in place, and the sum of its spreads */
+  uint64_t wait_ns;
   uint64_t deep_parts;
   bool has_table; /* counted.h */
 } counting;
@@ -127,6 +128,8 @@ static void count_slot(counting *c, const prof_i_slot *slot) {
   const uint64_t own_ns = __atomic_load_n(&slot->own_ns, __ATOMIC_RELAXED);
   health->own_ns += own_ns + in_place_ns;
   health->own_least_ns += own_ns;
+  c->in_place_ns += in_place_ns;
+  c->wait_ns += __atomic_load_n(&slot->wait_ns, __ATOMIC_RELAXED);
   c->spread_us2 += __atomic_load_n(&slot->spread_us2, __ATOMIC_RELAXED);
 }
 
@@ -140,7 +143,7 @@ static void count_open(counting *c, const prof_i_slot *slot) {
 
 /* Records counted by walking what was not counted before, then losses, then what stands open;
    nobody else waits for that. */
-static uint64_t count_records(prof_health *health, const prof_i_pinned *pinned) {
+static void count_records(prof_health *health, const prof_i_pinned *pinned) {
   const prof_i_header *const header = (const prof_i_header *)(const void *)pinned->bytes;
   const uint64_t readable = prof_i_pinned_readable(pinned);
   counting c = {.health = health,
@@ -164,7 +167,7 @@ static uint64_t count_records(prof_health *health, const prof_i_pinned *pinned) 
   c.deep_parts -= deep_over;
   health->open_count += prof_i_deep_sum(c.deep_parts);
   health->resident_bytes = resident_bytes(pinned, c.end);
-  return c.spread_us2;
+  health->own_most_ns = c.wait_ns + prof_i_in_place_most_ns(health->own_ns, c.in_place_ns, c.spread_us2);
 }
 
 /* Control lock held. */
@@ -201,7 +204,7 @@ static void describe(prof_health *health) {
 }
 
 /* What recording took beside chunk changes, and the bounds; see prof_trace_thread.own_ns. */
-static void add_scopes_cost(prof_health *health, const prof_i_header *header, uint64_t spread_us2) {
+static void add_scopes_cost(prof_health *health, const prof_i_header *header) {
   const uint64_t *const lost = health->lost_count;
   const double left_out = (double)lost[PROF_LOSS_MUTED] + (double)lost[PROF_LOSS_FULL] + (double)lost[PROF_LOSS_DISK];
   double events = (double)health->recorded_count - left_out;
@@ -210,8 +213,7 @@ static void add_scopes_cost(prof_health *health, const prof_i_header *header, ui
                     left_out * (double)header->left_out_cost_ps;
   health->own_ns += (uint64_t)(ps / 1e3);
   health->own_least_ns += (uint64_t)(ps / 1e3);
-  health->own_most_ns = prof_i_in_place_most_ns(
-      health->own_ns, health->own_ns - health->own_least_ns, spread_us2);
+  health->own_most_ns += (uint64_t)(ps / 1e3);
   const uint64_t time_ns = prof_i_ns_since(header->start_monotonic_ns);
   const uint64_t threads = __atomic_load_n(&header->thread_count, __ATOMIC_RELAXED);
   health->own_ns = prof_i_in_place_bound(health->own_ns, time_ns, threads);
@@ -239,8 +241,8 @@ int prof_health_get(prof_health *health_out) {
   }
   prof_i_pinned_unlock(&pinned);
   if (is_there) {
-    const uint64_t spread_us2 = count_records(&health, &pinned);
-    add_scopes_cost(&health, (const prof_i_header *)(const void *)pinned.bytes, spread_us2);
+    count_records(&health, &pinned);
+    add_scopes_cost(&health, (const prof_i_header *)(const void *)pinned.bytes);
     prof_i_arena_unpin(&pinned, false, false);
   }
   return prof_i_sized_give(health_out, &health, sizeof health, "prof_health");

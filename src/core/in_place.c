@@ -31,6 +31,8 @@ enum {
   TWIN_RUNS = 16,       /* of a calibration's batch */
   BATCHES = 15,
   OTHER_BRANCHES = 48,
+  SLOW_WARM = 3, /* times a warm twin: what the slow path takes in warm caches */
+  SLOW_MOST = 2, /* times the twin: what half of the slow path may count for */
   COUNTED_BYTES = 256 * 16 /* of a stretch: its first records tell how many events it has */
 };
 
@@ -268,6 +270,28 @@ static void add_spread(prof_i_thread *thread, int64_t ps) {
   __atomic_store_n(&slot->spread_us2, spread_us2, __ATOMIC_RELAXED);
 }
 
+/* What the slow path took for the host's scope behind the twin, beyond warm caches. It finds the
+   lines of the recorder's own data and of the host's site cold, which the twin has its own of. */
+static int64_t slow_beyond(const prof_i_timing *w, uint64_t begin_warm, uint64_t end_warm) {
+  int64_t ps = 0;
+  if (w->slow_begins) ps += beyond(w->slow_begin_ticks, w->slow_begins, SLOW_WARM * begin_warm);
+  if (w->slow_ends) ps += beyond(w->slow_end_ticks, w->slow_ends, SLOW_WARM * end_warm);
+  return ps;
+}
+
+/* What the window found a scope to take beyond a warm one, in ps. The twin is the lower end. With
+   all of the slow path, which has more code than the fast one, it would be the upper end. So half
+   of that path counts. Where the twin is warm it counts for nothing: then it is but long. */
+static int64_t found_by(const prof_i_timing *w, uint64_t begins, uint64_t ends) {
+  const uint64_t begin_warm = __atomic_load_n(&own.begin_ticks, __ATOMIC_RELAXED);
+  const uint64_t end_warm = __atomic_load_n(&own.end_ticks, __ATOMIC_RELAXED);
+  const int64_t twin_ps =
+      beyond(w->begin_ticks, begins, begin_warm) + beyond(w->end_ticks, ends, end_warm);
+  const int64_t slow_ps = slow_beyond(w, begin_warm, end_warm) / 2;
+  if (twin_ps <= 0 || slow_ps <= 0) return twin_ps;
+  return twin_ps + (slow_ps < SLOW_MOST * twin_ps ? slow_ps : SLOW_MOST * twin_ps);
+}
+
 /* What a scope took beyond a warm one, for the records that this window stands for. Without a begin
    or an end that was timed the next window stands for them, too. */
 static void conclude(prof_i_thread *thread) {
@@ -279,9 +303,7 @@ static void conclude(prof_i_thread *thread) {
     close_window(thread);
     return;
   }
-  const int64_t found_ps =
-      beyond(w->begin_ticks, begins, __atomic_load_n(&own.begin_ticks, __ATOMIC_RELAXED)) +
-      beyond(w->end_ticks, ends, __atomic_load_n(&own.end_ticks, __ATOMIC_RELAXED));
+  const int64_t found_ps = found_by(w, begins, ends);
   const int64_t ps = found_ps < w->most_ps ? found_ps : w->most_ps;
   w->beyond_ps += ps * (int64_t)w->stands_for;
   const uint64_t elsewhere_ns = slot->own_ns - slot->own_ns_before;
@@ -342,6 +364,8 @@ static void open_window(prof_i_thread *thread, twin *t) {
   w->epoch = __atomic_load_n(&thread->epoch, __ATOMIC_RELAXED);
   w->begins = w->ends = 0;
   w->begin_ticks = w->end_ticks = 0;
+  w->slow_begins = w->slow_ends = 0;
+  w->slow_begin_ticks = w->slow_end_ticks = 0;
   prepare(t, w->epoch);
   let_go(t);
   w->left = UNTIMED + TIMED;
@@ -445,11 +469,11 @@ static void count_run(prof_i_thread *thread, twin *t, uint64_t ticks, uint32_t *
   conclude(thread);
 }
 
-void prof_i_in_place_begin(prof_i_thread *thread, const prof_site *site,
-                           const prof_details *details) {
+uint64_t prof_i_in_place_begin(prof_i_thread *thread, const prof_site *site,
+                               const prof_details *details) {
   const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED);
   twin *const t = twin_of(thread);
-  if ((state >> 32 & PROF_I_EPOCH_MUTED) || !take(t)) return;
+  if ((state >> 32 & PROF_I_EPOCH_MUTED) || !take(t)) return 0;
   prof_i_timing *const w = &thread->timing;
   if (!is_of_window(thread, t)) {
     close_window(thread);
@@ -460,16 +484,38 @@ void prof_i_in_place_begin(prof_i_thread *thread, const prof_site *site,
     count_run(thread, t, time_begin(t, t->named, details), &w->begins, &w->begin_ticks);
   }
   let_go(t);
+  return w->left && w->left <= TIMED ? ticks_between() : 0;
 }
 
-void prof_i_in_place_end(prof_i_thread *thread) {
+uint64_t prof_i_in_place_end(prof_i_thread *thread) {
+  prof_i_timing *const w = &thread->timing;
   twin *const t = twin_of(thread);
-  if (!take(t)) return;
+  if (!take(t)) return 0;
   if (is_of_window(thread, t))
-    count_run(thread, t, time_end(t), &thread->timing.ends, &thread->timing.end_ticks);
+    count_run(thread, t, time_end(t), &w->ends, &w->end_ticks);
   else
     close_window(thread);
   let_go(t);
+  return w->left && w->left <= TIMED ? ticks_between() : 0;
+}
+
+/* The window that is open now may be a later one: its time is as good. */
+static void count_slow(const prof_i_timing *w, uint64_t since, uint32_t *runs, uint64_t *sum) {
+  if (!since || !w->left) return;
+  const uint64_t ticks = ticks_between() - since;
+  if (ticks >= ticks_in(LONGEST_NS)) return;
+  *sum += ticks;
+  ++*runs;
+}
+
+void prof_i_in_place_has_begun(prof_i_thread *thread, uint64_t since_ticks) {
+  prof_i_timing *const w = &thread->timing;
+  count_slow(w, since_ticks, &w->slow_begins, &w->slow_begin_ticks);
+}
+
+void prof_i_in_place_has_ended(prof_i_thread *thread, uint64_t since_ticks) {
+  prof_i_timing *const w = &thread->timing;
+  count_slow(w, since_ticks, &w->slow_ends, &w->slow_end_ticks);
 }
 
 /* ---- the reader's ---- */
@@ -478,5 +524,5 @@ uint64_t prof_i_in_place_most_ns(uint64_t own_ns, uint64_t in_place_ns, uint64_t
   uint64_t root = 0;
   for (uint64_t bit = UINT64_C(1) << 31; bit; bit >>= 1)
     if ((root | bit) * (root | bit) <= spread_us2) root |= bit;
-  return own_ns + in_place_ns + 2 * root * 1000;
+  return own_ns + in_place_ns + in_place_ns / 2 + 2 * root * 1000;
 }

@@ -41,6 +41,8 @@ typedef struct prof_i_timing {
   uint32_t count;        /* of windows so far */
   uint32_t begins, ends; /* timed in this window */
   uint64_t begin_ticks, end_ticks; /* all of them together */
+  uint32_t slow_begins, slow_ends; /* of these, those whose rest of the slow path was timed, too */
+  uint64_t slow_begin_ticks, slow_end_ticks;
   uint64_t at_ticks;   /* of the last window's opening */
   int64_t last_ps;     /* what the last window found a scope to take beyond a warm one */
   uint32_t concluded;  /* windows that found so */
@@ -79,20 +81,24 @@ void prof_i_in_place_enter_chunk(struct prof_i_thread *thread, prof_i_head *chun
    Signal-safe. */
 bool prof_i_in_place_fits(prof_i_head *chunk, uint64_t at, uint64_t bytes);
 
-/* A scope begins, or has ended, by the slow path with a window open. Before all else.
-   Signal-safe. */
-void prof_i_in_place_begin(struct prof_i_thread *thread, const prof_site *site,
-                           const prof_details *details);
-void prof_i_in_place_end(struct prof_i_thread *thread);
+/* A scope begins, or has ended, by the slow path with a window open. Before all else. Returns the
+   counter for the function of the same name below, or 0. Signal-safe. */
+uint64_t prof_i_in_place_begin(struct prof_i_thread *thread, const prof_site *site,
+                               const prof_details *details);
+uint64_t prof_i_in_place_end(struct prof_i_thread *thread);
+
+/* The slow path has done the host's begin or end. Signal-safe. */
+void prof_i_in_place_has_begun(struct prof_i_thread *thread, uint64_t since_ticks);
+void prof_i_in_place_has_ended(struct prof_i_thread *thread, uint64_t since_ticks);
 
 /* Of a begin or end that found a window open, and now finds the gate closed: closes the window.
    True: that alone kept the thread off the fast path, which goes on past a closed gate. */
 bool prof_i_in_place_give_up(struct prof_i_thread *thread);
 
-/* The upper end of what recording took, from own_ns and its part in_place_ns. It counts that part
-   twice: behind swept caches a scope took up to twice what the twin says, for the twin runs after
-   the slow path's first lines, and without what the caller does for its arguments. Two standard
-   errors of the windows' means come on top. Any thread. */
+/* The upper end of what recording took, from own_ns and its part in_place_ns. It counts two and a
+   half times that part: the twin runs after the slow path's first lines, and without what the
+   caller does for its arguments. Two standard errors of the windows' means come on top. Any
+   thread. */
 uint64_t prof_i_in_place_most_ns(uint64_t own_ns, uint64_t in_place_ns, uint64_t spread_us2);
 
 /* So many threads took no more than all their time: each was there for so long at most. The warm

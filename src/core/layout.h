@@ -199,6 +199,9 @@ typedef struct prof_i_slot {
   uint64_t ledger;
   prof_i_ending endings[PROF_I_ENDING_COUNT];
   uint64_t ended_lost[2][PROF_I_LOSS_WORDS]; /* as lost[], which counts what never stood open */
+  /* Beside own_ns: what chunk changes took without a processor, of all threads that ever had the
+     slot. The owner writes. In older captures 0, or what stood there before. */
+  uint64_t wait_ns;
 } prof_i_slot;
 _Static_assert(sizeof(prof_i_slot) <= 4096, "its texts begin behind it");
 

@@ -422,9 +422,10 @@ void prof_i_scope_end_slow(uint64_t handle, uint64_t ticks) {
   if (start && is_counted_where_left(start)) return;
   const int saved = errno;
   const bool has_window = !ticks && prof_i_this_thread->timing.left;
+  uint64_t since = 0;
   if (has_window) { /* before the recorder's own lines come into the caches */
     ticks = prof_i_entry_ends(prof_i_this_thread, prof_i_counter());
-    prof_i_in_place_end(prof_i_this_thread);
+    since = prof_i_in_place_end(prof_i_this_thread);
   }
   if (!prof_i_gate_enter()) {
     if (has_window && prof_i_in_place_give_up(prof_i_this_thread)) {
@@ -436,6 +437,7 @@ void prof_i_scope_end_slow(uint64_t handle, uint64_t ticks) {
     const prof_i_slow_time timed = prof_i_slow_begins(prof_i_this_thread);
     const int loss = end_unusual(handle, ticks);
     prof_i_slow_ends(prof_i_this_thread, &timed);
+    if (since) prof_i_in_place_has_ended(prof_i_this_thread, since);
     if (loss >= 0) prof_i_thread_lose(prof_i_this_thread, loss, 1);
     if (loss == STRAY) prof_i_thread_count_stray(prof_i_this_thread);
     prof_i_gate_leave();

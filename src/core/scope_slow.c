@@ -293,7 +293,8 @@ static PROF_I_WARM uint64_t begin_beside(prof_i_thread *thread, const prof_site 
 
 uint64_t prof_i_scope_begin_slow(prof_site *site, const prof_details *details) {
   const bool has_window = prof_i_this_thread->timing.left != 0;
-  if (has_window) prof_i_in_place_begin(prof_i_this_thread, site, details);
+  const uint64_t since =
+      has_window ? prof_i_in_place_begin(prof_i_this_thread, site, details) : 0;
   uint64_t begun = begin_deep(prof_i_this_thread, site, details);
   if (!begun) begun = begin_beside(prof_i_this_thread, site, details);
   if (begun) return begun;
@@ -316,6 +317,7 @@ uint64_t prof_i_scope_begin_slow(prof_site *site, const prof_details *details) {
   const prof_i_slow_time timed = prof_i_slow_begins(prof_i_this_thread);
   const uint64_t start = begin_unusual(site, details);
   prof_i_slow_ends(prof_i_this_thread, &timed);
+  if (since) prof_i_in_place_has_begun(prof_i_this_thread, since);
   prof_i_gate_leave();
   errno = saved;
   return start;

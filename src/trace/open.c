@@ -219,6 +219,7 @@ static void put_own_time(const prof_trace *trace, prof_trace_info *info) {
   const uint64_t seen = trace->header.thread_count, time_ns = info->duration_ns;
   const uint64_t threads = seen > trace->thread_count ? seen : trace->thread_count;
   const uint64_t most_ns =
+      trace->wait_ns +
       prof_i_in_place_most_ns(trace->own_ns, trace->in_place_ns, trace->spread_us2);
   info->own_ns = prof_i_in_place_bound(trace->own_ns, time_ns, threads);
   info->own_least_ns = prof_i_in_place_bound(trace->own_ns - trace->in_place_ns, time_ns, threads);

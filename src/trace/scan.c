@@ -387,8 +387,11 @@ int prof_i_scan_slot(prof_trace *trace, const prof_i_extent *extent) {
   const uint64_t ledger = prof_i_trace_ledger(trace, slot);
   for (int i = 0; i < PROF_I_LOSS_WORDS; i++) trace->lost[i] += prof_i_slot_lost(slot, ledger, i);
   if (ledger) trace->deep_parts += prof_i_slot_deep_part(slot, ledger);
-  trace->own_ns += slot->own_ns + prof_i_slot_in_place_ns(slot);
-  trace->in_place_ns += prof_i_slot_in_place_ns(slot);
+  const uint64_t in_place_ns = prof_i_slot_in_place_ns(slot);
+  const uint64_t own_ns = __atomic_load_n(&slot->own_ns, __ATOMIC_RELAXED);
+  trace->own_ns += own_ns + in_place_ns;
+  trace->in_place_ns += in_place_ns;
+  trace->wait_ns += __atomic_load_n(&slot->wait_ns, __ATOMIC_RELAXED);
   trace->spread_us2 += slot->spread_us2;
   trace->stray_count += slot->stray_count;
   add_gone(trace, &slot->head); /* it may stand where a chunk was */
