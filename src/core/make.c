@@ -3,6 +3,7 @@
 #include "make.h"
 
 #include <errno.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "compose.h"
@@ -28,26 +29,65 @@ static void choose_chunk_sizes(prof_i_arena *arena) {
   if (arena->policy == PROF_POLICY_RING) arena->chunk_bytes_min = arena->chunk_bytes_max;
 }
 
+/* Behind the reason that there is already. limit: UINT64_MAX: there is none. */
+static void note_cap(prof_i_arena *fresh, uint64_t cap, uint64_t asked, const char *limit_name,
+                     uint64_t limit, const char *advice) {
+  prof_i_compose reason = {fresh->reason, sizeof fresh->reason, strlen(fresh->reason), false};
+  if (reason.bytes) prof_i_compose_text(&reason, "; ");
+  prof_i_compose_text(&reason, "the cap is ");
+  prof_i_compose_number(&reason, cap);
+  prof_i_compose_text(&reason, " bytes, not ");
+  prof_i_compose_number(&reason, asked);
+  prof_i_compose_text(&reason, ": ");
+  prof_i_compose_text(&reason, limit_name);
+  if (limit != UINT64_MAX) {
+    prof_i_compose_text(&reason, " is ");
+    prof_i_compose_number(&reason, limit);
+    prof_i_compose_text(&reason, " bytes");
+  }
+  prof_i_compose_text(&reason, advice);
+  fresh->is_cap_cut = true;
+}
+
+/* The kernel refused `asked` bytes with that error, and gave `cap`. */
+static void note_refusal(prof_i_arena *fresh, uint64_t cap, uint64_t asked, int error) {
+  const uint64_t locked = prof_i_port_locked_memory_limit();
+  const uint64_t space = prof_i_port_address_space_limit();
+  if (error == EAGAIN && locked != UINT64_MAX)
+    note_cap(fresh, cap, asked, "mlockall() locks all that is mapped, and RLIMIT_MEMLOCK", locked,
+             "; raise it (ulimit -l) or set a smaller cap");
+  else if (error == ENOMEM && space != UINT64_MAX)
+    note_cap(fresh, cap, asked, "RLIMIT_AS", space, "; raise it (ulimit -v) or set a smaller cap");
+  else
+    note_cap(fresh, cap, asked, prof_i_error_text(error), UINT64_MAX, "; set a smaller cap");
+}
+
+/* Halves the cap until the kernel maps it. Returns 0 or its last error. */
+static int make_as_large(prof_i_arena *fresh, int fd, uint64_t asked, uint32_t policy) {
+  int error = 0, refused = 0;
+  for (uint64_t cap = asked; cap == asked || cap >= least_cap; cap = whole_units(cap / 2)) {
+    error = prof_i_arena_make(fresh, fd, cap, policy);
+    if (!error && refused) note_refusal(fresh, cap, asked, refused);
+    if (!error) return 0;
+    refused = error;
+  }
+  return error;
+}
+
 static int make_memory(prof_i_arena *fresh, const prof_options *options) {
   uint64_t cap = options->cap_bytes;
   const uint64_t limit = prof_i_port_file_size_limit();
   if (cap > limit) { /* past RLIMIT_FSIZE the kernel kills, memfds too */
     cap = whole_units(limit);
-    prof_i_compose reason = prof_i_compose_in(fresh->reason, sizeof fresh->reason);
-    prof_i_compose_text(&reason, "the cap is ");
-    prof_i_compose_number(&reason, cap);
-    prof_i_compose_text(&reason, " bytes: RLIMIT_FSIZE");
+    note_cap(fresh, cap, options->cap_bytes, "RLIMIT_FSIZE", limit, "; raise it (ulimit -f)");
   }
   if (cap < 4 * PROF_I_SLOT_BYTES)
     return prof_i_fail(PROF_E_NO_SPACE, "RLIMIT_FSIZE of %llu bytes leaves no room to record",
                        (unsigned long long)limit);
-  int error = EINVAL;
   const uint32_t policy =
       options->policy == PROF_POLICY_STREAM ? PROF_POLICY_KEEP : options->policy;
-  do { /* RLIMIT_AS may refuse the first size */
-    if ((error = prof_i_arena_make(fresh, -1, cap, policy)) == 0) return PROF_OK;
-    cap = whole_units(cap / 2);
-  } while (cap >= least_cap);
+  const int error = make_as_large(fresh, -1, cap, policy);
+  if (!error) return PROF_OK;
   fresh->error = error;
   const int status = prof_i_status_of_errno(error);
   const bool has_no_descriptor = error == EMFILE || error == ENFILE;
@@ -87,10 +127,9 @@ static int make_anywhere(prof_i_arena *fresh, const prof_options *options, bool 
   }
   if (fd < 0) return make_memory_instead(fresh, options);
   const bool is_elsewhere = fresh->reason[0];
-  uint64_t cap = cap_on(fd, options, !has_default_cap && !is_elsewhere);
-  int error = 0;
-  for (; cap >= least_cap; cap = whole_units(cap / 2))
-    if ((error = prof_i_arena_make(fresh, fd, cap, options->policy)) == 0) return PROF_OK;
+  const uint64_t cap = cap_on(fd, options, !has_default_cap && !is_elsewhere);
+  const int error = make_as_large(fresh, fd, cap, options->policy);
+  if (!error) return PROF_OK;
   close(fd);
   unlink(fresh->path);
   return prof_i_fail(PROF_E_NO_MEMORY, "cannot map the capture '%s': %s", fresh->path,

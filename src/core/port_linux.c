@@ -278,11 +278,14 @@ void prof_i_port_punch(void *at, size_t bytes) {
   if (madvise(at, bytes, MADV_REMOVE) != 0) memset(at, 0, bytes);
 }
 
-uint64_t prof_i_port_file_size_limit(void) {
-  struct rlimit limit;
-  if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return UINT64_MAX;
-  return limit.rlim_cur;
-}
+#define LIMIT(which)                                                                          \
+  struct rlimit limit;                                                                        \
+  if (getrlimit(which, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return UINT64_MAX;    \
+  return limit.rlim_cur
+uint64_t prof_i_port_file_size_limit(void) { LIMIT(RLIMIT_FSIZE); }
+uint64_t prof_i_port_locked_memory_limit(void) { LIMIT(RLIMIT_MEMLOCK); }
+uint64_t prof_i_port_address_space_limit(void) { LIMIT(RLIMIT_AS); }
+#undef LIMIT
 
 int prof_i_port_reserve_file(int fd, uint64_t offset, uint64_t bytes) {
   if (offset + bytes > prof_i_port_file_size_limit()) return EFBIG; /* past it the kernel would send SIGXFSZ */

@@ -119,6 +119,7 @@ static PROF_I_COLD void start_as_told(void) {
     prof_i_say("%s: %s: %s; not recording", variable, prof_status_text(status), prof_last_error());
     return;
   }
+  if (prof_i_the_arena.is_cap_cut) prof_i_say("%s: %s", starter, prof_i_the_arena.reason);
   own.started = options.path != NULL;
   own.has_memory = memory != 0;
   prof_i_sample_as_told();

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -150,6 +151,10 @@ static int file_size_limit_in_memory(void) {
   return 0;
 }
 
+static void check_says(const char *reason, const char *text) {
+  check(strstr(reason, text), "'%s' is not in the reason '%s'", text, reason);
+}
+
 static int little_address_space(void) {
   long pages = 0;
   FILE *const file = fopen("/proc/self/statm", "r");
@@ -180,6 +185,31 @@ static int little_address_space_for_the_arena(void) {
   check_status(prof_start(1), PROF_OK);
   const prof_health health = health_now();
   check(health.cap_bytes < 200 << 20, "the cap is %" PRIu64, health.cap_bytes);
+  check_says(health.reason, "RLIMIT_AS is ");
+  check_says(health.reason, "ulimit -v");
+  record_scopes(1000);
+  check_sums(1000);
+  return 0;
+}
+
+/* The kernel locks all that is mapped from here on. MCL_CURRENT would be more than the limit. */
+static int little_locked_memory(void) {
+  enum { LIMIT = 8 << 20 };
+  if (WITH_ASAN || WITH_TSAN) return skip_part("sanitizers make mlockall() do nothing");
+  char number[32];
+  if (setrlimit(RLIMIT_MEMLOCK, &(const struct rlimit){LIMIT, LIMIT}) != 0)
+    return skip_part("no 8 MiB may be locked");
+  check(geteuid() != 0 || setresuid(65534, 65534, 65534) == 0, "cannot give up being root");
+  check(mlockall(MCL_FUTURE) == 0, "mlockall: errno %d", errno);
+  const prof_options options = {.size = sizeof options, .cap_bytes = 64 << 20};
+  check_status(prof_start_with(&options), PROF_OK);
+  const prof_health health = health_now();
+  check(health.cap_bytes <= LIMIT, "the cap is %" PRIu64, health.cap_bytes);
+  snprintf(number, sizeof number, "%" PRIu64 " bytes", health.cap_bytes);
+  check_says(health.reason, number);
+  check_says(health.reason, "67108864");
+  check_says(health.reason, "RLIMIT_MEMLOCK is 8388608 bytes");
+  check_says(health.reason, "ulimit -l");
   record_scopes(1000);
   check_sums(1000);
   return 0;
@@ -352,6 +382,12 @@ static int program(void) {
   return 0;
 }
 
+static int program_in_little_space(void) {
+  if (WITH_ASAN || WITH_TSAN) return skip_part("a sanitizer needs address space");
+  limit(RLIMIT_AS, 1 << 30);
+  execl("/proc/self/exe", "test_bad_input", "--part", "program", folder, (char *)NULL);
+  return 1;
+}
 static int program_that_starts_otherwise(void) {
   record_scopes(100);
   check_status(prof_stop(), PROF_OK);
@@ -385,6 +421,8 @@ static const struct {
     PART(file_size_limit_in_memory),
     PART(little_address_space),
     PART(little_address_space_for_the_arena),
+    PART(little_locked_memory),
+    PART(program_in_little_space),
     PART(a_full_disk),
     PART(a_disk_without_room_for_a_capture),
     PART(a_read_only_file_system),
@@ -443,6 +481,7 @@ RUNS_AS_PART(file_size_limit_after_the_start)
 RUNS_AS_PART(file_size_limit_in_memory)
 RUNS_AS_PART(little_address_space)
 RUNS_AS_PART(little_address_space_for_the_arena)
+RUNS_AS_PART(little_locked_memory)
 RUNS_AS_PART(a_full_disk)
 RUNS_AS_PART(a_disk_without_room_for_a_capture)
 RUNS_AS_PART(a_read_only_file_system)
@@ -761,6 +800,19 @@ static void right_variables_record_without_a_word(void **state) {
   assert_string_equal(said, "");
 }
 
+static void a_cap_that_was_refused_is_said_where_the_environment_started(void **state) {
+  (void)state;
+  char said[4096];
+  const char *const variables[] = {"PROF_LEVEL=2", "PROF_CAP_BYTES=8589934592", NULL};
+  const int status = run_part("program_in_little_space", variables, said, sizeof said);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == SKIPPED) skip();
+  assert_int_equal(status, 0);
+  const char *const end = strchr(said, '\n');
+  if (strncmp(said, "prof: PROF_LEVEL: the cap is ", 29) != 0 || !end || end[1] != '\0' ||
+      !strstr(said, "not 8589934592: RLIMIT_AS is 1073741824 bytes"))
+    fail_msg("said '%s'", said);
+}
+
 static void a_program_does_not_lower_the_level_of_the_environment(void **state) {
   (void)state;
   char said[4096];
@@ -809,6 +861,8 @@ int main(int argc, char **argv) {
       TEST(test_file_size_limit_in_memory),
       TEST(test_little_address_space),
       TEST(test_little_address_space_for_the_arena),
+      TEST(test_little_locked_memory),
+      TEST(a_cap_that_was_refused_is_said_where_the_environment_started),
       TEST(test_descriptors_closed_by_the_host),
       TEST(test_a_million_distinct_names),
       TEST(hostile_names_are_kept_or_cut_and_the_json_stays_valid),
