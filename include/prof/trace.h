@@ -369,7 +369,11 @@ typedef enum prof_group {
   /* By all that a call's floating point operations are counted from: its input shapes, and of
      aten::conv2d the argument "Concrete Inputs", which prof_row.shape has behind the shapes, on a
      line of its own. A first input that is no tensor is null there. */
-  PROF_GROUP_FLOPS = 512u
+  PROF_GROUP_FLOPS = 512u,
+  /* By the process of the thread: prof_row_more has its number and name. A capture is of one
+     process. An imported trace may have several, and so have several captures together, as of
+     forked children; there each capture's process is its own. */
+  PROF_GROUP_PROCESS = 1024u
 } prof_group;
 
 /* The key of an argument that says where a scope was begun: a text, its frames by ';', the innermost first, "file.py(12): function", as torch.profiler's "Call stack". */
@@ -504,7 +508,10 @@ typedef struct prof_row_more {
      in total_ns with its whole duration, so total_ns may be more than the time that passed. A table
      shows no share of total_ns if that would be more than all. */
   uint32_t is_crosswise;
-  uint32_t reserved;
+  uint32_t has_process; /* 1: of PROF_GROUP_PROCESS; else the two below are 0 and "" */
+  /* As the trace that was imported has it. Negative: it was no number, the name says what. */
+  int64_t process_pid;
+  const char *process_name; /* "": not known. Lives as long as the result */
 } prof_row_more;
 /* For the row with that index. PROF_E_INVALID: no such row, or size is not set. Any thread. */
 PROF_API int prof_rows_more(const prof_rows *rows, uint64_t index, prof_row_more *more_out) PROF_I_NOEXCEPT;

@@ -467,6 +467,9 @@ typedef enum prof_i_kind {
                                of which anything stays */
   PROF_I_KIND_POOL = 38,   /* 3 number | prof_memory_source << 32, 4 device type | index << 32, 5 the pool's serial | session << 32, 6 used and 7 allocated
                                before the start, 8 prof_i_baseline | starts of memory until then << 32, 9 name: a text; then prof_i_pool_state, aligned; it goes on changing */
+  PROF_I_KIND_PROCESS = 49, /* of an imported trace, a thread or stream of another process than the
+                               header's: word 3 the thread's serial, 4 the process's number,
+                               signed, then its name: a string */
   PROF_I_KIND_NOTE = 48,   /* a line that whoever wrote the capture says of it: words 3 and on are a string */
   PROF_I_KIND_DEVICE = 39, /* a device that scopes were put on: words 3 and on are a prof_i_device_state, whose counts go on changing */
   PROF_I_KIND_CHANGE = 37 /* what is recorded changes. Word 0's ticks: when; word 1's site, or 0; 3 prof_change_kind, 4 prof_change_reason, 5 level

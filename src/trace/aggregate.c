@@ -45,7 +45,7 @@ typedef struct waiting {
   int64_t host_bytes, device_bytes;
 } waiting;
 
-enum { SHAPE_WORDS = 1024, WAYS_FIRST = 256, STACKS = PROF_GROUP_STACK | PROF_GROUP_SCOPES, SHAPES = PROF_GROUP_SHAPE | PROF_GROUP_FLOPS };
+enum { SHAPE_WORDS = 1024, WAYS_FIRST = 256, STACKS = PROF_GROUP_STACK | PROF_GROUP_SCOPES, SHAPES = PROF_GROUP_SHAPE | PROF_GROUP_FLOPS, LINES = PROF_GROUP_THREAD | PROF_GROUP_PROCESS };
 
 /* Scopes of a site that were begun by one way (callers.h): their group. */
 typedef struct way {
@@ -62,8 +62,10 @@ typedef struct aggregation {
   /* Of the trace that is being added up. */
   const prof_trace *trace;
   uint32_t thread, threads_before; /* those of the traces before it */
+  uint32_t process; /* of the thread, as in its key */
+  prof_i_processes processes;
   uint32_t site_count;
-  prof_i_group **by_site; /* NULL: not met yet; of the thread where threads are told apart */
+  prof_i_group **by_site; /* NULL: not met yet; of the thread where lines are told apart (LINES) */
   bool has_pools, has_first; /* somebody asks for the earliest begin */
   prof_i_memory_sums memory;
   prof_i_outside_memory outside; /* what no scope holds, of all threads */
@@ -75,7 +77,7 @@ typedef struct aggregation {
   bool has_callers;
   waiting *waiting; /* from place 1 of the stack on */
   uint32_t waiting_count, waiting_room;
-  way *ways; /* by a hash; of the thread where threads are told apart */
+  way *ways; /* by a hash; of the thread where lines are told apart */
   uint32_t way_count, way_room; /* the room a power of two */
   group unwanted; /* of all that the options leave out: added up like the others, for a test would cost as much */
   prof_event event;
@@ -99,7 +101,7 @@ static uint64_t hash_bytes(uint64_t hash, const char *bytes, uint64_t count) {
 
 static uint32_t hash_of(const group_key *key) {
   uint64_t hash = (uint64_t)(uint32_t)key->device.type << 32 | (uint32_t)key->device.index;
-  hash = hash * 0xff51afd7ed558ccdu ^ key->thread ^ (uint64_t)key->place.line << 32;
+  hash = (hash ^ key->process) * 0xff51afd7ed558ccdu ^ key->thread ^ (uint64_t)key->place.line << 32;
   hash = hash_bytes(hash, key->name.data, key->name.bytes);
   hash = hash_bytes(hash, key->category.data, key->category.bytes);
   hash = hash_bytes(hash, key->stack.data, key->stack.bytes);
@@ -111,7 +113,7 @@ static int texts_differ(prof_i_text a, prof_i_text b) {
 }
 
 static int differ(const group_key *a, const group_key *b) {
-  return a->thread != b->thread || a->device.type != b->device.type || a->device.index != b->device.index ||
+  return a->thread != b->thread || a->process != b->process || a->device.type != b->device.type || a->device.index != b->device.index ||
          texts_differ(a->name, b->name) || texts_differ(a->category, b->category) || texts_differ(a->shape, b->shape) || texts_differ(a->stack, b->stack) ||
          a->place.line != b->place.line || texts_differ(a->place.file, b->place.file);
 }
@@ -148,6 +150,22 @@ static prof_i_text key_category(uint32_t by, prof_i_text category) {
   return (by & PROF_GROUP_ANNOTATION) && text_is(category, "user_annotation") ? category : no_text;
 }
 
+/* Of the thread. False: no memory. */
+static bool take_process(aggregation *a) {
+  prof_i_processes *const processes = &a->processes;
+  a->process = UINT32_MAX;
+  if (!(a->options.group & PROF_GROUP_PROCESS)) return true;
+  const prof_i_process_seen process = prof_i_trace_process(a->trace, a->thread);
+  uint32_t at = processes->of_trace;
+  while (at < processes->count && processes->all[at].pid != process.pid) at++;
+  a->process = at;
+  if (at < processes->count) return true;
+  if (!prof_i_make_room((void **)&processes->all, &processes->room, at, sizeof process))
+    return false;
+  processes->all[processes->count++] = process;
+  return true;
+}
+
 static group_key make_key(const aggregation *a, uint32_t site, prof_i_text name, prof_i_text category, prof_i_text shape, prof_i_text stack, prof_device device) {
   const uint32_t by = a->options.group;
   const prof_i_site_info *const info = prof_i_trace_site(a->trace, site);
@@ -158,6 +176,7 @@ static group_key make_key(const aggregation *a, uint32_t site, prof_i_text name,
                      .stack = by & STACKS ? stack : no_text,
                      .device = by & PROF_GROUP_DEVICE ? device : (prof_device){0, 0},
                      .thread = by & PROF_GROUP_THREAD ? a->threads_before + a->thread : UINT32_MAX,
+                     .process = a->process,
                      .place = has_place ? place_of(info) : (prof_i_source_place){.file = no_text}};
 }
 
@@ -405,7 +424,10 @@ static int add_left(aggregation *a) {
     const prof_i_span span = {.record = left->record, .start_ns = left->start_ns, .duration_ns = left->duration_ns, .self_ns = left->self_ns, .site = left->site, .kind = PROF_EVENT_SCOPE};
     prof_i_group *g;
     if (has_window(&a->options) && !is_inside(&a->options, &span)) continue;
-    if (left->thread == UINT32_MAX) a->thread = left->stream;
+    if (left->thread == UINT32_MAX) {
+      a->thread = left->stream;
+      if (!take_process(a)) return PROF_E_NO_MEMORY;
+    }
     a->caller = 0;
     if (!find_detailed(a, left->stream, &span, &g)) return PROF_E_NO_MEMORY;
     if (g == &a->unwanted.of) continue;
@@ -590,7 +612,7 @@ static int add_thread(aggregation *a) {
   a->walker = NULL;
   a->has_callers = false;
   a->caller = 0;
-  if (a->options.group & PROF_GROUP_THREAD) forget_ways(a);
+  if (a->options.group & LINES) forget_ways(a);
   return status ? status : add_left(a);
 }
 
@@ -625,6 +647,7 @@ static bool find_callers(aggregation *a) {
 static int add_trace(aggregation *a) {
   a->site_count = prof_i_trace_site_count(a->trace);
   a->by_site = calloc(a->site_count, sizeof *a->by_site);
+  a->process = UINT32_MAX;
   const bool with_memory = !(a->options.leave_out & PROF_LEAVE_OUT_MEMORY);
   a->has_pools = with_memory && a->trace->catalog.pool_count != 0;
   a->has_first = a->options.sort == PROF_SORT_FIRST || (a->options.group & PROF_GROUP_ANNOTATION);
@@ -633,8 +656,8 @@ static int add_trace(aggregation *a) {
   if (!status && (a->options.group & STACKS) && !find_callers(a)) status = PROF_E_NO_MEMORY;
   for (a->thread = 0; !status && a->thread < a->trace->thread_count; a->thread++) {
     if (prof_i_is_stream(&a->trace->threads[a->thread])) continue; /* what is there is met where it was launched */
-    if (a->options.group & PROF_GROUP_THREAD) memset(a->by_site, 0, a->site_count * sizeof *a->by_site);
-    status = add_thread(a);
+    if (a->options.group & LINES) memset(a->by_site, 0, a->site_count * sizeof *a->by_site);
+    status = take_process(a) ? add_thread(a) : PROF_E_NO_MEMORY;
   }
   if (!status) {
     prof_i_device_sums_go(&a->on_device, UINT32_MAX);
@@ -651,6 +674,7 @@ static int add_all(aggregation *a) {
     a->trace = a->traces[i];
     status = add_trace(a);
     a->threads_before += a->trace->thread_count;
+    a->processes.of_trace = a->processes.count;
   }
   return status;
 }
@@ -659,6 +683,7 @@ static void fini(aggregation *a) {
   prof_i_memory_sums_fini(&a->memory);
   prof_i_tally_fini(&a->unwanted.of.tally);
   free(a->waiting);
+  free(a->processes.all);
   group *g, *next;
   HASH_ITER(hh, a->groups, g, next) {
     HASH_DEL(a->groups, g); /* NOLINT(clang-analyzer-unix.Malloc): uthash frees its table with the last one, and sets groups to NULL */
@@ -672,7 +697,7 @@ static int collect(const aggregation *a, prof_rows **rows_out) {
   if (!groups) return PROF_E_NO_MEMORY;
   for (group *g = a->groups; g; g = g->hh.next) groups[count++] = &g->of;
   const int status = prof_i_rows_make(a->traces, a->trace_count, &a->options, groups, count,
-                                      &a->outside, rows_out);
+                                      &a->outside, &a->processes, rows_out);
   if (!status) (*rows_out)->all_self_ns = (*rows_out)->total_self_ns + a->unwanted.of.tally.self_ns;
   free(groups);
   return status;
@@ -695,7 +720,7 @@ static int read_options(const prof_aggregate_options *given, prof_aggregate_opti
   const uint32_t groups = PROF_GROUP_NAME | PROF_GROUP_CATEGORY | PROF_GROUP_DEVICE |
                           PROF_GROUP_THREAD | PROF_GROUP_SHAPE | PROF_GROUP_STACK |
                           PROF_GROUP_KERNEL | PROF_GROUP_ANNOTATION | PROF_GROUP_SCOPES |
-                          PROF_GROUP_FLOPS;
+                          PROF_GROUP_FLOPS | PROF_GROUP_PROCESS;
   if (options->group & ~groups)
     return prof_i_fail(PROF_E_INVALID, "options.group is 0x%x; the known bits are 0x%x", options->group, groups);
   if (options->level > 2)

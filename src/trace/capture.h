@@ -147,6 +147,13 @@ typedef struct prof_i_pool_seen {
   prof_i_pool_state state; /* as it stood when the capture was read */
 } prof_i_pool_seen;
 
+/* The process of a thread. */
+typedef struct prof_i_process_seen {
+  uint64_t serial; /* of the thread */
+  int64_t pid;
+  prof_i_text name; /* empty: not known */
+} prof_i_process_seen;
+
 typedef struct prof_i_catalog {
   uint32_t *site_at; /* by number: place in sites, 0 for unknown numbers */
   uint32_t site_limit;
@@ -168,6 +175,8 @@ typedef struct prof_i_catalog {
   uint64_t outside_count; /* changes from outside that have records, by their numbers: the header may have later ones */
   prof_i_text *notes; /* in the order in which they stand there */
   uint32_t note_count, note_room;
+  prof_i_process_seen *processes; /* of threads of other processes, by serial: process.c */
+  uint32_t process_count, process_room;
   prof_i_pool_seen *pools;
   uint32_t pool_count, pool_room;
   prof_i_device_state *devices; /* by device, each once */
@@ -326,6 +335,10 @@ uint64_t prof_i_extent_claimed(const prof_i_extent *extent);
 int prof_i_catalog_init(prof_i_catalog *catalog);
 int prof_i_catalog_read(prof_trace *trace, const prof_i_extent *extent);
 void prof_i_catalog_finish(prof_i_catalog *catalog);
+/* process.c: a record of the kind PROCESS; all of them by serial; whose a thread of the trace is. */
+int prof_i_catalog_add_process(prof_trace *trace, const uint64_t *words, uint64_t word_count);
+void prof_i_catalog_sort_processes(prof_i_catalog *catalog);
+prof_i_process_seen prof_i_trace_process(const prof_trace *trace, uint32_t thread);
 void prof_i_catalog_fini(prof_i_catalog *catalog);
 
 const prof_i_schema *prof_i_catalog_schema(const prof_i_catalog *catalog, uint32_t number); /* or NULL */

@@ -52,6 +52,7 @@ void prof_i_catalog_fini(prof_i_catalog *catalog) {
   free(catalog->function_ends);
   free(catalog->changes);
   free(catalog->notes);
+  free(catalog->processes);
   free(catalog->pools);
   memset(catalog, 0, sizeof *catalog);
 }
@@ -390,6 +391,7 @@ static int add_record(prof_trace *trace, const uint64_t *words, uint64_t word_co
     case PROF_I_KIND_CHANGE: return add_change(trace, words, word_count);
     case PROF_I_KIND_DEVICE: return add_device(trace, words, word_count);
     case PROF_I_KIND_NOTE: return add_note(trace, words, word_count);
+    case PROF_I_KIND_PROCESS: return prof_i_catalog_add_process(trace, words, word_count);
     default: trace->bad_count++; return 0; /* a number from the file, not an enum */
   }
 }
@@ -443,5 +445,6 @@ void prof_i_catalog_finish(prof_i_catalog *catalog) {
   keep_last_names(catalog);
   keep_last_devices(catalog);
   drop_cleared_pools(catalog);
+  prof_i_catalog_sort_processes(catalog);
   if (catalog->pool_count) qsort(catalog->pools, catalog->pool_count, sizeof *catalog->pools, by_pool_number);
 }

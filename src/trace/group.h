@@ -20,8 +20,16 @@ typedef struct prof_i_group_key {
   prof_i_text name, category, shape, stack;
   prof_device device;
   uint32_t thread;
+  uint32_t process; /* its place in prof_i_processes. UINT32_MAX: it takes no part */
   prof_i_source_place place; /* of a function that the compiler or the interpreter named */
 } prof_i_group_key;
+
+/* Those that threads of the traces are of, each trace's behind those before it. */
+typedef struct prof_i_processes {
+  prof_i_process_seen *all;
+  uint32_t count, room;
+  uint32_t of_trace; /* the first of the trace at hand */
+} prof_i_processes;
 
 /* Where calls of a group were begun. */
 typedef struct prof_i_group_places {
@@ -61,6 +69,7 @@ static inline uint64_t prof_i_group_device_total(const prof_i_group *group) {
    0 or PROF_E_NO_MEMORY. */
 int prof_i_rows_make(const prof_trace *const *traces, size_t trace_count,
                      const prof_aggregate_options *options, prof_i_group **groups, uint64_t count,
-                     const prof_i_outside_memory *outside, prof_rows **rows_out);
+                     const prof_i_outside_memory *outside, const prof_i_processes *processes,
+                     prof_rows **rows_out);
 
 #endif

@@ -66,7 +66,8 @@ static int by_total(const prof_i_group *a, const prof_i_group *b) {
   int order = falling(prof_i_group_total(a), prof_i_group_total(b));
   if (!order) order = order_texts(a->key.name, b->key.name);
   if (!order) order = order_places(&a->key.place, &b->key.place);
-  return order ? order : (a->key.thread > b->key.thread) - (a->key.thread < b->key.thread);
+  if (!order) order = (a->key.thread > b->key.thread) - (a->key.thread < b->key.thread);
+  return order ? order : (a->key.process > b->key.process) - (a->key.process < b->key.process);
 }
 
 static int by_name(const void *x, const void *y) {
@@ -117,10 +118,16 @@ static prof_i_text category_of(const prof_i_group *g) {
   return g->key.category.bytes ? g->key.category : g->category;
 }
 
-static size_t texts_bytes(const prof_i_group *g) {
+/* Of a group that is of none: without a name. */
+static prof_i_process_seen process_of(const prof_i_processes *processes, const prof_i_group *g) {
+  if (g->key.process != UINT32_MAX) return processes->all[g->key.process];
+  return (prof_i_process_seen){.name = {"", 0}};
+}
+
+static size_t texts_bytes(const prof_i_group *g, const prof_i_processes *processes) {
   return repaired_bytes(g->key.name) + repaired_bytes(category_of(g)) +
          shape_text(g->key.shape, NULL, 0) + 1 + repaired_bytes(g->key.stack) +
-         repaired_bytes(g->places.first.file);
+         repaired_bytes(g->places.first.file) + repaired_bytes(process_of(processes, g).name);
 }
 
 /* ---- rows ---- */
@@ -154,7 +161,8 @@ static uint64_t less(uint64_t ns, double cost_ns) {
   return cost_ns < (double)ns ? ns - (uint64_t)cost_ns : 0;
 }
 
-static prof_row_more make_more(const prof_i_group *g, uint32_t by, bool has_first, char **texts) {
+static prof_row_more make_more(const prof_i_group *g, const prof_i_process_seen *process,
+                               uint32_t by, bool has_first, char **texts) {
   return (prof_row_more){.size = sizeof(prof_row_more),
                          .file = put_repaired(texts, g->places.first.file),
                          .line = g->places.first.line,
@@ -167,6 +175,9 @@ static prof_row_more make_more(const prof_i_group *g, uint32_t by, bool has_firs
                          .outer_count = by & PROF_GROUP_FLOPS ? g->outer_count : 0,
                          .skipped_count = g->skipped_count,
                          .is_crosswise = g->beside_ns != 0,
+                         .has_process = g->key.process != UINT32_MAX,
+                         .process_pid = process->pid,
+                         .process_name = put_repaired(texts, process->name),
                          .child_count = g->child_count,
                          .inner_count = g->inner_count,
                          .self_net_ns = less(g->tally.self_ns, g->self_cost_ns),
@@ -194,11 +205,12 @@ static void add_totals(prof_rows *rows, const ranked *order, uint64_t all) {
 }
 
 /* NULL: no memory. */
-static prof_rows *make_rows(const prof_aggregate_options *options, const ranked *order, uint64_t all) {
+static prof_rows *make_rows(const prof_aggregate_options *options,
+                            const prof_i_processes *processes, const ranked *order, uint64_t all) {
   const uint64_t limit = options->rows_limit ? options->rows_limit : ROWS_DEFAULT;
   const uint64_t count = limit == UINT32_MAX || all < limit ? all : limit;
   size_t bytes = sizeof(rows_block) + (size_t)count * (sizeof(prof_row) + sizeof(prof_row_more));
-  for (uint64_t i = 0; i < count; i++) bytes += texts_bytes(order[i].of);
+  for (uint64_t i = 0; i < count; i++) bytes += texts_bytes(order[i].of, processes);
   rows_block *const block = malloc(bytes);
   if (!block) return NULL;
   prof_row *const row = (prof_row *)(block + 1);
@@ -208,7 +220,9 @@ static prof_rows *make_rows(const prof_aggregate_options *options, const ranked 
   block->rows = (prof_rows){.rows = row, .row_count = count, .all_row_count = all};
   for (uint64_t i = 0; i < count; i++) {
     row[i] = make_row(order[i].of, &texts);
-    more[i] = make_more(order[i].of, options->group, options->sort == PROF_SORT_FIRST, &texts);
+    const prof_i_process_seen process = process_of(processes, order[i].of);
+    more[i] = make_more(order[i].of, &process, options->group, options->sort == PROF_SORT_FIRST,
+                        &texts);
   }
   add_totals(&block->rows, order, all);
   return &block->rows;
@@ -216,13 +230,14 @@ static prof_rows *make_rows(const prof_aggregate_options *options, const ranked 
 
 int prof_i_rows_make(const prof_trace *const *traces, size_t trace_count,
                      const prof_aggregate_options *options, prof_i_group **groups, uint64_t count,
-                     const prof_i_outside_memory *outside, prof_rows **rows_out) {
+                     const prof_i_outside_memory *outside, const prof_i_processes *processes,
+                     prof_rows **rows_out) {
   ranked *const order = malloc((size_t)(count + 1) * sizeof *order);
   if (!order) return PROF_E_NO_MEMORY;
   for (uint64_t i = 0; i < count; i++)
     order[i] = (ranked){weight_of(groups[i], options->sort), groups[i]};
   qsort(order, (size_t)count, sizeof *order, options->sort == PROF_SORT_NAME ? by_name : by_weight);
-  prof_rows *const rows = make_rows(options, order, count);
+  prof_rows *const rows = make_rows(options, processes, order, count);
   free(order);
   if (!rows) return PROF_E_NO_MEMORY;
   for (size_t i = 0; i < trace_count; i++) look_at_catalog(&traces[i]->catalog, rows);

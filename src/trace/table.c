@@ -23,6 +23,7 @@ enum { PLACE_BYTES = 40 };
   X("Name", NAME, PROF_GROUP_NAME, 55)                      \
   X("Category", CATEGORY, PROF_GROUP_CATEGORY, 24)          \
   X("Device", DEVICE, PROF_GROUP_DEVICE, 24)                \
+  X("Process", PROCESS, PROF_GROUP_PROCESS, 32)             \
   X("Thread", THREAD, PROF_GROUP_THREAD, 32)                \
   X("Self %", SELF_SHARE, 0, 12)                            \
   X("Self", SELF, 0, 24)                                    \
@@ -109,6 +110,17 @@ static prof_row_more more_of(const table *t, const prof_row *row) {
   return more;
 }
 
+/* "python (4711)". Of a number that the import made: the name alone. */
+static size_t put_process_of(const table *t, const prof_row *row, char *to) {
+  const prof_row_more more = more_of(t, row);
+  char text[CELL_BYTES];
+  const char *const gap = more.process_name[0] ? " " : "";
+  if (more.process_pid < 0 && *gap) return prof_i_show_name(to, more.process_name);
+  snprintf(text, sizeof text, "%.100s%s(%lld)", more.process_name, gap,
+           (long long)more.process_pid);
+  return prof_i_show_name(to, text);
+}
+
 /* To the nearest ns. 0 of none. */
 static uint64_t mean_of(uint64_t ns, uint64_t count) {
   if (count == 0) return 0;
@@ -159,6 +171,7 @@ static size_t make_cell(const table *t, const prof_row *row, column which, char 
     case COLUMN_CATEGORY: return prof_i_show_name(to, row->category);
     case COLUMN_SHAPE: return prof_i_show_name(to, row->shape);
     case COLUMN_STACK: break; /* put_frame() */
+    case COLUMN_PROCESS: return put_process_of(t, row, to);
     case COLUMN_THREAD: return put_thread(t, to, row->thread);
     case COLUMN_DEVICE: count = prof_i_put_device(to, CELL_BYTES, row->device); break;
     case COLUMN_SELF_SHARE:

@@ -179,6 +179,46 @@ static void put_meta(writer *w) {
   free(record);
 }
 
+/* ---- processes ---- */
+
+/* Of a stream: that launches what runs there. False: the capture's own, or the trace's own row. */
+static bool has_other_process(const import_state *state, const import_thread *thread,
+                              int64_t *pid_out) {
+  *pid_out = thread->called.pid;
+  if (*pid_out == INT64_MAX) return false;
+  if (thread->key.device >= 0) {
+    import_process *of;
+    HASH_FIND(hh, state->devices.processes, &thread->called.pid, sizeof thread->called.pid, of);
+    if (of && of->has_owner) *pid_out = of->owner;
+    else if (of && of->is_device) return false;
+  }
+  return import_is_elsewhere(state, *pid_out);
+}
+
+static void put_process(writer *w, import_record *record, const import_thread *thread) {
+  const import_threads *const threads = &w->state->threads;
+  int64_t pid;
+  if (!has_other_process(w->state, thread, &pid)) return;
+  import_text name = import_threads_name_of(threads, (import_thread_id){pid, INT64_MIN});
+  if (!name.bytes) name = import_threads_pid_text(threads, pid);
+  import_record_begin(record);
+  import_record_word(record, thread->serial);
+  import_record_word(record, (uint64_t)pid);
+  import_record_text(record, import_text_cut(name, PROF_I_NAME_BYTES - 1));
+  import_record_end(record, PROF_I_KIND_PROCESS, 0, 0, 0, 0);
+  take_meta(w, record);
+}
+
+/* Behind the threads: a thread whose events overlap gets further lines while it is written. */
+static void put_processes(writer *w) {
+  import_record *const record = import_make(sizeof *record);
+  end_extent(w);
+  for (const import_thread *thread = w->state->threads.all; thread; thread = thread->hh.next)
+    put_process(w, record, thread);
+  end_extent(w);
+  free(record);
+}
+
 /* ---- threads ---- */
 
 /* Of another process than the capture's: with that one's number and name. */
@@ -333,7 +373,7 @@ void import_capture_write(import_state *state, import_output *output) {
   import_output_write(output, w.extent, PROF_I_FIRST_UNIT_OFFSET);
   put_meta(&w);
   for (import_thread *thread = state->threads.all; thread; thread = thread->hh.next) put_thread(&w, thread);
-  end_extent(&w);
+  put_processes(&w);
   write_header(&w);
   free(w.extent);
 }

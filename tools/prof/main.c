@@ -50,7 +50,7 @@ static void print_help(FILE *to) {
   fputs(
       "  prof help | --version\n\n"
       "FILE is a capture (*.prof): one that a start with a path, or PROF_LEVEL and PROF_OUTPUT, put beside its output.\n"
-      "GROUPS: name,category,device,thread,shape,stack,scopes,kernel. BY: total, self, calls, mean, max, name, memory, self-memory, first, device, self-device.\n"
+      "GROUPS: name,category,device,thread,process,shape,stack,scopes,kernel. BY: total, self, calls, mean, max, name, memory, self-memory, first, device, self-device.\n"
       "N rows, 100 if not said (memory: 10), or all. The plot is ASCII where LC_ALL, LC_CTYPE and LANG say no UTF-8.\n"
       "Exit status: 0 done, 1 it could not be done, 2 the words are wrong.\n",
       to);

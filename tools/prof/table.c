@@ -15,6 +15,7 @@ static const struct {
               {"category", PROF_GROUP_CATEGORY},
               {"device", PROF_GROUP_DEVICE},
               {"thread", PROF_GROUP_THREAD},
+              {"process", PROF_GROUP_PROCESS},
               {"shape", PROF_GROUP_SHAPE},
               {"stack", PROF_GROUP_STACK},
               {"scopes", PROF_GROUP_SCOPES},
@@ -29,7 +30,7 @@ static const char help[] =
     "\n"
     "Totals of a capture, or of several together (of a program's processes, say), as a text table.\n"
     "\n"
-    "  -b, --by GROUPS        what is one row: name,category,device,thread,shape,stack,scopes,kernel; may be repeated (default name,category)\n"
+    "  -b, --by GROUPS        what is one row: name,category,device,thread,process,shape,stack,scopes,kernel; may be repeated (default name,category)\n"
     "  -s, --sort BY          total, self, calls, mean, max, name, memory, self-memory, first, device, self-device (default total)\n"
     "  -r, --rows N           at most so many rows; all, or -1: all of them (default 100)\n"
     "  -l, --level N          only scopes of this level, 1 or 2; 0: of both (default 0)\n"

@@ -474,7 +474,9 @@ class RowMore(_Shown):
         ("outer_count", c_uint64),
         ("skipped_count", c_uint64),
         ("is_crosswise", c_uint32),
-        ("reserved", c_uint32),
+        ("has_process", c_uint32),
+        ("process_pid", c_int64),
+        ("process_name", c_char_p),
     ]
 
 

@@ -15,7 +15,7 @@ from ._read_events import Event
 if TYPE_CHECKING:
     from .tables import EventList, FunctionEventAvg
 
-GROUPS = {"name": 1, "category": 2, "device": 4, "thread": 8, "shape": 16, "stack": 32, "scopes": 256, "kernel": 64}
+GROUPS = {"name": 1, "category": 2, "device": 4, "thread": 8, "process": 1024, "shape": 16, "stack": 32, "scopes": 256, "kernel": 64}
 INNER_GROUPS = {"annotation": 128, "flops": 512}
 """PROF_GROUP_ANNOTATION and PROF_GROUP_FLOPS, which key_averages() alone asks for."""
 SORTS = {"total": 0, "self": 1, "calls": 2, "mean": 3, "max": 4, "name": 5, "memory": 6, "self_memory": 7, "first": 8, "device": 9, "self_device": 10}
@@ -79,6 +79,9 @@ class Row(NamedTuple):
     total_share: Optional[float] = None
     """total_ns / all_self_ns of the rows. None: total_ns is no part of it. The calls are
     asynchronous, or overlap on their thread and add up to more."""
+    process_pid: Optional[int] = None
+    """Of the group "process". Negative: the imported trace has a name for it, and no number."""
+    process_name: str = ""
 
 
 class Rows(List[Row]):
@@ -129,6 +132,8 @@ def _more(rows: Any, index: int) -> Tuple[Any, ...]:
         more.skipped_count,
         bool(more.is_crosswise),
         _share(rows.contents.rows[index], rows.contents.all_self_ns),
+        more.process_pid if more.has_process else None,
+        more.process_name.decode(errors="replace"),
     )
 
 
