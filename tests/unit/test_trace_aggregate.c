@@ -603,7 +603,7 @@ static void options_of_every_size_are_taken_or_refused(void **state) {
   prof_aggregate_options bad[4];
   memset(bad, 0, sizeof bad);
   for (int i = 0; i < 4; i++) bad[i].size = sizeof bad[i];
-  bad[0].group = 1024;
+  bad[0].group = 2048;
   bad[1].sort = 11;
   bad[2].time_unit = 4;
   bad[3].from_ns = bad[3].to_ns = 5;
