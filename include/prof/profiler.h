@@ -256,6 +256,10 @@ typedef struct prof_health {
   /* own_ns, with two and a half times what samples in place found beyond warm caches, two standard
      errors, and what chunk changes took without a processor, on a busy machine or a slow disk. */
   uint64_t own_most_ns;
+  /* 1: scopes were timed in place. 0: there were too few, or the clock is slow. Then all count as in
+     warm caches: own_ns and own_least_ns are the least, and own_most_ns does not hold. */
+  uint32_t is_own_sampled;
+  uint32_t reserved;
 } prof_health;
 
 /* PROF_E_INVALID when NULL or size is 0. Measuring scope_cost_ns takes about a millisecond and records nothing. */

@@ -129,6 +129,7 @@ static void count_slot(counting *c, const prof_i_slot *slot) {
   health->own_ns += own_ns + in_place_ns;
   health->own_least_ns += own_ns;
   c->in_place_ns += in_place_ns;
+  if (__atomic_load_n(&slot->window_count, __ATOMIC_RELAXED)) health->is_own_sampled = 1;
   c->wait_ns += __atomic_load_n(&slot->wait_ns, __ATOMIC_RELAXED);
   c->spread_us2 += __atomic_load_n(&slot->spread_us2, __ATOMIC_RELAXED);
 }

@@ -311,6 +311,7 @@ static void conclude(prof_i_thread *thread) {
   const int64_t most = left - (int64_t)elsewhere_ns * 1000;
   __atomic_store_n(&slot->beyond_ps, w->beyond_ps < most ? w->beyond_ps : most, __ATOMIC_RELAXED);
   add_spread(thread, ps);
+  prof_i_count_up(&slot->window_count);
   w->stands_for = 0;
   close_window(thread);
 }

@@ -202,6 +202,7 @@ typedef struct prof_i_slot {
   /* Beside own_ns: what chunk changes took without a processor, of all threads that ever had the
      slot. The owner writes. In older captures 0, or what stood there before. */
   uint64_t wait_ns;
+  uint64_t window_count; /* in which scopes were timed in place, of all threads that had the slot */
 } prof_i_slot;
 _Static_assert(sizeof(prof_i_slot) <= 4096, "its texts begin behind it");
 

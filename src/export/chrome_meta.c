@@ -218,7 +218,7 @@ static uint64_t thousandfold(double value) {
 static void put_took(prof_i_chrome *w) {
   put_member(w, "recording_took_ns", w->info.own_ns);
   put_member(w, "recording_took_least_ns", w->info.own_least_ns);
-  put_member(w, "recording_took_most_ns", w->info.own_most_ns);
+  if (w->info.is_own_sampled) put_member(w, "recording_took_most_ns", w->info.own_most_ns);
 }
 
 static void put_capture(prof_i_chrome *w) {

@@ -298,6 +298,7 @@ struct prof_trace {
   uint64_t open_below_count, stray_count; /* as in prof_trace_info */
   uint64_t deep_parts; /* of the slots that have a ledger: see prof_i_slot_deep_part() */
   uint64_t own_ns, in_place_ns, wait_ns, spread_us2; /* in_place_ns: of own_ns */
+  uint64_t window_count;
   uint64_t bad_count;
   bool has_unknown_sites;
   bool has_site_records; /* prof_i_site_info.record */

@@ -262,6 +262,7 @@ static void fill_info(const prof_trace *trace, prof_trace_info *info) {
   info->policy = header->policy;
   info->clock = header->clock;
   put_own_time(trace, info);
+  info->is_own_sampled = trace->window_count != 0;
   info->is_own_apart = (double)info->own_most_ns > 1.4 * (double)info->own_least_ns;
   info->memory_limit_bytes = header->memory_limit_bytes;
   info->scope_cost_ns = (double)header->scope_cost_ps / 1e3;

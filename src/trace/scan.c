@@ -391,6 +391,7 @@ int prof_i_scan_slot(prof_trace *trace, const prof_i_extent *extent) {
   const uint64_t own_ns = __atomic_load_n(&slot->own_ns, __ATOMIC_RELAXED);
   trace->own_ns += own_ns + in_place_ns;
   trace->in_place_ns += in_place_ns;
+  trace->window_count += __atomic_load_n(&slot->window_count, __ATOMIC_RELAXED);
   trace->wait_ns += __atomic_load_n(&slot->wait_ns, __ATOMIC_RELAXED);
   trace->spread_us2 += slot->spread_us2;
   trace->stray_count += slot->stray_count;

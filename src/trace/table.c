@@ -489,7 +489,7 @@ static int put_losses(table *t) {
 static int put_account(table *t) {
   char line[160], time[64], most[64];
   uint64_t own_ns = 0, least_ns = 0, most_ns = 0;
-  bool is_apart = false;
+  bool is_apart = false, is_known = true;
   int status = PROF_OK;
   for (size_t i = 0; i < t->trace_count; i++) {
     const prof_trace_info info = info_of(t->traces[i]);
@@ -498,11 +498,12 @@ static int put_account(table *t) {
     least_ns += info.own_least_ns;
     most_ns += info.own_most_ns;
     is_apart |= info.is_own_apart != 0;
+    is_known &= info.is_own_sampled || info.own_ns == 0;
   }
-  prof_i_put_time(time, sizeof time, is_apart ? least_ns : own_ns, t->time_unit);
+  prof_i_put_time(time, sizeof time, is_apart || !is_known ? least_ns : own_ns, t->time_unit);
   prof_i_put_time(most, sizeof most, most_ns, t->time_unit);
-  snprintf(line, sizeof line, "Recording took: %s%s%s\n", time, is_apart ? " to " : "",
-           is_apart ? most : "");
+  snprintf(line, sizeof line, "Recording took: %s%s%s%s\n", is_known ? "" : "at least ", time,
+           is_apart && is_known ? " to " : "", is_apart && is_known ? most : "");
   if (own_ns) prof_i_page_text(&t->page, line);
   for (size_t i = 0; !status && i < t->trace_count; i++) status = put_changes(t, t->traces[i]);
   return status;

@@ -66,6 +66,27 @@ static void check_within(double measured, double expected, double ns) {
 
 static void check(double measured, double expected) { check_within(measured, expected, 3); }
 
+static uint32_t is_sampled(void) {
+  prof_trace *trace = NULL;
+  prof_health health = {.size = sizeof health};
+  assert_int_equal(prof_get(&trace), PROF_OK);
+  const uint32_t is = info_of(trace).is_own_sampled;
+  prof_trace_destroy(trace);
+  assert_int_equal(prof_health(&health), PROF_OK);
+  assert_int_equal(health.is_own_sampled, is);
+  return is;
+}
+
+static void it_is_said_whether_any_scope_was_timed_in_place(void **state) {
+  (void)state;
+  begin();
+  record(FIRST - 2, COLD_READ_NS, COLD_READ_NS);
+  assert_int_equal(is_sampled(), 0);
+  record(6, COLD_READ_NS, COLD_READ_NS);
+  assert_int_equal(is_sampled(), 1);
+  assert_int_equal(prof_stop(), PROF_OK);
+}
+
 static void scopes_in_warm_caches_take_what_was_calibrated(void **state) {
   (void)state;
   begin();
@@ -259,6 +280,7 @@ static void the_budget_goes_by_what_scopes_take_in_place(void **state) {
 
 int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(it_is_said_whether_any_scope_was_timed_in_place),
       cmocka_unit_test(scopes_in_warm_caches_take_what_was_calibrated),
       cmocka_unit_test(scopes_that_take_longer_in_place_count_for_that),
       cmocka_unit_test(runs_that_were_interrupted_are_left_out),

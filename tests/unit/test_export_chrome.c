@@ -569,7 +569,6 @@ static void steps_of_the_budget_stand_in_the_text_and_on_the_time_line(void **st
   has("  {\"at_ns\":4000,\"change\":\"muted 'matmul' (operator): ");
   has("\"unreadable\":1");
   has("\"scope_cost_ps\":20000,\"recording_took_ns\":2020,\"recording_took_least_ns\":2020,"
-      "\"recording_took_most_ns\":2020,"
       "\"memory_limit_bytes\":3000000000,\"cpu_limit_milli\":2500,");
   assert_int_equal(count_of("\"name\":\"prof: "), 3);
   assert_int_equal(dump(&c, (prof_dump_options){.from_ns = 3000}), PROF_E_CHECK); /* a mark outside the window is left out, the list is whole */

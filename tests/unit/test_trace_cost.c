@@ -169,7 +169,16 @@ static void what_recording_took_has_bounds(void **state) {
   assert_int_equal(info.own_least_ns, 520);
   assert_int_equal(info.own_most_ns, 520);
   assert_int_equal(info.is_own_apart, 0);
+  assert_int_equal(info.is_own_sampled, 0);
   char *text = table_of(trace);
+  assert_non_null(strstr(text, "Recording took: at least 0.520us\n"));
+  prof_free(text);
+  prof_trace_destroy(trace);
+
+  slot->window_count = 1;
+  trace = open_capture(&c);
+  assert_int_equal(info_of(trace).is_own_sampled, 1);
+  text = table_of(trace);
   assert_non_null(strstr(text, "Recording took: 0.520us\n"));
   prof_free(text);
   prof_trace_destroy(trace);

@@ -74,14 +74,15 @@ static void print_ms(uint64_t ns) {
 static void print_own(const prof_trace_info *info) {
   const uint64_t tenths = (uint64_t)(info->scope_cost_ns * 10 + 0.5);
   if (!(info->scope_cost_ns > 0)) return;
-  fputs("recording    took ", stdout);
-  print_ms(info->is_own_apart ? info->own_least_ns : info->own_ns);
-  if (info->is_own_apart) {
+  const bool is_apart = info->is_own_apart && info->is_own_sampled;
+  fputs(info->is_own_sampled ? "recording    took " : "recording    took at least ", stdout);
+  print_ms(is_apart || !info->is_own_sampled ? info->own_least_ns : info->own_ns);
+  if (is_apart) {
     fputs(" to ", stdout);
     print_ms(info->own_most_ns);
   }
   printf(" ms of all threads together; a plain scope %" PRIu64 ".%" PRIu64 " ns%s\n", tenths / 10,
-         tenths % 10, info->is_own_apart ? " in warm caches" : "");
+         tenths % 10, is_apart || !info->is_own_sampled ? " in warm caches" : "");
 }
 
 static const char *plural(uint64_t count) { return count == 1 ? "" : "s"; }

@@ -156,6 +156,8 @@ class Health(_Shown):
         ("stray_count", c_uint64),
         ("own_least_ns", c_uint64),
         ("own_most_ns", c_uint64),
+        ("is_own_sampled", c_uint32),
+        ("reserved", c_uint32),
     ]
 
 
@@ -205,6 +207,8 @@ class TraceInfo(_Shown):
         ("own_least_ns", c_uint64),
         ("own_most_ns", c_uint64),
         ("skipped_count", c_uint64),
+        ("is_own_sampled", c_uint32),
+        ("reserved", c_uint32),
     ]
 
 
