@@ -243,7 +243,8 @@ typedef struct prof_health {
      child has none; "" otherwise. */
   char reason[256];
   /* What recording has taken, all threads together: scopes at scope_cost_ns, what samples in place
-     take beyond it, the processor's time of chunk changes. own_least_ns and own_most_ns are its bounds. */
+     take beyond it, the processor's time of chunk changes. own_least_ns and own_most_ns are its
+     bounds. */
   uint64_t own_ns;
   uint32_t muted_sites_count;
   uint32_t changes_count;               /* steps of the budget and mutes, in this capture */
@@ -256,8 +257,8 @@ typedef struct prof_health {
   /* own_ns, with two and a half times what samples in place found beyond warm caches, two standard
      errors, and what chunk changes took without a processor, on a busy machine or a slow disk. */
   uint64_t own_most_ns;
-  /* 1: scopes were timed in place. 0: there were too few, or the clock is slow. Then all count as in
-     warm caches: own_ns and own_least_ns are the least, and own_most_ns does not hold. */
+  /* 1: scopes were timed in place. 0: there were too few, or the clock is slow. Then all count as
+     in warm caches: own_ns and own_least_ns are the least, and own_most_ns does not hold. */
   uint32_t is_own_sampled;
   uint32_t reserved;
 } prof_health;

@@ -80,8 +80,8 @@ typedef struct prof_trace_info {
   uint64_t own_most_ns;
   /* Of scope_count, those that a jump left (PROF_EVENT_SKIPPED). Their durations are not known. */
   uint64_t skipped_count;
-  /* 1: scopes were timed in place. 0: there were too few, or the clock is slow. Then all count as in
-     warm caches: own_ns and own_least_ns are the least, and own_most_ns does not hold. */
+  /* 1: scopes were timed in place. 0: there were too few, or the clock is slow. Then all count as
+     in warm caches: own_ns and own_least_ns are the least, and own_most_ns does not hold. */
   uint32_t is_own_sampled;
   uint32_t reserved;
 } prof_trace_info;

@@ -168,7 +168,8 @@ static void count_records(prof_health *health, const prof_i_pinned *pinned) {
   c.deep_parts -= deep_over;
   health->open_count += prof_i_deep_sum(c.deep_parts);
   health->resident_bytes = resident_bytes(pinned, c.end);
-  health->own_most_ns = c.wait_ns + prof_i_in_place_most_ns(health->own_ns, c.in_place_ns, c.spread_us2);
+  health->own_most_ns =
+      c.wait_ns + prof_i_in_place_most_ns(health->own_ns, c.in_place_ns, c.spread_us2);
 }
 
 /* Control lock held. */

@@ -45,7 +45,13 @@ typedef struct waiting {
   int64_t host_bytes, device_bytes;
 } waiting;
 
-enum { SHAPE_WORDS = 1024, WAYS_FIRST = 256, STACKS = PROF_GROUP_STACK | PROF_GROUP_SCOPES, SHAPES = PROF_GROUP_SHAPE | PROF_GROUP_FLOPS, LINES = PROF_GROUP_THREAD | PROF_GROUP_PROCESS };
+enum {
+  SHAPE_WORDS = 1024,
+  WAYS_FIRST = 256,
+  STACKS = PROF_GROUP_STACK | PROF_GROUP_SCOPES,
+  SHAPES = PROF_GROUP_SHAPE | PROF_GROUP_FLOPS,
+  LINES = PROF_GROUP_THREAD | PROF_GROUP_PROCESS
+};
 
 /* Scopes of a site that were begun by one way (callers.h): their group. */
 typedef struct way {
@@ -101,7 +107,8 @@ static uint64_t hash_bytes(uint64_t hash, const char *bytes, uint64_t count) {
 
 static uint32_t hash_of(const group_key *key) {
   uint64_t hash = (uint64_t)(uint32_t)key->device.type << 32 | (uint32_t)key->device.index;
-  hash = (hash ^ key->process) * 0xff51afd7ed558ccdu ^ key->thread ^ (uint64_t)key->place.line << 32;
+  hash = (hash ^ key->process) * 0xff51afd7ed558ccdu;
+  hash ^= key->thread ^ (uint64_t)key->place.line << 32;
   hash = hash_bytes(hash, key->name.data, key->name.bytes);
   hash = hash_bytes(hash, key->category.data, key->category.bytes);
   hash = hash_bytes(hash, key->stack.data, key->stack.bytes);
@@ -113,7 +120,8 @@ static int texts_differ(prof_i_text a, prof_i_text b) {
 }
 
 static int differ(const group_key *a, const group_key *b) {
-  return a->thread != b->thread || a->process != b->process || a->device.type != b->device.type || a->device.index != b->device.index ||
+  return a->thread != b->thread || a->process != b->process ||
+         a->device.type != b->device.type || a->device.index != b->device.index ||
          texts_differ(a->name, b->name) || texts_differ(a->category, b->category) || texts_differ(a->shape, b->shape) || texts_differ(a->stack, b->stack) ||
          a->place.line != b->place.line || texts_differ(a->place.file, b->place.file);
 }

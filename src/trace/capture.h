@@ -336,7 +336,7 @@ uint64_t prof_i_extent_claimed(const prof_i_extent *extent);
 int prof_i_catalog_init(prof_i_catalog *catalog);
 int prof_i_catalog_read(prof_trace *trace, const prof_i_extent *extent);
 void prof_i_catalog_finish(prof_i_catalog *catalog);
-/* process.c: a record of the kind PROCESS; all of them by serial; whose a thread of the trace is. */
+/* process.c: a record of the kind PROCESS; all of them by serial; whose a thread is. */
 int prof_i_catalog_add_process(prof_trace *trace, const uint64_t *words, uint64_t word_count);
 void prof_i_catalog_sort_processes(prof_i_catalog *catalog);
 prof_i_process_seen prof_i_trace_process(const prof_trace *trace, uint32_t thread);

@@ -15,7 +15,17 @@ from ._read_events import Event
 if TYPE_CHECKING:
     from .tables import EventList, FunctionEventAvg
 
-GROUPS = {"name": 1, "category": 2, "device": 4, "thread": 8, "process": 1024, "shape": 16, "stack": 32, "scopes": 256, "kernel": 64}
+GROUPS = {
+    "name": 1,
+    "category": 2,
+    "device": 4,
+    "thread": 8,
+    "process": 1024,
+    "shape": 16,
+    "stack": 32,
+    "scopes": 256,
+    "kernel": 64,
+}
 INNER_GROUPS = {"annotation": 128, "flops": 512}
 """PROF_GROUP_ANNOTATION and PROF_GROUP_FLOPS, which key_averages() alone asks for."""
 SORTS = {"total": 0, "self": 1, "calls": 2, "mean": 3, "max": 4, "name": 5, "memory": 6, "self_memory": 7, "first": 8, "device": 9, "self_device": 10}
