@@ -12,8 +12,8 @@
    A record is 16 bytes or a multiple:
        word 0  ticks << 4 | generation      stored last: the commit. Generation 1..15, the chunk's
        word 1  duration << 24 | site << 4 | type
-     type 0: a plain scope, 16 bytes. type 1: a long record; word 2 = slots | kind << 16 | flags << 24 | schema << 32,
-     but of PROF_I_KIND_TEXT.
+     type 0: a plain scope, 16 bytes. type 1: a long record; word 2 = slots | kind << 16 |
+     flags << 24 | schema << 32, but of PROF_I_KIND_TEXT.
      type 2: a piece of memory, 32 bytes; type 3: the same with more about it, 48 bytes. See PROF_I_PIECE_TYPE.
    A record longer than 16 bytes stores "pending" in word 0 as soon as its room is claimed: 0 in the low 4 bits, then the generation in 4, then the
    slots in 16; bit 24 set means filler: room that was too short and is given up, no loss. Anything else in word 0 is a slot that was never written or never finished: 16 bytes are stepped over. */
@@ -473,7 +473,7 @@ typedef enum prof_i_kind {
                              a thread's time or events a second */
 } prof_i_kind;
 
-/* PROF_I_KIND_TEXT: a scope with one argument, a text of up to 255 bytes. Word 2 is bytes of the text
+/* PROF_I_KIND_TEXT: a scope with one argument, a text of up to 255 bytes. Word 2 is the bytes of it
    (8 bits) | schema << 8 (8 bits) | kind << 16 | flags << 24 | the first four bytes of the text <<
    32; the others follow in the next words, padded with zeros. Of the flags only those of no part.
    So a text of 12 bytes takes a record of 32 bytes. Names have long records: each may be a row of a

@@ -535,7 +535,8 @@ static inline __attribute__((always_inline)) void put_end_long(prof_i_slot *slot
                                                                uint64_t *record, uint64_t what) {
   prof_i_open *const open = &slot->open[depth];
   const uint64_t words = what >> PROF_I_WHAT_WORDS_SHIFT;
-  record[1] = ((ticks << 4) - start) << (PROF_I_DURATION_SHIFT - 4) | prof_i_entry_record_word(what);
+  const uint64_t duration4 = (ticks << 4) - start;
+  record[1] = duration4 << (PROF_I_DURATION_SHIFT - 4) | prof_i_entry_record_word(what);
   for (;;) {
     const uint64_t *const payload = (const uint64_t *)((const char *)slot + prof_i_entry_text(what));
     /* Word 3 is there, if only as padding: then it is whatever stands behind the payload. */

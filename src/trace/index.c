@@ -181,7 +181,9 @@ static const uint64_t *open_payload(const prof_i_slot *slot, uint64_t what) {
   if (offset % 8 != 0 || offset < PROF_I_TEXT_OFFSET || words == 0 || offset + words * 8 > PROF_I_TEXT_END) return NULL;
   const uint64_t *const record = (const uint64_t *)((const unsigned char *)slot + offset) - 2;
   prof_i_long parts;
-  if (prof_i_record_slots(record[2]) != (words + 3) / 2 || !prof_i_long_read(record, words + 2, &parts)) return NULL;
+  if (prof_i_record_slots(record[2]) != (words + 3) / 2 ||
+      !prof_i_long_read(record, words + 2, &parts))
+    return NULL;
   return parts.kind == PROF_I_KIND_SCOPE || parts.kind == PROF_I_KIND_ASYNC ? record : NULL;
 }
 

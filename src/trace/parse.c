@@ -96,7 +96,8 @@ bool prof_i_long_read(const uint64_t *words, uint64_t word_count, prof_i_long *o
 }
 
 bool prof_i_event_read(const uint64_t *words, prof_i_long *out) {
-  if (!prof_i_piece_slots(words[1])) return prof_i_long_read(words, prof_i_record_slots(words[2]) * 2, out);
+  if (!prof_i_piece_slots(words[1]))
+    return prof_i_long_read(words, prof_i_record_slots(words[2]) * 2, out);
   *out = (prof_i_long){.kind = PROF_I_KIND_MEMORY, .device = PROF_DEVICE_CPU, .own = words + 1};
   return true;
 }
@@ -187,6 +188,7 @@ bool prof_i_values_fit(const prof_i_long *record, const prof_i_schema *schema) {
   prof_i_values values = prof_i_values_of(record);
   prof_trace_arg value;
   for (uint32_t i = 0; i < schema->count; i++)
-    if (!prof_i_take_value(&values, schema->types[i], &value)) return (record->flags & PROF_I_FLAG_CUT) != 0;
+    if (!prof_i_take_value(&values, schema->types[i], &value))
+      return (record->flags & PROF_I_FLAG_CUT) != 0;
   return true;
 }

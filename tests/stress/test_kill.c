@@ -194,7 +194,8 @@ static void see_record(void *context, const arena_record *record) {
   t->last_end = record->start + record->duration;
   const char *data = record->text;
   uint64_t bytes = record->text_bytes;
-  if (!data && record->schema && record->values && record->values[0] == TEXT_BYTES) /* a long record */
+  /* A long record. */
+  if (!data && record->schema && record->value_words && record->values[0] == TEXT_BYTES)
     arena_take_text(record->values, 0, record->value_words, &data, &bytes);
   if (data) see_text(l, t, data, bytes, record);
   else if (record->schema) see_number(l, t, record);

@@ -94,7 +94,8 @@ static void check_counts(void) {
 
 /* While a window is open (src/core/in_place.h), scopes do not go the shortest way. */
 static uint64_t bytes_of(void (*scope)(const char *text), const char *text) {
-  while (prof_i_this_thread->timing.left) WITH_BASE_PROFILER(PROF_HOST, "other", "", PROF_NO_ARGS, {});
+  while (prof_i_this_thread->timing.left)
+    WITH_BASE_PROFILER(PROF_HOST, "other", "", PROF_NO_ARGS, {});
   const prof_i_head *const chunk = prof_i_this_thread->chunk;
   const uint64_t before = cursor_of_chunk();
   scope(text);
@@ -110,7 +111,8 @@ static void an_argument_of_12_bytes_takes_32_and_a_name_of_16_takes_48(void **st
     assert_int_equal(bytes_of(with_text, text), taken);
     flags_of(text);
     const char *const name = text_of(bytes);
-    assert_int_equal(bytes_of(with_name, name), 48 + (bytes > 16 ? (bytes - 16 + 15) / 16 * 16 : 0));
+    const uint64_t of_name = 48 + (bytes > 16 ? (bytes - 16 + 15) / 16 * 16 : 0);
+    assert_int_equal(bytes_of(with_name, name), of_name);
     flags_of(name);
   }
   check_counts();

@@ -268,7 +268,8 @@ static inline void plan_check_values(plan_judge *judge, int kind, const volatile
   plan_check_name(judge, log, record);
 }
 
-/* A text may be its record's only value, or, where the site was not learnt yet, one of its values. */
+/* A text may be its record's only value, or, where the site was not learnt yet, one of its
+   values. */
 static inline void plan_check_new_text(plan_judge *judge, int kind, const volatile plan_log *log,
                                        const arena_record *record) {
   const char *data = kind == PLAN_TEXT ? record->text : record->name;

@@ -89,7 +89,8 @@ static void eras_seed(const char *folder) {
   capture_end(&c);
 }
 
-/* Scopes with one short text, of each length that matters; with schemas that fit, and that do not. */
+/* Scopes with one short text, of each length that matters; with schemas that fit, and that do
+   not. */
 static void texts_seed(const char *folder) {
   static const uint32_t types[] = {PROF_ARG_STRING, PROF_ARG_I64};
   static const char *const keys[] = {"text", "number"};
