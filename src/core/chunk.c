@@ -122,7 +122,7 @@ static PROF_I_RACES_BY_DESIGN seen_kind look(const uint64_t *word, uint64_t gene
       *end_ticks_out = first >> 4;
       return SEEN_EVENT;
     }
-    *slots_out = word[2] & 0xffff;
+    *slots_out = prof_i_record_slots(word[2]);
     if (*slots_out == 0) *slots_out = 1;
     return (word[2] >> 16 & 0xff) < PROF_I_KIND_OWNER ? SEEN_EVENT : SEEN_OTHER;
   }

@@ -12,7 +12,8 @@
    A record is 16 bytes or a multiple:
        word 0  ticks << 4 | generation      stored last: the commit. Generation 1..15, the chunk's
        word 1  duration << 24 | site << 4 | type
-     type 0: a plain scope, 16 bytes. type 1: a long record; word 2 = slots | kind << 16 | flags << 24 | schema << 32.
+     type 0: a plain scope, 16 bytes. type 1: a long record; word 2 = slots | kind << 16 |
+     flags << 24 | schema << 32, but of PROF_I_KIND_TEXT.
      type 2: a piece of memory, 32 bytes; type 3: the same with more about it, 48 bytes. See PROF_I_PIECE_TYPE.
    A record longer than 16 bytes stores "pending" in word 0 as soon as its room is claimed: 0 in the low 4 bits, then the generation in 4, then the
    slots in 16; bit 24 set means filler: room that was too short and is given up, no loss. Anything else in word 0 is a slot that was never written or never finished: 16 bytes are stepped over. */
@@ -453,6 +454,7 @@ typedef enum prof_i_kind {
   PROF_I_KIND_CALL = 7,    /* as a scope: a call of a vendor's interface, as its own tracing told it, mostly by another clock than the thread's scopes */
   PROF_I_KIND_ASYNC = 8,   /* as a scope: of work that goes on by itself, no thread's own time: what runs beside it is not inside of it */
   PROF_I_KIND_SKIPPED = 9, /* as a scope: a block that never ended by itself. A jump left it, and it was closed when an older block of its thread ended */
+  PROF_I_KIND_TEXT = 10,   /* a scope with one short text as argument, see below */
   /* in a thread's chunks, about the thread */
   PROF_I_KIND_OWNER = 16,  /* from here on this thread writes: word 3 serial, 4 tid, 5 prof_i_role, 6.. name (64 bytes) */
   PROF_I_KIND_EXIT = 17,   /* the thread is gone: word 3 serial, 4 deep, 5 cut, 6.. lost[16], then name (64 bytes), then own ns */
@@ -477,6 +479,26 @@ typedef enum prof_i_kind {
                              before | after << 32, 6 serial of the thread that found it, or 0, 7 measured, 8 allowed, in millionths of
                              a thread's time or events a second */
 } prof_i_kind;
+
+/* PROF_I_KIND_TEXT: a scope with one argument, a text of up to 255 bytes. Word 2 is the bytes of it
+   (8 bits) | schema << 8 (8 bits) | kind << 16 | flags << 24 | the first four bytes of the text <<
+   32; the others follow in the next words, padded with zeros. Of the flags only those of no part.
+   So a text of 12 bytes takes a record of 32 bytes. Names have long records: each may be a row of a
+   table, and what a reader takes is bounded by the bytes of the capture. */
+enum {
+  PROF_I_TEXT_SCHEMA_SHIFT = 8,
+  PROF_I_TEXT_SCHEMA_MAX = 255, /* scopes of other schemas take a long record */
+  PROF_I_TEXT_BYTES_MAX = 255
+};
+/* Words of its record from word 2 on. */
+static inline uint64_t prof_i_text_record_words(uint64_t text_bytes) {
+  return (4 + text_bytes + 7) / 8;
+}
+/* The slots of 16 bytes that a long record takes, by its word 2. */
+static inline uint64_t prof_i_record_slots(uint64_t word2) {
+  if ((word2 >> 16 & 0xff) != PROF_I_KIND_TEXT) return word2 & 0xffff;
+  return (2 + prof_i_text_record_words(word2 & PROF_I_TEXT_BYTES_MAX) + 1) / 2;
+}
 
 /* What a capture's header says of its recording. */
 enum {

@@ -162,23 +162,32 @@ static inline bool prof_i_name_is_new(uint64_t hash) {
   return true;
 }
 
+/* How many of the texts of that call site, and of those that share its count, this thread has
+   looked up in vain. */
+static inline uint16_t *prof_i_name_vain(prof_i_thread *thread, uint64_t of) {
+  return &thread->names_in_vain[of % PROF_I_VAIN_COUNTS];
+}
+
 /* Where each text is another one, to look them up costs as much as to copy them: the tables are
-   not in the caches. So a thread that has done so in vain 256 times looks up one of 64, until one
-   is known or comes again. Where a mute is in force, each is looked up. */
-static inline bool prof_i_name_is_worth_a_look(prof_i_thread *thread) {
-  const uint32_t vain = thread->names_in_vain;
+   not in the caches. So a thread that has done so in vain 256 times for a call site looks up one of
+   64 there, until one is known or comes again. Where a mute is in force, each is looked up. `of`:
+   the call site's number, as in prof_i_name. */
+static inline bool prof_i_name_is_worth_a_look(prof_i_thread *thread, uint64_t of) {
+  uint16_t *const count = prof_i_name_vain(thread, of);
+  const uint32_t vain = *count;
   if (PROF_I_LIKELY(vain < PROF_I_NAME_VAIN_MAX)) return true;
   const uint32_t next = vain + 1;
-  thread->names_in_vain =
-      next < PROF_I_NAME_VAIN_MAX + PROF_I_NAME_VAIN_STEP ? next : PROF_I_NAME_VAIN_MAX;
+  *count = (uint16_t)(next < PROF_I_NAME_VAIN_MAX + PROF_I_NAME_VAIN_STEP ? next
+                                                                          : PROF_I_NAME_VAIN_MAX);
   return vain == PROF_I_NAME_VAIN_MAX ||
          PROF_I_UNLIKELY(__atomic_load_n(&prof_i_the_names.watch, __ATOMIC_RELAXED));
 }
 
 /* What such a look has found. */
-static inline void prof_i_name_has_looked(prof_i_thread *thread, bool is_in_vain) {
-  if (!is_in_vain) thread->names_in_vain = 0;
-  else if (thread->names_in_vain < PROF_I_NAME_VAIN_MAX) thread->names_in_vain++;
+static inline void prof_i_name_has_looked(prof_i_thread *thread, uint64_t of, bool is_in_vain) {
+  uint16_t *const count = prof_i_name_vain(thread, of);
+  if (!is_in_vain) *count = 0;
+  else if (*count < PROF_I_NAME_VAIN_MAX) ++*count;
 }
 
 /* The key of a scope's texts. False: it has none that can be learnt, and what it has is copied. */

@@ -95,12 +95,12 @@ static inline __attribute__((always_inline)) uint64_t look_up_name(prof_i_thread
   prof_i_name_key key;
   if (!prof_i_name_key_of(&key, details, site))
     return __atomic_load_n(&prof_i_the_names.watch, __ATOMIC_RELAXED) ? NAME_ASKED : NAME_COPIED;
-  if (is_twin ? thread->names_in_vain >= PROF_I_NAME_VAIN_MAX
-              : !prof_i_name_is_worth_a_look(thread))
+  if (is_twin ? *prof_i_name_vain(thread, key.of) >= PROF_I_NAME_VAIN_MAX
+              : !prof_i_name_is_worth_a_look(thread, key.of))
     return NAME_COPIED;
   const prof_i_name *const name = prof_i_name_find(&key);
   const bool is_new = !name && (is_twin || prof_i_name_is_new(key.hash));
-  if (!is_twin) prof_i_name_has_looked(thread, is_new);
+  if (!is_twin) prof_i_name_has_looked(thread, key.of, is_new);
   if (!name) return is_new ? NAME_COPIED : NAME_ASKED;
   *recent = name;
   return __atomic_load_n(&name->state, __ATOMIC_ACQUIRE);
@@ -224,6 +224,45 @@ static inline __attribute__((always_inline)) uint64_t begin_copied(const prof_si
   return open_with(thread, open, state, top, words, by_call);
 }
 
+/* Writes a text behind the first four bytes of word 2, which are `head`: see PROF_I_KIND_TEXT.
+   Nothing is read beyond the text's end. */
+static inline __attribute__((always_inline)) void put_short_text(uint64_t *to, uint32_t head,
+                                                                 const char *text, uint32_t bytes) {
+  if (PROF_I_UNLIKELY(bytes < 8)) {
+    const uint64_t word = bytes ? prof_i_text_tail(text, bytes, bytes) : 0;
+    to[0] = head | word << 32;
+    if (bytes > 4) to[1] = word >> 32;
+    return;
+  }
+  uint32_t first, left = bytes - 4;
+  memcpy(&first, text, 4);
+  *to++ = head | (uint64_t)first << 32;
+  for (text += 4; left >= 8; left -= 8, text += 8) memcpy(to++, text, 8);
+  if (left) *to = prof_i_text_tail(text, left, bytes);
+}
+
+/* The only argument, a short text of known length. */
+static inline __attribute__((always_inline)) uint64_t begin_short_text(const prof_site *site,
+                                                                       const char *text,
+                                                                       size_t bytes,
+                                                                       uint64_t schema) {
+  prof_i_thread *const thread = prof_i_this_thread;
+  const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED);
+  prof_i_slot *const slot = thread->fast;
+  if (PROF_I_UNLIKELY(!slot)) return PROF_I_NOT_SHORT;
+  const uint64_t top = slot->text_top;
+  if (PROF_I_UNLIKELY(!is_ready(thread, state, slot->depth, top, VALUES_WORDS)))
+    return PROF_I_NOT_SHORT;
+  const uint64_t words = prof_i_text_record_words(bytes);
+  prof_i_open *const open = prof_i_entry_take(slot);
+  __atomic_store_n(&slot->text_top, top + words * 8, __ATOMIC_RELAXED);
+  PROF_I_SIGNAL_FENCE();
+  const uint64_t head =
+      bytes | schema << PROF_I_TEXT_SCHEMA_SHIFT | (uint64_t)PROF_I_KIND_TEXT << 16;
+  put_short_text((uint64_t *)((char *)slot + top), (uint32_t)head, text, (uint32_t)bytes);
+  return open_with(thread, open, state, top, words, 0);
+}
+
 /* Some of the values are texts. Measured first, so that their room is taken before they are written, and a handler's go behind. */
 static __attribute__((noinline)) uint64_t begin_texts(prof_site *site, uint64_t a, uint64_t b, uint64_t c, uint64_t d) {
   prof_i_thread *const thread = prof_i_this_thread;
@@ -310,97 +349,159 @@ static inline bool is_open(const prof_i_thread *thread, const prof_i_slot *slot,
                            (uint32_t)(state >> 32));
 }
 
-/* None of the thread's recent texts: the argument's text is copied, the first time, or where there
-   is no place for it. */
-static __attribute__((noinline)) uint64_t begin_argument(const prof_site *site, const char *text,
-                                                         size_t bytes, uint64_t of) {
+/* As a long record: of its own, since few are. */
+static __attribute__((noinline)) uint64_t begin_long_argument(const prof_site *site,
+                                                              const char *text, size_t bytes,
+                                                              uint64_t schema) {
+  return begin_copied(site, text, bytes, NULL, 0, 0, schema, 0);
+}
+
+/* A scope whose argument's text is not looked up, or not known. */
+static inline __attribute__((always_inline)) uint64_t begin_new_argument(const prof_site *site,
+                                                                         const char *text,
+                                                                         size_t bytes,
+                                                                         uint64_t schema) {
+  if (PROF_I_LIKELY(bytes <= PROF_I_SHORT_TEXT_BYTES && schema <= PROF_I_TEXT_SCHEMA_MAX))
+    return begin_short_text(site, text, bytes, schema);
+  return begin_long_argument(site, text, bytes, schema);
+}
+
+/* Is it known to other scopes? The argument's text is copied, the first time, or where there is no
+   place for it. */
+static __attribute__((noinline)) uint64_t look_up_argument(const prof_site *site, const char *text,
+                                                           size_t bytes, uint64_t of) {
   prof_i_thread *const thread = prof_i_this_thread;
   prof_i_slot *const slot = thread->fast;
   const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED);
   if (!is_open(thread, slot, state)) return PROF_I_NOT_SHORT;
-  if (PROF_I_LIKELY(bytes <= PROF_I_NAME_TEXT_BYTES) && prof_i_name_is_worth_a_look(thread)) {
-    prof_i_name_key key = {text, "", (uint32_t)bytes, 0, of, 0};
-    prof_i_name_hash(&key);
-    const prof_i_name *const known = prof_i_name_find(&key);
-    const bool comes_again = !known && prof_i_name_comes_again(key.hash);
-    prof_i_name_has_looked(thread, !known && !comes_again);
-    if (PROF_I_LIKELY(known != NULL)) {
-      const uint64_t start = begin_known(thread, slot, known, 0);
-      if (PROF_I_LIKELY(start != PROF_I_NOT_SHORT)) {
-        *prof_i_name_recent(thread, text) = known; /* its own: it is attached */
-        return start;
-      }
-      prof_i_name_ask_argument(&key);
-    } else if (comes_again) {
-      prof_i_name_ask_argument(&key); /* its next scope is a plain one */
+  prof_i_name_key key = {text, "", (uint32_t)bytes, 0, of, 0};
+  prof_i_name_hash(&key);
+  const prof_i_name *const known = prof_i_name_find(&key);
+  const bool comes_again = !known && prof_i_name_comes_again(key.hash);
+  prof_i_name_has_looked(thread, of, !known && !comes_again);
+  if (PROF_I_LIKELY(known != NULL)) {
+    const uint64_t start = begin_known(thread, slot, known, 0);
+    if (PROF_I_LIKELY(start != PROF_I_NOT_SHORT)) {
+      *prof_i_name_recent(thread, text) = known; /* its own: it is attached */
+      return start;
     }
+    prof_i_name_ask_argument(&key);
+  } else if (comes_again) {
+    prof_i_name_ask_argument(&key); /* its next scope is a plain one */
   }
-  return begin_copied(site, text, bytes, NULL, 0, 0, of >> 32, 0);
+  return begin_new_argument(site, text, bytes, of >> 32);
+}
+
+/* None of the thread's recent texts. */
+static __attribute__((noinline)) uint64_t begin_argument(const prof_site *site, const char *text,
+                                                         uint32_t text_bytes, uint64_t of) {
+  const size_t bytes = text_bytes != PROF_NUL_TERMINATED
+                           ? text_bytes
+                           : strnlen(text, PROF_I_SHORT_TEXT_BYTES + 1);
+  if (PROF_I_LIKELY(bytes <= PROF_I_NAME_TEXT_BYTES) &&
+      PROF_I_UNLIKELY(prof_i_name_is_worth_a_look(prof_i_this_thread, of)))
+    return look_up_argument(site, text, bytes, of);
+  return begin_new_argument(site, text, bytes, of >> 32);
+}
+
+/* Of a recent text. Of its own: where it is none, no registers are saved twice. */
+static __attribute__((noinline)) uint64_t begin_recent_argument(const prof_site *site,
+                                                                const char *text,
+                                                                uint32_t text_bytes, uint64_t of,
+                                                                const prof_i_name *recent) {
+  prof_i_thread *const thread = prof_i_this_thread;
+  if (PROF_I_LIKELY(prof_i_name_is_given((const char *)recent->words, recent->name_bytes, text,
+                                         text_bytes))) {
+    const uint64_t start = begin_known(thread, thread->fast, recent, 0);
+    if (PROF_I_LIKELY(start != PROF_I_NOT_SHORT)) return start;
+  }
+  return begin_argument(site, text, text_bytes, of);
 }
 
 uint64_t prof_i_begin_text_1(prof_site *site, const char *text, uint32_t text_bytes) {
   prof_i_thread *const thread = prof_i_this_thread;
-  prof_i_slot *const slot = thread->fast;
   const uint64_t schema = (uint32_t)__atomic_load_n(&site->values, __ATOMIC_RELAXED);
-  if (PROF_I_UNLIKELY(!slot || !schema || !text)) return PROF_I_NOT_SHORT;
+  if (PROF_I_UNLIKELY(!thread->fast || !schema || !text)) return PROF_I_NOT_SHORT;
   const prof_i_name *const recent = *prof_i_name_recent(thread, text);
   const uint64_t of = schema << 32 | (uint32_t)__atomic_load_n(&site->state, __ATOMIC_RELAXED);
-  if (PROF_I_LIKELY(recent && recent->of == of) &&
-      PROF_I_LIKELY(prof_i_name_is_given((const char *)recent->words, recent->name_bytes, text,
-                                         text_bytes))) {
-    const uint64_t start = begin_known(thread, slot, recent, 0);
-    if (PROF_I_LIKELY(start != PROF_I_NOT_SHORT)) return start;
-  }
-  const size_t bytes = text_bytes != PROF_NUL_TERMINATED
-                           ? text_bytes
-                           : strnlen(text, PROF_I_SHORT_TEXT_BYTES + 1);
-  return begin_argument(site, text, bytes, of);
+  if (PROF_I_LIKELY(recent && recent->of == of))
+    return begin_recent_argument(site, text, text_bytes, of, recent);
+  return begin_argument(site, text, text_bytes, of);
 }
 
-/* None of the thread's recent names. */
-static __attribute__((noinline)) uint64_t begin_named(const prof_site *site, const char *name,
-                                                      size_t name_bytes, const char *category,
-                                                      size_t category_bytes, uint64_t by_call) {
-  if (PROF_I_UNLIKELY(name_bytes - 1 >= PROF_I_NAME_TEXT_BYTES ||
-                      category_bytes > PROF_I_NAME_TEXT_BYTES))
-    return PROF_I_NOT_SHORT;
+/* Is the name known? Else it is copied, the first time, or where there is no place for it. category
+   NULL: the call site's own. */
+static __attribute__((noinline)) uint64_t look_up_named(const prof_site *site, const char *name,
+                                                        size_t name_bytes, const char *category,
+                                                        size_t category_bytes, uint64_t by_call) {
   prof_i_thread *const thread = prof_i_this_thread;
   prof_i_slot *const slot = thread->fast;
   const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED);
   if (!is_open(thread, slot, state)) return PROF_I_NOT_SHORT;
-  if (PROF_I_LIKELY(prof_i_name_is_worth_a_look(thread))) {
-    prof_i_name_key key = {
-        name, category, (uint32_t)name_bytes, (uint32_t)category_bytes, (uint32_t)state, 0};
-    prof_i_name_hash(&key);
-    const prof_i_name *const known = prof_i_name_find(&key);
-    const bool is_new = !known && prof_i_name_is_new(key.hash);
-    prof_i_name_has_looked(thread, is_new);
-    if (known) {
-      const uint64_t start = begin_known(thread, slot, known, by_call);
-      if (start != PROF_I_NOT_SHORT)
-        *prof_i_name_recent(thread, name) = known; /* its own: it is attached */
-      return start;
-    }
-    if (!is_new) return PROF_I_NOT_SHORT;
+  prof_i_name_key key = {
+      name, category, (uint32_t)name_bytes, (uint32_t)category_bytes, (uint32_t)state, 0};
+  prof_i_name_hash(&key);
+  const prof_i_name *const known = prof_i_name_find(&key);
+  const bool is_new = !known && prof_i_name_is_new(key.hash);
+  prof_i_name_has_looked(thread, key.of, is_new);
+  if (known) {
+    const uint64_t start = begin_known(thread, slot, known, by_call);
+    if (start != PROF_I_NOT_SHORT)
+      *prof_i_name_recent(thread, name) = known; /* its own: it is attached */
+    return start;
   }
+  if (!is_new) return PROF_I_NOT_SHORT;
   const uint64_t flags = PROF_I_FLAG_NAME | (category ? PROF_I_FLAG_CATEGORY : 0);
   return begin_copied(site, name, name_bytes, category, category_bytes, flags, 0, by_call);
 }
 
+/* None of the thread's recent names. */
+static __attribute__((noinline)) uint64_t begin_name(const prof_site *site, const char *name,
+                                                     uint32_t name_bytes) {
+  const size_t bytes = name_bytes != PROF_NUL_TERMINATED
+                           ? name_bytes
+                           : strnlen(name, PROF_I_NAME_TEXT_BYTES + 1);
+  if (PROF_I_UNLIKELY(bytes - 1 >= PROF_I_NAME_TEXT_BYTES)) return PROF_I_NOT_SHORT;
+  const uint32_t number = (uint32_t)__atomic_load_n(&site->state, __ATOMIC_RELAXED);
+  if (PROF_I_UNLIKELY(prof_i_name_is_worth_a_look(prof_i_this_thread, number)))
+    return look_up_named(site, name, bytes, NULL, 0, 0);
+  return begin_copied(site, name, bytes, NULL, 0, PROF_I_FLAG_NAME, 0, 0);
+}
+
+/* Of its own: see begin_recent_argument(). */
+static __attribute__((noinline)) uint64_t begin_recent_name(const prof_site *site, const char *name,
+                                                            uint32_t name_bytes,
+                                                            const prof_i_name *recent) {
+  prof_i_thread *const thread = prof_i_this_thread;
+  if (PROF_I_LIKELY(
+          prof_i_name_is_given((const char *)recent->words, recent->name_bytes, name, name_bytes)))
+    return begin_known(thread, thread->fast, recent, 0);
+  return begin_name(site, name, name_bytes);
+}
+
 uint64_t prof_i_begin_name_1(prof_site *site, const char *name, uint32_t name_bytes) {
   prof_i_thread *const thread = prof_i_this_thread;
-  prof_i_slot *const slot = thread->fast;
   const prof_i_name *const recent = *prof_i_name_recent(thread, name);
-  if (PROF_I_UNLIKELY(!slot || !name)) return PROF_I_NOT_SHORT;
+  if (PROF_I_UNLIKELY(!thread->fast || !name)) return PROF_I_NOT_SHORT;
   if (PROF_I_LIKELY(recent &&
-                    recent->of == (uint32_t)__atomic_load_n(&site->state, __ATOMIC_RELAXED)) &&
-      PROF_I_LIKELY(
-          prof_i_name_is_given((const char *)recent->words, recent->name_bytes, name, name_bytes)))
-    return begin_known(thread, slot, recent, 0);
-  return begin_named(
-      site, name,
-      name_bytes != PROF_NUL_TERMINATED ? name_bytes : strnlen(name, PROF_I_NAME_TEXT_BYTES + 1),
-      NULL, 0, 0);
+                    recent->of == (uint32_t)__atomic_load_n(&site->state, __ATOMIC_RELAXED)))
+    return begin_recent_name(site, name, name_bytes, recent);
+  return begin_name(site, name, name_bytes);
+}
+
+/* None of the thread's recent names, with a category. */
+static uint64_t begin_named(const prof_site *site, const char *name, size_t name_bytes,
+                            const char *category, size_t category_bytes) {
+  prof_i_thread *const thread = prof_i_this_thread;
+  const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED);
+  if (PROF_I_UNLIKELY(name_bytes - 1 >= PROF_I_NAME_TEXT_BYTES ||
+                      category_bytes > PROF_I_NAME_TEXT_BYTES))
+    return PROF_I_NOT_SHORT;
+  if (!is_open(thread, thread->fast, state)) return PROF_I_NOT_SHORT;
+  if (PROF_I_LIKELY(prof_i_name_is_worth_a_look(thread, (uint32_t)state)))
+    return look_up_named(site, name, name_bytes, category, category_bytes, PROF_I_OPEN_BY_CALL);
+  return begin_copied(site, name, name_bytes, category, category_bytes,
+                      PROF_I_FLAG_NAME | PROF_I_FLAG_CATEGORY, 0, PROF_I_OPEN_BY_CALL);
 }
 
 /* A name and a category, both made at run time and NUL-terminated. */
@@ -414,7 +515,7 @@ static inline uint64_t begin_texts_by_call(prof_i_thread *thread, const prof_sit
                     strcmp(prof_i_name_category(recent), category) == 0))
     return begin_known(thread, slot, recent, PROF_I_OPEN_BY_CALL);
   return begin_named(site, name, strnlen(name, PROF_I_NAME_TEXT_BYTES + 1), category,
-                     strnlen(category, PROF_I_NAME_TEXT_BYTES + 1), PROF_I_OPEN_BY_CALL);
+                     strnlen(category, PROF_I_NAME_TEXT_BYTES + 1));
 }
 
 /* ---- end ---- */
@@ -428,25 +529,35 @@ static inline void close_top(prof_i_slot *slot, uint64_t depth) {
 }
 
 /* A scope whose payload waits in the slot. Of its own, so that the plain end saves no registers. */
-static inline __attribute__((always_inline)) void put_end_long(
-    prof_i_slot *slot, uint64_t depth, uint64_t start, uint64_t ticks, const prof_i_head *chunk,
-    uint64_t *record, uint64_t what) {
-  const prof_i_open *const open = &slot->open[depth];
-  const uint64_t words = what >> PROF_I_WHAT_WORDS_SHIFT, duration4 = (ticks << 4) - start;
+static inline __attribute__((always_inline)) void put_end_long(prof_i_slot *slot, uint64_t depth,
+                                                               uint64_t start, uint64_t ticks,
+                                                               const prof_i_head *chunk,
+                                                               uint64_t *record, uint64_t what) {
+  prof_i_open *const open = &slot->open[depth];
+  const uint64_t words = what >> PROF_I_WHAT_WORDS_SHIFT;
+  const uint64_t duration4 = (ticks << 4) - start;
   record[1] = duration4 << (PROF_I_DURATION_SHIFT - 4) | prof_i_entry_record_word(what);
   for (;;) {
     const uint64_t *const payload = (const uint64_t *)((const char *)slot + prof_i_entry_text(what));
-    for (uint64_t i = 0; i < words; i++)
+    /* Word 3 is there, if only as padding: then it is whatever stands behind the payload. */
+    record[2] = __atomic_load_n(&payload[0], __ATOMIC_RELAXED);
+    record[3] = __atomic_load_n(&payload[1], __ATOMIC_RELAXED);
+    if (words > 2) { /* so are words 4 and 5 */
+      record[4] = __atomic_load_n(&payload[2], __ATOMIC_RELAXED);
+      record[5] = __atomic_load_n(&payload[3], __ATOMIC_RELAXED);
+    }
+    for (uint64_t i = 4; i < words; i++)
       record[2 + i] = __atomic_load_n(&payload[i], __ATOMIC_RELAXED); /* else it becomes a memcpy() */
     PROF_I_SIGNAL_FENCE();
     const uint64_t now = __atomic_load_n(&open->what, __ATOMIC_RELAXED);
-    if (now == what) break;
+    if (PROF_I_LIKELY(now == what)) break;
     what = now; /* a handler has moved it: see close_holes() */
   }
   __atomic_store_n(&record[0], start | chunk->generation, __ATOMIC_RELEASE);
-  prof_i_entry_set(&slot->open[depth], 0);
+  prof_i_entry_set(open, 0);
   __atomic_store_n(&slot->text_top, prof_i_entry_text(what), __ATOMIC_RELEASE);
-  close_top(slot, depth);
+  PROF_I_SIGNAL_FENCE();
+  if (!PROF_I_FAULT(DEPTH)) __atomic_store_n(&slot->depth, depth - 1, __ATOMIC_RELAXED);
 }
 
 static uint64_t bytes_of_long(uint64_t what) {

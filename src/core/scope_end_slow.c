@@ -14,6 +14,7 @@
 #include "gate.h"
 #include "in_place.h"
 #include "ledger.h"
+#include "meta.h"
 #include "pack.h"
 #include "record.h"
 #include "scope_find.h"
@@ -24,19 +25,24 @@ static PROF_I_RACES_BY_DESIGN void copy_words(uint64_t *to, const uint64_t *from
   for (uint64_t i = 0; i < words; i++) to[i] = __atomic_load_n(from + i, __ATOMIC_RELAXED);
 }
 
-/* The payload into the own slot's text area, behind what stands there, with a word to spare: stacks may be a handler's, and small. */
+/* What write_found() may add to a payload: a duration, and what a short text takes more where it
+   becomes a text with a length of its own. */
+enum { SPARE_WORDS = 3 };
+
+/* The payload into the own slot's text area, behind what stands there, with words to spare: stacks
+   may be a handler's, and small. */
 static void copy_payload(prof_i_slot *own_slot, const prof_i_slot *from, prof_i_found *f) {
   const uint64_t words = f->what >> PROF_I_WHAT_WORDS_SHIFT, offset = prof_i_entry_text(f->what);
   f->payload = NULL;
   if (!(f->what & PROF_I_TYPE_LONG)) return;
   const uint64_t top = f->scratch ? f->scratch : own_slot->text_top;
-  if (offset + words * 8 > PROF_I_TEXT_END || top + (words + 1) * 8 > PROF_I_TEXT_END) {
+  if (offset + words * 8 > PROF_I_TEXT_END || top + (words + SPARE_WORDS) * 8 > PROF_I_TEXT_END) {
     f->flags |= PROF_I_FLAG_NO_DETAILS;
     return;
   }
   f->scratch = top;
   f->payload = (uint64_t *)((char *)own_slot + top);
-  __atomic_store_n(&own_slot->text_top, top + (words + 1) * 8, __ATOMIC_RELAXED);
+  __atomic_store_n(&own_slot->text_top, top + (words + SPARE_WORDS) * 8, __ATOMIC_RELAXED);
   PROF_I_SIGNAL_FENCE();
   copy_words(f->payload, (const uint64_t *)((const char *)from + offset), words);
 }
@@ -86,6 +92,22 @@ static int write_noted(prof_i_thread *thread, prof_i_slot *slot, const prof_i_fo
   return loss;
 }
 
+static bool is_short_text(const uint64_t *payload) {
+  return (payload[0] >> 16 & 0xff) == PROF_I_KIND_TEXT;
+}
+
+/* Makes a scope's payload of one with a short text. The words that it takes. */
+static uint64_t lengthen(uint64_t *payload) {
+  const uint64_t head = payload[0], bytes = head & PROF_I_TEXT_BYTES_MAX;
+  const uint64_t schema = head >> PROF_I_TEXT_SCHEMA_SHIFT & PROF_I_TEXT_SCHEMA_MAX;
+  const uint64_t words = 1 + prof_i_text_words(bytes);
+  memmove(payload + 2, (const char *)payload + 4, bytes);
+  memset((char *)(payload + 2) + bytes, 0, (words - 2) * 8 - bytes);
+  payload[1] = bytes;
+  payload[0] = (uint64_t)PROF_I_KIND_SCOPE << 16 | schema << 32;
+  return words;
+}
+
 /* Writes what was found, as a plain record if it can be one. The loss, or -1. */
 static int write_found(prof_i_thread *thread, prof_i_slot *slot, prof_i_found *f) {
   /* Negative where the counter went back, or another processor's is behind: the reader knows what to do. Long, then, as one that is long. */
@@ -99,6 +121,7 @@ static int write_found(prof_i_thread *thread, prof_i_slot *slot, prof_i_found *f
   uint64_t bare[2] = {(uint64_t)PROF_I_KIND_SCOPE << 16, 0};
   uint64_t *const payload = f->payload ? f->payload : bare;
   uint64_t words = f->payload ? f->what >> PROF_I_WHAT_WORDS_SHIFT : 1;
+  if ((is_long || f->is_skipped) && is_short_text(payload)) words = lengthen(payload);
   payload[0] |= (uint64_t)f->flags << 24;
   if (f->is_skipped)
     payload[0] = (payload[0] & ~(UINT64_C(0xff) << 16)) | (uint64_t)PROF_I_KIND_SKIPPED << 16;
@@ -109,7 +132,7 @@ static int write_found(prof_i_thread *thread, prof_i_slot *slot, prof_i_found *f
     payload[0] |= (uint64_t)PROF_I_FLAG_LONG << 24;
     words++;
   }
-  payload[0] = (payload[0] & ~0xffffull) | (2 + words + 1) / 2;
+  if (!is_short_text(payload)) payload[0] = (payload[0] & ~0xffffull) | (2 + words + 1) / 2;
   const uint64_t word1 = (is_long ? 0 : duration << PROF_I_DURATION_SHIFT) |
                          site << PROF_I_WHAT_SITE_SHIFT | PROF_I_TYPE_LONG;
   return write_noted(thread, slot, f, word1, payload, words);

@@ -12,6 +12,7 @@
 enum {
   PROF_I_PIN_COUNT = 12,
   PROF_I_RECENT_NAMES = 32,
+  PROF_I_VAIN_COUNTS = 16,
   PROF_I_TAG_MAX = 15,  /* see entry.h */
   PROF_I_TAG_NONE = 16, /* of no thread */
   /* Open scopes below the 64 shown: remembered, or the site would be lost. */
@@ -99,8 +100,9 @@ typedef struct prof_i_thread {
   prof_i_timing timing;
   prof_i_head full;                  /* limit 0: every claim fails and takes the slow path */
   const struct prof_i_name *recent[PROF_I_RECENT_NAMES]; /* see name.h; the owner alone */
-  uint32_t names_in_vain; /* see prof_i_name_is_worth_a_look(); the owner alone: a handler's count
-                             may get lost */
+  /* By call site: see prof_i_name_is_worth_a_look(). The owner alone: a handler's count may get
+     lost. */
+  uint16_t names_in_vain[PROF_I_VAIN_COUNTS];
   prof_i_newest newest, newest_block;
   prof_i_skipped skipped; /* the owner and its handlers; atomic, relaxed */
   uint64_t chance; /* scope_slow.c; the owner alone */

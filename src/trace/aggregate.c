@@ -280,7 +280,7 @@ static inline prof_i_group *group_of(aggregation *a, uint32_t site) {
 static inline bool has_details(const aggregation *a, const uint64_t *record) {
   const uint32_t flags = prof_i_word_flags(record[2]), by = a->options.group;
   return (flags & (PROF_I_FLAG_NAME | PROF_I_FLAG_CATEGORY)) || prof_i_is_async(record) || ((flags & PROF_I_FLAG_DEVICE) && (by & PROF_GROUP_DEVICE)) ||
-         (record[2] >> 32 != 0 && (by & (SHAPES | PROF_GROUP_STACK)));
+         (prof_i_word_schema(record[2]) != 0 && (by & (SHAPES | PROF_GROUP_STACK)));
 }
 
 /* Where it was begun: what it says itself, or by the functions around it; in a backward call where the forward one was. Where nothing stays of what it says, it has none. False: no memory. */

@@ -41,7 +41,7 @@ prof_i_call_numbers prof_i_backward_numbers(prof_i_backward *backward, const pro
   static const prof_i_call_numbers none = {-1, 0, 0};
   if (!span->record || !backward->has_numbers) return none;
   const prof_i_catalog *const catalog = &backward->trace->catalog;
-  const uint32_t number = (uint32_t)(span->record[2] >> 32);
+  const uint32_t number = prof_i_word_schema(span->record[2]);
   const prof_i_schema *const schema = number ? prof_i_catalog_schema(catalog, number) : NULL;
   if (!schema || !backward->has_numbers[schema - catalog->schemas]) return none;
   prof_i_trace_expand(backward->trace, backward->thread, span, &backward->event);

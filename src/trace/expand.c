@@ -42,8 +42,7 @@ static prof_i_text text_at(const prof_i_schema *schema, uint32_t word) {
 
 /* first: those before it are none of the user's. */
 static void set_args(const prof_i_long *record, const prof_i_schema *schema, uint32_t first, prof_event *event) {
-  const uint64_t *at = record->values;
-  uint64_t left = record->value_words;
+  prof_i_values values = prof_i_values_of(record);
   event->args_kind = schema->kind;
   if (schema->kind == PROF_ARGS_FORMAT) {
     const prof_i_text format = text_at(schema, schema->format);
@@ -52,7 +51,7 @@ static void set_args(const prof_i_long *record, const prof_i_schema *schema, uin
   }
   for (uint32_t i = 0; i < schema->count; i++) {
     prof_trace_arg *const arg = &event->args[i < first ? 0 : i - first];
-    if (!prof_i_take_value(&at, &left, schema->types[i], arg)) return;
+    if (!prof_i_take_value(&values, schema->types[i], arg)) return;
     if (i < first) continue;
     const prof_i_text key = text_at(schema, schema->keys[i]);
     const bool has_key = schema->kind == PROF_ARGS_PAIRS || (schema->kind == PROF_ARGS_SHAPES && key.bytes > 0);
@@ -149,7 +148,10 @@ static void set_memory(const prof_trace *trace, const uint64_t *words, const pro
 static __attribute__((noinline)) void set_long(const prof_trace *trace, const uint64_t *words, prof_event *event_out) {
   static const prof_i_text step = {"ProfilerStep", 12}, step_category = {"step", 4}, flow_category = {"flow", 4};
   prof_i_long record;
-  if (event_out->kind == PROF_EVENT_MEMORY ? !prof_i_event_read(words, &record) : !prof_i_long_read(words, (words[2] & 0xffff) * 2, &record)) return;
+  if (event_out->kind == PROF_EVENT_MEMORY
+          ? !prof_i_event_read(words, &record)
+          : !prof_i_long_read(words, prof_i_record_slots(words[2]) * 2, &record))
+    return;
   switch (record.kind) {
     case PROF_I_KIND_CALL:
       event_out->flags |= PROF_EVENT_CALL;
@@ -189,7 +191,8 @@ void prof_i_trace_expand(const prof_trace *trace, uint32_t thread, const prof_i_
 prof_i_text prof_i_trace_category(const prof_trace *trace, const prof_i_span *span) {
   prof_i_long record;
   const uint64_t *const words = span->record;
-  if (words && prof_i_long_read(words, (words[2] & 0xffff) * 2, &record) && record.category.data)
+  if (words && prof_i_long_read(words, prof_i_record_slots(words[2]) * 2, &record) &&
+      record.category.data)
     return record.category;
   return prof_i_catalog_site(&trace->catalog, span->site)->category;
 }

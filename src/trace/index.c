@@ -181,7 +181,9 @@ static const uint64_t *open_payload(const prof_i_slot *slot, uint64_t what) {
   if (offset % 8 != 0 || offset < PROF_I_TEXT_OFFSET || words == 0 || offset + words * 8 > PROF_I_TEXT_END) return NULL;
   const uint64_t *const record = (const uint64_t *)((const unsigned char *)slot + offset) - 2;
   prof_i_long parts;
-  if ((record[2] & 0xffff) != (words + 3) / 2 || !prof_i_long_read(record, words + 2, &parts)) return NULL;
+  if (prof_i_record_slots(record[2]) != (words + 3) / 2 ||
+      !prof_i_long_read(record, words + 2, &parts))
+    return NULL;
   return parts.kind == PROF_I_KIND_SCOPE || parts.kind == PROF_I_KIND_ASYNC ? record : NULL;
 }
 
@@ -244,7 +246,9 @@ static void hide_ended(prof_trace *trace, prof_i_trace_thread *thread) {
   }
 }
 
-static uint64_t slots_of(const prof_i_open_scope *scope) { return scope->record ? scope->record[2] & 0xffff : 1; }
+static uint64_t slots_of(const prof_i_open_scope *scope) {
+  return scope->record ? prof_i_record_slots(scope->record[2]) : 1;
+}
 
 /* The newest scope whose end would claim so much, of those that no claim has been found for; UINT32_MAX: none. */
 static uint32_t scope_of_claim(const prof_trace *trace, const prof_i_trace_thread *thread, uint64_t slots, uint64_t found) {

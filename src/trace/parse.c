@@ -51,6 +51,17 @@ static uint64_t memory_words(uint64_t word3, uint32_t flags) {
   return UINT64_C(5) + (has_extra_word((prof_i_verb)verb) ? 1 : 0) + (flags & PROF_I_FLAG_STREAM ? 1 : 0);
 }
 
+/* Its first bytes are in word 2. */
+static bool read_short_text(const uint64_t *words, uint64_t word_count, prof_i_long *out) {
+  const uint64_t bytes = words[2] & PROF_I_TEXT_BYTES_MAX;
+  const uint32_t of_no_part = PROF_I_FLAG_OTHER_THREAD | PROF_I_FLAG_CUT | PROF_I_FLAG_NO_DETAILS;
+  out->kind = PROF_I_KIND_SCOPE;
+  out->schema = prof_i_word_schema(words[2]);
+  out->text = (prof_i_text){(const char *)(words + 2) + 4, bytes};
+  return word_count >= 2 + prof_i_text_record_words(bytes) && !(out->flags & ~of_no_part) &&
+         out->schema != 0;
+}
+
 bool prof_i_long_read(const uint64_t *words, uint64_t word_count, prof_i_long *out) {
   if (word_count < 3) return false;
   const uint64_t word2 = words[2];
@@ -67,6 +78,7 @@ bool prof_i_long_read(const uint64_t *words, uint64_t word_count, prof_i_long *o
     case PROF_I_KIND_ASYNC:
     case PROF_I_KIND_SKIPPED:
     case PROF_I_KIND_INSTANT: return read_details(out, words + 3, left);
+    case PROF_I_KIND_TEXT: return read_short_text(words, word_count, out);
     case PROF_I_KIND_COUNTER:
       if (out->flags & PROF_I_FLAG_DEVICE && left >= 2) out->device = words[4];
       return left >= (out->flags & PROF_I_FLAG_DEVICE ? 2 : 1);
@@ -84,7 +96,8 @@ bool prof_i_long_read(const uint64_t *words, uint64_t word_count, prof_i_long *o
 }
 
 bool prof_i_event_read(const uint64_t *words, prof_i_long *out) {
-  if (!prof_i_piece_slots(words[1])) return prof_i_long_read(words, (words[2] & 0xffff) * 2, out);
+  if (!prof_i_piece_slots(words[1]))
+    return prof_i_long_read(words, prof_i_record_slots(words[2]) * 2, out);
   *out = (prof_i_long){.kind = PROF_I_KIND_MEMORY, .device = PROF_DEVICE_CPU, .own = words + 1};
   return true;
 }
@@ -121,7 +134,7 @@ uint64_t prof_i_long_slots(const uint64_t *at, uint64_t slots_left) {
   const uint64_t piece = prof_i_piece_slots(at[1]);
   if (piece) return piece <= slots_left ? piece : 0;
   if ((at[1] & 15) != 1 || slots_left < 2) return 0;
-  const uint64_t slots = at[2] & 0xffff;
+  const uint64_t slots = prof_i_record_slots(at[2]);
   return slots >= 2 && slots <= slots_left ? slots : 0;
 }
 
@@ -156,22 +169,26 @@ static bool take_tensor(const uint64_t **at, uint64_t *left, prof_trace_arg *val
   return true;
 }
 
-bool prof_i_take_value(const uint64_t **at, uint64_t *left, uint32_t type, prof_trace_arg *value_out) {
+bool prof_i_take_value(prof_i_values *values, uint32_t type, prof_trace_arg *value_out) {
+  const uint64_t **const at = &values->at;
+  uint64_t *const left = &values->left;
+  prof_i_text text = values->text;
   value_out->type = type;
+  if (text.data && type != PROF_ARG_STRING) return false;
   if (type == PROF_ARG_TENSOR) return take_tensor(at, left, value_out);
   if (type != PROF_ARG_STRING) return take_word(at, left, &value_out->value.u64);
-  prof_i_text text;
-  if (!prof_i_take_text(at, left, &text)) return false;
+  if (!text.data && !prof_i_take_text(at, left, &text)) return false;
+  values->text.data = NULL;
   value_out->value.text.data = text.data;
   value_out->value.text.bytes = text.bytes;
   return true;
 }
 
 bool prof_i_values_fit(const prof_i_long *record, const prof_i_schema *schema) {
-  const uint64_t *at = record->values;
-  uint64_t left = record->value_words;
+  prof_i_values values = prof_i_values_of(record);
   prof_trace_arg value;
   for (uint32_t i = 0; i < schema->count; i++)
-    if (!prof_i_take_value(&at, &left, schema->types[i], &value)) return (record->flags & PROF_I_FLAG_CUT) != 0;
+    if (!prof_i_take_value(&values, schema->types[i], &value))
+      return (record->flags & PROF_I_FLAG_CUT) != 0;
   return true;
 }

@@ -18,6 +18,11 @@ typedef enum prof_i_sight {
 
 static inline uint32_t prof_i_word_kind(uint64_t word2) { return word2 >> 16 & 0xff; }
 static inline uint32_t prof_i_word_flags(uint64_t word2) { return word2 >> 24 & 0xff; }
+static inline uint32_t prof_i_word_schema(uint64_t word2) {
+  return prof_i_word_kind(word2) == PROF_I_KIND_TEXT
+             ? (uint32_t)(word2 >> PROF_I_TEXT_SCHEMA_SHIFT & PROF_I_TEXT_SCHEMA_MAX)
+             : (uint32_t)(word2 >> 32);
+}
 
 static inline bool prof_i_is_scope(uint32_t kind) { return kind == PROF_I_KIND_SCOPE || kind == PROF_I_KIND_CALL || kind == PROF_I_KIND_ASYNC || kind == PROF_I_KIND_SKIPPED; }
 
@@ -34,7 +39,7 @@ static inline bool prof_i_is_call(const uint64_t *words) { return prof_i_word_ki
 
 /* A long record's parts. Texts without data are not there. */
 typedef struct prof_i_long {
-  uint32_t kind, flags, schema;
+  uint32_t kind, flags, schema; /* kind: never PROF_I_KIND_TEXT, which reads as a scope */
   uint64_t duration; /* of LONG, signed; else 0, and word 1 has it */
   uint64_t device;   /* type | index << 32 */
   uint64_t stream;
@@ -42,6 +47,7 @@ typedef struct prof_i_long {
   const uint64_t *own;    /* words 3 and on of the kinds that are not like scopes */
   const uint64_t *values; /* what is left */
   uint64_t value_words;
+  prof_i_text text; /* of PROF_I_KIND_TEXT: its only value */
 } prof_i_long;
 
 /* The slots of the long record that was begun here, 2 to slots_left; 0 when this is not one. Of a committed one that means
@@ -143,8 +149,18 @@ static inline prof_i_interval prof_i_event_interval(const uint64_t *words, const
 /* Takes a text off the front of *at, *left words. */
 bool prof_i_take_text(const uint64_t **at, uint64_t *left, prof_i_text *text_out);
 
+/* The values of a record that have not been taken yet. */
+typedef struct prof_i_values {
+  const uint64_t *at;
+  uint64_t left;    /* words */
+  prof_i_text text; /* instead of words */
+} prof_i_values;
+static inline prof_i_values prof_i_values_of(const prof_i_long *record) {
+  return (prof_i_values){record->values, record->value_words, record->text};
+}
+
 /* Takes one value of that type off the front, into what prof_event hands out. False: it does not fit. */
-bool prof_i_take_value(const uint64_t **at, uint64_t *left, uint32_t type, prof_trace_arg *value_out);
+bool prof_i_take_value(prof_i_values *values, uint32_t type, prof_trace_arg *value_out);
 
 /* Whether the values are as the schema says; fewer of them when the record says that some were left out. */
 bool prof_i_values_fit(const prof_i_long *record, const prof_i_schema *schema);

@@ -254,7 +254,7 @@ static bool is_cut_through(const uint64_t *at, uint64_t slots_left, uint64_t gen
   if (!prof_i_is_committed(at[0], generation) || (at[1] & 15) == 0) return false;
   const uint64_t piece = prof_i_piece_slots(at[1]);
   if (piece) return piece > slots_left;
-  return (at[1] & 15) == 1 && (slots_left < 2 || (at[2] & 0xffff) > slots_left);
+  return (at[1] & 15) == 1 && (slots_left < 2 || prof_i_record_slots(at[2]) > slots_left);
 }
 
 /* The earliest era that a chunk's first records can be of, as far as chunks tell that were taken before it. */

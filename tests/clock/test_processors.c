@@ -231,6 +231,46 @@ static void a_duration_may_be_longer_than_its_short_field(void **state) {
   assert_int_equal(stop_and_look().clock_segments_count, 1);
 }
 
+static uint64_t begin_text_scope(const char *text) {
+  static prof_site site = {.level = 1};
+  return prof_i_enter(&site, PROF_HOST, "text", "x",
+                      PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL, 0, true,
+                      PROF_ARGS("key", text));
+}
+
+/* Its record has no room for such a duration, and becomes another one. */
+static void a_scope_with_a_short_text_may_last_as_long(void **state) {
+  (void)state;
+  static const char *const texts[] = {"1", "1234", "1234567", "123456789012", "1234567890123456"};
+  const size_t count = sizeof texts / sizeof *texts;
+  fake_reset();
+  start_recording();
+  for (int i = 0; i < 3; i++) prof_i_end_1(begin_text_scope("known by now"));
+  for (size_t i = 0; i < count; i++) {
+    const uint64_t start = begin_text_scope(texts[i]);
+    fake_pass(1000 * fake_s);
+    prof_i_end_1(start);
+  }
+  prof_trace *trace = NULL;
+  prof_cursor *cursor = NULL;
+  prof_event e;
+  size_t found = 0;
+  assert_int_equal(prof_stop(), PROF_OK);
+  assert_int_equal(prof_get(&trace), PROF_OK);
+  assert_int_equal(info_of(trace).bad_count, 0);
+  assert_int_equal(prof_cursor_create(trace, &cursor), PROF_OK);
+  while (prof_cursor_next(cursor, &e) == 1) {
+    if (e.duration_ns < 1000 * fake_s) continue;
+    assert_true(found < count && e.arg_count == 1);
+    assert_int_equal(e.args[0].value.text.bytes, strlen(texts[found]));
+    assert_memory_equal(e.args[0].value.text.data, texts[found], strlen(texts[found]));
+    found++;
+  }
+  assert_int_equal(found, count);
+  prof_cursor_destroy(cursor);
+  prof_trace_destroy(trace);
+}
+
 static void sessions_and_open_scopes_stand_on_either_side_of_a_wrap(void **state) {
   (void)state;
   fake_reset();
@@ -265,6 +305,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(a_counter_may_stand_anywhere_and_wrap),
       cmocka_unit_test(a_high_counter_costs_no_more_room),
       cmocka_unit_test(a_duration_may_be_longer_than_its_short_field),
+      cmocka_unit_test(a_scope_with_a_short_text_may_last_as_long),
       cmocka_unit_test(sessions_and_open_scopes_stand_on_either_side_of_a_wrap),
   };
   if (argc > 1) cmocka_set_test_filter(argv[1]);

@@ -72,6 +72,37 @@ static scenes_call begin_blocks(void) {
   begin_block(PLAN_INNER);
   return outer;
 }
+/* A block with one text, by the shortest way once the site is known. */
+static scenes_call begin_text_block(void) {
+  static prof_site site = {.level = 1};
+  scenes_call call = {plan_announce(PLAN_TEXT), 0};
+  const char *const text = plan_new_text(call.log->number);
+  if (!call.log->is_off)
+    call.start = prof_i_enter(&site, PROF_HOST, "text", "a text",
+                              PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL, 0, true,
+                              PROF_ARGS("text", text));
+  call.log->begun = plan_ticks();
+  return call;
+}
+static void ready_texts(void) {
+  ready_stream();
+  for (int i = 0; i < 2; i++) end_call(begin_text_block());
+}
+static void act_texts_in_order(void) {
+  const scenes_call outer = begin_text_block(), inner = begin_text_block();
+  end_call(inner);
+  end_call(outer);
+}
+static void act_skipped_texts(void) {
+  const scenes_call outer = begin_block(PLAN_OUTER);
+  begin_text_block();
+  begin_text_block();
+  end_call(outer);
+}
+static void act_leave_texts(void) {
+  begin_text_block();
+  begin_text_block();
+}
 static void act_skipped(void) { end_call(begin_blocks()); }
 static void act_skipped_deep(void) {
   begin_calls(PROF_I_OPEN_COUNT - 2);
@@ -460,6 +491,9 @@ static int clean(void **state) {
 #define SCENARIOS(X)                                                     \
   X(skipped_blocks, ready_stream, act_skipped, false)                    \
   X(skipped_deep_blocks, ready_stream, act_skipped_deep, false)          \
+  X(texts_in_order, ready_texts, act_texts_in_order, false)              \
+  X(skipped_texts, ready_texts, act_skipped_texts, false)                \
+  X(a_thread_that_leaves_texts, ready_texts, act_leave_texts, true)      \
   X(skipped_blocks_after_a_stop, ready_stream, act_skipped_late, false)  \
   X(skipped_blocks_without_room, ready_full_blocks, act_full_blocks, false) \
   X(skipped_deep_blocks_without_room, ready_full_deep_blocks, act_full_blocks, false) \

@@ -261,6 +261,8 @@ static void ready_monotonic(void) {
   X(a_scope_with_values_and_room_for_one, ready_shorts, plan_values, 112, true, false, false)          \
   X(a_scope_with_words, ready_shorts, plan_words, NO_FILL, true, false, false)                         \
   X(a_scope_with_a_name_alone, ready_shorts, plan_bare_name, NO_FILL, true, false, false)              \
+  X(scopes_with_one_text, ready_shorts, act_texts, NO_FILL, true, false, false) \
+  X(scopes_with_one_text_and_room_for_one, ready_shorts, act_texts, 96, true, false, false) \
   X(a_nested_pair_and_room_for_one, ready_stream, plan_nested, 16, true, false, false)                 \
   X(an_instant_and_a_counter, ready_stream, act_instant_and_counter, NO_FILL, true, false, false)      \
   X(an_instant_and_room_for_one, ready_stream, plan_instant, 16, true, false, false)                   \

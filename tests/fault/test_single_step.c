@@ -103,6 +103,7 @@ static int clean(void **state) {
   X(a_scope_with_values, ready_shorts, plan_values, false, false)                       \
   X(a_scope_with_words, ready_shorts, plan_words, false, false)                         \
   X(a_scope_with_a_name_alone, ready_shorts, plan_bare_name, false, false)              \
+  X(scopes_with_one_text, ready_shorts, act_texts, false, false)                        \
   X(a_nested_pair, ready_stream, plan_nested, false, false)                             \
   X(an_instant_and_a_counter, ready_stream, act_instant_and_counter, false, false)      \
   X(the_first_scopes_of_a_thread, start_stream, act_everything, false, false)           \

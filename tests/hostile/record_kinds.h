@@ -49,6 +49,11 @@ static void make_name(prof_i_head *chunk, uint64_t n) {
   long_text(&r, name);
   long_end(&r, chunk);
 }
+static void make_short_argument(prof_i_head *chunk, uint64_t n) {
+  char text[16];
+  snprintf(text, sizeof text, "%07u", (unsigned)n);
+  capture_short_text(chunk, CAPTURE_START + n, 1, 1, 0, 2, text);
+}
 static void make_step(prof_i_head *chunk, uint64_t n) {
   long_record r;
   long_begin(&r, PROF_I_KIND_STEP, CAPTURE_START + n, 0, 0);
@@ -107,6 +112,7 @@ static const struct {
     {"owners of nothing", PROF_I_EXTENT_CHUNK, make_owner_alone},
     {"exits", PROF_I_EXTENT_CHUNK, make_exit},
     {"names, no two the same", PROF_I_EXTENT_CHUNK, make_name},
+    {"short arguments, no two the same", PROF_I_EXTENT_CHUNK, make_short_argument},
     {"steps", PROF_I_EXTENT_CHUNK, make_step},
     {"flows", PROF_I_EXTENT_CHUNK, make_flow},
     {"shapes, no two the same", PROF_I_EXTENT_CHUNK, make_tensor},
@@ -122,13 +128,15 @@ enum { KINDS = sizeof kinds / sizeof *kinds };
 
 /* A capture of so many bytes. */
 static void build(capture *c, size_t kind, uint64_t most) {
-  static const uint32_t types[] = {PROF_ARG_TENSOR};
+  static const uint32_t types[] = {PROF_ARG_TENSOR, PROF_ARG_STRING};
+  static const char *const keys[] = {"text"};
   uint64_t number = 0;
   capture_begin(c, most);
   prof_i_head *const meta = capture_meta(c);
   capture_session(meta, CAPTURE_START, 2, 1);
   capture_site(meta, 1, "outer", "vm", 1);
   capture_schema(meta, 1, PROF_ARGS_SHAPES, "", 1, types, NULL);
+  capture_schema(meta, 2, PROF_ARGS_PAIRS, "", 1, types + 1, keys);
   const uint64_t bytes = kinds[kind].kind == PROF_I_EXTENT_CHUNK  ? most - c->count
                          : kinds[kind].kind == PROF_I_EXTENT_META ? 4 * PROF_I_UNIT_BYTES
                                                                   : PROF_I_SLOT_BYTES;

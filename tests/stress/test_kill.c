@@ -53,10 +53,27 @@ static const char *name_of(int thread) {
   return names[thread];
 }
 
+/* The number, and what tells whether it is whole; without a byte 0. Each thread has its own. */
+enum { TEXT_BYTES = 12, DIGITS = 8, TEXT_EVERY = 8 };
+static void text_of(uint64_t number, int thread, char text[TEXT_BYTES + 1]) {
+  for (int i = 0; i < DIGITS; i++) text[i] = (char)(0x80 | (number >> 7 * i & 0x7f));
+  for (int i = DIGITS; i < TEXT_BYTES - 1; i++) text[i] = (char)(0x80 | mixed(number) >> 8 * i);
+  text[TEXT_BYTES - 1] = (char)(0x80 | thread);
+  text[TEXT_BYTES] = '\0';
+}
+
+static void record_text(uint64_t number, int thread) {
+  char text[TEXT_BYTES + 1];
+  text_of(number, thread, text);
+  WITH_BASE_PROFILER(PROF_HOST, "text", "text", PROF_ARGS("number", text), {});
+}
+
 static void record_numbers(int thread) {
   for (uint64_t number = 1;; number++) {
     if (number % NUMBERED_EVERY == 1) {
       WITH_BASE_PROFILER(PROF_HOST, name_of(thread), "numbered", PROF_ARGS("number", number, "mixed", mixed(number)), {});
+    } else if (number % TEXT_EVERY == 0) {
+      record_text(number, thread);
     } else {
       WITH_BASE_PROFILER(PROF_HOST, "plain", "plain", PROF_NO_ARGS, {});
     }
@@ -99,6 +116,7 @@ typedef struct left {
   left_thread threads[SERIALS_MAX];
   int thread_count;
   uint64_t lives; /* scopes that are open outside of all others */
+  uint64_t texts; /* records that said by a text which they are */
   char fault[256];
 } left;
 
@@ -142,13 +160,45 @@ static void see_number(left *l, left_thread *t, const arena_record *record) {
   t->number = number;
 }
 
+static bool is_behind(const left *l, const left_thread *t, uint64_t number) {
+  return l->how->helper_thread ? number > t->number : number == t->number + 1;
+}
+
+/* One that says which it is by its text. Of the first ones of a thread it is not known whose they
+   are. */
+static void see_text(left *l, left_thread *t, const char *data, uint64_t bytes,
+                     const arena_record *record) {
+  char text[TEXT_BYTES + 1];
+  uint64_t number = 0;
+  for (int i = 0; i < DIGITS && bytes == TEXT_BYTES; i++)
+    number |= (uint64_t)(data[i] & 0x7f) << 7 * i;
+  text_of(number, bytes == TEXT_BYTES ? data[TEXT_BYTES - 1] & 0x7f : 0, text);
+  if (bytes != TEXT_BYTES || memcmp(text, data, bytes) != 0) {
+    left_fault(l, "record at %llu is torn: a text of %llu bytes",
+               (unsigned long long)record->offset, (unsigned long long)bytes);
+    return;
+  }
+  if (t->worker >= 0 && !is_behind(l, t, number))
+    left_fault(l, "record at %llu: text of number %llu behind number %llu",
+               (unsigned long long)record->offset, (unsigned long long)number,
+               (unsigned long long)t->number);
+  l->texts++;
+  if (t->worker >= 0) t->number = number;
+}
+
 static void see_record(void *context, const arena_record *record) {
   left *const l = context;
   left_thread *const t = thread_of(l, record->thread);
   t->recovered++;
   if (record->start < t->last_end) left_fault(l, "record at %llu starts %llu ticks before the one before it ended", (unsigned long long)record->offset, (unsigned long long)(t->last_end - record->start));
   t->last_end = record->start + record->duration;
-  if (record->schema) see_number(l, t, record);
+  const char *data = record->text;
+  uint64_t bytes = record->text_bytes;
+  /* A long record. */
+  if (!data && record->schema && record->value_words && record->values[0] == TEXT_BYTES)
+    arena_take_text(record->values, 0, record->value_words, &data, &bytes);
+  if (data) see_text(l, t, data, bytes, record);
+  else if (record->schema) see_number(l, t, record);
   else if (t->worker >= 0) t->number++;
 }
 
@@ -251,6 +301,7 @@ static void judge(left *l, int which) {
   check_sum(l, &recovered, &lost);
   check_lives(l);
   if (!l->fault[0]) check_reader(l, captures_path(captures.names[0]), recovered);
+  if (recovered > 100 * THREADS && !l->texts) left_fault(l, "no record has a text");
   own.recovered[which] += recovered;
   own.lost[which] += lost;
   arena_forget(&l->view);

@@ -128,6 +128,21 @@ static CAPTURE_UNUSED uint64_t *long_end(long_record *r, prof_i_head *extent) {
   return words;
 }
 
+/* A scope with one short text. */
+static CAPTURE_UNUSED uint64_t *capture_short_text(prof_i_head *chunk, uint64_t start,
+                                                   uint64_t duration, uint32_t site, uint32_t flags,
+                                                   uint32_t schema, const char *text) {
+  const uint64_t bytes = strlen(text), count = 2 + prof_i_text_record_words(bytes);
+  uint64_t *const words = capture_claim(chunk, count);
+  words[1] = duration << PROF_I_DURATION_SHIFT | (uint64_t)site << 4 | 1;
+  memset(words + 2, 0, (count - 2) * 8);
+  words[2] = bytes | schema << PROF_I_TEXT_SCHEMA_SHIFT | PROF_I_KIND_TEXT << 16 |
+             (uint64_t)flags << 24;
+  memcpy((char *)(words + 2) + 4, text, bytes);
+  words[0] = capture_word0(chunk, start);
+  return words;
+}
+
 static CAPTURE_UNUSED void capture_change(prof_i_head *meta, uint64_t ticks, uint64_t kind, uint64_t reason, uint32_t site, uint64_t level_before,
                                           uint64_t level_after, uint64_t serial, uint64_t measured, uint64_t allowed) {
   long_record r;

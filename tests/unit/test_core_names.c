@@ -224,6 +224,15 @@ static void names_that_differ_in_a_byte_have_places(void **state) {
     }
 }
 
+static uint32_t most_in_vain(void) {
+  uint32_t most = 0;
+  for (int i = 0; i < PROF_I_VAIN_COUNTS; i++) {
+    const uint32_t count = prof_i_this_thread->names_in_vain[i];
+    if (count > most) most = count;
+  }
+  return most;
+}
+
 /* Each text another one: most are copied without a look. Whatever is in use before, between and
    behind them is learnt all the same, in some rounds. */
 static void names_that_come_again_among_new_ones_are_learnt(void **state) {
@@ -235,7 +244,7 @@ static void names_that_come_again_among_new_ones_are_learnt(void **state) {
     snprintf(name, sizeof name, "new %d", i);
     named(name);
   }
-  assert_in_range(prof_i_this_thread->names_in_vain, PROF_I_NAME_VAIN_MAX,
+  assert_in_range(most_in_vain(), PROF_I_NAME_VAIN_MAX,
                   PROF_I_NAME_VAIN_MAX + PROF_I_NAME_VAIN_STEP - 1);
   const uint64_t most = AGAIN * 18; /* 16, and a few whose marks have one place are copied */
   uint64_t rounds = 0, bytes = 0;
@@ -253,9 +262,30 @@ static void names_that_come_again_among_new_ones_are_learnt(void **state) {
   assert_int_equal(count_named("again 7"), rounds);
 }
 
+static void otherwise_named(const char *name) {
+  WITH_BASE_PROFILER(PROF_HOST, name, "other names", PROF_NO_ARGS, {});
+}
+
+/* A call site whose names come again does not make those of another be looked up. */
+static void a_call_site_counts_what_was_looked_up_in_vain_for_itself(void **state) {
+  enum { NEW = 4 * PROF_I_NAME_VAIN_MAX };
+  char name[32];
+  (void)state;
+  start(PROF_POLICY_KEEP, 0);
+  for (int i = 0; i < NEW; i++) {
+    snprintf(name, sizeof name, "only once %d", i);
+    named(name);
+    snprintf(name, sizeof name, "again and again %d", i % 2); /* at one address: looked up */
+    otherwise_named(name);
+  }
+  assert_in_range(most_in_vain(), PROF_I_NAME_VAIN_MAX,
+                  PROF_I_NAME_VAIN_MAX + PROF_I_NAME_VAIN_STEP - 1);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_teardown(a_name_that_comes_again_takes_16_bytes, stop),
+      cmocka_unit_test_teardown(a_call_site_counts_what_was_looked_up_in_vain_for_itself, stop),
       cmocka_unit_test_teardown(
           a_name_that_comes_once_is_not_learnt_behind_64_open_scopes, stop),
       cmocka_unit_test_teardown(an_address_that_comes_again_has_the_text_that_is_there_now, stop),

@@ -109,6 +109,74 @@ static void every_set_of_flags_is_read_in_order(void **state) {
   }
 }
 
+/* Schema 3 is one text; 4 is a number, 5 two texts, and 6 is not there. */
+static capture with_short_text(uint32_t flags, uint32_t schema, const char *text) {
+  static const uint32_t types[] = {PROF_ARG_STRING, PROF_ARG_STRING, PROF_ARG_I64};
+  static const char *const keys[] = {"one", "two"};
+  capture c;
+  prof_i_head *const meta = begin_with_sites(&c, 1 << 20, 2);
+  capture_schema(meta, 3, PROF_ARGS_PAIRS, "", 1, types, keys);
+  capture_schema(meta, 4, PROF_ARGS_PAIRS, "", 1, types + 2, keys);
+  capture_schema(meta, 5, PROF_ARGS_PAIRS, "", 2, types, keys);
+  prof_i_head *const chunk = capture_chunk(&c, CHUNK, 1);
+  capture_short_text(chunk, T0 + 10, 40, 1, flags, schema, text);
+  capture_plain(chunk, T0 + 60, 5, 2);
+  return c;
+}
+
+static void a_short_text_of_any_length_comes_back(void **state) {
+  (void)state;
+  const uint32_t flags[] = {0, PROF_I_FLAG_OTHER_THREAD, PROF_I_FLAG_CUT, PROF_I_FLAG_NO_DETAILS};
+  const uint32_t shown[] = {0, PROF_EVENT_OTHER_THREAD, PROF_EVENT_CUT, PROF_EVENT_NO_DETAILS};
+  for (size_t bytes = 0; bytes <= 255; bytes++) {
+    char text[256] = "";
+    memset(text, 'a' + (int)bytes % 26, bytes);
+    capture c = with_short_text(flags[bytes % 4], 3, text);
+    prof_trace *const trace = open_capture(&c);
+    const events all = read_events(trace);
+    const prof_event *const e = &all.items[0];
+    assert_int_equal(all.count, 2);
+    assert_int_equal(info_of(trace).bad_count, 0);
+    assert_event(e, 10, 40, bytes % 4 == 1 ? 0 : 40, 0);
+    assert_int_equal(e->flags, shown[bytes % 4]);
+    assert_text(e->name, e->name_bytes, "a");
+    assert_text(e->category, e->category_bytes, "cat");
+    assert_int_equal(e->arg_count, 1);
+    assert_text(e->args[0].key, e->args[0].key_bytes, "one");
+    assert_text(e->args[0].value.text.data, e->args[0].value.text.bytes, text);
+    free(all.items);
+    prof_trace_destroy(trace);
+    capture_end(&c);
+  }
+}
+
+/* Its place in time counts all the same; what cannot be understood at all is no record. */
+static void a_short_text_that_does_not_fit_is_damage(void **state) {
+  (void)state;
+  const struct {
+    uint32_t flags, schema;
+    size_t events;
+  } cases[] = {{0, 4, 2},
+               {0, 5, 2},
+               {0, 6, 2},
+               {PROF_I_FLAG_NAME, 3, 1},
+               {PROF_I_FLAG_DEVICE, 3, 1},
+               {PROF_I_FLAG_STREAM, 3, 1},
+               {PROF_I_FLAG_LONG, 3, 1},
+               {PROF_I_FLAG_CATEGORY, 3, 1},
+               {0, 0, 1}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    capture c = with_short_text(cases[i].flags, cases[i].schema, "text");
+    prof_trace *const trace = open_capture(&c);
+    const events all = read_events(trace);
+    assert_int_equal(all.count, cases[i].events);
+    assert_int_equal(info_of(trace).bad_count, 1);
+    free(all.items);
+    prof_trace_destroy(trace);
+    capture_end(&c);
+  }
+}
+
 static void kinds_that_are_no_scopes_come_back(void **state) {
   (void)state;
   capture c;
@@ -325,6 +393,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_part_of_a_scope_comes_back),
       cmocka_unit_test(every_set_of_flags_is_read_in_order),
+      cmocka_unit_test(a_short_text_of_any_length_comes_back),
+      cmocka_unit_test(a_short_text_that_does_not_fit_is_damage),
       cmocka_unit_test(kinds_that_are_no_scopes_come_back),
       cmocka_unit_test(an_open_scope_shows_its_name_and_arguments),
       cmocka_unit_test(damaged_arguments_are_counted_and_the_scope_kept),

@@ -25,6 +25,8 @@ typedef struct arena_record {
   uint64_t value_words;
   const char *name, *category; /* at run time; NULL: the site's */
   uint64_t name_bytes, category_bytes;
+  const char *text; /* its only value, of PROF_I_KIND_TEXT; else NULL */
+  uint64_t text_bytes;
 } arena_record;
 
 typedef struct arena_open {
@@ -114,7 +116,7 @@ static inline arena_place arena_look(const uint64_t *word, uint64_t generation, 
   const uint64_t pending = first >> PROF_I_PENDING_SLOTS_SHIFT & 0xffff;
   *slots_out = 1;
   if ((first & PROF_I_GENERATION_MASK) == generation) {
-    if ((word[1] & 15) == 1) *slots_out = word[2] & 0xffff;
+    if ((word[1] & 15) == 1) *slots_out = prof_i_record_slots(word[2]);
     return ARENA_COMMITTED;
   }
   if ((first & 15) != 0 || (first >> 4 & 15) != generation || pending == 0) return ARENA_UNFINISHED;
@@ -131,9 +133,21 @@ static inline uint64_t arena_take_text(const uint64_t *words, uint64_t at, uint6
   return *bytes > (end - at) * 8 || next > end ? 0 : next;
 }
 
+/* Its text is the value of the schema's only item. */
+static inline bool arena_read_short_text(const uint64_t *words, uint64_t end,
+                                         arena_record *record) {
+  const uint64_t bytes = words[2] & PROF_I_TEXT_BYTES_MAX;
+  record->kind = PROF_I_KIND_SCOPE;
+  record->schema = (uint32_t)(words[2] >> PROF_I_TEXT_SCHEMA_SHIFT & PROF_I_TEXT_SCHEMA_MAX);
+  record->text = (const char *)(words + 2) + 4;
+  record->text_bytes = bytes;
+  return 2 + prof_i_text_record_words(bytes) <= end && record->schema;
+}
+
 /* A long record's parts, behind word 2. False: they do not fit into it. */
 static inline bool arena_read_long(const uint64_t *words, uint64_t end, arena_record *record) {
   uint64_t at = 3;
+  if (record->kind == PROF_I_KIND_TEXT) return arena_read_short_text(words, end, record);
   if (record->kind > PROF_I_KIND_INSTANT) {
     record->values = words + 3;
     record->value_words = end - 3;
@@ -173,7 +187,9 @@ static inline void arena_take_record(arena_chunk_walk *walk, const uint64_t *wor
     record.schema = (uint32_t)(words[2] >> 32);
     if (record.kind == PROF_I_KIND_OWNER) walk->thread = words[3];
     if (record.kind == PROF_I_KIND_OWNER || record.kind == PROF_I_KIND_EXIT) return;
-    if (record.kind < PROF_I_KIND_SCOPE || record.kind > PROF_I_KIND_STEP || !arena_read_long(words, slots * 2, &record)) {
+    const bool is_known = (record.kind >= PROF_I_KIND_SCOPE && record.kind <= PROF_I_KIND_STEP) ||
+                          record.kind == PROF_I_KIND_TEXT;
+    if (!is_known || !arena_read_long(words, slots * 2, &record)) {
       arena_fault(walk->seen, "offset %llu: a long record of kind %u, flags %x, %llu slots does not hold together",
                   (unsigned long long)record.offset, record.kind, record.flags, (unsigned long long)slots);
       return;

@@ -22,6 +22,8 @@
   X(VALUES, "values")          \
   X(WORDS, "words")            \
   X(BARE_NAME, "a name")       \
+  X(NEW_NAME, "a new name")    \
+  X(TEXT, "a text")            \
   X(OUTER, "outer")            \
   X(INNER, "inner")            \
   X(FILL, "fill")              \
@@ -94,6 +96,17 @@ static inline const char *plan_name(uint32_t number) {
 }
 static inline const char *plan_text(uint32_t number) { return number % 2 ? "" : "text of an argument"; }
 
+/* Another one for each number, of many lengths. */
+static inline const char *plan_new_text(uint32_t number) {
+  enum { DIGITS = 5, MOST = 40 };
+  static char text[MOST + 1];
+  const uint32_t bytes = DIGITS + number % (MOST - DIGITS);
+  memset(text, '-', MOST);
+  text[bytes] = '\0';
+  for (int i = 0; i < DIGITS; i++, number /= 10) text[i] = (char)('0' + number % 10);
+  return text;
+}
+
 /* PLAN_WIDE_BYTES times the same letter. */
 static inline const char *plan_wide(void) {
   static char text[PLAN_WIDE_BYTES + 1];
@@ -137,6 +150,13 @@ static inline void plan_words(void) {
 }
 static inline void plan_bare_name(void) {
   PLAN_SCOPE(PLAN_BARE_NAME, plan_name(plan_now->number), "a name", PROF_NO_ARGS, (void)0);
+}
+static inline void plan_new_name(void) {
+  PLAN_SCOPE(PLAN_NEW_NAME, plan_new_text(plan_now->number), "a new name", PROF_NO_ARGS, (void)0);
+}
+static inline void plan_text_scope(void) {
+  PLAN_SCOPE(PLAN_TEXT, "text", "a text", PROF_ARGS("text", plan_new_text(plan_now->number)),
+             (void)0);
 }
 static inline void plan_inner(void) { PLAN_SCOPE(PLAN_INNER, "inner", "inner", PROF_NO_ARGS, (void)0); }
 static inline void plan_nested(void) { PLAN_SCOPE(PLAN_OUTER, "outer", "outer", PROF_NO_ARGS, plan_inner()); }
@@ -248,6 +268,21 @@ static inline void plan_check_values(plan_judge *judge, int kind, const volatile
   plan_check_name(judge, log, record);
 }
 
+/* A text may be its record's only value, or, where the site was not learnt yet, one of its
+   values. */
+static inline void plan_check_new_text(plan_judge *judge, int kind, const volatile plan_log *log,
+                                       const arena_record *record) {
+  const char *data = kind == PLAN_TEXT ? record->text : record->name;
+  uint64_t bytes = kind == PLAN_TEXT ? record->text_bytes : record->name_bytes;
+  if (kind == PLAN_TEXT && !data)
+    arena_take_text(record->values, 0, record->value_words, &data, &bytes);
+  if (!data || !plan_is(plan_new_text(log->number), data, bytes) ||
+      (record->flags & (PROF_I_FLAG_CUT | PROF_I_FLAG_NO_DETAILS)))
+    plan_fault(judge, "record at %llu: flags %x, '%.*s' instead of '%s'",
+               (unsigned long long)record->offset, record->flags, data ? (int)bytes : 4,
+               data ? data : "none", plan_new_text(log->number));
+}
+
 static inline void plan_check_details(plan_judge *judge, int kind, const volatile plan_log *log, const arena_record *record) {
   switch ((plan_kind)kind) {
     case PLAN_NAMED:
@@ -260,6 +295,10 @@ static inline void plan_check_details(plan_judge *judge, int kind, const volatil
       return;
     case PLAN_BARE_NAME:
       plan_check_name(judge, log, record);
+      return;
+    case PLAN_NEW_NAME:
+    case PLAN_TEXT:
+      plan_check_new_text(judge, kind, log, record);
       return;
     case PLAN_WORDS:
       if (record->value_words < 2 || record->values[0] != log->number || record->values[1] != log->number || record->name)

@@ -71,7 +71,13 @@ static inline void ready_shorts(void) {
     plan_values();
     plan_words();
     plan_bare_name();
+    plan_new_name();
+    plan_text_scope();
   }
+}
+static inline void act_texts(void) {
+  plan_new_name();
+  plan_text_scope();
 }
 static inline void ready_full_chunk(void) {
   ready_stream();

@@ -89,6 +89,28 @@ static void eras_seed(const char *folder) {
   capture_end(&c);
 }
 
+/* Scopes with one short text, of each length that matters; with schemas that fit, and that do
+   not. */
+static void texts_seed(const char *folder) {
+  static const uint32_t types[] = {PROF_ARG_STRING, PROF_ARG_I64};
+  static const char *const keys[] = {"text", "number"};
+  static const char all[] = "0123456789abcdefghijklmnopqrstuvwxyz";
+  capture c;
+  capture_begin(&c, 128 << 10);
+  prof_i_head *const meta = capture_meta(&c);
+  capture_site(meta, 1, "a", "b", 1);
+  for (uint32_t i = 0; i < 3; i++)
+    capture_schema(meta, i + 1, PROF_ARGS_PAIRS, "", i == 2 ? 2 : 1, types + (i == 1), keys);
+  prof_i_head *const chunk = capture_chunk(&c, PROF_I_UNIT_BYTES, 1);
+  for (uint64_t bytes = 0; bytes < sizeof all; bytes += 4)
+    for (uint32_t schema = 0; schema < 5; schema++)
+      capture_short_text(chunk, CAPTURE_START + bytes * 100 + schema * 10, 5, 1,
+                         schema == 4 ? PROF_I_FLAG_OTHER_THREAD : 0, schema,
+                         all + sizeof all - 1 - bytes);
+  write_seed(folder, "texts", &c, 1);
+  capture_end(&c);
+}
+
 /* A budget's steps, and what they cost: of known and unknown sites and threads. */
 static void changes_seed(const char *folder) {
   capture c;
@@ -206,6 +228,7 @@ int main(int argc, char **argv) {
   plain_seed(argv[1]);
   ring_seed(argv[1]);
   eras_seed(argv[1]);
+  texts_seed(argv[1]);
   changes_seed(argv[1]);
   memory_seed(argv[1]);
   devices_seed(argv[1]);
