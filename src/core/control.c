@@ -14,6 +14,7 @@
 
 #include "arena.h"
 #include "budget.h"
+#include "call.h"
 #include "change.h"
 #include "chunk.h"
 #include "clock.h"
@@ -90,12 +91,12 @@ static void watch_forks(void);
 /* Rank 1. Who forks while another thread has it needs the handlers: they are there before anybody takes it. A child that came without handlers has another lock than its parent's, which nobody here may ever give back. */
 static bool lock_with(int (*take)(pthread_mutex_t *mutex)) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
-  pthread_once(&once, watch_forks);
   prof_i_control_is_own_process();
   const int was = prof_i_port_hold_cancel();
-  const bool was_there = prof_i_this_flags.is_at_control; /* then take() never returns: no handler may call us from there */
-  prof_i_this_flags.is_at_control = true;
+  const bool was_there = prof_i_this_flags.is_at_control;
+  prof_i_this_flags.is_at_control = true; /* a handler's call is refused: see call.h */
   PROF_I_SIGNAL_FENCE();
+  pthread_once(&once, watch_forks);
   if (!PROF_I_FAULT(NO_LOCK) && take(&own.lock) != 0) {
     prof_i_this_flags.is_at_control = was_there;
     prof_i_port_let_cancel(&was);
@@ -275,7 +276,9 @@ static void become_child(void) {
   own.pid = getpid();
   own.child_waits = goes_on;
   if (!goes_on) prof_i_pool_end_all();
-  prof_i_this_flags.is_at_control = false;
+  /* What the thread was at stays so for a handler that forks: the child returns there. */
+  if (prof_i_this_flags.fork & PROF_I_FORK_HAS_LOCK)
+    prof_i_this_flags.is_at_control = own.was_at_control;
   pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
   own.lock = fresh;
   errno = saved;
@@ -293,6 +296,7 @@ static void after_fork_child(void) {
 bool prof_i_control_is_own_process(void) {
   uint32_t *const mark = __atomic_load_n(&own.mark, __ATOMIC_ACQUIRE);
   if (!mark || __atomic_load_n(mark, __ATOMIC_ACQUIRE) == MARK_OWN) return true;
+  PROF_I_INSIDE;
   uint32_t none = MARK_NONE;
   if (!__atomic_compare_exchange_n(mark, &none, MARK_AT_IT, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) return none == MARK_OWN;
   become_child();
@@ -426,8 +430,7 @@ static int start_new(const prof_options *options, const char *template_, const c
   const uint32_t clock_before = prof_i_clock_kind();
   int status = prof_i_clock_choose(options->clock);
   if (status == PROF_OK && !prof_i_gate_close()) {
-    status = prof_i_fail(PROF_E_BUSY,
-                         "cannot start: a thread has been inside the profiler for two seconds");
+    status = prof_i_fail(PROF_E_BUSY, "cannot start: %s", prof_i_gate_why_busy());
     if (clock_before) prof_i_clock_choose(clock_before);
   } else if (status == PROF_OK) {
     status = install(options, is_child);
@@ -592,7 +595,10 @@ static int start_with(const prof_options *given, bool has_scopes, const char *va
   return status;
 }
 
-int prof_start_with(const prof_options *given) { return start_with(given, true, NULL); }
+int prof_start_with(const prof_options *given) {
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
+  return start_with(given, true, NULL);
+}
 int prof_i_control_start_for(const prof_options *options, const char *variable) { return start_with(options, options->level != 0, variable); }
 
 /* A vendor's library may need seconds to deliver its last records, and the helper as long as the disk
@@ -653,6 +659,7 @@ static uint32_t level_to_ask(int level) {
 }
 
 int prof_start(int level) {
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   const int saved = errno;
   int status = check_level(level, 1);
   if (status == PROF_OK) status = prof_i_copy_check();
@@ -694,6 +701,7 @@ static void tell_devices(void) {
 }
 
 void prof_i_control_prefer_devices(uint32_t wanted) {
+  PROF_I_REFUSE_INTERRUPTED();
   const int saved = errno;
   if (prof_i_copy_check() != PROF_OK) return;
   lock();
@@ -709,6 +717,7 @@ void prof_i_control_prefer_devices(uint32_t wanted) {
 }
 
 int prof_level_want_with(const void *who, int level, uint32_t wanted_of_devices) {
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   if (!who) return prof_i_fail(PROF_E_INVALID, "prof_level_want: who is NULL");
   if (wanted_of_devices > PROF_DEVICES_MEMORY) return prof_i_fail(PROF_E_INVALID, "prof_level_want_with: devices is %u; 0 to 3 are known", wanted_of_devices);
   const int saved = errno;
@@ -733,6 +742,7 @@ int prof_level_want_with(const void *who, int level, uint32_t wanted_of_devices)
 int prof_level_want(const void *who, int level) { return prof_level_want_with(who, level, PROF_DEVICES_DEFAULT); }
 
 int prof_memory_start(void) {
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   const int saved = errno;
   int status = prof_i_copy_check();
   if (status != PROF_OK) return status;
@@ -753,6 +763,7 @@ static int check_memory(void) {
 }
 
 int prof_memory_stop(void) {
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   const int saved = errno;
   lock_to_end();
   const int status = check_memory();
@@ -782,6 +793,7 @@ static void reset_memory(void) {
 }
 
 int prof_memory_reset(void) {
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   const int saved = errno;
   int status = PROF_OK;
   lock_to_end();
@@ -794,6 +806,7 @@ int prof_memory_reset(void) {
 }
 
 int prof_stop(void) {
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   const int saved = errno;
   int status = PROF_OK;
   prof_i_thread_notice_ends();
