@@ -45,8 +45,9 @@
 enum { PATH_ROOM = PROF_I_OUTPUT_ROOM, MARK_BYTES = 4096 };
 enum { MARK_NONE = 0, MARK_OWN = 1, MARK_AT_IT = 2 }; /* what the page that a fork empties holds */
 /* A change of the capture that has released the lock for a time: a stop that waits for devices and
-   the helper, a start that makes a file. */
-typedef enum change { CHANGE_NONE = 0, CHANGE_STOP, CHANGE_START } change;
+   the helper, a start that makes a file. CHANGE_MADE: a child's file is made, and whoever has the
+   lock next goes on with it. */
+typedef enum change { CHANGE_NONE = 0, CHANGE_STOP, CHANGE_START, CHANGE_MADE } change;
 
 /* Guarded by lock, but for recording (any thread, relaxed: the gate orders it), child_waits, forked_at and pid (set before the child has
    threads). */
@@ -55,9 +56,11 @@ static struct {
   int was_cancel; /* of the thread that has the lock: could it be cancelled before? */
   bool was_at_control; /* the same of prof_i_this_flags.is_at_control */
   uint32_t recording;
-  uint32_t changing;    /* change. Written under the lock */
+  uint32_t changing;    /* change. Written under the lock, but for CHANGE_MADE */
   uint32_t child_waits; /* the parent recorded; our own capture comes with the first scope */
   int child_status;     /* why a child has none: of the start that failed; 0: none did */
+  int child_made;       /* the status of the file's making, for CHANGE_MADE */
+  prof_options child_options; /* of the start that makes it */
   uint64_t forked_at;
   /* When the first capture and the one in force began; 0: none. Any thread; relaxed. */
   uint64_t first_at, since;
@@ -118,12 +121,20 @@ static void unlock(void) {
   prof_i_mapping_unmap_unused(unused);
   prof_i_port_let_cancel(&was);
 }
+static void finish_child(void);
+
+static change changing_now(void) { return __atomic_load_n(&own.changing, __ATOMIC_ACQUIRE); }
+
 /* A start waits for every change that is under way, what ends something only for a stop: a start
    that is not done has begun nothing. */
 static void lock_when_done(bool is_start) {
   enum { A_SECOND_NS = 1000000000 };
   lock();
-  for (uint32_t now; (now = own.changing) == CHANGE_STOP || (is_start && now == CHANGE_START);) {
+  for (change now; (now = changing_now()) == CHANGE_STOP || (is_start && now != CHANGE_NONE);) {
+    if (now == CHANGE_MADE) {
+      finish_child();
+      continue;
+    }
     unlock();
     prof_i_port_wait(&own.changing, now, A_SECOND_NS);
     lock();
@@ -131,7 +142,19 @@ static void lock_when_done(bool is_start) {
 }
 static void lock_to_start(void) { lock_when_done(true); }
 static void lock_to_end(void) { lock_when_done(false); }
-void prof_i_control_lock(void) { lock(); }
+/* A child's file is mostly made in no time: who comes meanwhile finds the capture. */
+static void await_child(void) {
+  enum { PATIENCE_NS = 10000000 };
+  if (!__atomic_load_n(&own.child_waits, __ATOMIC_RELAXED)) return;
+  const uint64_t begun = prof_i_port_monotonic_ns();
+  for (uint64_t past; changing_now() == CHANGE_START && (past = prof_i_ns_since(begun)) < PATIENCE_NS;)
+    prof_i_port_wait(&own.changing, CHANGE_START, PATIENCE_NS - past);
+}
+void prof_i_control_lock(void) {
+  await_child();
+  lock();
+  if (changing_now() == CHANGE_MADE) finish_child();
+}
 void prof_i_control_lock_to_clear(void) { lock_to_end(); }
 
 /* Between these two the lock is released, so that other calls need not wait for what takes long.
@@ -449,8 +472,7 @@ static int start_new(const prof_options *options, const char *template_, const c
 }
 
 /* What of a start asks the file system, which may be slow. is_new: it is to have an arena of its
-   own. Without the lock, but for a child, which is alone: what else uses the same memory waits for
-   the start. */
+   own. Without the lock: what else uses the same memory waits for the start. */
 static int make_place(const prof_options *options, char *expanded, bool is_new, bool is_child) {
   const bool has_suffix = is_child && options->path && !prof_i_path_has(own.template_, 'p');
   int status = options->path ? prof_i_place_check_output(expanded) : PROF_OK;
@@ -458,40 +480,45 @@ static int make_place(const prof_options *options, char *expanded, bool is_new, 
     status = prof_i_place_add_suffix(expanded, PATH_ROOM);
   return status == PROF_OK && is_new ? make_fresh(options, expanded, is_child) : status;
 }
-static int make_place_beside(const prof_options *options, char *expanded, bool is_new) {
+static int make_place_beside(const prof_options *options, bool is_new, bool is_child) {
   const let_in before = let_others_in(CHANGE_START);
-  const int status = make_place(options, expanded, is_new, false);
+  const int status = make_place(options, own.expanded, is_new, is_child);
   keep_others_out(&before);
   return status;
 }
 
-/* Lock held, not recording. options are complete; path is the template. A child has a name of its own, unless the template has its pid: the parent may be
-   gone, and its trace must stay. */
-static int start_locked(const prof_options *given, bool is_child, bool is_fresh) {
+/* The path, a template, becomes the one to use. Lock held. */
+static int expand(prof_options *options) {
+  const char *const template_ = options->path;
+  int status = prepare();
+  if (status != PROF_OK || !template_) return status;
+  if (strlen(template_) >= PATH_ROOM)
+    return prof_i_fail(PROF_E_INVALID, "options.path is longer than %d bytes", PATH_ROOM - 1);
+  char host[64] = "host";
+  gethostname(host, sizeof host - 1);
+  const prof_i_path_words words = {(uint32_t)getpid(), prof_i_identity_rank(), host};
+  status = prof_i_expand_path(template_, &words, own.expanded, PATH_ROOM);
+  options->path = own.expanded;
+  return status;
+}
+
+/* Lock held, not recording. options are complete; path is the template. */
+static int start_locked(const prof_options *given, bool is_fresh) {
   prof_options complete = *given, *const options = &complete;
   const char *const template_ = options->path;
-  char *const expanded = own.expanded;
-  int status = prepare();
-  if (status == PROF_OK && template_) {
-    if (strlen(template_) >= PATH_ROOM) return prof_i_fail(PROF_E_INVALID, "options.path is longer than %d bytes", PATH_ROOM - 1);
-    char host[64] = "host";
-    gethostname(host, sizeof host - 1);
-    const prof_i_path_words words = {(uint32_t)getpid(), prof_i_identity_rank(), host};
-    status = prof_i_expand_path(template_, &words, expanded, PATH_ROOM);
-    options->path = expanded;
-  }
+  int status = expand(options);
   if (status != PROF_OK) return status;
   const bool goes_on = !is_fresh && prof_i_the_arena.base && fits(options, &own.options, template_);
-  status = template_ && !is_child ? make_place_beside(options, expanded, !goes_on)
-                                  : make_place(options, expanded, !goes_on, is_child);
+  status = template_ ? make_place_beside(options, !goes_on, false)
+                     : make_place(options, own.expanded, !goes_on, false);
   if (status != PROF_OK) return status;
   if (goes_on) {
     options->path = template_ ? own.path : NULL; /* perhaps with a suffix */
     keep_options(options, template_ ? template_ : "", own.path);
-    begin_session(options->level, is_child);
+    begin_session(options->level, false);
     return PROF_OK;
   }
-  return start_new(options, template_ ? template_ : "", expanded, is_child);
+  return start_new(options, template_ ? template_ : "", own.expanded, false);
 }
 
 /* What would have begun with a child's first event does not begin any more. Lock held, not recording. */
@@ -501,26 +528,63 @@ static void end_waiting(void) {
   prof_i_pool_end_all();
 }
 
-/* What the parent recorded goes on in this child's own capture. Lock held. */
-static void begin_child(void) {
-  if (!own.child_waits) return;
-  __atomic_store_n(&own.child_waits, 0, __ATOMIC_RELAXED);
-  prof_options options = own.options;
-  options.level = prof_i_arena_level();
-  if (options.path) options.path = own.template_;
-  const bool wants_memory = prof_i_memory_is_on();
-  prof_i_fail_silently(true);
-  const bool is_wanted = options.level || wants_memory;
-  if (is_wanted) own.child_status = start_locked(&options, true, false);
-  if (is_wanted && own.child_status == PROF_OK) {
-    if (wants_memory) prof_i_pool_begin_child();
-  } else {
+/* What the parent recorded goes on in this child's own capture, in steps: what it is to be, its file,
+   which is made without the lock, and its begin. A child has a name of its own, unless the template
+   has its pid: the parent may be gone, and its trace must stay. */
+
+/* Lock held. False: nothing is to be made. */
+static bool plan_child(void) {
+  if (!own.child_waits || changing_now() != CHANGE_NONE) return false;
+  if (!prof_i_arena_level() && !prof_i_memory_is_on()) {
     end_waiting();
+    return false;
   }
+  own.child_options = own.options;
+  if (own.options.path) own.child_options.path = own.template_;
+  prof_i_fail_silently(true);
+  own.child_status = expand(&own.child_options);
+  prof_i_fail_silently(false);
+  if (own.child_status != PROF_OK) end_waiting();
+  return own.child_status == PROF_OK;
+}
+
+/* Lock held. A stop may have ended meanwhile what would begin. */
+static void install_child(void) {
+  const bool wants_memory = prof_i_memory_is_on();
+  own.child_options.level = prof_i_arena_level();
+  int status = own.child_made;
+  if (status == PROF_OK && own.child_waits && (own.child_options.level || wants_memory))
+    status = start_new(&own.child_options, own.options.path ? own.template_ : "", own.expanded, true);
+  else if (status == PROF_OK)
+    prof_i_arena_discard(&own.fresh);
+  const bool has_begun = own.child_waits && own.recording;
+  if (own.child_waits) own.child_status = status;
+  __atomic_store_n(&own.child_waits, 0, __ATOMIC_RELAXED);
+  if (has_begun && wants_memory) prof_i_pool_begin_child();
+  if (!has_begun) end_waiting();
+}
+
+/* CHANGE_MADE. Lock held. */
+static void finish_child(void) {
+  __atomic_store_n(&own.changing, CHANGE_NONE, __ATOMIC_RELEASE);
+  prof_i_port_wake(&own.changing);
+  prof_i_fail_silently(true);
+  install_child();
   prof_i_fail_silently(false);
 }
 
-/* A child's first scope. The lock is tried, not taken: this may be a handler. */
+/* Lock held. It is released meanwhile. */
+static void begin_child(void) {
+  if (changing_now() == CHANGE_MADE) finish_child();
+  if (!plan_child()) return;
+  prof_i_fail_silently(true);
+  own.child_made = make_place_beside(&own.child_options, true, true);
+  install_child();
+  prof_i_fail_silently(false);
+}
+
+/* A child's first scope. The lock is tried, not taken: this may be a handler, which has interrupted
+   what the lock's owner waits for. Whoever has the lock when the file is made goes on. */
 void prof_i_control_ensure(void) {
   if (!prof_i_control_is_own_process() || !__atomic_load_n(&own.child_waits, __ATOMIC_RELAXED))
     return;
@@ -528,14 +592,21 @@ void prof_i_control_ensure(void) {
   const bool was_there = prof_i_this_flags.is_at_control;
   prof_i_this_flags.is_at_control = true;
   PROF_I_SIGNAL_FENCE();
-  if (pthread_mutex_trylock(&own.lock) != 0) {
-    prof_i_this_flags.is_at_control = was_there;
-    return;
-  }
   const int saved = errno;
-  begin_child();
+  bool has_lock = pthread_mutex_trylock(&own.lock) == 0;
+  if (has_lock && plan_child()) {
+    __atomic_store_n(&own.changing, CHANGE_START, __ATOMIC_RELAXED);
+    pthread_mutex_unlock(&own.lock);
+    prof_i_fail_silently(true);
+    own.child_made = make_place(&own.child_options, own.expanded, true, true);
+    prof_i_fail_silently(false);
+    __atomic_store_n(&own.changing, CHANGE_MADE, __ATOMIC_RELEASE);
+    prof_i_port_wake(&own.changing);
+    has_lock = pthread_mutex_trylock(&own.lock) == 0;
+  }
+  if (has_lock && changing_now() == CHANGE_MADE) finish_child();
+  if (has_lock) pthread_mutex_unlock(&own.lock);
   errno = saved;
-  pthread_mutex_unlock(&own.lock);
   PROF_I_SIGNAL_FENCE();
   prof_i_this_flags.is_at_control = was_there;
 }
@@ -581,7 +652,7 @@ static int start_with(const prof_options *given, bool has_scopes, const char *va
   if (options.path && !own.recording) options.path = make_absolute(options.path);
   const bool had_default_cap = own.has_default_cap;
   if (!own.recording) own.has_default_cap = is_default_cap;
-  status = own.recording ? refuse_second_start() : start_locked(&options, false, is_left_over(&options));
+  status = own.recording ? refuse_second_start() : start_locked(&options, is_left_over(&options));
   if (status != PROF_OK) own.has_default_cap = had_default_cap;
   if (status == PROF_OK) {
     own.started_by = variable;
@@ -635,7 +706,7 @@ static int start_as_before(int level, bool is_fresh) {
   if (options.path) options.path = own.template_;
   int status = prof_i_options_complete(&options);
   options.level = (uint32_t)level;
-  if (status == PROF_OK) status = start_locked(&options, false, is_fresh);
+  if (status == PROF_OK) status = start_locked(&options, is_fresh);
   if (status == PROF_OK) own.started_by = NULL;
   return status;
 }
@@ -799,7 +870,8 @@ int prof_memory_reset(void) {
   lock_to_end();
   begin_child();
   if (prof_i_the_arena.base) reset_memory();
-  else status = prof_i_fail(PROF_E_NOT_RUNNING, "no memory has been recorded");
+  else if (!own.child_waits) /* a child's own capture begins as if it were reset */
+    status = prof_i_fail(PROF_E_NOT_RUNNING, "no memory has been recorded");
   unlock();
   errno = saved;
   return status;

@@ -202,6 +202,126 @@ static void a_child_that_is_forked_meanwhile_is_free(void **state) {
   assert_int_equal(ended, 0);
 }
 
+/* ---- a forked child's own capture, which its first scope makes ---- */
+
+static void *record_first(void *unused) {
+  (void)unused;
+  WITH_BASE_PROFILER(PROF_HOST, "first", "start", PROF_NO_ARGS, {});
+  return NULL;
+}
+
+static void be_slow_from_now_on(uint32_t at) {
+  __atomic_store_n(&is_inside, 0, __ATOMIC_SEQ_CST);
+  __atomic_store_n(&is_let_go, 0, __ATOMIC_SEQ_CST);
+  __atomic_store_n(&slow_at, at, __ATOMIC_SEQ_CST);
+}
+/* Its thread is in the first scope's begin. */
+static pthread_t begin_slow_scope(uint32_t at) {
+  pthread_t thread;
+  be_slow_from_now_on(at);
+  assert_int_equal(pthread_create(&thread, NULL, record_first, NULL), 0);
+  WAIT_WHILE(!__atomic_load_n(&is_inside, __ATOMIC_SEQ_CST));
+  assert_int_equal(is_inside, 1);
+  __atomic_store_n(&slow_at, AT_NONE, __ATOMIC_SEQ_CST);
+  return thread;
+}
+static void end_slow_scope(pthread_t thread) {
+  __atomic_store_n(&is_let_go, 1, __ATOMIC_SEQ_CST);
+  assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
+/* Recording, then in a child at each slow call. A failed assertion ends the child with a status. */
+static void in_children(void (*check)(uint32_t at)) {
+  int ended;
+  hang_guard();
+  for (uint32_t at = AT_LOOK; at < AT_COUNT; at++) {
+    assert_int_equal(start_to_file(next_cap()), PROF_OK);
+    WITH_BASE_PROFILER(PROF_HOST, "parent", "start", PROF_NO_ARGS, {});
+    const pid_t child = fork();
+    if (child == 0) {
+      hang_guard();
+      check(at);
+      _exit(0);
+    }
+    assert_true(child > 0);
+    assert_int_equal(waitpid(child, &ended, 0), child);
+    assert_int_equal(prof_stop(), PROF_OK);
+    assert_int_equal(ended, 0);
+  }
+}
+#define REQUIRE(condition)                                               \
+  do {                                                                   \
+    if (condition) break;                                                \
+    fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);      \
+    _exit(1);                                                            \
+  } while (0)
+
+static void use_all_in_child(uint32_t at) {
+  prof_health health = {.size = sizeof health};
+  prof_memory_max max = {.size = sizeof max};
+  prof_trace *trace = NULL;
+  prof_pool *pool = NULL;
+  const prof_pool_options options = {.size = sizeof options, .name = "beside a scope"};
+  const pthread_t thread = begin_slow_scope(at);
+  WITH_BASE_PROFILER(PROF_HOST, "beside", "start", PROF_NO_ARGS, {});
+  REQUIRE(prof_health(&health) == PROF_OK);
+  REQUIRE(prof_level() == 1);
+  REQUIRE(prof_thread_set_name("beside") == PROF_OK);
+  REQUIRE(prof_process_set_name("child") == PROF_OK);
+  REQUIRE(prof_mute("nobody's", NULL, 1) == PROF_OK);
+  REQUIRE(prof_mute("nobody's", NULL, 0) == PROF_OK);
+  REQUIRE(prof_pool_create(&options, &pool) == PROF_OK);
+  prof_pool_destroy(pool);
+  REQUIRE(prof_memory_max_get(PROF_HOST, PROF_MEMORY_ANY, &max) == PROF_E_NOT_FOUND);
+  REQUIRE(prof_memory_reset() == PROF_OK);
+  REQUIRE(prof_get(&trace) == PROF_E_NOT_RUNNING);
+  REQUIRE(prof_clear() == PROF_OK);
+  end_slow_scope(thread);
+  WITH_BASE_PROFILER(PROF_HOST, "second", "start", PROF_NO_ARGS, {});
+  REQUIRE(count("first") == 1 && count("second") == 1 && count("parent") == 0);
+  REQUIRE(prof_stop() == PROF_OK);
+}
+static void a_childs_first_scope_holds_nobody_up(void **state) {
+  (void)state;
+  in_children(use_all_in_child);
+}
+
+/* What would have begun does not begin any more, and its file goes. */
+static void stop_in_child(uint32_t at) {
+  const int before = count_captures();
+  const pthread_t thread = begin_slow_scope(at);
+  REQUIRE(prof_stop() == PROF_E_NOT_RUNNING);
+  end_slow_scope(thread);
+  REQUIRE(prof_level() == 0);
+  REQUIRE(count_captures() == before);
+  REQUIRE(prof_start(1) == PROF_OK);
+  WITH_BASE_PROFILER(PROF_HOST, "after", "start", PROF_NO_ARGS, {});
+  REQUIRE(count("after") == 1);
+  REQUIRE(prof_stop() == PROF_OK);
+}
+static void a_stop_ends_what_a_childs_first_scope_would_begin(void **state) {
+  (void)state;
+  in_children(stop_in_child);
+}
+
+/* A start of a child waits for the capture that a first scope makes, and joins it. */
+static void start_in_child(uint32_t at) {
+  start other = {.cap_bytes = 0};
+  const pthread_t thread = begin_slow_scope(at);
+  begin_start(&other);
+  WAIT_WHILE(!__atomic_load_n(&other.has_ended, __ATOMIC_SEQ_CST) &&
+             !is_asleep(__atomic_load_n(&other.tid, __ATOMIC_SEQ_CST)));
+  REQUIRE(__atomic_load_n(&other.has_ended, __ATOMIC_SEQ_CST) == 0);
+  end_slow_scope(thread);
+  REQUIRE(pthread_join(other.thread, NULL) == 0);
+  REQUIRE(other.status == PROF_E_RUNNING);
+  REQUIRE(count("first") == 1);
+}
+static void a_start_waits_for_a_childs_first_scope(void **state) {
+  (void)state;
+  in_children(start_in_child);
+}
+
 static int make_directory(void **state) {
   (void)state;
   if (!mkdtemp(directory)) return -1;
@@ -220,6 +340,9 @@ int main(void) {
       cmocka_unit_test(others_go_on),
       cmocka_unit_test(of_two_starts_one_records),
       cmocka_unit_test(a_child_that_is_forked_meanwhile_is_free),
+      cmocka_unit_test(a_childs_first_scope_holds_nobody_up),
+      cmocka_unit_test(a_stop_ends_what_a_childs_first_scope_would_begin),
+      cmocka_unit_test(a_start_waits_for_a_childs_first_scope),
   };
   return cmocka_run_group_tests(tests, make_directory, remove_directory);
 }
