@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -26,8 +27,8 @@
 
 /* ---- the slow file system ---- */
 
-/* Before the file is made, and when it has been made. */
-enum { AT_NONE, AT_LOOK, AT_MADE, AT_COUNT };
+/* Before the file is made, and when it has been made. AT_CLOSE: when the one before it goes. */
+enum { AT_NONE, AT_LOOK, AT_MADE, AT_COUNT, AT_CLOSE };
 
 static uint32_t slow_at, is_inside, is_let_go; /* atomic */
 
@@ -45,6 +46,12 @@ int access(const char *path, int how) {
 int flock(int fd, int how) {
   be_slow(AT_MADE);
   return (int)syscall(SYS_flock, fd, how);
+}
+
+static int old_capture = -1; /* what AT_CLOSE waits for */
+int close(int fd) {
+  if (fd == old_capture) be_slow(AT_CLOSE);
+  return (int)syscall(SYS_close, fd);
 }
 
 /* ---- a start that is under way ---- */
@@ -202,6 +209,43 @@ static void a_child_that_is_forked_meanwhile_is_free(void **state) {
   assert_int_equal(ended, 0);
 }
 
+static int descriptor_of(const char *path) {
+  enum { MOST = 65536 };
+  struct stat wanted, about;
+  assert_int_equal(stat(path, &wanted), 0);
+  for (int fd = 0; fd < MOST; fd++)
+    if (fstat(fd, &about) == 0 && about.st_dev == wanted.st_dev && about.st_ino == wanted.st_ino)
+      return fd;
+  fail_msg("no descriptor of '%s'", path);
+  return -1;
+}
+
+/* The start has begun by then. */
+static void others_go_on_while_the_replaced_file_is_closed(void **state) {
+  (void)state;
+  start slow;
+  prof_health health = {.size = sizeof health};
+  prof_trace *trace = NULL;
+  hang_guard();
+  assert_int_equal(start_to_file(next_cap()), PROF_OK);
+  assert_int_equal(prof_health(&health), PROF_OK);
+  old_capture = descriptor_of(health.capture_path);
+  assert_int_equal(prof_stop(), PROF_OK);
+  begin_slow_start(&slow, AT_CLOSE);
+  assert_int_equal(prof_level(), 1);
+  WITH_BASE_PROFILER(PROF_HOST, "beside", "start", PROF_NO_ARGS, {});
+  assert_int_equal(prof_health(&health), PROF_OK);
+  assert_int_equal(prof_get(&trace), PROF_OK);
+  prof_trace_destroy(trace);
+  assert_int_equal(count("beside"), 1);
+  assert_int_equal(prof_clear(), PROF_OK);
+  assert_int_equal(prof_stop(), PROF_OK);
+  assert_int_equal(start_to_file(next_cap()), PROF_OK);
+  assert_int_equal(prof_stop(), PROF_OK);
+  end_slow_start(&slow);
+  assert_int_equal(slow.status, PROF_OK);
+}
+
 /* ---- a forked child's own capture, which its first scope makes ---- */
 
 static void *record_first(void *unused) {
@@ -340,6 +384,7 @@ int main(void) {
       cmocka_unit_test(others_go_on),
       cmocka_unit_test(of_two_starts_one_records),
       cmocka_unit_test(a_child_that_is_forked_meanwhile_is_free),
+      cmocka_unit_test(others_go_on_while_the_replaced_file_is_closed),
       cmocka_unit_test(a_childs_first_scope_holds_nobody_up),
       cmocka_unit_test(a_stop_ends_what_a_childs_first_scope_would_begin),
       cmocka_unit_test(a_start_waits_for_a_childs_first_scope),
