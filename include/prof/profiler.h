@@ -83,7 +83,8 @@ typedef struct prof_options {
 
 /* Starts recording at level 1 or 2. Recording already: sets the level and returns PROF_OK. If
    PROF_LEVEL began the recording, no lower level than that is set. After a stop it goes on in the
-   same capture; prof_clear() empties it. Takes less than 4 KiB of stack.
+   same capture; prof_clear() empties it. Takes less than 4 KiB of stack. A start waits for a start
+   or a stop that another thread is in, as prof_clear() does for a stop.
    Errors: PROF_E_LEVEL, PROF_E_NO_MEMORY, PROF_E_IO (no descriptor is left). */
 PROF_API int prof_start(int level) PROF_I_NOEXCEPT;
 

@@ -86,7 +86,9 @@ int prof_clear(void) {
   const int saved = errno;
   int status = PROF_OK;
   prof_i_control_lock_to_clear();
-  const uint64_t arena = prof_i_the_arena.base ? prof_i_the_arena.number : 0;
+  /* Without a session it is one that a start is just beginning, and empty. */
+  const bool is_any = prof_i_the_arena.base && prof_i_arena_header()->session != 0;
+  const uint64_t arena = is_any ? prof_i_the_arena.number : 0;
   const uint64_t clear = arena ? begin_clear() : 0;
   if (clear)
     prof_i_want_cleared();

@@ -113,7 +113,9 @@ static void lock(void) { lock_with(pthread_mutex_lock); }
 static void unlock(void) {
   const int was = own.was_cancel;
   const bool was_there = own.was_at_control; /* for a handler inside a call that has the lock */
-  struct prof_i_unused *unused = prof_i_mapping_take_unused();
+  /* A start that releases the lock is in a hurry to begin. */
+  const bool may_unmap = own.changing != CHANGE_START;
+  struct prof_i_unused *unused = may_unmap ? prof_i_mapping_take_unused() : NULL;
   if (unused && own.changing != CHANGE_STOP && prof_i_helper_unmap(unused)) unused = NULL;
   if (!PROF_I_FAULT(NO_LOCK)) pthread_mutex_unlock(&own.lock);
   PROF_I_SIGNAL_FENCE();
@@ -398,7 +400,8 @@ static int install(const prof_options *options, bool is_child) {
   if (!own.first_at) __atomic_store_n(&own.first_at, header->start_ticks, __ATOMIC_RELAXED);
   __atomic_store_n(&own.since, header->start_ticks, __ATOMIC_RELAXED);
   prof_i_identity_begin();
-  prof_i_site_copy_all();
+  prof_i_site_begin_capture();
+  if (is_child) prof_i_site_copy_all();
   if (prof_i_name_is_any())
     prof_i_site_raise_epoch(); /* their sites are written when they come again */
   prof_i_change_begin();
@@ -447,7 +450,21 @@ static void keep_options(const prof_options *options, const char *template_, con
   own.options.path = own.path;
 }
 
-/* own.fresh, of these options, becomes the arena in force, or goes. */
+/* Nothing is recorded yet, so that all sites are there before their records. A child, in its first
+   scope, copies them with the lock. */
+static void copy_sites(void) {
+  const let_in before = let_others_in(CHANGE_START);
+  const bool is_past_gate = prof_i_gate_enter();
+  if (is_past_gate) {
+    prof_i_site_copy_all();
+    prof_i_gate_leave();
+  }
+  keep_others_out(&before);
+  if (!is_past_gate) prof_i_site_copy_all();
+}
+
+/* own.fresh, of these options, becomes the arena in force, or goes. Lock held. It is released
+   meanwhile, but for a child. */
 static int start_new(const prof_options *options, const char *template_, const char *expanded,
                      bool is_child) {
   const uint32_t clock_before = prof_i_clock_kind();
@@ -460,11 +477,12 @@ static int start_new(const prof_options *options, const char *template_, const c
     if (status == PROF_OK) {
       own.child_status = PROF_OK;
       keep_options(options, template_, expanded);
-      begin_session(options->level, is_child);
     } else if (clock_before) {
       prof_i_clock_choose(clock_before);
     }
     prof_i_gate_open();
+    if (status == PROF_OK && !is_child) copy_sites();
+    if (status == PROF_OK) begin_session(options->level, is_child);
     return status;
   }
   prof_i_arena_discard(&own.fresh);
@@ -583,6 +601,20 @@ static void begin_child(void) {
   prof_i_fail_silently(false);
 }
 
+/* For 10 ms at most, while another thread has it: that one may begin the child's capture. */
+static bool try_lock_for_child(void) {
+  enum { PATIENCE_NS = 10000000, NAP_NS = 100000 };
+  const uint64_t begun = prof_i_port_monotonic_ns();
+  uint32_t nobody_wakes_it = 0;
+  while (pthread_mutex_trylock(&own.lock) != 0) {
+    if (!__atomic_load_n(&own.child_waits, __ATOMIC_RELAXED) ||
+        prof_i_ns_since(begun) >= PATIENCE_NS)
+      return false;
+    prof_i_port_wait(&nobody_wakes_it, 0, NAP_NS);
+  }
+  return true;
+}
+
 /* A child's first scope. The lock is tried, not taken: this may be a handler, which has interrupted
    what the lock's owner waits for. Whoever has the lock when the file is made goes on. */
 void prof_i_control_ensure(void) {
@@ -602,7 +634,7 @@ void prof_i_control_ensure(void) {
     prof_i_fail_silently(false);
     __atomic_store_n(&own.changing, CHANGE_MADE, __ATOMIC_RELEASE);
     prof_i_port_wake(&own.changing);
-    has_lock = pthread_mutex_trylock(&own.lock) == 0;
+    has_lock = try_lock_for_child();
   }
   if (has_lock && changing_now() == CHANGE_MADE) finish_child();
   if (has_lock) pthread_mutex_unlock(&own.lock);
