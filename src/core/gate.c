@@ -22,7 +22,7 @@ bool prof_i_gate_enter(void) {
   return false;
 }
 
-/* In a child that a handler has forked, what the handler interrupted is past a gate that was reset. */
+/* In a child that a handler has forked, what it interrupted is past a gate that was reset. */
 void prof_i_gate_leave(void) {
   if (!prof_i_this_flags.past_gate) return;
   __atomic_fetch_sub(&own.inside, 1, __ATOMIC_SEQ_CST);
@@ -31,9 +31,8 @@ void prof_i_gate_leave(void) {
 }
 
 const char *prof_i_gate_why_busy(void) {
-  return prof_i_this_flags.past_gate
-             ? "this is a signal handler that interrupted prof's recording on this thread"
-             : "a thread has been inside the profiler for two seconds";
+  return prof_i_this_flags.past_gate ? "this is a signal handler that interrupted prof's recording on this thread"
+                                     : "a thread has been inside the profiler for two seconds";
 }
 
 bool prof_i_gate_close(void) {

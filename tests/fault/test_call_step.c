@@ -19,23 +19,23 @@
 
 #include <cmocka.h>
 
+#include "hang_guard.h"
 #include "support/captures.h"
 #include "support/share.h"
 #include "support/skip.h"
 #include "support/tracee.h"
-#include "hang_guard.h"
 
 enum { WALK_MAX = 1 << 21, WALK_IN_CI = 20000, START_IN_CI = 60000, PLACES_IN_CI = 24, FAULT_BYTES = 400 };
 
 /* What the child tells, in shared memory. */
 static struct announced {
-  uint32_t phase;        /* 1: the act is under way; 2: it has returned */
-  uint32_t first;        /* of the handler's calls */
-  uint32_t call;         /* of the handler, from 1; 0: none is under way */
-  uint32_t runs;         /* of the handler */
-  uint32_t done, busy;   /* calls of the handler */
+  uint32_t phase;      /* 1: the act is under way; 2: it has returned */
+  uint32_t first;      /* of the handler's calls */
+  uint32_t call;       /* of the handler, from 1; 0: none is under way */
+  uint32_t runs;       /* of the handler */
+  uint32_t done, busy; /* calls of the handler */
   char fault[FAULT_BYTES];
-} *said;
+} * said;
 
 static void say_fault(const char *format, ...) {
   va_list arguments;
@@ -53,10 +53,7 @@ static prof_pool *kept_pool, *checked_pool;
 static char output[CAPTURE_PATH_MAX];
 
 static int start_to(const char *path, uint64_t mib, uint32_t helper_thread) {
-  const prof_options options = {.size = sizeof options,
-                                .path = path,
-                                .cap_bytes = mib << 20,
-                                .helper_thread = helper_thread};
+  const prof_options options = {.size = sizeof options, .path = path, .cap_bytes = mib << 20, .helper_thread = helper_thread};
   return prof_start_with(&options);
 }
 
@@ -173,8 +170,7 @@ static int do_back_end(void) {
 }
 static int do_cache(void) { return prof_op_cache_open(NULL); }
 static int do_scopes(void) {
-  for (int i = 0; i < 3; i++)
-    WITH_BASE_PROFILER(PROF_HOST, "scope", "call step", PROF_ARGS("i", i), {});
+  for (int i = 0; i < 3; i++) WITH_BASE_PROFILER(PROF_HOST, "scope", "call step", PROF_ARGS("i", i), {});
   prof_scope_end(prof_scope_begin(1, "by call", "call step", NULL));
   return PROF_OK;
 }
@@ -188,41 +184,41 @@ typedef struct call {
 } call;
 
 /* Statuses that depend on what the interrupted call has done so far. */
-#define CALLS(X)                                           \
-  X(health, do_health, PROF_OK)                            \
-  X(start, do_start, PROF_OK)                              \
-  X(clear, prof_clear, PROF_OK)                            \
-  X(mute, do_mute, PROF_E_NOT_FOUND)                       \
-  X(start_at_2, do_start_at_2, PROF_OK)                    \
-  X(want, do_want, PROF_OK)                                \
-  X(memory_start, prof_memory_start, PROF_OK)              \
-  X(pool, do_pool, PROF_OK)                                \
-  X(alloc, do_alloc, PROF_OK)                              \
-  X(checked_alloc, do_checked_alloc, PROF_OK)              \
-  X(set_query, do_set_query, PROF_OK)                      \
-  X(sample, do_sample, PROF_OK)                            \
-  X(memory_max, do_memory_max, PROF_E_NOT_FOUND)           \
-  X(memory_reset, prof_memory_reset, PROF_E_NOT_RUNNING)   \
-  X(get, do_get, PROF_E_NOT_RUNNING)                       \
-  X(get_duration, do_get_duration, PROF_E_NOT_RUNNING)     \
-  X(get_json, do_get_json, PROF_E_NOT_RUNNING)             \
-  X(dump, do_dump, PROF_E_NOT_RUNNING)                     \
-  X(dump_raf, do_dump_raf, PROF_E_NOT_RUNNING)             \
-  X(dump_capture, do_dump_capture, PROF_E_NOT_RUNNING)     \
-  X(names, do_names, PROF_OK)                              \
-  X(memory_stop, prof_memory_stop, PROF_E_NOT_RUNNING)     \
-  X(stop, prof_stop, PROF_E_NOT_RUNNING)                   \
-  X(start_other, do_start_other, PROF_E_RUNNING)           \
-  X(start_file, do_start_file, PROF_E_RUNNING)             \
-  X(start_helper, do_start_helper, PROF_E_RUNNING)         \
-  X(stop_file, scene_stop_file, PROF_E_NOT_RUNNING)        \
-  X(open, do_open, PROF_OK)                                \
-  X(table, do_table, PROF_OK)                              \
-  X(read_memory, do_read_memory, PROF_OK)                  \
-  X(memory_text, do_memory_text, PROF_OK)                  \
-  X(sampler, do_sampler, PROF_OK)                          \
-  X(back_end, do_back_end, PROF_E_NOT_FOUND)               \
-  X(cache, do_cache, PROF_OK)                              \
+#define CALLS(X)                                         \
+  X(health, do_health, PROF_OK)                          \
+  X(start, do_start, PROF_OK)                            \
+  X(clear, prof_clear, PROF_OK)                          \
+  X(mute, do_mute, PROF_E_NOT_FOUND)                     \
+  X(start_at_2, do_start_at_2, PROF_OK)                  \
+  X(want, do_want, PROF_OK)                              \
+  X(memory_start, prof_memory_start, PROF_OK)            \
+  X(pool, do_pool, PROF_OK)                              \
+  X(alloc, do_alloc, PROF_OK)                            \
+  X(checked_alloc, do_checked_alloc, PROF_OK)            \
+  X(set_query, do_set_query, PROF_OK)                    \
+  X(sample, do_sample, PROF_OK)                          \
+  X(memory_max, do_memory_max, PROF_E_NOT_FOUND)         \
+  X(memory_reset, prof_memory_reset, PROF_E_NOT_RUNNING) \
+  X(get, do_get, PROF_E_NOT_RUNNING)                     \
+  X(get_duration, do_get_duration, PROF_E_NOT_RUNNING)   \
+  X(get_json, do_get_json, PROF_E_NOT_RUNNING)           \
+  X(dump, do_dump, PROF_E_NOT_RUNNING)                   \
+  X(dump_raf, do_dump_raf, PROF_E_NOT_RUNNING)           \
+  X(dump_capture, do_dump_capture, PROF_E_NOT_RUNNING)   \
+  X(names, do_names, PROF_OK)                            \
+  X(memory_stop, prof_memory_stop, PROF_E_NOT_RUNNING)   \
+  X(stop, prof_stop, PROF_E_NOT_RUNNING)                 \
+  X(start_other, do_start_other, PROF_E_RUNNING)         \
+  X(start_file, do_start_file, PROF_E_RUNNING)           \
+  X(start_helper, do_start_helper, PROF_E_RUNNING)       \
+  X(stop_file, scene_stop_file, PROF_E_NOT_RUNNING)      \
+  X(open, do_open, PROF_OK)                              \
+  X(table, do_table, PROF_OK)                            \
+  X(read_memory, do_read_memory, PROF_OK)                \
+  X(memory_text, do_memory_text, PROF_OK)                \
+  X(sampler, do_sampler, PROF_OK)                        \
+  X(back_end, do_back_end, PROF_E_NOT_FOUND)             \
+  X(cache, do_cache, PROF_OK)                            \
   X(scopes, do_scopes, PROF_OK)
 
 static const call calls[] = {
@@ -256,8 +252,7 @@ static void handler(int signal) {
 }
 
 static void expect(const char *what, int status) {
-  if (status != PROF_OK)
-    say_fault("afterwards %s: %s: %s", what, prof_status_name(status), prof_last_error());
+  if (status != PROF_OK) say_fault("afterwards %s: %s: %s", what, prof_status_name(status), prof_last_error());
 }
 
 /* Captures, pools, and what the acts look at. */
@@ -354,8 +349,7 @@ static void find_places(const call *what) {
     own.places[own.count++] = tracee_at(&child);
     tracee_step(&child);
   }
-  if (child.signal != SIGTRAP)
-    fail_msg("%s: signal %d after %zu instructions", what->name, child.signal, own.count);
+  if (child.signal != SIGTRAP) fail_msg("%s: signal %d after %zu instructions", what->name, child.signal, own.count);
   tracee_end(&child);
   captures_clear();
 }
@@ -387,12 +381,11 @@ static void interrupt(const call *what, uint64_t at, uint32_t first) {
     tracee_continue(&child, SIGUSR1);
     if (child.signal == SIGTRAP && said->phase == 2) tracee_continue(&child, 0);
     if (said->call)
-      fail_msg("%s, interrupted at %#llx: the handler's %s did not return (signal %d)", what->name,
-               (unsigned long long)at, calls[said->call - 1].name, child.signal);
+      fail_msg("%s, interrupted at %#llx: the handler's %s did not return (signal %d)", what->name, (unsigned long long)at,
+               calls[said->call - 1].name, child.signal);
     if (child.signal || child.status != 0 || said->runs != 1)
-      fail_msg("%s, interrupted at %#llx: signal %d, status %x, %u runs: %s", what->name,
-               (unsigned long long)at, child.signal, (unsigned)child.status, said->runs,
-               said->fault);
+      fail_msg("%s, interrupted at %#llx: signal %d, status %x, %u runs: %s", what->name, (unsigned long long)at, child.signal,
+               (unsigned)child.status, said->runs, said->fault);
     own.interrupted++;
     own.refused += said->busy;
     own.done += said->done;
@@ -406,10 +399,11 @@ static void interrupt_everywhere(const call *what) {
   const size_t walked = choose_places();
   const uint64_t missed = own.missed, refused = own.refused, done = own.done;
   for (size_t i = 0; i < own.count; i++) interrupt(what, own.places[i], (uint32_t)i % CALL_COUNT);
-  print_message("  %-16s %8zu instructions, a signal at %5zu, %llu not reached again, %llu of %llu "
-                "calls refused\n",
-                what->name, walked, own.count, (unsigned long long)(own.missed - missed),
-                (unsigned long long)(own.refused - refused), (unsigned long long)(own.done - done));
+  print_message(
+      "  %-16s %8zu instructions, a signal at %5zu, %llu not reached again, %llu of %llu "
+      "calls refused\n",
+      what->name, walked, own.count, (unsigned long long)(own.missed - missed), (unsigned long long)(own.refused - refused),
+      (unsigned long long)(own.done - done));
 }
 
 static int clean(void **state) {
@@ -418,17 +412,16 @@ static int clean(void **state) {
   return 0;
 }
 
-#define TEST(name_, act_, other_)                                        \
-  static void name_##_may_be_interrupted_by_any_call(void **state) {     \
-    static const call what = {#name_, act_, other_};                     \
-    (void)state;                                                         \
-    interrupt_everywhere(&what);                                         \
+#define TEST(name_, act_, other_)                                    \
+  static void name_##_may_be_interrupted_by_any_call(void **state) { \
+    static const call what = {#name_, act_, other_};                 \
+    (void)state;                                                     \
+    interrupt_everywhere(&what);                                     \
   }
 CALLS(TEST)
 
 int main(int argc, char **argv) {
-#define ENTRY(name_, act_, other_) \
-  cmocka_unit_test_teardown(name_##_may_be_interrupted_by_any_call, clean),
+#define ENTRY(name_, act_, other_) cmocka_unit_test_teardown(name_##_may_be_interrupted_by_any_call, clean),
   const struct CMUnitTest tests[] = {CALLS(ENTRY)};
   skip_unless_steppable();
   if (argc > 1) cmocka_set_test_filter(argv[1]);
@@ -437,8 +430,8 @@ int main(int argc, char **argv) {
   if (!own.places || said == MAP_FAILED || !captures_make_folder(true)) return 1;
   const int failed = cmocka_run_group_tests(tests, NULL, NULL);
   say_share();
-  print_message("%llu signals given, %llu places not reached again\n",
-                (unsigned long long)own.interrupted, (unsigned long long)own.missed);
+  print_message("%llu signals given, %llu places not reached again\n", (unsigned long long)own.interrupted,
+                (unsigned long long)own.missed);
   captures_remove_folder();
   return failed;
 }
