@@ -89,6 +89,7 @@ uint64_t prof_i_control_first_at(void) { return __atomic_load_n(&own.first_at, _
 uint64_t prof_i_control_pid(void) { return (uint64_t)own.pid; }
 uint64_t prof_i_control_since(void) { return __atomic_load_n(&own.since, __ATOMIC_RELAXED); }
 
+static change changing_now(void) { return __atomic_load_n(&own.changing, __ATOMIC_ACQUIRE); }
 static void watch_forks(void);
 
 /* Rank 1. Who forks while another thread has it needs the handlers: they are there before anybody takes it. A child that came without handlers has another lock than its parent's, which nobody here may ever give back. */
@@ -114,9 +115,9 @@ static void unlock(void) {
   const int was = own.was_cancel;
   const bool was_there = own.was_at_control; /* for a handler inside a call that has the lock */
   /* A start that releases the lock is in a hurry to begin. */
-  const bool may_unmap = own.changing != CHANGE_START;
+  const bool may_unmap = changing_now() != CHANGE_START;
   struct prof_i_unused *unused = may_unmap ? prof_i_mapping_take_unused() : NULL;
-  if (unused && own.changing != CHANGE_STOP && prof_i_helper_unmap(unused)) unused = NULL;
+  if (unused && changing_now() != CHANGE_STOP && prof_i_helper_unmap(unused)) unused = NULL;
   if (!PROF_I_FAULT(NO_LOCK)) pthread_mutex_unlock(&own.lock);
   PROF_I_SIGNAL_FENCE();
   prof_i_this_flags.is_at_control = was_there;
@@ -124,8 +125,6 @@ static void unlock(void) {
   prof_i_port_let_cancel(&was);
 }
 static void finish_child(void);
-
-static change changing_now(void) { return __atomic_load_n(&own.changing, __ATOMIC_ACQUIRE); }
 
 /* A start waits for every change that is under way, what ends something only for a stop: a start
    that is not done has begun nothing. */
@@ -233,7 +232,7 @@ void prof_i_control_harvest(void) {
 /* No start makes a file just now, of which the child would have a descriptor. Without waiting. */
 static bool take_to_fork(void) {
   if (pthread_mutex_trylock(&own.lock) != 0) return false;
-  if (own.changing != CHANGE_START) return true;
+  if (changing_now() != CHANGE_START) return true;
   pthread_mutex_unlock(&own.lock);
   return false;
 }
@@ -280,7 +279,7 @@ static void become_child(void) {
   const uint32_t before = prof_i_this_flags.fork & PROF_I_FORK_LEVEL;
   uint32_t level = before ? before - 1 : prof_i_arena_level();
   /* A daemon forks twice, and may have no scope in between. */
-  const bool was_recording = own.recording && own.changing != CHANGE_STOP;
+  const bool was_recording = own.recording && changing_now() != CHANGE_STOP;
   const bool goes_on = prof_i_want_forget(&level) && (was_recording || own.child_waits);
   own.forked_at = prof_i_clock_kind() ? prof_i_clock_ticks() : 0;
   prof_i_gate_reset();
@@ -304,6 +303,9 @@ static void become_child(void) {
   /* What the thread was at stays so for a handler that forks: the child returns there. */
   if (prof_i_this_flags.fork & PROF_I_FORK_HAS_LOCK)
     prof_i_this_flags.is_at_control = own.was_at_control;
+#if defined(PROF_I_TSAN) /* it does not see that the lock is a new one */
+  if (prof_i_this_flags.fork & PROF_I_FORK_HAS_LOCK) pthread_mutex_unlock(&own.lock);
+#endif
   pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
   own.lock = fresh;
   errno = saved;
@@ -813,7 +815,7 @@ void prof_i_control_prefer_devices(uint32_t wanted) {
   own.preferred_of_devices = wanted;
   choose_devices();
   const bool wants_others =
-      own.recording && own.changing != CHANGE_STOP && prof_i_control_devices() != before;
+      own.recording && changing_now() != CHANGE_STOP && prof_i_control_devices() != before;
   unlock();
   if (wants_others && devices()) devices()->start(false);
   errno = saved;
@@ -834,7 +836,7 @@ int prof_level_want_with(const void *who, int level, uint32_t wanted_of_devices)
   status = follow_wishes(who, level, wanted_of_devices, &has_begun);
   choose_devices();
   const bool wants_others =
-      own.recording && own.changing != CHANGE_STOP && prof_i_control_devices() != before;
+      own.recording && changing_now() != CHANGE_STOP && prof_i_control_devices() != before;
   unlock();
   if (status == PROF_OK && has_begun) begin_others(true);
   else if (wants_others) tell_devices();
