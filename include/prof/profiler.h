@@ -8,7 +8,12 @@
    Levels are RAF's: 1 = kernels and operators; 2 = also the runtime (VM) around them.
    With no code at all: PROF_LEVEL=2 PROF_OUTPUT=trace.json ./app records a program that links prof, from load to exit.
    Every function may be called from any thread and in any order, unless its comment says otherwise; none of them exits,
-   aborts, writes to stdout or installs a handler. SPDX-License-Identifier: MIT */
+   aborts, writes to stdout or installs a handler.
+
+   Functions that are signal-safe say so. The others may allocate memory, which a signal handler must
+   not do where it may have interrupted the program's own malloc(). If a handler interrupted a call of
+   prof on its thread, they wait for nothing: what returns a status returns PROF_E_BUSY, and what
+   returns none does nothing, so that a trace to be destroyed stays. SPDX-License-Identifier: MIT */
 #ifndef PROF_PROFILER_H
 #define PROF_PROFILER_H
 
@@ -78,7 +83,8 @@ typedef struct prof_options {
 
 /* Starts recording at level 1 or 2. Recording already: sets the level and returns PROF_OK. If
    PROF_LEVEL began the recording, no lower level than that is set. After a stop it goes on in the
-   same capture; prof_clear() empties it. Takes less than 4 KiB of stack.
+   same capture; prof_clear() empties it. Takes less than 4 KiB of stack. A start waits for a start
+   or a stop that another thread is in, as prof_clear() does for a stop.
    Errors: PROF_E_LEVEL, PROF_E_NO_MEMORY, PROF_E_IO (no descriptor is left). */
 PROF_API int prof_start(int level) PROF_I_NOEXCEPT;
 

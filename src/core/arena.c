@@ -183,7 +183,8 @@ static void let_go(void) {
     prof_i_blocks_cover();
   else
     prof_i_mapping_cover(old.base, old.cap_bytes);
-  if (descriptor_is_ours()) close(arena->fd);
+  if (descriptor_is_ours())
+    prof_i_mapping_close_later(arena->fd, (uint64_t)arena->device, (uint64_t)arena->inode);
   arena->fd = -1;
   arena->is_file = arena->has_blocks = false;
   arena->path[0] = '\0';

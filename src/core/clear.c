@@ -6,6 +6,7 @@
 #include <prof/profiler.h>
 
 #include "arena.h"
+#include "call.h"
 #include "chunk.h"
 #include "clock.h"
 #include "control.h"
@@ -80,17 +81,19 @@ static void clear_by_steps(uint64_t arena, uint64_t clear) {
 
 int prof_clear(void) {
   PROF_I_HOLD_CANCEL;
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   PROF_I_INSIDE;
   const int saved = errno;
   int status = PROF_OK;
   prof_i_control_lock_to_clear();
-  const uint64_t arena = prof_i_the_arena.base ? prof_i_the_arena.number : 0;
+  /* Without a session it is one that a start is just beginning, and empty. */
+  const bool is_any = prof_i_the_arena.base && prof_i_arena_header()->session != 0;
+  const uint64_t arena = is_any ? prof_i_the_arena.number : 0;
   const uint64_t clear = arena ? begin_clear() : 0;
   if (clear)
     prof_i_want_cleared();
   else if (arena)
-    status = prof_i_fail(PROF_E_BUSY,
-                         "cannot clear: a thread has been inside the profiler for two seconds");
+    status = prof_i_fail(PROF_E_BUSY, "cannot clear: %s", prof_i_gate_why_busy());
   prof_i_control_unlock();
   if (clear) clear_by_steps(arena, clear);
   errno = saved;

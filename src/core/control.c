@@ -14,6 +14,7 @@
 
 #include "arena.h"
 #include "budget.h"
+#include "call.h"
 #include "change.h"
 #include "chunk.h"
 #include "clock.h"
@@ -44,8 +45,9 @@
 enum { PATH_ROOM = PROF_I_OUTPUT_ROOM, MARK_BYTES = 4096 };
 enum { MARK_NONE = 0, MARK_OWN = 1, MARK_AT_IT = 2 }; /* what the page that a fork empties holds */
 /* A change of the capture that has released the lock for a time: a stop that waits for devices and
-   the helper, a start that makes a file. */
-typedef enum change { CHANGE_NONE = 0, CHANGE_STOP, CHANGE_START } change;
+   the helper, a start that makes a file. CHANGE_MADE: a child's file is made, and whoever has the
+   lock next goes on with it. */
+typedef enum change { CHANGE_NONE = 0, CHANGE_STOP, CHANGE_START, CHANGE_MADE } change;
 
 /* Guarded by lock, but for recording (any thread, relaxed: the gate orders it), child_waits, forked_at and pid (set before the child has
    threads). */
@@ -54,9 +56,11 @@ static struct {
   int was_cancel; /* of the thread that has the lock: could it be cancelled before? */
   bool was_at_control; /* the same of prof_i_this_flags.is_at_control */
   uint32_t recording;
-  uint32_t changing;    /* change. Written under the lock */
+  uint32_t changing;    /* change. Written under the lock, but for CHANGE_MADE */
   uint32_t child_waits; /* the parent recorded; our own capture comes with the first scope */
   int child_status;     /* why a child has none: of the start that failed; 0: none did */
+  int child_made;       /* the status of the file's making, for CHANGE_MADE */
+  prof_options child_options; /* of the start that makes it */
   uint64_t forked_at;
   /* When the first capture and the one in force began; 0: none. Any thread; relaxed. */
   uint64_t first_at, since;
@@ -85,17 +89,18 @@ uint64_t prof_i_control_first_at(void) { return __atomic_load_n(&own.first_at, _
 uint64_t prof_i_control_pid(void) { return (uint64_t)own.pid; }
 uint64_t prof_i_control_since(void) { return __atomic_load_n(&own.since, __ATOMIC_RELAXED); }
 
+static change changing_now(void) { return __atomic_load_n(&own.changing, __ATOMIC_ACQUIRE); }
 static void watch_forks(void);
 
 /* Rank 1. Who forks while another thread has it needs the handlers: they are there before anybody takes it. A child that came without handlers has another lock than its parent's, which nobody here may ever give back. */
 static bool lock_with(int (*take)(pthread_mutex_t *mutex)) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
-  pthread_once(&once, watch_forks);
   prof_i_control_is_own_process();
   const int was = prof_i_port_hold_cancel();
-  const bool was_there = prof_i_this_flags.is_at_control; /* then take() never returns: no handler may call us from there */
-  prof_i_this_flags.is_at_control = true;
+  const bool was_there = prof_i_this_flags.is_at_control;
+  prof_i_this_flags.is_at_control = true; /* a handler's call is refused: see call.h */
   PROF_I_SIGNAL_FENCE();
+  pthread_once(&once, watch_forks);
   if (!PROF_I_FAULT(NO_LOCK) && take(&own.lock) != 0) {
     prof_i_this_flags.is_at_control = was_there;
     prof_i_port_let_cancel(&was);
@@ -109,20 +114,28 @@ static void lock(void) { lock_with(pthread_mutex_lock); }
 static void unlock(void) {
   const int was = own.was_cancel;
   const bool was_there = own.was_at_control; /* for a handler inside a call that has the lock */
-  struct prof_i_unused *unused = prof_i_mapping_take_unused();
-  if (unused && own.changing != CHANGE_STOP && prof_i_helper_unmap(unused)) unused = NULL;
+  /* A start that releases the lock is in a hurry to begin. */
+  const bool may_unmap = changing_now() != CHANGE_START;
+  struct prof_i_unused *unused = may_unmap ? prof_i_mapping_take_unused() : NULL;
+  if (unused && changing_now() != CHANGE_STOP && prof_i_helper_unmap(unused)) unused = NULL;
   if (!PROF_I_FAULT(NO_LOCK)) pthread_mutex_unlock(&own.lock);
   PROF_I_SIGNAL_FENCE();
   prof_i_this_flags.is_at_control = was_there;
   prof_i_mapping_unmap_unused(unused);
   prof_i_port_let_cancel(&was);
 }
+static void finish_child(void);
+
 /* A start waits for every change that is under way, what ends something only for a stop: a start
    that is not done has begun nothing. */
 static void lock_when_done(bool is_start) {
   enum { A_SECOND_NS = 1000000000 };
   lock();
-  for (uint32_t now; (now = own.changing) == CHANGE_STOP || (is_start && now == CHANGE_START);) {
+  for (change now; (now = changing_now()) == CHANGE_STOP || (is_start && now != CHANGE_NONE);) {
+    if (now == CHANGE_MADE) {
+      finish_child();
+      continue;
+    }
     unlock();
     prof_i_port_wait(&own.changing, now, A_SECOND_NS);
     lock();
@@ -130,7 +143,19 @@ static void lock_when_done(bool is_start) {
 }
 static void lock_to_start(void) { lock_when_done(true); }
 static void lock_to_end(void) { lock_when_done(false); }
-void prof_i_control_lock(void) { lock(); }
+/* A child's file is mostly made in no time: who comes meanwhile finds the capture. */
+static void await_child(void) {
+  enum { PATIENCE_NS = 10000000 };
+  if (!__atomic_load_n(&own.child_waits, __ATOMIC_RELAXED)) return;
+  const uint64_t begun = prof_i_port_monotonic_ns();
+  for (uint64_t past; changing_now() == CHANGE_START && (past = prof_i_ns_since(begun)) < PATIENCE_NS;)
+    prof_i_port_wait(&own.changing, CHANGE_START, PATIENCE_NS - past);
+}
+void prof_i_control_lock(void) {
+  await_child();
+  lock();
+  if (changing_now() == CHANGE_MADE) finish_child();
+}
 void prof_i_control_lock_to_clear(void) { lock_to_end(); }
 
 /* Between these two the lock is released, so that other calls need not wait for what takes long.
@@ -207,7 +232,7 @@ void prof_i_control_harvest(void) {
 /* No start makes a file just now, of which the child would have a descriptor. Without waiting. */
 static bool take_to_fork(void) {
   if (pthread_mutex_trylock(&own.lock) != 0) return false;
-  if (own.changing != CHANGE_START) return true;
+  if (changing_now() != CHANGE_START) return true;
   pthread_mutex_unlock(&own.lock);
   return false;
 }
@@ -254,7 +279,7 @@ static void become_child(void) {
   const uint32_t before = prof_i_this_flags.fork & PROF_I_FORK_LEVEL;
   uint32_t level = before ? before - 1 : prof_i_arena_level();
   /* A daemon forks twice, and may have no scope in between. */
-  const bool was_recording = own.recording && own.changing != CHANGE_STOP;
+  const bool was_recording = own.recording && changing_now() != CHANGE_STOP;
   const bool goes_on = prof_i_want_forget(&level) && (was_recording || own.child_waits);
   own.forked_at = prof_i_clock_kind() ? prof_i_clock_ticks() : 0;
   prof_i_gate_reset();
@@ -275,7 +300,12 @@ static void become_child(void) {
   own.pid = getpid();
   own.child_waits = goes_on;
   if (!goes_on) prof_i_pool_end_all();
-  prof_i_this_flags.is_at_control = false;
+  /* What the thread was at stays so for a handler that forks: the child returns there. */
+  if (prof_i_this_flags.fork & PROF_I_FORK_HAS_LOCK)
+    prof_i_this_flags.is_at_control = own.was_at_control;
+#if defined(PROF_I_TSAN) /* it does not see that the lock is a new one */
+  if (prof_i_this_flags.fork & PROF_I_FORK_HAS_LOCK) pthread_mutex_unlock(&own.lock);
+#endif
   pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
   own.lock = fresh;
   errno = saved;
@@ -293,6 +323,7 @@ static void after_fork_child(void) {
 bool prof_i_control_is_own_process(void) {
   uint32_t *const mark = __atomic_load_n(&own.mark, __ATOMIC_ACQUIRE);
   if (!mark || __atomic_load_n(mark, __ATOMIC_ACQUIRE) == MARK_OWN) return true;
+  PROF_I_INSIDE;
   uint32_t none = MARK_NONE;
   if (!__atomic_compare_exchange_n(mark, &none, MARK_AT_IT, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) return none == MARK_OWN;
   become_child();
@@ -371,7 +402,8 @@ static int install(const prof_options *options, bool is_child) {
   if (!own.first_at) __atomic_store_n(&own.first_at, header->start_ticks, __ATOMIC_RELAXED);
   __atomic_store_n(&own.since, header->start_ticks, __ATOMIC_RELAXED);
   prof_i_identity_begin();
-  prof_i_site_copy_all();
+  prof_i_site_begin_capture();
+  if (is_child) prof_i_site_copy_all();
   if (prof_i_name_is_any())
     prof_i_site_raise_epoch(); /* their sites are written when they come again */
   prof_i_change_begin();
@@ -420,25 +452,39 @@ static void keep_options(const prof_options *options, const char *template_, con
   own.options.path = own.path;
 }
 
-/* own.fresh, of these options, becomes the arena in force, or goes. */
+/* Nothing is recorded yet, so that all sites are there before their records. A child, in its first
+   scope, copies them with the lock. */
+static void copy_sites(void) {
+  const let_in before = let_others_in(CHANGE_START);
+  const bool is_past_gate = prof_i_gate_enter();
+  if (is_past_gate) {
+    prof_i_site_copy_all();
+    prof_i_gate_leave();
+  }
+  keep_others_out(&before);
+  if (!is_past_gate) prof_i_site_copy_all();
+}
+
+/* own.fresh, of these options, becomes the arena in force, or goes. Lock held. It is released
+   meanwhile, but for a child. */
 static int start_new(const prof_options *options, const char *template_, const char *expanded,
                      bool is_child) {
   const uint32_t clock_before = prof_i_clock_kind();
   int status = prof_i_clock_choose(options->clock);
   if (status == PROF_OK && !prof_i_gate_close()) {
-    status = prof_i_fail(PROF_E_BUSY,
-                         "cannot start: a thread has been inside the profiler for two seconds");
+    status = prof_i_fail(PROF_E_BUSY, "cannot start: %s", prof_i_gate_why_busy());
     if (clock_before) prof_i_clock_choose(clock_before);
   } else if (status == PROF_OK) {
     status = install(options, is_child);
     if (status == PROF_OK) {
       own.child_status = PROF_OK;
       keep_options(options, template_, expanded);
-      begin_session(options->level, is_child);
     } else if (clock_before) {
       prof_i_clock_choose(clock_before);
     }
     prof_i_gate_open();
+    if (status == PROF_OK && !is_child) copy_sites();
+    if (status == PROF_OK) begin_session(options->level, is_child);
     return status;
   }
   prof_i_arena_discard(&own.fresh);
@@ -446,8 +492,7 @@ static int start_new(const prof_options *options, const char *template_, const c
 }
 
 /* What of a start asks the file system, which may be slow. is_new: it is to have an arena of its
-   own. Without the lock, but for a child, which is alone: what else uses the same memory waits for
-   the start. */
+   own. Without the lock: what else uses the same memory waits for the start. */
 static int make_place(const prof_options *options, char *expanded, bool is_new, bool is_child) {
   const bool has_suffix = is_child && options->path && !prof_i_path_has(own.template_, 'p');
   int status = options->path ? prof_i_place_check_output(expanded) : PROF_OK;
@@ -455,40 +500,45 @@ static int make_place(const prof_options *options, char *expanded, bool is_new, 
     status = prof_i_place_add_suffix(expanded, PATH_ROOM);
   return status == PROF_OK && is_new ? make_fresh(options, expanded, is_child) : status;
 }
-static int make_place_beside(const prof_options *options, char *expanded, bool is_new) {
+static int make_place_beside(const prof_options *options, bool is_new, bool is_child) {
   const let_in before = let_others_in(CHANGE_START);
-  const int status = make_place(options, expanded, is_new, false);
+  const int status = make_place(options, own.expanded, is_new, is_child);
   keep_others_out(&before);
   return status;
 }
 
-/* Lock held, not recording. options are complete; path is the template. A child has a name of its own, unless the template has its pid: the parent may be
-   gone, and its trace must stay. */
-static int start_locked(const prof_options *given, bool is_child, bool is_fresh) {
+/* The path, a template, becomes the one to use. Lock held. */
+static int expand(prof_options *options) {
+  const char *const template_ = options->path;
+  int status = prepare();
+  if (status != PROF_OK || !template_) return status;
+  if (strlen(template_) >= PATH_ROOM)
+    return prof_i_fail(PROF_E_INVALID, "options.path is longer than %d bytes", PATH_ROOM - 1);
+  char host[64] = "host";
+  gethostname(host, sizeof host - 1);
+  const prof_i_path_words words = {(uint32_t)getpid(), prof_i_identity_rank(), host};
+  status = prof_i_expand_path(template_, &words, own.expanded, PATH_ROOM);
+  options->path = own.expanded;
+  return status;
+}
+
+/* Lock held, not recording. options are complete; path is the template. */
+static int start_locked(const prof_options *given, bool is_fresh) {
   prof_options complete = *given, *const options = &complete;
   const char *const template_ = options->path;
-  char *const expanded = own.expanded;
-  int status = prepare();
-  if (status == PROF_OK && template_) {
-    if (strlen(template_) >= PATH_ROOM) return prof_i_fail(PROF_E_INVALID, "options.path is longer than %d bytes", PATH_ROOM - 1);
-    char host[64] = "host";
-    gethostname(host, sizeof host - 1);
-    const prof_i_path_words words = {(uint32_t)getpid(), prof_i_identity_rank(), host};
-    status = prof_i_expand_path(template_, &words, expanded, PATH_ROOM);
-    options->path = expanded;
-  }
+  int status = expand(options);
   if (status != PROF_OK) return status;
   const bool goes_on = !is_fresh && prof_i_the_arena.base && fits(options, &own.options, template_);
-  status = template_ && !is_child ? make_place_beside(options, expanded, !goes_on)
-                                  : make_place(options, expanded, !goes_on, is_child);
+  status = template_ ? make_place_beside(options, !goes_on, false)
+                     : make_place(options, own.expanded, !goes_on, false);
   if (status != PROF_OK) return status;
   if (goes_on) {
     options->path = template_ ? own.path : NULL; /* perhaps with a suffix */
     keep_options(options, template_ ? template_ : "", own.path);
-    begin_session(options->level, is_child);
+    begin_session(options->level, false);
     return PROF_OK;
   }
-  return start_new(options, template_ ? template_ : "", expanded, is_child);
+  return start_new(options, template_ ? template_ : "", own.expanded, false);
 }
 
 /* What would have begun with a child's first event does not begin any more. Lock held, not recording. */
@@ -498,26 +548,77 @@ static void end_waiting(void) {
   prof_i_pool_end_all();
 }
 
-/* What the parent recorded goes on in this child's own capture. Lock held. */
-static void begin_child(void) {
-  if (!own.child_waits) return;
-  __atomic_store_n(&own.child_waits, 0, __ATOMIC_RELAXED);
-  prof_options options = own.options;
-  options.level = prof_i_arena_level();
-  if (options.path) options.path = own.template_;
-  const bool wants_memory = prof_i_memory_is_on();
-  prof_i_fail_silently(true);
-  const bool is_wanted = options.level || wants_memory;
-  if (is_wanted) own.child_status = start_locked(&options, true, false);
-  if (is_wanted && own.child_status == PROF_OK) {
-    if (wants_memory) prof_i_pool_begin_child();
-  } else {
+/* What the parent recorded goes on in this child's own capture, in steps: what it is to be, its file,
+   which is made without the lock, and its begin. A child has a name of its own, unless the template
+   has its pid: the parent may be gone, and its trace must stay. */
+
+/* Lock held. False: nothing is to be made. */
+static bool plan_child(void) {
+  if (!own.child_waits || changing_now() != CHANGE_NONE) return false;
+  if (!prof_i_arena_level() && !prof_i_memory_is_on()) {
     end_waiting();
+    return false;
   }
+  own.child_options = own.options;
+  if (own.options.path) own.child_options.path = own.template_;
+  prof_i_fail_silently(true);
+  own.child_status = expand(&own.child_options);
+  prof_i_fail_silently(false);
+  if (own.child_status != PROF_OK) end_waiting();
+  return own.child_status == PROF_OK;
+}
+
+/* Lock held. A stop may have ended meanwhile what would begin. */
+static void install_child(void) {
+  const bool wants_memory = prof_i_memory_is_on();
+  own.child_options.level = prof_i_arena_level();
+  int status = own.child_made;
+  if (status == PROF_OK && own.child_waits && (own.child_options.level || wants_memory))
+    status = start_new(&own.child_options, own.options.path ? own.template_ : "", own.expanded, true);
+  else if (status == PROF_OK)
+    prof_i_arena_discard(&own.fresh);
+  const bool has_begun = own.child_waits && own.recording;
+  if (own.child_waits) own.child_status = status;
+  __atomic_store_n(&own.child_waits, 0, __ATOMIC_RELAXED);
+  if (has_begun && wants_memory) prof_i_pool_begin_child();
+  if (!has_begun) end_waiting();
+}
+
+/* CHANGE_MADE. Lock held. */
+static void finish_child(void) {
+  __atomic_store_n(&own.changing, CHANGE_NONE, __ATOMIC_RELEASE);
+  prof_i_port_wake(&own.changing);
+  prof_i_fail_silently(true);
+  install_child();
   prof_i_fail_silently(false);
 }
 
-/* A child's first scope. The lock is tried, not taken: this may be a handler. */
+/* Lock held. It is released meanwhile. */
+static void begin_child(void) {
+  if (changing_now() == CHANGE_MADE) finish_child();
+  if (!plan_child()) return;
+  prof_i_fail_silently(true);
+  own.child_made = make_place_beside(&own.child_options, true, true);
+  install_child();
+  prof_i_fail_silently(false);
+}
+
+/* For 10 ms at most, while another thread has it: that one may begin the child's capture. */
+static bool try_lock_for_child(void) {
+  enum { PATIENCE_NS = 10000000, NAP_NS = 100000 };
+  const uint64_t begun = prof_i_port_monotonic_ns();
+  uint32_t nobody_wakes_it = 0;
+  while (pthread_mutex_trylock(&own.lock) != 0) {
+    if (!__atomic_load_n(&own.child_waits, __ATOMIC_RELAXED) ||
+        prof_i_ns_since(begun) >= PATIENCE_NS)
+      return false;
+    prof_i_port_wait(&nobody_wakes_it, 0, NAP_NS);
+  }
+  return true;
+}
+
+/* A child's first scope. The lock is tried, not taken: this may be a handler, which has interrupted
+   what the lock's owner waits for. Whoever has the lock when the file is made goes on. */
 void prof_i_control_ensure(void) {
   if (!prof_i_control_is_own_process() || !__atomic_load_n(&own.child_waits, __ATOMIC_RELAXED))
     return;
@@ -525,14 +626,21 @@ void prof_i_control_ensure(void) {
   const bool was_there = prof_i_this_flags.is_at_control;
   prof_i_this_flags.is_at_control = true;
   PROF_I_SIGNAL_FENCE();
-  if (pthread_mutex_trylock(&own.lock) != 0) {
-    prof_i_this_flags.is_at_control = was_there;
-    return;
-  }
   const int saved = errno;
-  begin_child();
+  bool has_lock = pthread_mutex_trylock(&own.lock) == 0;
+  if (has_lock && plan_child()) {
+    __atomic_store_n(&own.changing, CHANGE_START, __ATOMIC_RELAXED);
+    pthread_mutex_unlock(&own.lock);
+    prof_i_fail_silently(true);
+    own.child_made = make_place(&own.child_options, own.expanded, true, true);
+    prof_i_fail_silently(false);
+    __atomic_store_n(&own.changing, CHANGE_MADE, __ATOMIC_RELEASE);
+    prof_i_port_wake(&own.changing);
+    has_lock = try_lock_for_child();
+  }
+  if (has_lock && changing_now() == CHANGE_MADE) finish_child();
+  if (has_lock) pthread_mutex_unlock(&own.lock);
   errno = saved;
-  pthread_mutex_unlock(&own.lock);
   PROF_I_SIGNAL_FENCE();
   prof_i_this_flags.is_at_control = was_there;
 }
@@ -578,7 +686,7 @@ static int start_with(const prof_options *given, bool has_scopes, const char *va
   if (options.path && !own.recording) options.path = make_absolute(options.path);
   const bool had_default_cap = own.has_default_cap;
   if (!own.recording) own.has_default_cap = is_default_cap;
-  status = own.recording ? refuse_second_start() : start_locked(&options, false, is_left_over(&options));
+  status = own.recording ? refuse_second_start() : start_locked(&options, is_left_over(&options));
   if (status != PROF_OK) own.has_default_cap = had_default_cap;
   if (status == PROF_OK) {
     own.started_by = variable;
@@ -592,7 +700,10 @@ static int start_with(const prof_options *given, bool has_scopes, const char *va
   return status;
 }
 
-int prof_start_with(const prof_options *given) { return start_with(given, true, NULL); }
+int prof_start_with(const prof_options *given) {
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
+  return start_with(given, true, NULL);
+}
 int prof_i_control_start_for(const prof_options *options, const char *variable) { return start_with(options, options->level != 0, variable); }
 
 /* A vendor's library may need seconds to deliver its last records, and the helper as long as the disk
@@ -629,7 +740,7 @@ static int start_as_before(int level, bool is_fresh) {
   if (options.path) options.path = own.template_;
   int status = prof_i_options_complete(&options);
   options.level = (uint32_t)level;
-  if (status == PROF_OK) status = start_locked(&options, false, is_fresh);
+  if (status == PROF_OK) status = start_locked(&options, is_fresh);
   if (status == PROF_OK) own.started_by = NULL;
   return status;
 }
@@ -653,6 +764,7 @@ static uint32_t level_to_ask(int level) {
 }
 
 int prof_start(int level) {
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   const int saved = errno;
   int status = check_level(level, 1);
   if (status == PROF_OK) status = prof_i_copy_check();
@@ -694,6 +806,7 @@ static void tell_devices(void) {
 }
 
 void prof_i_control_prefer_devices(uint32_t wanted) {
+  PROF_I_REFUSE_INTERRUPTED();
   const int saved = errno;
   if (prof_i_copy_check() != PROF_OK) return;
   lock();
@@ -702,13 +815,14 @@ void prof_i_control_prefer_devices(uint32_t wanted) {
   own.preferred_of_devices = wanted;
   choose_devices();
   const bool wants_others =
-      own.recording && own.changing != CHANGE_STOP && prof_i_control_devices() != before;
+      own.recording && changing_now() != CHANGE_STOP && prof_i_control_devices() != before;
   unlock();
   if (wants_others && devices()) devices()->start(false);
   errno = saved;
 }
 
 int prof_level_want_with(const void *who, int level, uint32_t wanted_of_devices) {
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   if (!who) return prof_i_fail(PROF_E_INVALID, "prof_level_want: who is NULL");
   if (wanted_of_devices > PROF_DEVICES_MEMORY) return prof_i_fail(PROF_E_INVALID, "prof_level_want_with: devices is %u; 0 to 3 are known", wanted_of_devices);
   const int saved = errno;
@@ -722,7 +836,7 @@ int prof_level_want_with(const void *who, int level, uint32_t wanted_of_devices)
   status = follow_wishes(who, level, wanted_of_devices, &has_begun);
   choose_devices();
   const bool wants_others =
-      own.recording && own.changing != CHANGE_STOP && prof_i_control_devices() != before;
+      own.recording && changing_now() != CHANGE_STOP && prof_i_control_devices() != before;
   unlock();
   if (status == PROF_OK && has_begun) begin_others(true);
   else if (wants_others) tell_devices();
@@ -733,6 +847,7 @@ int prof_level_want_with(const void *who, int level, uint32_t wanted_of_devices)
 int prof_level_want(const void *who, int level) { return prof_level_want_with(who, level, PROF_DEVICES_DEFAULT); }
 
 int prof_memory_start(void) {
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   const int saved = errno;
   int status = prof_i_copy_check();
   if (status != PROF_OK) return status;
@@ -753,6 +868,7 @@ static int check_memory(void) {
 }
 
 int prof_memory_stop(void) {
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   const int saved = errno;
   lock_to_end();
   const int status = check_memory();
@@ -782,18 +898,21 @@ static void reset_memory(void) {
 }
 
 int prof_memory_reset(void) {
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   const int saved = errno;
   int status = PROF_OK;
   lock_to_end();
   begin_child();
   if (prof_i_the_arena.base) reset_memory();
-  else status = prof_i_fail(PROF_E_NOT_RUNNING, "no memory has been recorded");
+  else if (!own.child_waits) /* a child's own capture begins as if it were reset */
+    status = prof_i_fail(PROF_E_NOT_RUNNING, "no memory has been recorded");
   unlock();
   errno = saved;
   return status;
 }
 
 int prof_stop(void) {
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   const int saved = errno;
   int status = PROF_OK;
   prof_i_thread_notice_ends();

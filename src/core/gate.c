@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "fault.h"
+#include "thread.h"
 
 static struct {
   uint32_t inside; /* threads past the gate; seq_cst, pairs with `closed`: each side stores its own, then loads the other's */
@@ -13,15 +14,29 @@ static struct {
 } own;
 
 bool prof_i_gate_enter(void) {
+  prof_i_this_flags.past_gate++;
+  PROF_I_SIGNAL_FENCE();
   __atomic_fetch_add(&own.inside, 1, __ATOMIC_SEQ_CST);
   if (!__atomic_load_n(&own.closed, __ATOMIC_SEQ_CST)) return true;
-  __atomic_fetch_sub(&own.inside, 1, __ATOMIC_SEQ_CST);
+  prof_i_gate_leave();
   return false;
 }
 
-void prof_i_gate_leave(void) { __atomic_fetch_sub(&own.inside, 1, __ATOMIC_SEQ_CST); }
+/* In a child that a handler has forked, what it interrupted is past a gate that was reset. */
+void prof_i_gate_leave(void) {
+  if (!prof_i_this_flags.past_gate) return;
+  __atomic_fetch_sub(&own.inside, 1, __ATOMIC_SEQ_CST);
+  PROF_I_SIGNAL_FENCE();
+  prof_i_this_flags.past_gate--;
+}
+
+const char *prof_i_gate_why_busy(void) {
+  return prof_i_this_flags.past_gate ? "this is a signal handler that interrupted prof's recording on this thread"
+                                     : "a thread has been inside the profiler for two seconds";
+}
 
 bool prof_i_gate_close(void) {
+  if (prof_i_this_flags.past_gate) return false; /* it comes out when the handler has returned */
   __atomic_store_n(&own.closed, 1, __ATOMIC_SEQ_CST);
   for (int i = 0; i < 20000; i++) {
     if (!__atomic_load_n(&own.inside, __ATOMIC_SEQ_CST) || PROF_I_FAULT(NO_GATE)) return true;
@@ -35,6 +50,7 @@ bool prof_i_gate_close(void) {
 void prof_i_gate_open(void) { __atomic_store_n(&own.closed, 0, __ATOMIC_SEQ_CST); }
 
 void prof_i_gate_reset(void) {
+  prof_i_this_flags.past_gate = 0;
   own.inside = 0;
   own.closed = 0;
 }

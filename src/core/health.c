@@ -6,6 +6,7 @@
 
 #include "arena.h"
 #include "blocks.h"
+#include "call.h"
 #include "change.h"
 #include "chunk.h"
 #include "clock.h"
@@ -225,6 +226,7 @@ static void add_scopes_cost(prof_health *health, const prof_i_header *header) {
 
 int prof_health_get(prof_health *health_out) {
   PROF_I_HOLD_FP;
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   if (!health_out) return prof_i_fail(PROF_E_INVALID, "prof_health: health_out is NULL");
   PROF_I_HOLD_CANCEL;
   PROF_I_INSIDE;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "arena.h"
+#include "call.h"
 #include "clock.h"
 #include "control.h"
 #include "log.h"
@@ -86,6 +87,7 @@ void prof_i_identity_begin(void) {
 }
 
 int prof_rank_set(int rank, int world_size) {
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   if (rank < 0 || rank >= world_size)
     return prof_i_fail(PROF_E_INVALID, "prof_rank_set: rank is %d, world_size %d; 0 <= rank < world_size", rank, world_size);
   prof_i_control_lock();
@@ -101,6 +103,7 @@ int prof_rank_set(int rank, int world_size) {
 }
 
 int prof_process_set_name(const char *name) {
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   if (!name) return prof_i_fail(PROF_E_INVALID, "prof_process_set_name: name is NULL");
   prof_i_control_lock();
   copy_name(own.process_name, name);
@@ -110,6 +113,7 @@ int prof_process_set_name(const char *name) {
 }
 
 int prof_track_set_name(prof_device device, uint64_t stream, const char *name) {
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   if (!name) return prof_i_fail(PROF_E_INVALID, "prof_track_set_name: name is NULL");
   const uint64_t which[2] = {(uint32_t)device.type | (uint64_t)(uint32_t)device.index << 32, stream};
   int status = PROF_OK;

@@ -3,6 +3,8 @@
 #include "mapping.h"
 
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "pool.h"
 #include "port.h"
@@ -12,6 +14,8 @@ enum { STATE_PIN_COUNT = 64, UNUSED_BYTES = 4096 };
 struct prof_i_unused {
   struct prof_i_unused *next;
   uint64_t count;
+  int fd; /* to be closed, too; -1: none */
+  uint64_t device, inode;
   prof_i_pin pieces[];
 };
 enum { UNUSED_ROOM = (UNUSED_BYTES - sizeof(struct prof_i_unused)) / sizeof(prof_i_pin) };
@@ -130,19 +134,43 @@ void prof_i_mapping_cover(char *base, uint64_t bytes) {
 
 /* ---- what is unmapped after the lock is released ---- */
 
+/* A list with room at the head of all. NULL: no memory. */
+static struct prof_i_unused *add_list(void) {
+  struct prof_i_unused *const fresh = mmap(NULL, UNUSED_BYTES, PROT_READ | PROT_WRITE,
+                                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (fresh == MAP_FAILED) return NULL;
+  fresh->next = own.unused;
+  fresh->fd = -1;
+  own.unused = fresh;
+  return fresh;
+}
+
 static void unmap_soon(char *at, uint64_t bytes) {
   struct prof_i_unused *last = own.unused;
-  if (!last || last->count == UNUSED_ROOM) {
-    last = mmap(NULL, UNUSED_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (last == MAP_FAILED) {
-      prof_i_port_unmap(at, bytes);
-      return;
-    }
-    last->next = own.unused;
-    own.unused = last;
+  if (!last || last->count == UNUSED_ROOM) last = add_list();
+  if (!last) {
+    prof_i_port_unmap(at, bytes);
+    return;
   }
   madvise(at, bytes, MADV_DONTFORK); /* a forked child would never unmap it */
   last->pieces[last->count++] = (prof_i_pin){at, bytes};
+}
+
+static void close_if_same(int fd, uint64_t device, uint64_t inode) {
+  struct stat about;
+  if (fd >= 0 && fstat(fd, &about) == 0 && about.st_dev == device && about.st_ino == inode)
+    close(fd);
+}
+
+void prof_i_mapping_close_later(int fd, uint64_t device, uint64_t inode) {
+  struct prof_i_unused *const list = add_list();
+  if (!list) {
+    close_if_same(fd, device, inode);
+    return;
+  }
+  list->fd = fd;
+  list->device = device;
+  list->inode = inode;
 }
 
 struct prof_i_unused *prof_i_mapping_take_unused(void) {
@@ -156,6 +184,7 @@ void prof_i_mapping_unmap_unused(struct prof_i_unused *all) {
     next = all->next;
     for (uint64_t i = 0; i < all->count; i++)
       prof_i_port_unmap(all->pieces[i].at, all->pieces[i].bytes);
+    close_if_same(all->fd, all->device, all->inode);
     munmap(all, UNUSED_BYTES);
   }
 }
@@ -171,4 +200,10 @@ void prof_i_mapping_release(char *base, uint64_t bytes) {
   (void)prof_i_mapping_split(base, bytes, release_piece, NULL);
 }
 
-void prof_i_mapping_forget(void) { own.unused = NULL; } /* the child has none of it */
+/* The child has none of the ranges. Its parent's thread may just be closing the file: then the child
+   keeps a descriptor, until it runs another program. */
+void prof_i_mapping_forget(void) {
+  for (const struct prof_i_unused *each = own.unused; each; each = each->next)
+    close_if_same(each->fd, each->device, each->inode);
+  own.unused = NULL;
+}

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 
 #include "arena.h"
+#include "call.h"
 #include "change.h"
 #include "control.h"
 #include "log.h"
@@ -210,6 +211,7 @@ static int remove_rule(const char *name, const char *category) {
 }
 
 int prof_mute(const char *name, const char *category, int is_muted) {
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   if (is_muted != 0 && is_muted != 1) return prof_i_fail(PROF_E_INVALID, "prof_mute: is_muted is %d, not 0 or 1", is_muted);
   if (is_muted && !name && !category) return prof_i_fail(PROF_E_INVALID, "prof_mute: name and category are NULL; prof_stop() ends recording");
   if ((name && strnlen(name, TEXT_BYTES) == TEXT_BYTES) || (category && strnlen(category, TEXT_BYTES) == TEXT_BYTES))

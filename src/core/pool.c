@@ -13,6 +13,7 @@
 #include "meta.h"
 #include "port.h"
 #include "site.h"
+#include "thread.h"
 
 enum {
   WORDS_BEFORE = PROF_I_POOL_STATE_WORD - 3,
@@ -295,14 +296,16 @@ void prof_i_pool_begin_all(void) {
   const uint64_t start = own.begun;
   prof_i_control_unlock();
   if (!is_ours) {
-    await_start();
+    if (!prof_i_this_flags.begins_pools) await_start();
     return;
   }
+  prof_i_this_flags.begins_pools = true; /* a query, or a handler, of this thread cannot wait for it */
   for (prof_pool *pool = prof_i_pool_first(); pool; pool = __atomic_load_n(&pool->next, __ATOMIC_ACQUIRE)) begin_pool(pool, session);
   prof_i_control_lock();
   uint32_t starts = PROF_I_MEMORY_STARTS; /* unless it was stopped meanwhile, and perhaps begun anew */
   if (prof_i_control_is_recording() && prof_i_arena_header()->session == session && own.begun == start)
     __atomic_compare_exchange_n(&prof_i_memory_on, &starts, PROF_I_MEMORY_ON, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+  prof_i_this_flags.begins_pools = false;
   prof_i_control_unlock();
 }
 

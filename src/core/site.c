@@ -377,17 +377,20 @@ uint32_t prof_i_schema_number(uint32_t site, const prof_args *args, uint32_t cou
 
 uint32_t prof_i_site_count(void) { return __atomic_load_n(&own.count[0], __ATOMIC_RELAXED); }
 
+void prof_i_site_begin_capture(void) {
+  __atomic_store_n(&own.name_bytes, 0, __ATOMIC_RELAXED);
+  __atomic_store_n(&own.arena, prof_i_the_arena.number, __ATOMIC_RELAXED);
+}
+
 void prof_i_site_copy_all(void) {
   for (int which = 0; which < 2; which++) {
     entry **const numbers = __atomic_load_n(&own.by_number[which], __ATOMIC_ACQUIRE);
     const uint32_t count = __atomic_load_n(&own.count[which], __ATOMIC_ACQUIRE);
     for (uint32_t i = 1; numbers && i <= count; i++) {
       entry *const e = __atomic_load_n(&numbers[i], __ATOMIC_SEQ_CST);
-      if (e && !__atomic_load_n(&e->name_of, __ATOMIC_RELAXED)) write_entry(e);
+      if (e && !__atomic_load_n(&e->name_of, __ATOMIC_RELAXED)) if_written(e);
     }
   }
-  __atomic_store_n(&own.name_bytes, 0, __ATOMIC_RELAXED);
-  __atomic_store_n(&own.arena, prof_i_the_arena.number, __ATOMIC_RELAXED);
 }
 
 /* ---- epochs ---- */

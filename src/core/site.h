@@ -87,7 +87,10 @@ uint32_t prof_i_schema_number_inside(uint32_t site, const prof_args *args, uint3
 
 uint32_t prof_i_site_count(void);
 
-/* Copies all sites and schemas known into a new arena. Control lock held. */
+/* Another arena is in force. Control lock held, gate closed. */
+void prof_i_site_begin_capture(void);
+/* Copies all sites and schemas known into it, before anything is recorded. There may be a million:
+   past the gate, without the control lock. Or with both. */
 void prof_i_site_copy_all(void);
 
 /* Sites answer to this epoch, 1 to PROF_I_EPOCH_MUTED - 1; raised when every site must ask again. Any thread. */

@@ -133,9 +133,13 @@ typedef struct prof_i_own_flags {
   uint64_t ended_as;      /* the serial that it ended under. What destructors still record after that is the same thread's; 0: it has not ended */
   struct prof_i_line *line; /* the fiber that the thread is in; NULL: it is itself */
   uint8_t fork;           /* PROF_I_FORK_LEVEL, _HAS_LOCK. 0: it is not in fork, or forks without handlers */
-  uint8_t inside;         /* calls under way that a handler's exit() must not repeat: PROF_I_INSIDE */
+  /* Calls and locks of this thread that a handler must not meet: PROF_I_INSIDE,
+     prof_i_thread_lock(). */
+  uint8_t inside;
+  uint8_t past_gate;      /* gate.h: how often the thread is past it, with those that it interrupts */
   uint8_t last_error;     /* src/core/log.c */
   bool is_at_control;     /* it has the control lock, or waits for it: a handler that finds this set can never have it */
+  bool begins_pools;      /* src/core/pool.c */
   bool is_loading_plugin; /* src/device/plugin.c */
   bool is_making_text;    /* src/python/scope.c */
   bool takes_faults;      /* the helper: see make_pages() in arena.c */
@@ -151,6 +155,25 @@ static inline void prof_i_thread_leave_inside(const uint8_t *was) {
 }
 #define PROF_I_INSIDE \
   const uint8_t prof_i_was_inside __attribute__((cleanup(prof_i_thread_leave_inside), unused)) = prof_i_this_flags.inside++
+
+/* A lock of prof's but the control lock. Its owner's handlers find that they are inside. */
+static inline void prof_i_thread_lock(pthread_mutex_t *mutex) {
+  prof_i_this_flags.inside++;
+  PROF_I_SIGNAL_FENCE();
+  pthread_mutex_lock(mutex);
+}
+static inline void prof_i_thread_unlock(pthread_mutex_t *mutex) {
+  pthread_mutex_unlock(mutex);
+  PROF_I_SIGNAL_FENCE();
+  prof_i_this_flags.inside--;
+}
+static inline bool prof_i_thread_try_lock(pthread_mutex_t *mutex) {
+  prof_i_this_flags.inside++;
+  PROF_I_SIGNAL_FENCE();
+  const bool has_lock = pthread_mutex_trylock(mutex) == 0;
+  if (!has_lock) prof_i_this_flags.inside--;
+  return has_lock;
+}
 
 /* Is this a handler that came while its thread was inside prof? */
 static inline bool prof_i_thread_is_interrupted(void) { return prof_i_this_flags.is_at_control || prof_i_this_flags.inside; }

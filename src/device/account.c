@@ -13,6 +13,7 @@
 #include "../core/control.h"
 #include "../core/gate.h"
 #include "../core/meta.h"
+#include "../core/thread.h"
 
 #define HASH_NONFATAL_OOM 1
 #define uthash_nonfatal_oom(item) (is_out_of_memory = true)
@@ -109,14 +110,14 @@ static void warn(char *to, size_t room) {
   uint32_t count = 0;
   to[0] = '\0';
   if (!prof_i_gate_enter()) return; /* its arena is just being replaced, or cleared */
-  pthread_mutex_lock(&own.lock);
+  prof_i_thread_lock(&own.lock);
   for (const account *a = own.first; a; a = a->next) { /* newest first */
     if (!is_without_times(a)) continue;
     first = a;
     count++;
   }
   if (first) put_warning(first->state, count - 1, to, room);
-  pthread_mutex_unlock(&own.lock);
+  prof_i_thread_unlock(&own.lock);
   prof_i_gate_leave();
 }
 
@@ -146,7 +147,7 @@ static bool is_news(const account *a, const what *of) {
 static prof_i_device_state *account_of(what *of) {
   const bool has_times = of->result == PROF_BACKEND_OK;
   prof_i_control_set_device_warning(warn);
-  pthread_mutex_lock(&own.lock);
+  prof_i_thread_lock(&own.lock);
   account *const a = find(of->device);
   if (a && is_news(a, of)) {
     const prof_i_device_state *const before = a->arena == prof_i_the_arena.number ? a->state : NULL;
@@ -158,7 +159,7 @@ static prof_i_device_state *account_of(what *of) {
     add_reason(a->state, of->reason);
   }
   prof_i_device_state *const state = a ? a->state : NULL;
-  pthread_mutex_unlock(&own.lock);
+  prof_i_thread_unlock(&own.lock);
   return state;
 }
 
@@ -188,10 +189,10 @@ void prof_i_device_account_late(const prof_i_back_end *end) {
   const uint64_t late_ns = __atomic_load_n(&end->late_ns, __ATOMIC_RELAXED);
   if (!prof_i_gate_enter()) return;
   prof_i_device_account((prof_device){end->table.device_type, 0}, end);
-  pthread_mutex_lock(&own.lock);
+  prof_i_thread_lock(&own.lock);
   for (const account *a = own.first; a; a = a->next)
     if (a->state && a->arena == prof_i_the_arena.number && a->device.type == end->table.device_type) prof_i_account_raise(&a->state->late_ns, late_ns);
-  pthread_mutex_unlock(&own.lock);
+  prof_i_thread_unlock(&own.lock);
   prof_i_gate_leave();
 }
 

@@ -14,6 +14,7 @@
 #include "../core/fault.h"
 #include "../core/gate.h"
 #include "../core/port.h"
+#include "../core/thread.h"
 #include "account.h"
 #include "activity.h"
 #include "harvest.h"
@@ -212,14 +213,14 @@ static void harvest(void) {
 
 /* Without the control lock: a vendor may take its time. */
 static void stop(void) {
-  pthread_mutex_lock(&own.lock);
+  prof_i_thread_lock(&own.lock);
   if (is_on()) {
     const uint64_t patience_ms = prof_i_activity_is_on() ? STOP_RECORDS_MS : STOP_MS; /* a vendor's tracing empties its buffers: what comes later is lost */
     __atomic_store_n(&own.state, CLOSING, __ATOMIC_SEQ_CST);
     raise_word();
     if (!prof_i_port_join(own.thread, &own.state, CLOSING, patience_ms * 1000000)) pthread_detach(own.thread); /* it hangs in a vendor's call, or has no processor: it ends by itself, and until then there is no other */
   }
-  pthread_mutex_unlock(&own.lock);
+  prof_i_thread_unlock(&own.lock);
 }
 
 static void forget(void) {
@@ -255,9 +256,9 @@ static void make_thread(void) {
 
 bool prof_i_collector_is_wanted(void) {
   if (PROF_I_LIKELY(is_on())) return true;
-  if (!prof_i_control_is_recording() || pthread_mutex_trylock(&own.lock) != 0) return false;
+  if (!prof_i_control_is_recording() || !prof_i_thread_try_lock(&own.lock)) return false;
   if (__atomic_load_n(&own.state, __ATOMIC_ACQUIRE) == OFF) make_thread();
-  pthread_mutex_unlock(&own.lock);
+  prof_i_thread_unlock(&own.lock);
   return is_on();
 }
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "../core/call.h"
 #include "../core/log.h"
 #include "../core/options.h"
 #include "activity.h"
@@ -26,6 +27,7 @@ static void begin_records(const prof_backend *table) {
 }
 
 int prof_backend_add(const prof_backend *table) {
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   if (!table) return prof_i_fail(PROF_E_INVALID, "prof_backend_add: table is NULL");
   prof_i_registry_prepare();
   const int status = prof_i_registry_take(table, "prof_backend_add");
@@ -41,6 +43,7 @@ static uint32_t abilities_of(const prof_i_back_end *end) {
 }
 
 int prof_backend_status(uint32_t number, prof_backend_state *state_out) {
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   enum { PATIENCE_MS = 2000 };
   if (!state_out) return prof_i_fail(PROF_E_INVALID, "prof_backend_status: state_out is NULL");
   prof_i_registry_prepare();

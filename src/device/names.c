@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "../core/site.h"
+#include "../core/thread.h"
 
 enum { NAMES_MAX = 65536, CHUNK = 256, NAME_BYTES_MAX = 4096 };
 
@@ -60,17 +61,17 @@ static name *make(const name *asked) {
 uint32_t prof_i_name_number(const char *text, size_t bytes) {
   if (!text || bytes == 0) return 0;
   const name asked = {0, (uint32_t)(bytes < NAME_BYTES_MAX ? bytes : NAME_BYTES_MAX), text};
-  pthread_mutex_lock(&own.lock);
+  prof_i_thread_lock(&own.lock);
   name *const *const found = tfind(&asked, &own.by_text, compare);
   const name *const n = found ? *found : make(&asked);
-  pthread_mutex_unlock(&own.lock);
+  prof_i_thread_unlock(&own.lock);
   return n ? n->number : 0;
 }
 
 static const char *text_of(uint32_t number) {
-  pthread_mutex_lock(&own.lock);
+  prof_i_thread_lock(&own.lock);
   const name *const n = number && number <= own.count ? own.by_number[number - 1] : NULL; /* stays where it is */
-  pthread_mutex_unlock(&own.lock);
+  prof_i_thread_unlock(&own.lock);
   return n ? n->text : NULL;
 }
 

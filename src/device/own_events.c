@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "../core/arena.h"
+#include "../core/call.h"
 #include "../core/clock.h"
 #include "../core/control.h"
 #include "../core/gate.h"
@@ -80,10 +81,10 @@ static void let_go(const waiting *w) {
 }
 
 static bool take_one_fresh(waiting *out) {
-  pthread_mutex_lock(&own.lock);
+  prof_i_thread_lock(&own.lock);
   const bool is_there = own.fresh_count > 0;
   if (is_there) *out = own.fresh[--own.fresh_count];
-  pthread_mutex_unlock(&own.lock);
+  prof_i_thread_unlock(&own.lock);
   return is_there;
 }
 
@@ -97,9 +98,9 @@ static void drop_late(void) {
 }
 
 static void push(const waiting *w) {
-  pthread_mutex_lock(&own.lock);
+  prof_i_thread_lock(&own.lock);
   own.fresh[own.fresh_count++] = *w;
-  pthread_mutex_unlock(&own.lock);
+  prof_i_thread_unlock(&own.lock);
   prof_i_collector_wake_for_records();
   drop_late();
 }
@@ -138,6 +139,7 @@ static int hand_over(prof_device device, uint64_t stream, void *event, uint32_t 
 }
 
 int prof_device_event(prof_device device, uint64_t stream, void *event, uint32_t kind, const char *name) {
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   if (!event) return prof_i_fail(PROF_E_INVALID, "prof_device_event: event is NULL");
   if (kind < PROF_BACKEND_KERNEL || kind > PROF_BACKEND_OTHER || kind == PROF_BACKEND_CALL) return prof_i_fail(PROF_E_INVALID, "prof_device_event: kind is %u; kernels, copies, fills, waits and others are possible", kind);
   if (prof_level() == 0 || !prof_i_control_is_recording()) return PROF_OK;
@@ -151,11 +153,11 @@ int prof_device_event(prof_device device, uint64_t stream, void *event, uint32_t
 /* ---- the collector's ---- */
 
 static void take_fresh(void) {
-  pthread_mutex_lock(&own.lock);
+  prof_i_thread_lock(&own.lock);
   memcpy(own.old + own.old_count, own.fresh, own.fresh_count * sizeof *own.fresh); /* there is room: both together are no more than that */
   own.old_count += own.fresh_count;
   own.fresh_count = 0;
-  pthread_mutex_unlock(&own.lock);
+  prof_i_thread_unlock(&own.lock);
 }
 
 static bool is_of_now(const waiting *w) {

@@ -14,6 +14,7 @@
 #include <sys/auxv.h>
 #include <sys/stat.h>
 
+#include "../core/call.h"
 #include "../core/library.h"
 #include "../core/log.h"
 #include "../core/thread.h"
@@ -129,6 +130,7 @@ int prof_i_plugins_load(const char *paths) {
 }
 
 int prof_backend_load(const char *paths) {
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   if (!paths || !*paths) return prof_i_fail(PROF_E_INVALID, "prof_backend_load: paths is %s", paths ? "empty" : "NULL");
   prof_i_registry_prepare();
   return prof_i_plugins_load(paths);

@@ -13,6 +13,7 @@
 #include "../core/log.h"
 #include "../core/options.h"
 #include "../core/port.h"
+#include "../core/thread.h"
 #include "built_in.h"
 #include "host.h"
 #include "plugin.h"
@@ -29,17 +30,17 @@ static struct {
 } own = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void set_result(prof_i_back_end *end, int32_t result, const char *reason) {
-  pthread_mutex_lock(&own.lock);
+  prof_i_thread_lock(&own.lock);
   __atomic_store_n(&end->result, result, __ATOMIC_RELAXED);
   snprintf(end->reason, sizeof end->reason, "%s", reason && *reason ? reason : prof_backend_result_text(result));
-  pthread_mutex_unlock(&own.lock);
+  prof_i_thread_unlock(&own.lock);
 }
 
 void prof_i_registry_result(prof_i_back_end *end, int32_t *result_out, char reason_out[256]) {
-  pthread_mutex_lock(&own.lock);
+  prof_i_thread_lock(&own.lock);
   *result_out = end->result;
   memcpy(reason_out, end->reason, sizeof end->reason);
-  pthread_mutex_unlock(&own.lock);
+  prof_i_thread_unlock(&own.lock);
 }
 
 bool prof_i_registry_is_listing(void) { return __atomic_load_n(&own.environment, __ATOMIC_ACQUIRE) != ENVIRONMENT_READ; }
@@ -86,18 +87,18 @@ static void put(const prof_backend *table, const prof_backend *origin, const cha
 }
 
 int prof_i_registry_add(const prof_backend *table, const prof_backend *origin, const char *path) {
-  pthread_mutex_lock(&own.lock);
+  prof_i_thread_lock(&own.lock);
   const bool is_there = is_listed(table, origin, path), has_room = own.used < PROF_I_BACKENDS_MAX;
   if (has_room && !is_there) put(table, origin, path, PROF_BACKEND_OK, "");
-  pthread_mutex_unlock(&own.lock);
+  prof_i_thread_unlock(&own.lock);
   if (has_room || is_there) return PROF_OK;
   return prof_i_fail(PROF_E_TOO_LARGE, "%s: %d back ends are there already", path ? path : table->name, PROF_I_BACKENDS_MAX);
 }
 
 void prof_i_registry_add_unused(const char *path, int32_t result, const char *reason) {
-  pthread_mutex_lock(&own.lock);
+  prof_i_thread_lock(&own.lock);
   if (own.unused < PROF_I_UNUSED_MAX && !is_listed(NULL, NULL, path)) put(NULL, NULL, path, result, reason);
-  pthread_mutex_unlock(&own.lock);
+  prof_i_thread_unlock(&own.lock);
 }
 
 int prof_i_registry_take(const prof_backend *table, const char *what) {
@@ -107,14 +108,27 @@ int prof_i_registry_take(const prof_backend *table, const char *what) {
   return prof_i_registry_add(&whole, table, NULL);
 }
 
+/* The built-in ones. The plug-ins that PROF_BACKENDS names, or NULL: none are left to load. */
+static const char *list_built_in(void) {
+  PROF_I_INSIDE;
+  uint32_t is_new = ENVIRONMENT_NEW;
+  if (!__atomic_compare_exchange_n(&own.environment, &is_new, ENVIRONMENT_AT_IT, false,
+                                   __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+    return NULL;
+  pthread_atfork(NULL, NULL, prof_i_registry_forget);
+  for (int i = 0; prof_i_built_in_ends[i]; i++)
+    prof_i_registry_take(prof_i_built_in_ends[i], "a back end that comes with prof");
+  const char *const paths = secure_getenv("PROF_BACKENDS");
+  if (paths && *paths) return paths;
+  __atomic_store_n(&own.environment, ENVIRONMENT_READ, __ATOMIC_RELEASE);
+  return NULL;
+}
+
 void prof_i_registry_prepare(void) {
   PROF_I_HOLD_CANCEL;
-  uint32_t is_new = ENVIRONMENT_NEW;
-  if (!__atomic_compare_exchange_n(&own.environment, &is_new, ENVIRONMENT_AT_IT, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) return;
-  pthread_atfork(NULL, NULL, prof_i_registry_forget);
-  for (int i = 0; prof_i_built_in_ends[i]; i++) prof_i_registry_take(prof_i_built_in_ends[i], "a back end that comes with prof");
-  const char *const paths = secure_getenv("PROF_BACKENDS");
-  if (paths && *paths) prof_i_plugins_load(paths);
+  const char *const paths = list_built_in();
+  if (!paths) return;
+  prof_i_plugins_load(paths); /* their constructors may call prof */
   __atomic_store_n(&own.environment, ENVIRONMENT_READ, __ATOMIC_RELEASE);
 }
 
@@ -308,14 +322,14 @@ int32_t prof_i_registry_why(int32_t device_type, char *reason, size_t room) {
   int32_t result = PROF_BACKEND_UNSUPPORTED;
   prof_i_back_end *end;
   snprintf(reason, room, "no back end serves devices of that type; PROF_BACKENDS names plug-ins, and prof doctor lists what there is");
-  pthread_mutex_lock(&own.lock);
+  prof_i_thread_lock(&own.lock);
   for (uint32_t i = 0, phase = 0; (end = prof_i_registry_at(i)) != NULL; i++) {
     if (!serves(end, device_type) || phase_of(end) < phase || end->result == PROF_BACKEND_OK) continue;
     phase = phase_of(end);
     result = end->result;
     snprintf(reason, room, "%s: %.*s", end->table.name, (int)room - 34, end->reason);
   }
-  pthread_mutex_unlock(&own.lock);
+  prof_i_thread_unlock(&own.lock);
   if (meant) {
     result = PROF_BACKEND_INVALID;
     snprintf(reason, room, "this program has loaded the library of %s: its devices are of type %d, not %d", meant->table.name, meant->table.device_type, device_type);
@@ -342,16 +356,16 @@ const char *prof_i_registry_words(const prof_i_back_end *end, int result) {
 
 void prof_i_registry_tell(prof_i_back_end *end, uint64_t stream, int result) {
   const char *const words = prof_i_registry_words(end, result);
-  pthread_mutex_lock(&own.lock);
+  prof_i_thread_lock(&own.lock);
   if (end->result == PROF_BACKEND_OK) snprintf(end->reason, sizeof end->reason, "works, but not on stream 0x%llx: %s", (unsigned long long)stream, words);
-  pthread_mutex_unlock(&own.lock);
+  prof_i_thread_unlock(&own.lock);
 }
 
 void prof_i_registry_tell_records(prof_i_back_end *end, int result) {
   const char *const words = words_of(end, end->self);
-  pthread_mutex_lock(&own.lock);
+  prof_i_thread_lock(&own.lock);
   if (end->result == PROF_BACKEND_OK) snprintf(end->reason, sizeof end->reason, "works, but " PROF_I_NO_RECORDS "%s", *words ? words : prof_backend_result_text(result));
-  pthread_mutex_unlock(&own.lock);
+  prof_i_thread_unlock(&own.lock);
 }
 
 /* The parent's devices are in use: by this back end or, what is the same to the child, by another one of the same library. Of meters alone there is no such other. */

@@ -16,6 +16,7 @@
 #include "../core/gate.h"
 #include "../core/port.h"
 #include "../core/site.h"
+#include "../core/thread.h"
 #include "account.h"
 #include "collector.h"
 #include "side.h"
@@ -64,23 +65,24 @@ static void thread_goes(void *value) {
   if (of_thread == h) of_thread = NULL;
   if (h->process != own.process) return;
   while (h->depth > 0) put_pair(h->open[--h->depth]); /* of scopes that nobody will end */
-  pthread_mutex_lock(&own.lock);
+  prof_i_thread_lock(&own.lock);
   h->next = own.left;
   own.left = h;
-  pthread_mutex_unlock(&own.lock);
+  prof_i_thread_unlock(&own.lock);
 }
 
 static void make_key(void) { own.has_key = pthread_key_create(&own.key, thread_goes) == 0; }
 
 static here *take_left(void) {
-  pthread_mutex_lock(&own.lock);
+  prof_i_thread_lock(&own.lock);
   here *const h = own.left;
   if (h) own.left = h->next;
-  pthread_mutex_unlock(&own.lock);
+  prof_i_thread_unlock(&own.lock);
   return h;
 }
 
 static here *begin_thread(void) {
+  PROF_I_INSIDE;
   pthread_once(&own.once, make_key);
   here *h = take_left();
   if (!h) {

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "side.h"
+#include "../core/thread.h"
 
 static struct {
   pthread_mutex_t lock; /* rank 3: who adds. Nothing is called under it */
@@ -43,7 +44,7 @@ prof_i_stream *prof_i_stream_of(prof_device device, uint64_t handle, int *loss_o
     *loss_out = prof_i_registry_is_at_it(device.type) ? PROF_LOSS_DEVICE_TIMES : -1;
     return NULL;
   }
-  pthread_mutex_lock(&own.lock);
+  prof_i_thread_lock(&own.lock);
   s = find(device, handle);
   if (!s && own.count < PROF_I_STREAMS_MAX && (s = make(end, device, handle)) != NULL) {
     prof_i_stream **place = &own.first;
@@ -51,7 +52,7 @@ prof_i_stream *prof_i_stream_of(prof_device device, uint64_t handle, int *loss_o
     own.count++;
     __atomic_store_n(place, s, __ATOMIC_RELEASE);
   }
-  pthread_mutex_unlock(&own.lock);
+  prof_i_thread_unlock(&own.lock);
   if (!s) *loss_out = PROF_LOSS_DEVICE_FULL;
   return s;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "../core/call.h"
 #include "../core/log.h"
 #include "../core/options.h"
 #include "../core/port.h"
@@ -211,6 +212,7 @@ bool prof_i_stream_timer_is(const prof_op_timer *timer) { return timer->begin ==
 
 int prof_op_timer_create(const prof_op_stream *stream, prof_op_timer **timer_out) {
   PROF_I_HOLD_CANCEL;
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   prof_op_stream of = {.size = sizeof of};
   prof_i_back_end *back_end = NULL;
   if (!timer_out) return prof_i_fail(PROF_E_INVALID, "prof_op_timer_create: timer_out is NULL");

@@ -248,6 +248,6 @@ int prof_i_chrome_put_memory(prof_i_chrome *chrome) {
   if (w.graphs && tell_apart(&w)) put_all(&w);
   else status = prof_i_fail(PROF_E_NO_MEMORY, "no memory to write what %u pools have used", pool_count);
   free(w.graphs);
-  prof_memory_destroy(w.memory);
+  prof_i_memory_destroy(w.memory);
   return status;
 }

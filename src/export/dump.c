@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "chrome.h"
+#include "../core/call.h"
 #include "../core/control.h"
 #include "../core/layout.h"
 #include "../core/log.h"
@@ -160,9 +161,18 @@ static int expand_and_dump(const prof_trace *trace, const char *path, const prof
   return status == PROF_OK ? dump_to(trace, expanded, options, is_kept_out) : status;
 }
 
+/* path NULL: to own_path, which has nothing left to fill in. */
+static int dump_inside(const prof_trace *trace, const char *path, const char *own_path,
+                       const prof_dump_options *options, bool *is_kept_out) {
+  PROF_I_INSIDE;
+  return path != NULL ? expand_and_dump(trace, path, options, is_kept_out)
+                      : dump_to(trace, own_path, options, is_kept_out);
+}
+
 int prof_trace_dump(const prof_trace *trace, const char *path, const prof_dump_options *options) {
   PROF_I_HOLD_FP;
   PROF_I_HOLD_CANCEL;
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   PROF_I_INSIDE;
   bool is_kept;
   if (trace == NULL) return prof_i_fail(PROF_E_INVALID, "trace is NULL");
@@ -173,7 +183,7 @@ int prof_trace_dump(const prof_trace *trace, const char *path, const prof_dump_o
 int prof_dump_with(const char *path, const prof_dump_options *options) {
   PROF_I_HOLD_FP;
   PROF_I_HOLD_CANCEL;
-  PROF_I_INSIDE;
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   char own_path[PROF_I_PATH_BYTES]; /* has been expanded */
   if (path == NULL && !prof_i_output_path(own_path, sizeof own_path))
     return prof_i_fail(PROF_E_INVALID, "no path: give one to prof_dump(), in prof_options.path or in PROF_OUTPUT");
@@ -181,7 +191,7 @@ int prof_dump_with(const char *path, const prof_dump_options *options) {
   bool is_kept = false;
   int status = prof_get(&trace);
   if (status != PROF_OK) return status;
-  status = path != NULL ? expand_and_dump(trace, path, options, &is_kept) : dump_to(trace, own_path, options, &is_kept);
+  status = dump_inside(trace, path, own_path, options, &is_kept);
   prof_trace_destroy(trace);
   if (status == PROF_OK && is_kept) prof_i_capture_dumped(); /* a part, or /dev/null, would be no reason to let it go */
   return status;
@@ -192,6 +202,7 @@ int prof_dump(const char *path) { return prof_dump_with(path, NULL); }
 int prof_trace_json(const prof_trace *trace, const prof_dump_options *options, char **text_out, size_t *bytes_out) {
   PROF_I_HOLD_FP;
   PROF_I_HOLD_CANCEL;
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   PROF_I_INSIDE;
   if (trace == NULL || text_out == NULL) return prof_i_fail(PROF_E_INVALID, "%s is NULL", trace == NULL ? "trace" : "text_out");
   dump_plan plan;
@@ -211,6 +222,7 @@ int prof_trace_json(const prof_trace *trace, const prof_dump_options *options, c
 
 int prof_get_json(char **text_out, size_t *bytes_out) {
   PROF_I_HOLD_FP;
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   if (text_out == NULL) return prof_i_fail(PROF_E_INVALID, "text_out is NULL");
   prof_trace *trace;
   int status = prof_get(&trace);
@@ -220,4 +232,8 @@ int prof_get_json(char **text_out, size_t *bytes_out) {
   return status;
 }
 
-void prof_free(void *memory) { free(memory); }
+void prof_free(void *memory) {
+  PROF_I_REFUSE_INTERRUPTED();
+  PROF_I_INSIDE;
+  free(memory);
+}

@@ -7,8 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../core/call.h"
 #include "../core/log.h"
 #include "../core/port.h"
+#include "../core/thread.h"
 #include "../trace/memory.h"
 #include "../trace/memory_curve.h"
 #include "../trace/page.h"
@@ -164,6 +166,8 @@ static void put_foot(picture *p) {
 
 int prof_memory_svg(const prof_memory *memory, uint32_t index, char **text_out) {
   PROF_I_HOLD_FP;
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
+  PROF_I_INSIDE;
   if (!memory || !text_out) return prof_i_fail(PROF_E_INVALID, "prof_memory_svg: %s is NULL", memory ? "text_out" : "memory");
   if (index >= prof_memory_pool_count(memory))
     return prof_i_fail(PROF_E_INVALID, "prof_memory_svg: index is %u; there are %u pools", index, prof_memory_pool_count(memory));
@@ -188,6 +192,7 @@ int prof_memory_svg(const prof_memory *memory, uint32_t index, char **text_out) 
 int prof_memory_svg_dump(const prof_memory *memory, uint32_t index, const char *path) {
   PROF_I_HOLD_FP;
   PROF_I_HOLD_CANCEL;
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   char *text = NULL;
   prof_i_sink sink;
   if (!path) return prof_i_fail(PROF_E_INVALID, "path is NULL");

@@ -55,7 +55,12 @@ static uint64_t self(void) { return (uint64_t)(uintptr_t)&prof_i_this_thread; }
 
 static bool try_lock(prof_pool *pool, uint64_t *owner_out) {
   *owner_out = 0;
-  return __atomic_compare_exchange_n(&pool->lock, owner_out, self(), false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+  prof_i_this_flags.inside++; /* a handler that would wait for this thread is refused: call.h */
+  PROF_I_SIGNAL_FENCE();
+  const bool has_lock = __atomic_compare_exchange_n(&pool->lock, owner_out, self(), false,
+                                                    __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+  if (!has_lock) prof_i_this_flags.inside--;
+  return has_lock;
 }
 
 static bool enter(prof_pool *pool, struct prof_i_checked *checked) {
@@ -77,7 +82,11 @@ static bool enter(prof_pool *pool, struct prof_i_checked *checked) {
   return true;
 }
 
-static void leave(prof_pool *pool) { __atomic_store_n(&pool->lock, 0, __ATOMIC_RELEASE); }
+static void leave(prof_pool *pool) {
+  __atomic_store_n(&pool->lock, 0, __ATOMIC_RELEASE);
+  PROF_I_SIGNAL_FENCE();
+  prof_i_this_flags.inside--;
+}
 
 static void count_unchecked(prof_pool *pool) {
   prof_i_pool_state *const state = __atomic_load_n(&pool->state, __ATOMIC_ACQUIRE);

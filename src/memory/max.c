@@ -1,6 +1,7 @@
 /* What the pools have come to, without a look at records. */
 #include <prof/memory.h>
 
+#include "../core/call.h"
 #include "../core/control.h"
 #include "../core/log.h"
 #include "../core/options.h"
@@ -18,6 +19,7 @@ static int fail_without_memory(prof_device device) {
 
 int prof_memory_max_get(prof_device device, prof_memory_source source, prof_memory_max *max_out) {
   PROF_I_HOLD_FP;
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   if (!max_out) return prof_i_fail(PROF_E_INVALID, "prof_memory_max_get: max_out is NULL");
   if (source > PROF_MEMORY_QUERY) return prof_i_fail(PROF_E_INVALID, "source is %u; it is at most %d", (unsigned)source, PROF_MEMORY_QUERY);
   if (device.type == 0) device = PROF_HOST;

@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "../core/call.h"
 #include "../core/control.h"
 #include "../core/log.h"
 #include "../core/port.h"
@@ -269,6 +270,7 @@ static int fail_without_pool(prof_device device) {
 int prof_memory_oom(prof_device device, uint64_t bytes) {
   PROF_I_HOLD_FP;
   PROF_I_HOLD_CANCEL;
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   if (device.type == 0) device = PROF_HOST;
   const int saved = errno;
   prof_i_control_ensure(); /* a forked child's own capture, and output */

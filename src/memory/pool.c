@@ -2,6 +2,7 @@
 #include <prof/memory.h>
 #include <string.h>
 
+#include "../core/call.h"
 #include "../core/control.h"
 #include "../core/log.h"
 #include "../core/options.h"
@@ -10,6 +11,7 @@
 #include "checked.h"
 
 int prof_pool_create(const prof_pool_options *given, prof_pool **pool_out) {
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   prof_pool_options options = {.size = sizeof options};
   if (!pool_out) return prof_i_fail(PROF_E_INVALID, "prof_pool_create: pool_out is NULL");
   const int status = given ? prof_i_sized_copy(&options, sizeof options, given, "prof_pool_options") : PROF_OK;
@@ -29,6 +31,7 @@ int prof_pool_create(const prof_pool_options *given, prof_pool **pool_out) {
 }
 
 void prof_pool_destroy(prof_pool *pool) {
+  PROF_I_REFUSE_INTERRUPTED();
   if (!pool) return;
   prof_i_checked_destroy(prof_i_checked_take(pool));
   prof_i_pool_unmake(pool);

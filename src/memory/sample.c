@@ -3,6 +3,7 @@
 #include <prof/memory.h>
 #include <string.h>
 
+#include "../core/call.h"
 #include "../core/control.h"
 #include "../core/log.h"
 #include "../core/site.h"
@@ -10,6 +11,7 @@
 #include "note.h"
 
 int prof_memory_set_query(prof_device device, prof_memory_query query, void *user) {
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   if (device.type == 0) device = PROF_HOST;
   const int status = prof_i_pool_set_query(device, query, user);
   if (status == PROF_E_BUSY) {

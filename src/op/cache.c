@@ -6,7 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../core/call.h"
 #include "../core/log.h"
+#include "../core/thread.h"
 #include "database.h"
 
 enum { KEPT_MAX = 1024, PATH_ROOM = 4096 };
@@ -19,12 +21,16 @@ static struct {
   char path[PATH_ROOM]; /* of the file, or ""; guarded by lock */
 } own = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_ONCE_INIT, NULL, 0, ""};
 
-static void lock(void) { pthread_mutex_lock(&own.lock); }
-static void unlock(void) { pthread_mutex_unlock(&own.lock); }
+static void lock(void) { prof_i_thread_lock(&own.lock); }
+static void unlock(void) { prof_i_thread_unlock(&own.lock); }
 static void prepare_forks(void) { pthread_atfork(lock, unlock, unlock); } /* a child's list is whole, and nobody has its lock */
 
-static void acquire(void) {
+static void prepare(void) {
+  PROF_I_INSIDE;
   pthread_once(&own.once, prepare_forks);
+}
+static void acquire(void) {
+  prepare();
   lock();
 }
 
@@ -114,6 +120,7 @@ void prof_i_cache_keep(const prof_op_result *result, int32_t *file_status_out) {
 }
 
 int prof_op_cache_open(const char *path) {
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   char whole[PATH_ROOM] = "";
   if (path && !path[0]) return prof_i_fail(PROF_E_INVALID, "prof_op_cache_open: the path is empty; NULL closes it");
   if (path && !make_whole(path, whole))
@@ -137,6 +144,7 @@ static bool is_of(const prof_op_result *result, const prof_device *device) {
 }
 
 void prof_op_cache_reset(const prof_device *of) {
+  PROF_I_REFUSE_INTERRUPTED();
   const prof_device *const device = or_host(of);
   char path[PATH_ROOM];
   if (has_file(path)) (void)prof_i_database_forget(path, device); /* what stands there still is found again, and says so */
@@ -155,6 +163,7 @@ void prof_op_cache_reset(const prof_device *of) {
 }
 
 size_t prof_op_cache_count(const prof_device *of) {
+  PROF_I_REFUSE_INTERRUPTED(0);
   const prof_device *const device = or_host(of);
   char path[PATH_ROOM];
   size_t count = 0;

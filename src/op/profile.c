@@ -2,12 +2,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../core/call.h"
 #include "../core/log.h"
 #include "cache.h"
 #include "measure.h"
 #include "turn.h"
 
 int prof_op_profile(const prof_op *op, const prof_op_options *options, prof_op_result **result_out) {
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   prof_i_measurement m;
   if (!result_out) return prof_i_fail(PROF_E_INVALID, "prof_op_profile: result_out is NULL");
   *result_out = NULL;
@@ -24,6 +26,7 @@ int prof_op_profile(const prof_op *op, const prof_op_options *options, prof_op_r
 }
 
 int prof_op_profile_in_turn(const prof_op *ops, size_t count, const prof_op_options *options, prof_op_result **results_out) {
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   enum { COUNT_MAX = 1024 };
   if (!ops || !results_out)
     return prof_i_fail(PROF_E_INVALID, "prof_op_profile_in_turn: %s is NULL", ops ? "results_out" : "ops");

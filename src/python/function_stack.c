@@ -10,6 +10,7 @@
 
 #include "functions.h"
 #include "text.h"
+#include "../core/thread.h"
 
 #define PY prof_i_python_now
 #define NOW prof_i_functions_now
@@ -48,23 +49,23 @@ static void leave_list(prof_i_function_stack *s) {
 
 /* This thread's with that room, which moves; NULL: no memory, and it is as it was. */
 static prof_i_function_stack *grown(size_t room) {
-  pthread_mutex_lock(&own.lock);
+  prof_i_thread_lock(&own.lock);
   if (HERE) leave_list(HERE);
   prof_i_function_stack *const larger = realloc(HERE, sizeof *larger + room * sizeof *larger->calls);
   if (larger && !HERE) *larger = (prof_i_function_stack){.epoch = NOW.epoch};
   if (larger) HERE = larger;
   if (HERE) enter_list(HERE);
-  pthread_mutex_unlock(&own.lock);
+  prof_i_thread_unlock(&own.lock);
   return larger;
 }
 
 /* Does anything that this tracing has recorded stand open on another thread? */
 static bool others_stand_open(void) {
   bool is_open = false;
-  pthread_mutex_lock(&own.lock);
+  prof_i_thread_lock(&own.lock);
   for (const prof_i_function_stack *s = own.stacks; s && !is_open; s = s->next)
     for (size_t i = 0; s != HERE && s->epoch == NOW.epoch && i < s->count && !is_open; i++) is_open = s->calls[i].start != 0;
-  pthread_mutex_unlock(&own.lock);
+  prof_i_thread_unlock(&own.lock);
   return is_open;
 }
 
@@ -222,10 +223,10 @@ static PROF_I_COLD void renew(prof_i_py *frame) {
 static void leave(void) {
   prof_i_function_stack *const s = HERE;
   if (!s) return;
-  pthread_mutex_lock(&own.lock);
+  prof_i_thread_lock(&own.lock);
   size_t count = s->count;
   s->count = 0;
-  pthread_mutex_unlock(&own.lock);
+  prof_i_thread_unlock(&own.lock);
   while (count > 0)
     if (prof_i_scope_stands_open(s->calls[--count].start)) prof_i_end_1(s->calls[count].start);
 }
@@ -234,9 +235,9 @@ static void free_stack(void *memory) {
   prof_i_function_stack *const s = memory;
   leave();
   HERE = NULL;
-  pthread_mutex_lock(&own.lock);
+  prof_i_thread_lock(&own.lock);
   leave_list(s);
-  pthread_mutex_unlock(&own.lock);
+  prof_i_thread_unlock(&own.lock);
   free(s->modules);
   free(s);
 }

@@ -8,10 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../core/call.h"
 #include "../core/event.h"
 #include "../core/log.h"
 #include "../core/options.h"
 #include "../core/port.h"
+#include "../core/thread.h"
 #include "csv.h"
 #include "host_meters.h"
 #include "meters.h"
@@ -148,12 +150,12 @@ static void fail(int status) {
 
 /* Tells whoever waits for it how it went. False: it is not to run. */
 static bool come_in(const run *r, int status) {
-  pthread_mutex_lock(&own.lock);
+  prof_i_thread_lock(&own.lock);
   const bool is_wanted = state() == STARTING;
   if (is_wanted && status == PROF_OK) put_on(r);
   if (is_wanted && status != PROF_OK) fail(status);
   if (is_wanted) set_state(status == PROF_OK ? ON : FAILED);
-  pthread_mutex_unlock(&own.lock);
+  prof_i_thread_unlock(&own.lock);
   return is_wanted && status == PROF_OK;
 }
 
@@ -269,7 +271,7 @@ static int end_start(uint64_t number) {
 
 static int start(const prof_sampler_options *options, bool waits) {
   run *r = NULL;
-  pthread_mutex_lock(&own.lock);
+  prof_i_thread_lock(&own.lock);
   int status = begin_start();
   const bool is_mine = status == PROF_OK;
   if (is_mine) status = make_run(options, waits, &r);
@@ -277,12 +279,12 @@ static int start(const prof_sampler_options *options, bool waits) {
   if (is_mine && status != PROF_OK) set_state(OFF);
   if (is_mine && status == PROF_OK && !waits) atexit(at_exit);
   const uint64_t number = own.starts;
-  pthread_mutex_unlock(&own.lock);
+  prof_i_thread_unlock(&own.lock);
   if (status != PROF_OK || !waits) return status;
   wait_for_start(START_S * UINT64_C(1000000000));
-  pthread_mutex_lock(&own.lock);
+  prof_i_thread_lock(&own.lock);
   status = end_start(number);
-  pthread_mutex_unlock(&own.lock);
+  prof_i_thread_unlock(&own.lock);
   return status;
 }
 
@@ -300,7 +302,11 @@ static int start_by(const prof_sampler_options *given, bool waits) {
   return status;
 }
 
-int prof_sampler_start(const prof_sampler_options *options) { return start_by(options, true); }
+int prof_sampler_start(const prof_sampler_options *options) {
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
+  PROF_I_INSIDE;
+  return start_by(options, true);
+}
 int prof_i_sampler_begin(const prof_sampler_options *options) { return start_by(options, false); }
 
 static int stop(void) {
@@ -319,10 +325,12 @@ static int stop(void) {
 
 int prof_sampler_stop(void) {
   PROF_I_HOLD_CANCEL;
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
+  PROF_I_INSIDE;
   const int saved = errno;
-  pthread_mutex_lock(&own.lock);
+  prof_i_thread_lock(&own.lock);
   const int status = stop();
-  pthread_mutex_unlock(&own.lock);
+  prof_i_thread_unlock(&own.lock);
   errno = saved;
   return status;
 }
@@ -334,9 +342,11 @@ static void look_at_host(void) {
 }
 
 int prof_sampler_get(prof_sampler_state *state_out) {
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
+  PROF_I_INSIDE;
   if (!state_out) return prof_i_fail(PROF_E_INVALID, "prof_sampler_get: state_out is NULL");
   PROF_I_HOLD_CANCEL;
-  pthread_mutex_lock(&own.lock);
+  prof_i_thread_lock(&own.lock);
   if (state() == OFF) look_at_host();
   prof_sampler_state now = {.is_running = state() == ON,
                             .meter_count = own.meter_count,
@@ -349,6 +359,6 @@ int prof_sampler_get(prof_sampler_state *state_out) {
     now.csv_status = own.csv_status;
     memcpy(now.csv_error, own.csv_error, sizeof now.csv_error);
   }
-  pthread_mutex_unlock(&own.lock);
+  prof_i_thread_unlock(&own.lock);
   return prof_i_sized_give(state_out, &now, sizeof now, "prof_sampler_state");
 }

@@ -9,8 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../core/call.h"
 #include "../core/log.h"
 #include "../core/port.h"
+#include "../core/thread.h"
 #include "aggregate.h"
 #include "callers.h"
 #include "capture.h"
@@ -785,6 +787,8 @@ int prof_i_aggregate_one(const prof_trace *trace, const char *name, const char *
 
 int prof_traces_aggregate(const prof_trace *const *traces, size_t count, const prof_aggregate_options *options, prof_rows **rows_out) {
   PROF_I_HOLD_FP;
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
+  PROF_I_INSIDE;
   int status = check("prof_traces_aggregate", traces, count, rows_out);
   if (status) return status;
   aggregation *const a = make_aggregation(traces, count);

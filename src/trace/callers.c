@@ -9,6 +9,7 @@
 
 #include "../core/log.h"
 #include "../core/port.h"
+#include "../core/thread.h"
 #include "capture.h"
 #include "parse.h"
 
@@ -432,6 +433,7 @@ bool prof_i_callers_give(prof_i_callers *callers, const char *text, bool *is_own
 
 int prof_trace_frame_text(const prof_trace *trace, uint32_t site, char **text_out) {
   PROF_I_HOLD_FP;
+  PROF_I_INSIDE;
   if (!trace || !text_out) return prof_i_fail(PROF_E_INVALID, "prof_trace_frame_text: %s is NULL", trace ? "text_out" : "trace");
   char frame[FRAME_ROOM];
   const size_t bytes = site < prof_i_trace_site_count(trace) ? prof_i_frame_text(prof_i_trace_site(trace, site), frame, sizeof frame) : 0;

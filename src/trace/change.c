@@ -8,6 +8,7 @@
 #include "../core/log.h"
 #include "../core/options.h"
 #include "../core/port.h"
+#include "../core/thread.h"
 #include "capture.h"
 #include "show.h"
 
@@ -139,6 +140,7 @@ static void put_reason(char *to, size_t room, const prof_trace *trace, const pro
 }
 
 int prof_trace_note_text(const prof_trace *trace, uint32_t index, char **text_out) {
+  PROF_I_INSIDE;
   if (!trace || !text_out) return prof_i_fail(PROF_E_INVALID, "prof_trace_note_text: %s is NULL", trace ? "text_out" : "trace");
   if (index >= trace->catalog.note_count)
     return prof_i_fail(PROF_E_INVALID, "prof_trace_note_text: index is %u; the trace has %u notes", index, trace->catalog.note_count);
@@ -149,6 +151,7 @@ int prof_trace_note_text(const prof_trace *trace, uint32_t index, char **text_ou
 
 int prof_trace_change_text(const prof_trace *trace, uint32_t index, char **text_out) {
   PROF_I_HOLD_FP;
+  PROF_I_INSIDE;
   if (!text_out) return prof_i_fail(PROF_E_INVALID, "prof_trace_change_text: text_out is NULL");
   prof_trace_change change = {.size = sizeof change};
   const int status = prof_trace_change_get(trace, index, &change);

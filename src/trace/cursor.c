@@ -7,6 +7,7 @@
 
 #include "../core/log.h"
 #include "../core/port.h"
+#include "../core/thread.h"
 #include "plain.h"
 #include "walker.h"
 
@@ -166,6 +167,7 @@ static int advance(prof_cursor *cursor) {
 
 int prof_cursor_create(const prof_trace *trace, prof_cursor **cursor_out) {
   PROF_I_HOLD_FP;
+  PROF_I_INSIDE;
   if (!trace || !cursor_out)
     return prof_i_fail(PROF_E_INVALID, "prof_cursor_create: %s is NULL", trace ? "cursor_out" : "trace");
   prof_cursor *const cursor = calloc(1, sizeof *cursor);
@@ -184,6 +186,7 @@ int prof_cursor_skip_before(prof_cursor *cursor, uint64_t from_ns) {
 }
 
 void prof_cursor_destroy(prof_cursor *cursor) {
+  PROF_I_INSIDE;
   if (!cursor) return;
   end_thread(cursor);
   free(cursor->stretches);
@@ -193,6 +196,7 @@ void prof_cursor_destroy(prof_cursor *cursor) {
 
 /* Behind the last span that is kept. Out of line: prof_cursor_next() then saves no registers for it. 1 when there is one. */
 static __attribute__((noinline)) int refill(prof_cursor *cursor) {
+  PROF_I_INSIDE;
   while (cursor->span_count == 0) {
     const int status = cursor->status ? cursor->status : advance(cursor);
     if (status == 1) continue;

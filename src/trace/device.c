@@ -8,6 +8,7 @@
 #include "../core/log.h"
 #include "../core/options.h"
 #include "../core/port.h"
+#include "../core/thread.h"
 #include "capture.h"
 #include "show.h"
 #include "units.h"
@@ -108,6 +109,7 @@ static void put_reason(line *l, const prof_trace_device *device) {
 
 int prof_trace_device_text(const prof_trace *trace, uint32_t index, char **text_out) {
   PROF_I_HOLD_FP;
+  PROF_I_INSIDE;
   prof_trace_device device = {.size = sizeof device};
   line l = {"", 0};
   char name[64];

@@ -2,6 +2,7 @@
 #include <prof/profiler.h>
 
 #include "../core/blocks.h"
+#include "../core/call.h"
 #include "../core/control.h"
 #include "../core/heads.h"
 #include "../core/log.h"
@@ -65,6 +66,7 @@ static bool take_snapshot(prof_i_source *source, bool is_last, int *status_out) 
 
 int prof_get(prof_trace **trace_out) {
   PROF_I_HOLD_FP;
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   if (!trace_out) return prof_i_fail(PROF_E_INVALID, "prof_get: trace_out is NULL");
   PROF_I_INSIDE;
   prof_i_source source = {.bytes = NULL};
@@ -75,13 +77,20 @@ int prof_get(prof_trace **trace_out) {
   return status ? status : prof_i_trace_make(&source, trace_out);
 }
 
+static int add_up(const prof_trace *trace, const char *name, const char *category,
+                  uint64_t *total_ns_out, uint64_t *count_out) {
+  PROF_I_INSIDE;
+  return prof_i_aggregate_one(trace, name, category, total_ns_out, count_out);
+}
+
 int prof_get_duration(const char *name, const char *category, uint64_t *total_ns_out, uint64_t *count_out) {
   PROF_I_HOLD_FP;
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   prof_trace *trace = NULL;
   uint64_t total_ns = 0, count = 0;
   int status = prof_get(&trace);
   if (status) return status;
-  status = prof_i_aggregate_one(trace, name, category, &total_ns, &count);
+  status = add_up(trace, name, category, &total_ns, &count);
   prof_trace_destroy(trace);
   if (status) return prof_i_fail(status, "no memory to add up durations");
   if (total_ns_out) *total_ns_out = total_ns;

@@ -9,8 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../core/call.h"
 #include "../core/log.h"
 #include "../core/port.h"
+#include "../core/thread.h"
 #include "show.h"
 #include "walker.h"
 
@@ -471,7 +473,7 @@ static int read_memory(const prof_trace *trace, uint64_t from_ns, bool is_played
   if (!status && is_played) status = prof_i_memory_fill(m);
   else if (!status && m->from_ns && !prof_i_memory_find_begins(m)) status = PROF_E_NO_MEMORY;
   if (status) {
-    prof_memory_destroy(m);
+    prof_i_memory_destroy(m);
     return status == PROF_E_TOO_LARGE ? prof_i_fail(status, "the trace has 2^32 events of memory or more")
                                       : prof_i_fail(status, "no memory to read what %llu events say of memory", (unsigned long long)trace->event_count);
   }
@@ -485,11 +487,19 @@ int prof_i_memory_order(const prof_trace *trace, uint64_t from_ns, prof_memory *
 
 int prof_memory_read(const prof_trace *trace, prof_memory **memory_out) {
   PROF_I_HOLD_FP;
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
+  PROF_I_INSIDE;
   if (!trace || !memory_out) return prof_i_fail(PROF_E_INVALID, "prof_memory_read: %s is NULL", trace ? "memory_out" : "trace");
   return read_memory(trace, 0, true, memory_out);
 }
 
 void prof_memory_destroy(prof_memory *memory) {
+  PROF_I_REFUSE_INTERRUPTED();
+  PROF_I_INSIDE;
+  prof_i_memory_destroy(memory);
+}
+
+void prof_i_memory_destroy(prof_memory *memory) {
   if (!memory) return;
   for (uint32_t i = 0; i < memory->scope_count; i++) free(memory->scopes[i]);
   free(memory->scopes);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../core/call.h"
 #include "../core/log.h"
 #include "../core/port.h"
 #include "memory.h"
@@ -52,6 +53,7 @@ static uint64_t add_samples(prof_i_grid *grid, const prof_memory *memory, prof_d
 
 int prof_memory_trace_text(const prof_trace *trace, prof_device device, char **text_out) {
   PROF_I_HOLD_FP;
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   static const char *const titles[] = {"#Trace", "#Tag", "used", "alloc"};
   if (!trace || !text_out) return prof_i_fail(PROF_E_INVALID, "prof_memory_trace_text: %s is NULL", trace ? "text_out" : "trace");
   if (device.type == 0) device = PROF_HOST;

@@ -7,9 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../core/call.h"
 #include "../core/log.h"
 #include "../core/options.h"
 #include "../core/port.h"
+#include "../core/thread.h"
 #include "memory.h"
 #include "memory_plot.h"
 #include "page.h"
@@ -257,7 +259,7 @@ static int put_live(report *r, uint32_t index, prof_memory_moment moment, prof_m
     if (shown) prof_i_page_grid(&r->page, &grid, INDENT, r->width);
     put_rest(r, rows, shown, used_then, whats[by]);
   }
-  prof_free(rows);
+  free(rows);
   return PROF_OK;
 }
 
@@ -534,6 +536,8 @@ static int check(const prof_memory *memory, const prof_memory_text_options *opti
 
 int prof_memory_text(const prof_memory *memory, const prof_memory_text_options *options, char **text_out) {
   PROF_I_HOLD_FP;
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
+  PROF_I_INSIDE;
   if (!memory || !text_out) return prof_i_fail(PROF_E_INVALID, "prof_memory_text: %s is NULL", memory ? "text_out" : "memory");
   prof_memory_text_options checked = {.size = sizeof checked};
   int status = options ? prof_i_sized_copy(&checked, sizeof checked, options, "prof_memory_text_options") : PROF_OK;

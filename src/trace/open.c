@@ -5,10 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../core/call.h"
 #include "../core/in_place.h"
 #include "../core/log.h"
 #include "../core/options.h"
 #include "../core/port.h"
+#include "../core/thread.h"
 #include "parse.h"
 
 static void destroy(prof_trace *trace) {
@@ -189,6 +191,8 @@ int prof_i_trace_make(prof_i_source *source, prof_trace **trace_out) {
 int prof_trace_open(const char *path, prof_trace **trace_out) {
   PROF_I_HOLD_FP;
   PROF_I_HOLD_CANCEL;
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
+  PROF_I_INSIDE;
   if (!path || !trace_out) return prof_i_fail(PROF_E_INVALID, "prof_trace_open: %s is NULL", path ? "trace_out" : "path");
   prof_i_source source;
   int status = prof_i_source_file(&source, path);
@@ -199,6 +203,8 @@ int prof_trace_open(const char *path, prof_trace **trace_out) {
 
 int prof_trace_open_bytes(const void *bytes, size_t count, prof_trace **trace_out) {
   PROF_I_HOLD_FP;
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
+  PROF_I_INSIDE;
   if (!bytes || !trace_out)
     return prof_i_fail(PROF_E_INVALID, "prof_trace_open_bytes: %s is NULL", bytes ? "trace_out" : "bytes");
   prof_i_source source;
@@ -206,7 +212,11 @@ int prof_trace_open_bytes(const void *bytes, size_t count, prof_trace **trace_ou
   return status ? status : prof_i_trace_make(&source, trace_out);
 }
 
-void prof_trace_destroy(prof_trace *trace) { destroy(trace); }
+void prof_trace_destroy(prof_trace *trace) {
+  PROF_I_REFUSE_INTERRUPTED();
+  PROF_I_INSIDE;
+  destroy(trace);
+}
 
 /* From the start to the last thing known. */
 static uint64_t duration_ns(const prof_trace *trace) {
@@ -330,6 +340,7 @@ int prof_trace_thread_get(const prof_trace *trace, uint32_t index, prof_trace_th
 
 int prof_trace_loss_text(const prof_trace *trace, char **text_out) {
   PROF_I_HOLD_FP;
+  PROF_I_INSIDE;
   if (!trace || !text_out) return prof_i_fail(PROF_E_INVALID, "prof_trace_loss_text: %s is NULL", trace ? "text_out" : "trace");
   enum { ROOM = 512 + PROF_I_LOSS_WORDS * 64 };
   char *const text = malloc(ROOM);

@@ -5,8 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../core/call.h"
 #include "../core/log.h"
 #include "../core/options.h"
+#include "../core/thread.h"
 #include "capture.h"
 #include "group.h"
 #include "shape.h"
@@ -264,5 +266,7 @@ int prof_rows_more(const prof_rows *rows, uint64_t index, prof_row_more *more_ou
 }
 
 void prof_rows_destroy(prof_rows *rows) {
+  PROF_I_REFUSE_INTERRUPTED();
+  PROF_I_INSIDE;
   if (rows) free(block_of(rows));
 }

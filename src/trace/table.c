@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../core/call.h"
 #include "../core/layout.h"
 #include "../core/log.h"
 #include "../core/port.h"
@@ -560,6 +561,7 @@ int prof_trace_table(const prof_trace *trace, const prof_aggregate_options *opti
 
 int prof_traces_table(const prof_trace *const *traces, size_t count, const prof_aggregate_options *options, char **text_out) {
   PROF_I_HOLD_FP;
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   if (!text_out) return prof_i_fail(PROF_E_INVALID, "prof_traces_table: text_out is NULL");
   prof_rows *rows = NULL;
   int status = prof_traces_aggregate(traces, count, options, &rows);
