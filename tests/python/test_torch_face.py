@@ -328,5 +328,72 @@ class Arguments(unittest.TestCase):
             p.export_stacks("unused", "x")
 
 
+@skip_without_torch
+class Numbers(unittest.TestCase):
+    def of(self, module, **options):
+        """Events and the JSON's of a training step."""
+        linear, x = torch.nn.Linear(4, 4), torch.ones(2, 4)
+        linear(x).sum().backward()
+        with module.profile(activities=[module.ProfilerActivity.CPU], **options) as p:
+            with module.record_function("outer"):
+                y = linear(x).mul(2)
+            with module.record_function("after"):
+                y.sum().backward()
+            torch.ones(2)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "t.json")
+            p.export_chrome_trace(path)
+            with open(path) as file:
+                return p.events(), json.load(file)["traceEvents"]
+
+    def operators(self, rows):
+        return [
+            r
+            for r in rows
+            if r.get("cat") in ("cpu_op", "user_annotation") and r["ph"] == "X"
+        ]
+
+    def test_external_ids_of_events_are_those_of_the_json(self):
+        for options in ({}, {"record_shapes": True}, {"with_stack": True}):
+            numbers = {}
+            for module in theirs_and_ours():
+                events, rows = self.of(module, **options)
+                rows = {
+                    (r["args"]["External id"], r["name"]) for r in self.operators(rows)
+                }
+                ids = [
+                    (e.external_id, e.name) for e in events if not e.is_python_function
+                ]
+                self.assertLessEqual(set(ids), rows)
+                numbers[module.__name__] = sorted(rows)
+                others = [e.external_id for e in events if e.is_python_function]
+                self.assertEqual(set(others), {0} if others else set())
+            with self.subTest(**options):
+                theirs, ours = numbers.values()
+                first = (
+                    theirs[0][0] - 1
+                )  # torch's count on from one profile to the next
+                theirs = [(number - first, name) for number, name in theirs]
+                forward = [i for i, (_, name) in enumerate(theirs) if name == "after"][
+                    0
+                ]
+                self.assertEqual(ours[: forward + 1], theirs[: forward + 1])
+                self.assertEqual([i for i, _ in ours], list(range(1, len(ours) + 1)))
+
+    def test_a_trace_without_operators_has_no_ids(self):
+        with prof.profile() as p, prof.record_function("range"):
+            pass
+        self.assertEqual([e.external_id for e in p.events()], [0])
+
+    def test_moments_of_memory_have_the_keys_that_torchs_have(self):
+        keys = []
+        for module in theirs_and_ours():
+            _, rows = self.of(module, profile_memory=True)
+            moments = [r for r in rows if r.get("cat") == "cpu_instant_event"]
+            self.assertEqual({r["args"]["finished"] for r in moments}, {False})
+            keys.append({key for r in moments for key in r["args"]})
+        self.assertEqual(keys[1], keys[0])
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -224,7 +224,7 @@ class _Ran(NamedTuple):
     self_ns: int
 
 
-_SCOPE, _OPEN, _MEMORY = 1, 2, 8  # kinds of prof_event_kind
+_SCOPE, _OPEN, _STEP, _MEMORY = 1, 2, 7, 8  # kinds of prof_event_kind
 _VERBS = {1: 1, 2: -1}  # PROF_MEMORY_ALLOC, PROF_MEMORY_FREE
 
 
@@ -267,6 +267,7 @@ def _scopes(
     outside = Site(made_of, 0, MEMORY_ROW, "memory")
     sites, new = made_of.sites, FunctionEvent.__new__
     last_ns, last_end_ns, is_sorted = 0, 0, True
+    operators = 0  # by their begins, thread by thread: their ids in Chrome's JSON
     for (
         record, kind, thread, start_ns, duration_ns, self_ns, depth, at, flags,
         name_at, category_at, name_bytes, category_bytes,
@@ -274,6 +275,7 @@ def _scopes(
     ) in briefs:
         is_memory = kind == _MEMORY
         if kind > _OPEN and not is_memory:
+            operators += kind == _STEP and from_ns <= start_ns < to_ns
             continue
         end_ns = start_ns + duration_ns
         known = sites.get(at)
@@ -313,6 +315,9 @@ def _scopes(
         made._range = made._children = made._same = None
         made._callers = None
         found.append(made)
+        if site.is_operator:
+            operators += 1
+            made._external_id = operators
         if start_ns <= last_ns and (start_ns < last_ns or end_ns > last_end_ns):
             is_sorted = False
         last_ns, last_end_ns = start_ns, end_ns
@@ -345,6 +350,7 @@ def _scopes(
     if launched:
         hosts = [e for e in found if id(e) not in no_hosts]
         _charge_launched(launched, hosts, _device_of([window]))
+    made_of.has_operators = any(known[2].has_numbers for known in sites.values())
     walked = found
     if not is_sorted:
         found = sorted(walked, key=lambda e: (e._start_ns, -e._end_ns))

@@ -217,7 +217,7 @@ class Site:
     __slots__ = (
         *("made", "category", "full_frame", "frame", "place", "is_user_annotation", "has_numbers"),
         *("trace_name", "name", "is_python_function", "activity_type", "is_evaluation"),
-        *("has_python_id", "number"),
+        *("has_python_id", "number", "is_operator"),
     )
     made: "Made"
     number: int
@@ -232,6 +232,8 @@ class Site:
     is_python_function: bool
     activity_type: str
     is_evaluation: bool
+    is_operator: bool
+    """Of PyTorch's, or a range or a step."""
     has_python_id: bool
     """They are calls of traced functions or of modules."""
 
@@ -251,6 +253,7 @@ class Site:
         self.trace_name = name
         self.name = STEPS if name.startswith(STEP) else name
         self.is_user_annotation, self.has_numbers = category == ANNOTATION, category == "cpu_op"
+        self.is_operator = self.has_numbers or self.is_user_annotation
         self.has_python_id = category in FUNCTIONS
         self.is_python_function = self.has_python_id
         if made.shows_modules:
@@ -302,6 +305,7 @@ class Made:
         """shown: gives the frames of a stack that events have. None: all. bounds: events begin from
         the first on, and before the second. shows_modules: calls of modules are more than functions."""
         self.shows_modules = shows_modules
+        self.has_operators = False
         self.briefs, self.origin_ns, self.frames, self._shown = briefs, origin_ns, frames, shown
         self.sites: Dict[int, Tuple[int, int, Site]] = {}
         """By the number of the call site, with the addresses of name and category. An event whose
@@ -469,6 +473,12 @@ def _flow(place: int) -> Any:
     return _Told(tell)
 
 
+def _external_id_of(event: "FunctionEvent") -> int:
+    """Chrome's JSON has it as "External id", where the trace has PyTorch's operators."""
+    site = event._site
+    return event._external_id if site.is_operator and site.made.has_operators else 0
+
+
 def _python_parent(event: "FunctionEvent") -> int:
     around = event.cpu_parent if event._site.has_python_id else None
     while around is not None and not around._site.has_python_id:
@@ -521,7 +531,7 @@ _own: Callable[["FunctionEvent"], Dict[str, Any]] = _Times.__dict__["__dict__"].
 _MADE_OF = (
     *("_site", "_start_ns", "_end_ns", "_self_ns", "_record"),
     *("_same", "_numbers"),
-    *("_callers", "_range", "_children", "_python_id"),
+    *("_callers", "_range", "_children", "_python_id", "_external_id"),
 )
 
 
@@ -544,6 +554,8 @@ class FunctionEvent(_Times):
     _children: Optional[List["FunctionEvent"]]
     _python_id: int
     """Only calls of functions and modules have it."""
+    _external_id: int
+    """Only operators and ranges have it."""
 
     id: int
     thread: int
@@ -569,7 +581,8 @@ class FunctionEvent(_Times):
     flow_id: Optional[int] = _flow(0)
     flow_type: Optional[int] = _flow(1)
     flow_start: Optional[bool] = _flow(2)
-    external_id = linked_correlation_id = 0
+    external_id: int = _told(_external_id_of)
+    linked_correlation_id = 0
     metadata: Optional[Dict[str, Any]] = None
     event_metadata: Any = None
     flops: int = _told(
