@@ -1,5 +1,5 @@
-"""Names of torch.profiler's that prof.torch has as well, and what its functions take: beside the real
-torch in one process. make test-torch."""
+"""Names of torch.profiler's that prof.torch has as well, and what its functions take: beside
+the real torch in one process. make test-torch."""
 
 import json
 import os

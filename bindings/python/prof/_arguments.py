@@ -1,4 +1,4 @@
-"""What profile() takes, as torch.profiler takes it. What it refuses is an error that names the value,
+"""What profile() takes, as torch.profiler takes it. What it refuses is an error with the value,
 its type, and what is right."""
 
 from __future__ import annotations

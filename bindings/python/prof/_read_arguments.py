@@ -1,4 +1,4 @@
-"""Arguments of single events, read when they are asked for: of one event or of many by one call of C
+"""Arguments of single events, read when they are asked for: of one or of many by one call of C
 (src/python/packed.c). What is the same for many events is made once."""
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ SEQUENCE_KEY, FORWARD_KEY, THREAD_KEY = "Sequence number", "Fwd thread id", "Thr
 Source = Tuple[int, int, int, int]
 """Of an event: record, kind, thread and site, as BRIEF has them."""
 Given = Tuple["Same", bytes]
-"""An event's arguments: what others have as well, and its own numbers, which Same reads. Bytes are no
-work for Python's collector of garbage, whose time would be most of what a list of events takes."""
+"""An event's arguments: what others have as well, and its own numbers, which Same reads. Python's
+collector of garbage does not look at bytes: else it would take most of the time."""
 
 _SOURCE = struct.Struct("@QIIII")  # prof_i_python_source
 _HEAD, _ARG, _KIND = struct.Struct("@IIII"), struct.Struct("@IIII"), struct.Struct("@I")
