@@ -3,11 +3,19 @@
 #define PROF_PYTHON_H
 
 #include <prof/status.h>
+#include <stdint.h>
 
 PROF_I_EXTERN_C_BEGIN
 
 struct prof_i_python_given; /* src/python/interpreter.h */
 struct prof_i_python_functions_given;
+struct prof_trace;
+
+/* An event that prof_cursor_read() has read. */
+struct prof_i_python_source {
+  const void *record;
+  uint32_t kind, thread, site, reserved;
+};
 
 /* Puts `record_function`, `scope` and the type `Scope` into given's dict. The GIL is held. NULL: done; else a text that says why not, static, and nothing was put; the package has a slower way of its own. Once a process: the
    types belong to the interpreter that asked first, and others are told so. */
@@ -19,6 +27,13 @@ PROF_API void prof_i_python_stacks_1(int frames) PROF_I_NOEXCEPT;
 /* Puts what sees every Python function into given's dict: callbacks for sys.monitoring, a hook for threads, one for gc.callbacks, `start` and `stop`. The GIL is held, and prof_i_python_1() has succeeded. NULL: done; else a text that
    says why not. Once a process. */
 PROF_API const char *prof_i_python_functions_1(const struct prof_i_python_functions_given *given) PROF_I_NOEXCEPT;
+
+/* Puts the arguments of these events one behind the other, as src/python/packed.c says. Gives the
+   count of those that fit, or a negative error. Any thread. */
+PROF_API int64_t prof_i_python_arguments_1(const struct prof_trace *trace,
+                                           const struct prof_i_python_source *sources,
+                                           uint64_t count, void *to,
+                                           uint64_t bytes) PROF_I_NOEXCEPT;
 
 PROF_I_EXTERN_C_END
 

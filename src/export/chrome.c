@@ -152,12 +152,28 @@ static char *put_python_id(char *to, const prof_i_python_id *id) {
   return id->parent ? prof_i_put_u64(put_text(to, ",\"Python parent id\":"), id->parent) : to;
 }
 
+/* Ids of operators and ranges are by their begins, from 1 on, as Kineto's. The others follow. */
+static void begin_ids(prof_i_chrome *w) {
+  const uint64_t one = (uint64_t)1 << 56, used = w->numbers.operator_count;
+  const uint64_t digits = prof_i_eight_digits((uint32_t)(used < 100000000 ? used : 0));
+  w->external_id = used;
+  w->id_zeros = (uint32_t)__builtin_ctzll(digits | one) / 8;
+  w->id_digits = used < 100000000 ? digits + PROF_I_EIGHT_ZEROS : (uint64_t)'9' << 56;
+}
+
 /* torch numbers record functions, which its operators and ranges are, for its
    ExecutionTraceObserver: without one each has 0. */
-static char *put_event_number(prof_i_chrome *w, char *to, prof_i_numbered kind) {
-  const uint64_t number = prof_i_event_numbers_take(&w->numbers, w->thread, kind);
+static char *put_event_number(char *to, prof_i_numbered kind, uint64_t number) {
   if (kind == PROF_I_OPERATOR) to = put_text(to, ",\"Record function id\":0");
   return prof_i_put_u64(put_text(to, ",\"Ev Idx\":"), number);
+}
+
+/* The id of a row that has a number, and the number. */
+static __attribute__((noinline)) char *put_numbered(prof_i_chrome *w, char *to,
+                                                    prof_i_numbered kind) {
+  const uint64_t number = prof_i_event_numbers_take(&w->numbers, w->thread, kind);
+  to = kind == PROF_I_OPERATOR ? prof_i_put_u64(to, number + 1) : put_next_id(w, to);
+  return put_event_number(to, kind, number);
 }
 
 /* A scope of the current track without anything beyond its site; false: it needs the slow way. */
@@ -180,8 +196,9 @@ static inline bool put_plain(prof_i_chrome *w, const prof_i_span *span) {
   memcpy(to, ",\"dur\":", 8);
   to = put_short_us(w, to + 7, (uint32_t)span->duration_ns);
   memcpy(to, ",\"args\":{\"External id\":", 24);
-  to = put_next_id(w, to + 23);
-  if (__builtin_expect(line->numbered, 0)) to = put_event_number(w, to, line->numbered);
+  to += 23;
+  if (__builtin_expect(line->numbered, 0)) to = put_numbered(w, to, line->numbered);
+  else to = put_next_id(w, to);
   if (__builtin_expect(line->is_function, 0)) to = put_python_id(to, &python);
   if (__builtin_expect(line->place_bytes > 0, 0)) {
     memcpy(to, line->text + line->bytes, line->place_bytes);
@@ -315,22 +332,25 @@ static void put_numbers(prof_i_chrome *w, const prof_i_span *span) {
   w->backward.forward_thread = 0;
 }
 
-static void put_number(prof_i_chrome *w, const prof_i_span *span) {
-  const prof_i_numbered kind = prof_i_event_numbers_kind(&w->numbers, span);
+static void put_number(prof_i_chrome *w, prof_i_numbered kind, uint64_t number) {
   if (kind == PROF_I_NOT_NUMBERED) return;
   char *const to = prof_i_sink_reserve(w->sink, 64 + PROF_I_NUMBER_ROOM);
-  prof_i_sink_advance(w->sink, put_event_number(w, to, kind));
+  prof_i_sink_advance(w->sink, put_event_number(to, kind, number));
 }
 
 /* False: no memory. */
 static bool put_scope(prof_i_chrome *w, const prof_i_span *span) {
-  const uint64_t id = next_id(w), external_id = external_id_of(w, span, id);
+  const prof_i_numbered kind = prof_i_event_numbers_kind(&w->numbers, span);
+  const uint64_t number =
+      kind == PROF_I_NOT_NUMBERED ? 0 : prof_i_event_numbers_take(&w->numbers, w->thread, kind);
+  const uint64_t id = kind == PROF_I_OPERATOR ? number + 1 : next_id(w);
+  const uint64_t external_id = external_id_of(w, span, id);
   put_begin(w, "{\"ph\":\"X\"", span);
   put_duration(w, span->duration_ns);
   prof_i_sink_text(w->sink, ",\"args\":{\"External id\":");
   prof_i_sink_u64(w->sink, external_id);
   if (w->has_launches && prof_i_chrome_tie(w, span, id, external_id, (w->event.flags & PROF_EVENT_ON_STREAM) != 0)) put_correlation(w, id);
-  put_number(w, span);
+  put_number(w, kind, number);
   if (span->kind == PROF_EVENT_OPEN) prof_i_sink_text(w->sink, ",\"unfinished\":true");
   if (span->kind == PROF_EVENT_STEP) { /* prof import takes it for a mark by this, and a scope of that name for a scope */
     prof_i_sink_text(w->sink, ",\"step mark\":");
@@ -601,8 +621,6 @@ int prof_i_chrome_write(const prof_trace *trace, const prof_i_chrome_wish *wish,
   w->metadata = wish->metadata;
   w->with_marks = wish->with_marks;
   w->first_ns = wish->window.from_ns;
-  w->id_digits = PROF_I_EIGHT_ZEROS;
-  w->id_zeros = 7;
   set_short_us(w);
   w->info.size = sizeof w->info;
   int status = prof_trace_info_get(trace, &w->info);
@@ -625,6 +643,7 @@ int prof_i_chrome_write(const prof_trace *trace, const prof_i_chrome_wish *wish,
                                                      wish->window, wish->with_memory) != PROF_OK)
     status = prof_i_fail(PROF_E_NO_MEMORY, "no memory to number the rows of %u threads",
                          w->info.thread_count);
+  begin_ids(w);
   if (status == PROF_OK) prof_i_chrome_head(w);
   for (int streams = 0; streams < 2; streams++) /* what was launched behind what launched it */
     for (uint32_t i = 0; status == PROF_OK && i < w->info.thread_count; i++)

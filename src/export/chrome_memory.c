@@ -176,7 +176,7 @@ static void put_change(writer *w, uint32_t index, const prof_i_memory_item *item
   put_i64(w->chrome, w->graphs[index].allocated);
   prof_i_sink_text(sink, is_host ? ",\"Device Type\":0,\"Device Id\":-1" : ",\"Device Type\":1,\"Device Id\":");
   if (!is_host) put_i64(w->chrome, pool->device.index);
-  prof_i_sink_text(sink, ",\"Ev Idx\":");
+  prof_i_sink_text(sink, ",\"finished\":false,\"Ev Idx\":"); /* as Kineto says of moments */
   prof_i_sink_u64(sink, w->chrome->numbers.memory_next++);
   if (record->requested != record->bytes) {
     prof_i_sink_text(sink, ",\"Requested\":");

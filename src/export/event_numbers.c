@@ -104,7 +104,7 @@ int prof_i_event_numbers_init(prof_i_event_numbers *numbers, const prof_trace *t
     numbers->threads[i].operator_first = next;
     next += numbers->threads[i].operators_left;
   }
-  numbers->memory_next = next;
+  numbers->operator_count = numbers->memory_next = next;
   if (with_memory) next += c.change_count;
   for (uint32_t i = 0; i < thread_count; i++) {
     numbers->threads[i].function_first = next;

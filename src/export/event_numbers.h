@@ -28,6 +28,7 @@ typedef struct prof_i_event_numbers {
   const prof_trace *trace;
   uint8_t *kinds;                 /* prof_i_numbered by site; NULL: the trace has no operators */
   prof_i_thread_numbers *threads; /* by number */
+  uint64_t operator_count;        /* of all threads */
   uint64_t memory_next;           /* of the next change of memory */
 } prof_i_event_numbers;
 

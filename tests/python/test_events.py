@@ -237,6 +237,57 @@ class Calls(unittest.TestCase):
         self.assertEqual(len(events), 2000)
         self.assertLess(each, 1.5)  # what else it has is made when it is asked for
 
+    @unittest.skipUnless(is_traced, "calls are counted in CPython")
+    def test_what_calls_have_as_arguments_is_read_by_few_calls(self):
+        """Counted, not timed. Before, the arguments of each event were read one by one."""
+
+        def work():
+            for i in range(2000):
+                shapes = [(F32, 2, 3), (F32, 3), (F32, 4)]
+                beside = {"Concrete Inputs": '["","",""]', "Thread id": 1, "Sequence number": i}
+                with prof.scope("operator", "cpu_op", 1, _shapes=shapes, **beside, step=i, more=0.5):
+                    pass
+
+        p = recorded(work)
+        for name in ("input_shapes", "stack", "flops", "sequence_nr", "kwinputs", "input_dtypes"):
+            events, calls = p.events(), [0]
+
+            def count(frame, event, arg, calls=calls):
+                calls[0] += event in ("call", "c_call")
+
+            sys.setprofile(count)
+            try:
+                found = [getattr(e, name) for e in events]
+            finally:
+                sys.setprofile(None)
+            self.assertEqual(len(found), 2000)
+            with self.subTest(name):
+                self.assertLess(calls[0] / len(events), 28)
+
+    def test_what_differs_in_numbers_alone_is_each_calls_own(self):
+        def work():
+            for i in range(700):
+                with prof.scope("call", "cpu_op", 1, _shapes=[(F32, 2, 3)], n=i, x=i / 2, odd=i % 2 == 1):
+                    pass
+
+        events = recorded(work).events()
+        self.assertEqual([e.args for e in events], [{"n": i, "x": i / 2, "odd": i % 2 == 1} for i in range(700)])
+        events[1].input_shapes[0].append(9)
+        events[600].args["n"] = None
+        self.assertEqual((events[0].input_shapes, events[699].input_shapes), ([[2, 3]], [[2, 3]]))
+        self.assertEqual((events[0].args["n"], events[699].args["n"], events[600].args["n"]), (0, 699, None))
+
+    def test_a_long_text_among_others_is_read_whole(self):
+        texts = ["x" * (900 * (i % 17)) + "\xe9" for i in range(600)]
+
+        def work():
+            for text in texts:
+                with prof.record_function("call", text):
+                    pass
+
+        events = recorded(work).events()
+        self.assertEqual([next(iter(e.args.values())) for e in events], texts)
+
     def of_each_kind(self):
         def work():
             of_all_kinds()

@@ -9,7 +9,7 @@ from unittest import mock
 from folder import Folder
 from slices import RANGE, Trace
 
-from prof import _forward_stacks, _read_events, tables
+from prof import _forward_stacks, _read_arguments, tables
 
 COMMAND = os.path.abspath(os.path.join(os.environ.get("PROF_TEST_BUILD_DIR", "build/dev"), "prof"))
 PEAK = "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True); print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=sys.stderr)"  # KiB; beside what this process has itself, when it begins another
@@ -264,8 +264,7 @@ class ForwardStacks(Folder):
         t.op(RANGE + "SinBackward0", 300, 400)
         t.op("SinBackward0", 310, 390, 5, forward_thread=1)
         read = t.read(self.path("trace.json"))
-        args = _read_events.Briefs.args
-        with mock.patch.object(_read_events.Briefs, "args", autospec=True, side_effect=args) as asked:
+        with mock.patch.object(_read_arguments, "_read", side_effect=_read_arguments._read) as asked:
             events = tables.single_events([tables.Window(read, 0, 0, 0, 0)], False, False)
             self.assertEqual([e.name for e in events][1:3], ["aten::sin", RANGE + "SinBackward0"])
             self.assertEqual(asked.call_count, 0)

@@ -338,6 +338,20 @@ class Run(unittest.TestCase):
         self.assertRegex(table, r"(?m)^aten::neg .* 3 .*built-in method neg.*\n +\S*script\.py\(2\)")
         self.assertNotRegex(table, r"(?m)^(script\.py|.*<module>) ")
 
+    def test_flops_are_a_table_of_their_own(self):
+        self.write(
+            "import torch\nlinear, x = torch.nn.Linear(4, 4), torch.ones(2, 4)\n"
+            "for i in range(3): linear(x).mul(2)\n"
+        )
+        done = self.run_script("--with-flops")  # as torch.profiler's with_flops counts them
+        self.assertRegex(done.stderr, r"(?m)^name +FLOPs\naten::addmm +192\.000\naten::mul +24\.000$")
+        calls = self.rows(done.stderr.partition("\nname  ")[0])
+        self.assertEqual(calls["aten::addmm"], 3)
+        self.assertNotRegex(self.run_script("--record-shapes").stderr, "FLOPs")
+        self.write("import torch\ntorch.ones(2)\n")
+        words = "No scope is known to take floating point operations"
+        self.assertIn(words, self.run_script("--with-flops").stderr)
+
     def test_processes_however_they_come(self):
         self.write(CHILDREN)
         for first in ("torch", "later"):

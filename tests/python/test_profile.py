@@ -420,14 +420,16 @@ class Tables(Base):
     def test_arguments_that_are_wrong(self):
         p = self.profile()
         for averages in (p.key_averages(), tables.EventList()):
-            for name, bad in (("sort_by", 3), ("row_limit", "x"), ("row_limit", None), ("header", 3), ("max_src_column_width", "x"), ("max_name_column_width", 1.5), ("max_shapes_column_width", "x"), ("top_level_events_only", "no")):
+            for name, bad in (("sort_by", 3), ("row_limit", "x"), ("header", 3), ("max_src_column_width", "x"), ("max_name_column_width", 1.5), ("max_shapes_column_width", "x")):
                 with self.assertRaisesRegex(TypeError, f"^{name} must be "):
                     averages.table(**{name: bad})
-            for name in ("row_limit", "max_name_column_width"):
-                with self.assertRaisesRegex(ValueError, f"^{name} must be "):
-                    averages.table(**{name: -2})
+            with self.assertRaisesRegex(ValueError, "^max_name_column_width must be "):
+                averages.table(max_name_column_width=-2)
+            whole = averages.table(row_limit=-1)
+            for limit in (None, -2):  # as torch.profiler, also where one of these is said
+                self.assertEqual(averages.table(row_limit=limit, top_level_events_only=0), whole)
         for use in (p.key_averages, p.events().key_averages):
-            for bad, error in ((-1, ValueError), (1 << 32, ValueError), ("x", TypeError)):
+            for bad, error in ((1 << 32, ValueError), (-(1 << 32), ValueError), ("x", TypeError)):
                 with self.assertRaisesRegex(error, "^group_by_stack_n must be "):
                     use(group_by_stack_n=bad)
 

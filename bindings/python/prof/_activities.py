@@ -64,6 +64,18 @@ def _types_of(group: str, given: Any) -> Tuple[str, ...]:
     return names
 
 
+def listed(activities: Any) -> List[Any]:
+    """TypeError for what is no list of activities."""
+    items = None if isinstance(activities, (str, bytes)) else activities
+    try:
+        return list(items)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(
+            f"activities must be a list, [ProfilerActivity.CPU] say, not {short(activities)} of "
+            f"{type(activities).__name__}"
+        ) from None
+
+
 def flat(activities: Iterable[Any]) -> Tuple[List[Any], List[Any], List[str]]:
     """Of a list as profile() takes it: the activities; those of devices that are left out, by an
     empty list of types; and what changes nothing, "CPU: [CPU_OP]". DuplicateError, RuntimeError."""

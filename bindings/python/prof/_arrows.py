@@ -6,10 +6,9 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Tuple
 
+from ._read_arguments import Source
 from ._read_events import Briefs
 
-SEQUENCE_KEY, FORWARD_KEY, THREAD_KEY = "Sequence number", "Fwd thread id", "Thread id"
-"""Of src/preload/torch/calls.c."""
 FORWARD_TO_BACKWARD = 1
 """Kineto's kLinkFwdBwd."""
 
@@ -26,7 +25,8 @@ _SCOPE, _OPEN = 1, 2
 def _ends(briefs: Briefs, from_ns: int, to_ns: int) -> List[Tuple[int, int, int, bool, int]]:
     """Of calls with a number: torch's forward thread, the number, the begin, whether it is a
     backward call, and its record."""
-    found = []
+    found, begun = [], []
+    sources: List[Source] = []
     categories: Dict[int, str] = {}
     for brief in briefs:
         record, kind, thread, start_ns, at = brief[0], brief[1], brief[2], brief[3], brief[7]
@@ -36,14 +36,14 @@ def _ends(briefs: Briefs, from_ns: int, to_ns: int) -> List[Tuple[int, int, int,
         category = categories.get(category_at)
         if category is None:
             category = categories[category_at] = briefs.text(category_at, category_bytes)
-        if category != _OPERATORS:
-            continue
-        listed, args = briefs.args(record, kind, thread, at)
-        args = listed if isinstance(listed, dict) else args
-        sequence, forward = args.get(SEQUENCE_KEY), args.get(FORWARD_KEY) or 0
-        own = forward or args.get(THREAD_KEY) or 0
-        if isinstance(sequence, int) and sequence >= 0 and own > 0:
-            found.append((own, sequence, start_ns, forward > 0, record))
+        if category == _OPERATORS:
+            begun.append(start_ns)
+            sources.append((record, kind, thread, at))
+    for start_ns, source, given in zip(begun, sources, briefs.arguments.many(sources)):
+        sequence, forward, own = given[0].operator(given[1])
+        own = forward or own or 0
+        if sequence >= 0 and own > 0:
+            found.append((own, sequence, start_ns, (forward or 0) > 0, source[0]))
     return found
 
 

@@ -103,12 +103,13 @@ class EventList(List[_Row]):
         """Added up in Python, in the order of the first call. profile.key_averages() does it in C, and says what include_python_functions is."""
         if include_python_functions is None:
             include_python_functions = self._shows_functions
-        group_by_stack_n = whole(group_by_stack_n, "group_by_stack_n", 0, FRAMES_MOST)
+        whole(group_by_stack_n, "group_by_stack_n", -FRAMES_MOST, FRAMES_MOST)
+        key_frames = max(group_by_stack_n, 0)  # torch's slices, which from below 0 are no groups
         merged: Dict[Tuple[Any, ...], FunctionEventAvg] = {}
         keys: Dict[int, Tuple[Any, ...]] = {}
         for e in self:
             if include_python_functions or not getattr(e, "is_python_function", False):
-                stack = e.stack[:group_by_stack_n]
+                stack = e.stack[:key_frames] if key_frames else ()
                 shapes, overload = e.input_shapes if group_by_input_shapes else "", e.overload_name if group_by_overload_name else ""
                 keys[id(e)] = (e.key, e.node_id, e.device_type, e.is_legacy, e.is_user_annotation, overload, str(shapes), e.place if is_told_by_place(e.category) else "", *stack)
         inner = _inner(self, keys)
@@ -120,7 +121,7 @@ class EventList(List[_Row]):
             if average is None:
                 average = merged[key] = FunctionEventAvg()
             average.add(e, id(e) in inner)
-            average.stack = e.stack[:group_by_stack_n]
+            average.stack = e.stack[:group_by_stack_n] if group_by_stack_n else []
             average.input_shapes, average.overload_name = e.input_shapes if group_by_input_shapes else "", e.overload_name if group_by_overload_name else ""
         return EventList(merged.values(), use_device=self._use_device, profile_memory=self._profile_memory, with_flops=self._with_flops)
 
@@ -146,7 +147,7 @@ class EventList(List[_Row]):
     def table(
         self,
         sort_by: Optional[str] = None,
-        row_limit: int = 100,
+        row_limit: Optional[int] = 100,
         max_src_column_width: Optional[int] = 75,
         max_name_column_width: Optional[int] = 55,
         max_shapes_column_width: Optional[int] = 80,
@@ -154,18 +155,16 @@ class EventList(List[_Row]):
         top_level_events_only: bool = False,
         time_unit: Optional[str] = None,
     ) -> str:
-        """torch.profiler's table. row_limit -1: all rows; time_unit: "s", "ms", "us", or None: by magnitude. Shares are of the sum of the self times of all rows. top_level_events_only: of averages those whose first call was in no
+        """torch.profiler's table. row_limit -1 or None: all rows; time_unit: "s", "ms", "us", or None: by magnitude. Shares are of the sum of the self times of all rows. top_level_events_only: of averages those whose first call was in no
         other, which takes a walk over all events, some us each. "" without rows, or a line on how PyTorch's operators are seen, where that is imported and the profile has not asked for them. TypeError, ValueError."""
         format_time(0, time_unit)
         for name, text in (("sort_by", sort_by), ("header", header)):
             if text is not None and not isinstance(text, str):
                 raise TypeError(f"{name} must be a str or None, not {text!r}")
-        whole(row_limit, "row_limit", -1)
+        row_limit = -1 if row_limit is None else whole(row_limit, "row_limit", -(1 << 63))
         for name, width in (("max_src_column_width", max_src_column_width), ("max_name_column_width", max_name_column_width), ("max_shapes_column_width", max_shapes_column_width)):
             if width is not None:
                 whole(width, name)
-        if not isinstance(top_level_events_only, int):
-            raise TypeError(f"top_level_events_only must be a bool, not {top_level_events_only!r}")
         if not self:
             return self._note
         if top_level_events_only and self._origin is not None:
@@ -173,7 +172,7 @@ class EventList(List[_Row]):
         events = self._sorted(sort_by)
         table = Table(events, self._profile_memory, self._with_flops, max_src_column_width, max_name_column_width, max_shapes_column_width, time_unit)
         lost = f"Not in it, for want of room: {self.lost} scopes\n" if self.lost else ""
-        return table.text(row_limit, header, top_level_events_only) + self._hint + lost
+        return table.text(row_limit, header, bool(top_level_events_only)) + self._hint + lost
 
     def __str__(self) -> str:
         return self.table()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bisect
 import contextlib
 import gc
+import weakref
 from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from . import _forward_stacks
@@ -14,15 +15,25 @@ from ._library import whole
 from ._read_events import (
     ASYNC,
     CALL,
-    FUNCTIONS,
     NO_THREAD,
     ON_DEVICE,
     SKIPPED,
     Briefs,
     is_told_by_place,
 )
-from ._rows import ANNOTATION, MEMORY_ROW, STEP, STEPS, Either, FunctionEvent, FunctionEventAvg, Made, Site
-from ._stacks import FRAMES_MOST, Callers, Frames
+from ._rows import (
+    ANNOTATION,
+    MEMORY_ROW,
+    STEP,
+    STEPS,
+    Either,
+    FunctionEvent,
+    FunctionEventAvg,
+    Made,
+    Site,
+    Unsettled,
+)
+from ._stacks import FRAMES_MOST, Callers, Frames, Function
 from .device import TYPES
 from .trace import Row, Rows, Trace
 
@@ -189,15 +200,17 @@ def _charge_launched(
 def single_events(windows: Sequence[Window], profile_memory: bool, with_flops: bool, with_stack: bool = True, shows_functions: bool = True, modules: bool = True) -> EventList[FunctionEvent]:
     """Each scope of the windows, by its start; those that had not ended are marked. with_stack: what has no stack of its own has the traced functions around it. modules: whether calls of modules are more than functions, which key_averages() leaves out. What takes time to make of an event is made when it is asked for: the trace is in use as long as one of them lives, also when it is closed."""
     events: List[FunctionEvent] = []
+    makers: List[Made] = []
     with _without_collections():
         for window in windows:
-            events += _scopes(window, with_stack, profile_memory)
+            part = _scopes(window, with_stack, profile_memory, modules)
+            makers += [e._site.made for e in part[:1]]
+            events += part
         number(events)
-    for e in events if not modules else ():
-        if e.category in FUNCTIONS:
-            e.is_python_function, e.activity_type = True, "python_function"
     found = EventList(events, use_device=_device_of(windows), profile_memory=profile_memory, with_flops=with_flops)
     found._is_of_events, found._shows_functions = True, shows_functions
+    for made in makers:
+        made.listed = weakref.ref(found)
     found.lost = sum(window.lost for window in windows)
     return found
 
@@ -211,7 +224,7 @@ class _Ran(NamedTuple):
     self_ns: int
 
 
-_SCOPE, _OPEN, _MEMORY = 1, 2, 8  # kinds of prof_event_kind
+_SCOPE, _OPEN, _STEP, _MEMORY = 1, 2, 7, 8  # kinds of prof_event_kind
 _VERBS = {1: 1, 2: -1}  # PROF_MEMORY_ALLOC, PROF_MEMORY_FREE
 
 
@@ -238,20 +251,23 @@ def number(events: Iterable[FunctionEvent]) -> None:
             event._python_id = call
 
 
-def _scopes(window: Window, with_stack: bool, with_memory: bool) -> List[FunctionEvent]:
+def _scopes(
+    window: Window, with_stack: bool, with_memory: bool, modules: bool
+) -> List[FunctionEvent]:
     found: List[FunctionEvent] = []
     around: List[FunctionEvent] = []  # what stands open
     launched: Dict[Tuple[int, int], List[_Ran]] = {}
     no_hosts: Set[int] = set()  # by id()
     in_thread, frames = -1, Frames()
-    callers, callers_thread = Callers(frames, window.trace._function_ends()), -1
+    functions_before: List[Function] = []
     briefs = Briefs(window.trace._shared, window.from_ns)
     from_ns, to_ns = window.from_ns, window.to_ns or 1 << 64
     shown_frames = _forward_stacks.Shown().of if with_stack else None
-    made_of = Made(briefs, window.origin_ns, frames, shown_frames, (from_ns, to_ns))
+    made_of = Made(briefs, window.origin_ns, frames, shown_frames, (from_ns, to_ns), modules)
     outside = Site(made_of, 0, MEMORY_ROW, "memory")
     sites, new = made_of.sites, FunctionEvent.__new__
     last_ns, last_end_ns, is_sorted = 0, 0, True
+    operators = 0  # by their begins, thread by thread: their ids in Chrome's JSON
     for (
         record, kind, thread, start_ns, duration_ns, self_ns, depth, at, flags,
         name_at, category_at, name_bytes, category_bytes,
@@ -259,6 +275,7 @@ def _scopes(window: Window, with_stack: bool, with_memory: bool) -> List[Functio
     ) in briefs:
         is_memory = kind == _MEMORY
         if kind > _OPEN and not is_memory:
+            operators += kind == _STEP and from_ns <= start_ns < to_ns
             continue
         end_ns = start_ns + duration_ns
         known = sites.get(at)
@@ -268,13 +285,9 @@ def _scopes(window: Window, with_stack: bool, with_memory: bool) -> List[Functio
             site = known[2]
         else:
             site = made_of.site(at, name_at, category_at, name_bytes, category_bytes)
-        stack: Optional[List[str]] = None
-        if with_stack and not is_memory:
-            if thread != callers_thread:
-                callers_thread = thread
-                callers.next_thread()
-            stack = callers.of(start_ns, end_ns, depth, site.full_frame)
         if start_ns < from_ns or start_ns >= to_ns:
+            if site.full_frame and start_ns < from_ns:
+                functions_before.append((thread, start_ns, end_ns, depth, site.full_frame))
             continue
         if flags & ON_DEVICE:
             of = more & NO_THREAD
@@ -299,9 +312,12 @@ def _scopes(window: Window, with_stack: bool, with_memory: bool) -> List[Functio
         made._site, made.thread, made.depth, made.cpu_parent = site, thread, depth, None
         made._start_ns, made._end_ns, made._self_ns = start_ns, end_ns, self_ns
         made._record = record if arg_count and not is_memory else 0
-        made._range = made._children = None
-        made._callers = stack
+        made._range = made._children = made._same = None
+        made._callers = None
         found.append(made)
+        if site.is_operator:
+            operators += 1
+            made._external_id = operators
         if start_ns <= last_ns and (start_ns < last_ns or end_ns > last_end_ns):
             is_sorted = False
         last_ns, last_end_ns = start_ns, end_ns
@@ -334,8 +350,11 @@ def _scopes(window: Window, with_stack: bool, with_memory: bool) -> List[Functio
     if launched:
         hosts = [e for e in found if id(e) not in no_hosts]
         _charge_launched(launched, hosts, _device_of([window]))
+    made_of.has_operators = any(known[2].has_numbers for known in sites.values())
+    walked = found
     if not is_sorted:
-        found.sort(key=lambda e: (e._start_ns, -e._end_ns))
+        found = sorted(walked, key=lambda e: (e._start_ns, -e._end_ns))
     if with_stack:
-        made_of.unsettled = found
+        callers = Callers(frames, window.trace._function_ends(), functions_before)
+        made_of.unsettled = Unsettled(found, walked, callers)
     return found

@@ -82,11 +82,9 @@ def strides(texts: Texts) -> List[Any]:
     return _list(texts[1])
 
 
-def shapes(given: Dict[str, Any]) -> List[Any]:
-    """Dimensions of each input; of a list of tensors those of each tensor. given: "input_shapes" and
-    "texts" of an event."""
-    plain: List[Any] = given["input_shapes"]
-    nested = _list(given["texts"][2])
+def shapes(plain: List[Any], texts: Texts) -> List[Any]:
+    """Dimensions of each input; of a list of tensors those of each tensor. plain: without these."""
+    nested = _list(texts[2])
     return nested if nested and len(nested) == len(plain) else plain
 
 

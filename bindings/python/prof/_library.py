@@ -58,6 +58,7 @@ FUNCTIONS: Dict[str, List[Any]] = {
     "prof_i_python_1": [c_char_p, c_void_p],
     "prof_i_python_stacks_1": [None, c_int],
     "prof_i_python_functions_1": [c_char_p, c_void_p],
+    "prof_i_python_arguments_1": [c_int64, c_void_p, c_void_p, c_uint64, c_void_p, c_uint64],
     # devices
     "prof_backend_status": [c_int, c_uint32, POINTER(s.BackendState)],
     "prof_backend_load": [c_int, c_char_p],
@@ -132,6 +133,7 @@ HOLD_GIL = {
     "prof_i_python_1",
     "prof_i_python_stacks_1",
     "prof_i_python_functions_1",
+    "prof_i_python_arguments_1",
     "prof_scope_begin",
     "prof_scope_end",
     "prof_i_counter_1",

@@ -5,10 +5,11 @@ from __future__ import annotations
 import ctypes
 import struct
 from ctypes import string_at
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Iterator, NamedTuple, Optional, Tuple
 
 from . import _structs as s
 from ._library import C, sized
+from ._read_arguments import NO_TENSOR, Reader
 
 KINDS = {1: "scope", 2: "open", 3: "instant", 4: "counter", 5: "flow_begin", 6: "flow_end", 7: "step", 8: "memory"}
 MEMORY = 8
@@ -24,13 +25,6 @@ NO_THREAD = (1 << 32) - 1
 _VERB_SIGNS = {1: 1, 2: -1}  # PROF_MEMORY_ALLOC, PROF_MEMORY_FREE
 _TEXTS_MOST, _TEXT_BYTES_MOST = 1 << 16, 16 << 20
 """So many are kept for the next event: a program that makes a name for each call has no end of them, nor one that has a long text as an argument."""
-
-
-class NoTensor(Tuple[int, ...]):
-    """The shape of an input that is no tensor: has none, and no type."""
-
-
-NO_TENSOR = NoTensor()
 
 
 class Event(NamedTuple):
@@ -93,7 +87,6 @@ ARG = struct.Struct("@" + _codes(s.TraceArg, "value") + "PQ")
 """A prof_trace_arg, its value as a text's: a pointer or 64 bits, and 64 more."""
 _REAL, _SIGNED, _RANK = struct.Struct("@d"), struct.Struct("@q"), struct.Struct("@I")
 _ARGS, _ARG_BYTES, _VALUE, _SECOND = s.Event.args.offset, ctypes.sizeof(s.TraceArg), s.TraceArg.value.offset, s.TraceArg.value.offset + 8
-_TENSOR = 7  # PROF_ARG_TENSOR
 _DIMS = [struct.Struct(f"@{rank}q") for rank in range(17)]
 
 
@@ -142,15 +135,6 @@ class _Reader:
         if kind == 0:
             return dict(pairs), {}
         return [value for key, value in pairs if not key], {key: value for key, value in pairs if key}
-
-    def dtypes(self, count: int) -> List[int]:
-        """The prof_dtype of each input that is listed; 0: it is no tensor."""
-        found = []
-        for at in range(_ARGS, _ARGS + count * _ARG_BYTES, _ARG_BYTES):
-            _, key_bytes, kind, _, _ = ARG.unpack_from(self.bytes, at)
-            if kind == _TENSOR and not key_bytes:
-                found.append(_RANK.unpack_from(self.bytes, at + _SECOND + _RANK.size)[0])
-        return found
 
     def _arg(self, at: int) -> Tuple[str, Any]:
         key, key_bytes, kind, word, more = ARG.unpack_from(self.bytes, at)
@@ -215,17 +199,14 @@ class Briefs:
         """from_ns: what ended before may be left out."""
         self._pointer, self._from_ns = shared.__enter__(), from_ns
         self._shared = shared
-        self._readers = [self._reader()]
+        self._texts = _Reader(self._pointer, s.Event())
+        self.arguments = Reader(self._pointer)
 
     def __del__(self) -> None:
         try:
             self._shared.__exit__()
         except Exception:  # the trace was closed before, or the interpreter ends
             pass
-
-    def _reader(self) -> Tuple[s.EventBrief, s.Event, _Reader]:
-        event = s.Event()
-        return sized(s.EventBrief), event, _Reader(self._pointer, event)
 
     def __iter__(self) -> Iterator[Tuple[Any, ...]]:
         """What BRIEF has, event by event."""
@@ -245,39 +226,12 @@ class Briefs:
             C.prof_cursor_destroy(cursor)
 
     def text(self, at: int, count: int) -> str:
-        return self._readers[0][2].text(at, count)
+        return self._texts.text(at, count)
 
     def place(self, site: int, category: str) -> Tuple[str, str]:
         """Frame and place of a call site."""
-        reader = self._readers[0][2]
+        reader = self._texts
         return reader.frame(site) if category in FUNCTIONS else "", reader.place(site, category)
-
-    def args(self, record: int, kind: int, thread: int, site: int) -> Tuple[Any, Dict[str, Any]]:
-        """An Event's args and more."""
-        mine = self._get(record, kind, thread, site)
-        found = mine[2].args(mine[1].args_kind, mine[1].arg_count)
-        self._readers.append(mine)
-        return found
-
-    def dtypes(self, record: int, kind: int, thread: int, site: int) -> List[int]:
-        """The prof_dtype of each input; 0: it is no tensor."""
-        mine = self._get(record, kind, thread, site)
-        found = mine[2].dtypes(mine[1].arg_count)
-        self._readers.append(mine)
-        return found
-
-    def _get(
-        self, record: int, kind: int, thread: int, site: int
-    ) -> Tuple[s.EventBrief, s.Event, _Reader]:
-        """A reader that has read that event. It is put back after."""
-        try:
-            mine = self._readers.pop()
-        except IndexError:  # another thread has it
-            mine = self._reader()
-        brief, event, _ = mine
-        brief.record, brief.kind, brief.thread, brief.site = record, kind, thread, site
-        C.check(C.prof_trace_event_get(self._pointer, brief, event))
-        return mine
 
 
 def read(trace: ctypes.c_void_p) -> Iterator[Event]:

@@ -7,25 +7,19 @@ import threading
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optional, Tuple, Union, cast
 
-from . import _arrows, _forward_stacks, _inputs
-from . import flops as _flops
-from ._read_events import FUNCTIONS, NO_TENSOR, Briefs, is_function
+from . import _arrows, _forward_stacks
+from ._read_arguments import Given, Same
+from ._read_events import FUNCTIONS, Briefs, is_function
 from ._text_units import format_time
 from .device import DeviceType
 
 if TYPE_CHECKING:
-    from ._stacks import Frames
+    from ._stacks import Callers, Frames
 
 STEP, STEPS = "ProfilerStep#", "ProfilerStep*"
 MEMORY_ROW = "[memory]"
 """torch.profiler's name of what is allocated or freed in no scope."""
 ANNOTATION = "user_annotation"
-STACK_KEY = "Call stack"  # PROF_STACK_KEY of <prof/trace.h>
-SEQUENCE_KEY, FORWARD_KEY, THREAD_KEY = (
-    _arrows.SEQUENCE_KEY,
-    _arrows.FORWARD_KEY,
-    _arrows.THREAD_KEY,
-)
 
 
 class Interval:
@@ -213,13 +207,17 @@ _NAMED_MOST = 1 << 16
 """So many names that a program made for single events are kept for the next one."""
 
 
+_SINGLE_READS_MOST = 256
+"""So many events' arguments are read one by one."""
+
+
 class Site:
     """What all events of one call site and name have."""
 
     __slots__ = (
         *("made", "category", "full_frame", "frame", "place", "is_user_annotation", "has_numbers"),
         *("trace_name", "name", "is_python_function", "activity_type", "is_evaluation"),
-        *("has_python_id", "number"),
+        *("has_python_id", "number", "is_operator"),
     )
     made: "Made"
     number: int
@@ -234,6 +232,8 @@ class Site:
     is_python_function: bool
     activity_type: str
     is_evaluation: bool
+    is_operator: bool
+    """Of PyTorch's, or a range or a step."""
     has_python_id: bool
     """They are calls of traced functions or of modules."""
 
@@ -253,8 +253,11 @@ class Site:
         self.trace_name = name
         self.name = STEPS if name.startswith(STEP) else name
         self.is_user_annotation, self.has_numbers = category == ANNOTATION, category == "cpu_op"
-        self.is_python_function = is_function(category, name)
+        self.is_operator = self.has_numbers or self.is_user_annotation
         self.has_python_id = category in FUNCTIONS
+        self.is_python_function = self.has_python_id
+        if made.shows_modules:
+            self.is_python_function = is_function(category, name)
         self.activity_type = ANNOTATION if self.is_user_annotation else "cpu_op"
         if self.is_python_function:
             self.activity_type = "python_function"
@@ -263,6 +266,27 @@ class Site:
 
 _Shown = Callable[[List[str]], List[str]]
 _NO_SITE: Tuple[int, int, Optional[Site]] = (0, 0, None)
+
+
+class Unsettled(NamedTuple):
+    """The events of one window, by their begins and as the trace has them, which have no stacks yet."""
+
+    events: List["FunctionEvent"]
+    walked: List["FunctionEvent"]
+    callers: "Callers"
+
+    def give_callers(self) -> None:
+        """To each event the traced functions that stand around it."""
+        thread, callers, of = -1, self.callers, self.callers.of
+        for event in self.walked:
+            if event.thread != thread:
+                thread = event.thread
+                callers.next_thread(thread)
+            site = event._site
+            if site.name != MEMORY_ROW:
+                event._callers = of(
+                    event._start_ns, event._end_ns, event.depth, site.full_frame
+                )
 
 
 class Made:
@@ -276,9 +300,12 @@ class Made:
         frames: "Frames",
         shown: Optional[_Shown],
         bounds: Tuple[int, int],
+        shows_modules: bool,
     ) -> None:
         """shown: gives the frames of a stack that events have. None: all. bounds: events begin from
-        the first on, and before the second."""
+        the first on, and before the second. shows_modules: calls of modules are more than functions."""
+        self.shows_modules = shows_modules
+        self.has_operators = False
         self.briefs, self.origin_ns, self.frames, self._shown = briefs, origin_ns, frames, shown
         self.sites: Dict[int, Tuple[int, int, Site]] = {}
         """By the number of the call site, with the addresses of name and category. An event whose
@@ -286,20 +313,40 @@ class Made:
         self._named: Dict[Tuple[Site, str], Site] = {}
         self._bounds = bounds
         self._flows: Optional[Dict[int, _arrows.Flow]] = None
-        self.unsettled: Optional[List["FunctionEvent"]] = None
-        """All events, while those in backward calls have no stacks of their forward calls yet."""
+        self.unsettled: Optional[Unsettled] = None
+        """All events, while they have no stacks yet."""
         self._lock, self._is_settling = threading.RLock(), False
+        self.listed: Callable[[], Optional[List[Any]]] = lambda: None
+        """Gives the list that events() has given, while somebody has it."""
+        self._single_reads = 0
 
     def settle(self) -> None:
-        """Gives stacks to what is in backward calls. It takes some us an event."""
+        """Gives all events their stacks, when the first is asked for."""
         with self._lock:
             if self.unsettled is None or self._is_settling:
                 return
             self._is_settling = True
             try:
-                _forward_stacks.give(self.unsettled)
+                self.unsettled.give_callers()
+                self._read_arguments(self.unsettled.events)
+                _forward_stacks.give(self.unsettled.events)
             finally:
                 self.unsettled, self._is_settling = None, False
+
+    def read_arguments_of(self, event: "FunctionEvent") -> None:
+        """Who has asked for those of many events will ask for the others, too."""
+        self._single_reads += 1
+        if self._single_reads == _SINGLE_READS_MOST:
+            listed = self.listed() or []
+            self._read_arguments([e for e in listed if isinstance(e, FunctionEvent)])
+        if event._same is None:
+            event.take_arguments(self.briefs.arguments.one(event.source()))
+
+    def _read_arguments(self, events: List["FunctionEvent"]) -> None:
+        """Of all at once, in less time than one by one."""
+        left = [e for e in events if e._record and e._same is None and e._site.made is self]
+        for event, given in zip(left, self.briefs.arguments.many(map(FunctionEvent.source, left))):
+            event.take_arguments(given)
 
     def flow(self, record: int) -> _arrows.Flow:
         """Of the arrow that begins or ends there. All are found when the first is asked for."""
@@ -372,24 +419,36 @@ def _of_site(name: str) -> Any:
     return _Told(attrgetter("_site." + name))
 
 
-def _of_arguments(name: str) -> Any:
-    return _Kept(lambda event: event._arguments()[name])
+def _of_arguments(tell: Callable[[Same], Any]) -> Any:
+    """A list that is the event's own."""
+    return _Kept(lambda event: tell(event._arguments()[0]) if event._record else [])
 
 
-def _of_texts(tell: Callable[[Any], Any]) -> Any:
-    return _Kept(lambda event: tell(event._arguments()["texts"]))
+_ARGS = "_args"
+"""args and kwinputs are one dictionary, whichever of them is asked for first."""
 
 
-def _number(name: str) -> Any:
-    none = None if name != "sequence_nr" else -1
+def _args_of(event: "FunctionEvent") -> Dict[str, Any]:
+    found = {}
+    if event._record:
+        same, numbers = event._arguments()
+        found = same.args(numbers, event._site.has_numbers)
+    return cast(Dict[str, Any], _own(event).setdefault(_ARGS, found))
+
+
+def _number(place: int) -> Any:
+    """Of those that Same.operator() gives."""
+    none = None if place else -1
 
     def tell(event: "FunctionEvent") -> Any:
         site, found = event._site, none
         if event._record and site.has_numbers:
-            found = event._arguments()[name]
-        if site.is_evaluation and name != "torch_thread":
+            same, numbers = event._arguments()
+            found = same.operator(numbers)[place]
+        if site.is_evaluation and place < 2:
             call = _backward_call(event)
-            found = found if call is None else getattr(call, name)
+            if call is not None:
+                found = call.fwd_thread if place else call.sequence_nr
         return found
 
     return _Told(tell)
@@ -397,14 +456,11 @@ def _number(name: str) -> Any:
 
 def _backward_call(event: "FunctionEvent") -> Optional["FunctionEvent"]:
     """As torch.profiler: autograd's own range around a backward call has the number of that."""
-    if event._record and event._arguments()["sequence_nr"] >= 0:
-        return None
+    if event._record and event._site.has_numbers:
+        same, numbers = event._arguments()
+        if same.operator(numbers)[0] >= 0:
+            return None
     return next((child for child in event._children or () if child.fwd_thread), None)
-
-
-def _source_of(event: "FunctionEvent") -> Tuple[int, int, int, int]:
-    """Where its arguments are read from, for Briefs.args()."""
-    return event._record, 2 if event.is_open else 1, event.thread, event._site.number
 
 
 def _flow(place: int) -> Any:
@@ -417,11 +473,10 @@ def _flow(place: int) -> Any:
     return _Told(tell)
 
 
-def _dtypes_of(event: "FunctionEvent") -> List[str]:
-    given = event._arguments()
-    if not event._record or not given["input_shapes"]:
-        return []
-    return _inputs.dtypes(event._site.made.briefs.dtypes(*_source_of(event)), given["texts"])
+def _external_id_of(event: "FunctionEvent") -> int:
+    """Chrome's JSON has it as "External id", where the trace has PyTorch's operators."""
+    site = event._site
+    return event._external_id if site.is_operator and site.made.has_operators else 0
 
 
 def _python_parent(event: "FunctionEvent") -> int:
@@ -463,8 +518,9 @@ def _stack_of(event: "FunctionEvent") -> List[str]:
         made.settle()
         if "stack" in _own(event):
             return cast(List[str], _own(event)["stack"])
-    if event._record:
-        return cast(List[str], event._arguments()["stack"])
+    recorded = event._arguments()[0].stack if event._record else ""
+    if recorded:
+        return made.stack(recorded)
     if event._callers is None:
         event._callers = []
     return made.shown(event._callers)
@@ -474,7 +530,8 @@ _own: Callable[["FunctionEvent"], Dict[str, Any]] = _Times.__dict__["__dict__"].
 """Attributes that an event alone has, and what is kept of the others."""
 _MADE_OF = (
     *("_site", "_start_ns", "_end_ns", "_self_ns", "_record"),
-    *("_callers", "_range", "_children", "_python_id"),
+    *("_same", "_numbers"),
+    *("_callers", "_range", "_children", "_python_id", "_external_id"),
 )
 
 
@@ -488,12 +545,17 @@ class FunctionEvent(_Times):
     _self_ns: int
     _record: int
     """Where its arguments are read from. 0: it has none."""
+    _same: Optional[Same]
+    """These, once they have been read."""
+    _numbers: bytes
     _callers: Optional[List[str]]
     """Its stack, if its arguments have none. None: no stack was asked for."""
     _range: Optional[Interval]
     _children: Optional[List["FunctionEvent"]]
     _python_id: int
     """Only calls of functions and modules have it."""
+    _external_id: int
+    """Only operators and ranges have it."""
 
     id: int
     thread: int
@@ -511,18 +573,21 @@ class FunctionEvent(_Times):
     time_range: Interval = _told(_interval)
     cpu_time_total: float = _told(lambda event: (event._end_ns - event._start_ns) / 1e3)
     self_cpu_time_total: float = _told(lambda event: event._self_ns / 1e3)
-    sequence_nr: int = _number("sequence_nr")
-    fwd_thread: Optional[int] = _number("fwd_thread")
-    torch_thread: Optional[int] = _number("torch_thread")
+    sequence_nr: int = _number(0)
+    fwd_thread: Optional[int] = _number(1)
+    torch_thread: Optional[int] = _number(2)
     """Beyond torch: its own number of the thread, of a forward call: what fwd_thread says of the backward one."""
     device_index = 0
     flow_id: Optional[int] = _flow(0)
     flow_type: Optional[int] = _flow(1)
     flow_start: Optional[bool] = _flow(2)
-    external_id = linked_correlation_id = 0
+    external_id: int = _told(_external_id_of)
+    linked_correlation_id = 0
     metadata: Optional[Dict[str, Any]] = None
     event_metadata: Any = None
-    flops: int = _told(lambda event: event._arguments()["flops"] if event._record else 0)
+    flops: int = _told(
+        lambda event: event._arguments()[0].flops(event._site.name) if event._record else 0
+    )
     cpu_memory_usage = self_cpu_memory_usage = device_memory_usage = self_device_memory_usage = 0
     python_id: int = _told(lambda event: event._python_id if event._site.has_python_id else -1)
     python_parent_id: int = _told(_python_parent)
@@ -541,20 +606,20 @@ class FunctionEvent(_Times):
     stack: List[str] = _told(_stack_of)
     cpu_children: List["FunctionEvent"] = _told(_children_of)
     kernels: List["Kernel"] = _list()
-    args: Dict[str, Any] = _of_arguments("args")
-    kwinputs: Dict[str, Any] = _of_arguments("args")
-    input_shapes: Any = _of_arguments("input_shapes")
-    structured_input_shapes: Any = _Kept(lambda event: _inputs.shapes(event._arguments()))
-    structured_input_strides: List[List[int]] = _of_texts(_inputs.strides)
-    concrete_inputs: List[Any] = _of_texts(_inputs.concrete)
-    input_dtypes: List[str] = _Kept(_dtypes_of)  # type: ignore[assignment]
+    args: Dict[str, Any] = _Kept(_args_of)  # type: ignore[assignment]
+    kwinputs: Dict[str, Any] = _Kept(_args_of)  # type: ignore[assignment]
+    input_shapes: Any = _of_arguments(Same.shapes)
+    structured_input_shapes: Any = _of_arguments(Same.structured_shapes)
+    structured_input_strides: List[List[int]] = _of_arguments(Same.strides)
+    concrete_inputs: List[Any] = _of_arguments(Same.concrete)
+    input_dtypes: List[str] = _of_arguments(Same.dtypes)
 
     @property
     def __dict__(self) -> Dict[str, Any]:  # type: ignore[override]
         """For vars(): all of it, as it is now."""
         names = [*_Told.names, "id", "thread", "depth", "cpu_parent"]
         found = {name: getattr(self, name) for name in names}
-        found.update((name, value) for name, value in _own(self).items() if name != "_given")
+        found.update((name, value) for name, value in _own(self).items() if name != _ARGS)
         return found
 
     def __getstate__(self) -> Tuple[None, Dict[str, Any]]:
@@ -562,39 +627,21 @@ class FunctionEvent(_Times):
         return None, self.__dict__
 
     def __dir__(self) -> List[str]:
-        return [name for name in {*dir(type(self)), *_own(self)} if name not in _MADE_OF]
+        return [name for name in {*dir(type(self)), *_own(self)} if name not in (*_MADE_OF, _ARGS)]
 
-    def _arguments(self) -> Dict[str, Any]:
-        """Arguments, and what torch.profiler has of them in attributes of their own."""
-        own = _own(self)
-        given = own.get("_given") or own.setdefault("_given", self._read_arguments())
-        return cast(Dict[str, Any], given)
+    def _arguments(self) -> Given:
+        """Of an event that has some."""
+        if self._same is None:
+            self._site.made.read_arguments_of(self)
+        return cast(Given, (self._same, self._numbers))
 
-    def _read_arguments(self) -> Dict[str, Any]:
-        made = self._site.made
-        found, args = made.briefs.args(*_source_of(self)) if self._record else ({}, {})
-        if isinstance(found, dict):
-            args = found
-        stack = args.pop(STACK_KEY, "")  # nobody gave it
-        given = {"args": args, "input_shapes": [], "flops": 0, **self._take_numbers(args)}
-        given["texts"] = _inputs.NO_TEXTS
-        given["stack"] = made.stack(str(stack)) if stack else made.shown(self._callers or [])
-        tensors = [a for a in found if isinstance(a, tuple)] if isinstance(found, list) else []
-        if tensors:
-            shapes = given["input_shapes"] = [list(a) for a in tensors]
-            texts = given["texts"] = _inputs.take(args)
-            if tensors[0] is not NO_TENSOR:
-                given["flops"] = _flops.of(self._site.name, shapes, texts[0])
-        return given
+    def take_arguments(self, given: Given) -> None:
+        same, self._numbers = given
+        self._same = same  # last: another thread may look at it
 
-    def _take_numbers(self, args: Dict[str, Any]) -> Dict[str, Any]:
-        """What prof.torch.observe() has of an operator beside its inputs."""
-        sequence = args.get(SEQUENCE_KEY) if self._site.has_numbers else None
-        if not isinstance(sequence, int):
-            return {"sequence_nr": -1, "fwd_thread": None, "torch_thread": None}
-        del args[SEQUENCE_KEY]
-        forward, thread = args.pop(FORWARD_KEY, None), args.pop(THREAD_KEY, None)
-        return {"sequence_nr": sequence, "fwd_thread": forward, "torch_thread": thread}
+    def source(self) -> Tuple[int, int, int, int]:
+        """Where its arguments are read from."""
+        return self._record, 2 if self.is_open else 1, self.thread, self._site.number
 
     def append_cpu_child(self, child: "FunctionEvent") -> None:
         self.cpu_children.append(child)

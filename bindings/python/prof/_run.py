@@ -194,7 +194,9 @@ class _Recording:
                 if info.world_size > 1:
                     say(f"prof: rank {info.rank} of {info.world_size}:")
                 try:
-                    say(self._table(traces) + self._hint(int(info.event_count), len(children)))
+                    flops = _table.flops_text(traces) if self.options.with_flops else ""
+                    hint = self._hint(int(info.event_count), len(children))
+                    say(self._table(traces) + flops + hint)
                 except (ProfError, OSError) as e:
                     errors.append(str(e))
         if errors:
@@ -350,6 +352,7 @@ def _torch(options: argparse.Namespace) -> Optional[Dict[str, bool]]:
     """What --torch and its like ask observe() for."""
     words = ("record_shapes", "with_stack", "with_modules", "replace_torch_profiler")
     asked = {word: bool(getattr(options, word)) for word in words}
+    asked["record_shapes"] = asked["record_shapes"] or bool(options.with_flops)
     is_asked = options.torch or any(asked.values())
     return {**asked, "profile_memory": bool(options.profile_memory)} if is_asked else None
 

@@ -8,6 +8,8 @@ import sys
 from typing import Dict, List, Sequence, Tuple
 
 FRAMES_MOST = (1 << 32) - 1
+Function = Tuple[int, int, int, int, str]
+"""A call of a traced function: thread, begin, end, depth, frame."""
 
 
 class Frames:
@@ -35,17 +37,25 @@ class Frames:
 class Callers:
     """Of one thread the traced functions that stand open, as its events come by: the stack of what has none of its own. A list for each way to get somewhere, which all that was begun by it share."""
 
-    def __init__(self, frames: Frames, ends_ns: Sequence[int] = ()) -> None:
-        """ends_ns: when a tracing ended; what began before is no stack of what begins from there on."""
+    def __init__(
+        self, frames: Frames, ends_ns: Sequence[int] = (), before: Sequence[Function] = ()
+    ) -> None:
+        """ends_ns: when a tracing ended; what began before is no stack of what begins from there on.
+        before: calls that began before all events that are asked about, in their order."""
         self._frames, self._ends_ns = frames, ends_ns
         self._first_end_ns = ends_ns[0] if ends_ns else 1 << 64
         self._outside: List[str] = []
         self._open: List[Tuple[int, int, List[str], int]] = []
         """Depth, end, the stack of what it calls, and begin."""
         self._ways: Dict[Tuple[int, str], List[str]] = {}
+        self._before: Dict[int, List[Function]] = {}
+        for call in before:
+            self._before.setdefault(call[0], []).append(call)
 
-    def next_thread(self) -> None:
+    def next_thread(self, thread: int) -> None:
         self._open = []
+        for _, begin_ns, end_ns, depth, frame in self._before.get(thread, ()):
+            self.of(begin_ns, end_ns, depth, frame)
 
     def of(self, begin_ns: int, end_ns: int, depth: int, frame: str) -> List[str]:
         """What stands around an event. frame: of a traced function."""

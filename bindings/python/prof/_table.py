@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from typing import List
+import math
+from typing import Dict, List
 
 from .trace import ALL_ROWS, GROUPS, SORTS, Traces
 
@@ -74,6 +75,27 @@ def group_of(options: argparse.Namespace) -> List[str]:
     if "kernel" in group:
         group |= {"name", "category"}  # its rows are kernels' names
     return sorted(group)
+
+
+def flops_text(traces: Traces) -> str:
+    """Floating point operations by name, most first: of run --with-flops. A call inside of one of its
+    own name is counted with that one, as in key_averages()."""
+    from . import flops
+
+    found: Dict[str, int] = {}
+    for row in traces.aggregate(["name", "flops"]):
+        count = flops.of_row(row.name, row.shape) * row.outer_count
+        if count:
+            found[row.name] = found.get(row.name, 0) + count
+    if not found:
+        return "\nNo scope is known to take floating point operations\n"
+    power = min(int(math.log10(min(found.values())) / 3), 5)  # as torch.profiler's column
+    unit = ("", "K", "M", "G", "T", "P")[power]
+    width = max(map(len, found))
+    lines = [f"{'name':<{width}}  {f'{unit}FLOPs':>14}"]
+    for name, count in sorted(found.items(), key=lambda item: -item[1]):
+        lines.append(f"{name:<{width}}  {count / 1000**power:14.3f}")
+    return "\n" + "\n".join(lines) + "\n"
 
 
 def text(options: argparse.Namespace) -> str:

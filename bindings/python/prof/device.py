@@ -14,18 +14,43 @@ TYPES = {"cpu": 1, "cuda": 2, "gpu": 2, "opencl": 4, "vulkan": 7, "metal": 8, "h
 
 
 class DeviceType(enum.Enum):
-    """What a row of a table is of: torch's names and numbers."""
+    """What a row of a table is of: torch's names and numbers. Equal to torch's of the same name."""
 
     CPU = 0
     CUDA = 1
+    MKLDNN = 2
+    OPENGL = 3
     OPENCL = 4
+    IDEEP = 5
     HIP = 6
+    FPGA = 7
+    MAIA = 8
+    XLA = 9
     Vulkan = 10
     Metal = 11
     XPU = 12
+    MPS = 13
+    Meta = 14
     HPU = 15
+    VE = 16
+    Lazy = 17
+    IPU = 18
     MTIA = 19
     PrivateUse1 = 20
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or is_theirs(self, other)
+
+    def __hash__(self) -> int:
+        return hash(self.value)  # as theirs
+
+
+def is_theirs(own: enum.Enum, other: object) -> bool:
+    """Is it torch's member of the same name?"""
+    kind = type(other)
+    if kind is type(own) or kind.__name__ != type(own).__name__:
+        return False
+    return getattr(other, "name", None) == own.name
 
 
 class Device:

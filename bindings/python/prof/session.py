@@ -14,10 +14,12 @@ from os import getpid, urandom  # by name: a program may have traced the modules
 from time import monotonic_ns, time_ns
 from typing import Any, Callable, Dict, Iterable, List, NamedTuple, NoReturn, Optional, Set, Tuple, Type, TypeVar
 
-from . import _activities, _torch_group, tables
+from . import _activities, _arguments, _torch_group, tables
 from . import _structs as s
-from ._library import C, Owner, encoded, short, sized
+from ._library import C, Owner, encoded, short, sized, whole
 from ._scope import functions, modules, record_function, set_stack_frames
+from ._stacks import FRAMES_MOST
+from .device import is_theirs
 from .tables import EventList, FunctionEvent, FunctionEventAvg, Window
 from .trace import Trace
 
@@ -36,17 +38,13 @@ class ProfilerAction(enum.Enum):
     """torch.profiler sets it itself. prof does not, and a schedule must not say it."""
 
     def __eq__(self, other: object) -> bool:
-        if self is other:
-            return True
-        kind = type(other)
-        is_theirs = kind is not ProfilerAction and kind.__name__ == "ProfilerAction"
-        return is_theirs and getattr(other, "name", None) == self.name
+        return self is other or is_theirs(self, other)
 
     __hash__ = enum.Enum.__hash__  # by the name, as theirs
 
 
 class ProfilerActivity(enum.Enum):
-    """What is recorded: CPU, scopes; any other, what devices record themselves (kernels, copies), of all back ends, whichever device is named."""
+    """What is recorded: CPU, scopes; any other, what devices record themselves (kernels, copies), of all back ends, whichever device is named. Equal to torch.profiler's of the same name."""
 
     CPU = 0
     CUDA = 2
@@ -54,6 +52,12 @@ class ProfilerActivity(enum.Enum):
     HPU = 3
     MTIA = 4
     PrivateUse1 = 5
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or is_theirs(self, other)
+
+    def __hash__(self) -> int:
+        return hash(self.value)  # as theirs
 
 
 Schedule = Callable[[int], ProfilerAction]
@@ -77,8 +81,8 @@ def schedule(*, wait: int, warmup: int, active: int, repeat: int = 0, skip_first
     """After skip_first steps, cycles of wait, warmup and active steps; the last active one says RECORD_AND_SAVE. repeat 0: for as long as it goes; skip_first_wait 1: the first cycle does not wait. AssertionError (a ValueError, too)
     for negative counts and for active 0, as torch.profiler."""
     for name, value in (("wait", wait), ("warmup", warmup), ("active", active), ("repeat", repeat), ("skip_first", skip_first)):
-        if not isinstance(value, int):
-            raise TypeError(f"{name} must be an int, not {value!r}")
+        if not (hasattr(value, "__index__") or hasattr(value, "__float__")):
+            raise TypeError(f"{name} must be an int, not {short(value)} of {type(value).__name__}")
         if value < (1 if name == "active" else 0):
             raise ScheduleError(
                 f"Invalid profiler schedule arguments. Got wait={wait} (need >= 0), warmup={warmup} (need >= 0), active={active} (need > 0), repeat={repeat} (need >= 0), skip_first={skip_first} (need >= 0)."
@@ -118,6 +122,12 @@ class StateError(AssertionError, RuntimeError):
 def tensorboard_trace_handler(dir_name: str, worker_name: Optional[str] = None, use_gzip: bool = False, use_python_export: bool = False) -> Callable[["profile"], None]:
     """An on_trace_ready that writes "WORKER.NANOSECONDS.pt.trace.json" (and .gz) into a directory, which it makes; worker_name is "HOST_PID" by default. RuntimeError where the directory cannot be made. use_python_export changes
     nothing. ValueError for a worker_name with a slash."""
+    if not isinstance(dir_name, (str, os.PathLike)):
+        raise TypeError(
+            f"dir_name must be the path of a directory, a str, not {short(dir_name)} of "
+            f"{type(dir_name).__name__}"
+        )
+    worker_name = str(worker_name) if worker_name else None
     if worker_name is not None and os.path.basename(worker_name) != worker_name:
         raise ValueError(f"worker_name is part of a file's name, and has no slash: {short(worker_name)}")
 
@@ -203,8 +213,8 @@ _RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 class profile(Owner):  # noqa: N801 (torch's name)
     """Records the code inside, and what runs meanwhile on all threads. As a context manager, or by start() and stop().
 
-    activities: CPU, scopes alone; any device's with it, also what devices record themselves, which all back ends are asked for, and waited for a second at most, when recording begins; None: scopes, and what can be had for nothing. schedule, on_trace_ready, record_shapes, profile_memory, with_stack, with_flops, acc_events, custom_trace_id_callback: as torch.profiler's. Of experimental_config profile_all_threads and record_python_gc_info count, and a warning names what changes nothing. execution_trace_observer
-    is taken and changes nothing; post_processing_timeout_s is looked at by events(), between cycles. use_cuda is, as it was there, another way to say an activity. Beyond it: level, 1 kernels and operators, 2 also the runtime around them; torch, PyTorch's operators are seen while it records, by prof.torch.observe() with this record_shapes, profile_memory, with_stack and
+    activities: CPU, scopes alone; any device's with it, also what devices record themselves, which all back ends are asked for, and waited for a second at most, when recording begins; None: scopes, and what can be had for nothing. schedule, on_trace_ready, record_shapes, profile_memory, with_stack, with_flops, acc_events, custom_trace_id_callback: as torch.profiler's. Of experimental_config profile_all_threads and record_python_gc_info count, and a warning names what changes nothing. execution_trace_observer,
+    torch's or another one, starts and stops with the recording; post_processing_timeout_s is looked at by events(), between cycles. use_cuda is, as it was there, another way to say an activity. Beyond it: level, 1 kernels and operators, 2 also the runtime around them; torch, PyTorch's operators are seen while it records, by prof.torch.observe() with this record_shapes, profile_memory, with_stack and
     with_modules (which changes nothing without it), on the thread that calls start() and step(): start() raises what observe() does. What differs from torch.profiler is listed in docs/python.md.
 
     Any thread may call it. A handler is called when the state has changed, without the lock: it may call start(), step() and stop(), and what it raises leaves the profile as it should be. In a forked child it has ended, in silence."""
@@ -248,7 +258,7 @@ class profile(Owner):  # noqa: N801 (torch's name)
         self.activities = {ProfilerActivity.CPU}
         left_out: Set[ProfilerActivity] = set()
         if activities is not None:
-            found, without, ignored = _activities.flat(activities)
+            found, without, ignored = _activities.flat(_activities.listed(activities))
             self.activities, left_out = _chosen(found), _chosen(without)
             if ignored:
                 words = f"activities: of {', '.join(ignored)} all types are recorded"
@@ -261,18 +271,18 @@ class profile(Owner):  # noqa: N801 (torch's name)
         is_default = activities is None and use_cuda is None
         self._devices = DEVICES_DEFAULT if is_default else DEVICES_RECORDS if self.activities - {ProfilerActivity.CPU} else DEVICES_SCOPES
         self._devices_now, self._is_paused = self._devices, False  # of the cycle that is recorded
-        for name, callback in (("schedule", schedule), ("on_trace_ready", on_trace_ready)):
-            if callback is not None and not callable(callback):
-                raise TypeError(f"{name} must be something to call, not {callback!r}")
-        self.record_shapes, self.profile_memory = bool(record_shapes or with_flops), bool(profile_memory)
-        self.with_stack, self.with_flops, self.with_modules = bool(with_stack), bool(with_flops), bool(with_modules)
-        self.experimental_config, self.execution_trace_observer = experimental_config, execution_trace_observer
-        self.acc_events, self.custom_trace_id_callback = bool(acc_events), custom_trace_id_callback
-        if post_processing_timeout_s is not None and not post_processing_timeout_s >= 0:
-            given = repr(post_processing_timeout_s)
-            raise ValueError(f"post_processing_timeout_s must be non-negative, not {given}")
-        self.post_processing_timeout_s = post_processing_timeout_s
-        self.on_trace_ready = on_trace_ready
+        schedule = _arguments.callback("schedule", schedule)
+        self.with_flops = _arguments.flag("with_flops", with_flops)
+        self.record_shapes = _arguments.flag("record_shapes", record_shapes) or self.with_flops
+        self.profile_memory = _arguments.flag("profile_memory", profile_memory)
+        self.with_stack = _arguments.flag("with_stack", with_stack)
+        self.with_modules = _arguments.flag("with_modules", with_modules)
+        self.experimental_config = _arguments.experimental_config(experimental_config)
+        self.execution_trace_observer = _arguments.observer(execution_trace_observer)
+        self.acc_events = bool(acc_events)
+        self.custom_trace_id_callback = _arguments.callback("custom_trace_id_callback", custom_trace_id_callback)
+        self.post_processing_timeout_s = _arguments.timeout(post_processing_timeout_s)
+        self.on_trace_ready = _arguments.callback("on_trace_ready", on_trace_ready)
         self.record_steps = schedule is not None
         self.schedule: Schedule = schedule if schedule is not None else lambda _: ProfilerAction.RECORD
         self.step_num = 0
@@ -327,6 +337,8 @@ class profile(Owner):  # noqa: N801 (torch's name)
     def __exit__(self, *error: Any) -> None:
         self._has_failed = any(error)  # then no warning of empty columns: the exception says more
         self.stop()
+        if self.execution_trace_observer is not None:
+            self.execution_trace_observer.cleanup()  # as torch's
 
     def __del__(self) -> None:
         """Dropped without a stop(): nothing is recorded for it any longer."""
@@ -432,6 +444,8 @@ class profile(Owner):  # noqa: N801 (torch's name)
     def _end_wishes(self) -> None:
         """Functions that stood open for the stacks end first: behind the recording's end they would count as lost."""
         try:
+            if self.execution_trace_observer is not None:
+                self.execution_trace_observer.stop()
             if self._collections is not None:
                 self._collections.stop()
             if self._observer is not None:
@@ -453,6 +467,8 @@ class profile(Owner):  # noqa: N801 (torch's name)
                 self._observer.start()
             if self._collections is not None:
                 self._collections.start()
+            if self.execution_trace_observer is not None:
+                self.execution_trace_observer.start()
             if not self.acc_events:
                 self._cycles, self._shows_functions, self._shows_modules = [], False, False
             self._before = _counts_now()
@@ -520,7 +536,9 @@ class profile(Owner):  # noqa: N801 (torch's name)
         """Scopes added up by name, and by input shapes and the innermost stack frames where asked for, in the order of their first calls. group_by_overload_name changes nothing: there are no overloads. include_python_functions: whether
         traced functions are rows; None: those of trace_functions() are, those that are traced for stacks alone are not; calls of modules are with with_modules. AssertionError before anything was recorded."""
         functions = self._are_functions_shown() if include_python_functions is None else bool(include_python_functions)
-        found = tables.averages(self._windows(), by_shape=group_by_input_shape, stack_frames=group_by_stack_n, profile_memory=self.profile_memory, with_flops=self.with_flops, functions=functions, modules=functions or self._are_modules_shown())
+        if whole(group_by_stack_n, "group_by_stack_n", -FRAMES_MOST, FRAMES_MOST) < 0:  # as torch's: no groups
+            return self.events().key_averages(bool(group_by_input_shape), group_by_stack_n, group_by_overload_name, functions)
+        found = tables.averages(self._windows(), by_shape=bool(group_by_input_shape), stack_frames=group_by_stack_n, profile_memory=self.profile_memory, with_flops=self.with_flops, functions=functions, modules=functions or self._are_modules_shown())
         if self._observer is None and "torch" in sys.modules:
             found._note = (
                 "No scopes: of PyTorch's operators there are some with prof.profile(torch=True), "
@@ -582,6 +600,7 @@ class profile(Owner):  # noqa: N801 (torch's name)
     def export_chrome_trace(self, path: str, use_python_export: bool = False) -> None:
         """Chrome JSON, compressed where the path ends in .gz; it opens in Perfetto, chrome://tracing and TensorBoard: of the last cycle. Written at C's rate; what is under the path is never half a file. use_python_export changes
         nothing. OSError and its kin."""
+        encoded(path, "path")
         window = self._windows()[-1]
         metadata = self._all_metadata(window.trace.info(), path)
         window.trace.dump(

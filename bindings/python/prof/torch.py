@@ -17,22 +17,24 @@ from __future__ import annotations
 
 import atexit
 import os
+import sys
 import threading
 import warnings
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, List, Optional
+from typing import TYPE_CHECKING, Any, List, Optional, Set
 
-from . import _torch_calls, _torch_found, _torch_group, _torch_install, _torch_ranges
+from . import _torch_calls, _torch_found, _torch_group, _torch_install, _torch_ranges, session
 from ._library import C
 from ._scope import scope
 from ._torch_found import Torch, collector
 from ._torch_modules import Modules
+from .device import DeviceType
 from .functions import begin_stacks, end_stacks
 from .modules import shapes_of
 from .session import ProfilerAction, ProfilerActivity, schedule, tensorboard_trace_handler
 
 if TYPE_CHECKING:
-    from ._scope import record_function
+    from ._scope import record_function as record_function
 
 CATEGORY = "cpu_op"
 
@@ -357,6 +359,10 @@ class profile(_torch_install.profile):  # noqa: N801 (torch's name)
 
     def __init__(self, **options: Any) -> None:
         _torch.get()
+        observer = getattr(import_module("torch.profiler"), "ExecutionTraceObserver", None)
+        from_env = getattr(observer, "build_execution_trace_obs_from_env", None)
+        if from_env is not None and not options.get("execution_trace_observer"):
+            options["execution_trace_observer"] = from_env()  # None without torch's variable
         super().__init__(**options)
 
 
@@ -374,21 +380,48 @@ def uninstall() -> None:
     _torch_install.installed.uninstall()
 
 
+_OF_TORCH = (
+    "record_function",
+    "kineto_available",
+    "ExecutionTraceObserver",
+    "ProfilerActivityConfig",
+    "PerformanceMetricsConfig",
+    "CuspyConfig",
+)
+"""Names of torch.profiler's that stay torch's own. record_function's ranges are recorded, and
+torch.compile knows it. An execution trace is no part of Kineto's. What configures activities is only
+read. A release may lack some."""
+
+
 def __getattr__(name: str) -> Any:
-    """record_function is torch's own: its ranges are recorded, and torch.compile knows it."""
-    if name == "record_function":
-        try:
-            return import_module("torch.autograd.profiler").record_function
-        except ImportError as e:
-            why = f"record_function is torch's, and torch cannot be imported: {e}"
-            raise AttributeError(why) from e
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _OF_TORCH:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        theirs = import_module("torch.profiler")
+    except ImportError as e:
+        why = f"{name} is torch's, and torch cannot be imported: {e}"
+        raise AttributeError(why) from e
+    if not hasattr(theirs, name):
+        version = getattr(sys.modules.get("torch"), "__version__", "")
+        raise AttributeError(f"{name} is torch's, and the torch.profiler of {version} has none")
+    return getattr(theirs, name)
+
+
+def supported_activities() -> Set[ProfilerActivity]:
+    """What can be recorded here, of what torch can use: prof.supported_activities() has what other
+    programs use as well (OpenCL)."""
+    found = session.supported_activities()
+    theirs: Set[Any] = import_module("torch.profiler").supported_activities()
+    if all(activity.name != "PrivateUse1" for activity in theirs):
+        found.discard(ProfilerActivity.PrivateUse1)
+    return found
 
 
 _torch = Torch()
 _torch_found.tell_of_torch()
 
 __all__ = [
+    "DeviceType",
     "ProfilerAction",
     "ProfilerActivity",
     "collector",
@@ -398,9 +431,11 @@ __all__ = [
     "record_function",
     "schedule",
     "stop",
+    "supported_activities",
     "tensorboard_trace_handler",
     "uninstall",
 ]
+__all__ += [name for name in _OF_TORCH[1:] if hasattr(sys.modules.get("torch.profiler"), name)]
 
 
 def __dir__() -> List[str]:

@@ -1,0 +1,108 @@
+/* Arguments of events for the Python package: of each event its numbers, and behind them everything
+   else as bytes that are equal for events whose arguments differ in numbers alone. The package makes
+   objects of such bytes once, however many events have them. It reads single events and whole
+   lists by this (bindings/python/prof/_read_arguments.py). Nothing of Python's is called. */
+#include <prof/python.h>
+#include <prof/trace.h>
+#include <stdbool.h>
+#include <string.h>
+
+/* What one event takes, before its texts and dimensions. */
+typedef struct packed {
+  uint32_t bytes;        /* of all, a multiple of 8 */
+  uint32_t number_count; /* that stand behind this, 8 bytes each */
+  uint32_t same_bytes;   /* behind the numbers */
+  uint32_t reserved;
+} packed;
+
+/* Begins the bytes that are the same. Behind each one stand its key and its text or dimensions. */
+typedef struct packed_arg {
+  uint32_t key_bytes, type;
+  uint32_t value_bytes; /* of a text; of a tensor those of its dimensions */
+  uint32_t dtype;       /* of a tensor */
+} packed_arg;
+
+typedef struct room {
+  char *at;
+  size_t left;
+} room;
+
+/* What does not fit takes all that is left, so that nothing behind it fits, either. */
+static bool put(room *to, const void *from, size_t bytes) {
+  const bool does_fit = bytes <= to->left;
+  if (does_fit && bytes) memcpy(to->at, from, bytes);
+  to->at += does_fit ? bytes : 0;
+  to->left -= does_fit ? bytes : to->left;
+  return does_fit;
+}
+
+static bool is_number(const prof_trace_arg *arg) {
+  return arg->type != PROF_ARG_STRING && arg->type != PROF_ARG_TENSOR;
+}
+
+static bool put_numbers(room *to, const prof_event *event, packed *head) {
+  for (uint32_t i = 0; i < event->arg_count; i++) {
+    if (!is_number(&event->args[i])) continue;
+    if (!put(to, &event->args[i].value, sizeof(uint64_t))) return false;
+    head->number_count++;
+  }
+  return true;
+}
+
+static bool put_arg(room *to, const prof_trace_arg *arg) {
+  packed_arg head = {.key_bytes = arg->key_bytes, .type = arg->type};
+  const void *value = NULL;
+  if (arg->type == PROF_ARG_STRING) {
+    if (arg->value.text.bytes > UINT32_MAX) return false;
+    head.value_bytes = (uint32_t)arg->value.text.bytes;
+    value = arg->value.text.data;
+  } else if (arg->type == PROF_ARG_TENSOR) {
+    head.value_bytes = arg->value.tensor.rank * (uint32_t)sizeof(int64_t);
+    head.dtype = arg->value.tensor.dtype;
+    value = arg->value.tensor.dims;
+  }
+  return put(to, &head, sizeof head) && put(to, arg->key, arg->key_bytes) &&
+         put(to, value, head.value_bytes);
+}
+
+static bool put_same(room *to, const prof_event *event) {
+  if (!put(to, &event->args_kind, sizeof event->args_kind)) return false;
+  for (uint32_t i = 0; i < event->arg_count; i++)
+    if (!put_arg(to, &event->args[i])) return false;
+  return true;
+}
+
+/* Gives the bytes it took. 0: they do not fit. */
+static size_t pack(const prof_event *event, char *to, size_t bytes) {
+  packed head = {.bytes = 0};
+  room left = {to, bytes};
+  if (!put(&left, &head, sizeof head) || !put_numbers(&left, event, &head)) return 0;
+  const char *const same = left.at;
+  if (!put_same(&left, event)) return 0;
+  head.same_bytes = (uint32_t)(left.at - same);
+  const uint64_t none = 0;
+  if (!put(&left, &none, -(size_t)(left.at - to) % sizeof none)) return 0;
+  head.bytes = (uint32_t)(left.at - to);
+  memcpy(to, &head, sizeof head);
+  return head.bytes;
+}
+
+int64_t prof_i_python_arguments_1(const struct prof_trace *trace,
+                                  const struct prof_i_python_source *sources, uint64_t count,
+                                  void *to, uint64_t bytes) {
+  for (uint64_t i = 0; i < count; i++) {
+    const prof_event_brief brief = {.size = sizeof brief,
+                                    .record = sources[i].record,
+                                    .kind = sources[i].kind,
+                                    .thread = sources[i].thread,
+                                    .site = sources[i].site};
+    prof_event event;
+    const int status = prof_trace_event_get(trace, &brief, &event);
+    if (status) return status;
+    const size_t took = pack(&event, to, bytes);
+    if (!took) return (int64_t)i;
+    to = (char *)to + took;
+    bytes -= took;
+  }
+  return (int64_t)count;
+}
