@@ -113,6 +113,14 @@ class Told(ImportFolder):
             self.opened = self.imported(self.opened.json(), f"{name}.prof")
             self.assertEqual(self.said, [])
 
+    def test_a_time_that_is_no_decimal_number(self):
+        events = [x("op", 0, 1), x("a", "0x100", 1), x("b", "1e1", 1), x("c", 1, "0x1")]
+        self.check(
+            events,
+            "not taken: 1 with a time that is no number, or years away from the others",
+            "not taken: 1 with a duration that is no number, or longer than a year",
+        )
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -52,6 +52,7 @@
   X(INSTANT_SCOPE, "instants of a process or of all (s): they are their thread's now")     \
   X(ARROW_CATEGORY, "ends of arrows, without their category")                              \
   X(ARROW_ARGS, "ends of arrows, without their arguments")                                 \
+  X(AS_HOST, "taken as the host's: a device's name of their process is unknown or came late") \
   X(DEVICES, "of devices past 1024: they stand at the last of these")                      \
   X(LONG, "that would end after the last time there is: they end then")                    \
   X(BEGIN, "ns by which all is later: the trace begins before its clock's 0")              \

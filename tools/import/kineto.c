@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "number.h"
+#include "rows.h"
 #include "take.h"
 
 static const int64_t duration_max_ns = INT64_C(366) * 86400 * 1000000000;
@@ -96,8 +97,11 @@ static bool is_late(import_state *state, const import_event *event, import_text 
   if (import_is_hosts(category)) return false;
   if (category.bytes == 0) return true;
   const import_thread_id row = import_threads_id(event);
-  const bool is_devices = import_devices_process(&state->devices, row.pid)->is_device;
-  return is_devices || import_threads_stream_of(&state->threads, row);
+  import_process *const process = import_devices_process(&state->devices, row.pid);
+  if (process->is_device || process->is_summary) return true;
+  if (import_threads_stream_of(&state->threads, row)) return true;
+  process->early_count++;
+  return false;
 }
 
 static void take_scope(import_state *state, const import_event *event) {
@@ -220,6 +224,22 @@ static void miss_metadata(import_state *state, import_text name) {
   import_miss_one(state, IMPORT_MISS_METADATA);
 }
 
+/* Its scopes that have a category of their own are the host's when they come before its name. */
+static void call_process(import_state *state, int64_t pid, import_text name) {
+  import_process *const process = import_devices_process(&state->devices, pid);
+  const bool is_devices = import_devices_call(&state->devices, pid, name, false);
+  if (!is_devices && !process->is_summary) return;
+  state->counts->changed[IMPORT_CHANGE_AS_HOST] += process->early_count;
+  process->early_count = 0;
+}
+
+static void note_stream_row(import_state *state, import_thread_id row, import_text name) {
+  int64_t number;
+  bool is_whole;
+  if (import_text_begins(name, "Stream ") && import_rows_read_stream(name, &number, &is_whole))
+    import_devices_process(&state->devices, row.pid)->has_stream_rows = true;
+}
+
 static void take_name(import_state *state, const import_event *event) {
   const import_text what = import_member_text(event, IMPORT_NAME);
   const bool is_label = import_text_is(what, "process_labels"),
@@ -245,9 +265,10 @@ static void take_name(import_state *state, const import_event *event) {
     return;
   }
   if (is_process) {
-    import_devices_call(&state->devices, id.pid, name, false);
+    call_process(state, id.pid, name);
     id.tid = INT64_MIN;
   }
+  note_stream_row(state, id, name);
   import_threads_name(&state->threads, id, name);
 }
 
@@ -301,11 +322,26 @@ static void count_left_out(import_state *state, const import_event *event, char 
   import_change_one(state, IMPORT_CHANGE_MEMBER);
 }
 
+/* Texts that the event has for the numbers of its process and its thread name both. */
+static void note_texts(import_state *state, const import_event *event) {
+  import_text text;
+  if (is_about_tracing(event, import_member_text(event, IMPORT_CAT))) return;
+  const bool has_pid = import_threads_text(event, IMPORT_PID, &text);
+  if (has_pid && import_threads_keep_pid(&state->threads, import_threads_id(event), text))
+    import_devices_call_text(&state->devices, import_threads_id(event).pid, text);
+  if (!import_threads_text(event, IMPORT_TID, &text)) return;
+  const import_thread_id row = import_threads_id(event);
+  if (import_threads_name_of(&state->threads, row).bytes) return;
+  import_threads_name(&state->threads, row, text);
+  note_stream_row(state, row, text);
+}
+
 void import_kineto_event(import_state *state, const import_event *event) {
   const import_text phase = import_member_text(event, IMPORT_PH);
   char ph = '\0';
   if (phase.bytes == 1) ph = phase.data[0];
   state->order++;
+  note_texts(state, event);
   switch (ph) {
     case 'X':
       take_scope(state, event);

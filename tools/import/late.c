@@ -9,6 +9,7 @@
 #include "memory.h"
 #include "number.h"
 #include "raw.h"
+#include "rows.h"
 #include "settle.h"
 #include "take.h"
 
@@ -283,11 +284,15 @@ static int kind_of(import_state *state, const import_event *event) {
   const int kind = import_kind_of(category);
   if (kind != IMPORT_KIND_NONE || import_is_hosts(category)) return kind;
   const import_thread_id row = import_threads_id(event);
+  const import_process *const process = import_devices_process(&state->devices, row.pid);
   const import_value *const annotation =
       import_event_arg(event, "annotation"); /* of an export of prof's */
-  if (annotation && annotation->is_true && import_threads_stream_of(&state->threads, row))
+  if (annotation && annotation->is_true &&
+      (process->is_device || import_threads_stream_of(&state->threads, row)))
     return IMPORT_KIND_SIDE;
-  if (import_devices_process(&state->devices, row.pid)->is_device) return PROF_BACKEND_KERNEL;
+  const import_row_kind row_kind = import_rows_kind(state, process, row, category);
+  if (row_kind == IMPORT_ROW_WORK) return PROF_BACKEND_KERNEL;
+  if (row_kind == IMPORT_ROW_SIDE) return IMPORT_KIND_SIDE;
   return import_threads_stream_of(&state->threads, row) ? IMPORT_KIND_SIDE : IMPORT_KIND_NONE;
 }
 
