@@ -348,6 +348,18 @@ TRACES = {
         x("c", 200, 70, "s2", "gpu1", cat="kernel", args={"device": 1, "stream": 9}),
         x("d", 300, 80, "s3", "gpu1", cat="kernel"),
     ],
+    "counters whose names meet": [
+        event("C", "mem", 1, args={"used": 5}),
+        event("C", "mem used", 1, args={"value": 900}),
+        event("C", "mem[a]", 2, args={"value": 1}),
+        event("C", "mem", 2, id="a", args={"value": 2}),
+        event("C", "mem (process 2)", 3, args={"value": 1}),
+        event("C", "mem", 3, pid=2, args={"value": 2}),
+        event("C", "mem", 4, args={"used": 6}),
+        event("C", "mem used", 4, args={"value": 901}),
+        event("C", "mem used (2)", 4, args={"value": 7}),
+        x("op", 1, 1),
+    ],
     "threads without numbers": [
         x("a", 1, 5, "worker", "Host"),
         x("b", 1, 5, "io", 7),

@@ -119,6 +119,15 @@ class Rules(ImportFolder):
                 values.setdefault(e["name"], []).append(e["args"]["value"])
         self.assertEqual(values, {"queue": [10, 20], "queue (process 12)": [9000, 8000], "heap[0] bytes": [0, 2], "heap[1] bytes": [1, 3]})
 
+    def test_counters_whose_names_meet_stay_apart(self):
+        self.totals("counters whose names meet")
+        values = {}
+        for e in self.exported():
+            if e["ph"] == "C":
+                values.setdefault(e["name"], []).append(e["args"]["value"])
+        wanted = [[1], [1], [2], [2], [5, 6], [7], [900, 901]]
+        self.assertEqual(sorted(values.values()), wanted)
+
     def test_a_counters_value_may_be_a_text_and_each_that_is_no_number_is_counted(self):
         values = {"a": "5", "b": 6, "c": "x", "d": "", "e": None, "f": " 7", "g": "-1.5e1"}
         self.opened = self.imported(json.dumps([x("op", 0, 1), event("C", "m", 1, args=values)]))

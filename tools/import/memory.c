@@ -69,8 +69,8 @@ void import_take_memory(import_state *state, const import_event *event, uint64_t
   const int64_t bytes_max = INT64_C(1) << (PROF_I_USED_BITS - 1);
   import_piece piece = {.ticks = at, .total = -1};
   uint64_t address = 0, words[4] = {0};
-  if (!read_address(event, &address) || !import_read_arg(event, "Bytes", &piece.bytes) || piece.bytes == 0 ||
-      piece.bytes >= bytes_max || piece.bytes <= -bytes_max) {
+  if (!read_address(event, &address) || !import_read_arg(event, "Bytes", &piece.bytes) ||
+      piece.bytes == 0 || piece.bytes >= bytes_max || piece.bytes <= -bytes_max) {
     import_miss_one(state, IMPORT_MISS_MEMORY);
     return;
   }

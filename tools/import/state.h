@@ -5,6 +5,7 @@
 #include "async.h"
 #include "devices.h"
 #include "frames.h"
+#include "graphs.h"
 #include "import.h"
 #include "late.h"
 #include "launches.h"
@@ -33,6 +34,7 @@ typedef struct import_state {
   import_late late;
   import_devices devices;
   import_frames frames;
+  import_graphs graphs;
   import_pools pools;
   import_counts *counts;
   const import_result *result;

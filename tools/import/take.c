@@ -351,7 +351,7 @@ void import_take_metadata(import_state *state, import_text key, import_text text
 
 /* What the graph is called: beside its name which value, which id, and of which process it is
    where that is not the first. */
-static import_text name_graph(const import_state *state, const import_event *event,
+static import_text name_graph(import_state *state, const import_event *event,
                               const import_process *process, import_text key,
                               char to[IMPORT_TEXT_BYTES_MAX]) {
   const import_text name =
@@ -375,7 +375,14 @@ static import_text name_graph(const import_state *state, const import_event *eve
     import_threads_put_process(&state->threads, process->pid, about);
     used += snprintf(to + used, IMPORT_TEXT_BYTES_MAX - (size_t)used, " (%s)", about);
   }
-  return (import_text){to, (size_t)used};
+  uint64_t counter = import_graphs_hash((uint64_t)process->pid,
+                                        import_member_text(event, IMPORT_NAME));
+  counter = import_graphs_hash(counter, import_member_text(event, has_id));
+  counter = import_graphs_hash(counter, key);
+  const int64_t place = import_devices_has_counters(process) ? process->pid : INT64_MIN;
+  const size_t more = import_graphs_tell(&state->graphs, to, (size_t)used, IMPORT_TEXT_BYTES_MAX,
+                                         place, counter);
+  return (import_text){to, (size_t)used + more};
 }
 
 /* A device's where its process is one: settle.c. */
