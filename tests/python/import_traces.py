@@ -348,6 +348,14 @@ TRACES = {
         x("c", 200, 70, "s2", "gpu1", cat="kernel", args={"device": 1, "stream": 9}),
         x("d", 300, 80, "s3", "gpu1", cat="kernel"),
     ],
+    "rocprof": [
+        named("0", "CPU HIP API"),
+        named("6", "GPU0"),
+        x("hipLaunchKernel", "1000", "20", "44", "0"),
+        x("gemm", "1050", "500", "0", "6", args={"dev-id": "0", "queue-id": "0"}),
+        event("s", "dep", "1010", "44", "0", cat="DataFlow", id=1),
+        event("t", "dep", "1050", "0", "6", cat="DataFlow", id=1),
+    ],
     "counters whose names meet": [
         event("C", "mem", 1, args={"used": 5}),
         event("C", "mem used", 1, args={"value": 900}),

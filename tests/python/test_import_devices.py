@@ -9,6 +9,7 @@ from import_folder import HAS_COMMAND, ImportFolder
 from import_traces import TRACES, event, named, row_named, text_of, x
 
 AS_HOST = "taken: {} taken as the host's: a device's name of their process is unknown or came late"
+DRAWN = "not taken: {} arrows and graphs that exports draw anew from what is taken"
 NO_LAUNCH = "taken: {} of devices, whose launch is not in the trace"
 
 
@@ -108,6 +109,11 @@ class Devices(ImportFolder):
         without = [e for e in TRACES["summaries of Ascend"] if e.get("pid") != 30]
         self.take(without)  # it is no trace of Ascend's
         self.assertEqual(self.times()["Free"], (50, 0))
+
+    def test_arrows_of_rocprof_are_launches(self):
+        self.take(text_of("rocprof"))
+        self.assertEqual(self.times(), {"hipLaunchKernel": (20, 500)})
+        self.assertEqual(self.said, [DRAWN.format(2)])
 
     def test_a_number_may_be_written_as_a_float_or_a_text(self):
         writings = [int, float, str, lambda n: str(float(n))]

@@ -446,6 +446,23 @@ class Rules(ImportFolder):
             ],
         )
 
+    def test_each_line_has_frames_of_its_own(self):
+        def line(number, **members):
+            event = x(f"a{number}", number * 100, 10, sf="1")
+            return json.dumps({"traceEvents": [event], **members})
+
+        def frames(name):
+            return {"1": {"name": name, "parent": "2"}, "2": {"name": f"around {name}"}}
+
+        lines = [line(0, stackFrames=frames("f")), line(1, stackFrames=frames("g")), line(2)]
+        opened = self.imported("\n".join(lines))
+        stacks = [(e.args or {}).get("Call stack") for e in opened.events()]
+        self.assertEqual(stacks, ["f;around f", *2 * ["g;around g"]])
+        self.assertEqual(self.said, [])
+        opened = self.imported(line(0) + line(1, stackFrames=frames("h")))
+        stacks = [(e.args or {}).get("Call stack") for e in opened.events()]
+        self.assertEqual(stacks, 2 * ["h;around h"])
+
     def test_the_capture_says_again_what_was_left_out(self):
         self.totals("names of any type")
         said = self.command("info", "t.prof").stdout

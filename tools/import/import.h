@@ -24,6 +24,8 @@
   X(MEMORY, "of memory, without address or bytes that can be")                               \
   X(SPAN, "rows about the tracing itself (Spans, Traces)")                                   \
   X(OWN_CHANGE, "changes of levels, mutes and budgets, which an export of prof tells")       \
+  X(SAMPLES, "samples of processors (samples)")                                              \
+  X(SYSTEM, "lines of a system's trace beside this one (systemTraceEvents)")                 \
   X(ROWS, "members beside the events, past 4096 of them")                                    \
   X(LABEL, "labels of processes (process_labels): exports make them anew")                   \
   X(SORT, "places of rows (process_sort_index, thread_sort_index): exports make them anew")  \

@@ -440,6 +440,17 @@ static void take_own_account(import_state *state, const import_value *value, imp
              (int)(quote - host < 255 ? quote - host : 255), host);
 }
 
+/* A text has a line for each event, behind lines of a head. */
+static void miss_system(import_state *state, const import_value *value, import_text text) {
+  uint64_t count = value->type != IMPORT_TEXT && text.bytes > 2;
+  for (size_t at = 0, next; value->type == IMPORT_TEXT && at < text.bytes; at = next + 1) {
+    const char *const end = memchr(text.data + at, '\n', text.bytes - at);
+    next = end ? (size_t)(end - text.data) : text.bytes;
+    count += next > at && text.data[at] != '#';
+  }
+  state->counts->missed[IMPORT_MISS_SYSTEM] += count;
+}
+
 void import_kineto_metadata(import_state *state, import_text key, const import_value *value,
                             import_text text) {
   if (import_text_is(key, "baseTimeNanoseconds") && value->type == IMPORT_NUMBER)
@@ -452,7 +463,8 @@ void import_kineto_metadata(import_state *state, import_text key, const import_v
              (int)(text.bytes < sizeof state->host ? text.bytes : sizeof state->host), text.data);
   if (import_text_is(key, "stackFrames") && !import_text_is(text, "{}"))
     import_miss_one(state, IMPORT_MISS_STACK);
-  if (!is_usual(key, text)) keep_metadata(state, key, text);
+  if (import_text_is(key, "systemTraceEvents")) miss_system(state, value, text);
+  else if (!is_usual(key, text)) keep_metadata(state, key, text);
 }
 
 /* A capture counts from its clock's 0, and a trace may begin before that. */

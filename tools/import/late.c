@@ -225,6 +225,7 @@ static void merge(import_event *to, const import_event *begin, const import_even
   to->count = 0;
   to->arg_count = 0;
   to->is_cut = begin->is_cut || end->is_cut;
+  to->line = begin->line;
   for (int i = 0; i < IMPORT_MEMBER_COUNT; i++)
     to->members[i] = copy_value(to, begin, &begin->members[i]);
   copy_args(to, begin, end);
@@ -262,7 +263,7 @@ static const import_event *with_stack(player *p, const import_event *event) {
   bool is_cut;
   if (event->members[IMPORT_SF].type == IMPORT_NONE) return event;
   const import_text number = import_member_text(event, IMPORT_SF),
-                    stack = import_frames_stack(&p->state->frames, number, &is_cut);
+                    stack = import_frames_stack(&p->state->frames, event->line, number, &is_cut);
   if (stack.bytes == 0 || event->arg_count == IMPORT_ARGS_MAX ||
       import_event_arg(event, PROF_STACK_KEY)) {
     import_miss_one(p->state, IMPORT_MISS_STACK);
