@@ -402,18 +402,21 @@ class Oracle:
     @staticmethod
     def _pairs(of):
         """One arrow of a number is under way at a time: a begin takes the place of one that
-        waits for its end. How many ends have no other end."""
+        waits for its end. How many ends have no other end. A step may be the last."""
+
+        def waits(begun):
+            return begun is not None and begun[1]["ph"] == "s"
+
         pairs, begun, alone = [], None, 0
         for at, event in of:
             if event["ph"] == "s" or begun is None:
-                alone += begun is not None or event["ph"] == "f"
-                alone += event["ph"] == "t"
+                alone += waits(begun) or event["ph"] != "s"
             else:
                 pairs.append((begun, (at, event)))
                 begun = None
             if event["ph"] != "f":
                 begun = (at, event)
-        return pairs, alone + (begun is not None)
+        return pairs, alone + waits(begun)
 
     # ---- launches ----
 
