@@ -171,11 +171,12 @@ static void refuse_more(import_json *j) {
   j->is_damaged = true;
 }
 
-/* A member that nobody knows, or an argument behind the last: its text would only take memory. */
+/* A member that nobody knows, an argument behind the last, or a sample: its text would only take
+   memory. */
 static bool is_unwanted(const import_json *j) {
   const bool has_members = j->mode == MODE_EVENT || j->mode == MODE_FRAME;
   const bool is_full = j->mode == MODE_ARGS && j->event.arg_count == IMPORT_ARGS_MAX;
-  return (has_members && j->member == NO_MEMBER) || is_full;
+  return (has_members && j->member == NO_MEMBER) || is_full || j->mode == MODE_SAMPLES;
 }
 
 static int scalar(import_json *j, import_type type, const char *bytes, size_t count, bool is_true) {

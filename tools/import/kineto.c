@@ -112,8 +112,8 @@ static void take_scope(import_state *state, const import_event *event) {
     import_miss_one(state, IMPORT_MISS_SPAN);
   else if (!read_time(state, event, &time) || !read_duration(state, event, time, &duration))
     return;
-  else if ((kind == IMPORT_KIND_NONE && is_late(state, event, category)) ||
-           event->members[IMPORT_SF].type != IMPORT_NONE)
+  else if (event->members[IMPORT_SF].type != IMPORT_NONE ||
+           (kind == IMPORT_KIND_NONE && is_late(state, event, category)))
     import_late_add(state, event, 'X', time);
   else
     import_take_scope(state, event, kind, time, duration);
