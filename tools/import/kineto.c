@@ -16,8 +16,8 @@ static const int64_t duration_max_ns = INT64_C(366) * 86400 * 1000000000;
 /* Kineto's rows about itself: their pid is no process. */
 static bool is_about_tracing(const import_event *event, import_text category) {
   const import_value *const pid = &event->members[IMPORT_PID];
-  const import_text text = import_text_of(event, pid);
   if (pid->type != IMPORT_TEXT) return false;
+  const import_text text = import_text_of(event, pid);
   return import_text_is(category, "Trace") || import_text_is(text, "Spans") ||
          import_text_is(text, "Traces") || text.bytes == 0;
 }

@@ -28,9 +28,9 @@ static int64_t made_up(import_text text) {
 
 static int64_t number_of(const import_event *event, import_member member) {
   const import_value *const value = &event->members[member];
-  const import_text text = import_text_of(event, value);
   int64_t number;
   if (value->type == IMPORT_NONE || value->type == IMPORT_NULL) return 0;
+  const import_text text = import_text_of(event, value);
   return import_number_whole(text, &number) ? number : made_up(text);
 }
 
@@ -124,8 +124,8 @@ int64_t import_threads_number_of(const import_threads *threads, import_thread_id
 bool import_threads_text(const import_event *event, import_member member, import_text *out) {
   const import_value *const value = &event->members[member];
   int64_t number;
-  *out = import_text_of(event, value);
   if (value->type == IMPORT_NONE || value->type == IMPORT_NULL) return false;
+  *out = import_text_of(event, value);
   return out->bytes > 0 && !import_number_whole(*out, &number);
 }
 
