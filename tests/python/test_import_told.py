@@ -134,7 +134,8 @@ class Told(ImportFolder):
             self.check(json.dumps({**events, "systemTraceEvents": system}), *told)
 
     def test_an_arrow_may_end_with_a_step(self):
-        steps = [event(ph, "n", ts, cat="flow", id=1) for ph, ts in (("s", 1), ("t", 11), ("t", 21))]
+        ends = ("s", 1), ("t", 11), ("t", 21)
+        steps = [event(ph, "n", ts, cat="flow", id=1) for ph, ts in ends]
         events = [x("a", 0, 5), x("b", 10, 5), x("c", 20, 5), *steps]
         self.check(events)
         ends = [e for e in self.opened.events() if e.kind.startswith("flow")]
