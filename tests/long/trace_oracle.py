@@ -58,7 +58,6 @@ class Scope:
         "is_outermost",
         "is_clean",
         "has_self",
-        "is_whole",
         "launch",
         "is_drawn",
     )
@@ -69,7 +68,6 @@ class Scope:
         args = event.get("args")
         self.args = args if isinstance(args, dict) else {}
         self.kind, self.start, self.end, self.order = kind, start, end, order
-        self.is_whole = event["ph"] == "X" and bool(self.category)
         self.parent, self.launch, self.is_drawn = None, None, False
         self.self_ns, self.is_outermost, self.is_clean, self.has_self = 0, True, True, True
 
@@ -402,18 +400,21 @@ class Oracle:
     @staticmethod
     def _pairs(of):
         """One arrow of a number is under way at a time: a begin takes the place of one that
-        waits for its end. How many ends have no other end."""
+        waits for its end. How many ends have no other end. A step may be the last."""
+
+        def waits(begun):
+            return begun is not None and begun[1]["ph"] == "s"
+
         pairs, begun, alone = [], None, 0
         for at, event in of:
             if event["ph"] == "s" or begun is None:
-                alone += begun is not None or event["ph"] == "f"
-                alone += event["ph"] == "t"
+                alone += waits(begun) or event["ph"] != "s"
             else:
                 pairs.append((begun, (at, event)))
                 begun = None
             if event["ph"] != "f":
                 begun = (at, event)
-        return pairs, alone + (begun is not None)
+        return pairs, alone + waits(begun)
 
     # ---- launches ----
 
@@ -480,16 +481,15 @@ class Oracle:
     # ---- nesting ----
 
     def _nest(self):
-        """Of one begin and one end the one that came first holds the other. The format says
-        nothing of it. prof leaves the order of the file in one case: an X with a category holds
-        a B with its E, whatever came first."""
+        """Of one begin and one end the one that came first holds the other, as in both viewers.
+        The format says nothing of it."""
         rows = collections.defaultdict(list)
         for scope in self.scopes:
             if scope.kind in ("host", "call"):
                 rows[scope.row].append(scope)
         self.host_rows = rows
         for row in rows.values():
-            row.sort(key=lambda s: (s.start, -s.end, not s.is_whole, s.order))
+            row.sort(key=lambda s: (s.start, -s.end, s.order))
             self._nest_row(row)
             self._own_times(row)
 
@@ -566,7 +566,7 @@ class Oracle:
                 streams[scope.row].append(scope)
         self.device_ns = 0
         for stream in streams.values():
-            stream.sort(key=lambda s: (s.start, -s.end, not s.is_whole, s.order))
+            stream.sort(key=lambda s: (s.start, -s.end, s.order))
             lanes = []  # what crosses stands beside
             for work in stream:
                 work.self_ns = work.duration

@@ -24,6 +24,10 @@ def named(pid, name, what="process_name", key="name"):
     return {"ph": "M", "pid": pid, "name": what, "args": {key: name}}
 
 
+def row_named(pid, tid, name):
+    return {"ph": "M", "pid": pid, "tid": tid, "name": "thread_name", "args": {"name": name}}
+
+
 def arrow(cat, start, end, number=1, **members):
     """From (pid, tid, ts) to another. Both are bound to the scopes that they are in."""
     ends = []
@@ -287,6 +291,89 @@ TRACES = {
         None,
         7,
         [],
+    ],
+    "JAX on a GPU": [
+        named(1, "/device:GPU:0"),
+        row_named(1, 14, "Stream #14(Compute)"),
+        row_named(1, 100, "XLA Ops"),
+        row_named(1, 101, "XLA Modules"),
+        row_named(1, 102, "Steps"),
+        named(701, "/host:CPU"),
+        row_named(701, 5, "python"),
+        x("PjitFunction(f)", 10, 100, 5, 701),
+        x("cuLaunchKernel", 20, 10, 5, 701, args={"correlation_id": "3"}),
+        x("fusion", 50, 200, 14, 1, args={"correlation_id": "3", "hlo_op": "fusion"}),
+        x("fusion.1", 50, 200, 100, 1),
+        x("jit_f(1)", 50, 200, 101, 1),
+        x("0", 50, 200, 102, 1),
+    ],
+    "JAX on a TPU": [
+        named(3, "/device:TPU:0"),
+        row_named(3, 2, "XLA Ops"),
+        row_named(3, 1, "XLA Modules"),
+        row_named(3, 0, "Steps"),
+        x("fusion.1", 10, 5, 2, 3, args={"hlo_category": "fusion"}),
+        x("jit_f", 10, 20, 1, 3),
+        x("1", 10, 20, 0, 3),
+    ],
+    "nsys2json": [
+        x("sgemm", 100, 50, "Stream 7", "Device 0", cat="cuda"),
+        x("sgemm", 160, 5, "Stream 7", "Device 0", cat="cuda"),
+        x("sgemm", 100, 70, "Stream 7", "Device 1", cat="cuda"),
+        x("fwd", 80, 100, "NVTX Thread 5", "Device 0", cat="nvtx"),
+        x("fwd on the device", 100, 65, "NVTX Kernel Thread 5", "Device 0", cat="nvtx-kernel"),
+        x("launch", 90, 5, "CUDA API 5", "Host 0", cat="cuda_api"),
+    ],
+    "summaries of Ascend": [
+        named(10, "Python"),
+        named(20, "CANN"),
+        named(30, "Ascend Hardware"),
+        row_named(30, 2, "Stream 2"),
+        named(40, "Overlap Analysis"),
+        row_named(40, 2, "Computing"),
+        row_named(40, 3, "Free"),
+        named(50, "Communication"),
+        row_named(50, 0, "Group 0 Communication"),
+        x("aten::mm", 0, 100, 1, 10, cat="cpu_op"),
+        x("Node@launch", 10, 20, 1, 20),
+        x("MatMul", 100, 300, 2, 30),
+        x("hcom_allReduce_", 450, 50, 0, 50),
+        x("Computing", 100, 300, 2, 40),
+        x("Free", 400, 50, 3, 40),
+        *arrow("HostToDevice", (20, 1, 10), (30, 2, 100), bp="e"),
+    ],
+    "streams without numbers": [
+        x("a", 100, 50, "s1", "gpu0", cat="kernel"),
+        x("b", 100, 60, "s1", "gpu1", cat="kernel"),
+        x("c", 200, 70, "s2", "gpu1", cat="kernel", args={"device": 1, "stream": 9}),
+        x("d", 300, 80, "s3", "gpu1", cat="kernel"),
+    ],
+    "rocprof": [
+        named("0", "CPU HIP API"),
+        named("6", "GPU0"),
+        x("hipLaunchKernel", "1000", "20", "44", "0"),
+        x("gemm", "1050", "500", "0", "6", args={"dev-id": "0", "queue-id": "0"}),
+        event("s", "dep", "1010", "44", "0", cat="DataFlow", id=1),
+        event("t", "dep", "1050", "0", "6", cat="DataFlow", id=1),
+    ],
+    "counters whose names meet": [
+        event("C", "mem", 1, args={"used": 5}),
+        event("C", "mem used", 1, args={"value": 900}),
+        event("C", "mem[a]", 2, args={"value": 1}),
+        event("C", "mem", 2, id="a", args={"value": 2}),
+        event("C", "mem (process 2)", 3, args={"value": 1}),
+        event("C", "mem", 3, pid=2, args={"value": 2}),
+        event("C", "mem", 4, args={"used": 6}),
+        event("C", "mem used", 4, args={"value": 901}),
+        event("C", "mem used (2)", 4, args={"value": 7}),
+        x("op", 1, 1),
+    ],
+    "threads without numbers": [
+        x("a", 1, 5, "worker", "Host"),
+        x("b", 1, 5, "io", 7),
+        x("c", 8, 5, "io", 7),
+        row_named(7, "late", "called so"),
+        x("d", 8, 5, "late", 7),
     ],
 }
 

@@ -119,6 +119,15 @@ class Rules(ImportFolder):
                 values.setdefault(e["name"], []).append(e["args"]["value"])
         self.assertEqual(values, {"queue": [10, 20], "queue (process 12)": [9000, 8000], "heap[0] bytes": [0, 2], "heap[1] bytes": [1, 3]})
 
+    def test_counters_whose_names_meet_stay_apart(self):
+        self.totals("counters whose names meet")
+        values = {}
+        for e in self.exported():
+            if e["ph"] == "C":
+                values.setdefault(e["name"], []).append(e["args"]["value"])
+        wanted = [[1], [1], [2], [2], [5, 6], [7], [900, 901]]
+        self.assertEqual(sorted(values.values()), wanted)
+
     def test_a_counters_value_may_be_a_text_and_each_that_is_no_number_is_counted(self):
         values = {"a": "5", "b": 6, "c": "x", "d": "", "e": None, "f": " 7", "g": "-1.5e1"}
         self.opened = self.imported(json.dumps([x("op", 0, 1), event("C", "m", 1, args=values)]))
@@ -436,6 +445,23 @@ class Rules(ImportFolder):
                 "taken: 2 without a name",
             ],
         )
+
+    def test_each_line_has_frames_of_its_own(self):
+        def line(number, **members):
+            event = x(f"a{number}", number * 100, 10, sf="1")
+            return json.dumps({"traceEvents": [event], **members})
+
+        def frames(name):
+            return {"1": {"name": name, "parent": "2"}, "2": {"name": f"around {name}"}}
+
+        lines = [line(0, stackFrames=frames("f")), line(1, stackFrames=frames("g")), line(2)]
+        opened = self.imported("\n".join(lines))
+        stacks = [(e.args or {}).get("Call stack") for e in opened.events()]
+        self.assertEqual(stacks, ["f;around f", *2 * ["g;around g"]])
+        self.assertEqual(self.said, [])
+        opened = self.imported(line(0) + line(1, stackFrames=frames("h")))
+        stacks = [(e.args or {}).get("Call stack") for e in opened.events()]
+        self.assertEqual(stacks, 2 * ["h;around h"])
 
     def test_the_capture_says_again_what_was_left_out(self):
         self.totals("names of any type")

@@ -18,6 +18,9 @@ WRONG = "taken: {} with a name, a category, arguments or another member of a wro
 INSTANTS = "taken: {} instants of a process or of all (s): they are their thread's now"
 CATEGORIES = "taken: {} ends of arrows, without their category"
 ARGUMENTS = "taken: {} ends of arrows, without their arguments"
+SAMPLES = "not taken: {} samples of processors (samples)"
+SYSTEM = "not taken: {} lines of a system's trace beside this one (systemTraceEvents)"
+ENDS = "not taken: {} ends of arrows whose other end is not there (ph s, t, f)"
 CUT = "taken: {} with a text cut or arguments left out"
 
 
@@ -112,6 +115,34 @@ class Told(ImportFolder):
         for name in ("one", "two"):
             self.opened = self.imported(self.opened.json(), f"{name}.prof")
             self.assertEqual(self.said, [])
+
+    def test_a_time_that_is_no_decimal_number(self):
+        events = [x("op", 0, 1), x("a", "0x100", 1), x("b", "1e1", 1), x("c", 1, "0x1")]
+        self.check(
+            events,
+            "not taken: 1 with a time that is no number, or years away from the others",
+            "not taken: 1 with a duration that is no number, or longer than a year",
+        )
+
+    def test_samples_and_another_trace_beside_the_events(self):
+        samples = [{"cpu": 0, "tid": 1, "ts": 1.0, "name": "cycles", "weight": 1}] * 2000
+        events = {"traceEvents": [x("op", 0, 1)], "samples": [*samples, [1], 7]}
+        said = SAMPLES.format(2002)
+        self.check(json.dumps({**events, "systemTraceEvents": ""}), said)
+        for system, count in (("# tracer\n" + "a-1 [0] 1.0: b\n" * 2000, 2000), ([1] * 9999, 1)):
+            told = said, SYSTEM.format(count)
+            self.check(json.dumps({**events, "systemTraceEvents": system}), *told)
+
+    def test_an_arrow_may_end_with_a_step(self):
+        ends = ("s", 1), ("t", 11), ("t", 21)
+        steps = [event(ph, "n", ts, cat="flow", id=1) for ph, ts in ends]
+        events = [x("a", 0, 5), x("b", 10, 5), x("c", 20, 5), *steps]
+        self.check(events)
+        ends = [e for e in self.opened.events() if e.kind.startswith("flow")]
+        self.assertEqual(len(ends), 4)
+        again = event("s", "n", 22, cat="flow", id=1)
+        self.check([*events, again], ENDS.format(1))
+        self.check([*events, event("t", "n", 2, cat="flow", id=2)], ENDS.format(1))
 
 
 if __name__ == "__main__":

@@ -35,6 +35,11 @@ SHAPES = [
     "no names",
     "on a stream's row",
     "a device by name",
+    "JAX on a GPU",
+    "nsys2json",
+    "summaries of Ascend",
+    "streams without numbers",
+    "counters whose names meet",
 ]
 
 

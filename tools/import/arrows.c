@@ -46,6 +46,11 @@ static import_line *add_line(import_chain *chain, int64_t pid) {
   return line;
 }
 
+/* Is an end missing? */
+static bool waits(const import_line *line) {
+  return line->open != IMPORT_LATE_NONE && !line->is_drawn && !line->is_step;
+}
+
 /* Where an arrow begins: in the process's line, or in one that waits for nothing. */
 static import_line *line_of_begin(import_chain *chain, int64_t pid) {
   import_line *found = NULL;
@@ -85,10 +90,11 @@ void import_arrows_add(import_arrows *arrows, const import_event *event, uint32_
   const bool stays = phase == 'f' && is_bound(event); /* others may end there, too */
   if (phase != 's')
     add(arrows, chain, line, entry);
-  else if (line->open != IMPORT_LATE_NONE && !line->is_drawn)
+  else if (waits(line))
     add(arrows, chain, line, IMPORT_LATE_NONE);
   line->step = phase == 't' || stays || line->is_drawn ? line->step + 1 : 0;
   line->is_drawn = stays;
+  line->is_step = phase == 't' && !is_bound(event);
   line->pid = pid;
   if (!stays) line->open = phase == 'f' ? IMPORT_LATE_NONE : entry;
 }
@@ -96,7 +102,7 @@ void import_arrows_add(import_arrows *arrows, const import_event *event, uint32_
 void import_arrows_close(import_arrows *arrows) {
   for (const import_chain *chain = arrows->chains; chain; chain = chain->hh.next)
     for (size_t i = 0; i < chain->count; i++)
-      if (chain->lines[i].open != IMPORT_LATE_NONE && !chain->lines[i].is_drawn)
+      if (waits(&chain->lines[i]))
         add(arrows, chain, &chain->lines[i], IMPORT_LATE_NONE);
 }
 
@@ -119,10 +125,10 @@ void import_arrows_fini(import_arrows *arrows) {
 
 /* ---- launches ---- */
 
-/* Arrows from a launch to what it launched: Kineto's, rocmProfileData's and Ascend's. */
+/* Arrows from a launch to what it launched: Kineto's, rocmProfileData's, Ascend's and rocprof's. */
 static bool is_launch(import_text category) {
   static const char *const words[] = {"ac2g",   "async_gpu", "async_cpu_to_gpu", "async",
-                                      "api_op", "async_npu", "HostToDevice"};
+                                      "api_op", "async_npu", "HostToDevice",     "DataFlow"};
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
     if (import_text_is(category, words[i])) return true;
   return false;
@@ -132,7 +138,11 @@ static void read_end(const import_state *state, uint32_t entry, import_event *ev
   import_raw_event(import_late_words(&state->late, &state->late.entries[entry]), event_out);
 }
 
-/* "async" is what others call their own arrows, too. */
+/* What others call their own arrows, too. */
+static bool is_common(import_text category) {
+  return import_text_is(category, "async") || import_text_is(category, "DataFlow");
+}
+
 void import_arrows_find_devices(const import_arrows *arrows, import_state *state) {
   import_event *const event = import_make(sizeof *event);
   for (size_t i = 0; i < arrows->count; i++) {
@@ -140,7 +150,7 @@ void import_arrows_find_devices(const import_arrows *arrows, import_state *state
     if (arrow->from == IMPORT_LATE_NONE || arrow->to == IMPORT_LATE_NONE) continue;
     read_end(state, arrow->from, event);
     const import_text category = import_member_text(event, IMPORT_CAT);
-    if (!is_launch(category) || import_text_is(category, "async")) continue;
+    if (!is_launch(category) || is_common(category)) continue;
     const int64_t from = import_threads_id(event).pid;
     read_end(state, arrow->to, event);
     const int64_t to = import_threads_id(event).pid;

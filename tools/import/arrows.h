@@ -18,6 +18,7 @@ typedef struct import_line {
   uint32_t open; /* the begin that waits for its end, or IMPORT_LATE_NONE */
   uint32_t step;
   bool is_drawn; /* `open` waits for more ends, and has one */
+  bool is_step;  /* `open` has ended an arrow, and may be the last: rocprof ends arrows with t */
 } import_line;
 
 /* What of one category, name and id has come. If traces of several processes are merged, each

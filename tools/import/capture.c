@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "rows.h"
+
 enum { GENERATION = 1, META_BYTES = 4 * PROF_I_UNIT_BYTES, OWNER_WORDS = 6 + PROF_I_NAME_BYTES / 8, SESSION = 1, LEVEL_OPERATOR = 1, LEVEL_RUNTIME = 2, STOPPED = 0, STARTED = 1 };
 
 /* An extent under construction. */
@@ -122,6 +124,11 @@ static void put_device(writer *w, import_record *record, const import_device *de
 /* A stream's own name stands behind "stream 7: ". Empty: it has none. */
 static import_text stream_name(const import_state *state, const import_thread *thread) {
   const import_text name = import_threads_name_of(&state->threads, thread->called);
+  int64_t number;
+  bool is_whole = false;
+  if (import_rows_read_stream(name, &number, &is_whole) && is_whole &&
+      number == thread->key.id.tid && !import_text_begins(name, "CUDA"))
+    return (import_text){"", 0};
   const char *const colon = name.bytes ? memmem(name.data, name.bytes, ": ", 2) : NULL;
   if (!import_text_begins(name, "stream ")) return name;
   if (!colon) return (import_text){"", 0};

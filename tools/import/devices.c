@@ -1,10 +1,12 @@
 /* See devices.h. */
+#define _GNU_SOURCE
 #include "devices.h"
 
 #include <prof/backend.h>
 #include <prof/profiler.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "import.h"
 #include "number.h"
@@ -42,24 +44,86 @@ static bool read_number(import_text name, const char *word, int64_t *number_out)
   return import_number_i64(digits, number_out) && *number_out >= 0 && *number_out <= INT32_MAX;
 }
 
-bool import_devices_call(import_devices *devices, int64_t pid, import_text name, bool is_label) {
+static bool read_any_number(import_text name, int64_t *number_out) {
   static const char *const words[] = {"GPU", "NPU"};
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    if (read_number(name, words[i], number_out)) return true;
+  return false;
+}
+
+static bool is_host_word(import_text word) {
+  return import_text_is(word, "CPU") || import_text_is(word, "XLA_CPU") ||
+         import_text_is(word, "CUSTOM");
+}
+
+/* "/device:TPU:1", "/device:TPU:1 SparseCore 0", as JAX and TensorFlow call them: 1. */
+static bool read_xla(import_text name, int64_t *number_out, bool *is_unknown_out) {
+  static const char begin[] = "/device:";
+  const char *const found =
+      name.bytes ? memmem(name.data, name.bytes, begin, sizeof begin - 1) : NULL;
+  if (!found) return false;
+  const char *const word = found + sizeof begin - 1, *const end = name.data + name.bytes;
+  const char *const colon = memchr(word, ':', (size_t)(end - word));
+  if (!colon || is_host_word((import_text){word, (size_t)(colon - word)})) return false;
+  const char *const digits = colon + 1;
+  size_t count = 0;
+  while (digits + count < end && digits[count] >= '0' && digits[count] <= '9') count++;
+  const bool is_number = import_number_i64((import_text){digits, count}, number_out) &&
+                         *number_out <= INT32_MAX;
+  const bool ends_there = digits + count == end || digits[count] == ' ';
+  *is_unknown_out = !is_number || !ends_there || found != name.data;
+  return !*is_unknown_out;
+}
+
+/* "Device 1": 1, as nsys2json calls it. */
+static bool read_mixed(import_text name, int64_t *number_out) {
+  static const char begin[] = "Device ";
+  return name.bytes > sizeof begin - 1 && read_number(name, "Device", number_out) &&
+         name.data[sizeof begin - 2] == ' ';
+}
+
+static bool is_summary(import_text name) {
+  return import_text_is(name, "Overlap Analysis") || import_text_is(name, "Communication") ||
+         import_text_is(name, "HCCL");
+}
+
+bool import_devices_call(import_devices *devices, int64_t pid, import_text name, bool is_label) {
   int64_t number = 0;
-  bool is_numbered = false;
-  for (size_t i = 0; !is_numbered && i < sizeof words / sizeof *words; i++)
-    is_numbered = read_number(name, words[i], &number);
-  const bool is_device = is_numbered || import_text_is(name, "Ascend Hardware");
-  if (!is_device || (is_label && name.bytes == 3)) return false;
+  bool is_unknown = false;
+  const bool is_numbered = read_any_number(name, &number),
+             is_xla = !is_label && read_xla(name, &number, &is_unknown),
+             is_mixed = !is_label && read_mixed(name, &number),
+             is_ascend = import_text_is(name, "Ascend Hardware");
+  const bool is_device = is_numbered || is_xla || is_mixed || is_ascend;
   import_process *const process = import_devices_process(devices, pid);
+  if (!is_label) {
+    process->is_summary = is_summary(name);
+    process->is_unknown = is_unknown;
+  }
+  if (!is_device || (is_label && name.bytes == 3)) return false;
   process->is_device |= !is_label;
+  process->is_xla |= is_xla;
+  process->is_mixed |= is_mixed;
+  devices->is_ascend |= is_ascend;
   if (!is_label) put_name(process->name, name);
-  if (is_numbered && !process->has_number) process->number = number;
-  process->has_number |= is_numbered;
+  if (!is_ascend && !process->has_number) process->number = number;
+  process->has_number |= !is_ascend;
   return true;
+}
+
+void import_devices_call_text(import_devices *devices, int64_t pid, import_text text) {
+  int64_t number;
+  if (import_devices_call(devices, pid, text, false) || text.bytes == 3) return;
+  if (!read_number(text, "gpu", &number)) return;
+  import_process *const process = import_devices_process(devices, pid);
+  process->number = number;
+  process->has_number = true;
 }
 
 void import_devices_note(import_devices *devices, int64_t pid, int64_t number) {
   import_process *const process = import_devices_process(devices, pid);
+  process->has_work = true;
+  if (number == IMPORT_DEVICE_UNSAID) return;
   if (!process->has_number) process->number = number;
   process->has_number = true;
 }
@@ -100,8 +164,19 @@ static int32_t free_index(const import_devices *devices, int32_t type, int64_t n
   return index;
 }
 
-uint32_t import_devices_find(import_devices *devices, int64_t pid, int64_t number) {
-  const import_process *const process = import_devices_process(devices, pid);
+/* A summary is about the device of the trace. */
+static const import_process *whose_device(import_devices *devices, int64_t pid) {
+  import_process *const process = import_devices_process(devices, pid);
+  if (!import_devices_is_summary(devices, process)) return process;
+  for (const import_process *it = devices->processes; it; it = it->hh.next)
+    if (it->is_device && !import_devices_is_summary(devices, it)) return it;
+  return process;
+}
+
+uint32_t import_devices_find(import_devices *devices, int64_t asked_pid, int64_t number) {
+  const import_process *const process = whose_device(devices, asked_pid);
+  const int64_t pid = process->pid;
+  if (pid != asked_pid || number == IMPORT_DEVICE_UNSAID) number = process->number;
   const int64_t owner = process->has_owner ? process->owner : pid;
   const int32_t type = type_of(devices, pid);
   for (size_t i = 0; i < devices->count; i++) {

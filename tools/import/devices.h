@@ -13,8 +13,15 @@ enum { IMPORT_DEVICES_MAX = 1024, IMPORT_DEVICE_NAME_BYTES = 96 };
 typedef struct import_process {
   int64_t pid;
   UT_hash_handle hh;
-  bool is_device;  /* all on its rows is a device's: by its name, or by what was launched there */
+  bool is_device;  /* its rows are a device's: by its name, or by what was launched there */
   bool has_number; /* its counters are a device's: it has work, or a label says "GPU N" */
+  bool has_work;   /* work of a device whose number nothing says */
+  bool is_xla;     /* called "/device:GPU:0": rows.c knows its rows */
+  bool is_mixed;   /* called "Device 0": rows of the host's stand there, too (rows.c) */
+  bool is_summary; /* in Ascend's traces its rows sum up what stands elsewhere */
+  bool is_unknown; /* named for a device, in a way that is not known */
+  bool has_stream_rows;
+  uint64_t early_count; /* scopes taken as the host's, which a name may change */
   int64_t number;  /* of the device, as the trace has it */
   bool has_owner;
   int64_t owner; /* the process that launches what runs there */
@@ -42,6 +49,7 @@ typedef struct import_devices {
   import_device_name *names;
   size_t name_count, name_room;
   bool is_hip;
+  bool is_ascend; /* a process is called "Ascend Hardware" */
   bool is_of_prof; /* processes of devices have prof's own numbers */
   bool is_shared;  /* a number is one device, whichever process uses it */
 } import_devices;
@@ -49,13 +57,27 @@ typedef struct import_devices {
 /* It is made where there is none. */
 import_process *import_devices_process(import_devices *devices, int64_t pid);
 
-/* A name, or a label, that says which device the process stands for. */
+/* A name, or a label, that says which device the process stands for. False: it says none. */
 bool import_devices_call(import_devices *devices, int64_t pid, import_text name, bool is_label);
 
-/* Its process has a device's work with that number. */
+/* The same of the text that stands for the process's number: it may be "gpu1", too. */
+void import_devices_call_text(import_devices *devices, int64_t pid, import_text text);
+
+/* Its process has a device's work with that number, which may be IMPORT_DEVICE_UNSAID. */
 void import_devices_note(import_devices *devices, int64_t pid, int64_t number);
 
 void import_devices_name(import_devices *devices, int64_t number, import_text name);
+
+/* Are its counters a device's? */
+static inline bool import_devices_has_counters(const import_process *process) {
+  return process->is_device || process->has_number || process->has_work;
+}
+
+/* Do its rows sum up a device's work, which stands elsewhere? */
+static inline bool import_devices_is_summary(const import_devices *devices,
+                                             const import_process *process) {
+  return process->is_summary && devices->is_ascend;
+}
 
 /* Its place in `all`, which it may move; IMPORT_DEVICES_MAX: there is none left. Once all have
    come. */

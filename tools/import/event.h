@@ -44,6 +44,7 @@ enum {
   IMPORT_ARGS_MAX = 64,
   IMPORT_JSON_BYTES_MAX = 1 << 20,
   IMPORT_UNKNOWN_BYTES = 32,
+  IMPORT_LINES_MAX = 1 << 24, /* further ones have the last number */
   IMPORT_EVENT_BYTES_MAX = 256 << 20 /* all that a sane one has, args of 1 MiB each, is a quarter of it; places in its buffer have 32 bits */
 };
 
@@ -51,6 +52,7 @@ typedef struct import_event {
   import_value members[IMPORT_MEMBER_COUNT];
   import_arg args[IMPORT_ARGS_MAX];
   uint32_t arg_count;
+  uint32_t line; /* which of several objects with events, one behind another, has it */
   bool is_cut; /* an argument did not fit */
   bool has_null; /* an argument is null */
   bool is_odd; /* a member has a value of a type that it cannot have */

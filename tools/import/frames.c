@@ -21,8 +21,9 @@ struct import_frame {
   char text[];
 };
 
-static uint64_t hash_of(import_text text) {
-  uint64_t hash = 14695981039346656037u; /* FNV-1a */
+/* Each line has numbers of its own. */
+static uint64_t hash_of(uint32_t line, import_text text) {
+  uint64_t hash = 14695981039346656037u + line * UINT64_C(0x9e3779b97f4a7c15); /* FNV-1a */
   for (size_t i = 0; i < text.bytes; i++)
     hash = (hash ^ (unsigned char)text.data[i]) * 1099511628211u;
   return hash;
@@ -49,23 +50,31 @@ static void put_plain(import_frame *frame, import_text text) {
   }
 }
 
+static void note_line(import_frames *frames, uint32_t line) {
+  if (frames->line_count && frames->lines[frames->line_count - 1] == line) return;
+  frames->lines =
+      import_room(frames->lines, &frames->line_room, frames->line_count + 1, sizeof line);
+  frames->lines[frames->line_count++] = line;
+}
+
 void import_frames_add(import_frames *frames, const import_event *event) {
   static const import_text unnamed = {"(unnamed)", 9};
   const import_text said = import_text_cut(member_of(event, IMPORT_NAME), FRAME_BYTES_MAX),
                     name = said.bytes ? said : unnamed,
                     category = import_text_cut(member_of(event, IMPORT_CAT), FRAME_BYTES_MAX);
-  const uint64_t number = hash_of(member_of(event, IMPORT_ID));
+  const uint64_t number = hash_of(event->line, member_of(event, IMPORT_ID));
   const import_value *const parent = &event->members[IMPORT_SF];
   const size_t bytes = sizeof(import_frame) + name.bytes + category.bytes + 2;
   if (find(frames, number) || frames->bytes + bytes > ALL_BYTES_MAX) return;
   import_frame *const frame = import_make(bytes);
   frame->number = number;
   frame->has_parent = parent->type == IMPORT_TEXT || parent->type == IMPORT_NUMBER;
-  frame->parent = hash_of(member_of(event, IMPORT_SF));
+  frame->parent = hash_of(event->line, member_of(event, IMPORT_SF));
   put_plain(frame, category);
   if (category.bytes) put_plain(frame, (import_text){": ", 2});
   put_plain(frame, name);
   frames->bytes += bytes;
+  note_line(frames, event->line);
   HASH_ADD(hh, frames->all, number, sizeof frame->number, frame);
 }
 
@@ -75,8 +84,21 @@ static void put(import_frames *frames, const char *text, size_t bytes) {
   frames->count += bytes;
 }
 
-import_text import_frames_stack(import_frames *frames, import_text number, bool *is_cut_out) {
-  const import_frame *frame = find(frames, hash_of(number));
+/* The last line with frames up to that one; where there is none, the first behind it. */
+static uint32_t line_of(const import_frames *frames, uint32_t line) {
+  size_t low = 0, high = frames->line_count;
+  while (low < high) {
+    const size_t middle = low + (high - low) / 2;
+    if (frames->lines[middle] <= line) low = middle + 1;
+    else high = middle;
+  }
+  if (frames->line_count == 0) return line;
+  return frames->lines[low > 0 ? low - 1 : 0];
+}
+
+import_text import_frames_stack(import_frames *frames, uint32_t line, import_text number,
+                                bool *is_cut_out) {
+  const import_frame *frame = find(frames, hash_of(line_of(frames, line), number));
   *is_cut_out = false;
   if (!frame) return (import_text){"", 0};
   frames->is_used = true;
@@ -101,4 +123,5 @@ void import_frames_fini(import_frames *frames) {
     free(frame);
   }
   free(frames->text);
+  free(frames->lines);
 }

@@ -15,6 +15,8 @@ typedef struct import_frames {
   char *text;   /* the stack that was put together last */
   size_t count, room;
   bool is_used;
+  uint32_t *lines; /* those that have frames, in order */
+  size_t line_count, line_room;
 } import_frames;
 
 /* The event has the frame's number as id, its name and category, and as sf the number of the frame
@@ -22,8 +24,10 @@ typedef struct import_frames {
 void import_frames_add(import_frames *frames, const import_event *event);
 
 /* "CATEGORY: NAME;...", from the innermost frame on, until the next call. *is_cut_out: there are
-   more frames, or should be. Empty: that frame is not known. */
-import_text import_frames_stack(import_frames *frames, import_text number, bool *is_cut_out);
+   more frames, or should be. Empty: that frame is not known. line: the event's; one
+   without frames has those of the line before it. */
+import_text import_frames_stack(import_frames *frames, uint32_t line, import_text number,
+                                bool *is_cut_out);
 
 void import_frames_fini(import_frames *frames);
 

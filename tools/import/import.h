@@ -24,6 +24,8 @@
   X(MEMORY, "of memory, without address or bytes that can be")                               \
   X(SPAN, "rows about the tracing itself (Spans, Traces)")                                   \
   X(OWN_CHANGE, "changes of levels, mutes and budgets, which an export of prof tells")       \
+  X(SAMPLES, "samples of processors (samples)")                                              \
+  X(SYSTEM, "lines of a system's trace beside this one (systemTraceEvents)")                 \
   X(ROWS, "members beside the events, past 4096 of them")                                    \
   X(LABEL, "labels of processes (process_labels): exports make them anew")                   \
   X(SORT, "places of rows (process_sort_index, thread_sort_index): exports make them anew")  \
@@ -52,6 +54,7 @@
   X(INSTANT_SCOPE, "instants of a process or of all (s): they are their thread's now")     \
   X(ARROW_CATEGORY, "ends of arrows, without their category")                              \
   X(ARROW_ARGS, "ends of arrows, without their arguments")                                 \
+  X(AS_HOST, "taken as the host's: a device's name of their process is unknown or came late") \
   X(DEVICES, "of devices past 1024: they stand at the last of these")                      \
   X(LONG, "that would end after the last time there is: they end then")                    \
   X(BEGIN, "ns by which all is later: the trace begins before its clock's 0")              \

@@ -21,6 +21,7 @@ typedef enum mode {
   MODE_EVENT,
   MODE_ARGS,
   MODE_VALUE,  /* in an argument that is an array or an object */
+  MODE_SAMPLES, /* in samples, which only counts */
   MODE_FRAMES, /* in stackFrames */
   MODE_FRAME,
   MODE_SKIP,
@@ -58,7 +59,7 @@ struct import_json {
   uint64_t at; /* of the bytes before this piece */
   char error[sizeof((import_result *)NULL)->error];
   bool is_damaged;
-  uint64_t metadata_cut_count, not_utf8_count;
+  uint64_t metadata_cut_count, not_utf8_count, sample_count;
 };
 
 /* ---- texts ---- */
@@ -155,6 +156,7 @@ static void place(import_json *j, import_value value) {
     case MODE_FRAME:
       if (j->member != NO_MEMBER) event->members[j->member] = value;
       return;
+    case MODE_SAMPLES: j->sample_count++; return;
     case MODE_FRAMES:
     case MODE_METADATA:
     case MODE_VALUE:
@@ -169,11 +171,12 @@ static void refuse_more(import_json *j) {
   j->is_damaged = true;
 }
 
-/* A member that nobody knows, or an argument behind the last: its text would only take memory. */
+/* A member that nobody knows, an argument behind the last, or a sample: its text would only take
+   memory. */
 static bool is_unwanted(const import_json *j) {
   const bool has_members = j->mode == MODE_EVENT || j->mode == MODE_FRAME;
   const bool is_full = j->mode == MODE_ARGS && j->event.arg_count == IMPORT_ARGS_MAX;
-  return (has_members && j->member == NO_MEMBER) || is_full;
+  return (has_members && j->member == NO_MEMBER) || is_full || j->mode == MODE_SAMPLES;
 }
 
 static int scalar(import_json *j, import_type type, const char *bytes, size_t count, bool is_true) {
@@ -208,6 +211,11 @@ static void skip(import_json *j) {
   j->depth = 0;
 }
 
+static void begin_line(import_json *j) {
+  j->mode = MODE_TOP;
+  if (j->event.line < IMPORT_LINES_MAX - 1) j->event.line++;
+}
+
 static void open_at(import_json *j, bool is_object) {
   switch (j->mode) {
     case MODE_START:
@@ -222,6 +230,10 @@ static void open_at(import_json *j, bool is_object) {
       }
       if (is_object && import_text_is((import_text){j->key, j->key_bytes}, "stackFrames")) {
         j->mode = MODE_FRAMES;
+        return;
+      }
+      if (!is_object && import_text_is((import_text){j->key, j->key_bytes}, "samples")) {
+        j->mode = MODE_SAMPLES;
         return;
       }
       begin_json(j, MODE_METADATA, METADATA_BYTES_MAX);
@@ -260,8 +272,12 @@ static void open_at(import_json *j, bool is_object) {
       skip(j);
       break;
     case MODE_FRAME: skip(j); break;
+    case MODE_SAMPLES:
+      j->sample_count++;
+      skip(j);
+      break;
     case MODE_OVER: /* one object a line: each is a trace, and all are one */
-      if (is_object && !j->is_bare) j->mode = MODE_TOP;
+      if (is_object && !j->is_bare) begin_line(j);
       else refuse_more(j);
       return;
     case MODE_METADATA:
@@ -284,7 +300,8 @@ static int open_one(import_json *j, bool is_object) {
 /* Members that no capture keeps whole. */
 static bool is_dropped_anyway(const import_json *j) {
   const import_text key = {j->key, j->key_bytes};
-  return import_text_is(key, "prof") || import_text_is(key, "stackFrames");
+  return import_text_is(key, "prof") || import_text_is(key, "stackFrames") ||
+         import_text_is(key, "systemTraceEvents");
 }
 
 static void close_json(import_json *j) {
@@ -319,6 +336,7 @@ static int close_one(import_json *j, bool is_object) {
       j->mode = MODE_FRAMES;
       return 1;
     case MODE_FRAMES:
+    case MODE_SAMPLES:
       j->mode = MODE_TOP;
       reset(&j->event);
       return 1;
@@ -468,6 +486,7 @@ void import_json_end(import_json *json, import_result *result) {
     json->yajl.complete(json->parser); /* a number ends with the file */
   result->at = json->at;
   result->counts.changed[IMPORT_CHANGE_CUT] += json->metadata_cut_count;
+  result->counts.missed[IMPORT_MISS_SAMPLES] += json->sample_count;
   result->counts.changed[IMPORT_CHANGE_NOT_UTF8] += json->not_utf8_count;
   memcpy(result->error, json->error, sizeof json->error);
   if (!json->has_events) result->end = json->is_damaged ? IMPORT_DAMAGED : json->mode == MODE_OVER ? IMPORT_NO_TRACE : IMPORT_CUT_SHORT;

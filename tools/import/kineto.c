@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "number.h"
+#include "rows.h"
 #include "take.h"
 
 static const int64_t duration_max_ns = INT64_C(366) * 86400 * 1000000000;
@@ -15,8 +16,8 @@ static const int64_t duration_max_ns = INT64_C(366) * 86400 * 1000000000;
 /* Kineto's rows about itself: their pid is no process. */
 static bool is_about_tracing(const import_event *event, import_text category) {
   const import_value *const pid = &event->members[IMPORT_PID];
-  const import_text text = import_text_of(event, pid);
   if (pid->type != IMPORT_TEXT) return false;
+  const import_text text = import_text_of(event, pid);
   return import_text_is(category, "Trace") || import_text_is(text, "Spans") ||
          import_text_is(text, "Traces") || text.bytes == 0;
 }
@@ -96,8 +97,11 @@ static bool is_late(import_state *state, const import_event *event, import_text 
   if (import_is_hosts(category)) return false;
   if (category.bytes == 0) return true;
   const import_thread_id row = import_threads_id(event);
-  const bool is_devices = import_devices_process(&state->devices, row.pid)->is_device;
-  return is_devices || import_threads_stream_of(&state->threads, row);
+  import_process *const process = import_devices_process(&state->devices, row.pid);
+  if (process->is_device || process->is_summary) return true;
+  if (import_threads_stream_of(&state->threads, row)) return true;
+  process->early_count++;
+  return false;
 }
 
 static void take_scope(import_state *state, const import_event *event) {
@@ -108,8 +112,8 @@ static void take_scope(import_state *state, const import_event *event) {
     import_miss_one(state, IMPORT_MISS_SPAN);
   else if (!read_time(state, event, &time) || !read_duration(state, event, time, &duration))
     return;
-  else if ((kind == IMPORT_KIND_NONE && is_late(state, event, category)) ||
-           event->members[IMPORT_SF].type != IMPORT_NONE)
+  else if (event->members[IMPORT_SF].type != IMPORT_NONE ||
+           (kind == IMPORT_KIND_NONE && is_late(state, event, category)))
     import_late_add(state, event, 'X', time);
   else
     import_take_scope(state, event, kind, time, duration);
@@ -220,6 +224,22 @@ static void miss_metadata(import_state *state, import_text name) {
   import_miss_one(state, IMPORT_MISS_METADATA);
 }
 
+/* Its scopes that have a category of their own are the host's when they come before its name. */
+static void call_process(import_state *state, int64_t pid, import_text name) {
+  import_process *const process = import_devices_process(&state->devices, pid);
+  const bool is_devices = import_devices_call(&state->devices, pid, name, false);
+  if (!is_devices && !process->is_summary) return;
+  state->counts->changed[IMPORT_CHANGE_AS_HOST] += process->early_count;
+  process->early_count = 0;
+}
+
+static void note_stream_row(import_state *state, import_thread_id row, import_text name) {
+  int64_t number;
+  bool is_whole;
+  if (import_text_begins(name, "Stream ") && import_rows_read_stream(name, &number, &is_whole))
+    import_devices_process(&state->devices, row.pid)->has_stream_rows = true;
+}
+
 static void take_name(import_state *state, const import_event *event) {
   const import_text what = import_member_text(event, IMPORT_NAME);
   const bool is_label = import_text_is(what, "process_labels"),
@@ -245,9 +265,10 @@ static void take_name(import_state *state, const import_event *event) {
     return;
   }
   if (is_process) {
-    import_devices_call(&state->devices, id.pid, name, false);
+    call_process(state, id.pid, name);
     id.tid = INT64_MIN;
   }
+  note_stream_row(state, id, name);
   import_threads_name(&state->threads, id, name);
 }
 
@@ -301,11 +322,26 @@ static void count_left_out(import_state *state, const import_event *event, char 
   import_change_one(state, IMPORT_CHANGE_MEMBER);
 }
 
+/* Texts that the event has for the numbers of its process and its thread name both. */
+static void note_texts(import_state *state, const import_event *event) {
+  import_text text;
+  if (is_about_tracing(event, import_member_text(event, IMPORT_CAT))) return;
+  const bool has_pid = import_threads_text(event, IMPORT_PID, &text);
+  if (has_pid && import_threads_keep_pid(&state->threads, import_threads_id(event), text))
+    import_devices_call_text(&state->devices, import_threads_id(event).pid, text);
+  if (!import_threads_text(event, IMPORT_TID, &text)) return;
+  const import_thread_id row = import_threads_id(event);
+  if (import_threads_name_of(&state->threads, row).bytes) return;
+  import_threads_name(&state->threads, row, text);
+  note_stream_row(state, row, text);
+}
+
 void import_kineto_event(import_state *state, const import_event *event) {
   const import_text phase = import_member_text(event, IMPORT_PH);
   char ph = '\0';
   if (phase.bytes == 1) ph = phase.data[0];
   state->order++;
+  note_texts(state, event);
   switch (ph) {
     case 'X':
       take_scope(state, event);
@@ -404,6 +440,17 @@ static void take_own_account(import_state *state, const import_value *value, imp
              (int)(quote - host < 255 ? quote - host : 255), host);
 }
 
+/* A text has a line for each event, behind lines of a head. */
+static void miss_system(import_state *state, const import_value *value, import_text text) {
+  uint64_t count = value->type != IMPORT_TEXT && text.bytes > 2;
+  for (size_t at = 0, next; value->type == IMPORT_TEXT && at < text.bytes; at = next + 1) {
+    const char *const end = memchr(text.data + at, '\n', text.bytes - at);
+    next = end ? (size_t)(end - text.data) : text.bytes;
+    count += next > at && text.data[at] != '#';
+  }
+  state->counts->missed[IMPORT_MISS_SYSTEM] += count;
+}
+
 void import_kineto_metadata(import_state *state, import_text key, const import_value *value,
                             import_text text) {
   if (import_text_is(key, "baseTimeNanoseconds") && value->type == IMPORT_NUMBER)
@@ -416,7 +463,8 @@ void import_kineto_metadata(import_state *state, import_text key, const import_v
              (int)(text.bytes < sizeof state->host ? text.bytes : sizeof state->host), text.data);
   if (import_text_is(key, "stackFrames") && !import_text_is(text, "{}"))
     import_miss_one(state, IMPORT_MISS_STACK);
-  if (!is_usual(key, text)) keep_metadata(state, key, text);
+  if (import_text_is(key, "systemTraceEvents")) miss_system(state, value, text);
+  else if (!is_usual(key, text)) keep_metadata(state, key, text);
 }
 
 /* A capture counts from its clock's 0, and a trace may begin before that. */

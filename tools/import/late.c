@@ -9,6 +9,7 @@
 #include "memory.h"
 #include "number.h"
 #include "raw.h"
+#include "rows.h"
 #include "settle.h"
 #include "take.h"
 
@@ -224,6 +225,7 @@ static void merge(import_event *to, const import_event *begin, const import_even
   to->count = 0;
   to->arg_count = 0;
   to->is_cut = begin->is_cut || end->is_cut;
+  to->line = begin->line;
   for (int i = 0; i < IMPORT_MEMBER_COUNT; i++)
     to->members[i] = copy_value(to, begin, &begin->members[i]);
   copy_args(to, begin, end);
@@ -261,7 +263,7 @@ static const import_event *with_stack(player *p, const import_event *event) {
   bool is_cut;
   if (event->members[IMPORT_SF].type == IMPORT_NONE) return event;
   const import_text number = import_member_text(event, IMPORT_SF),
-                    stack = import_frames_stack(&p->state->frames, number, &is_cut);
+                    stack = import_frames_stack(&p->state->frames, event->line, number, &is_cut);
   if (stack.bytes == 0 || event->arg_count == IMPORT_ARGS_MAX ||
       import_event_arg(event, PROF_STACK_KEY)) {
     import_miss_one(p->state, IMPORT_MISS_STACK);
@@ -283,11 +285,15 @@ static int kind_of(import_state *state, const import_event *event) {
   const int kind = import_kind_of(category);
   if (kind != IMPORT_KIND_NONE || import_is_hosts(category)) return kind;
   const import_thread_id row = import_threads_id(event);
+  const import_process *const process = import_devices_process(&state->devices, row.pid);
   const import_value *const annotation =
       import_event_arg(event, "annotation"); /* of an export of prof's */
-  if (annotation && annotation->is_true && import_threads_stream_of(&state->threads, row))
+  if (annotation && annotation->is_true &&
+      (process->is_device || import_threads_stream_of(&state->threads, row)))
     return IMPORT_KIND_SIDE;
-  if (import_devices_process(&state->devices, row.pid)->is_device) return PROF_BACKEND_KERNEL;
+  const import_row_kind row_kind = import_rows_kind(state, process, row, category);
+  if (row_kind == IMPORT_ROW_WORK) return PROF_BACKEND_KERNEL;
+  if (row_kind == IMPORT_ROW_SIDE) return IMPORT_KIND_SIDE;
   return import_threads_stream_of(&state->threads, row) ? IMPORT_KIND_SIDE : IMPORT_KIND_NONE;
 }
 

@@ -54,14 +54,23 @@ void import_take_out_of_memory(import_state *state, const import_event *event, u
   put_memory_note(state, event, at, piece.pool, PROF_I_VERB_OOM, (uint64_t)bytes);
 }
 
+/* One behind 2^63 is no i64. */
+static bool read_address(const import_event *event, uint64_t *out) {
+  const import_value *const value = import_event_arg(event, "Addr");
+  int64_t number;
+  if (!value) return false;
+  if (import_number_u64(import_text_of(event, value), out)) return true;
+  if (!import_read_arg(event, "Addr", &number) || number < 0) return false;
+  *out = (uint64_t)number;
+  return true;
+}
+
 void import_take_memory(import_state *state, const import_event *event, uint64_t at) {
   const int64_t bytes_max = INT64_C(1) << (PROF_I_USED_BITS - 1);
   import_piece piece = {.ticks = at, .total = -1};
   uint64_t address = 0, words[4] = {0};
-  const import_value *const value = import_event_arg(event, "Addr");
-  const bool has_address = value && import_number_u64(import_text_of(event, value), &address);
-  if (!has_address || !import_read_arg(event, "Bytes", &piece.bytes) || piece.bytes == 0 ||
-      piece.bytes >= bytes_max || piece.bytes <= -bytes_max) {
+  if (!read_address(event, &address) || !import_read_arg(event, "Bytes", &piece.bytes) ||
+      piece.bytes == 0 || piece.bytes >= bytes_max || piece.bytes <= -bytes_max) {
     import_miss_one(state, IMPORT_MISS_MEMORY);
     return;
   }

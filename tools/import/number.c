@@ -34,8 +34,18 @@ bool import_number_double(import_text text, double *out) {
   if (text.bytes == 0 || text.bytes > DIGITS_MAX) return false;
   memcpy(digits, text.data, text.bytes);
   digits[text.bytes] = '\0';
+  if (strspn(digits, "+-.0123456789eE") < text.bytes) return false; /* strtod() takes more */
   *out = strtod(digits, &end); /* the command sets no locale */
   return *end == '\0' && isfinite(*out);
+}
+
+bool import_number_whole(import_text text, int64_t *out) {
+  const double exact_max = 9007199254740992.0; /* 2^53 */
+  double value;
+  if (import_number_i64(text, out)) return true;
+  if (!import_number_double(text, &value) || fabs(value) > exact_max) return false;
+  *out = (int64_t)value;
+  return (double)*out == value;
 }
 
 /* 1.5e6: nobody who counts in ns writes so. */

@@ -1,6 +1,6 @@
-/* See raw.h. Word 0: count of arguments, is_cut << 8, a bit for each member << 16. Then a word
-   for each member that is there, and two for each argument; behind these the texts, without room
-   between them. */
+/* See raw.h. Word 0: count of arguments, is_cut << 8, a bit for each member << 16, the line << 40.
+   Then a word for each member that is there, and two for each argument; behind these the texts,
+   without room between them. */
 #include "raw.h"
 
 #include <string.h>
@@ -9,8 +9,13 @@
 
 enum {
   HEAD_WORDS = 1 + IMPORT_MEMBER_COUNT + 2 * IMPORT_ARGS_MAX,
-  MEMBER_BYTES_MAX = 2 * IMPORT_TEXT_BYTES_MAX
+  MEMBER_BYTES_MAX = 2 * IMPORT_TEXT_BYTES_MAX,
+  MEMBERS_SHIFT = 16,
+  LINE_SHIFT = 40
 };
+
+_Static_assert(MEMBERS_SHIFT + IMPORT_MEMBER_COUNT <= LINE_SHIFT, "members have bits below");
+_Static_assert((uint64_t)IMPORT_LINES_MAX <= UINT64_C(1) << (64 - LINE_SHIFT), "a line has room");
 
 typedef struct raw {
   uint64_t words[HEAD_WORDS];
@@ -77,7 +82,8 @@ void import_raw_put(import_spool *spool, const import_event *event) {
     keep_text(&r, event, arg->key_at, arg->key_bytes);
     is_cut |= !keep_value(&r, event, &arg->value, arg_bytes_max);
   }
-  r.words[0] = event->arg_count | (uint64_t)is_cut << 8 | members << 16;
+  r.words[0] = event->arg_count | (uint64_t)is_cut << 8 | members << MEMBERS_SHIFT |
+               (uint64_t)event->line << LINE_SHIFT;
   import_spool_add(spool, r.words, r.count, 0);
   put_texts(spool, &r);
 }
@@ -92,9 +98,11 @@ static import_value value_of(uint64_t word, uint32_t *at) {
 /* Returns behind the last member's text. */
 static uint32_t read_members(uint64_t *words, import_event *event, uint32_t *word_out) {
   uint32_t at = 0, next = 1;
-  uint64_t members = words[0] >> 16;
+  const uint64_t line_bits = words[0] >> LINE_SHIFT << LINE_SHIFT;
+  uint64_t members = (words[0] ^ line_bits) >> MEMBERS_SHIFT;
   const uint32_t count = (uint32_t)__builtin_popcountll(members);
   event->arg_count = 0;
+  event->line = (uint32_t)(line_bits >> LINE_SHIFT);
   event->text = (char *)(words + 1 + count + 2 * (words[0] & 0xff));
   event->is_cut = (words[0] >> 8 & 1) != 0;
   for (int i = 0; i < IMPORT_MEMBER_COUNT; i++, members >>= 1)

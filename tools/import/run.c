@@ -204,6 +204,7 @@ void import_run(const char *from, const char *to, bool must_be_new, import_resul
   import_spool_fini(&state->spool);
   import_late_fini(&state->late);
   import_devices_fini(&state->devices);
+  import_graphs_fini(&state->graphs);
   import_frames_fini(&state->frames);
   import_threads_fini(&state->threads);
   import_pools_fini(&state->pools);

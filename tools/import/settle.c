@@ -89,6 +89,7 @@ static void find_owners_of_all(import_state *state, scores *all, bool is_sure) {
     import_process *const process =
         is_stream(thread) ? import_devices_process(&state->devices, thread->called.pid) : NULL;
     if (!process || process->has_owner) continue;
+    if (import_devices_is_summary(&state->devices, process)) continue;
     if (all->count == 1 || found++ < OWNERS_MAX) find_owner(state, process, all, is_sure);
   }
 }

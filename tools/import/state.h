@@ -5,6 +5,7 @@
 #include "async.h"
 #include "devices.h"
 #include "frames.h"
+#include "graphs.h"
 #include "import.h"
 #include "late.h"
 #include "launches.h"
@@ -33,6 +34,7 @@ typedef struct import_state {
   import_late late;
   import_devices devices;
   import_frames frames;
+  import_graphs graphs;
   import_pools pools;
   import_counts *counts;
   const import_result *result;
@@ -42,6 +44,7 @@ typedef struct import_state {
   uint64_t order; /* of the event at hand, as import_entry has it */
   int64_t base_ns; /* of CLOCK_REALTIME, which times count from; 0: they are what they are */
   int64_t pid;
+  uint32_t made_stream_count; /* of streams that have no number */
   uint32_t member_count;    /* kept of those beside the events */
   int32_t rank, world_size; /* rank: -1 where nobody says */
   char host[IMPORT_NAME_BYTES];

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "number.h"
+#include "rows.h"
 
 enum {
   LEVEL_OPERATOR = 1,
@@ -24,15 +25,16 @@ static const import_text no_text = {"", 0};
 
 bool import_read_arg(const import_event *event, const char *key, int64_t *out) {
   const import_value *const value = import_event_arg(event, key);
-  return value && value->type == IMPORT_NUMBER &&
-         import_number_i64(import_text_of(event, value), out);
+  return value && (value->type == IMPORT_NUMBER || value->type == IMPORT_TEXT) &&
+         import_number_whole(import_text_of(event, value), out);
 }
 
+/* JAX's numbers are apart from the others: an export of prof has both beside each other. */
 int64_t import_correlation_of(const import_event *event) {
-  const import_value *const value = import_event_arg(event, "correlation");
   int64_t number;
-  if (!value || (value->type != IMPORT_NUMBER && value->type != IMPORT_TEXT)) return 0;
-  return import_number_i64(import_text_of(event, value), &number) ? number : 0;
+  if (import_event_arg(event, "correlation"))
+    return import_read_arg(event, "correlation", &number) ? number : 0;
+  return import_read_arg(event, "correlation_id", &number) && number > 0 ? INT64_MIN + number : 0;
 }
 
 /* ---- categories ---- */
@@ -160,8 +162,7 @@ static void put_like_scope(import_state *state, prof_i_kind kind, uint32_t flags
 /* ---- where ---- */
 
 /* The first process that is no device is the capture's. One whose number is made up is negative. */
-static void note_pid(import_state *state, const import_event *event, int64_t pid) {
-  if (pid < 0) import_threads_keep_pid(&state->threads, event);
+static void note_pid(import_state *state, int64_t pid) {
   if (state->has_pid || pid <= 0 || pid == INT64_MAX) return;
   if (import_devices_process(&state->devices, pid)->is_device) return;
   state->has_pid = true;
@@ -170,7 +171,7 @@ static void note_pid(import_state *state, const import_event *event, int64_t pid
 
 import_thread *import_take_host(import_state *state, const import_event *event) {
   const import_thread_id id = import_threads_id(event);
-  note_pid(state, event, id.pid);
+  note_pid(state, id.pid);
   return import_threads_host(&state->threads, id);
 }
 
@@ -179,8 +180,8 @@ static import_thread *stream_of_row(import_state *state, import_thread_id row) {
   import_thread *const known = import_threads_stream_of(&state->threads, row);
   if (known) return known;
   const import_process *const process = import_devices_process(&state->devices, row.pid);
-  if (!process->is_device) return NULL;
-  const int64_t stream = import_threads_number_of(&state->threads, row, row.tid);
+  if (import_rows_kind(state, process, row, no_text) == IMPORT_ROW_HOST) return NULL;
+  const int64_t stream = import_rows_stream(state, process, row);
   return import_threads_stream(&state->threads, process->number, stream, row);
 }
 
@@ -252,6 +253,8 @@ static void take_host_scope(import_state *state, const import_event *event, uint
   const uint32_t bits = import_text_is(category, "python_function") ? IMPORT_ENTRY_FUNCTION : 0;
   import_thread *const thread = import_take_host(state, event);
   note_launch(state, event, thread, start, category, name);
+  if (import_devices_process(&state->devices, thread->called.pid)->is_unknown)
+    import_change_one(state, IMPORT_CHANGE_AS_HOST);
   make_scope(state, event, duration, !is_call(category));
   state->has_forward_numbers |=
       import_event_arg(event, "Thread id") && import_event_arg(event, "Sequence number");
@@ -263,7 +266,7 @@ static void take_host_scope(import_state *state, const import_event *event, uint
 
 import_entry import_take_async(import_state *state, const import_event *event, uint64_t start,
                                uint64_t end) {
-  note_pid(state, event, import_threads_id(event).pid);
+  note_pid(state, import_threads_id(event).pid);
   make_scope(state, event, end - start, false); /* it is on no thread's row */
   state->counts->scopes++;
   const uint64_t place =
@@ -278,12 +281,15 @@ static void take_device_scope(import_state *state, const import_event *event, in
   const import_thread_id row = import_threads_id(event);
   const import_process *const process = import_devices_process(&state->devices, row.pid);
   import_text category = import_member_text(event, IMPORT_CAT), own_name = no_text;
-  int64_t device = process->is_device ? process->number : row.pid, stream = row.tid;
+  const bool has_number = process->is_device || process->has_number;
+  int64_t device = has_number ? process->number : row.pid, stream;
   const int64_t correlation = import_correlation_of(event);
   import_read_arg(event, "device", &device);
-  import_read_arg(event, "stream", &stream);
-  stream = import_threads_number_of(&state->threads, row, stream);
-  if (device < 0 || device > INT32_MAX) device = 0;
+  if (import_read_arg(event, "stream", &stream))
+    stream = import_threads_number_of(&state->threads, row, stream);
+  else
+    stream = import_rows_stream(state, process, row);
+  if (device < 0 || device > INT32_MAX) device = IMPORT_DEVICE_UNSAID;
   import_thread *const thread = import_threads_stream(&state->threads, device, stream, row);
   import_devices_note(&state->devices, row.pid, device);
   if (category.bytes == 0) category = (import_text){category_of(kind), strlen(category_of(kind))};
@@ -345,7 +351,7 @@ void import_take_metadata(import_state *state, import_text key, import_text text
 
 /* What the graph is called: beside its name which value, which id, and of which process it is
    where that is not the first. */
-static import_text name_graph(const import_state *state, const import_event *event,
+static import_text name_graph(import_state *state, const import_event *event,
                               const import_process *process, import_text key,
                               char to[IMPORT_TEXT_BYTES_MAX]) {
   const import_text name =
@@ -355,7 +361,7 @@ static import_text name_graph(const import_state *state, const import_event *eve
   const import_text id =
       import_text_cut(import_member_text(event, has_id), IMPORT_TEXT_BYTES_MAX / 8);
   const bool is_elsewhere =
-      import_is_elsewhere(state, process->pid) && !process->is_device && !process->has_number;
+      import_is_elsewhere(state, process->pid) && !import_devices_has_counters(process);
   int used = snprintf(to, IMPORT_TEXT_BYTES_MAX, "%.*s", (int)name.bytes, name.data);
   const import_text cut_key = import_text_cut(key, IMPORT_TEXT_BYTES_MAX / 8);
   if (id.bytes)
@@ -369,7 +375,14 @@ static import_text name_graph(const import_state *state, const import_event *eve
     import_threads_put_process(&state->threads, process->pid, about);
     used += snprintf(to + used, IMPORT_TEXT_BYTES_MAX - (size_t)used, " (%s)", about);
   }
-  return (import_text){to, (size_t)used};
+  uint64_t counter = import_graphs_hash((uint64_t)process->pid,
+                                        import_member_text(event, IMPORT_NAME));
+  counter = import_graphs_hash(counter, import_member_text(event, has_id));
+  counter = import_graphs_hash(counter, key);
+  const int64_t place = import_devices_has_counters(process) ? process->pid : INT64_MIN;
+  const size_t more = import_graphs_tell(&state->graphs, to, (size_t)used, IMPORT_TEXT_BYTES_MAX,
+                                         place, counter);
+  return (import_text){to, (size_t)used + more};
 }
 
 /* A device's where its process is one: settle.c. */
@@ -380,10 +393,11 @@ static void put_counter(import_state *state, const import_event *event, uint64_t
   char name[IMPORT_TEXT_BYTES_MAX];
   import_text own_name = no_text;
   uint64_t bits;
-  if (!process->has_number) note_pid(state, event, id.pid); /* it may come before any scope */
+  if (!import_devices_has_counters(process))
+    note_pid(state, id.pid); /* it may come before any scope */
   const import_text graph = name_graph(state, event, process, key, name);
   const uint32_t site = site_of(state, graph, import_member_text(event, IMPORT_CAT), &own_name);
-  const bool is_devices = process->is_device || process->has_number;
+  const bool is_devices = import_devices_has_counters(process);
   memcpy(&bits, &value, sizeof bits);
   import_record_begin(&own.record);
   import_record_word(&own.record, bits);
@@ -397,10 +411,8 @@ static void put_counter(import_state *state, const import_event *event, uint64_t
 
 /* A number, or a text of decimal digits, as Perfetto takes it. */
 static bool read_value(const import_event *event, const import_value *value, double *out) {
-  const import_text text = import_text_of(event, value);
-  if (value->type == IMPORT_NUMBER) return import_number_double(text, out);
-  const bool has_digits = text.bytes > 0 && strspn(text.data, "+-.0123456789eE") >= text.bytes;
-  return value->type == IMPORT_TEXT && has_digits && import_number_double(text, out);
+  const bool is_told = value->type == IMPORT_NUMBER || value->type == IMPORT_TEXT;
+  return is_told && import_number_double(import_text_of(event, value), out);
 }
 
 /* A graph of several values is a counter for each. */

@@ -19,10 +19,10 @@ static inline void import_change_one(import_state *state, import_change what) {
   state->counts->changed[what]++;
 }
 
-/* False: it has no such argument, or it is no integer. */
+/* False: it has no such argument, or it is no integer. A text of digits is one, and 7.0 is. */
 bool import_read_arg(const import_event *event, const char *key, int64_t *out);
 
-/* The number that a launch and its work share; 0: it has none. It may be a text of digits. */
+/* The number that a launch and its work share; 0: it has none. */
 int64_t import_correlation_of(const import_event *event);
 
 /* ---- categories ---- */

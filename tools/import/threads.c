@@ -28,11 +28,10 @@ static int64_t made_up(import_text text) {
 
 static int64_t number_of(const import_event *event, import_member member) {
   const import_value *const value = &event->members[member];
-  const import_text text = import_text_of(event, value);
   int64_t number;
-  if (value->type == IMPORT_NONE) return 0;
-  if ((value->type == IMPORT_NUMBER || value->type == IMPORT_TEXT) && import_number_i64(text, &number)) return number;
-  return made_up(text);
+  if (value->type == IMPORT_NONE || value->type == IMPORT_NULL) return 0;
+  const import_text text = import_text_of(event, value);
+  return import_number_whole(text, &number) ? number : made_up(text);
 }
 
 import_thread_id import_threads_id(const import_event *event) { return (import_thread_id){number_of(event, IMPORT_PID), number_of(event, IMPORT_TID)}; }
@@ -122,14 +121,19 @@ int64_t import_threads_number_of(const import_threads *threads, import_thread_id
   return row && row->number >= 0 ? row->number : fallback;
 }
 
-void import_threads_keep_pid(import_threads *threads, const import_event *event) {
-  const import_value *const value = &event->members[IMPORT_PID];
-  const import_thread_id id = {number_of(event, IMPORT_PID), INT64_MIN + 1};
-  const import_text text = import_text_of(event, value);
+bool import_threads_text(const import_event *event, import_member member, import_text *out) {
+  const import_value *const value = &event->members[member];
   int64_t number;
-  if (value->type != IMPORT_TEXT || import_number_i64(text, &number)) return;
-  if (import_threads_name_of(threads, id).bytes) return;
+  if (value->type == IMPORT_NONE || value->type == IMPORT_NULL) return false;
+  *out = import_text_of(event, value);
+  return out->bytes > 0 && !import_number_whole(*out, &number);
+}
+
+bool import_threads_keep_pid(import_threads *threads, import_thread_id row, import_text text) {
+  const import_thread_id id = {row.pid, INT64_MIN + 1};
+  if (import_threads_name_of(threads, id).bytes) return false;
   import_threads_name(threads, id, text);
+  return true;
 }
 
 import_text import_threads_pid_text(const import_threads *threads, int64_t pid) {

@@ -16,6 +16,9 @@ typedef struct import_thread_id {
 /* Lines that are no thread's own: beside one, for functions of Python that overlap with scopes (see import_thread_part()), and for asynchronous events (async.h). */
 enum { IMPORT_HOST = -1, IMPORT_PYTHON = -2, IMPORT_ASYNC = -3 };
 
+/* As a stream's device: no event says which, and the process has one. */
+#define IMPORT_DEVICE_UNSAID ((int64_t)INT32_MAX + 1)
+
 enum { IMPORT_PROCESS_BYTES = 33 };
 
 typedef struct import_thread {
@@ -61,8 +64,10 @@ typedef struct import_threads {
 } import_threads;
 
 import_thread_id import_threads_id(const import_event *event);
-/* Keeps the text that the process has for its number; nothing where it has a number. */
-void import_threads_keep_pid(import_threads *threads, const import_event *event);
+/* The text that the event has for its process's or thread's number. False: it has a number. */
+bool import_threads_text(const import_event *event, import_member member, import_text *out);
+/* Keeps the text that the process has for its number. False: it was known. */
+bool import_threads_keep_pid(import_threads *threads, import_thread_id row, import_text text);
 import_text import_threads_pid_text(const import_threads *threads, int64_t pid); /* empty: none */
 /* "process 12", "process Foo". */
 void import_threads_put_process(const import_threads *threads, int64_t pid,

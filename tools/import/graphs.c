@@ -1,0 +1,52 @@
+/* See graphs.h. */
+#include "graphs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "import.h"
+
+enum { GRAPHS_MAX = 1 << 20, TRIES_MAX = 1000 }; /* they bound memory and time */
+
+/* The text's length is part of it: "a", "bc" is not "ab", "c". */
+uint64_t import_graphs_hash(uint64_t before, import_text text) {
+  uint64_t hash = before ^ 14695981039346656037u ^ text.bytes << 32; /* FNV-1a */
+  for (size_t i = 0; i < text.bytes; i++)
+    hash = (hash ^ (unsigned char)text.data[i]) * 1099511628211u;
+  return hash * 0x9e3779b97f4a7c15u;
+}
+
+/* Is the name the counter's? One that is free becomes so. */
+static bool is_own(import_graphs *graphs, import_text name, int64_t place, uint64_t counter) {
+  const uint64_t key = import_graphs_hash((uint64_t)place, name);
+  import_graph *it;
+  HASH_FIND(hh, graphs->all, &key, sizeof key, it);
+  if (it) return it->counter == counter;
+  if (HASH_COUNT(graphs->all) >= GRAPHS_MAX) return true;
+  it = import_make(sizeof *it);
+  it->key = key;
+  it->counter = counter;
+  HASH_ADD(hh, graphs->all, key, sizeof it->key, it);
+  return true;
+}
+
+size_t import_graphs_tell(import_graphs *graphs, char *name, size_t used, size_t room,
+                          int64_t place, uint64_t counter) {
+  size_t more = 0;
+  for (int number = 2; number < TRIES_MAX; number++) {
+    if (is_own(graphs, (import_text){name, used + more}, place, counter)) break;
+    const int bytes = snprintf(name + used, room - used, " (%d)", number);
+    if (bytes < 0 || (size_t)bytes >= room - used) return 0;
+    more = (size_t)bytes;
+  }
+  return more;
+}
+
+void import_graphs_fini(import_graphs *graphs) {
+  import_graph *it = graphs->all;
+  HASH_CLEAR(hh, graphs->all);
+  for (import_graph *next; it; it = next) {
+    next = it->hh.next;
+    free(it);
+  }
+}

@@ -1,0 +1,29 @@
+/* Names of graphs: a counter's process, id and value become part of its name, and two counters
+   never have one name on one process. */
+#ifndef PROF_IMPORT_GRAPHS_H
+#define PROF_IMPORT_GRAPHS_H
+
+#include <uthash.h>
+
+#include "event.h"
+
+typedef struct import_graph {
+  uint64_t key; /* hash of the name and of where it has to be the only one */
+  UT_hash_handle hh;
+  uint64_t counter; /* hash of what tells the counter from others */
+} import_graph;
+
+typedef struct import_graphs {
+  import_graph *all;
+} import_graphs;
+
+uint64_t import_graphs_hash(uint64_t before, import_text text);
+
+/* Returns how many bytes are put behind the name, of which there are `used` with room for `room`:
+   " (2)" and so on where another counter has the name at that place. */
+size_t import_graphs_tell(import_graphs *graphs, char *name, size_t used, size_t room,
+                          int64_t place, uint64_t counter);
+
+void import_graphs_fini(import_graphs *graphs);
+
+#endif
