@@ -393,7 +393,7 @@ class AggregateOptions(_Shown):
         ("from_ns", c_uint64),
         ("to_ns", c_uint64),
         ("leave_out", c_uint32),
-        ("reserved", c_uint32),
+        ("rules", c_uint32),
     ]
 
 
@@ -481,6 +481,7 @@ class RowMore(_Shown):
         ("has_process", c_uint32),
         ("process_pid", c_int64),
         ("process_name", c_char_p),
+        ("record_scope", c_uint32),
     ]
 
 

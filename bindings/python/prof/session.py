@@ -19,7 +19,7 @@ from . import _structs as s
 from ._library import C, Owner, encoded, short, sized
 from ._scope import functions, modules, record_function, set_stack_frames
 from .tables import EventList, FunctionEvent, FunctionEventAvg, Window
-from .trace import Trace
+from .trace import OPEN_CALLS, OUTER_FUNCTIONS, Trace
 
 _Kind = TypeVar("_Kind", bound=enum.Enum)
 
@@ -520,7 +520,7 @@ class profile(Owner):  # noqa: N801 (torch's name)
         """Scopes added up by name, and by input shapes and the innermost stack frames where asked for, in the order of their first calls. group_by_overload_name changes nothing: there are no overloads. include_python_functions: whether
         traced functions are rows; None: those of trace_functions() are, those that are traced for stacks alone are not; calls of modules are with with_modules. AssertionError before anything was recorded."""
         functions = self._are_functions_shown() if include_python_functions is None else bool(include_python_functions)
-        found = tables.averages(self._windows(), by_shape=group_by_input_shape, stack_frames=group_by_stack_n, profile_memory=self.profile_memory, with_flops=self.with_flops, functions=functions, modules=functions or self._are_modules_shown())
+        found = tables.averages(self._windows(), by_shape=group_by_input_shape, stack_frames=group_by_stack_n, profile_memory=self.profile_memory, with_flops=self.with_flops, functions=functions, modules=functions or self._are_modules_shown(), rules=self._rules())
         if self._observer is None and "torch" in sys.modules:
             found._note = (
                 "No scopes: of PyTorch's operators there are some with prof.profile(torch=True), "
@@ -531,6 +531,11 @@ class profile(Owner):  # noqa: N801 (torch's name)
                     "PyTorch's operators are not among these: prof.profile(torch=True) has them\n"
                 )
         return found
+
+    def _rules(self) -> int:
+        """Of tables, as torch.profiler has them."""
+        is_stack = self.with_stack and not self._are_functions_shown()
+        return OPEN_CALLS | (OUTER_FUNCTIONS if is_stack else 0)
 
     def _are_functions_shown(self) -> bool:
         return self._shows_functions or (self._is_recording and functions.begun != self._functions_before)
