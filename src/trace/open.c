@@ -10,9 +10,17 @@
 #include "../core/options.h"
 #include "../core/port.h"
 #include "parse.h"
+#include "view.h"
 
 static void destroy(prof_trace *trace) {
-  if (!trace) return;
+  if (!trace || __atomic_fetch_sub(&trace->view_count, 1, __ATOMIC_ACQ_REL) != 0) return;
+  if (trace->view) {
+    prof_trace *const of = trace->view_of;
+    prof_i_view_destroy(trace->view);
+    free(trace);
+    destroy(of);
+    return;
+  }
   prof_i_catalog_fini(&trace->catalog);
   prof_i_timeline_fini(&trace->timeline);
   prof_i_source_fini(&trace->source);

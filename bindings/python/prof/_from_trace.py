@@ -36,6 +36,8 @@ class Window(NamedTuple):
     to_ns: int
     origin_ns: int
     lost: int
+    whole: Optional[Trace] = None
+    """The capture's, where `trace` is what a profile of one thread has of it."""
 
 
 def _average(row: Row, by_shape: bool, frames: Frames) -> FunctionEventAvg:

@@ -499,7 +499,16 @@ class profile(Owner):  # noqa: N801 (torch's name)
         info = trace.info()
         error, start_ns = int(info.clock_error_ns) + 1, int(info.start_ns)
         begin = max(self._from_ns - start_ns - error, 0)
-        return Window(trace, begin, max(to_ns - start_ns + error, begin + 1) if to_ns else 0, max(self._from_ns - start_ns, 0), _lost_between(self._before, _counts(trace)))
+        view = self._view_of(trace)
+        return Window(view or trace, begin, max(to_ns - start_ns + error, begin + 1) if to_ns else 0, max(self._from_ns - start_ns, 0), _lost_between(self._before, _counts(trace)), trace)
+
+    def _view_of(self, trace: Trace) -> Optional[Trace]:
+        """None: all of it is the profile's."""
+        if self._observer is None:
+            return None
+        without = not self.with_stack and not self._are_functions_shown()
+        wish = self._observer.wish(self._from_ns, without, without and not self.with_modules)
+        return None if wish is None else trace._view(wish)
 
     def _windows(self) -> List[Window]:
         """What has been recorded, by cycles; of the one that goes on, so far."""
@@ -512,7 +521,8 @@ class profile(Owner):  # noqa: N801 (torch's name)
     @property
     def trace(self) -> Trace:
         """The capture as it was when the last recording ended. Beyond torch.profiler. AssertionError before that."""
-        return self._windows()[-1].trace
+        window = self._windows()[-1]
+        return window.whole or window.trace
 
     def key_averages(
         self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False, include_python_functions: Optional[bool] = None

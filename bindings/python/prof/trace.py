@@ -320,6 +320,13 @@ class Trace(_Totals):
         C.check(C.prof_get(ctypes.byref(out)))
         return cls(out)
 
+    def _view(self, wish: s.ViewWish) -> "Trace":
+        """What a profile of one thread has of it."""
+        out = ctypes.c_void_p()
+        with self._shared as pointer:
+            C.check(C.prof_i_trace_view_1(pointer, ctypes.byref(wish), ctypes.byref(out)))
+        return Trace(out)
+
     def close(self) -> None:
         """Frees it; where it is being read, behind the last reader, events() that go on among them. Who begins to read it then has a ValueError. A second time does nothing."""
         self._shared.close()
