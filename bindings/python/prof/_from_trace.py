@@ -311,7 +311,7 @@ def _scopes(window: Window, with_stack: bool, with_memory: bool, with_outer: boo
         if is_async and is_open:  # as torch.profiler has it: no time of its thread
             self_ns = 0
         is_crosswise = False
-        while around and around[-1].depth >= depth and not is_async:
+        while around and around[-1].depth >= depth and not flags & ASYNC:
             is_crosswise |= around.pop()._end_ns > start_ns
         if is_memory:
             count = _VERBS.get(word & NO_THREAD, 0) * last if with_memory else 0
