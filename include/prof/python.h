@@ -33,7 +33,9 @@ typedef struct prof_i_view_wish {
 
 /* A trace of what such a profile has. It lives as long as it is used, also when the other one is
    destroyed. For prof_trace_destroy(). */
-PROF_API int prof_i_trace_view_1(struct prof_trace *trace, const prof_i_view_wish *wish, struct prof_trace **view_out) PROF_I_NOEXCEPT;
+struct prof_trace;
+PROF_API int prof_i_trace_view_1(struct prof_trace *trace, const prof_i_view_wish *wish,
+                                 struct prof_trace **view_out) PROF_I_NOEXCEPT;
 
 PROF_I_EXTERN_C_END
 
