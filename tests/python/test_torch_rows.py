@@ -6,7 +6,7 @@ import os
 import tempfile
 import unittest
 
-from beside_torch import skip_without_torch, torch
+from beside_torch import skip_with_old_torch, skip_without_torch, torch
 
 import prof
 
@@ -37,6 +37,7 @@ class Both(unittest.TestCase):
 
 
 @skip_without_torch
+@skip_with_old_torch
 class OpenRanges(Both):
     def open_one(self, p):
         p.start()
@@ -227,6 +228,7 @@ def outer():
 
 
 @skip_without_torch
+@skip_with_old_torch
 class MemoryOfFunctions(Both):
     def work(self, p):
         p.start()

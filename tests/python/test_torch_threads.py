@@ -8,7 +8,7 @@ import tempfile
 import threading
 import unittest
 
-from beside_torch import skip_without_torch, torch
+from beside_torch import skip_with_old_torch, skip_without_torch, torch
 
 import prof
 
@@ -73,6 +73,7 @@ class Threads(unittest.TestCase):
             for _ in range(10 * count):
                 self.linear(self.x)
 
+    @skip_with_old_torch
     def test_each_has_its_own_operators(self):
         ours, theirs = self.ours(self.linears), self.theirs(self.linears)
         for count in COUNTS:
@@ -115,6 +116,7 @@ class Threads(unittest.TestCase):
             found = {c: counted(p.events())["aten::add"] for c, p in ours.items()}
             self.assertEqual(found, {count: count for count in counts})
 
+    @skip_with_old_torch
     def test_backward(self):
         def work(count, p):
             linear = torch.nn.Linear(4, 4)
@@ -155,6 +157,7 @@ class Threads(unittest.TestCase):
                 once = counted(p.events())[name]
                 self.assertEqual((name, counted(mine.events())[name]), (name, once * count))
 
+    @skip_with_old_torch
     def test_one_inside_of_anothers_time(self):
         def both(make):
             inner = make()
@@ -190,6 +193,7 @@ class Threads(unittest.TestCase):
         self.assertEqual(ours, both(lambda: torch.profiler.profile(activities=self.cpu)))
         self.assertEqual(ours, {"aten::exp": 1})
 
+    @skip_with_old_torch
     def test_all_threads(self):
         config = torch._C._profiler._ExperimentalConfig(profile_all_threads=True)
         seen = []
@@ -203,6 +207,7 @@ class Threads(unittest.TestCase):
         for count, mine in seen[0].items():
             self.assertEqual(counted(mine.events())["aten::linear"], 10 * count)
 
+    @skip_with_old_torch
     def test_steps(self):
         def work(count, p):
             for _ in range(2 * count):
