@@ -375,14 +375,16 @@ static int add_open_call(const aggregation *a, prof_i_group *g, const prof_i_spa
   return prof_i_tally_add(&g->tally, duration_ns, 0) ? 0 : PROF_E_NO_MEMORY;
 }
 
-static int add_to_group(const aggregation *a, prof_i_group *g, const prof_i_span *span, const waiting *before, const beside *also) {
+static int add_to_group(const aggregation *a, prof_i_group *g, const prof_i_span *span,
+                        const waiting *before, const beside *also) {
   if (span->record && prof_i_is_skipped(span->record)) {
     g->skipped_count++;
     return 0;
   }
   const bool is_open = span->kind == PROF_EVENT_OPEN;
   const bool are_calls = a->options.rules & PROF_RULE_OPEN_CALLS;
-  const bool is_open_call = is_open && are_calls && !prof_i_is_function_site(prof_i_trace_site(a->trace, span->site));
+  const prof_i_site_info *const site = prof_i_trace_site(a->trace, span->site);
+  const bool is_open_call = is_open && are_calls && !prof_i_is_function_site(site);
   beside held = *also;
   if (is_open_call) held.memory.self_host = held.memory.self_device = 0;
   add_beside(g, span, before, &held);

@@ -406,11 +406,12 @@ void prof_i_walker_look_around(prof_i_walker *walker, prof_i_callers *callers) {
   walker->walk_plain = walk_plain_around;
 }
 
-/* Nothing but plain scopes, none of them hidden or cleared, none of an unknown site, none with more than its
-   site that matters: so the fast walk need not ask. */
+/* Nothing but plain scopes, none of them hidden or cleared, none of an unknown site, none with more
+   than its site that matters: so the fast walk need not ask. */
 static bool is_simple(const prof_i_walker *walker, const prof_i_segment *segment) {
   const prof_trace *const trace = walker->trace;
-  return !trace->view && segment->is_plain && segment->cleared_count == 0 && segment->passed_count == 0 &&
+  return !trace->view && segment->is_plain && segment->cleared_count == 0 &&
+         segment->passed_count == 0 &&
          !trace->has_unknown_sites && (!trace->has_site_records || walker->takes_bare);
 }
 

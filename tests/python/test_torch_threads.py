@@ -238,10 +238,9 @@ class Threads(unittest.TestCase):
         self.kept = []
         ours = self.ours(work, profile_memory=True)
         for count in COUNTS:
-            self.assertEqual(
-                rows(ours[count]),
-                {"aten::empty": (count + 1, 1000 * count**2 + 64), "[memory]": (count, -1000 * count**2)},
-            )
+            freed = 1000 * count**2
+            expected = {"aten::empty": (count + 1, freed + 64), "[memory]": (count, -freed)}
+            self.assertEqual(rows(ours[count]), expected)
 
     def test_stacks_of_another_ones(self):
         """Functions are traced on all threads as soon as one asks for stacks."""

@@ -204,7 +204,8 @@ def single_events(windows: Sequence[Window], profile_memory: bool, with_flops: b
     events: List[FunctionEvent] = []
     with _without_collections():
         for window in windows:
-            events += _scopes(window, with_stack, profile_memory, with_stack and not shows_functions)
+            with_outer = with_stack and not shows_functions
+            events += _scopes(window, with_stack, profile_memory, with_outer)
         number(events)
     for e in events if not modules else ():
         if e.category in FUNCTIONS:
@@ -251,7 +252,9 @@ def number(events: Iterable[FunctionEvent]) -> None:
             event._python_id = call
 
 
-def _scopes(window: Window, with_stack: bool, with_memory: bool, with_outer: bool) -> List[FunctionEvent]:
+def _scopes(
+    window: Window, with_stack: bool, with_memory: bool, with_outer: bool
+) -> List[FunctionEvent]:
     """with_outer: traced functions that ran when the window began are events that begin there."""
     found: List[FunctionEvent] = []
     around: List[FunctionEvent] = []  # what stands open

@@ -143,7 +143,7 @@ class _Reader:
         return f"{self.text(self.site.file, self.site.file_bytes)}:{self.site.line}" if self.site.file_bytes else ""
 
     def observed(self, site: int) -> int:
-        """What the site of an operator of PyTorch's says of it (src/core/observed.h). 0: it is none."""
+        """What the site of a PyTorch operator says of it (src/core/observed.h). 0: it is none."""
         if not site:
             return 0
         C.check(C.prof_trace_site_get(self.trace, site, ctypes.byref(self.site)))

@@ -21,7 +21,11 @@ typedef struct context {
 } context;
 
 /* Whom callbacks are for. bindings/python/prof/_torch_calls.py has the same. */
-typedef enum owner { FOR_THREAD = 0, FOR_ALL = 1, FOR_RUN = 2 /* all, too, beside a FOR_ALL of the program's */ } owner;
+typedef enum owner {
+  FOR_THREAD = 0,
+  FOR_ALL = 1,
+  FOR_RUN = 2 /* all, too, beside a FOR_ALL of the program's */
+} owner;
 
 /* Whom a call is recorded for: its own callbacks say so, which torch takes along to the threads that
    work for theirs. A callback has no word of its own, so each number has functions of its own. */
@@ -73,7 +77,8 @@ static uint32_t take_number(void) {
   do {
     number = (uint32_t)__builtin_ctz(~taken);
     if (number >= PROF_I_OBSERVED_NUMBERS) return WHOM_THREADS;
-  } while (!__atomic_compare_exchange_n(&own.numbers, &taken, taken | 1u << number, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+  } while (!__atomic_compare_exchange_n(&own.numbers, &taken, taken | 1u << number, true,
+                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED));
   return WHOM_FIRST + number;
 }
 
@@ -192,7 +197,8 @@ static uint64_t begin(const void *call, bool has_shapes, uint32_t who) {
   b.forward = *(const uint64_t *)prof_i_torch_at(call, layout->forward);
   b.numbers = b.sequence < 0 ? 0 : b.forward ? 2 : 3;
   if (has_shapes) b.count = prof_i_torch_inputs(call, tensors, PROF_ARGS_MAX - b.numbers);
-  b.name = prof_i_torch_name_of(b.text ? b.text : "", prof_i_torch_kind(kind, number_of(who), b.count << 2 | b.numbers));
+  const uint32_t args = b.count << 2 | b.numbers;
+  b.name = prof_i_torch_name_of(b.text ? b.text : "", prof_i_torch_kind(kind, number_of(who), args));
   b.async = is_user && prof_i_torch.is_async(call) ? PROF_I_ASYNC : 0; /* collectives', and what torch itself says that of; an operator runs where it is called */
   if (b.name && !b.count && !b.numbers && !b.async) return prof_scope_begin_at(&b.name->site, b.name->text, b.category);
   for (uint32_t i = 0; i < b.count; i++) b.items[i] = (prof_arg){NULL, PROF_ARG_TENSOR, 0, {.tensor = &tensors[i]}};
@@ -222,7 +228,8 @@ static inline bool is_retired(bool has_shapes, uint32_t who) {
   return (retired && whom_of(retired) == who) || !__atomic_load_n(&own.counts[who], __ATOMIC_RELAXED);
 }
 
-static __attribute__((noinline)) void *start(void **context_out, const void *call, bool has_shapes, uint32_t who) {
+static __attribute__((noinline)) void *start(void **context_out, const void *call, bool has_shapes,
+                                             uint32_t who) {
   *context_out = NULL;
   if (!prof_i_is_on(1) || is_retired(has_shapes, who) || is_taken(call, who)) return context_out;
   context *const c = take_context();
@@ -251,8 +258,12 @@ static void end(const void *call, void *left) {
   static void *name(void **context_out, const void *call) { return start(context_out, call, has_shapes, who); }
 #endif
 
-#define EACH_WHOM(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15) X(16) X(17) X(18)
-#define BOTH_STARTS(who) START(start_for_##who, false, who) START(start_for_##who##_with_shapes, true, who)
+#define EACH_WHOM(X)                                                           \
+  X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13)    \
+  X(14) X(15) X(16) X(17) X(18)
+#define BOTH_STARTS(who)               \
+  START(start_for_##who, false, who)   \
+  START(start_for_##who##_with_shapes, true, who)
 #define STARTS(who) {start_for_##who, start_for_##who##_with_shapes},
 EACH_WHOM(BOTH_STARTS)
 static void *(*const starts[][2])(void **, const void *) = {EACH_WHOM(STARTS)};
