@@ -35,6 +35,22 @@ PROF_API int64_t prof_i_python_arguments_1(const struct prof_trace *trace,
                                            uint64_t count, void *to,
                                            uint64_t bytes) PROF_I_NOEXCEPT;
 
+/* Whom a profile is of: one thread, beside others that had an observe() of their own meanwhile. */
+typedef struct prof_i_view_wish {
+  size_t size;
+  uint32_t number;          /* of its observe(): src/core/observed.h; 0: it has none */
+  uint32_t hides_functions; /* 1: traced functions are for others' stacks alone */
+  uint32_t hides_modules;   /* 1: the same of calls of modules */
+  uint32_t reserved;        /* 0 */
+  const uint64_t *others;   /* the kernel's numbers of those threads */
+  size_t other_count;
+} prof_i_view_wish;
+
+/* A trace of what such a profile has. It lives as long as it is used, also when the other one is
+   destroyed. For prof_trace_destroy(). */
+PROF_API int prof_i_trace_view_1(struct prof_trace *trace, const prof_i_view_wish *wish,
+                                 struct prof_trace **view_out) PROF_I_NOEXCEPT;
+
 PROF_I_EXTERN_C_END
 
 #endif

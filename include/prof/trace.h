@@ -404,6 +404,15 @@ typedef enum prof_leave_out {
   PROF_LEAVE_OUT_MEMORY = 4u     /* bytes of memory. Then all of them are 0, and it is faster */
 } prof_leave_out;
 
+/* What torch.profiler's tables do otherwise. */
+typedef enum prof_aggregate_rule {
+  /* A scope that has not ended is a call that lasts up to to_ns. It is asynchronous: no time of its
+     thread. Traced functions are calls as others. */
+  PROF_RULE_OPEN_CALLS = 1u,
+  /* Traced functions that began before from_ns, and had not ended then, hold memory, too. */
+  PROF_RULE_OUTER_FUNCTIONS = 2u
+} prof_aggregate_rule;
+
 typedef struct prof_aggregate_options {
   size_t size;
   uint32_t group;       /* prof_group bits; 0: by name and category */
@@ -418,7 +427,7 @@ typedef struct prof_aggregate_options {
   uint64_t from_ns;     /* only scopes that begin so many ns after the capture's start, or later */
   uint64_t to_ns;       /* only those that begin before; 0: all */
   uint32_t leave_out;   /* prof_leave_out bits */
-  uint32_t reserved;    /* 0 */
+  uint32_t rules;       /* prof_aggregate_rule bits; 0: none */
 } prof_aggregate_options;
 
 /* One group. Calls and times are of scopes that have ended; prof_rows_more() has the open ones, and
@@ -516,6 +525,8 @@ typedef struct prof_row_more {
   /* As the trace that was imported has it. Negative: it was no number, the name says what. */
   int64_t process_pid;
   const char *process_name; /* "": not known. Lives as long as the result */
+  uint32_t record_scope; /* of a PyTorch operator's first call, at::RecordScope; as first_ns */
+  uint32_t reserved;     /* 0 */
 } prof_row_more;
 /* For the row with that index. PROF_E_INVALID: no such row, or size is not set. Any thread. */
 PROF_API int prof_rows_more(const prof_rows *rows, uint64_t index, prof_row_more *more_out) PROF_I_NOEXCEPT;

@@ -11,6 +11,7 @@
 
 #include "../core/call.h"
 #include "../core/log.h"
+#include "../core/observed.h"
 #include "../core/port.h"
 #include "../core/thread.h"
 #include "aggregate.h"
@@ -331,8 +332,11 @@ static bool find_detailed(aggregation *a, uint32_t thread, const prof_i_span *sp
 static void be_first(aggregation *a, prof_i_group *g, const prof_i_span *span) {
   if (span->start_ns >= g->first_ns) return;
   g->first_ns = span->start_ns;
+  const prof_i_site_info *const site = prof_i_trace_site(a->trace, span->site);
+  const bool is_observed = prof_i_observed_has(site->line, site->file.bytes);
+  g->record_scope = is_observed ? (uint8_t)prof_i_observed_scope(site->line) : 0;
   if ((a->options.group & PROF_GROUP_ANNOTATION) == 0) return;
-  g->category = prof_i_trace_site(a->trace, span->site)->category;
+  g->category = site->category;
   if (!span->record || !(prof_i_word_flags(span->record[2]) & PROF_I_FLAG_CATEGORY)) return;
   prof_i_trace_expand(a->trace, a->thread, span, &a->event);
   g->category = (prof_i_text){a->event.category, a->event.category_bytes};
@@ -363,16 +367,34 @@ static void add_beside(prof_i_group *g, const prof_i_span *span, const waiting *
   g->memory.device = prof_i_held_plus(before->device_bytes, m->device);
 }
 
-static int add_to_group(prof_i_group *g, const prof_i_span *span, const waiting *before, const beside *also) {
+/* PROF_RULE_OPEN_CALLS of what is no traced function: that has time of its thread. */
+static int add_open_call(const aggregation *a, prof_i_group *g, const prof_i_span *span) {
+  const uint64_t to_ns = a->options.to_ns, end_ns = span->start_ns + span->duration_ns;
+  const uint64_t duration_ns = (to_ns && to_ns < end_ns ? to_ns : end_ns) - span->start_ns;
+  g->async_count++;
+  g->outer_count++;
+  g->beside_ns += duration_ns;
+  return prof_i_tally_add(&g->tally, duration_ns, 0) ? 0 : PROF_E_NO_MEMORY;
+}
+
+static int add_to_group(const aggregation *a, prof_i_group *g, const prof_i_span *span,
+                        const waiting *before, const beside *also) {
   if (span->record && prof_i_is_skipped(span->record)) {
     g->skipped_count++;
     return 0;
   }
-  add_beside(g, span, before, also);
-  if (span->kind == PROF_EVENT_OPEN) {
+  const bool is_open = span->kind == PROF_EVENT_OPEN;
+  const bool are_calls = a->options.rules & PROF_RULE_OPEN_CALLS;
+  const prof_i_site_info *const site = prof_i_trace_site(a->trace, span->site);
+  const bool is_open_call = is_open && are_calls && !prof_i_is_function_site(site);
+  beside held = *also;
+  if (is_open_call) held.memory.self_host = held.memory.self_device = 0;
+  add_beside(g, span, before, &held);
+  if (is_open) {
     g->open_count++;
     if (span->duration_ns > g->open_ns) g->open_ns = span->duration_ns;
-    return 0;
+    if (!are_calls) return 0;
+    if (is_open_call) return add_open_call(a, g, span);
   }
   g->async_count += span->record && prof_i_is_async(span->record);
   if (span->lane > 0) {
@@ -505,11 +527,23 @@ static inline bool is_asked_for(const aggregation *a, const prof_i_span *span) {
   return __builtin_expect(!has_window(&a->options), 1) || is_inside(&a->options, span);
 }
 
+/* PROF_RULE_OUTER_FUNCTIONS: it has no row, and holds memory. */
+static bool is_outer_function(const aggregation *a, const prof_i_span *span) {
+  return (a->options.rules & PROF_RULE_OUTER_FUNCTIONS) != 0 && span->lane == 0 &&
+         span->start_ns < a->options.from_ns &&
+         span->start_ns + span->duration_ns > a->options.from_ns &&
+         prof_i_is_function_site(prof_i_trace_site(a->trace, span->site));
+}
+
 /* A scope that is not asked for holds nothing: then its memory is that of the scope around it. So
    is that of a scope that a jump left. */
 static prof_i_held_bytes take_memory(aggregation *a, const prof_i_span *span) {
   const bool is_skipped = span->record && prof_i_is_skipped(span->record);
   if (is_asked_for(a, span) && !is_skipped) return prof_i_memory_sums_take(&a->memory, span);
+  if (is_outer_function(a, span)) {
+    prof_i_memory_sums_take(&a->memory, span);
+    return (prof_i_held_bytes){0};
+  }
   prof_i_memory_sums_pass(&a->memory, span);
   return (prof_i_held_bytes){0};
 }
@@ -550,7 +584,7 @@ static int visit_one(aggregation *a, const prof_i_span *span) {
   }
   if (a->has_first) be_first(a, g, span);
   const waiting before = waited ? *waited : total_of(g);
-  return add_to_group(g, span, &before, &also);
+  return add_to_group(a, g, span, &before, &also);
 }
 
 static int visit(void *user, const prof_i_span *spans, size_t count) {
@@ -740,8 +774,13 @@ static int read_options(const prof_aggregate_options *given, prof_aggregate_opti
     return prof_i_fail(PROF_E_INVALID, "options.sort is %u; the largest is %d", options->sort, PROF_SORT_SELF_DEVICE);
   const uint32_t left_out =
       PROF_LEAVE_OUT_FUNCTIONS | PROF_LEAVE_OUT_MODULES | PROF_LEAVE_OUT_MEMORY;
-  if ((options->leave_out & ~left_out) || options->reserved)
-    return prof_i_fail(PROF_E_INVALID, "options.leave_out is 0x%x and reserved is %u; the known bits are 0x%x, and reserved is 0", options->leave_out, options->reserved, left_out);
+  if (options->leave_out & ~left_out)
+    return prof_i_fail(PROF_E_INVALID, "options.leave_out is 0x%x; the known bits are 0x%x",
+                       options->leave_out, left_out);
+  const uint32_t rules = PROF_RULE_OPEN_CALLS | PROF_RULE_OUTER_FUNCTIONS;
+  if (options->rules & ~rules)
+    return prof_i_fail(PROF_E_INVALID, "options.rules is 0x%x; the known bits are 0x%x",
+                       options->rules, rules);
   if (options->time_unit % 3 || options->time_unit > 9)
     return prof_i_fail(PROF_E_INVALID, "options.time_unit is %u, not 0, 3, 6 or 9", options->time_unit);
   if (options->to_ns && options->to_ns <= options->from_ns)

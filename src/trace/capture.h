@@ -309,6 +309,9 @@ struct prof_trace {
   uint64_t clock_gap_ns;     /* the longest stretch in which it jumped, who knows when */
   uint64_t clock_step_ns;    /* the most that two segments are apart which cannot be told from processors' differing counters */
   uint64_t clock_back_count; /* scopes that ended before they began */
+  struct prof_i_view *view;  /* of a trace that is a view of another: view.h; else NULL */
+  struct prof_trace *view_of;
+  uint32_t view_count; /* views of this one, which it outlives; atomic */
 };
 
 /* ---- extent.c ---- */

@@ -54,7 +54,8 @@ typedef struct prof_i_group {
   prof_i_text category; /* of its earliest call, where categories take no part. Empty otherwise */
   prof_i_group_places places;
   /* Scopes that a jump left: in no other number. Groups are many, so these share a word. */
-  uint64_t skipped_count : 48, level : 8;
+  uint64_t skipped_count : 40, level : 8;
+  uint64_t record_scope : 8;  /* at::RecordScope of its earliest call, where it is an operator's */
   uint64_t has_own_stack : 1; /* to be freed with it */
 } prof_i_group;
 

@@ -12,9 +12,22 @@
 #include "../core/port.h"
 #include "../core/thread.h"
 #include "parse.h"
+#include "view.h"
+
+/* Neither the caller nor a view has it from here on. */
+static bool is_last_use(prof_trace *trace) {
+  return __atomic_fetch_sub(&trace->view_count, 1, __ATOMIC_ACQ_REL) == 0;
+}
 
 static void destroy(prof_trace *trace) {
-  if (!trace) return;
+  if (!trace || !is_last_use(trace)) return;
+  if (trace->view) {
+    prof_trace *const of = trace->view_of;
+    prof_i_view_destroy(trace->view);
+    free(trace);
+    if (!is_last_use(of)) return;
+    trace = of; /* a view is of no view */
+  }
   prof_i_catalog_fini(&trace->catalog);
   prof_i_timeline_fini(&trace->timeline);
   prof_i_source_fini(&trace->source);

@@ -180,6 +180,7 @@ static prof_row_more make_more(const prof_i_group *g, const prof_i_process_seen 
                          .has_process = g->key.process != UINT32_MAX,
                          .process_pid = process->pid,
                          .process_name = put_repaired(texts, process->name),
+                         .record_scope = (uint32_t)g->record_scope,
                          .child_count = g->child_count,
                          .inner_count = g->inner_count,
                          .self_net_ns = less(g->tally.self_ns, g->self_cost_ns),

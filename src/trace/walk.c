@@ -22,6 +22,7 @@
 #include "parse.h"
 #include "plain.h"
 #include "sorted.h"
+#include "view.h"
 
 enum { FIRST_STACK = 64, BITMAP_WORDS = (PROF_I_PIECE_SLOTS + 65536) / 64 };
 
@@ -292,11 +293,20 @@ static inline const uint64_t *record_of(const prof_trace *trace, uint32_t site) 
   return prof_i_catalog_site(&trace->catalog, site)->record;
 }
 
+static inline uint32_t thread_of(const prof_i_walker *w) {
+  return (uint32_t)(w->thread - w->trace->threads);
+}
+
+static bool is_hidden(const prof_i_walker *w, const thing *t) {
+  return prof_i_view_hides_scope(w->trace, thread_of(w), t->site, t->record);
+}
+
 static inline void put_plain(prof_i_walker *w, const uint64_t *words) {
   const prof_i_interval when = prof_i_plain_interval_in(words, w->start_ticks, w->stretch);
   if (when.end < w->trace->floor) return;
   const uint32_t site = prof_i_known_site(&w->trace->catalog, prof_i_record_site(words[1]));
   const thing t = {when.start, when.end, record_of(w->trace, site), site, PROF_EVENT_SCOPE};
+  if (__builtin_expect(w->trace->view != NULL, 0) && is_hidden(w, &t)) return;
   put(w, &t);
 }
 
@@ -306,19 +316,24 @@ static void put_event(prof_i_walker *w, const uint64_t *words) {
   if (!prof_i_event_read(words, &record)) return;
   const prof_i_interval when = prof_i_event_interval(words, &record, w->start_ticks, w->stretch);
   if (when.end < w->trace->floor) return;
+  const bool has_view = w->trace->view != NULL;
   thing t = {when.start, when.end, words, prof_i_known_site(&w->trace->catalog, prof_i_record_site(words[1])), PROF_EVENT_SCOPE};
   switch (record.kind) {
     case PROF_I_KIND_CALL:
     case PROF_I_KIND_SCOPE:
     case PROF_I_KIND_ASYNC:
     case PROF_I_KIND_SKIPPED:
+      if (has_view && is_hidden(w, &t)) return;
       if (prof_i_is_async(words)) put_beside(w, &t);
       else put(w, &t);
       return;
     case PROF_I_KIND_INSTANT: put_mark(w, t.end, words, t.site, PROF_EVENT_INSTANT); return;
     case PROF_I_KIND_COUNTER: put_mark(w, t.end, words, t.site, PROF_EVENT_COUNTER); return;
     case PROF_I_KIND_FLOW: put_mark(w, t.end, words, t.site, words[4] ? PROF_EVENT_FLOW_END : PROF_EVENT_FLOW_BEGIN); return;
-    case PROF_I_KIND_MEMORY: put_mark(w, t.end, words, t.site, PROF_EVENT_MEMORY); return;
+    case PROF_I_KIND_MEMORY:
+      if (has_view && prof_i_view_hides_memory(w->trace, thread_of(w), words)) return;
+      put_mark(w, t.end, words, t.site, PROF_EVENT_MEMORY);
+      return;
     case PROF_I_KIND_STEP:
       t.start = prof_i_step_start(&w->trace->catalog, t.end);
       t.kind = PROF_EVENT_STEP;
@@ -391,11 +406,12 @@ void prof_i_walker_look_around(prof_i_walker *walker, prof_i_callers *callers) {
   walker->walk_plain = walk_plain_around;
 }
 
-/* Nothing but plain scopes, none of them hidden, none of an unknown site, none with more than its
-   site that matters: so the fast walk need not ask. */
+/* Nothing but plain scopes, none of them hidden or cleared, none of an unknown site, none with more
+   than its site that matters: so the fast walk need not ask. */
 static bool is_simple(const prof_i_walker *walker, const prof_i_segment *segment) {
   const prof_trace *const trace = walker->trace;
-  return segment->is_plain && segment->cleared_count == 0 && segment->passed_count == 0 &&
+  return !trace->view && segment->is_plain && segment->cleared_count == 0 &&
+         segment->passed_count == 0 &&
          !trace->has_unknown_sites && (!trace->has_site_records || walker->takes_bare);
 }
 
@@ -451,6 +467,7 @@ void prof_i_walker_open(prof_i_walker *walker) {
     const uint32_t site = prof_i_known_site(&trace->catalog, scope->site);
     const uint64_t *const record = scope->record ? scope->record : record_of(trace, site);
     const thing t = {scope->start, trace->last, record, site, PROF_EVENT_OPEN};
+    if (trace->view && is_hidden(walker, &t)) continue;
     if (t.record && prof_i_is_async(t.record)) put_beside(walker, &t);
     else put(walker, &t);
   }

@@ -471,15 +471,16 @@ class Recursions(unittest.TestCase):
         self.assertEqual((row.count, row.flops), (2, 2 * 2 * 3 * 4 + 2 * 5 * 6 * 7))
         self.assertAlmostEqual(row.cpu_time_total, outer, 2)
 
-    def test_open_scopes_are_in_no_time(self):
+    def test_open_scopes_are_calls_and_no_time_of_their_thread(self):
         with prof.profile() as p:
             scope = prof.record_function("open")
             scope.__enter__()
             with prof.record_function("ended"):
                 pass
         rows = self.check(p)
-        self.assertEqual({key: (r.count, r.open_count) for key, r in rows.items()}, {"open": (0, 1), "ended": (1, 0)})
-        self.assertEqual((rows["open"].cpu_time_total, rows["open"].self_cpu_time_total, rows["open"].cpu_time), (0, 0, 0))
+        self.assertEqual({key: (r.count, r.open_count) for key, r in rows.items()}, {"open": (1, 1), "ended": (1, 0)})
+        self.assertGreaterEqual(rows["open"].cpu_time_total, rows["ended"].cpu_time_total)
+        self.assertEqual(rows["open"].self_cpu_time_total, 0)
         self.assertEqual(sum(r.self_cpu_time_total for r in rows.values()), rows["ended"].cpu_time_total)
         scope.__exit__(None, None, None)
 

@@ -10,7 +10,7 @@ import unittest
 from prof import _library, _structs
 
 SOURCE = os.environ["PROF_TEST_SOURCE_DIR"]
-INCLUDE = "#include <prof/trace.h>\n#include <prof/memory.h>\n#include <prof/op.h>\n#include <prof/device.h>\n#include <prof/sampler.h>\n"
+INCLUDE = "#include <prof/trace.h>\n#include <prof/memory.h>\n#include <prof/op.h>\n#include <prof/device.h>\n#include <prof/sampler.h>\n#include <prof/python.h>\n"
 STRUCTS = {
     "Device": "prof_device",
     "Args": "prof_args",
@@ -35,6 +35,7 @@ STRUCTS = {
     "Row": "prof_row",
     "Rows": "prof_rows",
     "RowMore": "prof_row_more",
+    "ViewWish": "prof_i_view_wish",
     "TraceSite": "prof_trace_site",
     "MemoryTextOptions": "prof_memory_text_options",
     "MemoryMax": "prof_memory_max",

@@ -727,7 +727,9 @@ class Tables(Base):
             p.stop()
         self.assertEqual([(e.name, e.is_open) for e in p.events()], [("open", True), ("ended", False)])
         outer, inner = p.events()
-        self.assertIs(inner.cpu_parent.name, outer.name)
+        self.assertIsNone(inner.cpu_parent)  # as in torch.profiler: it may end on any thread
+        self.assertTrue(outer.is_async)
+        self.assertGreaterEqual(outer.time_range.end, inner.time_range.end)
         self.assertEqual(counts(p.key_averages()), counts(p.events().key_averages()))
         for a, b in zip(p.key_averages(), p.events().key_averages()):
             self.assertAlmostEqual(a.cpu_time_total, b.cpu_time_total, places=2)

@@ -4,6 +4,7 @@ stacks and traces are compared. docs/guides.md lists what differs. make test-tor
 
 import collections
 import functools
+import inspect
 import json
 import os
 import re
@@ -37,6 +38,22 @@ APART = ("distributed", "memory_bottlenecks", "profiler_hook", "tutorial")
 """Snippets with a test of their own, here or in test_tutorials.py."""
 
 CALLS_OF_RESNET18 = {"aten::conv2d": 20, "aten::batch_norm": 20, "aten::max_pool2d": 1}
+
+
+def has_parameter(function, name):
+    return name in inspect.signature(function).parameters
+
+
+def adds_up_cycles():
+    """Torch before acc_events keeps the events of all cycles. Later ones do so where asked to."""
+    return not has_parameter(torch.profiler.profile, "acc_events")
+
+
+def rounds_times():
+    """Torch up to 2.4 looks for an operator's memory by times in us, as floats: at today's date they
+    are wrong by up to 0.25 us. What is allocated near an operator's end may count for another one."""
+    accelerator = torch.autograd.profiler_util.MemRecordsAcc
+    return has_parameter(accelerator.in_interval, "start_us")
 
 
 def of_torch():
@@ -125,13 +142,20 @@ class Beside(unittest.TestCase):
         shared.start()
         cls.addClassCleanup(shared.stop)
 
+    @staticmethod
+    def cycles_as_torch():
+        words = prof.session.profile.__init__.__kwdefaults__
+        return unittest.mock.patch.dict(words, acc_events=words["acc_events"] or adds_up_cycles())
+
     def both(self, name, change=lambda source: source):
         """What it is on prof and on torch.profiler. The first time torch makes things once."""
         profile = torch.profiler.profile
         theirs = functools.partial(Run, name, profile, lambda source: on_torch(change(source)))
         if not name.startswith("deeplink/"):
             theirs()
-        return Run(name, prof.profile, change), theirs()
+        with self.cycles_as_torch():
+            mine = Run(name, prof.profile, change)
+        return mine, theirs()
 
     def compare(self, name):
         mine, theirs = self.both(name, smaller(name))
@@ -155,7 +179,8 @@ class Beside(unittest.TestCase):
         """Of all rows that the profile has, also beyond a table's row_limit."""
         profile = theirs.profile
         self.assertEqual(mine.words, theirs.words)
-        more = ("self_cpu_memory_usage",) * bool(profile.profile_memory)
+        has_memory = bool(profile.profile_memory) and not rounds_times()
+        more = ("self_cpu_memory_usage",) * has_memory
         more += ("flops",) * bool(profile.with_flops)
         found = [with_plain_stacks(calls(made.rows, *more)) for made in (mine, theirs)]
         dropped = self.dropped_by_torch(profile, *found)
@@ -164,7 +189,7 @@ class Beside(unittest.TestCase):
             for rows in found
         ]
         self.same(*rest)
-        if profile.profile_memory:  # torch's totals have the inner calls of a recursion again
+        if has_memory:  # torch's totals have the inner calls of a recursion again
             left_out = dropped | nested_in_themselves(profile)
             totals = [
                 calls([row for row in made.rows if row.key not in left_out], "cpu_memory_usage")
@@ -187,7 +212,12 @@ class Beside(unittest.TestCase):
         if not names:
             return names
         recorded = collections.Counter(e.name() for e in profile.profiler.kineto_results.events())
-        self.assertEqual({n: by_name[0][n] for n in names}, {n: recorded[n] for n in names})
+        cycles = 1
+        if adds_up_cycles():  # the recorder has the last one's alone
+            name = max(names)
+            cycles = max(by_name[0][name] // max(recorded[name], 1), 1)
+        expected = {n: recorded[n] * cycles for n in names}
+        self.assertEqual({n: by_name[0][n] for n in names}, expected)
         return names
 
     def compare_files(self, mine, theirs):
@@ -228,12 +258,15 @@ class Beside(unittest.TestCase):
         mine, theirs = self.both("deeplink/memory.py")
         self.compare_rows(mine.made[0], theirs.made[0])
         columns = ("Name", "CPU Mem", "Self CPU Mem", "# of Calls")
+        if rounds_times():
+            columns = ("Name", "# of Calls")
         cells = [
             [tuple(row[column] for column in columns) for row in run.tables[0].rows]
             for run in (mine, theirs)
         ]
         self.assertEqual(*cells)
-        self.assertEqual({row[0]: row[1] for row in cells[0]}["aten::empty"], "94.86 MB")
+        held = {row["Name"]: row["CPU Mem"] for row in mine.tables[0].rows}
+        self.assertIn(held["aten::empty"], ("94.85 MB", "94.86 MB"))
 
     def test_the_names_are_torchs(self):
         for name in of_torch():

@@ -34,7 +34,7 @@ def _attribute(name: str) -> str:
 
 
 def _inner(events: Iterable[Any], keys: Dict[int, Tuple[Any, ...]]) -> Set[int]:
-    """The id() of each of them that is inside an ended event of the same key."""
+    """The id() of each of them that is inside another event of the same key."""
     nothing: FrozenSet[Any] = frozenset()
     # By the id() of an event that holds others: its key and the keys of the events around it.
     around: Dict[int, FrozenSet[Any]] = {}
@@ -49,7 +49,7 @@ def _inner(events: Iterable[Any], keys: Dict[int, Tuple[Any, ...]]) -> Set[int]:
         holders = nothing if parent is None else around[id(parent)]
         for holder in reversed(ways):
             key = keys.get(id(holder))
-            if key is not None and key not in holders and not holder.is_open:
+            if key is not None and key not in holders:
                 holders = holders | {key}
             around[id(holder)] = holders
         if keys[id(e)] in holders:

@@ -18,6 +18,7 @@ from ._read_events import (
     NO_THREAD,
     ON_DEVICE,
     SKIPPED,
+    USER_SCOPE,
     Briefs,
     is_told_by_place,
 )
@@ -46,6 +47,8 @@ class Window(NamedTuple):
     to_ns: int
     origin_ns: int
     lost: int
+    whole: Optional[Trace] = None
+    """The capture's, where `trace` is what a profile of one thread has of it."""
 
 
 def _average(row: Row, by_shape: bool, frames: Frames) -> FunctionEventAvg:
@@ -61,6 +64,7 @@ def _average(row: Row, by_shape: bool, frames: Frames) -> FunctionEventAvg:
     average.device_memory_usage, average.self_device_memory_usage = row.device_memory_bytes, row.self_device_memory_bytes
     average.device_time_total, average.self_device_time_total = row.device_total_ns / 1e3, row.self_device_ns / 1e3
     average.min_us, average.max_us = row.min_ns / 1e3, row.max_ns / 1e3
+    average.scope = row.record_scope or (USER_SCOPE if row.category == ANNOTATION else 0)
     average.category, average.level = row.category, row.level
     average.is_user_annotation, average.is_async = row.category == ANNOTATION, row.is_async
     average.input_shapes = _flops.parsed(row.shape) if by_shape else ""
@@ -84,7 +88,7 @@ def _device_of(windows: Sequence[Window]) -> Optional[str]:
     return None
 
 
-def averages(windows: Sequence[Window], by_shape: bool, stack_frames: int, profile_memory: bool, with_flops: bool, functions: bool = True, modules: bool = True) -> EventList[FunctionEventAvg]:
+def averages(windows: Sequence[Window], by_shape: bool, stack_frames: int, profile_memory: bool, with_flops: bool, functions: bool = True, modules: bool = True, rules: int = 0) -> EventList[FunctionEventAvg]:
     """All scopes of the windows, added up in C by name and, where asked for, shapes and innermost frames; a user's annotation apart from an operator of its name. functions, modules: whether traced ones, and calls of modules, have rows. In the order of their first calls."""
     stack_frames = whole(stack_frames, "group_by_stack_n", 0, FRAMES_MOST)  # the user's word
     group = ["name", "annotation"] + ["shape"] * by_shape + ["stack"] * (stack_frames > 0)
@@ -92,7 +96,7 @@ def averages(windows: Sequence[Window], by_shape: bool, stack_frames: int, profi
     frames = Frames()
 
     def rows(window: Window, more: List[str], memory: bool) -> Iterable[Tuple[Tuple[Any, ...], Row]]:
-        found = window.trace.aggregate(group + more, "first", from_ns=window.from_ns, to_ns=window.to_ns, stack_frames=stack_frames, functions=functions, modules=modules, memory=memory)
+        found = window.trace.aggregate(group + more, "first", from_ns=window.from_ns, to_ns=window.to_ns, stack_frames=stack_frames, functions=functions, modules=modules, memory=memory, _rules=rules)
         if found.outside_memory_count:
             _put_outside(found)
         for row in found:
@@ -154,6 +158,15 @@ def _charge(device: int, count: int, around: Sequence[FunctionEvent]) -> None:
             scope.device_memory_usage += count
 
 
+def _charge_open(device: int, count: int, opened: Iterable[FunctionEvent]) -> None:
+    """The same of scopes that had not ended: they have no bytes of their own."""
+    for scope in opened:
+        if device == TYPES["cpu"]:
+            scope.cpu_memory_usage += count
+        else:
+            scope.device_memory_usage += count
+
+
 def _charge_device(host: FunctionEvent, ran: Iterable[_Ran], device: Optional[str]) -> None:
     """What ran on a device is its host's scope's own, and part of all around it."""
     host.use_device = device
@@ -203,7 +216,8 @@ def single_events(windows: Sequence[Window], profile_memory: bool, with_flops: b
     makers: List[Made] = []
     with _without_collections():
         for window in windows:
-            part = _scopes(window, with_stack, profile_memory, modules)
+            with_outer = with_stack and not shows_functions
+            part = _scopes(window, with_stack, profile_memory, modules, with_outer)
             makers += [e._site.made for e in part[:1]]
             events += part
         number(events)
@@ -252,10 +266,12 @@ def number(events: Iterable[FunctionEvent]) -> None:
 
 
 def _scopes(
-    window: Window, with_stack: bool, with_memory: bool, modules: bool
+    window: Window, with_stack: bool, with_memory: bool, modules: bool, with_outer: bool
 ) -> List[FunctionEvent]:
+    """with_outer: traced functions that ran when the window began are events that begin there."""
     found: List[FunctionEvent] = []
     around: List[FunctionEvent] = []  # what stands open
+    opened: List[FunctionEvent] = []  # of the thread: what had not ended
     launched: Dict[Tuple[int, int], List[_Ran]] = {}
     no_hosts: Set[int] = set()  # by id()
     in_thread, frames = -1, Frames()
@@ -285,10 +301,18 @@ def _scopes(
             site = known[2]
         else:
             site = made_of.site(at, name_at, category_at, name_bytes, category_bytes)
+        is_open = kind == _OPEN
+        if start_ns < from_ns and with_outer and end_ns > from_ns and site.has_python_id:
+            start_ns = from_ns
+            duration_ns = end_ns - start_ns
+            self_ns = min(self_ns, duration_ns)
         if start_ns < from_ns or start_ns >= to_ns:
             if site.full_frame and start_ns < from_ns:
                 functions_before.append((thread, start_ns, end_ns, depth, site.full_frame))
             continue
+        if is_open and end_ns > to_ns:
+            end_ns = to_ns
+            self_ns = min(self_ns, end_ns - start_ns)
         if flags & ON_DEVICE:
             of = more & NO_THREAD
             key = (-1 if of == NO_THREAD else of), word
@@ -296,10 +320,12 @@ def _scopes(
             launched.setdefault(key, []).append(ran)
             continue
         if thread != in_thread:
-            in_thread, around = thread, []
-        is_async = flags & ASYNC
+            in_thread, around, opened = thread, [], []
+        is_async = flags & ASYNC or (is_open and not site.has_python_id)
+        if is_async and is_open:  # as torch.profiler has it: no time of its thread
+            self_ns = 0
         is_crosswise = False
-        while around and around[-1].depth >= depth and not is_async:
+        while around and around[-1].depth >= depth and not flags & ASYNC:
             is_crosswise |= around.pop()._end_ns > start_ns
         if is_memory:
             count = _VERBS.get(word & NO_THREAD, 0) * last if with_memory else 0
@@ -307,6 +333,8 @@ def _scopes(
                 continue
             if around:
                 _charge(device, count, around)
+            _charge_open(device, count, opened)
+            if around or opened:
                 continue
         made = new(FunctionEvent)
         made._site, made.thread, made.depth, made.cpu_parent = site, thread, depth, None
@@ -325,8 +353,10 @@ def _scopes(
             _charge(device, count, [made])
             no_hosts.add(id(made))
             continue
-        if kind == _OPEN:
+        if is_open:
             made.is_open = True
+            if is_async:
+                opened.append(made)
         is_skipped = flags & SKIPPED
         if is_skipped:  # when the jump left it is not known, so it holds nothing
             made.is_skipped = True

@@ -68,6 +68,7 @@ FUNCTIONS: Dict[str, List[Any]] = {
     # reading
     "prof_trace_open": [c_int, c_char_p, POINTER(c_void_p)],
     "prof_trace_destroy": [None, c_void_p],
+    "prof_i_trace_view_1": [c_int, c_void_p, POINTER(s.ViewWish), POINTER(c_void_p)],
     "prof_trace_info_get": [c_int, c_void_p, POINTER(s.TraceInfo)],
     "prof_trace_thread_get": [c_int, c_void_p, c_uint32, POINTER(s.TraceThread)],
     "prof_trace_device_get": [c_int, c_void_p, c_uint32, POINTER(s.TraceDevice)],

@@ -97,13 +97,13 @@ class Same:
         return found
 
     def operator(self, own: bytes) -> Tuple[int, Optional[int], Optional[int]]:
-        """The sequence number, and torch's numbers of the forward call's thread and of its own."""
+        """The sequence number, and torch's numbers of the forward call's thread (0: none) and of its own."""
         if self._sequence_at < 0:
-            return -1, None, None
+            return -1, 0, None
         numbers, forward, thread = self._unpack(own), self._forward_at, self._thread_at
         return (
             numbers[self._sequence_at],
-            numbers[forward] if forward >= 0 else None,
+            numbers[forward] if forward >= 0 else 0,
             numbers[thread] if thread >= 0 else None,
         )
 

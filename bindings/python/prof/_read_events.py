@@ -15,6 +15,12 @@ KINDS = {1: "scope", 2: "open", 3: "instant", 4: "counter", 5: "flow_begin", 6: 
 MEMORY = 8
 FUNCTIONS = ("python_function", "c_function")
 """Categories of traced functions."""
+TORCHS = ("cpu_op", "user_annotation")
+"""Categories of PyTorch's operators and ranges."""
+OBSERVED, RECORD_SCOPE = 1 << 30, 0xFF
+"""Of src/core/observed.h."""
+USER_SCOPE = 7
+"""at::RecordScope of a range of the program's."""
 MODULE = "nn.Module: "
 """So begin the names of modules' calls (observe(with_modules=True)), which are of the category python_function, too, as torch.profiler has them."""
 ON_DEVICE = 16  # PROF_EVENT_ON_DEVICE
@@ -129,6 +135,13 @@ class _Reader:
         C.check(C.prof_trace_site_get(self.trace, site, ctypes.byref(self.site)))
         return f"{self.text(self.site.file, self.site.file_bytes)}:{self.site.line}" if self.site.file_bytes else ""
 
+    def observed(self, site: int) -> int:
+        """What the site of a PyTorch operator says of it (src/core/observed.h). 0: it is none."""
+        if not site:
+            return 0
+        C.check(C.prof_trace_site_get(self.trace, site, ctypes.byref(self.site)))
+        return 0 if self.site.file_bytes else int(self.site.line) & ~OBSERVED
+
     def args(self, kind: int, count: int) -> Tuple[Any, Dict[str, Any]]:
         """An Event's args and more."""
         pairs = [self._arg(_ARGS + i * _ARG_BYTES) for i in range(count)]
@@ -233,6 +246,10 @@ class Briefs:
         reader = self._texts
         return reader.frame(site) if category in FUNCTIONS else "", reader.place(site, category)
 
+    def record_scope(self, site: int, category: str) -> int:
+        """at::RecordScope of what has that site."""
+        found = self._texts.observed(site) if category in TORCHS else 0
+        return found & RECORD_SCOPE or (USER_SCOPE if category == "user_annotation" else 0)
 
 def read(trace: ctypes.c_void_p) -> Iterator[Event]:
     """By thread, and inside a thread by start, outer scopes before the ones they hold. The trace must not be freed before the end."""

@@ -63,7 +63,7 @@ class _Times:
     inner_cpu_time = inner_device_time = 0.0
     """Beyond torch: times of calls inside another call of their row. Only the mean has them."""
     open_count = 0
-    """Beyond torch: scopes that had not ended. They are in no count and no time."""
+    """Beyond torch: scopes that had not ended. Of a profile's they are calls up to its end."""
     skipped_count = 0
     """Beyond torch: scopes that a jump left. They are in no other count and no time."""
     is_crosswise = False
@@ -107,7 +107,6 @@ _SUMMED = (
     "open_count",
     "skipped_count",
 )
-_OF_ENDED = ("count", "cpu_time_total", "self_cpu_time_total")
 _INCLUSIVE = ("cpu_time_total", "device_time_total", "cpu_memory_usage", "device_memory_usage")
 _TAKEN = (
     "key",
@@ -169,18 +168,16 @@ class FunctionEventAvg(_Times):
             raise AssertionError(f"only calls of one key add up, not {other.key!r} to {self.key!r}")
         self.is_async = self.is_async and other.is_async  # as C's rows have it: of a mixed one the time is some thread's
         self.is_crosswise = self.is_crosswise or other.is_crosswise
-        is_open = isinstance(other, FunctionEvent) and other.is_open
         if isinstance(other, FunctionEvent) and other.is_skipped:
             self.skipped_count += 1
             return self
         for field in _SUMMED:
-            if not (is_open and field in _OF_ENDED) and not (is_inner and field in _INCLUSIVE):
+            if not (is_inner and field in _INCLUSIVE):
                 setattr(self, field, getattr(self, field) + getattr(other, field))
         if is_inner:
             self.inner_device_time += other.device_time_total
-        if is_open:
+        if isinstance(other, FunctionEvent) and other.is_open:
             self.open_count += 1
-            return self
         if is_inner:
             self.inner_cpu_time += other.cpu_time_total
         if not (isinstance(other, FunctionEvent) and other._is_repeated):
@@ -217,10 +214,11 @@ class Site:
     __slots__ = (
         *("made", "category", "full_frame", "frame", "place", "is_user_annotation", "has_numbers"),
         *("trace_name", "name", "is_python_function", "activity_type", "is_evaluation"),
-        *("has_python_id", "number", "is_operator"),
+        *("has_python_id", "number", "is_operator", "scope"),
     )
     made: "Made"
     number: int
+    scope: int
     category: str
     full_frame: str
     frame: str
@@ -245,9 +243,10 @@ class Site:
         category: str,
         full_frame: str = "",
         place: str = "",
+        scope: int = 0,
     ) -> None:
-        """full_frame: as it stands in the trace."""
-        self.made, self.number = made, number
+        """full_frame: as it stands in the trace. scope: at::RecordScope."""
+        self.made, self.number, self.scope = made, number, scope
         self.category, self.full_frame, self.place = category, full_frame, place
         self.frame = made.frames.of(full_frame)[0] if full_frame else ""
         self.trace_name = name
@@ -372,14 +371,15 @@ class Made:
             category = self.briefs.text(category_at, category_bytes)
         name = self.briefs.text(name_at, name_bytes)
         if known is None or known.category != category:
-            found = Site(self, number, name, category, *self.briefs.place(number, category))
+            scope = self.briefs.record_scope(number, category)
+            found = Site(self, number, name, category, *self.briefs.place(number, category), scope)
             self.sites[number] = name_at, category_at, found
             return found
         named = self._named.get((known, name))
         if named is None:
             if len(self._named) >= _NAMED_MOST:
                 self._named.clear()
-            named = Site(self, number, name, category, known.full_frame, known.place)
+            named = Site(self, number, name, category, known.full_frame, known.place, known.scope)
             self._named[known, name] = named
         return named
 
@@ -438,13 +438,15 @@ def _args_of(event: "FunctionEvent") -> Dict[str, Any]:
 
 def _number(place: int) -> Any:
     """Of those that Same.operator() gives."""
-    none = None if place else -1
+    none = (-1, 0, None)[place]
 
     def tell(event: "FunctionEvent") -> Any:
         site, found = event._site, none
         if event._record and site.has_numbers:
             same, numbers = event._arguments()
             found = same.operator(numbers)[place]
+        elif place == 1 and site.name == MEMORY_ROW:
+            found = event.thread
         if site.is_evaluation and place < 2:
             call = _backward_call(event)
             if call is not None:
@@ -575,6 +577,7 @@ class FunctionEvent(_Times):
     self_cpu_time_total: float = _told(lambda event: event._self_ns / 1e3)
     sequence_nr: int = _number(0)
     fwd_thread: Optional[int] = _number(1)
+    scope: int = _of_site("scope")
     torch_thread: Optional[int] = _number(2)
     """Beyond torch: its own number of the thread, of a forward call: what fwd_thread says of the backward one."""
     device_index = 0

@@ -393,7 +393,7 @@ class AggregateOptions(_Shown):
         ("from_ns", c_uint64),
         ("to_ns", c_uint64),
         ("leave_out", c_uint32),
-        ("reserved", c_uint32),
+        ("rules", c_uint32),
     ]
 
 
@@ -457,6 +457,20 @@ class TraceSite(_Shown):
     )
 
 
+class ViewWish(_Shown):
+    """Whom a profile is of: prof_i_view_wish of <prof/python.h>."""
+
+    _fields_ = [
+        ("size", c_size_t),
+        ("number", c_uint32),
+        ("hides_functions", c_uint32),
+        ("hides_modules", c_uint32),
+        ("reserved", c_uint32),
+        ("others", POINTER(c_uint64)),
+        ("other_count", c_size_t),
+    ]
+
+
 class RowMore(_Shown):
     """What else is known of a row: its place in the source, the scopes that have not ended, and the
     time of all calls. That includes inner calls of a recursion."""
@@ -481,6 +495,8 @@ class RowMore(_Shown):
         ("has_process", c_uint32),
         ("process_pid", c_int64),
         ("process_name", c_char_p),
+        ("record_scope", c_uint32),
+        ("reserved", c_uint32),
     ]
 
 

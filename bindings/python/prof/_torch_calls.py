@@ -14,6 +14,8 @@ from .modules import shapes_of
 LIBRARY = "libprof_torch.so"
 RANGE = "prof.torch.observe()"
 _THIS_THREAD = 2**64 - 1
+_WHOM_BIT, _NUMBERS = 52, 16
+"""Of calls.c, and of src/core/observed.h."""
 _FUNCTION, _BACKWARD, _USER = 0, 1, 7
 _INPUTS = _RANK = 4
 _NONE, _INT, _DOUBLE, _BOOL, _LIST, _TENSORS = range(1, 7)
@@ -66,6 +68,12 @@ class Added(ctypes.Structure):
     """added of calls.c."""
 
     _fields_ = [("handle", ctypes.c_uint64), ("node", ctypes.c_uint64)]
+
+    @property
+    def number(self) -> int:
+        """What tells the operators of several threads' apart. 0: it has none."""
+        found = int(self.handle) >> _WHOM_BIT & 0xFF
+        return found if found <= _NUMBERS else 0
 
 
 class Unproven(RuntimeError):

@@ -21,7 +21,7 @@ from ._scope import functions, modules, record_function, set_stack_frames
 from ._stacks import FRAMES_MOST
 from .device import is_theirs
 from .tables import EventList, FunctionEvent, FunctionEventAvg, Window
-from .trace import Trace
+from .trace import OPEN_CALLS, OUTER_FUNCTIONS, Trace
 
 _Kind = TypeVar("_Kind", bound=enum.Enum)
 
@@ -515,7 +515,16 @@ class profile(Owner):  # noqa: N801 (torch's name)
         info = trace.info()
         error, start_ns = int(info.clock_error_ns) + 1, int(info.start_ns)
         begin = max(self._from_ns - start_ns - error, 0)
-        return Window(trace, begin, max(to_ns - start_ns + error, begin + 1) if to_ns else 0, max(self._from_ns - start_ns, 0), _lost_between(self._before, _counts(trace)))
+        view = self._view_of(trace)
+        return Window(view or trace, begin, max(to_ns - start_ns + error, begin + 1) if to_ns else 0, max(self._from_ns - start_ns, 0), _lost_between(self._before, _counts(trace)), trace)
+
+    def _view_of(self, trace: Trace) -> Optional[Trace]:
+        """None: all of it is the profile's."""
+        if self._observer is None:
+            return None
+        without = not self.with_stack and not self._are_functions_shown()
+        wish = self._observer.wish(self._from_ns, without, without and not self.with_modules)
+        return None if wish is None else trace._view(wish)
 
     def _windows(self) -> List[Window]:
         """What has been recorded, by cycles; of the one that goes on, so far."""
@@ -528,7 +537,8 @@ class profile(Owner):  # noqa: N801 (torch's name)
     @property
     def trace(self) -> Trace:
         """The capture as it was when the last recording ended. Beyond torch.profiler. AssertionError before that."""
-        return self._windows()[-1].trace
+        window = self._windows()[-1]
+        return window.whole or window.trace
 
     def key_averages(
         self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False, include_python_functions: Optional[bool] = None
@@ -538,7 +548,7 @@ class profile(Owner):  # noqa: N801 (torch's name)
         functions = self._are_functions_shown() if include_python_functions is None else bool(include_python_functions)
         if whole(group_by_stack_n, "group_by_stack_n", -FRAMES_MOST, FRAMES_MOST) < 0:  # as torch's: no groups
             return self.events().key_averages(bool(group_by_input_shape), group_by_stack_n, group_by_overload_name, functions)
-        found = tables.averages(self._windows(), by_shape=bool(group_by_input_shape), stack_frames=group_by_stack_n, profile_memory=self.profile_memory, with_flops=self.with_flops, functions=functions, modules=functions or self._are_modules_shown())
+        found = tables.averages(self._windows(), by_shape=bool(group_by_input_shape), stack_frames=group_by_stack_n, profile_memory=self.profile_memory, with_flops=self.with_flops, functions=functions, modules=functions or self._are_modules_shown(), rules=self._rules())
         if self._observer is None and "torch" in sys.modules:
             found._note = (
                 "No scopes: of PyTorch's operators there are some with prof.profile(torch=True), "
@@ -549,6 +559,11 @@ class profile(Owner):  # noqa: N801 (torch's name)
                     "PyTorch's operators are not among these: prof.profile(torch=True) has them\n"
                 )
         return found
+
+    def _rules(self) -> int:
+        """Of tables, as torch.profiler has them."""
+        is_stack = self.with_stack and not self._are_functions_shown()
+        return OPEN_CALLS | (OUTER_FUNCTIONS if is_stack else 0)
 
     def _are_functions_shown(self) -> bool:
         return self._shows_functions or (self._is_recording and functions.begun != self._functions_before)

@@ -16,16 +16,19 @@ torch is imported, so this module imports torch, and meanwhile INTEL_LIBITTNOTIF
 from __future__ import annotations
 
 import atexit
+import ctypes
 import os
 import sys
 import threading
 import warnings
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, List, Optional, Set
+from time import monotonic_ns
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Set
 
 from . import _torch_calls, _torch_found, _torch_group, _torch_install, _torch_ranges, session
-from ._library import C
+from ._library import C, sized
 from ._scope import scope
+from ._structs import ViewWish
 from ._torch_found import Torch, collector
 from ._torch_modules import Modules
 from .device import DeviceType
@@ -52,6 +55,11 @@ class _ByCalls:
         """A second time does nothing."""
         self._calls.remove(self._added)
 
+    @property
+    def number(self) -> int:
+        """What tells its operators from those of other threads' (src/core/observed.h)."""
+        return self._added.number
+
     def forget(self) -> None:
         """Of a thread that has ended, which has taken what is torch's with it."""
         self._calls.remove(self._added, True)
@@ -63,6 +71,37 @@ class NoCallbacksError(RuntimeError):
     def __init__(self, reason: str) -> None:
         super().__init__(f"prof: operators of all threads are seen by the dispatcher's callbacks alone, which are not to be had: {reason}. observe() without profile_all_threads sees those of its own thread")
         self.reason = reason
+
+
+class _OfThreads:
+    """Threads that have an observe() of their own, by the kernel's numbers."""
+
+    def __init__(self) -> None:
+        self._on: Dict[int, Any] = {}
+        self._ended: Dict[int, int] = {}
+        """When it last ended, of a thread, while others were on."""
+
+    def begin(self, one: Any) -> None:
+        for other in list(self._on.values()):
+            if other._pid != one._pid:  # of the process that this one was forked from
+                self._on.pop(id(other), None)
+        self._on[id(one)] = one
+
+    def end(self, one: Any) -> None:
+        """A second time does nothing."""
+        if self._on.pop(id(one), None) is None:
+            return
+        if self._on:
+            self._ended[one._native] = monotonic_ns()
+        else:
+            self._ended.clear()
+
+    def beside(self, one: Any, from_ns: int) -> List[int]:
+        """Threads that were observed since then, but the one that this is for."""
+        on = [other for other in list(self._on.values()) if other._pid == os.getpid()]
+        found = {other._native for other in on}
+        found.update(native for native, at in list(self._ended.items()) if at >= from_ns)
+        return sorted(found - {one._native})
 
 
 class _Once:
@@ -169,6 +208,7 @@ class observe:  # noqa: N801 (as profile)
         self._tracing: Any = None
         self._with_memory = bool(profile_memory)
         self._running: Any = None
+        self._native = 0
         self._begun_on: Optional[threading.Thread] = None
         self._thread = self._pid = 0
         self._is_left = False
@@ -199,7 +239,9 @@ class observe:  # noqa: N801 (as profile)
         running = self._choose(torch)
         _torch_group.ask(torch)
         self._running, self._thread, self._pid, self._is_left = running, threading.get_ident(), os.getpid(), False
-        self._begun_on = _this_thread()
+        self._begun_on, self._native = _this_thread(), threading.get_native_id()
+        if not self._is_for_all:
+            _of_threads.begin(self)
         try:
             if self._with_modules or self._with_stack:
                 self._modules = Modules(torch, self._is_for_all, not self._with_modules)
@@ -263,6 +305,21 @@ class observe:  # noqa: N801 (as profile)
         self._end()
         _torch_group.ask(_torch.module)  # where the program has joined its group meanwhile
 
+    def wish(self, from_ns: int, no_functions: bool, no_modules: bool) -> Any:
+        """What a profile of this has since then, by time.monotonic_ns(). None: all that there is,
+        since no other thread was observed meanwhile."""
+        others = [] if self._is_for_all else _of_threads.beside(self, from_ns)
+        if not others:
+            return None
+        return sized(
+            ViewWish,
+            number=getattr(self._running, "number", 0),
+            hides_functions=int(no_functions),
+            hides_modules=int(no_modules),
+            others=(ctypes.c_uint64 * len(others))(*others),
+            other_count=len(others),
+        )
+
     def leave(self) -> None:
         """Whom it was for is gone, on whatever thread that was found: where it cannot end there, it does so when its own thread begins another."""
         self._is_left = True
@@ -298,6 +355,7 @@ class observe:  # noqa: N801 (as profile)
             self._tracing = None
         if getattr(self._place, "one", None) is self:
             self._place.one = None
+        _of_threads.end(self)
         _ranges.end(_torch.module, self)
         atexit.unregister(self._stop_at_exit)
         self._running = None
@@ -331,6 +389,7 @@ class ObserveRun(observe):
         self._place = _observed_run
 
 
+_of_threads = _OfThreads()
 _observed = threading.local()
 """one: the observe() of this thread."""
 

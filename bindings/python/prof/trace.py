@@ -32,6 +32,8 @@ SORTS = {"total": 0, "self": 1, "calls": 2, "mean": 3, "max": 4, "name": 5, "mem
 FORMATS = {"": 0, "chrome": 1, "raf": 2, "capture": 3}
 ALL_ROWS = (1 << 32) - 1
 LEAVE_OUT_FUNCTIONS, LEAVE_OUT_MODULES, LEAVE_OUT_MEMORY = 1, 2, 4
+OPEN_CALLS, OUTER_FUNCTIONS = 1, 2
+"""prof_aggregate_rule: as torch.profiler has it."""
 
 
 class Row(NamedTuple):
@@ -86,6 +88,8 @@ class Row(NamedTuple):
     is_crosswise: bool = False
     """Calls of it overlap others of their thread without nesting, or are asynchronous: total_ns may
     be more than the time that passed."""
+    record_scope: int = 0
+    """Of PyTorch's operators at::RecordScope of the first call, where rows are sorted by that."""
     total_share: Optional[float] = None
     """total_ns / all_self_ns of the rows. None: total_ns is no part of it. The calls are
     asynchronous, or overlap on their thread and add up to more."""
@@ -141,6 +145,7 @@ def _more(rows: Any, index: int) -> Tuple[Any, ...]:
         more.outer_count,
         more.skipped_count,
         bool(more.is_crosswise),
+        more.record_scope,
         _share(rows.contents.rows[index], rows.contents.all_self_ns),
         more.process_pid if more.has_process else None,
         more.process_name.decode(errors="replace"),
@@ -195,7 +200,7 @@ class _Totals(Owner):
         raise NotImplementedError
 
     def _options(
-        self, group: Any, sort: str, rows: int, level: int, category: Optional[str], from_ns: int = 0, to_ns: int = 0, stack_frames: int = 0, functions: bool = True, modules: bool = True, memory: bool = True
+        self, group: Any, sort: str, rows: int, level: int, category: Optional[str], from_ns: int = 0, to_ns: int = 0, stack_frames: int = 0, functions: bool = True, modules: bool = True, memory: bool = True, rules: int = 0
     ) -> s.AggregateOptions:
         bits = 0
         for word in [group] if isinstance(group, str) else group:
@@ -211,6 +216,7 @@ class _Totals(Owner):
             from_ns=whole(from_ns, "from_ns"),
             to_ns=whole(to_ns, "to_ns"),
             leave_out=(0 if functions else LEAVE_OUT_FUNCTIONS) | (0 if modules else LEAVE_OUT_MODULES) | (0 if memory else LEAVE_OUT_MEMORY),
+            rules=rules,
         )
 
     def aggregate(
@@ -226,11 +232,12 @@ class _Totals(Owner):
         functions: bool = True,
         modules: bool = True,
         memory: bool = True,
+        _rules: int = 0,
     ) -> Rows:
         """Scopes added up by group (words of GROUPS), sorted (a word of SORTS), at most so many rows (-1: all). Only those that begin from from_ns on and before to_ns (0: no bound), ns from the capture's start. stack_frames: of the
         group "stack", the innermost so many (0: all). functions: whether traced functions have rows; modules: whether calls of modules have. memory:
         whether bytes of memory are added up; else they are 0, and it is faster."""
-        options = self._options(group, sort, rows, level, category, from_ns, to_ns, stack_frames, functions, modules, memory)
+        options = self._options(group, sort, rows, level, category, from_ns, to_ns, stack_frames, functions, modules, memory, _rules)
         out = RowsPointer()
         with self._pointers() as pointers:
             C.check(C.prof_traces_aggregate(pointers, len(pointers), ctypes.byref(options), ctypes.byref(out)))
@@ -312,6 +319,13 @@ class Trace(_Totals):
         out = ctypes.c_void_p()
         C.check(C.prof_get(ctypes.byref(out)))
         return cls(out)
+
+    def _view(self, wish: s.ViewWish) -> "Trace":
+        """What a profile of one thread has of it."""
+        out = ctypes.c_void_p()
+        with self._shared as pointer:
+            C.check(C.prof_i_trace_view_1(pointer, ctypes.byref(wish), ctypes.byref(out)))
+        return Trace(out)
 
     def close(self) -> None:
         """Frees it; where it is being read, behind the last reader, events() that go on among them. Who begins to read it then has a ValueError. A second time does nothing."""

@@ -2,6 +2,7 @@
    where it is a range of the program's. Torch frees what a begin returns by its virtual destructor, after the end, on any thread. Nothing here throws; budget: 0.15 us an operator beside torch's own share, 0.35 with shapes
    (bench/python/torch_cost.py). */
 #define _GNU_SOURCE
+#include "../../core/observed.h"
 #include "torch.h"
 #include "values.h"
 
@@ -20,11 +21,31 @@ typedef struct context {
 } context;
 
 /* Whom callbacks are for. bindings/python/prof/_torch_calls.py has the same. */
-typedef enum owner { FOR_THREAD = 0, FOR_ALL = 1, FOR_RUN = 2 /* all, too, beside a FOR_ALL of the program's */, OWNERS } owner;
+typedef enum owner {
+  FOR_THREAD = 0,
+  FOR_ALL = 1,
+  FOR_RUN = 2 /* all, too, beside a FOR_ALL of the program's */
+} owner;
+
+/* Whom a call is recorded for: its own callbacks say so, which torch takes along to the threads that
+   work for theirs. A callback has no word of its own, so each number has functions of its own. */
+enum whom {
+  WHOM_THREADS = 0, /* of one thread, without a number: there are more than numbers */
+  WHOM_FIRST = 1,   /* of one thread, up to PROF_I_OBSERVED_NUMBERS */
+  WHOM_ALL = PROF_I_OBSERVED_NUMBERS + 1,
+  WHOM_RUN,
+  WHOMS
+};
+
+static inline bool is_of_thread(uint32_t who) { return who < WHOM_ALL; }
+static inline uint32_t number_of(uint32_t who) {
+  return who >= WHOM_FIRST && who < WHOM_ALL ? who : PROF_I_OBSERVED_FOR_ALL;
+}
 
 static struct {
   pthread_once_t once;
-  uint32_t counts[OWNERS]; /* of callbacks that are added; relaxed: a begin that sees an old one is of a call beside the change */
+  uint32_t counts[WHOMS]; /* of callbacks that are added; relaxed: a begin that sees an old one is of a call beside the change */
+  uint32_t numbers;       /* a bit each that is taken */
   uint32_t with_shapes;    /* those of them that ask for inputs; relaxed, too */
   bool has_key;
   pthread_key_t key; /* its value: anything, so that let_go() is called when the thread ends */
@@ -32,11 +53,13 @@ static struct {
 
 /* What add gives and remove takes, the caller's; the same in _torch_calls.py. */
 typedef struct added {
-  uint64_t handle; /* torch's, which counts them from 1, and above it what remove has to count. 0: none */
+  uint64_t handle; /* torch's, which counts them from 1, and above it its `whom` and what remove has to count. 0: none */
   uint64_t node;   /* of autograd's graph, in which it was added; 0: outside of a backward call */
 } added;
 
-enum { SHAPES_BIT = 60, OWNER_BIT = 61 };
+enum { WHOM_BIT = 52, SHAPES_BIT = 60 };
+
+static inline uint32_t whom_of(uint64_t handle) { return (uint32_t)(handle >> WHOM_BIT) & 0xff; }
 
 static __thread struct {
   added retired[2]; /* by whether with shapes: this thread's callback that was to be removed in a backward call, may be there still, and begins nothing */
@@ -44,13 +67,35 @@ static __thread struct {
   bool is_ending; /* what comes after let_go() is freed at once */
   bool has_value;
   bool is_open;      /* what has taken a call hears of its end */
-  uint8_t taken_for; /* an owner */
+  uint8_t taken_for; /* whom */
   const void *taken; /* the call that began last and has not ended, see is_taken() */
 } this_thread __attribute__((tls_model("initial-exec")));
+
+/* The lowest that is free, so that operators of programs with few have few call sites. */
+static uint32_t take_number(void) {
+  uint32_t taken = __atomic_load_n(&own.numbers, __ATOMIC_RELAXED), number;
+  do {
+    number = (uint32_t)__builtin_ctz(~taken);
+    if (number >= PROF_I_OBSERVED_NUMBERS) return WHOM_THREADS;
+  } while (!__atomic_compare_exchange_n(&own.numbers, &taken, taken | 1u << number, true,
+                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+  return WHOM_FIRST + number;
+}
+
+/* Its callbacks are gone. */
+static void give_number_back(uint64_t handle) {
+  const uint32_t who = whom_of(handle);
+  if (who < WHOM_FIRST || who >= WHOM_ALL) return;
+  __atomic_fetch_and(&own.numbers, ~(1u << (who - WHOM_FIRST)), __ATOMIC_RELAXED);
+}
 
 static void let_go(void *value) {
   (void)value;
   this_thread.is_ending = true;
+  for (int i = 0; i < 2; i++) {
+    if (this_thread.retired[i].handle) give_number_back(this_thread.retired[i].handle);
+    this_thread.retired[i] = (added){0, 0};
+  }
   for (context *c = this_thread.waiting, *next; c; c = next) {
     next = c->next;
     free(c);
@@ -138,7 +183,7 @@ static __attribute__((noinline)) uint64_t record_with_texts(begun *b) {
   return record(b);
 }
 
-static uint64_t begin(const void *call, bool has_shapes) {
+static uint64_t begin(const void *call, bool has_shapes, uint32_t who) {
   const prof_i_torch_layout *const layout = &prof_i_torch_layout_proven;
   const uint8_t kind = *(const uint8_t *)prof_i_torch_at(call, layout->scope);
   const bool is_user = kind == PROF_I_TORCH_USER;
@@ -152,7 +197,8 @@ static uint64_t begin(const void *call, bool has_shapes) {
   b.forward = *(const uint64_t *)prof_i_torch_at(call, layout->forward);
   b.numbers = b.sequence < 0 ? 0 : b.forward ? 2 : 3;
   if (has_shapes) b.count = prof_i_torch_inputs(call, tensors, PROF_ARGS_MAX - b.numbers);
-  b.name = prof_i_torch_name_of(b.text ? b.text : "", b.count << 3 | b.numbers << 1 | is_user);
+  const uint32_t args = b.count << 2 | b.numbers;
+  b.name = prof_i_torch_name_of(b.text ? b.text : "", prof_i_torch_kind(kind, number_of(who), args));
   b.async = is_user && prof_i_torch.is_async(call) ? PROF_I_ASYNC : 0; /* collectives', and what torch itself says that of; an operator runs where it is called */
   if (b.name && !b.count && !b.numbers && !b.async) return prof_scope_begin_at(&b.name->site, b.name->text, b.category);
   for (uint32_t i = 0; i < b.count; i++) b.items[i] = (prof_arg){NULL, PROF_ARG_TENSOR, 0, {.tensor = &tensors[i]}};
@@ -162,8 +208,8 @@ static uint64_t begin(const void *call, bool has_shapes) {
 static inline bool is_range(const void *call) { return *(const uint8_t *)prof_i_torch_at(call, prof_i_torch_layout_proven.scope) == PROF_I_TORCH_USER; }
 
 /* Where callbacks of this thread and of all threads are on at once, a call is a scope once: torch calls the begins of one call one behind the other, and the first one takes it. An owner whose callbacks are gone has left what it took.
-   A thread of autograd's own that is observed itself has two of FOR_THREAD, with those of the thread that it works for. There a range that ended on another thread would be taken for another one in its place; operators end where they began. */
-static inline bool is_taken(const void *call, owner who) {
+   A thread of autograd's own that is observed itself has two of one thread, with those of the thread that it works for. There a range that ended on another thread would be taken for another one in its place; operators end where they began. */
+static inline bool is_taken(const void *call, uint32_t who) {
   if (this_thread.taken == call && (this_thread.taken_for == who ? this_thread.is_open && !is_range(call) : __atomic_load_n(&own.counts[this_thread.taken_for], __ATOMIC_RELAXED) != 0)) return true;
   this_thread.taken = call;
   this_thread.taken_for = (uint8_t)who;
@@ -177,16 +223,18 @@ static inline bool has_inputs(const void *call, bool has_shapes) {
 }
 
 /* Threads of autograd's have the callbacks of the one that they work for: there the count alone says that these were retired. */
-static inline bool is_retired(bool has_shapes, owner who) {
-  return (who == FOR_THREAD && this_thread.retired[has_shapes].handle) || !__atomic_load_n(&own.counts[who], __ATOMIC_RELAXED);
+static inline bool is_retired(bool has_shapes, uint32_t who) {
+  const uint64_t retired = this_thread.retired[has_shapes].handle;
+  return (retired && whom_of(retired) == who) || !__atomic_load_n(&own.counts[who], __ATOMIC_RELAXED);
 }
 
-static inline void *start(void **context_out, const void *call, bool has_shapes, owner who) {
+static __attribute__((noinline)) void *start(void **context_out, const void *call, bool has_shapes,
+                                             uint32_t who) {
   *context_out = NULL;
   if (!prof_i_is_on(1) || is_retired(has_shapes, who) || is_taken(call, who)) return context_out;
   context *const c = take_context();
   if (!c) return context_out;
-  c->start = begin(call, has_inputs(call, has_shapes));
+  c->start = begin(call, has_inputs(call, has_shapes), who);
   this_thread.is_open = c->start != 0;
   if (c->start) *context_out = c;
   else release(c);
@@ -210,12 +258,16 @@ static void end(const void *call, void *left) {
   static void *name(void **context_out, const void *call) { return start(context_out, call, has_shapes, who); }
 #endif
 
-START(start_of_thread, false, FOR_THREAD)
-START(start_of_thread_with_shapes, true, FOR_THREAD)
-START(start_of_all, false, FOR_ALL)
-START(start_of_all_with_shapes, true, FOR_ALL)
-START(start_of_run, false, FOR_RUN)
-START(start_of_run_with_shapes, true, FOR_RUN)
+#define EACH_WHOM(X)                                                           \
+  X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13)    \
+  X(14) X(15) X(16) X(17) X(18)
+#define BOTH_STARTS(who)               \
+  START(start_for_##who, false, who)   \
+  START(start_for_##who##_with_shapes, true, who)
+#define STARTS(who) {start_for_##who, start_for_##who##_with_shapes},
+EACH_WHOM(BOTH_STARTS)
+static void *(*const starts[][2])(void **, const void *) = {EACH_WHOM(STARTS)};
+_Static_assert(sizeof starts / sizeof *starts == WHOMS, "each has its functions");
 
 /* ---- added and removed ---- */
 
@@ -230,18 +282,22 @@ PROF_I_TORCH_EXPORT int prof_i_torch_has_for_all_1(void);
 int prof_i_torch_has_for_all_1(void) { return prof_i_torch.add_global != NULL; }
 
 static void count(uint64_t handle, int32_t by) {
-  __atomic_fetch_add(&own.counts[handle >> OWNER_BIT], (uint32_t)by, __ATOMIC_RELAXED);
+  __atomic_fetch_add(&own.counts[whom_of(handle)], (uint32_t)by, __ATOMIC_RELAXED);
   if (handle >> SHAPES_BIT & 1) __atomic_fetch_add(&own.with_shapes, (uint32_t)by, __ATOMIC_RELAXED);
 }
 
 /* Of one that is not there torch says so on stderr. */
-static void remove_there(uint64_t handle) { prof_i_torch.remove(handle & ((UINT64_C(1) << SHAPES_BIT) - 1)); }
+static void remove_there(uint64_t handle) {
+  prof_i_torch.remove(handle & ((UINT64_C(1) << WHOM_BIT) - 1));
+  give_number_back(handle);
+}
 
 static void remove_retired(void) {
   for (int i = 0; i < 2; i++) {
     const added was = this_thread.retired[i];
     this_thread.retired[i] = (added){0, 0};
     if (was.handle && !was.node) remove_there(was.handle);
+    else if (was.handle) give_number_back(was.handle);
   }
 }
 
@@ -253,18 +309,23 @@ int prof_i_torch_has_retired_1(int has_shapes, uint64_t node) {
 
 /* To this thread, or to all, where prof_i_torch_has_for_all_1() says so. Only after prof_i_torch_prove_1() has found all. node: of autograd's graph, which this thread is in. *added_out is the caller's before he calls: a handler of a signal of Python's may raise between this and what he does next. */
 void prof_i_torch_add_1(int has_shapes, uint32_t who, uint64_t node, added *added_out) {
-  static void *(*const starts[OWNERS][2])(void **, const void *) = {{start_of_thread, start_of_thread_with_shapes}, {start_of_all, start_of_all_with_shapes}, {start_of_run, start_of_run_with_shapes}};
   pthread_once(&own.once, make_key);
   if (!node) remove_retired();
-  const prof_i_torch_callback callback = {.start = starts[who][has_shapes != 0], .end = end, .probability = 1, .scopes = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, .needs_inputs = has_shapes != 0};
-  const uint64_t bits = (uint64_t)(has_shapes != 0) << SHAPES_BIT | (uint64_t)who << OWNER_BIT;
+  const bool is_back = who == FOR_THREAD && prof_i_torch_has_retired_1(has_shapes, node);
+  const uint32_t whom = is_back             ? whom_of(this_thread.retired[has_shapes != 0].handle)
+                        : who == FOR_THREAD ? take_number()
+                        : who == FOR_ALL    ? WHOM_ALL
+                                            : WHOM_RUN;
+  const prof_i_torch_callback callback = {.start = starts[whom][has_shapes != 0], .end = end, .probability = 1, .scopes = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, .needs_inputs = has_shapes != 0};
+  const uint64_t bits = (uint64_t)(has_shapes != 0) << SHAPES_BIT | (uint64_t)whom << WHOM_BIT;
   count(bits, 1);
   if (who != FOR_THREAD) {
     *added_out = (added){prof_i_torch.add_global(callback) | bits, 0};
     return;
   }
-  const bool is_back = prof_i_torch_has_retired_1(has_shapes, node);
-  *added_out = is_back ? this_thread.retired[has_shapes != 0] : (added){prof_i_torch.add(callback) | bits, node};
+  const added retired = this_thread.retired[has_shapes != 0];
+  *added_out = is_back ? retired : (added){prof_i_torch.add(callback) | bits, node};
+  if (!is_back && retired.handle) give_number_back(retired.handle); /* gone with its node */
   this_thread.retired[has_shapes != 0] = (added){0, 0};
 }
 
@@ -274,7 +335,8 @@ void prof_i_torch_remove_1(added *place, uint64_t node, int is_gone) {
   if (!node) remove_retired();
   if (!was.handle) return;
   count(was.handle, -1);
-  if (is_gone) return;
-  if (was.handle >> OWNER_BIT != FOR_THREAD || was.node == node) remove_there(was.handle);
-  else if (node) this_thread.retired[was.handle >> SHAPES_BIT & 1] = was;
+  const bool is_there = !is_of_thread(whom_of(was.handle)) || was.node == node;
+  if (!is_gone && is_there) remove_there(was.handle);
+  else if (!is_gone && node) this_thread.retired[was.handle >> SHAPES_BIT & 1] = was;
+  else give_number_back(was.handle); /* with its thread, or with the node of its add */
 }

@@ -1,4 +1,5 @@
 /* Call sites by operators' names. No lock: what is made is for good, and comes into its list by one compare and exchange. */
+#include "../../core/observed.h"
 #include "torch.h"
 
 #include <errno.h>
@@ -36,7 +37,13 @@ static prof_i_torch_name *make(const char *text, uint32_t kind) {
   const size_t bytes = strlen(text) + 1;
   prof_i_torch_name *const n = __atomic_load_n(&own.count, __ATOMIC_RELAXED) < NAMES_MAX ? malloc(sizeof *n + bytes) : NULL;
   if (!n) return NULL;
-  *n = (prof_i_torch_name){.site = {.file = "", .function = "", .level = 1}, .kind = kind};
+  const uint32_t scope = kind & ((1u << PROF_I_TORCH_KIND_SCOPE_BITS) - 1);
+  const uint32_t whom = kind >> PROF_I_TORCH_KIND_SCOPE_BITS;
+  const uint32_t for_whom = whom & ((1u << PROF_I_TORCH_KIND_FOR_BITS) - 1);
+  n->site = (prof_site){
+      .file = "", .function = "", .line = prof_i_observed_line(scope, for_whom), .level = 1};
+  n->next = NULL;
+  n->kind = kind;
   memcpy(n->text, text, bytes);
   return n;
 }

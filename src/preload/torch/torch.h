@@ -96,6 +96,13 @@ typedef struct prof_i_torch_name {
   char text[];
 } prof_i_torch_name;
 
+/* A kind: what calls of one text are told apart by. args: how many there are, in the caller's way. */
+enum { PROF_I_TORCH_KIND_SCOPE_BITS = 4, PROF_I_TORCH_KIND_FOR_BITS = 8 };
+static inline uint32_t prof_i_torch_kind(uint32_t scope, uint32_t for_whom, uint32_t args) {
+  return args << (PROF_I_TORCH_KIND_SCOPE_BITS + PROF_I_TORCH_KIND_FOR_BITS) |
+         for_whom << PROF_I_TORCH_KIND_SCOPE_BITS | scope;
+}
+
 /* Kept for good, one a text and kind; NULL: there is no memory, or there are too many. Any thread. */
 prof_i_torch_name *prof_i_torch_name_of(const char *text, uint32_t kind);
 

@@ -1,0 +1,20 @@
+/* A view of a trace: a trace that shares all of another one, and shows less. For the profile of one
+   thread, beside which other threads had profiles of their own (include/prof/python.h). The walk
+   asks it for each record. */
+#ifndef PROF_TRACE_VIEW_H
+#define PROF_TRACE_VIEW_H
+
+#include "capture.h"
+
+typedef struct prof_i_view prof_i_view;
+
+/* Does a trace show no scope of that site on that thread? words: a long record's, or NULL. */
+bool prof_i_view_hides_scope(const prof_trace *trace, uint32_t thread, uint32_t site,
+                             const uint64_t *words);
+
+/* The same of a record of memory. */
+bool prof_i_view_hides_memory(const prof_trace *trace, uint32_t thread, const uint64_t *words);
+
+void prof_i_view_destroy(prof_i_view *view);
+
+#endif
