@@ -128,7 +128,8 @@ enum {
 };
 
 /* What else is this thread's own. Small, since static thread-local storage is scarce. Bytes, not
-   bits: a handler may write one while the thread writes another. */
+   bits: a handler may write one while the thread writes another. Three share a byte: a handler that
+   sets one takes it back before it returns. */
 typedef struct prof_i_own_flags {
   uint64_t ended_as;      /* the serial that it ended under. What destructors still record after that is the same thread's; 0: it has not ended */
   struct prof_i_line *line; /* the fiber that the thread is in; NULL: it is itself */
@@ -140,10 +141,10 @@ typedef struct prof_i_own_flags {
   uint8_t last_error;     /* src/core/log.c */
   bool is_at_control;     /* it has the control lock, or waits for it: a handler that finds this set can never have it */
   bool begins_pools;      /* src/core/pool.c */
-  bool is_loading_plugin; /* src/device/plugin.c */
-  bool is_making_text;    /* src/python/scope.c */
-  bool takes_faults;      /* the helper: see make_pages() in arena.c */
   bool fails_silently;    /* src/core/log.c */
+  bool is_loading_plugin : 1; /* src/device/plugin.c */
+  bool is_making_text : 1;    /* src/python/scope.c */
+  bool takes_faults : 1;      /* the helper: see make_pages() in arena.c */
 } prof_i_own_flags;
 extern __thread prof_i_own_flags prof_i_this_flags __attribute__((tls_model("initial-exec"), visibility("hidden")));
 extern prof_i_thread prof_i_no_thread __attribute__((visibility("hidden")));

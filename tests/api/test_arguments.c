@@ -438,7 +438,7 @@ static void aggregate_options_out_of_range_are_refused_with_their_value(void **s
   static const struct {
     prof_aggregate_options options;
     const char *texts[2];
-  } bad[] = {{{.group = 1024}, {"group", "400"}},
+  } bad[] = {{{.group = 2048}, {"group", "800"}},
              {{.level = 3}, {"level", "3"}},
              {{.sort = 11}, {"sort", "11"}},
              {{.time_unit = 4}, {"time_unit", "4"}},

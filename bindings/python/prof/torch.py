@@ -455,14 +455,15 @@ read. A release may lack some."""
 def __getattr__(name: str) -> Any:
     if name not in _OF_TORCH:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    of = "autograd.profiler" if name == "record_function" else "profiler"
     try:
-        theirs = import_module("torch.profiler")
+        theirs = import_module(f"torch.{of}")
     except ImportError as e:
         why = f"{name} is torch's, and torch cannot be imported: {e}"
         raise AttributeError(why) from e
     if not hasattr(theirs, name):
         version = getattr(sys.modules.get("torch"), "__version__", "")
-        raise AttributeError(f"{name} is torch's, and the torch.profiler of {version} has none")
+        raise AttributeError(f"{name} is torch's, and the torch.{of} of {version} has none")
     return getattr(theirs, name)
 
 
