@@ -252,7 +252,9 @@ class Examples(Case):
         names = sorted(os.listdir(folder))
         self.assertEqual(names, ["amd.json", "cpu.json", "nvidia.json"])
         for name in names:
-            done = self.run_prof("--dry-run", "--stack", os.path.join(folder, name), "--", "./app")
+            done = self.run_prof(
+                "--dry-run", "--stack", os.path.join(folder, name), "--", "./app"
+            )
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertTrue(done.stdout.endswith(b" ./app\n"), done.stdout)
 
@@ -443,6 +445,23 @@ class Streams(Case):
         )
         self.assertEqual(done.returncode, 0)
         self.assertEqual(sorted(self.read("out/run.live.log").split()), ["a", "b", "c"])
+
+    def test_what_a_process_writes_that_is_left_behind_arrives(self):
+        program = "(while ! [ -e go ]; do sleep 0.01; done; echo late; echo done > over) & echo early"
+        with subprocess.Popen(
+            [PROF, "run", "-t", "rocblas_trace", "--", "sh", "-c", program],
+            cwd=self.folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        ) as process:
+            self.assertEqual(process.wait(HANG_SECONDS), 0)
+            self.assertIn(
+                "still runs, and is not waited for: sh (",
+                process.stderr.read().decode(),
+            )
+            self.write("go", "")
+            self.assertEqual(process.stdout.read(), b"early\nlate\n")
+        self.assertEqual(self.read("over"), "done\n")
 
     def test_the_program_goes_on_where_prof_is_killed(self):
         path = os.path.join(self.folder, "done")

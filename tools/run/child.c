@@ -241,11 +241,12 @@ run_end run_child(const run_command *command, const run_watch *watch) {
   loop(&c, &streams);
   end.seconds = now_seconds() - begun;
   take_terminal_back(&c);
+  run_left_find(c.pid, &end.left);
   run_streams_finish(&streams);
-  run_keeper_end(&c.keeper);
+  if (end.left.count > 0) run_keeper_leave(&c.keeper);
+  else run_keeper_end(&c.keeper);
   end.status = c.status;
   end.failed = streams.failed;
-  run_left_find(c.pid, &end.left);
   close_signals(&c);
   return end;
 }

@@ -140,3 +140,10 @@ void run_keeper_end(run_keeper *keeper) {
   while (waitpid(keeper->pid, NULL, 0) < 0 && errno == EINTR) continue;
   keeper->pid = -1;
 }
+
+void run_keeper_leave(run_keeper *keeper) {
+  if (keeper->pid <= 0) return;
+  close(keeper->alive);
+  if (keeper->news >= 0) close(keeper->news);
+  keeper->pid = -1;
+}

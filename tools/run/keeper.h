@@ -37,4 +37,8 @@ void run_keeper_start(run_keeper *keeper, const run_keeper_plan *plan);
 /* All went well: the keeper goes. */
 void run_keeper_end(run_keeper *keeper);
 
+/* Processes of the workload still run: the keeper passes on what they write until they have ended,
+   and is not waited for. */
+void run_keeper_leave(run_keeper *keeper);
+
 #endif
