@@ -182,7 +182,10 @@ static void describe_arena(prof_health *health) {
   health->survives_kill = arena->is_file;
   health->is_full = prof_i_arena_full_loss() >= 0;
   snprintf(health->capture_path, sizeof health->capture_path, "%s", arena->path);
-  snprintf(health->reason, sizeof health->reason, "%s", arena->reason);
+  const int error = prof_i_helper_error();
+  const bool is_both = error && arena->reason[0];
+  snprintf(health->reason, sizeof health->reason, "%s%s%s%s", error ? "no helper thread: " : "",
+           error ? prof_i_error_text(error) : "", is_both ? "; " : "", arena->reason);
 }
 
 /* What does not take long. Control lock held. */

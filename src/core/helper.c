@@ -18,6 +18,7 @@ static struct {
   bool on;       /* written by a start or a stop, one at a time; read by any thread, relaxed */
   uint32_t quit; /* relaxed; the wake orders it */
   struct prof_i_unused *unused; /* to be unmapped; atomic, exchange */
+  int error; /* an errno: why the last start made no thread; control lock */
 } own;
 
 static void unmap_unused(void) {
@@ -46,12 +47,16 @@ void prof_i_helper_start(void) {
   if (own.on) return;
   own.quit = 0;
   prof_i_chunk_use_helper(true);
-  const bool is_there = prof_i_port_thread_create(&own.thread, STACK_BYTES, work, NULL) == 0;
+  own.error = prof_i_port_thread_create(&own.thread, STACK_BYTES, work, NULL);
+  const bool is_there = own.error == 0;
   __atomic_store_n(&own.on, is_there, __ATOMIC_RELAXED);
   if (!is_there) prof_i_chunk_use_helper(false);
 }
 
+int prof_i_helper_error(void) { return own.error; }
+
 void prof_i_helper_stop(void) {
+  own.error = 0;
   if (!own.on) return;
   prof_i_chunk_use_helper(false);
   __atomic_store_n(&own.quit, 1, __ATOMIC_RELEASE);

@@ -13,7 +13,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -104,11 +107,37 @@ static void threads_of_a_real_time_thread_are_normal(void **state) {
   assert_int_equal(sched_setscheduler(0, SCHED_OTHER, &none), 0);
 }
 
+/* In a process of its own, for rights do not come back. */
+static void expect_no_helper(void) {
+  const struct rlimit none = {1, 1};
+  const prof_options options = {.size = sizeof options, .helper_thread = 1};
+  prof_health health = {.size = sizeof health};
+  if (geteuid() == 0 && setuid(65534) != 0) _exit(2);
+  if (setrlimit(RLIMIT_NPROC, &none) != 0 || prof_start_with(&options) != PROF_OK) _exit(3);
+  prof_health(&health);
+  WITH_BASE_PROFILER(PROF_HOST, "scope", "test", PROF_NO_ARGS, {});
+  if (health.helper_thread || !strstr(health.reason, "no helper thread: ")) _exit(4);
+  prof_stop();
+  prof_health_get(&health);
+  _exit(health.recorded_count == 1 ? 0 : 5);
+}
+
+static void a_helper_that_cannot_be_made_has_a_reason(void **state) {
+  (void)state;
+  int status = 0;
+  const pid_t child = fork();
+  if (child == 0) expect_no_helper();
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_true(WIFEXITED(status));
+  assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 int main(void) {
   if (sched_getaffinity(0, sizeof at_load, &at_load) != 0) return 77;
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(threads_run_where_the_main_thread_might_when_prof_was_loaded),
       cmocka_unit_test(threads_of_a_real_time_thread_are_normal),
+      cmocka_unit_test(a_helper_that_cannot_be_made_has_a_reason),
   };
   return cmocka_run_group_tests_name("own threads", tests, NULL, NULL);
 }
