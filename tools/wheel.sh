@@ -11,7 +11,8 @@ trap 'rm -rf "$scratch"' EXIT
 
 # Headers that prof is compiled with but does not link: they say nothing of this machine. Its other headers must not be seen.
 mkdir -p "$scratch/include/yajl"
-for header in uthash.h zlib.h zconf.h sqlite3.h yajl/yajl_parse.h yajl/yajl_common.h; do
+for header in uthash.h zlib.h zconf.h sqlite3.h yajl/yajl_parse.h yajl/yajl_common.h \
+  yajl/yajl_tree.h; do
   found=$(printf '#include <%s>\n' "$header" | cc -E - | sed -n "s|^# [0-9]* \"\(/.*/$header\)\".*|\1|p" | head -n 1)
   [ -n "$found" ] || { echo "prof: $header is missing; type: tools/setup.sh build" >&2; exit 1; }
   cp "$found" "$scratch/include/$header"

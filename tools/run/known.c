@@ -185,8 +185,7 @@ void run_tools_add(const run_tool *tool) {
     *old = *tool;
     return;
   }
-  run_tool *const grown = reallocarray(registry, registry_count + 1, sizeof *grown);
-  if (!grown) run_fail("out of memory");
+  run_tool *const grown = run_grow(registry, registry_count + 1, sizeof *grown);
   registry = grown;
   registry[registry_count++] = *tool;
 }

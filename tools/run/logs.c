@@ -94,8 +94,7 @@ static void open_file(run_logs *logs, char *path) {
     say("prof run: cannot read '%s': %s", path, strerror(errno));
     return;
   }
-  log_file *const files = reallocarray(logs->files, logs->count + 1, sizeof *files);
-  if (!files) run_fail("out of memory");
+  log_file *const files = run_grow(logs->files, logs->count + 1, sizeof *files);
   logs->files = files;
   files[logs->count++] = (log_file){.path = path, .fd = fd, .line = run_make(LINE_BYTES_MAX, 1)};
 }

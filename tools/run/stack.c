@@ -65,8 +65,7 @@ static void read_variables(run_words *to, const run_json *tool, const char *from
 }
 
 static void add_script(run_scripts *to, run_script script) {
-  run_script *const items = reallocarray(to->items, to->count + 1, sizeof *items);
-  if (!items) run_fail("out of memory");
+  run_script *const items = run_grow(to->items, to->count + 1, sizeof *items);
   to->items = items;
   items[to->count++] = script;
 }
@@ -88,8 +87,7 @@ static void read_scripts(run_scripts *to, const run_json *object, const char *ke
 /* ---- tools ---- */
 
 static run_tool *add_tool(run_stack *stack, const run_tool *tool) {
-  run_tool *const tools = reallocarray(stack->tools, stack->count + 1, sizeof *tools);
-  if (!tools) run_fail("out of memory");
+  run_tool *const tools = run_grow(stack->tools, stack->count + 1, sizeof *tools);
   stack->tools = tools;
   run_tool *const added = &tools[stack->count++];
   *added = *tool;

@@ -28,6 +28,12 @@ void *run_make(size_t count, size_t size) {
   return made;
 }
 
+void *run_grow(void *items, size_t count, size_t size) {
+  void *const grown = count <= SIZE_MAX / size ? realloc(items, count * size) : NULL;
+  if (!grown) fail_for_memory();
+  return grown;
+}
+
 char *run_text(const char *format, ...) {
   char *text = NULL;
   va_list arguments;
@@ -49,8 +55,7 @@ char *run_copy(const char *text, size_t bytes) {
 void run_words_insert(run_words *words, size_t at, const char *text) {
   if (words->count + 2 > words->room) {
     const size_t room = words->room ? 2 * words->room : 16;
-    char **const items = reallocarray(words->items, room, sizeof *items);
-    if (!items) fail_for_memory();
+    char **const items = run_grow(words->items, room, sizeof *items);
     words->items = items;
     words->room = room;
   }

@@ -21,6 +21,8 @@ enum { RUN_FAILED = 125, RUN_CANNOT_EXECUTE = 126, RUN_NOT_FOUND = 127 };
 
 /* Never return NULL. */
 void *run_make(size_t count, size_t size);
+/* As realloc() of count items of that size. */
+void *run_grow(void *items, size_t count, size_t size);
 char *run_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
 char *run_copy(const char *text, size_t bytes);
 
