@@ -6,20 +6,12 @@ import os
 import tempfile
 import unittest
 
-from beside_torch import skip_with_old_torch, skip_without_torch, torch
+from beside_torch import OneLinear, skip_with_old_torch, skip_without_torch, torch
 
 import prof
 
 
-class Both(unittest.TestCase):
-    maxDiff = None
-
-    def setUp(self):
-        self.cpu = [torch.profiler.ProfilerActivity.CPU]
-        self.x = torch.ones(2, 4)
-        self.linear = torch.nn.Linear(4, 4)
-        self.linear(self.x).sum().backward()
-
+class Both(OneLinear):
     def both(self, work, **options):
         """Each profile, started, and given to work, which may stop it."""
         made = []

@@ -8,7 +8,7 @@ import tempfile
 import threading
 import unittest
 
-from beside_torch import skip_with_old_torch, skip_without_torch, torch
+from beside_torch import OneLinear, skip_with_old_torch, skip_without_torch, torch
 
 import prof
 
@@ -24,15 +24,7 @@ def named_only(counts, *names):
 
 
 @skip_without_torch
-class Threads(unittest.TestCase):
-    maxDiff = None
-
-    def setUp(self):
-        self.cpu = [torch.profiler.ProfilerActivity.CPU]
-        self.x = torch.ones(2, 4)
-        self.linear = torch.nn.Linear(4, 4)
-        self.linear(self.x).sum().backward()
-
+class Threads(OneLinear):
     def at_once(self, make, work, counts=COUNTS):
         """By count: the profile of the thread that did work(count). All record while each works."""
         found, errors, meet = {}, [], threading.Barrier(len(counts))
