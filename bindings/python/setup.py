@@ -77,7 +77,11 @@ class BuildWithLibrary(build_py):
         for name, folder, options in BESIDE:
             file = f"libprof_{name}.so"
             compiler.compile_beside(glob(os.path.join(ROOT, "src", "preload", folder, "*.c")), os.path.join(target, file), library, *SHARED, f"-Wl,-soname,{file}", *options)
-        commands = [f for folder in ("prof", "import", "run") for f in glob(os.path.join(ROOT, "tools", folder, "*.c"))]
+        commands = [
+            file
+            for folder in ("prof", "import", "run")
+            for file in glob(os.path.join(ROOT, "tools", folder, "*.c"))
+        ]
         no_paths = filter(compiler.takes, [f"-fmacro-prefix-map={ROOT}/="])  # its call sites say where they stand, which is no matter of this machine
         compiler.compile_beside(commands, os.path.join(target, COMMAND), library, *compiler.optional(), *no_paths)
 

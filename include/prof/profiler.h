@@ -10,10 +10,11 @@
    Every function may be called from any thread and in any order, unless its comment says otherwise; none of them exits,
    aborts, writes to stdout or installs a handler.
 
-   Functions that are signal-safe say so. The others may allocate memory, which a signal handler must
-   not do where it may have interrupted the program's own malloc(). If a handler interrupted a call of
-   prof on its thread, they wait for nothing: what returns a status returns PROF_E_BUSY, and what
-   returns none does nothing, so that a trace to be destroyed stays. SPDX-License-Identifier: MIT */
+   Functions that are signal-safe say so. The others may allocate memory, which a signal handler
+   must not do where it may have interrupted the program's own malloc(). If a handler interrupted a
+   call of prof on its thread, they wait for nothing: what returns a status returns PROF_E_BUSY, and
+   what returns none does nothing, so that a trace to be destroyed stays.
+   SPDX-License-Identifier: MIT */
 #ifndef PROF_PROFILER_H
 #define PROF_PROFILER_H
 

@@ -26,7 +26,8 @@ typedef struct prof_sampler_options {
                            local time, N/A for what could not be read; UTILISATION and CLOCK the same, "utilisation(%) GPU0", "clock(MHz) GPU0"; ALL: "time_ns,meter,unit,value", a row a value, Unix time */
   uint32_t mode;        /* prof_sample_mode */
   /* 1: the file has its name from the start, and each row is written at once, so that it stays
-     however the process ends. What the file held before is gone. 0: it is there when it is whole. */
+     however the process ends. What the file held before is lost. 0: the file appears when it
+     is complete. */
   uint32_t csv_is_live;
 } prof_sampler_options;
 

@@ -148,7 +148,8 @@ static void await_child(void) {
   enum { PATIENCE_NS = 10000000 };
   if (!__atomic_load_n(&own.child_waits, __ATOMIC_RELAXED)) return;
   const uint64_t begun = prof_i_port_monotonic_ns();
-  for (uint64_t past; changing_now() == CHANGE_START && (past = prof_i_ns_since(begun)) < PATIENCE_NS;)
+  for (uint64_t past;
+       changing_now() == CHANGE_START && (past = prof_i_ns_since(begun)) < PATIENCE_NS;)
     prof_i_port_wait(&own.changing, CHANGE_START, PATIENCE_NS - past);
 }
 void prof_i_control_lock(void) {
@@ -548,9 +549,9 @@ static void end_waiting(void) {
   prof_i_pool_end_all();
 }
 
-/* What the parent recorded goes on in this child's own capture, in steps: what it is to be, its file,
-   which is made without the lock, and its begin. A child has a name of its own, unless the template
-   has its pid: the parent may be gone, and its trace must stay. */
+/* What the parent recorded goes on in this child's own capture, in steps: what it is to be, its
+   file, which is made without the lock, and its begin. A child has a name of its own, unless the
+   template has its pid: the parent may be gone, and its trace must stay. */
 
 /* Lock held. False: nothing is to be made. */
 static bool plan_child(void) {
@@ -574,7 +575,8 @@ static void install_child(void) {
   own.child_options.level = prof_i_arena_level();
   int status = own.child_made;
   if (status == PROF_OK && own.child_waits && (own.child_options.level || wants_memory))
-    status = start_new(&own.child_options, own.options.path ? own.template_ : "", own.expanded, true);
+    status =
+        start_new(&own.child_options, own.options.path ? own.template_ : "", own.expanded, true);
   else if (status == PROF_OK)
     prof_i_arena_discard(&own.fresh);
   const bool has_begun = own.child_waits && own.recording;

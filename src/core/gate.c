@@ -31,8 +31,9 @@ void prof_i_gate_leave(void) {
 }
 
 const char *prof_i_gate_why_busy(void) {
-  return prof_i_this_flags.past_gate ? "this is a signal handler that interrupted prof's recording on this thread"
-                                     : "a thread has been inside the profiler for two seconds";
+  return prof_i_this_flags.past_gate
+             ? "this is a signal handler that interrupted prof's recording on this thread"
+             : "a thread has been inside the profiler for two seconds";
 }
 
 bool prof_i_gate_close(void) {

@@ -14,7 +14,7 @@ bool prof_i_helper_unmap(struct prof_i_unused *all);
 void prof_i_helper_forget(void); /* in a forked child: it is not there */
 bool prof_i_helper_is_on(void);
 
-/* An errno: why there is no helper, though the capture was to have one; else 0. Control lock held. */
+/* The errno for which the helper could not be made, or 0. Control lock held. */
 int prof_i_helper_error(void);
 
 #endif

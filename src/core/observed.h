@@ -1,6 +1,6 @@
-/* What the call site of a PyTorch operator says of it. Such a site has no file, so its line is free:
-   libprof_torch.so writes this there (src/preload/torch/calls.c), and readers of a capture look at
-   it. Beside that the site is like any other. */
+/* What the call site of a PyTorch operator says of it. Such a site has no file, so its line is
+   free: libprof_torch.so writes this there (src/preload/torch/calls.c), and readers of a capture
+   look at it. Beside that the site is like any other. */
 #ifndef PROF_CORE_OBSERVED_H
 #define PROF_CORE_OBSERVED_H
 

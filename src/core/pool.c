@@ -299,7 +299,8 @@ void prof_i_pool_begin_all(void) {
     if (!prof_i_this_flags.begins_pools) await_start();
     return;
   }
-  prof_i_this_flags.begins_pools = true; /* a query, or a handler, of this thread cannot wait for it */
+  /* A query, or a signal handler, of this thread cannot wait for the end of this. */
+  prof_i_this_flags.begins_pools = true;
   for (prof_pool *pool = prof_i_pool_first(); pool; pool = __atomic_load_n(&pool->next, __ATOMIC_ACQUIRE)) begin_pool(pool, session);
   prof_i_control_lock();
   uint32_t starts = PROF_I_MEMORY_STARTS; /* unless it was stopped meanwhile, and perhaps begun anew */

@@ -137,7 +137,8 @@ typedef struct prof_i_own_flags {
   /* Calls and locks of this thread that a handler must not meet: PROF_I_INSIDE,
      prof_i_thread_lock(). */
   uint8_t inside;
-  uint8_t past_gate;      /* gate.h: how often the thread is past it, with those that it interrupts */
+  /* gate.h: how many nested passes the thread has, with those of the code that it interrupted. */
+  uint8_t past_gate;
   uint8_t last_error;     /* src/core/log.c */
   bool is_at_control;     /* it has the control lock, or waits for it: a handler that finds this set can never have it */
   bool begins_pools;      /* src/core/pool.c */

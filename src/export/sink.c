@@ -31,7 +31,8 @@ int prof_i_sink_open_file(prof_i_sink *sink, const char *path, bool is_gzip, boo
 }
 
 static int write_out(prof_i_sink *sink, const char *bytes, size_t count, bool is_last) {
-  if (sink->gzip != NULL) return prof_i_gzip_write(sink->gzip, &sink->target, bytes, count, is_last);
+  if (sink->gzip != NULL)
+    return prof_i_gzip_write(sink->gzip, &sink->target, bytes, count, is_last);
   return prof_i_target_write(&sink->target, bytes, count);
 }
 

@@ -215,10 +215,10 @@ int prof_i_target_open_live(prof_i_target *target, const char *path) {
 
 /* ---- writing ---- */
 
-/* A pipe whose reader is gone sends SIGPIPE, and there is no flag against it for pipes. So this thread
-   blocks the signal during the one write, takes it if it came, and restores the mask. It also comes
-   with a short write, if the reader goes away in the middle. This is the one place where prof touches
-   a mask; the other choice is that a closed pager ends the program. */
+/* A pipe whose reader is gone sends SIGPIPE, and there is no flag against it for pipes. So this
+   thread blocks the signal during the one write, takes it if it came, and restores the mask. It
+   also comes with a short write, if the reader goes away in the middle. This is the one place where
+   prof touches a mask; the other choice is that a closed pager ends the program. */
 static ssize_t write_to_pipe(int fd, const void *bytes, size_t count) {
   sigset_t pipe_signal, old, pending;
   sigemptyset(&pipe_signal);

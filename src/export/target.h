@@ -34,9 +34,10 @@ typedef struct prof_i_target {
   bool must_be_new; /* an existing file is left alone: PROF_E_IO */
 } prof_i_target;
 
-/* All of these return 0 or a status whose text has been set (prof_i_fail). One thread at a time per target. */
+/* All of these return 0 or a status whose text has been set (prof_i_fail). One thread at a time per
+   target. */
 int prof_i_target_open(prof_i_target *target, const char *path, bool must_be_new);
-/* The file has its name from now on, and what it held is gone: readers see it grow. A link is refused. */
+/* Gives the file its name now, and removes what it held. Readers see it grow. A link is refused. */
 int prof_i_target_open_live(prof_i_target *target, const char *path);
 int prof_i_target_write(prof_i_target *target, const void *bytes, size_t count);
 /* Gives the file its final name. The target is closed, also on failure: then nothing is left of it. */

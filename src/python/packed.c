@@ -1,6 +1,6 @@
 /* Arguments of events for the Python package: of each event its numbers, and behind them everything
-   else as bytes that are equal for events whose arguments differ in numbers alone. The package makes
-   objects of such bytes once, however many events have them. It reads single events and whole
+   else as bytes that are equal for events whose arguments differ in numbers alone. The package
+   makes objects of such bytes once, however many events have them. It reads single events and whole
    lists by this (bindings/python/prof/_read_arguments.py). Nothing of Python's is called. */
 #include <prof/python.h>
 #include <prof/trace.h>

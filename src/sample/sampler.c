@@ -207,7 +207,8 @@ static int check(const prof_sampler_options *options) {
     return prof_i_fail(PROF_E_INVALID, "options.interval_ns is %llu; at most %llu", (unsigned long long)options->interval_ns, (unsigned long long)INTERVAL_MOST_NS);
   if (options->mode > PROF_SAMPLE_CLOCK) return prof_i_fail(PROF_E_INVALID, "options.mode is %u; 0 to %d are known", options->mode, PROF_SAMPLE_CLOCK);
   if (options->csv_is_live > 1)
-    return prof_i_fail(PROF_E_INVALID, "options.csv_is_live is %u, not 0 or 1", options->csv_is_live);
+    return prof_i_fail(PROF_E_INVALID, "options.csv_is_live is %u, not 0 or 1",
+                       options->csv_is_live);
   if (!prof_i_meters_is_list(options->devices)) return prof_i_fail(PROF_E_INVALID, "options.devices is '%.64s'; \"all\", \"host\", or numbers with commas between: \"0,1\"", options->devices);
   if (options->csv_path && !*options->csv_path) return prof_i_fail(PROF_E_INVALID, "options.csv_path is empty; NULL writes none");
   return PROF_OK;

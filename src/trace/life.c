@@ -45,7 +45,8 @@ static bool has_other_clock(uint32_t pid) {
 
 static prof_i_process_life life_of_process(uint32_t pid, uint64_t start) {
   char fields[1024];
-  if (!read_stat(pid, fields, sizeof fields)) { /* /proc may be hidden: better called alive than its work lost */
+  if (!read_stat(pid, fields, sizeof fields)) {
+    /* /proc may be hidden. If in doubt the process is alive, so that its work is not lost. */
     const bool is_there = kill((pid_t)pid, 0) == 0 || errno == EPERM;
     return is_there ? PROF_I_LIFE_RUNS : PROF_I_LIFE_OVER;
   }

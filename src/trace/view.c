@@ -31,8 +31,8 @@ static bool text_begins(prof_i_text text, const char *word) {
   return text.bytes >= bytes && memcmp(text.data, word, bytes) == 0;
 }
 
-/* Of what is no operator that the dispatcher's callbacks have told: operators and ranges that Python
-   has made for its own thread, steps of profiles, modules and functions. */
+/* Of what is no operator that the dispatcher's callbacks have told: operators and ranges that
+   Python has made for its own thread, steps of profiles, modules and functions. */
 static shows of_texts(const prof_i_view_wish *wish, prof_i_text name, prof_i_text category,
                       bool has_file) {
   if (text_is(category, "python_function") || text_is(category, "c_function")) {

@@ -201,7 +201,8 @@ static void a_live_csv_has_each_row_at_once(void **state) {
   char path[128], other[128];
   snprintf(path, sizeof path, "%s/out.csv", folder);
   snprintf(other, sizeof other, "%s/link.csv", folder);
-  put_file("out.csv", "what an earlier run left, longer than a heading is, by a few words at least\n");
+  put_file("out.csv",
+           "what an earlier run left, longer than a heading is, by a few words at least\n");
   assert_int_equal(symlink("elsewhere.csv", other), 0);
   prof_sampler_options options = {.size = sizeof options,
                                   .interval_ns = INTERVAL_NS,
@@ -571,10 +572,17 @@ static void the_environment_asks_for_it(void **state) {
   }
 }
 
-#define TESTS(X)                                                                                                                                              \
-  X(each_meter_is_a_counter) X(what_is_not_asked_for_is_not_read) X(csv_is_as_madengine_writes_it) X(a_live_csv_has_each_row_at_once) X(csv_of_all_has_a_row_a_value)                            \
-  X(wrong_options_are_refused_with_their_values) X(what_is_no_number_is_not_told) X(what_became_of_a_late_file_is_told) X(of_many_those_that_there_is_no_room_for_are_counted) X(one_that_hangs_holds_nobody) X(one_that_hangs_while_it_is_asked_holds_nobody_for_good) X(what_was_due_meanwhile_is_missed_and_counted) X(one_that_refuses_leaves_a_gap) \
-  X(the_processors_energy_is_power) X(without_any_meter_it_says_why) X(a_forked_child_has_none) X(an_exit_without_a_stop_leaves_a_whole_file) X(starts_and_stops) X(the_environment_asks_for_it)
+#define TESTS(X)                                                                                   \
+  X(each_meter_is_a_counter) X(what_is_not_asked_for_is_not_read)                                  \
+  X(csv_is_as_madengine_writes_it) X(a_live_csv_has_each_row_at_once)                              \
+  X(csv_of_all_has_a_row_a_value) X(wrong_options_are_refused_with_their_values)                   \
+  X(what_is_no_number_is_not_told) X(what_became_of_a_late_file_is_told)                           \
+  X(of_many_those_that_there_is_no_room_for_are_counted) X(one_that_hangs_holds_nobody)            \
+  X(one_that_hangs_while_it_is_asked_holds_nobody_for_good)                                        \
+  X(what_was_due_meanwhile_is_missed_and_counted) X(one_that_refuses_leaves_a_gap)                 \
+  X(the_processors_energy_is_power) X(without_any_meter_it_says_why) X(a_forked_child_has_none)    \
+  X(an_exit_without_a_stop_leaves_a_whole_file) X(starts_and_stops)                                \
+  X(the_environment_asks_for_it)
 
 ALONE_TESTS
 

@@ -92,7 +92,10 @@ build() {
     [ -e "$built/libprof.so" ] || "$CC" -shared -Wl,-z,nodelete -Wl,-Bsymbolic-functions "$folder"/*.o -o "$built/libprof.so" -lpthread -lm || return 1
     "$CC" "${flags[@]}" -fvisibility=default -w -shared "$plugin" "$built/libprof.so" -Wl,-rpath,"$built" -o "$built/$(basename "$plugin" .c).so" -ldl || return 1
   done
-  if [ "$(basename "$test")" = test_text.c ]; then "$CC" "${flags[@]}" -w tools/prof/*.c tools/import/*.c tools/run/*.c "$folder/libprof.a" -o "$built/prof" -lpthread -lm || return 1; fi
+  if [ "$(basename "$test")" = test_text.c ]; then
+    "$CC" "${flags[@]}" -w tools/prof/*.c tools/import/*.c tools/run/*.c "$folder/libprof.a" \
+      -o "$built/prof" -lpthread -lm || return 1
+  fi
   echo "$built"
 }
 

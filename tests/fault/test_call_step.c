@@ -25,7 +25,13 @@
 #include "support/skip.h"
 #include "support/tracee.h"
 
-enum { WALK_MAX = 1 << 21, WALK_IN_CI = 20000, START_IN_CI = 60000, PLACES_IN_CI = 24, FAULT_BYTES = 400 };
+enum {
+  WALK_MAX = 1 << 21,
+  WALK_IN_CI = 20000,
+  START_IN_CI = 60000,
+  PLACES_IN_CI = 24,
+  FAULT_BYTES = 400
+};
 
 /* What the child tells, in shared memory. */
 static struct announced {
@@ -53,7 +59,10 @@ static prof_pool *kept_pool, *checked_pool;
 static char output[CAPTURE_PATH_MAX];
 
 static int start_to(const char *path, uint64_t mib, uint32_t helper_thread) {
-  const prof_options options = {.size = sizeof options, .path = path, .cap_bytes = mib << 20, .helper_thread = helper_thread};
+  const prof_options options = {.size = sizeof options,
+                                .path = path,
+                                .cap_bytes = mib << 20,
+                                .helper_thread = helper_thread};
   return prof_start_with(&options);
 }
 
@@ -170,7 +179,8 @@ static int do_back_end(void) {
 }
 static int do_cache(void) { return prof_op_cache_open(NULL); }
 static int do_scopes(void) {
-  for (int i = 0; i < 3; i++) WITH_BASE_PROFILER(PROF_HOST, "scope", "call step", PROF_ARGS("i", i), {});
+  for (int i = 0; i < 3; i++)
+    WITH_BASE_PROFILER(PROF_HOST, "scope", "call step", PROF_ARGS("i", i), {});
   prof_scope_end(prof_scope_begin(1, "by call", "call step", NULL));
   return PROF_OK;
 }
@@ -252,7 +262,8 @@ static void handler(int signal) {
 }
 
 static void expect(const char *what, int status) {
-  if (status != PROF_OK) say_fault("afterwards %s: %s: %s", what, prof_status_name(status), prof_last_error());
+  if (status != PROF_OK)
+    say_fault("afterwards %s: %s: %s", what, prof_status_name(status), prof_last_error());
 }
 
 /* Captures, pools, and what the acts look at. */
@@ -286,7 +297,8 @@ static void try_all_again(void) {
   expect("a start to another capture", start_to(NULL, 7, 0));
   WITH_BASE_PROFILER(PROF_HOST, "afterwards", "call step", PROF_NO_ARGS, {});
   expect("a duration", prof_get_duration("afterwards", NULL, &ns, &count));
-  if (count != 1) say_fault("afterwards %llu scopes were recorded of one", (unsigned long long)count);
+  if (count != 1)
+    say_fault("afterwards %llu scopes were recorded of one", (unsigned long long)count);
   expect("a clear", prof_clear());
   expect("memory", prof_memory_start());
   do_checked_alloc();
@@ -349,7 +361,8 @@ static void find_places(const call *what) {
     own.places[own.count++] = tracee_at(&child);
     tracee_step(&child);
   }
-  if (child.signal != SIGTRAP) fail_msg("%s: signal %d after %zu instructions", what->name, child.signal, own.count);
+  if (child.signal != SIGTRAP)
+    fail_msg("%s: signal %d after %zu instructions", what->name, child.signal, own.count);
   tracee_end(&child);
   captures_clear();
 }
@@ -381,11 +394,12 @@ static void interrupt(const call *what, uint64_t at, uint32_t first) {
     tracee_continue(&child, SIGUSR1);
     if (child.signal == SIGTRAP && said->phase == 2) tracee_continue(&child, 0);
     if (said->call)
-      fail_msg("%s, interrupted at %#llx: the handler's %s did not return (signal %d)", what->name, (unsigned long long)at,
-               calls[said->call - 1].name, child.signal);
+      fail_msg("%s, interrupted at %#llx: the handler's %s did not return (signal %d)", what->name,
+               (unsigned long long)at, calls[said->call - 1].name, child.signal);
     if (child.signal || child.status != 0 || said->runs != 1)
-      fail_msg("%s, interrupted at %#llx: signal %d, status %x, %u runs: %s", what->name, (unsigned long long)at, child.signal,
-               (unsigned)child.status, said->runs, said->fault);
+      fail_msg("%s, interrupted at %#llx: signal %d, status %x, %u runs: %s", what->name,
+               (unsigned long long)at, child.signal, (unsigned)child.status, said->runs,
+               said->fault);
     own.interrupted++;
     own.refused += said->busy;
     own.done += said->done;
@@ -402,8 +416,8 @@ static void interrupt_everywhere(const call *what) {
   print_message(
       "  %-16s %8zu instructions, a signal at %5zu, %llu not reached again, %llu of %llu "
       "calls refused\n",
-      what->name, walked, own.count, (unsigned long long)(own.missed - missed), (unsigned long long)(own.refused - refused),
-      (unsigned long long)(own.done - done));
+      what->name, walked, own.count, (unsigned long long)(own.missed - missed),
+      (unsigned long long)(own.refused - refused), (unsigned long long)(own.done - done));
 }
 
 static int clean(void **state) {
@@ -421,7 +435,8 @@ static int clean(void **state) {
 CALLS(TEST)
 
 int main(int argc, char **argv) {
-#define ENTRY(name_, act_, other_) cmocka_unit_test_teardown(name_##_may_be_interrupted_by_any_call, clean),
+#define ENTRY(name_, act_, other_) \
+  cmocka_unit_test_teardown(name_##_may_be_interrupted_by_any_call, clean),
   const struct CMUnitTest tests[] = {CALLS(ENTRY)};
   skip_unless_steppable();
   if (argc > 1) cmocka_set_test_filter(argv[1]);
@@ -430,8 +445,8 @@ int main(int argc, char **argv) {
   if (!own.places || said == MAP_FAILED || !captures_make_folder(true)) return 1;
   const int failed = cmocka_run_group_tests(tests, NULL, NULL);
   say_share();
-  print_message("%llu signals given, %llu places not reached again\n", (unsigned long long)own.interrupted,
-                (unsigned long long)own.missed);
+  print_message("%llu signals given, %llu places not reached again\n",
+                (unsigned long long)own.interrupted, (unsigned long long)own.missed);
   captures_remove_folder();
   return failed;
 }

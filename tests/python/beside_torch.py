@@ -69,8 +69,8 @@ class Beside:
 
 
 def skip_with_old_torch(case):
-    """Of what torch does since it has profile_all_threads: several profiles at once, ranges that have
-    not ended, memory that functions hold. Its 2.4 refuses the first, and drops the others."""
+    """Of what torch does since it has profile_all_threads: several profiles at once, open
+    ranges, memory that functions hold. Torch 2.4 refuses the first, and drops the others."""
     place = getattr(getattr(torch, "_C", None), "_profiler", None)
     config = getattr(place, "_ExperimentalConfig", None)
     words = getattr(getattr(config, "__init__", None), "__doc__", None) or ""

@@ -245,7 +245,9 @@ class Calls(unittest.TestCase):
             for i in range(2000):
                 shapes = [(F32, 2, 3), (F32, 3), (F32, 4)]
                 beside = {"Concrete Inputs": '["","",""]', "Thread id": 1, "Sequence number": i}
-                with prof.scope("operator", "cpu_op", 1, _shapes=shapes, **beside, step=i, more=0.5):
+                with prof.scope(
+                    "operator", "cpu_op", 1, _shapes=shapes, **beside, step=i, more=0.5
+                ):
                     pass
 
         p = recorded(work)
@@ -267,15 +269,18 @@ class Calls(unittest.TestCase):
     def test_what_differs_in_numbers_alone_is_each_calls_own(self):
         def work():
             for i in range(700):
-                with prof.scope("call", "cpu_op", 1, _shapes=[(F32, 2, 3)], n=i, x=i / 2, odd=i % 2 == 1):
+                with prof.scope(
+                    "call", "cpu_op", 1, _shapes=[(F32, 2, 3)], n=i, x=i / 2, odd=i % 2 == 1
+                ):
                     pass
 
         events = recorded(work).events()
-        self.assertEqual([e.args for e in events], [{"n": i, "x": i / 2, "odd": i % 2 == 1} for i in range(700)])
+        expected = [{"n": i, "x": i / 2, "odd": i % 2 == 1} for i in range(700)]
+        self.assertEqual([e.args for e in events], expected)
         events[1].input_shapes[0].append(9)
         events[600].args["n"] = None
         self.assertEqual((events[0].input_shapes, events[699].input_shapes), ([[2, 3]], [[2, 3]]))
-        self.assertEqual((events[0].args["n"], events[699].args["n"], events[600].args["n"]), (0, 699, None))
+        self.assertEqual([events[i].args["n"] for i in (0, 699, 600)], [0, 699, None])
 
     def test_a_long_text_among_others_is_read_whole(self):
         texts = ["x" * (900 * (i % 17)) + "\xe9" for i in range(600)]
@@ -478,7 +483,8 @@ class Recursions(unittest.TestCase):
             with prof.record_function("ended"):
                 pass
         rows = self.check(p)
-        self.assertEqual({key: (r.count, r.open_count) for key, r in rows.items()}, {"open": (1, 1), "ended": (1, 0)})
+        counts = {key: (r.count, r.open_count) for key, r in rows.items()}
+        self.assertEqual(counts, {"open": (1, 1), "ended": (1, 0)})
         self.assertGreaterEqual(rows["open"].cpu_time_total, rows["ended"].cpu_time_total)
         self.assertEqual(rows["open"].self_cpu_time_total, 0)
         self.assertEqual(sum(r.self_cpu_time_total for r in rows.values()), rows["ended"].cpu_time_total)

@@ -206,7 +206,7 @@ class Rules(Database):
         self.assertEqual(self.said, [])
 
     def test_two_machines_may_have_processes_of_one_number(self):
-        """As in containers, where each program is the first process. Their GPUs are not the same."""
+        """As in containers, where each program has pid 1. Their GPUs are not the same."""
         for suffix, node, name in ((SUFFIX, 7, "a"), (OTHER, 8, "b")):
             made = Rocpd(self.path("t.db"), suffix, pid=1, node=node)
             made.region(f"hip_{name}", 1000, 2000, 5, tid=1)

@@ -10,7 +10,8 @@ import unittest
 from prof import _library, _structs
 
 SOURCE = os.environ["PROF_TEST_SOURCE_DIR"]
-INCLUDE = "#include <prof/trace.h>\n#include <prof/memory.h>\n#include <prof/op.h>\n#include <prof/device.h>\n#include <prof/sampler.h>\n#include <prof/python.h>\n"
+HEADERS = ("trace", "memory", "op", "device", "sampler", "python")
+INCLUDE = "".join(f"#include <prof/{name}.h>\n" for name in HEADERS)
 STRUCTS = {
     "Device": "prof_device",
     "Args": "prof_args",

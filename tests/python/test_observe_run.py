@@ -344,7 +344,9 @@ class Run(unittest.TestCase):
             "for i in range(3): linear(x).mul(2)\n"
         )
         done = self.run_script("--with-flops")  # as torch.profiler's with_flops counts them
-        self.assertRegex(done.stderr, r"(?m)^name +FLOPs\naten::addmm +192\.000\naten::mul +24\.000$")
+        self.assertRegex(
+            done.stderr, r"(?m)^name +FLOPs\naten::addmm +192\.000\naten::mul +24\.000$"
+        )
         calls = self.rows(done.stderr.partition("\nname  ")[0])
         self.assertEqual(calls["aten::addmm"], 3)
         self.assertNotRegex(self.run_script("--record-shapes").stderr, "FLOPs")

@@ -420,7 +420,14 @@ class Tables(Base):
     def test_arguments_that_are_wrong(self):
         p = self.profile()
         for averages in (p.key_averages(), tables.EventList()):
-            for name, bad in (("sort_by", 3), ("row_limit", "x"), ("header", 3), ("max_src_column_width", "x"), ("max_name_column_width", 1.5), ("max_shapes_column_width", "x")):
+            for name, bad in (
+                ("sort_by", 3),
+                ("row_limit", "x"),
+                ("header", 3),
+                ("max_src_column_width", "x"),
+                ("max_name_column_width", 1.5),
+                ("max_shapes_column_width", "x"),
+            ):
                 with self.assertRaisesRegex(TypeError, f"^{name} must be "):
                     averages.table(**{name: bad})
             with self.assertRaisesRegex(ValueError, "^max_name_column_width must be "):

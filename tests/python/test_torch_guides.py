@@ -50,8 +50,9 @@ def adds_up_cycles():
 
 
 def rounds_times():
-    """Torch up to 2.4 looks for an operator's memory by times in us, as floats: at today's date they
-    are wrong by up to 0.25 us. What is allocated near an operator's end may count for another one."""
+    """Torch up to 2.4 finds an operator's memory by times in us, as floats: at today's date they
+    are wrong by up to 0.25 us. An allocation near an operator's end may count for another
+    operator."""
     accelerator = torch.autograd.profiler_util.MemRecordsAcc
     return has_parameter(accelerator.in_interval, "start_us")
 

@@ -130,7 +130,8 @@ static int count_captures(void) {
   int found = 0;
   DIR *const entries = opendir(directory);
   assert_non_null(entries);
-  for (const struct dirent *e; (e = readdir(entries)) != NULL;) found += strstr(e->d_name, ".prof") != NULL;
+  for (const struct dirent *e; (e = readdir(entries)) != NULL;)
+    found += strstr(e->d_name, ".prof") != NULL;
   closedir(entries);
   return found;
 }
@@ -224,7 +225,8 @@ static int descriptor_of(const char *path) {
   struct stat wanted, about;
   assert_int_equal(stat(path, &wanted), 0);
   for (int fd = 0; fd < MOST; fd++)
-    if (fstat(fd, &about) == 0 && about.st_dev == wanted.st_dev && about.st_ino == wanted.st_ino) return fd;
+    if (fstat(fd, &about) == 0 && about.st_dev == wanted.st_dev && about.st_ino == wanted.st_ino)
+      return fd;
   fail_msg("no descriptor of '%s'", path);
   return -1;
 }
@@ -284,7 +286,8 @@ static void others_go_on_while_call_sites_are_written(void **state) {
   assert_int_equal(prof_stop(), PROF_E_NOT_RUNNING);
   end_slow_start(&slow);
   assert_int_equal(slow.status, PROF_OK);
-  for (int i = 0; i < SITES; i++) prof_scope_end(prof_scope_begin_at(&sites[i], "not asked for", "start"));
+  for (int i = 0; i < SITES; i++)
+    prof_scope_end(prof_scope_begin_at(&sites[i], "not asked for", "start"));
   assert_int_equal(prof_stop(), PROF_OK);
   assert_int_equal(count(NULL), SITES);
   assert_int_equal(count(name), 1);
@@ -397,7 +400,8 @@ static void start_in_child(uint32_t at) {
   start other = {.cap_bytes = 0};
   const pthread_t thread = begin_slow_scope(at);
   begin_start(&other);
-  WAIT_WHILE(!__atomic_load_n(&other.has_ended, __ATOMIC_SEQ_CST) && !is_asleep(__atomic_load_n(&other.tid, __ATOMIC_SEQ_CST)));
+  WAIT_WHILE(!__atomic_load_n(&other.has_ended, __ATOMIC_SEQ_CST) &&
+             !is_asleep(__atomic_load_n(&other.tid, __ATOMIC_SEQ_CST)));
   REQUIRE(__atomic_load_n(&other.has_ended, __ATOMIC_SEQ_CST) == 0);
   end_slow_scope(thread);
   REQUIRE(pthread_join(other.thread, NULL) == 0);

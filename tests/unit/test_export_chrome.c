@@ -769,7 +769,9 @@ static void memory_stands_in_the_order_of_its_pool(void **state) {
   assert_int_equal(dump(&c, (prof_dump_options){0}), PROF_OK);
   static const char *const lines[] = {
       "\"name\":\"used bytes (p)\",\"pid\":77,\"tid\":102,\"ts\":0.000,\"args\":{\"value\":100}}", /* what was there before */
-      "\"name\":\"[memory]\",\"pid\":77,\"tid\":102,\"ts\":2.000,\"args\":{\"Addr\":4096,\"Bytes\":16,\"Total Allocated\":116,\"Total Reserved\":0,\"Device Type\":0,\"Device Id\":-1,"
+      "\"name\":\"[memory]\",\"pid\":77,\"tid\":102,\"ts\":2.000,"
+      "\"args\":{\"Addr\":4096,\"Bytes\":16,"
+      "\"Total Allocated\":116,\"Total Reserved\":0,\"Device Type\":0,\"Device Id\":-1,"
       "\"finished\":false,\"Ev Idx\":0}}",
       "\"name\":\"used bytes (p)\",\"pid\":77,\"tid\":102,\"ts\":2.000,\"args\":{\"value\":116}}",
       "\"name\":\"[memory]\",\"pid\":77,\"tid\":101,\"ts\":1.000,\"args\":{\"Addr\":8192,\"Bytes\":32,\"Total Allocated\":148,", /* in its thread's scope */

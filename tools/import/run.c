@@ -194,7 +194,8 @@ void import_run(const char *from, const char *to, bool must_be_new, import_resul
   if (result->is_packing_cut && result->end == IMPORT_WHOLE) result->end = IMPORT_CUT_SHORT;
   import_kineto_end(state);
   import_spool_close(&state->spool);
-  if (result->end == IMPORT_NO_TRACE || result->end == IMPORT_REFUSED || (is_empty(state->counts) && result->end != IMPORT_WHOLE)) {
+  if (result->end == IMPORT_NO_TRACE || result->end == IMPORT_REFUSED ||
+      (is_empty(state->counts) && result->end != IMPORT_WHOLE)) {
     import_output_abandon(&output);
   } else {
     import_capture_write(state, &output);

@@ -88,7 +88,8 @@ static int tell(const char *from, const char *to, const import_result *r) {
   const import_counts *const c = &r->counts;
   char note[IMPORT_NOTE_BYTES];
   const uint64_t taken = c->scopes + c->device_scopes + c->instants + c->counters + c->flow_ends + c->memory_events;
-  const bool is_written = r->end != IMPORT_NO_TRACE && r->end != IMPORT_REFUSED && (taken > 0 || r->end == IMPORT_WHOLE);
+  const bool is_written = r->end != IMPORT_NO_TRACE && r->end != IMPORT_REFUSED &&
+                          (taken > 0 || r->end == IMPORT_WHOLE);
   if (is_written) say_taken(c, to);
   for (int i = 0; i < IMPORT_NOTES_MAX - 1; i++) /* the last one is said by say_end() */
     if (import_note(r, i, note)) say("  %s", note);

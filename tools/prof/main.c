@@ -29,7 +29,8 @@ static const struct {
     {"dump", command_dump, "FILE -o OUT [--format chrome|raf|capture]",
      "for chrome://tracing and Perfetto; OUT.gz is compressed"},
     {"import", command_import, "TRACE.json|TRACE.rpd|RESULTS.db [-o OUT.prof]",
-     "a trace that torch.profiler exported, or another tool for chrome://tracing, becomes a capture; .json.gz, too;\n"
+     "a trace that torch.profiler exported, or another tool for chrome://tracing, becomes a "
+     "capture; .json.gz, too;\n"
      "         so does a database of AMD's rpd or rocprofv3"},
     {"level", command_level, "PID|FILE [N]", "shows or switches the level of a process that records into a file: 0 no scopes, 1 operators, 2 also the runtime;\n"
      "         memory is recorded at each of them, at 0 too"},
@@ -50,7 +51,8 @@ static void print_help(FILE *to) {
   fputs(
       "  prof help | --version\n\n"
       "FILE is a capture (*.prof): one that a start with a path, or PROF_LEVEL and PROF_OUTPUT, put beside its output.\n"
-      "GROUPS: name,category,device,thread,process,shape,stack,scopes,kernel. BY: total, self, calls, mean, max, name, memory, self-memory, first, device, self-device.\n"
+      "GROUPS: name,category,device,thread,process,shape,stack,scopes,kernel. "
+      "BY: total, self, calls, mean, max, name, memory, self-memory, first, device, self-device.\n"
       "N rows, 100 if not said (memory: 10), or all. The plot is ASCII where LC_ALL, LC_CTYPE and LANG say no UTF-8.\n"
       "Exit status: 0 done, 1 it could not be done, 2 the words are wrong.\n",
       to);
@@ -93,7 +95,8 @@ static int run(int argc, char **argv) {
     return EXIT_OK;
   }
   const bool is_table = strcmp(argv[1], "table") == 0;
-  if (strcmp(argv[1], "run") == 0) return command_run(argc - 1, argv + 1); /* --help may be the program's */
+  /* run takes its words itself: --help may be the program's. */
+  if (strcmp(argv[1], "run") == 0) return command_run(argc - 1, argv + 1);
   if (strcmp(argv[1], "run-dual") == 0) return run_dual(argc - 1, argv + 1);
   if (strcmp(argv[1], "run-with") == 0) return run_with(argc - 1, argv + 1);
   if (strcmp(argv[1], "run-rocprof") == 0) return run_rocprof(argc - 1, argv + 1);

@@ -18,7 +18,8 @@ static const char help[] =
     "Runs the program and ends with its exit status. Without --tool, prof records the program and\n"
     "its children, and prints a table at the end. SCRIPT.py or -m MODULE runs in Python.\n"
     "\n"
-    "  -t, --tool NAME        a tool around the program; may be repeated: the first is the innermost\n"
+    "  -t, --tool NAME        a tool around the program; may be repeated: the first is the "
+    "innermost\n"
     "  -s, --stack FILE       tools by a JSON file: {\"tools\": [{\"name\": N, \"cmd\": C,\n"
     "                         \"env_vars\": {...}}]}; also --tools, --additional-context-file\n"
     "      --additional-context TEXT   the same as text; JSON, or a Python literal\n"
@@ -28,10 +29,12 @@ static const char help[] =
     "  -o, --output DIR       where files go; %p pid, %r rank, %h host; a log and a summary, too\n"
     "  -l, --level N          that prof records at: 1 operators, 2 also the runtime (default 1)\n"
     "      --memory           prof records malloc() and free(), too\n"
-    "  -n, --repeat N         runs it N times; with -o DIR each has a folder DIR/run-1, run-2, ...\n"
+    "  -n, --repeat N         runs it N times; with -o DIR each has a folder DIR/run-1, run-2, "
+    "...\n"
     "  -q, --quiet            no table and no summary\n"
     "\n"
-    "Exit status: the program's, or 128 + the signal that ended it; 125 if it was not started, 126\n"
+    "Exit status: the program's, or 128 + the signal that ended it; 125 if it was not started, "
+    "126\n"
     "if it cannot be executed, 127 if it is not there.\n";
 
 enum { OPTION_CONTEXT = 256, OPTION_CONFIG, OPTION_LIST, OPTION_DRY_RUN, OPTION_MEMORY };
@@ -105,7 +108,8 @@ int command_run(int argc, char **argv) {
         request.level = (unsigned)(*optarg - '0');
         break;
       case 'n':
-        if (!take_count(optarg, &count)) return bad_words("run", "--repeat is 1 or more, not", optarg);
+        if (!take_count(optarg, &count))
+          return bad_words("run", "--repeat is 1 or more, not", optarg);
         break;
       case OPTION_MEMORY: request.has_memory = true; break;
       case 'q': request.is_quiet = true; break;

@@ -5,7 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A file of madengine's in a cmd, and what takes its place and that of the interpreter before it. */
+/* A file of madengine's in a cmd, and what takes its place and that of the interpreter before
+   it. */
 static const struct {
   const char *file, *cmd;
   unsigned parts;

@@ -153,8 +153,8 @@ static void go_on(child *c, run_terminal *terminal) {
   kill(-c->pid, SIGCONT);
 }
 
-/* The terminal has stopped the workload: so it does us, until somebody continues us. A workload that
-   was behind, and reads now that we are in front, goes on at once. */
+/* The terminal has stopped the workload: so it does us, until somebody continues us. A workload
+   that was behind, and reads now that we are in front, goes on at once. */
 static void stop_with(child *c, run_terminal *terminal, int number) {
   const bool is_ours = terminal->outer < 0 && own_terminal() >= 0;
   if (number != SIGTSTP && number != SIGTTIN && number != SIGTTOU) return; /* somebody's SIGSTOP */

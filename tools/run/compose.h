@@ -10,7 +10,8 @@ typedef struct run_command {
   run_words variables; /* NAME=VALUE, to be put into the environment */
 } run_command;
 
-/* In: the stack, whose tools have their folders, and the workload's words. Words are passed on as they are: a cmd with shell characters is run by sh with them as "$@". */
+/* In: the stack, whose tools have their folders, and the workload's words. Words are passed on as
+   they are: a cmd with shell characters is run by sh with them as "$@". */
 run_command run_compose(const run_stack *stack, const run_words *workload);
 
 /* The hidden command `prof run-with NAME=VALUE... -- WORDS...`: puts variables into the environment

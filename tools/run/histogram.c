@@ -28,7 +28,8 @@ typedef struct histogram {
   bool is_there[CLASSES];
 } histogram;
 
-/* CLASSES: the name is no counter of instructions. VALU has two names, and the place of the first. */
+/* CLASSES: the name is no counter of instructions. VALU has two names, and the place of the
+   first. */
 static size_t class_of(const char *name) {
   for (size_t i = 0; i < CLASSES; i++)
     if (strcasestr(name, classes[i].part)) return i == 1 ? 0 : i;

@@ -1,6 +1,6 @@
-/* A process beside ours that keeps the workload going if we are killed: then it passes the workload's
-   output on. Of a workload on a pty it is the session's leader, and tells us when the workload stops
-   or ends: only in a session with a parent can Ctrl-Z stop it. */
+/* A process beside ours that keeps the workload going if we are killed: then it passes the
+   workload's output on. Of a workload on a pty it is the session's leader, and tells us when the
+   workload stops or ends: only in a session with a parent can Ctrl-Z stop it. */
 #ifndef PROF_TOOLS_RUN_KEEPER_H
 #define PROF_TOOLS_RUN_KEEPER_H
 

@@ -1,5 +1,6 @@
 /* Calls of libraries, from the lines that they print: rocBLAS, hipBLASLt, MIOpen, Tensile, RCCL,
-   NCCL, cuBLAS, cuBLASLt and cuDNN. Each distinct call is a row of library_trace.csv, with how often it came. */
+   NCCL, cuBLAS, cuBLASLt and cuDNN. Each distinct call is a row of library_trace.csv, with how
+   often it came. */
 #ifndef PROF_TOOLS_RUN_LIBRARY_H
 #define PROF_TOOLS_RUN_LIBRARY_H
 

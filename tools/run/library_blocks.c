@@ -65,7 +65,8 @@ bool run_block_end(run_block *block) {
 
 run_block_part run_block_take(run_block *block, run_line line, run_block *before_out) {
   before_out->bytes = 0;
-  const char *const blas = find(line, "I! cuBLAS"), *const dnn = blas ? NULL : find(line, "I! CuDNN");
+  const char *const blas = find(line, "I! cuBLAS");
+  const char *const dnn = blas ? NULL : find(line, "I! CuDNN");
   if (blas || dnn) {
     if (run_block_end(block)) *before_out = *block;
     const run_line name = function_name(behind(line, blas ? blas : dnn));

@@ -64,7 +64,8 @@ static bool take_tensile(run_line line, run_call *to) {
   return true;
 }
 
-/* MIOpen(HIP): Command [LogCmdConvolution] ./bin/MIOpenDriver conv ..., without (HIP) in newer ones. */
+/* MIOpen(HIP): Command [LogCmdConvolution] ./bin/MIOpenDriver conv ..., without (HIP) in newer
+   ones. */
 static bool take_miopen(run_line line, run_call *to) {
   static const char words[] = ": Command [LogCmd";
   const char *const library = find(line, "MIOpen");

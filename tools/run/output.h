@@ -11,7 +11,8 @@ char *run_output_name(const char *pattern);
 /* The folder itself, or rank-N in it, where a launcher has set a rank and the pattern has no %r. */
 char *run_output_of_rank(char *folder, const char *pattern);
 
-/* The rank that a launcher has set (RANK, OMPI_COMM_WORLD_RANK, PMI_RANK, SLURM_PROCID), or NULL. */
+/* The rank that a launcher has set (RANK, OMPI_COMM_WORLD_RANK, PMI_RANK, SLURM_PROCID), or
+   NULL. */
 const char *run_output_rank(void);
 
 /* Makes the folder and those above it. Ends the process where that fails. */

@@ -51,7 +51,8 @@ static bool ends_in(const char *text, const char *ending) {
 }
 
 /* NAME.PID.prof, by what the process called itself: what stood in front of the program (a shell,
-   timeout) gave the file its first name. The path as it is, where it has that name or cannot get it. */
+   timeout) gave the file its first name. The path as it is, where it has that name or cannot get
+   it. */
 static char *named_for_process(char *path, const char *folder, const prof_trace_info *info) {
   char *const process = run_text("%s", info->process_name);
   for (char *at = process; *at; at++)
@@ -61,8 +62,8 @@ static char *named_for_process(char *path, const char *folder, const prof_trace_
   return rename(path, named) == 0 ? named : path;
 }
 
-/* Adds a capture that holds anything; one that does not is removed. One that cannot be read stays: the
-   table says what is wrong. */
+/* Adds a capture that holds anything; one that does not is removed. One that cannot be read stays:
+   the table says what is wrong. */
 static void take_capture(char *path, const char *folder, run_words *to) {
   prof_trace *trace = NULL;
   prof_trace_info info = {.size = sizeof info};

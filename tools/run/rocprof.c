@@ -36,12 +36,16 @@ int run_rocprof(int argc, char **argv) {
   }
   int at = 1;
   while (at < argc && strcmp(argv[at], "--") != 0) at++;
-  if (at + 1 >= argc) return bad_words("run-rocprof", "needs -- and a program behind its options", NULL);
+  if (at + 1 >= argc)
+    return bad_words("run-rocprof", "needs -- and a program behind its options", NULL);
   run_command command = {0};
   run_words_add(&command.words, is_v3 ? "rocprofv3" : "rocprof");
   for (int i = 1; i < argc; i++) run_words_add(&command.words, argv[i]);
-  const run_watch watch = {
-      .log = -1, .extra = -1, .is_noise = is_noise, .context = (void *)&is_v3, .is_stderr_alone = true};
+  const run_watch watch = {.log = -1,
+                           .extra = -1,
+                           .is_noise = is_noise,
+                           .context = (void *)&is_v3,
+                           .is_stderr_alone = true};
   return run_child(&command, &watch).status;
 }
 

@@ -16,8 +16,8 @@ const char *run_rocprof_counters(const char *kind, const char *folder);
 run_words run_rocprof_names(const char *folder);
 
 /* Moves what rocprof left in `from` since `before` was taken to the folder: results*, rocprofv3-*,
-   folders with *_results.db; copies folders with *_trace.csv; copies the tables that others look for
-   as rocprofv3_output_NAME.csv, and counts instructions in instruction_histogram.json. */
+   folders with *_results.db; copies folders with *_trace.csv; copies the tables that others look
+   for as rocprofv3_output_NAME.csv, and counts instructions in instruction_histogram.json. */
 void run_rocprof_collect(const char *from, const run_words *before, const char *folder);
 
 /* Moves the named files, if they are there and were not before. */

@@ -66,7 +66,8 @@ static void copy_tables(const char *from, const char *to) {
 }
 
 static void take(const char *from, const char *name, const char *folder) {
-  const char *const path = run_text("%s/%s", from, name), *const to = run_text("%s/%s", folder, name);
+  const char *const path = run_text("%s/%s", from, name);
+  const char *const to = run_text("%s/%s", folder, name);
   const bool is_ours = fnmatch("results*", name, 0) == 0 || fnmatch("rocprofv3-*", name, 0) == 0;
   if (is_ours || (is_folder(path) && has_file(path, "*_results.db"))) move(path, to);
   else if (is_folder(path) && has_file(path, "*_trace.csv")) copy_tables(path, to);

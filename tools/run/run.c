@@ -150,11 +150,13 @@ static void prepare_folders(run_state *s) {
   for (size_t i = 0; i < stack->count; i++) {
     run_tool *const tool = &stack->tools[i];
     const bool is_kept = s->request.has_folder;
-    if (tool->parts & (RUN_PART_COLLECT | RUN_PART_LOGS) || (tool->parts & RUN_PART_PROF && is_kept)) {
+    if (tool->parts & (RUN_PART_COLLECT | RUN_PART_LOGS) ||
+        (tool->parts & RUN_PART_PROF && is_kept)) {
       tool->folder = run_output_new_folder(s->request.folder, folder_name(tool));
     } else if (tool->parts & RUN_PART_PROF && !is_python(&s->request)) {
       const char *const temporary = getenv("TMPDIR");
-      char *const path = run_text("%s/prof-run-XXXXXX", temporary && *temporary ? temporary : "/tmp");
+      char *const path =
+          run_text("%s/prof-run-XXXXXX", temporary && *temporary ? temporary : "/tmp");
       if (!mkdtemp(path)) run_fail("cannot make a folder '%s': %s", path, strerror(errno));
       tool->folder = s->temporary_folder = path;
     }

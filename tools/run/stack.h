@@ -23,7 +23,7 @@ typedef enum run_part {
   RUN_PART_COLLECT = 4, /* files are in NAME_output */
   RUN_PART_ROCPROF = 8, /* rocprof's files are moved there, with the names that madengine gives */
   RUN_PART_THEROCK = 16,
-  RUN_PART_LOGS = 32, /* the library writes log files into NAME_output; they are read as lines are */
+  RUN_PART_LOGS = 32,   /* the library writes log files into NAME_output; prof reads their lines */
   RUN_PART_SAMPLE = 64, /* devices are sampled beside the workload, see sampler.h */
 } run_part;
 

@@ -1,5 +1,5 @@
-/* The workload's stdout and stderr on their way to ours: bytes go on as they are, at once; a log gets
-   them as well, and whoever watches each line. */
+/* The workload's stdout and stderr on their way to ours: bytes go on as they are, at once; a log
+   gets them as well, and whoever watches each line. */
 #ifndef PROF_TOOLS_RUN_STREAM_H
 #define PROF_TOOLS_RUN_STREAM_H
 

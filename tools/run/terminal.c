@@ -74,7 +74,7 @@ void run_terminal_type(run_terminal *terminal) {
   for (ssize_t done = 0; done < bytes;) {
     const ssize_t now = write(terminal->master, typed + done, (size_t)(bytes - done));
     if (now > 0) done += now;
-    else if (errno != EINTR) return; /* the workload does not read: as a full terminal, it is lost */
+    else if (errno != EINTR) return; /* the workload does not read: the input is lost */
   }
 }
 

@@ -1,5 +1,5 @@
-/* Our terminal, and the pseudo-terminal (pty) that the workload has in its place while its output is
-   read. What is typed goes to the pty as it is: there Ctrl-C and Ctrl-Z become signals. */
+/* Our terminal, and the pseudo-terminal (pty) that the workload has in its place while its output
+   is read. What is typed goes to the pty as it is: there Ctrl-C and Ctrl-Z become signals. */
 #ifndef PROF_TOOLS_RUN_TERMINAL_H
 #define PROF_TOOLS_RUN_TERMINAL_H
 

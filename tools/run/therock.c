@@ -58,7 +58,8 @@ void run_therock_check(void) {
   if (package) run_words_add(&roots, package);
   glob_t found;
   if (glob("/opt/rocm*", 0, NULL, &found) == 0)
-    for (size_t i = 0; i < found.gl_pathc; i++) run_words_add(&roots, run_text("%s", found.gl_pathv[i]));
+    for (size_t i = 0; i < found.gl_pathc; i++)
+      run_words_add(&roots, run_text("%s", found.gl_pathv[i]));
   globfree(&found);
   bool is_any = false;
   for (size_t i = 0; i < roots.count; i++)

@@ -46,12 +46,18 @@ def _arguments() -> argparse.ArgumentParser:
     run.add_argument("--python-exclude", action="append", default=[], metavar="MODULE", help="leave these out; may be repeated")
     run.add_argument("--python-no-imports", action="store_true", help="leave out imports, and modules' own code that they run")
     run.add_argument("--python-c", action="store_true", help="see the functions of C that they call, too")
-    run.add_argument("--torch", action="store_true", help="see PyTorch's operators, of all threads, from where the script imports torch; the next four are torch.profiler's, and imply this one")
+    run.add_argument(
+        "--torch",
+        action="store_true",
+        help="see PyTorch's operators, of all threads, from where the script imports torch; "
+        "the next four are torch.profiler's, and imply this one",
+    )
     run.add_argument("--record-shapes", action="store_true", help="with their inputs' shapes: -b name,shape has a row for each")
     run.add_argument(
         "--with-flops",
         action="store_true",
-        help="a second table: how many floating point operations each took; implies --record-shapes",
+        help="a second table: how many floating point operations each took; "
+        "implies --record-shapes",
     )
     run.add_argument("--with-modules", action="store_true", help="a scope around each call of an nn.Module")
     run.add_argument("--with-stack", action="store_true", help="with the functions of Python around them, from torch's import on: -b name,stack has a row for each; the functions themselves have no rows, unless --python or -c python_function asks for them")

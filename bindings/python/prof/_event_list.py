@@ -155,8 +155,13 @@ class EventList(List[_Row]):
         top_level_events_only: bool = False,
         time_unit: Optional[str] = None,
     ) -> str:
-        """torch.profiler's table. row_limit -1 or None: all rows; time_unit: "s", "ms", "us", or None: by magnitude. Shares are of the sum of the self times of all rows. top_level_events_only: of averages those whose first call was in no
-        other, which takes a walk over all events, some us each. "" without rows, or a line on how PyTorch's operators are seen, where that is imported and the profile has not asked for them. TypeError, ValueError."""
+        """torch.profiler's table.
+
+        row_limit: -1 or None prints all rows. time_unit: "s", "ms", "us", or None: by magnitude.
+        Shares are of the sum of the self times of all rows. top_level_events_only: only averages
+        whose first call was in no other call. This walks over all events, some us each.
+        Without rows the text is empty. If torch is imported and the profile did not ask for its
+        operators, the text is a line on how to record them. TypeError, ValueError."""
         format_time(0, time_unit)
         for name, text in (("sort_by", sort_by), ("header", header)):
             if text is not None and not isinstance(text, str):

@@ -88,7 +88,16 @@ def _device_of(windows: Sequence[Window]) -> Optional[str]:
     return None
 
 
-def averages(windows: Sequence[Window], by_shape: bool, stack_frames: int, profile_memory: bool, with_flops: bool, functions: bool = True, modules: bool = True, rules: int = 0) -> EventList[FunctionEventAvg]:
+def averages(
+    windows: Sequence[Window],
+    by_shape: bool,
+    stack_frames: int,
+    profile_memory: bool,
+    with_flops: bool,
+    functions: bool = True,
+    modules: bool = True,
+    rules: int = 0,
+) -> EventList[FunctionEventAvg]:
     """All scopes of the windows, added up in C by name and, where asked for, shapes and innermost frames; a user's annotation apart from an operator of its name. functions, modules: whether traced ones, and calls of modules, have rows. In the order of their first calls."""
     stack_frames = whole(stack_frames, "group_by_stack_n", 0, FRAMES_MOST)  # the user's word
     group = ["name", "annotation"] + ["shape"] * by_shape + ["stack"] * (stack_frames > 0)
@@ -96,7 +105,17 @@ def averages(windows: Sequence[Window], by_shape: bool, stack_frames: int, profi
     frames = Frames()
 
     def rows(window: Window, more: List[str], memory: bool) -> Iterable[Tuple[Tuple[Any, ...], Row]]:
-        found = window.trace.aggregate(group + more, "first", from_ns=window.from_ns, to_ns=window.to_ns, stack_frames=stack_frames, functions=functions, modules=modules, memory=memory, _rules=rules)
+        found = window.trace.aggregate(
+            group + more,
+            "first",
+            from_ns=window.from_ns,
+            to_ns=window.to_ns,
+            stack_frames=stack_frames,
+            functions=functions,
+            modules=modules,
+            memory=memory,
+            _rules=rules,
+        )
         if found.outside_memory_count:
             _put_outside(found)
         for row in found:

@@ -78,9 +78,13 @@ def _taken(path: bytes, made: bytes, output: bytes, partial: bool) -> Trace:
 
 
 def import_trace(path: Union[str, "os.PathLike[str]"], output: Optional[Union[str, "os.PathLike[str]"]] = None, *, partial: bool = False) -> Trace:
-    """A trace that torch.profiler exported, or another tool for chrome://tracing, .json or .json.gz, as a Trace. Or a database of
-    AMD's rpd or rocprofv3, which is read whole or not at all. output: the capture's file, which is written over; None: one that is gone when the Trace is. What was left out, or taken
-    otherwise, is in the Trace's notes, a line a reason. ValueError with the place for what is cut short, damaged or no trace; partial=True: what stands whole before is given, with a RuntimeWarning. OSError, MemoryError."""
+    """Reads a trace in the JSON format of chrome://tracing (.json or .json.gz), as torch.profiler
+    exports it, or a database of AMD's rpd or rocprofv3. A database is read whole or not at all.
+
+    output: the capture's file, which is overwritten. None: a temporary file, removed with the
+    Trace. The Trace's notes say what was left out or changed, one line for each reason.
+    ValueError, with the place, if the trace is cut short, damaged or no trace. partial=True: gives
+    the events before that place, with a RuntimeWarning. OSError, MemoryError."""
     source = encoded(path, "path")
     mode = os.stat(os.fsdecode(source)).st_mode
     if stat.S_ISDIR(mode):

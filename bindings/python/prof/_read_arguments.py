@@ -97,7 +97,8 @@ class Same:
         return found
 
     def operator(self, own: bytes) -> Tuple[int, Optional[int], Optional[int]]:
-        """The sequence number, and torch's numbers of the forward call's thread (0: none) and of its own."""
+        """The sequence number, torch's number of the forward call's thread (0: none), and torch's
+        number of the operator's thread."""
         if self._sequence_at < 0:
             return -1, 0, None
         numbers, forward, thread = self._unpack(own), self._forward_at, self._thread_at

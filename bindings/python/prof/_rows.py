@@ -268,7 +268,7 @@ _NO_SITE: Tuple[int, int, Optional[Site]] = (0, 0, None)
 
 
 class Unsettled(NamedTuple):
-    """The events of one window, by their begins and as the trace has them, which have no stacks yet."""
+    """The events of one window, sorted by begin and in the trace's order, before stacks."""
 
     events: List["FunctionEvent"]
     walked: List["FunctionEvent"]
@@ -301,8 +301,9 @@ class Made:
         bounds: Tuple[int, int],
         shows_modules: bool,
     ) -> None:
-        """shown: gives the frames of a stack that events have. None: all. bounds: events begin from
-        the first on, and before the second. shows_modules: calls of modules are more than functions."""
+        """shown: gives the frames of a stack that events have. None: all. bounds: events begin at
+        or after the first, and before the second. shows_modules: calls of modules are more than
+        functions."""
         self.shows_modules = shows_modules
         self.has_operators = False
         self.briefs, self.origin_ns, self.frames, self._shown = briefs, origin_ns, frames, shown

@@ -40,8 +40,9 @@ class Callers:
     def __init__(
         self, frames: Frames, ends_ns: Sequence[int] = (), before: Sequence[Function] = ()
     ) -> None:
-        """ends_ns: when a tracing ended; what began before is no stack of what begins from there on.
-        before: calls that began before all events that are asked about, in their order."""
+        """ends_ns: when each tracing of functions ended. Calls that began before such an end are
+        in no stack of events that begin after it. before: calls that began before all events
+        asked about, in their order."""
         self._frames, self._ends_ns = frames, ends_ns
         self._first_end_ns = ends_ns[0] if ends_ns else 1 << 64
         self._outside: List[str] = []

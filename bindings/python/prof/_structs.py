@@ -310,7 +310,14 @@ class BackendState(_Shown):
 
 
 class SamplerOptions(_Shown):
-    _fields_ = [("size", c_size_t), ("interval_ns", c_uint64), ("devices", c_char_p), ("csv_path", c_char_p), ("mode", c_uint32), ("csv_is_live", c_uint32)]
+    _fields_ = [
+        ("size", c_size_t),
+        ("interval_ns", c_uint64),
+        ("devices", c_char_p),
+        ("csv_path", c_char_p),
+        ("mode", c_uint32),
+        ("csv_is_live", c_uint32),
+    ]
 
 
 class SamplerState(_Shown):

@@ -78,8 +78,8 @@ def group_of(options: argparse.Namespace) -> List[str]:
 
 
 def flops_text(traces: Traces) -> str:
-    """Floating point operations by name, most first: of run --with-flops. A call inside of one of its
-    own name is counted with that one, as in key_averages()."""
+    """The table of run --with-flops: floating point operations by name, most first. A call inside
+    a call of the same name is counted with the outer one, as in key_averages()."""
     from . import flops
 
     found: Dict[str, int] = {}

@@ -44,7 +44,9 @@ class ProfilerAction(enum.Enum):
 
 
 class ProfilerActivity(enum.Enum):
-    """What is recorded: CPU, scopes; any other, what devices record themselves (kernels, copies), of all back ends, whichever device is named. Equal to torch.profiler's of the same name."""
+    """What is recorded. CPU: scopes. Any other: also what devices record themselves (kernels,
+    copies), of all back ends, whichever device is named. Equal to torch.profiler's of the same
+    name."""
 
     CPU = 0
     CUDA = 2
@@ -213,9 +215,22 @@ _RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 class profile(Owner):  # noqa: N801 (torch's name)
     """Records the code inside, and what runs meanwhile on all threads. As a context manager, or by start() and stop().
 
-    activities: CPU, scopes alone; any device's with it, also what devices record themselves, which all back ends are asked for, and waited for a second at most, when recording begins; None: scopes, and what can be had for nothing. schedule, on_trace_ready, record_shapes, profile_memory, with_stack, with_flops, acc_events, custom_trace_id_callback: as torch.profiler's. Of experimental_config profile_all_threads and record_python_gc_info count, and a warning names what changes nothing. execution_trace_observer,
-    torch's or another one, starts and stops with the recording; post_processing_timeout_s is looked at by events(), between cycles. use_cuda is, as it was there, another way to say an activity. Beyond it: level, 1 kernels and operators, 2 also the runtime around them; torch, PyTorch's operators are seen while it records, by prof.torch.observe() with this record_shapes, profile_memory, with_stack and
-    with_modules (which changes nothing without it), on the thread that calls start() and step(): start() raises what observe() does. What differs from torch.profiler is listed in docs/python.md.
+    activities: with CPU alone, scopes. With a device's activity, also what devices record
+    themselves: recording begins when all back ends are ready, or after one second. None: scopes,
+    and the devices' records that cost nothing to enable.
+
+    As torch.profiler's: schedule, on_trace_ready, record_shapes, profile_memory, with_stack,
+    with_flops, acc_events, custom_trace_id_callback. Of experimental_config profile_all_threads and
+    record_python_gc_info have an effect. A warning names the options that have none.
+    execution_trace_observer, torch's or another one, starts and stops with the recording. events()
+    checks post_processing_timeout_s between cycles. use_cuda is, as in torch, another way to give
+    an activity.
+
+    Beyond torch's: level: 1 records kernels and operators, 2 also the runtime around them. torch:
+    records PyTorch's operators on the thread that calls start() and step(). It uses
+    prof.torch.observe() with the profile's record_shapes, profile_memory, with_stack and
+    with_modules, and start() raises what observe() raises. with_modules has no effect without
+    torch. docs/python.md lists what differs from torch.profiler.
 
     Any thread may call it. A handler is called when the state has changed, without the lock: it may call start(), step() and stop(), and what it raises leaves the profile as it should be. In a forked child it has ended, in silence."""
 
@@ -280,7 +295,9 @@ class profile(Owner):  # noqa: N801 (torch's name)
         self.experimental_config = _arguments.experimental_config(experimental_config)
         self.execution_trace_observer = _arguments.observer(execution_trace_observer)
         self.acc_events = bool(acc_events)
-        self.custom_trace_id_callback = _arguments.callback("custom_trace_id_callback", custom_trace_id_callback)
+        self.custom_trace_id_callback = _arguments.callback(
+            "custom_trace_id_callback", custom_trace_id_callback
+        )
         self.post_processing_timeout_s = _arguments.timeout(post_processing_timeout_s)
         self.on_trace_ready = _arguments.callback("on_trace_ready", on_trace_ready)
         self.record_steps = schedule is not None
@@ -516,7 +533,14 @@ class profile(Owner):  # noqa: N801 (torch's name)
         error, start_ns = int(info.clock_error_ns) + 1, int(info.start_ns)
         begin = max(self._from_ns - start_ns - error, 0)
         view = self._view_of(trace)
-        return Window(view or trace, begin, max(to_ns - start_ns + error, begin + 1) if to_ns else 0, max(self._from_ns - start_ns, 0), _lost_between(self._before, _counts(trace)), trace)
+        return Window(
+            view or trace,
+            begin,
+            max(to_ns - start_ns + error, begin + 1) if to_ns else 0,
+            max(self._from_ns - start_ns, 0),
+            _lost_between(self._before, _counts(trace)),
+            trace,
+        )
 
     def _view_of(self, trace: Trace) -> Optional[Trace]:
         """None: all of it is the profile's."""
@@ -546,9 +570,20 @@ class profile(Owner):  # noqa: N801 (torch's name)
         """Scopes added up by name, and by input shapes and the innermost stack frames where asked for, in the order of their first calls. group_by_overload_name changes nothing: there are no overloads. include_python_functions: whether
         traced functions are rows; None: those of trace_functions() are, those that are traced for stacks alone are not; calls of modules are with with_modules. AssertionError before anything was recorded."""
         functions = self._are_functions_shown() if include_python_functions is None else bool(include_python_functions)
-        if whole(group_by_stack_n, "group_by_stack_n", -FRAMES_MOST, FRAMES_MOST) < 0:  # as torch's: no groups
-            return self.events().key_averages(bool(group_by_input_shape), group_by_stack_n, group_by_overload_name, functions)
-        found = tables.averages(self._windows(), by_shape=bool(group_by_input_shape), stack_frames=group_by_stack_n, profile_memory=self.profile_memory, with_flops=self.with_flops, functions=functions, modules=functions or self._are_modules_shown(), rules=self._rules())
+        if whole(group_by_stack_n, "group_by_stack_n", -FRAMES_MOST, FRAMES_MOST) < 0:
+            return self.events().key_averages(  # as torch's: no groups
+                bool(group_by_input_shape), group_by_stack_n, group_by_overload_name, functions
+            )
+        found = tables.averages(
+            self._windows(),
+            by_shape=bool(group_by_input_shape),
+            stack_frames=group_by_stack_n,
+            profile_memory=self.profile_memory,
+            with_flops=self.with_flops,
+            functions=functions,
+            modules=functions or self._are_modules_shown(),
+            rules=self._rules(),
+        )
         if self._observer is None and "torch" in sys.modules:
             found._note = (
                 "No scopes: of PyTorch's operators there are some with prof.profile(torch=True), "

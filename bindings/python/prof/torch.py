@@ -447,9 +447,9 @@ _OF_TORCH = (
     "PerformanceMetricsConfig",
     "CuspyConfig",
 )
-"""Names of torch.profiler's that stay torch's own. record_function's ranges are recorded, and
-torch.compile knows it. An execution trace is no part of Kineto's. What configures activities is only
-read. A release may lack some."""
+"""Names of torch.profiler that prof leaves as torch's objects. record_function's ranges are
+recorded, and torch.compile knows the class. An execution trace is not part of Kineto's trace. The
+configurations of activities are only read. A release may lack some of the names."""
 
 
 def __getattr__(name: str) -> Any:

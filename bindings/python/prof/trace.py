@@ -200,7 +200,19 @@ class _Totals(Owner):
         raise NotImplementedError
 
     def _options(
-        self, group: Any, sort: str, rows: int, level: int, category: Optional[str], from_ns: int = 0, to_ns: int = 0, stack_frames: int = 0, functions: bool = True, modules: bool = True, memory: bool = True, rules: int = 0
+        self,
+        group: Any,
+        sort: str,
+        rows: int,
+        level: int,
+        category: Optional[str],
+        from_ns: int = 0,
+        to_ns: int = 0,
+        stack_frames: int = 0,
+        functions: bool = True,
+        modules: bool = True,
+        memory: bool = True,
+        rules: int = 0,
     ) -> s.AggregateOptions:
         bits = 0
         for word in [group] if isinstance(group, str) else group:
@@ -237,7 +249,20 @@ class _Totals(Owner):
         """Scopes added up by group (words of GROUPS), sorted (a word of SORTS), at most so many rows (-1: all). Only those that begin from from_ns on and before to_ns (0: no bound), ns from the capture's start. stack_frames: of the
         group "stack", the innermost so many (0: all). functions: whether traced functions have rows; modules: whether calls of modules have. memory:
         whether bytes of memory are added up; else they are 0, and it is faster."""
-        options = self._options(group, sort, rows, level, category, from_ns, to_ns, stack_frames, functions, modules, memory, _rules)
+        options = self._options(
+            group,
+            sort,
+            rows,
+            level,
+            category,
+            from_ns,
+            to_ns,
+            stack_frames,
+            functions,
+            modules,
+            memory,
+            _rules,
+        )
         out = RowsPointer()
         with self._pointers() as pointers:
             C.check(C.prof_traces_aggregate(pointers, len(pointers), ctypes.byref(options), ctypes.byref(out)))

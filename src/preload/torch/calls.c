@@ -27,8 +27,9 @@ typedef enum owner {
   FOR_RUN = 2 /* all, too, beside a FOR_ALL of the program's */
 } owner;
 
-/* Whom a call is recorded for: its own callbacks say so, which torch takes along to the threads that
-   work for theirs. A callback has no word of its own, so each number has functions of its own. */
+/* Whom a call is recorded for. Its callbacks say so, and torch copies them to the threads that work
+   for the calling thread. A callback has no context argument, so each number has its own
+   functions. */
 enum whom {
   WHOM_THREADS = 0, /* of one thread, without a number: there are more than numbers */
   WHOM_FIRST = 1,   /* of one thread, up to PROF_I_OBSERVED_NUMBERS */
@@ -44,7 +45,8 @@ static inline uint32_t number_of(uint32_t who) {
 
 static struct {
   pthread_once_t once;
-  uint32_t counts[WHOMS]; /* of callbacks that are added; relaxed: a begin that sees an old one is of a call beside the change */
+  /* Of added callbacks. Relaxed: a begin that reads an old count runs beside the change. */
+  uint32_t counts[WHOMS];
   uint32_t numbers;       /* a bit each that is taken */
   uint32_t with_shapes;    /* those of them that ask for inputs; relaxed, too */
   bool has_key;
@@ -53,7 +55,9 @@ static struct {
 
 /* What add gives and remove takes, the caller's; the same in _torch_calls.py. */
 typedef struct added {
-  uint64_t handle; /* torch's, which counts them from 1, and above it its `whom` and what remove has to count. 0: none */
+  /* torch's handle, which counts from 1. The bits above it: `whom`, and what remove() counts. 0:
+     none. */
+  uint64_t handle;
   uint64_t node;   /* of autograd's graph, in which it was added; 0: outside of a backward call */
 } added;
 
@@ -198,7 +202,8 @@ static uint64_t begin(const void *call, bool has_shapes, uint32_t who) {
   b.numbers = b.sequence < 0 ? 0 : b.forward ? 2 : 3;
   if (has_shapes) b.count = prof_i_torch_inputs(call, tensors, PROF_ARGS_MAX - b.numbers);
   const uint32_t args = b.count << 2 | b.numbers;
-  b.name = prof_i_torch_name_of(b.text ? b.text : "", prof_i_torch_kind(kind, number_of(who), args));
+  b.name =
+      prof_i_torch_name_of(b.text ? b.text : "", prof_i_torch_kind(kind, number_of(who), args));
   b.async = is_user && prof_i_torch.is_async(call) ? PROF_I_ASYNC : 0; /* collectives', and what torch itself says that of; an operator runs where it is called */
   if (b.name && !b.count && !b.numbers && !b.async) return prof_scope_begin_at(&b.name->site, b.name->text, b.category);
   for (uint32_t i = 0; i < b.count; i++) b.items[i] = (prof_arg){NULL, PROF_ARG_TENSOR, 0, {.tensor = &tensors[i]}};
@@ -208,7 +213,9 @@ static uint64_t begin(const void *call, bool has_shapes, uint32_t who) {
 static inline bool is_range(const void *call) { return *(const uint8_t *)prof_i_torch_at(call, prof_i_torch_layout_proven.scope) == PROF_I_TORCH_USER; }
 
 /* Where callbacks of this thread and of all threads are on at once, a call is a scope once: torch calls the begins of one call one behind the other, and the first one takes it. An owner whose callbacks are gone has left what it took.
-   A thread of autograd's own that is observed itself has two of one thread, with those of the thread that it works for. There a range that ended on another thread would be taken for another one in its place; operators end where they began. */
+   A thread of autograd that is itself observed has two of one thread: its own, and those of the
+   thread that it works for. There a range that ended on another thread would be mistaken for
+   another range in its place. Operators end on the thread where they began. */
 static inline bool is_taken(const void *call, uint32_t who) {
   if (this_thread.taken == call && (this_thread.taken_for == who ? this_thread.is_open && !is_range(call) : __atomic_load_n(&own.counts[this_thread.taken_for], __ATOMIC_RELAXED) != 0)) return true;
   this_thread.taken = call;
@@ -225,7 +232,8 @@ static inline bool has_inputs(const void *call, bool has_shapes) {
 /* Threads of autograd's have the callbacks of the one that they work for: there the count alone says that these were retired. */
 static inline bool is_retired(bool has_shapes, uint32_t who) {
   const uint64_t retired = this_thread.retired[has_shapes].handle;
-  return (retired && whom_of(retired) == who) || !__atomic_load_n(&own.counts[who], __ATOMIC_RELAXED);
+  return (retired && whom_of(retired) == who) ||
+         !__atomic_load_n(&own.counts[who], __ATOMIC_RELAXED);
 }
 
 static __attribute__((noinline)) void *start(void **context_out, const void *call, bool has_shapes,
@@ -316,7 +324,11 @@ void prof_i_torch_add_1(int has_shapes, uint32_t who, uint64_t node, added *adde
                         : who == FOR_THREAD ? take_number()
                         : who == FOR_ALL    ? WHOM_ALL
                                             : WHOM_RUN;
-  const prof_i_torch_callback callback = {.start = starts[whom][has_shapes != 0], .end = end, .probability = 1, .scopes = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, .needs_inputs = has_shapes != 0};
+  const prof_i_torch_callback callback = {.start = starts[whom][has_shapes != 0],
+                                          .end = end,
+                                          .probability = 1,
+                                          .scopes = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
+                                          .needs_inputs = has_shapes != 0};
   const uint64_t bits = (uint64_t)(has_shapes != 0) << SHAPES_BIT | (uint64_t)whom << WHOM_BIT;
   count(bits, 1);
   if (who != FOR_THREAD) {

@@ -96,7 +96,7 @@ typedef struct prof_i_torch_name {
   char text[];
 } prof_i_torch_name;
 
-/* A kind: what calls of one text are told apart by. args: how many there are, in the caller's way. */
+/* A kind tells calls of one text apart. args: their count, as the caller encodes it. */
 enum { PROF_I_TORCH_KIND_SCOPE_BITS = 4, PROF_I_TORCH_KIND_FOR_BITS = 8 };
 static inline uint32_t prof_i_torch_kind(uint32_t scope, uint32_t for_whom, uint32_t args) {
   return args << (PROF_I_TORCH_KIND_SCOPE_BITS + PROF_I_TORCH_KIND_FOR_BITS) |
