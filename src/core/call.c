@@ -9,7 +9,7 @@
 
 bool prof_i_call_is_refused(const char *call) {
   if (PROF_I_LIKELY(!prof_i_thread_is_interrupted())) return false;
-  /* A fork of a thread that had the control lock for it: the child has a lock of its own. */
+  /* The thread may have forked with the control lock held. The child then has a new lock. */
   prof_i_control_is_own_process();
   if (!prof_i_thread_is_interrupted()) return false;
   prof_i_fail(PROF_E_BUSY,

@@ -1,16 +1,16 @@
-/* How a public call begins that takes a lock, allocates memory or writes files. If a signal handler
-   interrupted prof on the same thread, what that call holds is given back only after the handler
-   has returned. So a call from there is refused at once. */
+/* The first check of public calls that take a lock, allocate memory or write files. A signal
+   handler may have interrupted prof on the same thread. The interrupted call releases its locks
+   only after the handler has returned. So calls of the handler are refused at once. */
 #ifndef PROF_CORE_CALL_H
 #define PROF_CORE_CALL_H
 
 #include <stdbool.h>
 
-/* True: this is a handler that interrupted prof, and the error's text names the call. A call from a
-   callback that prof makes outside of its locks is none. Signal-safe. */
+/* True: a handler that interrupted prof calls, and the error's text names the call. Callbacks that
+   prof calls outside of its locks are not refused. Signal-safe. */
 bool prof_i_call_is_refused(const char *call);
 
-/* Returns the arguments from a call that is refused: PROF_E_BUSY, or nothing. */
+/* If the call is refused, returns the argument: PROF_E_BUSY, or nothing. */
 #define PROF_I_REFUSE_INTERRUPTED(...) \
   if (prof_i_call_is_refused(__func__)) return __VA_ARGS__
 

@@ -44,9 +44,9 @@
 
 enum { PATH_ROOM = PROF_I_OUTPUT_ROOM, MARK_BYTES = 4096 };
 enum { MARK_NONE = 0, MARK_OWN = 1, MARK_AT_IT = 2 }; /* what the page that a fork empties holds */
-/* A change of the capture that has released the lock for a time: a stop that waits for devices and
-   the helper, a start that makes a file. CHANGE_MADE: a child's file is made, and whoever has the
-   lock next goes on with it. */
+/* A change of the capture that released the lock for a time: a stop that waits for devices and the
+   helper, or a start that creates a file. CHANGE_MADE: a child's file was created, and the next
+   owner of the lock continues that start. */
 typedef enum change { CHANGE_NONE = 0, CHANGE_STOP, CHANGE_START, CHANGE_MADE } change;
 
 /* Guarded by lock, but for recording (any thread, relaxed: the gate orders it), child_waits, forked_at and pid (set before the child has
@@ -56,11 +56,11 @@ static struct {
   int was_cancel; /* of the thread that has the lock: could it be cancelled before? */
   bool was_at_control; /* the same of prof_i_this_flags.is_at_control */
   uint32_t recording;
-  uint32_t changing;    /* change. Written under the lock, but for CHANGE_MADE */
+  uint32_t changing;    /* change. Written under the lock, except CHANGE_MADE */
   uint32_t child_waits; /* the parent recorded; our own capture comes with the first scope */
   int child_status;     /* why a child has none: of the start that failed; 0: none did */
-  int child_made;       /* the status of the file's making, for CHANGE_MADE */
-  prof_options child_options; /* of the start that makes it */
+  int child_made;       /* the status of creating the file, for CHANGE_MADE */
+  prof_options child_options; /* of the start that creates it */
   uint64_t forked_at;
   /* When the first capture and the one in force began; 0: none. Any thread; relaxed. */
   uint64_t first_at, since;
@@ -114,7 +114,7 @@ static void lock(void) { lock_with(pthread_mutex_lock); }
 static void unlock(void) {
   const int was = own.was_cancel;
   const bool was_there = own.was_at_control; /* for a handler inside a call that has the lock */
-  /* A start that releases the lock is in a hurry to begin. */
+  /* A start that releases the lock must not be delayed by unmapping. */
   const bool may_unmap = changing_now() != CHANGE_START;
   struct prof_i_unused *unused = may_unmap ? prof_i_mapping_take_unused() : NULL;
   if (unused && changing_now() != CHANGE_STOP && prof_i_helper_unmap(unused)) unused = NULL;
@@ -143,7 +143,7 @@ static void lock_when_done(bool is_start) {
 }
 static void lock_to_start(void) { lock_when_done(true); }
 static void lock_to_end(void) { lock_when_done(false); }
-/* A child's file is mostly made in no time: who comes meanwhile finds the capture. */
+/* A child's file is usually created quickly. So a concurrent call waits for it up to 10 ms. */
 static void await_child(void) {
   enum { PATIENCE_NS = 10000000 };
   if (!__atomic_load_n(&own.child_waits, __ATOMIC_RELAXED)) return;
@@ -159,9 +159,9 @@ void prof_i_control_lock(void) {
 }
 void prof_i_control_lock_to_clear(void) { lock_to_end(); }
 
-/* Between these two the lock is released, so that other calls need not wait for what takes long.
-   Calls that change the capture wait: see lock_when_done(). For handlers this thread still counts
-   as the lock's owner. Lock held at the first call and after the second. */
+/* Between these two the lock is released, so that other calls need not wait for slow work. Calls
+   that change the capture wait: see lock_when_done(). Signal handlers still see this thread as the
+   lock's owner. Lock held at the first call and after the second. */
 typedef struct let_in {
   int was_cancel;
   bool was_there;
@@ -301,7 +301,7 @@ static void become_child(void) {
   own.pid = getpid();
   own.child_waits = goes_on;
   if (!goes_on) prof_i_pool_end_all();
-  /* What the thread was at stays so for a handler that forks: the child returns there. */
+  /* If a handler forked, the child returns into the interrupted call: it keeps that state. */
   if (prof_i_this_flags.fork & PROF_I_FORK_HAS_LOCK)
     prof_i_this_flags.is_at_control = own.was_at_control;
 #if defined(PROF_I_TSAN) /* it does not see that the lock is a new one */
@@ -374,8 +374,8 @@ static int make_fresh(const prof_options *options, char *output, bool is_child) 
   return prof_i_make_arena(&own.fresh, options, own.has_default_cap, output, is_child);
 }
 
-/* own.fresh in place of the old arena, complete but for recording into it. The old one stays if
-   that cannot be, and the new one goes. Lock held. */
+/* Replaces the old arena by own.fresh, complete except that nothing records into it. If that fails,
+   the old arena stays and own.fresh is discarded. Lock held. */
 static int install(const prof_options *options, bool is_child) {
   prof_i_arena *const fresh = &own.fresh;
   int error = prof_i_chunk_prepare(fresh);
@@ -453,8 +453,8 @@ static void keep_options(const prof_options *options, const char *template_, con
   own.options.path = own.path;
 }
 
-/* Nothing is recorded yet, so that all sites are there before their records. A child, in its first
-   scope, copies them with the lock. */
+/* Runs before anything is recorded, so that each site precedes its records. A child, in its first
+   scope, copies the sites with the lock held. */
 static void copy_sites(void) {
   const let_in before = let_others_in(CHANGE_START);
   const bool is_past_gate = prof_i_gate_enter();
@@ -466,8 +466,8 @@ static void copy_sites(void) {
   if (!is_past_gate) prof_i_site_copy_all();
 }
 
-/* own.fresh, of these options, becomes the arena in force, or goes. Lock held. It is released
-   meanwhile, but for a child. */
+/* Makes own.fresh, created with these options, the arena in force, or discards it. Lock held. The
+   lock is released meanwhile, except in a child. */
 static int start_new(const prof_options *options, const char *template_, const char *expanded,
                      bool is_child) {
   const uint32_t clock_before = prof_i_clock_kind();
@@ -492,8 +492,8 @@ static int start_new(const prof_options *options, const char *template_, const c
   return status;
 }
 
-/* What of a start asks the file system, which may be slow. is_new: it is to have an arena of its
-   own. Without the lock: what else uses the same memory waits for the start. */
+/* The part of a start that uses the file system, which may be slow. is_new: creates an arena.
+   Runs without the lock: all other users of the same memory wait for the start. */
 static int make_place(const prof_options *options, char *expanded, bool is_new, bool is_child) {
   const bool has_suffix = is_child && options->path && !prof_i_path_has(own.template_, 'p');
   int status = options->path ? prof_i_place_check_output(expanded) : PROF_OK;
@@ -508,7 +508,7 @@ static int make_place_beside(const prof_options *options, bool is_new, bool is_c
   return status;
 }
 
-/* The path, a template, becomes the one to use. Lock held. */
+/* Takes the path, a template, into use. Lock held. */
 static int expand(prof_options *options) {
   const char *const template_ = options->path;
   int status = prepare();
@@ -549,11 +549,11 @@ static void end_waiting(void) {
   prof_i_pool_end_all();
 }
 
-/* What the parent recorded goes on in this child's own capture, in steps: what it is to be, its
-   file, which is made without the lock, and its begin. A child has a name of its own, unless the
-   template has its pid: the parent may be gone, and its trace must stay. */
+/* Continues the parent's recording in this child's own capture, in three steps: planning, creating
+   the file without the lock, and beginning. If the template has no pid, the child adds a suffix to
+   the name: the parent may have ended, and its trace must stay. */
 
-/* Lock held. False: nothing is to be made. */
+/* Lock held. False: no capture is needed. */
 static bool plan_child(void) {
   if (!own.child_waits || changing_now() != CHANGE_NONE) return false;
   if (!prof_i_arena_level() && !prof_i_memory_is_on()) {
@@ -569,7 +569,7 @@ static bool plan_child(void) {
   return own.child_status == PROF_OK;
 }
 
-/* Lock held. A stop may have ended meanwhile what would begin. */
+/* Lock held. A concurrent stop may have cancelled the begin. */
 static void install_child(void) {
   const bool wants_memory = prof_i_memory_is_on();
   own.child_options.level = prof_i_arena_level();
@@ -586,7 +586,7 @@ static void install_child(void) {
   if (!has_begun) end_waiting();
 }
 
-/* CHANGE_MADE. Lock held. */
+/* In the state CHANGE_MADE. Lock held. */
 static void finish_child(void) {
   __atomic_store_n(&own.changing, CHANGE_NONE, __ATOMIC_RELEASE);
   prof_i_port_wake(&own.changing);
@@ -605,7 +605,7 @@ static void begin_child(void) {
   prof_i_fail_silently(false);
 }
 
-/* For 10 ms at most, while another thread has it: that one may begin the child's capture. */
+/* Waits at most 10 ms for the lock. Its owner may begin the child's capture. */
 static bool try_lock_for_child(void) {
   enum { PATIENCE_NS = 10000000, NAP_NS = 100000 };
   const uint64_t begun = prof_i_port_monotonic_ns();
@@ -619,8 +619,8 @@ static bool try_lock_for_child(void) {
   return true;
 }
 
-/* A child's first scope. The lock is tried, not taken: this may be a handler, which has interrupted
-   what the lock's owner waits for. Whoever has the lock when the file is made goes on. */
+/* A child's first scope. It uses trylock: this may be a handler that interrupted code which the
+   lock's owner waits for. The next owner of the lock after the file's creation continues. */
 void prof_i_control_ensure(void) {
   if (!prof_i_control_is_own_process() || !__atomic_load_n(&own.child_waits, __ATOMIC_RELAXED))
     return;

@@ -1,6 +1,6 @@
-/* What the call site of a PyTorch operator says of it. Such a site has no file, so its line is
-   free: libprof_torch.so writes this there (src/preload/torch/calls.c), and readers of a capture
-   look at it. Beside that the site is like any other. */
+/* The properties of a PyTorch operator, stored in its call site. Such a site has no file, so its
+   line number is free: libprof_torch.so writes them there (src/preload/torch/calls.c), and readers
+   of a capture decode them. Otherwise the site is like any other. */
 #ifndef PROF_CORE_OBSERVED_H
 #define PROF_CORE_OBSERVED_H
 
@@ -12,10 +12,9 @@ enum {
   PROF_I_OBSERVED_FOR_SHIFT = 8,
   PROF_I_OBSERVED_FOR_MASK = 0xff,
   PROF_I_OBSERVED_SCOPE_MASK = 0xff,
-  /* Whom it was recorded for: of an observe() of one thread its number, from 1 on. While it is on
-     no other one has that number. */
+  /* The observer: an observe() of one thread has a number from 1 on, unique while it is active. */
   PROF_I_OBSERVED_NUMBERS = 16,
-  PROF_I_OBSERVED_FOR_ALL = 0xff /* all threads, or one of more threads than there are numbers */
+  PROF_I_OBSERVED_FOR_ALL = 0xff /* all threads, or a thread that got no number */
 };
 
 /* scope: at::RecordScope. */

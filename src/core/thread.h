@@ -158,7 +158,7 @@ static inline void prof_i_thread_leave_inside(const uint8_t *was) {
 #define PROF_I_INSIDE \
   const uint8_t prof_i_was_inside __attribute__((cleanup(prof_i_thread_leave_inside), unused)) = prof_i_this_flags.inside++
 
-/* A lock of prof's but the control lock. Its owner's handlers find that they are inside. */
+/* Takes one of prof's locks other than the control lock. Handlers of the owner see the mark. */
 static inline void prof_i_thread_lock(pthread_mutex_t *mutex) {
   prof_i_this_flags.inside++;
   PROF_I_SIGNAL_FENCE();

@@ -1,4 +1,4 @@
-/* Which process a thread of a trace belongs to: the capture's own, or one that a record of the
+/* Maps a thread of a trace to its process: the capture's process, or one that a record of the
    import names. */
 #define _GNU_SOURCE
 #include <stdlib.h>

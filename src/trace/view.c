@@ -1,5 +1,5 @@
-/* What a view shows is found once for each site, and for each thread. Only records whose name is
-   their own are looked at one by one, on the threads of others alone. */
+/* A view decides once for each site and each thread what it shows. It checks single records only
+   if they have their own name, and only on threads of other profiles. */
 #include "view.h"
 
 #include <prof/profiler.h>
@@ -16,7 +16,7 @@
 typedef enum shows { SHOWN = 0, HIDDEN = 1, HIDDEN_OF_OTHERS = 2 } shows;
 
 struct prof_i_view {
-  prof_i_view_wish wish; /* its tids are not kept */
+  prof_i_view_wish wish; /* its tids are not valid: is_other has the result */
   bool *is_other;        /* by thread */
   uint8_t *by_site;      /* shows */
   uint32_t site_count;
@@ -31,8 +31,8 @@ static bool text_begins(prof_i_text text, const char *word) {
   return text.bytes >= bytes && memcmp(text.data, word, bytes) == 0;
 }
 
-/* Of what is no operator that the dispatcher's callbacks have told: operators and ranges that
-   Python has made for its own thread, steps of profiles, modules and functions. */
+/* Decides for records without an observer in their site: operators and ranges that Python recorded
+   for its own thread, steps of profiles, modules and functions. */
 static shows of_texts(const prof_i_view_wish *wish, prof_i_text name, prof_i_text category,
                       bool has_file) {
   if (text_is(category, "python_function") || text_is(category, "c_function")) {
@@ -53,7 +53,7 @@ static shows of_site(const prof_i_view_wish *wish, const prof_i_site_info *site)
   return number == wish->number ? SHOWN : HIDDEN;
 }
 
-/* Of a record that has a name or a category of its own. */
+/* Decides for a record that has its own name or category. */
 static shows of_record(const prof_trace *trace, uint32_t site, const uint64_t *words) {
   const prof_i_site_info *const info = prof_i_trace_site(trace, site);
   prof_i_long record;
