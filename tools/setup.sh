@@ -15,7 +15,7 @@ build   | ninja-build        | command -v ninja               | runs the build
 build   | pkg-config         | command -v pkg-config          | finds the optional libraries
 build   | uthash-dev         |                                | hash tables (header only)
 build   | zlib1g-dev         |                                | .gz output
-build   | libsqlite3-dev     |                                | results in a file, imports of databases
+build   | libsqlite3-dev     |                                | results in files, database imports
 build   | libyajl-dev        |                                | prof import reads traces with it
 example | g++                | command -v c++                 | C++ examples
 example | libcjson-dev       |                                | reads the model header

@@ -5,8 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A file of madengine's in a cmd, and what takes its place and that of the interpreter before
-   it. */
+/* A file of madengine in a cmd, and the words that replace it and its interpreter. */
 static const struct {
   const char *file, *cmd;
   unsigned parts;
@@ -23,7 +22,7 @@ static const struct {
     {"instruction_mix.txt", "{counters:instructions}", 0, true},
 };
 
-/* Scripts of madengine's; parts: what prof does of them. */
+/* Scripts of madengine. parts: what prof does instead. */
 static const struct {
   const char *file;
   unsigned parts;
@@ -65,7 +64,7 @@ static bool replace_one(run_tool *tool) {
   for (size_t i = 0; i < words.count; i++)
     for (size_t p = 0; p < sizeof programs / sizeof *programs; p++) {
       if (strcmp(base(words.items[i]), programs[p].file) != 0) continue;
-      /* a folder of an earlier run is no file of madengine's */
+      /* a folder of an earlier run is not a file of madengine */
       const bool is_folder = strcmp(programs[p].file, "rocprof_output") == 0;
       if (!is_folder && access(words.items[i], F_OK) == 0) continue;
       replace(tool, &words, i, p);
@@ -116,7 +115,7 @@ static bool is_listed(const char *list, const char *name) {
   return false;
 }
 
-/* The variables of the library's own, where the user has not set them. */
+/* Adds the library's own variables, unless the user has set them. */
 static void turn_on(run_tool *tool, const char *trace) {
   const run_tool *const known = run_tool_find(trace);
   for (size_t i = 0; known && i < known->variables.count; i++) {

@@ -52,7 +52,7 @@ const char *run_tool_why_not(const run_tool *tool) {
 
 /* ---- what two tools cannot share ---- */
 
-/* Each holds one library, and the last one set would win in silence. */
+/* Each variable has one library. The last setting would silently replace the others. */
 static const char *const single_variables[] = {"HSA_TOOLS_LIB", "NVTX_INJECTION64_PATH",
                                                "CUDA_INJECTION64_PATH", "INTEL_LIBITTNOTIFY64"};
 
@@ -118,6 +118,6 @@ void run_check(const run_stack *stack, const run_words *workload) {
     if (why) run_fail("%s cannot work here: %s", stack->tools[i].name, why);
     for (size_t j = 0; j < i; j++) check_pair(&stack->tools[j], &stack->tools[i]);
   }
-  /* a text of the user's in front may be what makes words into a command */
+  /* the user's text in front may be a program that reads the words as a command */
   if (!stack->encapsulate || !*stack->encapsulate) check_workload(workload->items[0]);
 }

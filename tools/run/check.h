@@ -7,11 +7,11 @@
 /* The path of a program as execvp() finds it, or NULL. */
 char *run_program_find(const char *name);
 
-/* Why the tool cannot work here, with what to do; NULL: it can, as far as can be seen. */
+/* Why the tool cannot work here, and what to do. NULL: nothing is known to prevent it. */
 const char *run_tool_why_not(const run_tool *tool);
 
-/* Ends the process with one message where a tool cannot work, two tools need what holds one alone,
-   or the workload's file is not there. */
+/* Ends the process with one message if a tool cannot work, if two tools need the same exclusive
+   resource, or if the workload's file is missing. */
 void run_check(const run_stack *stack, const run_words *workload);
 
 #endif

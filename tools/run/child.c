@@ -1,5 +1,5 @@
-/* See child.h. The workload is a process group of its own, as under a shell with job control: a
-   signal reaches all of it, and nothing of who called us. */
+/* See child.h. The workload runs in its own process group, as under a shell with job control: a
+   signal reaches all of it, and no process of our caller. */
 #define _GNU_SOURCE
 #include "child.h"
 
@@ -22,17 +22,17 @@
 #include "stream.h"
 #include "terminal.h"
 
-/* Each that may end us, or that a terminal or a user sends. */
+/* The signals that may end us, or that a terminal or a user sends. */
 static const int forwarded[] = {SIGINT,  SIGQUIT, SIGTERM, SIGHUP, SIGUSR1,
                                 SIGUSR2, SIGALRM, SIGTSTP, SIGCONT, SIGWINCH};
 
 typedef struct child {
   pid_t pid;
   int signals;  /* a signalfd */
-  int terminal; /* that the group has got from us, or -1 */
+  int terminal; /* which we gave to the group, or -1 */
   run_keeper keeper;
   sigset_t mask_before;
-  struct sigaction child_before; /* of SIGCHLD: who called us may ignore it */
+  struct sigaction child_before; /* of SIGCHLD: our caller may ignore it */
   bool has_ended;
   int status;
 } child;
@@ -48,7 +48,7 @@ static void open_signals(child *c) {
   sigemptyset(&mask);
   for (size_t i = 0; i < sizeof forwarded / sizeof *forwarded; i++) sigaddset(&mask, forwarded[i]);
   sigaddset(&mask, SIGCHLD);
-  sigaddset(&mask, SIGTTOU); /* tcsetpgrp() from behind */
+  sigaddset(&mask, SIGTTOU); /* tcsetpgrp() from the background */
   sigprocmask(SIG_BLOCK, &mask, &c->mask_before);
   sigaction(SIGCHLD, &(struct sigaction){.sa_handler = SIG_DFL}, &c->child_before);
   sigdelset(&mask, SIGTTOU);
@@ -100,7 +100,7 @@ static void start_here(child *c, becoming *b) {
     if (c->terminal >= 0) tcsetpgrp(c->terminal, getpid());
     become(b);
   }
-  setpgid(c->pid, c->pid); /* both do: whoever comes first */
+  setpgid(c->pid, c->pid); /* both processes call this: the order is not known */
 }
 
 /* A child of the keeper, on a pty. */
@@ -130,7 +130,7 @@ static void start(child *c, const run_command *command, run_streams *streams) {
 
 /* ---- until it ends ---- */
 
-/* Without a pty the group has our terminal while we are in front. */
+/* Without a pty the group has our terminal while we are in the foreground. */
 static void give_terminal(child *c) {
   const int terminal = own_terminal();
   if (terminal < 0) return;
@@ -142,7 +142,7 @@ static void take_terminal_back(const child *c) {
   if (c->terminal >= 0 && tcgetpgrp(c->terminal) == c->pid) tcsetpgrp(c->terminal, getpgrp());
 }
 
-/* After a stop, or when we have come to the front. */
+/* After a stop, or when we have come to the foreground. */
 static void go_on(child *c, run_terminal *terminal) {
   if (terminal->outer >= 0) {
     run_terminal_resize(terminal);
@@ -153,8 +153,8 @@ static void go_on(child *c, run_terminal *terminal) {
   kill(-c->pid, SIGCONT);
 }
 
-/* The terminal has stopped the workload: so it does us, until somebody continues us. A workload
-   that was behind, and reads now that we are in front, goes on at once. */
+/* The terminal stopped the workload, so we stop ourselves until we are continued. A workload in the
+   background that read the terminal continues at once if we are in the foreground by now. */
 static void stop_with(child *c, run_terminal *terminal, int number) {
   const bool is_ours = terminal->outer < 0 && own_terminal() >= 0;
   if (number != SIGTSTP && number != SIGTTIN && number != SIGTTOU) return; /* somebody's SIGSTOP */
@@ -192,7 +192,7 @@ static void take_signals(child *c, run_terminal *terminal) {
   }
 }
 
-/* What the keeper tells; where it is gone, the workload's end is not known. */
+/* Reads the keeper's news. If the keeper has ended, the workload's end is not known. */
 static void take_news(child *c, run_terminal *terminal) {
   run_news news;
   const ssize_t bytes = read(c->keeper.news, &news, sizeof news);

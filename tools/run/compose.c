@@ -1,5 +1,5 @@
-/* See compose.h. The words grow from the inside out: first the workload, then each tool's cmd in
-   front of it. */
+/* See compose.h. The words are built from the inside out: first the workload, then each tool's cmd
+   in front of it. */
 #define _GNU_SOURCE
 #include "compose.h"
 
@@ -78,7 +78,7 @@ static void put_cmd_around(run_words *words, const char *cmd) {
   if (run_needs_shell(cmd)) {
     run_words_add(&all, "/bin/sh");
     run_words_add(&all, "-c");
-    /* the shell outlives a signal to the group, to end as what it runs ends */
+    /* the shell ignores signals to the group, and ends with the status of its command */
     run_words_add(&all, run_text("trap : HUP INT QUIT TERM USR1 USR2 ALRM; %s \"$@\"", cmd));
     run_words_add(&all, "sh");
   } else {
@@ -94,7 +94,7 @@ static const char *quoted(const char *word) {
   return run_words_quoted(&words);
 }
 
-/* What stands for {output}, {prof} or {counters:KIND}; NULL: mark is none of them. */
+/* The value of {output}, {prof} or {counters:KIND}. NULL: mark is none of them. */
 static const char *meaning(const run_tool *tool, const char *mark, size_t bytes) {
   static const char counters[] = "counters:";
   const char *const text = run_copy(mark, bytes);
@@ -152,7 +152,7 @@ run_command run_compose(const run_stack *stack, const run_words *workload) {
       put_variables_around(&command.words, &command.variables);
       put_cmd_around(&command.words, cmd);
     }
-    /* an inner tool's value holds for the workload: it would be set last */
+    /* an inner tool's value applies to the workload: it would be set last */
     for (size_t v = 0; v < tool->variables.count; v++) {
       const char *const variable = tool->variables.items[v];
       char *const name = run_copy(variable, strcspn(variable, "="));

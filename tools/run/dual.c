@@ -1,5 +1,5 @@
-/* See dual.h. ROCR_VISIBLE_DEVICES stays as it is: HIP counts among the devices that it leaves, so
-   that both with the number 1 would hide all. */
+/* See dual.h. ROCR_VISIBLE_DEVICES is not changed: HIP numbers only the devices that it leaves.
+   With the number 1 in both variables no device would be visible. */
 #define _GNU_SOURCE
 #include "dual.h"
 
@@ -17,7 +17,7 @@
 
 enum { INSTANCES = 2 };
 
-/* HIP reads CUDA's as well, where its own is not set: both have the same meaning there. */
+/* If HIP's variable is not set, HIP reads CUDA's, with the same meaning. */
 static const char *const variables[] = {"HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"};
 enum { VARIABLES = sizeof variables / sizeof *variables };
 
@@ -32,7 +32,7 @@ run_words run_dual_workload(const run_stack *stack, const run_words *workload) {
   return words;
 }
 
-/* The device of that place in the list that is set, or the place itself. */
+/* The device at that index of the list, or the index itself without a list. */
 static char *device_of(const char *variable, int place) {
   const char *at = getenv(variable);
   if (!at || !*at) return run_text("%d", place);
@@ -45,7 +45,7 @@ static char *device_of(const char *variable, int place) {
 
 static void ignore(int number) { (void)number; }
 
-/* A signal to the group reaches both: we wait for how they end. */
+/* A signal to the group reaches both. We ignore it, and wait for both. */
 static void outlive_signals(void) {
   static const int numbers[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGALRM};
   const struct sigaction action = {.sa_handler = ignore, .sa_flags = SA_RESTART};

@@ -12,7 +12,7 @@
 #include "../prof/commands.h"
 #include "text.h"
 
-/* The first that a counter's name has decides. */
+/* The first class that matches a counter's name counts. */
 static const struct {
   const char *part, *class_name;
 } classes[] = {
@@ -28,15 +28,14 @@ typedef struct histogram {
   bool is_there[CLASSES];
 } histogram;
 
-/* CLASSES: the name is no counter of instructions. VALU has two names, and the place of the
-   first. */
+/* CLASSES: the name is not a counter of instructions. VALU has two names, and one row. */
 static size_t class_of(const char *name) {
   for (size_t i = 0; i < CLASSES; i++)
     if (strcasestr(name, classes[i].part)) return i == 1 ? 0 : i;
   return CLASSES;
 }
 
-/* Integers exactly; others cut off. */
+/* Integers are exact; fractions are truncated. */
 static int64_t number(const char *text) {
   char *end;
   errno = 0;
@@ -55,7 +54,7 @@ static void add(histogram *h, const char *name, const char *value) {
 
 /* ---- CSV ---- */
 
-/* The cells of the record at *at, which is behind it afterwards. Quotes are taken off in place. */
+/* The cells of the record at *at. Moves *at behind the record, and removes quotes in place. */
 static run_words take_record(char **at) {
   run_words cells = {0};
   for (char *from = *at;; from++) {

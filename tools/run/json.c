@@ -10,8 +10,7 @@
 
 #include <yajl/yajl_tree.h>
 
-/* yajl has made a tree of the text, to any depth; configurations have few levels, deeper ones are
-   null. */
+/* yajl parses any depth. Configurations have few levels, and values below DEPTH_MAX are null. */
 enum { DEPTH_MAX = 64 };
 
 static void convert_list(yajl_val value, run_json *to, int depth);

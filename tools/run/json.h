@@ -1,4 +1,4 @@
-/* JSON of configurations, by yajl, which is opened when there is some. */
+/* Reads JSON configurations by yajl, which is loaded at the first use. */
 #ifndef PROF_TOOLS_RUN_JSON_H
 #define PROF_TOOLS_RUN_JSON_H
 
@@ -14,7 +14,7 @@ typedef enum run_json_kind {
   RUN_JSON_OBJECT,
 } run_json_kind;
 
-/* Members keep the order of the text. Where a key comes twice, run_json_get() finds the last. */
+/* Members keep the order of the text. If a key is repeated, run_json_get() finds the last. */
 typedef struct run_json {
   run_json_kind kind;
   bool is_true;
@@ -24,10 +24,10 @@ typedef struct run_json {
   size_t count;
 } run_json;
 
-/* NULL: *error_out says why and where. Never freed: configurations are small. */
+/* NULL: *error_out has the reason and the place. Never freed: configurations are small. */
 const run_json *run_json_parse(const char *text, const char **error_out);
 
-/* The member, or NULL; also where value is no object. */
+/* The member. NULL: there is none, or value is not an object. */
 const run_json *run_json_get(const run_json *value, const char *key);
 
 /* "a list", "a text": for messages. */

@@ -22,7 +22,7 @@ typedef struct keeping {
   pid_t workload; /* on a pty, or -1 */
 } keeping;
 
-/* Until the writers have gone. Nobody is there to be told of errors. */
+/* Runs until all writers have ended. Errors cannot be reported to anyone. */
 static void pass_on(run_keeper_stream *streams) {
   char buffer[1 << 16];
   for (;;) {
@@ -47,7 +47,7 @@ static void pass_on(run_keeper_stream *streams) {
   }
 }
 
-/* Tells of each stop and end of the workload. True: it has ended. */
+/* Reports each stop and the end of the workload. True: it has ended. */
 static bool tell_news(const keeping *k) {
   run_news news = {.pid = k->workload};
   while (waitpid(k->workload, &news.status, WNOHANG | WUNTRACED) == k->workload) {
@@ -57,7 +57,7 @@ static bool tell_news(const keeping *k) {
   return false;
 }
 
-/* The parent: lives until we are no longer needed, or ends without a word. */
+/* Waits until our process writes a byte, or ends without one. */
 static _Noreturn void keep(keeping *k) {
   sigset_t mask;
   sigfillset(&mask);
@@ -76,7 +76,7 @@ static _Noreturn void keep(keeping *k) {
 
 static void take_child_signal(int number) { (void)number; }
 
-/* In the keeper: the session, and the workload in it. */
+/* In the keeper: makes the session, and starts the workload in it. */
 static void begin_on_terminal(keeping *k, const run_keeper_plan *plan) {
   ioctl(plan->slave, TIOCSCTTY, 0);
   sigset_t child, before;

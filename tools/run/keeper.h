@@ -1,6 +1,6 @@
-/* A process beside ours that keeps the workload going if we are killed: then it passes the
-   workload's output on. Of a workload on a pty it is the session's leader, and tells us when the
-   workload stops or ends: only in a session with a parent can Ctrl-Z stop it. */
+/* A second process that forwards the workload's output if we are killed, so that the workload
+   continues. For a workload on a pty it is also the session leader, and reports to us when the
+   workload stops or ends. Ctrl-Z can stop a process only if its parent is in the session. */
 #ifndef PROF_TOOLS_RUN_KEEPER_H
 #define PROF_TOOLS_RUN_KEEPER_H
 
@@ -15,11 +15,11 @@ typedef struct run_news {
 
 typedef struct run_keeper {
   pid_t pid; /* of the keeper, or -1 */
-  int news;  /* run_news come here; of a workload on a pty alone, else -1 */
-  int alive; /* the keeper takes over when this closes before a byte has come */
+  int news;  /* to read run_news, for a workload on a pty; else -1 */
+  int alive; /* if this closes before a byte was written, the keeper takes over */
 } run_keeper;
 
-/* A stream of the workload: where it is read, and where it goes. */
+/* A stream of the workload: the descriptor to read, and the one to write. */
 typedef struct run_keeper_stream {
   int from, to; /* from: -1: there is none */
 } run_keeper_stream;
@@ -34,11 +34,11 @@ typedef struct run_keeper_plan {
 
 void run_keeper_start(run_keeper *keeper, const run_keeper_plan *plan);
 
-/* All went well: the keeper goes. */
+/* Ends the keeper: the workload has ended normally. */
 void run_keeper_end(run_keeper *keeper);
 
-/* Processes of the workload still run: the keeper passes on what they write until they have ended,
-   and is not waited for. */
+/* Processes of the workload still run. The keeper forwards their output until they have ended. We
+   do not wait for it. */
 void run_keeper_leave(run_keeper *keeper);
 
 #endif

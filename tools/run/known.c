@@ -1,5 +1,5 @@
-/* The tools that `prof run` knows by name. Names, variables and order are madengine's where it has
-   the tool; see docs/run.md for what differs. */
+/* The tools that `prof run` knows by name. If madengine has the tool, names, variables
+   and order are madengine's. docs/run.md lists the differences. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@ typedef struct known_tool {
 #define RTL "install rocm-trace-lite: https://github.com/sunway513/rocm-trace-lite"
 #define APT "apt-get install "
 
-/* In a cmd, {output} is the folder NAME_output of the tool, {prof} this program, {counters:KIND} a
+/* Marks in a cmd: {output} is the tool's folder NAME_output, {prof} this program, {counters:KIND} a
    file of counters. */
 static const known_tool known[] = {
     {"prof", "records scopes, children, devices and memory by prof itself", NULL, NULL, "",

@@ -1,4 +1,4 @@
-/* See left.h. By /proc, for a group has no list of its members. */
+/* See left.h. Scans /proc: no call lists the members of a process group. */
 #define _GNU_SOURCE
 #include "left.h"
 

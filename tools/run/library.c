@@ -21,7 +21,7 @@ typedef struct entry {
 
 struct run_libraries {
   unsigned wanted;
-  entry *entries; /* uthash keeps them in the order of their coming */
+  entry *entries; /* uthash keeps the order of insertion */
   entry **sorted;
   size_t count;
   bool is_sorted;
@@ -71,7 +71,7 @@ void run_libraries_destroy(run_libraries *libraries) {
   free(libraries);
 }
 
-/* RCCL prints what NCCL does: the tool that is on says which it is. */
+/* RCCL prints the same lines as NCCL. The active tool decides which library it is. */
 static run_library library_of(const run_libraries *libraries, const run_call *call) {
   const bool is_nccl = call->library == RUN_LIBRARY_RCCL &&
                        !(libraries->wanted & 1u << RUN_LIBRARY_RCCL);
@@ -125,7 +125,7 @@ void run_libraries_finish(run_libraries *libraries) {
 
 size_t run_libraries_count(const run_libraries *libraries) { return libraries->count; }
 
-/* By library; those of one keep their order. */
+/* Sorts by library; rows of one library keep their order. */
 static void sort(run_libraries *libraries) {
   free(libraries->sorted);
   libraries->sorted = run_make(libraries->count, sizeof(entry *));

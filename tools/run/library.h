@@ -34,8 +34,8 @@ typedef struct run_libraries run_libraries;
 run_libraries *run_libraries_create(unsigned wanted);
 void run_libraries_destroy(run_libraries *libraries);
 
-/* Any line of a stream, 1 or 2; most are no calls. Matches inside of the line, for launchers put a
-   rank in front. */
+/* Takes any line of a stream, 1 or 2. Matches inside of the line, because launchers put a rank in
+   front. */
 void run_libraries_take(run_libraries *libraries, int stream, const char *line, size_t bytes);
 /* The streams have ended. */
 void run_libraries_finish(run_libraries *libraries);
@@ -44,11 +44,11 @@ void run_libraries_finish(run_libraries *libraries);
 size_t run_libraries_count(const run_libraries *libraries);
 const run_library_row *run_libraries_row(const run_libraries *libraries, size_t index);
 const char *run_library_name(run_library library);
-/* The bits that a tool of that name wants; 0: it reads no lines. */
+/* The libraries whose lines the tool reads, as bits. 0: none. */
 unsigned run_library_wanted(const char *tool);
 
-/* library_trace.csv as madengine writes it. jobid and model: of JENKINS_BUILD_NUMBER and
-   MAD_MODEL_NAME. False with errno set. */
+/* library_trace.csv as madengine writes it. jobid and model are JENKINS_BUILD_NUMBER
+   and MAD_MODEL_NAME. False with errno set. */
 bool run_libraries_write(const run_libraries *libraries, const char *path);
 
 #endif

@@ -20,7 +20,7 @@ static void put(run_block *block, const char *bytes, size_t count) {
   block->text[block->bytes] = '\0';
 }
 
-/* Functions that set a descriptor up are the greater part; only those that compute are calls. */
+/* Most functions only set up descriptors. Only functions that compute count as calls. */
 static bool computes(run_line name) {
   static const char *const words[] = {"Forward", "Backward", "Execute"};
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -41,7 +41,7 @@ static run_line function_name(run_line line) {
   return (run_line){rest.at + begin, end - begin};
 }
 
-/* name: type=T; val=V: " name=V", but of pointers nothing. */
+/* Turns "name: type=T; val=V" into " name=V". Leaves out pointers. */
 static void take_argument(run_block *block, run_line line) {
   static const char value_word[] = "val=";
   while (line.bytes > 0 && isspace((unsigned char)*line.at)) line.at++, line.bytes--;

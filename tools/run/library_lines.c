@@ -1,4 +1,4 @@
-/* See library.h: the forms of the lines. A form that is found says which bytes are the call. */
+/* See library.h: the forms of the lines. A matching form gives the bytes of the call. */
 #define _GNU_SOURCE
 #include "library_lines.h"
 
@@ -53,7 +53,7 @@ static bool take_hipblaslt(run_line line, run_call *to) {
   return true;
 }
 
-/* "Running kernel: Cijk_...": many programs print the first words, so the name decides. */
+/* "Running kernel: Cijk_...": other programs print these words, too, so the name is checked. */
 static bool take_tensile(run_line line, run_call *to) {
   static const char words[] = "Running kernel: ";
   const char *const at = find(line, words);
@@ -64,8 +64,8 @@ static bool take_tensile(run_line line, run_call *to) {
   return true;
 }
 
-/* MIOpen(HIP): Command [LogCmdConvolution] ./bin/MIOpenDriver conv ..., without (HIP) in newer
-   ones. */
+/* MIOpen(HIP): Command [LogCmdConvolution] ./bin/MIOpenDriver conv ...
+   Newer releases print no (HIP). */
 static bool take_miopen(run_line line, run_call *to) {
   static const char words[] = ": Command [LogCmd";
   const char *const library = find(line, "MIOpen");
@@ -150,7 +150,7 @@ static bool take_collective(run_line line, run_call *to) {
 
 /* ---- cuBLASLt ---- */
 
-/* Appends what the line says but addresses, which differ from call to call. */
+/* Appends the line without addresses, which differ from call to call. */
 static void put_without_addresses(run_call *to, run_line rest) {
   size_t bytes = strlen(to->text);
   for (size_t i = 0; i < rest.bytes && bytes < sizeof to->text - 1;) {

@@ -1,5 +1,5 @@
-/* See literal.h. The output is JSON text; whether brackets and commas are right is left to the
-   parser that reads it. */
+/* See literal.h. The output is JSON text. The JSON parser that reads it checks brackets and
+   commas. */
 #define _GNU_SOURCE
 #include "literal.h"
 
@@ -59,7 +59,7 @@ static void take_octal(translation *t) {
   put_code(t->to, code);
 }
 
-/* What a backslash begins; t->at is behind the backslash. */
+/* Reads an escape sequence; t->at is behind the backslash. */
 static bool take_escape(translation *t) {
   static const char names[] = "abfnrtv\\'\"", codes[] = "\a\b\f\n\r\t\v\\'\"";
   const char *const known = *t->at ? strchr(names, *t->at) : NULL;
@@ -73,7 +73,7 @@ static bool take_escape(translation *t) {
     return true;
   }
   switch (*t->at++) {
-    case '\n': return true; /* the line goes on */
+    case '\n': return true; /* a line continuation */
     case 'x': return take_hex(t, 2);
     case 'u': return take_hex(t, 4);
     case 'U': return take_hex(t, 8);
@@ -122,7 +122,7 @@ static bool is_string(const char *at) {
   return *at == '\'' || *at == '"';
 }
 
-/* Strings beside each other are one. */
+/* Adjacent strings are concatenated. */
 static bool take_string(translation *t) {
   fputc('"', t->to);
   do {
@@ -164,7 +164,7 @@ static bool take_number(translation *t) {
   return true;
 }
 
-/* A comma in front of a closing bracket is left out. */
+/* Leaves out a comma in front of a closing bracket. */
 static void take_comma(translation *t) {
   t->at++;
   skip_blanks(t);

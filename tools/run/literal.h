@@ -4,9 +4,9 @@
 
 #include <stddef.h>
 
-/* The same value as JSON, or NULL where the text is no literal; *error_out then says why and where.
+/* The same value as JSON. NULL: the text is not a literal, and *error_out has the reason and place.
    Known: dict, list, tuple, str with Python's escapes, int, float, True, False, None, comments,
-   commas at the end. A set, bytes, f-strings and calls are none. */
+   commas at the end. Sets, bytes, f-strings and calls are refused. */
 char *run_literal_to_json(const char *text, const char **error_out);
 
 #endif

@@ -59,7 +59,7 @@ void run_output_make_folder(const char *path) {
   char *const part = run_text("%s", path);
   for (char *slash = part + (*part == '/'); (slash = strchr(slash, '/')) != NULL; slash++) {
     *slash = '\0';
-    mkdir(part, 0777); /* what fails here fails below */
+    mkdir(part, 0777); /* an error shows below */
     *slash = '/';
   }
   struct stat is;

@@ -8,20 +8,19 @@
    message. */
 char *run_output_name(const char *pattern);
 
-/* The folder itself, or rank-N in it, where a launcher has set a rank and the pattern has no %r. */
+/* The folder itself. If a launcher has set a rank and the pattern has no %r: rank-N in it. */
 char *run_output_of_rank(char *folder, const char *pattern);
 
-/* The rank that a launcher has set (RANK, OMPI_COMM_WORLD_RANK, PMI_RANK, SLURM_PROCID), or
-   NULL. */
+/* The launcher's rank (RANK, OMPI_COMM_WORLD_RANK, PMI_RANK, SLURM_PROCID), or NULL. */
 const char *run_output_rank(void);
 
-/* Makes the folder and those above it. Ends the process where that fails. */
+/* Makes the folder and those above it. Ends the process if that fails. */
 void run_output_make_folder(const char *path);
 
-/* Makes FOLDER/NAME as a folder, or NAME.2, NAME.3, ... where it is there already with files in it:
-   runs never overwrite each other. Returns its path. */
+/* Makes the folder FOLDER/NAME. If it exists with files in it, makes NAME.2, NAME.3, ...: runs
+   never overwrite each other. Returns the path. */
 char *run_output_new_folder(const char *folder, const char *name);
-/* The same for a file, NAMEENDING or NAME.2ENDING, ...; made empty. */
+/* The same for an empty file: NAMEENDING, NAME.2ENDING, ... */
 char *run_output_new_file(const char *folder, const char *name, const char *ending);
 
 #endif

@@ -50,9 +50,9 @@ static bool ends_in(const char *text, const char *ending) {
   return bytes > of && strcmp(text + bytes - of, ending) == 0;
 }
 
-/* NAME.PID.prof, by what the process called itself: what stood in front of the program (a shell,
-   timeout) gave the file its first name. The path as it is, where it has that name or cannot get
-   it. */
+/* Renames the file to NAME.PID.prof, after the name of the process. A wrapper that started the
+   program (a shell, timeout) gave the file its first name. Returns the new path, or the old one if
+   the file was not renamed. */
 static char *named_for_process(char *path, const char *folder, const prof_trace_info *info) {
   char *const process = run_text("%s", info->process_name);
   for (char *at = process; *at; at++)
@@ -62,8 +62,8 @@ static char *named_for_process(char *path, const char *folder, const prof_trace_
   return rename(path, named) == 0 ? named : path;
 }
 
-/* Adds a capture that holds anything; one that does not is removed. One that cannot be read stays:
-   the table says what is wrong. */
+/* Adds the capture, or removes it if it is empty. An unreadable capture stays: the table prints
+   what is wrong. */
 static void take_capture(char *path, const char *folder, run_words *to) {
   prof_trace *trace = NULL;
   prof_trace_info info = {.size = sizeof info};
@@ -96,7 +96,7 @@ void run_record_captures(const char *folder, run_words *to) {
   if (to->count > 1) qsort(to->items, to->count, sizeof *to->items, by_name);
 }
 
-/* What is printed on stdout comes out on stderr. */
+/* Prints the table with stdout redirected to stderr. */
 static int table_on_stderr(const run_words *captures) {
   run_words words = {0};
   run_words_add(&words, "table");
@@ -122,5 +122,5 @@ void run_record_report(const run_words *captures) {
         "malloc(); a script in Python is recorded by: prof run script.py");
     return;
   }
-  (void)table_on_stderr(captures); /* it says itself what it could not do */
+  (void)table_on_stderr(captures); /* it has printed its errors */
 }

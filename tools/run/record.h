@@ -1,17 +1,17 @@
-/* The tool "prof": what makes a workload and its children record, and their tables. */
+/* The tool "prof": makes a workload and its children record, and prints their tables. */
 #ifndef PROF_TOOLS_RUN_RECORD_H
 #define PROF_TOOLS_RUN_RECORD_H
 
 #include "run.h"
 
-/* Adds to the tool the variables with which each process that links prof records into a capture of
-   its own in the folder. */
+/* Adds variables to the tool. With them each process that links prof records into its own capture
+   in the folder. */
 void run_record_prepare(run_tool *tool, const run_request *request, const char *folder);
 
-/* The captures in the folder that hold anything; others are removed. */
+/* Lists the captures in the folder, and removes empty ones. */
 void run_record_captures(const char *folder, run_words *to);
 
-/* Prints the table of all captures on stderr; or what to do where there are none. */
+/* Prints the table of all captures on stderr. If there are none, prints what to do. */
 void run_record_report(const run_words *captures);
 
 #endif

@@ -17,7 +17,7 @@ static bool has(const char *line, size_t bytes, const char *text) {
   return memmem(line, bytes, text, strlen(text)) != NULL;
 }
 
-/* Lines that each run has, in great number or as an advertisement. */
+/* Lines that each run prints in great number, or as an advertisement. */
 static bool is_noise(void *context, const char *line, size_t bytes) {
   const bool is_v3 = *(const bool *)context;
   if (is_v3)

@@ -5,22 +5,23 @@
 #include "stack.h"
 
 /* The hidden command `prof run-rocprof OPTIONS -- WORDS`: rocprofv3 if it is on PATH, else rocprof.
-   Lines of them that say nothing of the workload are left out of stderr. */
+   Their lines that do not concern the workload are left out of stderr. */
 int run_rocprof(int argc, char **argv);
 
 /* Writes the counters of that kind (compute, memory, communication, full, instructions) as
    FOLDER/KIND.txt, if the folder is there. Returns the path. */
 const char *run_rocprof_counters(const char *kind, const char *folder);
 
-/* The names in a folder: what is there before the workload runs is no output of it. */
+/* The names in a folder. Files that exist before the workload runs are not its output. */
 run_words run_rocprof_names(const char *folder);
 
-/* Moves what rocprof left in `from` since `before` was taken to the folder: results*, rocprofv3-*,
-   folders with *_results.db; copies folders with *_trace.csv; copies the tables that others look
-   for as rocprofv3_output_NAME.csv, and counts instructions in instruction_histogram.json. */
+/* Collects in the folder what rocprof wrote to `from` since `before` was taken. Moves results*,
+   rocprofv3-* and folders with *_results.db. Copies folders with *_trace.csv. Copies tables under
+   the names rocprofv3_output_NAME.csv that other programs read, and counts instructions in
+   instruction_histogram.json. */
 void run_rocprof_collect(const char *from, const run_words *before, const char *folder);
 
-/* Moves the named files, if they are there and were not before. */
+/* Moves the named files, if they were created since `before`. */
 void run_rocprof_move(const char *from, const run_words *before, const char *folder,
                       const char *const *names, size_t count);
 

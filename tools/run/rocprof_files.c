@@ -1,4 +1,4 @@
-/* See rocprof.h: what rocprof leaves behind. */
+/* See rocprof.h: the files that rocprof writes. */
 #define _GNU_SOURCE
 #include <ctype.h>
 #include <dirent.h>
@@ -56,10 +56,10 @@ static void move(const char *from, const char *to) {
   else say("prof run: cannot move '%s' to '%s': %s", from, to, strerror(errno));
 }
 
-/* All *.csv of a folder, into a folder of the same name. */
+/* Copies all *.csv of a folder into a folder of the same name. */
 static void copy_tables(const char *from, const char *to) {
   const run_words names = run_rocprof_names(from);
-  mkdir(to, 0777); /* what fails here fails in copy() */
+  mkdir(to, 0777); /* an error shows in copy() */
   for (size_t i = 0; i < names.count; i++)
     if (fnmatch("*.csv", names.items[i], 0) == 0)
       copy(run_text("%s/%s", from, names.items[i]), run_text("%s/%s", to, names.items[i]));
@@ -73,7 +73,7 @@ static void take(const char *from, const char *name, const char *folder) {
   else if (is_folder(path) && has_file(path, "*_trace.csv")) copy_tables(path, to);
 }
 
-/* ---- tables by the names that others look for ---- */
+/* ---- tables under the names that other programs read ---- */
 
 static struct {
   const char *pattern;

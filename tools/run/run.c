@@ -50,7 +50,7 @@ static void put_prof_around_python(run_request *r, run_words *words, const char 
   }
 }
 
-/* In: the folders are made. */
+/* The folders must exist. */
 static void complete_workload(run_request *r) {
   const char *const python = getenv("PROF_PYTHON_PROGRAM");
   run_words words = {0};
@@ -80,7 +80,7 @@ static int run_script_now(const run_script *script, const run_watch *watch) {
   return run_child(&command, watch).status;
 }
 
-/* All of them, in their order. before: the first that fails ends it. Returns its status. */
+/* Runs all of them in order. before: stops at the first that fails. Returns its status. */
 static int run_scripts_now(const run_scripts *scripts, const run_watch *watch, bool is_before,
                            const char *of, run_summary *summary) {
   for (size_t i = 0; i < scripts->count; i++) {
@@ -104,7 +104,7 @@ static int set_up(const run_stack *stack, const run_watch *watch, run_summary *s
   return run_scripts_now(&stack->before, watch, true, "the context", summary);
 }
 
-/* From the innermost to the outermost, whatever the workload has done. */
+/* From the innermost to the outermost, whatever the workload's status. */
 static void tear_down(const run_stack *stack, const run_watch *watch, run_summary *summary) {
   run_scripts_now(&stack->after, watch, false, "the context", summary);
   for (size_t i = 0; i < stack->count; i++)
@@ -139,8 +139,7 @@ static void on_logs(void *context) {
   run_logs_take(s->logs);
 }
 
-/* Where tools write: each has a folder that is new. */
-/* rocprof and its variants share one, as in madengine. */
+/* Makes a new folder for each tool's files. rocprof and its variants share one, as in madengine. */
 static const char *folder_name(const run_tool *tool) {
   return tool->parts & RUN_PART_ROCPROF ? "rocprof_output" : run_text("%s_output", tool->name);
 }
@@ -175,7 +174,7 @@ static void open_log(run_state *s) {
   run_summary_add_file(&s->summary, path);
 }
 
-/* Tools whose libraries write log files of their own. */
+/* Tools whose libraries write log files. */
 static void prepare_logs(run_state *s) {
   for (size_t i = 0; i < s->request.stack.count; i++) {
     run_tool *const tool = &s->request.stack.tools[i];
@@ -206,7 +205,7 @@ static void prepare_watch(run_state *s) {
   if (s->request.has_folder) open_log(s);
   prepare_logs(s);
 }
-/* Files of the tools that are there in the end. */
+/* The tools' files that exist at the end. */
 static void collect(run_state *s) {
   if (s->logs) run_logs_destroy(s->logs);
   if (s->libraries) {

@@ -9,7 +9,7 @@ typedef struct run_request {
   run_stack stack;
   run_words workload;
   const char *folder; /* of the files, or "." */
-  bool has_folder;    /* -o was given: then a log is kept and a summary written */
+  bool has_folder;    /* -o was given: a log and a summary are written */
   bool is_quiet;      /* no summary on stderr */
   unsigned level;     /* that prof records at */
   bool has_memory;
@@ -18,11 +18,11 @@ typedef struct run_request {
 /* Prints what would run, line by line, on stdout. */
 void run_print(const run_request *request);
 
-/* Runs it. The workload's status, as a shell has it, or RUN_FAILED. */
+/* Runs the workload. Returns its status, as in a shell, or RUN_FAILED. */
 int run_go(const run_request *request, double *seconds_out);
 
-/* Runs it so many times, one after another; each has a folder run-1, run-2, ... of its own. Returns
-   the first status that is not 0. */
+/* Runs the workload `count` times, one after another, each in its own folder run-1, run-2, ...
+   Returns the first status that is not 0. */
 int run_repeat(const run_request *request, unsigned count);
 
 #endif

@@ -1,5 +1,5 @@
-/* See sampler.h. The process tells by a pipe how it begins, and how it ends: the pipe's end without
-   a word is a process that was killed. */
+/* See sampler.h. The process reports its begin and its end through a pipe. If the pipe closes
+   without a report, the process was killed. */
 #define _GNU_SOURCE
 #include "sampler.h"
 
@@ -20,14 +20,14 @@
 #include "output.h"
 #include "sampler_devices.h"
 
-/* What the process tells, once when it begins and once when it ends. */
+/* The process's report, once at its begin and once at its end. */
 typedef struct news {
   bool is_failed;
   uint64_t samples, missed; /* at the end */
   char text[1024];          /* why it has failed */
 } news;
 
-/* What it is to do. */
+/* The task of the process. */
 typedef struct plan {
   const run_sampling *sampling;
   const char *path;    /* of the file, or NULL: it only tries */
@@ -47,7 +47,7 @@ static _Noreturn void tell_failure(int to, const char *text) {
 
 static bool is_vram(const run_sampling *sampling) { return strcmp(sampling->mode, "vram") == 0; }
 
-/* For the heading alone, which names the devices. */
+/* Writes only the heading, which names the devices. */
 static char *temporary_file(void) {
   const char *const folder = getenv("TMPDIR");
   char *const path = run_text("%s/prof-run-XXXXXX", folder && *folder ? folder : "/tmp");
@@ -77,7 +77,7 @@ static const char *begin_sampling(const plan *p) {
   return failed;
 }
 
-/* None of the terminal's signals, no input; the end of the parent is a TERM. */
+/* Ignores the terminal's signals, has no input, and gets SIGTERM when the parent ends. */
 static void leave_parent(pid_t parent, sigset_t *ending) {
   setsid();
   prctl(PR_SET_NAME, "prof-run-sample");
@@ -96,7 +96,7 @@ static void leave_parent(pid_t parent, sigset_t *ending) {
   dup2(null, STDOUT_FILENO);
 }
 
-/* A vendor's call that hangs ends with the process; the rows so far are in the file. */
+/* A hanging call of a vendor ends with the process. The rows so far are in the file. */
 static void end_sampling(const plan *p, int to) {
   news n = {0};
   prof_sampler_state state = {.size = sizeof state};
@@ -134,7 +134,7 @@ static _Noreturn void be_sampler(const plan *p, int to, pid_t parent) {
 
 /* ---- beside it ---- */
 
-/* False: the process has ended without a word. */
+/* False: the process has ended without a report. */
 static bool hear(int from, news *n) {
   ssize_t bytes;
   while ((bytes = read(from, n, sizeof *n)) < 0 && errno == EINTR) continue;
@@ -157,7 +157,7 @@ static pid_t start(const plan *p, int *news_out) {
   return pid;
 }
 
-/* NULL: it samples. */
+/* Why it does not sample. NULL: it does. */
 static const char *hear_beginning(int from) {
   news n = {0};
   if (!hear(from, &n)) return "the process that samples has crashed, in a vendor's library perhaps";
@@ -181,7 +181,7 @@ const char *run_sampler_why_not(const run_tool *tool) {
 
 /* ---- all of a stack ---- */
 
-/* A file of this name that is new. */
+/* A new file of this name. */
 static char *make_file(const char *folder, const char *name) {
   const char *const slash = strrchr(name, '/'), *const base = slash ? slash + 1 : name;
   const char *dot = strrchr(base, '.');
@@ -193,14 +193,14 @@ static char *make_file(const char *folder, const char *name) {
   return run_output_new_file(in, run_copy(base, (size_t)(dot - base)), dot);
 }
 
-/* Beside the file, and named as that is. */
+/* The file's path with the ending .prof. */
 static const char *capture_path(const char *path) {
   const char *const dot = strrchr(path, '.');
   return run_text("%.*s.prof", (int)(dot && !strchr(dot, '/') ? dot - path : (int)strlen(path)),
                   path);
 }
 
-/* In a path that prof is told a % is a mark. */
+/* Doubles each %: in a path of options it begins a mark. */
 static const char *without_marks(const char *path) {
   char *const text = run_make(2 * strlen(path) + 1, 1);
   for (char *to = text; *path; path++) {
@@ -241,8 +241,8 @@ bool run_samplers_start(run_samplers *samplers, const run_stack *stack, const ch
   return true;
 }
 
-/* It ends within a fraction of a second, unless it was stopped or a driver holds it. Then it is
-   killed, and not waited for. */
+/* It ends within a fraction of a second. If it was stopped or hangs in a driver, it is killed, and
+   not waited for. */
 static bool await_end(const run_sampler *sampler) {
   enum { PATIENCE_MS = 10000 };
   struct pollfd ready = {.fd = sampler->news, .events = POLLIN};

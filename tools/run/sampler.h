@@ -1,5 +1,5 @@
-/* The process beside the workload that samples devices, by prof's own sampler. It has TERM when the
-   workload has ended, or when we are gone. */
+/* The process beside the workload that samples devices, by prof's own sampler. It gets
+   SIGTERM when the workload or our process has ended. */
 #ifndef PROF_TOOLS_RUN_SAMPLER_H
 #define PROF_TOOLS_RUN_SAMPLER_H
 
@@ -20,18 +20,17 @@ typedef struct run_samplers {
   size_t count;
 } run_samplers;
 
-/* Why the tool cannot sample here, with what to do; NULL: it can. A process of its own opens the
-   vendors' libraries and ends again. */
+/* Why the tool cannot sample here, and what to do. NULL: it can. Opens the vendors' libraries in a
+   temporary process. */
 const char *run_sampler_why_not(const run_tool *tool);
 
-/* One for each tool of the stack that samples; folder: of relative paths. The files are new.
-   Returns when all sample. What goes wrong is said; then none samples, and false is returned.
-   has_captures: each records its samples as counters, into a capture beside its file. */
+/* Starts one for each tool of the stack that samples. folder: the base of relative paths. The files
+   are new. Returns when all sample. On an error prints the reason, stops all, and returns false.
+   has_captures: each also records its samples as counters, into a capture beside its file. */
 bool run_samplers_start(run_samplers *samplers, const run_stack *stack, const char *folder,
                         bool has_captures);
 
-/* Ends all of them. Says which ended before, or failed. is_quiet: says nothing of missed
-   samples. */
+/* Ends all of them. Prints which ended early or failed. is_quiet: does not print missed samples. */
 void run_samplers_stop(run_samplers *samplers, bool is_quiet);
 
 #endif

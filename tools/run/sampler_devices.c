@@ -21,7 +21,7 @@ static bool next_with_meters(uint32_t *number, prof_backend_state *state) {
   return false;
 }
 
-/* "nvml: WHY (WHAT TO DO)" of each that does not work, or not wholly. */
+/* "nvml: WHY (WHAT TO DO)" for each back end that fails in part or whole. */
 static const char *reasons(void) {
   prof_backend_state state;
   const char *text = "";
@@ -38,7 +38,7 @@ const char *run_devices_why_not(const run_sampling *sampling) {
                   what_of(sampling), reasons());
 }
 
-/* The most that one vendor has. */
+/* The largest number of devices of one vendor. */
 static uint32_t count_devices(void) {
   prof_backend_state state;
   uint32_t most = 0;

@@ -1,14 +1,15 @@
-/* Which devices a sampler can read, in words. In a process whose vendors' libraries are open. */
+/* Describes the devices that a sampler can read. Called in a process with open vendors'
+   libraries. */
 #ifndef PROF_TOOLS_RUN_SAMPLER_DEVICES_H
 #define PROF_TOOLS_RUN_SAMPLER_DEVICES_H
 
 #include "sampling.h"
 
-/* Nothing can be read: why not, of each back end with meters what prof doctor says. */
+/* Why nothing can be read: for each back end with meters the text of prof doctor. */
 const char *run_devices_why_not(const run_sampling *sampling);
 
-/* By the heading of a file that the sampler has begun: is each named device there? NULL: yes; else
-   what is wrong. With DUAL-GCD there must be two devices. */
+/* Checks by the heading of the sampler's file that each named device exists. Returns NULL or what
+   is wrong. DUAL-GCD needs two devices. */
 const char *run_devices_check(const run_sampling *sampling, const char *csv_path);
 
 #endif

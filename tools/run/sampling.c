@@ -13,7 +13,7 @@ enum { DEVICES_MAX = 64 };
 
 /* ---- names ---- */
 
-/* By the guide, and as the sampler's program itself calls them. */
+/* The names in madengine's guide, and those that its sampler program uses. */
 static const char *const names[] = {"DEVICE",   "SAMPLING_RATE", "MODE",
                                     "DUAL-GCD", "DUAL_GCD",      "OUTPUT_FILE"};
 enum { NAMES = sizeof names / sizeof *names };
@@ -28,7 +28,7 @@ static const char *with_prefix(const run_tool *tool, const char *name) {
   return run_text("%s_%s", is_vram(tool) ? "VRAM" : "POWER", name);
 }
 
-/* A value, and which variable has it. */
+/* A value, and the variable that it comes from. */
 typedef struct setting {
   const char *name, *value;
 } setting;

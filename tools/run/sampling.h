@@ -1,4 +1,4 @@
-/* What the tools gpu_info_power_profiler and gpu_info_vram_profiler are told by their variables. */
+/* The settings of the tools gpu_info_power_profiler and gpu_info_vram_profiler. */
 #ifndef PROF_TOOLS_RUN_SAMPLING_H
 #define PROF_TOOLS_RUN_SAMPLING_H
 
@@ -14,10 +14,10 @@ typedef struct run_sampling {
 
 /* Reads the variables of a tool that samples. DEVICE, SAMPLING_RATE, MODE, DUAL-GCD, DUAL_GCD and
    OUTPUT_FILE have precedence over those with POWER_ or VRAM_ in front. Ends the process with one
-   message where a value is wrong. */
+   message if a value is wrong. */
 run_sampling run_sampling_read(const run_tool *tool);
 
-/* Takes these variables out of each tool that samples: they are not for the workload. Sets
+/* Removes these variables from each tool that samples, because the workload must not get them. Sets
    tool->sampling. */
 void run_samplings_prepare(run_stack *stack);
 

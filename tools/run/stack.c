@@ -13,7 +13,7 @@
 
 enum { CONFIG_BYTES_MAX = 16 << 20 };
 
-/* ---- values of a configuration, with messages that say where ---- */
+/* ---- values of a configuration, with messages that name the place ---- */
 
 static const run_json *expect(const run_json *value, run_json_kind kind, const char *from,
                               const char *where) {
@@ -38,7 +38,7 @@ static const char *member_text(const run_json *object, const char *key, const ch
 
 /* ---- parts ---- */
 
-/* Numbers and truth values are taken as they are written: {"ROCBLAS_LAYER": 6}. */
+/* Numbers and booleans are taken as written: {"ROCBLAS_LAYER": 6}. */
 static const char *variable_text(const run_json *value, const char *from, const char *where) {
   switch (value->kind) {
     case RUN_JSON_TEXT:
@@ -130,7 +130,7 @@ static void read_tool(run_stack *stack, const run_json *value, const char *from,
   if (cmd) {
     tool->cmd = cmd;
     tool->has_marks = false;
-    tool->program = NULL; /* the new text says itself what it runs */
+    tool->program = NULL; /* the new text names its own program */
   }
   read_variables(&tool->variables, value, from, inner);
   run_adopt(tool);

@@ -16,7 +16,7 @@ typedef struct run_scripts {
   size_t count;
 } run_scripts;
 
-/* What prof itself does for a tool, beside cmd and variables. */
+/* What prof does for a tool in addition to cmd and variables. */
 typedef enum run_part {
   RUN_PART_PROF = 1,    /* prof records the workload and its children */
   RUN_PART_TRACE = 2,   /* lines of libraries are read, see library.h */
@@ -31,11 +31,11 @@ typedef struct run_tool {
   const char *name;
   const char *about;   /* one line, or NULL: a tool of the user's */
   const char *program; /* must be on PATH, or NULL */
-  const char *install; /* what to do where it is not; NULL: nothing to say */
+  const char *install; /* how to install it, or NULL */
   const char *cmd;     /* shell text in front of the workload, or "" */
   bool has_marks;      /* {output} and others in cmd have a meaning, see known.c */
   run_words variables; /* NAME=VALUE */
-  run_words traces;    /* names of library traces that it turns on beside its own */
+  run_words traces;    /* names of further library traces that it enables */
   run_scripts before, after;
   unsigned parts;     /* of run_part */
   const char *folder; /* of its files, or NULL */
@@ -49,7 +49,7 @@ typedef struct run_stack {
   const char *encapsulate;   /* what the innermost tool is put around, or "" */
 } run_stack;
 
-/* ---- what there is ---- */
+/* ---- known tools ---- */
 
 /* The known tools, built in or from --tools-config. The pointer holds until the next
    run_tools_read(). */
@@ -63,11 +63,11 @@ void run_tools_read(const char *path);
 
 /* ---- the stack ---- */
 
-/* By name; ends the process where there is no such tool, with the names that exist. */
+/* Adds a tool by name. If there is none, ends the process with a list of the names. */
 void run_stack_add(run_stack *stack, const char *name);
 
-/* Adds what a context says: {"tools": [{"name", "cmd", "env_vars"}], "pre_scripts", "post_scripts",
-   "encapsulate_script"}. Text: JSON, or a Python literal. from: for messages. */
+/* Adds the tools and scripts of a context: {"tools": [{"name", "cmd", "env_vars"}], "pre_scripts",
+   "post_scripts", "encapsulate_script"}. Text: JSON, or a Python literal. from: for messages. */
 void run_stack_read(run_stack *stack, const char *text, const char *from);
 void run_stack_read_file(run_stack *stack, const char *path);
 

@@ -30,7 +30,7 @@ static void open_pipe(run_stream *s) {
   s->write_end = ends[1];
 }
 
-/* Each stream keeps its kind. Of two terminals that differ the second is not read. */
+/* Each stream keeps its kind. If the two are different terminals, the second is not read. */
 static void open_stream(run_streams *streams, run_stream *s) {
   const bool is_terminal = isatty(s->to);
   if (fcntl(s->to, F_GETFD) < 0) return; /* closed: it stays so */
@@ -98,7 +98,7 @@ nfds_t run_streams_poll(const run_streams *streams, struct pollfd *polls) {
   return count;
 }
 
-/* All of it. False: errno says why not. Our own end may have been made non-blocking by others. */
+/* Writes all bytes. False: errno has the reason. Others may have made our stream non-blocking. */
 static bool write_all(int fd, const char *at, size_t bytes) {
   while (bytes > 0) {
     const ssize_t done = write(fd, at, bytes);
@@ -116,7 +116,7 @@ static bool write_all(int fd, const char *at, size_t bytes) {
 
 static void write_own(run_streams *streams, run_stream *s, const char *at, size_t bytes) {
   if (s->is_broken || write_all(s->to, at, bytes)) return;
-  /* as without us: who writes into a pipe that nobody reads is told so */
+  /* as without prof run: the workload gets SIGPIPE if the reader has closed */
   if (errno != EPIPE) streams->failed = run_text("stream %d: %s", s->to, strerror(errno));
   s->is_broken = true;
 }
@@ -131,7 +131,8 @@ static void tell_line(run_streams *streams, run_stream *s, const char *line, siz
   else if (!watch->is_noise(watch->context, line, bytes)) write_own(streams, s, line, whole);
 }
 
-/* Keeps the front of a line that goes on. One that is too long to be noise goes on at once. */
+/* Keeps the begin of an incomplete line. A line that is too long to be noise is forwarded at
+   once. */
 static void keep(run_streams *streams, run_stream *s, const char *at, size_t bytes) {
   const size_t room = RUN_LINE_BYTES_MAX - s->line_bytes, taken = bytes < room ? bytes : room;
   if (bytes > room && streams->watch->is_noise) {
@@ -193,7 +194,7 @@ void run_streams_take(run_streams *streams, int fd) {
 void run_streams_finish(run_streams *streams) {
   for (int i = 0; i < STREAMS; i++) {
     run_stream *const s = &streams->streams[i];
-    /* what a process that is left writes meanwhile is not waited for */
+    /* output that remaining processes write later is not waited for */
     for (int reads = 0; reads < READS_AT_END && s->read_end >= 0 && take(streams, s);) reads++;
     if (s->read_end >= 0) close_end(streams, s);
     if (s->line_bytes > 0) tell_line(streams, s, s->line, s->line_bytes);

@@ -1,5 +1,5 @@
-/* The workload's stdout and stderr on their way to ours: bytes go on as they are, at once; a log
-   gets them as well, and whoever watches each line. */
+/* Forwards the workload's stdout and stderr to ours: all bytes, unchanged and at once. A log gets
+   them, too, and a callback gets each line. */
 #ifndef PROF_TOOLS_RUN_STREAM_H
 #define PROF_TOOLS_RUN_STREAM_H
 
@@ -13,7 +13,7 @@
 typedef struct run_stream {
   int read_end, write_end; /* of a pipe or a pty; -1: the workload has our own stream */
   int to;                  /* 1 or 2 */
-  char *line;              /* what has come of a line that has no end yet */
+  char *line;              /* the current line, whose end has not arrived */
   size_t line_bytes;
   bool is_broken; /* our own end takes no more */
 } run_stream;
@@ -21,7 +21,7 @@ typedef struct run_stream {
 typedef struct run_streams {
   const run_watch *watch;
   run_stream streams[2];
-  bool is_one;        /* both are one file of ours: so are both of the workload's */
+  bool is_one;        /* our stdout and stderr are one file, so the workload's are, too */
   run_terminal terminal; /* outer: -1: there is no pty */
   const char *failed; /* see run_end */
   char *buffer;
@@ -32,13 +32,13 @@ void run_streams_open(run_streams *streams, const run_watch *watch);
 /* After fork(), in the child and in the parent. */
 void run_streams_be_child(const run_streams *streams);
 void run_streams_be_parent(run_streams *streams);
-/* What a keeper needs to know. */
+/* Fills in the streams of a keeper's plan. */
 void run_streams_tell_keeper(const run_streams *streams, run_keeper_plan *plan);
 /* Fills at most 2 polls; returns how many. */
 nfds_t run_streams_poll(const run_streams *streams, struct pollfd *polls);
 /* Reads once from that end. */
 void run_streams_take(run_streams *streams, int fd);
-/* The workload has ended: takes what it has written, and closes. */
+/* After the workload's end: reads the rest of its output, and closes. */
 void run_streams_finish(run_streams *streams);
 
 #endif

@@ -1,4 +1,4 @@
-/* What ran, how long, with which status, and which files came of it: as text and as JSON. */
+/* The command, its time, its status and its files, as text and as JSON. */
 #ifndef PROF_TOOLS_RUN_SUMMARY_H
 #define PROF_TOOLS_RUN_SUMMARY_H
 
@@ -8,7 +8,7 @@ typedef struct run_summary {
   const char *command; /* the workload, as a shell reads it */
   run_end end;
   run_words scripts; /* lines: "pre-script of NAME: TEXT: status N" */
-  run_words files;   /* paths; of a folder with a / behind it */
+  run_words files;   /* paths; a folder's ends in / */
 } run_summary;
 
 void run_summary_add_script(run_summary *summary, const char *of, bool is_before, const char *text,

@@ -30,7 +30,7 @@ void run_terminal_open(run_terminal *terminal, int outer) {
   if (tcgetattr(outer, &terminal->before) == 0) {
     struct termios inner = terminal->before;
     if (!terminal->has_input) inner.c_lflag &= ~(tcflag_t)ECHO; /* nobody types here */
-    /* ours turns line ends into CR LF while it is not raw: once is enough */
+    /* our terminal adds CR to line ends while it is not raw, so the pty must not */
     if (!terminal->has_input) inner.c_oflag &= ~(tcflag_t)OPOST;
     tcsetattr(terminal->slave, TCSANOW, &inner);
   }

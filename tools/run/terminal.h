@@ -1,5 +1,5 @@
-/* Our terminal, and the pseudo-terminal (pty) that the workload has in its place while its output
-   is read. What is typed goes to the pty as it is: there Ctrl-C and Ctrl-Z become signals. */
+/* Our terminal, and the pseudo-terminal (pty) that replaces it for the workload while we read the
+   output. Input is passed to the pty unchanged. There Ctrl-C and Ctrl-Z become signals. */
 #ifndef PROF_TOOLS_RUN_TERMINAL_H
 #define PROF_TOOLS_RUN_TERMINAL_H
 
@@ -10,7 +10,7 @@ typedef struct run_terminal {
   int outer;  /* a descriptor of our terminal, or -1: there is no pty */
   int master; /* ours */
   int slave;  /* the workload's; -1 after run_terminal_be_parent() */
-  bool has_input; /* our stdin is the terminal: what is typed is passed on */
+  bool has_input; /* our stdin is the terminal: its input is passed to the pty */
   bool is_raw;    /* at present */
   struct termios before;
 } run_terminal;
@@ -19,7 +19,7 @@ typedef struct run_terminal {
 void run_terminal_open(run_terminal *terminal, int outer);
 void run_terminal_be_parent(run_terminal *terminal);
 
-/* Takes the size of ours over. */
+/* Copies our terminal's size to the pty. */
 void run_terminal_resize(const run_terminal *terminal);
 /* True: we are the foreground group. */
 bool run_terminal_is_ours(const run_terminal *terminal);
