@@ -1,5 +1,5 @@
-/* Events out of a database's rows: what the JSON of a trace would say, so that one code takes
-   both. Texts of members and arguments are copied. */
+/* Builds events from a database's rows, in the form of a JSON trace, so that one code takes both.
+   Texts of members and arguments are copied. */
 #ifndef PROF_IMPORT_BUILD_H
 #define PROF_IMPORT_BUILD_H
 
@@ -13,24 +13,24 @@ void import_build_fini(import_event *event);
 void import_build_member(import_event *event, import_member member, import_text text);
 void import_build_number(import_event *event, import_member member, int64_t number);
 
-/* The member out of a column of integers; another value makes the event odd. */
+/* Sets the member from a column of integers. Any other value makes the event odd. */
 void import_build_column(import_event *event, import_member member, const import_rows *rows,
                          int column);
 
-/* ts and dur out of columns of ns. end < 0: it has no duration. */
+/* Sets ts and dur from columns in ns. end < 0: no duration. */
 void import_build_times(import_event *event, const import_rows *rows, int start, int end);
 
 void import_build_arg_text(import_event *event, const char *key, import_text text);
 void import_build_arg_i64(import_event *event, const char *key, int64_t number);
 /* Writes a decimal point, so that all values of a counter have one type. */
 void import_build_arg_f64(import_event *event, import_text key, import_text digits);
-/* The column's value as it is: an integer, or a text. Nothing for NULL. */
+/* Adds the column's value, an integer or a text. Adds nothing for NULL. */
 void import_build_arg_column(import_event *event, const char *key, const import_rows *rows,
                              int column);
-/* Nothing for NULL and 0. */
+/* Adds nothing for NULL and 0. */
 void import_build_arg_nonzero(import_event *event, const char *key, const import_rows *rows,
                               int column);
-/* Three columns as [x,y,z]. Nothing where the first is NULL. */
+/* Adds three columns as [x,y,z]. Adds nothing if the first is NULL. */
 void import_build_arg_dims(import_event *event, const char *key, const import_rows *rows,
                            int column);
 void import_build_arg(import_event *event, import_text key, import_type type, import_text text);

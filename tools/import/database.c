@@ -97,7 +97,7 @@ static void refuse_code(import_database *d, int code) {
   refuse(d->result, "cannot be read as an SQLite database: %s", text);
 }
 
-/* ---- a copy, if changes stand beside the file ---- */
+/* ---- a copy, if a second file has changes ---- */
 
 /* The path of the copy, which remove_copy() deletes. "": there is none. */
 static char copied[PATH_BYTES];
@@ -144,7 +144,7 @@ static bool is_changed(const struct stat *before, const char *path) {
          now.st_mtim.tv_nsec != before->st_mtim.tv_nsec;
 }
 
-/* To read a -wal, SQLite writes a file beside it. So it reads copies of both. */
+/* To read a -wal file, SQLite writes another file beside it. So it gets copies of both. */
 static bool copy_both(import_database *d, const char *path, const char *wal, const char *folder) {
   struct stat file_before, wal_before;
   char to[PATH_BYTES + 16];
@@ -172,7 +172,7 @@ static uint64_t big_endian(const unsigned char *bytes, size_t count) {
   return value;
 }
 
-/* What the header says. */
+/* Reads the header. */
 static bool read_header(import_database *d, const char *path, bool *is_write_ahead_out) {
   unsigned char header[HEADER_BYTES] = {0};
   struct stat about;
@@ -187,7 +187,7 @@ static bool read_header(import_database *d, const char *path, bool *is_write_ahe
   const uint64_t stored = big_endian(header + 16, 2), pages = big_endian(header + 28, 4);
   const uint64_t page_bytes = stored == 1 ? 65536 : stored;
   const unsigned long long wanted = pages * page_bytes;
-  /* Writers of before 2010 do not keep the count. */
+  /* Writers from before 2010 do not maintain the count. */
   const bool is_counted = big_endian(header + 24, 4) == big_endian(header + 92, 4);
   if (count < HEADER_BYTES)
     refuse(d->result, "is an SQLite database that is cut off behind %lld bytes",
@@ -217,8 +217,8 @@ static void put_uri(char *to, size_t room, const char *path, const char *options
   snprintf(to + used, room - used, "?%s", options);
 }
 
-/* As SQLite's authors advise for files from anywhere. A libsqlite3 that does not know one of
-   these goes without it. */
+/* The settings that SQLite's authors advise for untrusted files. A libsqlite3 that does not know a
+   setting is used without it. */
 static void be_wary(import_database *d) {
   (void)d->db_config(d->file, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
   (void)d->db_config(d->file, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
@@ -237,11 +237,11 @@ static bool open_file(import_database *d, const char *path, const char *options,
   return code == SQLITE_OK;
 }
 
-/* Virtual tables, which have no root page, would run code of their own. */
+/* Refuses virtual tables, which run code. They have no root page. */
 static bool check(import_database *d) {
   static const char has_virtual[] =
       "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND coalesce(rootpage, 0) = 0";
-  int code = d->exec(d->file, "BEGIN", NULL, NULL, NULL); /* all is of one moment */
+  int code = d->exec(d->file, "BEGIN", NULL, NULL, NULL); /* all queries read one snapshot */
   if (code != SQLITE_OK) refuse_code(d, code);
   if (import_database_count(d, has_virtual) > 0)
     refuse(d->result, "is an SQLite database with virtual tables, which no profiler writes");
@@ -380,7 +380,7 @@ import_database *import_database_open(const char *path, const char *folder, impo
   return NULL;
 }
 
-/* No database is ever open. */
+/* Without SQLite no database is ever open. */
 void import_database_close(import_database *d) { (void)d; }
 bool import_database_is_refused(const import_database *d) { return !d; }
 bool import_database_has_table(import_database *d, const char *table) { return d && !table; }

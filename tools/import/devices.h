@@ -13,15 +13,15 @@ enum { IMPORT_DEVICES_MAX = 1024, IMPORT_DEVICE_NAME_BYTES = 96 };
 typedef struct import_process {
   int64_t pid;
   UT_hash_handle hh;
-  bool is_device;  /* its rows are a device's: by its name, or by what was launched there */
+  bool is_device;  /* a device's process, by its name or by launched work */
   bool has_number; /* its counters are a device's: it has work, or a label says "GPU N" */
-  bool has_work;   /* work of a device whose number nothing says */
+  bool has_work;   /* has work of a device without a known number */
   bool is_xla;     /* called "/device:GPU:0": rows.c knows its rows */
-  bool is_mixed;   /* called "Device 0": rows of the host's stand there, too (rows.c) */
-  bool is_summary; /* in Ascend's traces its rows sum up what stands elsewhere */
-  bool is_unknown; /* named for a device, in a way that is not known */
+  bool is_mixed;   /* called "Device 0": it also has rows of the host (rows.c) */
+  bool is_summary; /* in Ascend's traces its rows summarise other rows */
+  bool is_unknown; /* named for a device in an unknown form */
   bool has_stream_rows;
-  uint64_t early_count; /* scopes taken as the host's, which a name may change */
+  uint64_t early_count; /* scopes taken as the host's before the name was known */
   int64_t number;  /* of the device, as the trace has it */
   bool has_owner;
   int64_t owner; /* the process that launches what runs there */
@@ -51,16 +51,16 @@ typedef struct import_devices {
   bool is_hip;
   bool is_ascend; /* a process is called "Ascend Hardware" */
   bool is_of_prof; /* processes of devices have prof's own numbers */
-  bool is_shared;  /* a number is one device, whichever process uses it */
+  bool is_shared;  /* a number means the same device in all processes */
 } import_devices;
 
 /* It is made where there is none. */
 import_process *import_devices_process(import_devices *devices, int64_t pid);
 
-/* A name, or a label, that says which device the process stands for. False: it says none. */
+/* Reads the device from a process's name or label. False: it names none. */
 bool import_devices_call(import_devices *devices, int64_t pid, import_text name, bool is_label);
 
-/* The same of the text that stands for the process's number: it may be "gpu1", too. */
+/* The same for a text in place of the process's number, for example "gpu1". */
 void import_devices_call_text(import_devices *devices, int64_t pid, import_text text);
 
 /* Its process has a device's work with that number, which may be IMPORT_DEVICE_UNSAID. */
@@ -68,12 +68,12 @@ void import_devices_note(import_devices *devices, int64_t pid, int64_t number);
 
 void import_devices_name(import_devices *devices, int64_t number, import_text name);
 
-/* Are its counters a device's? */
+/* True: its counters are a device's. */
 static inline bool import_devices_has_counters(const import_process *process) {
   return process->is_device || process->has_number || process->has_work;
 }
 
-/* Do its rows sum up a device's work, which stands elsewhere? */
+/* True: its rows summarise a device's work, which other rows have. */
 static inline bool import_devices_is_summary(const import_devices *devices,
                                              const import_process *process) {
   return process->is_summary && devices->is_ascend;

@@ -6,9 +6,9 @@
 
 #include "import.h"
 
-enum { GRAPHS_MAX = 1 << 20, TRIES_MAX = 1000 }; /* they bound memory and time */
+enum { GRAPHS_MAX = 1 << 20, TRIES_MAX = 1000 }; /* limits for memory and time */
 
-/* The text's length is part of it: "a", "bc" is not "ab", "c". */
+/* Hashes the text's length, too, so that "a", "bc" and "ab", "c" differ. */
 uint64_t import_graphs_hash(uint64_t before, import_text text) {
   uint64_t hash = before ^ 14695981039346656037u ^ text.bytes << 32; /* FNV-1a */
   for (size_t i = 0; i < text.bytes; i++)
@@ -16,7 +16,7 @@ uint64_t import_graphs_hash(uint64_t before, import_text text) {
   return hash * 0x9e3779b97f4a7c15u;
 }
 
-/* Is the name the counter's? One that is free becomes so. */
+/* True: the name belongs to the counter. A free name is given to it. */
 static bool is_own(import_graphs *graphs, import_text name, int64_t place, uint64_t counter) {
   const uint64_t key = import_graphs_hash((uint64_t)place, name);
   import_graph *it;

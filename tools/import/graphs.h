@@ -8,9 +8,9 @@
 #include "event.h"
 
 typedef struct import_graph {
-  uint64_t key; /* hash of the name and of where it has to be the only one */
+  uint64_t key; /* hash of the name and of the place where it must be unique */
   UT_hash_handle hh;
-  uint64_t counter; /* hash of what tells the counter from others */
+  uint64_t counter; /* hash of the counter's identity */
 } import_graph;
 
 typedef struct import_graphs {
@@ -19,8 +19,8 @@ typedef struct import_graphs {
 
 uint64_t import_graphs_hash(uint64_t before, import_text text);
 
-/* Returns how many bytes are put behind the name, of which there are `used` with room for `room`:
-   " (2)" and so on where another counter has the name at that place. */
+/* If another counter has the name at that place, appends " (2)" and so on. used: bytes of the name.
+   room: of its buffer. Returns the number of appended bytes. */
 size_t import_graphs_tell(import_graphs *graphs, char *name, size_t used, size_t room,
                           int64_t place, uint64_t counter);
 

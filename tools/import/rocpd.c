@@ -1,7 +1,8 @@
-/* results.db of rocprofv3, rocprofiler-sdk's rocpd: tables with the run's UUID behind their names,
-   several sets where databases were merged. rocpd_region has calls and ranges, the event of each
-   row its category, and the number (stack_id) that a call and what it launched share. Columns
-   moved between versions: times and places are the row's own, or its track's and timestamps'. */
+/* Reads results.db of rocprofv3, the rocpd format of rocprofiler-sdk. Table names end in the run's
+   UUID. A merged database has several sets of tables. rocpd_region has calls and ranges. The event
+   of each row has its category, and the number (stack_id) that a call and its launched work share.
+   Columns moved between versions: times and places are in the row, or in its track and
+   timestamps. */
 #include <ctype.h>
 #include <stdio.h>
 
@@ -39,17 +40,17 @@ static const char *const known[] = {"rocpd_metadata",
 typedef struct set {
   import_reader *reader;
   const char *suffix;
-  uint32_t group; /* numbers of two sets are not the same */
-  int64_t first_gpu; /* the number of its machine's first one */
-  bool is_first; /* of its machine */
+  uint32_t group; /* equal numbers of two sets mean different things */
+  int64_t first_gpu; /* the number of its machine's first GPU */
+  bool is_first; /* the first set of its machine */
   bool has_json, has_categories, has_pmc;
   import_side args, counters;
 } set;
 
-/* What every query begins with. */
+/* The columns that every query begins with. */
 enum column { ID, EVENT, START, END, PID, TID, CATEGORY, STACK_ID, MESSAGE, OWN };
 
-/* "_0198..." of "rocpd_region_0198..."; false: the table is another. */
+/* Gives "_0198..." of "rocpd_region_0198...". False: it is another table. */
 static bool read_suffix(import_text name, char to[IMPORT_SUFFIX_BYTES]) {
   static const char *const begins[] = {"rocpd_region", "rocpd_kernel_dispatch"};
   for (size_t i = 0; i < sizeof begins / sizeof *begins; i++) {
@@ -113,7 +114,7 @@ static void put(query *q, const char *text) {
   q->text[q->bytes] = '\0';
 }
 
-/* own: the columns from OWN on, each after a comma. joins: what these need. */
+/* own: the columns from OWN on, each after a comma. joins: the joins that they need. */
 static void put_query(query *q, const char *table, const char *own, const char *joins) {
   const set *const s = q->set;
   const bool has_start = has_column(s, table, "start") || has_column(s, table, "timestamp");
@@ -151,7 +152,7 @@ static void put_query(query *q, const char *table, const char *own, const char *
   put(q, " ORDER BY R.event_id, R.id");
 }
 
-/* Where the column is: the row's own, or the track's. */
+/* The column in the row, or else in the row's track. */
 static const char *place(const set *s, const char *table, const char *column, const char *own,
                          const char *tracks) {
   return has_column(s, table, column) ? own : tracks;
@@ -173,9 +174,9 @@ static void end_sides(set *s) {
   import_side_end(&s->counters);
 }
 
-/* ---- what all events have ---- */
+/* ---- parts of all events ---- */
 
-/* Numbers of one set are below 2^48; those of two sets must not be the same. */
+/* Makes numbers of different sets differ. Numbers of one set are below 2^48. */
 static void put_correlation(const set *s, const import_rows *rows, bool is_devices) {
   int64_t number;
   if (!import_rows_i64(rows, STACK_ID, &number) || number == 0) return;
@@ -194,7 +195,7 @@ static void put_args(set *s, const import_rows *rows) {
   }
 }
 
-/* A counter of several instances is their sum, as in rocprofv3's own tables. */
+/* The query sums a counter over its instances, as rocprofv3's own tables do. */
 static void put_counters(set *s, const import_rows *rows) {
   int64_t event, count;
   if (!import_rows_i64(rows, EVENT, &event)) return;
@@ -206,8 +207,8 @@ static void put_counters(set *s, const import_rows *rows) {
   }
 }
 
-/* HIP_RUNTIME_API_EXT is hip_runtime, HSA_CORE_API hsa_core_runtime, as prof calls the calls of a
-   library; markers are the program's own ranges. */
+/* Translates categories: HIP_RUNTIME_API_EXT to hip_runtime, HSA_CORE_API to hsa_core_runtime.
+   Markers are the program's own ranges. */
 static void put_category(import_event *event, import_text category) {
   static const char *const ends[] = {"_ext", "_api"};
   char name[64];
@@ -231,8 +232,8 @@ static void put_category(import_event *event, import_text category) {
   import_build_member(event, IMPORT_CAT, (import_text){name, strlen(name)});
 }
 
-/* A number that a process of another set has, on another machine or in another container, gets the
-   set's number behind it. */
+/* The same pid in two sets means two processes, on two machines or in two containers. A pid that an
+   earlier set has gets the number of this set as a suffix. */
 static void put_process(const set *s, const import_rows *rows, int column) {
   char text[64];
   int64_t pid;
@@ -250,7 +251,8 @@ static void put_place(const set *s, const import_rows *rows) {
   import_build_column(s->reader->event, IMPORT_TID, rows, TID);
 }
 
-/* The number of a GPU among GPUs; a copy is the destination's, if that is one. */
+/* The number of a GPU, counted over all machines. A copy belongs to its destination, if that is a
+   GPU. */
 static bool read_gpu(const set *s, const import_rows *rows, int column, int64_t *gpu_out) {
   if (!import_text_is(import_rows_text(rows, column), "GPU") ||
       !import_rows_i64(rows, column + 1, gpu_out) || *gpu_out < 0 || *gpu_out > INT32_MAX)
@@ -259,7 +261,7 @@ static bool read_gpu(const set *s, const import_rows *rows, int column, int64_t 
   return true;
 }
 
-/* What ran on a GPU. */
+/* Work of a GPU. */
 static void begin_work(set *s, const import_rows *rows, const char *category, int64_t gpu,
                        int queue) {
   import_event *const event = s->reader->event;
@@ -415,7 +417,7 @@ static void take_copies(set *s) {
   import_rows_end(&rows);
 }
 
-/* Calls of the allocator below HIP: scopes on their threads. */
+/* Calls of the allocator below HIP become scopes on their threads. */
 static void take_allocations(set *s) {
   static const char table[] = "rocpd_memory_allocate";
   enum { TYPE = OWN, LEVEL, AGENT_TYPE, AGENT, BYTES, ADDRESS };
@@ -459,7 +461,7 @@ static void take_name(set *s, const import_rows *rows, const char *what, int pid
   import_reader_take(s->reader);
 }
 
-/* As JSON has it: a quote or a control byte would end the name. */
+/* Writes a name as JSON: a quote or a control byte would end it. */
 static void put_plain(char *to, size_t room, import_text text) {
   size_t used = 0;
   for (; used < text.bytes && used + 1 < room; used++) {
@@ -470,7 +472,7 @@ static void put_plain(char *to, size_t room, import_text text) {
   to[used] = '\0';
 }
 
-/* As the member deviceProperties, which exports say again. Once for each machine. */
+/* Writes the member deviceProperties, which exports repeat, once for each machine. */
 static void take_devices(set *s) {
   static const char key[] = "deviceProperties";
   query agents = {.set = s};
@@ -525,7 +527,7 @@ static void take_names(set *s) {
   import_rows_end(&rows);
 }
 
-/* GPUs of a second machine are others than the first one's. */
+/* Numbers the GPUs of all machines differently. */
 static void find_machine(set *s) {
   enum { STRIDE = 100 }; /* an export has room for ten machines */
   query q = {.set = s};

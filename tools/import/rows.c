@@ -1,6 +1,6 @@
-/* See rows.h. The rows of JAX and TensorFlow on a GPU are made of the streams beside them; a TPU
-   has no streams, and its ops stand on a row alone. nsys2json puts the host's rows beside those of
-   the device that it uses. */
+/* See rows.h. On a GPU, JAX and TensorFlow derive rows from the streams of the same process. A TPU
+   has no streams, and its ops are only on a row. nsys2json puts the host's rows into the process of
+   the device that the host uses. */
 #include "rows.h"
 
 #include "number.h"

@@ -1,4 +1,4 @@
-/* What stands on a row of a device's process: its work, named stretches beside it, or the host's
+/* Classifies a row of a device's process: the device's work, derived annotations, or the host's
    scopes. */
 #ifndef PROF_IMPORT_ROWS_H
 #define PROF_IMPORT_ROWS_H
@@ -7,14 +7,14 @@
 
 typedef enum import_row_kind { IMPORT_ROW_HOST, IMPORT_ROW_SIDE, IMPORT_ROW_WORK } import_row_kind;
 
-/* category: of the event that stands there; empty: it has none. Once all names have come. */
+/* category: the event's, or empty. Call it when all names have been read. */
 import_row_kind import_rows_kind(const import_state *state, const import_process *process,
                                  import_thread_id row, import_text category);
 
-/* "Stream 7", "Stream #14(Compute)": 7, 14. is_whole_out: no more stands there. */
+/* "Stream 7", "Stream #14(Compute)": 7, 14. is_whole_out: nothing follows. */
 bool import_rows_read_stream(import_text name, int64_t *number_out, bool *is_whole_out);
 
-/* The number of the stream that the row is. One that has a text or a summary for it gets one. */
+/* The row's stream number. A row with a text for a number, or a summary, gets a new number. */
 int64_t import_rows_stream(import_state *state, const import_process *process,
                            import_thread_id row);
 

@@ -1,5 +1,5 @@
-/* trace.rpd of rocmProfileData: rocpd_api has the calls, rocpd_op what ran on GPUs, rocpd_api_ops
-   which call launched what; names stand in rocpd_string. */
+/* Reads trace.rpd of rocmProfileData. Tables: rocpd_api has the calls, rocpd_op the work of GPUs,
+   rocpd_api_ops the links from calls to launched work, rocpd_string the names. */
 #include <prof/trace.h>
 #include <stdio.h>
 
@@ -34,7 +34,7 @@ enum call_column {
   CALL_ARGS
 };
 
-/* What belongs to a call, by its number. */
+/* Rows of other tables that refer to a call by its number. */
 typedef struct call_sides {
   import_side kernels, copies, frames;
 } call_sides;
@@ -51,7 +51,7 @@ static const char frames_query[] =
     "SELECT F.api_ptr_id, N.string FROM rocpd_stackframe F"
     " LEFT JOIN rocpd_string N ON N.id = F.name_id ORDER BY F.api_ptr_id, F.depth, F.id";
 
-/* hipMemcpyKind; but writers of one version put the number of a string there. */
+/* hipMemcpyKind. Writers of one version store the number of a string instead. */
 static void put_copy_kind(import_event *event, const import_rows *rows, int kind, int name) {
   static const char *const kinds[] = {"HostToHost", "HostToDevice", "DeviceToHost",
                                       "DeviceToDevice", "Default"};
@@ -96,7 +96,7 @@ static void put_copy(import_reader *reader, import_side *side, int64_t id) {
   reader->side_count++;
 }
 
-/* As torch has a stack: the innermost frame first. */
+/* A stack in torch's order: the innermost frame first. */
 static void put_frames(import_reader *reader, import_side *side, int64_t id) {
   enum { STACK_BYTES_MAX = 6144 }; /* of frames.c */
   char stack[STACK_BYTES_MAX];
@@ -124,7 +124,7 @@ static const struct {
              {"hsa_", "hsa", "hsa_runtime"},
              {"cuda", "cuda", "cuda_runtime"}};
 
-/* A range of the program's own keeps its domain, unless that is a category of work on a GPU. */
+/* A range of the program keeps its domain, unless that is a category of work on a GPU. */
 static import_text category_of(import_text name, import_text domain) {
   for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
     const bool is_it = domain.bytes ? import_text_is(domain, calls[i].domain)
@@ -135,7 +135,7 @@ static import_text category_of(import_text name, import_text domain) {
   return (import_text){"user_annotation", 15};
 }
 
-/* A range or a mark: its text stands where a call has arguments. If it takes no time, it becomes
+/* A range or a mark. Its text is in the column of a call's arguments. Without a duration it becomes
    an instant. */
 static void take_marker(import_reader *reader, const import_rows *rows) {
   import_event *const event = reader->event;
@@ -180,7 +180,7 @@ static void take_call_row(import_reader *reader, const import_rows *rows, call_s
   import_reader_take(reader);
 }
 
-/* sides: NULL if no other table refers to this one's numbers. */
+/* sides: NULL if no other table refers to this table's numbers. */
 static void take_calls(import_reader *reader, const char *table, call_sides *sides) {
   char query[IMPORT_QUERY_BYTES];
   const bool has_domain = import_database_has_column(reader->database, table, "domain_id");
@@ -210,7 +210,7 @@ static void take_all_calls(import_reader *reader) {
   if (has(reader, "rocpd_hsaApi")) take_calls(reader, "rocpd_hsaApi", NULL);
 }
 
-/* ---- what ran on GPUs ---- */
+/* ---- work of GPUs ---- */
 
 enum op_column {
   OP_ID,
@@ -287,7 +287,7 @@ static void take_op(import_reader *reader, const import_rows *rows, import_side 
   import_reader_take(reader);
 }
 
-/* Of several calls that an operation is linked to, the first is its launch. */
+/* If several calls are linked to an operation, the first is its launch. */
 static void put_ops_query(const import_reader *reader, char query[IMPORT_QUERY_BYTES]) {
   const bool has_links = has(reader, "rocpd_api_ops");
   const bool has_kernels = has_links && has(reader, "rocpd_kernelapi");
@@ -361,8 +361,8 @@ static void take_monitor(import_reader *reader, const import_rows *rows) {
   import_reader_take(reader);
 }
 
-/* A row has one value for a stretch of time. Each row gives a counter at its start, and the last
-   one of a series another at its end. */
+/* A row has one value for an interval. Each row gives a counter at its start. The last row of a
+   series gives another one at its end. */
 static void take_monitors(import_reader *reader) {
   static const char *const queries[] = {
       "SELECT deviceType, deviceId, monitorType, start, value FROM rocpd_monitor ORDER BY id",

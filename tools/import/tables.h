@@ -1,5 +1,5 @@
 /* AMD's databases: rocmProfileData's trace.rpd (rpd.c) and the results.db of rocprofv3 (rocpd.c).
-   Their rows become events of the kind that kineto.c takes. */
+   Their rows become events as kineto.c takes them. */
 #ifndef PROF_IMPORT_TABLES_H
 #define PROF_IMPORT_TABLES_H
 
@@ -9,7 +9,7 @@
 
 enum { IMPORT_QUERY_BYTES = 8192, IMPORT_SUFFIX_BYTES = 64 };
 
-/* A GPU as one process uses it: its work has that process's calls for launches. */
+/* A GPU as one process uses it: that process launched its work. */
 typedef struct import_gpu {
   struct {
     int64_t owner, number; /* owner INT64_MIN: not known */
@@ -18,7 +18,7 @@ typedef struct import_gpu {
   int64_t row; /* the process number that its events get */
 } import_gpu;
 
-/* A number, and what it was first seen with. */
+/* A number, and the value that it was first seen with. */
 typedef struct import_seen {
   int64_t number;
   UT_hash_handle hh;
@@ -31,25 +31,26 @@ typedef struct import_reader {
   import_event *event; /* under construction */
   import_gpu *gpus;
   import_seen *processes, *machines;
-  uint64_t side_count; /* rows of sides that were taken */
+  uint64_t side_count; /* taken rows of side tables */
 } import_reader;
 
-/* Rows that belong to another table's, by the first column, which both are sorted by. */
+/* A side table: its rows belong to rows of another table by the first column. Both are sorted by
+   it. */
 typedef struct import_side {
   import_rows rows;
   bool is_at_row;
   int64_t key;
 } import_side;
 
-/* query: NULL: there are none. */
+/* query NULL: there are no rows. */
 import_side import_side_begin(const import_reader *reader, const char *query);
-/* True: a row of that key is at hand. Keys may only grow. */
+/* True: the current row has that key. Keys must not decrease between calls. */
 bool import_side_find(import_side *side, int64_t key);
-/* To the next row, of the same key or another. */
+/* Moves to the next row, of the same key or another. */
 void import_side_next(import_side *side);
 void import_side_end(import_side *side);
 
-/* The event is whole: it is taken. */
+/* Takes the event, which is complete. */
 void import_reader_take(import_reader *reader);
 
 /* The process number for a GPU's events. owner: the process that launched the work, or INT64_MIN
@@ -58,22 +59,22 @@ int64_t import_reader_gpu(import_reader *reader, int64_t owner, int64_t number);
 
 /* The group that the process's number was first seen in: this one, or an earlier one. */
 uint32_t import_reader_owner(import_reader *reader, int64_t pid, uint32_t group);
-/* From 0, in the order in which they are first seen. */
+/* Numbers machines from 0, in the order of their first use. */
 uint32_t import_reader_machine(import_reader *reader, int64_t number, bool *is_first_out);
 
-/* Counts the rows of all other tables with that suffix. tables: those that are read, or hold no
+/* Counts the rows of all unread tables with that suffix. tables: those that are read, or hold no
    events. */
 void import_reader_know(import_reader *reader, const char *const *tables, size_t count,
                         const char *suffix);
 
-/* Counts the rows of these tables that were not taken as sides. */
+/* Counts the rows of these side tables that were not taken. */
 void import_reader_miss_sides(import_reader *reader, const char *const *tables, size_t count,
                               const char *suffix);
 
 bool import_rpd_is(import_database *database);
 void import_rpd_take(import_reader *reader);
 
-/* The next group of tables behind the suffix, which is replaced. False: there is none. */
+/* Replaces the suffix by that of the next set of tables. False: there is none. */
 bool import_rocpd_next(import_database *database, bool is_first, char suffix[IMPORT_SUFFIX_BYTES]);
 void import_rocpd_take(import_reader *reader, const char *suffix, uint32_t group);
 
