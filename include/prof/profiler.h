@@ -246,8 +246,8 @@ typedef struct prof_health {
   uint32_t helper_thread;               /* 1: running */
   uint32_t level;
   char capture_path[512];               /* "" in memory */
-  /* Why it is not where it was asked to be, why the cap is smaller than asked, why there is no
-     helper thread, or why a forked child has no capture; "" otherwise. */
+  /* Why the capture is not at the requested place, why its cap is smaller than requested, why there
+     is no helper thread, or why a forked child has no capture. Else "". */
   char reason[256];
   /* What recording has taken, all threads together: scopes at scope_cost_ns, what samples in place
      take beyond it, the processor's time of chunk changes. own_least_ns and own_most_ns are its

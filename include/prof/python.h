@@ -28,26 +28,26 @@ PROF_API void prof_i_python_stacks_1(int frames) PROF_I_NOEXCEPT;
    says why not. Once a process. */
 PROF_API const char *prof_i_python_functions_1(const struct prof_i_python_functions_given *given) PROF_I_NOEXCEPT;
 
-/* Puts the arguments of these events one behind the other, as src/python/packed.c says. Gives the
-   count of those that fit, or a negative error. Any thread. */
+/* Writes the arguments of these events in sequence, in the layout of src/python/packed.c. Returns
+   the count of events that fit, or a negative error. Any thread. */
 PROF_API int64_t prof_i_python_arguments_1(const struct prof_trace *trace,
                                            const struct prof_i_python_source *sources,
                                            uint64_t count, void *to,
                                            uint64_t bytes) PROF_I_NOEXCEPT;
 
-/* Whom a profile is of: one thread, beside others that had an observe() of their own meanwhile. */
+/* Selects the profile of one thread, while other threads had their own observe(). */
 typedef struct prof_i_view_wish {
   size_t size;
-  uint32_t number;          /* of its observe(): src/core/observed.h; 0: it has none */
-  uint32_t hides_functions; /* 1: traced functions are for others' stacks alone */
-  uint32_t hides_modules;   /* 1: the same of calls of modules */
+  uint32_t number;          /* of its observe(), see src/core/observed.h; or 0 */
+  uint32_t hides_functions; /* 1: traced functions appear only in stacks */
+  uint32_t hides_modules;   /* 1: the same for calls of modules */
   uint32_t reserved;        /* 0 */
   const uint64_t *others;   /* the kernel's numbers of those threads */
   size_t other_count;
 } prof_i_view_wish;
 
-/* A trace of what such a profile has. It lives as long as it is used, also when the other one is
-   destroyed. For prof_trace_destroy(). */
+/* Creates a trace that shows only such a profile. It stays valid after the other trace is
+   destroyed. Destroy it with prof_trace_destroy(). */
 PROF_API int prof_i_trace_view_1(struct prof_trace *trace, const prof_i_view_wish *wish,
                                  struct prof_trace **view_out) PROF_I_NOEXCEPT;
 

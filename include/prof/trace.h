@@ -522,7 +522,8 @@ typedef struct prof_row_more {
      shows no share of total_ns if that would be more than all. */
   uint32_t is_crosswise;
   uint32_t has_process; /* 1: of PROF_GROUP_PROCESS; else the two below are 0 and "" */
-  /* As the trace that was imported has it. Negative: it was no number, the name says what. */
+  /* The process's number in the imported trace. Negative: the trace has a text, which is the
+     name. */
   int64_t process_pid;
   const char *process_name; /* "": not known. Lives as long as the result */
   uint32_t record_scope; /* of a PyTorch operator's first call, at::RecordScope; as first_ns */

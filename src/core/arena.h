@@ -31,7 +31,7 @@ typedef struct prof_i_arena {
   char path[512];   /* "" in memory */
   int error;        /* errno of the mapping that failed last; 0: none did */
   char reason[1024]; /* why it is not where it was asked to be, or smaller */
-  bool is_cap_cut;   /* a limit of the process made it smaller: the reason says which */
+  bool is_cap_cut;   /* a limit of the process made the cap smaller; the reason names it */
 } prof_i_arena;
 
 extern prof_i_arena prof_i_the_arena;

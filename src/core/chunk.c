@@ -28,7 +28,7 @@ enum {
   STOCK_COUNT = 16,     /* of the largest, made ready by the helper at most */
   STOCK_SMALLER = 4,    /* and of each smaller size */
   STOCK_SHARE = 8,      /* all together at most that part of the arena */
-  /* Where chunks grow to that size, the largest come from the helper alone. */
+  /* If chunks grow to that size, only the helper makes the largest. */
   SERVED_BYTES = 256 << 10,
   TIDY_COUNT = 16,      /* whose pages the helper is to drop; more, and the thread drops them itself: the disk may hold the helper up */
   ROOM_WORTH_TAKING = 256,
@@ -589,9 +589,9 @@ static uint32_t stock_loss(void) {
 
 static bool is_largest(uint64_t bytes) { return bytes == prof_i_the_arena.chunk_bytes_max; }
 
-/* A chunk of that size. NULL with PROF_LOSS_NO_CHUNK: the helper is behind, and nobody waits for
-   it. NULL with another loss: no more stock comes, and what is left of the room may go in smaller
-   pieces. */
+/* Takes a chunk of that size from the stock. NULL with PROF_LOSS_NO_CHUNK: the helper is late, and
+   the thread does not wait. NULL with another loss: the stock is exhausted, and smaller chunks may
+   use the remaining room. */
 static prof_i_head *take_stock(uint64_t bytes, int *loss_out) {
   const uint32_t loss = stock_loss(); /* first: see there */
   uint32_t size = 0;

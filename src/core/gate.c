@@ -37,7 +37,7 @@ const char *prof_i_gate_why_busy(void) {
 }
 
 bool prof_i_gate_close(void) {
-  if (prof_i_this_flags.past_gate) return false; /* it comes out when the handler has returned */
+  if (prof_i_this_flags.past_gate) return false; /* the thread leaves after its handler only */
   __atomic_store_n(&own.closed, 1, __ATOMIC_SEQ_CST);
   for (int i = 0; i < 20000; i++) {
     if (!__atomic_load_n(&own.inside, __ATOMIC_SEQ_CST) || PROF_I_FAULT(NO_GATE)) return true;

@@ -8,8 +8,9 @@
 bool prof_i_gate_enter(void); /* false: closed. Signal-safe; may nest */
 void prof_i_gate_leave(void);
 
-/* Closes; waits at most two seconds for those inside. False: somebody did not come out (a stopped
-   thread); it is open again. A handler of a thread that is past the gate does not wait. */
+/* Closes; waits at most two seconds for those inside. False: a thread, for example a stopped one,
+   did not leave, and the gate is open again. A handler of a thread that is past the gate does not
+   wait. */
 bool prof_i_gate_close(void);
 /* For an error's text: what the gate waits for. */
 const char *prof_i_gate_why_busy(void);

@@ -143,8 +143,8 @@ static void count_open(counting *c, const prof_i_slot *slot) {
   c->health->open_count += open_in(slot);
 }
 
-/* Records counted by walking what was not counted before, then losses, then what stands open;
-   nobody else waits for that. */
+/* Walks the records that were not counted before, then adds losses and open scopes. No other call
+   waits for this. */
 static void count_records(prof_health *health, const prof_i_pinned *pinned) {
   const prof_i_header *const header = (const prof_i_header *)(const void *)pinned->bytes;
   const uint64_t readable = prof_i_pinned_readable(pinned);

@@ -95,10 +95,9 @@ void prof_i_in_place_has_ended(struct prof_i_thread *thread, uint64_t since_tick
    True: that alone kept the thread off the fast path, which goes on past a closed gate. */
 bool prof_i_in_place_give_up(struct prof_i_thread *thread);
 
-/* The upper end of what recording took, from own_ns and its part in_place_ns. It counts two and a
-   half times that part: the twin runs after the slow path's first lines, and without what the
-   caller does for its arguments. Two standard errors of the windows' means come on top. Any
-   thread. */
+/* The upper bound of recording's time, from own_ns and its part in_place_ns. It counts that part
+   2.5 times: the twin runs after the slow path's first lines, and without the caller's work for its
+   arguments. It adds two standard errors of the windows' means. Any thread. */
 uint64_t prof_i_in_place_most_ns(uint64_t own_ns, uint64_t in_place_ns, uint64_t spread_us2);
 
 /* So many threads took no more than all their time: each was there for so long at most. The warm

@@ -200,8 +200,8 @@ typedef struct prof_i_slot {
   uint64_t ledger;
   prof_i_ending endings[PROF_I_ENDING_COUNT];
   uint64_t ended_lost[2][PROF_I_LOSS_WORDS]; /* as lost[], which counts what never stood open */
-  /* Beside own_ns: what chunk changes took without a processor, of all threads that ever had the
-     slot. The owner writes. In older captures 0, or what stood there before. */
+  /* In addition to own_ns: the time that chunk changes waited without a processor, of all threads
+     that ever had the slot. The owner writes. In older captures 0, or stale bytes. */
   uint64_t wait_ns;
   uint64_t window_count; /* in which scopes were timed in place, of all threads that had the slot */
 } prof_i_slot;
@@ -480,11 +480,11 @@ typedef enum prof_i_kind {
                              a thread's time or events a second */
 } prof_i_kind;
 
-/* PROF_I_KIND_TEXT: a scope with one argument, a text of up to 255 bytes. Word 2 is the bytes of it
+/* PROF_I_KIND_TEXT: a scope with one argument, a text of up to 255 bytes. Word 2 is the length
    (8 bits) | schema << 8 (8 bits) | kind << 16 | flags << 24 | the first four bytes of the text <<
-   32; the others follow in the next words, padded with zeros. Of the flags only those of no part.
-   So a text of 12 bytes takes a record of 32 bytes. Names have long records: each may be a row of a
-   table, and what a reader takes is bounded by the bytes of the capture. */
+   32. The other bytes follow in the next words, padded with zeros. Flags of parts are not allowed.
+   So a text of 12 bytes takes a record of 32 bytes. Run-time names have long records: each may be a
+   row of a table, and the bytes of the capture bound a reader's memory. */
 enum {
   PROF_I_TEXT_SCHEMA_SHIFT = 8,
   PROF_I_TEXT_SCHEMA_MAX = 255, /* scopes of other schemas take a long record */

@@ -29,7 +29,7 @@ static void choose_chunk_sizes(prof_i_arena *arena) {
   if (arena->policy == PROF_POLICY_RING) arena->chunk_bytes_min = arena->chunk_bytes_max;
 }
 
-/* Behind the reason that there is already. limit: UINT64_MAX: there is none. */
+/* Appends to the reason. limit UINT64_MAX: no limit. */
 static void note_cap(prof_i_arena *fresh, uint64_t cap, uint64_t asked, const char *limit_name,
                      uint64_t limit, const char *advice) {
   prof_i_compose reason = {fresh->reason, sizeof fresh->reason, strlen(fresh->reason), false};

@@ -200,8 +200,8 @@ void prof_i_mapping_release(char *base, uint64_t bytes) {
   (void)prof_i_mapping_split(base, bytes, release_piece, NULL);
 }
 
-/* The child has none of the ranges. Its parent's thread may just be closing the file: then the
-   child keeps a descriptor, until it runs another program. */
+/* The child does not inherit the ranges. If a thread of the parent was closing the file, the child
+   keeps a descriptor until it runs another program. */
 void prof_i_mapping_forget(void) {
   for (const struct prof_i_unused *each = own.unused; each; each = each->next)
     close_if_same(each->fd, each->device, each->inode);

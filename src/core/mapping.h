@@ -14,9 +14,8 @@ void prof_i_mapping_cover(char *base, uint64_t bytes);
 /* What no living thread can point to is unmapped after the lock is released. */
 void prof_i_mapping_release(char *base, uint64_t bytes);
 
-/* Closes the arena's file after the lock is released: that may take as long as its file system
-   likes. The device and the inode tell whether the host has put another file in its place by
-   then. */
+/* Closes the arena's file after the lock is released, because the file system may be slow. The
+   device and the inode show whether the host has replaced the descriptor meanwhile. */
 void prof_i_mapping_close_later(int fd, uint64_t device, uint64_t inode);
 
 /* Takes the list of ranges that wait to be unmapped, or NULL. Control lock held. */

@@ -170,7 +170,7 @@ void prof_i_port_punch(void *at, size_t bytes);                        /* pages 
 int prof_i_port_reserve_file(int fd, uint64_t offset, uint64_t bytes); /* fallocate, RLIMIT_FSIZE looked at first */
 int prof_i_port_fd_aside(int fd); /* the same file under a high number, fd closed; fd itself when there is none */
 int prof_i_port_write_zeros(int fd, uint64_t offset, uint64_t bytes);  /* the file's pages come as large ones: see arena.c */
-/* Bytes; UINT64_MAX: there is no limit. Signal-safe. */
+/* In bytes. UINT64_MAX: no limit. Signal-safe. */
 uint64_t prof_i_port_locked_memory_limit(void); /* RLIMIT_MEMLOCK */
 uint64_t prof_i_port_address_space_limit(void); /* RLIMIT_AS */
 uint64_t prof_i_port_file_size_limit(void);                            /* RLIMIT_FSIZE, UINT64_MAX when none */

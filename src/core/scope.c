@@ -349,7 +349,7 @@ static inline bool is_open(const prof_i_thread *thread, const prof_i_slot *slot,
                            (uint32_t)(state >> 32));
 }
 
-/* As a long record: of its own, since few are. */
+/* Writes a long record. Not inlined, because it is rare. */
 static __attribute__((noinline)) uint64_t begin_long_argument(const prof_site *site,
                                                               const char *text, size_t bytes,
                                                               uint64_t schema) {
@@ -366,8 +366,7 @@ static inline __attribute__((always_inline)) uint64_t begin_new_argument(const p
   return begin_long_argument(site, text, bytes, schema);
 }
 
-/* Is it known to other scopes? The argument's text is copied, the first time, or where there is no
-   place for it. */
+/* Looks up the argument's text. A text that is new, or has no place in the table, is copied. */
 static __attribute__((noinline)) uint64_t look_up_argument(const prof_site *site, const char *text,
                                                            size_t bytes, uint64_t of) {
   prof_i_thread *const thread = prof_i_this_thread;
@@ -404,7 +403,7 @@ static __attribute__((noinline)) uint64_t begin_argument(const prof_site *site, 
   return begin_new_argument(site, text, bytes, of >> 32);
 }
 
-/* Of a recent text. Of its own: where it is none, no registers are saved twice. */
+/* Begins with a recent text. Not inlined, so that other texts save no registers twice. */
 static __attribute__((noinline)) uint64_t begin_recent_argument(const prof_site *site,
                                                                 const char *text,
                                                                 uint32_t text_bytes, uint64_t of,
@@ -429,8 +428,8 @@ uint64_t prof_i_begin_text_1(prof_site *site, const char *text, uint32_t text_by
   return begin_argument(site, text, text_bytes, of);
 }
 
-/* Is the name known? Else it is copied, the first time, or where there is no place for it. category
-   NULL: the call site's own. */
+/* Looks up the name. A name that is new, or has no place in the table, is copied. category NULL:
+   the call site's own. */
 static __attribute__((noinline)) uint64_t look_up_named(const prof_site *site, const char *name,
                                                         size_t name_bytes, const char *category,
                                                         size_t category_bytes, uint64_t by_call) {
@@ -468,7 +467,7 @@ static __attribute__((noinline)) uint64_t begin_name(const prof_site *site, cons
   return begin_copied(site, name, bytes, NULL, 0, PROF_I_FLAG_NAME, 0, 0);
 }
 
-/* Of its own: see begin_recent_argument(). */
+/* Not inlined: see begin_recent_argument(). */
 static __attribute__((noinline)) uint64_t begin_recent_name(const prof_site *site, const char *name,
                                                             uint32_t name_bytes,
                                                             const prof_i_name *recent) {
@@ -539,7 +538,7 @@ static inline __attribute__((always_inline)) void put_end_long(prof_i_slot *slot
   record[1] = duration4 << (PROF_I_DURATION_SHIFT - 4) | prof_i_entry_record_word(what);
   for (;;) {
     const uint64_t *const payload = (const uint64_t *)((const char *)slot + prof_i_entry_text(what));
-    /* Word 3 is there, if only as padding: then it is whatever stands behind the payload. */
+    /* Word 3 always exists. As padding it has the bytes behind the payload. */
     record[2] = __atomic_load_n(&payload[0], __ATOMIC_RELAXED);
     record[3] = __atomic_load_n(&payload[1], __ATOMIC_RELAXED);
     if (words > 2) { /* so are words 4 and 5 */

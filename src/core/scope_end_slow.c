@@ -25,12 +25,12 @@ static PROF_I_RACES_BY_DESIGN void copy_words(uint64_t *to, const uint64_t *from
   for (uint64_t i = 0; i < words; i++) to[i] = __atomic_load_n(from + i, __ATOMIC_RELAXED);
 }
 
-/* What write_found() may add to a payload: a duration, and what a short text takes more where it
-   becomes a text with a length of its own. */
+/* The words that write_found() may add to a payload: a duration, and the length word of a short
+   text that becomes a long record. */
 enum { SPARE_WORDS = 3 };
 
-/* The payload into the own slot's text area, behind what stands there, with words to spare: stacks
-   may be a handler's, and small. */
+/* Copies the payload into the own slot's text area, behind the texts there, with spare words. Not
+   on the stack: a handler's may be small. */
 static void copy_payload(prof_i_slot *own_slot, const prof_i_slot *from, prof_i_found *f) {
   const uint64_t words = f->what >> PROF_I_WHAT_WORDS_SHIFT, offset = prof_i_entry_text(f->what);
   f->payload = NULL;

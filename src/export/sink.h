@@ -36,7 +36,7 @@ typedef struct prof_i_sink {
 
 /* All of these return PROF_OK or a status whose text is set. After a failed open there is nothing to close. */
 int prof_i_sink_open_file(prof_i_sink *sink, const char *path, bool is_gzip, bool must_be_new);
-/* A plain file that has its name at once: what is flushed stays, however the process ends. */
+/* A plain file that has its name at once. Flushed bytes stay, however the process ends. */
 int prof_i_sink_open_live_file(prof_i_sink *sink, const char *path);
 /* Writes all that is in the buffer of a plain file, at once. */
 void prof_i_sink_flush(prof_i_sink *sink);

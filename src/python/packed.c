@@ -1,7 +1,7 @@
-/* Arguments of events for the Python package: of each event its numbers, and behind them everything
-   else as bytes that are equal for events whose arguments differ in numbers alone. The package
-   makes objects of such bytes once, however many events have them. It reads single events and whole
-   lists by this (bindings/python/prof/_read_arguments.py). Nothing of Python's is called. */
+/* Packs arguments of events for the Python package: for each event its numbers, then all else as
+   bytes. These bytes are equal for events whose arguments differ only in numbers, so the package
+   creates their objects once. It reads single events and whole lists this way
+   (bindings/python/prof/_read_arguments.py). No function of Python is called. */
 #include <prof/python.h>
 #include <prof/trace.h>
 #include <stdbool.h>
@@ -10,12 +10,12 @@
 /* What one event takes, before its texts and dimensions. */
 typedef struct packed {
   uint32_t bytes;        /* of all, a multiple of 8 */
-  uint32_t number_count; /* that stand behind this, 8 bytes each */
+  uint32_t number_count; /* that follow, 8 bytes each */
   uint32_t same_bytes;   /* behind the numbers */
   uint32_t reserved;
 } packed;
 
-/* Begins the bytes that are the same. Behind each one stand its key and its text or dimensions. */
+/* An entry of the shared bytes. Its key and its text or dimensions follow. */
 typedef struct packed_arg {
   uint32_t key_bytes, type;
   uint32_t value_bytes; /* of a text; of a tensor those of its dimensions */

@@ -74,7 +74,7 @@ typedef struct aggregation {
   uint32_t process; /* of the thread, as in its key */
   prof_i_processes processes;
   uint32_t site_count;
-  prof_i_group **by_site; /* NULL: not met yet; of the thread where lines are told apart (LINES) */
+  prof_i_group **by_site; /* NULL: not met yet; for one thread if lines are separate (LINES) */
   bool has_pools, has_first; /* somebody asks for the earliest begin */
   prof_i_memory_sums memory;
   prof_i_outside_memory outside; /* what no scope holds, of all threads */
@@ -86,7 +86,7 @@ typedef struct aggregation {
   bool has_callers;
   waiting *waiting; /* from place 1 of the stack on */
   uint32_t waiting_count, waiting_room;
-  way *ways; /* by a hash; of the thread where lines are told apart */
+  way *ways; /* by a hash; for one thread if lines are separate */
   uint32_t way_count, way_room; /* the room a power of two */
   group unwanted; /* of all that the options leave out: added up like the others, for a test would cost as much */
   prof_event event;
@@ -367,7 +367,7 @@ static void add_beside(prof_i_group *g, const prof_i_span *span, const waiting *
   g->memory.device = prof_i_held_plus(before->device_bytes, m->device);
 }
 
-/* PROF_RULE_OPEN_CALLS of what is no traced function: that has time of its thread. */
+/* PROF_RULE_OPEN_CALLS, except traced functions, which have time of their thread. */
 static int add_open_call(const aggregation *a, prof_i_group *g, const prof_i_span *span) {
   const uint64_t to_ns = a->options.to_ns, end_ns = span->start_ns + span->duration_ns;
   const uint64_t duration_ns = (to_ns && to_ns < end_ns ? to_ns : end_ns) - span->start_ns;

@@ -15,8 +15,8 @@ bool prof_i_ending_is_over(const prof_trace *trace, uint64_t ticks, uint32_t sit
 uint64_t prof_i_ending_deep(const prof_trace *trace, const prof_i_trace_thread *thread,
                             const prof_i_slot *slot);
 
-/* A claim whose end the slot notes is no loss beside the scope that is open. Returns how many
-   scopes without an entry have such claims. */
+/* Excuses claims whose end the slot notes: their scopes count as open, not as lost. Returns how
+   many scopes without an entry have such claims. */
 uint64_t prof_i_ending_claims(prof_trace *trace, const prof_i_trace_thread *thread,
                               const prof_i_slot *slot);
 /* The claim is no loss, unless its capture is left: then its scope is over. */

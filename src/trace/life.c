@@ -33,8 +33,8 @@ static uint64_t field(const char *fields, int number) {
   return fields ? strtoull(fields + 1, NULL, 10) : 0;
 }
 
-/* The kernel tells start times by the reader's time namespace. Those of a process in another one
-   cannot be compared with what it has written itself. */
+/* The kernel gives start times in the reader's time namespace. If the process is in another one,
+   they cannot be compared with the times that it has written. */
 static bool has_other_clock(uint32_t pid) {
   char path[64];
   struct stat own, its;

@@ -111,7 +111,7 @@ static prof_row_more more_of(const table *t, const prof_row *row) {
   return more;
 }
 
-/* "python (4711)". Of a number that the import made: the name alone. */
+/* "python (4711)", or only the name if the import made the number. */
 static size_t put_process_of(const table *t, const prof_row *row, char *to) {
   const prof_row_more more = more_of(t, row);
   char text[CELL_BYTES];
@@ -159,8 +159,8 @@ static int put_count(char *to, size_t room, uint64_t count) {
   return snprintf(to, room, "%llu", (unsigned long long)count);
 }
 
-/* Calls that overlap on their thread may add up to more than the time that passed. Asynchronous
-   ones are no thread's own time. Neither total is a part of what shares are of. */
+/* Overlapping calls of a thread may add up to more than the time that passed. Asynchronous calls
+   are not a thread's own time. Neither total is part of the sum that shares refer to. */
 static bool has_total_share(const table *t, const prof_row *row) {
   return !row->is_async && row->total_ns <= t->rows->all_self_ns;
 }

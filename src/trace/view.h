@@ -1,6 +1,6 @@
-/* A view of a trace: a trace that shares all of another one, and shows less. For the profile of one
-   thread, beside which other threads had profiles of their own (include/prof/python.h). The walk
-   asks it for each record. */
+/* A view is a trace that shares the data of another one, and shows a part. It serves the profile of
+   one thread while other threads have profiles (include/prof/python.h). The walk asks the view for
+   each record. */
 #ifndef PROF_TRACE_VIEW_H
 #define PROF_TRACE_VIEW_H
 

@@ -378,7 +378,7 @@ static void a_capture_of_another_container_or_host_is_not_taken_for_a_dead_ones(
 #define CLONE_NEWTIME 0x80
 #endif
 
-/* Its clocks show other times than ours. Where the system lets nobody make such a process, it says
+/* Its clocks show other times than ours. If the system refuses to make such a process, it says
    so and ends. */
 static void wait_inside_with_other_clocks(void) {
   static const char offset[] = "boottime 100000 0";

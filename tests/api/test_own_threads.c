@@ -107,7 +107,7 @@ static void threads_of_a_real_time_thread_are_normal(void **state) {
   assert_int_equal(sched_setscheduler(0, SCHED_OTHER, &none), 0);
 }
 
-/* In a process of its own, for rights do not come back. */
+/* In a separate process, because dropped rights cannot be restored. */
 static void expect_no_helper(void) {
   const struct rlimit none = {1, 1};
   const prof_options options = {.size = sizeof options, .helper_thread = 1};

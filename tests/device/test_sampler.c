@@ -195,7 +195,7 @@ static void csv_is_as_madengine_writes_it(void **state) {
   drop_folder();
 }
 
-/* Whoever dies leaves the rows so far: here they are read while it runs. */
+/* A killed process leaves the rows so far. Here they are read while it runs. */
 static void a_live_csv_has_each_row_at_once(void **state) {
   (void)state;
   char path[128], other[128];

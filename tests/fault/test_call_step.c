@@ -33,7 +33,7 @@ enum {
   FAULT_BYTES = 400
 };
 
-/* What the child tells, in shared memory. */
+/* The child's report, in shared memory. */
 static struct announced {
   uint32_t phase;      /* 1: the act is under way; 2: it has returned */
   uint32_t first;      /* of the handler's calls */

@@ -48,7 +48,7 @@ class Damaged(Database):
             return f.read()
 
     def beside(self):
-        """What stands in the database's folder."""
+        """The names in the database's folder."""
         found = {}
         for name in os.listdir(self.inside):
             with open(os.path.join(self.inside, name), "rb") as f:

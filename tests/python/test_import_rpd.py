@@ -229,7 +229,7 @@ class Rules(Database):
         )
 
     def test_version_2_of_the_schema(self):
-        """Names and arguments stand in one table, calls have no domain, and HSA a table."""
+        """Names and arguments share a table, calls have no domain, and HSA has its own table."""
         made = amd_databases.Rpd(self.path("t.rpd"))
         columns = "id INTEGER PRIMARY KEY, pid INTEGER, tid INTEGER, start INTEGER, end INTEGER"
         for table in ("api", "hsaApi"):

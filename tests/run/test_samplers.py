@@ -379,7 +379,7 @@ class Ends(Case):
         self.have_amd(["310"])
 
     def end(self, process):
-        """What was said, when the program has ended with its status."""
+        """The output, after the program has ended with its status."""
         self.touch_end()
         said = process.communicate(timeout=HANG_SECONDS)[1]
         self.assertEqual(process.returncode, 7, said)
@@ -459,7 +459,7 @@ class Ends(Case):
 
 
 class Dual(Case):
-    """DUAL-GCD: the program twice at once, each on a device of its own."""
+    """DUAL-GCD: the program runs twice at once, on two devices."""
 
     TOGETHER = (
         "import os, sys, time\n"

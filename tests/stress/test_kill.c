@@ -53,7 +53,7 @@ static const char *name_of(int thread) {
   return names[thread];
 }
 
-/* The number, and what tells whether it is whole; without a byte 0. Each thread has its own. */
+/* The number and its check, without a byte 0. Each thread has its own. */
 enum { TEXT_BYTES = 12, DIGITS = 8, TEXT_EVERY = 8 };
 static void text_of(uint64_t number, int thread, char text[TEXT_BYTES + 1]) {
   for (int i = 0; i < DIGITS; i++) text[i] = (char)(0x80 | (number >> 7 * i & 0x7f));
@@ -116,7 +116,7 @@ typedef struct left {
   left_thread threads[SERIALS_MAX];
   int thread_count;
   uint64_t lives; /* scopes that are open outside of all others */
-  uint64_t texts; /* records that said by a text which they are */
+  uint64_t texts; /* records that are identified by a text */
   char fault[256];
 } left;
 

@@ -23,7 +23,7 @@ static void with_name(const char *name) {
   WITH_BASE_PROFILER(PROF_HOST, name, "short", PROF_NO_ARGS, {});
 }
 
-/* One scope that stands open until it is ended. */
+/* One scope that stays open until it is ended. */
 static uint64_t begin_with_text(const char *text) {
   static prof_site site = {.level = 1};
   return prof_i_enter(&site, PROF_HOST, "scope", "short",

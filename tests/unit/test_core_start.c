@@ -377,7 +377,7 @@ static void a_childs_first_scope_holds_nobody_up(void **state) {
   in_children(use_all_in_child);
 }
 
-/* What would have begun does not begin any more, and its file goes. */
+/* The pending start is cancelled, and its file is removed. */
 static void stop_in_child(uint32_t at) {
   const int before = count_captures();
   const pthread_t thread = begin_slow_scope(at);

@@ -384,7 +384,7 @@ static void a_reader_that_goes_away_is_an_error_and_no_signal(void **state) {
 
 static int both_ends; /* of a fifo: so that the sink finds a reader at once */
 
-/* Goes away while a write of more than the fifo holds is under way. */
+/* Closes while a write of more than the fifo's capacity is in progress. */
 static void *leave_a_full_fifo(void *path) {
   const int fd = open(path, O_RDONLY);
   int waiting = 0;

@@ -21,7 +21,7 @@ struct import_frame {
   char text[];
 };
 
-/* Each line has numbers of its own. */
+/* Each line has its own numbers. */
 static uint64_t hash_of(uint32_t line, import_text text) {
   uint64_t hash = 14695981039346656037u + line * UINT64_C(0x9e3779b97f4a7c15); /* FNV-1a */
   for (size_t i = 0; i < text.bytes; i++)
@@ -84,7 +84,7 @@ static void put(import_frames *frames, const char *text, size_t bytes) {
   frames->count += bytes;
 }
 
-/* The last line with frames up to that one; where there is none, the first behind it. */
+/* The last line up to `line` that has frames, or else the first one after it. */
 static uint32_t line_of(const import_frames *frames, uint32_t line) {
   size_t low = 0, high = frames->line_count;
   while (low < high) {

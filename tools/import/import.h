@@ -89,8 +89,8 @@ typedef enum import_end {
   IMPORT_CUT_SHORT,
   IMPORT_DAMAGED,
   IMPORT_NO_TRACE, /* JSON, but there is no traceEvents in it */
-  IMPORT_CAPTURE, /* of prof's already: there is nothing to make of it */
-  IMPORT_REFUSED /* a database that is not read: error says why, behind the file's name */
+  IMPORT_CAPTURE, /* already a capture of prof: nothing to import */
+  IMPORT_REFUSED /* a refused database: error has the reason, to be put after the file's name */
 } import_end;
 
 typedef struct import_result {

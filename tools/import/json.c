@@ -171,7 +171,7 @@ static void refuse_more(import_json *j) {
   j->is_damaged = true;
 }
 
-/* A member that nobody knows, an argument behind the last, or a sample: its text would only take
+/* True for unknown members, arguments beyond the last, and samples. Their text would only take
    memory. */
 static bool is_unwanted(const import_json *j) {
   const bool has_members = j->mode == MODE_EVENT || j->mode == MODE_FRAME;

@@ -224,7 +224,7 @@ static void miss_metadata(import_state *state, import_text name) {
   import_miss_one(state, IMPORT_MISS_METADATA);
 }
 
-/* Its scopes that have a category of their own are the host's when they come before its name. */
+/* Scopes with their own category that precede the process's name count as the host's. */
 static void call_process(import_state *state, int64_t pid, import_text name) {
   import_process *const process = import_devices_process(&state->devices, pid);
   const bool is_devices = import_devices_call(&state->devices, pid, name, false);

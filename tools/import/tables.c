@@ -156,7 +156,7 @@ void import_reader_know(import_reader *reader, const char *const *tables, size_t
 
 /* ---- the way ---- */
 
-/* "rocpd_x, y, ...": what stands there instead. */
+/* Names the tables that the file has instead: "rocpd_x, y, ...". */
 static void refuse_schema(import_database *database, import_result *result) {
   int used = snprintf(result->error, sizeof result->error,
                       "is an SQLite database, but none that prof reads: there is no table "

@@ -19,10 +19,11 @@ static inline void import_change_one(import_state *state, import_change what) {
   state->counts->changed[what]++;
 }
 
-/* False: it has no such argument, or it is no integer. A text of digits is one, and 7.0 is. */
+/* False: there is no such argument, or it is not an integer. A text of digits and 7.0 are
+   integers. */
 bool import_read_arg(const import_event *event, const char *key, int64_t *out);
 
-/* The number that a launch and its work share; 0: it has none. */
+/* The number that a launch and its work share, or 0. */
 int64_t import_correlation_of(const import_event *event);
 
 /* ---- categories ---- */

@@ -16,7 +16,7 @@ typedef struct import_thread_id {
 /* Lines that are no thread's own: beside one, for functions of Python that overlap with scopes (see import_thread_part()), and for asynchronous events (async.h). */
 enum { IMPORT_HOST = -1, IMPORT_PYTHON = -2, IMPORT_ASYNC = -3 };
 
-/* As a stream's device: no event says which, and the process has one. */
+/* A stream's device: the process's only one, if no event gives a number. */
 #define IMPORT_DEVICE_UNSAID ((int64_t)INT32_MAX + 1)
 
 enum { IMPORT_PROCESS_BYTES = 33 };

@@ -65,7 +65,7 @@ static void print_list(void) {
   }
 }
 
-/* Options that come before the stack, wherever they stand: the names of tools depend on them. */
+/* Reads --tools-config first, at any place: the names of tools depend on it. */
 static void read_configs(int argc, char **argv) {
   for (int c; (c = getopt_long(argc, argv, "+t:s:o:l:n:mqh", options, NULL)) != -1;)
     if (c == OPTION_CONFIG) run_tools_read(optarg);

@@ -1,4 +1,4 @@
-/* What is wrong with a stack before anything runs. */
+/* Checks a stack before anything runs. */
 #ifndef PROF_TOOLS_RUN_CHECK_H
 #define PROF_TOOLS_RUN_CHECK_H
 

@@ -116,7 +116,7 @@ static void tear_down(const run_stack *stack, const run_watch *watch, run_summar
 typedef struct run_state {
   run_request request;
   const char *record_folder; /* of captures, or NULL */
-  const char *temporary_folder; /* the same, if it goes in the end; or NULL */
+  const char *temporary_folder; /* the same, if it is removed at the end; or NULL */
   run_libraries *libraries;  /* or NULL */
   run_logs *logs;            /* or NULL */
   run_words names_before; /* in the working directory */

@@ -1,8 +1,8 @@
-/* Whether ROCm on this machine comes from TheRock, AMD's newer build. */
+/* Detects ROCm installations of TheRock, AMD's newer build. */
 #ifndef PROF_TOOLS_RUN_THEROCK_H
 #define PROF_TOOLS_RUN_THEROCK_H
 
-/* Says on stderr each installation that there is, or that there is none. */
+/* Prints each installation on stderr, or that there is none. */
 void run_therock_check(void);
 
 #endif

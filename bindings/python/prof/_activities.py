@@ -65,7 +65,7 @@ def _types_of(group: str, given: Any) -> Tuple[str, ...]:
 
 
 def listed(activities: Any) -> List[Any]:
-    """TypeError for what is no list of activities."""
+    """The activities as a list. TypeError for anything else."""
     items = None if isinstance(activities, (str, bytes)) else activities
     try:
         return list(items)  # type: ignore[arg-type]

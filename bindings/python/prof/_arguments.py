@@ -1,5 +1,5 @@
-"""What profile() takes, as torch.profiler takes it. What it refuses is an error with the value,
-its type, and what is right."""
+"""Checks the arguments of profile(), which takes those of torch.profiler. A refused argument is an
+error with the value, its type, and the allowed values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def flag(name: str, value: Any) -> bool:
 
 
 def callback(name: str, value: Any) -> Optional[Callable[..., Any]]:
-    """None for what says no."""
+    """The callable, or None for a false value."""
     if callable(value):
         return value  # type: ignore[no-any-return]
     if not value:

@@ -48,7 +48,7 @@ class Window(NamedTuple):
     origin_ns: int
     lost: int
     whole: Optional[Trace] = None
-    """The capture's, where `trace` is what a profile of one thread has of it."""
+    """The whole capture, if `trace` is the view of one thread's profile."""
 
 
 def _average(row: Row, by_shape: bool, frames: Frames) -> FunctionEventAvg:
@@ -178,7 +178,7 @@ def _charge(device: int, count: int, around: Sequence[FunctionEvent]) -> None:
 
 
 def _charge_open(device: int, count: int, opened: Iterable[FunctionEvent]) -> None:
-    """The same of scopes that had not ended: they have no bytes of their own."""
+    """The same for open scopes, which have no bytes of their own."""
     for scope in opened:
         if device == TYPES["cpu"]:
             scope.cpu_memory_usage += count

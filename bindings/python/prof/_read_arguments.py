@@ -1,5 +1,5 @@
-"""Arguments of single events, read when they are asked for: of one or of many by one call of C
-(src/python/packed.c). What is the same for many events is made once."""
+"""Reads arguments of events on demand, of one or of many events by one call of C
+(src/python/packed.c). Objects that many events share are created once."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ _SAME_MOST, _SAME_BYTES_MOST = 1 << 16, 16 << 20
 
 
 class NoTensor(Tuple[int, ...]):
-    """The shape of an input that is no tensor: has none, and no type."""
+    """The shape of an input that is not a tensor: no dimensions, and no type."""
 
 
 NO_TENSOR = NoTensor()
 
 
 class Same:
-    """What events have whose arguments differ in numbers alone."""
+    """The shared part of events whose arguments differ only in numbers."""
 
     def __init__(self, raw: bytes) -> None:
-        """raw: as src/python/packed.c says."""
+        """raw: in the layout of src/python/packed.c."""
         self._plain: Dict[str, Any] = {}
         self._numbers: List[Tuple[str, int, bool]] = []
         """Their keys and places, and whether they are shown as a bool."""
@@ -49,7 +49,7 @@ class Same:
         """Of listed inputs the dimensions and prof_dtype."""
         codes = self._parse(raw)
         self._unpack = struct.Struct(f"@{codes}").unpack
-        self.stack = str(self._plain.pop(STACK_KEY, ""))  # nobody gave it
+        self.stack = str(self._plain.pop(STACK_KEY, ""))  # not an argument of the user
         self.texts = _inputs.take(self._plain) if self._tensors else _inputs.NO_TEXTS
         places = {key: place for key, place, _ in self._numbers if codes[place] != "d"}
         self._sequence_at = places.get(SEQUENCE_KEY, -1)
@@ -87,7 +87,7 @@ class Same:
         return codes
 
     def args(self, own: bytes, is_operator: bool) -> Dict[str, Any]:
-        """A new dictionary. An operator's sequence number is no argument of it."""
+        """A new dictionary. An operator's sequence number is not among the arguments."""
         found, numbers = self._plain.copy(), self._unpack(own)
         for key, place, is_bool in self._numbers:
             found[key] = bool(numbers[place]) if is_bool else numbers[place]
@@ -135,7 +135,7 @@ class Same:
         return self._copy("dtypes", lambda: _inputs.dtypes(codes, self.texts))
 
     def _copy(self, name: str, make: Any) -> List[Any]:
-        """A new list of what is made once."""
+        """A new list of the shared objects."""
         made = self._made.get(name)
         if made is None:
             made = self._made[name] = make()
@@ -201,7 +201,7 @@ class Reader:
         room.set_bytes(2 * room.bytes)
 
     def _given(self, room: "_Room", at: int) -> Tuple[Given, int]:
-        """What stands there, and where the next begins."""
+        """The entry at that place, and the place of the next."""
         raw = room.raw
         size, number_count, same_bytes, _ = _HEAD.unpack_from(raw, at)
         numbers_at = at + _HEAD.size

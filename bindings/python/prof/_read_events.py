@@ -136,7 +136,7 @@ class _Reader:
         return f"{self.text(self.site.file, self.site.file_bytes)}:{self.site.line}" if self.site.file_bytes else ""
 
     def observed(self, site: int) -> int:
-        """What the site of a PyTorch operator says of it (src/core/observed.h). 0: it is none."""
+        """The properties in a PyTorch operator's site (src/core/observed.h), or 0."""
         if not site:
             return 0
         C.check(C.prof_trace_site_get(self.trace, site, ctypes.byref(self.site)))
@@ -247,7 +247,7 @@ class Briefs:
         return reader.frame(site) if category in FUNCTIONS else "", reader.place(site, category)
 
     def record_scope(self, site: int, category: str) -> int:
-        """at::RecordScope of what has that site."""
+        """at::RecordScope of the scopes of that site."""
         found = self._texts.observed(site) if category in TORCHS else 0
         return found & RECORD_SCOPE or (USER_SCOPE if category == "user_annotation" else 0)
 

@@ -245,7 +245,7 @@ class Site:
         place: str = "",
         scope: int = 0,
     ) -> None:
-        """full_frame: as it stands in the trace. scope: at::RecordScope."""
+        """full_frame: as in the trace. scope: at::RecordScope."""
         self.made, self.number, self.scope = made, number, scope
         self.category, self.full_frame, self.place = category, full_frame, place
         self.frame = made.frames.of(full_frame)[0] if full_frame else ""
@@ -275,7 +275,7 @@ class Unsettled(NamedTuple):
     callers: "Callers"
 
     def give_callers(self) -> None:
-        """To each event the traced functions that stand around it."""
+        """Gives each event the traced functions around it."""
         thread, callers, of = -1, self.callers, self.callers.of
         for event in self.walked:
             if event.thread != thread:
@@ -334,7 +334,7 @@ class Made:
                 self.unsettled, self._is_settling = None, False
 
     def read_arguments_of(self, event: "FunctionEvent") -> None:
-        """Who has asked for those of many events will ask for the others, too."""
+        """After many single reads, reads the arguments of all events at once."""
         self._single_reads += 1
         if self._single_reads == _SINGLE_READS_MOST:
             listed = self.listed() or []

@@ -71,7 +71,7 @@ class Added(ctypes.Structure):
 
     @property
     def number(self) -> int:
-        """What tells the operators of several threads' apart. 0: it has none."""
+        """The number that the thread's operators have in their sites, or 0."""
         found = int(self.handle) >> _WHOM_BIT & 0xFF
         return found if found <= _NUMBERS else 0
 

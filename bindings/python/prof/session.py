@@ -543,7 +543,7 @@ class profile(Owner):  # noqa: N801 (torch's name)
         )
 
     def _view_of(self, trace: Trace) -> Optional[Trace]:
-        """None: all of it is the profile's."""
+        """The view of this profile's thread. None: the profile has the whole trace."""
         if self._observer is None:
             return None
         without = not self.with_stack and not self._are_functions_shown()

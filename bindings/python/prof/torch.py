@@ -57,7 +57,7 @@ class _ByCalls:
 
     @property
     def number(self) -> int:
-        """What tells its operators from those of other threads' (src/core/observed.h)."""
+        """The number that its operators have in their sites (src/core/observed.h)."""
         return self._added.number
 
     def forget(self) -> None:
@@ -74,7 +74,7 @@ class NoCallbacksError(RuntimeError):
 
 
 class _OfThreads:
-    """Threads that have an observe() of their own, by the kernel's numbers."""
+    """Threads that have their own observe(), by the kernel's numbers."""
 
     def __init__(self) -> None:
         self._on: Dict[int, Any] = {}
@@ -468,8 +468,8 @@ def __getattr__(name: str) -> Any:
 
 
 def supported_activities() -> Set[ProfilerActivity]:
-    """What can be recorded here, of what torch can use: prof.supported_activities() has what other
-    programs use as well (OpenCL)."""
+    """The activities that can be recorded here and that torch can use. prof.supported_activities()
+    also has those of other programs (OpenCL)."""
     found = session.supported_activities()
     theirs: Set[Any] = import_module("torch.profiler").supported_activities()
     if all(activity.name != "PrivateUse1" for activity in theirs):

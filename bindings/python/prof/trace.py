@@ -346,7 +346,7 @@ class Trace(_Totals):
         return cls(out)
 
     def _view(self, wish: s.ViewWish) -> "Trace":
-        """What a profile of one thread has of it."""
+        """A view of the trace, for the profile of one thread."""
         out = ctypes.c_void_p()
         with self._shared as pointer:
             C.check(C.prof_i_trace_view_1(pointer, ctypes.byref(wish), ctypes.byref(out)))

@@ -86,7 +86,7 @@ static uint32_t take_number(void) {
   return WHOM_FIRST + number;
 }
 
-/* Its callbacks are gone. */
+/* Its callbacks are removed. */
 static void give_number_back(uint64_t handle) {
   const uint32_t who = whom_of(handle);
   if (who < WHOM_FIRST || who >= WHOM_ALL) return;
@@ -337,7 +337,7 @@ void prof_i_torch_add_1(int has_shapes, uint32_t who, uint64_t node, added *adde
   }
   const added retired = this_thread.retired[has_shapes != 0];
   *added_out = is_back ? retired : (added){prof_i_torch.add(callback) | bits, node};
-  if (!is_back && retired.handle) give_number_back(retired.handle); /* gone with its node */
+  if (!is_back && retired.handle) give_number_back(retired.handle); /* removed with its node */
   this_thread.retired[has_shapes != 0] = (added){0, 0};
 }
 
