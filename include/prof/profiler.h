@@ -246,8 +246,8 @@ typedef struct prof_health {
   uint32_t helper_thread;               /* 1: running */
   uint32_t level;
   char capture_path[512];               /* "" in memory */
-  /* Why the capture is not at the requested place, why its cap is smaller than requested, why there
-     is no helper thread, or why a forked child has no capture. Else "". */
+  /* Why the capture is elsewhere or its cap smaller than requested, or why the helper thread or a
+     forked child's capture is missing. Else "". */
   char reason[256];
   /* What recording has taken, all threads together: scopes at scope_cost_ns, what samples in place
      take beyond it, the processor's time of chunk changes. own_least_ns and own_most_ns are its
@@ -261,8 +261,9 @@ typedef struct prof_health {
   /* Ends that found no scope: it had ended already, or never began. Not part of any sum. */
   uint64_t stray_count;
   uint64_t own_least_ns; /* own_ns, if every scope found its caches warm */
-  /* own_ns, with two and a half times what samples in place found beyond warm caches, two standard
-     errors, and what chunk changes took without a processor, on a busy machine or a slow disk. */
+  /* An upper bound of own_ns. The time beyond warm caches that samples in place found counts 2.5
+     times. Added are two standard errors, and the time that chunk changes waited for a processor or
+     a slow disk. */
   uint64_t own_most_ns;
   /* 1: scopes were timed in place. 0: there were too few, or the clock is slow. Then all count as
      in warm caches: own_ns and own_least_ns are the least, and own_most_ns does not hold. */

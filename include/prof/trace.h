@@ -75,8 +75,9 @@ typedef struct prof_trace_info {
   /* 1: own_most_ns is more than 1.4 times own_least_ns. Then a table shows these, not own_ns. */
   uint32_t is_own_apart;
   uint64_t own_least_ns; /* own_ns, if every scope found its caches warm */
-  /* own_ns, with two and a half times what samples in place found beyond warm caches, two standard
-     errors, and what chunk changes took without a processor, on a busy machine or a slow disk. */
+  /* An upper bound of own_ns. The time beyond warm caches that samples in place found counts 2.5
+     times. Added are two standard errors, and the time that chunk changes waited for a processor or
+     a slow disk. */
   uint64_t own_most_ns;
   /* Of scope_count, those that a jump left (PROF_EVENT_SKIPPED). Their durations are not known. */
   uint64_t skipped_count;

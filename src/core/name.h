@@ -168,10 +168,10 @@ static inline uint16_t *prof_i_name_vain(prof_i_thread *thread, uint64_t of) {
   return &thread->names_in_vain[of % PROF_I_VAIN_COUNTS];
 }
 
-/* Where each text is another one, to look them up costs as much as to copy them: the tables are
-   not in the caches. So a thread that has done so in vain 256 times for a call site looks up one of
-   64 there, until one is known or comes again. Where a mute is in force, each is looked up. `of`:
-   the call site's number, as in prof_i_name. */
+/* If each text is new, to look it up costs as much as to copy it: the tables are not in the caches.
+   So after 256 failed look-ups for a call site, a thread looks up one text of 64 there. This ends
+   when a text is known or repeated. While a mute is in force, each text is looked up. `of`: the
+   call site's number, as in prof_i_name. */
 static inline bool prof_i_name_is_worth_a_look(prof_i_thread *thread, uint64_t of) {
   uint16_t *const count = prof_i_name_vain(thread, of);
   const uint32_t vain = *count;

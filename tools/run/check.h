@@ -10,8 +10,8 @@ char *run_program_find(const char *name);
 /* Why the tool cannot work here, and what to do. NULL: nothing is known to prevent it. */
 const char *run_tool_why_not(const run_tool *tool);
 
-/* Ends the process with one message if a tool cannot work, if two tools need the same exclusive
-   resource, or if the workload's file is missing. */
+/* Ends the process with one message if a tool cannot work, two tools need the same exclusive
+   resource, or the workload's file is missing. */
 void run_check(const run_stack *stack, const run_words *workload);
 
 #endif
