@@ -264,8 +264,8 @@ class ForwardStacks(Folder):
         t.op(RANGE + "SinBackward0", 300, 400)
         t.op("SinBackward0", 310, 390, 5, forward_thread=1)
         read = t.read(self.path("trace.json"))
-        read = _read_arguments._read
-        with mock.patch.object(_read_arguments, "_read", side_effect=read) as asked:
+        read_one = _read_arguments._read
+        with mock.patch.object(_read_arguments, "_read", side_effect=read_one) as asked:
             events = tables.single_events([tables.Window(read, 0, 0, 0, 0)], False, False)
             self.assertEqual([e.name for e in events][1:3], ["aten::sin", RANGE + "SinBackward0"])
             self.assertEqual(asked.call_count, 0)
