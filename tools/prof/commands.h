@@ -39,6 +39,9 @@ int bad_option(const char *name, int argc, char **argv);
    byte, so that none reaches the terminal as a command. */
 void print_text(FILE *to, const char *text, size_t bytes);
 
+/* Bytes of the well-formed UTF-8 character at the front, or 0. */
+size_t utf8_character(const unsigned char *at, size_t left, unsigned *code_out);
+
 /* What open scopes last until. */
 const char *end_words(const prof_trace *trace);
 

@@ -8,8 +8,8 @@
 
 enum { LINE_BYTES = 4096 };
 
-/* Bytes of the well-formed character at the front, or 0 (Unicode, table 3-7). */
-static size_t character(const unsigned char *at, size_t left, unsigned *code_out) {
+/* Unicode, table 3-7. */
+size_t utf8_character(const unsigned char *at, size_t left, unsigned *code_out) {
   const unsigned first = at[0];
   *code_out = first;
   if (first < 0x80) return 1;
@@ -35,7 +35,7 @@ static int is_control(unsigned code) {
 void print_text(FILE *to, const char *text, size_t bytes) {
   for (size_t at = 0; at < bytes;) {
     unsigned code;
-    const size_t found = character((const unsigned char *)text + at, bytes - at, &code), taken = found ? found : 1;
+    const size_t found = utf8_character((const unsigned char *)text + at, bytes - at, &code), taken = found ? found : 1;
     if (found && !is_control(code)) fwrite(text + at, 1, taken, to);
     else
       for (size_t i = 0; i < taken; i++) fprintf(to, "\\x%02x", (unsigned char)text[at + i]);

@@ -10,6 +10,7 @@
 
 #include "../run/check.h"
 #include "../run/output.h"
+#include "../run/repeat.h"
 #include "commands.h"
 
 static const char help[] =

@@ -2,7 +2,6 @@
 #define _GNU_SOURCE
 #include "output.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -55,28 +54,43 @@ char *run_output_of_rank(char *folder, const char *pattern) {
   return rank && !strstr(pattern, "%r") ? run_text("%s/rank-%s", folder, rank) : folder;
 }
 
+/* ---- what this process has made, until it keeps it ---- */
+
+static struct {
+  run_words folders, files;
+  pid_t owner;
+} made;
+
+/* At exit(): the run did not start, so its empty folders and its first files go. */
+static void remove_made(void) {
+  if (getpid() != made.owner) return;
+  while (made.files.count > 0) unlink(made.files.items[--made.files.count]);
+  while (made.folders.count > 0) rmdir(made.folders.items[--made.folders.count]);
+}
+
+static void note_made(run_words *list, const char *path) {
+  if (made.owner == 0) atexit(remove_made);
+  made.owner = getpid();
+  run_words_add(list, run_text("%s", path));
+}
+
+void run_output_keep(void) { made.files.count = made.folders.count = 0; }
+
 void run_output_make_folder(const char *path) {
   char *const part = run_text("%s", path);
   for (char *slash = part + (*part == '/'); (slash = strchr(slash, '/')) != NULL; slash++) {
     *slash = '\0';
-    mkdir(part, 0777); /* an error shows below */
+    if (mkdir(part, 0777) == 0) note_made(&made.folders, part); /* an error shows below */
     *slash = '/';
   }
   struct stat is;
-  if (mkdir(part, 0777) != 0 && !(errno == EEXIST && stat(part, &is) == 0 && S_ISDIR(is.st_mode)))
+  if (mkdir(part, 0777) == 0) note_made(&made.folders, part);
+  else if (errno != EEXIST || stat(part, &is) != 0 || !S_ISDIR(is.st_mode))
     run_fail("cannot make the folder '%s': %s", path, strerror(errno));
   free(part);
 }
 
-static bool is_empty(const char *folder) {
-  DIR *const all = opendir(folder);
-  if (!all) return false;
-  bool is_found = false;
-  for (struct dirent *entry; !is_found && (entry = readdir(all)) != NULL;)
-    is_found = strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
-  closedir(all);
-  return !is_found;
-}
+/* ---- new names ---- */
 
 enum { NUMBERS_MAX = 100000 };
 
@@ -85,10 +99,14 @@ static char *numbered(const char *folder, const char *name, const char *ending, 
                      : run_text("%s/%s.%d%s", folder, name, number, ending);
 }
 
+/* A folder that another run has made is never taken, even if it is still empty. */
 char *run_output_new_folder(const char *folder, const char *name) {
   for (int number = 1; number < NUMBERS_MAX; number++) {
     char *const path = numbered(folder, name, "", number);
-    if (mkdir(path, 0777) == 0 || (errno == EEXIST && is_empty(path))) return path;
+    if (mkdir(path, 0777) == 0) {
+      note_made(&made.folders, path);
+      return path;
+    }
     if (errno != EEXIST) run_fail("cannot make the folder '%s': %s", path, strerror(errno));
     free(path);
   }
@@ -101,10 +119,32 @@ char *run_output_new_file(const char *folder, const char *name, const char *endi
     const int fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
     if (fd >= 0) {
       close(fd);
+      note_made(&made.files, path);
       return path;
     }
     if (errno != EEXIST) run_fail("cannot make the file '%s': %s", path, strerror(errno));
     free(path);
   }
   run_fail("'%s' has %d files %s%s already", folder, NUMBERS_MAX, name, ending);
+}
+
+/* ---- whole files ---- */
+
+FILE *run_output_begin(const char *path) { return fopen(run_text("%s.part", path), "we"); }
+
+bool run_output_end(FILE *file, const char *path) {
+  char *const part = run_text("%s.part", path);
+  bool is_done = file != NULL;
+  if (file) {
+    is_done = fflush(file) == 0 && !ferror(file);
+    const int failed = errno;
+    is_done &= fclose(file) == 0;
+    if (!is_done && failed) errno = failed;
+    is_done = is_done && rename(part, path) == 0;
+  }
+  const int error = errno;
+  if (!is_done) unlink(part);
+  free(part);
+  errno = error;
+  return is_done;
 }

@@ -2,6 +2,8 @@
 #ifndef PROF_TOOLS_RUN_OUTPUT_H
 #define PROF_TOOLS_RUN_OUTPUT_H
 
+#include <stdio.h>
+
 #include "text.h"
 
 /* %p: our pid, %r: the rank, or 0, %h: the host's name, %%: %. Other marks end the process with a
@@ -17,10 +19,20 @@ const char *run_output_rank(void);
 /* Makes the folder and those above it. Ends the process if that fails. */
 void run_output_make_folder(const char *path);
 
-/* Makes the folder FOLDER/NAME. If it exists with files in it, makes NAME.2, NAME.3, ...: runs
-   never overwrite each other. Returns the path. */
+/* Makes the folder FOLDER/NAME. If it exists, makes NAME.2, NAME.3, ...: runs never overwrite each
+   other, not even runs that begin at once. Returns the path. */
 char *run_output_new_folder(const char *folder, const char *name);
 /* The same for an empty file: NAMEENDING, NAME.2ENDING, ... */
 char *run_output_new_file(const char *folder, const char *name, const char *ending);
+
+/* Without this call the process removes at its exit the files and empty folders that it has made:
+   the workload was not started. */
+void run_output_keep(void);
+
+/* Opens PATH.part. NULL: errno has the reason. */
+FILE *run_output_begin(const char *path);
+/* Gives it its name when it is whole. False with errno set: nothing has changed at the path. file
+   may be NULL: then errno is unchanged. */
+bool run_output_end(FILE *file, const char *path);
 
 #endif

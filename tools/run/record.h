@@ -1,4 +1,4 @@
-/* The tool "prof": makes a workload and its children record, and prints their tables. */
+/* The tool "prof": makes a workload and its children record. */
 #ifndef PROF_TOOLS_RUN_RECORD_H
 #define PROF_TOOLS_RUN_RECORD_H
 
@@ -7,11 +7,5 @@
 /* Adds variables to the tool. With them each process that links prof records into its own capture
    in the folder. */
 void run_record_prepare(run_tool *tool, const run_request *request, const char *folder);
-
-/* Lists the captures in the folder, and removes empty ones. */
-void run_record_captures(const char *folder, run_words *to);
-
-/* Prints the table of all captures on stderr. If there are none, prints what to do. */
-void run_record_report(const run_words *captures);
 
 #endif

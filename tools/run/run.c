@@ -15,9 +15,11 @@
 #include "logs.h"
 #include "output.h"
 #include "record.h"
+#include "report.h"
 #include "rocprof.h"
 #include "sampler.h"
 #include "summary.h"
+#include "temporary.h"
 #include "therock.h"
 
 /* ---- the workload's words ---- */
@@ -28,7 +30,7 @@ static bool ends_in(const char *text, const char *ending) {
 }
 
 /* script.py and -m MODULE run in Python. */
-static bool is_python(const run_request *r) {
+bool run_is_python(const run_request *r) {
   const char *const first = r->workload.items[0];
   return strcmp(first, "-m") == 0 || ends_in(first, ".py");
 }
@@ -54,7 +56,7 @@ static void put_prof_around_python(run_request *r, run_words *words, const char 
 static void complete_workload(run_request *r) {
   const char *const python = getenv("PROF_PYTHON_PROGRAM");
   run_words words = {0};
-  if (!is_python(r)) return;
+  if (!run_is_python(r)) return;
   run_words_add(&words, python && *python ? python : "python3");
   for (size_t i = 0; i < r->stack.count; i++)
     if (r->stack.tools[i].parts & RUN_PART_PROF)
@@ -113,18 +115,6 @@ static void tear_down(const run_stack *stack, const run_watch *watch, run_summar
 
 /* ---- one run ---- */
 
-typedef struct run_state {
-  run_request request;
-  const char *record_folder; /* of captures, or NULL */
-  const char *temporary_folder; /* the same, if it is removed at the end; or NULL */
-  run_libraries *libraries;  /* or NULL */
-  run_logs *logs;            /* or NULL */
-  run_words names_before; /* in the working directory */
-  run_samplers samplers;
-  run_watch watch;
-  run_summary summary;
-} run_state;
-
 static void on_line(void *context, int stream, const char *line, size_t bytes) {
   const run_state *const s = context;
   run_libraries_take(s->libraries, stream, line, bytes);
@@ -152,15 +142,12 @@ static void prepare_folders(run_state *s) {
     if (tool->parts & (RUN_PART_COLLECT | RUN_PART_LOGS) ||
         (tool->parts & RUN_PART_PROF && is_kept)) {
       tool->folder = run_output_new_folder(s->request.folder, folder_name(tool));
-    } else if (tool->parts & RUN_PART_PROF && !is_python(&s->request)) {
-      const char *const temporary = getenv("TMPDIR");
-      char *const path =
-          run_text("%s/prof-run-XXXXXX", temporary && *temporary ? temporary : "/tmp");
-      if (!mkdtemp(path)) run_fail("cannot make a folder '%s': %s", path, strerror(errno));
-      tool->folder = s->temporary_folder = path;
+    } else if (tool->parts & RUN_PART_PROF && !run_is_python(&s->request)) {
+      run_temporary_sweep();
+      tool->folder = s->temporary_folder = run_temporary_folder();
     }
     run_marks_replace(tool);
-    if (!(tool->parts & RUN_PART_PROF) || is_python(&s->request)) continue;
+    if (!(tool->parts & RUN_PART_PROF) || run_is_python(&s->request)) continue;
     s->record_folder = tool->folder ? realpath(tool->folder, NULL) : NULL;
     if (!s->record_folder) run_fail("cannot find the folder of captures: %s", strerror(errno));
     run_record_prepare(tool, &s->request, s->record_folder);
@@ -171,7 +158,7 @@ static void open_log(run_state *s) {
   char *const path = run_output_new_file(s->request.folder, "run", ".live.log");
   s->watch.log = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
   if (s->watch.log < 0) run_fail("cannot open the log '%s': %s", path, strerror(errno));
-  run_summary_add_file(&s->summary, path);
+  s->log_path = path;
 }
 
 /* Tools whose libraries write log files. */
@@ -199,123 +186,88 @@ static void prepare_watch(run_state *s) {
   }
   if (wanted) {
     s->libraries = run_libraries_create(wanted);
+    s->trace_path = run_output_new_file(s->request.folder, "library_trace", ".csv");
+    if (!run_libraries_write(s->libraries, s->trace_path))
+      run_fail("cannot write '%s': %s", s->trace_path, strerror(errno));
     s->watch.on_line = on_line;
     s->watch.context = s;
   }
   if (s->request.has_folder) open_log(s);
   prepare_logs(s);
 }
-/* The tools' files that exist at the end. */
-static void collect(run_state *s) {
-  if (s->logs) run_logs_destroy(s->logs);
-  if (s->libraries) {
-    run_libraries_finish(s->libraries);
-    char *const path = run_output_new_file(s->request.folder, "library_trace", ".csv");
-    if (!run_libraries_write(s->libraries, path))
-      say("prof run: cannot write '%s': %s", path, strerror(errno));
-    run_summary_add_file(&s->summary, path);
-  }
-  for (size_t i = 0; i < s->request.stack.count; i++) {
-    const run_tool *const tool = &s->request.stack.tools[i];
-    if (!tool->folder || tool->folder == s->temporary_folder) continue;
-    static const char *const traces[] = {"trace.rpd", "trace.db", "trace.json", "trace.json.gz"};
-    if (tool->parts & RUN_PART_ROCPROF) run_rocprof_collect(".", &s->names_before, tool->folder);
-    else if (tool->parts & RUN_PART_COLLECT)
-      run_rocprof_move(".", &s->names_before, tool->folder, traces,
-                       sizeof traces / sizeof *traces);
-    run_summary_add_folder(&s->summary, tool->folder);
-  }
-}
-
-static void report(run_state *s) {
-  run_words captures = {0};
-  if (s->record_folder) {
-    run_record_captures(s->record_folder, &captures);
-    if (!s->request.is_quiet) run_record_report(&captures);
-  }
-  if (s->temporary_folder) {
-    for (size_t i = 0; i < captures.count; i++) unlink(captures.items[i]);
-    rmdir(s->record_folder);
-  }
-  if (s->request.has_folder) run_summary_write(&s->summary, s->request.folder);
-  const bool is_prof_alone = s->request.stack.count == 1 &&
-                             s->request.stack.tools[0].parts & RUN_PART_PROF;
-  if (!s->request.is_quiet && (!is_prof_alone || s->request.has_folder))
-    run_summary_print(&s->summary);
+/* Processes can be recorded by prof's variables if the tool prof is the outermost. */
+static void start_family(run_state *s) {
+  const run_stack *const stack = &s->request.stack;
+  const bool is_outermost =
+      s->record_folder && stack->tools[stack->count - 1].parts & RUN_PART_PROF;
+  if (s->record_folder || s->libraries || s->request.has_folder)
+    s->family = run_family_start(is_outermost ? "PROF_OUTPUT" : NULL);
 }
 
 /* Samplers begin just before the workload, and end just after it. */
 static int run_workload(run_state *s, const run_command *command) {
-  const bool has_captures = s->request.has_folder && s->record_folder;
-  if (!run_samplers_start(&s->samplers, &s->request.stack, s->request.folder, has_captures)) {
-    s->summary.end.status = RUN_FAILED;
+  run_summary *const summary = &s->summary;
+  if (!run_samplers_start(&s->samplers)) {
+    summary->progress = RUN_PROGRESS_NOT_RUN;
+    summary->why_not = "a tool could not begin to sample";
     return RUN_FAILED;
   }
-  for (size_t i = 0; i < s->samplers.count; i++) {
-    run_summary_add_file(&s->summary, s->samplers.items[i].path);
-    if (s->samplers.items[i].capture)
-      run_summary_add_file(&s->summary, s->samplers.items[i].capture);
-  }
-  s->summary.end = run_child(command, &s->watch);
+  start_family(s);
+  summary->end = run_child(command, &s->watch);
+  summary->progress = RUN_PROGRESS_ENDED;
+  if (s->family) run_family_stop(s->family);
   run_samplers_stop(&s->samplers, s->request.is_quiet);
-  return s->summary.end.status;
+  return summary->end.status;
+}
+
+static void set_up_failed(run_summary *summary) {
+  const run_script_end *const last = &summary->scripts[summary->scripts_count - 1];
+  summary->progress = RUN_PROGRESS_NOT_RUN;
+  summary->why_not =
+      run_text("the pre-script of %s ended with status %d", last->of, last->status);
+}
+
+/* All files that the run needs, before it starts. */
+static void prepare_files(run_state *s) {
+  run_output_make_folder(s->request.folder);
+  prepare_folders(s);
+  run_summary_begin(&s->summary, s->request.folder, s->request.has_folder);
+  prepare_watch(s);
+  run_samplers_prepare(&s->samplers, &s->request.stack, s->request.folder,
+                       s->request.has_folder && s->record_folder);
 }
 
 int run_go(const run_request *request, double *seconds_out) {
   run_state s = {.request = *request};
+  s.summary.words = &request->workload;
+  s.summary.stack = &s.request.stack;
+  *seconds_out = -1;
   run_samplings_prepare(&s.request.stack);
   run_request probe = s.request;
   complete_workload(&probe);
   run_check(&probe.stack, &probe.workload);
-  run_output_make_folder(s.request.folder);
-  prepare_folders(&s);
+  prepare_files(&s);
   complete_workload(&s.request);
-  prepare_watch(&s);
   const run_words workload = run_dual_workload(&s.request.stack, &s.request.workload);
   const run_command command = run_compose(&s.request.stack, &workload);
   for (size_t i = 0; i < s.request.stack.count; i++)
     if (s.request.stack.tools[i].parts & RUN_PART_THEROCK) run_therock_check();
-  s.summary.command = run_words_quoted(&request->workload);
   s.names_before = run_rocprof_names(".");
+  run_output_keep();
   int status = set_up(&s.request.stack, &s.watch, &s.summary);
   if (status == 0) {
     status = run_workload(&s, &command);
-    *seconds_out = s.summary.end.seconds;
   } else {
     status = RUN_FAILED;
+    set_up_failed(&s.summary);
   }
+  if (s.summary.progress == RUN_PROGRESS_ENDED) *seconds_out = s.summary.end.seconds;
   tear_down(&s.request.stack, &s.watch, &s.summary);
-  collect(&s);
-  report(&s);
+  run_collect(&s);
+  run_report(&s);
   if (s.watch.log >= 0) close(s.watch.log);
   if (s.libraries) run_libraries_destroy(s.libraries);
-  return status;
-}
-
-/* ---- --repeat ---- */
-
-static int by_value(const void *a, const void *b) {
-  const double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
-int run_repeat(const run_request *request, unsigned count) {
-  double *const seconds = run_make(count, sizeof *seconds);
-  int status = 0;
-  for (unsigned i = 0; i < count; i++) {
-    run_request one = *request;
-    one.stack.tools = run_make(one.stack.count, sizeof *one.stack.tools);
-    memcpy(one.stack.tools, request->stack.tools, one.stack.count * sizeof *one.stack.tools);
-    run_output_make_folder(request->folder);
-    if (request->has_folder)
-      one.folder = run_output_new_folder(request->folder, run_text("run-%u", i + 1));
-    const int ended = run_go(&one, &seconds[i]);
-    if (status == 0) status = ended;
-  }
-  qsort(seconds, count, sizeof *seconds, by_value);
-  if (!request->is_quiet)
-    say("prof run: %u runs: %.3f s in the median, %.3f at least, %.3f at most", count,
-        seconds[count / 2], seconds[0], seconds[count - 1]);
+  if (s.family) run_family_destroy(s.family);
   return status;
 }
 
@@ -333,7 +285,7 @@ void run_print(const run_request *request) {
     if (tool->parts & (RUN_PART_COLLECT | RUN_PART_LOGS | RUN_PART_PROF))
       tool->folder = run_text("%s/%s", r.folder, folder_name(tool));
     run_marks_replace(tool);
-    if (tool->parts & RUN_PART_PROF && !is_python(&r))
+    if (tool->parts & RUN_PART_PROF && !run_is_python(&r))
       run_record_prepare(tool, &r, tool->folder);
   }
   complete_workload(&r);

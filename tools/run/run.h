@@ -13,16 +13,14 @@ typedef struct run_request {
   bool is_quiet;      /* no summary on stderr */
   unsigned level;     /* that prof records at */
   bool has_memory;
+  bool is_repeated; /* by run_repeat(), which prints a table of all runs */
 } run_request;
 
 /* Prints what would run, line by line, on stdout. */
 void run_print(const run_request *request);
 
-/* Runs the workload. Returns its status, as in a shell, or RUN_FAILED. */
+/* Runs the workload. Returns its status, as in a shell, or RUN_FAILED. *seconds_out is below 0 if the
+   workload was not run. */
 int run_go(const run_request *request, double *seconds_out);
-
-/* Runs the workload `count` times, one after another, each in its own folder run-1, run-2, ...
-   Returns the first status that is not 0. */
-int run_repeat(const run_request *request, unsigned count);
 
 #endif

@@ -210,34 +210,39 @@ static const char *without_marks(const char *path) {
   return text;
 }
 
-static bool start_one(run_sampler *sampler, const run_tool *tool, const char *folder,
-                      bool has_capture) {
-  *sampler = (run_sampler){.name = tool->name, .path = make_file(folder, tool->sampling->file)};
-  if (has_capture) sampler->capture = capture_path(sampler->path);
-  const plan p = {tool->sampling, sampler->path,
-                  has_capture ? without_marks(sampler->capture) : NULL};
+void run_samplers_prepare(run_samplers *samplers, const run_stack *stack, const char *folder,
+                          bool has_captures) {
+  *samplers = (run_samplers){.items = run_make(stack->count, sizeof *samplers->items)};
+  for (size_t i = 0; i < stack->count; i++) {
+    const run_sampling *const sampling = stack->tools[i].sampling;
+    if (!sampling) continue;
+    run_sampler *const sampler = &samplers->items[samplers->made++];
+    *sampler = (run_sampler){.name = stack->tools[i].name,
+                             .path = make_file(folder, sampling->file),
+                             .sampling = sampling};
+    if (has_captures) sampler->capture = capture_path(sampler->path);
+  }
+}
+
+static bool start_one(run_sampler *sampler) {
+  const plan p = {sampler->sampling, sampler->path,
+                  sampler->capture ? without_marks(sampler->capture) : NULL};
   sampler->pid = start(&p, &sampler->news);
   const char *const failed = hear_beginning(sampler->news);
   if (!failed) return true;
-  say("prof run: %s cannot sample: %s", tool->name, failed);
+  say("prof run: %s cannot sample: %s", sampler->name, failed);
   close(sampler->news);
   wait_for(sampler->pid);
-  unlink(sampler->path);
   return false;
 }
 
-bool run_samplers_start(run_samplers *samplers, const run_stack *stack, const char *folder,
-                        bool has_captures) {
-  *samplers = (run_samplers){.items = run_make(stack->count, sizeof *samplers->items)};
-  for (size_t i = 0; i < stack->count; i++) {
-    if (!stack->tools[i].sampling) continue;
-    run_sampler *const sampler = &samplers->items[samplers->count];
-    if (!start_one(sampler, &stack->tools[i], folder, has_captures)) {
+bool run_samplers_start(run_samplers *samplers) {
+  for (; samplers->count < samplers->made; samplers->count++)
+    if (!start_one(&samplers->items[samplers->count])) {
       run_samplers_stop(samplers, true);
+      while (samplers->made > 0) unlink(samplers->items[--samplers->made].path);
       return false;
     }
-    samplers->count++;
-  }
   return true;
 }
 

@@ -3,19 +3,20 @@
 #include "summary.h"
 
 #include <dirent.h>
-#include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "../prof/commands.h"
-#include "output.h"
+#include "text.h"
 
 void run_summary_add_script(run_summary *summary, const char *of, bool is_before, const char *text,
                             int status) {
-  run_words_add(&summary->scripts, run_text("%s-script of %s, status %d: %s",
-                                            is_before ? "pre" : "post", of, status, text));
+  summary->scripts =
+      run_grow(summary->scripts, summary->scripts_count + 1, sizeof *summary->scripts);
+  summary->scripts[summary->scripts_count++] = (run_script_end){of, text, is_before, status};
 }
 
 void run_summary_add_file(run_summary *summary, const char *path) {
@@ -32,52 +33,27 @@ void run_summary_add_folder(run_summary *summary, const char *path) {
   else rmdir(path);
 }
 
+void run_summary_add_problem(run_summary *summary, const char *format, ...) {
+  char *text = NULL;
+  va_list arguments;
+  va_start(arguments, format);
+  const int bytes = vasprintf(&text, format, arguments);
+  va_end(arguments);
+  if (bytes >= 0) run_words_add(&summary->problems, text);
+}
+
 void run_summary_print(const run_summary *summary) {
   const run_end *const end = &summary->end;
-  say("prof run: %s: status %d, %.3f s", summary->command, end->status, end->seconds);
-  for (size_t i = 0; i < summary->scripts.count; i++) say("  %s", summary->scripts.items[i]);
+  const char *const command = run_words_quoted(summary->words);
+  if (summary->progress == RUN_PROGRESS_NOT_RUN)
+    say("prof run: %s: it was not run: %s", command, summary->why_not);
+  else say("prof run: %s: status %d, %.3f s", command, end->status, end->seconds);
+  for (size_t i = 0; i < summary->scripts_count; i++) {
+    const run_script_end *const script = &summary->scripts[i];
+    say("  %s-script of %s, status %d: %s", script->is_before ? "pre" : "post", script->of,
+        script->status, script->text);
+  }
   for (size_t i = 0; i < summary->files.count; i++) say("  %s", summary->files.items[i]);
   for (size_t i = 0; i < end->left.count; i++)
     say("  still runs, and is not waited for: %s", end->left.items[i]);
-  if (end->failed) say("  could not be written: %s", end->failed);
-}
-
-/* ---- JSON ---- */
-
-static void put_text(FILE *to, const char *text) {
-  fputc('"', to);
-  for (const unsigned char *at = (const unsigned char *)text; *at; at++) {
-    if (*at == '"' || *at == '\\') fprintf(to, "\\%c", *at);
-    else if (*at < 0x20 || *at == 0x7f) fprintf(to, "\\u%04x", *at);
-    else fputc(*at, to);
-  }
-  fputc('"', to);
-}
-
-static void put_list(FILE *to, const char *name, const run_words *words) {
-  fprintf(to, ",\n  \"%s\": [", name);
-  for (size_t i = 0; i < words->count; i++) {
-    fputs(i ? ",\n    " : "\n    ", to);
-    put_text(to, words->items[i]);
-  }
-  fputs(words->count ? "\n  ]" : "]", to);
-}
-
-void run_summary_write(const run_summary *summary, const char *folder) {
-  char *const path = run_output_new_file(folder, "summary", ".json");
-  FILE *const to = fopen(path, "we");
-  if (!to) {
-    say("prof run: cannot write '%s': %s", path, strerror(errno));
-    return;
-  }
-  fputs("{\n  \"command\": ", to);
-  put_text(to, summary->command);
-  fprintf(to, ",\n  \"status\": %d,\n  \"seconds\": %.6f", summary->end.status,
-          summary->end.seconds);
-  put_list(to, "scripts", &summary->scripts);
-  put_list(to, "files", &summary->files);
-  put_list(to, "left_running", &summary->end.left);
-  fputs("\n}\n", to);
-  const bool is_bad = ferror(to) != 0;
-  if (fclose(to) != 0 || is_bad) say("prof run: cannot write '%s': %s", path, strerror(errno));
 }

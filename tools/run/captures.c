@@ -1,0 +1,161 @@
+/* See captures.h. */
+#define _GNU_SOURCE
+#include "captures.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <getopt.h>
+#include <prof/trace.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../prof/commands.h"
+#include "peaks.h"
+
+static bool ends_in(const char *text, const char *ending) {
+  const size_t bytes = strlen(text), of = strlen(ending);
+  return bytes > of && strcmp(text + bytes - of, ending) == 0;
+}
+
+/* Renames the file to NAME.PID.prof, after the name of the process. A wrapper that started the
+   program (a shell, timeout) gave the file its first name. Returns the new path, or the old one if
+   the file was not renamed. */
+static char *named_for_process(char *path, const char *folder, const run_capture *capture) {
+  char *const process = run_text("%s", capture->process);
+  for (char *at = process; *at; at++)
+    if (*at == '/' || (unsigned char)*at < 0x20) *at = '_';
+  char *const named = run_text("%s/%s.%u.prof", folder, process, capture->pid);
+  if (*process == '\0' || *process == '.' || access(named, F_OK) == 0) return path;
+  return rename(path, named) == 0 ? named : path;
+}
+
+/* An unreadable capture stays: the table prints what is wrong. */
+static run_capture read_capture(char *path) {
+  run_capture capture = {.path = path, .process = ""};
+  prof_trace *trace = NULL;
+  prof_trace_info info = {.size = sizeof info};
+  if (prof_trace_open(path, &trace) != PROF_OK) return capture;
+  prof_trace_info_get(trace, &info);
+  capture.process = run_text("%s", info.process_name);
+  capture.pid = info.pid;
+  capture.is_live = info.is_live;
+  capture.is_empty = !info.is_live && info.event_count + info.open_count == 0;
+  prof_trace_destroy(trace);
+  return capture;
+}
+
+static void add_capture(run_captures *to, const run_capture *capture) {
+  to->items = run_grow(to->items, to->count + 1, sizeof *to->items);
+  to->items[to->count++] = *capture;
+  to->empty_count += capture->is_empty;
+}
+
+static void list_names(const char *folder, run_words *to) {
+  DIR *const all = opendir(folder);
+  for (struct dirent *entry; all && (entry = readdir(all)) != NULL;)
+    if (ends_in(entry->d_name, ".prof")) run_words_add(to, run_text("%s", entry->d_name));
+  if (all) closedir(all);
+}
+
+static void find_here(const char *folder, bool has_own_names, run_captures *to) {
+  run_words names = {0};
+  list_names(folder, &names);
+  for (size_t i = 0; i < names.count; i++) {
+    run_capture capture = read_capture(run_text("%s/%s", folder, names.items[i]));
+    if (capture.is_empty && !has_own_names) unlink(capture.path);
+    else if (capture.pid && !capture.is_live && !has_own_names)
+      capture.path = named_for_process(capture.path, folder, &capture);
+    add_capture(to, &capture);
+  }
+}
+
+/* ---- elsewhere ---- */
+
+/* As src/core/place.c names a capture that is not beside its output: BASE~NUMBER.HOST-PID-...prof,
+   with a number of the output's folder. */
+static char *mark_of(const char *folder) {
+  struct stat is;
+  if (stat(folder, &is) != 0) return NULL;
+  const uint64_t number =
+      ((uint64_t)is.st_ino ^ (uint64_t)is.st_dev << 32) * 0x9e3779b97f4a7c15ull;
+  return run_text(".prof~%08x.", (unsigned)(number >> 32));
+}
+
+static void find_elsewhere(const char *folder, run_captures *to) {
+  const char *const places[] = {getenv("PROF_CAPTURE_DIR"), getenv("TMPDIR"), "/dev/shm"};
+  const char *const mark = mark_of(folder);
+  for (size_t p = 0; mark && p < sizeof places / sizeof *places; p++) {
+    run_words names = {0};
+    bool is_repeated = false;
+    for (size_t q = 0; q < p; q++)
+      is_repeated |= places[p] && places[q] && strcmp(places[p], places[q]) == 0;
+    if (!places[p] || !*places[p] || is_repeated) continue;
+    list_names(places[p], &names);
+    for (size_t i = 0; i < names.count; i++) {
+      if (!strstr(names.items[i], mark)) continue;
+      run_capture capture = read_capture(run_text("%s/%s", places[p], names.items[i]));
+      capture.is_elsewhere = true;
+      if (capture.is_empty) unlink(capture.path);
+      add_capture(to, &capture);
+    }
+  }
+}
+
+static int by_path(const void *a, const void *b) {
+  return strcmp(((const run_capture *)a)->path, ((const run_capture *)b)->path);
+}
+
+void run_captures_find(const char *folder, bool has_own_names, run_captures *to) {
+  find_here(folder, has_own_names, to);
+  find_elsewhere(folder, to);
+  if (to->count > 1) qsort(to->items, to->count, sizeof *to->items, by_path);
+}
+
+const run_capture *run_captures_of(const run_captures *captures, uint32_t pid) {
+  for (size_t i = 0; i < captures->count; i++)
+    if (captures->items[i].pid == pid) return &captures->items[i];
+  return NULL;
+}
+
+void run_captures_remove_elsewhere(const run_captures *captures) {
+  for (size_t i = 0; i < captures->count; i++)
+    if (captures->items[i].is_elsewhere && !captures->items[i].is_live)
+      unlink(captures->items[i].path);
+}
+
+/* ---- tables ---- */
+
+/* Runs with stdout redirected to stderr. */
+static void on_stderr(void (*print)(const run_words *paths), const run_words *paths) {
+  fflush(stdout);
+  const int own = dup(STDOUT_FILENO);
+  dup2(STDERR_FILENO, STDOUT_FILENO);
+  print(paths);
+  fflush(stdout);
+  if (own >= 0) {
+    dup2(own, STDOUT_FILENO);
+    close(own);
+  } else {
+    close(STDOUT_FILENO);
+  }
+}
+
+static void print_table(const run_words *paths) {
+  run_words words = {0};
+  run_words_add(&words, "table");
+  run_words_add_all(&words, paths);
+  optind = 1;
+  (void)command_table((int)words.count, words.items); /* it has printed its errors */
+}
+
+void run_captures_report(const run_captures *captures) {
+  run_words paths = {0};
+  for (size_t i = 0; i < captures->count; i++)
+    if (!captures->items[i].is_empty) run_words_add(&paths, captures->items[i].path);
+  if (paths.count == 0) return;
+  on_stderr(print_table, &paths);
+  on_stderr(run_peaks_print, &paths);
+}

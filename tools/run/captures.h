@@ -1,0 +1,34 @@
+/* The captures that a workload has left, and their tables. */
+#ifndef PROF_TOOLS_RUN_CAPTURES_H
+#define PROF_TOOLS_RUN_CAPTURES_H
+
+#include "text.h"
+
+typedef struct run_capture {
+  char *path;
+  const char *process; /* its name, or "" */
+  uint32_t pid;        /* 0: the capture cannot be read */
+  bool is_empty;       /* it has no event, and was removed */
+  bool is_live;        /* its process still runs */
+  bool is_elsewhere;   /* the folder did not take it */
+} run_capture;
+
+typedef struct run_captures {
+  run_capture *items;
+  size_t count;
+  size_t empty_count;
+} run_captures;
+
+/* Finds the captures in the folder, and those that prof had to write elsewhere because the folder
+   took none. has_own_names: Python's command has named them, so no file is renamed or removed. */
+void run_captures_find(const char *folder, bool has_own_names, run_captures *to);
+/* NULL: there is none. */
+const run_capture *run_captures_of(const run_captures *captures, uint32_t pid);
+
+/* Prints one table of all of them on stderr, and the peaks of those that have memory. */
+void run_captures_report(const run_captures *captures);
+
+/* Removes those that were written elsewhere and have ended: a temporary run keeps none. */
+void run_captures_remove_elsewhere(const run_captures *captures);
+
+#endif

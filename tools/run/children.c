@@ -1,0 +1,118 @@
+/* See children.h. */
+#define _GNU_SOURCE
+#include "children.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../prof/commands.h"
+
+enum { NAMES_MAX = 6 }; /* in a line */
+
+static const struct {
+  const char *text, *advice; /* advice: NULL: none */
+} reasons[RUN_REASONS] = {
+    [RUN_REASON_SUDO] = {"starts programs with a new environment",
+                         "run prof behind it: sudo prof run ..."},
+    [RUN_REASON_CONTAINER] = {"starts programs in a container",
+                              "run prof in the container: docker run ... prof run ..."},
+    [RUN_REASON_HOST] = {"starts programs on another host", "run prof there: ssh HOST prof run ..."},
+    [RUN_REASON_STATIC] = {"is a static program: prof cannot be loaded into it",
+                           "link it with prof, or dynamically"},
+    [RUN_REASON_SETUID] = {"is setuid: it ignores the variables of prof",
+                           "run it as its owner: sudo prof run ..."},
+    [RUN_REASON_VARIABLES] = {"was started without PROF_OUTPUT (env -i, sudo)",
+                              "keep PROF_* and LD_PRELOAD in its environment"},
+    [RUN_REASON_USER] = {"runs as another user, who cannot write into the folder of captures",
+                         "use -o DIR with a DIR that this user can write"},
+    [RUN_REASON_NAMESPACE] = {"sees other files: it is in a container",
+                              "run prof in the container, or mount the folder there"},
+    [RUN_REASON_LOST] = {"has loaded prof and left no capture",
+                         "see its messages on stderr; prof recover lists captures elsewhere"},
+    [RUN_REASON_NO_EVENTS] = {"uses prof, and recorded nothing",
+                              "add scopes, or --level 2, or --memory"},
+    [RUN_REASON_NO_PROF] = {"does not use prof", NULL},
+};
+
+const char *run_reason_text(run_reason reason) { return reasons[reason].text; }
+
+static void add_member(run_children *to, const run_member *m, const run_capture *capture) {
+  const bool is_recorded = capture && !capture->is_empty;
+  const run_reason reason = capture && capture->is_empty ? RUN_REASON_NO_EVENTS : m->reason;
+  to->libraries |= m->libraries;
+  for (size_t i = 0; i < to->count; i++) {
+    run_child_group *const group = &to->groups[i];
+    if (strcmp(group->name, m->name) != 0 || group->is_recorded != is_recorded) continue;
+    if (!is_recorded && group->reason != reason) continue;
+    group->count++;
+    return;
+  }
+  to->groups = run_grow(to->groups, to->count + 1, sizeof *to->groups);
+  to->groups[to->count++] =
+      (run_child_group){run_text("%s", m->name), 1, is_recorded, reason};
+}
+
+/* By reason, the recorded ones last; of one reason the most frequent first. */
+static int by_reason(const void *a, const void *b) {
+  const run_child_group *const x = a, *const y = b;
+  if (x->is_recorded != y->is_recorded) return x->is_recorded - y->is_recorded;
+  if (!x->is_recorded && x->reason != y->reason) return x->reason < y->reason ? -1 : 1;
+  if (x->count != y->count) return x->count > y->count ? -1 : 1;
+  return strcmp(x->name, y->name);
+}
+
+run_children run_children_find(const run_family *family, const run_captures *captures,
+                               bool has_reasons) {
+  run_children to = {.has_reasons = has_reasons};
+  for (size_t i = 0; family && i < run_family_count(family); i++) {
+    const run_member *const m = run_family_member(family, i);
+    add_member(&to, m, run_captures_of(captures, (uint32_t)m->pid));
+  }
+  to.is_cut = family && run_family_is_full(family);
+  if (to.count > 1) qsort(to.groups, to.count, sizeof *to.groups, by_reason);
+  return to;
+}
+
+/* "cc1 (132 processes), as (7 processes), make and 4 other names". Returns the index behind. */
+static size_t names_of(const run_children *children, size_t at, char **names_out) {
+  const run_reason reason = children->groups[at].reason;
+  char *names = run_text("%s", "");
+  size_t named = 0, more = 0;
+  for (; at < children->count; at++) {
+    const run_child_group *const group = &children->groups[at];
+    if (group->is_recorded || group->reason != reason) break;
+    if (named == NAMES_MAX) {
+      more++;
+      continue;
+    }
+    names = group->count == 1
+                ? run_text("%s%s%s", names, named ? ", " : "", group->name)
+                : run_text("%s%s%s (%zu processes)", names, named ? ", " : "", group->name,
+                           group->count);
+    named++;
+  }
+  *names_out = more ? run_text("%s and %zu other names", names, more) : names;
+  return at;
+}
+
+void run_children_print(const run_children *children) {
+  bool is_any = false;
+  for (size_t at = 0; at < children->count && !children->groups[at].is_recorded;) {
+    const run_reason reason = children->groups[at].reason;
+    char *names;
+    at = names_of(children, at, &names);
+    say("  no capture of %s: %s%s%s", names, reasons[reason].text,
+        reasons[reason].advice ? "; " : "", reasons[reason].advice ? reasons[reason].advice : "");
+    is_any = true;
+  }
+  if (is_any)
+    say("  processes are seen by looking at /proc every few ms: short ones may be missing here%s",
+        children->is_cut ? ", and there were too many to keep" : "");
+}
+
+const char *run_children_why_nothing(const run_children *children) {
+  for (size_t i = 0; i < children->count; i++)
+    if (children->groups[i].reason != RUN_REASON_NO_PROF)
+      return "nothing was recorded";
+  return "nothing was recorded: no process seen uses prof; try --memory or --tool perf";
+}

@@ -1,0 +1,36 @@
+/* The workload's processes in groups of one name: which were recorded, and why others were not. */
+#ifndef PROF_TOOLS_RUN_CHILDREN_H
+#define PROF_TOOLS_RUN_CHILDREN_H
+
+#include "captures.h"
+#include "family.h"
+
+typedef struct run_child_group {
+  const char *name;
+  size_t count;
+  bool is_recorded;
+  run_reason reason; /* if it is not recorded */
+} run_child_group;
+
+typedef struct run_children {
+  run_child_group *groups;
+  size_t count;
+  bool has_reasons; /* prof was to record them */
+  bool is_cut;      /* there were more */
+  unsigned libraries; /* that any of them had loaded; see run_member */
+} run_children;
+
+/* has_reasons: prof was to record them. family may be NULL. */
+run_children run_children_find(const run_family *family, const run_captures *captures,
+                               bool has_reasons);
+
+/* Prints on stderr a line for each reason, with the names, and what to do. */
+void run_children_print(const run_children *children);
+
+/* Why no process left a capture, if one reason explains it; else a hint. One line. */
+const char *run_children_why_nothing(const run_children *children);
+
+/* "it is a static program" */
+const char *run_reason_text(run_reason reason);
+
+#endif

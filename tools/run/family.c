@@ -1,0 +1,299 @@
+/* See family.h. A thread walks /proc/PID/task/TID/children from our process. It waits 99 times as
+   long as it looked, so that it takes at most 1 % of a processor. */
+#define _GNU_SOURCE
+#include "family.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <uthash.h>
+
+enum {
+  WAIT_LEAST_NS = 5000000,
+  WAIT_MOST_NS = 1000000000,
+  IDLE_SHARE = 99,
+  MEMBERS_MAX = 100000,
+  TASKS_MAX = 64, /* of one process, whose children are listed */
+};
+
+typedef struct entry {
+  run_member member;
+  pid_t key;
+  unsigned looks; /* at the list of loaded files; the wait doubles */
+  UT_hash_handle hh;
+} entry;
+
+struct run_family {
+  pthread_t thread;
+  pthread_mutex_t lock; /* of is_ending */
+  pthread_cond_t changed;
+  bool is_ending, is_full;
+  const char *variable;
+  pid_t self;
+  uint64_t own_program;
+  entry **items;    /* in the order of appearance */
+  size_t count, room;
+  entry *by_pid; /* the last one with each pid */
+  run_member **kept;
+  size_t kept_count;
+};
+
+/* ---- reading /proc ---- */
+
+static ssize_t read_small(const char *path, char *to, size_t room) {
+  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return -1;
+  ssize_t bytes = 0;
+  for (ssize_t got; (size_t)bytes + 1 < room; bytes += got) {
+    got = read(fd, to + bytes, room - 1 - (size_t)bytes);
+    if (got < 0 && errno == EINTR) got = 0;
+    else if (got <= 0) break;
+  }
+  close(fd);
+  to[bytes] = '\0';
+  return bytes;
+}
+
+typedef struct status {
+  char name[RUN_COMM_BYTES];
+  char state;
+  uint64_t start;
+  long threads;
+} status;
+
+/* /proc/PID/stat: "PID (NAME) STATE" and from there numbers; NAME may hold anything. */
+static bool read_status(pid_t pid, status *to) {
+  enum { THREADS = 20, START = 22 };
+  char path[64], text[1024];
+  snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+  if (read_small(path, text, sizeof text) <= 0) return false;
+  const char *const name = strchr(text, '('), *const end = strrchr(text, ')');
+  if (!name || !end || end < name || !end[1]) return false;
+  snprintf(to->name, sizeof to->name, "%.*s", (int)(end - name - 1), name + 1);
+  to->state = end[2];
+  const char *at = end + 2;
+  for (int field = 3; at && field < THREADS; field++) at = strchr(at + 1, ' ');
+  to->threads = at ? strtol(at, NULL, 10) : 1;
+  for (int field = THREADS; at && field < START; field++) at = strchr(at + 1, ' ');
+  to->start = at ? strtoull(at, NULL, 10) : 0;
+  return true;
+}
+
+/* The executed file's identity. 0: it cannot be read. */
+static uint64_t program_of(pid_t pid) {
+  char path[64];
+  struct stat is;
+  snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
+  if (stat(path, &is) != 0) return 0;
+  return (uint64_t)is.st_ino * 0x9e3779b97f4a7c15ull ^ (uint64_t)is.st_dev;
+}
+
+/* ---- members ---- */
+
+static entry *add_entry(run_family *family, pid_t pid, const status *s) {
+  if (family->count >= MEMBERS_MAX) {
+    family->is_full = true;
+    return NULL;
+  }
+  if (family->count == family->room) {
+    family->room = family->room ? 2 * family->room : 64;
+    family->items = run_grow(family->items, family->room, sizeof *family->items);
+  }
+  entry *const e = run_make(1, sizeof *e), *old = NULL;
+  e->member = (run_member){.pid = pid, .start = s->start};
+  e->key = pid;
+  family->items[family->count++] = e;
+  HASH_REPLACE(hh, family->by_pid, key, sizeof e->key, e, old);
+  (void)old; /* it stays in items */
+  return e;
+}
+
+static bool is_power_of_2(unsigned number) { return (number & (number - 1)) == 0; }
+
+static void look_at(run_family *family, pid_t pid, pid_t parent, const status *s) {
+  entry *e = NULL;
+  HASH_FIND(hh, family->by_pid, &pid, sizeof pid, e);
+  if (!e || e->member.start != s->start) e = add_entry(family, pid, s);
+  if (!e || s->state == 'Z' || s->state == 'X') return;
+  run_member *const m = &e->member;
+  const uint64_t program = program_of(pid);
+  const bool is_new = m->seen_count == 0;
+  if (is_new || (program && program != m->program) || strcmp(m->name, s->name) != 0) {
+    entry *of = NULL;
+    HASH_FIND(hh, family->by_pid, &parent, sizeof parent, of);
+    m->program = program;
+    m->is_as_parent = of && of->member.program == program;
+    memcpy(m->name, s->name, sizeof m->name);
+    run_member_inspect(m, family->variable);
+    m->seen_count = 0;
+  }
+  if (is_power_of_2(++m->seen_count)) run_member_read_maps(m);
+}
+
+/* ---- the walk ---- */
+
+typedef struct found {
+  pid_t pid, parent;
+} found;
+
+typedef struct queue {
+  found *items;
+  size_t count, room;
+} queue;
+
+static void add_found(queue *q, pid_t pid, pid_t parent) {
+  if (q->count == q->room) {
+    q->room = q->room ? 2 * q->room : 64;
+    q->items = run_grow(q->items, q->room, sizeof *q->items);
+  }
+  q->items[q->count++] = (found){pid, parent};
+}
+
+static void add_children_of_task(queue *q, pid_t pid, const char *task) {
+  char path[96], text[1 << 14];
+  snprintf(path, sizeof path, "/proc/%d/task/%.16s/children", (int)pid, task);
+  if (read_small(path, text, sizeof text) <= 0) return;
+  for (char *at = text, *end; *at; at = end) {
+    const long child = strtol(at, &end, 10);
+    if (end == at) return;
+    if (*end != ' ') return; /* cut off by the buffer's end */
+    add_found(q, (pid_t)child, pid);
+    end += *end == ' ';
+  }
+}
+
+static void add_children(queue *q, pid_t pid, long threads) {
+  char path[64];
+  snprintf(path, sizeof path, "%d", (int)pid);
+  if (threads <= 1) {
+    add_children_of_task(q, pid, path);
+    return;
+  }
+  snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+  DIR *const all = opendir(path);
+  int tasks = 0;
+  for (struct dirent *task; all && tasks < TASKS_MAX && (task = readdir(all)) != NULL;) {
+    if (task->d_name[0] == '.') continue;
+    add_children_of_task(q, pid, task->d_name);
+    tasks++;
+  }
+  if (all) closedir(all);
+}
+
+/* prof's own helper processes are our forks: they have our program, and names of prof. */
+static bool is_own_helper(const status *s, pid_t parent, pid_t self) {
+  return parent == self && (strcmp(s->name, "prof run keeper") == 0 ||
+                            strcmp(s->name, "prof-run-sample") == 0);
+}
+
+static void walk(run_family *family) {
+  queue q = {0};
+  add_children(&q, family->self, 2);
+  for (size_t i = 0; i < q.count && q.count < MEMBERS_MAX; i++) {
+    status s;
+    const found f = q.items[i];
+    if (!read_status(f.pid, &s)) continue;
+    if (!is_own_helper(&s, f.parent, family->self)) look_at(family, f.pid, f.parent, &s);
+    add_children(&q, f.pid, s.threads);
+  }
+  free(q.items);
+}
+
+/* ---- the thread ---- */
+
+static uint64_t now_ns(clockid_t clock) {
+  struct timespec now;
+  clock_gettime(clock, &now);
+  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* True: it is time to end. */
+static bool wait_ns(run_family *family, uint64_t ns) {
+  const uint64_t until_ns = now_ns(CLOCK_MONOTONIC) + ns;
+  const struct timespec until = {(time_t)(until_ns / 1000000000u), (long)(until_ns % 1000000000u)};
+  pthread_mutex_lock(&family->lock);
+  while (!family->is_ending &&
+         pthread_cond_timedwait(&family->changed, &family->lock, &until) != ETIMEDOUT)
+    continue;
+  const bool is_ending = family->is_ending;
+  pthread_mutex_unlock(&family->lock);
+  return is_ending;
+}
+
+static void *watch(void *context) {
+  run_family *const family = context;
+  pthread_setname_np(pthread_self(), "prof-run-watch");
+  for (bool is_ending = false; !is_ending;) {
+    const uint64_t begun = now_ns(CLOCK_THREAD_CPUTIME_ID);
+    walk(family);
+    uint64_t wait = (now_ns(CLOCK_THREAD_CPUTIME_ID) - begun) * IDLE_SHARE;
+    if (wait < WAIT_LEAST_NS) wait = WAIT_LEAST_NS;
+    if (wait > WAIT_MOST_NS) wait = WAIT_MOST_NS;
+    is_ending = wait_ns(family, wait);
+  }
+  walk(family);
+  return NULL;
+}
+
+run_family *run_family_start(const char *variable) {
+  run_family *const family = run_make(1, sizeof *family);
+  pthread_condattr_t attributes;
+  family->variable = variable;
+  family->self = getpid();
+  family->own_program = program_of(family->self);
+  pthread_mutex_init(&family->lock, NULL);
+  pthread_condattr_init(&attributes);
+  pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+  pthread_cond_init(&family->changed, &attributes);
+  pthread_condattr_destroy(&attributes);
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, &before);
+  const int failed = pthread_create(&family->thread, NULL, watch, family);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  if (failed == 0) return family;
+  free(family);
+  return NULL;
+}
+
+void run_family_stop(run_family *family) {
+  pthread_mutex_lock(&family->lock);
+  family->is_ending = true;
+  pthread_cond_signal(&family->changed);
+  pthread_mutex_unlock(&family->lock);
+  pthread_join(family->thread, NULL);
+  family->kept = run_make(family->count, sizeof *family->kept);
+  for (size_t i = 0; i < family->count; i++) {
+    run_member *const m = &family->items[i]->member;
+    if (m->seen_count == 0 || (m->seen_count == 1 && m->is_as_parent)) continue;
+    if (m->program == family->own_program) continue; /* before exec(), or a helper of ours */
+    family->kept[family->kept_count++] = m;
+  }
+}
+
+void run_family_destroy(run_family *family) {
+  HASH_CLEAR(hh, family->by_pid);
+  for (size_t i = 0; i < family->count; i++) free(family->items[i]);
+  free(family->items);
+  free(family->kept);
+  pthread_cond_destroy(&family->changed);
+  pthread_mutex_destroy(&family->lock);
+  free(family);
+}
+
+size_t run_family_count(const run_family *family) { return family->kept_count; }
+
+const run_member *run_family_member(const run_family *family, size_t index) {
+  return family->kept[index];
+}
+
+bool run_family_is_full(const run_family *family) { return family->is_full; }

@@ -1,0 +1,60 @@
+/* The processes of a workload, as seen in /proc from time to time while it runs. This costs the
+   workload nothing, and misses processes that end within a few ms. */
+#ifndef PROF_TOOLS_RUN_FAMILY_H
+#define PROF_TOOLS_RUN_FAMILY_H
+
+#include <sys/types.h>
+
+#include "text.h"
+
+/* Why a process cannot be recorded, or has not been. The order is that of the report. */
+typedef enum run_reason {
+  RUN_REASON_SUDO,      /* it starts programs with a new environment: sudo, su, doas */
+  RUN_REASON_CONTAINER, /* it starts programs in a container, by a service */
+  RUN_REASON_HOST,      /* it starts programs on another host: ssh, srun */
+  RUN_REASON_STATIC,    /* a static program: nothing can be loaded into it */
+  RUN_REASON_SETUID,    /* the loader ignores LD_PRELOAD, and prof its variables */
+  RUN_REASON_VARIABLES, /* it was started without prof's variables: env -i */
+  RUN_REASON_USER,      /* it runs as another user, who cannot write into the folder */
+  RUN_REASON_NAMESPACE, /* it sees other files: in a container */
+  RUN_REASON_LOST,      /* it had loaded prof, and left no capture */
+  RUN_REASON_NO_EVENTS, /* its capture was empty */
+  RUN_REASON_NO_PROF,   /* it does not use prof */
+  RUN_REASONS,
+} run_reason;
+
+enum { RUN_COMM_BYTES = 16 };
+
+/* One process, with the program that it executed last. */
+typedef struct run_member {
+  pid_t pid;
+  uint64_t start; /* in ticks since boot: with the pid it names the process */
+  char name[RUN_COMM_BYTES];
+  run_reason reason;  /* that holds if it leaves no capture */
+  unsigned libraries; /* RUN_LIBRARY_x of library.h that it had loaded when seen, as bits */
+  unsigned seen_count;
+  bool is_as_parent; /* the program is that of its parent: before exec(), or a worker */
+  uint64_t program;  /* identifies the executed file */
+} run_member;
+
+typedef struct run_family run_family;
+
+/* Begins to watch the processes that we start. variable: "PROF_OUTPUT", which those that are to
+   record have, or NULL. NULL: it cannot watch. */
+run_family *run_family_start(const char *variable);
+/* Looks once more, and ends. */
+void run_family_stop(run_family *family);
+void run_family_destroy(run_family *family);
+
+/* Of those seen. A process that was seen once with the program of its parent is left out. */
+size_t run_family_count(const run_family *family);
+const run_member *run_family_member(const run_family *family, size_t index);
+/* True: there was no room for more. */
+bool run_family_is_full(const run_family *family);
+
+/* What is known of a process's program. Used by the watching thread. */
+void run_member_inspect(run_member *member, const char *variable);
+/* Reads the list of its loaded files. */
+void run_member_read_maps(run_member *member);
+
+#endif

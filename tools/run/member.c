@@ -1,0 +1,152 @@
+/* See family.h: what /proc tells of one process. */
+#define _GNU_SOURCE
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "family.h"
+#include "library.h"
+
+/* Programs that start others out of reach. */
+static const struct {
+  const char *name;
+  run_reason reason;
+} starters[] = {
+    {"sudo", RUN_REASON_SUDO},          {"su", RUN_REASON_SUDO},
+    {"doas", RUN_REASON_SUDO},          {"pkexec", RUN_REASON_SUDO},
+    {"runuser", RUN_REASON_SUDO},       {"docker", RUN_REASON_CONTAINER},
+    {"podman", RUN_REASON_CONTAINER},   {"nerdctl", RUN_REASON_CONTAINER},
+    {"kubectl", RUN_REASON_CONTAINER},  {"apptainer", RUN_REASON_CONTAINER},
+    {"singularity", RUN_REASON_CONTAINER}, {"ssh", RUN_REASON_HOST},
+    {"rsh", RUN_REASON_HOST},           {"pdsh", RUN_REASON_HOST},
+    {"srun", RUN_REASON_HOST},
+};
+
+/* In the names of loaded files. */
+static const struct {
+  const char *file;
+  run_library library;
+} files[] = {
+    {"/librocblas.so", RUN_LIBRARY_ROCBLAS},     {"/libhipblaslt.so", RUN_LIBRARY_HIPBLASLT},
+    {"/libMIOpen.so", RUN_LIBRARY_MIOPEN},       {"/librccl.so", RUN_LIBRARY_RCCL},
+    {"/libnccl.so", RUN_LIBRARY_NCCL},           {"/libcublas.so", RUN_LIBRARY_CUBLAS},
+    {"/libcublasLt.so", RUN_LIBRARY_CUBLASLT},   {"/libcudnn", RUN_LIBRARY_CUDNN},
+    {"/librocblas.so", RUN_LIBRARY_TENSILE},
+};
+
+/* ---- the executed file ---- */
+
+/* True: no loader runs before it, so that nothing can be preloaded. */
+static bool has_no_loader(int fd) {
+  union {
+    Elf64_Ehdr wide;
+    Elf32_Ehdr narrow;
+  } head;
+  if (pread(fd, &head, sizeof head, 0) != (ssize_t)sizeof head) return false;
+  if (memcmp(head.wide.e_ident, ELFMAG, SELFMAG) != 0) return false;
+  const bool is_wide = head.wide.e_ident[EI_CLASS] == ELFCLASS64;
+  const uint64_t at = is_wide ? head.wide.e_phoff : head.narrow.e_phoff;
+  const size_t count = is_wide ? head.wide.e_phnum : head.narrow.e_phnum;
+  const size_t bytes = is_wide ? head.wide.e_phentsize : head.narrow.e_phentsize;
+  for (size_t i = 0; i < count; i++) {
+    uint32_t type;
+    if (pread(fd, &type, sizeof type, (off_t)(at + i * bytes)) != (ssize_t)sizeof type)
+      return false;
+    if (type == PT_INTERP) return false;
+  }
+  return true;
+}
+
+static bool is_setuid(pid_t pid) {
+  char path[64];
+  struct stat is;
+  snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
+  return stat(path, &is) == 0 && is.st_mode & (S_ISUID | S_ISGID) && is.st_uid != getuid();
+}
+
+static bool is_static(pid_t pid) {
+  char path[64];
+  snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
+  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  const bool is = fd >= 0 && has_no_loader(fd);
+  if (fd >= 0) close(fd);
+  return is;
+}
+
+/* ---- the process ---- */
+
+/* A process's /proc folder belongs to its user. */
+static bool is_other_user(pid_t pid) {
+  char path[64], *line = NULL;
+  size_t room = 0;
+  unsigned real = getuid(), effective = geteuid();
+  snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+  FILE *const file = fopen(path, "re");
+  while (file && getline(&line, &room, file) > 0)
+    if (sscanf(line, "Uid: %u %u", &real, &effective) == 2) break;
+  if (file) fclose(file);
+  free(line);
+  return effective != geteuid();
+}
+
+static bool is_in_other_namespace(pid_t pid) {
+  char path[64], its[64] = "", ours[64] = "";
+  snprintf(path, sizeof path, "/proc/%d/ns/mnt", (int)pid);
+  return readlink(path, its, sizeof its - 1) > 0 &&
+         readlink("/proc/self/ns/mnt", ours, sizeof ours - 1) > 0 && strcmp(its, ours) != 0;
+}
+
+/* False, too, if the environment cannot be read. */
+static bool has_lost_variable(pid_t pid, const char *variable) {
+  enum { ENVIRONMENT_BYTES = 4 << 20 };
+  size_t bytes = 0, at = 0;
+  char path[64];
+  snprintf(path, sizeof path, "/proc/%d/environ", (int)pid);
+  char *const text = run_file_read(path, ENVIRONMENT_BYTES, &bytes);
+  if (!text) return false;
+  bool has = false;
+  const size_t length = strlen(variable);
+  while (at < bytes && !has) {
+    has = strncmp(text + at, variable, length) == 0 && text[at + length] == '=';
+    at += strlen(text + at) + 1;
+  }
+  free(text);
+  return !has;
+}
+
+void run_member_inspect(run_member *member, const char *variable) {
+  const pid_t pid = member->pid;
+  for (size_t i = 0; i < sizeof starters / sizeof *starters; i++) {
+    if (strcmp(member->name, starters[i].name) != 0) continue;
+    member->reason = starters[i].reason;
+    return;
+  }
+  member->reason = is_static(pid)                                     ? RUN_REASON_STATIC
+                   : is_setuid(pid)                                   ? RUN_REASON_SETUID
+                   : variable && has_lost_variable(pid, variable)     ? RUN_REASON_VARIABLES
+                   : is_in_other_namespace(pid)                       ? RUN_REASON_NAMESPACE
+                                                                      : RUN_REASON_NO_PROF;
+}
+
+void run_member_read_maps(run_member *member) {
+  char path[64], *line = NULL;
+  size_t room = 0;
+  bool has_prof = false;
+  snprintf(path, sizeof path, "/proc/%d/maps", (int)member->pid);
+  FILE *const maps = fopen(path, "re");
+  while (maps && getline(&line, &room, maps) > 0) {
+    if (!strchr(line, '/')) continue;
+    has_prof |= strstr(line, "/libprof.so") || strstr(line, "/libprof_");
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+      if (strstr(line, files[i].file)) member->libraries |= 1u << files[i].library;
+  }
+  if (maps) fclose(maps);
+  free(line);
+  if (has_prof && member->reason == RUN_REASON_NO_PROF)
+    member->reason = is_other_user(member->pid) ? RUN_REASON_USER : RUN_REASON_LOST;
+}

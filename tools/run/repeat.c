@@ -1,0 +1,168 @@
+/* See repeat.h. */
+#define _GNU_SOURCE
+#include "repeat.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../prof/commands.h"
+#include "name.h"
+#include "output.h"
+#include "summary.h"
+
+enum { ROWS_MAX = 40 }; /* of the table: more are in summary.json */
+
+typedef struct one_run {
+  const char *folder; /* or NULL */
+  int status;
+  double seconds; /* below 0: it was not run */
+} one_run;
+
+typedef struct all_runs {
+  const run_request *request;
+  const char *path; /* of summary.json, or NULL */
+  struct timespec begun;
+  one_run *runs;
+  size_t count, wanted;
+  bool is_stopped;
+  double median, least, most; /* of those that were run */
+  size_t timed;
+} all_runs;
+
+static int by_value(const void *a, const void *b) {
+  const double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+static void measure(all_runs *all) {
+  double *const seconds = run_make(all->count, sizeof *seconds);
+  size_t count = 0;
+  for (size_t i = 0; i < all->count; i++)
+    if (all->runs[i].seconds >= 0) seconds[count++] = all->runs[i].seconds;
+  qsort(seconds, count, sizeof *seconds, by_value);
+  all->timed = count;
+  if (count > 0) {
+    all->median = (seconds[(count - 1) / 2] + seconds[count / 2]) / 2;
+    all->least = seconds[0];
+    all->most = seconds[count - 1];
+  }
+  free(seconds);
+}
+
+/* ---- as JSON ---- */
+
+static void put_all(FILE *to, const all_runs *all, bool is_ended) {
+  const run_words *const words = &all->request->workload;
+  fputs("{\n  \"command\": ", to);
+  run_json_put_text(to, run_words_quoted(words));
+  run_json_put_member(to, "name", run_workload_name(words));
+  run_json_put_list(to, "words", words);
+  run_json_put_time(to, "begun", &all->begun);
+  run_json_put_place(to);
+  run_json_put_member(to, "state", !is_ended ? "running" : all->is_stopped ? "stopped" : "ended");
+  fprintf(to, ",\n  \"repeat\": %zu", all->wanted);
+  if (all->timed > 0)
+    fprintf(to, ",\n  \"seconds\": {\"median\": %.6f, \"least\": %.6f, \"most\": %.6f}",
+            all->median, all->least, all->most);
+  fputs(",\n  \"runs\": [", to);
+  for (size_t i = 0; i < all->count; i++) {
+    const one_run *const run = &all->runs[i];
+    fprintf(to, "%s\n    {\"folder\": ", i ? "," : "");
+    run_json_put_text(to, run->folder);
+    if (run->seconds >= 0)
+      fprintf(to, ", \"status\": %d, \"seconds\": %.6f}", run->status, run->seconds);
+    else fputs(", \"status\": null, \"seconds\": null}", to);
+  }
+  fputs("\n  ]\n}\n", to);
+}
+
+/* After each run, so that a run that is killed leaves those before it. */
+static bool write_all(const all_runs *all, bool is_ended) {
+  if (!all->path) return true;
+  FILE *const to = run_output_begin(all->path);
+  if (to) put_all(to, all, is_ended);
+  return run_output_end(to, all->path);
+}
+
+/* ---- as text ---- */
+
+static void print_hint(const all_runs *all) {
+  const run_request *const request = all->request;
+  bool is_prof = false;
+  for (size_t i = 0; i < request->stack.count; i++)
+    is_prof |= (request->stack.tools[i].parts & RUN_PART_PROF) != 0;
+  if (!request->has_folder) say("  with -o DIR the files of each run are kept, to compare them");
+  else if (is_prof && all->count > 1)
+    say("  to compare two runs: prof table '%s'/prof_output/*.prof, and the same with '%s'",
+        all->runs[0].folder, all->runs[1].folder);
+}
+
+static void print_all(const all_runs *all) {
+  say("prof run: %s: %zu runs%s", run_words_quoted(&all->request->workload), all->count,
+      all->is_stopped ? ", then stopped" : "");
+  say("  %6s %10s %7s  %s", "run", "seconds", "status", all->request->has_folder ? "files" : "");
+  for (size_t i = 0; i < all->count; i++) {
+    const one_run *const run = &all->runs[i];
+    const char *const folder = run->folder ? run->folder : "";
+    if (i == ROWS_MAX && all->count > ROWS_MAX + 1) {
+      say("  and %zu more", all->count - ROWS_MAX);
+      break;
+    }
+    if (run->seconds >= 0) say("  %6zu %10.3f %7d  %s", i + 1, run->seconds, run->status, folder);
+    else say("  %6zu %10s %7s  %s", i + 1, "-", "not run", folder);
+  }
+  if (all->timed > 0)
+    say("  %.3f s in the median, %.3f at least, %.3f at most", all->median, all->least,
+        all->most);
+  print_hint(all);
+}
+
+/* ---- the runs ---- */
+
+static one_run run_one(const run_request *request, unsigned number) {
+  run_request one = *request;
+  one_run run = {0};
+  one.is_repeated = true;
+  one.stack.tools = run_make(one.stack.count, sizeof *one.stack.tools);
+  memcpy(one.stack.tools, request->stack.tools, one.stack.count * sizeof *one.stack.tools);
+  if (request->has_folder)
+    run.folder = one.folder = run_output_new_folder(request->folder, run_text("run-%u", number));
+  run.status = run_go(&one, &run.seconds);
+  return run;
+}
+
+static bool is_last(const one_run *run) {
+  return run->seconds < 0 || run->status == 128 + SIGINT || run->status == 128 + SIGTERM ||
+         run->status == 128 + SIGHUP;
+}
+
+int run_repeat(const run_request *request, unsigned count) {
+  all_runs all = {.request = request, .wanted = count};
+  int status = 0;
+  clock_gettime(CLOCK_REALTIME, &all.begun);
+  run_output_make_folder(request->folder);
+  if (request->has_folder) all.path = run_output_new_file(request->folder, "summary", ".json");
+  all.runs = run_make(count, sizeof *all.runs);
+  bool is_written = write_all(&all, false);
+  if (!is_written) run_fail("cannot write '%s': %s", all.path, strerror(errno));
+  while (all.count < count && !all.is_stopped) {
+    const one_run run = run_one(request, (unsigned)all.count + 1);
+    all.runs[all.count++] = run;
+    if (status == 0) status = run.status;
+    all.is_stopped = all.count < count && is_last(&run);
+    measure(&all);
+    is_written = write_all(&all, all.count == count || all.is_stopped);
+  }
+  if (!is_written) {
+    const int error = errno;
+    unlink(all.path);
+    say("prof run: cannot write '%s': %s", all.path, strerror(error));
+  }
+  if (!request->is_quiet) print_all(&all);
+  return status;
+}

@@ -1,0 +1,158 @@
+/* See report.h. */
+#define _GNU_SOURCE
+#include "report.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../prof/commands.h"
+#include "rocprof.h"
+#include "temporary.h"
+
+static bool is_prof_there(const run_state *s) {
+  for (size_t i = 0; i < s->request.stack.count; i++)
+    if (s->request.stack.tools[i].parts & RUN_PART_PROF) return true;
+  return false;
+}
+
+/* ---- files ---- */
+
+static void add_file(run_state *s, const char *path) {
+  struct stat is;
+  if (stat(path, &is) == 0) run_summary_add_file(&s->summary, path);
+  else run_summary_add_problem(&s->summary, "'%s' is not there any more: %s", path,
+                               strerror(errno));
+}
+
+/* What was lost of the output. The log is a file of ours. */
+static void collect_streams(run_state *s) {
+  const char *const failed = s->summary.end.failed;
+  const bool is_log = failed && strncmp(failed, "the log", 7) == 0;
+  if (failed && !is_log)
+    run_summary_add_problem(&s->summary, "output could not be written to %s", failed);
+  if (s->log_path && is_log)
+    run_summary_add_problem(&s->summary, "'%s' is not complete: %s", s->log_path, failed);
+  else if (s->log_path) add_file(s, s->log_path);
+}
+
+static unsigned wanted_libraries(const run_state *s) {
+  unsigned wanted = 0;
+  for (size_t i = 0; i < s->request.stack.count; i++) {
+    const run_tool *const tool = &s->request.stack.tools[i];
+    wanted |= run_library_wanted(tool->name);
+    for (size_t t = 0; t < tool->traces.count; t++)
+      wanted |= run_library_wanted(tool->traces.items[t]);
+  }
+  return wanted;
+}
+
+static void add_no_calls(run_state *s) {
+  const unsigned wanted = wanted_libraries(s);
+  char *names = run_text("%s", "");
+  for (unsigned i = 0; i < RUN_LIBRARIES; i++)
+    if (wanted & 1u << i && i != RUN_LIBRARY_ROCBLAS_FUNCTION && i != RUN_LIBRARY_MIOPEN_FIND)
+      names = run_text("%s%s%s", names, *names ? ", " : "", run_library_name(i));
+  const bool is_loaded = (s->summary.children.libraries & wanted) != 0;
+  run_summary_add_problem(
+      &s->summary, "'%s' has no calls, because %s (%s); %s", s->trace_path,
+      is_loaded ? "the library was loaded, but printed none"
+                : "no process that was seen has loaded the library",
+      names,
+      is_loaded ? "the program may change the log's variables, or redirect its stderr"
+                : "check that the program computes on the device in this run");
+}
+
+static void collect_calls(run_state *s) {
+  if (!s->libraries) return;
+  run_libraries_finish(s->libraries);
+  if (!run_libraries_write(s->libraries, s->trace_path)) {
+    run_summary_add_problem(&s->summary, "'%s' could not be written: %s", s->trace_path,
+                            strerror(errno));
+    unlink(s->trace_path);
+    return;
+  }
+  run_summary_add_file(&s->summary, s->trace_path);
+  if (run_libraries_count(s->libraries) == 0 && s->summary.progress == RUN_PROGRESS_ENDED)
+    add_no_calls(s);
+}
+
+static void collect_samplers(run_state *s) {
+  for (size_t i = 0; i < s->samplers.made; i++) {
+    const run_sampler *const sampler = &s->samplers.items[i];
+    struct stat is;
+    if (stat(sampler->path, &is) == 0 && is.st_size == 0) { /* it has never begun */
+      unlink(sampler->path);
+      continue;
+    }
+    add_file(s, sampler->path);
+    if (sampler->capture) add_file(s, sampler->capture);
+  }
+}
+
+static void collect_folder(run_state *s, const run_tool *tool) {
+  static const char *const traces[] = {"trace.rpd", "trace.db", "trace.json", "trace.json.gz"};
+  if (!tool->folder || tool->folder == s->temporary_folder) return;
+  if (tool->parts & RUN_PART_ROCPROF) run_rocprof_collect(".", &s->names_before, tool->folder);
+  else if (tool->parts & RUN_PART_COLLECT)
+    run_rocprof_move(".", &s->names_before, tool->folder, traces, sizeof traces / sizeof *traces);
+  run_summary_add_folder(&s->summary, tool->folder);
+}
+
+/* ---- captures ---- */
+
+static void collect_captures(run_state *s) {
+  run_captures *const captures = &s->summary.captures;
+  for (size_t i = 0; i < s->request.stack.count; i++) {
+    const run_tool *const tool = &s->request.stack.tools[i];
+    if (tool->parts & RUN_PART_PROF && tool->folder)
+      run_captures_find(tool->folder, run_is_python(&s->request), captures);
+  }
+  for (size_t i = 0; i < captures->count; i++) {
+    const run_capture *const capture = &captures->items[i];
+    if (capture->is_elsewhere && !s->temporary_folder)
+      run_summary_add_problem(&s->summary, "the capture of %s (%u) is not in the folder, which had "
+                              "no room: '%s'", capture->process, capture->pid, capture->path);
+  }
+  s->summary.children = run_children_find(s->family, captures, s->record_folder != NULL);
+}
+
+void run_collect(run_state *s) {
+  if (s->logs) run_logs_destroy(s->logs);
+  collect_captures(s);
+  collect_streams(s);
+  collect_calls(s);
+  collect_samplers(s);
+  for (size_t i = 0; i < s->request.stack.count; i++)
+    collect_folder(s, &s->request.stack.tools[i]);
+}
+
+/* ---- the report ---- */
+
+static void print_captures(const run_summary *summary) {
+  const run_captures *const captures = &summary->captures;
+  if (captures->count > captures->empty_count) run_captures_report(captures);
+  else say("prof run: %s", run_children_why_nothing(&summary->children));
+}
+
+void run_report(run_state *s) {
+  run_summary *const summary = &s->summary;
+  const run_request *const request = &s->request;
+  const bool is_printed = !request->is_quiet && !request->is_repeated;
+  const bool is_ended = summary->progress == RUN_PROGRESS_ENDED;
+  const bool is_prof_alone = request->stack.count == 1 && is_prof_there(s);
+  if (is_printed && s->record_folder && is_ended) print_captures(summary);
+  if (is_printed && (!is_prof_alone || request->has_folder || !is_ended))
+    run_summary_print(summary);
+  if (is_printed && s->record_folder && is_ended) run_children_print(&summary->children);
+  for (size_t i = 0; i < summary->problems.count; i++)
+    say("prof run: %s", summary->problems.items[i]);
+  if (s->temporary_folder) {
+    run_captures_remove_elsewhere(&summary->captures);
+    run_temporary_remove(s->temporary_folder);
+  }
+  run_summary_write(summary);
+}

@@ -1,0 +1,39 @@
+/* What follows the workload: collects the files of the tools, and prints and writes what there is
+   to report. */
+#ifndef PROF_TOOLS_RUN_REPORT_H
+#define PROF_TOOLS_RUN_REPORT_H
+
+#include "family.h"
+#include "library.h"
+#include "logs.h"
+#include "run.h"
+#include "sampler.h"
+#include "summary.h"
+
+/* One run. */
+typedef struct run_state {
+  run_request request;
+  const char *record_folder;    /* of captures, or NULL */
+  const char *temporary_folder; /* the same, if it is removed at the end; or NULL */
+  run_libraries *libraries;     /* or NULL */
+  const char *trace_path;       /* of library_trace.csv, or NULL */
+  const char *log_path;         /* or NULL */
+  run_logs *logs;               /* or NULL */
+  run_words names_before;       /* in the working directory */
+  run_samplers samplers;
+  run_family *family;           /* or NULL */
+  run_watch watch;
+  run_summary summary;
+} run_state;
+
+/* script.py and -m MODULE run in Python, whose own command records and prints its table. */
+bool run_is_python(const run_request *request);
+
+/* The tools' files that exist at the end, and the captures. */
+void run_collect(run_state *state);
+
+/* Prints tables and the summary as far as they are wanted, and writes summary.json. Removes the
+   temporary folder. */
+void run_report(run_state *state);
+
+#endif

@@ -1,0 +1,16 @@
+/* The temporary folder of a run without -o. It holds captures until their table is printed. */
+#ifndef PROF_TOOLS_RUN_TEMPORARY_H
+#define PROF_TOOLS_RUN_TEMPORARY_H
+
+/* Makes $TMPDIR/prof-run-XXXXXX. A lock on it tells other runs that it is in use, until our process
+   and those it has forked have ended. Ends the process if that fails. */
+const char *run_temporary_folder(void);
+
+/* Removes the folder and the files in it. Folders in it stay. */
+void run_temporary_remove(const char *folder);
+
+/* Removes such folders of our user, if their run was killed: nobody has the lock, no process that
+   wrote a capture there still runs, and no process has the folder in its PROF_OUTPUT. */
+void run_temporary_sweep(void);
+
+#endif
