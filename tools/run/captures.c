@@ -65,7 +65,8 @@ static void find_here(const char *folder, bool has_own_names, run_captures *to) 
   list_names(folder, &names);
   for (size_t i = 0; i < names.count; i++) {
     run_capture capture = read_capture(run_text("%s/%s", folder, names.items[i]));
-    if (capture.is_empty && !has_own_names) unlink(capture.path);
+    if (capture.is_empty && !has_own_names)
+      unlink(capture.path);
     else if (capture.pid && !capture.is_live && !has_own_names)
       capture.path = named_for_process(capture.path, folder, &capture);
     add_capture(to, &capture);
@@ -79,8 +80,7 @@ static void find_here(const char *folder, bool has_own_names, run_captures *to) 
 static char *mark_of(const char *folder) {
   struct stat is;
   if (stat(folder, &is) != 0) return NULL;
-  const uint64_t number =
-      ((uint64_t)is.st_ino ^ (uint64_t)is.st_dev << 32) * 0x9e3779b97f4a7c15ull;
+  const uint64_t number = ((uint64_t)is.st_ino ^ (uint64_t)is.st_dev << 32) * 0x9e3779b97f4a7c15ull;
   return run_text(".prof~%08x.", (unsigned)(number >> 32));
 }
 
@@ -90,8 +90,7 @@ static void find_elsewhere(const char *folder, run_captures *to) {
   for (size_t p = 0; mark && p < sizeof places / sizeof *places; p++) {
     run_words names = {0};
     bool is_repeated = false;
-    for (size_t q = 0; q < p; q++)
-      is_repeated |= places[p] && places[q] && strcmp(places[p], places[q]) == 0;
+    for (size_t q = 0; q < p; q++) is_repeated |= places[p] && places[q] && strcmp(places[p], places[q]) == 0;
     if (!places[p] || !*places[p] || is_repeated) continue;
     list_names(places[p], &names);
     for (size_t i = 0; i < names.count; i++) {
@@ -122,8 +121,7 @@ const run_capture *run_captures_of(const run_captures *captures, uint32_t pid) {
 
 void run_captures_remove_elsewhere(const run_captures *captures) {
   for (size_t i = 0; i < captures->count; i++)
-    if (captures->items[i].is_elsewhere && !captures->items[i].is_live)
-      unlink(captures->items[i].path);
+    if (captures->items[i].is_elsewhere && !captures->items[i].is_live) unlink(captures->items[i].path);
 }
 
 /* ---- tables ---- */

@@ -15,14 +15,13 @@ typedef struct run_child_group {
 typedef struct run_children {
   run_child_group *groups;
   size_t count;
-  bool has_reasons; /* prof was to record them */
-  bool is_cut;      /* there were more */
+  bool has_reasons;   /* prof was to record them */
+  bool is_cut;        /* there were more */
   unsigned libraries; /* that any of them had loaded; see run_member */
 } run_children;
 
 /* has_reasons: prof was to record them. family may be NULL. */
-run_children run_children_find(const run_family *family, const run_captures *captures,
-                               bool has_reasons);
+run_children run_children_find(const run_family *family, const run_captures *captures, bool has_reasons);
 
 /* Prints on stderr a line for each reason, with the names, and what to do. */
 void run_children_print(const run_children *children);

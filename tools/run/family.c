@@ -40,7 +40,7 @@ struct run_family {
   const char *variable;
   pid_t self;
   uint64_t own_program;
-  entry **items;    /* in the order of appearance */
+  entry **items; /* in the order of appearance */
   size_t count, room;
   entry *by_pid; /* the last one with each pid */
   run_member **kept;
@@ -55,8 +55,10 @@ static ssize_t read_small(const char *path, char *to, size_t room) {
   ssize_t bytes = 0;
   for (ssize_t got; (size_t)bytes + 1 < room; bytes += got) {
     got = read(fd, to + bytes, room - 1 - (size_t)bytes);
-    if (got < 0 && errno == EINTR) got = 0;
-    else if (got <= 0) break;
+    if (got < 0 && errno == EINTR)
+      got = 0;
+    else if (got <= 0)
+      break;
   }
   close(fd);
   to[bytes] = '\0';
@@ -191,8 +193,7 @@ static void add_children(queue *q, pid_t pid, long threads) {
 
 /* prof's own helper processes are our forks: they have our program, and names of prof. */
 static bool is_own_helper(const status *s, pid_t parent, pid_t self) {
-  return parent == self && (strcmp(s->name, "prof run keeper") == 0 ||
-                            strcmp(s->name, "prof-run-sample") == 0);
+  return parent == self && (strcmp(s->name, "prof run keeper") == 0 || strcmp(s->name, "prof-run-sample") == 0);
 }
 
 static void walk(run_family *family) {
@@ -221,9 +222,7 @@ static bool wait_ns(run_family *family, uint64_t ns) {
   const uint64_t until_ns = now_ns(CLOCK_MONOTONIC) + ns;
   const struct timespec until = {(time_t)(until_ns / 1000000000u), (long)(until_ns % 1000000000u)};
   pthread_mutex_lock(&family->lock);
-  while (!family->is_ending &&
-         pthread_cond_timedwait(&family->changed, &family->lock, &until) != ETIMEDOUT)
-    continue;
+  while (!family->is_ending && pthread_cond_timedwait(&family->changed, &family->lock, &until) != ETIMEDOUT) continue;
   const bool is_ending = family->is_ending;
   pthread_mutex_unlock(&family->lock);
   return is_ending;
@@ -292,8 +291,6 @@ void run_family_destroy(run_family *family) {
 
 size_t run_family_count(const run_family *family) { return family->kept_count; }
 
-const run_member *run_family_member(const run_family *family, size_t index) {
-  return family->kept[index];
-}
+const run_member *run_family_member(const run_family *family, size_t index) { return family->kept[index]; }
 
 bool run_family_is_full(const run_family *family) { return family->is_full; }

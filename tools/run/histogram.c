@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "../prof/commands.h"
+#include "output.h"
 #include "text.h"
 
 /* The first class that matches a counter's name counts. */
@@ -113,7 +114,7 @@ static void add_table(histogram *h, const char *path) {
 
 static void write_json(const histogram *h, const char *path) {
   const char *separator = "";
-  FILE *const to = fopen(path, "we");
+  FILE *const to = run_output_begin(path);
   if (to) fputs("{", to);
   for (size_t i = 0; to && i < CLASSES; i++) {
     if (!h->is_there[i]) continue;
@@ -121,9 +122,7 @@ static void write_json(const histogram *h, const char *path) {
     separator = ",";
   }
   if (to) fputs("\n}", to);
-  bool is_bad = !to || ferror(to) != 0;
-  if (to) is_bad |= fclose(to) != 0;
-  if (is_bad) say("prof run: cannot write '%s': %s", path, strerror(errno));
+  if (!run_output_end(to, path)) say("prof run: cannot write '%s': %s", path, strerror(errno));
 }
 
 void run_histogram_write(const char *folder) {

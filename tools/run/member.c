@@ -17,13 +17,20 @@ static const struct {
   const char *name;
   run_reason reason;
 } starters[] = {
-    {"sudo", RUN_REASON_SUDO},          {"su", RUN_REASON_SUDO},
-    {"doas", RUN_REASON_SUDO},          {"pkexec", RUN_REASON_SUDO},
-    {"runuser", RUN_REASON_SUDO},       {"docker", RUN_REASON_CONTAINER},
-    {"podman", RUN_REASON_CONTAINER},   {"nerdctl", RUN_REASON_CONTAINER},
-    {"kubectl", RUN_REASON_CONTAINER},  {"apptainer", RUN_REASON_CONTAINER},
-    {"singularity", RUN_REASON_CONTAINER}, {"ssh", RUN_REASON_HOST},
-    {"rsh", RUN_REASON_HOST},           {"pdsh", RUN_REASON_HOST},
+    {"sudo", RUN_REASON_SUDO},
+    {"su", RUN_REASON_SUDO},
+    {"doas", RUN_REASON_SUDO},
+    {"pkexec", RUN_REASON_SUDO},
+    {"runuser", RUN_REASON_SUDO},
+    {"docker", RUN_REASON_CONTAINER},
+    {"podman", RUN_REASON_CONTAINER},
+    {"nerdctl", RUN_REASON_CONTAINER},
+    {"kubectl", RUN_REASON_CONTAINER},
+    {"apptainer", RUN_REASON_CONTAINER},
+    {"singularity", RUN_REASON_CONTAINER},
+    {"ssh", RUN_REASON_HOST},
+    {"rsh", RUN_REASON_HOST},
+    {"pdsh", RUN_REASON_HOST},
     {"srun", RUN_REASON_HOST},
 };
 
@@ -32,10 +39,10 @@ static const struct {
   const char *file;
   run_library library;
 } files[] = {
-    {"/librocblas.so", RUN_LIBRARY_ROCBLAS},     {"/libhipblaslt.so", RUN_LIBRARY_HIPBLASLT},
-    {"/libMIOpen.so", RUN_LIBRARY_MIOPEN},       {"/librccl.so", RUN_LIBRARY_RCCL},
-    {"/libnccl.so", RUN_LIBRARY_NCCL},           {"/libcublas.so", RUN_LIBRARY_CUBLAS},
-    {"/libcublasLt.so", RUN_LIBRARY_CUBLASLT},   {"/libcudnn", RUN_LIBRARY_CUDNN},
+    {"/librocblas.so", RUN_LIBRARY_ROCBLAS},   {"/libhipblaslt.so", RUN_LIBRARY_HIPBLASLT},
+    {"/libMIOpen.so", RUN_LIBRARY_MIOPEN},     {"/librccl.so", RUN_LIBRARY_RCCL},
+    {"/libnccl.so", RUN_LIBRARY_NCCL},         {"/libcublas.so", RUN_LIBRARY_CUBLAS},
+    {"/libcublasLt.so", RUN_LIBRARY_CUBLASLT}, {"/libcudnn", RUN_LIBRARY_CUDNN},
     {"/librocblas.so", RUN_LIBRARY_TENSILE},
 };
 
@@ -55,8 +62,7 @@ static bool has_no_loader(int fd) {
   const size_t bytes = is_wide ? head.wide.e_phentsize : head.narrow.e_phentsize;
   for (size_t i = 0; i < count; i++) {
     uint32_t type;
-    if (pread(fd, &type, sizeof type, (off_t)(at + i * bytes)) != (ssize_t)sizeof type)
-      return false;
+    if (pread(fd, &type, sizeof type, (off_t)(at + i * bytes)) != (ssize_t)sizeof type) return false;
     if (type == PT_INTERP) return false;
   }
   return true;
@@ -84,11 +90,16 @@ static bool is_static(pid_t pid) {
 static bool is_other_user(pid_t pid) {
   char path[64], *line = NULL;
   size_t room = 0;
-  unsigned real = getuid(), effective = geteuid();
+  unsigned long effective = geteuid();
   snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
   FILE *const file = fopen(path, "re");
-  while (file && getline(&line, &room, file) > 0)
-    if (sscanf(line, "Uid: %u %u", &real, &effective) == 2) break;
+  while (file && getline(&line, &room, file) > 0) {
+    char *at;
+    if (strncmp(line, "Uid:", 4) != 0) continue;
+    (void)strtoul(line + 4, &at, 10); /* the real one */
+    effective = strtoul(at, NULL, 10);
+    break;
+  }
   if (file) fclose(file);
   free(line);
   return effective != geteuid();
@@ -97,8 +108,8 @@ static bool is_other_user(pid_t pid) {
 static bool is_in_other_namespace(pid_t pid) {
   char path[64], its[64] = "", ours[64] = "";
   snprintf(path, sizeof path, "/proc/%d/ns/mnt", (int)pid);
-  return readlink(path, its, sizeof its - 1) > 0 &&
-         readlink("/proc/self/ns/mnt", ours, sizeof ours - 1) > 0 && strcmp(its, ours) != 0;
+  return readlink(path, its, sizeof its - 1) > 0 && readlink("/proc/self/ns/mnt", ours, sizeof ours - 1) > 0 &&
+         strcmp(its, ours) != 0;
 }
 
 /* False, too, if the environment cannot be read. */
@@ -126,11 +137,11 @@ void run_member_inspect(run_member *member, const char *variable) {
     member->reason = starters[i].reason;
     return;
   }
-  member->reason = is_static(pid)                                     ? RUN_REASON_STATIC
-                   : is_setuid(pid)                                   ? RUN_REASON_SETUID
-                   : variable && has_lost_variable(pid, variable)     ? RUN_REASON_VARIABLES
-                   : is_in_other_namespace(pid)                       ? RUN_REASON_NAMESPACE
-                                                                      : RUN_REASON_NO_PROF;
+  member->reason = is_static(pid)                                 ? RUN_REASON_STATIC
+                   : is_setuid(pid)                               ? RUN_REASON_SETUID
+                   : variable && has_lost_variable(pid, variable) ? RUN_REASON_VARIABLES
+                   : is_in_other_namespace(pid)                   ? RUN_REASON_NAMESPACE
+                                                                  : RUN_REASON_NO_PROF;
 }
 
 void run_member_read_maps(run_member *member) {

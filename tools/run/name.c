@@ -23,29 +23,35 @@ static const launcher launchers[] = {
     {"ionice", "-c -n -p --class --classdata", 0, false, false},
     {"chrt", "-T -P -D", 1, false, false},
     {"taskset", "", 1, false, false},
-    {"numactl", "-i -N -C -m -p -P -l --interleave --cpunodebind --physcpubind --membind "
-                "--preferred", 0, false, false},
+    {"numactl",
+     "-i -N -C -m -p -P -l --interleave --cpunodebind --physcpubind --membind "
+     "--preferred",
+     0, false, false},
     {"nohup", "", 0, false, false},
     {"setsid", "", 0, false, false},
     {"stdbuf", "-i -o -e --input --output --error", 0, false, false},
     {"time", "-f -o --format --output", 0, false, false},
     {"sudo", "-u -g -h -p -C -D -R -T -r -t -U --user --group", 0, false, true},
-    {"mpirun", "-n -np -c --n --np -N -H -host --host -hostfile --hostfile -machinefile -f -x "
-               "--map-by --bind-to --rank-by -wdir --wdir -ppn -genvlist -prefix --prefix", 0, false,
-     false},
-    {"mpiexec", "-n -np -c --n --np -N -H -host --host -hostfile --hostfile -machinefile -f -x "
-                "--map-by --bind-to --rank-by -wdir --wdir -ppn -genvlist -prefix --prefix", 0,
-     false, false},
-    {"srun", "-n -N -c -p -t -A -J -w -G --ntasks --nodes --cpus-per-task --partition --time", 0,
-     false, false},
-    {"torchrun", "--nproc-per-node --nproc_per_node --nnodes --node-rank --node_rank "
-                 "--master-addr --master_addr --master-port --master_port --rdzv-endpoint "
-                 "--rdzv_endpoint --rdzv-backend --rdzv_backend --rdzv-id --rdzv_id "
-                 "--max-restarts --max_restarts --log-dir --log_dir -r -t --role --redirects "
-                 "--tee --start-method --start_method --monitor-interval --monitor_interval", 0,
-     false, false},
-    {"sh", "-o", 0, true, false},   {"bash", "-o -O --rcfile --init-file", 0, true, false},
-    {"dash", "-o", 0, true, false}, {"zsh", "-o", 0, true, false},
+    {"mpirun",
+     "-n -np -c --n --np -N -H -host --host -hostfile --hostfile -machinefile -f -x "
+     "--map-by --bind-to --rank-by -wdir --wdir -ppn -genvlist -prefix --prefix",
+     0, false, false},
+    {"mpiexec",
+     "-n -np -c --n --np -N -H -host --host -hostfile --hostfile -machinefile -f -x "
+     "--map-by --bind-to --rank-by -wdir --wdir -ppn -genvlist -prefix --prefix",
+     0, false, false},
+    {"srun", "-n -N -c -p -t -A -J -w -G --ntasks --nodes --cpus-per-task --partition --time", 0, false, false},
+    {"torchrun",
+     "--nproc-per-node --nproc_per_node --nnodes --node-rank --node_rank "
+     "--master-addr --master_addr --master-port --master_port --rdzv-endpoint "
+     "--rdzv_endpoint --rdzv-backend --rdzv_backend --rdzv-id --rdzv_id "
+     "--max-restarts --max_restarts --log-dir --log_dir -r -t --role --redirects "
+     "--tee --start-method --start_method --monitor-interval --monitor_interval",
+     0, false, false},
+    {"sh", "-o", 0, true, false},
+    {"bash", "-o -O --rcfile --init-file", 0, true, false},
+    {"dash", "-o", 0, true, false},
+    {"zsh", "-o", 0, true, false},
 };
 
 static const char *base(const char *path) {
@@ -97,10 +103,14 @@ static size_t behind(const run_words *words, size_t at, const char **text_out) {
       *text_out = at + 1 < words->count ? words->items[at + 1] : NULL;
       return words->count;
     }
-    if (word[0] == '-' && word[1]) at += is_listed(l->values, word);
-    else if (l->has_variables && is_variable(word)) continue;
-    else if (operands > 0) operands--;
-    else return at;
+    if (word[0] == '-' && word[1])
+      at += is_listed(l->values, word);
+    else if (l->has_variables && is_variable(word))
+      continue;
+    else if (operands > 0)
+      operands--;
+    else
+      return at;
   }
   return words->count;
 }

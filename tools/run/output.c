@@ -23,9 +23,15 @@ static void put_mark(FILE *to, char mark, const char *pattern) {
   char host[256] = "";
   const char *const rank = run_output_rank();
   switch (mark) {
-    case '%': fputc('%', to); return;
-    case 'p': fprintf(to, "%d", (int)getpid()); return;
-    case 'r': fputs(rank ? rank : "0", to); return;
+    case '%':
+      fputc('%', to);
+      return;
+    case 'p':
+      fprintf(to, "%d", (int)getpid());
+      return;
+    case 'r':
+      fputs(rank ? rank : "0", to);
+      return;
     case 'h':
       gethostname(host, sizeof host - 1);
       fputs(host, to);
@@ -41,8 +47,10 @@ char *run_output_name(const char *pattern) {
   FILE *const to = open_memstream(&name, &bytes);
   if (!to) run_fail("out of memory");
   for (const char *at = pattern; *at; at++) {
-    if (*at != '%') fputc(*at, to);
-    else put_mark(to, *++at, pattern);
+    if (*at != '%')
+      fputc(*at, to);
+    else
+      put_mark(to, *++at, pattern);
     if (!*at) break;
   }
   fclose(to);
@@ -84,7 +92,8 @@ void run_output_make_folder(const char *path) {
     *slash = '/';
   }
   struct stat is;
-  if (mkdir(part, 0777) == 0) note_made(&made.folders, part);
+  if (mkdir(part, 0777) == 0)
+    note_made(&made.folders, part);
   else if (errno != EEXIST || stat(part, &is) != 0 || !S_ISDIR(is.st_mode))
     run_fail("cannot make the folder '%s': %s", path, strerror(errno));
   free(part);
@@ -95,8 +104,7 @@ void run_output_make_folder(const char *path) {
 enum { NUMBERS_MAX = 100000 };
 
 static char *numbered(const char *folder, const char *name, const char *ending, int number) {
-  return number == 1 ? run_text("%s/%s%s", folder, name, ending)
-                     : run_text("%s/%s.%d%s", folder, name, number, ending);
+  return number == 1 ? run_text("%s/%s%s", folder, name, ending) : run_text("%s/%s.%d%s", folder, name, number, ending);
 }
 
 /* A folder that another run has made is never taken, even if it is still empty. */
@@ -147,4 +155,13 @@ bool run_output_end(FILE *file, const char *path) {
   free(part);
   errno = error;
   return is_done;
+}
+
+void run_output_drop(FILE *file, const char *path) {
+  const int error = errno;
+  char *const part = run_text("%s.part", path);
+  fclose(file);
+  unlink(part);
+  free(part);
+  errno = error;
 }

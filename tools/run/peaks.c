@@ -42,8 +42,7 @@ static void print_name(const char *name) {
   print_text(stdout, name, bytes < NAME_BYTES ? bytes : NAME_BYTES);
 }
 
-static void add_pools(pools *to, const char *path, const prof_trace *trace,
-                      const prof_memory *memory) {
+static void add_pools(pools *to, const char *path, const prof_trace *trace, const prof_memory *memory) {
   prof_trace_info about = {.size = sizeof about};
   prof_memory_info last = {.size = sizeof last};
   const uint32_t count = prof_memory_pool_count(memory);
@@ -62,20 +61,20 @@ static void add_pools(pools *to, const char *path, const prof_trace *trace,
 
 /* Reads a capture's memory again for each use: all at once may not fit into ours. */
 static void with_memory(const char *path,
-                        void (*use)(void *context, const char *path, const prof_trace *trace,
-                                    const prof_memory *memory),
+                        void (*use)(void *context, const char *path, const prof_trace *trace, const prof_memory *memory),
                         void *context) {
   prof_trace *trace = NULL;
   prof_memory *memory = NULL;
   if (prof_trace_open(path, &trace) != PROF_OK) return; /* the table has printed why */
-  if (prof_memory_read(trace, &memory) == PROF_OK) use(context, path, trace, memory);
-  else printf("memory of '%s' cannot be read: %s\n", path, prof_last_error());
+  if (prof_memory_read(trace, &memory) == PROF_OK)
+    use(context, path, trace, memory);
+  else
+    printf("memory of '%s' cannot be read: %s\n", path, prof_last_error());
   prof_memory_destroy(memory);
   prof_trace_destroy(trace);
 }
 
-static void take_pools(void *context, const char *path, const prof_trace *trace,
-                       const prof_memory *memory) {
+static void take_pools(void *context, const char *path, const prof_trace *trace, const prof_memory *memory) {
   add_pools(context, path, trace, memory);
 }
 
@@ -98,15 +97,12 @@ static void print_pool(const pool *p) {
          info->missing_count ? ", some events are missing" : "");
 }
 
-static void print_holders(void *context, const char *path, const prof_trace *trace,
-                          const prof_memory *memory) {
+static void print_holders(void *context, const char *path, const prof_trace *trace, const prof_memory *memory) {
   const pool *const p = context;
   prof_memory_rows *rows = NULL;
   (void)path;
   (void)trace;
-  if (prof_memory_live(memory, p->index, PROF_MEMORY_AT_PEAK_USED, 0, PROF_MEMORY_BY_SCOPE,
-                       &rows) != PROF_OK)
-    return;
+  if (prof_memory_live(memory, p->index, PROF_MEMORY_AT_PEAK_USED, 0, PROF_MEMORY_BY_SCOPE, &rows) != PROF_OK) return;
   for (uint64_t i = 0; i < rows->row_count && i < HOLDERS_MAX; i++) {
     fputs("    at that peak: ", stdout);
     print_bytes((double)rows->rows[i].bytes);
@@ -125,8 +121,7 @@ static int highest_first(const void *a, const void *b) {
 
 void run_peaks_print(const run_words *captures) {
   pools all = {0};
-  for (size_t i = 0; i < captures->count; i++)
-    with_memory(captures->items[i], take_pools, &all);
+  for (size_t i = 0; i < captures->count; i++) with_memory(captures->items[i], take_pools, &all);
   if (all.count == 0) return;
   qsort(all.items, all.count, sizeof *all.items, highest_first);
   printf("\nmemory by process, the highest peak first:\n");

@@ -23,20 +23,21 @@ static bool is_prof_there(const run_state *s) {
 
 static void add_file(run_state *s, const char *path) {
   struct stat is;
-  if (stat(path, &is) == 0) run_summary_add_file(&s->summary, path);
-  else run_summary_add_problem(&s->summary, "'%s' is not there any more: %s", path,
-                               strerror(errno));
+  if (stat(path, &is) == 0)
+    run_summary_add_file(&s->summary, path);
+  else
+    run_summary_add_problem(&s->summary, "'%s' is not there any more: %s", path, strerror(errno));
 }
 
 /* What was lost of the output. The log is a file of ours. */
 static void collect_streams(run_state *s) {
   const char *const failed = s->summary.end.failed;
   const bool is_log = failed && strncmp(failed, "the log", 7) == 0;
-  if (failed && !is_log)
-    run_summary_add_problem(&s->summary, "output could not be written to %s", failed);
+  if (failed && !is_log) run_summary_add_problem(&s->summary, "output could not be written to %s", failed);
   if (s->log_path && is_log)
     run_summary_add_problem(&s->summary, "'%s' is not complete: %s", s->log_path, failed);
-  else if (s->log_path) add_file(s, s->log_path);
+  else if (s->log_path)
+    add_file(s, s->log_path);
 }
 
 static unsigned wanted_libraries(const run_state *s) {
@@ -44,8 +45,7 @@ static unsigned wanted_libraries(const run_state *s) {
   for (size_t i = 0; i < s->request.stack.count; i++) {
     const run_tool *const tool = &s->request.stack.tools[i];
     wanted |= run_library_wanted(tool->name);
-    for (size_t t = 0; t < tool->traces.count; t++)
-      wanted |= run_library_wanted(tool->traces.items[t]);
+    for (size_t t = 0; t < tool->traces.count; t++) wanted |= run_library_wanted(tool->traces.items[t]);
   }
   return wanted;
 }
@@ -57,27 +57,24 @@ static void add_no_calls(run_state *s) {
     if (wanted & 1u << i && i != RUN_LIBRARY_ROCBLAS_FUNCTION && i != RUN_LIBRARY_MIOPEN_FIND)
       names = run_text("%s%s%s", names, *names ? ", " : "", run_library_name(i));
   const bool is_loaded = (s->summary.children.libraries & wanted) != 0;
-  run_summary_add_problem(
-      &s->summary, "'%s' has no calls, because %s (%s); %s", s->trace_path,
-      is_loaded ? "the library was loaded, but printed none"
-                : "no process that was seen has loaded the library",
-      names,
-      is_loaded ? "the program may change the log's variables, or redirect its stderr"
-                : "check that the program computes on the device in this run");
+  const char *const why =
+      is_loaded ? "the library was loaded, and printed none" : "no process that was seen has loaded the library";
+  const char *const advice = is_loaded ? "the program may change the variables of the log, or redirect its stderr"
+                                       : "check that the program computes on the device in this run";
+  run_words_add(&s->summary.hints,
+                run_text("'%s': no calls were seen, because %s (%s); %s", s->trace_path, why, names, advice));
 }
 
 static void collect_calls(run_state *s) {
   if (!s->libraries) return;
   run_libraries_finish(s->libraries);
   if (!run_libraries_write(s->libraries, s->trace_path)) {
-    run_summary_add_problem(&s->summary, "'%s' could not be written: %s", s->trace_path,
-                            strerror(errno));
+    run_summary_add_problem(&s->summary, "'%s' could not be written: %s", s->trace_path, strerror(errno));
     unlink(s->trace_path);
     return;
   }
   run_summary_add_file(&s->summary, s->trace_path);
-  if (run_libraries_count(s->libraries) == 0 && s->summary.progress == RUN_PROGRESS_ENDED)
-    add_no_calls(s);
+  if (run_libraries_count(s->libraries) == 0 && s->summary.progress == RUN_PROGRESS_ENDED) add_no_calls(s);
 }
 
 static void collect_samplers(run_state *s) {
@@ -96,7 +93,8 @@ static void collect_samplers(run_state *s) {
 static void collect_folder(run_state *s, const run_tool *tool) {
   static const char *const traces[] = {"trace.rpd", "trace.db", "trace.json", "trace.json.gz"};
   if (!tool->folder || tool->folder == s->temporary_folder) return;
-  if (tool->parts & RUN_PART_ROCPROF) run_rocprof_collect(".", &s->names_before, tool->folder);
+  if (tool->parts & RUN_PART_ROCPROF)
+    run_rocprof_collect(".", &s->names_before, tool->folder);
   else if (tool->parts & RUN_PART_COLLECT)
     run_rocprof_move(".", &s->names_before, tool->folder, traces, sizeof traces / sizeof *traces);
   run_summary_add_folder(&s->summary, tool->folder);
@@ -108,14 +106,13 @@ static void collect_captures(run_state *s) {
   run_captures *const captures = &s->summary.captures;
   for (size_t i = 0; i < s->request.stack.count; i++) {
     const run_tool *const tool = &s->request.stack.tools[i];
-    if (tool->parts & RUN_PART_PROF && tool->folder)
-      run_captures_find(tool->folder, run_is_python(&s->request), captures);
+    if (tool->parts & RUN_PART_PROF && tool->folder) run_captures_find(tool->folder, run_is_python(&s->request), captures);
   }
   for (size_t i = 0; i < captures->count; i++) {
     const run_capture *const capture = &captures->items[i];
     if (capture->is_elsewhere && !s->temporary_folder)
-      run_summary_add_problem(&s->summary, "the capture of %s (%u) is not in the folder, which had "
-                              "no room: '%s'", capture->process, capture->pid, capture->path);
+      run_summary_add_problem(&s->summary, "the capture of %s (%u) is '%s': '%s' did not take it", capture->process,
+                              capture->pid, capture->path, s->record_folder);
   }
   s->summary.children = run_children_find(s->family, captures, s->record_folder != NULL);
 }
@@ -126,16 +123,17 @@ void run_collect(run_state *s) {
   collect_streams(s);
   collect_calls(s);
   collect_samplers(s);
-  for (size_t i = 0; i < s->request.stack.count; i++)
-    collect_folder(s, &s->request.stack.tools[i]);
+  for (size_t i = 0; i < s->request.stack.count; i++) collect_folder(s, &s->request.stack.tools[i]);
 }
 
 /* ---- the report ---- */
 
 static void print_captures(const run_summary *summary) {
   const run_captures *const captures = &summary->captures;
-  if (captures->count > captures->empty_count) run_captures_report(captures);
-  else say("prof run: %s", run_children_why_nothing(&summary->children));
+  if (captures->count > captures->empty_count)
+    run_captures_report(captures);
+  else
+    say("prof run: %s", run_children_why_nothing(&summary->children));
 }
 
 void run_report(run_state *s) {
@@ -145,11 +143,10 @@ void run_report(run_state *s) {
   const bool is_ended = summary->progress == RUN_PROGRESS_ENDED;
   const bool is_prof_alone = request->stack.count == 1 && is_prof_there(s);
   if (is_printed && s->record_folder && is_ended) print_captures(summary);
-  if (is_printed && (!is_prof_alone || request->has_folder || !is_ended))
-    run_summary_print(summary);
+  if (is_printed && (!is_prof_alone || request->has_folder || !is_ended)) run_summary_print(summary);
   if (is_printed && s->record_folder && is_ended) run_children_print(&summary->children);
-  for (size_t i = 0; i < summary->problems.count; i++)
-    say("prof run: %s", summary->problems.items[i]);
+  for (size_t i = 0; is_printed && i < summary->hints.count; i++) say("prof run: %s", summary->hints.items[i]);
+  for (size_t i = 0; i < summary->problems.count; i++) say("prof run: %s", summary->problems.items[i]);
   if (s->temporary_folder) {
     run_captures_remove_elsewhere(&summary->captures);
     run_temporary_remove(s->temporary_folder);

@@ -21,7 +21,7 @@ typedef struct run_state {
   run_logs *logs;               /* or NULL */
   run_words names_before;       /* in the working directory */
   run_samplers samplers;
-  run_family *family;           /* or NULL */
+  run_family *family; /* or NULL */
   run_watch watch;
   run_summary summary;
 } run_state;

@@ -13,6 +13,7 @@
 
 #include "../prof/commands.h"
 #include "histogram.h"
+#include "output.h"
 #include "rocprof.h"
 
 run_words run_rocprof_names(const char *folder) {
@@ -39,14 +40,14 @@ static bool has_file(const char *folder, const char *pattern) {
 
 static bool copy(const char *from, const char *to) {
   char buffer[1 << 16];
-  FILE *const in = fopen(from, "re"), *const out = in ? fopen(to, "we") : NULL;
+  FILE *const in = fopen(from, "re"), *const out = in ? run_output_begin(to) : NULL;
   bool is_good = in && out;
   for (size_t bytes; is_good && (bytes = fread(buffer, 1, sizeof buffer, in)) > 0;)
     is_good = fwrite(buffer, 1, bytes, out) == bytes;
-  if (in) is_good &= !ferror(in);
-  if (out) is_good &= fclose(out) == 0;
-  if (in) fclose(in);
+  if (out && (!is_good || ferror(in))) run_output_drop(out, to);
+  else is_good = run_output_end(out, to);
   if (!is_good) say("prof run: cannot copy '%s' to '%s': %s", from, to, strerror(errno));
+  if (in) fclose(in);
   return is_good;
 }
 

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -237,8 +238,18 @@ static void prepare_files(run_state *s) {
                        s->request.has_folder && s->record_folder);
 }
 
+static void ignore(int number) { (void)number; }
+
+/* With a limit for the size of files, write() fails instead. A handler is not inherited. */
+static void outlive_size_limit(void) {
+  struct sigaction before;
+  if (sigaction(SIGXFSZ, NULL, &before) == 0 && before.sa_handler == SIG_DFL)
+    sigaction(SIGXFSZ, &(struct sigaction){.sa_handler = ignore}, NULL);
+}
+
 int run_go(const run_request *request, double *seconds_out) {
   run_state s = {.request = *request};
+  outlive_size_limit();
   s.summary.words = &request->workload;
   s.summary.stack = &s.request.stack;
   *seconds_out = -1;

@@ -23,17 +23,18 @@ typedef enum run_progress {
 } run_progress;
 
 typedef struct run_summary {
-  const char *path;         /* of summary.json, or NULL: it is not written */
-  const run_words *words;   /* the workload */
+  const char *path;       /* of summary.json, or NULL: it is not written */
+  const run_words *words; /* the workload */
   const run_stack *stack;
-  struct timespec begun;    /* CLOCK_REALTIME */
+  struct timespec begun; /* CLOCK_REALTIME */
   run_progress progress;
-  const char *why_not;      /* of RUN_PROGRESS_NOT_RUN */
+  const char *why_not; /* of RUN_PROGRESS_NOT_RUN */
   run_end end;
   run_script_end *scripts;
   size_t scripts_count;
-  run_words files;          /* paths that were written; a folder's ends in / */
-  run_words problems;       /* what could not be written, and why */
+  run_words files;    /* paths that were written; a folder's ends in / */
+  run_words problems; /* what could not be written, and why */
+  run_words hints;    /* what is empty, and why */
   run_captures captures;
   run_children children;
 } run_summary;
@@ -41,13 +42,11 @@ typedef struct run_summary {
 /* has_file: makes FOLDER/summary.json, or summary.2.json, ... It says "running" until
    run_summary_write(). Ends the process if it cannot be written. */
 void run_summary_begin(run_summary *summary, const char *folder, bool has_file);
-void run_summary_add_script(run_summary *summary, const char *of, bool is_before, const char *text,
-                            int status);
+void run_summary_add_script(run_summary *summary, const char *of, bool is_before, const char *text, int status);
 void run_summary_add_file(run_summary *summary, const char *path);
 /* Its files, if there are any. Else it is removed. */
 void run_summary_add_folder(run_summary *summary, const char *path);
-void run_summary_add_problem(run_summary *summary, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+void run_summary_add_problem(run_summary *summary, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* On stderr. */
 void run_summary_print(const run_summary *summary);

@@ -25,10 +25,14 @@ void run_json_put_text(FILE *to, const char *text) {
     unsigned code;
     const size_t bytes = utf8_character(at, left, &code);
     taken = bytes ? bytes : 1;
-    if (bytes == 0) fputs("\\ufffd", to);
-    else if (code == '"' || code == '\\') fprintf(to, "\\%c", (int)code);
-    else if (code < 0x20 || code == 0x7f) fprintf(to, "\\u%04x", code);
-    else fwrite(at, 1, bytes, to);
+    if (bytes == 0)
+      fputs("\\ufffd", to);
+    else if (code == '"' || code == '\\')
+      fprintf(to, "\\%c", (int)code);
+    else if (code < 0x20 || code == 0x7f)
+      fprintf(to, "\\u%04x", code);
+    else
+      fwrite(at, 1, bytes, to);
   }
   fputc('"', to);
 }
@@ -37,8 +41,10 @@ static void put_name(FILE *to, const char *name) { fprintf(to, ",\n  \"%s\": ", 
 
 void run_json_put_member(FILE *to, const char *name, const char *text) {
   put_name(to, name);
-  if (text) run_json_put_text(to, text);
-  else fputs("null", to);
+  if (text)
+    run_json_put_text(to, text);
+  else
+    fputs("null", to);
 }
 
 void run_json_put_list(FILE *to, const char *name, const run_words *words) {
@@ -65,17 +71,17 @@ void run_json_put_place(FILE *to) {
   gethostname(host, sizeof host - 1);
   run_json_put_member(to, "host", host);
   put_name(to, "rank");
-  if (rank) fprintf(to, "%llu", strtoull(rank, NULL, 10));
-  else fputs("null", to);
+  if (rank)
+    fprintf(to, "%llu", strtoull(rank, NULL, 10));
+  else
+    fputs("null", to);
   put_name(to, "pid");
   fprintf(to, "%d", (int)getpid());
 }
 
 /* ---- its parts ---- */
 
-static int by_text(const void *a, const void *b) {
-  return strcmp(*(char *const *)a, *(char *const *)b);
-}
+static int by_text(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
 static run_words names_in(const char *folder) {
   run_words names = {0};
@@ -83,8 +89,7 @@ static run_words names_in(const char *folder) {
   for (struct dirent *entry; all && (entry = readdir(all)) != NULL;) {
     struct stat is;
     if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
-    const bool is_folder =
-        fstatat(dirfd(all), entry->d_name, &is, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(is.st_mode);
+    const bool is_folder = fstatat(dirfd(all), entry->d_name, &is, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(is.st_mode);
     run_words_add(&names, run_text("%s%s", entry->d_name, is_folder ? "/" : ""));
   }
   if (all) closedir(all);
@@ -97,8 +102,10 @@ static void put_tool(FILE *to, const run_tool *tool) {
   fputs("{\"name\": ", to);
   run_json_put_text(to, tool->name);
   fputs(", \"folder\": ", to);
-  if (names.count) run_json_put_text(to, tool->folder);
-  else fputs("null", to);
+  if (names.count)
+    run_json_put_text(to, tool->folder);
+  else
+    fputs("null", to);
   fprintf(to, ", \"file_count\": %zu, \"files\": [", names.count);
   for (size_t i = 0; i < names.count && i < FILES_MAX; i++) {
     if (i) fputs(", ", to);
@@ -122,8 +129,7 @@ static void put_scripts(FILE *to, const run_summary *summary) {
   fputc('[', to);
   for (size_t i = 0; i < summary->scripts_count; i++) {
     const run_script_end *const script = &summary->scripts[i];
-    fprintf(to, "%s\n    {\"when\": \"%s\", \"of\": ", i ? "," : "",
-            script->is_before ? "before" : "after");
+    fprintf(to, "%s\n    {\"when\": \"%s\", \"of\": ", i ? "," : "", script->is_before ? "before" : "after");
     run_json_put_text(to, script->of);
     fputs(", \"command\": ", to);
     run_json_put_text(to, script->text);
@@ -144,8 +150,7 @@ static void put_captures(FILE *to, const run_captures *captures) {
     run_json_put_text(to, capture->path);
     fputs(", \"process\": ", to);
     run_json_put_text(to, capture->process);
-    fprintf(to, ", \"pid\": %u, \"is_running\": %s}", capture->pid,
-            capture->is_live ? "true" : "false");
+    fprintf(to, ", \"pid\": %u, \"is_running\": %s}", capture->pid, capture->is_live ? "true" : "false");
   }
   fputs(put ? "\n  ]" : "]", to);
 }
@@ -158,10 +163,11 @@ static void put_children(FILE *to, const run_children *children) {
     fputs(i ? ",\n    " : "\n    ", to);
     fputs("{\"name\": ", to);
     run_json_put_text(to, group->name);
-    fprintf(to, ", \"count\": %zu, \"is_recorded\": %s, \"why_not\": ", group->count,
-            group->is_recorded ? "true" : "false");
-    if (group->is_recorded || !children->has_reasons) fputs("null", to);
-    else run_json_put_text(to, run_reason_text(group->reason));
+    fprintf(to, ", \"count\": %zu, \"is_recorded\": %s, \"why_not\": ", group->count, group->is_recorded ? "true" : "false");
+    if (group->is_recorded || !children->has_reasons)
+      fputs("null", to);
+    else
+      run_json_put_text(to, run_reason_text(group->reason));
     fputc('}', to);
   }
   fputs(children->count ? "\n  ]" : "]", to);
@@ -171,11 +177,15 @@ static void put_status(FILE *to, const run_summary *summary) {
   static const char *const progress[] = {"running", "ended", "not run"};
   run_json_put_member(to, "state", progress[summary->progress]);
   put_name(to, "status");
-  if (summary->progress == RUN_PROGRESS_ENDED) fprintf(to, "%d", summary->end.status);
-  else fputs("null", to);
+  if (summary->progress == RUN_PROGRESS_ENDED)
+    fprintf(to, "%d", summary->end.status);
+  else
+    fputs("null", to);
   put_name(to, "seconds");
-  if (summary->progress == RUN_PROGRESS_ENDED) fprintf(to, "%.6f", summary->end.seconds);
-  else fputs("null", to);
+  if (summary->progress == RUN_PROGRESS_ENDED)
+    fprintf(to, "%.6f", summary->end.seconds);
+  else
+    fputs("null", to);
   run_json_put_member(to, "why_not_run", summary->why_not);
 }
 
@@ -196,6 +206,7 @@ static void put_summary(FILE *to, const run_summary *summary) {
   put_children(to, &summary->children);
   run_json_put_list(to, "left_running", &summary->end.left);
   run_json_put_list(to, "problems", &summary->problems);
+  run_json_put_list(to, "hints", &summary->hints);
   fputs("\n}\n", to);
   free(folder);
 }
@@ -210,8 +221,7 @@ void run_summary_begin(run_summary *summary, const char *folder, bool has_file) 
   clock_gettime(CLOCK_REALTIME, &summary->begun);
   if (!has_file) return;
   summary->path = run_output_new_file(folder, "summary", ".json");
-  if (!write_summary(summary))
-    run_fail("cannot write '%s': %s", summary->path, strerror(errno));
+  if (!write_summary(summary)) run_fail("cannot write '%s': %s", summary->path, strerror(errno));
 }
 
 void run_summary_write(run_summary *summary) {

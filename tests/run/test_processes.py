@@ -1,0 +1,249 @@
+"""What ``prof run`` says of the workload's processes: captures, memory, and why one left none.
+
+Run by CTest: PROF_TEST_BUILD_DIR has the command and the library, CC compiles the programs.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BUILD = os.path.abspath(os.environ.get("PROF_TEST_BUILD_DIR", "build/dev"))
+SOURCE = os.path.abspath(os.environ.get("PROF_TEST_SOURCE_DIR", os.getcwd()))
+PROF = os.path.join(BUILD, "prof")
+HANG_SECONDS = float(os.environ.get("PROF_TEST_HANG_SECONDS", "300"))
+
+APP = """
+#include <prof/profiler.h>
+#include <stdlib.h>
+#include <string.h>
+int main(int count, char **words) {
+  if (count > 1) {
+    PROF_SCOPE("work");
+    char *volatile piece = malloc(8 << 20);
+    memset(piece, 1, 8 << 20);
+    free(piece);
+  }
+  return count > 1 ? atoi(words[1]) : 0;
+}
+"""
+# Ends when its input does.
+READER = "#include <unistd.h>\nint main(void) { char c; while (read(0, &c, 1) > 0) ; return 0; }\n"
+
+# Starts the programs of its first word, a JSON list of lists; ends them when prof has looked at
+# /proc several times. The thread that looks waits once after each look.
+DRIVER = """
+import json, os, subprocess, sys, time
+
+def looks():
+    pid = os.getppid()
+    while True:
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{task}/status") as file:
+                lines = dict(line.rstrip("\\n").split(":\\t", 1) for line in file if ":\\t" in line)
+            if lines["Name"] == "prof-run-watch":
+                return int(lines["voluntary_ctxt_switches"])
+        with open(f"/proc/{pid}/stat") as file:
+            pid = int(file.read().rsplit(")", 1)[1].split()[1])
+
+programs = [subprocess.Popen(w, stdin=subprocess.PIPE) for w in json.loads(sys.argv[1])]
+until = looks() + 20
+while looks() < until:
+    time.sleep(0.005)
+for program in programs:
+    program.stdin.close()
+for program in programs:
+    program.wait()
+"""
+
+
+class Case(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.programs = folder.name
+        cls.compile(
+            "app",
+            APP,
+            *(f"-I{SOURCE}/include", f"-L{BUILD}", "-lprof", f"-Wl,-rpath,{BUILD}"),
+        )
+        cls.compile("reader", READER)
+        cls.compile("whole", READER, "-static")
+        cls.write_program("driver.py", DRIVER)
+
+    @classmethod
+    def write_program(cls, name, text, mode=0o755):
+        path = os.path.join(cls.programs, name)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(path, mode)
+        return path
+
+    @classmethod
+    def compile(cls, name, text, *words):
+        source = cls.write_program(f"{name}.c", text)
+        compiler = os.environ.get("CC", "cc")
+        output = os.path.join(cls.programs, name)
+        subprocess.run([compiler, source, "-o", output, *words], check=True)
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        path = f"{self.programs}:{os.environ['PATH']}"
+        self.env = {**os.environ, "LC_ALL": "C.UTF-8", "PATH": path}
+
+    def run_prof(self, *words, **options):
+        return subprocess.run(
+            [PROF, "run", *words],
+            cwd=self.folder,
+            capture_output=True,
+            timeout=HANG_SECONDS,
+            check=False,
+            **{"env": self.env, **options},
+        )
+
+    def drive(self, *programs):
+        """Runs the programs below a driver, and returns the lines of the report."""
+        driver = os.path.join(self.programs, "driver.py")
+        done = self.run_prof(
+            *("-o", "out", "-t", "prof", "--", sys.executable, driver, json.dumps(programs))
+        )
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stderr.decode().splitlines()
+
+    def groups(self):
+        with open(os.path.join(self.folder, "out/summary.json"), encoding="utf-8") as file:
+            processes = json.load(file)["processes"]
+        return {p["name"]: (p["count"], p["is_recorded"], p["why_not"]) for p in processes}
+
+    def check(self, name, reason, lines):
+        self.assertIn(reason, self.groups()[name][2])
+        named = [
+            line
+            for line in lines
+            if "no capture of " in line and name in line.partition(":")[0]
+        ]
+        self.assertEqual(len(named), 1, lines)
+        self.assertIn(reason, named[0])
+
+
+class Reasons(Case):
+    def test_a_static_program(self):
+        self.check("whole", "is a static program", self.drive(["whole"]))
+
+    def test_an_empty_environment(self):
+        self.check("reader", "without PROF_OUTPUT", self.drive(["env", "-i", shutil.which(
+            "reader", path=self.programs)]))
+
+    def test_a_program_without_prof(self):
+        self.check("reader", "does not use prof", self.drive(["reader"]))
+
+    def test_starters_of_programs_out_of_reach(self):
+        for name, reason in (
+            ("sudo", "a new environment"),
+            ("docker", "in a container"),
+            ("ssh", "on another host"),
+        ):
+            with self.subTest(name):
+                shutil.rmtree(os.path.join(self.folder, "out"), ignore_errors=True)
+                path = self.write_program(name, "#!/bin/sh\nread x\nexit 0\n")
+                self.check(name, reason, self.drive([path]))
+                os.remove(path)
+
+    def test_many_processes_of_one_name_share_a_line(self):
+        lines = self.drive(*[["reader"]] * 30, ["cat"])
+        self.assertEqual(self.groups()["reader"][0], 30)
+        line = next(line for line in lines if "no capture of reader (30 processes), " in line)
+        self.assertIn("cat", line)
+        self.assertTrue(any("short ones may be missing" in line for line in lines))
+
+    def test_a_process_that_was_recorded_is_not_listed(self):
+        done = self.run_prof("-o", "out", "app", "3")
+        self.assertEqual(done.returncode, 3)
+        self.assertNotIn(b"no capture", done.stderr)
+
+    def test_nothing_recorded_is_one_short_line(self):
+        done = self.run_prof("true")
+        lines = done.stderr.decode().splitlines()
+        self.assertEqual(len(lines), 1, lines)
+        self.assertIn("nothing was recorded", lines[0])
+        self.assertLess(len(lines[0]), 100)
+
+
+class Captures(Case):
+    def test_a_full_disk_is_not_a_program_without_prof(self):
+        """The folder has room for the summary, and none for captures."""
+        place = os.path.join(self.folder, "small")
+        other = os.path.join(self.folder, "other")
+        os.mkdir(place)
+        os.mkdir(other)
+        script = (
+            'mount -t tmpfs -o size=32k none "$1" || exit 77; shift; '
+            'head -c 8192 /dev/zero > small/own; "$@"; status=$?; cp -r small kept; exit $status'
+        )
+        done = subprocess.run(
+            ["unshare", "-rm", "sh", "-c", script, "sh", place, PROF, "run", "-o", "small/out"]
+            + ["--", "app", "4"],
+            cwd=self.folder,
+            env={**self.env, "PROF_CAPTURE_DIR": other},
+            capture_output=True,
+            timeout=HANG_SECONDS,
+            check=False,
+        )
+        if done.returncode in (1, 77):
+            self.skipTest(f"no mount in a namespace: {done.stderr.decode().strip()}")
+        self.assertEqual(done.returncode, 4, done.stderr)
+        text = done.stderr.decode()
+        self.assertNotIn("nothing was recorded", text)
+        (name,) = os.listdir(other)
+        self.assertIn(f"is '{other}/{name}'", text)
+        self.assertIn("work", text) # the table
+
+    def test_a_temporary_run_leaves_no_capture_elsewhere(self):
+        place = os.path.join(self.folder, "small")
+        other = os.path.join(self.folder, "other")
+        os.mkdir(place)
+        os.mkdir(other)
+        script = 'mount -t tmpfs -o size=32k none "$1" || exit 77; shift; exec "$@"'
+        done = subprocess.run(
+            ["unshare", "-rm", "sh", "-c", script, "sh", place, PROF, "run", "app", "4"],
+            cwd=self.folder,
+            env={**self.env, "PROF_CAPTURE_DIR": other, "TMPDIR": place},
+            capture_output=True,
+            timeout=HANG_SECONDS,
+            check=False,
+        )
+        if done.returncode in (1, 77):
+            self.skipTest(f"no mount in a namespace: {done.stderr.decode().strip()}")
+        self.assertEqual(done.returncode, 4, done.stderr)
+        self.assertIn("work", done.stderr.decode())
+        self.assertEqual(os.listdir(other), [])
+
+    def test_a_launcher_in_front_does_not_name_the_capture(self):
+        self.run_prof("-q", "-o", "out", "timeout", "100", "app", "0")
+        (name,) = os.listdir(os.path.join(self.folder, "out/prof_output"))
+        self.assertTrue(name.startswith("app."), name)
+
+    def test_memory_has_its_peaks(self):
+        done = self.run_prof("--memory", "app", "0")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        text = done.stderr.decode()
+        self.assertRegex(text, r"\n  app \(\d+\), malloc: peak used 8\.\d+ MB at ")
+        self.assertRegex(text, r"\n    at that peak: 8\.00 MB in 1 pieces, allocated in work")
+        self.assertNotIn("memory by process", self.run_prof("app", "0").stderr.decode())
+
+    def test_many_processes_with_memory_have_a_bounded_list(self):
+        done = self.run_prof("--memory", "sh", "-c", "for i in 0 1 2 3 4 5 6 7 8 9 10 11; do "
+                             "app 0; done")
+        text = done.stderr.decode()
+        self.assertEqual(text.count("malloc: peak used"), 10, text)
+        self.assertIn("\n  and 3 more\n", text)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
