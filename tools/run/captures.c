@@ -90,7 +90,8 @@ static void find_elsewhere(const char *folder, run_captures *to) {
   for (size_t p = 0; mark && p < sizeof places / sizeof *places; p++) {
     run_words names = {0};
     bool is_repeated = false;
-    for (size_t q = 0; q < p; q++) is_repeated |= places[p] && places[q] && strcmp(places[p], places[q]) == 0;
+    for (size_t q = 0; q < p; q++)
+      is_repeated |= places[p] && places[q] && strcmp(places[p], places[q]) == 0;
     if (!places[p] || !*places[p] || is_repeated) continue;
     list_names(places[p], &names);
     for (size_t i = 0; i < names.count; i++) {
@@ -121,7 +122,8 @@ const run_capture *run_captures_of(const run_captures *captures, uint32_t pid) {
 
 void run_captures_remove_elsewhere(const run_captures *captures) {
   for (size_t i = 0; i < captures->count; i++)
-    if (captures->items[i].is_elsewhere && !captures->items[i].is_live) unlink(captures->items[i].path);
+    if (captures->items[i].is_elsewhere && !captures->items[i].is_live)
+      unlink(captures->items[i].path);
 }
 
 /* ---- tables ---- */

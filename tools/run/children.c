@@ -12,19 +12,26 @@ enum { NAMES_MAX = 6 }; /* in a line */
 static const struct {
   const char *text, *advice; /* advice: NULL: none */
 } reasons[RUN_REASONS] = {
-    [RUN_REASON_SUDO] = {"starts programs with a new environment", "run prof behind it: sudo prof run ..."},
-    [RUN_REASON_CONTAINER] = {"starts programs in a container", "run prof in the container: docker run ... prof run ..."},
-    [RUN_REASON_HOST] = {"starts programs on another host", "run prof there: ssh HOST prof run ..."},
-    [RUN_REASON_STATIC] = {"is a static program: prof cannot be loaded into it", "link it with prof, or dynamically"},
-    [RUN_REASON_SETUID] = {"is setuid: it ignores the variables of prof", "run it as its owner: sudo prof run ..."},
+    [RUN_REASON_SUDO] = {"starts programs with a new environment",
+                         "run prof behind it: sudo prof run ..."},
+    [RUN_REASON_CONTAINER] = {"starts programs in a container",
+                              "run prof in the container: docker run ... prof run ..."},
+    [RUN_REASON_HOST] = {"starts programs on another host",
+                         "run prof there: ssh HOST prof run ..."},
+    [RUN_REASON_STATIC] = {"is a static program: prof cannot be loaded into it",
+                           "link it with prof, or dynamically"},
+    [RUN_REASON_SETUID] = {"is setuid: it ignores the variables of prof",
+                           "run it as its owner: sudo prof run ..."},
     [RUN_REASON_VARIABLES] = {"was started without PROF_OUTPUT (env -i, sudo)",
                               "keep PROF_* and LD_PRELOAD in its environment"},
     [RUN_REASON_USER] = {"runs as another user, who cannot write into the folder of captures",
                          "use -o DIR with a DIR that this user can write"},
-    [RUN_REASON_NAMESPACE] = {"sees other files: it is in a container", "run prof in the container, or mount the folder there"},
+    [RUN_REASON_NAMESPACE] = {"sees other files: it is in a container",
+                              "run prof in the container, or mount the folder there"},
     [RUN_REASON_LOST] = {"has loaded prof and left no capture",
                          "see its messages on stderr; prof recover lists captures elsewhere"},
-    [RUN_REASON_NO_EVENTS] = {"uses prof, and recorded nothing", "add scopes, or --level 2, or --memory"},
+    [RUN_REASON_NO_EVENTS] = {"uses prof, and recorded nothing",
+                              "add scopes, or --level 2, or --memory"},
     [RUN_REASON_NO_PROF] = {"does not use prof", NULL},
 };
 
@@ -54,7 +61,8 @@ static int by_reason(const void *a, const void *b) {
   return strcmp(x->name, y->name);
 }
 
-run_children run_children_find(const run_family *family, const run_captures *captures, bool has_reasons) {
+run_children run_children_find(const run_family *family, const run_captures *captures,
+                               bool has_reasons) {
   run_children to = {.has_reasons = has_reasons};
   for (size_t i = 0; family && i < run_family_count(family); i++) {
     const run_member *const m = run_family_member(family, i);
@@ -78,7 +86,8 @@ static size_t names_of(const run_children *children, size_t at, char **names_out
       continue;
     }
     names = group->count == 1 ? run_text("%s%s%s", names, named ? ", " : "", group->name)
-                              : run_text("%s%s%s (%zu processes)", names, named ? ", " : "", group->name, group->count);
+                              : run_text("%s%s%s (%zu processes)", names, named ? ", " : "",
+                                         group->name, group->count);
     named++;
   }
   *names_out = more ? run_text("%s and %zu other names", names, more) : names;
@@ -91,8 +100,8 @@ void run_children_print(const run_children *children) {
     const run_reason reason = children->groups[at].reason;
     char *names;
     at = names_of(children, at, &names);
-    say("  no capture of %s: %s%s%s", names, reasons[reason].text, reasons[reason].advice ? "; " : "",
-        reasons[reason].advice ? reasons[reason].advice : "");
+    say("  no capture of %s: %s%s%s", names, reasons[reason].text,
+        reasons[reason].advice ? "; " : "", reasons[reason].advice ? reasons[reason].advice : "");
     is_any = true;
   }
   if (is_any)

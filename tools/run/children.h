@@ -21,7 +21,8 @@ typedef struct run_children {
 } run_children;
 
 /* has_reasons: prof was to record them. family may be NULL. */
-run_children run_children_find(const run_family *family, const run_captures *captures, bool has_reasons);
+run_children run_children_find(const run_family *family, const run_captures *captures,
+                               bool has_reasons);
 
 /* Prints on stderr a line for each reason, with the names, and what to do. */
 void run_children_print(const run_children *children);

@@ -193,7 +193,8 @@ static void add_children(queue *q, pid_t pid, long threads) {
 
 /* prof's own helper processes are our forks: they have our program, and names of prof. */
 static bool is_own_helper(const status *s, pid_t parent, pid_t self) {
-  return parent == self && (strcmp(s->name, "prof run keeper") == 0 || strcmp(s->name, "prof-run-sample") == 0);
+  return parent == self &&
+         (strcmp(s->name, "prof run keeper") == 0 || strcmp(s->name, "prof-run-sample") == 0);
 }
 
 static void walk(run_family *family) {
@@ -222,7 +223,9 @@ static bool wait_ns(run_family *family, uint64_t ns) {
   const uint64_t until_ns = now_ns(CLOCK_MONOTONIC) + ns;
   const struct timespec until = {(time_t)(until_ns / 1000000000u), (long)(until_ns % 1000000000u)};
   pthread_mutex_lock(&family->lock);
-  while (!family->is_ending && pthread_cond_timedwait(&family->changed, &family->lock, &until) != ETIMEDOUT) continue;
+  while (!family->is_ending &&
+         pthread_cond_timedwait(&family->changed, &family->lock, &until) != ETIMEDOUT)
+    continue;
   const bool is_ending = family->is_ending;
   pthread_mutex_unlock(&family->lock);
   return is_ending;
@@ -291,6 +294,8 @@ void run_family_destroy(run_family *family) {
 
 size_t run_family_count(const run_family *family) { return family->kept_count; }
 
-const run_member *run_family_member(const run_family *family, size_t index) { return family->kept[index]; }
+const run_member *run_family_member(const run_family *family, size_t index) {
+  return family->kept[index];
+}
 
 bool run_family_is_full(const run_family *family) { return family->is_full; }

@@ -62,7 +62,8 @@ static bool has_no_loader(int fd) {
   const size_t bytes = is_wide ? head.wide.e_phentsize : head.narrow.e_phentsize;
   for (size_t i = 0; i < count; i++) {
     uint32_t type;
-    if (pread(fd, &type, sizeof type, (off_t)(at + i * bytes)) != (ssize_t)sizeof type) return false;
+    if (pread(fd, &type, sizeof type, (off_t)(at + i * bytes)) != (ssize_t)sizeof type)
+      return false;
     if (type == PT_INTERP) return false;
   }
   return true;
@@ -108,8 +109,8 @@ static bool is_other_user(pid_t pid) {
 static bool is_in_other_namespace(pid_t pid) {
   char path[64], its[64] = "", ours[64] = "";
   snprintf(path, sizeof path, "/proc/%d/ns/mnt", (int)pid);
-  return readlink(path, its, sizeof its - 1) > 0 && readlink("/proc/self/ns/mnt", ours, sizeof ours - 1) > 0 &&
-         strcmp(its, ours) != 0;
+  return readlink(path, its, sizeof its - 1) > 0 &&
+         readlink("/proc/self/ns/mnt", ours, sizeof ours - 1) > 0 && strcmp(its, ours) != 0;
 }
 
 /* False, too, if the environment cannot be read. */

@@ -40,7 +40,8 @@ static const launcher launchers[] = {
      "-n -np -c --n --np -N -H -host --host -hostfile --hostfile -machinefile -f -x "
      "--map-by --bind-to --rank-by -wdir --wdir -ppn -genvlist -prefix --prefix",
      0, false, false},
-    {"srun", "-n -N -c -p -t -A -J -w -G --ntasks --nodes --cpus-per-task --partition --time", 0, false, false},
+    {"srun", "-n -N -c -p -t -A -J -w -G --ntasks --nodes --cpus-per-task --partition --time", 0,
+     false, false},
     {"torchrun",
      "--nproc-per-node --nproc_per_node --nnodes --node-rank --node_rank "
      "--master-addr --master_addr --master-port --master_port --rdzv-endpoint "

@@ -104,7 +104,8 @@ void run_output_make_folder(const char *path) {
 enum { NUMBERS_MAX = 100000 };
 
 static char *numbered(const char *folder, const char *name, const char *ending, int number) {
-  return number == 1 ? run_text("%s/%s%s", folder, name, ending) : run_text("%s/%s.%d%s", folder, name, number, ending);
+  return number == 1 ? run_text("%s/%s%s", folder, name, ending)
+                     : run_text("%s/%s.%d%s", folder, name, number, ending);
 }
 
 /* A folder that another run has made is never taken, even if it is still empty. */

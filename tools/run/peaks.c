@@ -42,7 +42,8 @@ static void print_name(const char *name) {
   print_text(stdout, name, bytes < NAME_BYTES ? bytes : NAME_BYTES);
 }
 
-static void add_pools(pools *to, const char *path, const prof_trace *trace, const prof_memory *memory) {
+static void add_pools(pools *to, const char *path, const prof_trace *trace,
+                      const prof_memory *memory) {
   prof_trace_info about = {.size = sizeof about};
   prof_memory_info last = {.size = sizeof last};
   const uint32_t count = prof_memory_pool_count(memory);
@@ -61,7 +62,8 @@ static void add_pools(pools *to, const char *path, const prof_trace *trace, cons
 
 /* Reads a capture's memory again for each use: all at once may not fit into ours. */
 static void with_memory(const char *path,
-                        void (*use)(void *context, const char *path, const prof_trace *trace, const prof_memory *memory),
+                        void (*use)(void *context, const char *path, const prof_trace *trace,
+                                    const prof_memory *memory),
                         void *context) {
   prof_trace *trace = NULL;
   prof_memory *memory = NULL;
@@ -74,7 +76,8 @@ static void with_memory(const char *path,
   prof_trace_destroy(trace);
 }
 
-static void take_pools(void *context, const char *path, const prof_trace *trace, const prof_memory *memory) {
+static void take_pools(void *context, const char *path, const prof_trace *trace,
+                       const prof_memory *memory) {
   add_pools(context, path, trace, memory);
 }
 
@@ -97,12 +100,15 @@ static void print_pool(const pool *p) {
          info->missing_count ? ", some events are missing" : "");
 }
 
-static void print_holders(void *context, const char *path, const prof_trace *trace, const prof_memory *memory) {
+static void print_holders(void *context, const char *path, const prof_trace *trace,
+                          const prof_memory *memory) {
   const pool *const p = context;
   prof_memory_rows *rows = NULL;
   (void)path;
   (void)trace;
-  if (prof_memory_live(memory, p->index, PROF_MEMORY_AT_PEAK_USED, 0, PROF_MEMORY_BY_SCOPE, &rows) != PROF_OK) return;
+  if (prof_memory_live(memory, p->index, PROF_MEMORY_AT_PEAK_USED, 0, PROF_MEMORY_BY_SCOPE,
+                       &rows) != PROF_OK)
+    return;
   for (uint64_t i = 0; i < rows->row_count && i < HOLDERS_MAX; i++) {
     fputs("    at that peak: ", stdout);
     print_bytes((double)rows->rows[i].bytes);

@@ -67,7 +67,8 @@ static void put_all(FILE *to, const all_runs *all, bool is_ended) {
   run_json_put_member(to, "state", !is_ended ? "running" : all->is_stopped ? "stopped" : "ended");
   fprintf(to, ",\n  \"repeat\": %zu", all->wanted);
   if (all->timed > 0)
-    fprintf(to, ",\n  \"seconds\": {\"median\": %.6f, \"least\": %.6f, \"most\": %.6f}", all->median, all->least, all->most);
+    fprintf(to, ",\n  \"seconds\": {\"median\": %.6f, \"least\": %.6f, \"most\": %.6f}",
+            all->median, all->least, all->most);
   fputs(",\n  \"runs\": [", to);
   for (size_t i = 0; i < all->count; i++) {
     const one_run *const run = &all->runs[i];
@@ -94,12 +95,13 @@ static bool write_all(const all_runs *all, bool is_ended) {
 static void print_hint(const all_runs *all) {
   const run_request *const request = all->request;
   bool is_prof = false;
-  for (size_t i = 0; i < request->stack.count; i++) is_prof |= (request->stack.tools[i].parts & RUN_PART_PROF) != 0;
+  for (size_t i = 0; i < request->stack.count; i++)
+    is_prof |= (request->stack.tools[i].parts & RUN_PART_PROF) != 0;
   if (!request->has_folder)
     say("  with -o DIR the files of each run are kept, to compare them");
   else if (is_prof && all->count > 1)
-    say("  to compare two runs: prof table '%s'/prof_output/*.prof, and the same with '%s'", all->runs[0].folder,
-        all->runs[1].folder);
+    say("  to compare two runs: prof table '%s'/prof_output/*.prof, and the same with '%s'",
+        all->runs[0].folder, all->runs[1].folder);
 }
 
 static void print_all(const all_runs *all) {
@@ -118,7 +120,8 @@ static void print_all(const all_runs *all) {
     else
       say("  %6zu %10s %7s  %s", i + 1, "-", "not run", folder);
   }
-  if (all->timed > 0) say("  %.3f s in the median, %.3f at least, %.3f at most", all->median, all->least, all->most);
+  if (all->timed > 0)
+    say("  %.3f s in the median, %.3f at least, %.3f at most", all->median, all->least, all->most);
   print_hint(all);
 }
 
@@ -141,13 +144,15 @@ static one_run run_one(const run_request *request, unsigned number) {
   one_run run = {0};
   one.is_repeated = true;
   one.stack = copy_of(&request->stack);
-  if (request->has_folder) run.folder = one.folder = run_output_new_folder(request->folder, run_text("run-%u", number));
+  if (request->has_folder)
+    run.folder = one.folder = run_output_new_folder(request->folder, run_text("run-%u", number));
   run.status = run_go(&one, &run.seconds);
   return run;
 }
 
 static bool is_last(const one_run *run) {
-  return run->seconds < 0 || run->status == 128 + SIGINT || run->status == 128 + SIGTERM || run->status == 128 + SIGHUP;
+  return run->seconds < 0 || run->status == 128 + SIGINT || run->status == 128 + SIGTERM ||
+         run->status == 128 + SIGHUP;
 }
 
 int run_repeat(const run_request *request, unsigned count) {

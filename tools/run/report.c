@@ -33,7 +33,8 @@ static void add_file(run_state *s, const char *path) {
 static void collect_streams(run_state *s) {
   const char *const failed = s->summary.end.failed;
   const bool is_log = failed && strncmp(failed, "the log", 7) == 0;
-  if (failed && !is_log) run_summary_add_problem(&s->summary, "output could not be written to %s", failed);
+  if (failed && !is_log)
+    run_summary_add_problem(&s->summary, "output could not be written to %s", failed);
   if (s->log_path && is_log)
     run_summary_add_problem(&s->summary, "'%s' is not complete: %s", s->log_path, failed);
   else if (s->log_path)
@@ -45,7 +46,8 @@ static unsigned wanted_libraries(const run_state *s) {
   for (size_t i = 0; i < s->request.stack.count; i++) {
     const run_tool *const tool = &s->request.stack.tools[i];
     wanted |= run_library_wanted(tool->name);
-    for (size_t t = 0; t < tool->traces.count; t++) wanted |= run_library_wanted(tool->traces.items[t]);
+    for (size_t t = 0; t < tool->traces.count; t++)
+      wanted |= run_library_wanted(tool->traces.items[t]);
   }
   return wanted;
 }
@@ -57,24 +59,27 @@ static void add_no_calls(run_state *s) {
     if (wanted & 1u << i && i != RUN_LIBRARY_ROCBLAS_FUNCTION && i != RUN_LIBRARY_MIOPEN_FIND)
       names = run_text("%s%s%s", names, *names ? ", " : "", run_library_name(i));
   const bool is_loaded = (s->summary.children.libraries & wanted) != 0;
-  const char *const why =
-      is_loaded ? "the library was loaded, and printed none" : "no process that was seen has loaded the library";
-  const char *const advice = is_loaded ? "the program may change the variables of the log, or redirect its stderr"
-                                       : "check that the program computes on the device in this run";
-  run_words_add(&s->summary.hints,
-                run_text("'%s': no calls were seen, because %s (%s); %s", s->trace_path, why, names, advice));
+  const char *const why = is_loaded ? "the library was loaded, and printed none"
+                                    : "no process that was seen has loaded the library";
+  const char *const advice =
+      is_loaded ? "the program may change the variables of the log, or redirect its stderr"
+                : "check that the program computes on the device in this run";
+  run_words_add(&s->summary.hints, run_text("'%s': no calls were seen, because %s (%s); %s",
+                                            s->trace_path, why, names, advice));
 }
 
 static void collect_calls(run_state *s) {
   if (!s->libraries) return;
   run_libraries_finish(s->libraries);
   if (!run_libraries_write(s->libraries, s->trace_path)) {
-    run_summary_add_problem(&s->summary, "'%s' could not be written: %s", s->trace_path, strerror(errno));
+    run_summary_add_problem(&s->summary, "'%s' could not be written: %s", s->trace_path,
+                            strerror(errno));
     unlink(s->trace_path);
     return;
   }
   run_summary_add_file(&s->summary, s->trace_path);
-  if (run_libraries_count(s->libraries) == 0 && s->summary.progress == RUN_PROGRESS_ENDED) add_no_calls(s);
+  if (run_libraries_count(s->libraries) == 0 && s->summary.progress == RUN_PROGRESS_ENDED)
+    add_no_calls(s);
 }
 
 static void collect_samplers(run_state *s) {
@@ -106,13 +111,14 @@ static void collect_captures(run_state *s) {
   run_captures *const captures = &s->summary.captures;
   for (size_t i = 0; i < s->request.stack.count; i++) {
     const run_tool *const tool = &s->request.stack.tools[i];
-    if (tool->parts & RUN_PART_PROF && tool->folder) run_captures_find(tool->folder, run_is_python(&s->request), captures);
+    if (tool->parts & RUN_PART_PROF && tool->folder)
+      run_captures_find(tool->folder, run_is_python(&s->request), captures);
   }
   for (size_t i = 0; i < captures->count; i++) {
     const run_capture *const capture = &captures->items[i];
     if (capture->is_elsewhere && !s->temporary_folder)
-      run_summary_add_problem(&s->summary, "the capture of %s (%u) is '%s': '%s' did not take it", capture->process,
-                              capture->pid, capture->path, s->record_folder);
+      run_summary_add_problem(&s->summary, "the capture of %s (%u) is '%s': '%s' did not take it",
+                              capture->process, capture->pid, capture->path, s->record_folder);
   }
   s->summary.children = run_children_find(s->family, captures, s->record_folder != NULL);
 }
@@ -143,10 +149,13 @@ void run_report(run_state *s) {
   const bool is_ended = summary->progress == RUN_PROGRESS_ENDED;
   const bool is_prof_alone = request->stack.count == 1 && is_prof_there(s);
   if (is_printed && s->record_folder && is_ended) print_captures(summary);
-  if (is_printed && (!is_prof_alone || request->has_folder || !is_ended)) run_summary_print(summary);
+  if (is_printed && (!is_prof_alone || request->has_folder || !is_ended))
+    run_summary_print(summary);
   if (is_printed && s->record_folder && is_ended) run_children_print(&summary->children);
-  for (size_t i = 0; is_printed && i < summary->hints.count; i++) say("prof run: %s", summary->hints.items[i]);
-  for (size_t i = 0; i < summary->problems.count; i++) say("prof run: %s", summary->problems.items[i]);
+  for (size_t i = 0; is_printed && i < summary->hints.count; i++)
+    say("prof run: %s", summary->hints.items[i]);
+  for (size_t i = 0; i < summary->problems.count; i++)
+    say("prof run: %s", summary->problems.items[i]);
   if (s->temporary_folder) {
     run_captures_remove_elsewhere(&summary->captures);
     run_temporary_remove(s->temporary_folder);

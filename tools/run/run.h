@@ -19,8 +19,8 @@ typedef struct run_request {
 /* Prints what would run, line by line, on stdout. */
 void run_print(const run_request *request);
 
-/* Runs the workload. Returns its status, as in a shell, or RUN_FAILED. *seconds_out is below 0 if the
-   workload was not run. */
+/* Runs the workload. Returns its status, as in a shell, or RUN_FAILED. *seconds_out is below 0 if
+   the workload was not run. */
 int run_go(const run_request *request, double *seconds_out);
 
 #endif

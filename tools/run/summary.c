@@ -12,12 +12,16 @@
 #include "../prof/commands.h"
 #include "text.h"
 
-void run_summary_add_script(run_summary *summary, const char *of, bool is_before, const char *text, int status) {
-  summary->scripts = run_grow(summary->scripts, summary->scripts_count + 1, sizeof *summary->scripts);
+void run_summary_add_script(run_summary *summary, const char *of, bool is_before, const char *text,
+                            int status) {
+  summary->scripts =
+      run_grow(summary->scripts, summary->scripts_count + 1, sizeof *summary->scripts);
   summary->scripts[summary->scripts_count++] = (run_script_end){of, text, is_before, status};
 }
 
-void run_summary_add_file(run_summary *summary, const char *path) { run_words_add(&summary->files, path); }
+void run_summary_add_file(run_summary *summary, const char *path) {
+  run_words_add(&summary->files, path);
+}
 
 void run_summary_add_folder(run_summary *summary, const char *path) {
   DIR *const all = opendir(path);
@@ -49,8 +53,10 @@ void run_summary_print(const run_summary *summary) {
     say("prof run: %s: status %d, %.3f s", command, end->status, end->seconds);
   for (size_t i = 0; i < summary->scripts_count; i++) {
     const run_script_end *const script = &summary->scripts[i];
-    say("  %s-script of %s, status %d: %s", script->is_before ? "pre" : "post", script->of, script->status, script->text);
+    say("  %s-script of %s, status %d: %s", script->is_before ? "pre" : "post", script->of,
+        script->status, script->text);
   }
   for (size_t i = 0; i < summary->files.count; i++) say("  %s", summary->files.items[i]);
-  for (size_t i = 0; i < end->left.count; i++) say("  still runs, and is not waited for: %s", end->left.items[i]);
+  for (size_t i = 0; i < end->left.count; i++)
+    say("  still runs, and is not waited for: %s", end->left.items[i]);
 }

@@ -42,11 +42,13 @@ typedef struct run_summary {
 /* has_file: makes FOLDER/summary.json, or summary.2.json, ... It says "running" until
    run_summary_write(). Ends the process if it cannot be written. */
 void run_summary_begin(run_summary *summary, const char *folder, bool has_file);
-void run_summary_add_script(run_summary *summary, const char *of, bool is_before, const char *text, int status);
+void run_summary_add_script(run_summary *summary, const char *of, bool is_before, const char *text,
+                            int status);
 void run_summary_add_file(run_summary *summary, const char *path);
 /* Its files, if there are any. Else it is removed. */
 void run_summary_add_folder(run_summary *summary, const char *path);
-void run_summary_add_problem(run_summary *summary, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void run_summary_add_problem(run_summary *summary, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /* On stderr. */
 void run_summary_print(const run_summary *summary);

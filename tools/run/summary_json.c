@@ -81,7 +81,9 @@ void run_json_put_place(FILE *to) {
 
 /* ---- its parts ---- */
 
-static int by_text(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+static int by_text(const void *a, const void *b) {
+  return strcmp(*(char *const *)a, *(char *const *)b);
+}
 
 static run_words names_in(const char *folder) {
   run_words names = {0};
@@ -89,7 +91,8 @@ static run_words names_in(const char *folder) {
   for (struct dirent *entry; all && (entry = readdir(all)) != NULL;) {
     struct stat is;
     if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
-    const bool is_folder = fstatat(dirfd(all), entry->d_name, &is, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(is.st_mode);
+    const bool is_folder =
+        fstatat(dirfd(all), entry->d_name, &is, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(is.st_mode);
     run_words_add(&names, run_text("%s%s", entry->d_name, is_folder ? "/" : ""));
   }
   if (all) closedir(all);
@@ -129,7 +132,8 @@ static void put_scripts(FILE *to, const run_summary *summary) {
   fputc('[', to);
   for (size_t i = 0; i < summary->scripts_count; i++) {
     const run_script_end *const script = &summary->scripts[i];
-    fprintf(to, "%s\n    {\"when\": \"%s\", \"of\": ", i ? "," : "", script->is_before ? "before" : "after");
+    fprintf(to, "%s\n    {\"when\": \"%s\", \"of\": ", i ? "," : "",
+            script->is_before ? "before" : "after");
     run_json_put_text(to, script->of);
     fputs(", \"command\": ", to);
     run_json_put_text(to, script->text);
@@ -150,7 +154,8 @@ static void put_captures(FILE *to, const run_captures *captures) {
     run_json_put_text(to, capture->path);
     fputs(", \"process\": ", to);
     run_json_put_text(to, capture->process);
-    fprintf(to, ", \"pid\": %u, \"is_running\": %s}", capture->pid, capture->is_live ? "true" : "false");
+    fprintf(to, ", \"pid\": %u, \"is_running\": %s}", capture->pid,
+            capture->is_live ? "true" : "false");
   }
   fputs(put ? "\n  ]" : "]", to);
 }
@@ -163,7 +168,8 @@ static void put_children(FILE *to, const run_children *children) {
     fputs(i ? ",\n    " : "\n    ", to);
     fputs("{\"name\": ", to);
     run_json_put_text(to, group->name);
-    fprintf(to, ", \"count\": %zu, \"is_recorded\": %s, \"why_not\": ", group->count, group->is_recorded ? "true" : "false");
+    fprintf(to, ", \"count\": %zu, \"is_recorded\": %s, \"why_not\": ", group->count,
+            group->is_recorded ? "true" : "false");
     if (group->is_recorded || !children->has_reasons)
       fputs("null", to);
     else

@@ -29,8 +29,8 @@ static int lock_folder(const char *path) {
   const int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   struct stat opened, now;
   if (fd < 0) return -1;
-  if (flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &opened) == 0 && stat(path, &now) == 0 && opened.st_ino == now.st_ino &&
-      opened.st_dev == now.st_dev)
+  if (flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &opened) == 0 && stat(path, &now) == 0 &&
+      opened.st_ino == now.st_ino && opened.st_dev == now.st_dev)
     return fd;
   close(fd);
   return -1;
@@ -109,7 +109,9 @@ static bool is_used(const char *folder) {
 
 static void sweep_one(const char *folder) {
   struct stat is;
-  if (lstat(folder, &is) != 0 || !S_ISDIR(is.st_mode) || is.st_uid != geteuid() || (is.st_mode & 07777) != 0700) return;
+  if (lstat(folder, &is) != 0 || !S_ISDIR(is.st_mode) || is.st_uid != geteuid() ||
+      (is.st_mode & 07777) != 0700)
+    return;
   const int lock = lock_folder(folder);
   if (lock < 0) return;
   const char *const name = strrchr(folder, '/') + 1;
@@ -121,7 +123,8 @@ void run_temporary_sweep(void) {
   DIR *const all = opendir(base_folder());
   if (!all) return;
   for (struct dirent *entry; (entry = readdir(all)) != NULL;)
-    if (strncmp(entry->d_name, PREFIX, sizeof PREFIX - 1) == 0 && strlen(entry->d_name) == sizeof PREFIX - 1 + 6)
+    if (strncmp(entry->d_name, PREFIX, sizeof PREFIX - 1) == 0 &&
+        strlen(entry->d_name) == sizeof PREFIX - 1 + 6)
       sweep_one(run_text("%s/%s", base_folder(), entry->d_name));
   closedir(all);
 }
