@@ -37,7 +37,7 @@ struct run_family {
   pthread_mutex_t lock; /* of is_ending */
   pthread_cond_t changed;
   bool is_ending, is_full;
-  const char *variable;
+  const char *variable, *folder;
   pid_t self;
   uint64_t own_program;
   entry **items; /* in the order of appearance */
@@ -135,7 +135,7 @@ static void look_at(run_family *family, pid_t pid, pid_t parent, const status *s
     m->program = program;
     m->is_as_parent = of && of->member.program == program;
     memcpy(m->name, s->name, sizeof m->name);
-    run_member_inspect(m, family->variable);
+    run_member_inspect(m, family->variable, family->folder);
     m->seen_count = 0;
   }
   if (is_power_of_2(++m->seen_count)) run_member_read_maps(m);
@@ -246,10 +246,11 @@ static void *watch(void *context) {
   return NULL;
 }
 
-run_family *run_family_start(const char *variable) {
+run_family *run_family_start(const char *variable, const char *folder) {
   run_family *const family = run_make(1, sizeof *family);
   pthread_condattr_t attributes;
   family->variable = variable;
+  family->folder = folder;
   family->self = getpid();
   family->own_program = program_of(family->self);
   pthread_mutex_init(&family->lock, NULL);

@@ -16,7 +16,7 @@ typedef enum run_reason {
   RUN_REASON_SETUID,    /* the loader ignores LD_PRELOAD, and prof its variables */
   RUN_REASON_VARIABLES, /* it was started without prof's variables: env -i */
   RUN_REASON_USER,      /* it runs as another user, who cannot write into the folder */
-  RUN_REASON_NAMESPACE, /* it sees other files: in a container */
+  RUN_REASON_NAMESPACE, /* it does not see the folder: in a container */
   RUN_REASON_LOST,      /* it had loaded prof, and left no capture */
   RUN_REASON_NO_EVENTS, /* its capture was empty */
   RUN_REASON_NO_PROF,   /* it does not use prof */
@@ -40,8 +40,8 @@ typedef struct run_member {
 typedef struct run_family run_family;
 
 /* Begins to watch the processes that we start. variable: "PROF_OUTPUT", which those that are to
-   record have, or NULL. NULL: it cannot watch. */
-run_family *run_family_start(const char *variable);
+   record have, or NULL. folder: into which they write, or NULL. Returns NULL if it cannot watch. */
+run_family *run_family_start(const char *variable, const char *folder);
 /* Looks once more, and ends. */
 void run_family_stop(run_family *family);
 void run_family_destroy(run_family *family);
@@ -53,7 +53,7 @@ const run_member *run_family_member(const run_family *family, size_t index);
 bool run_family_is_full(const run_family *family);
 
 /* What is known of a process's program. Used by the watching thread. */
-void run_member_inspect(run_member *member, const char *variable);
+void run_member_inspect(run_member *member, const char *variable, const char *folder);
 /* Reads the list of its loaded files. */
 void run_member_read_maps(run_member *member);
 

@@ -3,6 +3,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,11 +107,15 @@ static bool is_other_user(pid_t pid) {
   return effective != geteuid();
 }
 
-static bool is_in_other_namespace(pid_t pid) {
-  char path[64], its[64] = "", ours[64] = "";
-  snprintf(path, sizeof path, "/proc/%d/ns/mnt", (int)pid);
-  return readlink(path, its, sizeof its - 1) > 0 &&
-         readlink("/proc/self/ns/mnt", ours, sizeof ours - 1) > 0 && strcmp(its, ours) != 0;
+/* True: the process sees another folder, or none, at this path. */
+static bool is_blind_to(pid_t pid, const char *folder) {
+  struct stat its, ours;
+  char *const path = run_text("/proc/%d/root%s", (int)pid, folder);
+  const int error = stat(path, &its) == 0 ? 0 : errno;
+  free(path);
+  if (error == 0 && stat(folder, &ours) == 0)
+    return its.st_ino != ours.st_ino || its.st_dev != ours.st_dev;
+  return error == ENOENT && access(folder, F_OK) == 0 && kill(pid, 0) == 0;
 }
 
 /* False, too, if the environment cannot be read. */
@@ -131,7 +136,7 @@ static bool has_lost_variable(pid_t pid, const char *variable) {
   return !has;
 }
 
-void run_member_inspect(run_member *member, const char *variable) {
+void run_member_inspect(run_member *member, const char *variable, const char *folder) {
   const pid_t pid = member->pid;
   for (size_t i = 0; i < sizeof starters / sizeof *starters; i++) {
     if (strcmp(member->name, starters[i].name) != 0) continue;
@@ -141,7 +146,7 @@ void run_member_inspect(run_member *member, const char *variable) {
   member->reason = is_static(pid)                                 ? RUN_REASON_STATIC
                    : is_setuid(pid)                               ? RUN_REASON_SETUID
                    : variable && has_lost_variable(pid, variable) ? RUN_REASON_VARIABLES
-                   : is_in_other_namespace(pid)                   ? RUN_REASON_NAMESPACE
+                   : folder && is_blind_to(pid, folder)                   ? RUN_REASON_NAMESPACE
                                                                   : RUN_REASON_NO_PROF;
 }
 

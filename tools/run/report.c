@@ -112,7 +112,7 @@ static void collect_captures(run_state *s) {
   for (size_t i = 0; i < s->request.stack.count; i++) {
     const run_tool *const tool = &s->request.stack.tools[i];
     if (tool->parts & RUN_PART_PROF && tool->folder)
-      run_captures_find(tool->folder, run_is_python(&s->request), captures);
+      run_captures_find(tool->folder, run_is_python(s->summary.words), captures);
   }
   for (size_t i = 0; i < captures->count; i++) {
     const run_capture *const capture = &captures->items[i];
@@ -142,6 +142,23 @@ static void print_captures(const run_summary *summary) {
     say("prof run: %s", run_children_why_nothing(&summary->children));
 }
 
+/* A process that still runs writes into the folder. The next run removes it then. */
+static void remove_temporary(const run_state *s, bool is_printed) {
+  const run_captures *const captures = &s->summary.captures;
+  bool is_used = false;
+  run_captures_remove_elsewhere(captures);
+  for (size_t i = 0; i < captures->count; i++) {
+    const run_capture *const capture = &captures->items[i];
+    if (!capture->is_live) continue;
+    is_used = true;
+    if (is_printed)
+      say("prof run: %s (%u) still records, in '%s', which the next prof run removes; -o DIR keeps "
+          "it",
+          capture->process, capture->pid, s->temporary_folder);
+  }
+  if (!is_used) run_temporary_remove(s->temporary_folder);
+}
+
 void run_report(run_state *s) {
   run_summary *const summary = &s->summary;
   const run_request *const request = &s->request;
@@ -151,14 +168,12 @@ void run_report(run_state *s) {
   if (is_printed && s->record_folder && is_ended) print_captures(summary);
   if (is_printed && (!is_prof_alone || request->has_folder || !is_ended))
     run_summary_print(summary);
+  if (is_printed) run_summary_print_left(summary);
   if (is_printed && s->record_folder && is_ended) run_children_print(&summary->children);
   for (size_t i = 0; is_printed && i < summary->hints.count; i++)
     say("prof run: %s", summary->hints.items[i]);
   for (size_t i = 0; i < summary->problems.count; i++)
     say("prof run: %s", summary->problems.items[i]);
-  if (s->temporary_folder) {
-    run_captures_remove_elsewhere(&summary->captures);
-    run_temporary_remove(s->temporary_folder);
-  }
+  if (s->temporary_folder) remove_temporary(s, is_printed);
   run_summary_write(summary);
 }

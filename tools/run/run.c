@@ -31,8 +31,8 @@ static bool ends_in(const char *text, const char *ending) {
 }
 
 /* script.py and -m MODULE run in Python. */
-bool run_is_python(const run_request *r) {
-  const char *const first = r->workload.items[0];
+bool run_is_python(const run_words *workload) {
+  const char *const first = workload->items[0];
   return strcmp(first, "-m") == 0 || ends_in(first, ".py");
 }
 
@@ -57,7 +57,7 @@ static void put_prof_around_python(run_request *r, run_words *words, const char 
 static void complete_workload(run_request *r) {
   const char *const python = getenv("PROF_PYTHON_PROGRAM");
   run_words words = {0};
-  if (!run_is_python(r)) return;
+  if (!run_is_python(&r->workload)) return;
   run_words_add(&words, python && *python ? python : "python3");
   for (size_t i = 0; i < r->stack.count; i++)
     if (r->stack.tools[i].parts & RUN_PART_PROF)
@@ -143,12 +143,12 @@ static void prepare_folders(run_state *s) {
     if (tool->parts & (RUN_PART_COLLECT | RUN_PART_LOGS) ||
         (tool->parts & RUN_PART_PROF && is_kept)) {
       tool->folder = run_output_new_folder(s->request.folder, folder_name(tool));
-    } else if (tool->parts & RUN_PART_PROF && !run_is_python(&s->request)) {
+    } else if (tool->parts & RUN_PART_PROF && !run_is_python(&s->request.workload)) {
       run_temporary_sweep();
       tool->folder = s->temporary_folder = run_temporary_folder();
     }
     run_marks_replace(tool);
-    if (!(tool->parts & RUN_PART_PROF) || run_is_python(&s->request)) continue;
+    if (!(tool->parts & RUN_PART_PROF) || run_is_python(&s->request.workload)) continue;
     s->record_folder = tool->folder ? realpath(tool->folder, NULL) : NULL;
     if (!s->record_folder) run_fail("cannot find the folder of captures: %s", strerror(errno));
     run_record_prepare(tool, &s->request, s->record_folder);
@@ -202,7 +202,7 @@ static void start_family(run_state *s) {
   const bool is_outermost =
       s->record_folder && stack->tools[stack->count - 1].parts & RUN_PART_PROF;
   if (s->record_folder || s->libraries || s->request.has_folder)
-    s->family = run_family_start(is_outermost ? "PROF_OUTPUT" : NULL);
+    s->family = run_family_start(is_outermost ? "PROF_OUTPUT" : NULL, s->record_folder);
 }
 
 /* Samplers begin just before the workload, and end just after it. */
@@ -296,7 +296,7 @@ void run_print(const run_request *request) {
     if (tool->parts & (RUN_PART_COLLECT | RUN_PART_LOGS | RUN_PART_PROF))
       tool->folder = run_text("%s/%s", r.folder, folder_name(tool));
     run_marks_replace(tool);
-    if (tool->parts & RUN_PART_PROF && !run_is_python(&r))
+    if (tool->parts & RUN_PART_PROF && !run_is_python(&r.workload))
       run_record_prepare(tool, &r, tool->folder);
   }
   complete_workload(&r);

@@ -57,6 +57,10 @@ void run_summary_print(const run_summary *summary) {
         script->status, script->text);
   }
   for (size_t i = 0; i < summary->files.count; i++) say("  %s", summary->files.items[i]);
+}
+
+void run_summary_print_left(const run_summary *summary) {
+  const run_end *const end = &summary->end;
   for (size_t i = 0; i < end->left.count; i++)
     say("  still runs, and is not waited for: %s", end->left.items[i]);
 }

@@ -52,6 +52,8 @@ void run_summary_add_problem(run_summary *summary, const char *format, ...)
 
 /* On stderr. */
 void run_summary_print(const run_summary *summary);
+/* The processes that still run. */
+void run_summary_print_left(const run_summary *summary);
 /* Replaces summary.json. If that fails, prints why and removes it. */
 void run_summary_write(run_summary *summary);
 
