@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 BUILD = os.path.abspath(os.environ.get("PROF_TEST_BUILD_DIR", "build/dev"))
@@ -20,7 +21,16 @@ APP = """
 #include <prof/profiler.h>
 #include <stdlib.h>
 #include <string.h>
+#include <fcntl.h>
+#include <unistd.h>
 int main(int count, char **words) {
+  if (count > 1 && strcmp(words[1], "wait") == 0) {
+    PROF_SCOPE("wait");
+    char c;
+    creat("ready", 0666);
+    while (read(0, &c, 1) > 0) continue;
+    return 0;
+  }
   if (count > 1) {
     PROF_SCOPE("work");
     char *volatile piece = malloc(8 << 20);
@@ -228,6 +238,48 @@ class Captures(Case):
         self.run_prof("-q", "-o", "out", "timeout", "100", "app", "0")
         (name,) = os.listdir(os.path.join(self.folder, "out/prof_output"))
         self.assertTrue(name.startswith("app."), name)
+
+    def test_an_unreadable_capture_does_not_hide_the_others(self):
+        done = self.run_prof(
+            "-o", "out", "--", "sh", "-c", "app 0; echo x > out/prof_output/bad.prof"
+        )
+        text = done.stderr.decode()
+        self.assertIn("a capture is left out: ", text)
+        self.assertIn("bad.prof", text)
+        self.assertIn("work", text)
+
+    def test_python_s_own_command_names_its_capture(self):
+        with open(os.path.join(self.folder, "x.py"), "w", encoding="utf-8") as file:
+            file.write("print(1)\n")
+        self.env |= {
+            "PROF_PYTHON_PROGRAM": sys.executable,
+            "PYTHONPATH": os.path.join(SOURCE, "bindings/python"),
+            "PROF_LIBRARY": os.path.join(BUILD, "libprof.so"),
+        }
+        done = self.run_prof("-q", "-o", "out", "x.py")
+        self.assertEqual((done.returncode, done.stdout), (0, b"1\n"), done.stderr)
+        self.assertEqual(os.listdir(os.path.join(self.folder, "out/prof_output")), ["x.py.prof"])
+
+    def test_a_process_that_still_records_keeps_the_temporary_folder(self):
+        """The next run removes it, when the process has ended."""
+        temporary = os.path.join(self.folder, "tmp")
+        os.mkdir(temporary)
+        self.env["TMPDIR"] = temporary
+        program = "app wait < fifo > /dev/null 2>&1 & while ! [ -e ready ]; do sleep 0.01; done"
+        os.mkfifo(os.path.join(self.folder, "fifo"))
+        hold = os.open(os.path.join(self.folder, "fifo"), os.O_RDWR)
+        done = self.run_prof("sh", "-c", program)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stderr.decode(), r"still runs, and is not waited for: app \(")
+        (folder,) = os.listdir(temporary)
+        self.assertIn(f"still records, in '{temporary}/{folder}'", done.stderr.decode())
+        self.run_prof("true")
+        self.assertEqual(os.listdir(temporary), [folder])
+        os.close(hold)
+        end = time.monotonic() + HANG_SECONDS
+        while os.listdir(temporary):
+            self.assertLess(time.monotonic(), end, "it hangs")
+            self.run_prof("true")
 
     def test_memory_has_its_peaks(self):
         done = self.run_prof("--memory", "app", "0")

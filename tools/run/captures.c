@@ -32,12 +32,15 @@ static char *named_for_process(char *path, const char *folder, const run_capture
   return rename(path, named) == 0 ? named : path;
 }
 
-/* An unreadable capture stays: the table prints what is wrong. */
+/* An unreadable capture stays where it is. */
 static run_capture read_capture(char *path) {
   run_capture capture = {.path = path, .process = ""};
   prof_trace *trace = NULL;
   prof_trace_info info = {.size = sizeof info};
-  if (prof_trace_open(path, &trace) != PROF_OK) return capture;
+  if (prof_trace_open(path, &trace) != PROF_OK) {
+    capture.error = run_text("%s", prof_last_error());
+    return capture;
+  }
   prof_trace_info_get(trace, &info);
   capture.process = run_text("%s", info.process_name);
   capture.pid = info.pid;
@@ -152,9 +155,17 @@ static void print_table(const run_words *paths) {
 }
 
 void run_captures_report(const run_captures *captures) {
+  enum { ERRORS_MAX = 3 };
   run_words paths = {0};
-  for (size_t i = 0; i < captures->count; i++)
-    if (!captures->items[i].is_empty) run_words_add(&paths, captures->items[i].path);
+  size_t unreadable = 0;
+  for (size_t i = 0; i < captures->count; i++) {
+    const run_capture *const capture = &captures->items[i];
+    if (capture->error && ++unreadable <= ERRORS_MAX)
+      say("prof run: a capture is left out: %s", capture->error);
+    if (!capture->error && !capture->is_empty) run_words_add(&paths, capture->path);
+  }
+  if (unreadable > ERRORS_MAX)
+    say("prof run: %zu more captures are left out", unreadable - ERRORS_MAX);
   if (paths.count == 0) return;
   on_stderr(print_table, &paths);
   on_stderr(run_peaks_print, &paths);

@@ -8,6 +8,7 @@ typedef struct run_capture {
   char *path;
   const char *process; /* its name, or "" */
   uint32_t pid;        /* 0: the capture cannot be read */
+  const char *error;   /* why, or NULL */
   bool is_empty;       /* it has no event, and was removed */
   bool is_live;        /* its process still runs */
   bool is_elsewhere;   /* the folder did not take it */

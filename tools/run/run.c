@@ -274,6 +274,8 @@ int run_go(const run_request *request, double *seconds_out) {
   }
   if (s.summary.progress == RUN_PROGRESS_ENDED) *seconds_out = s.summary.end.seconds;
   tear_down(&s.request.stack, &s.watch, &s.summary);
+  s.summary.samplers = &s.samplers;
+  s.summary.trace_path = s.trace_path;
   run_collect(&s);
   run_report(&s);
   if (s.watch.log >= 0) close(s.watch.log);

@@ -8,6 +8,7 @@
 #include "captures.h"
 #include "child.h"
 #include "children.h"
+#include "sampler.h"
 
 typedef struct run_script_end {
   const char *of;   /* the tool, or "the context" */
@@ -35,6 +36,8 @@ typedef struct run_summary {
   run_words files;    /* paths that were written; a folder's ends in / */
   run_words problems; /* what could not be written, and why */
   run_words hints;    /* what is empty, and why */
+  const run_samplers *samplers; /* or NULL */
+  const char *trace_path;   /* of library_trace.csv, or NULL */
   run_captures captures;
   run_children children;
 } run_summary;

@@ -100,8 +100,26 @@ static run_words names_in(const char *folder) {
   return names;
 }
 
-static void put_tool(FILE *to, const run_tool *tool) {
-  const run_words names = tool->folder ? names_in(tool->folder) : (run_words){0};
+static void add_if_written(run_words *names, const run_summary *summary, const char *path) {
+  if (path && run_words_find(&summary->files, path) >= 0) run_words_add(names, path);
+}
+
+/* Of a tool without a folder: paths. */
+static run_words files_of(const run_summary *summary, const run_tool *tool) {
+  run_words names = {0};
+  const run_samplers *const samplers = summary->samplers;
+  if (tool->parts & RUN_PART_TRACE) add_if_written(&names, summary, summary->trace_path);
+  for (size_t i = 0; samplers && i < samplers->made; i++) {
+    if (samplers->items[i].sampling != tool->sampling) continue;
+    add_if_written(&names, summary, samplers->items[i].path);
+    add_if_written(&names, summary, samplers->items[i].capture);
+  }
+  return names;
+}
+
+static void put_tool(FILE *to, const run_summary *summary, const run_tool *tool) {
+  const run_words inside = tool->folder ? names_in(tool->folder) : (run_words){0};
+  const run_words names = inside.count ? inside : files_of(summary, tool);
   fputs("{\"name\": ", to);
   run_json_put_text(to, tool->name);
   fputs(", \"folder\": ", to);
@@ -117,12 +135,13 @@ static void put_tool(FILE *to, const run_tool *tool) {
   fputs("]}", to);
 }
 
-static void put_tools(FILE *to, const run_stack *stack) {
+static void put_tools(FILE *to, const run_summary *summary) {
+  const run_stack *const stack = summary->stack;
   put_name(to, "tools");
   fputc('[', to);
   for (size_t i = 0; i < stack->count; i++) {
     fputs(i ? ",\n    " : "\n    ", to);
-    put_tool(to, &stack->tools[i]);
+    put_tool(to, summary, &stack->tools[i]);
   }
   fputs(stack->count ? "\n  ]" : "]", to);
 }
@@ -205,7 +224,7 @@ static void put_summary(FILE *to, const run_summary *summary) {
   run_json_put_time(to, "begun", &summary->begun);
   run_json_put_place(to);
   put_status(to, summary);
-  put_tools(to, summary->stack);
+  put_tools(to, summary);
   put_scripts(to, summary);
   run_json_put_list(to, "files", &summary->files);
   put_captures(to, &summary->captures);
