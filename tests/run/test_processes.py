@@ -177,6 +177,13 @@ class Reasons(Case):
         self.assertEqual(done.returncode, 3)
         self.assertNotIn(b"no capture", done.stderr)
 
+    def test_a_program_with_prof_and_without_events(self):
+        done = self.run_prof("-o", "out", "app")
+        self.assertIn(b"nothing was recorded: the program uses prof, and had no", done.stderr)
+        self.assertIn(b"no capture of app: uses prof, and recorded nothing", done.stderr)
+        self.assertNotIn("prof_output", os.listdir(os.path.join(self.folder, "out")))
+        self.assertEqual(self.groups()["app"][:2], (1, False))
+
     def test_nothing_recorded_is_one_short_line(self):
         done = self.run_prof("true")
         lines = done.stderr.decode().splitlines()

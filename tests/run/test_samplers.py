@@ -227,7 +227,9 @@ class Files(Case):
             heads = [f"Power(Watt) GPU{i}" for i in (0, 2)]
             self.check_file(f"out/{name}", heads, "310.00", "95.50")
         with open(self.path("out/summary.2.json"), encoding="utf-8") as file:
-            self.assertIn(f"out/{name}", json.load(file)["files"])
+            summary = json.load(file)
+        self.assertIn(f"out/{name}", summary["files"])
+        self.assertEqual(summary["tools"][0]["files"], [f"out/{name}"])
 
     def test_the_program_does_not_see_the_sampler_s_variables(self):
         self.have_amd()

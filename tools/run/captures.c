@@ -118,9 +118,10 @@ void run_captures_find(const char *folder, bool has_own_names, run_captures *to)
 }
 
 const run_capture *run_captures_of(const run_captures *captures, uint32_t pid) {
+  const run_capture *found = NULL;
   for (size_t i = 0; i < captures->count; i++)
-    if (captures->items[i].pid == pid) return &captures->items[i];
-  return NULL;
+    if (captures->items[i].pid == pid && (!found || found->is_empty)) found = &captures->items[i];
+  return found;
 }
 
 void run_captures_remove_elsewhere(const run_captures *captures) {

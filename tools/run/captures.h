@@ -23,7 +23,7 @@ typedef struct run_captures {
 /* Finds the captures in the folder, and those that prof had to write elsewhere because the folder
    took none. has_own_names: Python's command has named them, so no file is renamed or removed. */
 void run_captures_find(const char *folder, bool has_own_names, run_captures *to);
-/* NULL: there is none. */
+/* That of the process, with events if there is one. NULL: there is none. */
 const run_capture *run_captures_of(const run_captures *captures, uint32_t pid);
 
 /* Prints one table of all of them on stderr, and the peaks of those that have memory. */

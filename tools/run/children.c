@@ -37,19 +37,19 @@ static const struct {
 
 const char *run_reason_text(run_reason reason) { return reasons[reason].text; }
 
-static void add_member(run_children *to, const run_member *m, const run_capture *capture) {
+static void add_process(run_children *to, const char *name, run_reason otherwise,
+                        const run_capture *capture) {
   const bool is_recorded = capture && !capture->is_empty;
-  const run_reason reason = capture && capture->is_empty ? RUN_REASON_NO_EVENTS : m->reason;
-  to->libraries |= m->libraries;
+  const run_reason reason = capture && capture->is_empty ? RUN_REASON_NO_EVENTS : otherwise;
   for (size_t i = 0; i < to->count; i++) {
     run_child_group *const group = &to->groups[i];
-    if (strcmp(group->name, m->name) != 0 || group->is_recorded != is_recorded) continue;
+    if (strcmp(group->name, name) != 0 || group->is_recorded != is_recorded) continue;
     if (!is_recorded && group->reason != reason) continue;
     group->count++;
     return;
   }
   to->groups = run_grow(to->groups, to->count + 1, sizeof *to->groups);
-  to->groups[to->count++] = (run_child_group){run_text("%s", m->name), 1, is_recorded, reason};
+  to->groups[to->count++] = (run_child_group){run_text("%s", name), 1, is_recorded, reason};
 }
 
 /* By reason, the recorded ones last; of one reason the most frequent first. */
@@ -63,11 +63,21 @@ static int by_reason(const void *a, const void *b) {
 
 run_children run_children_find(const run_family *family, const run_captures *captures,
                                bool has_reasons) {
-  run_children to = {.has_reasons = has_reasons};
+  run_children to = {.has_reasons = has_reasons, .empty_count = captures->empty_count};
+  bool *const is_seen = run_make(captures->count, sizeof *is_seen);
   for (size_t i = 0; family && i < run_family_count(family); i++) {
     const run_member *const m = run_family_member(family, i);
-    add_member(&to, m, run_captures_of(captures, (uint32_t)m->pid));
+    const run_capture *const capture = run_captures_of(captures, (uint32_t)m->pid);
+    if (capture) is_seen[capture - captures->items] = true;
+    to.libraries |= m->libraries;
+    add_process(&to, m->name, m->reason, capture);
   }
+  for (size_t i = 0; i < captures->count; i++) {
+    const run_capture *const capture = &captures->items[i];
+    if (!is_seen[i] && run_captures_of(captures, capture->pid) == capture)
+      add_process(&to, capture->process, RUN_REASON_NO_EVENTS, capture);
+  }
+  free(is_seen);
   to.is_cut = family && run_family_is_full(family);
   if (to.count > 1) qsort(to.groups, to.count, sizeof *to.groups, by_reason);
   return to;
@@ -110,6 +120,8 @@ void run_children_print(const run_children *children) {
 }
 
 const char *run_children_why_nothing(const run_children *children) {
+  if (children->empty_count > 0)
+    return "nothing was recorded: the program uses prof, and had no event; try --level 2, --memory";
   for (size_t i = 0; i < children->count; i++)
     if (children->groups[i].reason != RUN_REASON_NO_PROF) return "nothing was recorded";
   return "nothing was recorded: no process seen uses prof; try --memory or --tool perf";

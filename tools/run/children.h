@@ -15,6 +15,7 @@ typedef struct run_child_group {
 typedef struct run_children {
   run_child_group *groups;
   size_t count;
+  size_t empty_count; /* captures without an event */
   bool has_reasons;   /* prof was to record them */
   bool is_cut;        /* there were more */
   unsigned libraries; /* that any of them had loaded; see run_member */

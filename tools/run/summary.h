@@ -33,11 +33,11 @@ typedef struct run_summary {
   run_end end;
   run_script_end *scripts;
   size_t scripts_count;
-  run_words files;    /* paths that were written; a folder's ends in / */
-  run_words problems; /* what could not be written, and why */
-  run_words hints;    /* what is empty, and why */
+  run_words files;              /* paths that were written; a folder's ends in / */
+  run_words problems;           /* what could not be written, and why */
+  run_words hints;              /* what is empty, and why */
   const run_samplers *samplers; /* or NULL */
-  const char *trace_path;   /* of library_trace.csv, or NULL */
+  const char *trace_path;       /* of library_trace.csv, or NULL */
   run_captures captures;
   run_children children;
 } run_summary;

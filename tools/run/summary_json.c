@@ -123,7 +123,7 @@ static void put_tool(FILE *to, const run_summary *summary, const run_tool *tool)
   fputs("{\"name\": ", to);
   run_json_put_text(to, tool->name);
   fputs(", \"folder\": ", to);
-  if (names.count)
+  if (inside.count)
     run_json_put_text(to, tool->folder);
   else
     fputs("null", to);
