@@ -117,11 +117,12 @@ class Case(unittest.TestCase):
             **{"env": self.env, **options},
         )
 
-    def drive(self, *programs):
+    def drive(self, *programs, words=("-t", "prof")):
         """Runs the programs below a driver, and returns the lines of the report."""
         driver = os.path.join(self.programs, "driver.py")
         done = self.run_prof(
-            *("-o", "out", "-t", "prof", "--", sys.executable, driver, json.dumps(programs))
+            *("-o", "out", *words, "--", sys.executable, driver, json.dumps(programs)),
+            stdin=subprocess.DEVNULL,
         )
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stderr.decode().splitlines()
@@ -171,6 +172,18 @@ class Reasons(Case):
         line = next(line for line in lines if "no capture of reader (30 processes), " in line)
         self.assertIn("cat", line)
         self.assertTrue(any("short ones may be missing" in line for line in lines))
+
+    def test_a_tool_of_the_stack_is_no_process_of_the_workload(self):
+        self.write_program("around", '#!/bin/sh\n"$@"\n')
+        self.env["PATH"] = f"{self.programs}:{self.env['PATH']}"
+        path = os.path.join(self.folder, "tools.json")
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump({"tools": {"around": {"cmd": "around"}}}, file)
+        lines = self.drive(
+            ["reader"], words=["--tools-config", path, "-t", "around", "-t", "prof"]
+        )
+        self.assertIn("reader", self.groups())
+        self.assertNotIn("around", self.groups(), lines)
 
     def test_a_process_that_was_recorded_is_not_listed(self):
         done = self.run_prof("-o", "out", "app", "3")

@@ -62,14 +62,17 @@ static int by_reason(const void *a, const void *b) {
 }
 
 run_children run_children_find(const run_family *family, const run_captures *captures,
-                               bool has_reasons) {
-  run_children to = {.has_reasons = has_reasons, .empty_count = captures->empty_count};
+                               const run_words *tools, bool has_reasons) {
+  run_children to = {.has_reasons = has_reasons,
+                     .is_unknown = !family,
+                     .empty_count = captures->empty_count};
   bool *const is_seen = run_make(captures->count, sizeof *is_seen);
   for (size_t i = 0; family && i < run_family_count(family); i++) {
     const run_member *const m = run_family_member(family, i);
     const run_capture *const capture = run_captures_of(captures, (uint32_t)m->pid);
     if (capture) is_seen[capture - captures->items] = true;
     to.libraries |= m->libraries;
+    if (!capture && run_words_find(tools, m->name) >= 0) continue;
     add_process(&to, m->name, m->reason, capture);
   }
   for (size_t i = 0; i < captures->count; i++) {
@@ -122,6 +125,8 @@ void run_children_print(const run_children *children) {
 const char *run_children_why_nothing(const run_children *children) {
   if (children->empty_count > 0)
     return "nothing was recorded: the program uses prof, and had no event; try --level 2, --memory";
+  if (children->is_unknown)
+    return "nothing was recorded; this kernel does not list the children of a process";
   for (size_t i = 0; i < children->count; i++)
     if (children->groups[i].reason != RUN_REASON_NO_PROF) return "nothing was recorded";
   return "nothing was recorded: no process seen uses prof; try --memory or --tool perf";

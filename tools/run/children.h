@@ -17,13 +17,15 @@ typedef struct run_children {
   size_t count;
   size_t empty_count; /* captures without an event */
   bool has_reasons;   /* prof was to record them */
+  bool is_unknown;  /* the processes could not be watched */
   bool is_cut;        /* there were more */
   unsigned libraries; /* that any of them had loaded; see run_member */
 } run_children;
 
-/* has_reasons: prof was to record them. family may be NULL. */
+/* has_reasons: prof was to record them. family may be NULL. tools: names of processes that are not
+   the workload's. */
 run_children run_children_find(const run_family *family, const run_captures *captures,
-                               bool has_reasons);
+                               const run_words *tools, bool has_reasons);
 
 /* Prints on stderr a line for each reason, with the names, and what to do. */
 void run_children_print(const run_children *children);

@@ -246,7 +246,15 @@ static void *watch(void *context) {
   return NULL;
 }
 
+/* Kernels without CONFIG_PROC_CHILDREN do not have the file. */
+static bool has_children_file(void) {
+  char path[64];
+  snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
+  return access(path, R_OK) == 0;
+}
+
 run_family *run_family_start(const char *variable, const char *folder) {
+  if (!has_children_file()) return NULL;
   run_family *const family = run_make(1, sizeof *family);
   pthread_condattr_t attributes;
   family->variable = variable;

@@ -107,6 +107,20 @@ static void collect_folder(run_state *s, const run_tool *tool) {
 
 /* ---- captures ---- */
 
+/* The names of the processes that tools are. */
+static run_words tool_programs(const run_stack *stack) {
+  run_words programs = {0};
+  for (size_t i = 0; i < stack->count; i++) {
+    run_words words = {0};
+    run_words_split(&words, stack->tools[i].cmd);
+    if (words.count == 0) continue;
+    const char *const slash = strrchr(words.items[0], '/');
+    const char *const name = slash ? slash + 1 : words.items[0];
+    run_words_add(&programs, run_copy(name, strnlen(name, RUN_COMM_BYTES - 1)));
+  }
+  return programs;
+}
+
 static void collect_captures(run_state *s) {
   run_captures *const captures = &s->summary.captures;
   for (size_t i = 0; i < s->request.stack.count; i++) {
@@ -120,7 +134,8 @@ static void collect_captures(run_state *s) {
       run_summary_add_problem(&s->summary, "the capture of %s (%u) is '%s': '%s' did not take it",
                               capture->process, capture->pid, capture->path, s->record_folder);
   }
-  s->summary.children = run_children_find(s->family, captures, s->record_folder != NULL);
+  const run_words tools = tool_programs(&s->request.stack);
+  s->summary.children = run_children_find(s->family, captures, &tools, s->record_folder != NULL);
 }
 
 void run_collect(run_state *s) {
