@@ -151,6 +151,10 @@ class NoRoom(Case):
             (["-o", "file/out"], {}),
             (["-o", "out"], {"preexec_fn": limit_files(0)}),
             (["-t", "rocblas_trace"], {"preexec_fn": limit_files(0)}),
+            (
+                ["-t", "prof", "-t", "rocblas_trace"],
+                {"preexec_fn": limit_files(0), "env": {**os.environ, "TMPDIR": self.folder}},
+            ),
             ([], {"env": {**os.environ, "TMPDIR": self.path("file")}}),
         ):
             done = self.run_prof(*words, "--", "echo", "ran", **options)
@@ -232,6 +236,20 @@ class Summary(Case):
         self.assertEqual(self.summary("seen.json")["state"], "running")
         self.assertIsNone(self.summary("seen.json")["status"])
         self.assertEqual(self.summary()["state"], "ended")
+
+    def test_a_run_that_is_killed_leaves_a_whole_summary(self):
+        program = "echo ready; read x"
+        with subprocess.Popen(
+            [PROF, "run", "-q", "-o", "out", "--", "sh", "-c", program],
+            cwd=self.folder,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        ) as process:
+            self.assertEqual(process.stdout.readline(), b"ready\n")
+            process.kill()
+            process.wait(HANG_SECONDS)
+        self.assertEqual(self.summary()["state"], "running")
+        self.assertEqual(glob.glob(self.path("out/*.part")), [])
 
     def test_a_program_that_was_not_run_has_no_status(self):
         self.write("bad.sh", "exit 4\n")

@@ -82,6 +82,8 @@ static void note_made(run_words *list, const char *path) {
   run_words_add(list, run_text("%s", path));
 }
 
+void run_output_note_folder(const char *path) { note_made(&made.folders, path); }
+
 void run_output_keep(void) { made.files.count = made.folders.count = 0; }
 
 void run_output_make_folder(const char *path) {

@@ -28,6 +28,8 @@ char *run_output_new_file(const char *folder, const char *name, const char *endi
 /* Without this call the process removes at its exit the files and empty folders that it has made:
    the workload was not started. */
 void run_output_keep(void);
+/* The folder was made elsewhere, and is removed as well. */
+void run_output_note_folder(const char *path);
 
 /* Opens PATH.part. NULL: errno has the reason. */
 FILE *run_output_begin(const char *path);

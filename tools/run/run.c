@@ -146,6 +146,7 @@ static void prepare_folders(run_state *s) {
     } else if (tool->parts & RUN_PART_PROF && !run_is_python(&s->request.workload)) {
       run_temporary_sweep();
       tool->folder = s->temporary_folder = run_temporary_folder();
+      run_output_note_folder(s->temporary_folder);
     }
     run_marks_replace(tool);
     if (!(tool->parts & RUN_PART_PROF) || run_is_python(&s->request.workload)) continue;
