@@ -78,7 +78,7 @@ static int run_script_now(const run_script *script, const run_watch *watch) {
   run_command command = {0};
   run_words_add(&command.words, "/bin/sh");
   run_words_add(&command.words, "-c");
-  run_words_add(&command.words, script_text(script));
+  run_words_add(&command.words, run_text(RUN_SHELL_OUTLIVES "%s", script_text(script)));
   return run_child(&command, watch).status;
 }
 
