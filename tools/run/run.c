@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "run.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,6 +18,7 @@
 #include "record.h"
 #include "rocprof.h"
 #include "sampler.h"
+#include "signals.h"
 #include "summary.h"
 #include "therock.h"
 
@@ -76,14 +78,16 @@ static int run_script_now(const run_script *script, const run_watch *watch) {
   run_command command = {0};
   run_words_add(&command.words, "/bin/sh");
   run_words_add(&command.words, "-c");
-  run_words_add(&command.words, script_text(script));
+  run_words_add(&command.words, run_text(RUN_SHELL_OUTLIVES "%s", script_text(script)));
   return run_child(&command, watch).status;
 }
 
-/* Runs all of them in order. before: stops at the first that fails. Returns its status. */
+/* Runs all of them in order. before: stops at the first that fails, or when we are asked to end.
+   Returns the status. */
 static int run_scripts_now(const run_scripts *scripts, const run_watch *watch, bool is_before,
                            const char *of, run_summary *summary) {
   for (size_t i = 0; i < scripts->count; i++) {
+    if (is_before && run_signals_interrupt()) return RUN_FAILED;
     const int status = run_script_now(&scripts->items[i], watch);
     run_summary_add_script(summary, of, is_before, script_text(&scripts->items[i]), status);
     if (status == 0) continue;
@@ -111,10 +115,22 @@ static void tear_down(const run_stack *stack, const run_watch *watch, run_summar
     run_scripts_now(&stack->tools[i].after, watch, false, stack->tools[i].name, summary);
 }
 
+/* The workload has not begun. */
+static int tell_interrupt(void) {
+  const int number = run_signals_interrupt();
+  say("prof run: signal %d (%s) came before the program began, so it was not run", number,
+      strsignal(number));
+  return 128 + number;
+}
+
 /* ---- one run ---- */
+
+/* The steps of a run. If one fails, those behind it follow all the same. */
+typedef enum run_step { PREPARING, SETTING_UP, TEARING_DOWN, COLLECTING, REPORTING, DONE } run_step;
 
 typedef struct run_state {
   run_request request;
+  run_step step;
   const char *record_folder; /* of captures, or NULL */
   const char *temporary_folder; /* the same, if it is removed at the end; or NULL */
   run_libraries *libraries;  /* or NULL */
@@ -123,6 +139,7 @@ typedef struct run_state {
   run_samplers samplers;
   run_watch watch;
   run_summary summary;
+  int status;
 } run_state;
 
 static void on_line(void *context, int stream, const char *line, size_t bytes) {
@@ -227,15 +244,17 @@ static void collect(run_state *s) {
   }
 }
 
+/* In a process of its own: it may be interrupted, or its reader may close. */
+static int report_captures(void *context) {
+  run_record_report(context);
+  return 0;
+}
+
 static void report(run_state *s) {
   run_words captures = {0};
   if (s->record_folder) {
     run_record_captures(s->record_folder, &captures);
-    if (!s->request.is_quiet) run_record_report(&captures);
-  }
-  if (s->temporary_folder) {
-    for (size_t i = 0; i < captures.count; i++) unlink(captures.items[i]);
-    rmdir(s->record_folder);
+    if (!s->request.is_quiet) run_child_call(report_captures, &captures);
   }
   if (s->request.has_folder) run_summary_write(&s->summary, s->request.folder);
   const bool is_prof_alone = s->request.stack.count == 1 &&
@@ -244,79 +263,87 @@ static void report(run_state *s) {
     run_summary_print(&s->summary);
 }
 
+/* The captures of which only the table is wanted. */
+static void remove_temporary_folder(const run_state *s) {
+  if (!s->temporary_folder) return;
+  DIR *const all = opendir(s->temporary_folder);
+  for (struct dirent *entry; all && (entry = readdir(all)) != NULL;)
+    unlinkat(dirfd(all), entry->d_name, 0);
+  if (all) closedir(all);
+  rmdir(s->temporary_folder);
+}
+
 /* Samplers begin just before the workload, and end just after it. */
-static int run_workload(run_state *s, const run_command *command) {
+static void run_workload(run_state *s, const run_command *command) {
   const bool has_captures = s->request.has_folder && s->record_folder;
-  if (!run_samplers_start(&s->samplers, &s->request.stack, s->request.folder, has_captures)) {
-    s->summary.end.status = RUN_FAILED;
-    return RUN_FAILED;
-  }
+  if (!run_samplers_start(&s->samplers, &s->request.stack, s->request.folder, has_captures))
+    return;
   for (size_t i = 0; i < s->samplers.count; i++) {
     run_summary_add_file(&s->summary, s->samplers.items[i].path);
     if (s->samplers.items[i].capture)
       run_summary_add_file(&s->summary, s->samplers.items[i].capture);
   }
   s->summary.end = run_child(command, &s->watch);
+  s->status = s->summary.end.status;
   run_samplers_stop(&s->samplers, s->request.is_quiet);
-  return s->summary.end.status;
+}
+
+/* All that follows the workload. */
+static int finish(void *context) {
+  run_state *const s = context;
+  run_at_failure(finish, s);
+  if (s->step == SETTING_UP) {
+    s->step = TEARING_DOWN;
+    tear_down(&s->request.stack, &s->watch, &s->summary);
+  }
+  if (s->step == TEARING_DOWN) {
+    s->step = COLLECTING;
+    collect(s);
+  }
+  if (s->step == COLLECTING) {
+    s->step = REPORTING;
+    report(s);
+  }
+  s->step = DONE;
+  remove_temporary_folder(s);
+  run_at_failure(NULL, NULL);
+  return s->status;
+}
+
+static void prepare(run_state *s) {
+  run_output_make_folder(s->request.folder);
+  prepare_folders(s);
+  complete_workload(&s->request);
+  prepare_watch(s);
 }
 
 int run_go(const run_request *request, double *seconds_out) {
-  run_state s = {.request = *request};
+  run_state s = {.request = *request, .status = RUN_FAILED};
   run_samplings_prepare(&s.request.stack);
   run_request probe = s.request;
   complete_workload(&probe);
   run_check(&probe.stack, &probe.workload);
-  run_output_make_folder(s.request.folder);
-  prepare_folders(&s);
-  complete_workload(&s.request);
-  prepare_watch(&s);
-  const run_words workload = run_dual_workload(&s.request.stack, &s.request.workload);
-  const run_command command = run_compose(&s.request.stack, &workload);
   for (size_t i = 0; i < s.request.stack.count; i++)
     if (s.request.stack.tools[i].parts & RUN_PART_THEROCK) run_therock_check();
+  run_signals_hold();
+  run_at_failure(finish, &s);
+  prepare(&s);
+  const run_words workload = run_dual_workload(&s.request.stack, &s.request.workload);
+  const run_command command = run_compose(&s.request.stack, &workload);
   s.summary.command = run_words_quoted(&request->workload);
   s.names_before = run_rocprof_names(".");
-  int status = set_up(&s.request.stack, &s.watch, &s.summary);
-  if (status == 0) {
-    status = run_workload(&s, &command);
-    *seconds_out = s.summary.end.seconds;
-  } else {
-    status = RUN_FAILED;
-  }
-  tear_down(&s.request.stack, &s.watch, &s.summary);
-  collect(&s);
-  report(&s);
+  s.step = SETTING_UP;
+  s.summary.end.status = RUN_FAILED;
+  if (set_up(&s.request.stack, &s.watch, &s.summary) == 0 && !run_signals_interrupt())
+    run_workload(&s, &command);
+  else if (run_signals_interrupt())
+    s.status = s.summary.end.status = tell_interrupt();
+  *seconds_out = s.summary.end.seconds;
+  finish(&s);
   if (s.watch.log >= 0) close(s.watch.log);
   if (s.libraries) run_libraries_destroy(s.libraries);
-  return status;
-}
-
-/* ---- --repeat ---- */
-
-static int by_value(const void *a, const void *b) {
-  const double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
-int run_repeat(const run_request *request, unsigned count) {
-  double *const seconds = run_make(count, sizeof *seconds);
-  int status = 0;
-  for (unsigned i = 0; i < count; i++) {
-    run_request one = *request;
-    one.stack.tools = run_make(one.stack.count, sizeof *one.stack.tools);
-    memcpy(one.stack.tools, request->stack.tools, one.stack.count * sizeof *one.stack.tools);
-    run_output_make_folder(request->folder);
-    if (request->has_folder)
-      one.folder = run_output_new_folder(request->folder, run_text("run-%u", i + 1));
-    const int ended = run_go(&one, &seconds[i]);
-    if (status == 0) status = ended;
-  }
-  qsort(seconds, count, sizeof *seconds, by_value);
-  if (!request->is_quiet)
-    say("prof run: %u runs: %.3f s in the median, %.3f at least, %.3f at most", count,
-        seconds[count / 2], seconds[0], seconds[count - 1]);
-  return status;
+  run_signals_release();
+  return s.status;
 }
 
 /* ---- --dry-run ---- */
