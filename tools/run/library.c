@@ -141,7 +141,7 @@ void run_libraries_take(run_libraries *libraries, const run_line_source *from, c
     if (before.bytes > 0) count_block(libraries, &before, from->stream);
     if (part != RUN_BLOCK_NONE) return;
   }
-  if (!run_line_is_call(text, &call)) return;
+  if (!run_line_is_call(text, libraries->wanted, &call)) return;
   const run_line_source source =
       source_of(from, call.origin, run_origin_rank(line, call.prefix_bytes));
   count_call(libraries, library_of(libraries, &call), call.config, call.calls, &source);

@@ -99,16 +99,36 @@ static bool take_miopen(run_line line, run_call *to) {
 
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/* The word behind NAME and a blank; 0 bytes: it is not there. */
-static run_line field(run_line line, const char *name) {
-  const char *const at = find(line, name);
-  if (!at) return (run_line){line.at, 0};
-  run_line value = from(line, at + strlen(name));
-  size_t bytes = 0;
-  while (bytes < value.bytes && !isspace((unsigned char)value.at[bytes]) && value.at[bytes] != ']')
-    bytes++;
-  value.bytes = bytes;
-  return value;
+enum { COUNT, DATATYPE, OP, ROOT, GLOBALRANK, NRANKS, FIELDS };
+
+static bool is_word(run_line word, const char *text, size_t bytes) {
+  return word.bytes == bytes && memcmp(word.at, text, bytes) == 0;
+}
+
+/* "count 1000 datatype 7 op 0 root 0 comm 0xaef8a00 [nranks=8] stream 0x1": 0 bytes if a field is
+   not there. */
+static void read_fields(run_line line, run_line fields[FIELDS]) {
+  static const struct {
+    const char *name;
+    size_t bytes;
+  } names[NRANKS] = {{"count", 5}, {"datatype", 8}, {"op", 2}, {"root", 4}, {"globalrank", 10}};
+  static const char ranks[] = "[nranks=";
+  const char *const end = line.at + line.bytes;
+  run_line *next = NULL;
+  for (int i = 0; i < FIELDS; i++) fields[i] = (run_line){line.at, 0};
+  for (const char *at = line.at; at < end; at++) {
+    const char *const blank = memchr(at, ' ', (size_t)(end - at));
+    run_line word = {at, (size_t)((blank ? blank : end) - at)};
+    at += word.bytes;
+    if (next) *next = word;
+    next = NULL;
+    for (int i = 0; i < NRANKS; i++)
+      if (is_word(word, names[i].name, names[i].bytes)) next = &fields[i];
+    if (!begins(word, ranks)) continue;
+    word = from(word, word.at + strlen(ranks));
+    if (word.bytes > 0 && word.at[word.bytes - 1] == ']') word.bytes--;
+    fields[NRANKS] = word;
+  }
 }
 
 static uint64_t number(run_line text) {
@@ -125,10 +145,16 @@ static const struct {
                   {"int64", 8},   {"uint64", 8}, {"float16", 2}, {"float32", 4},
                   {"float64", 8}, {"bfloat16", 2}, {"float8e4m3", 1}, {"float8e5m2", 1}};
 
+static void put_bytes(run_call *to, const char *at, size_t bytes) {
+  const size_t room = sizeof to->text - to->config.bytes;
+  if (bytes > room) bytes = room;
+  memcpy(to->text + to->config.bytes, at, bytes);
+  to->config.bytes += bytes;
+}
+
 static void put(run_call *to, const char *name, const char *value, size_t bytes) {
-  const size_t used = to->config.bytes, room = sizeof to->text - used;
-  const int more = snprintf(to->text + used, room, "%s%.*s", name, (int)bytes, value);
-  if (more > 0) to->config.bytes += (size_t)more < room ? (size_t)more : room - 1;
+  put_bytes(to, name, strlen(name));
+  put_bytes(to, value, bytes);
 }
 
 static void put_field(run_call *to, const char *name, run_line value) {
@@ -136,8 +162,8 @@ static void put_field(run_call *to, const char *name, run_line value) {
 }
 
 /* AllReduce count 1001 datatype float32 op 0 root 0 nranks 2 bytes 4004 */
-static void write_collective(run_line name, run_line rest, run_call *to) {
-  const run_line count = field(rest, " count "), type = field(rest, " datatype ");
+static void write_collective(run_line name, const run_line fields[FIELDS], run_call *to) {
+  const run_line count = fields[COUNT], type = fields[DATATYPE];
   const uint64_t code = number(type);
   const bool is_known = type.bytes > 0 && code < sizeof data_types / sizeof *data_types;
   const char *const type_name = is_known ? data_types[code].name : type.at;
@@ -146,9 +172,9 @@ static void write_collective(run_line name, run_line rest, run_call *to) {
   put_field(to, " count ", count);
   if (type.bytes > 0)
     put(to, " datatype ", type_name, is_known ? strlen(type_name) : type.bytes);
-  put_field(to, " op ", field(rest, " op "));
-  put_field(to, " root ", field(rest, " root "));
-  put_field(to, " nranks ", field(rest, "[nranks="));
+  put_field(to, " op ", fields[OP]);
+  put_field(to, " root ", fields[ROOT]);
+  put_field(to, " nranks ", fields[NRANKS]);
   if (!is_known) return;
   char bytes[24];
   snprintf(bytes, sizeof bytes, "%llu",
@@ -185,14 +211,17 @@ static bool take_collective(run_line line, run_call *to) {
   const char *const end = find(name_on, ": opCount ");
   if (!end) return false;
   const run_line name = {name_on.at, (size_t)(end - name_on.at)}, rest = from(line, end);
-  if (name.bytes == 0 || name.bytes > 40 || !find(rest, " count ")) return false;
+  run_line fields[FIELDS];
+  if (name.bytes == 0 || name.bytes > 40) return false;
+  read_fields(rest, fields);
+  if (fields[COUNT].bytes == 0) return false;
   set_call(to, RUN_LIBRARY_RCCL, line, at);
   const char *prefix = find_process(line, at, &to->origin.pid);
   if (!prefix) prefix = memrchr(line.at, '[', (size_t)(at - line.at)); /* [DEV] is no rank */
   if (prefix) to->prefix_bytes = (size_t)(prefix - line.at);
-  const run_line rank = field(rest, " globalrank ");
+  const run_line rank = fields[GLOBALRANK];
   if (rank.bytes > 0 && is_digit(*rank.at)) to->origin.rank = (int64_t)number(rank);
-  write_collective(name, rest, to);
+  write_collective(name, fields, to);
   return true;
 }
 
@@ -253,9 +282,21 @@ static run_line without_colours(run_line line) {
   }
 }
 
-bool run_line_is_call(run_line line, run_call *to) {
+bool run_line_is_call(run_line line, unsigned wanted, run_call *to) {
+  static const struct {
+    unsigned libraries;
+    bool (*take)(run_line line, run_call *to);
+  } forms[] = {
+      {1u << RUN_LIBRARY_ROCBLAS, take_rocblas},
+      {1u << RUN_LIBRARY_ROCBLAS_FUNCTION, take_rocblas_function},
+      {1u << RUN_LIBRARY_HIPBLASLT, take_hipblaslt},
+      {1u << RUN_LIBRARY_TENSILE, take_tensile},
+      {1u << RUN_LIBRARY_MIOPEN | 1u << RUN_LIBRARY_MIOPEN_FIND, take_miopen},
+      {1u << RUN_LIBRARY_RCCL | 1u << RUN_LIBRARY_NCCL, take_collective},
+      {1u << RUN_LIBRARY_CUBLASLT, take_cublaslt},
+  };
   line = without_colours(line);
-  return take_rocblas(line, to) || take_rocblas_function(line, to) || take_hipblaslt(line, to) ||
-         take_tensile(line, to) || take_miopen(line, to) || take_collective(line, to) ||
-         take_cublaslt(line, to);
+  for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+    if (wanted & forms[i].libraries && forms[i].take(line, to)) return true;
+  return false;
 }

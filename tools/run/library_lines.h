@@ -21,7 +21,7 @@ typedef struct run_call {
   char text[4096];
 } run_call;
 
-/* False: the line is no call. */
-bool run_line_is_call(run_line line, run_call *to);
+/* wanted: bits 1 << run_library. False: the line is no call of these. */
+bool run_line_is_call(run_line line, unsigned wanted, run_call *to);
 
 #endif

@@ -142,8 +142,9 @@ static void scan(run_logs *logs) {
   }
 }
 
-static void read_all(run_logs *logs) {
-  for (log_file *file = logs->files; file; file = file->hh.next) read_file(logs, file);
+static void read_all_open(run_logs *logs) {
+  for (log_file *file = logs->files; file; file = file->hh.next)
+    if (file->fd >= 0) (void)log_file_read(file, &logs->target);
 }
 
 /* ---- events ---- */
@@ -191,11 +192,13 @@ void run_logs_take(run_logs *logs) {
     }
   if (!is_overflown) return;
   scan(logs);
-  read_all(logs);
+  read_all_open(logs);
 }
 
 void run_logs_destroy(run_logs *logs) {
   if (logs->notify >= 0) run_logs_take(logs);
+  read_all_open(logs); /* also deleted files, which have no name to open them by */
+  close_all(logs);
   scan(logs);
   close_all(logs);
   while (logs->files) {
