@@ -17,6 +17,7 @@
 #include "output.h"
 #include "record.h"
 #include "rocprof.h"
+#include "rpd.h"
 #include "sampler.h"
 #include "summary.h"
 #include "therock.h"
@@ -238,6 +239,7 @@ static void collect(run_state *s) {
     else if (tool->parts & RUN_PART_COLLECT)
       run_rocprof_move(".", &s->names_before, tool->folder, traces,
                        sizeof traces / sizeof *traces);
+    if (tool->parts & RUN_PART_COLLECT) run_rpd_convert(tool);
     run_summary_add_folder(&s->summary, tool->folder);
   }
 }
