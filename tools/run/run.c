@@ -11,12 +11,14 @@
 #include <unistd.h>
 
 #include "../prof/commands.h"
+#include "calls.h"
 #include "check.h"
 #include "dual.h"
 #include "logs.h"
 #include "output.h"
 #include "record.h"
 #include "rocprof.h"
+#include "rpd.h"
 #include "sampler.h"
 #include "signals.h"
 #include "summary.h"
@@ -134,6 +136,8 @@ typedef struct run_state {
   const char *record_folder; /* of captures, or NULL */
   const char *temporary_folder; /* the same, if it is removed at the end; or NULL */
   run_libraries *libraries;  /* or NULL */
+  run_calls *calls;          /* or NULL */
+  const char *calls_path;
   run_logs *logs;            /* or NULL */
   run_words names_before; /* in the working directory */
   run_samplers samplers;
@@ -144,11 +148,12 @@ typedef struct run_state {
 
 static void on_line(void *context, int stream, const char *line, size_t bytes) {
   const run_state *const s = context;
-  run_libraries_take(s->libraries, stream, line, bytes);
+  run_libraries_take(s->libraries, &(run_line_source){stream, RUN_ORIGIN_UNKNOWN}, line, bytes);
 }
 
-static void on_log_line(void *context, const char *line, size_t bytes) {
-  on_line(context, 1, line, bytes);
+static void on_log_line(void *context, const run_origin *from, const char *line, size_t bytes) {
+  const run_state *const s = context;
+  run_libraries_take(s->libraries, &(run_line_source){1, *from}, line, bytes);
 }
 
 static void on_logs(void *context) {
@@ -196,13 +201,20 @@ static void prepare_logs(run_state *s) {
   for (size_t i = 0; i < s->request.stack.count; i++) {
     run_tool *const tool = &s->request.stack.tools[i];
     if (!(tool->parts & RUN_PART_LOGS)) continue;
-    if (!s->logs) s->logs = run_logs_create(on_log_line, s, s->watch.log);
+    if (!s->logs) s->logs = run_logs_create(&(run_logs_target){on_log_line, s, s->watch.log});
     run_logs_add(s->logs, tool->folder);
   }
   if (!s->logs) return;
   s->watch.extra = run_logs_fd(s->logs);
   s->watch.on_extra = on_logs;
   s->watch.context = s;
+}
+
+/* With prof itself in the stack, calls of libraries are events, too. */
+static bool records_calls(const run_state *s) {
+  for (size_t i = 0; i < s->request.stack.count; i++)
+    if (s->request.stack.tools[i].parts & RUN_PART_PROF) return s->request.has_folder;
+  return false;
 }
 
 static void prepare_watch(run_state *s) {
@@ -215,7 +227,10 @@ static void prepare_watch(run_state *s) {
       wanted |= run_library_wanted(tool->traces.items[t]);
   }
   if (wanted) {
-    s->libraries = run_libraries_create(wanted);
+    if (records_calls(s))
+      s->calls_path = run_output_new_file(s->request.folder, "library_trace", ".prof");
+    if (s->calls_path) s->calls = run_calls_create(s->calls_path);
+    s->libraries = run_libraries_create(wanted, s->calls);
     s->watch.on_line = on_line;
     s->watch.context = s;
   }
@@ -231,6 +246,7 @@ static void collect(run_state *s) {
     if (!run_libraries_write(s->libraries, path))
       say("prof run: cannot write '%s': %s", path, strerror(errno));
     run_summary_add_file(&s->summary, path);
+    if (s->calls && run_calls_finish(s->calls)) run_summary_add_file(&s->summary, s->calls_path);
   }
   for (size_t i = 0; i < s->request.stack.count; i++) {
     const run_tool *const tool = &s->request.stack.tools[i];
@@ -240,6 +256,7 @@ static void collect(run_state *s) {
     else if (tool->parts & RUN_PART_COLLECT)
       run_rocprof_move(".", &s->names_before, tool->folder, traces,
                        sizeof traces / sizeof *traces);
+    if (tool->parts & RUN_PART_COLLECT) run_rpd_convert(tool);
     run_summary_add_folder(&s->summary, tool->folder);
   }
 }
