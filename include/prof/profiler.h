@@ -246,8 +246,9 @@ typedef struct prof_health {
   uint32_t helper_thread;               /* 1: running */
   uint32_t level;
   char capture_path[512];               /* "" in memory */
-  /* Why the capture is elsewhere or its cap smaller than requested, or why the helper thread or a
-     forked child's capture is missing. Else "". */
+  /* Why the capture is elsewhere or its cap smaller than requested, why the helper thread or a
+     forked child's capture is missing, or what the system said when it gave no more room.
+     Else "". */
   char reason[256];
   /* What recording has taken, all threads together: scopes at scope_cost_ns, what samples in place
      take beyond it, the processor's time of chunk changes. own_least_ns and own_most_ns are its

@@ -26,6 +26,7 @@ static struct {
   void *level_page;      /* made once, mapped over with each arena's header; or &page_of_child */
   uint64_t disk_checked; /* used bytes at the last look at the disk's free space; any thread, relaxed */
   uint64_t full;         /* era << FULL_BITS, and while full reason + 1; any thread, relaxed */
+  int refusal; /* of the kernel, since room came back: an errno; any thread, relaxed */
 } own;
 
 enum {
@@ -110,10 +111,10 @@ static char *map_fresh(prof_i_arena *fresh, int fd, uint64_t cap_bytes) {
       may_have_blocks ? prof_i_blocks_map(fd, cap_bytes, &fresh->mirror) : NULL;
   fresh->has_blocks = in_blocks != NULL;
   if (in_blocks) return in_blocks;
-  const int sharing = PROF_I_FAULT(PRIVATE_MAP) ? MAP_PRIVATE : MAP_SHARED;
-  char *const base = mmap(NULL, cap_bytes, PROT_NONE, sharing | MAP_NORESERVE, fd, 0);
-  if (base == MAP_FAILED) return NULL;
-  return base;
+  char *const base = PROF_I_FAULT(PRIVATE_MAP)
+                         ? mmap(NULL, cap_bytes, PROT_NONE, MAP_PRIVATE | MAP_NORESERVE, fd, 0)
+                         : prof_i_port_map_closed(cap_bytes, fd);
+  return base == MAP_FAILED ? NULL : base;
 }
 
 static void unmap_fresh(const prof_i_arena *fresh) {
@@ -127,23 +128,31 @@ static int open_first(prof_i_arena *fresh) {
   return error ? error : prof_i_port_populate(fresh->base, PROF_I_HEADER_BYTES);
 }
 
+/* Where a sandbox forbids a memfd, memory without a file serves as well. */
+static int open_memory(uint64_t cap_bytes, int *fd_out) {
+  const int error = prof_i_port_memfd(cap_bytes, fd_out);
+  if (error) *fd_out = -1;
+  return prof_i_port_is_forbidden(error) ? 0 : error;
+}
+
 int prof_i_arena_make(prof_i_arena *fresh, int fd, uint64_t cap_bytes, uint32_t policy) {
   const bool is_file = fd >= 0;
   if (PROF_I_FAULT(OVER_CAP)) cap_bytes += PROF_I_CHUNK_BYTES_MAX;
-  int error = is_file ? prof_i_port_reserve_file(fd, 0, PROF_I_FIRST_UNIT_OFFSET) : prof_i_port_memfd(cap_bytes, &fd);
+  int error = is_file ? prof_i_port_reserve_file(fd, 0, PROF_I_FIRST_UNIT_OFFSET)
+                      : open_memory(cap_bytes, &fd);
   if (error) return error;
-  struct stat about;
+  struct stat about = {0};
   fresh->cap_bytes = cap_bytes;
   fresh->open_bytes = 0;
   fresh->is_file = is_file;
-  char *const base = fstat(fd, &about) == 0 ? map_fresh(fresh, fd, cap_bytes) : NULL;
+  char *const base = fd < 0 || fstat(fd, &about) == 0 ? map_fresh(fresh, fd, cap_bytes) : NULL;
   fresh->base = base;
   if (!base)
     error = errno;
   else if ((error = open_first(fresh)) != 0)
     unmap_fresh(fresh);
   if (error) {
-    if (!is_file) close(fd);
+    if (!is_file && fd >= 0) close(fd);
     return error;
   }
   fresh->policy = policy;
@@ -199,21 +208,36 @@ static void let_go(void) {
 
 void prof_i_arena_discard(prof_i_arena *fresh) {
   unmap_fresh(fresh);
-  close(fresh->fd);
+  if (fresh->fd >= 0) close(fresh->fd);
   if (fresh->is_file) unlink(fresh->path);
 }
 
 static void begin_era(void) {
   const uint64_t era = __atomic_load_n(&own.full, __ATOMIC_RELAXED) >> FULL_BITS;
   __atomic_store_n(&own.full, (era + 1) << FULL_BITS, __ATOMIC_SEQ_CST);
+  __atomic_store_n(&own.refusal, 0, __ATOMIC_RELAXED);
+}
+
+void prof_i_arena_note_refusal(int error) {
+  __atomic_store_n(&own.refusal, error, __ATOMIC_RELAXED);
+}
+int prof_i_arena_refusal(void) { return __atomic_load_n(&own.refusal, __ATOMIC_RELAXED); }
+
+/* Level 0 in either, so it does not matter which of them the page shows until the old one is
+   gone. */
+static bool show_level_of(const prof_i_arena *fresh) {
+  const int flags = MAP_SHARED | MAP_FIXED;
+  const void *const at = fresh->fd < 0
+                             ? prof_i_port_map_twice(own.level_page, fresh->base, PAGE_BYTES)
+                             : prof_i_port_map_unseen(own.level_page, PAGE_BYTES, flags, fresh->fd);
+  return at != MAP_FAILED;
 }
 
 int prof_i_arena_install(prof_i_arena *fresh) {
-  /* Level 0 in either, so it does not matter which of them the page shows until the old one is gone. */
-  if (prof_i_port_map_unseen(own.level_page, PAGE_BYTES, MAP_SHARED | MAP_FIXED, fresh->fd) == MAP_FAILED) return errno;
+  if (!show_level_of(fresh)) return errno;
   let_go();
   if (!fresh->is_file) { /* sized once: the mapping is all that is needed */
-    close(fresh->fd);
+    if (fresh->fd >= 0) close(fresh->fd);
     fresh->fd = -1;
   }
   char *const base = fresh->base;
@@ -312,7 +336,7 @@ void prof_i_arena_make_head(prof_i_head *head, prof_i_extent_kind kind, uint64_t
    would fall behind. */
 static int make_pages(uint64_t offset, uint64_t bytes) {
   const int error = prof_i_port_write_zeros(descriptor(), offset, bytes);
-  return error == EPERM || error == ENOSYS ? 0 : error; /* a sandbox forbids the call: faults do it */
+  return prof_i_port_is_forbidden(error) ? 0 : error; /* a sandbox forbids the call: faults do it */
 }
 
 /* The first `kept` bytes stay as they are. */
@@ -326,6 +350,7 @@ static prof_i_head *take_at(uint64_t offset, prof_i_extent_kind kind, uint64_t b
   if (!error) error = prof_i_port_populate(head, populate_bytes);
   if (error) {
     *loss_out = PROF_LOSS_DISK; /* the hole stays, and no reader looks at it */
+    if (kind != PROF_I_EXTENT_META) prof_i_arena_note_refusal(error);
     return NULL;
   }
   prof_i_heads_add(offset);

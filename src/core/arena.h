@@ -39,7 +39,7 @@ extern prof_i_arena prof_i_the_arena;
 static inline prof_i_header *prof_i_arena_header(void) { return (prof_i_header *)prof_i_the_arena.base; }
 static inline uint64_t prof_i_arena_offset(const void *at) { return (uint64_t)((const char *)at - prof_i_the_arena.base); }
 
-/* Maps fd (taken over on success), whose path `fresh` has, or a memfd (fd -1) of cap bytes into `fresh`, which nobody uses yet. 0 or an
+/* Maps fd (taken over on success), whose path `fresh` has, or memory (fd -1) of cap bytes into `fresh`, which nobody uses yet. 0 or an
    errno. */
 int prof_i_arena_make(prof_i_arena *fresh, int fd, uint64_t cap_bytes, uint32_t policy);
 
@@ -92,6 +92,10 @@ void prof_i_arena_set_full(int loss, uint64_t era);
 int prof_i_arena_full_loss(void); /* the reason, or -1 */
 /* Room has come back: another era. Control lock held. */
 void prof_i_arena_clear_full(void);
+
+/* Why the kernel refused room for scopes, since room came back: an errno, or 0. Any thread. */
+void prof_i_arena_note_refusal(int error);
+int prof_i_arena_refusal(void);
 
 /* The level that call sites read stands in a page of its own that shows the arena's header, so that it never moves. */
 int prof_i_arena_level_page(void); /* 0 or an errno; makes the page once */

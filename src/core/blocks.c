@@ -78,10 +78,9 @@ char *prof_i_blocks_map(int fd, uint64_t cap_bytes, char **mirror_out) {
   char *const base = all + before;
   if (before) munmap(all, before);
   if (after) munmap(base + cap_bytes, after);
-  const int sharing = MAP_SHARED | MAP_NORESERVE;
-  char *const mirror = mmap(NULL, cap_bytes, PROT_NONE, sharing, fd, 0);
+  char *const mirror = prof_i_port_map_closed(cap_bytes, fd);
   const void *at = mirror; /* MAP_FAILED: so is the next */
-  if (at != MAP_FAILED) at = mmap(base, cap_bytes, PROT_NONE, sharing | MAP_FIXED, fd, 0);
+  if (at != MAP_FAILED) at = prof_i_port_map_twice(base, mirror, cap_bytes);
   if (at != MAP_FAILED) {
     munlock(mirror, cap_bytes); /* else mlockall() would count it a second time */
     *mirror_out = mirror;
@@ -209,6 +208,7 @@ bool prof_i_blocks_claim(prof_i_extent_kind kind, uint64_t bytes, uint64_t *offs
     const int error = open_block(block, wants_private);
     if (error) {
       *loss_out = PROF_LOSS_DISK;
+      if (is_chunk || kind == PROF_I_EXTENT_SLOT) prof_i_arena_note_refusal(error);
       return false;
     }
     const uint64_t end = block_end(block), after = block + bytes;

@@ -48,7 +48,8 @@ static inline bool prof_i_block_is_private(uint64_t offset) {
 /* Is a capture in memory of this cap taken in blocks? */
 bool prof_i_blocks_fit(uint64_t cap_bytes);
 
-/* Maps a memfd at a multiple of a block, and its mirror. NULL: errno says why. */
+/* Maps a memfd, or memory (fd -1), at a multiple of a block, and its mirror. NULL: errno says
+   why. */
 char *prof_i_blocks_map(int fd, uint64_t cap_bytes, char **mirror_out);
 
 /* Opens the first block of an arena that is being made. 0 or an errno. */

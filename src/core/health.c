@@ -10,6 +10,7 @@
 #include "change.h"
 #include "chunk.h"
 #include "clock.h"
+#include "compose.h"
 #include "control.h"
 #include "cost.h"
 #include "helper.h"
@@ -173,6 +174,24 @@ static void count_records(prof_health *health, const prof_i_pinned *pinned) {
       c.wait_ns + prof_i_in_place_most_ns(health->own_ns, c.in_place_ns, c.spread_us2);
 }
 
+/* What is lost comes first: the rest may be cut. Control lock held. */
+static void describe_reason(char *to, size_t room) {
+  const struct {
+    const char *what;
+    int error;
+  } errors[] = {{"no room for more scopes: ", prof_i_arena_refusal()},
+                {"no helper thread: ", prof_i_helper_error()}};
+  prof_i_compose text = prof_i_compose_in(to, room);
+  for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
+    if (!errors[i].error) continue;
+    if (text.bytes) prof_i_compose_text(&text, "; ");
+    prof_i_compose_text(&text, errors[i].what);
+    prof_i_compose_text(&text, prof_i_error_text(errors[i].error));
+  }
+  if (text.bytes && prof_i_the_arena.reason[0]) prof_i_compose_text(&text, "; ");
+  prof_i_compose_text(&text, prof_i_the_arena.reason);
+}
+
 /* Control lock held. */
 static void describe_arena(prof_health *health) {
   const prof_i_arena *const arena = &prof_i_the_arena;
@@ -182,10 +201,7 @@ static void describe_arena(prof_health *health) {
   health->survives_kill = arena->is_file;
   health->is_full = prof_i_arena_full_loss() >= 0;
   snprintf(health->capture_path, sizeof health->capture_path, "%s", arena->path);
-  const int error = prof_i_helper_error();
-  const bool is_both = error && arena->reason[0];
-  snprintf(health->reason, sizeof health->reason, "%s%s%s%s", error ? "no helper thread: " : "",
-           error ? prof_i_error_text(error) : "", is_both ? "; " : "", arena->reason);
+  describe_reason(health->reason, sizeof health->reason);
 }
 
 /* What does not take long. Control lock held. */

@@ -74,6 +74,12 @@ static int make_as_large(prof_i_arena *fresh, int fd, uint64_t asked, uint32_t p
   return error;
 }
 
+static int status_of_map(int error) {
+  const int status = prof_i_status_of_errno(error);
+  const bool has_no_descriptor = error == EMFILE || error == ENFILE;
+  return status == PROF_E_IO && !has_no_descriptor ? PROF_E_NO_MEMORY : status;
+}
+
 static int make_memory(prof_i_arena *fresh, const prof_options *options) {
   uint64_t cap = options->cap_bytes;
   const uint64_t limit = prof_i_port_file_size_limit();
@@ -89,10 +95,7 @@ static int make_memory(prof_i_arena *fresh, const prof_options *options) {
   const int error = make_as_large(fresh, -1, cap, policy);
   if (!error) return PROF_OK;
   fresh->error = error;
-  const int status = prof_i_status_of_errno(error);
-  const bool has_no_descriptor = error == EMFILE || error == ENFILE;
-  return prof_i_fail(status == PROF_E_IO && !has_no_descriptor ? PROF_E_NO_MEMORY : status,
-                     "cannot map %llu bytes to record into: %s",
+  return prof_i_fail(status_of_map(error), "cannot map %llu bytes to record into: %s",
                      (unsigned long long)options->cap_bytes, prof_i_error_text(error));
 }
 
@@ -132,7 +135,7 @@ static int make_anywhere(prof_i_arena *fresh, const prof_options *options, bool 
   if (!error) return PROF_OK;
   close(fd);
   unlink(fresh->path);
-  return prof_i_fail(PROF_E_NO_MEMORY, "cannot map the capture '%s': %s", fresh->path,
+  return prof_i_fail(status_of_map(error), "cannot map the capture '%s': %s", fresh->path,
                      prof_i_error_text(error));
 }
 

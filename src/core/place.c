@@ -91,7 +91,7 @@ int prof_i_place_check_output(const char *path) {
   if (!S_ISDIR(about.st_mode))
     return prof_i_fail(PROF_E_NOT_FOUND, "cannot write '%s': '%s' is not a directory", path,
                        directory);
-  if (access(directory, W_OK | X_OK) != 0)
+  if (access(directory, W_OK | X_OK) != 0 && errno != ENOSYS)
     return prof_i_fail(prof_i_status_of_errno(errno), "cannot write '%s': directory '%s': %s", path,
                        directory, prof_i_error_text(errno));
   if (stat(path, &about) != 0) {
@@ -242,11 +242,14 @@ int prof_i_place_add_suffix(char *output, size_t room) {
 
 /* ---- the file ---- */
 
-static bool has_room(const char *directory) {
+/* Where a sandbox does not let us ask, the first piece tells. */
+static const char *why_no_room(const char *directory) {
   struct statfs about;
-  if (statfs(directory, &about) != 0) return false;
-  return about.f_blocks == 0 || (uint64_t)about.f_bavail * (uint64_t)about.f_frsize >=
-                                    ROOM_MIN_BYTES; /* ramfs knows no size */
+  if (statfs(directory, &about) != 0)
+    return prof_i_port_is_forbidden(errno) ? NULL : prof_i_error_text(errno);
+  const bool has_room = about.f_blocks == 0 || /* ramfs knows no size */
+                        (uint64_t)about.f_bavail * (uint64_t)about.f_frsize >= ROOM_MIN_BYTES;
+  return has_room ? NULL : "it has less than 8 MiB free";
 }
 
 /* Where locks are not to be had, the pid must do. Who looks whether there is one holds one himself
@@ -262,10 +265,7 @@ void prof_i_place_hold(int fd) {
    container. Never an existing file, never through a symbolic link. */
 static int create_in(const char *directory, const char *base, mode_t mode, char *path, size_t room,
                      const char **why_out) {
-  if (!has_room(directory)) {
-    *why_out = "it has less than 8 MiB free";
-    return -1;
-  }
+  if ((*why_out = why_no_room(directory)) != NULL) return -1;
   for (int copy = 0; copy < COPIES_MAX; copy++) {
     if (!prof_i_place_name(directory, base, copy, path, room)) {
       *why_out = "the capture's path would be too long";

@@ -154,8 +154,15 @@ uint64_t prof_i_port_cache_bytes(void);  /* the first processor's largest cache;
    counter too. */
 bool prof_i_port_counter_is_safe(const char **why_not_out);
 
+/* Is that what a sandbox says of a call that it forbids? It may have other causes, too. */
+bool prof_i_port_is_forbidden(int error);
+
 /* Memory. All return 0 or an errno. */
 int prof_i_port_memfd(uint64_t bytes, int *fd_out);                    /* sized, sealed against a change of size */
+/* fd -1: of memory without a file, where no memfd is to be had. MAP_FAILED: errno says why. */
+void *prof_i_port_map_closed(uint64_t bytes, int fd);
+/* The same shared memory once more, over what is at that address. MAP_FAILED: errno says why. */
+void *prof_i_port_map_twice(void *at, void *of, size_t bytes);
 int prof_i_port_populate(void *at, size_t bytes);                      /* pages present and writable, or an error: never SIGBUS later */
 bool prof_i_port_wipe_on_fork(void *at, size_t bytes);                 /* in a child they are zeros; false: not by this kernel */
 void prof_i_port_keep_on_fork(void *at, size_t bytes);                 /* not any more */

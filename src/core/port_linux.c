@@ -204,13 +204,29 @@ int prof_i_port_memfd(uint64_t bytes, int *fd_out) {
   return 0;
 }
 
+bool prof_i_port_is_forbidden(int error) {
+  return error == EPERM || error == ENOSYS || error == EACCES;
+}
+
+void *prof_i_port_map_closed(uint64_t bytes, int fd) {
+  const int flags = MAP_SHARED | MAP_NORESERVE | (fd < 0 ? MAP_ANONYMOUS : 0);
+  return mmap(NULL, bytes, PROT_NONE, flags, fd, 0);
+}
+
+/* As prof_i_port_map_unseen(). */
+void *prof_i_port_map_twice(void *at, void *of, size_t bytes) {
+  const long mapped = syscall(SYS_mremap, of, 0ul, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, at);
+  return mapped == -1 ? MAP_FAILED : (void *)mapped;
+}
+
 int prof_i_port_populate(void *at, size_t bytes) {
   int result;
   int tries = 0; /* pages stay once they are there, so it gets further each time */
   do result = madvise(at, bytes, MADV_POPULATE_WRITE);
   while (result != 0 && errno == EINTR && ++tries < INTERRUPTIONS_MAX);
-  /* Before Linux 5.14: the pages come one by one at first touch. A file's room is reserved already. */
-  return result == 0 || errno == EINVAL ? 0 : errno;
+  /* Before Linux 5.14, and in some sandboxes: the pages come one by one at first touch. A file's
+     room is reserved already. */
+  return result == 0 || errno == EINVAL || prof_i_port_is_forbidden(errno) ? 0 : errno;
 }
 
 int prof_i_port_hold_cancel(void) {

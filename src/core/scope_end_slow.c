@@ -236,11 +236,36 @@ static void skip_if_later(prof_i_thread *thread, uint64_t at, prof_i_found *f, s
   skip(thread, &g, how);
 }
 
+static bool stands_at(prof_i_thread *thread, uint64_t place, uint64_t start) {
+  prof_i_found f = {.start = start};
+  return prof_i_is_place(thread, place) && prof_i_find_own_at(thread, place, &f);
+}
+
+/* The same where it is known which blocks began after f. False: some may not be. */
+static bool skip_known(prof_i_thread *thread, prof_i_found *f, skip_how how) {
+  const uint64_t count = __atomic_load_n(&thread->begun.count, __ATOMIC_RELAXED);
+  const uint64_t least = count > PROF_I_BEGUN_COUNT ? count - PROF_I_BEGUN_COUNT : 0;
+  if (!thread->is_slow) return false;
+  for (uint64_t i = count; i > least; i--) {
+    const uint64_t start = thread->begun.blocks[(i - 1) % PROF_I_BEGUN_COUNT].start;
+    const uint64_t place = thread->begun.blocks[(i - 1) % PROF_I_BEGUN_COUNT].place;
+    if (start == f->start) {
+      prof_i_begun_end(thread, count, i - 1);
+      return true;
+    }
+    if (!stands_at(thread, place, start)) break; /* it has ended elsewhere */
+    skip_if_later(thread, place, f, how);
+  }
+  prof_i_begun_end(thread, count, 0); /* all of them end with f */
+  return false;
+}
+
 /* A block has ended: blocks that began after it, and have not, were left by longjmp() or the like.
    They end with it. */
 static void skip_later(prof_i_thread *thread, prof_i_found *f, skip_how how) {
   const prof_i_slot *const slot = thread->slot;
   if (f->what & PROF_I_OPEN_BY_CALL || prof_i_is_last_entry(thread, f)) return;
+  if (skip_known(thread, f, how)) return;
   if (prof_i_is_known_newest(thread, &thread->newest_block, f)) return;
   /* Those below are no later: see prof_i_is_later(). */
   const uint64_t deep_below = !thread->is_slow && f->is_deep ? f->index : 0;
@@ -421,6 +446,7 @@ static PROF_I_WARM bool end_beside(prof_i_thread *thread, uint64_t start) {
   if (!(f.is_deep ? write_plain_deep(thread, thread->slot, open, start)
                   : write_plain(thread, open, start)))
     return false;
+  prof_i_begun_end_last(thread, start);
   prof_i_leave_gone(thread, &f);
   if (!f.is_deep && f.index == thread->slot->depth) prof_i_trim(thread);
   return true;

@@ -31,6 +31,28 @@ static inline void prof_i_newest_set(prof_i_newest *newest, uint64_t count, uint
   newest->at_count = count;
 }
 
+/* Of a block: its number, which prof_i_begun_set() takes once it has its start. */
+static inline uint64_t prof_i_begun_claim(prof_i_thread *thread) {
+  return prof_i_claim(&thread->begun.count, 1);
+}
+static inline void prof_i_begun_set(prof_i_thread *thread, uint64_t number, uint64_t start,
+                                    uint64_t place) {
+  thread->begun.blocks[number % PROF_I_BEGUN_COUNT].place = place;
+  thread->begun.blocks[number % PROF_I_BEGUN_COUNT].start = start;
+}
+/* This one ends, and what began later goes with it. A handler in between leaves the count as it
+   was. */
+static inline void prof_i_begun_end(prof_i_thread *thread, uint64_t count, uint64_t number) {
+  __atomic_compare_exchange_n(&thread->begun.count, &count, number, false, __ATOMIC_RELAXED,
+                              __ATOMIC_RELAXED);
+}
+/* The last one ends. */
+static inline void prof_i_begun_end_last(prof_i_thread *thread, uint64_t start) {
+  const uint64_t count = __atomic_load_n(&thread->begun.count, __ATOMIC_RELAXED);
+  if (count && thread->begun.blocks[(count - 1) % PROF_I_BEGUN_COUNT].start == start)
+    prof_i_begun_end(thread, count, count - 1);
+}
+
 /* Where a scope of a start may stand: the last that was put there. A hint: whoever looks there sees
    by the entry's start. NULL: there is none without deep entries. */
 static inline uint32_t *prof_i_find_hint(const prof_i_thread *thread, uint64_t start) {

@@ -196,6 +196,7 @@ static uint64_t begin_unusual(prof_site *site, const prof_details *details) {
   const uint64_t by_call = prof_i_entry_by_call(details);
   const uint64_t count = prof_i_claim(&thread->newest.begun_count, 1) + 1;
   const uint64_t block_count = by_call ? 0 : prof_i_claim(&thread->newest_block.begun_count, 1) + 1;
+  const uint64_t begun = by_call ? 0 : prof_i_begun_claim(thread);
   __atomic_store_n(&open->what,
                    prof_i_entry_is_plain(details)
                        ? (uint64_t)shown << PROF_I_WHAT_SITE_SHIFT | by_call
@@ -206,6 +207,7 @@ static uint64_t begin_unusual(prof_site *site, const prof_details *details) {
   const uint64_t place = prof_i_place_of(thread, open);
   prof_i_newest_set(&thread->newest, count, start, place);
   if (!by_call) prof_i_newest_set(&thread->newest_block, block_count, start, place);
+  if (!by_call) prof_i_begun_set(thread, begun, start, place);
   prof_i_find_remember(thread, start, place);
   return start;
 }
@@ -281,6 +283,7 @@ static PROF_I_WARM uint64_t begin_beside(prof_i_thread *thread, const prof_site 
   if (!open) return 0;
   const uint64_t count = prof_i_claim(&thread->newest.begun_count, 1) + 1;
   const uint64_t block_count = prof_i_claim(&thread->newest_block.begun_count, 1) + 1;
+  const uint64_t begun = prof_i_begun_claim(thread);
   __atomic_store_n(&open->what, (uint64_t)(uint32_t)state << PROF_I_WHAT_SITE_SHIFT,
                    __ATOMIC_RELAXED);
   const uint64_t start = prof_i_entry_begins(thread, prof_i_counter()) << 4;
@@ -288,6 +291,7 @@ static PROF_I_WARM uint64_t begin_beside(prof_i_thread *thread, const prof_site 
   const uint64_t place = prof_i_place_of(thread, open);
   prof_i_newest_set(&thread->newest, count, start, place);
   prof_i_newest_set(&thread->newest_block, block_count, start, place);
+  prof_i_begun_set(thread, begun, start, place);
   return start;
 }
 

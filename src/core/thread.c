@@ -278,7 +278,10 @@ static bool free_ended(void) {
 static prof_i_thread *make_place(void) {
   const size_t bytes = (sizeof(prof_i_thread) + 4095) & ~(size_t)4095;
   prof_i_thread *const t = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (t == MAP_FAILED) return NULL;
+  if (t == MAP_FAILED) {
+    prof_i_arena_note_refusal(errno);
+    return NULL;
+  }
   prof_i_port_wipe_on_fork(t, bytes);
   t->alive = PROF_I_ALIVE;
   t->tag = 1 + __atomic_fetch_add(&own.made, 1, __ATOMIC_RELAXED) % PROF_I_TAG_MAX;
@@ -437,6 +440,7 @@ static bool give_slot(prof_i_thread *thread, uint64_t since) {
   prof_i_thread_write_name(thread, slot);
   slot->head.owner = thread->serial;
   thread->is_slow = !keeps && old && since && thread->is_slow;
+  __atomic_store_n(&thread->begun.count, 0, __ATOMIC_RELAXED);
   if (!keeps && old) {
     prof_i_pack_finish(thread);
     if (since) move_open_scopes(slot, old, since);
@@ -475,6 +479,7 @@ void prof_i_thread_leave_out(prof_i_thread *thread) {
 static void forget_newest(prof_i_thread *thread) {
   prof_i_claim(&thread->newest.begun_count, 1);
   prof_i_claim(&thread->newest_block.begun_count, 1);
+  __atomic_store_n(&thread->begun.count, 0, __ATOMIC_RELAXED);
 }
 
 void prof_i_thread_be_slow(prof_i_thread *thread, bool is_slow) {

@@ -50,6 +50,18 @@ typedef struct prof_i_newest {
   uint64_t place; /* from 1 on: the 64 shown, then the deep ones */
 } prof_i_newest;
 
+/* Blocks of a thread in the slow state that have not ended, in the order in which they began. Its
+   end takes a block off, and what stands above it. Of one that is here, all that began later are
+   above. Entries tell whether they still stand open. More than that many, or what the fast path
+   began, are not here: then all entries are looked at. */
+enum { PROF_I_BEGUN_COUNT = 32 };
+typedef struct prof_i_begun {
+  struct {
+    uint64_t start, place; /* as in prof_i_newest */
+  } blocks[PROF_I_BEGUN_COUNT];
+  uint64_t count; /* raised by each begin, before it has its start */
+} prof_i_begun;
+
 /* Starts of blocks of the thread that were skipped and whose own ends may yet come, as where fibers
    take turns. An end of these must take no other thread's block, which may have begun at the same
    tick. More are forgotten, the oldest first. */
@@ -104,6 +116,7 @@ typedef struct prof_i_thread {
      lost. */
   uint16_t names_in_vain[PROF_I_VAIN_COUNTS];
   prof_i_newest newest, newest_block;
+  prof_i_begun begun; /* the owner and its handlers */
   prof_i_skipped skipped; /* the owner and its handlers; atomic, relaxed */
   uint64_t chance; /* scope_slow.c; the owner alone */
   uint64_t left_claim; /* see prof_i_entry_note_claim(); the owner alone */

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
@@ -113,7 +114,7 @@ static void descriptor_path(const prof_i_target *target, char *to, size_t room) 
 static bool open_nameless(prof_i_target *target) {
   struct stat status;
   char linkable[32];
-  const int fd = openat(target->folder.fd, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+  const int fd = openat(target->folder.fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
   if (fd < 0) return false;
   if (remember(&target->file, fd, &status) != 0) return false;
   descriptor_path(target, linkable, sizeof linkable);
@@ -122,20 +123,23 @@ static bool open_nameless(prof_i_target *target) {
   return false;
 }
 
-static int open_named(prof_i_target *target) {
+/* 0 or an errno. */
+static int create_named(prof_i_target *target) {
+  int error = EEXIST;
   for (unsigned attempt = 0; attempt < NAME_TRIES; attempt++) {
     struct stat status;
     next_temporary_name(target, attempt);
     const int fd = openat(target->folder.fd, target->temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-    if (fd >= 0) {
-      const int error = remember(&target->file, fd, &status);
-      return error == 0 ? PROF_OK : fail(target, "create", error, "");
-    }
-    if (errno != EEXIST) break;
+    if (fd >= 0) return remember(&target->file, fd, &status);
+    if ((error = errno) != EEXIST) break;
   }
-  const int error = errno;
   target->temporary[0] = 0;
-  return fail(target, "create", error, "");
+  return error;
+}
+
+static int open_named(prof_i_target *target) {
+  const int error = create_named(target);
+  return error == 0 ? PROF_OK : fail(target, "create", error, "");
 }
 
 /* What another process may have put there meanwhile, as a link, is not written to. */
@@ -304,19 +308,75 @@ static int link_temporary(prof_i_target *target) {
   return error;
 }
 
-static int name_file(prof_i_target *target) {
-  const int folder = target->folder.fd;
-  if (target->temporary[0] == 0) {
-    const int error = link_nameless(target, target->name);
-    if (error != EEXIST || target->must_be_new) return error;
-    const int temporary_error = link_temporary(target);
-    if (temporary_error != 0) return temporary_error;
+static int write_all(int fd, const char *bytes, size_t count) {
+  while (count > 0) {
+    const ssize_t written = write(fd, bytes, count);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return written < 0 ? errno : EIO;
+    bytes += written;
+    count -= (size_t)written;
   }
-  if (target->must_be_new) /* unlike rename, link refuses an existing name; abandoning drops the temporary one */
-    return linkat(folder, target->temporary, folder, target->name, 0) == 0 ? 0 : errno;
-  if (renameat(folder, target->temporary, folder, target->name) != 0) return errno;
-  target->temporary[0] = 0;
   return 0;
+}
+
+static int copy_bytes(int from, int to, uint64_t count) {
+  enum { PIECE_BYTES = 64 << 10 };
+  char *const piece = malloc(PIECE_BYTES); /* the caller's stack may be small */
+  int error = piece == NULL ? ENOMEM : 0;
+  for (uint64_t done = 0; error == 0 && done < count;) {
+    const ssize_t taken = pread(from, piece, PIECE_BYTES, (off_t)done);
+    if (taken < 0 && errno == EINTR) continue;
+    error = taken > 0 ? write_all(to, piece, (size_t)taken) : taken < 0 ? errno : EIO;
+    if (taken > 0) done += (uint64_t)taken;
+  }
+  free(piece);
+  return error;
+}
+
+/* A sandbox forbids to give a file its name later: the bytes go to one that has a name. */
+static int copy_to_named(prof_i_target *target) {
+  prof_i_opened nameless = target->file;
+  target->file.fd = -1;
+  int error = create_named(target);
+  if (error == 0) error = copy_bytes(nameless.fd, target->file.fd, target->written_bytes);
+  if (error == 0 && close(target->file.fd) != 0 && errno != EINTR) error = errno;
+  if (error == 0) target->file.fd = -1;
+  close_opened(&nameless);
+  return error;
+}
+
+enum { RENAME_OVER = 0, RENAME_NEW = 1 /* RENAME_NOREPLACE */ };
+
+/* Of two calls that do the same one may be forbidden. */
+static int rename_temporary(prof_i_target *target, unsigned how) {
+  const int folder = target->folder.fd;
+  int error = ENOSYS;
+  if (how == RENAME_OVER)
+    error = renameat(folder, target->temporary, folder, target->name) == 0 ? 0 : errno;
+  if (prof_i_port_is_forbidden(error) &&
+      syscall(SYS_renameat2, folder, target->temporary, folder, target->name, how) == 0)
+    error = 0;
+  if (error == 0) target->temporary[0] = 0;
+  return error;
+}
+
+/* Unlike rename, link refuses an existing name; abandoning drops the temporary one. */
+static int link_as_new(prof_i_target *target) {
+  const int folder = target->folder.fd;
+  if (linkat(folder, target->temporary, folder, target->name, 0) == 0) return 0;
+  const int error = errno;
+  return prof_i_port_is_forbidden(error) && rename_temporary(target, RENAME_NEW) == 0 ? 0 : error;
+}
+
+static int name_file(prof_i_target *target) {
+  if (target->temporary[0] == 0) {
+    int error = link_nameless(target, target->name);
+    if (error == 0 || (error == EEXIST && target->must_be_new)) return error;
+    if (error == EEXIST) error = link_temporary(target);
+    if (prof_i_port_is_forbidden(error)) error = copy_to_named(target);
+    if (error != 0) return error;
+  }
+  return target->must_be_new ? link_as_new(target) : rename_temporary(target, RENAME_OVER);
 }
 
 int prof_i_target_commit(prof_i_target *target) {

@@ -88,8 +88,10 @@ static void put_times(line *l, const prof_trace_device *device, bool is_less) {
   PUT(l, ": %llu scope%s", (unsigned long long)device->scope_count, device->scope_count == 1 ? "" : "s");
   if (device->record_count) PUT(l, ", %llu %s", (unsigned long long)device->record_count, device->record_count == 1 ? "kernel or copy" : "kernels and copies");
   if (is_less && (device->scope_count || device->record_count)) PUT(l, " since recording began");
-  if (device->scope_count || device->record_count) PUT(l, ", times within %s of the host's", error);
-  if ((device->scope_count || device->record_count) && !device->is_clock_read) PUT(l, " (too early by that at most: its clock cannot be read)");
+  /* an import's trace says nothing of its clocks */
+  const bool has_error = (device->scope_count || device->record_count) && device->clock_error_ns > 0;
+  if (has_error) PUT(l, ", times within %s of the host's", error);
+  if (has_error && !device->is_clock_read) PUT(l, " (too early by that at most: its clock cannot be read)");
   if (device->has_two_clocks) PUT(l, " (its scopes' too early by that at most: the clock that can be read is its records' alone)");
   if (device->early_count) PUT(l, "; %llu were moved to their launch, by %s at most", (unsigned long long)device->early_count, early);
   if (device->clock_step_count) PUT(l, "; the clocks parted %llu times", (unsigned long long)device->clock_step_count);

@@ -111,13 +111,13 @@ static prof_row_more more_of(const table *t, const prof_row *row) {
   return more;
 }
 
-/* "python (4711)", or only the name if the import made the number. */
+/* "python (4711)"; "process 4711" without a name; only the name if the import made the number. */
 static size_t put_process_of(const table *t, const prof_row *row, char *to) {
   const prof_row_more more = more_of(t, row);
+  const bool has_name = more.process_name[0] != '\0', has_number = more.process_pid >= 0;
   char text[CELL_BYTES];
-  const char *const gap = more.process_name[0] ? " " : "";
-  if (more.process_pid < 0 && *gap) return prof_i_show_name(to, more.process_name);
-  snprintf(text, sizeof text, "%.100s%s(%lld)", more.process_name, gap,
+  if (!has_number) return prof_i_show_name(to, has_name ? more.process_name : "unnamed process");
+  snprintf(text, sizeof text, has_name ? "%.100s (%lld)" : "%.100sprocess %lld", more.process_name,
            (long long)more.process_pid);
   return prof_i_show_name(to, text);
 }

@@ -3,6 +3,7 @@
    another that runs beside it, and health says where a capture went and why. */
 #define _GNU_SOURCE
 #include "failing/host.h"
+#include "fault/support/skip.h"
 #include "hang_guard.h"
 
 #include <fcntl.h>
@@ -295,6 +296,7 @@ static int on_a_full_disk(const void *context) {
   host_check_sum(many);
   check(host_health().is_full && host_health().lost_count[PROF_LOSS_DISK] > 0, "no loss by the disk");
   check(host_health().recorded_count > 300000, "only %" PRIu64 " are recorded in 12 MB", host_health().recorded_count);
+  check(strstr(host_health().reason, "No space left on device"), "%s", host_health().reason);
   check_status(prof_dump(host_path("disk/trace.json")), PROF_E_NO_SPACE);
   check(strstr(prof_last_error(), "trace.json"), "no path");
   char names[512];
@@ -307,6 +309,7 @@ static int on_a_full_disk(const void *context) {
     after += 1000;
   } while (host_health().recorded_count < 1000 && with_helper && hang_nap(&naps));
   host_check_sum(many + after);
+  check(with_helper || !host_health().reason[0], "%s", host_health().reason);
   check(host_health().recorded_count >= 1000, "after the clear %" PRIu64 " of %" PRIu64 " are recorded", host_health().recorded_count, after);
   check_status(prof_stop(), PROF_OK);
   check_status(prof_dump(NULL), PROF_OK);
@@ -322,6 +325,43 @@ static void a_full_disk_costs_scopes_until_a_clear(void **state) {
 static void a_full_disk_with_a_helper_thread_costs_scopes_until_a_clear(void **state) {
   (void)state;
   host_expect("a full disk", on_a_full_disk, &(const uint32_t){1});
+}
+
+/* ---- a process without address space ---- */
+
+static pthread_barrier_t limit_is_set;
+
+static void *record_under_the_limit(void *unused) {
+  pthread_barrier_wait(&limit_is_set);
+  host_scopes(1000);
+  return unused;
+}
+
+static int without_address_space(const void *unused) {
+  const prof_options options = {.size = sizeof options, .cap_bytes = 1 << 20};
+  pthread_t thread;
+  (void)unused;
+  check_status(prof_start_with(&options), PROF_OK);
+  host_scopes(1000);
+  check(!host_health().reason[0], "%s", host_health().reason);
+  pthread_barrier_init(&limit_is_set, NULL, 2);
+  check(pthread_create(&thread, NULL, record_under_the_limit, NULL) == 0, "no thread");
+  const struct rlimit limit = {1 << 20, RLIM_INFINITY};
+  check(setrlimit(RLIMIT_AS, &limit) == 0, "%s", strerror(errno));
+  pthread_barrier_wait(&limit_is_set);
+  check(pthread_join(thread, NULL) == 0, "join");
+  host_check_sum(2000);
+  const prof_health health = host_health();
+  check(health.lost_count[PROF_LOSS_NO_THREAD] == 1000, "nothing is lost");
+  check(strstr(health.reason, "no room for more scopes: Cannot allocate memory"), "%s",
+        health.reason);
+  return 0;
+}
+
+static void a_process_without_address_space_is_told_why_scopes_are_lost(void **state) {
+  if (SKIP_SANITIZED) skip();
+  (void)state;
+  host_expect("no address space", without_address_space, NULL);
 }
 
 /* A piece for which there was no room stays claimed. Where the disk is tmpfs and has no page left,
@@ -423,6 +463,7 @@ int main(void) {
       TEST(two_processes_on_a_poor_file_system_have_two_traces),
       TEST(a_full_disk_costs_scopes_until_a_clear),
       TEST(a_full_disk_with_a_helper_thread_costs_scopes_until_a_clear),
+      TEST(a_process_without_address_space_is_told_why_scopes_are_lost),
       TEST(what_has_no_room_is_not_looked_at),
       TEST(no_file_size_limit_ends_the_host),
       TEST(no_file_size_limit_ends_the_host_with_a_helper_thread),

@@ -440,6 +440,23 @@ class Import(Folder):
         self.refused(gzip.compress(b""), "is empty", "nothing.json.gz")
         self.refused(b"PK\x03\x04" + bytes(30), "is no JSON")  # a zip
 
+    def test_what_a_file_is_that_is_no_trace(self):
+        for content, what in (
+            (b"\n\xd9\x03\x0a\x04\x08\x01\x12\x00", "a trace of Perfetto's own format"),
+            ("<!DOCTYPE html>", "XML or HTML"),
+            (b"PK\x03\x04" + bytes(30), "a zip archive; unpack it first"),
+            (b"\x7fELF" + bytes(30), "a program or a library"),
+            (b"PERFILE2" + bytes(30), "data of perf"),
+            (b"\x28\xb5\x2f\xfd" + bytes(30), "compressed by zstd"),
+            ("Kind,Name,Start\n1,2,3\n", "a table (CSV)"),
+            ("\ufeff \n hello", "plain text"),
+            (b"\x80\x01\x02\x03\x80\x05", "binary data"),
+            (gzip.compress(b"PK\x03\x04" + bytes(30)), "a zip archive"),
+        ):
+            with self.subTest(what):
+                self.refused(content, f"is no JSON and no database, but {what}", "trace.rpd")
+                self.refused(content, "trace.rpd of rocmProfileData", "trace.rpd")
+
     def test_traces_of_other_tools(self):
         """As they write them: viztracer, Chrome, Perfetto's own JSON, rocprof and Nsight Systems' converter."""
         viz = {"traceEvents": [{"ph": "M", "pid": 7, "tid": 7, "name": "process_name", "args": {"name": "MainProcess"}}, {"ph": "M", "pid": 7, "tid": 7, "name": "thread_name", "args": {"name": "MainThread"}}]}

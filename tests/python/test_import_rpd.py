@@ -192,6 +192,25 @@ class Rules(Database):
         self.assertEqual([e.launch for e in work], [(calls[0], 0), (calls[1000], 1000)])
         self.assertEqual(len({e.thread for e in work}), 1)
 
+    def test_a_process_without_a_name_has_its_number(self):
+        def content(made):
+            made.call("hipMalloc", 100, 200, 10, 11)
+            made.call("hipFree", 100, 300, 20, 21)
+
+        self.made(content)
+        table = self.command("table", "t.prof", "--by", "process").stdout
+        for words in ("process 10", "process 20"):
+            self.assertIn(words, table)
+
+    def test_nothing_is_said_of_clocks_that_the_database_does_not_tell(self):
+        def content(made):
+            made.op("k", 100, 200)
+
+        self.made(content)
+        table = self.command("table", "t.prof").stdout
+        self.assertIn("hip:0: 0 scopes, 1 kernel or copy\n", table)
+        self.assertNotIn("times within", table)
+
     def test_what_is_wrong_is_counted_with_a_line_for_each_reason(self):
         def content(made):
             call = made.call("hipLaunchKernel", 1000, 1100)

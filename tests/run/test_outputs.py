@@ -251,7 +251,7 @@ class Summary(Case):
         self.assertEqual(self.summary()["state"], "running")
         self.assertEqual(glob.glob(self.path("out/*.part")), [])
 
-    def test_a_program_that_was_not_run_has_no_status(self):
+    def test_a_program_that_was_not_run_is_not_status_0(self):
         self.write("bad.sh", "exit 4\n")
         context = json.dumps({"pre_scripts": [{"path": "bad.sh"}]})
         done = self.run_prof(
@@ -261,7 +261,7 @@ class Summary(Case):
         self.assertIn(b"echo ran: it was not run: the pre-script of the context", done.stderr)
         self.assertNotIn(b"status 0", done.stderr)
         summary = self.summary()
-        self.assertEqual((summary["state"], summary["status"]), ("not run", None))
+        self.assertEqual((summary["state"], summary["status"]), ("not run", 125))
         self.assertIn("status 4", summary["why_not_run"])
 
     def test_only_files_that_exist_are_listed(self):
@@ -360,7 +360,7 @@ class Repeat(Case):
         )
         summary = self.summary()
         self.assertEqual((summary["state"], summary["repeat"]), ("stopped", 3))
-        self.assertEqual([run["status"] for run in summary["runs"]], [None])
+        self.assertEqual([run["status"] for run in summary["runs"]], [125])
         done = self.run_prof(
             "-n", "3", "-o", "two", "--", "sh", "-c", "kill -INT $$"
         )

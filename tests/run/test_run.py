@@ -7,65 +7,14 @@ import csv
 import io
 import json
 import os
-import pty
 import signal
 import subprocess
 import sys
-import tempfile
 import unittest
 
-BUILD = os.environ.get("PROF_TEST_BUILD_DIR", "build/dev")
-PROF = os.path.join(os.path.abspath(BUILD), "prof")
-HANG_SECONDS = float(os.environ.get("PROF_TEST_HANG_SECONDS", "300"))
+from case import HANG_SECONDS, PROF, Case, TerminalCase
 
 PRINT_WORDS = "import sys; sys.stdout.write(repr(sys.argv[1:]))"
-TOOLS = {
-    "tools": {
-        f"test_tools_{x}": {
-            "pre_scripts": [{"path": "echo.sh", "args": f"pre_script {x}"}],
-            "cmd": f"echo cmd_{x} && ",
-            "env_vars": {"WHO": x, f"ONLY_{x}": x},
-            "post_scripts": [{"path": "echo.sh", "args": f"post_script {x}"}],
-        }
-        for x in "AB"
-    }
-}
-
-
-class Case(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
-        self.write("echo.sh", 'echo "$1" "$2"\n')
-        self.write("tools.json", json.dumps(TOOLS))
-        self.write(
-            "stack.json",
-            json.dumps({"tools": [{"name": f"test_tools_{x}"} for x in "AB"]}),
-        )
-
-    def write(self, name, text, mode=0o644):
-        path = os.path.join(self.folder, name)
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(path, mode)
-        return path
-
-    def read(self, name):
-        with open(os.path.join(self.folder, name), encoding="utf-8") as file:
-            return file.read()
-
-    def run_prof(self, *words, **options):
-        options.setdefault("env", {**os.environ, "LC_ALL": "C.UTF-8"})
-        return subprocess.run(
-            [PROF, "run", *words],
-            cwd=self.folder,
-            capture_output=True,
-            timeout=HANG_SECONDS,
-            check=False,
-            **options,
-        )
-
 
 class Words(Case):
     def test_words_arrive_as_they_are_through_a_stack_of_shell_texts(self):
@@ -486,38 +435,8 @@ class Streams(Case):
         self.assertTrue(os.path.exists(path))
 
 
-class Terminal(Case):
+class Terminal(TerminalCase):
     """On a terminal the program has one, too; Ctrl-C and Ctrl-Z reach it."""
-
-    def start(self, *words):
-        pid, master = pty.fork()
-        if pid == 0:
-            try:
-                os.chdir(self.folder)
-                os.execv(PROF, [PROF, "run", *words])
-            finally:
-                os._exit(99)
-        self.addCleanup(os.close, master)
-        self.seen = b""
-        return pid, master
-
-    def expect(self, master, text):
-        while text not in self.seen:
-            try:
-                got = os.read(master, 65536)
-            except OSError:
-                got = b""
-            self.assertTrue(got, f"{text!r} did not come: {self.seen!r}")
-            self.seen += got
-        self.seen = self.seen[self.seen.index(text) + len(text) :]
-
-    def rest(self, master):
-        try:
-            while got := os.read(master, 65536):
-                self.seen += got
-        except OSError:
-            pass
-        return self.seen
 
     def check_kind(self, *options):
         program = (
@@ -567,20 +486,6 @@ class Terminal(Case):
             self.expect(master, b"status 6\r\n")
             self.rest(master)
             os.waitpid(pid, 0)
-
-    def start_shell(self):
-        """An interactive bash, which has job control; its prompt is "prompt> "."""
-        pid, master = pty.fork()
-        if pid == 0:
-            try:
-                os.chdir(self.folder)
-                os.environ["PS1"] = "prompt> "
-                os.execvp("bash", ["bash", "--norc", "--noprofile", "-i"])
-            finally:
-                os._exit(99)
-        self.addCleanup(os.close, master)
-        self.seen = b""
-        return pid, master
 
 
 if __name__ == "__main__":

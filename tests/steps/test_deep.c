@@ -58,8 +58,85 @@ static void a_deep_scope_takes_a_few_steps_more(void **state) {
   assert_int_equal(prof_stop(), PROF_OK);
 }
 
+/* ---- blocks beside tasks that end in any order ---- */
+
+enum { TASKS_MAX = 4000, BLOCKS = 300 };
+static jmp_buf back;
+
+static void nested_blocks(void) {
+  WITH_BASE_PROFILER(PROF_HOST, "outer", "x", PROF_NO_ARGS, { block(); });
+}
+static void left_by_a_jump(void) {
+  WITH_BASE_PROFILER(PROF_HOST, "outer", "x", PROF_NO_ARGS, {
+    if (!setjmp(back)) WITH_BASE_PROFILER(PROF_HOST, "left", "x", PROF_NO_ARGS, longjmp(back, 1););
+  });
+}
+static void left_by_a_jump_out_of_three(void) {
+  WITH_BASE_PROFILER(PROF_HOST, "outer", "x", PROF_NO_ARGS, {
+    if (!setjmp(back)) {
+      WITH_BASE_PROFILER(PROF_HOST, "one", "x", PROF_NO_ARGS, {
+        WITH_BASE_PROFILER(PROF_HOST, "two", "x", PROF_NO_ARGS, {
+          block();
+          longjmp(back, 1);
+        });
+      });
+    }
+  });
+}
+
+static uint64_t tasks[TASKS_MAX];
+
+static void begin_tasks_out_of_order(uint64_t count) {
+  uint64_t random = 1;
+  for (uint64_t i = 0; i < count; i++) tasks[i] = prof_scope_begin(1, "task", "x", NULL);
+  for (uint64_t i = 0; i < 2 * count; i++) {
+    random = random * UINT64_C(6364136223846793005) + 1442695040888963407;
+    uint64_t *const task = &tasks[(random >> 33) % count];
+    prof_scope_end(*task);
+    *task = prof_scope_begin(1, "task", "x", NULL);
+  }
+}
+
+/* Of the cheapest of some rounds. */
+static uint64_t steps_beside(uint64_t count, void (*run)(void)) {
+  uint64_t least = UINT64_MAX;
+  begin_tasks_out_of_order(count);
+  for (int round = 0; round < 10; round++) {
+    const uint64_t begun = steps_now;
+    for (int i = 0; i < BLOCKS; i++) run();
+    const uint64_t took = steps_now - begun;
+    if (took < least) least = took;
+  }
+  for (uint64_t i = 0; i < count; i++) prof_scope_end(tasks[i]);
+  return least;
+}
+
+/* Whoever ends looks at what has begun since, not at all tasks. */
+static void blocks_take_no_more_steps_beside_more_tasks(void **state) {
+  static const uint64_t counts[] = {1000, TASKS_MAX};
+  static void (*const kinds[])(void) = {block, nested_blocks, left_by_a_jump,
+                                        left_by_a_jump_out_of_three};
+  static const char *const names[] = {"a block", "two blocks", "a jump", "a jump out of three"};
+  const prof_options options = {
+      .size = sizeof options, .policy = PROF_POLICY_RING, .cap_bytes = 8 << 20};
+  (void)state;
+  assert_int_equal(prof_start_with(&options), PROF_OK);
+  for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+    const uint64_t few = steps_beside(100, kinds[k]);
+    assert_true(few > 0);
+    for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+      const uint64_t many = steps_beside(counts[c], kinds[k]);
+      print_message("%s: %.1f steps beside 100 tasks, %.1f beside %llu\n", names[k],
+                    (double)few / BLOCKS, (double)many / BLOCKS, (unsigned long long)counts[c]);
+      if (many > few + MORE * BLOCKS) fail_msg("more than %d steps more", MORE);
+    }
+  }
+  assert_int_equal(prof_stop(), PROF_OK);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_deep_scope_takes_a_few_steps_more)};
+      cmocka_unit_test(a_deep_scope_takes_a_few_steps_more),
+      cmocka_unit_test(blocks_take_no_more_steps_beside_more_tasks)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -232,7 +232,7 @@ static void be_wary(import_database *d) {
 static bool open_file(import_database *d, const char *path, const char *options, int flags) {
   char uri[3 * PATH_BYTES + 128];
   put_uri(uri, sizeof uri, path, options);
-  const int code = d->open_v2(uri, &d->file, flags | SQLITE_OPEN_URI, NULL);
+  const int code = d->open_v2(uri, &d->file, flags | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, NULL);
   if (code != SQLITE_OK) refuse_code(d, code);
   return code == SQLITE_OK;
 }

@@ -287,6 +287,15 @@ static void take_op(import_reader *reader, const import_rows *rows, import_side 
   import_reader_take(reader);
 }
 
+/* The call's number is the table's key, so that it needs no grouping. */
+static bool has_one_a_call(const import_reader *reader, const char *table) {
+  char query[IMPORT_QUERY_BYTES];
+  snprintf(query, sizeof query,
+           "SELECT sum(pk > 0) = 1 AND sum(pk > 0 AND name = 'api_ptr_id') = 1"
+           " FROM pragma_table_info('%s')", table);
+  return import_database_count(reader->database, query) == 1;
+}
+
 /* If several calls are linked to an operation, the first is its launch. */
 static void put_ops_query(const import_reader *reader, char query[IMPORT_QUERY_BYTES]) {
   const bool has_links = has(reader, "rocpd_api_ops");
@@ -305,14 +314,19 @@ static void put_ops_query(const import_reader *reader, char query[IMPORT_QUERY_B
                        " api_id IN (SELECT id FROM rocpd_api) GROUP BY op_id) L ON L.op_id = O.id"
                        " LEFT JOIN rocpd_api A ON A.id = L.api"
                      : "",
-           has_kernels ? " LEFT JOIN (SELECT api_ptr_id, gridX, gridY, gridZ, workgroupX,"
+           !has_kernels ? ""
+           : has_one_a_call(reader, "rocpd_kernelapi")
+               ? " LEFT JOIN rocpd_kernelapi K ON K.api_ptr_id = L.api"
+               : " LEFT JOIN (SELECT api_ptr_id, gridX, gridY, gridZ, workgroupX,"
                          " workgroupY, workgroupZ, groupSegmentSize FROM rocpd_kernelapi"
-                         " GROUP BY api_ptr_id) K ON K.api_ptr_id = L.api"
-                       : "",
-           has_copies ? " LEFT JOIN (SELECT api_ptr_id, size, kind FROM rocpd_copyapi"
-                        " GROUP BY api_ptr_id) C ON C.api_ptr_id = L.api"
-                        " LEFT JOIN rocpd_string CK ON CK.id = C.kind"
-                      : "");
+                         " GROUP BY api_ptr_id) K ON K.api_ptr_id = L.api",
+           !has_copies ? ""
+           : has_one_a_call(reader, "rocpd_copyapi")
+               ? " LEFT JOIN rocpd_copyapi C ON C.api_ptr_id = L.api"
+                 " LEFT JOIN rocpd_string CK ON CK.id = C.kind"
+               : " LEFT JOIN (SELECT api_ptr_id, size, kind FROM rocpd_copyapi"
+                 " GROUP BY api_ptr_id) C ON C.api_ptr_id = L.api"
+                 " LEFT JOIN rocpd_string CK ON CK.id = C.kind");
 }
 
 static void take_ops(import_reader *reader) {

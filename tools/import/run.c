@@ -13,6 +13,7 @@
 #include "json.h"
 #include "kineto.h"
 #include "output.h"
+#include "sniff.h"
 #include "tables.h"
 
 enum { READ_BYTES = 256 << 10, QUIET_S = 2 };
@@ -132,10 +133,13 @@ static void read_all(import_state *state, import_input *input, import_result *re
   import_cleaner cleaner = {0};
   progress shown = {.began = time(NULL)};
   bool goes_on = true, is_database = false;
+  const char *what = NULL; /* the file is, if it cannot be JSON */
   for (size_t count, read = 0; goes_on && (count = import_input_read(input, bytes, READ_BYTES)) > 0; read += count) {
     const char *const encoding = read == 0 ? wide_encoding(bytes, count) : NULL;
     is_database = read == 0 && import_input_begins_database(bytes, count);
     if (is_database) break;
+    what = read == 0 && !encoding ? import_sniff(bytes, count) : NULL;
+    if (what) break;
     if (encoding) {
       import_json_refuse(json, encoding);
       goes_on = false;
@@ -145,12 +149,17 @@ static void read_all(import_state *state, import_input *input, import_result *re
     goes_on = import_json_read(json, clean, import_clean(&cleaner, bytes + skipped, count - skipped, clean));
     show(&shown, input);
   }
-  if (goes_on) import_json_read(json, clean, import_clean_end(&cleaner, clean));
+  if (goes_on && !what) import_json_read(json, clean, import_clean_end(&cleaner, clean));
   import_json_end(json, result);
   if (is_database) {
     result->end = IMPORT_REFUSED;
     snprintf(result->error, sizeof result->error,
              "is a compressed SQLite database; gunzip it first");
+  }
+  if (what) {
+    result->end = IMPORT_REFUSED;
+    snprintf(result->error, sizeof result->error, "is no JSON and no database, but %s; %s", what,
+             import_kinds);
   }
   hide(&shown);
   import_json_destroy(json);

@@ -1,5 +1,6 @@
 /* prof: reads captures, finished, being written, or left by a process that died. See commands.h. */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <getopt.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -120,8 +121,16 @@ static void tell_that_a_page_is_gone(int number) {
   _exit(EXIT_FAILED);
 }
 
+/* No file of ours may get the number of a stream that is closed: the stream's text would go into it. Such a stream still refuses reads and
+   writes, and is closed in programs that we start. */
+static void occupy_closed_streams(void) {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+    if (fcntl(fd, F_GETFD) < 0) (void)!open("/dev/null", (fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
+}
+
 /* What could not be printed was not done. */
 int main(int argc, char **argv) {
+  occupy_closed_streams();
   const struct sigaction action = {.sa_handler = tell_that_a_page_is_gone};
   sigaction(SIGBUS, &action, NULL);
   opterr = 0; /* getopt would print the words as they are */

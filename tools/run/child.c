@@ -10,8 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
-#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -19,47 +18,33 @@
 #include "../prof/commands.h"
 #include "keeper.h"
 #include "left.h"
+#include "signals.h"
 #include "stream.h"
 #include "terminal.h"
 
-/* The signals that may end us, or that a terminal or a user sends. */
-static const int forwarded[] = {SIGINT,  SIGQUIT, SIGTERM, SIGHUP, SIGUSR1,
-                                SIGUSR2, SIGALRM, SIGTSTP, SIGCONT, SIGWINCH};
-
 typedef struct child {
   pid_t pid;
-  int signals;  /* a signalfd */
+  run_streams streams;
   int terminal; /* which we gave to the group, or -1 */
+  bool wants_terminal; /* the group gets the terminal when we are in the foreground */
   run_keeper keeper;
-  sigset_t mask_before;
-  struct sigaction child_before; /* of SIGCHLD: our caller may ignore it */
-  bool has_ended;
+  int orphan; /* a pidfd of a workload whose keeper was killed, or -1 */
+  bool has_ended, is_given_up;
   int status;
 } child;
+
+/* What the new process does. */
+typedef struct becoming {
+  const child *child;
+  const run_command *command;
+  int (*run)(void *context); /* instead of a command, or NULL */
+  void *context;
+} becoming;
 
 static double now_seconds(void) {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
-static void open_signals(child *c) {
-  sigset_t mask;
-  sigemptyset(&mask);
-  for (size_t i = 0; i < sizeof forwarded / sizeof *forwarded; i++) sigaddset(&mask, forwarded[i]);
-  sigaddset(&mask, SIGCHLD);
-  sigaddset(&mask, SIGTTOU); /* tcsetpgrp() from the background */
-  sigprocmask(SIG_BLOCK, &mask, &c->mask_before);
-  sigaction(SIGCHLD, &(struct sigaction){.sa_handler = SIG_DFL}, &c->child_before);
-  sigdelset(&mask, SIGTTOU);
-  c->signals = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
-  if (c->signals < 0) run_fail("cannot make a signalfd: %s", strerror(errno));
-}
-
-static void close_signals(child *c) {
-  close(c->signals);
-  sigaction(SIGCHLD, &c->child_before, NULL);
-  sigprocmask(SIG_SETMASK, &c->mask_before, NULL);
 }
 
 /* The terminal, if we are its foreground group; else -1. */
@@ -69,63 +54,69 @@ static int own_terminal(void) {
   return -1;
 }
 
-/* What the new process needs to know. */
-typedef struct becoming {
-  const child *child;
-  const run_command *command;
-  const run_streams *streams;
-} becoming;
+/* Somebody else of our group may need the terminal: a pager behind us, or the script that runs us.
+   Then the workload gets it only when it asks. */
+static bool are_we_alone(void) {
+  return getpgrp() == getpid() && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+}
 
 /* In the new process. */
 static void become(void *context) {
   const becoming *const b = context;
-  run_streams_be_child(b->streams);
-  for (size_t i = 0; i < b->command->variables.count; i++)
-    run_export(b->command->variables.items[i]);
-  sigaction(SIGCHLD, &b->child->child_before, NULL);
-  sigprocmask(SIG_SETMASK, &b->child->mask_before, NULL);
-  const int status = run_execute(b->command->words.items);
-  fflush(stderr);
+  int status;
+  run_streams_be_child(&b->child->streams);
+  run_signals_be_child();
+  if (b->run) {
+    status = b->run(b->context);
+  } else {
+    for (size_t i = 0; i < b->command->variables.count; i++)
+      run_export(b->command->variables.items[i]);
+    status = run_execute(b->command->words.items);
+  }
+  fflush(NULL);
   _exit(status);
 }
 
 /* A child of ours. */
-static void start_here(child *c, becoming *b) {
-  c->terminal = own_terminal();
-  fflush(NULL);
+static bool start_here(child *c, becoming *b) {
+  c->wants_terminal = are_we_alone();
+  c->terminal = c->wants_terminal ? own_terminal() : -1;
   c->pid = fork();
-  if (c->pid < 0) run_fail("cannot make a process: %s", strerror(errno));
+  if (c->pid < 0) return false;
   if (c->pid == 0) {
     setpgid(0, 0);
     if (c->terminal >= 0) tcsetpgrp(c->terminal, getpid());
     become(b);
   }
   setpgid(c->pid, c->pid); /* both processes call this: the order is not known */
+  return true;
 }
 
 /* A child of the keeper, on a pty. */
-static void start_on_terminal(child *c, run_terminal *terminal) {
+static bool start_on_terminal(child *c) {
   run_news news;
   ssize_t bytes;
   while ((bytes = read(c->keeper.news, &news, sizeof news)) < 0 && errno == EINTR) continue;
-  if (bytes != (ssize_t)sizeof news || news.pid <= 0) run_fail("cannot make a process");
+  if (bytes != (ssize_t)sizeof news || news.pid <= 0) return false;
   c->pid = news.pid;
   fcntl(c->keeper.news, F_SETFL, O_NONBLOCK);
-  run_terminal_be_raw(terminal);
+  run_terminal_be_raw(&c->streams.terminal);
+  return true;
 }
 
-static void start(child *c, const run_command *command, run_streams *streams) {
-  becoming b = {c, command, streams};
-  run_keeper_plan plan = {.become = become, .context = &b};
-  const bool is_on_terminal = streams->terminal.outer >= 0;
-  c->keeper = (run_keeper){.pid = -1, .news = -1, .alive = -1};
-  if (!is_on_terminal) start_here(c, &b);
-  if (streams->buffer) {
-    run_streams_tell_keeper(streams, &plan);
-    run_keeper_start(&c->keeper, &plan);
+static bool start(child *c, becoming *b) {
+  run_keeper_plan plan = {.become = become, .context = b};
+  const bool is_on_terminal = c->streams.terminal.outer >= 0;
+  fflush(NULL); /* nothing is printed twice */
+  bool is_started = is_on_terminal || start_here(c, b), has_keeper = false;
+  if (is_started && c->streams.buffer) {
+    run_streams_tell_keeper(&c->streams, &plan);
+    has_keeper = run_keeper_start(&c->keeper, &plan);
   }
-  run_streams_be_parent(streams);
-  if (is_on_terminal) start_on_terminal(c, &streams->terminal);
+  run_streams_be_parent(&c->streams);
+  if (is_on_terminal) is_started = has_keeper && start_on_terminal(c);
+  if (!is_started) say("prof run: cannot make a process: %s", strerror(errno));
+  return is_started;
 }
 
 /* ---- until it ends ---- */
@@ -143,110 +134,206 @@ static void take_terminal_back(const child *c) {
 }
 
 /* After a stop, or when we have come to the foreground. */
-static void go_on(child *c, run_terminal *terminal) {
+static void go_on(child *c) {
+  run_terminal *const terminal = &c->streams.terminal;
   if (terminal->outer >= 0) {
     run_terminal_resize(terminal);
     run_terminal_be_raw(terminal);
-  } else {
+  } else if (c->wants_terminal) {
     give_terminal(c);
   }
   kill(-c->pid, SIGCONT);
 }
 
-/* The terminal stopped the workload, so we stop ourselves until we are continued. A workload in the
-   background that read the terminal continues at once if we are in the foreground by now. */
-static void stop_with(child *c, run_terminal *terminal, int number) {
-  const bool is_ours = terminal->outer < 0 && own_terminal() >= 0;
-  if (number != SIGTSTP && number != SIGTTIN && number != SIGTTOU) return; /* somebody's SIGSTOP */
-  if (!is_ours || number == SIGTSTP) {
-    run_terminal_restore(terminal);
-    take_terminal_back(c);
-    raise(SIGSTOP);
-  }
-  go_on(c, terminal);
+/* Our controlling terminal: a shell there can continue us. */
+static bool has_terminal(void) {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+    if (tcgetpgrp(fd) >= 0) return true;
+  return false;
 }
 
-static void take_status(child *c, run_terminal *terminal, int status) {
+/* We stop as well, so that our shell has the terminal, and until it continues us. A workload that
+   asked for the terminal gets it at once if we are in the foreground. */
+static void stop_with(child *c, int number) {
+  run_terminal *const terminal = &c->streams.terminal;
+  const bool is_asking = number == SIGTTIN || number == SIGTTOU;
+  if (!has_terminal()) return; /* who stopped it can continue it */
+  if (is_asking) c->wants_terminal = true;
+  if (is_asking && terminal->outer < 0 && own_terminal() >= 0) {
+    go_on(c);
+    return;
+  }
+  run_terminal_restore(terminal);
+  take_terminal_back(c);
+  run_signals_stop_us(number != SIGSTOP);
+  if (!is_asking) go_on(c);
+}
+
+static void take_status(child *c, int status) {
   if (WIFSTOPPED(status)) {
-    stop_with(c, terminal, WSTOPSIG(status));
+    stop_with(c, WSTOPSIG(status));
     return;
   }
   c->has_ended = true;
   c->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-static void reap(child *c, run_terminal *terminal) {
+static void reap(child *c) {
   int status;
   while (!c->has_ended && waitpid(c->pid, &status, WNOHANG | WUNTRACED) == c->pid)
-    take_status(c, terminal, status);
+    take_status(c, status);
 }
 
-static void take_signals(child *c, run_terminal *terminal) {
-  struct signalfd_siginfo info;
-  while (read(c->signals, &info, sizeof info) == (ssize_t)sizeof info) {
-    const int number = (int)info.ssi_signo;
-    if (number == SIGCHLD) reap(c, terminal);
-    else if (number == SIGCONT) go_on(c, terminal);
+/* After the workload's end we may still wait for who reads our output. */
+static void take_late_signal(child *c, int number) {
+  if (number == SIGTSTP) run_signals_stop_us(false);
+  else if (run_signals_is_end(number)) c->is_given_up = true;
+}
+
+static void take_signals(child *c) {
+  run_terminal *const terminal = &c->streams.terminal;
+  for (int number; (number = run_signals_next()) != 0;) {
+    if (number == SIGCHLD) reap(c);
+    else if (c->has_ended) take_late_signal(c, number);
+    else if (number == SIGCONT) go_on(c);
     else if (number == SIGWINCH && terminal->outer >= 0) run_terminal_resize(terminal);
     else kill(-c->pid, number);
   }
 }
 
-/* Reads the keeper's news. If the keeper has ended, the workload's end is not known. */
-static void take_news(child *c, run_terminal *terminal) {
-  run_news news;
-  const ssize_t bytes = read(c->keeper.news, &news, sizeof news);
-  if (bytes == (ssize_t)sizeof news) {
-    take_status(c, terminal, news.status);
-  } else if (bytes >= 0 || (errno != EAGAIN && errno != EINTR)) {
-    c->has_ended = true;
-    c->status = RUN_FAILED;
-    say("prof run: the process that waits for the workload was killed; how it ended is not known");
-  }
+/* The keeper was killed. The kernel has sent SIGHUP to the workload, which may ignore it. */
+static void lose_keeper(child *c) {
+  close(c->keeper.news);
+  c->keeper.news = -1;
+  c->status = RUN_FAILED;
+#ifdef SYS_pidfd_open
+  c->orphan = (int)syscall(SYS_pidfd_open, c->pid, 0);
+#endif
+  c->has_ended = c->orphan < 0;
+  say("prof run: the process that waits for the workload was killed; how it ends is not known");
 }
 
-static void loop(child *c, run_streams *streams) {
-  const run_watch *const watch = streams->watch;
-  run_terminal *const terminal = &streams->terminal;
+static void take_news(child *c) {
+  run_news news;
+  const ssize_t bytes = read(c->keeper.news, &news, sizeof news);
+  if (bytes == (ssize_t)sizeof news) take_status(c, news.status);
+  else if (bytes >= 0 || (errno != EAGAIN && errno != EINTR)) lose_keeper(c);
+}
+
+/* ---- waiting ---- */
+
+enum { SIGNALS, NEWS, ORPHAN, TYPED, FIXED };
+
+/* Fills what is polled at any time. Returns for how long: a shell's fg does not tell us. */
+static int begin_poll(child *c, struct pollfd polls[FIXED]) {
+  enum { FOREGROUND_MS = 200 };
+  run_terminal *const terminal = &c->streams.terminal;
+  const bool has_input = terminal->outer >= 0 && terminal->has_input;
+  if (has_input && !terminal->is_raw && !c->has_ended && run_terminal_is_ours(terminal)) {
+    run_terminal_resize(terminal);
+    run_terminal_be_raw(terminal);
+  }
+  const bool is_typed = has_input && terminal->is_raw;
+  const int fds[FIXED] = {[SIGNALS] = run_signals_fd(),
+                          [NEWS] = c->has_ended ? -1 : c->keeper.news,
+                          [ORPHAN] = c->has_ended ? -1 : c->orphan,
+                          [TYPED] = is_typed ? STDIN_FILENO : -1};
+  for (int i = 0; i < FIXED; i++) polls[i] = (struct pollfd){.fd = fds[i], .events = POLLIN};
+  return has_input && !is_typed ? FOREGROUND_MS : -1;
+}
+
+static void end_poll(child *c, const struct pollfd polls[FIXED]) {
+  if (polls[TYPED].revents) run_terminal_type(&c->streams.terminal);
+  if (polls[SIGNALS].revents) take_signals(c);
+  if (polls[NEWS].revents && !c->has_ended) take_news(c);
+  if (polls[ORPHAN].revents) c->has_ended = true;
+}
+
+/* See run_streams. */
+static bool wait_for(void *context, int fd) {
+  child *const c = context;
+  struct pollfd polls[FIXED + 1];
+  const int timeout_ms = begin_poll(c, polls);
+  polls[FIXED] = (struct pollfd){.fd = fd, .events = POLLOUT};
+  if (poll(polls, FIXED + 1, timeout_ms) > 0) end_poll(c, polls);
+  return !c->is_given_up;
+}
+
+static void loop(child *c) {
+  const run_watch *const watch = c->streams.watch;
   while (!c->has_ended) {
-    enum { SIGNALS, NEWS, TYPED, EXTRA, FIXED };
-    const bool is_typed = terminal->outer >= 0 && terminal->has_input && terminal->is_raw;
-    struct pollfd polls[FIXED + 2] = {[SIGNALS] = {.fd = c->signals, .events = POLLIN},
-                                      [NEWS] = {.fd = c->keeper.news, .events = POLLIN},
-                                      [TYPED] = {.fd = is_typed ? STDIN_FILENO : -1,
-                                                 .events = POLLIN},
-                                      [EXTRA] = {.fd = watch->extra, .events = POLLIN}};
-    const nfds_t count = FIXED + run_streams_poll(streams, polls + FIXED);
-    if (poll(polls, count, -1) < 0) {
+    struct pollfd polls[FIXED + 3];
+    const int timeout_ms = begin_poll(c, polls);
+    polls[FIXED] = (struct pollfd){.fd = watch->extra, .events = POLLIN};
+    const nfds_t count = FIXED + 1 + run_streams_poll(&c->streams, polls + FIXED + 1);
+    if (poll(polls, count, timeout_ms) < 0) {
       if (errno != EINTR) run_fail("cannot wait for the workload: %s", strerror(errno));
       continue;
     }
-    for (nfds_t i = FIXED; i < count; i++)
-      if (polls[i].revents) run_streams_take(streams, polls[i].fd);
-    if (polls[TYPED].revents) run_terminal_type(terminal);
-    if (polls[EXTRA].revents) watch->on_extra(watch->context);
-    if (polls[SIGNALS].revents) take_signals(c, terminal);
-    if (polls[NEWS].revents && !c->has_ended) take_news(c, terminal);
+    for (nfds_t i = FIXED + 1; i < count; i++)
+      if (polls[i].revents) run_streams_take(&c->streams, polls[i].fd);
+    if (polls[FIXED].revents) watch->on_extra(watch->context);
+    end_poll(c, polls);
   }
 }
 
-run_end run_child(const run_command *command, const run_watch *watch) {
-  child c = {.terminal = -1};
-  run_end end = {0};
-  run_streams streams;
-  run_streams_open(&streams, watch);
-  open_signals(&c);
+/* ---- the whole ---- */
+
+static void find_left(const child *c, run_words *to) {
+  run_left left = {.group = c->pid, .except = c->keeper.pid};
+  for (int i = 0; i < 2; i++)
+    if (c->streams.streams[i].has_writer)
+      left.files[left.file_count++] = c->streams.streams[i].file;
+  run_left_find(&left, to);
+}
+
+/* The workload may have made our streams non-blocking, for all who share them. */
+static void take_flags(int flags[3]) {
+  for (int fd = 0; fd < 3; fd++) flags[fd] = fcntl(fd, F_GETFL);
+}
+
+static void restore_flags(const int flags[3]) {
+  for (int fd = 0; fd < 3; fd++)
+    if (flags[fd] >= 0 && fcntl(fd, F_GETFL) != flags[fd]) fcntl(fd, F_SETFL, flags[fd]);
+}
+
+static run_end run_one(becoming *b, const run_watch *watch) {
+  child c = {.terminal = -1, .orphan = -1, .keeper = {.pid = -1, .news = -1, .alive = -1}};
+  run_end end = {.status = RUN_FAILED};
+  int flags[3];
+  b->child = &c;
+  run_signals_hold();
+  take_flags(flags);
+  run_streams_open(&c.streams, watch);
+  c.streams.keeper = &c.keeper;
+  c.streams.wait_for = wait_for;
+  c.streams.context = &c;
   const double begun = now_seconds();
-  start(&c, command, &streams);
-  loop(&c, &streams);
-  end.seconds = now_seconds() - begun;
-  take_terminal_back(&c);
-  run_left_find(c.pid, &end.left);
-  run_streams_finish(&streams);
+  if (start(&c, b)) {
+    loop(&c);
+    end.status = c.status;
+    end.seconds = now_seconds() - begun;
+    take_terminal_back(&c);
+  }
+  c.has_ended = true;
+  run_streams_finish(&c.streams);
+  if (c.pid > 0) find_left(&c, &end.left);
+  if (end.left.count == 0) restore_flags(flags);
   if (end.left.count > 0) run_keeper_leave(&c.keeper);
   else run_keeper_end(&c.keeper);
-  end.status = c.status;
-  end.failed = streams.failed;
-  close_signals(&c);
+  if (c.orphan >= 0) close(c.orphan);
+  end.failed = c.streams.failed;
+  run_signals_release();
   return end;
+}
+
+run_end run_child(const run_command *command, const run_watch *watch) {
+  becoming b = {.command = command};
+  return run_one(&b, watch);
+}
+
+int run_child_call(int (*run)(void *context), void *context) {
+  const run_watch nothing = {.log = -1, .extra = -1};
+  becoming b = {.run = run, .context = context};
+  return run_one(&b, &nothing).status;
 }

@@ -23,12 +23,17 @@ enum { RUN_LINE_BYTES_MAX = 256 << 10 };
 typedef struct run_end {
   int status;         /* as in a shell: the exit status, or 128 + signal */
   double seconds;     /* from the start to the end of the process */
-  run_words left;     /* "NAME (PID)" of processes of the group that still run */
+  run_words left;     /* "NAME (PID)" of processes that still run: of the group, or with a
+                         stream of it open */
   const char *failed; /* why a stream could not be written, or NULL */
 } run_end;
 
-/* Runs the command to its end. The group gets the terminal if we have it, and receives each signal
+/* Runs the command to its end. If it cannot be started, says why; the status is RUN_FAILED. The
+   group gets the terminal if we have it, and receives each signal
    that may end us. If we are killed, it continues. */
 run_end run_child(const run_command *command, const run_watch *watch);
+
+/* Calls run() in a process of its own, as run_child() runs a command. Returns its status. */
+int run_child_call(int (*run)(void *context), void *context);
 
 #endif

@@ -63,9 +63,8 @@ static int by_reason(const void *a, const void *b) {
 
 run_children run_children_find(const run_family *family, const run_captures *captures,
                                const run_words *tools, bool has_reasons) {
-  run_children to = {.has_reasons = has_reasons,
-                     .is_unknown = !family,
-                     .empty_count = captures->empty_count};
+  run_children to = {
+      .has_reasons = has_reasons, .is_unknown = !family, .empty_count = captures->empty_count};
   bool *const is_seen = run_make(captures->count, sizeof *is_seen);
   for (size_t i = 0; family && i < run_family_count(family); i++) {
     const run_member *const m = run_family_member(family, i);

@@ -78,8 +78,7 @@ static void put_cmd_around(run_words *words, const char *cmd) {
   if (run_needs_shell(cmd)) {
     run_words_add(&all, "/bin/sh");
     run_words_add(&all, "-c");
-    /* the shell ignores signals to the group, and ends with the status of its command */
-    run_words_add(&all, run_text("trap : HUP INT QUIT TERM USR1 USR2 ALRM; %s \"$@\"", cmd));
+    run_words_add(&all, run_text(RUN_SHELL_OUTLIVES "%s \"$@\"", cmd));
     run_words_add(&all, "sh");
   } else {
     run_words_split(&all, cmd);

@@ -4,6 +4,10 @@
 
 #include "stack.h"
 
+/* In front of shell text: the shell ignores signals to the group, and ends with the status of its
+   command. */
+#define RUN_SHELL_OUTLIVES "trap : HUP INT QUIT TERM USR1 USR2 ALRM; "
+
 /* What is executed. */
 typedef struct run_command {
   run_words words;     /* argv */

@@ -277,6 +277,7 @@ run_family *run_family_start(const char *variable, const char *folder) {
 }
 
 void run_family_stop(run_family *family) {
+  if (family->kept) return;
   pthread_mutex_lock(&family->lock);
   family->is_ending = true;
   pthread_cond_signal(&family->changed);

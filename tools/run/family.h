@@ -42,7 +42,7 @@ typedef struct run_family run_family;
 /* Begins to watch the processes that we start. variable: "PROF_OUTPUT", which those that are to
    record have, or NULL. folder: into which they write, or NULL. Returns NULL if it cannot watch. */
 run_family *run_family_start(const char *variable, const char *folder);
-/* Looks once more, and ends. */
+/* Looks once more, and ends. A second call does nothing. */
 void run_family_stop(run_family *family);
 void run_family_destroy(run_family *family);
 

@@ -14,38 +14,64 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "text.h"
+
+/* Our orders to the keeper, one byte each: a stream's number, or this. */
+enum { ORDER_END = 2 };
 
 typedef struct keeping {
   int alive, news; /* our ends of the pipes */
   run_keeper_stream streams[2];
+  int log;
+  const run_terminal *terminal;
   pid_t workload; /* on a pty, or -1 */
 } keeping;
 
-/* Runs until all writers have ended. Errors cannot be reported to anyone. */
-static void pass_on(run_keeper_stream *streams) {
-  char buffer[1 << 16];
-  for (;;) {
-    struct pollfd polls[2];
-    for (int i = 0; i < 2; i++) polls[i] = (struct pollfd){.fd = streams[i].from, .events = POLLIN};
-    if (polls[0].fd < 0 && polls[1].fd < 0) return;
-    if (poll(polls, 2, -1) < 0 && errno != EINTR) return;
-    for (int i = 0; i < 2; i++) {
-      if (!polls[i].revents) continue;
-      const ssize_t bytes = read(streams[i].from, buffer, sizeof buffer);
-      if (bytes < 0 && (errno == EINTR || errno == EAGAIN)) continue;
-      ssize_t done = 0;
-      while (bytes > 0 && done < bytes) {
-        const ssize_t now = write(streams[i].to, buffer + done, (size_t)(bytes - done));
-        if (now > 0) done += now;
-        else if (errno != EINTR) break;
-      }
-      if (bytes > 0 && done == bytes) continue;
-      close(streams[i].from);
-      streams[i].from = -1;
+/* ---- after our process was killed ---- */
+
+static void close_stream(run_keeper_stream *s) {
+  if (s->from >= 0) close(s->from);
+  s->from = -1;
+}
+
+/* False: nobody reads it any more. Other errors may pass, and cannot be reported to anyone. */
+static bool write_all(int to, const char *at, size_t bytes) {
+  while (bytes > 0) {
+    const ssize_t done = write(to, at, bytes);
+    if (done < 0 && errno == EAGAIN) {
+      poll(&(struct pollfd){.fd = to, .events = POLLOUT}, 1, -1);
+    } else if (done < 0 && errno != EINTR) {
+      return errno != EPIPE;
+    } else if (done > 0) {
+      at += done;
+      bytes -= (size_t)done;
     }
   }
+  return true;
 }
+
+static void pass_one_on(const keeping *k, run_keeper_stream *s) {
+  static char buffer[1 << 16];
+  const ssize_t bytes = read(s->from, buffer, sizeof buffer);
+  if (bytes < 0 && (errno == EINTR || errno == EAGAIN)) return;
+  if (bytes > 0 && k->log >= 0) write_all(k->log, buffer, (size_t)bytes);
+  if (bytes <= 0 || !write_all(s->to, buffer, (size_t)bytes)) close_stream(s);
+}
+
+/* Runs until all writers have ended. */
+static void pass_on(keeping *k) {
+  run_terminal_repair(k->terminal);
+  for (;;) {
+    struct pollfd polls[2];
+    for (int i = 0; i < 2; i++)
+      polls[i] = (struct pollfd){.fd = k->streams[i].from, .events = POLLIN};
+    if (polls[0].fd < 0 && polls[1].fd < 0) return;
+    if (poll(polls, 2, -1) < 0 && errno != EINTR) return;
+    for (int i = 0; i < 2; i++)
+      if (polls[i].revents) pass_one_on(k, &k->streams[i]);
+  }
+}
+
+/* ---- beside it ---- */
 
 /* Reports each stop and the end of the workload. True: it has ended. */
 static bool tell_news(const keeping *k) {
@@ -57,7 +83,7 @@ static bool tell_news(const keeping *k) {
   return false;
 }
 
-/* Waits until our process writes a byte, or ends without one. */
+/* Obeys our process until it sends the end, or is no more. */
 static _Noreturn void keep(keeping *k) {
   sigset_t mask;
   sigfillset(&mask);
@@ -67,10 +93,12 @@ static _Noreturn void keep(keeping *k) {
     struct pollfd polls[1] = {{.fd = k->alive, .events = POLLIN}};
     if (!has_ended && tell_news(k)) has_ended = true;
     if (ppoll(polls, 1, NULL, has_ended ? NULL : &mask) < 0) continue; /* SIGCHLD */
-    char byte;
-    if (read(k->alive, &byte, 1) == 1) _exit(0);
-    pass_on(k->streams);
-    _exit(0);
+    char order = ORDER_END;
+    const ssize_t bytes = read(k->alive, &order, 1);
+    if (bytes < 0) continue;
+    if (bytes == 0) pass_on(k);
+    if (order == ORDER_END) _exit(0);
+    close_stream(&k->streams[(int)order]);
   }
 }
 
@@ -78,7 +106,8 @@ static void take_child_signal(int number) { (void)number; }
 
 /* In the keeper: makes the session, and starts the workload in it. */
 static void begin_on_terminal(keeping *k, const run_keeper_plan *plan) {
-  ioctl(plan->slave, TIOCSCTTY, 0);
+  const int slave = plan->terminal->slave;
+  ioctl(slave, TIOCSCTTY, 0);
   sigset_t child, before;
   sigemptyset(&child);
   sigaddset(&child, SIGCHLD);
@@ -88,7 +117,7 @@ static void begin_on_terminal(keeping *k, const run_keeper_plan *plan) {
   k->workload = fork();
   if (k->workload == 0) {
     setpgid(0, 0);
-    tcsetpgrp(plan->slave, getpid());
+    tcsetpgrp(slave, getpid());
     sigprocmask(SIG_SETMASK, &before, NULL);
     plan->become(plan->context);
     _exit(127);
@@ -99,28 +128,54 @@ static void begin_on_terminal(keeping *k, const run_keeper_plan *plan) {
   if (k->workload < 0) _exit(1);
 }
 
+/* Those at the other ends must see when the workload closes a stream that we do not forward. */
+static void close_what_is_not_forwarded(const keeping *k) {
+  const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (null < 0) return;
+  dup2(null, STDIN_FILENO);
+  for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++) {
+    bool is_needed = fd == k->terminal->outer;
+    for (int i = 0; i < 2; i++) is_needed |= k->streams[i].from >= 0 && k->streams[i].to == fd;
+    if (!is_needed) dup2(null, fd);
+  }
+  close(null);
+}
+
 static _Noreturn void be_keeper(keeping *k, const run_keeper_plan *plan) {
   memcpy(k->streams, plan->streams, sizeof k->streams);
+  k->log = plan->log;
+  k->terminal = plan->terminal;
   prctl(PR_SET_NAME, "prof run keeper");
   setsid();
-  if (plan->slave >= 0) {
+  if (plan->terminal->slave >= 0) {
     begin_on_terminal(k, plan);
-    close(plan->slave);
+    close(plan->terminal->slave);
   }
   for (int i = 0; i < 2; i++)
     if (plan->write_ends[i] >= 0) close(plan->write_ends[i]);
+  close_what_is_not_forwarded(k);
   keep(k);
 }
 
-void run_keeper_start(run_keeper *keeper, const run_keeper_plan *plan) {
-  int alive[2], news[2] = {-1, -1};
-  const bool is_on_terminal = plan->slave >= 0;
-  if (pipe2(alive, O_CLOEXEC) != 0 || (is_on_terminal && pipe2(news, O_CLOEXEC) != 0))
-    run_fail("cannot make a pipe: %s", strerror(errno));
+static bool open_pipe(int ends[2]) { return pipe2(ends, O_CLOEXEC) == 0; }
+
+static void close_pipe(const int ends[2]) {
+  for (int i = 0; i < 2; i++)
+    if (ends[i] >= 0) close(ends[i]);
+}
+
+bool run_keeper_start(run_keeper *keeper, const run_keeper_plan *plan) {
+  int alive[2] = {-1, -1}, news[2] = {-1, -1};
+  const bool is_on_terminal = plan->terminal->slave >= 0;
   fflush(NULL);
-  keeper->pid = fork();
-  if (keeper->pid < 0) run_fail("cannot make a process: %s", strerror(errno));
-  if (keeper->pid == 0) {
+  const bool has_pipes = open_pipe(alive) && (!is_on_terminal || open_pipe(news));
+  const pid_t pid = has_pipes ? fork() : -1;
+  if (pid < 0) {
+    close_pipe(alive);
+    close_pipe(news);
+    return false;
+  }
+  if (pid == 0) {
     keeping k = {.alive = alive[0], .news = news[1], .workload = -1};
     close(alive[1]);
     if (is_on_terminal) close(news[0]);
@@ -128,13 +183,21 @@ void run_keeper_start(run_keeper *keeper, const run_keeper_plan *plan) {
   }
   close(alive[0]);
   if (is_on_terminal) close(news[1]);
-  keeper->alive = alive[1];
-  keeper->news = news[0];
+  *keeper = (run_keeper){.pid = pid, .news = news[0], .alive = alive[1]};
+  return true;
+}
+
+static void order(const run_keeper *keeper, char what) {
+  (void)!write(keeper->alive, &what, 1);
+}
+
+void run_keeper_close(const run_keeper *keeper, int stream) {
+  if (keeper->pid > 0) order(keeper, (char)stream);
 }
 
 void run_keeper_end(run_keeper *keeper) {
   if (keeper->pid <= 0) return;
-  (void)!write(keeper->alive, "", 1);
+  order(keeper, ORDER_END);
   close(keeper->alive);
   if (keeper->news >= 0) close(keeper->news);
   while (waitpid(keeper->pid, NULL, 0) < 0 && errno == EINTR) continue;

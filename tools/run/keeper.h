@@ -4,8 +4,9 @@
 #ifndef PROF_TOOLS_RUN_KEEPER_H
 #define PROF_TOOLS_RUN_KEEPER_H
 
-#include <stdbool.h>
 #include <sys/types.h>
+
+#include "terminal.h"
 
 /* What the keeper writes to us. */
 typedef struct run_news {
@@ -16,7 +17,7 @@ typedef struct run_news {
 typedef struct run_keeper {
   pid_t pid; /* of the keeper, or -1 */
   int news;  /* to read run_news, for a workload on a pty; else -1 */
-  int alive; /* if this closes before a byte was written, the keeper takes over */
+  int alive; /* if this closes before we end the keeper, it takes over */
 } run_keeper;
 
 /* A stream of the workload: the descriptor to read, and the one to write. */
@@ -27,12 +28,17 @@ typedef struct run_keeper_stream {
 typedef struct run_keeper_plan {
   run_keeper_stream streams[2];
   int write_ends[2]; /* the workload's ends of pipes, which the keeper closes; or -1 */
-  int slave;         /* the pty's, or -1: then the workload is not the keeper's child */
+  int log;           /* gets all bytes, or -1 */
+  const run_terminal *terminal; /* if it has a slave, the workload is the keeper's child on it */
   void (*become)(void *context); /* on a pty: executes the workload; does not return */
   void *context;
 } run_keeper_plan;
 
-void run_keeper_start(run_keeper *keeper, const run_keeper_plan *plan);
+/* False: there is none, and errno says why. */
+bool run_keeper_start(run_keeper *keeper, const run_keeper_plan *plan);
+
+/* We have closed this stream of the plan. The keeper does, too, and the workload gets SIGPIPE. */
+void run_keeper_close(const run_keeper *keeper, int stream);
 
 /* Ends the keeper: the workload has ended normally. */
 void run_keeper_end(run_keeper *keeper);

@@ -1,4 +1,4 @@
-/* See left.h. Scans /proc: no call lists the members of a process group. */
+/* See left.h. Scans /proc: no call lists the members of a process group, or who has a file open. */
 #define _GNU_SOURCE
 #include "left.h"
 
@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* The group by /proc/PID/stat: "PID (NAME) STATE PARENT GROUP ..."; NAME may hold anything. */
 static bool is_of_group(const char *stat, pid_t group) {
@@ -17,7 +18,30 @@ static bool is_of_group(const char *stat, pid_t group) {
   return strtol(at, NULL, 10) == group && state != 'Z' && state != 'X';
 }
 
-void run_left_find(pid_t group, run_words *to) {
+static bool is_any(const run_left *left, const struct stat *file) {
+  for (size_t i = 0; i < left->file_count; i++)
+    if (left->files[i].st_dev == file->st_dev && left->files[i].st_ino == file->st_ino) return true;
+  return false;
+}
+
+static bool has_open(const char *process, const run_left *left) {
+  DIR *const all = opendir(run_text("/proc/%s/fd", process));
+  bool is_found = false;
+  struct stat file;
+  if (!all) return false;
+  for (struct dirent *entry; !is_found && (entry = readdir(all)) != NULL;)
+    is_found = fstatat(dirfd(all), entry->d_name, &file, 0) == 0 && is_any(left, &file);
+  closedir(all);
+  return is_found;
+}
+
+static bool is_meant(const char *process, const char *stat, const run_left *left) {
+  const pid_t pid = (pid_t)strtol(process, NULL, 10);
+  if (pid == getpid() || pid == left->except) return false;
+  return is_of_group(stat, left->group) || (left->file_count > 0 && has_open(process, left));
+}
+
+void run_left_find(const run_left *left, run_words *to) {
   DIR *const all = opendir("/proc");
   if (!all) return;
   for (struct dirent *entry; (entry = readdir(all)) != NULL;) {
@@ -28,7 +52,7 @@ void run_left_find(pid_t group, run_words *to) {
     char *const stat = run_file_read(path, 4096, &bytes);
     if (!stat) continue; /* it has ended */
     const char *const name = strchr(stat, '('), *const end = strrchr(stat, ')');
-    if (name && end && is_of_group(stat, group))
+    if (name && end && is_meant(entry->d_name, stat, left))
       run_words_add(to, run_text("%.*s (%s)", (int)(end - name - 1), name + 1, entry->d_name));
     free(stat);
   }

@@ -2,11 +2,20 @@
 #ifndef PROF_TOOLS_RUN_LEFT_H
 #define PROF_TOOLS_RUN_LEFT_H
 
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "text.h"
 
-/* Adds "NAME (PID)" of each process of the group. */
-void run_left_find(pid_t group, run_words *to);
+/* Which processes are meant: of the group, or with one of the files open. */
+typedef struct run_left {
+  pid_t group;
+  pid_t except; /* not this one, nor ourselves */
+  struct stat files[2];
+  size_t file_count;
+} run_left;
+
+/* Adds "NAME (PID)" of each. */
+void run_left_find(const run_left *left, run_words *to);
 
 #endif

@@ -10,11 +10,13 @@
 #include <unistd.h>
 #include <uthash.h>
 
+#include "calls.h"
 #include "library_blocks.h"
 #include "library_lines.h"
 
 typedef struct entry {
   run_library_row row;
+  run_call_form *form; /* or NULL: not made yet */
   UT_hash_handle hh;
   char key[]; /* the library in one byte, then the config with its NUL */
 } entry;
@@ -25,7 +27,8 @@ struct run_libraries {
   entry **sorted;
   size_t count;
   bool is_sorted;
-  run_block blocks[2]; /* of each stream */
+  run_calls *calls; /* or NULL */
+  run_blocks blocks;
 };
 
 static const struct {
@@ -53,9 +56,10 @@ unsigned run_library_wanted(const char *tool) {
   return wanted;
 }
 
-run_libraries *run_libraries_create(unsigned wanted) {
+run_libraries *run_libraries_create(unsigned wanted, run_calls *calls) {
   run_libraries *const libraries = run_make(1, sizeof *libraries);
   libraries->wanted = wanted;
+  libraries->calls = calls;
   return libraries;
 }
 
@@ -64,10 +68,12 @@ void run_libraries_destroy(run_libraries *libraries) {
   HASH_CLEAR(hh, libraries->entries);
   while (each) {
     entry *const next = each->hh.next;
+    free(each->form);
     free(each);
     each = next;
   }
   free(libraries->sorted);
+  run_blocks_destroy(&libraries->blocks);
   free(libraries);
 }
 
@@ -78,49 +84,73 @@ static run_library library_of(const run_libraries *libraries, const run_call *ca
   return is_nccl ? RUN_LIBRARY_NCCL : call->library;
 }
 
-static void count_call(run_libraries *libraries, run_library library, run_line config,
-                       uint64_t calls) {
-  if (!(libraries->wanted & 1u << library)) return;
+/* The row of a call, made if it is new. */
+static entry *find_entry(run_libraries *libraries, run_library library, run_line config) {
   const size_t key_bytes = 1 + config.bytes;
-  entry *const made = run_make(1, sizeof *made + key_bytes + 1), *found;
-  made->key[0] = (char)library;
-  memcpy(made->key + 1, config.at, config.bytes);
-  HASH_FIND(hh, libraries->entries, made->key, key_bytes, found);
-  if (found) {
-    found->row.calls += calls;
-    free(made);
-    return;
-  }
-  made->row = (run_library_row){library, made->key + 1, calls};
+  char key[RUN_CONFIG_BYTES_MAX + 1];
+  entry *found;
+  key[0] = (char)library;
+  memcpy(key + 1, config.at, config.bytes);
+  HASH_FIND(hh, libraries->entries, key, key_bytes, found);
+  if (found) return found;
+  entry *const made = run_make(1, sizeof *made + key_bytes + 1);
+  memcpy(made->key, key, key_bytes);
+  made->row = (run_library_row){library, made->key + 1, 0};
   HASH_ADD_KEYPTR(hh, libraries->entries, made->key, key_bytes, made);
   libraries->count++;
   libraries->is_sorted = false;
+  return made;
 }
 
-static void count_block(run_libraries *libraries, const run_block *block) {
-  count_call(libraries, block->library, (run_line){block->text, block->bytes}, 1);
+static void count_call(run_libraries *libraries, run_library library, run_line config,
+                       uint64_t calls, const run_line_source *from) {
+  if (!(libraries->wanted & 1u << library)) return;
+  if (config.bytes > RUN_CONFIG_BYTES_MAX) config.bytes = RUN_CONFIG_BYTES_MAX;
+  entry *const found = find_entry(libraries, library, config);
+  found->row.calls += calls;
+  if (!libraries->calls || library == RUN_LIBRARY_ROCBLAS_FUNCTION) return;
+  if (!found->form) found->form = run_call_form_create(&found->row);
+  run_calls_add(libraries->calls, found->form, &from->origin, from->stream);
+}
+
+/* What the line itself has counts first, then what a launcher put in front. */
+static run_line_source source_of(const run_line_source *from, run_origin of_line, int64_t rank) {
+  run_line_source source = *from;
+  if (of_line.rank >= 0) source.origin.rank = of_line.rank;
+  else if (rank >= 0) source.origin.rank = rank;
+  if (of_line.pid >= 0) source.origin.pid = of_line.pid;
+  return source;
+}
+
+static void count_block(run_libraries *libraries, const run_block *block, int stream) {
+  const run_line_source from = {stream, {block->rank, block->pid}};
+  count_call(libraries, block->library, (run_line){block->text, block->bytes}, 1, &from);
 }
 
 static bool wants_blocks(const run_libraries *libraries) {
   return libraries->wanted & (1u << RUN_LIBRARY_CUBLAS | 1u << RUN_LIBRARY_CUDNN);
 }
 
-void run_libraries_take(run_libraries *libraries, int stream, const char *line, size_t bytes) {
+void run_libraries_take(run_libraries *libraries, const run_line_source *from, const char *line,
+                        size_t bytes) {
   run_call call;
   const run_line text = {line, bytes};
   if (wants_blocks(libraries)) {
     static run_block before;
-    const run_block_part part = run_block_take(&libraries->blocks[stream - 1], text, &before);
-    if (before.bytes > 0) count_block(libraries, &before);
+    const run_block_part part = run_blocks_take(&libraries->blocks, from->stream, text, &before);
+    if (before.bytes > 0) count_block(libraries, &before, from->stream);
     if (part != RUN_BLOCK_NONE) return;
   }
-  if (run_line_is_call(text, &call))
-    count_call(libraries, library_of(libraries, &call), call.config, call.calls);
+  if (!run_line_is_call(text, libraries->wanted, &call)) return;
+  const run_line_source source =
+      source_of(from, call.origin, run_origin_rank(line, call.prefix_bytes));
+  count_call(libraries, library_of(libraries, &call), call.config, call.calls, &source);
 }
 
 void run_libraries_finish(run_libraries *libraries) {
-  for (int i = 0; i < 2; i++)
-    if (run_block_end(&libraries->blocks[i])) count_block(libraries, &libraries->blocks[i]);
+  static run_block before;
+  for (int stream; (stream = run_blocks_end(&libraries->blocks, &before)) > 0;)
+    count_block(libraries, &before, stream);
 }
 
 size_t run_libraries_count(const run_libraries *libraries) { return libraries->count; }

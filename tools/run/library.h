@@ -4,6 +4,7 @@
 #ifndef PROF_TOOLS_RUN_LIBRARY_H
 #define PROF_TOOLS_RUN_LIBRARY_H
 
+#include "origin.h"
 #include "text.h"
 
 /* In the order of the rows in the file. The first five are madengine's. */
@@ -28,15 +29,23 @@ typedef struct run_library_row {
   uint64_t calls;
 } run_library_row;
 
-typedef struct run_libraries run_libraries;
+/* Where a line was read: a stream, 1 or 2, and what is known of its process without the line. */
+typedef struct run_line_source {
+  int stream;
+  run_origin origin;
+} run_line_source;
 
-/* wanted: bits 1 << run_library. */
-run_libraries *run_libraries_create(unsigned wanted);
+typedef struct run_libraries run_libraries;
+struct run_calls;
+
+/* wanted: bits 1 << run_library. calls: each call is added there as well, or NULL. Rows of
+   rocBLAS's profile are not: they are sums of calls. */
+run_libraries *run_libraries_create(unsigned wanted, struct run_calls *calls);
 void run_libraries_destroy(run_libraries *libraries);
 
-/* Takes any line of a stream, 1 or 2. Matches inside of the line, because launchers put a rank in
-   front. */
-void run_libraries_take(run_libraries *libraries, int stream, const char *line, size_t bytes);
+/* Takes any line. Matches inside of the line, because launchers put a rank in front. */
+void run_libraries_take(run_libraries *libraries, const run_line_source *from, const char *line,
+                        size_t bytes);
 /* The streams have ended. */
 void run_libraries_finish(run_libraries *libraries);
 

@@ -3,7 +3,22 @@
 #include "library_blocks.h"
 
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
+#include <uthash.h>
+
+/* Ranks of launchers. Those beyond share the last one's. */
+enum { BLOCKS_MAX = 1024 };
+
+typedef struct block_key {
+  int64_t rank, stream;
+} block_key;
+
+typedef struct run_block_entry {
+  block_key key;
+  run_block block;
+  UT_hash_handle hh;
+} run_block_entry;
 
 static const char *find(run_line line, const char *text) {
   return memmem(line.at, line.bytes, text, strlen(text));
@@ -41,43 +56,119 @@ static run_line function_name(run_line line) {
   return (run_line){rest.at + begin, end - begin};
 }
 
+/* Whether " name=" is an argument of the block already. */
+static bool has_argument(const run_block *block, run_line name) {
+  for (const char *at = block->text; (at = strchr(at, ' ')) != NULL;) {
+    at++;
+    if (strncmp(at, name.at, name.bytes) == 0 && at[name.bytes] == '=') return true;
+  }
+  return false;
+}
+
+/* "Process=14102; Thread=129943171284992; ...": a call has one such line, the last one. */
+static bool take_process(run_block *block, run_line line) {
+  static const char word[] = "Process=";
+  const char *const at = find(line, word);
+  if (!at) return false;
+  char digits[20] = "";
+  const run_line rest = behind(line, at + strlen(word));
+  for (size_t i = 0; i < rest.bytes && i < sizeof digits - 1; i++) {
+    if (!isdigit((unsigned char)rest.at[i])) break;
+    digits[i] = rest.at[i];
+  }
+  block->is_mixed |= block->has_ended;
+  block->has_ended = true;
+  if (*digits) block->pid = strtoll(digits, NULL, 10);
+  return true;
+}
+
 /* Turns "name: type=T; val=V" into " name=V". Leaves out pointers. */
 static void take_argument(run_block *block, run_line line) {
   static const char value_word[] = "val=";
   while (line.bytes > 0 && isspace((unsigned char)*line.at)) line.at++, line.bytes--;
   const char *const colon = memchr(line.at, ':', line.bytes), *const found = find(line, value_word);
   if (!colon || !found || found < colon) return;
+  const run_line name = {line.at, (size_t)(colon - line.at)};
   run_line value = behind(line, found + strlen(value_word));
   const char *const end = memchr(value.at, ';', value.bytes);
   if (end) value.bytes = (size_t)(end - value.at);
+  while (value.bytes > 0 && isspace((unsigned char)value.at[value.bytes - 1])) value.bytes--;
+  /* descriptors of cuDNN repeat their members' names */
+  const bool is_twice = block->library == RUN_LIBRARY_CUBLAS && has_argument(block, name);
+  block->is_mixed |= block->has_ended || is_twice;
   if (find(value, "POINTER") || find(value, "0x") || value.bytes == 0) return;
   put(block, " ", 1);
-  put(block, line.at, (size_t)(colon - line.at));
+  put(block, name.at, name.bytes);
   put(block, "=", 1);
   put(block, value.at, value.bytes);
 }
 
-bool run_block_end(run_block *block) {
-  const bool was_open = block->is_open;
+static bool end_block(run_block *block, run_block *out) {
+  if (!block->is_open) return false;
   block->is_open = false;
-  return was_open && block->bytes > 0;
+  if (block->is_mixed) block->bytes = block->name_bytes;
+  block->text[block->bytes] = '\0';
+  *out = *block;
+  return block->bytes > 0;
 }
 
-run_block_part run_block_take(run_block *block, run_line line, run_block *before_out) {
+static void begin_block(run_block *block, run_line line, bool is_blas, int64_t rank) {
+  const run_line name = function_name(line);
+  block->library = is_blas ? RUN_LIBRARY_CUBLAS : RUN_LIBRARY_CUDNN;
+  block->bytes = 0;
+  block->rank = rank;
+  block->pid = -1;
+  block->is_mixed = block->has_ended = false;
+  block->is_open = name.bytes > 0 && (is_blas || computes(name));
+  if (block->is_open) put(block, name.at, name.bytes);
+  block->name_bytes = block->bytes;
+}
+
+static run_block *block_of(run_blocks *blocks, int stream, int64_t rank) {
+  const block_key key = {rank, stream};
+  run_block_entry *entry;
+  HASH_FIND(hh, blocks->entries, &key, sizeof key, entry);
+  if (!entry && HASH_COUNT(blocks->entries) >= BLOCKS_MAX) return &blocks->entries->block;
+  if (!entry) {
+    entry = run_make(1, sizeof *entry);
+    entry->key = key;
+    HASH_ADD(hh, blocks->entries, key, sizeof entry->key, entry);
+  }
+  return &entry->block;
+}
+
+run_block_part run_blocks_take(run_blocks *blocks, int stream, run_line line,
+                               run_block *before_out) {
   before_out->bytes = 0;
   const char *const blas = find(line, "I! cuBLAS");
-  const char *const dnn = blas ? NULL : find(line, "I! CuDNN");
-  if (blas || dnn) {
-    if (run_block_end(block)) *before_out = *block;
-    const run_line name = function_name(behind(line, blas ? blas : dnn));
-    block->library = blas ? RUN_LIBRARY_CUBLAS : RUN_LIBRARY_CUDNN;
-    block->bytes = 0;
-    block->is_open = name.bytes > 0 && (blas || computes(name));
-    if (block->is_open) put(block, name.at, name.bytes);
+  const char *const begin = blas ? blas : find(line, "I! CuDNN");
+  const char *const at = begin ? begin : find(line, "i!");
+  if (!at) return RUN_BLOCK_NONE;
+  const int64_t rank = run_origin_rank(line.at, (size_t)(at - line.at));
+  run_block *const block = block_of(blocks, stream, rank);
+  if (begin) {
+    if (!end_block(block, before_out)) before_out->bytes = 0;
+    begin_block(block, behind(line, begin), blas != NULL, rank);
     return RUN_BLOCK_BEGIN;
   }
-  const char *const at = find(line, "i!");
-  if (!at || !block->is_open) return RUN_BLOCK_NONE;
-  take_argument(block, behind(line, at + strlen("i!")));
+  if (!block->is_open) return RUN_BLOCK_NONE;
+  const run_line rest = behind(line, at + strlen("i!"));
+  if (!take_process(block, rest)) take_argument(block, rest);
   return RUN_BLOCK_MORE;
+}
+
+int run_blocks_end(run_blocks *blocks, run_block *before_out) {
+  for (run_block_entry *entry = blocks->entries; entry; entry = entry->hh.next)
+    if (end_block(&entry->block, before_out)) return (int)entry->key.stream;
+  return 0;
+}
+
+void run_blocks_destroy(run_blocks *blocks) {
+  run_block_entry *each = blocks->entries;
+  HASH_CLEAR(hh, blocks->entries);
+  while (each) {
+    run_block_entry *const next = each->hh.next;
+    free(each);
+    each = next;
+  }
 }

@@ -15,6 +15,15 @@ static run_line from(run_line line, const char *at) {
   return (run_line){at, line.bytes - (size_t)(at - line.at)};
 }
 
+/* Begins a call, which is at `at` in the line. */
+static void set_call(run_call *to, run_library library, run_line line, const char *at) {
+  to->library = library;
+  to->config = from(line, at);
+  to->calls = 1;
+  to->prefix_bytes = (size_t)(at - line.at);
+  to->origin = RUN_ORIGIN_UNKNOWN;
+}
+
 static bool begins(run_line line, const char *text) {
   return line.bytes >= strlen(text) && memcmp(line.at, text, strlen(text)) == 0;
 }
@@ -23,14 +32,19 @@ static bool begins(run_line line, const char *text) {
 static bool take_rocblas(run_line line, run_call *to) {
   const char *const at = find(line, "/rocblas-bench ");
   if (!at || at == line.at) return false;
-  *to = (run_call){.library = RUN_LIBRARY_ROCBLAS, .config = from(line, at - 1), .calls = 1};
+  set_call(to, RUN_LIBRARY_ROCBLAS, line, at - 1);
   return true;
 }
 
 /* - { rocblas_function: "rocblas_gemm_ex", ..., call_count: 136 } */
 static bool take_rocblas_function(run_line line, run_call *to) {
-  static const char count[] = "call_count: ";
-  if (!find(line, "rocblas_function: ")) return false;
+  static const char count[] = "call_count: ", begin[] = "- {";
+  const char *const name = find(line, "rocblas_function: ");
+  if (!name) return false;
+  const char *const brace = memrchr(line.at, '{', (size_t)(name - line.at));
+  const bool has_dash = brace && brace - line.at >= (ptrdiff_t)strlen(begin) - 1 &&
+                        memcmp(brace - 2, begin, strlen(begin)) == 0;
+  set_call(to, RUN_LIBRARY_ROCBLAS_FUNCTION, line, has_dash ? brace - 2 : brace ? brace : name);
   const char *const at = find(line, count);
   char digits[24] = "";
   if (at) {
@@ -40,8 +54,7 @@ static bool take_rocblas_function(run_line line, run_call *to) {
       digits[i] = behind.at[i];
     }
   }
-  const uint64_t calls = *digits ? strtoull(digits, NULL, 10) : 1;
-  *to = (run_call){.library = RUN_LIBRARY_ROCBLAS_FUNCTION, .config = line, .calls = calls};
+  if (*digits) to->calls = strtoull(digits, NULL, 10);
   return true;
 }
 
@@ -49,7 +62,7 @@ static bool take_rocblas_function(run_line line, run_call *to) {
 static bool take_hipblaslt(run_line line, run_call *to) {
   const char *const at = find(line, "hipblaslt-bench ");
   if (!at) return false;
-  *to = (run_call){.library = RUN_LIBRARY_HIPBLASLT, .config = from(line, at), .calls = 1};
+  set_call(to, RUN_LIBRARY_HIPBLASLT, line, at);
   return true;
 }
 
@@ -60,7 +73,8 @@ static bool take_tensile(run_line line, run_call *to) {
   if (!at) return false;
   const run_line name = from(line, at + strlen(words));
   if (!begins(name, "Cijk_") && !begins(name, "Custom_")) return false;
-  *to = (run_call){.library = RUN_LIBRARY_TENSILE, .config = name, .calls = 1};
+  set_call(to, RUN_LIBRARY_TENSILE, line, at);
+  to->config = name;
   return true;
 }
 
@@ -76,24 +90,45 @@ static bool take_miopen(run_line line, run_call *to) {
   const char *const end = find(kind, "] ");
   if (!end || !find(from(line, end), "MIOpenDriver")) return false;
   const bool is_find = begins(kind, "Find");
-  *to = (run_call){.library = is_find ? RUN_LIBRARY_MIOPEN_FIND : RUN_LIBRARY_MIOPEN,
-                   .config = from(line, end + 2),
-                   .calls = 1};
+  set_call(to, is_find ? RUN_LIBRARY_MIOPEN_FIND : RUN_LIBRARY_MIOPEN, line, library);
+  to->config = from(line, end + 2);
   return true;
 }
 
 /* ---- collectives ---- */
 
-/* The word behind NAME and a blank; 0 bytes: it is not there. */
-static run_line field(run_line line, const char *name) {
-  const char *const at = find(line, name);
-  if (!at) return (run_line){line.at, 0};
-  run_line value = from(line, at + strlen(name));
-  size_t bytes = 0;
-  while (bytes < value.bytes && !isspace((unsigned char)value.at[bytes]) && value.at[bytes] != ']')
-    bytes++;
-  value.bytes = bytes;
-  return value;
+static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+enum { COUNT, DATATYPE, OP, ROOT, GLOBALRANK, NRANKS, FIELDS };
+
+static bool is_word(run_line word, const char *text, size_t bytes) {
+  return word.bytes == bytes && memcmp(word.at, text, bytes) == 0;
+}
+
+/* "count 1000 datatype 7 op 0 root 0 comm 0xaef8a00 [nranks=8] stream 0x1": 0 bytes if a field is
+   not there. */
+static void read_fields(run_line line, run_line fields[FIELDS]) {
+  static const struct {
+    const char *name;
+    size_t bytes;
+  } names[NRANKS] = {{"count", 5}, {"datatype", 8}, {"op", 2}, {"root", 4}, {"globalrank", 10}};
+  static const char ranks[] = "[nranks=";
+  const char *const end = line.at + line.bytes;
+  run_line *next = NULL;
+  for (int i = 0; i < FIELDS; i++) fields[i] = (run_line){line.at, 0};
+  for (const char *at = line.at; at < end; at++) {
+    const char *const blank = memchr(at, ' ', (size_t)(end - at));
+    run_line word = {at, (size_t)((blank ? blank : end) - at)};
+    at += word.bytes;
+    if (next) *next = word;
+    next = NULL;
+    for (int i = 0; i < NRANKS; i++)
+      if (is_word(word, names[i].name, names[i].bytes)) next = &fields[i];
+    if (!begins(word, ranks)) continue;
+    word = from(word, word.at + strlen(ranks));
+    if (word.bytes > 0 && word.at[word.bytes - 1] == ']') word.bytes--;
+    fields[NRANKS] = word;
+  }
 }
 
 static uint64_t number(run_line text) {
@@ -110,27 +145,61 @@ static const struct {
                   {"int64", 8},   {"uint64", 8}, {"float16", 2}, {"float32", 4},
                   {"float64", 8}, {"bfloat16", 2}, {"float8e4m3", 1}, {"float8e5m2", 1}};
 
+static void put_bytes(run_call *to, const char *at, size_t bytes) {
+  const size_t room = sizeof to->text - to->config.bytes;
+  if (bytes > room) bytes = room;
+  memcpy(to->text + to->config.bytes, at, bytes);
+  to->config.bytes += bytes;
+}
+
+static void put(run_call *to, const char *name, const char *value, size_t bytes) {
+  put_bytes(to, name, strlen(name));
+  put_bytes(to, value, bytes);
+}
+
+static void put_field(run_call *to, const char *name, run_line value) {
+  if (value.bytes > 0) put(to, name, value.at, value.bytes);
+}
+
 /* AllReduce count 1001 datatype float32 op 0 root 0 nranks 2 bytes 4004 */
-static void write_collective(run_line name, run_line rest, run_call *to) {
-  const uint64_t count = number(field(rest, " count ")), type = number(field(rest, " datatype "));
-  const run_line op = field(rest, " op "), root = field(rest, " root "),
-                 ranks = field(rest, "[nranks=");
-  const bool is_known = type < sizeof data_types / sizeof *data_types;
-  char about_type[64];
-  if (is_known) snprintf(about_type, sizeof about_type, "%s", data_types[type].name);
-  else snprintf(about_type, sizeof about_type, "%llu", (unsigned long long)type);
-  int bytes = snprintf(to->text, sizeof to->text, "%.*s count %llu datatype %s op %.*s root %.*s",
-                       (int)name.bytes, name.at, (unsigned long long)count, about_type,
-                       (int)op.bytes, op.at, (int)root.bytes, root.at);
-  if (ranks.bytes > 0 && bytes < (int)sizeof to->text)
-    bytes += snprintf(to->text + bytes, sizeof to->text - (size_t)bytes, " nranks %.*s",
-                      (int)ranks.bytes, ranks.at);
-  const uint64_t all_bytes = is_known ? count * data_types[type].bytes : 0;
-  if (is_known && bytes < (int)sizeof to->text)
-    bytes += snprintf(to->text + bytes, sizeof to->text - (size_t)bytes, " bytes %llu",
-                      (unsigned long long)all_bytes);
-  const size_t room = sizeof to->text - 1;
-  to->config = (run_line){to->text, (size_t)bytes < room ? (size_t)bytes : room};
+static void write_collective(run_line name, const run_line fields[FIELDS], run_call *to) {
+  const run_line count = fields[COUNT], type = fields[DATATYPE];
+  const uint64_t code = number(type);
+  const bool is_known = type.bytes > 0 && code < sizeof data_types / sizeof *data_types;
+  const char *const type_name = is_known ? data_types[code].name : type.at;
+  to->config = (run_line){to->text, 0};
+  put(to, "", name.at, name.bytes);
+  put_field(to, " count ", count);
+  if (type.bytes > 0)
+    put(to, " datatype ", type_name, is_known ? strlen(type_name) : type.bytes);
+  put_field(to, " op ", fields[OP]);
+  put_field(to, " root ", fields[ROOT]);
+  put_field(to, " nranks ", fields[NRANKS]);
+  if (!is_known) return;
+  char bytes[24];
+  snprintf(bytes, sizeof bytes, "%llu",
+           (unsigned long long)number(count) * data_types[code].bytes);
+  put(to, " bytes ", bytes, strlen(bytes));
+}
+
+/* HOST:PID:TID in front of "[DEV] NCCL INFO": returns where PID begins, or NULL. */
+static const char *find_process(run_line line, const char *end, int64_t *pid_out) {
+  const char *best = NULL;
+  for (const char *at = line.at; at < end;) {
+    const char *const word = at;
+    while (at < end && *at != ' ') at++;
+    const char *tid = at;
+    while (tid > word && is_digit(tid[-1])) tid--;
+    const char *const colon = tid > word && tid < at && tid[-1] == ':' ? tid - 1 : NULL;
+    const char *pid = colon;
+    while (pid && pid > word && is_digit(pid[-1])) pid--;
+    if (pid && pid < colon && pid > word && pid[-1] == ':') {
+      best = pid;
+      *pid_out = (int64_t)number((run_line){pid, (size_t)(colon - pid)});
+    }
+    while (at < end && *at == ' ') at++;
+  }
+  return best;
 }
 
 /* HOST:PID:TID [DEV] NCCL INFO AllReduce: opCount 3 ... count N datatype D op O root R ... */
@@ -142,9 +211,17 @@ static bool take_collective(run_line line, run_call *to) {
   const char *const end = find(name_on, ": opCount ");
   if (!end) return false;
   const run_line name = {name_on.at, (size_t)(end - name_on.at)}, rest = from(line, end);
-  if (name.bytes == 0 || name.bytes > 40 || !find(rest, " count ")) return false;
-  *to = (run_call){.library = RUN_LIBRARY_RCCL, .calls = 1};
-  write_collective(name, rest, to);
+  run_line fields[FIELDS];
+  if (name.bytes == 0 || name.bytes > 40) return false;
+  read_fields(rest, fields);
+  if (fields[COUNT].bytes == 0) return false;
+  set_call(to, RUN_LIBRARY_RCCL, line, at);
+  const char *prefix = find_process(line, at, &to->origin.pid);
+  if (!prefix) prefix = memrchr(line.at, '[', (size_t)(at - line.at)); /* [DEV] is no rank */
+  if (prefix) to->prefix_bytes = (size_t)(prefix - line.at);
+  const run_line rank = fields[GLOBALRANK];
+  if (rank.bytes > 0 && is_digit(*rank.at)) to->origin.rank = (int64_t)number(rank);
+  write_collective(name, fields, to);
   return true;
 }
 
@@ -173,8 +250,8 @@ static void put_without_addresses(run_call *to, run_line rest) {
 /* [cublasLt][PID][Trace][cublasLtSSSMatmul] A=0X... Adesc=[type=R_32F ...] ...; a query of a
    heuristic, [Api], is no call. */
 static bool take_cublaslt(run_line line, run_call *to) {
-  static const char word[] = "[Trace][";
-  const char *const library = find(line, "[cublasLt][");
+  static const char word[] = "[Trace][", begin[] = "[cublasLt][";
+  const char *const library = find(line, begin);
   if (!library) return false;
   const char *const at = find(from(line, library), word);
   if (!at) return false;
@@ -183,14 +260,43 @@ static bool take_cublaslt(run_line line, run_call *to) {
   if (!end) return false;
   const run_line name = {name_on.at, (size_t)(end - name_on.at)};
   if (!find(name, "Matmul") || find(name, "Heuristic") || find(name, "Algo")) return false;
-  *to = (run_call){.library = RUN_LIBRARY_CUBLASLT, .calls = 1};
+  set_call(to, RUN_LIBRARY_CUBLASLT, line, library);
+  const run_line pid = from(line, library + strlen(begin));
+  if (is_digit(*pid.at)) to->origin.pid = (int64_t)number(pid);
   snprintf(to->text, sizeof to->text, "%.*s", (int)name.bytes, name.at);
   put_without_addresses(to, from(line, end + 1));
   return true;
 }
 
-bool run_line_is_call(run_line line, run_call *to) {
-  return take_rocblas(line, to) || take_rocblas_function(line, to) || take_hipblaslt(line, to) ||
-         take_tensile(line, to) || take_miopen(line, to) || take_collective(line, to) ||
-         take_cublaslt(line, to);
+/* A launcher that colours lines puts the end of the colour behind them. */
+static run_line without_colours(run_line line) {
+  for (;;) {
+    size_t bytes = line.bytes;
+    while (bytes > 0 && line.at[bytes - 1] == '\r') bytes--;
+    size_t at = bytes;
+    if (at > 0 && (line.at[at - 1] == 'm' || line.at[at - 1] == 'K')) at--;
+    while (at > 0 && at < bytes && (is_digit(line.at[at - 1]) || line.at[at - 1] == ';')) at--;
+    const bool is_colour = at > 1 && at < bytes && memcmp(line.at + at - 2, "\x1b[", 2) == 0;
+    line.bytes = is_colour ? at - 2 : bytes;
+    if (!is_colour) return line;
+  }
+}
+
+bool run_line_is_call(run_line line, unsigned wanted, run_call *to) {
+  static const struct {
+    unsigned libraries;
+    bool (*take)(run_line line, run_call *to);
+  } forms[] = {
+      {1u << RUN_LIBRARY_ROCBLAS, take_rocblas},
+      {1u << RUN_LIBRARY_ROCBLAS_FUNCTION, take_rocblas_function},
+      {1u << RUN_LIBRARY_HIPBLASLT, take_hipblaslt},
+      {1u << RUN_LIBRARY_TENSILE, take_tensile},
+      {1u << RUN_LIBRARY_MIOPEN | 1u << RUN_LIBRARY_MIOPEN_FIND, take_miopen},
+      {1u << RUN_LIBRARY_RCCL | 1u << RUN_LIBRARY_NCCL, take_collective},
+      {1u << RUN_LIBRARY_CUBLASLT, take_cublaslt},
+  };
+  line = without_colours(line);
+  for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+    if (wanted & forms[i].libraries && forms[i].take(line, to)) return true;
+  return false;
 }

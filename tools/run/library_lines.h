@@ -4,6 +4,9 @@
 
 #include "library.h"
 
+/* A longer config is cut. */
+enum { RUN_CONFIG_BYTES_MAX = 16 << 10 };
+
 typedef struct run_line {
   const char *at;
   size_t bytes;
@@ -13,10 +16,12 @@ typedef struct run_call {
   run_library library; /* of RCCL and NCCL, which print the same: RUN_LIBRARY_RCCL */
   run_line config;     /* in the line, or in text */
   uint64_t calls;
+  size_t prefix_bytes; /* in front of the call: a launcher's */
+  run_origin origin;   /* as the line itself has it */
   char text[4096];
 } run_call;
 
-/* False: the line is no call. */
-bool run_line_is_call(run_line line, run_call *to);
+/* wanted: bits 1 << run_library. False: the line is no call of these. */
+bool run_line_is_call(run_line line, unsigned wanted, run_call *to);
 
 #endif

@@ -1,4 +1,5 @@
-/* See logs.h. */
+/* See logs.h. A file is known by its inode, not by its name: a log that is renamed is not read
+   again, and a new file under an old name is. */
 #define _GNU_SOURCE
 #include "logs.h"
 
@@ -8,137 +9,208 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "../prof/commands.h"
+#include "log_file.h"
 
-enum { READ_BYTES = 64 << 10, LINE_BYTES_MAX = 256 << 10 };
-
-typedef struct log_file {
-  char *path;
-  int fd;
-  char *line; /* what has come of a line that has no end yet */
-  size_t line_bytes;
-} log_file;
+typedef struct log_folder {
+  char *path, *real; /* real: absolute, without links */
+  int watch;
+} log_folder;
 
 struct run_logs {
-  void (*on_line)(void *context, const char *line, size_t bytes);
-  void *context;
-  int log, notify;
-  run_words folders;
-  log_file *files;
-  size_t count;
-  char *buffer;
+  run_logs_target target;
+  int notify;
+  log_folder *folders;
+  size_t folder_count;
+  log_file *files; /* uthash keeps the order of insertion */
 };
 
-run_logs *run_logs_create(void (*on_line)(void *context, const char *line, size_t bytes),
-                          void *context, int log) {
+run_logs *run_logs_create(const run_logs_target *target) {
   run_logs *const logs = run_make(1, sizeof *logs);
-  logs->on_line = on_line;
-  logs->context = context;
-  logs->log = log;
-  logs->buffer = run_make(READ_BYTES, 1);
+  logs->target = *target;
   logs->notify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-  if (logs->notify < 0) /* then they are read in the end */
-    say("prof run: logs of libraries are read at the end alone: %s", strerror(errno));
+  if (logs->notify < 0)
+    say("prof run: logs of libraries are only read at the end: %s", strerror(errno));
   return logs;
 }
 
 void run_logs_add(run_logs *logs, const char *folder) {
-  run_words_add(&logs->folders, folder);
-  if (logs->notify >= 0) inotify_add_watch(logs->notify, folder, IN_MODIFY | IN_CREATE);
+  const uint32_t events = IN_MODIFY | IN_CREATE | IN_MOVED_TO | IN_CLOSE_WRITE | IN_DELETE;
+  logs->folders = run_grow(logs->folders, logs->folder_count + 1, sizeof *logs->folders);
+  log_folder *const added = &logs->folders[logs->folder_count++];
+  *added = (log_folder){.path = run_text("%s", folder), .watch = -1};
+  added->real = realpath(folder, NULL);
+  if (logs->notify >= 0) added->watch = inotify_add_watch(logs->notify, folder, events);
+  if (logs->notify >= 0 && added->watch < 0)
+    say("prof run: '%s' is only read at the end: %s", folder, strerror(errno));
 }
 
 int run_logs_fd(const run_logs *logs) { return logs->notify; }
 
-/* ---- lines ---- */
+/* ---- files ---- */
 
-static void keep(log_file *file, const char *at, size_t bytes) {
-  const size_t room = LINE_BYTES_MAX - file->line_bytes, taken = bytes < room ? bytes : room;
-  memcpy(file->line + file->line_bytes, at, taken);
-  file->line_bytes += taken;
+static bool is_log(const char *name) {
+  const char *const dot = strrchr(name, '.');
+  return dot && strcmp(dot, ".log") == 0;
 }
 
-static void part_lines(run_logs *logs, log_file *file, const char *at, size_t bytes) {
-  const char *const end = at + bytes;
-  for (const char *next; (next = memchr(at, '\n', (size_t)(end - at))) != NULL; at = next + 1) {
-    keep(file, at, (size_t)(next - at));
-    logs->on_line(logs->context, file->line, file->line_bytes);
-    file->line_bytes = 0;
-  }
-  keep(file, at, (size_t)(end - at));
+/* Only regular files are read: a link may lead anywhere, and a FIFO would lose its bytes. */
+static int open_log_file(const char *path, struct stat *is) {
+  const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+  if (fd < 0 || (fstat(fd, is) == 0 && S_ISREG(is->st_mode))) return fd;
+  close(fd);
+  errno = EINVAL;
+  return -1;
+}
+
+/* Too many files are open: closes all of ours. They are opened again when they grow. */
+static void close_all(run_logs *logs) {
+  for (log_file *file = logs->files; file; file = file->hh.next) log_file_close(file);
+}
+
+static log_file *find_file(run_logs *logs, const struct stat *is) {
+  log_key key = {0};
+  log_file *found;
+  key.device = is->st_dev;
+  key.inode = is->st_ino;
+  HASH_FIND(hh, logs->files, &key, sizeof key, found);
+  return found;
 }
 
 static void read_file(run_logs *logs, log_file *file) {
-  for (ssize_t bytes; (bytes = read(file->fd, logs->buffer, READ_BYTES)) > 0;) {
-    for (ssize_t done = 0; logs->log >= 0 && done < bytes;) {
-      const ssize_t now = write(logs->log, logs->buffer + done, (size_t)(bytes - done));
-      if (now < 0 && errno != EINTR) break;
-      if (now > 0) done += now;
-    }
-    part_lines(logs, file, logs->buffer, (size_t)bytes);
+  if (log_file_read(file, &logs->target)) return;
+  close_all(logs);
+  log_file_read(file, &logs->target); /* what is not read now is read at the end */
+}
+
+/* NULL: it has gone already. */
+static log_file *add_file(run_logs *logs, const log_folder *folder, const char *path,
+                          const struct stat *is) {
+  struct stat opened = *is;
+  int fd = open_log_file(path, &opened);
+  if (fd < 0 && (errno == EMFILE || errno == ENFILE)) {
+    close_all(logs);
+    fd = open_log_file(path, &opened);
   }
-}
-
-/* ---- files ---- */
-
-static bool is_known(const run_logs *logs, const char *path) {
-  for (size_t i = 0; i < logs->count; i++)
-    if (strcmp(logs->files[i].path, path) == 0) return true;
-  return false;
-}
-
-static void open_file(run_logs *logs, char *path) {
-  const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) {
-    say("prof run: cannot read '%s': %s", path, strerror(errno));
-    return;
+  if (fd < 0 && errno == ENOENT) return NULL;
+  if (fd < 0)
+    say("prof run: the log '%s' is not read: %s", path,
+        S_ISREG(is->st_mode) ? strerror(errno) : "it is no regular file");
+  log_file *file = find_file(logs, &opened);
+  if (file) { /* it was replaced meanwhile, by a file that is known */
+    if (fd >= 0) close(fd);
+    return file;
   }
-  log_file *const files = run_grow(logs->files, logs->count + 1, sizeof *files);
-  logs->files = files;
-  files[logs->count++] = (log_file){.path = path, .fd = fd, .line = run_make(LINE_BYTES_MAX, 1)};
+  file = run_make(1, sizeof *file);
+  file->key.device = opened.st_dev;
+  file->key.inode = opened.st_ino;
+  file->path = run_text("%s", path);
+  file->fd = fd;
+  file->is_read = fd >= 0;
+  file->origin = run_origin_of_log(path, folder->real ? folder->real : folder->path);
+  HASH_ADD(hh, logs->files, key, sizeof file->key, file);
+  return file;
 }
 
-static void find_files(run_logs *logs) {
-  for (size_t i = 0; i < logs->folders.count; i++) {
-    DIR *const all = opendir(logs->folders.items[i]);
-    for (struct dirent *entry; all && (entry = readdir(all)) != NULL;) {
-      const char *const dot = strrchr(entry->d_name, '.');
-      if (!dot || strcmp(dot, ".log") != 0) continue;
-      char *const path = run_text("%s/%s", logs->folders.items[i], entry->d_name);
-      if (is_known(logs, path)) free(path);
-      else open_file(logs, path);
-    }
+/* A name in a folder has changed, or was found. Returns its file, or NULL. */
+static log_file *take_name(run_logs *logs, const log_folder *folder, const char *name) {
+  struct stat is;
+  char *const path = run_text("%s/%s", folder->path, name);
+  log_file *file = NULL;
+  if (lstat(path, &is) == 0) {
+    file = find_file(logs, &is);
+    if (!file && is_log(name)) file = add_file(logs, folder, path, &is);
+  }
+  if (file && file->fd < 0 && strcmp(file->path, path) != 0) { /* renamed */
+    free(file->path);
+    file->path = run_text("%s", path);
+  }
+  if (file) read_file(logs, file);
+  free(path);
+  return file;
+}
+
+static void scan(run_logs *logs) {
+  for (size_t i = 0; i < logs->folder_count; i++) {
+    DIR *const all = opendir(logs->folders[i].path);
+    for (struct dirent *entry; all && (entry = readdir(all)) != NULL;)
+      if (is_log(entry->d_name)) take_name(logs, &logs->folders[i], entry->d_name);
     if (all) closedir(all);
   }
 }
 
+static void read_all_open(run_logs *logs) {
+  for (log_file *file = logs->files; file; file = file->hh.next)
+    if (file->fd >= 0) (void)log_file_read(file, &logs->target);
+}
+
+/* ---- events ---- */
+
+static bool is_path_of(const log_file *file, const log_folder *folder, const char *name) {
+  const size_t bytes = strlen(folder->path);
+  return strncmp(file->path, folder->path, bytes) == 0 && file->path[bytes] == '/' &&
+         strcmp(file->path + bytes + 1, name) == 0;
+}
+
+/* The inode of a deleted file may become another file's, unless we have it open. */
+static void forget(run_logs *logs, const log_folder *folder, const char *name) {
+  struct stat is;
+  for (log_file *file = logs->files, *next; file; file = next) {
+    next = file->hh.next;
+    if (!is_path_of(file, folder, name)) continue;
+    if (file->fd >= 0 || lstat(file->path, &is) == 0) continue;
+    HASH_DELETE(hh, logs->files, file);
+    log_file_finish(file, &logs->target);
+  }
+}
+
+static void take_event(run_logs *logs, const struct inotify_event *event) {
+  for (size_t i = 0; i < logs->folder_count && event->len > 0; i++) {
+    if (logs->folders[i].watch != event->wd) continue;
+    if (event->mask & IN_DELETE) {
+      forget(logs, &logs->folders[i], event->name);
+      continue;
+    }
+    log_file *const file = take_name(logs, &logs->folders[i], event->name);
+    /* files of processes that have ended need no descriptor of ours */
+    if (file && event->mask & IN_CLOSE_WRITE) log_file_close(file);
+  }
+}
+
 void run_logs_take(run_logs *logs) {
-  bool is_new = false;
   char events[4096] __attribute__((aligned(__alignof__(struct inotify_event))));
+  bool is_overflown = false;
   for (ssize_t bytes; (bytes = read(logs->notify, events, sizeof events)) > 0;)
     for (ssize_t at = 0; at < bytes;) {
       const struct inotify_event *const event = (const struct inotify_event *)(events + at);
-      is_new |= (event->mask & (IN_CREATE | IN_Q_OVERFLOW)) != 0;
+      is_overflown |= (event->mask & IN_Q_OVERFLOW) != 0;
+      take_event(logs, event);
       at += (ssize_t)(sizeof *event + event->len);
     }
-  if (is_new) find_files(logs);
-  for (size_t i = 0; i < logs->count; i++) read_file(logs, &logs->files[i]);
+  if (!is_overflown) return;
+  scan(logs);
+  read_all_open(logs);
 }
 
 void run_logs_destroy(run_logs *logs) {
-  find_files(logs);
-  for (size_t i = 0; i < logs->count; i++) {
-    log_file *const file = &logs->files[i];
-    read_file(logs, file);
-    if (file->line_bytes > 0) logs->on_line(logs->context, file->line, file->line_bytes);
-    close(file->fd);
-    free(file->path);
-    free(file->line);
+  if (logs->notify >= 0) run_logs_take(logs);
+  read_all_open(logs); /* also deleted files, which have no name to open them by */
+  close_all(logs);
+  scan(logs);
+  close_all(logs);
+  while (logs->files) {
+    log_file *const file = logs->files;
+    HASH_DELETE(hh, logs->files, file);
+    log_file_finish(file, &logs->target);
   }
   if (logs->notify >= 0) close(logs->notify);
-  free(logs->files);
-  free(logs->buffer);
-  free(logs->folders.items);
+  for (size_t i = 0; i < logs->folder_count; i++) {
+    free(logs->folders[i].path);
+    free(logs->folders[i].real);
+  }
+  free(logs->folders);
   free(logs);
 }

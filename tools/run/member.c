@@ -146,7 +146,7 @@ void run_member_inspect(run_member *member, const char *variable, const char *fo
   member->reason = is_static(pid)                                 ? RUN_REASON_STATIC
                    : is_setuid(pid)                               ? RUN_REASON_SETUID
                    : variable && has_lost_variable(pid, variable) ? RUN_REASON_VARIABLES
-                   : folder && is_blind_to(pid, folder)                   ? RUN_REASON_NAMESPACE
+                   : folder && is_blind_to(pid, folder)           ? RUN_REASON_NAMESPACE
                                                                   : RUN_REASON_NO_PROF;
 }
 

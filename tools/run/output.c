@@ -10,14 +10,22 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-const char *run_output_rank(void) {
+const char *run_output_rank_of(const char *(*value_of)(const void *context, const char *name),
+                               const void *context) {
   static const char *const names[] = {"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-    const char *const value = getenv(names[i]);
+    const char *const value = value_of(context, names[i]);
     if (value && *value && value[strspn(value, "0123456789")] == '\0') return value;
   }
   return NULL;
 }
+
+static const char *own_value(const void *context, const char *name) {
+  (void)context;
+  return getenv(name);
+}
+
+const char *run_output_rank(void) { return run_output_rank_of(own_value, NULL); }
 
 static void put_mark(FILE *to, char mark, const char *pattern) {
   char host[256] = "";

@@ -15,6 +15,9 @@ char *run_output_of_rank(char *folder, const char *pattern);
 
 /* The launcher's rank (RANK, OMPI_COMM_WORLD_RANK, PMI_RANK, SLURM_PROCID), or NULL. */
 const char *run_output_rank(void);
+/* The same of another environment. value_of: the value of a variable, or NULL. */
+const char *run_output_rank_of(const char *(*value_of)(const void *context, const char *name),
+                               const void *context);
 
 /* Makes the folder and those above it. Ends the process if that fails. */
 void run_output_make_folder(const char *path);

@@ -13,6 +13,7 @@
 #include "../prof/commands.h"
 #include "name.h"
 #include "output.h"
+#include "signals.h"
 #include "summary.h"
 
 enum { ROWS_MAX = 40 }; /* of the table: more are in summary.json */
@@ -74,10 +75,11 @@ static void put_all(FILE *to, const all_runs *all, bool is_ended) {
     const one_run *const run = &all->runs[i];
     fprintf(to, "%s\n    {\"folder\": ", i ? "," : "");
     run_json_put_text(to, run->folder);
+    fprintf(to, ", \"status\": %d, \"seconds\": ", run->status);
     if (run->seconds >= 0)
-      fprintf(to, ", \"status\": %d, \"seconds\": %.6f}", run->status, run->seconds);
+      fprintf(to, "%.6f}", run->seconds);
     else
-      fputs(", \"status\": null, \"seconds\": null}", to);
+      fputs("null}", to);
   }
   fputs("\n  ]\n}\n", to);
 }
@@ -105,8 +107,7 @@ static void print_hint(const all_runs *all) {
 }
 
 static void print_all(const all_runs *all) {
-  say("prof run: %s: %zu runs%s", run_words_quoted(&all->request->workload), all->count,
-      all->is_stopped ? ", then stopped" : "");
+  say("prof run: %s: %zu runs", run_words_quoted(&all->request->workload), all->count);
   say("  %6s %10s %7s  %s", "run", "seconds", "status", all->request->has_folder ? "files" : "");
   for (size_t i = 0; i < all->count; i++) {
     const one_run *const run = &all->runs[i];
@@ -150,9 +151,10 @@ static one_run run_one(const run_request *request, unsigned number) {
   return run;
 }
 
+/* It could not start, or somebody wants an end. */
 static bool is_last(const one_run *run) {
-  return run->seconds < 0 || run->status == 128 + SIGINT || run->status == 128 + SIGTERM ||
-         run->status == 128 + SIGHUP;
+  return run_signals_interrupt() || run->seconds < 0 || run->status == 128 + SIGINT ||
+         run->status == 128 + SIGTERM || run->status == 128 + SIGHUP;
 }
 
 int run_repeat(const run_request *request, unsigned count) {
@@ -162,6 +164,7 @@ int run_repeat(const run_request *request, unsigned count) {
   run_output_make_folder(request->folder);
   if (request->has_folder) all.path = run_output_new_file(request->folder, "summary", ".json");
   all.runs = run_make(count, sizeof *all.runs);
+  run_signals_hold();
   bool is_written = write_all(&all, false);
   if (!is_written) run_fail("cannot write '%s': %s", all.path, strerror(errno));
   while (all.count < count && !all.is_stopped) {
@@ -177,6 +180,11 @@ int run_repeat(const run_request *request, unsigned count) {
     unlink(all.path);
     say("prof run: cannot write '%s': %s", all.path, strerror(error));
   }
+  if (all.is_stopped)
+    say("prof run: %zu of %u runs: %s", all.count, count,
+        all.runs[all.count - 1].seconds < 0 ? "the last one could not start"
+                                            : "a signal asked for the end");
   if (!request->is_quiet) print_all(&all);
+  run_signals_release();
   return status;
 }

@@ -11,6 +11,7 @@
 
 #include "../prof/commands.h"
 #include "rocprof.h"
+#include "rpd.h"
 #include "temporary.h"
 
 static bool is_prof_there(const run_state *s) {
@@ -75,9 +76,10 @@ static void collect_calls(run_state *s) {
     run_summary_add_problem(&s->summary, "'%s' could not be written: %s", s->trace_path,
                             strerror(errno));
     unlink(s->trace_path);
-    return;
+  } else {
+    run_summary_add_file(&s->summary, s->trace_path);
   }
-  run_summary_add_file(&s->summary, s->trace_path);
+  if (s->calls && run_calls_finish(s->calls)) add_file(s, s->calls_path);
   if (run_libraries_count(s->libraries) == 0 && s->summary.progress == RUN_PROGRESS_ENDED)
     add_no_calls(s);
 }
@@ -102,6 +104,7 @@ static void collect_folder(run_state *s, const run_tool *tool) {
     run_rocprof_collect(".", &s->names_before, tool->folder);
   else if (tool->parts & RUN_PART_COLLECT)
     run_rocprof_move(".", &s->names_before, tool->folder, traces, sizeof traces / sizeof *traces);
+  if (tool->parts & RUN_PART_COLLECT) run_rpd_convert(tool);
   run_summary_add_folder(&s->summary, tool->folder);
 }
 
@@ -139,6 +142,7 @@ static void collect_captures(run_state *s) {
 }
 
 void run_collect(run_state *s) {
+  if (s->family) run_family_stop(s->family);
   if (s->logs) run_logs_destroy(s->logs);
   collect_captures(s);
   collect_streams(s);
@@ -158,9 +162,11 @@ static void print_captures(const run_summary *summary) {
 }
 
 /* A process that still runs writes into the folder. The next run removes it then. */
-static void remove_temporary(const run_state *s, bool is_printed) {
+void run_remove_temporary(const run_state *s) {
   const run_captures *const captures = &s->summary.captures;
+  const bool is_printed = !s->request.is_quiet && !s->request.is_repeated;
   bool is_used = false;
+  if (!s->temporary_folder) return;
   run_captures_remove_elsewhere(captures);
   for (size_t i = 0; i < captures->count; i++) {
     const run_capture *const capture = &captures->items[i];
@@ -189,6 +195,5 @@ void run_report(run_state *s) {
     say("prof run: %s", summary->hints.items[i]);
   for (size_t i = 0; i < summary->problems.count; i++)
     say("prof run: %s", summary->problems.items[i]);
-  if (s->temporary_folder) remove_temporary(s, is_printed);
   run_summary_write(summary);
 }

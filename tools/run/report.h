@@ -3,6 +3,7 @@
 #ifndef PROF_TOOLS_RUN_REPORT_H
 #define PROF_TOOLS_RUN_REPORT_H
 
+#include "calls.h"
 #include "family.h"
 #include "library.h"
 #include "logs.h"
@@ -10,16 +11,23 @@
 #include "sampler.h"
 #include "summary.h"
 
+/* The steps of a run. If one fails, those behind it follow all the same. */
+typedef enum run_step { PREPARING, SETTING_UP, TEARING_DOWN, COLLECTING, REPORTING, DONE } run_step;
+
 /* One run. */
 typedef struct run_state {
   run_request request;
+  run_step step;
+  int status;
   const char *record_folder;    /* of captures, or NULL */
   const char *temporary_folder; /* the same, if it is removed at the end; or NULL */
   run_libraries *libraries;     /* or NULL */
   const char *trace_path;       /* of library_trace.csv, or NULL */
   const char *log_path;         /* or NULL */
-  run_logs *logs;               /* or NULL */
-  run_words names_before;       /* in the working directory */
+  run_calls *calls;             /* or NULL */
+  const char *calls_path;
+  run_logs *logs;         /* or NULL */
+  run_words names_before; /* in the working directory */
   run_samplers samplers;
   run_family *family; /* or NULL */
   run_watch watch;
@@ -32,8 +40,10 @@ bool run_is_python(const run_words *workload);
 /* The tools' files that exist at the end, and the captures. */
 void run_collect(run_state *state);
 
-/* Prints tables and the summary as far as they are wanted, and writes summary.json. Removes the
-   temporary folder. */
+/* Prints tables and the summary as far as they are wanted, and writes summary.json. */
 void run_report(run_state *state);
+
+/* Removes the temporary folder, if there is one that no process uses. */
+void run_remove_temporary(const run_state *state);
 
 #endif

@@ -19,6 +19,7 @@
 #include "report.h"
 #include "rocprof.h"
 #include "sampler.h"
+#include "signals.h"
 #include "summary.h"
 #include "temporary.h"
 #include "therock.h"
@@ -79,14 +80,16 @@ static int run_script_now(const run_script *script, const run_watch *watch) {
   run_command command = {0};
   run_words_add(&command.words, "/bin/sh");
   run_words_add(&command.words, "-c");
-  run_words_add(&command.words, script_text(script));
+  run_words_add(&command.words, run_text(RUN_SHELL_OUTLIVES "%s", script_text(script)));
   return run_child(&command, watch).status;
 }
 
-/* Runs all of them in order. before: stops at the first that fails. Returns its status. */
+/* Runs all of them in order. before: stops at the first that fails, or when we are asked to end.
+   Returns the status. */
 static int run_scripts_now(const run_scripts *scripts, const run_watch *watch, bool is_before,
                            const char *of, run_summary *summary) {
   for (size_t i = 0; i < scripts->count; i++) {
+    if (is_before && run_signals_interrupt()) return RUN_FAILED;
     const int status = run_script_now(&scripts->items[i], watch);
     run_summary_add_script(summary, of, is_before, script_text(&scripts->items[i]), status);
     if (status == 0) continue;
@@ -114,15 +117,24 @@ static void tear_down(const run_stack *stack, const run_watch *watch, run_summar
     run_scripts_now(&stack->tools[i].after, watch, false, stack->tools[i].name, summary);
 }
 
+/* The workload has not begun. */
+static int tell_interrupt(void) {
+  const int number = run_signals_interrupt();
+  say("prof run: signal %d (%s) came before the program began, so it was not run", number,
+      strsignal(number));
+  return 128 + number;
+}
+
 /* ---- one run ---- */
 
 static void on_line(void *context, int stream, const char *line, size_t bytes) {
   const run_state *const s = context;
-  run_libraries_take(s->libraries, stream, line, bytes);
+  run_libraries_take(s->libraries, &(run_line_source){stream, RUN_ORIGIN_UNKNOWN}, line, bytes);
 }
 
-static void on_log_line(void *context, const char *line, size_t bytes) {
-  on_line(context, 1, line, bytes);
+static void on_log_line(void *context, const run_origin *from, const char *line, size_t bytes) {
+  const run_state *const s = context;
+  run_libraries_take(s->libraries, &(run_line_source){1, *from}, line, bytes);
 }
 
 static void on_logs(void *context) {
@@ -168,13 +180,20 @@ static void prepare_logs(run_state *s) {
   for (size_t i = 0; i < s->request.stack.count; i++) {
     run_tool *const tool = &s->request.stack.tools[i];
     if (!(tool->parts & RUN_PART_LOGS)) continue;
-    if (!s->logs) s->logs = run_logs_create(on_log_line, s, s->watch.log);
+    if (!s->logs) s->logs = run_logs_create(&(run_logs_target){on_log_line, s, s->watch.log});
     run_logs_add(s->logs, tool->folder);
   }
   if (!s->logs) return;
   s->watch.extra = run_logs_fd(s->logs);
   s->watch.on_extra = on_logs;
   s->watch.context = s;
+}
+
+/* With prof itself in the stack, calls of libraries are events, too. */
+static bool records_calls(const run_state *s) {
+  for (size_t i = 0; i < s->request.stack.count; i++)
+    if (s->request.stack.tools[i].parts & RUN_PART_PROF) return s->request.has_folder;
+  return false;
 }
 
 static void prepare_watch(run_state *s) {
@@ -187,7 +206,10 @@ static void prepare_watch(run_state *s) {
       wanted |= run_library_wanted(tool->traces.items[t]);
   }
   if (wanted) {
-    s->libraries = run_libraries_create(wanted);
+    if (records_calls(s))
+      s->calls_path = run_output_new_file(s->request.folder, "library_trace", ".prof");
+    if (s->calls_path) s->calls = run_calls_create(s->calls_path);
+    s->libraries = run_libraries_create(wanted, s->calls);
     s->trace_path = run_output_new_file(s->request.folder, "library_trace", ".csv");
     if (!run_libraries_write(s->libraries, s->trace_path))
       run_fail("cannot write '%s': %s", s->trace_path, strerror(errno));
@@ -197,6 +219,7 @@ static void prepare_watch(run_state *s) {
   if (s->request.has_folder) open_log(s);
   prepare_logs(s);
 }
+
 /* Processes can be recorded by prof's variables if the tool prof is the outermost. */
 static void start_family(run_state *s) {
   const run_stack *const stack = &s->request.stack;
@@ -206,37 +229,64 @@ static void start_family(run_state *s) {
     s->family = run_family_start(is_outermost ? "PROF_OUTPUT" : NULL, s->record_folder);
 }
 
+static void was_not_run(run_state *s, const char *why) {
+  s->summary.progress = RUN_PROGRESS_NOT_RUN;
+  s->summary.why_not = why;
+}
+
 /* Samplers begin just before the workload, and end just after it. */
-static int run_workload(run_state *s, const run_command *command) {
-  run_summary *const summary = &s->summary;
+static void run_workload(run_state *s, const run_command *command) {
   if (!run_samplers_start(&s->samplers)) {
-    summary->progress = RUN_PROGRESS_NOT_RUN;
-    summary->why_not = "a tool could not begin to sample";
-    return RUN_FAILED;
+    was_not_run(s, "a tool could not begin to sample");
+    return;
   }
   start_family(s);
-  summary->end = run_child(command, &s->watch);
-  summary->progress = RUN_PROGRESS_ENDED;
+  s->summary.end = run_child(command, &s->watch);
+  s->summary.progress = RUN_PROGRESS_ENDED;
+  s->status = s->summary.end.status;
   if (s->family) run_family_stop(s->family);
   run_samplers_stop(&s->samplers, s->request.is_quiet);
-  return summary->end.status;
 }
 
-static void set_up_failed(run_summary *summary) {
-  const run_script_end *const last = &summary->scripts[summary->scripts_count - 1];
-  summary->progress = RUN_PROGRESS_NOT_RUN;
-  summary->why_not =
-      run_text("the pre-script of %s ended with status %d", last->of, last->status);
+static void set_up_failed(run_state *s) {
+  const run_script_end *const last = &s->summary.scripts[s->summary.scripts_count - 1];
+  was_not_run(s, run_text("the pre-script of %s ended with status %d", last->of, last->status));
 }
 
-/* All files that the run needs, before it starts. */
-static void prepare_files(run_state *s) {
+/* All that follows the workload. */
+static int finish(void *context) {
+  run_state *const s = context;
+  run_at_failure(finish, s);
+  if (s->summary.progress == RUN_PROGRESS_RUNNING) was_not_run(s, "it could not be started");
+  if (s->step == SETTING_UP) {
+    s->step = TEARING_DOWN;
+    tear_down(&s->request.stack, &s->watch, &s->summary);
+  }
+  if (s->step == TEARING_DOWN) {
+    s->step = COLLECTING;
+    run_collect(s);
+  }
+  if (s->step == COLLECTING) {
+    s->step = REPORTING;
+    run_report(s);
+  }
+  s->step = DONE;
+  run_remove_temporary(s);
+  run_at_failure(NULL, NULL);
+  return s->status;
+}
+
+/* All files that the run needs are made before it starts. */
+static void prepare(run_state *s) {
   run_output_make_folder(s->request.folder);
   prepare_folders(s);
   run_summary_begin(&s->summary, s->request.folder, s->request.has_folder);
+  complete_workload(&s->request);
   prepare_watch(s);
   run_samplers_prepare(&s->samplers, &s->request.stack, s->request.folder,
                        s->request.has_folder && s->record_folder);
+  s->summary.samplers = &s->samplers;
+  s->summary.trace_path = s->trace_path;
 }
 
 static void ignore(int number) { (void)number; }
@@ -249,7 +299,7 @@ static void outlive_size_limit(void) {
 }
 
 int run_go(const run_request *request, double *seconds_out) {
-  run_state s = {.request = *request};
+  run_state s = {.request = *request, .status = RUN_FAILED};
   outlive_size_limit();
   s.summary.words = &request->workload;
   s.summary.stack = &s.request.stack;
@@ -258,31 +308,33 @@ int run_go(const run_request *request, double *seconds_out) {
   run_request probe = s.request;
   complete_workload(&probe);
   run_check(&probe.stack, &probe.workload);
-  prepare_files(&s);
-  complete_workload(&s.request);
-  const run_words workload = run_dual_workload(&s.request.stack, &s.request.workload);
-  const run_command command = run_compose(&s.request.stack, &workload);
   for (size_t i = 0; i < s.request.stack.count; i++)
     if (s.request.stack.tools[i].parts & RUN_PART_THEROCK) run_therock_check();
+  run_signals_hold();
+  run_at_failure(finish, &s);
+  prepare(&s);
+  const run_words workload = run_dual_workload(&s.request.stack, &s.request.workload);
+  const run_command command = run_compose(&s.request.stack, &workload);
   s.names_before = run_rocprof_names(".");
   run_output_keep();
-  int status = set_up(&s.request.stack, &s.watch, &s.summary);
-  if (status == 0) {
-    status = run_workload(&s, &command);
+  s.step = SETTING_UP;
+  s.summary.end.status = RUN_FAILED;
+  const int status = set_up(&s.request.stack, &s.watch, &s.summary);
+  if (run_signals_interrupt()) {
+    s.status = s.summary.end.status = tell_interrupt();
+    was_not_run(&s, run_text("signal %d came first", run_signals_interrupt()));
+  } else if (status == 0) {
+    run_workload(&s, &command);
   } else {
-    status = RUN_FAILED;
-    set_up_failed(&s.summary);
+    set_up_failed(&s);
   }
   if (s.summary.progress == RUN_PROGRESS_ENDED) *seconds_out = s.summary.end.seconds;
-  tear_down(&s.request.stack, &s.watch, &s.summary);
-  s.summary.samplers = &s.samplers;
-  s.summary.trace_path = s.trace_path;
-  run_collect(&s);
-  run_report(&s);
+  finish(&s);
   if (s.watch.log >= 0) close(s.watch.log);
   if (s.libraries) run_libraries_destroy(s.libraries);
   if (s.family) run_family_destroy(s.family);
-  return status;
+  run_signals_release();
+  return s.status;
 }
 
 /* ---- --dry-run ---- */

@@ -19,6 +19,7 @@
 #include "../prof/commands.h"
 #include "output.h"
 #include "sampler_devices.h"
+#include "signals.h"
 
 /* The process's report, once at its begin and once at its end. */
 typedef struct news {
@@ -228,7 +229,9 @@ static bool start_one(run_sampler *sampler) {
   const plan p = {sampler->sampling, sampler->path,
                   sampler->capture ? without_marks(sampler->capture) : NULL};
   sampler->pid = start(&p, &sampler->news);
-  const char *const failed = hear_beginning(sampler->news);
+  const bool is_awaited = run_signals_wait(sampler->news); /* a driver may hang */
+  if (!is_awaited) kill(sampler->pid, SIGKILL);
+  const char *const failed = is_awaited ? hear_beginning(sampler->news) : "it was interrupted";
   if (!failed) return true;
   say("prof run: %s cannot sample: %s", sampler->name, failed);
   close(sampler->news);

@@ -4,9 +4,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,9 +17,15 @@ static bool is_watched(const run_watch *watch) {
   return watch->log >= 0 || watch->on_line || watch->is_noise;
 }
 
+/* Or occupied by main(). */
+static bool is_closed(int fd) {
+  const int flags = fcntl(fd, F_GETFD);
+  return flags < 0 || flags & FD_CLOEXEC;
+}
+
 static bool is_one_file(int a, int b) {
   struct stat x, y;
-  return fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino &&
+  return !is_closed(a) && !is_closed(b) && fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino &&
          x.st_rdev == y.st_rdev;
 }
 
@@ -30,10 +37,22 @@ static void open_pipe(run_stream *s) {
   s->write_end = ends[1];
 }
 
+/* Our stream is shared with others, so it is not made non-blocking itself. */
+static void open_own(run_stream *s) {
+  struct stat file;
+  if (fstat(s->to, &file) != 0) return;
+  s->is_file = !S_ISFIFO(file.st_mode) && !S_ISSOCK(file.st_mode) && !isatty(s->to);
+  s->is_socket = S_ISSOCK(file.st_mode);
+  if (!S_ISFIFO(file.st_mode) && !isatty(s->to)) return;
+  const int own = open(run_text("/proc/self/fd/%d", s->to),
+                       O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  if (own >= 0) s->own = own;
+}
+
 /* Each stream keeps its kind. If the two are different terminals, the second is not read. */
 static void open_stream(run_streams *streams, run_stream *s) {
   const bool is_terminal = isatty(s->to);
-  if (fcntl(s->to, F_GETFD) < 0) return; /* closed: it stays so */
+  if (is_closed(s->to)) return; /* it stays so */
   if (is_terminal && streams->terminal.outer >= 0) return;
   if (is_terminal) {
     run_terminal_open(&streams->terminal, s->to);
@@ -42,6 +61,8 @@ static void open_stream(run_streams *streams, run_stream *s) {
   } else {
     open_pipe(s);
   }
+  fstat(s->write_end, &s->file);
+  open_own(s);
   s->line = run_make(RUN_LINE_BYTES_MAX, 1);
 }
 
@@ -50,18 +71,14 @@ void run_streams_open(run_streams *streams, const run_watch *watch) {
   streams->is_one = !watch->is_stderr_alone && is_one_file(STDOUT_FILENO, STDERR_FILENO);
   for (int i = 0; i < STREAMS; i++) {
     run_stream *const s = &streams->streams[i];
-    *s = (run_stream){.read_end = -1, .write_end = -1, .to = i + 1};
+    *s = (run_stream){.read_end = -1, .write_end = -1, .to = i + 1, .own = i + 1};
     const bool is_ours = (i == 0 && watch->is_stderr_alone) || (i == 1 && streams->is_one);
     if (is_watched(watch) && !is_ours) open_stream(streams, s);
   }
-  if (!is_watched(watch)) return;
-  streams->buffer = run_make(BUFFER_BYTES, 1);
-  /* an end that is closed is met in write() */
-  sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, &streams->pipe_before);
+  if (is_watched(watch)) streams->buffer = run_make(BUFFER_BYTES, 1);
 }
 
 void run_streams_be_child(const run_streams *streams) {
-  if (streams->buffer) sigaction(SIGPIPE, &streams->pipe_before, NULL);
   if (streams->terminal.outer >= 0 && streams->terminal.has_input)
     dup2(streams->terminal.slave, STDIN_FILENO);
   for (int i = 0; i < STREAMS; i++) {
@@ -84,10 +101,11 @@ void run_streams_tell_keeper(const run_streams *streams, run_keeper_plan *plan) 
   for (int i = 0; i < STREAMS; i++) {
     const run_stream *const s = &streams->streams[i];
     const bool is_pipe = s->write_end >= 0 && s->write_end != streams->terminal.slave;
-    plan->streams[i] = (run_keeper_stream){s->read_end, s->to};
+    plan->streams[i] = (run_keeper_stream){s->read_end, s->own};
     plan->write_ends[i] = is_pipe ? s->write_end : -1;
   }
-  plan->slave = streams->terminal.slave;
+  plan->log = streams->watch->log;
+  plan->terminal = &streams->terminal;
 }
 
 nfds_t run_streams_poll(const run_streams *streams, struct pollfd *polls) {
@@ -98,15 +116,29 @@ nfds_t run_streams_poll(const run_streams *streams, struct pollfd *polls) {
   return count;
 }
 
-/* Writes all bytes. False: errno has the reason. Others may have made our stream non-blocking. */
-static bool write_all(int fd, const char *at, size_t bytes) {
+/* Writes a part that does not block, if it can be told. */
+static ssize_t write_some(const run_stream *s, const char *at, size_t bytes) {
+  if (s->is_file || s->own != s->to) return write(s->own, at, bytes);
+  if (s->is_socket) return send(s->to, at, bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (poll(&(struct pollfd){.fd = s->to, .events = POLLOUT}, 1, 0) == 0) {
+    errno = EAGAIN;
+    return -1;
+  }
+  return write(s->to, at, bytes < PIPE_BUF ? bytes : PIPE_BUF);
+}
+
+/* False: errno has the reason; 0: the user gave up. */
+static bool write_all(const run_streams *streams, const run_stream *s, const char *at,
+                      size_t bytes) {
   while (bytes > 0) {
-    const ssize_t done = write(fd, at, bytes);
+    const ssize_t done = write_some(s, at, bytes);
     if (done >= 0) {
       at += done;
       bytes -= (size_t)done;
     } else if (errno == EAGAIN) {
-      poll(&(struct pollfd){.fd = fd, .events = POLLOUT}, 1, -1);
+      if (streams->wait_for(streams->context, s->own)) continue;
+      errno = 0;
+      return false;
     } else if (errno != EINTR) {
       return false;
     }
@@ -114,11 +146,30 @@ static bool write_all(int fd, const char *at, size_t bytes) {
   return true;
 }
 
+static void note_failure(run_streams *streams, const char *of) {
+  if (!streams->failed)
+    streams->failed = run_text("%s: %s", of, errno ? strerror(errno) : "nobody read it");
+}
+
+/* If our reader has closed, so do we: the workload gets SIGPIPE, as without us. Any other error may
+   pass: the workload is not ended for it. */
 static void write_own(run_streams *streams, run_stream *s, const char *at, size_t bytes) {
-  if (s->is_broken || write_all(s->to, at, bytes)) return;
-  /* as without prof run: the workload gets SIGPIPE if the reader has closed */
-  if (errno != EPIPE) streams->failed = run_text("stream %d: %s", s->to, strerror(errno));
-  s->is_broken = true;
+  if (s->is_broken || write_all(streams, s, at, bytes)) return;
+  if (errno == EPIPE) s->is_broken = true;
+  else note_failure(streams, s->to == STDOUT_FILENO ? "stdout" : "stderr");
+}
+
+static void write_log(run_streams *streams, const char *at, size_t bytes) {
+  while (bytes > 0) {
+    const ssize_t done = write(streams->watch->log, at, bytes);
+    if (done < 0 && errno == EINTR) continue;
+    if (done < 0) {
+      note_failure(streams, "the log");
+      return;
+    }
+    at += done;
+    bytes -= (size_t)done;
+  }
 }
 
 /* line: with its line end, if it has one. */
@@ -162,16 +213,17 @@ static void part_lines(run_streams *streams, run_stream *s, const char *at, size
 }
 
 static void close_end(const run_streams *streams, run_stream *s) {
-  if (s->read_end != streams->terminal.master) close(s->read_end);
+  if (s->read_end != streams->terminal.master) {
+    close(s->read_end);
+    if (s->is_broken) run_keeper_close(streams->keeper, (int)(s - streams->streams));
+  }
   s->read_end = -1;
 }
 
 static void pass_on(run_streams *streams, run_stream *s, size_t bytes) {
   const bool is_by_lines = streams->watch->is_noise != NULL;
   if (!is_by_lines) write_own(streams, s, streams->buffer, bytes);
-  if (streams->watch->log >= 0 && !write_all(streams->watch->log, streams->buffer, bytes) &&
-      !streams->failed)
-    streams->failed = run_text("the log: %s", strerror(errno));
+  if (streams->watch->log >= 0) write_log(streams, streams->buffer, bytes);
   if (streams->watch->on_line || is_by_lines) part_lines(streams, s, streams->buffer, bytes);
 }
 
@@ -196,14 +248,15 @@ void run_streams_finish(run_streams *streams) {
     run_stream *const s = &streams->streams[i];
     /* output that remaining processes write later is not waited for */
     for (int reads = 0; reads < READS_AT_END && s->read_end >= 0 && take(streams, s);) reads++;
-    if (s->read_end >= 0) close_end(streams, s);
+    s->has_writer = s->read_end >= 0;
+    if (s->has_writer) close_end(streams, s);
     if (s->line_bytes > 0) tell_line(streams, s, s->line, s->line_bytes);
     s->line_bytes = 0;
     free(s->line);
     s->line = NULL;
+    if (s->own != s->to) close(s->own);
   }
   if (streams->terminal.outer >= 0) run_terminal_close(&streams->terminal);
-  if (streams->buffer) sigaction(SIGPIPE, &streams->pipe_before, NULL);
   free(streams->buffer);
   streams->buffer = NULL;
 }

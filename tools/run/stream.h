@@ -4,7 +4,7 @@
 #define PROF_TOOLS_RUN_STREAM_H
 
 #include <poll.h>
-#include <signal.h>
+#include <sys/stat.h>
 
 #include "child.h"
 #include "keeper.h"
@@ -13,9 +13,14 @@
 typedef struct run_stream {
   int read_end, write_end; /* of a pipe or a pty; -1: the workload has our own stream */
   int to;                  /* 1 or 2 */
-  char *line;              /* the current line, whose end has not arrived */
+  int own;  /* our stream, if it can be opened again so that writing does not block; else `to` */
+  bool is_file;  /* nobody reads our stream, so writing does not wait */
+  bool is_socket;
+  char *line; /* the current line, whose end has not arrived */
   size_t line_bytes;
-  bool is_broken; /* our own end takes no more */
+  bool is_broken;  /* our own end is closed */
+  bool has_writer; /* after the workload's end: a process can still write */
+  struct stat file; /* that the workload writes to */
 } run_stream;
 
 typedef struct run_streams {
@@ -25,7 +30,10 @@ typedef struct run_streams {
   run_terminal terminal; /* outer: -1: there is no pty */
   const char *failed; /* see run_end */
   char *buffer;
-  struct sigaction pipe_before; /* of SIGPIPE */
+  run_keeper *keeper; /* reads the same pipes */
+  /* Called when our stream takes nothing now: waits until it may. False: the rest is dropped. */
+  bool (*wait_for)(void *context, int fd);
+  void *context;
 } run_streams;
 
 void run_streams_open(run_streams *streams, const run_watch *watch);

@@ -202,10 +202,10 @@ static void put_status(FILE *to, const run_summary *summary) {
   static const char *const progress[] = {"running", "ended", "not run"};
   run_json_put_member(to, "state", progress[summary->progress]);
   put_name(to, "status");
-  if (summary->progress == RUN_PROGRESS_ENDED)
-    fprintf(to, "%d", summary->end.status);
-  else
+  if (summary->progress == RUN_PROGRESS_RUNNING)
     fputs("null", to);
+  else
+    fprintf(to, "%d", summary->end.status);
   put_name(to, "seconds");
   if (summary->progress == RUN_PROGRESS_ENDED)
     fprintf(to, "%.6f", summary->end.seconds);

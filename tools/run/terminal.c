@@ -64,6 +64,14 @@ void run_terminal_restore(run_terminal *terminal) {
   terminal->is_raw = false;
 }
 
+/* Nobody else turns off both of these: a shell that edits a line keeps them. */
+void run_terminal_repair(const run_terminal *terminal) {
+  struct termios now;
+  if (terminal->outer < 0 || !terminal->has_input || tcgetattr(terminal->outer, &now) != 0) return;
+  if (now.c_lflag & ISIG || now.c_oflag & OPOST) return;
+  tcsetattr(terminal->outer, TCSANOW, &terminal->before);
+}
+
 void run_terminal_type(run_terminal *terminal) {
   char typed[4096];
   const ssize_t bytes = read(STDIN_FILENO, typed, sizeof typed);

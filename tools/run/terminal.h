@@ -26,6 +26,8 @@ bool run_terminal_is_ours(const run_terminal *terminal);
 /* Raw, if we are in the foreground and something may be typed; and back. */
 void run_terminal_be_raw(run_terminal *terminal);
 void run_terminal_restore(run_terminal *terminal);
+/* In another process, after we were killed: our terminal as it was, if it is still raw. */
+void run_terminal_repair(const run_terminal *terminal);
 /* Passes on what was typed. */
 void run_terminal_type(run_terminal *terminal);
 void run_terminal_close(run_terminal *terminal);

@@ -7,8 +7,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../prof/commands.h"
+
+static struct {
+  int (*finish)(void *context);
+  void *context;
+  pid_t process;
+} at_failure;
+
+void run_at_failure(int (*finish)(void *context), void *context) {
+  at_failure.finish = finish;
+  at_failure.context = context;
+  at_failure.process = getpid();
+}
 
 void run_fail(const char *format, ...) {
   char text[2048];
@@ -17,7 +30,9 @@ void run_fail(const char *format, ...) {
   vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
   say("prof run: %s", text);
-  exit(RUN_FAILED);
+  int (*const finish)(void *) = at_failure.process == getpid() ? at_failure.finish : NULL;
+  at_failure.finish = NULL;
+  exit(finish ? finish(at_failure.context) : RUN_FAILED);
 }
 
 static _Noreturn void fail_for_memory(void) { run_fail("out of memory"); }

@@ -15,6 +15,9 @@ typedef struct run_words {
 /* Ends the process with "prof run: TEXT" and RUN_FAILED. */
 _Noreturn void run_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* What a failure calls first, once and in this process alone; its result is the status. NULL: nothing. */
+void run_at_failure(int (*finish)(void *context), void *context);
+
 /* The status with which `prof run` ends when it could not start the workload: as timeout(1) and
    env(1) do. 126 and 127: the workload's file cannot be executed, or is not found. */
 enum { RUN_FAILED = 125, RUN_CANNOT_EXECUTE = 126, RUN_NOT_FOUND = 127 };

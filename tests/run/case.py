@@ -1,0 +1,107 @@
+"""What the tests of ``prof run`` share: a folder of their own, the command, and a terminal."""
+
+import json
+import os
+import pty
+import subprocess
+import tempfile
+import unittest
+
+BUILD = os.environ.get("PROF_TEST_BUILD_DIR", "build/dev")
+PROF = os.path.join(os.path.abspath(BUILD), "prof")
+HANG_SECONDS = float(os.environ.get("PROF_TEST_HANG_SECONDS", "300"))
+
+TOOLS = {
+    "tools": {
+        f"test_tools_{x}": {
+            "pre_scripts": [{"path": "echo.sh", "args": f"pre_script {x}"}],
+            "cmd": f"echo cmd_{x} && ",
+            "env_vars": {"WHO": x, f"ONLY_{x}": x},
+            "post_scripts": [{"path": "echo.sh", "args": f"post_script {x}"}],
+        }
+        for x in "AB"
+    }
+}
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        self.write("echo.sh", 'echo "$1" "$2"\n')
+        self.write("tools.json", json.dumps(TOOLS))
+        self.write(
+            "stack.json",
+            json.dumps({"tools": [{"name": f"test_tools_{x}"} for x in "AB"]}),
+        )
+
+    def write(self, name, text, mode=0o644):
+        path = os.path.join(self.folder, name)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(path, mode)
+        return path
+
+    def read(self, name):
+        with open(os.path.join(self.folder, name), encoding="utf-8") as file:
+            return file.read()
+
+    def run_prof(self, *words, **options):
+        options.setdefault("env", {**os.environ, "LC_ALL": "C.UTF-8"})
+        return subprocess.run(
+            [PROF, "run", *words],
+            cwd=self.folder,
+            capture_output=True,
+            timeout=HANG_SECONDS,
+            check=False,
+            **options,
+        )
+
+
+class TerminalCase(Case):
+    """The command on a terminal of its own."""
+
+    def start(self, *words):
+        pid, master = pty.fork()
+        if pid == 0:
+            try:
+                os.chdir(self.folder)
+                os.execv(PROF, [PROF, "run", *words])
+            finally:
+                os._exit(99)
+        self.addCleanup(os.close, master)
+        self.seen = b""
+        return pid, master
+
+    def expect(self, master, text):
+        while text not in self.seen:
+            try:
+                got = os.read(master, 65536)
+            except OSError:
+                got = b""
+            self.assertTrue(got, f"{text!r} did not come: {self.seen!r}")
+            self.seen += got
+        self.seen = self.seen[self.seen.index(text) + len(text) :]
+
+    def rest(self, master):
+        try:
+            while got := os.read(master, 65536):
+                self.seen += got
+        except OSError:
+            pass
+        return self.seen
+
+    def start_shell(self):
+        """An interactive bash, which has job control; its prompt is "prompt> "."""
+        pid, master = pty.fork()
+        if pid == 0:
+            try:
+                os.chdir(self.folder)
+                os.environ["PS1"] = "prompt> "
+                os.execvp("bash", ["bash", "--norc", "--noprofile", "-i"])
+            finally:
+                os._exit(99)
+        self.addCleanup(os.close, master)
+        self.seen = b""
+        return pid, master

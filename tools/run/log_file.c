@@ -1,0 +1,111 @@
+/* See log_file.h. */
+#define _GNU_SOURCE
+#include "log_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { READ_BYTES = 64 << 10, LINE_BYTES_MAX = 256 << 10 };
+
+/* ---- lines ---- */
+
+static void tell_line(const log_file *file, const run_logs_target *target, const char *line,
+                      size_t bytes) {
+  if (bytes > 0 && line[bytes - 1] == '\r') bytes--;
+  target->on_line(target->context, &file->origin, line, bytes);
+}
+
+/* A line longer than LINE_BYTES_MAX is cut. */
+static void keep(log_file *file, const char *at, size_t bytes) {
+  const size_t room = LINE_BYTES_MAX - file->line_bytes, taken = bytes < room ? bytes : room;
+  const size_t needed = file->line_bytes + taken;
+  if (needed > file->line_room) {
+    file->line_room = needed < LINE_BYTES_MAX / 2 ? 2 * needed : LINE_BYTES_MAX;
+    file->line = run_grow(file->line, file->line_room, 1);
+  }
+  if (taken > 0) memcpy(file->line + file->line_bytes, at, taken);
+  file->line_bytes += taken;
+}
+
+static void end_line(log_file *file, const run_logs_target *target) {
+  if (file->line_bytes > 0) tell_line(file, target, file->line, file->line_bytes);
+  free(file->line);
+  file->line = NULL;
+  file->line_bytes = file->line_room = 0;
+}
+
+static void part_lines(log_file *file, const run_logs_target *target, const char *at,
+                       size_t bytes) {
+  const char *const end = at + bytes;
+  for (const char *next; (next = memchr(at, '\n', (size_t)(end - at))) != NULL; at = next + 1) {
+    if (file->line_bytes == 0) {
+      tell_line(file, target, at, (size_t)(next - at));
+      continue;
+    }
+    keep(file, at, (size_t)(next - at));
+    end_line(file, target);
+  }
+  keep(file, at, (size_t)(end - at));
+}
+
+/* ---- bytes ---- */
+
+static void copy_to_log(int log, const char *at, size_t bytes) {
+  for (size_t done = 0; log >= 0 && done < bytes;) {
+    const ssize_t now = write(log, at + done, bytes - done);
+    if (now < 0 && errno != EINTR) return;
+    if (now > 0) done += (size_t)now;
+  }
+}
+
+/* The same path may be another file by now. */
+static bool open_again(log_file *file) {
+  struct stat is;
+  file->fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+  if (file->fd < 0) return false;
+  if (fstat(file->fd, &is) == 0 && is.st_dev == file->key.device && is.st_ino == file->key.inode)
+    return true;
+  log_file_close(file);
+  errno = ENOENT;
+  return false;
+}
+
+bool log_file_read(log_file *file, const run_logs_target *target) {
+  static char buffer[READ_BYTES];
+  struct stat is;
+  if (!file->is_read) return true;
+  if (file->fd < 0 && !open_again(file)) return errno != EMFILE && errno != ENFILE;
+  if (fstat(file->fd, &is) != 0) return true;
+  if (is.st_size < file->offset) { /* it was truncated */
+    end_line(file, target);
+    file->offset = 0;
+  }
+  /* what is written from now on makes another event: a fast writer cannot hold us here */
+  while (file->offset < is.st_size) {
+    const off_t left = is.st_size - file->offset;
+    const ssize_t bytes =
+        pread(file->fd, buffer, left < READ_BYTES ? (size_t)left : READ_BYTES, file->offset);
+    if (bytes < 0 && errno == EINTR) continue;
+    if (bytes <= 0) break;
+    file->offset += bytes;
+    copy_to_log(target->log, buffer, (size_t)bytes);
+    part_lines(file, target, buffer, (size_t)bytes);
+  }
+  return true;
+}
+
+void log_file_close(log_file *file) {
+  if (file->fd >= 0) close(file->fd);
+  file->fd = -1;
+}
+
+void log_file_finish(log_file *file, const run_logs_target *target) {
+  (void)log_file_read(file, target);
+  end_line(file, target);
+  log_file_close(file);
+  free(file->path);
+  free(file);
+}

@@ -1,0 +1,103 @@
+/* See signals.h. SIGPIPE is ignored meanwhile: our own stream may close before the workload ends. */
+#define _GNU_SOURCE
+#include "signals.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "text.h"
+
+/* That ask a program to end. */
+static const int ending[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP};
+/* That a terminal or a user sends for something else. */
+static const int others[] = {SIGUSR1, SIGUSR2, SIGALRM, SIGTSTP, SIGCONT, SIGWINCH, SIGCHLD};
+
+static struct held {
+  unsigned depth;
+  int fd;
+  int interrupt;
+  sigset_t mask, mask_before;
+  struct sigaction child_before; /* of SIGCHLD: our caller may ignore it */
+  struct sigaction pipe_before;  /* of SIGPIPE */
+} held;
+
+/* Ignored before us, it asks nobody to end, as under nohup. */
+bool run_signals_is_end(int number) {
+  struct sigaction action;
+  for (size_t i = 0; i < sizeof ending / sizeof *ending; i++)
+    if (ending[i] == number)
+      return sigaction(number, NULL, &action) == 0 && action.sa_handler != SIG_IGN;
+  return false;
+}
+
+void run_signals_hold(void) {
+  if (held.depth++ > 0) return;
+  held.interrupt = 0;
+  sigemptyset(&held.mask);
+  for (size_t i = 0; i < sizeof ending / sizeof *ending; i++) sigaddset(&held.mask, ending[i]);
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++) sigaddset(&held.mask, others[i]);
+  held.fd = signalfd(-1, &held.mask, SFD_CLOEXEC | SFD_NONBLOCK);
+  if (held.fd < 0) run_fail("cannot make a signalfd: %s", strerror(errno));
+  sigset_t blocked = held.mask;
+  sigaddset(&blocked, SIGTTOU); /* tcsetpgrp() from the background */
+  sigprocmask(SIG_BLOCK, &blocked, &held.mask_before);
+  sigaction(SIGCHLD, &(struct sigaction){.sa_handler = SIG_DFL}, &held.child_before);
+  sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, &held.pipe_before);
+}
+
+void run_signals_release(void) {
+  if (held.depth == 0 || --held.depth > 0) return;
+  while (run_signals_next() != 0) continue; /* we end by ourselves now */
+  close(held.fd);
+  run_signals_be_child();
+}
+
+void run_signals_be_child(void) {
+  sigaction(SIGCHLD, &held.child_before, NULL);
+  sigaction(SIGPIPE, &held.pipe_before, NULL);
+  sigprocmask(SIG_SETMASK, &held.mask_before, NULL);
+}
+
+int run_signals_fd(void) { return held.fd; }
+
+int run_signals_next(void) {
+  struct signalfd_siginfo info;
+  if (read(held.fd, &info, sizeof info) != (ssize_t)sizeof info) return 0;
+  const int number = (int)info.ssi_signo;
+  if (held.interrupt == 0 && run_signals_is_end(number)) held.interrupt = number;
+  return number;
+}
+
+int run_signals_interrupt(void) {
+  sigset_t asked;
+  sigemptyset(&asked);
+  for (size_t i = 0; i < sizeof ending / sizeof *ending; i++)
+    if (run_signals_is_end(ending[i])) sigaddset(&asked, ending[i]);
+  for (int number; (number = sigtimedwait(&asked, NULL, &(struct timespec){0})) > 0;)
+    if (held.interrupt == 0) held.interrupt = number;
+  return held.interrupt;
+}
+
+bool run_signals_wait(int fd) {
+  enum { LOOK_MS = 200 };
+  struct pollfd ready = {.fd = fd, .events = POLLIN};
+  while (held.depth > 0 && poll(&ready, 1, LOOK_MS) <= 0)
+    if (run_signals_interrupt()) return false;
+  return true;
+}
+
+/* SIGTSTP, not SIGSTOP: the kernel leaves it out where no shell could continue us. */
+void run_signals_stop_us(bool is_all) {
+  sigset_t stop;
+  sigemptyset(&stop);
+  sigaddset(&stop, SIGTSTP);
+  kill(is_all ? 0 : getpid(), SIGTSTP);
+  sigprocmask(SIG_UNBLOCK, &stop, NULL);
+  sigprocmask(SIG_BLOCK, &stop, NULL);
+}
