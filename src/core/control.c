@@ -25,6 +25,7 @@
 #include "helper.h"
 #include "identity.h"
 #include "in_place.h"
+#include "join.h"
 #include "lease.h"
 #include "log.h"
 #include "make.h"
@@ -75,6 +76,8 @@ static struct {
   bool is_unsettled;      /* a child's capture in force: nobody has looked whether others have the output's name. See rivals.h */
   prof_options options; /* in force; path points at the next */
   bool has_default_cap; /* nobody said how large the capture may be */
+  bool joins;           /* starts of the program join the capture that runs, see prof_i_control_join() */
+  bool is_environment_s; /* the environment began the first capture, and it has an output */
   char path[PATH_ROOM];     /* expanded */
   char template_[PATH_ROOM]; /* as given, but absolute: a child expands it anew */
   char given[PATH_ROOM], expanded[PATH_ROOM]; /* of the start at hand: a handler's stack, where a child's comes, may have 8 KiB */
@@ -200,6 +203,11 @@ static void settle(void) {
 
 bool prof_i_output_path(char *to, size_t room) {
   lock();
+  if (prof_i_join_has_output()) {
+    const bool is_known = prof_i_join_output(to, room);
+    unlock();
+    return is_known;
+  }
   if (own.is_unsettled) { /* a start uses the same memory */
     unlock();
     lock_to_start();
@@ -692,6 +700,7 @@ static int start_with(const prof_options *given, bool has_scopes, const char *va
   if (status != PROF_OK) own.has_default_cap = had_default_cap;
   if (status == PROF_OK) {
     own.started_by = variable;
+    own.is_environment_s |= own.joins && variable && options.path;
     if (has_scopes) prof_i_want_asked(options.level);
     else prof_i_want_memory(true);
     choose_devices();
@@ -702,11 +711,55 @@ static int start_with(const prof_options *given, bool has_scopes, const char *va
   return status;
 }
 
+/* ---- starts that join ---- */
+
+void prof_i_control_join(bool joins) {
+  lock();
+  own.joins = joins;
+  own.is_environment_s &= joins;
+  prof_i_join_output_set("");
+  unlock();
+}
+
+static bool must_join(void) {
+  lock_to_start();
+  begin_child();
+  const bool must = own.joins && (own.recording || own.is_environment_s);
+  unlock();
+  return must;
+}
+
+/* The capture keeps its own options. The program's own dump goes where the program wants it. */
+static int join(const prof_options *given) {
+  prof_options options = {.size = sizeof options};
+  int status = given ? prof_i_sized_copy(&options, sizeof options, given, "prof_options") : PROF_OK;
+  if (status == PROF_OK) status = prof_i_options_complete(&options);
+  if (status == PROF_OK && options.path && strlen(options.path) >= PATH_ROOM)
+    status = prof_i_fail(PROF_E_INVALID, "options.path is longer than %d bytes", PATH_ROOM - 1);
+  if (status == PROF_OK) status = prof_start((int)options.level);
+  if (status != PROF_OK) return status;
+  if (options.devices) prof_i_control_prefer_devices(options.devices);
+  if (!options.path) return PROF_OK;
+  char path[PATH_ROOM];
+  const char *const absolute = prof_i_place_make_absolute(options.path, path, sizeof path);
+  lock();
+  prof_i_join_output_set(absolute);
+  unlock();
+  return PROF_OK;
+}
+
 int prof_start_with(const prof_options *given) {
   PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
-  return start_with(given, true, NULL);
+  const int saved = errno;
+  const bool joins = prof_i_copy_check() == PROF_OK && must_join();
+  const int status = joins ? join(given) : start_with(given, true, NULL);
+  errno = saved;
+  return status;
 }
-int prof_i_control_start_for(const prof_options *options, const char *variable) { return start_with(options, options->level != 0, variable); }
+
+int prof_i_control_start_for(const prof_options *options, const char *variable) {
+  return start_with(options, options->level != 0, variable);
+}
 
 /* A vendor's library may need seconds to deliver its last records, and the helper as long as the disk
    for one chunk. Lock held at the call and at the return. */
@@ -972,7 +1025,8 @@ static bool is_gone_or_replaced(const char *path) {
 
 void prof_i_capture_dumped(void) {
   lock_to_start();
-  if (prof_i_the_arena.is_file && !own.recording && !own.options.keep_capture && prof_i_the_arena.path[0] &&
+  if (prof_i_the_arena.is_file && !own.recording && !own.options.keep_capture &&
+      !own.is_environment_s && prof_i_the_arena.path[0] &&
       is_gone_or_replaced(prof_i_the_arena.path))
     prof_i_the_arena.path[0] = '\0'; /* the mapping stays: prof_get() and a further dump still work */
   unlock();

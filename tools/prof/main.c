@@ -55,12 +55,14 @@ static void print_help(FILE *to) {
       "GROUPS: name,category,device,thread,process,shape,stack,scopes,kernel. "
       "BY: total, self, calls, mean, max, name, memory, self-memory, first, device, self-device.\n"
       "N rows, 100 if not said (memory: 10), or all. The plot is ASCII where LC_ALL, LC_CTYPE and LANG say no UTF-8.\n"
-      "Exit status: 0 done, 1 it could not be done, 2 the words are wrong.\n",
+      "Exit status: 0 done, 1 it could not be done, 2 the words are wrong. run has others: prof run --help.\n",
       to);
 }
 
 int bad_words(const char *name, const char *text, const char *word) {
-  say("prof %s: %s%s%s; see prof help", name, text, word ? " " : "", word ? word : "");
+  const bool has_help = strcmp(name, "run") == 0 || strcmp(name, "table") == 0;
+  say("prof %s: %s%s%s; see prof %s%s", name, text, word ? " " : "", word ? word : "",
+      has_help ? name : "help", has_help ? " --help" : "");
   return EXIT_USAGE;
 }
 

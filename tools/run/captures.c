@@ -24,6 +24,8 @@ static bool ends_in(const char *text, const char *ending) {
    program (a shell, timeout) gave the file its first name. Returns the new path, or the old one if
    the file was not renamed. */
 static char *named_for_process(char *path, const char *folder, const run_capture *capture) {
+  if (ends_in(path, "/samples.prof") || ends_in(path, "/library_trace.prof"))
+    return path; /* by prof run itself */
   char *const process = run_text("%s", capture->process);
   for (char *at = process; *at; at++)
     if (*at == '/' || (unsigned char)*at < 0x20) *at = '_';
@@ -133,11 +135,12 @@ void run_captures_remove_elsewhere(const run_captures *captures) {
 /* ---- tables ---- */
 
 /* Runs with stdout redirected to stderr. */
-static void on_stderr(void (*print)(const run_words *paths), const run_words *paths) {
+static void on_stderr(void (*print)(const run_words *options, const run_words *paths),
+                      const run_words *options, const run_words *paths) {
   fflush(stdout);
   const int own = dup(STDOUT_FILENO);
   dup2(STDERR_FILENO, STDOUT_FILENO);
-  print(paths);
+  print(options, paths);
   fflush(stdout);
   if (own >= 0) {
     dup2(own, STDOUT_FILENO);
@@ -147,15 +150,21 @@ static void on_stderr(void (*print)(const run_words *paths), const run_words *pa
   }
 }
 
-static void print_table(const run_words *paths) {
+static void print_table(const run_words *options, const run_words *paths) {
   run_words words = {0};
   run_words_add(&words, "table");
+  run_words_add_all(&words, options);
   run_words_add_all(&words, paths);
   optind = 1;
   (void)command_table((int)words.count, words.items); /* it has printed its errors */
 }
 
-void run_captures_report(const run_captures *captures) {
+static void print_peaks(const run_words *options, const run_words *paths) {
+  (void)options;
+  run_peaks_print(paths);
+}
+
+void run_captures_report(const run_captures *captures, const run_words *options) {
   enum { ERRORS_MAX = 3 };
   run_words paths = {0};
   size_t unreadable = 0;
@@ -168,6 +177,6 @@ void run_captures_report(const run_captures *captures) {
   if (unreadable > ERRORS_MAX)
     say("prof run: %zu more captures are left out", unreadable - ERRORS_MAX);
   if (paths.count == 0) return;
-  on_stderr(print_table, &paths);
-  on_stderr(run_peaks_print, &paths);
+  on_stderr(print_table, options, &paths);
+  on_stderr(print_peaks, options, &paths);
 }

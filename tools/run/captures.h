@@ -26,8 +26,9 @@ void run_captures_find(const char *folder, bool has_own_names, run_captures *to)
 /* That of the process, with events if there is one. NULL: there is none. */
 const run_capture *run_captures_of(const run_captures *captures, uint32_t pid);
 
-/* Prints one table of all of them on stderr, and the peaks of those that have memory. */
-void run_captures_report(const run_captures *captures);
+/* Prints one table of all of them on stderr, with these options of `prof table`, and the peaks of
+   those that have memory. */
+void run_captures_report(const run_captures *captures, const run_words *options);
 
 /* Removes those that were written elsewhere and have ended: a temporary run keeps none. */
 void run_captures_remove_elsewhere(const run_captures *captures);

@@ -5,7 +5,7 @@
 #include "run.h"
 
 /* Adds variables to the tool. With them each process that links prof records into its own capture
-   in the folder. */
+   in the folder. Python's package does that itself, and the folder may be NULL. */
 void run_record_prepare(run_tool *tool, const run_request *request, const char *folder);
 
 #endif

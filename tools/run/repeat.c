@@ -128,23 +128,10 @@ static void print_all(const all_runs *all) {
 
 /* ---- the runs ---- */
 
-/* A run completes the tools and their variables for its own folders. */
-static run_stack copy_of(const run_stack *stack) {
-  run_stack copy = *stack;
-  copy.tools = run_make(copy.count, sizeof *copy.tools);
-  for (size_t i = 0; i < copy.count; i++) {
-    copy.tools[i] = stack->tools[i];
-    copy.tools[i].variables = (run_words){0};
-    run_words_add_all(&copy.tools[i].variables, &stack->tools[i].variables);
-  }
-  return copy;
-}
-
 static one_run run_one(const run_request *request, unsigned number) {
   run_request one = *request;
   one_run run = {0};
   one.is_repeated = true;
-  one.stack = copy_of(&request->stack);
   if (request->has_folder)
     run.folder = one.folder = run_output_new_folder(request->folder, run_text("run-%u", number));
   run.status = run_go(&one, &run.seconds);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "../prof/commands.h"
+#include "file.h"
 #include "rocprof.h"
 #include "rpd.h"
 #include "temporary.h"
@@ -79,7 +80,7 @@ static void collect_calls(run_state *s) {
   } else {
     run_summary_add_file(&s->summary, s->trace_path);
   }
-  if (s->calls && run_calls_finish(s->calls)) add_file(s, s->calls_path);
+  if (s->calls && run_calls_finish(s->calls) && !s->request.file) add_file(s, s->calls_path);
   if (run_libraries_count(s->libraries) == 0 && s->summary.progress == RUN_PROGRESS_ENDED)
     add_no_calls(s);
 }
@@ -100,6 +101,7 @@ static void collect_samplers(run_state *s) {
 static void collect_folder(run_state *s, const run_tool *tool) {
   static const char *const traces[] = {"trace.rpd", "trace.db", "trace.json", "trace.json.gz"};
   if (!tool->folder || tool->folder == s->temporary_folder) return;
+  if (tool->parts & RUN_PART_PROF && s->request.file) return;
   if (tool->parts & RUN_PART_ROCPROF)
     run_rocprof_collect(".", &s->names_before, tool->folder);
   else if (tool->parts & RUN_PART_COLLECT)
@@ -129,7 +131,7 @@ static void collect_captures(run_state *s) {
   for (size_t i = 0; i < s->request.stack.count; i++) {
     const run_tool *const tool = &s->request.stack.tools[i];
     if (tool->parts & RUN_PART_PROF && tool->folder)
-      run_captures_find(tool->folder, run_is_python(s->summary.words), captures);
+      run_captures_find(tool->folder, s->request.python != NULL, captures);
   }
   for (size_t i = 0; i < captures->count; i++) {
     const run_capture *const capture = &captures->items[i];
@@ -153,12 +155,30 @@ void run_collect(run_state *s) {
 
 /* ---- the report ---- */
 
-static void print_captures(const run_summary *summary) {
-  const run_captures *const captures = &summary->captures;
+/* In a process of its own: it may be interrupted, or its reader may close. */
+static int report_captures(void *context) {
+  const run_state *const s = context;
+  run_captures_report(&s->summary.captures, &s->request.table_options);
+  return 0;
+}
+
+static void print_captures(run_state *s) {
+  const run_captures *const captures = &s->summary.captures;
   if (captures->count > captures->empty_count)
-    run_captures_report(captures);
+    run_child_call(report_captures, s);
   else
-    say("prof run: %s", run_children_why_nothing(&summary->children));
+    say("prof run: %s", run_children_why_nothing(&s->summary.children));
+}
+
+/* In a process of its own, too. */
+static int write_captures(void *context) {
+  const run_state *const s = context;
+  const run_captures *const captures = &s->summary.captures;
+  run_words paths = {0};
+  for (size_t i = 0; i < captures->count; i++)
+    if (!captures->items[i].is_empty) run_words_add(&paths, captures->items[i].path);
+  run_file_write(s->request.file, s->record_folder, &paths, s->request.is_quiet);
+  return 0;
 }
 
 /* A process that still runs writes into the folder. The next run removes it then. */
@@ -166,6 +186,7 @@ void run_remove_temporary(const run_state *s) {
   const run_captures *const captures = &s->summary.captures;
   const bool is_printed = !s->request.is_quiet && !s->request.is_repeated;
   bool is_used = false;
+  if (s->request.file && s->record_folder) rmdir(s->record_folder); /* unless a capture is in it */
   if (!s->temporary_folder) return;
   run_captures_remove_elsewhere(captures);
   for (size_t i = 0; i < captures->count; i++) {
@@ -186,7 +207,9 @@ void run_report(run_state *s) {
   const bool is_printed = !request->is_quiet && !request->is_repeated;
   const bool is_ended = summary->progress == RUN_PROGRESS_ENDED;
   const bool is_prof_alone = request->stack.count == 1 && is_prof_there(s);
-  if (is_printed && s->record_folder && is_ended) print_captures(summary);
+  if (is_printed && s->record_folder && is_ended && !request->python) print_captures(s);
+  if (request->file && s->record_folder && run_child_call(write_captures, s) != 0)
+    say("prof run: '%s' is not complete; captures are in '%s'", request->file, s->record_folder);
   if (is_printed && (!is_prof_alone || request->has_folder || !is_ended))
     run_summary_print(summary);
   if (is_printed) run_summary_print_left(summary);

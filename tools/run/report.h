@@ -34,9 +34,6 @@ typedef struct run_state {
   run_summary summary;
 } run_state;
 
-/* script.py and -m MODULE run in Python, whose own command records and prints its table. */
-bool run_is_python(const run_words *workload);
-
 /* The tools' files that exist at the end, and the captures. */
 void run_collect(run_state *state);
 
