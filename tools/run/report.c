@@ -153,12 +153,19 @@ void run_collect(run_state *s) {
 
 /* ---- the report ---- */
 
-static void print_captures(const run_summary *summary) {
-  const run_captures *const captures = &summary->captures;
+/* In a process of its own: it may be interrupted, or its reader may close. */
+static int report_captures(void *context) {
+  const run_state *const s = context;
+  run_captures_report(&s->summary.captures);
+  return 0;
+}
+
+static void print_captures(run_state *s) {
+  const run_captures *const captures = &s->summary.captures;
   if (captures->count > captures->empty_count)
-    run_captures_report(captures);
+    run_child_call(report_captures, s);
   else
-    say("prof run: %s", run_children_why_nothing(&summary->children));
+    say("prof run: %s", run_children_why_nothing(&s->summary.children));
 }
 
 /* A process that still runs writes into the folder. The next run removes it then. */
@@ -186,7 +193,7 @@ void run_report(run_state *s) {
   const bool is_printed = !request->is_quiet && !request->is_repeated;
   const bool is_ended = summary->progress == RUN_PROGRESS_ENDED;
   const bool is_prof_alone = request->stack.count == 1 && is_prof_there(s);
-  if (is_printed && s->record_folder && is_ended) print_captures(summary);
+  if (is_printed && s->record_folder && is_ended) print_captures(s);
   if (is_printed && (!is_prof_alone || request->has_folder || !is_ended))
     run_summary_print(summary);
   if (is_printed) run_summary_print_left(summary);
