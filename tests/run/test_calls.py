@@ -1,5 +1,5 @@
-"""Calls of libraries as events of a capture: names, arguments, ranks, and what launchers put in front
-of the lines."""
+"""Calls of libraries as events of a capture: names, arguments, ranks, and what launchers put in
+front of the lines."""
 
 import csv
 import io
@@ -17,7 +17,8 @@ HANG_SECONDS = float(os.environ.get("PROF_TEST_HANG_SECONDS", "300"))
 GEMM = "./rocblas-bench -f gemm_ex --transposeA N -m 8192 -n 1 -k 7392 --alpha 1.5"
 PROFILE = '- { rocblas_function: "rocblas_gemm_ex", M: 3, call_count: 136 }'
 LT = "hipblaslt-bench --api_method c -m 1024  --bias_vector --bias_source d"
-CONV = "./bin/MIOpenDriver conv -n 128 -c 3 -H 32 -W 32 -k 64 -y 3 -x 3 -p 1 -q 1 -u 1 -v 1 -l 1 -j 1"
+CONV = "./bin/MIOpenDriver conv -n 128 -c 3 -H 32 -W 32 -k 64 -y 3 -x 3 -p 1 -q 1 -u 1 -v 1"
+CONV += " -l 1 -j 1"
 COLLECTIVE = (
     "NCCL INFO AllReduce: opCount 3 sendbuff 0x7f8b recvbuff 0x7f8c count 1000 datatype 7 op 0 "
     "root 0 comm 0xaef8a00 [nranks=8] stream 0xac16b80"
