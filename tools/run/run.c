@@ -14,6 +14,7 @@
 #include "calls.h"
 #include "check.h"
 #include "dual.h"
+#include "library_where.h"
 #include "logs.h"
 #include "output.h"
 #include "record.h"
@@ -330,6 +331,7 @@ static int finish(void *context) {
 static void prepare(run_state *s) {
   run_output_make_folder(s->request.folder);
   prepare_folders(s);
+  run_library_where_check(&s->request.stack);
   complete_workload(&s->request);
   prepare_watch(s);
 }
