@@ -5,6 +5,7 @@ import csv
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -264,6 +265,28 @@ class Calls(unittest.TestCase):
         self.assertEqual(len(events), 1100)
         self.assertEqual([a["pid"] for *_, a in events], list(range(1, 1101)))
         self.assertEqual(len({row for row, *_ in events}), 1025)
+
+    def test_past_a_file_size_limit_calls_are_counted_as_lost(self):
+        count = 20000
+        with open(self.path("lines"), "w", encoding="utf-8") as file:
+            file.write(f"{GEMM}\n" * count)
+        limit = ["sh", "-c", 'ulimit -f 1024; exec "$@"', "sh"]
+        words = [PROF, "run", "-q", "-o", "out", "-t", "prof", "-t", "rocblas_trace", "--"]
+        done = subprocess.run(
+            [*limit, *words, "cat", "lines"],
+            cwd=self.folder,
+            capture_output=True,
+            timeout=HANG_SECONDS,
+            check=True,
+        )
+        self.assertEqual(done.stdout.count(b"\n"), count)
+        self.assertEqual(self.rows(), [("rocblas", GEMM, str(count))])
+        (told,) = [each for each in done.stderr.decode().splitlines() if "lacks" in each]
+        about = self.prof("info", self.path("out", "library_trace.prof")).stdout.decode()
+        recorded, lost = map(int, re.search(r"(\d+) recorded; lost (\d+)", about).groups())
+        self.assertEqual(recorded + lost, count)
+        self.assertGreater(recorded, 0)
+        self.assertIn(f"lacks {lost} calls: the disk was full, or a file size limit", told)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -244,9 +245,12 @@ static void collect(run_state *s) {
   if (s->libraries) {
     run_libraries_finish(s->libraries);
     char *const path = run_output_new_file(s->request.folder, "library_trace", ".csv");
-    if (!run_libraries_write(s->libraries, path))
+    if (run_libraries_write(s->libraries, path)) {
+      run_summary_add_file(&s->summary, path);
+    } else {
       say("prof run: cannot write '%s': %s", path, strerror(errno));
-    run_summary_add_file(&s->summary, path);
+      unlink(path);
+    }
     if (s->calls && run_calls_finish(s->calls)) run_summary_add_file(&s->summary, s->calls_path);
   }
   for (size_t i = 0; i < s->request.stack.count; i++) {
@@ -336,8 +340,12 @@ static void prepare(run_state *s) {
   prepare_watch(s);
 }
 
+static void ignore(int number) { (void)number; }
+
 int run_go(const run_request *request, double *seconds_out) {
   run_state s = {.request = *request, .status = RUN_FAILED};
+  /* past a file size limit write() fails; a handler, unlike SIG_IGN, is not the workload's */
+  sigaction(SIGXFSZ, &(struct sigaction){.sa_handler = ignore, .sa_flags = SA_RESTART}, NULL);
   run_samplings_prepare(&s.request.stack);
   run_request probe = s.request;
   complete_workload(&probe);
