@@ -212,8 +212,8 @@ static void prepare_logs(run_state *s) {
   s->watch.context = s;
 }
 
-/* With prof itself in the stack, calls of libraries are events, too. */
-static bool records_calls(const run_state *s) {
+/* With prof itself in the stack, samples and calls of libraries are captures, too. */
+static bool has_captures(const run_state *s) {
   for (size_t i = 0; i < s->request.stack.count; i++)
     if (s->request.stack.tools[i].parts & RUN_PART_PROF) return s->request.has_folder;
   return false;
@@ -229,7 +229,7 @@ static void prepare_watch(run_state *s) {
       wanted |= run_library_wanted(tool->traces.items[t]);
   }
   if (wanted) {
-    if (records_calls(s))
+    if (has_captures(s))
       s->calls_path = run_output_new_file(s->request.folder, "library_trace", ".prof");
     if (s->calls_path) s->calls = run_calls_create(s->calls_path);
     s->libraries = run_libraries_create(wanted, s->calls);
@@ -297,8 +297,7 @@ static void remove_temporary_folder(const run_state *s) {
 
 /* Samplers begin just before the workload, and end just after it. */
 static void run_workload(run_state *s, const run_command *command) {
-  const bool has_captures = s->request.has_folder && s->record_folder;
-  if (!run_samplers_start(&s->samplers, &s->request.stack, s->request.folder, has_captures))
+  if (!run_samplers_start(&s->samplers, &s->request.stack, s->request.folder, has_captures(s)))
     return;
   for (size_t i = 0; i < s->samplers.count; i++) {
     run_summary_add_file(&s->summary, s->samplers.items[i].path);
