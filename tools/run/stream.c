@@ -55,7 +55,7 @@ static void open_stream(run_streams *streams, run_stream *s) {
   if (is_closed(s->to)) return; /* it stays so */
   if (is_terminal && streams->terminal.outer >= 0) return;
   if (is_terminal) {
-    run_terminal_open(&streams->terminal, s->to);
+    run_terminal_open(&streams->terminal, s->to, !streams->watch->is_stderr_alone);
     s->read_end = streams->terminal.master;
     s->write_end = streams->terminal.slave;
   } else {
@@ -79,7 +79,7 @@ void run_streams_open(run_streams *streams, const run_watch *watch) {
 }
 
 void run_streams_be_child(const run_streams *streams) {
-  if (streams->terminal.outer >= 0 && streams->terminal.has_input)
+  if (streams->terminal.is_controlling)
     dup2(streams->terminal.slave, STDIN_FILENO);
   for (int i = 0; i < STREAMS; i++) {
     const int from = streams->streams[i == 1 && streams->is_one ? 0 : i].write_end;
