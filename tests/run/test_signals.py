@@ -88,7 +88,9 @@ class Steps(Case):
                 process.send_signal(number)
             with self.subTest(step=step, number=number, way=way):
                 yield *self.end(process), json.loads(self.read("o/summary.json"))
-            for root, _, names in os.walk(os.path.join(self.folder, "o"), topdown=False):
+            for root, _, names in os.walk(
+                os.path.join(self.folder, "o"), topdown=False
+            ):
                 for name in names:
                     os.unlink(os.path.join(root, name))
                 os.rmdir(root)
@@ -205,7 +207,10 @@ class Kills(Case):
         self.assertEqual(self.read("o/run.live.log"), "ready\nmore\n")
 
     def test_a_killed_outer_tool_leaves_the_program_which_is_named(self):
-        tools = {"layer": {"cmd": "true outer; env"}, "inner": {"cmd": "true inner; env"}}
+        tools = {
+            "layer": {"cmd": "true outer; env"},
+            "inner": {"cmd": "true inner; env"},
+        }
         self.write("layers.json", json.dumps({"tools": tools}))
         for way in WAYS:
             process = self.start(

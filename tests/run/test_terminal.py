@@ -105,7 +105,9 @@ class Jobs(TerminalCase):
 
     def test_ctrl_c_ends_a_loop_and_a_script(self):
         for way in WAYS:
-            loop = f"for i in 1 2 3; do {PROF} run {way} -- {HOLDER}; done; echo be''hind"
+            loop = (
+                f"for i in 1 2 3; do {PROF} run {way} -- {HOLDER}; done; echo be''hind"
+            )
             self.write("loop.sh", loop)
             for command in (loop, "bash loop.sh"):
                 self.begin()
@@ -231,6 +233,29 @@ class NoShell(TerminalCase):
             self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 4)
             for name in ("go", "over"):
                 os.unlink(os.path.join(self.folder, name))
+
+    def test_a_killed_keeper_hangs_the_terminal_up(self):
+        """The kernel does, for the keeper leads the session. Who ignores that is waited for."""
+        ignore = "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
+        self.write("hold.py", ignore + HOLD)
+        for ignores in (True, False):
+            name = "hold.py" if ignores else "plain.py"
+            self.write("plain.py", HOLD)
+            pid, master = self.start(
+                *("-t", "rocblas_trace", "--", sys.executable, "-S", name)
+            )
+            self.expect(master, b"ready\r\n")
+            os.kill(int(self.read("parent")), signal.SIGKILL)
+            self.expect(master, b"the process that waits for the workload was killed")
+            self.write("go", "")
+            if ignores:
+                self.expect(master, b"end")
+            self.rest(master)
+            self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 125)
+            self.assertEqual(os.path.exists(os.path.join(self.folder, "over")), ignores)
+            for name in ("go", "over"):
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(os.path.join(self.folder, name))
 
     def outermost(self, pid):
         """The outermost process of the command around that one."""

@@ -1,6 +1,7 @@
 /* A second process that forwards the workload's output if we are killed, so that the workload
-   continues. For a workload whose controlling terminal is a pty it is also the session leader, and reports to us when the
-   workload stops or ends. Ctrl-Z can stop a process only if its parent is in the session. */
+   continues. If a pty is the workload's controlling terminal, it is also the session leader, and
+   reports to us when the workload stops or ends. Ctrl-Z can stop a process only if its parent is in
+   the session. */
 #ifndef PROF_TOOLS_RUN_KEEPER_H
 #define PROF_TOOLS_RUN_KEEPER_H
 

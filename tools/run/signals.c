@@ -1,4 +1,4 @@
-/* See signals.h. SIGPIPE is ignored meanwhile: our own stream may close before the workload ends. */
+/* See signals.h. SIGPIPE is ignored meanwhile: our own stream may close before the workload. */
 #define _GNU_SOURCE
 #include "signals.h"
 

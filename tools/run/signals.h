@@ -24,8 +24,8 @@ int run_signals_interrupt(void);
 
 /* Ctrl-C or Ctrl-\ has ended a program that had the terminal: our own group did not get it. */
 void run_signals_note_terminal(int number);
-/* After the release: ends us by SIGINT if that ended the workload on our terminal, as shells need it
-   to end a loop or a script. Otherwise returns. */
+/* After the release: ends us by SIGINT if that ended the workload on our terminal: then shells end
+   a loop or a script, too. Otherwise returns. */
 void run_signals_end_as(int status);
 
 /* Waits until it can be read. False: we were asked to end. */

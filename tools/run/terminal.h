@@ -22,7 +22,7 @@ typedef struct run_terminal {
 /* A descriptor of our terminal if we are its foreground group, or -1. */
 int run_terminal_own(void);
 
-/* outer: stdout or stderr, a terminal. has_all: the workload does not write to it beside the pty. */
+/* outer: stdout or stderr, a terminal. has_all: the workload writes to the pty alone. */
 void run_terminal_open(run_terminal *terminal, int outer, bool has_all);
 void run_terminal_be_parent(run_terminal *terminal);
 
