@@ -118,7 +118,7 @@ class Steps(Case):
             self.assertEqual(len(summary["scripts"]), 4)
 
     def test_many_signals_lose_no_file(self):
-        for status, lines, summary in self.interrupt("main", signal.SIGINT, times=50):
+        for status, _, summary in self.interrupt("main", signal.SIGINT, times=50):
             self.assertEqual(summary["status"], status)
             self.assertEqual(len(summary["scripts"]), 4)
             self.assertTrue(os.path.exists(os.path.join(self.folder, "o/run.live.log")))

@@ -104,7 +104,7 @@ class Jobs(TerminalCase):
             self.check_that_the_shell_works(0)
 
     def test_ctrl_c_ends_a_loop_and_a_script(self):
-        for way in WAYS:
+        for way in (*WAYS, "-q --tools-config tools.json -t test_tools_A"):
             loop = (
                 f"for i in 1 2 3; do {PROF} run {way} -- {HOLDER}; done; echo be''hind"
             )
@@ -119,7 +119,7 @@ class Jobs(TerminalCase):
                 self.see("status=130=\r\n")
 
     def test_ctrl_c_ends_repeated_runs(self):
-        for way in WAYS:
+        for way in (*WAYS, "-q --tools-config tools.json -t test_tools_A"):
             self.begin()
             self.command(f"{PROF} run -n 3 {way} -- {HOLDER}")
             self.see("ready\r\n")

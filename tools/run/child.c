@@ -164,11 +164,12 @@ static void take_status(child *c, int status) {
     stop_with(c, WSTOPSIG(status));
     return;
   }
-  const int number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
   const bool had_terminal = c->streams.terminal.is_controlling || c->terminal >= 0;
-  if (had_terminal && (number == SIGINT || number == SIGQUIT)) run_signals_note_terminal(number);
   c->has_ended = true;
   c->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  /* also the status of a shell around it */
+  if (had_terminal && (c->status == 128 + SIGINT || c->status == 128 + SIGQUIT))
+    run_signals_note_terminal(c->status - 128);
 }
 
 static void reap(child *c) {
