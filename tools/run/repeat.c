@@ -39,5 +39,6 @@ int run_repeat(const run_request *request, unsigned count) {
     say("prof run: %u runs: %.3f s in the median, %.3f at least, %.3f at most", done,
         seconds[done / 2], seconds[0], seconds[done - 1]);
   run_signals_release();
+  run_signals_end_as(status);
   return status;
 }

@@ -369,6 +369,7 @@ int run_go(const run_request *request, double *seconds_out) {
   if (s.watch.log >= 0) close(s.watch.log);
   if (s.libraries) run_libraries_destroy(s.libraries);
   run_signals_release();
+  run_signals_end_as(s.status);
   return s.status;
 }
 
