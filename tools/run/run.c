@@ -13,6 +13,7 @@
 #include "../prof/commands.h"
 #include "check.h"
 #include "dual.h"
+#include "library_where.h"
 #include "logs.h"
 #include "output.h"
 #include "record.h"
@@ -189,8 +190,8 @@ static void prepare_logs(run_state *s) {
   s->watch.context = s;
 }
 
-/* With prof itself in the stack, calls of libraries are events, too. */
-static bool records_calls(const run_state *s) {
+/* With prof itself in the stack, samples and calls of libraries are captures, too. */
+static bool has_captures(const run_state *s) {
   for (size_t i = 0; i < s->request.stack.count; i++)
     if (s->request.stack.tools[i].parts & RUN_PART_PROF) return s->request.has_folder;
   return false;
@@ -206,7 +207,7 @@ static void prepare_watch(run_state *s) {
       wanted |= run_library_wanted(tool->traces.items[t]);
   }
   if (wanted) {
-    if (records_calls(s))
+    if (has_captures(s))
       s->calls_path = run_output_new_file(s->request.folder, "library_trace", ".prof");
     if (s->calls_path) s->calls = run_calls_create(s->calls_path);
     s->libraries = run_libraries_create(wanted, s->calls);
@@ -280,11 +281,12 @@ static int finish(void *context) {
 static void prepare(run_state *s) {
   run_output_make_folder(s->request.folder);
   prepare_folders(s);
+  run_library_where_check(&s->request.stack);
   run_summary_begin(&s->summary, s->request.folder, s->request.has_folder);
   complete_workload(&s->request);
   prepare_watch(s);
   run_samplers_prepare(&s->samplers, &s->request.stack, s->request.folder,
-                       s->request.has_folder && s->record_folder);
+                       has_captures(s));
   s->summary.samplers = &s->samplers;
   s->summary.trace_path = s->trace_path;
 }
@@ -334,6 +336,7 @@ int run_go(const run_request *request, double *seconds_out) {
   if (s.libraries) run_libraries_destroy(s.libraries);
   if (s.family) run_family_destroy(s.family);
   run_signals_release();
+  run_signals_end_as(s.status);
   return s.status;
 }
 
