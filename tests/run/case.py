@@ -63,11 +63,14 @@ class TerminalCase(Case):
     """The command on a terminal of its own."""
 
     def start(self, *words):
+        return self.start_program(PROF, "run", *words)
+
+    def start_program(self, *words):
         pid, master = pty.fork()
         if pid == 0:
             try:
                 os.chdir(self.folder)
-                os.execv(PROF, [PROF, "run", *words])
+                os.execvp(words[0], words)
             finally:
                 os._exit(99)
         self.addCleanup(os.close, master)
@@ -75,6 +78,7 @@ class TerminalCase(Case):
         return pid, master
 
     def expect(self, master, text):
+        """Reads until the text has come. What came before it."""
         while text not in self.seen:
             try:
                 got = os.read(master, 65536)
@@ -82,7 +86,8 @@ class TerminalCase(Case):
                 got = b""
             self.assertTrue(got, f"{text!r} did not come: {self.seen!r}")
             self.seen += got
-        self.seen = self.seen[self.seen.index(text) + len(text) :]
+        passed, _, self.seen = self.seen.partition(text)
+        return passed
 
     def rest(self, master):
         try:
@@ -94,14 +99,5 @@ class TerminalCase(Case):
 
     def start_shell(self):
         """An interactive bash, which has job control; its prompt is "prompt> "."""
-        pid, master = pty.fork()
-        if pid == 0:
-            try:
-                os.chdir(self.folder)
-                os.environ["PS1"] = "prompt> "
-                os.execvp("bash", ["bash", "--norc", "--noprofile", "-i"])
-            finally:
-                os._exit(99)
-        self.addCleanup(os.close, master)
-        self.seen = b""
-        return pid, master
+        words = ("bash", "--norc", "--noprofile", "-i")
+        return self.start_program("env", "PS1=prompt> ", *words)

@@ -1,10 +1,11 @@
-"""Calls of libraries as events of a capture: names, arguments, ranks, and what launchers put in front
-of the lines."""
+"""Calls of libraries as events of a capture: names, arguments, ranks, and what launchers put in
+front of the lines."""
 
 import csv
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -17,7 +18,8 @@ HANG_SECONDS = float(os.environ.get("PROF_TEST_HANG_SECONDS", "300"))
 GEMM = "./rocblas-bench -f gemm_ex --transposeA N -m 8192 -n 1 -k 7392 --alpha 1.5"
 PROFILE = '- { rocblas_function: "rocblas_gemm_ex", M: 3, call_count: 136 }'
 LT = "hipblaslt-bench --api_method c -m 1024  --bias_vector --bias_source d"
-CONV = "./bin/MIOpenDriver conv -n 128 -c 3 -H 32 -W 32 -k 64 -y 3 -x 3 -p 1 -q 1 -u 1 -v 1 -l 1 -j 1"
+CONV = "./bin/MIOpenDriver conv -n 128 -c 3 -H 32 -W 32 -k 64 -y 3 -x 3 -p 1 -q 1 -u 1 -v 1"
+CONV += " -l 1 -j 1"
 COLLECTIVE = (
     "NCCL INFO AllReduce: opCount 3 sendbuff 0x7f8b recvbuff 0x7f8c count 1000 datatype 7 op 0 "
     "root 0 comm 0xaef8a00 [nranks=8] stream 0xac16b80"
@@ -263,6 +265,28 @@ class Calls(unittest.TestCase):
         self.assertEqual(len(events), 1100)
         self.assertEqual([a["pid"] for *_, a in events], list(range(1, 1101)))
         self.assertEqual(len({row for row, *_ in events}), 1025)
+
+    def test_past_a_file_size_limit_calls_are_counted_as_lost(self):
+        count = 20000
+        with open(self.path("lines"), "w", encoding="utf-8") as file:
+            file.write(f"{GEMM}\n" * count)
+        limit = ["sh", "-c", 'ulimit -f 1024; exec "$@"', "sh"]
+        words = [PROF, "run", "-q", "-o", "out", "-t", "prof", "-t", "rocblas_trace", "--"]
+        done = subprocess.run(
+            [*limit, *words, "cat", "lines"],
+            cwd=self.folder,
+            capture_output=True,
+            timeout=HANG_SECONDS,
+            check=True,
+        )
+        self.assertEqual(done.stdout.count(b"\n"), count)
+        self.assertEqual(self.rows(), [("rocblas", GEMM, str(count))])
+        (told,) = [each for each in done.stderr.decode().splitlines() if "lacks" in each]
+        about = self.prof("info", self.path("out", "library_trace.prof")).stdout.decode()
+        recorded, lost = map(int, re.search(r"(\d+) recorded; lost (\d+)", about).groups())
+        self.assertEqual(recorded + lost, count)
+        self.assertGreater(recorded, 0)
+        self.assertIn(f"lacks {lost} calls: the disk was full, or a file size limit", told)
 
 
 if __name__ == "__main__":

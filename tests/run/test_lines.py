@@ -121,9 +121,11 @@ class Lines(unittest.TestCase):
             f"Running kernel: {name}",
             "Running kernel: Custom_x",
             "Running kernel: mine",
+            "Running kernel: mine Cijk_x",
+            f"loss 0.5Running kernel: {name}: loss 0.4",
         ]
         self.check(
-            "tensile_trace", lines, ("tensile", name, "1"), ("tensile", "Custom_x", "1")
+            "tensile_trace", lines, ("tensile", name, "2"), ("tensile", "Custom_x", "1")
         )
 
     def test_miopen(self):

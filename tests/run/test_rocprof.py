@@ -126,6 +126,18 @@ class Rocprof(unittest.TestCase):
         self.assertEqual(done.stdout, b"rocprof --timestamp on echo ran\nran\n")
         self.assertEqual(self.read("rocprof_output/results.csv"), "Index\n")
 
+    def test_two_that_trace_amd_s_devices_are_an_error(self):
+        for name in ("rocprofv3", "rtl"):
+            self.write(f"bin/{name}", ROCPROFV3)
+        for pair in (
+            ("rocprof", "rocprofv3"),
+            ("rocprofv3_full", "rocprof_sys"),
+            ("rocm_trace_lite", "rocprof"),
+        ):
+            done = self.run_prof("-t", pair[0], "-t", pair[1], "--", "echo", "ran")
+            self.assertEqual((done.returncode, done.stdout), (125, b""), pair)
+            self.assertIn("both need AMD's tracing", done.stderr.decode())
+
 
 class Madengine(Rocprof):
     """A tools.json as madengine's, whose scripts are not there."""
@@ -172,6 +184,31 @@ class Madengine(Rocprof):
         self.assertIn(
             "miopen,./bin/MIOpenDriver conv -n 5,1", self.read("library_trace.csv")
         )
+
+    def test_log_files_of_libraries_are_in_the_tool_s_folder(self):
+        """RCCL's and hipBLASLt's, which print to files of their own under prof."""
+        self.TOOLS["tools"]["rccl_trace"] = {
+            "cmd": "python3 ../scripts/common/tools/get_library_trace.py",
+            "env_vars": {"RCCL_TRACE": "1", "HIPBLASLT_TRACE": "1"},
+        }
+        self.write("tools.json", json.dumps(self.TOOLS))
+        script = 'echo "hipblaslt-bench -m 3" > "${HIPBLASLT_LOG_FILE%.%i.log}.77.log"; env'
+        done = self.run_prof("-t", "rccl_trace", "--", "sh", "-c", script)
+        self.assertEqual(done.stderr, b"")
+        folder = os.path.join(os.path.realpath(self.folder), "rccl_trace_output")
+        for variable, name in (
+            ("NCCL_DEBUG_FILE", "rccl.%h.%p.log"),
+            ("HIPBLASLT_LOG_FILE", "hipblaslt.%i.log"),
+        ):
+            self.assertIn(f"{variable}={folder}/{name}\n", done.stdout.decode())
+        self.assertIn("hipblaslt,hipblaslt-bench -m 3,1", self.read("library_trace.csv"))
+
+    def test_a_variable_that_sends_lines_elsewhere_is_told(self):
+        context = {"tools": [{"name": "rocblas_trace"}]}
+        context["tools"][0]["env_vars"] = {"ROCBLAS_LOG_BENCH_PATH": "/tmp/x"}
+        done = self.run_prof("--additional-context", json.dumps(context), "--", "echo", "ran")
+        self.assertEqual(done.stdout, b"ran\n")
+        self.assertIn("ROCBLAS_LOG_BENCH_PATH is '/tmp/x'", done.stderr.decode())
 
     def test_trace_mode_lists_traces_and_the_rest_of_cmd_stays(self):
         done = self.run_prof(

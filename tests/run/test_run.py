@@ -16,6 +16,7 @@ from case import HANG_SECONDS, PROF, Case, TerminalCase
 
 PRINT_WORDS = "import sys; sys.stdout.write(repr(sys.argv[1:]))"
 
+
 class Words(Case):
     def test_words_arrive_as_they_are_through_a_stack_of_shell_texts(self):
         words = [
@@ -306,9 +307,7 @@ class Streams(Case):
     TRACE = ("-q", "-t", "rocblas_trace")
 
     def test_bytes_and_streams_arrive_as_they_are(self):
-        program = (
-            "import os; os.write(1, bytes(range(256)) * 300); os.write(2, b'x' * 300000 + b'\\0')"
-        )
+        program = "import os; os.write(1, bytes(range(256)) * 300); os.write(2, b'x' * 300000 + b'\\0')"
         done = self.run_prof(*self.TRACE, "--", sys.executable, "-c", program)
         self.assertEqual(done.stdout, bytes(range(256)) * 300)
         self.assertEqual(done.stderr, b"x" * 300000 + b"\0")
@@ -401,9 +400,7 @@ class Streams(Case):
         self.assertEqual(sorted(self.read("out/run.live.log").split()), ["a", "b", "c"])
 
     def test_what_a_process_writes_that_is_left_behind_arrives(self):
-        program = (
-            "(while ! [ -e go ]; do sleep 0.01; done; echo late; echo done > over) & echo early"
-        )
+        program = "(while ! [ -e go ]; do sleep 0.01; done; echo late; echo done > over) & echo early"
         with subprocess.Popen(
             [PROF, "run", "-t", "rocblas_trace", "--", "sh", "-c", program],
             cwd=self.folder,

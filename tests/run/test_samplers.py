@@ -245,6 +245,16 @@ class Files(Case):
         self.assertIn("OWN", names)
         self.assertFalse({*told, "SAMPLING_RATE"} - {"OWN"} & names, names)
 
+    def test_beside_a_python_script_samples_are_counters_too(self):
+        """The script's own Python may have no prof: the sampler needs none."""
+        self.have_amd(["310"])
+        with open(self.path("work.py"), "w", encoding="utf-8") as file:
+            file.write("")
+        words = ["-q", "-o", "out", *self.words(POWER), "-t", "prof", "--", "work.py"]
+        self.env["PROF_PYTHON_PROGRAM"] = "true"
+        self.run_prof(*words)
+        self.assertTrue(os.path.exists(self.path(f"out/{POWER_CSV[:-4]}.prof")))
+
     def test_with_the_tool_prof_samples_are_counters(self):
         self.have_amd(["310"])
         words = ["-q", "-o", "out", *self.words(POWER), "-t", "prof"]

@@ -88,7 +88,9 @@ class Steps(Case):
                 process.send_signal(number)
             with self.subTest(step=step, number=number, way=way):
                 yield *self.end(process), json.loads(self.read("o/summary.json"))
-            for root, _, names in os.walk(os.path.join(self.folder, "o"), topdown=False):
+            for root, _, names in os.walk(
+                os.path.join(self.folder, "o"), topdown=False
+            ):
                 for name in names:
                     os.unlink(os.path.join(root, name))
                 os.rmdir(root)
@@ -116,7 +118,7 @@ class Steps(Case):
             self.assertEqual(len(summary["scripts"]), 4)
 
     def test_many_signals_lose_no_file(self):
-        for status, lines, summary in self.interrupt("main", signal.SIGINT, times=50):
+        for status, _, summary in self.interrupt("main", signal.SIGINT, times=50):
             self.assertEqual(summary["status"], status)
             self.assertEqual(len(summary["scripts"]), 4)
             self.assertTrue(os.path.exists(os.path.join(self.folder, "o/run.live.log")))
@@ -206,7 +208,10 @@ class Kills(Case):
         self.assertEqual(self.read("o/run.live.log"), "ready\nmore\n")
 
     def test_a_killed_outer_tool_leaves_the_program_which_is_named(self):
-        tools = {"layer": {"cmd": "true outer; env"}, "inner": {"cmd": "true inner; env"}}
+        tools = {
+            "layer": {"cmd": "true outer; env"},
+            "inner": {"cmd": "true inner; env"},
+        }
         self.write("layers.json", json.dumps({"tools": tools}))
         for way in WAYS:
             process = self.start(

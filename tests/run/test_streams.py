@@ -1,4 +1,4 @@
-"""``prof run`` and the program's streams: closed ends, closed descriptors, full disks, many writers.
+"""``prof run`` and the program's streams: closed ends and descriptors, full disks, many writers.
 
 What a program sees and writes is compared with the same program without prof.
 """
@@ -22,7 +22,8 @@ STATE = (
     "    except OSError: return None\n"
     "    return oct(mode >> 12)\n"
     "text = repr({fd: kind(fd) for fd in fds if kind(fd)})\n"
-    "text += ''.join(x for x in open('/proc/self/status') if x[:6] in ('SigPnd', 'ShdPnd', 'SigBlk', 'SigIgn', 'SigCgt'))\n"
+    "names = 'SigPnd', 'ShdPnd', 'SigBlk', 'SigIgn', 'SigCgt'\n"
+    "text += ''.join(x for x in open('/proc/self/status') if x[:6] in names)\n"
     "open('state', 'a').write(text + '\\n')\n"
 )
 """Appends the open descriptors and the signals' state to the file "state"."""
@@ -243,6 +244,60 @@ class Output(Shell):
         )
 
 
+class Fails(Shell):
+    def test_what_fails_after_the_program_does_not_change_its_status(self):
+        for way in ("-t rocblas_trace", "-t rocblas_trace -t prof"):
+            done = self.shell(
+                f"$PROF {way} -o out -- sh -c 'rm -r out; exit 6'; s=$?; ls tmp; exit $s"
+            )
+            self.assertEqual(done.returncode, 6, done.stderr)
+            self.assertIn(b"library_trace", done.stderr)
+            self.assertEqual(done.stdout, b"")
+
+    def test_tear_down_follows_when_the_program_cannot_be_started(self):
+        self.write("echo.sh", 'echo "$1"\n')
+        context = (
+            "{'tools': [{'name': 'rocblas_trace'}], "
+            "'post_scripts': [{'path': 'echo.sh', 'args': 'torn down'}]}"
+        )
+        done = self.shell(
+            f'$PROF -q --additional-context "{context}" -- env no-such-program'
+        )
+        self.assertEqual((done.returncode, done.stdout), (127, b"torn\n"), done.stderr)
+
+
+class Sudo(Shell):
+    """A program of another user, which we may not signal."""
+
+    def setUp(self):
+        super().setUp()
+        os.chmod(self.folder, 0o777)
+        words = ["sudo", "-n", "-u", "nobody", "true"]
+        if (
+            not shutil.which("sudo")
+            or subprocess.run(words, check=False).returncode != 0
+        ):
+            self.skipTest("sudo -u nobody does not work here")
+
+    def test_sudo_runs_in_it_and_it_in_sudo(self):
+        program = "sudo -n -u nobody sh -c 'id -un; echo err >&2; exit 5'"
+        for way in WAYS:
+            done = self.shell(f"$PROF {' '.join(way)} -- {program}")
+            self.assertEqual((done.returncode, done.stdout), (5, b"nobody\n"), way)
+            self.assertEqual(done.stderr, b"err\n", way)
+
+    def test_a_signal_reaches_the_program_through_sudo(self):
+        for way in WAYS:
+            done = self.shell(
+                "rm -f begun\n"
+                f"$PROF {' '.join(way)} -- sudo -n -u nobody sh -c "
+                "'trap \"echo got; exit 4\" TERM; touch begun; while :; do sleep 0.01; done' &\n"
+                "while ! [ -e begun ]; do sleep 0.01; done\n"
+                "kill -TERM $!; wait $!"
+            )
+            self.assertEqual((done.returncode, done.stdout), (4, b"got\n"), done.stderr)
+
+
 class Disk(Shell):
     def setUp(self):
         super().setUp()
@@ -258,9 +313,7 @@ class Disk(Shell):
             done = self.shell(f"$PROF {way} -o small/out -- sh -c '{program}; exit 9'")
             self.assertEqual(done.returncode, 9, done.stderr)
             lines = done.stdout.decode().splitlines()
-            self.assertEqual(
-                lines, [f"this is line number {i}" for i in range(20000)]
-            )
+            self.assertEqual(lines, [f"this is line number {i}" for i in range(20000)])
             self.assertIn(b"No space left on device", done.stderr)
             shutil.rmtree(os.path.join(self.small, "out"))
 

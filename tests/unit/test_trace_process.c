@@ -119,7 +119,7 @@ static void a_trace_has_the_processes_that_its_records_name(void **state) {
   char *text = NULL;
   assert_int_equal(prof_trace_table(trace, &options, &text), PROF_OK);
   assert_non_null(strstr(text, "\nrank 3 (300) "));
-  assert_non_null(strstr(text, "\n(100) "));
+  assert_non_null(strstr(text, "\nprocess 100 "));
   assert_non_null(strstr(text, "\nworker "));
   prof_free(text);
   prof_trace_destroy(trace);

@@ -212,24 +212,26 @@ static void take_all_calls(import_reader *reader) {
 
 /* ---- work of GPUs ---- */
 
-enum op_column {
-  OP_ID,
-  OP_GPU,
-  OP_QUEUE,
-  OP_SEQUENCE,
-  OP_START,
-  OP_END,
-  OP_NAME,
-  OP_TYPE,
-  OP_CALL,
-  OP_PID,
-  OP_GRID,
-  OP_BLOCK = OP_GRID + 3,
-  OP_SHARED = OP_BLOCK + 3,
-  OP_BYTES,
-  OP_COPY,
-  OP_COPY_NAME
+enum op_column { OP_ID, OP_GPU, OP_QUEUE, OP_SEQUENCE, OP_START, OP_END, OP_NAME, OP_TYPE };
+
+/* Of the call that launched an operation. */
+enum launch_column {
+  LAUNCH_OP,
+  LAUNCH_CALL,
+  LAUNCH_PID,
+  LAUNCH_GRID,
+  LAUNCH_BLOCK = LAUNCH_GRID + 3,
+  LAUNCH_SHARED = LAUNCH_BLOCK + 3,
+  LAUNCH_BYTES,
+  LAUNCH_COPY,
+  LAUNCH_COPY_NAME
 };
+
+/* Rows of other tables that refer to an operation by its number. */
+typedef struct op_sides {
+  import_side launches, counters;
+  uint64_t launch_count; /* used ones */
+} op_sides;
 
 static bool has_word(import_text text, const char *word) {
   const size_t bytes = strlen(word);
@@ -252,8 +254,26 @@ static const char *category_of_op(import_text type, bool has_name) {
   return has_name ? "kernel" : "gpu_other";
 }
 
-static void take_op(import_reader *reader, const import_rows *rows, import_side *counters) {
+static void put_launch(import_event *event, const import_rows *launch) {
+  import_build_arg_dims(event, "grid", launch, LAUNCH_GRID);
+  import_build_arg_dims(event, "block", launch, LAUNCH_BLOCK);
+  import_build_arg_column(event, "shared memory", launch, LAUNCH_SHARED);
+  import_build_arg_column(event, "bytes", launch, LAUNCH_BYTES);
+  if (!import_rows_is_null(launch, LAUNCH_COPY))
+    put_copy_kind(event, launch, LAUNCH_COPY, LAUNCH_COPY_NAME);
+}
+
+static void put_counters(import_reader *reader, import_side *counters, int64_t id) {
+  for (; import_side_find(counters, id); import_side_next(counters)) {
+    import_build_arg_f64(reader->event, import_rows_text(&counters->rows, 1),
+                         import_rows_text(&counters->rows, 2));
+    reader->side_count++;
+  }
+}
+
+static void take_op(import_reader *reader, const import_rows *rows, op_sides *sides) {
   import_event *const event = reader->event;
+  const import_rows *const launch = &sides->launches.rows;
   const import_text name = import_rows_text(rows, OP_NAME), type = import_rows_text(rows, OP_TYPE);
   const char *const category = category_of_op(type, name.bytes > 0);
   int64_t gpu, queue, id, call, pid;
@@ -263,8 +283,10 @@ static void take_op(import_reader *reader, const import_rows *rows, import_side 
   import_build_times(event, rows, OP_START, OP_END);
   event->is_odd |= !import_rows_i64(rows, OP_GPU, &gpu);
   event->is_odd |= !import_rows_i64(rows, OP_QUEUE, &queue);
-  const bool has_call = import_rows_i64(rows, OP_CALL, &call);
-  const bool has_pid = has_call && import_rows_i64(rows, OP_PID, &pid);
+  const bool has_id = import_rows_i64(rows, OP_ID, &id);
+  const bool has_call = has_id && import_side_find(&sides->launches, id) &&
+                        import_rows_i64(launch, LAUNCH_CALL, &call);
+  const bool has_pid = has_call && import_rows_i64(launch, LAUNCH_PID, &pid);
   import_build_number(event, IMPORT_PID, import_reader_gpu(reader, has_pid ? pid : INT64_MIN, gpu));
   import_build_number(event, IMPORT_TID, queue);
   import_build_arg_i64(event, "device", gpu);
@@ -272,18 +294,9 @@ static void take_op(import_reader *reader, const import_rows *rows, import_side 
   if (has_call) import_build_arg_i64(event, "correlation", call);
   if (name.bytes) import_build_arg_text(event, "type", type);
   import_build_arg_nonzero(event, "sequence", rows, OP_SEQUENCE);
-  import_build_arg_dims(event, "grid", rows, OP_GRID);
-  import_build_arg_dims(event, "block", rows, OP_BLOCK);
-  import_build_arg_column(event, "shared memory", rows, OP_SHARED);
-  import_build_arg_column(event, "bytes", rows, OP_BYTES);
-  if (!import_rows_is_null(rows, OP_COPY)) put_copy_kind(event, rows, OP_COPY, OP_COPY_NAME);
-  if (import_rows_i64(rows, OP_ID, &id)) {
-    for (; import_side_find(counters, id); import_side_next(counters)) {
-      import_build_arg_f64(event, import_rows_text(&counters->rows, 1),
-                           import_rows_text(&counters->rows, 2));
-      reader->side_count++;
-    }
-  }
+  if (has_call) put_launch(event, launch);
+  if (has_id) put_counters(reader, &sides->counters, id);
+  sides->launch_count += has_call;
   import_reader_take(reader);
 }
 
@@ -296,36 +309,30 @@ static bool has_one_a_call(const import_reader *reader, const char *table) {
   return import_database_count(reader->database, query) == 1;
 }
 
-/* If several calls are linked to an operation, the first is its launch. */
-static void put_ops_query(const import_reader *reader, char query[IMPORT_QUERY_BYTES]) {
-  const bool has_links = has(reader, "rocpd_api_ops");
-  const bool has_kernels = has_links && has(reader, "rocpd_kernelapi");
-  const bool has_copies = has_links && has(reader, "rocpd_copyapi");
+/* If several calls are linked to an operation, the first is its launch. Beside min(), SQLite takes
+   other columns from the row that has the least. */
+static void put_launches_query(const import_reader *reader, char query[IMPORT_QUERY_BYTES]) {
+  const bool has_kernels = has(reader, "rocpd_kernelapi");
+  const bool has_copies = has(reader, "rocpd_copyapi");
   snprintf(query, IMPORT_QUERY_BYTES,
-           "SELECT O.id, O.gpuId, O.queueId, O.sequenceId, O.start, O.[end], D.string, T.string,"
-           " %s, %s, %s FROM rocpd_op O LEFT JOIN rocpd_string D ON D.id = O.description_id"
-           " LEFT JOIN rocpd_string T ON T.id = O.opType_id%s%s%s ORDER BY O.id",
-           has_links ? "L.api, A.pid" : "NULL, NULL",
+           "SELECT L.op_id, min(L.api_id), A.pid, %s, %s FROM rocpd_api_ops L"
+           " JOIN rocpd_api A ON A.id = L.api_id%s%s GROUP BY L.op_id ORDER BY L.op_id",
            has_kernels ? "K.gridX, K.gridY, K.gridZ, K.workgroupX, K.workgroupY, K.workgroupZ,"
                          " K.groupSegmentSize"
                        : "NULL, NULL, NULL, NULL, NULL, NULL, NULL",
            has_copies ? "C.size, C.kind, CK.string" : "NULL, NULL, NULL",
-           has_links ? " LEFT JOIN (SELECT op_id, min(api_id) AS api FROM rocpd_api_ops WHERE"
-                       " api_id IN (SELECT id FROM rocpd_api) GROUP BY op_id) L ON L.op_id = O.id"
-                       " LEFT JOIN rocpd_api A ON A.id = L.api"
-                     : "",
            !has_kernels ? ""
            : has_one_a_call(reader, "rocpd_kernelapi")
-               ? " LEFT JOIN rocpd_kernelapi K ON K.api_ptr_id = L.api"
-               : " LEFT JOIN (SELECT api_ptr_id, gridX, gridY, gridZ, workgroupX,"
-                         " workgroupY, workgroupZ, groupSegmentSize FROM rocpd_kernelapi"
-                         " GROUP BY api_ptr_id) K ON K.api_ptr_id = L.api",
+               ? " LEFT JOIN rocpd_kernelapi K ON K.api_ptr_id = L.api_id"
+               : " LEFT JOIN (SELECT api_ptr_id, gridX, gridY, gridZ, workgroupX, workgroupY,"
+                 " workgroupZ, groupSegmentSize FROM rocpd_kernelapi GROUP BY api_ptr_id) K"
+                 " ON K.api_ptr_id = L.api_id",
            !has_copies ? ""
            : has_one_a_call(reader, "rocpd_copyapi")
-               ? " LEFT JOIN rocpd_copyapi C ON C.api_ptr_id = L.api"
+               ? " LEFT JOIN rocpd_copyapi C ON C.api_ptr_id = L.api_id"
                  " LEFT JOIN rocpd_string CK ON CK.id = C.kind"
                : " LEFT JOIN (SELECT api_ptr_id, size, kind FROM rocpd_copyapi"
-                 " GROUP BY api_ptr_id) C ON C.api_ptr_id = L.api"
+                 " GROUP BY api_ptr_id) C ON C.api_ptr_id = L.api_id"
                  " LEFT JOIN rocpd_string CK ON CK.id = C.kind");
 }
 
@@ -333,22 +340,26 @@ static void take_ops(import_reader *reader) {
   static const char counters_query[] =
       "SELECT C.op_id, N.string, C.value FROM rocpd_counter C"
       " LEFT JOIN rocpd_string N ON N.id = C.name_id ORDER BY C.op_id, C.id";
-  static const char unused_links[] =
-      "SELECT (SELECT count(*) FROM rocpd_api_ops) - (SELECT count(DISTINCT op_id) FROM"
-      " rocpd_api_ops WHERE api_id IN (SELECT id FROM rocpd_api) AND"
-      " op_id IN (SELECT id FROM rocpd_op))";
+  static const char ops_query[] =
+      "SELECT O.id, O.gpuId, O.queueId, O.sequenceId, O.start, O.[end], D.string, T.string"
+      " FROM rocpd_op O LEFT JOIN rocpd_string D ON D.id = O.description_id"
+      " LEFT JOIN rocpd_string T ON T.id = O.opType_id ORDER BY O.id";
+  const bool has_links = has(reader, "rocpd_api_ops");
   char query[IMPORT_QUERY_BYTES];
   if (!has(reader, "rocpd_op")) return;
-  import_side counters =
-      import_side_begin(reader, has(reader, "rocpd_counter") ? counters_query : NULL);
-  put_ops_query(reader, query);
-  import_rows rows = import_rows_begin(reader->database, query);
-  while (import_rows_next(&rows)) take_op(reader, &rows, &counters);
+  if (has_links) put_launches_query(reader, query);
+  op_sides sides = {
+      .launches = import_side_begin(reader, has_links ? query : NULL),
+      .counters = import_side_begin(reader, has(reader, "rocpd_counter") ? counters_query : NULL)};
+  import_rows rows = import_rows_begin(reader->database, ops_query);
+  while (import_rows_next(&rows)) take_op(reader, &rows, &sides);
   import_rows_end(&rows);
-  import_side_end(&counters);
-  if (has(reader, "rocpd_api_ops"))
-    reader->state->counts->missed[IMPORT_MISS_LINK] +=
-        (uint64_t)import_database_count(reader->database, unused_links);
+  import_side_end(&sides.launches);
+  import_side_end(&sides.counters);
+  if (!has_links) return;
+  const int64_t links =
+      import_database_count(reader->database, "SELECT count(*) FROM rocpd_api_ops");
+  reader->state->counts->missed[IMPORT_MISS_LINK] += (uint64_t)links - sides.launch_count;
 }
 
 /* ---- power, clocks, temperatures ---- */

@@ -5,8 +5,9 @@
 #include <stdbool.h>
 #include <string.h>
 
-const char import_kinds[] = "prof import takes JSON traces (torch.profiler, Chrome, Perfetto; also .json.gz), "
-                            "trace.rpd of rocmProfileData and *_results.db of rocprofv3";
+const char import_kinds[] =
+    "prof import takes JSON traces (torch.profiler, Chrome, Perfetto; also .json.gz), "
+    "trace.rpd of rocmProfileData and *_results.db of rocprofv3";
 
 typedef struct kind {
   const char *magic;

@@ -11,6 +11,7 @@
 #include "../run/compose.h"
 #include "../run/dual.h"
 #include "../run/rocprof.h"
+#include "../run/status.h"
 #include "commands.h"
 
 static const struct {
@@ -103,6 +104,8 @@ static int run(int argc, char **argv) {
   if (strcmp(argv[1], "run-dual") == 0) return run_dual(argc - 1, argv + 1);
   if (strcmp(argv[1], "run-with") == 0) return run_with(argc - 1, argv + 1);
   if (strcmp(argv[1], "run-rocprof") == 0) return run_rocprof(argc - 1, argv + 1);
+  if (strcmp(argv[1], "run-status") == 0) return run_status(argc - 1, argv + 1);
+  if (strcmp(argv[1], "run-status-of") == 0) return run_status_of(argc - 1, argv + 1);
   for (int i = 2; i < argc; i++) {
     if (strcmp(argv[i], "--help") != 0 && !(is_table && strcmp(argv[i], "-h") == 0)) continue;
     if (is_table) help_on_table(stdout);

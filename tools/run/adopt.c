@@ -124,6 +124,10 @@ static void turn_on(run_tool *tool, const char *trace) {
     if (!run_variable_get(&tool->variables, name))
       run_variable_set(&tool->variables, name, variable + strlen(name) + 1);
   }
+  if (known && known->parts & RUN_PART_LOGS) { /* its variables name files in {output} */
+    tool->parts |= RUN_PART_LOGS;
+    tool->has_marks = true;
+  }
   run_words_add(&tool->traces, trace);
 }
 

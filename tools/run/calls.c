@@ -126,12 +126,14 @@ void run_calls_add(run_calls *calls, run_call_form *form, const run_origin *orig
 
 /* ---- the end ---- */
 
-static void tell_losses(const run_calls *calls) {
+static void tell_losses(const run_calls *calls, bool is_written) {
   prof_health health = {.size = sizeof health};
   if (prof_health_get(&health) != PROF_OK) return;
+  if (!is_written && health.capture_path[0])
+    say("prof run: the calls are in '%s'", health.capture_path);
   for (int i = 0; i < PROF_LOSS_COUNT; i++)
     if (health.lost_count[i] > 0)
-      say("prof run: '%s' lacks %llu calls: %s", calls->path,
+      say("prof run: '%s' lacks %llu calls: %s", is_written ? calls->path : health.capture_path,
           (unsigned long long)health.lost_count[i], prof_loss_text(i));
 }
 
@@ -152,10 +154,9 @@ bool run_calls_finish(run_calls *calls) {
     prof_fiber_leave();
     prof_stop();
     is_written = prof_dump(NULL) == PROF_OK;
-    if (!is_written)
-      say("prof run: cannot write '%s': %s", calls->path, prof_last_error());
-    tell_losses(calls);
-    prof_clear(); /* the next run of --repeat has a capture of its own */
+    if (!is_written) say("prof run: cannot write '%s': %s", calls->path, prof_last_error());
+    tell_losses(calls, is_written);
+    if (is_written) prof_clear(); /* the next run of --repeat has a capture of its own */
   }
   free_rows(calls);
   if (!is_written) unlink(calls->path);

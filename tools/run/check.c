@@ -85,6 +85,7 @@ static const struct {
     {"heaptrack", "malloc() of the program"},
     {"rocprof", "AMD's tracing, which one tool has at a time"},
     {"rocprofv3", "AMD's tracing, which one tool has at a time"},
+    {"rtl", "AMD's tracing, which one tool has at a time"},
     {"nsys", "NVIDIA's tracing, which one tool has at a time"},
     {"ncu", "NVIDIA's tracing, which one tool has at a time"},
 };
@@ -106,7 +107,8 @@ static const char *use_of(const run_tool *tool) {
   run_words_split(&words, tool->cmd);
   if (words.count == 0) return NULL;
   const char *const slash = strrchr(words.items[0], '/');
-  const char *const program = slash ? slash + 1 : words.items[0];
+  const bool is_ours = words.count > 1 && strcmp(words.items[1], "run-rocprof") == 0;
+  const char *const program = is_ours ? "rocprof" : slash ? slash + 1 : words.items[0];
   for (size_t i = 0; i < sizeof single_uses / sizeof *single_uses; i++)
     if (strcmp(program, single_uses[i].program) == 0) return single_uses[i].needs;
   return NULL;

@@ -47,13 +47,6 @@ static double now_seconds(void) {
   return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* The terminal, if we are its foreground group; else -1. */
-static int own_terminal(void) {
-  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-    if (isatty(fd) && tcgetpgrp(fd) == getpgrp()) return fd;
-  return -1;
-}
-
 /* Somebody else of our group may need the terminal: a pager behind us, or the script that runs us.
    Then the workload gets it only when it asks. */
 static bool are_we_alone(void) {
@@ -80,7 +73,7 @@ static void become(void *context) {
 /* A child of ours. */
 static bool start_here(child *c, becoming *b) {
   c->wants_terminal = are_we_alone();
-  c->terminal = c->wants_terminal ? own_terminal() : -1;
+  c->terminal = c->wants_terminal ? run_terminal_own() : -1;
   c->pid = fork();
   if (c->pid < 0) return false;
   if (c->pid == 0) {
@@ -100,14 +93,14 @@ static bool start_on_terminal(child *c) {
   if (bytes != (ssize_t)sizeof news || news.pid <= 0) return false;
   c->pid = news.pid;
   fcntl(c->keeper.news, F_SETFL, O_NONBLOCK);
-  run_terminal_be_raw(&c->streams.terminal);
   return true;
 }
 
 static bool start(child *c, becoming *b) {
   run_keeper_plan plan = {.become = become, .context = b};
-  const bool is_on_terminal = c->streams.terminal.outer >= 0;
+  const bool is_on_terminal = c->streams.terminal.is_controlling;
   fflush(NULL); /* nothing is printed twice */
+  run_terminal_be_raw(&c->streams.terminal);
   bool is_started = is_on_terminal || start_here(c, b), has_keeper = false;
   if (is_started && c->streams.buffer) {
     run_streams_tell_keeper(&c->streams, &plan);
@@ -123,7 +116,7 @@ static bool start(child *c, becoming *b) {
 
 /* Without a pty the group has our terminal while we are in the foreground. */
 static void give_terminal(child *c) {
-  const int terminal = own_terminal();
+  const int terminal = run_terminal_own();
   if (terminal < 0) return;
   c->terminal = terminal;
   tcsetpgrp(terminal, c->pid);
@@ -136,12 +129,9 @@ static void take_terminal_back(const child *c) {
 /* After a stop, or when we have come to the foreground. */
 static void go_on(child *c) {
   run_terminal *const terminal = &c->streams.terminal;
-  if (terminal->outer >= 0) {
-    run_terminal_resize(terminal);
-    run_terminal_be_raw(terminal);
-  } else if (c->wants_terminal) {
-    give_terminal(c);
-  }
+  if (terminal->outer >= 0) run_terminal_resize(terminal);
+  run_terminal_be_raw(terminal);
+  if (c->wants_terminal && !terminal->is_controlling) give_terminal(c);
   kill(-c->pid, SIGCONT);
 }
 
@@ -159,7 +149,7 @@ static void stop_with(child *c, int number) {
   const bool is_asking = number == SIGTTIN || number == SIGTTOU;
   if (!has_terminal()) return; /* who stopped it can continue it */
   if (is_asking) c->wants_terminal = true;
-  if (is_asking && terminal->outer < 0 && own_terminal() >= 0) {
+  if (is_asking && !terminal->is_controlling && run_terminal_own() >= 0) {
     go_on(c);
     return;
   }
@@ -174,8 +164,12 @@ static void take_status(child *c, int status) {
     stop_with(c, WSTOPSIG(status));
     return;
   }
+  const bool had_terminal = c->streams.terminal.is_controlling || c->terminal >= 0;
   c->has_ended = true;
   c->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  /* also the status of a shell around it */
+  if (had_terminal && (c->status == 128 + SIGINT || c->status == 128 + SIGQUIT))
+    run_signals_note_terminal(c->status - 128);
 }
 
 static void reap(child *c) {
@@ -190,13 +184,19 @@ static void take_late_signal(child *c, int number) {
   else if (run_signals_is_end(number)) c->is_given_up = true;
 }
 
+/* The kernel tells the workload if the pty is its controlling terminal. */
+static void tell_size(const child *c) {
+  const run_terminal *const terminal = &c->streams.terminal;
+  if (terminal->outer >= 0) run_terminal_resize(terminal);
+  if (!terminal->is_controlling) kill(-c->pid, SIGWINCH);
+}
+
 static void take_signals(child *c) {
-  run_terminal *const terminal = &c->streams.terminal;
   for (int number; (number = run_signals_next()) != 0;) {
     if (number == SIGCHLD) reap(c);
     else if (c->has_ended) take_late_signal(c, number);
     else if (number == SIGCONT) go_on(c);
-    else if (number == SIGWINCH && terminal->outer >= 0) run_terminal_resize(terminal);
+    else if (number == SIGWINCH) tell_size(c);
     else kill(-c->pid, number);
   }
 }
@@ -228,7 +228,7 @@ enum { SIGNALS, NEWS, ORPHAN, TYPED, FIXED };
 static int begin_poll(child *c, struct pollfd polls[FIXED]) {
   enum { FOREGROUND_MS = 200 };
   run_terminal *const terminal = &c->streams.terminal;
-  const bool has_input = terminal->outer >= 0 && terminal->has_input;
+  const bool has_input = terminal->has_input;
   if (has_input && !terminal->is_raw && !c->has_ended && run_terminal_is_ours(terminal)) {
     run_terminal_resize(terminal);
     run_terminal_be_raw(terminal);

@@ -28,9 +28,8 @@ typedef struct run_end {
   const char *failed; /* why a stream could not be written, or NULL */
 } run_end;
 
-/* Runs the command to its end. If it cannot be started, says why; the status is RUN_FAILED. The
-   group gets the terminal if we have it, and receives each signal
-   that may end us. If we are killed, it continues. */
+/* Runs the command to its end. If no process can be made, says why, with RUN_FAILED. The group gets
+   the terminal if we have it, and each signal that may end us. If we are killed, it continues. */
 run_end run_child(const run_command *command, const run_watch *watch);
 
 /* Calls run() in a process of its own, as run_child() runs a command. Returns its status. */

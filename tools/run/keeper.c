@@ -147,10 +147,8 @@ static _Noreturn void be_keeper(keeping *k, const run_keeper_plan *plan) {
   k->terminal = plan->terminal;
   prctl(PR_SET_NAME, "prof run keeper");
   setsid();
-  if (plan->terminal->slave >= 0) {
-    begin_on_terminal(k, plan);
-    close(plan->terminal->slave);
-  }
+  if (plan->terminal->is_controlling) begin_on_terminal(k, plan);
+  if (plan->terminal->slave >= 0) close(plan->terminal->slave);
   for (int i = 0; i < 2; i++)
     if (plan->write_ends[i] >= 0) close(plan->write_ends[i]);
   close_what_is_not_forwarded(k);
@@ -166,7 +164,7 @@ static void close_pipe(const int ends[2]) {
 
 bool run_keeper_start(run_keeper *keeper, const run_keeper_plan *plan) {
   int alive[2] = {-1, -1}, news[2] = {-1, -1};
-  const bool is_on_terminal = plan->terminal->slave >= 0;
+  const bool is_on_terminal = plan->terminal->is_controlling;
   fflush(NULL);
   const bool has_pipes = open_pipe(alive) && (!is_on_terminal || open_pipe(news));
   const pid_t pid = has_pipes ? fork() : -1;

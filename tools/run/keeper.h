@@ -1,6 +1,7 @@
 /* A second process that forwards the workload's output if we are killed, so that the workload
-   continues. For a workload on a pty it is also the session leader, and reports to us when the
-   workload stops or ends. Ctrl-Z can stop a process only if its parent is in the session. */
+   continues. If a pty is the workload's controlling terminal, it is also the session leader, and
+   reports to us when the workload stops or ends. Ctrl-Z can stop a process only if its parent is in
+   the session. */
 #ifndef PROF_TOOLS_RUN_KEEPER_H
 #define PROF_TOOLS_RUN_KEEPER_H
 
@@ -29,7 +30,7 @@ typedef struct run_keeper_plan {
   run_keeper_stream streams[2];
   int write_ends[2]; /* the workload's ends of pipes, which the keeper closes; or -1 */
   int log;           /* gets all bytes, or -1 */
-  const run_terminal *terminal; /* if it has a slave, the workload is the keeper's child on it */
+  const run_terminal *terminal; /* if it is controlling, the workload is the keeper's child on it */
   void (*become)(void *context); /* on a pty: executes the workload; does not return */
   void *context;
 } run_keeper_plan;

@@ -134,7 +134,8 @@ static const known_tool known[] = {
     {"valgrind", "memory errors, by valgrind's memcheck", "valgrind", APT "valgrind",
      "valgrind --log-file={output}/valgrind.%p.txt --", {NULL}, RUN_PART_COLLECT},
     {"uftrace", "calls of functions of programs built with -pg", "uftrace", APT "uftrace",
-     "uftrace record -d {output}/uftrace.data", {NULL}, RUN_PART_COLLECT},
+     "{prof} run-status uftrace record --force -d {output}/uftrace.data {prof} run-status-of",
+     {NULL}, RUN_PART_COLLECT},
     {"heaptrack", "heap memory by call stack", "heaptrack", APT "heaptrack",
      "heaptrack -o {output}/heaptrack", {NULL}, RUN_PART_COLLECT},
 };

@@ -71,8 +71,12 @@ static bool take_tensile(run_line line, run_call *to) {
   static const char words[] = "Running kernel: ";
   const char *const at = find(line, words);
   if (!at) return false;
-  const run_line name = from(line, at + strlen(words));
+  run_line name = from(line, at + strlen(words));
   if (!begins(name, "Cijk_") && !begins(name, "Custom_")) return false;
+  size_t bytes = 0;
+  while (bytes < name.bytes && (isalnum((unsigned char)name.at[bytes]) || name.at[bytes] == '_'))
+    bytes++;
+  name.bytes = bytes; /* behind it may be the begin of another writer's line */
   set_call(to, RUN_LIBRARY_TENSILE, line, at);
   to->config = name;
   return true;

@@ -173,5 +173,6 @@ int run_repeat(const run_request *request, unsigned count) {
                                             : "a signal asked for the end");
   if (!request->is_quiet) print_all(&all);
   run_signals_release();
+  run_signals_end_as(status);
   return status;
 }

@@ -10,6 +10,7 @@
 #include "../prof/commands.h"
 #include "check.h"
 #include "child.h"
+#include "signals.h"
 
 /* ---- the command ---- */
 
@@ -46,7 +47,9 @@ int run_rocprof(int argc, char **argv) {
                            .is_noise = is_noise,
                            .context = (void *)&is_v3,
                            .is_stderr_alone = true};
-  return run_child(&command, &watch).status;
+  const int status = run_child(&command, &watch).status;
+  run_signals_end_as(status);
+  return status;
 }
 
 /* ---- counters ---- */

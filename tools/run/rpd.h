@@ -4,8 +4,8 @@
 
 #include "stack.h"
 
-/* Makes trace.json of trace.rpd or trace.db in the tool's folder, by prof's own import. A trace.json
-   that is there stays. If the database cannot be read, or the tool rpd or rocm_trace_lite wrote
+/* Makes trace.json of trace.rpd or trace.db in the tool's folder, by prof's own import. An existing
+   trace.json stays. If the database cannot be read, or the tool rpd or rocm_trace_lite wrote
    none, prints one line; the database stays. */
 void run_rpd_convert(const run_tool *tool);
 

@@ -14,6 +14,7 @@
 #include "check.h"
 #include "dual.h"
 #include "file.h"
+#include "library_where.h"
 #include "logs.h"
 #include "output.h"
 #include "python.h"
@@ -183,8 +184,8 @@ static void prepare_logs(run_state *s) {
   s->watch.context = s;
 }
 
-/* With prof itself in the stack, calls of libraries are events, too. */
-static bool records_calls(const run_state *s) {
+/* With prof itself in the stack, samples and calls of libraries are captures, too. */
+static bool has_captures(const run_state *s) {
   for (size_t i = 0; i < s->request.stack.count; i++)
     if (s->request.stack.tools[i].parts & RUN_PART_PROF)
       return s->request.has_folder || (s->request.file && s->record_folder);
@@ -201,7 +202,7 @@ static void prepare_watch(run_state *s) {
       wanted |= run_library_wanted(tool->traces.items[t]);
   }
   if (wanted) {
-    if (records_calls(s))
+    if (has_captures(s))
       s->calls_path = run_output_new_file(s->request.file ? s->record_folder : s->request.folder,
                                           "library_trace", ".prof");
     if (s->calls_path) s->calls = run_calls_create(s->calls_path);
@@ -276,11 +277,12 @@ static int finish(void *context) {
 static void prepare(run_state *s) {
   run_output_make_folder(s->request.folder);
   prepare_folders(s);
+  run_library_where_check(&s->request.stack);
   run_summary_begin(&s->summary, s->request.folder, s->request.has_folder);
   complete_workload(&s->request);
   prepare_watch(s);
   run_samplers_prepare(&s->samplers, &s->request.stack, s->request.folder,
-                       s->request.has_folder && s->record_folder && !s->request.file);
+                       has_captures(s) && !s->request.file);
   s->summary.samplers = &s->samplers;
   s->summary.trace_path = s->trace_path;
 }
@@ -350,6 +352,7 @@ int run_go(const run_request *request, double *seconds_out) {
   if (s.libraries) run_libraries_destroy(s.libraries);
   if (s.family) run_family_destroy(s.family);
   run_signals_release();
+  run_signals_end_as(s.status);
   return s.status;
 }
 

@@ -1,4 +1,4 @@
-/* See signals.h. SIGPIPE is ignored meanwhile: our own stream may close before the workload ends. */
+/* See signals.h. SIGPIPE is ignored meanwhile: our own stream may close before the workload. */
 #define _GNU_SOURCE
 #include "signals.h"
 
@@ -6,11 +6,13 @@
 #include <poll.h>
 #include <signal.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "terminal.h"
 #include "text.h"
 
 /* That ask a program to end. */
@@ -22,6 +24,7 @@ static struct held {
   unsigned depth;
   int fd;
   int interrupt;
+  bool is_ours_alone; /* our group did not get it */
   sigset_t mask, mask_before;
   struct sigaction child_before; /* of SIGCHLD: our caller may ignore it */
   struct sigaction pipe_before;  /* of SIGPIPE */
@@ -39,6 +42,7 @@ bool run_signals_is_end(int number) {
 void run_signals_hold(void) {
   if (held.depth++ > 0) return;
   held.interrupt = 0;
+  held.is_ours_alone = false;
   sigemptyset(&held.mask);
   for (size_t i = 0; i < sizeof ending / sizeof *ending; i++) sigaddset(&held.mask, ending[i]);
   for (size_t i = 0; i < sizeof others / sizeof *others; i++) sigaddset(&held.mask, others[i]);
@@ -82,6 +86,19 @@ int run_signals_interrupt(void) {
   for (int number; (number = sigtimedwait(&asked, NULL, &(struct timespec){0})) > 0;)
     if (held.interrupt == 0) held.interrupt = number;
   return held.interrupt;
+}
+
+void run_signals_note_terminal(int number) {
+  if (held.interrupt != 0) return;
+  held.interrupt = number;
+  held.is_ours_alone = true;
+}
+
+void run_signals_end_as(int status) {
+  const bool is_interrupted = held.interrupt == SIGINT && status == 128 + SIGINT;
+  if (held.depth > 0 || !is_interrupted || run_terminal_own() < 0) return;
+  fflush(NULL);
+  kill(held.is_ours_alone ? 0 : getpid(), SIGINT);
 }
 
 bool run_signals_wait(int fd) {

@@ -22,6 +22,12 @@ bool run_signals_is_end(int number);
 /* The first signal since the hold that asked us to end, or 0. Takes those that wait and ask so. */
 int run_signals_interrupt(void);
 
+/* Ctrl-C or Ctrl-\ has ended a program that had the terminal: our own group did not get it. */
+void run_signals_note_terminal(int number);
+/* After the release: ends us by SIGINT if that ended the workload on our terminal: then shells end
+   a loop or a script, too. Otherwise returns. */
+void run_signals_end_as(int status);
+
 /* Waits until it can be read. False: we were asked to end. */
 bool run_signals_wait(int fd);
 

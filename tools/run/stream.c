@@ -25,8 +25,8 @@ static bool is_closed(int fd) {
 
 static bool is_one_file(int a, int b) {
   struct stat x, y;
-  return !is_closed(a) && !is_closed(b) && fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino &&
-         x.st_rdev == y.st_rdev;
+  if (is_closed(a) || is_closed(b) || fstat(a, &x) != 0 || fstat(b, &y) != 0) return false;
+  return x.st_dev == y.st_dev && x.st_ino == y.st_ino && x.st_rdev == y.st_rdev;
 }
 
 static void open_pipe(run_stream *s) {
@@ -55,7 +55,7 @@ static void open_stream(run_streams *streams, run_stream *s) {
   if (is_closed(s->to)) return; /* it stays so */
   if (is_terminal && streams->terminal.outer >= 0) return;
   if (is_terminal) {
-    run_terminal_open(&streams->terminal, s->to);
+    run_terminal_open(&streams->terminal, s->to, !streams->watch->is_stderr_alone);
     s->read_end = streams->terminal.master;
     s->write_end = streams->terminal.slave;
   } else {
@@ -79,7 +79,7 @@ void run_streams_open(run_streams *streams, const run_watch *watch) {
 }
 
 void run_streams_be_child(const run_streams *streams) {
-  if (streams->terminal.outer >= 0 && streams->terminal.has_input)
+  if (streams->terminal.is_controlling)
     dup2(streams->terminal.slave, STDIN_FILENO);
   for (int i = 0; i < STREAMS; i++) {
     const int from = streams->streams[i == 1 && streams->is_one ? 0 : i].write_end;
@@ -222,8 +222,9 @@ static void close_end(const run_streams *streams, run_stream *s) {
 
 static void pass_on(run_streams *streams, run_stream *s, size_t bytes) {
   const bool is_by_lines = streams->watch->is_noise != NULL;
-  if (!is_by_lines) write_own(streams, s, streams->buffer, bytes);
+  /* the log first: it has what anybody has seen */
   if (streams->watch->log >= 0) write_log(streams, streams->buffer, bytes);
+  if (!is_by_lines) write_own(streams, s, streams->buffer, bytes);
   if (streams->watch->on_line || is_by_lines) part_lines(streams, s, streams->buffer, bytes);
 }
 

@@ -17,7 +17,28 @@ static bool is_one_terminal(int a, int b) {
   return isatty(a) && isatty(b) && fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_rdev == y.st_rdev;
 }
 
-void run_terminal_open(run_terminal *terminal, int outer) {
+int run_terminal_own(void) {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+    if (isatty(fd) && tcgetpgrp(fd) == getpgrp()) return fd;
+  return -1;
+}
+
+/* While our terminal is not raw it adds CR to line ends, so the pty must not. */
+static void leave_cr_to_ours(run_terminal *terminal) {
+  struct termios inner;
+  if (tcgetattr(terminal->master, &inner) != 0 || !(inner.c_oflag & OPOST)) return;
+  inner.c_oflag &= ~(tcflag_t)OPOST;
+  terminal->adds_no_cr = tcsetattr(terminal->master, TCSANOW, &inner) == 0;
+}
+
+static void leave_cr_to_pty(run_terminal *terminal) {
+  struct termios inner;
+  if (!terminal->adds_no_cr || tcgetattr(terminal->master, &inner) != 0) return;
+  inner.c_oflag |= OPOST;
+  terminal->adds_no_cr = tcsetattr(terminal->master, TCSANOW, &inner) != 0;
+}
+
+void run_terminal_open(run_terminal *terminal, int outer, bool has_all) {
   char name[128];
   *terminal = (run_terminal){.outer = outer, .slave = -1};
   terminal->master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
@@ -26,13 +47,14 @@ void run_terminal_open(run_terminal *terminal, int outer) {
     run_fail("cannot make a pseudo-terminal: %s", strerror(errno));
   terminal->slave = open(name, O_RDWR | O_NOCTTY | O_CLOEXEC);
   if (terminal->slave < 0) run_fail("cannot open '%s': %s", name, strerror(errno));
-  terminal->has_input = is_one_terminal(STDIN_FILENO, outer);
+  terminal->is_controlling = has_all && is_one_terminal(STDIN_FILENO, outer) &&
+                             is_one_terminal(STDOUT_FILENO, outer);
+  terminal->has_input = terminal->is_controlling;
   if (tcgetattr(outer, &terminal->before) == 0) {
     struct termios inner = terminal->before;
     if (!terminal->has_input) inner.c_lflag &= ~(tcflag_t)ECHO; /* nobody types here */
-    /* our terminal adds CR to line ends while it is not raw, so the pty must not */
-    if (!terminal->has_input) inner.c_oflag &= ~(tcflag_t)OPOST;
     tcsetattr(terminal->slave, TCSANOW, &inner);
+    leave_cr_to_ours(terminal);
   }
   run_terminal_resize(terminal);
 }
@@ -57,10 +79,13 @@ void run_terminal_be_raw(run_terminal *terminal) {
   struct termios raw = terminal->before;
   cfmakeraw(&raw);
   terminal->is_raw = tcsetattr(terminal->outer, TCSADRAIN, &raw) == 0;
+  if (terminal->is_raw) leave_cr_to_pty(terminal);
 }
 
 void run_terminal_restore(run_terminal *terminal) {
-  if (terminal->is_raw) tcsetattr(terminal->outer, TCSADRAIN, &terminal->before);
+  if (!terminal->is_raw) return;
+  tcsetattr(terminal->outer, TCSADRAIN, &terminal->before);
+  leave_cr_to_ours(terminal);
   terminal->is_raw = false;
 }
 

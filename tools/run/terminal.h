@@ -1,5 +1,7 @@
 /* Our terminal, and the pseudo-terminal (pty) that replaces it for the workload while we read the
-   output. Input is passed to the pty unchanged. There Ctrl-C and Ctrl-Z become signals. */
+   output. If our stdin and stdout are the terminal, the pty is the workload's controlling terminal:
+   input is passed to it unchanged, and Ctrl-C and Ctrl-Z become signals there. Otherwise others use
+   our terminal as well, in a pipe before or behind us; the pty is then only where output goes. */
 #ifndef PROF_TOOLS_RUN_TERMINAL_H
 #define PROF_TOOLS_RUN_TERMINAL_H
 
@@ -10,13 +12,18 @@ typedef struct run_terminal {
   int outer;  /* a descriptor of our terminal, or -1: there is no pty */
   int master; /* ours */
   int slave;  /* the workload's; -1 after run_terminal_be_parent() */
-  bool has_input; /* our stdin is the terminal: its input is passed to the pty */
-  bool is_raw;    /* at present */
+  bool is_controlling; /* the workload's controlling terminal */
+  bool has_input;      /* it is, and input may come */
+  bool is_raw;         /* our terminal, at present */
+  bool adds_no_cr;     /* the pty, because our terminal does */
   struct termios before;
 } run_terminal;
 
-/* outer: stdout or stderr, a terminal. */
-void run_terminal_open(run_terminal *terminal, int outer);
+/* A descriptor of our terminal if we are its foreground group, or -1. */
+int run_terminal_own(void);
+
+/* outer: stdout or stderr, a terminal. has_all: the workload writes to the pty alone. */
+void run_terminal_open(run_terminal *terminal, int outer, bool has_all);
 void run_terminal_be_parent(run_terminal *terminal);
 
 /* Copies our terminal's size to the pty. */

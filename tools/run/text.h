@@ -15,7 +15,8 @@ typedef struct run_words {
 /* Ends the process with "prof run: TEXT" and RUN_FAILED. */
 _Noreturn void run_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* What a failure calls first, once and in this process alone; its result is the status. NULL: nothing. */
+/* What a failure calls first, once and in this process alone. Its result is the status of the
+   process. NULL: nothing is called. */
 void run_at_failure(int (*finish)(void *context), void *context);
 
 /* The status with which `prof run` ends when it could not start the workload: as timeout(1) and

@@ -1,0 +1,56 @@
+/* See library_where.h. */
+#define _GNU_SOURCE
+#include "library_where.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../prof/commands.h"
+
+static const struct {
+  const char *tool, *variable;
+  const char *effect; /* NULL: the lines are in the file that the variable names */
+} places[] = {
+    {"rocblas_trace", "ROCBLAS_LOG_PATH", NULL},
+    {"rocblas_trace", "ROCBLAS_LOG_BENCH_PATH", NULL},
+    {"rocblas_trace", "ROCBLAS_LOG_PROFILE_PATH", NULL},
+    {"hipblaslt_trace", "HIPBLASLT_LOG_FILE", NULL},
+    {"hipblaslt_trace", "HIPBLASLT_LOG_LEVEL", "newer hipBLASLt ignores HIPBLASLT_LOG_MASK"},
+    {"rccl_trace", "NCCL_DEBUG_FILE", NULL},
+    {"nccl_trace", "NCCL_DEBUG_FILE", NULL},
+    {"cublas_trace", "CUBLAS_LOGDEST_DBG", NULL},
+    {"cublaslt_trace", "CUBLASLT_LOG_FILE", NULL},
+    {"cudnn_trace", "CUDNN_LOGDEST_DBG", NULL},
+};
+
+/* prof reads both streams, and files in the tool's folder. */
+static bool is_read(const run_tool *tool, const char *value) {
+  if (strcmp(value, "stdout") == 0 || strcmp(value, "stderr") == 0) return true;
+  char *const folder = tool->folder ? realpath(tool->folder, NULL) : NULL;
+  const bool is_in_it = folder && strncmp(value, folder, strlen(folder)) == 0;
+  free(folder);
+  return is_in_it;
+}
+
+static void check(const run_tool *tool, const char *trace) {
+  for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+    const char *const name = places[i].variable, *const effect = places[i].effect;
+    if (strcmp(places[i].tool, trace) != 0) continue;
+    const char *value = run_variable_get(&tool->variables, name);
+    if (!value) value = getenv(name);
+    if (!value || (!effect && is_read(tool, value))) continue;
+    if (effect)
+      say("prof run: %s: %s is '%s', and then %s; unset it", trace, name, value, effect);
+    else
+      say("prof run: %s: %s is '%s', so the library's lines are there, and prof does not read them; "
+          "unset it", trace, name, value);
+  }
+}
+
+void run_library_where_check(const run_stack *stack) {
+  for (size_t i = 0; i < stack->count; i++) {
+    check(&stack->tools[i], stack->tools[i].name);
+    for (size_t t = 0; t < stack->tools[i].traces.count; t++)
+      check(&stack->tools[i], stack->tools[i].traces.items[t]);
+  }
+}

@@ -1,0 +1,74 @@
+/* See status.h. The status comes through a pipe, whose number is in a variable. */
+#define _GNU_SOURCE
+#include "status.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../prof/commands.h"
+#include "compose.h"
+
+static const char variable[] = "PROF_RUN_STATUS";
+
+static void ignore(int number) { (void)number; }
+
+/* A signal to the group reaches the program. We wait for its end. */
+static void outlive_signals(void) {
+  static const int numbers[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGALRM};
+  const struct sigaction action = {.sa_handler = ignore, .sa_flags = SA_RESTART};
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+    struct sigaction before;
+    sigaction(numbers[i], NULL, &before);
+    if (before.sa_handler != SIG_IGN) sigaction(numbers[i], &action, NULL);
+  }
+}
+
+static int run_words_to_end(char **words, int close_in_child) {
+  sigset_t all, mask;
+  int status;
+  sigfillset(&all);
+  sigprocmask(SIG_BLOCK, &all, &mask);
+  fflush(NULL);
+  const pid_t pid = fork();
+  if (pid < 0) run_fail("cannot make a process: %s", strerror(errno));
+  if (pid == 0) {
+    sigprocmask(SIG_SETMASK, &mask, NULL);
+    if (close_in_child >= 0) close(close_in_child);
+    const int failed = run_execute(words);
+    fflush(stderr);
+    _exit(failed);
+  }
+  outlive_signals();
+  sigprocmask(SIG_SETMASK, &mask, NULL);
+  while (waitpid(pid, &status, 0) < 0)
+    if (errno != EINTR) return RUN_FAILED;
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+int run_status(int argc, char **argv) {
+  int ends[2], inner;
+  if (argc < 2) return bad_words("run-status", "is for prof run alone", NULL);
+  if (pipe(ends) != 0) run_fail("cannot make a pipe: %s", strerror(errno));
+  fcntl(ends[0], F_SETFD, FD_CLOEXEC);
+  fcntl(ends[0], F_SETFL, O_NONBLOCK); /* processes left behind may hold the other end */
+  setenv(variable, run_text("%d", ends[1]), 1);
+  const int outer = run_words_to_end(argv + 1, -1);
+  return read(ends[0], &inner, sizeof inner) == (ssize_t)sizeof inner ? inner : outer;
+}
+
+int run_status_of(int argc, char **argv) {
+  const char *const number = getenv(variable);
+  const long to = number ? strtol(number, NULL, 10) : -1;
+  if (argc < 2 || to < 0 || to > INT_MAX) return bad_words("run-status-of", "is for prof run alone", NULL);
+  unsetenv(variable);
+  const int status = run_words_to_end(argv + 1, (int)to);
+  (void)!write((int)to, &status, sizeof status);
+  return status;
+}
