@@ -75,6 +75,9 @@ static struct {
   bool is_unsettled;      /* a child's capture in force: nobody has looked whether others have the output's name. See rivals.h */
   prof_options options; /* in force; path points at the next */
   bool has_default_cap; /* nobody said how large the capture may be */
+  bool joins;           /* starts of the program join the capture that runs, see prof_i_control_join() */
+  bool is_environment_s; /* the environment began the first capture, and it has an output */
+  char joined[PATH_ROOM]; /* the path of a start that has joined, absolute; or "" */
   char path[PATH_ROOM];     /* expanded */
   char template_[PATH_ROOM]; /* as given, but absolute: a child expands it anew */
   char given[PATH_ROOM], expanded[PATH_ROOM]; /* of the start at hand: a handler's stack, where a child's comes, may have 8 KiB */
@@ -198,8 +201,15 @@ static void settle(void) {
   if (fd >= 0) close(fd);
 }
 
+static bool joined_path(char *to, size_t room);
+
 bool prof_i_output_path(char *to, size_t room) {
   lock();
+  if (own.joined[0]) {
+    const bool is_known = joined_path(to, room);
+    unlock();
+    return is_known;
+  }
   if (own.is_unsettled) { /* a start uses the same memory */
     unlock();
     lock_to_start();
@@ -702,11 +712,65 @@ static int start_with(const prof_options *given, bool has_scopes, const char *va
   return status;
 }
 
+/* ---- starts that join ---- */
+
+void prof_i_control_join(bool joins) {
+  lock();
+  own.joins = joins;
+  own.is_environment_s &= joins;
+  own.joined[0] = '\0';
+  unlock();
+}
+
+/* Lock held. */
+static bool joined_path(char *to, size_t room) {
+  char host[64] = "host";
+  gethostname(host, sizeof host - 1);
+  const prof_i_path_words words = {(uint32_t)getpid(), prof_i_identity_rank(), host};
+  return prof_i_expand_path(own.joined, &words, to, room) == PROF_OK;
+}
+
+static bool must_join(void) {
+  lock_to_start();
+  begin_child();
+  const bool must = own.joins && (own.recording || own.is_environment_s);
+  unlock();
+  return must;
+}
+
+/* The capture keeps its own options. The program's own dump goes where the program wants it. */
+static int join(const prof_options *given) {
+  prof_options options = {.size = sizeof options};
+  int status = given ? prof_i_sized_copy(&options, sizeof options, given, "prof_options") : PROF_OK;
+  if (status == PROF_OK) status = prof_i_options_complete(&options);
+  if (status == PROF_OK && options.path && strlen(options.path) >= PATH_ROOM)
+    status = prof_i_fail(PROF_E_INVALID, "options.path is longer than %d bytes", PATH_ROOM - 1);
+  if (status == PROF_OK) status = prof_start((int)options.level);
+  if (status != PROF_OK) return status;
+  if (options.devices) prof_i_control_prefer_devices(options.devices);
+  if (!options.path) return PROF_OK;
+  char path[PATH_ROOM];
+  const char *const absolute = prof_i_place_make_absolute(options.path, path, sizeof path);
+  lock();
+  snprintf(own.joined, sizeof own.joined, "%s", absolute);
+  unlock();
+  return PROF_OK;
+}
+
 int prof_start_with(const prof_options *given) {
   PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
-  return start_with(given, true, NULL);
+  const int saved = errno;
+  const bool joins = prof_i_copy_check() == PROF_OK && must_join();
+  const int status = joins ? join(given) : start_with(given, true, NULL);
+  errno = saved;
+  return status;
 }
-int prof_i_control_start_for(const prof_options *options, const char *variable) { return start_with(options, options->level != 0, variable); }
+
+int prof_i_control_start_for(const prof_options *options, const char *variable) {
+  const int status = start_with(options, options->level != 0, variable);
+  if (status == PROF_OK) own.is_environment_s = own.joins && options->path;
+  return status;
+}
 
 /* A vendor's library may need seconds to deliver its last records, and the helper as long as the disk
    for one chunk. Lock held at the call and at the return. */
@@ -972,7 +1036,8 @@ static bool is_gone_or_replaced(const char *path) {
 
 void prof_i_capture_dumped(void) {
   lock_to_start();
-  if (prof_i_the_arena.is_file && !own.recording && !own.options.keep_capture && prof_i_the_arena.path[0] &&
+  if (prof_i_the_arena.is_file && !own.recording && !own.options.keep_capture &&
+      !own.is_environment_s && prof_i_the_arena.path[0] &&
       is_gone_or_replaced(prof_i_the_arena.path))
     prof_i_the_arena.path[0] = '\0'; /* the mapping stays: prof_get() and a further dump still work */
   unlock();

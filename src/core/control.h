@@ -22,6 +22,10 @@ uint64_t prof_i_control_pid(void); /* the process's number, also in a child of v
 /* As prof_start_with(), for the environment: its variable that asks for it, a literal, is named to a program that starts, too. options->level 0: memory alone, scopes stay off. */
 int prof_i_control_start_for(const prof_options *options, const char *variable);
 
+/* joins: from here on a start of the program joins the capture that runs, or the environment's, and
+   its path is where its own prof_dump(NULL) writes. False: the path is the environment's again. */
+void prof_i_control_join(bool joins);
+
 /* Ticks at the fork this process came from; 0: none. Scopes that began before it belong to the parent. */
 uint64_t prof_i_control_forked_at(void);
 /* When the process's first capture began, in ticks: no scope began before. */

@@ -107,9 +107,16 @@ static int read_options(prof_options *options, unsigned long long *memory) {
   return 0;
 }
 
+/* PROF_JOIN: `prof run` records a program that may start by itself, too. */
+static void join_as_told(void) {
+  const char *const text = secure_getenv("PROF_JOIN");
+  if (text && strcmp(text, "1") == 0 && prof_i_copy_is_in_force()) prof_i_control_join(true);
+}
+
 static PROF_I_COLD void start_as_told(void) {
   unsigned long long memory = 0;
   prof_options options = {.size = sizeof options};
+  join_as_told();
   if ((!secure_getenv("PROF_LEVEL") && !secure_getenv("PROF_MEMORY")) || !prof_i_copy_is_in_force()) return; /* the copy that is in force starts itself */
   if (!read_options(&options, &memory)) return;
   const char *const starter = options.level ? "PROF_LEVEL" : "PROF_MEMORY";
@@ -165,6 +172,7 @@ static void say_why_none(void) {
 static void write_trace(void) {
   char output[PROF_I_PATH_BYTES];
   prof_i_control_is_own_process(); /* a child without handlers has no capture of its own */
+  if (own.started) prof_i_control_join(false); /* the output is the environment's */
   if (own.started && !prof_i_the_arena.base) say_why_none();
   if (!own.started || !prof_i_the_arena.base || !prof_i_output_path(output, sizeof output)) return; /* the program may have started otherwise since */
   prof_i_control_end();

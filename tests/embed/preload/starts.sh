@@ -22,3 +22,16 @@ $rest"
 same "neither" "$(./starts)" "first: PROF_OK: 
 joined: $running 2; $own
 $rest"
+
+# Where PROF_JOIN asks for it, each start of the program joins the environment's capture.
+ok="PROF_OK: "
+same "PROF_JOIN" "$(PROF_JOIN=1 PROF_LEVEL=1 PROF_OUTPUT=out.prof ./starts)" "first: $ok
+joined: $ok
+after a stop: $ok
+once more: $ok
+memory alone: $ok"
+same "PROF_JOIN alone" "$(PROF_JOIN=1 ./starts)" "first: $ok
+joined: $ok
+after a stop: $ok
+once more: $ok
+memory alone: $ok"
