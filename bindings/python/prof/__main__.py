@@ -73,6 +73,11 @@ def _arguments() -> argparse.ArgumentParser:
         "allocators report; else malloc() is recorded, by libprof_memory.so in LD_PRELOAD, with "
         "which the command executes itself again",
     )
+    run.add_argument(
+        "--devices",
+        action="store_true",
+        help="see kernels and copies of devices, too, of each back end that can record them",
+    )
     run.add_argument("-m", dest="module", action="store_true", help="script is a module's name, as python -m has it")
     run.add_argument("script", help="the script, a folder or an archive, the module with -m; -: what stands on stdin")
     run.add_argument("args", nargs=argparse.REMAINDER, help="its arguments")
@@ -92,6 +97,15 @@ def _arguments() -> argparse.ArgumentParser:
     return parser
 
 
+def _behind_script(words: List[str], found: List[str]) -> List[str]:
+    """The script's words. argparse has left out a "--" among them."""
+    count, start = sum(word != "--" for word in found), len(words)
+    while count > 0 or words[start - 1] == "--":
+        start -= 1
+        count -= words[start] != "--"
+    return words[start:]
+
+
 def _parsed(words: List[str]) -> argparse.Namespace:
     """--python alone is --python=own: an option that may have a value would take the script for it. What stands behind the script is the script's."""
     parser = _arguments()
@@ -99,7 +113,7 @@ def _parsed(words: List[str]) -> argparse.Namespace:
     if unknown:
         parser.error(f"{options.command} does not know {' '.join(unknown)}; python -m prof {options.command} --help has what it knows")
     if options.command == "run":
-        options.args = words[len(words) - len(options.args) :]
+        options.args = _behind_script(words, options.args)
     return options
 
 

@@ -17,6 +17,7 @@ from typing import Any, Dict, List, NoReturn, Optional
 if getattr(getattr(sys.modules.get("__main__"), "__spec__", None), "name", "") == "prof.__main__":
     for _word in ("PROF_LEVEL", "PROF_MEMORY", "PROF_OUTPUT", "PROF_TORCH", "PROF_PYTHON"):  # they would begin a capture of the command's own when the library is opened: those of a run around this one, say
         os.environ.pop(_word, None)
+    os.environ["PROF_JOIN"] = "1"  # libraries of the script, and its children, may start prof themselves
 
 from . import _structs as s
 from . import _table
@@ -25,6 +26,7 @@ from ._library import C, ProfError, encoded, sized
 _SITE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_site")
 _AGAIN = "PROF_RUN"
 """In the environment of the process that _ensure_memory() begins; libprof_memory.so looks for it, too."""
+_RECORDS = 2  # PROF_DEVICES_RECORDS
 ENDINGS = (".json.gz", ".json", ".prof")
 
 
@@ -111,7 +113,7 @@ class _Recording:
         if self.was_begun:  # with the process, by libprof_memory.so
             C.prof_stop()
             C.prof_dump(None)  # where a path was given: a run's around this one, say
-        options = sized(s.Options, level=self.options.level, path=encoded(f"{self.path}.prof", "path"), keep_capture=1)  # it stays until it is removed
+        options = sized(s.Options, level=self.options.level, path=encoded(f"{self.path}.prof", "path"), keep_capture=1, devices=_RECORDS if self.options.devices else 0)  # it stays until it is removed
         try:
             C.check(C.prof_start_with(options))
         except ProfError as e:
@@ -122,6 +124,8 @@ class _Recording:
         self.own_capture = os.fsdecode(health.capture_path)
         os.environ["PROF_LEVEL"] = str(self.options.level)  # processes that do not come by fork
         os.environ["PROF_OUTPUT"] = f"{self.path}.%p.prof"
+        if self.options.devices:
+            os.environ["PROF_DEVICES"] = "records"
         if self.options.profile_memory and _torch(self.options) is None:
             os.environ["PROF_MEMORY"] = "1"
 
