@@ -58,6 +58,7 @@ class Python(Case):
     """python -m prof, here a stand-in, is what runs scripts and modules."""
 
     def run_python(self, *words):
+        self.write("x.py", "")
         python = self.write("python", '#!/bin/sh\nprintf "%s\\n" "$@"\n', 0o755)
         done = self.run_prof(*words, env={**os.environ, "PROF_PYTHON_PROGRAM": python})
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -202,11 +203,14 @@ class Examples(Case):
         names = sorted(os.listdir(folder))
         self.assertEqual(names, ["amd.json", "cpu.json", "nvidia.json"])
         for name in names:
+            for program in ("nsys", "rocprofv3", "perf", "strace"):
+                self.write(program, "#!/bin/sh\n", 0o755)
             done = self.run_prof(
-                "--dry-run", "--stack", os.path.join(folder, name), "--", "./app"
+                *("--dry-run", "--stack", os.path.join(folder, name), "--", "true"),
+                env={**os.environ, "PATH": f"{self.folder}:{os.environ['PATH']}"},
             )
             self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertTrue(done.stdout.endswith(b" ./app\n"), done.stdout)
+            self.assertTrue(done.stdout.endswith(b" true\n"), done.stdout)
 
 
 class Ends(Case):
@@ -259,10 +263,9 @@ class Ends(Case):
 
     def test_wrong_words_are_one_message_with_the_value(self):
         for words, text in (
-            (["-t", "no_such_tool", "--", "true"], "no_such_tool"),
             (["-t", "strace", "-t", "strace", "--", "true"], "named twice"),
             (["--additional-context", "{'tools': 5}", "--", "true"], "a number"),
-            (["--additional-context", "{tools}", "--", "true"], "neither JSON"),
+            (["--additional-context", "{tools}", "--", "true"], "cannot be read as"),
             (["--stack", "no-such-file", "--", "true"], "no-such-file"),
         ):
             done = self.run_prof(*words)

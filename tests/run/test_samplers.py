@@ -329,8 +329,9 @@ class Refusals(Case):
             "there is no device whose power can be read", f"amdgpu: {why}", "nvml: "
         )
         listed = self.run_prof("--list").stdout
+        self.assertRegex(listed, f"(?m)^{VRAM} +no ")
         self.assertRegex(
-            listed, f"(?m)^{VRAM} .*\n +cannot work here: there is no device"
+            listed, f"(?m)^  {VRAM}:\n +there is no device whose memory can be read"
         )
 
     def test_the_host_is_no_device(self):

@@ -18,6 +18,10 @@ int command_level(int argc, char **argv);
 int command_doctor(int argc, char **argv);
 int command_run(int argc, char **argv);
 
+/* Checks options of `prof table` that another command takes: argv[0] is not looked at. Prints what is
+   wrong. */
+int check_table_options(const char *command, int argc, char **argv);
+
 /* What `prof table --help` prints. */
 void help_on_table(FILE *to);
 

@@ -61,7 +61,9 @@ static void print_help(FILE *to) {
 }
 
 int bad_words(const char *name, const char *text, const char *word) {
-  say("prof %s: %s%s%s; see prof help", name, text, word ? " " : "", word ? word : "");
+  const bool has_help = strcmp(name, "run") == 0 || strcmp(name, "table") == 0;
+  say("prof %s: %s%s%s; see prof %s%s", name, text, word ? " " : "", word ? word : "",
+      has_help ? name : "help", has_help ? " --help" : "");
   return EXIT_USAGE;
 }
 

@@ -9,35 +9,69 @@
 #include <unistd.h>
 
 #include "../run/check.h"
+#include "../run/file.h"
+#include "../run/names.h"
 #include "../run/output.h"
+#include "../run/sampling.h"
 #include "commands.h"
 
 static const char help[] =
     "usage: prof run [OPTION...] [--] PROGRAM [WORD...]\n"
     "\n"
     "Runs the program and ends with its exit status. Without --tool, prof records the program and\n"
-    "its children, and prints a table at the end. SCRIPT.py or -m MODULE runs in Python.\n"
+    "its children, and prints a table at the end. SCRIPT.py, -m MODULE and python3 SCRIPT.py are\n"
+    "recorded by prof's Python package.\n"
     "\n"
-    "  -t, --tool NAME        a tool around the program; may be repeated: the first is the "
-    "innermost\n"
+    "  -t, --tool NAME        a tool around the program; may be repeated: the first is the\n"
+    "                         innermost\n"
     "  -s, --stack FILE       tools by a JSON file: {\"tools\": [{\"name\": N, \"cmd\": C,\n"
     "                         \"env_vars\": {...}}]}; also --tools, --additional-context-file\n"
     "      --additional-context TEXT   the same as text; JSON, or a Python literal\n"
     "      --tools-config FILE         adds or replaces tools: madengine's tools.json\n"
     "      --list             each tool, what it needs and whether it can work here\n"
-    "      --dry-run          prints what would run\n"
-    "  -o, --output DIR       where files go; %p pid, %r rank, %h host; a log and a summary, too\n"
-    "  -l, --level N          that prof records at: 1 operators, 2 also the runtime (default 1)\n"
-    "      --memory           prof records malloc() and free(), too\n"
-    "  -n, --repeat N         runs it N times; with -o DIR each has a folder DIR/run-1, run-2, "
-    "...\n"
+    "      --dry-run          prints what would run, and what prevents it\n"
+    "  -o, --output DIR       where files go; a log and a summary, too\n"
+    "  -o, --output FILE      .prof, .json or .json.gz: what the tool prof has recorded; other\n"
+    "                         processes have FILE.PID.json; in both %p is the pid, %r the rank,\n"
+    "                         %h the host\n"
+    "  -n, --repeat N         runs it N times; with -o DIR each has a folder DIR/run-1, run-2,\n"
+    "                         ...\n"
     "  -q, --quiet            no table and no summary\n"
     "\n"
-    "Exit status: the program's, or 128 + the signal that ended it; 125 if it was not started, "
-    "126\n"
-    "if it cannot be executed, 127 if it is not there.\n";
+    "Of the tool prof:\n"
+    "  -l, --level N          1 operators, 2 also the runtime (default 1)\n"
+    "      --memory           malloc() and free(), too; with --torch what its allocators report\n"
+    "      --devices          kernels and copies of OpenCL, CUDA and HIP, too\n"
+    "      --sample SECONDS   power, memory and other meters of devices and the host, as counters\n"
+    "  -r, --rows N, -b, --by GROUPS, --sort BY, -c, --category C, -f, --stack-frames N\n"
+    "                         the table: see prof table --help\n"
+    "\n"
+    "Of the tool prof, for programs in Python (python3 -m prof run --help says more):\n"
+    "      --python[=all]     each function; all: of the standard library, too\n"
+    "      --python-include MODULE, --python-exclude MODULE, --python-no-imports, --python-c\n"
+    "      --torch            PyTorch's operators\n"
+    "      --record-shapes, --with-flops, --with-modules, --with-stack,\n"
+    "      --replace-torch-profiler    the same, with more; each implies --torch\n"
+    "      --trace MODULE     this module's functions as operators\n"
+    "\n"
+    "Exit status: the program's, or 128 + the signal that ended it; 125 if prof run was given\n"
+    "wrong words or could not start the program, 126 if it cannot be executed, 127 if it is not\n"
+    "there.\n";
 
-enum { OPTION_CONTEXT = 256, OPTION_CONFIG, OPTION_LIST, OPTION_DRY_RUN, OPTION_MEMORY };
+enum {
+  OPTION_CONTEXT = 256,
+  OPTION_CONFIG,
+  OPTION_LIST,
+  OPTION_DRY_RUN,
+  OPTION_MEMORY,
+  OPTION_DEVICES,
+  OPTION_SAMPLE,
+  OPTION_PYTHON,
+  OPTION_SORT,
+  OPTION_FOR_PYTHON, /* passed on to Python's own command */
+};
+
+static const char short_options[] = "+t:s:o:l:n:m:qhr:b:c:f:";
 
 static const struct option options[] = {{"tool", 1, 0, 't'},
                                         {"stack", 1, 0, 's'},
@@ -48,83 +82,179 @@ static const struct option options[] = {{"tool", 1, 0, 't'},
                                         {"list", 0, 0, OPTION_LIST},
                                         {"dry-run", 0, 0, OPTION_DRY_RUN},
                                         {"output", 1, 0, 'o'},
-                                        {"level", 1, 0, 'l'},
-                                        {"memory", 0, 0, OPTION_MEMORY},
                                         {"repeat", 1, 0, 'n'},
                                         {"quiet", 0, 0, 'q'},
                                         {"help", 0, 0, 'h'},
+                                        {"level", 1, 0, 'l'},
+                                        {"memory", 0, 0, OPTION_MEMORY},
+                                        {"profile-memory", 0, 0, OPTION_MEMORY},
+                                        {"devices", 0, 0, OPTION_DEVICES},
+                                        {"sample", 1, 0, OPTION_SAMPLE},
+                                        {"rows", 1, 0, 'r'},
+                                        {"by", 1, 0, 'b'},
+                                        {"sort", 1, 0, OPTION_SORT},
+                                        {"category", 1, 0, 'c'},
+                                        {"stack-frames", 1, 0, 'f'},
+                                        {"python", 2, 0, OPTION_PYTHON},
+                                        {"python-include", 1, 0, OPTION_FOR_PYTHON},
+                                        {"python-exclude", 1, 0, OPTION_FOR_PYTHON},
+                                        {"python-no-imports", 0, 0, OPTION_FOR_PYTHON},
+                                        {"python-c", 0, 0, OPTION_FOR_PYTHON},
+                                        {"torch", 0, 0, OPTION_FOR_PYTHON},
+                                        {"record-shapes", 0, 0, OPTION_FOR_PYTHON},
+                                        {"with-flops", 0, 0, OPTION_FOR_PYTHON},
+                                        {"with-modules", 0, 0, OPTION_FOR_PYTHON},
+                                        {"with-stack", 0, 0, OPTION_FOR_PYTHON},
+                                        {"replace-torch-profiler", 0, 0, OPTION_FOR_PYTHON},
+                                        {"trace", 1, 0, OPTION_FOR_PYTHON},
                                         {0, 0, 0, 0}};
 
-static void print_list(void) {
-  size_t count;
-  const run_tool *const tools = run_tools(&count);
-  for (size_t i = 0; i < count; i++) {
-    const char *const why = run_tool_why_not(&tools[i]);
-    printf("%-24s %s\n", tools[i].name, tools[i].about ? tools[i].about : tools[i].cmd);
-    if (why) printf("%-24s   cannot work here: %s\n", "", why);
-  }
-}
+typedef struct words {
+  run_request request;
+  unsigned count; /* of runs */
+  bool is_dry, is_list, is_help;
+  const char *module; /* -m MODULE, which is the program */
+} words;
 
 /* Reads --tools-config first, at any place: the names of tools depend on it. */
 static void read_configs(int argc, char **argv) {
-  for (int c; (c = getopt_long(argc, argv, "+t:s:o:l:n:mqh", options, NULL)) != -1;)
+  for (int c; (c = getopt_long(argc, argv, short_options, options, NULL)) != -1 && c != 'm';)
     if (c == OPTION_CONFIG) run_tools_read(optarg);
-    else if (c == 'm') break;
-  optind = 1;
+  optind = 0;
 }
 
 static bool take_count(const char *text, unsigned *to) {
   char *end;
   const long value = strtol(text, &end, 10);
   *to = (unsigned)value;
-  return *text && !*end && value >= 1 && value <= 1000000;
+  return *text >= '0' && *text <= '9' && !*end && value >= 1 && value <= 1000000;
+}
+
+static int wrong(const char *text, const char *word) {
+  bad_words("run", text, word);
+  return RUN_FAILED;
+}
+
+static int take_output(run_request *r, const char *pattern) {
+  if (!*pattern) return wrong("--output: the path is empty", NULL);
+  r->has_folder = !run_file_is(pattern);
+  r->file = r->has_folder ? NULL : run_file_of_rank(pattern);
+  r->folder = r->has_folder ? run_output_of_rank(run_output_name(pattern), pattern) : ".";
+  return EXIT_OK;
+}
+
+/* "--NAME" or "--NAME=VALUE" */
+static const char *as_word(const char *name) {
+  return optarg ? run_text("--%s=%s", name, optarg) : run_text("--%s", name);
+}
+
+/* An option of the tool prof. name: the long one. */
+static int take_of_prof(run_request *r, int c, const char *name) {
+  uint64_t interval_ns;
+  if (!r->prof_option) r->prof_option = run_text("--%s", name);
+  switch (c) {
+    case 'l':
+      if (strcmp(optarg, "1") != 0 && strcmp(optarg, "2") != 0)
+        return wrong("--level is 1 or 2, not", optarg);
+      r->level = (unsigned)(*optarg - '0');
+      break;
+    case OPTION_MEMORY: r->has_memory = true; break;
+    case OPTION_DEVICES: r->has_devices = true; break;
+    case OPTION_SAMPLE:
+      if (!run_sampling_reads(optarg, &interval_ns))
+        return wrong("--sample is a number of seconds from 0.001 to 1e9, not", optarg);
+      r->sample = optarg;
+      break;
+    case OPTION_PYTHON:
+      if (!optarg) optarg = (char *)"own";
+      if (strcmp(optarg, "own") != 0 && strcmp(optarg, "all") != 0)
+        return wrong("--python=own or --python=all, not", optarg);
+      run_words_add(&r->python_options, as_word(name));
+      break;
+    case OPTION_FOR_PYTHON: run_words_add(&r->python_options, as_word(name)); break;
+    default: run_words_add(&r->table_options, as_word(name));
+  }
+  return EXIT_OK;
+}
+
+/* The long name of an option. index: of getopt_long(), or -1 for a short option. */
+static const char *name_of(int c, int index) {
+  if (index >= 0) return options[index].name;
+  for (size_t i = 0; options[i].name; i++)
+    if (options[i].val == c) return options[i].name;
+  return "";
+}
+
+static int take(words *w, int c, int index, int argc, char **argv) {
+  run_request *const r = &w->request;
+  switch (c) {
+    case 't': run_stack_add(&r->stack, optarg); return EXIT_OK;
+    case 's': run_stack_read_file(&r->stack, optarg); return EXIT_OK;
+    case OPTION_CONTEXT: run_stack_read(&r->stack, optarg, "--additional-context"); return EXIT_OK;
+    case OPTION_CONFIG: return EXIT_OK;
+    case OPTION_LIST: w->is_list = true; return EXIT_OK;
+    case OPTION_DRY_RUN: w->is_dry = true; return EXIT_OK;
+    case 'o': return take_output(r, optarg);
+    case 'n':
+      if (take_count(optarg, &w->count)) return EXIT_OK;
+      return wrong("--repeat is a number from 1 to 1000000, not", optarg);
+    case 'q': r->is_quiet = true; return EXIT_OK;
+    case 'h': w->is_help = true; return EXIT_OK;
+    case '?': bad_option("run", argc, argv); return RUN_FAILED;
+    default: return take_of_prof(r, c, name_of(c, index));
+  }
+}
+
+static int check_words(const words *w) {
+  const run_request *const r = &w->request;
+  bool has_prof = false;
+  for (size_t i = 0; i < r->stack.count; i++)
+    has_prof |= (r->stack.tools[i].parts & RUN_PART_PROF) != 0;
+  if (!has_prof && r->prof_option)
+    return wrong("the stack has no tool prof (--tool prof), so there is no use for",
+                 r->prof_option);
+  if (!has_prof && r->file)
+    return wrong("the stack has no tool prof (--tool prof), which alone writes a file; -o DIR is "
+                 "for all tools, not", r->file);
+  if (w->count > 1 && r->file)
+    return wrong("--repeat needs a folder, -o DIR: each run would write over the file", r->file);
+  run_words table = {0};
+  run_words_add(&table, "table");
+  run_words_add_all(&table, &r->table_options);
+  const int status = check_table_options("run", (int)table.count, table.items);
+  return status == EXIT_OK ? EXIT_OK : RUN_FAILED;
 }
 
 int command_run(int argc, char **argv) {
-  run_request request = {.folder = ".", .level = 1};
-  bool is_dry = false;
-  unsigned count = 1;
+  words w = {.request = {.folder = ".", .level = 1}, .count = 1};
+  run_request *const r = &w.request;
   double seconds;
   read_configs(argc, argv);
   /* -m MODULE is the program, as in Python: it ends the options */
-  int c;
-  while ((c = getopt_long(argc, argv, "+t:s:o:l:n:mqh", options, NULL)) != -1 && c != 'm') {
-    switch (c) {
-      case 't': run_stack_add(&request.stack, optarg); break;
-      case 's': run_stack_read_file(&request.stack, optarg); break;
-      case OPTION_CONTEXT:
-        run_stack_read(&request.stack, optarg, "--additional-context");
-        break;
-      case OPTION_CONFIG: break;
-      case OPTION_LIST: print_list(); return EXIT_OK;
-      case OPTION_DRY_RUN: is_dry = true; break;
-      case 'o':
-        request.folder = run_output_of_rank(run_output_name(optarg), optarg);
-        request.has_folder = true;
-        break;
-      case 'l':
-        if (strcmp(optarg, "1") != 0 && strcmp(optarg, "2") != 0)
-          return bad_words("run", "--level is 1 or 2, not", optarg);
-        request.level = (unsigned)(*optarg - '0');
-        break;
-      case 'n':
-        if (!take_count(optarg, &count))
-          return bad_words("run", "--repeat is 1 or more, not", optarg);
-        break;
-      case OPTION_MEMORY: request.has_memory = true; break;
-      case 'q': request.is_quiet = true; break;
-      case 'h': fputs(help, stdout); return EXIT_OK;
-      default: return bad_option("run", argc, argv);
+  for (int c, index = -1;
+       (c = getopt_long(argc, argv, short_options, options, &index)) != -1; index = -1) {
+    if (c == 'm') {
+      w.module = optarg;
+      break;
+    }
+    const int status = take(&w, c, index, argc, argv);
+    if (status != EXIT_OK) return status;
+    if (w.is_help) {
+      fputs(help, stdout);
+      return EXIT_OK;
+    }
+    if (w.is_list) {
+      run_names_list();
+      return EXIT_OK;
     }
   }
-  const bool is_module = c == 'm';
-  if (optind == argc)
-    return bad_words("run", is_module ? "-m needs a module" : "needs a program to run", NULL);
-  for (int i = optind - is_module; i < argc; i++) run_words_add(&request.workload, argv[i]);
-  if (request.stack.count == 0) run_stack_add(&request.stack, "prof");
-  if (is_dry) {
-    run_print(&request);
-    return EXIT_OK;
-  }
-  return count == 1 ? run_go(&request, &seconds) : run_repeat(&request, count);
+  if (w.module) run_words_add(&r->workload, "-m");
+  if (w.module) run_words_add(&r->workload, w.module);
+  for (int i = optind; i < argc; i++) run_words_add(&r->workload, argv[i]);
+  if (r->workload.count == 0) return wrong("needs a program to run", NULL);
+  if (r->stack.count == 0) run_stack_add(&r->stack, "prof");
+  const int status = check_words(&w);
+  if (status != EXIT_OK) return status;
+  if (w.is_dry) return run_print(r);
+  return w.count == 1 ? run_go(r, &seconds) : run_repeat(r, w.count);
 }

@@ -43,11 +43,13 @@ static const char help[] =
     "\n"
     "Numbers are sorted from the largest, name and first (call) from the front. By kernel, kernels and copies on devices have rows of their own.\n";
 
+static const char *who = "table"; /* whose options they are, for messages */
+
 static int add_groups(char *words, uint32_t *to) {
   for (char *rest = words, *word; (word = strsep(&rest, ",")) != NULL;) {
     size_t i = 0;
     while (i < sizeof groups / sizeof *groups && strcmp(word, groups[i].word) != 0) i++;
-    if (i == sizeof groups / sizeof *groups) return bad_words("table", "--by: no such group:", word);
+    if (i == sizeof groups / sizeof *groups) return bad_words(who, "--by: no such group:", word);
     *to |= groups[i].value;
   }
   if (*to & PROF_GROUP_KERNEL) *to |= PROF_GROUP_NAME | PROF_GROUP_CATEGORY; /* its rows are kernels' names */
@@ -60,13 +62,13 @@ static int choose_sort(const char *word, uint32_t *to) {
     *to = sorts[i].value;
     return EXIT_OK;
   }
-  return bad_words("table", "--sort: no such order:", word);
+  return bad_words(who, "--sort: no such order:", word);
 }
 
 static int number(const char *name, const char *text, unsigned long most, uint32_t *to) {
   char *end;
   const unsigned long value = strtoul(text, &end, 10);
-  if (*end || text[0] < '0' || text[0] > '9' || value > most) return bad_words("table", name, text);
+  if (*end || text[0] < '0' || text[0] > '9' || value > most) return bad_words(who, name, text);
   *to = (uint32_t)value;
   return EXIT_OK;
 }
@@ -76,7 +78,7 @@ static int read_rows(const char *text, uint32_t *to) {
   *to = UINT32_MAX;
   if (strcmp(text, "all") == 0 || strcmp(text, "-1") == 0) return EXIT_OK;
   const int status = number(wrong, text, 1000000000, to);
-  return status == EXIT_OK && *to == 0 ? bad_words("table", wrong, text) : status; /* to the library 0 is as many as it shows by itself */
+  return status == EXIT_OK && *to == 0 ? bad_words(who, wrong, text) : status; /* to the library 0 is as many as it shows by itself */
 }
 
 static int read_options(int argc, char **argv, prof_aggregate_options *options) {
@@ -92,9 +94,19 @@ static int read_options(int argc, char **argv, prof_aggregate_options *options) 
       case 'c': options->category = optarg; break;
       case 'f': status = number("--stack-frames: not a number:", optarg, 1000000000, &options->stack_frames); break;
       case 'F': options->leave_out |= PROF_LEAVE_OUT_FUNCTIONS | PROF_LEAVE_OUT_MODULES; break;
-      default: return bad_option("table", argc, argv);
+      default: return bad_option(who, argc, argv);
     }
   }
+  return status;
+}
+
+int check_table_options(const char *command, int argc, char **argv) {
+  prof_aggregate_options options = {.size = sizeof options};
+  who = command;
+  optind = 0; /* as at a first call */
+  const int status = read_options(argc, argv, &options);
+  who = "table";
+  optind = 0;
   return status;
 }
 

@@ -30,17 +30,35 @@ char *run_program_find(const char *name) {
   }
 }
 
-/* The program that a plain cmd begins with, or NULL: a shell finds it. */
+/* Words that sh knows itself. */
+static bool is_of_shell(const char *word) {
+  static const char *const known[] = {
+      ".",      ":",       "alias", "break",  "case",  "cd",     "command", "continue", "do",
+      "eval",   "exec",    "exit",  "export", "for",   "if",     "local",   "read",     "readonly",
+      "return", "set",     "shift", "time",   "times", "trap",   "ulimit",  "umask",    "unset",
+      "until",  "wait",    "while"};
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+    if (strcmp(known[i], word) == 0) return true;
+  return false;
+}
+
+/* The program that a cmd begins with, or NULL: only sh can say. */
 static const char *program_of(const run_tool *tool) {
   run_words words = {0};
   if (tool->program) return tool->program;
-  if (tool->has_marks || run_needs_shell(tool->cmd)) return NULL;
+  if (tool->has_marks) return NULL;
   run_words_split(&words, tool->cmd);
-  return words.count ? words.items[0] : NULL;
+  if (words.count == 0 || run_needs_shell(words.items[0])) return NULL;
+  if (run_needs_shell(tool->cmd) && is_of_shell(words.items[0])) return NULL;
+  return words.items[0];
 }
 
 const char *run_tool_why_not(const run_tool *tool) {
   if (tool->parts & RUN_PART_SAMPLE) return run_sampler_why_not(tool);
+  if (tool->sampling) { /* the tool prof */
+    const char *const why = run_sampler_why_not(tool);
+    if (why) return run_text("--sample: %s", why);
+  }
   const char *const program = program_of(tool);
   if (strstr(tool->cmd, "run-rocprof") && !run_program_find("rocprofv3") &&
       !run_program_find("rocprof"))
@@ -72,15 +90,16 @@ static const struct {
     {"ncu", "NVIDIA's tracing, which one tool has at a time"},
 };
 
-static void check_variables(const run_tool *a, const run_tool *b) {
+static const char *variables_clash(const run_tool *a, const run_tool *b) {
   for (size_t i = 0; i < sizeof single_variables / sizeof *single_variables; i++) {
     const char *const name = single_variables[i];
     const char *const x = run_variable_get(&a->variables, name);
     const char *const y = run_variable_get(&b->variables, name);
     if (x && y && strcmp(x, y) != 0)
-      run_fail("%s and %s both set %s ('%s' and '%s'), which holds one library; leave one tool out",
-               a->name, b->name, name, x, y);
+      return run_text("%s and %s both set %s ('%s' and '%s'), which holds one library; leave one "
+                      "tool out", a->name, b->name, name, x, y);
   }
+  return NULL;
 }
 
 static const char *use_of(const run_tool *tool) {
@@ -95,31 +114,66 @@ static const char *use_of(const run_tool *tool) {
   return NULL;
 }
 
-static void check_pair(const run_tool *a, const run_tool *b) {
-  check_variables(a, b);
+static const char *pair_clash(const run_tool *a, const run_tool *b) {
   const char *const x = use_of(a), *const y = use_of(b);
   if (x && y && strcmp(x, y) == 0)
-    run_fail("%s and %s both need %s; leave one tool out", a->name, b->name, x);
+    return run_text("%s and %s both need %s; leave one tool out", a->name, b->name, x);
+  return variables_clash(a, b);
 }
 
-static void check_workload(const char *name) {
-  if (run_program_find(name)) return;
-  const bool is_path = strchr(name, '/') != NULL;
-  if (is_path && access(name, F_OK) == 0) {
-    say("prof run: the workload '%s' cannot be executed: it is no program, or its mode forbids it",
-        name);
-    exit(RUN_CANNOT_EXECUTE);
+void run_check_devices(const run_stack *stack) {
+  for (size_t i = 0; i < stack->count; i++) {
+    const run_tool *const tool = &stack->tools[i];
+    const char *const use = tool->parts & RUN_PART_ROCPROF ? "AMD's tracing" : use_of(tool);
+    if (use && strstr(use, "'s tracing"))
+      run_fail("--devices of prof and %s both need %s; leave one out", tool->name,
+               run_copy(use, strcspn(use, ",")));
   }
-  say("prof run: the workload '%s' is not %s", name, is_path ? "there" : "on PATH");
-  exit(RUN_NOT_FOUND);
+}
+
+/* NULL: it can be executed. */
+static const char *workload_why_not(const char *name, int *status_out) {
+  if (run_program_find(name)) return NULL;
+  const bool is_path = strchr(name, '/') != NULL;
+  const bool is_there = is_path && access(name, F_OK) == 0;
+  *status_out = is_there ? RUN_CANNOT_EXECUTE : RUN_NOT_FOUND;
+  if (is_there)
+    return run_text("the workload '%s' cannot be executed: it is no program, or its mode forbids "
+                    "it", name);
+  return run_text("the workload '%s' is not %s", name, is_path ? "there" : "on PATH");
+}
+
+/* The reasons, in the order in which the stack is checked. Returns the first one's status. */
+static int find_problems(const run_stack *stack, const run_words *workload, run_words *to) {
+  int status = RUN_FAILED;
+  for (size_t i = 0; i < stack->count; i++) {
+    const char *const why = run_tool_why_not(&stack->tools[i]);
+    if (why) run_words_add(to, run_text("%s cannot work here: %s", stack->tools[i].name, why));
+    for (size_t j = 0; j < i; j++) {
+      const char *const clash = pair_clash(&stack->tools[j], &stack->tools[i]);
+      if (clash) run_words_add(to, clash);
+    }
+  }
+  /* the user's text in front may be a program that reads the words as a command */
+  if (stack->encapsulate && *stack->encapsulate) return to->count ? status : 0;
+  int of_workload = 0;
+  const char *const why = workload_why_not(workload->items[0], &of_workload);
+  if (to->count == 0) status = of_workload;
+  if (why) run_words_add(to, why);
+  return status;
+}
+
+int run_check_all(const run_stack *stack, const run_words *workload) {
+  run_words problems = {0};
+  const int status = find_problems(stack, workload, &problems);
+  for (size_t i = 0; i < problems.count; i++) say("prof run: %s", problems.items[i]);
+  return status;
 }
 
 void run_check(const run_stack *stack, const run_words *workload) {
-  for (size_t i = 0; i < stack->count; i++) {
-    const char *const why = run_tool_why_not(&stack->tools[i]);
-    if (why) run_fail("%s cannot work here: %s", stack->tools[i].name, why);
-    for (size_t j = 0; j < i; j++) check_pair(&stack->tools[j], &stack->tools[i]);
-  }
-  /* the user's text in front may be a program that reads the words as a command */
-  if (!stack->encapsulate || !*stack->encapsulate) check_workload(workload->items[0]);
+  run_words problems = {0};
+  const int status = find_problems(stack, workload, &problems);
+  if (status == 0) return;
+  say("prof run: %s", problems.items[0]);
+  exit(status);
 }

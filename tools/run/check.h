@@ -10,6 +10,13 @@ char *run_program_find(const char *name);
 /* Why the tool cannot work here, and what to do. NULL: nothing is known to prevent it. */
 const char *run_tool_why_not(const run_tool *tool);
 
+/* Ends the process with one message if another tool of the stack traces devices, too. */
+void run_check_devices(const run_stack *stack);
+
+/* Prints each reason why the stack cannot run here. Returns the status that the run would have, or
+   0. */
+int run_check_all(const run_stack *stack, const run_words *workload);
+
 /* Ends the process with one message if a tool cannot work, two tools need the same exclusive
    resource, or the workload's file is missing. */
 void run_check(const run_stack *stack, const run_words *workload);

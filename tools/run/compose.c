@@ -21,14 +21,31 @@ static bool is_list_name(const char *name, size_t bytes) {
   return false;
 }
 
-void run_export(const char *variable) {
+/* The value that the variable gets. */
+static const char *exported(const char *variable, const char **name_out) {
   const size_t bytes = strcspn(variable, "=");
   const char *const value = variable + bytes + (variable[bytes] == '=');
-  char *const name = run_copy(variable, bytes);
+  const char *const name = *name_out = run_copy(variable, bytes);
   const char *const old = is_list_name(name, bytes) ? getenv(name) : NULL;
-  const char *const all = old && *old && *value ? run_text("%s:%s", value, old) : value;
-  if (setenv(name, old && !*value ? old : all, 1) != 0)
+  if (old && !*value) return old;
+  return old && *old ? run_text("%s:%s", value, old) : value;
+}
+
+void run_export(const char *variable) {
+  const char *name;
+  const char *const value = exported(variable, &name);
+  if (setenv(name, value, 1) != 0)
     run_fail("cannot set the variable '%s': %s", name, strerror(errno));
+}
+
+run_words run_exports(const run_words *variables) {
+  run_words all = {0};
+  for (size_t i = 0; i < variables->count; i++) {
+    const char *name;
+    const char *const value = exported(variables->items[i], &name);
+    run_words_add(&all, run_text("%s=%s", name, value));
+  }
+  return all;
 }
 
 int run_execute(char **words) {
@@ -126,6 +143,55 @@ static const char *absolute(const char *variable) {
   return run_text("%.*s%s/%s", (int)(value - variable), variable, folder, path);
 }
 
+static bool is_blank(const char *text) { return text[strspn(text, " \t\r\n")] == '\0'; }
+
+/* ---- $PROF_RUN_FOLDER ---- */
+
+static const char folder_name[] = "PROF_RUN_FOLDER";
+
+void run_folder_export(run_words *variables, const char *folder) {
+  run_words_add(variables, absolute(run_text("%s=%s", folder_name, folder)));
+}
+
+static bool scripts_have_folder(const run_scripts *scripts) {
+  for (size_t i = 0; i < scripts->count; i++)
+    if (strstr(scripts->items[i].path, folder_name) ||
+        strstr(scripts->items[i].arguments, folder_name))
+      return true;
+  return false;
+}
+
+bool run_tool_has_folder(const run_tool *tool) {
+  if (tool->parts & (RUN_PART_COLLECT | RUN_PART_LOGS)) return true;
+  if (strstr(tool->cmd, folder_name)) return true;
+  for (size_t i = 0; i < tool->variables.count; i++)
+    if (strstr(tool->variables.items[i], folder_name)) return true;
+  return scripts_have_folder(&tool->before) || scripts_have_folder(&tool->after);
+}
+
+/* The folder in place of $PROF_RUN_FOLDER or ${PROF_RUN_FOLDER}. */
+static const char *with_folder(const char *text, const char *folder) {
+  const char *made = "";
+  for (const char *at = text;;) {
+    const char *const mark = strstr(at, run_text("$%s", folder_name));
+    const char *const braced = strstr(at, run_text("${%s}", folder_name));
+    const char *const next = !mark || (braced && braced < mark) ? braced : mark;
+    if (!next) return run_text("%s%s", made, at);
+    made = run_text("%s%.*s%s", made, (int)(next - at), at, folder);
+    at = next + strlen(folder_name) + (next == braced ? 3 : 1);
+  }
+}
+
+/* The user's own cmd has the folder as a variable, and so have the user's values. */
+static void set_folder(run_tool *tool) {
+  run_words variable = {0};
+  run_folder_export(&variable, tool->folder);
+  const char *const folder = strchr(variable.items[0], '=') + 1;
+  for (size_t i = 0; i < tool->variables.count; i++)
+    tool->variables.items[i] = (char *)with_folder(tool->variables.items[i], folder);
+  if (!tool->has_marks && !is_blank(tool->cmd)) run_words_add_all(&tool->variables, &variable);
+}
+
 void run_marks_replace(run_tool *tool) {
   const run_tool *const known = run_tool_find(tool->name);
   if (tool->has_marks) tool->cmd = without_marks(tool, tool->cmd, true);
@@ -135,9 +201,8 @@ void run_marks_replace(run_tool *tool) {
     if (is_own && known->has_marks && strstr(*variable, "{output}"))
       *variable = (char *)absolute(without_marks(tool, *variable, false));
   }
+  if (tool->folder) set_folder(tool);
 }
-
-static bool is_blank(const char *text) { return text[strspn(text, " \t\r\n")] == '\0'; }
 
 run_command run_compose(const run_stack *stack, const run_words *workload) {
   run_command command = {0};

@@ -27,11 +27,21 @@ int run_with(int argc, char **argv);
    PYTHONPATH, PATH) is put in front of the old value. */
 void run_export(const char *variable);
 
+/* The variables with the values that run_export() would set. */
+run_words run_exports(const run_words *variables);
+
+/* Adds PROF_RUN_FOLDER, the absolute path of a tool's folder. */
+void run_folder_export(run_words *variables, const char *folder);
+
+/* True: the tool's files go into a folder NAME_output, or its texts have $PROF_RUN_FOLDER. */
+bool run_tool_has_folder(const run_tool *tool);
+
 /* True: the cmd has shell syntax, so sh must run it. */
 bool run_needs_shell(const char *cmd);
 
 /* Replaces the marks of prof's own tools ({output}, see known.c) in cmd and variables. The tool
-   must have its folder. Texts of the user are not changed. */
+   must have its folder. Of the user's texts only $PROF_RUN_FOLDER in variables is replaced. A cmd
+   of the user gets it as a variable. */
 void run_marks_replace(run_tool *tool);
 
 /* This program's file. */

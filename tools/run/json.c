@@ -1,4 +1,5 @@
-/* See json.h. */
+/* See json.h. yajl calls back for each value. Open lists and objects are on a stack. */
+#define _GNU_SOURCE
 #include "json.h"
 
 #include <dlfcn.h>
@@ -8,81 +9,157 @@
 
 #ifdef PROF_HAVE_YAJL
 
-#include <yajl/yajl_tree.h>
+#include <yajl/yajl_parse.h>
 
-/* yajl parses any depth. Configurations have few levels, and values below DEPTH_MAX are null. */
-enum { DEPTH_MAX = 64 };
+enum { DEPTH_MAX = 64, GOES_ON = 1, ENDS = 0 };
 
-static void convert_list(yajl_val value, run_json *to, int depth);
+typedef struct parser {
+  run_json open[DEPTH_MAX]; /* lists and objects that have not ended */
+  const char *keys[DEPTH_MAX]; /* of the value that comes next in each */
+  size_t depth;
+  run_json *root;
+  const char *refused; /* why a callback ended it, or NULL */
+} parser;
 
-// NOLINTNEXTLINE(misc-no-recursion): at most DEPTH_MAX deep
-static void convert(yajl_val value, run_json *to, int depth) {
-  switch (value->type) {
-    case yajl_t_string:
-      *to = (run_json){.kind = RUN_JSON_TEXT, .text = run_text("%s", value->u.string)};
-      return;
-    case yajl_t_number:
-      *to = (run_json){.kind = RUN_JSON_NUMBER, .text = run_text("%s", value->u.number.r)};
-      return;
-    case yajl_t_true: *to = (run_json){.kind = RUN_JSON_BOOL, .is_true = true}; return;
-    case yajl_t_false: *to = (run_json){.kind = RUN_JSON_BOOL}; return;
-    case yajl_t_object:
-    case yajl_t_array:
-      if (depth == DEPTH_MAX) break;
-      convert_list(value, to, depth + 1);
-      return;
-    case yajl_t_null:
-    case yajl_t_any: break;
-  }
-  *to = (run_json){.kind = RUN_JSON_NULL};
+static int refuse(parser *p, const char *reason) {
+  p->refused = reason;
+  return ENDS;
 }
 
-// NOLINTNEXTLINE(misc-no-recursion): see convert()
-static void convert_list(yajl_val value, run_json *to, int depth) {
-  const bool is_object = value->type == yajl_t_object;
-  const size_t count = is_object ? value->u.object.len : value->u.array.len;
-  *to = (run_json){.kind = is_object ? RUN_JSON_OBJECT : RUN_JSON_LIST,
-                   .items = run_make(count, sizeof *to->items),
-                   .keys = is_object ? run_make(count, sizeof *to->keys) : NULL,
-                   .count = count};
-  for (size_t i = 0; i < count; i++) {
-    if (is_object) to->keys[i] = run_text("%s", value->u.object.keys[i]);
-    convert(is_object ? value->u.object.values[i] : value->u.array.values[i], &to->items[i], depth);
+static int add(parser *p, run_json value) {
+  if (p->depth == 0) {
+    *p->root = value;
+    return GOES_ON;
   }
+  run_json *const to = &p->open[p->depth - 1];
+  to->items = run_grow(to->items, to->count + 1, sizeof *to->items);
+  if (to->kind == RUN_JSON_OBJECT) {
+    to->keys = run_grow(to->keys, to->count + 1, sizeof *to->keys);
+    to->keys[to->count] = p->keys[p->depth - 1];
+  }
+  to->items[to->count++] = value;
+  return GOES_ON;
 }
 
-const run_json *run_json_parse(const char *text, const char **error_out) {
+static int on_null(void *p) { return add(p, (run_json){.kind = RUN_JSON_NULL}); }
+
+static int on_bool(void *p, int is_true) {
+  return add(p, (run_json){.kind = RUN_JSON_BOOL, .is_true = is_true != 0});
+}
+
+static int on_number(void *p, const char *digits, size_t bytes) {
+  return add(p, (run_json){.kind = RUN_JSON_NUMBER, .text = run_copy(digits, bytes)});
+}
+
+static int on_text(void *p, const unsigned char *text, size_t bytes) {
+  if (memchr(text, '\0', bytes)) return refuse(p, "a text has a NUL character");
+  return add(p, (run_json){.kind = RUN_JSON_TEXT, .text = run_copy((const char *)text, bytes)});
+}
+
+static int on_key(void *context, const unsigned char *text, size_t bytes) {
+  parser *const p = context;
+  const run_json *const in = &p->open[p->depth - 1];
+  if (memchr(text, '\0', bytes)) return refuse(p, "a key has a NUL character");
+  const char *const key = p->keys[p->depth - 1] = run_copy((const char *)text, bytes);
+  if (run_json_get(in, key)) return refuse(p, run_text("the key \"%s\" is there twice", key));
+  return GOES_ON;
+}
+
+static int begin(parser *p, run_json_kind kind) {
+  if (p->depth == DEPTH_MAX)
+    return refuse(p, run_text("it is nested more than %d deep", DEPTH_MAX));
+  p->open[p->depth++] = (run_json){.kind = kind};
+  return GOES_ON;
+}
+
+static int on_object(void *p) { return begin(p, RUN_JSON_OBJECT); }
+static int on_list(void *p) { return begin(p, RUN_JSON_LIST); }
+
+static int on_end(void *context) {
+  parser *const p = context;
+  const run_json ended = p->open[--p->depth];
+  return add(p, ended);
+}
+
+static const yajl_callbacks callbacks = {.yajl_null = on_null,
+                                         .yajl_boolean = on_bool,
+                                         .yajl_number = on_number,
+                                         .yajl_string = on_text,
+                                         .yajl_start_map = on_object,
+                                         .yajl_map_key = on_key,
+                                         .yajl_end_map = on_end,
+                                         .yajl_start_array = on_list,
+                                         .yajl_end_array = on_end};
+
+/* ---- yajl ---- */
+
+typedef struct yajl_functions {
+  __typeof__(&yajl_alloc) alloc;
+  __typeof__(&yajl_parse) parse;
+  __typeof__(&yajl_complete_parse) complete;
+  __typeof__(&yajl_get_error) error;
+  __typeof__(&yajl_free_error) free_error;
+  __typeof__(&yajl_get_bytes_consumed) consumed;
+  __typeof__(&yajl_free) free;
+} yajl_functions;
+
+/* Stays loaded. */
+static yajl_functions load(void) {
   static const char name[] = "libyajl.so.2";
   void *const handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
   if (!handle)
     run_fail("JSON is read with yajl, which cannot be opened: %s. Type: apt-get install libyajl2",
              dlerror());
-  __typeof__(&yajl_tree_parse) parse;
-  __typeof__(&yajl_tree_free) release;
-  *(void **)&parse = dlsym(handle, "yajl_tree_parse");
-  *(void **)&release = dlsym(handle, "yajl_tree_free");
-  if (!parse || !release) run_fail("%s is no yajl 2", name);
-  char error[1024] = "";
-  run_json *json = NULL;
-  yajl_val value = parse(text, error, sizeof error);
-  if (value) {
-    json = run_make(1, sizeof *json);
-    convert(value, json, 0);
-    release(value);
-  } else {
-    for (char *at = error; *at; at++)
-      if (*at == '\n') *at = ' ';
-    *error_out = run_text("%s", *error ? error : "it is empty");
+  yajl_functions f;
+  *(void **)&f.alloc = dlsym(handle, "yajl_alloc");
+  *(void **)&f.parse = dlsym(handle, "yajl_parse");
+  *(void **)&f.complete = dlsym(handle, "yajl_complete_parse");
+  *(void **)&f.error = dlsym(handle, "yajl_get_error");
+  *(void **)&f.free_error = dlsym(handle, "yajl_free_error");
+  *(void **)&f.consumed = dlsym(handle, "yajl_get_bytes_consumed");
+  *(void **)&f.free = dlsym(handle, "yajl_free");
+  if (!f.alloc || !f.parse || !f.complete || !f.error || !f.free_error || !f.consumed || !f.free)
+    run_fail("%s is no yajl 2", name);
+  return f;
+}
+
+/* "parse error: WHAT\n" becomes "WHAT". */
+static const char *reason_of(const yajl_functions *f, yajl_handle handle) {
+  unsigned char *const text = f->error(handle, 0, NULL, 0);
+  const char *reason = text ? (const char *)text : "out of memory";
+  const char *const colon = strstr(reason, "error: ");
+  if (colon) reason = colon + strlen("error: ");
+  const char *const copy = run_copy(reason, strcspn(reason, "\n"));
+  if (text) f->free_error(handle, text);
+  return copy;
+}
+
+const run_json *run_json_parse(const char *text, run_json_error *error_out) {
+  const yajl_functions f = load();
+  parser p = {.root = run_make(1, sizeof *p.root)};
+  const size_t bytes = strlen(text);
+  *error_out = (run_json_error){"it is empty", 0};
+  if (text[strspn(text, " \t\r\n")] == '\0') return NULL;
+  yajl_handle handle = f.alloc(&callbacks, NULL, &p);
+  if (!handle) run_fail("out of memory");
+  yajl_status status = f.parse(handle, (const unsigned char *)text, bytes);
+  const size_t consumed = f.consumed(handle); /* with the byte that is wrong */
+  error_out->at = consumed > 0 ? consumed - 1 : 0;
+  if (status == yajl_status_ok) {
+    status = f.complete(handle);
+    error_out->at = bytes;
   }
-  dlclose(handle);
-  return json;
+  if (status != yajl_status_ok)
+    error_out->reason = p.refused ? p.refused : reason_of(&f, handle);
+  f.free(handle);
+  return status == yajl_status_ok ? p.root : NULL;
 }
 
 #else
 
-const run_json *run_json_parse(const char *text, const char **error_out) {
+const run_json *run_json_parse(const char *text, run_json_error *error_out) {
   (void)text;
-  *error_out = "this prof was built without yajl, which reads JSON";
+  *error_out = (run_json_error){"this prof was built without yajl, which reads JSON", 0};
   return NULL;
 }
 
@@ -90,8 +167,8 @@ const run_json *run_json_parse(const char *text, const char **error_out) {
 
 const run_json *run_json_get(const run_json *value, const char *key) {
   if (!value || value->kind != RUN_JSON_OBJECT) return NULL;
-  for (size_t i = value->count; i > 0; i--)
-    if (strcmp(value->keys[i - 1], key) == 0) return &value->items[i - 1];
+  for (size_t i = 0; i < value->count; i++)
+    if (strcmp(value->keys[i], key) == 0) return &value->items[i];
   return NULL;
 }
 

@@ -14,7 +14,7 @@ typedef enum run_json_kind {
   RUN_JSON_OBJECT,
 } run_json_kind;
 
-/* Members keep the order of the text. If a key is repeated, run_json_get() finds the last. */
+/* Members keep the order of the text. */
 typedef struct run_json {
   run_json_kind kind;
   bool is_true;
@@ -24,8 +24,15 @@ typedef struct run_json {
   size_t count;
 } run_json;
 
-/* NULL: *error_out has the reason and the place. Never freed: configurations are small. */
-const run_json *run_json_parse(const char *text, const char **error_out);
+/* Why a text could not be read, and where. */
+typedef struct run_json_error {
+  const char *reason; /* no sentence: "after array element, I expect ',' or ']'" */
+  size_t at;          /* bytes from the text's begin */
+} run_json_error;
+
+/* NULL: *error_out has the reason. A key that is repeated and nesting deeper than 64 are errors.
+   Never freed: configurations are small. */
+const run_json *run_json_parse(const char *text, run_json_error *error_out);
 
 /* The member. NULL: there is none, or value is not an object. */
 const run_json *run_json_get(const run_json *value, const char *key);

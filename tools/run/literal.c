@@ -1,4 +1,4 @@
-/* See literal.h. The output is JSON text. The JSON parser that reads it checks brackets and
+/* See literal.h. The text is translated to JSON. The JSON parser that reads it checks brackets and
    commas. */
 #define _GNU_SOURCE
 #include "literal.h"
@@ -11,10 +11,17 @@
 
 #include "text.h"
 
+/* A token's begin in the text and in the JSON. */
+typedef struct token {
+  size_t at, json_at;
+} token;
+
 typedef struct translation {
   const char *at;
   FILE *to;
   const char *error;
+  token *tokens;
+  size_t count, room;
 } translation;
 
 static bool refuse(translation *t, const char *error) {
@@ -188,18 +195,35 @@ static bool take_next(translation *t) {
   return take_number(t);
 }
 
-char *run_literal_to_json(const char *text, const char **error_out) {
+static void note_token(translation *t, const char *text) {
+  if (t->count == t->room) {
+    t->room = t->room ? 2 * t->room : 64;
+    t->tokens = run_grow(t->tokens, t->room, sizeof *t->tokens);
+  }
+  t->tokens[t->count++] = (token){(size_t)(t->at - text), (size_t)ftell(t->to)};
+}
+
+/* The place in the text of a place in the JSON. */
+static size_t place_of(const translation *t, size_t json_at) {
+  size_t i = t->count;
+  while (i > 0 && t->tokens[i - 1].json_at > json_at) i--;
+  return i > 0 ? t->tokens[i - 1].at : 0;
+}
+
+const run_json *run_literal_parse(const char *text, run_json_error *error_out) {
   char *json = NULL;
   size_t bytes = 0;
   translation t = {.at = text, .to = open_memstream(&json, &bytes)};
   if (!t.to) run_fail("out of memory");
-  for (skip_blanks(&t); *t.at; skip_blanks(&t))
+  for (skip_blanks(&t); *t.at && !t.error; skip_blanks(&t)) {
+    note_token(&t, text);
     if (!take_next(&t)) break;
+  }
   fclose(t.to);
-  if (!t.error) return json;
+  *error_out = (run_json_error){t.error, (size_t)(t.at - text)};
+  const run_json *const value = t.error ? NULL : run_json_parse(json, error_out);
+  if (!t.error && !value) error_out->at = place_of(&t, error_out->at);
+  free(t.tokens);
   free(json);
-  int line = 1;
-  for (const char *at = text; at < t.at; at++) line += *at == '\n';
-  *error_out = run_text("line %d: %s", line, t.error);
-  return NULL;
+  return value;
 }

@@ -2,11 +2,11 @@
 #ifndef PROF_TOOLS_RUN_LITERAL_H
 #define PROF_TOOLS_RUN_LITERAL_H
 
-#include <stddef.h>
+#include "json.h"
 
-/* The same value as JSON. NULL: the text is not a literal, and *error_out has the reason and place.
+/* The same value. NULL: the text is not a literal, and *error_out has the reason and the place.
    Known: dict, list, tuple, str with Python's escapes, int, float, True, False, None, comments,
    commas at the end. Sets, bytes, f-strings and calls are refused. */
-char *run_literal_to_json(const char *text, const char **error_out);
+const run_json *run_literal_parse(const char *text, run_json_error *error_out);
 
 #endif

@@ -22,20 +22,67 @@ static char *library_folder(void) {
   return slash ? run_text("%.*s", (int)(slash - info.dli_fname), info.dli_fname) : NULL;
 }
 
-static void add_memory(run_tool *tool) {
+/* A library beside libprof.so, or NULL. */
+static const char *library_path(const char *name) {
   const char *const folder = library_folder();
-  const char *const path = run_text("%s/libprof_memory.so", folder ? folder : ".");
-  if (!folder || access(path, R_OK) != 0)
-    run_fail("--memory needs libprof_memory.so beside libprof.so, and '%s' is not there", path);
+  const char *const path = run_text("%s/%s", folder ? folder : ".", name);
+  return folder && access(path, R_OK) == 0 ? path : NULL;
+}
+
+static void add_memory(run_tool *tool) {
+  const char *const path = library_path("libprof_memory.so");
+  if (!path)
+    run_fail("--memory needs libprof_memory.so beside libprof.so, and it is not in '%s'",
+             library_folder());
   run_variable_set(&tool->variables, "LD_PRELOAD", path);
   run_variable_set(&tool->variables, "PROF_MEMORY", "1");
+}
+
+/* Each is loaded by the vendor's library: by OpenCL's loader, CUDA's driver, rocprofiler-sdk. */
+static const struct {
+  const char *variable, *library;
+  bool is_list;
+} layers[] = {{"OPENCL_LAYERS", "libprof_opencl.so", true},
+              {"CUDA_INJECTION64_PATH", "libprof_cuda.so", false},
+              {"ROCP_TOOL_LIBRARIES", "libprof_hip.so", true}};
+
+static void add_layer(run_tool *tool, size_t which, const char *path) {
+  const char *const name = layers[which].variable, *const old = getenv(name);
+  if (!old || !*old) run_variable_set(&tool->variables, name, path);
+  else if (layers[which].is_list)
+    run_variable_set(&tool->variables, name, run_text("%s:%s", path, old));
+  else if (strcmp(old, path) != 0)
+    run_fail("--devices: %s is '%s' already, and holds one library; unset it, or leave out "
+             "--devices", name, old);
+}
+
+/* ITT's tasks are scopes: they are recorded unless another tool has its library there. */
+static void add_devices(run_tool *tool, const run_request *request) {
+  static const char itt[] = "INTEL_LIBITTNOTIFY64";
+  const char *const listens = library_path("libprof_itt.so");
+  size_t count = 0;
+  if (listens && !request->python && !getenv(itt)) run_variable_set(&tool->variables, itt, listens);
+  if (!request->has_devices) return;
+  for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) {
+    const char *const path = library_path(layers[i].library);
+    if (!path) continue;
+    add_layer(tool, i, path);
+    count++;
+  }
+  if (count == 0)
+    run_fail("--devices needs libprof_opencl.so, libprof_cuda.so or libprof_hip.so beside "
+             "libprof.so, and none is in '%s'", library_folder());
+  run_variable_set(&tool->variables, "PROF_DEVICES", "records");
 }
 
 void run_record_prepare(run_tool *tool, const run_request *request, const char *folder) {
   const char *const first = request->workload.items[0];
   const char *const slash = strrchr(first, '/');
   const char *const name = slash ? slash + 1 : first;
+  add_devices(tool, request);
+  if (request->python) return;
   run_variable_set(&tool->variables, "PROF_LEVEL", run_text("%u", request->level));
+  run_variable_set(&tool->variables, "PROF_JOIN", "1"); /* the program may start prof itself */
   char *const stem = run_text("%s", name);
   for (char *at = stem; *at; at++)
     if (*at == '%') *at = '_';
@@ -54,6 +101,7 @@ static bool ends_in(const char *text, const char *ending) {
    program (a shell, timeout) gave the file its first name. Returns the new path, or the old one if
    the file was not renamed. */
 static char *named_for_process(char *path, const char *folder, const prof_trace_info *info) {
+  if (ends_in(path, "/samples.prof")) return path; /* of devices, by prof run itself */
   char *const process = run_text("%s", info->process_name);
   for (char *at = process; *at; at++)
     if (*at == '/' || (unsigned char)*at < 0x20) *at = '_';
@@ -97,9 +145,10 @@ void run_record_captures(const char *folder, run_words *to) {
 }
 
 /* Prints the table with stdout redirected to stderr. */
-static int table_on_stderr(const run_words *captures) {
+static int table_on_stderr(const run_words *captures, const run_words *options) {
   run_words words = {0};
   run_words_add(&words, "table");
+  run_words_add_all(&words, options);
   run_words_add_all(&words, captures);
   fflush(stdout);
   const int own = dup(STDOUT_FILENO);
@@ -116,11 +165,11 @@ static int table_on_stderr(const run_words *captures) {
   return status;
 }
 
-void run_record_report(const run_words *captures) {
+void run_record_report(const run_words *captures, const run_words *options) {
   if (captures->count == 0) {
     say("prof run: nothing was recorded: no process of the workload uses prof. --memory records "
         "malloc(); a script in Python is recorded by: prof run script.py");
     return;
   }
-  (void)table_on_stderr(captures); /* it has printed its errors */
+  (void)table_on_stderr(captures, options); /* it has printed its errors */
 }

@@ -15,9 +15,11 @@
 #include "calls.h"
 #include "check.h"
 #include "dual.h"
+#include "file.h"
 #include "library_where.h"
 #include "logs.h"
 #include "output.h"
+#include "python.h"
 #include "record.h"
 #include "rocprof.h"
 #include "rpd.h"
@@ -28,45 +30,14 @@
 
 /* ---- the workload's words ---- */
 
-static bool ends_in(const char *text, const char *ending) {
-  const size_t bytes = strlen(text), of = strlen(ending);
-  return bytes > of && strcmp(text + bytes - of, ending) == 0;
-}
-
-/* script.py and -m MODULE run in Python. */
-static bool is_python(const run_request *r) {
-  const char *const first = r->workload.items[0];
-  return strcmp(first, "-m") == 0 || ends_in(first, ".py");
-}
-
-/* The tool "prof" around Python is Python's own command, with the same options. folder: for the
-   capture, or NULL. */
-static void put_prof_around_python(run_request *r, run_words *words, const char *folder) {
-  const char *const first = r->workload.items[0];
-  const char *const name = strcmp(first, "-m") == 0 && r->workload.count > 1 ? r->workload.items[1]
-                                                                              : first;
-  const char *const slash = strrchr(name, '/');
-  run_words_split(words, "-m prof run");
-  run_words_add(words, run_text("--level=%u", r->level));
-  if (r->has_memory) run_words_add(words, "--profile-memory");
-  if (r->is_quiet) run_words_add(words, "--quiet");
-  if (folder) {
-    run_words_add(words, "--output");
-    run_words_add(words, run_text("%s/%s.prof", folder, slash ? slash + 1 : name));
-  }
-}
-
 /* The folders must exist. */
 static void complete_workload(run_request *r) {
-  const char *const python = getenv("PROF_PYTHON_PROGRAM");
-  run_words words = {0};
-  if (!is_python(r)) return;
-  run_words_add(&words, python && *python ? python : "python3");
+  const char *output = r->file;
+  if (!r->python) return;
   for (size_t i = 0; i < r->stack.count; i++)
-    if (r->stack.tools[i].parts & RUN_PART_PROF)
-      put_prof_around_python(r, &words, r->stack.tools[i].folder);
-  run_words_add_all(&words, &r->workload);
-  r->workload = words;
+    if (r->stack.tools[i].parts & RUN_PART_PROF && r->stack.tools[i].folder && !r->file)
+      output = run_text("%s/%s.prof", r->stack.tools[i].folder, run_python_name(r));
+  r->workload = run_python_words(r, output);
 }
 
 /* ---- scripts ---- */
@@ -78,8 +49,10 @@ static const char *script_text(const run_script *script) {
                   script->arguments);
 }
 
-static int run_script_now(const run_script *script, const run_watch *watch) {
+/* folder: of the tool's files, or NULL. */
+static int run_script_now(const run_script *script, const char *folder, const run_watch *watch) {
   run_command command = {0};
+  if (folder) run_folder_export(&command.variables, folder);
   run_words_add(&command.words, "/bin/sh");
   run_words_add(&command.words, "-c");
   run_words_add(&command.words, run_text(RUN_SHELL_OUTLIVES "%s", script_text(script)));
@@ -89,10 +62,10 @@ static int run_script_now(const run_script *script, const run_watch *watch) {
 /* Runs all of them in order. before: stops at the first that fails, or when we are asked to end.
    Returns the status. */
 static int run_scripts_now(const run_scripts *scripts, const run_watch *watch, bool is_before,
-                           const char *of, run_summary *summary) {
+                           const char *of, const char *folder, run_summary *summary) {
   for (size_t i = 0; i < scripts->count; i++) {
     if (is_before && run_signals_interrupt()) return RUN_FAILED;
-    const int status = run_script_now(&scripts->items[i], watch);
+    const int status = run_script_now(&scripts->items[i], folder, watch);
     run_summary_add_script(summary, of, is_before, script_text(&scripts->items[i]), status);
     if (status == 0) continue;
     say("prof run: %s-script of %s ended with status %d: %s", is_before ? "pre" : "post", of,
@@ -106,17 +79,19 @@ static int run_scripts_now(const run_scripts *scripts, const run_watch *watch, b
 static int set_up(const run_stack *stack, const run_watch *watch, run_summary *summary) {
   for (size_t i = stack->count; i > 0; i--) {
     const run_tool *const tool = &stack->tools[i - 1];
-    const int status = run_scripts_now(&tool->before, watch, true, tool->name, summary);
+    const int status =
+        run_scripts_now(&tool->before, watch, true, tool->name, tool->folder, summary);
     if (status != 0) return status;
   }
-  return run_scripts_now(&stack->before, watch, true, "the context", summary);
+  return run_scripts_now(&stack->before, watch, true, "the context", NULL, summary);
 }
 
 /* From the innermost to the outermost, whatever the workload's status. */
 static void tear_down(const run_stack *stack, const run_watch *watch, run_summary *summary) {
-  run_scripts_now(&stack->after, watch, false, "the context", summary);
+  run_scripts_now(&stack->after, watch, false, "the context", NULL, summary);
   for (size_t i = 0; i < stack->count; i++)
-    run_scripts_now(&stack->tools[i].after, watch, false, stack->tools[i].name, summary);
+    run_scripts_now(&stack->tools[i].after, watch, false, stack->tools[i].name,
+                    stack->tools[i].folder, summary);
 }
 
 /* The workload has not begun. */
@@ -168,26 +143,42 @@ static const char *folder_name(const run_tool *tool) {
   return tool->parts & RUN_PART_ROCPROF ? "rocprof_output" : run_text("%s_output", tool->name);
 }
 
+static const char *temporary_folder_name(void) {
+  const char *const folder = getenv("TMPDIR");
+  return run_text("%s/prof-run-XXXXXX", folder && *folder ? folder : "/tmp");
+}
+
+/* Of the tool prof's captures. NULL: Python needs none. */
+static const char *make_prof_folder(run_state *s) {
+  const run_request *const r = &s->request;
+  if (!r->file && (r->has_folder || r->sample))
+    return run_output_new_folder(r->folder, "prof_output");
+  if (r->python && !(r->file && r->sample)) return NULL;
+  char *const path = r->file ? run_file_folder(r->file) : run_text("%s", temporary_folder_name());
+  if (!r->file && !mkdtemp(path)) run_fail("cannot make a folder '%s': %s", path, strerror(errno));
+  if (!r->file) s->temporary_folder = path;
+  return path;
+}
+
+static void prepare_prof(run_state *s, run_tool *tool) {
+  const char *const folder = tool->folder ? realpath(tool->folder, NULL) : NULL;
+  if (tool->folder && !folder)
+    run_fail("cannot find the folder of captures: %s", strerror(errno));
+  if (s->request.sample)
+    tool->sampling = run_sampling_of_prof(s->request.sample, run_text("%s/samples.csv", folder));
+  if (!s->request.python || s->request.file) s->record_folder = folder;
+  run_record_prepare(tool, &s->request, folder);
+}
+
 static void prepare_folders(run_state *s) {
   run_stack *const stack = &s->request.stack;
   for (size_t i = 0; i < stack->count; i++) {
     run_tool *const tool = &stack->tools[i];
-    const bool is_kept = s->request.has_folder;
-    if (tool->parts & (RUN_PART_COLLECT | RUN_PART_LOGS) ||
-        (tool->parts & RUN_PART_PROF && is_kept)) {
+    if (tool->parts & RUN_PART_PROF) tool->folder = make_prof_folder(s);
+    else if (run_tool_has_folder(tool))
       tool->folder = run_output_new_folder(s->request.folder, folder_name(tool));
-    } else if (tool->parts & RUN_PART_PROF && !is_python(&s->request)) {
-      const char *const temporary = getenv("TMPDIR");
-      char *const path =
-          run_text("%s/prof-run-XXXXXX", temporary && *temporary ? temporary : "/tmp");
-      if (!mkdtemp(path)) run_fail("cannot make a folder '%s': %s", path, strerror(errno));
-      tool->folder = s->temporary_folder = path;
-    }
     run_marks_replace(tool);
-    if (!(tool->parts & RUN_PART_PROF) || is_python(&s->request)) continue;
-    s->record_folder = tool->folder ? realpath(tool->folder, NULL) : NULL;
-    if (!s->record_folder) run_fail("cannot find the folder of captures: %s", strerror(errno));
-    run_record_prepare(tool, &s->request, s->record_folder);
+    if (tool->parts & RUN_PART_PROF) prepare_prof(s, tool);
   }
 }
 
@@ -215,7 +206,8 @@ static void prepare_logs(run_state *s) {
 /* With prof itself in the stack, samples and calls of libraries are captures, too. */
 static bool has_captures(const run_state *s) {
   for (size_t i = 0; i < s->request.stack.count; i++)
-    if (s->request.stack.tools[i].parts & RUN_PART_PROF) return s->request.has_folder;
+    if (s->request.stack.tools[i].parts & RUN_PART_PROF)
+      return s->request.has_folder || (s->request.file && s->record_folder);
   return false;
 }
 
@@ -230,7 +222,8 @@ static void prepare_watch(run_state *s) {
   }
   if (wanted) {
     if (has_captures(s))
-      s->calls_path = run_output_new_file(s->request.folder, "library_trace", ".prof");
+      s->calls_path = run_output_new_file(s->request.file ? s->record_folder : s->request.folder,
+                                          "library_trace", ".prof");
     if (s->calls_path) s->calls = run_calls_create(s->calls_path);
     s->libraries = run_libraries_create(wanted, s->calls);
     s->watch.on_line = on_line;
@@ -251,11 +244,13 @@ static void collect(run_state *s) {
       say("prof run: cannot write '%s': %s", path, strerror(errno));
       unlink(path);
     }
-    if (s->calls && run_calls_finish(s->calls)) run_summary_add_file(&s->summary, s->calls_path);
+    if (s->calls && run_calls_finish(s->calls) && !s->request.file)
+      run_summary_add_file(&s->summary, s->calls_path);
   }
   for (size_t i = 0; i < s->request.stack.count; i++) {
     const run_tool *const tool = &s->request.stack.tools[i];
     if (!tool->folder || tool->folder == s->temporary_folder) continue;
+    if (tool->parts & RUN_PART_PROF && s->request.file) continue;
     static const char *const traces[] = {"trace.rpd", "trace.db", "trace.json", "trace.json.gz"};
     if (tool->parts & RUN_PART_ROCPROF) run_rocprof_collect(".", &s->names_before, tool->folder);
     else if (tool->parts & RUN_PART_COLLECT)
@@ -266,9 +261,14 @@ static void collect(run_state *s) {
   }
 }
 
+typedef struct report_of_captures {
+  const run_words *captures, *options; /* of the table */
+} report_of_captures;
+
 /* In a process of its own: it may be interrupted, or its reader may close. */
 static int report_captures(void *context) {
-  run_record_report(context);
+  const report_of_captures *const table = context;
+  run_record_report(table->captures, table->options);
   return 0;
 }
 
@@ -276,7 +276,12 @@ static void report(run_state *s) {
   run_words captures = {0};
   if (s->record_folder) {
     run_record_captures(s->record_folder, &captures);
-    if (!s->request.is_quiet) run_child_call(report_captures, &captures);
+    report_of_captures table = {&captures, &s->request.table_options};
+    if (!s->request.is_quiet && !s->request.python) run_child_call(report_captures, &table);
+  }
+  if (s->request.file && s->record_folder) {
+    run_file_write(s->request.file, s->record_folder, &captures, s->request.is_quiet,
+                   &s->summary.files);
   }
   if (s->request.has_folder) run_summary_write(&s->summary, s->request.folder);
   const bool is_prof_alone = s->request.stack.count == 1 &&
@@ -287,6 +292,7 @@ static void report(run_state *s) {
 
 /* The captures of which only the table is wanted. */
 static void remove_temporary_folder(const run_state *s) {
+  if (s->request.file && s->record_folder) rmdir(s->record_folder); /* not if a capture is in it */
   if (!s->temporary_folder) return;
   DIR *const all = opendir(s->temporary_folder);
   for (struct dirent *entry; all && (entry = readdir(all)) != NULL;)
@@ -297,8 +303,8 @@ static void remove_temporary_folder(const run_state *s) {
 
 /* Samplers begin just before the workload, and end just after it. */
 static void run_workload(run_state *s, const run_command *command) {
-  if (!run_samplers_start(&s->samplers, &s->request.stack, s->request.folder, has_captures(s)))
-    return;
+  const bool is_captured = has_captures(s) && !s->request.file;
+  if (!run_samplers_start(&s->samplers, &s->request.stack, s->request.folder, is_captured)) return;
   for (size_t i = 0; i < s->samplers.count; i++) {
     run_summary_add_file(&s->summary, s->samplers.items[i].path);
     if (s->samplers.items[i].capture)
@@ -339,16 +345,36 @@ static void prepare(run_state *s) {
   prepare_watch(s);
 }
 
+/* A run changes its tools: runs that repeat have copies. */
+static void copy_tools(run_stack *stack) {
+  run_tool *const tools = run_make(stack->count, sizeof *tools);
+  for (size_t i = 0; i < stack->count; i++) {
+    tools[i] = stack->tools[i];
+    tools[i].variables = (run_words){0};
+    run_words_add_all(&tools[i].variables, &stack->tools[i].variables);
+  }
+  stack->tools = tools;
+}
+
+/* Before the check. */
+static void prepare_request(run_request *r) {
+  copy_tools(&r->stack);
+  run_samplings_prepare(&r->stack);
+  run_python_prepare(r);
+  if (r->has_devices) run_check_devices(&r->stack);
+  for (size_t i = 0; i < r->stack.count; i++)
+    if (r->sample && r->stack.tools[i].parts & RUN_PART_PROF)
+      r->stack.tools[i].sampling = run_sampling_of_prof(r->sample, "samples.csv");
+}
+
 static void ignore(int number) { (void)number; }
 
 int run_go(const run_request *request, double *seconds_out) {
   run_state s = {.request = *request, .status = RUN_FAILED};
   /* past a file size limit write() fails; a handler, unlike SIG_IGN, is not the workload's */
   sigaction(SIGXFSZ, &(struct sigaction){.sa_handler = ignore, .sa_flags = SA_RESTART}, NULL);
-  run_samplings_prepare(&s.request.stack);
-  run_request probe = s.request;
-  complete_workload(&probe);
-  run_check(&probe.stack, &probe.workload);
+  prepare_request(&s.request);
+  run_check(&s.request.stack, &s.request.workload);
   for (size_t i = 0; i < s.request.stack.count; i++)
     if (s.request.stack.tools[i].parts & RUN_PART_THEROCK) run_therock_check();
   run_signals_hold();
@@ -379,24 +405,36 @@ static void print_scripts(const run_scripts *scripts) {
   for (size_t i = 0; i < scripts->count; i++) printf("%s\n", script_text(&scripts->items[i]));
 }
 
-void run_print(const run_request *request) {
-  run_request r = *request;
-  run_samplings_prepare(&r.stack);
-  for (size_t i = 0; i < r.stack.count; i++) {
-    run_tool *const tool = &r.stack.tools[i];
-    if (tool->parts & (RUN_PART_COLLECT | RUN_PART_LOGS | RUN_PART_PROF))
-      tool->folder = run_text("%s/%s", r.folder, folder_name(tool));
+/* The folders have their names, but are not made. */
+static void plan_folders(run_request *r) {
+  for (size_t i = 0; i < r->stack.count; i++) {
+    run_tool *const tool = &r->stack.tools[i];
+    if (!(tool->parts & RUN_PART_PROF)) {
+      if (run_tool_has_folder(tool)) tool->folder = run_text("%s/%s", r->folder, folder_name(tool));
+    } else if (!r->file && (r->has_folder || r->sample)) {
+      tool->folder = run_text("%s/%s", r->folder, folder_name(tool));
+    } else if (!r->python) {
+      tool->folder = temporary_folder_name();
+    }
     run_marks_replace(tool);
-    if (tool->parts & RUN_PART_PROF && !is_python(&r))
-      run_record_prepare(tool, &r, tool->folder);
+    if (tool->parts & RUN_PART_PROF) run_record_prepare(tool, r, tool->folder);
   }
+}
+
+int run_print(const run_request *request) {
+  run_request r = *request;
+  prepare_request(&r);
+  const int status = run_check_all(&r.stack, &r.workload);
+  plan_folders(&r);
   complete_workload(&r);
   const run_words workload = run_dual_workload(&r.stack, &r.workload);
   const run_command command = run_compose(&r.stack, &workload);
+  const run_words variables = run_exports(&command.variables);
   for (size_t i = r.stack.count; i > 0; i--) print_scripts(&r.stack.tools[i - 1].before);
   print_scripts(&r.stack.before);
-  printf("%s%s%s\n", run_words_quoted(&command.variables), command.variables.count ? " " : "",
+  printf("%s%s%s\n", run_words_quoted(&variables), variables.count ? " " : "",
          run_words_quoted(&command.words));
   print_scripts(&r.stack.after);
   for (size_t i = 0; i < r.stack.count; i++) print_scripts(&r.stack.tools[i].after);
+  return status;
 }

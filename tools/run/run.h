@@ -11,12 +11,22 @@ typedef struct run_request {
   const char *folder; /* of the files, or "." */
   bool has_folder;    /* -o was given: a log and a summary are written */
   bool is_quiet;      /* no summary on stderr */
-  unsigned level;     /* that prof records at */
+
+  /* of the tool prof */
+  unsigned level; /* that it records at */
   bool has_memory;
+  bool has_devices;
+  const char *sample;       /* seconds, or NULL: devices are not sampled */
+  const char *file;         /* -o FILE: a pattern, or NULL */
+  run_words table_options;  /* of its table */
+  run_words python_options; /* of `python -m prof run`: the workload must be in Python */
+  const char *prof_option;  /* the first option that needs the tool prof, or NULL */
+  const struct run_python *python; /* the tool prof runs the workload in Python; or NULL */
 } run_request;
 
-/* Prints what would run, line by line, on stdout. */
-void run_print(const run_request *request);
+/* Prints what would run, line by line, on stdout, and on stderr what prevents it. Returns 0, or the
+   status that the run would have. */
+int run_print(const run_request *request);
 
 /* Runs the workload. Returns its status, as in a shell, or RUN_FAILED. */
 int run_go(const run_request *request, double *seconds_out);

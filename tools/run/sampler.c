@@ -46,7 +46,10 @@ static _Noreturn void tell_failure(int to, const char *text) {
   _exit(1);
 }
 
-static bool is_vram(const run_sampling *sampling) { return strcmp(sampling->mode, "vram") == 0; }
+static uint32_t mode_of(const run_sampling *sampling) {
+  if (strcmp(sampling->mode, "all") == 0) return PROF_SAMPLE_ALL;
+  return strcmp(sampling->mode, "vram") == 0 ? PROF_SAMPLE_VRAM : PROF_SAMPLE_POWER;
+}
 
 /* Writes only the heading, which names the devices. */
 static char *temporary_file(void) {
@@ -66,14 +69,15 @@ static const char *begin_sampling(const plan *p) {
       .interval_ns = p->sampling->interval_ns,
       .devices = p->sampling->devices,
       .csv_path = path,
-      .mode = is_vram(p->sampling) ? PROF_SAMPLE_VRAM : PROF_SAMPLE_POWER,
+      .mode = mode_of(p->sampling),
       .csv_is_live = 1,
   };
   const int status = prof_sampler_start(&options);
   const char *failed = status == PROF_OK ? NULL : run_text("%s", prof_last_error());
   if (p->path) return failed;
-  if (status == PROF_E_NOT_FOUND) failed = run_devices_why_not(p->sampling);
-  if (status == PROF_OK) failed = run_devices_check(p->sampling, path);
+  const bool is_all = options.mode == PROF_SAMPLE_ALL;
+  if (status == PROF_E_NOT_FOUND && !is_all) failed = run_devices_why_not(p->sampling);
+  if (status == PROF_OK && !is_all) failed = run_devices_check(p->sampling, path);
   unlink(path);
   return failed;
 }
@@ -235,7 +239,8 @@ bool run_samplers_start(run_samplers *samplers, const run_stack *stack, const ch
   for (size_t i = 0; i < stack->count; i++) {
     if (!stack->tools[i].sampling) continue;
     run_sampler *const sampler = &samplers->items[samplers->count];
-    if (!start_one(sampler, &stack->tools[i], folder, has_captures)) {
+    const bool is_prof = stack->tools[i].parts & RUN_PART_PROF;
+    if (!start_one(sampler, &stack->tools[i], folder, has_captures || is_prof)) {
       run_samplers_stop(samplers, true);
       return false;
     }

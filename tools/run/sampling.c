@@ -91,14 +91,27 @@ static const char *read_devices(const run_tool *tool) {
   return text;
 }
 
+bool run_sampling_reads(const char *text, uint64_t *interval_ns_out) {
+  char *end = NULL;
+  const double seconds = strtod(text, &end);
+  if (end == text || *end || !(seconds >= RATE_LEAST) || !(seconds <= RATE_MOST)) return false;
+  *interval_ns_out = (uint64_t)llround(seconds * 1e9);
+  return true;
+}
+
+const run_sampling *run_sampling_of_prof(const char *seconds, const char *file) {
+  run_sampling *const made = run_make(1, sizeof *made);
+  *made = (run_sampling){.devices = "all", .mode = "all", .file = file};
+  run_sampling_reads(seconds, &made->interval_ns);
+  return made;
+}
+
 static uint64_t read_rate(const run_tool *tool) {
   const setting told = get(tool, "SAMPLING_RATE", "0.1");
-  char *end = NULL;
-  const double seconds = strtod(told.value, &end);
-  const bool is_number = end != told.value && *end == '\0';
-  if (!is_number || !(seconds >= RATE_LEAST) || !(seconds <= RATE_MOST))
+  uint64_t interval_ns = 0;
+  if (!run_sampling_reads(told.value, &interval_ns))
     refuse(tool, told, "a number of seconds from 0.001 to 1e9, as in \"0.1\"");
-  return (uint64_t)llround(seconds * 1e9);
+  return interval_ns;
 }
 
 static const char *read_mode(const run_tool *tool) {

@@ -10,6 +10,7 @@
 #include "adopt.h"
 #include "json.h"
 #include "literal.h"
+#include "names.h"
 
 enum { CONFIG_BYTES_MAX = 16 << 20 };
 
@@ -56,7 +57,7 @@ static void read_variables(run_words *to, const run_json *tool, const char *from
   const run_json *const all = member(tool, "env_vars", RUN_JSON_OBJECT, from, where);
   for (size_t i = 0; all && i < all->count; i++) {
     const char *const name = all->keys[i];
-    if (*name == '\0' || strchr(name, '='))
+    if (*name == '\0' || strchr(name, '=') || run_name_has_control(name))
       run_fail("%s: %s\"env_vars\" has the name '%s', which no variable can have", from, where,
                name);
     const char *const place = run_text("%s\"env_vars\".\"%s\"", where, name);
@@ -97,20 +98,9 @@ static run_tool *add_tool(run_stack *stack, const run_tool *tool) {
   return added;
 }
 
-static _Noreturn void refuse_name(const char *name) {
-  size_t count, bytes = 0;
-  const run_tool *const tools = run_tools(&count);
-  char names[4096] = "";
-  for (size_t i = 0; i < count && bytes < sizeof names; i++)
-    bytes += (size_t)snprintf(names + bytes, sizeof names - bytes, "%s%s", i ? ", " : "",
-                              tools[i].name);
-  run_fail("there is no tool '%s'; there are: %s. A tool of your own comes by --tools-config", name,
-           names);
-}
-
 void run_stack_add(run_stack *stack, const char *name) {
   const run_tool *const tool = run_tool_find(name);
-  if (!tool) refuse_name(name);
+  if (!tool) run_names_refuse_tool(name);
   for (size_t i = 0; i < stack->count; i++)
     if (strcmp(stack->tools[i].name, name) == 0) run_fail("tool '%s' is named twice", name);
   add_tool(stack, tool);
@@ -140,16 +130,36 @@ static void read_tool(run_stack *stack, const run_json *value, const char *from,
       run_fail("%s: %s has \"%s\"; known are name, cmd and env_vars", from, place, value->keys[i]);
 }
 
-void run_stack_read(run_stack *stack, const char *text, const char *from) {
-  const char *json_error = NULL, *literal_error = NULL;
-  const run_json *value = run_json_parse(text, &json_error);
-  if (!value) {
-    const char *const json = run_literal_to_json(text, &literal_error);
-    if (json) value = run_json_parse(json, &literal_error);
+static _Noreturn void refuse_text(const char *from, const char *text, const run_json_error *error,
+                                  const char *form) {
+  size_t line = 1, column = 1;
+  for (size_t i = 0; i < error->at && text[i]; i++) {
+    column = text[i] == '\n' ? 1 : column + 1;
+    line += text[i] == '\n';
   }
+  size_t bytes = strlen(error->reason);
+  while (bytes > 0 && error->reason[bytes - 1] == '.') bytes--;
+  run_fail("%s cannot be read as %s: line %zu, column %zu: %.*s", from, form, line, column,
+           (int)bytes, error->reason);
+}
+
+/* JSON, or a Python literal. If it is neither, the error is the one that is farther behind. */
+static const run_json *read_context(const char *text, const char *from) {
+  run_json_error error = {0}, of_literal = {0};
+  const run_json *value = run_json_parse(text, &error);
+  if (!value) value = run_literal_parse(text, &of_literal);
   if (!value)
-    run_fail("%s is neither JSON (%s) nor a Python literal (%s)", from, json_error, literal_error);
+    refuse_text(from, text, of_literal.at >= error.at ? &of_literal : &error,
+                "JSON or a Python literal");
+  return value;
+}
+
+void run_stack_read(run_stack *stack, const char *text, const char *from) {
+  if (text[strspn(text, " \t\r\n")] == '\0')
+    run_fail("%s is empty; it must have tools, as in {\"tools\": [{\"name\": \"perf\"}]}", from);
+  const run_json *const value = read_context(text, from);
   expect(value, RUN_JSON_OBJECT, from, "the context");
+  for (size_t i = 0; i < value->count; i++) run_names_warn_of_key(value->keys[i], from);
   const run_json *const tools = member(value, "tools", RUN_JSON_LIST, from, "");
   for (size_t i = 0; tools && i < tools->count; i++) read_tool(stack, &tools->items[i], from, i);
   read_scripts(&stack->before, value, "pre_scripts", from, "");
@@ -174,14 +184,18 @@ void run_stack_read_file(run_stack *stack, const char *path) {
 /* ---- tools.json ---- */
 
 void run_tools_read(const char *path) {
-  const char *error = NULL, *const from = run_text("'%s'", path);
-  const run_json *const value = run_json_parse(read_file(path), &error);
-  if (!value) run_fail("%s is no JSON: %s", from, error);
+  run_json_error error;
+  const char *const from = run_text("'%s'", path), *const text = read_file(path);
+  const run_json *const value = run_json_parse(text, &error);
+  if (!value) refuse_text(from, text, &error, "JSON");
   const run_json *const tools =
       member(expect(value, RUN_JSON_OBJECT, from, "the file"), "tools", RUN_JSON_OBJECT, from, "");
-  if (!tools) run_fail("%s lacks \"tools\"", from);
+  if (!tools) run_fail("%s lacks \"tools\": {NAME: {\"cmd\": TEXT}}", from);
   for (size_t i = 0; i < tools->count; i++) {
     const run_json *const entry = &tools->items[i];
+    if (!run_name_is_of_tool(tools->keys[i]))
+      run_fail("%s: a tool has the name '%s'; it names a folder, so it must not be empty, begin "
+               "with a point, or have a / or a control character", from, tools->keys[i]);
     const char *const place = run_text("\"tools\".\"%s\"", tools->keys[i]);
     expect(entry, RUN_JSON_OBJECT, from, place);
     const char *const inner = run_text("%s.", place);

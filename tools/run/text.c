@@ -3,6 +3,8 @@
 #include "text.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -168,21 +170,31 @@ void run_variable_set(run_words *variables, const char *name, const char *value)
 
 /* ---- files ---- */
 
+/* -1: an error. A FIFO that nobody writes to is empty: to wait for a writer would hang. */
+static ssize_t read_some(int fd, char *to, size_t room) {
+  for (;;) {
+    const ssize_t got = read(fd, to, room);
+    if (got >= 0 || (errno != EINTR && errno != EAGAIN)) return got;
+    struct pollfd ready = {.fd = fd, .events = POLLIN};
+    if (errno == EAGAIN) poll(&ready, 1, -1);
+  }
+}
+
 char *run_file_read(const char *path, size_t limit_bytes, size_t *bytes_out) {
-  FILE *const file = fopen(path, "re");
-  if (!file) return NULL;
+  const int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  if (fd < 0) return NULL;
   size_t room = 4096, bytes = 0;
   char *text = run_make(room, 1);
-  for (size_t got; (got = fread(text + bytes, 1, room - bytes - 1, file)) > 0;) {
-    bytes += got;
+  ssize_t got;
+  while ((got = read_some(fd, text + bytes, room - bytes - 1)) > 0) {
+    bytes += (size_t)got;
     if (bytes > limit_bytes) break;
     if (bytes + 1 < room) continue;
     room *= 2;
-    text = realloc(text, room);
-    if (!text) fail_for_memory();
+    text = run_grow(text, room, 1);
   }
-  const int error = ferror(file) ? errno : bytes > limit_bytes ? EFBIG : 0;
-  fclose(file);
+  const int error = got < 0 ? errno : bytes > limit_bytes ? EFBIG : 0;
+  close(fd);
   if (error) {
     free(text);
     errno = error;

@@ -17,7 +17,7 @@ enum { MANIFEST_BYTES_MAX = 1 << 20 };
 /* A member of a JSON file that is a text, or NULL. */
 static const char *read_member(const char *path, const char *key) {
   size_t bytes;
-  const char *error;
+  run_json_error error;
   const char *const text = run_file_read(path, MANIFEST_BYTES_MAX, &bytes);
   const run_json *const json = text ? run_json_parse(text, &error) : NULL;
   const run_json *const value = run_json_get(json, key);

@@ -1,0 +1,160 @@
+/* See file.h. */
+#define _GNU_SOURCE
+#include "file.h"
+
+#include <errno.h>
+#include <prof/profiler.h>
+#include <prof/trace.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../prof/commands.h"
+#include "output.h"
+
+static const char *const endings[] = {".json.gz", ".json", ".prof"};
+
+static const char *ending_of(const char *pattern) {
+  const char *const slash = strrchr(pattern, '/'), *const name = slash ? slash + 1 : pattern;
+  const size_t bytes = strlen(name);
+  for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+    const size_t of = strlen(endings[i]);
+    if (bytes > of && strcmp(name + bytes - of, endings[i]) == 0) return name + bytes - of;
+  }
+  return NULL;
+}
+
+/* A folder of that name is meant as the folder. */
+bool run_file_is(const char *pattern) {
+  struct stat is;
+  return ending_of(pattern) && !(stat(pattern, &is) == 0 && S_ISDIR(is.st_mode));
+}
+
+/* NAME of NAME.json. */
+static int stem_bytes(const char *path) { return (int)(ending_of(path) - path); }
+
+static const char *folder_of(const char *path) {
+  const char *const slash = strrchr(path, '/');
+  if (!slash) return ".";
+  return slash == path ? "/" : run_copy(path, (size_t)(slash - path));
+}
+
+const char *run_file_of_rank(const char *pattern) {
+  const char *const folder = folder_of(run_output_name(pattern)), *const rank = run_output_rank();
+  if (access(folder, F_OK) != 0)
+    run_fail("-o %s: there is no folder '%s'", pattern, folder);
+  if (access(folder, W_OK | X_OK) != 0)
+    run_fail("-o %s: cannot write to the folder '%s': %s", pattern, folder, strerror(errno));
+  if (!rank || strstr(pattern, "%r")) return pattern;
+  return run_text("%.*s-%s%s", stem_bytes(pattern), pattern, rank, ending_of(pattern));
+}
+
+char *run_file_folder(const char *pattern) {
+  char *const path = run_text("%s/.prof-run-XXXXXX", folder_of(run_output_name(pattern)));
+  if (!mkdtemp(path)) run_fail("cannot make a folder '%s': %s", path, strerror(errno));
+  return path;
+}
+
+/* ---- names ---- */
+
+typedef struct capture {
+  const char *path;
+  prof_trace_info info;
+  bool is_open; /* it could be read */
+  bool has_samples;
+} capture;
+
+/* %p of this capture; the other marks are the run's. */
+static const char *name_of(const char *pattern, const capture *c, bool is_first) {
+  const char *text = pattern, *const ending = ending_of(pattern);
+  if (c->has_samples)
+    text = run_text("%.*s.samples%s", stem_bytes(pattern), pattern, ending);
+  const char *made = "";
+  bool has_pid = false;
+  for (const char *at = text; *at; at++) {
+    if (at[0] == '%' && at[1] == 'p') {
+      made = run_text("%s%u", made, (unsigned)c->info.pid);
+      has_pid = true;
+      at++;
+    } else if (at[0] == '%' && at[1]) {
+      made = run_text("%s%c%c", made, at[0], at[1]);
+      at++;
+    } else {
+      made = run_text("%s%c", made, *at);
+    }
+  }
+  const char *const path = run_output_name(made);
+  if (is_first || has_pid || c->has_samples) return path;
+  return run_text("%.*s.%u%s", stem_bytes(path), path, (unsigned)c->info.pid, ending);
+}
+
+/* Doubles each %: in a path of the library it begins a mark. */
+static const char *without_marks(const char *path) {
+  char *const text = run_make(2 * strlen(path) + 1, 1);
+  for (char *to = text; *path; path++) {
+    *to++ = *path;
+    if (*path == '%') *to++ = '%';
+  }
+  return text;
+}
+
+/* ---- files ---- */
+
+static bool write_one(const capture *c, const char *path) {
+  if (strcmp(ending_of(path), ".prof") == 0) {
+    if (rename(c->path, path) == 0) return true;
+    say("prof run: cannot write '%s': %s; the capture is '%s'", path, strerror(errno), c->path);
+    return false;
+  }
+  prof_trace *trace = NULL;
+  int status = prof_trace_open(c->path, &trace);
+  if (status == PROF_OK) status = prof_trace_dump(trace, without_marks(path), NULL);
+  if (status != PROF_OK)
+    say("prof run: cannot write '%s': %s: %s; the capture is '%s'", path, prof_status_text(status),
+        prof_last_error(), c->path);
+  prof_trace_destroy(trace);
+  if (status == PROF_OK) unlink(c->path);
+  return status == PROF_OK;
+}
+
+static bool take(capture *c, const char *path) {
+  prof_trace *trace = NULL;
+  *c = (capture){.path = path, .info = {.size = sizeof c->info}};
+  const char *const slash = strrchr(path, '/');
+  c->has_samples = strcmp(slash ? slash + 1 : path, "samples.prof") == 0;
+  c->is_open = prof_trace_open(path, &trace) == PROF_OK;
+  if (c->is_open) prof_trace_info_get(trace, &c->info);
+  else say("prof run: cannot read the capture '%s': %s", path, prof_last_error());
+  prof_trace_destroy(trace);
+  if (c->is_open && c->info.is_live)
+    say("prof run: process %u still records into '%s'", (unsigned)c->info.pid, path);
+  return c->is_open && !c->info.is_live;
+}
+
+static int by_start(const void *a, const void *b) {
+  const capture *const x = a, *const y = b;
+  if (x->has_samples != y->has_samples) return x->has_samples - y->has_samples;
+  if (x->info.start_ns != y->info.start_ns) return x->info.start_ns < y->info.start_ns ? -1 : 1;
+  return (x->info.pid > y->info.pid) - (x->info.pid < y->info.pid);
+}
+
+void run_file_write(const char *pattern, const char *folder, const run_words *captures,
+                    bool is_quiet, run_words *written_out) {
+  capture *const all = run_make(captures->count, sizeof *all);
+  size_t count = 0;
+  for (size_t i = 0; i < captures->count; i++) count += take(&all[count], captures->items[i]);
+  if (count > 1) qsort(all, count, sizeof *all, by_start);
+  for (size_t i = 0; i < count; i++) {
+    const char *const path = name_of(pattern, &all[i], i == 0);
+    if (!write_one(&all[i], path)) continue;
+    run_words_add(written_out, path);
+    if (is_quiet) continue;
+    if (all[i].has_samples) say("prof run: %s has the samples of devices", path);
+    else say("prof run: %s has %s (%u)", path, all[i].info.process_name,
+             (unsigned)all[i].info.pid);
+  }
+  unlink(run_text("%s/samples.csv", folder));
+  rmdir(folder); /* not if a capture stays in it */
+}

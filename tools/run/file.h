@@ -1,0 +1,24 @@
+/* `-o FILE`: captures become files of that name. */
+#ifndef PROF_TOOLS_RUN_FILE_H
+#define PROF_TOOLS_RUN_FILE_H
+
+#include "text.h"
+
+/* True: the ending says that it is a file: .prof, .json or .json.gz. */
+bool run_file_is(const char *pattern);
+
+/* The pattern with -RANK in front of the ending, if a launcher has set a rank and there is no %r.
+   Ends the process with a message if the marks are wrong, or the folder cannot be written. */
+const char *run_file_of_rank(const char *pattern);
+
+/* Makes a folder for captures beside the file. It has the same file system, so that a capture can
+   be renamed. */
+char *run_file_folder(const char *pattern);
+
+/* Converts the captures to files, and removes the folder if nothing is left in it. The process that
+   began first has the pattern's own name. Others have NAME.PID.ENDING, unless the pattern has %p.
+   Samples have NAME.samples.ENDING. Prints what is where. Adds the paths to written_out. */
+void run_file_write(const char *pattern, const char *folder, const run_words *captures,
+                    bool is_quiet, run_words *written_out);
+
+#endif

@@ -1,0 +1,213 @@
+/* See python.h. */
+#define _GNU_SOURCE
+#include "python.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../prof/commands.h"
+#include "check.h"
+
+/* ---- what is Python ---- */
+
+static bool ends_in(const char *text, const char *ending) {
+  const size_t bytes = strlen(text), of = strlen(ending);
+  return bytes > of && strcmp(text + bytes - of, ending) == 0;
+}
+
+static const char *base(const char *path) {
+  const char *const slash = strrchr(path, '/');
+  return slash ? slash + 1 : path;
+}
+
+/* python, python3, python3.12, pypy3 */
+static bool is_interpreter(const char *word) {
+  const char *name = base(word);
+  if (strncmp(name, "python", 6) == 0) name += 6;
+  else if (strncmp(name, "pypy", 4) == 0) name += 4;
+  else return false;
+  return name[strspn(name, "0123456789.")] == '\0';
+}
+
+static bool is_module_word(const char *word) { return strncmp(word, "-m", 2) == 0; }
+
+/* Moves "-m MODULE" or "-mMODULE", and what follows, to `to`. False: there is no module. */
+static bool take_module(const run_words *words, size_t at, run_words *to) {
+  const char *const joined = words->items[at] + 2;
+  if (!*joined && at + 1 >= words->count) return false;
+  run_words_add(to, "-m");
+  if (*joined) run_words_add(to, joined);
+  while (++at < words->count) run_words_add(to, words->items[at]);
+  return true;
+}
+
+/* Words of one of Python's options. 0: prof's package must not run this. `-c`, `-i`, `-V` and what
+   is not known belong to Python alone. */
+static size_t option_words(const char *word) {
+  static const char without[] = "bBdEIOPqRsSuvx", with[] = "WX";
+  if (strncmp(word, "--check-hash-based-pycs", 23) == 0) return word[23] == '=' ? 1 : 2;
+  for (const char *at = word + 1; *at; at++) {
+    if (strchr(with, *at)) return at[1] ? 1 : 2;
+    if (!strchr(without, *at)) return 0;
+  }
+  return word[1] ? 1 : 0;
+}
+
+/* python3 [OPTION...] SCRIPT, or -m MODULE. False: something else, such as `python3 -c TEXT`. */
+static bool part(const run_words *words, run_python *to) {
+  size_t at = 1;
+  run_words_add(&to->front, words->items[0]);
+  while (at < words->count && words->items[at][0] == '-') {
+    const char *const word = words->items[at];
+    if (is_module_word(word)) return take_module(words, at, &to->rest);
+    const size_t count = option_words(word);
+    if (count == 0 || at + count > words->count) return false;
+    for (size_t end = at + count; at < end; at++) run_words_add(&to->front, words->items[at]);
+  }
+  if (at == words->count || access(words->items[at], F_OK) != 0) return false;
+  for (; at < words->count; at++) run_words_add(&to->rest, words->items[at]);
+  return true;
+}
+
+/* SCRIPT.py and -m MODULE need an interpreter in front. */
+static bool part_bare(const run_words *words, run_python *to) {
+  const char *const told = getenv("PROF_PYTHON_PROGRAM"), *const first = words->items[0];
+  run_words_add(&to->front, told && *told ? told : "python3");
+  if (is_module_word(first)) {
+    if (!take_module(words, 0, &to->rest)) run_fail("-m needs the name of a module");
+    return true;
+  }
+  if (!ends_in(first, ".py")) return false;
+  run_words_add_all(&to->rest, words);
+  return true;
+}
+
+/* An installed program in Python, as torchrun: "#!/usr/bin/python3 OPTIONS". */
+static bool part_by_first_line(const run_words *words, run_python *to) {
+  char line[512] = "";
+  const char *const path = run_program_find(words->items[0]);
+  const int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+  if (fd < 0) return false;
+  const ssize_t bytes = read(fd, line, sizeof line - 1);
+  close(fd);
+  if (bytes < 3 || strncmp(line, "#!", 2) != 0) return false;
+  line[strcspn(line, "\n")] = '\0';
+  run_words front = {0};
+  run_words_split(&front, run_text("%s", line + 2));
+  const bool has_env = front.count > 1 && strcmp(base(front.items[0]), "env") == 0;
+  const size_t at = has_env ? 1 : 0;
+  if (at >= front.count || !is_interpreter(front.items[at])) return false;
+  for (size_t i = at; i < front.count; i++) run_words_add(&to->front, front.items[i]);
+  run_words_add(&to->rest, path);
+  for (size_t i = 1; i < words->count; i++) run_words_add(&to->rest, words->items[i]);
+  return true;
+}
+
+/* ---- the package ---- */
+
+static bool ends_with_0(char **words) {
+  posix_spawn_file_actions_t files;
+  pid_t pid;
+  int status;
+  posix_spawn_file_actions_init(&files);
+  posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+  posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+  const int error = posix_spawnp(&pid, words[0], &files, NULL, words, environ);
+  posix_spawn_file_actions_destroy(&files);
+  if (error != 0) return false;
+  while (waitpid(pid, &status, 0) < 0)
+    if (errno != EINTR) return false;
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+/* Looks for prof's package as `-m prof` does, with the interpreter's own options. */
+static bool has_package(const run_python *python) {
+  static const char looks[] =
+      "import sys, os.path, importlib.util as u\n"
+      "s = u.find_spec('prof')\n"
+      "p = s.submodule_search_locations or () if s else ()\n"
+      "sys.exit(not any(os.path.exists(os.path.join(x, '_run.py')) for x in p))\n";
+  run_words words = {0};
+  run_words_add_all(&words, &python->front);
+  run_words_add(&words, "-c");
+  run_words_add(&words, looks);
+  return ends_with_0(words.items);
+}
+
+/* ---- */
+
+static bool has_prof(const run_stack *stack) {
+  for (size_t i = 0; i < stack->count; i++)
+    if (stack->tools[i].parts & RUN_PART_PROF) return true;
+  return false;
+}
+
+static void check_script(const run_python *python) {
+  const char *const script = python->rest.items[0];
+  if (is_module_word(script) || access(script, F_OK) == 0) return;
+  say("prof run: there is no script '%s'", script);
+  exit(RUN_NOT_FOUND);
+}
+
+static _Noreturn void refuse_package(const run_python *python) {
+  run_fail("%s does not find prof's Python package, which records programs in Python: pip install "
+           "it, or add its folder to PYTHONPATH. PROF_PYTHON_PROGRAM names another Python for "
+           "SCRIPT.py and -m MODULE", python->front.items[0]);
+}
+
+void run_python_prepare(run_request *r) {
+  const char *const option = r->python_options.count > 0 ? r->python_options.items[0] : NULL;
+  const bool records = has_prof(&r->stack);
+  run_python *const python = run_make(1, sizeof *python);
+  const bool is_bare = part_bare(&r->workload, python);
+  if (!is_bare) *python = (run_python){0};
+  const bool is_whole = !is_bare && records && is_interpreter(r->workload.items[0]) &&
+                        part(&r->workload, python);
+  const bool is_program = !is_bare && !is_whole && records && option &&
+                          part_by_first_line(&r->workload, python);
+  if (is_bare) {
+    check_script(python);
+    r->workload = (run_words){0};
+    run_words_add_all(&r->workload, &python->front);
+    run_words_add_all(&r->workload, &python->rest);
+  }
+  if (!records) return;
+  if (!is_bare && !is_whole && !is_program) {
+    if (option)
+      run_fail("%s is for programs in Python, and '%s' is none: prof run SCRIPT.py, -m MODULE, or "
+               "python3 SCRIPT.py", option, r->workload.items[0]);
+    return;
+  }
+  if (!run_program_find(python->front.items[0])) return; /* the check says so */
+  if (has_package(python)) r->python = python;
+  else if (is_bare || option) refuse_package(python);
+}
+
+const char *run_python_name(const run_request *r) {
+  const run_words *const rest = &r->python->rest;
+  return base(is_module_word(rest->items[0]) ? rest->items[1] : rest->items[0]);
+}
+
+run_words run_python_words(const run_request *r, const char *output) {
+  run_words words = {0};
+  run_words_add_all(&words, &r->python->front);
+  run_words_split(&words, "-m prof run");
+  run_words_add(&words, run_text("--level=%u", r->level));
+  if (r->has_memory) run_words_add(&words, "--profile-memory");
+  if (r->has_devices) run_words_add(&words, "--devices");
+  if (r->is_quiet) run_words_add(&words, "--quiet");
+  run_words_add_all(&words, &r->table_options);
+  run_words_add_all(&words, &r->python_options);
+  if (output) {
+    run_words_add(&words, "--output");
+    run_words_add(&words, output);
+  }
+  run_words_add_all(&words, &r->python->rest);
+  return words;
+}

@@ -1,0 +1,25 @@
+/* Workloads in Python: which ones are, and how prof's Python package runs them. */
+#ifndef PROF_TOOLS_RUN_PYTHON_H
+#define PROF_TOOLS_RUN_PYTHON_H
+
+#include "run.h"
+
+/* How the workload is parted: PYTHON OPTIONS... | SCRIPT WORDS... or -m MODULE WORDS... */
+typedef struct run_python {
+  run_words front; /* the interpreter and its own options */
+  run_words rest;  /* the script or -m MODULE, and its words */
+} run_python;
+
+/* Looks at the workload. SCRIPT.py and -m MODULE get an interpreter in front: $PROF_PYTHON_PROGRAM,
+   else python3. If the tool prof is in the stack, and the workload is Python that its package can
+   run, sets request->python. Ends the process with one message if an option needs Python, and the
+   workload is not Python or Python does not have the package. */
+void run_python_prepare(run_request *request);
+
+/* The workload with `-m prof run` in front of the script. output: of the capture, or NULL. */
+run_words run_python_words(const run_request *request, const char *output);
+
+/* The name for files: of the script or the module. */
+const char *run_python_name(const run_request *request);
+
+#endif
