@@ -25,6 +25,7 @@
 #include "helper.h"
 #include "identity.h"
 #include "in_place.h"
+#include "join.h"
 #include "lease.h"
 #include "log.h"
 #include "make.h"
@@ -77,7 +78,6 @@ static struct {
   bool has_default_cap; /* nobody said how large the capture may be */
   bool joins;           /* starts of the program join the capture that runs, see prof_i_control_join() */
   bool is_environment_s; /* the environment began the first capture, and it has an output */
-  char joined[PATH_ROOM]; /* the path of a start that has joined, absolute; or "" */
   char path[PATH_ROOM];     /* expanded */
   char template_[PATH_ROOM]; /* as given, but absolute: a child expands it anew */
   char given[PATH_ROOM], expanded[PATH_ROOM]; /* of the start at hand: a handler's stack, where a child's comes, may have 8 KiB */
@@ -201,12 +201,10 @@ static void settle(void) {
   if (fd >= 0) close(fd);
 }
 
-static bool joined_path(char *to, size_t room);
-
 bool prof_i_output_path(char *to, size_t room) {
   lock();
-  if (own.joined[0]) {
-    const bool is_known = joined_path(to, room);
+  if (prof_i_join_has_output()) {
+    const bool is_known = prof_i_join_output(to, room);
     unlock();
     return is_known;
   }
@@ -702,6 +700,7 @@ static int start_with(const prof_options *given, bool has_scopes, const char *va
   if (status != PROF_OK) own.has_default_cap = had_default_cap;
   if (status == PROF_OK) {
     own.started_by = variable;
+    own.is_environment_s |= own.joins && variable && options.path;
     if (has_scopes) prof_i_want_asked(options.level);
     else prof_i_want_memory(true);
     choose_devices();
@@ -718,16 +717,8 @@ void prof_i_control_join(bool joins) {
   lock();
   own.joins = joins;
   own.is_environment_s &= joins;
-  own.joined[0] = '\0';
+  prof_i_join_output_set("");
   unlock();
-}
-
-/* Lock held. */
-static bool joined_path(char *to, size_t room) {
-  char host[64] = "host";
-  gethostname(host, sizeof host - 1);
-  const prof_i_path_words words = {(uint32_t)getpid(), prof_i_identity_rank(), host};
-  return prof_i_expand_path(own.joined, &words, to, room) == PROF_OK;
 }
 
 static bool must_join(void) {
@@ -752,7 +743,7 @@ static int join(const prof_options *given) {
   char path[PATH_ROOM];
   const char *const absolute = prof_i_place_make_absolute(options.path, path, sizeof path);
   lock();
-  snprintf(own.joined, sizeof own.joined, "%s", absolute);
+  prof_i_join_output_set(absolute);
   unlock();
   return PROF_OK;
 }
@@ -767,9 +758,7 @@ int prof_start_with(const prof_options *given) {
 }
 
 int prof_i_control_start_for(const prof_options *options, const char *variable) {
-  const int status = start_with(options, options->level != 0, variable);
-  if (status == PROF_OK) own.is_environment_s = own.joins && options->path;
-  return status;
+  return start_with(options, options->level != 0, variable);
 }
 
 /* A vendor's library may need seconds to deliver its last records, and the helper as long as the disk

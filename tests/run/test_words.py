@@ -400,6 +400,72 @@ class Python(Words):
         self.assertIn("second", table)
 
 
+class OwnOutputs(Words):
+    """Programs that start prof with one path do not write over each other, as without a run."""
+
+    START = (
+        "import os, sys\n"
+        "from prof import _structs as s, scope\n"
+        "from prof._library import C, sized\n"
+        "C.check(C.prof_start_with(sized(s.Options, path=b'own.json')))\n"
+        "def dump(name):\n"
+        "    with scope(name): pass\n"
+        "    C.prof_stop()\n"
+        "    C.check(C.prof_dump(None))\n"
+    )
+
+    def check(self, *names):
+        traces = [n for n in os.listdir(self.folder) if n.startswith("own.")]
+        self.assertEqual(len(traces), len(names), traces)
+        self.assertIn("own.json", traces)
+        for name in names:
+            self.assertTrue(any(name in self.read(path) for path in traces), name)
+
+    def run_both_ways(self, words, *names):
+        for run in ([PROF, "run", "-q", "-o", "out", "--"], []):
+            done = subprocess.run(
+                [*run, *words],
+                cwd=self.folder,
+                env=PACKAGE,
+                capture_output=True,
+                timeout=HANG_SECONDS,
+                check=False,
+            )
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.check(*names)
+            for name in os.listdir(self.folder):
+                if name.startswith("own."):
+                    os.unlink(os.path.join(self.folder, name))
+
+    def test_a_forked_child_has_its_own(self):
+        self.write(
+            "fork.py",
+            self.START + "pid = os.fork()\n"
+            "dump('of the parent' if pid else 'of the child')\n"
+            "if pid: os.waitpid(pid, 0)\n"
+            "os._exit(0)\n",
+        )
+        self.run_both_ways(
+            [sys.executable, "fork.py"], "of the parent", "of the child"
+        )
+
+    def test_a_process_beside_it_has_its_own(self):
+        self.write(
+            "beside.py",
+            self.START + "print(1, flush=True)\nsys.stdin.readline()\ndump(sys.argv[1])\n",
+        )
+        one = f'"{sys.executable}" beside.py'
+        self.write(
+            "two.sh",
+            "mkfifo go\n"
+            f"{one} second <go >ready & exec 3>go\n"
+            "until [ -s ready ]; do sleep 0.01; done\n"
+            f"{one} first </dev/null || exit 1\n"
+            "exec 3>&-\nwait $!\nstatus=$?\nrm go ready\nexit $status\n",
+        )
+        self.run_both_ways(["sh", "two.sh"], "first", "second")
+
+
 class ProgramsWithProf(Words):
     """A program that starts prof itself, with a path of its own."""
 
