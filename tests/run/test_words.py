@@ -190,6 +190,17 @@ class Contexts(Words):
         self.assertIn('did you mean "tools"?', lines[0])
         self.assertIn('"colour" is not known', lines[1])
 
+    def test_an_unknown_key_of_a_tool_is_named(self):
+        tool = {"cmd": "env", "env_var": {"A": "1"}, "_comment": ""}
+        self.write("mine.json", json.dumps({"tools": {"mine": tool}}))
+        done = self.run_prof(
+            *("-q", "--tools-config", "mine.json", "-t", "mine", "true")
+        )
+        lines = done.stderr.decode().splitlines()
+        self.assertEqual(len(lines), 1, lines)
+        self.assertIn('"tools"."mine": the key "env_var" is not known', lines[0])
+        self.assertIn('did you mean "env_vars"?', lines[0])
+
     def test_numbers_of_variables_are_as_written(self):
         tools = [
             {"name": "test_tools_A", "cmd": "env", "env_vars": {"N": 10, "B": True}}

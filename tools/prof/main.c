@@ -56,7 +56,7 @@ static void print_help(FILE *to) {
       "GROUPS: name,category,device,thread,process,shape,stack,scopes,kernel. "
       "BY: total, self, calls, mean, max, name, memory, self-memory, first, device, self-device.\n"
       "N rows, 100 if not said (memory: 10), or all. The plot is ASCII where LC_ALL, LC_CTYPE and LANG say no UTF-8.\n"
-      "Exit status: 0 done, 1 it could not be done, 2 the words are wrong.\n",
+      "Exit status: 0 done, 1 it could not be done, 2 the words are wrong. run has others: prof run --help.\n",
       to);
 }
 

@@ -216,17 +216,27 @@ static void add_all(run_words *to, const char *const *names, size_t count) {
   for (size_t i = 0; i < count; i++) run_words_add(to, names[i]);
 }
 
-void run_names_warn_of_key(const char *key, const char *from) {
-  run_words names = {0};
-  if (*key == '_') return; /* comments in madengine's examples */
-  add_all(&names, own_keys, sizeof own_keys / sizeof *own_keys);
-  add_all(&names, other_keys, sizeof other_keys / sizeof *other_keys);
-  if (run_words_find(&names, key) >= 0) return;
-  const char *const nearest = run_name_nearest(key, &names);
+static void warn_of(const char *key, const run_words *names, const char *known, const char *from) {
+  const bool is_comment = *key == '_'; /* in madengine's examples */
+  if (is_comment || run_words_find(names, key) >= 0) return;
+  const char *const nearest = run_name_nearest(key, names);
   if (nearest)
     say("prof run: %s: the key \"%s\" is not known and is ignored; did you mean \"%s\"?", from,
         key, nearest);
   else
-    say("prof run: %s: the key \"%s\" is not known and is ignored; known are tools, pre_scripts, "
-        "post_scripts and encapsulate_script", from, key);
+    say("prof run: %s: the key \"%s\" is not known and is ignored; known are %s", from, key, known);
+}
+
+void run_names_warn_of_key(const char *key, const char *from) {
+  run_words names = {0};
+  add_all(&names, own_keys, sizeof own_keys / sizeof *own_keys);
+  add_all(&names, other_keys, sizeof other_keys / sizeof *other_keys);
+  warn_of(key, &names, "tools, pre_scripts, post_scripts and encapsulate_script", from);
+}
+
+void run_names_warn_of_tool_key(const char *key, const char *from) {
+  static const char *const keys[] = {"cmd", "env_vars", "pre_scripts", "post_scripts"};
+  run_words names = {0};
+  add_all(&names, keys, sizeof keys / sizeof *keys);
+  warn_of(key, &names, "cmd, env_vars, pre_scripts and post_scripts", from);
 }

@@ -16,6 +16,8 @@ _Noreturn void run_names_refuse_tool(const char *name);
 
 /* A key of a context. Prints one line if neither prof nor madengine knows it. */
 void run_names_warn_of_key(const char *key, const char *from);
+/* A key of a tool in tools.json. */
+void run_names_warn_of_tool_key(const char *key, const char *from);
 
 /* `prof run --list`: each tool, and whether it can work here. */
 void run_names_list(void);

@@ -22,6 +22,11 @@ static char *library_folder(void) {
   return slash ? run_text("%.*s", (int)(slash - info.dli_fname), info.dli_fname) : NULL;
 }
 
+static const char *library_place(void) {
+  const char *const folder = library_folder();
+  return folder ? folder : "a folder that is not known";
+}
+
 /* A library beside libprof.so, or NULL. */
 static const char *library_path(const char *name) {
   const char *const folder = library_folder();
@@ -32,8 +37,8 @@ static const char *library_path(const char *name) {
 static void add_memory(run_tool *tool) {
   const char *const path = library_path("libprof_memory.so");
   if (!path)
-    run_fail("--memory needs libprof_memory.so beside libprof.so, and it is not in '%s'",
-             library_folder());
+    run_fail("--memory needs libprof_memory.so beside libprof.so, and it is not in %s",
+             library_place());
   run_variable_set(&tool->variables, "LD_PRELOAD", path);
   run_variable_set(&tool->variables, "PROF_MEMORY", "1");
 }
@@ -71,7 +76,7 @@ static void add_devices(run_tool *tool, const run_request *request) {
   }
   if (count == 0)
     run_fail("--devices needs libprof_opencl.so, libprof_cuda.so or libprof_hip.so beside "
-             "libprof.so, and none is in '%s'", library_folder());
+             "libprof.so, and none is in %s", library_place());
   run_variable_set(&tool->variables, "PROF_DEVICES", "records");
 }
 

@@ -200,6 +200,8 @@ void run_tools_read(const char *path) {
     expect(entry, RUN_JSON_OBJECT, from, place);
     const char *const inner = run_text("%s.", place);
     const char *const cmd = member_text(entry, "cmd", from, inner);
+    for (size_t k = 0; k < entry->count; k++)
+      run_names_warn_of_tool_key(entry->keys[k], run_text("%s: %s", from, place));
     run_tool tool = {.name = tools->keys[i], .cmd = cmd ? cmd : ""};
     read_variables(&tool.variables, entry, from, inner);
     read_scripts(&tool.before, entry, "pre_scripts", from, inner);
