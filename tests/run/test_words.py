@@ -456,14 +456,13 @@ class OwnOutputs(Words):
             "if pid: os.waitpid(pid, 0)\n"
             "os._exit(0)\n",
         )
-        self.run_both_ways(
-            [sys.executable, "fork.py"], "of the parent", "of the child"
-        )
+        self.run_both_ways([sys.executable, "fork.py"], "of the parent", "of the child")
 
     def test_a_process_beside_it_has_its_own(self):
         self.write(
             "beside.py",
-            self.START + "print(1, flush=True)\nsys.stdin.readline()\ndump(sys.argv[1])\n",
+            self.START
+            + "print(1, flush=True)\nsys.stdin.readline()\ndump(sys.argv[1])\n",
         )
         one = f'"{sys.executable}" beside.py'
         self.write(
@@ -522,6 +521,13 @@ class ProgramsWithProf(Words):
                     self.assertIn("multiply", self.read(name))
             self.assertEqual("%" not in pattern, pattern in made)
 
+    def test_a_file_that_is_not_written_is_named(self):
+        for quiet in ([], ["-q"]):
+            self.refuse(
+                [*quiet, "-o", "t.json", "true"], "nothing was recorded", status=0
+            )
+            self.assertFalse(os.path.exists(os.path.join(self.folder, "t.json")))
+
     def test_a_rank_has_a_file_of_its_own(self):
         for pattern, name in (("r.json", "r-3.json"), ("%r-x.json", "3-x.json")):
             done = self.run_prof(
@@ -555,8 +561,10 @@ class Devices(Words):
             ("OPENCL_LAYERS", "libprof_opencl.so"),
             ("CUDA_INJECTION64_PATH", "libprof_cuda.so"),
             ("ROCP_TOOL_LIBRARIES", "libprof_hip.so"),
+            ("INTEL_LIBITTNOTIFY64", "libprof_itt.so"),
         ):
             self.assertRegex(out, f"(?m)^{name}=/.*/{library}$")
+            self.assertNotIn(f"{name}=/", self.run_prof("-q", "env").stdout.decode())
         self.assertIn("PROF_DEVICES=records\n", out)
 
     def test_a_list_keeps_what_is_there_and_a_single_one_is_refused(self):

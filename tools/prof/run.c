@@ -41,7 +41,7 @@ static const char help[] =
     "Of the tool prof:\n"
     "  -l, --level N          1 operators, 2 also the runtime (default 1)\n"
     "      --memory           malloc() and free(), too; with --torch what its allocators report\n"
-    "      --devices          kernels and copies of OpenCL, CUDA and HIP, too\n"
+    "      --devices          kernels and copies of OpenCL, CUDA and HIP, tasks of ITT, too\n"
     "      --sample SECONDS   power, memory and other meters of devices and the host, as counters\n"
     "  -r, --rows N, -b, --by GROUPS, --sort BY, -c, --category C, -f, --stack-frames N\n"
     "                         the table: see prof table --help\n"

@@ -145,6 +145,8 @@ void run_file_write(const char *pattern, const char *folder, const run_words *ca
   capture *const all = run_make(captures->count, sizeof *all);
   size_t count = 0;
   for (size_t i = 0; i < captures->count; i++) count += take(&all[count], captures->items[i]);
+  if (captures->count == 0 && is_quiet) /* else the table's place has said so */
+    say("prof run: nothing was recorded, so '%s' is not written", pattern);
   if (count > 1) qsort(all, count, sizeof *all, by_start);
   for (size_t i = 0; i < count; i++) {
     const char *const path = name_of(pattern, &all[i], i == 0);

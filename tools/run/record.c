@@ -61,13 +61,18 @@ static void add_layer(run_tool *tool, size_t which, const char *path) {
              "--devices", name, old);
 }
 
-/* ITT's tasks are scopes: they are recorded unless another tool has its library there. */
+/* ITT's tasks are scopes. They are recorded unless another tool has its library there. Python's
+   package listens by itself. */
+static void add_itt(run_tool *tool) {
+  static const char name[] = "INTEL_LIBITTNOTIFY64";
+  const char *const path = library_path("libprof_itt.so");
+  if (path && !getenv(name)) run_variable_set(&tool->variables, name, path);
+}
+
 static void add_devices(run_tool *tool, const run_request *request) {
-  static const char itt[] = "INTEL_LIBITTNOTIFY64";
-  const char *const listens = library_path("libprof_itt.so");
   size_t count = 0;
-  if (listens && !request->python && !getenv(itt)) run_variable_set(&tool->variables, itt, listens);
   if (!request->has_devices) return;
+  if (!request->python) add_itt(tool);
   for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) {
     const char *const path = library_path(layers[i].library);
     if (!path) continue;
