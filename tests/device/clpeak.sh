@@ -38,6 +38,9 @@ done
 "$prof" table level1.prof | grep -E "^global_bandwidth_v1_local_offset +kernel .* $kernels1 *\$" >/dev/null || fail "$("$prof" table level1.prof)"
 "$prof" table level2.prof | grep -E "^clEnqueueNDRangeKernel +opencl_runtime .* $kernels2( +[^ ]+)? *\$" >/dev/null || fail "$("$prof" table level2.prof)"
 
+"$prof" run -q --devices -o run.prof -- clpeak --kernel-latency >out 2>err && cmp -s err bare.err && diff <(said bare) <(said out) || fail "prof run --devices: $(cat err)"
+"$prof" table run.prof | grep -E "^global_bandwidth_v1_local_offset +kernel .* $kernels1 *\$" >/dev/null || fail "prof run --devices: $("$prof" table run.prof)"
+
 # Not asked to record, it is not there.
 OPENCL_LAYERS=$layer clpeak --kernel-latency >out 2>err && cmp -s err bare.err && diff <(said bare) <(said out) || fail "with nothing recorded clpeak says something else"
 [ "$(find . -newer err -name '*.prof' | wc -l)" = 0 ] || fail "something was recorded that nobody asked for"

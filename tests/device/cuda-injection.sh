@@ -69,8 +69,9 @@ recorded() {
 recorded injected env CUDA_INJECTION64_PATH="$build/libprof_cuda.so" PROF_LEVEL=1 PROF_OUTPUT=injected.prof ./app
 recorded calls env CUDA_INJECTION64_PATH="$build/libprof_cuda.so" PROF_LEVEL=2 PROF_OUTPUT=calls.prof ./app
 "$prof" table calls.prof | grep -E '^cuLaunchKernel +cuda_driver .* 100 *$' >/dev/null || fail "no calls at level 2: $("$prof" table calls.prof)"
+recorded run "$prof" run -q --devices -o run.prof -- ./app
 recorded asked env CUDA_INJECTION64_PATH="$build/libprof_cuda.so" PROF_DEVICES=records PROF_LEVEL=1 PROF_OUTPUT=asked.prof ./app # prof's thread is there before the driver begins
-grep 'its records began' injected.info calls.info asked.info && fail "it was there from the first call on"
+grep 'its records began' injected.info calls.info asked.info run.info && fail "it was there from the first call on"
 recorded preloaded env WAITS=1 LD_PRELOAD="$build/libprof.so" PROF_DEVICES=records PROF_LEVEL=1 PROF_OUTPUT=preloaded.prof ./app
 grep -qE 'its records began up to [0-9.]+[mun]?s after the program began with it' preloaded.info || fail "it does not say since when: $(cat preloaded.info)"
 

@@ -91,6 +91,12 @@ grep -q hipModuleLaunchKernel one.table && fail "calls at level 1: $(cat one.tab
 recorded two 2
 grep -qE '^hipModuleLaunchKernel +cuda_runtime .* 100 *$' two.table || fail "no calls at level 2: $(cat two.table)"
 
+env -u ROCP_TOOL_LIBRARIES "$prof" run -q --devices -o run.prof -- ./app >out 2>err || fail "prof run --devices: $? $(cat err)"
+[ "$(cat out)" = done ] && ! [ -s err ] || fail "prof run --devices: it says $(cat out err)"
+"$prof" table run.prof >table
+grep -qE '^matmul +kernel .* 100 *$' table || fail "prof run --devices: $(cat table)"
+echo "ok: prof run --devices"
+
 STOPS=1 recorded again 1 # none of what ran in between, and all of what came then
 ./app >out 2>err && [ "$(cat out)" = done ] && ! [ -s err ] || fail "not asked to record: $(cat out err)"
 [ "$(find . -newer err -name '*.prof' | wc -l)" = 0 ] || fail "something was recorded that nobody asked for"
