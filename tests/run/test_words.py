@@ -371,6 +371,16 @@ class Python(Words):
             env=env,
         )
 
+    def test_a_package_that_cannot_be_imported_keeps_nothing_from_running(self):
+        package = os.path.join(self.folder, "broken", "prof")
+        os.makedirs(package)
+        self.write("broken/prof/__init__.py", "")
+        self.write("broken/prof/_run.py", "raise ImportError\n")
+        env = {**os.environ, "PYTHONPATH": os.path.dirname(package)}
+        self.write("plain.py", "print(__name__)\n")
+        done = self.run_prof(sys.executable, "plain.py", env=env)
+        self.assertEqual((done.returncode, done.stdout), (0, b"__main__\n"))
+
     def test_its_options_reach_it(self):
         self.write("f.py", "def of_mine(): pass\nof_mine()\n")
         _, error = self.run_python("--python", "--rows", "all", "--sort=name", "f.py")

@@ -126,13 +126,15 @@ static bool ends_with_0(char **words) {
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/* Looks for prof's package as `-m prof` does, with the interpreter's own options. */
+/* Imports prof's package as `-m prof` does, with the interpreter's own options. Another package of
+   that name is not imported. */
 static bool has_package(const run_python *python) {
   static const char looks[] =
       "import sys, os.path, importlib.util as u\n"
       "s = u.find_spec('prof')\n"
       "p = s.submodule_search_locations or () if s else ()\n"
-      "sys.exit(not any(os.path.exists(os.path.join(x, '_run.py')) for x in p))\n";
+      "if not any(os.path.exists(os.path.join(x, '_run.py')) for x in p): sys.exit(1)\n"
+      "import prof._run\n";
   run_words words = {0};
   run_words_add_all(&words, &python->front);
   run_words_add(&words, "-c");
@@ -156,9 +158,10 @@ static void check_script(const run_python *python) {
 }
 
 static _Noreturn void refuse_package(const run_python *python) {
-  run_fail("%s does not find prof's Python package, which records programs in Python: pip install "
+  run_fail("%s cannot import prof's Python package, which records programs in Python: pip install "
            "it, or add its folder to PYTHONPATH. PROF_PYTHON_PROGRAM names another Python for "
-           "SCRIPT.py and -m MODULE", python->front.items[0]);
+           "SCRIPT.py and -m MODULE. To see why: %s -c 'import prof'", python->front.items[0],
+           run_words_quoted(&python->front));
 }
 
 void run_python_prepare(run_request *r) {
