@@ -8,15 +8,16 @@ import subprocess
 import sys
 import unittest
 
-from test_run import BUILD, HANG_SECONDS, PROF, Case
+from case import HANG_SECONDS, PROF, Case
 
 SOURCE = os.environ.get("PROF_TEST_SOURCE_DIR", os.getcwd())
-EXAMPLE = os.path.join(os.path.abspath(BUILD), "examples", "threads_and_args")
+BUILD = os.path.dirname(PROF)
+EXAMPLE = os.path.join(BUILD, "examples", "threads_and_args")
 PACKAGE = {
     **os.environ,
     "LC_ALL": "C.UTF-8",
     "PYTHONPATH": os.path.join(SOURCE, "bindings", "python"),
-    "PROF_LIBRARY": os.path.join(os.path.abspath(BUILD), "libprof.so"),
+    "PROF_LIBRARY": os.path.join(BUILD, "libprof.so"),
     "PROF_PYTHON_PROGRAM": sys.executable,
 }
 SCRIPT = """import sys
@@ -530,6 +531,29 @@ class ProgramsWithProf(Words):
                 else:
                     self.assertIn("multiply", self.read(name))
             self.assertEqual("%" not in pattern, pattern in made)
+
+    def test_calls_of_libraries_have_a_file_beside_it(self):
+        program = f'echo "./rocblas-bench -f gemm -m 1"; "{EXAMPLE}" own.json'
+        done = self.run_prof(
+            *("-o", "t.json", "-t", "prof", "-t", "rocblas_trace", "--", "sh", "-c"),
+            program,
+        )
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(b"t.library_trace.json has the calls of libraries", done.stderr)
+        self.assertIn("multiply", self.read("t.json"))
+        self.assertIn("gemm", self.read("t.library_trace.json"))
+        left = [n for n in os.listdir(self.folder) if n.startswith(".prof-run")]
+        self.assertEqual(left, [])
+
+    def test_a_file_that_cannot_be_written_leaves_the_captures(self):
+        program = f'"{EXAMPLE}" own.json; mkdir t.json; touch t.json/x'
+        done = self.run_prof("-o", "t.json", "--", "sh", "-c", program)
+        error = done.stderr.decode()
+        self.assertIn("cannot write 't.json'", error)
+        folder = next(n for n in os.listdir(self.folder) if n.startswith(".prof-run"))
+        (capture,) = os.listdir(os.path.join(self.folder, folder))
+        self.assertIn(f"{folder}/{capture}", error)
+        self.assertIn("multiply", self.table(f"{folder}/{capture}"))
 
     def test_a_file_that_is_not_written_is_named(self):
         for quiet in ([], ["-q"]):

@@ -63,14 +63,13 @@ typedef struct capture {
   const char *path;
   prof_trace_info info;
   bool is_open; /* it could be read */
-  bool has_samples;
+  const char *part; /* of the name: what prof run itself has recorded; or NULL */
 } capture;
 
 /* %p of this capture; the other marks are the run's. */
 static const char *name_of(const char *pattern, const capture *c, bool is_first) {
   const char *text = pattern, *const ending = ending_of(pattern);
-  if (c->has_samples)
-    text = run_text("%.*s.samples%s", stem_bytes(pattern), pattern, ending);
+  if (c->part) text = run_text("%.*s.%s%s", stem_bytes(pattern), pattern, c->part, ending);
   const char *made = "";
   bool has_pid = false;
   for (const char *at = text; *at; at++) {
@@ -86,7 +85,7 @@ static const char *name_of(const char *pattern, const capture *c, bool is_first)
     }
   }
   const char *const path = run_output_name(made);
-  if (is_first || has_pid || c->has_samples) return path;
+  if (is_first || has_pid || c->part) return path;
   return run_text("%.*s.%u%s", stem_bytes(path), path, (unsigned)c->info.pid, ending);
 }
 
@@ -123,11 +122,14 @@ static bool take(capture *c, const char *path) {
   prof_trace *trace = NULL;
   *c = (capture){.path = path, .info = {.size = sizeof c->info}};
   const char *const slash = strrchr(path, '/');
-  c->has_samples = strcmp(slash ? slash + 1 : path, "samples.prof") == 0;
+  const char *const name = slash ? slash + 1 : path;
+  if (strcmp(name, "samples.prof") == 0) c->part = "samples";
+  if (strcmp(name, "library_trace.prof") == 0) c->part = "library_trace";
   c->is_open = prof_trace_open(path, &trace) == PROF_OK;
   if (c->is_open) prof_trace_info_get(trace, &c->info);
   else say("prof run: cannot read the capture '%s': %s", path, prof_last_error());
   prof_trace_destroy(trace);
+  if (c->part) return c->is_open; /* complete, although prof run itself still runs */
   if (c->is_open && c->info.is_live)
     say("prof run: process %u still records into '%s'", (unsigned)c->info.pid, path);
   return c->is_open && !c->info.is_live;
@@ -135,13 +137,17 @@ static bool take(capture *c, const char *path) {
 
 static int by_start(const void *a, const void *b) {
   const capture *const x = a, *const y = b;
-  if (x->has_samples != y->has_samples) return x->has_samples - y->has_samples;
+  if (!x->part != !y->part) return x->part ? 1 : -1;
   if (x->info.start_ns != y->info.start_ns) return x->info.start_ns < y->info.start_ns ? -1 : 1;
   return (x->info.pid > y->info.pid) - (x->info.pid < y->info.pid);
 }
 
+static const char *what(const char *part) {
+  return strcmp(part, "samples") == 0 ? "the samples of devices" : "the calls of libraries";
+}
+
 void run_file_write(const char *pattern, const char *folder, const run_words *captures,
-                    bool is_quiet, run_words *written_out) {
+                    bool is_quiet) {
   capture *const all = run_make(captures->count, sizeof *all);
   size_t count = 0;
   for (size_t i = 0; i < captures->count; i++) count += take(&all[count], captures->items[i]);
@@ -150,10 +156,8 @@ void run_file_write(const char *pattern, const char *folder, const run_words *ca
   if (count > 1) qsort(all, count, sizeof *all, by_start);
   for (size_t i = 0; i < count; i++) {
     const char *const path = name_of(pattern, &all[i], i == 0);
-    if (!write_one(&all[i], path)) continue;
-    run_words_add(written_out, path);
-    if (is_quiet) continue;
-    if (all[i].has_samples) say("prof run: %s has the samples of devices", path);
+    if (!write_one(&all[i], path) || is_quiet) continue;
+    if (all[i].part) say("prof run: %s has %s", path, what(all[i].part));
     else say("prof run: %s has %s (%u)", path, all[i].info.process_name,
              (unsigned)all[i].info.pid);
   }

@@ -17,8 +17,9 @@ char *run_file_folder(const char *pattern);
 
 /* Converts the captures to files, and removes the folder if nothing is left in it. The process that
    began first has the pattern's own name. Others have NAME.PID.ENDING, unless the pattern has %p.
-   Samples have NAME.samples.ENDING. Prints what is where. Adds the paths to written_out. */
+   Samples have NAME.samples.ENDING, calls of libraries NAME.library_trace.ENDING. Prints what is
+   where. */
 void run_file_write(const char *pattern, const char *folder, const run_words *captures,
-                    bool is_quiet, run_words *written_out);
+                    bool is_quiet);
 
 #endif

@@ -111,7 +111,8 @@ static bool ends_in(const char *text, const char *ending) {
    program (a shell, timeout) gave the file its first name. Returns the new path, or the old one if
    the file was not renamed. */
 static char *named_for_process(char *path, const char *folder, const prof_trace_info *info) {
-  if (ends_in(path, "/samples.prof")) return path; /* of devices, by prof run itself */
+  if (ends_in(path, "/samples.prof") || ends_in(path, "/library_trace.prof"))
+    return path; /* by prof run itself */
   char *const process = run_text("%s", info->process_name);
   for (char *at = process; *at; at++)
     if (*at == '/' || (unsigned char)*at < 0x20) *at = '_';

@@ -261,28 +261,34 @@ static void collect(run_state *s) {
   }
 }
 
-typedef struct report_of_captures {
-  const run_words *captures, *options; /* of the table */
-} report_of_captures;
+typedef struct recorded {
+  const run_state *state;
+  run_words captures;
+} recorded;
 
 /* In a process of its own: it may be interrupted, or its reader may close. */
 static int report_captures(void *context) {
-  const report_of_captures *const table = context;
-  run_record_report(table->captures, table->options);
+  const recorded *const r = context;
+  run_record_report(&r->captures, &r->state->request.table_options);
+  return 0;
+}
+
+/* The same. */
+static int write_captures(void *context) {
+  const recorded *const r = context;
+  const run_request *const request = &r->state->request;
+  run_file_write(request->file, r->state->record_folder, &r->captures, request->is_quiet);
   return 0;
 }
 
 static void report(run_state *s) {
-  run_words captures = {0};
+  recorded r = {.state = s};
   if (s->record_folder) {
-    run_record_captures(s->record_folder, &captures);
-    report_of_captures table = {&captures, &s->request.table_options};
-    if (!s->request.is_quiet && !s->request.python) run_child_call(report_captures, &table);
+    run_record_captures(s->record_folder, &r.captures);
+    if (!s->request.is_quiet && !s->request.python) run_child_call(report_captures, &r);
   }
-  if (s->request.file && s->record_folder) {
-    run_file_write(s->request.file, s->record_folder, &captures, s->request.is_quiet,
-                   &s->summary.files);
-  }
+  if (s->request.file && s->record_folder && run_child_call(write_captures, &r) != 0)
+    say("prof run: '%s' is not complete; captures are in '%s'", s->request.file, s->record_folder);
   if (s->request.has_folder) run_summary_write(&s->summary, s->request.folder);
   const bool is_prof_alone = s->request.stack.count == 1 &&
                              s->request.stack.tools[0].parts & RUN_PART_PROF;
