@@ -382,6 +382,23 @@ static size_t choose_places(void) {
   return walked;
 }
 
+static void check_interrupted(const call *what, uint64_t at, const tracee *child) {
+  if (!child->signal && child->status == SIGTRAP) {
+    own.missed++; /* the helper thread, which is not traced, has met the breakpoint */
+    return;
+  }
+  if (said->call)
+    fail_msg("%s, interrupted at %#llx: the handler's %s did not return (signal %d)", what->name,
+             (unsigned long long)at, calls[said->call - 1].name, child->signal);
+  if (child->signal || child->status != 0 || said->runs != 1)
+    fail_msg("%s, interrupted at %#llx: signal %d, status %x, %u runs: %s", what->name,
+             (unsigned long long)at, child->signal, (unsigned)child->status, said->runs,
+             said->fault);
+  own.interrupted++;
+  own.refused += said->busy;
+  own.done += said->done;
+}
+
 static void interrupt(const call *what, uint64_t at, uint32_t first) {
   tracee child = {0};
   memset(said, 0, sizeof *said);
@@ -392,17 +409,10 @@ static void interrupt(const call *what, uint64_t at, uint32_t first) {
     own.missed++; /* this time it took another way */
   } else {
     tracee_continue(&child, SIGUSR1);
+    if (child.signal == SIGUSR1) /* a thread was being made, with signals blocked: it comes now */
+      tracee_continue(&child, SIGUSR1);
     if (child.signal == SIGTRAP && said->phase == 2) tracee_continue(&child, 0);
-    if (said->call)
-      fail_msg("%s, interrupted at %#llx: the handler's %s did not return (signal %d)", what->name,
-               (unsigned long long)at, calls[said->call - 1].name, child.signal);
-    if (child.signal || child.status != 0 || said->runs != 1)
-      fail_msg("%s, interrupted at %#llx: signal %d, status %x, %u runs: %s", what->name,
-               (unsigned long long)at, child.signal, (unsigned)child.status, said->runs,
-               said->fault);
-    own.interrupted++;
-    own.refused += said->busy;
-    own.done += said->done;
+    check_interrupted(what, at, &child);
   }
   tracee_end(&child);
   captures_clear();
