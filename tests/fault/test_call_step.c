@@ -146,7 +146,7 @@ static int do_names(void) {
   return status == PROF_OK ? prof_rank_set(0, 1) : status;
 }
 /* Of its own: the handler's calls use captures_path()'s. */
-static char kept_path[512];
+static char kept_path[1024];
 static int do_open(void) {
   prof_trace *trace = NULL;
   const int status = prof_trace_open(kept_path, &trace);
