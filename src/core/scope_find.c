@@ -3,13 +3,31 @@
 
 #include "arena.h"
 
+/* The place of a block that is among the last of a slow thread; 0: it is not. */
+static uint64_t place_of_begun(const prof_i_thread *thread, uint64_t start) {
+  const uint64_t count = __atomic_load_n(&thread->begun.count, __ATOMIC_RELAXED);
+  for (uint64_t i = count; i > 0 && count - i < PROF_I_BEGUN_COUNT; i--)
+    if (thread->begun.blocks[(i - 1) % PROF_I_BEGUN_COUNT].start == start)
+      return thread->begun.blocks[(i - 1) % PROF_I_BEGUN_COUNT].place;
+  return 0;
+}
+
+static bool find_hinted(prof_i_thread *thread, uint64_t count, prof_i_found *f) {
+  const uint32_t *const hints = prof_i_find_hints(thread, f->start, count);
+  for (int i = 0; hints && i < PROF_I_WHERE_WAYS; i++)
+    if (prof_i_is_place(thread, hints[i]) && prof_i_find_own_at(thread, hints[i], f)) return true;
+  return false;
+}
+
 bool prof_i_find_own(prof_i_thread *thread, prof_i_found *f) {
   const prof_i_slot *const slot = thread->slot;
   if (!prof_i_entry_may_be_of(thread, f->tag)) return false;
-  const uint32_t *const it = prof_i_find_hint(thread, f->start);
-  const uint64_t likely[] = {thread->newest.place, thread->newest_block.place, it ? *it : 0};
+  const uint64_t begun = f->tag ? 0 : place_of_begun(thread, f->start);
+  const uint64_t likely[] = {thread->newest.place, thread->newest_block.place, begun};
   for (size_t i = 0; i < sizeof likely / sizeof *likely; i++)
     if (prof_i_is_place(thread, likely[i]) && prof_i_find_own_at(thread, likely[i], f)) return true;
+  if (find_hinted(thread, PROF_I_WHERE_FEW, f) || find_hinted(thread, PROF_I_WHERE_COUNT, f))
+    return true;
   for (uint64_t i = slot->deep; i > 0; i--)
     if (prof_i_find_own_at(thread, PROF_I_OPEN_COUNT + i, f)) return true;
   for (uint64_t i = slot->depth; i > 0; i--)

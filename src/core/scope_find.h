@@ -53,19 +53,27 @@ static inline void prof_i_begun_end_last(prof_i_thread *thread, uint64_t start) 
     prof_i_begun_end(thread, count, count - 1);
 }
 
-/* Where a scope of a start may stand: the last that was put there. A hint: whoever looks there sees
-   by the entry's start. NULL: there is none without deep entries. */
-static inline uint32_t *prof_i_find_hint(const prof_i_thread *thread, uint64_t start) {
+/* Where scopes of a start may stand: the last PROF_I_WHERE_WAYS that were put there, of that many
+   places. Hints: whoever looks there sees by the entry's start. NULL: there are none without deep
+   entries. */
+enum { PROF_I_WHERE_WAYS = 4 };
+static inline uint32_t *prof_i_find_hints(const prof_i_thread *thread, uint64_t start,
+                                          uint64_t count) {
   prof_i_open *const deep = __atomic_load_n(&thread->deep, __ATOMIC_RELAXED);
   if (!deep) return NULL;
-  uint32_t *const places = (uint32_t *)(deep + PROF_I_DEEP_COUNT);
-  return &places[(start >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 32 & (PROF_I_WHERE_COUNT - 1)];
+  const uint64_t hash = (start >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 32;
+  return (uint32_t *)(deep + PROF_I_DEEP_COUNT) + (hash & (count - PROF_I_WHERE_WAYS));
 }
 
+/* Few places stay in the nearest caches. */
 static inline void prof_i_find_remember(const prof_i_thread *thread, uint64_t start,
                                         uint64_t place) {
-  uint32_t *const it = prof_i_find_hint(thread, start);
-  if (it) *it = (uint32_t)place;
+  const bool are_few = thread->slot->deep < PROF_I_WHERE_FEW / 8;
+  uint32_t *const it =
+      prof_i_find_hints(thread, start, are_few ? PROF_I_WHERE_FEW : PROF_I_WHERE_COUNT);
+  if (!it) return;
+  for (int i = PROF_I_WHERE_WAYS - 1; i > 0; i--) it[i] = it[i - 1];
+  it[0] = (uint32_t)place;
 }
 
 /* What the end needs of a scope, wherever its entry was. */

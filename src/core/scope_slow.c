@@ -241,6 +241,7 @@ static PROF_I_WARM uint64_t begin_deep(prof_i_thread *thread, const prof_site *s
   __atomic_store_n(&open->what, number << PROF_I_WHAT_SITE_SHIFT | by_call, __ATOMIC_RELAXED);
   const uint64_t start = prof_i_entry_begins(thread, prof_i_counter()) << 4;
   set_start(slot, open, start);
+  if (by_call) prof_i_find_remember(thread, start, prof_i_place_of(thread, open));
   return start;
 }
 

@@ -17,7 +17,8 @@ enum {
   PROF_I_TAG_NONE = 16, /* of no thread */
   /* Open scopes below the 64 shown: remembered, or the site would be lost. */
   PROF_I_DEEP_COUNT = 65536,
-  PROF_I_WHERE_COUNT = 8192
+  PROF_I_WHERE_COUNT = 131072,
+  PROF_I_WHERE_FEW = 8192 /* of these, while fewer than an eighth of them are deep */
 };
 
 typedef enum prof_i_life {

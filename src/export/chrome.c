@@ -184,7 +184,7 @@ static inline bool put_plain(prof_i_chrome *w, const prof_i_span *span) {
   if (__builtin_expect(ns - w->high_ns >= HIGH_UNIT_NS, 0)) set_high(w, ns);
   const uint64_t low = ns - w->high_ns;
   if (__builtin_expect(line->bytes == 0 || low >= HIGH_UNIT_NS || span->duration_ns >= HIGH_UNIT_NS, 0)) return false;
-  prof_i_python_id python;
+  prof_i_python_id python = {0};
   if (__builtin_expect(line->is_function, 0) &&
       !prof_i_python_ids_take(&w->python_ids, w->walker, span, &python))
     return false;
@@ -302,7 +302,7 @@ static void put_place(prof_i_chrome *w, const prof_i_span *span) {
 
 /* False: no memory. */
 static bool put_python(prof_i_chrome *w, const prof_i_span *span) {
-  prof_i_python_id id;
+  prof_i_python_id id = {0};
   if (!w->walker || !prof_i_python_ids_is_call(&w->python_ids, span)) return true;
   if (!prof_i_python_ids_take(&w->python_ids, w->walker, span, &id)) return false;
   char *const to = prof_i_sink_reserve(w->sink, 64 + 2 * PROF_I_NUMBER_ROOM);

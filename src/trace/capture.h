@@ -276,7 +276,6 @@ typedef struct prof_i_mention {
 struct prof_trace {
   prof_i_source source;
   prof_i_header header; /* a copy; each number is checked where it is used */
-  bool is_settled;      /* stopped, or its process is dead: what is unfinished stays so */
   prof_i_catalog catalog;
   prof_i_timeline timeline;
   prof_i_segment *segments; /* by thread, then in the order of time */
@@ -300,12 +299,13 @@ struct prof_trace {
   uint64_t own_ns, in_place_ns, wait_ns, spread_us2; /* in_place_ns: of own_ns */
   uint64_t window_count;
   uint64_t bad_count;
+  bool is_settled; /* stopped, or its process is dead: what is unfinished stays so */
   bool has_unknown_sites;
   bool has_site_records; /* prof_i_site_info.record */
   prof_i_era eras[PROF_I_ERAS_MAX];
   uint32_t era_count;        /* 1 but where the counter jumped */
-  prof_i_era_clue clues[PROF_I_ERA_CLUES], clue; /* by owner; of the chunk scanned last */
   uint32_t era_change_count; /* segments that were made for it */
+  prof_i_era_clue clues[PROF_I_ERA_CLUES], clue; /* by owner; of the chunk scanned last */
   uint64_t clock_gap_ns;     /* the longest stretch in which it jumped, who knows when */
   uint64_t clock_step_ns;    /* the most that two segments are apart which cannot be told from processors' differing counters */
   uint64_t clock_back_count; /* scopes that ended before they began */
