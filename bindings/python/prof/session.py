@@ -517,7 +517,9 @@ class profile(Owner):  # noqa: N801 (torch's name)
                 RuntimeWarning,
                 stacklevel=_outside(),
             )
-        if self.profile_memory and not self._has_failed and not _is_memory_told():
+        # PyTorch tells an observer, though nothing may have been allocated yet.
+        is_unseen = self._observer is None and not _is_memory_told()
+        if self.profile_memory and not self._has_failed and is_unseen:
             warnings.warn(_NO_MEMORY, RuntimeWarning, stacklevel=_outside())
         made = _processes_made() - self._processes_before
         workers = max(_forks - self._forks_before, made)
