@@ -92,6 +92,13 @@ static void put_separator(prof_i_chrome *w, bool *has_members) {
   *has_members = true;
 }
 
+/* A list of texts that a range of PyTorch's was given: bindings/python/prof/_torch_ranges.py. */
+static bool is_text_list(const prof_trace_arg *arg) {
+  static const char begin[] = "[ \"";
+  return arg->value.text.bytes > sizeof begin &&
+         memcmp(arg->value.text.data, begin, sizeof begin - 1) == 0;
+}
+
 /* What torch.profiler writes as an array, and prof import keeps as its text; anything else under that key is a text. */
 static bool is_array(prof_i_chrome *w, const prof_trace_arg *arg) {
   static const char *const keys[] = {"Input Strides", "Concrete Inputs"};
@@ -99,6 +106,7 @@ static bool is_array(prof_i_chrome *w, const prof_trace_arg *arg) {
   size_t at;
   if (arg->type != PROF_ARG_STRING || arg->value.text.bytes == 0 || arg->value.text.bytes >= sizeof w->json_text || arg->value.text.data[0] != '[') return false;
   for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) is_known |= arg->key_bytes == strlen(keys[i]) && memcmp(arg->key, keys[i], arg->key_bytes) == 0;
+  is_known |= is_text_list(arg);
   if (!is_known || memchr(arg->value.text.data, '\0', arg->value.text.bytes)) return false;
   memcpy(w->json_text, arg->value.text.data, arg->value.text.bytes);
   w->json_text[arg->value.text.bytes] = '\0';

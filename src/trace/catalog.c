@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../core/fault.h"
+#include "../core/observed.h"
 #include "parse.h"
 
 enum { STEP_ROOM = 16, WALL_STEP_NS_MIN = 1000000 };
@@ -59,10 +60,12 @@ void prof_i_catalog_fini(prof_i_catalog *catalog) {
 
 /* ---- sites ---- */
 
-/* A record's name stands instead where it has one; where it was lost, the function says at least where it was. */
-static prof_i_text name_or_function(prof_i_text name, prof_i_text function) {
+/* A record's name stands instead where it has one; where it was lost, the function says at least
+   where it was. PyTorch's ranges may have an empty name, which its own tables show. */
+static prof_i_text name_or_function(const prof_i_site_info *site) {
   static const prof_i_text none = {"(no name)", 9};
-  return name.bytes ? name : function.bytes ? function : none;
+  if (site->name.bytes || prof_i_observed_has(site->line, site->file.bytes)) return site->name;
+  return site->function.bytes ? site->function : none;
 }
 
 /* A scope's record behind the texts, or what is left of a slot. */
@@ -90,7 +93,7 @@ static int add_site(prof_trace *trace, const uint64_t *words, uint64_t word_coun
     trace->bad_count++;
     return 0;
   }
-  site.name = name_or_function(site.name, site.function);
+  site.name = name_or_function(&site);
   if (!take_record(at, left, &site.record)) trace->bad_count++;
   if (site.record) trace->has_site_records = true;
   /* The table by number: 4 bytes a number, at most 4 MiB. */

@@ -25,6 +25,51 @@ def theirs_and_ours():
 
 
 @skip_without_torch
+class Methods(unittest.TestCase):
+    def test_each_public_name_of_a_profile_is_there(self):
+        public = [name for name in dir(torch.profiler.profile) if not name.startswith("_")]
+        self.assertGreater(len(public), 10)
+        self.assertEqual([n for n in public if not hasattr(prof.torch.profile, n)], [])
+
+    def test_a_trace_without_the_schedule(self):
+        found = []
+        for module in theirs_and_ours():
+            ready = []
+            never = module.schedule(wait=9, warmup=0, active=1)
+            p = module.profile(schedule=never, on_trace_ready=ready.append)
+            for _ in range(2):
+                p.prepare_trace()
+                p.start_trace()
+                torch.ones(2)
+                p.stop_trace()
+                torch.zeros(2)
+            found.append((sorted(e.name for e in p.events()), ready))
+            p.wait_for_exports()
+            self.assertIsNone(p.take_pending_cuspy_export())
+        self.assertIn("aten::ones", found[0][0])
+        self.assertEqual(found[1], found[0])
+
+    def test_a_trace_begins_once(self):
+        p = prof.torch.profile()
+        p.stop_trace()
+        p.start_trace()
+        try:
+            with self.assertRaisesRegex(RuntimeError, "started already"):
+                p.start_trace()
+            with self.assertRaisesRegex(RuntimeError, "started already"):
+                p.start()
+            with self.assertRaisesRegex(RuntimeError, "of a profile or by itself"):
+                prof.torch.profile().start_trace()
+            torch.ones(2)
+        finally:
+            p.stop_trace()
+        self.assertEqual([a.count for a in p.key_averages() if a.key == "aten::ones"], [1])
+        with p:
+            torch.ones(2)
+        self.assertEqual([a.count for a in p.key_averages() if a.key == "aten::ones"], [1])
+
+
+@skip_without_torch
 class Names(unittest.TestCase):
     def test_each_name_is_there_by_any_way_to_import(self):
         for name in torch.profiler.__all__:

@@ -2,6 +2,9 @@
 makes where torch.autograd.profiler._is_profiler_enabled says so. make test-torch."""
 
 import threading
+import json
+import os
+import tempfile
 import unittest
 
 from beside_torch import skip_without_torch, torch
@@ -49,6 +52,37 @@ class Ranges(unittest.TestCase):
             if e.name in names or e.name == "aten::add"
         ]
 
+    def test_a_list_of_texts_is_one(self):
+        words = {"texts": ["a", 'b"c', ""], "none": [], "text": '["a"]', "mixed": ["a", 1]}
+        with prof.profile(torch=True, record_shapes=True) as p:
+            for _ in range(2):
+                with made("lists", [self.x], words):
+                    pass
+        expected = {"texts": ["a", 'b"c', ""], "text": '["a"]'}
+        first, second = (e.kwinputs for e in p.events())
+        for found in (first, second):
+            self.assertEqual({key: found[key] for key in expected}, expected)
+            self.assertNotIn("mixed", found)
+        self.assertIsNot(first["texts"], second["texts"])
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "ranges.json")
+            p.export_chrome_trace(path)
+            with open(path, encoding="utf-8") as file:
+                events = json.load(file)["traceEvents"]
+        (args, _) = (e["args"] for e in events if e["name"] == "lists")
+        self.assertEqual({key: args[key] for key in expected}, expected)
+
+    def test_an_empty_name_is_shown_as_torch_shows_it(self):
+        cpu = [torch.profiler.ProfilerActivity.CPU]
+        names = []
+        for profile in (torch.profiler.profile(activities=cpu), prof.profile(torch=True)):
+            with profile as p, torch.profiler.record_function(""):
+                self.x.add(1)
+            rows = sorted(row.key for row in p.key_averages())
+            names.append((rows, sorted(e.name for e in p.events())))
+        self.assertIn("", names[0][0])
+        self.assertEqual(names[1], names[0])
+
     def test_they_are_torchs(self):
         for with_shapes in (True, False):
             with self.subTest(with_shapes):
@@ -77,7 +111,7 @@ class Ranges(unittest.TestCase):
             pass
         (event,) = (e for e in p.events() if e.name == "range")
         expected = {"category#": "c", "level#": 2, "_shapes#": 1, "name": "n"}
-        self.assertEqual(event.kwinputs, {**expected, "texts": '["a", "b\\""]'})
+        self.assertEqual(event.kwinputs, {**expected, "texts": ["a", 'b"']})
         self.assertEqual(event.category, "cpu_op")
 
     def test_on_threads_that_are_observed(self):

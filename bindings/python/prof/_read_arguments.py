@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import json
 import struct
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
 
@@ -15,6 +16,8 @@ from ._library import C
 STACK_KEY = "Call stack"  # PROF_STACK_KEY of <prof/trace.h>
 SEQUENCE_KEY, FORWARD_KEY, THREAD_KEY = "Sequence number", "Fwd thread id", "Thread id"
 """Of src/preload/torch/calls.c."""
+TEXT_LIST = "[ "
+"""So begins the JSON of a list of texts, a range's argument. The same in chrome_args.c."""
 Source = Tuple[int, int, int, int]
 """Of an event: record, kind, thread and site, as BRIEF has them."""
 Given = Tuple["Same", bytes]
@@ -43,6 +46,7 @@ class Same:
     def __init__(self, raw: bytes) -> None:
         """raw: in the layout of src/python/packed.c."""
         self._plain: Dict[str, Any] = {}
+        self._lists: Dict[str, List[str]] = {}
         self._numbers: List[Tuple[str, int, bool]] = []
         """Their keys and places, and whether they are shown as a bool."""
         self._tensors: List[Tuple[Tuple[int, ...], int]] = []
@@ -78,7 +82,7 @@ class Same:
                     self._tensors.append((dims, dtype))
             elif kind == _STRING:
                 if is_named:
-                    self._plain[key] = value.decode(errors="replace")
+                    self._take_text(key, value.decode(errors="replace"))
             else:
                 if is_named:
                     self._plain[key] = None
@@ -86,9 +90,19 @@ class Same:
                 codes += _CODES.get(kind, "Q")
         return codes
 
+    def _take_text(self, key: str, text: str) -> None:
+        if text.startswith(f'{TEXT_LIST}"'):
+            try:
+                self._lists[key] = json.loads(text)
+            except ValueError:  # it was cut
+                pass
+        self._plain[key] = text
+
     def args(self, own: bytes, is_operator: bool) -> Dict[str, Any]:
         """A new dictionary. An operator's sequence number is not among the arguments."""
         found, numbers = self._plain.copy(), self._unpack(own)
+        for key, texts in self._lists.items():
+            found[key] = texts.copy()
         for key, place, is_bool in self._numbers:
             found[key] = bool(numbers[place]) if is_bool else numbers[place]
         if is_operator and self._sequence_at >= 0:

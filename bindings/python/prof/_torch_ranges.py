@@ -9,6 +9,7 @@ import json
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from ._library import short
+from ._read_arguments import TEXT_LIST
 from ._scope import scope
 from .modules import dtype_and_dims
 
@@ -23,12 +24,12 @@ Asked = Callable[[], Optional[bool]]
 
 
 def _value(value: Any) -> Any:
-    """As torch takes it: a number, a text, a truth value, or the JSON of a list of texts. None: it
-    is left out."""
+    """As torch takes it: a number, a text, a truth value, or the JSON of a list of texts, which the
+    space behind its bracket tells from a text of the program's. None: it is left out."""
     if isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
-        return json.dumps(value)
+        return json.dumps(value).replace("[", TEXT_LIST, 1)
     return None
 
 

@@ -407,6 +407,40 @@ class profile(Owner):  # noqa: N801 (torch's name)
         if is_ready and self.on_trace_ready is not None:
             self.on_trace_ready(self)
 
+    def prepare_trace(self) -> None:
+        """Nothing has to be prepared for start_trace(), except in torch.profiler."""
+
+    def start_trace(self) -> None:
+        """Records until stop_trace(), whatever the schedule says. RuntimeError where it records
+        already."""
+        with self._held():
+            if self._is_open or self._is_recording:
+                raise RuntimeError("this profile has been started already; stop() it first")
+            if self._observer is not None:
+                self._observer.check()
+            self._is_open = True
+            try:
+                self._start_recording()
+            except BaseException:
+                self._is_open = False
+                self._give_up()
+                raise
+
+    def stop_trace(self) -> None:
+        """What has been recorded becomes the trace. on_trace_ready is not called. Without a
+        start it does nothing."""
+        with self._held():
+            self._is_open = False
+            self._end_step()
+            if self._is_recording:
+                self._stop_recording()
+
+    def wait_for_exports(self) -> None:
+        """Exports are complete when they return, so there is nothing to wait for."""
+
+    def take_pending_cuspy_export(self) -> None:
+        """None, as in torch.profiler where cuspy does not record."""
+
     def step(self) -> None:
         """The next step begins. Outside of start() and stop() it is counted, and nothing else."""
         try:
@@ -517,7 +551,9 @@ class profile(Owner):  # noqa: N801 (torch's name)
                 RuntimeWarning,
                 stacklevel=_outside(),
             )
-        if self.profile_memory and not self._has_failed and not _is_memory_told():
+        # PyTorch tells an observer, though nothing may have been allocated yet.
+        is_unseen = self._observer is None and not _is_memory_told()
+        if self.profile_memory and not self._has_failed and is_unseen:
             warnings.warn(_NO_MEMORY, RuntimeWarning, stacklevel=_outside())
         made = _processes_made() - self._processes_before
         workers = max(_forks - self._forks_before, made)

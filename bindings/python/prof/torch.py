@@ -234,7 +234,7 @@ class observe:  # noqa: N801 (as profile)
         if self._running is not None:
             raise RuntimeError("this observe() has been started already; stop() it first")
         if getattr(place, "one", None) is not None:
-            raise RuntimeError("another observe() is on in this thread. There can be one at a time: stop() what start() has given, or use it by with; prof.torch.stop() ends the one that is on" if place is _observed else "another observe(profile_all_threads=True) is on in this process. There can be one at a time: prof.torch.stop() ends it")
+            raise RuntimeError("another observe() is on in this thread, of a profile or by itself. There can be one at a time: stop() what start() has given, or use it by with; prof.torch.stop() ends the one that is on" if place is _observed else "another observe(profile_all_threads=True) is on in this process. There can be one at a time: prof.torch.stop() ends it")
         memory = self._way_of_memory()
         running = self._choose(torch)
         _torch_group.ask(torch)

@@ -30,7 +30,8 @@ static inline void put(line *l, char c) {
     l->end = l->at - 1; /* from now on nothing fits */
 }
 
-static void put_text(line *l, const char *text, size_t bytes) {
+static inline __attribute__((always_inline)) void put_text(line *l, const char *text,
+                                                           size_t bytes) {
   if (has_room(l, (ptrdiff_t)bytes)) {
     memcpy(l->at, text, bytes);
     l->at += bytes;
@@ -39,7 +40,7 @@ static void put_text(line *l, const char *text, size_t bytes) {
   }
 }
 
-static void put_int(line *l, int64_t number) {
+static __attribute__((noinline)) void put_digits(line *l, int64_t number) {
   char digits[NUMBER_ROOM], *at = digits + sizeof digits;
   uint64_t left = number < 0 ? 0 - (uint64_t)number : (uint64_t)number;
   do {
@@ -48,6 +49,14 @@ static void put_int(line *l, int64_t number) {
   } while (left);
   if (number < 0) *--at = '-';
   put_text(l, at, (size_t)(digits + sizeof digits - at));
+}
+
+/* Most strides and numbers have one digit. */
+static inline void put_int(line *l, int64_t number) {
+  if ((uint64_t)number < 10)
+    put(l, (char)('0' + number));
+  else
+    put_digits(l, number);
 }
 
 /* ---- doubles ---- */
@@ -155,7 +164,11 @@ static void put_list(line *l, const void *list) {
   put(l, ']');
 }
 
-static void put_value(line *l, const void *value) {
+static inline void put_value(line *l, const void *value) {
+  if (tag_of(value) == prof_i_torch_layout_proven.tensor_tag) {
+    put_text(l, "\"\"", 2);
+    return;
+  }
   put(l, '"');
   if (tag_of(value) == prof_i_torch_values_proven.list_tag)
     put_list(l, *(const void *const *)value);
@@ -175,7 +188,7 @@ static uint64_t tensors_of(const void *value, const char **first_out) {
   return words[3] == layout->tensor_type ? (words[1] - words[0]) / PROF_I_TORCH_IVALUE_BYTES : 0;
 }
 
-static bool has_strides(const void *impl) {
+static inline bool has_strides(const void *impl) {
   if (!prof_i_torch_has_sizes(impl)) return false;
   const uint64_t *const keys = prof_i_torch_at(impl, prof_i_torch_layout_proven.key_set);
   return !(*keys & prof_i_torch_values_proven.unstrided);
@@ -190,8 +203,8 @@ static void put_numbers(line *l, const int64_t *numbers, int64_t count) {
   put(l, ']');
 }
 
-static void put_tensor(line *l, const void *value, bool (*has)(const void *impl),
-                       int32_t (*ask)(const void *, int64_t **)) {
+static inline void put_tensor(line *l, const void *value, bool (*has)(const void *impl),
+                              int32_t (*ask)(const void *, int64_t **)) {
   int64_t rank = 0, *numbers = NULL;
   const bool is_tensor = tag_of(value) == prof_i_torch_layout_proven.tensor_tag;
   if (!is_tensor || !has(*(const void *const *)value) || prof_i_torch.dim(value, &rank) ||
@@ -200,7 +213,7 @@ static void put_tensor(line *l, const void *value, bool (*has)(const void *impl)
   put_numbers(l, numbers, rank);
 }
 
-static void put_one_or_list(line *l, const void *value, bool (*has)(const void *impl),
+static inline __attribute__((always_inline)) void put_one_or_list(line *l, const void *value, bool (*has)(const void *impl),
                             int32_t (*ask)(const void *, int64_t **)) {
   const char *first = NULL;
   const uint64_t count = tensors_of(value, &first);
@@ -216,7 +229,7 @@ static void put_one_or_list(line *l, const void *value, bool (*has)(const void *
   put(l, ']');
 }
 
-static void put_strides(line *l, const void *value) {
+static inline void put_strides(line *l, const void *value) {
   put_one_or_list(l, value, has_strides, prof_i_torch.strides);
 }
 
@@ -226,8 +239,8 @@ static void put_dims(line *l, const void *value) {
 
 /* ---- all of them ---- */
 
-static uint32_t make_text(char *text, const char *values, uint32_t count,
-                          void (*put_one)(line *, const void *)) {
+static inline __attribute__((always_inline)) uint32_t make_text(
+    char *text, const char *values, uint32_t count, void (*put_one)(line *, const void *)) {
   line l = {text, text + PROF_I_TORCH_TEXT_BYTES};
   put(&l, '[');
   for (uint32_t i = 0; i < count; i++) {
