@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { READ_BYTES = 64 << 10, LINE_BYTES_MAX = 256 << 10 };
@@ -61,12 +62,38 @@ static void copy_to_log(int log, const char *at, size_t bytes) {
   }
 }
 
+/* 0: neither the kernel nor the file system says it. By the system call: older libraries of C have
+   no statx(). */
+static int64_t birth_ns(int fd, const char *path) {
+#if defined STATX_BTIME && defined SYS_statx
+  struct statx more;
+  const int flags = fd >= 0 ? AT_EMPTY_PATH : AT_SYMLINK_NOFOLLOW;
+  if (syscall(SYS_statx, fd >= 0 ? fd : AT_FDCWD, fd >= 0 ? "" : path, flags, STATX_BTIME, &more) ==
+          0 &&
+      more.stx_mask & STATX_BTIME)
+    return more.stx_btime.tv_sec * INT64_C(1000000000) + more.stx_btime.tv_nsec;
+#else
+  (void)fd, (void)path;
+#endif
+  return 0;
+}
+
+bool log_key_get(int fd, const char *path, log_key *key, struct stat *is) {
+  if ((fd >= 0 ? fstat(fd, is) : lstat(path, is)) != 0) return false;
+  memset(key, 0, sizeof *key); /* it is hashed with its padding */
+  key->device = is->st_dev;
+  key->inode = is->st_ino;
+  key->birth_ns = birth_ns(fd, path);
+  return true;
+}
+
 /* The same path may be another file by now. */
 static bool open_again(log_file *file) {
   struct stat is;
+  log_key key;
   file->fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
   if (file->fd < 0) return false;
-  if (fstat(file->fd, &is) == 0 && is.st_dev == file->key.device && is.st_ino == file->key.inode)
+  if (log_key_get(file->fd, NULL, &key, &is) && memcmp(&key, &file->key, sizeof key) == 0)
     return true;
   log_file_close(file);
   errno = ENOENT;

@@ -3,6 +3,7 @@
 #define PROF_TOOLS_RUN_LOG_FILE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/stat.h>
 #include <uthash.h>
 
@@ -11,6 +12,7 @@
 typedef struct log_key {
   dev_t device;
   ino_t inode;
+  int64_t birth_ns; /* a new file may have the inode of a deleted one; 0: not known */
 } log_key;
 
 typedef struct log_file {
@@ -25,6 +27,9 @@ typedef struct log_file {
   UT_hash_handle hh;
 } log_file;
 
+/* Which file fd is, or path where fd is negative; a link itself, not what it leads to. False: errno
+   has the reason. is: as fstat() fills it. */
+bool log_key_get(int fd, const char *path, log_key *key, struct stat *is);
 /* Reads what the file has now. Opens it if it is closed. False: too many files are open. */
 bool log_file_read(log_file *file, const run_logs_target *target);
 /* Closes the descriptor, and keeps the position. */

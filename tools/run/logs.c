@@ -1,5 +1,5 @@
-/* See logs.h. A file is known by its inode, not by its name: a log that is renamed is not read
-   again, and a new file under an old name is. */
+/* See logs.h. A file is known by its inode and birth, not by its name: a log that is renamed
+   is not read again, and a new file under an old name is. */
 #define _GNU_SOURCE
 #include "logs.h"
 
@@ -58,9 +58,9 @@ static bool is_log(const char *name) {
 }
 
 /* Only regular files are read: a link may lead anywhere, and a FIFO would lose its bytes. */
-static int open_log_file(const char *path, struct stat *is) {
+static int open_log_file(const char *path, log_key *key, struct stat *is) {
   const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
-  if (fd < 0 || (fstat(fd, is) == 0 && S_ISREG(is->st_mode))) return fd;
+  if (fd < 0 || (log_key_get(fd, NULL, key, is) && S_ISREG(is->st_mode))) return fd;
   close(fd);
   errno = EINVAL;
   return -1;
@@ -71,12 +71,9 @@ static void close_all(run_logs *logs) {
   for (log_file *file = logs->files; file; file = file->hh.next) log_file_close(file);
 }
 
-static log_file *find_file(run_logs *logs, const struct stat *is) {
-  log_key key = {0};
+static log_file *find_file(run_logs *logs, const log_key *key) {
   log_file *found;
-  key.device = is->st_dev;
-  key.inode = is->st_ino;
-  HASH_FIND(hh, logs->files, &key, sizeof key, found);
+  HASH_FIND(hh, logs->files, key, sizeof *key, found);
   return found;
 }
 
@@ -88,25 +85,24 @@ static void read_file(run_logs *logs, log_file *file) {
 
 /* NULL: it has gone already. */
 static log_file *add_file(run_logs *logs, const log_folder *folder, const char *path,
-                          const struct stat *is) {
+                          log_key key, const struct stat *is) {
   struct stat opened = *is;
-  int fd = open_log_file(path, &opened);
+  int fd = open_log_file(path, &key, &opened);
   if (fd < 0 && (errno == EMFILE || errno == ENFILE)) {
     close_all(logs);
-    fd = open_log_file(path, &opened);
+    fd = open_log_file(path, &key, &opened);
   }
   if (fd < 0 && errno == ENOENT) return NULL;
   if (fd < 0)
     say("prof run: the log '%s' is not read: %s", path,
         S_ISREG(is->st_mode) ? strerror(errno) : "it is no regular file");
-  log_file *file = find_file(logs, &opened);
+  log_file *file = find_file(logs, &key);
   if (file) { /* it was replaced meanwhile, by a file that is known */
     if (fd >= 0) close(fd);
     return file;
   }
   file = run_make(1, sizeof *file);
-  file->key.device = opened.st_dev;
-  file->key.inode = opened.st_ino;
+  file->key = key;
   file->path = run_text("%s", path);
   file->fd = fd;
   file->is_read = fd >= 0;
@@ -118,13 +114,14 @@ static log_file *add_file(run_logs *logs, const log_folder *folder, const char *
 /* A name in a folder has changed, or was found. Returns its file, or NULL. */
 static log_file *take_name(run_logs *logs, const log_folder *folder, const char *name) {
   struct stat is;
+  log_key key;
   char *const path = run_text("%s/%s", folder->path, name);
   log_file *file = NULL;
-  if (lstat(path, &is) == 0) {
-    file = find_file(logs, &is);
-    if (!file && is_log(name)) file = add_file(logs, folder, path, &is);
+  if (log_key_get(-1, path, &key, &is)) {
+    file = find_file(logs, &key);
+    if (!file && is_log(name)) file = add_file(logs, folder, path, key, &is);
   }
-  if (file && file->fd < 0 && strcmp(file->path, path) != 0) { /* renamed */
+  if (file && strcmp(file->path, path) != 0) { /* renamed */
     free(file->path);
     file->path = run_text("%s", path);
   }
@@ -155,13 +152,17 @@ static bool is_path_of(const log_file *file, const log_folder *folder, const cha
          strcmp(file->path + bytes + 1, name) == 0;
 }
 
-/* The inode of a deleted file may become another file's, unless we have it open. */
+/* A file that we have open is read to its end, later. What the name is by now is another file, or
+   one that was made before we came to the event. */
 static void forget(run_logs *logs, const log_folder *folder, const char *name) {
   struct stat is;
+  log_key key;
   for (log_file *file = logs->files, *next; file; file = next) {
     next = file->hh.next;
     if (!is_path_of(file, folder, name)) continue;
-    if (file->fd >= 0 || lstat(file->path, &is) == 0) continue;
+    if (file->fd >= 0) continue;
+    if (log_key_get(-1, file->path, &key, &is) && memcmp(&key, &file->key, sizeof key) == 0)
+      continue;
     HASH_DELETE(hh, logs->files, file);
     log_file_finish(file, &logs->target);
   }
