@@ -297,11 +297,11 @@ static void restore_flags(const int flags[3]) {
     if (flags[fd] >= 0 && fcntl(fd, F_GETFL) != flags[fd]) fcntl(fd, F_SETFL, flags[fd]);
 }
 
-static run_end run_one(becoming *b, const run_watch *watch) {
+static run_end run_one(becoming b, const run_watch *watch) {
   child c = {.terminal = -1, .orphan = -1, .keeper = {.pid = -1, .news = -1, .alive = -1}};
   run_end end = {.status = RUN_FAILED};
   int flags[3];
-  b->child = &c;
+  b.child = &c;
   run_signals_hold();
   take_flags(flags);
   run_streams_open(&c.streams, watch);
@@ -309,7 +309,7 @@ static run_end run_one(becoming *b, const run_watch *watch) {
   c.streams.wait_for = wait_for;
   c.streams.context = &c;
   const double begun = now_seconds();
-  if (start(&c, b)) {
+  if (start(&c, &b)) {
     loop(&c);
     end.status = c.status;
     end.seconds = now_seconds() - begun;
@@ -328,12 +328,10 @@ static run_end run_one(becoming *b, const run_watch *watch) {
 }
 
 run_end run_child(const run_command *command, const run_watch *watch) {
-  becoming b = {.command = command};
-  return run_one(&b, watch);
+  return run_one((becoming){.command = command}, watch);
 }
 
 int run_child_call(int (*run)(void *context), void *context) {
   const run_watch nothing = {.log = -1, .extra = -1};
-  becoming b = {.run = run, .context = context};
-  return run_one(&b, &nothing).status;
+  return run_one((becoming){.run = run, .context = context}, &nothing).status;
 }

@@ -106,8 +106,16 @@ static size_t names_of(const run_children *children, size_t at, char **names_out
   return at;
 }
 
+/* Then "nothing was recorded" has said all. */
+static bool is_one_without_prof(const run_children *children) {
+  const run_child_group *const first = children->groups;
+  return children->count == 1 && first->count == 1 && !first->is_recorded &&
+         first->reason == RUN_REASON_NO_PROF;
+}
+
 void run_children_print(const run_children *children) {
   bool is_any = false;
+  if (is_one_without_prof(children)) return;
   for (size_t at = 0; at < children->count && !children->groups[at].is_recorded;) {
     const run_reason reason = children->groups[at].reason;
     char *names;

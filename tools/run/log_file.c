@@ -64,16 +64,13 @@ static void copy_to_log(int log, const char *at, size_t bytes) {
 
 /* 0: neither the kernel nor the file system says it. By the system call: older libraries of C have
    no statx(). */
-static int64_t birth_ns(int fd, const char *path) {
+static int64_t birth_ns(int fd, const char *path, int flags) {
 #if defined STATX_BTIME && defined SYS_statx
   struct statx more;
-  const int flags = fd >= 0 ? AT_EMPTY_PATH : AT_SYMLINK_NOFOLLOW;
-  if (syscall(SYS_statx, fd >= 0 ? fd : AT_FDCWD, fd >= 0 ? "" : path, flags, STATX_BTIME, &more) ==
-          0 &&
-      more.stx_mask & STATX_BTIME)
+  if (syscall(SYS_statx, fd, path, flags, STATX_BTIME, &more) == 0 && more.stx_mask & STATX_BTIME)
     return more.stx_btime.tv_sec * INT64_C(1000000000) + more.stx_btime.tv_nsec;
 #else
-  (void)fd, (void)path;
+  (void)fd, (void)path, (void)flags;
 #endif
   return 0;
 }
@@ -83,7 +80,8 @@ bool log_key_get(int fd, const char *path, log_key *key, struct stat *is) {
   memset(key, 0, sizeof *key); /* it is hashed with its padding */
   key->device = is->st_dev;
   key->inode = is->st_ino;
-  key->birth_ns = birth_ns(fd, path);
+  key->birth_ns = fd >= 0 ? birth_ns(fd, "", AT_EMPTY_PATH)
+                          : birth_ns(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW);
   return true;
 }
 
