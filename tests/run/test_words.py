@@ -620,5 +620,41 @@ class Devices(Words):
             )
 
 
+class Conflicts(Words):
+    """Tools that are refused together. The programs are stand-ins, which only have to be there."""
+
+    def setUp(self):
+        super().setUp()
+        folder = os.path.join(self.folder, "bin")
+        os.mkdir(folder)
+        for name in ("heaptrack", "strace", "uftrace", "valgrind"):
+            with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+                file.write("#!/bin/sh\n")
+            os.chmod(os.path.join(folder, name), 0o755)
+        self.env = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"}
+
+    def test_two_that_replace_malloc(self):
+        self.refuse(["-t", "heaptrack", "-t", "valgrind", "true"], "malloc()", env=self.env)
+        for name in ("heaptrack", "valgrind"):
+            for words in (["-t", "prof", "-t", name], ["-t", name, "-t", "prof"]):
+                self.refuse(["--memory", *words, "true"], name, "malloc()", env=self.env)
+                done = self.run_prof("--dry-run", *words, "true", env=self.env)
+                self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_uftrace_does_not_end_around_two(self):
+        for name in ("strace", "heaptrack"):
+            self.refuse(
+                ["-t", name, "-t", "uftrace", "true"], f"name uftrace before {name}", env=self.env
+            )
+            words = ("--dry-run", "-t", "uftrace", "-t", name, "true")
+            self.assertEqual(self.run_prof(*words, env=self.env).returncode, 0)
+
+    def test_valgrind_checks_the_program_behind_other_tools(self):
+        """Without this option it checks only the first program, such as strace."""
+        words = ("--dry-run", "-t", "strace", "-t", "valgrind", "true")
+        out = self.run_prof(*words, env=self.env).stdout.decode()
+        self.assertIn("valgrind --trace-children=yes ", out)
+
+
 if __name__ == "__main__":
     unittest.main(verbosity=2)

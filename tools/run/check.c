@@ -81,8 +81,9 @@ static const struct {
     {"strace", "ptrace(), which traces a process for one tool alone"},
     {"ltrace", "ptrace(), which traces a process for one tool alone"},
     {"gdb", "ptrace(), which traces a process for one tool alone"},
-    {"valgrind", "a processor that it emulates; malloc() of the program is its own"},
-    {"heaptrack", "malloc() of the program"},
+    {"valgrind", "a processor that it emulates"},
+    {"valgrind", "malloc() of the program, which one tool replaces"},
+    {"heaptrack", "malloc() of the program, which one tool replaces"},
     {"rocprof", "AMD's tracing, which one tool has at a time"},
     {"rocprofv3", "AMD's tracing, which one tool has at a time"},
     {"rtl", "AMD's tracing, which one tool has at a time"},
@@ -102,34 +103,75 @@ static const char *variables_clash(const run_tool *a, const run_tool *b) {
   return NULL;
 }
 
-static const char *use_of(const run_tool *tool) {
+static const char *program_name_of(const run_tool *tool) {
   run_words words = {0};
   run_words_split(&words, tool->cmd);
-  if (words.count == 0) return NULL;
+  if (words.count == 0) return "";
+  if (words.count > 1 && strcmp(words.items[1], "run-rocprof") == 0) return "rocprof";
+  if (words.count > 2 && strcmp(words.items[1], "run-status") == 0) return words.items[2];
   const char *const slash = strrchr(words.items[0], '/');
-  const bool is_ours = words.count > 1 && strcmp(words.items[1], "run-rocprof") == 0;
-  const char *const program = is_ours ? "rocprof" : slash ? slash + 1 : words.items[0];
+  return slash ? slash + 1 : words.items[0];
+}
+
+static bool is_use_of(const run_tool *tool, const char *needs) {
+  const char *const program = program_name_of(tool);
   for (size_t i = 0; i < sizeof single_uses / sizeof *single_uses; i++)
-    if (strcmp(program, single_uses[i].program) == 0) return single_uses[i].needs;
+    if (strcmp(program, single_uses[i].program) == 0 && strcmp(needs, single_uses[i].needs) == 0)
+      return true;
+  return false;
+}
+
+/* What both need, or NULL. */
+static const char *shared_use(const run_tool *a, const run_tool *b) {
+  for (size_t i = 0; i < sizeof single_uses / sizeof *single_uses; i++)
+    if (is_use_of(a, single_uses[i].needs) && is_use_of(b, single_uses[i].needs))
+      return single_uses[i].needs;
   return NULL;
 }
 
-static const char *pair_clash(const run_tool *a, const run_tool *b) {
-  const char *const x = use_of(a), *const y = use_of(b);
-  if (x && y && strcmp(x, y) == 0)
-    return run_text("%s and %s both need %s; leave one tool out", a->name, b->name, x);
-  return variables_clash(a, b);
+/* uftrace waits for processes that these two have started, and never ends. */
+static bool is_endless(const run_tool *inner, const run_tool *outer) {
+  const char *const program = program_name_of(inner);
+  return strcmp(program_name_of(outer), "uftrace") == 0 &&
+         (strcmp(program, "strace") == 0 || strcmp(program, "heaptrack") == 0);
 }
 
-void run_check_devices(const run_stack *stack) {
+static const char *pair_clash(const run_tool *inner, const run_tool *outer) {
+  const char *const use = shared_use(inner, outer);
+  if (use)
+    return run_text("%s and %s both need %s; leave one tool out", inner->name, outer->name, use);
+  if (is_endless(inner, outer))
+    return run_text("%s around %s would not end; name %s before %s", outer->name, inner->name,
+                    outer->name, inner->name);
+  return variables_clash(inner, outer);
+}
+
+static const char *use_with(const run_tool *tool, const char *part) {
+  for (size_t i = 0; i < sizeof single_uses / sizeof *single_uses; i++)
+    if (strstr(single_uses[i].needs, part) && is_use_of(tool, single_uses[i].needs))
+      return single_uses[i].needs;
+  return NULL;
+}
+
+static void check_option(const run_stack *stack, const char *option, const char *part) {
   for (size_t i = 0; i < stack->count; i++) {
     const run_tool *const tool = &stack->tools[i];
-    const char *const use = tool->parts & RUN_PART_ROCPROF ? "AMD's tracing" : use_of(tool);
-    if (use && strstr(use, "'s tracing"))
-      run_fail("--devices of prof and %s both need %s; leave one out", tool->name,
+    const char *const use = use_with(tool, part);
+    if (use)
+      run_fail("%s of prof and %s both need %s; leave one out", option, tool->name,
                run_copy(use, strcspn(use, ",")));
   }
 }
+
+void run_check_devices(const run_stack *stack) {
+  for (size_t i = 0; i < stack->count; i++)
+    if (stack->tools[i].parts & RUN_PART_ROCPROF)
+      run_fail("--devices of prof and %s both need AMD's tracing; leave one out",
+               stack->tools[i].name);
+  check_option(stack, "--devices", "'s tracing");
+}
+
+void run_check_memory(const run_stack *stack) { check_option(stack, "--memory", "malloc()"); }
 
 /* NULL: it can be executed. */
 static const char *workload_why_not(const char *name, int *status_out) {

@@ -13,6 +13,9 @@ const char *run_tool_why_not(const run_tool *tool);
 /* Ends the process with one message if another tool of the stack traces devices, too. */
 void run_check_devices(const run_stack *stack);
 
+/* The same if another tool replaces malloc(), too. */
+void run_check_memory(const run_stack *stack);
+
 /* Prints each reason why the stack cannot run here. Returns the status that the run would have, or
    0. */
 int run_check_all(const run_stack *stack, const run_words *workload);

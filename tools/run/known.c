@@ -132,7 +132,7 @@ static const known_tool known[] = {
     {"strace", "system calls, with times and children", "strace", APT "strace",
      "strace -f -tt -T -o {output}/strace.txt --", {NULL}, RUN_PART_COLLECT},
     {"valgrind", "memory errors, by valgrind's memcheck", "valgrind", APT "valgrind",
-     "valgrind --log-file={output}/valgrind.%p.txt --", {NULL}, RUN_PART_COLLECT},
+     "valgrind --trace-children=yes --log-file={output}/valgrind.%p.txt --", {NULL}, RUN_PART_COLLECT},
     {"uftrace", "calls of functions of programs built with -pg", "uftrace", APT "uftrace",
      "{prof} run-status uftrace record --force -d {output}/uftrace.data {prof} run-status-of",
      {NULL}, RUN_PART_COLLECT},

@@ -313,6 +313,7 @@ static void prepare_request(run_request *r) {
   run_samplings_prepare(&r->stack);
   run_python_prepare(r);
   if (r->has_devices) run_check_devices(&r->stack);
+  if (r->has_memory && !r->python) run_check_memory(&r->stack);
   for (size_t i = 0; i < r->stack.count; i++)
     if (r->sample && r->stack.tools[i].parts & RUN_PART_PROF)
       r->stack.tools[i].sampling = run_sampling_of_prof(r->sample, "samples.csv");
