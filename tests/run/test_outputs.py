@@ -330,6 +330,11 @@ class Log(Case):
 
 
 class Repeat(Case):
+    def test_no_line_of_the_table_ends_in_blanks(self):
+        for words in ((), ("-o", "out")):
+            done = self.run_prof("-n", "2", *words, "true")
+            self.assertNotRegex(done.stderr.decode(), r"(?m) $")
+
     def test_one_table_of_all_runs(self):
         program = 'echo x >> count; test "$(wc -l < count)" != 2'
         done = self.run_prof("-n", "3", "-o", "out", "--", "sh", "-c", program)

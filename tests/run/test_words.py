@@ -620,6 +620,16 @@ class Devices(Words):
             )
 
 
+class NoPackage(Words):
+    def test_the_end_says_that_the_script_s_python_lacks_the_package(self):
+        """The interpreter is a stand-in, which fails at each import and runs each script."""
+        python = self.write("python3", '#!/bin/sh\n[ "$1" != -c ] || exit 1\necho done\n', 0o755)
+        self.write("x.py", "")
+        done = self.run_prof(python, "x.py")
+        self.assertEqual((done.returncode, done.stdout), (0, b"done\n"), done.stderr)
+        self.assertIn(f"{python} cannot import prof's Python package", done.stderr.decode())
+
+
 class Conflicts(Words):
     """Tools that are refused together. The programs are stand-ins, which only have to be there."""
 
@@ -628,9 +638,7 @@ class Conflicts(Words):
         folder = os.path.join(self.folder, "bin")
         os.mkdir(folder)
         for name in ("heaptrack", "strace", "uftrace", "valgrind"):
-            with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
-                file.write("#!/bin/sh\n")
-            os.chmod(os.path.join(folder, name), 0o755)
+            self.write(os.path.join(folder, name), "#!/bin/sh\n", 0o755)
         self.env = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"}
 
     def test_two_that_replace_malloc(self):

@@ -190,6 +190,7 @@ void run_python_prepare(run_request *r) {
   if (!run_program_find(python->front.items[0])) return; /* the check says so */
   if (has_package(python)) r->python = python;
   else if (is_bare || option) refuse_package(python);
+  else r->lacks_package = true;
 }
 
 const char *run_python_name(const run_request *r) {

@@ -108,18 +108,19 @@ static void print_hint(const all_runs *all) {
 
 static void print_all(const all_runs *all) {
   say("prof run: %s: %zu runs", run_words_quoted(&all->request->workload), all->count);
-  say("  %6s %10s %7s  %s", "run", "seconds", "status", all->request->has_folder ? "files" : "");
+  say("  %6s %10s %7s%s", "run", "seconds", "status", all->request->has_folder ? "  files" : "");
   for (size_t i = 0; i < all->count; i++) {
     const one_run *const run = &all->runs[i];
-    const char *const folder = run->folder ? run->folder : "";
+    const bool has_folder = all->request->has_folder && run->folder;
+    const char *const folder = has_folder ? run_text("  %s", run->folder) : "";
     if (i == ROWS_MAX && all->count > ROWS_MAX + 1) {
       say("  and %zu more", all->count - ROWS_MAX);
       break;
     }
     if (run->seconds >= 0)
-      say("  %6zu %10.3f %7d  %s", i + 1, run->seconds, run->status, folder);
+      say("  %6zu %10.3f %7d%s", i + 1, run->seconds, run->status, folder);
     else
-      say("  %6zu %10s %7s  %s", i + 1, "-", "not run", folder);
+      say("  %6zu %10s %7s%s", i + 1, "-", "not run", folder);
   }
   if (all->timed > 0)
     say("  %.3f s in the median, %.3f at least, %.3f at most", all->median, all->least, all->most);

@@ -166,6 +166,9 @@ static void print_captures(run_state *s) {
   const run_captures *const captures = &s->summary.captures;
   if (captures->count > captures->empty_count)
     run_child_call(report_captures, s);
+  else if (s->request.lacks_package)
+    say("prof run: nothing was recorded: %s cannot import prof's Python package; pip install it, "
+        "or add its folder to PYTHONPATH", s->request.workload.items[0]);
   else
     say("prof run: %s", run_children_why_nothing(&s->summary.children));
 }

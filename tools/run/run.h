@@ -23,6 +23,7 @@ typedef struct run_request {
   run_words python_options; /* of `python -m prof run`: the workload must be in Python */
   const char *prof_option;  /* the first option that needs the tool prof, or NULL */
   const struct run_python *python; /* the tool prof runs the workload in Python; or NULL */
+  bool lacks_package; /* the workload is in Python, which cannot import the package prof */
 } run_request;
 
 /* Prints what would run, line by line, on stdout, and on stderr what prevents it. Returns 0, or the
