@@ -30,7 +30,7 @@ static const struct {
                               "run prof in the container, or mount the folder there"},
     [RUN_REASON_LOST] = {"has loaded prof and left no capture",
                          "see its messages on stderr; prof recover lists captures elsewhere"},
-    [RUN_REASON_NO_EVENTS] = {"uses prof, and recorded nothing",
+    [RUN_REASON_NO_EVENTS] = {"uses prof, and recorded nothing, or has cleared it",
                               "add scopes, or --level 2, or --memory"},
     [RUN_REASON_NO_PROF] = {"does not use prof", NULL},
 };
@@ -107,15 +107,15 @@ static size_t names_of(const run_children *children, size_t at, char **names_out
 }
 
 /* Then "nothing was recorded" has said all. */
-static bool is_one_without_prof(const run_children *children) {
+static bool is_all_said(const run_children *children) {
   const run_child_group *const first = children->groups;
   return children->count == 1 && first->count == 1 && !first->is_recorded &&
-         first->reason == RUN_REASON_NO_PROF;
+         (first->reason == RUN_REASON_NO_PROF || first->reason == RUN_REASON_NO_EVENTS);
 }
 
 void run_children_print(const run_children *children) {
   bool is_any = false;
-  if (is_one_without_prof(children)) return;
+  if (is_all_said(children)) return;
   for (size_t at = 0; at < children->count && !children->groups[at].is_recorded;) {
     const run_reason reason = children->groups[at].reason;
     char *names;
@@ -131,7 +131,8 @@ void run_children_print(const run_children *children) {
 
 const char *run_children_why_nothing(const run_children *children) {
   if (children->empty_count > 0)
-    return "nothing was recorded: the program uses prof, and had no event; try --level 2, --memory";
+    return "nothing was recorded: the program uses prof, and had no event, or dropped all by "
+           "prof_clear(); try --level 2, --memory";
   if (children->is_unknown)
     return "nothing was recorded; this kernel does not list the children of a process";
   for (size_t i = 0; i < children->count; i++)

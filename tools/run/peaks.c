@@ -81,6 +81,8 @@ static void take_pools(void *context, const char *path, const prof_trace *trace,
   add_pools(context, path, trace, memory);
 }
 
+static const char *plural(uint64_t count) { return count == 1 ? "" : "s"; }
+
 static void print_pool(const pool *p) {
   const prof_memory_info *const info = &p->info;
   fputs("  ", stdout);
@@ -96,7 +98,8 @@ static void print_pool(const pool *p) {
   }
   fputs(", at the end ", stdout);
   print_bytes((double)info->end.used_bytes);
-  printf("; %" PRIu64 " allocations, %" PRIu64 " frees%s\n", info->alloc_count, info->free_count,
+  printf("; %" PRIu64 " allocation%s, %" PRIu64 " free%s%s\n", info->alloc_count,
+         plural(info->alloc_count), info->free_count, plural(info->free_count),
          info->missing_count ? ", some events are missing" : "");
 }
 
@@ -112,7 +115,8 @@ static void print_holders(void *context, const char *path, const prof_trace *tra
   for (uint64_t i = 0; i < rows->row_count && i < HOLDERS_MAX; i++) {
     fputs("    at that peak: ", stdout);
     print_bytes((double)rows->rows[i].bytes);
-    printf(" in %" PRIu64 " pieces, allocated in ", rows->rows[i].count);
+    printf(" in %" PRIu64 " piece%s, allocated in ", rows->rows[i].count,
+           plural(rows->rows[i].count));
     print_name(rows->rows[i].label[0] ? rows->rows[i].label : "no scope");
     putchar('\n');
   }
