@@ -315,6 +315,17 @@ class Captures(Case):
             self.assertLess(time.monotonic(), end, "it hangs")
             self.run_prof("true")
 
+    def test_no_scopes_are_no_empty_table(self):
+        text = self.run_prof("--memory", "sort", "/dev/null").stderr.decode()
+        self.assertIn("no scopes were recorded\n", text)
+        self.assertIn("memory by process", text)
+        self.assertNotIn("Calls", text)
+
+    def test_the_table_of_a_rank_names_it(self):
+        env = {**self.env, "OMPI_COMM_WORLD_RANK": "3"}
+        self.assertIn("rank 3:\n", self.run_prof("app", "0", env=env).stderr.decode())
+        self.assertNotIn("rank", self.run_prof("app", "0").stderr.decode())
+
     def test_memory_has_its_peaks(self):
         done = self.run_prof("--memory", "app", "0")
         self.assertEqual(done.returncode, 0, done.stderr)

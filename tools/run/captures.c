@@ -47,6 +47,9 @@ static run_capture read_capture(char *path) {
   capture.process = run_text("%s", info.process_name);
   capture.pid = info.pid;
   capture.is_live = info.is_live;
+  capture.has_rows = info.is_live || info.scope_count + info.open_count > 0;
+  for (size_t i = 0; i < sizeof info.lost_count / sizeof *info.lost_count; i++)
+    capture.has_rows |= info.lost_count[i] > 0;
   capture.is_empty = !info.is_live && info.event_count + info.open_count == 0;
   prof_trace_destroy(trace);
   return capture;
@@ -168,8 +171,10 @@ void run_captures_report(const run_captures *captures, const run_words *options)
   enum { ERRORS_MAX = 3 };
   run_words paths = {0};
   size_t unreadable = 0;
+  bool has_rows = false;
   for (size_t i = 0; i < captures->count; i++) {
     const run_capture *const capture = &captures->items[i];
+    has_rows |= capture->has_rows;
     if (capture->error && ++unreadable <= ERRORS_MAX)
       say("prof run: a capture is left out: %s", capture->error);
     if (!capture->error && !capture->is_empty) run_words_add(&paths, capture->path);
@@ -177,6 +182,9 @@ void run_captures_report(const run_captures *captures, const run_words *options)
   if (unreadable > ERRORS_MAX)
     say("prof run: %zu more captures are left out", unreadable - ERRORS_MAX);
   if (paths.count == 0) return;
-  on_stderr(print_table, options, &paths);
+  if (has_rows)
+    on_stderr(print_table, options, &paths);
+  else
+    say("prof run: no scopes were recorded");
   on_stderr(print_peaks, options, &paths);
 }

@@ -11,6 +11,7 @@ typedef struct run_capture {
   const char *error;   /* why, or NULL */
   bool is_empty;       /* it has no event, and was removed */
   bool is_live;        /* its process still runs */
+  bool has_rows; /* scopes, or losses: the table has something to show */
   bool is_elsewhere;   /* the folder did not take it */
 } run_capture;
 

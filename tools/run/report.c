@@ -11,6 +11,7 @@
 
 #include "../prof/commands.h"
 #include "file.h"
+#include "output.h"
 #include "rocprof.h"
 #include "rpd.h"
 #include "temporary.h"
@@ -158,6 +159,8 @@ void run_collect(run_state *s) {
 /* In a process of its own: it may be interrupted, or its reader may close. */
 static int report_captures(void *context) {
   const run_state *const s = context;
+  const char *const rank = run_output_rank();
+  if (rank) say("prof run: rank %s:", rank);
   run_captures_report(&s->summary.captures, &s->request.table_options);
   return 0;
 }
