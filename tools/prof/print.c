@@ -2,6 +2,7 @@
    terminal as a command. */
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "commands.h"
@@ -55,6 +56,13 @@ void say(const char *format, ...) {
   va_start(arguments, format);
   const int count = vsnprintf(line, sizeof line, format, arguments);
   va_end(arguments);
-  print_text(stderr, line, count < 0 ? 0 : count < LINE_BYTES ? (size_t)count : LINE_BYTES - 1);
-  fputc('\n', stderr);
+  /* in one write(): ranks share a terminal */
+  char *text = NULL;
+  size_t bytes = 0;
+  FILE *const memory = open_memstream(&text, &bytes);
+  FILE *const to = memory ? memory : stderr;
+  print_text(to, line, count < 0 ? 0 : count < LINE_BYTES ? (size_t)count : LINE_BYTES - 1);
+  fputc('\n', to);
+  if (memory && fclose(memory) == 0) fwrite(text, 1, bytes, stderr);
+  free(text);
 }

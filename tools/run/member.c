@@ -3,6 +3,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,9 +78,18 @@ static bool is_setuid(pid_t pid) {
   return stat(path, &is) == 0 && is.st_mode & (S_ISUID | S_ISGID) && is.st_uid != getuid();
 }
 
+/* valgrind's own program is static, and loads the libraries of the one that it runs. */
+static bool is_valgrind(const char *link) {
+  char program[PATH_MAX];
+  const ssize_t bytes = readlink(link, program, sizeof program - 1);
+  program[bytes < 0 ? 0 : bytes] = '\0';
+  return strstr(program, "/valgrind/") != NULL;
+}
+
 static bool is_static(pid_t pid) {
   char path[64];
   snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
+  if (is_valgrind(path)) return false;
   const int fd = open(path, O_RDONLY | O_CLOEXEC);
   const bool is = fd >= 0 && has_no_loader(fd);
   if (fd >= 0) close(fd);
