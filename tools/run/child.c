@@ -101,13 +101,14 @@ static bool start(child *c, becoming *b) {
   const bool is_on_terminal = c->streams.terminal.is_controlling;
   fflush(NULL); /* nothing is printed twice */
   run_terminal_be_raw(&c->streams.terminal);
-  bool is_started = is_on_terminal || start_here(c, b), has_keeper = false;
-  if (is_started && c->streams.buffer) {
+  /* the keeper is first: we may be killed at once, and the workload then needs it */
+  bool has_keeper = false;
+  if (c->streams.buffer) {
     run_streams_tell_keeper(&c->streams, &plan);
     has_keeper = run_keeper_start(&c->keeper, &plan);
   }
+  const bool is_started = is_on_terminal ? has_keeper && start_on_terminal(c) : start_here(c, b);
   run_streams_be_parent(&c->streams);
-  if (is_on_terminal) is_started = has_keeper && start_on_terminal(c);
   if (!is_started) say("prof run: cannot make a process: %s", strerror(errno));
   return is_started;
 }
