@@ -48,7 +48,8 @@ class Limits(Case):
         source = self.write("no_ppoll.c", NO_PPOLL)
         compiler = os.environ.get("CC", "cc")
         subprocess.run([compiler, "-shared", "-fPIC", source, "-o", preload], check=True)
-        env = {**os.environ, "LD_PRELOAD": preload, "ASAN_OPTIONS": "verify_asan_link_order=0"}
+        sanitizer = os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"
+        env = {**os.environ, "LD_PRELOAD": preload, "ASAN_OPTIONS": sanitizer.lstrip(":")}
         done = self.run_prof("-q", "-o", "out", "--", "sh", "-c", "echo a; exit 9", env=env)
         self.assertEqual((done.returncode, done.stdout), (9, b"a\n"), done.stderr)
 
