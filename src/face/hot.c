@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../core/arena.h"
 #include "../core/control.h"
@@ -169,6 +170,13 @@ static void say_why_none(void) {
   if (why[0]) prof_i_say("PROF_OUTPUT: there is no capture: %s", why);
 }
 
+/* `prof run` has a file for each pid, and pids are not unique: each PID namespace has a 1. Then our
+   capture keeps its first name, which prof run finds, too. */
+static bool has_other_with_our_pid(const char *output) {
+  const char *const joins = secure_getenv("PROF_JOIN");
+  return joins && strcmp(joins, "1") == 0 && prof_i_the_arena.is_file && prof_i_the_arena.path[0] && access(output, F_OK) == 0;
+}
+
 static void write_trace(void) {
   char output[PROF_I_PATH_BYTES];
   prof_i_control_is_own_process(); /* a child without handlers has no capture of its own */
@@ -182,6 +190,7 @@ static void write_trace(void) {
   const uint64_t plain_rate = ending && strcmp(ending, ".gz") == 0 ? GZIP_BYTES_A_SECOND : PLAIN_BYTES_A_SECOND;
   const uint64_t rate = own.has_memory ? plain_rate / MEMORY_TAKES : plain_rate;
   const bool is_large = prof_i_the_arena.is_file && bytes > EXIT_SECONDS * rate, is_capture = ending && strcmp(ending, ".prof") == 0;
+  if (is_capture && has_other_with_our_pid(output)) return;
   if (is_large && !prof_i_the_arena.path[0]) {
     prof_i_say("the capture has %llu MiB, and the program has dumped it: %s is not written at exit", (unsigned long long)(bytes >> 20), output);
     return;

@@ -357,6 +357,11 @@ class Repeat(Case):
             one = self.summary(os.path.join(run["folder"], "summary.json"))
             self.assertEqual(one["status"], run["status"])
 
+    def test_each_run_closes_its_temporary_folder(self):
+        done = self.run_prof("-n", "4", "-q", "--", "sh", "-c", "ls -l /proc/$PPID/fd")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stdout.count(b"/prof-run-"), 4, done.stdout)
+
     def test_it_ends_where_a_run_cannot_start_or_is_interrupted(self):
         self.write("bad.sh", "exit 4\n")
         context = json.dumps({"pre_scripts": [{"path": "bad.sh"}]})

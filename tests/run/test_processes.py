@@ -35,6 +35,13 @@ int main(int count, char **words) {
     { PROF_SCOPE("cleared"); }
     return prof_clear();
   }
+  if (count > 1 && strcmp(words[1], "again") == 0) {
+    {
+      PROF_SCOPE("again");
+    }
+    execlp("app", "app", "0", (char *)0);
+    return 1;
+  }
   if (count > 1) {
     PROF_SCOPE("work");
     char *volatile piece = malloc(8 << 20);
@@ -272,6 +279,29 @@ class Captures(Case):
         self.run_prof("-q", "-o", "out", "timeout", "100", "app", "0")
         (name,) = os.listdir(os.path.join(self.folder, "out/prof_output"))
         self.assertTrue(name.startswith("app."), name)
+
+    def test_two_captures_of_one_pid_are_two_files(self):
+        """A process that executes a second program keeps its pid."""
+        for form in ("prof", "json"):
+            with self.subTest(form):
+                where = os.path.join(self.folder, form)
+                os.mkdir(where)
+                out = os.path.join(where, f"t.{form}")
+                done = self.run_prof("-o", out, "--", "sh", "-c", "app 0; app again; true")
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertEqual(len(os.listdir(where)), 3, done.stderr)
+                for name in os.listdir(where):
+                    self.assertIn(f"{name} has app", done.stderr.decode())
+
+    def test_pid_namespaces_do_not_overwrite_each_others_captures(self):
+        inside = ("unshare", "-rpf", "sh", "-c", "app 0; exit $?")
+        if subprocess.run(["unshare", "-rpf", "true"], capture_output=True, check=False).returncode:
+            self.skipTest("no PID namespaces")
+        done = self.run_prof("-o", "out", "--", "sh", "-c", '"$@" && "$@" && "$@"', "sh", *inside)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        names = os.listdir(os.path.join(self.folder, "out/prof_output"))
+        self.assertEqual(len(names), 3, names)
+        self.assertRegex(done.stderr.decode(), r"(?m)^work .* 3 ")
 
     def test_an_unreadable_capture_does_not_hide_the_others(self):
         done = self.run_prof(

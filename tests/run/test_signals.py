@@ -184,6 +184,12 @@ class Kills(Case):
         self.assertEqual(self.wait_for_file("over"), "over\n")
         self.assertEqual(self.read("o/run.live.log"), "ready\nmore\n")
 
+    def test_the_keeper_is_there_before_the_program(self):
+        """Else the program dies by SIGPIPE if prof run is killed at once."""
+        script = "read first rest < /proc/$PPID/task/$PPID/children; test $first != $$"
+        done = self.run_prof("-q", "-o", "o", "--", "sh", "-c", script)
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+
     def test_killed_prof_leaves_sigpipe_to_the_program(self):
         process = self.start("-o", "o", "--", "sh", "-c", self.PROGRAM + "; yes")
         self.assertEqual(process.stdout.readline(), b"ready\n")

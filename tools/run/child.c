@@ -101,13 +101,14 @@ static bool start(child *c, becoming *b) {
   const bool is_on_terminal = c->streams.terminal.is_controlling;
   fflush(NULL); /* nothing is printed twice */
   run_terminal_be_raw(&c->streams.terminal);
-  bool is_started = is_on_terminal || start_here(c, b), has_keeper = false;
-  if (is_started && c->streams.buffer) {
+  /* the keeper is first: we may be killed at once, and the workload then needs it */
+  bool has_keeper = false;
+  if (c->streams.buffer) {
     run_streams_tell_keeper(&c->streams, &plan);
     has_keeper = run_keeper_start(&c->keeper, &plan);
   }
+  const bool is_started = is_on_terminal ? has_keeper && start_on_terminal(c) : start_here(c, b);
   run_streams_be_parent(&c->streams);
-  if (is_on_terminal) is_started = has_keeper && start_on_terminal(c);
   if (!is_started) say("prof run: cannot make a process: %s", strerror(errno));
   return is_started;
 }
@@ -172,10 +173,11 @@ static void take_status(child *c, int status) {
     run_signals_note_terminal(c->status - 128);
 }
 
+/* As PID 1 of a container we are the parent of each orphan, too. */
 static void reap(child *c) {
   int status;
-  while (!c->has_ended && waitpid(c->pid, &status, WNOHANG | WUNTRACED) == c->pid)
-    take_status(c, status);
+  for (pid_t pid; !c->has_ended && (pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0;)
+    if (pid == c->pid) take_status(c, status);
 }
 
 /* After the workload's end we may still wait for who reads our output. */
@@ -249,13 +251,25 @@ static void end_poll(child *c, const struct pollfd polls[FIXED]) {
   if (polls[ORPHAN].revents) c->has_ended = true;
 }
 
+/* poll() without those that are closed: it refuses more entries than a process may have files. */
+static int poll_open(struct pollfd *polls, nfds_t count, int timeout_ms) {
+  struct pollfd open[FIXED + 3];
+  nfds_t used = 0;
+  for (nfds_t i = 0; i < count; i++)
+    if (polls[i].fd >= 0) open[used++] = polls[i];
+  const int ready = poll(open, used, timeout_ms);
+  for (nfds_t i = count; ready > 0 && i-- > 0;)
+    if (polls[i].fd >= 0) polls[i].revents = open[--used].revents;
+  return ready;
+}
+
 /* See run_streams. */
 static bool wait_for(void *context, int fd) {
   child *const c = context;
   struct pollfd polls[FIXED + 1];
   const int timeout_ms = begin_poll(c, polls);
   polls[FIXED] = (struct pollfd){.fd = fd, .events = POLLOUT};
-  if (poll(polls, FIXED + 1, timeout_ms) > 0) end_poll(c, polls);
+  if (poll_open(polls, FIXED + 1, timeout_ms) > 0) end_poll(c, polls);
   return !c->is_given_up;
 }
 
@@ -266,7 +280,7 @@ static void loop(child *c) {
     const int timeout_ms = begin_poll(c, polls);
     polls[FIXED] = (struct pollfd){.fd = watch->extra, .events = POLLIN};
     const nfds_t count = FIXED + 1 + run_streams_poll(&c->streams, polls + FIXED + 1);
-    if (poll(polls, count, timeout_ms) < 0) {
+    if (poll_open(polls, count, timeout_ms) < 0) {
       if (errno != EINTR) run_fail("cannot wait for the workload: %s", strerror(errno));
       continue;
     }

@@ -99,6 +99,15 @@ static const char *without_marks(const char *path) {
   return text;
 }
 
+/* A process that has executed a second program, or two in different PID namespaces, have one pid:
+   the later capture gets a number. made: the paths of this run. */
+static const char *unused_name(const run_words *made, const char *path) {
+  const char *name = path;
+  for (unsigned number = 2; run_words_find(made, name) >= 0; number++)
+    name = run_text("%.*s.%u%s", stem_bytes(path), path, number, ending_of(path));
+  return name;
+}
+
 /* ---- files ---- */
 
 static bool write_one(const capture *c, const char *path) {
@@ -149,13 +158,15 @@ static const char *what(const char *part) {
 void run_file_write(const char *pattern, const char *folder, const run_words *captures,
                     bool is_quiet) {
   capture *const all = run_make(captures->count, sizeof *all);
+  run_words made = {0};
   size_t count = 0;
   for (size_t i = 0; i < captures->count; i++) count += take(&all[count], captures->items[i]);
   if (captures->count == 0 && is_quiet) /* else the table's place has said so */
     say("prof run: nothing was recorded, so '%s' is not written", pattern);
   if (count > 1) qsort(all, count, sizeof *all, by_start);
   for (size_t i = 0; i < count; i++) {
-    const char *const path = name_of(pattern, &all[i], i == 0);
+    const char *const path = unused_name(&made, name_of(pattern, &all[i], i == 0));
+    run_words_add(&made, path);
     if (!write_one(&all[i], path) || is_quiet) continue;
     if (all[i].part) say("prof run: %s has %s", path, what(all[i].part));
     else say("prof run: %s has %s (%u)", path, all[i].info.process_name,

@@ -92,7 +92,8 @@ static _Noreturn void keep(keeping *k) {
   for (bool has_ended = k->workload < 0;;) {
     struct pollfd polls[1] = {{.fd = k->alive, .events = POLLIN}};
     if (!has_ended && tell_news(k)) has_ended = true;
-    if (ppoll(polls, 1, NULL, has_ended ? NULL : &mask) < 0) continue; /* SIGCHLD */
+    if (ppoll(polls, 1, NULL, has_ended ? NULL : &mask) < 0 && errno == EINTR)
+      continue; /* SIGCHLD */
     char order = ORDER_END;
     const ssize_t bytes = read(k->alive, &order, 1);
     if (bytes < 0) continue;

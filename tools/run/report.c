@@ -205,6 +205,7 @@ void run_remove_temporary(const run_state *s) {
           capture->process, capture->pid, s->temporary_folder);
   }
   if (!is_used) run_temporary_remove(s->temporary_folder);
+  run_temporary_release();
 }
 
 void run_report(run_state *s) {

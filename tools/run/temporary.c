@@ -19,6 +19,8 @@
 
 #define PREFIX "prof-run-"
 
+static int own_lock = -1; /* of the run's folder */
+
 static const char *base_folder(void) {
   const char *const folder = getenv("TMPDIR");
   return folder && *folder ? folder : "/tmp";
@@ -45,11 +47,17 @@ const char *run_temporary_folder(void) {
           "cannot make the temporary folder '%s': %s; TMPDIR names another place, and -o DIR "
           "keeps the captures",
           path, strerror(errno));
-    if (lock_folder(path) >= 0) return path;                     /* the descriptor stays open */
+    own_lock = lock_folder(path);
+    if (own_lock >= 0) return path;
     if (errno != ENOENT && access(path, F_OK) == 0) return path; /* no locks here */
     free(path);
   }
   run_fail("cannot keep a temporary folder in '%s'", base_folder());
+}
+
+void run_temporary_release(void) {
+  if (own_lock >= 0) close(own_lock);
+  own_lock = -1;
 }
 
 void run_temporary_remove(const char *folder) {

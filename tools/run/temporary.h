@@ -6,6 +6,9 @@
    and those it has forked have ended. Ends the process if that fails. */
 const char *run_temporary_folder(void);
 
+/* Gives up the lock, at the end of the run. */
+void run_temporary_release(void);
+
 /* Removes the folder and the files in it. Folders in it stay. */
 void run_temporary_remove(const char *folder);
 
