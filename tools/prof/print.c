@@ -1,5 +1,6 @@
 /* What a terminal may be given. Names come out of captures and paths out of scripts: anybody may have chosen them, and none may reach the
    terminal as a command. */
+#define _GNU_SOURCE
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
