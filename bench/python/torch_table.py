@@ -30,9 +30,13 @@ def is_within(mine, theirs, calls):
     return low - slack - COLD_US <= statistics.median(mine) <= high + slack
 
 
-def columns_of(one):
-    """Of a row, the times to compare: where torch's table leaves an inner call out, its total is not there either."""
-    return ("self_us", "total_us") if one["theirs"].get("calls", [0])[-1] == one["traced"] else ("self_us",)
+COLUMNS = ("self_us", "total_us")
+"""Of a row, the times to compare."""
+
+
+def calls_of(one):
+    """Of a row in torch's table."""
+    return one["theirs"].get("calls", [0])[-1]
 
 
 # ---- what is measured ----
@@ -84,25 +88,16 @@ def note(found, side, averages, by_shape):
         one["total_bytes"].append(a.cpu_memory_usage)
 
 
-def traced_calls(p, by_shape):
-    """Of torch's trace: its table leaves out a call whose only child has its name."""
-    return collections.Counter(f"{e.name()} {e.shapes()}" if by_shape else e.name() for e in p.profiler.kineto_results.events())
-
-
 def measure(runs, by_shape=False, with_memory=False):
-    """Rows by their names: of both sides a list of a number a run, and of torch's trace the calls."""
+    """Rows by their names: of both sides a list of a number a run."""
     work, found, options = resnet18(), {}, {"record_shapes": by_shape, "profile_memory": with_memory}
     sides = [("mine", lambda turn: by_prof(work, turn, **options)), ("theirs", lambda turn: by_torch(work, **options))]
     for _, of in sides:
         of(0)
-    traced = collections.Counter()
     for turn in range(runs):
         for side, of in sides if turn % 2 else reversed(sides):
             p = of(turn)
             note(found, side, p.key_averages(group_by_input_shape=by_shape), by_shape)
-            traced = traced_calls(p, by_shape) if side == "theirs" else traced
-    for name, one in found.items():
-        one["traced"] = traced[name]
     return found
 
 
@@ -116,8 +111,8 @@ def kib(count):
 def line(name, one, memory):
     """Of both sides calls, self and total time with torch's least and most; self memory; a word where the rules do not hold."""
     mine, theirs, words = one["mine"], one["theirs"], []
-    calls = one["traced"]
-    for column in columns_of(one):
+    calls = calls_of(one)
+    for column in COLUMNS:
         if not is_within(mine[column], theirs[column], calls):
             words.append(f"{column} off")
     if set(mine["calls"]) != {calls}:

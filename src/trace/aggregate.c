@@ -56,6 +56,20 @@ enum {
   LINES = PROF_GROUP_THREAD | PROF_GROUP_PROCESS
 };
 
+/* What its scope took beside its time. */
+typedef struct beside {
+  prof_i_held_bytes memory;
+  prof_i_device_time on_device;
+} beside;
+
+/* A call that is complete, with its group and what that had when the call began. */
+typedef struct done_call {
+  prof_i_group *group; /* NULL: none */
+  prof_i_span span;
+  waiting before;
+  beside also;
+} done_call;
+
 /* Scopes of a site that were begun by one way (callers.h): their group. */
 typedef struct way {
   uint32_t caller, site;
@@ -88,6 +102,10 @@ typedef struct aggregation {
   uint32_t waiting_count, waiting_room;
   way *ways; /* by a hash; for one thread if lines are separate */
   uint32_t way_count, way_room; /* the room a power of two */
+  /* PROF_RULE_ONLY_CHILDREN: the last call in the top of lane 0's stack, whose name it has. It is
+     added when another one is met there. If none is, it becomes part of the top. */
+  done_call only_child;
+  bool has_only_children; /* the rule */
   group unwanted; /* of all that the options leave out: added up like the others, for a test would cost as much */
   prof_event event;
   uint64_t shape[SHAPE_WORDS];
@@ -302,12 +320,6 @@ static bool is_inside(const prof_aggregate_options *options, const prof_i_span *
   return span->start_ns >= options->from_ns && (options->to_ns == 0 || span->start_ns < options->to_ns);
 }
 
-/* What its scope took beside its time. */
-typedef struct beside {
-  prof_i_held_bytes memory;
-  prof_i_device_time on_device;
-} beside;
-
 /* The group of a scope of that thread of the capture; *group_out the unwanted one: it is not wanted. False: no memory. */
 static bool find_detailed(aggregation *a, uint32_t thread, const prof_i_span *span, prof_i_group **group_out) {
   prof_event *const event = &a->event;
@@ -500,11 +512,22 @@ static inline bool has_room_to_wait(aggregation *a) {
   return prof_i_make_room((void **)&a->waiting, &a->waiting_room, a->waiting_count, sizeof *a->waiting);
 }
 
+/* It is not the only child: another one is there. */
+static __attribute__((noinline)) int add_only_child(aggregation *a) {
+  const done_call *const child = &a->only_child;
+  prof_i_group *const g = child->group;
+  if (!g) return 0;
+  a->only_child.group = NULL;
+  if (a->has_first) be_first(a, g, &child->span);
+  return add_to_group(a, g, &child->span, &child->before, &child->also);
+}
+
 /* A place of lane 0 that may hold what comes. False: no memory. */
 static bool begin_to_wait(aggregation *a, prof_i_waiting *place) {
   const prof_i_span *const span = &place->span;
   prof_i_group *g = NULL;
   if (!has_room_to_wait(a)) return false;
+  if (a->only_child.group && add_only_child(a)) return false;
   const bool is_counted = span->kind <= PROF_EVENT_OPEN && (!has_window(&a->options) || is_inside(&a->options, span));
   if (is_counted && !find_any(a, span, place - 1, &g)) return false;
   a->waiting[a->waiting_count++] = g ? total_of(g) : (waiting){.group = NULL};
@@ -566,13 +589,52 @@ static bool is_part_of_wanted(const aggregation *a, const prof_i_span *span) {
   return false;
 }
 
-static int visit_one(aggregation *a, const prof_i_span *span) {
-  const waiting *const waited = take_waiting(a, span);
-  if (span->kind > PROF_EVENT_OPEN) return visit_other(a, span);
-  beside also = {{0}, {0}};
+/* ---- PROF_RULE_ONLY_CHILDREN ---- */
+
+/* What the only child did, the call around it did itself. */
+static void take_only_child(aggregation *a, prof_i_span *span, beside *also) {
+  const done_call *const child = &a->only_child;
+  const prof_i_device_time *const d = &child->also.on_device;
+  const prof_i_held_bytes own = {.self_host = child->also.memory.self_host,
+                                 .self_device = child->also.memory.self_device};
+  prof_i_held_add(&also->memory, &own);
+  prof_i_device_time_add(&also->on_device,
+                         &(prof_i_device_time){.self_ns = d->self_ns, .count = d->count});
+  span->self_ns += child->span.self_ns;
+  span->child_count = child->span.child_count;
+  a->only_child.group = NULL;
+}
+
+static inline bool is_nesting(const prof_i_span *span) {
+  return span->lane == 0 && span->kind == PROF_EVENT_SCOPE &&
+         !(span->record && prof_i_is_skipped(span->record));
+}
+
+static bool have_one_name(const prof_i_group *one, const prof_i_group *other) {
+  const group_key *const a = &one->key, *const b = &other->key;
+  if (one == other) return true;
+  return !texts_differ(a->name, b->name) && a->place.line == b->place.line &&
+         !texts_differ(a->place.file, b->place.file);
+}
+
+/* Keeps a call back that may turn out to be the only one in a call of its name. */
+static __attribute__((noinline)) bool keep_only_child(aggregation *a, prof_i_group *g,
+                                                      const prof_i_group *parent,
+                                                      const prof_i_span *span,
+                                                      const waiting *before, const beside *also) {
+  if (!is_nesting(span) || !have_one_name(g, parent)) return false;
+  const prof_i_waiting *const around = prof_i_walker_around(a->walker, span);
+  if ((uint32_t)(around - a->walker->lanes[0].stack) != a->waiting_count) return false;
+  if (!is_nesting(&around->span)) return false;
+  a->only_child = (done_call){g, *span, *before, *also};
+  return true;
+}
+
+static inline __attribute__((always_inline)) int finish_visit(aggregation *a,
+                                                              const prof_i_span *span,
+                                                              const waiting *waited,
+                                                              const beside *also) {
   prof_i_group *g = waited ? waited->group : NULL;
-  if (__builtin_expect(a->has_pools, 0)) also.memory = take_memory(a, span);
-  if (__builtin_expect(a->has_launched, 0) && !prof_i_device_sums_take(&a->on_device, span, &also.on_device)) return PROF_E_NO_MEMORY;
   if (!is_asked_for(a, span)) {
     if (is_part_of_wanted(a, span)) a->unwanted.of.tally.self_ns += span->self_ns;
     return 0;
@@ -582,9 +644,36 @@ static int visit_one(aggregation *a, const prof_i_span *span) {
     if (span->kind == PROF_EVENT_SCOPE) g->tally.self_ns += span->self_ns;
     return 0;
   }
-  if (a->has_first) be_first(a, g, span);
   const waiting before = waited ? *waited : total_of(g);
-  return add_to_group(a, g, span, &before, &also);
+  if (a->has_only_children && a->waiting_count) {
+    const prof_i_group *const parent = a->waiting[a->waiting_count - 1].group;
+    if (parent && parent->key.name.bytes == g->key.name.bytes &&
+        keep_only_child(a, g, parent, span, &before, also))
+      return 0;
+  }
+  if (a->has_first) be_first(a, g, span);
+  return add_to_group(a, g, span, &before, also);
+}
+
+/* A call in which the one that was kept back stands, or beside it. */
+static __attribute__((noinline)) int visit_beside_only_child(aggregation *a,
+                                                             const prof_i_span *span,
+                                                             const waiting *waited, beside *also) {
+  prof_i_span merged = *span;
+  if (waited && span->child_count == 1) take_only_child(a, &merged, also);
+  else if (add_only_child(a)) return PROF_E_NO_MEMORY;
+  return finish_visit(a, &merged, waited, also);
+}
+
+static int visit_one(aggregation *a, const prof_i_span *span) {
+  const waiting *const waited = take_waiting(a, span);
+  if (span->kind > PROF_EVENT_OPEN) return visit_other(a, span);
+  beside also = {{0}, {0}};
+  if (__builtin_expect(a->has_pools, 0)) also.memory = take_memory(a, span);
+  if (__builtin_expect(a->has_launched, 0) && !prof_i_device_sums_take(&a->on_device, span, &also.on_device)) return PROF_E_NO_MEMORY;
+  if (__builtin_expect(a->only_child.group != NULL, 0) && span->lane == 0)
+    return visit_beside_only_child(a, span, waited, &also);
+  return finish_visit(a, span, waited, &also);
 }
 
 static int visit(void *user, const prof_i_span *spans, size_t count) {
@@ -643,9 +732,11 @@ static int add_thread(aggregation *a) {
   walker->on_wait = on_wait;
   prof_i_walker_skip_before(walker, a->options.from_ns);
   a->waiting_count = 0;
+  a->only_child.group = NULL;
   /* Where nothing waits for a scope, and nobody looks at it. */
   if (!a->has_callers && !a->has_pools && !a->has_first && !a->has_launched &&
-      !has_window(&a->options) && !(a->options.group & PROF_GROUP_FLOPS)) {
+      !has_window(&a->options) && !(a->options.group & PROF_GROUP_FLOPS) &&
+      !a->has_only_children) {
     walker->walk_plain = add_plain;
     walker->takes_bare = !(a->options.group & (SHAPES | PROF_GROUP_STACK));
   }
@@ -694,6 +785,7 @@ static int add_trace(aggregation *a) {
   a->process = UINT32_MAX;
   const bool with_memory = !(a->options.leave_out & PROF_LEAVE_OUT_MEMORY);
   a->has_pools = with_memory && a->trace->catalog.pool_count != 0;
+  a->has_only_children = (a->options.rules & PROF_RULE_ONLY_CHILDREN) != 0;
   a->has_first = a->options.sort == PROF_SORT_FIRST || (a->options.group & PROF_GROUP_ANNOTATION);
   int status = a->by_site ? 0 : PROF_E_NO_MEMORY;
   if (!status) status = prof_i_device_sums_init(&a->on_device, a->trace, a->options.group & PROF_GROUP_KERNEL);
@@ -735,11 +827,18 @@ static void fini(aggregation *a) {
   }
 }
 
+/* All of its calls are part of the calls around them (PROF_RULE_ONLY_CHILDREN). */
+static bool is_empty(const prof_i_group *g) {
+  return g->tally.calls == 0 && g->open_count == 0 && g->skipped_count == 0 &&
+         g->on_device.count == 0;
+}
+
 static int collect(const aggregation *a, prof_rows **rows_out) {
   uint64_t count = 0;
   prof_i_group **const groups = malloc((HASH_COUNT(a->groups) + 1) * sizeof *groups);
   if (!groups) return PROF_E_NO_MEMORY;
-  for (group *g = a->groups; g; g = g->hh.next) groups[count++] = &g->of;
+  for (group *g = a->groups; g; g = g->hh.next)
+    if (!is_empty(&g->of)) groups[count++] = &g->of;
   const int status = prof_i_rows_make(a->traces, a->trace_count, &a->options, groups, count,
                                       &a->outside, &a->processes, rows_out);
   if (!status) (*rows_out)->all_self_ns = (*rows_out)->total_self_ns + a->unwanted.of.tally.self_ns;
@@ -777,7 +876,8 @@ static int read_options(const prof_aggregate_options *given, prof_aggregate_opti
   if (options->leave_out & ~left_out)
     return prof_i_fail(PROF_E_INVALID, "options.leave_out is 0x%x; the known bits are 0x%x",
                        options->leave_out, left_out);
-  const uint32_t rules = PROF_RULE_OPEN_CALLS | PROF_RULE_OUTER_FUNCTIONS;
+  const uint32_t rules =
+      PROF_RULE_OPEN_CALLS | PROF_RULE_OUTER_FUNCTIONS | PROF_RULE_ONLY_CHILDREN;
   if (options->rules & ~rules)
     return prof_i_fail(PROF_E_INVALID, "options.rules is 0x%x; the known bits are 0x%x",
                        options->rules, rules);
@@ -786,6 +886,11 @@ static int read_options(const prof_aggregate_options *given, prof_aggregate_opti
   if (options->to_ns && options->to_ns <= options->from_ns)
     return prof_i_fail(PROF_E_INVALID, "options.to_ns is %llu, not after from_ns, which is %llu", (unsigned long long)options->to_ns, (unsigned long long)options->from_ns);
   if ((options->group & ~(uint32_t)PROF_GROUP_KERNEL) == 0) options->group |= PROF_GROUP_NAME | PROF_GROUP_CATEGORY;
+  if ((options->rules & PROF_RULE_ONLY_CHILDREN) && !(options->group & PROF_GROUP_NAME))
+    return prof_i_fail(PROF_E_INVALID,
+                       "options.rules is 0x%x, and options.group, 0x%x, is without names; "
+                       "PROF_RULE_ONLY_CHILDREN needs PROF_GROUP_NAME",
+                       options->rules, options->group);
   return PROF_OK;
 }
 

@@ -3,7 +3,7 @@
 import collections
 import unittest
 
-from test_observe import calls, nested, seen_by_prof, seen_by_torch, torch
+from test_observe import calls, events_of, nested, seen_by_prof, seen_by_torch, torch
 
 import prof
 
@@ -82,4 +82,4 @@ def skip_without_torch(case):
     return unittest.skipIf(torch is None, "torch is not installed for this Python")(case)
 
 
-__all__ = ["Beside", "bits", "calls", "calls_of", "nested", "nested_in", "seen_by_prof", "seen_by_torch", "skip_without_torch", "torch"]
+__all__ = ["Beside", "bits", "calls", "calls_of", "events_of", "nested", "nested_in", "seen_by_prof", "seen_by_torch", "skip_without_torch", "torch"]

@@ -56,10 +56,14 @@ def seen_by_prof(work):
 
 
 def seen_by_torch(work):
-    """Kineto's own: FunctionEvent leaves out a call whose only child has its name."""
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as p:
         work()
-    return [(e.name(), e.start_thread_id(), e.start_ns(), e.start_ns() + e.duration_ns()) for e in p.profiler.kineto_results.events()]
+    return events_of(p)
+
+
+def events_of(p):
+    """(name, thread, start, end) of torch's."""
+    return [(e.name, e.thread, e.time_range.start, e.time_range.end) for e in p.events()]
 
 
 def seen_by_both(work, path=None):
@@ -71,8 +75,9 @@ def seen_by_both(work, path=None):
         theirs.export_chrome_trace(path)
     mine = [(e.thread, e.time_range.start, e.time_range.end, e.name, e.input_shapes, e.sequence_nr, e.fwd_thread or 0) for e in p.events()]
     kineto = [
-        (e.start_thread_id(), e.start_ns(), e.start_ns() + e.duration_ns(), e.name(), e.shapes(), e.sequence_nr(), e.fwd_thread_id())
-        for e in theirs.profiler.kineto_results.events()
+        (e.thread, e.time_range.start, e.time_range.end)
+        + (e.name, e.input_shapes, e.sequence_nr, e.fwd_thread)
+        for e in theirs.events()
     ]
     found = []
     for rows in (mine, kineto):

@@ -12,7 +12,7 @@ import threading
 import unittest
 import unittest.mock
 
-from beside_torch import bits, calls, calls_of, nested, nested_in, skip_without_torch, torch
+from beside_torch import bits, calls, calls_of, events_of, nested, nested_in, skip_without_torch, torch
 from hang_guard import HANG_SECONDS
 
 import prof
@@ -105,7 +105,7 @@ class AllThreads(unittest.TestCase):
         config = _ExperimentalConfig(profile_all_threads=True)
         with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], experimental_config=config) as theirs:
             self.assertEqual(work(), plain)
-        theirs = [(e.name(), e.start_thread_id(), e.start_ns(), e.start_ns() + e.duration_ns()) for e in theirs.profiler.kineto_results.events()]
+        theirs = events_of(theirs)
         self.assertEqual(calls(p), calls_of(theirs))
         self.assertEqual(collections.Counter(nested_in(p)), collections.Counter(nested(theirs)))
 

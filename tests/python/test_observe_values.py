@@ -180,13 +180,11 @@ class Flops(unittest.TestCase):
                         flops_of(mine.events().key_averages(group_by_input_shapes=by_shape)),
                         expected,
                     )
-                dropped = [e for e in mine.events() if e.flops and not e._is_repeated]
-                self.assertEqual(
-                    sorted((e.name, str(e.input_shapes), e.flops) for e in dropped),
-                    sorted(
-                        (e.name, str(e.input_shapes), e.flops) for e in theirs.events() if e.flops
-                    ),
-                )
+                each = [
+                    sorted((e.name, str(e.input_shapes), e.flops) for e in p.events() if e.flops)
+                    for p in (mine, theirs)
+                ]
+                self.assertEqual(*each)
 
     def test_a_capture_and_the_json_have_them_too(self):
         for work in (convolutions, elementwise):
@@ -226,10 +224,7 @@ class Values(unittest.TestCase):
         for work in PROGRAMS:
             with self.subTest(work.__name__):
                 mine, theirs = seen_by_both(work)
-                # torch leaves out what is all that a call of its own name has called
-                found = collections.Counter(
-                    key(e) for e in mine.events() if e.input_shapes and not e._is_repeated
-                )
+                found = collections.Counter(key(e) for e in mine.events() if e.input_shapes)
                 expected = collections.Counter(
                     key(e) for e in theirs.events() if e.structured_input_shapes
                 )
@@ -250,9 +245,7 @@ class Values(unittest.TestCase):
                     ),
                     (lambda e: (e.name, e.flow_id, e.flow_type, e.flow_start), lambda e: True),
                 ):
-                    found = collections.Counter(
-                        key(e) for e in mine.events() if has(e) and not e._is_repeated
-                    )
+                    found = collections.Counter(key(e) for e in mine.events() if has(e))
                     expected = collections.Counter(key(e) for e in theirs.events() if has(e))
                     self.assertEqual(found - expected, expected - found)
 

@@ -184,14 +184,9 @@ class Beside(unittest.TestCase):
         more = ("self_cpu_memory_usage",) * has_memory
         more += ("flops",) * bool(profile.with_flops)
         found = [with_plain_stacks(calls(made.rows, *more)) for made in (mine, theirs)]
-        dropped = self.dropped_by_torch(profile, *found)
-        rest = [
-            collections.Counter({key: n for key, n in rows.items() if key[0] not in dropped})
-            for rows in found
-        ]
-        self.same(*rest)
+        self.same(*found)
         if has_memory:  # torch's totals have the inner calls of a recursion again
-            left_out = dropped | nested_in_themselves(profile)
+            left_out = nested_in_themselves(profile)
             totals = [
                 calls([row for row in made.rows if row.key not in left_out], "cpu_memory_usage")
                 for made in (mine, theirs)
@@ -201,25 +196,6 @@ class Beside(unittest.TestCase):
     def same(self, mine, theirs):
         """Shows what one has alone."""
         self.assertEqual((mine - theirs, theirs - mine), ({}, {}))
-
-    def dropped_by_torch(self, profile, mine, theirs):
-        """Names of which torch's tables leave out a call: the only one inside of a call of the same
-        name. Torch's own recorder has it."""
-        by_name = [collections.Counter(), collections.Counter()]
-        for counts, rows in zip(by_name, (mine, theirs)):
-            for key, count in rows.items():
-                counts[key[0]] += count
-        names = {name for name in by_name[0] | by_name[1] if by_name[0][name] != by_name[1][name]}
-        if not names:
-            return names
-        recorded = collections.Counter(e.name() for e in profile.profiler.kineto_results.events())
-        cycles = 1
-        if adds_up_cycles():  # the recorder has the last one's alone
-            name = max(names)
-            cycles = max(by_name[0][name] // max(recorded[name], 1), 1)
-        expected = {n: recorded[n] * cycles for n in names}
-        self.assertEqual({n: by_name[0][n] for n in names}, expected)
-        return names
 
     def compare_files(self, mine, theirs):
         names = [sorted(map(without_numbers, files)) for files in (mine, theirs)]

@@ -6,7 +6,6 @@ import functools
 import json
 import os
 import pathlib
-import re
 import shutil
 import subprocess
 import sys
@@ -71,13 +70,12 @@ class Ranks(unittest.TestCase):
     def calls(self, rank):
         return {name: count for name, (count, *_) in self.seen[rank]["averages"].items()}
 
-    def calls_but_twins(self, rank):
-        """(calls, us) by name, without what torch's own table leaves out, too: a call that is all that one of its name calls."""
+    def calls_of_events(self, rank):
+        """(calls, us) by name."""
         found = collections.defaultdict(lambda: [0, 0.0])
-        for name, start, end, is_twin in self.seen[rank]["events"]:
-            if not is_twin:
-                found[name][0] += 1
-                found[name][1] += end - start
+        for name, start, end in self.seen[rank]["events"]:
+            found[name][0] += 1
+            found[name][1] += end - start
         return found
 
     def test_both_engines_count_the_captures_slices(self):
@@ -90,8 +88,8 @@ class Ranks(unittest.TestCase):
         for rank, path in self.paths.items():
             document, phases = check_trace.check_chrome(path, engines, is_part=True)
             self.assertEqual(document["distributedInfo"]["rank"], int(rank))
-            names = collections.Counter(re.sub(r"^ProfilerStep#\d+$", "ProfilerStep*", e["name"]) for e in document["traceEvents"] if e["ph"] == "X")
-            self.assertEqual(names, collections.Counter(name for name, *_ in self.seen[rank]["events"]))
+            names = collections.Counter(e["name"] for e in document["traceEvents"] if e["ph"] == "X")
+            self.assertEqual(names, collections.Counter(self.seen[rank]["slices"]))
             slices, *_ = check_trace.ask_perfetto(engines, path)
             self.assertEqual(len(slices), phases["X"] + phases["i"])
             for name in ("aten::conv2d", "ConvolutionBackward0", "Optimizer.step#SGD.step", "nn.Module: Conv2d_0", "gloo:all_reduce"):
@@ -101,12 +99,12 @@ class Ranks(unittest.TestCase):
         profiles = {p["worker"]: p for p in self.read("read_tensorboard.py")}
         self.assertEqual(sorted(profiles), ["All", "node_0", "node_1"])
         for rank, path in self.paths.items():
-            shown, calls = profiles[f"node_{rank}"], self.calls_but_twins(rank)
+            shown, calls = profiles[f"node_{rank}"], self.calls_of_events(rank)
             self.assertEqual(shown["views"], ["overall", "operator", "trace", *(["memory"] if self.has_memory else []), "module"])
             self.assertEqual(shown["steps"], ["1", "2", "3"])
             self.assertEqual(shown["parts"], ["Step", "Communication", "DataLoader", "CPU Exec", "Other"])
             self.assertEqual(shown["trace view"], path.stat().st_size)
-            steps = sorted((start, end) for name, start, end, _ in self.seen[rank]["events"] if name == "ProfilerStep*")
+            steps = sorted((start, end) for name, start, end in self.seen[rank]["events"] if name == "ProfilerStep*")
             for costs, (start, end) in zip(shown["costs"], steps):
                 self.assertAlmostEqual(sum(costs), end - start, delta=1)
             self.assertAlmostEqual(shown["average"]["Average Step Time"], calls["ProfilerStep*"][1] / 3, delta=1)

@@ -1,7 +1,6 @@
 """usage: torch_ranks.py FOLDER: one of two ranks (RANK, WORLD_SIZE) that train with DistributedDataParallel over gloo, seen by prof.torch.observe(); tensorboard_trace_handler() writes to FOLDER/runs, and what the profile itself
 says of it to FOLDER/seen_RANK.json. For test_torch_viewers.py."""
 
-import collections
 import gc
 import json
 import os
@@ -30,16 +29,15 @@ def main():
     def ready(p):
         write(p)
         events = p.events()
-        children = collections.Counter(id(e.cpu_parent) for e in events)
-        is_twin = {id(e) for e in events if e.cpu_parent is not None and e.cpu_parent.name == e.name and children[id(e.cpu_parent)] == 1}
         events = [
-            [e.name, e.time_range.start, e.time_range.end, id(e) in is_twin]
+            [e.name, e.time_range.start, e.time_range.end]
             for e in events
             if e.name != "[memory]"
         ]
         averages = {a.key: [a.count, a.cpu_time_total, a.self_cpu_time_total] for a in p.key_averages()}
         with open(os.path.join(folder, f"seen_{rank}.json"), "w", encoding="utf-8") as f:
-            json.dump({"events": events, "averages": averages}, f)
+            slices = [e.name for e in p.trace.events() if e.kind == "scope"]
+            json.dump({"events": events, "slices": slices, "averages": averages}, f)
 
     profile = prof.profile(schedule=prof.schedule(wait=0, warmup=1, active=STEPS, repeat=1), on_trace_ready=ready, profile_memory="PROF_MEMORY" in os.environ)
     with profile as p, prof.torch.observe(with_modules=True):

@@ -187,7 +187,7 @@ static void open_scopes_are_calls_where_asked_for(void **state) {
     assert_int_equal(more.record_scope, 1);
     prof_rows_destroy(rows);
   }
-  const prof_aggregate_options wrong = {.size = sizeof wrong, .rules = 4};
+  const prof_aggregate_options wrong = {.size = sizeof wrong, .rules = 8};
   prof_rows *rows = NULL;
   assert_int_equal(prof_trace_aggregate(trace, &wrong, &rows), PROF_E_INVALID);
   prof_trace_destroy(trace);

@@ -72,6 +72,8 @@ class EventList(List[_Row]):
     """What the table says where it has no rows."""
     _hint = ""
     """What it says behind those that it has."""
+    _python_ids = 0
+    """Of events, python ids are up to this."""
     lost = 0
     """Scopes that are not in it, for want of room. Beyond torch.profiler; where there are some, the table's last line says so."""
 

@@ -36,7 +36,7 @@ from ._rows import (
 )
 from ._stacks import FRAMES_MOST, Callers, Frames, Function
 from .device import TYPES
-from .trace import Row, Rows, Trace
+from .trace import ONLY_CHILDREN, Row, Rows, Trace
 
 
 class Window(NamedTuple):
@@ -138,7 +138,7 @@ def averages(
     for average in merged.values():
         average.use_device = device
     found = EventList(merged.values(), use_device=device, profile_memory=profile_memory, with_flops=with_flops)
-    found._origin = Origin(windows, by_shape, stack_frames)
+    found._origin = Origin(windows, by_shape, stack_frames, bool(rules & ONLY_CHILDREN))
     found.lost = sum(window.lost for window in windows)
     return found
 
@@ -149,11 +149,16 @@ class Origin(NamedTuple):
     windows: Sequence[Window]
     by_shape: bool
     stack_frames: int
+    merges_only_children: bool
 
     def find_parents(self, averages: Iterable[Either]) -> None:
         """Gives each the parent of its first event, as torch.profiler's have it."""
         first: Dict[Any, Optional[FunctionEvent]] = {}
-        for e in single_events(self.windows, False, False, self.stack_frames > 0):
+        merges = self.merges_only_children
+        with_stack = self.stack_frames > 0
+        for e in single_events(
+            self.windows, False, False, with_stack, merges_only_children=merges
+        ):
             place = e.place if is_told_by_place(e.category) else ""
             shapes = str(e.input_shapes) if self.by_shape else ""
             key = (e.key, e.is_user_annotation, shapes, place, tuple(e.stack[: self.stack_frames]))
@@ -229,19 +234,38 @@ def _charge_launched(
             _charge_device(host, ran, device)
 
 
-def single_events(windows: Sequence[Window], profile_memory: bool, with_flops: bool, with_stack: bool = True, shows_functions: bool = True, modules: bool = True) -> EventList[FunctionEvent]:
-    """Each scope of the windows, by its start; those that had not ended are marked. with_stack: what has no stack of its own has the traced functions around it. modules: whether calls of modules are more than functions, which key_averages() leaves out. What takes time to make of an event is made when it is asked for: the trace is in use as long as one of them lives, also when it is closed."""
+def single_events(
+    windows: Sequence[Window],
+    profile_memory: bool,
+    with_flops: bool,
+    with_stack: bool = True,
+    shows_functions: bool = True,
+    modules: bool = True,
+    merges_only_children: bool = False,
+) -> EventList[FunctionEvent]:
+    """Each scope of the windows, by its start; those that had not ended are marked. with_stack:
+    what has no stack of its own has the traced functions around it. modules: whether calls of
+    modules are more than functions, which key_averages() leaves out. merges_only_children: a call
+    that is the only one in a call of its name is part of that one, as in torch.profiler. What takes
+    time to make of an event is made when it is asked for: the trace is in use as long as one of
+    them lives, also when it is closed."""
     events: List[FunctionEvent] = []
     makers: List[Made] = []
+    python_ids = 0
     with _without_collections():
         for window in windows:
             with_outer = with_stack and not shows_functions
-            part = _scopes(window, with_stack, profile_memory, modules, with_outer)
-            makers += [e._site.made for e in part[:1]]
+            part = _scopes(
+                window, with_stack, profile_memory, modules, with_outer, merges_only_children
+            )
+            number(part, len(events), python_ids)
+            for e in part[:1]:
+                makers.append(e._site.made)
+                python_ids += e._site.made.python_ids
             events += part
-        number(events)
     found = EventList(events, use_device=_device_of(windows), profile_memory=profile_memory, with_flops=with_flops)
     found._is_of_events, found._shows_functions = True, shows_functions
+    found._python_ids = python_ids
     for made in makers:
         made.listed = weakref.ref(found)
     found.lost = sum(window.lost for window in windows)
@@ -274,18 +298,48 @@ def _without_collections() -> Iterator[None]:
             gc.enable()
 
 
-def number(events: Iterable[FunctionEvent]) -> None:
-    """Events from 0 on; calls of functions and of modules from 1 on, as torch.profiler."""
-    call = 0
-    for place, event in enumerate(events):
+def number(events: Iterable[FunctionEvent], first: int, python_ids: int) -> None:
+    """Behind so many others, of which calls of functions and of modules have ids up to that."""
+    for place, event in enumerate(events, first):
         event.id = place
+        if python_ids and event._site.has_python_id:
+            event._python_id += python_ids
+
+
+def _number_calls(events: Iterable[FunctionEvent]) -> int:
+    """Calls of functions and of modules from 1 on, as torch.profiler. Gives their number."""
+    call = 0
+    for event in events:
         if event._site.has_python_id:
             call += 1
             event._python_id = call
+    return call
+
+
+def _may_be_only_child(child: Site, holder: Site) -> bool:
+    """Sites of two that stand in each other and have one name."""
+    return child is holder or not is_told_by_place(child.category) or child.place == holder.place
+
+
+def _merge_only_children(calls: Iterable[FunctionEvent]) -> Set[int]:
+    """Makes a call part of the one around it where it is the only one there. calls: each is in one
+    of its name, and outer ones come first. Gives the id() of those that are gone."""
+    gone: Set[int] = set()
+    for call in calls:
+        holder = call.cpu_parent
+        if holder is not None and len(holder.cpu_children) == 1:
+            holder.take_only_child(call)
+            gone.add(id(call))
+    return gone
 
 
 def _scopes(
-    window: Window, with_stack: bool, with_memory: bool, modules: bool, with_outer: bool
+    window: Window,
+    with_stack: bool,
+    with_memory: bool,
+    modules: bool,
+    with_outer: bool,
+    merges_only_children: bool,
 ) -> List[FunctionEvent]:
     """with_outer: traced functions that ran when the window began are events that begin there."""
     found: List[FunctionEvent] = []
@@ -293,6 +347,7 @@ def _scopes(
     opened: List[FunctionEvent] = []  # of the thread: what had not ended
     launched: Dict[Tuple[int, int], List[_Ran]] = {}
     no_hosts: Set[int] = set()  # by id()
+    twins: List[FunctionEvent] = []  # inside of one of their name
     in_thread, frames = -1, Frames()
     functions_before: List[Function] = []
     briefs = Briefs(window.trace._shared, window.from_ns)
@@ -391,6 +446,10 @@ def _scopes(
             if holder._children is None:
                 holder._children = []
             holder._children.append(made)
+            if merges_only_children and holder._site.name == site.name:
+                is_other = is_open or is_skipped or flags & CALL or holder.is_open
+                if not is_other and _may_be_only_child(site, holder._site):
+                    twins.append(made)
         if is_skipped:
             continue
         around.append(made)
@@ -403,6 +462,11 @@ def _scopes(
     walked = found
     if not is_sorted:
         found = sorted(walked, key=lambda e: (e._start_ns, -e._end_ns))
+    if any(known[2].has_python_id for known in sites.values()):
+        made_of.python_ids = _number_calls(found)
+    gone = _merge_only_children(twins)
+    if gone:
+        found = [e for e in found if id(e) not in gone]
     if with_stack:
         callers = Callers(frames, window.trace._function_ends(), functions_before)
         made_of.unsettled = Unsettled(found, walked, callers)

@@ -316,6 +316,7 @@ class Made:
         self.unsettled: Optional[Unsettled] = None
         """All events, while they have no stacks yet."""
         self._lock, self._is_settling = threading.RLock(), False
+        self.python_ids = 0
         self.listed: Callable[[], Optional[List[Any]]] = lambda: None
         """Gives the list that events() has given, while somebody has it."""
         self._single_reads = 0
@@ -538,6 +539,13 @@ _MADE_OF = (
 )
 
 
+_OWN_SUMS = (
+    *("self_cpu_memory_usage", "self_device_memory_usage", "self_device_time_total"),
+    "kernels",
+)
+"""What a call has beyond its own time, and not as part of calls inside of it."""
+
+
 class FunctionEvent(_Times):
     """One call. Times of its range are in us from the profile's start. name is what averages call it ("ProfilerStep*"), trace_name what a trace does ("ProfilerStep#3")."""
 
@@ -657,10 +665,23 @@ class FunctionEvent(_Times):
         if child.fwd_thread and self.sequence_nr < 0:
             self.sequence_nr, self.fwd_thread = child.sequence_nr, child.fwd_thread
 
+    def take_only_child(self, child: "FunctionEvent") -> None:
+        """What the child did is this call's own."""
+        self._self_ns += child._self_ns
+        self._children = child._children
+        for grandchild in child._children or ():
+            grandchild.cpu_parent = self
+        own = _own(child)
+        for name in _OWN_SUMS:
+            if name in own:
+                setattr(self, name, getattr(self, name) + own[name])
+        if "use_device" in own:
+            self.use_device = child.use_device
+
     @property
     def _is_repeated(self) -> bool:
-        """Beyond torch, which drops such: it is all that a call of the same name has called. Its
-        FLOPs are counted with that one."""
+        """Where such calls are kept: it is all that a call of the same name has called. Its FLOPs
+        are counted with that one."""
         parent = self.cpu_parent
         return parent is not None and parent.name == self.name and len(parent.cpu_children) == 1
 

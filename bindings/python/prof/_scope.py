@@ -81,8 +81,8 @@ class _Asked:
         return self.begun - bool(self._on)
 
 
-functions, modules = _Asked(), _Asked()
-"""Not those for stacks alone."""
+functions, modules, operators = _Asked(), _Asked(), _Asked()
+"""Functions and modules not for stacks alone. Operators are PyTorch's."""
 
 
 def set_stack_frames(count: int) -> None:

@@ -17,11 +17,11 @@ from typing import Any, Callable, Dict, Iterable, List, NamedTuple, NoReturn, Op
 from . import _activities, _arguments, _torch_group, tables
 from . import _structs as s
 from ._library import C, Owner, encoded, short, sized, whole
-from ._scope import functions, modules, record_function, set_stack_frames
+from ._scope import functions, modules, operators, record_function, set_stack_frames
 from ._stacks import FRAMES_MOST
 from .device import is_theirs
 from .tables import EventList, FunctionEvent, FunctionEventAvg, Window
-from .trace import OPEN_CALLS, OUTER_FUNCTIONS, Trace
+from .trace import ONLY_CHILDREN, OPEN_CALLS, OUTER_FUNCTIONS, Trace
 
 _Kind = TypeVar("_Kind", bound=enum.Enum)
 
@@ -316,6 +316,7 @@ class profile(Owner):  # noqa: N801 (torch's name)
 
             self._observer = observe(self.record_shapes, self.profile_memory, self.with_stack, self.with_modules, profile_all_threads=all_threads)
         self._functions_before, self._shows_functions, self._modules_before, self._shows_modules = 0, False, 0, False
+        self._operators_before, self._shows_operators = 0, False
         self._before = _Counts(0, 0, 0)
         self._forks_before = self._processes_before = 0
         self._cycles: List[Window] = []
@@ -513,6 +514,7 @@ class profile(Owner):  # noqa: N801 (torch's name)
             _wish(self, self.level)
             self._trace_id = trace_id
             self._functions_before, self._modules_before = functions.before(), modules.before()
+            self._operators_before = operators.before()
             self._forks_before, self._processes_before = _forks, _processes_made()
             if self._observer is not None:
                 self._observer.start()
@@ -522,6 +524,7 @@ class profile(Owner):  # noqa: N801 (torch's name)
                 self.execution_trace_observer.start()
             if not self.acc_events:
                 self._cycles, self._shows_functions, self._shows_modules = [], False, False
+                self._shows_operators = False
             self._before = _counts_now()
             self._from_ns = monotonic_ns()
             self._is_recording = True
@@ -539,6 +542,7 @@ class profile(Owner):  # noqa: N801 (torch's name)
             self._is_recording = False
             self._shows_functions = self._shows_functions or functions.begun != self._functions_before
             self._shows_modules = self._shows_modules or modules.begun != self._modules_before
+            self._shows_operators = self._are_operators_shown(True)
             window = self._window(Trace.now(), to_ns)
             self._cycles.append(window)
         finally:
@@ -634,7 +638,15 @@ class profile(Owner):  # noqa: N801 (torch's name)
     def _rules(self) -> int:
         """Of tables, as torch.profiler has them."""
         is_stack = self.with_stack and not self._are_functions_shown()
-        return OPEN_CALLS | (OUTER_FUNCTIONS if is_stack else 0)
+        rules = OPEN_CALLS | (OUTER_FUNCTIONS if is_stack else 0)
+        return rules | (ONLY_CHILDREN if self._are_operators_shown() else 0)
+
+    def _are_operators_shown(self, is_ending: bool = False) -> bool:
+        """Whether PyTorch's were observed, by this profile or beside it."""
+        is_recording = is_ending or self._is_recording
+        return self._shows_operators or (
+            is_recording and operators.begun != self._operators_before
+        )
 
     def _are_functions_shown(self) -> bool:
         return self._shows_functions or (self._is_recording and functions.begun != self._functions_before)
@@ -657,10 +669,11 @@ class profile(Owner):  # noqa: N801 (torch's name)
                 self._note_timeout(len(windows) - place, len(found))
                 break
             part = self._events_of([window])
+            tables.number(part, len(found), found._python_ids)
+            found._python_ids += part._python_ids
             found.extend(part)
             found.lost += part.lost
             found._use_device = found._use_device or part._use_device
-        tables.number(found)
         return found
 
     def _events_of(self, windows: List[Window]) -> EventList[FunctionEvent]:
@@ -671,6 +684,7 @@ class profile(Owner):  # noqa: N801 (torch's name)
             with_stack=self.with_stack,
             shows_functions=self._are_functions_shown(),
             modules=self._are_modules_shown(),
+            merges_only_children=self._are_operators_shown(),
         )
 
     def _note_timeout(self, cycles: int, count: int) -> None:

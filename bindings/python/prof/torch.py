@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Optional, Set
 
 from . import _torch_calls, _torch_found, _torch_group, _torch_install, _torch_ranges, session
 from ._library import C, sized
-from ._scope import scope
+from ._scope import operators, scope
 from ._structs import ViewWish
 from ._torch_found import Torch, collector
 from ._torch_modules import Modules
@@ -250,6 +250,7 @@ class observe:  # noqa: N801 (as profile)
                 self._tracing = begin_stacks(self)
             if self._modules is not None:
                 self._modules.start()
+            operators.begin(self)
             running.__enter__()
             if memory is not None:
                 self._memory = memory.reports()
@@ -341,6 +342,7 @@ class observe:  # noqa: N801 (as profile)
 
     def _end(self) -> None:
         """An interrupt may come anywhere: then the next call does what is left. Each step may be done twice."""
+        operators.end(self)
         if self._modules is not None:
             self._modules.remove()
             self._modules = None

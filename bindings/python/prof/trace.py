@@ -32,7 +32,7 @@ SORTS = {"total": 0, "self": 1, "calls": 2, "mean": 3, "max": 4, "name": 5, "mem
 FORMATS = {"": 0, "chrome": 1, "raf": 2, "capture": 3}
 ALL_ROWS = (1 << 32) - 1
 LEAVE_OUT_FUNCTIONS, LEAVE_OUT_MODULES, LEAVE_OUT_MEMORY = 1, 2, 4
-OPEN_CALLS, OUTER_FUNCTIONS = 1, 2
+OPEN_CALLS, OUTER_FUNCTIONS, ONLY_CHILDREN = 1, 2, 4
 """prof_aggregate_rule: as torch.profiler has it."""
 
 
