@@ -1,10 +1,10 @@
 """Ranges that torch makes for profilers alone: torch._C._profiler._RecordFunctionFast, and what code
 makes where torch.autograd.profiler._is_profiler_enabled says so. make test-torch."""
 
-import threading
 import json
 import os
 import tempfile
+import threading
 import unittest
 
 from beside_torch import skip_without_torch, torch

@@ -91,7 +91,7 @@ static bool open_again(log_file *file) {
   log_key key;
   file->fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
   if (file->fd < 0) return false;
-  if (log_key_get(file->fd, NULL, &key, &is) && memcmp(&key, &file->key, sizeof key) == 0)
+  if (log_key_get(file->fd, file->path, &key, &is) && memcmp(&key, &file->key, sizeof key) == 0)
     return true;
   log_file_close(file);
   errno = ENOENT;

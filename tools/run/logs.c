@@ -60,7 +60,7 @@ static bool is_log(const char *name) {
 /* Only regular files are read: a link may lead anywhere, and a FIFO would lose its bytes. */
 static int open_log_file(const char *path, log_key *key, struct stat *is) {
   const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
-  if (fd < 0 || (log_key_get(fd, NULL, key, is) && S_ISREG(is->st_mode))) return fd;
+  if (fd < 0 || (log_key_get(fd, path, key, is) && S_ISREG(is->st_mode))) return fd;
   close(fd);
   errno = EINVAL;
   return -1;
