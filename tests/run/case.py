@@ -24,17 +24,13 @@ TOOLS = {
 }
 
 
-class Case(unittest.TestCase):
+class Folder(unittest.TestCase):
+    """An empty folder, and the command that runs in it."""
+
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
-        self.write("echo.sh", 'echo "$1" "$2"\n')
-        self.write("tools.json", json.dumps(TOOLS))
-        self.write(
-            "stack.json",
-            json.dumps({"tools": [{"name": f"test_tools_{x}"} for x in "AB"]}),
-        )
 
     def write(self, name, text, mode=0o644):
         path = os.path.join(self.folder, name)
@@ -56,6 +52,19 @@ class Case(unittest.TestCase):
             timeout=HANG_SECONDS,
             check=False,
             **options,
+        )
+
+
+class Case(Folder):
+    """With two tools, and a stack of both."""
+
+    def setUp(self):
+        super().setUp()
+        self.write("echo.sh", 'echo "$1" "$2"\n')
+        self.write("tools.json", json.dumps(TOOLS))
+        self.write(
+            "stack.json",
+            json.dumps({"tools": [{"name": f"test_tools_{x}"} for x in "AB"]}),
         )
 
 

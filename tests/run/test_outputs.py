@@ -11,29 +11,15 @@ import resource
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 
-BUILD = os.environ.get("PROF_TEST_BUILD_DIR", "build/dev")
-PROF = os.path.join(os.path.abspath(BUILD), "prof")
-HANG_SECONDS = float(os.environ.get("PROF_TEST_HANG_SECONDS", "300"))
+from case import HANG_SECONDS, PROF, Folder
 
 
-class Case(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
-
+class Case(Folder):
     def path(self, name):
         return os.path.join(self.folder, name)
-
-    def write(self, name, text, mode=0o644):
-        with open(self.path(name), "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(self.path(name), mode)
-        return self.path(name)
 
     def read(self, name):
         with open(self.path(name), encoding="utf-8", newline="") as file:
@@ -41,17 +27,6 @@ class Case(unittest.TestCase):
 
     def summary(self, name="out/summary.json"):
         return json.loads(self.read(name))
-
-    def run_prof(self, *words, **options):
-        options.setdefault("env", {**os.environ, "LC_ALL": "C.UTF-8"})
-        return subprocess.run(
-            [PROF, "run", *words],
-            cwd=self.folder,
-            capture_output=True,
-            timeout=HANG_SECONDS,
-            check=False,
-            **options,
-        )
 
     def wait_until(self, is_so):
         end = time.monotonic() + HANG_SECONDS

@@ -14,6 +14,7 @@
 #include "../prof/commands.h"
 #include "compose.h"
 #include "sampling.h"
+#include "signals.h"
 
 enum { INSTANCES = 2 };
 
@@ -41,19 +42,6 @@ static char *device_of(const char *variable, int place) {
   if (bytes == 0)
     run_fail("%s is '%s'; DUAL-GCD needs two devices", variable, getenv(variable));
   return run_copy(at, bytes);
-}
-
-static void ignore(int number) { (void)number; }
-
-/* A signal to the group reaches both. We ignore it, and wait for both. */
-static void outlive_signals(void) {
-  static const int numbers[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGALRM};
-  const struct sigaction action = {.sa_handler = ignore, .sa_flags = SA_RESTART};
-  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-    struct sigaction before;
-    sigaction(numbers[i], NULL, &before);
-    if (before.sa_handler != SIG_IGN) sigaction(numbers[i], &action, NULL);
-  }
 }
 
 static pid_t start(char **words, char *const devices[VARIABLES], const sigset_t *mask) {
@@ -86,7 +74,7 @@ int run_dual(int argc, char **argv) {
   sigfillset(&all);
   sigprocmask(SIG_BLOCK, &all, &mask);
   for (int i = 0; i < INSTANCES; i++) pids[i] = start(argv + 1, devices[i], &mask);
-  outlive_signals();
+  run_signals_outlive();
   sigprocmask(SIG_SETMASK, &mask, NULL);
   for (int i = 0; i < INSTANCES; i++) {
     const int status = wait_for(pids[i]);

@@ -118,3 +118,15 @@ void run_signals_stop_us(bool is_all) {
   sigprocmask(SIG_UNBLOCK, &stop, NULL);
   sigprocmask(SIG_BLOCK, &stop, NULL);
 }
+
+static void ignore(int number) { (void)number; }
+
+void run_signals_outlive(void) {
+  static const int numbers[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGALRM};
+  const struct sigaction action = {.sa_handler = ignore, .sa_flags = SA_RESTART};
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+    struct sigaction before;
+    sigaction(numbers[i], NULL, &before);
+    if (before.sa_handler != SIG_IGN) sigaction(numbers[i], &action, NULL);
+  }
+}

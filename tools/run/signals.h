@@ -31,6 +31,10 @@ void run_signals_end_as(int status);
 /* Waits until it can be read. False: we were asked to end. */
 bool run_signals_wait(int fd);
 
+/* In a process that waits for programs of its own group: a signal to the group reaches these, and
+   we wait for their end. What our caller ignores stays so. */
+void run_signals_outlive(void);
+
 /* Stops us, or all of our group as Ctrl-Z does. Returns when we continue, or at once if no shell
    could continue us. */
 void run_signals_stop_us(bool is_all);

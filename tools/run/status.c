@@ -14,21 +14,9 @@
 
 #include "../prof/commands.h"
 #include "compose.h"
+#include "signals.h"
 
 static const char variable[] = "PROF_RUN_STATUS";
-
-static void ignore(int number) { (void)number; }
-
-/* A signal to the group reaches the program. We wait for its end. */
-static void outlive_signals(void) {
-  static const int numbers[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGALRM};
-  const struct sigaction action = {.sa_handler = ignore, .sa_flags = SA_RESTART};
-  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-    struct sigaction before;
-    sigaction(numbers[i], NULL, &before);
-    if (before.sa_handler != SIG_IGN) sigaction(numbers[i], &action, NULL);
-  }
-}
 
 static int run_words_to_end(char **words, int close_in_child) {
   sigset_t all, mask;
@@ -45,7 +33,7 @@ static int run_words_to_end(char **words, int close_in_child) {
     fflush(stderr);
     _exit(failed);
   }
-  outlive_signals();
+  run_signals_outlive();
   sigprocmask(SIG_SETMASK, &mask, NULL);
   while (waitpid(pid, &status, 0) < 0)
     if (errno != EINTR) return RUN_FAILED;

@@ -17,7 +17,8 @@ from typing import Any, Dict, List, NoReturn, Optional
 if getattr(getattr(sys.modules.get("__main__"), "__spec__", None), "name", "") == "prof.__main__":
     for _word in ("PROF_LEVEL", "PROF_MEMORY", "PROF_OUTPUT", "PROF_TORCH", "PROF_PYTHON"):  # they would begin a capture of the command's own when the library is opened: those of a run around this one, say
         os.environ.pop(_word, None)
-    os.environ["PROF_JOIN"] = "1"  # libraries of the script, and its children, may start prof themselves
+    # libraries of the script, and its children, may start prof themselves
+    os.environ["PROF_JOIN"] = "1"
 
 from . import _structs as s
 from . import _table
@@ -113,7 +114,13 @@ class _Recording:
         if self.was_begun:  # with the process, by libprof_memory.so
             C.prof_stop()
             C.prof_dump(None)  # where a path was given: a run's around this one, say
-        options = sized(s.Options, level=self.options.level, path=encoded(f"{self.path}.prof", "path"), keep_capture=1, devices=_RECORDS if self.options.devices else 0)  # it stays until it is removed
+        options = sized(
+            s.Options,
+            level=self.options.level,
+            path=encoded(f"{self.path}.prof", "path"),
+            keep_capture=1,  # it stays until it is removed
+            devices=_RECORDS if self.options.devices else 0,
+        )
         try:
             C.check(C.prof_start_with(options))
         except ProfError as e:
