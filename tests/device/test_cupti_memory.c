@@ -133,7 +133,7 @@ static void memory_that_is_told_late_is_not_held_for_good(void **state) {
     cu.cuMemFree_v2(a);
     cu.cuMemFree_v2(b);
   }
-  usleep(700000);
+  settle(1); /* it is lost: pieces are no records */
   allocate(5);
   prof_trace *const trace = stop_and_get();
   assert_int_equal(sums_of(trace).lost[PROF_LOSS_DEVICE_LATE], 1);

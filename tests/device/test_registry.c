@@ -216,9 +216,12 @@ static void results(void) {
   CHECK(probes == 1);
 }
 
+static uint32_t is_at_it, may_go; /* atomic */
+
 static int is_slow(const prof_backend_host *host) {
   (void)host;
-  sleep(4);
+  __atomic_store_n(&is_at_it, 1, __ATOMIC_RELAXED);
+  WAIT_WHILE(!__atomic_load_n(&may_go, __ATOMIC_RELAXED));
   return PROF_BACKEND_OK;
 }
 static void *look_at(void *number) {
@@ -235,13 +238,10 @@ static void one_that_is_slow(void) {
   pthread_t thread;
   CHECK(pthread_create(&thread, NULL, look_at, &number) == 0);
   prof_backend_state state = {.size = sizeof state, .name = "as it was"};
-  int status;
-  do { /* the other thread must have begun */
-    usleep(100000);
-    status = prof_backend_status(number, &state);
-  } while (status == PROF_OK && state.result != PROF_BACKEND_OK);
-  CHECK(status == PROF_E_BUSY && says("slow"));
+  WAIT_WHILE(!__atomic_load_n(&is_at_it, __ATOMIC_RELAXED));
+  CHECK(prof_backend_status(number, &state) == PROF_E_BUSY && says("slow"));
   CHECK(strcmp(state.name, "as it was") == 0);
+  __atomic_store_n(&may_go, 1, __ATOMIC_RELAXED);
   pthread_join(thread, NULL);
   CHECK(state_of(number).result == PROF_BACKEND_OK);
 }

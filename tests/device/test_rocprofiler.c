@@ -342,17 +342,19 @@ static void what_has_no_times_is_counted(void **state) {
 static void what_is_dropped_is_counted(void **state) {
   (void)state;
   enum { MANY = 400, TIMES = 100 };
+  uint64_t launches = 0;
   void *const stream = begin_recording(1), *const kernel = hip.emulated_hip_kernel("k", 0);
   __atomic_store_n(&rocp->room, 100, __ATOMIC_RELAXED);
   for (int i = 0; i < TIMES && __atomic_load_n(&rocp->dropped, __ATOMIC_RELAXED) == 0; i++) { /* once, unless this thread has no processor while it launches: prof empties the buffer five times a second */
     for (int k = 0; k < MANY; k++) launch(kernel, stream);
     hip.hipStreamSynchronize(stream);
+    launches += MANY;
   }
   settle(MANY / 2);
   __atomic_store_n(&rocp->room, 0, __ATOMIC_RELAXED);
   for (int i = 0; i < COUNT; i++) hip.emulated_hip_work(stream, 1000);
   hip.hipStreamSynchronize(stream);
-  usleep(500000);
+  settle(launches + COUNT);
   prof_trace *const trace = stop_and_get();
   const sums s = sums_of(trace);
   assert_true(rocp->dropped > 0);

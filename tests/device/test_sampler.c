@@ -474,6 +474,7 @@ static void the_processors_energy_is_power(void **state) {
     snprintf(text, sizeof text, "%llu\n", (unsigned long long)((65532000000 + uj) % 65532610988));
     put_file("sys/class/powercap/intel-rapl:0/energy_uj", text);
   }
+  wait_for_samples(state_now().sample_count + 2); /* one of them began when all was written */
   stop_sampler();
   assert_true(count_of("host:0 average power (W)", &value) > 50);
   print_message("  %.0f J written, %.1f J seen\n", joules, integral);

@@ -71,14 +71,15 @@ static sums sums_of(const prof_trace *trace) {
 
 /* Waits until so many device scopes have been read: the collector may have no processor. */
 static void settle(uint64_t on_device) {
-  for (int i = 0; i < 1000; i++) {
+  uint64_t come = 0;
+  for (unsigned naps = 0; hang_nap(&naps);) {
     prof_trace *const trace = get();
     const sums s = sums_of(trace);
     prof_trace_destroy(trace);
-    if (s.on_device + s.lost_times + s.lost_full >= on_device) return;
-    usleep(10000);
+    come = s.on_device + s.lost_times + s.lost_full;
+    if (come >= on_device) return;
   }
-  fail_msg("not all of %lu device scopes came within 10 s", (unsigned long)on_device);
+  fail_msg("of %lu device scopes %lu came", (unsigned long)on_device, (unsigned long)come);
 }
 
 static sums stop_and_sum(void) {

@@ -60,7 +60,7 @@ class Worker:
     def join(self):
         """Returns when the system's thread is gone, too: Python's is before the thread's destructors have run."""
         self._go.release()
-        self._thread.join(60)
+        self._thread.join(HANG_SECONDS)
         until = time.monotonic() + HANG_SECONDS
         while os.path.exists(f"/proc/self/task/{self._thread.native_id}"):
             if time.monotonic() > until:

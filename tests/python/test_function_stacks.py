@@ -10,6 +10,7 @@ import unittest
 import warnings
 
 import slices
+from hang_guard import HANG_SECONDS
 
 import prof
 
@@ -113,7 +114,7 @@ class Stacks(unittest.TestCase):
         go, over_now = threading.Event(), threading.Event()
 
         def old():
-            go.wait(60)
+            go.wait(HANG_SECONDS)
             over(1)
             over_now.set()
 
@@ -121,7 +122,7 @@ class Stacks(unittest.TestCase):
         thread.start()
         with prof.profile(with_stack=True) as p, prof.trace_functions():
             go.set()
-            over_now.wait(60)
+            over_now.wait(HANG_SECONDS)
             thread.join()
             new = threading.Thread(target=lambda: over(2))
             new.start()

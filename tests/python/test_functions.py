@@ -182,7 +182,7 @@ class Counts(Balance):
         begin, end = threading.Event(), threading.Event()
 
         def waits():
-            begin.wait(60)
+            begin.wait(HANG_SECONDS)
             fib(10)
             end.set()
 
@@ -194,7 +194,7 @@ class Counts(Balance):
             for thread in new:
                 thread.start()
             begin.set()
-            end.wait(60)
+            end.wait(HANG_SECONDS)
             for thread in new:
                 thread.join()
 
@@ -293,12 +293,12 @@ class Counts(Balance):
 
         def outer():
             inside.set()
-            go.wait(60)
+            go.wait(HANG_SECONDS)
 
         def on_thread():
             outer()
             between.set()
-            again.wait(60)
+            again.wait(HANG_SECONDS)
             fib(3)
 
         thread = threading.Thread(target=on_thread)
@@ -306,9 +306,9 @@ class Counts(Balance):
         with prof.profile():
             with prof.trace_functions():
                 thread.start()
-                inside.wait(60)
+                inside.wait(HANG_SECONDS)
             go.set()
-            between.wait(60)
+            between.wait(HANG_SECONDS)
             with prof.trace_functions():
                 again.set()
                 thread.join()

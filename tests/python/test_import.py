@@ -520,7 +520,7 @@ class Import(Folder):
                 begun, i = time.monotonic(), 0
                 with open(self.path("slow.json"), "w") as f:
                     f.write("[")
-                    while time.monotonic() - begun < (60 if is_terminal else 3.5) and not (is_terminal and b"prof import: " in seen):
+                    while time.monotonic() - begun < (HANG_SECONDS if is_terminal else 3.5) and not (is_terminal and b"prof import: " in seen):
                         f.write(("," if i else "") + json.dumps(x("cpu_op", "a", 1, 10 * i, 5)))
                         f.flush()
                         i += 1
@@ -539,7 +539,7 @@ class Import(Folder):
             except OSError:  # nobody has the other end any more
                 pass
             said = seen if is_terminal else run.stderr.read()
-            self.assertEqual(run.wait(60), 0, said)
+            self.assertEqual(run.wait(HANG_SECONDS), 0, said)
             writer.join()
             os.close(ours)
             if run.stderr:

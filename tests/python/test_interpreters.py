@@ -189,8 +189,10 @@ path = sys.argv[1] + ".first"
 if os.path.exists(path): os.unlink(path)
 path = sys.argv[1]
 try:
-    threading.Thread(target=interrupt, daemon=True).start()
+    thread = threading.Thread(target=interrupt, daemon=True)
+    thread.start()
     {what}
+    thread.join()
     time.sleep(5)
 except KeyboardInterrupt:
     pass

@@ -12,6 +12,8 @@ import threading
 import unittest
 import unittest.mock
 
+from hang_guard import HANG_SECONDS
+
 os.environ.setdefault("KINETO_LOG_LEVEL", "99")
 import prof
 
@@ -446,13 +448,13 @@ class Stacks(unittest.TestCase):
         def other():
             with prof.torch.observe(with_stack=True):
                 ready.set()
-                done.wait(60)
+                done.wait(HANG_SECONDS)
                 work()
 
         with prof.profile(with_stack=True) as p:
             thread = threading.Thread(target=other)
             thread.start()
-            ready.wait(60)
+            ready.wait(HANG_SECONDS)
             with prof.torch.observe(with_stack=True):
                 work()
             done.set()
@@ -594,12 +596,12 @@ class Life(unittest.TestCase):
             with prof.torch.observe():
                 self.x.div(self.x)
                 ready.set()
-                seen.wait(60)
+                seen.wait(HANG_SECONDS)
 
         with prof.profile() as p, o:
             t = threading.Thread(target=other)
             t.start()
-            ready.wait(60)
+            ready.wait(HANG_SECONDS)
             self.x.add(self.x)
             seen.set()
             t.join()

@@ -128,16 +128,16 @@ class NobodyHolds(unittest.TestCase):
         def work():
             with prof.torch.observe():
                 begun.set()
-                done.wait(60)
+                done.wait(HANG_SECONDS)
                 found.append(self.counted())
 
         begun = threading.Event()
         thread = threading.Thread(target=work)
         thread.start()
-        begun.wait(60)
+        begun.wait(HANG_SECONDS)
         prof.torch.stop()
         done.set()
-        thread.join(60)
+        thread.join(HANG_SECONDS)
         self.assertEqual(found, [{"aten::add": 1}])
 
 
@@ -180,11 +180,11 @@ class InABackwardCall(unittest.TestCase):
         def work():
             with prof.torch.observe():
                 begun.set()
-                done.wait(60)
+                done.wait(HANG_SECONDS)
 
         thread = threading.Thread(target=work)
         thread.start()
-        begun.wait(60)
+        begun.wait(HANG_SECONDS)
         for options in ({}, {"record_shapes": True}):
             with self.subTest(**options):
                 held = prof.torch.observe(**options).start()
@@ -193,7 +193,7 @@ class InABackwardCall(unittest.TestCase):
                 with prof.torch.observe():
                     self.assertEqual(self.counted(), 1)
         done.set()
-        thread.join(60)
+        thread.join(HANG_SECONDS)
 
     def test_stopped_and_begun(self):
         """It goes on behind the backward call, each operator once, and nobody is warned: there it was before."""
@@ -225,7 +225,7 @@ class InABackwardCall(unittest.TestCase):
         held = prof.torch.observe(profile_all_threads=True).start()
         thread = threading.Thread(target=lambda: in_a_hook(held.stop))
         thread.start()
-        thread.join(60)
+        thread.join(HANG_SECONDS)
         with held:
             self.assertEqual(self.counted(), 1)
         self.assertEqual(self.counted(), 0)
@@ -282,7 +282,7 @@ class OtherThreads(unittest.TestCase):
         found = []
         thread = threading.Thread(target=lambda: found.append(work()))
         thread.start()
-        thread.join(60)
+        thread.join(HANG_SECONDS)
         return found[0]
 
     def test_torch_profiler_on_another_thread(self):

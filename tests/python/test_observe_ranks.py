@@ -10,6 +10,7 @@ import tempfile
 import unittest
 
 from beside_torch import skip_without_torch
+from hang_guard import HANG_SECONDS
 
 import prof
 
@@ -40,7 +41,7 @@ class Ranks(unittest.TestCase):
         cls.addClassCleanup(shutil.rmtree, cls.folder)
         running = cls.begin()
         try:
-            codes = [process.wait(120) for process in running]
+            codes = [process.wait(HANG_SECONDS) for process in running]
         finally:
             for process in running:
                 process.kill()

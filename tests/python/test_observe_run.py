@@ -38,7 +38,7 @@ def on_thread(work):
 
     thread = threading.Thread(target=call)
     thread.start()
-    thread.join(60)
+    thread.join(HANG_SECONDS)
     value, error = found[0]
     if error is not None:
         raise error
@@ -68,19 +68,19 @@ class AllThreads(unittest.TestCase):
 
         def early():
             begun.set()
-            may_go.wait(60)
+            may_go.wait(HANG_SECONDS)
             self.x.mul(self.x)
             ended.set()
 
         thread = threading.Thread(target=early)
         thread.start()
-        begun.wait(60)
+        begun.wait(HANG_SECONDS)
         with prof.profile() as p, prof.torch.observe(profile_all_threads=True):
             may_go.set()
-            ended.wait(60)
+            ended.wait(HANG_SECONDS)
             on_thread(lambda: adds(self.x))
             self.x.sub(self.x)
-        thread.join(60)
+        thread.join(HANG_SECONDS)
         self.x.mul(self.x)
         self.assertEqual(calls(p), {"aten::mul": 1, "aten::add": ADDS, "aten::sub": 1})
         self.assertEqual(len({e.thread for e in p.events()}), 3)
@@ -181,7 +181,7 @@ class AllThreads(unittest.TestCase):
                     self.x.add(self.x)
             is_over.set()  # before the profile ends, so that no call is cut off by that
             for thread in threads:
-                thread.join(60)
+                thread.join(HANG_SECONDS)
         self.assertEqual(errors, [])
         self.assertEqual(calls(p)["aten::add"], 200)
         self.assertEqual([e for e in p.events() if e.is_open], [])

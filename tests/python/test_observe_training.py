@@ -9,6 +9,7 @@ import threading
 import unittest
 
 from beside_torch import Beside, calls, nested, skip_without_torch, torch
+from hang_guard import HANG_SECONDS
 
 import prof
 
@@ -93,7 +94,7 @@ class Training(Beside, unittest.TestCase):
             trainer.step()
 
         def train(trainer):
-            together.wait(60)
+            together.wait(HANG_SECONDS)
             with prof.torch.observe():
                 trainer.step()
 

@@ -60,6 +60,8 @@ class Experimental(unittest.TestCase):
             self.assertEqual(warned(config)[1], [])
 
     def test_collections(self):
+        gc.disable()  # none but those that are asked for
+        self.addCleanup(gc.enable)
         for with_stack, count in ((True, 2), (False, 0)):
             with prof.profile(
                 with_stack=with_stack, experimental_config={"record_python_gc_info": True}

@@ -247,6 +247,8 @@ class Profiles(Folder):
 class Written(Folder):
     """Every kind of trace that the viewers' tests write (tests/viewers/make_traces.c)."""
 
+    maxDiff = None
+
     def test_the_json_is_the_same_again(self):
         compiler = shutil.which("cc")
         if not compiler:

@@ -289,19 +289,19 @@ class Profiles(Base):
     @unittest.skipUnless(hasattr(os, "fork"), "no fork")
     def test_a_fork_while_another_thread_loads_the_package(self):
         child = """
-import os, signal, threading, time, warnings
+import os, signal, sys, threading, time, warnings
 warnings.simplefilter("ignore")
 import prof
 threading.Thread(target=lambda: prof.profile).start()
 time.sleep(0.004)
 if os.fork() == 0:
-    signal.alarm(20)
+    signal.alarm(int(sys.argv[1]))
     prof.profile
     os._exit(0)
 assert os.wait()[1] == 0
 """
         for _ in range(3):
-            self.assertEqual(subprocess.run([sys.executable, "-c", child], timeout=HANG_SECONDS).returncode, 0)
+            self.assertEqual(subprocess.run([sys.executable, "-c", child, str(HANG_SECONDS)], timeout=2 * HANG_SECONDS).returncode, 0)
 
     def test_many_profiles_fit_into_one_process(self):
         for _ in range(12):  # each as large as a tenth of what a capture holds

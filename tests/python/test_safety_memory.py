@@ -184,7 +184,7 @@ class Memory(Base):
 
         def ask():
             inside.set()
-            go_on.wait(50)
+            go_on.wait(HANG_SECONDS)
             return 1, 2
 
         self.addCleanup(memory_profiler.set_query, "cpu", None)
@@ -192,7 +192,7 @@ class Memory(Base):
         memory_profiler.set_query("cpu", ask)
         other = threading.Thread(target=memory_profiler.sample)
         other.start()
-        inside.wait(50)
+        inside.wait(HANG_SECONDS)
         threading.Timer(0.05, go_on.set).start()
         memory_profiler.set_query("cpu", None)
         self.assertTrue(go_on.is_set())

@@ -525,7 +525,8 @@ class Processes(unittest.TestCase):
     def test_an_interpreter_that_ends_inside_of_a_scope(self):
         done = self.run_python(
             "import prof, os\nfrom prof import profiler\nprofiler.start()\ns = prof.record_function('open')\ns.__enter__()\n"
-            "import threading, time\nthreading.Thread(target=lambda: [prof.record_function('t').__enter__(), time.sleep(5)], daemon=True).start()\ntime.sleep(0.1)\n"
+            "import threading, time\nbegun = threading.Event()\n"
+            "threading.Thread(target=lambda: [prof.record_function('t').__enter__(), begun.set(), time.sleep(1000000)], daemon=True).start()\nbegun.wait()\n"
         )
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 

@@ -137,9 +137,10 @@ except ImportError as e:
             self.assertEqual(said.splitlines()[-1], "0 0")
 
     STAND_IN = """
-import contextlib, types, warnings, prof
+import contextlib, os, types, warnings, prof
 import prof.torch as t
 warnings.simplefilter("ignore")  # a fork beside other threads is one, from Python 3.12 on
+HANG_SECONDS = int(os.environ.get("PROF_TEST_HANG_SECONDS") or 300)
 log = []
 class emit_itt:
     on = False
@@ -162,7 +163,7 @@ t._torch.error = None
     def in_a_thread_that_python_did_not_begin(self, code):
         """threading knows it as little as one that C began."""
         body = "".join(f"    {line}\n" for line in code.splitlines())
-        return self.run_code(f"{self.STAND_IN}\nimport _thread, os, threading\nover = _thread.allocate_lock()\nover.acquire()\ndef work():\n{body}    over.release()\n_thread.start_new_thread(work, ())\nif not over.acquire(timeout=60): raise SystemExit('it takes too long')\n")
+        return self.run_code(f"{self.STAND_IN}\nimport _thread, os, threading\nover = _thread.allocate_lock()\nover.acquire()\ndef work():\n{body}    over.release()\n_thread.start_new_thread(work, ())\nif not over.acquire(timeout=HANG_SECONDS): raise SystemExit('it takes too long')\n")
 
     def test_a_fork_on_a_thread_that_python_did_not_begin(self):
         """It is the child's one thread: what it has begun ends there as in its parent."""
@@ -179,15 +180,15 @@ o, begun, forked, over = t.observe(), *(_thread.allocate_lock() for _ in range(3
 for lock in (begun, forked, over): lock.acquire()
 def work():
     o.start(); begun.release()
-    if forked.acquire(timeout=60): o.stop()
+    if forked.acquire(timeout=HANG_SECONDS): o.stop()
     over.release()
 _thread.start_new_thread(work, ())
-begun.acquire(timeout=60)
+begun.acquire(timeout=HANG_SECONDS)
 child = os.fork()
 if child == 0:
     o.stop(); print("child", log, flush=True); os._exit(0)
 os.waitpid(child, 0)
-forked.release(); over.acquire(timeout=60)
+forked.release(); over.acquire(timeout=HANG_SECONDS)
 print("parent", log)
 """
         self.assertEqual(self.run_code(self.STAND_IN + code).splitlines(), ["child ['on']", "parent ['on', 'off']"])

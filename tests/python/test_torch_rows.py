@@ -73,13 +73,14 @@ class OpenRanges(Both):
     def test_both_sums_are_equal(self):
         (ours, _) = self.both(self.open_one, profile_memory=True)
 
-        def rows(averages):
-            return {
-                r.key: (r.count, round(r.cpu_time_total, 2), r.open_count, r.cpu_memory_usage)
-                for r in averages
-            }
-
-        self.assertEqual(rows(ours.key_averages()), rows(ours.events().key_averages()))
+        of_c = {r.key: r for r in ours.key_averages()}
+        of_events = {r.key: r for r in ours.events().key_averages()}
+        self.assertEqual(set(of_c), set(of_events))
+        for key, row in of_c.items():
+            for field in ("count", "open_count", "cpu_memory_usage"):
+                found = getattr(of_events[key], field)
+                self.assertEqual(getattr(row, field), found, (key, field))
+            self.assertAlmostEqual(row.cpu_time_total, of_events[key].cpu_time_total, 6, key)
 
     def test_memory(self):
         def rows(p):

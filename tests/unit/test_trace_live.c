@@ -115,10 +115,8 @@ static void record_and_read(prof_options options, bool is_ring, unsigned pause) 
   for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
   for (int i = 0; i < SNAPSHOTS; i++) {
     prof_trace *trace = NULL;
-    for (int waits = 0; done_by_all(workers) < (uint64_t)i * STEP; waits++) {
-      assert_true(waits < 60000);
-      usleep(1000);
-    }
+    WAIT_WHILE(done_by_all(workers) < (uint64_t)i * STEP);
+    assert_true(done_by_all(workers) >= (uint64_t)i * STEP);
     const uint64_t before = done_by_all(workers);
     assert_int_equal(prof_get(&trace), PROF_OK);
     const uint64_t after = done_by_all(workers);
@@ -212,12 +210,9 @@ static void the_file_of_another_process_is_read_while_it_runs_and_after_its_deat
   const pid_t child = fork();
   assert_true(child >= 0);
   if (child == 0) be_the_child(done);
-  for (int waits = 0; __atomic_load_n(done, __ATOMIC_ACQUIRE) < CHILD_OUTERS; waits++) {
-    int status;
-    assert_int_equal(waitpid(child, &status, WNOHANG), 0);
-    assert_true(waits < 60000);
-    usleep(1000);
-  }
+  int status;
+  WAIT_WHILE(__atomic_load_n(done, __ATOMIC_ACQUIRE) < CHILD_OUTERS && waitpid(child, &status, WNOHANG) == 0);
+  assert_true(__atomic_load_n(done, __ATOMIC_ACQUIRE) >= CHILD_OUTERS);
   char path[PATH_MAX];
   if (!find_capture("trace", path, sizeof path)) {
     kill(child, SIGKILL);

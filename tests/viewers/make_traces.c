@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <prof/profiler.h>
 #include <prof/trace.h>
@@ -216,18 +217,35 @@ static void arrows(void) {
   }
 }
 
+static uint64_t monotonic_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* A trace in ns cannot tell which of two scopes came first that begin or end less than 1 ns apart. */
+static void wait_for_another_ns(void) {
+  for (const uint64_t begun_ns = monotonic_ns(); monotonic_ns() - begun_ns < 10;) continue;
+}
+
 /* Scopes that end on another thread, in each other's way. */
 enum { OVERLAPS = 20 };
 
 static void *end_all(void *starts) {
-  for (size_t i = 0; i < OVERLAPS; i++) prof_scope_end(((const uint64_t *)starts)[i]);
+  for (size_t i = 0; i < OVERLAPS; i++) {
+    prof_scope_end(((const uint64_t *)starts)[i]);
+    wait_for_another_ns();
+  }
   return NULL;
 }
 
 static void overlaps(void) {
   uint64_t starts[OVERLAPS];
   pthread_t thread;
-  for (size_t i = 0; i < OVERLAPS; i++) starts[i] = prof_scope_begin(1, i % 2 == 0 ? "even" : "odd", "async", NULL);
+  for (size_t i = 0; i < OVERLAPS; i++) {
+    starts[i] = prof_scope_begin(1, i % 2 == 0 ? "even" : "odd", "async", NULL);
+    wait_for_another_ns();
+  }
   pthread_create(&thread, NULL, end_all, starts);
   pthread_join(thread, NULL);
   own.now.scopes += OVERLAPS;

@@ -257,7 +257,7 @@ def test_htas_launch_statistics(found, truths):
             assert call["name"] == "cudaLaunchKernel"
             wanted.append([call["dur"], kernel["dur"], max(0.0, kernel["ts"] - call["ts"] - call["dur"])])
         assert len(wanted) == (ranks.STEPS - 1) * (ranks.LAYERS + 1)
-        in_order = [sorted(rows, key=lambda row: (round(row[0], 3), round(row[1], 3))) for rows in (found["launches"][rank], wanted)]
+        in_order = [sorted(rows, key=lambda row: [round(us, 3) for us in row]) for rows in (found["launches"][rank], wanted)]
         assert in_order[0] == [[near(us) for us in row] for row in in_order[1]]
 
 
