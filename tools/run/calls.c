@@ -159,7 +159,6 @@ bool run_calls_finish(run_calls *calls) {
     if (is_written) prof_clear(); /* the next run of --repeat has a capture of its own */
   }
   free_rows(calls);
-  if (!is_written) unlink(calls->path);
   free(calls->path);
   free(calls);
   return is_written;

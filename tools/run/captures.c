@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "../prof/commands.h"
+#include "output.h"
 #include "peaks.h"
 
 static bool ends_in(const char *text, const char *ending) {
@@ -30,8 +31,8 @@ static char *named_for_process(char *path, const char *folder, const run_capture
   for (char *at = process; *at; at++)
     if (*at == '/' || (unsigned char)*at < 0x20) *at = '_';
   char *const named = run_text("%s/%s.%u.prof", folder, process, capture->pid);
-  if (*process == '\0' || *process == '.' || access(named, F_OK) == 0) return path;
-  return rename(path, named) == 0 ? named : path;
+  if (*process == '\0' || *process == '.') return path;
+  return run_output_rename_new(path, named) ? named : path;
 }
 
 /* An unreadable capture stays where it is. */

@@ -192,6 +192,16 @@ static bool has_captures(const run_state *s) {
   return false;
 }
 
+/* Beside the table, with its number. The recorder makes the file when it is whole. */
+static const char *calls_path(const run_state *s) {
+  if (s->request.file) return run_text("%s/library_trace.prof", s->record_folder);
+  const int stem = (int)(strrchr(s->trace_path, '.') - s->trace_path);
+  const char *path = run_text("%.*s.prof", stem, s->trace_path);
+  for (int more = 2; access(path, F_OK) == 0; more++) /* its table was removed */
+    path = run_text("%.*s-%d.prof", stem, s->trace_path, more);
+  return path;
+}
+
 static void prepare_watch(run_state *s) {
   unsigned wanted = 0;
   s->watch.log = s->watch.extra = -1;
@@ -202,14 +212,14 @@ static void prepare_watch(run_state *s) {
       wanted |= run_library_wanted(tool->traces.items[t]);
   }
   if (wanted) {
-    if (has_captures(s))
-      s->calls_path = run_output_new_file(s->request.file ? s->record_folder : s->request.folder,
-                                          "library_trace", ".prof");
-    if (s->calls_path) s->calls = run_calls_create(s->calls_path);
-    s->libraries = run_libraries_create(wanted, s->calls);
-    s->trace_path = run_output_new_file(s->request.folder, "library_trace", ".csv");
-    if (!run_libraries_write(s->libraries, s->trace_path))
-      run_fail("cannot write '%s': %s", s->trace_path, strerror(errno));
+    s->libraries = run_libraries_create(wanted);
+    s->trace_path = run_output_write_new(s->request.folder, "library_trace", ".csv",
+                                         run_libraries_put, s->libraries);
+    if (has_captures(s)) {
+      s->calls_path = calls_path(s);
+      s->calls = run_calls_create(s->calls_path);
+      run_libraries_record(s->libraries, s->calls);
+    }
     s->watch.on_line = on_line;
     s->watch.context = s;
   }
