@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <uthash.h>
 
 #include "../prof/commands.h"
+#include "hash.h"
 
 /* Rows take memory. Further processes share one row. */
 enum { ROWS_MAX = 1024 };

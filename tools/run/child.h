@@ -32,6 +32,11 @@ typedef struct run_end {
    the terminal if we have it, and each signal that may end us. If we are killed, it continues. */
 run_end run_child(const run_command *command, const run_watch *watch);
 
+/* After a fault of ours while a command runs, from the handler of run_at_failure(): passes its
+   output on to its end, and reads nothing of it. Does nothing if no command runs. */
+void run_child_go_on(run_end *end);
+bool run_child_is_running(void);
+
 /* Calls run() in a process of its own, as run_child() runs a command. Returns its status. */
 int run_child_call(int (*run)(void *context), void *context);
 

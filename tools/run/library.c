@@ -8,9 +8,9 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-#include <uthash.h>
 
 #include "calls.h"
+#include "hash.h"
 #include "library_blocks.h"
 #include "library_lines.h"
 #include "output.h"
