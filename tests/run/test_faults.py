@@ -73,6 +73,25 @@ pid_t fork(void) {
 """
 
 
+TRUNCATED = """
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/types.h>
+void *mmap(void *at, size_t bytes, int access, int flags, int fd, off_t offset) {
+  void *(*next)(void *, size_t, int, int, int, off_t) = dlsym(RTLD_NEXT, "mmap");
+  void *const map = next(at, bytes, access, flags, fd, offset);
+  char link[64], path[4096] = "";
+  snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+  if (fd >= 0 && is_prof() && readlink(link, path, sizeof path - 1) > 0)
+    if (strstr(path, "/first.") || strstr(path, "/last.")) truncate(path, 0);
+  return map;
+}
+void *mmap64(void *at, size_t bytes, int access, int flags, int fd, off_t offset) {
+  return mmap(at, bytes, access, flags, fd, offset);
+}
+"""
+
+
 class Killed(Case):
     def check_files(self, at):
         for root, _, names in os.walk(os.path.join(self.folder, "out")):
@@ -138,6 +157,28 @@ class Refused(Case):
         lines, _ = self.check(NO_SECOND_PROCESS)
         self.assertEqual(len(lines), 2, lines)
         self.assertIn("prof run: there is no second process", lines[0])
+
+
+class Truncated(Case):
+    def test_captures_that_are_truncated_while_they_are_read_cost_no_status(self):
+        line = "./rocblas-bench -f gemm"
+        words = ("-q", "-o", "one", "-t", "rocblas_trace", "-t", "prof", "--", "echo", line)
+        self.assertEqual(self.run_prof(*words).returncode, 0)
+        script = (
+            "for name in first good last; do\n"
+            "cp one/library_trace.prof ${PROF_OUTPUT%/*}/$name.prof\n"
+            "truncate -s 100M ${PROF_OUTPUT%/*}/$name.prof; done; exit 9"  # large: mapped
+        )
+        env = preload.environment(self.folder, TRUNCATED)
+        done = self.run_prof("-o", "out", "--", "sh", "-c", script, env=env)
+        self.assertEqual(done.returncode, 9, done.stderr)
+        for name in ("first", "last"):
+            text = f"a capture is left out: 'out/prof_output/{name}.prof' cannot be read"
+            self.assertIn(text.encode(), done.stderr)
+        self.assertIn(b"gemm", done.stderr)
+        summary = json.loads(self.read("out/summary.json"))
+        self.assertEqual((summary["state"], summary["status"]), ("ended", 9))
+        self.assertEqual(len(summary["captures"]), 3)
 
 
 if __name__ == "__main__":
