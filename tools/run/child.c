@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "../prof/commands.h"
+#include "inherited.h"
 #include "keeper.h"
 #include "left.h"
 #include "signals.h"
@@ -32,7 +33,7 @@ typedef struct child {
   bool has_ended, is_given_up;
   int status;
   double begun;
-  int flags[3]; /* of our streams, before it */
+  run_inherited inherited;
   run_watch passing; /* after a fault of ours: nothing reads its output */
 } child;
 
@@ -117,6 +118,7 @@ static bool start(child *c, becoming *b) {
   }
   const bool is_started = is_on_terminal ? has_keeper && start_on_terminal(c) : start_here(c, b);
   run_streams_be_parent(&c->streams);
+  if (is_started && c->streams.watch->is_last) run_inherited_release_input(&c->inherited);
   if (!is_started) say("prof run: cannot make a process: %s", strerror(errno));
   return is_started;
 }
@@ -318,22 +320,12 @@ static void find_left(const child *c, run_words *to) {
   run_left_find(&left, to);
 }
 
-/* The workload may have made our streams non-blocking, for all who share them. */
-static void take_flags(int flags[3]) {
-  for (int fd = 0; fd < 3; fd++) flags[fd] = fcntl(fd, F_GETFL);
-}
-
-static void restore_flags(const int flags[3]) {
-  for (int fd = 0; fd < 3; fd++)
-    if (flags[fd] >= 0 && fcntl(fd, F_GETFL) != flags[fd]) fcntl(fd, F_SETFL, flags[fd]);
-}
-
 /* Takes what is left of its output, and releases all. */
 static void finish(child *c, run_end *end) {
   c->has_ended = true;
   run_streams_finish(&c->streams);
   if (c->pid > 0) find_left(c, &end->left);
-  if (end->left.count == 0) restore_flags(c->flags);
+  if (end->left.count == 0) run_inherited_restore(&c->inherited);
   if (end->left.count > 0) run_keeper_leave(&c->keeper);
   else run_keeper_end(&c->keeper);
   if (c->orphan >= 0) close(c->orphan);
@@ -355,7 +347,7 @@ static run_end run_one(becoming b, const run_watch *watch) {
   run_end end = {.status = RUN_FAILED};
   b.child = &c;
   run_signals_hold();
-  take_flags(c.flags);
+  run_inherited_take(&c.inherited);
   run_streams_open(&c.streams, watch);
   c.streams.keeper = &c.keeper;
   c.streams.wait_for = wait_for;

@@ -13,6 +13,7 @@ typedef struct run_watch {
   /* True: the line of stderr is left out. Not together with on_line. */
   bool (*is_noise)(void *context, const char *line, size_t bytes);
   bool is_stderr_alone; /* only stderr is read; stdout is inherited */
+  bool is_last;         /* no command of ours that follows reads stdin */
   int extra;            /* polled as well, or -1 */
   void (*on_extra)(void *context); /* there is something to read */
   void *context;

@@ -131,10 +131,11 @@ static void print_all(const all_runs *all) {
 
 /* ---- the runs ---- */
 
-static one_run run_one(const run_request *request, unsigned number) {
+static one_run run_one(const run_request *request, unsigned number, unsigned count) {
   run_request one = *request;
   one_run run = {0};
   one.is_repeated = true;
+  one.has_next = number < count;
   if (request->has_folder)
     run.folder = one.folder = run_output_new_folder(request->folder, run_text("run-%u", number));
   run.status = run_go(&one, &run.seconds);
@@ -158,7 +159,7 @@ int run_repeat(const run_request *request, unsigned count) {
   run_signals_hold();
   bool is_written = true;
   while (all.count < count && !all.is_stopped) {
-    const one_run run = run_one(request, (unsigned)all.count + 1);
+    const one_run run = run_one(request, (unsigned)all.count + 1, count);
     all.runs[all.count++] = run;
     if (status == 0) status = run.status;
     all.is_stopped = all.count < count && is_last(&run);

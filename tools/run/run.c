@@ -196,6 +196,7 @@ static void run_workload(run_state *s, const run_command *command) {
   }
   start_family(s);
   s->step = RUNNING;
+  s->watch.is_last = !s->request.has_next && !run_scripts_follow(&s->request.stack);
   s->summary.end = run_child(command, &s->watch);
   s->summary.progress = RUN_PROGRESS_ENDED;
   s->status = s->summary.end.status;

@@ -53,3 +53,9 @@ void run_scripts_after(const run_stack *stack, const run_watch *watch, run_summa
     run_scripts_now(&stack->tools[i].after, watch, false, stack->tools[i].name,
                     stack->tools[i].folder, summary);
 }
+
+bool run_scripts_follow(const run_stack *stack) {
+  size_t count = stack->after.count;
+  for (size_t i = 0; i < stack->count; i++) count += stack->tools[i].after.count;
+  return count > 0;
+}

@@ -14,5 +14,7 @@ int run_scripts_before(const run_stack *stack, const run_watch *watch, run_summa
 
 /* Tear-down, from the innermost to the outermost, whatever the workload's status. */
 void run_scripts_after(const run_stack *stack, const run_watch *watch, run_summary *summary);
+/* True: there are any. */
+bool run_scripts_follow(const run_stack *stack);
 
 #endif
