@@ -1,16 +1,16 @@
 """``prof run`` as a container's first process, with few descriptors, and without a system call."""
 
+import json
 import os
 import resource
 import subprocess
 import unittest
 
+import preload
 from case import HANG_SECONDS, PROF, Case
 
 NO_PPOLL = """
-#include <errno.h>
 int ppoll(void *polls, unsigned long count, const void *timeout, const void *mask) {
-  (void)polls, (void)count, (void)timeout, (void)mask;
   errno = ENOSYS;
   return -1;
 }
@@ -43,13 +43,37 @@ class Limits(Case):
         )
         self.assertEqual((done.returncode, done.stderr), (9, b""))
 
+    def test_without_proc_tools_with_variables_work(self):
+        tools = {"in": {"cmd": "env", "env_vars": {"A": "a b"}}, "out": {"cmd": "env"}}
+        self.write("env.json", json.dumps({"tools": tools}))
+        mount = ("unshare", "-rm", "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "sh")
+        if subprocess.run([*mount, "true"], capture_output=True, check=False).returncode:
+            self.skipTest("no mount namespaces")
+        words = ("-q", "--tools-config", "env.json", "-t", "in", "-t", "out")
+        for prof in (PROF, os.path.relpath(PROF, self.folder)):
+            done = subprocess.run(
+                [*mount, prof, "run", *words, "--", "sh", "-c", 'echo "$A"; exit 9'],
+                cwd=self.folder,
+                capture_output=True,
+                timeout=HANG_SECONDS,
+                check=False,
+            )
+            self.assertEqual((done.returncode, done.stdout), (9, b"a b\n"), done)
+
+    def test_a_stack_has_256_tools(self):
+        for count in (256, 257):
+            tools = {f"t{i}": {"cmd": "", "env_vars": {f"A{i}": "1"}} for i in range(count)}
+            self.write("many.json", json.dumps({"tools": tools}))
+            stack = {"tools": [{"name": name} for name in tools]}
+            words = ("--tools-config", "many.json", "--additional-context", json.dumps(stack))
+            done = self.run_prof("-q", *words, "--", "printenv", "A0", f"A{count - 1}")
+            if count == 256:
+                self.assertEqual((done.returncode, done.stdout), (0, b"1\n1\n"), done.stderr)
+        self.assertEqual((done.returncode, done.stdout), (125, b""))
+        self.assertIn(b"tool 't256' is number 257 of the stack, which holds 256", done.stderr)
+
     def test_a_refused_ppoll_does_not_keep_the_keeper(self):
-        preload = os.path.join(self.folder, "no_ppoll.so")
-        source = self.write("no_ppoll.c", NO_PPOLL)
-        compiler = os.environ.get("CC", "cc")
-        subprocess.run([compiler, "-shared", "-fPIC", source, "-o", preload], check=True)
-        sanitizer = os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"
-        env = {**os.environ, "LD_PRELOAD": preload, "ASAN_OPTIONS": sanitizer.lstrip(":")}
+        env = preload.environment(self.folder, NO_PPOLL)
         done = self.run_prof("-q", "-o", "out", "--", "sh", "-c", "echo a; exit 9", env=env)
         self.assertEqual((done.returncode, done.stdout), (9, b"a\n"), done.stderr)
 

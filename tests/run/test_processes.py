@@ -3,6 +3,7 @@
 Run by CTest: PROF_TEST_BUILD_DIR has the command and the library, CC compiles the programs.
 """
 
+import ctypes
 import json
 import os
 import shutil
@@ -54,6 +55,23 @@ int main(int count, char **words) {
 # Ends when its input does.
 READER = "#include <unistd.h>\nint main(void) { char c; while (read(0, &c, 1) > 0) ; return 0; }\n"
 
+# Leaves 3500 processes, whose numbers have more than 16 KiB. They end when their input does.
+MANY = """
+#include <unistd.h>
+int main(void) {
+  for (int i = 0; i < 3500; i++) {
+    const pid_t pid = fork();
+    if (pid < 0) return 1;
+    if (pid == 0) {
+      close(1), close(2);
+      for (char c; read(0, &c, 1) > 0;) continue;
+      _exit(0);
+    }
+  }
+  return 0;
+}
+"""
+
 # Starts the programs of its first word, a JSON list of lists; ends them when prof has looked at
 # /proc several times. The thread that looks waits once after each look.
 DRIVER = """
@@ -94,6 +112,7 @@ class Case(unittest.TestCase):
         )
         cls.compile("reader", READER)
         cls.compile("whole", READER, "-static")
+        cls.compile("many", MANY)
         cls.write_program("driver.py", DRIVER)
 
     @classmethod
@@ -183,6 +202,22 @@ class Reasons(Case):
         line = next(line for line in lines if "no capture of reader (30 processes), " in line)
         self.assertIn("cat", line)
         self.assertTrue(any("short ones may be missing" in line for line in lines))
+
+    def test_thousands_of_children_of_one_process_are_all_seen(self):
+        """They are prof run's own children when it looks for the last time: orphans become so."""
+        prctl, set_child_subreaper = ctypes.CDLL(None).prctl, 36
+        read_end, write_end = os.pipe()
+        try:
+            done = self.run_prof(
+                *("-q", "-o", "out", "--", "many"),
+                stdin=read_end,
+                preexec_fn=lambda: prctl(set_child_subreaper, 1),
+            )
+        finally:
+            os.close(read_end)
+            os.close(write_end)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertGreaterEqual(self.groups()["many"][0], 3500)
 
     def test_a_tool_of_the_stack_is_no_process_of_the_workload(self):
         self.write_program("around", '#!/bin/sh\n"$@"\n')

@@ -219,6 +219,25 @@ class Output(Shell):
             )
             self.assertEqual(done.stdout, b"[True, True, True]\n", way)
 
+    def test_a_program_that_closes_its_stdin_ends_who_writes_there(self):
+        program = "exec <&-; while ! [ -e ended ]; do sleep 0.01; done; exit 9"
+        inner = f"{PROF} run-status {PROF} run-status-of"
+        for way in (*((*way, "--") for way in WAYS), ("-q", "--", inner)):
+            text = f"{' '.join(way)} sh -c '{program}'"
+            done = self.shell(f"{{ yes; touch ended; }} | $PROF {text}")
+            self.assertEqual(done.returncode, 9, (way, done.stderr))
+            os.unlink(os.path.join(self.folder, "ended"))
+
+    def test_scripts_and_runs_that_follow_have_the_rest_of_stdin(self):
+        done = self.shell("seq 3 | $PROF -q -n 3 -- sh -c 'read x; echo got $x'")
+        self.assertEqual(done.stdout, b"got 1\ngot 2\ngot 3\n", done.stderr)
+        self.write("read.sh", "read x; echo then $x\n")
+        context = "{'post_scripts': [{'path': 'read.sh'}]}"
+        done = self.shell(
+            f'seq 2 | $PROF -q --additional-context "{context}" -- sh -c "read x; echo got \\$x"'
+        )
+        self.assertEqual(done.stdout, b"got 1\nthen 2\n", done.stderr)
+
     def test_two_writers_of_a_line(self):
         self.check(
             "import os\n"

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <uthash.h>
 
 #include "../prof/commands.h"
+#include "hash.h"
 
 /* Rows take memory. Further processes share one row. */
 enum { ROWS_MAX = 1024 };
@@ -159,7 +159,6 @@ bool run_calls_finish(run_calls *calls) {
     if (is_written) prof_clear(); /* the next run of --repeat has a capture of its own */
   }
   free_rows(calls);
-  if (!is_written) unlink(calls->path);
   free(calls->path);
   free(calls);
   return is_written;

@@ -5,7 +5,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <getopt.h>
-#include <prof/trace.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,8 @@
 #include <unistd.h>
 
 #include "../prof/commands.h"
+#include "inspect.h"
+#include "output.h"
 #include "peaks.h"
 
 static bool ends_in(const char *text, const char *ending) {
@@ -30,29 +31,22 @@ static char *named_for_process(char *path, const char *folder, const run_capture
   for (char *at = process; *at; at++)
     if (*at == '/' || (unsigned char)*at < 0x20) *at = '_';
   char *const named = run_text("%s/%s.%u.prof", folder, process, capture->pid);
-  if (*process == '\0' || *process == '.' || access(named, F_OK) == 0) return path;
-  return rename(path, named) == 0 ? named : path;
+  if (*process == '\0' || *process == '.') return path;
+  return run_output_rename_new(path, named) ? named : path;
 }
 
 /* An unreadable capture stays where it is. */
-static run_capture read_capture(char *path) {
-  run_capture capture = {.path = path, .process = ""};
-  prof_trace *trace = NULL;
-  prof_trace_info info = {.size = sizeof info};
-  if (prof_trace_open(path, &trace) != PROF_OK) {
-    capture.error = run_text("%s", prof_last_error());
-    return capture;
-  }
-  prof_trace_info_get(trace, &info);
-  capture.process = run_text("%s", info.process_name);
-  capture.pid = info.pid;
-  capture.is_live = info.is_live;
-  capture.has_rows = info.is_live || info.scope_count + info.open_count > 0;
-  for (size_t i = 0; i < sizeof info.lost_count / sizeof *info.lost_count; i++)
-    capture.has_rows |= info.lost_count[i] > 0;
-  capture.is_empty = !info.is_live && info.event_count + info.open_count == 0;
-  prof_trace_destroy(trace);
-  return capture;
+static run_capture capture_of(char *path, const run_inspection *about) {
+  const bool is_read = about->error[0] == '\0';
+  return (run_capture){
+      .path = path,
+      .process = run_text("%s", about->process),
+      .pid = about->pid,
+      .error = is_read ? NULL : run_text("%s", about->error),
+      .is_live = about->is_live,
+      .has_rows = is_read && (about->is_live || about->has_rows),
+      .is_empty = is_read && !about->is_live && !about->has_events,
+  };
 }
 
 static void add_capture(run_captures *to, const run_capture *capture) {
@@ -61,24 +55,28 @@ static void add_capture(run_captures *to, const run_capture *capture) {
   to->empty_count += capture->is_empty;
 }
 
-static void list_names(const char *folder, run_words *to) {
+/* mark: in the name. */
+static void list_paths(const char *folder, const char *mark, run_words *to) {
   DIR *const all = opendir(folder);
   for (struct dirent *entry; all && (entry = readdir(all)) != NULL;)
-    if (ends_in(entry->d_name, ".prof")) run_words_add(to, run_text("%s", entry->d_name));
+    if (ends_in(entry->d_name, ".prof") && strstr(entry->d_name, mark))
+      run_words_add(to, run_text("%s/%s", folder, entry->d_name));
   if (all) closedir(all);
 }
 
 static void find_here(const char *folder, bool has_own_names, run_captures *to) {
-  run_words names = {0};
-  list_names(folder, &names);
-  for (size_t i = 0; i < names.count; i++) {
-    run_capture capture = read_capture(run_text("%s/%s", folder, names.items[i]));
+  run_words paths = {0};
+  list_paths(folder, "", &paths);
+  run_inspection *const all = run_inspect(&paths);
+  for (size_t i = 0; i < paths.count; i++) {
+    run_capture capture = capture_of(paths.items[i], &all[i]);
     if (capture.is_empty && !has_own_names)
       unlink(capture.path);
     else if (capture.pid && !capture.is_live && !has_own_names)
       capture.path = named_for_process(capture.path, folder, &capture);
     add_capture(to, &capture);
   }
+  free(all);
 }
 
 /* ---- elsewhere ---- */
@@ -96,19 +94,20 @@ static void find_elsewhere(const char *folder, run_captures *to) {
   const char *const places[] = {getenv("PROF_CAPTURE_DIR"), getenv("TMPDIR"), "/dev/shm"};
   const char *const mark = mark_of(folder);
   for (size_t p = 0; mark && p < sizeof places / sizeof *places; p++) {
-    run_words names = {0};
+    run_words paths = {0};
     bool is_repeated = false;
     for (size_t q = 0; q < p; q++)
       is_repeated |= places[p] && places[q] && strcmp(places[p], places[q]) == 0;
     if (!places[p] || !*places[p] || is_repeated) continue;
-    list_names(places[p], &names);
-    for (size_t i = 0; i < names.count; i++) {
-      if (!strstr(names.items[i], mark)) continue;
-      run_capture capture = read_capture(run_text("%s/%s", places[p], names.items[i]));
+    list_paths(places[p], mark, &paths);
+    run_inspection *const all = run_inspect(&paths);
+    for (size_t i = 0; i < paths.count; i++) {
+      run_capture capture = capture_of(paths.items[i], &all[i]);
       capture.is_elsewhere = true;
       if (capture.is_empty) unlink(capture.path);
       add_capture(to, &capture);
     }
+    free(all);
   }
 }
 

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "../prof/commands.h"
+#include "inherited.h"
 #include "keeper.h"
 #include "left.h"
 #include "signals.h"
@@ -31,7 +32,12 @@ typedef struct child {
   int orphan; /* a pidfd of a workload whose keeper was killed, or -1 */
   bool has_ended, is_given_up;
   int status;
+  double begun;
+  run_inherited inherited;
+  run_watch passing; /* after a fault of ours: nothing reads its output */
 } child;
+
+static child *running; /* until its end was taken, or NULL */
 
 /* What the new process does. */
 typedef struct becoming {
@@ -106,9 +112,13 @@ static bool start(child *c, becoming *b) {
   if (c->streams.buffer) {
     run_streams_tell_keeper(&c->streams, &plan);
     has_keeper = run_keeper_start(&c->keeper, &plan);
+    if (!has_keeper && !is_on_terminal)
+      say("prof run: there is no second process that passes the output on, so that if prof run is "
+          "killed, its program is, too: %s", strerror(errno));
   }
   const bool is_started = is_on_terminal ? has_keeper && start_on_terminal(c) : start_here(c, b);
   run_streams_be_parent(&c->streams);
+  if (is_started && c->streams.watch->is_last) run_inherited_release_input(&c->inherited);
   if (!is_started) say("prof run: cannot make a process: %s", strerror(errno));
   return is_started;
 }
@@ -251,13 +261,25 @@ static void end_poll(child *c, const struct pollfd polls[FIXED]) {
   if (polls[ORPHAN].revents) c->has_ended = true;
 }
 
+/* Without poll(), which the kernel may refuse for want of memory, we look at all often. What is
+   typed has to wait, since to read it may block. */
+static int look_at_all(const child *c, struct pollfd *polls, nfds_t count) {
+  const struct timespec nap = {.tv_nsec = 5000000};
+  nanosleep(&nap, NULL);
+  for (nfds_t i = 0; i < count; i++) polls[i].revents = polls[i].fd >= 0 ? POLLIN : 0;
+  polls[TYPED].revents = 0;
+  if (polls[ORPHAN].fd >= 0 && kill(c->pid, 0) == 0) polls[ORPHAN].revents = 0;
+  return 1;
+}
+
 /* poll() without those that are closed: it refuses more entries than a process may have files. */
-static int poll_open(struct pollfd *polls, nfds_t count, int timeout_ms) {
+static int poll_open(const child *c, struct pollfd *polls, nfds_t count, int timeout_ms) {
   struct pollfd open[FIXED + 3];
   nfds_t used = 0;
   for (nfds_t i = 0; i < count; i++)
     if (polls[i].fd >= 0) open[used++] = polls[i];
   const int ready = poll(open, used, timeout_ms);
+  if (ready < 0 && errno != EINTR) return look_at_all(c, polls, count);
   for (nfds_t i = count; ready > 0 && i-- > 0;)
     if (polls[i].fd >= 0) polls[i].revents = open[--used].revents;
   return ready;
@@ -269,21 +291,18 @@ static bool wait_for(void *context, int fd) {
   struct pollfd polls[FIXED + 1];
   const int timeout_ms = begin_poll(c, polls);
   polls[FIXED] = (struct pollfd){.fd = fd, .events = POLLOUT};
-  if (poll_open(polls, FIXED + 1, timeout_ms) > 0) end_poll(c, polls);
+  if (poll_open(c, polls, FIXED + 1, timeout_ms) > 0) end_poll(c, polls);
   return !c->is_given_up;
 }
 
 static void loop(child *c) {
-  const run_watch *const watch = c->streams.watch;
   while (!c->has_ended) {
     struct pollfd polls[FIXED + 3];
     const int timeout_ms = begin_poll(c, polls);
+    const run_watch *const watch = c->streams.watch;
     polls[FIXED] = (struct pollfd){.fd = watch->extra, .events = POLLIN};
     const nfds_t count = FIXED + 1 + run_streams_poll(&c->streams, polls + FIXED + 1);
-    if (poll_open(polls, count, timeout_ms) < 0) {
-      if (errno != EINTR) run_fail("cannot wait for the workload: %s", strerror(errno));
-      continue;
-    }
+    if (poll_open(c, polls, count, timeout_ms) < 0) continue;
     for (nfds_t i = FIXED + 1; i < count; i++)
       if (polls[i].revents) run_streams_take(&c->streams, polls[i].fd);
     if (polls[FIXED].revents) watch->on_extra(watch->context);
@@ -301,44 +320,60 @@ static void find_left(const child *c, run_words *to) {
   run_left_find(&left, to);
 }
 
-/* The workload may have made our streams non-blocking, for all who share them. */
-static void take_flags(int flags[3]) {
-  for (int fd = 0; fd < 3; fd++) flags[fd] = fcntl(fd, F_GETFL);
+/* Takes what is left of its output, and releases all. */
+static void finish(child *c, run_end *end) {
+  c->has_ended = true;
+  run_streams_finish(&c->streams);
+  if (c->pid > 0) find_left(c, &end->left);
+  if (end->left.count == 0) run_inherited_restore(&c->inherited);
+  if (end->left.count > 0) run_keeper_leave(&c->keeper);
+  else run_keeper_end(&c->keeper);
+  if (c->orphan >= 0) close(c->orphan);
+  c->orphan = -1;
+  end->failed = c->streams.failed;
+  running = NULL;
+  run_signals_release();
 }
 
-static void restore_flags(const int flags[3]) {
-  for (int fd = 0; fd < 3; fd++)
-    if (flags[fd] >= 0 && fcntl(fd, F_GETFL) != flags[fd]) fcntl(fd, F_SETFL, flags[fd]);
+static void wait_for_end(child *c, run_end *end) {
+  loop(c);
+  end->status = c->status;
+  end->seconds = now_seconds() - c->begun;
+  take_terminal_back(c);
 }
 
 static run_end run_one(becoming b, const run_watch *watch) {
   child c = {.terminal = -1, .orphan = -1, .keeper = {.pid = -1, .news = -1, .alive = -1}};
   run_end end = {.status = RUN_FAILED};
-  int flags[3];
   b.child = &c;
   run_signals_hold();
-  take_flags(flags);
+  run_inherited_take(&c.inherited);
   run_streams_open(&c.streams, watch);
   c.streams.keeper = &c.keeper;
   c.streams.wait_for = wait_for;
   c.streams.context = &c;
-  const double begun = now_seconds();
+  c.begun = now_seconds();
   if (start(&c, &b)) {
-    loop(&c);
-    end.status = c.status;
-    end.seconds = now_seconds() - begun;
-    take_terminal_back(&c);
+    running = &c;
+    wait_for_end(&c, &end);
   }
-  c.has_ended = true;
-  run_streams_finish(&c.streams);
-  if (c.pid > 0) find_left(&c, &end.left);
-  if (end.left.count == 0) restore_flags(flags);
-  if (end.left.count > 0) run_keeper_leave(&c.keeper);
-  else run_keeper_end(&c.keeper);
-  if (c.orphan >= 0) close(c.orphan);
-  end.failed = c.streams.failed;
-  run_signals_release();
+  finish(&c, &end);
   return end;
+}
+
+bool run_child_is_running(void) { return running != NULL; }
+
+/* The frame of run_one() still exists: the fault came inside of it. */
+void run_child_go_on(run_end *end) {
+  child *const c = running;
+  if (!c) return;
+  running = NULL; /* a second fault ends us */
+  c->passing = *c->streams.watch;
+  c->passing.on_line = NULL;
+  c->passing.extra = -1;
+  c->streams.watch = &c->passing;
+  wait_for_end(c, end);
+  finish(c, end);
 }
 
 run_end run_child(const run_command *command, const run_watch *watch) {

@@ -13,6 +13,7 @@ typedef struct run_watch {
   /* True: the line of stderr is left out. Not together with on_line. */
   bool (*is_noise)(void *context, const char *line, size_t bytes);
   bool is_stderr_alone; /* only stderr is read; stdout is inherited */
+  bool is_last;         /* no command of ours that follows reads stdin */
   int extra;            /* polled as well, or -1 */
   void (*on_extra)(void *context); /* there is something to read */
   void *context;
@@ -31,6 +32,11 @@ typedef struct run_end {
 /* Runs the command to its end. If no process can be made, says why, with RUN_FAILED. The group gets
    the terminal if we have it, and each signal that may end us. If we are killed, it continues. */
 run_end run_child(const run_command *command, const run_watch *watch);
+
+/* After a fault of ours while a command runs, from the handler of run_at_failure(): passes its
+   output on to its end, and reads nothing of it. Does nothing if no command runs. */
+void run_child_go_on(run_end *end);
+bool run_child_is_running(void);
 
 /* Calls run() in a process of its own, as run_child() runs a command. Returns its status. */
 int run_child_call(int (*run)(void *context), void *context);

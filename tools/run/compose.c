@@ -4,9 +4,11 @@
 #include "compose.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include "../prof/commands.h"
@@ -62,12 +64,19 @@ int run_with(int argc, char **argv) {
   return run_execute(argv + at + 1);
 }
 
+/* Without /proc, the path by which we were executed. */
 const char *run_own_path(void) {
-  static char path[4096];
+  static char path[PATH_MAX];
   const ssize_t bytes = readlink("/proc/self/exe", path, sizeof path - 1);
-  if (bytes <= 0) run_fail("cannot read /proc/self/exe: %s", strerror(errno));
-  path[bytes] = '\0';
-  return path;
+  const int error = errno;
+  if (bytes > 0) {
+    path[bytes] = '\0';
+    return path;
+  }
+  const char *const executed = (const char *)(uintptr_t)getauxval(AT_EXECFN);
+  if (executed && realpath(executed, path)) return path;
+  run_fail("the path of prof is not known: cannot read /proc/self/exe: %s; mount /proc, or execute "
+           "prof by its whole path", strerror(error));
 }
 
 static void put_variables_around(run_words *words, run_words *variables) {

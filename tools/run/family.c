@@ -1,5 +1,6 @@
 /* See family.h. A thread walks /proc/PID/task/TID/children from our process. It waits 99 times as
-   long as it looked, so that it takes at most 1 % of a processor. */
+   long as it looked, so that it takes at most 1 % of a processor. If memory ends in the thread, it
+   leaves processes out: only the main thread may end the run. */
 #define _GNU_SOURCE
 #include "family.h"
 
@@ -15,6 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#define HASH_NONFATAL_OOM 1 /* the element is not added */
+#define uthash_nonfatal_oom(element) ((element)->is_refused = true)
 #include <uthash.h>
 
 enum {
@@ -28,7 +31,7 @@ enum {
 typedef struct entry {
   run_member member;
   pid_t key;
-  unsigned looks; /* at the list of loaded files; the wait doubles */
+  bool is_refused; /* there was no memory for it in the table */
   UT_hash_handle hh;
 } entry;
 
@@ -101,21 +104,32 @@ static uint64_t program_of(pid_t pid) {
 
 /* ---- members ---- */
 
-static entry *add_entry(run_family *family, pid_t pid, const status *s) {
-  if (family->count >= MEMBERS_MAX) {
-    family->is_full = true;
-    return NULL;
-  }
-  if (family->count == family->room) {
-    family->room = family->room ? 2 * family->room : 64;
-    family->items = run_grow(family->items, family->room, sizeof *family->items);
-  }
-  entry *const e = run_make(1, sizeof *e), *old = NULL;
+static bool has_room(run_family *family) {
+  if (family->count < family->room) return true;
+  const size_t room = family->room ? 2 * family->room : 64;
+  entry **const items = realloc(family->items, room * sizeof *items);
+  if (!items) return false;
+  family->items = items;
+  family->room = room;
+  return true;
+}
+
+static entry *make_entry(run_family *family, pid_t pid, const status *s) {
+  entry *const e = has_room(family) ? calloc(1, sizeof *e) : NULL, *old = NULL;
+  if (!e) return NULL;
   e->member = (run_member){.pid = pid, .start = s->start};
   e->key = pid;
-  family->items[family->count++] = e;
   HASH_REPLACE(hh, family->by_pid, key, sizeof e->key, e, old);
   (void)old; /* it stays in items */
+  if (!e->is_refused) return e;
+  free(e);
+  return NULL;
+}
+
+static entry *add_entry(run_family *family, pid_t pid, const status *s) {
+  entry *const e = family->count < MEMBERS_MAX ? make_entry(family, pid, s) : NULL;
+  if (e) family->items[family->count++] = e;
+  else family->is_full = true;
   return e;
 }
 
@@ -150,27 +164,37 @@ typedef struct found {
 typedef struct queue {
   found *items;
   size_t count, room;
+  bool is_cut; /* there was no memory for more */
 } queue;
 
 static void add_found(queue *q, pid_t pid, pid_t parent) {
   if (q->count == q->room) {
-    q->room = q->room ? 2 * q->room : 64;
-    q->items = run_grow(q->items, q->room, sizeof *q->items);
+    const size_t room = q->room ? 2 * q->room : 64;
+    found *const items = realloc(q->items, room * sizeof *items);
+    q->is_cut |= !items;
+    if (!items) return;
+    q->items = items;
+    q->room = room;
   }
   q->items[q->count++] = (found){pid, parent};
 }
 
+/* "12 345 6789 ", of any length. */
 static void add_children_of_task(queue *q, pid_t pid, const char *task) {
-  char path[96], text[1 << 14];
+  char path[96], text[1 << 12];
   snprintf(path, sizeof path, "/proc/%d/task/%.16s/children", (int)pid, task);
-  if (read_small(path, text, sizeof text) <= 0) return;
-  for (char *at = text, *end; *at; at = end) {
-    const long child = strtol(at, &end, 10);
-    if (end == at) return;
-    if (*end != ' ') return; /* cut off by the buffer's end */
-    add_found(q, (pid_t)child, pid);
-    end += *end == ' ';
-  }
+  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  pid_t child = 0;
+  for (ssize_t bytes; fd >= 0 && (bytes = read(fd, text, sizeof text)) > 0;)
+    for (ssize_t i = 0; i < bytes; i++) {
+      if (text[i] >= '0' && text[i] <= '9') {
+        child = 10 * child + (text[i] - '0');
+        continue;
+      }
+      if (child > 0) add_found(q, child, pid);
+      child = 0;
+    }
+  if (fd >= 0) close(fd);
 }
 
 static void add_children(queue *q, pid_t pid, long threads) {
@@ -207,6 +231,7 @@ static void walk(run_family *family) {
     if (!is_own_helper(&s, f.parent, family->self)) look_at(family, f.pid, f.parent, &s);
     add_children(&q, f.pid, s.threads);
   }
+  family->is_full |= q.is_cut;
   free(q.items);
 }
 

@@ -170,8 +170,10 @@ bool run_keeper_start(run_keeper *keeper, const run_keeper_plan *plan) {
   const bool has_pipes = open_pipe(alive) && (!is_on_terminal || open_pipe(news));
   const pid_t pid = has_pipes ? fork() : -1;
   if (pid < 0) {
+    const int error = errno;
     close_pipe(alive);
     close_pipe(news);
+    errno = error;
     return false;
   }
   if (pid == 0) {

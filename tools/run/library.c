@@ -8,11 +8,12 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-#include <uthash.h>
 
 #include "calls.h"
+#include "hash.h"
 #include "library_blocks.h"
 #include "library_lines.h"
+#include "output.h"
 
 typedef struct entry {
   run_library_row row;
@@ -56,12 +57,13 @@ unsigned run_library_wanted(const char *tool) {
   return wanted;
 }
 
-run_libraries *run_libraries_create(unsigned wanted, run_calls *calls) {
+run_libraries *run_libraries_create(unsigned wanted) {
   run_libraries *const libraries = run_make(1, sizeof *libraries);
   libraries->wanted = wanted;
-  libraries->calls = calls;
   return libraries;
 }
+
+void run_libraries_record(run_libraries *libraries, run_calls *calls) { libraries->calls = calls; }
 
 void run_libraries_destroy(run_libraries *libraries) {
   entry *each = libraries->entries;
@@ -192,7 +194,8 @@ static const char *variable(const char *name, const char *otherwise) {
   return value && *value ? value : otherwise;
 }
 
-static void put_rows(const run_libraries *libraries, FILE *to) {
+void run_libraries_put(FILE *to, const void *context) {
+  const run_libraries *const libraries = context;
   char date[32];
   const time_t now = time(NULL);
   struct tm local;
@@ -210,17 +213,7 @@ static void put_rows(const run_libraries *libraries, FILE *to) {
 }
 
 bool run_libraries_write(const run_libraries *libraries, const char *path) {
-  char *const part = run_text("%s.part", path);
-  FILE *const to = fopen(part, "we");
-  bool is_done = to != NULL;
-  if (to) {
-    put_rows(libraries, to);
-    const bool is_bad = ferror(to) != 0;
-    is_done = fclose(to) == 0 && !is_bad && rename(part, path) == 0;
-  }
-  const int error = errno;
-  if (!is_done) unlink(part);
-  free(part);
-  errno = error;
-  return is_done;
+  FILE *const to = run_output_begin(path);
+  if (to) run_libraries_put(to, libraries);
+  return run_output_end(to, path);
 }

@@ -4,6 +4,8 @@
 #ifndef PROF_TOOLS_RUN_LIBRARY_H
 #define PROF_TOOLS_RUN_LIBRARY_H
 
+#include <stdio.h>
+
 #include "origin.h"
 #include "text.h"
 
@@ -38,9 +40,11 @@ typedef struct run_line_source {
 typedef struct run_libraries run_libraries;
 struct run_calls;
 
-/* wanted: bits 1 << run_library. calls: each call is added there as well, or NULL. Rows of
-   rocBLAS's profile are not: they are sums of calls. */
-run_libraries *run_libraries_create(unsigned wanted, struct run_calls *calls);
+/* wanted: bits 1 << run_library. */
+run_libraries *run_libraries_create(unsigned wanted);
+/* Each call is added there as well, or NULL. Rows of rocBLAS's profile are not: they are sums of
+   calls. */
+void run_libraries_record(run_libraries *libraries, struct run_calls *calls);
 void run_libraries_destroy(run_libraries *libraries);
 
 /* Takes any line. Matches inside of the line, because launchers put a rank in front. */
@@ -57,7 +61,9 @@ const char *run_library_name(run_library library);
 unsigned run_library_wanted(const char *tool);
 
 /* library_trace.csv as madengine writes it. jobid and model are JENKINS_BUILD_NUMBER
-   and MAD_MODEL_NAME. False with errno set. */
+   and MAD_MODEL_NAME. context: the libraries. */
+void run_libraries_put(FILE *to, const void *context);
+/* Writes it. False with errno set. */
 bool run_libraries_write(const run_libraries *libraries, const char *path);
 
 #endif

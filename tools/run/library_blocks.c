@@ -5,7 +5,8 @@
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
+
+#include "hash.h"
 
 /* Ranks of launchers. Those beyond share the last one's. */
 enum { BLOCKS_MAX = 1024 };

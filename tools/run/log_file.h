@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/stat.h>
-#include <uthash.h>
 
+#include "hash.h"
 #include "logs.h"
 
 typedef struct log_key {

@@ -120,9 +120,10 @@ static bool is_other_user(pid_t pid) {
 /* True: the process sees another folder, or none, at this path. */
 static bool is_blind_to(pid_t pid, const char *folder) {
   struct stat its, ours;
-  char *const path = run_text("/proc/%d/root%s", (int)pid, folder);
+  char path[PATH_MAX];
+  if (snprintf(path, sizeof path, "/proc/%d/root%s", (int)pid, folder) >= (int)sizeof path)
+    return false;
   const int error = stat(path, &its) == 0 ? 0 : errno;
-  free(path);
   if (error == 0 && stat(folder, &ours) == 0)
     return its.st_ino != ours.st_ino || its.st_dev != ours.st_dev;
   return error == ENOENT && access(folder, F_OK) == 0 && kill(pid, 0) == 0;

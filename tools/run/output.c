@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 const char *run_output_rank_of(const char *(*value_of)(const void *context, const char *name),
@@ -149,18 +150,41 @@ char *run_output_new_file(const char *folder, const char *name, const char *endi
 
 /* ---- whole files ---- */
 
+/* Where the kernel or the file system cannot do it in one step, the name is taken by an empty file
+   first. */
+bool run_output_rename_new(const char *from, const char *to) {
+#ifdef SYS_renameat2
+  enum { NO_REPLACE = 1 };
+  if (syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, NO_REPLACE) == 0) return true;
+  if (errno == EEXIST) return false;
+#endif
+  if (link(from, to) == 0) return unlink(from) == 0;
+  if (errno == EEXIST) return false;
+  const int fd = open(to, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+  if (fd < 0) return false;
+  close(fd);
+  if (rename(from, to) == 0) return true;
+  const int error = errno;
+  unlink(to);
+  errno = error;
+  return false;
+}
+
 FILE *run_output_begin(const char *path) { return fopen(run_text("%s.part", path), "we"); }
+
+/* False: not all was written; errno says why. */
+static bool close_whole(FILE *file) {
+  if (!file) return false;
+  bool is_whole = fflush(file) == 0 && !ferror(file);
+  const int failed = errno;
+  is_whole &= fclose(file) == 0;
+  if (!is_whole && failed) errno = failed;
+  return is_whole;
+}
 
 bool run_output_end(FILE *file, const char *path) {
   char *const part = run_text("%s.part", path);
-  bool is_done = file != NULL;
-  if (file) {
-    is_done = fflush(file) == 0 && !ferror(file);
-    const int failed = errno;
-    is_done &= fclose(file) == 0;
-    if (!is_done && failed) errno = failed;
-    is_done = is_done && rename(part, path) == 0;
-  }
+  const bool is_done = close_whole(file) && rename(part, path) == 0;
   const int error = errno;
   if (!is_done) unlink(part);
   free(part);
@@ -175,4 +199,29 @@ void run_output_drop(FILE *file, const char *path) {
   unlink(part);
   free(part);
   errno = error;
+}
+
+static char *give_name(const char *part, const char *folder, const char *name,
+                       const char *ending) {
+  for (int number = 1; number < NUMBERS_MAX; number++) {
+    char *const path = numbered(folder, name, ending, number);
+    if (run_output_rename_new(part, path)) return path;
+    free(path);
+    if (errno != EEXIST) break;
+  }
+  return NULL;
+}
+
+char *run_output_write_new(const char *folder, const char *name, const char *ending,
+                           void (*put)(FILE *to, const void *context), const void *context) {
+  char *const part = run_text("%s/%s%s.%d.part", folder, name, ending, (int)getpid());
+  FILE *const to = fopen(part, "we");
+  if (to) put(to, context);
+  char *const path = close_whole(to) ? give_name(part, folder, name, ending) : NULL;
+  const int error = errno;
+  if (!path) unlink(part);
+  free(part);
+  if (!path) run_fail("cannot write '%s/%s%s': %s", folder, name, ending, strerror(error));
+  note_made(&made.files, path);
+  return path;
 }

@@ -25,7 +25,7 @@ void run_output_make_folder(const char *path);
 /* Makes the folder FOLDER/NAME. If it exists, makes NAME.2, NAME.3, ...: runs never overwrite each
    other, not even runs that begin at once. Returns the path. */
 char *run_output_new_folder(const char *folder, const char *name);
-/* The same for an empty file: NAMEENDING, NAME.2ENDING, ... */
+/* The same for an empty file that grows: NAMEENDING, NAME.2ENDING, ... */
 char *run_output_new_file(const char *folder, const char *name, const char *ending);
 
 /* Without this call the process removes at its exit the files and empty folders that it has made:
@@ -33,6 +33,14 @@ char *run_output_new_file(const char *folder, const char *name, const char *endi
 void run_output_keep(void);
 /* The folder was made elsewhere, and is removed as well. */
 void run_output_note_folder(const char *path);
+
+/* Renames a file. False with errno set: EEXIST if there is one of that name, which stays. */
+bool run_output_rename_new(const char *from, const char *to);
+
+/* Writes a new file, as run_output_new_file() names it, which has its name only when it is whole.
+   Ends the process if that fails. */
+char *run_output_write_new(const char *folder, const char *name, const char *ending,
+                           void (*put)(FILE *to, const void *context), const void *context);
 
 /* Opens PATH.part. NULL: errno has the reason. */
 FILE *run_output_begin(const char *path);

@@ -84,6 +84,8 @@ static void put_all(FILE *to, const all_runs *all, bool is_ended) {
   fputs("\n  ]\n}\n", to);
 }
 
+static void put_begin(FILE *to, const void *context) { put_all(to, context, false); }
+
 /* After each run, so that a run that is killed leaves those before it. */
 static bool write_all(const all_runs *all, bool is_ended) {
   if (!all->path) return true;
@@ -129,10 +131,11 @@ static void print_all(const all_runs *all) {
 
 /* ---- the runs ---- */
 
-static one_run run_one(const run_request *request, unsigned number) {
+static one_run run_one(const run_request *request, unsigned number, unsigned count) {
   run_request one = *request;
   one_run run = {0};
   one.is_repeated = true;
+  one.has_next = number < count;
   if (request->has_folder)
     run.folder = one.folder = run_output_new_folder(request->folder, run_text("run-%u", number));
   run.status = run_go(&one, &run.seconds);
@@ -150,13 +153,13 @@ int run_repeat(const run_request *request, unsigned count) {
   int status = 0;
   clock_gettime(CLOCK_REALTIME, &all.begun);
   run_output_make_folder(request->folder);
-  if (request->has_folder) all.path = run_output_new_file(request->folder, "summary", ".json");
+  if (request->has_folder)
+    all.path = run_output_write_new(request->folder, "summary", ".json", put_begin, &all);
   all.runs = run_make(count, sizeof *all.runs);
   run_signals_hold();
-  bool is_written = write_all(&all, false);
-  if (!is_written) run_fail("cannot write '%s': %s", all.path, strerror(errno));
+  bool is_written = true;
   while (all.count < count && !all.is_stopped) {
-    const one_run run = run_one(request, (unsigned)all.count + 1);
+    const one_run run = run_one(request, (unsigned)all.count + 1, count);
     all.runs[all.count++] = run;
     if (status == 0) status = run.status;
     all.is_stopped = all.count < count && is_last(&run);

@@ -12,7 +12,16 @@
 #include "summary.h"
 
 /* The steps of a run. If one fails, those behind it follow all the same. */
-typedef enum run_step { PREPARING, SETTING_UP, TEARING_DOWN, COLLECTING, REPORTING, DONE } run_step;
+typedef enum run_step {
+  PREPARING,
+  SETTING_UP,
+  RUNNING,
+  TEARING_DOWN,
+  COLLECTING,
+  REPORTING,
+  REMOVING,
+  DONE,
+} run_step;
 
 /* One run. */
 typedef struct run_state {

@@ -46,7 +46,8 @@ int run_rocprof(int argc, char **argv) {
                            .extra = -1,
                            .is_noise = is_noise,
                            .context = (void *)&is_v3,
-                           .is_stderr_alone = true};
+                           .is_stderr_alone = true,
+                           .is_last = true};
   const int status = run_child(&command, &watch).status;
   run_signals_end_as(status);
   return status;

@@ -22,6 +22,7 @@
 #include "report.h"
 #include "rocprof.h"
 #include "sampler.h"
+#include "scripts.h"
 #include "signals.h"
 #include "summary.h"
 #include "temporary.h"
@@ -39,59 +40,7 @@ static void complete_workload(run_request *r) {
   r->workload = run_python_words(r, output);
 }
 
-/* ---- scripts ---- */
-
-static const char *script_text(const run_script *script) {
-  run_words path = {0};
-  run_words_add(&path, script->path);
-  return run_text("bash %s%s%s", run_words_quoted(&path), *script->arguments ? " " : "",
-                  script->arguments);
-}
-
-/* folder: of the tool's files, or NULL. */
-static int run_script_now(const run_script *script, const char *folder, const run_watch *watch) {
-  run_command command = {0};
-  if (folder) run_folder_export(&command.variables, folder);
-  run_words_add(&command.words, "/bin/sh");
-  run_words_add(&command.words, "-c");
-  run_words_add(&command.words, run_text(RUN_SHELL_OUTLIVES "%s", script_text(script)));
-  return run_child(&command, watch).status;
-}
-
-/* Runs all of them in order. before: stops at the first that fails, or when we are asked to end.
-   Returns the status. */
-static int run_scripts_now(const run_scripts *scripts, const run_watch *watch, bool is_before,
-                           const char *of, const char *folder, run_summary *summary) {
-  for (size_t i = 0; i < scripts->count; i++) {
-    if (is_before && run_signals_interrupt()) return RUN_FAILED;
-    const int status = run_script_now(&scripts->items[i], folder, watch);
-    run_summary_add_script(summary, of, is_before, script_text(&scripts->items[i]), status);
-    if (status == 0) continue;
-    say("prof run: %s-script of %s ended with status %d: %s", is_before ? "pre" : "post", of,
-        status, script_text(&scripts->items[i]));
-    if (is_before) return status;
-  }
-  return 0;
-}
-
-/* From the outermost to the innermost. */
-static int set_up(const run_stack *stack, const run_watch *watch, run_summary *summary) {
-  for (size_t i = stack->count; i > 0; i--) {
-    const run_tool *const tool = &stack->tools[i - 1];
-    const int status =
-        run_scripts_now(&tool->before, watch, true, tool->name, tool->folder, summary);
-    if (status != 0) return status;
-  }
-  return run_scripts_now(&stack->before, watch, true, "the context", NULL, summary);
-}
-
-/* From the innermost to the outermost, whatever the workload's status. */
-static void tear_down(const run_stack *stack, const run_watch *watch, run_summary *summary) {
-  run_scripts_now(&stack->after, watch, false, "the context", NULL, summary);
-  for (size_t i = 0; i < stack->count; i++)
-    run_scripts_now(&stack->tools[i].after, watch, false, stack->tools[i].name,
-                    stack->tools[i].folder, summary);
-}
+/* ---- one run ---- */
 
 /* The workload has not begun. */
 static int tell_interrupt(void) {
@@ -100,8 +49,6 @@ static int tell_interrupt(void) {
       strsignal(number));
   return 128 + number;
 }
-
-/* ---- one run ---- */
 
 static void on_line(void *context, int stream, const char *line, size_t bytes) {
   const run_state *const s = context;
@@ -192,6 +139,16 @@ static bool has_captures(const run_state *s) {
   return false;
 }
 
+/* Beside the table, with its number. The recorder makes the file when it is whole. */
+static const char *calls_path(const run_state *s) {
+  if (s->request.file) return run_text("%s/library_trace.prof", s->record_folder);
+  const int stem = (int)(strrchr(s->trace_path, '.') - s->trace_path);
+  const char *path = run_text("%.*s.prof", stem, s->trace_path);
+  for (int more = 2; access(path, F_OK) == 0; more++) /* its table was removed */
+    path = run_text("%.*s-%d.prof", stem, s->trace_path, more);
+  return path;
+}
+
 static void prepare_watch(run_state *s) {
   unsigned wanted = 0;
   s->watch.log = s->watch.extra = -1;
@@ -202,14 +159,14 @@ static void prepare_watch(run_state *s) {
       wanted |= run_library_wanted(tool->traces.items[t]);
   }
   if (wanted) {
-    if (has_captures(s))
-      s->calls_path = run_output_new_file(s->request.file ? s->record_folder : s->request.folder,
-                                          "library_trace", ".prof");
-    if (s->calls_path) s->calls = run_calls_create(s->calls_path);
-    s->libraries = run_libraries_create(wanted, s->calls);
-    s->trace_path = run_output_new_file(s->request.folder, "library_trace", ".csv");
-    if (!run_libraries_write(s->libraries, s->trace_path))
-      run_fail("cannot write '%s': %s", s->trace_path, strerror(errno));
+    s->libraries = run_libraries_create(wanted);
+    s->trace_path = run_output_write_new(s->request.folder, "library_trace", ".csv",
+                                         run_libraries_put, s->libraries);
+    if (has_captures(s)) {
+      s->calls_path = calls_path(s);
+      s->calls = run_calls_create(s->calls_path);
+      run_libraries_record(s->libraries, s->calls);
+    }
     s->watch.on_line = on_line;
     s->watch.context = s;
   }
@@ -238,6 +195,8 @@ static void run_workload(run_state *s, const run_command *command) {
     return;
   }
   start_family(s);
+  s->step = RUNNING;
+  s->watch.is_last = !s->request.has_next && !run_scripts_follow(&s->request.stack);
   s->summary.end = run_child(command, &s->watch);
   s->summary.progress = RUN_PROGRESS_ENDED;
   s->status = s->summary.end.status;
@@ -250,14 +209,28 @@ static void set_up_failed(run_state *s) {
   was_not_run(s, run_text("the pre-script of %s ended with status %d", last->of, last->status));
 }
 
+/* A fault of ours that comes while a program or a script runs does not end it. */
+static void go_on(run_state *s) {
+  run_end of_script;
+  const bool is_program = s->step == RUNNING && run_child_is_running();
+  if (is_program) s->summary.progress = RUN_PROGRESS_ENDED;
+  run_child_go_on(is_program ? &s->summary.end : &of_script);
+  if (!is_program) return;
+  run_samplers_stop(&s->samplers, s->request.is_quiet);
+  run_summary_add_problem(&s->summary, "prof run had a fault while the program ran, and has not "
+                                       "read the rest of its output");
+}
+
 /* All that follows the workload. */
 static int finish(void *context) {
   run_state *const s = context;
   run_at_failure(finish, s);
+  go_on(s);
   if (s->summary.progress == RUN_PROGRESS_RUNNING) was_not_run(s, "it could not be started");
-  if (s->step == SETTING_UP) {
+  if (s->summary.progress == RUN_PROGRESS_ENDED) s->status = s->summary.end.status;
+  if (s->step == SETTING_UP || s->step == RUNNING) {
     s->step = TEARING_DOWN;
-    tear_down(&s->request.stack, &s->watch, &s->summary);
+    run_scripts_after(&s->request.stack, &s->watch, &s->summary);
   }
   if (s->step == TEARING_DOWN) {
     s->step = COLLECTING;
@@ -267,8 +240,11 @@ static int finish(void *context) {
     s->step = REPORTING;
     run_report(s);
   }
+  if (s->step < REMOVING) {
+    s->step = REMOVING;
+    run_remove_temporary(s);
+  }
   s->step = DONE;
-  run_remove_temporary(s);
   run_at_failure(NULL, NULL);
   return s->status;
 }
@@ -338,7 +314,7 @@ int run_go(const run_request *request, double *seconds_out) {
   run_output_keep();
   s.step = SETTING_UP;
   s.summary.end.status = RUN_FAILED;
-  const int status = set_up(&s.request.stack, &s.watch, &s.summary);
+  const int status = run_scripts_before(&s.request.stack, &s.watch, &s.summary);
   if (run_signals_interrupt()) {
     s.status = s.summary.end.status = tell_interrupt();
     was_not_run(&s, run_text("signal %d came first", run_signals_interrupt()));
@@ -360,7 +336,7 @@ int run_go(const run_request *request, double *seconds_out) {
 /* ---- --dry-run ---- */
 
 static void print_scripts(const run_scripts *scripts) {
-  for (size_t i = 0; i < scripts->count; i++) printf("%s\n", script_text(&scripts->items[i]));
+  for (size_t i = 0; i < scripts->count; i++) printf("%s\n", run_script_text(&scripts->items[i]));
 }
 
 /* The folders have their names, but are not made. */

@@ -16,6 +16,7 @@ typedef struct run_request {
   unsigned level; /* that it records at */
   bool has_memory;
   bool is_repeated; /* by run_repeat(), which prints a table of all runs */
+  bool has_next;    /* and this is not the last of them */
   bool has_devices;
   const char *sample;       /* seconds, or NULL: devices are not sampled */
   const char *file;         /* -o FILE: a pattern, or NULL */

@@ -12,7 +12,8 @@
 #include "literal.h"
 #include "names.h"
 
-enum { CONFIG_BYTES_MAX = 16 << 20 };
+/* Each tool with a cmd is a program that is executed with all words of those inside of it. */
+enum { CONFIG_BYTES_MAX = 16 << 20, TOOLS_MAX = 256 };
 
 /* ---- values of a configuration, with messages that name the place ---- */
 
@@ -101,6 +102,9 @@ static run_tool *add_tool(run_stack *stack, const run_tool *tool) {
 void run_stack_add(run_stack *stack, const char *name) {
   const run_tool *const tool = run_tool_find(name);
   if (!tool) run_names_refuse_tool(name);
+  if (stack->count == TOOLS_MAX)
+    run_fail("tool '%s' is number %d of the stack, which holds %d tools: leave some out", name,
+             TOOLS_MAX + 1, TOOLS_MAX);
   for (size_t i = 0; i < stack->count; i++)
     if (strcmp(stack->tools[i].name, name) == 0) run_fail("tool '%s' is named twice", name);
   add_tool(stack, tool);

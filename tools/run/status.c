@@ -14,6 +14,7 @@
 
 #include "../prof/commands.h"
 #include "compose.h"
+#include "inherited.h"
 #include "signals.h"
 
 static const char variable[] = "PROF_RUN_STATUS";
@@ -33,6 +34,7 @@ static int run_words_to_end(char **words, int close_in_child) {
     fflush(stderr);
     _exit(failed);
   }
+  run_inherited_release_input(NULL);
   run_signals_outlive();
   sigprocmask(SIG_SETMASK, &mask, NULL);
   while (waitpid(pid, &status, 0) < 0)

@@ -256,6 +256,7 @@ void run_streams_finish(run_streams *streams) {
     free(s->line);
     s->line = NULL;
     if (s->own != s->to) close(s->own);
+    s->own = s->to;
   }
   if (streams->terminal.outer >= 0) run_terminal_close(&streams->terminal);
   free(streams->buffer);

@@ -214,7 +214,8 @@ static void put_status(FILE *to, const run_summary *summary) {
   run_json_put_member(to, "why_not_run", summary->why_not);
 }
 
-static void put_summary(FILE *to, const run_summary *summary) {
+static void put_summary(FILE *to, const void *context) {
+  const run_summary *const summary = context;
   char *const folder = getcwd(NULL, 0);
   fputs("{\n  \"command\": ", to);
   run_json_put_text(to, run_words_quoted(summary->words));
@@ -245,8 +246,7 @@ static bool write_summary(const run_summary *summary) {
 void run_summary_begin(run_summary *summary, const char *folder, bool has_file) {
   clock_gettime(CLOCK_REALTIME, &summary->begun);
   if (!has_file) return;
-  summary->path = run_output_new_file(folder, "summary", ".json");
-  if (!write_summary(summary)) run_fail("cannot write '%s': %s", summary->path, strerror(errno));
+  summary->path = run_output_write_new(folder, "summary", ".json", put_summary, summary);
 }
 
 void run_summary_write(run_summary *summary) {

@@ -6,7 +6,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <prof/trace.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "inspect.h"
 #include "text.h"
 
 #define PREFIX "prof-run-"
@@ -72,25 +72,19 @@ void run_temporary_remove(const char *folder) {
 /* ---- what killed runs leave ---- */
 
 /* An unreadable file belongs to no running process. */
-static bool is_written(const char *path) {
-  prof_trace *trace = NULL;
-  prof_trace_info info = {.size = sizeof info};
-  if (prof_trace_open(path, &trace) != PROF_OK) return false;
-  prof_trace_info_get(trace, &info);
-  prof_trace_destroy(trace);
-  return info.is_live || info.is_elsewhere;
-}
-
 static bool has_live_capture(const char *folder) {
   DIR *const all = opendir(folder);
   bool is_live = all == NULL;
-  for (struct dirent *entry; !is_live && (entry = readdir(all)) != NULL;) {
+  run_words paths = {0};
+  for (struct dirent *entry; all && (entry = readdir(all)) != NULL;) {
     char *const path = run_text("%s/%s", folder, entry->d_name);
     struct stat is;
-    is_live = lstat(path, &is) == 0 && S_ISREG(is.st_mode) && is_written(path);
-    free(path);
+    if (lstat(path, &is) == 0 && S_ISREG(is.st_mode)) run_words_add(&paths, path);
   }
   if (all) closedir(all);
+  run_inspection *const about = run_inspect(&paths);
+  for (size_t i = 0; i < paths.count; i++) is_live |= about[i].is_live || about[i].is_elsewhere;
+  free(about);
   return is_live;
 }
 

@@ -184,14 +184,19 @@ char *run_file_read(const char *path, size_t limit_bytes, size_t *bytes_out) {
   const int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
   if (fd < 0) return NULL;
   size_t room = 4096, bytes = 0;
-  char *text = run_make(room, 1);
-  ssize_t got;
-  while ((got = read_some(fd, text + bytes, room - bytes - 1)) > 0) {
+  char *text = malloc(room);
+  ssize_t got = text ? 0 : -1;
+  while (text && (got = read_some(fd, text + bytes, room - bytes - 1)) > 0) {
     bytes += (size_t)got;
     if (bytes > limit_bytes) break;
     if (bytes + 1 < room) continue;
     room *= 2;
-    text = run_grow(text, room, 1);
+    char *const grown = realloc(text, room);
+    if (!grown) {
+      got = -1;
+      break;
+    }
+    text = grown;
   }
   const int error = got < 0 ? errno : bytes > limit_bytes ? EFBIG : 0;
   close(fd);
