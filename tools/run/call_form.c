@@ -16,7 +16,7 @@ static bool is_blank(char c) { return c == ' ' || c == '\t'; }
 
 static void add_text(run_call_form *form, const char *key, const char *value) {
   form->args[form->arg_count++] =
-      (prof_arg){.key = key, .type = PROF_ARG_STRING, .bytes = PROF_NUL_TERMINATED,
+      (prof_arg){.key = key, .type = PROF_ARG_STRING, .bytes = (uint32_t)strlen(value),
                  .value.text = value};
 }
 

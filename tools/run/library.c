@@ -159,12 +159,13 @@ size_t run_libraries_count(const run_libraries *libraries) { return libraries->c
 
 /* Sorts by library; rows of one library keep their order. */
 static void sort(run_libraries *libraries) {
+  size_t next[RUN_LIBRARIES + 1] = {0};
   free(libraries->sorted);
   libraries->sorted = run_make(libraries->count, sizeof(entry *));
-  size_t at = 0;
-  for (unsigned i = 0; i < RUN_LIBRARIES; i++)
-    for (entry *e = libraries->entries; e; e = e->hh.next)
-      if (e->row.library == i) libraries->sorted[at++] = e;
+  for (const entry *e = libraries->entries; e; e = e->hh.next) next[e->row.library + 1]++;
+  for (unsigned i = 0; i < RUN_LIBRARIES; i++) next[i + 1] += next[i];
+  for (entry *e = libraries->entries; e; e = e->hh.next)
+    libraries->sorted[next[e->row.library]++] = e;
   libraries->is_sorted = true;
 }
 
