@@ -395,8 +395,8 @@ class Captures(Case):
         done = self.run_prof("--memory", "app", "0")
         self.assertEqual(done.returncode, 0, done.stderr)
         text = done.stderr.decode()
-        self.assertRegex(text, r"\n  app \(\d+\), malloc: peak used 8\.\d+ MB at ")
-        self.assertRegex(text, r"\n    at that peak: 8\.00 MB in 1 piece, allocated in work")
+        self.assertRegex(text, r"\n  app \(\d+\), malloc: peak used 8\.\d+ MiB at ")
+        self.assertRegex(text, r"\n    at that peak: 8\.00 MiB in 1 piece, allocated in work")
         self.assertNotIn("memory by process", self.run_prof("app", "0").stderr.decode())
 
     def test_many_processes_with_memory_have_a_bounded_list(self):

@@ -28,7 +28,7 @@ typedef struct pools {
 } pools;
 
 static void print_bytes(double bytes) {
-  static const char *const units[] = {"B", "KB", "MB", "GB", "TB"};
+  static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   size_t unit = 0;
   while ((bytes >= 1024 || bytes <= -1024) && unit + 1 < sizeof units / sizeof *units) {
     bytes /= 1024;
