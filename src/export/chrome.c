@@ -636,9 +636,11 @@ int prof_i_chrome_write(const prof_trace *trace, const prof_i_chrome_wish *wish,
   if (status == PROF_OK && wish->with_stacks && !prof_i_callers_init(&w->callers, trace, 0, false))
     status = prof_i_fail(PROF_E_NO_MEMORY, "no memory for the stacks of %u call sites",
                          prof_i_trace_site_count(trace));
-  if (status == PROF_OK && !prof_i_python_ids_init(&w->python_ids, trace))
-    status = prof_i_fail(PROF_E_NO_MEMORY, "no memory for the functions among %u call sites",
-                         prof_i_trace_site_count(trace));
+  if (status == PROF_OK &&
+      prof_i_python_ids_init(&w->python_ids, trace, w->info.thread_count, wish->window) != PROF_OK)
+    status =
+        prof_i_fail(PROF_E_NO_MEMORY, "no memory to number the calls of functions, of %u threads",
+                    w->info.thread_count);
   if (status == PROF_OK && prof_i_event_numbers_init(&w->numbers, trace, w->info.thread_count,
                                                      wish->window, wish->with_memory) != PROF_OK)
     status = prof_i_fail(PROF_E_NO_MEMORY, "no memory to number the rows of %u threads",
