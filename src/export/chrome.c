@@ -278,11 +278,16 @@ static uint64_t take_promised(prof_i_chrome *w, const prof_i_span *span) {
   return id;
 }
 
-/* As Kineto has it, a call's External id is that of the scope that it stands in, by which readers give its kernels to an operator; 0 where it stands in none. That scope is written after it, so the number is promised to it. A call
-   may turn out to stand in a call, and then passes the promise on; where that scope has one from another call, the inner call's number is nobody's. */
+/* As Kineto has it, a call's External id is that of the operator or range that it stands in, by
+   which readers give its kernels to an operator (call_owners.h). Where there is none, it is that of
+   the scope around it; 0 where it stands in nothing. That scope is written after the call, so the
+   number is promised to it. A call may turn out to stand in a call, and then passes the promise on;
+   where that scope has one from another call, the inner call's number is nobody's. */
 static uint64_t external_id_of(prof_i_chrome *w, const prof_i_span *span, uint64_t id) {
   const uint64_t promised = take_promised(w, span);
   if ((w->event.flags & PROF_EVENT_CALL) == 0) return promised ? promised : id;
+  const uint64_t operator_id = prof_i_call_owners_take(&w->numbers.owners, span);
+  if (operator_id) return operator_id;
   if (span->lane != 0 || span->depth == 0 || span->depth > PROF_I_OWNER_DEPTHS) return 0;
   uint64_t *const owner = &w->owner_ids[span->depth - 1];
   if (*owner == 0) {

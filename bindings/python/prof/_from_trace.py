@@ -6,6 +6,7 @@ import bisect
 import contextlib
 import gc
 import weakref
+from operator import attrgetter
 from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from . import _forward_stacks
@@ -460,6 +461,9 @@ def _scopes(
         around.append(made)
         if flags & CALL:
             no_hosts.add(id(made))
+            holders = [e for e in around[:-1] + opened if e._site.is_operator and e.depth < depth]
+            if holders:
+                made._caller_id = max(holders, key=attrgetter("depth"))._external_id
     if launched:
         hosts = [e for e in found if id(e) not in no_hosts]
         _charge_launched(launched, hosts, _device_of([window]))
