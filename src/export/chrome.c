@@ -278,11 +278,16 @@ static uint64_t take_promised(prof_i_chrome *w, const prof_i_span *span) {
   return id;
 }
 
-/* As Kineto has it, a call's External id is that of the scope that it stands in, by which readers give its kernels to an operator; 0 where it stands in none. That scope is written after it, so the number is promised to it. A call
-   may turn out to stand in a call, and then passes the promise on; where that scope has one from another call, the inner call's number is nobody's. */
+/* As Kineto has it, a call's External id is that of the operator or range that it stands in, by
+   which readers give its kernels to an operator (call_owners.h). Where there is none, it is that of
+   the scope around it; 0 where it stands in nothing. That scope is written after the call, so the
+   number is promised to it. A call may turn out to stand in a call, and then passes the promise on;
+   where that scope has one from another call, the inner call's number is nobody's. */
 static uint64_t external_id_of(prof_i_chrome *w, const prof_i_span *span, uint64_t id) {
   const uint64_t promised = take_promised(w, span);
   if ((w->event.flags & PROF_EVENT_CALL) == 0) return promised ? promised : id;
+  const uint64_t operator_id = prof_i_call_owners_take(&w->numbers.owners, span);
+  if (operator_id) return operator_id;
   if (span->lane != 0 || span->depth == 0 || span->depth > PROF_I_OWNER_DEPTHS) return 0;
   uint64_t *const owner = &w->owner_ids[span->depth - 1];
   if (*owner == 0) {
@@ -636,9 +641,11 @@ int prof_i_chrome_write(const prof_trace *trace, const prof_i_chrome_wish *wish,
   if (status == PROF_OK && wish->with_stacks && !prof_i_callers_init(&w->callers, trace, 0, false))
     status = prof_i_fail(PROF_E_NO_MEMORY, "no memory for the stacks of %u call sites",
                          prof_i_trace_site_count(trace));
-  if (status == PROF_OK && !prof_i_python_ids_init(&w->python_ids, trace))
-    status = prof_i_fail(PROF_E_NO_MEMORY, "no memory for the functions among %u call sites",
-                         prof_i_trace_site_count(trace));
+  if (status == PROF_OK &&
+      prof_i_python_ids_init(&w->python_ids, trace, w->info.thread_count, wish->window) != PROF_OK)
+    status =
+        prof_i_fail(PROF_E_NO_MEMORY, "no memory to number the calls of functions, of %u threads",
+                    w->info.thread_count);
   if (status == PROF_OK && prof_i_event_numbers_init(&w->numbers, trace, w->info.thread_count,
                                                      wish->window, wish->with_memory) != PROF_OK)
     status = prof_i_fail(PROF_E_NO_MEMORY, "no memory to number the rows of %u threads",

@@ -39,10 +39,11 @@ enum {
   PROF_I_SITE_CACHE_COUNT = 4096, /* 1 MiB of rendered call sites, found by number */
   PROF_I_SITE_TEXT_BYTES = 246,
   PROF_I_TRACK_TEXT_BYTES = 64,
-  PROF_I_KEY_BYTES = 448,         /* an argument's key, 64 bytes escaped to 6 each, with what makes it unique */
-  PROF_I_PLACE_BYTES = 32768,     /* a path of 4096 bytes, escaped to 6 each, and more; what is longer is not said */
-  PROF_I_JSON_BYTES = 16385,      /* more than a record holds */
-  PROF_I_OWNER_DEPTHS = 512       /* deeper than Perfetto draws; calls below have no scope that they belong to */
+  PROF_I_KEY_BYTES =
+      448, /* an argument's key, 64 bytes escaped to 6 each, with what makes it unique */
+  PROF_I_PLACE_BYTES =
+      32768, /* a path of 4096 bytes, escaped to 6 each, and more; what is longer is not said */
+  PROF_I_JSON_BYTES = 16385 /* more than a record holds */
 };
 
 /* {"ph":"X","cat":"operator","name":"conv2d   of one call site, and behind it what its arguments end with, where it is a traced function's: ,"file":"a.py","line":7   bytes is 0 when both are too long for this, and where its scopes have a stack among theirs: the slow way. */

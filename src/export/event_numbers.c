@@ -14,6 +14,7 @@ typedef struct counter {
   prof_i_thread_numbers *thread;
   prof_i_window window;
   uint64_t change_count;
+  uint64_t operator_count; /* of the threads before */
 } counter;
 
 static bool is_text(prof_i_text text, const char *word) {
@@ -45,6 +46,19 @@ static bool is_change(const prof_i_event_numbers *numbers, const prof_i_span *sp
           memory.verb == PROF_I_VERB_OOM);
 }
 
+/* False: no memory. */
+static bool see_owner(counter *c, const prof_i_span *span, prof_i_numbered kind) {
+  prof_i_call_owners *const owners = &c->numbers->owners;
+  const bool is_call = span->record && prof_i_is_call(span->record);
+  if (!prof_i_call_owners_want(owners, is_call)) return true;
+  const bool passes = kind == PROF_I_FUNCTION || prof_i_is_skipped_span(span);
+  return prof_i_call_owners_see(owners, span, is_call,
+                                passes                    ? PROF_I_HOLDER_PASSES
+                                : kind == PROF_I_OPERATOR ? PROF_I_HOLDER_OPERATOR
+                                                          : PROF_I_HOLDER_OTHER,
+                                c->thread->operators_left);
+}
+
 static int count(void *user, const prof_i_span *spans, size_t span_count) {
   counter *const c = user;
   for (size_t i = 0; i < span_count; i++) {
@@ -57,6 +71,7 @@ static int count(void *user, const prof_i_span *spans, size_t span_count) {
         span->kind != PROF_EVENT_STEP)
       continue;
     const prof_i_numbered kind = prof_i_event_numbers_kind(c->numbers, span);
+    if (!see_owner(c, span, kind)) return PROF_E_NO_MEMORY;
     c->thread->operators_left += kind == PROF_I_OPERATOR;
     c->thread->functions_left += kind == PROF_I_FUNCTION;
   }
@@ -86,6 +101,9 @@ static int count_thread(counter *c, uint32_t thread) {
   c->thread = &c->numbers->threads[thread];
   const int status = prof_i_walker_run(walker);
   prof_i_walker_destroy(walker);
+  prof_i_call_owners_end_thread(&c->numbers->owners, c->operator_count + 1,
+                                c->thread->operators_left);
+  c->operator_count += c->thread->operators_left;
   return status;
 }
 
@@ -116,6 +134,7 @@ int prof_i_event_numbers_init(prof_i_event_numbers *numbers, const prof_trace *t
 void prof_i_event_numbers_fini(prof_i_event_numbers *numbers) {
   free(numbers->kinds);
   free(numbers->threads);
+  prof_i_call_owners_fini(&numbers->owners);
   *numbers = (prof_i_event_numbers){0};
 }
 

@@ -3,13 +3,15 @@
    begin; then changes of memory; then calls of traced functions, as operators. The walk hands out
    spans from the last begin to the first. So a first walk counts, and numbers are given downwards.
    Of what overlaps without nesting the order between lanes is not by begin. Only a trace with
-   PyTorch's operators has numbers. Called by chrome.c and chrome_memory.c. */
+   PyTorch's operators has numbers. An operator's or range's "External id" is its number + 1, and
+   calls in it have the same (call_owners.h). Called by chrome.c and chrome_memory.c. */
 #ifndef PROF_EXPORT_EVENT_NUMBERS_H
 #define PROF_EXPORT_EVENT_NUMBERS_H
 
 #include <stdbool.h>
 
 #include "../trace/walk.h"
+#include "call_owners.h"
 #include "window.h"
 
 typedef enum prof_i_numbered {
@@ -30,6 +32,7 @@ typedef struct prof_i_event_numbers {
   prof_i_thread_numbers *threads; /* by number */
   uint64_t operator_count;        /* of all threads */
   uint64_t memory_next;           /* of the next change of memory */
+  prof_i_call_owners owners;
 } prof_i_event_numbers;
 
 /* Counts what is in the window; changes of memory where with_memory. PROF_OK or

@@ -1,6 +1,7 @@
 /* See python_ids.h. */
 #include "python_ids.h"
 
+#include <prof/profiler.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,23 +27,6 @@ static bool has_functions(const prof_trace *trace) {
   return false;
 }
 
-bool prof_i_python_ids_init(prof_i_python_ids *ids, const prof_trace *trace) {
-  const uint32_t site_count = prof_i_trace_site_count(trace);
-  *ids = (prof_i_python_ids){.trace = trace};
-  if (!has_functions(trace)) return true;
-  ids->is_function = calloc(site_count, sizeof *ids->is_function);
-  if (!ids->is_function) return false;
-  for (uint32_t site = 0; site < site_count; site++)
-    ids->is_function[site] = prof_i_is_function_site(prof_i_trace_site(trace, site));
-  return true;
-}
-
-void prof_i_python_ids_fini(prof_i_python_ids *ids) {
-  free(ids->is_function);
-  free(ids->promised);
-  *ids = (prof_i_python_ids){0};
-}
-
 bool prof_i_python_ids_is_call(const prof_i_python_ids *ids, const prof_i_span *span) {
   if (!ids->is_function || span->kind > PROF_EVENT_OPEN) return false;
   if (!span->record) return ids->is_function[span->site];
@@ -66,28 +50,167 @@ static uint32_t place_around(const prof_i_python_ids *ids, prof_i_walker *walker
   return 0;
 }
 
-/* Of a call on lane 0: the place that it had on the stack, and its number, if one was promised. */
-static uint64_t take_promised(prof_i_python_ids *ids, prof_i_walker *walker,
+/* Of a call on lane 0: the number of its promise, if it has one. */
+static uint32_t take_promised(prof_i_python_ids *ids, prof_i_walker *walker,
                               const prof_i_span *span) {
   if (span->lane != 0) return 0;
   const uint32_t place =
       (uint32_t)(prof_i_walker_around(walker, span) - walker->lanes[0].stack) + 1;
   if (place >= ids->room) return 0;
-  const uint64_t promised = ids->promised[place];
+  const uint32_t promised = ids->promised[place];
   ids->promised[place] = 0;
   return promised;
 }
 
-bool prof_i_python_ids_take(prof_i_python_ids *ids, prof_i_walker *walker, const prof_i_span *span,
-                            prof_i_python_id *id_out) {
+/* What a walk knows of a call that it has just handed out. */
+typedef struct handed {
+  uint32_t promised; /* the promise that was made to the call; 0: none */
+  uint32_t around;   /* of the call around it; 0: there is none */
+} handed;
+
+/* False: no memory. */
+static bool hand_out(prof_i_python_ids *ids, prof_i_walker *walker, const prof_i_span *span,
+                     handed *handed_out) {
   const uint32_t around = place_around(ids, walker, span);
-  const uint64_t promised = take_promised(ids, walker, span);
-  id_out->own = promised ? promised : ++ids->last;
-  id_out->parent = 0;
+  *handed_out = (handed){.promised = take_promised(ids, walker, span)};
   if (around == 0) return true;
   if (!prof_i_reach_place((void **)&ids->promised, &ids->room, around, sizeof *ids->promised))
     return false;
-  if (!ids->promised[around]) ids->promised[around] = ++ids->last;
-  id_out->parent = ids->promised[around];
+  if (!ids->promised[around]) ids->promised[around] = ++ids->promise_last;
+  handed_out->around = ids->promised[around];
+  return true;
+}
+
+/* ---- the first walk ---- */
+
+typedef struct counter {
+  prof_i_python_ids *ids;
+  prof_i_walker *walker;
+  prof_i_window window;
+  uint64_t *starts; /* of the calls, as they are handed out */
+  uint32_t start_room, count, holder_room;
+} counter;
+
+static int count(void *user, const prof_i_span *spans, size_t span_count) {
+  counter *const c = user;
+  prof_i_python_ids *const ids = c->ids;
+  for (size_t i = 0; i < span_count; i++) {
+    const prof_i_span *const span = &spans[i];
+    const uint64_t start_ns = span->start_ns;
+    if (!prof_i_window_has(&c->window, start_ns, end_of(span))) continue;
+    if (span->lane == PROF_I_LANES_MAX || !prof_i_python_ids_is_call(ids, span)) continue;
+    handed call;
+    if (!hand_out(ids, c->walker, span, &call) ||
+        !prof_i_make_room((void **)&c->starts, &c->start_room, c->count, sizeof *c->starts) ||
+        !prof_i_reach_place((void **)&ids->holders, &c->holder_room, ids->promise_last,
+                            sizeof *ids->holders))
+      return PROF_E_NO_MEMORY;
+    c->starts[c->count] = start_ns > c->window.from_ns ? start_ns : c->window.from_ns;
+    if (call.promised) ids->holders[call.promised] = c->count;
+    c->count++;
+  }
+  return PROF_OK;
+}
+
+static int count_thread(counter *c, uint32_t thread) {
+  const prof_trace *const trace = c->ids->trace;
+  if (prof_i_is_stream(&trace->threads[thread])) return PROF_OK;
+  c->walker = prof_i_walker_create(trace, thread, count, c);
+  if (!c->walker) return PROF_E_NO_MEMORY;
+  prof_i_walker_skip_before(c->walker, c->window.from_ns);
+  prof_i_walker_look_around(c->walker, NULL);
+  const int status = prof_i_walker_run(c->walker);
+  prof_i_walker_destroy(c->walker);
+  return status;
+}
+
+static void reverse(uint32_t *order, uint32_t first, uint32_t end) {
+  for (; first + 1 < end; first++, end--) {
+    const uint32_t moved = order[first];
+    order[first] = order[end - 1];
+    order[end - 1] = moved;
+  }
+}
+
+/* Stable. Each thread's calls are mostly in order already: runs are merged where they are not. */
+static void sort_by_start(uint32_t *order, uint32_t *spare, uint32_t call_count,
+                          const uint64_t *starts) {
+  for (uint64_t width = 1; width < call_count; width *= 2) {
+    for (uint64_t at = 0; at + width < call_count; at += 2 * width) {
+      const uint64_t both = call_count - at < 2 * width ? call_count - at : 2 * width;
+      uint32_t *const run = order + at;
+      if (starts[run[width - 1]] <= starts[run[width]]) continue;
+      memcpy(spare, run, width * sizeof *run);
+      uint64_t left = 0, right = width, to = 0;
+      while (left < width && right < both)
+        run[to++] = starts[run[right]] < starts[spare[left]] ? run[right++] : spare[left++];
+      while (left < width) run[to++] = spare[left++];
+    }
+  }
+}
+
+/* False: no memory. */
+static bool give_numbers(counter *c, const uint32_t *thread_ends, uint32_t thread_count) {
+  uint32_t *const order = malloc(((size_t)c->count + 1) * sizeof *order);
+  uint32_t *const numbers = malloc(((size_t)c->count + 1) * sizeof *numbers);
+  c->ids->numbers = numbers;
+  if (order && numbers) {
+    for (uint32_t i = 0; i < c->count; i++) order[i] = i;
+    for (uint32_t i = 0; i < thread_count; i++)
+      reverse(order, i ? thread_ends[i - 1] : 0, thread_ends[i]);
+    sort_by_start(order, numbers, c->count, c->starts);
+    for (uint32_t i = 0; i < c->count; i++) numbers[order[i]] = i + 1;
+  }
+  free(order);
+  return order && numbers;
+}
+
+static int give_ids(prof_i_python_ids *ids, uint32_t thread_count, prof_i_window window) {
+  counter c = {.ids = ids, .window = window};
+  uint32_t *const thread_ends = malloc(((size_t)thread_count + 1) * sizeof *thread_ends);
+  int status = thread_ends ? PROF_OK : PROF_E_NO_MEMORY;
+  for (uint32_t i = 0; i < thread_count && status == PROF_OK; i++) {
+    status = count_thread(&c, i);
+    thread_ends[i] = c.count;
+  }
+  if (status == PROF_OK && !give_numbers(&c, thread_ends, thread_count)) status = PROF_E_NO_MEMORY;
+  ids->call_count = c.count;
+  ids->promise_count = ids->promise_last;
+  ids->promise_last = 0;
+  free(c.starts);
+  free(thread_ends);
+  return status;
+}
+
+/* ---- the second walk ---- */
+
+int prof_i_python_ids_init(prof_i_python_ids *ids, const prof_trace *trace, uint32_t thread_count,
+                           prof_i_window window) {
+  const uint32_t site_count = prof_i_trace_site_count(trace);
+  *ids = (prof_i_python_ids){.trace = trace};
+  if (!has_functions(trace)) return PROF_OK;
+  ids->is_function = calloc(site_count, sizeof *ids->is_function);
+  if (!ids->is_function) return PROF_E_NO_MEMORY;
+  for (uint32_t site = 0; site < site_count; site++)
+    ids->is_function[site] = prof_i_is_function_site(prof_i_trace_site(trace, site));
+  return give_ids(ids, thread_count, window);
+}
+
+void prof_i_python_ids_fini(prof_i_python_ids *ids) {
+  free(ids->is_function);
+  free(ids->numbers);
+  free(ids->holders);
+  free(ids->promised);
+  *ids = (prof_i_python_ids){0};
+}
+
+bool prof_i_python_ids_take(prof_i_python_ids *ids, prof_i_walker *walker, const prof_i_span *span,
+                            prof_i_python_id *id_out) {
+  handed call;
+  if (!hand_out(ids, walker, span, &call)) return false;
+  *id_out = (prof_i_python_id){0};
+  if (ids->call_at < ids->call_count) id_out->own = ids->numbers[ids->call_at++];
+  if (call.around && call.around <= ids->promise_count)
+    id_out->parent = ids->numbers[ids->holders[call.around]];
   return true;
 }

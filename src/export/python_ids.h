@@ -1,26 +1,37 @@
 /* Chrome JSON: "Python id" and "Python parent id" of a traced function's call, and of a module's.
-   Each call has a number of its own in the file. Its parent is the innermost such call around it,
-   as torch.profiler has it. The walk hands out what is inside first, so a number may be promised
-   to a call that still waits. */
+   As torch.profiler counts, and events() of Python: calls of all threads by their begins, from 1
+   on. What began before the window begins with it. Of those that begin together, those of the
+   earlier thread come first, and of one thread the outer ones. A call's parent is the innermost
+   such call around it. The walk hands out spans from the last begin to the first, thread by thread.
+   So a first walk finds the order. */
 #ifndef PROF_EXPORT_PYTHON_IDS_H
 #define PROF_EXPORT_PYTHON_IDS_H
 
 #include "../trace/walker.h"
+#include "window.h"
 
 typedef struct prof_i_python_ids {
   const prof_trace *trace;
   uint8_t *is_function; /* by site; NULL: the trace has no functions */
-  uint64_t *promised;   /* by place on lane 0's stack: the number of the call there; 0: none yet */
+  uint32_t *numbers;    /* of each call, in the order in which both walks hand them out */
+  uint32_t call_count;
+  uint32_t call_at; /* of the second walk: the next call */
+  /* A call that holds others is handed out behind them. So it is promised a number of its own, from
+     1 on, the same one in both walks. */
+  uint32_t *holders; /* by promise: which call it was made to, in the order of the walks */
+  uint32_t promise_count;
+  uint32_t promise_last; /* promise made so far by this walk */
+  uint32_t *promised;    /* by place on lane 0's stack: promise to the call there; 0: none */
   uint32_t room;
-  uint64_t last; /* number given so far */
 } prof_i_python_ids;
 
 typedef struct prof_i_python_id {
   uint64_t own, parent; /* parent 0: none */
 } prof_i_python_id;
 
-/* False: no memory. */
-bool prof_i_python_ids_init(prof_i_python_ids *ids, const prof_trace *trace);
+/* Walks the trace where it has functions. PROF_OK, or PROF_E_NO_MEMORY. */
+int prof_i_python_ids_init(prof_i_python_ids *ids, const prof_trace *trace, uint32_t thread_count,
+                           prof_i_window window);
 void prof_i_python_ids_fini(prof_i_python_ids *ids);
 
 static inline bool prof_i_python_ids_any(const prof_i_python_ids *ids) {
@@ -33,8 +44,8 @@ static inline bool prof_i_python_ids_has(const prof_i_python_ids *ids, uint32_t 
 /* Is the span a call of a function? */
 bool prof_i_python_ids_is_call(const prof_i_python_ids *ids, const prof_i_span *span);
 
-/* Of a function's span that the walker, which looks around, has just handed out. False: no
-   memory. */
+/* Of a function's span that the second walk, which looks around, has just handed out. That walk
+   hands out what the first one did. False: no memory. */
 bool prof_i_python_ids_take(prof_i_python_ids *ids, prof_i_walker *walker, const prof_i_span *span,
                             prof_i_python_id *id_out);
 

@@ -1,5 +1,6 @@
 """What tables and events say of devices: a trace that tests/device/views writes, of an emulated one. Skipped where that was not built."""
 
+import json
 import os
 import subprocess
 import sys
@@ -198,6 +199,86 @@ class Calls(unittest.TestCase):
             self.assertEqual([(e.name, len(e.kernels), round(e.self_cpu_time_total, 3)) for e in events if e.thread == 0],
                              [("model", 0, 7.0), ("layer", 2, 0.4), ("cudaLaunchKernel", 0, 0.2), ("cuLaunchKernel", 0, 0.1), ("cudaLaunchKernel", 0, 0.3)])
             self.assertEqual({e.cpu_parent.name for e in events if e.name == "cudaLaunchKernel" and e.thread == 0}, {"layer"})
+
+
+class CallsOfOperators(Folder):
+    """A vendor's call has the External id of the innermost operator or range that it stands in, in
+    the JSON and in events(); the operator's is its place by begin."""
+
+    def launch(self, name, begin, end, number=0, category="cuda_runtime"):
+        self.traced.put(name, begin, end, category, correlation=number or self.next)
+        self.next += 1
+
+    def setUp(self):
+        super().setUp()
+        self.next, self.traced = 1000, slices.Trace()
+        t = self.traced
+        t.put("step", 0, 900, "user_annotation")
+        t.op("aten::linear", 10, 400)
+        t.op("aten::addmm", 20, 300)
+        t.kernel("gemm", 30, 40, 50, 1)
+        self.launch("outer", 60, 90)
+        self.launch("inner", 65, 80, category="cuda_driver")
+        t.op("aten::add", 100, 200)
+        self.launch("in add", 110, 120)
+        self.launch("behind add", 210, 220)
+        self.launch("in linear", 310, 320)
+        t.op("mine::op", 410, 600)
+        t.function("a.py(1): f", 420, 590)
+        t.function("a.py(9): g", 430, 580)
+        self.launch("in functions", 440, 450)
+        self.launch("in functions, too", 460, 470)
+        t.put("a scope", 610, 650, "scope")
+        self.launch("in a scope", 620, 630)
+        self.launch("in the step", 700, 710)
+        t.function("a.py(2): h", 910, 990)
+        self.launch("in a function alone", 920, 930)
+        self.launch("in nothing", 1000, 1010)
+        t.op("aten::relu", 1020, 1060)
+        self.launch("in relu", 1030, 1040)
+        t.op("aten::relu", 1025, 1060, thread=2)
+        t.put("on another thread", 1030, 1040, "cuda_runtime", 2, correlation=7)
+
+    def test_the_json_and_events_agree(self):
+        again = self.path("again.json")
+        with self.traced.read(self.path("trace.json")) as read:
+            read.dump(again)
+            events = tables.single_events([tables.Window(read, 0, 0, 0, 0)], False, False)
+            ids = {e.trace_name: (e.external_id, e.category) for e in events if e.external_id}
+        with open(again, encoding="utf-8") as f:
+            rows = [e for e in json.load(f)["traceEvents"] if e["ph"] == "X"]
+        written = {e["name"]: e["args"].get("External id") for e in rows}
+        order = ("step", "aten::linear", "aten::addmm", "aten::add", "mine::op")
+        for number, name in enumerate(order, 1):
+            self.assertEqual((ids[name][0], written[name]), (number, number), name)
+        owners = {
+            "gemm": "aten::addmm",
+            "cudaLaunchKernel": "aten::addmm",
+            "outer": "aten::addmm",
+            "inner": "aten::addmm",
+            "in add": "aten::add",
+            "behind add": "aten::addmm",
+            "in linear": "aten::linear",
+            "in functions": "mine::op",
+            "in functions, too": "mine::op",
+            "in a scope": "a scope",
+            "in the step": "step",
+            "in a function alone": "a.py(2): h",
+        }
+        relu = {(e["tid"], e["args"]["External id"]) for e in rows if e["name"] == "aten::relu"}
+        in_relu = [e for e in rows if e["name"] in ("in relu", "on another thread")]
+        calls = {(e["tid"], e["args"]["External id"]) for e in in_relu}
+        self.assertEqual((relu, len(relu)), (calls, 2))
+        for name, owner in owners.items():
+            self.assertEqual(written[name], written[owner], name)
+            if owner in order and name != "gemm":
+                self.assertEqual(ids[name][0], ids[owner][0], name)
+        self.assertEqual(written["in nothing"], 0)
+        for name in ("in nothing", "in a function alone", "a scope"):
+            self.assertNotIn(name, ids)
+        operators = [e for e in rows if e["cat"] in ("cpu_op", "user_annotation")]
+        numbers = [e["args"]["External id"] for e in operators]
+        self.assertEqual(sorted(numbers), list(range(1, len(numbers) + 1)))
 
 
 class Asynchronous(Folder):

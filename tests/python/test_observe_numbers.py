@@ -164,6 +164,123 @@ class Numbers(unittest.TestCase):
 
 
 @skip_without_torch
+class PythonIds(unittest.TestCase):
+    """Of the JSON and of events(): one count."""
+
+    maxDiff = None
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def of_json(self, profile):
+        """Rows of functions by their numbers."""
+        path = os.path.join(self.folder.name, "ids.json")
+        profile.export_chrome_trace(path)
+        with open(path, encoding="utf-8") as f:
+            rows = json.load(f)["traceEvents"]
+        found = [e for e in rows if "Python id" in e.get("args", {})]
+        by_id = {e["args"]["Python id"]: e for e in found}
+        self.assertEqual(sorted(by_id), list(range(1, len(found) + 1)))
+        return by_id
+
+    def compare(self, profile):
+        """Each call has one number and one parent in both."""
+        written = self.of_json(profile)
+        events = [e for e in profile.events() if e.python_id != -1]
+        self.assertGreater(len(events), 4)
+        mine = {e.python_id: e for e in events}
+        self.assertEqual(len(mine), len(events))
+        for number, e in mine.items():
+            row = written[number]
+            self.assertEqual(e.name, row["name"])
+            parent = row["args"].get("Python parent id", -1)
+            self.assertEqual(e.python_parent_id, parent if parent in mine else -1)
+        return written, mine
+
+    def merged(self, written, mine):
+        """Rows that are part of the call around them, of the same name, in events()."""
+        left_out = [written[number] for number in written.keys() - mine.keys()]
+        for e in left_out:
+            self.assertEqual(e["name"], written[e["args"]["Python parent id"]]["name"])
+        return len(left_out)
+
+    def of_two(self):
+        other = threading.Thread(target=called, args=(9,))
+        with prof.trace_functions():
+            other.start()
+            called(9)
+            other.join()
+
+    def test_the_json_counts_by_begin_as_torch(self):
+        """On all threads together."""
+        try:
+            config = torch._C._profiler._ExperimentalConfig(profile_all_threads=True)
+        except TypeError:
+            config = None
+        cpu = [torch.profiler.ProfilerActivity.CPU]
+        for profile in (
+            torch.profiler.profile(activities=cpu, with_stack=True, experimental_config=config),
+            prof.profile(torch=True, with_stack=True, experimental_config=config),
+        ):
+            with profile:
+                other = threading.Thread(target=called, args=(9,))
+                other.start()
+                called(9)
+                other.join()
+            found = self.of_json(profile)
+            begins = [found[number]["ts"] for number in sorted(found)]
+            self.assertEqual(begins, sorted(begins))
+            for e in found.values():
+                parent = found.get(e["args"].get("Python parent id"))
+                if parent:
+                    self.assertLessEqual(parent["ts"], e["ts"])
+                    self.assertEqual(parent["tid"], e["tid"])
+
+    def test_the_json_and_events_count_alike(self):
+        with prof.profile(torch=True, with_stack=True, with_modules=True) as p:
+            Outer()(torch.ones(3))
+            called(3)
+        self.assertEqual(self.merged(*self.compare(p)), 3)  # called() calls itself alone
+
+    def test_calls_of_two_threads(self):
+        with prof.profile() as p:
+            self.of_two()
+        written, mine = self.compare(p)
+        self.assertEqual(len(written), len(mine))
+        self.assertEqual(len({e.thread for e in mine.values()}), 2)
+
+    def test_what_stands_open_before_is_counted(self):
+        """Where the program traces functions itself, such calls are no events."""
+
+        def inside():
+            with prof.profile() as p:
+                called(9)
+            return p
+
+        with prof.profile(), prof.trace_functions():  # what keeps the capture
+            p = inside()
+        written, mine = self.compare(p)
+        self.assertEqual(len(written), len(mine) + 1)
+
+    def test_each_cycle_has_its_own(self):
+        """The JSON is of the last one."""
+        found = []
+
+        def ready(p):
+            written, mine = self.compare(p)
+            self.assertEqual(self.merged(written, mine), 9)
+            found.append(min(mine))
+
+        steps = prof.schedule(wait=1, warmup=0, active=1, repeat=2)
+        with prof.profile(torch=True, with_stack=True, schedule=steps, on_trace_ready=ready) as p:
+            for _ in range(4):
+                called(9)
+                p.step()
+        self.assertEqual(found, [1, 1])
+
+
+@skip_without_torch
 class PythonIdsOfEvents(unittest.TestCase):
     maxDiff = None
 

@@ -218,17 +218,76 @@ static void calls_of_functions_have_numbers_and_parents(void **state) {
   prof_trace *const trace = open_capture(&c);
   for (uint32_t stacks = 0; stacks < 2; stacks++) {
     char *const text = json_of(trace, (prof_dump_options){.stacks = stacks});
-    has(text, "\"ts\":0.600,\"dur\":0.010,\"args\":{\"External id\":1,\"Python id\":1,\"file\":");
-    has(text, "\"ts\":0.310,\"dur\":0.010,\"args\":{\"External id\":2,\"Python id\":2,"
-              "\"Python parent id\":3,");
-    has(text, "\"ts\":0.200,\"dur\":0.010,\"args\":{\"External id\":4,\"Python id\":4,"
-              "\"Python parent id\":3,");
-    has(text, "\"ts\":0.100,\"dur\":0.010,\"args\":{\"External id\":5,\"Python id\":5,"
-              "\"Python parent id\":3,");
-    has(text, "\"ts\":0.050,\"dur\":0.500,\"args\":{\"External id\":6,\"Python id\":3,\"file\":");
+    has(text, "\"ts\":0.600,\"dur\":0.010,\"args\":{\"External id\":1,\"Python id\":5,\"file\":");
+    has(text,
+        "\"ts\":0.310,\"dur\":0.010,\"args\":{\"External id\":2,\"Python id\":4,"
+        "\"Python parent id\":1,");
+    has(text,
+        "\"ts\":0.200,\"dur\":0.010,\"args\":{\"External id\":4,\"Python id\":3,"
+        "\"Python parent id\":1,");
+    has(text,
+        "\"ts\":0.100,\"dur\":0.010,\"args\":{\"External id\":5,\"Python id\":2,"
+        "\"Python parent id\":1,");
+    has(text, "\"ts\":0.050,\"dur\":0.500,\"args\":{\"External id\":6,\"Python id\":1,\"file\":");
     assert_int_equal(count_of(text, "\"Python id\""), 5);
     prof_free(text);
   }
+  prof_trace_destroy(trace);
+  capture_end(&c);
+}
+
+/* The call that begins at that many ns has that number, and that parent; 0: none. */
+static void has_number(const char *text, const char *begin_us, unsigned number, unsigned parent) {
+  char wanted[64], part[64];
+  snprintf(part, sizeof part, "\"ts\":%s,", begin_us);
+  const char *const row = strstr(text, part);
+  assert_non_null(row);
+  const char *const found = strstr(row, "\"Python id\":");
+  assert_non_null(found);
+  const int bytes = snprintf(wanted, sizeof wanted, "\"Python id\":%u,", number);
+  if (parent)
+    snprintf(wanted + bytes, sizeof wanted - (size_t)bytes, "\"Python parent id\":%u,", parent);
+  else
+    snprintf(wanted + bytes, sizeof wanted - (size_t)bytes, "\"file\":");
+  if (strncmp(found, wanted, strlen(wanted)) != 0)
+    fail_msg("at %s us: %.60s is not %s", begin_us, found, wanted);
+}
+
+/* By begin, whichever thread; of those that begin at once the earlier thread's first. */
+static void functions_of_all_threads_are_counted_by_begin(void **state) {
+  (void)state;
+  capture c;
+  begin(&c);
+  prof_i_head *const first = capture_chunk(&c, PROF_I_UNIT_BYTES, 1);
+  capture_plain(first, at(300), 10, 5);
+  capture_plain(first, at(100), 300, 4);
+  capture_plain(first, at(700), 10, 5);
+  prof_i_head *const second = capture_chunk(&c, PROF_I_UNIT_BYTES, 2);
+  capture_plain(second, at(201), 10, 5);
+  capture_plain(second, at(200), 50, 4);
+  capture_plain(second, at(700), 11, 5);
+  prof_i_head *const third = capture_chunk(&c, PROF_I_UNIT_BYTES, 3);
+  capture_plain(third, at(305), 10, 5);
+  capture_plain(third, at(50), 900, 4);
+  prof_trace *const trace = open_capture(&c);
+  char *const text = json_of(trace, (prof_dump_options){0});
+  has_number(text, "0.050", 1, 0);
+  has_number(text, "0.100", 2, 0);
+  has_number(text, "0.200", 3, 0);
+  has_number(text, "0.201", 4, 3);
+  has_number(text, "0.300", 5, 2);
+  has_number(text, "0.305", 6, 1);
+  has(text, "\"ts\":0.700,\"dur\":0.010,\"args\":{\"External id\":1,\"Python id\":7,");
+  has(text, "\"ts\":0.700,\"dur\":0.011,\"args\":{\"External id\":4,\"Python id\":8,");
+  prof_free(text);
+  /* The calls that stand open where a window begins are its first ones, thread by thread. */
+  char *const window = json_of(trace, (prof_dump_options){.from_ns = 260});
+  has_number(window, "0.100", 1, 0);
+  has_number(window, "0.050", 2, 0);
+  has_number(window, "0.300", 3, 1);
+  has_number(window, "0.305", 4, 2);
+  assert_int_equal(count_of(window, "\"Python id\""), 6);
+  prof_free(window);
   prof_trace_destroy(trace);
   capture_end(&c);
 }
@@ -242,6 +301,7 @@ int main(void) {
       cmocka_unit_test(events_before_a_window_stand_in_the_pools_order),
       cmocka_unit_test(an_export_without_memory_has_none),
       cmocka_unit_test(calls_of_functions_have_numbers_and_parents),
+      cmocka_unit_test(functions_of_all_threads_are_counted_by_begin),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

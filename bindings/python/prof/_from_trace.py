@@ -6,6 +6,7 @@ import bisect
 import contextlib
 import gc
 import weakref
+from operator import attrgetter
 from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from . import _forward_stacks
@@ -306,14 +307,16 @@ def number(events: Iterable[FunctionEvent], first: int, python_ids: int) -> None
             event._python_id += python_ids
 
 
-def _number_calls(events: Iterable[FunctionEvent]) -> int:
-    """Calls of functions and of modules from 1 on, as torch.profiler. Gives their number."""
-    call = 0
-    for event in events:
-        if event._site.has_python_id:
-            call += 1
-            event._python_id = call
-    return call
+def _number_calls(walked: Iterable[FunctionEvent], is_sorted: bool, outer: int) -> int:
+    """Calls of functions and of modules, by their begins, thread by thread, as torch.profiler and
+    src/export/python_ids.c. outer: so many began before the window, and are no events. Gives the
+    last number."""
+    calls = [event for event in walked if event._site.has_python_id]
+    if not is_sorted:
+        calls.sort(key=lambda e: e._start_ns)
+    for number, event in enumerate(calls, outer + 1):
+        event._python_id = number
+    return outer + len(calls)
 
 
 def _may_be_only_child(child: Site, holder: Site) -> bool:
@@ -358,6 +361,7 @@ def _scopes(
     sites, new = made_of.sites, FunctionEvent.__new__
     last_ns, last_end_ns, is_sorted = 0, 0, True
     operators = 0  # by their begins, thread by thread: their ids in Chrome's JSON
+    outer_calls = 0  # of functions and modules, which began before the window
     for (
         record, kind, thread, start_ns, duration_ns, self_ns, depth, at, flags,
         name_at, category_at, name_bytes, category_bytes,
@@ -381,6 +385,8 @@ def _scopes(
             duration_ns = end_ns - start_ns
             self_ns = min(self_ns, duration_ns)
         if start_ns < from_ns or start_ns >= to_ns:
+            if start_ns < from_ns < end_ns and site.has_python_id:
+                outer_calls += 1
             if site.full_frame and start_ns < from_ns:
                 functions_before.append((thread, start_ns, end_ns, depth, site.full_frame))
             continue
@@ -455,6 +461,9 @@ def _scopes(
         around.append(made)
         if flags & CALL:
             no_hosts.add(id(made))
+            holders = [e for e in around[:-1] + opened if e._site.is_operator and e.depth < depth]
+            if holders:
+                made._caller_id = max(holders, key=attrgetter("depth"))._external_id
     if launched:
         hosts = [e for e in found if id(e) not in no_hosts]
         _charge_launched(launched, hosts, _device_of([window]))
@@ -463,7 +472,7 @@ def _scopes(
     if not is_sorted:
         found = sorted(walked, key=lambda e: (e._start_ns, -e._end_ns))
     if any(known[2].has_python_id for known in sites.values()):
-        made_of.python_ids = _number_calls(found)
+        made_of.python_ids = _number_calls(walked, is_sorted, outer_calls)
     gone = _merge_only_children(twins)
     if gone:
         found = [e for e in found if id(e) not in gone]

@@ -478,9 +478,12 @@ def _flow(place: int) -> Any:
 
 
 def _external_id_of(event: "FunctionEvent") -> int:
-    """Chrome's JSON has it as "External id", where the trace has PyTorch's operators."""
+    """Chrome's JSON has it as "External id", where the trace has PyTorch's operators. A vendor's
+    call has its operator's."""
     site = event._site
-    return event._external_id if site.is_operator and site.made.has_operators else 0
+    if not site.made.has_operators:
+        return 0
+    return event._external_id if site.is_operator else event._caller_id
 
 
 def _python_parent(event: "FunctionEvent") -> int:
@@ -611,6 +614,8 @@ class FunctionEvent(_Times):
     """Beyond torch: it had not ended when the recording did; its times are those up to then."""
     is_skipped = False
     """Beyond torch: a jump left it. Its end is that of the block around it."""
+    _caller_id = 0
+    """Of a vendor's call: the external_id of the operator or range that it stands in."""
     self_cpu_percent: Any = -1
     total_cpu_percent: Any = -1
     total_device_percent: Any = -1
