@@ -11,6 +11,7 @@
 #include "../core/options.h"
 #include "../core/port.h"
 #include "../core/thread.h"
+#include "inside.h"
 #include "parse.h"
 #include "view.h"
 
@@ -351,9 +352,7 @@ int prof_trace_thread_get(const prof_trace *trace, uint32_t index, prof_trace_th
   return prof_i_sized_give(thread_out, &thread, sizeof thread, "prof_trace_thread");
 }
 
-int prof_trace_loss_text(const prof_trace *trace, char **text_out) {
-  PROF_I_HOLD_FP;
-  PROF_I_INSIDE;
+int prof_i_trace_loss_text(const prof_trace *trace, char **text_out) {
   if (!trace || !text_out) return prof_i_fail(PROF_E_INVALID, "prof_trace_loss_text: %s is NULL", trace ? "text_out" : "trace");
   enum { ROOM = 512 + PROF_I_LOSS_WORDS * 64 };
   char *const text = malloc(ROOM);
@@ -377,6 +376,13 @@ int prof_trace_loss_text(const prof_trace *trace, char **text_out) {
              trace->bad_count == 1 ? "" : "s");
   *text_out = text;
   return PROF_OK;
+}
+
+int prof_trace_loss_text(const prof_trace *trace, char **text_out) {
+  PROF_I_HOLD_FP;
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
+  PROF_I_INSIDE;
+  return prof_i_trace_loss_text(trace, text_out);
 }
 
 void prof_i_trace_opened(const prof_trace *trace, uint64_t *ticks_out, uint64_t *monotonic_ns_out) {
