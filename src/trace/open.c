@@ -238,12 +238,24 @@ static uint64_t duration_ns(const prof_trace *trace) {
   return prof_i_timeline_ns(&trace->timeline, &line, trace->last);
 }
 
+/* What threads that were too short for a window took beyond warm scopes, at most. */
+static uint64_t few_most_ns(const prof_trace *trace) {
+  uint64_t few = 0, all = trace->event_count;
+  for (uint32_t i = 0; i < trace->thread_count; i++) {
+    const prof_i_trace_thread *const thread = &trace->threads[i];
+    const uint64_t events = thread->event_count - thread->beside_count;
+    if (events < PROF_I_IN_PLACE_FIRST_EVENTS) few += events;
+  }
+  all += trace->lost[PROF_LOSS_OVERWRITTEN] + trace->lost[PROF_LOSS_CLEARED];
+  return all > few ? prof_i_in_place_few_most_ns(trace->in_place_ns, few, all - few) : 0;
+}
+
 /* Streams' and gone threads' time is in it, too. */
 static void put_own_time(const prof_trace *trace, prof_trace_info *info) {
   const uint64_t seen = trace->header.thread_count, time_ns = info->duration_ns;
   const uint64_t threads = seen > trace->thread_count ? seen : trace->thread_count;
   const uint64_t most_ns =
-      trace->wait_ns +
+      trace->wait_ns + few_most_ns(trace) +
       prof_i_in_place_most_ns(trace->own_ns, trace->in_place_ns, trace->spread_us2);
   info->own_ns = prof_i_in_place_bound(trace->own_ns, time_ns, threads);
   info->own_least_ns = prof_i_in_place_bound(trace->own_ns - trace->in_place_ns, time_ns, threads);
