@@ -71,6 +71,7 @@ typedef struct counting {
   uint64_t end, cap_bytes, clear_ticks;
   uint64_t in_place_ns, spread_us2; /* what was timed in place, and the sum of its spreads */
   uint64_t wait_ns;
+  uint64_t sampled_slots; /* whose threads had a window */
   uint64_t deep_parts;
   bool has_table; /* counted.h */
 } counting;
@@ -131,7 +132,7 @@ static void count_slot(counting *c, const prof_i_slot *slot) {
   health->own_ns += own_ns + in_place_ns;
   health->own_least_ns += own_ns;
   c->in_place_ns += in_place_ns;
-  if (__atomic_load_n(&slot->window_count, __ATOMIC_RELAXED)) health->is_own_sampled = 1;
+  if (__atomic_load_n(&slot->window_count, __ATOMIC_RELAXED)) c->sampled_slots++;
   c->wait_ns += __atomic_load_n(&slot->wait_ns, __ATOMIC_RELAXED);
   c->spread_us2 += __atomic_load_n(&slot->spread_us2, __ATOMIC_RELAXED);
 }
@@ -142,6 +143,16 @@ static void count_open(counting *c, const prof_i_slot *slot) {
   c->health->deep_count += deep;
   c->deep_parts += deep;
   c->health->open_count += open_in(slot);
+}
+
+/* Of threads without a window. How many events each has is not known here: as many as it may. */
+static uint64_t few_most_ns(const counting *c) {
+  const uint64_t all = c->health->recorded_count, first = PROF_I_IN_PLACE_FIRST_EVENTS;
+  const uint64_t sampled = c->sampled_slots * first, seen = c->health->threads_seen_count;
+  if (!c->sampled_slots || all <= sampled || seen <= c->sampled_slots) return 0;
+  const uint64_t few_at_most = (seen - c->sampled_slots) * (first - 1);
+  const uint64_t few = few_at_most < all - sampled ? few_at_most : all - sampled;
+  return prof_i_in_place_few_most_ns(c->in_place_ns, few, all - few);
 }
 
 /* Walks the records that were not counted before, then adds losses and open scopes. No other call
@@ -170,8 +181,10 @@ static void count_records(prof_health *health, const prof_i_pinned *pinned) {
   c.deep_parts -= deep_over;
   health->open_count += prof_i_deep_sum(c.deep_parts);
   health->resident_bytes = resident_bytes(pinned, c.end);
+  health->is_own_sampled = c.sampled_slots != 0;
   health->own_most_ns =
-      c.wait_ns + prof_i_in_place_most_ns(health->own_ns, c.in_place_ns, c.spread_us2);
+      c.wait_ns + prof_i_in_place_most_ns(health->own_ns, c.in_place_ns, c.spread_us2) +
+      few_most_ns(&c);
 }
 
 /* What is lost comes first: the rest may be cut. Control lock held. */

@@ -20,7 +20,7 @@ enum {
   PART_BYTES = 16 * PAGE,
   UNTIMED = 4, /* begins and ends of a window that come first */
   TIMED = 4,
-  FIRST_SPACING = 32 * 16, /* bytes; doubled until it is */
+  FIRST_SPACING = PROF_I_IN_PLACE_FIRST_EVENTS * 16, /* bytes; doubled until it is */
   MOST_SPACING_EARLY = 1024 * 16,
   MANY_WINDOWS = 40, /* after which it is */
   MOST_SPACING = 16384 * 16,
@@ -249,6 +249,20 @@ static int64_t beyond(uint64_t ticks, uint64_t runs, uint64_t warm_ticks) {
          (1024 * TWIN_RUNS);
 }
 
+static void tell_window_time(prof_i_thread *thread) {
+  const uint64_t ns = (uint64_t)ps_in(thread->timing.window_ticks) / 1000;
+  thread->timing.window_ticks = 0;
+  if (ns) prof_i_claim(&thread->slot->own_ns, ns);
+}
+
+/* What a window itself takes is recording's time, too. A part that was interrupted counts for
+   nothing. */
+static void count_window_time(prof_i_thread *thread, uint64_t since_ticks) {
+  const uint64_t ticks = prof_i_counter() - since_ticks;
+  if (ticks < ticks_in(LONGEST_NS)) thread->timing.window_ticks += ticks;
+  if (!thread->timing.left) tell_window_time(thread);
+}
+
 static void close_window(prof_i_thread *thread) {
   prof_i_timing *const w = &thread->timing;
   w->left = 0;
@@ -402,6 +416,7 @@ static void stop(prof_i_thread *thread, prof_i_head *chunk, uint64_t at, uint64_
     w->stands_for += since ? (before + w->spacing / 2) * events / since : 0;
     w->since = 0;
     open_window(thread, t);
+    count_window_time(thread, t->since);
   } else {
     w->since = since;
     w->spacing = since + AGAIN_SPACING;
@@ -432,6 +447,7 @@ void prof_i_in_place_thread_comes(prof_i_thread *thread) {
 
 void prof_i_in_place_thread_goes(prof_i_thread *thread) {
   prof_i_slot *const slot = thread->slot;
+  tell_window_time(thread);
   const uint64_t all_ns = prof_i_slot_in_place_ns(slot);
   __atomic_store_n(&slot->beyond_ps, 0, __ATOMIC_RELAXED);
   __atomic_store_n(&slot->in_place_ns, all_ns, __ATOMIC_RELAXED);
@@ -472,6 +488,7 @@ static void count_run(prof_i_thread *thread, twin *t, uint64_t ticks, uint32_t *
 
 uint64_t prof_i_in_place_begin(prof_i_thread *thread, const prof_site *site,
                                const prof_details *details) {
+  const uint64_t since = prof_i_counter();
   const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED);
   twin *const t = twin_of(thread);
   if ((state >> 32 & PROF_I_EPOCH_MUTED) || !take(t)) return 0;
@@ -485,10 +502,12 @@ uint64_t prof_i_in_place_begin(prof_i_thread *thread, const prof_site *site,
     count_run(thread, t, time_begin(t, t->named, details), &w->begins, &w->begin_ticks);
   }
   let_go(t);
+  count_window_time(thread, since);
   return w->left && w->left <= TIMED ? ticks_between() : 0;
 }
 
 uint64_t prof_i_in_place_end(prof_i_thread *thread) {
+  const uint64_t since = prof_i_counter();
   prof_i_timing *const w = &thread->timing;
   twin *const t = twin_of(thread);
   if (!take(t)) return 0;
@@ -497,6 +516,7 @@ uint64_t prof_i_in_place_end(prof_i_thread *thread) {
   else
     close_window(thread);
   let_go(t);
+  count_window_time(thread, since);
   return w->left && w->left <= TIMED ? ticks_between() : 0;
 }
 
@@ -526,4 +546,10 @@ uint64_t prof_i_in_place_most_ns(uint64_t own_ns, uint64_t in_place_ns, uint64_t
   for (uint64_t bit = UINT64_C(1) << 31; bit; bit >>= 1)
     if ((root | bit) * (root | bit) <= spread_us2) root |= bit;
   return own_ns + in_place_ns + in_place_ns / 2 + 2 * root * 1000;
+}
+
+uint64_t prof_i_in_place_few_most_ns(uint64_t in_place_ns, uint64_t few, uint64_t sampled) {
+  if (!sampled || !few) return 0;
+  const uint64_t each_ps = in_place_ns < UINT64_MAX / 1000 ? in_place_ns * 1000 / sampled : 0;
+  return few < UINT64_MAX / (each_ps + 1) ? each_ps * few / 400 : 0; /* 2.5 times */
 }

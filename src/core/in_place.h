@@ -54,6 +54,7 @@ typedef struct prof_i_timing {
   uint64_t records;    /* from then to the last window's opening */
   int64_t most_ps;     /* that the open window may find a scope to take beyond a warm one */
   int64_t beyond_ps;   /* what windows found so far; the slot's is bounded */
+  uint64_t window_ticks; /* that windows took; not in the slot's own_ns yet */
 } prof_i_timing;
 
 /* Times the twin in warm caches, once for each clock. Takes some 120 us. Control lock held. */
@@ -99,6 +100,12 @@ bool prof_i_in_place_give_up(struct prof_i_thread *thread);
    2.5 times: the twin runs after the slow path's first lines, and without the caller's work for its
    arguments. It adds two standard errors of the windows' means. Any thread. */
 uint64_t prof_i_in_place_most_ns(uint64_t own_ns, uint64_t in_place_ns, uint64_t spread_us2);
+
+/* The upper bound of what `few` events of threads that had no window took beyond warm ones. They
+   may be as cold as the `sampled` events of other threads, which took in_place_ns. Any thread. */
+uint64_t prof_i_in_place_few_most_ns(uint64_t in_place_ns, uint64_t few, uint64_t sampled);
+/* A thread with fewer events has no window. */
+enum { PROF_I_IN_PLACE_FIRST_EVENTS = 32 };
 
 /* So many threads took no more than all their time: each was there for so long at most. The warm
    time of a scope may have been measured while the processor was slower. */

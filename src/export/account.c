@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../core/layout.h"
+#include "../trace/inside.h"
 
 static uint64_t sum_of(const uint64_t counts[16]) {
   uint64_t sum = 0;
@@ -26,7 +27,7 @@ void prof_i_account_loss(prof_i_sink *sink, const uint64_t counts[16]) {
 
 void prof_i_account_change(prof_i_sink *sink, const prof_trace *trace, uint32_t index) {
   char *text = NULL;
-  if (prof_trace_change_text(trace, index, &text) != PROF_OK) {
+  if (prof_i_trace_change_text(trace, index, &text) != PROF_OK) {
     prof_i_sink_text(sink, "\"\"");
     return;
   }
@@ -61,7 +62,7 @@ void prof_i_account_notes(prof_i_sink *sink, const prof_trace *trace, uint32_t c
   for (uint32_t i = 0; i < count && sink->status == PROF_OK; i++) {
     char *text = NULL;
     prof_i_sink_text(sink, i > 0 ? ",\n  " : "\n  ");
-    const bool has_text = prof_trace_note_text(trace, i, &text) == PROF_OK;
+    const bool has_text = prof_i_trace_note_text(trace, i, &text) == PROF_OK;
     prof_i_sink_string(sink, has_text ? text : "", has_text ? strlen(text) : 0);
     free(text);
   }
@@ -99,7 +100,7 @@ void prof_i_account_devices(prof_i_sink *sink, const prof_trace *trace, prof_i_d
   prof_i_sink_text(sink, "[");
   for (uint32_t i = 0; i < info.device_count && sink->status == PROF_OK; i++) {
     char *text = NULL;
-    if (!is_one(trace, i, which) || prof_trace_device_text(trace, i, &text) != PROF_OK) continue;
+    if (!is_one(trace, i, which) || prof_i_trace_device_text(trace, i, &text) != PROF_OK) continue;
     if (!is_first) prof_i_sink_text(sink, ",");
     prof_i_sink_string(sink, text, strlen(text));
     free(text);

@@ -164,10 +164,7 @@ static void put_foot(picture *p) {
   prof_i_page_text(&p->page, "</svg>\n");
 }
 
-int prof_memory_svg(const prof_memory *memory, uint32_t index, char **text_out) {
-  PROF_I_HOLD_FP;
-  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
-  PROF_I_INSIDE;
+static int make_svg(const prof_memory *memory, uint32_t index, char **text_out) {
   if (!memory || !text_out) return prof_i_fail(PROF_E_INVALID, "prof_memory_svg: %s is NULL", memory ? "text_out" : "memory");
   if (index >= prof_memory_pool_count(memory))
     return prof_i_fail(PROF_E_INVALID, "prof_memory_svg: index is %u; there are %u pools", index, prof_memory_pool_count(memory));
@@ -189,14 +186,22 @@ int prof_memory_svg(const prof_memory *memory, uint32_t index, char **text_out) 
   return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a picture of %zu bytes", p.page.count);
 }
 
+int prof_memory_svg(const prof_memory *memory, uint32_t index, char **text_out) {
+  PROF_I_HOLD_FP;
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
+  PROF_I_INSIDE;
+  return make_svg(memory, index, text_out);
+}
+
 int prof_memory_svg_dump(const prof_memory *memory, uint32_t index, const char *path) {
   PROF_I_HOLD_FP;
   PROF_I_HOLD_CANCEL;
   PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
+  PROF_I_INSIDE;
   char *text = NULL;
   prof_i_sink sink;
   if (!path) return prof_i_fail(PROF_E_INVALID, "path is NULL");
-  int status = prof_memory_svg(memory, index, &text);
+  int status = make_svg(memory, index, &text);
   if (!text) return status;
   status = prof_i_sink_open_file(&sink, path, false, false);
   if (!status) {

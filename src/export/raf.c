@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "../core/log.h"
+#include "../trace/inside.h"
 #include "../trace/shape.h"
 #include "../trace/walk.h"
 #include "account.h"
@@ -252,7 +253,7 @@ int prof_i_raf_write(const prof_trace *trace, const prof_i_window *window, prof_
   prof_cursor *cursor = NULL;
   int status = prof_i_sink_open_memory(&r->text, SIZE_MAX);
   if (status == PROF_OK) status = prof_trace_info_get(trace, &r->info);
-  if (status == PROF_OK) status = prof_cursor_create(trace, &cursor);
+  if (status == PROF_OK) status = prof_i_cursor_create(trace, &cursor);
   if (status == PROF_OK) status = prof_cursor_skip_before(cursor, window->from_ns);
   if (status == PROF_OK) {
     prof_i_sink_text(sink, "{\"traceEvents\":[");
@@ -262,7 +263,7 @@ int prof_i_raf_write(const prof_trace *trace, const prof_i_window *window, prof_
     prof_i_sink_text(sink, "}\n");
     if (status == PROF_OK) status = sink->status;
   }
-  prof_cursor_destroy(cursor);
+  prof_i_cursor_destroy(cursor);
   prof_i_sink_abandon(&r->text);
   while (r->count > 0) free(r->items[--r->count].args);
   free(r->items);

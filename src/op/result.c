@@ -8,13 +8,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../core/call.h"
 #include "../core/log.h"
 #include "../core/options.h"
 #include "../core/port.h"
+#include "../core/thread.h"
 #include "compare.h"
 #include "series.h"
 
-void prof_op_result_destroy(prof_op_result *result) { free(result); }
+void prof_op_result_destroy(prof_op_result *result) {
+  PROF_I_REFUSE_INTERRUPTED();
+  PROF_I_INSIDE;
+  free(result);
+}
 
 int prof_op_info_get(const prof_op_result *result, prof_op_info *info_out) {
   if (!result || !info_out) return prof_i_fail(PROF_E_INVALID, "prof_op_info_get: %s is NULL", result ? "info_out" : "result");
@@ -186,6 +192,8 @@ static prof_op_order order_of(const prof_i_ratio *ratio, double threshold) {
 int prof_op_compare(const prof_op_result *first, const prof_op_result *second, double threshold,
                     prof_op_comparison *comparison_out) {
   PROF_I_HOLD_FP;
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
+  PROF_I_INSIDE;
   if (!first || !second || !comparison_out) return prof_i_fail(PROF_E_INVALID, "prof_op_compare: an argument is NULL");
   if (!(threshold >= 0 && threshold < 1))
     return prof_i_fail(PROF_E_INVALID, "threshold is %g; a share from 0 to 1, for example 0.02", threshold);

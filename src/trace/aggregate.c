@@ -19,6 +19,7 @@
 #include "capture.h"
 #include "forward_stacks.h"
 #include "group.h"
+#include "inside.h"
 #include "parse.h"
 #include "plain.h"
 #include "shape.h"
@@ -929,10 +930,7 @@ int prof_i_aggregate_one(const prof_trace *trace, const char *name, const char *
   return status;
 }
 
-int prof_traces_aggregate(const prof_trace *const *traces, size_t count, const prof_aggregate_options *options, prof_rows **rows_out) {
-  PROF_I_HOLD_FP;
-  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
-  PROF_I_INSIDE;
+int prof_i_traces_aggregate(const prof_trace *const *traces, size_t count, const prof_aggregate_options *options, prof_rows **rows_out) {
   int status = check("prof_traces_aggregate", traces, count, rows_out);
   if (status) return status;
   aggregation *const a = make_aggregation(traces, count);
@@ -946,6 +944,13 @@ int prof_traces_aggregate(const prof_trace *const *traces, size_t count, const p
   fini(a);
   free(a);
   return status;
+}
+
+int prof_traces_aggregate(const prof_trace *const *traces, size_t count, const prof_aggregate_options *options, prof_rows **rows_out) {
+  PROF_I_HOLD_FP;
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
+  PROF_I_INSIDE;
+  return prof_i_traces_aggregate(traces, count, options, rows_out);
 }
 
 int prof_trace_aggregate(const prof_trace *trace, const prof_aggregate_options *options, prof_rows **rows_out) {

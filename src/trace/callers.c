@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../core/call.h"
 #include "../core/log.h"
 #include "../core/port.h"
 #include "../core/thread.h"
@@ -433,6 +434,7 @@ bool prof_i_callers_give(prof_i_callers *callers, const char *text, bool *is_own
 
 int prof_trace_frame_text(const prof_trace *trace, uint32_t site, char **text_out) {
   PROF_I_HOLD_FP;
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   PROF_I_INSIDE;
   if (!trace || !text_out) return prof_i_fail(PROF_E_INVALID, "prof_trace_frame_text: %s is NULL", trace ? "text_out" : "trace");
   char frame[FRAME_ROOM];

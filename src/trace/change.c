@@ -5,11 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../core/call.h"
 #include "../core/log.h"
 #include "../core/options.h"
 #include "../core/port.h"
 #include "../core/thread.h"
 #include "capture.h"
+#include "inside.h"
 #include "show.h"
 
 enum { NAME_SHOWN_BYTES = 64, LINE_BYTES = 1024, TEXT_BYTES = 4 * (NAME_SHOWN_BYTES * 8 + 4) };
@@ -139,8 +141,7 @@ static void put_reason(char *to, size_t room, const prof_trace *trace, const pro
   }
 }
 
-int prof_trace_note_text(const prof_trace *trace, uint32_t index, char **text_out) {
-  PROF_I_INSIDE;
+int prof_i_trace_note_text(const prof_trace *trace, uint32_t index, char **text_out) {
   if (!trace || !text_out) return prof_i_fail(PROF_E_INVALID, "prof_trace_note_text: %s is NULL", trace ? "text_out" : "trace");
   if (index >= trace->catalog.note_count)
     return prof_i_fail(PROF_E_INVALID, "prof_trace_note_text: index is %u; the trace has %u notes", index, trace->catalog.note_count);
@@ -149,9 +150,14 @@ int prof_trace_note_text(const prof_trace *trace, uint32_t index, char **text_ou
   return *text_out ? PROF_OK : prof_i_fail(PROF_E_NO_MEMORY, "no memory for a line of text");
 }
 
-int prof_trace_change_text(const prof_trace *trace, uint32_t index, char **text_out) {
+int prof_trace_note_text(const prof_trace *trace, uint32_t index, char **text_out) {
   PROF_I_HOLD_FP;
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   PROF_I_INSIDE;
+  return prof_i_trace_note_text(trace, index, text_out);
+}
+
+int prof_i_trace_change_text(const prof_trace *trace, uint32_t index, char **text_out) {
   if (!text_out) return prof_i_fail(PROF_E_INVALID, "prof_trace_change_text: text_out is NULL");
   prof_trace_change change = {.size = sizeof change};
   const int status = prof_trace_change_get(trace, index, &change);
@@ -169,4 +175,11 @@ int prof_trace_change_text(const prof_trace *trace, uint32_t index, char **text_
   snprintf(text + used, (size_t)(ROOM - used), ": %s", reason);
   *text_out = text;
   return PROF_OK;
+}
+
+int prof_trace_change_text(const prof_trace *trace, uint32_t index, char **text_out) {
+  PROF_I_HOLD_FP;
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
+  PROF_I_INSIDE;
+  return prof_i_trace_change_text(trace, index, text_out);
 }

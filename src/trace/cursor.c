@@ -5,9 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../core/call.h"
 #include "../core/log.h"
 #include "../core/port.h"
 #include "../core/thread.h"
+#include "inside.h"
 #include "plain.h"
 #include "walker.h"
 
@@ -30,6 +32,7 @@ struct prof_cursor {
   prof_i_span *spans; /* of the stretch: the next one at the end */
   uint32_t span_count, span_room;
   bool has_lanes;
+  bool is_own; /* of another call of prof */
 };
 
 static int drop(void *user, const prof_i_span *spans, size_t count) {
@@ -165,16 +168,24 @@ static int advance(prof_cursor *cursor) {
   return status ? status : 1;
 }
 
-int prof_cursor_create(const prof_trace *trace, prof_cursor **cursor_out) {
-  PROF_I_HOLD_FP;
-  PROF_I_INSIDE;
+int prof_i_cursor_create(const prof_trace *trace, prof_cursor **cursor_out) {
   if (!trace || !cursor_out)
     return prof_i_fail(PROF_E_INVALID, "prof_cursor_create: %s is NULL", trace ? "cursor_out" : "trace");
   prof_cursor *const cursor = calloc(1, sizeof *cursor);
   if (!cursor) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a cursor");
   cursor->trace = trace;
+  cursor->is_own = true;
   *cursor_out = cursor;
   return PROF_OK;
+}
+
+int prof_cursor_create(const prof_trace *trace, prof_cursor **cursor_out) {
+  PROF_I_HOLD_FP;
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
+  PROF_I_INSIDE;
+  const int status = prof_i_cursor_create(trace, cursor_out);
+  if (status == PROF_OK) (*cursor_out)->is_own = false;
+  return status;
 }
 
 int prof_cursor_skip_before(prof_cursor *cursor, uint64_t from_ns) {
@@ -185,8 +196,7 @@ int prof_cursor_skip_before(prof_cursor *cursor, uint64_t from_ns) {
   return PROF_OK;
 }
 
-void prof_cursor_destroy(prof_cursor *cursor) {
-  PROF_I_INSIDE;
+void prof_i_cursor_destroy(prof_cursor *cursor) {
   if (!cursor) return;
   end_thread(cursor);
   free(cursor->stretches);
@@ -194,8 +204,15 @@ void prof_cursor_destroy(prof_cursor *cursor) {
   free(cursor);
 }
 
+void prof_cursor_destroy(prof_cursor *cursor) {
+  PROF_I_REFUSE_INTERRUPTED();
+  PROF_I_INSIDE;
+  prof_i_cursor_destroy(cursor);
+}
+
 /* Behind the last span that is kept. Out of line: prof_cursor_next() then saves no registers for it. 1 when there is one. */
-static __attribute__((noinline)) int refill(prof_cursor *cursor) {
+static __attribute__((noinline)) int refill(prof_cursor *cursor, const char *call) {
+  if (!cursor->is_own && prof_i_call_is_refused(call)) return PROF_E_BUSY;
   PROF_I_INSIDE;
   while (cursor->span_count == 0) {
     const int status = cursor->status ? cursor->status : advance(cursor);
@@ -277,7 +294,7 @@ int64_t prof_cursor_read(prof_cursor *cursor, prof_event_brief *events_out, uint
       count++;
       continue;
     }
-    const int status = refill(cursor);
+    const int status = refill(cursor, __func__);
     if (status != 1) return count ? count : status;
   }
   return count;
@@ -310,7 +327,7 @@ int prof_cursor_next(prof_cursor *cursor, prof_event *event_out) {
   if (__builtin_expect(!cursor || !event_out, 0)) return refuse(cursor);
   const prof_i_span *span;
   while (__builtin_expect((span = take_span(cursor)) == NULL, 0)) {
-    const int status = refill(cursor);
+    const int status = refill(cursor, __func__);
     if (status != 1) return status;
   }
   prof_i_trace_expand(cursor->trace, cursor->thread - 1, span, event_out);

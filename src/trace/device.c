@@ -5,11 +5,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../core/call.h"
 #include "../core/log.h"
 #include "../core/options.h"
 #include "../core/port.h"
 #include "../core/thread.h"
 #include "capture.h"
+#include "inside.h"
 #include "show.h"
 #include "units.h"
 
@@ -109,9 +111,7 @@ static void put_reason(line *l, const prof_trace_device *device) {
   if (*advice) PUT(l, "; %s", advice);
 }
 
-int prof_trace_device_text(const prof_trace *trace, uint32_t index, char **text_out) {
-  PROF_I_HOLD_FP;
-  PROF_I_INSIDE;
+int prof_i_trace_device_text(const prof_trace *trace, uint32_t index, char **text_out) {
   prof_trace_device device = {.size = sizeof device};
   line l = {"", 0};
   char name[64];
@@ -127,4 +127,11 @@ int prof_trace_device_text(const prof_trace *trace, uint32_t index, char **text_
   else put_reason(&l, &device);
   *text_out = strdup(l.text);
   return *text_out ? PROF_OK : prof_i_fail(PROF_E_NO_MEMORY, "no memory for a line of text");
+}
+
+int prof_trace_device_text(const prof_trace *trace, uint32_t index, char **text_out) {
+  PROF_I_HOLD_FP;
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
+  PROF_I_INSIDE;
+  return prof_i_trace_device_text(trace, index, text_out);
 }

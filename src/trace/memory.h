@@ -133,9 +133,9 @@ int prof_i_play_to(prof_i_play *play, uint32_t place);
 /* As prof_memory_read(), but only put into order, for those who ask for items alone: nothing is
    played. Items that stand in segments which ended before from_ns are left out, and pools say
    begin_used and begin_allocated: what they had before their first item. 0: none is left out. */
+int prof_i_memory_order(const prof_trace *trace, uint64_t from_ns, prof_memory **memory_out);
 /* prof_memory_destroy(), out of another call. */
 void prof_i_memory_destroy(prof_memory *memory);
-int prof_i_memory_order(const prof_trace *trace, uint64_t from_ns, prof_memory **memory_out);
 
 /* The record of an item. */
 prof_i_memory_record prof_i_memory_item_read(const prof_i_memory_item *item);

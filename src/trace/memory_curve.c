@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../core/log.h"
+#include "inside.h"
 #include "memory.h"
 #include "units.h"
 
@@ -47,7 +48,7 @@ int prof_i_memory_curve_init(prof_i_memory_curve *curve, const prof_memory *memo
   curve->used = malloc((size_t)count * 2 * sizeof *curve->used);
   if (!curve->used) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for %u columns", count);
   curve->allocated = curve->used + count;
-  const int status = prof_memory_series(memory, index, count, curve->used, curve->allocated);
+  const int status = prof_i_memory_series(memory, index, count, curve->used, curve->allocated);
   if (status) {
     prof_i_memory_curve_fini(curve);
     return status;

@@ -7,6 +7,7 @@
 #include "../core/call.h"
 #include "../core/log.h"
 #include "../core/port.h"
+#include "../core/thread.h"
 #include "memory.h"
 #include "page.h"
 #include "show.h"
@@ -54,6 +55,7 @@ static uint64_t add_samples(prof_i_grid *grid, const prof_memory *memory, prof_d
 int prof_memory_trace_text(const prof_trace *trace, prof_device device, char **text_out) {
   PROF_I_HOLD_FP;
   PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
+  PROF_I_INSIDE;
   static const char *const titles[] = {"#Trace", "#Tag", "used", "alloc"};
   if (!trace || !text_out) return prof_i_fail(PROF_E_INVALID, "prof_memory_trace_text: %s is NULL", trace ? "text_out" : "trace");
   if (device.type == 0) device = PROF_HOST;
@@ -63,7 +65,7 @@ int prof_memory_trace_text(const prof_trace *trace, prof_device device, char **t
     return prof_i_fail(PROF_E_NOT_FOUND, "nothing was asked of device %d:%d: set prof_memory_set_query(), and let PROFILE_MEMORY() run while memory is recorded", device.type,
                        device.index);
   prof_memory *memory;
-  const int status = prof_memory_read(trace, &memory);
+  const int status = prof_i_memory_order(trace, 0, &memory);
   if (status) return status;
   prof_i_grid grid = {.titles = titles,
                       .column_count = 4,
@@ -72,7 +74,7 @@ int prof_memory_trace_text(const prof_trace *trace, prof_device device, char **t
                       .has_tabs = true};
   prof_i_page page = {0};
   const bool is_empty = add_samples(&grid, memory, device) == 0;
-  prof_memory_destroy(memory);
+  prof_i_memory_destroy(memory);
   /* RAF's words, letter for letter: scripts skip them, or look for them. */
   prof_i_page_text(&page, is_empty ? "" : "Numbers are the in MBs.\n");
   if (!is_empty) prof_i_page_grid(&page, &grid, 0, SIZE_MAX);

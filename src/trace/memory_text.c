@@ -12,6 +12,7 @@
 #include "../core/options.h"
 #include "../core/port.h"
 #include "../core/thread.h"
+#include "inside.h"
 #include "memory.h"
 #include "memory_plot.h"
 #include "page.h"
@@ -241,7 +242,7 @@ static int put_live(report *r, uint32_t index, prof_memory_moment moment, prof_m
   const prof_memory_info *const info = info_of(r, index);
   const bool is_end = moment == PROF_MEMORY_AT_END;
   prof_memory_rows *rows;
-  const int status = prof_memory_live(r->memory, index, moment, 0, by, &rows);
+  const int status = prof_i_memory_live(r->memory, index, moment, 0, by, &rows);
   if (status) return status;
   const bool is_telling = by != PROF_MEMORY_BY_TAG || rows->row_count > 1 || (rows->row_count && rows->rows[0].label[0]);
   const int64_t used_then = is_end ? info->end.used_bytes : info->peak_used.used_bytes;

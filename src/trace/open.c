@@ -11,6 +11,7 @@
 #include "../core/options.h"
 #include "../core/port.h"
 #include "../core/thread.h"
+#include "inside.h"
 #include "parse.h"
 #include "view.h"
 
@@ -237,12 +238,24 @@ static uint64_t duration_ns(const prof_trace *trace) {
   return prof_i_timeline_ns(&trace->timeline, &line, trace->last);
 }
 
+/* What threads that were too short for a window took beyond warm scopes, at most. */
+static uint64_t few_most_ns(const prof_trace *trace) {
+  uint64_t few = 0, all = trace->event_count;
+  for (uint32_t i = 0; i < trace->thread_count; i++) {
+    const prof_i_trace_thread *const thread = &trace->threads[i];
+    const uint64_t events = thread->event_count - thread->beside_count;
+    if (events < PROF_I_IN_PLACE_FIRST_EVENTS) few += events;
+  }
+  all += trace->lost[PROF_LOSS_OVERWRITTEN] + trace->lost[PROF_LOSS_CLEARED];
+  return all > few ? prof_i_in_place_few_most_ns(trace->in_place_ns, few, all - few) : 0;
+}
+
 /* Streams' and gone threads' time is in it, too. */
 static void put_own_time(const prof_trace *trace, prof_trace_info *info) {
   const uint64_t seen = trace->header.thread_count, time_ns = info->duration_ns;
   const uint64_t threads = seen > trace->thread_count ? seen : trace->thread_count;
   const uint64_t most_ns =
-      trace->wait_ns +
+      trace->wait_ns + few_most_ns(trace) +
       prof_i_in_place_most_ns(trace->own_ns, trace->in_place_ns, trace->spread_us2);
   info->own_ns = prof_i_in_place_bound(trace->own_ns, time_ns, threads);
   info->own_least_ns = prof_i_in_place_bound(trace->own_ns - trace->in_place_ns, time_ns, threads);
@@ -351,9 +364,7 @@ int prof_trace_thread_get(const prof_trace *trace, uint32_t index, prof_trace_th
   return prof_i_sized_give(thread_out, &thread, sizeof thread, "prof_trace_thread");
 }
 
-int prof_trace_loss_text(const prof_trace *trace, char **text_out) {
-  PROF_I_HOLD_FP;
-  PROF_I_INSIDE;
+int prof_i_trace_loss_text(const prof_trace *trace, char **text_out) {
   if (!trace || !text_out) return prof_i_fail(PROF_E_INVALID, "prof_trace_loss_text: %s is NULL", trace ? "text_out" : "trace");
   enum { ROOM = 512 + PROF_I_LOSS_WORDS * 64 };
   char *const text = malloc(ROOM);
@@ -377,6 +388,13 @@ int prof_trace_loss_text(const prof_trace *trace, char **text_out) {
              trace->bad_count == 1 ? "" : "s");
   *text_out = text;
   return PROF_OK;
+}
+
+int prof_trace_loss_text(const prof_trace *trace, char **text_out) {
+  PROF_I_HOLD_FP;
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
+  PROF_I_INSIDE;
+  return prof_i_trace_loss_text(trace, text_out);
 }
 
 void prof_i_trace_opened(const prof_trace *trace, uint64_t *ticks_out, uint64_t *monotonic_ns_out) {

@@ -11,6 +11,7 @@
 #include "../core/thread.h"
 #include "capture.h"
 #include "group.h"
+#include "inside.h"
 #include "shape.h"
 #include "show.h"
 
@@ -266,8 +267,12 @@ int prof_rows_more(const prof_rows *rows, uint64_t index, prof_row_more *more_ou
   return prof_i_sized_give(more_out, more, sizeof *more, "prof_row_more");
 }
 
+void prof_i_rows_destroy(prof_rows *rows) {
+  if (rows) free(block_of(rows));
+}
+
 void prof_rows_destroy(prof_rows *rows) {
   PROF_I_REFUSE_INTERRUPTED();
   PROF_I_INSIDE;
-  if (rows) free(block_of(rows));
+  prof_i_rows_destroy(rows);
 }

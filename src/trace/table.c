@@ -11,6 +11,8 @@
 #include "../core/layout.h"
 #include "../core/log.h"
 #include "../core/port.h"
+#include "../core/thread.h"
+#include "inside.h"
 #include "page.h"
 #include "show.h"
 #include "units.h"
@@ -416,7 +418,7 @@ static int put_changes(table *t, const prof_trace *trace) {
     prof_i_page_text(&t->page, line);
   }
   for (uint32_t i = first; i < info.change_count; i++) {
-    const int status = prof_trace_change_text(trace, i, &change);
+    const int status = prof_i_trace_change_text(trace, i, &change);
     if (status) return status;
     put_process(t, trace);
     prof_i_page_text(&t->page, change);
@@ -431,7 +433,7 @@ static int put_devices(table *t, const prof_trace *trace) {
   const uint32_t count = info_of(trace).device_count;
   for (uint32_t i = 0; i < count; i++) {
     char *text;
-    const int status = prof_trace_device_text(trace, i, &text);
+    const int status = prof_i_trace_device_text(trace, i, &text);
     if (status) return status;
     put_process(t, trace);
     prof_i_page_text(&t->page, text);
@@ -443,7 +445,7 @@ static int put_devices(table *t, const prof_trace *trace) {
 
 static int put_loss(table *t, const prof_trace *trace) {
   char *loss = NULL;
-  const int status = prof_trace_loss_text(trace, &loss);
+  const int status = prof_i_trace_loss_text(trace, &loss);
   if (status) return status;
   put_process(t, trace);
   prof_i_page_text(&t->page, loss);
@@ -562,9 +564,10 @@ int prof_trace_table(const prof_trace *trace, const prof_aggregate_options *opti
 int prof_traces_table(const prof_trace *const *traces, size_t count, const prof_aggregate_options *options, char **text_out) {
   PROF_I_HOLD_FP;
   PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
+  PROF_I_INSIDE;
   if (!text_out) return prof_i_fail(PROF_E_INVALID, "prof_traces_table: text_out is NULL");
   prof_rows *rows = NULL;
-  int status = prof_traces_aggregate(traces, count, options, &rows);
+  int status = prof_i_traces_aggregate(traces, count, options, &rows);
   if (status) return status;
   /* The options were accepted, so what lies within their size can be read. */
   const bool has_unit = options && options->size >= offsetof(prof_aggregate_options, time_unit) + sizeof options->time_unit;
@@ -579,7 +582,7 @@ int prof_traces_table(const prof_trace *const *traces, size_t count, const prof_
   put_titles(&t);
   put_rows(&t);
   status = put_sums(&t);
-  prof_rows_destroy(rows);
+  prof_i_rows_destroy(rows);
   if (!status && t.page.is_out_of_memory) status = prof_i_fail(PROF_E_NO_MEMORY, "no memory for a table of %zu bytes", t.page.count);
   if (status) free(t.page.text);
   else *text_out = t.page.text;

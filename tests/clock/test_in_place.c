@@ -36,8 +36,8 @@ static void record(uint64_t count, uint64_t begin_read_ns, uint64_t end_read_ns)
   }
 }
 
-/* Own time of this program's only thread, less what its events count for. */
-static double own_ns(void) {
+/* What windows found beyond warm scopes, of this program's only thread. */
+static double beyond_now(uint64_t *least_ns_out) {
   prof_trace *trace = NULL;
   assert_int_equal(prof_get(&trace), PROF_OK);
   prof_trace_thread thread = {.size = sizeof thread};
@@ -49,8 +49,13 @@ static double own_ns(void) {
   prof_health health = {.size = sizeof health};
   assert_int_equal(prof_health(&health), PROF_OK);
   assert_int_equal(health.own_ns, info.own_ns);
-  return (double)info.own_ns - (double)recorded * info.scope_cost_ns;
+  assert_int_equal(health.own_least_ns, info.own_least_ns);
+  const double scopes_ns = (double)recorded * info.scope_cost_ns;
+  if (least_ns_out) *least_ns_out = info.own_least_ns - (uint64_t)scopes_ns;
+  return (double)info.own_ns - (double)info.own_least_ns;
 }
+
+static double own_ns(void) { return beyond_now(NULL); }
 
 static void begin(void) {
   fake_reset();
@@ -93,6 +98,27 @@ static void scopes_in_warm_caches_take_what_was_calibrated(void **state) {
   const double before = own_ns();
   record(900, WARM_READ_NS, WARM_READ_NS);
   check(own_ns() - before, 0);
+  assert_int_equal(prof_stop(), PROF_OK);
+}
+
+/* A scope in a window takes longer: the twin runs beside it. The slow path that runs then, too, is
+   not the window's. */
+static void windows_count_for_the_time_they_take(void **state) {
+  (void)state;
+  begin();
+  record(FIRST - 2, WARM_READ_NS, WARM_READ_NS);
+  uint64_t before, after;
+  beyond_now(&before);
+  uint64_t at = fake.now;
+  record(80, WARM_READ_NS, WARM_READ_NS); /* two windows */
+  const uint64_t with_ns = fake.now - at;
+  beyond_now(&after);
+  at = fake.now;
+  record(10, WARM_READ_NS, WARM_READ_NS); /* none */
+  const uint64_t window_ns = with_ns - 8 * (fake.now - at);
+  const double took = (double)after - (double)before;
+  if (took < (double)window_ns / 2 || took > (double)window_ns)
+    fail_msg("%.0f ns counted of the %llu that windows took", took, (unsigned long long)window_ns);
   assert_int_equal(prof_stop(), PROF_OK);
 }
 
@@ -253,7 +279,17 @@ static void what_a_thread_took_stays_its_own(void **state) {
   prof_trace_destroy(trace);
   const double expected =
       (double)(stands_for[0] * beyond_ns) + (double)(counts[0] - counts[1]) * cost_ns;
-  check_within(apart, expected, 40 * WARM_READ_NS); /* the second takes over the first's chunk */
+  /* The second takes over the first's chunk. The first's window takes some 40 readings. */
+  assert_true(apart > expected - 40 * WARM_READ_NS);
+  assert_true(apart < expected + 50 * COLD_READ_NS);
+  /* The second had no window: its scopes count as the first's in the upper bound. */
+  const double first_ns = (double)(stands_for[0] * beyond_ns);
+  const double few_ns = 2.5 * first_ns * (double)counts[1] / (double)counts[0];
+  const double most_ns = (double)info.own_ns + 1.5 * (double)(info.own_ns - info.own_least_ns);
+  assert_true((double)info.own_most_ns > most_ns + few_ns * 0.99);
+  prof_health health = {.size = sizeof health};
+  assert_int_equal(prof_health(&health), PROF_OK);
+  assert_true((double)health.own_most_ns > most_ns + few_ns * 0.99);
   /* Of a thread that is gone, what is below 100 us is in the sum alone. */
   assert_in_range(info.own_ns, own[0] + own[1], own[0] + own[1] + 100 * fake_us);
   assert_int_equal(prof_stop(), PROF_OK);
@@ -282,6 +318,7 @@ int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(it_is_said_whether_any_scope_was_timed_in_place),
       cmocka_unit_test(scopes_in_warm_caches_take_what_was_calibrated),
+      cmocka_unit_test(windows_count_for_the_time_they_take),
       cmocka_unit_test(scopes_that_take_longer_in_place_count_for_that),
       cmocka_unit_test(runs_that_were_interrupted_are_left_out),
       cmocka_unit_test(an_odd_window_counts_for_no_more_than_the_time_that_there_was),
