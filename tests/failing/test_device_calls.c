@@ -12,7 +12,7 @@
 #include "device/emulated/emulated.h"
 #include "failing/walk.h"
 
-enum { ERRNO_OF_HOST = 12345, STREAMS = 2, EACH = 20, PATIENCE_MS = 2000 };
+enum { ERRNO_OF_HOST = 12345, STREAMS = 2, EACH = 20 };
 
 static const prof_device device = {EMULATED_TYPE, 0}, nobodys = {77, 0};
 
@@ -68,10 +68,9 @@ static sums sums_now(void) {
 /* Until each scope's device's side has come, or been counted. What nobody serves may be counted, too, if it could not be found out. */
 static sums settle(uint64_t expected) {
   sums now = sums_now();
-  for (int ms = 0; ms < PATIENCE_MS && now.on_device + now.lost < expected; ms++) {
-    usleep(1000);
+  unsigned naps = 0;
+  while (now.on_device + now.lost < expected && naps < 100 * hang_seconds() && hang_nap(&naps))
     now = sums_now();
-  }
   return now;
 }
 
