@@ -188,6 +188,7 @@ static void an_injected_program_beside_another_tool(void **state) {
   assert_int_equal(prof_stop(), PROF_OK);
   cupti->holder = NULL;
   assert_int_equal(prof_start(1), PROF_OK);
+  WAIT_WHILE(!kinds_on()); /* a start waits for a second at most */
   launch_all();
   settle(COUNT);
   assert_int_equal(prof_stop(), PROF_OK);

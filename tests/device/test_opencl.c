@@ -541,7 +541,8 @@ static void the_programs_own_events_tell_the_kernels_times(void **state) {
 
 static int compare_doubles(const void *a, const void *b) { return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b); }
 
-/* By how much of the kernel's own time the operator's is more: the median. */
+/* By how much of the kernel's own time the operator's is more: the least. Where others have the processors that are the
+   device, the markers around a kernel wait for one, which adds to a sample and takes nothing from any. */
 static double share_beyond_the_kernel(void) {
   enum { COUNT = 31 };
   op_work o = {.queue = make_queue(profiling), .w = make_work(2000000)};
@@ -568,10 +569,10 @@ static double share_beyond_the_kernel(void) {
   prof_op_timer_destroy(timer);
   drop_work(o.w);
   cl.clReleaseCommandQueue(o.queue);
-  return shares[COUNT / 2];
+  return shares[0];
 }
 
-/* Where others have the processors that are the device, the markers around a kernel wait for one: it is tried again. */
+/* It is tried again where no sample was undisturbed. */
 static void an_operators_time_is_its_kernels(void **state) {
   enum { TRIES = 5 };
   (void)state;
@@ -580,7 +581,7 @@ static void an_operators_time_is_its_kernels(void **state) {
     const double share = share_beyond_the_kernel();
     if (share < least) least = share;
   }
-  assert_true(least < 0.01);
+  if (least >= 0.01) fail_msg("each sample takes %.3f %% more than its kernel, or more", least * 100);
 }
 
 static void a_queue_without_profiling_cannot_be_timed_and_says_why(void **state) {

@@ -24,6 +24,7 @@
 #include "core/thread.h"
 #include "fault/support/captures.h"
 #include "fault/support/skip.h"
+#include "hang_guard.h"
 
 enum { THREADS = 64, CAP_BYTES = 16 << 20, HOT_SCOPES = 200 };
 
@@ -51,15 +52,24 @@ static uint64_t seconds(void) {
   return set ? strtoull(set, NULL, 0) : SKIP_SANITIZED ? 8 : 20;
 }
 
+static uint64_t lost_now(void) {
+  prof_health health = {.size = sizeof health};
+  uint64_t lost = 0;
+  assert_int_equal(prof_health(&health), PROF_OK);
+  for (int i = 0; i < PROF_LOSS_COUNT; i++) lost += health.lost_count[i];
+  return lost;
+}
+
 static void check_cap(const char *what, uint32_t policy, const char *path, uint32_t helper_thread) {
   const prof_options options = {.size = sizeof options, .policy = policy, .cap_bytes = CAP_BYTES, .path = path, .helper_thread = helper_thread};
   pthread_t threads[THREADS];
   prof_health health = {.size = sizeof health};
+  const uint64_t ticks = seconds() * 50 / 4, ticks_most = ticks + 50 * (uint64_t)hang_seconds();
   uint64_t attempts = 0, lost = 0, most = 0, most_on_disk = 0;
   quit = 0;
   if (prof_start_with(&options) != PROF_OK) fail_msg("prof_start_with: %s", prof_last_error());
   for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, record, NULL), 0);
-  for (uint64_t tick = 0; tick < seconds() * 50 / 4; tick++) {
+  for (uint64_t tick = 0; tick < ticks || (tick < ticks_most && lost_now() == 0); tick++) {
     nanosleep(&(const struct timespec){0, 20000000}, NULL);
     const uint64_t used = __atomic_load_n(&prof_i_arena_header()->used_bytes, __ATOMIC_RELAXED), on_disk = blocks_bytes(prof_i_the_arena.path);
     if (used > most) most = used;
@@ -73,7 +83,7 @@ static void check_cap(const char *what, uint32_t policy, const char *path, uint3
   }
   prof_stop();
   assert_int_equal(prof_health(&health), PROF_OK);
-  for (int i = 0; i < PROF_LOSS_COUNT; i++) lost += health.lost_count[i];
+  lost = lost_now();
   print_message("  %-20s %10llu attempted: %llu recorded, %llu lost; at most %.1f MiB of arena, %.1f MiB on disk\n", what, (unsigned long long)attempts,
                 (unsigned long long)health.recorded_count, (unsigned long long)lost, (double)most / 1048576, (double)most_on_disk / 1048576);
   assert_int_equal(health.recorded_count + lost, attempts);
