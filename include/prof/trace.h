@@ -10,9 +10,9 @@ PROF_I_EXTERN_C_BEGIN
 
 /* Opens a capture file: finished, being written, or left by a process that died. The caller destroys the trace. Errors:
    PROF_E_INVALID, PROF_E_NOT_FOUND, PROF_E_PERMISSION, PROF_E_FILE_TYPE, PROF_E_NOT_CAPTURE, PROF_E_VERSION, PROF_E_TRUNCATED,
-   PROF_E_NO_MEMORY, PROF_E_IO. A file of up to 64 MiB that nobody records into is read, and may then be cut off or go; a larger one
-   is mapped until the trace is destroyed, and one that is recorded into while it is opened: whoever makes such a file shorter
-   meanwhile causes a SIGBUS here. */
+   PROF_E_NO_MEMORY, PROF_E_IO. A file of up to 64 MiB that nobody records into is read, and may then be cut off or go. Mapped until
+   the trace is destroyed are a larger one, one that is recorded into while it is opened, and those beyond 128 MiB that are open
+   together: whoever makes such a file shorter meanwhile causes a SIGBUS here. */
 PROF_API int prof_trace_open(const char *path, prof_trace **trace_out) PROF_I_NOEXCEPT;
 
 /* The same from bytes in memory, which must stay as they are until the trace is destroyed. */

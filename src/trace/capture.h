@@ -40,6 +40,7 @@ typedef struct prof_i_run {
 
 enum {
   PROF_I_LARGE_BYTES = 64 << 20, /* a capture up to there may be held in memory whole */
+  PROF_I_HELD_BYTES = 128 << 20, /* all that are open together: further ones are mapped */
   PROF_I_GROWTH_BYTES = 64 << 20 /* of an arena while it is copied once */
 };
 
@@ -53,6 +54,7 @@ typedef struct prof_i_source {
   const unsigned char *bytes; /* 8-byte aligned */
   uint64_t count;
   prof_i_source_kind kind;
+  uint64_t held_bytes; /* its part of PROF_I_HELD_BYTES */
   bool is_live; /* somebody writes on, or may; the bytes here are a copy, or finished, and nobody writes to them */
   bool is_elsewhere; /* whether somebody does cannot be told */
   bool is_copied;    /* a plain copy of a file that somebody writes on to */

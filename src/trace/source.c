@@ -1,5 +1,5 @@
 /* Where a trace's bytes come from: the caller's memory, or a file. A file that its process still writes to is copied as a
-   snapshot; a small one that is finished is read, so that nobody can take it away under us; a large one is mapped
+   snapshot; a small one that is finished is read, so that nobody can take it away under us; a large one, or one of many, is mapped
    (who cuts it off meanwhile kills the reader: SIGBUS). Only regular files are opened: no FIFO may block us, no
    device may act. */
 #define _GNU_SOURCE
@@ -23,6 +23,7 @@
 /* A process has 65530 mappings, and traces may be held for long: of all of them together so many runs are mapped, the rest is copied. */
 enum { RUNS_MAX = 8192 };
 static uint32_t runs_mapped; /* any thread, relaxed */
+static uint64_t bytes_held;  /* the same */
 
 bool prof_i_source_begin_run(void) {
   if (__atomic_fetch_add(&runs_mapped, 1, __ATOMIC_RELAXED) < RUNS_MAX) return true;
@@ -92,6 +93,7 @@ void prof_i_source_fini(prof_i_source *source) {
   free(source->heads);
   void *const bytes = (void *)(uintptr_t)source->bytes;
   if (source->kind == PROF_I_SOURCE_COPY) free(bytes);
+  __atomic_fetch_sub(&bytes_held, source->held_bytes, __ATOMIC_RELAXED);
   if (source->kind == PROF_I_SOURCE_MAPPING && bytes) prof_i_port_unmap(bytes, (size_t)source->count);
   prof_i_arena_end_lease(source->lease);
   free(source->runs);
@@ -247,6 +249,22 @@ static bool is_plain_copy(int fd, const prof_i_header *header) {
          prof_i_rivals_lock_of(fd) == PROF_I_LOCK_NONE && prof_i_life_lacks_file(header, fd);
 }
 
+static bool may_hold(uint64_t bytes) {
+  if (bytes == 0) return true;
+  if (bytes > PROF_I_LARGE_BYTES) return false;
+  if (__atomic_add_fetch(&bytes_held, bytes, __ATOMIC_RELAXED) <= PROF_I_HELD_BYTES) return true;
+  __atomic_fetch_sub(&bytes_held, bytes, __ATOMIC_RELAXED);
+  return false;
+}
+
+static int read_or_map(prof_i_source *source, int fd, uint64_t bytes, const char *path) {
+  if (!may_hold(bytes)) return map_whole(source, fd, bytes, path);
+  const int status = read_whole(source, fd, bytes, path);
+  if (status == PROF_OK) source->held_bytes = bytes;
+  else __atomic_fetch_sub(&bytes_held, bytes, __ATOMIC_RELAXED);
+  return status;
+}
+
 static int open_source(prof_i_source *source, int fd, uint64_t bytes, const char *path) {
   unsigned char first_unit[PROF_I_FIRST_UNIT_OFFSET] = {0};
   if (read_from_begin(fd, first_unit, sizeof first_unit) < 0)
@@ -259,7 +277,7 @@ static int open_source(prof_i_source *source, int fd, uint64_t bytes, const char
   const prof_i_process_life its = bytes < PROF_I_FIRST_UNIT_OFFSET ? PROF_I_LIFE_OVER : prof_i_life_of(&header);
   int status;
   if (its == PROF_I_LIFE_OVER || header.state == PROF_I_STATE_COPIED || (its == PROF_I_LIFE_UNKNOWN && header.state == PROF_I_STATE_STOPPED)) {
-    status = bytes <= PROF_I_LARGE_BYTES ? read_whole(source, fd, bytes, path) : map_whole(source, fd, bytes, path);
+    status = read_or_map(source, fd, bytes, path);
   } else {
     status = copy_live(source, fd, bytes, path);
   }

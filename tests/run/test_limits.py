@@ -3,6 +3,7 @@
 import json
 import os
 import resource
+import shutil
 import subprocess
 import unittest
 
@@ -71,6 +72,26 @@ class Limits(Case):
                 self.assertEqual((done.returncode, done.stdout), (0, b"1\n1\n"), done.stderr)
         self.assertEqual((done.returncode, done.stdout), (125, b""))
         self.assertIn(b"tool 't256' is number 257 of the stack, which holds 256", done.stderr)
+
+    @unittest.skipIf(preload.HAS_SANITIZER, "a sanitizer needs more memory")
+    def test_a_table_does_not_hold_all_captures_in_memory(self):
+        words = ("-q", "-o", "one", "-t", "rocblas_trace", "-t", "prof", "--")
+        self.assertEqual(self.run_prof(*words, "echo", "./rocblas-bench -f gemm").returncode, 0)
+        names = [f"{i}.prof" for i in range(5)]
+        for name in names:
+            path = shutil.copy(os.path.join(self.folder, "one/library_trace.prof"), self.folder)
+            os.truncate(path, 60 << 20)
+            os.rename(path, os.path.join(self.folder, name))
+        done = subprocess.run(
+            [PROF, "table", *names],
+            cwd=self.folder,
+            capture_output=True,
+            timeout=HANG_SECONDS,
+            check=False,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (200 << 20, 200 << 20)),
+        )
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+        self.assertIn(b"5 processes: 5 recorded", done.stdout)
 
     def test_a_refused_ppoll_does_not_keep_the_keeper(self):
         env = preload.environment(self.folder, NO_PPOLL)

@@ -13,6 +13,8 @@ import tempfile
 import time
 import unittest
 
+import preload
+
 BUILD = os.path.abspath(os.environ.get("PROF_TEST_BUILD_DIR", "build/dev"))
 SOURCE = os.path.abspath(os.environ.get("PROF_TEST_SOURCE_DIR", os.getcwd()))
 PROF = os.path.join(BUILD, "prof")
@@ -99,6 +101,26 @@ for program in programs:
 """
 
 
+# The variables of each process are empty when they are read for the first time.
+EMPTY_AT_FIRST = """
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+int open(const char *path, int flags, ...) {
+  static char seen[1 << 22];
+  int (*next)(const char *, int, ...) = dlsym(RTLD_NEXT, "open");
+  int pid, end = 0;
+  va_list more;
+  va_start(more, flags);
+  const int mode = flags & O_CREAT ? va_arg(more, int) : 0;
+  va_end(more);
+  sscanf(path, "/proc/%d/environ%n", &pid, &end);
+  if (is_prof() && end > 0 && !seen[pid]++) path = "/dev/null";
+  return next(path, flags, mode);
+}
+"""
+
+
 class Case(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -147,12 +169,13 @@ class Case(unittest.TestCase):
             **{"env": self.env, **options},
         )
 
-    def drive(self, *programs, words=("-t", "prof")):
+    def drive(self, *programs, words=("-t", "prof"), **options):
         """Runs the programs below a driver, and returns the lines of the report."""
         driver = os.path.join(self.programs, "driver.py")
         done = self.run_prof(
             *("-o", "out", *words, "--", sys.executable, driver, json.dumps(programs)),
             stdin=subprocess.DEVNULL,
+            **options,
         )
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stderr.decode().splitlines()
@@ -180,6 +203,11 @@ class Reasons(Case):
     def test_an_empty_environment(self):
         self.check("reader", "without PROF_OUTPUT", self.drive(["env", "-i", shutil.which(
             "reader", path=self.programs)]))
+
+    def test_variables_that_are_not_there_yet_are_read_again(self):
+        env = preload.environment(self.folder, EMPTY_AT_FIRST, PATH=self.env["PATH"])
+        self.drive(["reader"], env=env)
+        self.assertIn("does not use prof", self.groups()["reader"][2])
 
     def test_a_program_without_prof(self):
         self.check("reader", "does not use prof", self.drive(["reader"]))

@@ -102,6 +102,11 @@ static bool start_on_terminal(child *c) {
   return true;
 }
 
+static void tell_no_keeper(void) {
+  say("prof run: there is no second process that passes the output on, so that if prof run is "
+      "killed, its program is, too: %s", strerror(errno));
+}
+
 static bool start(child *c, becoming *b) {
   run_keeper_plan plan = {.become = become, .context = b};
   const bool is_on_terminal = c->streams.terminal.is_controlling;
@@ -112,11 +117,14 @@ static bool start(child *c, becoming *b) {
   if (c->streams.buffer) {
     run_streams_tell_keeper(&c->streams, &plan);
     has_keeper = run_keeper_start(&c->keeper, &plan);
-    if (!has_keeper && !is_on_terminal)
-      say("prof run: there is no second process that passes the output on, so that if prof run is "
-          "killed, its program is, too: %s", strerror(errno));
+    if (!has_keeper && !is_on_terminal) tell_no_keeper();
   }
-  const bool is_started = is_on_terminal ? has_keeper && start_on_terminal(c) : start_here(c, b);
+  bool is_started = is_on_terminal ? has_keeper && start_on_terminal(c) : start_here(c, b);
+  if (!is_started && has_keeper && !is_on_terminal) { /* the number of processes is limited */
+    tell_no_keeper();
+    run_keeper_end(&c->keeper);
+    is_started = start_here(c, b);
+  }
   run_streams_be_parent(&c->streams);
   if (is_started && c->streams.watch->is_last) run_inherited_release_input(&c->inherited);
   if (!is_started) say("prof run: cannot make a process: %s", strerror(errno));

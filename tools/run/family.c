@@ -149,8 +149,11 @@ static void look_at(run_family *family, pid_t pid, pid_t parent, const status *s
     m->program = program;
     m->is_as_parent = of && of->member.program == program;
     memcpy(m->name, s->name, sizeof m->name);
+    m->is_empty = false;
     run_member_inspect(m, family->variable, family->folder);
     m->seen_count = 0;
+  } else if (m->is_empty && m->seen_count == 1) {
+    run_member_inspect(m, family->variable, family->folder);
   }
   if (is_power_of_2(++m->seen_count)) run_member_read_maps(m);
 }

@@ -33,6 +33,7 @@ typedef struct run_member {
   run_reason reason;  /* that holds if it leaves no capture */
   unsigned libraries; /* RUN_LIBRARY_x of library.h that it had loaded when seen, as bits */
   unsigned seen_count;
+  bool is_empty;     /* no variables were seen: they are read once more */
   bool is_as_parent; /* the program is that of its parent: before exec(), or a worker */
   uint64_t program;  /* identifies the executed file */
 } run_member;

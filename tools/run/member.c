@@ -117,6 +117,13 @@ static bool is_other_user(pid_t pid) {
   return effective != geteuid();
 }
 
+/* Without a memory of its own it ends just now: /proc shows neither its folder nor its variables. */
+static bool has_program(pid_t pid) {
+  char path[64], program[1];
+  snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
+  return readlink(path, program, sizeof program) > 0;
+}
+
 /* True: the process sees another folder, or none, at this path. */
 static bool is_blind_to(pid_t pid, const char *folder) {
   struct stat its, ours;
@@ -126,15 +133,16 @@ static bool is_blind_to(pid_t pid, const char *folder) {
   const int error = stat(path, &its) == 0 ? 0 : errno;
   if (error == 0 && stat(folder, &ours) == 0)
     return its.st_ino != ours.st_ino || its.st_dev != ours.st_dev;
-  return error == ENOENT && access(folder, F_OK) == 0 && kill(pid, 0) == 0;
+  return error == ENOENT && access(folder, F_OK) == 0 && has_program(pid);
 }
 
-/* False, too, if the environment cannot be read. */
-static bool has_lost_variable(pid_t pid, const char *variable) {
+/* False, too, if the environment cannot be read. An empty one may not be complete: the process may
+   be executing its program just now. */
+static bool has_lost_variable(run_member *member, const char *variable) {
   enum { ENVIRONMENT_BYTES = 4 << 20 };
   size_t bytes = 0, at = 0;
   char path[64];
-  snprintf(path, sizeof path, "/proc/%d/environ", (int)pid);
+  snprintf(path, sizeof path, "/proc/%d/environ", (int)member->pid);
   char *const text = run_file_read(path, ENVIRONMENT_BYTES, &bytes);
   if (!text) return false;
   bool has = false;
@@ -144,7 +152,9 @@ static bool has_lost_variable(pid_t pid, const char *variable) {
     at += strlen(text + at) + 1;
   }
   free(text);
-  return !has;
+  const bool was_empty = member->is_empty;
+  member->is_empty = bytes == 0;
+  return bytes == 0 ? was_empty && has_program(member->pid) : !has;
 }
 
 void run_member_inspect(run_member *member, const char *variable, const char *folder) {
@@ -156,7 +166,7 @@ void run_member_inspect(run_member *member, const char *variable, const char *fo
   }
   member->reason = is_static(pid)                                 ? RUN_REASON_STATIC
                    : is_setuid(pid)                               ? RUN_REASON_SETUID
-                   : variable && has_lost_variable(pid, variable) ? RUN_REASON_VARIABLES
+                   : variable && has_lost_variable(member, variable) ? RUN_REASON_VARIABLES
                    : folder && is_blind_to(pid, folder)           ? RUN_REASON_NAMESPACE
                                                                   : RUN_REASON_NO_PROF;
 }
