@@ -116,12 +116,11 @@ void run_calls_add(run_calls *calls, run_call_form *form, const run_origin *orig
       .category = form->category,
       .name_bytes = PROF_NUL_TERMINATED,
       .category_bytes = PROF_NUL_TERMINATED,
-      .flags = PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL,
+      .flags = PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL | PROF_I_NO_DURATION,
       .device = PROF_HOST,
       .args = {.items = args, .count = count, .kind = PROF_ARGS_PAIRS},
   };
-  const uint64_t start = prof_i_begin_details_1(&form->site, &details);
-  if (start) prof_i_end_1(start);
+  prof_i_instant_1(&form->site, &details);
 }
 
 /* ---- the end ---- */
