@@ -138,9 +138,11 @@ static int wrong(const char *text, const char *word) {
 
 static int take_output(run_request *r, const char *pattern) {
   if (!*pattern) return wrong("--output: the path is empty", NULL);
+  const char *const why = run_file_why_not(pattern);
+  if (why) return wrong(why, NULL);
   r->has_folder = !run_file_is(pattern);
   r->file = r->has_folder ? NULL : run_file_of_rank(pattern);
-  r->folder = r->has_folder ? run_output_of_rank(run_output_name(pattern), pattern) : ".";
+  r->folder = r->has_folder ? run_output_of_rank(run_output_folder(pattern), pattern) : ".";
   return EXIT_OK;
 }
 

@@ -11,10 +11,12 @@
 
 #include "../prof/commands.h"
 #include "file.h"
+#include "kept.h"
 #include "output.h"
 #include "rocprof.h"
 #include "rpd.h"
 #include "temporary.h"
+#include "uftrace.h"
 
 static bool is_prof_there(const run_state *s) {
   for (size_t i = 0; i < s->request.stack.count; i++)
@@ -108,6 +110,10 @@ static void collect_folder(run_state *s, const run_tool *tool) {
   else if (tool->parts & RUN_PART_COLLECT)
     run_rocprof_move(".", &s->names_before, tool->folder, traces, sizeof traces / sizeof *traces);
   if (tool->parts & RUN_PART_COLLECT) run_rpd_convert(tool);
+  if (strcmp(tool->name, "uftrace") == 0 && s->summary.progress == RUN_PROGRESS_ENDED) {
+    const char *const hint = run_uftrace_hint(tool->folder);
+    if (hint) run_words_add(&s->summary.hints, hint);
+  }
   run_summary_add_folder(&s->summary, tool->folder);
 }
 
@@ -165,15 +171,18 @@ static int report_captures(void *context) {
   return 0;
 }
 
+static const char *why_nothing(const run_state *s) {
+  if (!s->request.lacks_package) return run_children_why_nothing(&s->summary.children);
+  return run_text("nothing was recorded: %s cannot import prof's Python package; pip install it, "
+                  "or add its folder to PYTHONPATH", s->request.workload.items[0]);
+}
+
 static void print_captures(run_state *s) {
   const run_captures *const captures = &s->summary.captures;
   if (captures->count > captures->empty_count)
     run_child_call(report_captures, s);
-  else if (s->request.lacks_package)
-    say("prof run: nothing was recorded: %s cannot import prof's Python package; pip install it, "
-        "or add its folder to PYTHONPATH", s->request.workload.items[0]);
   else
-    say("prof run: %s", run_children_why_nothing(&s->summary.children));
+    say("prof run: %s", why_nothing(s));
 }
 
 /* In a process of its own, too. */
@@ -193,6 +202,8 @@ void run_remove_temporary(const run_state *s) {
   const bool is_printed = !s->request.is_quiet && !s->request.is_repeated;
   bool is_used = false;
   if (s->request.file && s->record_folder) rmdir(s->record_folder); /* unless a capture is in it */
+  if (s->request.kept && s->record_folder && s->summary.progress == RUN_PROGRESS_ENDED)
+    run_kept_take(s->request.kept, captures, why_nothing(s), s->temporary_folder != NULL);
   if (!s->temporary_folder) return;
   run_captures_remove_elsewhere(captures);
   for (size_t i = 0; i < captures->count; i++) {

@@ -247,7 +247,8 @@ class _Recording:
         if pid is not None and "%p" not in path:
             ending = next(e for e in ENDINGS if path.endswith(e))
             path = f"{path[: -len(ending)]}.{pid}{ending}"
-        path = path.replace("%p", str(pid or self.pid))
+        number = str(pid or self.pid)
+        path = re.sub("%[p%]", lambda mark: number if mark[0] == "%p" else mark[0], path)
         with Progress(f"writing {path}", not self.options.quiet):
             trace.dump(path)
         info = trace.info()
