@@ -41,7 +41,7 @@ static char *named_for_process(char *path, const char *folder, const run_capture
   char *const process = run_text("%s", capture->process);
   for (char *at = process; *at; at++)
     if (*at == '/' || (unsigned char)*at < 0x20) *at = '_';
-  if (is_of_prof_run(path) || *process == '\0' || *process == '.') return path;
+  if (capture->is_own || *process == '\0' || *process == '.') return path;
   return renamed(path, run_text("%s/%s%s.%u.prof", folder, process, rank_text(capture),
                                 capture->pid));
 }
@@ -49,7 +49,7 @@ static char *named_for_process(char *path, const char *folder, const run_capture
 /* Python's command has made NAME.PID.prof. A launcher of the workload may have set a rank. */
 static char *named_for_rank(char *path, const run_capture *capture) {
   const char *const ending = run_text(".%u.prof", capture->pid), *const rank = rank_text(capture);
-  if (is_of_prof_run(path) || !*rank || !ends_in(path, ending) || strstr(path, rank)) return path;
+  if (capture->is_own || !*rank || !ends_in(path, ending) || strstr(path, rank)) return path;
   const int bytes = (int)(strlen(path) - strlen(ending));
   return renamed(path, run_text("%.*s%s%s", bytes, path, rank, ending));
 }
@@ -62,6 +62,7 @@ static run_capture capture_of(char *path, const run_inspection *about) {
       .process = run_text("%s", about->process),
       .pid = about->pid,
       .rank = about->has_ranks ? about->rank : -1,
+      .is_own = is_of_prof_run(path),
       .error = is_read ? NULL : run_text("%s", about->error),
       .is_live = about->is_live,
       .has_rows = is_read && (about->is_live || about->has_rows),
@@ -149,6 +150,12 @@ const run_capture *run_captures_of(const run_captures *captures, uint32_t pid) {
   return found;
 }
 
+bool run_captures_have_events(const run_captures *captures) {
+  for (size_t i = 0; i < captures->count; i++)
+    if (!captures->items[i].is_own && !captures->items[i].is_empty) return true;
+  return false;
+}
+
 void run_captures_read(const run_words *paths, run_captures *to) {
   run_inspection *const all = run_inspect(paths);
   for (size_t i = 0; i < paths->count; i++) {
@@ -203,6 +210,7 @@ void run_captures_report(const run_captures *captures, const run_words *options)
   bool has_rows = false;
   for (size_t i = 0; i < captures->count; i++) {
     const run_capture *const capture = &captures->items[i];
+    if (capture->is_own) continue;
     has_rows |= capture->has_rows;
     if (capture->error && ++unreadable <= ERRORS_MAX)
       say("prof run: a capture is left out: %s", capture->error);

@@ -59,7 +59,7 @@ static const char *moved(run_kept *kept, const char *path) {
 
 void run_kept_take(run_kept *kept, const run_captures *captures, const char *why_nothing,
                    bool is_temporary) {
-  if (captures->count == captures->empty_count) {
+  if (!run_captures_have_events(captures)) {
     kept->why_nothing = why_nothing;
     return;
   }
@@ -70,7 +70,9 @@ void run_kept_take(run_kept *kept, const run_captures *captures, const char *why
   kept->count++;
   for (size_t i = 0; i < captures->count; i++) {
     const run_capture *const capture = &captures->items[i];
-    if (capture->error || capture->is_empty || capture->is_live || capture->is_elsewhere) continue;
+    if (capture->error || capture->is_empty || capture->is_live || capture->is_elsewhere ||
+        capture->is_own)
+      continue;
     const char *const path = is_temporary ? moved(kept, capture->path) : capture->path;
     if (path) run_words_add(&kept->paths, path);
   }

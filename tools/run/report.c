@@ -73,9 +73,15 @@ static void add_no_calls(run_state *s) {
                                             s->trace_path, why, names, advice));
 }
 
-static void collect_calls(run_state *s) {
+/* Their capture may be in the folder of captures. Returns true if it is whole. */
+static bool end_calls(run_state *s) {
+  if (s->libraries) run_libraries_finish(s->libraries);
+  return s->calls && run_calls_finish(s->calls);
+}
+
+/* has_capture: by end_calls(). */
+static void collect_calls(run_state *s, bool has_capture) {
   if (!s->libraries) return;
-  run_libraries_finish(s->libraries);
   if (!run_libraries_write(s->libraries, s->trace_path)) {
     run_summary_add_problem(&s->summary, "'%s' could not be written: %s", s->trace_path,
                             strerror(errno));
@@ -83,7 +89,7 @@ static void collect_calls(run_state *s) {
   } else {
     run_summary_add_file(&s->summary, s->trace_path);
   }
-  if (s->calls && run_calls_finish(s->calls) && !s->request.file) add_file(s, s->calls_path);
+  if (has_capture && !s->request.file) add_file(s, s->calls_path);
   if (run_libraries_count(s->libraries) == 0 && s->summary.progress == RUN_PROGRESS_ENDED)
     add_no_calls(s);
 }
@@ -153,9 +159,10 @@ static void collect_captures(run_state *s) {
 void run_collect(run_state *s) {
   if (s->family) run_family_stop(s->family);
   if (s->logs) run_logs_destroy(s->logs);
+  const bool has_calls = end_calls(s);
   collect_captures(s);
   collect_streams(s);
-  collect_calls(s);
+  collect_calls(s, has_calls);
   collect_samplers(s);
   for (size_t i = 0; i < s->request.stack.count; i++) collect_folder(s, &s->request.stack.tools[i]);
 }
@@ -179,7 +186,7 @@ static const char *why_nothing(const run_state *s) {
 
 static void print_captures(run_state *s) {
   const run_captures *const captures = &s->summary.captures;
-  if (captures->count > captures->empty_count)
+  if (run_captures_have_events(captures))
     run_child_call(report_captures, s);
   else
     say("prof run: %s", why_nothing(s));
