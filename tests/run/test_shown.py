@@ -10,7 +10,10 @@ import unittest
 
 from test_processes import BUILD, HANG_SECONDS, PROF, SOURCE, Case
 
-COLLECTIVE = "NCCL INFO Broadcast: opCount 3 sendbuff 0x7f8b recvbuff 0x7f8c count 1000 datatype 7 op 0 root 0 comm 0xaef8a00 [nranks=8] stream 0xac16b80"
+COLLECTIVE = (
+    "NCCL INFO Broadcast: opCount 3 sendbuff 0x7f8b recvbuff 0x7f8c count 1000 datatype 7 op 0 "
+    "root 0 comm 0xaef8a00 [nranks=8] stream 0xac16b80"
+)
 RANKS = "for i in 0 1; do RANK=$i WORLD_SIZE=2 app 0; done"
 
 
@@ -92,7 +95,9 @@ class Ranks(Shown):
         self.assertIn("\n2 processes, ranks 0 to 1: 2 recorded; no loss\n", text)
 
     def test_under_a_launcher_each_run_names_its_own(self):
-        self.run_well("-q", "-o", "out", "app", "0", env={**self.env, "RANK": "1", "WORLD_SIZE": "2"})
+        self.run_well(
+            "-q", "-o", "out", "app", "0", env={**self.env, "RANK": "1", "WORLD_SIZE": "2"}
+        )
         (name,) = self.captures("out/rank-1")
         self.assertRegex(name, r"^app\.rank-1\.\d+\.prof$")
 
@@ -106,7 +111,9 @@ class Ranks(Shown):
             self.assertEqual(sorted(found), names)
 
     def test_one_rank_alone_is_not_shown(self):
-        self.run_well("-q", "-o", "out", "app", "0", env={**self.env, "RANK": "0", "WORLD_SIZE": "1"})
+        self.run_well(
+            "-q", "-o", "out", "app", "0", env={**self.env, "RANK": "0", "WORLD_SIZE": "1"}
+        )
         (name,) = self.captures("out/rank-0")
         text = self.table("--by", "process", f"out/rank-0/prof_output/{name}")
         self.assertRegex(text, r"(?m)^app \(\d+\) ")
@@ -191,7 +198,10 @@ class Repeated(Shown):
         self.assertEqual(text.count("nothing was recorded"), 1)
 
     def test_a_path_is_quoted_where_a_shell_needs_it(self):
-        for folder, shown in (("out", "out/run-1/prof_output"), ("a b", "'a b/run-1'/prof_output")):
+        for folder, shown in (
+            ("out", "out/run-1/prof_output"),
+            ("a b", "'a b/run-1'/prof_output"),
+        ):
             text = self.run_well("-n", "2", "-o", folder, "app", "0")
             self.assertIn(f"prof table {shown}/*.prof, ", text)
 
@@ -216,7 +226,13 @@ class Paths(Shown):
 
     def test_a_folder_may_have_a_dot(self):
         os.mkdir(self.path("is.txt"))
-        for told, name in (("a.b", "a.b"), ("t.txt/", "t.txt"), ("t.json//", "t.json"), ("is.txt", "is.txt"), (".log", ".log")):
+        for told, name in (
+            ("a.b", "a.b"),
+            ("t.txt/", "t.txt"),
+            ("t.json//", "t.json"),
+            ("is.txt", "is.txt"),
+            (".log", ".log"),
+        ):
             text = self.run_well("-o", told, "app", "0")
             self.assertIn(f"\n  {name}/prof_output/\n", text)
             self.assertEqual(len(self.captures(name)), 1)
@@ -232,7 +248,11 @@ class Paths(Shown):
 
 class DryRun(Shown):
     def files(self):
-        return sorted((folder, name, os.stat(os.path.join(folder, name)).st_mtime_ns) for folder, folders, names in os.walk(self.folder) for name in folders + names)
+        return sorted(
+            (folder, name, os.stat(os.path.join(folder, name)).st_mtime_ns)
+            for folder, folders, names in os.walk(self.folder)
+            for name in folders + names
+        )
 
     def test_it_writes_nothing(self):
         """Folders of another run are there already."""
@@ -268,7 +288,9 @@ class List(Shown):
 
 class Uftrace(Shown):
     def run_stand_in(self, *programs):
-        lines = "".join(f'SESS timestamp=1.2 pid=3 sid=4 exename="{program}"\\n' for program in programs)
+        lines = "".join(
+            f'SESS timestamp=1.2 pid=3 sid=4 exename="{program}"\\n' for program in programs
+        )
         text = f'mkdir -p "$4"; printf \'{lines}\' > "$4/task.txt"; shift 4; exec "$@"'
         self.write("uftrace", f"#!/bin/sh\n{text}\n", 0o755)
         env = {**self.env, "PATH": f"{self.folder}:{self.env['PATH']}"}
@@ -279,7 +301,9 @@ class Uftrace(Shown):
         self.compile("plain", source)
         self.compile("built", source, "-pg")
         self.compile("other", source, "-finstrument-functions")
-        plain, built, other = (os.path.join(self.programs, n) for n in ("plain", "built", "other"))
+        plain, built, other = (
+            os.path.join(self.programs, n) for n in ("plain", "built", "other")
+        )
         hint = "was not built with -pg or -finstrument-functions"
         text = self.run_stand_in(PROF, plain)
         self.assertEqual(text.count(f"uftrace has few calls or none: plain {hint}"), 1, text)

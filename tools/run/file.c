@@ -35,7 +35,8 @@ bool run_file_is(const char *pattern) { return ending_of(pattern) && !is_folder(
 
 /* Files that others write. A folder may have a dot in its name, too: out.2, app.baseline. */
 static const char *const foreign_endings[] = {
-    ".txt", ".csv", ".tsv", ".log", ".md", ".html", ".htm", ".xml", ".yaml", ".yml", ".toml", ".ini",
+    ".txt", ".csv", ".tsv", ".log", ".md", ".html", ".htm", ".xml", ".yaml", ".yml", ".toml",
+    ".ini",
     ".jsonl", ".pdf", ".svg", ".png", ".gz", ".zip", ".tar", ".tgz", ".xz", ".zst", ".bz2", ".db",
     ".sqlite", ".rpd", ".trace", ".pftrace", ".perfetto-trace", ".pb", ".nsys-rep", ".ncu-rep",
     ".bin", ".json", ".prof" /* with capitals */};

@@ -53,15 +53,16 @@ static run_words programs_of(char *tasks) {
 const char *run_uftrace_hint(const char *folder) {
   enum { TASKS_BYTES = 16 << 20, NAMES_MAX = 3 };
   size_t bytes;
-  char *const tasks = run_file_read(run_text("%s/uftrace.data/task.txt", folder), TASKS_BYTES, &bytes);
+  const char *const path = run_text("%s/uftrace.data/task.txt", folder);
+  char *const tasks = run_file_read(path, TASKS_BYTES, &bytes);
   if (!tasks) return NULL;
   const run_words programs = programs_of(tasks);
   const char *names = "";
   for (size_t i = 0; i < programs.count; i++) {
-    const char *const path = programs.items[i], *const slash = strrchr(path, '/');
-    if (has_hook(path)) return NULL;
+    const char *const program = programs.items[i], *const slash = strrchr(program, '/');
+    if (has_hook(program)) return NULL;
     if (i < NAMES_MAX)
-      names = run_text("%s%s%s", names, i ? ", " : "", slash ? slash + 1 : path);
+      names = run_text("%s%s%s", names, i ? ", " : "", slash ? slash + 1 : program);
   }
   if (programs.count == 0) return NULL;
   return run_text("uftrace has few calls or none: %s%s %s not built with -pg or "
