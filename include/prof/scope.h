@@ -35,7 +35,8 @@ enum {
   PROF_I_CATEGORY_LITERAL = 2u, /* the same */
   PROF_I_ON_STREAM = 4u,        /* WITH_GPU_PROFILER: `stream` counts */
   PROF_I_BY_CALL = 8u,          /* need not nest: see prof_scope_begin() */
-  PROF_I_ASYNC = 16u            /* it is work that goes on by itself, and no thread's own time */
+  PROF_I_ASYNC = 16u,           /* it is work that goes on by itself, and no thread's own time */
+  PROF_I_NO_DURATION = 32u      /* prof_i_instant_1(): a call that has ended, of unknown duration */
 };
 
 PROF_I_EXTERN_C_BEGIN

@@ -531,7 +531,7 @@ typedef struct prof_row_more {
   int64_t process_pid;
   const char *process_name; /* "": not known. Lives as long as the result */
   uint32_t record_scope; /* of a PyTorch operator's first call, at::RecordScope; as first_ns */
-  uint32_t reserved;     /* 0 */
+  int32_t process_rank;  /* as process_name; -1: not known, or there is one rank */
 } prof_row_more;
 /* For the row with that index. PROF_E_INVALID: no such row, or size is not set. Any thread. */
 PROF_API int prof_rows_more(const prof_rows *rows, uint64_t index, prof_row_more *more_out) PROF_I_NOEXCEPT;

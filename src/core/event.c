@@ -75,6 +75,8 @@ void prof_i_instant_1(prof_site *site, const prof_details *details) {
     if (way == PROF_I_NAME_SITE) named.flags |= PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL;
     else shown = number;
     details = &named;
+    const prof_i_kind kind =
+        details->flags & PROF_I_NO_DURATION ? PROF_I_KIND_SCOPE : PROF_I_KIND_INSTANT;
     prof_i_texts_make_room(thread);
     const prof_i_hold hold = prof_i_thread_hold(thread);
     const bool was_busy = thread->is_text_busy;
@@ -93,7 +95,7 @@ void prof_i_instant_1(prof_site *site, const prof_details *details) {
       const uint32_t schema = payload.arg_count ? prof_i_schema_number_inside(number, &details->args, payload.arg_count) : 0;
       if (payload.arg_count && !schema) prof_i_payload_leave_args(&payload);
       if (payload.flags & PROF_I_FLAG_CUT) prof_i_claim(&slot->cut_count, 1);
-      prof_i_payload_pack(&payload, details, PROF_I_KIND_INSTANT, schema, words);
+      prof_i_payload_pack(&payload, details, kind, schema, words);
       write_now(thread, shown, words, payload.words);
       slot->text_top = top;
     }

@@ -144,7 +144,18 @@ bool prof_i_port_name_of_thread(uint64_t tid, char *to, size_t room) {
   return name_in(path, to, room);
 }
 
-void prof_i_port_process_name(char *to, size_t room) { name_in("/proc/self/comm", to, room); }
+/* valgrind executes a program of its own, such as memcheck-amd64-linux, and preloads a library. */
+static bool is_of_valgrind(const char *name) {
+  const char *const preloaded = getenv("LD_PRELOAD");
+  return strchr(name, '-') && preloaded && strstr(preloaded, "/vgpreload_core");
+}
+
+void prof_i_port_process_name(char *to, size_t room) {
+  name_in("/proc/self/comm", to, room);
+  if (!is_of_valgrind(to)) return;
+  memset(to, 0, room);
+  memcpy(to, program_invocation_short_name, strnlen(program_invocation_short_name, room - 1));
+}
 
 #if defined(PROF_FAKE_CLOCK)
 static bool is_forbidden(void) { return prof_i_fake_is_forbidden(); }

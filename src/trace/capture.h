@@ -153,6 +153,7 @@ typedef struct prof_i_pool_seen {
 typedef struct prof_i_process_seen {
   uint64_t serial; /* of the thread */
   int64_t pid;
+  int32_t rank;     /* -1: not known, or there is one rank */
   prof_i_text name; /* empty: not known */
 } prof_i_process_seen;
 

@@ -10,7 +10,7 @@ int prof_i_catalog_add_process(prof_trace *trace, const uint64_t *words, uint64_
   prof_i_catalog *const catalog = &trace->catalog;
   const uint64_t *at = words + 5;
   uint64_t left = word_count < 5 ? 0 : word_count - 5;
-  prof_i_process_seen seen = {0};
+  prof_i_process_seen seen = {.rank = -1};
   if (word_count < 6 || !prof_i_take_text(&at, &left, &seen.name)) {
     trace->bad_count++;
     return 0;
@@ -52,5 +52,7 @@ prof_i_process_seen prof_i_trace_process(const prof_trace *trace, uint32_t threa
   const prof_i_process_seen *const seen = find(&trace->catalog, trace->threads[thread].serial);
   if (seen) return *seen;
   const size_t bytes = strnlen(header->process_name, sizeof header->process_name);
-  return (prof_i_process_seen){.pid = header->pid, .name = {header->process_name, bytes}};
+  return (prof_i_process_seen){.pid = header->pid,
+                               .rank = header->world_size > 1 ? header->rank : -1,
+                               .name = {header->process_name, bytes}};
 }

@@ -79,14 +79,20 @@ static int by_name(const void *x, const void *y) {
   return order ? order : by_total(a, b);
 }
 
+/* Of calls without durations, see PROF_I_NO_DURATION. */
+static int by_calls(const prof_i_group *a, const prof_i_group *b) {
+  return a->tally.max_ns || b->tally.max_ns ? 0 : falling(a->tally.calls, b->tally.calls);
+}
+
 /* By falling weight. What has none by what devices did, then by how long it has been open, then by
-   name. */
+   calls if none took time, then by name. */
 static int by_weight(const void *x, const void *y) {
   const ranked *const a = x, *const b = y;
   if (a->weight != b->weight) return falling(a->weight, b->weight);
   if (a->weight) return by_total(a->of, b->of);
   int order = falling(a->of->on_device.self_ns, b->of->on_device.self_ns);
   if (!order) order = falling(a->of->open_ns, b->of->open_ns);
+  if (!order) order = by_calls(a->of, b->of);
   return order ? order : by_name(x, y);
 }
 
@@ -124,7 +130,7 @@ static prof_i_text category_of(const prof_i_group *g) {
 /* Of a group that is of none: without a name. */
 static prof_i_process_seen process_of(const prof_i_processes *processes, const prof_i_group *g) {
   if (g->key.process != UINT32_MAX) return processes->all[g->key.process];
-  return (prof_i_process_seen){.name = {"", 0}};
+  return (prof_i_process_seen){.rank = -1, .name = {"", 0}};
 }
 
 static size_t texts_bytes(const prof_i_group *g, const prof_i_processes *processes) {
@@ -180,6 +186,7 @@ static prof_row_more make_more(const prof_i_group *g, const prof_i_process_seen 
                          .is_crosswise = g->beside_ns != 0,
                          .has_process = g->key.process != UINT32_MAX,
                          .process_pid = process->pid,
+                         .process_rank = process->rank,
                          .process_name = put_repaired(texts, process->name),
                          .record_scope = (uint32_t)g->record_scope,
                          .child_count = g->child_count,

@@ -12,6 +12,7 @@
 #include "../core/log.h"
 #include "../core/port.h"
 #include "../core/thread.h"
+#include "capture.h"
 #include "inside.h"
 #include "page.h"
 #include "show.h"
@@ -91,13 +92,31 @@ static prof_trace_info info_of(const prof_trace *trace) {
   return info;
 }
 
-/* Threads are numbered through all traces. */
-static size_t put_thread(const table *t, char *to, uint32_t index) {
+/* All its calls took 0 ns: nobody has measured them (PROF_I_NO_DURATION). */
+static bool lacks_durations(const prof_row *row) {
+  return row->calls_count > 0 && row->max_ns == 0 && row->total_ns == 0 && row->self_ns == 0;
+}
+
+static uint64_t count_without_durations(const table *t) {
+  uint64_t count = 0;
+  for (uint64_t i = 0; i < t->rows->row_count; i++) count += lacks_durations(&t->rows->rows[i]);
+  return count;
+}
+
+static bool has_durations(const table *t) {
+  return t->rows->row_count == 0 || count_without_durations(t) < t->rows->row_count;
+}
+
+/* Threads are numbered through all traces. Calls without durations are read from what a process
+   prints: then the fiber is that process, and its name says all. */
+static size_t put_thread(const table *t, char *to, const prof_row *row) {
+  uint32_t index = row->thread;
   prof_trace_thread thread = {.size = sizeof thread};
   char text[96];
   size_t i = 0;
   for (uint32_t here; i < t->trace_count && index >= (here = info_of(t->traces[i]).thread_count); i++) index -= here;
   if (i == t->trace_count || prof_trace_thread_get(t->traces[i], index, &thread) != PROF_OK) return 0;
+  if (thread.is_fiber && lacks_durations(row)) return prof_i_show_name(to, thread.name);
   const uint64_t number = thread.is_fiber ? thread.tid - PROF_I_TID_OF_FIBERS : thread.tid;
   snprintf(text, sizeof text, "%s (%s%llu)", thread.name, thread.is_fiber ? "fiber " : "",
            (unsigned long long)number);
@@ -113,14 +132,16 @@ static prof_row_more more_of(const table *t, const prof_row *row) {
   return more;
 }
 
-/* "python (4711)"; "process 4711" without a name; only the name if the import made the number. */
+/* "rank 0, python (4711)", the rank if it is known; "process 4711" without a name; only the name if
+   the import made the number. */
 static size_t put_process_of(const table *t, const prof_row *row, char *to) {
   const prof_row_more more = more_of(t, row);
   const bool has_name = more.process_name[0] != '\0', has_number = more.process_pid >= 0;
-  char text[CELL_BYTES];
+  char text[CELL_BYTES], rank[32] = "";
+  if (more.process_rank >= 0) snprintf(rank, sizeof rank, "rank %d, ", more.process_rank);
   if (!has_number) return prof_i_show_name(to, has_name ? more.process_name : "unnamed process");
-  snprintf(text, sizeof text, has_name ? "%.100s (%lld)" : "%.100sprocess %lld", more.process_name,
-           (long long)more.process_pid);
+  snprintf(text, sizeof text, has_name ? "%s%.100s (%lld)" : "%s%.100sprocess %lld", rank,
+           more.process_name, (long long)more.process_pid);
   return prof_i_show_name(to, text);
 }
 
@@ -167,15 +188,19 @@ static bool has_total_share(const table *t, const prof_row *row) {
   return !row->is_async && row->total_ns <= t->rows->all_self_ns;
 }
 
+static bool is_of_durations(column which) { return which >= COLUMN_SELF_SHARE && which <= COLUMN_MAX; }
+
 static size_t make_cell(const table *t, const prof_row *row, column which, char to[CELL_BYTES]) {
   int count = 0;
+  if (is_of_durations(which) && lacks_durations(row))
+    return (size_t)snprintf(to, CELL_BYTES, "--");
   switch (which) {
     case COLUMN_NAME: return prof_i_show_name(to, row->name[0] ? row->name : "(unnamed)");
     case COLUMN_CATEGORY: return prof_i_show_name(to, row->category);
     case COLUMN_SHAPE: return prof_i_show_name(to, row->shape);
     case COLUMN_STACK: break; /* put_frame() */
     case COLUMN_PROCESS: return put_process_of(t, row, to);
-    case COLUMN_THREAD: return put_thread(t, to, row->thread);
+    case COLUMN_THREAD: return put_thread(t, to, row);
     case COLUMN_DEVICE: count = prof_i_put_device(to, CELL_BYTES, row->device); break;
     case COLUMN_SELF_SHARE:
       count = prof_i_put_share(to, CELL_BYTES, row->self_ns, t->rows->all_self_ns);
@@ -282,6 +307,7 @@ static bool is_told(const table *t, column c) {
   if (c == COLUMN_SKIPPED) return rows->skipped_count != 0;
   if (c == COLUMN_PLACE) return has_place(t);
   if (c == COLUMN_SELF_NET || c == COLUMN_TOTAL_NET) return has_net(t, c);
+  if (is_of_durations(c)) return has_durations(t);
   if (c >= COLUMN_SELF_DEVICE_TIME && c <= COLUMN_DEVICE_MEAN) return rows->total_self_device_ns != 0;
   const bool is_host = c == COLUMN_MEMORY || c == COLUMN_SELF_MEMORY, is_device = c == COLUMN_DEVICE_MEMORY || c == COLUMN_SELF_DEVICE_MEMORY;
   if (!is_host && !is_device) return true;
@@ -394,9 +420,11 @@ static void put_rows(table *t) {
 
 /* Its process, where there are several. */
 static void put_process(table *t, const prof_trace *trace) {
-  char cell[CELL_BYTES], pid[32];
+  char cell[CELL_BYTES], pid[32], rank[32] = "";
   if (t->trace_count == 1) return;
   const prof_trace_info info = info_of(trace);
+  if (info.world_size > 1) snprintf(rank, sizeof rank, "rank %d, ", info.rank);
+  prof_i_page_text(&t->page, rank);
   prof_i_page_put(&t->page, cell, prof_i_show_name(cell, info.process_name));
   snprintf(pid, sizeof pid, " (%llu): ", (unsigned long long)info.pid);
   prof_i_page_text(&t->page, pid);
@@ -461,6 +489,40 @@ static bool is_whole(const prof_trace_info *info) {
   return missing == 0;
 }
 
+static bool is_same_process(const prof_i_header *a, const prof_i_header *b) {
+  return a->process_start != 0 && a->process_start == b->process_start && a->pid == b->pid &&
+         a->namespace_pid == b->namespace_pid && strncmp(a->host, b->host, sizeof a->host) == 0;
+}
+
+/* A process that executes a second program has a second capture. */
+static size_t count_processes(const table *t) {
+  size_t count = 0;
+  for (size_t i = 0; i < t->trace_count; i++) {
+    size_t before = 0;
+    while (before < i && !is_same_process(&t->traces[before]->header, &t->traces[i]->header))
+      before++;
+    count += before == i;
+  }
+  return count;
+}
+
+/* "4 processes, ranks 0 to 3: " */
+static void put_processes(table *t) {
+  char line[128], ranks[64] = "";
+  const size_t count = count_processes(t);
+  int32_t least = INT32_MAX, most = -1;
+  for (size_t i = 0; i < t->trace_count; i++) {
+    const prof_trace_info info = info_of(t->traces[i]);
+    if (info.world_size <= 1) continue;
+    if (info.rank < least) least = info.rank;
+    if (info.rank > most) most = info.rank;
+  }
+  if (most >= 0 && most == least) snprintf(ranks, sizeof ranks, ", rank %d", most);
+  else if (most >= 0) snprintf(ranks, sizeof ranks, ", ranks %d to %d", least, most);
+  snprintf(line, sizeof line, "%zu process%s%s: ", count, count == 1 ? "" : "es", ranks);
+  prof_i_page_text(&t->page, line);
+}
+
 /* Of one trace its line; of several their sum, and the lines of those that are not whole. */
 static int put_losses(table *t) {
   char line[128];
@@ -473,7 +535,8 @@ static int put_losses(table *t) {
     forked += info.lost_count[PROF_LOSS_FORKED];
     broken += !is_whole(&info);
   }
-  snprintf(line, sizeof line, "%zu processes: %llu recorded; ", t->trace_count, (unsigned long long)recorded);
+  put_processes(t);
+  snprintf(line, sizeof line, "%llu recorded; ", (unsigned long long)recorded);
   prof_i_page_text(&t->page, line);
   if (broken) snprintf(line, sizeof line, "%zu of them not whole:\n", broken);
   else if (forked)
@@ -518,10 +581,12 @@ static void put_notes(table *t) {
   const unsigned long long skipped = t->rows->skipped_count;
   uint64_t without_share = 0;
   for (uint64_t i = 0; i < t->rows->row_count; i++)
-    without_share += !has_total_share(t, &t->rows->rows[i]);
+    without_share += !lacks_durations(&t->rows->rows[i]) && !has_total_share(t, &t->rows->rows[i]);
   if (without_share)
     prof_i_page_text(&t->page, "Total % is empty where calls overlap on their thread, or are "
                                "asynchronous: their sum is no part of its time\n");
+  if (has_durations(t) && count_without_durations(t))
+    prof_i_page_text(&t->page, "--: the durations of these calls are not known\n");
   if (!skipped) return;
   snprintf(line, sizeof line,
            "Skipped: a jump left %llu scope%s. No other column has them: their end is not known\n",
@@ -529,14 +594,24 @@ static void put_notes(table *t) {
   prof_i_page_text(&t->page, line);
 }
 
-static int put_sums(table *t) {
-  char line[256], time[64], all[64];
+/* "12.345ms of 1.234s" */
+static void put_self_time(const table *t, char *to, size_t room) {
+  char time[64], all[64];
   const prof_rows *const rows = t->rows;
   const bool is_part = rows->all_self_ns != rows->total_self_ns;
   prof_i_put_time(time, sizeof time, rows->total_self_ns, t->time_unit);
   prof_i_put_time(all, sizeof all, rows->all_self_ns, t->time_unit);
-  snprintf(line, sizeof line, "Self time total: %s%s%s in %llu call%s, %llu group%s", time,
-           is_part ? " of " : "", is_part ? all : "", (unsigned long long)rows->calls_count,
+  snprintf(to, room, "%s%s%s", time, is_part ? " of " : "", is_part ? all : "");
+}
+
+static int put_sums(table *t) {
+  char line[256], time[160];
+  const prof_rows *const rows = t->rows;
+  const bool is_timed = has_durations(t);
+  put_self_time(t, time, sizeof time);
+  snprintf(line, sizeof line, "%s%s%s%llu call%s, %llu group%s",
+           is_timed ? "Self time total: " : "No durations are known: ", is_timed ? time : "",
+           is_timed ? " in " : "", (unsigned long long)rows->calls_count,
            rows->calls_count == 1 ? "" : "s", (unsigned long long)rows->all_row_count,
            rows->all_row_count == 1 ? "" : "s");
   prof_i_page_text(&t->page, line);

@@ -1,12 +1,19 @@
-/* The end of prof's thread for devices, for tests that look at what it counts and says when recording stops. Includes what it needs of cmocka's. */
+/* The end of prof's thread for devices, for tests that look at what it counts and says when
+   recording stops. */
 #ifndef TESTS_DEVICE_COLLECTOR_H
 #define TESTS_DEVICE_COLLECTOR_H
 
 #include <dirent.h>
+#include <setjmp.h>
+#include <stdarg.h>
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+#include <cmocka.h>
 
 #include "hang_guard.h"
 

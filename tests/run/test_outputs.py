@@ -156,7 +156,7 @@ class NoRoom(Case):
             preexec_fn=limit_files(20000),
         )
         self.assertEqual(done.returncode, 0)
-        self.assertIn(b"'./library_trace.csv' could not be written: File too large", done.stderr)
+        self.assertIn(b"'library_trace.csv' could not be written: File too large", done.stderr)
         self.assertEqual(os.listdir(self.folder), [])
 
     def test_the_program_has_the_default_action_of_sigxfsz(self):
@@ -250,7 +250,7 @@ class Summary(Case):
     def test_a_table_without_calls_says_why(self):
         done = self.run_prof("-t", "rocblas_trace", "--", "true")
         self.assertIn(
-            b"'./library_trace.csv': no calls were seen, because no process that was seen has "
+            b"'library_trace.csv': no calls were seen, because no process that was seen has "
             b"loaded the library (rocblas)",
             done.stderr,
         )

@@ -106,7 +106,7 @@ class Rocprof(unittest.TestCase):
         self.write("bin/rocprofv3", ROCPROFV3)
         done = self.run_prof("-t", "rocprofv3_compute", "--", "true")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("-i ./rocprof_output/compute.txt", done.stdout.decode())
+        self.assertIn("-i rocprof_output/compute.txt", done.stdout.decode())
         self.assertIn("pmc: SQ_INSTS_VALU\n", self.read("rocprof_output/compute.txt"))
         self.assertIn(
             "VALU", self.read("rocprof_output/rocprofv3_output_counter_collection.csv")

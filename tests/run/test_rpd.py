@@ -116,7 +116,7 @@ class Rpd(unittest.TestCase):
                 with open(self.prepared, "wb") as file:
                     file.write(content)
                 (told,) = self.run_tool("-t", "rpd", "--", "true").stderr.splitlines()
-                self.assertIn("/rpd_output/trace.rpd' stays", told)
+                self.assertIn("'rpd_output/trace.rpd' stays", told)
                 self.assertIn(why, told)
                 self.assertEqual(os.listdir(self.path("rpd_output")), ["trace.rpd"])
 

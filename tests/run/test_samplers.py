@@ -51,7 +51,7 @@ def is_alive(pid):
         return False
 
 
-def samplers_of(parent):
+def children_of(parent, wanted):
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -59,9 +59,13 @@ def samplers_of(parent):
                 name, rest = file.read().split("(", 1)[1].rsplit(")", 1)
         except OSError:
             continue
-        if name == "prof-run-sample" and int(rest.split()[1]) == parent:
+        if name == wanted and int(rest.split()[1]) == parent:
             found.append(int(pid))
     return found
+
+
+def samplers_of(parent):
+    return children_of(parent, "prof-run-sample")
 
 
 class Case(unittest.TestCase):
@@ -446,10 +450,14 @@ class Ends(Case):
 
     def test_a_sampler_ends_with_prof_run_and_the_program_goes_on(self):
         process, sampler = self.begin("-q")
+        (program,) = children_of(process.pid, "sh")
         process.kill()
         process.wait(HANG_SECONDS)
         wait_until(lambda: not is_alive(sampler))
         self.check_file(POWER_CSV, ["Power(Watt) GPU0"], "310.00")
+        self.assertTrue(is_alive(program))
+        self.touch_end()
+        wait_until(lambda: not is_alive(program))
 
     def test_a_signal_to_the_group_ends_no_sampler_before_the_program(self):
         program = "trap 'touch got' TERM; until [ -e end ]; do sleep 0.01; done; exit 7"

@@ -33,10 +33,10 @@ static const char help[] =
     "      --dry-run          prints what would run, and what prevents it\n"
     "  -o, --output DIR       where files go; a log and a summary, too\n"
     "  -o, --output FILE      .prof, .json or .json.gz: what the tool prof has recorded; other\n"
-    "                         processes have FILE.PID.json; in both %p is the pid, %r the rank,\n"
-    "                         %h the host\n"
-    "  -n, --repeat N         runs it N times; with -o DIR each has a folder DIR/run-1, run-2,\n"
-    "                         ...\n"
+    "                         processes have FILE.PID.json, ranks FILE-RANK.json; in both %p is\n"
+    "                         the pid, %r the rank, %h the host\n"
+    "  -n, --repeat N         runs it N times, and prints one table of all; with -o DIR each\n"
+    "                         has a folder DIR/run-1, run-2, ...\n"
     "  -q, --quiet            no table and no summary\n"
     "\n"
     "Of the tool prof:\n"
@@ -138,9 +138,11 @@ static int wrong(const char *text, const char *word) {
 
 static int take_output(run_request *r, const char *pattern) {
   if (!*pattern) return wrong("--output: the path is empty", NULL);
+  const char *const why = run_file_why_not(pattern);
+  if (why) return wrong(why, NULL);
   r->has_folder = !run_file_is(pattern);
   r->file = r->has_folder ? NULL : run_file_of_rank(pattern);
-  r->folder = r->has_folder ? run_output_of_rank(run_output_name(pattern), pattern) : ".";
+  r->folder = r->has_folder ? run_output_of_rank(run_output_folder(pattern), pattern) : ".";
   return EXIT_OK;
 }
 

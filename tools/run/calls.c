@@ -11,6 +11,7 @@
 
 #include "../prof/commands.h"
 #include "hash.h"
+#include "output.h"
 
 /* Rows take memory. Further processes share one row. */
 enum { ROWS_MAX = 1024 };
@@ -39,21 +40,11 @@ run_calls *run_calls_create(const char *path) {
   return calls;
 }
 
-/* Doubles each %: in a path of options it begins a mark. */
-static const char *without_marks(const char *path) {
-  char *const text = run_make(2 * strlen(path) + 1, 1);
-  for (char *to = text; *path; path++) {
-    *to++ = *path;
-    if (*path == '%') *to++ = '%';
-  }
-  return text;
-}
-
 static void begin(run_calls *calls) {
   const prof_options options = {.size = sizeof options,
                                 .level = 1,
                                 .policy = PROF_POLICY_STREAM,
-                                .path = without_marks(calls->path)};
+                                .path = run_output_escaped(calls->path)};
   calls->is_recording = prof_start_with(&options) == PROF_OK;
   calls->has_failed = !calls->is_recording;
   if (calls->has_failed)
@@ -116,12 +107,11 @@ void run_calls_add(run_calls *calls, run_call_form *form, const run_origin *orig
       .category = form->category,
       .name_bytes = PROF_NUL_TERMINATED,
       .category_bytes = PROF_NUL_TERMINATED,
-      .flags = PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL,
+      .flags = PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL | PROF_I_NO_DURATION,
       .device = PROF_HOST,
       .args = {.items = args, .count = count, .kind = PROF_ARGS_PAIRS},
   };
-  const uint64_t start = prof_i_begin_details_1(&form->site, &details);
-  if (start) prof_i_end_1(start);
+  prof_i_instant_1(&form->site, &details);
 }
 
 /* ---- the end ---- */

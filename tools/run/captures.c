@@ -21,18 +21,37 @@ static bool ends_in(const char *text, const char *ending) {
   return bytes > of && strcmp(text + bytes - of, ending) == 0;
 }
 
-/* Renames the file to NAME.PID.prof, after the name of the process. A wrapper that started the
-   program (a shell, timeout) gave the file its first name. Returns the new path, or the old one if
-   the file was not renamed. */
+/* Renames the file. Returns the new path, or the old one if the file was not renamed. */
+static char *renamed(char *path, char *to) {
+  return run_output_rename_new(path, to) ? to : path;
+}
+
+/* ".rank-3", or "". */
+static const char *rank_text(const run_capture *capture) {
+  return capture->rank >= 0 ? run_text(".rank-%d", capture->rank) : "";
+}
+
+static bool is_of_prof_run(const char *path) {
+  return ends_in(path, "/samples.prof") || ends_in(path, "/library_trace.prof");
+}
+
+/* NAME.PID.prof or NAME.rank-N.PID.prof, after the name of the process. A wrapper that started the
+   program (a shell, timeout) gave the file its first name. */
 static char *named_for_process(char *path, const char *folder, const run_capture *capture) {
-  if (ends_in(path, "/samples.prof") || ends_in(path, "/library_trace.prof"))
-    return path; /* by prof run itself */
   char *const process = run_text("%s", capture->process);
   for (char *at = process; *at; at++)
     if (*at == '/' || (unsigned char)*at < 0x20) *at = '_';
-  char *const named = run_text("%s/%s.%u.prof", folder, process, capture->pid);
-  if (*process == '\0' || *process == '.') return path;
-  return run_output_rename_new(path, named) ? named : path;
+  if (capture->is_own || *process == '\0' || *process == '.') return path;
+  return renamed(path, run_text("%s/%s%s.%u.prof", folder, process, rank_text(capture),
+                                capture->pid));
+}
+
+/* Python's command has made NAME.PID.prof. A launcher of the workload may have set a rank. */
+static char *named_for_rank(char *path, const run_capture *capture) {
+  const char *const ending = run_text(".%u.prof", capture->pid), *const rank = rank_text(capture);
+  if (capture->is_own || !*rank || !ends_in(path, ending) || strstr(path, rank)) return path;
+  const int bytes = (int)(strlen(path) - strlen(ending));
+  return renamed(path, run_text("%.*s%s%s", bytes, path, rank, ending));
 }
 
 /* An unreadable capture stays where it is. */
@@ -42,6 +61,8 @@ static run_capture capture_of(char *path, const run_inspection *about) {
       .path = path,
       .process = run_text("%s", about->process),
       .pid = about->pid,
+      .rank = about->has_ranks ? about->rank : -1,
+      .is_own = is_of_prof_run(path),
       .error = is_read ? NULL : run_text("%s", about->error),
       .is_live = about->is_live,
       .has_rows = is_read && (about->is_live || about->has_rows),
@@ -72,8 +93,9 @@ static void find_here(const char *folder, bool has_own_names, run_captures *to) 
     run_capture capture = capture_of(paths.items[i], &all[i]);
     if (capture.is_empty && !has_own_names)
       unlink(capture.path);
-    else if (capture.pid && !capture.is_live && !has_own_names)
-      capture.path = named_for_process(capture.path, folder, &capture);
+    else if (capture.pid && !capture.is_live)
+      capture.path = has_own_names ? named_for_rank(capture.path, &capture)
+                                   : named_for_process(capture.path, folder, &capture);
     add_capture(to, &capture);
   }
   free(all);
@@ -128,6 +150,21 @@ const run_capture *run_captures_of(const run_captures *captures, uint32_t pid) {
   return found;
 }
 
+bool run_captures_have_events(const run_captures *captures) {
+  for (size_t i = 0; i < captures->count; i++)
+    if (!captures->items[i].is_own && !captures->items[i].is_empty) return true;
+  return false;
+}
+
+void run_captures_read(const run_words *paths, run_captures *to) {
+  run_inspection *const all = run_inspect(paths);
+  for (size_t i = 0; i < paths->count; i++) {
+    const run_capture capture = capture_of(paths->items[i], &all[i]);
+    add_capture(to, &capture);
+  }
+  free(all);
+}
+
 void run_captures_remove_elsewhere(const run_captures *captures) {
   for (size_t i = 0; i < captures->count; i++)
     if (captures->items[i].is_elsewhere && !captures->items[i].is_live)
@@ -173,6 +210,7 @@ void run_captures_report(const run_captures *captures, const run_words *options)
   bool has_rows = false;
   for (size_t i = 0; i < captures->count; i++) {
     const run_capture *const capture = &captures->items[i];
+    if (capture->is_own) continue;
     has_rows |= capture->has_rows;
     if (capture->error && ++unreadable <= ERRORS_MAX)
       say("prof run: a capture is left out: %s", capture->error);

@@ -8,6 +8,8 @@ typedef struct run_capture {
   char *path;
   const char *process; /* its name, or "" */
   uint32_t pid;        /* 0: the capture cannot be read */
+  int rank;            /* -1: it has none */
+  bool is_own;         /* samples or calls of libraries, by prof run itself: no process's */
   const char *error;   /* why, or NULL */
   bool is_empty;       /* it has no event, and was removed */
   bool is_live;        /* its process still runs */
@@ -22,8 +24,13 @@ typedef struct run_captures {
 } run_captures;
 
 /* Finds the captures in the folder, and those that prof had to write elsewhere because the folder
-   took none. has_own_names: Python's command has named them, so no file is renamed or removed. */
+   took none. has_own_names: Python's command has named them, so no file is removed, and the rank
+   alone is added to a name. */
 void run_captures_find(const char *folder, bool has_own_names, run_captures *to);
+/* A process has recorded, or a capture cannot be read. */
+bool run_captures_have_events(const run_captures *captures);
+/* Adds these files. */
+void run_captures_read(const run_words *paths, run_captures *to);
 /* That of the process, with events if there is one. NULL: there is none. */
 const run_capture *run_captures_of(const run_captures *captures, uint32_t pid);
 

@@ -76,7 +76,7 @@ run_children run_children_find(const run_family *family, const run_captures *cap
   }
   for (size_t i = 0; i < captures->count; i++) {
     const run_capture *const capture = &captures->items[i];
-    if (!is_seen[i] && run_captures_of(captures, capture->pid) == capture)
+    if (!is_seen[i] && !capture->is_own && run_captures_of(captures, capture->pid) == capture)
       add_process(&to, capture->process, RUN_REASON_NO_EVENTS, capture);
   }
   free(is_seen);

@@ -127,7 +127,7 @@ static const char *meaning(const run_tool *tool, const char *mark, size_t bytes)
   if (!tool->folder) return NULL;
   if (strcmp(text, "output") == 0) return tool->folder;
   if (strncmp(text, counters, strlen(counters)) == 0)
-    return run_rocprof_counters(text + strlen(counters), tool->folder);
+    return run_rocprof_counters(text + strlen(counters), tool->folder, !tool->is_planned);
   return NULL;
 }
 

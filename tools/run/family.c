@@ -143,11 +143,12 @@ static void look_at(run_family *family, pid_t pid, pid_t parent, const status *s
   run_member *const m = &e->member;
   const uint64_t program = program_of(pid);
   const bool is_new = m->seen_count == 0;
-  if (is_new || (program && program != m->program) || strcmp(m->name, s->name) != 0) {
+  if (is_new || (program && program != m->program) || strcmp(m->comm, s->name) != 0) {
     entry *of = NULL;
     HASH_FIND(hh, family->by_pid, &parent, sizeof parent, of);
     m->program = program;
     m->is_as_parent = of && of->member.program == program;
+    memcpy(m->comm, s->name, sizeof m->comm);
     memcpy(m->name, s->name, sizeof m->name);
     m->is_empty = false;
     run_member_inspect(m, family->variable, family->folder);

@@ -29,7 +29,8 @@ enum { RUN_COMM_BYTES = 16 };
 typedef struct run_member {
   pid_t pid;
   uint64_t start; /* in ticks since boot: with the pid it names the process */
-  char name[RUN_COMM_BYTES];
+  char comm[RUN_COMM_BYTES]; /* as the kernel has it */
+  char name[RUN_COMM_BYTES]; /* the same, but of valgrind's processes that of their program */
   run_reason reason;  /* that holds if it leaves no capture */
   unsigned libraries; /* RUN_LIBRARY_x of library.h that it had loaded when seen, as bits */
   unsigned seen_count;

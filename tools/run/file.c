@@ -26,10 +26,30 @@ static const char *ending_of(const char *pattern) {
   return NULL;
 }
 
-/* A folder of that name is meant as the folder. */
-bool run_file_is(const char *pattern) {
+static bool is_folder(const char *path) {
   struct stat is;
-  return ending_of(pattern) && !(stat(pattern, &is) == 0 && S_ISDIR(is.st_mode));
+  return stat(path, &is) == 0 && S_ISDIR(is.st_mode);
+}
+
+bool run_file_is(const char *pattern) { return ending_of(pattern) && !is_folder(pattern); }
+
+/* Files that others write. A folder may have a dot in its name, too: out.2, app.baseline. */
+static const char *const foreign_endings[] = {
+    ".txt", ".csv", ".tsv", ".log", ".md", ".html", ".htm", ".xml", ".yaml", ".yml", ".toml",
+    ".ini",
+    ".jsonl", ".pdf", ".svg", ".png", ".gz", ".zip", ".tar", ".tgz", ".xz", ".zst", ".bz2", ".db",
+    ".sqlite", ".rpd", ".trace", ".pftrace", ".perfetto-trace", ".pb", ".nsys-rep", ".ncu-rep",
+    ".bin", ".json", ".prof" /* with capitals */};
+
+const char *run_file_why_not(const char *pattern) {
+  const char *const slash = strrchr(pattern, '/'), *const name = slash ? slash + 1 : pattern;
+  const char *const dot = strrchr(name, '.');
+  if (!dot || dot == name || ending_of(pattern) || is_folder(pattern)) return NULL;
+  for (size_t i = 0; i < sizeof foreign_endings / sizeof *foreign_endings; i++)
+    if (strcasecmp(dot, foreign_endings[i]) == 0)
+      return run_text("-o %s: a file ends in .prof, .json or .json.gz; a folder of that name is "
+                      "'%s/'", pattern, pattern);
+  return NULL;
 }
 
 /* NAME of NAME.json. */
@@ -66,16 +86,29 @@ typedef struct capture {
   const char *part; /* of the name: what prof run itself has recorded; or NULL */
 } capture;
 
-/* %p of this capture; the other marks are the run's. */
+/* -1: it has none. */
+static int rank_of(const capture *c) { return c->info.world_size > 1 ? c->info.rank : -1; }
+
+/* The launcher of prof run has set a rank, or the one that it runs. */
+static const char *pattern_of(const char *pattern, const capture *c) {
+  const char *const ending = ending_of(pattern);
+  if (c->part) return run_text("%.*s.%s%s", stem_bytes(pattern), pattern, c->part, ending);
+  if (rank_of(c) < 0 || run_output_rank() || strstr(pattern, "%r")) return pattern;
+  return run_text("%.*s-%d%s", stem_bytes(pattern), pattern, rank_of(c), ending);
+}
+
+/* %p and %r of this capture; the other marks are the run's. */
 static const char *name_of(const char *pattern, const capture *c, bool is_first) {
-  const char *text = pattern, *const ending = ending_of(pattern);
-  if (c->part) text = run_text("%.*s.%s%s", stem_bytes(pattern), pattern, c->part, ending);
+  const char *const text = pattern_of(pattern, c), *const ending = ending_of(pattern);
   const char *made = "";
   bool has_pid = false;
   for (const char *at = text; *at; at++) {
     if (at[0] == '%' && at[1] == 'p') {
       made = run_text("%s%u", made, (unsigned)c->info.pid);
       has_pid = true;
+      at++;
+    } else if (at[0] == '%' && at[1] == 'r' && rank_of(c) >= 0) {
+      made = run_text("%s%d", made, rank_of(c));
       at++;
     } else if (at[0] == '%' && at[1]) {
       made = run_text("%s%c%c", made, at[0], at[1]);
@@ -87,16 +120,6 @@ static const char *name_of(const char *pattern, const capture *c, bool is_first)
   const char *const path = run_output_name(made);
   if (is_first || has_pid || c->part) return path;
   return run_text("%.*s.%u%s", stem_bytes(path), path, (unsigned)c->info.pid, ending);
-}
-
-/* Doubles each %: in a path of the library it begins a mark. */
-static const char *without_marks(const char *path) {
-  char *const text = run_make(2 * strlen(path) + 1, 1);
-  for (char *to = text; *path; path++) {
-    *to++ = *path;
-    if (*path == '%') *to++ = '%';
-  }
-  return text;
 }
 
 /* A process that has executed a second program, or two in different PID namespaces, have one pid:
@@ -118,7 +141,7 @@ static bool write_one(const capture *c, const char *path) {
   }
   prof_trace *trace = NULL;
   int status = prof_trace_open(c->path, &trace);
-  if (status == PROF_OK) status = prof_trace_dump(trace, without_marks(path), NULL);
+  if (status == PROF_OK) status = prof_trace_dump(trace, run_output_escaped(path), NULL);
   if (status != PROF_OK)
     say("prof run: cannot write '%s': %s: %s; the capture is '%s'", path, prof_status_text(status),
         prof_last_error(), c->path);
@@ -151,6 +174,13 @@ static int by_start(const void *a, const void *b) {
   return (x->info.pid > y->info.pid) - (x->info.pid < y->info.pid);
 }
 
+/* Of the run, or of its rank. all: sorted. */
+static bool is_first(const capture *all, size_t at) {
+  for (size_t i = 0; i < at; i++)
+    if (rank_of(&all[at]) < 0 || rank_of(&all[i]) == rank_of(&all[at])) return false;
+  return true;
+}
+
 static const char *what(const char *part) {
   return strcmp(part, "samples") == 0 ? "the samples of devices" : "the calls of libraries";
 }
@@ -165,7 +195,7 @@ void run_file_write(const char *pattern, const char *folder, const run_words *ca
     say("prof run: nothing was recorded, so '%s' is not written", pattern);
   if (count > 1) qsort(all, count, sizeof *all, by_start);
   for (size_t i = 0; i < count; i++) {
-    const char *const path = unused_name(&made, name_of(pattern, &all[i], i == 0));
+    const char *const path = unused_name(&made, name_of(pattern, &all[i], is_first(all, i)));
     run_words_add(&made, path);
     if (!write_one(&all[i], path) || is_quiet) continue;
     if (all[i].part) say("prof run: %s has %s", path, what(all[i].part));

@@ -7,6 +7,9 @@
 /* True: the ending says that it is a file: .prof, .json or .json.gz. */
 bool run_file_is(const char *pattern);
 
+/* The name is that of a file which prof does not write: what to write instead. Else NULL. */
+const char *run_file_why_not(const char *pattern);
+
 /* The pattern with -RANK in front of the ending, if a launcher has set a rank and there is no %r.
    Ends the process with a message if the marks are wrong, or the folder cannot be written. */
 const char *run_file_of_rank(const char *pattern);
@@ -17,6 +20,7 @@ char *run_file_folder(const char *pattern);
 
 /* Converts the captures to files, and removes the folder if nothing is left in it. The process that
    began first has the pattern's own name. Others have NAME.PID.ENDING, unless the pattern has %p.
+   Ranks that the workload's own launcher has started have NAME-RANK, unless the pattern has %r.
    Samples have NAME.samples.ENDING, calls of libraries NAME.library_trace.ENDING. Prints what is
    where. */
 void run_file_write(const char *pattern, const char *folder, const run_words *captures,

@@ -25,6 +25,8 @@ static void inspect_one(const char *path, run_inspection *to) {
   prof_trace_info_get(trace, &info);
   snprintf(to->process, sizeof to->process, "%s", info.process_name);
   to->pid = info.pid;
+  to->rank = info.rank;
+  to->has_ranks = info.world_size > 1;
   to->is_live = info.is_live;
   to->is_elsewhere = info.is_elsewhere;
   to->has_events = info.event_count + info.open_count > 0;

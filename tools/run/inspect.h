@@ -8,6 +8,8 @@
 typedef struct run_inspection {
   char process[256]; /* its name, or "" */
   uint32_t pid;
+  int32_t rank;
+  bool has_ranks; /* there is more than one */
   bool is_live, is_elsewhere; /* as in prof_trace_info */
   bool has_rows;              /* scopes, or losses */
   bool has_events;

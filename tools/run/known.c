@@ -21,7 +21,7 @@ typedef struct known_tool {
 /* Marks in a cmd: {output} is the tool's folder NAME_output, {prof} this program, {counters:KIND} a
    file of counters. */
 static const known_tool known[] = {
-    {"prof", "records scopes, children, devices and memory by prof itself", NULL, NULL, "",
+    {"prof", "scopes, memory and devices, by prof itself", NULL, NULL, "",
      {NULL}, RUN_PART_PROF},
 
     {"rocprof", "AMD: HIP calls, kernels and copies", NULL, ROCM,
@@ -79,12 +79,12 @@ static const known_tool known[] = {
      {NULL}, RUN_PART_COLLECT | RUN_PART_ROCPROF},
     {"rocprofv3", "AMD: HIP calls, kernels, copies and markers", "rocprofv3", ROCM,
      "rocprofv3 --runtime-trace -d {output} --", {NULL}, RUN_PART_COLLECT | RUN_PART_ROCPROF},
-    {"rpd", "AMD: HIP calls and kernels into a database", "runTracer.sh",
+    {"rpd", "AMD: HIP calls, kernels", "runTracer.sh",
      "install rocmProfileData: https://github.com/ROCm/rocmProfileData",
      "runTracer.sh -o {output}/trace.rpd", {NULL}, RUN_PART_COLLECT},
-    {"rocm_trace_lite", "AMD: kernels by rocm-trace-lite, the lite mode", "rtl", RTL,
+    {"rocm_trace_lite", "AMD: kernels, in the lite mode", "rtl", RTL,
      "rtl trace --mode lite -o {output}/trace.db", {"RTL_MODE=lite"}, RUN_PART_COLLECT},
-    {"rocm_trace_lite_default", "AMD: kernels by rocm-trace-lite, the default mode", "rtl", RTL,
+    {"rocm_trace_lite_default", "AMD: kernels, in the default mode", "rtl", RTL,
      "rtl trace --mode default -o {output}/trace.db", {"RTL_MODE=default"}, RUN_PART_COLLECT},
     {"therock_check", "AMD: says whether ROCm comes from TheRock", NULL, NULL, "", {NULL},
      RUN_PART_THEROCK},
@@ -109,7 +109,7 @@ static const known_tool known[] = {
 
     {"cublas_trace", "NVIDIA: calls of cuBLAS with their sizes", NULL, NULL, "",
      {"CUBLAS_LOGINFO_DBG=1", "CUBLAS_LOGDEST_DBG=stderr"}, RUN_PART_TRACE},
-    {"cublaslt_trace", "NVIDIA: products of cuBLASLt, as in PyTorch's linear layers", NULL, NULL,
+    {"cublaslt_trace", "NVIDIA: products of cuBLASLt with their sizes", NULL, NULL,
      "", {"CUBLASLT_LOG_LEVEL=5", "CUBLASLT_LOG_FILE={output}/cublaslt.%i.log"},
      RUN_PART_TRACE | RUN_PART_LOGS},
     {"cudnn_trace", "NVIDIA: calls of cuDNN that compute", NULL, NULL, "",
@@ -117,7 +117,7 @@ static const known_tool known[] = {
 
     {"gpu_info_power_profiler", "power of AMD's and NVIDIA's devices over time", NULL, NULL, "",
      {NULL}, RUN_PART_SAMPLE},
-    {"gpu_info_vram_profiler", "memory used of AMD's and NVIDIA's devices over time", NULL, NULL,
+    {"gpu_info_vram_profiler", "memory of AMD's and NVIDIA's devices over time", NULL, NULL,
      "", {NULL}, RUN_PART_SAMPLE},
 
     {"nsys", "NVIDIA: Nsight Systems", "nsys",

@@ -79,8 +79,9 @@ static bool is_setuid(pid_t pid) {
 }
 
 /* valgrind's own program is static, and loads the libraries of the one that it runs. */
-static bool is_valgrind(const char *link) {
-  char program[PATH_MAX];
+static bool is_valgrind(pid_t pid) {
+  char link[64], program[PATH_MAX];
+  snprintf(link, sizeof link, "/proc/%d/exe", (int)pid);
   const ssize_t bytes = readlink(link, program, sizeof program - 1);
   program[bytes < 0 ? 0 : bytes] = '\0';
   return strstr(program, "/valgrind/") != NULL;
@@ -88,12 +89,29 @@ static bool is_valgrind(const char *link) {
 
 static bool is_static(pid_t pid) {
   char path[64];
+  if (is_valgrind(pid)) return false;
   snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
-  if (is_valgrind(path)) return false;
   const int fd = open(path, O_RDONLY | O_CLOEXEC);
   const bool is = fd >= 0 && has_no_loader(fd);
   if (fd >= 0) close(fd);
   return is;
+}
+
+/* valgrind [--OPTION...] PROGRAM [WORD...] */
+static void take_name_in_valgrind(run_member *member) {
+  enum { WORDS_BYTES = 4 << 20 };
+  char path[64];
+  size_t bytes = 0;
+  snprintf(path, sizeof path, "/proc/%d/cmdline", (int)member->pid);
+  char *const words = run_file_read(path, WORDS_BYTES, &bytes);
+  if (!words) return;
+  const char *at = words + strlen(words) + 1, *const end = words + bytes;
+  while (at < end && *at == '-') at += strlen(at) + 1;
+  if (at < end) {
+    const char *const slash = strrchr(at, '/');
+    snprintf(member->name, sizeof member->name, "%.15s", slash ? slash + 1 : at);
+  }
+  free(words);
 }
 
 /* ---- the process ---- */
@@ -159,6 +177,7 @@ static bool has_lost_variable(run_member *member, const char *variable) {
 
 void run_member_inspect(run_member *member, const char *variable, const char *folder) {
   const pid_t pid = member->pid;
+  if (is_valgrind(pid)) take_name_in_valgrind(member);
   for (size_t i = 0; i < sizeof starters / sizeof *starters; i++) {
     if (strcmp(member->name, starters[i].name) != 0) continue;
     member->reason = starters[i].reason;

@@ -154,11 +154,18 @@ static void print_wrapped(const char *text, size_t at, size_t indent, size_t col
   putchar('\n');
 }
 
-/* What a tool that cannot work needs is in the reason. */
+/* What a tool that cannot work needs is in the reason. Most need the program of their own name. */
 static const char *about(const run_tool *tool, bool is_here) {
   const char *const text = tool->about ? tool->about : tool->cmd;
   if (!*text) return "a tool of --tools-config";
-  return is_here && tool->program ? run_text("%s; needs %s", text, tool->program) : text;
+  if (!is_here || !tool->program || strcmp(tool->program, tool->name) == 0) return text;
+  return run_text("%s; needs %s", text, tool->program);
+}
+
+/* Devices fail for several reasons, which `prof doctor` has one by one. */
+static const char *short_reason(const run_tool *tool, const char *why) {
+  if (!(tool->parts & RUN_PART_SAMPLE) || !strstr(why, "; prof doctor says more")) return why;
+  return run_text("%.*s; prof doctor says why", (int)strcspn(why, ";"), why);
 }
 
 /* The tools that cannot work for the same reason. */
@@ -188,7 +195,7 @@ void run_names_list(void) {
     print_wrapped(about(&tools[i], !why), indent, indent, columns);
     if (!why) continue;
     run_words_add(&missing, tools[i].name);
-    run_words_add(&reasons, why);
+    run_words_add(&reasons, short_reason(&tools[i], why));
   }
   if (missing.count > 0) printf("\nCannot work here:\n");
   for (size_t i = 0; i < missing.count; i++)

@@ -66,9 +66,30 @@ char *run_output_name(const char *pattern) {
   return name;
 }
 
+char *run_output_folder(const char *pattern) {
+  char *const name = run_output_name(pattern);
+  size_t bytes = strlen(name);
+  while (bytes > 1 && name[bytes - 1] == '/') name[--bytes] = '\0';
+  return name;
+}
+
+char *run_output_escaped(const char *path) {
+  char *const text = run_make(2 * strlen(path) + 1, 1);
+  for (char *to = text; *path; path++) {
+    *to++ = *path;
+    if (*path == '%') *to++ = '%';
+  }
+  return text;
+}
+
 char *run_output_of_rank(char *folder, const char *pattern) {
   const char *const rank = run_output_rank();
   return rank && !strstr(pattern, "%r") ? run_text("%s/rank-%s", folder, rank) : folder;
+}
+
+char *run_output_in(const char *folder, const char *name) {
+  if (strcmp(folder, ".") == 0) return run_text("%s", name);
+  return run_text("%s/%s", folder, name);
 }
 
 /* ---- what this process has made, until it keeps it ---- */
@@ -115,8 +136,8 @@ void run_output_make_folder(const char *path) {
 enum { NUMBERS_MAX = 100000 };
 
 static char *numbered(const char *folder, const char *name, const char *ending, int number) {
-  return number == 1 ? run_text("%s/%s%s", folder, name, ending)
-                     : run_text("%s/%s.%d%s", folder, name, number, ending);
+  return run_output_in(folder, number == 1 ? run_text("%s%s", name, ending)
+                                           : run_text("%s.%d%s", name, number, ending));
 }
 
 /* A folder that another run has made is never taken, even if it is still empty. */

@@ -10,6 +10,15 @@
    message. */
 char *run_output_name(const char *pattern);
 
+/* The same without slashes at the end. */
+char *run_output_folder(const char *pattern);
+
+/* Doubles each %: in a path of the library it begins a mark. */
+char *run_output_escaped(const char *path);
+
+/* FOLDER/NAME; of the folder "." only NAME. */
+char *run_output_in(const char *folder, const char *name);
+
 /* The folder itself. If a launcher has set a rank and the pattern has no %r: rank-N in it. */
 char *run_output_of_rank(char *folder, const char *pattern);
 

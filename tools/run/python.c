@@ -12,6 +12,7 @@
 
 #include "../prof/commands.h"
 #include "check.h"
+#include "output.h"
 
 /* ---- what is Python ---- */
 
@@ -193,9 +194,12 @@ void run_python_prepare(run_request *r) {
   else r->lacks_package = true;
 }
 
-const char *run_python_name(const run_request *r) {
+const char *run_python_capture(const run_request *r, const char *folder) {
   const run_words *const rest = &r->python->rest;
-  return base(is_module_word(rest->items[0]) ? rest->items[1] : rest->items[0]);
+  const char *const rank = run_output_rank();
+  const char *const name = base(is_module_word(rest->items[0]) ? rest->items[1] : rest->items[0]);
+  const char *const stem = run_output_escaped(run_text("%s/%s", folder, name));
+  return run_text("%s%s%s.%%p.prof", stem, rank ? ".rank-" : "", rank ? rank : "");
 }
 
 run_words run_python_words(const run_request *r, const char *output) {

@@ -19,7 +19,8 @@ void run_python_prepare(run_request *request);
 /* The workload with `-m prof run` in front of the script. output: of the capture, or NULL. */
 run_words run_python_words(const run_request *request, const char *output);
 
-/* The name for files: of the script or the module. */
-const char *run_python_name(const run_request *request);
+/* The pattern of the captures, as the package takes it: FOLDER/SCRIPT.%p.prof, with .rank-N in
+   front of the pid if a launcher has set a rank. */
+const char *run_python_capture(const run_request *request, const char *folder);
 
 #endif

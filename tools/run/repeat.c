@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "../prof/commands.h"
+#include "kept.h"
 #include "name.h"
 #include "output.h"
 #include "signals.h"
@@ -33,6 +34,7 @@ typedef struct all_runs {
   bool is_stopped;
   double median, least, most; /* of those that were run */
   size_t timed;
+  run_kept kept;
 } all_runs;
 
 static int by_value(const void *a, const void *b) {
@@ -96,6 +98,12 @@ static bool write_all(const all_runs *all, bool is_ended) {
 
 /* ---- as text ---- */
 
+static const char *quoted(const char *word) {
+  run_words words = {0};
+  run_words_add(&words, word);
+  return run_words_quoted(&words);
+}
+
 static void print_hint(const all_runs *all) {
   const run_request *const request = all->request;
   bool is_prof = false;
@@ -104,8 +112,8 @@ static void print_hint(const all_runs *all) {
   if (!request->has_folder)
     say("  with -o DIR the files of each run are kept, to compare them");
   else if (is_prof && all->count > 1)
-    say("  to compare two runs: prof table '%s'/prof_output/*.prof, and the same with '%s'",
-        all->runs[0].folder, all->runs[1].folder);
+    say("  to compare two runs: prof table %s/prof_output/*.prof, and the same with %s",
+        quoted(all->runs[0].folder), quoted(all->runs[1].folder));
 }
 
 static void print_all(const all_runs *all) {
@@ -125,17 +133,21 @@ static void print_all(const all_runs *all) {
       say("  %6zu %10s %7s%s", i + 1, "-", "not run", folder);
   }
   if (all->timed > 0)
-    say("  %.3f s in the median, %.3f at least, %.3f at most", all->median, all->least, all->most);
+    say("  %.3f s in the median, %.3f at least, %.3f at most, spread %.1f %%", all->median,
+        all->least, all->most,
+        all->median > 0 ? (all->most - all->least) / all->median * 100 : 0);
   print_hint(all);
 }
 
 /* ---- the runs ---- */
 
-static one_run run_one(const run_request *request, unsigned number, unsigned count) {
+static one_run run_one(all_runs *all, unsigned number) {
+  const run_request *const request = all->request;
   run_request one = *request;
   one_run run = {0};
+  if (!request->is_quiet) one.kept = &all->kept;
   one.is_repeated = true;
-  one.has_next = number < count;
+  one.has_next = number < all->wanted;
   if (request->has_folder)
     run.folder = one.folder = run_output_new_folder(request->folder, run_text("run-%u", number));
   run.status = run_go(&one, &run.seconds);
@@ -149,7 +161,7 @@ static bool is_last(const one_run *run) {
 }
 
 int run_repeat(const run_request *request, unsigned count) {
-  all_runs all = {.request = request, .wanted = count};
+  all_runs all = {.request = request, .wanted = count, .kept = {.lock = -1}};
   int status = 0;
   clock_gettime(CLOCK_REALTIME, &all.begun);
   run_output_make_folder(request->folder);
@@ -159,7 +171,7 @@ int run_repeat(const run_request *request, unsigned count) {
   run_signals_hold();
   bool is_written = true;
   while (all.count < count && !all.is_stopped) {
-    const one_run run = run_one(request, (unsigned)all.count + 1, count);
+    const one_run run = run_one(&all, (unsigned)all.count + 1);
     all.runs[all.count++] = run;
     if (status == 0) status = run.status;
     all.is_stopped = all.count < count && is_last(&run);
@@ -175,7 +187,11 @@ int run_repeat(const run_request *request, unsigned count) {
     say("prof run: %zu of %u runs: %s", all.count, count,
         all.runs[all.count - 1].seconds < 0 ? "the last one could not start"
                                             : "a signal asked for the end");
-  if (!request->is_quiet) print_all(&all);
+  if (!request->is_quiet) {
+    run_kept_print(&all.kept, &request->table_options);
+    print_all(&all);
+  }
+  run_kept_remove(&all.kept);
   run_signals_release();
   run_signals_end_as(status);
   return status;

@@ -11,10 +11,12 @@
 
 #include "../prof/commands.h"
 #include "file.h"
+#include "kept.h"
 #include "output.h"
 #include "rocprof.h"
 #include "rpd.h"
 #include "temporary.h"
+#include "uftrace.h"
 
 static bool is_prof_there(const run_state *s) {
   for (size_t i = 0; i < s->request.stack.count; i++)
@@ -71,9 +73,15 @@ static void add_no_calls(run_state *s) {
                                             s->trace_path, why, names, advice));
 }
 
-static void collect_calls(run_state *s) {
+/* Their capture may be in the folder of captures. Returns true if it is whole. */
+static bool end_calls(run_state *s) {
+  if (s->libraries) run_libraries_finish(s->libraries);
+  return s->calls && run_calls_finish(s->calls);
+}
+
+/* has_capture: by end_calls(). */
+static void collect_calls(run_state *s, bool has_capture) {
   if (!s->libraries) return;
-  run_libraries_finish(s->libraries);
   if (!run_libraries_write(s->libraries, s->trace_path)) {
     run_summary_add_problem(&s->summary, "'%s' could not be written: %s", s->trace_path,
                             strerror(errno));
@@ -81,7 +89,7 @@ static void collect_calls(run_state *s) {
   } else {
     run_summary_add_file(&s->summary, s->trace_path);
   }
-  if (s->calls && run_calls_finish(s->calls) && !s->request.file) add_file(s, s->calls_path);
+  if (has_capture && !s->request.file) add_file(s, s->calls_path);
   if (run_libraries_count(s->libraries) == 0 && s->summary.progress == RUN_PROGRESS_ENDED)
     add_no_calls(s);
 }
@@ -108,6 +116,10 @@ static void collect_folder(run_state *s, const run_tool *tool) {
   else if (tool->parts & RUN_PART_COLLECT)
     run_rocprof_move(".", &s->names_before, tool->folder, traces, sizeof traces / sizeof *traces);
   if (tool->parts & RUN_PART_COLLECT) run_rpd_convert(tool);
+  if (strcmp(tool->name, "uftrace") == 0 && s->summary.progress == RUN_PROGRESS_ENDED) {
+    const char *const hint = run_uftrace_hint(tool->folder);
+    if (hint) run_words_add(&s->summary.hints, hint);
+  }
   run_summary_add_folder(&s->summary, tool->folder);
 }
 
@@ -147,9 +159,10 @@ static void collect_captures(run_state *s) {
 void run_collect(run_state *s) {
   if (s->family) run_family_stop(s->family);
   if (s->logs) run_logs_destroy(s->logs);
+  const bool has_calls = end_calls(s);
   collect_captures(s);
   collect_streams(s);
-  collect_calls(s);
+  collect_calls(s, has_calls);
   collect_samplers(s);
   for (size_t i = 0; i < s->request.stack.count; i++) collect_folder(s, &s->request.stack.tools[i]);
 }
@@ -165,15 +178,18 @@ static int report_captures(void *context) {
   return 0;
 }
 
+static const char *why_nothing(const run_state *s) {
+  if (!s->request.lacks_package) return run_children_why_nothing(&s->summary.children);
+  return run_text("nothing was recorded: %s cannot import prof's Python package; pip install it, "
+                  "or add its folder to PYTHONPATH", s->request.workload.items[0]);
+}
+
 static void print_captures(run_state *s) {
   const run_captures *const captures = &s->summary.captures;
-  if (captures->count > captures->empty_count)
+  if (run_captures_have_events(captures))
     run_child_call(report_captures, s);
-  else if (s->request.lacks_package)
-    say("prof run: nothing was recorded: %s cannot import prof's Python package; pip install it, "
-        "or add its folder to PYTHONPATH", s->request.workload.items[0]);
   else
-    say("prof run: %s", run_children_why_nothing(&s->summary.children));
+    say("prof run: %s", why_nothing(s));
 }
 
 /* In a process of its own, too. */
@@ -193,6 +209,8 @@ void run_remove_temporary(const run_state *s) {
   const bool is_printed = !s->request.is_quiet && !s->request.is_repeated;
   bool is_used = false;
   if (s->request.file && s->record_folder) rmdir(s->record_folder); /* unless a capture is in it */
+  if (s->request.kept && s->record_folder && s->summary.progress == RUN_PROGRESS_ENDED)
+    run_kept_take(s->request.kept, captures, why_nothing(s), s->temporary_folder != NULL);
   if (!s->temporary_folder) return;
   run_captures_remove_elsewhere(captures);
   for (size_t i = 0; i < captures->count; i++) {

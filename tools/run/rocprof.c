@@ -89,11 +89,11 @@ static void write_counters(const char *path, const char *names) {
   if (is_bad) run_fail("cannot write '%s': %s", path, strerror(errno));
 }
 
-const char *run_rocprof_counters(const char *kind, const char *folder) {
+const char *run_rocprof_counters(const char *kind, const char *folder, bool is_written) {
   const char *const path = run_text("%s/%s.txt", folder, kind);
   for (size_t i = 0; i < sizeof counters / sizeof *counters; i++) {
     if (strcmp(counters[i].kind, kind) != 0) continue;
-    if (access(folder, W_OK) == 0) write_counters(path, counters[i].names);
+    if (is_written) write_counters(path, counters[i].names);
     return path;
   }
   run_fail("there are no counters '%s'", kind);

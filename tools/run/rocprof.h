@@ -8,9 +8,9 @@
    Their lines that do not concern the workload are left out of stderr. */
 int run_rocprof(int argc, char **argv);
 
-/* Writes the counters of that kind (compute, memory, communication, full, instructions) as
-   FOLDER/KIND.txt, if the folder is there. Returns the path. */
-const char *run_rocprof_counters(const char *kind, const char *folder);
+/* FOLDER/KIND.txt with the counters of that kind (compute, memory, communication, full,
+   instructions). is_written: writes the file. */
+const char *run_rocprof_counters(const char *kind, const char *folder, bool is_written);
 
 /* The names in a folder. Files that exist before the workload runs are not its output. */
 run_words run_rocprof_names(const char *folder);

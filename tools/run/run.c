@@ -36,7 +36,7 @@ static void complete_workload(run_request *r) {
   if (!r->python) return;
   for (size_t i = 0; i < r->stack.count; i++)
     if (r->stack.tools[i].parts & RUN_PART_PROF && r->stack.tools[i].folder && !r->file)
-      output = run_text("%s/%s.prof", r->stack.tools[i].folder, run_python_name(r));
+      output = run_python_capture(r, r->stack.tools[i].folder);
   r->workload = run_python_words(r, output);
 }
 
@@ -343,10 +343,11 @@ static void print_scripts(const run_scripts *scripts) {
 static void plan_folders(run_request *r) {
   for (size_t i = 0; i < r->stack.count; i++) {
     run_tool *const tool = &r->stack.tools[i];
+    tool->is_planned = true;
     if (!(tool->parts & RUN_PART_PROF)) {
-      if (run_tool_has_folder(tool)) tool->folder = run_text("%s/%s", r->folder, folder_name(tool));
+      if (run_tool_has_folder(tool)) tool->folder = run_output_in(r->folder, folder_name(tool));
     } else if (!r->file && (r->has_folder || r->sample)) {
-      tool->folder = run_text("%s/%s", r->folder, folder_name(tool));
+      tool->folder = run_output_in(r->folder, folder_name(tool));
     } else if (!r->python) {
       tool->folder = temporary_folder_name();
     }

@@ -17,6 +17,7 @@ typedef struct run_request {
   bool has_memory;
   bool is_repeated; /* by run_repeat(), which prints a table of all runs */
   bool has_next;    /* and this is not the last of them */
+  struct run_kept *kept; /* takes the captures for that; or NULL */
   bool has_devices;
   const char *sample;       /* seconds, or NULL: devices are not sampled */
   const char *file;         /* -o FILE: a pattern, or NULL */

@@ -39,6 +39,7 @@ typedef struct run_tool {
   run_scripts before, after;
   unsigned parts;     /* of run_part */
   const char *folder; /* of its files, or NULL */
+  bool is_planned;    /* nothing is written: --dry-run */
   const struct run_sampling *sampling; /* of one that samples, or NULL */
 } run_tool;
 

@@ -60,6 +60,12 @@ void run_temporary_release(void) {
   own_lock = -1;
 }
 
+int run_temporary_hand_over(void) {
+  const int lock = own_lock;
+  own_lock = -1;
+  return lock;
+}
+
 void run_temporary_remove(const char *folder) {
   DIR *const all = opendir(folder);
   if (!all) return;

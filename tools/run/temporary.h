@@ -9,6 +9,9 @@ const char *run_temporary_folder(void);
 /* Gives up the lock, at the end of the run. */
 void run_temporary_release(void);
 
+/* The lock's descriptor, or -1 if there are no locks here. The caller closes it. */
+int run_temporary_hand_over(void);
+
 /* Removes the folder and the files in it. Folders in it stay. */
 void run_temporary_remove(const char *folder);
 

@@ -89,6 +89,15 @@ class Progress:
 # ---- what was recorded ----
 
 
+def _escaped(path: str) -> str:
+    """As a pattern, in which % begins a mark."""
+    return path.replace("%", "%%")
+
+
+def _folder_of(pattern: str) -> str:
+    return os.path.abspath(os.path.dirname(pattern).replace("%%", "%"))
+
+
 class _Recording:
     """The captures of this process and of those that come out of it: files of one stem."""
 
@@ -99,9 +108,11 @@ class _Recording:
         self.readers = Trace, Traces  # now: the script may take modules away
         self.pid = os.getpid()
         self.has_ended = self.was_begun = False
+        self.has_no_rank = True
+        self.ranks = {0} if "%r" in (options.output or "") else set()  # of files that are written
         self.own_capture = ""
         self.tracing: Any = None  # of functions
-        folder = os.path.dirname(options.output) if options.output else os.environ.get("PROF_CAPTURE_DIR") or os.environ.get("TMPDIR") or "/tmp"
+        folder = _folder_of(options.output) if options.output else os.environ.get("PROF_CAPTURE_DIR") or os.environ.get("TMPDIR") or "/tmp"
         stem = os.path.basename(options.output or options.script).replace("%", "_")[:100]
         self.folders = list(dict.fromkeys([os.path.abspath(folder), *filter(None, (os.environ.get("PROF_CAPTURE_DIR"), os.environ.get("TMPDIR"))), "/tmp", "/dev/shm"]))
         self.name = f"{stem}.run-{self.pid}-{time.time_ns():x}"
@@ -117,7 +128,7 @@ class _Recording:
         options = sized(
             s.Options,
             level=self.options.level,
-            path=encoded(f"{self.path}.prof", "path"),
+            path=encoded(f"{_escaped(self.path)}.prof", "path"),
             keep_capture=1,  # it stays until it is removed
             devices=_RECORDS if self.options.devices else 0,
         )
@@ -130,7 +141,7 @@ class _Recording:
         C.prof_health_get(ctypes.byref(health))
         self.own_capture = os.fsdecode(health.capture_path)
         os.environ["PROF_LEVEL"] = str(self.options.level)  # processes that do not come by fork
-        os.environ["PROF_OUTPUT"] = f"{self.path}.%p.prof"
+        os.environ["PROF_OUTPUT"] = f"{_escaped(self.path)}.%p.prof"
         if self.options.devices:
             os.environ["PROF_DEVICES"] = "records"
         if self.options.profile_memory and _torch(self.options) is None:
@@ -194,6 +205,7 @@ class _Recording:
             (running if info.is_live and info.pid != self.pid else ended).append(path)
             if info.pid != self.pid and info.event_count + info.open_count > 0:
                 children.append(trace)
+        self.has_no_rank = own.info().world_size <= 1
         with Traces([own, *children]) as traces:
             for t in traces.traces if self.options.output else ():
                 try:
@@ -242,12 +254,26 @@ class _Recording:
             is_for_stacks = not _scope.functions.begun  # by the script itself
         return str(traces.table(group=_table.group_of(options), sort=options.sort.replace("-", "_"), rows=options.rows, category=options.category, stack_frames=options.stack_frames, functions=not is_for_stacks, modules=options.with_modules or not is_for_stacks))
 
-    def _write(self, trace: Any, pid: Optional[int]) -> str:
+    def _pattern(self, info: Any, pid: Optional[int]) -> str:
+        """Of a process that the script has started: NAME.PID; NAME-RANK and NAME-RANK.PID if a
+        launcher has set its rank, and no rank here."""
         path: str = self.options.output
-        if pid is not None and "%p" not in path:
-            ending = next(e for e in ENDINGS if path.endswith(e))
-            path = f"{path[: -len(ending)]}.{pid}{ending}"
-        path = path.replace("%p", str(pid or self.pid))
+        if pid is None or "%p" in path:
+            return path
+        ending = next(e for e in ENDINGS if path.endswith(e))
+        stem = path[: -len(ending)]
+        if info.world_size > 1 and self.has_no_rank:
+            is_new = info.rank not in self.ranks
+            self.ranks.add(info.rank)
+            stem = stem if "%r" in path else f"{stem}-{info.rank}"
+            if is_new:
+                return f"{stem}{ending}"
+        return f"{stem}.{pid}{ending}"
+
+    def _write(self, trace: Any, pid: Optional[int]) -> str:
+        path = self._pattern(trace.info(), pid)
+        number = str(pid or self.pid)
+        path = re.sub("%[p%]", lambda mark: number if mark[0] == "%p" else mark[0], path)
         with Progress(f"writing {path}", not self.options.quiet):
             trace.dump(path)
         info = trace.info()
@@ -376,8 +402,8 @@ def run(options: argparse.Namespace) -> Any:
     if not options.module and options.script != _script.STDIN and not os.path.exists(options.script):
         fail(f"there is no script {options.script!r}")
     if options.output:
-        options.output = os.path.abspath(options.output)
-        if not os.path.isdir(os.path.dirname(options.output)):
+        options.output = os.path.join(_escaped(os.getcwd()), options.output)
+        if not os.path.isdir(_folder_of(options.output)):
             fail(f"there is no directory for {options.output!r}")
         if not options.output.endswith(ENDINGS):
             fail(f"-o {options.output}: it must end in .json, .json.gz or .prof")

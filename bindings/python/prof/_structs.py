@@ -503,7 +503,7 @@ class RowMore(_Shown):
         ("process_pid", c_int64),
         ("process_name", c_char_p),
         ("record_scope", c_uint32),
-        ("reserved", c_uint32),
+        ("process_rank", c_int32),
     ]
 
 

@@ -1,0 +1,315 @@
+"""What ``prof run`` and ``prof table`` show: calls without durations, names of captures and ranks,
+repeated runs, processes counted once, and what the end of a path means."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import unittest
+
+from test_processes import BUILD, HANG_SECONDS, PROF, SOURCE, Case
+
+COLLECTIVE = (
+    "NCCL INFO Broadcast: opCount 3 sendbuff 0x7f8b recvbuff 0x7f8c count 1000 datatype 7 op 0 "
+    "root 0 comm 0xaef8a00 [nranks=8] stream 0xac16b80"
+)
+RANKS = "for i in 0 1; do RANK=$i WORLD_SIZE=2 app 0; done"
+
+
+class Shown(Case):
+    def run_well(self, *words, **options):
+        done = self.run_prof(*words, **options)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stderr.decode()
+
+    def table(self, *words):
+        done = subprocess.run(
+            [PROF, "table", *words],
+            cwd=self.folder,
+            capture_output=True,
+            timeout=HANG_SECONDS,
+            check=False,
+        )
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout.decode()
+
+    def path(self, *names):
+        return os.path.join(self.folder, *names)
+
+    def captures(self, folder="out"):
+        return sorted(os.listdir(self.path(folder, "prof_output")))
+
+    def write(self, name, text, mode=0o644):
+        with open(self.path(name), "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(self.path(name), mode)
+
+
+class WithoutDurations(Shown):
+    def setUp(self):
+        super().setUp()
+        lines = ["[1,0]<stderr>:./rocblas-bench -f gemm -m 1"] * 2
+        lines += [f"[1,1]<stderr>:host:7:9 [0] {COLLECTIVE}"] * 3
+        self.write("log", "\n".join(lines) + "\n")
+        tools = ("-t", "prof", "-t", "rccl_trace", "-t", "rocblas_trace")
+        self.run_well("-q", "-o", "out", *tools, "sh", "-c", "cat log; app 0")
+
+    def test_calls_of_libraries_have_no_columns_of_time(self):
+        text = self.table("out/library_trace.prof")
+        lines = text.splitlines()
+        self.assertEqual(lines[1].split(), ["Name", "Category", "Calls"])
+        rows = [line.split() for line in lines[3:5]]  # the most frequent first
+        self.assertEqual(rows, [["ncclBroadcast", "rccl", "3"], ["rocblas_gemm", "rocblas", "2"]])
+        self.assertIn("No durations are known: 5 calls, 2 groups\n", text)
+
+    def test_a_row_is_the_rank(self):
+        text = self.table("--by", "thread,name", "out/library_trace.prof")
+        self.assertNotIn("fiber", text)
+        self.assertRegex(text, r"(?m)^rocblas_gemm +rank 0 +2$")
+        self.assertRegex(text, r"(?m)^ncclBroadcast +rank 1, process 7 +3$")
+
+    def test_beside_others_they_have_dashes(self):
+        (own,) = self.captures()
+        text = self.table("out/library_trace.prof", f"out/prof_output/{own}")
+        row = next(line for line in text.splitlines() if line.startswith("rocblas_gemm"))
+        self.assertEqual(row.split(), ["rocblas_gemm", "rocblas", *["--"] * 8, "2"])
+        self.assertRegex(text, r"(?m)^work +scope +[\d.]+%")
+        self.assertIn("\n--: the durations of these calls are not known\n", text)
+
+
+class Ranks(Shown):
+    def test_the_name_of_a_capture_has_the_rank(self):
+        self.run_well("-q", "-o", "out", "--", "sh", "-c", RANKS)
+        names = self.captures()
+        self.assertEqual(
+            [re.sub(r"\d+\.prof", "PID.prof", name) for name in names],
+            [
+                "app.rank-0.PID.prof",
+                "app.rank-1.PID.prof",
+            ],
+        )
+        text = self.table("--by", "process,name", *(f"out/prof_output/{n}" for n in names))
+        for rank in "01":
+            self.assertRegex(text, rf"(?m)^work +rank {rank}, app \(\d+\) ")
+        self.assertIn("\n2 processes, ranks 0 to 1: 2 recorded; no loss\n", text)
+
+    def test_under_a_launcher_each_run_names_its_own(self):
+        self.run_well(
+            "-q", "-o", "out", "app", "0", env={**self.env, "RANK": "1", "WORLD_SIZE": "2"}
+        )
+        (name,) = self.captures("out/rank-1")
+        self.assertRegex(name, r"^app\.rank-1\.\d+\.prof$")
+
+    def test_a_file_of_each_rank(self):
+        for pattern, names in (
+            ("t.json", ["t-0.json", "t-1.json"]),
+            ("%r.x.prof", ["0.x.prof", "1.x.prof"]),
+        ):
+            self.run_well("-q", "-o", pattern, "--", "sh", "-c", RANKS)
+            found = [name for name in os.listdir(self.folder) if name.endswith(pattern[-5:])]
+            self.assertEqual(sorted(found), names)
+
+    def test_one_rank_alone_is_not_shown(self):
+        self.run_well(
+            "-q", "-o", "out", "app", "0", env={**self.env, "RANK": "0", "WORLD_SIZE": "1"}
+        )
+        (name,) = self.captures("out/rank-0")
+        text = self.table("--by", "process", f"out/rank-0/prof_output/{name}")
+        self.assertRegex(text, r"(?m)^app \(\d+\) ")
+
+
+class Names(Shown):
+    def have_valgrind(self):
+        with open(PROF, "rb") as program:
+            text = program.read()
+        if not shutil.which("valgrind") or b"libasan" in text or b"libtsan" in text:
+            self.skipTest("no valgrind, or a sanitizer")
+
+    def test_under_valgrind_the_program_names_its_capture(self):
+        self.have_valgrind()
+        text = self.run_well("-o", "out", "-t", "prof", "-t", "valgrind", "--", "app", "0")
+        (name,) = self.captures()
+        self.assertRegex(name, r"^app\.\d+\.prof$")
+        self.assertEqual(self.groups(), {"app": (1, True, None)})
+        self.assertNotIn("memcheck", text)
+
+    def test_under_valgrind_a_program_without_prof_has_its_own_name(self):
+        self.have_valgrind()
+        words = ("-o", "out", "-t", "prof", "-t", "valgrind", "--", "reader")
+        done = self.run_prof(*words, stdin=subprocess.DEVNULL)
+        self.assertNotIn(b"memcheck", done.stderr)
+        self.assertNotIn("memcheck", "".join(self.groups()))
+
+    def test_each_run_of_a_script_in_python_has_its_pid(self):
+        """A folder may have marks of a pattern in its name."""
+        self.write("x.py", "print(1)\n")
+        self.env |= {
+            "PROF_PYTHON_PROGRAM": sys.executable,
+            "PYTHONPATH": os.path.join(SOURCE, "bindings/python"),
+            "PROF_LIBRARY": os.path.join(BUILD, "libprof.so"),
+        }
+        for folder, told in (("out", "out"), ("a%p", "a%%p")):
+            text = self.run_well("-o", told, "x.py")
+            (name,) = self.captures(folder)
+            self.assertRegex(name, r"^x\.py\.\d+\.prof$")
+            self.assertIn(f"{folder}/prof_output/{name}", text)
+
+    def test_a_rank_in_python_too(self):
+        self.write("x.py", "print(1)\n")
+        self.env |= {
+            "PROF_PYTHON_PROGRAM": sys.executable,
+            "PYTHONPATH": os.path.join(SOURCE, "bindings/python"),
+            "PROF_LIBRARY": os.path.join(BUILD, "libprof.so"),
+        }
+        rank = {"RANK": "1", "WORLD_SIZE": "2"}
+        self.run_well("-q", "-o", "out", "x.py", env={**self.env, **rank})
+        (name,) = self.captures("out/rank-1")
+        self.assertRegex(name, r"^x\.py\.rank-1\.\d+\.prof$")
+
+
+class Repeated(Shown):
+    def test_one_table_of_the_captures_of_all_runs(self):
+        temporary = self.path("tmp")
+        os.mkdir(temporary)
+        self.env["TMPDIR"] = temporary
+        for words in ((), ("-o", "out")):
+            text = self.run_well("-n", "3", *words, "app", "0")
+            self.assertIn("prof run: 3 runs together:\n", text)
+            row = next(line for line in text.splitlines() if line.startswith("work "))
+            self.assertIn(" 3 ", row)
+            self.assertEqual(text.count("\nwork "), 1)
+            self.assertRegex(text, r"\d s in the median, .* at most, spread [\d.]+ %\n")
+            self.assertEqual(os.listdir(temporary), [])
+
+    def test_a_later_run_that_cannot_start_leaves_no_folder(self):
+        temporary = self.path("tmp")
+        os.mkdir(temporary)
+        self.env["TMPDIR"] = temporary
+        shutil.copy(os.path.join(self.programs, "app"), self.path("own"))
+        script = "./own 0; rm sh"
+        os.symlink(shutil.which("sh"), self.path("sh"))
+        done = self.run_prof("-n", "2", "./sh", "-c", script)
+        self.assertEqual(done.returncode, 127, done.stderr)
+        self.assertEqual(os.listdir(temporary), [])
+
+    def test_without_captures_the_end_says_why(self):
+        text = self.run_well("-n", "2", "true")
+        self.assertEqual(text.count("nothing was recorded"), 1)
+
+    def test_a_path_is_quoted_where_a_shell_needs_it(self):
+        for folder, shown in (
+            ("out", "out/run-1/prof_output"),
+            ("a b", "'a b/run-1'/prof_output"),
+        ):
+            text = self.run_well("-n", "2", "-o", folder, "app", "0")
+            self.assertIn(f"prof table {shown}/*.prof, ", text)
+
+
+class Processes(Shown):
+    def test_a_program_that_executes_another_is_one_process(self):
+        text = self.run_well("sh", "-c", "app again")
+        self.assertRegex(text, r"(?m)^1 process: 2 recorded; no loss$")
+        text = self.run_well("sh", "-c", "app 0; app 0")
+        self.assertRegex(text, r"(?m)^2 processes: 2 recorded; no loss$")
+
+
+class Paths(Shown):
+    def test_a_file_of_another_kind_is_an_error(self):
+        for name in ("t.txt", "%p.csv", "out/t.log", "t.JSON", "t.json.zip"):
+            done = self.run_prof("-o", name, "app", "0")
+            error = done.stderr.decode()
+            self.assertEqual(done.returncode, 125, name)
+            self.assertIn(f"-o {name}: a file ends in .prof, .json or .json.gz; a folder", error)
+            self.assertEqual(len(error.splitlines()), 1, error)
+            self.assertEqual(os.listdir(self.folder), [])
+
+    def test_a_folder_may_have_a_dot(self):
+        os.mkdir(self.path("is.txt"))
+        for told, name in (
+            ("a.b", "a.b"),
+            ("t.txt/", "t.txt"),
+            ("t.json//", "t.json"),
+            ("is.txt", "is.txt"),
+            (".log", ".log"),
+        ):
+            text = self.run_well("-o", told, "app", "0")
+            self.assertIn(f"\n  {name}/prof_output/\n", text)
+            self.assertEqual(len(self.captures(name)), 1)
+
+    def test_no_path_begins_with_the_present_folder(self):
+        self.write("uftrace", '#!/bin/sh\nmkdir -p "$4"; touch "$4/x"; shift 4; "$@"\n', 0o755)
+        env = {**self.env, "PATH": f"{self.folder}:{self.env['PATH']}"}
+        text = self.run_well("-t", "uftrace", "-t", "rccl_trace", "true", env=env)
+        self.assertIn("\n  library_trace.csv\n", text)
+        self.assertIn("\n  uftrace_output/\n", text)
+        self.assertNotIn("./", text)
+
+
+class DryRun(Shown):
+    def files(self):
+        return sorted(
+            (folder, name, os.stat(os.path.join(folder, name)).st_mtime_ns)
+            for folder, folders, names in os.walk(self.folder)
+            for name in folders + names
+        )
+
+    def test_it_writes_nothing(self):
+        """Folders of another run are there already."""
+        self.write("rocprofv3", "#!/bin/sh\n", 0o755)
+        os.mkdir(self.path("rocprof_output"))
+        env = {**self.env, "PATH": f"{self.folder}:{self.env['PATH']}"}
+        before = self.files()
+        for tool in ("rocprofv3_compute", "rocprofv3_full", "rccl_trace", "prof", "strace"):
+            for words in ((), ("-o", "new"), ("-o", "."), ("-n", "3")):
+                done = self.run_prof("--dry-run", *words, "-t", tool, "--", "true", env=env)
+                self.assertIn(b"true\n", done.stdout, (tool, done.stderr))
+                self.assertEqual(self.files(), before, tool)
+
+
+class List(Shown):
+    def test_a_tool_is_one_row_of_80_columns(self):
+        self.env["COLUMNS"] = "80"
+        done = self.run_prof("--list")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        lines = done.stdout.decode().splitlines()
+        self.assertLessEqual(max(map(len, lines)), 80)
+        rows = lines[1 : lines.index("") if "" in lines else None]
+        for row in rows:
+            self.assertRegex(row, r"^\w+ +(yes|no) +\S")
+
+    def test_no_reason_is_there_twice(self):
+        self.env["PROF_SYSFS_ROOT"] = self.folder
+        done = self.run_prof("--list")
+        lines = done.stdout.decode().splitlines()
+        reasons = [line for line in lines[lines.index("") :] if line.startswith("      ")]
+        self.assertEqual(len(reasons), len(set(reasons)), reasons)
+
+
+class Uftrace(Shown):
+    def run_stand_in(self, *programs):
+        lines = "".join(
+            f'SESS timestamp=1.2 pid=3 sid=4 exename="{program}"\\n' for program in programs
+        )
+        text = f'mkdir -p "$4"; printf \'{lines}\' > "$4/task.txt"; shift 4; exec "$@"'
+        self.write("uftrace", f"#!/bin/sh\n{text}\n", 0o755)
+        env = {**self.env, "PATH": f"{self.folder}:{self.env['PATH']}"}
+        return self.run_well("-t", "uftrace", "true", env=env)
+
+    def test_programs_that_are_not_built_for_it_are_named_in_one_line(self):
+        source = "int main(void) { return 0; }"
+        self.compile("plain", source)
+        self.compile("built", source, "-pg")
+        self.compile("other", source, "-finstrument-functions")
+        plain, built, other = (
+            os.path.join(self.programs, n) for n in ("plain", "built", "other")
+        )
+        hint = "was not built with -pg or -finstrument-functions"
+        text = self.run_stand_in(PROF, plain)
+        self.assertEqual(text.count(f"uftrace has few calls or none: plain {hint}"), 1, text)
+        for programs in ((PROF, built), (PROF, plain, built), (PROF, other), (PROF,), ()):
+            self.assertNotIn("not built with", self.run_stand_in(*programs))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,27 @@
+/* The captures of runs that --repeat has done, for one table at the end. */
+#ifndef PROF_TOOLS_RUN_KEPT_H
+#define PROF_TOOLS_RUN_KEPT_H
+
+#include "captures.h"
+
+typedef struct run_kept {
+  const char *folder;    /* temporary, of those without -o; NULL: there are none */
+  int lock;              /* of the folder, or -1 */
+  run_words paths;       /* of captures */
+  const char *why_nothing; /* of the last run without captures */
+  uint64_t bytes;        /* of the files in the folder */
+  size_t count, left_out; /* of runs that recorded, and of those after the limit */
+} run_kept;
+
+/* Takes the captures of one run. why_nothing: a line if there are none. is_temporary: moves the
+   files. */
+void run_kept_take(run_kept *kept, const run_captures *captures, const char *why_nothing,
+                   bool is_temporary);
+
+/* Prints on stderr one table of all, or why there is nothing. options: of `prof table`. */
+void run_kept_print(const run_kept *kept, const run_words *options);
+
+/* Removes the folder. */
+void run_kept_remove(run_kept *kept);
+
+#endif

@@ -1,0 +1,71 @@
+/* See uftrace.h. uftrace.data/task.txt has a line for each program that was executed:
+   SESS timestamp=T pid=P sid=S exename="PATH". */
+#define _GNU_SOURCE
+#include "uftrace.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "compose.h"
+#include "text.h"
+
+/* What gcc and clang call at the begin of a function: -pg, -mfentry, -finstrument-functions. */
+static const char *const hooks[] = {"mcount", "__fentry__", "__cyg_profile_func_enter"};
+
+/* The file has the name of a hook as a symbol. True, too, if it cannot be read. */
+static bool has_hook(const char *path) {
+  struct stat is;
+  bool has = true;
+  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return true;
+  void *const bytes = fstat(fd, &is) == 0 && is.st_size > 0
+                          ? mmap(NULL, (size_t)is.st_size, PROT_READ, MAP_PRIVATE, fd, 0)
+                          : MAP_FAILED;
+  close(fd);
+  if (bytes == MAP_FAILED) return true;
+  has = false;
+  for (size_t i = 0; i < sizeof hooks / sizeof *hooks; i++)
+    has |= memmem(bytes, (size_t)is.st_size, hooks[i], strlen(hooks[i]) + 1) != NULL;
+  munmap(bytes, (size_t)is.st_size);
+  return has;
+}
+
+/* The programs, without prof itself, which starts the first one. */
+static run_words programs_of(char *tasks) {
+  static const char mark[] = "exename=\"";
+  run_words programs = {0};
+  for (char *line = strtok(tasks, "\n"); line; line = strtok(NULL, "\n")) {
+    char *const name = strncmp(line, "SESS ", 5) == 0 ? strstr(line, mark) : NULL;
+    char *const end = name ? strrchr(name, '"') : NULL;
+    if (!end || end < name + sizeof mark - 1) continue;
+    *end = '\0';
+    const char *const path = name + sizeof mark - 1;
+    if (strcmp(path, run_own_path()) != 0 && run_words_find(&programs, path) < 0)
+      run_words_add(&programs, path);
+  }
+  return programs;
+}
+
+const char *run_uftrace_hint(const char *folder) {
+  enum { TASKS_BYTES = 16 << 20, NAMES_MAX = 3 };
+  size_t bytes;
+  const char *const path = run_text("%s/uftrace.data/task.txt", folder);
+  char *const tasks = run_file_read(path, TASKS_BYTES, &bytes);
+  if (!tasks) return NULL;
+  const run_words programs = programs_of(tasks);
+  const char *names = "";
+  for (size_t i = 0; i < programs.count; i++) {
+    const char *const program = programs.items[i], *const slash = strrchr(program, '/');
+    if (has_hook(program)) return NULL;
+    if (i < NAMES_MAX)
+      names = run_text("%s%s%s", names, i ? ", " : "", slash ? slash + 1 : program);
+  }
+  if (programs.count == 0) return NULL;
+  return run_text("uftrace has few calls or none: %s%s %s not built with -pg or "
+                  "-finstrument-functions", names, programs.count > NAMES_MAX ? " and others" : "",
+                  programs.count == 1 ? "was" : "were");
+}
