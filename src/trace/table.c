@@ -27,7 +27,7 @@ enum { PLACE_BYTES = 40 };
   X("Name", NAME, PROF_GROUP_NAME, 55)                      \
   X("Category", CATEGORY, PROF_GROUP_CATEGORY, 24)          \
   X("Device", DEVICE, PROF_GROUP_DEVICE, 24)                \
-  X("Process", PROCESS, PROF_GROUP_PROCESS, 32)             \
+  X("Process", PROCESS, PROF_GROUP_PROCESS, 48)             \
   X("Thread", THREAD, PROF_GROUP_THREAD, 32)                \
   X("Self %", SELF_SHARE, 0, 12)                            \
   X("Self", SELF, 0, 24)                                    \

@@ -1,6 +1,7 @@
 """What ``prof run`` and ``prof table`` show: calls without durations, names of captures and ranks,
 repeated runs, processes counted once, and what the end of a path means."""
 
+import json
 import os
 import re
 import shutil
@@ -62,6 +63,14 @@ class WithoutDurations(Shown):
         rows = [line.split() for line in lines[3:5]]  # the most frequent first
         self.assertEqual(rows, [["ncclBroadcast", "rccl", "3"], ["rocblas_gemm", "rocblas", "2"]])
         self.assertIn("No durations are known: 5 calls, 2 groups\n", text)
+
+    def test_in_a_trace_they_take_no_time(self):
+        path = self.path("calls.json")
+        words = [PROF, "dump", self.path("out/library_trace.prof"), "-o", path]
+        subprocess.run(words, timeout=HANG_SECONDS, check=True)
+        with open(path, encoding="utf-8") as file:
+            calls = [e for e in json.load(file)["traceEvents"] if e["ph"] == "X"]
+        self.assertEqual([call["dur"] for call in calls], [0] * 5)
 
     def test_a_row_is_the_rank(self):
         text = self.table("--by", "thread,name", "out/library_trace.prof")
@@ -141,14 +150,17 @@ class Names(Shown):
         self.assertNotIn(b"memcheck", done.stderr)
         self.assertNotIn("memcheck", "".join(self.groups()))
 
-    def test_each_run_of_a_script_in_python_has_its_pid(self):
-        """A folder may have marks of a pattern in its name."""
-        self.write("x.py", "print(1)\n")
+    def prepare_python(self, script):
+        self.write("x.py", script)
         self.env |= {
             "PROF_PYTHON_PROGRAM": sys.executable,
             "PYTHONPATH": os.path.join(SOURCE, "bindings/python"),
             "PROF_LIBRARY": os.path.join(BUILD, "libprof.so"),
         }
+
+    def test_each_run_of_a_script_in_python_has_its_pid(self):
+        """A folder may have marks of a pattern in its name."""
+        self.prepare_python("print(1)\n")
         for folder, told in (("out", "out"), ("a%p", "a%%p")):
             text = self.run_well("-o", told, "x.py")
             (name,) = self.captures(folder)
@@ -156,16 +168,25 @@ class Names(Shown):
             self.assertIn(f"{folder}/prof_output/{name}", text)
 
     def test_a_rank_in_python_too(self):
-        self.write("x.py", "print(1)\n")
-        self.env |= {
-            "PROF_PYTHON_PROGRAM": sys.executable,
-            "PYTHONPATH": os.path.join(SOURCE, "bindings/python"),
-            "PROF_LIBRARY": os.path.join(BUILD, "libprof.so"),
-        }
+        self.prepare_python("print(1)\n")
         rank = {"RANK": "1", "WORLD_SIZE": "2"}
         self.run_well("-q", "-o", "out", "x.py", env={**self.env, **rank})
         (name,) = self.captures("out/rank-1")
         self.assertRegex(name, r"^x\.py\.rank-1\.\d+\.prof$")
+
+    def test_ranks_that_a_script_in_python_starts(self):
+        self.prepare_python(
+            "import os, subprocess\n"
+            "for rank in '01':\n"
+            "    env = {**os.environ, 'RANK': rank, 'WORLD_SIZE': '2'}\n"
+            "    subprocess.run(['app', '0'], env=env, check=True)\n"
+        )
+        self.run_well("-q", "-o", "out", "x.py")
+        names = [re.sub(r"\d+\.prof$", "PID.prof", name) for name in self.captures()]
+        self.assertEqual(names, ["x.py.PID.prof", "x.py.rank-0.PID.prof", "x.py.rank-1.PID.prof"])
+        self.run_well("-q", "-o", "t.prof", "x.py")
+        found = sorted(name for name in os.listdir(self.folder) if name.endswith(".prof"))
+        self.assertEqual(found, ["t-0.prof", "t-1.prof", "t.prof"])
 
 
 class Repeated(Shown):
