@@ -12,10 +12,10 @@
 #include "../core/log.h"
 #include "../core/port.h"
 #include "../core/thread.h"
-#include "capture.h"
 #include "inside.h"
 #include "page.h"
 #include "show.h"
+#include "table.h"
 #include "units.h"
 #include "walk.h"
 
@@ -73,39 +73,12 @@ static const struct {
 #undef COLUMN
 };
 
-enum { CELL_BYTES = PROF_I_SHOW_NAME_BYTES, GAP = 2, CHANGES_SHOWN = 10, FRAME_BYTES = CELL_BYTES / 8 - 1 /* so much of a text does prof_i_show_name() look at */ };
+enum { CELL_BYTES = PROF_I_SHOW_NAME_BYTES, GAP = 2, FRAME_BYTES = CELL_BYTES / 8 - 1 /* so much of a text does prof_i_show_name() look at */ };
 
-typedef struct table {
-  const prof_trace *const *traces;
-  size_t trace_count;
-  const prof_rows *rows;
-  uint32_t group, time_unit;
-  size_t widths[COLUMN_COUNT]; /* 0: not shown */
-  prof_i_page page;
-} table;
+typedef prof_i_table table;
+_Static_assert((int)COLUMN_COUNT <= (int)PROF_I_TABLE_COLUMNS_MAX, "widths has room for each column");
 
 /* ---- cells ---- */
-
-static prof_trace_info info_of(const prof_trace *trace) {
-  prof_trace_info info = {.size = sizeof info};
-  prof_trace_info_get(trace, &info);
-  return info;
-}
-
-/* All its calls took 0 ns: nobody has measured them (PROF_I_NO_DURATION). */
-static bool lacks_durations(const prof_row *row) {
-  return row->calls_count > 0 && row->max_ns == 0 && row->total_ns == 0 && row->self_ns == 0;
-}
-
-static uint64_t count_without_durations(const table *t) {
-  uint64_t count = 0;
-  for (uint64_t i = 0; i < t->rows->row_count; i++) count += lacks_durations(&t->rows->rows[i]);
-  return count;
-}
-
-static bool has_durations(const table *t) {
-  return t->rows->row_count == 0 || count_without_durations(t) < t->rows->row_count;
-}
 
 /* Threads are numbered through all traces. Calls without durations are read from what a process
    prints: then the fiber is that process, and its name says all. */
@@ -114,9 +87,9 @@ static size_t put_thread(const table *t, char *to, const prof_row *row) {
   prof_trace_thread thread = {.size = sizeof thread};
   char text[96];
   size_t i = 0;
-  for (uint32_t here; i < t->trace_count && index >= (here = info_of(t->traces[i]).thread_count); i++) index -= here;
+  for (uint32_t here; i < t->trace_count && index >= (here = prof_i_table_info(t->traces[i]).thread_count); i++) index -= here;
   if (i == t->trace_count || prof_trace_thread_get(t->traces[i], index, &thread) != PROF_OK) return 0;
-  if (thread.is_fiber && lacks_durations(row)) return prof_i_show_name(to, thread.name);
+  if (thread.is_fiber && prof_i_table_lacks_durations(row)) return prof_i_show_name(to, thread.name);
   const uint64_t number = thread.is_fiber ? thread.tid - PROF_I_TID_OF_FIBERS : thread.tid;
   snprintf(text, sizeof text, "%s (%s%llu)", thread.name, thread.is_fiber ? "fiber " : "",
            (unsigned long long)number);
@@ -182,17 +155,11 @@ static int put_count(char *to, size_t room, uint64_t count) {
   return snprintf(to, room, "%llu", (unsigned long long)count);
 }
 
-/* Overlapping calls of a thread may add up to more than the time that passed. Asynchronous calls
-   are not a thread's own time. Neither total is part of the sum that shares refer to. */
-static bool has_total_share(const table *t, const prof_row *row) {
-  return !row->is_async && row->total_ns <= t->rows->all_self_ns;
-}
-
 static bool is_of_durations(column which) { return which >= COLUMN_SELF_SHARE && which <= COLUMN_MAX; }
 
 static size_t make_cell(const table *t, const prof_row *row, column which, char to[CELL_BYTES]) {
   int count = 0;
-  if (is_of_durations(which) && lacks_durations(row))
+  if (is_of_durations(which) && prof_i_table_lacks_durations(row))
     return (size_t)snprintf(to, CELL_BYTES, "--");
   switch (which) {
     case COLUMN_NAME: return prof_i_show_name(to, row->name[0] ? row->name : "(unnamed)");
@@ -209,7 +176,7 @@ static size_t make_cell(const table *t, const prof_row *row, column which, char 
     case COLUMN_SELF_NET:
     case COLUMN_TOTAL_NET: count = put_net(t, row, which, to); break;
     case COLUMN_TOTAL_SHARE:
-      if (has_total_share(t, row))
+      if (prof_i_table_has_total_share(t, row))
         count = prof_i_put_share(to, CELL_BYTES, row->total_ns, t->rows->all_self_ns);
       break;
     case COLUMN_TOTAL: count = prof_i_put_time(to, CELL_BYTES, row->total_ns, t->time_unit); break;
@@ -307,7 +274,7 @@ static bool is_told(const table *t, column c) {
   if (c == COLUMN_SKIPPED) return rows->skipped_count != 0;
   if (c == COLUMN_PLACE) return has_place(t);
   if (c == COLUMN_SELF_NET || c == COLUMN_TOTAL_NET) return has_net(t, c);
-  if (is_of_durations(c)) return has_durations(t);
+  if (is_of_durations(c)) return prof_i_table_has_durations(t);
   if (c >= COLUMN_SELF_DEVICE_TIME && c <= COLUMN_DEVICE_MEAN) return rows->total_self_device_ns != 0;
   const bool is_host = c == COLUMN_MEMORY || c == COLUMN_SELF_MEMORY, is_device = c == COLUMN_DEVICE_MEMORY || c == COLUMN_SELF_DEVICE_MEMORY;
   if (!is_host && !is_device) return true;
@@ -418,219 +385,6 @@ static void put_rows(table *t) {
   put_rule(t);
 }
 
-/* Its process, where there are several. */
-static void put_process(table *t, const prof_trace *trace) {
-  char cell[CELL_BYTES], pid[32], rank[32] = "";
-  if (t->trace_count == 1) return;
-  const prof_trace_info info = info_of(trace);
-  if (info.world_size > 1) snprintf(rank, sizeof rank, "rank %d, ", info.rank);
-  prof_i_page_text(&t->page, rank);
-  prof_i_page_put(&t->page, cell, prof_i_show_name(cell, info.process_name));
-  snprintf(pid, sizeof pid, " (%llu): ", (unsigned long long)info.pid);
-  prof_i_page_text(&t->page, pid);
-}
-
-/* What was left out to make recording cheaper. */
-static int put_changes(table *t, const prof_trace *trace) {
-  char line[128], *change;
-  const prof_trace_info info = info_of(trace);
-  if (info.untold_change_count) {
-    put_process(t, trace);
-    snprintf(line, sizeof line, "%llu change%s had no room in the capture\n", (unsigned long long)info.untold_change_count, info.untold_change_count == 1 ? "" : "s");
-    prof_i_page_text(&t->page, line);
-  }
-  const uint32_t first = info.change_count > CHANGES_SHOWN ? info.change_count - CHANGES_SHOWN : 0;
-  if (first) {
-    put_process(t, trace);
-    snprintf(line, sizeof line, "%u change%s before these:\n", first, first == 1 ? "" : "s");
-    prof_i_page_text(&t->page, line);
-  }
-  for (uint32_t i = first; i < info.change_count; i++) {
-    const int status = prof_i_trace_change_text(trace, i, &change);
-    if (status) return status;
-    put_process(t, trace);
-    prof_i_page_text(&t->page, change);
-    prof_i_page_text(&t->page, "\n");
-    free(change);
-  }
-  return PROF_OK;
-}
-
-/* What their times are worth, or why there are none. */
-static int put_devices(table *t, const prof_trace *trace) {
-  const uint32_t count = info_of(trace).device_count;
-  for (uint32_t i = 0; i < count; i++) {
-    char *text;
-    const int status = prof_i_trace_device_text(trace, i, &text);
-    if (status) return status;
-    put_process(t, trace);
-    prof_i_page_text(&t->page, text);
-    prof_i_page_text(&t->page, "\n");
-    free(text);
-  }
-  return PROF_OK;
-}
-
-static int put_loss(table *t, const prof_trace *trace) {
-  char *loss = NULL;
-  const int status = prof_i_trace_loss_text(trace, &loss);
-  if (status) return status;
-  put_process(t, trace);
-  prof_i_page_text(&t->page, loss);
-  prof_i_page_text(&t->page, "\n");
-  free(loss);
-  return PROF_OK;
-}
-
-/* What was open across a fork stands in the parent's: the sum's line alone says it. */
-static bool is_whole(const prof_trace_info *info) {
-  uint64_t missing = info->open_count | info->open_below_count | info->bad_count;
-  for (size_t i = 0; i < sizeof info->lost_count / sizeof *info->lost_count; i++) missing |= i == PROF_LOSS_FORKED ? 0 : info->lost_count[i];
-  return missing == 0;
-}
-
-static bool is_same_process(const prof_i_header *a, const prof_i_header *b) {
-  return a->process_start != 0 && a->process_start == b->process_start && a->pid == b->pid &&
-         a->namespace_pid == b->namespace_pid && strncmp(a->host, b->host, sizeof a->host) == 0;
-}
-
-/* A process that executes a second program has a second capture. */
-static size_t count_processes(const table *t) {
-  size_t count = 0;
-  for (size_t i = 0; i < t->trace_count; i++) {
-    size_t before = 0;
-    while (before < i && !is_same_process(&t->traces[before]->header, &t->traces[i]->header))
-      before++;
-    count += before == i;
-  }
-  return count;
-}
-
-/* "4 processes, ranks 0 to 3: " */
-static void put_processes(table *t) {
-  char line[128], ranks[64] = "";
-  const size_t count = count_processes(t);
-  int32_t least = INT32_MAX, most = -1;
-  for (size_t i = 0; i < t->trace_count; i++) {
-    const prof_trace_info info = info_of(t->traces[i]);
-    if (info.world_size <= 1) continue;
-    if (info.rank < least) least = info.rank;
-    if (info.rank > most) most = info.rank;
-  }
-  if (most >= 0 && most == least) snprintf(ranks, sizeof ranks, ", rank %d", most);
-  else if (most >= 0) snprintf(ranks, sizeof ranks, ", ranks %d to %d", least, most);
-  snprintf(line, sizeof line, "%zu process%s%s: ", count, count == 1 ? "" : "es", ranks);
-  prof_i_page_text(&t->page, line);
-}
-
-/* Of one trace its line; of several their sum, and the lines of those that are not whole. */
-static int put_losses(table *t) {
-  char line[128];
-  uint64_t recorded = 0, forked = 0;
-  size_t broken = 0;
-  if (t->trace_count == 1) return put_loss(t, t->traces[0]);
-  for (size_t i = 0; i < t->trace_count; i++) {
-    const prof_trace_info info = info_of(t->traces[i]);
-    recorded += info.event_count - info.open_count;
-    forked += info.lost_count[PROF_LOSS_FORKED];
-    broken += !is_whole(&info);
-  }
-  put_processes(t);
-  snprintf(line, sizeof line, "%llu recorded; ", (unsigned long long)recorded);
-  prof_i_page_text(&t->page, line);
-  if (broken) snprintf(line, sizeof line, "%zu of them not whole:\n", broken);
-  else if (forked)
-    snprintf(line, sizeof line, "no loss but %llu forked\n", (unsigned long long)forked);
-  else snprintf(line, sizeof line, "no loss\n");
-  prof_i_page_text(&t->page, line);
-  int status = PROF_OK;
-  for (size_t i = 0; !status && i < t->trace_count; i++) {
-    const prof_trace_info info = info_of(t->traces[i]);
-    if (!is_whole(&info)) status = put_loss(t, t->traces[i]);
-  }
-  return status;
-}
-
-/* What recording cost, all processes together, and the changes. */
-static int put_account(table *t) {
-  char line[160], time[64], most[64];
-  uint64_t own_ns = 0, least_ns = 0, most_ns = 0;
-  bool is_apart = false, is_known = true;
-  int status = PROF_OK;
-  for (size_t i = 0; i < t->trace_count; i++) {
-    const prof_trace_info info = info_of(t->traces[i]);
-    if (!(info.scope_cost_ns > 0)) continue;
-    own_ns += info.own_ns;
-    least_ns += info.own_least_ns;
-    most_ns += info.own_most_ns;
-    is_apart |= info.is_own_apart != 0;
-    is_known &= info.is_own_sampled || info.own_ns == 0;
-  }
-  prof_i_put_time(time, sizeof time, is_apart || !is_known ? least_ns : own_ns, t->time_unit);
-  prof_i_put_time(most, sizeof most, most_ns, t->time_unit);
-  snprintf(line, sizeof line, "Recording took: %s%s%s%s\n", is_known ? "" : "at least ", time,
-           is_apart && is_known ? " to " : "", is_apart && is_known ? most : "");
-  if (own_ns) prof_i_page_text(&t->page, line);
-  for (size_t i = 0; !status && i < t->trace_count; i++) status = put_changes(t, t->traces[i]);
-  return status;
-}
-
-/* What cells cannot say. */
-static void put_notes(table *t) {
-  char line[256];
-  const unsigned long long skipped = t->rows->skipped_count;
-  uint64_t without_share = 0;
-  for (uint64_t i = 0; i < t->rows->row_count; i++)
-    without_share += !lacks_durations(&t->rows->rows[i]) && !has_total_share(t, &t->rows->rows[i]);
-  if (without_share)
-    prof_i_page_text(&t->page, "Total % is empty where calls overlap on their thread, or are "
-                               "asynchronous: their sum is no part of its time\n");
-  if (has_durations(t) && count_without_durations(t))
-    prof_i_page_text(&t->page, "--: the durations of these calls are not known\n");
-  if (!skipped) return;
-  snprintf(line, sizeof line,
-           "Skipped: a jump left %llu scope%s. No other column has them: their end is not known\n",
-           skipped, skipped == 1 ? "" : "s");
-  prof_i_page_text(&t->page, line);
-}
-
-/* "12.345ms of 1.234s" */
-static void put_self_time(const table *t, char *to, size_t room) {
-  char time[64], all[64];
-  const prof_rows *const rows = t->rows;
-  const bool is_part = rows->all_self_ns != rows->total_self_ns;
-  prof_i_put_time(time, sizeof time, rows->total_self_ns, t->time_unit);
-  prof_i_put_time(all, sizeof all, rows->all_self_ns, t->time_unit);
-  snprintf(to, room, "%s%s%s", time, is_part ? " of " : "", is_part ? all : "");
-}
-
-static int put_sums(table *t) {
-  char line[256], time[160];
-  const prof_rows *const rows = t->rows;
-  const bool is_timed = has_durations(t);
-  put_self_time(t, time, sizeof time);
-  snprintf(line, sizeof line, "%s%s%s%llu call%s, %llu group%s",
-           is_timed ? "Self time total: " : "No durations are known: ", is_timed ? time : "",
-           is_timed ? " in " : "", (unsigned long long)rows->calls_count,
-           rows->calls_count == 1 ? "" : "s", (unsigned long long)rows->all_row_count,
-           rows->all_row_count == 1 ? "" : "s");
-  prof_i_page_text(&t->page, line);
-  if (rows->all_row_count > rows->row_count) {
-    snprintf(line, sizeof line, " (%llu not shown)", (unsigned long long)(rows->all_row_count - rows->row_count));
-    prof_i_page_text(&t->page, line);
-  }
-  prof_i_page_text(&t->page, "\n");
-  if (rows->total_self_device_ns) {
-    prof_i_put_time(time, sizeof time, rows->total_self_device_ns, t->time_unit);
-    snprintf(line, sizeof line, "Self device time total: %s\n", time);
-    prof_i_page_text(&t->page, line);
-  }
-  put_notes(t);
-  int status = put_losses(t);
-  for (size_t i = 0; !status && i < t->trace_count; i++) status = put_devices(t, t->traces[i]);
-  return status ? status : put_account(t);
-}
-
 int prof_trace_table(const prof_trace *trace, const prof_aggregate_options *options, char **text_out) {
   if (!trace || !text_out) return prof_i_fail(PROF_E_INVALID, "prof_trace_table: %s is NULL", trace ? "text_out" : "trace");
   return prof_traces_table(&trace, 1, options, text_out);
@@ -656,7 +410,7 @@ int prof_traces_table(const prof_trace *const *traces, size_t count, const prof_
   measure(&t);
   put_titles(&t);
   put_rows(&t);
-  status = put_sums(&t);
+  status = prof_i_table_put_sums(&t);
   prof_i_rows_destroy(rows);
   if (!status && t.page.is_out_of_memory) status = prof_i_fail(PROF_E_NO_MEMORY, "no memory for a table of %zu bytes", t.page.count);
   if (status) free(t.page.text);
