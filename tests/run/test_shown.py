@@ -231,6 +231,8 @@ class Processes(Shown):
     def test_a_program_that_executes_another_is_one_process(self):
         text = self.run_well("sh", "-c", "app again")
         self.assertRegex(text, r"(?m)^1 process: 2 recorded; no loss$")
+        self.run_well("-q", "--memory", "-o", "out", "sh", "-c", "exec app 0")
+        self.assertEqual(self.groups(), {"app": (1, True, None)})
         text = self.run_well("sh", "-c", "app 0; app 0")
         self.assertRegex(text, r"(?m)^2 processes: 2 recorded; no loss$")
 
