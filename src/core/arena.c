@@ -335,8 +335,19 @@ void prof_i_arena_make_head(prof_i_head *head, prof_i_extent_kind kind, uint64_t
    read from there before. A helper thread takes faults, though: where the host of a virtual machine must first find a large piece, it
    would fall behind. */
 static int make_pages(uint64_t offset, uint64_t bytes) {
+  void *const at = prof_i_the_arena.base + offset;
   const int error = prof_i_port_write_zeros(descriptor(), offset, bytes);
-  return prof_i_port_is_forbidden(error) ? 0 : error; /* a sandbox forbids the call: faults do it */
+  if (!error) return prof_i_port_populate_written(at, offset, bytes);
+  /* a sandbox forbids the call: faults do it */
+  return prof_i_port_is_forbidden(error) ? prof_i_port_populate(at, bytes) : error;
+}
+
+/* What is kept has its pages. */
+static int make_present(prof_i_head *head, uint64_t bytes, uint64_t populate_bytes, uint64_t kept) {
+  const bool is_made = prof_i_the_arena.is_file && populate_bytes == bytes;
+  if (!is_made || prof_i_this_flags.takes_faults) return prof_i_port_populate(head, populate_bytes);
+  const int error = kept ? prof_i_port_populate(head, kept) : 0;
+  return error ? error : make_pages(prof_i_arena_offset(head) + kept, bytes - kept);
 }
 
 /* The first `kept` bytes stay as they are. */
@@ -346,8 +357,7 @@ static prof_i_head *take_at(uint64_t offset, prof_i_extent_kind kind, uint64_t b
   int error = open_up(&prof_i_the_arena, offset + bytes);
   if (!error) error = reserve(offset, bytes);
   if (!error) note_made(offset + bytes);
-  if (!error && prof_i_the_arena.is_file && populate_bytes == bytes && !prof_i_this_flags.takes_faults) error = make_pages(offset + kept, bytes - kept);
-  if (!error) error = prof_i_port_populate(head, populate_bytes);
+  if (!error) error = make_present(head, bytes, populate_bytes, kept);
   if (error) {
     *loss_out = PROF_LOSS_DISK; /* the hole stays, and no reader looks at it */
     if (kind != PROF_I_EXTENT_META) prof_i_arena_note_refusal(error);
@@ -382,6 +392,13 @@ prof_i_head *prof_i_arena_take(prof_i_extent_kind kind, uint64_t bytes, uint64_t
     }
   } while (!__atomic_compare_exchange_n(&header->used_bytes, &used, used + bytes, true, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
   return take_at(used, kind, bytes, populate_bytes, 0, loss_out);
+}
+
+uint64_t prof_i_arena_aligned(uint64_t bytes) {
+  const uint64_t used = __atomic_load_n(&prof_i_arena_header()->used_bytes, __ATOMIC_RELAXED);
+  if (!prof_i_the_arena.is_file) return bytes;
+  while (used % bytes != 0 && bytes > PROF_I_UNIT_BYTES) bytes /= 4;
+  return bytes;
 }
 
 uint64_t prof_i_arena_taken_bytes(void) {

@@ -643,9 +643,10 @@ static prof_i_head *take_any(prof_i_thread *thread, uint64_t need, int *loss_out
   }
   if ((chunk = take_free(bytes, loss_out)) != NULL) return chunk;
   if (prof_i_the_arena.policy == PROF_POLICY_RING) return take_ring(bytes, loss_out);
-  chunk = prof_i_arena_take(PROF_I_EXTENT_CHUNK, bytes, bytes, loss_out);
+  const uint64_t aligned = prof_i_arena_aligned(bytes), now = aligned < least ? bytes : aligned;
+  chunk = prof_i_arena_take(PROF_I_EXTENT_CHUNK, now, now, loss_out);
   /* The last of the cap goes in small pieces. */
-  for (uint64_t less = bytes / 4; !chunk && *loss_out == PROF_LOSS_FULL && less >= least &&
+  for (uint64_t less = now / 4; !chunk && *loss_out == PROF_LOSS_FULL && less >= least &&
                                   less >= PROF_I_UNIT_BYTES;
        less /= 4)
     chunk = prof_i_arena_take(PROF_I_EXTENT_CHUNK, less, less, loss_out);

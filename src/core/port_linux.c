@@ -15,7 +15,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
-#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 #if defined(__x86_64__)
@@ -23,10 +22,6 @@
 #endif
 
 #include "fault.h"
-
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23
-#endif
 
 enum { INTERRUPTIONS_MAX = 1000, PIECE_BYTES_MIN = 4096 };
 
@@ -230,16 +225,6 @@ void *prof_i_port_map_twice(void *at, void *of, size_t bytes) {
   return mapped == -1 ? MAP_FAILED : (void *)mapped;
 }
 
-int prof_i_port_populate(void *at, size_t bytes) {
-  int result;
-  int tries = 0; /* pages stay once they are there, so it gets further each time */
-  do result = madvise(at, bytes, MADV_POPULATE_WRITE);
-  while (result != 0 && errno == EINTR && ++tries < INTERRUPTIONS_MAX);
-  /* Before Linux 5.14, and in some sandboxes: the pages come one by one at first touch. A file's
-     room is reserved already. */
-  return result == 0 || errno == EINVAL || prof_i_port_is_forbidden(errno) ? 0 : errno;
-}
-
 int prof_i_port_hold_cancel(void) {
   int was = PTHREAD_CANCEL_ENABLE;
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &was);
@@ -340,47 +325,6 @@ int prof_i_port_fd_aside(int fd) {
   if (aside < 0) return fd;
   close(fd);
   return aside;
-}
-
-/* One page of zeros, again and again, stays in the nearest cache: a fifth faster than 64 KiB. */
-enum { ZEROS = 4096, PIECES = 256, PIECES_FEW = 16 };
-static char zeros[ZEROS] __attribute__((aligned(ZEROS))); /* never written to: costs no memory */
-
-static void list_zeros(struct iovec *pieces, int count) {
-  for (int i = 0; i < count; i++) pieces[i] = (struct iovec){zeros, ZEROS};
-}
-
-/* PIECES of them, too many for a stack: made by the first that comes. NULL: another thread is just
-   making them. */
-static const struct iovec *all_zeros(void) {
-  enum { NONE, AT_IT, MADE };
-  static struct iovec pieces[PIECES];
-  static uint32_t state;
-  uint32_t now = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
-  if (now == MADE) return pieces;
-  if (now != NONE || !__atomic_compare_exchange_n(&state, &now, AT_IT, false, __ATOMIC_RELAXED,
-                                                  __ATOMIC_RELAXED))
-    return NULL;
-  list_zeros(pieces, PIECES);
-  __atomic_store_n(&state, MADE, __ATOMIC_RELEASE);
-  return pieces;
-}
-
-int prof_i_port_write_zeros(int fd, uint64_t offset, uint64_t bytes) {
-  struct iovec few[PIECES_FEW];
-  const struct iovec *const all = all_zeros(), *const pieces = all ? all : few;
-  const uint64_t most = (uint64_t)ZEROS * (all ? PIECES : PIECES_FEW);
-  if (!all) list_zeros(few, PIECES_FEW);
-  while (bytes > 0) {
-    const uint64_t now = bytes < most ? bytes : most;
-    const ssize_t done = now < ZEROS ? pwrite(fd, zeros, now, (off_t)offset)
-                                     : pwritev(fd, pieces, (int)(now / ZEROS), (off_t)offset);
-    if (done < 0 && errno == EINTR) continue;
-    if (done <= 0) return done < 0 ? errno : ENOSPC;
-    offset += (uint64_t)done;
-    bytes -= (uint64_t)done;
-  }
-  return 0;
 }
 
 uint64_t prof_i_port_resident_bytes(void *at, size_t bytes) {
