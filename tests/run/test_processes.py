@@ -34,6 +34,12 @@ int main(int count, char **words) {
     while (read(0, &c, 1) > 0) continue;
     return 0;
   }
+  if (count > 1 && strcmp(words[1], "stay") == 0) {
+    PROF_SCOPE("stay");
+    char c;
+    while (read(0, &c, 1) > 0) continue;
+    return 0;
+  }
   if (count > 1 && strcmp(words[1], "clear") == 0) {
     { PROF_SCOPE("cleared"); }
     return prof_clear();
@@ -208,6 +214,15 @@ class Reasons(Case):
         env = preload.environment(self.folder, EMPTY_AT_FIRST, PATH=self.env["PATH"])
         self.drive(["reader"], env=env)
         self.assertIn("does not use prof", self.groups()["reader"][2])
+
+    def test_processes_with_pids_of_their_own(self):
+        inside = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc"]
+        if subprocess.run([*inside, "true"], capture_output=True, check=False).returncode != 0:
+            self.skipTest("no new namespace of processes may be made here")
+        app = os.path.join(self.programs, "app")
+        self.drive([*inside, app, "stay"], [*inside, app, "stay"], [*inside, "reader"])
+        self.assertEqual(self.groups()["app"], (2, True, None))
+        self.assertEqual(self.groups()["reader"][:2], (1, False))
 
     def test_a_program_without_prof(self):
         self.check("reader", "does not use prof", self.drive(["reader"]))
