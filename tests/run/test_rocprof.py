@@ -124,6 +124,11 @@ class Rocprof(unittest.TestCase):
         hints = json.loads(self.read("out/summary.json"))["hints"]
         self.assertEqual(len(hints), 1, hints)
         self.assertIn("rocprof left no file", hints[0])
+        self.write("bin/nsys", '#!/bin/sh\nshift 5\n"$@"\n')
+        done = self.run_prof("-t", "nsys", "-o", "out", "--", "true")
+        hints = json.loads(self.read("out/summary.2.json"))["hints"]
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("nsys left no file", hints[0])
         self.assertFalse(os.path.exists(os.path.join(self.folder, "out/rocprof_output")))
 
     def test_what_was_there_before_stays(self):

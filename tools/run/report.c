@@ -109,9 +109,8 @@ static void collect_samplers(run_state *s) {
 
 /* Of prof, library traces, and databases there are other hints. */
 static void add_no_files(run_state *s, const run_tool *tool) {
-  const unsigned parts = tool->parts;
-  if (parts & (RUN_PART_PROF | RUN_PART_TRACE | RUN_PART_LOGS)) return;
-  if (parts & RUN_PART_COLLECT && !(parts & RUN_PART_ROCPROF)) return;
+  if (tool->parts & (RUN_PART_PROF | RUN_PART_TRACE | RUN_PART_LOGS)) return;
+  if (run_rpd_is_of(tool)) return;
   if (s->summary.progress == RUN_PROGRESS_ENDED)
     run_words_add(&s->summary.hints,
                   run_text("%s left no file; see what it printed, and whether its cmd names "
