@@ -80,6 +80,21 @@ int main(void) {
 }
 """
 
+# Erases its variables, as programs do that write a title there.
+ERASER = """
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+extern char **environ;
+int main(void) {
+  char c;
+  for (char **each = environ; *each; each++) memset(*each, 0, strlen(*each));
+  prctl(PR_SET_NAME, "eraser: ready");
+  while (read(0, &c, 1) > 0) continue;
+  return 0;
+}
+"""
+
 # Starts the programs of its first word, a JSON list of lists; ends them when prof has looked at
 # /proc several times. The thread that looks waits once after each look.
 DRIVER = """
@@ -140,6 +155,7 @@ class Case(unittest.TestCase):
         )
         cls.compile("reader", READER)
         cls.compile("whole", READER, "-static")
+        cls.compile("eraser", ERASER)
         cls.compile("many", MANY)
         cls.write_program("driver.py", DRIVER)
 
@@ -214,6 +230,10 @@ class Reasons(Case):
         env = preload.environment(self.folder, EMPTY_AT_FIRST, PATH=self.env["PATH"])
         self.drive(["reader"], env=env)
         self.assertIn("does not use prof", self.groups()["reader"][2])
+
+    def test_variables_that_the_program_erases(self):
+        self.drive(["eraser"])
+        self.assertIn("does not use prof", self.groups()["eraser: ready"][2])
 
     def test_processes_with_pids_of_their_own(self):
         inside = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc"]

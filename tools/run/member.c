@@ -177,7 +177,7 @@ static bool has_lost_variable(run_member *member, const char *variable) {
   snprintf(path, sizeof path, "/proc/%d/environ", (int)member->pid);
   char *const text = run_file_read(path, ENVIRONMENT_BYTES, &bytes);
   if (!text) return false;
-  bool has = false;
+  bool has = bytes > 0 && !memchr(text, '=', bytes); /* the program has erased them */
   const size_t length = strlen(variable);
   while (at < bytes && !has) {
     has = strncmp(text + at, variable, length) == 0 && text[at + length] == '=';
