@@ -348,23 +348,6 @@ static asked ask_for_schema(const prof_args *args, uint32_t count, uint64_t word
   return (asked){.kind = PROF_I_KIND_SCHEMA, .word_count = used, .words = words, .hash = mix_text(7, (const char *)words, used * sizeof *words)};
 }
 
-uint32_t prof_i_schema_number_inside(uint32_t site, const prof_args *args, uint32_t count) {
-  uint64_t words[SCHEMA_WORDS_MAX];
-  if (!site) return 0;
-  const asked a = ask_for_schema(args, count, words);
-  const entry *const e = intern(&a);
-  if (!e) return 0;
-  remember(site, e, args, count);
-  return e->number;
-}
-
-static uint32_t schema_number_outside(const prof_args *args, uint32_t count) {
-  uint64_t words[SCHEMA_WORDS_MAX];
-  const asked a = ask_for_schema(args, count, words);
-  const entry *const e = find(&a);
-  return e ? e->number : 0;
-}
-
 static bool is_same_key(const char *given, const prof_i_seen_item *known) {
   if (!given) return known->key_bytes == 0;
   for (uint32_t i = 0; i < known->key_bytes; i++)
@@ -386,6 +369,25 @@ static uint32_t schema_seen(uint32_t site, const prof_args *args, uint32_t count
   const entry *const e = __atomic_load_n(&numbers[seen->schema], __ATOMIC_SEQ_CST);
   const uint64_t arena = __atomic_load_n(&own.arena, __ATOMIC_RELAXED);
   return e && __atomic_load_n(&e->arena, __ATOMIC_ACQUIRE) == arena ? seen->schema : 0;
+}
+
+uint32_t prof_i_schema_number_inside(uint32_t site, const prof_args *args, uint32_t count) {
+  uint64_t words[SCHEMA_WORDS_MAX];
+  if (!site) return 0;
+  const uint32_t seen = schema_seen(site, args, count);
+  if (seen) return seen;
+  const asked a = ask_for_schema(args, count, words);
+  const entry *const e = intern(&a);
+  if (!e) return 0;
+  remember(site, e, args, count);
+  return e->number;
+}
+
+static uint32_t schema_number_outside(const prof_args *args, uint32_t count) {
+  uint64_t words[SCHEMA_WORDS_MAX];
+  const asked a = ask_for_schema(args, count, words);
+  const entry *const e = find(&a);
+  return e ? e->number : 0;
 }
 
 uint32_t prof_i_schema_number(uint32_t site, const prof_args *args, uint32_t count) {

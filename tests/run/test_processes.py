@@ -34,6 +34,12 @@ int main(int count, char **words) {
     while (read(0, &c, 1) > 0) continue;
     return 0;
   }
+  if (count > 1 && strcmp(words[1], "stay") == 0) {
+    PROF_SCOPE("stay");
+    char c;
+    while (read(0, &c, 1) > 0) continue;
+    return 0;
+  }
   if (count > 1 && strcmp(words[1], "clear") == 0) {
     { PROF_SCOPE("cleared"); }
     return prof_clear();
@@ -70,6 +76,21 @@ int main(void) {
       _exit(0);
     }
   }
+  return 0;
+}
+"""
+
+# Erases its variables, as programs do that write a title there.
+ERASER = """
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+extern char **environ;
+int main(void) {
+  char c;
+  for (char **each = environ; *each; each++) memset(*each, 0, strlen(*each));
+  prctl(PR_SET_NAME, "eraser: ready");
+  while (read(0, &c, 1) > 0) continue;
   return 0;
 }
 """
@@ -134,6 +155,7 @@ class Case(unittest.TestCase):
         )
         cls.compile("reader", READER)
         cls.compile("whole", READER, "-static")
+        cls.compile("eraser", ERASER)
         cls.compile("many", MANY)
         cls.write_program("driver.py", DRIVER)
 
@@ -208,6 +230,19 @@ class Reasons(Case):
         env = preload.environment(self.folder, EMPTY_AT_FIRST, PATH=self.env["PATH"])
         self.drive(["reader"], env=env)
         self.assertIn("does not use prof", self.groups()["reader"][2])
+
+    def test_variables_that_the_program_erases(self):
+        self.drive(["eraser"])
+        self.assertIn("does not use prof", self.groups()["eraser: ready"][2])
+
+    def test_processes_with_pids_of_their_own(self):
+        inside = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc"]
+        if subprocess.run([*inside, "true"], capture_output=True, check=False).returncode != 0:
+            self.skipTest("no new namespace of processes may be made here")
+        app = os.path.join(self.programs, "app")
+        self.drive([*inside, app, "stay"], [*inside, app, "stay"], [*inside, "reader"])
+        self.assertEqual(self.groups()["app"], (2, True, None))
+        self.assertEqual(self.groups()["reader"][:2], (1, False))
 
     def test_a_program_without_prof(self):
         self.check("reader", "does not use prof", self.drive(["reader"]))

@@ -3,6 +3,7 @@ programs are stand-ins that take the words and leave the files that the real one
 
 import json
 import os
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -89,6 +90,46 @@ class Rocprof(unittest.TestCase):
         self.assertEqual(done.stderr, b"")
         self.assertEqual(self.read("rocprof_output/results.csv"), "Index\n")
         self.assertFalse(os.path.exists(os.path.join(self.folder, "results.csv")))
+
+    def test_files_of_each_format_are_collected(self):
+        for names in (
+            ["77_results.json"],
+            ["77_results.pftrace", "77_agent_info.csv"],
+            ["77_counter_collection.csv"],
+            ["77_kernel_stats.csv", "77_results.db"],
+        ):
+            with self.subTest(names):
+                files = " ".join(f"host/{name}" for name in names)
+                self.write("bin/rocprofv3", f"#!/bin/sh\nmkdir host; touch {files}\n")
+                done = self.run_prof("-t", "rocprof", "-o", "out", "--", "true")
+                self.assertEqual(done.returncode, 0, done.stderr)
+                found = os.listdir(os.path.join(self.folder, "out/rocprof_output/host"))
+                self.assertEqual(sorted(found), sorted(names))
+                self.assertFalse(os.path.exists(os.path.join(self.folder, "host")))
+                shutil.rmtree(os.path.join(self.folder, "out"))
+
+    def test_tables_in_a_folder_of_the_program_are_copied(self):
+        program = "mkdir mine; cd mine; touch 7_kernel_stats.csv model.bin 5_results.json"
+        self.write("bin/rocprofv3", '#!/bin/sh\nshift 2\n"$@"\n')
+        done = self.run_prof("-t", "rocprof", "-o", "out", "--", "sh", "-c", program)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(len(os.listdir(os.path.join(self.folder, "mine"))), 3)
+        found = os.listdir(os.path.join(self.folder, "out/rocprof_output/mine"))
+        self.assertEqual(found, ["7_kernel_stats.csv"])
+
+    def test_a_tool_that_leaves_no_file_is_told(self):
+        self.write("bin/rocprofv3", '#!/bin/sh\nshift 2\n"$@"\n')
+        done = self.run_prof("-t", "rocprof", "-o", "out", "--", "true")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        hints = json.loads(self.read("out/summary.json"))["hints"]
+        self.assertEqual(len(hints), 1, hints)
+        self.assertIn("rocprof left no file", hints[0])
+        self.write("bin/nsys", '#!/bin/sh\nshift 5\n"$@"\n')
+        done = self.run_prof("-t", "nsys", "-o", "out", "--", "true")
+        hints = json.loads(self.read("out/summary.2.json"))["hints"]
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("nsys left no file", hints[0])
+        self.assertFalse(os.path.exists(os.path.join(self.folder, "out/rocprof_output")))
 
     def test_what_was_there_before_stays(self):
         self.write("bin/rocprof", ROCPROF)

@@ -61,6 +61,17 @@ static int by_reason(const void *a, const void *b) {
   return strcmp(x->name, y->name);
 }
 
+/* Each PID namespace has a process 1, so a capture is taken once. */
+static const run_capture *capture_of(const run_captures *captures, const bool *is_seen,
+                                     const run_member *m) {
+  const uint32_t pid = (uint32_t)m->inner_pid;
+  const run_capture *const found = run_captures_of(captures, pid);
+  if (!found || m->inner_pid == m->pid || !is_seen[found - captures->items]) return found;
+  for (size_t i = 0; i < captures->count; i++)
+    if (captures->items[i].pid == pid && !is_seen[i]) return &captures->items[i];
+  return NULL;
+}
+
 run_children run_children_find(const run_family *family, const run_captures *captures,
                                const run_words *tools, bool has_reasons) {
   run_children to = {
@@ -68,7 +79,7 @@ run_children run_children_find(const run_family *family, const run_captures *cap
   bool *const is_seen = run_make(captures->count, sizeof *is_seen);
   for (size_t i = 0; family && i < run_family_count(family); i++) {
     const run_member *const m = run_family_member(family, i);
-    const run_capture *const capture = run_captures_of(captures, (uint32_t)m->pid);
+    const run_capture *const capture = capture_of(captures, is_seen, m);
     if (capture) is_seen[capture - captures->items] = true;
     to.libraries |= m->libraries;
     if (!capture && run_words_find(tools, m->name) >= 0) continue;

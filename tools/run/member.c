@@ -116,23 +116,37 @@ static void take_name_in_valgrind(run_member *member) {
 
 /* ---- the process ---- */
 
-/* A process's /proc folder belongs to its user. */
-static bool is_other_user(pid_t pid) {
+/* The numbers of a line of /proc/PID/status, such as "Uid:". Returns how many there are. */
+static size_t read_numbers(pid_t pid, const char *title, unsigned long *to, size_t room) {
   char path[64], *line = NULL;
-  size_t room = 0;
-  unsigned long effective = geteuid();
+  size_t line_room = 0, count = 0;
+  const size_t title_bytes = strlen(title);
   snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
   FILE *const file = fopen(path, "re");
-  while (file && getline(&line, &room, file) > 0) {
-    char *at;
-    if (strncmp(line, "Uid:", 4) != 0) continue;
-    (void)strtoul(line + 4, &at, 10); /* the real one */
-    effective = strtoul(at, NULL, 10);
+  while (file && getline(&line, &line_room, file) > 0) {
+    if (strncmp(line, title, title_bytes) != 0) continue;
+    for (char *at = line + title_bytes, *end; count < room; at = end) {
+      to[count] = strtoul(at, &end, 10);
+      if (end == at) break;
+      count++;
+    }
     break;
   }
   if (file) fclose(file);
   free(line);
-  return effective != geteuid();
+  return count;
+}
+
+/* A process's /proc folder belongs to its user. */
+static bool is_other_user(pid_t pid) {
+  unsigned long users[2]; /* the real one, the effective one */
+  return read_numbers(pid, "Uid:", users, 2) == 2 && users[1] != geteuid();
+}
+
+static pid_t inner_pid_of(pid_t pid) {
+  unsigned long pids[33]; /* from our namespace to its own; they nest no deeper */
+  const size_t count = read_numbers(pid, "NSpid:", pids, sizeof pids / sizeof *pids);
+  return count > 0 ? (pid_t)pids[count - 1] : pid;
 }
 
 /* Without a memory of its own it ends just now: /proc shows neither its folder nor its variables. */
@@ -163,7 +177,7 @@ static bool has_lost_variable(run_member *member, const char *variable) {
   snprintf(path, sizeof path, "/proc/%d/environ", (int)member->pid);
   char *const text = run_file_read(path, ENVIRONMENT_BYTES, &bytes);
   if (!text) return false;
-  bool has = false;
+  bool has = bytes > 0 && !memchr(text, '=', bytes); /* the program has erased them */
   const size_t length = strlen(variable);
   while (at < bytes && !has) {
     has = strncmp(text + at, variable, length) == 0 && text[at + length] == '=';
@@ -178,6 +192,7 @@ static bool has_lost_variable(run_member *member, const char *variable) {
 void run_member_inspect(run_member *member, const char *variable, const char *folder) {
   const pid_t pid = member->pid;
   if (is_valgrind(pid)) take_name_in_valgrind(member);
+  member->inner_pid = inner_pid_of(pid);
   for (size_t i = 0; i < sizeof starters / sizeof *starters; i++) {
     if (strcmp(member->name, starters[i].name) != 0) continue;
     member->reason = starters[i].reason;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* values: options whose value is the next word. operands: words in front of the program.
+/* values: options whose value is the next word; twice: the next two. operands: words in front of the program.
    is_script: -c has shell text. has_variables: NAME=VALUE may come in front of the program. */
 typedef struct launcher {
   const char *name;
@@ -29,6 +29,18 @@ static const launcher launchers[] = {
      0, false, false},
     {"nohup", "", 0, false, false},
     {"setsid", "", 0, false, false},
+    {"chroot", "", 1, false, false},
+    {"unshare", "-R -w -S -G --root --wd --setuid --setgid --monotonic --boottime --propagation", 0,
+     false, false},
+    {"bwrap",
+     "--args --userns --userns2 --pidns --uid --gid --hostname --chdir --unsetenv --lock-file "
+     "--sync-fd --remount-ro --exec-label --file-label --proc --dev --tmpfs --mqueue --dir "
+     "--seccomp --add-seccomp-fd --block-fd --userns-block-fd --info-fd --json-status-fd "
+     "--cap-add --cap-drop --perms --size --setenv --setenv --bind --bind --bind-try --bind-try "
+     "--dev-bind --dev-bind --dev-bind-try --dev-bind-try --ro-bind --ro-bind --ro-bind-try "
+     "--ro-bind-try --bind-fd --bind-fd --ro-bind-fd --ro-bind-fd --file --file --bind-data "
+     "--bind-data --ro-bind-data --ro-bind-data --symlink --symlink --chmod --chmod",
+     0, false, false},
     {"stdbuf", "-i -o -e --input --output --error", 0, false, false},
     {"time", "-f -o --format --output", 0, false, false},
     {"sudo", "-u -g -h -p -C -D -R -T -r -t -U --user --group", 0, false, true},
@@ -60,17 +72,26 @@ static const char *base(const char *path) {
   return slash && slash[1] ? slash + 1 : path;
 }
 
+/* Of MPI also with an ending: mpirun.openmpi, mpiexec.hydra. */
+static bool is_called(const char *program, const char *name) {
+  const size_t bytes = strlen(name);
+  if (strncmp(program, name, bytes) != 0) return false;
+  return program[bytes] == '\0' || (program[bytes] == '.' && strncmp(name, "mpi", 3) == 0);
+}
+
 static const launcher *launcher_of(const char *word) {
   for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++)
-    if (strcmp(base(word), launchers[i].name) == 0) return &launchers[i];
+    if (is_called(base(word), launchers[i].name)) return &launchers[i];
   return NULL;
 }
 
-static bool is_listed(const char *list, const char *word) {
+/* How often the list has the word. */
+static size_t listed_count(const char *list, const char *word) {
   const size_t bytes = strlen(word);
+  size_t count = 0;
   for (const char *at = strstr(list, word); at; at = strstr(at + 1, word))
-    if ((at == list || at[-1] == ' ') && (at[bytes] == ' ' || at[bytes] == '\0')) return true;
-  return false;
+    count += (at == list || at[-1] == ' ') && (at[bytes] == ' ' || at[bytes] == '\0');
+  return count;
 }
 
 static bool is_variable(const char *word) {
@@ -87,7 +108,7 @@ static const char *program_of_text(const char *text) {
     char *word = words.items[i];
     word += strspn(word, "\"'({");
     word[strcspn(word, ";&|<>()\"'`$")] = '\0';
-    if (*word && !is_variable(word) && !is_listed(keywords, word)) return word;
+    if (*word && !is_variable(word) && listed_count(keywords, word) == 0) return word;
     if (!*word) break;
   }
   return NULL;
@@ -105,7 +126,7 @@ static size_t behind(const run_words *words, size_t at, const char **text_out) {
       return words->count;
     }
     if (word[0] == '-' && word[1])
-      at += is_listed(l->values, word);
+      at += listed_count(l->values, word);
     else if (l->has_variables && is_variable(word))
       continue;
     else if (operands > 0)

@@ -107,6 +107,16 @@ static void collect_samplers(run_state *s) {
   }
 }
 
+/* Of prof, library traces, and databases there are other hints. */
+static void add_no_files(run_state *s, const run_tool *tool) {
+  if (tool->parts & (RUN_PART_PROF | RUN_PART_TRACE | RUN_PART_LOGS)) return;
+  if (run_rpd_is_of(tool)) return;
+  if (s->summary.progress == RUN_PROGRESS_ENDED)
+    run_words_add(&s->summary.hints,
+                  run_text("%s left no file; see what it printed, and whether its cmd names "
+                           "another folder", tool->name));
+}
+
 static void collect_folder(run_state *s, const run_tool *tool) {
   static const char *const traces[] = {"trace.rpd", "trace.db", "trace.json", "trace.json.gz"};
   if (!tool->folder || tool->folder == s->temporary_folder) return;
@@ -120,7 +130,7 @@ static void collect_folder(run_state *s, const run_tool *tool) {
     const char *const hint = run_uftrace_hint(tool->folder);
     if (hint) run_words_add(&s->summary.hints, hint);
   }
-  run_summary_add_folder(&s->summary, tool->folder);
+  if (!run_summary_add_folder(&s->summary, tool->folder)) add_no_files(s, tool);
 }
 
 /* ---- captures ---- */

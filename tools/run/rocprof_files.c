@@ -38,6 +38,33 @@ static bool has_file(const char *folder, const char *pattern) {
   return false;
 }
 
+/* Tables that other programs read under names of their own. */
+static const char *const tables[] = {"agent_info",   "domain_stats",  "kernel_stats",
+                                     "kernel_trace", "hip_api_trace", "counter_collection"};
+enum { TABLES = sizeof tables / sizeof *tables };
+
+/* The folder HOST of rocprofv3, if it is told of none: all files are PID_KIND. */
+static bool is_of_rocprofv3(const char *folder) {
+  static const char *const endings[] = {"csv", "db", "json", "pftrace", "otf2", "txt"};
+  const run_words names = run_rocprof_names(folder);
+  for (size_t i = 0; i < names.count; i++) {
+    const char *const name = names.items[i], *const dot = strrchr(name, '.');
+    const size_t digits = strspn(name, "0123456789");
+    bool is_known = false;
+    for (size_t e = 0; dot && e < sizeof endings / sizeof *endings; e++)
+      is_known |= strcmp(dot + 1, endings[e]) == 0;
+    if (digits == 0 || name[digits] != '_' || !is_known) return false;
+  }
+  return names.count > 0;
+}
+
+static bool has_table(const char *folder) {
+  bool has = has_file(folder, "*_trace.csv");
+  for (size_t i = 0; i < TABLES && !has; i++)
+    has = has_file(folder, run_text("*_%s.csv", tables[i]));
+  return has;
+}
+
 static bool copy(const char *from, const char *to) {
   char buffer[1 << 16];
   FILE *const in = fopen(from, "re"), *const out = in ? run_output_begin(to) : NULL;
@@ -69,9 +96,12 @@ static void copy_tables(const char *from, const char *to) {
 static void take(const char *from, const char *name, const char *folder) {
   const char *const path = run_text("%s/%s", from, name);
   const char *const to = run_text("%s/%s", folder, name);
-  const bool is_ours = fnmatch("results*", name, 0) == 0 || fnmatch("rocprofv3-*", name, 0) == 0;
-  if (is_ours || (is_folder(path) && has_file(path, "*_results.db"))) move(path, to);
-  else if (is_folder(path) && has_file(path, "*_trace.csv")) copy_tables(path, to);
+  const bool is_results =
+      fnmatch("results*", name, 0) == 0 || fnmatch("rocprofv3-*", name, 0) == 0;
+  const bool is_in_folder = is_folder(path);
+  if (is_results || (is_in_folder && (is_of_rocprofv3(path) || has_file(path, "*_results.db"))))
+    move(path, to);
+  else if (is_in_folder && has_table(path)) copy_tables(path, to);
 }
 
 /* ---- tables under the names that other programs read ---- */
@@ -93,9 +123,7 @@ static int look(const char *path, const struct stat *is, int kind, struct FTW *a
 }
 
 static void name_tables(const char *folder) {
-  static const char *const tables[] = {"agent_info",   "domain_stats",  "kernel_stats",
-                                       "kernel_trace", "hip_api_trace", "counter_collection"};
-  for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+  for (size_t i = 0; i < TABLES; i++) {
     const char *const to = run_text("%s/rocprofv3_output_%s.csv", folder, tables[i]);
     if (access(to, F_OK) == 0) continue;
     search.pattern = run_text("*%s.csv", tables[i]);

@@ -58,20 +58,32 @@ static void convert(const char *database, const char *json) {
         reason_in(line, database));
 }
 
+static const struct {
+  const char *tool, *file;
+} databases[] = {{"rpd", "trace.rpd"}, {"rocm_trace_lite", "trace.db"}};
+enum { DATABASES = sizeof databases / sizeof *databases };
+
+static bool is_of(const run_tool *tool, size_t database) {
+  const char *const name = databases[database].tool;
+  return strncmp(tool->name, name, strlen(name)) == 0;
+}
+
+bool run_rpd_is_of(const run_tool *tool) {
+  for (size_t i = 0; i < DATABASES; i++)
+    if (is_of(tool, i)) return true;
+  return false;
+}
+
 void run_rpd_convert(const run_tool *tool) {
-  static const struct {
-    const char *tool, *file;
-  } databases[] = {{"rpd", "trace.rpd"}, {"rocm_trace_lite", "trace.db"}};
   const char *const folder = tool->folder;
   char *const json = run_text("%s/trace.json", folder);
   const bool has_json =
       access(json, F_OK) == 0 || access(run_text("%s.gz", json), F_OK) == 0;
-  for (size_t i = 0; i < sizeof databases / sizeof *databases; i++) {
+  for (size_t i = 0; i < DATABASES; i++) {
     char *const path = run_text("%s/%s", folder, databases[i].file);
     const bool is_there = access(path, F_OK) == 0;
-    const bool is_its = strncmp(tool->name, databases[i].tool, strlen(databases[i].tool)) == 0;
     if (is_there && !has_json) convert(path, json);
-    if (!is_there && is_its)
+    if (!is_there && is_of(tool, i))
       say("prof run: %s wrote no %s: see its messages", tool->name, databases[i].file);
   }
 }

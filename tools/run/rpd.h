@@ -9,4 +9,7 @@
    none, prints one line; the database stays. */
 void run_rpd_convert(const run_tool *tool);
 
+/* True: the tool is rpd or rocm_trace_lite. */
+bool run_rpd_is_of(const run_tool *tool);
+
 #endif

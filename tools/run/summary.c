@@ -23,7 +23,7 @@ void run_summary_add_file(run_summary *summary, const char *path) {
   run_words_add(&summary->files, path);
 }
 
-void run_summary_add_folder(run_summary *summary, const char *path) {
+bool run_summary_add_folder(run_summary *summary, const char *path) {
   DIR *const all = opendir(path);
   bool has_files = false;
   for (struct dirent *entry; all && (entry = readdir(all)) != NULL;)
@@ -33,6 +33,7 @@ void run_summary_add_folder(run_summary *summary, const char *path) {
     run_words_add(&summary->files, run_text("%s/", path));
   else
     rmdir(path);
+  return has_files;
 }
 
 void run_summary_add_problem(run_summary *summary, const char *format, ...) {

@@ -48,8 +48,8 @@ void run_summary_begin(run_summary *summary, const char *folder, bool has_file);
 void run_summary_add_script(run_summary *summary, const char *of, bool is_before, const char *text,
                             int status);
 void run_summary_add_file(run_summary *summary, const char *path);
-/* Its files, if there are any. Else it is removed. */
-void run_summary_add_folder(run_summary *summary, const char *path);
+/* Its files, if there are any. Else it is removed, and false is returned. */
+bool run_summary_add_folder(run_summary *summary, const char *path);
 void run_summary_add_problem(run_summary *summary, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
