@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "../core/call.h"
+#include "../core/fault.h"
 #include "../core/log.h"
 #include "../core/observed.h"
 #include "../core/port.h"
@@ -604,7 +605,7 @@ static void take_only_child(aggregation *a, prof_i_span *span, beside *also) {
   prof_i_held_add(&also->memory, &own);
   prof_i_device_time_add(&also->on_device,
                          &(prof_i_device_time){.self_ns = d->self_ns, .count = d->count});
-  span->self_ns += child->span.self_ns;
+  if (!PROF_I_FAULT(LOSES_SELF)) span->self_ns += child->span.self_ns;
   span->child_count = child->span.child_count;
   a->only_child.group = NULL;
 }
@@ -612,7 +613,7 @@ static void take_only_child(aggregation *a, prof_i_span *span, beside *also) {
 /* Of the innermost scope that waits; a mark of a step holds nothing. NULL: none does. */
 static waiting *innermost(aggregation *a) {
   uint32_t count = a->waiting_count;
-  while (count && a->waiting[count - 1].is_step) count--;
+  while (count && a->waiting[count - 1].is_step && !PROF_I_FAULT(STEP_HOLDS)) count--;
   return count ? &a->waiting[count - 1] : NULL;
 }
 
@@ -679,7 +680,8 @@ static __attribute__((noinline)) int visit_beside_only_child(aggregation *a,
                                                              const prof_i_span *span,
                                                              const waiting *waited, beside *also) {
   prof_i_span merged = *span;
-  if (waited && span->child_count == 1 && !waited->has_call)
+  const bool is_alone = span->child_count == 1 || PROF_I_FAULT(NOT_ALONE);
+  if (waited && is_alone && !waited->has_call)
     take_only_child(a, &merged, also);
   else if (add_only_child(a)) return PROF_E_NO_MEMORY;
   return finish_visit(a, &merged, waited, also);
