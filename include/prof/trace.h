@@ -413,7 +413,8 @@ typedef enum prof_aggregate_rule {
   /* Traced functions that began before from_ns, and had not ended then, hold memory, too. */
   PROF_RULE_OUTER_FUNCTIONS = 2u,
   /* A scope that is the only one in a scope of its name is part of that one: no call, and its own
-     time, memory and time on devices are that one's own. Needs PROF_GROUP_NAME. */
+     time, memory and time on devices are that one's own. A vendor's call beside it is another one.
+     A step's mark is none, and holds none. Needs PROF_GROUP_NAME. */
   PROF_RULE_ONLY_CHILDREN = 4u
 } prof_aggregate_rule;
 

@@ -92,11 +92,13 @@ static void put_separator(prof_i_chrome *w, bool *has_members) {
   *has_members = true;
 }
 
-/* A list of texts that a range of PyTorch's was given: bindings/python/prof/_torch_ranges.py. */
+/* A list of texts that a range of PyTorch's was given: bindings/python/prof/_torch_ranges.py writes
+   a mark behind the bracket, which no JSON and no program's text has there. */
+static const char text_list[] = "[\x1f";
+
 static bool is_text_list(const prof_trace_arg *arg) {
-  static const char begin[] = "[ \"";
-  return arg->value.text.bytes > sizeof begin &&
-         memcmp(arg->value.text.data, begin, sizeof begin - 1) == 0;
+  return arg->value.text.bytes >= sizeof text_list &&
+         memcmp(arg->value.text.data, text_list, sizeof text_list - 1) == 0;
 }
 
 /* What torch.profiler writes as an array, and prof import keeps as its text; anything else under that key is a text. */
@@ -106,10 +108,12 @@ static bool is_array(prof_i_chrome *w, const prof_trace_arg *arg) {
   size_t at;
   if (arg->type != PROF_ARG_STRING || arg->value.text.bytes == 0 || arg->value.text.bytes >= sizeof w->json_text || arg->value.text.data[0] != '[') return false;
   for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) is_known |= arg->key_bytes == strlen(keys[i]) && memcmp(arg->key, keys[i], arg->key_bytes) == 0;
-  is_known |= is_text_list(arg);
+  const bool is_list = is_text_list(arg);
+  is_known |= is_list;
   if (!is_known || memchr(arg->value.text.data, '\0', arg->value.text.bytes)) return false;
   memcpy(w->json_text, arg->value.text.data, arg->value.text.bytes);
   w->json_text[arg->value.text.bytes] = '\0';
+  if (is_list) w->json_text[sizeof text_list - 2] = ' ';
   return prof_i_json_is_value(w->json_text, &at);
 }
 

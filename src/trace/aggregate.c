@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "../core/call.h"
+#include "../core/fault.h"
 #include "../core/log.h"
 #include "../core/observed.h"
 #include "../core/port.h"
@@ -47,6 +48,8 @@ typedef struct waiting {
   prof_i_group *group; /* NULL: a step, or outside of the window */
   uint64_t total_ns, device_ns, inner_count, outer_count;
   int64_t host_bytes, device_bytes;
+  bool is_step;
+  bool has_call; /* a vendor's */
 } waiting;
 
 enum {
@@ -528,10 +531,11 @@ static bool begin_to_wait(aggregation *a, prof_i_waiting *place) {
   const prof_i_span *const span = &place->span;
   prof_i_group *g = NULL;
   if (!has_room_to_wait(a)) return false;
-  if (a->only_child.group && add_only_child(a)) return false;
+  const bool is_step = span->kind == PROF_EVENT_STEP;
+  if (a->only_child.group && !is_step && add_only_child(a)) return false;
   const bool is_counted = span->kind <= PROF_EVENT_OPEN && (!has_window(&a->options) || is_inside(&a->options, span));
   if (is_counted && !find_any(a, span, place - 1, &g)) return false;
-  a->waiting[a->waiting_count++] = g ? total_of(g) : (waiting){.group = NULL};
+  a->waiting[a->waiting_count++] = g ? total_of(g) : (waiting){.is_step = is_step};
   return true;
 }
 
@@ -601,9 +605,23 @@ static void take_only_child(aggregation *a, prof_i_span *span, beside *also) {
   prof_i_held_add(&also->memory, &own);
   prof_i_device_time_add(&also->on_device,
                          &(prof_i_device_time){.self_ns = d->self_ns, .count = d->count});
-  span->self_ns += child->span.self_ns;
+  if (!PROF_I_FAULT(LOSES_SELF)) span->self_ns += child->span.self_ns;
   span->child_count = child->span.child_count;
   a->only_child.group = NULL;
+}
+
+/* Of the innermost scope that waits; a mark of a step holds nothing. NULL: none does. */
+static waiting *innermost(aggregation *a) {
+  uint32_t count = a->waiting_count;
+  while (count && a->waiting[count - 1].is_step && !PROF_I_FAULT(STEP_HOLDS)) count--;
+  return count ? &a->waiting[count - 1] : NULL;
+}
+
+/* A call of a vendor's is an event in torch.profiler: what stands beside it is not the only child.
+ */
+static __attribute__((noinline)) void note_call(aggregation *a, const prof_i_span *span) {
+  waiting *const around = innermost(a);
+  if (around && span->lane == 0) around->has_call = true;
 }
 
 static inline bool is_nesting(const prof_i_span *span) {
@@ -624,8 +642,9 @@ static __attribute__((noinline)) bool keep_only_child(aggregation *a, prof_i_gro
                                                       const prof_i_span *span,
                                                       const waiting *before, const beside *also) {
   if (!is_nesting(span) || !have_one_name(g, parent)) return false;
-  const prof_i_waiting *const around = prof_i_walker_around(a->walker, span);
+  const prof_i_waiting *around = prof_i_walker_around(a->walker, span);
   if ((uint32_t)(around - a->walker->lanes[0].stack) != a->waiting_count) return false;
+  while (around->span.kind == PROF_EVENT_STEP) around--;
   if (!is_nesting(&around->span)) return false;
   a->only_child = (done_call){g, *span, *before, *also};
   return true;
@@ -647,7 +666,7 @@ static inline __attribute__((always_inline)) int finish_visit(aggregation *a,
   }
   const waiting before = waited ? *waited : total_of(g);
   if (a->has_only_children && a->waiting_count) {
-    const prof_i_group *const parent = a->waiting[a->waiting_count - 1].group;
+    const prof_i_group *const parent = innermost(a) ? innermost(a)->group : NULL;
     if (parent && parent->key.name.bytes == g->key.name.bytes &&
         keep_only_child(a, g, parent, span, &before, also))
       return 0;
@@ -661,7 +680,9 @@ static __attribute__((noinline)) int visit_beside_only_child(aggregation *a,
                                                              const prof_i_span *span,
                                                              const waiting *waited, beside *also) {
   prof_i_span merged = *span;
-  if (waited && span->child_count == 1) take_only_child(a, &merged, also);
+  const bool is_alone = span->child_count == 1 || PROF_I_FAULT(NOT_ALONE);
+  if (waited && is_alone && !waited->has_call)
+    take_only_child(a, &merged, also);
   else if (add_only_child(a)) return PROF_E_NO_MEMORY;
   return finish_visit(a, &merged, waited, also);
 }
@@ -672,6 +693,7 @@ static int visit_one(aggregation *a, const prof_i_span *span) {
   beside also = {{0}, {0}};
   if (__builtin_expect(a->has_pools, 0)) also.memory = take_memory(a, span);
   if (__builtin_expect(a->has_launched, 0) && !prof_i_device_sums_take(&a->on_device, span, &also.on_device)) return PROF_E_NO_MEMORY;
+  if (a->has_only_children && span->record && prof_i_is_call(span->record)) note_call(a, span);
   if (__builtin_expect(a->only_child.group != NULL, 0) && span->lane == 0)
     return visit_beside_only_child(a, span, waited, &also);
   return finish_visit(a, span, waited, &also);

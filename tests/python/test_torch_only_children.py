@@ -210,6 +210,49 @@ class OnlyChildren(unittest.TestCase):
         self.assertEqual(*names)
         self.assertEqual(names[0].count("aten::sum"), 2)
 
+    def test_a_step_beside_the_inner_call(self):
+        """Without a schedule torch.profiler records no steps. There prof has a mark, which is no
+        child, and holds none: in tables as in events()."""
+
+        def range_(name):
+            return torch.profiler.record_function(name)
+
+        def program(step):
+            step()
+            for at in range(8):  # where steps end
+                with range_(f"a{at}"):
+                    with range_("b"):
+                        torch.ones(1)
+                    for place, inner in enumerate(("first", "second")):
+                        if at & 1 << place:
+                            step()
+                            step()
+                        if place == 0 or at & 4:
+                            with range_(f"a{at}"), range_(inner):
+                                pass
+                with range_(f"c{at}"):
+                    if at & 1:
+                        step()
+                    if at & 2:
+                        step()
+                    with range_(f"c{at}"):
+                        torch.ones(1)
+                    if at & 4:
+                        step()
+                        step()
+
+        cpu = [torch.profiler.ProfilerActivity.CPU]
+        found = []
+        for module in (prof.torch, torch.profiler):
+            with module.profile(activities=cpu, record_shapes=True) as p:
+                program(p.step)
+            found.append(p)
+        mine, theirs = found
+        self.assertEqual(rows(mine, False), rows(theirs, False))
+        self.assertEqual(tree(mine), tree(theirs))
+        counts = {a.key: a.count for a in mine.events().key_averages()}
+        self.assertEqual({a.key: a.count for a in mine.key_averages()}, counts)
+
     def test_observe_beside_a_profile(self):
         with prof.profile() as p, prof.torch.observe():
             a_sum()

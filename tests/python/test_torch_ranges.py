@@ -58,7 +58,7 @@ class Ranges(unittest.TestCase):
             for _ in range(2):
                 with made("lists", [self.x], words):
                     pass
-        expected = {"texts": ["a", 'b"c', ""], "text": '["a"]'}
+        expected = {"texts": ["a", 'b"c', ""], "none": [], "text": '["a"]'}
         first, second = (e.kwinputs for e in p.events())
         for found in (first, second):
             self.assertEqual({key: found[key] for key in expected}, expected)
@@ -71,6 +71,24 @@ class Ranges(unittest.TestCase):
                 events = json.load(file)["traceEvents"]
         (args, _) = (e["args"] for e in events if e["name"] == "lists")
         self.assertEqual({key: args[key] for key in expected}, expected)
+
+    def test_a_text_that_reads_as_a_list_stays_a_text(self):
+        texts = {"one": '["a"]', "space": '[ "a", "b"]', "two": '[  "a"]', "none": "[ ]"}
+        with prof.profile(torch=True, record_shapes=True) as p:
+            with made("range", [self.x], texts):
+                pass
+            with prof.scope("own", "cpu_op", **texts):
+                pass
+        for event in p.events():
+            self.assertEqual({key: event.kwinputs[key] for key in texts}, texts, event.name)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "ranges.json")
+            p.export_chrome_trace(path)
+            with open(path, encoding="utf-8") as file:
+                events = json.load(file)["traceEvents"]
+        for name in ("range", "own"):
+            (args,) = (e["args"] for e in events if e["name"] == name)
+            self.assertEqual({key: args[key] for key in texts}, texts)
 
     def test_an_empty_name_is_shown_as_torch_shows_it(self):
         cpu = [torch.profiler.ProfilerActivity.CPU]

@@ -1,18 +1,28 @@
 /* PROF_RULE_ONLY_CHILDREN beside torch.profiler's own way: random trees of calls, from which a call
-   that is the only one in a call of its name is taken out, again and again until none is left. */
+   that is the only one in a call of its name is taken out, again and again until none is left.
+   Vendors' calls among them are children, too. Marks of steps are none, as where torch.profiler
+   records no steps. */
 #include <prof/memory.h>
 
 #include "device_capture.h"
 #include "memory_capture.h"
 #include "trace_checks.h"
 
-enum { T0 = CAPTURE_START, CHUNK = PROF_I_UNIT_BYTES, NAMES = 3, CALLS_MOST = 60, ROUNDS = 400 };
+enum {
+  T0 = CAPTURE_START,
+  CHUNK = PROF_I_UNIT_BYTES,
+  NAMES = 3,
+  VENDORS = NAMES + 1, /* the site of vendors' calls */
+  CALLS_MOST = 60,
+  ROUNDS = 400
+};
 
 typedef struct call {
   int parent; /* -1: none */
   uint32_t site;
   uint64_t start, end;
   bool is_gone;
+  uint64_t vendors; /* calls of a vendor's directly in it, each of 1 ns */
 } call;
 
 typedef struct tree {
@@ -20,6 +30,8 @@ typedef struct tree {
   int count;
   uint64_t now;
   uint64_t random;
+  uint32_t marks_in_8; /* how often there is one between two children */
+  int marked_in;       /* the call that the last step's mark stands in; -1: there is no mark */
 } tree;
 
 typedef struct sums {
@@ -29,6 +41,36 @@ typedef struct sums {
 static uint64_t next_random(tree *t) {
   t->random = t->random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
   return t->random >> 33;
+}
+
+static void put_call(tree *t, prof_i_head *chunk, int parent) {
+  long_record r;
+  long_begin(&r, PROF_I_KIND_CALL, T0 + t->now, 1, VENDORS);
+  long_end(&r, chunk);
+  t->calls[parent].vendors++;
+  t->now += 2;
+}
+
+/* A step lasts from the mark before it. None is made from a mark in a call that has ended: there
+   that call crosses the step, and stands beside it. */
+static void put_step(tree *t, prof_i_head *chunk, int parent) {
+  long_record r;
+  int around = parent;
+  while (around >= 0 && around != t->marked_in) around = t->calls[around].parent;
+  if (around != t->marked_in) return;
+  long_begin(&r, PROF_I_KIND_STEP, T0 + t->now, 0, 0);
+  long_word(&r, 0);
+  long_end(&r, chunk);
+  t->marked_in = parent;
+  t->now++;
+}
+
+static void put_mark(tree *t, prof_i_head *chunk, int parent) {
+  if (next_random(t) % 8 >= t->marks_in_8) return;
+  if (next_random(t) % 2)
+    put_call(t, chunk, parent);
+  else
+    put_step(t, chunk, parent);
 }
 
 /* Most have one child, and half of those the name of what is around them. */
@@ -43,8 +85,10 @@ static void grow(tree *t, capture *c, prof_i_head **chunk, int parent) {
   static const int child_counts[] = {0, 1, 1, 1, 1, 2, 3};
   const int children = child_counts[next_random(t) % 7];
   for (int i = 0; i < children; i++) {
+    put_mark(t, *chunk, at);
     grow(t, c, chunk, at);
     t->now += 1 + next_random(t) % 9;
+    put_mark(t, *chunk, at);
   }
   t->calls[at].end = t->now;
   const uint64_t start = T0 + t->calls[at].start, duration = t->now - t->calls[at].start;
@@ -60,7 +104,7 @@ static void grow(tree *t, capture *c, prof_i_head **chunk, int parent) {
 }
 
 static int children_of(const tree *t, int parent) {
-  int count = 0;
+  int count = t->calls[parent].vendors > 0;
   for (int i = 0; i < t->count; i++) count += !t->calls[i].is_gone && t->calls[i].parent == parent;
   return count;
 }
@@ -75,6 +119,7 @@ static void take_only_children_out(tree *t) {
       if (one->is_gone || parent < 0) continue;
       if (t->calls[parent].site != one->site || children_of(t, parent) != 1) continue;
       one->is_gone = is_any = true;
+      t->calls[parent].vendors += one->vendors;
       for (int child = 0; child < t->count; child++)
         if (t->calls[child].parent == i) t->calls[child].parent = parent;
     }
@@ -92,7 +137,7 @@ static sums sums_of(const tree *t, uint32_t site) {
     const uint64_t duration = one->end - one->start;
     found.calls++;
     found.total += around < 0 ? duration : 0;
-    found.self += duration;
+    found.self += duration - one->vendors;
     for (int child = 0; child < t->count; child++)
       if (!t->calls[child].is_gone && t->calls[child].parent == i)
         found.self -= t->calls[child].end - t->calls[child].start;
@@ -140,9 +185,9 @@ static void rows_are_torchs_and_without_the_rule_each_call_counts(void **state) 
                                     PROF_GROUP_NAME | PROF_GROUP_SHAPE};
   uint64_t gone = 0;
   for (uint64_t round = 0; round < ROUNDS; round++) {
-    tree t = {.random = round};
+    tree t = {.now = 1, .random = round, .marked_in = -1, .marks_in_8 = (uint32_t)(round % 3)};
     capture c;
-    begin_with_sites(&c, 1 << 20, NAMES);
+    begin_with_sites(&c, 1 << 20, VENDORS);
     prof_i_head *chunk = capture_chunk(&c, CHUNK, 1);
     while (t.count < 20) grow(&t, &c, &chunk, -1);
     prof_trace *const trace = open_capture(&c);

@@ -369,7 +369,11 @@ def _scopes(
     ) in briefs:
         is_memory = kind == _MEMORY
         if kind > _OPEN and not is_memory:
-            operators += kind == _STEP and from_ns <= start_ns < to_ns
+            if kind == _STEP and from_ns <= start_ns < to_ns:
+                operators += 1
+            if kind == _STEP and thread == in_thread:
+                while around and around[-1]._end_ns <= start_ns:
+                    around.pop()  # what comes may be in the step, and deeper
             continue
         end_ns = start_ns + duration_ns
         known = sites.get(at)

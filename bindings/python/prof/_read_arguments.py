@@ -16,8 +16,9 @@ from ._library import C
 STACK_KEY = "Call stack"  # PROF_STACK_KEY of <prof/trace.h>
 SEQUENCE_KEY, FORWARD_KEY, THREAD_KEY = "Sequence number", "Fwd thread id", "Thread id"
 """Of src/preload/torch/calls.c."""
-TEXT_LIST = "[ "
-"""So begins the JSON of a list of texts, a range's argument. The same in chrome_args.c."""
+TEXT_LIST = "[\x1f"
+"""So begins the JSON of a list of texts, a range's argument: no JSON and no program's text has that
+mark there. The same in chrome_args.c."""
 Source = Tuple[int, int, int, int]
 """Of an event: record, kind, thread and site, as BRIEF has them."""
 Given = Tuple["Same", bytes]
@@ -91,9 +92,9 @@ class Same:
         return codes
 
     def _take_text(self, key: str, text: str) -> None:
-        if text.startswith(f'{TEXT_LIST}"'):
+        if text.startswith(TEXT_LIST):
             try:
-                self._lists[key] = json.loads(text)
+                self._lists[key] = json.loads(text.replace(TEXT_LIST, "[", 1))
             except ValueError:  # it was cut
                 pass
         self._plain[key] = text
