@@ -153,7 +153,8 @@ static inline bool is_short_piece(uint64_t word0, uint64_t word1, uint64_t gener
    those ticks; all ended by then. */
 enum { FOUR_MIXED, FOUR_LIVE, FOUR_CLEARED };
 
-static inline bool is_over(uint64_t word0, uint64_t word1, uint64_t ticks) {
+/* 0 or 1, for `&`. */
+static inline int is_over(uint64_t word0, uint64_t word1, uint64_t ticks) {
   return (word0 >> 4) + (word1 >> PROF_I_DURATION_SHIFT) <= ticks;
 }
 
@@ -168,8 +169,8 @@ static PROF_I_RACES_BY_DESIGN inline int look_at_four(const uint64_t *word, uint
   if (((others & PROF_I_GENERATION_MASK) | ((word[1] | word[3] | word[5] | word[7]) & 15)) != 0)
     return FOUR_MIXED;
   if ((a >> 4 > ticks) & (b >> 4 > ticks) & (c >> 4 > ticks) & (d >> 4 > ticks)) return FOUR_LIVE;
-  const bool are_over = is_over(a, word[1], ticks) & is_over(b, word[3], ticks) &
-                        is_over(c, word[5], ticks) & is_over(d, word[7], ticks);
+  const int are_over = is_over(a, word[1], ticks) & is_over(b, word[3], ticks) &
+                       is_over(c, word[5], ticks) & is_over(d, word[7], ticks);
   return are_over ? FOUR_CLEARED : FOUR_MIXED;
 }
 
