@@ -18,6 +18,7 @@ enum {
   PROF_DEVICE_VULKAN = 7,
   PROF_DEVICE_METAL = 8,
   PROF_DEVICE_ROCM = 10, /* HIP's: "hip" wherever a device is named */
+  PROF_DEVICE_EXT_DEV = 12, /* an accelerator of no other type: an NPU, torch's PrivateUse1 */
   PROF_DEVICE_ONEAPI = 14
 };
 

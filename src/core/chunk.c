@@ -149,18 +149,29 @@ static inline bool is_short_piece(uint64_t word0, uint64_t word1, uint64_t gener
   return (word0 & PROF_I_GENERATION_MASK) == generation && (word1 & 15) == PROF_I_PIECE_TYPE;
 }
 
-/* Four plain records, a line of the cache, of which none began before those ticks? Each first word
-   is read before its second, as for one. */
-static PROF_I_RACES_BY_DESIGN inline bool are_four_plain(const uint64_t *word, uint64_t generation,
-                                                         uint64_t ticks) {
+/* Four records that are a line of the cache: not all plain, or some of either kind; all begun after
+   those ticks; all ended by then. */
+enum { FOUR_MIXED, FOUR_LIVE, FOUR_CLEARED };
+
+/* 0 or 1, for `&`. */
+static inline int is_over(uint64_t word0, uint64_t word1, uint64_t ticks) {
+  return (word0 >> 4) + (word1 >> PROF_I_DURATION_SHIFT) <= ticks;
+}
+
+/* Each first word is read before its second, as for one. */
+static PROF_I_RACES_BY_DESIGN inline int look_at_four(const uint64_t *word, uint64_t generation,
+                                                      uint64_t ticks) {
   const uint64_t a = __atomic_load_n(&word[0], __ATOMIC_ACQUIRE),
                  b = __atomic_load_n(&word[2], __ATOMIC_ACQUIRE),
                  c = __atomic_load_n(&word[4], __ATOMIC_ACQUIRE),
                  d = __atomic_load_n(&word[6], __ATOMIC_ACQUIRE);
   const uint64_t others = (a ^ generation) | (b ^ generation) | (c ^ generation) | (d ^ generation);
   if (((others & PROF_I_GENERATION_MASK) | ((word[1] | word[3] | word[5] | word[7]) & 15)) != 0)
-    return false;
-  return (a >> 4 > ticks) & (b >> 4 > ticks) & (c >> 4 > ticks) & (d >> 4 > ticks);
+    return FOUR_MIXED;
+  if ((a >> 4 > ticks) & (b >> 4 > ticks) & (c >> 4 > ticks) & (d >> 4 > ticks)) return FOUR_LIVE;
+  const int are_over = is_over(a, word[1], ticks) & is_over(b, word[3], ticks) &
+                       is_over(c, word[5], ticks) & is_over(d, word[7], ticks);
+  return are_over ? FOUR_CLEARED : FOUR_MIXED;
 }
 
 /* The helper reads it outside the gate, while a clear may be storing it. */
@@ -175,14 +186,15 @@ static PROF_I_RACES_BY_DESIGN prof_i_chunk_count walk(const prof_i_head *chunk, 
   for (uint64_t i = PROF_I_HEAD_BYTES, slots; i < end; i += slots * 16) {
     const uint64_t *const word = (const uint64_t *)((const char *)chunk + i);
     fetch_ahead(word);
-    if (PROF_I_LIKELY(end - i >= 64 && are_four_plain(word, generation, clear_ticks))) {
-      count.live += 4;
+    const int four = end - i >= 64 ? look_at_four(word, generation, clear_ticks) : FOUR_MIXED;
+    if (PROF_I_LIKELY(four != FOUR_MIXED)) {
+      *(four == FOUR_LIVE ? &count.live : &count.cleared) += 4;
       slots = 4;
       continue;
     }
     uint64_t ticks = __atomic_load_n(&word[0], __ATOMIC_ACQUIRE);
     if (is_plain(ticks, word[1], generation)) {
-      const bool cleared = clear_ticks && (ticks >> 4) + (word[1] >> PROF_I_DURATION_SHIFT) <= clear_ticks;
+      const bool cleared = clear_ticks && is_over(ticks, word[1], clear_ticks);
       count.cleared += cleared;
       count.live += !cleared;
       slots = 1;
@@ -246,7 +258,7 @@ PROF_I_RACES_BY_DESIGN uint64_t prof_i_chunk_events_between(const prof_i_head *c
   for (uint64_t i = from < PROF_I_HEAD_BYTES ? PROF_I_HEAD_BYTES : from, slots; i < end; i += slots * 16) {
     const uint64_t *const word = (const uint64_t *)((const char *)chunk + i);
     uint64_t ticks;
-    if (!see && end - i >= 64 && are_four_plain(word, generation, 0)) {
+    if (!see && end - i >= 64 && look_at_four(word, generation, 0) == FOUR_LIVE) {
       fetch_ahead(word);
       count += 4;
       slots = 4;

@@ -16,6 +16,7 @@ void prof_i_device_name(prof_device device, char to[PROF_I_DEVICE_NAME_BYTES]) {
     case PROF_DEVICE_OPENCL: kind = "OpenCL"; break;
     case PROF_DEVICE_VULKAN: kind = "Vulkan"; break;
     case PROF_DEVICE_METAL: kind = "Metal"; break;
+    case PROF_DEVICE_EXT_DEV: kind = "Extension device"; break;
     case PROF_DEVICE_ONEAPI: kind = "oneAPI"; break;
   }
   if (kind != NULL) snprintf(to, PROF_I_DEVICE_NAME_BYTES, "%s %d", kind, device.index);

@@ -30,7 +30,7 @@ int prof_i_put_device(char *to, size_t room, prof_device device) {
     const char *name;
   } names[] = {{PROF_DEVICE_CPU, "cpu"},       {PROF_DEVICE_CUDA, "cuda"},   {PROF_DEVICE_OPENCL, "opencl"},
                {PROF_DEVICE_VULKAN, "vulkan"}, {PROF_DEVICE_METAL, "metal"}, {PROF_DEVICE_ROCM, "hip"},
-               {PROF_DEVICE_ONEAPI, "oneapi"}};
+               {PROF_DEVICE_EXT_DEV, "ext_dev"}, {PROF_DEVICE_ONEAPI, "oneapi"}};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     if (names[i].type == device.type) return snprintf(to, room, "%s:%d", names[i].name, device.index);
   return snprintf(to, room, "%d:%d", device.type, device.index);

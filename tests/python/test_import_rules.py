@@ -308,6 +308,7 @@ class Rules(ImportFolder):
                 self.assertEqual(self.totals(name), {"hipLaunchKernel": (20, 20, 500)})
                 self.assertEqual(self.arrows(), [("hipLaunchKernel", "gemm")])
         self.assertEqual(self.totals("Ascend"), {"aten::mm": (50, 50, 300)})
+        self.assertIn("ext_dev:0", self.opened.table())  # it is no GPU
         self.totals("a device by name")
         self.assertEqual([e.device for e in self.opened.events() if e.kind == "counter"], [10])
 

@@ -105,6 +105,7 @@ bool import_devices_call(import_devices *devices, int64_t pid, import_text name,
   process->is_xla |= is_xla;
   process->is_mixed |= is_mixed;
   devices->is_ascend |= is_ascend;
+  devices->is_npu |= is_ascend || (is_numbered && import_text_begins(name, "NPU"));
   if (!is_label) put_name(process->name, name);
   if (!is_ascend && !process->has_number) process->number = number;
   process->has_number |= !is_ascend;
@@ -139,6 +140,7 @@ void import_devices_name(import_devices *devices, int64_t number, import_text na
 }
 
 int32_t import_devices_type(const import_devices *devices) {
+  if (devices->is_npu) return PROF_DEVICE_EXT_DEV;
   return devices->is_hip ? PROF_DEVICE_ROCM : PROF_DEVICE_CUDA;
 }
 

@@ -49,6 +49,7 @@ typedef struct import_devices {
   import_device_name *names;
   size_t name_count, name_room;
   bool is_hip;
+  bool is_npu;    /* a process is called as Ascend's devices are */
   bool is_ascend; /* a process is called "Ascend Hardware" */
   bool is_of_prof; /* processes of devices have prof's own numbers */
   bool is_shared;  /* a number means the same device in all processes */

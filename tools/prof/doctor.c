@@ -27,6 +27,7 @@ static const char *device_word(int32_t type) {
     case PROF_DEVICE_VULKAN: return "vulkan";
     case PROF_DEVICE_METAL: return "metal";
     case PROF_DEVICE_ROCM: return "hip";
+    case PROF_DEVICE_EXT_DEV: return "ext_dev";
     case PROF_DEVICE_ONEAPI: return "oneapi";
     default: return NULL;
   }

@@ -9,7 +9,18 @@ from typing import Any, List, Union
 
 from . import _structs as s
 
-TYPES = {"cpu": 1, "cuda": 2, "gpu": 2, "opencl": 4, "vulkan": 7, "metal": 8, "hip": 10, "rocm": 10, "oneapi": 14}
+TYPES = {
+    "cpu": 1,
+    "cuda": 2,
+    "gpu": 2,
+    "opencl": 4,
+    "vulkan": 7,
+    "metal": 8,
+    "hip": 10,
+    "rocm": 10,
+    "ext_dev": 12,
+    "oneapi": 14,
+}
 """DLPack's codes. Of a code the first name is what tables say; "gpu" and "rocm", as RAF and TVM have them, are taken, too."""
 
 

@@ -139,7 +139,7 @@ static void register_fork(void) { pthread_atfork(NULL, NULL, renew_lock); }
 /* By c10::DeviceType. MKLDNN and IDEEP, 2 and 5, are the host's, as in torch's tables. */
 static prof_device device_of(torch_device device) {
   enum { CPU = 0, CUDA = 1, MKLDNN = 2, OPENCL = 4, IDEEP = 5, HIP = 6, VULKAN = 10, METAL = 11 };
-  enum { XPU = 12, MPS = 13, DLPACK_EXTENSION = 12 };
+  enum { XPU = 12, MPS = 13 };
   const int32_t index = device.index > 0 ? device.index : 0;
   switch (device.type) {
     case CPU:
@@ -160,7 +160,7 @@ static prof_device device_of(torch_device device) {
     case XPU:
       return (prof_device){PROF_DEVICE_ONEAPI, index};
     default:
-      return (prof_device){DLPACK_EXTENSION, index};
+      return (prof_device){PROF_DEVICE_EXT_DEV, index};
   }
 }
 
