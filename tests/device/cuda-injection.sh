@@ -20,6 +20,8 @@ cat >app.c <<'C'
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include "hang_guard.h"
+#include "device/vendors/cupti.h"
 int cuInit(unsigned flags);
 int cuCtxCreate_v2(void **context, unsigned flags, int device);
 int cuStreamCreate(void **stream, unsigned flags);
@@ -33,10 +35,17 @@ static int stops(void) {
   int (*const stop)(void) = prof ? (int (*)(void))dlsym(prof, "prof_stop") : 0, (*const level)(void) = prof ? (int (*)(void))dlsym(prof, "prof_level") : 0;
   return !stop || !level || stop() != 0 || level() != 0;
 }
+/* CUPTI, which prof loads, records something. */
+static int is_recording(void) {
+  void *const cupti = dlopen("libcupti.so.13", RTLD_NOW | RTLD_NOLOAD);
+  emulated_cupti *(*const state)(void) = cupti ? (emulated_cupti *(*)(void))dlsym(cupti, "emulated_cupti_state") : 0;
+  return state && __atomic_load_n(&state()->kinds, __ATOMIC_RELAXED) > 0;
+}
 int main(void) {
   static char room[1000];
   void *context, *stream;
   if (cuInit(0) || cuCtxCreate_v2(&context, 0, 0) || cuStreamCreate(&stream, 0)) return 1;
+  if (getenv("WAITS_FOR_CUPTI")) WAIT_WHILE(!is_recording());
   if (getenv("WAITS")) usleep(1500000); /* to make a context takes its time on a device, too */
   if (getenv("STOPS") && stops()) return 2;
   void *const kernel = emulated_cuda_kernel("matmul", 20000);
@@ -50,7 +59,7 @@ int main(void) {
 }
 C
 ln -s "$vendors/libcuda.so.1" libcuda.so
-${CC:-cc} -std=gnu11 -O1 app.c -L. -lcuda -ldl -o app || fail "the program does not compile"
+${CC:-cc} -std=gnu11 -O1 -I"$here/.." app.c -L. -lcuda -ldl -o app || fail "the program does not compile"
 export LD_LIBRARY_PATH=$vendors
 mkdir alone && ln -s "$vendors/libcuda.so.1" alone/
 
@@ -72,7 +81,7 @@ recorded calls env CUDA_INJECTION64_PATH="$build/libprof_cuda.so" PROF_LEVEL=2 P
 recorded run "$prof" run -q --devices -o run.prof -- ./app
 recorded asked env CUDA_INJECTION64_PATH="$build/libprof_cuda.so" PROF_DEVICES=records PROF_LEVEL=1 PROF_OUTPUT=asked.prof ./app # prof's thread is there before the driver begins
 grep 'its records began' injected.info calls.info asked.info run.info && fail "it was there from the first call on"
-recorded preloaded env WAITS=1 LD_PRELOAD="$build/libprof.so" PROF_DEVICES=records PROF_LEVEL=1 PROF_OUTPUT=preloaded.prof ./app
+recorded preloaded env WAITS_FOR_CUPTI=1 WAITS=1 LD_PRELOAD="$build/libprof.so" PROF_DEVICES=records PROF_LEVEL=1 PROF_OUTPUT=preloaded.prof ./app
 grep -qE 'its records began up to [0-9.]+[mun]?s after the program began with it' preloaded.info || fail "it does not say since when: $(cat preloaded.info)"
 
 # It stops when prof's thread has taken over what CUPTI records, and before it can have.

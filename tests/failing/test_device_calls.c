@@ -9,9 +9,10 @@
 #include <prof/device.h>
 #include <prof/op.h>
 
-#include "device/collector.h"
 #include "device/emulated/emulated.h"
 #include "failing/walk.h"
+
+#include "device/collector.h"
 
 enum { ERRNO_OF_HOST = 12345, STREAMS = 2, EACH = 20 };
 

@@ -2,6 +2,7 @@
    each the parent reads the file and judges it by what the child has announced (support/plan.h). So every point at which kill -9 can
    come is looked at: no false record, none torn, none old, and none lost that had ended. */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <prof/trace.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,6 +19,8 @@
 static struct {
   plan_judge *judge;
   tracee child;
+  const char *name; /* of the scenario that is walked, and so far */
+  uint64_t steps;
   uint64_t instructions, readings;
 } total;
 
@@ -60,10 +63,35 @@ static void judge_state(const scenario *what, uint64_t step, const tracee *child
   fail();
 }
 
+/* One line of a file in /proc, as it is. */
+static void say_of_process(pid_t pid, const char *name) {
+  char path[64], text[256];
+  snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
+  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  const ssize_t bytes = fd >= 0 ? read(fd, text, sizeof text - 1) : 0;
+  if (fd >= 0) close(fd);
+  dprintf(STDERR_FILENO, "  %s: %.*s\n", name, (int)(bytes > 0 ? bytes : 0), text);
+}
+
+/* The guard's: what is known of the child, and the process ends, which kills it. */
+static void say_that_it_hangs(int number) {
+  const tracee *const child = &total.child;
+  dprintf(STDERR_FILENO, "%s hangs: %llu instructions were walked, phase %d, status %x, at %#llx\n",
+          total.name, (unsigned long long)total.steps, (int)plan.page->phase, (unsigned)child->status,
+          child->pid > 0 ? (unsigned long long)tracee_at(child) : 0ull);
+  const pid_t pid = child->pid > 0 ? child->pid : child->process;
+  if (pid > 0) say_of_process(pid, "stat"), say_of_process(pid, "wchan"), say_of_process(pid, "syscall");
+  signal(number, SIG_DFL);
+  raise(number);
+}
+
 static void walk(const scenario *what) {
-  hang_guard();
   tracee *const child = &total.child;
   *child = (tracee){0};
+  total.name = what->name;
+  total.steps = 0;
+  signal(SIGALRM, say_that_it_hangs);
+  hang_guard();
   struct timespec begun, done;
   plan_reset();
   clock_gettime(CLOCK_MONOTONIC, &begun);
@@ -75,6 +103,7 @@ static void walk(const scenario *what) {
   judge_state(what, 0, child, false);
   uint64_t steps = 0;
   while (plan.page->phase == 1) {
+    total.steps = steps;
     walk_on(child);
     if (child->signal != SIGTRAP)
       fail_msg("%s: signal %d after %llu instructions", what->name, child->signal, (unsigned long long)steps);
