@@ -5,8 +5,12 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
+import time
 import unittest
+
+from test_processes import DRIVER
 
 BUILD = os.environ.get("PROF_TEST_BUILD_DIR", "build/dev")
 PROF = os.path.join(os.path.abspath(BUILD), "prof")
@@ -40,6 +44,16 @@ shift
 """
 
 
+# Writes a database into a folder that all share, before the program runs.
+SHARED = r"""#!/bin/bash
+while [ "$1" != -- ]; do shift; done
+shift
+mkdir -p host
+echo "${@: -1}" > host/$$_results.db
+"$@"
+"""
+
+
 class Rocprof(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -58,6 +72,20 @@ class Rocprof(unittest.TestCase):
     def read(self, *names):
         with open(os.path.join(self.folder, *names), encoding="utf-8") as file:
             return file.read()
+
+    def start(self, *words):
+        process = subprocess.Popen(
+            [PROF, "run", "-q", *words],
+            cwd=self.folder,
+            env={**os.environ, "PATH": f"{self.bin}:{os.environ['PATH']}"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.stderr.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process
 
     def run_prof(self, *words):
         return subprocess.run(
@@ -82,6 +110,41 @@ class Rocprof(unittest.TestCase):
         )
         self.assertEqual(done.stderr.decode(), "a warning\n")
         self.assertEqual(self.read("rocprof_output/1e4d92661463/77_results.db"), "db\n")
+
+    def start_two(self, tool, program):
+        """Runs that are there at once. Each ends when go-NAME is there, or the folder is not."""
+        program += "; touch seen-$0; while [ -e seen-$0 ] && ! [ -e go-$0 ]; do sleep 0.01; done"
+        runs = []
+        for name in "ab":
+            runs.append(self.start("-t", tool, "--", "sh", "-c", program, name))
+            while not os.path.exists(os.path.join(self.folder, f"seen-{name}")):
+                self.assertIsNone(runs[-1].poll())
+                time.sleep(0.01)
+        return runs
+
+    def end(self, run, name):
+        self.write(f"go-{name}", "")
+        _, errors = run.communicate(timeout=HANG_SECONDS)
+        self.assertEqual(run.returncode, 0, errors)
+        return errors.decode()
+
+    def test_two_runs_in_one_directory_have_their_own_files(self):
+        self.write("bin/rocprofv3", SHARED)
+        self.write("driver.py", DRIVER)
+        runs = self.start_two("rocprof", f"{sys.executable} driver.py '[]'")
+        for run, name, folder in zip(runs, "ab", ("rocprof_output", "rocprof_output.2")):
+            self.end(run, name)
+            files = os.listdir(os.path.join(self.folder, folder, "host"))
+            self.assertEqual(len(files), 1, (name, files))
+            self.assertEqual(self.read(folder, "host", files[0]), f"{name}\n")
+        self.assertFalse(os.path.exists(os.path.join(self.folder, "host")))
+
+    def test_a_database_of_two_runs_is_not_taken_from_the_one_that_runs(self):
+        self.write("bin/runTracer.sh", "#!/bin/bash\nshift 2; echo x >> trace.rpd; \"$@\"\n")
+        first, second = self.start_two("rpd", ":")
+        self.assertIn("'./trace.rpd' stays, since another prof run", self.end(first, "a"))
+        self.assertEqual(self.read("trace.rpd"), "x\nx\n")
+        self.assertNotIn("stays, since another", self.end(second, "b"))
 
     def test_rocprof_where_there_is_no_rocprofv3(self):
         self.write("bin/rocprof", ROCPROF)

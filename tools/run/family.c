@@ -337,4 +337,10 @@ const run_member *run_family_member(const run_family *family, size_t index) {
   return family->kept[index];
 }
 
+bool run_family_has(const run_family *family, pid_t pid) {
+  const entry *e = NULL;
+  HASH_FIND(hh, family->by_pid, &pid, sizeof pid, e);
+  return e != NULL;
+}
+
 bool run_family_is_full(const run_family *family) { return family->is_full; }

@@ -52,6 +52,8 @@ void run_family_destroy(run_family *family);
 /* Of those seen. A process that was seen once with the program of its parent is left out. */
 size_t run_family_count(const run_family *family);
 const run_member *run_family_member(const run_family *family, size_t index);
+/* Any process that was seen. */
+bool run_family_has(const run_family *family, pid_t pid);
 /* True: there was no room for more. */
 bool run_family_is_full(const run_family *family);
 

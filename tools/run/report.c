@@ -122,9 +122,9 @@ static void collect_folder(run_state *s, const run_tool *tool) {
   if (!tool->folder || tool->folder == s->temporary_folder) return;
   if (tool->parts & RUN_PART_PROF && s->request.file) return;
   if (tool->parts & RUN_PART_ROCPROF)
-    run_rocprof_collect(".", &s->names_before, tool->folder);
+    run_rocprof_collect(".", &s->loose, tool->folder);
   else if (tool->parts & RUN_PART_COLLECT)
-    run_rocprof_move(".", &s->names_before, tool->folder, traces, sizeof traces / sizeof *traces);
+    run_rocprof_move(".", &s->loose, tool->folder, traces, sizeof traces / sizeof *traces);
   if (tool->parts & RUN_PART_COLLECT) run_rpd_convert(tool);
   if (strcmp(tool->name, "uftrace") == 0 && s->summary.progress == RUN_PROGRESS_ENDED) {
     const char *const hint = run_uftrace_hint(tool->folder);
@@ -174,7 +174,9 @@ void run_collect(run_state *s) {
   collect_streams(s);
   collect_calls(s, has_calls);
   collect_samplers(s);
+  s->loose.family = s->family;
   for (size_t i = 0; i < s->request.stack.count; i++) collect_folder(s, &s->request.stack.tools[i]);
+  run_loose_end(&s->loose);
 }
 
 /* ---- the report ---- */

@@ -7,6 +7,7 @@
 #include "family.h"
 #include "library.h"
 #include "logs.h"
+#include "loose.h"
 #include "run.h"
 #include "sampler.h"
 #include "summary.h"
@@ -36,7 +37,7 @@ typedef struct run_state {
   run_calls *calls;             /* or NULL */
   const char *calls_path;
   run_logs *logs;         /* or NULL */
-  run_words names_before; /* in the working directory */
+  run_loose loose; /* in the working directory */
   run_samplers samplers;
   run_family *family; /* or NULL */
   run_watch watch;

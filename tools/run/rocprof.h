@@ -2,6 +2,7 @@
 #ifndef PROF_TOOLS_RUN_ROCPROF_H
 #define PROF_TOOLS_RUN_ROCPROF_H
 
+#include "loose.h"
 #include "stack.h"
 
 /* The hidden command `prof run-rocprof OPTIONS -- WORDS`: rocprofv3 if it is on PATH, else rocprof.
@@ -15,14 +16,15 @@ const char *run_rocprof_counters(const char *kind, const char *folder, bool is_w
 /* The names in a folder. Files that exist before the workload runs are not its output. */
 run_words run_rocprof_names(const char *folder);
 
-/* Collects in the folder what rocprof wrote to `from` since `before` was taken. Moves results*,
-   rocprofv3-* and folders with *_results.db. Copies folders with *_trace.csv. Copies tables under
-   the names rocprofv3_output_NAME.csv that other programs read, and counts instructions in
+/* Collects in the folder what rocprof wrote to `from`. Moves new results*, rocprofv3-* and folders
+   with *_results.db. Copies new folders with *_trace.csv. Of folders that are not new, or while
+   another run is there, it moves only files of processes of this run. Copies tables under the names
+   rocprofv3_output_NAME.csv that other programs read, and counts instructions in
    instruction_histogram.json. */
-void run_rocprof_collect(const char *from, const run_words *before, const char *folder);
+void run_rocprof_collect(const char *from, const run_loose *loose, const char *folder);
 
-/* Moves the named files, if they were created since `before`. */
-void run_rocprof_move(const char *from, const run_words *before, const char *folder,
+/* Moves the named files if they are new, and no other run is there. */
+void run_rocprof_move(const char *from, const run_loose *loose, const char *folder,
                       const char *const *names, size_t count);
 
 #endif

@@ -31,6 +31,11 @@ static bool is_folder(const char *path) {
   return lstat(path, &is) == 0 && S_ISDIR(is.st_mode);
 }
 
+static bool is_one_folder(const char *a, const char *b) {
+  struct stat x, y;
+  return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
 static bool has_file(const char *folder, const char *pattern) {
   const run_words names = run_rocprof_names(folder);
   for (size_t i = 0; i < names.count; i++)
@@ -93,15 +98,34 @@ static void copy_tables(const char *from, const char *to) {
       copy(run_text("%s/%s", from, names.items[i]), run_text("%s/%s", to, names.items[i]));
 }
 
-static void take(const char *from, const char *name, const char *folder) {
+/* Moves the files of processes of this run. */
+static void take_own(const run_loose *loose, const char *from, const char *to) {
+  const run_words names = run_rocprof_names(from);
+  for (size_t i = 0; i < names.count; i++) {
+    if (!run_loose_is_own(loose, from, names.items[i])) continue;
+    mkdir(to, 0777); /* an error shows in move() */
+    move(run_text("%s/%s", from, names.items[i]), run_text("%s/%s", to, names.items[i]));
+  }
+  rmdir(from); /* unless another run's are in it */
+}
+
+/* A folder of rocprofv3 has the host's name: runs share it. */
+static void take(const run_loose *loose, const char *from, const char *name, const char *folder) {
   const char *const path = run_text("%s/%s", from, name);
+  if (is_one_folder(path, folder)) return;
   const char *const to = run_text("%s/%s", folder, name);
-  const bool is_results =
-      fnmatch("results*", name, 0) == 0 || fnmatch("rocprofv3-*", name, 0) == 0;
+  const bool is_new = run_loose_is_new(loose, name);
+  const bool is_ours = fnmatch("results*", name, 0) == 0 || fnmatch("rocprofv3-*", name, 0) == 0;
   const bool is_in_folder = is_folder(path);
-  if (is_results || (is_in_folder && (is_of_rocprofv3(path) || has_file(path, "*_results.db"))))
+  const bool has_results =
+      is_in_folder && (is_of_rocprofv3(path) || has_file(path, "*_results.db"));
+  const bool has_tables = is_in_folder && has_table(path);
+  if ((has_results || has_tables) && (!is_new || run_loose_has_rival(loose)))
+    take_own(loose, path, to);
+  else if (is_new && (is_ours || has_results))
     move(path, to);
-  else if (is_in_folder && has_table(path)) copy_tables(path, to);
+  else if (is_new && has_tables)
+    copy_tables(path, to);
 }
 
 /* ---- tables under the names that other programs read ---- */
@@ -133,19 +157,22 @@ static void name_tables(const char *folder) {
   }
 }
 
-void run_rocprof_collect(const char *from, const run_words *before, const char *folder) {
+void run_rocprof_collect(const char *from, const run_loose *loose, const char *folder) {
   const run_words now = run_rocprof_names(from);
-  for (size_t i = 0; i < now.count; i++)
-    if (run_words_find(before, now.items[i]) < 0) take(from, now.items[i], folder);
+  for (size_t i = 0; i < now.count; i++) take(loose, from, now.items[i], folder);
   name_tables(folder);
   run_histogram_write(folder);
 }
 
-void run_rocprof_move(const char *from, const run_words *before, const char *folder,
+void run_rocprof_move(const char *from, const run_loose *loose, const char *folder,
                       const char *const *names, size_t count) {
   for (size_t i = 0; i < count; i++) {
     const char *const path = run_text("%s/%s", from, names[i]);
-    if (run_words_find(before, names[i]) < 0 && access(path, F_OK) == 0)
+    if (!run_loose_is_new(loose, names[i]) || access(path, F_OK) != 0) continue;
+    if (run_loose_has_rival(loose))
+      say("prof run: '%s' stays, since another prof run in this directory may write to it: give "
+          "each run a directory of its own", path);
+    else
       move(path, run_text("%s/%s", folder, names[i]));
   }
 }

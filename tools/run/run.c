@@ -174,12 +174,19 @@ static void prepare_watch(run_state *s) {
   prepare_logs(s);
 }
 
+/* Tools that may write into the working directory. */
+static bool has_collected(const run_state *s) {
+  for (size_t i = 0; i < s->request.stack.count; i++)
+    if (s->request.stack.tools[i].parts & RUN_PART_COLLECT) return true;
+  return false;
+}
+
 /* Processes can be recorded by prof's variables if the tool prof is the outermost. */
 static void start_family(run_state *s) {
   const run_stack *const stack = &s->request.stack;
   const bool is_outermost =
       s->record_folder && stack->tools[stack->count - 1].parts & RUN_PART_PROF;
-  if (s->record_folder || s->libraries || s->request.has_folder)
+  if (s->record_folder || s->libraries || s->request.has_folder || has_collected(s))
     s->family = run_family_start(is_outermost ? "PROF_OUTPUT" : NULL, s->record_folder);
 }
 
@@ -296,7 +303,7 @@ static void prepare_request(run_request *r) {
 }
 
 int run_go(const run_request *request, double *seconds_out) {
-  run_state s = {.request = *request, .status = RUN_FAILED};
+  run_state s = {.request = *request, .status = RUN_FAILED, .loose = {.lock = -1}};
   outlive_size_limit();
   s.summary.words = &request->workload;
   s.summary.stack = &s.request.stack;
@@ -310,7 +317,7 @@ int run_go(const run_request *request, double *seconds_out) {
   prepare(&s);
   const run_words workload = run_dual_workload(&s.request.stack, &s.request.workload);
   const run_command command = run_compose(&s.request.stack, &workload);
-  s.names_before = run_rocprof_names(".");
+  if (has_collected(&s)) run_loose_begin(&s.loose);
   run_output_keep();
   s.step = SETTING_UP;
   s.summary.end.status = RUN_FAILED;
