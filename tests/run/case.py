@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import select
 import subprocess
 import tempfile
 import unittest
@@ -89,8 +90,9 @@ class TerminalCase(Case):
     def expect(self, master, text):
         """Reads until the text has come. What came before it."""
         while text not in self.seen:
+            ready, _, _ = select.select([master], [], [], HANG_SECONDS)
             try:
-                got = os.read(master, 65536)
+                got = os.read(master, 65536) if ready else b""
             except OSError:
                 got = b""
             self.assertTrue(got, f"{text!r} did not come: {self.seen!r}")
