@@ -85,7 +85,8 @@ def _device_of(windows: Sequence[Window]) -> Optional[str]:
     """The type of the first device that scopes were put on, as torch.profiler names it."""
     for window in windows:
         for device in window.trace.devices():
-            return next((name for name, code in TYPES.items() if code == device.device.type), "device")
+            named = (name for name, code in TYPES.items() if name != "ext_dev" and code == device.device.type)
+            return next(named, "device")  # "ext_dev" says no more
     return None
 
 
@@ -157,9 +158,7 @@ class Origin(NamedTuple):
         first: Dict[Any, Optional[FunctionEvent]] = {}
         merges = self.merges_only_children
         with_stack = self.stack_frames > 0
-        for e in single_events(
-            self.windows, False, False, with_stack, merges_only_children=merges
-        ):
+        for e in single_events(self.windows, False, False, with_stack, merges_only_children=merges):
             place = e.place if is_told_by_place(e.category) else ""
             shapes = str(e.input_shapes) if self.by_shape else ""
             key = (e.key, e.is_user_annotation, shapes, place, tuple(e.stack[: self.stack_frames]))
@@ -256,9 +255,7 @@ def single_events(
     with _without_collections():
         for window in windows:
             with_outer = with_stack and not shows_functions
-            part = _scopes(
-                window, with_stack, profile_memory, modules, with_outer, merges_only_children
-            )
+            part = _scopes(window, with_stack, profile_memory, modules, with_outer, merges_only_children)
             number(part, len(events), python_ids)
             for e in part[:1]:
                 makers.append(e._site.made)
@@ -363,9 +360,25 @@ def _scopes(
     operators = 0  # by their begins, thread by thread: their ids in Chrome's JSON
     outer_calls = 0  # of functions and modules, which began before the window
     for (
-        record, kind, thread, start_ns, duration_ns, self_ns, depth, at, flags,
-        name_at, category_at, name_bytes, category_bytes,
-        device, device_index, arg_count, word, more, last,
+        record,
+        kind,
+        thread,
+        start_ns,
+        duration_ns,
+        self_ns,
+        depth,
+        at,
+        flags,
+        name_at,
+        category_at,
+        name_bytes,
+        category_bytes,
+        device,
+        device_index,
+        arg_count,
+        word,
+        more,
+        last,
     ) in briefs:
         is_memory = kind == _MEMORY
         if kind > _OPEN and not is_memory:
