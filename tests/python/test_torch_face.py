@@ -425,6 +425,21 @@ class Numbers(unittest.TestCase):
                 self.assertEqual(ours[: forward + 1], theirs[: forward + 1])
                 self.assertEqual([i for i, _ in ours], list(range(1, len(ours) + 1)))
 
+    def test_cuda_that_is_not_there_is_told(self):
+        """In torch.profiler's words. Nothing is said where nobody asked for it."""
+        if torch.cuda.is_available() or prof.ProfilerActivity.CUDA in prof.supported_activities():
+            self.skipTest("there is a CUDA device")
+        for module in theirs_and_ours():
+            cpu, cuda = module.ProfilerActivity.CPU, module.ProfilerActivity.CUDA
+            for activities, count in ([cpu, cuda], 1), ([cpu], 0), (None, 0):
+                with warnings.catch_warnings(record=True) as told:
+                    warnings.simplefilter("always")
+                    with module.profile(activities=activities):
+                        pass
+                words = [str(w.message) for w in told if "CUDA" in str(w.message)]
+                expected = ["CUDA is not available, disabling CUDA profiling"] * count
+                self.assertEqual(words, expected, module.__name__)
+
     def test_a_trace_without_operators_has_no_ids(self):
         with prof.profile() as p, prof.record_function("range"):
             pass
