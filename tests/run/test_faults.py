@@ -5,8 +5,9 @@ import os
 import shutil
 import unittest
 
-import preload
 from case import Case
+
+import preload
 
 KILLED_AT = """
 #include <stdio.h>

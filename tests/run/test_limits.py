@@ -7,8 +7,9 @@ import shutil
 import subprocess
 import unittest
 
-import preload
 from case import HANG_SECONDS, PROF, Case
+
+import preload
 
 NO_PPOLL = """
 int ppoll(void *polls, unsigned long count, const void *timeout, const void *mask) {
