@@ -299,6 +299,7 @@ struct prof_trace {
   uint64_t open_below_count, stray_count; /* as in prof_trace_info */
   uint64_t deep_parts; /* of the slots that have a ledger: see prof_i_slot_deep_part() */
   uint64_t own_ns, in_place_ns, wait_ns, spread_us2; /* in_place_ns: of own_ns */
+  uint64_t few_count; /* events of threads that were too short for a window: in_place.h */
   uint64_t window_count;
   uint64_t bad_count;
   bool is_settled; /* stopped, or its process is dead: what is unfinished stays so */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../core/in_place.h"
 #include "calls.h"
 #include "ending.h"
 #include "parse.h"
@@ -346,8 +347,12 @@ void prof_i_index_sum(prof_trace *trace) {
   }
   trace->lost[PROF_LOSS_UNFINISHED] -= trace->open_claim_count;
   trace->event_count += trace->open_count;
-  for (uint32_t i = 0; i < trace->thread_count; i++)
-    trace->threads[i].own_ns += cost_of(trace, trace->threads[i].event_count - trace->threads[i].beside_count, trace->threads[i].lost);
+  for (uint32_t i = 0; i < trace->thread_count; i++) {
+    prof_i_trace_thread *const thread = &trace->threads[i];
+    const uint64_t events = thread->event_count - thread->beside_count;
+    thread->own_ns += cost_of(trace, events, thread->lost);
+    if (events < PROF_I_IN_PLACE_FIRST_EVENTS) trace->few_count += events;
+  }
   trace->own_ns += cost_of(trace, trace->event_count, trace->lost);
   prof_i_catalog *const catalog = &trace->catalog;
   if (catalog->mark_count) qsort(catalog->marks, catalog->mark_count, sizeof *catalog->marks, by_value);

@@ -240,13 +240,8 @@ static uint64_t duration_ns(const prof_trace *trace) {
 
 /* What threads that were too short for a window took beyond warm scopes, at most. */
 static uint64_t few_most_ns(const prof_trace *trace) {
-  uint64_t few = 0, all = trace->event_count;
-  for (uint32_t i = 0; i < trace->thread_count; i++) {
-    const prof_i_trace_thread *const thread = &trace->threads[i];
-    const uint64_t events = thread->event_count - thread->beside_count;
-    if (events < PROF_I_IN_PLACE_FIRST_EVENTS) few += events;
-  }
-  all += trace->lost[PROF_LOSS_OVERWRITTEN] + trace->lost[PROF_LOSS_CLEARED];
+  const uint64_t few = trace->few_count, gone = trace->lost[PROF_LOSS_OVERWRITTEN];
+  const uint64_t all = trace->event_count + gone + trace->lost[PROF_LOSS_CLEARED];
   return all > few ? prof_i_in_place_few_most_ns(trace->in_place_ns, few, all - few) : 0;
 }
 

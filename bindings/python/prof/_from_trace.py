@@ -85,7 +85,8 @@ def _device_of(windows: Sequence[Window]) -> Optional[str]:
     """The type of the first device that scopes were put on, as torch.profiler names it."""
     for window in windows:
         for device in window.trace.devices():
-            return next((name for name, code in TYPES.items() if code == device.device.type), "device")
+            named = (name for name, code in TYPES.items() if name != "ext_dev" and code == device.device.type)
+            return next(named, "device")  # "ext_dev" says no more
     return None
 
 
