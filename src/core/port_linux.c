@@ -141,8 +141,8 @@ bool prof_i_port_name_of_thread(uint64_t tid, char *to, size_t room) {
 
 /* valgrind executes a program of its own, such as memcheck-amd64-linux, and preloads a library. */
 static bool is_of_valgrind(const char *name) {
-  const char *const preloaded = getenv("LD_PRELOAD");
-  return strchr(name, '-') && preloaded && strstr(preloaded, "/vgpreload_core");
+  const char *const preloaded = strchr(name, '-') ? secure_getenv("LD_PRELOAD") : NULL;
+  return preloaded && strstr(preloaded, "/vgpreload_core");
 }
 
 void prof_i_port_process_name(char *to, size_t room) {

@@ -4,8 +4,8 @@ set -uo pipefail
 folder=${PROF_TEST_BUILD_DIR:-build/dev}/examples
 demo=$folder/backend-demo plugin=$(realpath "$folder")/libengine_prof.so
 [ -x "$demo" ] || { echo "skip: $demo was not built"; exit 77; }
-has='12:0 copy engine \(emulated: no device\): 8 scopes, times within'
-has_not="12:0: the host's side of its scopes alone: no back end serves devices of that type"
+has='ext_dev:0 copy engine \(emulated: no device\): 8 scopes, times within'
+has_not="ext_dev:0: the host's side of its scopes alone: no back end serves devices of that type"
 
 # expect TEXT COMMAND...
 expect() {
