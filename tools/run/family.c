@@ -143,7 +143,9 @@ static void look_at(run_family *family, pid_t pid, pid_t parent, const status *s
   run_member *const m = &e->member;
   const uint64_t program = program_of(pid);
   const bool is_new = m->seen_count == 0;
-  if (is_new || (program && program != m->program) || strcmp(m->comm, s->name) != 0) {
+  const bool is_renamed = run_member_is_renamed(m);
+  if (is_new || is_renamed || (program && program != m->program) ||
+      strcmp(m->comm, s->name) != 0) {
     entry *of = NULL;
     HASH_FIND(hh, family->by_pid, &parent, sizeof parent, of);
     m->program = program;

@@ -35,6 +35,7 @@ typedef struct run_member {
   run_reason reason;  /* that holds if it leaves no capture */
   unsigned libraries; /* RUN_LIBRARY_x of library.h that it had loaded when seen, as bits */
   unsigned seen_count;
+  bool is_in_valgrind;
   bool is_empty;     /* no variables were seen: they are read once more */
   bool is_as_parent; /* the program is that of its parent: before exec(), or a worker */
   uint64_t program;  /* identifies the executed file */
@@ -59,6 +60,9 @@ bool run_family_is_full(const run_family *family);
 
 /* What is known of a process's program. Used by the watching thread. */
 void run_member_inspect(run_member *member, const char *variable, const char *folder);
+/* Whether it executes another program in valgrind, where its comm and its executed file stay
+   valgrind's. Takes the name of that one. */
+bool run_member_is_renamed(run_member *member);
 /* Reads the list of its loaded files. */
 void run_member_read_maps(run_member *member);
 

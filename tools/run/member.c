@@ -189,9 +189,18 @@ static bool has_lost_variable(run_member *member, const char *variable) {
   return bytes == 0 ? was_empty && has_program(member->pid) : !has;
 }
 
+bool run_member_is_renamed(run_member *member) {
+  char was[sizeof member->name];
+  if (!member->is_in_valgrind) return false;
+  memcpy(was, member->name, sizeof was);
+  take_name_in_valgrind(member);
+  return strcmp(was, member->name) != 0;
+}
+
 void run_member_inspect(run_member *member, const char *variable, const char *folder) {
   const pid_t pid = member->pid;
-  if (is_valgrind(pid)) take_name_in_valgrind(member);
+  member->is_in_valgrind = is_valgrind(pid);
+  if (member->is_in_valgrind) take_name_in_valgrind(member);
   member->inner_pid = inner_pid_of(pid);
   for (size_t i = 0; i < sizeof starters / sizeof *starters; i++) {
     if (strcmp(member->name, starters[i].name) != 0) continue;
