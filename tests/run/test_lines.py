@@ -18,6 +18,7 @@ PROFILE = (
     '- { rocblas_function: "rocblas_gemm_ex", atomics_mode: atomics_allowed, a_type: "bf16_r", '
     "transA: 'T', transB: 'N', M: 12288, alpha: 1.0, flags: none, call_count: 136 }"
 )
+PROFILE_ROW = PROFILE.replace(", call_count: 136", "")
 LT = (
     "hipblaslt-bench --api_method c -m 1024 -n 512  --stride_a 0   --compute_type f32_r "
     "--algo_method index --solution_index 56073"
@@ -107,7 +108,29 @@ class Lines(unittest.TestCase):
                 PROFILE,
             ],
             ("rocblas", config, "3"),
-            ("rocblas_function", PROFILE, "136"),
+            ("rocblas_function", PROFILE_ROW, "136"),
+        )
+
+    def test_a_call_of_rocblas_s_profile_is_one_row_whatever_its_count(self):
+        name = 'rocblas_function: "rocblas_gemm"'
+        long = f"- {{ {name}, M: {'1' * 9000} }}"
+        self.check(
+            "rocblas_trace",
+            [
+                *(PROFILE.replace("136", count) for count in ("136", "64", "136", "64")),
+                f"- {{ {name}, call_count: 3, M: 2 }}",
+                f"call_count: 7 - {{ {name}, M: 2, call_count: 4 }}",
+                f"- {{ call_count: 8, {name}, M: 2 }}",
+                f"- {{ {name}, M: 2, call_count: 5, }}",
+                f"- {{ {name}, M: 2 }}",
+                f"- {{ {name}, M: 2, call_count: many }}",
+                *(long.replace(" }", f", call_count: {count} }}") for count in (1, 1000000)),
+            ],
+            ("rocblas_function", PROFILE_ROW, "400"),
+            ("rocblas_function", f"- {{ {name}, M: 2 }}", "16"),
+            ("rocblas_function", f"- {{ {name}, M: 2, }}", "5"),
+            ("rocblas_function", f"- {{ {name}, M: 2, call_count: many }}", "1"),
+            ("rocblas_function", long, "1000001"),
         )
 
     def test_hipblaslt(self):

@@ -24,6 +24,14 @@ static void set_call(run_call *to, run_library library, run_line line, const cha
   to->origin = RUN_ORIGIN_UNKNOWN;
 }
 
+/* Appends to the config, which is in the text. */
+static void put_bytes(run_call *to, const char *at, size_t bytes) {
+  const size_t room = sizeof to->text - to->config.bytes;
+  if (bytes > room) bytes = room;
+  memcpy(to->text + to->config.bytes, at, bytes);
+  to->config.bytes += bytes;
+}
+
 static bool begins(run_line line, const char *text) {
   return line.bytes >= strlen(text) && memcmp(line.at, text, strlen(text)) == 0;
 }
@@ -36,25 +44,39 @@ static bool take_rocblas(run_line line, run_call *to) {
   return true;
 }
 
+/* The config without ", call_count: 136". Returns the number, or 1: there is none. */
+static uint64_t take_count(run_call *to) {
+  static const char name[] = "call_count: ";
+  const run_line config = to->config;
+  const char *at = find(config, name);
+  if (!at) return 1;
+  const char *end = at + strlen(name);
+  const char *const last = config.at + config.bytes;
+  char digits[24] = "";
+  size_t count = 0;
+  for (; end < last && isdigit((unsigned char)*end); end++)
+    if (count < sizeof digits - 1) digits[count++] = *end;
+  if (count == 0) return 1;
+  const bool has_more = end < last && *end == ',';
+  while (at > config.at && at[-1] == ' ') at--;
+  if (at > config.at && at[-1] == ',') at--;
+  else if (has_more) end++;
+  to->config = (run_line){to->text, 0};
+  put_bytes(to, config.at, (size_t)(at - config.at));
+  put_bytes(to, end, (size_t)(last - end));
+  return strtoull(digits, NULL, 10);
+}
+
 /* - { rocblas_function: "rocblas_gemm_ex", ..., call_count: 136 } */
 static bool take_rocblas_function(run_line line, run_call *to) {
-  static const char count[] = "call_count: ", begin[] = "- {";
+  static const char begin[] = "- {";
   const char *const name = find(line, "rocblas_function: ");
   if (!name) return false;
   const char *const brace = memrchr(line.at, '{', (size_t)(name - line.at));
   const bool has_dash = brace && brace - line.at >= (ptrdiff_t)strlen(begin) - 1 &&
                         memcmp(brace - 2, begin, strlen(begin)) == 0;
   set_call(to, RUN_LIBRARY_ROCBLAS_FUNCTION, line, has_dash ? brace - 2 : brace ? brace : name);
-  const char *const at = find(line, count);
-  char digits[24] = "";
-  if (at) {
-    const run_line behind = from(line, at + strlen(count));
-    for (size_t i = 0; i < behind.bytes && i < sizeof digits - 1; i++) {
-      if (!isdigit((unsigned char)behind.at[i])) break;
-      digits[i] = behind.at[i];
-    }
-  }
-  if (*digits) to->calls = strtoull(digits, NULL, 10);
+  to->calls = take_count(to);
   return true;
 }
 
@@ -148,13 +170,6 @@ static const struct {
 } data_types[] = {{"int8", 1},    {"uint8", 1},  {"int32", 4},   {"uint32", 4},
                   {"int64", 8},   {"uint64", 8}, {"float16", 2}, {"float32", 4},
                   {"float64", 8}, {"bfloat16", 2}, {"float8e4m3", 1}, {"float8e5m2", 1}};
-
-static void put_bytes(run_call *to, const char *at, size_t bytes) {
-  const size_t room = sizeof to->text - to->config.bytes;
-  if (bytes > room) bytes = room;
-  memcpy(to->text + to->config.bytes, at, bytes);
-  to->config.bytes += bytes;
-}
 
 static void put(run_call *to, const char *name, const char *value, size_t bytes) {
   put_bytes(to, name, strlen(name));

@@ -18,7 +18,7 @@ typedef struct run_call {
   uint64_t calls;
   size_t prefix_bytes; /* in front of the call: a launcher's */
   run_origin origin;   /* as the line itself has it */
-  char text[4096];
+  char text[RUN_CONFIG_BYTES_MAX];
 } run_call;
 
 /* wanted: bits 1 << run_library. False: the line is no call of these. */
