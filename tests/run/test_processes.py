@@ -353,6 +353,50 @@ class Captures(Case):
         self.assertIn(f"is '{other}/{name}'", text)
         self.assertIn("work", text) # the table
 
+    def run_to_a_file(self, name, program):
+        """The file's disk has no room when the program starts. (text, files there, captures)"""
+        place, other = os.path.join(self.folder, "small"), os.path.join(self.folder, "other")
+        os.mkdir(place)
+        os.mkdir(other)
+        script = (
+            'mount -t tmpfs -o size=8m none "$1" || exit 77; shift; '
+            'head -c 8m /dev/zero > small/own 2>/dev/null; "$@"; status=$?; rm -f small/own; '
+            "cp -r small kept; exit $status"
+        )
+        words = [place, PROF, "run", "-o", f"small/{name}", "--", "sh", "-c", program]
+        done = subprocess.run(
+            ["unshare", "-rm", "sh", "-c", script, "sh", *words],
+            cwd=self.folder,
+            env={**self.env, "PROF_CAPTURE_DIR": other},
+            capture_output=True,
+            timeout=HANG_SECONDS,
+            check=False,
+        )
+        if done.returncode in (1, 77):
+            self.skipTest(f"no mount in a namespace: {done.stderr.decode().strip()}")
+        self.assertEqual(done.returncode, 4, done.stderr)
+        kept = os.listdir(os.path.join(self.folder, "kept"))
+        return done.stderr.decode(), kept, os.listdir(other)
+
+    def test_a_file_on_a_full_disk_is_said_to_have_no_space(self):
+        text, kept, other = self.run_to_a_file("y.prof", "app 4")
+        self.assertEqual((kept, len(other)), ([], 1), text)
+        self.assertIn("cannot write 'small/y.prof': No space left on device", text)
+        self.assertIn(f"the capture is '{self.folder}/other/{other[0]}'", text)
+
+    def test_a_file_is_moved_from_another_disk(self):
+        text, kept, other = self.run_to_a_file("y.prof", "app 4; rm small/own; exit 4")
+        self.assertEqual((kept, other), (["y.prof"], []), text)
+        self.assertIn("small/y.prof has app", text)
+        self.assertNotIn("did not take it", text)
+        done = subprocess.run(
+            [PROF, "table", os.path.join(self.folder, "kept/y.prof")],
+            capture_output=True,
+            timeout=HANG_SECONDS,
+            check=True,
+        )
+        self.assertIn(b"work", done.stdout)
+
     def test_a_temporary_run_leaves_no_capture_elsewhere(self):
         place = os.path.join(self.folder, "small")
         other = os.path.join(self.folder, "other")

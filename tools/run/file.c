@@ -135,7 +135,7 @@ static const char *unused_name(const run_words *made, const char *path) {
 
 static bool write_one(const capture *c, const char *path) {
   if (strcmp(ending_of(path), ".prof") == 0) {
-    if (rename(c->path, path) == 0) return true;
+    if (run_output_move(c->path, path)) return true;
     say("prof run: cannot write '%s': %s; the capture is '%s'", path, strerror(errno), c->path);
     return false;
   }

@@ -222,6 +222,36 @@ void run_output_drop(FILE *file, const char *path) {
   errno = error;
 }
 
+bool run_output_copy(const char *from, const char *to) {
+  char buffer[1 << 16];
+  FILE *const in = fopen(from, "re");
+  if (!in) return false;
+  FILE *const out = run_output_begin(to);
+  bool is_good = out != NULL;
+  for (size_t bytes; is_good && (bytes = fread(buffer, 1, sizeof buffer, in)) > 0;)
+    is_good = fwrite(buffer, 1, bytes, out) == bytes;
+  is_good &= !ferror(in);
+  if (is_good) is_good = run_output_end(out, to);
+  else if (out) run_output_drop(out, to);
+  const int error = errno;
+  fclose(in);
+  errno = error;
+  return is_good;
+}
+
+bool run_output_move(const char *from, const char *to) {
+  struct stat is;
+  if (rename(from, to) == 0) return true;
+  if (errno != EXDEV) return false;
+  if (lstat(from, &is) != 0 || !S_ISREG(is.st_mode)) {
+    errno = EXDEV;
+    return false;
+  }
+  if (!run_output_copy(from, to)) return false;
+  unlink(from);
+  return true;
+}
+
 static char *give_name(const char *part, const char *folder, const char *name,
                        const char *ending) {
   for (int number = 1; number < NUMBERS_MAX; number++) {

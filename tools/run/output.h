@@ -59,4 +59,9 @@ bool run_output_end(FILE *file, const char *path);
 /* Removes PATH.part. Keeps errno. */
 void run_output_drop(FILE *file, const char *path);
 
+/* Copies a file; the copy has its name when it is whole. False with errno set. */
+bool run_output_copy(const char *from, const char *to);
+/* Renames, or copies a file to another file system. False with errno set: `from` stays. */
+bool run_output_move(const char *from, const char *to);
+
 #endif

@@ -158,7 +158,7 @@ static void collect_captures(run_state *s) {
   }
   for (size_t i = 0; i < captures->count; i++) {
     const run_capture *const capture = &captures->items[i];
-    if (capture->is_elsewhere && !s->temporary_folder)
+    if (capture->is_elsewhere && !s->temporary_folder && !s->request.file)
       run_summary_add_problem(&s->summary, "the capture of %s (%u) is '%s': '%s' did not take it",
                               capture->process, capture->pid, capture->path, s->record_folder);
   }

@@ -70,23 +70,14 @@ static bool has_table(const char *folder) {
   return has;
 }
 
-static bool copy(const char *from, const char *to) {
-  char buffer[1 << 16];
-  FILE *const in = fopen(from, "re"), *const out = in ? run_output_begin(to) : NULL;
-  bool is_good = in && out;
-  for (size_t bytes; is_good && (bytes = fread(buffer, 1, sizeof buffer, in)) > 0;)
-    is_good = fwrite(buffer, 1, bytes, out) == bytes;
-  if (out && (!is_good || ferror(in))) run_output_drop(out, to);
-  else is_good = run_output_end(out, to);
-  if (!is_good) say("prof run: cannot copy '%s' to '%s': %s", from, to, strerror(errno));
-  if (in) fclose(in);
-  return is_good;
+static void copy(const char *from, const char *to) {
+  if (!run_output_copy(from, to))
+    say("prof run: cannot copy '%s' to '%s': %s", from, to, strerror(errno));
 }
 
 static void move(const char *from, const char *to) {
-  if (rename(from, to) == 0) return;
-  if (errno == EXDEV && !is_folder(from) && copy(from, to)) unlink(from);
-  else say("prof run: cannot move '%s' to '%s': %s", from, to, strerror(errno));
+  if (!run_output_move(from, to))
+    say("prof run: cannot move '%s' to '%s': %s", from, to, strerror(errno));
 }
 
 /* Copies all *.csv of a folder into a folder of the same name. */
