@@ -49,6 +49,23 @@ class SampleOption(Case):
             self.assertTrue(any("power" in row["meter"] for row in rows), rows[:3])
             self.check_counters(self.dump(f"{folder}/samples.prof"))
 
+    def test_their_paths_are_those_of_the_run_s_other_files(self):
+        for words, folder in (
+            (["-o", "out"], "out/prof_output"),
+            (["-o", os.path.join(self.folder, "whole")], f"{self.folder}/whole/prof_output"),
+        ):
+            program = rows_program(f"{folder}/samples.csv")
+            done = self.run_prof(*words, "--sample", RATE, "--", "sh", "-c", program)
+            with open(
+                os.path.join(self.folder, words[1], "summary.json"), encoding="utf-8"
+            ) as file:
+                summary = json.load(file)
+            files = [f"{folder}/samples.csv", f"{folder}/samples.prof"]
+            self.assertLessEqual(set(files), {*summary["files"], *summary["tools"][0]["files"]})
+            said = done.stderr + json.dumps(summary["files"]) + json.dumps(summary["captures"])
+            if not os.path.isabs(folder):
+                self.assertNotIn(f"{self.folder}/", said)
+
     def test_a_file_has_them_beside_it(self):
         program = rows_program("$(echo .prof-run-*)/samples.csv")
         done = self.run_prof(

@@ -88,12 +88,19 @@ static const char *make_prof_folder(run_state *s) {
   return path;
 }
 
+/* As the sampler takes it: in the folder of the run's other files if it is there. */
+static const char *samples_name(const run_state *s, const run_tool *tool, const char *folder) {
+  const char *const slash = strrchr(tool->folder, '/');
+  const char *const own = slash ? slash + 1 : tool->folder;
+  return run_text("%s/samples.csv", s->request.file ? folder : own);
+}
+
 static void prepare_prof(run_state *s, run_tool *tool) {
   const char *const folder = tool->folder ? realpath(tool->folder, NULL) : NULL;
   if (tool->folder && !folder)
     run_fail("cannot find the folder of captures: %s", strerror(errno));
   if (s->request.sample)
-    tool->sampling = run_sampling_of_prof(s->request.sample, run_text("%s/samples.csv", folder));
+    tool->sampling = run_sampling_of_prof(s->request.sample, samples_name(s, tool, folder));
   if (!s->request.python || s->request.file) s->record_folder = folder;
   run_record_prepare(tool, &s->request, folder);
 }

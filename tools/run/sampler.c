@@ -191,9 +191,9 @@ static char *make_file(const char *folder, const char *name) {
   const char *const slash = strrchr(name, '/'), *const base = slash ? slash + 1 : name;
   const char *dot = strrchr(base, '.');
   if (!dot || dot == base) dot = base + strlen(base);
-  const char *in = *name == '/' ? "" : run_text("%s/", folder);
-  if (slash) in = run_text("%s%.*s", in, (int)(slash - name), name);
-  else in = folder;
+  const char *in = folder;
+  if (slash) in = run_copy(name, (size_t)(slash - name));
+  if (slash && *name != '/') in = run_output_in(folder, in);
   run_output_make_folder(*in ? in : "/");
   return run_output_new_file(in, run_copy(base, (size_t)(dot - base)), dot);
 }
@@ -285,8 +285,9 @@ static void stop_one(run_sampler *sampler, bool is_quiet) {
     say("prof run: the process of %s was ended before the program did; '%s' has the samples until "
         "then", sampler->name, sampler->path);
   else if (n.missed > 0 && !is_quiet)
-    say("prof run: %s: %llu samples, and %llu missed: the devices or the processors were busy",
-        sampler->name, (unsigned long long)n.samples, (unsigned long long)n.missed);
+    say("prof run: %s: %llu sample%s, and %llu missed: the devices or the processors were busy",
+        sampler->name, (unsigned long long)n.samples, n.samples == 1 ? "" : "s",
+        (unsigned long long)n.missed);
 }
 
 void run_samplers_stop(run_samplers *samplers, bool is_quiet) {
