@@ -1,23 +1,74 @@
 /* See scripts.h. */
+#define _GNU_SOURCE
 #include "scripts.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "../prof/commands.h"
 #include "signals.h"
 
+/* The first line of a file, at most this long. */
+enum { LINE_BYTES = 256 };
+
+static bool is_shell(const char *program) {
+  static const char *const shells[] = {"sh", "bash", "dash"};
+  const char *const slash = strrchr(program, '/'), *const name = slash ? slash + 1 : program;
+  for (size_t i = 0; i < sizeof shells / sizeof *shells; i++)
+    if (strcmp(name, shells[i]) == 0) return true;
+  return false;
+}
+
+/* "#!/usr/bin/env -S python3 -u": python3. NULL: there is none. */
+static const char *interpreter_of(const char *line) {
+  run_words words = {0};
+  run_words_split(&words, run_copy(line + 2, strcspn(line + 2, "\n")));
+  if (words.count == 0) return NULL;
+  const char *const slash = strrchr(words.items[0], '/');
+  if (strcmp(slash ? slash + 1 : words.items[0], "env") != 0) return words.items[0];
+  for (size_t i = 1; i < words.count; i++)
+    if (*words.items[i] != '-' && !strchr(words.items[i], '=')) return words.items[i];
+  return words.items[0];
+}
+
+/* Its mode allows it, and it is a program or a script of another language than a shell's. */
+static bool is_executed(const char *path) {
+  char line[LINE_BYTES + 1] = "";
+  struct stat is;
+  if (stat(path, &is) != 0 || !S_ISREG(is.st_mode) || access(path, X_OK) != 0) return false;
+  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return true; /* it can be executed, but not read */
+  const ssize_t bytes = read(fd, line, LINE_BYTES);
+  close(fd);
+  if (bytes >= 4 && memcmp(line, "\x7f" "ELF", 4) == 0) return true;
+  if (bytes < 2 || memcmp(line, "#!", 2) != 0) return false;
+  const char *const interpreter = interpreter_of(line);
+  return interpreter && !is_shell(interpreter);
+}
+
+/* A shell looks for a name without a slash on PATH, and takes a=b/c for a variable. */
+static const char *as_program(const char *path) {
+  const bool is_plain = *path == '/' || strncmp(path, "./", 2) == 0 || strncmp(path, "../", 3) == 0;
+  return is_plain ? path : run_text("./%s", path);
+}
+
 const char *run_script_text(const run_script *script) {
+  const bool is_own = is_executed(script->path);
   run_words path = {0};
-  run_words_add(&path, script->path);
-  return run_text("bash %s%s%s", run_words_quoted(&path), *script->arguments ? " " : "",
-                  script->arguments);
+  run_words_add(&path, is_own ? as_program(script->path) : script->path);
+  return run_text("%s%s%s%s", is_own ? "" : "bash ", run_words_quoted(&path),
+                  *script->arguments ? " " : "", script->arguments);
 }
 
 /* folder: of the tool's files, or NULL. */
-static int run_script_now(const run_script *script, const char *folder, const run_watch *watch) {
+static int run_script_now(const char *text, const char *folder, const run_watch *watch) {
   run_command command = {0};
   if (folder) run_folder_export(&command.variables, folder);
   run_words_add(&command.words, "/bin/sh");
   run_words_add(&command.words, "-c");
-  run_words_add(&command.words, run_text(RUN_SHELL_OUTLIVES "%s", run_script_text(script)));
+  run_words_add(&command.words, run_text(RUN_SHELL_OUTLIVES "%s", text));
   return run_child(&command, watch).status;
 }
 
@@ -27,11 +78,12 @@ static int run_scripts_now(const run_scripts *scripts, const run_watch *watch, b
                            const char *of, const char *folder, run_summary *summary) {
   for (size_t i = 0; i < scripts->count; i++) {
     if (is_before && run_signals_interrupt()) return RUN_FAILED;
-    const int status = run_script_now(&scripts->items[i], folder, watch);
-    run_summary_add_script(summary, of, is_before, run_script_text(&scripts->items[i]), status);
+    const char *const text = run_script_text(&scripts->items[i]); /* the script may change itself */
+    const int status = run_script_now(text, folder, watch);
+    run_summary_add_script(summary, of, is_before, text, status);
     if (status == 0) continue;
     say("prof run: %s-script of %s ended with status %d: %s", is_before ? "pre" : "post", of,
-        status, run_script_text(&scripts->items[i]));
+        status, text);
     if (is_before) return status;
   }
   return 0;

@@ -5,7 +5,8 @@
 #include "child.h"
 #include "summary.h"
 
-/* As text for a shell. */
+/* As text for a shell: `bash PATH ARGUMENTS`, or `PATH ARGUMENTS` of a program or of an executable
+   script in another language. */
 const char *run_script_text(const run_script *script);
 
 /* Set-up, from the outermost tool to the innermost. Stops at the first script that fails, or when

@@ -5,7 +5,7 @@
 
 #include "text.h"
 
-/* Something to run before or after the workload: `bash PATH ARGUMENTS`. */
+/* Something to run before or after the workload: see run_script_text(). */
 typedef struct run_script {
   const char *path;
   const char *arguments; /* shell text, or "" */
