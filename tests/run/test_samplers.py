@@ -320,8 +320,14 @@ class Refusals(Case):
     def test_a_device_that_is_not_there_is_told(self):
         self.have_amd()
         self.refuse(
-            "DEVICE is '0,3', and there is no device 3: there are 3", DEVICE="0,3"
+            "DEVICE is '0,3', and there is no device 3: there are 3 (0 to 2)", DEVICE="0,3"
         )
+        self.refuse("DEVICE is '7', and there is no device 7: there are 3 (0 to 2)", DEVICE="7")
+        self.refuse("DEVICE is '7,8', and there is no device 7: there are 3", DEVICE="8,7")
+
+    def test_the_only_device_is_number_0(self):
+        self.have_amd(["310"])
+        self.refuse("there is no device 1: there is 1 (0)", DEVICE="1")
 
     def test_without_a_device_it_says_what_prof_doctor_says(self):
         doctor = subprocess.run(

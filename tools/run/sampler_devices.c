@@ -33,11 +33,6 @@ static const char *reasons(void) {
   return text;
 }
 
-const char *run_devices_why_not(const run_sampling *sampling) {
-  return run_text("there is no device whose %s can be read%s; prof doctor says more",
-                  what_of(sampling), reasons());
-}
-
 /* The largest number of devices of one vendor. */
 static uint32_t count_devices(void) {
   prof_backend_state state;
@@ -55,11 +50,28 @@ static bool has_column(const char *heading, unsigned long device) {
   return false;
 }
 
+static const char *why_no_device(const run_sampling *sampling, unsigned long device,
+                                 uint32_t count) {
+  const char *const numbers = count == 1 ? "0" : run_text("0 to %u", count - 1);
+  return run_text("DEVICE is '%s', and there is no device %lu: there %s %u (%s)",
+                  sampling->devices, device, count == 1 ? "is" : "are", count, numbers);
+}
+
+const char *run_devices_why_not(const run_sampling *sampling) {
+  const uint32_t count = count_devices();
+  for (const char *at = sampling->devices; count > 0 && *at >= '0' && *at <= '9';) {
+    char *end;
+    const unsigned long device = strtoul(at, &end, 10);
+    if (device >= count) return why_no_device(sampling, device, count);
+    at = end + (*end == ',');
+  }
+  return run_text("there is no device whose %s can be read%s; prof doctor says more",
+                  what_of(sampling), reasons());
+}
+
 static const char *why_no_column(const run_sampling *sampling, unsigned long device) {
   const uint32_t count = count_devices();
-  if (device >= count)
-    return run_text("DEVICE is '%s', and there is no device %lu: there %s %u", sampling->devices,
-                    device, count == 1 ? "is" : "are", count);
+  if (device >= count) return why_no_device(sampling, device, count);
   if (strcmp(sampling->mode, "power") != 0)
     return run_text("DEVICE is '%s', and device %lu does not tell its memory%s", sampling->devices,
                     device, reasons());
