@@ -7,6 +7,7 @@ import csv
 import glob
 import json
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -312,6 +313,13 @@ class Repeat(Case):
         for words in ((), ("-o", "out")):
             done = self.run_prof("-n", "2", *words, "true")
             self.assertNotRegex(done.stderr.decode(), r"(?m) $")
+
+    def test_one_run_is_no_plural(self):
+        program = "test -e x && kill -INT $$; touch x"
+        for count in ("2", "1"):
+            done = self.run_prof("-n", "3", "--", "sh", "-c", program)
+            (line,) = re.findall(r"(?m): (\d+ runs?)$", done.stderr.decode())
+            self.assertEqual(line, f"{count} run" + "s" * (count != "1"), done.stderr)
 
     def test_one_table_of_all_runs(self):
         program = 'echo x >> count; test "$(wc -l < count)" != 2'

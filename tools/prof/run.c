@@ -246,14 +246,16 @@ int command_run(int argc, char **argv) {
       fputs(help, stdout);
       return EXIT_OK;
     }
-    if (w.is_list) {
-      run_names_list();
-      return EXIT_OK;
-    }
   }
   if (w.module) run_words_add(&r->workload, "-m");
   if (w.module) run_words_add(&r->workload, w.module);
   for (int i = optind; i < argc; i++) run_words_add(&r->workload, argv[i]);
+  if (w.is_list && r->workload.count > 0)
+    return wrong("--list runs no program, so there is no use for", r->workload.items[0]);
+  if (w.is_list) {
+    run_names_list();
+    return EXIT_OK;
+  }
   if (r->workload.count == 0) return wrong("needs a program to run", NULL);
   if (r->stack.count == 0) run_stack_add(&r->stack, "prof");
   const int status = check_words(&w);

@@ -123,8 +123,9 @@ static void tell_losses(const run_calls *calls, bool is_written) {
     say("prof run: the calls are in '%s'", health.capture_path);
   for (int i = 0; i < PROF_LOSS_COUNT; i++)
     if (health.lost_count[i] > 0)
-      say("prof run: '%s' lacks %llu calls: %s", is_written ? calls->path : health.capture_path,
-          (unsigned long long)health.lost_count[i], prof_loss_text(i));
+      say("prof run: '%s' lacks %llu call%s: %s", is_written ? calls->path : health.capture_path,
+          (unsigned long long)health.lost_count[i], health.lost_count[i] == 1 ? "" : "s",
+          prof_loss_text(i));
 }
 
 static void free_rows(run_calls *calls) {

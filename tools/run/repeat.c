@@ -117,7 +117,8 @@ static void print_hint(const all_runs *all) {
 }
 
 static void print_all(const all_runs *all) {
-  say("prof run: %s: %zu runs", run_words_quoted(&all->request->workload), all->count);
+  say("prof run: %s: %zu run%s", run_words_quoted(&all->request->workload), all->count,
+      all->count == 1 ? "" : "s");
   say("  %6s %10s %7s%s", "run", "seconds", "status", all->request->has_folder ? "  files" : "");
   for (size_t i = 0; i < all->count; i++) {
     const one_run *const run = &all->runs[i];
