@@ -20,25 +20,12 @@ static bool has_column(const prof_i_meters *meters, uint32_t at) {
   return !meter->is_host || at == 0;
 }
 
-/* Those of a second vendor go on behind the first one's. */
-static uint32_t number_of(const prof_i_meters *meters, uint32_t at) {
-  uint32_t before = 0, most = 0; /* devices of the sources before this one's; of this one's so far */
-  for (uint32_t i = 1; i <= at; i++) {
-    const prof_i_meter *const last = &meters->all[i - 1];
-    if (last->metric.device + 1 > most) most = last->metric.device + 1;
-    if (meters->all[i].source == last->source) continue;
-    before += most;
-    most = 0;
-  }
-  return meters->all[at].metric.device + before;
-}
-
 void prof_i_csv_head(prof_i_sink *sink, const prof_i_meters *meters, uint32_t mode) {
   char cell[64];
   prof_i_sink_text(sink, mode == PROF_SAMPLE_ALL ? "time_ns,meter,unit,value" : "time");
   for (uint32_t i = 0; mode != PROF_SAMPLE_ALL && i < meters->count; i++) {
     if (!has_column(meters, i)) continue;
-    snprintf(cell, sizeof cell, ",%s %s%u", title_of(mode), meters->all[i].is_host ? "host" : "GPU", number_of(meters, i));
+    snprintf(cell, sizeof cell, ",%s %s%u", title_of(mode), meters->all[i].is_host ? "host" : "GPU", meters->all[i].number);
     prof_i_sink_text(sink, cell);
   }
   prof_i_sink_text(sink, "\n");

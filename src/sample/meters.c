@@ -73,7 +73,7 @@ static int ask(prof_i_back_end *end, uint32_t number, prof_backend_metric *out) 
 
 static void add(prof_i_meters *meters, const prof_i_back_end *end, const prof_backend_metric *metric) {
   prof_i_meter *const meter = &meters->all[meters->count++];
-  *meter = (prof_i_meter){.metric = *metric, .device = PROF_HOST, .is_host = !end, .source = meters->source_count};
+  *meter = (prof_i_meter){.metric = *metric, .device = PROF_HOST, .is_host = !end, .source = meters->source_count, .number = meters->device_count + metric->device};
   if (end) meter->device = (prof_device){(int32_t)end->table.device_type, (int32_t)metric->device};
   if (end && metric->device < end->device_count) meter->memory_bytes = end->devices[metric->device].memory_bytes;
   name_it(meter, end ? end->table.name : "host");
@@ -89,9 +89,11 @@ static void end_batch(prof_i_meters *meters, prof_i_back_end *end, uint32_t firs
 static void find_of(prof_i_meters *meters, prof_i_back_end *end, const char *devices, uint32_t mode) {
   prof_backend_metric metric;
   const uint32_t begin = meters->count;
-  uint32_t first = begin;
+  uint32_t first = begin, device_count = 0;
   for (uint32_t number = 0; number < PROF_I_METERS_ASKED && ask(end, number, &metric) == PROF_BACKEND_OK; number++) {
-    if (!is_of_mode(&metric, mode) || (end && !is_among(devices, metric.device))) continue;
+    if (!is_of_mode(&metric, mode)) continue;
+    if (metric.device + 1 > device_count) device_count = metric.device + 1;
+    if (end && !is_among(devices, metric.device)) continue;
     if (meters->count == PROF_I_METERS_MAX) {
       meters->left_out_count++;
       continue;
@@ -104,6 +106,7 @@ static void find_of(prof_i_meters *meters, prof_i_back_end *end, const char *dev
   }
   end_batch(meters, end, first);
   meters->source_count += meters->count > begin;
+  meters->device_count += device_count;
 }
 
 /* Of two that serve one device type the other one may be the one that is open. */

@@ -164,6 +164,16 @@ class Files(Case):
         self.run_prof("-q", "-t", POWER, "--", "sh", "-c", rows_program(POWER_CSV))
         self.check_file(POWER_CSV, ["Power(Watt) GPU0"], "310.00")
 
+    def test_devices_of_two_vendors_have_one_number_each(self):
+        self.have_nvidia()
+        self.have_amd()
+        for devices, numbers in (("all", (0, 1, 2, 3, 5)), ("0", (0, 3)), ("0,2", (0, 2, 3, 5))):
+            name = f"{devices}.csv"
+            words = self.words(POWER, DEVICE=devices, OUTPUT_FILE=name)
+            self.run_prof("-q", *words, "--", "sh", "-c", rows_program(name))
+            heads = [f"Power(Watt) GPU{i}" for i in numbers]
+            self.assertEqual(self.read(name)[0], ["time", *heads], devices)
+
     def test_named_devices_alone_are_sampled(self):
         self.have_amd()
         for devices in ("2,0", " 0, 2,2"):
