@@ -666,13 +666,18 @@ class Conflicts(Words):
                 done = self.run_prof("--dry-run", *words, "true", env=self.env)
                 self.assertEqual(done.returncode, 0, done.stderr)
 
-    def test_uftrace_does_not_end_around_two(self):
-        for name in ("strace", "heaptrack"):
-            self.refuse(
-                ["-t", name, "-t", "uftrace", "true"], f"name uftrace before {name}", env=self.env
-            )
-            words = ("--dry-run", "-t", "uftrace", "-t", name, "true")
-            self.assertEqual(self.run_prof(*words, env=self.env).returncode, 0)
+    def test_uftrace_does_not_end_around_strace(self):
+        words = ["-t", "strace", "-t", "uftrace", "true"]
+        self.refuse(words, "name uftrace before strace", env=self.env)
+        words = ("--dry-run", "-t", "uftrace", "-t", "strace", "true")
+        self.assertEqual(self.run_prof(*words, env=self.env).returncode, 0)
+
+    def test_a_replaced_cmd_has_no_advice_for_the_old_program(self):
+        self.write("new.json", json.dumps({"tools": [{"name": "perf", "cmd": "no-such-cmd -x "}]}))
+        done = self.run_prof("--stack", "new.json", "true", env=self.env)
+        self.assertEqual(done.returncode, 125)
+        line = "prof run: perf cannot work here: there is no 'no-such-cmd' on PATH\n"
+        self.assertEqual(done.stderr.decode(), line)
 
     def test_valgrind_checks_the_program_behind_other_tools(self):
         """Without this option it checks only the first program, such as strace."""

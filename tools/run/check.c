@@ -9,7 +9,10 @@
 #include <unistd.h>
 
 #include "../prof/commands.h"
+#include "interpreter.h"
 #include "sampler.h"
+
+static bool is_blank(const char *text) { return text[strspn(text, " \t\r\n")] == '\0'; }
 
 static bool is_program(const char *path) {
   struct stat is;
@@ -103,7 +106,7 @@ static const char *variables_clash(const run_tool *a, const run_tool *b) {
   return NULL;
 }
 
-static const char *program_name_of(const run_tool *tool) {
+const char *run_tool_program(const run_tool *tool) {
   run_words words = {0};
   run_words_split(&words, tool->cmd);
   if (words.count == 0) return "";
@@ -114,7 +117,7 @@ static const char *program_name_of(const run_tool *tool) {
 }
 
 static bool is_use_of(const run_tool *tool, const char *needs) {
-  const char *const program = program_name_of(tool);
+  const char *const program = run_tool_program(tool);
   for (size_t i = 0; i < sizeof single_uses / sizeof *single_uses; i++)
     if (strcmp(program, single_uses[i].program) == 0 && strcmp(needs, single_uses[i].needs) == 0)
       return true;
@@ -129,21 +132,47 @@ static const char *shared_use(const run_tool *a, const run_tool *b) {
   return NULL;
 }
 
-/* uftrace waits for processes that these two have started, and never ends. */
-static bool is_endless(const run_tool *inner, const run_tool *outer) {
-  const char *const program = program_name_of(inner);
-  return strcmp(program_name_of(outer), "uftrace") == 0 &&
-         (strcmp(program, "strace") == 0 || strcmp(program, "heaptrack") == 0);
+static bool is_tool_of(const run_tool *tool, const char *program) {
+  return strcmp(run_tool_program(tool), program) == 0;
+}
+
+/* Of a tool that must be inside of the other one, or beside it. */
+static const char *order_clash(const run_tool *inner, const run_tool *outer) {
+  const char *const first = inner->name, *const second = outer->name;
+  if (run_follows_one_program(outer) && is_tool_of(inner, "uftrace"))
+    return run_text("%s follows one program, which %s would be, and does not end inside of it; "
+                    "leave one out", second, first);
+  if (run_follows_one_program(outer) && !is_blank(inner->cmd))
+    return run_text("%s follows one program, and around %s that is not the workload; name %s "
+                    "first", second, first, second);
+  /* uftrace waits for processes that these two have started, and never ends */
+  if (is_tool_of(outer, "uftrace") && run_follows_one_program(inner))
+    return run_text("%s around %s would not end, and %s around %s would follow %s; leave one out",
+                    second, first, first, second, second);
+  if (is_tool_of(outer, "uftrace") && is_tool_of(inner, "strace"))
+    return run_text("%s around %s would not end; name %s before %s", second, first, second, first);
+  return NULL;
+}
+
+/* What starts the workload, and is not a tool. */
+static const char *start_clash(const run_stack *stack, const run_tool *tool) {
+  if (!run_follows_one_program(tool)) return NULL;
+  if (stack->encapsulate && !is_blank(stack->encapsulate))
+    return run_text("%s follows one program, and with encapsulate_script that is not the workload; "
+                    "leave one out", tool->name);
+  for (size_t i = 0; i < stack->count; i++)
+    if (stack->tools[i].sampling && stack->tools[i].sampling->is_dual)
+      return run_text("%s follows one program, and %s with DUAL-GCD runs two; leave one out",
+                      tool->name, stack->tools[i].name);
+  return NULL;
 }
 
 static const char *pair_clash(const run_tool *inner, const run_tool *outer) {
   const char *const use = shared_use(inner, outer);
   if (use)
     return run_text("%s and %s both need %s; leave one tool out", inner->name, outer->name, use);
-  if (is_endless(inner, outer))
-    return run_text("%s around %s would not end; name %s before %s", outer->name, inner->name,
-                    outer->name, inner->name);
-  return variables_clash(inner, outer);
+  const char *const order = order_clash(inner, outer);
+  return order ? order : variables_clash(inner, outer);
 }
 
 static const char *use_with(const run_tool *tool, const char *part) {
@@ -175,7 +204,15 @@ void run_check_memory(const run_stack *stack) { check_option(stack, "--memory", 
 
 /* NULL: it can be executed. */
 static const char *workload_why_not(const char *name, int *status_out) {
-  if (run_program_find(name)) return NULL;
+  const char *const found = run_program_find(name);
+  const char *const starter = found ? run_interpreter_missing(found) : NULL;
+  if (starter) {
+    const bool has_file = access(starter, F_OK) == 0;
+    *status_out = has_file ? RUN_CANNOT_EXECUTE : RUN_NOT_FOUND;
+    return run_text("the workload '%s' cannot be executed: its interpreter '%s' %s", name, starter,
+                    has_file ? "is no program, or its mode forbids it" : "is not there");
+  }
+  if (found) return NULL;
   const bool is_path = strchr(name, '/') != NULL;
   const bool is_there = is_path && access(name, F_OK) == 0;
   *status_out = is_there ? RUN_CANNOT_EXECUTE : RUN_NOT_FOUND;
@@ -195,6 +232,8 @@ static int find_problems(const run_stack *stack, const run_words *workload, run_
       const char *const clash = pair_clash(&stack->tools[j], &stack->tools[i]);
       if (clash) run_words_add(to, clash);
     }
+    const char *const clash = start_clash(stack, &stack->tools[i]);
+    if (clash) run_words_add(to, clash);
   }
   /* the user's text in front may be a program that reads the words as a command */
   if (stack->encapsulate && *stack->encapsulate) return to->count ? status : 0;

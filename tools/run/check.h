@@ -10,6 +10,9 @@ char *run_program_find(const char *name);
 /* Why the tool cannot work here, and what to do. NULL: nothing is known to prevent it. */
 const char *run_tool_why_not(const run_tool *tool);
 
+/* The name of the program that the tool's cmd runs, or "". */
+const char *run_tool_program(const run_tool *tool);
+
 /* Ends the process with one message if another tool of the stack traces devices, too. */
 void run_check_devices(const run_stack *stack);
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "../prof/commands.h"
+#include "check.h"
 #include "rocprof.h"
 
 /* ---- environment ---- */
@@ -213,6 +214,10 @@ void run_marks_replace(run_tool *tool) {
   if (tool->folder) set_folder(tool);
 }
 
+bool run_follows_one_program(const run_tool *tool) {
+  return strcmp(run_tool_program(tool), "heaptrack") == 0;
+}
+
 run_command run_compose(const run_stack *stack, const run_words *workload) {
   run_command command = {0};
   run_words_add_all(&command.words, workload);
@@ -222,7 +227,9 @@ run_command run_compose(const run_stack *stack, const run_words *workload) {
     const run_tool *const tool = &stack->tools[i];
     const char *const cmd = tool->cmd;
     if (!is_blank(cmd)) {
-      put_variables_around(&command.words, &command.variables);
+      /* its own processes have the inner variables, too: `prof run-with` would be followed */
+      if (!run_follows_one_program(tool))
+        put_variables_around(&command.words, &command.variables);
       put_cmd_around(&command.words, cmd);
     }
     /* an inner tool's value applies to the workload: it would be set last */

@@ -36,6 +36,9 @@ void run_folder_export(run_words *variables, const char *folder);
 /* True: the tool's files go into a folder NAME_output, or its texts have $PROF_RUN_FOLDER. */
 bool run_tool_has_folder(const run_tool *tool);
 
+/* True: the tool follows one process until that executes another program: heaptrack. */
+bool run_follows_one_program(const run_tool *tool);
+
 /* True: the cmd has shell syntax, so sh must run it. */
 bool run_needs_shell(const char *cmd);
 

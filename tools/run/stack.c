@@ -124,7 +124,7 @@ static void read_tool(run_stack *stack, const run_json *value, const char *from,
   if (cmd) {
     tool->cmd = cmd;
     tool->has_marks = false;
-    tool->program = NULL; /* the new text names its own program */
+    tool->program = tool->install = NULL; /* the new text names its own program */
   }
   read_variables(&tool->variables, value, from, inner);
   run_adopt(tool);
