@@ -290,6 +290,35 @@ class DryRun(Shown):
                 self.assertEqual(self.files(), before, tool)
 
 
+    def planned(self, *words):
+        done = self.run_prof("--dry-run", *words, "--", "env", env=self.env)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout.decode()
+
+    def folder_of_captures(self, *words):
+        """In the dry run, and in the run that follows it."""
+        planned = re.search(r"PROF_OUTPUT=(\S+)/env", self.planned(*words))[1]
+        done = self.run_prof("-q", *words, "--", "env", env=self.env)
+        return planned, re.findall(r"(?m)^PROF_OUTPUT=(.+)/env", done.stdout.decode())[0]
+
+    def test_it_has_the_names_of_the_run_that_follows(self):
+        os.makedirs(self.path("new", "prof_output"))
+        for words, name in (((), "prof_output.2"), (("-n", "2"), "run-1/prof_output")):
+            planned, ran = self.folder_of_captures("-o", "new", *words)
+            self.assertEqual(planned, ran)
+            self.assertTrue(ran.endswith(f"/new/{name}"), ran)
+        planned, ran = self.folder_of_captures("-o", "x.json")
+        self.assertEqual(planned[:-6], ran[:-6])
+        self.assertTrue(planned.endswith("/.prof-run-XXXXXX"), planned)
+        self.write("perf", "#!/bin/sh\n", 0o755)
+        self.env = {**self.env, "PATH": f"{self.folder}:{self.env['PATH']}"}
+        os.makedirs(self.path("perf_output"))
+        os.makedirs(self.path("other", "run-1"))
+        self.assertIn(" perf_output.2/perf.data ", self.planned("-t", "perf"))
+        words = ("-t", "perf", "-o", "other", "-n", "3")
+        self.assertIn(" other/run-1.2/perf_output/perf.data ", self.planned(*words))
+
+
 class List(Shown):
     def test_a_tool_is_one_row_of_80_columns(self):
         self.env["COLUMNS"] = "80"

@@ -260,6 +260,8 @@ int command_run(int argc, char **argv) {
   if (r->stack.count == 0) run_stack_add(&r->stack, "prof");
   const int status = check_words(&w);
   if (status != EXIT_OK) return status;
+  if (w.is_dry && w.count > 1 && r->has_folder) /* the first run's */
+    r->folder = run_output_next_folder(r->folder, "run-1");
   if (w.is_dry) return run_print(r);
   return w.count == 1 ? run_go(r, &seconds) : run_repeat(r, w.count);
 }

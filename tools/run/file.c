@@ -71,8 +71,12 @@ const char *run_file_of_rank(const char *pattern) {
   return run_text("%.*s-%s%s", stem_bytes(pattern), pattern, rank, ending_of(pattern));
 }
 
+char *run_file_folder_pattern(const char *pattern) {
+  return run_text("%s/.prof-run-XXXXXX", folder_of(run_output_name(pattern)));
+}
+
 char *run_file_folder(const char *pattern) {
-  char *const path = run_text("%s/.prof-run-XXXXXX", folder_of(run_output_name(pattern)));
+  char *const path = run_file_folder_pattern(pattern);
   if (!mkdtemp(path)) run_fail("cannot make a folder '%s': %s", path, strerror(errno));
   return path;
 }

@@ -17,6 +17,8 @@ const char *run_file_of_rank(const char *pattern);
 /* Makes a folder for captures beside the file. It has the same file system, so that a capture can
    be renamed. */
 char *run_file_folder(const char *pattern);
+/* Its path before it is made, with XXXXXX. */
+char *run_file_folder_pattern(const char *pattern);
 
 /* Converts the captures to files, and removes the folder if nothing is left in it. The process that
    began first has the pattern's own name. Others have NAME.PID.ENDING, unless the pattern has %p.

@@ -154,6 +154,20 @@ char *run_output_new_folder(const char *folder, const char *name) {
   run_fail("'%s' has %d folders %s already", folder, NUMBERS_MAX, name);
 }
 
+char *run_output_next_folder(const char *folder, const char *name) {
+  static run_words planned;
+  struct stat is;
+  for (int number = 1; number < NUMBERS_MAX; number++) {
+    char *const path = numbered(folder, name, "", number);
+    if (lstat(path, &is) != 0 && run_words_find(&planned, path) < 0) {
+      run_words_add(&planned, path);
+      return path;
+    }
+    free(path);
+  }
+  run_fail("'%s' has %d folders %s already", folder, NUMBERS_MAX, name);
+}
+
 char *run_output_new_file(const char *folder, const char *name, const char *ending) {
   for (int number = 1; number < NUMBERS_MAX; number++) {
     char *const path = numbered(folder, name, ending, number);

@@ -34,7 +34,9 @@ void run_output_make_folder(const char *path);
 /* Makes the folder FOLDER/NAME. If it exists, makes NAME.2, NAME.3, ...: runs never overwrite each
    other, not even runs that begin at once. Returns the path. */
 char *run_output_new_folder(const char *folder, const char *name);
-/* The same for an empty file that grows: NAMEENDING, NAME.2ENDING, ... */
+/* The path that it would make now, and another one at each call. Nothing is made. */
+char *run_output_next_folder(const char *folder, const char *name);
+/* As run_output_new_folder() for an empty file that grows: NAMEENDING, NAME.2ENDING, ... */
 char *run_output_new_file(const char *folder, const char *name, const char *ending);
 
 /* Without this call the process removes at its exit the files and empty folders that it has made:

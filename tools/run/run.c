@@ -75,11 +75,13 @@ static const char *temporary_folder_name(void) {
   return run_text("%s/prof-run-XXXXXX", folder && *folder ? folder : "/tmp");
 }
 
+static const char folder_name_of_prof[] = "prof_output";
+
 /* Of the tool prof's captures. NULL: Python needs none. */
 static const char *make_prof_folder(run_state *s) {
   const run_request *const r = &s->request;
   if (!r->file && (r->has_folder || r->sample))
-    return run_output_new_folder(r->folder, "prof_output");
+    return run_output_new_folder(r->folder, folder_name_of_prof);
   if (r->python && !(r->file && r->sample)) return NULL;
   if (!r->file) run_temporary_sweep();
   const char *const path = r->file ? run_file_folder(r->file) : run_temporary_folder();
@@ -353,20 +355,30 @@ static void print_scripts(const run_scripts *scripts) {
   for (size_t i = 0; i < scripts->count; i++) printf("%s\n", run_script_text(&scripts->items[i]));
 }
 
+/* As make_prof_folder(). */
+static const char *plan_prof_folder(const run_request *r) {
+  const bool is_kept = !r->file && (r->has_folder || r->sample);
+  if (!is_kept && r->python && !(r->file && r->sample)) return NULL;
+  if (is_kept) return run_output_next_folder(r->folder, folder_name_of_prof);
+  return r->file ? run_file_folder_pattern(r->file) : temporary_folder_name();
+}
+
+/* Of a folder that is not there. */
+static const char *absolute(const char *path) {
+  char *const here = path && *path != '/' ? getcwd(NULL, 0) : NULL;
+  return here ? run_text("%s/%s", here, strncmp(path, "./", 2) == 0 ? path + 2 : path) : path;
+}
+
 /* The folders have their names, but are not made. */
 static void plan_folders(run_request *r) {
   for (size_t i = 0; i < r->stack.count; i++) {
     run_tool *const tool = &r->stack.tools[i];
     tool->is_planned = true;
-    if (!(tool->parts & RUN_PART_PROF)) {
-      if (run_tool_has_folder(tool)) tool->folder = run_output_in(r->folder, folder_name(tool));
-    } else if (!r->file && (r->has_folder || r->sample)) {
-      tool->folder = run_output_in(r->folder, folder_name(tool));
-    } else if (!r->python) {
-      tool->folder = temporary_folder_name();
-    }
+    if (tool->parts & RUN_PART_PROF) tool->folder = plan_prof_folder(r);
+    else if (run_tool_has_folder(tool))
+      tool->folder = run_output_next_folder(r->folder, folder_name(tool));
     run_marks_replace(tool);
-    if (tool->parts & RUN_PART_PROF) run_record_prepare(tool, r, tool->folder);
+    if (tool->parts & RUN_PART_PROF) run_record_prepare(tool, r, absolute(tool->folder));
   }
 }
 
