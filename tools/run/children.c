@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../prof/commands.h"
+#include "helpers.h"
 
 enum { NAMES_MAX = 6 }; /* in a line */
 
@@ -73,7 +74,7 @@ static const run_capture *capture_of(const run_captures *captures, const bool *i
 }
 
 run_children run_children_find(const run_family *family, const run_captures *captures,
-                               const run_words *tools, bool has_reasons) {
+                               const run_stack *stack, const char *workload, bool has_reasons) {
   run_children to = {
       .has_reasons = has_reasons, .is_unknown = !family, .empty_count = captures->empty_count};
   bool *const is_seen = run_make(captures->count, sizeof *is_seen);
@@ -82,7 +83,7 @@ run_children run_children_find(const run_family *family, const run_captures *cap
     const run_capture *const capture = capture_of(captures, is_seen, m);
     if (capture) is_seen[capture - captures->items] = true;
     to.libraries |= m->libraries;
-    if (!capture && run_words_find(tools, m->name) >= 0) continue;
+    if (!capture && run_is_helper(stack, workload, m)) continue;
     add_process(&to, m->name, m->reason, capture);
   }
   for (size_t i = 0; i < captures->count; i++) {

@@ -4,6 +4,7 @@
 
 #include "captures.h"
 #include "family.h"
+#include "stack.h"
 
 typedef struct run_child_group {
   const char *name;
@@ -22,10 +23,10 @@ typedef struct run_children {
   unsigned libraries; /* that any of them had loaded; see run_member */
 } run_children;
 
-/* has_reasons: prof was to record them. family may be NULL. tools: names of processes that are not
-   the workload's. */
+/* has_reasons: prof was to record them. family may be NULL. Helpers of the stack are left out;
+   workload: the name of its program. */
 run_children run_children_find(const run_family *family, const run_captures *captures,
-                               const run_words *tools, bool has_reasons);
+                               const run_stack *stack, const char *workload, bool has_reasons);
 
 /* Prints on stderr a line for each reason, with the names, and what to do. */
 void run_children_print(const run_children *children);

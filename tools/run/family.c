@@ -150,12 +150,14 @@ static void look_at(run_family *family, pid_t pid, pid_t parent, const status *s
     HASH_FIND(hh, family->by_pid, &parent, sizeof parent, of);
     m->program = program;
     m->is_as_parent = of && of->member.program == program;
+    snprintf(m->parent, sizeof m->parent, "%s", of ? of->member.comm : "");
     memcpy(m->comm, s->name, sizeof m->comm);
     memcpy(m->name, s->name, sizeof m->name);
     m->is_empty = false;
     run_member_inspect(m, family->variable, family->folder);
     m->seen_count = 0;
-  } else if (m->is_empty && m->seen_count == 1) {
+  } else if (m->is_of_stack || (m->is_empty && m->seen_count == 1)) {
+    /* a shell of the stack that executes the workload's shell keeps its name */
     run_member_inspect(m, family->variable, family->folder);
   }
   if (is_power_of_2(++m->seen_count)) run_member_read_maps(m);
@@ -315,10 +317,13 @@ void run_family_stop(run_family *family) {
   pthread_mutex_unlock(&family->lock);
   pthread_join(family->thread, NULL);
   family->kept = run_make(family->count, sizeof *family->kept);
+  status own = {0};
+  read_status(family->self, &own);
   for (size_t i = 0; i < family->count; i++) {
     run_member *const m = &family->items[i]->member;
     if (m->seen_count == 0 || (m->seen_count == 1 && m->is_as_parent)) continue;
     if (m->program == family->own_program) continue; /* before exec(), or a helper of ours */
+    if (m->program == 0 && strcmp(m->comm, own.name) == 0) continue; /* the same, at its end */
     family->kept[family->kept_count++] = m;
   }
 }

@@ -32,11 +32,13 @@ typedef struct run_member {
   uint64_t start; /* in ticks since boot: with the pid it names the process */
   char comm[RUN_COMM_BYTES]; /* as the kernel has it */
   char name[RUN_COMM_BYTES]; /* the same, but of valgrind's processes that of their program */
+  char parent[RUN_COMM_BYTES]; /* the parent's comm when this name was seen, or "" */
   run_reason reason;  /* that holds if it leaves no capture */
   unsigned libraries; /* RUN_LIBRARY_x of library.h that it had loaded when seen, as bits */
   unsigned seen_count;
   bool is_in_valgrind;
   bool is_empty;     /* no variables were seen: they are read once more */
+  bool is_of_stack;  /* a shell or a process of prof itself that starts the workload */
   bool is_as_parent; /* the program is that of its parent: before exec(), or a worker */
   uint64_t program;  /* identifies the executed file */
 } run_member;

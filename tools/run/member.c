@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "compose.h"
 #include "family.h"
 #include "library.h"
 
@@ -97,19 +98,43 @@ static bool is_static(pid_t pid) {
   return is;
 }
 
-/* valgrind [--OPTION...] PROGRAM [WORD...] */
-static void take_name_in_valgrind(run_member *member) {
+/* Each ends with a NUL. NULL: they cannot be read. */
+static char *read_words(pid_t pid, size_t *bytes_out) {
   enum { WORDS_BYTES = 4 << 20 };
   char path[64];
+  snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
+  return run_file_read(path, WORDS_BYTES, bytes_out);
+}
+
+static bool is_own_program(const char *path) {
+  struct stat is, own;
+  return stat(path, &is) == 0 && stat("/proc/self/exe", &own) == 0 && is.st_ino == own.st_ino &&
+         is.st_dev == own.st_dev;
+}
+
+/* As compose.c starts it: sh -c TEXT. */
+static bool is_shell_of_stack(const run_member *member) {
+  static const char outlives[] = RUN_SHELL_OUTLIVES;
   size_t bytes = 0;
-  snprintf(path, sizeof path, "/proc/%d/cmdline", (int)member->pid);
-  char *const words = run_file_read(path, WORDS_BYTES, &bytes);
+  if (strcmp(member->name, "sh") != 0) return false;
+  char *const words = read_words(member->pid, &bytes);
+  const bool is = words && memmem(words, bytes, outlives, sizeof outlives - 1) != NULL;
+  free(words);
+  return is;
+}
+
+/* valgrind [--OPTION...] PROGRAM [WORD...] */
+static void take_name_in_valgrind(run_member *member) {
+  size_t bytes = 0;
+  char *const words = read_words(member->pid, &bytes);
   if (!words) return;
   const char *at = words + strlen(words) + 1, *const end = words + bytes;
   while (at < end && *at == '-') at += strlen(at) + 1;
   if (at < end) {
     const char *const slash = strrchr(at, '/');
     snprintf(member->name, sizeof member->name, "%.15s", slash ? slash + 1 : at);
+    const char *const next = at + strlen(at) + 1;
+    member->is_of_stack = next < end && strncmp(next, "run-", 4) == 0 && is_own_program(at);
   }
   free(words);
 }
@@ -194,13 +219,16 @@ bool run_member_is_renamed(run_member *member) {
   if (!member->is_in_valgrind) return false;
   memcpy(was, member->name, sizeof was);
   take_name_in_valgrind(member);
+  member->is_of_stack |= is_shell_of_stack(member);
   return strcmp(was, member->name) != 0;
 }
 
 void run_member_inspect(run_member *member, const char *variable, const char *folder) {
   const pid_t pid = member->pid;
+  member->is_of_stack = false;
   member->is_in_valgrind = is_valgrind(pid);
   if (member->is_in_valgrind) take_name_in_valgrind(member);
+  member->is_of_stack |= is_shell_of_stack(member);
   member->inner_pid = inner_pid_of(pid);
   for (size_t i = 0; i < sizeof starters / sizeof *starters; i++) {
     if (strcmp(member->name, starters[i].name) != 0) continue;

@@ -12,6 +12,7 @@
 #include "../prof/commands.h"
 #include "file.h"
 #include "kept.h"
+#include "name.h"
 #include "output.h"
 #include "rocprof.h"
 #include "rpd.h"
@@ -135,20 +136,6 @@ static void collect_folder(run_state *s, const run_tool *tool) {
 
 /* ---- captures ---- */
 
-/* The names of the processes that tools are. */
-static run_words tool_programs(const run_stack *stack) {
-  run_words programs = {0};
-  for (size_t i = 0; i < stack->count; i++) {
-    run_words words = {0};
-    run_words_split(&words, stack->tools[i].cmd);
-    if (words.count == 0) continue;
-    const char *const slash = strrchr(words.items[0], '/');
-    const char *const name = slash ? slash + 1 : words.items[0];
-    run_words_add(&programs, run_copy(name, strnlen(name, RUN_COMM_BYTES - 1)));
-  }
-  return programs;
-}
-
 static void collect_captures(run_state *s) {
   run_captures *const captures = &s->summary.captures;
   for (size_t i = 0; i < s->request.stack.count; i++) {
@@ -162,8 +149,9 @@ static void collect_captures(run_state *s) {
       run_summary_add_problem(&s->summary, "the capture of %s (%u) is '%s': '%s' did not take it",
                               capture->process, capture->pid, capture->path, s->record_folder);
   }
-  const run_words tools = tool_programs(&s->request.stack);
-  s->summary.children = run_children_find(s->family, captures, &tools, s->record_folder != NULL);
+  s->summary.children =
+      run_children_find(s->family, captures, &s->request.stack,
+                        run_workload_name(&s->request.workload), s->record_folder != NULL);
 }
 
 void run_collect(run_state *s) {
