@@ -226,6 +226,31 @@ class Reasons(Case):
         self.check("reader", "without PROF_OUTPUT", self.drive(["env", "-i", shutil.which(
             "reader", path=self.programs)]))
 
+    def test_a_capture_of_an_earlier_program_is_not_that_of_the_last(self):
+        """With --memory, env and bash leave captures, and then execute another program."""
+        reader = shutil.which("reader", path=self.programs)
+        for program, name, reason in (
+            (["env", "-i", reader], "reader", "without PROF_OUTPUT"),
+            (["env", "-i", "sh", "-c", "read x || :"], "sh", "without PROF_OUTPUT"),
+            (["env", "-u", "LD_PRELOAD", "reader"], "reader", "does not use prof"),
+            (["env", "whole"], "whole", "is a static program"),
+            (["bash", "-c", "exec whole"], "whole", "is a static program"),
+        ):
+            self.check(name, reason, self.drive(program, words=("--memory",)))
+            self.assertFalse(self.groups()[name][1])
+            self.assertNotIn(program[0], self.groups())
+            shutil.rmtree(os.path.join(self.folder, "out"))
+
+    def test_a_program_that_records_after_another_is_recorded(self):
+        self.drive(["env", "reader"], ["bash", "-c", "exec app stay"], words=("--memory",))
+        self.assertEqual(self.groups()["reader"], (1, True, None))
+        self.assertEqual(self.groups()["app"], (1, True, None))
+
+    def test_a_program_that_is_killed_is_recorded(self):
+        done = self.run_prof("-o", "out", "sh", "-c", "app wait & while ! [ -e ready ]; do "
+                             "sleep 0.01; done; kill -9 $!; wait", stdin=subprocess.PIPE)
+        self.assertEqual(self.groups()["app"], (1, True, None), done.stderr)
+
     def test_variables_that_are_not_there_yet_are_read_again(self):
         env = preload.environment(self.folder, EMPTY_AT_FIRST, PATH=self.env["PATH"])
         self.drive(["reader"], env=env)

@@ -65,6 +65,7 @@ static run_capture capture_of(char *path, const run_inspection *about) {
       .is_own = is_of_prof_run(path),
       .error = is_read ? NULL : run_text("%s", about->error),
       .is_live = about->is_live,
+      .was_clean = about->was_clean,
       .has_rows = is_read && (about->is_live || about->has_rows),
       .is_empty = is_read && !about->is_live && !about->has_events,
   };

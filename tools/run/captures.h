@@ -13,6 +13,7 @@ typedef struct run_capture {
   const char *error;   /* why, or NULL */
   bool is_empty;       /* it has no event, and was removed */
   bool is_live;        /* its process still runs */
+  bool was_clean;      /* its program has ended it; one that executed another has not */
   bool has_rows; /* scopes, or losses: the table has something to show */
   bool is_elsewhere;   /* the folder did not take it */
 } run_capture;
