@@ -532,6 +532,24 @@ class Captures(Case):
         self.assertRegex(text, r"\n    at that peak: 8\.00 MiB in 1 piece, allocated in work")
         self.assertNotIn("memory by process", self.run_prof("app", "0").stderr.decode())
 
+    def test_a_script_in_python_has_its_peaks_too(self):
+        with open(os.path.join(self.folder, "x.py"), "w", encoding="utf-8") as file:
+            file.write("import subprocess\nbytearray(50 << 20)\nsubprocess.run(['app', '0'])\n")
+        self.env |= {
+            "PROF_PYTHON_PROGRAM": sys.executable,
+            "PYTHONPATH": os.path.join(SOURCE, "bindings/python"),
+            "PROF_LIBRARY": os.path.join(BUILD, "libprof.so"),
+        }
+        for words in ([], ["-o", "out"], ["-o", "x.json"]):
+            text = self.run_prof("--memory", *words, "x.py").stderr.decode()
+            self.assertEqual(text.count("memory by process, the highest peak first:\n"), 1, text)
+            self.assertRegex(text, r"\n  \S+ \(\d+\), malloc: peak used 5\d\.\d+ MiB at ")
+            self.assertRegex(text, r"\n    at that peak: 50\.00 MiB in 1 piece, allocated in x\.py")
+            self.assertRegex(text, r"\n  app \(\d+\), malloc: peak used 8\.\d+ MiB at ")
+            self.assertEqual(text.count("malloc: peak used"), 2, text)
+        self.assertEqual(len(os.listdir(os.path.join(self.folder, "out/prof_output"))), 2)
+        self.assertNotIn("memory by process", self.run_prof("x.py").stderr.decode())
+
     def test_many_processes_with_memory_have_a_bounded_list(self):
         done = self.run_prof("--memory", "sh", "-c", "for i in 0 1 2 3 4 5 6 7 8 9 10 11; do "
                              "app 0; done")

@@ -106,6 +106,11 @@ class _Recording:
         from .trace import Trace, Traces
 
         self.readers = Trace, Traces  # now: the script may take modules away
+        self.read_peaks: Any = None
+        if options.profile_memory and not options.quiet:
+            from . import _run_peaks
+
+            self.read_peaks = _run_peaks.reader()
         self.pid = os.getpid()
         self.has_ended = self.was_begun = False
         self.has_no_rank = True
@@ -219,7 +224,7 @@ class _Recording:
                 try:
                     flops = _table.flops_text(traces) if self.options.with_flops else ""
                     hint = self._hint(int(info.event_count), len(children))
-                    say(self._table(traces) + flops + hint)
+                    say(self._table(traces) + flops + self._peaks() + hint)
                 except (ProfError, OSError) as e:
                     errors.append(str(e))
         if errors:
@@ -243,6 +248,13 @@ class _Recording:
         more = ", --torch PyTorch's operators" if "torch" in sys.modules else ""
         more = "" if _torch(self.options) is not None else more
         return f"\nprof: the script has no scopes: --python shows its functions{more}"
+
+    def _peaks(self) -> str:
+        """Of memory, by process."""
+        if self.read_peaks is None:
+            return ""
+        found = [path for path in (self.own_capture, *self.captures()) if path]
+        return str(self.read_peaks(list(dict.fromkeys(found)))).rstrip("\n")
 
     def _table(self, traces: Any) -> str:
         """Functions that are traced for stacks alone have no rows, as in torch.profiler's tables."""
