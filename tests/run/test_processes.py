@@ -95,9 +95,8 @@ int main(void) {
 }
 """
 
-# Starts the programs of its first word, a JSON list of lists; ends them when prof has looked at
-# /proc several times. The thread that looks waits once after each look.
-DRIVER = """
+# How often prof has looked at /proc. The thread that looks waits once after each look.
+LOOKS = """
 import json, os, subprocess, sys, time
 
 def looks():
@@ -110,7 +109,11 @@ def looks():
                 return int(lines["voluntary_ctxt_switches"])
         with open(f"/proc/{pid}/stat") as file:
             pid = int(file.read().rsplit(")", 1)[1].split()[1])
+"""
 
+# Starts the programs of its first word, a JSON list of lists; ends them when prof has looked several
+# times.
+DRIVER = f"""{LOOKS}
 programs = [subprocess.Popen(w, stdin=subprocess.PIPE) for w in json.loads(sys.argv[1])]
 until = looks() + 20
 while looks() < until:

@@ -13,6 +13,7 @@
 
 #include "family.h"
 #include "library.h"
+#include "python.h"
 
 /* Programs that start others out of reach. */
 static const struct {
@@ -97,9 +98,10 @@ static bool is_static(pid_t pid) {
   return is;
 }
 
+enum { WORDS_BYTES = 4 << 20, WORDS_KEPT_BYTES = 4096 };
+
 /* valgrind [--OPTION...] PROGRAM [WORD...] */
 static void take_name_in_valgrind(run_member *member) {
-  enum { WORDS_BYTES = 4 << 20 };
   char path[64];
   size_t bytes = 0;
   snprintf(path, sizeof path, "/proc/%d/cmdline", (int)member->pid);
@@ -230,4 +232,21 @@ void run_member_read_maps(run_member *member) {
   free(line);
   if (has_prof && member->reason == RUN_REASON_NO_PROF)
     member->reason = is_other_user(member->pid) ? RUN_REASON_USER : RUN_REASON_LOST;
+}
+
+void run_member_read_words(run_member *member) {
+  char path[64];
+  size_t bytes = 0;
+  snprintf(path, sizeof path, "/proc/%d/cmdline", (int)member->pid);
+  char *words = run_file_read(path, WORDS_BYTES, &bytes);
+  if (!words) return;
+  if (bytes == 0 || !run_python_is_interpreter(words)) {
+    free(words);
+    return;
+  }
+  if (bytes > WORDS_KEPT_BYTES) bytes = WORDS_KEPT_BYTES;
+  char *const kept = realloc(words, bytes);
+  free(member->words);
+  member->words = kept ? kept : words;
+  member->words_bytes = bytes;
 }

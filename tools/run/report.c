@@ -156,7 +156,7 @@ static void collect_captures(run_state *s) {
     const run_tool *const tool = &s->request.stack.tools[i];
     if (!(tool->parts & RUN_PART_PROF) || !tool->folder) continue;
     folder = tool->folder;
-    run_captures_find(folder, s->request.python != NULL, captures);
+    run_captures_find(folder, s->request.python != NULL, s->family, captures);
   }
   for (size_t i = 0; i < captures->count; i++) {
     const run_capture *const capture = &captures->items[i];

@@ -236,7 +236,7 @@ class _Recording:
             say(f"prof: still running, of its processes: {len(running)}; what they record is in {', '.join(running)}")
         if written and not self.options.quiet:
             beside = f", {'that' if len(children) == 1 else 'those'} of {len(children)} more process{'' if len(children) == 1 else 'es'} beside it" if children else ""
-            look = f"python -m prof table {written[0]} shows it" if written[0].endswith(".prof") else "open it in https://ui.perfetto.dev"
+            look = self._table_words(written) if written[0].endswith(".prof") else "open it in https://ui.perfetto.dev"
             say(f"prof: the trace is in {written[0]}{beside}; {look}")
 
     def _hint(self, events: int, children: int) -> str:
@@ -248,6 +248,12 @@ class _Recording:
         more = ", --torch PyTorch's operators" if "torch" in sys.modules else ""
         more = "" if _torch(self.options) is not None else more
         return f"\nprof: the script has no scopes: --python shows its functions{more}"
+
+    def _table_words(self, written: List[str]) -> str:
+        """The command that shows what was written: of all processes, if it is prof run's folder."""
+        if self.options.output_in_folder and len(written) > 1:
+            return f"python -m prof table {os.path.dirname(written[0])}/*.prof shows all"
+        return f"python -m prof table {written[0]} shows it"
 
     def _peaks(self) -> str:
         """Of memory, by process."""
