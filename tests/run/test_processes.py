@@ -111,8 +111,8 @@ def looks():
             pid = int(file.read().rsplit(")", 1)[1].split()[1])
 """
 
-# Starts the programs of its first word, a JSON list of lists; ends them when prof has looked several
-# times.
+# Starts the programs of its first word, a JSON list of lists; ends them when prof has looked
+# several times.
 DRIVER = f"""{LOOKS}
 programs = [subprocess.Popen(w, stdin=subprocess.PIPE) for w in json.loads(sys.argv[1])]
 until = looks() + 20

@@ -36,7 +36,7 @@ static bool is_of_prof_run(const char *path) {
   return ends_in(path, "/samples.prof") || ends_in(path, "/library_trace.prof");
 }
 
-/* Of the script that the process has run, or NULL. Programs that have named themselves keep that. */
+/* The script that the process has run, or NULL. Programs that have named themselves keep that. */
 static const char *script_of(const run_family *family, const run_capture *capture) {
   if (!family || capture->is_own || !run_python_is_interpreter(capture->process)) return NULL;
   const run_member *const m = run_family_find(family, (pid_t)capture->pid);

@@ -39,7 +39,7 @@ typedef struct run_member {
   bool is_empty;     /* no variables were seen: they are read once more */
   bool is_as_parent; /* the program is that of its parent: before exec(), or a worker */
   uint64_t program;  /* identifies the executed file */
-  char *words; /* of a Python interpreter: the first of its command line, each with its NUL; or NULL */
+  char *words; /* of a Python interpreter: its first words, each with its NUL; or NULL */
   size_t words_bytes;
 } run_member;
 

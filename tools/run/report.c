@@ -213,7 +213,7 @@ static int write_captures(void *context) {
   run_words paths = {0};
   for (size_t i = 0; i < captures->count; i++)
     if (!captures->items[i].is_empty) run_words_add(&paths, captures->items[i].path);
-  if (paths.count == 0 && s->record_folder && s->request.is_quiet) /* else the table's place says it */
+  if (paths.count == 0 && s->record_folder && s->request.is_quiet) /* the table says it */
     say("prof run: nothing was recorded, so '%s' is not written", s->request.file);
   run_file_write(s->request.file, s->file_folder, &paths, s->request.is_quiet);
   return 0;

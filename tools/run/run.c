@@ -188,7 +188,8 @@ static void start_family(run_state *s) {
   const run_stack *const stack = &s->request.stack;
   const bool is_outermost =
       s->record_folder && stack->tools[stack->count - 1].parts & RUN_PART_PROF;
-  if (s->record_folder || s->libraries || s->request.has_folder || has_collected(s))
+  if (s->record_folder || s->libraries || s->request.has_folder || s->request.sample ||
+      has_collected(s))
     s->family = run_family_start(is_outermost ? "PROF_OUTPUT" : NULL, s->record_folder);
 }
 

@@ -236,7 +236,8 @@ class _Recording:
             say(f"prof: still running, of its processes: {len(running)}; what they record is in {', '.join(running)}")
         if written and not self.options.quiet:
             beside = f", {'that' if len(children) == 1 else 'those'} of {len(children)} more process{'' if len(children) == 1 else 'es'} beside it" if children else ""
-            look = self._table_words(written) if written[0].endswith(".prof") else "open it in https://ui.perfetto.dev"
+            is_capture = written[0].endswith(".prof")
+            look = self._table_words(written) if is_capture else "open it in https://ui.perfetto.dev"
             say(f"prof: the trace is in {written[0]}{beside}; {look}")
 
     def _hint(self, events: int, children: int) -> str:

@@ -32,7 +32,7 @@ def reader() -> Callable[[List[str]], str]:
         try:
             words = [path, "run-peaks", *captures]
             done = run(words, stdin=null, stdout=pipe, stderr=null, env=environment, check=False)
-        except (OSError, ValueError, RuntimeError):  # no process, no descriptor, or the interpreter ends
+        except (OSError, ValueError, RuntimeError):  # no process, or the interpreter ends
             return ""
         return done.stdout.decode(errors="replace") if done.returncode == 0 else ""
 
