@@ -237,7 +237,8 @@ class _Recording:
         if written and not self.options.quiet:
             beside = f", {'that' if len(children) == 1 else 'those'} of {len(children)} more process{'' if len(children) == 1 else 'es'} beside it" if children else ""
             is_capture = written[0].endswith(".prof")
-            look = self._table_words(written) if is_capture else "open it in https://ui.perfetto.dev"
+            viewer = "open it in https://ui.perfetto.dev"
+            look = self._table_words(written) if is_capture else viewer
             say(f"prof: the trace is in {written[0]}{beside}; {look}")
 
     def _hint(self, events: int, children: int) -> str:
