@@ -92,6 +92,28 @@ class Calls(unittest.TestCase):
             call["args"].pop("External id", None)
         return [(names[e["tid"]], e["cat"], e["name"], e["args"]) for e in calls]
 
+    def test_a_script_in_python_has_them_beside_its_trace(self):
+        source = os.environ.get("PROF_TEST_SOURCE_DIR", os.getcwd())
+        env = {
+            **os.environ,
+            "PYTHONPATH": os.path.join(os.path.abspath(source), "bindings", "python"),
+            "PROF_LIBRARY": os.path.join(os.path.dirname(PROF), "libprof.so"),
+        }
+        with open(self.path("k.py"), "w", encoding="utf-8") as file:
+            file.write("import sys\nprint(*sys.argv[1:])\n")
+        words = ["-q", "-t", "prof", "-t", "tensile_trace", "-o"]
+        for ending in (".json", ".json.gz", ".prof"):
+            program = ["--", sys.executable, "k.py", "Running kernel: Cijk_A"]
+            self.prof("run", *words, f"k{ending}", *program, env=env)
+            done = self.prof("run", *words, f"n{ending}", *program[:-1], env=env)
+            self.assertEqual(done.stderr, b"")
+        names = {name for name in os.listdir(self.folder) if name[0] in "kn."}
+        traces = {f"{stem}{e}" for stem in "kn" for e in (".json", ".json.gz", ".prof")}
+        calls = {f"k.library_trace{e}" for e in (".json", ".json.gz", ".prof")}
+        self.assertEqual(names, {"k.py"} | traces | calls)
+        text = self.prof("table", "k.library_trace.prof").stdout.decode()
+        self.assertRegex(text, r"(?m)^Cijk_A +tensile +1$")
+
     def test_each_call_is_an_event_with_its_config(self):
         self.run_lines(
             [GEMM, "other", PROFILE, LT, f"MIOpen: Command [LogCmdConv] {CONV}"],

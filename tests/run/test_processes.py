@@ -95,9 +95,8 @@ int main(void) {
 }
 """
 
-# Starts the programs of its first word, a JSON list of lists; ends them when prof has looked at
-# /proc several times. The thread that looks waits once after each look.
-DRIVER = """
+# How often prof has looked at /proc. The thread that looks waits once after each look.
+LOOKS = """
 import json, os, subprocess, sys, time
 
 def looks():
@@ -110,7 +109,11 @@ def looks():
                 return int(lines["voluntary_ctxt_switches"])
         with open(f"/proc/{pid}/stat") as file:
             pid = int(file.read().rsplit(")", 1)[1].split()[1])
+"""
 
+# Starts the programs of its first word, a JSON list of lists; ends them when prof has looked
+# several times.
+DRIVER = f"""{LOOKS}
 programs = [subprocess.Popen(w, stdin=subprocess.PIPE) for w in json.loads(sys.argv[1])]
 until = looks() + 20
 while looks() < until:
@@ -225,6 +228,31 @@ class Reasons(Case):
     def test_an_empty_environment(self):
         self.check("reader", "without PROF_OUTPUT", self.drive(["env", "-i", shutil.which(
             "reader", path=self.programs)]))
+
+    def test_a_capture_of_an_earlier_program_is_not_that_of_the_last(self):
+        """With --memory, env and bash leave captures, and then execute another program."""
+        reader = shutil.which("reader", path=self.programs)
+        for program, name, reason in (
+            (["env", "-i", reader], "reader", "without PROF_OUTPUT"),
+            (["env", "-i", "sh", "-c", "read x || :"], "sh", "without PROF_OUTPUT"),
+            (["env", "-u", "LD_PRELOAD", "reader"], "reader", "does not use prof"),
+            (["env", "whole"], "whole", "is a static program"),
+            (["bash", "-c", "exec whole"], "whole", "is a static program"),
+        ):
+            self.check(name, reason, self.drive(program, words=("--memory",)))
+            self.assertFalse(self.groups()[name][1])
+            self.assertNotIn(program[0], self.groups())
+            shutil.rmtree(os.path.join(self.folder, "out"))
+
+    def test_a_program_that_records_after_another_is_recorded(self):
+        self.drive(["env", "reader"], ["bash", "-c", "exec app stay"], words=("--memory",))
+        self.assertEqual(self.groups()["reader"], (1, True, None))
+        self.assertEqual(self.groups()["app"], (1, True, None))
+
+    def test_a_program_that_is_killed_is_recorded(self):
+        done = self.run_prof("-o", "out", "sh", "-c", "app wait & while ! [ -e ready ]; do "
+                             "sleep 0.01; done; kill -9 $!; wait", stdin=subprocess.PIPE)
+        self.assertEqual(self.groups()["app"], (1, True, None), done.stderr)
 
     def test_variables_that_are_not_there_yet_are_read_again(self):
         env = preload.environment(self.folder, EMPTY_AT_FIRST, PATH=self.env["PATH"])
@@ -506,6 +534,24 @@ class Captures(Case):
         self.assertRegex(text, r"\n  app \(\d+\), malloc: peak used 8\.\d+ MiB at ")
         self.assertRegex(text, r"\n    at that peak: 8\.00 MiB in 1 piece, allocated in work")
         self.assertNotIn("memory by process", self.run_prof("app", "0").stderr.decode())
+
+    def test_a_script_in_python_has_its_peaks_too(self):
+        with open(os.path.join(self.folder, "x.py"), "w", encoding="utf-8") as file:
+            file.write("import subprocess\nbytearray(50 << 20)\nsubprocess.run(['app', '0'])\n")
+        self.env |= {
+            "PROF_PYTHON_PROGRAM": sys.executable,
+            "PYTHONPATH": os.path.join(SOURCE, "bindings/python"),
+            "PROF_LIBRARY": os.path.join(BUILD, "libprof.so"),
+        }
+        for words in ([], ["-o", "out"], ["-o", "x.json"]):
+            text = self.run_prof("--memory", *words, "x.py").stderr.decode()
+            self.assertEqual(text.count("memory by process, the highest peak first:\n"), 1, text)
+            self.assertRegex(text, r"\n  \S+ \(\d+\), malloc: peak used 5\d\.\d+ MiB at ")
+            self.assertRegex(text, r"\n    at that peak: 50\.00 MiB in 1 piece, allocated in x\.py")
+            self.assertRegex(text, r"\n  app \(\d+\), malloc: peak used 8\.\d+ MiB at ")
+            self.assertEqual(text.count("malloc: peak used"), 2, text)
+        self.assertEqual(len(os.listdir(os.path.join(self.folder, "out/prof_output"))), 2)
+        self.assertNotIn("memory by process", self.run_prof("x.py").stderr.decode())
 
     def test_many_processes_with_memory_have_a_bounded_list(self):
         done = self.run_prof("--memory", "sh", "-c", "for i in 0 1 2 3 4 5 6 7 8 9 10 11; do "

@@ -78,14 +78,26 @@ class SampleOption(Case):
         ) as file:
             self.check_counters(json.load(file)["traceEvents"])
 
-    def test_a_script_in_python_is_sampled_too(self):
+    def prepare_python(self, samples):
         source = os.environ.get("PROF_TEST_SOURCE_DIR", os.getcwd())
         self.env["PYTHONPATH"] = os.path.join(source, "bindings", "python")
         self.env["PROF_LIBRARY"] = os.path.join(os.path.dirname(PROF), "libprof.so")
         self.env["PROF_PYTHON_PROGRAM"] = sys.executable
         with open(os.path.join(self.folder, "s.py"), "w", encoding="utf-8") as file:
-            program = rows_program("prof_output/samples.csv")
+            program = rows_program(samples)
             file.write(f"import os, sys\nsys.exit(os.system({program!r}))\n")
+
+    def test_a_script_with_a_trace_is_recorded(self):
+        self.prepare_python("$(echo .prof-run-*)/samples.csv")
+        done = self.run_prof("-o", "t.json", "--sample", RATE, "s.py")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        names = sorted(os.listdir(self.folder))
+        self.assertEqual(names, ["s.py", "t.json", "t.samples.json"])
+        self.assertIn("t.json", done.stderr)
+        self.assertNotIn("no capture of", done.stderr)
+
+    def test_a_script_in_python_is_sampled_too(self):
+        self.prepare_python("prof_output/samples.csv")
         done = self.run_prof("-q", "--sample", RATE, "s.py")
         self.assertEqual(done.returncode, 0, done.stderr)
         names = sorted(os.listdir(os.path.join(self.folder, "prof_output")))

@@ -9,12 +9,20 @@ import subprocess
 import sys
 import unittest
 
-from test_processes import BUILD, HANG_SECONDS, PROF, SOURCE, Case
+from test_processes import BUILD, HANG_SECONDS, LOOKS, PROF, SOURCE, Case
 
 COLLECTIVE = (
     "NCCL INFO Broadcast: opCount 3 sendbuff 0x7f8b recvbuff 0x7f8c count 1000 datatype 7 op 0 "
     "root 0 comm 0xaef8a00 [nranks=8] stream 0xac16b80"
 )
+# A script that ends when prof has looked at its words.
+WORKER = f"""{LOOKS}
+import prof
+until = 2 * looks() + 20
+with prof.scope("w"):
+    while looks() < until:
+        time.sleep(0.005)
+"""
 RANKS = "for i in 0 1; do RANK=$i WORLD_SIZE=2 app 0; done"
 
 
@@ -173,6 +181,35 @@ class Names(Shown):
         self.run_well("-q", "-o", "out", "x.py", env={**self.env, **rank})
         (name,) = self.captures("out/rank-1")
         self.assertRegex(name, r"^x\.py\.rank-1\.\d+\.prof$")
+
+    def names_without_pids(self):
+        return [re.sub(r"\d+\.prof$", "PID.prof", name) for name in self.captures()]
+
+    def test_scripts_in_python_name_their_captures(self):
+        """Below a shell or a launcher, as torchrun: not the interpreter, and not the launcher."""
+        self.prepare_python(
+            "import os, subprocess, sys\n"
+            "def start(rank):\n"
+            "    env = {**os.environ, 'RANK': rank, 'WORLD_SIZE': '2'}\n"
+            "    return subprocess.Popen([sys.executable, '-u', './w.py', 'word'], env=env)\n"
+            "sys.exit(any([p.wait() for p in [start(rank) for rank in '01']]))\n"
+        )
+        self.write("w.py", WORKER)
+        self.write("named.py", WORKER + "prof.set_process_name('mine')\n")
+        text = self.run_well("-o", "out", "x.py")
+        ranks = ["w.py.rank-0.PID.prof", "w.py.rank-1.PID.prof"]
+        self.assertEqual(self.names_without_pids(), [*ranks, "x.py.PID.prof"])
+        (folder,) = re.findall(r"; python -m prof table (\S+)/\*\.prof shows all\n", text)
+        self.assertTrue(os.path.samefile(folder, self.path("out/prof_output")))
+        shutil.rmtree(self.path("out"))
+        program = '"$0" x.py; "$0" -m w a; "$0" named.py; "$0" -c "$1"'
+        words = ("sh", "-c", program, sys.executable, WORKER)
+        self.run_well("-q", "-o", "out", "--", *words)
+        (by_text,) = (name for name in self.names_without_pids() if name.startswith("python"))
+        self.assertEqual(
+            self.names_without_pids(),
+            sorted([*ranks, "w.PID.prof", "mine.PID.prof", by_text]),
+        )
 
     def test_ranks_that_a_script_in_python_starts(self):
         self.prepare_python(

@@ -10,6 +10,7 @@
 
 #include "../run/compose.h"
 #include "../run/dual.h"
+#include "../run/peaks.h"
 #include "../run/rocprof.h"
 #include "../run/status.h"
 #include "commands.h"
@@ -104,6 +105,7 @@ static int run(int argc, char **argv) {
   if (strcmp(argv[1], "run-dual") == 0) return run_dual(argc - 1, argv + 1);
   if (strcmp(argv[1], "run-with") == 0) return run_with(argc - 1, argv + 1);
   if (strcmp(argv[1], "run-rocprof") == 0) return run_rocprof(argc - 1, argv + 1);
+  if (strcmp(argv[1], "run-peaks") == 0) return run_peaks(argc - 1, argv + 1);
   if (strcmp(argv[1], "run-status") == 0) return run_status(argc - 1, argv + 1);
   if (strcmp(argv[1], "run-status-of") == 0) return run_status_of(argc - 1, argv + 1);
   for (int i = 2; i < argc; i++) {

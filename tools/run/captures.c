@@ -15,6 +15,7 @@
 #include "inspect.h"
 #include "output.h"
 #include "peaks.h"
+#include "python.h"
 
 static bool ends_in(const char *text, const char *ending) {
   const size_t bytes = strlen(text), of = strlen(ending);
@@ -35,10 +36,19 @@ static bool is_of_prof_run(const char *path) {
   return ends_in(path, "/samples.prof") || ends_in(path, "/library_trace.prof");
 }
 
+/* The script that the process has run, or NULL. Programs that have named themselves keep that. */
+static const char *script_of(const run_family *family, const run_capture *capture) {
+  if (!family || capture->is_own || !run_python_is_interpreter(capture->process)) return NULL;
+  const run_member *const m = run_family_find(family, (pid_t)capture->pid);
+  const bool is_it = m && m->words && m->inner_pid == m->pid;
+  return is_it ? run_python_script(m->words, m->words_bytes) : NULL;
+}
+
 /* NAME.PID.prof or NAME.rank-N.PID.prof, after the name of the process. A wrapper that started the
    program (a shell, timeout) gave the file its first name. */
-static char *named_for_process(char *path, const char *folder, const run_capture *capture) {
-  char *const process = run_text("%s", capture->process);
+static char *named_for_process(char *path, const char *folder, const run_capture *capture,
+                               const char *name) {
+  char *const process = run_text("%s", name);
   for (char *at = process; *at; at++)
     if (*at == '/' || (unsigned char)*at < 0x20) *at = '_';
   if (capture->is_own || *process == '\0' || *process == '.') return path;
@@ -65,6 +75,7 @@ static run_capture capture_of(char *path, const run_inspection *about) {
       .is_own = is_of_prof_run(path),
       .error = is_read ? NULL : run_text("%s", about->error),
       .is_live = about->is_live,
+      .was_clean = about->was_clean,
       .has_rows = is_read && (about->is_live || about->has_rows),
       .is_empty = is_read && !about->is_live && !about->has_events,
   };
@@ -85,17 +96,21 @@ static void list_paths(const char *folder, const char *mark, run_words *to) {
   if (all) closedir(all);
 }
 
-static void find_here(const char *folder, bool has_own_names, run_captures *to) {
+static void find_here(const char *folder, bool has_own_names, const run_family *family,
+                      run_captures *to) {
   run_words paths = {0};
   list_paths(folder, "", &paths);
   run_inspection *const all = run_inspect(&paths);
   for (size_t i = 0; i < paths.count; i++) {
     run_capture capture = capture_of(paths.items[i], &all[i]);
+    const char *const script = script_of(family, &capture);
     if (capture.is_empty && !has_own_names)
       unlink(capture.path);
     else if (capture.pid && !capture.is_live)
-      capture.path = has_own_names ? named_for_rank(capture.path, &capture)
-                                   : named_for_process(capture.path, folder, &capture);
+      capture.path = has_own_names && !script
+                         ? named_for_rank(capture.path, &capture)
+                         : named_for_process(capture.path, folder, &capture,
+                                             script ? script : capture.process);
     add_capture(to, &capture);
   }
   free(all);
@@ -137,8 +152,9 @@ static int by_path(const void *a, const void *b) {
   return strcmp(((const run_capture *)a)->path, ((const run_capture *)b)->path);
 }
 
-void run_captures_find(const char *folder, bool has_own_names, run_captures *to) {
-  find_here(folder, has_own_names, to);
+void run_captures_find(const char *folder, bool has_own_names, const run_family *family,
+                       run_captures *to) {
+  find_here(folder, has_own_names, family, to);
   find_elsewhere(folder, to);
   if (to->count > 1) qsort(to->items, to->count, sizeof *to->items, by_path);
 }

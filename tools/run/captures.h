@@ -2,7 +2,7 @@
 #ifndef PROF_TOOLS_RUN_CAPTURES_H
 #define PROF_TOOLS_RUN_CAPTURES_H
 
-#include "text.h"
+#include "family.h"
 
 typedef struct run_capture {
   char *path;
@@ -13,6 +13,7 @@ typedef struct run_capture {
   const char *error;   /* why, or NULL */
   bool is_empty;       /* it has no event, and was removed */
   bool is_live;        /* its process still runs */
+  bool was_clean;      /* its program has ended it; one that executed another has not */
   bool has_rows; /* scopes, or losses: the table has something to show */
   bool is_elsewhere;   /* the folder did not take it */
 } run_capture;
@@ -25,8 +26,10 @@ typedef struct run_captures {
 
 /* Finds the captures in the folder, and those that prof had to write elsewhere because the folder
    took none. has_own_names: Python's command has named them, so no file is removed, and the rank
-   alone is added to a name. */
-void run_captures_find(const char *folder, bool has_own_names, run_captures *to);
+   alone is added to a name. Those of scripts in Python that another one has started have the name
+   of their script; family: knows it, or NULL. */
+void run_captures_find(const char *folder, bool has_own_names, const run_family *family,
+                       run_captures *to);
 /* A process has recorded, or a capture cannot be read. */
 bool run_captures_have_events(const run_captures *captures);
 /* Adds these files. */

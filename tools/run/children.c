@@ -62,6 +62,30 @@ static int by_reason(const void *a, const void *b) {
   return strcmp(x->name, y->name);
 }
 
+/* False: it is of a program that the process has executed before its last one. */
+static bool is_of_last_program(const run_capture *capture, const run_member *m) {
+  if (capture->was_clean || capture->is_live || capture->error) return true;
+  if (m->reason == RUN_REASON_VARIABLES) return false;
+  if (m->reason == RUN_REASON_LOST) return true; /* prof is in its last program, too */
+  return strncmp(capture->process, m->name, RUN_COMM_BYTES - 1) == 0;
+}
+
+/* Marks the captures of all its programs. Returns that of the last one, or NULL. */
+static const run_capture *last_capture(const run_captures *captures, bool *is_seen,
+                                       const run_member *m, const run_capture *found) {
+  if (!found) return NULL;
+  is_seen[found - captures->items] = true;
+  if (m->inner_pid != m->pid || is_of_last_program(found, m)) return found;
+  const run_capture *last = NULL;
+  for (size_t i = 0; i < captures->count; i++) {
+    const run_capture *const capture = &captures->items[i];
+    if (capture->is_own || capture->pid != found->pid) continue;
+    is_seen[i] = true;
+    if (!last && is_of_last_program(capture, m)) last = capture;
+  }
+  return last;
+}
+
 /* Each PID namespace has a process 1, so a capture is taken once. */
 static const run_capture *capture_of(const run_captures *captures, const bool *is_seen,
                                      const run_member *m) {
@@ -76,12 +100,13 @@ static const run_capture *capture_of(const run_captures *captures, const bool *i
 run_children run_children_find(const run_family *family, const run_captures *captures,
                                const run_stack *stack, const char *workload, bool has_reasons) {
   run_children to = {
-      .has_reasons = has_reasons, .is_unknown = !family, .empty_count = captures->empty_count};
+      .has_reasons = has_reasons, .is_unknown = !family, .empty_count = captures->empty_count,
+      .has_captures = run_captures_have_events(captures)};
   bool *const is_seen = run_make(captures->count, sizeof *is_seen);
   for (size_t i = 0; family && i < run_family_count(family); i++) {
     const run_member *const m = run_family_member(family, i);
-    const run_capture *const capture = capture_of(captures, is_seen, m);
-    if (capture) is_seen[capture - captures->items] = true;
+    const run_capture *const found = capture_of(captures, is_seen, m);
+    const run_capture *const capture = last_capture(captures, is_seen, m, found);
     to.libraries |= m->libraries;
     if (!capture && run_is_helper(stack, workload, m)) continue;
     add_process(&to, m->name, m->reason, capture);
@@ -121,7 +146,7 @@ static size_t names_of(const run_children *children, size_t at, char **names_out
 /* Then "nothing was recorded" has said all. */
 static bool is_all_said(const run_children *children) {
   const run_child_group *const first = children->groups;
-  return children->count == 1 && first->count == 1 && !first->is_recorded &&
+  return children->count == 1 && first->count == 1 && !children->has_captures &&
          (first->reason == RUN_REASON_NO_PROF || first->reason == RUN_REASON_NO_EVENTS);
 }
 

@@ -18,6 +18,7 @@ typedef struct run_children {
   size_t count;
   size_t empty_count; /* captures without an event */
   bool has_reasons;   /* prof was to record them */
+  bool has_captures;  /* some process has left one, maybe of a program before its last one */
   bool is_unknown;    /* the processes could not be watched */
   bool is_cut;        /* there were more */
   unsigned libraries; /* that any of them had loaded; see run_member */

@@ -148,6 +148,10 @@ static void look_at(run_family *family, pid_t pid, pid_t parent, const status *s
       strcmp(m->comm, s->name) != 0) {
     entry *of = NULL;
     HASH_FIND(hh, family->by_pid, &parent, sizeof parent, of);
+    if (program != m->program) {
+      free(m->words);
+      m->words = NULL;
+    }
     m->program = program;
     m->is_as_parent = of && of->member.program == program;
     snprintf(m->parent, sizeof m->parent, "%s", of ? of->member.comm : "");
@@ -160,7 +164,9 @@ static void look_at(run_family *family, pid_t pid, pid_t parent, const status *s
     /* a shell of the stack that executes the workload's shell keeps its name */
     run_member_inspect(m, family->variable, family->folder);
   }
-  if (is_power_of_2(++m->seen_count)) run_member_read_maps(m);
+  if (!is_power_of_2(++m->seen_count)) return;
+  run_member_read_maps(m);
+  run_member_read_words(m);
 }
 
 /* ---- the walk ---- */
@@ -330,7 +336,10 @@ void run_family_stop(run_family *family) {
 
 void run_family_destroy(run_family *family) {
   HASH_CLEAR(hh, family->by_pid);
-  for (size_t i = 0; i < family->count; i++) free(family->items[i]);
+  for (size_t i = 0; i < family->count; i++) {
+    free(family->items[i]->member.words);
+    free(family->items[i]);
+  }
   free(family->items);
   free(family->kept);
   pthread_cond_destroy(&family->changed);
@@ -342,6 +351,12 @@ size_t run_family_count(const run_family *family) { return family->kept_count; }
 
 const run_member *run_family_member(const run_family *family, size_t index) {
   return family->kept[index];
+}
+
+const run_member *run_family_find(const run_family *family, pid_t pid) {
+  const entry *e = NULL;
+  HASH_FIND(hh, family->by_pid, &pid, sizeof pid, e);
+  return e && (e->member.seen_count > 1 || !e->member.is_as_parent) ? &e->member : NULL;
 }
 
 bool run_family_has(const run_family *family, pid_t pid) {

@@ -41,6 +41,8 @@ typedef struct run_member {
   bool is_of_stack;  /* a shell or a process of prof itself that starts the workload */
   bool is_as_parent; /* the program is that of its parent: before exec(), or a worker */
   uint64_t program;  /* identifies the executed file */
+  char *words; /* of a Python interpreter: its first words, each with its NUL; or NULL */
+  size_t words_bytes;
 } run_member;
 
 typedef struct run_family run_family;
@@ -55,6 +57,9 @@ void run_family_destroy(run_family *family);
 /* Of those seen. A process that was seen once with the program of its parent is left out. */
 size_t run_family_count(const run_family *family);
 const run_member *run_family_member(const run_family *family, size_t index);
+/* The last process with this pid, or NULL. One that may not have executed its program yet is left
+   out. */
+const run_member *run_family_find(const run_family *family, pid_t pid);
 /* Any process that was seen. */
 bool run_family_has(const run_family *family, pid_t pid);
 /* True: there was no room for more. */
@@ -67,5 +72,7 @@ void run_member_inspect(run_member *member, const char *variable, const char *fo
 bool run_member_is_renamed(run_member *member);
 /* Reads the list of its loaded files. */
 void run_member_read_maps(run_member *member);
+/* Reads the words of a Python interpreter. They are freed with free(). */
+void run_member_read_words(run_member *member);
 
 #endif

@@ -195,8 +195,6 @@ void run_file_write(const char *pattern, const char *folder, const run_words *ca
   run_words made = {0};
   size_t count = 0;
   for (size_t i = 0; i < captures->count; i++) count += take(&all[count], captures->items[i]);
-  if (captures->count == 0 && is_quiet) /* else the table's place has said so */
-    say("prof run: nothing was recorded, so '%s' is not written", pattern);
   if (count > 1) qsort(all, count, sizeof *all, by_start);
   for (size_t i = 0; i < count; i++) {
     const char *const path = unused_name(&made, name_of(pattern, &all[i], is_first(all, i)));

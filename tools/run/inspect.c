@@ -29,6 +29,7 @@ static void inspect_one(const char *path, run_inspection *to) {
   to->has_ranks = info.world_size > 1;
   to->is_live = info.is_live;
   to->is_elsewhere = info.is_elsewhere;
+  to->was_clean = info.was_clean;
   to->has_events = info.event_count + info.open_count > 0;
   to->has_rows = info.scope_count + info.open_count > 0;
   for (size_t i = 0; i < sizeof info.lost_count / sizeof *info.lost_count; i++)

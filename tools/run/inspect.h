@@ -10,7 +10,7 @@ typedef struct run_inspection {
   uint32_t pid;
   int32_t rank;
   bool has_ranks; /* there is more than one */
-  bool is_live, is_elsewhere; /* as in prof_trace_info */
+  bool is_live, is_elsewhere, was_clean; /* as in prof_trace_info */
   bool has_rows;              /* scopes, or losses */
   bool has_events;
   char error[1024]; /* why it cannot be read, or "" */

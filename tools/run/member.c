@@ -14,6 +14,7 @@
 #include "compose.h"
 #include "family.h"
 #include "library.h"
+#include "python.h"
 
 /* Programs that start others out of reach. */
 static const struct {
@@ -98,9 +99,10 @@ static bool is_static(pid_t pid) {
   return is;
 }
 
+enum { WORDS_BYTES = 4 << 20, WORDS_KEPT_BYTES = 4096 };
+
 /* Each ends with a NUL. NULL: they cannot be read. */
 static char *read_words(pid_t pid, size_t *bytes_out) {
-  enum { WORDS_BYTES = 4 << 20 };
   char path[64];
   snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
   return run_file_read(path, WORDS_BYTES, bytes_out);
@@ -258,4 +260,21 @@ void run_member_read_maps(run_member *member) {
   free(line);
   if (has_prof && member->reason == RUN_REASON_NO_PROF)
     member->reason = is_other_user(member->pid) ? RUN_REASON_USER : RUN_REASON_LOST;
+}
+
+void run_member_read_words(run_member *member) {
+  char path[64];
+  size_t bytes = 0;
+  snprintf(path, sizeof path, "/proc/%d/cmdline", (int)member->pid);
+  char *words = run_file_read(path, WORDS_BYTES, &bytes);
+  if (!words) return;
+  if (bytes == 0 || !run_python_is_interpreter(words)) {
+    free(words);
+    return;
+  }
+  if (bytes > WORDS_KEPT_BYTES) bytes = WORDS_KEPT_BYTES;
+  char *const kept = realloc(words, bytes);
+  free(member->words);
+  member->words = kept ? kept : words;
+  member->words_bytes = bytes;
 }

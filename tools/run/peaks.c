@@ -141,3 +141,10 @@ void run_peaks_print(const run_words *captures) {
   }
   if (all.count > LINES_MAX) printf("  and %zu more\n", all.count - LINES_MAX);
 }
+
+int run_peaks(int argc, char **argv) {
+  run_words captures = {0};
+  for (int i = 1; i < argc; i++) run_words_add(&captures, argv[i]);
+  run_peaks_print(&captures);
+  return EXIT_OK;
+}

@@ -8,4 +8,7 @@
    held the memory of the highest. Prints nothing if no capture has memory. */
 void run_peaks_print(const run_words *captures);
 
+/* `prof run-peaks CAPTURE...`: the same, for prof's Python package. */
+int run_peaks(int argc, char **argv);
+
 #endif

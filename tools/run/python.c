@@ -26,8 +26,7 @@ static const char *base(const char *path) {
   return slash ? slash + 1 : path;
 }
 
-/* python, python3, python3.12, pypy3 */
-static bool is_interpreter(const char *word) {
+bool run_python_is_interpreter(const char *word) {
   const char *name = base(word);
   if (strncmp(name, "python", 6) == 0) name += 6;
   else if (strncmp(name, "pypy", 4) == 0) name += 4;
@@ -70,9 +69,14 @@ static bool part(const run_words *words, run_python *to) {
     if (count == 0 || at + count > words->count) return false;
     for (size_t end = at + count; at < end; at++) run_words_add(&to->front, words->items[at]);
   }
-  if (at == words->count || access(words->items[at], F_OK) != 0) return false;
   for (; at < words->count; at++) run_words_add(&to->rest, words->items[at]);
-  return true;
+  return to->rest.count > 0;
+}
+
+/* The script is there. */
+static bool part_here(const run_words *words, run_python *to) {
+  if (!part(words, to)) return false;
+  return is_module_word(to->rest.items[0]) || access(to->rest.items[0], F_OK) == 0;
 }
 
 /* SCRIPT.py and -m MODULE need an interpreter in front. */
@@ -102,7 +106,7 @@ static bool part_by_first_line(const run_words *words, run_python *to) {
   run_words_split(&front, run_text("%s", line + 2));
   const bool has_env = front.count > 1 && strcmp(base(front.items[0]), "env") == 0;
   const size_t at = has_env ? 1 : 0;
-  if (at >= front.count || !is_interpreter(front.items[at])) return false;
+  if (at >= front.count || !run_python_is_interpreter(front.items[at])) return false;
   for (size_t i = at; i < front.count; i++) run_words_add(&to->front, front.items[i]);
   run_words_add(&to->rest, path);
   for (size_t i = 1; i < words->count; i++) run_words_add(&to->rest, words->items[i]);
@@ -171,8 +175,8 @@ void run_python_prepare(run_request *r) {
   run_python *const python = run_make(1, sizeof *python);
   const bool is_bare = part_bare(&r->workload, python);
   if (!is_bare) *python = (run_python){0};
-  const bool is_whole = !is_bare && records && is_interpreter(r->workload.items[0]) &&
-                        part(&r->workload, python);
+  const bool is_whole = !is_bare && records && run_python_is_interpreter(r->workload.items[0]) &&
+                        part_here(&r->workload, python);
   const bool is_program = !is_bare && !is_whole && records && option &&
                           part_by_first_line(&r->workload, python);
   if (is_bare) {
@@ -194,10 +198,26 @@ void run_python_prepare(run_request *r) {
   else r->lacks_package = true;
 }
 
+/* The script's own name, or the module's. */
+static const char *name_of(const run_words *rest) {
+  return base(is_module_word(rest->items[0]) ? rest->items[1] : rest->items[0]);
+}
+
+const char *run_python_script(const char *words, size_t bytes) {
+  run_words all = {0};
+  run_python python = {0};
+  for (size_t at = 0, length; at < bytes; at += length + 1) {
+    length = strnlen(words + at, bytes - at);
+    if (at + length == bytes) break; /* it is cut */
+    run_words_add(&all, run_copy(words + at, length));
+  }
+  if (all.count == 0 || !part(&all, &python)) return NULL;
+  const char *const name = name_of(&python.rest);
+  return strcmp(name, "prof") == 0 && is_module_word(python.rest.items[0]) ? NULL : name;
+}
+
 const char *run_python_capture(const run_request *r, const char *folder) {
-  const run_words *const rest = &r->python->rest;
-  const char *const rank = run_output_rank();
-  const char *const name = base(is_module_word(rest->items[0]) ? rest->items[1] : rest->items[0]);
+  const char *const rank = run_output_rank(), *const name = name_of(&r->python->rest);
   const char *const stem = run_output_escaped(run_text("%s/%s", folder, name));
   return run_text("%s%s%s.%%p.prof", stem, rank ? ".rank-" : "", rank ? rank : "");
 }
@@ -216,6 +236,7 @@ run_words run_python_words(const run_request *r, const char *output) {
     run_words_add(&words, "--output");
     run_words_add(&words, output);
   }
+  if (output && !r->file) run_words_add(&words, "--output-in-folder");
   run_words_add_all(&words, &r->python->rest);
   return words;
 }

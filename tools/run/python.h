@@ -23,4 +23,12 @@ run_words run_python_words(const run_request *request, const char *output);
    front of the pid if a launcher has set a rank. */
 const char *run_python_capture(const run_request *request, const char *folder);
 
+/* python, python3, /usr/bin/python3.12, pypy3 */
+bool run_python_is_interpreter(const char *word);
+
+/* The name of the script or module that an interpreter with these words runs: each word ends in
+   NUL, and the last one may be cut. NULL: none, such as `python3 -c TEXT`, or prof's
+   own package. */
+const char *run_python_script(const char *words, size_t bytes);
+
 #endif

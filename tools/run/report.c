@@ -47,10 +47,10 @@ static void collect_streams(run_state *s) {
     add_file(s, s->log_path);
 }
 
-static unsigned wanted_libraries(const run_state *s) {
+unsigned run_libraries_of(const run_stack *stack) {
   unsigned wanted = 0;
-  for (size_t i = 0; i < s->request.stack.count; i++) {
-    const run_tool *const tool = &s->request.stack.tools[i];
+  for (size_t i = 0; i < stack->count; i++) {
+    const run_tool *const tool = &stack->tools[i];
     wanted |= run_library_wanted(tool->name);
     for (size_t t = 0; t < tool->traces.count; t++)
       wanted |= run_library_wanted(tool->traces.items[t]);
@@ -59,7 +59,7 @@ static unsigned wanted_libraries(const run_state *s) {
 }
 
 static void add_no_calls(run_state *s) {
-  const unsigned wanted = wanted_libraries(s);
+  const unsigned wanted = run_libraries_of(&s->request.stack);
   char *names = run_text("%s", "");
   for (unsigned i = 0; i < RUN_LIBRARIES; i++)
     if (wanted & 1u << i && i != RUN_LIBRARY_ROCBLAS_FUNCTION && i != RUN_LIBRARY_MIOPEN_FIND)
@@ -138,16 +138,18 @@ static void collect_folder(run_state *s, const run_tool *tool) {
 
 static void collect_captures(run_state *s) {
   run_captures *const captures = &s->summary.captures;
+  const char *folder = NULL;
   for (size_t i = 0; i < s->request.stack.count; i++) {
     const run_tool *const tool = &s->request.stack.tools[i];
-    if (tool->parts & RUN_PART_PROF && tool->folder)
-      run_captures_find(tool->folder, s->request.python != NULL, captures);
+    if (!(tool->parts & RUN_PART_PROF) || !tool->folder) continue;
+    folder = tool->folder;
+    run_captures_find(folder, s->request.python != NULL, s->family, captures);
   }
   for (size_t i = 0; i < captures->count; i++) {
     const run_capture *const capture = &captures->items[i];
     if (capture->is_elsewhere && !s->temporary_folder && !s->request.file)
       run_summary_add_problem(&s->summary, "the capture of %s (%u) is '%s': '%s' did not take it",
-                              capture->process, capture->pid, capture->path, s->record_folder);
+                              capture->process, capture->pid, capture->path, folder);
   }
   s->summary.children =
       run_children_find(s->family, captures, &s->request.stack,
@@ -199,7 +201,9 @@ static int write_captures(void *context) {
   run_words paths = {0};
   for (size_t i = 0; i < captures->count; i++)
     if (!captures->items[i].is_empty) run_words_add(&paths, captures->items[i].path);
-  run_file_write(s->request.file, s->record_folder, &paths, s->request.is_quiet);
+  if (paths.count == 0 && s->record_folder && s->request.is_quiet) /* the table says it */
+    say("prof run: nothing was recorded, so '%s' is not written", s->request.file);
+  run_file_write(s->request.file, s->file_folder, &paths, s->request.is_quiet);
   return 0;
 }
 
@@ -208,7 +212,7 @@ void run_remove_temporary(const run_state *s) {
   const run_captures *const captures = &s->summary.captures;
   const bool is_printed = !s->request.is_quiet && !s->request.is_repeated;
   bool is_used = false;
-  if (s->request.file && s->record_folder) rmdir(s->record_folder); /* unless a capture is in it */
+  if (s->file_folder) rmdir(s->file_folder); /* unless a capture is in it */
   if (s->request.kept && s->record_folder && s->summary.progress == RUN_PROGRESS_ENDED)
     run_kept_take(s->request.kept, captures, why_nothing(s), s->temporary_folder != NULL);
   if (!s->temporary_folder) return;
@@ -233,8 +237,8 @@ void run_report(run_state *s) {
   const bool is_ended = summary->progress == RUN_PROGRESS_ENDED;
   const bool is_prof_alone = request->stack.count == 1 && is_prof_there(s);
   if (is_printed && s->record_folder && is_ended && !request->python) print_captures(s);
-  if (request->file && s->record_folder && run_child_call(write_captures, s) != 0)
-    say("prof run: '%s' is not complete; captures are in '%s'", request->file, s->record_folder);
+  if (s->file_folder && run_child_call(write_captures, s) != 0)
+    say("prof run: '%s' is not complete; captures are in '%s'", request->file, s->file_folder);
   if (is_printed && (!is_prof_alone || request->has_folder || !is_ended))
     run_summary_print(summary);
   if (is_printed) run_summary_print_left(summary);

@@ -29,7 +29,8 @@ typedef struct run_state {
   run_request request;
   run_step step;
   int status;
-  const char *record_folder;    /* of captures, or NULL */
+  const char *record_folder;    /* of captures of processes, which prof run asks for; or NULL */
+  const char *file_folder;      /* with -o FILE: of all captures that become files; or NULL */
   const char *temporary_folder; /* the same, if it is removed at the end; or NULL */
   run_libraries *libraries;     /* or NULL */
   const char *trace_path;       /* of library_trace.csv, or NULL */
@@ -43,6 +44,9 @@ typedef struct run_state {
   run_watch watch;
   run_summary summary;
 } run_state;
+
+/* RUN_LIBRARY_x of which the tools trace the calls, as bits. */
+unsigned run_libraries_of(const run_stack *stack);
 
 /* The tools' files that exist at the end, and the captures. */
 void run_collect(run_state *state);

@@ -77,12 +77,12 @@ static const char *temporary_folder_name(void) {
 
 static const char folder_name_of_prof[] = "prof_output";
 
-/* Of the tool prof's captures. NULL: Python needs none. */
+/* Of the tool prof's captures. NULL: Python needs none, as its command writes FILE itself. */
 static const char *make_prof_folder(run_state *s) {
   const run_request *const r = &s->request;
   if (!r->file && (r->has_folder || r->sample))
     return run_output_new_folder(r->folder, folder_name_of_prof);
-  if (r->python && !(r->file && r->sample)) return NULL;
+  if (r->python && !(r->file && (r->sample || run_libraries_of(&r->stack)))) return NULL;
   if (!r->file) run_temporary_sweep();
   const char *const path = r->file ? run_file_folder(r->file) : run_temporary_folder();
   run_output_note_folder(path);
@@ -103,7 +103,8 @@ static void prepare_prof(run_state *s, run_tool *tool) {
     run_fail("cannot find the folder of captures: %s", strerror(errno));
   if (s->request.sample)
     tool->sampling = run_sampling_of_prof(s->request.sample, samples_name(s, tool, folder));
-  if (!s->request.python || s->request.file) s->record_folder = folder;
+  if (!s->request.python) s->record_folder = folder;
+  if (s->request.file) s->file_folder = folder;
   run_record_prepare(tool, &s->request, folder);
 }
 
@@ -144,13 +145,13 @@ static void prepare_logs(run_state *s) {
 static bool has_captures(const run_state *s) {
   for (size_t i = 0; i < s->request.stack.count; i++)
     if (s->request.stack.tools[i].parts & RUN_PART_PROF)
-      return s->request.has_folder || (s->request.file && s->record_folder);
+      return s->request.has_folder || (s->request.file && s->file_folder);
   return false;
 }
 
 /* Beside the table, with its number. The recorder makes the file when it is whole. */
 static const char *calls_path(const run_state *s) {
-  if (s->request.file) return run_text("%s/library_trace.prof", s->record_folder);
+  if (s->request.file) return run_text("%s/library_trace.prof", s->file_folder);
   const int stem = (int)(strrchr(s->trace_path, '.') - s->trace_path);
   const char *path = run_text("%.*s.prof", stem, s->trace_path);
   for (int more = 2; access(path, F_OK) == 0; more++) /* its table was removed */
@@ -159,14 +160,8 @@ static const char *calls_path(const run_state *s) {
 }
 
 static void prepare_watch(run_state *s) {
-  unsigned wanted = 0;
+  const unsigned wanted = run_libraries_of(&s->request.stack);
   s->watch.log = s->watch.extra = -1;
-  for (size_t i = 0; i < s->request.stack.count; i++) {
-    const run_tool *const tool = &s->request.stack.tools[i];
-    wanted |= run_library_wanted(tool->name);
-    for (size_t t = 0; t < tool->traces.count; t++)
-      wanted |= run_library_wanted(tool->traces.items[t]);
-  }
   if (wanted) {
     s->libraries = run_libraries_create(wanted);
     s->trace_path = run_output_write_new(s->request.folder, "library_trace", ".csv",
@@ -195,7 +190,8 @@ static void start_family(run_state *s) {
   const run_stack *const stack = &s->request.stack;
   const bool is_outermost =
       s->record_folder && stack->tools[stack->count - 1].parts & RUN_PART_PROF;
-  if (s->record_folder || s->libraries || s->request.has_folder || has_collected(s))
+  if (s->record_folder || s->libraries || s->request.has_folder || s->request.sample ||
+      has_collected(s))
     s->family = run_family_start(is_outermost ? "PROF_OUTPUT" : NULL, s->record_folder);
 }
 

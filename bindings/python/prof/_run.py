@@ -106,6 +106,11 @@ class _Recording:
         from .trace import Trace, Traces
 
         self.readers = Trace, Traces  # now: the script may take modules away
+        self.read_peaks: Any = None
+        if options.profile_memory and not options.quiet:
+            from . import _run_peaks
+
+            self.read_peaks = _run_peaks.reader()
         self.pid = os.getpid()
         self.has_ended = self.was_begun = False
         self.has_no_rank = True
@@ -219,7 +224,7 @@ class _Recording:
                 try:
                     flops = _table.flops_text(traces) if self.options.with_flops else ""
                     hint = self._hint(int(info.event_count), len(children))
-                    say(self._table(traces) + flops + hint)
+                    say(self._table(traces) + flops + self._peaks() + hint)
                 except (ProfError, OSError) as e:
                     errors.append(str(e))
         if errors:
@@ -231,7 +236,9 @@ class _Recording:
             say(f"prof: still running, of its processes: {len(running)}; what they record is in {', '.join(running)}")
         if written and not self.options.quiet:
             beside = f", {'that' if len(children) == 1 else 'those'} of {len(children)} more process{'' if len(children) == 1 else 'es'} beside it" if children else ""
-            look = f"python -m prof table {written[0]} shows it" if written[0].endswith(".prof") else "open it in https://ui.perfetto.dev"
+            is_capture = written[0].endswith(".prof")
+            viewer = "open it in https://ui.perfetto.dev"
+            look = self._table_words(written) if is_capture else viewer
             say(f"prof: the trace is in {written[0]}{beside}; {look}")
 
     def _hint(self, events: int, children: int) -> str:
@@ -243,6 +250,19 @@ class _Recording:
         more = ", --torch PyTorch's operators" if "torch" in sys.modules else ""
         more = "" if _torch(self.options) is not None else more
         return f"\nprof: the script has no scopes: --python shows its functions{more}"
+
+    def _table_words(self, written: List[str]) -> str:
+        """The command that shows what was written: of all processes, if it is prof run's folder."""
+        if self.options.output_in_folder and len(written) > 1:
+            return f"python -m prof table {os.path.dirname(written[0])}/*.prof shows all"
+        return f"python -m prof table {written[0]} shows it"
+
+    def _peaks(self) -> str:
+        """Of memory, by process."""
+        if self.read_peaks is None:
+            return ""
+        found = [path for path in (self.own_capture, *self.captures()) if path]
+        return str(self.read_peaks(list(dict.fromkeys(found)))).rstrip("\n")
 
     def _table(self, traces: Any) -> str:
         """Functions that are traced for stacks alone have no rows, as in torch.profiler's tables."""
