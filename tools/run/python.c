@@ -12,6 +12,7 @@
 
 #include "../prof/commands.h"
 #include "check.h"
+#include "name.h"
 #include "output.h"
 
 /* ---- what is Python ---- */
@@ -198,7 +199,7 @@ const char *run_python_capture(const run_request *r, const char *folder) {
   const run_words *const rest = &r->python->rest;
   const char *const rank = run_output_rank();
   const char *const name = base(is_module_word(rest->items[0]) ? rest->items[1] : rest->items[0]);
-  const char *const stem = run_output_escaped(run_text("%s/%s", folder, name));
+  const char *const stem = run_output_escaped(run_text("%s/%s", folder, run_name_cut(name)));
   return run_text("%s%s%s.%%p.prof", stem, rank ? ".rank-" : "", rank ? rank : "");
 }
 
