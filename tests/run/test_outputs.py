@@ -283,6 +283,12 @@ class Names(Case):
             line = done.stdout.decode().splitlines()[0]
             self.assertIn(f"/{name}.%p.prof ", line[line.index("PROF_OUTPUT=") :])
 
+    def test_a_long_name_is_cut_at_a_character(self):
+        for name, cut in (("n" * 128, "n" * 128), ("n" * 255, "n" * 128),
+                          ("n" + "\u00e9" * 127, "n" + "\u00e9" * 63)):
+            done = self.run_prof("--dry-run", "--", f"./{name}")
+            self.assertIn(f"/{cut}.%p.prof", done.stdout.decode())
+
 
 class Log(Case):
     def test_it_has_each_line_while_the_program_runs(self):
@@ -402,6 +408,20 @@ class Stale(Case):
             sorted(os.listdir(self.path("tmp"))),
             ["mine", "prof-run-abcdef", "prof-run-other1x"],
         )
+
+    def test_a_folder_of_the_program_in_it_stays_if_it_is_not_empty(self):
+        os.mkdir(self.path("tmp"))
+        env = {**os.environ, "TMPDIR": self.path("tmp")}
+        program = 'd="$(dirname "$PROF_OUTPUT")/d"; mkdir "$d"; "$@"'
+        done = self.run_prof("--", "sh", "-c", program, "sh", "true", env=env)
+        self.assertEqual(os.listdir(self.path("tmp")), [])
+        self.assertNotIn(b"cannot remove", done.stderr)
+        program += ' && touch "$d/mine"'
+        done = self.run_prof("--", "sh", "-c", program, "sh", "true", env=env)
+        (folder,) = os.listdir(self.path("tmp"))
+        self.assertTrue(os.path.exists(self.path(f"tmp/{folder}/d/mine")))
+        (line,) = [x for x in done.stderr.decode().splitlines() if "cannot remove" in x]
+        self.assertIn(f"'{self.path('tmp')}/{folder}': the program has made a folder", line)
 
     @staticmethod
     def is_running(pid):

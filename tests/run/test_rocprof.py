@@ -53,6 +53,17 @@ echo "${@: -1}" > host/$$_results.db
 "$@"
 """
 
+# Leaves tables in a folder that all share, when the program has run. The program b has one more.
+TABLES = r"""#!/bin/bash
+while [ "$1" != -- ]; do shift; done
+shift
+name=${@: -1}
+"$@"
+mkdir -p host
+echo "$name" > host/$$_kernel_stats.csv
+if [ "$name" = b ]; then echo "$name" > host/$$_kernel_trace.csv; fi
+"""
+
 
 class Rocprof(unittest.TestCase):
     def setUp(self):
@@ -138,6 +149,30 @@ class Rocprof(unittest.TestCase):
             self.assertEqual(len(files), 1, (name, files))
             self.assertEqual(self.read(folder, "host", files[0]), f"{name}\n")
         self.assertFalse(os.path.exists(os.path.join(self.folder, "host")))
+
+    def test_a_run_does_not_take_the_folder_of_one_that_ends_before_it(self):
+        self.write("bin/rocprofv3", TABLES)
+        self.write("driver.py", DRIVER)
+        first, second = self.start_two("rocprof", f"{sys.executable} driver.py '[]'")
+        self.end(second, "b")
+        self.end(first, "a")
+        for folder, wanted in (("rocprof_output", "a"), ("rocprof_output.2", "b")):
+            found = list(os.walk(os.path.join(self.folder, folder)))
+            self.assertEqual([names for _, names, _ in found], [["host"], []])
+            for place, _, files in found:
+                self.assertGreater(len(files), 0)
+                for name in files:
+                    self.assertEqual(self.read(place, name), f"{wanted}\n", name)
+
+    def test_folders_of_other_runs_are_not_looked_at(self):
+        program = (
+            "for d in other perf_output perf_output.3; do mkdir $d; touch $d/library_trace.csv; "
+            "done; touch other/run.live.log"
+        )
+        self.write("bin/rocprofv3", '#!/bin/sh\nshift 2\n"$@"\n')
+        done = self.run_prof("-t", "rocprof", "-o", "out", "--", "sh", "-c", program)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertFalse(os.path.exists(os.path.join(self.folder, "out/rocprof_output")))
 
     def test_a_database_of_two_runs_is_not_taken_from_the_one_that_runs(self):
         self.write("bin/runTracer.sh", "#!/bin/bash\nshift 2; echo x >> trace.rpd; \"$@\"\n")

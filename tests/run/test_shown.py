@@ -175,6 +175,20 @@ class Names(Shown):
             self.assertRegex(name, r"^x\.py\.\d+\.prof$")
             self.assertIn(f"{folder}/prof_output/{name}", text)
 
+    def test_a_name_of_255_bytes_is_recorded(self):
+        self.prepare_python("print(1)\n")
+        app, script = "a" * 255, "\u20ac" * 84 + ".py"
+        shutil.copy(os.path.join(self.programs, "app"), self.path(app))
+        os.rename(self.path("x.py"), self.path(script))
+        for folder, words in (("app", (f"./{app}", "0")), ("script", (script,)),
+                              ("functions", ("--python", script))):
+            text = self.run_well("-o", folder, *words)
+            self.assertNotIn("File name too long", text)
+            (name,) = self.captures(folder)
+            self.assertRegex(name, r"^(a{15}|\u20ac{42})\.\d+\.prof$")
+        text = self.run_well(script) # without -o
+        self.assertNotIn("File name too long", text)
+
     def test_a_rank_in_python_too(self):
         self.prepare_python("print(1)\n")
         rank = {"RANK": "1", "WORLD_SIZE": "2"}
@@ -239,6 +253,39 @@ class Repeated(Shown):
             self.assertEqual(text.count("\nwork "), 1)
             self.assertRegex(text, r"\d s in the median, .* at most, spread [\d.]+ %\n")
             self.assertEqual(os.listdir(temporary), [])
+
+    def test_the_table_has_captures_that_the_folder_did_not_take(self):
+        small, other = self.path("small"), self.path("other")
+        script = 'mount -t tmpfs -o size=64k none small || exit 77; "$@"'
+        mounted = ("unshare", "-rm", "sh", "-c", script, "sh", PROF, "run")
+        os.mkdir(small)
+        os.mkdir(other)
+        for words, kept_count in ((("-n", "3"), 0), (("-n", "3", "-o", "small/out"), 3)):
+            done = subprocess.run(
+                [*mounted, *words, "app", "0"],
+                cwd=self.folder,
+                env={**self.env, "PROF_CAPTURE_DIR": other, "TMPDIR": small},
+                capture_output=True,
+                timeout=HANG_SECONDS,
+                check=False,
+            )
+            text = done.stderr.decode()
+            if done.returncode in (1, 77):
+                self.skipTest(f"no mount in a namespace: {text.strip()}")
+            self.assertEqual(done.returncode, 0, text)
+            self.assertIn("prof run: 3 runs together:\n", text)
+            row = next(line for line in text.splitlines() if line.startswith("work "))
+            self.assertIn(" 3 ", row)
+            self.assertNotIn("not in the table", text)
+            self.assertEqual(len(os.listdir(other)), kept_count)
+
+    def test_captures_that_are_not_in_the_table_are_told(self):
+        script = 'app 0; echo junk > "$(dirname "$PROF_OUTPUT")/junk.prof"'
+        for words in ((), ("-o", "out")):
+            text = self.run_well("-n", "2", *words, "sh", "-c", script)
+            self.assertRegex(text, r"prof run: 2 captures are not in the table, the first of them .*"
+                                   r"junk\.prof")
+            self.assertIn("prof run: 2 runs together:\n", text)
 
     def test_a_later_run_that_cannot_start_leaves_no_folder(self):
         temporary = self.path("tmp")

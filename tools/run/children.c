@@ -86,6 +86,11 @@ static const run_capture *last_capture(const run_captures *captures, bool *is_se
   return last;
 }
 
+/* What is known of it may be older than its last program, whose own name the capture has. */
+static const char *name_of(const run_member *m, const run_capture *capture) {
+  return capture && !capture->error && *capture->process ? capture->process : m->name;
+}
+
 /* Each PID namespace has a process 1, so a capture is taken once. */
 static const run_capture *capture_of(const run_captures *captures, const bool *is_seen,
                                      const run_member *m) {
@@ -109,7 +114,7 @@ run_children run_children_find(const run_family *family, const run_captures *cap
     const run_capture *const capture = last_capture(captures, is_seen, m, found);
     to.libraries |= m->libraries;
     if (!capture && run_is_helper(stack, workload, m)) continue;
-    add_process(&to, m->name, m->reason, capture);
+    add_process(&to, name_of(m, capture), m->reason, capture);
   }
   for (size_t i = 0; i < captures->count; i++) {
     const run_capture *const capture = &captures->items[i];

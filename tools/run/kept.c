@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "kept.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +39,7 @@ static void make_folder(run_kept *kept) {
 
 void run_kept_remove(run_kept *kept) {
   if (!kept->folder) return;
+  for (size_t i = 0; i < kept->elsewhere.count; i++) unlink(kept->elsewhere.items[i]);
   run_temporary_remove(kept->folder);
   if (kept->lock >= 0) close(kept->lock);
   kept->folder = NULL;
@@ -46,15 +48,39 @@ void run_kept_remove(run_kept *kept) {
 
 /* ---- captures ---- */
 
-/* Returns the new path, or NULL. */
-static const char *moved(run_kept *kept, const char *path) {
+/* In its own directory, under a name that no later run takes for its own. */
+static const char *renamed(run_kept *kept, const char *path) {
+  const int directory = (int)(strrchr(path, '/') - path);
+  const char *const to = run_text("%.*s/%s.%zu.prof", directory, path,
+                                  strrchr(kept->folder, '/') + 1, kept->elsewhere.count + 1);
+  if (rename(path, to) != 0) return NULL;
+  run_words_add(&kept->elsewhere, to);
+  return to;
+}
+
+/* Returns the new path, or NULL with errno set. */
+static const char *moved(run_kept *kept, const run_capture *capture) {
   struct stat is;
   if (!kept->folder) make_folder(kept);
-  const char *const name = strrchr(path, '/') + 1;
-  const char *const to = run_text("%s/%zu.%s", kept->folder, kept->count, name);
-  if (stat(path, &is) != 0 || rename(path, to) != 0) return NULL;
-  kept->bytes += (uint64_t)is.st_size;
+  const char *const path = capture->path, *const name = strrchr(path, '/') + 1;
+  const char *to = run_text("%s/%zu.%s", kept->folder, kept->count, name);
+  if (stat(path, &is) != 0) return NULL;
+  if (rename(path, to) != 0) to = capture->is_elsewhere ? renamed(kept, path) : NULL;
+  if (to) kept->bytes += (uint64_t)is.st_size;
   return to;
+}
+
+static void take_one(run_kept *kept, const run_capture *capture, bool is_temporary) {
+  const char *path = NULL, *why = capture->error;
+  if (capture->is_live) why = "its process still runs";
+  if (!why) path = is_temporary ? moved(kept, capture) : capture->path;
+  if (path) {
+    run_words_add(&kept->paths, path);
+    return;
+  }
+  if (!why) why = strerror(errno);
+  if (kept->missing++ > 0) return;
+  kept->why_missing = capture->error ? why : run_text("%s: %s", capture->path, why);
 }
 
 void run_kept_take(run_kept *kept, const run_captures *captures, const char *why_nothing,
@@ -70,11 +96,7 @@ void run_kept_take(run_kept *kept, const run_captures *captures, const char *why
   kept->count++;
   for (size_t i = 0; i < captures->count; i++) {
     const run_capture *const capture = &captures->items[i];
-    if (capture->error || capture->is_empty || capture->is_live || capture->is_elsewhere ||
-        capture->is_own)
-      continue;
-    const char *const path = is_temporary ? moved(kept, capture->path) : capture->path;
-    if (path) run_words_add(&kept->paths, path);
+    if (!capture->is_empty && !capture->is_own) take_one(kept, capture, is_temporary);
   }
 }
 
@@ -93,6 +115,10 @@ static int print(void *context) {
 
 void run_kept_print(const run_kept *kept, const run_words *options) {
   report r = {.options = options};
+  if (kept->missing > 0)
+    say("prof run: %zu capture%s not in the table%s %s", kept->missing,
+        kept->missing == 1 ? " is" : "s are", kept->missing == 1 ? ":" : ", the first of them",
+        kept->why_missing);
   if (kept->paths.count == 0) {
     if (kept->why_nothing) say("prof run: %s", kept->why_nothing);
     return;

@@ -137,6 +137,15 @@ static size_t behind(const run_words *words, size_t at, const char **text_out) {
   return words->count;
 }
 
+char *run_name_cut(const char *name) {
+  enum { BYTES_MAX = 128, MORE_BYTES_MAX = 3 }; /* a character has at most 3 more bytes */
+  size_t bytes = strlen(name);
+  if (bytes > BYTES_MAX)
+    for (bytes = BYTES_MAX; bytes > BYTES_MAX - MORE_BYTES_MAX; bytes--)
+      if (((unsigned char)name[bytes] & 0xc0) != 0x80) break;
+  return run_copy(name, bytes);
+}
+
 char *run_workload_name(const run_words *workload) {
   const bool is_module = strcmp(workload->items[0], "-m") == 0 && workload->count > 1;
   const char *name = workload->items[is_module], *text = NULL;

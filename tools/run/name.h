@@ -9,4 +9,7 @@
    characters that a file name of prof may not have. */
 char *run_workload_name(const run_words *workload);
 
+/* Cut, at a character, to what a file's name may have beside all that prof adds to it. */
+char *run_name_cut(const char *name);
+
 #endif

@@ -12,6 +12,7 @@
 
 #include "../prof/commands.h"
 #include "check.h"
+#include "name.h"
 #include "output.h"
 
 /* ---- what is Python ---- */
@@ -217,7 +218,8 @@ const char *run_python_script(const char *words, size_t bytes) {
 }
 
 const char *run_python_capture(const run_request *r, const char *folder) {
-  const char *const rank = run_output_rank(), *const name = name_of(&r->python->rest);
+  const char *const rank = run_output_rank();
+  const char *const name = run_name_cut(name_of(&r->python->rest));
   const char *const stem = run_output_escaped(run_text("%s/%s", folder, name));
   return run_text("%s%s%s.%%p.prof", stem, rank ? ".rank-" : "", rank ? rank : "");
 }

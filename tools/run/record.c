@@ -86,7 +86,7 @@ static void add_devices(run_tool *tool, const run_request *request) {
 }
 
 void run_record_prepare(run_tool *tool, const run_request *request, const char *folder) {
-  const char *const stem = run_workload_name(&request->workload);
+  const char *const stem = run_name_cut(run_workload_name(&request->workload));
   add_devices(tool, request);
   if (request->python) return;
   run_variable_set(&tool->variables, "PROF_LEVEL", run_text("%u", request->level));

@@ -226,7 +226,10 @@ void run_remove_temporary(const run_state *s) {
           "it",
           capture->process, capture->pid, s->temporary_folder);
   }
-  if (!is_used) run_temporary_remove(s->temporary_folder);
+  if (!is_used && !run_temporary_remove(s->temporary_folder))
+    say("prof run: cannot remove the temporary folder '%s': %s", s->temporary_folder,
+        errno == ENOTEMPTY || errno == EEXIST ? "the program has made a folder with files in it"
+                                              : strerror(errno));
   run_temporary_release();
 }
 

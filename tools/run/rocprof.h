@@ -18,7 +18,8 @@ run_words run_rocprof_names(const char *folder);
 
 /* Collects in the folder what rocprof wrote to `from`. Moves new results*, rocprofv3-* and folders
    with *_results.db. Copies new folders with *_trace.csv. Of folders that are not new, or while
-   another run is there, it moves only files of processes of this run. Copies tables under the names
+   another run is there, it moves only files of processes of this run. Folders NAME_output and those
+   of -o are never looked at: they are of prof runs. Copies tables under the names
    rocprofv3_output_NAME.csv that other programs read, and counts instructions in
    instruction_histogram.json. */
 void run_rocprof_collect(const char *from, const run_loose *loose, const char *folder);

@@ -31,11 +31,6 @@ static bool is_folder(const char *path) {
   return lstat(path, &is) == 0 && S_ISDIR(is.st_mode);
 }
 
-static bool is_one_folder(const char *a, const char *b) {
-  struct stat x, y;
-  return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}
-
 static bool has_file(const char *folder, const char *pattern) {
   const run_words names = run_rocprof_names(folder);
   for (size_t i = 0; i < names.count; i++)
@@ -100,10 +95,16 @@ static void take_own(const run_loose *loose, const char *from, const char *to) {
   rmdir(from); /* unless another run's are in it */
 }
 
+/* Of this run or of another: the folder of a tool, or that of -o. */
+static bool is_of_a_run(const char *path, const char *name) {
+  return fnmatch("*_output", name, 0) == 0 || fnmatch("*_output.[0-9]*", name, 0) == 0 ||
+         has_file(path, "run.live.log") || has_file(path, "run.[0-9]*.live.log");
+}
+
 /* A folder of rocprofv3 has the host's name: runs share it. */
 static void take(const run_loose *loose, const char *from, const char *name, const char *folder) {
   const char *const path = run_text("%s/%s", from, name);
-  if (is_one_folder(path, folder)) return;
+  if (is_of_a_run(path, name)) return;
   const char *const to = run_text("%s/%s", folder, name);
   const bool is_new = run_loose_is_new(loose, name);
   const bool is_ours = fnmatch("results*", name, 0) == 0 || fnmatch("rocprofv3-*", name, 0) == 0;

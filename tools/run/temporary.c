@@ -66,13 +66,16 @@ int run_temporary_hand_over(void) {
   return lock;
 }
 
-void run_temporary_remove(const char *folder) {
+bool run_temporary_remove(const char *folder) {
   DIR *const all = opendir(folder);
-  if (!all) return;
-  for (struct dirent *entry; (entry = readdir(all)) != NULL;)
-    unlinkat(dirfd(all), entry->d_name, 0); /* no folder: that fails */
+  if (!all) return errno == ENOENT;
+  for (struct dirent *entry; (entry = readdir(all)) != NULL;) {
+    if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
+    if (unlinkat(dirfd(all), entry->d_name, 0) != 0)
+      unlinkat(dirfd(all), entry->d_name, AT_REMOVEDIR); /* an empty folder */
+  }
   closedir(all);
-  rmdir(folder);
+  return rmdir(folder) == 0 || errno == ENOENT;
 }
 
 /* ---- what killed runs leave ---- */

@@ -118,7 +118,8 @@ class _Recording:
         self.own_capture = ""
         self.tracing: Any = None  # of functions
         folder = _folder_of(options.output) if options.output else os.environ.get("PROF_CAPTURE_DIR") or os.environ.get("TMPDIR") or "/tmp"
-        stem = os.path.basename(options.output or options.script).replace("%", "_")[:100]
+        name = os.fsencode(os.path.basename(options.output or options.script).replace("%", "_"))
+        stem = name[:100].decode("utf-8", "ignore")  # a file's name has at most 255 bytes
         self.folders = list(dict.fromkeys([os.path.abspath(folder), *filter(None, (os.environ.get("PROF_CAPTURE_DIR"), os.environ.get("TMPDIR"))), "/tmp", "/dev/shm"]))
         self.name = f"{stem}.run-{self.pid}-{time.time_ns():x}"
         self.path = os.path.join(self.folders[0], self.name)
