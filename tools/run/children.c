@@ -86,9 +86,10 @@ static const run_capture *last_capture(const run_captures *captures, bool *is_se
   return last;
 }
 
-/* What is known of it may be older than its last program, whose own name the capture has. */
+/* What is known of it may be older than its last program. An ended capture is of that one. */
 static const char *name_of(const run_member *m, const run_capture *capture) {
-  return capture && !capture->error && *capture->process ? capture->process : m->name;
+  const bool has_name = capture && capture->was_clean && *capture->process;
+  return has_name ? capture->process : m->name;
 }
 
 /* Each PID namespace has a process 1, so a capture is taken once. */

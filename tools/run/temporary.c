@@ -67,8 +67,12 @@ int run_temporary_hand_over(void) {
 }
 
 bool run_temporary_remove(const char *folder) {
-  DIR *const all = opendir(folder);
-  if (!all) return errno == ENOENT;
+  DIR *all = opendir(folder);
+  if (!all && errno == EMFILE) { /* a lock takes the last descriptor */
+    run_temporary_release();
+    all = opendir(folder);
+  }
+  if (!all) return errno == ENOENT || rmdir(folder) == 0;
   for (struct dirent *entry; (entry = readdir(all)) != NULL;) {
     if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
     if (unlinkat(dirfd(all), entry->d_name, 0) != 0)
