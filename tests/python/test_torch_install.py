@@ -1,6 +1,7 @@
 """prof.torch.install(): code that uses torch.profiler gets prof's, whichever way it has imported it.
 make test-torch."""
 
+import inspect
 import json
 import os
 import subprocess
@@ -85,6 +86,46 @@ class Install(unittest.TestCase):
                 )
                 self.assertEqual(len(list(Path(folder).glob("*.pt.trace.json"))), 1)
         self.assertEqual(self.names(), self.before)
+
+    def test_options_have_torchs_names_order_and_defaults(self):
+        """As code that looks for them finds them. Lightning's PyTorchProfiler passes those alone
+        that inspect.signature() names."""
+
+        def options(made):
+            words = inspect.signature(made).parameters.values()
+            return [(word.name, word.kind, word.default) for word in words]
+
+        def all_of_them():
+            made = torch.profiler, torch.autograd.profiler
+            names = "profile", "schedule", "tensorboard_trace_handler"
+            found = {name: options(getattr(made[0], name)) for name in names}
+            found["__init__"] = options(made[0].profile.__init__)
+            found["before"] = options(made[1].profile.__init__)
+            return found
+
+        theirs = all_of_them()
+        with prof.torch.install():
+            ours = all_of_them()
+        ours["prof.torch"] = options(prof.torch.profile.__init__)
+        theirs["prof.torch"] = theirs["__init__"]
+        for made, words in theirs.items():
+            known = {name for name, _, _ in words} - {"use_cuda"}  # whose default is the release's
+            with self.subTest(made):
+                self.assertEqual(
+                    [word for word in ours[made] if word[0] in known],
+                    [word for word in words if word[0] in known],
+                )
+
+    def test_options_that_are_chosen_by_the_signature(self):
+        wanted = {"record_shapes": True, "profile_memory": True, "no_such": 1}
+        with prof.torch.install():
+            make = torch.profiler.profile
+            known = inspect.signature(make.__init__).parameters
+            with make(**{k: v for k, v in wanted.items() if k in known}) as p:
+                torch.mm(torch.ones(3, 4), torch.ones(4, 5))
+        self.assertTrue(p.record_shapes and p.profile_memory)
+        shapes = [e.input_shapes for e in p.events() if e.name == "aten::mm"]
+        self.assertEqual(shapes, [[[3, 4], [4, 5]]])
 
     def test_it_is_taken_back_once(self):
         prof.torch.install()

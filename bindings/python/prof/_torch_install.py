@@ -6,12 +6,13 @@ its ranges are recorded."""
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 import threading
 from importlib import import_module
 from types import ModuleType
-from typing import Any, Dict, List, NamedTuple, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple, TypeVar
 
 from . import _torch_autograd, session
 
@@ -19,9 +20,25 @@ _STEPS = "ProfilerStep"
 """Whose steps they are, of those who count them in torch's KinetoStepTracker."""
 
 
+_Init = TypeVar("_Init", bound=Callable[..., None])
+
+
+def with_options(init: _Init) -> _Init:
+    """For an __init__() that passes its options on to prof.profile: inspect.signature() gives their
+    names. Programs choose by these what they pass (Lightning's PyTorchProfiler)."""
+    found = inspect.signature(session.profile.__init__)
+    words = [
+        word.replace(default=True) if word.name == "torch" else word
+        for word in found.parameters.values()
+    ]
+    init.__signature__ = found.replace(parameters=words)  # type: ignore[attr-defined]
+    return init
+
+
 class profile(_torch_autograd.InPlace):  # noqa: N801 (torch's name)
     """prof.profile with PyTorch's operators, which torch.profiler.profile always has."""
 
+    @with_options
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"torch": True, **options})
         self._tracker = getattr(
@@ -43,14 +60,34 @@ class profile(_torch_autograd.InPlace):  # noqa: N801 (torch's name)
                 self._tracker.erase_step_count(_STEPS)
 
 
-def schedule(**words: int) -> session.Schedule:
+def schedule(
+    *,
+    wait: int,
+    warmup: int,
+    active: int,
+    repeat: int = 0,
+    skip_first: int = 0,
+    skip_first_wait: int = 0,
+) -> session.Schedule:
     """prof.schedule(). An object of its own, so that uninstall() finds it."""
-    return session.schedule(**words)
+    return session.schedule(
+        wait=wait,
+        warmup=warmup,
+        active=active,
+        repeat=repeat,
+        skip_first=skip_first,
+        skip_first_wait=skip_first_wait,
+    )
 
 
-def tensorboard_trace_handler(*words: Any, **named: Any) -> Any:
+def tensorboard_trace_handler(
+    dir_name: str,
+    worker_name: Optional[str] = None,
+    use_gzip: bool = False,
+    use_python_export: bool = False,
+) -> Callable[[session.profile], None]:
     """prof.tensorboard_trace_handler(), as schedule()."""
-    return session.tensorboard_trace_handler(*words, **named)
+    return session.tensorboard_trace_handler(dir_name, worker_name, use_gzip, use_python_export)
 
 
 class _Place(NamedTuple):

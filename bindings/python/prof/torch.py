@@ -418,6 +418,7 @@ class profile(_torch_install.profile):  # noqa: N801 (torch's name)
     """prof.profile(torch=True), and what install() puts behind torch.profiler.profile. ImportError
     without torch."""
 
+    @_torch_install.with_options
     def __init__(self, **options: Any) -> None:
         _torch.get()
         observer = getattr(import_module("torch.profiler"), "ExecutionTraceObserver", None)
