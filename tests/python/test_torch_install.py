@@ -213,6 +213,42 @@ class Install(unittest.TestCase):
         self.assertEqual((total.key, total.count), ("Total", len(calls)))
         self.assertAlmostEqual(p.self_cpu_time_total, total.self_cpu_time_total)
 
+    def test_the_profiler_of_before_is_entered_once(self):
+        def second(make):
+            p, idle = make(), make(enabled=False)
+            with p:
+                torch.ones(3)
+            for _ in range(2):
+                with idle:
+                    torch.ones(3)
+            with self.assertRaises(RuntimeError) as raised, p:
+                torch.zeros(3)
+            names = {e.name for e in p.function_events}
+            return str(raised.exception), "aten::ones" in names, "aten::zeros" in names
+
+        theirs = second(torch.autograd.profiler.profile)
+        with prof.torch.install():
+            self.assertEqual(second(torch.autograd.profiler.profile), theirs)
+        self.assertEqual(theirs[1:], (True, False))
+
+    def test_classes_are_of_torchs_kind(self):
+        """As torch's: profile is derived from _KinetoProfile, which records without a schedule."""
+        with prof.torch.install():
+            base, derived = torch.profiler._KinetoProfile, torch.profiler.profile
+            self.assertTrue(issubclass(derived, base))
+            self.assertIsInstance(derived(), base)
+            self.assertNotIn("schedule", inspect.signature(base.__init__).parameters)
+            with self.assertRaises(TypeError):
+                base(schedule=None)
+            p = base(record_shapes=True)
+            p.start()
+            torch.mm(torch.ones(3, 4), torch.ones(4, 5))
+            p.stop()
+        self.assertIsInstance(p, prof.profile)
+        shapes = [e.input_shapes for e in p.events() if e.name == "aten::mm"]
+        self.assertEqual(shapes, [[[3, 4], [4, 5]]])
+        self.assertIs(torch.profiler.profile.__mro__[1], torch.profiler._KinetoProfile)
+
     def test_what_others_of_torch_are_told(self):
         """Kineto's count of steps, where its daemon is on; torch's log of what is left out; and
         the rows in which Kineto's traces end."""

@@ -51,7 +51,8 @@ class InPlace(session.profile):
 
 
 class profile(InPlace):  # noqa: N801 (torch's name)
-    """As a context manager. With enabled=False it does nothing. AssertionError where neither the
+    """As a context manager, once: RuntimeError a second time. With enabled=False it does nothing.
+    AssertionError where neither the
     CPU nor a device is to be recorded, or no CPU without use_kineto."""
 
     def __init__(
@@ -102,10 +103,14 @@ class profile(InPlace):  # noqa: N801 (torch's name)
             torch=self.enabled,
         )
         self._function_events: Optional[EventList[FunctionEvent]] = None
+        self.entered = False
 
     def __enter__(self) -> Any:
         if not self.enabled:
             return None
+        if self.entered:
+            raise RuntimeError("Profiler context manager is not reentrant")
+        self.entered = True
         self._function_events = None
         return super().__enter__()
 

@@ -35,12 +35,35 @@ def with_options(init: _Init) -> _Init:
     return init
 
 
-class profile(_torch_autograd.InPlace):  # noqa: N801 (torch's name)
+_OF_PROFILE_ALONE = ("schedule", "on_trace_ready", "use_cuda")
+"""Options that torch.profiler._KinetoProfile has not."""
+
+
+def _without_these(init: _Init) -> _Init:
+    """with_options(), but for those."""
+    found = inspect.signature(with_options(init))
+    words = [word for word in found.parameters.values() if word.name not in _OF_PROFILE_ALONE]
+    init.__signature__ = found.replace(parameters=words)  # type: ignore[attr-defined]
+    return init
+
+
+class KinetoProfile(_torch_autograd.InPlace):
+    """torch.profiler._KinetoProfile: with PyTorch's operators, and without a schedule."""
+
+    @_without_these
+    def __init__(self, **options: Any) -> None:
+        for name in [name for name in _OF_PROFILE_ALONE if name in options]:
+            raise TypeError(f"_KinetoProfile() takes no {name}: torch.profiler.profile() does")
+        super().__init__(**{"torch": True, **options})
+
+
+class profile(KinetoProfile):  # noqa: N801 (torch's name)
     """prof.profile with PyTorch's operators, which torch.profiler.profile always has."""
 
     @with_options
     def __init__(self, **options: Any) -> None:
-        super().__init__(**{"torch": True, **options})
+        # Past the class that takes fewer options.
+        super(KinetoProfile, self).__init__(**{"torch": True, **options})
         self._tracker = getattr(
             import_module("torch.autograd.profiler"), "KinetoStepTracker", None
         )  # torch 2.0 has it
@@ -103,6 +126,7 @@ class _Place(NamedTuple):
 
 _PLACES = (
     _Place("torch.profiler", "profile", profile),
+    _Place("torch.profiler", "_KinetoProfile", KinetoProfile),
     _Place("torch.profiler", "schedule", schedule),
     _Place("torch.profiler", "tensorboard_trace_handler", tensorboard_trace_handler),
     _Place("torch.profiler", "ProfilerAction", session.ProfilerAction, False),
