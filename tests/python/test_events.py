@@ -315,7 +315,7 @@ class Calls(unittest.TestCase):
             shapes = [list(a) for a in values if isinstance(a, tuple)]
             begin = e.start_ns - origin_ns
             times = begin / 1e3, (begin + e.duration_ns) / 1e3, e.duration_ns / 1e3, e.self_ns / 1e3
-            told = e.name, e.category, *times, e.depth, e.thread, e.is_async, args, shapes
+            told = e.name, e.category, *times, e.depth, e.thread + 1, e.is_async, args, shapes
             expected.append((e.start_ns, -e.duration_ns, *told))
         expected.sort(key=lambda row: row[:2])
         found = []

@@ -240,7 +240,7 @@ class ForwardStacks(Folder):
         asked = []
 
         class Call:
-            fwd_thread, torch_thread, sequence_nr, thread = 0, None, -1, 1
+            torch_fwd_thread, torch_thread, sequence_nr, thread = 0, None, -1, 1
 
             def __init__(self, name, parent, category):
                 self.name, self.parent, self.category, self.stack = name, parent, category, []

@@ -1,6 +1,7 @@
 """Names of torch.profiler's that prof.torch has as well, and what its functions take: beside
 the real torch in one process. make test-torch."""
 
+import copy
 import json
 import os
 import subprocess
@@ -67,6 +68,45 @@ class Methods(unittest.TestCase):
         with p:
             torch.ones(2)
         self.assertEqual([a.count for a in p.key_averages() if a.key == "aten::ones"], [1])
+
+
+    def test_one_that_was_never_started_is_copied(self):
+        """As configurations are (dataclasses.asdict(), Lightning's trainers)."""
+        options = {"record_shapes": True, "with_stack": True, "profile_memory": True}
+        found = []
+        for module in theirs_and_ours():
+            cpu = [torch.profiler.ProfilerActivity.CPU]
+            plan = module.schedule(wait=0, warmup=1, active=1, repeat=1)
+            ready = []
+            p = module.profile(
+                activities=cpu,
+                schedule=plan,
+                on_trace_ready=lambda one, ready=ready: ready.append(one),
+                experimental_config=torch._C._profiler._ExperimentalConfig(verbose=True),
+                **options,
+            )
+            copied = copy.deepcopy(p)
+            for one in (copied, p):
+                with one:
+                    for _ in range(2):
+                        torch.ones(2)
+                        one.step()
+            self.assertEqual(ready, [copied, p])
+            self.assertIsNot(copied, p)
+            found.append([[e.name for e in p.events() if e.name == "aten::ones"] for p in ready])
+            with self.assertRaises(TypeError):
+                copy.deepcopy(p)
+        self.assertEqual(found[1], found[0])
+        self.assertTrue(found[1][0])
+
+    def test_one_that_records_is_not_copied(self):
+        with prof.torch.profile() as p:
+            with self.assertRaisesRegex(TypeError, "copy it before its start"):
+                copy.deepcopy(p)
+            with self.assertRaisesRegex(TypeError, "stop\\(\\) it first"):
+                copy.deepcopy(p._observer)
+            torch.ones(2)
+        self.assertIn("aten::ones", [e.name for e in p.events()])
 
 
 @skip_without_torch

@@ -1,6 +1,7 @@
 """prof.torch.install(): code that uses torch.profiler gets prof's, whichever way it has imported it.
 make test-torch."""
 
+import inspect
 import json
 import os
 import subprocess
@@ -85,6 +86,46 @@ class Install(unittest.TestCase):
                 )
                 self.assertEqual(len(list(Path(folder).glob("*.pt.trace.json"))), 1)
         self.assertEqual(self.names(), self.before)
+
+    def test_options_have_torchs_names_order_and_defaults(self):
+        """As code that looks for them finds them. Lightning's PyTorchProfiler passes those alone
+        that inspect.signature() names."""
+
+        def options(made):
+            words = inspect.signature(made).parameters.values()
+            return [(word.name, word.kind, word.default) for word in words]
+
+        def all_of_them():
+            made = torch.profiler, torch.autograd.profiler
+            names = "profile", "schedule", "tensorboard_trace_handler"
+            found = {name: options(getattr(made[0], name)) for name in names}
+            found["__init__"] = options(made[0].profile.__init__)
+            found["before"] = options(made[1].profile.__init__)
+            return found
+
+        theirs = all_of_them()
+        with prof.torch.install():
+            ours = all_of_them()
+        ours["prof.torch"] = options(prof.torch.profile.__init__)
+        theirs["prof.torch"] = theirs["__init__"]
+        for made, words in theirs.items():
+            known = {name for name, _, _ in words} - {"use_cuda"}  # whose default is the release's
+            with self.subTest(made):
+                self.assertEqual(
+                    [word for word in ours[made] if word[0] in known],
+                    [word for word in words if word[0] in known],
+                )
+
+    def test_options_that_are_chosen_by_the_signature(self):
+        wanted = {"record_shapes": True, "profile_memory": True, "no_such": 1}
+        with prof.torch.install():
+            make = torch.profiler.profile
+            known = inspect.signature(make.__init__).parameters
+            with make(**{k: v for k, v in wanted.items() if k in known}) as p:
+                torch.mm(torch.ones(3, 4), torch.ones(4, 5))
+        self.assertTrue(p.record_shapes and p.profile_memory)
+        shapes = [e.input_shapes for e in p.events() if e.name == "aten::mm"]
+        self.assertEqual(shapes, [[[3, 4], [4, 5]]])
 
     def test_it_is_taken_back_once(self):
         prof.torch.install()
@@ -171,6 +212,42 @@ class Install(unittest.TestCase):
         total = p.total_average()
         self.assertEqual((total.key, total.count), ("Total", len(calls)))
         self.assertAlmostEqual(p.self_cpu_time_total, total.self_cpu_time_total)
+
+    def test_the_profiler_of_before_is_entered_once(self):
+        def second(make):
+            p, idle = make(), make(enabled=False)
+            with p:
+                torch.ones(3)
+            for _ in range(2):
+                with idle:
+                    torch.ones(3)
+            with self.assertRaises(RuntimeError) as raised, p:
+                torch.zeros(3)
+            names = {e.name for e in p.function_events}
+            return str(raised.exception), "aten::ones" in names, "aten::zeros" in names
+
+        theirs = second(torch.autograd.profiler.profile)
+        with prof.torch.install():
+            self.assertEqual(second(torch.autograd.profiler.profile), theirs)
+        self.assertEqual(theirs[1:], (True, False))
+
+    def test_classes_are_of_torchs_kind(self):
+        """As torch's: profile is derived from _KinetoProfile, which records without a schedule."""
+        with prof.torch.install():
+            base, derived = torch.profiler._KinetoProfile, torch.profiler.profile
+            self.assertTrue(issubclass(derived, base))
+            self.assertIsInstance(derived(), base)
+            self.assertNotIn("schedule", inspect.signature(base.__init__).parameters)
+            with self.assertRaises(TypeError):
+                base(schedule=None)
+            p = base(record_shapes=True)
+            p.start()
+            torch.mm(torch.ones(3, 4), torch.ones(4, 5))
+            p.stop()
+        self.assertIsInstance(p, prof.profile)
+        shapes = [e.input_shapes for e in p.events() if e.name == "aten::mm"]
+        self.assertEqual(shapes, [[[3, 4], [4, 5]]])
+        self.assertIs(torch.profiler.profile.__mro__[1], torch.profiler._KinetoProfile)
 
     def test_what_others_of_torch_are_told(self):
         """Kineto's count of steps, where its daemon is on; torch's log of what is left out; and

@@ -1,14 +1,24 @@
 """Rows and events that torch.profiler has, beside its own: ranges that had not ended, scopes, and
 memory that functions hold. make test-torch."""
 
+import copy
 import json
 import os
+import pickle
 import tempfile
+import threading
 import unittest
 
 from beside_torch import OneLinear, skip_with_old_torch, skip_without_torch, torch
 
 import prof
+
+
+def all_threads():
+    try:
+        return torch._C._profiler._ExperimentalConfig(profile_all_threads=True)
+    except TypeError:
+        raise unittest.SkipTest("this torch has no profile_all_threads") from None
 
 
 class Both(OneLinear):
@@ -169,7 +179,9 @@ class Scopes(Both):
 
     def test_of_events(self):
         def rows(p):
-            return {(e.name, e.scope, e.fwd_thread) for e in p.events()}
+            return {
+                (e.name, e.scope, getattr(e, "torch_fwd_thread", e.fwd_thread)) for e in p.events()
+            }
 
         found = self.equal(rows, self.both(self.work))
         self.assertEqual({scope for _, scope, _ in found}, {0, 1, 2, 7})
@@ -189,16 +201,113 @@ class Scopes(Both):
         self.equal(rows, self.both(self.work))
 
     def test_of_memory(self):
+        """What torch makes itself, and not Kineto, has little of it."""
+        none = ["activity_type", "flops", "concrete_inputs", "kwinputs", "input_dtypes"]
+        none += ["structured_input_shapes", "structured_input_strides", "input_shapes"]
+
         def work(p):
             with p:
                 kept = torch.ones(10)
                 del kept
 
         def rows(p):
-            return [(e.name, e.scope, e.fwd_thread == e.thread) for e in p.events()][-1:]
+            e = p.events()[-1]
+            places = e.thread, e.fwd_thread, e.device_index, e.device_resource_id
+            return e.name, e.scope, places, {name: getattr(e, name) for name in none}
 
         found = self.equal(rows, self.both(work, profile_memory=True))
-        self.assertEqual(found, [("[memory]", 0, True)])
+        self.assertEqual(found[:3], ("[memory]", 0, (1, 1, 0, 1)))
+
+
+@skip_without_torch
+@skip_with_old_torch
+class Threads(Both):
+    """Whatever numbers torch and prof give them."""
+
+    def work(self, p):
+        def train():
+            y = (self.x.detach().requires_grad_() * 2).exp()
+            y.sum().backward()
+
+        def beside():
+            thread = threading.Thread(target=train)
+            thread.start()
+            thread.join()
+
+        with p:
+            beside()
+            train()
+            beside()
+
+    def profiles(self):
+        return self.both(self.work, experimental_config=all_threads())
+
+    def test_a_forward_call_is_found_by_its_number_and_thread(self):
+        def joined(p):
+            events = [e for e in p.events() if e.sequence_nr >= 0]
+            forward = {(e.sequence_nr, e.thread): e.name for e in events if not e.fwd_thread}
+            backward = [e for e in events if e.fwd_thread]
+            self.assertEqual(len({e.fwd_thread for e in backward}), 3)
+            return sorted((e.name, forward[e.sequence_nr, e.fwd_thread]) for e in backward)
+
+        found = self.equal(joined, self.profiles())
+        self.assertEqual(found.count(("ExpBackward0", "aten::exp")), 3)
+
+    def test_a_thread_without_forward_calls_has_a_number_of_its_own(self):
+        """The backward calls are found with none of another thread."""
+        kept = []
+        first = threading.Thread(target=lambda: kept.append((self.x.requires_grad_() * 2).exp()))
+        first.start()
+        first.join()
+        with prof.profile(torch=True) as p:
+            (self.x.detach().requires_grad_() * 2).exp()
+            kept[0].sum().backward()
+        events = [e for e in p.events() if e.sequence_nr >= 0]
+        found = {e.name: e.fwd_thread for e in events if e.fwd_thread}
+        self.assertEqual(found["SumBackward0"], 1)
+        self.assertNotIn(found["ExpBackward0"], {e.thread for e in events})
+
+    def test_of_the_system(self):
+        def of_main(p):
+            return {
+                (e.device_index, e.device_resource_id)
+                for e in p.events()
+                if e.device_resource_id == threading.get_native_id()
+            }
+
+        def all_of_them(p):
+            return len({(e.thread, e.device_resource_id) for e in p.events()})
+
+        profiles = self.profiles()
+        found = self.equal(of_main, profiles)
+        self.assertEqual(found, {(os.getpid(), threading.get_native_id())})
+        self.assertEqual(self.equal(all_of_them, profiles), 3)
+
+    def test_copies_have_them(self):
+        profile, _ = self.profiles()
+        event = profile.events()[-1]
+        for made in (copy.deepcopy(event), pickle.loads(pickle.dumps(event))):
+            for name in ("thread", "fwd_thread", "device_index", "device_resource_id"):
+                self.assertEqual(getattr(made, name), getattr(event, name))
+
+
+class ThreadsAlone(unittest.TestCase):
+    """Without torch."""
+
+    def test_they_count_from_1(self):
+        def work():
+            with prof.scope("call"):
+                pass
+
+        with prof.profile() as p:
+            work()
+            thread = threading.Thread(target=work)
+            thread.start()
+            thread.join()
+        events = p.events()
+        self.assertEqual(sorted({e.thread for e in events}), [1, 2])
+        self.assertEqual({e.device_index for e in events}, {os.getpid()})
+        self.assertIn(threading.get_native_id(), {e.device_resource_id for e in events})
 
     def test_of_steps_and_of_profs_own(self):
         with prof.profile(schedule=prof.schedule(wait=0, warmup=0, active=1)) as p:

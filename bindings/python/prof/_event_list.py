@@ -130,7 +130,7 @@ class EventList(List[_Row]):
     def export_chrome_trace(self, path: str) -> None:
         """Of events(): a list of them, as JSON. profile.export_chrome_trace() writes more, and faster."""
         rows = [
-            {"name": e.trace_name, "ph": "X", "ts": e.time_range.start, "dur": e.time_range.elapsed_us(), "tid": e.thread, "pid": "CPU functions", "args": {}} for e in self if isinstance(e, FunctionEvent)
+            {"name": e.trace_name, "ph": "X", "ts": e.time_range.start, "dur": e.time_range.elapsed_us(), "tid": e.thread - 1, "pid": "CPU functions", "args": {}} for e in self if isinstance(e, FunctionEvent)
         ]
         import json
 
@@ -262,6 +262,7 @@ class EventList(List[_Row]):
 _COLUMNS = ["name", "count", "cpu_time_total", "self_cpu_time_total", "cpu_time"]
 _EVENT_COLUMNS = ["id", "name", "category", "thread", "depth", "start_us", "end_us", "cpu_time_total", "self_cpu_time_total", "parent_id", "is_open", "is_skipped"]
 _GETTERS: Dict[str, Any] = {
+    "thread": lambda e: e.thread - 1,  # as the trace counts them
     "start_us": lambda e: e.time_range.start,
     "end_us": lambda e: e.time_range.end,
     "parent_id": lambda e: None if e.cpu_parent is None else e.cpu_parent.id,

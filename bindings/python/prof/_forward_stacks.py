@@ -13,7 +13,7 @@ _LEFT_OUT = (("autograd/__init__", "_make_grads"), ("autograd/__init__", "backwa
 def give(events: Sequence[Any]) -> None:
     """To one recording's FunctionEvents, which stand in the order of their begins. Their own stacks
     are Shown."""
-    if not any(e.fwd_thread or e.name.startswith(EVALUATION) for e in events):
+    if not any(e.torch_fwd_thread or e.name.startswith(EVALUATION) for e in events):
         return  # nothing of it is a backward call
     numbers = {e.thread: e.torch_thread for e in events if e.torch_thread is not None}  # torch's own of the threads, by ours
     backward: Dict[int, Any] = {}  # by the id of what is in a backward call: that call
@@ -44,7 +44,7 @@ def give(events: Sequence[Any]) -> None:
     for e in events:
         call = backward.get(id(e))
         if call is not None and e.category not in FUNCTIONS:
-            found = forward.get((call.sequence_nr, call.fwd_thread))
+            found = forward.get((call.sequence_nr, call.torch_fwd_thread))
             e.stack = forward.get((call.sequence_nr, None), []) if found is None else found
 
 
@@ -71,6 +71,6 @@ class Shown:
 
 def _is_backward(e: Any, holder: Any) -> bool:
     """torch's scope BACKWARD_FUNCTION. One of no number, AccumulateGrad's, is known by autograd's range around it."""
-    if e.fwd_thread and not e.name.startswith(EVALUATION):
+    if e.torch_fwd_thread and not e.name.startswith(EVALUATION):
         return True
     return holder is not None and bool(holder.name == EVALUATION + e.name)

@@ -25,6 +25,7 @@ from ._read_events import (
 )
 from ._rows import (
     ANNOTATION,
+    MEMORY_CATEGORY,
     MEMORY_ROW,
     STEP,
     STEPS,
@@ -224,9 +225,9 @@ def _charge_launched(
     ends: Dict[int, int] = {}
     for made in hosts:
         start_ns, end_ns = made._start_ns, made._end_ns
-        exact[made.thread, start_ns] = made
-        starts.setdefault(made.thread, []).append(start_ns)
-        by_start.setdefault(made.thread, []).append((made, end_ns))
+        exact[made._thread, start_ns] = made
+        starts.setdefault(made._thread, []).append(start_ns)
+        by_start.setdefault(made._thread, []).append((made, end_ns))
         ends[id(made)] = end_ns
     for launch, ran in launched.items():
         host = exact.get(launch) or _around(launch[1], starts.get(launch[0], []), by_start.get(launch[0], []), ends)
@@ -354,7 +355,7 @@ def _scopes(
     from_ns, to_ns = window.from_ns, window.to_ns or 1 << 64
     shown_frames = _forward_stacks.Shown().of if with_stack else None
     made_of = Made(briefs, window.origin_ns, frames, shown_frames, (from_ns, to_ns), modules)
-    outside = Site(made_of, 0, MEMORY_ROW, "memory")
+    outside = Site(made_of, 0, MEMORY_ROW, MEMORY_CATEGORY)
     sites, new = made_of.sites, FunctionEvent.__new__
     last_ns, last_end_ns, is_sorted = 0, 0, True
     operators = 0  # by their begins, thread by thread: their ids in Chrome's JSON
@@ -434,7 +435,7 @@ def _scopes(
             if around or opened:
                 continue
         made = new(FunctionEvent)
-        made._site, made.thread, made.depth, made.cpu_parent = site, thread, depth, None
+        made._site, made._thread, made.depth, made.cpu_parent = site, thread, depth, None
         made._start_ns, made._end_ns, made._self_ns = start_ns, end_ns, self_ns
         made._record = record if arg_count and not is_memory else 0
         made._range = made._children = made._same = None

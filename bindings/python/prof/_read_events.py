@@ -210,10 +210,10 @@ class Briefs:
 
     def __init__(self, shared: Any, from_ns: int = 0) -> None:
         """from_ns: what ended before may be left out."""
-        self._pointer, self._from_ns = shared.__enter__(), from_ns
+        self.pointer, self._from_ns = shared.__enter__(), from_ns
         self._shared = shared
-        self._texts = _Reader(self._pointer, s.Event())
-        self.arguments = Reader(self._pointer)
+        self._texts = _Reader(self.pointer, s.Event())
+        self.arguments = Reader(self.pointer)
 
     def __del__(self) -> None:
         try:
@@ -226,7 +226,7 @@ class Briefs:
         batch, cursor = (s.EventBrief * _BATCH)(), ctypes.c_void_p()
         batch[0].size = ctypes.sizeof(s.EventBrief)
         raw = memoryview(batch).cast("B")
-        C.check(C.prof_cursor_create(self._pointer, ctypes.byref(cursor)))
+        C.check(C.prof_cursor_create(self.pointer, ctypes.byref(cursor)))
         try:
             C.check(C.prof_cursor_skip_before(cursor, self._from_ns))
             while True:

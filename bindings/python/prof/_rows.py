@@ -11,13 +11,14 @@ from . import _arrows, _forward_stacks
 from ._read_arguments import Given, Same
 from ._read_events import FUNCTIONS, Briefs, is_function
 from ._text_units import format_time
+from ._threads import Threads
 from .device import DeviceType
 
 if TYPE_CHECKING:
     from ._stacks import Callers, Frames
 
 STEP, STEPS = "ProfilerStep#", "ProfilerStep*"
-MEMORY_ROW = "[memory]"
+MEMORY_ROW, MEMORY_CATEGORY = "[memory]", "memory"
 """torch.profiler's name of what is allocated or freed in no scope."""
 ANNOTATION = "user_annotation"
 
@@ -214,7 +215,7 @@ class Site:
     __slots__ = (
         *("made", "category", "full_frame", "frame", "place", "is_user_annotation", "has_numbers"),
         *("trace_name", "name", "is_python_function", "activity_type", "is_evaluation"),
-        *("has_python_id", "number", "is_operator", "scope"),
+        *("has_python_id", "number", "is_operator", "scope", "is_memory"),
     )
     made: "Made"
     number: int
@@ -228,8 +229,9 @@ class Site:
     trace_name: str
     name: str
     is_python_function: bool
-    activity_type: str
+    activity_type: Optional[str]
     is_evaluation: bool
+    is_memory: bool
     is_operator: bool
     """Of PyTorch's, or a range or a step."""
     has_python_id: bool
@@ -257,9 +259,12 @@ class Site:
         self.is_python_function = self.has_python_id
         if made.shows_modules:
             self.is_python_function = is_function(category, name)
+        self.is_memory = category == MEMORY_CATEGORY and name == MEMORY_ROW
         self.activity_type = ANNOTATION if self.is_user_annotation else "cpu_op"
         if self.is_python_function:
             self.activity_type = "python_function"
+        elif self.is_memory:
+            self.activity_type = None
         self.is_evaluation = name.startswith(_forward_stacks.EVALUATION)
 
 
@@ -278,11 +283,11 @@ class Unsettled(NamedTuple):
         """Gives each event the traced functions around it."""
         thread, callers, of = -1, self.callers, self.callers.of
         for event in self.walked:
-            if event.thread != thread:
-                thread = event.thread
+            if event._thread != thread:
+                thread = event._thread
                 callers.next_thread(thread)
             site = event._site
-            if site.name != MEMORY_ROW:
+            if not site.is_memory:
                 event._callers = of(
                     event._start_ns, event._end_ns, event.depth, site.full_frame
                 )
@@ -320,6 +325,7 @@ class Made:
         self.listed: Callable[[], Optional[List[Any]]] = lambda: None
         """Gives the list that events() has given, while somebody has it."""
         self._single_reads = 0
+        self.threads = Threads(briefs)
 
     def settle(self) -> None:
         """Gives all events their stacks, when the first is asked for."""
@@ -421,9 +427,18 @@ def _of_site(name: str) -> Any:
     return _Told(attrgetter("_site." + name))
 
 
-def _of_arguments(tell: Callable[[Same], Any]) -> Any:
-    """A list that is the event's own."""
-    return _Kept(lambda event: tell(event._arguments()[0]) if event._record else [])
+def _of_arguments(
+    tell: Callable[[Same], Any], of_memory: Callable[[], Any] = lambda: None
+) -> Any:
+    """A list that is the event's own. of_memory: makes what MEMORY_ROW has instead, as in
+    torch.profiler."""
+
+    def found(event: "FunctionEvent") -> Any:
+        if event._record:
+            return tell(event._arguments()[0])
+        return of_memory() if event._site.is_memory else []
+
+    return _Kept(found)
 
 
 _ARGS = "_args"
@@ -438,6 +453,16 @@ def _args_of(event: "FunctionEvent") -> Dict[str, Any]:
     return cast(Dict[str, Any], _own(event).setdefault(_ARGS, found))
 
 
+def _keyword_inputs(event: "FunctionEvent") -> Optional[Dict[str, Any]]:
+    return None if event._site.is_memory else _args_of(event)
+
+
+def _flops_of(event: "FunctionEvent") -> Optional[int]:
+    if event._record:
+        return event._arguments()[0].flops(event._site.name)
+    return None if event._site.is_memory else 0
+
+
 def _number(place: int) -> Any:
     """Of those that Same.operator() gives."""
     none = (-1, 0, None)[place]
@@ -447,12 +472,10 @@ def _number(place: int) -> Any:
         if event._record and site.has_numbers:
             same, numbers = event._arguments()
             found = same.operator(numbers)[place]
-        elif place == 1 and site.name == MEMORY_ROW:
-            found = event.thread
         if site.is_evaluation and place < 2:
             call = _backward_call(event)
             if call is not None:
-                found = call.fwd_thread if place else call.sequence_nr
+                found = call.torch_fwd_thread if place else call.sequence_nr
         return found
 
     return _Told(tell)
@@ -464,14 +487,33 @@ def _backward_call(event: "FunctionEvent") -> Optional["FunctionEvent"]:
         same, numbers = event._arguments()
         if same.operator(numbers)[0] >= 0:
             return None
-    return next((child for child in event._children or () if child.fwd_thread), None)
+    return next((child for child in event._children or () if child.torch_fwd_thread), None)
+
+
+def _forward_thread(event: "FunctionEvent") -> Optional[int]:
+    """torch's number of it as `thread` has it."""
+    if event._site.is_memory:
+        return event.thread
+    number = event.torch_fwd_thread
+    return event._site.made.threads.numbered(number) if number else number
+
+
+def _device_index(event: "FunctionEvent") -> int:
+    """As in torch.profiler: the process where the host ran something."""
+    return 0 if event._site.is_memory else event._site.made.threads.pid
+
+
+def _device_resource(event: "FunctionEvent") -> int:
+    """As in torch.profiler: the system's number of the thread."""
+    is_memory = event._site.is_memory
+    return event.thread if is_memory else event._site.made.threads.native(event._thread)
 
 
 def _flow(place: int) -> Any:
     def tell(event: "FunctionEvent") -> Any:
         if event._record and event._site.has_numbers:
             return event._site.made.flow(event._record)[place]
-        is_memory = event._site.name == MEMORY_ROW
+        is_memory = event._site.is_memory
         return (_arrows.NOT_KINETOS if is_memory else _arrows.NO_FLOW)[place]
 
     return _Told(tell)
@@ -536,7 +578,7 @@ def _stack_of(event: "FunctionEvent") -> List[str]:
 _own: Callable[["FunctionEvent"], Dict[str, Any]] = _Times.__dict__["__dict__"].__get__
 """Attributes that an event alone has, and what is kept of the others."""
 _MADE_OF = (
-    *("_site", "_start_ns", "_end_ns", "_self_ns", "_record"),
+    *("_site", "_thread", "_start_ns", "_end_ns", "_self_ns", "_record"),
     *("_same", "_numbers"),
     *("_callers", "_range", "_children", "_python_id", "_external_id"),
 )
@@ -552,8 +594,10 @@ _OWN_SUMS = (
 class FunctionEvent(_Times):
     """One call. Times of its range are in us from the profile's start. name is what averages call it ("ProfilerStep*"), trace_name what a trace does ("ProfilerStep#3")."""
 
-    __slots__ = (*_MADE_OF, "id", "thread", "depth", "cpu_parent")
+    __slots__ = (*_MADE_OF, "id", "depth", "cpu_parent")
     _site: Site
+    _thread: int
+    """As the trace counts them."""
     _start_ns: int
     _end_ns: int
     _self_ns: int
@@ -572,7 +616,8 @@ class FunctionEvent(_Times):
     """Only operators and ranges have it."""
 
     id: int
-    thread: int
+    thread: int = _told(lambda event: event._thread + 1)
+    """Counted from 1, as in torch.profiler. The trace counts from 0."""
     depth: int
     cpu_parent: Optional["FunctionEvent"]
     count = 1
@@ -582,17 +627,20 @@ class FunctionEvent(_Times):
     category: str = _of_site("category")
     is_user_annotation: Optional[bool] = _of_site("is_user_annotation")
     is_python_function: bool = _of_site("is_python_function")
-    activity_type: str = _of_site("activity_type")
-    device_resource_id: int = _told(attrgetter("thread"))
+    activity_type: Optional[str] = _of_site("activity_type")
+    device_resource_id: int = _told(_device_resource)
     time_range: Interval = _told(_interval)
     cpu_time_total: float = _told(lambda event: (event._end_ns - event._start_ns) / 1e3)
     self_cpu_time_total: float = _told(lambda event: event._self_ns / 1e3)
     sequence_nr: int = _number(0)
-    fwd_thread: Optional[int] = _number(1)
+    fwd_thread: Optional[int] = _told(_forward_thread)
+    """The `thread` of the forward call. 0: this is none of a backward one."""
+    torch_fwd_thread: Optional[int] = _number(1)
+    """Beyond torch: the same by torch's own number of the thread."""
     scope: int = _of_site("scope")
     torch_thread: Optional[int] = _number(2)
-    """Beyond torch: its own number of the thread, of a forward call: what fwd_thread says of the backward one."""
-    device_index = 0
+    """Beyond torch: its own number of the thread, of a forward call: what torch_fwd_thread says of the backward one."""
+    device_index: int = _told(_device_index)
     flow_id: Optional[int] = _flow(0)
     flow_type: Optional[int] = _flow(1)
     flow_start: Optional[bool] = _flow(2)
@@ -600,9 +648,7 @@ class FunctionEvent(_Times):
     linked_correlation_id = 0
     metadata: Optional[Dict[str, Any]] = None
     event_metadata: Any = None
-    flops: int = _told(
-        lambda event: event._arguments()[0].flops(event._site.name) if event._record else 0
-    )
+    flops: Optional[int] = _told(_flops_of)  # type: ignore[assignment]
     cpu_memory_usage = self_cpu_memory_usage = device_memory_usage = self_device_memory_usage = 0
     python_id: int = _told(lambda event: event._python_id if event._site.has_python_id else -1)
     python_parent_id: int = _told(_python_parent)
@@ -624,17 +670,17 @@ class FunctionEvent(_Times):
     cpu_children: List["FunctionEvent"] = _told(_children_of)
     kernels: List["Kernel"] = _list()
     args: Dict[str, Any] = _Kept(_args_of)  # type: ignore[assignment]
-    kwinputs: Dict[str, Any] = _Kept(_args_of)  # type: ignore[assignment]
-    input_shapes: Any = _of_arguments(Same.shapes)
+    kwinputs: Optional[Dict[str, Any]] = _Kept(_keyword_inputs)  # type: ignore[assignment]
+    input_shapes: Any = _of_arguments(Same.shapes, list)
     structured_input_shapes: Any = _of_arguments(Same.structured_shapes)
-    structured_input_strides: List[List[int]] = _of_arguments(Same.strides)
-    concrete_inputs: List[Any] = _of_arguments(Same.concrete)
-    input_dtypes: List[str] = _of_arguments(Same.dtypes)
+    structured_input_strides: Optional[List[List[int]]] = _of_arguments(Same.strides)
+    concrete_inputs: Optional[List[Any]] = _of_arguments(Same.concrete)
+    input_dtypes: Optional[List[str]] = _of_arguments(Same.dtypes)
 
     @property
     def __dict__(self) -> Dict[str, Any]:  # type: ignore[override]
         """For vars(): all of it, as it is now."""
-        names = [*_Told.names, "id", "thread", "depth", "cpu_parent"]
+        names = [*_Told.names, "id", "depth", "cpu_parent"]
         found = {name: getattr(self, name) for name in names}
         found.update((name, value) for name, value in _own(self).items() if name != _ARGS)
         return found
@@ -658,7 +704,7 @@ class FunctionEvent(_Times):
 
     def source(self) -> Tuple[int, int, int, int]:
         """Where its arguments are read from."""
-        return self._record, 2 if self.is_open else 1, self.thread, self._site.number
+        return self._record, 2 if self.is_open else 1, self._thread, self._site.number
 
     def append_cpu_child(self, child: "FunctionEvent") -> None:
         self.cpu_children.append(child)
@@ -669,6 +715,7 @@ class FunctionEvent(_Times):
         """As torch.profiler: autograd's own range around a backward call has the number of that."""
         if child.fwd_thread and self.sequence_nr < 0:
             self.sequence_nr, self.fwd_thread = child.sequence_nr, child.fwd_thread
+            self.torch_fwd_thread = child.torch_fwd_thread
 
     def take_only_child(self, child: "FunctionEvent") -> None:
         """What the child did is this call's own."""

@@ -49,7 +49,7 @@ class Table:
         self.has_shapes = any(e.input_shapes for e in events)
         self.has_stack = any(e.stack for e in events)
         self.device = next((e.use_device for e in events if e.use_device), "cuda").upper()
-        rates = [e.flops for e in events if e.flops > 0] if with_flops else []
+        rates = [e.flops for e in events if e.flops] if with_flops else []
         self.flops_power = min(int(math.log10(min(rates)) / 3), 5) if rates else -1
         self.shapes_width = self._width((len(str(e.input_shapes)) for e in events), max_shapes)
         self.src_width = self._width((len(f) for e in events for f in e.stack), max_src)
@@ -131,7 +131,7 @@ class Table:
         if self.has_stack:
             cells.append(self._source(e.stack[0]) if e.stack else "")
         if self.flops_power >= 0:
-            cells.append(f"{e.flops * 10.0 ** (-3 * self.flops_power):8.3f}" if e.flops > 0 else "--")
+            cells.append(f"{e.flops * 10.0 ** (-3 * self.flops_power):8.3f}" if e.flops else "--")
         return cells
 
     def text(self, row_limit: int, header: Optional[str], top_level_only: bool) -> str:

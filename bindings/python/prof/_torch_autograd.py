@@ -6,7 +6,7 @@ from __future__ import annotations
 import logging
 import warnings
 from importlib import import_module
-from typing import Any, Dict, Optional, Set
+from typing import Any, Callable, Dict, Optional, Set
 
 from . import session
 from .tables import EventList, FunctionEvent, FunctionEventAvg
@@ -51,19 +51,29 @@ class InPlace(session.profile):
 
 
 class profile(InPlace):  # noqa: N801 (torch's name)
-    """As a context manager. With enabled=False it does nothing. AssertionError where neither the
+    """As a context manager, once: RuntimeError a second time. With enabled=False it does nothing.
+    AssertionError where neither the
     CPU nor a device is to be recorded, or no CPU without use_kineto."""
 
     def __init__(
         self,
         enabled: bool = True,
         *,
-        use_cuda: Optional[bool] = None,
         use_device: Optional[str] = None,
-        use_cpu: bool = True,
+        record_shapes: bool = False,
+        with_flops: bool = False,
+        profile_memory: bool = False,
+        with_stack: bool = False,
+        with_modules: bool = False,
         use_kineto: bool = False,
+        use_cpu: bool = True,
+        experimental_config: Any = None,
+        acc_events: bool = False,
+        custom_trace_id_callback: Optional[Callable[[], str]] = None,
+        post_processing_timeout_s: Optional[float] = None,
         activity_filters: Optional[Dict[Any, Any]] = None,
-        **options: Any,
+        _profiler_extensions: Optional[Dict[str, str]] = None,
+        use_cuda: Optional[bool] = None,
     ) -> None:
         self.enabled, self.use_cpu = bool(enabled), bool(use_cpu)
         if not use_cpu and not use_kineto:
@@ -79,14 +89,28 @@ class profile(InPlace):  # noqa: N801 (torch's name)
             self.use_device = None
         if not activities:
             raise AssertionError("No activities specified for the profiler")
-        for name in [name for name in options if name.startswith("_")]:
-            del options[name]
-        super().__init__(activities=activities, **{"torch": self.enabled, **options})
+        super().__init__(
+            activities=activities,
+            record_shapes=record_shapes,
+            with_flops=with_flops,
+            profile_memory=profile_memory,
+            with_stack=with_stack,
+            with_modules=with_modules,
+            experimental_config=experimental_config,
+            acc_events=acc_events,
+            custom_trace_id_callback=custom_trace_id_callback,
+            post_processing_timeout_s=post_processing_timeout_s,
+            torch=self.enabled,
+        )
         self._function_events: Optional[EventList[FunctionEvent]] = None
+        self.entered = False
 
     def __enter__(self) -> Any:
         if not self.enabled:
             return None
+        if self.entered:
+            raise RuntimeError("Profiler context manager is not reentrant")
+        self.entered = True
         self._function_events = None
         return super().__enter__()
 

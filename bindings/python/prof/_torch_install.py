@@ -6,12 +6,13 @@ its ranges are recorded."""
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 import threading
 from importlib import import_module
 from types import ModuleType
-from typing import Any, Dict, List, NamedTuple, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple, TypeVar
 
 from . import _torch_autograd, session
 
@@ -19,11 +20,50 @@ _STEPS = "ProfilerStep"
 """Whose steps they are, of those who count them in torch's KinetoStepTracker."""
 
 
-class profile(_torch_autograd.InPlace):  # noqa: N801 (torch's name)
+_Init = TypeVar("_Init", bound=Callable[..., None])
+
+
+def with_options(init: _Init) -> _Init:
+    """For an __init__() that passes its options on to prof.profile: inspect.signature() gives their
+    names. Programs choose by these what they pass (Lightning's PyTorchProfiler)."""
+    found = inspect.signature(session.profile.__init__)
+    words = [
+        word.replace(default=True) if word.name == "torch" else word
+        for word in found.parameters.values()
+    ]
+    init.__signature__ = found.replace(parameters=words)  # type: ignore[attr-defined]
+    return init
+
+
+_OF_PROFILE_ALONE = ("schedule", "on_trace_ready", "use_cuda")
+"""Options that torch.profiler._KinetoProfile has not."""
+
+
+def _without_these(init: _Init) -> _Init:
+    """with_options(), but for those."""
+    found = inspect.signature(with_options(init))
+    words = [word for word in found.parameters.values() if word.name not in _OF_PROFILE_ALONE]
+    init.__signature__ = found.replace(parameters=words)  # type: ignore[attr-defined]
+    return init
+
+
+class KinetoProfile(_torch_autograd.InPlace):
+    """torch.profiler._KinetoProfile: with PyTorch's operators, and without a schedule."""
+
+    @_without_these
+    def __init__(self, **options: Any) -> None:
+        for name in [name for name in _OF_PROFILE_ALONE if name in options]:
+            raise TypeError(f"_KinetoProfile() takes no {name}: torch.profiler.profile() does")
+        super().__init__(**{"torch": True, **options})
+
+
+class profile(KinetoProfile):  # noqa: N801 (torch's name)
     """prof.profile with PyTorch's operators, which torch.profiler.profile always has."""
 
+    @with_options
     def __init__(self, **options: Any) -> None:
-        super().__init__(**{"torch": True, **options})
+        # Past the class that takes fewer options.
+        super(KinetoProfile, self).__init__(**{"torch": True, **options})
         self._tracker = getattr(
             import_module("torch.autograd.profiler"), "KinetoStepTracker", None
         )  # torch 2.0 has it
@@ -43,14 +83,34 @@ class profile(_torch_autograd.InPlace):  # noqa: N801 (torch's name)
                 self._tracker.erase_step_count(_STEPS)
 
 
-def schedule(**words: int) -> session.Schedule:
+def schedule(
+    *,
+    wait: int,
+    warmup: int,
+    active: int,
+    repeat: int = 0,
+    skip_first: int = 0,
+    skip_first_wait: int = 0,
+) -> session.Schedule:
     """prof.schedule(). An object of its own, so that uninstall() finds it."""
-    return session.schedule(**words)
+    return session.schedule(
+        wait=wait,
+        warmup=warmup,
+        active=active,
+        repeat=repeat,
+        skip_first=skip_first,
+        skip_first_wait=skip_first_wait,
+    )
 
 
-def tensorboard_trace_handler(*words: Any, **named: Any) -> Any:
+def tensorboard_trace_handler(
+    dir_name: str,
+    worker_name: Optional[str] = None,
+    use_gzip: bool = False,
+    use_python_export: bool = False,
+) -> Callable[[session.profile], None]:
     """prof.tensorboard_trace_handler(), as schedule()."""
-    return session.tensorboard_trace_handler(*words, **named)
+    return session.tensorboard_trace_handler(dir_name, worker_name, use_gzip, use_python_export)
 
 
 class _Place(NamedTuple):
@@ -66,6 +126,7 @@ class _Place(NamedTuple):
 
 _PLACES = (
     _Place("torch.profiler", "profile", profile),
+    _Place("torch.profiler", "_KinetoProfile", KinetoProfile),
     _Place("torch.profiler", "schedule", schedule),
     _Place("torch.profiler", "tensorboard_trace_handler", tensorboard_trace_handler),
     _Place("torch.profiler", "ProfilerAction", session.ProfilerAction, False),

@@ -3,6 +3,7 @@ runtime in C that records into it stands in the same tables."""
 
 from __future__ import annotations
 
+import copy
 import enum
 import operator
 import os
@@ -357,6 +358,21 @@ class profile(Owner):  # noqa: N801 (torch's name)
         self.stop()
         if self.execution_trace_observer is not None:
             self.execution_trace_observer.cleanup()  # as torch's
+
+    def __deepcopy__(self, memo: Dict[int, Any]) -> "profile":
+        """One that has never started. TypeError for any other: it has a part of the capture."""
+        with self._held():
+            if self._is_open or self._is_recording or self._cycles or self._is_inherited:
+                raise TypeError(
+                    "a profile that was started cannot be copied: copy it before its start(), or "
+                    "make another one"
+                )
+            state, made = dict(self.__dict__), type(self).__new__(type(self))
+        memo[id(self)] = made
+        del state["_lock"]
+        made.__dict__.update(copy.deepcopy(state, memo))
+        made._lock = threading.RLock()
+        return made
 
     def __del__(self) -> None:
         """Dropped without a stop(): nothing is recorded for it any longer."""

@@ -217,6 +217,13 @@ class observe:  # noqa: N801 (as profile)
         self.reason = ""
         """Why it is not "callbacks"."""
 
+    def __deepcopy__(self, memo: Dict[int, Any]) -> "observe":
+        """One that is not on. TypeError for any other."""
+        if self._running is not None:
+            raise TypeError("an observe() that is on cannot be copied: stop() it first")
+        copied = self._with_shapes, self._with_memory, self._with_stack, self._with_modules
+        return observe(*copied, profile_all_threads=self._is_for_all)
+
     def __enter__(self) -> "observe":
         self.start()
         return self
@@ -418,6 +425,7 @@ class profile(_torch_install.profile):  # noqa: N801 (torch's name)
     """prof.profile(torch=True), and what install() puts behind torch.profiler.profile. ImportError
     without torch."""
 
+    @_torch_install.with_options
     def __init__(self, **options: Any) -> None:
         _torch.get()
         observer = getattr(import_module("torch.profiler"), "ExecutionTraceObserver", None)
