@@ -38,7 +38,8 @@ static bool has_hook(const char *path) {
 static run_words programs_of(char *tasks) {
   static const char mark[] = "exename=\"";
   run_words programs = {0};
-  for (char *line = strtok(tasks, "\n"); line; line = strtok(NULL, "\n")) {
+  char *state = NULL;
+  for (char *line = strtok_r(tasks, "\n", &state); line; line = strtok_r(NULL, "\n", &state)) {
     char *const name = strncmp(line, "SESS ", 5) == 0 ? strstr(line, mark) : NULL;
     char *const end = name ? strrchr(name, '"') : NULL;
     if (!end || end < name + sizeof mark - 1) continue;
