@@ -86,8 +86,10 @@ class Traces(Base):
 
     def test_owners_are_not_copied(self):
         result = op_profiler.profile(lambda: None, time_limit_s=0.01)
+        with prof.profile() as profile:
+            pass
         with self.trace() as trace, memory_profiler.Pool() as pool:
-            for owner in (trace, prof.Traces([trace]), result, pool, prof.profile()):
+            for owner in (trace, prof.Traces([trace]), result, pool, profile):
                 for way in (copy.copy, copy.deepcopy, pickle.dumps):
                     with self.assertRaisesRegex(TypeError, "cannot be copied"):
                         way(owner)

@@ -273,8 +273,10 @@ void run_member_read_words(run_member *member) {
     return;
   }
   if (bytes > WORDS_KEPT_BYTES) bytes = WORDS_KEPT_BYTES;
-  char *const kept = realloc(words, bytes);
+  char *const kept = malloc(bytes);
+  if (kept) memcpy(kept, words, bytes);
+  free(words);
   free(member->words);
-  member->words = kept ? kept : words;
-  member->words_bytes = bytes;
+  member->words = kept;
+  member->words_bytes = kept ? bytes : 0;
 }
