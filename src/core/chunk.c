@@ -1003,6 +1003,12 @@ bool prof_i_chunk_stock(void) {
   return false;
 }
 
+/* A ring's chunks are all of its cap, and stay. */
+void prof_i_chunk_drop_stock(void) {
+  if (prof_i_the_arena.policy == PROF_POLICY_RING) return;
+  for (prof_i_head *chunk; (chunk = take_stock_from(0)) != NULL;) prof_i_chunk_give_back(chunk);
+}
+
 bool prof_i_chunk_tidy(void) {
   const uint64_t offset = get(own.tidy, TIDY_COUNT);
   if (offset) prof_i_port_drop(at(offset), at(offset)->bytes);

@@ -57,6 +57,8 @@ void prof_i_chunk_begin(void);
 /* Puts a chunk for the helper thread's stock, and asks for work. */
 void prof_i_chunk_use_helper(bool on);
 bool prof_i_chunk_stock(void);   /* helper: makes one chunk ready; false when enough are */
+/* Helper, at its end: what the stock took of memory or of the disk is free again. */
+void prof_i_chunk_drop_stock(void);
 bool prof_i_chunk_tidy(void);    /* helper: drops one retired chunk's pages; false when none waits */
 uint32_t prof_i_chunk_helper_word(void); /* another one when there is more to do */
 void prof_i_chunk_helper_sleep(uint32_t seen, uint64_t ns); /* helper: until the word is another one, or so long */

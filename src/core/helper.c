@@ -39,6 +39,7 @@ static void *work(void *unused) {
     prof_i_chunk_helper_sleep(seen, NAP_NS);
   }
   unmap_unused();
+  prof_i_chunk_drop_stock();
   return NULL;
 }
 

@@ -541,8 +541,7 @@ static void the_programs_own_events_tell_the_kernels_times(void **state) {
 
 static int compare_doubles(const void *a, const void *b) { return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b); }
 
-/* By how much of the kernel's own time the operator's is more: the least. Where others have the processors that are the
-   device, the markers around a kernel wait for one, which adds to a sample and takes nothing from any. */
+/* By how much of the kernel's own time the operator's is more: the median. */
 static double share_beyond_the_kernel(void) {
   enum { COUNT = 31 };
   op_work o = {.queue = make_queue(profiling), .w = make_work(2000000)};
@@ -569,19 +568,19 @@ static double share_beyond_the_kernel(void) {
   prof_op_timer_destroy(timer);
   drop_work(o.w);
   cl.clReleaseCommandQueue(o.queue);
-  return shares[0];
+  return shares[COUNT / 2];
 }
 
-/* It is tried again where no sample was undisturbed. */
+/* Where others have the processors that are the device, the markers around a kernel wait for one: it
+   is tried again. */
 static void an_operators_time_is_its_kernels(void **state) {
-  enum { TRIES = 5 };
   (void)state;
-  double least = 1;
-  for (int i = 0; i < TRIES && least >= 0.01; i++) {
+  double least = share_beyond_the_kernel();
+  for (unsigned naps = 0; least >= 0.01 && hang_nap(&naps); naps += 1000) {
     const double share = share_beyond_the_kernel();
     if (share < least) least = share;
   }
-  if (least >= 0.01) fail_msg("each sample takes %.3f %% more than its kernel, or more", least * 100);
+  if (least >= 0.01) fail_msg("half of the samples take %.3f %% more than their kernels", least * 100);
 }
 
 static void a_queue_without_profiling_cannot_be_timed_and_says_why(void **state) {
