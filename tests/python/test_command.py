@@ -146,7 +146,16 @@ with prof.scope("convolution"):
 
     def test_a_process_that_still_runs_is_left_alone(self):
         script = self.script(
-            "import os, time, prof\nis_begun, begun = os.pipe()\nif os.fork() == 0:\n    with prof.record_function('long'):\n        os.write(begun, b'x')\n        time.sleep(1000000)\nelse:\n    os.read(is_begun, 1)\n"
+            """
+import os, signal, prof
+is_begun, begun = os.pipe()
+if os.fork() == 0:
+    with prof.record_function("long"):
+        os.write(begun, b"x")
+        signal.pause()  # until it is killed
+else:
+    os.read(is_begun, 1)
+"""
         )
         done = subprocess.Popen([sys.executable, "-m", "prof", "run", "-o", self.path("t.json"), script], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, cwd=self.folder.name, start_new_session=True)
         try:

@@ -525,8 +525,9 @@ class Processes(unittest.TestCase):
     def test_an_interpreter_that_ends_inside_of_a_scope(self):
         done = self.run_python(
             "import prof, os\nfrom prof import profiler\nprofiler.start()\ns = prof.record_function('open')\ns.__enter__()\n"
-            "import threading, time\nbegun = threading.Event()\n"
-            "threading.Thread(target=lambda: [prof.record_function('t').__enter__(), begun.set(), time.sleep(1000000)], daemon=True).start()\nbegun.wait()\n"
+            "import signal, threading\nbegun = threading.Event()\ndef begin():\n"
+            "    prof.record_function('t').__enter__()\n    begun.set()\n    signal.pause()\n"
+            "threading.Thread(target=begin, daemon=True).start()\nbegun.wait()\n"
         )
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 

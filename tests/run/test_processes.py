@@ -353,49 +353,21 @@ class Reasons(Case):
 
 
 class Captures(Case):
-    def test_a_full_disk_is_not_a_program_without_prof(self):
-        """The folder has room for the summary, and none for captures."""
-        place = os.path.join(self.folder, "small")
-        other = os.path.join(self.folder, "other")
-        os.mkdir(place)
-        os.mkdir(other)
-        script = (
-            'mount -t tmpfs -o size=32k none "$1" || exit 77; shift; '
-            'head -c 8192 /dev/zero > small/own; "$@"; status=$?; cp -r small kept; exit $status'
-        )
-        done = subprocess.run(
-            ["unshare", "-rm", "sh", "-c", script, "sh", place, PROF, "run", "-o", "small/out"]
-            + ["--", "app", "4"],
-            cwd=self.folder,
-            env={**self.env, "PROF_CAPTURE_DIR": other},
-            capture_output=True,
-            timeout=HANG_SECONDS,
-            check=False,
-        )
-        if done.returncode in (1, 77):
-            self.skipTest(f"no mount in a namespace: {done.stderr.decode().strip()}")
-        self.assertEqual(done.returncode, 4, done.stderr)
-        text = done.stderr.decode()
-        self.assertNotIn("nothing was recorded", text)
-        (name,) = os.listdir(other)
-        self.assertIn(f"is '{other}/{name}'", text)
-        self.assertIn("work", text) # the table
-
-    def run_to_a_file(self, name, program):
-        """The file's disk has no room when the program starts. (text, files there, captures)"""
+    def run_on_a_small_disk(self, size, fill, *words, **environment):
+        """The folder small is a disk of that size, with a file of `fill` bytes. It is copied to kept
+        at the end; captures that it does not take go to other. What the run printed on stderr."""
         place, other = os.path.join(self.folder, "small"), os.path.join(self.folder, "other")
         os.mkdir(place)
         os.mkdir(other)
         script = (
-            'mount -t tmpfs -o size=8m none "$1" || exit 77; shift; '
-            'head -c 8m /dev/zero > small/own 2>/dev/null; "$@"; status=$?; rm -f small/own; '
+            f'mount -t tmpfs -o size={size} none "$1" || exit 77; shift; '
+            f'head -c {fill} /dev/zero > small/own 2>/dev/null; "$@"; status=$?; rm -f small/own; '
             "cp -r small kept; exit $status"
         )
-        words = [place, PROF, "run", "-o", f"small/{name}", "--", "sh", "-c", program]
         done = subprocess.run(
-            ["unshare", "-rm", "sh", "-c", script, "sh", *words],
+            ["unshare", "-rm", "sh", "-c", script, "sh", place, PROF, "run", *words],
             cwd=self.folder,
-            env={**self.env, "PROF_CAPTURE_DIR": other},
+            env={**self.env, "PROF_CAPTURE_DIR": other, **environment},
             capture_output=True,
             timeout=HANG_SECONDS,
             check=False,
@@ -403,8 +375,23 @@ class Captures(Case):
         if done.returncode in (1, 77):
             self.skipTest(f"no mount in a namespace: {done.stderr.decode().strip()}")
         self.assertEqual(done.returncode, 4, done.stderr)
-        kept = os.listdir(os.path.join(self.folder, "kept"))
-        return done.stderr.decode(), kept, os.listdir(other)
+        return done.stderr.decode()
+
+    def test_a_full_disk_is_not_a_program_without_prof(self):
+        """The folder has room for the summary, and none for captures."""
+        text = self.run_on_a_small_disk("32k", "8k", "-o", "small/out", "--", "app", "4")
+        other = os.path.join(self.folder, "other")
+        self.assertNotIn("nothing was recorded", text)
+        (name,) = os.listdir(other)
+        self.assertIn(f"is '{other}/{name}'", text)
+        self.assertIn("work", text)  # the table
+
+    def run_to_a_file(self, name, program):
+        """The file's disk has no room when the program starts. (text, files there, captures)"""
+        words = ("-o", f"small/{name}", "--", "sh", "-c", program)
+        text = self.run_on_a_small_disk("8m", "8m", *words)
+        kept, other = (os.listdir(os.path.join(self.folder, x)) for x in ("kept", "other"))
+        return text, kept, other
 
     def test_a_file_on_a_full_disk_is_said_to_have_no_space(self):
         text, kept, other = self.run_to_a_file("y.prof", "app 4")
@@ -427,23 +414,9 @@ class Captures(Case):
 
     def test_a_temporary_run_leaves_no_capture_elsewhere(self):
         place = os.path.join(self.folder, "small")
-        other = os.path.join(self.folder, "other")
-        os.mkdir(place)
-        os.mkdir(other)
-        script = 'mount -t tmpfs -o size=32k none "$1" || exit 77; shift; exec "$@"'
-        done = subprocess.run(
-            ["unshare", "-rm", "sh", "-c", script, "sh", place, PROF, "run", "app", "4"],
-            cwd=self.folder,
-            env={**self.env, "PROF_CAPTURE_DIR": other, "TMPDIR": place},
-            capture_output=True,
-            timeout=HANG_SECONDS,
-            check=False,
-        )
-        if done.returncode in (1, 77):
-            self.skipTest(f"no mount in a namespace: {done.stderr.decode().strip()}")
-        self.assertEqual(done.returncode, 4, done.stderr)
-        self.assertIn("work", done.stderr.decode())
-        self.assertEqual(os.listdir(other), [])
+        text = self.run_on_a_small_disk("32k", "0", "app", "4", TMPDIR=place)
+        self.assertIn("work", text)
+        self.assertEqual(os.listdir(os.path.join(self.folder, "other")), [])
 
     def test_a_launcher_in_front_does_not_name_the_capture(self):
         self.run_prof("-q", "-o", "out", "timeout", "100", "app", "0")

@@ -33,16 +33,11 @@ static const struct {
     {"detect_therock.sh", RUN_PART_THEROCK},
 };
 
-static const char *base(const char *path) {
-  const char *const slash = strrchr(path, '/');
-  return slash ? slash + 1 : path;
-}
-
 /* ---- cmd ---- */
 
 /* "bash" or "python3": the word in front of a script's path. */
 static bool is_interpreter(const char *word) {
-  const char *const name = base(word);
+  const char *const name = run_base_name(word);
   return strcmp(name, "bash") == 0 || strcmp(name, "sh") == 0 || strncmp(name, "python", 6) == 0;
 }
 
@@ -63,7 +58,7 @@ static bool replace_one(run_tool *tool) {
   run_words_split(&words, tool->cmd);
   for (size_t i = 0; i < words.count; i++)
     for (size_t p = 0; p < sizeof programs / sizeof *programs; p++) {
-      if (strcmp(base(words.items[i]), programs[p].file) != 0) continue;
+      if (strcmp(run_base_name(words.items[i]), programs[p].file) != 0) continue;
       /* a folder of an earlier run is not a file of madengine */
       const bool is_folder = strcmp(programs[p].file, "rocprof_output") == 0;
       if (!is_folder && access(words.items[i], F_OK) == 0) continue;
@@ -80,7 +75,7 @@ static void drop_scripts(run_tool *tool, run_scripts *list) {
   for (size_t i = 0; i < list->count; i++) {
     bool is_ours = false;
     for (size_t s = 0; s < sizeof scripts / sizeof *scripts; s++) {
-      if (strcmp(base(list->items[i].path), scripts[s].file) != 0) continue;
+      if (strcmp(run_base_name(list->items[i].path), scripts[s].file) != 0) continue;
       if (access(list->items[i].path, F_OK) == 0) continue;
       is_ours = true;
       tool->parts |= scripts[s].parts;

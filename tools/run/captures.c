@@ -2,7 +2,6 @@
 #define _GNU_SOURCE
 #include "captures.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -17,11 +16,6 @@
 #include "peaks.h"
 #include "python.h"
 
-static bool ends_in(const char *text, const char *ending) {
-  const size_t bytes = strlen(text), of = strlen(ending);
-  return bytes > of && strcmp(text + bytes - of, ending) == 0;
-}
-
 /* Renames the file. Returns the new path, or the old one if the file was not renamed. */
 static char *renamed(char *path, char *to) {
   return run_output_rename_new(path, to) ? to : path;
@@ -33,7 +27,7 @@ static const char *rank_text(const run_capture *capture) {
 }
 
 static bool is_of_prof_run(const char *path) {
-  return ends_in(path, "/samples.prof") || ends_in(path, "/library_trace.prof");
+  return run_ends_in(path, "/samples.prof") || run_ends_in(path, "/library_trace.prof");
 }
 
 /* The script that the process has run, or NULL. Programs that have named themselves keep that. */
@@ -59,7 +53,7 @@ static char *named_for_process(char *path, const char *folder, const run_capture
 /* Python's command has made NAME.PID.prof. A launcher of the workload may have set a rank. */
 static char *named_for_rank(char *path, const run_capture *capture) {
   const char *const ending = run_text(".%u.prof", capture->pid), *const rank = rank_text(capture);
-  if (capture->is_own || !*rank || !ends_in(path, ending) || strstr(path, rank)) return path;
+  if (capture->is_own || !*rank || !run_ends_in(path, ending) || strstr(path, rank)) return path;
   const int bytes = (int)(strlen(path) - strlen(ending));
   return renamed(path, run_text("%.*s%s%s", bytes, path, rank, ending));
 }
@@ -89,11 +83,10 @@ static void add_capture(run_captures *to, const run_capture *capture) {
 
 /* mark: in the name. */
 static void list_paths(const char *folder, const char *mark, run_words *to) {
-  DIR *const all = opendir(folder);
-  for (struct dirent *entry; all && (entry = readdir(all)) != NULL;)
-    if (ends_in(entry->d_name, ".prof") && strstr(entry->d_name, mark))
-      run_words_add(to, run_text("%s/%s", folder, entry->d_name));
-  if (all) closedir(all);
+  const run_words names = run_folder_names(folder);
+  for (size_t i = 0; i < names.count; i++)
+    if (run_ends_in(names.items[i], ".prof") && strstr(names.items[i], mark))
+      run_words_add(to, run_text("%s/%s", folder, names.items[i]));
 }
 
 static void find_here(const char *folder, bool has_own_names, const run_family *family,

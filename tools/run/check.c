@@ -112,8 +112,7 @@ const char *run_tool_program(const run_tool *tool) {
   if (words.count == 0) return "";
   if (words.count > 1 && strcmp(words.items[1], "run-rocprof") == 0) return "rocprof";
   if (words.count > 2 && strcmp(words.items[1], "run-status") == 0) return words.items[2];
-  const char *const slash = strrchr(words.items[0], '/');
-  return slash ? slash + 1 : words.items[0];
+  return run_base_name(words.items[0]);
 }
 
 static bool is_use_of(const run_tool *tool, const char *needs) {

@@ -17,12 +17,9 @@
 static const char *const endings[] = {".json.gz", ".json", ".prof"};
 
 static const char *ending_of(const char *pattern) {
-  const char *const slash = strrchr(pattern, '/'), *const name = slash ? slash + 1 : pattern;
-  const size_t bytes = strlen(name);
-  for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
-    const size_t of = strlen(endings[i]);
-    if (bytes > of && strcmp(name + bytes - of, endings[i]) == 0) return name + bytes - of;
-  }
+  const char *const name = run_base_name(pattern);
+  for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
+    if (run_ends_in(name, endings[i])) return name + strlen(name) - strlen(endings[i]);
   return NULL;
 }
 
@@ -42,8 +39,7 @@ static const char *const foreign_endings[] = {
     ".bin", ".json", ".prof" /* with capitals */};
 
 const char *run_file_why_not(const char *pattern) {
-  const char *const slash = strrchr(pattern, '/'), *const name = slash ? slash + 1 : pattern;
-  const char *const dot = strrchr(name, '.');
+  const char *const name = run_base_name(pattern), *const dot = strrchr(name, '.');
   if (!dot || dot == name || ending_of(pattern) || is_folder(pattern)) return NULL;
   for (size_t i = 0; i < sizeof foreign_endings / sizeof *foreign_endings; i++)
     if (strcasecmp(dot, foreign_endings[i]) == 0)
@@ -157,8 +153,7 @@ static bool write_one(const capture *c, const char *path) {
 static bool take(capture *c, const char *path) {
   prof_trace *trace = NULL;
   *c = (capture){.path = path, .info = {.size = sizeof c->info}};
-  const char *const slash = strrchr(path, '/');
-  const char *const name = slash ? slash + 1 : path;
+  const char *const name = run_base_name(path);
   if (strcmp(name, "samples.prof") == 0) c->part = "samples";
   if (strcmp(name, "library_trace.prof") == 0) c->part = "library_trace";
   c->is_open = prof_trace_open(path, &trace) == PROF_OK;

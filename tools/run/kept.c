@@ -52,7 +52,7 @@ void run_kept_remove(run_kept *kept) {
 static const char *renamed(run_kept *kept, const char *path) {
   const int directory = (int)(strrchr(path, '/') - path);
   const char *const to = run_text("%.*s/%s.%zu.prof", directory, path,
-                                  strrchr(kept->folder, '/') + 1, kept->elsewhere.count + 1);
+                                  run_base_name(kept->folder), kept->elsewhere.count + 1);
   if (rename(path, to) != 0) return NULL;
   run_words_add(&kept->elsewhere, to);
   return to;
@@ -62,7 +62,7 @@ static const char *renamed(run_kept *kept, const char *path) {
 static const char *moved(run_kept *kept, const run_capture *capture) {
   struct stat is;
   if (!kept->folder) make_folder(kept);
-  const char *const path = capture->path, *const name = strrchr(path, '/') + 1;
+  const char *const path = capture->path, *const name = run_base_name(path);
   const char *to = run_text("%s/%zu.%s", kept->folder, kept->count, name);
   if (stat(path, &is) != 0) return NULL;
   if (rename(path, to) != 0) to = capture->is_elsewhere ? renamed(kept, path) : NULL;

@@ -9,8 +9,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "rocprof.h"
-
 #ifndef F_OFD_GETLK /* before glibc 2.20 */
 #define F_OFD_GETLK 36
 #define F_OFD_SETLK 37
@@ -18,7 +16,7 @@
 
 void run_loose_begin(run_loose *loose) {
   struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
-  loose->before = run_rocprof_names(".");
+  loose->before = run_folder_names(".");
   clock_gettime(CLOCK_REALTIME, &loose->begun);
   loose->lock = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (loose->lock >= 0) fcntl(loose->lock, F_OFD_SETLK, &lock);

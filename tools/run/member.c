@@ -50,6 +50,17 @@ static const struct {
     {"/librocblas.so", RUN_LIBRARY_TENSILE},
 };
 
+typedef struct proc_path {
+  char text[64];
+} proc_path;
+
+/* /proc/PID/NAME. */
+static proc_path path_of(pid_t pid, const char *name) {
+  proc_path path;
+  snprintf(path.text, sizeof path.text, "/proc/%d/%s", (int)pid, name);
+  return path;
+}
+
 /* ---- the executed file ---- */
 
 /* True: no loader runs before it, so that nothing can be preloaded. */
@@ -74,26 +85,21 @@ static bool has_no_loader(int fd) {
 }
 
 static bool is_setuid(pid_t pid) {
-  char path[64];
   struct stat is;
-  snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
-  return stat(path, &is) == 0 && is.st_mode & (S_ISUID | S_ISGID) && is.st_uid != getuid();
+  return stat(path_of(pid, "exe").text, &is) == 0 && is.st_mode & (S_ISUID | S_ISGID) && is.st_uid != getuid();
 }
 
 /* valgrind's own program is static, and loads the libraries of the one that it runs. */
 static bool is_valgrind(pid_t pid) {
-  char link[64], program[PATH_MAX];
-  snprintf(link, sizeof link, "/proc/%d/exe", (int)pid);
-  const ssize_t bytes = readlink(link, program, sizeof program - 1);
+  char program[PATH_MAX];
+  const ssize_t bytes = readlink(path_of(pid, "exe").text, program, sizeof program - 1);
   program[bytes < 0 ? 0 : bytes] = '\0';
   return strstr(program, "/valgrind/") != NULL;
 }
 
 static bool is_static(pid_t pid) {
-  char path[64];
   if (is_valgrind(pid)) return false;
-  snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
-  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  const int fd = open(path_of(pid, "exe").text, O_RDONLY | O_CLOEXEC);
   const bool is = fd >= 0 && has_no_loader(fd);
   if (fd >= 0) close(fd);
   return is;
@@ -103,9 +109,7 @@ enum { WORDS_BYTES = 4 << 20, WORDS_KEPT_BYTES = 4096 };
 
 /* Each ends with a NUL. NULL: they cannot be read. */
 static char *read_words(pid_t pid, size_t *bytes_out) {
-  char path[64];
-  snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
-  return run_file_read(path, WORDS_BYTES, bytes_out);
+  return run_file_read(path_of(pid, "cmdline").text, WORDS_BYTES, bytes_out);
 }
 
 static bool is_own_program(const char *path) {
@@ -133,8 +137,7 @@ static void take_name_in_valgrind(run_member *member) {
   const char *at = words + strlen(words) + 1, *const end = words + bytes;
   while (at < end && *at == '-') at += strlen(at) + 1;
   if (at < end) {
-    const char *const slash = strrchr(at, '/');
-    snprintf(member->name, sizeof member->name, "%.15s", slash ? slash + 1 : at);
+    snprintf(member->name, sizeof member->name, "%.15s", run_base_name(at));
     const char *const next = at + strlen(at) + 1;
     member->is_of_stack = next < end && strncmp(next, "run-", 4) == 0 && is_own_program(at);
   }
@@ -145,11 +148,10 @@ static void take_name_in_valgrind(run_member *member) {
 
 /* The numbers of a line of /proc/PID/status, such as "Uid:". Returns how many there are. */
 static size_t read_numbers(pid_t pid, const char *title, unsigned long *to, size_t room) {
-  char path[64], *line = NULL;
+  char *line = NULL;
   size_t line_room = 0, count = 0;
   const size_t title_bytes = strlen(title);
-  snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
-  FILE *const file = fopen(path, "re");
+  FILE *const file = fopen(path_of(pid, "status").text, "re");
   while (file && getline(&line, &line_room, file) > 0) {
     if (strncmp(line, title, title_bytes) != 0) continue;
     for (char *at = line + title_bytes, *end; count < room; at = end) {
@@ -178,9 +180,8 @@ static pid_t inner_pid_of(pid_t pid) {
 
 /* Without a memory of its own it ends just now: /proc shows neither its folder nor its variables. */
 static bool has_program(pid_t pid) {
-  char path[64], program[1];
-  snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
-  return readlink(path, program, sizeof program) > 0;
+  char program[1];
+  return readlink(path_of(pid, "exe").text, program, sizeof program) > 0;
 }
 
 /* True: the process sees another folder, or none, at this path. */
@@ -200,9 +201,8 @@ static bool is_blind_to(pid_t pid, const char *folder) {
 static bool has_lost_variable(run_member *member, const char *variable) {
   enum { ENVIRONMENT_BYTES = 4 << 20 };
   size_t bytes = 0, at = 0;
-  char path[64];
-  snprintf(path, sizeof path, "/proc/%d/environ", (int)member->pid);
-  char *const text = run_file_read(path, ENVIRONMENT_BYTES, &bytes);
+  char *const text =
+      run_file_read(path_of(member->pid, "environ").text, ENVIRONMENT_BYTES, &bytes);
   if (!text) return false;
   bool has = bytes > 0 && !memchr(text, '=', bytes); /* the program has erased them */
   const size_t length = strlen(variable);
@@ -216,12 +216,17 @@ static bool has_lost_variable(run_member *member, const char *variable) {
   return bytes == 0 ? was_empty && has_program(member->pid) : !has;
 }
 
+/* Its name, and whether it is of the stack. */
+static void take_words(run_member *member) {
+  if (member->is_in_valgrind) take_name_in_valgrind(member);
+  member->is_of_stack |= is_shell_of_stack(member);
+}
+
 bool run_member_is_renamed(run_member *member) {
   char was[sizeof member->name];
   if (!member->is_in_valgrind) return false;
   memcpy(was, member->name, sizeof was);
-  take_name_in_valgrind(member);
-  member->is_of_stack |= is_shell_of_stack(member);
+  take_words(member);
   return strcmp(was, member->name) != 0;
 }
 
@@ -229,8 +234,7 @@ void run_member_inspect(run_member *member, const char *variable, const char *fo
   const pid_t pid = member->pid;
   member->is_of_stack = false;
   member->is_in_valgrind = is_valgrind(pid);
-  if (member->is_in_valgrind) take_name_in_valgrind(member);
-  member->is_of_stack |= is_shell_of_stack(member);
+  take_words(member);
   member->inner_pid = inner_pid_of(pid);
   for (size_t i = 0; i < sizeof starters / sizeof *starters; i++) {
     if (strcmp(member->name, starters[i].name) != 0) continue;
@@ -245,11 +249,10 @@ void run_member_inspect(run_member *member, const char *variable, const char *fo
 }
 
 void run_member_read_maps(run_member *member) {
-  char path[64], *line = NULL;
+  char *line = NULL;
   size_t room = 0;
   bool has_prof = false;
-  snprintf(path, sizeof path, "/proc/%d/maps", (int)member->pid);
-  FILE *const maps = fopen(path, "re");
+  FILE *const maps = fopen(path_of(member->pid, "maps").text, "re");
   while (maps && getline(&line, &room, maps) > 0) {
     if (!strchr(line, '/')) continue;
     has_prof |= strstr(line, "/libprof.so") || strstr(line, "/libprof_");
@@ -263,10 +266,8 @@ void run_member_read_maps(run_member *member) {
 }
 
 void run_member_read_words(run_member *member) {
-  char path[64];
   size_t bytes = 0;
-  snprintf(path, sizeof path, "/proc/%d/cmdline", (int)member->pid);
-  char *words = run_file_read(path, WORDS_BYTES, &bytes);
+  char *const words = read_words(member->pid, &bytes);
   if (!words) return;
   if (bytes == 0 || !run_python_is_interpreter(words)) {
     free(words);

@@ -16,6 +16,10 @@ typedef struct launcher {
   bool is_script, has_variables;
 } launcher;
 
+#define MPI_VALUES                                                                    \
+  "-n -np -c --n --np -N -H -host --host -hostfile --hostfile -machinefile -f -x "    \
+  "--map-by --bind-to --rank-by -wdir --wdir -ppn -genvlist -prefix --prefix"
+
 static const launcher launchers[] = {
     {"timeout", "-k -s --kill-after --signal", 1, false, false},
     {"env", "-u -C --unset --chdir", 0, false, true},
@@ -44,14 +48,8 @@ static const launcher launchers[] = {
     {"stdbuf", "-i -o -e --input --output --error", 0, false, false},
     {"time", "-f -o --format --output", 0, false, false},
     {"sudo", "-u -g -h -p -C -D -R -T -r -t -U --user --group", 0, false, true},
-    {"mpirun",
-     "-n -np -c --n --np -N -H -host --host -hostfile --hostfile -machinefile -f -x "
-     "--map-by --bind-to --rank-by -wdir --wdir -ppn -genvlist -prefix --prefix",
-     0, false, false},
-    {"mpiexec",
-     "-n -np -c --n --np -N -H -host --host -hostfile --hostfile -machinefile -f -x "
-     "--map-by --bind-to --rank-by -wdir --wdir -ppn -genvlist -prefix --prefix",
-     0, false, false},
+    {"mpirun", MPI_VALUES, 0, false, false},
+    {"mpiexec", MPI_VALUES, 0, false, false},
     {"srun", "-n -N -c -p -t -A -J -w -G --ntasks --nodes --cpus-per-task --partition --time", 0,
      false, false},
     {"torchrun",
@@ -67,9 +65,10 @@ static const launcher launchers[] = {
     {"zsh", "-o", 0, true, false},
 };
 
-static const char *base(const char *path) {
-  const char *const slash = strrchr(path, '/');
-  return slash && slash[1] ? slash + 1 : path;
+/* With a slash at its end the whole path. */
+static const char *name_of(const char *path) {
+  const char *const name = run_base_name(path);
+  return *name ? name : path;
 }
 
 /* Of MPI also with an ending: mpirun.openmpi, mpiexec.hydra. */
@@ -81,7 +80,7 @@ static bool is_called(const char *program, const char *name) {
 
 static const launcher *launcher_of(const char *word) {
   for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++)
-    if (is_called(base(word), launchers[i].name)) return &launchers[i];
+    if (is_called(name_of(word), launchers[i].name)) return &launchers[i];
   return NULL;
 }
 
@@ -155,7 +154,7 @@ char *run_workload_name(const run_words *workload) {
   }
   if (text) text = program_of_text(text);
   if (text) name = text;
-  char *const clean = run_text("%s", base(name));
+  char *const clean = run_text("%s", name_of(name));
   for (char *c = clean; *c; c++)
     if (*c == '%' || *c == '/' || (unsigned char)*c < 0x20) *c = '_';
   return clean;

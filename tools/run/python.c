@@ -17,18 +17,8 @@
 
 /* ---- what is Python ---- */
 
-static bool ends_in(const char *text, const char *ending) {
-  const size_t bytes = strlen(text), of = strlen(ending);
-  return bytes > of && strcmp(text + bytes - of, ending) == 0;
-}
-
-static const char *base(const char *path) {
-  const char *const slash = strrchr(path, '/');
-  return slash ? slash + 1 : path;
-}
-
 bool run_python_is_interpreter(const char *word) {
-  const char *name = base(word);
+  const char *name = run_base_name(word);
   if (strncmp(name, "python", 6) == 0) name += 6;
   else if (strncmp(name, "pypy", 4) == 0) name += 4;
   else return false;
@@ -88,7 +78,7 @@ static bool part_bare(const run_words *words, run_python *to) {
     if (!take_module(words, 0, &to->rest)) run_fail("-m needs the name of a module");
     return true;
   }
-  if (!ends_in(first, ".py")) return false;
+  if (!run_ends_in(first, ".py")) return false;
   run_words_add_all(&to->rest, words);
   return true;
 }
@@ -105,7 +95,7 @@ static bool part_by_first_line(const run_words *words, run_python *to) {
   line[strcspn(line, "\n")] = '\0';
   run_words front = {0};
   run_words_split(&front, run_text("%s", line + 2));
-  const bool has_env = front.count > 1 && strcmp(base(front.items[0]), "env") == 0;
+  const bool has_env = front.count > 1 && strcmp(run_base_name(front.items[0]), "env") == 0;
   const size_t at = has_env ? 1 : 0;
   if (at >= front.count || !run_python_is_interpreter(front.items[at])) return false;
   for (size_t i = at; i < front.count; i++) run_words_add(&to->front, front.items[i]);
@@ -150,12 +140,6 @@ static bool has_package(const run_python *python) {
 
 /* ---- */
 
-static bool has_prof(const run_stack *stack) {
-  for (size_t i = 0; i < stack->count; i++)
-    if (stack->tools[i].parts & RUN_PART_PROF) return true;
-  return false;
-}
-
 static void check_script(const run_python *python) {
   const char *const script = python->rest.items[0];
   if (is_module_word(script) || access(script, F_OK) == 0) return;
@@ -172,7 +156,7 @@ static _Noreturn void refuse_package(const run_python *python) {
 
 void run_python_prepare(run_request *r) {
   const char *const option = r->python_options.count > 0 ? r->python_options.items[0] : NULL;
-  const bool records = has_prof(&r->stack);
+  const bool records = run_stack_records(&r->stack);
   run_python *const python = run_make(1, sizeof *python);
   const bool is_bare = part_bare(&r->workload, python);
   if (!is_bare) *python = (run_python){0};
@@ -201,7 +185,7 @@ void run_python_prepare(run_request *r) {
 
 /* The script's own name, or the module's. */
 static const char *name_of(const run_words *rest) {
-  return base(is_module_word(rest->items[0]) ? rest->items[1] : rest->items[0]);
+  return run_base_name(is_module_word(rest->items[0]) ? rest->items[1] : rest->items[0]);
 }
 
 const char *run_python_script(const char *words, size_t bytes) {

@@ -106,12 +106,9 @@ static const char *quoted(const char *word) {
 
 static void print_hint(const all_runs *all) {
   const run_request *const request = all->request;
-  bool is_prof = false;
-  for (size_t i = 0; i < request->stack.count; i++)
-    is_prof |= (request->stack.tools[i].parts & RUN_PART_PROF) != 0;
   if (!request->has_folder)
     say("  with -o DIR the files of each run are kept, to compare them");
-  else if (is_prof && all->count > 1)
+  else if (run_stack_records(&request->stack) && all->count > 1)
     say("  to compare two runs: prof table %s/prof_output/*.prof, and the same with %s",
         quoted(all->runs[0].folder), quoted(all->runs[1].folder));
 }

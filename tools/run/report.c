@@ -19,12 +19,6 @@
 #include "temporary.h"
 #include "uftrace.h"
 
-static bool is_prof_there(const run_state *s) {
-  for (size_t i = 0; i < s->request.stack.count; i++)
-    if (s->request.stack.tools[i].parts & RUN_PART_PROF) return true;
-  return false;
-}
-
 /* ---- files ---- */
 
 static void add_file(run_state *s, const char *path) {
@@ -238,7 +232,7 @@ void run_report(run_state *s) {
   const run_request *const request = &s->request;
   const bool is_printed = !request->is_quiet && !request->is_repeated;
   const bool is_ended = summary->progress == RUN_PROGRESS_ENDED;
-  const bool is_prof_alone = request->stack.count == 1 && is_prof_there(s);
+  const bool is_prof_alone = request->stack.count == 1 && run_stack_records(&s->request.stack);
   if (is_printed && s->record_folder && is_ended && !request->python) print_captures(s);
   if (s->file_folder && run_child_call(write_captures, s) != 0)
     say("prof run: '%s' is not complete; captures are in '%s'", request->file, s->file_folder);

@@ -13,9 +13,6 @@ int run_rocprof(int argc, char **argv);
    instructions). is_written: writes the file. */
 const char *run_rocprof_counters(const char *kind, const char *folder, bool is_written);
 
-/* The names in a folder. Files that exist before the workload runs are not its output. */
-run_words run_rocprof_names(const char *folder);
-
 /* Collects in the folder what rocprof wrote to `from`. Moves new results*, rocprofv3-* and folders
    with *_results.db. Copies new folders with *_trace.csv. Of folders that are not new, or while
    another run is there, it moves only files of processes of this run. Folders NAME_output and those

@@ -1,7 +1,6 @@
 /* See rocprof.h: the files that rocprof writes. */
 #define _GNU_SOURCE
 #include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fnmatch.h>
 #include <ftw.h>
@@ -16,23 +15,13 @@
 #include "output.h"
 #include "rocprof.h"
 
-run_words run_rocprof_names(const char *folder) {
-  run_words names = {0};
-  DIR *const all = opendir(folder);
-  for (struct dirent *entry; all && (entry = readdir(all)) != NULL;)
-    if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-      run_words_add(&names, run_text("%s", entry->d_name));
-  if (all) closedir(all);
-  return names;
-}
-
 static bool is_folder(const char *path) {
   struct stat is;
   return lstat(path, &is) == 0 && S_ISDIR(is.st_mode);
 }
 
 static bool has_file(const char *folder, const char *pattern) {
-  const run_words names = run_rocprof_names(folder);
+  const run_words names = run_folder_names(folder);
   for (size_t i = 0; i < names.count; i++)
     if (fnmatch(pattern, names.items[i], 0) == 0) return true;
   return false;
@@ -46,7 +35,7 @@ enum { TABLES = sizeof tables / sizeof *tables };
 /* The folder HOST of rocprofv3, if it is told of none: all files are PID_KIND. */
 static bool is_of_rocprofv3(const char *folder) {
   static const char *const endings[] = {"csv", "db", "json", "pftrace", "otf2", "txt"};
-  const run_words names = run_rocprof_names(folder);
+  const run_words names = run_folder_names(folder);
   for (size_t i = 0; i < names.count; i++) {
     const char *const name = names.items[i], *const dot = strrchr(name, '.');
     const size_t digits = strspn(name, "0123456789");
@@ -77,7 +66,7 @@ static void move(const char *from, const char *to) {
 
 /* Copies all *.csv of a folder into a folder of the same name. */
 static void copy_tables(const char *from, const char *to) {
-  const run_words names = run_rocprof_names(from);
+  const run_words names = run_folder_names(from);
   mkdir(to, 0777); /* an error shows in copy() */
   for (size_t i = 0; i < names.count; i++)
     if (fnmatch("*.csv", names.items[i], 0) == 0)
@@ -86,7 +75,7 @@ static void copy_tables(const char *from, const char *to) {
 
 /* Moves the files of processes of this run. */
 static void take_own(const run_loose *loose, const char *from, const char *to) {
-  const run_words names = run_rocprof_names(from);
+  const run_words names = run_folder_names(from);
   for (size_t i = 0; i < names.count; i++) {
     if (!run_loose_is_own(loose, from, names.items[i])) continue;
     mkdir(to, 0777); /* an error shows in move() */
@@ -150,7 +139,7 @@ static void name_tables(const char *folder) {
 }
 
 void run_rocprof_collect(const char *from, const run_loose *loose, const char *folder) {
-  const run_words now = run_rocprof_names(from);
+  const run_words now = run_folder_names(from);
   for (size_t i = 0; i < now.count; i++) take(loose, from, now.items[i], folder);
   name_tables(folder);
   run_histogram_write(folder);

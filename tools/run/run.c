@@ -92,9 +92,7 @@ static const char *make_prof_folder(run_state *s) {
 
 /* As the sampler takes it: in the folder of the run's other files if it is there. */
 static const char *samples_name(const run_state *s, const run_tool *tool, const char *folder) {
-  const char *const slash = strrchr(tool->folder, '/');
-  const char *const own = slash ? slash + 1 : tool->folder;
-  return run_text("%s/samples.csv", s->request.file ? folder : own);
+  return run_text("%s/samples.csv", s->request.file ? folder : run_base_name(tool->folder));
 }
 
 static void prepare_prof(run_state *s, run_tool *tool) {
@@ -143,10 +141,8 @@ static void prepare_logs(run_state *s) {
 
 /* With prof itself in the stack, samples and calls of libraries are captures, too. */
 static bool has_captures(const run_state *s) {
-  for (size_t i = 0; i < s->request.stack.count; i++)
-    if (s->request.stack.tools[i].parts & RUN_PART_PROF)
-      return s->request.has_folder || (s->request.file && s->file_folder);
-  return false;
+  return run_stack_records(&s->request.stack) &&
+         (s->request.has_folder || (s->request.file && s->file_folder));
 }
 
 /* Beside the table, with its number. The recorder makes the file when it is whole. */

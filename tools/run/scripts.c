@@ -15,7 +15,7 @@ enum { LINE_BYTES = 256 };
 
 static bool is_shell(const char *program) {
   static const char *const shells[] = {"sh", "bash", "dash"};
-  const char *const slash = strrchr(program, '/'), *const name = slash ? slash + 1 : program;
+  const char *const name = run_base_name(program);
   for (size_t i = 0; i < sizeof shells / sizeof *shells; i++)
     if (strcmp(name, shells[i]) == 0) return true;
   return false;
@@ -26,8 +26,7 @@ static const char *interpreter_of(const char *line) {
   run_words words = {0};
   run_words_split(&words, run_copy(line + 2, strcspn(line + 2, "\n")));
   if (words.count == 0) return NULL;
-  const char *const slash = strrchr(words.items[0], '/');
-  if (strcmp(slash ? slash + 1 : words.items[0], "env") != 0) return words.items[0];
+  if (strcmp(run_base_name(words.items[0]), "env") != 0) return words.items[0];
   for (size_t i = 1; i < words.count; i++)
     if (*words.items[i] != '-' && !strchr(words.items[i], '=')) return words.items[i];
   return words.items[0];

@@ -214,3 +214,9 @@ void run_tools_read(const char *path) {
     run_tools_add(&tool);
   }
 }
+
+bool run_stack_records(const run_stack *stack) {
+  for (size_t i = 0; i < stack->count; i++)
+    if (stack->tools[i].parts & RUN_PART_PROF) return true;
+  return false;
+}

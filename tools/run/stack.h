@@ -72,4 +72,7 @@ void run_stack_add(run_stack *stack, const char *name);
 void run_stack_read(run_stack *stack, const char *text, const char *from);
 void run_stack_read_file(run_stack *stack, const char *path);
 
+/* True: prof itself is one of the tools. */
+bool run_stack_records(const run_stack *stack);
+
 #endif

@@ -2,7 +2,6 @@
 #define _GNU_SOURCE
 #include "summary.h"
 
-#include <dirent.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,11 +23,7 @@ void run_summary_add_file(run_summary *summary, const char *path) {
 }
 
 bool run_summary_add_folder(run_summary *summary, const char *path) {
-  DIR *const all = opendir(path);
-  bool has_files = false;
-  for (struct dirent *entry; all && (entry = readdir(all)) != NULL;)
-    has_files |= strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
-  if (all) closedir(all);
+  const bool has_files = run_folder_names(path).count > 0;
   if (has_files)
     run_words_add(&summary->files, run_text("%s/", path));
   else

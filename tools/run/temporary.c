@@ -129,8 +129,7 @@ static void sweep_one(const char *folder) {
     return;
   const int lock = lock_folder(folder);
   if (lock < 0) return;
-  const char *const name = strrchr(folder, '/') + 1;
-  if (!has_live_capture(folder) && !is_used(name)) run_temporary_remove(folder);
+  if (!has_live_capture(folder) && !is_used(run_base_name(folder))) run_temporary_remove(folder);
   close(lock);
 }
 

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "text.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -79,6 +80,16 @@ void run_words_insert(run_words *words, size_t at, const char *text) {
   memmove(words->items + at + 1, words->items + at, (words->count - at) * sizeof *words->items);
   words->items[at] = (char *)text;
   words->items[++words->count] = NULL;
+}
+
+const char *run_base_name(const char *path) {
+  const char *const slash = strrchr(path, '/');
+  return slash ? slash + 1 : path;
+}
+
+bool run_ends_in(const char *text, const char *ending) {
+  const size_t bytes = strlen(text), of = strlen(ending);
+  return bytes > of && strcmp(text + bytes - of, ending) == 0;
 }
 
 void run_words_add(run_words *words, const char *text) {
@@ -208,4 +219,14 @@ char *run_file_read(const char *path, size_t limit_bytes, size_t *bytes_out) {
   text[bytes] = '\0';
   *bytes_out = bytes;
   return text;
+}
+
+run_words run_folder_names(const char *folder) {
+  run_words names = {0};
+  DIR *const all = opendir(folder);
+  for (struct dirent *entry; all && (entry = readdir(all)) != NULL;)
+    if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+      run_words_add(&names, run_text("%s", entry->d_name));
+  if (all) closedir(all);
+  return names;
 }

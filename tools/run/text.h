@@ -30,6 +30,11 @@ void *run_grow(void *items, size_t count, size_t size);
 char *run_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
 char *run_copy(const char *text, size_t bytes);
 
+/* What is behind the last slash of a path. */
+const char *run_base_name(const char *path);
+/* False, too, if the text is nothing but the ending. */
+bool run_ends_in(const char *text, const char *ending);
+
 /* The list keeps the pointer. */
 void run_words_add(run_words *words, const char *text);
 void run_words_add_all(run_words *words, const run_words *more);
@@ -52,5 +57,7 @@ void run_variable_set(run_words *variables, const char *name, const char *value)
 
 /* The whole file with a NUL behind it, or NULL with errno set. Files over limit_bytes: EFBIG. */
 char *run_file_read(const char *path, size_t limit_bytes, size_t *bytes_out);
+/* The names in a folder. None, too, if it cannot be read. */
+run_words run_folder_names(const char *folder);
 
 #endif

@@ -60,10 +60,10 @@ const char *run_uftrace_hint(const char *folder) {
   const run_words programs = programs_of(tasks);
   const char *names = "";
   for (size_t i = 0; i < programs.count; i++) {
-    const char *const program = programs.items[i], *const slash = strrchr(program, '/');
+    const char *const program = programs.items[i];
     if (has_hook(program)) return NULL;
     if (i < NAMES_MAX)
-      names = run_text("%s%s%s", names, i ? ", " : "", slash ? slash + 1 : program);
+      names = run_text("%s%s%s", names, i ? ", " : "", run_base_name(program));
   }
   if (programs.count == 0) return NULL;
   return run_text("uftrace has few calls or none: %s%s %s not built with -pg or "
