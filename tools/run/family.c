@@ -232,7 +232,7 @@ static void add_children(queue *q, pid_t pid, long threads) {
 /* prof's own helper processes are our forks: they have our program, and names of prof. */
 static bool is_own_helper(const status *s, pid_t parent, pid_t self) {
   return parent == self &&
-         (strcmp(s->name, "prof run keeper") == 0 || strcmp(s->name, "prof-run-sample") == 0);
+         (strcmp(s->name, RUN_KEEPER_COMM) == 0 || strcmp(s->name, RUN_SAMPLER_COMM) == 0);
 }
 
 static void walk(run_family *family) {

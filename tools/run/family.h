@@ -25,6 +25,10 @@ typedef enum run_reason {
 
 enum { RUN_COMM_BYTES = 16 };
 
+/* As two processes of prof itself are named, which are left out. */
+#define RUN_KEEPER_COMM "prof run keeper"
+#define RUN_SAMPLER_COMM "prof-run-sample"
+
 /* One process, with the program that it executed last. */
 typedef struct run_member {
   pid_t pid;

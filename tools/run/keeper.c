@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "family.h"
 
 /* Our orders to the keeper, one byte each: a stream's number, or this. */
 enum { ORDER_END = 2 };
@@ -146,7 +147,7 @@ static _Noreturn void be_keeper(keeping *k, const run_keeper_plan *plan) {
   memcpy(k->streams, plan->streams, sizeof k->streams);
   k->log = plan->log;
   k->terminal = plan->terminal;
-  prctl(PR_SET_NAME, "prof run keeper");
+  prctl(PR_SET_NAME, RUN_KEEPER_COMM);
   setsid();
   if (plan->terminal->is_controlling) begin_on_terminal(k, plan);
   if (plan->terminal->slave >= 0) close(plan->terminal->slave);

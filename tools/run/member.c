@@ -86,7 +86,8 @@ static bool has_no_loader(int fd) {
 
 static bool is_setuid(pid_t pid) {
   struct stat is;
-  return stat(path_of(pid, "exe").text, &is) == 0 && is.st_mode & (S_ISUID | S_ISGID) && is.st_uid != getuid();
+  if (stat(path_of(pid, "exe").text, &is) != 0) return false;
+  return is.st_mode & (S_ISUID | S_ISGID) && is.st_uid != getuid();
 }
 
 /* valgrind's own program is static, and loads the libraries of the one that it runs. */

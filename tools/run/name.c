@@ -16,8 +16,8 @@ typedef struct launcher {
   bool is_script, has_variables;
 } launcher;
 
-#define MPI_VALUES                                                                    \
-  "-n -np -c --n --np -N -H -host --host -hostfile --hostfile -machinefile -f -x "    \
+#define MPI_VALUES                                                                 \
+  "-n -np -c --n --np -N -H -host --host -hostfile --hostfile -machinefile -f -x " \
   "--map-by --bind-to --rank-by -wdir --wdir -ppn -genvlist -prefix --prefix"
 
 static const launcher launchers[] = {

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "../prof/commands.h"
+#include "family.h"
 #include "output.h"
 #include "sampler_devices.h"
 #include "signals.h"
@@ -85,7 +86,7 @@ static const char *begin_sampling(const plan *p) {
 /* Ignores the terminal's signals, has no input, and gets SIGTERM when the parent ends. */
 static void leave_parent(pid_t parent, sigset_t *ending) {
   setsid();
-  prctl(PR_SET_NAME, "prof-run-sample");
+  prctl(PR_SET_NAME, RUN_SAMPLER_COMM);
   sigset_t all;
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, NULL);
