@@ -8,11 +8,13 @@
 
 PROF_I_EXTERN_C_BEGIN
 
-/* Opens a capture file: finished, being written, or left by a process that died. The caller destroys the trace. Errors:
-   PROF_E_INVALID, PROF_E_NOT_FOUND, PROF_E_PERMISSION, PROF_E_FILE_TYPE, PROF_E_NOT_CAPTURE, PROF_E_VERSION, PROF_E_TRUNCATED,
-   PROF_E_NO_MEMORY, PROF_E_IO. A file of up to 64 MiB that nobody records into is read, and may then be cut off or go. Mapped until
-   the trace is destroyed are a larger one, one that is recorded into while it is opened, and those beyond 128 MiB that are open
-   together: whoever makes such a file shorter meanwhile causes a SIGBUS here. */
+/* Opens a capture file: finished, being written, or left by a process that died. The caller
+   destroys the trace. Errors: PROF_E_INVALID, PROF_E_NOT_FOUND, PROF_E_PERMISSION,
+   PROF_E_FILE_TYPE, PROF_E_NOT_CAPTURE, PROF_E_VERSION, PROF_E_TRUNCATED, PROF_E_NO_MEMORY,
+   PROF_E_IO. A file of up to 64 MiB that no process records into is read, and may then be truncated
+   or removed. Others are mapped until the trace is destroyed: larger files, those recorded into
+   while they are opened, and those beyond 128 MiB open together. If one is truncated meanwhile,
+   this process gets SIGBUS. */
 PROF_API int prof_trace_open(const char *path, prof_trace **trace_out) PROF_I_NOEXCEPT;
 
 /* The same from bytes in memory, which must stay as they are until the trace is destroyed. */
@@ -412,9 +414,10 @@ typedef enum prof_aggregate_rule {
   PROF_RULE_OPEN_CALLS = 1u,
   /* Traced functions that began before from_ns, and had not ended then, hold memory, too. */
   PROF_RULE_OUTER_FUNCTIONS = 2u,
-  /* A scope that is the only one in a scope of its name is part of that one: no call, and its own
-     time, memory and time on devices are that one's own. A vendor's call beside it is another one.
-     A step's mark is none, and holds none. Needs PROF_GROUP_NAME. */
+  /* A scope that is the only one in a scope of its name is merged into it. It does not count as a
+     call. Its self time, memory and device time are added to the outer scope's. A vendor's call
+     beside it prevents this. A step's mark does not, and contains no calls. Needs
+     PROF_GROUP_NAME. */
   PROF_RULE_ONLY_CHILDREN = 4u
 } prof_aggregate_rule;
 

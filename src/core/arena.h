@@ -58,8 +58,8 @@ void prof_i_arena_forget(uint32_t level);
    (prof_loss). Any thread. Signal-safe: no lock. */
 prof_i_head *prof_i_arena_take(prof_i_extent_kind kind, uint64_t bytes, uint64_t populate_bytes, int *loss_out);
 
-/* How large a chunk is best taken next, where one of `bytes` is asked for. For what lies at a multiple
-   of its size a file system takes the largest pieces of memory; a few smaller chunks lead there. */
+/* The best size of the next chunk, if one of `bytes` is requested. A file system takes the largest
+   pieces of memory for chunks at multiples of their size. A few smaller chunks lead there. */
 uint64_t prof_i_arena_aligned(uint64_t bytes);
 
 /* Makes an extent anew whose memory was punched, but for the first page, which is zero or a head. NULL as above. */

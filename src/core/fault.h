@@ -61,8 +61,8 @@ typedef enum prof_i_fault {
   PROF_I_FAULT_PARENTS_DEVICE, /* D3: a forked child goes on with the parent's back ends */
   PROF_I_FAULT_NOBODYS_KERNEL, /* D4: a record forgets which thread launched it */
   PROF_I_FAULT_NOT_ALONE,      /* P1: a call beside others becomes part of the one around it */
-  PROF_I_FAULT_LOSES_SELF,     /* P1: what such a call took itself is nobody's */
-  PROF_I_FAULT_STEP_HOLDS      /* P1: what stands in a step's mark stands in nothing else */
+  PROF_I_FAULT_LOSES_SELF,     /* P1: the self time of such a call is lost */
+  PROF_I_FAULT_STEP_HOLDS      /* P1: calls in a step's mark count as the mark's children */
 } prof_i_fault;
 
 #ifndef PROF_FAULT

@@ -101,8 +101,9 @@ bool prof_i_in_place_give_up(struct prof_i_thread *thread);
    arguments. It adds two standard errors of the windows' means. Any thread. */
 uint64_t prof_i_in_place_most_ns(uint64_t own_ns, uint64_t in_place_ns, uint64_t spread_us2);
 
-/* The upper bound of what `few` events of threads that had no window took beyond warm ones. They
-   may be as cold as the `sampled` events of other threads, which took in_place_ns. Any thread. */
+/* The upper bound of the time that `few` events of threads without a window took beyond warm ones.
+   They may be as cold as the `sampled` events of other threads, which took in_place_ns.
+   Any thread. */
 uint64_t prof_i_in_place_few_most_ns(uint64_t in_place_ns, uint64_t few, uint64_t sampled);
 /* A thread with fewer events has no window. */
 enum { PROF_I_IN_PLACE_FIRST_EVENTS = 32 };

@@ -165,8 +165,8 @@ void *prof_i_port_map_closed(uint64_t bytes, int fd);
 void *prof_i_port_map_twice(void *at, void *of, size_t bytes);
 int prof_i_port_populate(void *at, size_t bytes);                      /* pages present and writable, or an error: never SIGBUS later */
 /* The same, of a file's pages that have just been written at that offset. The kernel looks at each
-   page that it is asked to populate; so it is asked for few where the file system took large pieces
-   of memory for them. */
+   page that it is asked to populate. So few pages are asked for if the file system took large
+   pieces of memory for them. */
 int prof_i_port_populate_written(void *at, uint64_t offset, size_t bytes);
 bool prof_i_port_wipe_on_fork(void *at, size_t bytes);                 /* in a child they are zeros; false: not by this kernel */
 void prof_i_port_keep_on_fork(void *at, size_t bytes);                 /* not any more */

@@ -27,7 +27,7 @@ static void list_zeros(struct iovec *pieces, int count) {
   for (int i = 0; i < count; i++) pieces[i] = (struct iovec){zeros, ZEROS};
 }
 
-/* PIECES of them, too many for a stack: made by the first that comes. NULL: another thread is just
+/* PIECES of them, too many for a stack: made by the first caller. NULL: another thread is just
    making them. */
 static const struct iovec *all_zeros(void) {
   enum { NONE, AT_IT, MADE };
@@ -72,8 +72,8 @@ int prof_i_port_populate(void *at, size_t bytes) {
   return result == 0 || errno == EINVAL || prof_i_port_is_forbidden(errno) ? 0 : errno;
 }
 
-/* The largest piece of memory that a file system takes for what is written at that offset: its size
-   is a power of two, and it lies at a multiple of its size. */
+/* The largest piece of memory that a file system takes for a write at that offset. Its size is a
+   power of two, and it lies at a multiple of its size. */
 static uint64_t piece_at(uint64_t offset, uint64_t bytes) {
   const uint64_t fits = 1ull << (63 - __builtin_clzll(bytes));
   const uint64_t aligned = offset & (0 - offset);

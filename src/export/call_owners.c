@@ -28,8 +28,8 @@ static uint32_t take_promise(prof_i_call_owners *owners, const prof_i_span *span
   return promise;
 }
 
-/* What the scope was asked for, the one around it will tell. own: the scope's promise, or a new
-   one. Gives the promise of the scope around; 0: no memory. */
+/* Passes the request on to the scope around this one. own: this scope's promise, or a new one.
+   Returns the promise of the scope around; 0: no memory. */
 static uint32_t ask_around(prof_i_call_owners *owners, const prof_i_span *span, uint32_t own) {
   uint32_t *const around = &owners->open[span->depth - 1];
   if (*around) {

@@ -1,6 +1,6 @@
 /* Chrome JSON: whose "External id" a vendor's call has, in a trace with PyTorch's operators. As
-   Kineto has it, that is the innermost operator or range around the call; traced functions and
-   calls in between have no say. The walk hands out a call before what holds it. So a first walk
+   Kineto has it, that is the innermost operator or range around the call. Traced functions and
+   calls in between are skipped. The walk hands out a call before what holds it. So a first walk
    (event_numbers.c) finds each call's operator, and the second one (chrome.c) asks for it. */
 #ifndef PROF_EXPORT_CALL_OWNERS_H
 #define PROF_EXPORT_CALL_OWNERS_H
@@ -10,13 +10,13 @@
 
 #include "../trace/walk.h"
 
-/* Deeper than Perfetto draws; calls below have no scope that they belong to. */
+/* Deeper than Perfetto draws. Calls below this depth belong to no scope. */
 enum { PROF_I_OWNER_DEPTHS = 512 };
 
-/* What a scope will tell the calls in it. */
+/* The id that the calls in a scope will get from it. */
 typedef struct prof_i_call_promise {
   uint64_t id;    /* of the operator; 0: it was no operator */
-  uint32_t outer; /* the promise of what holds it, which tells instead; 0: none */
+  uint32_t outer; /* the promise of the scope around it, if that has the id; 0: none */
 } prof_i_call_promise;
 
 typedef struct prof_i_call_owners {

@@ -278,11 +278,11 @@ static uint64_t take_promised(prof_i_chrome *w, const prof_i_span *span) {
   return id;
 }
 
-/* As Kineto has it, a call's External id is that of the operator or range that it stands in, by
-   which readers give its kernels to an operator (call_owners.h). Where there is none, it is that of
-   the scope around it; 0 where it stands in nothing. That scope is written after the call, so the
-   number is promised to it. A call may turn out to stand in a call, and then passes the promise on;
-   where that scope has one from another call, the inner call's number is nobody's. */
+/* As in Kineto, a call's External id is that of the operator or range around it. Readers assign its
+   kernels to an operator by this id (call_owners.h). If there is none, it is the id of the scope
+   around the call, or 0 outside of all scopes. That scope is written after the call, so the number
+   is promised to it. A call inside of another call passes the promise on. If that call's scope has
+   a promise already, no row has the inner call's number. */
 static uint64_t external_id_of(prof_i_chrome *w, const prof_i_span *span, uint64_t id) {
   const uint64_t promised = take_promised(w, span);
   if ((w->event.flags & PROF_EVENT_CALL) == 0) return promised ? promised : id;

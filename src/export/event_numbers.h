@@ -2,7 +2,7 @@
    First come operators and ranges (cpu_op, user_annotation), thread by thread and of each thread by
    begin; then changes of memory; then calls of traced functions, as operators. The walk hands out
    spans from the last begin to the first. So a first walk counts, and numbers are given downwards.
-   Of what overlaps without nesting the order between lanes is not by begin. Only a trace with
+   If rows overlap without nesting, their order between lanes is not by begin. Only a trace with
    PyTorch's operators has numbers. An operator's or range's "External id" is its number + 1, and
    calls in it have the same (call_owners.h). Called by chrome.c and chrome_memory.c. */
 #ifndef PROF_EXPORT_EVENT_NUMBERS_H

@@ -44,8 +44,8 @@ static inline bool prof_i_python_ids_has(const prof_i_python_ids *ids, uint32_t 
 /* Is the span a call of a function? */
 bool prof_i_python_ids_is_call(const prof_i_python_ids *ids, const prof_i_span *span);
 
-/* Of a function's span that the second walk, which looks around, has just handed out. That walk
-   hands out what the first one did. False: no memory. */
+/* For the function's span that the second walk has just handed out. Both walks hand out the same
+   spans. False: no memory. */
 bool prof_i_python_ids_take(prof_i_python_ids *ids, prof_i_walker *walker, const prof_i_span *span,
                             prof_i_python_id *id_out);
 

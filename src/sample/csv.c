@@ -25,7 +25,9 @@ void prof_i_csv_head(prof_i_sink *sink, const prof_i_meters *meters, uint32_t mo
   prof_i_sink_text(sink, mode == PROF_SAMPLE_ALL ? "time_ns,meter,unit,value" : "time");
   for (uint32_t i = 0; mode != PROF_SAMPLE_ALL && i < meters->count; i++) {
     if (!has_column(meters, i)) continue;
-    snprintf(cell, sizeof cell, ",%s %s%u", title_of(mode), meters->all[i].is_host ? "host" : "GPU", meters->all[i].number);
+    const prof_i_meter *const meter = &meters->all[i];
+    snprintf(cell, sizeof cell, ",%s %s%u", title_of(mode), meter->is_host ? "host" : "GPU",
+             meter->number);
     prof_i_sink_text(sink, cell);
   }
   prof_i_sink_text(sink, "\n");

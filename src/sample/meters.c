@@ -73,7 +73,11 @@ static int ask(prof_i_back_end *end, uint32_t number, prof_backend_metric *out) 
 
 static void add(prof_i_meters *meters, const prof_i_back_end *end, const prof_backend_metric *metric) {
   prof_i_meter *const meter = &meters->all[meters->count++];
-  *meter = (prof_i_meter){.metric = *metric, .device = PROF_HOST, .is_host = !end, .source = meters->source_count, .number = meters->device_count + metric->device};
+  *meter = (prof_i_meter){.metric = *metric,
+                          .device = PROF_HOST,
+                          .is_host = !end,
+                          .source = meters->source_count,
+                          .number = meters->device_count + metric->device};
   if (end) meter->device = (prof_device){(int32_t)end->table.device_type, (int32_t)metric->device};
   if (end && metric->device < end->device_count) meter->memory_bytes = end->devices[metric->device].memory_bytes;
   name_it(meter, end ? end->table.name : "host");

@@ -20,7 +20,7 @@ typedef struct prof_i_meter {
   uint64_t memory_bytes; /* of the device; 0: not known */
   bool is_host;
   uint32_t source;       /* whose: 0 is the first back end that has some */
-  uint32_t number;       /* of the device in a file: those of a second vendor go on behind all of the first one's */
+  uint32_t number;       /* of the device in a file; a second vendor's follow the first one's */
   int64_t last;          /* of a total */
   uint64_t last_ns;
   double value;          /* in that unit */
@@ -35,7 +35,7 @@ typedef struct prof_i_meters {
     uint32_t first, count; /* of the meters that it is asked for at once */
   } batches[PROF_I_BACKENDS_MAX + 1 + PROF_I_METERS_MAX / PROF_I_METERS_AT_ONCE];
   uint32_t batch_count, source_count;
-  uint32_t device_count; /* of the back ends so far, those that are not wanted, too */
+  uint32_t device_count; /* of the back ends so far, including those that are not wanted */
 } prof_i_meters;
 
 /* Finds those that are wanted; devices: checked by prof_i_meters_check_devices(). */

@@ -610,15 +610,14 @@ static void take_only_child(aggregation *a, prof_i_span *span, beside *also) {
   a->only_child.group = NULL;
 }
 
-/* Of the innermost scope that waits; a mark of a step holds nothing. NULL: none does. */
+/* The innermost scope that waits. A step's mark contains no calls. NULL: none waits. */
 static waiting *innermost(aggregation *a) {
   uint32_t count = a->waiting_count;
   while (count && a->waiting[count - 1].is_step && !PROF_I_FAULT(STEP_HOLDS)) count--;
   return count ? &a->waiting[count - 1] : NULL;
 }
 
-/* A call of a vendor's is an event in torch.profiler: what stands beside it is not the only child.
- */
+/* A vendor's call is an event in torch.profiler, so a scope beside it is not the only child. */
 static __attribute__((noinline)) void note_call(aggregation *a, const prof_i_span *span) {
   waiting *const around = innermost(a);
   if (around && span->lane == 0) around->has_call = true;
@@ -952,7 +951,8 @@ int prof_i_aggregate_one(const prof_trace *trace, const char *name, const char *
   return status;
 }
 
-int prof_i_traces_aggregate(const prof_trace *const *traces, size_t count, const prof_aggregate_options *options, prof_rows **rows_out) {
+int prof_i_traces_aggregate(const prof_trace *const *traces, size_t count,
+                            const prof_aggregate_options *options, prof_rows **rows_out) {
   int status = check("prof_traces_aggregate", traces, count, rows_out);
   if (status) return status;
   aggregation *const a = make_aggregation(traces, count);
@@ -968,7 +968,8 @@ int prof_i_traces_aggregate(const prof_trace *const *traces, size_t count, const
   return status;
 }
 
-int prof_traces_aggregate(const prof_trace *const *traces, size_t count, const prof_aggregate_options *options, prof_rows **rows_out) {
+int prof_traces_aggregate(const prof_trace *const *traces, size_t count,
+                          const prof_aggregate_options *options, prof_rows **rows_out) {
   PROF_I_HOLD_FP;
   PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   PROF_I_INSIDE;

@@ -187,8 +187,8 @@ static uint32_t place_of(const prof_memory *m, uint32_t index, prof_memory_momen
   return 0;
 }
 
-int prof_i_memory_live(const prof_memory *memory, uint32_t index, prof_memory_moment moment, uint64_t at_ns, prof_memory_by by,
-                     prof_memory_rows **rows_out) {
+int prof_i_memory_live(const prof_memory *memory, uint32_t index, prof_memory_moment moment,
+                       uint64_t at_ns, prof_memory_by by, prof_memory_rows **rows_out) {
   if (!memory || !rows_out) return prof_i_fail(PROF_E_INVALID, "prof_memory_live: %s is NULL", memory ? "rows_out" : "memory");
   if (index >= prof_memory_pool_count(memory) || moment > PROF_MEMORY_AT_TIME || by > PROF_MEMORY_BY_ADDRESS)
     return prof_i_fail(PROF_E_INVALID, "prof_memory_live: index is %u of %u, moment %u, by %u", index, prof_memory_pool_count(memory), (unsigned)moment,
@@ -209,8 +209,8 @@ int prof_i_memory_live(const prof_memory *memory, uint32_t index, prof_memory_mo
   return PROF_OK;
 }
 
-int prof_memory_live(const prof_memory *memory, uint32_t index, prof_memory_moment moment, uint64_t at_ns, prof_memory_by by,
-                     prof_memory_rows **rows_out) {
+int prof_memory_live(const prof_memory *memory, uint32_t index, prof_memory_moment moment,
+                     uint64_t at_ns, prof_memory_by by, prof_memory_rows **rows_out) {
   PROF_I_HOLD_FP;
   PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   PROF_I_INSIDE;
@@ -254,7 +254,8 @@ static int play_series(prof_i_play *play, uint32_t index, uint32_t count, int64_
   return 0;
 }
 
-int prof_i_memory_series(const prof_memory *memory, uint32_t index, uint32_t count, int64_t *used_bytes_out, int64_t *allocated_bytes_out) {
+int prof_i_memory_series(const prof_memory *memory, uint32_t index, uint32_t count,
+                         int64_t *used_bytes_out, int64_t *allocated_bytes_out) {
   if (!memory || !used_bytes_out || !allocated_bytes_out) return prof_i_fail(PROF_E_INVALID, "prof_memory_series: an argument is NULL");
   if (index >= prof_memory_pool_count(memory) || count == 0)
     return prof_i_fail(PROF_E_INVALID, "prof_memory_series: index is %u of %u, count %u", index, prof_memory_pool_count(memory), count);
@@ -265,7 +266,8 @@ int prof_i_memory_series(const prof_memory *memory, uint32_t index, uint32_t cou
   return status ? prof_i_fail(status, "no memory to play %u events", memory->item_count) : PROF_OK;
 }
 
-int prof_memory_series(const prof_memory *memory, uint32_t index, uint32_t count, int64_t *used_bytes_out, int64_t *allocated_bytes_out) {
+int prof_memory_series(const prof_memory *memory, uint32_t index, uint32_t count,
+                       int64_t *used_bytes_out, int64_t *allocated_bytes_out) {
   PROF_I_HOLD_FP;
   PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   PROF_I_INSIDE;

@@ -84,7 +84,7 @@ static int by_calls(const prof_i_group *a, const prof_i_group *b) {
   return a->tally.max_ns || b->tally.max_ns ? 0 : falling(a->tally.calls, b->tally.calls);
 }
 
-/* By falling weight. What has none by what devices did, then by how long it has been open, then by
+/* By falling weight. Rows without one by device time, then by how long it has been open, then by
    calls if none took time, then by name. */
 static int by_weight(const void *x, const void *y) {
   const ranked *const a = x, *const b = y;

@@ -1,7 +1,7 @@
-/* Where a trace's bytes come from: the caller's memory, or a file. A file that its process still writes to is copied as a
-   snapshot; a small one that is finished is read, so that nobody can take it away under us; a large one, or one of many, is mapped
-   (who cuts it off meanwhile kills the reader: SIGBUS). Only regular files are opened: no FIFO may block us, no
-   device may act. */
+/* Where a trace's bytes come from: the caller's memory, or a file. A file that its process still
+   writes to is copied as a snapshot. A small finished one is read: later changes of the file do not
+   matter. A large one, or one of many, is mapped: if it is truncated meanwhile, the reader gets
+   SIGBUS. Only regular files are opened: no FIFO may block us, no device may act. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

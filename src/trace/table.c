@@ -73,10 +73,12 @@ static const struct {
 #undef COLUMN
 };
 
-enum { CELL_BYTES = PROF_I_SHOW_NAME_BYTES, GAP = 2, FRAME_BYTES = CELL_BYTES / 8 - 1 /* so much of a text does prof_i_show_name() look at */ };
+/* FRAME_BYTES: how much of a text prof_i_show_name() reads. */
+enum { CELL_BYTES = PROF_I_SHOW_NAME_BYTES, GAP = 2, FRAME_BYTES = CELL_BYTES / 8 - 1 };
 
 typedef prof_i_table table;
-_Static_assert((int)COLUMN_COUNT <= (int)PROF_I_TABLE_COLUMNS_MAX, "widths has room for each column");
+_Static_assert((int)COLUMN_COUNT <= (int)PROF_I_TABLE_COLUMNS_MAX,
+               "widths has room for each column");
 
 /* ---- cells ---- */
 
@@ -87,9 +89,14 @@ static size_t put_thread(const table *t, char *to, const prof_row *row) {
   prof_trace_thread thread = {.size = sizeof thread};
   char text[96];
   size_t i = 0;
-  for (uint32_t here; i < t->trace_count && index >= (here = prof_i_table_info(t->traces[i]).thread_count); i++) index -= here;
+  for (; i < t->trace_count; i++) {
+    const uint32_t here = prof_i_table_info(t->traces[i]).thread_count;
+    if (index < here) break;
+    index -= here;
+  }
   if (i == t->trace_count || prof_trace_thread_get(t->traces[i], index, &thread) != PROF_OK) return 0;
-  if (thread.is_fiber && prof_i_table_lacks_durations(row)) return prof_i_show_name(to, thread.name);
+  if (thread.is_fiber && prof_i_table_lacks_durations(row))
+    return prof_i_show_name(to, thread.name);
   const uint64_t number = thread.is_fiber ? thread.tid - PROF_I_TID_OF_FIBERS : thread.tid;
   snprintf(text, sizeof text, "%s (%s%llu)", thread.name, thread.is_fiber ? "fiber " : "",
            (unsigned long long)number);
@@ -155,7 +162,9 @@ static int put_count(char *to, size_t room, uint64_t count) {
   return snprintf(to, room, "%llu", (unsigned long long)count);
 }
 
-static bool is_of_durations(column which) { return which >= COLUMN_SELF_SHARE && which <= COLUMN_MAX; }
+static bool is_of_durations(column which) {
+  return which >= COLUMN_SELF_SHARE && which <= COLUMN_MAX;
+}
 
 static size_t make_cell(const table *t, const prof_row *row, column which, char to[CELL_BYTES]) {
   int count = 0;

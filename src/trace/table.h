@@ -20,7 +20,7 @@ typedef struct prof_i_table {
   prof_i_page page;
 } prof_i_table;
 
-/* All its calls took 0 ns: nobody has measured them (PROF_I_NO_DURATION). */
+/* All its calls took 0 ns: they were not measured (PROF_I_NO_DURATION). */
 bool prof_i_table_lacks_durations(const prof_row *row);
 
 /* Any row that is shown has durations, or there is no row. */

@@ -111,7 +111,7 @@ static int put_loss(table *t, const prof_trace *trace) {
   return PROF_OK;
 }
 
-/* What was open across a fork stands in the parent's: the sum's line alone says it. */
+/* Scopes open across a fork are in the parent's trace: only the line of the sum counts them. */
 static bool is_whole(const prof_trace_info *info) {
   uint64_t missing = info->open_count | info->open_below_count | info->bad_count;
   for (size_t i = 0; i < sizeof info->lost_count / sizeof *info->lost_count; i++)

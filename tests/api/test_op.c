@@ -45,7 +45,8 @@ static void what_is_short_is_run_many_times(void **state) {
   prof_op_result *result = NULL;
   (void)state;
   assert_int_equal(prof_op_profile(&op, &fresh, &result), PROF_OK);
-  for (int i = 0; i < 10 && info_of(result).exec <= 100; i++) { /* a halt of the machine seemed to be the operator's time */
+  /* Again where a halt of the machine was taken for the operator's time. */
+  for (int i = 0; i < 10 && info_of(result).exec <= 100; i++) {
     prof_op_result_destroy(result);
     assert_int_equal(prof_op_profile(&op, &fresh, &result), PROF_OK);
   }

@@ -38,7 +38,8 @@ static int stops(void) {
 /* CUPTI, which prof loads, records something. */
 static int is_recording(void) {
   void *const cupti = dlopen("libcupti.so.13", RTLD_NOW | RTLD_NOLOAD);
-  emulated_cupti *(*const state)(void) = cupti ? (emulated_cupti *(*)(void))dlsym(cupti, "emulated_cupti_state") : 0;
+  emulated_cupti *(*state)(void) = 0;
+  if (cupti) state = (emulated_cupti *(*)(void))dlsym(cupti, "emulated_cupti_state");
   return state && __atomic_load_n(&state()->kinds, __ATOMIC_RELAXED) > 0;
 }
 int main(void) {
@@ -59,7 +60,8 @@ int main(void) {
 }
 C
 ln -s "$vendors/libcuda.so.1" libcuda.so
-${CC:-cc} -std=gnu11 -O1 -I"$here/.." app.c -L. -lcuda -ldl -o app || fail "the program does not compile"
+${CC:-cc} -std=gnu11 -O1 -I"$here/.." app.c -L. -lcuda -ldl -o app ||
+  fail "the program does not compile"
 export LD_LIBRARY_PATH=$vendors
 mkdir alone && ln -s "$vendors/libcuda.so.1" alone/
 
@@ -81,7 +83,8 @@ recorded calls env CUDA_INJECTION64_PATH="$build/libprof_cuda.so" PROF_LEVEL=2 P
 recorded run "$prof" run -q --devices -o run.prof -- ./app
 recorded asked env CUDA_INJECTION64_PATH="$build/libprof_cuda.so" PROF_DEVICES=records PROF_LEVEL=1 PROF_OUTPUT=asked.prof ./app # prof's thread is there before the driver begins
 grep 'its records began' injected.info calls.info asked.info run.info && fail "it was there from the first call on"
-recorded preloaded env WAITS_FOR_CUPTI=1 WAITS=1 LD_PRELOAD="$build/libprof.so" PROF_DEVICES=records PROF_LEVEL=1 PROF_OUTPUT=preloaded.prof ./app
+recorded preloaded env WAITS_FOR_CUPTI=1 WAITS=1 LD_PRELOAD="$build/libprof.so" \
+  PROF_DEVICES=records PROF_LEVEL=1 PROF_OUTPUT=preloaded.prof ./app
 grep -qE 'its records began up to [0-9.]+[mun]?s after the program began with it' preloaded.info || fail "it does not say since when: $(cat preloaded.info)"
 
 # It stops when prof's thread has taken over what CUPTI records, and before it can have.

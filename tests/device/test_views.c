@@ -112,8 +112,15 @@ static void the_table_shows_devices_and_what_is_known_of_them(void **state) {
   (void)state;
   char *text = NULL;
   assert_int_equal(prof_trace_table(trace, NULL, &text), PROF_OK);
-  const char *const parts[] = {"Self Device  ", "Self Device %", "Device Total", "Device Mean", "Self device time total: ", "ext_dev:1 emulated accelerator (emulated: no device): 14 scopes, times within ",
-                               "77:2: the host's side of its scopes alone: no back end serves devices of that type; PROF_BACKENDS names plug-ins"};
+  const char *const parts[] = {
+      "Self Device  ",
+      "Self Device %",
+      "Device Total",
+      "Device Mean",
+      "Self device time total: ",
+      "ext_dev:1 emulated accelerator (emulated: no device): 14 scopes, times within ",
+      "77:2: the host's side of its scopes alone: no back end serves devices of that type; "
+      "PROF_BACKENDS names plug-ins"};
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
     if (!has(text, parts[i])) fail_msg("not in the table: %s\n%s", parts[i], text);
   prof_free(text);
@@ -170,9 +177,16 @@ static void chrome_json_has_a_process_for_the_device_and_arrows_to_it(void **sta
   char *json = NULL;
   uint64_t arrows = 0;
   assert_int_equal(prof_trace_json(trace, NULL, &json, NULL), PROF_OK);
-  const char *const parts[] = {"\"name\":\"process_name\",\"pid\":5012001,", ": compute\"}}", "\"args\":{\"name\":\"stream ", "\"cat\":\"gpu_user_annotation\",\"name\":\"kernel\",\"pid\":5012001,\"tid\":1,",
-                               "\"cat\":\"operator\",\"name\":\"kernel\",", "\"device\":1,\"stream\":2}", "\"faults\":0",
-                               "\"devices without times\":[\"77:2: the host's side of its scopes alone: ", "\"devices\":[\"ext_dev:1 emulated accelerator (emulated: no device): 14 scopes, "};
+  const char *const parts[] = {
+      "\"name\":\"process_name\",\"pid\":5012001,",
+      ": compute\"}}",
+      "\"args\":{\"name\":\"stream ",
+      "\"cat\":\"gpu_user_annotation\",\"name\":\"kernel\",\"pid\":5012001,\"tid\":1,",
+      "\"cat\":\"operator\",\"name\":\"kernel\",",
+      "\"device\":1,\"stream\":2}",
+      "\"faults\":0",
+      "\"devices without times\":[\"77:2: the host's side of its scopes alone: ",
+      "\"devices\":[\"ext_dev:1 emulated accelerator (emulated: no device): 14 scopes, "};
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
     if (!has(json, parts[i])) fail_msg("not in the text: %s\n%s", parts[i], json);
   for (const char *at = json; (at = strstr(at, "\"cat\":\"ac2g\"")) != NULL; at++) arrows++;

@@ -101,7 +101,7 @@ static int run_case(const void *unused) {
   make_timer(streams[0]);
   walk.plan->nth = 0;
   check_status(prof_stop(), PROF_OK);
-  WAIT_WHILE(collector_is_there()); /* what comes before it has ended is late, and counted as such */
+  WAIT_WHILE(collector_is_there()); /* records before its end would be counted as late */
   check(!collector_is_there(), "prof's thread for devices does not end");
   check_status(prof_start(1), PROF_OK); /* nothing fails any more */
   use(streams);

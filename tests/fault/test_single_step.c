@@ -73,14 +73,19 @@ static void say_of_process(pid_t pid, const char *name) {
   dprintf(STDERR_FILENO, "  %s: %.*s\n", name, (int)(bytes > 0 ? bytes : 0), text);
 }
 
-/* The guard's: what is known of the child, and the process ends, which kills it. */
+/* The guard prints what is known of the child, and ends the process, which kills the child. */
 static void say_that_it_hangs(int number) {
   const tracee *const child = &total.child;
   dprintf(STDERR_FILENO, "%s hangs: %llu instructions were walked, phase %d, status %x, at %#llx\n",
-          total.name, (unsigned long long)total.steps, (int)plan.page->phase, (unsigned)child->status,
+          total.name, (unsigned long long)total.steps, (int)plan.page->phase,
+          (unsigned)child->status,
           child->pid > 0 ? (unsigned long long)tracee_at(child) : 0ull);
   const pid_t pid = child->pid > 0 ? child->pid : child->process;
-  if (pid > 0) say_of_process(pid, "stat"), say_of_process(pid, "wchan"), say_of_process(pid, "syscall");
+  if (pid > 0) {
+    say_of_process(pid, "stat");
+    say_of_process(pid, "wchan");
+    say_of_process(pid, "syscall");
+  }
   signal(number, SIG_DFL);
   raise(number);
 }

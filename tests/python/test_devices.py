@@ -196,14 +196,17 @@ class Calls(unittest.TestCase):
             made = [(e.name, e.depth) for e in trace.events() if e.is_call and e.thread == 0]
             self.assertEqual(made, [("cudaLaunchKernel", 2), ("cuLaunchKernel", 3), ("cudaLaunchKernel", 2)])
             events = tables.single_events([tables.Window(trace, 0, 0, 0, 0)], False, False)
-            self.assertEqual([(e.name, len(e.kernels), round(e.self_cpu_time_total, 3)) for e in events if e.thread == 1],
+            first = [e for e in events if e.thread == 1]
+            rows = [(e.name, len(e.kernels), round(e.self_cpu_time_total, 3)) for e in first]
+            self.assertEqual(rows,
                              [("model", 0, 7.0), ("layer", 2, 0.4), ("cudaLaunchKernel", 0, 0.2), ("cuLaunchKernel", 0, 0.1), ("cudaLaunchKernel", 0, 0.3)])
-            self.assertEqual({e.cpu_parent.name for e in events if e.name == "cudaLaunchKernel" and e.thread == 1}, {"layer"})
+            parents = {e.cpu_parent.name for e in first if e.name == "cudaLaunchKernel"}
+            self.assertEqual(parents, {"layer"})
 
 
 class CallsOfOperators(Folder):
-    """A vendor's call has the External id of the innermost operator or range that it stands in, in
-    the JSON and in events(); the operator's is its place by begin."""
+    """A vendor's call has the External id of the innermost operator or range around it, in the JSON
+    and in events(). The operator's id is its place by begin."""
 
     def launch(self, name, begin, end, number=0, category="cuda_runtime"):
         self.traced.put(name, begin, end, category, correlation=number or self.next)

@@ -520,7 +520,10 @@ class Import(Folder):
                 begun, i = time.monotonic(), 0
                 with open(self.path("slow.json"), "w") as f:
                     f.write("[")
-                    while time.monotonic() - begun < (HANG_SECONDS if is_terminal else 3.5) and not (is_terminal and b"prof import: " in seen):
+                    limit = HANG_SECONDS if is_terminal else 3.5
+                    while time.monotonic() - begun < limit:
+                        if is_terminal and b"prof import: " in seen:
+                            break
                         f.write(("," if i else "") + json.dumps(x("cpu_op", "a", 1, 10 * i, 5)))
                         f.flush()
                         i += 1

@@ -75,7 +75,11 @@ def seen_by_both(work, path=None):
             work()
     if path:
         theirs.export_chrome_trace(path)
-    mine = [(e.thread, e.time_range.start, e.time_range.end, e.name, e.input_shapes, e.sequence_nr, e.torch_fwd_thread or 0) for e in p.events()]
+    mine = [
+        (e.thread, e.time_range.start, e.time_range.end)
+        + (e.name, e.input_shapes, e.sequence_nr, e.torch_fwd_thread or 0)
+        for e in p.events()
+    ]
     kineto = [
         (e.thread, e.time_range.start, e.time_range.end)
         + (e.name, e.input_shapes, e.sequence_nr, e.fwd_thread)

@@ -303,7 +303,8 @@ if os.fork() == 0:
 assert os.wait()[1] == 0
 """
         for _ in range(3):
-            self.assertEqual(subprocess.run([sys.executable, "-c", child, str(HANG_SECONDS)], timeout=2 * HANG_SECONDS).returncode, 0)
+            words = [sys.executable, "-c", child, str(HANG_SECONDS)]
+            self.assertEqual(subprocess.run(words, timeout=2 * HANG_SECONDS).returncode, 0)
 
     def test_many_profiles_fit_into_one_process(self):
         for _ in range(12):  # each as large as a tenth of what a capture holds

@@ -163,7 +163,13 @@ t._torch.error = None
     def in_a_thread_that_python_did_not_begin(self, code):
         """threading knows it as little as one that C began."""
         body = "".join(f"    {line}\n" for line in code.splitlines())
-        return self.run_code(f"{self.STAND_IN}\nimport _thread, os, threading\nover = _thread.allocate_lock()\nover.acquire()\ndef work():\n{body}    over.release()\n_thread.start_new_thread(work, ())\nif not over.acquire(timeout=HANG_SECONDS): raise SystemExit('it takes too long')\n")
+        return self.run_code(
+            f"{self.STAND_IN}\nimport _thread, os, threading\n"
+            f"over = _thread.allocate_lock()\nover.acquire()\n"
+            f"def work():\n{body}    over.release()\n"
+            f"_thread.start_new_thread(work, ())\n"
+            f"if not over.acquire(timeout=HANG_SECONDS): raise SystemExit('it takes too long')\n"
+        )
 
     def test_a_fork_on_a_thread_that_python_did_not_begin(self):
         """It is the child's one thread: what it has begun ends there as in its parent."""

@@ -466,7 +466,7 @@ class Numbers(unittest.TestCase):
                 self.assertEqual([i for i, _ in ours], list(range(1, len(ours) + 1)))
 
     def test_cuda_that_is_not_there_is_told(self):
-        """In torch.profiler's words. Nothing is said where nobody asked for it."""
+        """In torch.profiler's words. Nothing is said unless it was asked for."""
         if torch.cuda.is_available() or prof.ProfilerActivity.CUDA in prof.supported_activities():
             self.skipTest("there is a CUDA device")
         for module in theirs_and_ours():

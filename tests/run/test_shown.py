@@ -283,8 +283,8 @@ class Repeated(Shown):
         script = 'app 0; echo junk > "$(dirname "$PROF_OUTPUT")/junk.prof"'
         for words in ((), ("-o", "out")):
             text = self.run_well("-n", "2", *words, "sh", "-c", script)
-            self.assertRegex(text, r"prof run: 2 captures are not in the table, the first of them .*"
-                                   r"junk\.prof")
+            self.assertRegex(text, r"prof run: 2 captures are not in the table, "
+                                   r"the first of them .*junk\.prof")
             self.assertIn("prof run: 2 runs together:\n", text)
 
     def test_a_later_run_that_cannot_start_leaves_no_folder(self):

@@ -152,7 +152,8 @@ static void sixteen_threads_may_ask_for_anything_at_once(void **state) {
   snprintf(own.capture, sizeof own.capture, "%s", health.capture_path);
   for (intptr_t i = 0; i < RECORDERS + MEDDLERS; i++)
     assert_int_equal(pthread_create(&threads[i], NULL, i < RECORDERS ? record : meddle, (void *)(i + 1)), 0);
-  for (uint64_t s = 0; s < seconds() || (s < seconds() + hang_seconds() && !everything_was_done()); s++) sleep(1);
+  const uint64_t limit = seconds() + hang_seconds();
+  for (uint64_t s = 0; s < seconds() || (s < limit && !everything_was_done()); s++) sleep(1);
   __atomic_store_n(&own.quit, 1, __ATOMIC_RELAXED);
   for (int i = 0; i < RECORDERS + MEDDLERS; i++) pthread_join(threads[i], NULL);
   for (int i = 0; i < DEEDS; i++) print_message("  %8llu times %s\n", (unsigned long long)own.done[i], deed_names[i]);

@@ -61,8 +61,8 @@ static prof_health health_now(void) {
   return health;
 }
 
-/* A scope that is known to last 20 to 20.x ms comes back as that, with either clock. Where each look at the clocks was
-   interrupted, the recording says by how much it may be wrong, and is made again. */
+/* A scope that is known to last 20 to 20.x ms comes back as that, with either clock. If each
+   reading of the clocks was interrupted, the recording has the possible error, and is repeated. */
 static void durations_are_the_hosts(void **state) {
   (void)state;
   unsigned naps = 0;
@@ -80,7 +80,8 @@ static void durations_are_the_hosts(void **state) {
     assert_int_equal(prof_stop(), PROF_OK);
     assert_int_equal(prof_get_duration("20 ms", NULL, &total, NULL), PROF_OK);
     const prof_health health = health_now();
-    const uint64_t error = least / 10000 + 2000 + 2 * health.clock_error_ns; /* 1e-4: the rate is known from the run's own pairs */
+    /* 1e-4: the rate is known from the run's own pairs */
+    const uint64_t error = least / 10000 + 2000 + 2 * health.clock_error_ns;
     assert_in_range(total, least - error, most + error);
     assert_int_equal(health.clock, clock);
     assert_int_equal(health.clock_segments_count, 1);

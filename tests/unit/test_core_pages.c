@@ -27,7 +27,7 @@ static long faults(void) {
   return usage.ru_minflt;
 }
 
-/* In memory, from which no writing back takes pages meanwhile. */
+/* In memory: no writeback takes pages meanwhile. */
 static long faults_of_stores(uint64_t offset, int (*populate)(void *, uint64_t, size_t)) {
   int fd = -1;
   assert_int_equal(prof_i_port_memfd(offset + BYTES, &fd), 0);

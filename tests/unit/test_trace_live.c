@@ -211,7 +211,8 @@ static void the_file_of_another_process_is_read_while_it_runs_and_after_its_deat
   assert_true(child >= 0);
   if (child == 0) be_the_child(done);
   int status;
-  WAIT_WHILE(__atomic_load_n(done, __ATOMIC_ACQUIRE) < CHILD_OUTERS && waitpid(child, &status, WNOHANG) == 0);
+  WAIT_WHILE(__atomic_load_n(done, __ATOMIC_ACQUIRE) < CHILD_OUTERS &&
+             waitpid(child, &status, WNOHANG) == 0);
   assert_true(__atomic_load_n(done, __ATOMIC_ACQUIRE) >= CHILD_OUTERS);
   char path[PATH_MAX];
   if (!find_capture("trace", path, sizeof path)) {

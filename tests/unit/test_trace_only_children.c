@@ -1,7 +1,7 @@
-/* PROF_RULE_ONLY_CHILDREN beside torch.profiler's own way: random trees of calls, from which a call
-   that is the only one in a call of its name is taken out, again and again until none is left.
-   Vendors' calls among them are children, too. Marks of steps are none, as where torch.profiler
-   records no steps. */
+/* PROF_RULE_ONLY_CHILDREN beside torch.profiler's own way, on random trees of calls. A call that is
+   the only one in a call of its name is taken out, again and again until none is left. Vendors'
+   calls among them are children, too. Steps' marks are not, as where torch.profiler records no
+   steps. */
 #include <prof/memory.h>
 
 #include "device_capture.h"
@@ -31,7 +31,7 @@ typedef struct tree {
   uint64_t now;
   uint64_t random;
   uint32_t marks_in_8; /* how often there is one between two children */
-  int marked_in;       /* the call that the last step's mark stands in; -1: there is no mark */
+  int marked_in;       /* the call around the last step's mark; -1: there is no mark */
 } tree;
 
 typedef struct sums {

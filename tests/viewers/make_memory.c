@@ -181,7 +181,7 @@ static uint64_t monotonic_ns(void) {
   return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* Files are written by clocks that may part by some ns: nothing happens so near to a part's begin. */
+/* The clocks of the files may differ by some ns, so nothing happens near the begin of a part. */
 static uint64_t in_a_quiet_ms(void) {
   const struct timespec half = {0, 500000};
   nanosleep(&half, NULL);

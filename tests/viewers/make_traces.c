@@ -223,7 +223,7 @@ static uint64_t monotonic_ns(void) {
   return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* A trace in ns cannot tell which of two scopes came first that begin or end less than 1 ns apart. */
+/* A trace in ns has no order of two begins or ends that are less than 1 ns apart. */
 static void wait_for_another_ns(void) {
   for (const uint64_t begun_ns = monotonic_ns(); monotonic_ns() - begun_ns < 10;) continue;
 }

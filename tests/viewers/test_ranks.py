@@ -182,7 +182,10 @@ def test_tensorboards_operator_view(with_runtime, truths):
         assert linear["device_self_duration"] == 0
         assert ["aten::addmm", "[[64, 32], [32, 16]]"] in shown["shapes"]
         kernels = [[name, by, calls] for name, by, _, calls in shown["kernels by operator"]]
-        assert sorted(kernels) == [[GEMM, "aten::addmm", ranks.STEPS * ranks.LAYERS], [REDUCE, "nccl:all_reduce", ranks.STEPS]]
+        assert sorted(kernels) == [
+            [GEMM, "aten::addmm", ranks.STEPS * ranks.LAYERS],
+            [REDUCE, "nccl:all_reduce", ranks.STEPS],
+        ]
 
 
 def test_tensorboards_distributed_view(as_it_comes, truths):
@@ -257,7 +260,10 @@ def test_htas_launch_statistics(found, truths):
             assert call["name"] == "cudaLaunchKernel"
             wanted.append([call["dur"], kernel["dur"], max(0.0, kernel["ts"] - call["ts"] - call["dur"])])
         assert len(wanted) == (ranks.STEPS - 1) * (ranks.LAYERS + 1)
-        in_order = [sorted(rows, key=lambda row: [round(us, 3) for us in row]) for rows in (found["launches"][rank], wanted)]
+        in_order = [
+            sorted(rows, key=lambda row: [round(us, 3) for us in row])
+            for rows in (found["launches"][rank], wanted)
+        ]
         assert in_order[0] == [[near(us) for us in row] for row in in_order[1]]
 
 

@@ -9,7 +9,7 @@ typedef struct run_capture {
   const char *process; /* its name, or "" */
   uint32_t pid;        /* 0: the capture cannot be read */
   int rank;            /* -1: it has none */
-  bool is_own;         /* samples or calls of libraries, by prof run itself: no process's */
+  bool is_own;         /* samples or calls of libraries, written by prof run, not by a process */
   const char *error;   /* why, or NULL */
   bool is_empty;       /* it has no event, and was removed */
   bool is_live;        /* its process still runs */

@@ -269,8 +269,8 @@ static void end_poll(child *c, const struct pollfd polls[FIXED]) {
   if (polls[ORPHAN].revents) c->has_ended = true;
 }
 
-/* Without poll(), which the kernel may refuse for want of memory, we look at all often. What is
-   typed has to wait, since to read it may block. */
+/* poll() may fail for lack of memory. Then we check all descriptors often. Typed input waits,
+   because reading it may block. */
 static int look_at_all(const child *c, struct pollfd *polls, nfds_t count) {
   const struct timespec nap = {.tv_nsec = 5000000};
   nanosleep(&nap, NULL);

@@ -11,7 +11,7 @@ static inline uint64_t run_hash_mix(uint64_t hash, uint64_t word) {
   return hash ^ hash >> 32;
 }
 
-/* Takes 16 bytes at once: uthash's own hash of a long line takes longer than all else about it. */
+/* Takes 16 bytes at once: uthash's own hash is slow for long lines. */
 static inline unsigned run_hash(const void *key, size_t bytes) {
   uint64_t hash = bytes, other = 0, word[2];
   const char *at = key;

@@ -1,6 +1,5 @@
-/* See loose.h. Each run holds a read lock of the directory: a write lock that could not be had shows
-   that there is another one. The first run that ends takes what is surely its own, the last one all
-   that is left. */
+/* See loose.h. Each run holds a read lock of the directory. If a write lock is refused, there is
+   another run. The first run that ends takes only its own files, the last one all that are left. */
 #define _GNU_SOURCE
 #include "loose.h"
 

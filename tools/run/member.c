@@ -179,7 +179,7 @@ static pid_t inner_pid_of(pid_t pid) {
   return count > 0 ? (pid_t)pids[count - 1] : pid;
 }
 
-/* Without a memory of its own it ends just now: /proc shows neither its folder nor its variables. */
+/* A process without memory is ending: /proc shows neither its folder nor its variables. */
 static bool has_program(pid_t pid) {
   char program[1];
   return readlink(path_of(pid, "exe").text, program, sizeof program) > 0;

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* values: options whose value is the next word; twice: the next two. operands: words in front of the program.
-   is_script: -c has shell text. has_variables: NAME=VALUE may come in front of the program. */
+/* values: options whose value is the next word; twice: the next two. operands: words in front of
+   the program. is_script: -c has shell text. has_variables: NAME=VALUE may come in front of it. */
 typedef struct launcher {
   const char *name;
   const char *values;

@@ -32,7 +32,7 @@ static const char *const tables[] = {"agent_info",   "domain_stats",  "kernel_st
                                      "kernel_trace", "hip_api_trace", "counter_collection"};
 enum { TABLES = sizeof tables / sizeof *tables };
 
-/* The folder HOST of rocprofv3, if it is told of none: all files are PID_KIND. */
+/* The folder HOST of rocprofv3, its default: all files are PID_KIND. */
 static bool is_of_rocprofv3(const char *folder) {
   static const char *const endings[] = {"csv", "db", "json", "pftrace", "otf2", "txt"};
   const run_words names = run_folder_names(folder);

@@ -130,7 +130,17 @@ class EventList(List[_Row]):
     def export_chrome_trace(self, path: str) -> None:
         """Of events(): a list of them, as JSON. profile.export_chrome_trace() writes more, and faster."""
         rows = [
-            {"name": e.trace_name, "ph": "X", "ts": e.time_range.start, "dur": e.time_range.elapsed_us(), "tid": e.thread - 1, "pid": "CPU functions", "args": {}} for e in self if isinstance(e, FunctionEvent)
+            {
+                "name": e.trace_name,
+                "ph": "X",
+                "ts": e.time_range.start,
+                "dur": e.time_range.elapsed_us(),
+                "tid": e.thread - 1,
+                "pid": "CPU functions",
+                "args": {},
+            }
+            for e in self
+            if isinstance(e, FunctionEvent)
         ]
         import json
 

@@ -86,8 +86,8 @@ def _device_of(windows: Sequence[Window]) -> Optional[str]:
     """The type of the first device that scopes were put on, as torch.profiler names it."""
     for window in windows:
         for device in window.trace.devices():
-            named = (name for name, code in TYPES.items() if name != "ext_dev" and code == device.device.type)
-            return next(named, "device")  # "ext_dev" says no more
+            names = [name for name, code in TYPES.items() if code == device.device.type]
+            return next((n for n in names if n != "ext_dev"), "device")  # "ext_dev" says no more
     return None
 
 
@@ -256,7 +256,9 @@ def single_events(
     with _without_collections():
         for window in windows:
             with_outer = with_stack and not shows_functions
-            part = _scopes(window, with_stack, profile_memory, modules, with_outer, merges_only_children)
+            part = _scopes(
+                window, with_stack, profile_memory, modules, with_outer, merges_only_children
+            )
             number(part, len(events), python_ids)
             for e in part[:1]:
                 makers.append(e._site.made)
@@ -306,9 +308,9 @@ def number(events: Iterable[FunctionEvent], first: int, python_ids: int) -> None
 
 
 def _number_calls(walked: Iterable[FunctionEvent], is_sorted: bool, outer: int) -> int:
-    """Calls of functions and of modules, by their begins, thread by thread, as torch.profiler and
-    src/export/python_ids.c. outer: so many began before the window, and are no events. Gives the
-    last number."""
+    """Numbers calls of functions and modules by begin, thread by thread, as torch.profiler and
+    src/export/python_ids.c do. outer: how many began before the window, and are no events. Returns
+    the last number."""
     calls = [event for event in walked if event._site.has_python_id]
     if not is_sorted:
         calls.sort(key=lambda e: e._start_ns)

@@ -430,7 +430,7 @@ def _of_site(name: str) -> Any:
 def _of_arguments(
     tell: Callable[[Same], Any], of_memory: Callable[[], Any] = lambda: None
 ) -> Any:
-    """A list that is the event's own. of_memory: makes what MEMORY_ROW has instead, as in
+    """Each event has its own list. of_memory: makes the value of MEMORY_ROW instead, as in
     torch.profiler."""
 
     def found(event: "FunctionEvent") -> Any:
@@ -491,7 +491,7 @@ def _backward_call(event: "FunctionEvent") -> Optional["FunctionEvent"]:
 
 
 def _forward_thread(event: "FunctionEvent") -> Optional[int]:
-    """torch's number of it as `thread` has it."""
+    """Converts torch's number of the forward thread to that of `thread`."""
     if event._site.is_memory:
         return event.thread
     number = event.torch_fwd_thread
@@ -634,12 +634,13 @@ class FunctionEvent(_Times):
     self_cpu_time_total: float = _told(lambda event: event._self_ns / 1e3)
     sequence_nr: int = _number(0)
     fwd_thread: Optional[int] = _told(_forward_thread)
-    """The `thread` of the forward call. 0: this is none of a backward one."""
+    """The `thread` of the forward call. 0: this is no backward call."""
     torch_fwd_thread: Optional[int] = _number(1)
-    """Beyond torch: the same by torch's own number of the thread."""
+    """Beyond torch: the same, as torch numbers the threads."""
     scope: int = _of_site("scope")
     torch_thread: Optional[int] = _number(2)
-    """Beyond torch: its own number of the thread, of a forward call: what torch_fwd_thread says of the backward one."""
+    """Beyond torch: of a forward call, torch's number of its thread. The backward call has it as
+    torch_fwd_thread."""
     device_index: int = _told(_device_index)
     flow_id: Optional[int] = _flow(0)
     flow_type: Optional[int] = _flow(1)
@@ -661,7 +662,7 @@ class FunctionEvent(_Times):
     is_skipped = False
     """Beyond torch: a jump left it. Its end is that of the block around it."""
     _caller_id = 0
-    """Of a vendor's call: the external_id of the operator or range that it stands in."""
+    """Of a vendor's call: the external_id of the operator or range around it."""
     self_cpu_percent: Any = -1
     total_cpu_percent: Any = -1
     total_device_percent: Any = -1

@@ -117,7 +117,10 @@ class _Recording:
         self.ranks = {0} if "%r" in (options.output or "") else set()  # of files that are written
         self.own_capture = ""
         self.tracing: Any = None  # of functions
-        folder = _folder_of(options.output) if options.output else os.environ.get("PROF_CAPTURE_DIR") or os.environ.get("TMPDIR") or "/tmp"
+        if options.output:
+            folder = _folder_of(options.output)
+        else:
+            folder = os.environ.get("PROF_CAPTURE_DIR") or os.environ.get("TMPDIR") or "/tmp"
         name = os.fsencode(os.path.basename(options.output or options.script).replace("%", "_"))
         stem = name[:100].decode("utf-8", "ignore")  # a file's name has at most 255 bytes
         self.folders = list(dict.fromkeys([os.path.abspath(folder), *filter(None, (os.environ.get("PROF_CAPTURE_DIR"), os.environ.get("TMPDIR"))), "/tmp", "/dev/shm"]))

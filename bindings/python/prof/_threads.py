@@ -43,9 +43,9 @@ class Threads:
         return found
 
     def numbered(self, number: int) -> int:
-        """The thread, from 1, that torch numbers so. torch counts those that ran operators, in
-        another order. Where the trace does not say it of any thread, the number is torch's. A
-        thread that the trace has no forward call of has a number behind all of the trace's."""
+        """Converts torch's number of a thread to that of the trace, from 1. torch counts only
+        threads that ran operators, in another order. If the trace has no number of torch's, the
+        number stays. A thread without a forward call in the trace has a number above all others."""
         if self._numbered is None:
             self._numbered = self._find()
         if not self._numbered:

@@ -36,7 +36,7 @@ def with_options(init: _Init) -> _Init:
 
 
 _OF_PROFILE_ALONE = ("schedule", "on_trace_ready", "use_cuda")
-"""Options that torch.profiler._KinetoProfile has not."""
+"""Options that torch.profiler._KinetoProfile does not have."""
 
 
 def _without_these(init: _Init) -> _Init:

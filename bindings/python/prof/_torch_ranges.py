@@ -24,8 +24,8 @@ Asked = Callable[[], Optional[bool]]
 
 
 def _value(value: Any) -> Any:
-    """As torch takes it: a number, a text, a truth value, or the JSON of a list of texts, which a
-    mark behind its bracket tells from a text of the program's. None: it is left out."""
+    """As torch takes it: a number, a text, a truth value, or the JSON of a list of texts. A mark
+    behind the list's bracket tells it from a text of the program. None: it is left out."""
     if isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, list) and all(isinstance(item, str) for item in value):

@@ -311,7 +311,8 @@ int32_t cuptiGetTimestamp(uint64_t *ns_out) {
 }
 
 static int32_t subscribe(prof_i_cupti_subscriber *out, prof_i_cupti_subscriber_params *params) {
-  for (uint32_t ms = 0; ms < __atomic_load_n(&own.state.begins_ms, __ATOMIC_RELAXED); ms++) usleep(1000);
+  for (uint32_t ms = 0; ms < __atomic_load_n(&own.state.begins_ms, __ATOMIC_RELAXED); ms++)
+    usleep(1000);
   if (!find_driver()) return NOT_INITIALIZED;
   if (own.state.subscribe_error) return own.state.subscribe_error;
   if (own.state.holder || own.state.subscribers) {

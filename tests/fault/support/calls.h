@@ -18,7 +18,10 @@ static prof_pool *kept_pool, *checked_pool;
 static char output[CAPTURE_PATH_MAX];
 
 static int start_to(const char *path, uint64_t mib, uint32_t helper_thread) {
-  const prof_options options = {.size = sizeof options, .path = path, .cap_bytes = mib << 20, .helper_thread = helper_thread};
+  const prof_options options = {.size = sizeof options,
+                                .path = path,
+                                .cap_bytes = mib << 20,
+                                .helper_thread = helper_thread};
   return prof_start_with(&options);
 }
 
@@ -155,7 +158,9 @@ static int do_live(void) {
   if (status == PROF_OK) prof_free(rows);
   return status == PROF_OK ? prof_memory_series(kept_memory, 0, 8, used, allocated) : status;
 }
-static int do_picture(void) { return prof_memory_svg_dump(kept_memory, 0, captures_path("picture.svg")); }
+static int do_picture(void) {
+  return prof_memory_svg_dump(kept_memory, 0, captures_path("picture.svg"));
+}
 static int do_samples_text(void) {
   char *text = NULL;
   const int status = prof_memory_trace_text(kept_trace, PROF_HOST, &text);
@@ -172,7 +177,8 @@ static int do_back_end(void) {
 }
 static int do_cache(void) { return prof_op_cache_open(NULL); }
 static int do_scopes(void) {
-  for (int i = 0; i < 3; i++) WITH_BASE_PROFILER(PROF_HOST, "scope", "call step", PROF_ARGS("i", i), {});
+  for (int i = 0; i < 3; i++)
+    WITH_BASE_PROFILER(PROF_HOST, "scope", "call step", PROF_ARGS("i", i), {});
   prof_scope_end(prof_scope_begin(1, "by call", "call step", NULL));
   return PROF_OK;
 }
