@@ -114,8 +114,8 @@ static void join_as_told(void) {
   if (text && strcmp(text, "1") == 0 && prof_i_copy_is_in_force()) prof_i_control_join(true);
 }
 
-/* Most programs have none of prof's variables. Compared by hand: a call and a string would each touch
-   one more page while prof is loaded. */
+/* Most programs have none of prof's variables. Compared by hand: a call and a string would each
+   touch one more page while prof is loaded. */
 static PROF_I_COLD bool is_told(void) {
   for (char **at = environ; at && *at; at++) {
     const char *const name = *at;
