@@ -354,8 +354,8 @@ class Reasons(Case):
 
 class Captures(Case):
     def run_on_a_small_disk(self, size, fill, *words, **environment):
-        """The folder small is a disk of that size, with a file of `fill` bytes. It is copied to kept
-        at the end; captures that it does not take go to other. What the run printed on stderr."""
+        """The folder small is a disk of that size, with a file of `fill` bytes. It is copied to
+        kept at the end. Captures without room go to other. Returns the run's stderr."""
         place, other = os.path.join(self.folder, "small"), os.path.join(self.folder, "other")
         os.mkdir(place)
         os.mkdir(other)
