@@ -526,7 +526,7 @@ class Processes(unittest.TestCase):
         done = self.run_python(
             "import prof, os\nfrom prof import profiler\nprofiler.start()\ns = prof.record_function('open')\ns.__enter__()\n"
             "import signal, threading\nbegun = threading.Event()\ndef begin():\n"
-            "    prof.record_function('t').__enter__()\n    begun.set()\n    signal.pause()\n"
+            "    t = prof.record_function('t')\n    t.__enter__()\n    begun.set()\n    signal.pause()\n"
             "threading.Thread(target=begin, daemon=True).start()\nbegun.wait()\n"
         )
         self.assertEqual((done.returncode, done.stderr), (0, ""))
