@@ -245,11 +245,11 @@ static double resident_mib(void) {
   return (double)resident * (double)sysconf(_SC_PAGESIZE) / (1 << 20);
 }
 
-/* The page cache's memory too, see touch_memory(): a file of the same size comes and goes, just before. */
-static void touch_page_cache(void) {
-  enum { PIECE = 1 << 20, PIECES = 2048 };
+/* The page cache's memory too, see touch_memory(): a file of so many MiB comes and goes, just
+   before. Says in ns[] what the first and the second took, a MiB. */
+static void touch_files(unsigned mib, double ns[2]) {
+  enum { PIECE = 1 << 20 };
   char path[600];
-  double ns[2];
   char *const zeros = calloc(1, PIECE);
   FRAME_REQUIRE(zeros, "memory");
   for (int i = 0; i < 2; i++) {
@@ -257,18 +257,29 @@ static void touch_page_cache(void) {
     const int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     FRAME_REQUIRE(fd >= 0, "%s", path);
     const double begun = frame_now_ns();
-    for (int p = 0; p < PIECES; p++) FRAME_REQUIRE(write(fd, zeros, PIECE) == PIECE, "%s: no room for 2 GiB", path);
-    ns[i] = frame_now_ns() - begun;
+    for (unsigned p = 0; p < mib; p++)
+      FRAME_REQUIRE(write(fd, zeros, PIECE) == PIECE, "%s: no room for %u MiB", path, mib);
+    ns[i] = (frame_now_ns() - begun) / mib;
     close(fd);
     unlink(path);
   }
   free(zeros);
-  frame_note("page cache of this machine, written: %.2f ms a MiB at first, %.2f then", ns[0] / 1e6 / PIECES, ns[1] / 1e6 / PIECES);
 }
 
-/* The scopes go at full rate; the floor is looked at once in a while, for a fifth of the time, so that the disk has little
+static void touch_page_cache(void) {
+  double ns[2];
+  touch_files(2048, ns);
+  frame_note("page cache of this machine, written: %.2f ms a MiB at first, %.2f then", ns[0] / 1e6,
+             ns[1] / 1e6);
+}
+
+/* Where nobody makes chunks ahead, the memory of each next part of the file is touched before it:
+   what was freed two seconds ago, a virtual machine may have given back to its host.
+   The scopes go at full rate; the floor is looked at once in a while, for a fifth of the time, so that the disk has little
    rest. The bound is for all scopes together, over the floor's median: a disk's stalls are rare and long, and must count. */
 static void stream(bool helper, double bound) {
+  enum { TOUCHED_BLOCKS = 16 };
+  double touched_ns[2];
   static double ratios[FRAME_ROUNDS_MAX], floors[FRAME_ROUNDS_MAX], megabytes[FRAME_ROUNDS_MAX];
   const uint64_t blocks = (frame_is_quick() ? 20000000 : 100000000) / BLOCK;
   char what[100], limit[16];
@@ -277,6 +288,8 @@ static void stream(bool helper, double bound) {
   double scope_ns = 0;
   scopes(1000);
   for (uint64_t b = 0; b < blocks; b++) {
+    if (!helper && b % TOUCHED_BLOCKS == 0)
+      touch_files(2 * TOUCHED_BLOCKS * BLOCK / 65536, touched_ns);
     floors[b] = frame_time_batch(frame_floor, FLOOR_BLOCK);
     const double scope_now = frame_time_batch(scopes, BLOCK);
     scope_ns += scope_now / (double)blocks;
