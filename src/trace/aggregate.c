@@ -359,14 +359,22 @@ static void be_first(aggregation *a, prof_i_group *g, const prof_i_span *span) {
 }
 
 /* What the group has in total so far, but for what is beside lane 0, where nothing holds another. */
+/* Field by field: a copy of the whole struct waits for the stores that have just made it. */
+static inline void note_totals(waiting *to, prof_i_group *g) {
+  to->group = g;
+  to->total_ns = g->tally.outer_ns;
+  to->device_ns = g->on_device.total_ns;
+  to->inner_count = g->inner_count;
+  to->outer_count = g->outer_count;
+  to->host_bytes = g->memory.host;
+  to->device_bytes = g->memory.device;
+  to->is_step = to->has_call = false;
+}
+
 static waiting total_of(prof_i_group *g) {
-  return (waiting){.group = g,
-                   .total_ns = g->tally.outer_ns,
-                   .device_ns = g->on_device.total_ns,
-                   .inner_count = g->inner_count,
-                   .outer_count = g->outer_count,
-                   .host_bytes = g->memory.host,
-                   .device_bytes = g->memory.device};
+  waiting now;
+  note_totals(&now, g);
+  return now;
 }
 
 static void add_beside(prof_i_group *g, const prof_i_span *span, const waiting *before, const beside *also) {
@@ -535,7 +543,11 @@ static bool begin_to_wait(aggregation *a, prof_i_waiting *place) {
   if (a->only_child.group && !is_step && add_only_child(a)) return false;
   const bool is_counted = span->kind <= PROF_EVENT_OPEN && (!has_window(&a->options) || is_inside(&a->options, span));
   if (is_counted && !find_any(a, span, place - 1, &g)) return false;
-  a->waiting[a->waiting_count++] = g ? total_of(g) : (waiting){.is_step = is_step};
+  waiting *const waits = &a->waiting[a->waiting_count++];
+  if (g)
+    note_totals(waits, g);
+  else
+    *waits = (waiting){.is_step = is_step};
   return true;
 }
 
@@ -738,7 +750,7 @@ static inline void wait_plain(prof_i_walker *w, const prof_i_leaf *leaf, prof_i_
     w->status = PROF_E_NO_MEMORY;
     return;
   }
-  a->waiting[a->waiting_count++] = total_of(g);
+  note_totals(&a->waiting[a->waiting_count++], g);
 }
 
 static void add_plain(prof_i_walker *w, const prof_i_segment *segment) { prof_i_walk_plain(w, segment, add_leaf, add_waiting, wait_plain); }
