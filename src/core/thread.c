@@ -215,8 +215,11 @@ static void set_deep(prof_i_slot *slot, uint64_t count) {
 
 static void bury(prof_i_thread *thread);
 
-static prof_i_thread *find_free(void) {
+/* with_slot: a place that has a slot in this arena. */
+static prof_i_thread *find_free(bool with_slot) {
+  const uint64_t arena = prof_i_the_arena.number;
   for (prof_i_thread *t = prof_i_thread_first(); t; t = t->next) {
+    if (with_slot && __atomic_load_n(&t->arena, __ATOMIC_RELAXED) != arena) continue;
     uint32_t was = PROF_I_FREE;
     if (__atomic_compare_exchange_n(&t->alive, &was, PROF_I_ALIVE, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return t;
     if (was == PROF_I_ALIVE && has_ended(t) && take_ended(t)) {
@@ -294,8 +297,9 @@ static prof_i_thread *make_place(void) {
 }
 
 static prof_i_thread *take_free(void) {
-  prof_i_thread *thread = find_free();
-  if (!thread && free_ended()) thread = find_free();
+  prof_i_thread *thread = find_free(true);
+  if (!thread && free_ended()) thread = find_free(true);
+  if (!thread) thread = find_free(false); /* it needs room for a slot, and there may be none */
   return thread ? thread : make_place();
 }
 

@@ -1,0 +1,82 @@
+/* What a cleared capture holds: about as much as a fresh one, whatever came before the clear. */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <semaphore.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <prof/profiler.h>
+
+#include "fresh_arena.h"
+
+enum { SMALL_CAP = 1100000, THREADS = 30 };
+
+static prof_health health_now(void) {
+  prof_health health = {.size = sizeof health};
+  assert_int_equal(prof_health(&health), PROF_OK);
+  return health;
+}
+
+typedef struct recorder {
+  pthread_t thread;
+  uint64_t count;
+  sem_t has_recorded, may_end;
+} recorder;
+
+static void *record_and_wait(void *data) {
+  recorder *const r = data;
+  record(r->count);
+  sem_post(&r->has_recorded);
+  sem_wait(&r->may_end);
+  return NULL;
+}
+
+static void begin(recorder *r, uint64_t count) {
+  r->count = count;
+  assert_int_equal(sem_init(&r->has_recorded, 0, 0), 0);
+  assert_int_equal(sem_init(&r->may_end, 0, 0), 0);
+  assert_int_equal(pthread_create(&r->thread, NULL, record_and_wait, r), 0);
+  sem_wait(&r->has_recorded);
+}
+
+static void end(recorder *r) {
+  sem_post(&r->may_end);
+  assert_int_equal(pthread_join(r->thread, NULL), 0);
+}
+
+/* One thread records after the other. All of them live until the last one has recorded. */
+static void record_on_threads(uint32_t threads, uint64_t count) {
+  recorder all[THREADS];
+  for (uint32_t i = 0; i < threads; i++) begin(&all[i], count);
+  for (uint32_t i = 0; i < threads; i++) end(&all[i]);
+}
+
+static void record_on_threads_in_turn(uint32_t threads, uint64_t count) {
+  for (uint32_t i = 0; i < threads; i++) record_on_threads(1, count);
+}
+
+static void a_thread_without_room_does_not_keep_later_ones_from_a_free_place(void **state) {
+  (void)state;
+  for (uint32_t policy = PROF_POLICY_KEEP; policy <= PROF_POLICY_RING; policy++) {
+    start(policy, SMALL_CAP);
+    record_on_threads(THREADS, 100);
+    const prof_health before = health_now();
+    assert_in_range(before.lost_count[PROF_LOSS_NO_THREAD], 1, THREADS * 100);
+    assert_int_equal(prof_clear(), PROF_OK);
+    record_on_threads_in_turn(THREADS, 100);
+    const prof_health after = health_now();
+    assert_int_equal(after.lost_count[PROF_LOSS_NO_THREAD], before.lost_count[PROF_LOSS_NO_THREAD]);
+    assert_int_equal(after.recorded_count, THREADS * 100);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_thread_without_room_does_not_keep_later_ones_from_a_free_place),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
