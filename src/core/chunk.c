@@ -16,14 +16,14 @@
 #include "control.h"
 #include "entry.h"
 #include "fault.h"
+#include "freed.h"
 #include "lease.h"
 #include "ledger.h"
 #include "port.h"
 
 enum {
   LEFT_COUNT = 64,      /* part-filled chunks of dead threads that are remembered */
-  FREE_COUNT = 8192,    /* cleared ones */
-  ASIDE_COUNT = 8192,   /* and those that somebody reads */
+  ASIDE_COUNT = 8192,   /* cleared ones that somebody reads */
   STOCK_SIZES = 4,      /* of chunks: 16 KiB to 1 MiB */
   STOCK_COUNT = 16,     /* of the largest, made ready by the helper at most */
   STOCK_SMALLER = 4,    /* and of each smaller size */
@@ -54,9 +54,7 @@ typedef struct aside_chunk {
 static struct {
   uint64_t sequence;
   uint64_t left[LEFT_COUNT];
-  uint64_t *free; /* FREE_COUNT places: offset, and log2 of the units in the low bits */
-  uint64_t free_hint; /* how many of them were ever used since the arena began: the rest is empty */
-  aside_chunk *aside; /* ASIDE_COUNT places, with `free`. Control lock */
+  aside_chunk *aside; /* ASIDE_COUNT places. Control lock */
   uint32_t aside_count;
   /* By size, the smallest first: threads find there what they would take without a helper. */
   uint64_t stock[STOCK_SIZES][STOCK_COUNT];
@@ -415,53 +413,6 @@ static prof_i_head *take_left(uint64_t need) {
   return NULL;
 }
 
-static uint64_t unit_log(uint64_t bytes) { return (uint64_t)__builtin_ctzll(bytes / PROF_I_UNIT_BYTES); }
-
-/* No place left: the room is lost until the arena is replaced. */
-static void put_free(uint64_t value) {
-  const uint64_t used = __atomic_load_n(&own.free_hint, __ATOMIC_ACQUIRE);
-  if (put(own.free, used, value)) return;
-  const uint64_t i = __atomic_fetch_add(&own.free_hint, 1, __ATOMIC_ACQ_REL);
-  if (i < FREE_COUNT) __atomic_store_n(&own.free[i], value, __ATOMIC_RELEASE);
-  else __atomic_fetch_sub(&own.free_hint, 1, __ATOMIC_ACQ_REL);
-}
-
-static prof_i_head *take_free(uint64_t bytes, int *loss_out) {
-  const uint64_t used = __atomic_load_n(&own.free_hint, __ATOMIC_ACQUIRE);
-  for (uint64_t i = 0; i < used; i++) {
-    uint64_t value = __atomic_load_n(&own.free[i], __ATOMIC_RELAXED);
-    if (!value || (value & 63) < unit_log(bytes)) continue;
-    if (!__atomic_compare_exchange_n(&own.free[i], &value, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) continue;
-    const uint64_t size = (uint64_t)PROF_I_UNIT_BYTES << (value & 63);
-    prof_i_head *const chunk = prof_i_arena_take_again(value & ~63ull, PROF_I_EXTENT_CHUNK, size, size, loss_out);
-    if (!chunk) put_free(value);
-    return chunk;
-  }
-  return NULL;
-}
-
-/* What is left of the piece goes back, in pieces of a slot's size. The head keeps what has gone from here. */
-static prof_i_head *take_free_for_slot(uint64_t populate_bytes) {
-  const uint64_t used = __atomic_load_n(&own.free_hint, __ATOMIC_ACQUIRE);
-  for (uint64_t i = 0; i < used && i < FREE_COUNT; i++) {
-    uint64_t value = __atomic_load_n(&own.free[i], __ATOMIC_RELAXED);
-    if (!value || (value & 63) < unit_log(PROF_I_SLOT_BYTES)) continue;
-    if (prof_i_block_is_private(value & ~63ull))
-      continue; /* a slot stays readable when its arena is replaced */
-    if (!__atomic_compare_exchange_n(&own.free[i], &value, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) continue;
-    const uint64_t offset = value & ~63ull, end = offset + ((uint64_t)PROF_I_UNIT_BYTES << (value & 63));
-    int loss;
-    prof_i_head *const slot = prof_i_arena_take_again(offset, PROF_I_EXTENT_SLOT, PROF_I_SLOT_BYTES, populate_bytes, &loss);
-    if (!slot) {
-      put_free(value);
-      return NULL;
-    }
-    for (uint64_t rest = offset + PROF_I_SLOT_BYTES; rest < end; rest += PROF_I_SLOT_BYTES) put_free(rest | unit_log(PROF_I_SLOT_BYTES));
-    return slot;
-  }
-  return NULL;
-}
-
 /* ---- what the helper has made ready ---- */
 
 static uint64_t stock_bytes(uint32_t size) { return prof_i_the_arena.chunk_bytes_min << 2 * size; }
@@ -474,16 +425,6 @@ static prof_i_head *take_stock_from(uint64_t bytes) {
     if (offset) return at(offset);
   }
   return NULL;
-}
-
-/* It serves for slots, too, but in a ring, which goes on using each of its chunks. */
-prof_i_head *prof_i_chunk_take_for_slot(uint64_t populate_bytes) {
-  prof_i_head *const slot = take_free_for_slot(populate_bytes);
-  if (slot || prof_i_the_arena.policy == PROF_POLICY_RING) return slot;
-  const prof_i_head *const chunk = take_stock_from(PROF_I_SLOT_BYTES);
-  if (!chunk) return NULL;
-  put_free(prof_i_arena_offset(chunk) | unit_log(chunk->bytes));
-  return take_free_for_slot(populate_bytes);
 }
 
 /* ---- a ring's ages ---- */
@@ -580,6 +521,62 @@ static prof_i_head *take_ring(uint64_t bytes, int *loss_out) {
   return take_oldest(loss_out);
 }
 
+/* It holds nothing any more, and is to be another extent: no other thread takes it from the list. */
+static void ring_remove(const prof_i_head *chunk) {
+  const uint64_t count = ring_places();
+  for (uint64_t i = 0; i < count; i++) {
+    const uint64_t value = __atomic_load_n(&own.ring[i], __ATOMIC_RELAXED);
+    if (value && ring_chunk(value) == chunk) __atomic_store_n(&own.ring[i], 0, __ATOMIC_RELEASE);
+  }
+}
+
+/* Two chunks that nobody writes to: one becomes the slot, and the thread records into the other. */
+static bool has_ring_two(void) {
+  const uint64_t count = ring_places();
+  uint32_t retired = 0;
+  for (uint64_t i = 0; i < count && retired < 2; i++) {
+    const uint64_t value = __atomic_load_n(&own.ring[i], __ATOMIC_RELAXED);
+    if (value && __atomic_load_n(&ring_chunk(value)->state, __ATOMIC_RELAXED) == PROF_I_CHUNK_RETIRED)
+      retired++;
+  }
+  return retired == 2;
+}
+
+/* Readers may be walking over it. */
+static void store_zeros(prof_i_head *head, uint64_t bytes) {
+  uint64_t *const words = (uint64_t *)head;
+  for (uint64_t i = PROF_I_HEAD_BYTES / 8; i < bytes / 8; i++)
+    __atomic_store_n(&words[i], 0, __ATOMIC_RELAXED);
+}
+
+/* A ring's oldest chunk becomes a slot. Not private memory: a slot stays readable when its arena
+   is replaced. The head keeps what has gone from here. */
+static prof_i_head *take_ring_for_slot(void) {
+  int loss;
+  if (prof_i_the_arena.has_blocks || !has_ring_two()) return NULL;
+  prof_i_head *const head = take_oldest(&loss);
+  if (!head) return NULL;
+  const uint64_t offset = prof_i_arena_offset(head), bytes = head->bytes;
+  ring_remove(head);
+  store_zeros(head, bytes);
+  prof_i_arena_make_head(head, PROF_I_EXTENT_SLOT, PROF_I_SLOT_BYTES);
+  for (uint64_t rest = PROF_I_SLOT_BYTES; rest < bytes; rest += PROF_I_SLOT_BYTES)
+    prof_i_freed_put(offset + rest, PROF_I_SLOT_BYTES);
+  return head;
+}
+
+/* What the helper has made ready serves, too, but not in a ring, which goes on using each of its
+   chunks. */
+prof_i_head *prof_i_chunk_take_for_slot(uint64_t populate_bytes) {
+  prof_i_head *const slot = prof_i_freed_take_for_slot(populate_bytes);
+  if (slot) return slot;
+  if (prof_i_the_arena.policy == PROF_POLICY_RING) return take_ring_for_slot();
+  const prof_i_head *const chunk = take_stock_from(PROF_I_SLOT_BYTES);
+  if (!chunk) return NULL;
+  prof_i_freed_put(prof_i_arena_offset(chunk), chunk->bytes);
+  return prof_i_freed_take_for_slot(populate_bytes);
+}
+
 static uint64_t size_for(const prof_i_thread *thread, uint64_t need) {
   uint64_t bytes = thread->next_bytes;
   while (bytes < need + PROF_I_HEAD_BYTES + OWNER_BYTES) bytes *= 4;
@@ -653,15 +650,17 @@ static prof_i_head *take_any(prof_i_thread *thread, uint64_t need, int *loss_out
              (*loss_out == PROF_LOSS_NO_CHUNK && is_largest(bytes) && is_served())) {
     return grow_with(thread, chunk);
   }
-  if ((chunk = take_free(bytes, loss_out)) != NULL) return chunk;
   if (prof_i_the_arena.policy == PROF_POLICY_RING) return take_ring(bytes, loss_out);
+  if ((chunk = prof_i_freed_take(bytes, loss_out)) != NULL) return grow_with(thread, chunk);
   const uint64_t aligned = prof_i_arena_aligned(bytes), now = aligned < least ? bytes : aligned;
   chunk = prof_i_arena_take(PROF_I_EXTENT_CHUNK, now, now, loss_out);
-  /* The last of the cap goes in small pieces. */
+  /* The last of the cap goes in small pieces, and so does what a clear gave back. */
   for (uint64_t less = now / 4; !chunk && *loss_out == PROF_LOSS_FULL && less >= least &&
                                   less >= PROF_I_UNIT_BYTES;
-       less /= 4)
-    chunk = prof_i_arena_take(PROF_I_EXTENT_CHUNK, less, less, loss_out);
+       less /= 4) {
+    chunk = prof_i_freed_take(less, loss_out);
+    if (!chunk) chunk = prof_i_arena_take(PROF_I_EXTENT_CHUNK, less, less, loss_out);
+  }
   if (!chunk) chunk = take_stock_from(least); /* of any other size */
   return grow_with(thread, chunk);
 }
@@ -834,7 +833,7 @@ void prof_i_chunk_give_back(prof_i_head *chunk) {
     prof_i_blocks_punch(chunk, chunk->bytes, KEPT_BYTES);
   else
     prof_i_port_punch((char *)chunk + KEPT_BYTES, chunk->bytes - KEPT_BYTES);
-  put_free(prof_i_arena_offset(chunk) | unit_log(chunk->bytes));
+  prof_i_freed_put(prof_i_arena_offset(chunk), chunk->bytes);
 }
 
 /* Without a place, the next clear tries again. */
@@ -895,11 +894,8 @@ void prof_i_chunk_room_is_back(void) {
 }
 
 int prof_i_chunk_prepare(const prof_i_arena *fresh) {
-  if (!own.free) {
-    void *const memory = mmap(NULL, FREE_COUNT * sizeof *own.free, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) return errno;
-    own.free = memory;
-  }
+  const int error = prof_i_freed_prepare();
+  if (error) return error;
   if (!own.aside) {
     void *const memory = mmap(NULL, ASIDE_COUNT * sizeof *own.aside, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return errno;
@@ -943,9 +939,8 @@ void prof_i_chunk_begin(void) {
   own.stock_is_empty = 0;
   memset(own.tidy, 0, sizeof own.tidy);
   own.sequence = 1;
-  own.free_hint = 0;
   own.aside_count = 0;
-  memset(own.free, 0, FREE_COUNT * sizeof *own.free);
+  prof_i_freed_begin();
   if (own.ring) munmap(own.ring, own.ring_room * sizeof *own.ring);
   own.ring = own.next_ring;
   own.ring_room = own.next_ring_room;
@@ -978,6 +973,12 @@ static uint64_t *stock_place(uint32_t size) {
   return NULL;
 }
 
+static prof_i_head *make_stock(uint64_t bytes, int *loss_out) {
+  if (prof_i_the_arena.policy == PROF_POLICY_RING) return take_ring(bytes, loss_out);
+  prof_i_head *const chunk = prof_i_freed_take(bytes, loss_out);
+  return chunk ? chunk : prof_i_arena_take(PROF_I_EXTENT_CHUNK, bytes, bytes, loss_out);
+}
+
 bool prof_i_chunk_stock(void) {
   const uint64_t era = prof_i_arena_era();
   if (prof_i_arena_full_loss() >= 0 || stock_loss()) return false;
@@ -986,9 +987,7 @@ bool prof_i_chunk_stock(void) {
     if (!place) continue;
     int loss = 0;
     const uint64_t bytes = stock_bytes(size);
-    prof_i_head *chunk = take_free(bytes, &loss);
-    if (!chunk)
-      chunk = prof_i_the_arena.policy == PROF_POLICY_RING ? take_ring(bytes, &loss) : prof_i_arena_take(PROF_I_EXTENT_CHUNK, bytes, bytes, &loss);
+    prof_i_head *chunk = make_stock(bytes, &loss);
     if (!chunk) {
       const uint64_t why = era << 8 | (uint64_t)(loss + 1);
       if (loss != PROF_LOSS_NO_CHUNK) __atomic_store_n(&own.stock_loss, why, __ATOMIC_RELEASE);

@@ -20,7 +20,8 @@ void prof_i_chunk_leave(prof_i_head *chunk);
 /* The thread's reserve, for scopes that were open when the arena became full. NULL when it is used up. */
 prof_i_head *prof_i_chunk_reserve(prof_i_thread *thread);
 
-/* Room for a thread's slot out of what a clear gave back, for when the arena itself is used up. NULL: there is none. */
+/* If the arena is used up: room for a thread's slot out of what a clear gave back, or a ring's
+   oldest chunk. NULL: there is none. */
 prof_i_head *prof_i_chunk_take_for_slot(uint64_t populate_bytes);
 
 /* ---- A clear, by steps: each takes one chunk, so that nobody waits for more ---- */

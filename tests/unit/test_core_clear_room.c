@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include <prof/profiler.h>
+#include <prof/trace.h>
 
 #include "fresh_arena.h"
 
@@ -74,9 +75,71 @@ static void a_thread_without_room_does_not_keep_later_ones_from_a_free_place(voi
   }
 }
 
+/* As much as two caps hold, on one thread. */
+static void record_until_full(void) { record_on_threads(1, 2 * SMALL_CAP / 16); }
+static void record_on_all_threads(void) { record_on_threads(THREADS, 100); }
+static void record_in_turn(void) { record_on_threads_in_turn(THREADS, 100); }
+
+static void record_and_clear(void (*first)(void), int times) {
+  for (int i = 0; i < times; i++) {
+    first();
+    assert_int_equal(prof_clear(), PROF_OK);
+  }
+}
+
+static void a_cleared_capture_holds_as_much_as_a_fresh_one(void **state) {
+  (void)state;
+  static const struct {
+    void (*first)(void), (*then)(void);
+  } cases[] = {{record_until_full, record_until_full},
+               {record_until_full, record_on_all_threads},
+               {record_until_full, record_in_turn},
+               {record_in_turn, record_until_full},
+               {record_in_turn, record_on_all_threads},
+               {record_in_turn, record_in_turn},
+               {record_on_all_threads, record_on_all_threads},
+               {record_on_all_threads, record_in_turn}};
+  for (uint32_t policy = PROF_POLICY_KEEP; policy <= PROF_POLICY_RING; policy++)
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
+      for (int times = 1; times <= 4; times++) {
+        start(policy, SMALL_CAP);
+        cases[c].then();
+        const uint64_t fresh = health_now().recorded_count;
+        start(policy, SMALL_CAP);
+        record_and_clear(cases[c].first, times);
+        cases[c].then();
+        const uint64_t after = health_now().recorded_count;
+        if (after * 10 < fresh * 9)
+          fail_msg("policy %u, case %zu, %d clears: %llu of %llu", policy, c, times,
+                   (unsigned long long)after, (unsigned long long)fresh);
+      }
+}
+
+/* Every begin counts once, also where a ring's chunk has become a thread's slot. */
+static void nothing_is_uncounted_where_a_chunk_becomes_a_slot(void **state) {
+  (void)state;
+  start(PROF_POLICY_RING, SMALL_CAP);
+  record_until_full();
+  record_on_all_threads();
+  const prof_health health = health_now();
+  uint64_t sum = health.recorded_count;
+  for (int i = 0; i < PROF_LOSS_COUNT; i++) sum += health.lost_count[i];
+  assert_int_equal(sum, 2 * SMALL_CAP / 16 + THREADS * 100);
+  prof_trace *trace = NULL;
+  assert_int_equal(prof_get(&trace), PROF_OK);
+  prof_trace_info info = {.size = sizeof info};
+  assert_int_equal(prof_trace_info_get(trace, &info), PROF_OK);
+  uint64_t sum_in_trace = info.event_count;
+  for (int i = 0; i < PROF_LOSS_COUNT; i++) sum_in_trace += info.lost_count[i];
+  assert_int_equal(sum_in_trace, sum);
+  prof_trace_destroy(trace);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_thread_without_room_does_not_keep_later_ones_from_a_free_place),
+      cmocka_unit_test(a_cleared_capture_holds_as_much_as_a_fresh_one),
+      cmocka_unit_test(nothing_is_uncounted_where_a_chunk_becomes_a_slot),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
