@@ -8,6 +8,7 @@
 #include "../core/pool.h"
 #include "../core/port.h"
 #include "../trace/units.h"
+#include "note.h"
 
 int prof_memory_is_on(void) { return __atomic_load_n(&prof_i_memory_on, __ATOMIC_RELAXED) == PROF_I_MEMORY_ON; }
 
@@ -17,9 +18,7 @@ static int fail_without_memory(prof_device device) {
   return prof_i_fail(PROF_E_NOT_FOUND, "no memory of device %s has been recorded", name);
 }
 
-int prof_memory_max_get(prof_device device, prof_memory_source source, prof_memory_max *max_out) {
-  PROF_I_HOLD_FP;
-  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
+int prof_i_memory_max(prof_device device, prof_memory_source source, prof_memory_max *max_out) {
   if (!max_out) return prof_i_fail(PROF_E_INVALID, "prof_memory_max_get: max_out is NULL");
   if (source > PROF_MEMORY_QUERY) return prof_i_fail(PROF_E_INVALID, "source is %u; it is at most %d", (unsigned)source, PROF_MEMORY_QUERY);
   if (device.type == 0) device = PROF_HOST;
@@ -43,4 +42,10 @@ int prof_memory_max_get(prof_device device, prof_memory_source source, prof_memo
                                .pool_count = sum.pools,
                                .has_allocated = sum.max_allocated > 0};
   return prof_i_sized_give(max_out, &max, sizeof max, "prof_memory_max");
+}
+
+int prof_memory_max_get(prof_device device, prof_memory_source source, prof_memory_max *max_out) {
+  PROF_I_HOLD_FP;
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
+  return prof_i_memory_max(device, source, max_out);
 }

@@ -16,6 +16,9 @@
 #include "../core/control.h"
 #include "../core/log.h"
 #include "../core/port.h"
+#include "../core/thread.h"
+#include "../trace/inside.h"
+#include "../trace/memory.h"
 #include "../trace/show.h"
 #include "../trace/units.h"
 #include "note.h"
@@ -56,7 +59,7 @@ static void put_unknown(FILE *to) {
 static void put_rows(FILE *to, const char *title, const prof_memory *memory, uint32_t index, prof_memory_by by) {
   prof_memory_rows *rows = NULL;
   char name[PROF_I_SHOW_NAME_BYTES];
-  if (prof_memory_live(memory, index, PROF_MEMORY_AT_END, 0, by, &rows) != PROF_OK) {
+  if (prof_i_memory_live(memory, index, PROF_MEMORY_AT_END, 0, by, &rows) != PROF_OK) {
     fprintf(to, "  %s it cannot be told: %s\n", title, shown(name, prof_last_error()));
     return;
   }
@@ -65,7 +68,7 @@ static void put_rows(FILE *to, const char *title, const prof_memory *memory, uin
     fprintf(to, "  %16" PRIu64 " bytes in %8" PRIu64 " pieces  %s\n", rows->rows[i].bytes, rows->rows[i].count,
             rows->rows[i].label[0] ? shown(name, rows->rows[i].label) : "(none)");
   if (rows->row_count > ROWS_SHOWN) fprintf(to, "  and %" PRIu64 " more\n", rows->row_count - ROWS_SHOWN);
-  prof_free(rows);
+  free(rows);
 }
 
 /* Whether it is the fragments' fault. */
@@ -124,14 +127,14 @@ static int put_text(FILE *to, prof_device device, uint64_t bytes) {
   char device_name[DEVICE_ROOM];
   prof_i_put_device(device_name, sizeof device_name, device);
   fprintf(to, "out of memory: %" PRIu64 " bytes of device %s\n", bytes, device_name);
-  if (prof_memory_max_get(device, PROF_MEMORY_POOL, &max) == PROF_OK)
+  if (prof_i_memory_max(device, PROF_MEMORY_POOL, &max) == PROF_OK)
     fprintf(to, "used %" PRIu64 " bytes, allocated %" PRIu64 "\n", max.used_bytes, max.allocated_bytes);
-  int status = prof_get(&trace);
-  if (status == PROF_OK) status = prof_memory_read(trace, &memory);
+  int status = prof_i_trace_take(&trace);
+  if (status == PROF_OK) status = prof_i_memory_of(trace, &memory);
   if (status == PROF_OK) put_pools(to, memory, device, bytes);
   else put_unknown(to);
-  prof_memory_destroy(memory);
-  prof_trace_destroy(trace);
+  prof_i_memory_destroy(memory);
+  prof_i_trace_destroy(trace);
   return ferror(to) ? prof_i_fail(PROF_E_IO, "cannot write what was live: %s", strerror(errno)) : PROF_OK;
 }
 
@@ -271,6 +274,7 @@ int prof_memory_oom(prof_device device, uint64_t bytes) {
   PROF_I_HOLD_FP;
   PROF_I_HOLD_CANCEL;
   PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
+  PROF_I_INSIDE;
   if (device.type == 0) device = PROF_HOST;
   const int saved = errno;
   prof_i_control_ensure(); /* a forked child's own capture, and output */

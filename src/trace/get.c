@@ -11,6 +11,7 @@
 #include "../core/thread.h"
 #include "aggregate.h"
 #include "capture.h"
+#include "inside.h"
 
 enum { TRIES = 8 };
 
@@ -64,17 +65,21 @@ static bool take_snapshot(prof_i_source *source, bool is_last, int *status_out) 
   return status != PROF_OK && status != PROF_I_OUTGROWN;
 }
 
-int prof_get(prof_trace **trace_out) {
-  PROF_I_HOLD_FP;
-  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
-  if (!trace_out) return prof_i_fail(PROF_E_INVALID, "prof_get: trace_out is NULL");
-  PROF_I_INSIDE;
+int prof_i_trace_take(prof_trace **trace_out) {
   prof_i_source source = {.bytes = NULL};
   int status = PROF_OK;
   prof_i_arena_prepare_read();
   for (int i = 1; !take_snapshot(&source, i >= TRIES, &status); i++) {
   }
   return status ? status : prof_i_trace_make(&source, trace_out);
+}
+
+int prof_get(prof_trace **trace_out) {
+  PROF_I_HOLD_FP;
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
+  if (!trace_out) return prof_i_fail(PROF_E_INVALID, "prof_get: trace_out is NULL");
+  PROF_I_INSIDE;
+  return prof_i_trace_take(trace_out);
 }
 
 static int add_up(const prof_trace *trace, const char *name, const char *category,

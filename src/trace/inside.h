@@ -7,6 +7,9 @@
 #include <prof/memory.h>
 #include <prof/trace.h>
 
+int prof_i_trace_take(prof_trace **trace_out); /* prof_get() */
+void prof_i_trace_destroy(prof_trace *trace);
+
 int prof_i_cursor_create(const prof_trace *trace, prof_cursor **cursor_out);
 void prof_i_cursor_destroy(prof_cursor *cursor);
 
@@ -19,6 +22,7 @@ int prof_i_trace_device_text(const prof_trace *trace, uint32_t index, char **tex
 int prof_i_trace_note_text(const prof_trace *trace, uint32_t index, char **text_out);
 int prof_i_trace_loss_text(const prof_trace *trace, char **text_out);
 
+int prof_i_memory_of(const prof_trace *trace, prof_memory **memory_out);
 int prof_i_memory_live(const prof_memory *memory, uint32_t index, prof_memory_moment moment,
                        uint64_t at_ns, prof_memory_by by, prof_memory_rows **rows_out);
 int prof_i_memory_series(const prof_memory *memory, uint32_t index, uint32_t count,

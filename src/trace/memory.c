@@ -13,6 +13,7 @@
 #include "../core/log.h"
 #include "../core/port.h"
 #include "../core/thread.h"
+#include "inside.h"
 #include "show.h"
 #include "walker.h"
 
@@ -485,12 +486,16 @@ int prof_i_memory_order(const prof_trace *trace, uint64_t from_ns, prof_memory *
   return read_memory(trace, from_ns, false, memory_out);
 }
 
+int prof_i_memory_of(const prof_trace *trace, prof_memory **memory_out) {
+  return read_memory(trace, 0, true, memory_out);
+}
+
 int prof_memory_read(const prof_trace *trace, prof_memory **memory_out) {
   PROF_I_HOLD_FP;
   PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   PROF_I_INSIDE;
   if (!trace || !memory_out) return prof_i_fail(PROF_E_INVALID, "prof_memory_read: %s is NULL", trace ? "memory_out" : "trace");
-  return read_memory(trace, 0, true, memory_out);
+  return prof_i_memory_of(trace, memory_out);
 }
 
 void prof_memory_destroy(prof_memory *memory) {

@@ -20,7 +20,7 @@ static bool is_last_use(prof_trace *trace) {
   return __atomic_fetch_sub(&trace->view_count, 1, __ATOMIC_ACQ_REL) == 0;
 }
 
-static void destroy(prof_trace *trace) {
+void prof_i_trace_destroy(prof_trace *trace) {
   if (!trace || !is_last_use(trace)) return;
   if (trace->view) {
     prof_trace *const of = trace->view_of;
@@ -193,7 +193,7 @@ int prof_i_trace_make(prof_i_source *source, prof_trace **trace_out) {
   if (status == PROF_E_NO_MEMORY)
     prof_i_fail(status, "no memory for the index of a capture of %llu bytes", (unsigned long long)trace->source.count);
   if (status) {
-    destroy(trace);
+    prof_i_trace_destroy(trace);
     return status;
   }
   *trace_out = trace;
@@ -229,7 +229,7 @@ int prof_trace_open_bytes(const void *bytes, size_t count, prof_trace **trace_ou
 void prof_trace_destroy(prof_trace *trace) {
   PROF_I_REFUSE_INTERRUPTED();
   PROF_I_INSIDE;
-  destroy(trace);
+  prof_i_trace_destroy(trace);
 }
 
 /* From the start to the last thing known. */

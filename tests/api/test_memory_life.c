@@ -174,12 +174,66 @@ static void a_handler_may_come_at_any_moment(void **state) {
   prof_pool_destroy(handler_pool);
 }
 
+/* ---- a handler that interrupts prof_memory_oom() ---- */
+
+static volatile sig_atomic_t runs, refused;
+
+static void call_prof(int signal_number) {
+  prof_trace *trace = NULL;
+  prof_memory_max max = {.size = sizeof max};
+  const int statuses[] = {prof_get(&trace), prof_clear(), prof_memory_oom(PROF_HOST, 1),
+                          prof_memory_max_get(PROF_HOST, PROF_MEMORY_POOL, &max)};
+  (void)signal_number;
+  runs++;
+  for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++)
+    refused += statuses[i] == PROF_E_BUSY;
+}
+
+#if defined(__GLIBC__)
+static ssize_t interrupt_write(void *cookie, const char *bytes, size_t count) {
+  (void)cookie, (void)bytes;
+  raise(SIGUSR1);
+  return (ssize_t)count;
+}
+
+static int say_to_a_stream_that_interrupts(void) {
+  const prof_options options = {.size = sizeof options, .cap_bytes = 4 << 20};
+  const cookie_io_functions_t calls = {.write = interrupt_write};
+  const struct sigaction action = {.sa_handler = call_prof};
+  prof_pool *pool = NULL;
+  FILE *const stream = fopencookie(NULL, "w", calls);
+  if (!stream || prof_start_with(&options) != PROF_OK || prof_pool_create(NULL, &pool) != PROF_OK)
+    return 1;
+  setvbuf(stream, NULL, _IONBF, 0);
+  stderr = stream;
+  if (sigaction(SIGUSR1, &action, NULL) != 0) return 1;
+  if (prof_memory_oom(PROF_HOST, 4096) != PROF_OK || prof_clear() != PROF_OK) return 2;
+  if (prof_stop() != PROF_OK) return 3;
+  return runs > 0 && refused == 4 * runs ? 0 : 4;
+}
+#endif
+
+static void calls_of_a_handler_that_interrupts_oom_are_refused(void **state) {
+  (void)state;
+#if !defined(__GLIBC__)
+  skip(); /* without fopencookie() */
+#else
+  prof_stop();
+  const pid_t child = fork();
+  if (child == 0) _exit(say_to_a_stream_that_interrupts());
+  int status = -1;
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_int_equal(status, 0);
+#endif
+}
+
 int main(void) {
   if (!mkdtemp(folder)) return perror(folder), 1;
   const struct CMUnitTest tests[] = {cmocka_unit_test(out_of_memory_says_who_has_it),
                                      cmocka_unit_test(killed_between_alloc_and_free),
                                      cmocka_unit_test(a_forked_child_goes_on_from_what_its_parent_had),
-                                     cmocka_unit_test(a_handler_may_come_at_any_moment)};
+                                     cmocka_unit_test(a_handler_may_come_at_any_moment),
+                                     cmocka_unit_test(calls_of_a_handler_that_interrupts_oom_are_refused)};
   const int failed = cmocka_run_group_tests(tests, NULL, NULL);
   char command[64];
   snprintf(command, sizeof command, "rm -rf %s", folder);

@@ -127,6 +127,7 @@ static void body(void *context) {
   const call *const what = context;
   const struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART};
   hang_guard();
+  if (!freopen("/dev/null", "w", stderr)) _exit(1); /* prof_memory_oom() writes there */
   sigaction(SIGUSR1, &action, NULL);
   get_ready();
   if (has(what->name, "start_") && !has(what->name, "at_2")) end_all();

@@ -93,6 +93,11 @@ static int do_checked_alloc(void) {
   prof_memory_free(checked_pool, &piece, 64);
   return PROF_OK;
 }
+/* Pools may be of another capture by now. */
+static int do_memory_oom(void) {
+  const int status = prof_memory_oom(PROF_HOST, 4096);
+  return status == PROF_E_NOT_FOUND ? PROF_E_NOT_RUNNING : status;
+}
 static int do_set_query(void) { return prof_memory_set_query(PROF_HOST, query, NULL); }
 static int do_sample(void) {
   prof_memory_sample(PROF_HOST, "tag", PROF_NUL_TERMINATED);
@@ -206,6 +211,7 @@ typedef struct call {
   X(set_query, do_set_query, PROF_OK)                    \
   X(sample, do_sample, PROF_OK)                          \
   X(memory_max, do_memory_max, PROF_E_NOT_FOUND)         \
+  X(memory_oom, do_memory_oom, PROF_E_NOT_RUNNING)       \
   X(memory_reset, prof_memory_reset, PROF_E_NOT_RUNNING) \
   X(get, do_get, PROF_E_NOT_RUNNING)                     \
   X(get_duration, do_get_duration, PROF_E_NOT_RUNNING)   \
