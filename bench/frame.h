@@ -256,7 +256,7 @@ static inline void frame_line(const char *what, const char *bound, const char *v
   fflush(stdout);
 }
 
-/* what | measured | bound | held or NOT */
+/* what | measured | bound | held, NOT or not measured */
 FRAME_PRINTF(4, 5)
 static inline void frame_promise(const char *what, bool is_held, const char *bound, const char *format, ...) {
   va_list more;
@@ -270,6 +270,15 @@ FRAME_PRINTF(2, 3) static inline void frame_figure(const char *what, const char 
   va_list more;
   va_start(more, format);
   frame_line(what, "-", "shown", format, more);
+  va_end(more);
+}
+
+/* A promise that this run cannot judge. The measured column says why. */
+FRAME_PRINTF(3, 4)
+static inline void frame_unmeasured(const char *what, const char *bound, const char *format, ...) {
+  va_list more;
+  va_start(more, format);
+  frame_line(what, bound, "not measured", format, more);
   va_end(more);
 }
 

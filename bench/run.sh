@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # usage: bench/run.sh [--strict] [BUILD]      BUILD: where CMake built prof_bench; build/release by default
 # Runs every benchmark (about 4 minutes on 2 cores; BENCH_QUICK=1: about one), prints each promise on a line, what | measured | bound |
-# held or NOT, and writes all of it to bench/results/<date>-<commit>.md with machine, kernel and compiler. BENCH_DIR is where capture
+# held, NOT or not measured, and writes all of it to bench/results/<date>-<commit>.md with machine, kernel and compiler. BENCH_DIR is where capture
 # files go while it measures (BUILD by default): a disk with 4 GiB free. BENCH_PYTHON: python3 by default.
 #
 # A bound that is not held does not make it fail, unless --strict: shared machines are too noisy to turn a build red. Read the
@@ -106,7 +106,8 @@ grep -q '^flags.* hypervisor' /proc/cpuinfo && virtual=", a virtual machine"
 
 held=$(grep -c '| held$' "$lines")
 not=$(grep -c '| NOT$' "$lines")
+unmeasured=$(grep -c '| not measured$' "$lines")
 echo
-echo "$held held, $not NOT, $failures failed to run, $(grep -c '^skip: ' "$lines") skipped; written to $results"
-grep '| NOT$' "$lines"
+echo "$held held, $not NOT, $unmeasured not measured, $failures failed to run, $(grep -c '^skip: ' "$lines") skipped; written to $results"
+grep -E '\| (NOT|not measured)$' "$lines"
 [ "$failures" -eq 0 ] && { [ $strict = no ] || [ "$not" -eq 0 ]; }
