@@ -24,6 +24,7 @@
 #include "side.h"
 
 enum { POLL_NS = 1000000, SLEEP_NS = 1000000000, STOP_MS = 100, STOP_RECORDS_MS = 1000, LOOK_MS = 20, START_MS = 1000 };
+enum { LINGER_ROUNDS = 20 }; /* without work, before it sleeps until it is woken: see sleep_a_while() */
 enum { OFF, ON, CLOSING };
 
 static struct {
@@ -34,6 +35,7 @@ static struct {
   uint32_t sleeps; /* 1: until it is woken */
   uint32_t asked, done; /* rounds */
   uint32_t has_records; /* a back end has some that nobody came for yet */
+  uint32_t idle_rounds; /* since it had work. The thread's own */
   bool has_exit;
   uint32_t is_over; /* the process ends: no more of them. Relaxed */
 } own = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -87,6 +89,7 @@ static void tell_failed(const prof_i_stream *stream, int result) {
 static bool ask_stream(prof_i_stream *stream) {
   bool is_ready = false;
   take_done(stream);
+  if (stream->pending) own.idle_rounds = 0;
   for (prof_i_pair *pair; (pair = stream->pending) != NULL;) {
     const uint64_t before = prof_i_clock_ticks();
     const int result = stream->end->table.event_query(stream->end->self, pair->events[1]);
@@ -152,9 +155,31 @@ static void make_another(void) {
   if (prof_i_activity_is_wanted()) prof_i_collector_is_wanted();
 }
 
+static uint64_t patience_ns(bool is_waiting, bool lingers) {
+  if (is_waiting) return POLL_NS;
+  const uint64_t most = prof_i_activity_is_awaiting() ? prof_i_activity_patience_ns() : SLEEP_NS;
+  return lingers && most > POLL_NS ? POLL_NS : most;
+}
+
+/* Between two rounds. To wake it is a system call of the scope that comes first, so for some rounds
+   after its last work it looks by itself. */
+static void sleep_a_while(uint32_t seen, bool is_waiting) {
+  const bool lingers = own.idle_rounds < LINGER_ROUNDS;
+  own.idle_rounds += lingers;
+  /* pairs with the load in prof_i_collector_wake() */
+  __atomic_store_n(&own.sleeps, !is_waiting && !lingers, __ATOMIC_SEQ_CST);
+  bool has_more = __atomic_load_n(&own.has_records, __ATOMIC_SEQ_CST);
+  for (prof_i_stream *s = prof_i_stream_first(); s; s = prof_i_stream_next(s))
+    has_more |= __atomic_load_n(&s->done, __ATOMIC_SEQ_CST) != NULL;
+  if (has_more && !is_waiting) return;
+  prof_i_port_wait(&own.word, seen, patience_ns(is_waiting, lingers));
+  __atomic_store_n(&own.sleeps, 0, __ATOMIC_RELAXED);
+}
+
 static void *work(void *unused) {
   (void)unused;
   prof_i_port_thread_begin("prof-collector");
+  own.idle_rounds = LINGER_ROUNDS;
   for (bool is_waiting = false;;) {
     const uint32_t seen = __atomic_load_n(&own.word, __ATOMIC_ACQUIRE), asked = __atomic_load_n(&own.asked, __ATOMIC_ACQUIRE);
     const bool is_last = !is_on();
@@ -169,12 +194,7 @@ static void *work(void *unused) {
       make_another();
       return NULL;
     }
-    __atomic_store_n(&own.sleeps, !is_waiting, __ATOMIC_SEQ_CST); /* pairs with the load in prof_i_collector_wake() */
-    bool has_more = __atomic_load_n(&own.has_records, __ATOMIC_SEQ_CST);
-    for (prof_i_stream *s = prof_i_stream_first(); s; s = prof_i_stream_next(s)) has_more |= __atomic_load_n(&s->done, __ATOMIC_SEQ_CST) != NULL;
-    if (has_more && !is_waiting) continue;
-    prof_i_port_wait(&own.word, seen, is_waiting ? POLL_NS : prof_i_activity_is_awaiting() ? prof_i_activity_patience_ns() : SLEEP_NS);
-    __atomic_store_n(&own.sleeps, 0, __ATOMIC_RELAXED);
+    sleep_a_while(seen, is_waiting);
   }
 }
 

@@ -167,8 +167,10 @@ static int make_events(prof_i_pair *pair, prof_i_stream *stream) {
 
 static void make_pairs(prof_i_lot *lot) {
   if (lot->count >= PROF_I_PAIRS_MAX) return;
-  prof_i_pair *const pairs = calloc(PAIRS_AT_ONCE, sizeof *pairs);
+  const size_t bytes = PAIRS_AT_ONCE * sizeof(prof_i_pair);
+  prof_i_pair *const pairs = aligned_alloc(PROF_I_LINE_BYTES, bytes);
   if (!pairs) return;
+  memset(pairs, 0, bytes);
   for (int i = 0; i < PAIRS_AT_ONCE; i++) {
     prof_i_pair *const pair = &pairs[i];
     pair->lot = lot;
@@ -187,6 +189,19 @@ static int make_ready(prof_i_pair *pair, prof_i_stream *stream) {
   return make_events(pair, stream);
 }
 
+/* The collector had the next scope's pair and its events last: they are in the cache of another
+   processor. The pair is fetched when a scope begins, and its events when that scope ends. */
+static void fetch_pair(const prof_i_pair *pair) {
+  if (!pair) return;
+  for (size_t i = 0; i < sizeof *pair; i += PROF_I_LINE_BYTES)
+    __builtin_prefetch((const char *)pair + i, 1);
+}
+static void fetch_events(const prof_i_pair *pair) {
+  if (!pair) return;
+  __builtin_prefetch(pair->events[0], 1);
+  __builtin_prefetch(pair->events[1], 1);
+}
+
 static bool is_refused(prof_i_lot *lot, int result);
 
 /* NULL, and why: there is no room, or the vendor makes no event. */
@@ -199,6 +214,7 @@ static prof_i_pair *take_pair(prof_i_lot *lot, int *loss_out) {
   *loss_out = PROF_LOSS_DEVICE_TIMES;
   if (is_refused(lot, make_ready(pair, lot->stream))) return NULL;
   lot->free = pair->next;
+  fetch_pair(lot->free);
   return pair;
 }
 
@@ -352,6 +368,7 @@ static void end_side(uint64_t start) {
   if (at == 0) return; /* it had no such side, or is another thread's */
   while (h->depth > at) put_pair(h->open[--h->depth]);
   prof_i_pair *const pair = h->open[--h->depth];
+  fetch_events(pair->lot->free);
   if (record(pair, 1)) {
     push_done(pair);
   } else {

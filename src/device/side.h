@@ -12,9 +12,13 @@ enum {
   PROF_I_STREAMS_MAX = 4096
 };
 
+/* What the collector writes and what a scope's thread writes stand in lines of their own: else each
+   takes the other's line away at each scope. */
+#define PROF_I_LINE_BYTES 64
+
 struct prof_i_lot;
 
-/* Two events around what a scope put on its stream. The thread's, then (done) the collector's, then (back) the thread's. */
+/* Two events around what a scope put on its stream. The thread's, then (done) the collector's, then (back) the thread's. At a multiple of a line. */
 typedef struct prof_i_pair {
   struct prof_i_pair *next;
   struct prof_i_lot *lot;
@@ -30,13 +34,17 @@ typedef struct prof_i_pair {
   uint32_t name_bytes, category_bytes;
   char *names; /* PROF_I_SIDE_NAME_BYTES, made when first needed: the name, then the category, where they are made at run time */
 } prof_i_pair;
+_Static_assert(sizeof(prof_i_pair) % PROF_I_LINE_BYTES == 0 || sizeof(void *) != 8,
+               "pairs that stand in a row begin with a line");
 
 /* A stream of a device, and the thread that it is in the capture. Once listed it stays. The device is the back end's word, where it has one: what the program says may be another number. */
 typedef struct prof_i_stream {
   prof_i_back_end *end;
   uint64_t handle;
   prof_device device;
+  char before_done[PROF_I_LINE_BYTES];
   prof_i_pair *done;    /* newest first; any thread pushes, the collector takes all */
+  char before_pending[PROF_I_LINE_BYTES];
   prof_i_pair *pending; /* from here on the collector's: oldest first */
   prof_i_pair **pending_end;
   prof_i_line line;
@@ -53,10 +61,12 @@ typedef struct prof_i_lot {
   prof_device device;
   uint64_t since;        /* of no stream: the session in which nobody did */
   prof_i_pair *free;     /* the thread's own */
-  prof_i_pair *back;     /* the collector pushes, the thread takes all */
   uint32_t count;        /* pairs made */
   int32_t told;          /* the last result but OK that the registry and the capture were told of */
   uint64_t told_in;      /* the session then */
+  char before_back[PROF_I_LINE_BYTES];
+  prof_i_pair *back;     /* the collector pushes, the thread takes all */
+  char behind_back[PROF_I_LINE_BYTES];
 } prof_i_lot;
 
 /* The stream, listed if it was not; NULL: nobody serves its device type (loss_out: -1), or it may be there for a later scope, and this one's device side is lost: another thread opens the back end right now, there are too many, or there

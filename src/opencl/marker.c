@@ -8,11 +8,15 @@
 #include "library.h"
 #include "words.h"
 
-enum { SAMPLE_EVERY = 64 }; /* uses of a marker; of the first marker there is the first one */
+enum {
+  SAMPLE_EVERY = 64, /* uses of a marker; of the first marker there is the first one */
+  LINE_BYTES = 64    /* the collector and a scope's thread take turns with it */
+};
 
 prof_i_opencl_marker *prof_i_opencl_marker_create(void) {
   static uint32_t count;
-  prof_i_opencl_marker *const marker = calloc(1, sizeof *marker);
+  prof_i_opencl_marker *const marker = aligned_alloc(LINE_BYTES, LINE_BYTES);
+  _Static_assert(sizeof *marker <= LINE_BYTES, "it is one line of the cache");
   if (marker) *marker = (prof_i_opencl_marker){.result = PROF_BACKEND_INVALID, .use_count = __atomic_fetch_add(&count, 1, __ATOMIC_RELAXED)};
   return marker;
 }
