@@ -16,13 +16,20 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "hang_guard.h"
+
 /* Where the child stands still: a stop's signal, or ended. */
 typedef struct tracee {
   pid_t pid;     /* of the thread that is traced */
   pid_t process; /* the child */
   int signal;    /* of the last stop; 0: it has ended */
   int status;    /* of waitpid */
+  uint64_t steps; /* since it began */
 } tracee;
+
+/* On a busy machine a step takes 10 ms, and a walk minutes. So the hang guard begins anew with each
+   child and each so many steps. A walk in an endless loop is found by its length. */
+enum { TRACEE_STEPS_A_GUARD = 1024, TRACEE_STEPS_MAX = 1 << 22 };
 
 static inline void tracee_wait(tracee *child) {
   pid_t pid;
@@ -50,6 +57,8 @@ static inline bool tracee_begin(tracee *child, void (*body)(void *context), void
   tracee_work work = {body, context};
   pthread_t thread;
   fflush(NULL);
+  hang_guard();
+  child->steps = 0;
   child->process = fork();
   if (child->process < 0) return false;
   if (child->process == 0) {
@@ -67,6 +76,7 @@ static inline bool tracee_begin(tracee *child, void (*body)(void *context), void
 }
 
 static inline void tracee_step(tracee *child) {
+  if (++child->steps % TRACEE_STEPS_A_GUARD == 0 && child->steps < TRACEE_STEPS_MAX) hang_guard();
   ptrace(PTRACE_SINGLESTEP, child->pid, NULL, NULL);
   tracee_wait(child);
 }
