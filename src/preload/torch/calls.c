@@ -73,6 +73,7 @@ static __thread struct {
   bool is_open;      /* what has taken a call hears of its end */
   uint8_t taken_for; /* whom */
   const void *taken; /* the call that began last and has not ended, see is_taken() */
+  const char *taken_name; /* kept for good: a range may end on another thread; NULL: not known */
 } this_thread __attribute__((tls_model("initial-exec")));
 
 /* The lowest that is free, so that operators of programs with few have few call sites. */
@@ -204,6 +205,7 @@ static uint64_t begin(const void *call, bool has_shapes, uint32_t who) {
   const uint32_t args = b.count << 2 | b.numbers;
   b.name =
       prof_i_torch_name_of(b.text ? b.text : "", prof_i_torch_kind(kind, number_of(who), args));
+  this_thread.taken_name = b.name ? b.name->text : NULL;
   b.async = is_user && prof_i_torch.is_async(call) ? PROF_I_ASYNC : 0; /* collectives', and what torch itself says that of; an operator runs where it is called */
   if (b.name && !b.count && !b.numbers && !b.async) return prof_scope_begin_at(&b.name->site, b.name->text, b.category);
   for (uint32_t i = 0; i < b.count; i++) b.items[i] = (prof_arg){NULL, PROF_ARG_TENSOR, 0, {.tensor = &tensors[i]}};
@@ -253,6 +255,13 @@ static void end(const void *call, void *left) {
   if (!left) return;
   prof_scope_end(((const context *)left)->start);
   if (this_thread.taken == call) this_thread.taken = NULL;
+}
+
+PROF_I_TORCH_EXPORT const char *prof_i_torch_recorded_name_1(void);
+
+/* Of the call that began last on this thread, if it is recorded and has not ended; else NULL. */
+const char *prof_i_torch_recorded_name_1(void) {
+  return this_thread.taken && this_thread.is_open ? this_thread.taken_name : NULL;
 }
 
 #if defined(__aarch64__)
