@@ -22,7 +22,9 @@ enum {
   PROF_DEVICE_ONEAPI = 14
 };
 
-/* Element types by DLPack's codes: class (int 0, uint 1, float 2, bfloat 4, complex 5, bool 6) << 8 | bits. */
+/* Element types by DLPack's codes: class (int 0, uint 1, float 2, bfloat 4, complex 5, bool 6, the
+   float8 types from 10 on, float4 17) << 8 | bits. Classes from 32 on are PyTorch's own, which DLPack
+   does not have. Integers of 1 to 7 bits have no name here: class << 8 | bits. */
 typedef enum prof_dtype {
   PROF_DTYPE_NONE = 0,
   PROF_I8 = 0x0008,
@@ -39,7 +41,24 @@ typedef enum prof_dtype {
   PROF_BF16 = 0x0410,
   PROF_C64 = 0x0540,
   PROF_C128 = 0x0580,
-  PROF_BOOL = 0x0608
+  PROF_BOOL = 0x0608,
+  PROF_C32 = 0x0520,
+  PROF_F8_E4M3FN = 0x0a08,
+  PROF_F8_E4M3FNUZ = 0x0b08,
+  PROF_F8_E5M2 = 0x0c08,
+  PROF_F8_E5M2FNUZ = 0x0d08,
+  PROF_F8_E8M0FNU = 0x0e08,
+  PROF_F4_E2M1FN_X2 = 0x1108,
+  PROF_QI8 = 0x2008,
+  PROF_QI32 = 0x2020,
+  PROF_QU8 = 0x2108,
+  PROF_QU4X2 = 0x2104,
+  PROF_QU2X4 = 0x2102,
+  PROF_BITS1X8 = 0x2201,
+  PROF_BITS2X4 = 0x2202,
+  PROF_BITS4X2 = 0x2204,
+  PROF_BITS8 = 0x2208,
+  PROF_BITS16 = 0x2210
 } prof_dtype;
 
 /* A tensor's shape as an operator's input has it; dims is read at once and not kept. At most 16 dims are recorded. */

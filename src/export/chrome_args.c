@@ -168,13 +168,13 @@ static void put_dims(prof_i_chrome *w, uint32_t count) {
   prof_i_sink_bytes(w->sink, "]", 1);
 }
 
-/* What prof import keeps of inputs among which are lists of tensors, "[[[2,10],[3,10]],[],[4]]": it stands for the shapes, where it is what it says, of as many inputs. lists_out: a bit for each that is a list. NULL: there is none, or anybody's text. */
-static const prof_trace_arg *find_lists(const prof_event *event, uint32_t count, uint64_t *lists_out) {
+/* What prof import keeps of inputs among which are lists of tensors, "[[[2,10],[3,10]],[],[4]]": it stands for the shapes, where it is what it says, of as many inputs. lists_out: a bit for each that is a list. NULL: there is none, or anybody's text. inputs: how many it is of. */
+static const prof_trace_arg *find_lists(const prof_event *event, uint32_t count, uint32_t inputs, uint64_t *lists_out) {
   static const char key[] = "Tensor lists"; /* of tools/import/args.c */
   if (count == event->arg_count) return NULL;
   const prof_trace_arg *const arg = &event->args[count];
   if (arg->type != PROF_ARG_STRING || arg->key_bytes != sizeof key - 1 || memcmp(arg->key, key, sizeof key - 1) != 0) return NULL;
-  return prof_i_dims_check(arg->value.text.data, arg->value.text.bytes, count, lists_out) ? arg : NULL;
+  return prof_i_dims_check(arg->value.text.data, arg->value.text.bytes, inputs, lists_out) ? arg : NULL;
 }
 
 /* What torch.profiler calls an input that is no tensor, by its text in "Concrete Inputs": the next of
@@ -201,33 +201,61 @@ static const prof_trace_arg *find_inputs(const prof_event *event, uint32_t count
   return NULL;
 }
 
-/* lists: where the inputs' dimensions stand instead, or NULL. */
-static void put_shapes(prof_i_chrome *w, uint32_t count, const prof_trace_arg *lists, uint64_t is_list, bool *has_members) {
+/* Where inputs stand in texts instead. types: "[544,0]", prof_dtype of each. NULL: they do not. */
+typedef struct input_texts {
+  const prof_trace_arg *lists, *types;
+  uint64_t is_list; /* a bit each */
+} input_texts;
+
+static uint32_t type_count(const prof_trace_arg *types) {
+  uint32_t count = 1;
+  for (uint32_t i = 0; i < types->value.text.bytes; i++) count += types->value.text.data[i] == ',';
+  return count;
+}
+
+/* The next number from *at on, as a tensor of that type. */
+static prof_trace_arg next_type(const prof_trace_arg *types, size_t *at) {
+  const char *const text = types->value.text.data;
+  const size_t bytes = types->value.text.bytes;
+  uint32_t dtype = 0;
+  while (*at < bytes && (text[*at] < '0' || text[*at] > '9')) ++*at;
+  for (; *at < bytes && text[*at] >= '0' && text[*at] <= '9'; ++*at) dtype = dtype * 10 + (uint32_t)(text[*at] - '0');
+  return (prof_trace_arg){.type = PROF_ARG_TENSOR, .value.tensor.dtype = dtype};
+}
+
+static void put_shapes(prof_i_chrome *w, uint32_t count, const input_texts *texts, bool *has_members) {
   keep_key(&w->keys, "Input Dims");
   keep_key(&w->keys, "Input type");
   put_separator(w, has_members);
   prof_i_sink_text(w->sink, "\"Input Dims\":");
-  if (lists) prof_i_sink_bytes(w->sink, lists->value.text.data, lists->value.text.bytes);
+  if (texts->lists)
+    prof_i_sink_bytes(w->sink, texts->lists->value.text.data, texts->lists->value.text.bytes);
   else put_dims(w, count);
   prof_i_sink_text(w->sink, ",\"Input type\":[");
-  const prof_trace_arg *const inputs = find_inputs(&w->event, count);
-  size_t at = 0;
+  const prof_trace_arg *const inputs = find_inputs(&w->event, prof_i_shape_count(&w->event));
+  size_t at = 0, type_at = 0;
   for (uint32_t i = 0; i < count; i++) {
-    const prof_trace_arg *const arg = &w->event.args[i];
+    const prof_trace_arg typed = texts->types ? next_type(texts->types, &type_at) : (prof_trace_arg){0};
+    const prof_trace_arg *const arg = texts->types ? &typed : &w->event.args[i];
     const char *const scalar = inputs ? next_scalar(inputs, &at) : "";
     const bool is_tensor = arg->type == PROF_ARG_TENSOR && (arg->value.tensor.rank || arg->value.tensor.dtype);
     prof_i_sink_text(w->sink, i > 0 ? ", \"" : "\"");
-    prof_i_sink_text(w->sink, is_list >> i & 1 ? "TensorList" : is_tensor || !*scalar ? prof_i_value_dtype(arg) : scalar);
+    prof_i_sink_text(w->sink, texts->is_list >> i & 1 ? "TensorList"
+                              : is_tensor || !*scalar ? prof_i_value_dtype(arg)
+                                                      : scalar);
     prof_i_sink_bytes(w->sink, "\"", 1);
   }
   prof_i_sink_bytes(w->sink, "]", 1);
 }
 
 static void put_inputs(prof_i_chrome *w, uint32_t count, bool *has_members) {
-  uint64_t is_list = 0;
-  const prof_trace_arg *const lists = count > 0 ? find_lists(&w->event, count, &is_list) : NULL;
-  if (count > 0) put_shapes(w, count, lists, lists ? is_list : 0, has_members);
-  put_pairs(w, lists ? count + 1 : count, has_members);
+  input_texts texts = {NULL, NULL, 0};
+  if (prof_i_shape_has_texts(&w->event)) texts.types = &w->event.args[count + 1];
+  uint32_t inputs = texts.types ? type_count(texts.types) : count;
+  if (count > 0) texts.lists = find_lists(&w->event, count, inputs, &texts.is_list);
+  if (!texts.lists) texts = (input_texts){NULL, NULL, 0}, inputs = count;
+  if (count > 0) put_shapes(w, inputs, &texts, has_members);
+  put_pairs(w, count + (texts.lists != NULL) + (texts.types != NULL), has_members);
 }
 
 /* The device that the scope's work went to. The keys differ from Kineto's "device" and "stream" on purpose: readers take a row

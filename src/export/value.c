@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "dtype_names.h"
 #include "text.h"
 
 void prof_i_device_name(prof_device device, char to[PROF_I_DEVICE_NAME_BYTES]) {
@@ -23,27 +24,13 @@ void prof_i_device_name(prof_device device, char to[PROF_I_DEVICE_NAME_BYTES]) {
   else snprintf(to, PROF_I_DEVICE_NAME_BYTES, "Device type %d, %d", device.type, device.index);
 }
 
-/* As torch's compiler spells the C++ types. */
 const char *prof_i_value_dtype(const prof_trace_arg *arg) {
   if (arg->type != PROF_ARG_TENSOR) return "";
-  switch ((prof_dtype)arg->value.tensor.dtype) {
-    case PROF_DTYPE_NONE: return "";
-    case PROF_I8: return "signed char";
-    case PROF_I16: return "short int";
-    case PROF_I32: return "int";
-    case PROF_I64: return "long int";
-    case PROF_U8: return "unsigned char";
-    case PROF_U16: return "short unsigned int";
-    case PROF_U32: return "unsigned int";
-    case PROF_U64: return "long unsigned int";
-    case PROF_F16: return "c10::Half";
-    case PROF_F32: return "float";
-    case PROF_F64: return "double";
-    case PROF_BF16: return "c10::BFloat16";
-    case PROF_C64: return "c10::complex<float>";
-    case PROF_C128: return "c10::complex<double>";
-    case PROF_BOOL: return "bool";
-  }
+#define CASE(dtype, name) \
+  case dtype:             \
+    return name;
+  switch (arg->value.tensor.dtype) { PROF_I_DTYPE_NAMES(CASE) }
+#undef CASE
   return "";
 }
 

@@ -12,9 +12,50 @@ uint32_t prof_i_shape_count(const prof_event *event) {
   return count;
 }
 
+static bool has_key(const prof_trace_arg *arg, const char *key) {
+  const size_t bytes = strlen(key);
+  return arg->type == PROF_ARG_STRING && arg->key_bytes == bytes && memcmp(arg->key, key, bytes) == 0;
+}
+
+bool prof_i_shape_has_texts(const prof_event *event) {
+  const uint32_t count = prof_i_shape_count(event);
+  return count && count + 1 < event->arg_count && has_key(&event->args[count], "Tensor lists") &&
+         has_key(&event->args[count + 1], "Tensor types");
+}
+
+/* Of "[[[2,10],[3,10]],[],[4]]"; a list of tensors has no dimensions. 0: it is something else. */
+static size_t words_of_text(const char *text, size_t bytes, uint64_t *to, size_t room) {
+  enum { INPUT = 2, TENSOR = 3 }; /* depths */
+  size_t at = 0, rank_at = 0;
+  uint32_t depth = 0;
+  for (size_t i = 0; i < bytes && at < room; i++) {
+    if (text[i] == '[') {
+      if (++depth > TENSOR) return 0;
+      if (depth == INPUT) to[rank_at = at++] = 0;
+    } else if (text[i] == ']') {
+      if (depth-- == 0) return 0;
+    } else if (text[i] == '-' || (text[i] >= '0' && text[i] <= '9')) {
+      const bool is_negative = text[i] == '-';
+      uint64_t dim = 0;
+      for (i += is_negative; i < bytes && text[i] >= '0' && text[i] <= '9'; i++) dim = dim * 10 + (uint64_t)(text[i] - '0');
+      i--;
+      if (depth < INPUT) return 0;
+      if (depth == INPUT) to[rank_at]++, to[at++] = is_negative ? 0 - dim : dim;
+    } else if (text[i] != ',') {
+      return 0;
+    }
+  }
+  return depth == 0 ? at : 0;
+}
+
 size_t prof_i_shape_words(const prof_event *event, uint64_t *to, size_t room) {
   size_t at = 0;
   const uint32_t count = prof_i_shape_count(event);
+  if (prof_i_shape_has_texts(event)) {
+    const prof_trace_arg *const lists = &event->args[count];
+    at = words_of_text(lists->value.text.data, lists->value.text.bytes, to, room);
+    if (at) return at;
+  }
   for (uint32_t i = 0; i < count && at < room; i++) {
     const prof_trace_arg *const arg = &event->args[i];
     const size_t left = room - at - 1, rank = arg->type == PROF_ARG_TENSOR ? arg->value.tensor.rank : 0, kept = rank < left ? rank : left;
@@ -30,12 +71,8 @@ size_t prof_i_shape_words(const prof_event *event, uint64_t *to, size_t room) {
 #define TEXT UINT64_MAX            /* then its bytes, and words with them */
 
 static const prof_trace_arg *find_text(const prof_event *event, const char *key) {
-  const size_t bytes = strlen(key);
-  for (uint32_t i = 0; i < event->arg_count; i++) {
-    const prof_trace_arg *const arg = &event->args[i];
-    if (arg->type == PROF_ARG_STRING && arg->key_bytes == bytes && memcmp(arg->key, key, bytes) == 0)
-      return arg;
-  }
+  for (uint32_t i = 0; i < event->arg_count; i++)
+    if (has_key(&event->args[i], key)) return &event->args[i];
   return NULL;
 }
 

@@ -2,6 +2,8 @@
 #ifndef PROF_TRACE_SHAPE_H
 #define PROF_TRACE_SHAPE_H
 
+#include <stdbool.h>
+
 #include "walk.h"
 
 /* The shapes of an event's tensors, each its rank and its dimensions; returns how many words they are, at most `room`, by leaving out dimensions beyond. 0: its arguments are no shapes. Two that have the same text have the same words. */
@@ -15,5 +17,9 @@ size_t prof_i_shape_text(const uint64_t *words, size_t count, char *to, size_t r
 
 /* How many of an event's arguments are shapes: the first ones, up to one that has a key. */
 uint32_t prof_i_shape_count(const prof_event *event);
+
+/* An operator with more inputs than a record has arguments (src/preload/torch/calls.c): behind the
+   first ones, as many as fit, stand texts of the dimensions and of the types of all of them. */
+bool prof_i_shape_has_texts(const prof_event *event);
 
 #endif

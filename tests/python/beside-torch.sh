@@ -62,10 +62,11 @@ tests=(tests/python/test_against_torch.py tests/python/test_torch_memory.py
   tests/python/test_torch_guides.py tests/python/test_observe_bad_input.py
   tests/python/test_observe.py tests/python/test_observe_table.py
   tests/python/test_observe_numbers.py tests/python/test_torch_rows.py
-  tests/python/test_torch_threads.py)
+  tests/python/test_torch_threads.py tests/python/test_torch_overlaps.py
+  tests/python/test_torch_inputs.py)
 [ "${PROF_LONG:-0}" != 1 ] ||
   tests=(tests/python/test_against_torch.py tests/python/test_torch_[fgimrt]*.py
-    tests/python/test_observe*.py tests/python/test_python_ids.py
+    tests/python/test_torch_overlaps.py tests/python/test_observe*.py tests/python/test_python_ids.py
     tests/python/test_torch_viewers.py)
 install_package || status=1
 for test in "${tests[@]}"; do

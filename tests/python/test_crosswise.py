@@ -77,6 +77,15 @@ class Crosswise(unittest.TestCase):
         self.summed((e.name, e.self_cpu_time_total * 1e3) for e in own)
         self.assertEqual(round(own.self_cpu_time_total * 1e3), sum(self.self_ns.values()))
 
+    def test_each_event_is_in_one_that_holds_all_of_it(self):
+        for e in self.profile.events():
+            if e.name == "all":
+                continue
+            self.assertIsNotNone(e.cpu_parent, e)
+            outer, inner = e.cpu_parent.time_range, e.time_range
+            self.assertTrue(outer.start <= inner.start and inner.end <= outer.end, e)
+            self.assertIn(e, e.cpu_parent.cpu_children)
+
     def test_rows(self):
         for group in (("name",), ("name", "stack"), ("name", "scopes")):
             rows = self.profile.trace.aggregate(group)

@@ -221,7 +221,8 @@ class Warned(unittest.TestCase):
 class Life(Base):
     def test_wrong_order(self):
         p = prof.profile()
-        p.stop()
+        with self.assertRaisesRegex(AssertionError, "must be initialized before stop"):
+            p.stop()
         p.step()
         self.assertEqual(p.step_num, 1)
         p.start()

@@ -50,9 +50,37 @@ class Methods(unittest.TestCase):
         self.assertIn("aten::ones", found[0][0])
         self.assertEqual(found[1], found[0])
 
+    def test_the_end_without_a_begin(self):
+        for module in theirs_and_ours():
+            for name in ("stop", "stop_trace"):
+                with self.subTest(module=module.__name__, name=name):
+                    with self.assertRaisesRegex(AssertionError, "must be initialized before stop"):
+                        getattr(module.profile(), name)()
+            never = module.schedule(wait=9, warmup=1, active=1)
+            module.profile(schedule=never).stop()
+
+    def test_what_was_recorded_before_is_cleared_with_one_warning(self):
+        """In a process of its own: torch warns once."""
+        script = """if True:
+            import sys, warnings
+            import prof.torch, torch, torch.profiler
+            module = prof.torch if sys.argv[1] == "prof" else torch.profiler
+            warnings.simplefilter("always")
+            with warnings.catch_warnings(record=True) as seen:
+                p = module.profile(activities=[torch.profiler.ProfilerActivity.CPU])
+                kept = module.profile(acc_events=True)
+                for one in (p, kept, p, p):
+                    with one:
+                        torch.ones(2)
+            print(sum("set acc_events=True" in str(one.message) for one in seen))
+            """
+        for name in ("prof", "torch"):
+            command = [sys.executable, "-c", script, name]
+            ran = subprocess.run(command, capture_output=True, text=True)
+            self.assertEqual(ran.stdout.splitlines()[-1:], ["1"], ran.stderr)
+
     def test_a_trace_begins_once(self):
         p = prof.torch.profile()
-        p.stop_trace()
         p.start_trace()
         try:
             with self.assertRaisesRegex(RuntimeError, "started already"):

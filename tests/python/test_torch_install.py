@@ -146,6 +146,35 @@ class Install(unittest.TestCase):
             self.assertIs(torch.profiler.ProfilerAction.RECORD, prof.ProfilerAction.RECORD)
         self.assertEqual(self.names(), self.before)
 
+    def test_a_thread_knows_of_its_profile(self):
+        """By torch.autograd._profiler_enabled(), as torch's own profile tells it."""
+        import threading
+
+        def enabled():
+            return torch.autograd._profiler_enabled()
+
+        def of_another_thread():
+            found = []
+            thread = threading.Thread(target=lambda: found.append(enabled()))
+            thread.start()
+            thread.join()
+            return found[0]
+
+        def seen():
+            found = [enabled()]
+            with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]):
+                found += [enabled(), of_another_thread()]
+            return [*found, enabled()]
+
+        theirs, before = seen(), torch.autograd._profiler_enabled
+        own = torch.profiler.profile
+        with prof.torch.install():
+            self.assertEqual(seen(), theirs)
+            with own():
+                self.assertTrue(enabled())
+        self.assertEqual(theirs, [False, True, False, False])
+        self.assertIs(torch.autograd._profiler_enabled, before)
+
     def test_the_last_rows_are_torchs(self):
         """A profile's span, its row's place, and the marks of its begin and end."""
 

@@ -4,6 +4,7 @@
 #include <prof/args.h>
 #include <prof/trace.h>
 
+#include "../../src/export/dtype_names.h"
 #include "number.h"
 
 enum { DIMS_MAX = 16, KEY_BYTES_MAX = 256 };
@@ -91,14 +92,16 @@ static bool take_dims(import_text *at, uint64_t *words, uint32_t *rank_out) {
   return true;
 }
 
-/* As torch's compiler spells the C++ types; the same list as src/export/value.c. */
 static uint64_t dtype_of(import_text name) {
   static const struct {
     const char *name;
     prof_dtype type;
-  } types[] = {{"float", PROF_F32},   {"long int", PROF_I64},       {"double", PROF_F64},    {"c10::Half", PROF_F16}, {"c10::BFloat16", PROF_BF16}, {"bool", PROF_BOOL},
-               {"int", PROF_I32},     {"unsigned char", PROF_U8},   {"signed char", PROF_I8}, {"short int", PROF_I16}, {"short", PROF_I16},          {"long", PROF_I64},
-               {"long unsigned int", PROF_U64}, {"unsigned int", PROF_U32}, {"short unsigned int", PROF_U16}, {"c10::complex<float>", PROF_C64}, {"c10::complex<double>", PROF_C128}};
+  } types[] = {
+#define NAMED(dtype, name) {name, (prof_dtype)(dtype)},
+      PROF_I_DTYPE_NAMES(NAMED)
+#undef NAMED
+          {"short", PROF_I16},
+      {"long", PROF_I64}};
   for (size_t i = 0; i < sizeof types / sizeof *types; i++)
     if (import_text_is(name, types[i].name)) return types[i].type;
   return PROF_DTYPE_NONE;

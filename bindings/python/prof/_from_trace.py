@@ -7,9 +7,9 @@ import contextlib
 import gc
 import weakref
 from operator import attrgetter
-from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
-from . import _forward_stacks
+from . import _forward_stacks, _nesting
 from . import flops as _flops
 from ._event_list import EventList
 from ._library import whole
@@ -38,7 +38,7 @@ from ._rows import (
 )
 from ._stacks import FRAMES_MOST, Callers, Frames, Function
 from .device import TYPES
-from .trace import ONLY_CHILDREN, Row, Rows, Trace
+from .trace import ONLY_CHILDREN, OUTER_FUNCTIONS, Row, Rows, Trace
 
 
 class Window(NamedTuple):
@@ -141,6 +141,18 @@ def averages(
     for average in merged.values():
         average.use_device = device
     found = EventList(merged.values(), use_device=device, profile_memory=profile_memory, with_flops=with_flops)
+    if rules & ONLY_CHILDREN and any(e.is_crosswise and not e.is_async for e in found):
+        # C counts each moment of a thread once, and torch.profiler does not.
+        has_outer = bool(rules & OUTER_FUNCTIONS)
+        found = single_events(
+            windows,
+            profile_memory,
+            with_flops,
+            with_stack=has_outer or stack_frames > 0,
+            shows_functions=not has_outer,
+            modules=modules,
+            merges_only_children=True,
+        ).key_averages(by_shape, stack_frames, False, functions)
     found._origin = Origin(windows, by_shape, stack_frames, bool(rules & ONLY_CHILDREN))
     found.lost = sum(window.lost for window in windows)
     return found
@@ -324,6 +336,39 @@ def _may_be_only_child(child: Site, holder: Site) -> bool:
     return child is holder or not is_told_by_place(child.category) or child.place == holder.place
 
 
+class _Crossed(NamedTuple):
+    """A thread on which events cross each other: what it needs to give them their parents anew."""
+
+    first: int
+    """Of the thread, in the list of all events; next, in that of twins."""
+    first_twin: int
+    charges: List[_nesting.Charge]
+    opened: List[FunctionEvent]
+
+    def settle(
+        self,
+        found: List[FunctionEvent],
+        twins: List[FunctionEvent],
+        no_hosts: Set[int],
+        is_as_torch: bool,
+        memory_event: Callable[[int], FunctionEvent],
+    ) -> None:
+        """Ends with the memory that no event holds, behind the thread's events."""
+        events = [e for e in found[self.first :] if not e._site.is_memory]
+        ordered = _nesting.find_parents([e for e in events if not e.is_async], is_as_torch)
+        outside = _nesting.charge_all(ordered, self.opened, self.charges, is_as_torch)
+        found[self.first :] = events
+        for charge in outside:
+            made = memory_event(charge.at_ns)
+            _charge(charge.device, charge.bytes, [made])
+            no_hosts.add(id(made))
+            found.append(made)
+        del twins[self.first_twin :]
+        for e in ordered if is_as_torch else ():
+            if _nesting.is_twin(e) and id(e) not in no_hosts:
+                twins.append(e)
+
+
 def _merge_only_children(calls: Iterable[FunctionEvent]) -> Set[int]:
     """Makes a call part of the one around it where it is the only one there. calls: each is in one
     of its name, and outer ones come first. Gives the id() of those that are gone."""
@@ -351,6 +396,7 @@ def _scopes(
     launched: Dict[Tuple[int, int], List[_Ran]] = {}
     no_hosts: Set[int] = set()  # by id()
     twins: List[FunctionEvent] = []  # inside of one of their name
+    cut: List[FunctionEvent] = []  # began before the window, or end behind it
     in_thread, frames = -1, Frames()
     functions_before: List[Function] = []
     briefs = Briefs(window.trace._shared, window.from_ns)
@@ -360,6 +406,20 @@ def _scopes(
     outside = Site(made_of, 0, MEMORY_ROW, MEMORY_CATEGORY)
     sites, new = made_of.sites, FunctionEvent.__new__
     last_ns, last_end_ns, is_sorted = 0, 0, True
+    crossed = _Crossed(0, 0, [], opened)
+    has_crossed = False
+
+    def memory_event(at_ns: int) -> FunctionEvent:
+        made = new(FunctionEvent)
+        made._site, made._thread, made.depth, made.cpu_parent = outside, in_thread, 0, None
+        made._start_ns, made._end_ns, made._self_ns, made._record = at_ns, at_ns, 0, 0
+        made._range = made._children = made._same = None
+        made._callers = None
+        return made
+
+    def settle() -> None:
+        crossed.settle(found, twins, no_hosts, merges_only_children, memory_event)
+
     operators = 0  # by their begins, thread by thread: their ids in Chrome's JSON
     outer_calls = 0  # of functions and modules, which began before the window
     for (
@@ -400,10 +460,11 @@ def _scopes(
         else:
             site = made_of.site(at, name_at, category_at, name_bytes, category_bytes)
         is_open = kind == _OPEN
+        is_cut = False
         if start_ns < from_ns and with_outer and end_ns > from_ns and site.has_python_id:
             start_ns = from_ns
             duration_ns = end_ns - start_ns
-            self_ns = min(self_ns, duration_ns)
+            is_cut = True
         if start_ns < from_ns or start_ns >= to_ns:
             if start_ns < from_ns < end_ns and site.has_python_id:
                 outer_calls += 1
@@ -412,7 +473,7 @@ def _scopes(
             continue
         if is_open and end_ns > to_ns:
             end_ns = to_ns
-            self_ns = min(self_ns, end_ns - start_ns)
+            is_cut = True
         if flags & ON_DEVICE:
             of = more & NO_THREAD
             key = (-1 if of == NO_THREAD else of), word
@@ -420,16 +481,25 @@ def _scopes(
             launched.setdefault(key, []).append(ran)
             continue
         if thread != in_thread:
+            if has_crossed:
+                settle()
+                has_crossed = is_sorted = False
             in_thread, around, opened = thread, [], []
+            crossed = _Crossed(len(found), len(twins), [], opened)
         is_async = flags & ASYNC or (is_open and not site.has_python_id)
         if is_async and is_open:  # as torch.profiler has it: no time of its thread
             self_ns = 0
         is_crosswise = False
         while around and around[-1].depth >= depth and not flags & ASYNC:
             is_crosswise |= around.pop()._end_ns > start_ns
+        has_crossed |= is_crosswise
         if is_memory:
             count = _VERBS.get(word & NO_THREAD, 0) * last if with_memory else 0
-            if not count or (around and start_ns > around[-1]._end_ns):
+            if not count:
+                continue
+            crossed.charges.append(_nesting.Charge(start_ns, device, count))
+            if around and start_ns > around[-1]._end_ns:
+                has_crossed = True
                 continue
             if around:
                 _charge(device, count, around)
@@ -457,6 +527,8 @@ def _scopes(
             made.is_open = True
             if is_async:
                 opened.append(made)
+        if is_cut and not is_async:
+            cut.append(made)
         is_skipped = flags & SKIPPED
         if is_skipped:  # when the jump left it is not known, so it holds nothing
             made.is_skipped = True
@@ -466,7 +538,7 @@ def _scopes(
             no_hosts.add(id(made))
             continue
         if is_crosswise or (around and end_ns > around[-1]._end_ns):
-            made.is_crosswise = True
+            made.is_crosswise = has_crossed = True
         if around and end_ns <= around[-1]._end_ns:
             made.cpu_parent = holder = around[-1]
             if holder._children is None:
@@ -484,6 +556,12 @@ def _scopes(
             holders = [e for e in around[:-1] + opened if e._site.is_operator and e.depth < depth]
             if holders:
                 made._caller_id = max(holders, key=attrgetter("depth"))._external_id
+    if has_crossed:
+        settle()
+        is_sorted = False
+    for e in cut:
+        inner = sum(c._end_ns - c._start_ns for c in e._children or () if not c.is_skipped)
+        e._self_ns = max(e._end_ns - e._start_ns - inner, 0)
     if launched:
         hosts = [e for e in found if id(e) not in no_hosts]
         _charge_launched(launched, hosts, _device_of([window]))

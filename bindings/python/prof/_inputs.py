@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from typing import Any, Dict, List, Tuple
 
-CONCRETE_KEY, STRIDES_KEY, LISTS_KEY = "Concrete Inputs", "Input Strides", "Tensor lists"
+CONCRETE_KEY, STRIDES_KEY = "Concrete Inputs", "Input Strides"
+LISTS_KEY, TYPES_KEY = "Tensor lists", "Tensor types"
 """Of src/preload/torch/calls.c, and of torch.profiler's JSON."""
 
-Texts = Tuple[str, str, str]
-"""Values, strides, and dimensions where an input is a list of tensors."""
-NO_TEXTS: Texts = "", "", ""
+Texts = Tuple[str, str, str, str]
+"""Values, strides, and dimensions where an input is a list of tensors. Where a record has not room
+for all inputs, the dimensions and types of all."""
+NO_TEXTS: Texts = "", "", "", ""
 _DTYPES = {
     0x0008: "signed char",
     0x0010: "short int",
@@ -27,22 +29,41 @@ _DTYPES = {
     0x0540: "c10::complex<float>",
     0x0580: "c10::complex<double>",
     0x0608: "bool",
+    0x0520: "c10::complex<c10::Half>",
+    0x0a08: "c10::Float8_e4m3fn",
+    0x0b08: "c10::Float8_e4m3fnuz",
+    0x0c08: "c10::Float8_e5m2",
+    0x0d08: "c10::Float8_e5m2fnuz",
+    0x0e08: "c10::Float8_e8m0fnu",
+    0x1108: "c10::Float4_e2m1fn_x2",
+    0x2008: "c10::qint8",
+    0x2020: "c10::qint32",
+    0x2108: "c10::quint8",
+    0x2104: "c10::quint4x2",
+    0x2102: "c10::quint2x4",
+    0x2201: "c10::bits1x8",
+    0x2202: "c10::bits2x4",
+    0x2204: "c10::bits4x2",
+    0x2208: "c10::bits8",
+    0x2210: "c10::bits16",
+    **{bits: f"c10::dummy_int1_7_t<{bits}>" for bits in range(1, 8)},
+    **{0x0100 | bits: f"c10::dummy_uint1_7_t<{bits}>" for bits in range(1, 8)},
 }
-"""By prof_dtype of <prof/args.h>, as src/export/value.c spells them."""
+"""By prof_dtype of <prof/args.h>, as src/export/dtype_names.h spells them."""
 _WORDS = {"": None, "True": True, "False": False}
 
 
 def take(args: Dict[str, Any]) -> Texts:
     """The texts, which then are no arguments. What is no list of JSON's stays one."""
-    lists = str(args.pop(LISTS_KEY, ""))
+    lists, types = str(args.pop(LISTS_KEY, "")), str(args.pop(TYPES_KEY, ""))
     if CONCRETE_KEY not in args and STRIDES_KEY not in args:
-        return "", "", lists
+        return "", "", lists, types
     found = []
     for key in (CONCRETE_KEY, STRIDES_KEY):
         text = args.get(key)
         is_list = isinstance(text, str) and text.startswith("[") and text.endswith("]")
         found.append(args.pop(key) if is_list else "")
-    return found[0], found[1], lists
+    return found[0], found[1], lists, types
 
 
 def _scalar(text: str) -> Any:
@@ -82,6 +103,21 @@ def strides(texts: Texts) -> List[Any]:
     return _list(texts[1])
 
 
+def _is_nested(dims: Any) -> bool:
+    """It is a list of tensors."""
+    return isinstance(dims, list) and any(isinstance(dim, list) for dim in dims)
+
+
+def tensors(plain: List[Any], texts: Texts) -> List[Any]:
+    """Dimensions and prof_dtype of each input; a list of tensors has none. plain: those that the
+    record had room for."""
+    nested, codes = _list(texts[2]), _list(texts[3])
+    if len(codes) < len(plain) or len(nested) != len(codes):
+        return plain
+    rest = zip(nested[len(plain) :], codes[len(plain) :])
+    return plain + [(() if _is_nested(dims) else tuple(dims), code) for dims, code in rest]
+
+
 def shapes(plain: List[Any], texts: Texts) -> List[Any]:
     """Dimensions of each input; of a list of tensors those of each tensor. plain: without these."""
     nested = _list(texts[2])
@@ -95,7 +131,7 @@ def dtypes(codes: List[int], texts: Texts) -> List[str]:
     for place, code in enumerate(codes):
         value = values[place] if place < len(values) else ""
         word = _DTYPES.get(code, "")
-        if len(lists) == len(codes) and any(isinstance(dims, list) for dims in lists[place]):
+        if len(lists) == len(codes) and _is_nested(lists[place]):
             word = "TensorList"
         elif not code and value:
             word = "ScalarList" if str(value).startswith("[") else "Scalar"

@@ -56,6 +56,8 @@ class Same:
         self._unpack = struct.Struct(f"@{codes}").unpack
         self.stack = str(self._plain.pop(STACK_KEY, ""))  # not an argument of the user
         self.texts = _inputs.take(self._plain) if self._tensors else _inputs.NO_TEXTS
+        if self.texts[3]:
+            self._tensors = _inputs.tensors(self._tensors, self.texts)
         places = {key: place for key, place, _ in self._numbers if codes[place] != "d"}
         self._sequence_at = places.get(SEQUENCE_KEY, -1)
         self._forward_at = places.get(FORWARD_KEY, -1)

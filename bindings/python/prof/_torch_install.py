@@ -113,6 +113,13 @@ def tensorboard_trace_handler(
     return session.tensorboard_trace_handler(dir_name, worker_name, use_gzip, use_python_export)
 
 
+def profiler_enabled() -> bool:
+    """torch.autograd._profiler_enabled(): whether this thread has a profile, prof's included."""
+    place = next(p for p in _PLACES if p.ours is profiler_enabled)
+    theirs = installed._theirs.get(place)
+    return bool(theirs and theirs()) or bool(import_module("prof.torch")._is_observed())
+
+
 class _Place(NamedTuple):
     """A name of torch's, the module that has it first, and prof's object in its place."""
 
@@ -131,7 +138,10 @@ _PLACES = (
     _Place("torch.profiler", "tensorboard_trace_handler", tensorboard_trace_handler),
     _Place("torch.profiler", "ProfilerAction", session.ProfilerAction, False),
     _Place("torch.autograd.profiler", "profile", _torch_autograd.profile),
+    _Place("torch.autograd", "_profiler_enabled", profiler_enabled),
 )
+_COMPILED = "torch._C"
+"""Of modules in C, where names keep torch's objects."""
 _BENEATH = ("torch.profiler.profiler", "prof")
 """Torch's own profile is made of what this names: the module torch.autograd.profiler."""
 
@@ -155,7 +165,9 @@ def _holders(value: Any) -> List[Tuple[ModuleType, str]]:
     for module in [
         m
         for m in list(sys.modules.values())
-        if isinstance(m, ModuleType) and m.__name__ not in apart
+        if isinstance(m, ModuleType)
+        and m.__name__ not in apart
+        and not f"{m.__name__}.".startswith(f"{_COMPILED}.")
     ]:
         found += [(module, name) for name, there in list(vars(module).items()) if there is value]
     return found
@@ -191,7 +203,7 @@ class Installed:
     def _keep_beneath(self, place: _Place, theirs: Any) -> bool:
         """Objects and subclasses of torch's own profile, made before, go on with what they are made
         of. False: this torch makes them otherwise, and the name stays torch's."""
-        if place.home == "torch.profiler":
+        if place.home != "torch.autograd.profiler":
             return True
         module, home = import_module(_BENEATH[0]), import_module(place.home)
         beneath = getattr(module, _BENEATH[1], None)

@@ -122,6 +122,21 @@ class StateError(AssertionError, RuntimeError):
     """The same."""
 
 
+_NOT_STARTED = "Profiler must be initialized before stopping trace: call start() first"
+_CLEARED = (
+    "Profiler clears events at the end of each cycle. Only events from the current cycle will be "
+    "reported. To keep events across cycles, set acc_events=True."
+)
+_warned: Set[str] = set()
+
+
+def _warn_of_cleared_events() -> None:
+    """Once a process, as torch.profiler does."""
+    if _CLEARED not in _warned:
+        _warned.add(_CLEARED)
+        warnings.warn(_CLEARED, UserWarning, stacklevel=_outside())
+
+
 def tensorboard_trace_handler(dir_name: str, worker_name: Optional[str] = None, use_gzip: bool = False, use_python_export: bool = False) -> Callable[["profile"], None]:
     """An on_trace_ready that writes "WORKER.NANOSECONDS.pt.trace.json" (and .gz) into a directory, which it makes; worker_name is "HOST_PID" by default. RuntimeError where the directory cannot be made. use_python_export changes
     nothing. ValueError for a worker_name with a slash."""
@@ -321,6 +336,7 @@ class profile(Owner):  # noqa: N801 (torch's name)
         self._before = _Counts(0, 0, 0)
         self._forks_before = self._processes_before = 0
         self._cycles: List[Window] = []
+        self._has_started = False
         self._trace_id: Optional[str] = None
         self._metadata: Dict[str, str] = {}
 
@@ -402,7 +418,7 @@ class profile(Owner):  # noqa: N801 (torch's name)
                 raise RuntimeError("this profile has been started already; stop() it first, or make another one")
             if self._observer is not None:
                 self._observer.check()
-            self._is_open = True
+            self._is_open = self._has_started = True
             try:
                 self._settle()
             except BaseException:  # a signal's handler may raise anywhere
@@ -412,8 +428,10 @@ class profile(Owner):  # noqa: N801 (torch's name)
                 raise
 
     def stop(self) -> None:
-        """Ends it; what has been recorded becomes the trace, and on_trace_ready is called, unless the schedule was not at it. Without a start it does nothing."""
+        """Ends it; what has been recorded becomes the trace, and on_trace_ready is called, unless the schedule was not at it. A second time it does nothing. AssertionError without a start, unless the schedule does not begin with a recording, as torch.profiler's."""
         with self._held():
+            if not self._has_started and self.current_action is not ProfilerAction.NONE:
+                raise StateError(_NOT_STARTED)
             if not self._is_open and not self._is_recording:  # recording alone: an interrupt has cut a stop() short
                 if self._observer is not None:
                     self._observer.stop()  # where another thread has stopped the profile, which could not stop this
@@ -435,7 +453,7 @@ class profile(Owner):  # noqa: N801 (torch's name)
                 raise RuntimeError("this profile has been started already; stop() it first")
             if self._observer is not None:
                 self._observer.check()
-            self._is_open = True
+            self._is_open = self._has_started = True
             try:
                 self._start_recording()
             except BaseException:
@@ -444,9 +462,11 @@ class profile(Owner):  # noqa: N801 (torch's name)
                 raise
 
     def stop_trace(self) -> None:
-        """What has been recorded becomes the trace. on_trace_ready is not called. Without a
-        start it does nothing."""
+        """What has been recorded becomes the trace. on_trace_ready is not called. A second time it
+        does nothing. AssertionError without a start."""
         with self._held():
+            if not self._has_started:
+                raise StateError(_NOT_STARTED)
             self._is_open = False
             self._end_step()
             if self._is_recording:
@@ -539,6 +559,8 @@ class profile(Owner):  # noqa: N801 (torch's name)
             if self.execution_trace_observer is not None:
                 self.execution_trace_observer.start()
             if not self.acc_events:
+                if self._cycles and self._observer is not None:
+                    _warn_of_cleared_events()
                 self._cycles, self._shows_functions, self._shows_modules = [], False, False
                 self._shows_operators = False
             self._before = _counts_now()

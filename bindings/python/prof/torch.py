@@ -403,6 +403,12 @@ _observed = threading.local()
 """one: the observe() of this thread."""
 
 
+def _is_observed() -> bool:
+    """Whether this thread is, by itself or with all."""
+    places = (_observed, _observed_all, _observed_run)
+    return any(getattr(place, "one", None) is not None for place in places)
+
+
 def _asked_of_ranges() -> Optional[bool]:
     """_torch_ranges.Asked."""
     ones = [getattr(place, "one", None) for place in (_observed, _observed_all, _observed_run)]

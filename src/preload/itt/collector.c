@@ -40,6 +40,7 @@ static struct {
   prof_i_itt_string *by_address[1 << ADDRESSES_BITS]; /* any of them: its text is compared */
   uint32_t string_count, site_count;                  /* relaxed: bounds, which threads at once may pass by one each */
   int is_seen;                                        /* relaxed: prof_i_itt_seen_1() */
+  const char *(*recorded_name)(void);                 /* prof_i_itt_ask_1(); NULL: nobody to ask */
   bool has_key;
   pthread_key_t key; /* its value: the thread's open tasks, freed when it ends */
 } own;
@@ -170,6 +171,16 @@ static uint64_t begin(const prof_i_itt_domain *domain, prof_i_itt_string *string
   return p ? prof_scope_begin_at(&p->site, string->text, p->category) : begin_anew(domain, string);
 }
 
+/* Is it an operator that the dispatcher's callbacks have just recorded? Behind the name torch
+   writes shapes. */
+static bool is_recorded(const char *text) {
+  const char *(*const ask)(void) = __atomic_load_n(&own.recorded_name, __ATOMIC_ACQUIRE);
+  const char *const name = ask ? ask() : NULL;
+  if (!name) return false;
+  const size_t bytes = strlen(name);
+  return strncmp(text, name, bytes) == 0 && (!text[bytes] || text[bytes] == ',');
+}
+
 /* False: no memory. */
 static bool make_room(void) {
   const int before = errno;
@@ -192,7 +203,7 @@ static void task_begin(const prof_i_itt_domain *domain, prof_i_itt_id id, prof_i
     this_thread.untold++;
     return;
   }
-  this_thread.open[this_thread.count++] = (open_task){begin(domain, string), domain};
+  this_thread.open[this_thread.count++] = (open_task){is_recorded(string->text) ? 0 : begin(domain, string), domain};
 }
 
 /* The innermost of the domain: libraries that know nothing of each other need not nest. */
@@ -226,6 +237,7 @@ static void thread_set_name(const char *name) {
 
 EXPORT void __itt_api_init(prof_i_itt_part *part, int groups); /* NOLINT(bugprone-reserved-identifier): the interface's name */
 EXPORT int prof_i_itt_seen_1(void);
+EXPORT void prof_i_itt_ask_1(const char *(*recorded_name)(void));
 
 /* Once a part: PyTorch has one, and each library with ITT of its own. The part's lock is held. Of another version's part nothing is known: it stays as without a collector. */
 void __itt_api_init(prof_i_itt_part *part, int groups) { /* NOLINT(bugprone-reserved-identifier) */
@@ -251,3 +263,9 @@ void __itt_api_init(prof_i_itt_part *part, int groups) { /* NOLINT(bugprone-rese
 
 /* 1: prof's own task has come here, so the part that began it is this collector's. */
 int prof_i_itt_seen_1(void) { return __atomic_load_n(&own.is_seen, __ATOMIC_RELAXED); }
+
+/* recorded_name: what the dispatcher's callbacks have recorded last on this thread, and has not ended;
+   NULL: nothing. Such a call is not recorded again. Pairs with the acquire in is_recorded(). */
+void prof_i_itt_ask_1(const char *(*recorded_name)(void)) {
+  __atomic_store_n(&own.recorded_name, recorded_name, __ATOMIC_RELEASE);
+}

@@ -73,6 +73,7 @@ static __thread struct {
   bool is_open;      /* what has taken a call hears of its end */
   uint8_t taken_for; /* whom */
   const void *taken; /* the call that began last and has not ended, see is_taken() */
+  const char *taken_name; /* kept for good: a range may end on another thread; NULL: not known */
 } this_thread __attribute__((tls_model("initial-exec")));
 
 /* The lowest that is free, so that operators of programs with few have few call sites. */
@@ -152,6 +153,7 @@ typedef struct begun {
   int64_t sequence;
   uint64_t forward;
   uint32_t count, numbers; /* of items: shapes first, numbers last */
+  uint64_t inputs;         /* all that it has; count may be less */
   uint32_t async;
   prof_arg items[PROF_ARGS_MAX];
 } begun;
@@ -169,21 +171,46 @@ static uint64_t record(begun *b) {
   return prof_i_begin_details_1(&b->name->site, &details);
 }
 
-/* With what its inputs are beside their shapes, as far as there are places left. */
+/* A record has this many arguments for inputs. Where that is not enough, texts have all inputs, and
+   the first ones are there for those who read shapes alone. */
+enum { TEXTS = 3, TEXTS_OF_ALL = 4 };
+
+static inline bool is_long(const begun *b) {
+  return b->inputs > PROF_ARGS_MAX - TEXTS - b->numbers && prof_i_torch_values_proven.is_proven;
+}
+
+/* How many inputs are arguments. A count of those left out is one, too. */
+static uint32_t room_of(const begun *b) {
+  const uint32_t room = PROF_ARGS_MAX - b->numbers;
+  if (!is_long(b)) return room - (b->inputs > room);
+  return room - TEXTS_OF_ALL - (b->inputs > PROF_I_TORCH_TEXT_INPUTS_MAX);
+}
+
+static void count_left_out(begun *b, uint64_t known) {
+  if (known < b->inputs) b->items[b->count++] = (prof_arg){"Inputs left out", PROF_ARG_U64, 0, {.u64 = b->inputs - known}};
+}
+
+/* With what its inputs are beside their shapes. */
 static __attribute__((noinline)) uint64_t record_with_texts(begun *b) {
   prof_i_torch_texts texts;
-  prof_i_torch_texts_make(b->call, b->count, &texts);
+  const bool has_all = is_long(b);
+  const uint32_t shapes = b->count;
+  const uint32_t most = PROF_I_TORCH_TEXT_INPUTS_MAX;
+  const uint32_t inputs = b->inputs < most ? (uint32_t)b->inputs : most;
+  prof_i_torch_texts_make(b->call, inputs, has_all, &texts);
   const struct {
     const char *key, *text;
     uint32_t bytes;
   } all[] = {{"Tensor lists", texts.lists, texts.lists_bytes}, /* first: as prof import has it */
+             {"Tensor types", texts.types, texts.types_bytes}, /* second, in src/trace/shape.c */
              {"Concrete Inputs", texts.concrete, texts.concrete_bytes},
              {"Input Strides", texts.strides, texts.strides_bytes}};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-    if (!all[i].bytes || b->count + b->numbers == PROF_ARGS_MAX) continue;
+    if (!all[i].bytes) continue;
     b->items[b->count++] =
         (prof_arg){all[i].key, PROF_ARG_STRING, all[i].bytes, {.text = all[i].text}};
   }
+  count_left_out(b, !has_all || (texts.lists_bytes && texts.types_bytes) ? inputs : shapes);
   return record(b);
 }
 
@@ -200,14 +227,18 @@ static uint64_t begin(const void *call, bool has_shapes, uint32_t who) {
   b.count = 0;
   b.forward = *(const uint64_t *)prof_i_torch_at(call, layout->forward);
   b.numbers = b.sequence < 0 ? 0 : b.forward ? 2 : 3;
-  if (has_shapes) b.count = prof_i_torch_inputs(call, tensors, PROF_ARGS_MAX - b.numbers);
+  b.inputs = has_shapes ? prof_i_torch_input_count(call) : 0;
+  if (has_shapes) b.count = prof_i_torch_inputs(call, tensors, room_of(&b));
   const uint32_t args = b.count << 2 | b.numbers;
   b.name =
       prof_i_torch_name_of(b.text ? b.text : "", prof_i_torch_kind(kind, number_of(who), args));
+  this_thread.taken_name = b.name ? b.name->text : NULL;
   b.async = is_user && prof_i_torch.is_async(call) ? PROF_I_ASYNC : 0; /* collectives', and what torch itself says that of; an operator runs where it is called */
   if (b.name && !b.count && !b.numbers && !b.async) return prof_scope_begin_at(&b.name->site, b.name->text, b.category);
   for (uint32_t i = 0; i < b.count; i++) b.items[i] = (prof_arg){NULL, PROF_ARG_TENSOR, 0, {.tensor = &tensors[i]}};
-  return b.count && prof_i_torch_values_proven.is_proven ? record_with_texts(&b) : record(&b);
+  if (b.count && prof_i_torch_values_proven.is_proven) return record_with_texts(&b);
+  count_left_out(&b, b.count);
+  return record(&b);
 }
 
 static inline bool is_range(const void *call) { return *(const uint8_t *)prof_i_torch_at(call, prof_i_torch_layout_proven.scope) == PROF_I_TORCH_USER; }
@@ -253,6 +284,13 @@ static void end(const void *call, void *left) {
   if (!left) return;
   prof_scope_end(((const context *)left)->start);
   if (this_thread.taken == call) this_thread.taken = NULL;
+}
+
+PROF_I_TORCH_EXPORT const char *prof_i_torch_recorded_name_1(void);
+
+/* Of the call that began last on this thread, if it is recorded and has not ended; else NULL. */
+const char *prof_i_torch_recorded_name_1(void) {
+  return this_thread.taken && this_thread.is_open ? this_thread.taken_name : NULL;
 }
 
 #if defined(__aarch64__)

@@ -10,7 +10,7 @@ bool prof_i_torch_has_sizes(const void *impl) {
   return !(keys[0] & layout->avoided) && !(keys[-1] & layout->custom);
 }
 
-static prof_tensor shape_of(const void *value) {
+prof_tensor prof_i_torch_shape_of(const void *value) {
   prof_tensor shape = {NULL, 0, PROF_DTYPE_NONE};
   int64_t rank = 0, *dims = NULL;
   int32_t dtype = -1;
@@ -22,10 +22,15 @@ static prof_tensor shape_of(const void *value) {
   return shape;
 }
 
+uint64_t prof_i_torch_input_count(const void *call) {
+  const char *const *const list = prof_i_torch_at(call, prof_i_torch_layout_proven.inputs);
+  return list[0] ? (uint64_t)(uintptr_t)list[1] : 0;
+}
+
 uint32_t prof_i_torch_inputs(const void *call, prof_tensor *tensors, uint32_t room) {
   const char *const *const list = prof_i_torch_at(call, prof_i_torch_layout_proven.inputs);
   const char *const values = list[0];
-  const uint64_t count = (uint64_t)(uintptr_t)list[1], taken = !values ? 0 : count < room ? count : room;
-  for (uint64_t i = 0; i < taken; i++) tensors[i] = shape_of(values + i * PROF_I_TORCH_IVALUE_BYTES);
+  const uint64_t count = prof_i_torch_input_count(call), taken = count < room ? count : room;
+  for (uint64_t i = 0; i < taken; i++) tensors[i] = prof_i_torch_shape_of(values + i * PROF_I_TORCH_IVALUE_BYTES);
   return (uint32_t)taken;
 }

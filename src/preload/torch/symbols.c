@@ -6,7 +6,42 @@
 #include <string.h>
 
 prof_i_torch_symbols prof_i_torch;
-uint16_t prof_i_torch_dtypes[PROF_I_TORCH_DTYPES];
+
+/* These have no function that gives their number. c10/core/ScalarType.h counts them for good: files of
+   models have the numbers. 30 to 43: integers of 1 to 7 bits. */
+uint16_t prof_i_torch_dtypes[PROF_I_TORCH_DTYPES] = {
+    [8] = PROF_C32,
+    [12] = PROF_QI8,
+    [13] = PROF_QU8,
+    [14] = PROF_QI32,
+    [16] = PROF_QU4X2,
+    [17] = PROF_QU2X4,
+    [18] = PROF_BITS1X8,
+    [19] = PROF_BITS2X4,
+    [20] = PROF_BITS4X2,
+    [21] = PROF_BITS8,
+    [22] = PROF_BITS16,
+    [23] = PROF_F8_E5M2,
+    [24] = PROF_F8_E4M3FN,
+    [25] = PROF_F8_E5M2FNUZ,
+    [26] = PROF_F8_E4M3FNUZ,
+    [44] = PROF_F8_E8M0FNU,
+    [45] = PROF_F4_E2M1FN_X2,
+    [30] = 0x0101,
+    [31] = 0x0102,
+    [32] = 0x0103,
+    [33] = 0x0104,
+    [34] = 0x0105,
+    [35] = 0x0106,
+    [36] = 0x0107,
+    [37] = 0x0001,
+    [38] = 0x0002,
+    [39] = 0x0003,
+    [40] = 0x0004,
+    [41] = 0x0005,
+    [42] = 0x0006,
+    [43] = 0x0007,
+};
 
 static void *find(void *cpu, void *c10, const char *symbol) {
   void *const found = dlsym(cpu, symbol);

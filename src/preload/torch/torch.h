@@ -65,7 +65,7 @@ typedef struct prof_i_torch_symbols {
 extern prof_i_torch_symbols prof_i_torch;
 const char *prof_i_torch_missing(void);
 
-/* prof_dtype of each of torch's own codes; symbols.c fills it from aoti_torch_dtype_*(). */
+/* prof_dtype of each of torch's own codes; symbols.c fills it, from aoti_torch_dtype_*() where it can. */
 enum { PROF_I_TORCH_DTYPES = 64 };
 extern uint16_t prof_i_torch_dtypes[PROF_I_TORCH_DTYPES];
 
@@ -108,6 +108,12 @@ prof_i_torch_name *prof_i_torch_name_of(const char *text, uint32_t kind);
 
 /* The inputs' shapes, as many as there is room for; returns how many. Their dims are torch's, while the call begins. */
 uint32_t prof_i_torch_inputs(const void *call, prof_tensor *tensors, uint32_t room);
+
+/* How many inputs it has. */
+uint64_t prof_i_torch_input_count(const void *call);
+
+/* Of one input; without dims and type where it is no tensor. */
+prof_tensor prof_i_torch_shape_of(const void *value);
 
 static inline const void *prof_i_torch_at(const void *object, uint32_t offset) { return (const char *)object + offset; }
 

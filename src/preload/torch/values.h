@@ -10,7 +10,8 @@
 enum {
   PROF_I_TORCH_IVALUE_BYTES = 16, /* payload, tag */
   PROF_I_TORCH_TAG_OFFSET = 8,
-  PROF_I_TORCH_TEXT_BYTES = 2048 /* of one text; one that would be longer is left out */
+  PROF_I_TORCH_TEXT_BYTES = 4096,   /* of one text; one that would be longer is left out */
+  PROF_I_TORCH_TEXT_INPUTS_MAX = 64 /* those of texts; the rest is left out, and counted */
 };
 
 /* Written before the first callback is added, constant from then on. */
@@ -25,15 +26,17 @@ typedef struct prof_i_torch_values_layout {
 
 extern prof_i_torch_values_layout prof_i_torch_values_proven;
 
-/* lists: all inputs' dimensions, where one is a list of tensors. */
+/* lists: all inputs' dimensions, where one is a list of tensors, or all are asked for. types: all
+   inputs' prof_dtype, where all are asked for. */
 typedef struct prof_i_torch_texts {
-  uint32_t concrete_bytes, strides_bytes, lists_bytes; /* 0: there is none */
+  uint32_t concrete_bytes, strides_bytes, lists_bytes, types_bytes; /* 0: none */
   char concrete[PROF_I_TORCH_TEXT_BYTES], strides[PROF_I_TORCH_TEXT_BYTES];
-  char lists[PROF_I_TORCH_TEXT_BYTES];
+  char lists[PROF_I_TORCH_TEXT_BYTES], types[PROF_I_TORCH_TEXT_BYTES];
 } prof_i_torch_texts;
 
-/* Of the first `count` inputs of a call, which has that many. Any thread, while the call begins. */
-void prof_i_torch_texts_make(const void *call, uint32_t count, prof_i_torch_texts *texts);
+/* Of the first `count` inputs of a call, which has that many. has_all: also what tensors have in the
+   record, dimensions and types. Any thread, while the call begins. */
+void prof_i_torch_texts_make(const void *call, uint32_t count, bool has_all, prof_i_torch_texts *texts);
 
 /* Has this tensor sizes that may be asked for? Never one that is not defined. inputs.c. */
 bool prof_i_torch_has_sizes(const void *impl);

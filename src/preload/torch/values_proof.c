@@ -100,7 +100,7 @@ static void look_at_inputs(const uint64_t *values, const prof_i_torch_known *kno
 
 static void compare(const void *call, const prof_i_torch_known *known) {
   static prof_i_torch_texts texts;
-  prof_i_torch_texts_make(call, known->count, &texts);
+  prof_i_torch_texts_make(call, known->count, false, &texts);
   if (texts.concrete_bytes != strlen(known->concrete) ||
       memcmp(texts.concrete, known->concrete, texts.concrete_bytes) != 0)
     fail("an input", known);
