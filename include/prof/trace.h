@@ -436,6 +436,9 @@ typedef struct prof_aggregate_options {
   uint64_t to_ns;       /* only those that begin before; 0: all */
   uint32_t leave_out;   /* prof_leave_out bits */
   uint32_t rules;       /* prof_aggregate_rule bits; 0: none */
+  /* Of the table: at most so many columns. Long names are cut in their middle; then columns are
+     left out, and a line below names them. 0: as wide as it takes. */
+  uint32_t text_width;
 } prof_aggregate_options;
 
 /* One group. Calls and times are of scopes that have ended; prof_rows_more() has the open ones, and

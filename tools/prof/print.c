@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "commands.h"
 
@@ -43,6 +45,12 @@ void print_text(FILE *to, const char *text, size_t bytes) {
       for (size_t i = 0; i < taken; i++) fprintf(to, "\\x%02x", (unsigned char)text[at + i]);
     at += taken;
   }
+}
+
+unsigned terminal_columns(int fd) {
+  struct winsize size;
+  if (!isatty(fd) || ioctl(fd, TIOCGWINSZ, &size) != 0) return 0;
+  return size.ws_col;
 }
 
 const char *end_words(const prof_trace *trace) {

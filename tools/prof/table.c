@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "commands.h"
 
@@ -134,6 +135,7 @@ int command_table(int argc, char **argv) {
   char *text = NULL;
   while (traces && opened < count && (traces[opened] = open_capture(argv[optind + (int)opened])) != NULL) opened++;
   int result = EXIT_FAILED;
+  options.text_width = terminal_columns(STDOUT_FILENO);
   if (traces && opened == count) {
     const int said = prof_traces_table((const prof_trace *const *)traces, count, &options, &text);
     result = said == PROF_OK ? EXIT_OK : EXIT_FAILED;

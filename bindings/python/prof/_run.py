@@ -276,7 +276,7 @@ class _Recording:
             from . import _scope
 
             is_for_stacks = not _scope.functions.begun  # by the script itself
-        return str(traces.table(group=_table.group_of(options), sort=options.sort.replace("-", "_"), rows=options.rows, category=options.category, stack_frames=options.stack_frames, functions=not is_for_stacks, modules=options.with_modules or not is_for_stacks))
+        return str(traces.table(group=_table.group_of(options), sort=options.sort.replace("-", "_"), rows=options.rows, category=options.category, stack_frames=options.stack_frames, functions=not is_for_stacks, modules=options.with_modules or not is_for_stacks, width=_table.width_of(sys.stderr)))
 
     def _pattern(self, info: Any, pid: Optional[int]) -> str:
         """Of a process that the script has started: NAME.PID; NAME-RANK and NAME-RANK.PID if a

@@ -401,6 +401,7 @@ class AggregateOptions(_Shown):
         ("to_ns", c_uint64),
         ("leave_out", c_uint32),
         ("rules", c_uint32),
+        ("text_width", c_uint32),
     ]
 
 

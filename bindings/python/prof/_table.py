@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import math
-from typing import Dict, List
+import os
+import sys
+from typing import Any, Dict, List
 
 from .trace import ALL_ROWS, GROUPS, SORTS, Traces
 
@@ -110,9 +112,17 @@ def flops_text(traces: Traces) -> str:
     return "\n" + "\n".join(lines) + "\n"
 
 
+def width_of(stream: Any) -> int:
+    """Columns of the stream's terminal, or 0."""
+    try:
+        return os.get_terminal_size(stream.fileno()).columns
+    except (AttributeError, OSError, ValueError):
+        return 0
+
+
 def text(options: argparse.Namespace) -> str:
     """The table that the options ask for."""
     with Traces.open(options.files) as traces:
         return traces.table(
-            group=group_of(options), sort=options.sort.replace("-", "_"), rows=options.rows, level=options.level, category=options.category, stack_frames=options.stack_frames, functions=not options.no_functions, modules=not options.no_functions
+            group=group_of(options), sort=options.sort.replace("-", "_"), rows=options.rows, level=options.level, category=options.category, stack_frames=options.stack_frames, functions=not options.no_functions, modules=not options.no_functions, width=width_of(sys.stdout)
         )
