@@ -23,6 +23,16 @@ int run_terminal_own(void) {
   return -1;
 }
 
+bool run_terminal_is_there(void) {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+    if (tcgetpgrp(fd) >= 0) return true;
+  return false;
+}
+
+bool run_terminal_is_for_us_alone(void) {
+  return getpgrp() == getpid() && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+}
+
 /* While our terminal is not raw it adds CR to line ends, so the pty must not. */
 static void leave_cr_to_ours(run_terminal *terminal) {
   struct termios inner;
