@@ -225,6 +225,34 @@ class Names(Shown):
             sorted([*ranks, "w.PID.prof", "mine.PID.prof", by_text]),
         )
 
+    def test_what_a_script_in_python_starts_has_its_own_name(self):
+        """Programs, texts and modules; workers of multiprocessing have that of the script."""
+        self.write("w.py", WORKER)
+        self.write("text", WORKER)
+        self.prepare_python(
+            "import multiprocessing, subprocess, sys\n"
+            "def work():\n"
+            "    import w\n"
+            "if __name__ == '__main__':\n"
+            "    subprocess.run(['app', '0'], check=True)\n"
+            "    words = ['-c', open('text').read()], ['-m', 'w']\n"
+            "    for more in words:\n"
+            "        subprocess.run([sys.executable, *more], check=True)\n"
+            "    for way in 'spawn', 'fork', 'forkserver':\n"
+            "        worker = multiprocessing.get_context(way).Process(target=work)\n"
+            "        worker.start()\n"
+            "        worker.join()\n"
+        )
+        self.run_well("-q", "-o", "out", "x.py")
+        names = ["app.PID.prof", "python-c.PID.prof", "w.PID.prof", *["x.py.PID.prof"] * 4]
+        self.assertEqual(self.names_without_pids(), names)
+        with open(self.path("out", "summary.json"), encoding="utf-8") as file:
+            summary = json.load(file)
+        processes = {c["process"] for c in summary["captures"]}
+        self.assertEqual({p["name"] for p in summary["processes"] if p["is_recorded"]},
+                         {"app", "python-c", "w", "x.py"})
+        self.assertLessEqual({"app", "python-c", "w"}, processes)
+
     def test_ranks_that_a_script_in_python_starts(self):
         self.prepare_python(
             "import os, subprocess\n"
@@ -234,7 +262,7 @@ class Names(Shown):
         )
         self.run_well("-q", "-o", "out", "x.py")
         names = [re.sub(r"\d+\.prof$", "PID.prof", name) for name in self.captures()]
-        self.assertEqual(names, ["x.py.PID.prof", "x.py.rank-0.PID.prof", "x.py.rank-1.PID.prof"])
+        self.assertEqual(names, ["app.rank-0.PID.prof", "app.rank-1.PID.prof", "x.py.PID.prof"])
         self.run_well("-q", "-o", "t.prof", "x.py")
         found = sorted(name for name in os.listdir(self.folder) if name.endswith(".prof"))
         self.assertEqual(found, ["t-0.prof", "t-1.prof", "t.prof"])

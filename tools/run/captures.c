@@ -15,6 +15,7 @@
 #include "output.h"
 #include "peaks.h"
 #include "python.h"
+#include "titles.h"
 
 /* Renames the file. Returns the new path, or the old one if the file was not renamed. */
 static char *renamed(char *path, char *to) {
@@ -30,12 +31,16 @@ static bool is_of_prof_run(const char *path) {
   return run_ends_in(path, "/samples.prof") || run_ends_in(path, "/library_trace.prof");
 }
 
-/* The script that the process has run, or NULL. Programs that have named themselves keep that. */
-static const char *script_of(const run_family *family, const run_capture *capture) {
-  if (!family || capture->is_own || !run_python_is_interpreter(capture->process)) return NULL;
-  const run_member *const m = run_family_find(family, (pid_t)capture->pid);
-  const bool is_it = m && m->words && m->inner_pid == m->pid;
-  return is_it ? run_python_script(m->words, m->words_bytes) : NULL;
+/* What the process is called. NULL: as its file already is. Python's command names the files of its
+   own process and of all that it starts for its script, so other programs must be renamed. */
+static const char *title_of(const run_family *family, const run_capture *capture,
+                            bool has_own_names) {
+  if (capture->is_own || (has_own_names && !family)) return NULL;
+  const run_member *const found = family ? run_family_find(family, (pid_t)capture->pid) : NULL;
+  const run_member *const m = found && found->inner_pid == found->pid ? found : NULL;
+  if (run_python_is_interpreter(capture->process))
+    return m ? run_title(family, m, NULL) : NULL;
+  return has_own_names && m && m->words ? NULL : capture->process;
 }
 
 /* NAME.PID.prof or NAME.rank-N.PID.prof, after the name of the process. A wrapper that started the
@@ -96,14 +101,14 @@ static void find_here(const char *folder, bool has_own_names, const run_family *
   run_inspection *const all = run_inspect(&paths);
   for (size_t i = 0; i < paths.count; i++) {
     run_capture capture = capture_of(paths.items[i], &all[i]);
-    const char *const script = script_of(family, &capture);
+    const char *const title = capture.title = title_of(family, &capture, has_own_names);
     if (capture.is_empty && !has_own_names)
       unlink(capture.path);
     else if (capture.pid && !capture.is_live)
-      capture.path = has_own_names && !script
+      capture.path = has_own_names && !title
                          ? named_for_rank(capture.path, &capture)
                          : named_for_process(capture.path, folder, &capture,
-                                             script ? script : capture.process);
+                                             title ? title : capture.process);
     add_capture(to, &capture);
   }
   free(all);

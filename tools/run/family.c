@@ -141,6 +141,7 @@ static void look_at(run_family *family, pid_t pid, pid_t parent, const status *s
   if (!e || e->member.start != s->start) e = add_entry(family, pid, s);
   if (!e || s->state == 'Z' || s->state == 'X') return;
   run_member *const m = &e->member;
+  if (m->parent_pid == 0) m->parent_pid = parent;
   const uint64_t program = program_of(pid);
   const bool is_new = m->seen_count == 0;
   const bool is_renamed = run_member_is_renamed(m);

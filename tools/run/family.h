@@ -32,6 +32,7 @@ enum { RUN_COMM_BYTES = 16 };
 /* One process, with the program that it executed last. */
 typedef struct run_member {
   pid_t pid;
+  pid_t parent_pid; /* when it was seen first */
   pid_t inner_pid; /* in its own PID namespace: that of its capture */
   uint64_t start; /* in ticks since boot: with the pid it names the process */
   char comm[RUN_COMM_BYTES]; /* as the kernel has it */

@@ -147,7 +147,7 @@ static void collect_captures(run_state *s) {
   }
   s->summary.children =
       run_children_find(s->family, captures, &s->request.stack,
-                        run_workload_name(&s->request.workload), s->record_folder != NULL);
+                        run_workload_name(s->summary.words), s->record_folder != NULL);
 }
 
 void run_collect(run_state *s) {
