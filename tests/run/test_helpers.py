@@ -7,6 +7,7 @@ import subprocess
 import time
 import unittest
 
+import preload
 import test_processes
 
 HANG_SECONDS = test_processes.HANG_SECONDS
@@ -63,6 +64,17 @@ class Helpers(test_processes.Case):
         shutil.rmtree(os.path.join(self.folder, "out"))
         self.drive(["reader"], words=(*words, "--", "sh", "-c", 'shift; "$@"; true', "sh"))
         self.assertEqual(self.names(), {"reader", "sh"})
+
+    def test_a_shell_of_a_cmd_that_is_seen_while_it_is_executed(self):
+        """Its words are empty then."""
+        tools = {"tools": {"mine": {"cmd": "echo begin &&"}}}
+        with open(os.path.join(self.folder, "mine.json"), "w", encoding="utf-8") as file:
+            json.dump(tools, file)
+        words = ("--tools-config", "mine.json", "-t", "prof", "-t", "mine")
+        source = test_processes.EMPTY_AT_FIRST.replace("environ", "cmdline")
+        env = preload.environment(self.folder, source, PATH=self.env["PATH"])
+        self.drive(["reader"], words=words, env=env)
+        self.assertEqual(self.names(), {"reader"})
 
     @staticmethod
     def read(*names):

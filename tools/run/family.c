@@ -161,7 +161,7 @@ static void look_at(run_family *family, pid_t pid, pid_t parent, const status *s
     m->is_empty = false;
     run_member_inspect(m, family->variable, family->folder);
     m->seen_count = 0;
-  } else if (m->is_of_stack || (m->is_empty && m->seen_count == 1)) {
+  } else if (m->is_of_stack || m->has_no_words || (m->is_empty && m->seen_count == 1)) {
     /* a shell of the stack that executes the workload's shell keeps its name */
     run_member_inspect(m, family->variable, family->folder);
   }

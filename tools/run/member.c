@@ -120,12 +120,14 @@ static bool is_own_program(const char *path) {
 }
 
 /* As compose.c starts it: sh -c TEXT. */
-static bool is_shell_of_stack(const run_member *member) {
+static bool is_shell_of_stack(run_member *member) {
   static const char outlives[] = RUN_SHELL_OUTLIVES;
   size_t bytes = 0;
+  member->has_no_words = false;
   if (strcmp(member->name, "sh") != 0) return false;
   char *const words = read_words(member->pid, &bytes);
   const bool is = words && memmem(words, bytes, outlives, sizeof outlives - 1) != NULL;
+  member->has_no_words = bytes == 0;
   free(words);
   return is;
 }
