@@ -86,7 +86,8 @@ typedef struct prof_trace_info {
   /* 1: scopes were timed in place. 0: there were too few, or the clock is slow. Then all count as
      in warm caches: own_ns and own_least_ns are the least, and own_most_ns does not hold. */
   uint32_t is_own_sampled;
-  uint32_t reserved;
+  /* 1: the process was killed, and prof run saw it alive up to the trace's end */
+  uint32_t is_end_seen;
 } prof_trace_info;
 PROF_API int prof_trace_info_get(const prof_trace *trace, prof_trace_info *info_out) PROF_I_NOEXCEPT;
 

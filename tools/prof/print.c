@@ -56,6 +56,7 @@ unsigned terminal_columns(int fd) {
 const char *end_words(const prof_trace *trace) {
   prof_trace_info info = {.size = sizeof info};
   prof_trace_info_get(trace, &info);
+  if (info.is_end_seen) return "its process was last seen alive";
   return info.is_live || info.is_copy ? "the end" : "the last thing recorded";
 }
 

@@ -70,6 +70,7 @@ static run_capture capture_of(char *path, const run_inspection *about) {
       .path = path,
       .process = run_text("%s", about->process),
       .pid = about->pid,
+      .start_ns = about->start_ns,
       .rank = about->has_ranks ? about->rank : -1,
       .is_own = is_of_prof_run(path),
       .error = is_read ? NULL : run_text("%s", about->error),

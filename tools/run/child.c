@@ -352,7 +352,10 @@ static void finish(child *c, run_end *end) {
 static void wait_for_end(child *c, run_end *end) {
   loop(c);
   end->status = c->status;
-  end->seconds = now_seconds() - c->begun;
+  const double now = now_seconds();
+  end->seconds = now - c->begun;
+  end->pid = c->pid;
+  end->ended_ns = (uint64_t)(now * 1e9);
   take_terminal_back(c);
 }
 

@@ -41,6 +41,7 @@ typedef struct run_member {
   run_reason reason;  /* that holds if it leaves no capture */
   unsigned libraries; /* RUN_LIBRARY_x of library.h that it had loaded when seen, as bits */
   unsigned seen_count;
+  uint64_t seen_ns; /* when it was last seen alive, by CLOCK_MONOTONIC */
   bool is_in_valgrind;
   bool is_empty;     /* no variables were seen: they are read once more */
   bool has_no_words; /* of a shell: it is executing its program just now */

@@ -25,6 +25,7 @@ static void inspect_one(const char *path, run_inspection *to) {
   prof_trace_info_get(trace, &info);
   snprintf(to->process, sizeof to->process, "%s", info.process_name);
   to->pid = info.pid;
+  to->start_ns = info.start_ns;
   to->rank = info.rank;
   to->has_ranks = info.world_size > 1;
   to->is_live = info.is_live;
