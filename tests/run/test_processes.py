@@ -60,6 +60,21 @@ int main(int count, char **words) {
     execlp("sleep", "sleep", "0.05", (char *)0);
     return 1;
   }
+  if (count > 1 && strcmp(words[1], "stop") == 0) {
+    const prof_options options = {.size = sizeof options, .level = 1, .path = "own.json"};
+    int wrong = prof_start_with(&options) != PROF_OK;
+    {
+      PROF_SCOPE("across");
+      wrong |= prof_stop() != PROF_OK || prof_stop() != PROF_E_NOT_RUNNING || prof_level() != 0;
+      PROF_SCOPE("while stopped");
+      wrong |= prof_dump(NULL) != PROF_OK;
+    }
+    wrong |= prof_start_with(&options) != PROF_OK || prof_level() != 1;
+    {
+      PROF_SCOPE("second");
+    }
+    return wrong | (prof_stop() != PROF_OK);
+  }
   if (count > 1 && strcmp(words[1], "clear") == 0) {
     { PROF_SCOPE("cleared"); }
     return prof_clear();

@@ -268,6 +268,22 @@ class Names(Shown):
         self.assertEqual(found, ["t-0.prof", "t-1.prof", "t.prof"])
 
 
+class Stopped(Shown):
+    def test_a_scope_that_is_open_when_the_program_stops_is_recorded_by_its_end(self):
+        text = self.run_well("-o", "out", "--", "app", "stop")
+        self.assertIn("no loss", text)
+        self.assertNotIn("late", text)
+        (name,) = self.captures()
+        table = self.table(self.path("out", "prof_output", name))
+        names = [line.split("  ")[0] for line in table.splitlines()]
+        for scope in ("across", "second"):
+            self.assertIn(scope, names)
+        self.assertNotIn("while stopped", names)
+        with open(self.path("own.json"), encoding="utf-8") as file:
+            events = json.load(file)["traceEvents"]
+        self.assertEqual([e.get("name") for e in events].count("across"), 1)
+
+
 class Repeated(Shown):
     def test_one_table_of_the_captures_of_all_runs(self):
         temporary = self.path("tmp")
