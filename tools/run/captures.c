@@ -14,6 +14,7 @@
 #include "inspect.h"
 #include "output.h"
 #include "peaks.h"
+#include "places.h"
 #include "python.h"
 #include "titles.h"
 
@@ -87,18 +88,17 @@ static void add_capture(run_captures *to, const run_capture *capture) {
   to->empty_count += capture->is_empty;
 }
 
-/* mark: in the name. */
-static void list_paths(const char *folder, const char *mark, run_words *to) {
+static void list_paths(const char *folder, run_words *to) {
   const run_words names = run_folder_names(folder);
   for (size_t i = 0; i < names.count; i++)
-    if (run_ends_in(names.items[i], ".prof") && strstr(names.items[i], mark))
+    if (run_ends_in(names.items[i], ".prof"))
       run_words_add(to, run_text("%s/%s", folder, names.items[i]));
 }
 
 static void find_here(const char *folder, bool has_own_names, const run_family *family,
                       run_captures *to) {
   run_words paths = {0};
-  list_paths(folder, "", &paths);
+  list_paths(folder, &paths);
   run_inspection *const all = run_inspect(&paths);
   for (size_t i = 0; i < paths.count; i++) {
     run_capture capture = capture_of(paths.items[i], &all[i]);
@@ -117,34 +117,16 @@ static void find_here(const char *folder, bool has_own_names, const run_family *
 
 /* ---- elsewhere ---- */
 
-/* As src/core/place.c names a capture that is not beside its output: BASE~NUMBER.HOST-PID-...prof,
-   with a number of the output's folder. */
-static char *mark_of(const char *folder) {
-  struct stat is;
-  if (stat(folder, &is) != 0) return NULL;
-  const uint64_t number = ((uint64_t)is.st_ino ^ (uint64_t)is.st_dev << 32) * 0x9e3779b97f4a7c15ull;
-  return run_text(".prof~%08x.", (unsigned)(number >> 32));
-}
-
 static void find_elsewhere(const char *folder, run_captures *to) {
-  const char *const places[] = {getenv("PROF_CAPTURE_DIR"), getenv("TMPDIR"), "/dev/shm"};
-  const char *const mark = mark_of(folder);
-  for (size_t p = 0; mark && p < sizeof places / sizeof *places; p++) {
-    run_words paths = {0};
-    bool is_repeated = false;
-    for (size_t q = 0; q < p; q++)
-      is_repeated |= places[p] && places[q] && strcmp(places[p], places[q]) == 0;
-    if (!places[p] || !*places[p] || is_repeated) continue;
-    list_paths(places[p], mark, &paths);
-    run_inspection *const all = run_inspect(&paths);
-    for (size_t i = 0; i < paths.count; i++) {
-      run_capture capture = capture_of(paths.items[i], &all[i]);
-      capture.is_elsewhere = true;
-      if (capture.is_empty) unlink(capture.path);
-      add_capture(to, &capture);
-    }
-    free(all);
+  const run_words paths = run_places_find(folder);
+  run_inspection *const all = run_inspect(&paths);
+  for (size_t i = 0; i < paths.count; i++) {
+    run_capture capture = capture_of(paths.items[i], &all[i]);
+    capture.is_elsewhere = true;
+    if (capture.is_empty) unlink(capture.path);
+    add_capture(to, &capture);
   }
+  free(all);
 }
 
 static int by_path(const void *a, const void *b) {
