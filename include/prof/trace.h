@@ -39,7 +39,7 @@ typedef struct prof_trace_info {
   uint32_t clock_segments_count; /* more than 1: the clock's rate changed, it jumped, or the host slept */
   uint32_t pid;
   int32_t rank;
-  int32_t world_size;
+  int32_t world_size; /* 1: there are no ranks; -1: the launcher has not said how many there are */
   uint32_t thread_count;
   uint32_t is_live;           /* 1: the process that writes it still runs */
   uint32_t was_clean;         /* 1: it was stopped; 0: the process died or still records, or it is_copy */

@@ -111,6 +111,26 @@ class Ranks(Shown):
             self.assertRegex(text, rf"(?m)^work +rank {rank}, app \(\d+\) ")
         self.assertIn("\n2 processes, ranks 0 to 1: 2 recorded; no loss\n", text)
 
+    def test_ranks_of_an_unknown_number(self):
+        """RANK without WORLD_SIZE: rank 0 is one of several, too."""
+        self.run_well("-q", "-o", "out", "--", "sh", "-c", RANKS.replace(" WORLD_SIZE=2", ""))
+        names = self.captures()
+        self.assertEqual([name.split(".")[1] for name in names], ["rank-0", "rank-1"])
+        paths = [f"out/prof_output/{name}" for name in names]
+        text = self.table("--by", "process,name", *paths)
+        for rank in "01":
+            self.assertRegex(text, rf"(?m)^work +rank {rank}, app \(\d+\) ")
+            done = subprocess.run(
+                [PROF, "info", paths[int(rank)]], cwd=self.folder, capture_output=True, check=True
+            )
+            self.assertIn(f" {rank} of an unknown number\n", done.stdout.decode())
+            out = f"{rank}.json"
+            words = [PROF, "dump", paths[int(rank)], "-o", out]
+            subprocess.run(words, cwd=self.folder, capture_output=True, check=True)
+            with open(self.path(out), encoding="utf-8") as file:
+                about = json.load(file)["distributedInfo"]
+            self.assertEqual((about["rank"], about["world_size"]), (int(rank), int(rank) + 1))
+
     def test_under_a_launcher_each_run_names_its_own(self):
         self.run_well(
             "-q", "-o", "out", "app", "0", env={**self.env, "RANK": "1", "WORLD_SIZE": "2"}

@@ -27,7 +27,7 @@ static void inspect_one(const char *path, run_inspection *to) {
   to->pid = info.pid;
   to->start_ns = info.start_ns;
   to->rank = info.rank;
-  to->has_ranks = info.world_size > 1;
+  to->has_ranks = info.world_size > 1 || info.world_size < 0;
   to->is_live = info.is_live;
   to->is_elsewhere = info.is_elsewhere;
   to->was_clean = info.was_clean;
