@@ -46,6 +46,28 @@ class Helpers(test_processes.Case):
         lines = self.drive(["reader"], words=("-t", "prof", "-t", "heaptrack"))
         self.assertEqual(self.names(), {"reader"}, lines)
 
+    def test_those_of_nsys_and_ncu(self):
+        """Stand-ins, with helpers of the names that these have."""
+        helpers = {
+            "nsys": ["nsys-launcher", "QdstrmImporter", "CudaGpuInfoDumper"],
+            "ncu": ["TreeLauncherSubreaper", "TreeLauncherTargetLdPreloadHelper"],
+        }
+        for tool, names in helpers.items():
+            for name in names:
+                shutil.copy(os.path.join(self.programs, "reader"), os.path.join(self.bin, name))
+            path = os.path.join(self.bin, tool)
+            script = HEAPTRACK.replace("heaptrack_interpret zstd sed", " ".join(names))
+            script = script.replace("shift 2\n", 'while [ "$1" != -- ]; do shift; done\nshift\n')
+            script = script.replace("mkfifo pipe\n", "")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(script)
+            os.chmod(path, 0o755)
+            os.mkfifo(os.path.join(self.folder, "pipe"))
+            lines = self.drive(["reader"], words=("-t", "prof", "-t", tool))
+            self.assertEqual(self.names(), {"reader"}, lines)
+            shutil.rmtree(os.path.join(self.folder, "out"))
+            os.unlink(os.path.join(self.folder, "pipe"))
+
     def test_programs_of_the_workload_with_their_names(self):
         lines = self.drive(["reader"], ["zstd"], words=("-t", "prof", "-t", "heaptrack"))
         self.assertEqual(self.names(), {"reader", "zstd"}, lines)
