@@ -87,16 +87,20 @@ class Helpers(test_processes.Case):
         self.drive(["reader"], words=(*words, "--", "sh", "-c", 'shift; "$@"; true', "sh"))
         self.assertEqual(self.names(), {"reader", "sh"})
 
-    def test_a_shell_of_a_cmd_that_is_seen_while_it_is_executed(self):
+    def test_a_shell_of_a_cmd_that_is_seen_while_it_is_executed_or_ends(self):
         """Its words are empty then."""
         tools = {"tools": {"mine": {"cmd": "echo begin &&"}}}
         with open(os.path.join(self.folder, "mine.json"), "w", encoding="utf-8") as file:
             json.dump(tools, file)
         words = ("--tools-config", "mine.json", "-t", "prof", "-t", "mine")
         source = test_processes.EMPTY_AT_FIRST.replace("environ", "cmdline")
-        env = preload.environment(self.folder, source, PATH=self.env["PATH"])
-        self.drive(["reader"], words=words, env=env)
-        self.assertEqual(self.names(), {"reader"})
+        for when in ("!seen[pid]++", "seen[pid]++ > 2"):
+            self.assertIn("!seen[pid]++", source)
+            text = source.replace("!seen[pid]++", when)
+            env = preload.environment(self.folder, text, PATH=self.env["PATH"])
+            self.drive(["reader"], words=words, env=env)
+            self.assertEqual(self.names(), {"reader"})
+            shutil.rmtree(os.path.join(self.folder, "out"))
 
     @staticmethod
     def read(*names):

@@ -44,7 +44,7 @@ typedef struct run_member {
   uint64_t seen_ns; /* when it was last seen alive, by CLOCK_MONOTONIC */
   bool is_in_valgrind;
   bool is_empty;     /* no variables were seen: they are read once more */
-  bool has_no_words; /* of a shell: it is executing its program just now */
+  bool has_no_words; /* of a shell: it is executing its program just now, or ending */
   bool is_of_stack;  /* a shell or a process of prof itself that starts the workload */
   bool is_as_parent; /* the program is that of its parent: before exec(), or a worker */
   uint64_t program;  /* identifies the executed file */

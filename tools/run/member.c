@@ -235,9 +235,11 @@ bool run_member_is_renamed(run_member *member) {
 
 void run_member_inspect(run_member *member, const char *variable, const char *folder) {
   const pid_t pid = member->pid;
+  const bool was_of_stack = member->is_of_stack;
   member->is_of_stack = false;
   member->is_in_valgrind = is_valgrind(pid);
   take_words(member);
+  member->is_of_stack |= was_of_stack && member->has_no_words; /* it is ending, too */
   member->inner_pid = inner_pid_of(pid);
   for (size_t i = 0; i < sizeof starters / sizeof *starters; i++) {
     if (strcmp(member->name, starters[i].name) != 0) continue;
