@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "../prof/commands.h"
+#include "family.h"
 #include "inherited.h"
 #include "keeper.h"
 #include "left.h"
@@ -211,7 +212,7 @@ static void tell_size(const child *c) {
 
 /* A stopped program gets what asks for its end when it is continued. */
 static void pass_signal(child *c, int number) {
-  kill(-c->pid, number);
+  if (!run_member_passes_signals(c->pid) || kill(c->pid, number) != 0) kill(-c->pid, number);
   if (!c->is_stopped || !run_signals_is_end(number)) return;
   c->is_stopped = false;
   kill(-c->pid, SIGCONT);

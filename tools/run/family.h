@@ -74,6 +74,8 @@ bool run_family_is_full(const run_family *family);
 
 /* What is known of a process's program. Used by the watching thread. */
 void run_member_inspect(run_member *member, const char *variable, const char *folder);
+/* sudo sends a signal on to its program, which must not get it from its group, too. */
+bool run_member_passes_signals(pid_t pid);
 /* Whether it executes another program in valgrind, where its comm and its executed file stay
    valgrind's. Takes the name of that one. */
 bool run_member_is_renamed(run_member *member);

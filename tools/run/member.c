@@ -219,6 +219,17 @@ static bool has_lost_variable(run_member *member, const char *variable) {
   return bytes == 0 ? was_empty && has_program(member->pid) : !has;
 }
 
+bool run_member_passes_signals(pid_t pid) {
+  static const char *const names[] = {"sudo\n", "doas\n", "su\n", "runuser\n"};
+  size_t bytes = 0;
+  char *const comm = run_file_read(path_of(pid, "comm").text, RUN_COMM_BYTES + 1, &bytes);
+  bool is = false;
+  for (size_t i = 0; comm && i < sizeof names / sizeof *names; i++)
+    is |= bytes == strlen(names[i]) && memcmp(comm, names[i], bytes) == 0;
+  free(comm);
+  return is;
+}
+
 /* Its name, and whether it is of the stack. */
 static void take_words(run_member *member) {
   if (member->is_in_valgrind) take_name_in_valgrind(member);
