@@ -150,12 +150,6 @@ static void go_on(child *c) {
   kill(-c->pid, SIGCONT);
 }
 
-/* If we continued a program that asks for the terminal without it, it would ask without end. */
-static void tell_no_terminal(void) {
-  say("prof run: the program uses the terminal, and cannot get it: %s; it is stopped",
-      strerror(errno));
-}
-
 /* We stop as well, so that our shell has the terminal, and until it continues us. A workload that
    asked for the terminal gets it at once if we are in the foreground. */
 static void stop_with(child *c, int number) {
@@ -163,13 +157,13 @@ static void stop_with(child *c, int number) {
   const bool is_asking = number == SIGTTIN || number == SIGTTOU;
   c->is_stopped = true;
   if (!run_terminal_is_there()) { /* who stopped it can continue it */
-    if (is_asking) tell_no_terminal();
+    if (is_asking) run_terminal_tell_refused();
     return;
   }
   if (is_asking) c->wants_terminal = true;
   if (is_asking && !terminal->is_controlling && run_terminal_own() >= 0) {
     if (give_terminal(c)) return go_on(c);
-    tell_no_terminal();
+    run_terminal_tell_refused();
   }
   run_terminal_restore(terminal);
   take_terminal_back(c);

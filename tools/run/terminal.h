@@ -23,6 +23,8 @@ typedef struct run_terminal {
 int run_terminal_own(void);
 /* We have a controlling terminal: a shell there can continue us. errno has why not. */
 bool run_terminal_is_there(void);
+/* Says by errno why the workload cannot get it. If we continued it, it would ask without end. */
+void run_terminal_tell_refused(void);
 /* False: somebody else of our group may need the terminal: a pager behind us, or the script that
    runs us. Then the workload gets it only when it asks. */
 bool run_terminal_is_for_us_alone(void);
