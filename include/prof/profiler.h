@@ -310,7 +310,8 @@ PROF_API int prof_thread_set_name(const char *name) PROF_I_NOEXCEPT;
 PROF_API int prof_track_set_name(prof_device device, uint64_t stream, const char *name) PROF_I_NOEXCEPT;
 
 /* Rank and world size; by default from RANK and WORLD_SIZE, SLURM_PROCID and SLURM_NTASKS, OMPI_COMM_WORLD_RANK and
-   OMPI_COMM_WORLD_SIZE, or PMI_RANK and PMI_SIZE. PROF_E_INVALID unless 0 <= rank < world_size. */
+   OMPI_COMM_WORLD_SIZE, or PMI_RANK and PMI_SIZE. A rank without a size is one of an unknown number.
+   PROF_E_INVALID unless 0 <= rank < world_size. */
 PROF_API int prof_rank_set(int rank, int world_size) PROF_I_NOEXCEPT;
 
 /* The library's version, "0.1.0". Static. */

@@ -39,7 +39,7 @@ typedef struct prof_trace_info {
   uint32_t clock_segments_count; /* more than 1: the clock's rate changed, it jumped, or the host slept */
   uint32_t pid;
   int32_t rank;
-  int32_t world_size;
+  int32_t world_size; /* 1: there are no ranks; -1: the launcher has not said how many there are */
   uint32_t thread_count;
   uint32_t is_live;           /* 1: the process that writes it still runs */
   uint32_t was_clean;         /* 1: it was stopped; 0: the process died or still records, or it is_copy */
@@ -86,7 +86,8 @@ typedef struct prof_trace_info {
   /* 1: scopes were timed in place. 0: there were too few, or the clock is slow. Then all count as
      in warm caches: own_ns and own_least_ns are the least, and own_most_ns does not hold. */
   uint32_t is_own_sampled;
-  uint32_t reserved;
+  /* 1: the process was killed, and prof run saw it alive up to the trace's end */
+  uint32_t is_end_seen;
 } prof_trace_info;
 PROF_API int prof_trace_info_get(const prof_trace *trace, prof_trace_info *info_out) PROF_I_NOEXCEPT;
 
@@ -436,6 +437,9 @@ typedef struct prof_aggregate_options {
   uint64_t to_ns;       /* only those that begin before; 0: all */
   uint32_t leave_out;   /* prof_leave_out bits */
   uint32_t rules;       /* prof_aggregate_rule bits; 0: none */
+  /* Of the table: at most so many columns. Long names are cut in their middle; then columns are
+     left out, and a line below names them. 0: as wide as it takes. */
+  uint32_t text_width;
 } prof_aggregate_options;
 
 /* One group. Calls and times are of scopes that have ended; prof_rows_more() has the open ones, and

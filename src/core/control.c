@@ -966,10 +966,18 @@ int prof_memory_reset(void) {
   return status;
 }
 
+/* The program stops what it has started, and the environment's capture goes on at level 0: scopes
+   that are open now are recorded when they end. Lock held, recording. */
+static int pause_environment_s(bool was_asked) {
+  if (prof_i_arena_level() != 0) change_level(0);
+  return was_asked ? PROF_OK : prof_i_fail(PROF_E_NOT_RUNNING, "nothing is recording");
+}
+
 int prof_stop(void) {
   PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   const int saved = errno;
   int status = PROF_OK;
+  bool has_paused = false;
   prof_i_thread_notice_ends();
   lock_to_end();
   const bool was_asked = prof_i_want_unasked();
@@ -980,11 +988,15 @@ int prof_stop(void) {
   } else if (prof_i_want_count()) {
     if (prof_i_arena_level() != prof_i_want_level()) change_level(prof_i_want_level());
     if (!was_asked) status = prof_i_fail(PROF_E_NOT_RUNNING, "nothing that was started is recording; %u record for themselves (prof_level_want())", prof_i_want_count());
+  } else if (own.joins && own.is_environment_s) {
+    status = pause_environment_s(was_asked);
+    has_paused = status == PROF_OK;
   } else {
     stop_locked();
     prof_i_want_ended();
   }
   unlock();
+  if (has_paused && devices()) devices()->harvest();
   errno = saved;
   return status;
 }

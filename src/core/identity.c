@@ -53,7 +53,8 @@ static void find_rank(void) {
   own.world_size = 1;
   for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {
     if (!number(launchers[i].rank, &own.rank)) continue;
-    if (!number(launchers[i].size, &own.world_size) || own.world_size <= own.rank) own.world_size = own.rank + 1;
+    const bool has_size = number(launchers[i].size, &own.world_size);
+    if (!has_size || own.world_size <= own.rank) own.world_size = -1;
     return;
   }
 }

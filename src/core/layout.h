@@ -570,6 +570,9 @@ typedef struct prof_i_header {
   /* 1: the process has replaced this capture, so no claim is finished any more. If an open scope
      has a claim that its end made, the scope has ended, and its record is lost. */
   uint64_t is_left;
+  /* The process was killed, and another one saw it alive at this time of CLOCK_MONOTONIC. 0: not
+     known. Written when it is over, by prof run. */
+  uint64_t seen_ns;
 } prof_i_header;
 _Static_assert(sizeof(prof_i_header) <= PROF_I_HEADER_BYTES, "it is one page");
 

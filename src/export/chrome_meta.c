@@ -116,12 +116,13 @@ static bool begin_own(prof_i_chrome *w, const char *key) {
 }
 
 /* "rank" with the space, on a line of its own and before all names: that is how readers find it.
-   Readers need a number, so an unknown rank is written as 0. */
+   Readers need a number, so an unknown rank is written as 0, and an unknown size as the least. */
 static void put_distributed(prof_i_chrome *w) {
+  const int64_t least = w->info.rank < 0 ? 1 : (int64_t)w->info.rank + 1;
   put(w, "{\"backend\": \"\", \"rank\": ");
   prof_i_sink_i64(w->sink, w->info.rank < 0 ? 0 : w->info.rank);
   put(w, ", \"world_size\": ");
-  prof_i_sink_i64(w->sink, w->info.world_size < 1 ? 1 : w->info.world_size);
+  prof_i_sink_i64(w->sink, w->info.world_size < 0 ? least : w->info.world_size < 1 ? 1 : w->info.world_size);
   put(w, w->info.rank < 0 ? ", \"is_rank_known\": false},\n" : "},\n");
 }
 

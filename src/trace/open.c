@@ -50,17 +50,18 @@ static int read_catalog(prof_trace *trace) {
   return status;
 }
 
-/* When the capture was read, or copied, while it was being recorded; zeros: it was not, or nobody
-   knows. Scopes that stood open did so up to then. */
+/* When the capture was read, or copied, while it was being recorded, or when its process was last
+   seen alive; zeros: nobody knows. Scopes that stood open did so up to then. */
 static prof_i_clock_reading opened_at(const prof_trace *trace) {
   const prof_i_header *const header = &trace->header;
   const prof_i_clock_reading copied = {header->copied_ticks, 0, header->copied_ns},
-                             none = {.monotonic_ns = 0};
+                             seen = {.monotonic_ns = header->seen_ns}, none = {.monotonic_ns = 0};
   const bool is_live = trace->source.is_live && !trace->source.is_elsewhere;
   const prof_i_clock_reading at = header->state == PROF_I_STATE_COPIED ? copied
                                   : header->state == PROF_I_STATE_RECORDING && is_live
                                       ? trace->source.opened
-                                      : none;
+                                  : header->state == PROF_I_STATE_RECORDING ? seen
+                                                                            : none;
   if (header->level == 0 || at.monotonic_ns < header->start_monotonic_ns) return none;
   return at;
 }
@@ -294,6 +295,8 @@ static void fill_info(const prof_trace *trace, prof_trace_info *info) {
   info->clock = header->clock;
   put_own_time(trace, info);
   info->is_own_sampled = trace->window_count != 0;
+  info->is_end_seen = header->state == PROF_I_STATE_RECORDING && !trace->source.is_live &&
+                      header->seen_ns != 0 && trace->opened_ns != 0;
   info->is_own_apart = (double)info->own_most_ns > 1.4 * (double)info->own_least_ns;
   info->memory_limit_bytes = header->memory_limit_bytes;
   info->scope_cost_ns = (double)header->scope_cost_ps / 1e3;

@@ -53,6 +53,6 @@ prof_i_process_seen prof_i_trace_process(const prof_trace *trace, uint32_t threa
   if (seen) return *seen;
   const size_t bytes = strnlen(header->process_name, sizeof header->process_name);
   return (prof_i_process_seen){.pid = header->pid,
-                               .rank = header->world_size > 1 ? header->rank : -1,
+                               .rank = header->world_size > 1 || header->world_size < 0 ? header->rank : -1,
                                .name = {header->process_name, bytes}};
 }

@@ -21,60 +21,58 @@
 
 enum { PLACE_BYTES = 40 };
 
-/* title, kind, group bit that shows it (0: always), most columns wide */
+/* title, kind, group bit that shows it (0: always), most columns wide, and keep: where a terminal
+   has no room, columns of the least number are left out first; 0: never */
 /* clang-format off */
-#define COLUMN_LIST(X)                                      \
-  X("Name", NAME, PROF_GROUP_NAME, 55)                      \
-  X("Category", CATEGORY, PROF_GROUP_CATEGORY, 24)          \
-  X("Device", DEVICE, PROF_GROUP_DEVICE, 24)                \
-  X("Process", PROCESS, PROF_GROUP_PROCESS, 48)             \
-  X("Thread", THREAD, PROF_GROUP_THREAD, 32)                \
-  X("Self %", SELF_SHARE, 0, 12)                            \
-  X("Self", SELF, 0, 24)                                    \
-  X("Self Net", SELF_NET, 0, 24)                            \
-  X("Total %", TOTAL_SHARE, 0, 12)                          \
-  X("Total", TOTAL, 0, 24)                                  \
-  X("Total Net", TOTAL_NET, 0, 24)                          \
-  X("Mean", MEAN, 0, 24)                                    \
-  X("Median", MEDIAN, 0, 24)                                \
-  X("p99", P99, 0, 24)                                      \
-  X("Max", MAX, 0, 24)                                      \
-  X("Self Device", SELF_DEVICE_TIME, 0, 24)                 \
-  X("Self Device %", SELF_DEVICE_SHARE, 0, 14)              \
-  X("Device Total", DEVICE_TIME, 0, 24)                     \
-  X("Device Mean", DEVICE_MEAN, 0, 24)                      \
-  X("CPU Mem", MEMORY, 0, 24)                               \
-  X("Self CPU Mem", SELF_MEMORY, 0, 24)                     \
-  X("Device Mem", DEVICE_MEMORY, 0, 24)                     \
-  X("Self Device Mem", SELF_DEVICE_MEMORY, 0, 24)           \
-  X("Calls", CALLS, 0, 24)                                  \
-  X("Open", OPEN, 0, 24)                                    \
-  X("Open for", OPEN_TIME, 0, 24)                           \
-  X("Skipped", SKIPPED, 0, 24)                              \
-  X("Location", PLACE, PROF_GROUP_NAME, PLACE_BYTES)        \
-  X("Input Shapes", SHAPE, PROF_GROUP_SHAPE, 80)          \
-  X("Source Location", STACK, PROF_GROUP_STACK | PROF_GROUP_SCOPES, 75) /* the last: rows go on below it */
+#define COLUMN_LIST(X) \
+  X("Name", NAME, PROF_GROUP_NAME, 55, 0) \
+  X("Category", CATEGORY, PROF_GROUP_CATEGORY, 24, 0) \
+  X("Device", DEVICE, PROF_GROUP_DEVICE, 24, 0) \
+  X("Process", PROCESS, PROF_GROUP_PROCESS, 48, 0) \
+  X("Thread", THREAD, PROF_GROUP_THREAD, 32, 0) \
+  X("Self %", SELF_SHARE, 0, 12, 14) \
+  X("Self", SELF, 0, 24, 0) \
+  X("Self Net", SELF_NET, 0, 24, 10) \
+  X("Total %", TOTAL_SHARE, 0, 12, 4) \
+  X("Total", TOTAL, 0, 24, 0) \
+  X("Total Net", TOTAL_NET, 0, 24, 11) \
+  X("Mean", MEAN, 0, 24, 8) \
+  X("Median", MEDIAN, 0, 24, 2) \
+  X("p99", P99, 0, 24, 1) \
+  X("Max", MAX, 0, 24, 3) \
+  X("Self Device", SELF_DEVICE_TIME, 0, 24, 17) \
+  X("Self Device %", SELF_DEVICE_SHARE, 0, 14, 6) \
+  X("Device Total", DEVICE_TIME, 0, 24, 18) \
+  X("Device Mean", DEVICE_MEAN, 0, 24, 7) \
+  X("CPU Mem", MEMORY, 0, 24, 15) \
+  X("Self CPU Mem", SELF_MEMORY, 0, 24, 9) \
+  X("Device Mem", DEVICE_MEMORY, 0, 24, 16) \
+  X("Self Device Mem", SELF_DEVICE_MEMORY, 0, 24, 13) \
+  X("Calls", CALLS, 0, 24, 0) \
+  X("Open", OPEN, 0, 24, 20) \
+  X("Open for", OPEN_TIME, 0, 24, 19) \
+  X("Skipped", SKIPPED, 0, 24, 12) \
+  X("Location", PLACE, PROF_GROUP_NAME, PLACE_BYTES, 5) \
+  X("Input Shapes", SHAPE, PROF_GROUP_SHAPE, 80, 0) \
+  X("Source Location", STACK, PROF_GROUP_STACK | PROF_GROUP_SCOPES, 75, 0)
+/* The last: rows go on below it. */
 /* clang-format on */
 
 typedef enum column {
-#define KIND(title, kind, group, width) COLUMN_##kind,
+#define KIND(title, kind, group, width, keep) COLUMN_##kind,
   COLUMN_LIST(KIND)
 #undef KIND
       COLUMN_COUNT
 } column;
 
-static const struct {
-  const char *title;
-  uint32_t group;
-  size_t width_max;
-} columns[COLUMN_COUNT] = {
-#define COLUMN(title, kind, group, width) {title, group, width},
+static const prof_i_table_column columns[COLUMN_COUNT] = {
+#define COLUMN(title, kind, group, width, keep) {title, group, keep, width},
     COLUMN_LIST(COLUMN)
 #undef COLUMN
 };
 
 /* FRAME_BYTES: how much of a text prof_i_show_name() reads. */
-enum { CELL_BYTES = PROF_I_SHOW_NAME_BYTES, GAP = 2, FRAME_BYTES = CELL_BYTES / 8 - 1 };
+enum { CELL_BYTES = PROF_I_SHOW_NAME_BYTES, GAP = PROF_I_TABLE_GAP, FRAME_BYTES = CELL_BYTES / 8 - 1 };
 
 typedef prof_i_table table;
 _Static_assert((int)COLUMN_COUNT <= (int)PROF_I_TABLE_COLUMNS_MAX,
@@ -313,13 +311,25 @@ static void measure(table *t) {
   }
 }
 
-/* One cell, cut with "..." when it is too wide. Groups are texts: to the left. */
+/* The bytes of a cell's end that take at most so many columns. */
+static size_t end_of(const char *cell, size_t count, size_t width, size_t most) {
+  size_t from = prof_i_show_cut(cell, count, width - most);
+  while (prof_i_show_width(cell + from, count - from) > most) /* a wide one is across */
+    from += prof_i_show_cut(cell + from, count - from, 2);
+  return count - from;
+}
+
+/* One cell, cut with "..." when it is too wide: on a terminal in the middle, because the ends of
+   long names differ. Groups are texts: to the left. */
 static void put_cell(table *t, column c, const char *cell, size_t count, bool *is_first) {
-  size_t width = prof_i_show_width(cell, count);
-  const char *dots = "";
+  size_t width = prof_i_show_width(cell, count), end = 0;
+  const char *const behind = cell + count, *dots = "";
   if (width > t->widths[c]) {
-    count = prof_i_show_cut(cell, count, t->widths[c] - 3);
-    width = prof_i_show_width(cell, count) + 3;
+    const size_t room = t->widths[c] - 3;
+    if (t->width) end = end_of(cell, count, width, room / 2);
+    const size_t end_width = prof_i_show_width(behind - end, end);
+    count = prof_i_show_cut(cell, count, room - end_width);
+    width = prof_i_show_width(cell, count) + 3 + end_width;
     dots = "...";
   }
   if (!*is_first) prof_i_page_many(&t->page, ' ', GAP);
@@ -329,6 +339,7 @@ static void put_cell(table *t, column c, const char *cell, size_t count, bool *i
   if (!is_text) prof_i_page_many(&t->page, ' ', blanks);
   prof_i_page_put(&t->page, cell, count);
   prof_i_page_text(&t->page, dots);
+  prof_i_page_put(&t->page, behind - end, end);
   if (is_text) prof_i_page_many(&t->page, ' ', blanks);
 }
 
@@ -394,6 +405,24 @@ static void put_rows(table *t) {
   put_rule(t);
 }
 
+/* The column that orders the rows. */
+static column sorted_by(uint32_t sort) {
+  switch ((prof_sort)sort) {
+    case PROF_SORT_MEAN: return COLUMN_MEAN;
+    case PROF_SORT_MAX: return COLUMN_MAX;
+    case PROF_SORT_MEMORY: return COLUMN_MEMORY;
+    case PROF_SORT_SELF_MEMORY: return COLUMN_SELF_MEMORY;
+    case PROF_SORT_DEVICE: return COLUMN_DEVICE_TIME;
+    case PROF_SORT_SELF_DEVICE: return COLUMN_SELF_DEVICE_TIME;
+    case PROF_SORT_TOTAL:
+    case PROF_SORT_SELF:
+    case PROF_SORT_CALLS:
+    case PROF_SORT_NAME:
+    case PROF_SORT_FIRST: break;
+  }
+  return COLUMN_TOTAL;
+}
+
 int prof_trace_table(const prof_trace *trace, const prof_aggregate_options *options, char **text_out) {
   if (!trace || !text_out) return prof_i_fail(PROF_E_INVALID, "prof_trace_table: %s is NULL", trace ? "text_out" : "trace");
   return prof_traces_table(&trace, 1, options, text_out);
@@ -409,16 +438,23 @@ int prof_traces_table(const prof_trace *const *traces, size_t count, const prof_
   if (status) return status;
   /* The options were accepted, so what lies within their size can be read. */
   const bool has_unit = options && options->size >= offsetof(prof_aggregate_options, time_unit) + sizeof options->time_unit;
+  const bool has_sort =
+      options && options->size >= offsetof(prof_aggregate_options, sort) + sizeof options->sort;
+  const bool has_width = options && options->size >= offsetof(prof_aggregate_options, text_width) +
+                                                         sizeof options->text_width;
   const uint32_t group =
       options && options->size >= offsetof(prof_aggregate_options, group) + sizeof options->group ? options->group : 0;
   table t = {.traces = traces,
              .trace_count = count,
              .rows = rows,
              .group = group & ~(uint32_t)PROF_GROUP_KERNEL ? group : group | PROF_GROUP_NAME | PROF_GROUP_CATEGORY,
-             .time_unit = has_unit ? options->time_unit : 0};
+             .time_unit = has_unit ? options->time_unit : 0,
+             .width = has_width ? options->text_width : 0};
   measure(&t);
+  prof_i_table_fit(&t, columns, COLUMN_COUNT, sorted_by(has_sort ? options->sort : 0));
   put_titles(&t);
   put_rows(&t);
+  prof_i_table_put_left_out(&t, columns, COLUMN_COUNT);
   status = prof_i_table_put_sums(&t);
   prof_i_rows_destroy(rows);
   if (!status && t.page.is_out_of_memory) status = prof_i_fail(PROF_E_NO_MEMORY, "no memory for a table of %zu bytes", t.page.count);

@@ -50,7 +50,7 @@ static void put_process(table *t, const prof_trace *trace) {
   char cell[CELL_BYTES], pid[32], rank[32] = "";
   if (t->trace_count == 1) return;
   const prof_trace_info info = prof_i_table_info(trace);
-  if (info.world_size > 1) snprintf(rank, sizeof rank, "rank %d, ", info.rank);
+  if (info.world_size > 1 || info.world_size < 0) snprintf(rank, sizeof rank, "rank %d, ", info.rank);
   prof_i_page_text(&t->page, rank);
   prof_i_page_put(&t->page, cell, prof_i_show_name(cell, info.process_name));
   snprintf(pid, sizeof pid, " (%llu): ", (unsigned long long)info.pid);
@@ -143,7 +143,7 @@ static void put_processes(table *t) {
   int32_t least = INT32_MAX, most = -1;
   for (size_t i = 0; i < t->trace_count; i++) {
     const prof_trace_info info = prof_i_table_info(t->traces[i]);
-    if (info.world_size <= 1) continue;
+    if (info.world_size == 0 || info.world_size == 1) continue;
     if (info.rank < least) least = info.rank;
     if (info.rank > most) most = info.rank;
   }

@@ -3,9 +3,11 @@
 import json
 import os
 import shutil
+import signal
+import subprocess
 import unittest
 
-from case import Case
+from case import PROF, Case, TerminalCase
 
 import preload
 
@@ -73,6 +75,33 @@ pid_t fork(void) {
 }
 """
 
+NO_SIGNALS = """
+int NAME(int number, const TYPE *now, TYPE *before) {
+  int (*next)(int, const TYPE *, TYPE *) = dlsym(RTLD_NEXT, "NAME");
+  if (!is_prof() || !now) return next(number, now, before);
+  errno = EPERM;
+  return -1;
+}
+"""
+
+NO_TERMINAL = """
+pid_t NAME PARAMETERS {
+  pid_t (*next) PARAMETERS = dlsym(RTLD_NEXT, "NAME");
+  if (!is_prof()) return next ARGUMENTS;
+  errno = EPERM;
+  return -1;
+}
+"""
+
+NO_HANDLER = """
+int sigaction(int number, const struct sigaction *now, struct sigaction *before) {
+  int (*next)(int, const struct sigaction *, struct sigaction *) = dlsym(RTLD_NEXT, "sigaction");
+  const int has_handler = now && now->sa_handler != SIG_DFL && now->sa_handler != SIG_IGN;
+  if (number != SIGCHLD || !is_prof() || !has_handler) return next(number, now, before);
+  errno = EPERM;
+  return -1;
+}
+"""
 
 TRUNCATED = """
 #include <stdio.h>
@@ -138,7 +167,9 @@ class Refused(Case):
 
     def test_poll(self):
         lines, summary = self.check(NO_POLL)
-        self.assertEqual((lines, summary["problems"]), (["./rocblas-bench -f gemm"], []))
+        self.assertEqual(
+            (lines, summary["problems"]), (["./rocblas-bench -f gemm"], [])
+        )
         self.assertIn(",rocblas,", self.read("out/library_trace.csv"))
 
     @unittest.skipIf(preload.HAS_SANITIZER, "a sanitizer has its own calloc()")
@@ -152,7 +183,9 @@ class Refused(Case):
     @unittest.skipIf(preload.HAS_SANITIZER, "a sanitizer has its own calloc()")
     def test_memory_in_the_thread_that_watches(self):
         lines, summary = self.check(NO_MEMORY_IN_THREADS)
-        self.assertEqual((lines, summary["processes"]), (["./rocblas-bench -f gemm"], []))
+        self.assertEqual(
+            (lines, summary["processes"]), (["./rocblas-bench -f gemm"], [])
+        )
 
     def test_a_process(self):
         """The first one is the keeper. Without it there may be room for the program."""
@@ -163,10 +196,73 @@ class Refused(Case):
             shutil.rmtree(os.path.join(self.folder, "out"))
 
 
+class RefusedSignals(Case):
+    """Without them the end of the program would not be seen."""
+
+    def check(self, name, kind):
+        source = NO_SIGNALS.replace("NAME", name).replace("TYPE", kind)
+        env = preload.environment(self.folder, source)
+        done = self.run_prof(
+            "-q", "--", "sh", "-c", "echo ran", env=env, stdin=subprocess.DEVNULL
+        )
+        self.assertEqual((done.returncode, done.stdout), (125, b""), done.stderr)
+        self.assertIn(b"prof run: signals cannot be set up: Operation not", done.stderr)
+
+    def test_actions_and_masks(self):
+        self.check("sigaction", "struct sigaction")
+        self.check("sigprocmask", "sigset_t")
+
+
+class RefusedTerminal(TerminalCase):
+    """The program may not get the terminal, or the keeper no signals."""
+
+    def start_with(self, source, *words):
+        variables = preload.environment(self.folder, source)
+        names = [f"{name}={variables[name]}" for name in ("LD_PRELOAD", "ASAN_OPTIONS")]
+        return self.start_program("env", *names, PROF, "run", *words)
+
+    def test_a_program_that_cannot_get_the_terminal_is_stopped_once(self):
+        calls = (
+            ("tcsetpgrp", "(int fd, pid_t group)", "(fd, group)"),
+            ("tcgetpgrp", "(int fd)", "(fd)"),
+        )
+        for name, parameters, arguments in calls:
+            source = NO_TERMINAL.replace("PARAMETERS", parameters).replace(
+                "ARGUMENTS", arguments
+            )
+            source = source.replace("NAME", name)
+            pid, master = self.start_with(
+                source, "-q", "--", "sh", "-c", "read x; echo =$x="
+            )
+            self.expect(master, b"the program uses the terminal, and cannot get it")
+            os.write(master, b"\x03")
+            self.assertNotIn(b"cannot get it", self.rest(master))
+            status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+            self.assertIn(status, (-signal.SIGINT, 130), name)
+
+    def test_an_end_is_seen_without_its_signal(self):
+        words = ("-q", "-t", "rocblas_trace", "--", "sh", "-c", "read x; exit 7")
+        pid, master = self.start_with(NO_HANDLER, *words)
+        os.write(master, b"x\n")
+        self.rest(master)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 7)
+
+
 class Truncated(Case):
     def test_captures_that_are_truncated_while_they_are_read_cost_no_status(self):
         line = "./rocblas-bench -f gemm"
-        words = ("-q", "-o", "one", "-t", "rocblas_trace", "-t", "prof", "--", "echo", line)
+        words = (
+            "-q",
+            "-o",
+            "one",
+            "-t",
+            "rocblas_trace",
+            "-t",
+            "prof",
+            "--",
+            "echo",
+            line,
+        )
         self.assertEqual(self.run_prof(*words).returncode, 0)
         script = (
             "for name in first good last; do\n"
@@ -177,7 +273,9 @@ class Truncated(Case):
         done = self.run_prof("-o", "out", "--", "sh", "-c", script, env=env)
         self.assertEqual(done.returncode, 9, done.stderr)
         for name in ("first", "last"):
-            text = f"a capture is left out: 'out/prof_output/{name}.prof' cannot be read"
+            text = (
+                f"a capture is left out: 'out/prof_output/{name}.prof' cannot be read"
+            )
             self.assertIn(text.encode(), done.stderr)
         self.assertIn(b"gemm", done.stderr)
         summary = json.loads(self.read("out/summary.json"))

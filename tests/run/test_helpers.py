@@ -7,6 +7,7 @@ import subprocess
 import time
 import unittest
 
+import preload
 import test_processes
 
 HANG_SECONDS = test_processes.HANG_SECONDS
@@ -39,11 +40,33 @@ class Helpers(test_processes.Case):
         os.chmod(path, 0o755)
 
     def names(self):
-        return {name for name in self.groups() if not name.startswith("python")}
+        return set(self.groups()) - {"driver.py"}
 
     def test_those_of_a_tool(self):
         lines = self.drive(["reader"], words=("-t", "prof", "-t", "heaptrack"))
         self.assertEqual(self.names(), {"reader"}, lines)
+
+    def test_those_of_nsys_and_ncu(self):
+        """Stand-ins, with helpers of the names that these have."""
+        helpers = {
+            "nsys": ["nsys-launcher", "QdstrmImporter", "CudaGpuInfoDumper"],
+            "ncu": ["TreeLauncherSubreaper", "TreeLauncherTargetLdPreloadHelper"],
+        }
+        for tool, names in helpers.items():
+            for name in names:
+                shutil.copy(os.path.join(self.programs, "reader"), os.path.join(self.bin, name))
+            path = os.path.join(self.bin, tool)
+            script = HEAPTRACK.replace("heaptrack_interpret zstd sed", " ".join(names))
+            script = script.replace("shift 2\n", 'while [ "$1" != -- ]; do shift; done\nshift\n')
+            script = script.replace("mkfifo pipe\n", "")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(script)
+            os.chmod(path, 0o755)
+            os.mkfifo(os.path.join(self.folder, "pipe"))
+            lines = self.drive(["reader"], words=("-t", "prof", "-t", tool))
+            self.assertEqual(self.names(), {"reader"}, lines)
+            shutil.rmtree(os.path.join(self.folder, "out"))
+            os.unlink(os.path.join(self.folder, "pipe"))
 
     def test_programs_of_the_workload_with_their_names(self):
         lines = self.drive(["reader"], ["zstd"], words=("-t", "prof", "-t", "heaptrack"))
@@ -63,6 +86,21 @@ class Helpers(test_processes.Case):
         shutil.rmtree(os.path.join(self.folder, "out"))
         self.drive(["reader"], words=(*words, "--", "sh", "-c", 'shift; "$@"; true', "sh"))
         self.assertEqual(self.names(), {"reader", "sh"})
+
+    def test_a_shell_of_a_cmd_that_is_seen_while_it_is_executed_or_ends(self):
+        """Its words are empty then."""
+        tools = {"tools": {"mine": {"cmd": "echo begin &&"}}}
+        with open(os.path.join(self.folder, "mine.json"), "w", encoding="utf-8") as file:
+            json.dump(tools, file)
+        words = ("--tools-config", "mine.json", "-t", "prof", "-t", "mine")
+        source = test_processes.EMPTY_AT_FIRST.replace("environ", "cmdline")
+        for when in ("!seen[pid]++", "seen[pid]++ > 2"):
+            self.assertIn("!seen[pid]++", source)
+            text = source.replace("!seen[pid]++", when)
+            env = preload.environment(self.folder, text, PATH=self.env["PATH"])
+            self.drive(["reader"], words=words, env=env)
+            self.assertEqual(self.names(), {"reader"})
+            shutil.rmtree(os.path.join(self.folder, "out"))
 
     @staticmethod
     def read(*names):

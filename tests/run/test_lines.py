@@ -96,6 +96,14 @@ class Lines(unittest.TestCase):
     def check(self, tool, lines, *rows):
         self.assertEqual(self.rows(tool, lines), list(rows))
 
+    def test_many_distinct_lines(self):
+        """In the order in which each came first."""
+        configs = [f"./rocblas-bench -f gemm -m {i * 7919 % 2000}" for i in range(2000)]
+        lines = [*configs, *reversed(configs), configs[7]]
+        rows = self.rows("rocblas_trace", lines)
+        calls = ["3" if i == 7 else "2" for i in range(2000)]
+        self.assertEqual(rows, [("rocblas", *row) for row in zip(configs, calls)])
+
     def test_rocblas(self):
         config = f"./rocblas-bench {GEMM}"
         self.check(

@@ -409,6 +409,31 @@ class Stale(Case):
             ["mine", "prof-run-abcdef", "prof-run-other1x"],
         )
 
+    def test_captures_elsewhere_of_a_killed_run_go_with_its_folder(self):
+        """prof puts captures there if the folder has no room, and --repeat keeps them there."""
+        elsewhere = self.path("elsewhere")
+        os.mkdir(elsewhere)
+        with self.start("echo $$; read x; exec sleep 1000") as process:
+            pid = int(process.stdout.readline())
+            (name,) = os.listdir(self.path("tmp"))
+            is_of = os.stat(self.path(f"tmp/{name}"))
+            number = ((is_of.st_ino ^ is_of.st_dev << 32) * 0x9E3779B97F4A7C15 >> 32) % (1 << 32)
+            others = ["prof-run-zzzzzz.1.prof", f"x.prof~{number ^ 1:08x}.host-1.prof", f"{name}"]
+            own = [f"{name}.1.prof", f"x.prof~{number:08x}.host-1.prof"]
+            for each in (*own, *others):
+                with open(os.path.join(elsewhere, each), "wb") as file:
+                    file.write(b"no capture")
+            process.kill()
+            process.wait(HANG_SECONDS)
+            env = self.env | {"PROF_CAPTURE_DIR": elsewhere}
+            self.run_prof("--", "true", env=env)
+            self.assertEqual(sorted(os.listdir(elsewhere)), sorted([*own, *others]))
+            os.kill(pid, signal.SIGKILL)
+            self.wait_until(lambda: not self.is_running(pid))
+        self.run_prof("--", "true", env=env)
+        self.assertEqual(sorted(os.listdir(elsewhere)), sorted(others))
+        self.assertEqual(os.listdir(self.path("tmp")), [])
+
     def test_a_folder_of_the_program_in_it_stays_if_it_is_not_empty(self):
         os.mkdir(self.path("tmp"))
         env = {**os.environ, "TMPDIR": self.path("tmp")}

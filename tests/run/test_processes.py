@@ -21,9 +21,13 @@ PROF = os.path.join(BUILD, "prof")
 HANG_SECONDS = float(os.environ.get("PROF_TEST_HANG_SECONDS", "300"))
 
 APP = """
+#define _GNU_SOURCE
 #include <prof/profiler.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <fcntl.h>
 #include <unistd.h>
 int main(int count, char **words) {
@@ -39,6 +43,37 @@ int main(int count, char **words) {
     char c;
     while (read(0, &c, 1) > 0) continue;
     return 0;
+  }
+  if (count > 1 && strcmp(words[1], "die") == 0) {
+    PROF_SCOPE("held");
+    struct timespec begin, end;
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    FILE *const file = fopen("elapsed", "w");
+    fprintf(file, "%lld", (end.tv_sec - begin.tv_sec) * 1000000000ll + end.tv_nsec - begin.tv_nsec);
+    fclose(file);
+    kill(getpid(), SIGKILL);
+  }
+  if (count > 1 && strcmp(words[1], "become") == 0) {
+    PROF_SCOPE("held");
+    execlp("sleep", "sleep", "0.05", (char *)0);
+    return 1;
+  }
+  if (count > 1 && strcmp(words[1], "stop") == 0) {
+    const prof_options options = {.size = sizeof options, .level = 1, .path = "own.json"};
+    int wrong = prof_start_with(&options) != PROF_OK;
+    {
+      PROF_SCOPE("across");
+      wrong |= prof_stop() != PROF_OK || prof_stop() != PROF_E_NOT_RUNNING || prof_level() != 0;
+      PROF_SCOPE("while stopped");
+      wrong |= prof_dump(NULL) != PROF_OK;
+    }
+    wrong |= prof_start_with(&options) != PROF_OK || prof_level() != 1;
+    {
+      PROF_SCOPE("second");
+    }
+    return wrong | (prof_stop() != PROF_OK);
   }
   if (count > 1 && strcmp(words[1], "clear") == 0) {
     { PROF_SCOPE("cleared"); }

@@ -111,6 +111,26 @@ class Ranks(Shown):
             self.assertRegex(text, rf"(?m)^work +rank {rank}, app \(\d+\) ")
         self.assertIn("\n2 processes, ranks 0 to 1: 2 recorded; no loss\n", text)
 
+    def test_ranks_of_an_unknown_number(self):
+        """RANK without WORLD_SIZE: rank 0 is one of several, too."""
+        self.run_well("-q", "-o", "out", "--", "sh", "-c", RANKS.replace(" WORLD_SIZE=2", ""))
+        names = self.captures()
+        self.assertEqual([name.split(".")[1] for name in names], ["rank-0", "rank-1"])
+        paths = [f"out/prof_output/{name}" for name in names]
+        text = self.table("--by", "process,name", *paths)
+        for rank in "01":
+            self.assertRegex(text, rf"(?m)^work +rank {rank}, app \(\d+\) ")
+            done = subprocess.run(
+                [PROF, "info", paths[int(rank)]], cwd=self.folder, capture_output=True, check=True
+            )
+            self.assertIn(f" {rank} of an unknown number\n", done.stdout.decode())
+            out = f"{rank}.json"
+            words = [PROF, "dump", paths[int(rank)], "-o", out]
+            subprocess.run(words, cwd=self.folder, capture_output=True, check=True)
+            with open(self.path(out), encoding="utf-8") as file:
+                about = json.load(file)["distributedInfo"]
+            self.assertEqual((about["rank"], about["world_size"]), (int(rank), int(rank) + 1))
+
     def test_under_a_launcher_each_run_names_its_own(self):
         self.run_well(
             "-q", "-o", "out", "app", "0", env={**self.env, "RANK": "1", "WORLD_SIZE": "2"}
@@ -225,6 +245,34 @@ class Names(Shown):
             sorted([*ranks, "w.PID.prof", "mine.PID.prof", by_text]),
         )
 
+    def test_what_a_script_in_python_starts_has_its_own_name(self):
+        """Programs, texts and modules; workers of multiprocessing have that of the script."""
+        self.write("w.py", WORKER)
+        self.write("text", WORKER)
+        self.prepare_python(
+            "import multiprocessing, subprocess, sys\n"
+            "def work():\n"
+            "    import w\n"
+            "if __name__ == '__main__':\n"
+            "    subprocess.run(['app', '0'], check=True)\n"
+            "    words = ['-c', open('text').read()], ['-m', 'w']\n"
+            "    for more in words:\n"
+            "        subprocess.run([sys.executable, *more], check=True)\n"
+            "    for way in 'spawn', 'fork', 'forkserver':\n"
+            "        worker = multiprocessing.get_context(way).Process(target=work)\n"
+            "        worker.start()\n"
+            "        worker.join()\n"
+        )
+        self.run_well("-q", "-o", "out", "x.py")
+        names = ["app.PID.prof", "python-c.PID.prof", "w.PID.prof", *["x.py.PID.prof"] * 4]
+        self.assertEqual(self.names_without_pids(), names)
+        with open(self.path("out", "summary.json"), encoding="utf-8") as file:
+            summary = json.load(file)
+        processes = {c["process"] for c in summary["captures"]}
+        self.assertEqual({p["name"] for p in summary["processes"] if p["is_recorded"]},
+                         {"app", "python-c", "w", "x.py"})
+        self.assertLessEqual({"app", "python-c", "w"}, processes)
+
     def test_ranks_that_a_script_in_python_starts(self):
         self.prepare_python(
             "import os, subprocess\n"
@@ -234,10 +282,26 @@ class Names(Shown):
         )
         self.run_well("-q", "-o", "out", "x.py")
         names = [re.sub(r"\d+\.prof$", "PID.prof", name) for name in self.captures()]
-        self.assertEqual(names, ["x.py.PID.prof", "x.py.rank-0.PID.prof", "x.py.rank-1.PID.prof"])
+        self.assertEqual(names, ["app.rank-0.PID.prof", "app.rank-1.PID.prof", "x.py.PID.prof"])
         self.run_well("-q", "-o", "t.prof", "x.py")
         found = sorted(name for name in os.listdir(self.folder) if name.endswith(".prof"))
         self.assertEqual(found, ["t-0.prof", "t-1.prof", "t.prof"])
+
+
+class Stopped(Shown):
+    def test_a_scope_that_is_open_when_the_program_stops_is_recorded_by_its_end(self):
+        text = self.run_well("-o", "out", "--", "app", "stop")
+        self.assertIn("no loss", text)
+        self.assertNotIn("late", text)
+        (name,) = self.captures()
+        table = self.table(self.path("out", "prof_output", name))
+        names = [line.split("  ")[0] for line in table.splitlines()]
+        for scope in ("across", "second"):
+            self.assertIn(scope, names)
+        self.assertNotIn("while stopped", names)
+        with open(self.path("own.json"), encoding="utf-8") as file:
+            events = json.load(file)["traceEvents"]
+        self.assertEqual([e.get("name") for e in events].count("across"), 1)
 
 
 class Repeated(Shown):

@@ -49,6 +49,9 @@ size_t utf8_character(const unsigned char *at, size_t left, unsigned *code_out);
 /* What open scopes last until. */
 const char *end_words(const prof_trace *trace);
 
+/* Columns of the terminal at the descriptor, or 0. */
+unsigned terminal_columns(int fd);
+
 /* One line on stderr, by print_text(). */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

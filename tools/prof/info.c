@@ -28,6 +28,8 @@ static void print_rank(const prof_trace_info *info) {
   fputs("\nrank         ", stdout);
   if (info->rank < 0)
     puts("not known");
+  else if (info->world_size < 0)
+    printf("%" PRId32 " of an unknown number\n", info->rank);
   else
     printf("%" PRId32 " of %" PRId32 "\n", info->rank, info->world_size);
 }

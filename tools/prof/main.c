@@ -15,6 +15,9 @@
 #include "../run/status.h"
 #include "commands.h"
 
+/* Texts of help: each line has at most 80 columns. The lines of a command begin here: */
+#define INDENT "\n         "
+
 static const struct {
   const char *name;
   int (*run)(int argc, char **argv);
@@ -22,25 +25,34 @@ static const struct {
   const char *text;
 } commands[] = {
     {"run", command_run, "[OPTION...] [--] PROGRAM [WORD...]",
-     "runs a program, records it, or puts tools around it; prof run --help says each option"},
+     "runs a program, records it, or puts tools around it;" INDENT
+     "prof run --help says each option"},
     {"info", command_info, "FILE", "what the capture holds, what it lost, what was open"},
-    {"table", command_table, "FILE... [--by GROUPS] [--sort BY] [--rows N] [--level N] [--category C] [--stack-frames N]",
-     "totals by name, category, device, thread, shape, stack; of several captures together; prof table --help says each option"},
-    {"memory", command_memory, "FILE [--pool N] [--rows N] [--width N] [--svg OUT.svg] [--raf]",
-     "where memory went: a plot over time, both peaks, who held what, what was wrong; OUT.svg is the plot alone;\n"
-     "         --raf the samples of PROFILE_MEMORY() as RAF prints them"},
+    {"table", command_table, "[OPTION...] FILE...",
+     "totals by name, category, device, thread, shape, stack; of several" INDENT
+     "captures together; prof table --help says each option"},
+    {"memory", command_memory,
+     "FILE [--pool N] [--rows N] [--width N] [--svg OUT.svg] [--raf]",
+     "where memory went: a plot over time, both peaks, who held what, what" INDENT
+     "was wrong; OUT.svg is the plot alone;" INDENT
+     "--raf the samples of PROFILE_MEMORY() as RAF prints them"},
     {"dump", command_dump, "FILE -o OUT [--format chrome|raf|capture]",
      "for chrome://tracing and Perfetto; OUT.gz is compressed"},
     {"import", command_import, "TRACE.json|TRACE.rpd|RESULTS.db [-o OUT.prof]",
-     "a trace that torch.profiler exported, or another tool for chrome://tracing, becomes a "
-     "capture; .json.gz, too;\n"
-     "         so does a database of AMD's rpd or rocprofv3"},
-    {"level", command_level, "PID|FILE [N]", "shows or switches the level of a process that records into a file: 0 no scopes, 1 operators, 2 also the runtime;\n"
-     "         memory is recorded at each of them, at 0 too"},
-    {"doctor", command_doctor, "", "which back ends of devices there are, which of them can work here, and what to do for the others"},
+     "a trace that torch.profiler exported, or another tool for" INDENT
+     "chrome://tracing, becomes a capture; .json.gz, too;" INDENT
+     "so does a database of AMD's rpd or rocprofv3"},
+    {"level", command_level, "PID|FILE [N]",
+     "shows or switches the level of a process that records into a file:" INDENT
+     "0 no scopes, 1 operators, 2 also the runtime;" INDENT
+     "memory is recorded at each of them, at 0 too"},
+    {"doctor", command_doctor, "",
+     "which back ends of devices there are, which of them can work here," INDENT
+     "and what to do for the others"},
     {"recover", command_recover, "[DIR...] [--all] [-o OUTDIR] [--format F] [--keep N]",
-     "what processes that died left in DIR, and what each was inside of; converts into OUTDIR;\n"
-     "         removes all that it lists but the newest N (--all: stopped ones, too), never one whose process runs, or may"},
+     "what processes that died left in DIR, and what each was inside of;" INDENT
+     "converts into OUTDIR; removes all that it lists but the newest N" INDENT
+     "(--all: stopped ones, too), never one whose process runs, or may"},
 };
 
 static const char *of_gone_pages = "prof: a page of the capture is gone: the file became shorter while it was read, or its disk failed\n";
@@ -50,14 +62,16 @@ void if_a_page_is_gone_say(const char *text) { of_gone_pages = text; }
 static void print_help(FILE *to) {
   fputs("usage: prof COMMAND FILE ...\n\n", to);
   for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
-    fprintf(to, "  prof %-7s %s\n         %s\n", commands[i].name, commands[i].words, commands[i].text);
+    fprintf(to, "  prof %-7s%s%s" INDENT "%s\n", commands[i].name, *commands[i].words ? " " : "",
+            commands[i].words, commands[i].text);
   fputs(
       "  prof help | --version\n\n"
-      "FILE is a capture (*.prof): one that a start with a path, or PROF_LEVEL and PROF_OUTPUT, put beside its output.\n"
-      "GROUPS: name,category,device,thread,process,shape,stack,scopes,kernel. "
-      "BY: total, self, calls, mean, max, name, memory, self-memory, first, device, self-device.\n"
-      "N rows, 100 if not said (memory: 10), or all. The plot is ASCII where LC_ALL, LC_CTYPE and LANG say no UTF-8.\n"
-      "Exit status: 0 done, 1 it could not be done, 2 the words are wrong. run has others: prof run --help.\n",
+      "FILE is a capture (*.prof): one that a start with a path, or PROF_LEVEL and\n"
+      "PROF_OUTPUT, put beside its output.\n"
+      "N rows, 100 if not said (memory: 10), or all. The plot is ASCII where LC_ALL,\n"
+      "LC_CTYPE and LANG say no UTF-8.\n"
+      "Exit status: 0 done, 1 it could not be done, 2 the words are wrong. run has\n"
+      "others: prof run --help.\n",
       to);
 }
 

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "commands.h"
 
@@ -45,9 +47,16 @@ void print_text(FILE *to, const char *text, size_t bytes) {
   }
 }
 
+unsigned terminal_columns(int fd) {
+  struct winsize size;
+  if (!isatty(fd) || ioctl(fd, TIOCGWINSZ, &size) != 0) return 0;
+  return size.ws_col;
+}
+
 const char *end_words(const prof_trace *trace) {
   prof_trace_info info = {.size = sizeof info};
   prof_trace_info_get(trace, &info);
+  if (info.is_end_seen) return "its process was last seen alive";
   return info.is_live || info.is_copy ? "the end" : "the last thing recorded";
 }
 

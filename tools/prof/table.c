@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "commands.h"
 
@@ -25,23 +26,34 @@ static const struct {
              {"memory", PROF_SORT_MEMORY}, {"self-memory", PROF_SORT_SELF_MEMORY}, {"first", PROF_SORT_FIRST},
              {"device", PROF_SORT_DEVICE}, {"self-device", PROF_SORT_SELF_DEVICE}};
 
+/* Each line has at most 80 columns. */
 static const char help[] =
     "usage: prof table [OPTION...] FILE...\n"
     "\n"
-    "Totals of a capture, or of several together (of a program's processes, say), as a text table.\n"
+    "Totals of a capture, or of several together (of a program's processes, say), as\n"
+    "a text table.\n"
     "\n"
-    "  -b, --by GROUPS        what is one row: "
-    "name,category,device,thread,process,shape,stack,scopes,kernel; may be repeated "
-    "(default name,category)\n"
-    "  -s, --sort BY          total, self, calls, mean, max, name, memory, self-memory, first, device, self-device (default total)\n"
-    "  -r, --rows N           at most so many rows; all, or -1: all of them (default 100)\n"
-    "  -l, --level N          only scopes of this level, 1 or 2; 0: of both (default 0)\n"
+    "  -b, --by GROUPS        what is one row: name,category,device,thread,process,\n"
+    "                         shape,stack,scopes,kernel; may be repeated\n"
+    "                         (default name,category)\n"
+    "  -s, --sort BY          total, self, calls, mean, max, name, memory,\n"
+    "                         self-memory, first, device, self-device\n"
+    "                         (default total)\n"
+    "  -r, --rows N           at most so many rows; all, or -1: all of them\n"
+    "                         (default 100)\n"
+    "  -l, --level N          only scopes of this level, 1 or 2; 0: of both\n"
+    "                         (default 0)\n"
     "  -c, --category C       only scopes of this category (default: of all)\n"
-    "  -f, --stack-frames N   by stack or scopes: the innermost so many frames; 0: all (default 0)\n"
-    "  -F, --no-functions     traced functions, and calls of modules, have no rows, as in torch.profiler's tables\n"
+    "  -f, --stack-frames N   by stack or scopes: the innermost so many frames;\n"
+    "                         0: all (default 0)\n"
+    "  -F, --no-functions     traced functions, and calls of modules, have no rows,\n"
+    "                         as in torch.profiler's tables\n"
     "  -h, --help             this text\n"
     "\n"
-    "Numbers are sorted from the largest, name and first (call) from the front. By kernel, kernels and copies on devices have rows of their own.\n";
+    "Numbers are sorted from the largest, name and first (call) from the front. By\n"
+    "kernel, kernels and copies on devices have rows of their own. On a terminal the\n"
+    "table is as wide as that: long names are cut in the middle, and a line below\n"
+    "names the columns that had no room. A pipe or a file has all of them.\n";
 
 static const char *who = "table"; /* whose options they are, for messages */
 
@@ -123,6 +135,7 @@ int command_table(int argc, char **argv) {
   char *text = NULL;
   while (traces && opened < count && (traces[opened] = open_capture(argv[optind + (int)opened])) != NULL) opened++;
   int result = EXIT_FAILED;
+  options.text_width = terminal_columns(STDOUT_FILENO);
   if (traces && opened == count) {
     const int said = prof_traces_table((const prof_trace *const *)traces, count, &options, &text);
     result = said == PROF_OK ? EXIT_OK : EXIT_FAILED;

@@ -162,13 +162,21 @@ static void fill(run_call_form *form, run_library library, char *to, char *at) {
   }
 }
 
+/* An argument has a word of its own. */
+static size_t args_most(const char *config) {
+  size_t words = 1;
+  for (const char *at = config; *at; at++) words += is_blank(*at);
+  return words < RUN_CALL_ARGS_MAX ? words : RUN_CALL_ARGS_MAX;
+}
+
 run_call_form *run_call_form_create(const run_library_row *row) {
-  const size_t bytes = strlen(row->config) + 1;
-  run_call_form *const form = run_make(1, sizeof *form + NAME_BYTES + bytes);
-  char *const config = form->text + NAME_BYTES;
+  const size_t bytes = strlen(row->config) + 1, args = args_most(row->config);
+  run_call_form *const form =
+      run_make(1, sizeof *form + args * sizeof(prof_arg) + bytes + NAME_BYTES);
+  char *const config = (char *)(form->args + args);
   memcpy(config, row->config, bytes);
   form->site.level = 1;
   form->category = run_library_name(row->library);
-  fill(form, row->library, form->text, config);
+  fill(form, row->library, config + bytes, config);
   return form;
 }

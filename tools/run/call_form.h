@@ -12,9 +12,8 @@ enum { RUN_CALL_ARGS_MAX = PROF_ARGS_MAX - 2 };
 typedef struct run_call_form {
   prof_site site;
   const char *name, *category;
-  prof_arg args[RUN_CALL_ARGS_MAX];
   uint32_t arg_count;
-  char text[]; /* of names, keys and values */
+  prof_arg args[]; /* behind them is the text of names, keys and values */
 } run_call_form;
 
 /* rocblas: "rocblas_gemm_ex" with the options m, n, k and so on. rccl: "ncclAllReduce" with count,

@@ -14,7 +14,9 @@
 #include "inspect.h"
 #include "output.h"
 #include "peaks.h"
+#include "places.h"
 #include "python.h"
+#include "titles.h"
 
 /* Renames the file. Returns the new path, or the old one if the file was not renamed. */
 static char *renamed(char *path, char *to) {
@@ -30,12 +32,16 @@ static bool is_of_prof_run(const char *path) {
   return run_ends_in(path, "/samples.prof") || run_ends_in(path, "/library_trace.prof");
 }
 
-/* The script that the process has run, or NULL. Programs that have named themselves keep that. */
-static const char *script_of(const run_family *family, const run_capture *capture) {
-  if (!family || capture->is_own || !run_python_is_interpreter(capture->process)) return NULL;
-  const run_member *const m = run_family_find(family, (pid_t)capture->pid);
-  const bool is_it = m && m->words && m->inner_pid == m->pid;
-  return is_it ? run_python_script(m->words, m->words_bytes) : NULL;
+/* What the process is called. NULL: as its file already is. Python's command names the files of its
+   own process and of all that it starts for its script, so other programs must be renamed. */
+static const char *title_of(const run_family *family, const run_capture *capture,
+                            bool has_own_names) {
+  if (capture->is_own || (has_own_names && !family)) return NULL;
+  const run_member *const found = family ? run_family_find(family, (pid_t)capture->pid) : NULL;
+  const run_member *const m = found && found->inner_pid == found->pid ? found : NULL;
+  if (run_python_is_interpreter(capture->process))
+    return m ? run_title(family, m, NULL) : NULL;
+  return has_own_names && m && m->words ? NULL : capture->process;
 }
 
 /* NAME.PID.prof or NAME.rank-N.PID.prof, after the name of the process. A wrapper that started the
@@ -65,6 +71,7 @@ static run_capture capture_of(char *path, const run_inspection *about) {
       .path = path,
       .process = run_text("%s", about->process),
       .pid = about->pid,
+      .start_ns = about->start_ns,
       .rank = about->has_ranks ? about->rank : -1,
       .is_own = is_of_prof_run(path),
       .error = is_read ? NULL : run_text("%s", about->error),
@@ -81,29 +88,28 @@ static void add_capture(run_captures *to, const run_capture *capture) {
   to->empty_count += capture->is_empty;
 }
 
-/* mark: in the name. */
-static void list_paths(const char *folder, const char *mark, run_words *to) {
+static void list_paths(const char *folder, run_words *to) {
   const run_words names = run_folder_names(folder);
   for (size_t i = 0; i < names.count; i++)
-    if (run_ends_in(names.items[i], ".prof") && strstr(names.items[i], mark))
+    if (run_ends_in(names.items[i], ".prof"))
       run_words_add(to, run_text("%s/%s", folder, names.items[i]));
 }
 
 static void find_here(const char *folder, bool has_own_names, const run_family *family,
                       run_captures *to) {
   run_words paths = {0};
-  list_paths(folder, "", &paths);
+  list_paths(folder, &paths);
   run_inspection *const all = run_inspect(&paths);
   for (size_t i = 0; i < paths.count; i++) {
     run_capture capture = capture_of(paths.items[i], &all[i]);
-    const char *const script = script_of(family, &capture);
+    const char *const title = capture.title = title_of(family, &capture, has_own_names);
     if (capture.is_empty && !has_own_names)
       unlink(capture.path);
     else if (capture.pid && !capture.is_live)
-      capture.path = has_own_names && !script
+      capture.path = has_own_names && !title
                          ? named_for_rank(capture.path, &capture)
                          : named_for_process(capture.path, folder, &capture,
-                                             script ? script : capture.process);
+                                             title ? title : capture.process);
     add_capture(to, &capture);
   }
   free(all);
@@ -111,34 +117,16 @@ static void find_here(const char *folder, bool has_own_names, const run_family *
 
 /* ---- elsewhere ---- */
 
-/* As src/core/place.c names a capture that is not beside its output: BASE~NUMBER.HOST-PID-...prof,
-   with a number of the output's folder. */
-static char *mark_of(const char *folder) {
-  struct stat is;
-  if (stat(folder, &is) != 0) return NULL;
-  const uint64_t number = ((uint64_t)is.st_ino ^ (uint64_t)is.st_dev << 32) * 0x9e3779b97f4a7c15ull;
-  return run_text(".prof~%08x.", (unsigned)(number >> 32));
-}
-
 static void find_elsewhere(const char *folder, run_captures *to) {
-  const char *const places[] = {getenv("PROF_CAPTURE_DIR"), getenv("TMPDIR"), "/dev/shm"};
-  const char *const mark = mark_of(folder);
-  for (size_t p = 0; mark && p < sizeof places / sizeof *places; p++) {
-    run_words paths = {0};
-    bool is_repeated = false;
-    for (size_t q = 0; q < p; q++)
-      is_repeated |= places[p] && places[q] && strcmp(places[p], places[q]) == 0;
-    if (!places[p] || !*places[p] || is_repeated) continue;
-    list_paths(places[p], mark, &paths);
-    run_inspection *const all = run_inspect(&paths);
-    for (size_t i = 0; i < paths.count; i++) {
-      run_capture capture = capture_of(paths.items[i], &all[i]);
-      capture.is_elsewhere = true;
-      if (capture.is_empty) unlink(capture.path);
-      add_capture(to, &capture);
-    }
-    free(all);
+  const run_words paths = run_places_find(folder);
+  run_inspection *const all = run_inspect(&paths);
+  for (size_t i = 0; i < paths.count; i++) {
+    run_capture capture = capture_of(paths.items[i], &all[i]);
+    capture.is_elsewhere = true;
+    if (capture.is_empty) unlink(capture.path);
+    add_capture(to, &capture);
   }
+  free(all);
 }
 
 static int by_path(const void *a, const void *b) {

@@ -7,7 +7,9 @@
 typedef struct run_capture {
   char *path;
   const char *process; /* its name, or "" */
+  const char *title;   /* its script in Python, else its name; NULL: not known */
   uint32_t pid;        /* 0: the capture cannot be read */
+  uint64_t start_ns;   /* of CLOCK_MONOTONIC */
   int rank;            /* -1: it has none */
   bool is_own;         /* samples or calls of libraries, written by prof run, not by a process */
   const char *error;   /* why, or NULL */

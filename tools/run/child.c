@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "../prof/commands.h"
+#include "family.h"
 #include "inherited.h"
 #include "keeper.h"
 #include "left.h"
@@ -30,7 +31,7 @@ typedef struct child {
   bool wants_terminal; /* the group gets the terminal when we are in the foreground */
   run_keeper keeper;
   int orphan; /* a pidfd of a workload whose keeper was killed, or -1 */
-  bool has_ended, is_given_up;
+  bool has_ended, is_given_up, is_stopped;
   int status;
   double begun;
   run_inherited inherited;
@@ -53,12 +54,6 @@ static double now_seconds(void) {
   return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* Somebody else of our group may need the terminal: a pager behind us, or the script that runs us.
-   Then the workload gets it only when it asks. */
-static bool are_we_alone(void) {
-  return getpgrp() == getpid() && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
-}
-
 /* In the new process. */
 static void become(void *context) {
   const becoming *const b = context;
@@ -78,7 +73,7 @@ static void become(void *context) {
 
 /* A child of ours. */
 static bool start_here(child *c, becoming *b) {
-  c->wants_terminal = are_we_alone();
+  c->wants_terminal = run_terminal_is_for_us_alone();
   c->terminal = c->wants_terminal ? run_terminal_own() : -1;
   c->pid = fork();
   if (c->pid < 0) return false;
@@ -134,11 +129,11 @@ static bool start(child *c, becoming *b) {
 /* ---- until it ends ---- */
 
 /* Without a pty the group has our terminal while we are in the foreground. */
-static void give_terminal(child *c) {
+static bool give_terminal(child *c) {
   const int terminal = run_terminal_own();
-  if (terminal < 0) return;
+  if (terminal < 0 || tcsetpgrp(terminal, c->pid) != 0) return false;
   c->terminal = terminal;
-  tcsetpgrp(terminal, c->pid);
+  return true;
 }
 
 static void take_terminal_back(const child *c) {
@@ -150,15 +145,9 @@ static void go_on(child *c) {
   run_terminal *const terminal = &c->streams.terminal;
   if (terminal->outer >= 0) run_terminal_resize(terminal);
   run_terminal_be_raw(terminal);
-  if (c->wants_terminal && !terminal->is_controlling) give_terminal(c);
+  if (c->wants_terminal && !terminal->is_controlling) (void)give_terminal(c);
+  c->is_stopped = false;
   kill(-c->pid, SIGCONT);
-}
-
-/* Our controlling terminal: a shell there can continue us. */
-static bool has_terminal(void) {
-  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-    if (tcgetpgrp(fd) >= 0) return true;
-  return false;
 }
 
 /* We stop as well, so that our shell has the terminal, and until it continues us. A workload that
@@ -166,11 +155,15 @@ static bool has_terminal(void) {
 static void stop_with(child *c, int number) {
   run_terminal *const terminal = &c->streams.terminal;
   const bool is_asking = number == SIGTTIN || number == SIGTTOU;
-  if (!has_terminal()) return; /* who stopped it can continue it */
+  c->is_stopped = true;
+  if (!run_terminal_is_there()) { /* who stopped it can continue it */
+    if (is_asking) run_terminal_tell_refused();
+    return;
+  }
   if (is_asking) c->wants_terminal = true;
   if (is_asking && !terminal->is_controlling && run_terminal_own() >= 0) {
-    go_on(c);
-    return;
+    if (give_terminal(c)) return go_on(c);
+    run_terminal_tell_refused();
   }
   run_terminal_restore(terminal);
   take_terminal_back(c);
@@ -211,13 +204,21 @@ static void tell_size(const child *c) {
   if (!terminal->is_controlling) kill(-c->pid, SIGWINCH);
 }
 
+/* A stopped program gets what asks for its end when it is continued. */
+static void pass_signal(child *c, int number) {
+  if (!run_member_passes_signals(c->pid) || kill(c->pid, number) != 0) kill(-c->pid, number);
+  if (!c->is_stopped || !run_signals_is_end(number)) return;
+  c->is_stopped = false;
+  kill(-c->pid, SIGCONT);
+}
+
 static void take_signals(child *c) {
   for (int number; (number = run_signals_next()) != 0;) {
     if (number == SIGCHLD) reap(c);
     else if (c->has_ended) take_late_signal(c, number);
     else if (number == SIGCONT) go_on(c);
     else if (number == SIGWINCH) tell_size(c);
-    else kill(-c->pid, number);
+    else pass_signal(c, number);
   }
 }
 
@@ -346,7 +347,10 @@ static void finish(child *c, run_end *end) {
 static void wait_for_end(child *c, run_end *end) {
   loop(c);
   end->status = c->status;
-  end->seconds = now_seconds() - c->begun;
+  const double now = now_seconds();
+  end->seconds = now - c->begun;
+  end->pid = c->pid;
+  end->ended_ns = (uint64_t)(now * 1e9);
   take_terminal_back(c);
 }
 

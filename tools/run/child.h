@@ -2,6 +2,9 @@
 #ifndef PROF_TOOLS_RUN_CHILD_H
 #define PROF_TOOLS_RUN_CHILD_H
 
+#include <stdint.h>
+#include <sys/types.h>
+
 #include "compose.h"
 
 /* Callbacks for the workload's output. All NULL or -1: the workload inherits our streams. */
@@ -23,6 +26,8 @@ enum { RUN_LINE_BYTES_MAX = 256 << 10 };
 
 typedef struct run_end {
   int status;         /* as in a shell: the exit status, or 128 + signal */
+  pid_t pid;          /* of the process, or 0 */
+  uint64_t ended_ns;  /* of CLOCK_MONOTONIC: it was alive shortly before */
   double seconds;     /* from the start to the end of the process */
   run_words left;     /* "NAME (PID)" of processes that still run: of the group, or with a
                          stream of it open */

@@ -7,6 +7,8 @@
 
 #include "../prof/commands.h"
 #include "helpers.h"
+#include "python.h"
+#include "titles.h"
 
 enum { NAMES_MAX = 6 }; /* in a line */
 
@@ -86,10 +88,15 @@ static const run_capture *last_capture(const run_captures *captures, bool *is_se
   return last;
 }
 
-/* What is known of it may be older than its last program. An ended capture is of that one. */
-static const char *name_of(const run_member *m, const run_capture *capture) {
+/* What is known of it may be older than its last program. An ended capture is of that one. Programs
+   in Python have the names of their scripts. */
+static const char *name_of(const run_family *family, const run_member *m,
+                           const run_capture *capture, const char *workload) {
   const bool has_name = capture && capture->was_clean && *capture->process;
-  return has_name ? capture->process : m->name;
+  const char *const name = has_name ? capture->process : m->name;
+  const bool is_python = m->words && run_python_is_interpreter(name);
+  const char *const title = is_python ? run_title(family, m, workload) : NULL;
+  return title ? title : name;
 }
 
 /* Each PID namespace has a process 1, so a capture is taken once. */
@@ -115,7 +122,7 @@ run_children run_children_find(const run_family *family, const run_captures *cap
     const run_capture *const capture = last_capture(captures, is_seen, m, found);
     to.libraries |= m->libraries;
     if (!capture && run_is_helper(stack, workload, m)) continue;
-    add_process(&to, name_of(m, capture), m->reason, capture);
+    add_process(&to, name_of(family, m, capture, workload), m->reason, capture);
   }
   for (size_t i = 0; i < captures->count; i++) {
     const run_capture *const capture = &captures->items[i];

@@ -50,6 +50,12 @@ struct run_family {
   size_t kept_count;
 };
 
+static uint64_t now_ns(clockid_t clock) {
+  struct timespec now;
+  clock_gettime(clock, &now);
+  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
 /* ---- reading /proc ---- */
 
 static ssize_t read_small(const char *path, char *to, size_t room) {
@@ -135,12 +141,15 @@ static entry *add_entry(run_family *family, pid_t pid, const status *s) {
 
 static bool is_power_of_2(unsigned number) { return (number & (number - 1)) == 0; }
 
-static void look_at(run_family *family, pid_t pid, pid_t parent, const status *s) {
+static void look_at(run_family *family, pid_t pid, pid_t parent, const status *s,
+                    uint64_t at_ns) {
   entry *e = NULL;
   HASH_FIND(hh, family->by_pid, &pid, sizeof pid, e);
   if (!e || e->member.start != s->start) e = add_entry(family, pid, s);
   if (!e || s->state == 'Z' || s->state == 'X') return;
   run_member *const m = &e->member;
+  m->seen_ns = at_ns;
+  if (m->parent_pid == 0) m->parent_pid = parent;
   const uint64_t program = program_of(pid);
   const bool is_new = m->seen_count == 0;
   const bool is_renamed = run_member_is_renamed(m);
@@ -160,7 +169,7 @@ static void look_at(run_family *family, pid_t pid, pid_t parent, const status *s
     m->is_empty = false;
     run_member_inspect(m, family->variable, family->folder);
     m->seen_count = 0;
-  } else if (m->is_of_stack || (m->is_empty && m->seen_count == 1)) {
+  } else if (m->is_of_stack || m->has_no_words || (m->is_empty && m->seen_count == 1)) {
     /* a shell of the stack that executes the workload's shell keeps its name */
     run_member_inspect(m, family->variable, family->folder);
   }
@@ -241,8 +250,9 @@ static void walk(run_family *family) {
   for (size_t i = 0; i < q.count && q.count < MEMBERS_MAX; i++) {
     status s;
     const found f = q.items[i];
+    const uint64_t at_ns = now_ns(CLOCK_MONOTONIC);
     if (!read_status(f.pid, &s)) continue;
-    if (!is_own_helper(&s, f.parent, family->self)) look_at(family, f.pid, f.parent, &s);
+    if (!is_own_helper(&s, f.parent, family->self)) look_at(family, f.pid, f.parent, &s, at_ns);
     add_children(&q, f.pid, s.threads);
   }
   family->is_full |= q.is_cut;
@@ -250,12 +260,6 @@ static void walk(run_family *family) {
 }
 
 /* ---- the thread ---- */
-
-static uint64_t now_ns(clockid_t clock) {
-  struct timespec now;
-  clock_gettime(clock, &now);
-  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 /* True: it is time to end. */
 static bool wait_ns(run_family *family, uint64_t ns) {

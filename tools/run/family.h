@@ -32,6 +32,7 @@ enum { RUN_COMM_BYTES = 16 };
 /* One process, with the program that it executed last. */
 typedef struct run_member {
   pid_t pid;
+  pid_t parent_pid; /* when it was seen first */
   pid_t inner_pid; /* in its own PID namespace: that of its capture */
   uint64_t start; /* in ticks since boot: with the pid it names the process */
   char comm[RUN_COMM_BYTES]; /* as the kernel has it */
@@ -40,8 +41,10 @@ typedef struct run_member {
   run_reason reason;  /* that holds if it leaves no capture */
   unsigned libraries; /* RUN_LIBRARY_x of library.h that it had loaded when seen, as bits */
   unsigned seen_count;
+  uint64_t seen_ns; /* when it was last seen alive, by CLOCK_MONOTONIC */
   bool is_in_valgrind;
   bool is_empty;     /* no variables were seen: they are read once more */
+  bool has_no_words; /* of a shell: it is executing its program just now, or ending */
   bool is_of_stack;  /* a shell or a process of prof itself that starts the workload */
   bool is_as_parent; /* the program is that of its parent: before exec(), or a worker */
   uint64_t program;  /* identifies the executed file */
@@ -71,6 +74,8 @@ bool run_family_is_full(const run_family *family);
 
 /* What is known of a process's program. Used by the watching thread. */
 void run_member_inspect(run_member *member, const char *variable, const char *folder);
+/* sudo sends a signal on to its program, which must not get it from its group, too. */
+bool run_member_passes_signals(pid_t pid);
 /* Whether it executes another program in valgrind, where its comm and its executed file stay
    valgrind's. Takes the name of that one. */
 bool run_member_is_renamed(run_member *member);

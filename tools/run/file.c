@@ -87,7 +87,7 @@ typedef struct capture {
 } capture;
 
 /* -1: it has none. */
-static int rank_of(const capture *c) { return c->info.world_size > 1 ? c->info.rank : -1; }
+static int rank_of(const capture *c) { return c->info.world_size > 1 || c->info.world_size < 0 ? c->info.rank : -1; }
 
 /* The launcher of prof run has set a rank, or the one that it runs. */
 static const char *pattern_of(const char *pattern, const capture *c) {

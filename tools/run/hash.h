@@ -12,7 +12,7 @@ static inline uint64_t run_hash_mix(uint64_t hash, uint64_t word) {
 }
 
 /* Takes 16 bytes at once: uthash's own hash is slow for long lines. */
-static inline unsigned run_hash(const void *key, size_t bytes) {
+static inline uint64_t run_hash_64(const void *key, size_t bytes) {
   uint64_t hash = bytes, other = 0, word[2];
   const char *at = key;
   for (; bytes >= sizeof word; at += sizeof word, bytes -= sizeof word) {
@@ -22,7 +22,11 @@ static inline unsigned run_hash(const void *key, size_t bytes) {
   }
   word[0] = word[1] = 0;
   memcpy(word, at, bytes);
-  return (unsigned)run_hash_mix(run_hash_mix(run_hash_mix(hash, word[0]), word[1]), other);
+  return run_hash_mix(run_hash_mix(run_hash_mix(hash, word[0]), word[1]), other);
+}
+
+static inline unsigned run_hash(const void *key, size_t bytes) {
+  return (unsigned)run_hash_64(key, bytes);
 }
 
 #define HASH_FUNCTION(key, bytes, hash_out) ((hash_out) = run_hash(key, bytes))

@@ -25,8 +25,9 @@ static void inspect_one(const char *path, run_inspection *to) {
   prof_trace_info_get(trace, &info);
   snprintf(to->process, sizeof to->process, "%s", info.process_name);
   to->pid = info.pid;
+  to->start_ns = info.start_ns;
   to->rank = info.rank;
-  to->has_ranks = info.world_size > 1;
+  to->has_ranks = info.world_size > 1 || info.world_size < 0;
   to->is_live = info.is_live;
   to->is_elsewhere = info.is_elsewhere;
   to->was_clean = info.was_clean;

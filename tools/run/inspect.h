@@ -8,6 +8,7 @@
 typedef struct run_inspection {
   char process[256]; /* its name, or "" */
   uint32_t pid;
+  uint64_t start_ns; /* of CLOCK_MONOTONIC */
   int32_t rank;
   bool has_ranks; /* there is more than one */
   bool is_live, is_elsewhere, was_clean; /* as in prof_trace_info */

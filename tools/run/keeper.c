@@ -25,6 +25,7 @@ typedef struct keeping {
   int log;
   const run_terminal *terminal;
   pid_t workload; /* on a pty, or -1 */
+  bool is_blind;  /* no signal comes when it ends */
 } keeping;
 
 /* ---- after our process was killed ---- */
@@ -91,10 +92,12 @@ static _Noreturn void keep(keeping *k) {
   sigprocmask(SIG_BLOCK, &mask, NULL);
   sigdelset(&mask, SIGCHLD);
   for (bool has_ended = k->workload < 0;;) {
+    const struct timespec often = {.tv_nsec = 50000000};
     struct pollfd polls[1] = {{.fd = k->alive, .events = POLLIN}};
     if (!has_ended && tell_news(k)) has_ended = true;
-    if (ppoll(polls, 1, NULL, has_ended ? NULL : &mask) < 0 && errno == EINTR)
-      continue; /* SIGCHLD */
+    const bool is_blind = k->is_blind && !has_ended;
+    const int ready = ppoll(polls, 1, is_blind ? &often : NULL, has_ended ? NULL : &mask);
+    if (ready == 0 || (ready < 0 && errno == EINTR)) continue; /* SIGCHLD */
     char order = ORDER_END;
     const ssize_t bytes = read(k->alive, &order, 1);
     if (bytes < 0) continue;
@@ -114,8 +117,8 @@ static void begin_on_terminal(keeping *k, const run_keeper_plan *plan) {
   sigemptyset(&child);
   sigaddset(&child, SIGCHLD);
   sigaddset(&child, SIGTTOU);
-  sigprocmask(SIG_BLOCK, &child, &before);
-  sigaction(SIGCHLD, &(struct sigaction){.sa_handler = take_child_signal}, NULL);
+  const struct sigaction action = {.sa_handler = take_child_signal};
+  k->is_blind = sigprocmask(SIG_BLOCK, &child, &before) != 0 || sigaction(SIGCHLD, &action, NULL) != 0;
   k->workload = fork();
   if (k->workload == 0) {
     setpgid(0, 0);

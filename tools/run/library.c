@@ -10,23 +10,22 @@
 #include <unistd.h>
 
 #include "calls.h"
-#include "hash.h"
+#include "call_table.h"
 #include "library_blocks.h"
 #include "library_lines.h"
 #include "output.h"
 
 typedef struct entry {
+  run_call_key key;
   run_library_row row;
   run_call_form *form; /* or NULL: not made yet */
-  UT_hash_handle hh;
-  char key[]; /* the library in one byte, then the config with its NUL */
+  char text[]; /* the key: the library in one byte, then the config with its NUL */
 } entry;
 
 struct run_libraries {
   unsigned wanted;
-  entry *entries; /* uthash keeps the order of insertion */
+  run_call_table entries;
   entry **sorted;
-  size_t count;
   bool is_sorted;
   run_calls *calls; /* or NULL */
   run_blocks blocks;
@@ -65,15 +64,18 @@ run_libraries *run_libraries_create(unsigned wanted) {
 
 void run_libraries_record(run_libraries *libraries, run_calls *calls) { libraries->calls = calls; }
 
+/* In the order of insertion. */
+static entry *entry_at(const run_libraries *libraries, size_t index) {
+  return (entry *)libraries->entries.entries[index]; /* it begins with its key */
+}
+
 void run_libraries_destroy(run_libraries *libraries) {
-  entry *each = libraries->entries;
-  HASH_CLEAR(hh, libraries->entries);
-  while (each) {
-    entry *const next = each->hh.next;
+  for (size_t i = 0; i < libraries->entries.count; i++) {
+    entry *const each = entry_at(libraries, i);
     free(each->form);
     free(each);
-    each = next;
   }
+  run_call_table_free(&libraries->entries);
   free(libraries->sorted);
   run_blocks_destroy(&libraries->blocks);
   free(libraries);
@@ -90,16 +92,16 @@ static run_library library_of(const run_libraries *libraries, const run_call *ca
 static entry *find_entry(run_libraries *libraries, run_library library, run_line config) {
   const size_t key_bytes = 1 + config.bytes;
   char key[RUN_CONFIG_BYTES_MAX + 1];
-  entry *found;
   key[0] = (char)library;
   memcpy(key + 1, config.at, config.bytes);
-  HASH_FIND(hh, libraries->entries, key, key_bytes, found);
+  const uint64_t hash = run_hash_64(key, key_bytes);
+  entry *const found = (entry *)run_call_table_find(&libraries->entries, key, key_bytes, hash);
   if (found) return found;
   entry *const made = run_make(1, sizeof *made + key_bytes + 1);
-  memcpy(made->key, key, key_bytes);
-  made->row = (run_library_row){library, made->key + 1, 0};
-  HASH_ADD_KEYPTR(hh, libraries->entries, made->key, key_bytes, made);
-  libraries->count++;
+  memcpy(made->text, key, key_bytes);
+  made->key = (run_call_key){key_bytes, made->text};
+  made->row = (run_library_row){library, made->text + 1, 0};
+  run_call_table_add(&libraries->entries, &made->key, hash);
   libraries->is_sorted = false;
   return made;
 }
@@ -155,17 +157,18 @@ void run_libraries_finish(run_libraries *libraries) {
     count_block(libraries, &before, stream);
 }
 
-size_t run_libraries_count(const run_libraries *libraries) { return libraries->count; }
+size_t run_libraries_count(const run_libraries *libraries) { return libraries->entries.count; }
 
 /* Sorts by library; rows of one library keep their order. */
 static void sort(run_libraries *libraries) {
   size_t next[RUN_LIBRARIES + 1] = {0};
   free(libraries->sorted);
-  libraries->sorted = run_make(libraries->count, sizeof(entry *));
-  for (const entry *e = libraries->entries; e; e = e->hh.next) next[e->row.library + 1]++;
+  const size_t count = libraries->entries.count;
+  libraries->sorted = run_make(count, sizeof(entry *));
+  for (size_t i = 0; i < count; i++) next[entry_at(libraries, i)->row.library + 1]++;
   for (unsigned i = 0; i < RUN_LIBRARIES; i++) next[i + 1] += next[i];
-  for (entry *e = libraries->entries; e; e = e->hh.next)
-    libraries->sorted[next[e->row.library]++] = e;
+  for (size_t i = 0; i < count; i++)
+    libraries->sorted[next[entry_at(libraries, i)->row.library]++] = entry_at(libraries, i);
   libraries->is_sorted = true;
 }
 
@@ -202,7 +205,7 @@ void run_libraries_put(FILE *to, const void *context) {
   struct tm local;
   strftime(date, sizeof date, "%Y-%m-%d %H:%M:%S", localtime_r(&now, &local));
   fputs("jobid,created_date,model,library,config,calls\r\n", to);
-  for (size_t i = 0; i < libraries->count; i++) {
+  for (size_t i = 0; i < libraries->entries.count; i++) {
     const run_library_row *const row = run_libraries_row(libraries, i);
     put_cell(to, variable("JENKINS_BUILD_NUMBER", "0"));
     fprintf(to, ",%s,", date);

@@ -120,12 +120,14 @@ static bool is_own_program(const char *path) {
 }
 
 /* As compose.c starts it: sh -c TEXT. */
-static bool is_shell_of_stack(const run_member *member) {
+static bool is_shell_of_stack(run_member *member) {
   static const char outlives[] = RUN_SHELL_OUTLIVES;
   size_t bytes = 0;
+  member->has_no_words = false;
   if (strcmp(member->name, "sh") != 0) return false;
   char *const words = read_words(member->pid, &bytes);
   const bool is = words && memmem(words, bytes, outlives, sizeof outlives - 1) != NULL;
+  member->has_no_words = bytes == 0;
   free(words);
   return is;
 }
@@ -217,6 +219,17 @@ static bool has_lost_variable(run_member *member, const char *variable) {
   return bytes == 0 ? was_empty && has_program(member->pid) : !has;
 }
 
+bool run_member_passes_signals(pid_t pid) {
+  static const char *const names[] = {"sudo\n", "doas\n", "su\n", "runuser\n"};
+  size_t bytes = 0;
+  char *const comm = run_file_read(path_of(pid, "comm").text, RUN_COMM_BYTES + 1, &bytes);
+  bool is = false;
+  for (size_t i = 0; comm && i < sizeof names / sizeof *names; i++)
+    is |= bytes == strlen(names[i]) && memcmp(comm, names[i], bytes) == 0;
+  free(comm);
+  return is;
+}
+
 /* Its name, and whether it is of the stack. */
 static void take_words(run_member *member) {
   if (member->is_in_valgrind) take_name_in_valgrind(member);
@@ -233,9 +246,11 @@ bool run_member_is_renamed(run_member *member) {
 
 void run_member_inspect(run_member *member, const char *variable, const char *folder) {
   const pid_t pid = member->pid;
+  const bool was_of_stack = member->is_of_stack;
   member->is_of_stack = false;
   member->is_in_valgrind = is_valgrind(pid);
   take_words(member);
+  member->is_of_stack |= was_of_stack && member->has_no_words; /* it is ending, too */
   member->inner_pid = inner_pid_of(pid);
   for (size_t i = 0; i < sizeof starters / sizeof *starters; i++) {
     if (strcmp(member->name, starters[i].name) != 0) continue;

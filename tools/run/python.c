@@ -188,17 +188,52 @@ static const char *name_of(const run_words *rest) {
   return run_base_name(is_module_word(rest->items[0]) ? rest->items[1] : rest->items[0]);
 }
 
-const char *run_python_script(const char *words, size_t bytes) {
+/* Without a last word that is cut. */
+static run_words whole_words(const char *words, size_t bytes) {
   run_words all = {0};
-  run_python python = {0};
   for (size_t at = 0, length; at < bytes; at += length + 1) {
     length = strnlen(words + at, bytes - at);
     if (at + length == bytes) break; /* it is cut */
     run_words_add(&all, run_copy(words + at, length));
   }
+  return all;
+}
+
+const char *run_python_script(const char *words, size_t bytes) {
+  const run_words all = whole_words(words, bytes);
+  run_python python = {0};
   if (all.count == 0 || !part(&all, &python)) return NULL;
   const char *const name = name_of(&python.rest);
   return strcmp(name, "prof") == 0 && is_module_word(python.rest.items[0]) ? NULL : name;
+}
+
+/* The text of `python3 -c TEXT`, or NULL. A long one may be cut. */
+static const char *text_of(const char *words, size_t bytes) {
+  for (size_t at = strnlen(words, bytes) + 1; at < bytes;) {
+    const char *const word = words + at;
+    const size_t length = strnlen(word, bytes - at);
+    if (at + length >= bytes || *word != '-') return NULL;
+    if (word[1] != '-' && word[length - 1] == 'c')
+      return at + length + 1 < bytes ? word + length + 1 : NULL;
+    const size_t count = option_words(word);
+    if (count == 0) return NULL;
+    at += length + 1;
+    if (count == 2 && at < bytes) at += strnlen(words + at, bytes - at) + 1;
+  }
+  return NULL;
+}
+
+const char *run_python_title(const char *words, size_t bytes) {
+  const char *const script = run_python_script(words, bytes);
+  if (script) return script;
+  return text_of(words, bytes) ? "python-c" : NULL;
+}
+
+bool run_python_is_worker(const char *words, size_t bytes) {
+  static const char begin[] = "from multiprocessing.";
+  const char *const text = text_of(words, bytes);
+  const size_t left = text ? bytes - (size_t)(text - words) : 0;
+  return left >= sizeof begin && strncmp(text, begin, sizeof begin - 1) == 0;
 }
 
 const char *run_python_capture(const run_request *r, const char *folder) {

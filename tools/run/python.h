@@ -31,4 +31,11 @@ bool run_python_is_interpreter(const char *word);
    own package. */
 const char *run_python_script(const char *words, size_t bytes);
 
+/* The name of a process with these words: as above, or "python-c" of `python3 -c TEXT`; NULL. */
+const char *run_python_title(const char *words, size_t bytes);
+
+/* A worker of multiprocessing, or a process that starts them: it runs the script of the process
+   that has started it. */
+bool run_python_is_worker(const char *words, size_t bytes);
+
 #endif

@@ -16,6 +16,7 @@
 #include "output.h"
 #include "rocprof.h"
 #include "rpd.h"
+#include "seen.h"
 #include "temporary.h"
 #include "uftrace.h"
 
@@ -139,6 +140,7 @@ static void collect_captures(run_state *s) {
     folder = tool->folder;
     run_captures_find(folder, s->request.python != NULL, s->family, captures);
   }
+  run_seen_tell(captures, s->family, &s->summary.end);
   for (size_t i = 0; i < captures->count; i++) {
     const run_capture *const capture = &captures->items[i];
     if (capture->is_elsewhere && !s->temporary_folder && !s->request.file)
@@ -147,7 +149,7 @@ static void collect_captures(run_state *s) {
   }
   s->summary.children =
       run_children_find(s->family, captures, &s->request.stack,
-                        run_workload_name(&s->request.workload), s->record_folder != NULL);
+                        run_workload_name(s->summary.words), s->record_folder != NULL);
 }
 
 void run_collect(run_state *s) {

@@ -50,9 +50,12 @@ void run_signals_hold(void) {
   if (held.fd < 0) run_fail("cannot make a signalfd: %s", strerror(errno));
   sigset_t blocked = held.mask;
   sigaddset(&blocked, SIGTTOU); /* tcsetpgrp() from the background */
-  sigprocmask(SIG_BLOCK, &blocked, &held.mask_before);
-  sigaction(SIGCHLD, &(struct sigaction){.sa_handler = SIG_DFL}, &held.child_before);
-  sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, &held.pipe_before);
+  /* without these we would not see that the program has ended */
+  if (sigprocmask(SIG_BLOCK, &blocked, &held.mask_before) != 0 ||
+      sigaction(SIGCHLD, &(struct sigaction){.sa_handler = SIG_DFL}, &held.child_before) != 0 ||
+      sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, &held.pipe_before) != 0)
+    run_fail("signals cannot be set up: %s; a sandbox may refuse sigaction() or sigprocmask()",
+             strerror(errno));
 }
 
 void run_signals_release(void) {

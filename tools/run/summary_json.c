@@ -172,7 +172,7 @@ static void put_captures(FILE *to, const run_captures *captures) {
     fputs("{\"path\": ", to);
     run_json_put_text(to, capture->path);
     fputs(", \"process\": ", to);
-    run_json_put_text(to, capture->process);
+    run_json_put_text(to, capture->title ? capture->title : capture->process);
     fprintf(to, ", \"pid\": %u, \"is_running\": %s}", capture->pid,
             capture->is_live ? "true" : "false");
   }

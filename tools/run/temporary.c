@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "inspect.h"
+#include "places.h"
 #include "text.h"
 
 #define PREFIX "prof-run-"
@@ -85,10 +86,11 @@ bool run_temporary_remove(const char *folder) {
 /* ---- what killed runs leave ---- */
 
 /* An unreadable file belongs to no running process. */
-static bool has_live_capture(const char *folder) {
+static bool has_live_capture(const char *folder, const run_words *elsewhere) {
   DIR *const all = opendir(folder);
   bool is_live = all == NULL;
   run_words paths = {0};
+  run_words_add_all(&paths, elsewhere);
   for (struct dirent *entry; all && (entry = readdir(all)) != NULL;) {
     char *const path = run_text("%s/%s", folder, entry->d_name);
     struct stat is;
@@ -129,7 +131,13 @@ static void sweep_one(const char *folder) {
     return;
   const int lock = lock_folder(folder);
   if (lock < 0) return;
-  if (!has_live_capture(folder) && !is_used(run_base_name(folder))) run_temporary_remove(folder);
+  run_words elsewhere = run_places_find(folder);
+  const run_words kept = run_places_find_kept(folder);
+  run_words_add_all(&elsewhere, &kept);
+  if (!has_live_capture(folder, &elsewhere) && !is_used(run_base_name(folder))) {
+    for (size_t i = 0; i < elsewhere.count; i++) unlink(elsewhere.items[i]);
+    run_temporary_remove(folder);
+  }
   close(lock);
 }
 

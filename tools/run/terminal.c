@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../prof/commands.h"
 #include "text.h"
 
 static bool is_one_terminal(int a, int b) {
@@ -21,6 +22,21 @@ int run_terminal_own(void) {
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
     if (isatty(fd) && tcgetpgrp(fd) == getpgrp()) return fd;
   return -1;
+}
+
+bool run_terminal_is_there(void) {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+    if (tcgetpgrp(fd) >= 0) return true;
+  return false;
+}
+
+void run_terminal_tell_refused(void) {
+  say("prof run: the program uses the terminal, and cannot get it: %s; it is stopped",
+      strerror(errno));
+}
+
+bool run_terminal_is_for_us_alone(void) {
+  return getpgrp() == getpid() && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
 }
 
 /* While our terminal is not raw it adds CR to line ends, so the pty must not. */

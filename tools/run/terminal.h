@@ -21,6 +21,13 @@ typedef struct run_terminal {
 
 /* A descriptor of our terminal if we are its foreground group, or -1. */
 int run_terminal_own(void);
+/* We have a controlling terminal: a shell there can continue us. errno has why not. */
+bool run_terminal_is_there(void);
+/* Says by errno why the workload cannot get it. If we continued it, it would ask without end. */
+void run_terminal_tell_refused(void);
+/* False: somebody else of our group may need the terminal: a pager behind us, or the script that
+   runs us. Then the workload gets it only when it asks. */
+bool run_terminal_is_for_us_alone(void);
 
 /* outer: stdout or stderr, a terminal. has_all: the workload writes to the pty alone. */
 void run_terminal_open(run_terminal *terminal, int outer, bool has_all);

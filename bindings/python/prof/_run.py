@@ -214,7 +214,7 @@ class _Recording:
             (running if info.is_live and info.pid != self.pid else ended).append(path)
             if info.pid != self.pid and info.event_count + info.open_count > 0:
                 children.append(trace)
-        self.has_no_rank = own.info().world_size <= 1
+        self.has_no_rank = own.info().world_size in (0, 1)
         with Traces([own, *children]) as traces:
             for t in traces.traces if self.options.output else ():
                 try:
@@ -223,8 +223,9 @@ class _Recording:
                     errors.append(str(e))
             if not self.options.quiet:
                 info = own.info()
-                if info.world_size > 1:
-                    say(f"prof: rank {info.rank} of {info.world_size}:")
+                if info.world_size not in (0, 1):
+                    of = f" of {info.world_size}" if info.world_size > 0 else ""
+                    say(f"prof: rank {info.rank}{of}:")
                 try:
                     flops = _table.flops_text(traces) if self.options.with_flops else ""
                     hint = self._hint(int(info.event_count), len(children))
@@ -276,7 +277,7 @@ class _Recording:
             from . import _scope
 
             is_for_stacks = not _scope.functions.begun  # by the script itself
-        return str(traces.table(group=_table.group_of(options), sort=options.sort.replace("-", "_"), rows=options.rows, category=options.category, stack_frames=options.stack_frames, functions=not is_for_stacks, modules=options.with_modules or not is_for_stacks))
+        return str(traces.table(group=_table.group_of(options), sort=options.sort.replace("-", "_"), rows=options.rows, category=options.category, stack_frames=options.stack_frames, functions=not is_for_stacks, modules=options.with_modules or not is_for_stacks, width=_table.width_of(sys.stderr)))
 
     def _pattern(self, info: Any, pid: Optional[int]) -> str:
         """Of a process that the script has started: NAME.PID; NAME-RANK and NAME-RANK.PID if a
@@ -286,7 +287,7 @@ class _Recording:
             return path
         ending = next(e for e in ENDINGS if path.endswith(e))
         stem = path[: -len(ending)]
-        if info.world_size > 1 and self.has_no_rank:
+        if info.world_size not in (0, 1) and self.has_no_rank:
             is_new = info.rank not in self.ranks
             self.ranks.add(info.rank)
             stem = stem if "%r" in path else f"{stem}-{info.rank}"

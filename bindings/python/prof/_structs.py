@@ -208,7 +208,7 @@ class TraceInfo(_Shown):
         ("own_most_ns", c_uint64),
         ("skipped_count", c_uint64),
         ("is_own_sampled", c_uint32),
-        ("reserved", c_uint32),
+        ("is_end_seen", c_uint32),
     ]
 
 
@@ -401,6 +401,7 @@ class AggregateOptions(_Shown):
         ("to_ns", c_uint64),
         ("leave_out", c_uint32),
         ("rules", c_uint32),
+        ("text_width", c_uint32),
     ]
 
 

@@ -4,25 +4,39 @@ from __future__ import annotations
 
 import argparse
 import math
-from typing import Dict, List
+import os
+import sys
+from typing import Any, Dict, List
 
 from .trace import ALL_ROWS, GROUPS, SORTS, Traces
 
 SORT_WORDS = [word.replace("_", "-") for word in SORTS]
 
-HELP = f"""\
-Totals of a capture, or of several together (of a program's processes, say), as a text table.
+HELP = """\
+Totals of a capture, or of several together (of a program's processes, say), as
+a text table.
 
-  -b, --by GROUPS        what is one row: {",".join(GROUPS)}; may be repeated (default name,category)
-  -s, --sort BY          {", ".join(SORT_WORDS)} (default total)
-  -r, --rows N           at most so many rows; all, or -1: all of them (default 100)
-  -l, --level N          only scopes of this level, 1 or 2; 0: of both (default 0)
+  -b, --by GROUPS        what is one row: name,category,device,thread,process,
+                         shape,stack,scopes,kernel; may be repeated
+                         (default name,category)
+  -s, --sort BY          total, self, calls, mean, max, name, memory,
+                         self-memory, first, device, self-device
+                         (default total)
+  -r, --rows N           at most so many rows; all, or -1: all of them
+                         (default 100)
+  -l, --level N          only scopes of this level, 1 or 2; 0: of both
+                         (default 0)
   -c, --category C       only scopes of this category (default: of all)
-  -f, --stack-frames N   by stack or scopes: the innermost so many frames; 0: all (default 0)
-  -F, --no-functions     traced functions, and calls of modules, have no rows, as in torch.profiler's tables
+  -f, --stack-frames N   by stack or scopes: the innermost so many frames;
+                         0: all (default 0)
+  -F, --no-functions     traced functions, and calls of modules, have no rows,
+                         as in torch.profiler's tables
   -h, --help             this text
 
-Numbers are sorted from the largest, name and first (call) from the front. By kernel, kernels and copies on devices have rows of their own."""
+Numbers are sorted from the largest, name and first (call) from the front. By
+kernel, kernels and copies on devices have rows of their own. On a terminal the
+table is as wide as that: long names are cut in the middle, and a line below
+names the columns that had no room. A pipe or a file has all of them."""
 
 
 def groups(text: str) -> List[str]:
@@ -98,9 +112,17 @@ def flops_text(traces: Traces) -> str:
     return "\n" + "\n".join(lines) + "\n"
 
 
+def width_of(stream: Any) -> int:
+    """Columns of the stream's terminal, or 0."""
+    try:
+        return os.get_terminal_size(stream.fileno()).columns
+    except (AttributeError, OSError, ValueError):
+        return 0
+
+
 def text(options: argparse.Namespace) -> str:
     """The table that the options ask for."""
     with Traces.open(options.files) as traces:
         return traces.table(
-            group=group_of(options), sort=options.sort.replace("-", "_"), rows=options.rows, level=options.level, category=options.category, stack_frames=options.stack_frames, functions=not options.no_functions, modules=not options.no_functions
+            group=group_of(options), sort=options.sort.replace("-", "_"), rows=options.rows, level=options.level, category=options.category, stack_frames=options.stack_frames, functions=not options.no_functions, modules=not options.no_functions, width=width_of(sys.stdout)
         )

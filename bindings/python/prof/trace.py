@@ -312,10 +312,12 @@ class _Totals(Owner):
             C.prof_rows_destroy(out)
 
     def table(
-        self, group: Any = ("name", "category"), sort: str = "total", rows: int = 100, level: int = 0, category: Optional[str] = None, stack_frames: int = 0, functions: bool = True, modules: bool = True
+        self, group: Any = ("name", "category"), sort: str = "total", rows: int = 100, level: int = 0, category: Optional[str] = None, stack_frames: int = 0, functions: bool = True, modules: bool = True, width: int = 0
     ) -> str:
-        """The same as prof's own table, with the line of losses below. torch.profiler's table is profile.key_averages().table()."""
+        """The same as prof's own table, with the line of losses below. torch.profiler's table is profile.key_averages().table().
+        width: at most so many columns, as on a terminal; 0: as wide as it takes."""
         options = self._options(group, sort, rows, level, category, stack_frames=stack_frames, functions=functions, modules=modules)
+        options.text_width = width
         with self._pointers() as pointers:
             return C.asked(C.prof_traces_table, pointers, len(pointers), ctypes.byref(options))
 
