@@ -63,7 +63,8 @@ typedef struct prof_options {
                              ended. %p pid, %h host, %r rank. NULL: recorded in memory. A relative one, PROF_OUTPUT too, means
                              the working directory of the start, wherever the program goes later */
   /* Hard bound of the capture. 0: 256 MiB in memory and on tmpfs, but at most an eighth of the
-     memory limit; 4 GiB in any other file. */
+     memory limit; 4 GiB in any other file. With RLIMIT_AS or RLIMIT_DATA at most 3/32 of what they
+     leave free when recording starts; prof_health() says so. */
   uint64_t cap_bytes;
   uint64_t ring_ns;       /* PROF_POLICY_RING: at export keep only the last so many ns; 0: all that fits */
   /* 1: one thread prepares room ahead, so that no traced thread waits for the disk. A forked child

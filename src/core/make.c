@@ -13,8 +13,12 @@
 #include "place.h"
 #include "port.h"
 #include "rivals.h"
+#include "site.h"
 
 static const uint64_t least_cap = 1 << 20; /* below it no smaller one is tried */
+/* Of the address space that is free. The sites' tables take a 32nd more, see site.h: both together
+   are an eighth at most. */
+enum { SPACE_PART = 3, SPACE_PARTS = 32 };
 
 static uint64_t whole_units(uint64_t bytes) { return bytes & ~(uint64_t)(PROF_I_UNIT_BYTES - 1); }
 
@@ -49,23 +53,44 @@ static void note_cap(prof_i_arena *fresh, uint64_t cap, uint64_t asked, const ch
   fresh->is_cap_cut = true;
 }
 
+/* The advice stands behind the command that raises the limit. */
+static void note_space(prof_i_arena *fresh, uint64_t cap, uint64_t asked, const prof_i_space *space,
+                       const char *advice) {
+  note_cap(fresh, cap, asked, space->name, space->limit_bytes, "; raise it (");
+  prof_i_compose reason = {fresh->reason, sizeof fresh->reason, strlen(fresh->reason), false};
+  prof_i_compose_text(&reason, space->command);
+  prof_i_compose_text(&reason, ")");
+  prof_i_compose_text(&reason, advice);
+}
+
+/* What prof may take of the address space. The host needs the rest, and a reader a copy. */
+static uint64_t space_share(void) {
+  const uint64_t left = prof_i_port_space().left_bytes;
+  if (left == UINT64_MAX) return UINT64_MAX;
+  const uint64_t share = whole_units(left / SPACE_PARTS * SPACE_PART);
+  return share < least_cap ? least_cap : share;
+}
+
 /* The kernel refused `asked` bytes with that error, and gave `cap`. */
 static void note_refusal(prof_i_arena *fresh, uint64_t cap, uint64_t asked, int error) {
   const uint64_t locked = prof_i_port_locked_memory_limit();
-  const uint64_t space = prof_i_port_address_space_limit();
+  const prof_i_space space = prof_i_port_space();
   if (error == EAGAIN && locked != UINT64_MAX)
     note_cap(fresh, cap, asked, "mlockall() locks all that is mapped, and RLIMIT_MEMLOCK", locked,
              "; raise it (ulimit -l) or set a smaller cap");
-  else if (error == ENOMEM && space != UINT64_MAX)
-    note_cap(fresh, cap, asked, "RLIMIT_AS", space, "; raise it (ulimit -v) or set a smaller cap");
+  else if (error == ENOMEM && space.limit_bytes != UINT64_MAX)
+    note_space(fresh, cap, asked, &space, " or set a smaller cap");
   else
     note_cap(fresh, cap, asked, prof_i_error_text(error), UINT64_MAX, "; set a smaller cap");
 }
 
-/* Halves the cap until the kernel maps it. Returns 0 or its last error. */
+/* Halves the cap until the kernel maps it, and leaves the host its share of the address space.
+   Returns 0 or the kernel's last error. */
 static int make_as_large(prof_i_arena *fresh, int fd, uint64_t asked, uint32_t policy) {
   int error = 0, refused = 0;
   for (uint64_t cap = asked; cap == asked || cap >= least_cap; cap = whole_units(cap / 2)) {
+    const uint64_t share = refused == ENOMEM ? space_share() : UINT64_MAX;
+    if (cap > share) cap = share;
     error = prof_i_arena_make(fresh, fd, cap, policy);
     if (!error && refused) note_refusal(fresh, cap, asked, refused);
     if (!error) return 0;
@@ -141,7 +166,15 @@ static int make_anywhere(prof_i_arena *fresh, const prof_options *options, bool 
 
 int prof_i_make_arena(prof_i_arena *fresh, const prof_options *options, bool has_default_cap,
                       char *output, bool is_child) {
-  const int status = make_anywhere(fresh, options, has_default_cap, output, is_child);
-  if (status == PROF_OK) choose_chunk_sizes(fresh);
-  return status;
+  prof_i_site_fit(prof_i_port_space().left_bytes);
+  const uint64_t usual = options->cap_bytes, share = has_default_cap ? space_share() : UINT64_MAX;
+  prof_options made = *options;
+  if (share < usual) made.cap_bytes = share;
+  const int status = make_anywhere(fresh, &made, has_default_cap, output, is_child);
+  if (status != PROF_OK) return status;
+  choose_chunk_sizes(fresh);
+  if (share >= usual || fresh->cap_bytes != share || fresh->is_cap_cut) return PROF_OK;
+  const prof_i_space space = prof_i_port_space();
+  note_space(fresh, share, usual, &space, " or set a cap");
+  return PROF_OK;
 }

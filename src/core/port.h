@@ -148,6 +148,12 @@ prof_i_limits prof_i_port_limits(void);
 /* RLIMIT_AS, RLIMIT_DATA, or overcommit_memory is 2, where a fork counts private memory again: what
    prof takes of it the host would lack. */
 bool prof_i_port_rations_memory(void);
+/* What RLIMIT_AS and RLIMIT_DATA leave free: the lesser of both. */
+typedef struct prof_i_space {
+  uint64_t left_bytes, limit_bytes; /* UINT64_MAX: no limit */
+  const char *name, *command;       /* of the limit, and of the shell's that sets it */
+} prof_i_space;
+prof_i_space prof_i_port_space(void);
 void prof_i_port_processor_name(char *to, size_t room); /* as the kernel has it; else the machine's kind */
 uint64_t prof_i_port_cache_bytes(void);  /* the first processor's largest cache; 0: not known */
 /* Looked at at each start: whether the counter may be read, and if prctl() forbids it, no clock is read by way of the vDSO, which reads the
@@ -183,7 +189,6 @@ int prof_i_port_fd_aside(int fd); /* the same file under a high number, fd close
 int prof_i_port_write_zeros(int fd, uint64_t offset, uint64_t bytes);  /* the file's pages come as large ones: see arena.c */
 /* In bytes. UINT64_MAX: no limit. Signal-safe. */
 uint64_t prof_i_port_locked_memory_limit(void); /* RLIMIT_MEMLOCK */
-uint64_t prof_i_port_address_space_limit(void); /* RLIMIT_AS */
 uint64_t prof_i_port_file_size_limit(void);                            /* RLIMIT_FSIZE, UINT64_MAX when none */
 uint64_t prof_i_port_resident_bytes(void *at, size_t bytes);
 

@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <sys/sysinfo.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include "port.h"
 
@@ -125,6 +126,39 @@ bool prof_i_port_rations_memory(void) {
   if (getrlimit(RLIMIT_AS, &limit) == 0 && is_limit(&limit)) return true;
   if (getrlimit(RLIMIT_DATA, &limit) == 0 && is_limit(&limit)) return true;
   return prof_i_port_read_small(rule, text, sizeof text) && text[0] == '2';
+}
+
+static uint64_t less(uint64_t from, uint64_t bytes) { return from > bytes ? from - bytes : 0; }
+
+/* /proc/self/statm: the sixth number is private memory and the stack, in pages. */
+static void read_mapped(uint64_t *all_out, uint64_t *private_out) {
+  enum { NUMBERS = 6 };
+  char text[160];
+  uint64_t numbers[NUMBERS] = {0};
+  prof_i_port_read_small("/proc/self/statm", text, sizeof text);
+  const char *at = text;
+  for (int i = 0; i < NUMBERS; i++, at += *at == ' ') {
+    for (; *at >= '0' && *at <= '9'; at++) numbers[i] = numbers[i] * 10 + (uint64_t)(*at - '0');
+    numbers[i] *= (uint64_t)sysconf(_SC_PAGESIZE);
+  }
+  *all_out = numbers[0];
+  *private_out = numbers[NUMBERS - 1];
+}
+
+prof_i_space prof_i_port_space(void) {
+  prof_i_space space = {UINT64_MAX, UINT64_MAX, "", ""};
+  struct rlimit all, data;
+  const bool has_all = getrlimit(RLIMIT_AS, &all) == 0 && is_limit(&all);
+  const bool has_data = getrlimit(RLIMIT_DATA, &data) == 0 && is_limit(&data);
+  if (!has_all && !has_data) return space;
+  uint64_t mapped, mapped_private;
+  read_mapped(&mapped, &mapped_private);
+  if (has_all)
+    space = (prof_i_space){less(all.rlim_cur, mapped), all.rlim_cur, "RLIMIT_AS", "ulimit -v"};
+  if (has_data && less(data.rlim_cur, mapped_private) < space.left_bytes)
+    space = (prof_i_space){less(data.rlim_cur, mapped_private), data.rlim_cur, "RLIMIT_DATA",
+                           "ulimit -d"};
+  return space;
 }
 
 void prof_i_port_processor_name(char *to, size_t room) {

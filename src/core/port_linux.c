@@ -296,7 +296,6 @@ void prof_i_port_punch(void *at, size_t bytes) {
   return limit.rlim_cur
 uint64_t prof_i_port_file_size_limit(void) { LIMIT(RLIMIT_FSIZE); }
 uint64_t prof_i_port_locked_memory_limit(void) { LIMIT(RLIMIT_MEMLOCK); }
-uint64_t prof_i_port_address_space_limit(void) { LIMIT(RLIMIT_AS); }
 #undef LIMIT
 
 int prof_i_port_reserve_file(int fd, uint64_t offset, uint64_t bytes) {

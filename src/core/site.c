@@ -15,8 +15,10 @@
 #include "thread.h"
 
 enum {
-  TABLE_SIZE = 1 << 21, /* twice as many places as numbers */
-  BLOCK_BYTES = 64 << 20,
+  BITS_MIN = 12,         /* of a site's number, where address space is limited */
+  NUMBER_BLOCK_BYTES = 64,  /* a block has so many bytes for each number */
+  NUMBER_BYTES = 40 + NUMBER_BLOCK_BYTES, /* of address space for each number, all tables together */
+  SPACE_SHARE = 32,      /* they take at most one in so many bytes of what is free */
   TEXT_BYTES_MAX = PROF_I_SITE_TEXT_BYTES,
   NAMES_SHARE = 8, /* of names' sites: at most one in so many bytes of a capture's cap */
   KEY_BYTES_MAX = 64,     /* of an argument's key, and 1000 of a format: a schema is put together on the stack, perhaps a handler's */
@@ -41,15 +43,16 @@ typedef struct entry {
 
 /* What entries are cut from. It stays where it is, full or not: others point into it. */
 typedef struct block {
-  uint64_t used; /* of BLOCK_BYTES, with this head; more where it is full; any thread, relaxed */
-  uint64_t unused; /* entries are aligned to 16 */
+  uint64_t used;  /* with this head; more than `bytes` where it is full; any thread, relaxed */
+  uint64_t bytes; /* set before it is published */
 } block;
 
 const prof_i_seen **prof_i_seen_by_site;
 
 /* All any thread; pointers published with release, read with acquire. */
 static struct {
-  entry **table;    /* TABLE_SIZE places */
+  uint32_t bits;    /* of a site's number; 0: not yet decided; once set it stays */
+  entry **table;    /* twice as many places as numbers */
   entry **by_number[2]; /* sites, schemas */
   uint32_t count[2];    /* numbers given; 0 is never one */
   block *block;     /* the newest */
@@ -57,6 +60,26 @@ static struct {
   uint64_t arena; /* the one in force, for who is not past the gate; written with it closed, relaxed */
   uint64_t name_bytes; /* that names' sites have taken of it; any thread */
 } own = {.epoch = 1};
+
+static uint32_t decide_bits(uint32_t bits) {
+  uint32_t decided = 0;
+  const bool is_first = __atomic_compare_exchange_n(&own.bits, &decided, bits, false,
+                                                    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  return is_first ? bits : decided;
+}
+
+static uint32_t number_count(void) {
+  const uint32_t bits = __atomic_load_n(&own.bits, __ATOMIC_RELAXED);
+  return 1u << (bits ? bits : decide_bits(PROF_I_SITE_BITS));
+}
+static uint64_t table_size(void) { return 2ull * number_count(); }
+static uint64_t block_bytes(void) { return (uint64_t)NUMBER_BLOCK_BYTES * number_count(); }
+
+void prof_i_site_fit(uint64_t free_bytes) {
+  uint32_t bits = PROF_I_SITE_BITS;
+  while (bits > BITS_MIN && ((uint64_t)NUMBER_BYTES << bits) > free_bytes / SPACE_SHARE) bits--;
+  decide_bits(bits);
+}
 
 /* Much more than most programs use. Under mlockall(MCL_FUTURE) the kernel would make and lock all
    of it, inside a scope, unless it is unlocked before it may be written to. */
@@ -86,13 +109,13 @@ void *prof_i_site_map_once(void **place, size_t bytes) {
 void *prof_i_site_allot(size_t bytes) {
   bytes = (bytes + 15) & ~(size_t)15;
   for (block *from = __atomic_load_n(&own.block, __ATOMIC_ACQUIRE);;) {
-    const uint64_t at = from ? __atomic_fetch_add(&from->used, bytes, __ATOMIC_RELAXED) : BLOCK_BYTES;
-    if (at + bytes <= BLOCK_BYTES) return (char *)from + at;
-    block *const fresh = map(BLOCK_BYTES);
+    const uint64_t at = from ? __atomic_fetch_add(&from->used, bytes, __ATOMIC_RELAXED) : 0;
+    if (from && at + bytes <= from->bytes) return (char *)from + at;
+    block *const fresh = map(block_bytes());
     if (!fresh) return NULL;
-    fresh->used = sizeof *fresh;
+    *fresh = (block){sizeof *fresh, block_bytes()};
     if (__atomic_compare_exchange_n(&own.block, &from, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) from = fresh;
-    else munmap(fresh, BLOCK_BYTES);
+    else munmap(fresh, fresh->bytes);
   }
 }
 
@@ -138,11 +161,12 @@ static entry *if_written(entry *e) {
 
 static entry *make_entry(size_t count, prof_i_kind kind, uint64_t hash) {
   const int which = kind == PROF_I_KIND_SCHEMA;
-  if (__atomic_load_n(&own.count[which], __ATOMIC_RELAXED) >= (uint32_t)PROF_I_SITE_COUNT_MAX) return NULL; /* before it takes memory that is never given back */
+  /* Before it takes memory that is never given back. */
+  if (__atomic_load_n(&own.count[which], __ATOMIC_RELAXED) >= number_count() - 1) return NULL;
   entry *const e = prof_i_site_allot(sizeof *e + count * sizeof *e->words);
   if (!e) return NULL;
   const uint32_t number = __atomic_add_fetch(&own.count[which], 1, __ATOMIC_RELAXED);
-  if (number > (uint32_t)PROF_I_SITE_COUNT_MAX) { /* others took the last ones meanwhile */
+  if (number >= number_count()) { /* others took the last ones meanwhile */
     __atomic_fetch_sub(&own.count[which], 1, __ATOMIC_RELAXED);
     return NULL;
   }
@@ -197,15 +221,16 @@ static void fill(entry *e, const asked *a) {
 
 /* Finds or enters it. Past the gate. NULL when there is no memory, no number left or no room in the capture. */
 static entry *intern(const asked *a) {
-  entry **const table = prof_i_site_map_once((void **)&own.table, TABLE_SIZE * sizeof *table);
+  const uint64_t size = table_size();
+  entry **const table = prof_i_site_map_once((void **)&own.table, size * sizeof *table);
   const int which = a->kind == PROF_I_KIND_SCHEMA;
   entry **const numbers = prof_i_site_map_once((void **)&own.by_number[which],
-                                               (PROF_I_SITE_COUNT_MAX + 1ull) * sizeof *numbers);
+                                               number_count() * sizeof *numbers);
   if (!table || !numbers) return NULL;
   entry *fresh = NULL;
   bool is_written = false;
-  for (uint64_t i = a->hash, tries = 0; tries < TABLE_SIZE; i++, tries++) {
-    entry **const place = &table[i & (TABLE_SIZE - 1)];
+  for (uint64_t i = a->hash, tries = 0; tries < size; i++, tries++) {
+    entry **const place = &table[i & (size - 1)];
     entry *there = __atomic_load_n(place, __ATOMIC_ACQUIRE);
     if (!there) {
       if (!fresh && !(fresh = make_entry(a->word_count, a->kind, a->hash))) return NULL;
@@ -229,8 +254,9 @@ static entry *intern(const asked *a) {
 /* The same without the gate: only what is there already, and in the capture. Entries stay what they are, and nothing is written. */
 static const entry *find(const asked *a) {
   entry **const table = __atomic_load_n(&own.table, __ATOMIC_ACQUIRE);
-  for (uint64_t i = a->hash, tries = 0; table && tries < TABLE_SIZE; i++, tries++) {
-    const entry *const there = __atomic_load_n(&table[i & (TABLE_SIZE - 1)], __ATOMIC_ACQUIRE);
+  const uint64_t size = table_size();
+  for (uint64_t i = a->hash, tries = 0; table && tries < size; i++, tries++) {
+    const entry *const there = __atomic_load_n(&table[i & (size - 1)], __ATOMIC_ACQUIRE);
     if (!there) return NULL;
     if (same(there, a))
       return __atomic_load_n(&there->arena, __ATOMIC_ACQUIRE) == __atomic_load_n(&own.arena, __ATOMIC_RELAXED) ? there : NULL;
@@ -272,7 +298,8 @@ uint32_t prof_i_site_number(const prof_site *site, const char *name, const char 
 
 static entry *entry_of(uint32_t number) {
   entry **const numbers = __atomic_load_n(&own.by_number[0], __ATOMIC_ACQUIRE);
-  return numbers ? __atomic_load_n(&numbers[number], __ATOMIC_SEQ_CST) : NULL;
+  return numbers && number < number_count() ? __atomic_load_n(&numbers[number], __ATOMIC_SEQ_CST)
+                                            : NULL;
 }
 
 uint32_t prof_i_site_number_of_name(const prof_site *site, uint32_t number,
@@ -316,7 +343,7 @@ bool prof_i_site_is_written(uint32_t number) {
 /* Remembers them, as the schema's own words have them. Not where a text was cut: those are looked up each time. */
 static void remember(uint32_t site, const entry *schema, const prof_args *args, uint32_t count) {
   const prof_i_seen **const all = prof_i_site_map_once(
-      (void **)&prof_i_seen_by_site, (PROF_I_SITE_COUNT_MAX + 1ull) * sizeof *all);
+      (void **)&prof_i_seen_by_site, number_count() * sizeof *all);
   if (!all || __atomic_load_n(&all[site], __ATOMIC_RELAXED)) return;
   const uint64_t *word = schema->words + 1;
   bool is_whole = *word < FORMAT_BYTES_MAX;

@@ -39,6 +39,10 @@ bool prof_i_site_is_written(uint32_t number);
 /* Is so much of their share left? Past the gate. */
 bool prof_i_site_has_room_for_name(size_t bytes);
 
+/* Before the first site: so much address space is free, of which the tables take a 32nd at most.
+   Then there may be fewer sites. Signal-safe. */
+void prof_i_site_fit(uint64_t free_bytes);
+
 /* Memory that is never given back; NULL: there is none. Makes *place point to zeroed memory once.
    Any thread. Signal-safe. */
 void *prof_i_site_allot(size_t bytes);

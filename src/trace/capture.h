@@ -24,6 +24,8 @@ bool prof_i_life_shares_clock(const prof_i_header *header);
 /* Of a process that runs: does it certainly not map that file? Then the file is a copy. On some
    file systems a mapping shows another number than the file, so its name counts, too. */
 bool prof_i_life_lacks_file(const prof_i_header *header, int fd);
+/* Of a process that runs: it records into another file. */
+bool prof_i_source_is_copy(int fd, const prof_i_header *header);
 
 /* ---- source.c, snapshot.c: the bytes ---- */
 

@@ -32,6 +32,13 @@ static int open_capture_file(const char *path, int *fd_out) {
   return prof_i_fail(PROF_E_FILE_TYPE, "%s is not a regular file; a capture is one", path);
 }
 
+static int refuse_copy(const char *path) {
+  return prof_i_fail(PROF_E_NOT_RUNNING,
+                     "%s is a copy: give the capture that the process writes, or its number to "
+                     "prof level",
+                     path);
+}
+
 static int check(const char *path, int fd) {
   unsigned char bytes[PROF_I_HEADER_BYTES];
   prof_i_header its;
@@ -40,11 +47,12 @@ static int check(const char *path, int fd) {
   if (count < 0) return fail_errno(path);
   const int status = prof_i_header_look(bytes, (uint64_t)count, &its);
   if (status) return prof_i_fail_in(path, status);
-  if (header->state == PROF_I_STATE_COPIED) return prof_i_fail(PROF_E_NOT_RUNNING, "%s is a copy: give the capture that the process writes, or its number to prof level", path);
+  if (header->state == PROF_I_STATE_COPIED) return refuse_copy(path);
   if (header->state == PROF_I_STATE_STOPPED) return prof_i_fail(PROF_E_NOT_RUNNING, "recording into %s was stopped", path);
-  if (prof_i_life_of(header) == PROF_I_LIFE_OVER)
+  const prof_i_process_life life = prof_i_life_of(header);
+  if (life == PROF_I_LIFE_OVER)
     return prof_i_fail(PROF_E_NOT_RUNNING, "the process that recorded into %s (pid %u) is gone", path, header->pid);
-  return PROF_OK;
+  return life == PROF_I_LIFE_RUNS && prof_i_source_is_copy(fd, header) ? refuse_copy(path) : PROF_OK;
 }
 
 static uint64_t *made_of(prof_i_header *header, const prof_i_level_change *change) {

@@ -522,6 +522,18 @@ static bool map_room(snapshot *s, uint64_t bytes) {
   return true;
 }
 
+static int refuse_copy(uint64_t bytes) {
+  const prof_i_space space = prof_i_port_space();
+  if (space.limit_bytes == UINT64_MAX)
+    return prof_i_fail(PROF_E_NO_MEMORY, "no room for a copy of %llu bytes",
+                       (unsigned long long)bytes);
+  return prof_i_fail(PROF_E_NO_MEMORY,
+                     "no room for a copy of %llu bytes: %s is %llu bytes, of which %llu are free; "
+                     "raise it (%s) and call again",
+                     (unsigned long long)bytes, space.name, (unsigned long long)space.limit_bytes,
+                     (unsigned long long)space.left_bytes, space.command);
+}
+
 /* For what is used, and some of what will be, where the process may have that much. */
 static int make_room(snapshot *s) {
   const uint64_t used = used_of_all(s) < s->live->room ? used_of_all(s) : s->live->room;
@@ -533,8 +545,7 @@ static int make_room(snapshot *s) {
     return PROF_E_TRUNCATED;
   }
   if (!map_room(s, used + PROF_I_GROWTH_BYTES) && !map_room(s, used)) {
-    prof_i_fail(PROF_E_NO_MEMORY, "no room for a copy of %llu bytes", (unsigned long long)used);
-    return PROF_E_NO_MEMORY;
+    return refuse_copy(used);
   }
   s->there = there;
   s->source->bytes = s->to;

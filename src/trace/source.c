@@ -244,7 +244,7 @@ static prof_i_clock_reading read_clock(int fd, const prof_i_header *header) {
 
 /* While a process records into a file it holds a lock on it, and maps it: if it has closed the
    descriptor, it maps it still. */
-static bool is_plain_copy(int fd, const prof_i_header *header) {
+bool prof_i_source_is_copy(int fd, const prof_i_header *header) {
   return header->state == PROF_I_STATE_RECORDING &&
          prof_i_rivals_lock_of(fd) == PROF_I_LOCK_NONE && prof_i_life_lacks_file(header, fd);
 }
@@ -283,7 +283,7 @@ static int open_source(prof_i_source *source, int fd, uint64_t bytes, const char
   }
   if (status == PROF_OK) source->is_elsewhere = its == PROF_I_LIFE_UNKNOWN;
   if (status == PROF_OK && its == PROF_I_LIFE_RUNS) source->opened = opened;
-  if (status == PROF_OK && its == PROF_I_LIFE_RUNS) source->is_copied = is_plain_copy(fd, &header);
+  if (status == PROF_OK && its == PROF_I_LIFE_RUNS) source->is_copied = prof_i_source_is_copy(fd, &header);
   return status;
 }
 

@@ -403,6 +403,32 @@ static void a_plain_copy_ends_with_the_last_thing_recorded(void **state) {
   end_stuck(&s);
 }
 
+static void read_header(const char *path, char header[PROF_I_HEADER_BYTES]) {
+  FILE *const file = fopen(path, "rb");
+  assert_non_null(file);
+  assert_int_equal(fread(header, 1, PROF_I_HEADER_BYTES, file), PROF_I_HEADER_BYTES);
+  fclose(file);
+}
+
+static void a_plain_copy_is_refused_a_level_and_stays_as_it_is(void **state) {
+  (void)state;
+  char copy[PATH_MAX + 16], before[PROF_I_HEADER_BYTES], after[PROF_I_HEADER_BYTES];
+  stuck s;
+  begin_stuck_with_a_file(&s, (prof_options){.level = 1});
+  snprintf(copy, sizeof copy, "%s/copy", folder);
+  copy_file(s.path, copy);
+  read_header(copy, before);
+  assert_int_equal(prof_trace_set_level(copy, 2, NULL), PROF_E_NOT_RUNNING);
+  assert_non_null(strstr(prof_last_error(), "is a copy"));
+  read_header(copy, after);
+  assert_memory_equal(before, after, PROF_I_HEADER_BYTES);
+  int level = 0;
+  assert_int_equal(prof_trace_set_level(s.path, 2, &level), PROF_OK);
+  assert_int_equal(level, 1);
+  unlink(copy);
+  end_stuck(&s);
+}
+
 static void a_scope_is_not_open_for_longer_once_its_process_is_told_to_record_nothing(
     void **state) {
   (void)state;
@@ -470,6 +496,7 @@ int main(void) {
       cmocka_unit_test(a_ring_of_a_process_that_hangs_still_shows_what_came_before),
       cmocka_unit_test(a_copy_of_a_capture_that_is_recorded_ends_when_it_was_copied),
       cmocka_unit_test(a_plain_copy_ends_with_the_last_thing_recorded),
+      cmocka_unit_test(a_plain_copy_is_refused_a_level_and_stays_as_it_is),
       cmocka_unit_test(a_scope_is_not_open_for_longer_once_its_process_is_told_to_record_nothing),
       cmocka_unit_test(a_scope_of_a_process_that_died_is_open_until_the_last_thing_recorded),
       cmocka_unit_test(a_scope_of_the_own_process_is_open_until_the_call),
