@@ -24,7 +24,9 @@
 #include "side.h"
 
 enum { POLL_NS = 1000000, SLEEP_NS = 1000000000, STOP_MS = 100, STOP_RECORDS_MS = 1000, LOOK_MS = 20, START_MS = 1000 };
-enum { LINGER_ROUNDS = 20 }; /* without work, before it sleeps until it is woken: see sleep_a_while() */
+/* How often it looks without work before it sleeps until it is woken: see sleep_a_while(). In one
+   such time a thread puts some hundred scopes on a stream, and has PROF_I_PAIRS_MAX pairs. */
+enum { LINGER_NS = 200000, LINGER_ROUNDS = 100 };
 enum { OFF, ON, CLOSING };
 
 static struct {
@@ -158,7 +160,7 @@ static void make_another(void) {
 static uint64_t patience_ns(bool is_waiting, bool lingers) {
   if (is_waiting) return POLL_NS;
   const uint64_t most = prof_i_activity_is_awaiting() ? prof_i_activity_patience_ns() : SLEEP_NS;
-  return lingers && most > POLL_NS ? POLL_NS : most;
+  return lingers && most > LINGER_NS ? LINGER_NS : most;
 }
 
 /* Between two rounds. To wake it is a system call of the scope that comes first, so for some rounds
