@@ -47,7 +47,7 @@ void prof_i_chrome_name_devices(prof_i_chrome *w) {
   uint64_t handle;
   for (uint32_t i = 0; i < w->info.thread_count; i++) { /* those with rows, by the first of each */
     prof_trace_thread thread = {.size = sizeof thread};
-    if (w->tids[i].pid == w->info.pid || w->tids[i].first != PROF_I_STREAM_FIRST || prof_trace_thread_get(w->trace, i, &thread) != PROF_OK) continue;
+    if (!w->tids[i].is_stream || w->tids[i].first != PROF_I_STREAM_FIRST || prof_trace_thread_get(w->trace, i, &thread) != PROF_OK) continue;
     name_device(w, thread.device);
   }
   for (uint32_t i = 0; prof_i_trace_track(w->trace, i, &device, &handle, &name) != 0; i++) {

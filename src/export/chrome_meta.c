@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../trace/capture.h"
 #include "account.h"
 #include "text.h"
 
@@ -57,6 +58,26 @@ static void put_metadata_label(prof_i_chrome *w, uint64_t pid, const char *label
   end_metadata(w);
 }
 
+/* Of another process than the capture's: before its first thread. */
+static void put_process_elsewhere(prof_i_chrome *w, uint32_t index) {
+  const prof_i_tids *const ids = &w->tids[index];
+  if (!ids->is_elsewhere) return;
+  for (uint32_t i = 0; i < index; i++)
+    if (w->tids[i].is_elsewhere && w->tids[i].pid == ids->pid) return;
+  const prof_i_text name = prof_i_trace_process(w->trace, index).name;
+  if (name.bytes) put_name(w, "process_name", ids->pid, 0, name.data, name.bytes);
+  put_metadata_label(w, ids->pid, "CPU");
+  begin_metadata(w, "process_sort_index", ids->pid, 0, "sort_index");
+  prof_i_sink_u64(w->sink, ids->pid);
+  if (ids->process >= 0 && (uint64_t)ids->process == ids->pid) {
+    end_metadata(w);
+    return;
+  }
+  put(w, ",\"number\":"); /* prof import's */
+  prof_i_sink_i64(w->sink, ids->process);
+  end_metadata(w);
+}
+
 void prof_i_chrome_put_process(prof_i_chrome *w, uint64_t pid, const char *name, const char *label) {
   if (*name) put_name(w, "process_name", pid, 0, name, strlen(name));
   put_metadata_label(w, pid, label);
@@ -92,7 +113,8 @@ static void put_thread_name(prof_i_chrome *w, const prof_trace_thread *thread, u
     return;
   }
   char made[sizeof thread->name + 64];
-  int bytes = snprintf(made, sizeof made, "%s", thread->name);
+  int bytes =
+      snprintf(made, sizeof made, "%s", prof_i_tids_own_name(w->trace, index, thread->name));
   if (lane > 0 && bytes == 0)
     bytes = snprintf(made, sizeof made, "thread %llu", (unsigned long long)thread->tid);
   if (lane > 0) bytes += snprintf(made + bytes, sizeof made - (size_t)bytes, " (overlapping %u)", lane);
@@ -146,6 +168,7 @@ void prof_i_chrome_head(prof_i_chrome *w) {
   prof_i_chrome_put_process(w, w->info.pid, w->info.process_name, "CPU");
   prof_i_chrome_name_devices(w);
   for (uint32_t i = 0; i < w->info.thread_count && w->sink->status == PROF_OK; i++) {
+    put_process_elsewhere(w, i);
     prof_trace_thread thread = {.size = sizeof thread};
     if (prof_trace_thread_get(w->trace, i, &thread) == PROF_OK && thread.event_count > 0) put_thread_name(w, &thread, i, 0);
   }

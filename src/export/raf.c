@@ -16,6 +16,7 @@
 #include "../trace/shape.h"
 #include "../trace/walk.h"
 #include "account.h"
+#include "tids.h"
 #include "value.h"
 
 /* A scope whose end has not been written. */
@@ -34,6 +35,8 @@ typedef struct raf {
   uint32_t thread;
   uint32_t first_thread; /* the one whose lines are called by category alone */
   uint64_t tid;
+  uint64_t pid;
+  prof_i_tids *ids; /* of each thread */
   bool is_first; /* no event has been written */
   pending *items; /* the one that ends first is the last */
   size_t count, room;
@@ -75,7 +78,7 @@ static void put_line(raf *r, const pending *scope, const char *phase, uint64_t n
   prof_i_sink_text(sink, phase);
   prof_i_sink_u64(sink, (r->info.start_unix_ns + ns) / 1000);
   prof_i_sink_text(sink, ",\"pid\":");
-  prof_i_sink_u64(sink, r->info.pid);
+  prof_i_sink_u64(sink, r->pid);
   prof_i_sink_text(sink, ",\"tid\":");
   put_line_name(r, scope);
   prof_i_sink_text(sink, ",\"args\":{\"args_string\":\"");
@@ -180,6 +183,7 @@ static int begin_thread(raf *r, const prof_trace *trace, uint32_t index) {
   r->thread = index;
   const int status = prof_trace_thread_get(trace, index, &thread);
   r->tid = thread.tid;
+  r->pid = r->ids[index].is_elsewhere ? r->ids[index].pid : r->info.pid;
   return status;
 }
 
@@ -253,6 +257,7 @@ int prof_i_raf_write(const prof_trace *trace, const prof_i_window *window, prof_
   prof_cursor *cursor = NULL;
   int status = prof_i_sink_open_memory(&r->text, SIZE_MAX);
   if (status == PROF_OK) status = prof_trace_info_get(trace, &r->info);
+  if (status == PROF_OK) status = prof_i_tids_make(trace, r->info.thread_count, &r->ids);
   if (status == PROF_OK) status = prof_i_cursor_create(trace, &cursor);
   if (status == PROF_OK) status = prof_cursor_skip_before(cursor, window->from_ns);
   if (status == PROF_OK) {
@@ -268,6 +273,7 @@ int prof_i_raf_write(const prof_trace *trace, const prof_i_window *window, prof_
   while (r->count > 0) free(r->items[--r->count].args);
   free(r->items);
   free(r->lane_taken);
+  free(r->ids);
   free(r);
   return status;
 }

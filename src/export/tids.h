@@ -3,6 +3,7 @@
 #define PROF_EXPORT_TIDS_H
 
 #include <prof/trace.h>
+#include <stdbool.h>
 
 /* A thread's own row, and how far from it each row for what overlaps is. All stay below 2^32, past which viewers take them for 0. A stream is a row of its device's process, numbered as the streams of the device first ran; not from 0, which HolisticTraceAnalysis takes for no device's. */
 enum { PROF_I_STREAM_FIRST = 1 };
@@ -14,6 +15,11 @@ typedef struct prof_i_tids {
   /* The trace's own number of the thread or stream, which prof import takes back. Equal to `first`
      for all streams of a device if two of them have one number, or one has an address. */
   uint64_t number;
+  bool is_stream;
+  bool is_elsewhere; /* a thread of another process than the capture's */
+  /* Of such a process: its number in the trace. `pid` is another one if a viewer would take it for
+     a device, or for none. */
+  int64_t process;
 } prof_i_tids;
 
 static inline uint64_t prof_i_tids_row(const prof_i_tids *tids, uint32_t lane) {
@@ -26,6 +32,9 @@ static inline uint64_t prof_i_tids_device_pid(prof_device device) {
   enum { FIRST = 5000000, TYPE_STEP = 1000 };
   return FIRST + ((uint32_t)device.type * TYPE_STEP + (uint32_t)device.index) % 1000000;
 }
+
+/* The name without the process that prof import put before it: the process has a row of its own. */
+const char *prof_i_tids_own_name(const prof_trace *trace, uint32_t thread, const char *name);
 
 /* One for each of the trace's threads; the caller gives it to free(). PROF_E_NO_MEMORY with its text. */
 int prof_i_tids_make(const prof_trace *trace, uint32_t thread_count, prof_i_tids **tids_out);

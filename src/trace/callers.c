@@ -320,8 +320,11 @@ static inline bool has_own_name(const prof_i_span *span) {
 
 /* From what stands around a place of the stack to what stands around what that holds. False: no memory. */
 static inline bool step(prof_i_callers *callers, const prof_i_walker *walker, const prof_i_waiting *at, uint32_t *number) {
+  static const prof_i_text step_name = {"ProfilerStep*", 13};
   prof_i_call_numbers numbers;
   const uint32_t outer = *number;
+  if (at->span.kind == PROF_EVENT_STEP && callers->has_scopes)
+    return (*number = number_of_name(callers, outer, step_name)) != 0;
   if (prof_i_callers_is_function(callers, at->span.site)) {
     if (at->span.start_ns < walker->functions_from_ns && is_traced(callers, at->span.site))
       return true;

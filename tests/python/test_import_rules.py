@@ -498,12 +498,14 @@ class Rules(ImportFolder):
         return [line for line in said if line.startswith(("process", "rank"))], rows
 
     def test_names_that_are_not_there_are_not_made_up(self):
-        for name in ("no names", "no names of two processes", "one of two processes has a name"):
+        called = {"one of two processes has a name": {9: "server"}}
+        for name in ("no names", "no names of two processes", *called):
             with self.subTest(name):
                 self.totals(name)
                 self.assertIn("process       (pid 1) ", self.command("info", "t.prof").stdout)
-                names = {e["name"] for e in json.loads(self.opened.json())["traceEvents"]}
-                self.assertNotIn("process_name", names)
+                events = json.loads(self.opened.json())["traceEvents"]
+                names = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
+                self.assertEqual(names, called.get(name, {}))
         self.totals("a process called prof")
         self.assertIn("process      prof (pid 1) ", self.command("info", "t.prof").stdout)
 
@@ -546,7 +548,7 @@ class Rules(ImportFolder):
                 with open(self.path("back.json")) as f:
                     again = self.imported(f.read(), "again.prof")
                 self.assertEqual(again.table(), first)
-                for group in ("thread", "stack", "scopes", "device", "category"):
+                for group in ("thread", "stack", "scopes", "device", "category", "process"):
                     tables = [trace.table(group=(group,)) for trace in (self.opened, again)]
                     self.assertEqual(*tables, group)
                 self.assertEqual(*(self.whose(path) for path in ("again.prof", "t.prof")))

@@ -426,6 +426,31 @@ static void scopes_are_the_stack_where_they_are_asked_for(void **state) {
   capture_end(&c);
 }
 
+static void a_step_is_the_scope_around(void **state) {
+  (void)state;
+  capture c;
+  begin_with_functions(&c);
+  prof_i_head *const one = capture_chunk(&c, CHUNK, 1);
+  for (uint64_t i = 0; i < 10; i++) {
+    const uint64_t at = T0 + i * 1000;
+    long_record r;
+    capture_plain(one, at + 10, 30, 1);
+    long_begin(&r, PROF_I_KIND_STEP, at + 100, 0, 0);
+    long_word(&r, i);
+    long_end(&r, one);
+    capture_plain(one, at + 200, 10, 1);
+  }
+  prof_trace *const trace = open_capture(&c);
+  const prof_aggregate_options options = {.size = sizeof options,
+                                          .group = PROF_GROUP_NAME | PROF_GROUP_SCOPES};
+  prof_rows *const rows = aggregate(trace, &options);
+  assert_int_equal(calls_with_stack(rows, "op", "ProfilerStep*"), 19);
+  assert_int_equal(calls_with_stack(rows, "op", ""), 1); /* behind the last one */
+  prof_rows_destroy(rows);
+  prof_trace_destroy(trace);
+  capture_end(&c);
+}
+
 static void stacks_are_the_functions_around(void **state) {
   (void)state;
   static const char python[] = "file.c(10): function", both[] = "file.c;file.c(10): function"; /* of C's what the interpreter called it, which stands for the file */
@@ -833,6 +858,7 @@ int main(void) {
       cmocka_unit_test(shapes_may_have_pairs_behind_them),
       cmocka_unit_test(calls_of_other_flops_are_other_groups),
       cmocka_unit_test(scopes_are_the_stack_where_they_are_asked_for),
+      cmocka_unit_test(a_step_is_the_scope_around),
       cmocka_unit_test(stacks_are_the_functions_around),
       cmocka_unit_test(functions_of_a_tracing_that_ended_are_no_stack),
       cmocka_unit_test(medians_and_p99_are_right_to_one_percent),

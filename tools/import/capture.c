@@ -210,7 +210,7 @@ static void put_process(writer *w, import_record *record, const import_thread *t
   if (!name.bytes) name = import_threads_pid_text(threads, pid);
   import_record_begin(record);
   import_record_word(record, thread->serial);
-  import_record_word(record, (uint64_t)pid);
+  import_record_word(record, (uint64_t)import_threads_process_number(threads, pid));
   import_record_text(record, import_text_cut(name, PROF_I_NAME_BYTES - 1));
   import_record_end(record, PROF_I_KIND_PROCESS, 0, 0, 0, 0);
   take_meta(w, record);
@@ -249,7 +249,9 @@ static void name_thread(const import_state *state, const import_thread *thread,
                                : import_threads_name_of(&state->threads, thread->called);
   const import_text name = import_text_cut(said, PROF_I_NAME_BYTES - 1);
   const bool is_elsewhere = import_is_elsewhere(state, thread->called.pid) &&
-                            thread->called.pid != INT64_MAX && thread->key.device < 0;
+                            thread->called.pid != INT64_MAX && thread->key.device < 0 &&
+                            import_threads_process_number(&state->threads, thread->called.pid) ==
+                                thread->called.pid;
   memset(to, 0, PROF_I_NAME_BYTES);
   if (thread->called.pid == INT64_MAX) snprintf(to, PROF_I_NAME_BYTES, "the trace");
   else if (thread->key.device == IMPORT_PYTHON) snprintf(to, PROF_I_NAME_BYTES, "Python, %.*s", (int)name.bytes, name.data);

@@ -121,6 +121,13 @@ int64_t import_threads_number_of(const import_threads *threads, import_thread_id
   return row && row->number >= 0 ? row->number : fallback;
 }
 
+int64_t import_threads_process_number(const import_threads *threads, int64_t pid) {
+  const import_thread_id id = {pid, INT64_MIN};
+  import_row *row;
+  HASH_FIND(hh, threads->rows, &id, sizeof id, row);
+  return row && row->number != -1 ? row->number : pid;
+}
+
 bool import_threads_text(const import_event *event, import_member member, import_text *out) {
   const import_value *const value = &event->members[member];
   int64_t number;

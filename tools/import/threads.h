@@ -92,6 +92,9 @@ void import_threads_say_number(import_threads *threads, import_thread_id id, int
 int64_t import_threads_number_of(const import_threads *threads, import_thread_id id,
                                  int64_t fallback);
 
+/* What the process of that number is called by the capture that prof exported. */
+int64_t import_threads_process_number(const import_threads *threads, int64_t pid);
+
 /* The last scope that began at that time or before; NULL: none. Marks that are added afterwards are not looked at. */
 const import_entry *import_thread_find(import_thread *thread, uint64_t time);
 /* The first scope that begins at that time or later; NULL: none. */
