@@ -54,6 +54,14 @@ class Shown(Case):
             file.write(text)
         os.chmod(self.path(name), mode)
 
+    def prepare_python(self, script):
+        self.write("x.py", script)
+        self.env |= {
+            "PROF_PYTHON_PROGRAM": sys.executable,
+            "PYTHONPATH": os.path.join(SOURCE, "bindings/python"),
+            "PROF_LIBRARY": os.path.join(BUILD, "libprof.so"),
+        }
+
 
 class WithoutDurations(Shown):
     def setUp(self):
@@ -177,14 +185,6 @@ class Names(Shown):
         done = self.run_prof(*words, stdin=subprocess.DEVNULL)
         self.assertNotIn(b"memcheck", done.stderr)
         self.assertNotIn("memcheck", "".join(self.groups()))
-
-    def prepare_python(self, script):
-        self.write("x.py", script)
-        self.env |= {
-            "PROF_PYTHON_PROGRAM": sys.executable,
-            "PYTHONPATH": os.path.join(SOURCE, "bindings/python"),
-            "PROF_LIBRARY": os.path.join(BUILD, "libprof.so"),
-        }
 
     def test_each_run_of_a_script_in_python_has_its_pid(self):
         """A folder may have marks of a pattern in its name."""

@@ -87,6 +87,11 @@ char *run_output_of_rank(char *folder, const char *pattern) {
   return rank && !strstr(pattern, "%r") ? run_text("%s/rank-%s", folder, rank) : folder;
 }
 
+const char *run_output_absolute(const char *path) {
+  char *const here = path && *path != '/' ? getcwd(NULL, 0) : NULL;
+  return here ? run_text("%s/%s", here, strncmp(path, "./", 2) == 0 ? path + 2 : path) : path;
+}
+
 char *run_output_in(const char *folder, const char *name) {
   if (strcmp(folder, ".") == 0) return run_text("%s", name);
   return run_text("%s/%s", folder, name);

@@ -19,6 +19,9 @@ char *run_output_escaped(const char *path);
 /* FOLDER/NAME; of the folder "." only NAME. */
 char *run_output_in(const char *folder, const char *name);
 
+/* Of a path that need not exist. */
+const char *run_output_absolute(const char *path);
+
 /* The folder itself. If a launcher has set a rank and the pattern has no %r: rank-N in it. */
 char *run_output_of_rank(char *folder, const char *pattern);
 

@@ -236,14 +236,18 @@ bool run_python_is_worker(const char *words, size_t bytes) {
   return left >= sizeof begin && strncmp(text, begin, sizeof begin - 1) == 0;
 }
 
+const char *run_python_name(const run_python *python) {
+  return run_name_cut(name_of(&python->rest));
+}
+
 const char *run_python_capture(const run_request *r, const char *folder) {
   const char *const rank = run_output_rank();
-  const char *const name = run_name_cut(name_of(&r->python->rest));
+  const char *const name = run_python_name(r->python);
   const char *const stem = run_output_escaped(run_text("%s/%s", folder, name));
   return run_text("%s%s%s.%%p.prof", stem, rank ? ".rank-" : "", rank ? rank : "");
 }
 
-run_words run_python_words(const run_request *r, const char *output) {
+run_words run_python_words(const run_request *r, const char *captures, const char *output) {
   run_words words = {0};
   run_words_add_all(&words, &r->python->front);
   run_words_split(&words, "-m prof run");
@@ -251,6 +255,7 @@ run_words run_python_words(const run_request *r, const char *output) {
   if (r->has_memory) run_words_add(&words, "--profile-memory");
   if (r->has_devices) run_words_add(&words, "--devices");
   if (r->is_quiet) run_words_add(&words, "--quiet");
+  if (captures) run_words_add(&words, run_text("--captures-in=%s", captures));
   run_words_add_all(&words, &r->table_options);
   run_words_add_all(&words, &r->python_options);
   if (output) {

@@ -14,6 +14,7 @@
 #include "kept.h"
 #include "name.h"
 #include "output.h"
+#include "python.h"
 #include "rocprof.h"
 #include "rpd.h"
 #include "seen.h"
@@ -138,7 +139,9 @@ static void collect_captures(run_state *s) {
     const run_tool *const tool = &s->request.stack.tools[i];
     if (!(tool->parts & RUN_PART_PROF) || !tool->folder) continue;
     folder = tool->folder;
-    run_captures_find(folder, s->request.python != NULL, s->family, captures);
+    const run_python *const python = s->request.python;
+    if (python) s->rest = run_python_take_rest(folder);
+    run_captures_find(folder, python ? run_python_name(python) : NULL, s->family, captures);
   }
   run_seen_tell(captures, s->family, &s->summary.end);
   for (size_t i = 0; i < captures->count; i++) {
@@ -199,7 +202,8 @@ static int write_captures(void *context) {
     if (!captures->items[i].is_empty) run_words_add(&paths, captures->items[i].path);
   if (paths.count == 0 && s->record_folder && s->request.is_quiet) /* the table says it */
     say("prof run: nothing was recorded, so '%s' is not written", s->request.file);
-  run_file_write(s->request.file, s->file_folder, &paths, s->request.is_quiet);
+  const bool has_first = s->request.python && s->rest == RUN_PYTHON_REPORTED;
+  run_file_write(s->request.file, s->file_folder, &paths, has_first, s->request.is_quiet);
   return 0;
 }
 
@@ -235,7 +239,8 @@ void run_report(run_state *s) {
   const bool is_printed = !request->is_quiet && !request->is_repeated;
   const bool is_ended = summary->progress == RUN_PROGRESS_ENDED;
   const bool is_prof_alone = request->stack.count == 1 && run_stack_records(&s->request.stack);
-  if (is_printed && s->record_folder && is_ended && !request->python) print_captures(s);
+  if (is_printed && s->record_folder && is_ended) print_captures(s);
+  if (!request->is_quiet && s->rest == RUN_PYTHON_ALL && is_ended) print_captures(s);
   if (s->file_folder && run_child_call(write_captures, s) != 0)
     say("prof run: '%s' is not complete; captures are in '%s'", request->file, s->file_folder);
   if (is_printed && (!is_prof_alone || request->has_folder || !is_ended))
