@@ -132,6 +132,19 @@ static bool is_shell_of_stack(run_member *member) {
   return is;
 }
 
+/* As compose.c starts it: prof run-with, run-dual and others. */
+static bool is_command_of_stack(const run_member *member) {
+  const char *const own = run_base_name(run_own_path());
+  size_t bytes = 0;
+  if (strncmp(member->name, own, RUN_COMM_BYTES - 1) != 0) return false;
+  char *const words = read_words(member->pid, &bytes);
+  const size_t first = words ? strnlen(words, bytes) + 1 : 0;
+  const bool is = words && first + 4 <= bytes && memcmp(words + first, "run-", 4) == 0 &&
+                  is_own_program(path_of(member->pid, "exe").text);
+  free(words);
+  return is;
+}
+
 /* valgrind [--OPTION...] PROGRAM [WORD...] */
 static void take_name_in_valgrind(run_member *member) {
   size_t bytes = 0;
@@ -233,7 +246,7 @@ bool run_member_passes_signals(pid_t pid) {
 /* Its name, and whether it is of the stack. */
 static void take_words(run_member *member) {
   if (member->is_in_valgrind) take_name_in_valgrind(member);
-  member->is_of_stack |= is_shell_of_stack(member);
+  member->is_of_stack |= is_shell_of_stack(member) || is_command_of_stack(member);
 }
 
 bool run_member_is_renamed(run_member *member) {
