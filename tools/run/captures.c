@@ -145,6 +145,7 @@ static int by_path(const void *a, const void *b) {
 
 void run_captures_find(const char *folder, const char *script, const run_family *family,
                        run_captures *to) {
+  to->has_no_folder = access(folder, F_OK) != 0;
   find_here(folder, script, family, to);
   find_elsewhere(folder, to);
   if (to->count > 1) qsort(to->items, to->count, sizeof *to->items, by_path);

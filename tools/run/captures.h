@@ -24,6 +24,7 @@ typedef struct run_captures {
   run_capture *items;
   size_t count;
   size_t empty_count;
+  bool has_no_folder; /* it was removed or renamed */
 } run_captures;
 
 /* Finds the captures in the folder, and those that prof had to write elsewhere because the folder

@@ -36,6 +36,8 @@ static const struct {
     [RUN_REASON_NO_EVENTS] = {"uses prof, and recorded nothing, or has cleared it",
                               "add scopes, or --level 2, or --memory"},
     [RUN_REASON_NO_PROF] = {"does not use prof", NULL},
+    [RUN_REASON_NO_FOLDER] = {"the folder of captures is not there any more",
+                              "let the program not remove or rename it"},
 };
 
 const char *run_reason_text(run_reason reason) { return reasons[reason].text; }
@@ -122,7 +124,10 @@ run_children run_children_find(const run_family *family, const run_captures *cap
     const run_capture *const capture = last_capture(captures, is_seen, m, found);
     to.libraries |= m->libraries;
     if (!capture && run_is_helper(stack, workload, m)) continue;
-    add_process(&to, name_of(family, m, capture, workload), m->reason, capture);
+    const bool is_unknown = m->reason == RUN_REASON_NO_PROF || m->reason == RUN_REASON_LOST;
+    const run_reason reason =
+        captures->has_no_folder && is_unknown ? RUN_REASON_NO_FOLDER : m->reason;
+    add_process(&to, name_of(family, m, capture, workload), reason, capture);
   }
   for (size_t i = 0; i < captures->count; i++) {
     const run_capture *const capture = &captures->items[i];

@@ -20,6 +20,7 @@ typedef enum run_reason {
   RUN_REASON_LOST,      /* it had loaded prof, and left no capture */
   RUN_REASON_NO_EVENTS, /* its capture was empty */
   RUN_REASON_NO_PROF,   /* it does not use prof */
+  RUN_REASON_NO_FOLDER, /* it may use prof: the folder of captures is gone */
   RUN_REASONS,
 } run_reason;
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "../prof/commands.h"
@@ -104,6 +105,14 @@ static void collect_samplers(run_state *s) {
   }
 }
 
+/* Most tools do not say what they could not write. */
+static void check_room(run_state *s, const char *folder) {
+  struct statvfs is;
+  if (statvfs(folder, &is) == 0 && is.f_blocks > 0 && is.f_bavail == 0)
+    run_summary_add_problem(&s->summary, "the disk of '%s' is full, so files in it may not be "
+                                         "complete", folder);
+}
+
 /* Of prof, library traces, and databases there are other hints. */
 static void add_no_files(run_state *s, const run_tool *tool) {
   if (tool->parts & (RUN_PART_PROF | RUN_PART_TRACE | RUN_PART_LOGS)) return;
@@ -127,6 +136,7 @@ static void collect_folder(run_state *s, const run_tool *tool) {
     const char *const hint = run_uftrace_hint(tool->folder);
     if (hint) run_words_add(&s->summary.hints, hint);
   }
+  check_room(s, tool->folder);
   if (!run_summary_add_folder(&s->summary, tool->folder)) add_no_files(s, tool);
 }
 
@@ -143,6 +153,9 @@ static void collect_captures(run_state *s) {
     if (python) s->rest = run_python_take_rest(folder);
     run_captures_find(folder, python ? run_python_name(python) : NULL, s->family, captures);
   }
+  if (captures->has_no_folder)
+    run_summary_add_problem(&s->summary, "the folder of captures '%s' is not there any more: what "
+                                         "was recorded into it may be lost", folder);
   run_seen_tell(captures, s->family, &s->summary.end);
   for (size_t i = 0; i < captures->count; i++) {
     const run_capture *const capture = &captures->items[i];

@@ -222,6 +222,7 @@ class _Recording:
         Trace, Traces = self.readers  # noqa: N806
         own, children = Trace.now(), []
         paths: Dict[int, str] = {}  # by id(): of captures to write, which have ended
+        done: List[str] = []
         ended: List[str] = []
         running: List[str] = []
         errors: List[str] = []
@@ -248,9 +249,7 @@ class _Recording:
                     continue
                 try:
                     written.append(self._write(t, None if t is own else int(t.info().pid)))
-                    if self.captures_in:
-                        ended.remove(paths[id(t)])
-                        os.unlink(paths[id(t)])
+                    done += [paths[id(t)]] if id(t) in paths else []
                 except (ProfError, OSError) as e:
                     errors.append(str(e))
             if not self.options.quiet:
@@ -266,6 +265,8 @@ class _Recording:
                 except (ProfError, OSError) as e:
                     errors.append(str(e))
         if errors:
+            for path in done if self.captures_in else ():  # of the others prof run makes files
+                os.unlink(path)
             self._say_kept(errors)
             return
         for path in ended:
