@@ -297,7 +297,7 @@ static void prepare_request(run_request *r) {
   run_samplings_prepare(&r->stack);
   run_python_prepare(r);
   if (r->has_devices) run_check_devices(&r->stack);
-  if (r->has_memory && !r->python) run_check_memory(&r->stack);
+  if (r->has_memory && !r->python) run_check_memory(&r->stack, r->workload.items[0]);
   for (size_t i = 0; i < r->stack.count; i++)
     if (r->sample && r->stack.tools[i].parts & RUN_PART_PROF)
       r->stack.tools[i].sampling = run_sampling_of_prof(r->sample, "samples.csv");
@@ -367,10 +367,19 @@ static void plan_folders(run_request *r) {
   }
 }
 
+static int check_folder(const run_request *r, int status) {
+  bool is_used = r->has_folder || run_libraries_of(&r->stack);
+  for (size_t i = 0; i < r->stack.count; i++)
+    is_used |= run_tool_has_folder(&r->stack.tools[i]) || r->stack.tools[i].sampling;
+  const char *const why = is_used ? run_output_why_not(r->folder) : NULL;
+  if (why) say("prof run: %s", why);
+  return why && status == 0 ? RUN_FAILED : status;
+}
+
 int run_print(const run_request *request) {
   run_request r = *request;
   prepare_request(&r);
-  const int status = run_check_all(&r.stack, &r.workload);
+  const int status = check_folder(&r, run_check_all(&r.stack, &r.workload));
   plan_folders(&r);
   complete_workload(&r);
   const run_words workload = run_dual_workload(&r.stack, &r.workload);
