@@ -132,16 +132,15 @@ static bool is_shell_of_stack(run_member *member) {
   return is;
 }
 
-/* As compose.c starts it: prof run-with, run-dual and others. */
-static bool is_command_of_stack(const run_member *member) {
-  const char *const own = run_base_name(run_own_path());
-  size_t bytes = 0;
-  if (strncmp(member->name, own, RUN_COMM_BYTES - 1) != 0) return false;
-  char *const words = read_words(member->pid, &bytes);
-  const size_t first = words ? strnlen(words, bytes) + 1 : 0;
-  const bool is = words && first + 4 <= bytes && memcmp(words + first, "run-", 4) == 0 &&
-                  is_own_program(path_of(member->pid, "exe").text);
-  free(words);
+/* prof run WORDS, and not we ourselves: a child of ours has our words until it executes a program. */
+static bool is_other_run(const char *words, size_t bytes) {
+  size_t own_bytes = 0;
+  const size_t first = strnlen(words, bytes) + 1;
+  if (first + sizeof "run" > bytes || memcmp(words + first, "run", sizeof "run") != 0)
+    return false;
+  char *const own = run_file_read("/proc/self/cmdline", WORDS_BYTES, &own_bytes);
+  const bool is = own && (own_bytes != bytes || memcmp(own, words, bytes) != 0);
+  free(own);
   return is;
 }
 
@@ -246,7 +245,7 @@ bool run_member_passes_signals(pid_t pid) {
 /* Its name, and whether it is of the stack. */
 static void take_words(run_member *member) {
   if (member->is_in_valgrind) take_name_in_valgrind(member);
-  member->is_of_stack |= is_shell_of_stack(member) || is_command_of_stack(member);
+  member->is_of_stack |= is_shell_of_stack(member);
 }
 
 bool run_member_is_renamed(run_member *member) {
@@ -298,6 +297,7 @@ void run_member_read_words(run_member *member) {
   size_t bytes = 0;
   char *const words = read_words(member->pid, &bytes);
   if (!words) return;
+  member->is_prof_run = is_other_run(words, bytes) && is_own_program(path_of(member->pid, "exe").text);
   if (bytes == 0 || !run_python_is_interpreter(words)) {
     free(words);
     return;

@@ -136,6 +136,12 @@ static void collect_folder(run_state *s, const run_tool *tool) {
     const char *const hint = run_uftrace_hint(tool->folder);
     if (hint) run_words_add(&s->summary.hints, hint);
   }
+  const char *const first = s->request.workload.items[0];
+  if (run_follows_one_program(tool) && run_is_launcher(first) &&
+      s->summary.progress == RUN_PROGRESS_ENDED)
+    run_words_add(&s->summary.hints,
+                  run_text("%s followed '%s' alone, and no program that it has started; to follow "
+                           "one, put it behind -- itself", tool->name, run_base_name(first)));
   check_room(s, tool->folder);
   if (!run_summary_add_folder(&s->summary, tool->folder)) add_no_files(s, tool);
 }
@@ -203,7 +209,7 @@ static void print_captures(run_state *s) {
   if (run_captures_have_events(captures))
     run_child_call(report_captures, s);
   else
-    say("prof run: %s", why_nothing(s));
+    say("prof run: %s%s", run_output_whose(), why_nothing(s));
 }
 
 /* In a process of its own, too. */
@@ -261,8 +267,8 @@ void run_report(run_state *s) {
   if (is_printed) run_summary_print_left(summary);
   if (is_printed && s->record_folder && is_ended) run_children_print(&summary->children);
   for (size_t i = 0; is_printed && i < summary->hints.count; i++)
-    say("prof run: %s", summary->hints.items[i]);
+    say("prof run: %s%s", run_output_whose(), summary->hints.items[i]);
   for (size_t i = 0; i < summary->problems.count; i++)
-    say("prof run: %s", summary->problems.items[i]);
+    say("prof run: %s%s", run_output_whose(), summary->problems.items[i]);
   run_summary_write(summary);
 }
