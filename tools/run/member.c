@@ -132,7 +132,8 @@ static bool is_shell_of_stack(run_member *member) {
   return is;
 }
 
-/* prof run WORDS, and not we ourselves: a child of ours has our words until it executes a program. */
+/* prof run WORDS, and not we ourselves. A child of ours has our words until it executes a
+   program. */
 static bool is_other_run(const char *words, size_t bytes) {
   size_t own_bytes = 0;
   const size_t first = strnlen(words, bytes) + 1;
@@ -297,7 +298,8 @@ void run_member_read_words(run_member *member) {
   size_t bytes = 0;
   char *const words = read_words(member->pid, &bytes);
   if (!words) return;
-  member->is_prof_run = is_other_run(words, bytes) && is_own_program(path_of(member->pid, "exe").text);
+  member->is_prof_run =
+      is_other_run(words, bytes) && is_own_program(path_of(member->pid, "exe").text);
   if (bytes == 0 || !run_python_is_interpreter(words)) {
     free(words);
     return;
