@@ -145,8 +145,31 @@ static bool is_of_valgrind(const char *name) {
   return preloaded && strstr(preloaded, "/vgpreload_core");
 }
 
+/* The kernel cuts a program's name. `to` has its begin: it becomes the name of the file, cut at a
+   character. Unchanged if the process has another name, as one that was set. */
+static void complete_name(char *to, size_t room) {
+  static const char gone[] = " (deleted)";
+  char path[1024]; /* a handler's stack is small */
+  const int saved = errno;
+  const ssize_t read = readlink("/proc/self/exe", path, sizeof path - 1);
+  errno = saved;
+  if (read <= 0 || read == (ssize_t)sizeof path - 1) return;
+  path[read] = '\0';
+  const size_t whole = strlen(path), more = sizeof gone - 1;
+  if (whole > more && strcmp(path + whole - more, gone) == 0) path[whole - more] = '\0';
+  const char *const slash = strrchr(path, '/'), *const name = slash ? slash + 1 : path;
+  if (strncmp(name, to, strlen(to)) != 0) return;
+  size_t bytes = strnlen(name, room);
+  if (bytes == room)
+    for (bytes--; bytes > 0 && ((unsigned char)name[bytes] & 0xc0) == 0x80;) bytes--;
+  memset(to, 0, room);
+  memcpy(to, name, bytes);
+}
+
 void prof_i_port_process_name(char *to, size_t room) {
+  enum { COMM_BYTES_MAX = 15 };
   name_in("/proc/self/comm", to, room);
+  if (strlen(to) == COMM_BYTES_MAX) complete_name(to, room);
   if (!is_of_valgrind(to)) return;
   memset(to, 0, room);
   memcpy(to, program_invocation_short_name, strnlen(program_invocation_short_name, room - 1));

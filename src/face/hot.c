@@ -114,6 +114,9 @@ static void join_as_told(void) {
   if (text && strcmp(text, "1") == 0 && prof_i_copy_is_in_force()) prof_i_control_join(true);
 }
 
+/* Defined by the command prof alone, which never records itself: the variables are for programs. */
+extern const char prof_i_is_command __attribute__((weak, visibility("default")));
+
 /* Most programs have none of prof's variables. Compared by hand: a call and a string would each
    touch one more page while prof is loaded. */
 static PROF_I_COLD bool is_told(void) {
@@ -126,7 +129,7 @@ static PROF_I_COLD bool is_told(void) {
 }
 
 static PROF_I_COLD void start_as_told(void) {
-  if (!is_told()) return;
+  if (!is_told() || &prof_i_is_command) return;
   unsigned long long memory = 0;
   prof_options options = {.size = sizeof options};
   join_as_told();

@@ -94,6 +94,11 @@ static PROF_I_COLD uint64_t begin_import(prof_i_py *frame) {
   prof_i_py *const name = prof_i_function_ask(NOW.given.import_name, frame);
   if (!name) return 0;
   const prof_i_py_text t = prof_i_py_text_of(name);
+  if (t.bytes == 0) { /* it is one of prof's own modules */
+    prof_i_py_drop(t.holder);
+    PY.Py_DecRef(name);
+    return 0;
+  }
   const prof_details details = {.name = t.data, .category = "import", .name_bytes = t.bytes, .category_bytes = PROF_NUL_TERMINATED, .flags = PROF_I_CATEGORY_LITERAL, .device = PROF_HOST};
   const uint64_t start = prof_i_begin_details_1(&site, &details);
   prof_i_py_drop(t.holder);

@@ -141,6 +141,14 @@ class Lines(unittest.TestCase):
             ("rocblas_function", long, "1000001"),
         )
 
+    def test_a_sum_of_huge_counts_is_the_largest_number(self):
+        largest = str(2**64 - 1)
+        self.check(
+            "rocblas_trace",
+            [PROFILE.replace("136", count) for count in (largest, largest, "9" * 30)],
+            ("rocblas_function", PROFILE_ROW, largest),
+        )
+
     def test_hipblaslt(self):
         self.check(
             "hipblaslt_trace", [LT, f"/opt/rocm/bin/{LT}"], ("hipblaslt", LT, "2")

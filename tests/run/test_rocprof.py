@@ -253,6 +253,14 @@ class Rocprof(unittest.TestCase):
         histogram = json.loads(self.read("rocprof_output/instruction_histogram.json"))
         self.assertEqual(histogram, {"VALU": 9007199254740993 + 100, "SALU": 7})
 
+    def test_sums_of_counters_do_not_wrap(self):
+        for counters in (("9223372036854775800", "9007199254740993"), ("7", "9e30")):
+            text = ROCPROFV3.replace("VALU\",100", f"VALU\",{counters[0]}")
+            self.write("bin/rocprofv3", text.replace("9007199254740993", counters[1]))
+            self.run_prof("-o", counters[0], "-t", "rocprofv3_compute", "--", "true")
+            histogram = self.read(counters[0], "rocprof_output", "instruction_histogram.json")
+            self.assertEqual(json.loads(histogram), {"VALU": 2**63 - 1, "SALU": 7})
+
     def test_a_cmd_of_the_guide_replaces_the_default(self):
         self.write(
             "bin/rocprof",

@@ -547,6 +547,16 @@ class Dual(Case):
         for name in ("got.0", "got.1"):
             self.assertTrue(os.path.exists(self.path(name)))
 
+    def test_the_process_of_prof_that_starts_both_is_left_out(self):
+        self.have_amd()
+        options = self.words(POWER, **{"DUAL-GCD": "true"})
+        program = [sys.executable, "-c", self.TOGETHER, "0"]
+        self.run_prof("-q", "-o", "out", *options, "-t", "prof", "--", *program)
+        with open(self.path("out/summary.json"), encoding="utf-8") as file:
+            names = {process["name"] for process in json.load(file)["processes"]}
+        self.assertIn("python-c", names)
+        self.assertNotIn("prof", names)
+
     def test_one_visible_device_is_told(self):
         self.have_amd()
         self.env["HIP_VISIBLE_DEVICES"] = "3"

@@ -18,6 +18,10 @@
 /* Texts of help: each line has at most 80 columns. The lines of a command begin here: */
 #define INDENT "\n         "
 
+/* libprof.so looks for it: what PROF_LEVEL and PROF_MEMORY ask for is not for this process. */
+extern const char prof_i_is_command;
+__attribute__((visibility("default"))) const char prof_i_is_command = 1;
+
 static const struct {
   const char *name;
   int (*run)(int argc, char **argv);

@@ -148,6 +148,7 @@ static int wrong(const char *text, const char *word) {
 
 static int take_output(run_request *r, const char *pattern) {
   if (!*pattern) return wrong("--output: the path is empty", NULL);
+  if (*pattern == '-') pattern = run_text("./%s", pattern); /* other commands take the path, too */
   const char *const why = run_file_why_not(pattern);
   if (why) return wrong(why, NULL);
   r->has_folder = !run_file_is(pattern);

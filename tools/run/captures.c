@@ -35,13 +35,13 @@ static bool is_of_prof_run(const char *path) {
 /* What the process is called. NULL: as its file already is. Python's command names the files of its
    own process and of all that it starts for its script, so other programs must be renamed. */
 static const char *title_of(const run_family *family, const run_capture *capture,
-                            bool has_own_names) {
-  if (capture->is_own || (has_own_names && !family)) return NULL;
+                            bool has_own_name) {
+  if (capture->is_own || (has_own_name && !family)) return NULL;
   const run_member *const found = family ? run_family_find(family, (pid_t)capture->pid) : NULL;
   const run_member *const m = found && found->inner_pid == found->pid ? found : NULL;
   if (run_python_is_interpreter(capture->process))
     return m ? run_title(family, m, NULL) : NULL;
-  return has_own_names && m && m->words ? NULL : capture->process;
+  return has_own_name && m && m->words ? NULL : capture->process;
 }
 
 /* NAME.PID.prof or NAME.rank-N.PID.prof, after the name of the process. A wrapper that started the
@@ -95,21 +95,31 @@ static void list_paths(const char *folder, run_words *to) {
       run_words_add(to, run_text("%s/%s", folder, names.items[i]));
 }
 
-static void find_here(const char *folder, bool has_own_names, const run_family *family,
+/* Python's command names what it reports. What it has not, because the script or another process
+   ended without it, or behind it, has the name that it was recorded under: SCRIPT.run-PID-... */
+static bool is_left(const char *path) { return strstr(run_base_name(path), ".run-") != NULL; }
+
+/* Of a capture that was left. */
+static const char *name_of_left(const run_capture *capture, const char *script) {
+  return script && run_python_is_interpreter(capture->process) ? script : capture->process;
+}
+
+static void find_here(const char *folder, const char *script, const run_family *family,
                       run_captures *to) {
   run_words paths = {0};
   list_paths(folder, &paths);
   run_inspection *const all = run_inspect(&paths);
   for (size_t i = 0; i < paths.count; i++) {
     run_capture capture = capture_of(paths.items[i], &all[i]);
-    const char *const title = capture.title = title_of(family, &capture, has_own_names);
-    if (capture.is_empty && !has_own_names)
+    const bool has_own_name = script && !is_left(capture.path);
+    const char *const title = capture.title = title_of(family, &capture, has_own_name);
+    if (capture.is_empty && !has_own_name)
       unlink(capture.path);
     else if (capture.pid && !capture.is_live)
-      capture.path = has_own_names && !title
+      capture.path = has_own_name && !title
                          ? named_for_rank(capture.path, &capture)
                          : named_for_process(capture.path, folder, &capture,
-                                             title ? title : capture.process);
+                                             title ? title : name_of_left(&capture, script));
     add_capture(to, &capture);
   }
   free(all);
@@ -133,9 +143,10 @@ static int by_path(const void *a, const void *b) {
   return strcmp(((const run_capture *)a)->path, ((const run_capture *)b)->path);
 }
 
-void run_captures_find(const char *folder, bool has_own_names, const run_family *family,
+void run_captures_find(const char *folder, const char *script, const run_family *family,
                        run_captures *to) {
-  find_here(folder, has_own_names, family, to);
+  to->has_no_folder = access(folder, F_OK) != 0;
+  find_here(folder, script, family, to);
   find_elsewhere(folder, to);
   if (to->count > 1) qsort(to->items, to->count, sizeof *to->items, by_path);
 }

@@ -24,13 +24,14 @@ typedef struct run_captures {
   run_capture *items;
   size_t count;
   size_t empty_count;
+  bool has_no_folder; /* it was removed or renamed */
 } run_captures;
 
 /* Finds the captures in the folder, and those that prof had to write elsewhere because the folder
-   took none. has_own_names: Python's command has named them, so no file is removed, and the rank
-   alone is added to a name. Those of scripts in Python that another one has started have the name
-   of their script; family: knows it, or NULL. */
-void run_captures_find(const char *folder, bool has_own_names, const run_family *family,
+   took none. script: the one that Python's command runs, or NULL. It has named what it has reported,
+   so such a file is not removed, and the rank alone is added to its name. Those of scripts in
+   Python that another one has started have the name of their script; family: knows it, or NULL. */
+void run_captures_find(const char *folder, const char *script, const run_family *family,
                        run_captures *to);
 /* A process has recorded, or a capture cannot be read. */
 bool run_captures_have_events(const run_captures *captures);

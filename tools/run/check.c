@@ -3,9 +3,12 @@
 #include "check.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "../prof/commands.h"
@@ -33,6 +36,22 @@ char *run_program_find(const char *name) {
   }
 }
 
+bool run_ends_well(char **words) {
+  posix_spawn_file_actions_t files;
+  pid_t pid;
+  int status;
+  posix_spawn_file_actions_init(&files);
+  posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+  posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+  const int error = posix_spawnp(&pid, words[0], &files, NULL, words, environ);
+  posix_spawn_file_actions_destroy(&files);
+  if (error != 0) return false;
+  while (waitpid(pid, &status, 0) < 0)
+    if (errno != EINTR) return false;
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
 /* Words that sh knows itself. */
 static bool is_of_shell(const char *word) {
   static const char *const known[] = {
@@ -56,6 +75,15 @@ static const char *program_of(const run_tool *tool) {
   return words.items[0];
 }
 
+/* A text of the user. */
+static bool is_shell_text(const char *cmd) {
+  run_words words = {0};
+  run_words_add(&words, "/bin/sh");
+  run_words_add(&words, "-nc");
+  run_words_add(&words, run_text("%s \"$@\"", cmd));
+  return access(words.items[0], X_OK) != 0 || run_ends_well(words.items);
+}
+
 const char *run_tool_why_not(const run_tool *tool) {
   if (tool->parts & RUN_PART_SAMPLE) return run_sampler_why_not(tool);
   if (tool->sampling) { /* the tool prof */
@@ -66,6 +94,10 @@ const char *run_tool_why_not(const run_tool *tool) {
   if (strstr(tool->cmd, "run-rocprof") && !run_program_find("rocprofv3") &&
       !run_program_find("rocprof"))
     return "neither rocprofv3 nor rocprof is on PATH: install ROCm: https://rocm.docs.amd.com";
+  if (!tool->has_marks && !is_blank(tool->cmd) && run_needs_shell(tool->cmd) &&
+      !is_shell_text(tool->cmd))
+    return run_text("its cmd is no text for sh: '%s'; with the program behind it, sh -n finds an "
+                    "error", tool->cmd);
   if (!program || run_program_find(program)) return NULL;
   return run_text("there is no '%s' on PATH%s%s", program, tool->install ? ": " : "",
                   tool->install ? tool->install : "");
@@ -199,7 +231,14 @@ void run_check_devices(const run_stack *stack) {
   check_option(stack, "--devices", "'s tracing");
 }
 
-void run_check_memory(const run_stack *stack) { check_option(stack, "--memory", "malloc()"); }
+void run_check_memory(const run_stack *stack, const char *program) {
+  static const char asan[] = "libasan.so.";
+  const char *const path = run_program_find(program);
+  check_option(stack, "--memory", "malloc()");
+  if (path && run_program_mentions(path, asan, strlen(asan)))
+    run_fail("--memory and AddressSanitizer, which '%s' is built with, both replace malloc(); "
+             "leave --memory out", program);
+}
 
 /* NULL: it can be executed. */
 static const char *workload_why_not(const char *name, int *status_out) {
@@ -234,8 +273,12 @@ static int find_problems(const run_stack *stack, const run_words *workload, run_
     const char *const clash = start_clash(stack, &stack->tools[i]);
     if (clash) run_words_add(to, clash);
   }
+  const bool has_front = stack->encapsulate && !is_blank(stack->encapsulate);
+  if (has_front && run_needs_shell(stack->encapsulate) && !is_shell_text(stack->encapsulate))
+    run_words_add(to, run_text("encapsulate_script is no text for sh: '%s'; with the program "
+                               "behind it, sh -n finds an error", stack->encapsulate));
   /* the user's text in front may be a program that reads the words as a command */
-  if (stack->encapsulate && *stack->encapsulate) return to->count ? status : 0;
+  if (has_front) return to->count ? status : 0;
   int of_workload = 0;
   const char *const why = workload_why_not(workload->items[0], &of_workload);
   if (to->count == 0) status = of_workload;

@@ -7,6 +7,9 @@
 /* The path of a program as execvp() finds it, or NULL. */
 char *run_program_find(const char *name);
 
+/* Runs the words without streams. Whether they end with 0. */
+bool run_ends_well(char **words);
+
 /* Why the tool cannot work here, and what to do. NULL: nothing is known to prevent it. */
 const char *run_tool_why_not(const run_tool *tool);
 
@@ -16,8 +19,8 @@ const char *run_tool_program(const run_tool *tool);
 /* Ends the process with one message if another tool of the stack traces devices, too. */
 void run_check_devices(const run_stack *stack);
 
-/* The same if another tool replaces malloc(), too. */
-void run_check_memory(const run_stack *stack);
+/* The same if another tool, or the program itself, replaces malloc(), too. */
+void run_check_memory(const run_stack *stack, const char *program);
 
 /* Prints each reason why the stack cannot run here. Returns the status that the run would have, or
    0. */

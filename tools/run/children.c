@@ -7,6 +7,7 @@
 
 #include "../prof/commands.h"
 #include "helpers.h"
+#include "output.h"
 #include "python.h"
 #include "titles.h"
 
@@ -31,11 +32,14 @@ static const struct {
                          "run prof as that user: su USER -c 'prof run ...'"},
     [RUN_REASON_NAMESPACE] = {"does not see the folder of captures: it is in a container",
                               "run prof in the container, or mount the folder there"},
+    [RUN_REASON_NESTED] = {"a prof run inside of this one has it", NULL},
     [RUN_REASON_LOST] = {"has loaded prof and left no capture",
                          "see its messages on stderr; prof recover lists captures elsewhere"},
     [RUN_REASON_NO_EVENTS] = {"uses prof, and recorded nothing, or has cleared it",
                               "add scopes, or --level 2, or --memory"},
     [RUN_REASON_NO_PROF] = {"does not use prof", NULL},
+    [RUN_REASON_NO_FOLDER] = {"the folder of captures is not there any more",
+                              "let the program not remove or rename it"},
 };
 
 const char *run_reason_text(run_reason reason) { return reasons[reason].text; }
@@ -110,6 +114,22 @@ static const run_capture *capture_of(const run_captures *captures, const bool *i
   return NULL;
 }
 
+static bool is_in_prof_run(const run_family *family, const run_member *m) {
+  enum { DEEPEST = 64 };
+  for (int i = 0; i < DEEPEST && m; i++) {
+    if (m->is_prof_run) return true;
+    m = run_family_find(family, m->parent_pid);
+  }
+  return false;
+}
+
+static run_reason reason_of(const run_family *family, const run_member *m,
+                            const run_captures *captures) {
+  if (m->reason != RUN_REASON_NO_PROF && m->reason != RUN_REASON_LOST) return m->reason;
+  if (m->reason == RUN_REASON_LOST && is_in_prof_run(family, m)) return RUN_REASON_NESTED;
+  return captures->has_no_folder ? RUN_REASON_NO_FOLDER : m->reason;
+}
+
 run_children run_children_find(const run_family *family, const run_captures *captures,
                                const run_stack *stack, const char *workload, bool has_reasons) {
   run_children to = {
@@ -122,7 +142,8 @@ run_children run_children_find(const run_family *family, const run_captures *cap
     const run_capture *const capture = last_capture(captures, is_seen, m, found);
     to.libraries |= m->libraries;
     if (!capture && run_is_helper(stack, workload, m)) continue;
-    add_process(&to, name_of(family, m, capture, workload), m->reason, capture);
+    add_process(&to, name_of(family, m, capture, workload), reason_of(family, m, captures),
+                capture);
   }
   for (size_t i = 0; i < captures->count; i++) {
     const run_capture *const capture = &captures->items[i];
@@ -130,6 +151,7 @@ run_children run_children_find(const run_family *family, const run_captures *cap
       add_process(&to, capture->process, RUN_REASON_NO_EVENTS, capture);
   }
   free(is_seen);
+  to.has_prof_run = family && run_family_has_prof_run(family);
   to.is_cut = family && run_family_is_full(family);
   if (to.count > 1) qsort(to.groups, to.count, sizeof *to.groups, by_reason);
   return to;
@@ -170,19 +192,21 @@ void run_children_print(const run_children *children) {
     const run_reason reason = children->groups[at].reason;
     char *names;
     at = names_of(children, at, &names);
-    say("  no capture of %s: %s%s%s", names, reasons[reason].text,
+    say("  %sno capture of %s: %s%s%s", run_output_whose(), names, reasons[reason].text,
         reasons[reason].advice ? "; " : "", reasons[reason].advice ? reasons[reason].advice : "");
     is_any = true;
   }
   if (is_any)
-    say("  processes are seen by looking at /proc every few ms: short ones may be missing here%s",
-        children->is_cut ? ", and there were too many to keep" : "");
+    say("  %sprocesses are seen by looking at /proc every few ms: short ones may be missing here%s",
+        run_output_whose(), children->is_cut ? ", and there were too many to keep" : "");
 }
 
 const char *run_children_why_nothing(const run_children *children) {
   if (children->empty_count > 0)
     return "nothing was recorded: the program uses prof, and had no event, or dropped all by "
            "prof_clear(); try --level 2, --memory";
+  if (children->has_prof_run)
+    return "nothing was recorded here: a prof run inside of this one has what it records";
   if (children->is_unknown)
     return "nothing was recorded; this kernel does not list the children of a process";
   for (size_t i = 0; i < children->count; i++)

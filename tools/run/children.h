@@ -21,6 +21,7 @@ typedef struct run_children {
   bool has_captures;  /* some process has left one, maybe of a program before its last one */
   bool is_unknown;    /* the processes could not be watched */
   bool is_cut;        /* there were more */
+  bool has_prof_run;  /* prof run was started inside of this one */
   unsigned libraries; /* that any of them had loaded; see run_member */
 } run_children;
 

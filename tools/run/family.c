@@ -48,6 +48,7 @@ struct run_family {
   entry *by_pid; /* the last one with each pid */
   run_member **kept;
   size_t kept_count;
+  bool has_prof_run;
 };
 
 static uint64_t now_ns(clockid_t clock) {
@@ -332,11 +333,14 @@ void run_family_stop(run_family *family) {
   for (size_t i = 0; i < family->count; i++) {
     run_member *const m = &family->items[i]->member;
     if (m->seen_count == 0 || (m->seen_count == 1 && m->is_as_parent)) continue;
+    family->has_prof_run |= m->is_prof_run;
     if (m->program == family->own_program) continue; /* before exec(), or a helper of ours */
     if (m->program == 0 && strcmp(m->comm, own.name) == 0) continue; /* the same, at its end */
     family->kept[family->kept_count++] = m;
   }
 }
+
+bool run_family_has_prof_run(const run_family *family) { return family->has_prof_run; }
 
 void run_family_destroy(run_family *family) {
   HASH_CLEAR(hh, family->by_pid);

@@ -17,9 +17,11 @@ typedef enum run_reason {
   RUN_REASON_VARIABLES, /* it was started without prof's variables: env -i */
   RUN_REASON_USER,      /* it runs as another user, who cannot write into the folder */
   RUN_REASON_NAMESPACE, /* it does not see the folder: in a container */
+  RUN_REASON_NESTED,    /* another prof run, inside of this one, has its capture */
   RUN_REASON_LOST,      /* it had loaded prof, and left no capture */
   RUN_REASON_NO_EVENTS, /* its capture was empty */
   RUN_REASON_NO_PROF,   /* it does not use prof */
+  RUN_REASON_NO_FOLDER, /* it may use prof: the folder of captures is gone */
   RUN_REASONS,
 } run_reason;
 
@@ -46,6 +48,7 @@ typedef struct run_member {
   bool is_empty;     /* no variables were seen: they are read once more */
   bool has_no_words; /* of a shell: it is executing its program just now, or ending */
   bool is_of_stack;  /* a shell or a process of prof itself that starts the workload */
+  bool is_prof_run;  /* of another run */
   bool is_as_parent; /* the program is that of its parent: before exec(), or a worker */
   uint64_t program;  /* identifies the executed file */
   char *words; /* of a Python interpreter: its first words, each with its NUL; or NULL */
@@ -69,6 +72,8 @@ const run_member *run_family_member(const run_family *family, size_t index);
 const run_member *run_family_find(const run_family *family, pid_t pid);
 /* Any process that was seen. */
 bool run_family_has(const run_family *family, pid_t pid);
+/* prof run was started once more, inside of this one. */
+bool run_family_has_prof_run(const run_family *family);
 /* True: there was no room for more. */
 bool run_family_is_full(const run_family *family);
 

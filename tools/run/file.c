@@ -185,14 +185,15 @@ static const char *what(const char *part) {
 }
 
 void run_file_write(const char *pattern, const char *folder, const run_words *captures,
-                    bool is_quiet) {
+                    bool has_first, bool is_quiet) {
   capture *const all = run_make(captures->count, sizeof *all);
   run_words made = {0};
   size_t count = 0;
   for (size_t i = 0; i < captures->count; i++) count += take(&all[count], captures->items[i]);
   if (count > 1) qsort(all, count, sizeof *all, by_start);
   for (size_t i = 0; i < count; i++) {
-    const char *const path = unused_name(&made, name_of(pattern, &all[i], is_first(all, i)));
+    const bool is_new = !has_first && is_first(all, i);
+    const char *const path = unused_name(&made, name_of(pattern, &all[i], is_new));
     run_words_add(&made, path);
     if (!write_one(&all[i], path) || is_quiet) continue;
     if (all[i].part) say("prof run: %s has %s", path, what(all[i].part));

@@ -24,8 +24,8 @@ char *run_file_folder_pattern(const char *pattern);
    began first has the pattern's own name. Others have NAME.PID.ENDING, unless the pattern has %p.
    Ranks that the workload's own launcher has started have NAME-RANK, unless the pattern has %r.
    Samples have NAME.samples.ENDING, calls of libraries NAME.library_trace.ENDING. Prints what is
-   where. */
+   where. has_first: the pattern's own name is taken, by a script in Python. */
 void run_file_write(const char *pattern, const char *folder, const run_words *captures,
-                    bool is_quiet);
+                    bool has_first, bool is_quiet);
 
 #endif

@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,20 +37,24 @@ static size_t class_of(const char *name) {
   return CLASSES;
 }
 
-/* Integers are exact; fractions are truncated. */
+/* Integers are exact; fractions are truncated; what is too large or too small is the limit. */
 static int64_t number(const char *text) {
   char *end;
   errno = 0;
   const long long whole = strtoll(text, &end, 10);
   if (errno == 0 && (*end == '\0' || isspace((unsigned char)*end))) return whole;
   const double value = strtod(text, NULL);
-  return value > -9e18 && value < 9e18 ? (int64_t)value : 0;
+  if (value >= 9e18) return INT64_MAX;
+  if (value <= -9e18) return INT64_MIN;
+  return isnan(value) ? 0 : (int64_t)value;
 }
 
 static void add(histogram *h, const char *name, const char *value) {
   const size_t at = class_of(name);
   if (at == CLASSES || *value == '\0') return;
-  h->counts[at] += number(value);
+  const int64_t more = number(value);
+  if (__builtin_add_overflow(h->counts[at], more, &h->counts[at]))
+    h->counts[at] = more > 0 ? INT64_MAX : INT64_MIN;
   h->is_there[at] = true;
 }
 

@@ -33,8 +33,11 @@ static void inspect_one(const char *path, run_inspection *to) {
   to->was_clean = info.was_clean;
   to->has_events = info.event_count + info.open_count > 0;
   to->has_rows = info.scope_count + info.open_count > 0;
-  for (size_t i = 0; i < sizeof info.lost_count / sizeof *info.lost_count; i++)
+  for (size_t i = 0; i < sizeof info.lost_count / sizeof *info.lost_count; i++) {
     to->has_rows |= info.lost_count[i] > 0;
+    /* what the program itself has dropped is no loss */
+    to->has_events |= info.lost_count[i] > 0 && i != PROF_LOSS_CLEARED;
+  }
   prof_trace_destroy(trace);
 }
 

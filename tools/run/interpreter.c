@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -72,4 +73,18 @@ const char *run_interpreter_missing(const char *path) {
     if (!is_program(path)) return path;
   }
   return NULL;
+}
+
+bool run_program_mentions(const char *path, const char *text, size_t text_bytes) {
+  struct stat is;
+  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  void *const bytes = fstat(fd, &is) == 0 && S_ISREG(is.st_mode) && is.st_size > 0
+                          ? mmap(NULL, (size_t)is.st_size, PROT_READ, MAP_PRIVATE, fd, 0)
+                          : MAP_FAILED;
+  close(fd);
+  if (bytes == MAP_FAILED) return false;
+  const bool has = memmem(bytes, (size_t)is.st_size, text, text_bytes) != NULL;
+  munmap(bytes, (size_t)is.st_size);
+  return has;
 }

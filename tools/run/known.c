@@ -128,7 +128,8 @@ static const known_tool known[] = {
      "ncu --force-overwrite -o {output}/report --", {NULL}, RUN_PART_COLLECT},
 
     {"perf", "samples of the processors, with call graphs", "perf", APT "linux-perf",
-     "perf record -g -q -o {output}/perf.data --", {NULL}, RUN_PART_COLLECT},
+     "{prof} run-status perf record -g -q -o {output}/perf.data -- {prof} run-status-of", {NULL},
+     RUN_PART_COLLECT},
     {"strace", "system calls, with times and children", "strace", APT "strace",
      "strace -f -tt -T -o {output}/strace.txt --", {NULL}, RUN_PART_COLLECT},
     {"valgrind", "memory errors, by valgrind's memcheck", "valgrind", APT "valgrind",

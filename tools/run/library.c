@@ -111,7 +111,8 @@ static void count_call(run_libraries *libraries, run_library library, run_line c
   if (!(libraries->wanted & 1u << library)) return;
   if (config.bytes > RUN_CONFIG_BYTES_MAX) config.bytes = RUN_CONFIG_BYTES_MAX;
   entry *const found = find_entry(libraries, library, config);
-  found->row.calls += calls;
+  if (__builtin_add_overflow(found->row.calls, calls, &found->row.calls))
+    found->row.calls = UINT64_MAX;
   if (!libraries->calls || library == RUN_LIBRARY_ROCBLAS_FUNCTION) return;
   if (!found->form) found->form = run_call_form_create(&found->row);
   run_calls_add(libraries->calls, found->form, &from->origin, from->stream);

@@ -3,6 +3,7 @@
 #include "library_lines.h"
 
 #include <ctype.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -196,8 +197,10 @@ static void write_collective(run_line name, const run_line fields[FIELDS], run_c
   put_field(to, " nranks ", fields[NRANKS]);
   if (!is_known) return;
   char bytes[24];
-  snprintf(bytes, sizeof bytes, "%llu",
-           (unsigned long long)number(count) * data_types[code].bytes);
+  unsigned long long product;
+  if (__builtin_mul_overflow(number(count), data_types[code].bytes, &product))
+    product = ULLONG_MAX;
+  snprintf(bytes, sizeof bytes, "%llu", product);
   put(to, " bytes ", bytes, strlen(bytes));
 }
 

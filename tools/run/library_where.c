@@ -37,8 +37,15 @@ static void check(const run_tool *tool, const char *trace) {
     const char *const name = places[i].variable, *const effect = places[i].effect;
     if (strcmp(places[i].tool, trace) != 0) continue;
     const char *value = run_variable_get(&tool->variables, name);
-    if (!value) value = getenv(name);
-    if (!value || (!effect && is_read(tool, value))) continue;
+    const char *const before = getenv(name);
+    if (!value) value = before;
+    if (!value) continue;
+    if (!effect && is_read(tool, value)) {
+      if (before && strcmp(before, value) != 0)
+        say("prof run: %s: %s was '%s', and is '%s' in this run, where prof reads the library's "
+            "lines", trace, name, before, value);
+      continue;
+    }
     if (effect)
       say("prof run: %s: %s is '%s', and then %s; unset it", trace, name, value, effect);
     else

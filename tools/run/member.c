@@ -132,6 +132,19 @@ static bool is_shell_of_stack(run_member *member) {
   return is;
 }
 
+/* prof run WORDS, and not we ourselves. A child of ours has our words until it executes a
+   program. */
+static bool is_other_run(const char *words, size_t bytes) {
+  size_t own_bytes = 0;
+  const size_t first = strnlen(words, bytes) + 1;
+  if (first + sizeof "run" > bytes || memcmp(words + first, "run", sizeof "run") != 0)
+    return false;
+  char *const own = run_file_read("/proc/self/cmdline", WORDS_BYTES, &own_bytes);
+  const bool is = own && (own_bytes != bytes || memcmp(own, words, bytes) != 0);
+  free(own);
+  return is;
+}
+
 /* valgrind [--OPTION...] PROGRAM [WORD...] */
 static void take_name_in_valgrind(run_member *member) {
   size_t bytes = 0;
@@ -285,6 +298,8 @@ void run_member_read_words(run_member *member) {
   size_t bytes = 0;
   char *const words = read_words(member->pid, &bytes);
   if (!words) return;
+  member->is_prof_run =
+      is_other_run(words, bytes) && is_own_program(path_of(member->pid, "exe").text);
   if (bytes == 0 || !run_python_is_interpreter(words)) {
     free(words);
     return;

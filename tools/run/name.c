@@ -145,6 +145,8 @@ char *run_name_cut(const char *name) {
   return run_copy(name, bytes);
 }
 
+bool run_is_launcher(const char *word) { return launcher_of(word) != NULL; }
+
 char *run_workload_name(const run_words *workload) {
   const bool is_module = strcmp(workload->items[0], "-m") == 0 && workload->count > 1;
   const char *name = workload->items[is_module], *text = NULL;

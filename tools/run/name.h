@@ -9,6 +9,9 @@
    characters that a file name of prof may not have. */
 char *run_workload_name(const run_words *workload);
 
+/* timeout, env, mpirun, a shell, and others that only start a program. */
+bool run_is_launcher(const char *word);
+
 /* Cut, at a character, to what a file's name may have beside all that prof adds to it. */
 char *run_name_cut(const char *name);
 

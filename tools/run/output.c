@@ -87,6 +87,26 @@ char *run_output_of_rank(char *folder, const char *pattern) {
   return rank && !strstr(pattern, "%r") ? run_text("%s/rank-%s", folder, rank) : folder;
 }
 
+const char *run_output_absolute(const char *path) {
+  char *const here = path && *path != '/' ? getcwd(NULL, 0) : NULL;
+  return here ? run_text("%s/%s", here, strncmp(path, "./", 2) == 0 ? path + 2 : path) : path;
+}
+
+const char *run_output_whose(void) {
+  const char *const rank = run_output_rank();
+  return rank ? run_text("rank %s: ", rank) : "";
+}
+
+const char *run_output_why_not(const char *folder) {
+  const char *at = folder;
+  while (access(at, F_OK) != 0 && errno == ENOENT) { /* it is made in the first that is there */
+    const char *const slash = strrchr(at, '/');
+    at = !slash ? "." : slash == at ? "/" : run_copy(at, (size_t)(slash - at));
+  }
+  if (access(at, W_OK | X_OK) == 0) return NULL;
+  return run_text("cannot write to the folder '%s': %s", at, strerror(errno));
+}
+
 char *run_output_in(const char *folder, const char *name) {
   if (strcmp(folder, ".") == 0) return run_text("%s", name);
   return run_text("%s/%s", folder, name);

@@ -19,6 +19,15 @@ char *run_output_escaped(const char *path);
 /* FOLDER/NAME; of the folder "." only NAME. */
 char *run_output_in(const char *folder, const char *name);
 
+/* "rank 3: ", in front of what the end prints: ranks share a terminal. "": there is no rank. */
+const char *run_output_whose(void);
+
+/* Why no file can be made in the folder, which need not be there yet; or NULL. */
+const char *run_output_why_not(const char *folder);
+
+/* Of a path that need not exist. */
+const char *run_output_absolute(const char *path);
+
 /* The folder itself. If a launcher has set a rank and the pattern has no %r: rank-N in it. */
 char *run_output_of_rank(char *folder, const char *pattern);
 

@@ -2,12 +2,10 @@
 #define _GNU_SOURCE
 #include "python.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "../prof/commands.h"
@@ -70,10 +68,49 @@ static bool part_here(const run_words *words, run_python *to) {
   return is_module_word(to->rest.items[0]) || access(to->rest.items[0], F_OK) == 0;
 }
 
+/* "#!/usr/bin/python3 OPTIONS", also behind env and env -S. Adds the words of Python to `front`.
+   Returns whether the file has a first line of this kind; *names_python_out: of Python. */
+static bool read_first_line(const char *path, run_words *front, bool *names_python_out) {
+  char line[512] = "";
+  const int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+  *names_python_out = false;
+  if (fd < 0) return false;
+  const ssize_t bytes = read(fd, line, sizeof line - 1);
+  close(fd);
+  if (bytes < 3 || strncmp(line, "#!", 2) != 0) return false;
+  line[strcspn(line, "\n")] = '\0';
+  run_words words = {0};
+  run_words_split(&words, run_text("%s", line + 2));
+  const bool has_env = words.count > 1 && strcmp(run_base_name(words.items[0]), "env") == 0;
+  const bool has_option = has_env && words.count > 2 && strcmp(words.items[1], "-S") == 0;
+  const size_t at = (size_t)has_env + (size_t)has_option;
+  *names_python_out = at < words.count && run_python_is_interpreter(words.items[at]);
+  for (size_t i = at; *names_python_out && i < words.count; i++)
+    run_words_add(front, words.items[i]);
+  return true;
+}
+
+/* An executable SCRIPT.py, as the shell would start it: its first line says by what. */
+static bool is_executable_script(const char *word) {
+  struct stat is;
+  return run_ends_in(word, ".py") && stat(word, &is) == 0 && S_ISREG(is.st_mode) &&
+         access(word, X_OK) == 0;
+}
+
+static bool is_of_other_language(const char *word) {
+  run_words front = {0};
+  bool names_python;
+  return is_executable_script(word) && read_first_line(word, &front, &names_python) &&
+         !names_python;
+}
+
 /* SCRIPT.py and -m MODULE need an interpreter in front. */
 static bool part_bare(const run_words *words, run_python *to) {
   const char *const told = getenv("PROF_PYTHON_PROGRAM"), *const first = words->items[0];
-  run_words_add(&to->front, told && *told ? told : "python3");
+  bool names_python = false;
+  if (told && *told) run_words_add(&to->front, told);
+  else if (is_executable_script(first)) (void)read_first_line(first, &to->front, &names_python);
+  if (to->front.count == 0) run_words_add(&to->front, "python3");
   if (is_module_word(first)) {
     if (!take_module(words, 0, &to->rest)) run_fail("-m needs the name of a module");
     return true;
@@ -83,44 +120,17 @@ static bool part_bare(const run_words *words, run_python *to) {
   return true;
 }
 
-/* An installed program in Python, as torchrun: "#!/usr/bin/python3 OPTIONS". */
+/* An installed program in Python, as torchrun. */
 static bool part_by_first_line(const run_words *words, run_python *to) {
-  char line[512] = "";
   const char *const path = run_program_find(words->items[0]);
-  const int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-  if (fd < 0) return false;
-  const ssize_t bytes = read(fd, line, sizeof line - 1);
-  close(fd);
-  if (bytes < 3 || strncmp(line, "#!", 2) != 0) return false;
-  line[strcspn(line, "\n")] = '\0';
-  run_words front = {0};
-  run_words_split(&front, run_text("%s", line + 2));
-  const bool has_env = front.count > 1 && strcmp(run_base_name(front.items[0]), "env") == 0;
-  const size_t at = has_env ? 1 : 0;
-  if (at >= front.count || !run_python_is_interpreter(front.items[at])) return false;
-  for (size_t i = at; i < front.count; i++) run_words_add(&to->front, front.items[i]);
+  bool names_python;
+  if (!read_first_line(path, &to->front, &names_python) || !names_python) return false;
   run_words_add(&to->rest, path);
   for (size_t i = 1; i < words->count; i++) run_words_add(&to->rest, words->items[i]);
   return true;
 }
 
 /* ---- the package ---- */
-
-static bool ends_with_0(char **words) {
-  posix_spawn_file_actions_t files;
-  pid_t pid;
-  int status;
-  posix_spawn_file_actions_init(&files);
-  posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-  posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-  const int error = posix_spawnp(&pid, words[0], &files, NULL, words, environ);
-  posix_spawn_file_actions_destroy(&files);
-  if (error != 0) return false;
-  while (waitpid(pid, &status, 0) < 0)
-    if (errno != EINTR) return false;
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
 
 /* Imports prof's package as `-m prof` does, with the interpreter's own options. Another package of
    that name is not imported. */
@@ -135,7 +145,7 @@ static bool has_package(const run_python *python) {
   run_words_add_all(&words, &python->front);
   run_words_add(&words, "-c");
   run_words_add(&words, looks);
-  return ends_with_0(words.items);
+  return run_ends_well(words.items);
 }
 
 /* ---- */
@@ -158,7 +168,10 @@ void run_python_prepare(run_request *r) {
   const char *const option = r->python_options.count > 0 ? r->python_options.items[0] : NULL;
   const bool records = run_stack_records(&r->stack);
   run_python *const python = run_make(1, sizeof *python);
-  const bool is_bare = part_bare(&r->workload, python);
+  const char *const first = r->workload.items[0];
+  const bool is_other = is_of_other_language(first);
+  if (is_other && !strchr(first, '/')) r->workload.items[0] = run_text("./%s", first);
+  const bool is_bare = !is_other && part_bare(&r->workload, python);
   if (!is_bare) *python = (run_python){0};
   const bool is_whole = !is_bare && records && run_python_is_interpreter(r->workload.items[0]) &&
                         part_here(&r->workload, python);
@@ -172,6 +185,10 @@ void run_python_prepare(run_request *r) {
   }
   if (!records) return;
   if (!is_bare && !is_whole && !is_program) {
+    if (option && run_python_is_interpreter(r->workload.items[0]))
+      run_fail("%s needs a script or a module behind '%s': -c TEXT, a script on stdin and no "
+               "script are not recorded, and a script must be there", option,
+               r->workload.items[0]);
     if (option)
       run_fail("%s is for programs in Python, and '%s' is none: prof run SCRIPT.py, -m MODULE, or "
                "python3 SCRIPT.py", option, r->workload.items[0]);
@@ -236,14 +253,18 @@ bool run_python_is_worker(const char *words, size_t bytes) {
   return left >= sizeof begin && strncmp(text, begin, sizeof begin - 1) == 0;
 }
 
+const char *run_python_name(const run_python *python) {
+  return run_name_cut(name_of(&python->rest));
+}
+
 const char *run_python_capture(const run_request *r, const char *folder) {
   const char *const rank = run_output_rank();
-  const char *const name = run_name_cut(name_of(&r->python->rest));
+  const char *const name = run_python_name(r->python);
   const char *const stem = run_output_escaped(run_text("%s/%s", folder, name));
   return run_text("%s%s%s.%%p.prof", stem, rank ? ".rank-" : "", rank ? rank : "");
 }
 
-run_words run_python_words(const run_request *r, const char *output) {
+run_words run_python_words(const run_request *r, const char *captures, const char *output) {
   run_words words = {0};
   run_words_add_all(&words, &r->python->front);
   run_words_split(&words, "-m prof run");
@@ -251,6 +272,7 @@ run_words run_python_words(const run_request *r, const char *output) {
   if (r->has_memory) run_words_add(&words, "--profile-memory");
   if (r->has_devices) run_words_add(&words, "--devices");
   if (r->is_quiet) run_words_add(&words, "--quiet");
+  if (captures) run_words_add(&words, run_text("--captures-in=%s", captures));
   run_words_add_all(&words, &r->table_options);
   run_words_add_all(&words, &r->python_options);
   if (output) {

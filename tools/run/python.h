@@ -16,8 +16,12 @@ typedef struct run_python {
    workload is not Python or Python does not have the package. */
 void run_python_prepare(run_request *request);
 
-/* The workload with `-m prof run` in front of the script. output: of the capture, or NULL. */
-run_words run_python_words(const run_request *request, const char *output);
+/* The workload with `-m prof run` in front of the script. captures: the folder that it records
+   into; output: of the trace, or NULL. */
+run_words run_python_words(const run_request *request, const char *captures, const char *output);
+
+/* The name of the script or module, cut to what a file's name can hold. */
+const char *run_python_name(const run_python *python);
 
 /* The pattern of the captures, as the package takes it: FOLDER/SCRIPT.%p.prof, with .rank-N in
    front of the pid if a launcher has set a rank. */

@@ -23,6 +23,7 @@ typedef struct one_run {
   const char *folder; /* or NULL */
   int status;
   double seconds; /* below 0: it was not run */
+  bool is_cut;    /* a signal asked for the end: its time is none of the program */
 } one_run;
 
 typedef struct all_runs {
@@ -46,7 +47,7 @@ static void measure(all_runs *all) {
   double *const seconds = run_make(all->count, sizeof *seconds);
   size_t count = 0;
   for (size_t i = 0; i < all->count; i++)
-    if (all->runs[i].seconds >= 0) seconds[count++] = all->runs[i].seconds;
+    if (all->runs[i].seconds >= 0 && !all->runs[i].is_cut) seconds[count++] = all->runs[i].seconds;
   qsort(seconds, count, sizeof *seconds, by_value);
   all->timed = count;
   if (count > 0) {
@@ -104,13 +105,24 @@ static const char *quoted(const char *word) {
   return run_words_quoted(&words);
 }
 
+/* Up to two runs that left captures. Returns how many. */
+static size_t find_recorded(const all_runs *all, const char *folders[2]) {
+  size_t count = 0;
+  for (size_t i = 0; i < all->count && count < 2; i++) {
+    const char *const folder = all->runs[i].folder;
+    if (folder && run_folder_names(run_text("%s/prof_output", folder)).count > 0)
+      folders[count++] = folder;
+  }
+  return count;
+}
+
 static void print_hint(const all_runs *all) {
-  const run_request *const request = all->request;
-  if (!request->has_folder)
+  const char *folders[2];
+  if (!all->request->has_folder)
     say("  with -o DIR the files of each run are kept, to compare them");
-  else if (run_stack_records(&request->stack) && all->count > 1)
+  else if (find_recorded(all, folders) == 2)
     say("  to compare two runs: prof table %s/prof_output/*.prof, and the same with %s",
-        quoted(all->runs[0].folder), quoted(all->runs[1].folder));
+        quoted(folders[0]), quoted(folders[1]));
 }
 
 static void print_all(const all_runs *all) {
@@ -126,7 +138,8 @@ static void print_all(const all_runs *all) {
       break;
     }
     if (run->seconds >= 0)
-      say("  %6zu %10.3f %7d%s", i + 1, run->seconds, run->status, folder);
+      say("  %6zu %10.3f %7d%s%s", i + 1, run->seconds, run->status, folder,
+          run->is_cut ? "  interrupted" : "");
     else
       say("  %6zu %10s %7s%s", i + 1, "-", "not run", folder);
   }
@@ -139,6 +152,12 @@ static void print_all(const all_runs *all) {
 
 /* ---- the runs ---- */
 
+/* Somebody wants an end. */
+static bool is_cut(const one_run *run) {
+  return run_signals_interrupt() || run->status == 128 + SIGINT ||
+         run->status == 128 + SIGTERM || run->status == 128 + SIGHUP;
+}
+
 static one_run run_one(all_runs *all, unsigned number) {
   const run_request *const request = all->request;
   run_request one = *request;
@@ -149,13 +168,8 @@ static one_run run_one(all_runs *all, unsigned number) {
   if (request->has_folder)
     run.folder = one.folder = run_output_new_folder(request->folder, run_text("run-%u", number));
   run.status = run_go(&one, &run.seconds);
+  run.is_cut = is_cut(&run);
   return run;
-}
-
-/* It could not start, or somebody wants an end. */
-static bool is_last(const one_run *run) {
-  return run_signals_interrupt() || run->seconds < 0 || run->status == 128 + SIGINT ||
-         run->status == 128 + SIGTERM || run->status == 128 + SIGHUP;
 }
 
 int run_repeat(const run_request *request, unsigned count) {
@@ -172,7 +186,7 @@ int run_repeat(const run_request *request, unsigned count) {
     const one_run run = run_one(&all, (unsigned)all.count + 1);
     all.runs[all.count++] = run;
     if (status == 0) status = run.status;
-    all.is_stopped = all.count < count && is_last(&run);
+    all.is_stopped = all.count < count && (run.is_cut || run.seconds < 0);
     measure(&all);
     is_written = write_all(&all, all.count == count || all.is_stopped);
   }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "../prof/commands.h"
@@ -14,6 +15,7 @@
 #include "kept.h"
 #include "name.h"
 #include "output.h"
+#include "python.h"
 #include "rocprof.h"
 #include "rpd.h"
 #include "seen.h"
@@ -103,6 +105,14 @@ static void collect_samplers(run_state *s) {
   }
 }
 
+/* Most tools do not say what they could not write. */
+static void check_room(run_state *s, const char *folder) {
+  struct statvfs is;
+  if (statvfs(folder, &is) == 0 && is.f_blocks > 0 && is.f_bavail == 0)
+    run_summary_add_problem(&s->summary, "the disk of '%s' is full, so files in it may not be "
+                                         "complete", folder);
+}
+
 /* Of prof, library traces, and databases there are other hints. */
 static void add_no_files(run_state *s, const run_tool *tool) {
   if (tool->parts & (RUN_PART_PROF | RUN_PART_TRACE | RUN_PART_LOGS)) return;
@@ -126,6 +136,13 @@ static void collect_folder(run_state *s, const run_tool *tool) {
     const char *const hint = run_uftrace_hint(tool->folder);
     if (hint) run_words_add(&s->summary.hints, hint);
   }
+  const char *const first = s->request.workload.items[0];
+  if (run_follows_one_program(tool) && run_is_launcher(first) &&
+      s->summary.progress == RUN_PROGRESS_ENDED)
+    run_words_add(&s->summary.hints,
+                  run_text("%s followed '%s' alone, and no program that it has started; to follow "
+                           "one, put it behind -- itself", tool->name, run_base_name(first)));
+  check_room(s, tool->folder);
   if (!run_summary_add_folder(&s->summary, tool->folder)) add_no_files(s, tool);
 }
 
@@ -138,8 +155,13 @@ static void collect_captures(run_state *s) {
     const run_tool *const tool = &s->request.stack.tools[i];
     if (!(tool->parts & RUN_PART_PROF) || !tool->folder) continue;
     folder = tool->folder;
-    run_captures_find(folder, s->request.python != NULL, s->family, captures);
+    const run_python *const python = s->request.python;
+    if (python) s->rest = run_python_take_rest(folder);
+    run_captures_find(folder, python ? run_python_name(python) : NULL, s->family, captures);
   }
+  if (captures->has_no_folder)
+    run_summary_add_problem(&s->summary, "the folder of captures '%s' is not there any more: what "
+                                         "was recorded into it may be lost", folder);
   run_seen_tell(captures, s->family, &s->summary.end);
   for (size_t i = 0; i < captures->count; i++) {
     const run_capture *const capture = &captures->items[i];
@@ -187,7 +209,7 @@ static void print_captures(run_state *s) {
   if (run_captures_have_events(captures))
     run_child_call(report_captures, s);
   else
-    say("prof run: %s", why_nothing(s));
+    say("prof run: %s%s", run_output_whose(), why_nothing(s));
 }
 
 /* In a process of its own, too. */
@@ -199,7 +221,8 @@ static int write_captures(void *context) {
     if (!captures->items[i].is_empty) run_words_add(&paths, captures->items[i].path);
   if (paths.count == 0 && s->record_folder && s->request.is_quiet) /* the table says it */
     say("prof run: nothing was recorded, so '%s' is not written", s->request.file);
-  run_file_write(s->request.file, s->file_folder, &paths, s->request.is_quiet);
+  const bool has_first = s->request.python && s->rest == RUN_PYTHON_REPORTED;
+  run_file_write(s->request.file, s->file_folder, &paths, has_first, s->request.is_quiet);
   return 0;
 }
 
@@ -235,7 +258,8 @@ void run_report(run_state *s) {
   const bool is_printed = !request->is_quiet && !request->is_repeated;
   const bool is_ended = summary->progress == RUN_PROGRESS_ENDED;
   const bool is_prof_alone = request->stack.count == 1 && run_stack_records(&s->request.stack);
-  if (is_printed && s->record_folder && is_ended && !request->python) print_captures(s);
+  if (is_printed && s->record_folder && is_ended) print_captures(s);
+  if (!request->is_quiet && s->rest == RUN_PYTHON_ALL && is_ended) print_captures(s);
   if (s->file_folder && run_child_call(write_captures, s) != 0)
     say("prof run: '%s' is not complete; captures are in '%s'", request->file, s->file_folder);
   if (is_printed && (!is_prof_alone || request->has_folder || !is_ended))
@@ -243,8 +267,8 @@ void run_report(run_state *s) {
   if (is_printed) run_summary_print_left(summary);
   if (is_printed && s->record_folder && is_ended) run_children_print(&summary->children);
   for (size_t i = 0; is_printed && i < summary->hints.count; i++)
-    say("prof run: %s", summary->hints.items[i]);
+    say("prof run: %s%s", run_output_whose(), summary->hints.items[i]);
   for (size_t i = 0; i < summary->problems.count; i++)
-    say("prof run: %s", summary->problems.items[i]);
+    say("prof run: %s%s", run_output_whose(), summary->problems.items[i]);
   run_summary_write(summary);
 }

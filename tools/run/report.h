@@ -8,6 +8,7 @@
 #include "library.h"
 #include "logs.h"
 #include "loose.h"
+#include "python_rest.h"
 #include "run.h"
 #include "sampler.h"
 #include "summary.h"
@@ -32,6 +33,7 @@ typedef struct run_state {
   const char *record_folder;    /* of captures of processes, which prof run asks for; or NULL */
   const char *file_folder;      /* with -o FILE: of all captures that become files; or NULL */
   const char *temporary_folder; /* the same, if it is removed at the end; or NULL */
+  run_python_rest rest;         /* of a script in Python */
   run_libraries *libraries;     /* or NULL */
   const char *trace_path;       /* of library_trace.csv, or NULL */
   const char *log_path;         /* or NULL */

@@ -32,12 +32,13 @@
 
 /* The folders must exist. */
 static void complete_workload(run_request *r) {
-  const char *output = r->file;
+  const char *captures = NULL;
   if (!r->python) return;
   for (size_t i = 0; i < r->stack.count; i++)
-    if (r->stack.tools[i].parts & RUN_PART_PROF && r->stack.tools[i].folder && !r->file)
-      output = run_python_capture(r, r->stack.tools[i].folder);
-  r->workload = run_python_words(r, output);
+    if (r->stack.tools[i].parts & RUN_PART_PROF) captures = r->stack.tools[i].folder;
+  const bool is_kept = r->has_folder || r->sample;
+  const char *const output = r->file || !is_kept ? r->file : run_python_capture(r, captures);
+  r->workload = run_python_words(r, run_output_absolute(captures), output);
 }
 
 /* ---- one run ---- */
@@ -77,12 +78,11 @@ static const char *temporary_folder_name(void) {
 
 static const char folder_name_of_prof[] = "prof_output";
 
-/* Of the tool prof's captures. NULL: Python needs none, as its command writes FILE itself. */
+/* Of the tool prof's captures. */
 static const char *make_prof_folder(run_state *s) {
   const run_request *const r = &s->request;
   if (!r->file && (r->has_folder || r->sample))
     return run_output_new_folder(r->folder, folder_name_of_prof);
-  if (r->python && !(r->file && (r->sample || run_libraries_of(&r->stack)))) return NULL;
   if (!r->file) run_temporary_sweep();
   const char *const path = r->file ? run_file_folder(r->file) : run_temporary_folder();
   run_output_note_folder(path);
@@ -96,8 +96,8 @@ static const char *samples_name(const run_state *s, const run_tool *tool, const 
 }
 
 static void prepare_prof(run_state *s, run_tool *tool) {
-  const char *const folder = tool->folder ? realpath(tool->folder, NULL) : NULL;
-  if (tool->folder && !folder)
+  const char *const folder = realpath(tool->folder, NULL);
+  if (!folder)
     run_fail("cannot find the folder of captures: %s", strerror(errno));
   if (s->request.sample)
     tool->sampling = run_sampling_of_prof(s->request.sample, samples_name(s, tool, folder));
@@ -297,7 +297,7 @@ static void prepare_request(run_request *r) {
   run_samplings_prepare(&r->stack);
   run_python_prepare(r);
   if (r->has_devices) run_check_devices(&r->stack);
-  if (r->has_memory && !r->python) run_check_memory(&r->stack);
+  if (r->has_memory && !r->python) run_check_memory(&r->stack, r->workload.items[0]);
   for (size_t i = 0; i < r->stack.count; i++)
     if (r->sample && r->stack.tools[i].parts & RUN_PART_PROF)
       r->stack.tools[i].sampling = run_sampling_of_prof(r->sample, "samples.csv");
@@ -350,15 +350,8 @@ static void print_scripts(const run_scripts *scripts) {
 /* As make_prof_folder(). */
 static const char *plan_prof_folder(const run_request *r) {
   const bool is_kept = !r->file && (r->has_folder || r->sample);
-  if (!is_kept && r->python && !(r->file && r->sample)) return NULL;
   if (is_kept) return run_output_next_folder(r->folder, folder_name_of_prof);
   return r->file ? run_file_folder_pattern(r->file) : temporary_folder_name();
-}
-
-/* Of a folder that is not there. */
-static const char *absolute(const char *path) {
-  char *const here = path && *path != '/' ? getcwd(NULL, 0) : NULL;
-  return here ? run_text("%s/%s", here, strncmp(path, "./", 2) == 0 ? path + 2 : path) : path;
 }
 
 /* The folders have their names, but are not made. */
@@ -370,14 +363,23 @@ static void plan_folders(run_request *r) {
     else if (run_tool_has_folder(tool))
       tool->folder = run_output_next_folder(r->folder, folder_name(tool));
     run_marks_replace(tool);
-    if (tool->parts & RUN_PART_PROF) run_record_prepare(tool, r, absolute(tool->folder));
+    if (tool->parts & RUN_PART_PROF) run_record_prepare(tool, r, run_output_absolute(tool->folder));
   }
+}
+
+static int check_folder(const run_request *r, int status) {
+  bool is_used = r->has_folder || run_libraries_of(&r->stack);
+  for (size_t i = 0; i < r->stack.count; i++)
+    is_used |= run_tool_has_folder(&r->stack.tools[i]) || r->stack.tools[i].sampling;
+  const char *const why = is_used ? run_output_why_not(r->folder) : NULL;
+  if (why) say("prof run: %s", why);
+  return why && status == 0 ? RUN_FAILED : status;
 }
 
 int run_print(const run_request *request) {
   run_request r = *request;
   prepare_request(&r);
-  const int status = run_check_all(&r.stack, &r.workload);
+  const int status = check_folder(&r, run_check_all(&r.stack, &r.workload));
   plan_folders(&r);
   complete_workload(&r);
   const run_words workload = run_dual_workload(&r.stack, &r.workload);

@@ -178,7 +178,7 @@ static char *read_file(const char *path) {
   if (!text && errno == EFBIG) run_fail("'%s' has more than 16 MiB: it is no configuration", path);
   if (!text) run_fail("cannot read '%s': %s", path, strerror(errno));
   if (strlen(text) != bytes) run_fail("'%s' has a NUL byte: it is no configuration", path);
-  return text;
+  return strncmp(text, "\xef\xbb\xbf", 3) == 0 ? text + 3 : text; /* some editors' first bytes */
 }
 
 void run_stack_read_file(run_stack *stack, const char *path) {

@@ -42,15 +42,27 @@ static int run_words_to_end(char **words, int close_in_child) {
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+/* A tool that has failed may end before the program. False: the program was not run to its end. */
+static bool read_status(int from, int *status_out) {
+  ssize_t bytes;
+  do bytes = read(from, status_out, sizeof *status_out);
+  while (bytes < 0 && errno == EINTR);
+  return bytes == (ssize_t)sizeof *status_out;
+}
+
 int run_status(int argc, char **argv) {
   int ends[2], inner;
   if (argc < 2) return bad_words("run-status", "is for prof run alone", NULL);
   if (pipe(ends) != 0) run_fail("cannot make a pipe: %s", strerror(errno));
   fcntl(ends[0], F_SETFD, FD_CLOEXEC);
-  fcntl(ends[0], F_SETFL, O_NONBLOCK); /* processes left behind may hold the other end */
   setenv(variable, run_text("%d", ends[1]), 1);
   const int outer = run_words_to_end(argv + 1, -1);
-  return read(ends[0], &inner, sizeof inner) == (ssize_t)sizeof inner ? inner : outer;
+  close(ends[1]);
+  if (!read_status(ends[0], &inner)) return outer;
+  if (outer != inner && !(outer == 1 && inner != 0)) /* uftrace ends so if the program fails */
+    say("prof run: %s itself ended with status %d, so its files may not be complete",
+        run_base_name(argv[1]), outer);
+  return inner;
 }
 
 int run_status_of(int argc, char **argv) {

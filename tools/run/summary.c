@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "../prof/commands.h"
+#include "output.h"
 #include "text.h"
 
 void run_summary_add_script(run_summary *summary, const char *of, bool is_before, const char *text,
@@ -44,9 +45,10 @@ void run_summary_print(const run_summary *summary) {
   const run_end *const end = &summary->end;
   const char *const command = run_words_quoted(summary->words);
   if (summary->progress == RUN_PROGRESS_NOT_RUN)
-    say("prof run: %s: it was not run: %s", command, summary->why_not);
+    say("prof run: %s%s: it was not run: %s", run_output_whose(), command, summary->why_not);
   else
-    say("prof run: %s: status %d, %.3f s", command, end->status, end->seconds);
+    say("prof run: %s%s: status %d, %.3f s", run_output_whose(), command, end->status,
+        end->seconds);
   for (size_t i = 0; i < summary->scripts_count; i++) {
     const run_script_end *const script = &summary->scripts[i];
     say("  %s-script of %s, status %d: %s", script->is_before ? "pre" : "post", script->of,
@@ -58,5 +60,5 @@ void run_summary_print(const run_summary *summary) {
 void run_summary_print_left(const run_summary *summary) {
   const run_end *const end = &summary->end;
   for (size_t i = 0; i < end->left.count; i++)
-    say("  still runs, and is not waited for: %s", end->left.items[i]);
+    say("  %sstill runs, and is not waited for: %s", run_output_whose(), end->left.items[i]);
 }

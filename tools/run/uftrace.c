@@ -3,35 +3,23 @@
 #define _GNU_SOURCE
 #include "uftrace.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "compose.h"
+#include "interpreter.h"
 #include "text.h"
 
 /* What gcc and clang call at the begin of a function: -pg, -mfentry, -finstrument-functions. */
 static const char *const hooks[] = {"mcount", "__fentry__", "__cyg_profile_func_enter"};
 
-/* The file has the name of a hook as a symbol. True, too, if it cannot be read. */
+/* True, too, if it cannot be read. */
 static bool has_hook(const char *path) {
-  struct stat is;
-  bool has = true;
-  const int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return true;
-  void *const bytes = fstat(fd, &is) == 0 && is.st_size > 0
-                          ? mmap(NULL, (size_t)is.st_size, PROT_READ, MAP_PRIVATE, fd, 0)
-                          : MAP_FAILED;
-  close(fd);
-  if (bytes == MAP_FAILED) return true;
-  has = false;
+  if (access(path, R_OK) != 0) return true;
   for (size_t i = 0; i < sizeof hooks / sizeof *hooks; i++)
-    has |= memmem(bytes, (size_t)is.st_size, hooks[i], strlen(hooks[i]) + 1) != NULL;
-  munmap(bytes, (size_t)is.st_size);
-  return has;
+    if (run_program_mentions(path, hooks[i], strlen(hooks[i]) + 1)) return true;
+  return false;
 }
 
 /* The programs, without prof itself, which starts the first one. */

@@ -32,6 +32,8 @@ def _arguments() -> argparse.ArgumentParser:
     run.add_argument("-o", "--output", type=_output, metavar="FILE", help="write the trace, too: .json, .json.gz, or .prof")
     # of the command prof run, which names the captures there
     run.add_argument("--output-in-folder", action="store_true", help=argparse.SUPPRESS)
+    # a folder of that command: captures are there, and what is not reported here, it reports
+    run.add_argument("--captures-in", help=argparse.SUPPRESS)
     run.add_argument("-l", "--level", type=int, choices=(1, 2), default=1, help="1 operators, 2 also the runtime around them (default 1)")
     run.add_argument("-s", "--sort", choices=_table.SORT_WORDS, default="total", metavar="BY", help=f"the table's order: {', '.join(_table.SORT_WORDS)} (default total)")
     run.add_argument("-r", "--rows", type=_table.rows, default=30, metavar="N", help="at most so many rows (default 30; all, or -1: all of them)")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import atexit
+import contextlib
 import ctypes
 import glob
 import os
@@ -21,10 +22,9 @@ if getattr(getattr(sys.modules.get("__main__"), "__spec__", None), "name", "") =
     os.environ["PROF_JOIN"] = "1"
 
 from . import _structs as s
-from . import _table
+from . import _run_spread, _table
 from ._library import C, ProfError, encoded, sized
 
-_SITE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_site")
 _AGAIN = "PROF_RUN"
 """In the environment of the process that _ensure_memory() begins; libprof_memory.so looks for it, too."""
 _RECORDS = 2  # PROF_DEVICES_RECORDS
@@ -117,15 +117,31 @@ class _Recording:
         self.ranks = {0} if "%r" in (options.output or "") else set()  # of files that are written
         self.own_capture = ""
         self.tracing: Any = None  # of functions
-        if options.output:
+        self.captures_in: Optional[str] = options.captures_in
+        if self.captures_in:
+            folder = self.captures_in
+        elif options.output:
             folder = _folder_of(options.output)
         else:
             folder = os.environ.get("PROF_CAPTURE_DIR") or os.environ.get("TMPDIR") or "/tmp"
-        name = os.fsencode(os.path.basename(options.output or options.script).replace("%", "_"))
+        output = None if self.captures_in else options.output
+        name = os.fsencode(os.path.basename(output or options.script).replace("%", "_"))
         stem = name[:100].decode("utf-8", "ignore")  # a file's name has at most 255 bytes
         self.folders = list(dict.fromkeys([os.path.abspath(folder), *filter(None, (os.environ.get("PROF_CAPTURE_DIR"), os.environ.get("TMPDIR"))), "/tmp", "/dev/shm"]))
         self.name = f"{stem}.run-{self.pid}-{time.time_ns():x}"
         self.path = os.path.join(self.folders[0], self.name)
+
+    def _mark(self, state: Optional[str]) -> None:
+        """For the command prof run: what is not reported here, it reports. None: all was."""
+        if not self.captures_in:
+            return
+        path = os.path.join(self.captures_in, f".unreported-{self.pid}")
+        with contextlib.suppress(OSError):
+            if state is None:
+                os.unlink(path)
+                return
+            with open(path, "w", encoding="ascii") as file:
+                file.write(state)
 
     def begin(self) -> None:
         from ._torch_found import is_malloc_seen
@@ -145,6 +161,7 @@ class _Recording:
             C.check(C.prof_start_with(options))
         except ProfError as e:
             fail(f"{e}; the script was not run")
+        self._mark("all")
         C.prof_level_want(id(self), self.options.level)  # so that the script's own profiler.stop() ends its own start() alone
         health = sized(s.Health)
         C.prof_health_get(ctypes.byref(health))
@@ -192,14 +209,20 @@ class _Recording:
         self._stop()
         for path in self.captures():
             os.unlink(path)
+        self._mark(None)
         self._end_what_was_begun()
 
     def _say_kept(self, errors: List[str]) -> None:
+        if self.captures_in:
+            say(f"prof: {'; '.join(errors)}")
+            return
         say(f"prof: {'; '.join(errors)}; what was recorded is in {', '.join(self.captures()) or self.own_capture or 'no file'}")
 
     def _report(self) -> None:
         Trace, Traces = self.readers  # noqa: N806
         own, children = Trace.now(), []
+        paths: Dict[int, str] = {}  # by id(): of captures to write, which have ended
+        done: List[str] = []
         ended: List[str] = []
         running: List[str] = []
         errors: List[str] = []
@@ -211,14 +234,22 @@ class _Recording:
                 say(f"prof: {e}")
                 continue
             info = trace.info()
-            (running if info.is_live and info.pid != self.pid else ended).append(path)
+            is_running = info.is_live and info.pid != self.pid
+            (running if is_running else ended).append(path)
             if info.pid != self.pid and info.event_count + info.open_count > 0:
                 children.append(trace)
+                if not is_running or not self.captures_in:  # else prof run takes it, once
+                    paths[id(trace)] = path
+            elif info.pid == self.pid:
+                paths[id(own)] = path
         self.has_no_rank = own.info().world_size in (0, 1)
         with Traces([own, *children]) as traces:
             for t in traces.traces if self.options.output else ():
+                if t is not own and id(t) not in paths:
+                    continue
                 try:
                     written.append(self._write(t, None if t is own else int(t.info().pid)))
+                    done += [paths[id(t)]] if id(t) in paths else []
                 except (ProfError, OSError) as e:
                     errors.append(str(e))
             if not self.options.quiet:
@@ -230,17 +261,22 @@ class _Recording:
                     flops = _table.flops_text(traces) if self.options.with_flops else ""
                     hint = self._hint(int(info.event_count), len(children))
                     say(self._table(traces) + flops + self._peaks() + hint)
+                    self._mark("files")
                 except (ProfError, OSError) as e:
                     errors.append(str(e))
         if errors:
+            for path in done if self.captures_in else ():  # of the others prof run makes files
+                os.unlink(path)
             self._say_kept(errors)
             return
         for path in ended:
             os.unlink(path)
-        if running:
+        self._mark(None)
+        if running and not self.captures_in:
             say(f"prof: still running, of its processes: {len(running)}; what they record is in {', '.join(running)}")
         if written and not self.options.quiet:
-            beside = f", {'that' if len(children) == 1 else 'those'} of {len(children)} more process{'' if len(children) == 1 else 'es'} beside it" if children else ""
+            more = len(written) - 1
+            beside = f", {'that' if more == 1 else 'those'} of {more} more process{'' if more == 1 else 'es'} beside it" if more else ""
             is_capture = written[0].endswith(".prof")
             viewer = "open it in https://ui.perfetto.dev"
             look = self._table_words(written) if is_capture else viewer
@@ -310,58 +346,6 @@ _NO_TORCH = (
     "\nprof: --profile-memory with --torch has what torch's allocators report, and the script has "
     "not imported torch. Without --torch it has each malloc()"
 )
-
-
-class _Again:
-    """Stands among what multiprocessing gives to a process that it spawns, or that a server forks: where it is unpickled, the modules and functions are traced, and torch is seen. Its text asks for prof itself, and only if prof can be had: the process must run without it."""
-
-    def __init__(self, names: List[str], functions: Optional[Dict[str, Any]], torch: Optional[Dict[str, bool]]) -> None:
-        self.names, self.functions, self.torch = names, functions, torch
-
-    def __reduce__(self) -> Any:
-        source = f"import sys\nsys.path[:] = {sys.path!r}\ntry:\n    import prof._run\n    prof._run.trace({self.names!r}, {self.functions!r}, {self.torch!r})\nexcept Exception:\n    pass"
-        return exec, (source, {})
-
-
-def _reach_started_processes(functions: Optional[Dict[str, Any]], torch: Optional[Dict[str, bool]]) -> None:
-    """Those of Python that the script starts, in whatever way: _site/sitecustomize.py."""
-    import json
-
-    for variable, asked in (("PROF_PYTHON", functions), ("PROF_TORCH", torch)):
-        if asked is not None:
-            os.environ[variable] = json.dumps(asked)
-    os.environ["PYTHONPATH"] = os.pathsep.join([_SITE, *filter(None, [os.environ.get("PYTHONPATH")])])
-
-
-def trace(names: List[str], functions: Optional[Dict[str, Any]], torch: Optional[Dict[str, bool]] = None) -> Any:
-    """trace_module() of each, and trace_functions() of these arguments, which it gives, and observe() of these, when torch is imported; here and in the processes that multiprocessing begins from here."""
-    from importlib import import_module
-    from multiprocessing import spawn
-
-    tracing = None
-    if names:
-        from .modules import trace_module
-
-        for name in names:
-            trace_module(import_module(name))
-    if functions is not None:
-        from .functions import is_traced, trace_functions
-
-        if not is_traced():  # it was started so
-            tracing = trace_functions(**functions)
-            tracing.start()
-    if torch is not None:
-        from ._run_torch import watch
-
-        watch(torch)
-    module: Any = spawn
-    prepared = module.get_preparation_data
-
-    def get_preparation_data(name: str) -> Any:
-        return {**prepared(name), "prof": _Again(names, functions, torch)}  # prepare() takes the keys that it knows
-
-    module.get_preparation_data = get_preparation_data
-    return tracing
 
 
 def _functions(options: argparse.Namespace) -> Optional[Dict[str, Any]]:
@@ -439,9 +423,9 @@ def run(options: argparse.Namespace) -> Any:
     recording = _Recording(options)
     if options.trace or functions is not None or torch is not None:
         try:
-            recording.tracing = trace(options.trace, functions, torch)
+            recording.tracing = _run_spread.trace(options.trace, functions, torch)
             if functions is not None or torch is not None:
-                _reach_started_processes(functions, torch)
+                _run_spread.reach_started_processes(functions, torch)
         except (ImportError, ValueError) as e:
             fail(f"--trace {', '.join(options.trace)}: {e}")
         except (NotImplementedError, ProfError) as e:

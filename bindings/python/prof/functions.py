@@ -117,7 +117,9 @@ def _judge(frame: FrameType) -> Any:
 
 
 def _import_name(frame: FrameType) -> str:
-    return f"import {frame.f_locals['name']}"
+    """For C. "": of prof itself, which is no scope."""
+    name = frame.f_locals["name"]
+    return "" if name == __package__ or name.startswith(f"{__package__}.") else f"import {name}"
 
 
 _module_code: Any = None

@@ -36,6 +36,7 @@ def _trace(package: str) -> None:
 
                 watch(torch)
             if functions is not None:
+                import prof._run_spread  # now: a worker of multiprocessing imports it when traced
                 from prof.functions import trace_functions
 
                 trace_functions(**functions).start()
