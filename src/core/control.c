@@ -379,6 +379,7 @@ void prof_i_control_go(void) {
 static int make_fresh(const prof_options *options, char *output, bool is_child) {
   memset(&own.fresh, 0, sizeof own.fresh);
   own.fresh.fd = -1;
+  prof_i_site_fit(prof_i_port_space().left_bytes);
   return prof_i_make_arena(&own.fresh, options, own.has_default_cap, output, is_child);
 }
 

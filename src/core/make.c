@@ -13,7 +13,6 @@
 #include "place.h"
 #include "port.h"
 #include "rivals.h"
-#include "site.h"
 
 static const uint64_t least_cap = 1 << 20; /* below it no smaller one is tried */
 /* Of the address space that is free. The sites' tables take a 32nd more, see site.h: both together
@@ -166,7 +165,6 @@ static int make_anywhere(prof_i_arena *fresh, const prof_options *options, bool 
 
 int prof_i_make_arena(prof_i_arena *fresh, const prof_options *options, bool has_default_cap,
                       char *output, bool is_child) {
-  prof_i_site_fit(prof_i_port_space().left_bytes);
   const uint64_t usual = options->cap_bytes, share = has_default_cap ? space_share() : UINT64_MAX;
   prof_options made = *options;
   if (share < usual) made.cap_bytes = share;
