@@ -598,8 +598,6 @@ static uint64_t put_forwards(prof_i_chrome *w, uint64_t first_number) {
   return w->forwards.count / 2;
 }
 
-static int turn_of(const prof_i_tids *ids) { return ids->is_stream ? 2 : ids->is_elsewhere; }
-
 /* After all scopes, so that each end stands behind the scope that it is inside of. An arrow's number is new, for Perfetto refuses
    an id that comes again; both ends get the name that the beginning had, for it goes by that as well. */
 static void put_flows(prof_i_chrome *w) {
@@ -654,10 +652,9 @@ int prof_i_chrome_write(const prof_trace *trace, const prof_i_chrome_wish *wish,
                          w->info.thread_count);
   begin_ids(w);
   if (status == PROF_OK) prof_i_chrome_head(w);
-  /* The capture's process first, for prof import; what was launched behind what launched it. */
-  for (int turn = 0; turn < 3; turn++)
+  for (int streams = 0; streams < 2; streams++) /* what was launched behind what launched it */
     for (uint32_t i = 0; status == PROF_OK && i < w->info.thread_count; i++)
-      if (turn_of(&w->tids[i]) == turn) status = put_thread(w, i);
+      if (w->tids[i].is_stream == streams) status = put_thread(w, i);
   if (status == PROF_OK) {
     prof_i_check_next_thread(&w->check);
     prof_i_chrome_put_counters(w);

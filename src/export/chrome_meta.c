@@ -58,6 +58,15 @@ static void put_metadata_label(prof_i_chrome *w, uint64_t pid, const char *label
   end_metadata(w);
 }
 
+/* Its number in the trace, for prof import. */
+static void put_numbered_process(prof_i_chrome *w, uint64_t pid, int64_t number) {
+  begin_metadata(w, "process_sort_index", pid, 0, "sort_index");
+  prof_i_sink_u64(w->sink, pid);
+  put(w, ",\"number\":");
+  prof_i_sink_i64(w->sink, number);
+  end_metadata(w);
+}
+
 /* Of another process than the capture's: before its first thread. */
 static void put_process_elsewhere(prof_i_chrome *w, uint32_t index) {
   const prof_i_tids *const ids = &w->tids[index];
@@ -67,15 +76,16 @@ static void put_process_elsewhere(prof_i_chrome *w, uint32_t index) {
   const prof_i_text name = prof_i_trace_process(w->trace, index).name;
   if (name.bytes) put_name(w, "process_name", ids->pid, 0, name.data, name.bytes);
   put_metadata_label(w, ids->pid, "CPU");
-  begin_metadata(w, "process_sort_index", ids->pid, 0, "sort_index");
-  prof_i_sink_u64(w->sink, ids->pid);
-  if (ids->process >= 0 && (uint64_t)ids->process == ids->pid) {
-    end_metadata(w);
-    return;
-  }
-  put(w, ",\"number\":"); /* prof import's */
-  prof_i_sink_i64(w->sink, ids->process);
-  end_metadata(w);
+  if (ids->process >= 0 && (uint64_t)ids->process == ids->pid)
+    put_sort_index(w, "process_sort_index", ids->pid, 0, ids->pid);
+  else
+    put_numbered_process(w, ids->pid, ids->process);
+}
+
+static bool has_elsewhere(const prof_i_chrome *w) {
+  for (uint32_t i = 0; i < w->info.thread_count; i++)
+    if (w->tids[i].is_elsewhere) return true;
+  return false;
 }
 
 void prof_i_chrome_put_process(prof_i_chrome *w, uint64_t pid, const char *name, const char *label) {
@@ -166,6 +176,7 @@ void prof_i_chrome_head(prof_i_chrome *w) {
   }
   put(w, "\"traceEvents\": [\n");
   prof_i_chrome_put_process(w, w->info.pid, w->info.process_name, "CPU");
+  if (w->info.pid && has_elsewhere(w)) put_numbered_process(w, w->info.pid, w->info.pid);
   prof_i_chrome_name_devices(w);
   for (uint32_t i = 0; i < w->info.thread_count && w->sink->status == PROF_OK; i++) {
     put_process_elsewhere(w, i);

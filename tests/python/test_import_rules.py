@@ -548,7 +548,7 @@ class Rules(ImportFolder):
                 with open(self.path("back.json")) as f:
                     again = self.imported(f.read(), "again.prof")
                 self.assertEqual(again.table(), first)
-                for group in ("thread", "stack", "scopes", "device", "category", "process"):
+                for group in ("thread", "stack", "scopes", "device", "category"):
                     tables = [trace.table(group=(group,)) for trace in (self.opened, again)]
                     self.assertEqual(*tables, group)
                 self.assertEqual(*(self.whose(path) for path in ("again.prof", "t.prof")))

@@ -206,8 +206,7 @@ static void take_sort_index(import_state *state, const import_event *event, bool
   if (is_thread && import_read_arg(event, "number", &number) && number >= 0)
     import_threads_say_number(&state->threads, import_threads_id(event), number);
   if (!is_thread && import_read_arg(event, "number", &number))
-    import_threads_say_number(&state->threads,
-                              (import_thread_id){import_threads_id(event).pid, INT64_MIN}, number);
+    import_take_process_number(state, import_threads_id(event).pid, number);
   import_miss_one(state, IMPORT_MISS_SORT);
 }
 

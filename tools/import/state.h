@@ -53,7 +53,8 @@ typedef struct import_state {
 /* Is it another process than the capture's? Where that is not known, one without a number is. */
 static inline bool import_is_elsewhere(const import_state *state, int64_t pid) {
   if (state->has_pid) return pid != state->pid;
-  return import_threads_pid_text(&state->threads, pid).bytes > 0;
+  return import_threads_pid_text(&state->threads, pid).bytes > 0 ||
+         import_threads_process_number(&state->threads, pid) != pid;
 }
 
 #endif

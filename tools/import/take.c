@@ -1,10 +1,12 @@
 /* See take.h. */
+#define _GNU_SOURCE
 #include "take.h"
 
 #include <prof/backend.h>
 #include <prof/trace.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "number.h"
 #include "rows.h"
@@ -164,9 +166,16 @@ static void put_like_scope(import_state *state, prof_i_kind kind, uint32_t flags
 /* The first process that is no device is the capture's. One whose number is made up is negative. */
 static void note_pid(import_state *state, int64_t pid) {
   if (state->has_pid || pid <= 0 || pid == INT64_MAX) return;
+  if (import_threads_process_number(&state->threads, pid) != pid) return;
   if (import_devices_process(&state->devices, pid)->is_device) return;
   state->has_pid = true;
   state->pid = pid;
+}
+
+void import_take_process_number(import_state *state, int64_t pid, int64_t number) {
+  const import_thread_id process = {pid, INT64_MIN};
+  if (number == pid) note_pid(state, pid);
+  else import_threads_say_number(&state->threads, process, number);
 }
 
 import_thread *import_take_host(import_state *state, const import_event *event) {
@@ -349,6 +358,15 @@ void import_take_metadata(import_state *state, import_text key, import_text text
   state->counts->instants++;
 }
 
+/* In an export of prof's the name says it already. */
+static bool says_process(const import_state *state, import_text name, int64_t pid) {
+  char about[IMPORT_PROCESS_BYTES], wanted[IMPORT_PROCESS_BYTES + 4];
+  if (import_threads_process_number(&state->threads, pid) != pid) return true;
+  import_threads_put_process(&state->threads, pid, about);
+  const int bytes = snprintf(wanted, sizeof wanted, " (%s)", about);
+  return name.bytes && memmem(name.data, name.bytes, wanted, (size_t)bytes) != NULL;
+}
+
 /* What the graph is called: beside its name which value, which id, and of which process it is
    where that is not the first. */
 static import_text name_graph(import_state *state, const import_event *event,
@@ -370,7 +388,7 @@ static import_text name_graph(import_state *state, const import_event *event,
   if (!import_text_is(key, "value"))
     used += snprintf(to + used, IMPORT_TEXT_BYTES_MAX - (size_t)used, " %.*s", (int)cut_key.bytes,
                      cut_key.data);
-  if (is_elsewhere) {
+  if (is_elsewhere && !says_process(state, name, process->pid)) {
     char about[IMPORT_PROCESS_BYTES];
     import_threads_put_process(&state->threads, process->pid, about);
     used += snprintf(to + used, IMPORT_TEXT_BYTES_MAX - (size_t)used, " (%s)", about);

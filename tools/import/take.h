@@ -36,6 +36,8 @@ bool import_is_hosts(import_text category);
 
 /* ---- where ---- */
 
+/* By an export of prof's: its own number is the capture's process. */
+void import_take_process_number(import_state *state, int64_t pid, int64_t number);
 import_thread *import_take_host(import_state *state, const import_event *event);
 
 /* The row's thread, which may be a device's stream. */
