@@ -514,7 +514,7 @@ static int put_all(report *r) {
 
 static void put_head(report *r) {
   char duration[CELL_ROOM];
-  const char *const state = r->trace.is_live ? (r->trace.was_clean ? "recording is stopped" : "it runs") : r->trace.is_copy ? "copied while it ran" : r->trace.was_clean ? "stopped" : r->trace.is_elsewhere ? "it runs, or died" : "it died while recording";
+  const char *const state = r->trace.is_live ? (r->trace.was_clean ? "recording is stopped" : "it runs") : r->trace.is_copy ? "copied while it ran" : r->trace.was_clean ? "stopped" : r->trace.is_elsewhere ? "it runs, or died" : "ended without a stop";
   prof_i_put_time(duration, sizeof duration, r->trace.duration_ns, 0);
   prof_i_page_text(&r->page, "Memory of ");
   say_name(r, r->trace.process_name);

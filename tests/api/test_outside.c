@@ -367,6 +367,10 @@ static void a_capture_of_another_container_or_host_is_not_taken_for_a_dead_ones(
   change_byte(capture, NAMESPACE_OFFSET);
   change_byte(capture, BOOT_OFFSET);
   assert_true(!info_of(capture).is_elsewhere);
+  char words[600];
+  snprintf(words, sizeof words, "info '%s'", capture);
+  assert_int_equal(run(words), 0);
+  assert_says("ended without a stop");
   change_byte(capture, HOST_OFFSET);
   assert_true(info_of(capture).is_elsewhere);
   change_byte(capture, HOST_OFFSET);

@@ -360,7 +360,7 @@ static void the_memory_of_a_process_that_was_killed_is_shown(void **state) {
     skip();
   }
   assert_non_null(text);
-  assert_has(text, "it died while recording");
+  assert_has(text, "ended without a stop");
   assert_has(text, "Pool 1: of the dead on cpu:0");
   assert_has(text, "6291456");
   assert_has(text, "Alive at the end");

@@ -50,7 +50,7 @@ static void print_state(const prof_trace_info *info) {
   if (info->is_live) puts("state        its process runs");
   else if (info->is_copy) puts("state        a copy, made while it was being recorded");
   else if (info->is_elsewhere && !info->was_clean) puts("state        recording, or dead: its process is of another host or container");
-  else puts(info->was_clean ? "state        stopped" : "state        its process died, or was killed, while recording");
+  else puts(info->was_clean ? "state        stopped" : "state        ended without a stop: it may have been killed");
 }
 
 static void print_limits(const prof_trace_info *info) {
