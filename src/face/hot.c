@@ -59,17 +59,38 @@ static int word_of(const char *name, const char *const *words, int count, uint32
   return 0;
 }
 
+/* Where the word ends: a backslash keeps the comma behind it. */
+static size_t mute_word_bytes(const char *text) {
+  size_t at = 0;
+  while (text[at] && text[at] != ',') at += text[at] == '\\' && text[at + 1] ? 2 : 1;
+  return at;
+}
+
+/* A backslash stands for the comma, "@" or backslash behind it; else for itself. Returns the "@"
+   before the category, or NULL. */
+static char *unescape_mute_word(char *word) {
+  char *to = word, *category = NULL;
+  for (const char *from = word; *from; from++) {
+    const bool is_escape = from[0] == '\\' && from[1] && strchr(",@\\", from[1]);
+    if (is_escape) from++;
+    else if (*from == '@' && !category) category = to;
+    *to++ = *from;
+  }
+  *to = '\0';
+  return category;
+}
+
 /* PROF_MUTE: "name", "name@category" or "@category", by commas; blanks around them do not count. */
 static int mute_all(void) {
   const char *text = secure_getenv("PROF_MUTE");
   for (; text && *text; text += *text == ',') {
     char word[256];
     const char *const blanks = " \t";
-    const size_t whole = strcspn(text, ","), before = strspn(text, blanks);
+    const size_t whole = mute_word_bytes(text), before = strspn(text, blanks);
     size_t bytes = before < whole ? whole - before : 0;
     while (bytes > 0 && strchr(blanks, text[before + bytes - 1])) bytes--;
     snprintf(word, sizeof word, "%.*s", (int)(bytes < sizeof word ? bytes : sizeof word - 1), text + before);
-    char *const category = strchr(word, '@');
+    char *const category = unescape_mute_word(word);
     if (category) *category = '\0';
     const int status = bytes == 0 ? PROF_E_INVALID : prof_mute(*word ? word : NULL, category && category[1] ? category + 1 : NULL, 1);
     if (status != PROF_OK) {

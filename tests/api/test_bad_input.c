@@ -783,9 +783,9 @@ static void right_variables_record_without_a_word(void **state) {
   const char *const path = strchr(output, '=') + 1;
   assert_true(size_of(path) > 1000);
   assert_int_equal(unlink(path), 0);
-  const char *const muted[] = {"PROF_LEVEL=2", output, "PROF_MUTE=@nothing, sco*@x ,nobody", "PROF_BUDGET_PERMILLE=10", "PROF_BUDGET_ACTION=mute", NULL};
+  const char *const muted[] = {"PROF_LEVEL=2", output, "PROF_MUTE=@nothing, sco*@x ,nobody,a\\,b@c,at\\@d\\\\,n\\e", "PROF_BUDGET_PERMILLE=10", "PROF_BUDGET_ACTION=mute", NULL};
   assert_int_equal(run_part("program", muted, said, sizeof said), 0);
-  assert_string_equal(said, "prof: PROF_MUTE: no scope was named 'nobody', '@nothing'\n");
+  assert_string_equal(said, "prof: PROF_MUTE: no scope was named 'n\\e', 'at@d\\', 'a,b@c', 'nobody', '@nothing'\n");
   assert_true(file_has(path, "\"muted\":100,"));
   assert_int_equal(unlink(path), 0);
   const char *const without_output[] = {"PROF_LEVEL=1", NULL}, *const off[] = {"PROF_LEVEL=0", output, NULL},
