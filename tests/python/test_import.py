@@ -449,6 +449,8 @@ class Import(Folder):
             (b"PERFILE2" + bytes(30), "data of perf"),
             (b"\x28\xb5\x2f\xfd" + bytes(30), "compressed by zstd"),
             ("Kind,Name,Start\n1,2,3\n", "a table (CSV)"),
+            ('/* a, b */ {"traceEvents": []}', "text that begins with a comment"),
+            ('// a, b\n{"traceEvents": []}', "text that begins with a comment"),
             ("\ufeff \n hello", "plain text"),
             (b"\x80\x01\x02\x03\x80\x05", "binary data"),
             (gzip.compress(b"PK\x03\x04" + bytes(30)), "a zip archive"),

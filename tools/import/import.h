@@ -33,7 +33,8 @@
   X(DRAWN, "arrows and graphs that exports draw anew from what is taken")                      \
   X(LINK, "links to a second call, or between rows that are not in the database")              \
   X(ORPHAN, "arguments, counters and stack frames of rows that are not taken")                 \
-  X(TABLE, "rows of tables that are not known")
+  X(TABLE, "rows of tables that are not known")                                              \
+  X(BEHIND, "bytes behind the compressed data")
 
 /* What is taken otherwise than it stands there. */
 #define IMPORT_CHANGE_LIST(X)                                                              \
@@ -77,6 +78,7 @@ typedef enum import_change {
 typedef struct import_counts {
   uint64_t scopes, device_scopes, instants, counters, flow_ends, memory_events;
   uint64_t threads, streams, steps, processes;
+  uint64_t step_marks; /* of the steps: what prof_step() marked, which are no scopes */
   uint64_t missed[IMPORT_MISS_COUNT], changed[IMPORT_CHANGE_COUNT];
   char outlier[64]; /* the first that was missed for its time */
   char member[32], metadata[32], table[64]; /* the first of each that is not known */

@@ -25,7 +25,7 @@ static const char database_magic[16] = "SQLite format 3"; /* with its 0 */
 struct import_input {
   int fd;
   const char *path;
-  uint64_t bytes, read_bytes;
+  uint64_t bytes, read_bytes, behind_bytes;
   bool is_packed, is_capture, is_database, is_over, is_cut;
   size_t at, count; /* in packed */
   unsigned char packed[PACKED_BYTES];
@@ -79,8 +79,23 @@ static bool refill(import_input *input) {
   return input->count > 0;
 }
 
+/* As gzip has it, zeros may pad the file. */
+static void count_behind(import_input *input) {
+  uint64_t count = 0;
+  bool has_any = false;
+  while (refill(input)) {
+    count++;
+    has_any |= input->packed[input->at++] != 0;
+  }
+  input->behind_bytes = has_any ? count : 0;
+}
+
 /* Between members: another one, or, as gzip itself has it, zeros and whatever else is no member are left. */
-static bool begins_member(import_input *input) { return refill(input) && input->packed[input->at] == 0x1f; }
+static bool begins_member(import_input *input) {
+  if (refill(input) && input->packed[input->at] == 0x1f) return true;
+  count_behind(input);
+  return false;
+}
 
 static size_t unpack(import_input *input, char *to, size_t room) {
   z_stream *const stream = &input->stream;
@@ -157,6 +172,7 @@ size_t import_input_read(import_input *input, char *to, size_t room) {
 
 bool import_input_is_capture(const import_input *input) { return input->is_capture; }
 bool import_input_is_database(const import_input *input) { return input->is_database; }
+uint64_t import_input_behind(const import_input *input) { return input->behind_bytes; }
 bool import_input_is_cut(const import_input *input) { return input->is_cut; }
 bool import_input_is_packed(const import_input *input) { return input->is_packed; }
 

@@ -172,7 +172,7 @@ static void read_all(import_state *state, import_input *input, import_result *re
 }
 
 static bool is_empty(const import_counts *counts) {
-  return counts->scopes + counts->device_scopes + counts->instants + counts->counters + counts->flow_ends + counts->memory_events == 0;
+  return counts->scopes + counts->device_scopes + counts->instants + counts->counters + counts->flow_ends + counts->memory_events + counts->step_marks == 0;
 }
 
 void import_run(const char *from, const char *to, bool must_be_new, import_result *result_out) {
@@ -199,6 +199,7 @@ void import_run(const char *from, const char *to, bool must_be_new, import_resul
   else
     read_all(state, input, result);
   result->was_packed = import_input_is_packed(input);
+  result->counts.missed[IMPORT_MISS_BEHIND] += import_input_behind(input);
   result->is_packing_cut = import_input_is_cut(input);
   if (result->is_packing_cut && result->end == IMPORT_WHOLE) result->end = IMPORT_CUT_SHORT;
   import_kineto_end(state);

@@ -216,7 +216,7 @@ static void leave_out(import_state *state, const import_thread *thread, const im
   if ((words[0] & 15) == PROF_I_PIECE_TYPE || kind == PROF_I_KIND_MEMORY)
     c->memory_events--;
   else if (kind == PROF_I_KIND_STEP)
-    c->steps--;
+    c->steps--, c->step_marks--;
   else if (kind == PROF_I_KIND_INSTANT)
     c->instants--;
   else if (kind == PROF_I_KIND_COUNTER)

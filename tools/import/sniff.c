@@ -25,6 +25,8 @@ static const kind kinds[] = {
     KIND("BZh", "compressed by bzip2; unpack it first"),
     KIND("\x28\xb5\x2f\xfd", "compressed by zstd; unpack it first"),
     KIND("<", "XML or HTML"),
+    KIND("/*", "text that begins with a comment, which JSON does not have; remove the comment"),
+    KIND("//", "text that begins with a comment, which JSON does not have; remove the comment"),
 };
 
 static bool begins(const char *bytes, size_t count, const char *text) {

@@ -223,6 +223,7 @@ static bool take_step_mark(import_state *state, const import_event *event, uint6
   put(state, import_take_host(state, event), start, end, own.record.words, own.record.count,
       IMPORT_ENTRY_MARK);
   state->counts->steps++;
+  state->counts->step_marks++;
   return true;
 }
 

@@ -51,11 +51,13 @@ static void say_taken(const import_counts *c, const char *to) {
   printf(": %" PRIu64 " scope%s of %" PRIu64 " thread%s", c->scopes, plural(c->scopes), c->threads, plural(c->threads));
   if (c->device_scopes) printf(", %" PRIu64 " on %" PRIu64 " stream%s of devices", c->device_scopes, c->streams, plural(c->streams));
   if (c->memory_events) printf(", %" PRIu64 " event%s of memory", c->memory_events, plural(c->memory_events));
+  if (c->step_marks)
+    printf(", %" PRIu64 " step%s", c->step_marks, plural(c->step_marks));
   printf(", %" PRIu64 " other\n", c->instants + c->counters + c->flow_ends);
 }
 
 static int say_end(const char *from, const import_result *r) {
-  const char *const unpacked = r->was_packed ? ", unpacked," : "";
+  const char *const unpacked = r->was_packed ? " (unpacked)" : "";
   switch (r->end) {
     case IMPORT_WHOLE:
     case IMPORT_OPEN_ARRAY: return EXIT_OK;
@@ -87,7 +89,7 @@ static int say_nothing(const char *from, const import_result *r) {
 static int tell(const char *from, const char *to, const import_result *r) {
   const import_counts *const c = &r->counts;
   char note[IMPORT_NOTE_BYTES];
-  const uint64_t taken = c->scopes + c->device_scopes + c->instants + c->counters + c->flow_ends + c->memory_events;
+  const uint64_t taken = c->scopes + c->device_scopes + c->instants + c->counters + c->flow_ends + c->memory_events + c->step_marks;
   const bool is_written = r->end != IMPORT_NO_TRACE && r->end != IMPORT_REFUSED &&
                           (taken > 0 || r->end == IMPORT_WHOLE);
   if (is_written) say_taken(c, to);
