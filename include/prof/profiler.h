@@ -79,7 +79,8 @@ typedef struct prof_options {
 } prof_options;
 
 /* A budget is judged where a thread changes its chunk (1024 scopes at first) or ends, over a second at least: a burst of up to a second's share is no
-   excess. What a scope costs is measured at the first start; a muted one costs a call still, some ns. Each step down stands in the capture and in
+   excess. With budget_events a chunk holds a second's share of scopes, or 4096 if that is more: each
+   thread may record so many beyond the budget before it is judged again. What a scope costs is measured at the first start; a muted one costs a call still, some ns. Each step down stands in the capture and in
    every export (prof_trace_change), and what muted sites would have recorded is counted as lost (muted). A step holds until prof_start() or
    prof_start_with() takes it back. All scopes by prof_scope_begin() of a level are one site: where a budget may mute, keep a prof_site a name. */
 

@@ -21,13 +21,20 @@ enum { SPACE_PART = 3, SPACE_PARTS = 32 };
 
 static uint64_t whole_units(uint64_t bytes) { return bytes & ~(uint64_t)(PROF_I_UNIT_BYTES - 1); }
 
-/* Chunks grow from 16 KiB to at most a 64th of the arena; a ring's are all of one size. 64 KiB hold
-   the longest record. */
-static void choose_chunk_sizes(prof_i_arena *arena) {
+/* A budget of events is judged where a chunk ends. */
+static bool outlasts_budget(uint64_t chunk_bytes, uint64_t budget_events) {
+  enum { EVENT_BYTES = 16 };
+  return budget_events && chunk_bytes / EVENT_BYTES > budget_events;
+}
+
+/* Chunks grow from 16 KiB to at most a 64th of the arena, or a second's budget of events; a ring's
+   are all of one size. 64 KiB hold the longest record. */
+static void choose_chunk_sizes(prof_i_arena *arena, uint64_t budget_events) {
   arena->chunk_bytes_min = PROF_I_UNIT_BYTES;
   arena->chunk_bytes_max = PROF_I_CHUNK_BYTES_MAX;
   while (arena->chunk_bytes_max > 4 * PROF_I_UNIT_BYTES &&
-         arena->chunk_bytes_max * 64 > arena->cap_bytes)
+         (arena->chunk_bytes_max * 64 > arena->cap_bytes ||
+          outlasts_budget(arena->chunk_bytes_max, budget_events)))
     arena->chunk_bytes_max /= 4;
   if (arena->policy == PROF_POLICY_RING) arena->chunk_bytes_min = arena->chunk_bytes_max;
 }
@@ -170,7 +177,7 @@ int prof_i_make_arena(prof_i_arena *fresh, const prof_options *options, bool has
   if (share < usual) made.cap_bytes = share;
   const int status = make_anywhere(fresh, &made, has_default_cap, output, is_child);
   if (status != PROF_OK) return status;
-  choose_chunk_sizes(fresh);
+  choose_chunk_sizes(fresh, options->budget_events);
   if (share >= usual || fresh->cap_bytes != share || fresh->is_cap_cut) return PROF_OK;
   const prof_i_space space = prof_i_port_space();
   note_space(fresh, share, usual, &space, " or set a cap");
