@@ -38,7 +38,9 @@ enum {
   OWNER_BYTES = (OWNER_WORDS + 1) / 2 * 16,
   EXIT_WORDS = 3 + 3 + PROF_I_LOSS_WORDS + PROF_I_NAME_BYTES / 8 + 1,
   EXIT_BYTES = (EXIT_WORDS + 1) / 2 * 16,
-  OWN_NS_WORTH_SAYING = 100000, /* of a thread that is gone: many live for a few scopes only. All threads' sum has it anyway */
+  /* Of a thread that is gone: it is said where there is room, and in a chunk of the reserve from
+     here on. All threads' sum has it anyway. */
+  OWN_NS_WORTH_SAYING = 100000,
   RING_UNIT_BITS = 26,  /* the largest arena in units */
   RING_MORE_TRIES = 64, /* beyond one for each chunk: others may be faster that often */
   BUCKETS = 256 /* of chunk-change times: four to a doubling */
@@ -792,7 +794,8 @@ void prof_i_chunk_thread_goes(prof_i_thread *thread) {
   prof_i_head *const parked = prof_i_thread_unpark(thread), *const before = prof_i_thread_swap_before(thread, NULL);
   prof_i_head *const last = chunk != &thread->full ? chunk : parked;
   prof_i_budget_thread_goes(thread, last);
-  if (has_something_to_say(thread) && !(last && write_exit(thread, last))) { /* no room there: the reserve has some */
+  const bool is_said = last && write_exit(thread, last);
+  if (!is_said && has_something_to_say(thread)) { /* no room there: the reserve has some */
     prof_i_head *const reserve = prof_i_chunk_reserve(thread);
     if (reserve) write_exit(thread, reserve);
   }
