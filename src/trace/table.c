@@ -93,7 +93,7 @@ static size_t put_thread(const table *t, char *to, const prof_row *row) {
     index -= here;
   }
   if (i == t->trace_count || prof_trace_thread_get(t->traces[i], index, &thread) != PROF_OK) return 0;
-  if (thread.is_fiber && prof_i_table_lacks_durations(row))
+  if (thread.is_fiber && prof_i_table_lacks_durations(t, row))
     return prof_i_show_name(to, thread.name);
   const uint64_t number = thread.is_fiber ? thread.tid - PROF_I_TID_OF_FIBERS : thread.tid;
   snprintf(text, sizeof text, "%s (%s%llu)", thread.name, thread.is_fiber ? "fiber " : "",
@@ -166,7 +166,7 @@ static bool is_of_durations(column which) {
 
 static size_t make_cell(const table *t, const prof_row *row, column which, char to[CELL_BYTES]) {
   int count = 0;
-  if (is_of_durations(which) && prof_i_table_lacks_durations(row))
+  if (is_of_durations(which) && prof_i_table_lacks_durations(t, row))
     return (size_t)snprintf(to, CELL_BYTES, "--");
   switch (which) {
     case COLUMN_NAME: return prof_i_show_name(to, row->name[0] ? row->name : "(unnamed)");
@@ -450,6 +450,7 @@ int prof_traces_table(const prof_trace *const *traces, size_t count, const prof_
              .group = group & ~(uint32_t)PROF_GROUP_KERNEL ? group : group | PROF_GROUP_NAME | PROF_GROUP_CATEGORY,
              .time_unit = has_unit ? options->time_unit : 0,
              .width = has_width ? options->text_width : 0};
+  t.has_fibers = prof_i_table_find_fibers(&t);
   measure(&t);
   prof_i_table_fit(&t, columns, COLUMN_COUNT, sorted_by(has_sort ? options->sort : 0));
   put_titles(&t);

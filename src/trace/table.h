@@ -16,14 +16,17 @@ typedef struct prof_i_table {
   size_t trace_count;
   const prof_rows *rows;
   uint32_t group, time_unit;
+  bool has_fibers; /* one of the traces has */
   size_t width; /* at most so many columns of text; 0: any */
   size_t widths[PROF_I_TABLE_COLUMNS_MAX]; /* 0: not shown */
   uint32_t left_out; /* columns that had no room, as bits */
   prof_i_page page;
 } prof_i_table;
 
-/* All its calls took 0 ns: they were not measured (PROF_I_NO_DURATION). */
-bool prof_i_table_lacks_durations(const prof_row *row);
+/* All its calls took 0 ns, and may be calls of a library's own log, which were not measured
+   (PROF_I_NO_DURATION): those are on fibers. */
+bool prof_i_table_lacks_durations(const prof_i_table *t, const prof_row *row);
+bool prof_i_table_find_fibers(const prof_i_table *t);
 
 /* Any row that is shown has durations, or there is no row. */
 bool prof_i_table_has_durations(const prof_i_table *t);

@@ -24,14 +24,26 @@ prof_trace_info prof_i_table_info(const prof_trace *trace) {
 
 /* ---- rows ---- */
 
-bool prof_i_table_lacks_durations(const prof_row *row) {
-  return row->calls_count > 0 && row->max_ns == 0 && row->total_ns == 0 && row->self_ns == 0;
+bool prof_i_table_find_fibers(const prof_i_table *t) {
+  for (size_t i = 0; i < t->trace_count; i++) {
+    const uint32_t count = prof_i_table_info(t->traces[i]).thread_count;
+    for (uint32_t index = 0; index < count; index++) {
+      prof_trace_thread thread = {.size = sizeof thread};
+      if (prof_trace_thread_get(t->traces[i], index, &thread) == PROF_OK && thread.is_fiber)
+        return true;
+    }
+  }
+  return false;
+}
+
+bool prof_i_table_lacks_durations(const prof_i_table *t, const prof_row *row) {
+  return t->has_fibers && row->calls_count > 0 && row->max_ns == 0 && row->total_ns == 0 && row->self_ns == 0;
 }
 
 static uint64_t count_without_durations(const table *t) {
   uint64_t count = 0;
   for (uint64_t i = 0; i < t->rows->row_count; i++)
-    count += prof_i_table_lacks_durations(&t->rows->rows[i]);
+    count += prof_i_table_lacks_durations(t, &t->rows->rows[i]);
   return count;
 }
 
@@ -211,7 +223,7 @@ static void put_notes(table *t) {
   const unsigned long long skipped = t->rows->skipped_count;
   uint64_t without_share = 0;
   for (uint64_t i = 0; i < t->rows->row_count; i++)
-    without_share += !prof_i_table_lacks_durations(&t->rows->rows[i]) &&
+    without_share += !prof_i_table_lacks_durations(t, &t->rows->rows[i]) &&
                      !prof_i_table_has_total_share(t, &t->rows->rows[i]);
   if (without_share)
     prof_i_page_text(&t->page, "Total % is empty where calls overlap on their thread, or are "

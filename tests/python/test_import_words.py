@@ -33,6 +33,14 @@ class Words(ImportFolder):
         self.assertEqual(done.returncode, 1)
         self.assertRegex(done.stderr, r"behind \d+ bytes \(unpacked\): what stands whole before is taken")
 
+    def test_scopes_that_took_no_time_have_their_times_in_tables(self):
+        self.said_of(json.dumps([x("nothing", 10, 0), x("a", 20, 5)]).encode())
+        text = self.command("table", "t.prof", "--sort", "name").stdout
+        self.assertNotIn("--:", text)
+        row = next(line for line in text.splitlines() if line.startswith("nothing")).split()
+        self.assertNotIn("--", row)
+        self.assertEqual(row.count("0.000us"), 6)
+
     def test_bytes_behind_a_gzip_member_are_told(self):
         packed = gzip.compress(json.dumps(SCOPES).encode())
         line = "not taken: 9 bytes behind the compressed data"
