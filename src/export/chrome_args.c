@@ -117,6 +117,16 @@ static bool is_array(prof_i_chrome *w, const prof_trace_arg *arg) {
   return prof_i_json_is_value(w->json_text, &at);
 }
 
+static prof_i_text text_of(const prof_trace_arg *arg) {
+  return (prof_i_text){arg->value.text.data, arg->value.text.bytes};
+}
+
+static bool is_stack(const prof_trace_arg *arg) {
+  static const own_key stack_key = KEY(PROF_STACK_KEY);
+  return arg->type == PROF_ARG_STRING && arg->key &&
+         is_among(&stack_key, 1, arg->key, arg->key_bytes);
+}
+
 static void put_array(prof_i_chrome *w) {
   if (!prof_i_dims_put(w->sink, w->json_text, strlen(w->json_text)))
     prof_i_json_put(w->sink, w->json_text);
@@ -136,6 +146,7 @@ static void put_pairs(prof_i_chrome *w, uint32_t first, bool *has_members) {
     put_separator(w, has_members);
     put_user_key(w, &w->event.args[i]);
     if (is_array(w, &w->event.args[i])) put_array(w);
+    else if (is_stack(&w->event.args[i])) prof_i_chrome_stack(w, text_of(&w->event.args[i]));
     else prof_i_value_json(w->sink, &w->event.args[i]);
   }
 }

@@ -19,7 +19,7 @@ from . import _activities, _arguments, _torch_group, tables
 from . import _structs as s
 from ._library import C, Owner, encoded, short, sized, whole
 from ._scope import functions, modules, operators, record_function, set_stack_frames
-from ._stacks import FRAMES_MOST
+from ._stacks import FRAMES_MOST, Frames
 from .device import is_theirs
 from .tables import EventList, FunctionEvent, FunctionEventAvg, Window
 from .trace import ONLY_CHILDREN, OPEN_CALLS, OUTER_FUNCTIONS, Trace
@@ -761,6 +761,7 @@ class profile(Owner):  # noqa: N801 (torch's name)
             self.with_stack,
             self._has_window_marks,
             self.profile_memory,
+            [f for f in Frames().folders if "\0" not in f] if self.with_stack else (),
         )
 
     def _all_metadata(self, trace: s.TraceInfo, path: str) -> Dict[str, str]:
