@@ -180,7 +180,10 @@ typedef struct prof_dump_options {
                             a profile's begin and end, up to "Record Window End" */
   uint32_t no_memory; /* of Chrome JSON alone. 1: no event of memory and no graph of a pool, whoever
                          recorded them */
-  uint32_t reserved;  /* 0 */
+  uint32_t stack_folder_count; /* with `stacks` alone. From 1 on each "Call stack" is written as
+                                  torch.profiler's: a frame's file without the longest of these
+                                  folders that it begins with, and ';' behind each frame */
+  const char *const *stack_folders; /* "/usr/lib/python3.11/"; read before the call returns */
 } prof_dump_options;
 
 /* Writes the trace so far, also while others record: to a temporary name first, so that the final name never holds half a

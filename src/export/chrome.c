@@ -259,7 +259,7 @@ static bool put_callers(prof_i_chrome *w, const prof_i_span *span) {
   if (!prof_i_callers_around(&w->callers, w->walker, span, &number) || !prof_i_callers_text(&w->callers, number, true, &stack)) return false;
   if (stack.bytes == 0) return true;
   prof_i_sink_text(w->sink, ",\"" PROF_STACK_KEY "\":");
-  prof_i_sink_string(w->sink, stack.data, stack.bytes);
+  prof_i_chrome_stack(w, stack);
   return true;
 }
 
@@ -625,6 +625,7 @@ int prof_i_chrome_write(const prof_trace *trace, const prof_i_chrome_wish *wish,
   w->window = wish->window;
   w->metadata = wish->metadata;
   w->with_marks = wish->with_marks;
+  w->stack_folders = wish->stack_folders;
   w->first_ns = wish->window.from_ns;
   set_short_us(w);
   w->info.size = sizeof w->info;

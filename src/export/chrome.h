@@ -22,11 +22,18 @@
 #include "value.h"
 #include "window.h"
 
+/* Of prof_dump_options. */
+typedef struct prof_i_stack_folders {
+  const char *const *folders;
+  uint32_t count;
+} prof_i_stack_folders;
+
 /* What the document is to hold. */
 typedef struct prof_i_chrome_wish {
   prof_i_window window;
   prof_i_metadata metadata;
   bool with_stacks, with_marks, with_memory;
+  prof_i_stack_folders stack_folders;
 } prof_i_chrome_wish;
 
 /* Writes the whole document. PROF_OK, or the sink's or the reader's failure; *findings_out is filled in both cases. */
@@ -140,6 +147,7 @@ typedef struct prof_i_chrome {
   uint32_t whole_us[1000];    /* "7", "77", "777", and its length in the highest byte */
   uint32_t fraction_us[1000]; /* ".007" */
 
+  prof_i_stack_folders stack_folders;
   prof_i_callers callers; /* where stacks are asked for, and functions are traced */
   prof_i_walker *walker;  /* of the thread, there or where there are functions; else NULL */
   prof_i_python_ids python_ids;
@@ -177,6 +185,9 @@ void prof_i_chrome_args(prof_i_chrome *w, bool has_members);
 bool prof_i_chrome_place_text(const prof_i_site_info *site, prof_i_text name, char *to, size_t room, size_t *bytes_out);
 /* An id as a number, or as text in hexadecimal, which viewers read back as the same number, where a double would not hold it. */
 void prof_i_chrome_id(prof_i_chrome *w, uint64_t id);
+
+/* The text of "Call stack", in quotes. chrome_stack.c. */
+void prof_i_chrome_stack(prof_i_chrome *w, prof_i_text stack);
 
 /* chrome_device.c: streams are written behind all threads. */
 void prof_i_chrome_name_devices(prof_i_chrome *w);

@@ -117,6 +117,21 @@ static bool is_array(prof_i_chrome *w, const prof_trace_arg *arg) {
   return prof_i_json_is_value(w->json_text, &at);
 }
 
+static prof_i_text text_of(const prof_trace_arg *arg) {
+  return (prof_i_text){arg->value.text.data, arg->value.text.bytes};
+}
+
+static bool is_stack(const prof_trace_arg *arg) {
+  static const own_key stack_key = KEY(PROF_STACK_KEY);
+  return arg->type == PROF_ARG_STRING && arg->key &&
+         is_among(&stack_key, 1, arg->key, arg->key_bytes);
+}
+
+static void put_array(prof_i_chrome *w) {
+  if (!prof_i_dims_put(w->sink, w->json_text, strlen(w->json_text)))
+    prof_i_json_put(w->sink, w->json_text);
+}
+
 /* Numbers of calls that the record has are of one observe() alone, or of another file: python_ids.h
    has given others. */
 static bool is_told(const prof_i_chrome *w, const prof_trace_arg *arg) {
@@ -130,7 +145,8 @@ static void put_pairs(prof_i_chrome *w, uint32_t first, bool *has_members) {
     if (is_told(w, &w->event.args[i])) continue;
     put_separator(w, has_members);
     put_user_key(w, &w->event.args[i]);
-    if (is_array(w, &w->event.args[i])) prof_i_json_put(w->sink, w->json_text);
+    if (is_array(w, &w->event.args[i])) put_array(w);
+    else if (is_stack(&w->event.args[i])) prof_i_chrome_stack(w, text_of(&w->event.args[i]));
     else prof_i_value_json(w->sink, &w->event.args[i]);
   }
 }
@@ -229,7 +245,7 @@ static void put_shapes(prof_i_chrome *w, uint32_t count, const input_texts *text
   put_separator(w, has_members);
   prof_i_sink_text(w->sink, "\"Input Dims\":");
   if (texts->lists)
-    prof_i_sink_bytes(w->sink, texts->lists->value.text.data, texts->lists->value.text.bytes);
+    prof_i_dims_put(w->sink, texts->lists->value.text.data, texts->lists->value.text.bytes);
   else put_dims(w, count);
   prof_i_sink_text(w->sink, ",\"Input type\":[");
   const prof_trace_arg *const inputs = find_inputs(&w->event, prof_i_shape_count(&w->event));

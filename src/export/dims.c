@@ -1,7 +1,10 @@
 /* See dims.h. */
 #include "dims.h"
 
-enum { COUNT_MAX = 64, LIST = 1, INPUT = 2, TENSOR = 3 }; /* depths: of the text itself, of an input, of a tensor in a list */
+#include <string.h>
+
+enum { COUNT_MAX = 64, LIST_MAX = 30 };
+enum { LIST = 1, INPUT = 2, TENSOR = 3 }; /* depths: of the text itself, of an input, of a tensor in a list */
 
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -41,4 +44,38 @@ bool prof_i_dims_check(const char *text, uint64_t bytes, uint32_t count, uint64_
   }
   *lists_out = lists;
   return depth == 0 && at == end && bytes > 0 && found == count && (lists & numbers) == 0;
+}
+
+/* The bracket that ends the list that begins at `at`; `tensors_out`: how many lists stand in it. */
+static const char *find_end(const char *at, const char *end, uint32_t *tensors_out) {
+  uint32_t depth = 0;
+  *tensors_out = 0;
+  for (; at < end; at++) {
+    if (*at == '[' && ++depth == 2) ++*tensors_out;
+    if (*at == ']' && --depth == 0) break;
+  }
+  return at;
+}
+
+bool prof_i_dims_put(prof_i_sink *sink, const char *text, uint64_t bytes) {
+  const char *at = text, *const end = text + bytes;
+  int depth = 0;
+  for (const char *c = text; c < end; c++) {
+    if (!is_digit(*c) && !strchr("[],- ", *c)) return false;
+    depth += (*c == '[') - (*c == ']');
+    if (depth > TENSOR) return false;
+  }
+  depth = 0;
+  for (const char *c = text; c < end; c++) {
+    uint32_t tensors = 0;
+    depth += (*c == '[') - (*c == ']');
+    if (*c != '[' || depth != INPUT) continue;
+    const char *const last = find_end(c, end, &tensors);
+    if (tensors <= LIST_MAX || last == end) continue;
+    prof_i_sink_bytes(sink, at, (size_t)(c + 1 - at));
+    at = c = last; /* its bracket is written with what comes */
+    depth--;
+  }
+  prof_i_sink_bytes(sink, at, (size_t)(end - at));
+  return true;
 }

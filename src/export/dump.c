@@ -30,6 +30,7 @@ typedef struct dump_plan {
   bool with_stacks;
   bool with_marks;
   bool with_memory;
+  prof_i_stack_folders stack_folders;
 } dump_plan;
 
 static bool ends_with(const char *path, const char *ending) {
@@ -52,9 +53,10 @@ static int check_options(const prof_dump_options *options) {
   if (options->no_memory > 1)
     return prof_i_fail(PROF_E_INVALID, "prof_dump_options.no_memory is %u, not 0 or 1",
                        options->no_memory);
-  if (options->reserved)
-    return prof_i_fail(PROF_E_INVALID, "prof_dump_options.reserved is %u, not 0",
-                       options->reserved);
+  if (options->stack_folder_count && !options->stacks)
+    return prof_i_fail(PROF_E_INVALID,
+                       "prof_dump_options.stack_folder_count is %u, and stacks is 0",
+                       options->stack_folder_count);
   if (options->to_ns != 0 && options->to_ns <= options->from_ns)
     return prof_i_fail(PROF_E_INVALID, "prof_dump_options.to_ns is %llu, not after from_ns, which is %llu",
                        (unsigned long long)options->to_ns, (unsigned long long)options->from_ns);
@@ -68,7 +70,8 @@ static int make_plan(const char *path, const prof_dump_options *options, dump_pl
   if (status != PROF_OK) return status;
   *plan_out = (dump_plan){(prof_format)checked.format, checked.gzip != 0 || ends_with(path, ".gz"), checked.must_be_new != 0,
                      {checked.from_ns, checked.to_ns}, {checked.metadata, checked.metadata_count},
-                     checked.stacks != 0, checked.window_marks != 0, checked.no_memory == 0};
+                     checked.stacks != 0, checked.window_marks != 0, checked.no_memory == 0,
+                     {checked.stack_folders, checked.stack_folder_count}};
   if (plan_out->format == PROF_FORMAT_DEFAULT)
     plan_out->format = ends_with(path, ".prof") ? PROF_FORMAT_CAPTURE : PROF_FORMAT_CHROME;
   if (plan_out->format == PROF_FORMAT_CAPTURE && (plan_out->is_gzip || checked.from_ns != 0 || checked.to_ns != 0))
@@ -125,7 +128,8 @@ static int write_format(const prof_trace *trace, const dump_plan *plan, prof_i_s
     case PROF_FORMAT_DEFAULT:
     case PROF_FORMAT_CHROME: {
       const prof_i_chrome_wish wish = {plan->window, plan->metadata, plan->with_stacks,
-                                       plan->with_marks, plan->with_memory};
+                                       plan->with_marks, plan->with_memory,
+                                       plan->stack_folders};
       return prof_i_chrome_write(trace, &wish, sink, findings);
     }
     case PROF_FORMAT_RAF: return prof_i_raf_write(trace, &plan->window, sink);

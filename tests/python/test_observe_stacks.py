@@ -93,6 +93,30 @@ class Backward(unittest.TestCase):
             self.assertEqual((rows[0] - rows[1], rows[1] - rows[0]), (collections.Counter(), collections.Counter()))
         return mine
 
+    def test_the_json_writes_them_as_torch_does(self):
+        """Files without the folders that Python imports from, and a mark behind each frame."""
+
+        def written(p):
+            with tempfile.TemporaryDirectory() as folder:
+                path = os.path.join(folder, "trace.json")
+                p.export_chrome_trace(path)
+                with open(path, encoding="utf-8") as file:
+                    rows = json.load(file)["traceEvents"]
+            stacks = [e["args"]["Call stack"] for e in rows if e["name"] == "aten::linear"]
+            found = []
+            for stack in stacks:
+                inner = stack[: stack.index(": work;") + len(": work;")]
+                found.append(re.sub(r"\w+_\d+;|\(\d+\): work;", "", inner))
+                self.assertTrue(stack.endswith(";"), stack)
+            return sorted(found)
+
+        def work():
+            self.model(self.x)
+
+        mine, theirs = map(written, self.both(work))
+        self.assertEqual(len(mine), 2)
+        self.assertEqual(mine, theirs)
+
     def test_a_training_step(self):
         def work():
             self.model(self.x).square().mean().backward()

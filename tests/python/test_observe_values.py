@@ -147,6 +147,17 @@ def scalars():
     torch.func.vmap(torch.sin)(x), torch.empty(2, 3, device="meta") + 1
 
 
+def under_autocast():
+    a = torch.ones(2, 3, 3)
+    with torch.autocast("cpu", dtype=torch.bfloat16), torch.no_grad():
+        torch.nn.functional.conv2d(torch.ones(1, 3, 8, 8), torch.ones(4, 3, 3, 3))
+        torch.bmm(a, a), torch.addmm(a[0], a[0], a[0]), torch.baddbmm(a, a, a)
+
+
+FLOAT = 0x0220  # PROF_F32
+SHAPES = [(FLOAT, 2, 3), (FLOAT, 3, 4)]
+
+
 def seen_by_both(work, **options):
     work()  # torch makes things once
     cpu = [torch.profiler.ProfilerActivity.CPU]
@@ -186,8 +197,27 @@ class Flops(unittest.TestCase):
                 ]
                 self.assertEqual(*each)
 
+    def test_calls_inside_of_calls_of_their_name_are_counted(self):
+        """Under autocast an operator calls itself, and what converts its inputs."""
+        mine, theirs = seen_by_both(under_autocast)
+        expected = {row.key: row.flops for row in theirs.key_averages() if row.flops}
+        names = ["aten::addmm", "aten::baddbmm", "aten::bmm", "aten::conv2d"]
+        self.assertEqual(sorted(expected), names)
+        counts = {row.key: row.count for row in mine.key_averages()}
+        self.assertEqual({counts[name] for name in names}, {2})
+        for rows in (mine.key_averages(), mine.events().key_averages()):
+            self.assertEqual({row.key: row.flops for row in rows if row.flops}, expected)
+
+    def test_of_the_programs_own_the_outermost_is_counted(self):
+        with prof.profile(with_flops=True) as p, prof.scope("matmul", "operator", 1, _shapes=SHAPES):
+            for _ in range(2):
+                with prof.scope("matmul", "operator", 1, _shapes=SHAPES):
+                    pass
+        found = [(row.count, row.flops) for row in p.key_averages()]
+        self.assertEqual(found, [(3, 2 * 2 * 3 * 4)])
+
     def test_a_capture_and_the_json_have_them_too(self):
-        for work in (convolutions, elementwise):
+        for work in (convolutions, elementwise, under_autocast):
             mine, _ = seen_by_both(work)
             expected = flops_of(mine.key_averages(group_by_input_shape=True))
             with tempfile.TemporaryDirectory() as folder:
@@ -216,10 +246,7 @@ class Values(unittest.TestCase):
 
     def test_inputs_and_strides_are_torchs(self):
         def key(e):
-            values = [
-                0.0 if v == 0 and type(v) is float else v for v in e.concrete_inputs
-            ]  # no -0.0
-            return e.name, repr(values), repr(e.structured_input_strides)
+            return e.name, repr(e.concrete_inputs), repr(e.structured_input_strides)
 
         for work in PROGRAMS:
             with self.subTest(work.__name__):
@@ -286,7 +313,8 @@ class Values(unittest.TestCase):
 
         def operators(path):
             with open(path, encoding="utf-8") as file:
-                rows = [e for e in json.load(file)["traceEvents"] if e.get("cat") == "cpu_op"]
+                text = file.read().replace('"-0."', '"0."')  # in its JSON torch has no sign there
+            rows = [e for e in json.loads(text)["traceEvents"] if e.get("cat") == "cpu_op"]
             rows.sort(key=lambda e: (e["tid"], float(e["ts"]), -float(e["dur"])))
             return [(e["name"], {key: e["args"].get(key) for key in self.KEYS}) for e in rows]
 

@@ -53,7 +53,12 @@ class Ranges(unittest.TestCase):
         ]
 
     def test_a_list_of_texts_is_one(self):
-        words = {"texts": ["a", 'b"c', ""], "none": [], "text": '["a"]', "mixed": ["a", 1]}
+        words = {
+            "texts": ["a", 'b"c', ""],
+            "none": [],
+            "text": '["a"]',
+            "mixed": ["a", 1],
+        }
         with prof.profile(torch=True, record_shapes=True) as p:
             for _ in range(2):
                 with made("lists", [self.x], words):
@@ -73,14 +78,21 @@ class Ranges(unittest.TestCase):
         self.assertEqual({key: args[key] for key in expected}, expected)
 
     def test_a_text_that_reads_as_a_list_stays_a_text(self):
-        texts = {"one": '["a"]', "space": '[ "a", "b"]', "two": '[  "a"]', "none": "[ ]"}
+        texts = {
+            "one": '["a"]',
+            "space": '[ "a", "b"]',
+            "two": '[  "a"]',
+            "none": "[ ]",
+        }
         with prof.profile(torch=True, record_shapes=True) as p:
             with made("range", [self.x], texts):
                 pass
             with prof.scope("own", "cpu_op", **texts):
                 pass
         for event in p.events():
-            self.assertEqual({key: event.kwinputs[key] for key in texts}, texts, event.name)
+            self.assertEqual(
+                {key: event.kwinputs[key] for key in texts}, texts, event.name
+            )
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "ranges.json")
             p.export_chrome_trace(path)
@@ -93,7 +105,10 @@ class Ranges(unittest.TestCase):
     def test_an_empty_name_is_shown_as_torch_shows_it(self):
         cpu = [torch.profiler.ProfilerActivity.CPU]
         names = []
-        for profile in (torch.profiler.profile(activities=cpu), prof.profile(torch=True)):
+        for profile in (
+            torch.profiler.profile(activities=cpu),
+            prof.profile(torch=True),
+        ):
             with profile as p, torch.profiler.record_function(""):
                 self.x.add(1)
             rows = sorted(row.key for row in p.key_averages())
@@ -105,7 +120,9 @@ class Ranges(unittest.TestCase):
         for with_shapes in (True, False):
             with self.subTest(with_shapes):
                 cpu = [torch.profiler.ProfilerActivity.CPU]
-                with torch.profiler.profile(activities=cpu, record_shapes=with_shapes) as theirs:
+                with torch.profiler.profile(
+                    activities=cpu, record_shapes=with_shapes
+                ) as theirs:
                     self.work()
                 with prof.profile(torch=True, record_shapes=with_shapes) as ours:
                     self.work()
@@ -114,7 +131,82 @@ class Ranges(unittest.TestCase):
                 kept = {"i": 1, "f": 2.5, "s": "t", "b": True} if with_shapes else {}
                 self.assertEqual(words["range"], kept)
                 users = [e.name for e in ours.events() if e.is_user_annotation]
-                self.assertEqual(users, ["mine"])  # of torch's with shapes alone
+                self.assertEqual(users, ["mine"] if with_shapes else [])
+                for e in ours.events():
+                    self.assertEqual(e.scope, 7 if e.is_user_annotation else 0, e.name)
+
+    def test_their_inputs_are_torchs(self):
+        x, t = torch.ones(3, 4)[:, ::2], torch.ones(2)
+        inputs = {
+            "values": ["s", 1, True, 2.5, None, [1, 2], (t,), [t]],
+            "left out": [
+                [],
+                (),
+                [1.5, -0.0],
+                [1, "a"],
+                [t, 1],
+                object,
+                {},
+                ["a", "b"],
+                (1, 2),
+            ],
+            "tensors": [
+                x,
+                [x, t],
+                torch.tensor(3),
+                torch.ones(0),
+                [t, None],
+                x.to_sparse(),
+            ],
+            "numbers": [
+                float("nan"),
+                float("-inf"),
+                -0.0,
+                1e20,
+                1e-7,
+                1 + 2j,
+                -3,
+                torch.device("cpu"),
+            ],
+            "types": [torch.ones(2, dtype=torch.bfloat16), torch.ones(2) > 0],
+            "long": [list(range(30)), list(range(31)), [t] * 30, [t] * 31],
+        }
+
+        def work():
+            for name, values in inputs.items():
+                with made(name, values, {"word": 1}):
+                    pass
+            self.x.add(self.x)  # its kind tells torch's trace from another
+
+        seen = []
+        with tempfile.TemporaryDirectory() as folder:
+            for module in (torch.profiler, prof.torch):
+                cpu = [torch.profiler.ProfilerActivity.CPU]
+                with module.profile(activities=cpu, record_shapes=True) as p:
+                    work()
+                path = os.path.join(folder, f"{module.__name__}.json")
+                p.export_chrome_trace(path)
+                with open(path, encoding="utf-8") as file:
+                    rows = json.loads(file.read().replace("-0.", "0."))["traceEvents"]
+                seen.append((p.events(), {e["name"]: e.get("args") for e in rows}))
+        keys = ("Concrete Inputs", "Input Strides", "Input Dims", "Input type", "word")
+        of = (
+            "concrete_inputs",
+            "input_dtypes",
+            "structured_input_strides",
+            "input_shapes",
+        )
+        of += ("structured_input_shapes", "kwinputs")
+        for name in inputs:
+            with self.subTest(name):
+                events = [next(e for e in each if e.name == name) for each, _ in seen]
+                for word in of:
+                    theirs, ours = (repr(getattr(e, word)) for e in events)
+                    self.assertEqual(ours, theirs, word)
+                theirs, ours = (
+                    {key: args[name][key] for key in keys} for _, args in seen
+                )
+                self.assertEqual(ours, theirs)
 
     def test_what_is_no_argument(self):
         """Torch ends the process."""
@@ -124,8 +216,17 @@ class Ranges(unittest.TestCase):
                     made(*words)
 
     def test_words_that_are_scopes_own(self):
-        words = {"category": "c", "level": 2, "_shapes": 1, "name": "n", "texts": ["a", 'b"']}
-        with prof.profile(torch=True, record_shapes=True) as p, made("range", [], words):
+        words = {
+            "category": "c",
+            "level": 2,
+            "_shapes": 1,
+            "name": "n",
+            "texts": ["a", 'b"'],
+        }
+        with (
+            prof.profile(torch=True, record_shapes=True) as p,
+            made("range", [], words),
+        ):
             pass
         (event,) = (e for e in p.events() if e.name == "range")
         expected = {"category#": "c", "level#": 2, "_shapes#": 1, "name": "n"}
@@ -146,7 +247,10 @@ class Ranges(unittest.TestCase):
             self.assertEqual("elsewhere" in {e.name for e in p.events()}, everywhere)
 
     def test_one_that_outlives_it(self):
-        with prof.profile(torch=True) as p, prof.torch.observe(profile_all_threads=True):
+        with (
+            prof.profile(torch=True) as p,
+            prof.torch.observe(profile_all_threads=True),
+        ):
             kept = made("kept")
             with kept:
                 pass

@@ -10,12 +10,11 @@ from ._rows import Either, FunctionEvent, FunctionEventAvg
 from ._stacks import FRAMES_MOST
 from ._text_table import Table
 from ._text_units import format_memory, format_time
+from ._torch_classes import AsTorchs
 from ._whole_file import write_whole
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar  # checkers have it; its default lets EventList alone stand as a type
-
-    from ._from_trace import Origin
 
     _Row = TypeVar("_Row", bound=Either, default=Any)
 else:
@@ -61,10 +60,9 @@ class SortError(ValueError, AttributeError):
     """torch.profiler raises an AttributeError."""
 
 
-class EventList(List[_Row]):
+class EventList(AsTorchs, List[_Row]):
     """A list of events or averages, with its table: an EventList[FunctionEvent] or an EventList[FunctionEventAvg]."""
 
-    _origin: Optional["Origin"] = None  # of averages that C has made
     _is_of_events = False
     _shows_functions = False
     """Whether traced functions are rows of key_averages() where nothing is said of them."""
@@ -80,10 +78,6 @@ class EventList(List[_Row]):
     def __init__(self, events: Iterable[_Row] = (), *, use_device: Optional[str] = None, profile_memory: bool = False, with_flops: bool = False) -> None:
         super().__init__(events)
         self._use_device, self._profile_memory, self._with_flops = use_device, profile_memory, with_flops
-
-    def __getstate__(self) -> Dict[str, Any]:
-        """A copy does without the trace, which stays in this process."""
-        return {name: value for name, value in self.__dict__.items() if name != "_origin"}
 
     @property
     def self_cpu_time_total(self) -> float:
@@ -184,8 +178,6 @@ class EventList(List[_Row]):
                 whole(width, name)
         if not self:
             return self._note
-        if top_level_events_only and self._origin is not None:
-            self._origin.find_parents(self)
         events = self._sorted(sort_by)
         table = Table(events, self._profile_memory, self._with_flops, max_src_column_width, max_name_column_width, max_shapes_column_width, time_unit)
         lost = f"Not in it, for want of room: {self.lost} scopes\n" if self.lost else ""

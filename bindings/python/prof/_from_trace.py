@@ -107,7 +107,9 @@ def averages(
     merged: Dict[Tuple[Any, ...], FunctionEventAvg] = {}
     frames = Frames()
 
-    def rows(window: Window, more: List[str], memory: bool) -> Iterable[Tuple[Tuple[Any, ...], Row]]:
+    def rows(
+        window: Window, more: List[str], memory: bool, _rules: int = rules
+    ) -> Iterable[Tuple[Tuple[Any, ...], Row]]:
         found = window.trace.aggregate(
             group + more,
             "first",
@@ -117,7 +119,7 @@ def averages(
             functions=functions,
             modules=modules,
             memory=memory,
-            _rules=rules,
+            _rules=_rules,
         )
         if found.outside_memory_count:
             _put_outside(found)
@@ -134,53 +136,57 @@ def averages(
                 merged[key].add(average)
             else:
                 merged[key] = average
-        for key, row in rows(window, ["flops"], False) if with_flops else ():
-            if key in merged:  # a call inside of one of its own is counted with that one
-                merged[key].flops += _flops.of_row(row.name, row.shape) * row.outer_count
+        for of_torch in (True, False) if with_flops else ():
+            for key, row in rows(window, ["flops"], False, _flops.rules(rules, of_torch)):
+                if key in merged:
+                    merged[key].flops += _flops.of_row(row, of_torch)
     device = _device_of(windows)
     for average in merged.values():
         average.use_device = device
     found = EventList(merged.values(), use_device=device, profile_memory=profile_memory, with_flops=with_flops)
-    if rules & ONLY_CHILDREN and any(e.is_crosswise and not e.is_async for e in found):
-        # C counts each moment of a thread once, and torch.profiler does not.
-        has_outer = bool(rules & OUTER_FUNCTIONS)
-        found = single_events(
+    has_outer = bool(rules & OUTER_FUNCTIONS)
+
+    def events() -> EventList[FunctionEvent]:
+        return single_events(
             windows,
             profile_memory,
             with_flops,
             with_stack=has_outer or stack_frames > 0,
             shows_functions=not has_outer,
             modules=modules,
-            merges_only_children=True,
-        ).key_averages(by_shape, stack_frames, False, functions)
-    found._origin = Origin(windows, by_shape, stack_frames, bool(rules & ONLY_CHILDREN))
+            merges_only_children=bool(rules & ONLY_CHILDREN),
+        )
+
+    if rules & ONLY_CHILDREN and any(e.is_crosswise and not e.is_async for e in found):
+        # C counts each moment of a thread once, and torch.profiler does not.
+        found = events().key_averages(by_shape, stack_frames, False, functions)
+    else:
+        firsts = _Firsts(by_shape, stack_frames, events)
+        for average in found:
+            average.set_family(firsts)
     found.lost = sum(window.lost for window in windows)
     return found
 
 
-class Origin(NamedTuple):
-    """What averages are of: asked again where the events themselves are needed."""
+class _Firsts:
+    """The first call of each row of averages()."""
 
-    windows: Sequence[Window]
-    by_shape: bool
-    stack_frames: int
-    merges_only_children: bool
+    def __init__(self, by_shape: bool, stack_frames: int, events: Callable[[], Iterable[FunctionEvent]]) -> None:
+        self._by_shape, self._stack_frames, self._events = by_shape, stack_frames, events
+        self._found: Optional[Dict[Any, FunctionEvent]] = None
 
-    def find_parents(self, averages: Iterable[Either]) -> None:
-        """Gives each the parent of its first event, as torch.profiler's have it."""
-        first: Dict[Any, Optional[FunctionEvent]] = {}
-        merges = self.merges_only_children
-        with_stack = self.stack_frames > 0
-        for e in single_events(self.windows, False, False, with_stack, merges_only_children=merges):
-            place = e.place if is_told_by_place(e.category) else ""
-            shapes = str(e.input_shapes) if self.by_shape else ""
-            key = (e.key, e.is_user_annotation, shapes, place, tuple(e.stack[: self.stack_frames]))
-            first.setdefault(key, e.cpu_parent)
-        for average in averages:
-            place = average.place if is_told_by_place(average.category) else ""
-            shapes = str(average.input_shapes)
-            key = (average.key, average.is_user_annotation, shapes, place, tuple(average.stack))
-            average.cpu_parent = first.get(key)
+    def first_of(self, row: FunctionEventAvg) -> Optional[FunctionEvent]:
+        if self._found is None:
+            found: Dict[Any, FunctionEvent] = {}
+            for e in self._events():
+                found.setdefault(self._key(e, e.stack[: self._stack_frames] if self._stack_frames else []), e)
+            self._found = found
+        return self._found.get(self._key(row, row.stack))
+
+    def _key(self, e: Either, stack: List[str]) -> Any:
+        place = e.place if is_told_by_place(e.category) else ""
+        shapes = str(e.input_shapes) if self._by_shape else ""
+        return e.key, e.is_user_annotation, shapes, place, tuple(stack)
 
 
 def _charge(device: int, count: int, around: Sequence[FunctionEvent]) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import threading
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optional, Tuple, Union, cast
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optional, Protocol, Tuple, Union, cast
 
 from . import _arrows, _forward_stacks
 from ._read_arguments import Given, Same
 from ._read_events import FUNCTIONS, Briefs, is_function
 from ._text_units import format_time
 from ._threads import Threads
+from ._torch_classes import AsTorchs
 from .device import DeviceType
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ MEMORY_ROW, MEMORY_CATEGORY = "[memory]", "memory"
 ANNOTATION = "user_annotation"
 
 
-class Interval:
+class Interval(AsTorchs):
     """From start to end, in us from the capture's start."""
 
     __slots__ = ("start", "end")
@@ -38,7 +39,7 @@ class Interval:
         return f"Interval(start={self.start!r}, end={self.end!r})"
 
 
-class _Times:
+class _Times(AsTorchs):
     """What torch's mixin adds to both kinds of rows, and what is the same in all of them. Times are in us; those of devices are 0 until a device's back end says them."""
 
     count: int
@@ -114,8 +115,6 @@ _TAKEN = (
     "node_id",
     "is_async",
     "is_remote",
-    "cpu_parent",
-    "cpu_children",
     "overload_name",
     "input_shapes",
     "stack",
@@ -129,10 +128,21 @@ _TAKEN = (
 )
 
 
+class Family(Protocol):
+    """Finds the first calls of rows."""
+
+    def first_of(self, row: "FunctionEventAvg") -> Optional["FunctionEvent"]: ...
+
+
 class FunctionEventAvg(_Times):
     """All calls of one key."""
 
-    cpu_children: Optional[List["FunctionEvent"]] = None
+    _parent: Optional["FunctionEvent"] = None
+    _children: Optional[List["FunctionEvent"]] = None
+    _family: Optional[Family] = None
+    """Of a row that C has made, until its parent or its children are asked for."""
+    _like: Optional["FunctionEventAvg"] = None
+    """The row whose first call is this one's. None: itself."""
     category = ""
     """Beyond torch: of record_function() "user_annotation"."""
     level = 1
@@ -155,6 +165,52 @@ class FunctionEventAvg(_Times):
     def name(self) -> str:
         return self.key
 
+    @property  # type: ignore[override]
+    def cpu_parent(self) -> Optional["FunctionEvent"]:
+        """That of the first call."""
+        self._find_first()
+        return self._parent
+
+    @cpu_parent.setter
+    def cpu_parent(self, parent: Optional["FunctionEvent"]) -> None:
+        self._find_first()
+        self._parent = parent
+
+    @property
+    def cpu_children(self) -> Optional[List["FunctionEvent"]]:
+        """Those of the first call. None: no call has been added yet."""
+        self._find_first()
+        return self._children
+
+    @cpu_children.setter
+    def cpu_children(self, children: Optional[List["FunctionEvent"]]) -> None:
+        self._find_first()
+        self._children = children
+
+    def set_family(self, family: Family) -> None:
+        self._family, self._children = family, []
+
+    def _find_first(self) -> None:
+        """All calls of the profile are made for that, some us each."""
+        if self._family is None:
+            return
+        first = self._family.first_of(self._like or self)
+        if first is not None:
+            self._parent, self._children = first.cpu_parent, first.cpu_children
+        self._family = self._like = None
+
+    def _take_first(self, other: "Either") -> None:
+        if isinstance(other, FunctionEventAvg):
+            self._parent, self._children = other._parent, other._children
+            self._family, self._like = other._family, other._like or other
+        else:
+            self._parent, self._children = other.cpu_parent, other.cpu_children
+
+    def __getstate__(self) -> Dict[str, Any]:
+        """A copy does without the trace: it has the calls that were asked for."""
+        left_out = ("_family", "_like")
+        return {name: value for name, value in self.__dict__.items() if name not in left_out}
+
     def add(self, other: "Either", is_inner: bool = False) -> "FunctionEventAvg":
         """Adds calls of the same key. If this average has no key yet, it takes theirs.
 
@@ -165,6 +221,7 @@ class FunctionEventAvg(_Times):
         if self.key is None:
             for field in _TAKEN:
                 setattr(self, field, getattr(other, field))
+            self._take_first(other)
         elif other.key != self.key:
             raise AssertionError(f"only calls of one key add up, not {other.key!r} to {self.key!r}")
         self.is_async = self.is_async and other.is_async  # as C's rows have it: of a mixed one the time is some thread's
@@ -226,7 +283,7 @@ class Site:
     place: str
     is_user_annotation: bool
     has_numbers: bool
-    trace_name: str
+    trace_name: Optional[str]
     name: str
     is_python_function: bool
     activity_type: Optional[str]
@@ -263,8 +320,8 @@ class Site:
         self.activity_type = ANNOTATION if self.is_user_annotation else "cpu_op"
         if self.is_python_function:
             self.activity_type = "python_function"
-        elif self.is_memory:
-            self.activity_type = None
+        elif self.is_memory:  # as torch.profiler's, which are in no trace
+            self.activity_type = self.trace_name = None
         self.is_evaluation = name.startswith(_forward_stacks.EVALUATION)
 
 
@@ -621,7 +678,8 @@ class FunctionEvent(_Times):
     depth: int
     cpu_parent: Optional["FunctionEvent"]
     count = 1
-    trace_name: str = _of_site("trace_name")
+    trace_name: Optional[str] = _of_site("trace_name")
+    """None: of torch's own "[memory]"."""
     name: str = _of_site("name")
     key: str = _of_site("name")
     category: str = _of_site("category")

@@ -115,7 +115,8 @@ class DumpOptions(_Shown):
         ("stacks", c_uint32),
         ("window_marks", c_uint32),
         ("no_memory", c_uint32),
-        ("reserved", c_uint32),
+        ("stack_folder_count", c_uint32),
+        ("stack_folders", POINTER(c_char_p)),
     ]
 
 

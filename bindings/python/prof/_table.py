@@ -92,15 +92,16 @@ def group_of(options: argparse.Namespace) -> List[str]:
 
 
 def flops_text(traces: Traces) -> str:
-    """The table of run --with-flops: floating point operations by name, most first. A call inside
-    a call of the same name is counted with the outer one, as in key_averages()."""
+    """The table of run --with-flops: floating point operations by name, most first, as in
+    key_averages()."""
     from . import flops
 
     found: Dict[str, int] = {}
-    for row in traces.aggregate(["name", "flops"]):
-        count = flops.of_row(row.name, row.shape) * row.outer_count
-        if count:
-            found[row.name] = found.get(row.name, 0) + count
+    for of_torch in (True, False):
+        for row in traces.aggregate(["name", "flops"], _rules=flops.rules(0, of_torch)):
+            count = flops.of_row(row, of_torch)
+            if count:
+                found[row.name] = found.get(row.name, 0) + count
     if not found:
         return "\nNo scope is known to take floating point operations\n"
     power = min(int(math.log10(min(found.values())) / 3), 5)  # as torch.profiler's column

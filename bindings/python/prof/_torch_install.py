@@ -55,6 +55,15 @@ class KinetoProfile(_torch_autograd.InPlace):
         for name in [name for name in _OF_PROFILE_ALONE if name in options]:
             raise TypeError(f"_KinetoProfile() takes no {name}: torch.profiler.profile() does")
         super().__init__(**{"torch": True, **options})
+        self._name_activities(options)
+
+    def _name_activities(self, options: Dict[str, Any]) -> None:
+        """Those that were not given are torch's members, as its own profile has them."""
+        if options.get("activities") is None:
+            theirs = getattr(import_module("torch.profiler"), "ProfilerActivity", None)
+            self.activities = {
+                getattr(theirs, activity.name, activity) for activity in self._chosen
+            }
 
 
 class profile(KinetoProfile):  # noqa: N801 (torch's name)
@@ -64,6 +73,7 @@ class profile(KinetoProfile):  # noqa: N801 (torch's name)
     def __init__(self, **options: Any) -> None:
         # Past the class that takes fewer options.
         super(KinetoProfile, self).__init__(**{"torch": True, **options})
+        self._name_activities(options)
         self._tracker = getattr(
             import_module("torch.autograd.profiler"), "KinetoStepTracker", None
         )  # torch 2.0 has it

@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
+from . import _range_inputs
 from ._library import short
 from ._read_arguments import TEXT_LIST
 from ._scope import scope
-from .modules import dtype_and_dims
 
 _NAME = "_RecordFunctionFast"
 _USER_SCOPE = ("scope", "user_scope")
@@ -62,9 +62,7 @@ class _Range:
         if not isinstance(name, str):
             raise TypeError(f"{_NAME}() name must be a str, not {short(name)}")
         if not isinstance(input_values, (list, tuple)):
-            raise TypeError(
-                f"{_NAME}() input_values must be a list or tuple, not {short(input_values)}"
-            )
+            raise TypeError(f"{_NAME}() input_values must be a list or tuple, not {short(input_values)}")
         if keyword_values is not None and not isinstance(keyword_values, dict):
             raise TypeError(f"{_NAME}() keyword_values must be a dict, not {short(keyword_values)}")
         self._name, self._values, self._keywords = name, input_values, keyword_values or {}
@@ -87,13 +85,14 @@ class _Range:
         with_shapes = _now.asked()
         if with_shapes is None:
             return None
+        if not with_shapes:  # as torch, which does not look at the keywords then
+            return scope(self._name, "cpu_op", 1)
         key, word = _USER_SCOPE
         category = "user_annotation" if self._keywords.get(key) == word else "cpu_op"
-        if not with_shapes:
-            return scope(self._name, category, 1)
-        more: Dict[str, Any] = _kept(self._keywords)
-        if self._values:
-            more["_shapes"] = [dtype_and_dims(value) for value in self._values]
+        shapes, texts = _range_inputs.of(self._values)
+        more: Dict[str, Any] = {**texts, **_kept(self._keywords)}
+        if shapes:
+            more["_shapes"] = shapes
         return scope(self._name, category, 1, **more)
 
 

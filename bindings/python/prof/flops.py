@@ -4,7 +4,10 @@ operators those that torch.profiler's with_flops counts, by its formulas; the li
 from __future__ import annotations
 
 import json
-from typing import Any, Callable, Dict, List, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence
+
+if TYPE_CHECKING:
+    from .trace import Row
 
 Shapes = Sequence[Sequence[int]]
 
@@ -127,12 +130,24 @@ def shapes_of(text: str) -> str:
     return f"[[]{shapes[5:]}" if shapes.startswith("[null") else shapes
 
 
-def of_row(name: str, text: str) -> int:
-    """Of one call of a row of PROF_GROUP_FLOPS."""
-    shapes, _, inputs = text.partition("\n")
-    if shapes.startswith("[null"):
+_ONLY_CHILDREN = 4
+"""trace.ONLY_CHILDREN: rows leave out a call that is all that a call of its name has called."""
+
+
+def rules(given: int, of_torch: bool) -> int:
+    """Those of the table of PROF_GROUP_FLOPS that of_row() takes."""
+    return given | _ONLY_CHILDREN if of_torch else given & ~_ONLY_CHILDREN
+
+
+def of_row(row: "Row", of_torch: bool) -> int:
+    """Of all calls of a row; 0 of a row that is not of PyTorch's operators, or is. As torch.profiler
+    adds up these, each call counts. A scope of the program's is part of one around it that has its
+    name and its shapes."""
+    shapes, _, inputs = row.shape.partition("\n")
+    if row.name.startswith(_ATEN) != of_torch or shapes.startswith("[null"):
         return 0
-    return of(name, parsed(shapes), inputs)
+    count = row.count if of_torch else row.outer_count
+    return of(row.name, parsed(shapes), inputs) * count
 
 
 def of(name: str, shapes: Shapes, inputs: Optional[Any] = None) -> int:

@@ -19,7 +19,7 @@ from . import _activities, _arguments, _torch_group, tables
 from . import _structs as s
 from ._library import C, Owner, encoded, short, sized, whole
 from ._scope import functions, modules, operators, record_function, set_stack_frames
-from ._stacks import FRAMES_MOST
+from ._stacks import FRAMES_MOST, Frames
 from .device import is_theirs
 from .tables import EventList, FunctionEvent, FunctionEventAvg, Window
 from .trace import ONLY_CHILDREN, OPEN_CALLS, OUTER_FUNCTIONS, Trace
@@ -286,21 +286,24 @@ class profile(Owner):  # noqa: N801 (torch's name)
         if level not in (1, 2):
             raise ValueError(f"level must be 1 (kernels and operators) or 2 (also the runtime around them), not {level!r}")
         self.level = level
-        self.activities = {ProfilerActivity.CPU}
+        self._chosen = {ProfilerActivity.CPU}
+        self.activities: Set[Any] = set(self._chosen)
+        """As they were given: torch's own members, too."""
         left_out: Set[ProfilerActivity] = set()
         if activities is not None:
             found, without, ignored = _activities.flat(_activities.listed(activities))
-            self.activities, left_out = _chosen(found), _chosen(without)
+            self._chosen, left_out = _chosen(found), _chosen(without)
+            self.activities = set(found)
             if ignored:
                 words = f"activities: of {', '.join(ignored)} all types are recorded"
                 warnings.warn(words, UserWarning, stacklevel=_outside())
         if use_cuda is not None:
             warnings.warn("use_cuda is deprecated, use activities argument instead", FutureWarning, stacklevel=2)
-            (self.activities.add if use_cuda else self.activities.discard)(ProfilerActivity.CUDA)
-        if not self.activities and not left_out:
+            self._choose(ProfilerActivity.CUDA, use_cuda)
+        if not self._chosen and not left_out:
             raise ScheduleError("No valid profiler activities found")
         is_default = activities is None and use_cuda is None
-        self._devices = DEVICES_DEFAULT if is_default else DEVICES_RECORDS if self.activities - {ProfilerActivity.CPU} else DEVICES_SCOPES
+        self._devices = DEVICES_DEFAULT if is_default else DEVICES_RECORDS if self._chosen - {ProfilerActivity.CPU} else DEVICES_SCOPES
         self._devices_now, self._is_paused = self._devices, False  # of the cycle that is recorded
         schedule = _arguments.callback("schedule", schedule)
         self.with_flops = _arguments.flag("with_flops", with_flops)
@@ -339,6 +342,14 @@ class profile(Owner):  # noqa: N801 (torch's name)
         self._has_started = False
         self._trace_id: Optional[str] = None
         self._metadata: Dict[str, str] = {}
+
+    def _choose(self, activity: ProfilerActivity, is_wanted: bool) -> None:
+        (self._chosen.add if is_wanted else self._chosen.discard)(activity)
+        given = {one for one in self.activities if _own(one, ProfilerActivity) is activity}
+        if not is_wanted:
+            self.activities -= given
+        elif not given:
+            self.activities.add(activity)
 
     def _take_experimental(self, config: Any) -> bool:
         """profile_all_threads. What changes nothing is a warning."""
@@ -750,6 +761,7 @@ class profile(Owner):  # noqa: N801 (torch's name)
             self.with_stack,
             self._has_window_marks,
             self.profile_memory,
+            [f for f in Frames().folders if "\0" not in f] if self.with_stack else (),
         )
 
     def _all_metadata(self, trace: s.TraceInfo, path: str) -> Dict[str, str]:

@@ -439,7 +439,7 @@ class profile(_torch_install.profile):  # noqa: N801 (torch's name)
         if from_env is not None and not options.get("execution_trace_observer"):
             options["execution_trace_observer"] = from_env()  # None without torch's variable
         super().__init__(**options)
-        if ProfilerActivity.CUDA in self.activities and not _has_cuda():
+        if ProfilerActivity.CUDA in self._chosen and not _has_cuda():
             words = "CUDA is not available, disabling CUDA profiling"
             warnings.warn(words, UserWarning, stacklevel=2)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
-from typing import TYPE_CHECKING, Any, ContextManager, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Any, ContextManager, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from . import _read_events
 from . import _structs as s
@@ -172,7 +172,9 @@ def _dump_options(
     stacks: bool = False,
     window_marks: bool = False,
     memory: bool = True,
+    stack_folders: Sequence[str] = (),
 ) -> s.DumpOptions:
+    folders = [encoded(folder, "stack_folders") for folder in stack_folders]
     pairs = [s.Metadata(encoded(key, "key"), encoded(_escaped(value), "value")) for key, value in (metadata or {}).items()]
     items = (s.Metadata * max(len(pairs), 1))(*pairs)
     return sized(
@@ -185,6 +187,8 @@ def _dump_options(
         stacks=int(bool(stacks)),
         window_marks=int(bool(window_marks)),
         no_memory=int(not memory),
+        stack_folder_count=len(folders),
+        stack_folders=(ctypes.c_char_p * max(len(folders), 1))(*folders),
     )
 
 
@@ -438,15 +442,18 @@ class Trace(_Totals):
         stacks: bool = False,
         window_marks: bool = False,
         memory: bool = True,
+        stack_folders: Sequence[str] = (),
     ) -> None:
         """Writes it: Chrome JSON, compressed where the path ends in .gz; format "raf" is RAF's log,
         "capture" the capture itself. metadata: keys, and JSON texts, that Chrome JSON has at its
         top. stacks: where functions were traced, each other scope has those around it as "Call stack".
         window_marks: the last rows are those that Kineto writes of a profile's begin and end.
-        memory: False leaves out each event of memory and each pool's graph. What stands under the
+        memory: False leaves out each event of memory and each pool's graph. stack_folders: each
+        "Call stack" is as torch.profiler's, files without the longest of these folders that they
+        begin with, and ";" behind each frame. What stands under the
         path is never half a file. OSError and its kin; ValueError for what is not JSON, and for
         metadata, stacks, window_marks or memory=False of another format."""
-        options = _dump_options(format, from_ns, to_ns, metadata, stacks, window_marks, memory)
+        options = _dump_options(format, from_ns, to_ns, metadata, stacks, window_marks, memory, stack_folders)
         with self._shared as pointer:
             C.check(C.prof_trace_dump(pointer, encoded(path, "path"), ctypes.byref(options)))
 

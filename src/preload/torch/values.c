@@ -104,6 +104,7 @@ static __attribute__((noinline)) void put_new_double(line *l, double number, kno
 /* As torch writes one: a whole number with a point behind it, where 64 bits have it. */
 static void put_double(line *l, double number) {
   if (fabs(number) < 0x1p63 && (double)(int64_t)number == number) {
+    if (number == 0 && signbit(number)) put(l, '-');
     put_int(l, (int64_t)number);
     put(l, '.');
     return;
