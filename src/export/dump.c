@@ -57,6 +57,13 @@ static int check_options(const prof_dump_options *options) {
     return prof_i_fail(PROF_E_INVALID,
                        "prof_dump_options.stack_folder_count is %u, and stacks is 0",
                        options->stack_folder_count);
+  if (options->stack_folder_count && !options->stack_folders)
+    return prof_i_fail(PROF_E_INVALID,
+                       "prof_dump_options.stack_folders is NULL, and stack_folder_count is %u",
+                       options->stack_folder_count);
+  for (uint32_t i = 0; i < options->stack_folder_count; i++)
+    if (!options->stack_folders[i])
+      return prof_i_fail(PROF_E_INVALID, "prof_dump_options.stack_folders[%u] is NULL", i);
   if (options->to_ns != 0 && options->to_ns <= options->from_ns)
     return prof_i_fail(PROF_E_INVALID, "prof_dump_options.to_ns is %llu, not after from_ns, which is %llu",
                        (unsigned long long)options->to_ns, (unsigned long long)options->from_ns);
