@@ -324,9 +324,17 @@ void prof_i_arena_make_head(prof_i_head *head, prof_i_extent_kind kind, uint64_t
   /* Where a chunk was, somebody may just walk over it. */
   __atomic_store_n(&head->kind, (uint16_t)kind, __ATOMIC_RELAXED);
   __atomic_store_n(&head->bytes, bytes, __ATOMIC_RELAXED);
-  __atomic_store_n(&head->check, offset ^ bytes ^ (uint64_t)kind ^ PROF_I_MAGIC, __ATOMIC_RELAXED);
+  __atomic_store_n(&head->check, prof_i_head_check_of(offset, bytes, kind), __ATOMIC_RELAXED);
   __atomic_store_n(&head->state, PROF_I_CHUNK_OWNED, __ATOMIC_RELAXED);
   __atomic_store_n(&head->magic, PROF_I_EXTENT_MAGIC, __ATOMIC_RELEASE);
+}
+
+/* Whoever looks in between takes the size from the check: see prof_i_head_bytes_of(). */
+void prof_i_arena_shorten(prof_i_head *chunk, uint64_t bytes) {
+  const uint64_t check = prof_i_head_check_of(prof_i_arena_offset(chunk), bytes, chunk->kind);
+  __atomic_store_n(&chunk->check, check, __ATOMIC_RELEASE);
+  __atomic_store_n(&chunk->bytes, bytes, __ATOMIC_RELEASE);
+  __atomic_store_n(&chunk->limit, bytes - 15, __ATOMIC_RELAXED);
 }
 
 /* A file's pages by writing zeros, right after reserve() has seen that the descriptor is ours; its number is a high one, which no open()
@@ -381,6 +389,16 @@ static prof_i_head *take_in_blocks(prof_i_extent_kind kind, uint64_t bytes, uint
              : NULL;
 }
 
+/* Room that the kernel refused, unless it was partly made or others took what is behind: a smaller
+   extent may still have room there. */
+static void untake(uint64_t offset, uint64_t bytes) {
+  prof_i_header *const header = prof_i_arena_header();
+  uint64_t end = offset + bytes;
+  if (__atomic_load_n(&header->made_bytes, __ATOMIC_ACQUIRE) <= offset)
+    __atomic_compare_exchange_n(&header->used_bytes, &end, offset, false, __ATOMIC_ACQ_REL,
+                                __ATOMIC_RELAXED);
+}
+
 prof_i_head *prof_i_arena_take(prof_i_extent_kind kind, uint64_t bytes, uint64_t populate_bytes, int *loss_out) {
   if (prof_i_the_arena.has_blocks) return take_in_blocks(kind, bytes, populate_bytes, loss_out);
   prof_i_header *const header = prof_i_arena_header();
@@ -391,7 +409,9 @@ prof_i_head *prof_i_arena_take(prof_i_extent_kind kind, uint64_t bytes, uint64_t
       return NULL;
     }
   } while (!__atomic_compare_exchange_n(&header->used_bytes, &used, used + bytes, true, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
-  return take_at(used, kind, bytes, populate_bytes, 0, loss_out);
+  prof_i_head *const head = take_at(used, kind, bytes, populate_bytes, 0, loss_out);
+  if (!head) untake(used, bytes);
+  return head;
 }
 
 uint64_t prof_i_arena_aligned(uint64_t bytes) {
@@ -456,9 +476,11 @@ static PROF_I_RACES_BY_DESIGN bool may_be_head(const prof_i_head *head) {
 
 static bool is_head(const prof_i_head *head, uint64_t offset, uint64_t *bytes_out) {
   if (!may_be_head(head) || __atomic_load_n(&head->magic, __ATOMIC_ACQUIRE) != PROF_I_EXTENT_MAGIC) return false;
-  *bytes_out = __atomic_load_n(&head->bytes, __ATOMIC_RELAXED);
+  const uint64_t bytes = __atomic_load_n(&head->bytes, __ATOMIC_ACQUIRE);
   const uint64_t kind = __atomic_load_n(&head->kind, __ATOMIC_RELAXED);
-  return __atomic_load_n(&head->check, __ATOMIC_RELAXED) == (offset ^ *bytes_out ^ kind ^ PROF_I_MAGIC);
+  const uint64_t check = __atomic_load_n(&head->check, __ATOMIC_RELAXED);
+  *bytes_out = prof_i_head_bytes_of(offset, bytes, kind, check);
+  return *bytes_out != 0;
 }
 
 const prof_i_head *prof_i_arena_next_of(const void *base, const void *in_place, uint64_t arena,

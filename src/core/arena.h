@@ -68,6 +68,9 @@ prof_i_head *prof_i_arena_take_again(uint64_t offset, prof_i_extent_kind kind, u
 /* Writes the head of an extent whose memory is zero. */
 void prof_i_arena_make_head(prof_i_head *head, prof_i_extent_kind kind, uint64_t bytes);
 
+/* The chunk is the caller's. What is cut off has heads already: from here on they can be seen. */
+void prof_i_arena_shorten(prof_i_head *chunk, uint64_t bytes);
+
 /* The arena mapped a second time, to be read while others replace it, clear it, or let its pages go: what is open of it, and up to
    more_bytes behind. Read only. NULL: the kernel has no room for that, or another thread was opening more. Control lock held. It is the
    caller's: prof_i_port_unmap(). */

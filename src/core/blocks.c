@@ -12,8 +12,9 @@
    overcommit has no blocks at all.
 
    What a block is stands in a byte behind the header, in the memfd: readers of a replaced arena see
-   it in their mapping. A reader may meet any state, since it changes once, before the first head of
-   the block can be seen. */
+   it in their mapping. A reader may meet any state. It changes before the first head of the block
+   can be seen. It changes once more where a ring needs room for slots, and makes a private block
+   shared that holds nothing. */
 #define _GNU_SOURCE
 #include "blocks.h"
 
@@ -23,6 +24,7 @@
 #include <sys/mman.h>
 
 #include "fault.h"
+#include "freed.h"
 #include "mapping.h"
 #include "port.h"
 #include "thread.h"
@@ -30,8 +32,9 @@
 enum {
   CAP_MIN_BYTES = 16 << 20,
   SHARED_SHARE = 16, /* that part of the cap, at its end, stays in the memfd */
-  SHARED_OPEN = 4,   /* blocks that are taken from at once; what else is left of one is lost */
-  PRIVATE_OPEN = 16
+  SHARED_OPEN = 4,   /* blocks that are taken from at once; see put_freed() */
+  PRIVATE_OPEN = 16,
+  OPENING_TRIES = 10000 /* short waits for another thread */
 };
 
 /* A head's left_by. A chunk that a thread and readers of its arena may still touch is unmapped by
@@ -57,6 +60,7 @@ typedef struct prof_i_held_blocks {
 static struct {
   /* Where the next extent of an open block begins, | 1. 0: none. Any thread. */
   uint64_t shared[SHARED_OPEN], private[PRIVATE_OPEN];
+  uint64_t opening; /* threads that take a block and have not given its rest yet. Any thread */
   /* What the header says of each, for where the header may be gone. Any thread. */
   uint8_t states[PROF_I_BLOCK_COUNT_MAX];
   /* Control lock. */
@@ -140,6 +144,42 @@ static int open_block(uint64_t offset, bool wants_private) {
   return 0;
 }
 
+/* ---- from private to shared ---- */
+
+static void copy_heads(char *to, uint64_t offset) {
+  const char *const from = prof_i_the_arena.base + offset;
+  for (uint64_t at = 0; at < PROF_I_BLOCK_BYTES;) {
+    const prof_i_head *const head = (const prof_i_head *)(const void *)(from + at);
+    memcpy(to + at, head, sizeof *head);
+    at += head->bytes;
+  }
+}
+
+/* The block of the memfd a second time, with all of its pages. NULL: the kernel has no room. */
+static char *map_shared(uint64_t offset) {
+  const size_t bytes = PROF_I_BLOCK_BYTES;
+  char *const to = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (to == MAP_FAILED) return NULL;
+  if (prof_i_port_map_twice(to, prof_i_the_arena.mirror + offset, bytes) == (void *)to &&
+      mprotect(to, bytes, PROT_READ | PROT_WRITE) == 0 && prof_i_port_populate(to, bytes) == 0)
+    return to;
+  munmap(to, bytes);
+  return NULL;
+}
+
+/* A reader may look at either memory: the heads say the same, and there is nothing else. */
+bool prof_i_blocks_make_shared(uint64_t offset) {
+  char *const base = prof_i_the_arena.base, *const to = map_shared(offset);
+  if (!to) return false;
+  copy_heads(to, offset);
+  set_state(base, offset, PROF_I_BLOCK_SHARED);
+  char *const at = base + offset;
+  const bool is_there = prof_i_port_map_twice(at, to, PROF_I_BLOCK_BYTES) == (void *)at;
+  if (!is_there) set_state(base, offset, PROF_I_BLOCK_PRIVATE);
+  munmap(to, PROF_I_BLOCK_BYTES);
+  return is_there;
+}
+
 /* ---- taking ---- */
 
 static uint64_t place_of(uint64_t offset) { return offset | 1; }
@@ -163,6 +203,17 @@ static bool claim_in(uint64_t *places, int count, uint64_t bytes, uint64_t *offs
   return false;
 }
 
+/* More threads open blocks at once than there are places. */
+static void put_freed(uint64_t place) {
+  uint64_t offset = offset_of(place);
+  for (uint64_t left = room_at(place), bytes; left >= PROF_I_UNIT_BYTES; left -= bytes) {
+    bytes = PROF_I_CHUNK_BYTES_MAX;
+    while (bytes > left) bytes /= 4;
+    prof_i_freed_put(offset, bytes);
+    offset += bytes;
+  }
+}
+
 /* In place of what has less room. */
 static void put_rest(uint64_t *places, int count, uint64_t place) {
   for (int i = 0; i < count && place; i++) {
@@ -175,6 +226,7 @@ static void put_rest(uint64_t *places, int count, uint64_t place) {
       break;
     }
   }
+  put_freed(place);
 }
 
 /* False: the cap is reached. */
@@ -195,37 +247,64 @@ static bool may_be_private(void) {
   return used + PROF_I_BLOCK_BYTES <= cap - cap / SHARED_SHARE;
 }
 
-bool prof_i_blocks_claim(prof_i_extent_kind kind, uint64_t bytes, uint64_t *offset_out,
-                         int *loss_out) {
-  const bool is_chunk = kind == PROF_I_EXTENT_CHUNK;
-  const bool is_large = is_chunk && bytes == prof_i_the_arena.chunk_bytes_max;
+/* Other threads may take from the rest before the block is open: they open it themselves. */
+static bool open_shared(uint64_t offset, prof_i_extent_kind kind, int *loss_out) {
+  const uint64_t block = offset / PROF_I_BLOCK_BYTES * PROF_I_BLOCK_BYTES;
+  const prof_i_block_state state = prof_i_block_state_at(prof_i_the_arena.base, block);
+  const int error = state == PROF_I_BLOCK_CLOSED ? open_block(block, false) : 0;
+  if (!error) return true;
+  *loss_out = PROF_LOSS_DISK;
+  if (kind != PROF_I_EXTENT_META) prof_i_arena_note_refusal(error);
+  return false;
+}
+
+/* Takes a new block, and the extent at its start. Its rest is for others. False: the cap is
+   reached. A rest that was too short for the extent is put back: then *offset_out is 0. */
+static bool claim_new(uint64_t bytes, bool is_private, uint64_t *offset_out) {
+  uint64_t block;
+  if (!claim_block(&block)) return false;
+  const uint64_t end = block_end(block), after = block + bytes;
+  *offset_out = after > end ? 0 : block; /* the last one is short */
+  const uint64_t rest = after > end ? block : after;
+  if (is_private && after <= end && open_block(block, true) == 0 && prof_i_block_is_private(block))
+    put_rest(own.private, PRIVATE_OPEN, rest < end ? place_of(rest) : 0);
+  else
+    put_rest(own.shared, SHARED_OPEN, rest < end ? place_of(rest) : 0);
+  return true;
+}
+
+static bool claim_any(uint64_t bytes, bool is_large, uint64_t *offset_out) {
   for (;;) {
     if (is_large && claim_in(own.private, PRIVATE_OPEN, bytes, offset_out)) return true;
     const bool wants_private = is_large && may_be_private();
     if (!wants_private && claim_in(own.shared, SHARED_OPEN, bytes, offset_out)) return true;
-    uint64_t block;
-    if (!claim_block(&block)) break;
-    const int error = open_block(block, wants_private);
-    if (error) {
-      *loss_out = PROF_LOSS_DISK;
-      if (is_chunk || kind == PROF_I_EXTENT_SLOT) prof_i_arena_note_refusal(error);
-      return false;
-    }
-    const uint64_t end = block_end(block), after = block + bytes;
-    if (after > end) { /* the last one is short */
-      put_rest(own.shared, SHARED_OPEN, place_of(block));
-      continue;
-    }
-    const uint64_t rest = after < end ? place_of(after) : 0;
-    if (prof_i_block_is_private(block))
-      put_rest(own.private, PRIVATE_OPEN, rest);
-    else
-      put_rest(own.shared, SHARED_OPEN, rest);
-    *offset_out = block;
-    return true;
+    __atomic_fetch_add(&own.opening, 1, __ATOMIC_SEQ_CST);
+    const bool is_new = claim_new(bytes, wants_private, offset_out);
+    __atomic_fetch_sub(&own.opening, 1, __ATOMIC_SEQ_CST);
+    if (!is_new) return false;
+    if (*offset_out) return true;
   }
-  if (is_chunk && claim_in(own.private, PRIVATE_OPEN, bytes, offset_out)) return true;
-  *loss_out = PROF_LOSS_FULL;
+}
+
+/* All blocks may be taken while others have not given their rests yet. */
+static bool claim_or_wait(uint64_t bytes, bool is_large, uint64_t *offset_out) {
+  for (int tries = 0; tries < OPENING_TRIES; tries++) {
+    const bool may_come = __atomic_load_n(&own.opening, __ATOMIC_SEQ_CST) != 0;
+    if (claim_any(bytes, is_large, offset_out)) return true;
+    if (!may_come && !__atomic_load_n(&own.opening, __ATOMIC_SEQ_CST)) return false;
+  }
+  return false;
+}
+
+bool prof_i_blocks_claim(prof_i_extent_kind kind, uint64_t bytes, uint64_t *offset_out,
+                         int *loss_out) {
+  const bool is_chunk = kind == PROF_I_EXTENT_CHUNK;
+  const bool is_large = is_chunk && bytes == prof_i_the_arena.chunk_bytes_max;
+  if (claim_or_wait(bytes, is_large, offset_out) ||
+      (is_chunk && claim_in(own.private, PRIVATE_OPEN, bytes, offset_out)))
+    return open_shared(*offset_out, kind, loss_out);
+  const bool may_come = __atomic_load_n(&own.opening, __ATOMIC_SEQ_CST) != 0;
+  *loss_out = may_come ? PROF_LOSS_NO_CHUNK : PROF_LOSS_FULL;
   return false;
 }
 

@@ -63,6 +63,11 @@ void prof_i_blocks_begin(void);
 bool prof_i_blocks_claim(prof_i_extent_kind kind, uint64_t bytes, uint64_t *offset_out,
                          int *loss_out);
 
+/* A private block becomes one of the memfd, which has room for slots. All of its chunks are the
+   caller's and hold nothing. They keep their heads. False: it stays private. Any thread.
+   Signal-safe. */
+bool prof_i_blocks_make_shared(uint64_t offset);
+
 /* Bytes that are open and not taken yet. */
 uint64_t prof_i_blocks_left(void);
 

@@ -12,6 +12,7 @@
 #include "blocks.h"
 #include "budget.h"
 #include "change.h"
+#include "chunk_size.h"
 #include "clock.h"
 #include "control.h"
 #include "entry.h"
@@ -20,6 +21,7 @@
 #include "lease.h"
 #include "ledger.h"
 #include "port.h"
+#include "ring.h"
 
 enum {
   LEFT_COUNT = 64,      /* part-filled chunks of dead threads that are remembered */
@@ -30,6 +32,7 @@ enum {
   STOCK_SHARE = 8,      /* all together at most that part of the arena */
   /* If chunks grow to that size, only the helper makes the largest. */
   SERVED_BYTES = 256 << 10,
+  SERVED_COUNT = 4, /* and, of a ring, if so many may be ready */
   TIDY_COUNT = 16,      /* whose pages the helper is to drop; more, and the thread drops them itself: the disk may hold the helper up */
   ROOM_WORTH_TAKING = 256,
   WALK_AHEAD_BYTES = 1024, /* 512 to 4096 are alike */
@@ -41,8 +44,6 @@ enum {
   /* Of a thread that is gone: it is said where there is room, and in a chunk of the reserve from
      here on. All threads' sum has it anyway. */
   OWN_NS_WORTH_SAYING = 100000,
-  RING_UNIT_BITS = 26,  /* the largest arena in units */
-  RING_MORE_TRIES = 64, /* beyond one for each chunk: others may be faster that often */
   BUCKETS = 256 /* of chunk-change times: four to a doubling */
 };
 
@@ -69,10 +70,6 @@ static struct {
   uint32_t stock_is_empty;
   uint32_t stock_was_full; /* once since the helper began: until then threads help themselves. Any thread */
   uint64_t tidy[TIDY_COUNT];
-  uint64_t *ring; /* all chunks of a ring: age << RING_UNIT_BITS | its first unit. The age is the number at which it was last given to a
-                     thread */
-  uint64_t ring_count, ring_room;
-  uint64_t *next_ring, next_ring_room; /* of the arena that is being made. Control lock */
   uint32_t helper_on, helper_word, helper_sleeps;
   uint64_t change_count, change_max_ns, change_times[BUCKETS];
 } own;
@@ -86,7 +83,12 @@ static bool swap_if_retired(prof_i_head *chunk, prof_i_chunk_state to) {
 
 static bool own_if_retired(prof_i_head *chunk) { return swap_if_retired(chunk, PROF_I_CHUNK_OWNED); }
 
-static void set_retired(prof_i_head *chunk) { __atomic_store_n(&chunk->state, PROF_I_CHUNK_RETIRED, __ATOMIC_RELEASE); }
+static bool is_ring(void) { return prof_i_the_arena.policy == PROF_POLICY_RING; }
+
+static void set_retired(prof_i_head *chunk) {
+  __atomic_store_n(&chunk->state, PROF_I_CHUNK_RETIRED, __ATOMIC_RELEASE);
+  if (is_ring()) prof_i_ring_note_retired();
+}
 
 static bool put(uint64_t *places, size_t count, uint64_t value) {
   for (size_t i = 0; i < count; i++) {
@@ -320,6 +322,22 @@ static void next_generation(prof_i_head *chunk, const prof_i_chunk_count *record
   __atomic_store_n(&chunk->cursor, PROF_I_HEAD_BYTES, __ATOMIC_RELEASE);
 }
 
+bool prof_i_chunk_overwrite(prof_i_head *chunk) {
+  const prof_i_chunk_count records = walk(chunk, last_clear());
+  if (records.unfinished) {
+    set_retired(chunk);
+    return false;
+  }
+  give_up(chunk, &records, PROF_I_GONE_OVERWRITTEN);
+  next_generation(chunk, &records);
+  __atomic_store_n(&chunk->state, PROF_I_CHUNK_OWNED, __ATOMIC_RELEASE);
+  return true;
+}
+
+uint64_t prof_i_chunk_next_number(void) {
+  return __atomic_add_fetch(&own.sequence, 1, __ATOMIC_RELAXED);
+}
+
 /* ---- records about the thread ---- */
 
 /* Claims from this chunk, whoever else may; NULL when it does not fit. */
@@ -417,7 +435,18 @@ static prof_i_head *take_left(uint64_t need) {
 
 /* ---- what the helper has made ready ---- */
 
+static bool is_largest(uint64_t bytes) { return bytes == prof_i_the_arena.chunk_bytes_max; }
+
 static uint64_t stock_bytes(uint32_t size) { return prof_i_the_arena.chunk_bytes_min << 2 * size; }
+
+/* How many places may be filled now. What is ready holds no records: in a ring it is a part of what
+   the ring has. If that got less than its cap, all of it is needed. */
+static uint32_t stock_room(uint32_t size) {
+  const uint32_t most = own.stock_most[size];
+  if (!is_ring()) return most;
+  const uint64_t fit = prof_i_ring_bytes() / STOCK_SHARE / stock_bytes(size);
+  return prof_i_ring_is_refused() ? 0 : fit < most ? (uint32_t)fit : most;
+}
 
 /* Of at least so many bytes, the smallest that there is. NULL: there is none. */
 static prof_i_head *take_stock_from(uint64_t bytes) {
@@ -429,150 +458,21 @@ static prof_i_head *take_stock_from(uint64_t bytes) {
   return NULL;
 }
 
-/* ---- a ring's ages ---- */
-
-static uint64_t next_sequence(void) { return __atomic_add_fetch(&own.sequence, 1, __ATOMIC_RELAXED); }
-static uint64_t ring_value(uint64_t age, uint64_t offset) { return age << RING_UNIT_BITS | offset / PROF_I_UNIT_BYTES; }
-static prof_i_head *ring_chunk(uint64_t value) { return at((value & ((1u << RING_UNIT_BITS) - 1)) * PROF_I_UNIT_BYTES); }
-
-static uint64_t ring_places(void) {
-  const uint64_t made = __atomic_load_n(&own.ring_count, __ATOMIC_ACQUIRE);
-  return made < own.ring_room ? made : own.ring_room;
-}
-
-static void ring_add(const prof_i_head *chunk) {
-  const uint64_t i = __atomic_fetch_add(&own.ring_count, 1, __ATOMIC_ACQ_REL);
-  if (i < own.ring_room) __atomic_store_n(&own.ring[i], ring_value(next_sequence(), prof_i_arena_offset(chunk)), __ATOMIC_RELEASE);
-}
-
-/* The chunk is as young as this sequence says. A look at some hundred words, once in a chunk. */
-static void ring_set_age(const prof_i_head *chunk, uint64_t age) {
-  const uint64_t offset = prof_i_arena_offset(chunk), count = ring_places();
-  for (uint64_t i = 0; i < count; i++) {
-    const uint64_t value = __atomic_load_n(&own.ring[i], __ATOMIC_RELAXED);
-    if (value && ring_chunk(value) == chunk) __atomic_store_n(&own.ring[i], ring_value(age, offset), __ATOMIC_RELEASE);
-  }
-}
-
-/* The least value above that floor: the next oldest, and its place. UINT64_MAX: there is none. */
-static uint64_t ring_oldest(uint64_t count, uint64_t floor, uint64_t *place_out) {
-  uint64_t least = UINT64_MAX;
-  for (uint64_t i = 0; i < count; i++) {
-    const uint64_t value = __atomic_load_n(&own.ring[i], __ATOMIC_RELAXED);
-    if (value <= floor || value >= least) continue;
-    least = value;
-    *place_out = i;
-  }
-  return least;
-}
-
-/* Has one that is older, and was passed over because its owner had it, become free meanwhile? Then all later ones may have, too. */
-static bool is_older_free(uint64_t count, uint64_t value, uint64_t unfinished) {
-  for (uint64_t i = 0; i < count; i++) {
-    const uint64_t other = __atomic_load_n(&own.ring[i], __ATOMIC_RELAXED);
-    if (other > unfinished && other < value && __atomic_load_n(&ring_chunk(other)->state, __ATOMIC_ACQUIRE) == PROF_I_CHUNK_RETIRED)
-      return true;
-  }
-  return false;
-}
-
-/* A ring's oldest chunk gives way. One that is still written to, or has an unfinished claim, which somebody will finish, is passed over,
-   and keeps its age: it is the first to go when it can. A thread that sleeps in here sees by the age, when it wakes up, that another was
-   faster. */
-static prof_i_head *take_oldest(int *loss_out) {
-  const uint64_t count = ring_places();
-  uint64_t floor = 0, unfinished = 0, place = 0;
-  for (uint64_t tries = 0; tries < 2 * count + RING_MORE_TRIES; tries++) {
-    const uint64_t value = ring_oldest(count, floor, &place);
-    if (value == UINT64_MAX) break;
-    prof_i_head *const chunk = ring_chunk(value);
-    if (!swap_if_retired(chunk, PROF_I_CHUNK_TAKEN)) {
-      if (__atomic_load_n(&own.ring[place], __ATOMIC_ACQUIRE) == value) floor = value;
-      continue;
-    }
-    if (__atomic_load_n(&own.ring[place], __ATOMIC_ACQUIRE) != value || is_older_free(count, value, unfinished)) {
-      set_retired(chunk);
-      floor = unfinished;
-      continue;
-    }
-    const prof_i_chunk_count records = walk(chunk, last_clear());
-    if (records.unfinished) {
-      floor = unfinished = value;
-      set_retired(chunk);
-      continue;
-    }
-    give_up(chunk, &records, PROF_I_GONE_OVERWRITTEN);
-    next_generation(chunk, &records);
-    __atomic_store_n(&chunk->state, PROF_I_CHUNK_OWNED, __ATOMIC_RELEASE);
-    return chunk;
-  }
-  *loss_out = PROF_LOSS_NO_CHUNK;
-  return NULL;
-}
-
-static prof_i_head *take_ring(uint64_t bytes, int *loss_out) {
-  const uint64_t slots_keep = prof_i_the_arena.cap_bytes / 8; /* threads to come need slots */
-  if (__atomic_load_n(&own.ring_count, __ATOMIC_RELAXED) < own.ring_room &&
-      prof_i_arena_taken_bytes() + bytes + slots_keep <= prof_i_the_arena.cap_bytes) {
-    prof_i_head *const chunk = prof_i_arena_take(PROF_I_EXTENT_CHUNK, bytes, bytes, loss_out);
-    if (chunk) {
-      ring_add(chunk);
-      return chunk;
-    }
-  }
-  return take_oldest(loss_out);
-}
-
-/* It holds nothing any more, and is to be another extent: no other thread takes it from the list. */
-static void ring_remove(const prof_i_head *chunk) {
-  const uint64_t count = ring_places();
-  for (uint64_t i = 0; i < count; i++) {
-    const uint64_t value = __atomic_load_n(&own.ring[i], __ATOMIC_RELAXED);
-    if (value && ring_chunk(value) == chunk) __atomic_store_n(&own.ring[i], 0, __ATOMIC_RELEASE);
-  }
-}
-
-/* Two chunks that nobody writes to: one becomes the slot, and the thread records into the other. */
-static bool has_ring_two(void) {
-  const uint64_t count = ring_places();
-  uint32_t retired = 0;
-  for (uint64_t i = 0; i < count && retired < 2; i++) {
-    const uint64_t value = __atomic_load_n(&own.ring[i], __ATOMIC_RELAXED);
-    if (value && __atomic_load_n(&ring_chunk(value)->state, __ATOMIC_RELAXED) == PROF_I_CHUNK_RETIRED)
-      retired++;
-  }
-  return retired == 2;
-}
-
-/* Readers may be walking over it. */
-static void store_zeros(prof_i_head *head, uint64_t bytes) {
-  uint64_t *const words = (uint64_t *)head;
-  for (uint64_t i = PROF_I_HEAD_BYTES / 8; i < bytes / 8; i++)
-    __atomic_store_n(&words[i], 0, __ATOMIC_RELAXED);
-}
-
-/* A ring's oldest chunk becomes a slot. Not private memory: a slot stays readable when its arena
-   is replaced. The head keeps what has gone from here. */
+/* What the helper has made ready for a ring goes back, unless no larger chunk is left. */
 static prof_i_head *take_ring_for_slot(void) {
-  int loss;
-  if (prof_i_the_arena.has_blocks || !has_ring_two()) return NULL;
-  prof_i_head *const head = take_oldest(&loss);
-  if (!head) return NULL;
-  const uint64_t offset = prof_i_arena_offset(head), bytes = head->bytes;
-  ring_remove(head);
-  store_zeros(head, bytes);
-  prof_i_arena_make_head(head, PROF_I_EXTENT_SLOT, PROF_I_SLOT_BYTES);
-  for (uint64_t rest = PROF_I_SLOT_BYTES; rest < bytes; rest += PROF_I_SLOT_BYTES)
-    prof_i_freed_put(offset + rest, PROF_I_SLOT_BYTES);
-  return head;
+  prof_i_head *slot = prof_i_ring_take_for_slot();
+  for (prof_i_head *chunk; !slot && (chunk = take_stock_from(PROF_I_SLOT_BYTES)) != NULL;) {
+    prof_i_ring_put(chunk);
+    slot = prof_i_ring_take_for_slot();
+  }
+  return slot;
 }
 
-/* What the helper has made ready serves, too, but not in a ring, which goes on using each of its
-   chunks. */
+/* What the helper has made ready serves, too. */
 prof_i_head *prof_i_chunk_take_for_slot(uint64_t populate_bytes) {
   prof_i_head *const slot = prof_i_freed_take_for_slot(populate_bytes);
   if (slot) return slot;
-  if (prof_i_the_arena.policy == PROF_POLICY_RING) return take_ring_for_slot();
+  if (is_ring()) return take_ring_for_slot();
   const prof_i_head *const chunk = take_stock_from(PROF_I_SLOT_BYTES);
   if (!chunk) return NULL;
   prof_i_freed_put(prof_i_arena_offset(chunk), chunk->bytes);
@@ -580,7 +480,8 @@ prof_i_head *prof_i_chunk_take_for_slot(uint64_t populate_bytes) {
 }
 
 static uint64_t size_for(const prof_i_thread *thread, uint64_t need) {
-  uint64_t bytes = thread->next_bytes;
+  const uint64_t most = prof_i_chunk_size_most();
+  uint64_t bytes = thread->next_bytes < most ? thread->next_bytes : most;
   while (bytes < need + PROF_I_HEAD_BYTES + OWNER_BYTES) bytes *= 4;
   return bytes;
 }
@@ -597,8 +498,6 @@ static uint32_t stock_loss(void) {
   const uint64_t loss = __atomic_load_n(&own.stock_loss, __ATOMIC_ACQUIRE);
   return loss >> 8 == prof_i_arena_era() ? (uint32_t)(loss & 0xff) : 0;
 }
-
-static bool is_largest(uint64_t bytes) { return bytes == prof_i_the_arena.chunk_bytes_max; }
 
 /* Takes a chunk of that size from the stock. NULL with PROF_LOSS_NO_CHUNK: the helper is late, and
    the thread does not wait. NULL with another loss: the stock is exhausted, and smaller chunks may
@@ -625,6 +524,7 @@ static prof_i_head *take_stock(uint64_t bytes, int *loss_out) {
    arena, where the stock is small: threads that find none make one, or they would lose what they do
    not lose without a helper. */
 static bool is_served(void) {
+  if (is_ring() && stock_room(own.stock_sizes - 1) < SERVED_COUNT) return false;
   return __atomic_load_n(&own.helper_on, __ATOMIC_ACQUIRE) &&
          __atomic_load_n(&own.stock_was_full, __ATOMIC_RELAXED) &&
          prof_i_the_arena.chunk_bytes_max >= SERVED_BYTES;
@@ -633,7 +533,7 @@ static bool is_served(void) {
 /* What a scope costs that is lost meanwhile: this look. */
 static bool is_starved(const prof_i_thread *thread) {
   return __atomic_load_n(&own.stock_is_empty, __ATOMIC_RELAXED) && is_served() &&
-         is_largest(thread->next_bytes) && !stock_loss();
+         is_largest(thread->next_bytes) && is_largest(prof_i_chunk_size_most()) && !stock_loss();
 }
 
 /* Its chunks grow. */
@@ -652,7 +552,10 @@ static prof_i_head *take_any(prof_i_thread *thread, uint64_t need, int *loss_out
              (*loss_out == PROF_LOSS_NO_CHUNK && is_largest(bytes) && is_served())) {
     return grow_with(thread, chunk);
   }
-  if (prof_i_the_arena.policy == PROF_POLICY_RING) return take_ring(bytes, loss_out);
+  if (is_ring()) {
+    chunk = prof_i_ring_take(bytes, least, loss_out);
+    return grow_with(thread, chunk ? chunk : take_stock_from(least));
+  }
   if ((chunk = prof_i_freed_take(bytes, loss_out)) != NULL) return grow_with(thread, chunk);
   const uint64_t aligned = prof_i_arena_aligned(bytes), now = aligned < least ? bytes : aligned;
   chunk = prof_i_arena_take(PROF_I_EXTENT_CHUNK, now, now, loss_out);
@@ -730,7 +633,7 @@ static prof_i_head *take_and_sign(prof_i_thread *thread, uint64_t need_bytes, in
   if ((*loss_out = prof_i_arena_full_loss()) >= 0) return NULL;
   prof_i_head *fresh = take_any(thread, need_bytes, loss_out);
   prof_i_head *before;
-  if (!fresh && prof_i_the_arena.policy == PROF_POLICY_RING && (before = prof_i_thread_swap_before(thread, NULL)) != NULL) {
+  if (!fresh && is_ring() && (before = prof_i_thread_swap_before(thread, NULL)) != NULL) {
     leave(before); /* the others have all the rest of the ring */
     fresh = take_any(thread, need_bytes, loss_out);
   }
@@ -741,9 +644,9 @@ static prof_i_head *take_and_sign(prof_i_thread *thread, uint64_t need_bytes, in
   fresh->owner = thread->serial;
   /* It may have been another's. */
   __atomic_store_n(&fresh->limit, fresh->bytes - 15, __ATOMIC_RELAXED);
-  const uint64_t sequence = next_sequence();
+  const uint64_t sequence = prof_i_chunk_next_number();
   take_number(fresh, sequence);
-  if (prof_i_the_arena.policy == PROF_POLICY_RING) ring_set_age(fresh, sequence);
+  if (is_ring()) prof_i_ring_set_age(fresh, sequence);
   prof_i_thread_refresh_name(thread);
   write_owner(thread, fresh);
   return fresh;
@@ -821,7 +724,7 @@ prof_i_head *prof_i_chunk_reserve(prof_i_thread *thread) {
   thread->reserve_since = prof_i_arena_header()->full_ticks;
   if (reserve->owner == thread->serial) return reserve;
   reserve->owner = thread->serial; /* another thread's records may stand before */
-  take_number(reserve, next_sequence());
+  take_number(reserve, prof_i_chunk_next_number());
   write_owner(thread, reserve);
   return reserve;
 }
@@ -874,8 +777,7 @@ static bool clear_one(prof_i_head *chunk, uint64_t *number_out) {
   next_generation(chunk, &count); /* stays in the ring's list, as one to take first */
   if (!prof_i_block_is_private(prof_i_arena_offset(chunk)))
     prof_i_port_drop(chunk, chunk->bytes); /* else the memory is there alone */
-  ring_set_age(chunk, 1);
-  set_retired(chunk);
+  prof_i_ring_put(chunk);
   return false;
 }
 
@@ -892,6 +794,7 @@ bool prof_i_chunk_clear_next(uint64_t *offset, prof_i_head **chunk_out, uint64_t
 
 void prof_i_chunk_room_is_back(void) {
   prof_i_arena_clear_full();
+  prof_i_ring_may_grow();
   __atomic_store_n(&own.stock_is_empty, 0, __ATOMIC_RELAXED); /* there is room again */
   if (__atomic_load_n(&own.helper_on, __ATOMIC_ACQUIRE)) call_helper();
 }
@@ -904,16 +807,7 @@ int prof_i_chunk_prepare(const prof_i_arena *fresh) {
     if (memory == MAP_FAILED) return errno;
     own.aside = memory;
   }
-  if (own.next_ring) munmap(own.next_ring, own.next_ring_room * sizeof *own.next_ring); /* of one that was not installed */
-  own.next_ring = NULL;
-  own.next_ring_room = 0;
-  if (fresh->policy != PROF_POLICY_RING) return 0;
-  const uint64_t room = fresh->cap_bytes / fresh->chunk_bytes_max + 1;
-  void *const memory = mmap(NULL, room * sizeof *own.ring, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return errno;
-  own.next_ring = memory;
-  own.next_ring_room = room;
-  return 0;
+  return prof_i_ring_prepare(fresh);
 }
 
 /* How many of each size the helper is to have ready. */
@@ -922,10 +816,10 @@ static void share_stock(void) {
   own.stock_sizes = 1;
   while (own.stock_sizes < STOCK_SIZES && !is_largest(stock_bytes(own.stock_sizes - 1))) {
     const uint32_t size = own.stock_sizes++ - 1;
-    own.stock_most[size] = STOCK_SMALLER;
+    own.stock_most[size] = is_ring() ? 0 : STOCK_SMALLER;
     room -= STOCK_SMALLER * stock_bytes(size); /* at most half of it: see choose_chunk_sizes() */
   }
-  const bool is_small_ring = prof_i_the_arena.policy == PROF_POLICY_RING &&
+  const bool is_small_ring = is_ring() &&
                              prof_i_the_arena.chunk_bytes_max < SERVED_BYTES;
   const uint64_t fit = room / prof_i_the_arena.chunk_bytes_max, least = fit < 1 ? 1 : fit;
   /* A small ring's chunks are all needed, and what is ready holds no records. */
@@ -944,12 +838,8 @@ void prof_i_chunk_begin(void) {
   own.sequence = 1;
   own.aside_count = 0;
   prof_i_freed_begin();
-  if (own.ring) munmap(own.ring, own.ring_room * sizeof *own.ring);
-  own.ring = own.next_ring;
-  own.ring_room = own.next_ring_room;
-  own.ring_count = 0;
-  own.next_ring = NULL;
-  own.next_ring_room = 0;
+  prof_i_ring_begin();
+  prof_i_chunk_size_begin();
 }
 
 /* ---- the helper's side ---- */
@@ -971,13 +861,22 @@ void prof_i_chunk_helper_wake(void) { call_helper(); }
 
 /* An empty place for a chunk of that size, or NULL. */
 static uint64_t *stock_place(uint32_t size) {
-  for (uint32_t i = 0; i < own.stock_most[size]; i++)
+  for (uint32_t i = 0, count = stock_room(size); i < count; i++)
     if (!__atomic_load_n(&own.stock[size][i], __ATOMIC_RELAXED)) return &own.stock[size][i];
   return NULL;
 }
 
+/* Chunks that are larger than any thread may take now: their room serves for smaller ones. */
+static void drop_stock_above(uint64_t bytes) {
+  for (prof_i_head *chunk; (chunk = take_stock_from(bytes + 1)) != NULL;)
+    if (is_ring())
+      prof_i_ring_put(chunk);
+    else
+      prof_i_chunk_give_back(chunk);
+}
+
 static prof_i_head *make_stock(uint64_t bytes, int *loss_out) {
-  if (prof_i_the_arena.policy == PROF_POLICY_RING) return take_ring(bytes, loss_out);
+  if (is_ring()) return prof_i_ring_take(bytes, bytes, loss_out);
   prof_i_head *const chunk = prof_i_freed_take(bytes, loss_out);
   return chunk ? chunk : prof_i_arena_take(PROF_I_EXTENT_CHUNK, bytes, bytes, loss_out);
 }
@@ -985,7 +884,9 @@ static prof_i_head *make_stock(uint64_t bytes, int *loss_out) {
 bool prof_i_chunk_stock(void) {
   const uint64_t era = prof_i_arena_era();
   if (prof_i_arena_full_loss() >= 0 || stock_loss()) return false;
-  for (uint32_t size = 0; size < own.stock_sizes; size++) {
+  const uint64_t most = is_ring() && prof_i_ring_is_refused() ? 0 : prof_i_chunk_size_most();
+  drop_stock_above(most);
+  for (uint32_t size = 0; size < own.stock_sizes && stock_bytes(size) <= most; size++) {
     uint64_t *const place = stock_place(size);
     if (!place) continue;
     int loss = 0;
@@ -1005,11 +906,7 @@ bool prof_i_chunk_stock(void) {
   return false;
 }
 
-/* A ring's chunks are all of its cap, and stay. */
-void prof_i_chunk_drop_stock(void) {
-  if (prof_i_the_arena.policy == PROF_POLICY_RING) return;
-  for (prof_i_head *chunk; (chunk = take_stock_from(0)) != NULL;) prof_i_chunk_give_back(chunk);
-}
+void prof_i_chunk_drop_stock(void) { drop_stock_above(0); }
 
 bool prof_i_chunk_tidy(void) {
   const uint64_t offset = get(own.tidy, TIDY_COUNT);

@@ -48,6 +48,11 @@ void prof_i_chunk_give_back(prof_i_head *chunk);
 
 /* The number that was last given to a chunk. */
 uint64_t prof_i_chunk_newest(void);
+uint64_t prof_i_chunk_next_number(void);
+
+/* The chunk's state is TAKEN: what it holds counts as overwritten. It is then the caller's, and
+   holds nothing. False: a claim is unfinished, and the chunk is retired again. */
+bool prof_i_chunk_overwrite(prof_i_head *chunk);
 
 /* Memory for what is remembered of an arena that is not in force yet. 0 or an errno. Control lock held. */
 int prof_i_chunk_prepare(const prof_i_arena *fresh);

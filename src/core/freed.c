@@ -18,6 +18,7 @@ enum {
 static struct {
   uint64_t *places; /* any thread, compare-and-swap */
   uint64_t used;    /* how many were ever used since the arena began. Any thread */
+  uint64_t bytes;   /* in all places. Any thread, relaxed */
 } own;
 
 static uint64_t place_of(uint64_t offset, uint64_t bytes) {
@@ -38,17 +39,24 @@ int prof_i_freed_prepare(void) {
 }
 
 void prof_i_freed_begin(void) {
-  own.used = 0;
+  own.used = own.bytes = 0;
   memset(own.places, 0, PLACE_COUNT * sizeof *own.places);
 }
 
 static uint64_t used_count(void) { return __atomic_load_n(&own.used, __ATOMIC_ACQUIRE); }
 
+uint64_t prof_i_freed_bytes(void) { return __atomic_load_n(&own.bytes, __ATOMIC_RELAXED); }
+
+/* Counts first: so the sum is never below 0. */
 static bool put_at(uint64_t i, uint64_t value) {
   uint64_t none = 0;
-  return !__atomic_load_n(&own.places[i], __ATOMIC_RELAXED) &&
-         __atomic_compare_exchange_n(&own.places[i], &none, value, false, __ATOMIC_ACQ_REL,
-                                     __ATOMIC_RELAXED);
+  if (__atomic_load_n(&own.places[i], __ATOMIC_RELAXED)) return false;
+  __atomic_fetch_add(&own.bytes, bytes_of(value), __ATOMIC_RELAXED);
+  if (__atomic_compare_exchange_n(&own.places[i], &none, value, false, __ATOMIC_ACQ_REL,
+                                  __ATOMIC_RELAXED))
+    return true;
+  __atomic_fetch_sub(&own.bytes, bytes_of(value), __ATOMIC_RELAXED);
+  return false;
 }
 
 /* If no place is left, the room is lost until the arena is replaced. */
@@ -82,9 +90,11 @@ static uint64_t take_smallest(uint64_t bytes, bool is_for_slot) {
     }
     if (!best) return 0;
     uint64_t expected = best;
-    if (__atomic_compare_exchange_n(&own.places[at], &expected, 0, false, __ATOMIC_ACQ_REL,
-                                    __ATOMIC_RELAXED))
-      return best;
+    if (!__atomic_compare_exchange_n(&own.places[at], &expected, 0, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_RELAXED))
+      continue;
+    __atomic_fetch_sub(&own.bytes, bytes_of(best), __ATOMIC_RELAXED);
+    return best;
   }
 }
 

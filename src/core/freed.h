@@ -14,6 +14,9 @@ void prof_i_freed_begin(void);
    of 4. */
 void prof_i_freed_put(uint64_t offset, uint64_t bytes);
 
+/* All pieces together. */
+uint64_t prof_i_freed_bytes(void);
+
 /* A chunk of so many bytes. NULL: there is no piece of that size; or loss_out says why. */
 prof_i_head *prof_i_freed_take(uint64_t bytes, int *loss_out);
 

@@ -4,7 +4,7 @@
      offset 0        header page (4096 bytes)
      units of 16 KiB from offset 16384 on, each belonging to an extent:
          slot   (4 units): a thread's page, its open scopes, its text area
-         chunk  (1, 4, 16 or 64 units, or what a ring was given): records of one thread after another
+         chunk  (1, 4, 16 or 64 units; a ring splits them into quarters): records of one thread after another
          meta   (1 or 4 units): call sites, schemas, names, clock pairs; records like a chunk's, never re-used
    Each extent begins with the same 128-byte head, so that a reader walks the file from one to the next without an index; where no
    head stands, it steps on by one unit.
@@ -100,6 +100,21 @@ typedef struct prof_i_head {
   uint64_t left_by; /* in memory, of a chunk of a replaced arena: see blocks.c. In a file 0 */
   uint64_t spare[3];
 } prof_i_head;
+
+static inline uint64_t prof_i_head_check_of(uint64_t offset, uint64_t bytes, uint64_t kind) {
+  return offset ^ bytes ^ kind ^ PROF_I_MAGIC;
+}
+
+/* The bytes of an extent whose head has these words. 0: it is no head. A ring that splits a chunk
+   stores the check first: until the size is stored, the check says it. */
+static inline uint64_t prof_i_head_bytes_of(uint64_t offset, uint64_t bytes, uint64_t kind,
+                                            uint64_t check) {
+  const uint64_t checked = check ^ prof_i_head_check_of(offset, 0, kind);
+  if (checked == bytes) return bytes;
+  const int is_split = kind == PROF_I_EXTENT_CHUNK && checked >= PROF_I_UNIT_BYTES &&
+                       checked == bytes / 4;
+  return is_split ? checked : 0;
+}
 
 static inline int prof_i_open_stands(uint64_t ticks) { return ticks >> 4 != 0; }
 

@@ -27,8 +27,8 @@ static bool outlasts_budget(uint64_t chunk_bytes, uint64_t budget_events) {
   return budget_events && chunk_bytes / EVENT_BYTES > budget_events;
 }
 
-/* Chunks grow from 16 KiB to at most a 64th of the arena, or a second's budget of events; a ring's
-   are all of one size. 64 KiB hold the longest record. */
+/* Chunks grow from 16 KiB to at most a 64th of the arena, or a second's budget of events. 64 KiB
+   hold the longest record. */
 static void choose_chunk_sizes(prof_i_arena *arena, uint64_t budget_events) {
   arena->chunk_bytes_min = PROF_I_UNIT_BYTES;
   arena->chunk_bytes_max = PROF_I_CHUNK_BYTES_MAX;
@@ -36,7 +36,6 @@ static void choose_chunk_sizes(prof_i_arena *arena, uint64_t budget_events) {
          (arena->chunk_bytes_max * 64 > arena->cap_bytes ||
           outlasts_budget(arena->chunk_bytes_max, budget_events)))
     arena->chunk_bytes_max /= 4;
-  if (arena->policy == PROF_POLICY_RING) arena->chunk_bytes_min = arena->chunk_bytes_max;
 }
 
 /* Appends to the reason. limit UINT64_MAX: no limit. */

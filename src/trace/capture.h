@@ -335,7 +335,7 @@ typedef struct prof_i_extent {
 
 /* The extent at or after *offset, moved behind it; false at the end. Stretches that are damaged are added to *bad_count. */
 bool prof_i_extent_next(const prof_i_source *source, uint64_t *offset, prof_i_extent *extent_out, uint64_t *bad_count);
-bool prof_i_head_check(const prof_i_head *head, uint64_t offset);
+uint64_t prof_i_head_bytes(const prof_i_head *head, uint64_t offset);
 
 /* 16-byte slots behind the head that were claimed and are there; 0 when the chunk must not be read. */
 uint64_t prof_i_extent_claimed(const prof_i_extent *extent);

@@ -63,10 +63,11 @@ int prof_i_header_check(prof_trace *trace) {
   return PROF_OK;
 }
 
-bool prof_i_head_check(const prof_i_head *head, uint64_t offset) {
-  return head->magic == PROF_I_EXTENT_MAGIC && head->kind >= PROF_I_EXTENT_SLOT && head->kind <= PROF_I_EXTENT_META &&
-         head->bytes > 0 && head->bytes % PROF_I_UNIT_BYTES == 0 &&
-         head->check == (offset ^ head->bytes ^ (uint64_t)head->kind ^ PROF_I_MAGIC);
+uint64_t prof_i_head_bytes(const prof_i_head *head, uint64_t offset) {
+  if (head->magic != PROF_I_EXTENT_MAGIC || head->kind < PROF_I_EXTENT_SLOT ||
+      head->kind > PROF_I_EXTENT_META || head->bytes % PROF_I_UNIT_BYTES != 0)
+    return 0;
+  return prof_i_head_bytes_of(offset, head->bytes, head->kind, head->check);
 }
 
 bool prof_i_extent_next(const prof_i_source *source, uint64_t *offset, prof_i_extent *extent_out, uint64_t *bad_count) {
@@ -74,16 +75,17 @@ bool prof_i_extent_next(const prof_i_source *source, uint64_t *offset, prof_i_ex
   uint64_t at = *offset < PROF_I_FIRST_UNIT_OFFSET ? PROF_I_FIRST_UNIT_OFFSET : *offset;
   for (; at < source->count && source->count - at >= PROF_I_HEAD_BYTES; at += PROF_I_UNIT_BYTES) {
     const prof_i_head *const head = prof_i_source_head(source, at);
-    if (!prof_i_head_check(head, at)) {
+    const uint64_t bytes = prof_i_head_bytes(head, at);
+    if (!bytes) {
       /* No magic at all: taken and not made yet, or given back. */
       if (head->magic != 0 && !was_bad) ++*bad_count;
       was_bad = head->magic != 0;
       continue;
     }
-    const uint64_t there = PROF_I_FAULT(NO_END) ? head->bytes : source->count - at;
-    if (head->bytes > there) ++*bad_count; /* cut off; what is there can be read */
-    *extent_out = (prof_i_extent){head, at, head->bytes < there ? head->bytes : there};
-    *offset = at + (head->bytes < there ? head->bytes : there);
+    const uint64_t there = PROF_I_FAULT(NO_END) ? bytes : source->count - at;
+    if (bytes > there) ++*bad_count; /* cut off; what is there can be read */
+    *extent_out = (prof_i_extent){head, at, bytes < there ? bytes : there};
+    *offset = at + (bytes < there ? bytes : there);
     return true;
   }
   *offset = at;

@@ -400,7 +400,7 @@ int prof_i_scan_slot(prof_trace *trace, const prof_i_extent *extent) {
   const prof_i_extent reserve = {(const prof_i_head *)((const unsigned char *)slot + PROF_I_RESERVE_OFFSET),
                                  extent->offset + PROF_I_RESERVE_OFFSET, PROF_I_UNIT_BYTES};
   if (reserve.head->magic == 0) return 0; /* never used */
-  if (!prof_i_head_check(reserve.head, reserve.offset) || reserve.head->bytes != PROF_I_UNIT_BYTES) {
+  if (prof_i_head_bytes(reserve.head, reserve.offset) != PROF_I_UNIT_BYTES) {
     trace->bad_count++;
     return 0;
   }

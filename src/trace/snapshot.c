@@ -123,7 +123,10 @@ static bool load_head(const snapshot *s, uint64_t offset, prof_i_head *head_out)
   for (size_t i = 0; i < PROF_I_HEAD_BYTES / 8; i++) words[i] = load(from + i * 8);
   memcpy(head_out, words, sizeof *head_out);
   head_out->left_by = 0;
-  return prof_i_head_check(head_out, offset) && head_out->bytes <= s->count - offset && bytes_there(s, offset + head_out->bytes) == offset + head_out->bytes;
+  const uint64_t bytes = prof_i_head_bytes(head_out, offset);
+  head_out->bytes = bytes; /* the chunk may just be split */
+  return bytes && bytes <= s->count - offset &&
+         bytes_there(s, offset + bytes) == offset + bytes;
 }
 
 /* The extent at or after *offset; 0 at the end. */

@@ -1,0 +1,207 @@
+/* Many threads in one capture: those that come later find room, too, and a ring gives up little of
+   what it has for them. */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <prof/profiler.h>
+#include <prof/trace.h>
+
+#include "fresh_arena.h"
+
+enum { MIB = 1 << 20, THREADS_MAX = 256, STACK_BYTES = 256 << 10 };
+
+static prof_health health_now(void) {
+  prof_health health = {.size = sizeof health};
+  assert_int_equal(prof_health(&health), PROF_OK);
+  return health;
+}
+
+static uint64_t lost(const prof_health *health) {
+  uint64_t sum = 0;
+  for (int i = 0; i < PROF_LOSS_COUNT; i++) sum += health->lost_count[i];
+  return sum;
+}
+
+static struct {
+  pthread_barrier_t barrier;
+  uint64_t rounds, each;
+} all;
+
+/* All threads have recorded the first round before any begins the second, and live until the last
+   round is over. */
+static void *record_rounds(void *unused) {
+  (void)unused;
+  for (uint64_t i = 0; i < all.rounds; i++) {
+    record(i == 0 ? 1 : all.each);
+    pthread_barrier_wait(&all.barrier);
+  }
+  return NULL;
+}
+
+/* Returns how many scopes they record together. */
+static uint64_t record_at_once(uint32_t threads, uint64_t rounds, uint64_t each) {
+  pthread_t ids[THREADS_MAX];
+  pthread_attr_t small;
+  all.rounds = rounds;
+  all.each = each;
+  assert_int_equal(pthread_barrier_init(&all.barrier, NULL, threads), 0);
+  assert_int_equal(pthread_attr_init(&small), 0);
+  assert_int_equal(pthread_attr_setstacksize(&small, STACK_BYTES), 0);
+  for (uint32_t i = 0; i < threads; i++)
+    assert_int_equal(pthread_create(&ids[i], &small, record_rounds, NULL), 0);
+  for (uint32_t i = 0; i < threads; i++) assert_int_equal(pthread_join(ids[i], NULL), 0);
+  pthread_attr_destroy(&small);
+  pthread_barrier_destroy(&all.barrier);
+  return threads * (1 + (rounds - 1) * each);
+}
+
+/* In a trace, too. */
+static void assert_exact(uint64_t attempted) {
+  prof_trace *trace = NULL;
+  prof_trace_info info = {.size = sizeof info};
+  const prof_health health = health_now();
+  assert_int_equal(health.recorded_count + lost(&health), attempted);
+  assert_int_equal(prof_get(&trace), PROF_OK);
+  assert_int_equal(prof_trace_info_get(trace, &info), PROF_OK);
+  uint64_t sum = info.event_count;
+  for (int i = 0; i < PROF_LOSS_COUNT; i++) sum += info.lost_count[i];
+  assert_int_equal(sum, attempted);
+  prof_trace_destroy(trace);
+}
+
+/* least_percent: of what the full ring held, so much is still there. The slots of the threads take
+   64 KiB each. */
+static void late_threads_find_room_in_a_full_ring(void **state) {
+  (void)state;
+  static const struct {
+    uint64_t cap_mib, first;
+    uint32_t threads;
+    uint64_t rounds, least_percent;
+  } rows[] = {{4, 400000, 20, 2, 50},   {4, 400000, 40, 2, 15},    {16, 1500000, 100, 2, 40},
+              {64, 5000000, 32, 2, 90}, {64, 5000000, 256, 2, 60}, {64, 5000000, 100, 50, 80}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    start(PROF_POLICY_RING, rows[i].cap_mib * MIB);
+    record(rows[i].first);
+    const uint64_t before = health_now().recorded_count;
+    const uint64_t later = record_at_once(rows[i].threads, rows[i].rounds, 20);
+    const prof_health after = health_now();
+    assert_int_equal(lost(&after), after.lost_count[PROF_LOSS_OVERWRITTEN]);
+    if (after.recorded_count * 100 < before * rows[i].least_percent)
+      fail_msg("row %zu: %llu records of %llu", i, (unsigned long long)after.recorded_count,
+               (unsigned long long)before);
+    assert_exact(rows[i].first + later);
+  }
+}
+
+/* Not only for the threads that used it in parts. */
+static void one_thread_fills_a_ring_again_that_many_shared(void **state) {
+  (void)state;
+  enum { CAP = 4 * MIB, COUNT = 2 * CAP / 16 };
+  for (int clears = 0; clears < 2; clears++) {
+    start(PROF_POLICY_RING, CAP);
+    record(COUNT);
+    record_at_once(20, 2, 5000);
+    if (clears) assert_int_equal(prof_clear(), PROF_OK);
+    record(COUNT);
+    const prof_health health = health_now();
+    /* Less the slots, and what other threads hold. */
+    assert_in_range(health.recorded_count, CAP / 16 / 2, CAP / 16);
+  }
+}
+
+static void the_longest_record_finds_room_in_a_ring_that_many_share(void **state) {
+  (void)state;
+  static char text[12000];
+  for (size_t i = 0; i + 1 < sizeof text; i++) text[i] = 'x';
+  start(PROF_POLICY_RING, MIB);
+  record(200000);
+  const uint64_t later = record_at_once(6, 20, 500);
+  for (int i = 0; i < 20; i++) PROF_INSTANT("long", "x", PROF_ARGS("text", text));
+  const prof_health health = health_now();
+  assert_int_equal(lost(&health), health.lost_count[PROF_LOSS_OVERWRITTEN]);
+  assert_exact(200000 + later + 20);
+}
+
+/* A slot of 64 KiB and two chunks of 16 KiB each: that fits, and larger chunks would not. */
+static void chunks_stay_small_while_many_threads_share_the_cap(void **state) {
+  (void)state;
+  start(PROF_POLICY_KEEP, 16 * MIB);
+  const uint64_t count = record_at_once(150, 2, 2000);
+  const prof_health health = health_now();
+  assert_int_equal(lost(&health), 0);
+  assert_int_equal(health.recorded_count, count);
+}
+
+static void start_with_helper(prof_options options) {
+  options.size = sizeof options;
+  options.helper_thread = 1;
+  start(PROF_POLICY_KEEP, 2 * MIB); /* so that the arena is a new one */
+  assert_int_equal(prof_stop(), PROF_OK);
+  assert_int_equal(prof_start_with(&options), PROF_OK);
+}
+
+static void a_helper_takes_no_room_from_many_threads(void **state) {
+  (void)state;
+  start_with_helper((prof_options){.policy = PROF_POLICY_KEEP, .cap_bytes = 16 * MIB});
+  const uint64_t count = record_at_once(110, 2, 2000);
+  const prof_health health = health_now();
+  assert_int_equal(lost(&health), 0);
+  assert_int_equal(health.recorded_count, count);
+  assert_int_equal(prof_stop(), PROF_OK);
+}
+
+/* The file can be smaller than the cap: then all that it holds is for records. */
+static void a_helper_leaves_a_ring_all_of_a_small_disk(void **state) {
+  (void)state;
+  static const struct {
+    uint64_t file_bytes, count;
+  } rows[] = {{20000000, 800000}, {2000000, 10000}};
+  char folder[] = "/tmp/prof-ring-XXXXXX", path[64], name[320];
+  struct rlimit before, limit;
+  assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+  assert_non_null(mkdtemp(folder));
+  snprintf(path, sizeof path, "%s/out.prof", folder);
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    limit = (struct rlimit){rows[i].file_bytes, before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    start_with_helper(
+        (prof_options){.policy = PROF_POLICY_RING, .cap_bytes = 256 * MIB, .path = path});
+    record(rows[i].count);
+    const uint64_t recorded = health_now().recorded_count;
+    assert_int_equal(prof_stop(), PROF_OK);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_int_equal(recorded, rows[i].count);
+  }
+  start(PROF_POLICY_KEEP, 2 * MIB);
+  DIR *const all_files = opendir(folder);
+  assert_non_null(all_files);
+  for (const struct dirent *one; (one = readdir(all_files)) != NULL;) {
+    snprintf(name, sizeof name, "%s/%s", folder, one->d_name);
+    unlink(name);
+  }
+  closedir(all_files);
+  assert_int_equal(rmdir(folder), 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(late_threads_find_room_in_a_full_ring),
+      cmocka_unit_test(one_thread_fills_a_ring_again_that_many_shared),
+      cmocka_unit_test(the_longest_record_finds_room_in_a_ring_that_many_share),
+      cmocka_unit_test(chunks_stay_small_while_many_threads_share_the_cap),
+      cmocka_unit_test(a_helper_takes_no_room_from_many_threads),
+      cmocka_unit_test(a_helper_leaves_a_ring_all_of_a_small_disk),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
