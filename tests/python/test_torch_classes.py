@@ -72,6 +72,12 @@ class Classes(OneLinear):
         self.assertNotIsInstance(p.events()[0], theirs.FunctionEventAvg)
         self.assertIsInstance(p.events()[0], type(p.events()[0]))
 
+    def test_dir_has_their_own_names(self):
+        p = self.seen(prof.torch)
+        for one in (p.events(), p.events()[0], p.key_averages()[0], p.events()[0].time_range):
+            self.assertLessEqual(set(dir(type(one))), set(dir(one)))
+        self.assertIn("self_cpu_time_total", dir(p.key_averages()[0]))
+
     def test_torchs_averages_add_them(self):
         p = self.seen(prof.torch)
         for of in (p.events()[0], p.key_averages()[0]):
