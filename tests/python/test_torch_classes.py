@@ -1,7 +1,10 @@
 """Rows, events and lists beside torch.profiler's: what code of others asks of them. make test-torch."""
 
 import copy
+import json
+import os
 import pickle
+import tempfile
 import unittest
 
 from beside_torch import OneLinear, skip_without_torch, torch
@@ -118,6 +121,13 @@ class Classes(OneLinear):
             for p in self.seen_by_both(profile_memory=True)
         ]
         self.assertEqual(found, [{None}, {None}])
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "events.json")
+            self.seen(prof.torch, profile_memory=True).events().export_chrome_trace(path)
+            with open(path, encoding="utf-8") as file:
+                names = {row["name"] for row in json.load(file)}
+        self.assertIn("aten::ones", names)
+        self.assertFalse({None, "[memory]"} & names)
 
 
 if __name__ == "__main__":

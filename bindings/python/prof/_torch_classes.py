@@ -25,7 +25,7 @@ class AsTorchs:
     """type() says prof's class, isinstance() says both."""
 
     __slots__ = ()
-    __class__ = property(_class_of)  # type: ignore[assignment]
+    __class__ = property(_class_of)
 
     def __dir__(self) -> List[str]:
         """object's asks __class__."""
@@ -33,5 +33,5 @@ class AsTorchs:
 
     def __reduce_ex__(self, protocol: Any) -> Tuple[Any, ...]:
         """For copy and pickle, which compare the class that is made with __class__."""
-        _, _, *rest = object.__reduce_ex__(self, max(int(protocol), 2))
-        return (_made, (type(self),), *rest)
+        found: Any = object.__reduce_ex__(self, max(int(protocol), 2))
+        return (_made, (type(self),), *found[2:])
