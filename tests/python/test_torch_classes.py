@@ -1,7 +1,10 @@
 """Rows, events and lists beside torch.profiler's: what code of others asks of them. make test-torch."""
 
 import copy
+import json
+import os
 import pickle
+import tempfile
 import unittest
 
 from beside_torch import OneLinear, skip_without_torch, torch
@@ -72,6 +75,13 @@ class Classes(OneLinear):
         self.assertNotIsInstance(p.events()[0], theirs.FunctionEventAvg)
         self.assertIsInstance(p.events()[0], type(p.events()[0]))
 
+    def test_dir_has_their_own_names(self):
+        p = self.seen(prof.torch)
+        for one in (p.events(), p.events()[0], p.key_averages()[0], p.events()[0].time_range):
+            public = {name for name in dir(type(one)) if not name.startswith("_")}
+            self.assertLessEqual(public, set(dir(one)))
+        self.assertIn("self_cpu_time_total", dir(p.key_averages()[0]))
+
     def test_torchs_averages_add_them(self):
         p = self.seen(prof.torch)
         for of in (p.events()[0], p.key_averages()[0]):
@@ -111,6 +121,13 @@ class Classes(OneLinear):
             for p in self.seen_by_both(profile_memory=True)
         ]
         self.assertEqual(found, [{None}, {None}])
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "events.json")
+            self.seen(prof.torch, profile_memory=True).events().export_chrome_trace(path)
+            with open(path, encoding="utf-8") as file:
+                names = {row["name"] for row in json.load(file)}
+        self.assertIn("aten::ones", names)
+        self.assertFalse({None, "[memory]"} & names)
 
 
 if __name__ == "__main__":

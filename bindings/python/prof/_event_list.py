@@ -123,7 +123,7 @@ class EventList(AsTorchs, List[_Row]):
 
     def export_chrome_trace(self, path: str) -> None:
         """Of events(): a list of them, as JSON. profile.export_chrome_trace() writes more, and faster."""
-        rows = [
+        rows: List[Any] = [
             {
                 "name": e.trace_name,
                 "ph": "X",
@@ -134,7 +134,7 @@ class EventList(AsTorchs, List[_Row]):
                 "args": {},
             }
             for e in self
-            if isinstance(e, FunctionEvent)
+            if isinstance(e, FunctionEvent) and e.trace_name is not None
         ]
         import json
 

@@ -483,7 +483,7 @@ def _scopes(
         if flags & ON_DEVICE:
             of = more & NO_THREAD
             key = (-1 if of == NO_THREAD else of), word
-            ran = _Ran(site.trace_name, device_index, duration_ns, self_ns)
+            ran = _Ran(site.trace_name or site.name, device_index, duration_ns, self_ns)
             launched.setdefault(key, []).append(ran)
             continue
         if thread != in_thread:

@@ -165,7 +165,7 @@ class FunctionEventAvg(_Times):
     def name(self) -> str:
         return self.key
 
-    @property  # type: ignore[override]
+    @property
     def cpu_parent(self) -> Optional["FunctionEvent"]:
         """That of the first call."""
         self._find_first()

@@ -5,7 +5,7 @@ is changed."""
 from __future__ import annotations
 
 import sys
-from typing import Any, Tuple
+from typing import Any, List, Tuple
 
 _HOME = "torch.autograd.profiler_util"
 
@@ -25,9 +25,13 @@ class AsTorchs:
     """type() says prof's class, isinstance() says both."""
 
     __slots__ = ()
-    __class__ = property(_class_of)  # type: ignore[assignment]
+    __class__ = property(_class_of)
+
+    def __dir__(self) -> List[str]:
+        """object's asks __class__."""
+        return sorted({*dir(type(self)), *getattr(self, "__dict__", ())})
 
     def __reduce_ex__(self, protocol: Any) -> Tuple[Any, ...]:
         """For copy and pickle, which compare the class that is made with __class__."""
-        _, _, *rest = object.__reduce_ex__(self, max(int(protocol), 2))
-        return (_made, (type(self),), *rest)
+        found: Any = object.__reduce_ex__(self, max(int(protocol), 2))
+        return (_made, (type(self),), *found[2:])
