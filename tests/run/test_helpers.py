@@ -7,8 +7,9 @@ import subprocess
 import time
 import unittest
 
-import preload
 import test_processes
+
+import preload
 
 HANG_SECONDS = test_processes.HANG_SECONDS
 

@@ -7,8 +7,9 @@ import subprocess
 import sys
 import unittest
 
-import preload
 from case import HANG_SECONDS, PROF, TerminalCase
+
+import preload
 
 SOURCE = os.environ.get("PROF_TEST_SOURCE_DIR", os.getcwd())
 BUILD = os.path.dirname(PROF)

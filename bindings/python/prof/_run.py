@@ -21,8 +21,8 @@ if getattr(getattr(sys.modules.get("__main__"), "__spec__", None), "name", "") =
     # libraries of the script, and its children, may start prof themselves
     os.environ["PROF_JOIN"] = "1"
 
-from . import _structs as s
 from . import _run_spread, _table
+from . import _structs as s
 from ._library import C, ProfError, encoded, sized
 
 _AGAIN = "PROF_RUN"
