@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # usage: tools/lint.sh [FILE...]
 # clang-tidy over the C and C++ files that build/dev compiles, by .clang-tidy (the tests by tests/.clang-tidy), and cppcheck over all but
-# the tests; PROF_LONG=1 adds clang-tidy's analyzer, over the tests too, which takes half an hour on 2 cores; ruff over all Python and mypy --strict over the package, as bindings/python/pyproject.toml says. Prints what was found, then how many files are clean; fails when one is not. FILE...: clang-tidy over these alone.
+# the tests; PROF_LONG=1 adds clang-tidy's analyzer, over the tests too, which takes half an hour on 2 cores; clang-format over all C, ruff over all Python and mypy --strict over the package, as bindings/python/pyproject.toml says. Prints what was found, then how many files are clean; fails when one is not. FILE...: clang-tidy over these alone.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 
@@ -55,9 +55,22 @@ check_python() {
   if found=$("$@" 2>&1); then echo "$name: clean"; clean=$((clean + 1)); else printf '%s\n' "$found"; fi
 }
 
+# Layout of C and C++, by .clang-format: the first lines that are not as it has them.
+check_c_format() {
+  local found
+  found=$(git ls-files '*.c' '*.h' '*.cpp' '*.cu' | xargs .venv/bin/clang-format --dry-run 2>&1 |
+    grep -A2 'warning:' | head -30)
+  [ -z "$found" ] || { printf '%s\n' "$found"; return 1; }
+}
+
 if [ $# -eq 0 ]; then
   all=$((all + 1)) clean=$((clean + 1 - status))
-  check_python ruff .venv/bin/ruff check --config bindings/python/pyproject.toml --output-format concise bindings/python tests examples tools bench
+  python=(bindings/python tests examples tools bench)
+  check_python ruff .venv/bin/ruff check --config bindings/python/pyproject.toml \
+    --output-format concise "${python[@]}"
+  check_python "ruff format" .venv/bin/ruff format --config bindings/python/pyproject.toml \
+    --check --diff "${python[@]}"
+  check_python clang-format check_c_format
   check_python mypy .venv/bin/mypy --config-file bindings/python/pyproject.toml bindings/python/prof
   check_python "mypy of a user's program" env MYPYPATH=bindings/python .venv/bin/mypy --config-file bindings/python/pyproject.toml tests/python/typed_use.py
 fi

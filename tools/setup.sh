@@ -54,7 +54,7 @@ valgrind | valgrind          | command -v valgrind            | memory checks wi
 valgrind | libc6-dbg         |                                | names in what valgrind says
 lint    | clang-tidy         | command -v clang-tidy          | looks for faults in the source
 lint    | cppcheck           | command -v cppcheck            | the same in another way
-lint    | python3-venv       | python3 -c "import ensurepip"  | mypy and ruff
+lint    | python3-venv       | python3 -c "import ensurepip"  | mypy, ruff and clang-format
 wheel   | python3            | command -v python3             | builds the wheel
 wheel   | python3-venv       | python3 -c "import ensurepip"  | private Python packages
 wheel   | binutils           | command -v objdump             | looks at symbols
@@ -80,7 +80,7 @@ picture | chromium-headless-shell | command -v chromium       | takes the pictur
 python_packages='
 viewers | pytest==8.3.4
 tests   | numpy>=1.24 pandas>=2 pyarrow>=12 nvidia-ml-py==13.615.71 remotezip>=0.12
-lint    | mypy==1.18.2 ruff==0.14.5
+lint    | mypy==1.18.2 ruff==0.14.5 clang-format==14.0.6
 wheel   | ziglang==0.17.1 auditwheel==6.8.2
 bench   | viztracer==1.1.1;python_version>="3.10"
 '

@@ -4,6 +4,7 @@
 The facts are asked of Hugging Face's own normaliser and pre-tokeniser, one code point at a time, so the C
 tokenizer cannot drift from them. Needed only to make the file again:
     pip install tokenizers && ./make-unicode-data.py > unicode_data.h
+    clang-format -i unicode_data.h
 """
 import unicodedata
 
@@ -37,7 +38,6 @@ typedef struct fold_row {{
   const char16_t *text;
 }} fold_row;
 
-/* clang-format off */
 """
 
 
@@ -120,7 +120,7 @@ def main():
         table("code_range", name + "_ranges", cells, 6)
     table("fold_range", "fold_ranges", [f"{{0x{a:04x}, 0x{b:04x}, {s}, {d}}}" for a, b, s, d in shifts], 4)
     table("fold_row", "fold_rows", [f'{{0x{a:04x}, {len(t)}, u"{literal(t)}"}}' for a, t in rows(rest)], 1)
-    print("\n/* clang-format on */\n\n#endif")
+    print("\n#endif")
 
 
 main()

@@ -24,7 +24,6 @@ typedef struct fold_row {
   const char16_t *text;
 } fold_row;
 
-/* clang-format off */
 
 static const code_range blank_ranges[] = {
   {0x0009, 0x000a}, {0x000d, 0x000d}, {0x0020, 0x0020}, {0x00a0, 0x00a0}, {0x1680, 0x1680}, {0x2000, 0x200a},
@@ -211,6 +210,5 @@ static const fold_row fold_rows[] = {
   {0xfb1d, 50, u"\u05d9 \u05f2          \u05e9\u05e9\u05e9\u05e9\u05d0\u05d0 \u05d1 \u05d3 \u05d5   \u05d9 \u05db     \u05e1 \u05e3\u05e4 \u05e6\u05e7\u05e8\u05e9\u05ea\u05d5\u05d1\u05db\u05e4"},
 };
 
-/* clang-format on */
 
 #endif
