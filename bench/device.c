@@ -1,5 +1,7 @@
-/* What a scope on a device's stream costs the host: against the two event records of the vendor that it stands on, in the same rounds; switched off, against a host scope switched off; what a million of them leave in memory, and what their times may be
-   wrong by. On OpenCL, whichever the machine has: PoCL where there is no other. */
+/* What a scope on a device's stream costs the host: against the two event records of the vendor
+   that it stands on, in the same rounds; switched off, against a host scope switched off; what a
+   million of them leave in memory, and what their times may be wrong by. On OpenCL, whichever the
+   machine has: PoCL where there is no other. */
 #define _GNU_SOURCE
 #include "frame.h"
 
@@ -19,11 +21,28 @@ int main(void) {
 #include <CL/cl.h>
 #include <dlfcn.h>
 
-enum { BATCH = 512, ROUNDS = 200, OFF_BATCH = 1 << 16, BETWEEN_WAITS = 256, MANY = 1000000, RING_BYTES = 4 << 20, FILLS_RING = 100000, GATED_BATCH = BETWEEN_WAITS - 1 /* no wait in it */ };
+enum {
+  BATCH = 512,
+  ROUNDS = 200,
+  OFF_BATCH = 1 << 16,
+  BETWEEN_WAITS = 256,
+  MANY = 1000000,
+  RING_BYTES = 4 << 20,
+  FILLS_RING = 100000,
+  GATED_BATCH = BETWEEN_WAITS - 1 /* no wait in it */
+};
 
-#define FUNCTIONS(X) \
-  X(clGetPlatformIDs) X(clGetDeviceIDs) X(clGetDeviceInfo) X(clCreateContext) X(clCreateCommandQueueWithProperties) X(clEnqueueMarkerWithWaitList) X(clReleaseEvent) X(clFinish) \
-  X(clCreateUserEvent) X(clSetUserEventStatus)
+#define FUNCTIONS(X)                    \
+  X(clGetPlatformIDs)                   \
+  X(clGetDeviceIDs)                     \
+  X(clGetDeviceInfo)                    \
+  X(clCreateContext)                    \
+  X(clCreateCommandQueueWithProperties) \
+  X(clEnqueueMarkerWithWaitList)        \
+  X(clReleaseEvent)                     \
+  X(clFinish)                           \
+  X(clCreateUserEvent)                  \
+  X(clSetUserEventStatus)
 static struct {
 #define MEMBER(name) __typeof__(&(name)) name;
   FUNCTIONS(MEMBER)
@@ -34,16 +53,19 @@ static const prof_device device = {PROF_DEVICE_OPENCL, 0};
 
 /* Of the first device. False: there is none. */
 static bool open_queue(char *name, size_t room) {
-  static const cl_queue_properties profiling[] = {CL_QUEUE_PROPERTIES, CL_QUEUE_PROFILING_ENABLE, 0};
+  static const cl_queue_properties profiling[] = {CL_QUEUE_PROPERTIES, CL_QUEUE_PROFILING_ENABLE,
+                                                  0};
   cl_platform_id platform;
   cl_device_id id;
   void *const library = dlopen("libOpenCL.so.1", RTLD_NOW);
   if (!library) return false;
-#define FIND(name)                              \
-  *(void **)&cl.name = dlsym(library, #name);   \
+#define FIND(name)                            \
+  *(void **)&cl.name = dlsym(library, #name); \
   if (!cl.name) return false;
   FUNCTIONS(FIND)
-  if (cl.clGetPlatformIDs(1, &platform, NULL) != CL_SUCCESS || cl.clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &id, NULL) != CL_SUCCESS) return false;
+  if (cl.clGetPlatformIDs(1, &platform, NULL) != CL_SUCCESS ||
+      cl.clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &id, NULL) != CL_SUCCESS)
+    return false;
   cl.clGetDeviceInfo(id, CL_DEVICE_NAME, room, name, NULL);
   context = cl.clCreateContext(NULL, 1, &id, NULL, NULL, NULL);
   queue = context ? cl.clCreateCommandQueueWithProperties(context, id, profiling, NULL) : NULL;
@@ -80,11 +102,15 @@ static frame_case cases[] = {{.run = two_markers, .count = BATCH}, {.run = scope
 
 /* ---- what it costs who puts them there ---- */
 
-/* ns each, while the device waits behind a gate, so that neither it nor the collector, which read what it has done, take the cores that the caller's time is measured on. The gate, and what comes after it, are not counted. */
+/* ns each, while the device waits behind a gate, so that neither it nor the collector, which read
+   what it has done, take the cores that the caller's time is measured on. The gate, and what comes
+   after it, are not counted. */
 static double behind_gate(void (*run)(uint64_t count)) {
   cl_int error;
   cl_event gate = cl.clCreateUserEvent(context, &error);
-  FRAME_REQUIRE(error == CL_SUCCESS && cl.clEnqueueMarkerWithWaitList(queue, 1, &gate, NULL) == CL_SUCCESS, "no gate can be put on the queue");
+  FRAME_REQUIRE(
+      error == CL_SUCCESS && cl.clEnqueueMarkerWithWaitList(queue, 1, &gate, NULL) == CL_SUCCESS,
+      "no gate can be put on the queue");
   const double begun = frame_now_ns();
   run(GATED_BATCH);
   const double ns = (frame_now_ns() - begun) / GATED_BATCH;
@@ -109,13 +135,16 @@ static void run_gated(unsigned rounds) {
 /* ---- off ---- */
 
 FRAME_LOOP void host_off(uint64_t count) {
-  for (uint64_t i = 0; i < count; i++) WITH_BASE_PROFILER(device, "off", "bench", PROF_NO_ARGS, { FRAME_WORK(); });
+  for (uint64_t i = 0; i < count; i++)
+    WITH_BASE_PROFILER(device, "off", "bench", PROF_NO_ARGS, { FRAME_WORK(); });
 }
 FRAME_LOOP void device_off(uint64_t count) {
-  for (uint64_t i = 0; i < count; i++) WITH_GPU_PROFILER(device, queue, "off", "bench", PROF_NO_ARGS, { FRAME_WORK(); });
+  for (uint64_t i = 0; i < count; i++)
+    WITH_GPU_PROFILER(device, queue, "off", "bench", PROF_NO_ARGS, { FRAME_WORK(); });
 }
 
-static frame_case off_cases[] = {{.run = host_off, .count = OFF_BATCH}, {.run = device_off, .count = OFF_BATCH}};
+static frame_case off_cases[] = {{.run = host_off, .count = OFF_BATCH},
+                                 {.run = device_off, .count = OFF_BATCH}};
 
 /* ---- memory, times ---- */
 
@@ -142,7 +171,9 @@ static prof_trace_device known(uint64_t *lost_out) {
   prof_trace *trace = NULL;
   prof_trace_info info = {.size = sizeof info};
   prof_trace_device about = {.size = sizeof about};
-  FRAME_REQUIRE(prof_get(&trace) == PROF_OK && prof_trace_info_get(trace, &info) == PROF_OK && prof_trace_device_get(trace, 0, &about) == PROF_OK, "%s", prof_last_error());
+  FRAME_REQUIRE(prof_get(&trace) == PROF_OK && prof_trace_info_get(trace, &info) == PROF_OK &&
+                    prof_trace_device_get(trace, 0, &about) == PROF_OK,
+                "%s", prof_last_error());
   prof_trace_destroy(trace);
   *lost_out = sum_of_lost_sides(info.lost_count);
   return about;
@@ -159,9 +190,15 @@ static void measure_many(void) {
   char what[64];
   snprintf(what, sizeof what, "%llu scopes on a stream: memory", (unsigned long long)many);
   frame_promise(what, grown <= 1024, "1024 KiB", "%llu KiB more", (unsigned long long)grown);
-  frame_promise("their device's sides that were lost", lost == 0, "0", "%llu of %llu", (unsigned long long)lost, (unsigned long long)(about.scope_count + lost));
-  frame_promise("what a time may be wrong by, the worst of all", about.clock_error_ns < 5000, "5.00 us", "%.2f us, clock %s", (double)about.clock_error_ns / 1e3, about.is_clock_read ? "read" : "narrowed down");
-  frame_promise("scopes that the clocks put before their launch", about.early_count * 1000 <= about.scope_count, "1 in 1000", "%llu, by %.2f us at most", (unsigned long long)about.early_count, (double)about.early_ns / 1e3);
+  frame_promise("their device's sides that were lost", lost == 0, "0", "%llu of %llu",
+                (unsigned long long)lost, (unsigned long long)(about.scope_count + lost));
+  frame_promise("what a time may be wrong by, the worst of all", about.clock_error_ns < 5000,
+                "5.00 us", "%.2f us, clock %s", (double)about.clock_error_ns / 1e3,
+                about.is_clock_read ? "read" : "narrowed down");
+  frame_promise("scopes that the clocks put before their launch",
+                about.early_count * 1000 <= about.scope_count, "1 in 1000",
+                "%llu, by %.2f us at most", (unsigned long long)about.early_count,
+                (double)about.early_ns / 1e3);
 }
 
 /* A scope whose device's side is dropped puts no markers, and costs a part: its time is no figure.
@@ -192,7 +229,8 @@ static void measure_scopes(unsigned rounds) {
 }
 
 int main(void) {
-  const prof_options ring = {.size = sizeof ring, .level = 1, .cap_bytes = RING_BYTES, .policy = PROF_POLICY_RING};
+  const prof_options ring = {
+      .size = sizeof ring, .level = 1, .cap_bytes = RING_BYTES, .policy = PROF_POLICY_RING};
   const unsigned rounds = frame_rounds(ROUNDS);
   char name[128] = "";
   frame_begin("device");
@@ -200,13 +238,15 @@ int main(void) {
     puts("skip: there is no OpenCL device: apt-get install ocl-icd-libopencl1 pocl-opencl-icd");
     return 0;
   }
-  frame_note("on %s; %u rounds of %d scopes, a wait for the device at each %dth", name, rounds, BATCH, BETWEEN_WAITS);
+  frame_note("on %s; %u rounds of %d scopes, a wait for the device at each %dth", name, rounds,
+             BATCH, BETWEEN_WAITS);
   FRAME_REQUIRE(prof_start_with(&ring) == PROF_OK, "%s", prof_last_error());
   measure_scopes(rounds);
   measure_many();
   prof_stop();
   frame_run(off_cases, 2, rounds);
-  frame_promise_ratio("off: a scope on a stream, against one of the host's", &off_cases[1], &off_cases[0], rounds, 1.1);
+  frame_promise_ratio("off: a scope on a stream, against one of the host's", &off_cases[1],
+                      &off_cases[0], rounds, 1.1);
   return 0;
 }
 

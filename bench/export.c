@@ -1,9 +1,11 @@
-/* What writing a trace out costs: Chrome JSON into nothing, to disk beside a plain write of the same bytes, compressed beside zlib
-   itself, as text in memory, RAF's log; and that memory stays what it is however long the trace.
+/* What writing a trace out costs: Chrome JSON into nothing, to disk beside a plain write of the
+   same bytes, compressed beside zlib itself, as text in memory, RAF's log; and that memory stays
+   what it is however long the trace.
 
-   The capture: 100 call sites of an operator's kind, three levels deep, on one thread. It is opened once; what is timed is
-   prof_trace_dump(), which reads it back, checks it and writes it. What needs a processor alone is timed by the processor time of
-   this thread, which is what one core gives, whoever shares it; what waits for a disk, by the clock on the wall. */
+   The capture: 100 call sites of an operator's kind, three levels deep, on one thread. It is opened
+   once; what is timed is prof_trace_dump(), which reads it back, checks it and writes it. What
+   needs a processor alone is timed by the processor time of this thread, which is what one core
+   gives, whoever shares it; what waits for a disk, by the clock on the wall. */
 #define _GNU_SOURCE
 #include "frame.h"
 
@@ -34,7 +36,8 @@ static void record(uint64_t scope_count) {
   static prof_site sites[SITES];
   static char names[SITES][32];
   for (unsigned i = 0; i < SITES; i++) snprintf(names[i], sizeof names[i], "aten::operator_%u", i);
-  const prof_options options = {.size = sizeof options, .level = 1, .policy = PROF_POLICY_KEEP, .cap_bytes = 1u << 30};
+  const prof_options options = {
+      .size = sizeof options, .level = 1, .policy = PROF_POLICY_KEEP, .cap_bytes = 1u << 30};
   FRAME_REQUIRE(prof_start_with(&options) == PROF_OK, "%s", prof_last_error());
   for (uint64_t i = 0; i + 5 <= scope_count; i += 5) {
     uint64_t starts[5];
@@ -59,8 +62,8 @@ static prof_trace *open_trace(uint64_t scope_count) {
   record(scope_count);
   FRAME_REQUIRE(prof_get(&trace) == PROF_OK, "%s", prof_last_error());
   prof_trace_info_get(trace, &info);
-  FRAME_REQUIRE(info.scope_count == scope_count, "%llu of %llu scopes", (unsigned long long)info.scope_count,
-                (unsigned long long)scope_count);
+  FRAME_REQUIRE(info.scope_count == scope_count, "%llu of %llu scopes",
+                (unsigned long long)info.scope_count, (unsigned long long)scope_count);
   prof_clear();
   return trace;
 }
@@ -74,7 +77,8 @@ static double seconds(bool is_wall) {
 }
 
 /* Seconds to dump the trace; until it is on the disk: on the wall's clock. The file goes again. */
-static double dump(const prof_trace *trace, const char *path, uint32_t format, bool is_to_disk, uint64_t *bytes_out) {
+static double dump(const prof_trace *trace, const char *path, uint32_t format, bool is_to_disk,
+                   uint64_t *bytes_out) {
   const prof_dump_options options = {.size = sizeof options, .format = format};
   const double begun = seconds(is_to_disk);
   FRAME_REQUIRE(prof_trace_dump(trace, path, &options) == PROF_OK, "%s", prof_last_error());
@@ -112,10 +116,13 @@ static double plain_write(const char *path, uint64_t bytes, bool is_to_disk) {
 static void measure_null(const prof_trace *trace, uint64_t scopes) {
   static double rates[FRAME_ROUNDS_MAX];
   const unsigned rounds = frame_rounds(15);
-  for (unsigned r = 0; r < rounds; r++) rates[r] = FRAME_DOUBLE(scopes) / dump(trace, "/dev/null", PROF_FORMAT_CHROME, false, NULL) / 1e6;
+  for (unsigned r = 0; r < rounds; r++)
+    rates[r] =
+        FRAME_DOUBLE(scopes) / dump(trace, "/dev/null", PROF_FORMAT_CHROME, false, NULL) / 1e6;
   const frame_spread spread = frame_spread_of(rates, rounds);
-  frame_promise("Chrome JSON into /dev/null, one core", spread.median >= 30, ">= 30 M/s", "%.1f M scopes/s (%.1f-%.1f), %.1f ns", spread.median,
-                spread.low, spread.high, 1e3 / spread.median);
+  frame_promise("Chrome JSON into /dev/null, one core", spread.median >= 30, ">= 30 M/s",
+                "%.1f M scopes/s (%.1f-%.1f), %.1f ns", spread.median, spread.low, spread.high,
+                1e3 / spread.median);
 }
 
 /* Ours over a plain write of the same bytes, in alternation, each into a new file. */
@@ -130,20 +137,24 @@ static void measure_disk(const prof_trace *trace, uint64_t scopes, bool is_to_di
   plain_write(plain, bytes, is_to_disk);
   for (unsigned r = 0; r < rounds; r++) {
     sync();
-    const double first = r % 2 == 0 ? dump(trace, ours, PROF_FORMAT_CHROME, is_to_disk, NULL) : plain_write(plain, bytes, is_to_disk);
+    const double first = r % 2 == 0 ? dump(trace, ours, PROF_FORMAT_CHROME, is_to_disk, NULL)
+                                    : plain_write(plain, bytes, is_to_disk);
     sync();
-    const double second = r % 2 == 0 ? plain_write(plain, bytes, is_to_disk) : dump(trace, ours, PROF_FORMAT_CHROME, is_to_disk, NULL);
+    const double second = r % 2 == 0 ? plain_write(plain, bytes, is_to_disk)
+                                     : dump(trace, ours, PROF_FORMAT_CHROME, is_to_disk, NULL);
     ratios[r] = r % 2 == 0 ? second / first : first / second;
     rates[r] = FRAME_DOUBLE(bytes) / (r % 2 == 0 ? first : second) / 1e6;
   }
   const frame_spread ratio = frame_spread_of(ratios, rounds), rate = frame_spread_of(rates, rounds);
   const char *const format = "%.2fx a plain write (%.2f-%.2f), %.0f MB/s";
   if (is_to_disk)
-    frame_promise("Chrome JSON to disk, write-out awaited", ratio.median >= 0.85, ">= 0.85x", format, ratio.median, ratio.low, ratio.high,
-                  rate.median);
+    frame_promise("Chrome JSON to disk, write-out awaited", ratio.median >= 0.85, ">= 0.85x",
+                  format, ratio.median, ratio.low, ratio.high, rate.median);
   else
-    frame_figure("Chrome JSON into the page cache", format, ratio.median, ratio.low, ratio.high, rate.median);
-  frame_note("%.1f bytes a scope; %s", FRAME_DOUBLE(bytes) / FRAME_DOUBLE(scopes), frame_file_system(own.directory));
+    frame_figure("Chrome JSON into the page cache", format, ratio.median, ratio.low, ratio.high,
+                 rate.median);
+  frame_note("%.1f bytes a scope; %s", FRAME_DOUBLE(bytes) / FRAME_DOUBLE(scopes),
+             frame_file_system(own.directory));
 }
 
 #ifdef HAS_ZLIB
@@ -169,7 +180,9 @@ static double compress_text(const zlib *functions, char *text, size_t bytes, int
   static unsigned char out[128 << 10];
   z_stream stream = {0};
   const double begun = seconds(false);
-  FRAME_REQUIRE(functions->init(&stream, level, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY, ZLIB_VERSION, (int)sizeof stream) == Z_OK, "zlib");
+  FRAME_REQUIRE(functions->init(&stream, level, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY,
+                                ZLIB_VERSION, (int)sizeof stream) == Z_OK,
+                "zlib");
   stream.next_in = (unsigned char *)text;
   stream.avail_in = (uInt)bytes;
   int result = Z_OK;
@@ -222,9 +235,11 @@ static void measure_gzip(const prof_trace *trace) {
     ratios[r] = compress_text(&functions, text, bytes, PROF_I_GZIP_LEVEL) / ours;
   }
   const frame_spread ratio = frame_spread_of(ratios, rounds);
-  frame_promise("Chrome JSON as .gz, against zlib from memory", ratio.median >= 0.9, ">= 0.90x", "%.2fx (%.2f-%.2f), %.0f MB/s of text", ratio.median,
-                ratio.low, ratio.high, FRAME_DOUBLE(bytes) / ours / 1e6);
-  frame_note("zlib's level %d: 1/%.1f of %zu bytes", PROF_I_GZIP_LEVEL, FRAME_DOUBLE(bytes) / FRAME_DOUBLE(packed), bytes);
+  frame_promise("Chrome JSON as .gz, against zlib from memory", ratio.median >= 0.9, ">= 0.90x",
+                "%.2fx (%.2f-%.2f), %.0f MB/s of text", ratio.median, ratio.low, ratio.high,
+                FRAME_DOUBLE(bytes) / ours / 1e6);
+  frame_note("zlib's level %d: 1/%.1f of %zu bytes", PROF_I_GZIP_LEVEL,
+             FRAME_DOUBLE(bytes) / FRAME_DOUBLE(packed), bytes);
   free(text);
 }
 
@@ -280,7 +295,8 @@ int main(void) {
 #endif
   measure_others(small, scopes / 8);
   const long kib = extra_kib(trace);
-  frame_promise("extra memory of a dump, 8 times the scopes", kib - small_kib <= 1024, "+ 1 MiB", "%ld KiB, before %ld KiB", kib, small_kib);
+  frame_promise("extra memory of a dump, 8 times the scopes", kib - small_kib <= 1024, "+ 1 MiB",
+                "%ld KiB, before %ld KiB", kib, small_kib);
 
   prof_trace_destroy(trace);
   prof_trace_destroy(small);

@@ -1,18 +1,20 @@
-/* What every benchmark of prof shares: the floor, alternating rounds, medians with their spread, and the line of a promise.
+/* What every benchmark of prof shares: the floor, alternating rounds, medians with their spread,
+   and the line of a promise.
 
-   A round runs each case once, one batch of events, beginning with another case each time. A case's figure is the median over
-   the rounds of its ns divided by the ns of the floor in the same round: what slows the machine for a while slows both. The
-   10 % and 90 % points stand beside it.
+   A round runs each case once, one batch of events, beginning with another case each time. A case's
+   figure is the median over the rounds of its ns divided by the ns of the floor in the same round:
+   what slows the machine for a while slows both. The 10 % and 90 % points stand beside it.
 
-   The floor is what no recorder on this clock can go below: two counter reads and one 32-byte store into a ring of 16 MiB.
+   The floor is what no recorder on this clock can go below: two counter reads and one 32-byte store
+   into a ring of 16 MiB.
 
-   Reading the counter takes time but few instructions, so a neighbour on the same core (another virtual machine's, say) slows
-   a scope more than the floor. A probe of plain arithmetic runs between the batches; a batch is calm if the probes before and
-   after it are within 10 % of the fastest. Calm batches alone count; where fewer than a tenth are, all do, and the line says
-   busy.
+   Reading the counter takes time but few instructions, so a neighbour on the same core (another
+   virtual machine's, say) slows a scope more than the floor. A probe of plain arithmetic runs
+   between the batches; a batch is calm if the probes before and after it are within 10 % of the
+   fastest. Calm batches alone count; where fewer than a tenth are, all do, and the line says busy.
 
-   Lines of four columns with " | " between them are results, which bench/run.sh collects; all else is notes. For C and C++.
-   SPDX-License-Identifier: MIT */
+   Lines of four columns with " | " between them are results, which bench/run.sh collects; all else
+   is notes. For C and C++. SPDX-License-Identifier: MIT */
 #ifndef PROF_BENCH_FRAME_H
 #define PROF_BENCH_FRAME_H
 
@@ -41,7 +43,8 @@
 /* A loop of a few instructions runs up to twice as slow when it crosses a cache line. */
 #define FRAME_LOOP static __attribute__((noinline, aligned(64), unused))
 
-/* What stands inside a scope, and inside the floor: nothing that takes time, but nothing moves across it either. */
+/* What stands inside a scope, and inside the floor: nothing that takes time, but nothing moves
+   across it either. */
 #define FRAME_WORK() __asm__ __volatile__("" ::: "memory")
 
 enum { FRAME_RING_BYTES = 16 << 20 };
@@ -97,7 +100,9 @@ static inline frame_record *frame_ring(void) {
 }
 
 /* One event of the floor, at the ring's place `at`; returns the next place. */
-static inline __attribute__((always_inline)) uint64_t frame_floor_event(frame_record *ring, uint64_t at, uint64_t site) {
+static inline __attribute__((always_inline)) uint64_t frame_floor_event(frame_record *ring,
+                                                                        uint64_t at,
+                                                                        uint64_t site) {
   const uint64_t start = frame_counter();
   FRAME_WORK();
   const uint64_t end = frame_counter();
@@ -192,7 +197,8 @@ static inline frame_spread frame_spread_of(const double *values, unsigned count)
   return spread;
 }
 
-/* Arithmetic that a processor can do several instructions at a time of: what a neighbour on its core takes away first. */
+/* Arithmetic that a processor can do several instructions at a time of: what a neighbour on its
+   core takes away first. */
 FRAME_LOOP void frame_probe(uint64_t count) {
   static volatile uint64_t kept;
   uint64_t a = kept, b = a + 1, c = a + 2, d = a + 3;
@@ -227,7 +233,8 @@ static inline void frame_run(frame_case *cases, unsigned case_count, unsigned ro
 }
 
 /* Of a case's ns, divided by another's in the same round unless that is NULL. */
-static inline frame_spread frame_calm_spread(const frame_case *c, const frame_case *by, unsigned rounds) {
+static inline frame_spread frame_calm_spread(const frame_case *c, const frame_case *by,
+                                             unsigned rounds) {
   static double calm[FRAME_ROUNDS_MAX], all[FRAME_ROUNDS_MAX];
   unsigned count = 0;
   for (unsigned r = 0; r < rounds; r++) {
@@ -240,8 +247,11 @@ static inline frame_spread frame_calm_spread(const frame_case *c, const frame_ca
   return spread;
 }
 
-static inline frame_spread frame_ns(const frame_case *c, unsigned rounds) { return frame_calm_spread(c, NULL, rounds); }
-static inline frame_spread frame_ratio(const frame_case *c, const frame_case *floor_case, unsigned rounds) {
+static inline frame_spread frame_ns(const frame_case *c, unsigned rounds) {
+  return frame_calm_spread(c, NULL, rounds);
+}
+static inline frame_spread frame_ratio(const frame_case *c, const frame_case *floor_case,
+                                       unsigned rounds) {
   return frame_calm_spread(c, floor_case, rounds);
 }
 
@@ -249,7 +259,8 @@ static inline frame_spread frame_ratio(const frame_case *c, const frame_case *fl
 
 #define FRAME_PRINTF(text, first) __attribute__((format(printf, text, first)))
 
-static inline void frame_line(const char *what, const char *bound, const char *verdict, const char *format, va_list more) {
+static inline void frame_line(const char *what, const char *bound, const char *verdict,
+                              const char *format, va_list more) {
   char measured[256];
   vsnprintf(measured, sizeof measured, format, more);
   printf("%-56s | %-60s | %-11s | %s\n", what, measured, bound, verdict);
@@ -258,7 +269,8 @@ static inline void frame_line(const char *what, const char *bound, const char *v
 
 /* what | measured | bound | held, NOT or not measured */
 FRAME_PRINTF(4, 5)
-static inline void frame_promise(const char *what, bool is_held, const char *bound, const char *format, ...) {
+static inline void frame_promise(const char *what, bool is_held, const char *bound,
+                                 const char *format, ...) {
   va_list more;
   va_start(more, format);
   frame_line(what, bound, is_held ? "held" : "NOT", format, more);
@@ -293,12 +305,13 @@ FRAME_PRINTF(1, 2) static inline void frame_note(const char *format, ...) {
 }
 
 /* A case against the floor: "27.1 ns, 1.02x (1.01-1.05)". A bound of 0: shown, nothing promised. */
-static inline void frame_promise_ratio(const char *what, const frame_case *c, const frame_case *floor_case, unsigned rounds,
+static inline void frame_promise_ratio(const char *what, const frame_case *c,
+                                       const frame_case *floor_case, unsigned rounds,
                                        double bound) {
   const frame_spread ratio = frame_ratio(c, floor_case, rounds);
   char measured[128], limit[32];
-  snprintf(measured, sizeof measured, "%.2f ns, %.3fx (%.3f-%.3f)%s", frame_ns(c, rounds).median, ratio.median, ratio.low,
-           ratio.high, ratio.is_busy ? ", busy" : "");
+  snprintf(measured, sizeof measured, "%.2f ns, %.3fx (%.3f-%.3f)%s", frame_ns(c, rounds).median,
+           ratio.median, ratio.low, ratio.high, ratio.is_busy ? ", busy" : "");
   snprintf(limit, sizeof limit, "%.2fx", bound);
   if (bound > 0)
     frame_promise(what, ratio.median <= bound, limit, "%s", measured);
@@ -336,8 +349,8 @@ static inline void frame_begin(const char *what) {
 #else
   const char *const compiler = "gcc ";
 #endif
-  printf("%s: %s, %ld cores, %s %s, %s%s\n", what, processor, sysconf(_SC_NPROCESSORS_ONLN), system_name.sysname,
-         system_name.release, compiler, __VERSION__);
+  printf("%s: %s, %ld cores, %s %s, %s%s\n", what, processor, sysconf(_SC_NPROCESSORS_ONLN),
+         system_name.sysname, system_name.release, compiler, __VERSION__);
 }
 
 /* For what must work before anything can be measured. */

@@ -1,6 +1,7 @@
-/* usage: preload LIBPROF_MEMORY
-   What the preload library adds to a pair of malloc() and free(): it runs itself anew with the library before it, recording into a file, and there the pair of the
-   process's malloc() alternates with libc's own, which the library stands in front of. What is added is the difference of the two in the same round. */
+/* usage: preload LIBPROF_MEMORY What the preload library adds to a pair of malloc() and free(): it
+   runs itself anew with the library before it, recording into a file, and there the pair of the
+   process's malloc() alternates with libc's own, which the library stands in front of. What is
+   added is the difference of the two in the same round. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -20,7 +21,8 @@ static struct {
 static void *(*volatile the_malloc)(size_t) = malloc;
 static void (*volatile the_free)(void *) = free;
 
-static inline __attribute__((always_inline)) void pairs(void *(*get)(size_t), void (*give)(void *), uint64_t count, size_t bytes) {
+static inline __attribute__((always_inline)) void pairs(void *(*get)(size_t), void (*give)(void *),
+                                                        uint64_t count, size_t bytes) {
   for (uint64_t i = 0; i < count; i++) {
     void *const piece = get(bytes);
     FRAME_WORK();
@@ -29,7 +31,8 @@ static inline __attribute__((always_inline)) void pairs(void *(*get)(size_t), vo
 }
 
 /* As programs do it: one of a thousand live pieces goes, another comes, of 1 to 512 bytes. */
-static inline __attribute__((always_inline)) void mixed(void *(*get)(size_t), void (*give)(void *), uint64_t count) {
+static inline __attribute__((always_inline)) void mixed(void *(*get)(size_t), void (*give)(void *),
+                                                        uint64_t count) {
   static void *live[LIVE];
   uint64_t state = 1;
   for (uint64_t i = 0; i < count; i++) {
@@ -61,19 +64,23 @@ static frame_case less(const frame_case *told, const frame_case *bare, unsigned 
   return added;
 }
 
-static void report(const char *what, const frame_case *told, const frame_case *bare, unsigned rounds) {
+static void report(const char *what, const frame_case *told, const frame_case *bare,
+                   unsigned rounds) {
   static frame_case added;
   char limit[32];
   added = less(told, bare, rounds);
   const frame_spread spread = frame_ns(&added, rounds);
   snprintf(limit, sizeof limit, "%d ns", ADDED_NS_MAX);
-  frame_promise(what, spread.median <= ADDED_NS_MAX, limit, "%.1f ns added (%.1f-%.1f) to %.1f%s", spread.median, spread.low, spread.high,
-                frame_ns(bare, rounds).median, spread.is_busy ? ", busy" : "");
+  frame_promise(what, spread.median <= ADDED_NS_MAX, limit, "%.1f ns added (%.1f-%.1f) to %.1f%s",
+                spread.median, spread.low, spread.high, frame_ns(bare, rounds).median,
+                spread.is_busy ? ", busy" : "");
 }
 
 static int find_libc(void) {
   void *const handle = dlopen("libc.so.6", RTLD_NOW);
-  void *const get = handle ? dlsym(handle, "malloc") : NULL, *const give = handle ? dlsym(handle, "free") : NULL;
+  void *const get = handle ? dlsym(handle, "malloc") : NULL, *const give =
+                                                                 handle ? dlsym(handle, "free")
+                                                                        : NULL;
   if (!get || !give || get == (void *)(uintptr_t)the_malloc) return 0;
   memcpy(&libc.malloc, &get, sizeof get);
   memcpy(&libc.free, &give, sizeof give);
@@ -81,8 +88,10 @@ static int find_libc(void) {
 }
 
 static void measure(void) {
-  static frame_case cases[] = {{.run = told_small, .count = PAIRS}, {.run = bare_small, .count = PAIRS}, {.run = told_large, .count = PAIRS},
-                               {.run = bare_large, .count = PAIRS}, {.run = told_mixed, .count = PAIRS}, {.run = bare_mixed, .count = PAIRS}};
+  static frame_case cases[] = {
+      {.run = told_small, .count = PAIRS}, {.run = bare_small, .count = PAIRS},
+      {.run = told_large, .count = PAIRS}, {.run = bare_large, .count = PAIRS},
+      {.run = told_mixed, .count = PAIRS}, {.run = bare_mixed, .count = PAIRS}};
   const unsigned rounds = frame_rounds(ROUNDS);
   FRAME_REQUIRE(find_libc(), "malloc() is libc's: the library is not before it");
   frame_begin("preload");

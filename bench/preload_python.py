@@ -1,4 +1,5 @@
-# What bench/preload_python.sh runs: tables of lists, tuples and dictionaries, texts that are joined and split, all thrown away again.
+# What bench/preload_python.sh runs: tables of lists, tuples and dictionaries, texts that are joined
+# and split, all thrown away again.
 import sys
 
 for _ in range(int(sys.argv[1])):

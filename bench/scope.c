@@ -1,6 +1,7 @@
-/* What one scope costs, against the floor of the same run: off, plain, with arguments, with a run-time name, by calls, with a
-   thousand call sites in rotation; and how many bytes it takes. Batches are small against a chunk of 65 000 records, so that
-   the medians hold no chunk change; bench/stream.c has those. */
+/* What one scope costs, against the floor of the same run: off, plain, with arguments, with a
+   run-time name, by calls, with a thousand call sites in rotation; and how many bytes it takes.
+   Batches are small against a chunk of 65 000 records, so that the medians hold no chunk change;
+   bench/stream.c has those. */
 #define _GNU_SOURCE
 #include "frame.h"
 
@@ -13,13 +14,15 @@ enum { BATCH = 2000, LONG_BATCH = 1600, OFF_BATCH = 200000, SITES = 1000, ROUNDS
 uint32_t never; /* stays 0; not static, or clang would know */
 static uint64_t taken;
 
-/* Ten to a turn: a loop of one would show how the compiler happened to align it, twice as slow or not. */
+/* Ten to a turn: a loop of one would show how the compiler happened to align it, twice as slow or
+   not. */
 #define TIMES_10(x) x x x x x x x x x x
 #define OFF_FLOOR                                                                   \
   if (__builtin_expect(__atomic_load_n(&never, __ATOMIC_RELAXED) >= 1, 0)) taken++; \
   FRAME_WORK();
 #define OFF_SCOPE WITH_BASE_PROFILER(PROF_HOST, "off", "bench", PROF_NO_ARGS, { FRAME_WORK(); });
-#define OFF_ARGUMENTS WITH_BASE_PROFILER(PROF_HOST, "off", "bench", PROF_ARGS("i", i, "n", count), { FRAME_WORK(); });
+#define OFF_ARGUMENTS \
+  WITH_BASE_PROFILER(PROF_HOST, "off", "bench", PROF_ARGS("i", i, "n", count), { FRAME_WORK(); });
 
 FRAME_LOOP void off_floor(uint64_t count) {
   for (uint64_t i = 0; i < count; i += 10) {
@@ -45,7 +48,8 @@ static void measure_off(void) {
                                {.run = off_with_arguments, .count = OFF_BATCH}};
   const unsigned rounds = frame_rounds(ROUNDS);
   frame_run(cases, 3, rounds);
-  frame_note("floor of a scope that is off, a relaxed load and a branch: %.2f ns", frame_ns(&cases[0], rounds).median);
+  frame_note("floor of a scope that is off, a relaxed load and a branch: %.2f ns",
+             frame_ns(&cases[0], rounds).median);
   frame_promise_ratio("scope off", &cases[1], &cases[0], rounds, 1.5);
   frame_promise_ratio("scope off, two integers as arguments", &cases[2], &cases[0], rounds, 1.5);
 }
@@ -55,31 +59,36 @@ static void measure_off(void) {
 static const char *run_time_text;
 
 FRAME_LOOP void plain(uint64_t count) {
-  for (uint64_t i = 0; i < count; i++) WITH_BASE_PROFILER(PROF_HOST, "plain", "bench", PROF_NO_ARGS, { FRAME_WORK(); });
+  for (uint64_t i = 0; i < count; i++)
+    WITH_BASE_PROFILER(PROF_HOST, "plain", "bench", PROF_NO_ARGS, { FRAME_WORK(); });
 }
 
 FRAME_LOOP void nested(uint64_t count) {
   for (uint64_t i = 0; i < count; i += 4)
     WITH_BASE_PROFILER(PROF_HOST, "1", "bench", PROF_NO_ARGS, {
       WITH_BASE_PROFILER(PROF_HOST, "2", "bench", PROF_NO_ARGS, {
-        WITH_BASE_PROFILER(PROF_HOST, "3", "bench", PROF_NO_ARGS,
-                           { WITH_BASE_PROFILER(PROF_HOST, "4", "bench", PROF_NO_ARGS, { FRAME_WORK(); }); });
+        WITH_BASE_PROFILER(PROF_HOST, "3", "bench", PROF_NO_ARGS, {
+          WITH_BASE_PROFILER(PROF_HOST, "4", "bench", PROF_NO_ARGS, { FRAME_WORK(); });
+        });
       });
     });
 }
 
 FRAME_LOOP void with_string(uint64_t count) {
   for (uint64_t i = 0; i < count; i++)
-    WITH_BASE_PROFILER(PROF_HOST, "string", "bench", PROF_ARGS("shape", run_time_text), { FRAME_WORK(); });
+    WITH_BASE_PROFILER(PROF_HOST, "string", "bench", PROF_ARGS("shape", run_time_text),
+                       { FRAME_WORK(); });
 }
 
 FRAME_LOOP void with_integers(uint64_t count) {
   for (uint64_t i = 0; i < count; i++)
-    WITH_BASE_PROFILER(PROF_HOST, "integers", "bench", PROF_ARGS("m", i, "n", count), { FRAME_WORK(); });
+    WITH_BASE_PROFILER(PROF_HOST, "integers", "bench", PROF_ARGS("m", i, "n", count),
+                       { FRAME_WORK(); });
 }
 
 FRAME_LOOP void with_name(uint64_t count) {
-  for (uint64_t i = 0; i < count; i++) WITH_BASE_PROFILER(PROF_HOST, run_time_text, "bench", PROF_NO_ARGS, { FRAME_WORK(); });
+  for (uint64_t i = 0; i < count; i++)
+    WITH_BASE_PROFILER(PROF_HOST, run_time_text, "bench", PROF_NO_ARGS, { FRAME_WORK(); });
 }
 
 FRAME_LOOP void with_new_name(uint64_t count) {
@@ -105,7 +114,8 @@ FRAME_LOOP void with_new_string(uint64_t count) {
 FRAME_LOOP void with_shapes(uint64_t count) {
   static const int64_t dims[] = {32, 128, 384};
   const prof_tensor a = PROF_TENSOR(dims, 3, PROF_F32), b = PROF_TENSOR(dims + 1, 2, PROF_F32);
-  for (uint64_t i = 0; i < count; i++) WITH_BASE_PROFILER(PROF_HOST, "shapes", "bench", PROF_SHAPES(a, b), { FRAME_WORK(); });
+  for (uint64_t i = 0; i < count; i++)
+    WITH_BASE_PROFILER(PROF_HOST, "shapes", "bench", PROF_SHAPES(a, b), { FRAME_WORK(); });
 }
 
 FRAME_LOOP void by_calls(uint64_t count) {
@@ -126,7 +136,8 @@ FRAME_LOOP void by_calls_at_site(uint64_t count) {
 }
 
 #define TIMES_1000(x) TIMES_10(TIMES_10(TIMES_10(x)))
-#define ONE_SITE WITH_BASE_PROFILER(PROF_HOST, "rotation", "bench", PROF_NO_ARGS, { FRAME_WORK(); });
+#define ONE_SITE \
+  WITH_BASE_PROFILER(PROF_HOST, "rotation", "bench", PROF_NO_ARGS, { FRAME_WORK(); });
 #define ONE_FLOOR at = frame_floor_event(ring, at, __COUNTER__);
 
 FRAME_LOOP void rotation(uint64_t count) {
@@ -194,10 +205,12 @@ static void measure_file(const char *directory) {
   const unsigned rounds = frame_rounds(ROUNDS);
   frame_run(on, CASES, rounds);
   const prof_health after = health();
-  frame_note("floor: %.2f ns; batches of %d and %d events; the capture is a file on %s%s; %llu chunk changes; lost: %llu",
-             frame_ns(&on[FLOOR], rounds).median, BATCH, LONG_BATCH, frame_file_system(directory),
-             after.survives_kill ? "" : " (NOT: in memory)", (unsigned long long)after.chunk_changes_count,
-             (unsigned long long)(after.lost_count[PROF_LOSS_FULL] + after.lost_count[PROF_LOSS_DISK]));
+  frame_note(
+      "floor: %.2f ns; batches of %d and %d events; the capture is a file on %s%s; %llu chunk "
+      "changes; lost: %llu",
+      frame_ns(&on[FLOOR], rounds).median, BATCH, LONG_BATCH, frame_file_system(directory),
+      after.survives_kill ? "" : " (NOT: in memory)", (unsigned long long)after.chunk_changes_count,
+      (unsigned long long)(after.lost_count[PROF_LOSS_FULL] + after.lost_count[PROF_LOSS_DISK]));
   frame_promise_ratio("scope on, plain, arena in a file", &on[PLAIN], &on[FLOOR], rounds, 1.1);
   frame_promise_ratio("scope on, plain, four nested", &on[NESTED], &on[FLOOR], rounds, 1.1);
   frame_promise_ratio("+ a short run-time string as argument", &on[STRING], &on[FLOOR], rounds,
@@ -210,13 +223,16 @@ static void measure_file(const char *directory) {
   frame_promise_ratio("+ the shapes of two tensors", &on[SHAPES], &on[FLOOR], rounds, 0);
   frame_promise_ratio("prof_scope_begin/_end by calls, name seen before", &on[CALLS], &on[FLOOR],
                       rounds, 1.6);
-  frame_promise_ratio("prof_scope_begin_at/_end by calls, own site", &on[CALLS_AT], &on[FLOOR], rounds, 1.6);
-  frame_promise_ratio("1000 distinct sites in rotation (floor: the same)", &on[ROTATION], &on[ROTATION_FLOOR], rounds, 1.25);
+  frame_promise_ratio("prof_scope_begin_at/_end by calls, own site", &on[CALLS_AT], &on[FLOOR],
+                      rounds, 1.6);
+  frame_promise_ratio("1000 distinct sites in rotation (floor: the same)", &on[ROTATION],
+                      &on[ROTATION_FLOOR], rounds, 1.25);
   prof_stop();
 }
 
 static void measure_memory(void) {
-  static frame_case cases[] = {{.run = frame_floor, .count = BATCH}, {.run = plain, .count = BATCH}};
+  static frame_case cases[] = {{.run = frame_floor, .count = BATCH},
+                               {.run = plain, .count = BATCH}};
   start((prof_options){0});
   const unsigned rounds = frame_rounds(ROUNDS);
   frame_run(cases, 2, rounds);
@@ -224,7 +240,8 @@ static void measure_memory(void) {
   prof_stop();
 }
 
-/* An arena filled to its cap by one kind of scope: everything in it counts, heads and the thread's slot included. */
+/* An arena filled to its cap by one kind of scope: everything in it counts, heads and the thread's
+   slot included. */
 static void measure_bytes(const char *what, void (*run)(uint64_t), double bound) {
   static uint64_t odd;
   const uint64_t cap = (64u << 20) + (++odd << 14); /* another cap: another arena */

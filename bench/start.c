@@ -1,7 +1,8 @@
-/* What it costs to have prof at all: loading the library, over loading an empty one; starting and stopping an empty capture.
-   Nothing may change with loading: no thread, no descriptor.
+/* What it costs to have prof at all: loading the library, over loading an empty one; starting and
+   stopping an empty capture. Nothing may change with loading: no thread, no descriptor.
 
-   usage: start LIBPROF EMPTY      the paths of libprof.so and of a library with nothing in it (bench/empty)
+   usage: start LIBPROF EMPTY
+   The paths are of libprof.so and of a library with nothing in it (bench/empty).
    libprof is opened at run time, in a new process each time; this program is not linked with it. */
 #define _GNU_SOURCE
 #include "frame.h"
@@ -51,7 +52,8 @@ static double load_ns(const char *path) {
   return ns;
 }
 
-/* In a process of its own: first a library that nobody measures, since the loader's first one costs more; then the two. */
+/* In a process of its own: first a library that nobody measures, since the loader's first one costs
+   more; then the two. */
 static load load_once(char **paths, bool prof_first) {
   load result = {{0, 0}, 0, 0, 0};
   int ends[2];
@@ -59,7 +61,8 @@ static load load_once(char **paths, bool prof_first) {
   const pid_t child = fork();
   if (child == 0) {
     load_ns("libm.so.6");
-    const int threads = entries("/proc/self/task"), descriptors = entries("/proc/self/fd"), before = libraries();
+    const int threads = entries("/proc/self/task"), descriptors = entries("/proc/self/fd"),
+              before = libraries();
     result.ns[prof_first] = load_ns(paths[prof_first]);
     result.ns[!prof_first] = load_ns(paths[!prof_first]);
     result.threads = entries("/proc/self/task") - threads;
@@ -87,10 +90,10 @@ static void measure_load(char **paths) {
   const frame_spread spread = frame_spread_of(over, rounds);
   frame_note("dlopen of an empty library: %.1f us; libprof brings %d libraries, itself counted",
              frame_spread_of(empty, rounds).median / 1e3, last.libraries);
-  frame_promise("dlopen of libprof, over an empty library", spread.median <= 20e3, "20 us", "%.1f us (%.1f-%.1f)",
-                spread.median / 1e3, spread.low / 1e3, spread.high / 1e3);
-  frame_promise("threads and descriptors after it", last.threads == 0 && last.descriptors == 0, "0, 0", "%d, %d more",
-                last.threads, last.descriptors);
+  frame_promise("dlopen of libprof, over an empty library", spread.median <= 20e3, "20 us",
+                "%.1f us (%.1f-%.1f)", spread.median / 1e3, spread.low / 1e3, spread.high / 1e3);
+  frame_promise("threads and descriptors after it", last.threads == 0 && last.descriptors == 0,
+                "0, 0", "%d, %d more", last.threads, last.descriptors);
 }
 
 /* ---- start and stop ---- */
@@ -99,7 +102,8 @@ static __typeof__(&prof_start_with) start_with;
 static __typeof__(&prof_stop) stop;
 static __typeof__(&prof_last_error) last_error;
 
-/* What a file to record into takes of the kernel, whoever asks: made, 16 KiB reserved, its first page mapped and stored to. */
+/* What a file to record into takes of the kernel, whoever asks: made, 16 KiB reserved, its first
+   page mapped and stored to. */
 static void bare_file(const char *directory) {
   char path[600];
   snprintf(path, sizeof path, "%s/bare", directory);
@@ -112,13 +116,18 @@ static void bare_file(const char *directory) {
   close(fd);
 }
 
-/* A capture goes on after a stop unless the options differ: a cap that is another each time makes a new arena each time. */
-static void measure_start(const char *what, const char *path, const char *directory, uint32_t devices, double bound_ns) {
+/* A capture goes on after a stop unless the options differ: a cap that is another each time makes a
+   new arena each time. */
+static void measure_start(const char *what, const char *path, const char *directory,
+                          uint32_t devices, double bound_ns) {
   static double took[FRAME_ROUNDS_MAX], stopped[FRAME_ROUNDS_MAX], file_took[FRAME_ROUNDS_MAX];
   const unsigned rounds = frame_rounds(STARTS);
   char bound[32];
   for (unsigned r = 0; r < rounds; r++) {
-    const prof_options options = {.size = sizeof options, .path = path, .cap_bytes = (256u << 20) + (r % 2 << 14), .devices = devices};
+    const prof_options options = {.size = sizeof options,
+                                  .path = path,
+                                  .cap_bytes = (256u << 20) + (r % 2 << 14),
+                                  .devices = devices};
     const double begun = frame_now_ns();
     const int status = start_with(&options);
     const double between = frame_now_ns();
@@ -135,10 +144,12 @@ static void measure_start(const char *what, const char *path, const char *direct
   }
   const frame_spread spread = frame_spread_of(took, rounds);
   if (directory)
-    frame_note("a file made, reserved and mapped, nothing more: %.3f ms", frame_spread_of(file_took, rounds).median / 1e6);
+    frame_note("a file made, reserved and mapped, nothing more: %.3f ms",
+               frame_spread_of(file_took, rounds).median / 1e6);
   snprintf(bound, sizeof bound, "%.1f ms", bound_ns / 1e6);
-  frame_promise(what, spread.median <= bound_ns, bound, "%.3f ms (%.3f-%.3f), stop alone %.3f", spread.median / 1e6,
-                spread.low / 1e6, spread.high / 1e6, frame_spread_of(stopped, rounds).median / 1e6);
+  frame_promise(what, spread.median <= bound_ns, bound, "%.3f ms (%.3f-%.3f), stop alone %.3f",
+                spread.median / 1e6, spread.low / 1e6, spread.high / 1e6,
+                frame_spread_of(stopped, rounds).median / 1e6);
 }
 
 int main(int argc, char **argv) {
@@ -158,9 +169,12 @@ int main(int argc, char **argv) {
   const char *const directory = frame_directory();
   char path[600];
   snprintf(path, sizeof path, "%s/start.json", directory);
-  measure_start("start and stop of an empty capture, in memory", NULL, NULL, PROF_DEVICES_DEFAULT, 0.3e6);
-  measure_start("the same, and devices' records are asked for", NULL, NULL, PROF_DEVICES_RECORDS, 0.4e6);
-  measure_start("start and stop of an empty capture, with a file", path, directory, PROF_DEVICES_DEFAULT, 1e6);
+  measure_start("start and stop of an empty capture, in memory", NULL, NULL, PROF_DEVICES_DEFAULT,
+                0.3e6);
+  measure_start("the same, and devices' records are asked for", NULL, NULL, PROF_DEVICES_RECORDS,
+                0.4e6);
+  measure_start("start and stop of an empty capture, with a file", path, directory,
+                PROF_DEVICES_DEFAULT, 1e6);
   frame_remove_directory(directory);
   return 0;
 }

@@ -1,9 +1,11 @@
-/* What a scope costs when chunk changes count: into fresh memory, round a ring, to a disk file, with the helper thread; the
-   tails of single scopes; and whether resident memory stays flat while a file grows.
+/* What a scope costs when chunk changes count: into fresh memory, round a ring, to a disk file,
+   with the helper thread; the tails of single scopes; and whether resident memory stays flat while
+   a file grows.
 
-   New room must be populated by the kernel, page by page, whoever records; so figures into new room stand beside two floors:
-   the warm one of all benchmarks, and one that stores into pages as new, of the same kind, populated in the same steps. Each
-   measurement is a process of its own: none begins with the memory of the one before. */
+   New room must be populated by the kernel, page by page, whoever records; so figures into new room
+   stand beside two floors: the warm one of all benchmarks, and one that stores into pages as new,
+   of the same kind, populated in the same steps. Each measurement is a process of its own: none
+   begins with the memory of the one before. */
 #define _GNU_SOURCE
 #include "frame.h"
 
@@ -41,7 +43,8 @@ static void fresh_memory_step(void) {
   fresh.end = fresh.at + STEP_BYTES;
 }
 
-/* The next MiB, as a chunk of the recorder's is made: reserved, mapped, populated; the last one is unmapped. */
+/* The next MiB, as a chunk of the recorder's is made: reserved, mapped, populated; the last one is
+   unmapped. */
 static void fresh_step(void) {
   if (!fresh.is_file) {
     fresh_memory_step();
@@ -113,7 +116,8 @@ static void fresh_close(void) {
 /* ---- captures ---- */
 
 FRAME_LOOP void scopes(uint64_t count) {
-  for (uint64_t i = 0; i < count; i++) WITH_BASE_PROFILER(PROF_HOST, "plain", "bench", PROF_NO_ARGS, { FRAME_WORK(); });
+  for (uint64_t i = 0; i < count; i++)
+    WITH_BASE_PROFILER(PROF_HOST, "plain", "bench", PROF_NO_ARGS, { FRAME_WORK(); });
 }
 
 static void start(prof_options options) {
@@ -137,8 +141,9 @@ static uint64_t lost(const prof_health *now) {
 
 static void note_changes(const prof_health *now) {
   frame_note("chunk changes: %llu, median %.1f us, p99 %.1f us, max %.1f us; lost %llu",
-             (unsigned long long)now->chunk_changes_count, (double)now->chunk_change_median_ns / 1e3,
-             (double)now->chunk_change_p99_ns / 1e3, (double)now->chunk_change_max_ns / 1e3, (unsigned long long)lost(now));
+             (unsigned long long)now->chunk_changes_count,
+             (double)now->chunk_change_median_ns / 1e3, (double)now->chunk_change_p99_ns / 1e3,
+             (double)now->chunk_change_max_ns / 1e3, (unsigned long long)lost(now));
 }
 
 static const char *directory;
@@ -219,7 +224,8 @@ static void measure_huge_memory(void) {
 /* From the second time round on every chunk is a used one. 5 million scopes and more, chunk changes
    included. */
 static void measure_ring_of(unsigned mib) {
-  static frame_case cases[] = {{.run = frame_floor, .count = BLOCK}, {.run = scopes, .count = BLOCK}};
+  static frame_case cases[] = {{.run = frame_floor, .count = BLOCK},
+                               {.run = scopes, .count = BLOCK}};
   char what[64];
   snprintf(what, sizeof what, "in memory, ring of %u MiB, warm, sustained", mib);
   start((prof_options){.policy = PROF_POLICY_RING, .cap_bytes = (uint64_t)mib << 20});
@@ -274,9 +280,10 @@ static void touch_page_cache(void) {
 }
 
 /* Where nobody makes chunks ahead, the memory of each next part of the file is touched before it:
-   what was freed two seconds ago, a virtual machine may have given back to its host.
-   The scopes go at full rate; the floor is looked at once in a while, for a fifth of the time, so that the disk has little
-   rest. The bound is for all scopes together, over the floor's median: a disk's stalls are rare and long, and must count. */
+   what was freed two seconds ago, a virtual machine may have given back to its host. The scopes go
+   at full rate; the floor is looked at once in a while, for a fifth of the time, so that the disk
+   has little rest. The bound is for all scopes together, over the floor's median: a disk's stalls
+   are rare and long, and must count. */
 static void stream(bool helper, double bound) {
   enum { TOUCHED_BLOCKS = 16 };
   double touched_ns[2];
@@ -304,14 +311,15 @@ static void stream(bool helper, double bound) {
   for (uint64_t b = 0; b < blocks; b++) max_mib = megabytes[b] > max_mib ? megabytes[b] : max_mib;
   note_changes(&now);
   snprintf(limit, sizeof limit, "%.2fx", bound);
-  snprintf(what, sizeof what, "stream to a file on %s, %.2g scopes%s", frame_file_system(directory), (double)(blocks * BLOCK),
-           helper ? ", helper" : "");
+  snprintf(what, sizeof what, "stream to a file on %s, %.2g scopes%s", frame_file_system(directory),
+           (double)(blocks * BLOCK), helper ? ", helper" : "");
   frame_promise(what, ratio <= bound && now.survives_kill && lost_share < 1e-3, limit,
-                "%.2f ns, %.3fx (blocks %.3f, %.3f-%.3f), lost %.2g %%", scope_ns, ratio, spread.median, spread.low,
-                spread.high, lost_share * 100);
+                "%.2f ns, %.3fx (blocks %.3f, %.3f-%.3f), lost %.2g %%", scope_ns, ratio,
+                spread.median, spread.low, spread.high, lost_share * 100);
   snprintf(what, sizeof what, "resident memory while it streams%s", helper ? ", helper" : "");
-  frame_promise(what, max_mib - megabytes[0] <= 32, "flat +32 MiB", "%.1f MiB at the start, %.1f at most, of %.0f written",
-                megabytes[0], max_mib, (double)now.arena_bytes / (1 << 20));
+  frame_promise(what, max_mib - megabytes[0] <= 32, "flat +32 MiB",
+                "%.1f MiB at the start, %.1f at most, of %.0f written", megabytes[0], max_mib,
+                (double)now.arena_bytes / (1 << 20));
 }
 
 static void measure_stream(void) { stream(false, 1.2); }
@@ -375,7 +383,8 @@ static void measure_stream_floor(void) {
     fresh_ns += frame_time_batch(fresh_floor_16, BLOCK) / (double)blocks;
   }
   fresh_close();
-  frame_figure("  a floor of 16 bytes an event into a file's fresh pages", "%.2f ns, %.3fx the warm floor", fresh_ns,
+  frame_figure("  a floor of 16 bytes an event into a file's fresh pages",
+               "%.2f ns, %.3fx the warm floor", fresh_ns,
                fresh_ns / frame_spread_of(floors, (unsigned)blocks).median);
 }
 
@@ -395,7 +404,8 @@ static double share_ns(double share, uint64_t count) {
   uint64_t seen = 0;
   for (unsigned i = 0; i < BUCKETS; i++) {
     seen += histogram[i];
-    if ((double)seen >= share * (double)count) return (double)((32ull + i % 32 + 1) << (i / 32) >> 5) * frame_ns_per_tick();
+    if ((double)seen >= share * (double)count)
+      return (double)((32ull + i % 32 + 1) << (i / 32) >> 5) * frame_ns_per_tick();
   }
   return (double)longest * frame_ns_per_tick();
 }
@@ -403,8 +413,9 @@ static double share_ns(double share, uint64_t count) {
 static void show_tail(const char *what, uint64_t count, double bound_us) {
   const double p9999 = share_ns(0.9999, count);
   char measured[200], limit[32];
-  snprintf(measured, sizeof measured, "p50 %.0f ns, p99 %.0f ns, p99.99 %.2f us, max %.0f us", share_ns(0.5, count),
-           share_ns(0.99, count), p9999 / 1e3, (double)longest * frame_ns_per_tick() / 1e3);
+  snprintf(measured, sizeof measured, "p50 %.0f ns, p99 %.0f ns, p99.99 %.2f us, max %.0f us",
+           share_ns(0.5, count), share_ns(0.99, count), p9999 / 1e3,
+           (double)longest * frame_ns_per_tick() / 1e3);
   snprintf(limit, sizeof limit, "%.0f us", bound_us);
   if (bound_us > 0)
     frame_promise(what, p9999 <= bound_us * 1e3, limit, "%s", measured);
@@ -437,7 +448,8 @@ static void tail(const char *what, double bound_us) {
   show_tail(what, count, bound_us);
   const prof_health now = health();
   if (lost(&now))
-    frame_note("lost %llu of %llu, which are in this tail too", (unsigned long long)lost(&now), (unsigned long long)count);
+    frame_note("lost %llu of %llu, which are in this tail too", (unsigned long long)lost(&now),
+               (unsigned long long)count);
 }
 
 static void tail_of_memory(void) {

@@ -1,7 +1,9 @@
-/* How recording scales: ns of a scope on 1 to N threads at once, against what the floor itself loses on the way. Threads
-   share no cache line on the hot path, so the ratio stays near 1 as far as the machine's own memory lets it.
+/* How recording scales: ns of a scope on 1 to N threads at once, against what the floor itself
+   loses on the way. Threads share no cache line on the hot path, so the ratio stays near 1 as far
+   as the machine's own memory lets it.
 
-   usage: threads [N]      N: the most threads; 2 by default, at most the processors that this process may use */
+   usage: threads [N]
+   N: the most threads; 2 by default, at most the processors that this process may use. */
 #define _GNU_SOURCE
 #include "frame.h"
 
@@ -12,10 +14,12 @@
 enum { THREADS_MAX = 256, BATCH = 10000, ROUNDS = 200 };
 
 FRAME_LOOP void scopes(uint64_t count) {
-  for (uint64_t i = 0; i < count; i++) WITH_BASE_PROFILER(PROF_HOST, "plain", "bench", PROF_NO_ARGS, { FRAME_WORK(); });
+  for (uint64_t i = 0; i < count; i++)
+    WITH_BASE_PROFILER(PROF_HOST, "plain", "bench", PROF_NO_ARGS, { FRAME_WORK(); });
 }
 
-/* Each thread has a ring of its own: 1 MiB, so that N of them do not fill the cache that they share. */
+/* Each thread has a ring of its own: 1 MiB, so that N of them do not fill the cache that they
+   share. */
 FRAME_LOOP void floor_of_thread(uint64_t count) {
   enum { RECORDS = (1 << 20) / sizeof(frame_record) };
   static __thread frame_record *ring;
@@ -36,8 +40,8 @@ FRAME_LOOP void floor_of_thread(uint64_t count) {
   place = at;
 }
 
-/* One batch of all threads at once. turn counts up by 1 for each; the main thread writes it (release) and the workers wait
-   for it (acquire); arrived and done count the workers in. */
+/* One batch of all threads at once. turn counts up by 1 for each; the main thread writes it
+   (release) and the workers wait for it (acquire); arrived and done count the workers in. */
 static struct {
   void (*run)(uint64_t count);
   uint32_t turn, arrived, done, quit;
@@ -91,7 +95,8 @@ static void measure(measured *to, unsigned threads, unsigned from, unsigned roun
   shared.threads = threads;
   shared.turn = shared.quit = 0;
   for (unsigned t = 1; t < threads; t++)
-    FRAME_REQUIRE(pthread_create(&workers[t], NULL, work, (void *)(uintptr_t)t) == 0, "thread %u", t);
+    FRAME_REQUIRE(pthread_create(&workers[t], NULL, work, (void *)(uintptr_t)t) == 0, "thread %u",
+                  t);
   rate_of(floor_of_thread);
   rate_of(scopes);
   for (unsigned r = from; r < from + rounds; r++) {
@@ -114,26 +119,31 @@ static void compare(unsigned threads, double bound) {
     measure(&many, threads, r, SLICE);
   }
   for (unsigned r = 0; r < rounds; r++) {
-    const double floor_gain = many.floor_rate[r] / one.floor_rate[r], scope_gain = many.scope_rate[r] / one.scope_rate[r];
+    const double floor_gain = many.floor_rate[r] / one.floor_rate[r],
+                 scope_gain = many.scope_rate[r] / one.scope_rate[r];
     kept[r] = scope_gain / floor_gain;
     cost[r] = threads / many.scope_rate[r];
     floors[r] = floor_gain;
   }
   const frame_spread spread = frame_spread_of(kept, rounds);
-  const double ns = frame_spread_of(cost, rounds).median, gain = frame_spread_of(floors, rounds).median;
+  const double ns = frame_spread_of(cost, rounds).median,
+               gain = frame_spread_of(floors, rounds).median;
   char what[64];
   snprintf(what, sizeof what, "%u threads over one, of the floor's own gain", threads);
   if (bound > 0)
-    frame_promise(what, spread.median >= bound, "0.95", "%.3f (%.3f-%.3f), %.2f ns, floor gains %.2f", spread.median,
-                  spread.low, spread.high, ns, gain);
+    frame_promise(what, spread.median >= bound, "0.95",
+                  "%.3f (%.3f-%.3f), %.2f ns, floor gains %.2f", spread.median, spread.low,
+                  spread.high, ns, gain);
   else
-    frame_figure(what, "%.3f (%.3f-%.3f), %.2f ns, floor gains %.2f", spread.median, spread.low, spread.high, ns, gain);
+    frame_figure(what, "%.3f (%.3f-%.3f), %.2f ns, floor gains %.2f", spread.median, spread.low,
+                 spread.high, ns, gain);
 }
 
 int main(int argc, char **argv) {
   cpu_set_t usable;
-  const int processors =
-      sched_getaffinity(0, sizeof usable, &usable) == 0 ? CPU_COUNT(&usable) : (int)sysconf(_SC_NPROCESSORS_ONLN);
+  const int processors = sched_getaffinity(0, sizeof usable, &usable) == 0
+                             ? CPU_COUNT(&usable)
+                             : (int)sysconf(_SC_NPROCESSORS_ONLN);
   int most = argc > 1 ? atoi(argv[1]) : 2;
   if (most > processors) most = processors;
   if (most > THREADS_MAX) most = THREADS_MAX;
@@ -142,15 +152,19 @@ int main(int argc, char **argv) {
     printf("skip: one processor, or an argument below 2: nothing to scale to\n");
     return 0;
   }
-  prof_options options = {.size = sizeof options, .policy = PROF_POLICY_RING, .cap_bytes = 256u << 20};
+  prof_options options = {
+      .size = sizeof options, .policy = PROF_POLICY_RING, .cap_bytes = 256u << 20};
   const int status = prof_start_with(&options);
   FRAME_REQUIRE(status == PROF_OK, "%s: %s", prof_status_text(status), prof_last_error());
-  frame_note("%d processors; batches of %d events; a ring of 256 MiB, so that the kernel populates nothing once it is round",
-             processors, BATCH);
+  frame_note(
+      "%d processors; batches of %d events; a ring of 256 MiB, so that the kernel populates "
+      "nothing once it is round",
+      processors, BATCH);
   scopes(20 << 20);
-  for (int threads = 2; threads <= most; threads = threads < 4                            ? threads + 1
-                                                   : threads < most && threads * 2 > most ? most
-                                                                                          : threads * 2)
+  for (int threads = 2; threads <= most; threads = threads < 4 ? threads + 1
+                                                   : threads < most && threads * 2 > most
+                                                       ? most
+                                                       : threads * 2)
     compare((unsigned)threads, threads == 2 ? 0.95 : 0);
   prof_stop();
   return 0;

@@ -1,4 +1,5 @@
-// The same in C++: names are strings, arguments a braced list, and a throw closes the scopes that it leaves.
+// The same in C++: names are strings, arguments a braced list, and a throw closes the scopes that
+// it leaves.
 //
 //     first_scope_cxx [trace.json]
 #include <prof/profiler.h>
@@ -36,7 +37,8 @@ double run(const Device &device, const Operator &op) {
 int main(int argc, char **argv) {
   const std::string path = argc > 1 ? argv[1] : "first_scope_cxx.json";
   prof_start(2);  // level 2: also the runtime around the operators
-  for (const Operator &op : std::vector<Operator>{{"dense", 200000}, {"softmax", 100000}, {"broken", -1}}) {
+  for (const Operator &op :
+       std::vector<Operator>{{"dense", 200000}, {"softmax", 100000}, {"broken", -1}}) {
     WITH_BASE_PROFILER_LEVEL(2, Device(), "instruction", "vm", {}, {
       try {
         std::cout << op.name << ": " << run(Device(), op) << "\n";

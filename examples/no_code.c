@@ -17,7 +17,8 @@ static unsigned scramble(unsigned value, int rounds) {
 int main(void) {
   unsigned value = 1;
   for (int i = 0; i < 100; i++)
-    WITH_BASE_PROFILER_LEVEL(2, PROF_HOST, "round", "loop", PROF_ARGS("i", i), { value = scramble(value, 1000 * i); });
+    WITH_BASE_PROFILER_LEVEL(2, PROF_HOST, "round", "loop", PROF_ARGS("i", i),
+                             { value = scramble(value, 1000 * i); });
   printf("%u\n", value);
   return 0;
 }

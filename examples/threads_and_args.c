@@ -1,5 +1,5 @@
-/* Threads with names, arguments of every kind, counters, instants, steps and a flow between threads; then the table of what took how
-   long, in the process itself.
+/* Threads with names, arguments of every kind, counters, instants, steps and a flow between
+   threads; then the table of what took how long, in the process itself.
 
        threads_and_args [trace.json] */
 #include <prof/profiler.h>
@@ -19,18 +19,21 @@ static float multiply(const float *input, int64_t rows, int64_t columns) {
   /* The shapes of an operator's inputs, as torch.profiler shows them. */
   const int64_t dims[] = {rows, columns};
   float sum = 0;
-  WITH_BASE_PROFILER(PROF_HOST, "multiply", "operator",
-                     PROF_SHAPES(PROF_TENSOR(dims, 2, PROF_F32), PROF_TENSOR(&columns, 1, PROF_F32)), {
-                       for (int64_t i = 0; i < rows * columns; i++) sum += input[i] * (float)(i % columns);
-                     });
+  WITH_BASE_PROFILER(
+      PROF_HOST, "multiply", "operator",
+      PROF_SHAPES(PROF_TENSOR(dims, 2, PROF_F32), PROF_TENSOR(&columns, 1, PROF_F32)), {
+        for (int64_t i = 0; i < rows * columns; i++) sum += input[i] * (float)(i % columns);
+      });
   return sum;
 }
 
 static void run_batch(unsigned worker, uint64_t batch) {
   /* A format is applied when the trace is written, not here. */
   WITH_BASE_PROFILER_LEVEL(
-      2, PROF_HOST, "batch", "vm", PROF_FMT("batch %u of %d on worker %u", (unsigned)batch, BATCHES, worker), {
-        prof_flow_end(flow_id(step, batch), "handed over"); /* the arrow from main's "hand over" ends in this scope */
+      2, PROF_HOST, "batch", "vm",
+      PROF_FMT("batch %u of %d on worker %u", (unsigned)batch, BATCHES, worker), {
+        /* the arrow from main's "hand over" ends in this scope */
+        prof_flow_end(flow_id(step, batch), "handed over");
         const float sum = multiply(weights, ROWS, COLUMNS);
         if (sum < 0) PROF_INSTANT("negative", "warning", PROF_ARGS("batch", batch, "sum", sum));
       });
@@ -42,7 +45,9 @@ static void *work(void *number) {
   snprintf(name, sizeof name, "worker %u", worker);
   prof_thread_set_name(name);
   for (uint64_t left; (left = __atomic_load_n(&waiting, __ATOMIC_RELAXED)) > 0;) {
-    if (!__atomic_compare_exchange_n(&waiting, &left, left - 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) continue;
+    if (!__atomic_compare_exchange_n(&waiting, &left, left - 1, 0, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_RELAXED))
+      continue;
     PROF_COUNTER("waiting", (double)(left - 1));
     run_batch(worker, left - 1);
   }
@@ -53,7 +58,8 @@ int main(int argc, char **argv) {
   const char *const path = argc > 1 ? argv[1] : "threads_and_args.json";
   for (int i = 0; i < ROWS * COLUMNS; i++) weights[i] = (float)(i % 7);
 
-  /* With a path the capture is a file beside it: if this process is killed, `prof dump` still makes a trace of it. */
+  /* With a path the capture is a file beside it: if this process is killed, `prof dump` still makes
+     a trace of it. */
   const prof_options options = {.size = sizeof options, .level = 2, .path = path};
   if (prof_start_with(&options) != PROF_OK) {
     fprintf(stderr, "threads_and_args: %s\n", prof_last_error());
@@ -64,7 +70,8 @@ int main(int argc, char **argv) {
   for (step = 0; step < STEPS; step++) {
     const _Bool is_last = step + 1 == STEPS;
     for (uint64_t batch = 0; batch < BATCHES; batch++)
-      WITH_BASE_PROFILER_LEVEL(2, PROF_HOST, "hand over", "vm", PROF_ARGS("step", step, "batch", batch, "is_last", is_last),
+      WITH_BASE_PROFILER_LEVEL(2, PROF_HOST, "hand over", "vm",
+                               PROF_ARGS("step", step, "batch", batch, "is_last", is_last),
                                { prof_flow_begin(flow_id(step, batch), "handed over"); });
     __atomic_store_n(&waiting, BATCHES, __ATOMIC_RELEASE);
     pthread_t threads[WORKERS];
@@ -80,8 +87,10 @@ int main(int argc, char **argv) {
 
   prof_trace *trace = NULL;
   char *table = NULL;
-  const prof_aggregate_options by_shape = {.size = sizeof by_shape, .group = PROF_GROUP_NAME | PROF_GROUP_SHAPE};
-  if (prof_get(&trace) == PROF_OK && prof_trace_table(trace, &by_shape, &table) == PROF_OK) fputs(table, stdout);
+  const prof_aggregate_options by_shape = {.size = sizeof by_shape,
+                                           .group = PROF_GROUP_NAME | PROF_GROUP_SHAPE};
+  if (prof_get(&trace) == PROF_OK && prof_trace_table(trace, &by_shape, &table) == PROF_OK)
+    fputs(table, stdout);
   prof_free(table);
   prof_trace_destroy(trace);
 

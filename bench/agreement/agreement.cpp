@@ -1,13 +1,20 @@
-/* Does prof_op_profile() agree with Google Benchmark, which others trust? Three of the model's operators at the model's shapes, each measured by both in
-   alternation, in the same process and minutes, on the same memory.
+/* Does prof_op_profile() agree with Google Benchmark, which others trust? Three of the model's
+   operators at the model's shapes, each measured by both in alternation, in the same process and
+   minutes, on the same memory.
 
-   Like with like: a sample is on either side the mean of the same number of runs, one after the other, in real time: a repetition of that many
-   iterations there, a sample of that many runs (options.exec) here. Rounds alternate who comes first; each side's first repetition of a round is its
-   warm-up and not counted. The median of all samples stands with its interval of 95 %: order statistics by the sign test, computed here for both
-   series alike. Samples of one round are not independent, so the intervals are rather too narrow, which makes the comparison stricter.
+   Like with like: a sample is on either side the mean of the same number of runs, one after the
+   other, in real time: a repetition of that many iterations there, a sample of that many runs
+   (options.exec) here. Rounds alternate who comes first; each side's first repetition of a round is
+   its warm-up and not counted. The median of all samples stands with its interval of 95 %: order
+   statistics by the sign test, computed here for both series alike. Samples of one round are not
+   independent, so the intervals are rather too narrow, which makes the comparison stricter.
 
-   They agree if the intervals overlap or the medians are within 3 %. The median of the rounds' own ratios stands beside it. BENCH_QUICK=1: fewer rounds.
-   usage: agreement [TRIES]     TRIES: measures again, up to so often, what differed; exits with 1 if it still does.     SPDX-License-Identifier: MIT */
+   They agree if the intervals overlap or the medians are within 3 %. The median of the rounds' own
+   ratios stands beside it. BENCH_QUICK=1: fewer rounds.
+
+   usage: agreement [TRIES]
+   TRIES: measures again, up to so often, what differed; exits with 1 if it still does.
+   SPDX-License-Identifier: MIT */
 #include <benchmark/benchmark.h>
 #include <prof/op.h>
 
@@ -40,16 +47,20 @@ struct memory {
       t.dims[t.rank++] = dim;
       count *= dim;
     }
-    for (int64_t i = 0; i < count; i++) floats.push_back(from + (to - from) * static_cast<float>((i * 7919 + 17) % 1009) / 1009.0f);
+    for (int64_t i = 0; i < count; i++)
+      floats.push_back(from + (to - from) * static_cast<float>((i * 7919 + 17) % 1009) / 1009.0f);
     t.data = floats.data();
   }
   memory(const memory &) = delete;
   memory &operator=(const memory &) = delete;
-  void restore(const memory &from) { std::copy(from.floats.begin(), from.floats.end(), floats.begin()); }
+  void restore(const memory &from) {
+    std::copy(from.floats.begin(), from.floats.end(), floats.begin());
+  }
 };
 
 void dense() {
-  static const memory x({texts, tokens, hidden}, -1, 1), weight({inner, hidden}, -0.1f, 0.1f), bias({inner}, -1, 1);
+  static const memory x({texts, tokens, hidden}, -1, 1), weight({inner, hidden}, -0.1f, 0.1f),
+      bias({inner}, -1, 1);
   static memory out({texts, tokens, inner}, 0, 1);
   op_dense(&x.t, &weight.t, &bias.t, &out.t);
 }
@@ -64,7 +75,8 @@ void softmax() {
 }
 
 void layer_norm() {
-  static const memory input({texts, tokens, hidden}, -2, 2), weight({hidden}, 0.5f, 1.5f), bias({hidden}, -1, 1);
+  static const memory input({texts, tokens, hidden}, -2, 2), weight({hidden}, 0.5f, 1.5f),
+      bias({hidden}, -1, 1);
   static memory out({texts, tokens, hidden}, 0, 1);
   out.restore(input);
   op_layer_norm(&weight.t, &bias.t, 1e-12f, &out.t);
@@ -104,7 +116,8 @@ void register_benchmark(const contest &c) {
 std::vector<double> by_google_benchmark(const contest &c) {
   keeper kept;
   benchmark::RunSpecifiedBenchmarks(&kept, std::string("^") + c.key + "/");
-  FRAME_REQUIRE(kept.us.size() == samples_a_round + 1, "%s: %zu repetitions", c.key, kept.us.size());
+  FRAME_REQUIRE(kept.us.size() == samples_a_round + 1, "%s: %zu repetitions", c.key,
+                kept.us.size());
   kept.us.erase(kept.us.begin());
   return kept.us;
 }
@@ -130,7 +143,8 @@ std::vector<double> by_prof(const contest &c) {
   options.time_limit_ns = 60000000000;
   prof_op_result *result = nullptr;
   size_t count = 0;
-  FRAME_REQUIRE(prof_op_profile(&op, &options, &result) == PROF_OK, "%s: %s", c.key, prof_last_error());
+  FRAME_REQUIRE(prof_op_profile(&op, &options, &result) == PROF_OK, "%s: %s", c.key,
+                prof_last_error());
   const double *const samples = prof_op_samples(result, &count);
   FRAME_REQUIRE(count == samples_a_round, "%s: %zu samples", c.key, count);
   const std::vector<double> us(samples, samples + count);
@@ -144,12 +158,14 @@ struct estimate {
   double median, low, high;
 };
 
-/* Of how many samples from either end the interval begins: of n tosses of a coin, fewer than so many heads come in at most 2.5 % of all cases. */
+/* Of how many samples from either end the interval begins: of n tosses of a coin, fewer than so
+   many heads come in at most 2.5 % of all cases. */
 size_t sign_test_rank(size_t n) {
   double share = 0;
   for (size_t k = 0; k < n; k++) {
     const double count = static_cast<double>(n), heads_up = static_cast<double>(k);
-    share += std::exp(std::lgamma(count + 1) - std::lgamma(heads_up + 1) - std::lgamma(count - heads_up + 1) - count * std::log(2.0));
+    share += std::exp(std::lgamma(count + 1) - std::lgamma(heads_up + 1) -
+                      std::lgamma(count - heads_up + 1) - count * std::log(2.0));
     if (share > 0.025) return k;
   }
   return 0;
@@ -161,11 +177,14 @@ estimate estimate_of(std::vector<double> us) {
   return {(us[(n - 1) / 2] + us[n / 2]) / 2, us[from], us[n - 1 - from]};
 }
 
-void append(std::vector<double> &to, const std::vector<double> &from) { to.insert(to.end(), from.begin(), from.end()); }
+void append(std::vector<double> &to, const std::vector<double> &from) {
+  to.insert(to.end(), from.begin(), from.end());
+}
 
 /* ---- the comparison ---- */
 
-/* Runs for a sample of the length aimed at, by the second of two looks: the first fills the caches. */
+/* Runs for a sample of the length aimed at, by the second of two looks: the first fills the
+   caches. */
 int runs_of(void (*run)()) {
   double us = 0;
   for (int look = 0; look < 2; look++) {
@@ -191,10 +210,13 @@ bool compare(const contest &c, unsigned rounds) {
   const bool do_overlap = our.low <= their.high && their.low <= our.high;
   const double apart = our.median / their.median - 1;
   const bool do_agree = do_overlap || std::fabs(apart) <= within;
-  frame_note("%s: %zu samples each, of %d runs, in %u rounds; the rounds' own ratio %.4f (%.4f-%.4f)", c.key, ours.size(), c.runs, rounds,
-             ratio.median, ratio.low, ratio.high);
-  frame_promise(c.key, do_agree, "3 %, or overlap", "%.1f us (%.1f-%.1f); Google Benchmark %.1f (%.1f-%.1f): %+.2f %%, %s, %s", our.median, our.low,
-                our.high, their.median, their.low, their.high, 100 * apart, do_overlap ? "overlap" : "no overlap", do_agree ? "agree" : "DIFFER");
+  frame_note(
+      "%s: %zu samples each, of %d runs, in %u rounds; the rounds' own ratio %.4f (%.4f-%.4f)",
+      c.key, ours.size(), c.runs, rounds, ratio.median, ratio.low, ratio.high);
+  frame_promise(c.key, do_agree, "3 %, or overlap",
+                "%.1f us (%.1f-%.1f); Google Benchmark %.1f (%.1f-%.1f): %+.2f %%, %s, %s",
+                our.median, our.low, our.high, their.median, their.low, their.high, 100 * apart,
+                do_overlap ? "overlap" : "no overlap", do_agree ? "agree" : "DIFFER");
   return do_agree;
 }
 
@@ -202,7 +224,9 @@ bool compare(const contest &c, unsigned rounds) {
 
 int main(int argc, char **argv) {
   const int tries = argc > 1 ? std::max(1, std::atoi(argv[1])) : 1;
-  contest contests[] = {{"dense f32 128x384x1536", dense, 0}, {"softmax f32 12x128x128", softmax, 0}, {"layer_norm f32 128x384", layer_norm, 0}};
+  contest contests[] = {{"dense f32 128x384x1536", dense, 0},
+                        {"softmax f32 12x128x128", softmax, 0},
+                        {"layer_norm f32 128x384", layer_norm, 0}};
   bool do_all_agree = true;
   ops_init();
   frame_begin("agreement");

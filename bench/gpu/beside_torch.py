@@ -1,6 +1,9 @@
-"""usage: python3 bench/gpu/beside_torch.py --library LIBPROF.so [--rounds 4] [--launches 2000]
-What a launch of torch's costs the host: bare, under torch.profiler (CUDA activity alone: kernels, as prof's level 1), and under prof, preloaded, with records. The same loop of small operators in a process of its own for each, in turn, since one tool at a time has CUPTI.
-Medians over all batches, the 10 and 90 % points, and what each adds to bare. Exit status 77 where there is no torch with CUDA, with a line that says so."""
+"""usage: python3 bench/gpu/beside_torch.py --library LIBPROF.so [--rounds 4] [--launches 2000] What
+a launch of torch's costs the host: bare, under torch.profiler (CUDA activity alone: kernels, as
+prof's level 1), and under prof, preloaded, with records. The same loop of small operators in a
+process of its own for each, in turn, since one tool at a time has CUPTI. Medians over all batches,
+the 10 and 90 % points, and what each adds to bare. Exit status 77 where there is no torch with
+CUDA, with a line that says so."""
 
 import argparse
 import ctypes
@@ -28,7 +31,9 @@ def why_not():
         return str(error)
     except OSError as error:  # a library of its own that is not there
         return "torch does not load: %s" % error
-    return None if torch.cuda.is_available() else "torch %s finds no CUDA device" % torch.__version__
+    return (
+        None if torch.cuda.is_available() else "torch %s finds no CUDA device" % torch.__version__
+    )
 
 
 def batches(torch, launches):
@@ -57,7 +62,11 @@ def child(way, launches):
 
         with profile(activities=[ProfilerActivity.CUDA]) as recorded:
             found = batches(torch, launches)
-        kernels = sum(1 for event in recorded.events() if "elementwise" in event.name or "vectorized" in event.name)
+        kernels = sum(
+            1
+            for event in recorded.events()
+            if "elementwise" in event.name or "vectorized" in event.name
+        )
     else:
         time.sleep(0.2)  # prof looks for CUDA every 20 ms
         found, kernels = batches(torch, launches), None
@@ -87,14 +96,29 @@ def recorded_by_prof(library, path):
 
 def run(way, library, launches, folder):
     """One process of that way: what it measured, and how many launches were recorded in it."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PROF_") or name.startswith("PROF_BACKEND_")}
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("PROF_") or name.startswith("PROF_BACKEND_")
+    }
     output = os.path.join(folder, "t.prof")
     if way == "prof":
-        environment.update(LD_PRELOAD=library, PROF_LEVEL="1", PROF_DEVICES="records", PROF_OUTPUT=output)
-    done = subprocess.run([sys.executable, os.path.abspath(__file__), "--child", way, "--launches", str(launches)], env=environment, capture_output=True, text=True, check=False)
+        environment.update(
+            LD_PRELOAD=library, PROF_LEVEL="1", PROF_DEVICES="records", PROF_OUTPUT=output
+        )
+    done = subprocess.run(
+        [sys.executable, os.path.abspath(__file__), "--child", way, "--launches", str(launches)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     lines = [line for line in done.stdout.splitlines() if line.startswith('{"ns"')]
     if done.returncode != 0 or not lines:
-        sys.exit("failed   %s: status %d: %s" % (way, done.returncode, (done.stderr or done.stdout).strip()[-500:]))
+        sys.exit(
+            "failed   %s: status %d: %s"
+            % (way, done.returncode, (done.stderr or done.stdout).strip()[-500:])
+        )
     found = json.loads(lines[-1])
     words = None
     if way == "prof":
@@ -128,7 +152,11 @@ def main():
 def measure(library, rounds, launches):
     import torch
 
-    print("torch %s, CUDA %s; %d rounds of %d batches of %d launches" % (torch.__version__, torch.version.cuda, rounds, BATCHES, launches), flush=True)
+    print(
+        "torch %s, CUDA %s; %d rounds of %d batches of %d launches"
+        % (torch.__version__, torch.version.cuda, rounds, BATCHES, launches),
+        flush=True,
+    )
     found = {way: [] for way in WAYS}
     kernels, words = {}, None
     with tempfile.TemporaryDirectory() as folder:
@@ -140,11 +168,26 @@ def measure(library, rounds, launches):
     bare = point(found["bare"], 0.5)
     for way in WAYS:
         middle = point(found[way], 0.5)
-        print("%-15s %9.1f ns a launch (%.1f to %.1f), %+9.1f ns" % (way, middle, point(found[way], 0.1), point(found[way], 0.9), middle - bare))
+        print(
+            "%-15s %9.1f ns a launch (%.1f to %.1f), %+9.1f ns"
+            % (way, middle, point(found[way], 0.1), point(found[way], 0.9), middle - bare)
+        )
     least = BATCHES * launches
-    print("recorded in the last process of each: torch.profiler %s kernels, prof %s events (%s); launches %d and a few" % (kernels["torch.profiler"], kernels["prof"], words, least + 2 * launches))
+    print(
+        "recorded in the last process of each: torch.profiler %s kernels, prof %s events (%s); "
+        "launches %d and a few"
+        % (kernels["torch.profiler"], kernels["prof"], words, least + 2 * launches)
+    )
     is_there = kernels["prof"] >= least
-    print("%-8s %-32s %d of at least %d" % ("ok" if is_there else "failed", "prof has recorded torch's kernels", kernels["prof"], least))
+    print(
+        "%-8s %-32s %d of at least %d"
+        % (
+            "ok" if is_there else "failed",
+            "prof has recorded torch's kernels",
+            kernels["prof"],
+            least,
+        )
+    )
     return 0 if is_there else 1
 
 

@@ -1,5 +1,9 @@
-/* What it costs the host on a CUDA device: a launch bare, with kernels recorded (level 1), with all calls (level 2), and after recording has stopped; a scope on a stream beside two event records of the driver's, and while scopes are off. Everything in alternation, a
-   round of each in turn; medians over the rounds, and between which the middle half lies. One promise: a scope on a stream takes at most 1.2 times what its two event records take; on the emulated driver it is shown, and not judged. */
+/* What it costs the host on a CUDA device: a launch bare, with kernels recorded (level 1), with all
+   calls (level 2), and after recording has stopped; a scope on a stream beside two event records of
+   the driver's, and while scopes are off. Everything in alternation, a round of each in turn;
+   medians over the rounds, and between which the middle half lies. One promise: a scope on a stream
+   takes at most 1.2 times what its two event records take; on the emulated driver it is shown, and
+   not judged. */
 #define _GNU_SOURCE
 #include <prof/device.h>
 #include <prof/profiler.h>
@@ -35,7 +39,8 @@ static double markers(void) {
 
 static double scopes(void) {
   const double from = gpu_now_ns();
-  for (int i = 0; i < SCOPES; i++) WITH_CUDA_PROFILER(device, gpu_handle(stream), "scope", "bench", PROF_NO_ARGS, {});
+  for (int i = 0; i < SCOPES; i++)
+    WITH_CUDA_PROFILER(device, gpu_handle(stream), "scope", "bench", PROF_NO_ARGS, {});
   const double took = gpu_now_ns() - from;
   gpu.cuStreamSynchronize(stream);
   usleep(20000); /* the collector gives events back */
@@ -43,7 +48,11 @@ static double scopes(void) {
 }
 
 static void start(uint32_t level, uint32_t devices) {
-  const prof_options options = {.size = sizeof options, .level = level, .devices = devices, .policy = PROF_POLICY_RING, .cap_bytes = 64 << 20};
+  const prof_options options = {.size = sizeof options,
+                                .level = level,
+                                .devices = devices,
+                                .policy = PROF_POLICY_RING,
+                                .cap_bytes = 64 << 20};
   if (prof_start_with(&options) == PROF_OK) return;
   fprintf(stderr, "%s\n", prof_last_error());
   exit(2);
@@ -87,13 +96,19 @@ static int judge(const double *scope_ns, const double *marker_ns, int rounds) {
   for (int i = 0; i < rounds; i++) ratios[i] = scope_ns[i] / marker_ns[i];
   const double ratio = gpu_quantile(ratios, (size_t)rounds, 0.5);
   const bool is_held = ratio <= most;
-  printf("%-8s %-32s %.3fx of two event records, at most %.1fx\n", gpu.is_emulated ? "emulated" : is_held ? "ok" : "failed", "a scope on a stream", ratio, most);
+  printf("%-8s %-32s %.3fx of two event records, at most %.1fx\n",
+         gpu.is_emulated ? "emulated"
+         : is_held       ? "ok"
+                         : "failed",
+         "a scope on a stream", ratio, most);
   return is_held || gpu.is_emulated ? 0 : 1;
 }
 
 int main(int argc, char **argv) {
   static double ns[ROWS][ROUNDS_MAX];
-  const int wanted = argc > 1 ? atoi(argv[1]) : 15, rounds = wanted < 1 ? 1 : wanted > ROUNDS_MAX ? ROUNDS_MAX : wanted;
+  const int wanted = argc > 1 ? atoi(argv[1]) : 15, rounds = wanted < 1            ? 1
+                                                             : wanted > ROUNDS_MAX ? ROUNDS_MAX
+                                                                                   : wanted;
   const char *const why = gpu_begin();
   if (why) {
     printf("%-8s %-32s %s\n", "skipped", "launches", why);
@@ -109,12 +124,16 @@ int main(int argc, char **argv) {
     for (int k = 0; k < ROWS; k++) ns[k][i] = rows[k].run();
   gpu_describe();
   printf("%d rounds\n", rounds);
-  const int failed = judge(ns[SCOPED], ns[MARKERS], rounds); /* before the rounds are put in order of size */
+  /* before the rounds are put in order of size */
+  const int failed = judge(ns[SCOPED], ns[MARKERS], rounds);
   printf("%-34s %9.1f ns\n", "a launch, CUPTI never there", first);
   for (int k = 0; k < ROWS; k++) {
     double *const mine = ns[k];
-    const double median = gpu_quantile(mine, (size_t)rounds, 0.5), base = gpu_quantile(ns[rows[k].beside], (size_t)rounds, 0.5);
-    printf("%-34s %9.1f ns   %6.3fx   (%.1f to %.1f)\n", rows[k].what, median, median / (rows[k].beside == 0 ? first : base), gpu_quantile(mine, (size_t)rounds, 0.25), gpu_quantile(mine, (size_t)rounds, 0.75));
+    const double median = gpu_quantile(mine, (size_t)rounds, 0.5),
+                 base = gpu_quantile(ns[rows[k].beside], (size_t)rounds, 0.5);
+    printf("%-34s %9.1f ns   %6.3fx   (%.1f to %.1f)\n", rows[k].what, median,
+           median / (rows[k].beside == 0 ? first : base), gpu_quantile(mine, (size_t)rounds, 0.25),
+           gpu_quantile(mine, (size_t)rounds, 0.75));
   }
   return failed;
 }

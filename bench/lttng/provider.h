@@ -1,4 +1,5 @@
-/* The rival's tracepoints: what a user of LTTng-UST writes to see a scope. Included again and again by LTTng's own headers. */
+/* The rival's tracepoints: what a user of LTTng-UST writes to see a scope. Included again and again
+   by LTTng's own headers. */
 #undef LTTNG_UST_TRACEPOINT_PROVIDER
 #define LTTNG_UST_TRACEPOINT_PROVIDER prof_bench
 #undef LTTNG_UST_TRACEPOINT_INCLUDE

@@ -1,5 +1,6 @@
-/* LTTng-UST beside prof, on the same floor in the same run: a scope there is a pair of tracepoints, begin and end. Whether
-   they are on is decided outside, by a session (bench/lttng/run.sh): this program says which it found. */
+/* LTTng-UST beside prof, on the same floor in the same run: a scope there is a pair of tracepoints,
+   begin and end. Whether they are on is decided outside, by a session (bench/lttng/run.sh): this
+   program says which it found. */
 #define _GNU_SOURCE
 #include "frame.h"
 
@@ -14,12 +15,14 @@ enum { BATCH = 1000, ROUNDS = 400 };
 static const char *run_time_text;
 
 FRAME_LOOP void prof_plain(uint64_t count) {
-  for (uint64_t i = 0; i < count; i++) WITH_BASE_PROFILER(PROF_HOST, "plain", "bench", PROF_NO_ARGS, { FRAME_WORK(); });
+  for (uint64_t i = 0; i < count; i++)
+    WITH_BASE_PROFILER(PROF_HOST, "plain", "bench", PROF_NO_ARGS, { FRAME_WORK(); });
 }
 
 FRAME_LOOP void prof_string(uint64_t count) {
   for (uint64_t i = 0; i < count; i++)
-    WITH_BASE_PROFILER(PROF_HOST, "string", "bench", PROF_ARGS("shape", run_time_text), { FRAME_WORK(); });
+    WITH_BASE_PROFILER(PROF_HOST, "string", "bench", PROF_ARGS("shape", run_time_text),
+                       { FRAME_WORK(); });
 }
 
 FRAME_LOOP void lttng_plain(uint64_t count) {
@@ -50,7 +53,8 @@ int main(int argc, char **argv) {
   run_time_text = text;
   frame_begin("lttng");
   if (!is_on && *mode) {
-    printf("skip: the tracepoints are off though a session (%s) should have turned them on\n", mode);
+    printf("skip: the tracepoints are off though a session (%s) should have turned them on\n",
+           mode);
     return 0;
   }
   prof_options options = {.size = sizeof options, .policy = PROF_POLICY_RING};
@@ -58,8 +62,8 @@ int main(int argc, char **argv) {
   const unsigned rounds = frame_rounds(ROUNDS);
   frame_run(cases, 5, rounds);
   if (!is_on) {
-    frame_figure("rival LTTng-UST off: two tracepoints", "%.2f ns; prof off: %.2f ns", frame_ns(&cases[2], rounds).median,
-                 frame_ns(&cases[1], rounds).median);
+    frame_figure("rival LTTng-UST off: two tracepoints", "%.2f ns; prof off: %.2f ns",
+                 frame_ns(&cases[2], rounds).median, frame_ns(&cases[1], rounds).median);
     return 0;
   }
   snprintf(what, sizeof what, "rival LTTng-UST (%s): a scope", mode);
@@ -67,7 +71,8 @@ int main(int argc, char **argv) {
   snprintf(what, sizeof what, "rival LTTng-UST (%s): + a short string", mode);
   frame_promise_ratio(what, &cases[4], &cases[0], rounds, 0);
   frame_promise_ratio("prof in the same run (ring): a scope", &cases[1], &cases[0], rounds, 0);
-  frame_promise_ratio("prof in the same run (ring): + a short string", &cases[3], &cases[0], rounds, 0);
+  frame_promise_ratio("prof in the same run (ring): + a short string", &cases[3], &cases[0], rounds,
+                      0);
   prof_stop();
   return 0;
 }

@@ -1,6 +1,12 @@
-"""usage: python3 bench/python/cost.py      with PYTHONPATH=bindings/python and PROF_LIBRARY, as bench/run.sh sets them; BENCH_QUICK=1: fewer rounds; BENCH_DIR: where traces are written
-What the package costs in Python: a scope, the averages, an export, the import. In turns, so that a busy machine disturbs all alike; medians, and the 10 and 90 % points. Where this Python has torch, torch.profiler does the same
-beside it. Prints a line a promise, as bench/frame.h does: what | measured | bound | held or NOT."""
+"""usage: python3 bench/python/cost.py
+
+With PYTHONPATH=bindings/python and PROF_LIBRARY, as bench/run.sh sets them; BENCH_QUICK=1: fewer
+rounds; BENCH_DIR: where traces are written.
+
+What the package costs in Python: a scope, the averages, an export, the import. In turns, so that a
+busy machine disturbs all alike; medians, and the 10 and 90 % points. Where this Python has torch,
+torch.profiler does the same beside it. Prints a line a promise, as bench/frame.h does: what |
+measured | bound | held or NOT."""
 
 import contextlib
 import gc
@@ -27,14 +33,24 @@ def point(values, share):
 
 
 def row(what, values, unit, scale, bound=None, beside=None):
-    """beside: the same rounds' values of what it is compared with; the bound is then of the median ratio."""
-    text = "%.3f %s (%.3f-%.3f)" % (point(values, 0.5) * scale, unit, point(values, 0.1) * scale, point(values, 0.9) * scale)
+    """beside: the same rounds' values of what it is compared with; the bound is then of the median
+    ratio."""
+    text = "%.3f %s (%.3f-%.3f)" % (
+        point(values, 0.5) * scale,
+        unit,
+        point(values, 0.1) * scale,
+        point(values, 0.9) * scale,
+    )
     judged = point(values, 0.5) * scale
     if beside:
         judged = point([a / b for a, b in zip(values, beside)], 0.5)
         text += ", %.2fx" % judged
     word = "-" if bound is None else "%.2f%s" % (bound, "x" if beside else " " + unit)
-    print("%-56s | %-60s | %-11s | %s" % (what, text, word, "shown" if bound is None else "held" if judged <= bound else "NOT"), flush=True)
+    print(
+        "%-56s | %-60s | %-11s | %s"
+        % (what, text, word, "shown" if bound is None else "held" if judged <= bound else "NOT"),
+        flush=True,
+    )
 
 
 def timed(call):
@@ -44,7 +60,8 @@ def timed(call):
 
 
 def timed_both(call):
-    """Wall and processor time: the latter is what a call that waits for nothing takes of a machine that others use, too."""
+    """Wall and processor time: the latter is what a call that waits for nothing takes of a machine
+    that others use, too."""
     begun = time.process_time()
     wall = timed(call)
     return wall, time.process_time() - begun
@@ -195,16 +212,28 @@ def measure_export(torch, rounds, folder):
 
 
 def measure_import(has_torch, rounds):
-    codes = {"start": "pass", "prof": "import prof", "used": "import prof; prof.profile; prof.record_function"}
+    codes = {
+        "start": "pass",
+        "prof": "import prof",
+        "used": "import prof; prof.profile; prof.record_function",
+    }
     if has_torch:
         codes["torch"] = "import torch.profiler"
     found = {name: [] for name in codes}
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}  # an installed package has its bytecode
+    # an installed package has its bytecode
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     for turn in range(-1, rounds):
         for name, code in codes.items():
             if name == "torch" and turn > 3:
                 continue
-            took = timed(lambda: subprocess.run([sys.executable, "-c", code], check=True, env=environment, stderr=subprocess.DEVNULL))
+            took = timed(
+                lambda: subprocess.run(
+                    [sys.executable, "-c", code],
+                    check=True,
+                    env=environment,
+                    stderr=subprocess.DEVNULL,
+                )
+            )
             if turn >= 0:
                 found[name].append(took)
 
@@ -233,7 +262,9 @@ def main():
     measure_scopes(torch, rounds)
     measure_marks(rounds)
     measure_averages(torch, rounds)
-    with tempfile.TemporaryDirectory(prefix="prof-bench-", dir=os.environ.get("BENCH_DIR")) as folder:
+    with tempfile.TemporaryDirectory(
+        prefix="prof-bench-", dir=os.environ.get("BENCH_DIR")
+    ) as folder:
         measure_export(torch, rounds, folder)
 
 

@@ -1,6 +1,12 @@
-"""usage: python3 bench/python/events.py      with PYTHONPATH=bindings/python and PROF_LIBRARY, as bench/run.sh sets them; BENCH_QUICK=1: fewer rounds
-What one event takes of Trace.events() and of profile.events(), by the thread's processor time, in turns with a floor: C's cursor called by ctypes, and nothing made of what it gives. With the stacks that scopes have recorded themselves,
-14 frames deep, and with those of the traced functions around them. Prints a line a promise, as cost.py."""
+"""usage: python3 bench/python/events.py
+
+With PYTHONPATH=bindings/python and PROF_LIBRARY, as bench/run.sh sets them; BENCH_QUICK=1: fewer
+rounds.
+
+What one event takes of Trace.events() and of profile.events(), by the thread's processor time, in
+turns with a floor: C's cursor called by ctypes, and nothing made of what it gives. With the stacks
+that scopes have recorded themselves, 14 frames deep, and with those of the traced functions around
+them. Prints a line a promise, as cost.py."""
 
 import contextlib
 import ctypes
@@ -47,7 +53,9 @@ def measure(what, p, rounds):
         "  floor: C's cursor by ctypes": lambda: walked(trace),
         "  Trace.events()": lambda: sum(1 for _ in trace.events()),
         "  profile.events()": lambda: len(p.events()),
-        "  key_averages(group_by_stack_n=5) of those": lambda: len(events.key_averages(group_by_stack_n=5, include_python_functions=True)),
+        "  key_averages(group_by_stack_n=5) of those": lambda: len(
+            events.key_averages(group_by_stack_n=5, include_python_functions=True)
+        ),
     }
     events = p.events()
     count = len(events)
@@ -63,7 +71,10 @@ def measure(what, p, rounds):
     row(floor, found[floor], "us", 1e6)
     for name in others:
         row(name, found[name], "us", 1e6)
-        print(f"    {sorted(a / b for a, b in zip(found[name], found[floor]))[rounds // 2]:.1f}x of the floor")
+        print(
+            f"    {sorted(a / b for a, b in zip(found[name], found[floor]))[rounds // 2]:.1f}x of "
+            f"the floor"
+        )
 
 
 def main():

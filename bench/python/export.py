@@ -1,6 +1,14 @@
-"""usage: python3 bench/python/export.py      with PYTHONPATH=bindings/python and PROF_LIBRARY, as bench/run.sh sets them; BENCH_QUICK=1: fewer rounds; BENCH_DIR: where traces are written
-How many events a second export_chrome_trace() writes, of a million operators (operators.py): against C's own prof_trace_dump() of the same capture, the prof command beside the library, and torch.profiler's export where this Python
-has torch. In turns, so that a busy machine disturbs all alike; rates are of processor time, and beside them of wall time, in which a busy machine and its disk have their share. Prints a line a promise, as cost.py; rates are events a second, so a bound is the least."""
+"""usage: python3 bench/python/export.py
+
+With PYTHONPATH=bindings/python and PROF_LIBRARY, as bench/run.sh sets them; BENCH_QUICK=1: fewer
+rounds; BENCH_DIR: where traces are written.
+
+How many events a second export_chrome_trace() writes, of a million operators (operators.py):
+against C's own prof_trace_dump() of the same capture, the prof command beside the library, and
+torch.profiler's export where this Python has torch. In turns, so that a busy machine disturbs all
+alike; rates are of processor time, and beside them of wall time, in which a busy machine and its
+disk have their share. Prints a line a promise, as cost.py; rates are events a second, so a bound is
+the least."""
 
 import contextlib
 import gc
@@ -24,7 +32,16 @@ def rate(what, count, seconds, least=None):
     rates = [count / s / 1e6 for s in seconds]
     text = "%.2f M events/s (%.2f-%.2f)" % (point(rates, 0.5), point(rates, 0.1), point(rates, 0.9))
     word = "-" if least is None else ">= %.1f M/s" % least
-    print("%-56s | %-60s | %-11s | %s" % (what, text, word, "shown" if least is None else "held" if point(rates, 0.5) >= least else "NOT"), flush=True)
+    print(
+        "%-56s | %-60s | %-11s | %s"
+        % (
+            what,
+            text,
+            word,
+            "shown" if least is None else "held" if point(rates, 0.5) >= least else "NOT",
+        ),
+        flush=True,
+    )
 
 
 def both(what, count, found, least=None):
@@ -33,7 +50,8 @@ def both(what, count, found, least=None):
 
 
 def measure(what, path, out, count, rounds):
-    """Of the profile's own face export_chrome_trace() is Trace.dump() with a window: cost.py holds the two against each other."""
+    """Of the profile's own face export_chrome_trace() is Trace.dump() with a window: cost.py holds
+    the two against each other."""
     command = os.path.join(os.path.dirname(os.environ["PROF_LIBRARY"]), "prof")
     has_command = os.access(command, os.X_OK)
     by_python, by_c, by_command = [], [], []
@@ -44,13 +62,35 @@ def measure(what, path, out, count, rounds):
             by_c.append(timed_both(lambda: C.check(C.prof_trace_dump(trace.pointer, name, None))))
             by_python.append(timed_both(lambda: trace.dump(out, "chrome")))
             if has_command:
-                by_command.append(timed(lambda: subprocess.run([command, "dump", path, "-o", out], check=True, stdout=subprocess.DEVNULL)))
+                by_command.append(
+                    timed(
+                        lambda: subprocess.run(
+                            [command, "dump", path, "-o", out],
+                            check=True,
+                            stdout=subprocess.DEVNULL,
+                        )
+                    )
+                )
     print(f"{what}: {os.path.getsize(out) / count:.0f} bytes an event")
     os.unlink(out)
     both(f"{what}, export from Python", count, by_python, 1.0)
-    row(f"{what}, against prof_trace_dump()", [cpu for _, cpu in by_python], "ms", 1e3, 1.10, [cpu for _, cpu in by_c])
+    row(
+        f"{what}, against prof_trace_dump()",
+        [cpu for _, cpu in by_python],
+        "ms",
+        1e3,
+        1.10,
+        [cpu for _, cpu in by_c],
+    )
     if has_command:
-        row(f"{what}, against prof dump, opening too, wall", [wall for wall, _ in by_python], "ms", 1e3, None, by_command)
+        row(
+            f"{what}, against prof dump, opening too, wall",
+            [wall for wall, _ in by_python],
+            "ms",
+            1e3,
+            None,
+            by_command,
+        )
 
 
 def measure_profile(out, rounds):
@@ -86,7 +126,9 @@ def measure_rival(out, rounds):
 def main():
     rounds = 5 if IS_QUICK else 15
     print(f"python export: Python {platform.python_version()}, {rounds} rounds, in turns")
-    with tempfile.TemporaryDirectory(prefix="prof-bench-", dir=os.environ.get("BENCH_DIR")) as folder:
+    with tempfile.TemporaryDirectory(
+        prefix="prof-bench-", dir=os.environ.get("BENCH_DIR")
+    ) as folder:
         path, out = os.path.join(folder, "operators.prof"), os.path.join(folder, "trace.json")
         measure("names alone", path, out, operators.record(path, False), rounds)
         measure("with three shapes", path, out, operators.record(path, True), rounds)

@@ -1,5 +1,11 @@
-"""usage: python3 bench/python/functions.py      with PYTHONPATH=bindings/python and PROF_LIBRARY, as bench/run.sh sets them; BENCH_QUICK=1: fewer rounds; CC: a C compiler, for callbacks that do nothing
-What it costs to see every Python function: beyond the same program unseen, against callbacks of C that do nothing, and viztracer (PyPI) where it is installed. In turns, of each turn the best of fifty, of those the medians; a line a promise, as cost.py."""
+"""usage: python3 bench/python/functions.py
+
+With PYTHONPATH=bindings/python and PROF_LIBRARY, as bench/run.sh sets them; BENCH_QUICK=1: fewer
+rounds; CC: a C compiler, for callbacks that do nothing.
+
+What it costs to see every Python function: beyond the same program unseen, against callbacks of C
+that do nothing, and viztracer (PyPI) where it is installed. In turns, of each turn the best of
+fifty, of those the medians; a line a promise, as cost.py."""
 
 import contextlib
 import ctypes
@@ -29,7 +35,12 @@ int profile_nothing(void *object, void *frame, int what, void *argument) { retur
 class Method(ctypes.Structure):
     """PyMethodDef."""
 
-    _fields_ = [("name", ctypes.c_char_p), ("call", ctypes.c_void_p), ("flags", ctypes.c_int), ("doc", ctypes.c_char_p)]
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("call", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    ]
 
 
 has_monitoring = hasattr(sys, "monitoring")
@@ -63,7 +74,8 @@ def objects(n):
 
 
 def work():
-    """Some 2 300 calls and steps, short functions, methods, a generator: less than a busy machine gives at once."""
+    """Some 2 300 calls and steps, short functions, methods, a generator: less than a busy machine
+    gives at once."""
     fib(13)
     objects(300)
 
@@ -80,9 +92,14 @@ class Empty:
         path = os.path.join(folder, "empty.c")
         with open(path, "w") as f:
             f.write(EMPTY)
-        subprocess.run([os.environ.get("CC", "cc"), "-O2", "-shared", "-fPIC", path, "-o", path[:-1] + "so"], check=True)
+        subprocess.run(
+            [os.environ.get("CC", "cc"), "-O2", "-shared", "-fPIC", path, "-o", path[:-1] + "so"],
+            check=True,
+        )
         self.library = ctypes.CDLL(path[:-1] + "so")
-        self.method = Method(b"nothing", ctypes.cast(self.library.do_nothing, ctypes.c_void_p), 0x80, None)
+        self.method = Method(
+            b"nothing", ctypes.cast(self.library.do_nothing, ctypes.c_void_p), 0x80, None
+        )
         ctypes.pythonapi.PyCFunction_NewEx.restype = ctypes.py_object
         self.function = ctypes.pythonapi.PyCFunction_NewEx(ctypes.byref(self.method), None, None)
         self.set_profile = ctypes.pythonapi.PyEval_SetProfile
@@ -113,7 +130,8 @@ RING = 2  # PROF_POLICY_RING
 
 
 def record_into_a_ring():
-    """Of 16 MiB: as viztracer's buffer it is memory that was used before. What fresh memory costs is the machine's, and shown by cost.py."""
+    """Of 16 MiB: as viztracer's buffer it is memory that was used before. What fresh memory costs
+    is the machine's, and shown by cost.py."""
     C.check(C.prof_start_with(sized(s.Options, level=1, policy=RING, cap_bytes=16 << 20)))
 
 
@@ -126,7 +144,9 @@ def by_rival(tracer):
 
 
 def rival_of(viztracer):
-    tracer = viztracer.VizTracer(tracer_entries=1000000, verbose=0, ignore_c_function=True, log_gc=False)
+    tracer = viztracer.VizTracer(
+        tracer_entries=1000000, verbose=0, ignore_c_function=True, log_gc=False
+    )
     threading.setprofile(None)
     return tracer
 
@@ -155,7 +175,9 @@ def count_of_prof():
 
 
 def main():
-    viztracer = importlib.import_module("viztracer") if importlib.util.find_spec("viztracer") else None
+    viztracer = (
+        importlib.import_module("viztracer") if importlib.util.find_spec("viztracer") else None
+    )
     rounds = 7 if IS_QUICK else 31
     print(f"python functions: Python {platform.python_version()}, {rounds} rounds, in turns")
     counts = count_of_prof()
@@ -163,7 +185,13 @@ def main():
     gc.disable()
     record_into_a_ring()
     with tempfile.TemporaryDirectory() as folder:
-        ways = {"off": nothing, "empty": Empty(folder).on, "prof": prof.trace_functions, "left out": lambda: prof.trace_functions(exclude="__main__"), "after": nothing}
+        ways = {
+            "off": nothing,
+            "empty": Empty(folder).on,
+            "prof": prof.trace_functions,
+            "left out": lambda: prof.trace_functions(exclude="__main__"),
+            "after": nothing,
+        }
         if viztracer:
             tracer = rival_of(viztracer)
             ways["rival"] = lambda: by_rival(tracer)
@@ -184,15 +212,42 @@ def main():
         empty = beyond("empty")
         row(f"{calls} calls unseen, each", [t / calls for t in found["off"]], "ns", 1e9)
         row("callbacks that do nothing, beyond it", empty, "ns", 1e9)
-        row("functions traced, beyond it, against those", beyond("prof"), "ns", 1e9, 1.80 if has_monitoring else None, empty)
+        row(
+            "functions traced, beyond it, against those",
+            beyond("prof"),
+            "ns",
+            1e9,
+            1.80 if has_monitoring else None,
+            empty,
+        )
         row("the whole run traced, against it unseen", found["prof"], "us", 1e6, None, found["off"])
-        row("all left out by a filter, against unseen", found["left out"], "us", 1e6, 1.10 if has_monitoring else None, found["off"])
+        row(
+            "all left out by a filter, against unseen",
+            found["left out"],
+            "us",
+            1e6,
+            1.10 if has_monitoring else None,
+            found["off"],
+        )
         row("tracing over, against never begun", found["after"], "us", 1e6, 1.03, found["off"])
         if viztracer:
             row("rival viztracer, beyond unseen", beyond("rival"), "ns", 1e9)
-            row("functions traced, against viztracer, whole run", found["prof"], "us", 1e6, 1.00, found["rival"])
+            row(
+                "functions traced, against viztracer, whole run",
+                found["prof"],
+                "us",
+                1e6,
+                1.00,
+                found["rival"],
+            )
             theirs = count_of_rival(viztracer)
-            row("functions of which viztracer counts other calls", [sum(theirs[name] != counts[name] for name in NAMES)], "of 7", 1, 0)
+            row(
+                "functions of which viztracer counts other calls",
+                [sum(theirs[name] != counts[name] for name in NAMES)],
+                "of 7",
+                1,
+                0,
+            )
         else:
             print("skip: this Python has no viztracer to stand beside")
 

@@ -1,5 +1,6 @@
-"""What table.py and export.py measure on: a capture of a million operators, as a training step of a small convolutional network has them: PyTorch's names, nested as PyTorch nests them, shapes that differ by layer, on several threads.
-Not a benchmark by itself."""
+"""What table.py and export.py measure on: a capture of a million operators, as a training step of a
+small convolutional network has them: PyTorch's names, nested as PyTorch nests them, shapes that
+differ by layer, on several threads. Not a benchmark by itself."""
 
 import threading
 
@@ -11,18 +12,71 @@ F32 = 0x0220
 """PROF_F32, as _shapes has it."""
 
 FORWARD = {
-    "conv": ("aten::conv2d", [("aten::convolution", [("aten::_convolution", [("aten::mkldnn_convolution", [("aten::empty", []), ("aten::resize_", [])])])])]),
-    "norm": ("aten::batch_norm", [("aten::_batch_norm_impl_index", [("aten::native_batch_norm", [("aten::empty_like", [("aten::empty_strided", [])]), ("aten::empty", [])])])]),
+    "conv": (
+        "aten::conv2d",
+        [
+            (
+                "aten::convolution",
+                [
+                    (
+                        "aten::_convolution",
+                        [
+                            (
+                                "aten::mkldnn_convolution",
+                                [("aten::empty", []), ("aten::resize_", [])],
+                            )
+                        ],
+                    )
+                ],
+            )
+        ],
+    ),
+    "norm": (
+        "aten::batch_norm",
+        [
+            (
+                "aten::_batch_norm_impl_index",
+                [
+                    (
+                        "aten::native_batch_norm",
+                        [("aten::empty_like", [("aten::empty_strided", [])]), ("aten::empty", [])],
+                    )
+                ],
+            )
+        ],
+    ),
     "relu": ("aten::relu_", [("aten::clamp_min_", [])]),
     "pool": ("aten::max_pool2d", [("aten::max_pool2d_with_indices", [])]),
     "add": ("aten::add_", []),
-    "linear": ("aten::linear", [("aten::t", [("aten::transpose", [("aten::as_strided", [])])]), ("aten::addmm", [("aten::expand", [("aten::as_strided", [])]), ("aten::copy_", []), ("aten::resolve_conj", [])])]),
-    "loss": ("aten::cross_entropy_loss", [("aten::log_softmax", [("aten::_log_softmax", [])]), ("aten::nll_loss_nd", [("aten::nll_loss", [("aten::nll_loss_forward", [])])])]),
+    "linear": (
+        "aten::linear",
+        [
+            ("aten::t", [("aten::transpose", [("aten::as_strided", [])])]),
+            (
+                "aten::addmm",
+                [
+                    ("aten::expand", [("aten::as_strided", [])]),
+                    ("aten::copy_", []),
+                    ("aten::resolve_conj", []),
+                ],
+            ),
+        ],
+    ),
+    "loss": (
+        "aten::cross_entropy_loss",
+        [
+            ("aten::log_softmax", [("aten::_log_softmax", [])]),
+            ("aten::nll_loss_nd", [("aten::nll_loss", [("aten::nll_loss_forward", [])])]),
+        ],
+    ),
 }
 
 
 def backward(name, *calls):
-    return (f"autograd::engine::evaluate_function: {name}", [(name, [(call, [("aten::empty", [])]) for call in calls])])
+    return (
+        f"autograd::engine::evaluate_function: {name}",
+        [(name, [(call, [("aten::empty", [])]) for call in calls])],
+    )
 
 
 BACKWARD = [
@@ -35,11 +89,31 @@ BACKWARD = [
     backward("ConvolutionBackward0", "aten::convolution_backward"),
     backward("torch::autograd::AccumulateGrad", "aten::detach", "aten::new_empty_strided"),
 ]
-OPTIMIZER = ("Optimizer.step#SGD.step", [("aten::_foreach_add_", [("aten::empty_strided", [])]), ("aten::_foreach_mul_", []), ("aten::zero_", [("aten::fill_", [])])])
+OPTIMIZER = (
+    "Optimizer.step#SGD.step",
+    [
+        ("aten::_foreach_add_", [("aten::empty_strided", [])]),
+        ("aten::_foreach_mul_", []),
+        ("aten::zero_", [("aten::fill_", [])]),
+    ],
+)
 
-LAYERS = [(kind, 16 << layer // 4, 112 >> layer // 4) for layer in range(16) for kind in ("conv", "norm", "relu", "add")]
-STEP = [(FORWARD["pool"], 64, 112), *((FORWARD[kind], channels, side) for kind, channels, side in LAYERS), (FORWARD["linear"], 512, 1), (FORWARD["loss"], 512, 1)]
-STEP += [(tree, channels, side) for channels, side in sorted({(c, s) for _, c, s in LAYERS}) for tree in BACKWARD]
+LAYERS = [
+    (kind, 16 << layer // 4, 112 >> layer // 4)
+    for layer in range(16)
+    for kind in ("conv", "norm", "relu", "add")
+]
+STEP = [
+    (FORWARD["pool"], 64, 112),
+    *((FORWARD[kind], channels, side) for kind, channels, side in LAYERS),
+    (FORWARD["linear"], 512, 1),
+    (FORWARD["loss"], 512, 1),
+]
+STEP += [
+    (tree, channels, side)
+    for channels, side in sorted({(c, s) for _, c, s in LAYERS})
+    for tree in BACKWARD
+]
 STEP.append((OPTIMIZER, 512, 1))
 
 
@@ -60,7 +134,18 @@ def call(tree, given):
 def steps(count, with_shapes):
     for _ in range(count):
         for tree, channels, side in STEP:
-            call(tree, {"_shapes": ((F32, 5, channels, side, side), (F32, channels, channels, 3, 3), (F32, channels))} if with_shapes else {})
+            call(
+                tree,
+                {
+                    "_shapes": (
+                        (F32, 5, channels, side, side),
+                        (F32, channels, channels, 3, 3),
+                        (F32, channels),
+                    )
+                }
+                if with_shapes
+                else {},
+            )
 
 
 def record(path, with_shapes, count=COUNT):

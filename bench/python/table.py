@@ -1,7 +1,15 @@
-"""usage: python3 bench/python/table.py      with PYTHONPATH=bindings/python and PROF_LIBRARY, as bench/run.sh sets them; BENCH_QUICK=1: fewer rounds; BENCH_DIR: where captures are written
-How long torch.profiler's table takes of a capture with a million operators (operators.py), the file's opening with it: by name, by shapes, and of a trace that the real torch.profiler recorded, where this Python has torch and the prof
-command stands beside the library. Bounds are of processor time: it is one thread that reads what is in the page cache, which on a quiet machine is the wall time. Where that is longer, the two lines below it say why: how often the
-kernel gave the processor to another process, and how often the thread waited by itself (for the disk, a lock), which it does not. Prints a line a promise, as cost.py."""
+"""usage: python3 bench/python/table.py
+
+With PYTHONPATH=bindings/python and PROF_LIBRARY, as bench/run.sh sets them; BENCH_QUICK=1: fewer
+rounds; BENCH_DIR: where captures are written.
+
+How long torch.profiler's table takes of a capture with a million operators (operators.py), the
+file's opening with it: by name, by shapes, and of a trace that the real torch.profiler recorded,
+where this Python has torch and the prof command stands beside the library. Bounds are of processor
+time: it is one thread that reads what is in the page cache, which on a quiet machine is the wall
+time. Where that is longer, the two lines below it say why: how often the kernel gave the processor
+to another process, and how often the thread waited by itself (for the disk, a lock), which it does
+not. Prints a line a promise, as cost.py."""
 
 import contextlib
 import gc
@@ -57,7 +65,10 @@ def measure_import(folder, rounds):
     if not os.access(command, os.X_OK):
         print(f"skip: {command} is not there to import torch's trace")
         return
-    model, x = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU(), torch.nn.Linear(8, 4)), torch.randn(2, 8)
+    model, x = (
+        torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU(), torch.nn.Linear(8, 4)),
+        torch.randn(2, 8),
+    )
 
     def recorded(turns):
         with profile(activities=[ProfilerActivity.CPU], record_shapes=True) as p:
@@ -71,14 +82,23 @@ def measure_import(folder, rounds):
     p.export_chrome_trace(json_path)
     del p
     gc.collect()
-    took = timed(lambda: subprocess.run([command, "import", json_path, "-o", path], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+    took = timed(
+        lambda: subprocess.run(
+            [command, "import", json_path, "-o", path],
+            check=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+    )
     os.unlink(json_path)
     with prof.Trace.open(path) as trace:
         count = sum(average.count for average in trace.key_averages())
     assert 0.95 < count / operators.COUNT < 1.1, count
     row(f"prof import of torch's trace, {count} operators", [took], "s", 1)
     measure("the same of torch's trace, imported", path, rounds)
-    measure("the same of torch's trace, imported, by shapes", path, rounds, group_by_input_shape=True)
+    measure(
+        "the same of torch's trace, imported, by shapes", path, rounds, group_by_input_shape=True
+    )
 
 
 def under(depth, then):
@@ -91,11 +111,18 @@ def measure_many(rounds):
     with prof.profile() as p:
         for _ in range(200000):
             empty()
-    row("key_averages(), 200 000 events in memory", [timed_both(p.key_averages)[1] for _ in range(rounds)], "s", 1, 0.1)
+    row(
+        "key_averages(), 200 000 events in memory",
+        [timed_both(p.key_averages)[1] for _ in range(rounds)],
+        "s",
+        1,
+        0.1,
+    )
 
 
 def measure_deep(rounds):
-    """Rows by stack: a scope 600 functions deep beside one at 1. A walk to the outside for each would be 600 times."""
+    """Rows by stack: a scope 600 functions deep beside one at 1. A walk to the outside for each
+    would be 600 times."""
     sys.setrecursionlimit(3000)
 
     def work(scopes):
@@ -107,17 +134,25 @@ def measure_deep(rounds):
     for depth, scopes in ((1, 20000), (600, 20), (600, 20000)):
         with prof.profile(with_stack=True) as p, prof.trace_functions():
             under(depth, lambda scopes=scopes: work(scopes))
-        found.append([timed_both(lambda p=p: p.trace.aggregate(["name", "stack"]))[1] for _ in range(rounds)])
-    deep = [all_ - few for all_, few in zip(found[2], found[1])]  # the 600 rows' own texts are in both
+        found.append(
+            [timed_both(lambda p=p: p.trace.aggregate(["name", "stack"]))[1] for _ in range(rounds)]
+        )
+    # the 600 rows' own texts are in both
+    deep = [all_ - few for all_, few in zip(found[2], found[1])]
     row("rows by stack, 20 000 scopes 600 deep, beside 1 deep", deep, "s", 1, 20, found[0])
 
 
 def main():
     rounds = 5 if IS_QUICK else 15
-    print(f"python table: Python {platform.python_version()}, {rounds} rounds; opened, key_averages().table(), a million operators, {operators.THREADS} threads")
+    print(
+        f"python table: Python {platform.python_version()}, {rounds} rounds; opened, "
+        f"key_averages().table(), a million operators, {operators.THREADS} threads"
+    )
     measure_many(rounds)
     measure_deep(rounds)
-    with tempfile.TemporaryDirectory(prefix="prof-bench-", dir=os.environ.get("BENCH_DIR")) as folder:
+    with tempfile.TemporaryDirectory(
+        prefix="prof-bench-", dir=os.environ.get("BENCH_DIR")
+    ) as folder:
         path = os.path.join(folder, "operators.prof")
         check(path, operators.record(path, False))
         measure("Trace.open(), key_averages().table()", path, rounds)

@@ -1,6 +1,14 @@
-"""usage: .venv-torch/bin/python bench/python/torch_cost.py      with PYTHONPATH=bindings/python and PROF_LIBRARY, as bench/run.sh sets them; BENCH_QUICK=1: fewer rounds
-What prof.torch.observe() adds to one operator of torch's (torch.add() of 4 floats), beside torch.profiler, which records it, too: names and times, then each further column. In turns, so that a busy machine disturbs all alike; medians, and the 10 and
-90 % points of the thread's processor time: what others do on the machine is not in it. ITT's own share, without a collector, is of another process: one has a collector, or none, for its life. Prints a line a promise, as cost.py does."""
+"""usage: .venv-torch/bin/python bench/python/torch_cost.py
+
+With PYTHONPATH=bindings/python and PROF_LIBRARY, as bench/run.sh sets them; BENCH_QUICK=1: fewer
+rounds.
+
+What prof.torch.observe() adds to one operator of torch's (torch.add() of 4 floats), beside
+torch.profiler, which records it, too: names and times, then each further column. In turns, so that
+a busy machine disturbs all alike; medians, and the 10 and 90 % points of the thread's processor
+time: what others do on the machine is not in it. ITT's own share, without a collector, is of
+another process: one has a collector, or none, for its life. Prints a line a promise, as cost.py
+does."""
 
 import contextlib
 import gc
@@ -64,7 +72,13 @@ def measure(torch, contexts, adds=adds):
 
 
 def in_another_process(word, **variables):
-    done = subprocess.run([sys.executable, __file__, word], check=True, capture_output=True, text=True, env={**os.environ, **variables})
+    done = subprocess.run(
+        [sys.executable, __file__, word],
+        check=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, **variables},
+    )
     return [float(v) for v in done.stdout.split()]
 
 
@@ -89,13 +103,18 @@ def main():
     import torch.profiler
 
     def kineto(**options):
-        return lambda: (torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], **options),)
+        return lambda: (
+            torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], **options),
+        )
 
     def by_mode():
         """As where the dispatcher's callbacks cannot be proven."""
         return prof.torch._dispatch_mode(torch)
 
-    print(f"torch: Python {sys.version.split()[0]}, torch {torch.__version__}, {ROUNDS} rounds, in turns")
+    print(
+        f"torch: Python {sys.version.split()[0]}, torch {torch.__version__}, {ROUNDS} rounds, in "
+        f"turns"
+    )
     found = measure(
         torch,
         {
@@ -104,7 +123,11 @@ def main():
             "nobody records shapes": lambda: (observe(record_shapes=True),),
             "on": lambda: (prof.profile(), observe()),
             "all threads": lambda: (prof.profile(), observe(profile_all_threads=True)),
-            "all threads, and this one's": lambda: (prof.profile(), observe(profile_all_threads=True), observe()),
+            "all threads, and this one's": lambda: (
+                prof.profile(),
+                observe(profile_all_threads=True),
+                observe(),
+            ),
             "itt": lambda: (prof.profile(), torch.autograd.profiler.emit_itt()),
             "torch": kineto(),
             "shapes": lambda: (prof.profile(), observe(record_shapes=True)),
@@ -141,22 +164,51 @@ def main():
     row("observe() against torch.profiler", found["on"], "us", 1e6, 1.0, found["torch"])
     row("with shapes and dtypes", found["shapes"], "us", 1e6, 0.65)
     row("rival torch.profiler: with shapes", found["torch shapes"], "us", 1e6)
-    row("with shapes against torch.profiler", found["shapes"], "us", 1e6, 1.2, found["torch shapes"])
+    row(
+        "with shapes against torch.profiler", found["shapes"], "us", 1e6, 1.2, found["torch shapes"]
+    )
     row("with shapes by a TorchDispatchMode", found["mode"], "us", 1e6)
     row("with stacks", found["stacks"], "us", 1e6, 0.75)
     row("rival torch.profiler: with stacks", found["torch stacks"], "us", 1e6)
-    row("with stacks, against torch.profiler", found["stacks"], "us", 1e6, 1.0, found["torch stacks"])
+    row(
+        "with stacks, against torch.profiler",
+        found["stacks"],
+        "us",
+        1e6,
+        1.0,
+        found["torch stacks"],
+    )
     row("torch.add() in three functions, nobody looks", in_functions["plain"], "us", 1e6)
     row("with stacks, the functions among them", in_functions["stacks"], "us", 1e6)
-    row("rival torch.profiler: with stacks, the functions among them", in_functions["torch stacks"], "us", 1e6)
-    row("with stacks and functions, against torch.profiler", in_functions["stacks"], "us", 1e6, 1.0, in_functions["torch stacks"])
+    row(
+        "rival torch.profiler: with stacks, the functions among them",
+        in_functions["torch stacks"],
+        "us",
+        1e6,
+    )
+    row(
+        "with stacks and functions, against torch.profiler",
+        in_functions["stacks"],
+        "us",
+        1e6,
+        1.0,
+        in_functions["torch stacks"],
+    )
     row("with memory, as torch reports it", found["memory"], "us", 1e6, 0.80)
     row("rival torch.profiler: with memory", found["torch memory"], "us", 1e6)
-    row("with memory against torch.profiler", found["memory"], "us", 1e6, 1.0, found["torch memory"])
+    row(
+        "with memory against torch.profiler", found["memory"], "us", 1e6, 1.0, found["torch memory"]
+    )
     preload = os.path.join(os.path.dirname(prof.torch.collector()), "libprof_memory.so")
     if os.path.exists(preload):
         plain = point(found["plain"], 0.5)  # there malloc() is recorded from the start on
-        row("with memory (malloc() recorded)", [v - plain for v in in_another_process(PRELOADED, LD_PRELOAD=preload, PROF_MEMORY="1")], "us", 1e6, 0.80)
+        row(
+            "with memory (malloc() recorded)",
+            [v - plain for v in in_another_process(PRELOADED, LD_PRELOAD=preload, PROF_MEMORY="1")],
+            "us",
+            1e6,
+            0.80,
+        )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""usage: torch_modules.py: what prof.torch.observe(with_modules=True) and torch.profiler with stacks add to a call of an nn.Module, us of the thread's processor time; medians of ROUNDS alternating rounds, and their range."""
+"""usage: torch_modules.py: what prof.torch.observe(with_modules=True) and torch.profiler with
+stacks add to a call of an nn.Module, us of the thread's processor time; medians of ROUNDS
+alternating rounds, and their range."""
 
 import os
 import statistics
@@ -50,7 +52,10 @@ def main():
     floor = statistics.median(found["plain"])
     print(f"torch {torch.__version__}, a call takes {floor:.2f} us")
     for name, values in found.items():
-        print(f"{name:14} {statistics.median(values) - floor:+6.2f} us  ({min(values):.2f} to {max(values):.2f}), {statistics.median(values) / floor:.1f}x")
+        print(
+            f"{name:14} {statistics.median(values) - floor:+6.2f} us  ({min(values):.2f} to "
+            f"{max(values):.2f}), {statistics.median(values) / floor:.1f}x"
+        )
 
 
 if __name__ == "__main__":

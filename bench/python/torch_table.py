@@ -1,6 +1,11 @@
-"""usage: .venv-torch/bin/python bench/python/torch_table.py [--json] [RUNS]      with PYTHONPATH=bindings/python and PROF_LIBRARY, as bench/run.sh sets them
-resnet18's table by prof.torch.observe() beside torch.profiler's, in one process and row for row: calls, self and total times of RUNS runs of each (9), by turns, and which rows are not within torch's own spread; memory in runs of its own.
-Prints Markdown; --json what was measured, with the groups by shape, too: tests/python/test_observe_table.py holds it against the same rules."""
+"""usage: .venv-torch/bin/python bench/python/torch_table.py [--json] [RUNS]
+
+With PYTHONPATH=bindings/python and PROF_LIBRARY, as bench/run.sh sets them.
+
+resnet18's table by prof.torch.observe() beside torch.profiler's, in one process and row for row:
+calls, self and total times of RUNS runs of each (9), by turns, and which rows are not within
+torch's own spread; memory in runs of its own. Prints Markdown; --json what was measured, with the
+groups by shape, too: tests/python/test_observe_table.py holds it against the same rules."""
 
 import collections
 import json
@@ -13,18 +18,24 @@ import prof.torch  # before torch
 
 RUNS = 9
 OWN_US = 1.0
-"""Of a call: what a profiler itself adds to it, of which a part is the call's and a part its caller's: 0.2 us prof's, 0.4 torch's."""
+"""Of a call: what a profiler itself adds to it, of which a part is the call's and a part its
+caller's: 0.2 us prof's, 0.4 torch's."""
 COLD_US = 10.0
-"""Of a row, that prof's may be shorter by: torch.profiler's own code where caches are cold, behind a pooling of 16 MB say: aten::max_pool2d's self time is 19 us by prof and 29 by torch, in every run."""
+"""Of a row, that prof's may be shorter by: torch.profiler's own code where caches are cold,
+behind a pooling of 16 MB say: aten::max_pool2d's self time is 19 us by prof and 29 by torch, in
+every run."""
 SHIFT, SHIFTS = "torch_table.py's own", 150
-"""Scopes before the work, more with each run: prof's next piece of memory, 40 to 160 us when it is first touched, once in 16 to 64 KiB, must not fall on the same call each time, as it does where the same is recorded from the same beginning on."""
+"""Scopes before the work, more with each run: prof's next piece of memory, 40 to 160 us when it is
+first touched, once in 16 to 64 KiB, must not fall on the same call each time, as it does where the
+same is recorded from the same beginning on."""
 
 
 # ---- the rules ----
 
 
 def is_within(mine, theirs, calls):
-    """Is the median of mine where theirs are, or no further off than they are from each other, but for what profilers add?"""
+    """Is the median of mine where theirs are, or no further off than they are from each other, but
+    for what profilers add?"""
     low, high = min(theirs), max(theirs)
     slack = (high - low) + OWN_US * calls
     return low - slack - COLD_US <= statistics.median(mine) <= high + slack
@@ -80,7 +91,9 @@ def note(found, side, averages, by_shape):
         if a.key == SHIFT:
             continue
         key = f"{a.key} {a.input_shapes}" if by_shape else a.key
-        one = found.setdefault(key, {"mine": collections.defaultdict(list), "theirs": collections.defaultdict(list)})[side]
+        one = found.setdefault(
+            key, {"mine": collections.defaultdict(list), "theirs": collections.defaultdict(list)}
+        )[side]
         one["calls"].append(a.count)
         one["self_us"].append(a.self_cpu_time_total)
         one["total_us"].append(a.cpu_time_total)
@@ -90,8 +103,15 @@ def note(found, side, averages, by_shape):
 
 def measure(runs, by_shape=False, with_memory=False):
     """Rows by their names: of both sides a list of a number a run."""
-    work, found, options = resnet18(), {}, {"record_shapes": by_shape, "profile_memory": with_memory}
-    sides = [("mine", lambda turn: by_prof(work, turn, **options)), ("theirs", lambda turn: by_torch(work, **options))]
+    work, found, options = (
+        resnet18(),
+        {},
+        {"record_shapes": by_shape, "profile_memory": with_memory},
+    )
+    sides = [
+        ("mine", lambda turn: by_prof(work, turn, **options)),
+        ("theirs", lambda turn: by_torch(work, **options)),
+    ]
     for _, of in sides:
         of(0)
     for turn in range(runs):
@@ -109,7 +129,8 @@ def kib(count):
 
 
 def line(name, one, memory):
-    """Of both sides calls, self and total time with torch's least and most; self memory; a word where the rules do not hold."""
+    """Of both sides calls, self and total time with torch's least and most; self memory; a word
+    where the rules do not hold."""
     mine, theirs, words = one["mine"], one["theirs"], []
     calls = calls_of(one)
     for column in COLUMNS:
@@ -119,10 +140,23 @@ def line(name, one, memory):
         words.append("calls off")
     both = memory[name]
     bytes_mine, bytes_theirs = (both[side]["self_bytes"][0] for side in ("mine", "theirs"))
-    if any(both["mine"][column] != both["theirs"][column] for column in ("self_bytes", "total_bytes")):
+    if any(
+        both["mine"][column] != both["theirs"][column] for column in ("self_bytes", "total_bytes")
+    ):
         words.append("memory off")
     us = lambda values: f"{statistics.median(values):.1f} ({min(values):.1f}-{max(values):.1f})"  # noqa: E731
-    cells = [name, mine["calls"][0], theirs["calls"][0], us(mine["self_us"]), us(theirs["self_us"]), f"{statistics.median(mine['total_us']):.1f}", f"{statistics.median(theirs['total_us']):.1f}", kib(bytes_mine), kib(bytes_theirs), ", ".join(words) or "held"]
+    cells = [
+        name,
+        mine["calls"][0],
+        theirs["calls"][0],
+        us(mine["self_us"]),
+        us(theirs["self_us"]),
+        f"{statistics.median(mine['total_us']):.1f}",
+        f"{statistics.median(theirs['total_us']):.1f}",
+        kib(bytes_mine),
+        kib(bytes_theirs),
+        ", ".join(words) or "held",
+    ]
     return "| " + " | ".join(str(c) for c in cells) + " |"
 
 
@@ -136,9 +170,18 @@ def main():
     import torch
     import torchvision
 
-    print(f"resnet18 on (5,3,224,224): Python {sys.version.split()[0]}, torch {torch.__version__}, torchvision {torchvision.__version__}, one thread, {runs} runs of each by turns; us: medians (least-most)\n")
-    print("| name | calls: prof | torch | self us: prof | torch | total us: prof | torch | self memory: prof | torch | |\n|---|---|---|---|---|---|---|---|---|---|")
-    for name, one in sorted(found["times"].items(), key=lambda item: -statistics.median(item[1]["theirs"]["self_us"])):
+    print(
+        f"resnet18 on (5,3,224,224): Python {sys.version.split()[0]}, torch {torch.__version__}, "
+        f"torchvision {torchvision.__version__}, one thread, {runs} runs of each by turns; us: "
+        f"medians (least-most)\n"
+    )
+    print(
+        "| name | calls: prof | torch | self us: prof | torch | total us: prof | torch | self "
+        "memory: prof | torch | |\n|---|---|---|---|---|---|---|---|---|---|"
+    )
+    for name, one in sorted(
+        found["times"].items(), key=lambda item: -statistics.median(item[1]["theirs"]["self_us"])
+    ):
         print(line(name, one, found["memory"]))
 
 

@@ -1,5 +1,7 @@
-"""Compiles libprof into the package, prof/lib/libprof.so.0, and libprof_itt.so, libprof_torch.so, libprof_memory.so and the command, prof, beside it, with $CC (cc) and $CFLAGS; then no Python needs a compiler or an extension module of its own: one wheel for all of them. Nothing is written into the checkout, but by an
-editable install, which needs the library there."""
+"""Compiles libprof into the package, prof/lib/libprof.so.0, and libprof_itt.so, libprof_torch.so,
+libprof_memory.so and the command, prof, beside it, with $CC (cc) and $CFLAGS; then no Python needs
+a compiler or an extension module of its own: one wheel for all of them. Nothing is written into the
+checkout, but by an editable install, which needs the library there."""
 
 import atexit
 import os
@@ -18,12 +20,32 @@ except ImportError:  # before setuptools 70.1
     from wheel.bdist_wheel import bdist_wheel
 
 SONAME = "libprof.so.0"
-BESIDE = (("itt", "itt", ()), ("torch", "torch", ()), ("memory", "malloc", ("-fno-builtin", "-Wl,-z,now")))  # the library's name, its folder in src/preload, and what CMakeLists.txt has for it
+# the library's name, its folder in src/preload, and what CMakeLists.txt has for it
+BESIDE = (
+    ("itt", "itt", ()),
+    ("torch", "torch", ()),
+    ("memory", "malloc", ("-fno-builtin", "-Wl,-z,now")),
+)
 COMMAND = "prof"
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.abspath(os.path.join(HERE, "..", ".."))
-FOLDERS = ("face", "core", "trace", "export", "op", "memory", "device", "cuda", "hip", "opencl", "sample", "python")
-# What stands behind another is taken where the first is not known: zig's linker has no -Bsymbolic-functions. That binds the level, too, which only a program that is itself linked against this copy could see.
+FOLDERS = (
+    "face",
+    "core",
+    "trace",
+    "export",
+    "op",
+    "memory",
+    "device",
+    "cuda",
+    "hip",
+    "opencl",
+    "sample",
+    "python",
+)
+# What stands behind another is taken where the first is not known: zig's linker has no
+# -Bsymbolic-functions. That binds the level, too, which only a program that is itself linked
+# against this copy could see.
 ALWAYS = ("-std=gnu11", "-O2", "-DNDEBUG", "-fPIC", "-fvisibility=hidden", "-s")
 SHARED = ("-shared", "-Wl,-z,nodelete")
 OPTIONS = (
@@ -31,29 +53,66 @@ OPTIONS = (
     ("-Wl,-Bsymbolic-functions", "-Wl,-Bsymbolic"),
 )
 LIBRARIES = ("-lpthread", "-lm", "-ldl")
-OPTIONAL = (("zlib.h", "ZLIB"), ("sqlite3.h", "SQLITE"), ("yajl/yajl_parse.h", "YAJL"))  # opened at run time, where they are
+# opened at run time, where they are
+OPTIONAL = (("zlib.h", "ZLIB"), ("sqlite3.h", "SQLITE"), ("yajl/yajl_parse.h", "YAJL"))
 
 
 class Compiler:
     def __init__(self):
-        self.command = [*shlex.split(os.environ.get("CC", "cc")), *shlex.split(os.environ.get("CFLAGS", ""))]
+        self.command = [
+            *shlex.split(os.environ.get("CC", "cc")),
+            *shlex.split(os.environ.get("CFLAGS", "")),
+        ]
         if not shutil.which(self.command[0]):
-            raise SystemExit(f"libprof: there is no C compiler {self.command[0]!r}; install one, or set CC")
+            raise SystemExit(
+                f"libprof: there is no C compiler {self.command[0]!r}; install one, or set CC"
+            )
 
     def takes(self, *options):
         with tempfile.TemporaryDirectory() as folder:
             source = os.path.join(folder, "empty.c")
             with open(source, "w") as f:
                 f.write("int prof_nothing;\n")
-            return subprocess.run([*self.command, *options, "-fPIC", "-shared", source, "-o", os.path.join(folder, "empty.so")], capture_output=True).returncode == 0
+            return (
+                subprocess.run(
+                    [
+                        *self.command,
+                        *options,
+                        "-fPIC",
+                        "-shared",
+                        source,
+                        "-o",
+                        os.path.join(folder, "empty.so"),
+                    ],
+                    capture_output=True,
+                ).returncode
+                == 0
+            )
 
     def compile(self, sources, library):
-        options = [*SHARED, *OPTIONS[0], next(filter(self.takes, OPTIONS[1]), "-fPIC"), *self.optional()]
+        options = [
+            *SHARED,
+            *OPTIONS[0],
+            next(filter(self.takes, OPTIONS[1]), "-fPIC"),
+            *self.optional(),
+        ]
         if not self.made(options, sources, library):
-            raise SystemExit("libprof: the library did not compile" + (": uthash.h is missing (Debian: apt-get install uthash-dev)" if self.takes() and not self.takes("-include", "uthash.h") else ""))
+            raise SystemExit(
+                "libprof: the library did not compile"
+                + (
+                    ": uthash.h is missing (Debian: apt-get install uthash-dev)"
+                    if self.takes() and not self.takes("-include", "uthash.h")
+                    else ""
+                )
+            )
 
     def optional(self):
-        return [option for header, name in OPTIONAL if self.takes("-include", header) for option in (f"-DPROF_HAVE_{name}=1", f"-DPROF_OPEN_{name}=1")]
+        return [
+            option
+            for header, name in OPTIONAL
+            if self.takes("-include", header)
+            for option in (f"-DPROF_HAVE_{name}=1", f"-DPROF_OPEN_{name}=1")
+        ]
 
     def compile_beside(self, sources, target, needed, *options):
         """One that finds the other where it stands itself."""
@@ -61,29 +120,61 @@ class Compiler:
             raise SystemExit(f"libprof: {target} did not compile")
 
     def made(self, options, sources, library):
-        return subprocess.run([*self.command, *ALWAYS, *options, "-I", os.path.join(ROOT, "include"), "-I", os.path.join(ROOT, "src"), *sources, "-o", library, *LIBRARIES]).returncode == 0
+        return (
+            subprocess.run(
+                [
+                    *self.command,
+                    *ALWAYS,
+                    *options,
+                    "-I",
+                    os.path.join(ROOT, "include"),
+                    "-I",
+                    os.path.join(ROOT, "src"),
+                    *sources,
+                    "-o",
+                    library,
+                    *LIBRARIES,
+                ]
+            ).returncode
+            == 0
+        )
 
 
 class BuildWithLibrary(build_py):
     def run(self):
         super().run()
         target = os.path.join(HERE if self.editable_mode else self.build_lib, "prof", "lib")
-        sources = [f for folder in FOLDERS for f in sorted(glob(os.path.join(ROOT, "src", folder, "*.c")))]
+        sources = [
+            f for folder in FOLDERS for f in sorted(glob(os.path.join(ROOT, "src", folder, "*.c")))
+        ]
         if not sources:
-            raise SystemExit(f"libprof: its C sources are not at {ROOT}/src: install from a checkout of prof, or a wheel")
+            raise SystemExit(
+                f"libprof: its C sources are not at {ROOT}/src: install from a checkout of prof, "
+                f"or a wheel"
+            )
         os.makedirs(target, exist_ok=True)
         compiler, library = Compiler(), os.path.join(target, SONAME)
         compiler.compile(sources, library)
         for name, folder, options in BESIDE:
             file = f"libprof_{name}.so"
-            compiler.compile_beside(glob(os.path.join(ROOT, "src", "preload", folder, "*.c")), os.path.join(target, file), library, *SHARED, f"-Wl,-soname,{file}", *options)
+            compiler.compile_beside(
+                glob(os.path.join(ROOT, "src", "preload", folder, "*.c")),
+                os.path.join(target, file),
+                library,
+                *SHARED,
+                f"-Wl,-soname,{file}",
+                *options,
+            )
         commands = [
             file
             for folder in ("prof", "import", "run")
             for file in glob(os.path.join(ROOT, "tools", folder, "*.c"))
         ]
-        no_paths = filter(compiler.takes, [f"-fmacro-prefix-map={ROOT}/="])  # its call sites say where they stand, which is no matter of this machine
-        compiler.compile_beside(commands, os.path.join(target, COMMAND), library, *compiler.optional(), *no_paths)
+        # its call sites say where they stand, which is no matter of this machine
+        no_paths = filter(compiler.takes, [f"-fmacro-prefix-map={ROOT}/="])
+        compiler.compile_beside(
+            commands, os.path.join(target, COMMAND), library, *compiler.optional(), *no_paths
+        )
 
 
 class WithLibrary(Distribution):
@@ -101,5 +192,8 @@ atexit.register(shutil.rmtree, scratch, ignore_errors=True)
 setup(
     distclass=WithLibrary,
     cmdclass={"build_py": BuildWithLibrary, "bdist_wheel": WheelForAll},
-    options={"build": {"build_base": os.path.join(scratch, "build")}, "egg_info": {"egg_base": scratch}},
+    options={
+        "build": {"build_base": os.path.join(scratch, "build")},
+        "egg_info": {"egg_base": scratch},
+    },
 )

@@ -1,10 +1,12 @@
-/* A small caching allocator that tells prof what it does. docs/memory.md goes through it step by step.
+/* A small caching allocator that tells prof what it does. docs/memory.md goes through it step by
+   step.
 
        allocator [trace.prof]        then: prof memory trace.prof
 
-   Blocks are taken from the system and kept; pieces are stacked in them, and a block begins anew when its last piece has come back. Two
-   of them work here, for the host and for a device; mmap() stands in for both systems, so that no GPU is needed. Each keeps an account
-   of its own, which knows nothing of prof. Exit status 1: prof's account is another. SPDX-License-Identifier: MIT */
+   Blocks are taken from the system and kept; pieces are stacked in them, and a block begins anew
+   when its last piece has come back. Two of them work here, for the host and for a device; mmap()
+   stands in for both systems, so that no GPU is needed. Each keeps an account of its own, which
+   knows nothing of prof. Exit status 1: prof's account is another. SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE
 #include <inttypes.h>
 #include <prof/memory.h>
@@ -15,12 +17,21 @@
 #include <stdio.h>
 #include <sys/mman.h>
 
-enum { BLOCKS = 16, BLOCK_BYTES = 4 << 20, ALIGNMENT = 512, STEPS = 4, LAYERS = 6, WEIGHTS = 3, IS_CHECKED = 1 };
+enum {
+  BLOCKS = 16,
+  BLOCK_BYTES = 4 << 20,
+  ALIGNMENT = 512,
+  STEPS = 4,
+  LAYERS = 6,
+  WEIGHTS = 3,
+  IS_CHECKED = 1
+};
 
 /* ---- the allocator ---- */
 
 typedef struct account {
-  uint64_t used, allocated, used_peak, allocated_peak, used_before; /* bytes; before: when recording began */
+  /* bytes; before: when recording began */
+  uint64_t used, allocated, used_peak, allocated_peak, used_before;
   uint64_t alloc_count, free_count, reserve_count, release_count, collection_count, oom_count;
 } account;
 
@@ -49,8 +60,8 @@ static void raise_to(uint64_t *peak, uint64_t value) {
   if (value > *peak) *peak = value;
 }
 
-/* What prof asks: at each start, for what is there already, and where PROFILE_MEMORY() stands. It may take the lock, since no call of
-   prof that is made under it asks. */
+/* What prof asks: at each start, for what is there already, and where PROFILE_MEMORY() stands. It
+   may take the lock, since no call of prof that is made under it asks. */
 static int query(void *user, uint64_t *used_out, uint64_t *allocated_out) {
   allocator *const a = user;
   pthread_mutex_lock(&a->lock);
@@ -62,7 +73,12 @@ static int query(void *user, uint64_t *used_out, uint64_t *allocated_out) {
 
 static int init(allocator *a, const char *name, prof_device device, uint64_t limit) {
   *a = (allocator){.lock = PTHREAD_MUTEX_INITIALIZER, .device = device, .limit = limit};
-  const prof_pool_options options = {.size = sizeof options, .name = name, .device = device, .query = query, .user = a, .checked = IS_CHECKED};
+  const prof_pool_options options = {.size = sizeof options,
+                                     .name = name,
+                                     .device = device,
+                                     .query = query,
+                                     .user = a,
+                                     .checked = IS_CHECKED};
   const int status = prof_pool_create(&options, &a->profile);
   return status == PROF_OK ? prof_memory_set_query(device, query, a) : status;
 }
@@ -93,7 +109,8 @@ static void collect(allocator *a) {
   const uint64_t begun = prof_memory_collect_begin(a->profile);
   for (block *b = a->blocks; b < a->blocks + BLOCKS; b++) {
     if (!b->base || b->live_count) continue;
-    prof_memory_release(a->profile, b->base, b->bytes); /* before the system may hand it out again */
+    /* before the system may hand it out again */
+    prof_memory_release(a->profile, b->base, b->bytes);
     munmap(b->base, b->bytes);
     a->own.allocated -= b->bytes;
     a->own.release_count++;
@@ -126,8 +143,11 @@ static tensor take(allocator *a, const char *tag, size_t bytes) {
     a->own.oom_count++;
   }
   pthread_mutex_unlock(&a->lock);
-  if (t.data) prof_op_workspace_alloc(given); /* while an operator is measured: its workspace */
-  else prof_memory_oom(a->device, bytes);     /* outside the lock: it reads the capture, and writes a text */
+  if (t.data)
+    prof_op_workspace_alloc(given); /* while an operator is measured: its workspace */
+  else
+    prof_memory_oom(a->device,
+                    bytes); /* outside the lock: it reads the capture, and writes a text */
   return t;
 }
 
@@ -154,7 +174,8 @@ static void fini(allocator *a) {
 
 /* The account counts from here, as prof does; what is there stays. */
 static void begin_account(allocator *a) {
-  a->own = (account){.used = a->own.used, .allocated = a->own.allocated, .used_before = a->own.used};
+  a->own =
+      (account){.used = a->own.used, .allocated = a->own.allocated, .used_before = a->own.used};
   a->own.used_peak = a->own.used;
   a->own.allocated_peak = a->own.allocated;
 }
@@ -162,7 +183,8 @@ static void begin_account(allocator *a) {
 static void run_step(allocator *a, size_t step) {
   tensor activations[LAYERS];
   WITH_BASE_PROFILER(a->device, "forward", "model", PROF_NO_ARGS, {
-    for (size_t i = 0; i < LAYERS; i++) activations[i] = take(a, "activations", 500100 * (1 + (step + i) % 3));
+    for (size_t i = 0; i < LAYERS; i++)
+      activations[i] = take(a, "activations", 500100 * (1 + (step + i) % 3));
   });
   PROFILE_MEMORY(a->device, "after forward");
   WITH_BASE_PROFILER(a->device, "backward", "model", PROF_NO_ARGS, {
@@ -177,7 +199,9 @@ static void run_step(allocator *a, size_t step) {
 /* ---- its account against prof's ---- */
 
 static bool is_same(const char *pool, const char *what, uint64_t prof, uint64_t own) {
-  if (prof != own) fprintf(stderr, "allocator: %s: %s: prof says %" PRIu64 ", the allocator %" PRIu64 "\n", pool, what, prof, own);
+  if (prof != own)
+    fprintf(stderr, "allocator: %s: %s: prof says %" PRIu64 ", the allocator %" PRIu64 "\n", pool,
+            what, prof, own);
   return prof == own;
 }
 
@@ -203,7 +227,8 @@ static bool is_agreed(const prof_memory_info *m, const account *own) {
       {"wrong calls", wrong_count, 0},
   };
   bool all = true;
-  for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) all &= is_same(m->name, lines[i].what, lines[i].prof, lines[i].own);
+  for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+    all &= is_same(m->name, lines[i].what, lines[i].prof, lines[i].own);
   return all;
 }
 
@@ -213,16 +238,21 @@ static bool compare(const char *path, const allocator *const *all, uint32_t coun
   prof_memory *memory = NULL;
   prof_memory_info info = {.size = sizeof info};
   uint32_t found = 0;
-  bool is_right = prof_trace_open(path, &trace) == PROF_OK && prof_memory_read(trace, &memory) == PROF_OK;
+  bool is_right =
+      prof_trace_open(path, &trace) == PROF_OK && prof_memory_read(trace, &memory) == PROF_OK;
   for (uint32_t i = 0; is_right && i < prof_memory_pool_count(memory); i++) {
     prof_memory_rows *rows = NULL;
     is_right = prof_memory_pool_get(memory, i, &info) == PROF_OK;
-    if (!is_right || info.source != PROF_MEMORY_POOL) continue; /* the samples of PROFILE_MEMORY() are beside */
+    /* the samples of PROFILE_MEMORY() are beside */
+    if (!is_right || info.source != PROF_MEMORY_POOL) continue;
     for (uint32_t k = 0; k < count; k++)
-      if (all[k]->device.type == info.device.type) found++, is_right &= is_agreed(&info, &all[k]->own);
-    is_right &= prof_memory_live(memory, i, PROF_MEMORY_AT_PEAK_USED, 0, PROF_MEMORY_BY_TAG, &rows) == PROF_OK;
+      if (all[k]->device.type == info.device.type)
+        found++, is_right &= is_agreed(&info, &all[k]->own);
+    is_right &= prof_memory_live(memory, i, PROF_MEMORY_AT_PEAK_USED, 0, PROF_MEMORY_BY_TAG,
+                                 &rows) == PROF_OK;
     for (uint64_t r = 0; is_right && r < rows->row_count; r++)
-      printf("%s: at its peak %" PRIu64 " bytes in %" PRIu64 " %s\n", info.name, rows->rows[r].bytes, rows->rows[r].count, rows->rows[r].label);
+      printf("%s: at its peak %" PRIu64 " bytes in %" PRIu64 " %s\n", info.name,
+             rows->rows[r].bytes, rows->rows[r].count, rows->rows[r].label);
     prof_free(rows);
   }
   if (!trace || !memory) fprintf(stderr, "allocator: %s: %s\n", path, prof_last_error());
@@ -236,7 +266,9 @@ int main(int argc, char **argv) {
   const prof_device gpu = {PROF_DEVICE_CUDA, 0};
   allocator host, device;
   tensor weights[2][WEIGHTS];
-  if (init(&host, "tensors", PROF_HOST, 64 << 20) != PROF_OK || init(&device, "device tensors", gpu, 16 << 20) != PROF_OK) return 1;
+  if (init(&host, "tensors", PROF_HOST, 64 << 20) != PROF_OK ||
+      init(&device, "device tensors", gpu, 16 << 20) != PROF_OK)
+    return 1;
   allocator *const all[] = {&host, &device};
 
   /* The host's are not recorded yet: prof asks for their sum when it starts. */
@@ -254,7 +286,8 @@ int main(int argc, char **argv) {
   }
   WITH_BASE_PROFILER(gpu, "head", "model", PROF_NO_ARGS, {
     const tensor hidden = take(&device, "activations", 3000000);
-    const tensor logits = take(&device, "logits", 15 << 20); /* beyond the limit, also after a collection */
+    /* beyond the limit, also after a collection */
+    const tensor logits = take(&device, "logits", 15 << 20);
     give_back(&device, &logits);
     give_back(&device, &hidden);
   });

@@ -1,5 +1,7 @@
-/* prof's back end for the engine of engine.h: a whole one, tier 1. Built as a plug-in (libengine_prof.so), which prof loads by path: PROF_BACKENDS=/where/it/is/libengine_prof.so, or prof_backend_load(). A vendor of a device writes
-   the same with its own events. Rules that each call keeps stand at the top of <prof/backend.h>. */
+/* prof's back end for the engine of engine.h: a whole one, tier 1. Built as a plug-in
+   (libengine_prof.so), which prof loads by path: PROF_BACKENDS=/where/it/is/libengine_prof.so, or
+   prof_backend_load(). A vendor of a device writes the same with its own events. Rules that each
+   call keeps stand at the top of <prof/backend.h>. */
 #include <prof/backend.h>
 #include <string.h>
 
@@ -13,7 +15,8 @@ struct prof_backend_self {
   int is_forked; /* atomic */
 };
 
-/* Could it work here? The engine is linked to this file; one whose library is opened would do that here, and touch no device. */
+/* Could it work here? The engine is linked to this file; one whose library is opened would do that
+   here, and touch no device. */
 static int probe(const prof_backend_host *host) {
   (void)host;
   return PROF_BACKEND_OK;
@@ -26,10 +29,15 @@ static int open_it(const prof_backend_host *host, prof_backend_self **self_out) 
   return PROF_BACKEND_OK;
 }
 
-static void fork_child(prof_backend_self *self) { __atomic_store_n(&self->is_forked, 1, __ATOMIC_RELAXED); }
-static int is_forked(prof_backend_self *self) { return __atomic_load_n(&self->is_forked, __ATOMIC_RELAXED); }
+static void fork_child(prof_backend_self *self) {
+  __atomic_store_n(&self->is_forked, 1, __ATOMIC_RELAXED);
+}
+static int is_forked(prof_backend_self *self) {
+  return __atomic_load_n(&self->is_forked, __ATOMIC_RELAXED);
+}
 
-/* ---- events: moments of a queue's. prof puts one at either end of a scope, asks both until they are past, and uses them again ---- */
+/* ---- events: moments of a queue's. prof puts one at either end of a scope, asks both until they
+   are past, and uses them again ---- */
 
 static int event_create(prof_backend_self *self, uint64_t stream, void **event_out) {
   (void)stream;
@@ -42,7 +50,8 @@ static int event_create(prof_backend_self *self, uint64_t stream, void **event_o
 static int event_record(prof_backend_self *self, uint64_t stream, void **event) {
   if (is_forked(self)) return PROF_BACKEND_FORKED;
   if (!stream) return PROF_BACKEND_INVALID;
-  return engine_fence_put((engine_queue *)(uintptr_t)stream, *event) == 0 ? PROF_BACKEND_OK : PROF_BACKEND_NO_MEMORY;
+  return engine_fence_put((engine_queue *)(uintptr_t)stream, *event) == 0 ? PROF_BACKEND_OK
+                                                                          : PROF_BACKEND_NO_MEMORY;
 }
 
 static int event_query(prof_backend_self *self, void *event) {
@@ -61,10 +70,13 @@ static void event_destroy(prof_backend_self *self, void *event) {
   engine_fence_destroy(event);
 }
 
-/* ---- what may be left out: what the device is, and its clock. Without a clock prof narrows down by when work was launched, and found to be past ---- */
+/* ---- what may be left out: what the device is, and its clock. Without a clock prof narrows down
+   by when work was launched, and found to be past ---- */
 
 static int describe(prof_backend_self *self, uint32_t index, prof_backend_device *out) {
-  const prof_backend_device device = {.size = out->size, .name = "copy engine", .units = 1, .is_emulated = 1}; /* it is a thread: every export says so */
+  /* it is a thread: every export says so */
+  const prof_backend_device device = {
+      .size = out->size, .name = "copy engine", .units = 1, .is_emulated = 1};
   (void)self;
   if (index > 0) return PROF_BACKEND_NO_DEVICE; /* there is one */
   memcpy(out, &device, out->size < sizeof device ? out->size : sizeof device);
@@ -79,7 +91,8 @@ static int read_clock(prof_backend_self *self, uint32_t index, prof_backend_pair
   return PROF_BACKEND_OK;
 }
 
-static int stream_of(prof_backend_self *self, uint64_t stream, uint32_t *device_out, uint32_t *is_capturing_out) {
+static int stream_of(prof_backend_self *self, uint64_t stream, uint32_t *device_out,
+                     uint32_t *is_capturing_out) {
   (void)self;
   *device_out = *is_capturing_out = 0;
   return stream ? PROF_BACKEND_OK : PROF_BACKEND_INVALID;

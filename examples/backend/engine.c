@@ -30,12 +30,15 @@ struct engine_queue {
 uint64_t engine_now_ns(void) {
   struct timespec now;
   clock_gettime(CLOCK_BOOTTIME, &now);
-  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec + 1000000000u; /* not the host's */
+  /* not the host's */
+  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec + 1000000000u;
 }
 
 static void do_it(const command *c) {
-  if (c->fence) __atomic_store_n(&c->fence->ns, engine_now_ns(), __ATOMIC_RELEASE);
-  else memcpy(c->to, c->from, c->bytes);
+  if (c->fence)
+    __atomic_store_n(&c->fence->ns, engine_now_ns(), __ATOMIC_RELEASE);
+  else
+    memcpy(c->to, c->from, c->bytes);
 }
 
 static void *work(void *of) {
@@ -83,7 +86,9 @@ static int put(engine_queue *q, command what) {
   return 0;
 }
 
-int engine_copy(engine_queue *queue, void *to, const void *from, size_t bytes) { return put(queue, (command){.to = to, .from = from, .bytes = bytes}); }
+int engine_copy(engine_queue *queue, void *to, const void *from, size_t bytes) {
+  return put(queue, (command){.to = to, .from = from, .bytes = bytes});
+}
 
 void engine_finish(engine_queue *q) {
   pthread_mutex_lock(&q->lock);
@@ -112,4 +117,6 @@ int engine_fence_put(engine_queue *queue, engine_fence *fence) {
 }
 
 bool engine_fence_is_past(const engine_fence *fence) { return engine_fence_ns(fence) != 0; }
-uint64_t engine_fence_ns(const engine_fence *fence) { return __atomic_load_n(&fence->ns, __ATOMIC_ACQUIRE); }
+uint64_t engine_fence_ns(const engine_fence *fence) {
+  return __atomic_load_n(&fence->ns, __ATOMIC_ACQUIRE);
+}

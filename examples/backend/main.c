@@ -1,4 +1,6 @@
-/* backend-demo PLUGIN: copies on the engine, each in a scope on its queue, with the back end out of that file; then prof's table, whose last lines say what is known of the device. The same with PROF_BACKENDS=PLUGIN, and no argument. */
+/* backend-demo PLUGIN: copies on the engine, each in a scope on its queue, with the back end out of
+   that file; then prof's table, whose last lines say what is known of the device. The same with
+   PROF_BACKENDS=PLUGIN, and no argument. */
 #include <prof/device.h>
 #include <prof/profiler.h>
 #include <prof/trace.h>
@@ -18,8 +20,10 @@ static void run(engine_queue *queue, unsigned char *to, const unsigned char *fro
   const prof_device device = {ENGINE_DEVICE, 0};
   for (int i = 0; i < LAYERS; i++) {
     WITH_BASE_PROFILER(PROF_HOST, "layer", "model", PROF_NO_ARGS, {
-      WITH_GPU_PROFILER(device, queue, "copy weights", "copy", PROF_ARGS("bytes", WEIGHTS_BYTES), { engine_copy(queue, to, from, WEIGHTS_BYTES); });
-      WITH_GPU_PROFILER(device, queue, "copy input", "copy", PROF_ARGS("bytes", INPUT_BYTES), { engine_copy(queue, to, from, INPUT_BYTES); });
+      WITH_GPU_PROFILER(device, queue, "copy weights", "copy", PROF_ARGS("bytes", WEIGHTS_BYTES),
+                        { engine_copy(queue, to, from, WEIGHTS_BYTES); });
+      WITH_GPU_PROFILER(device, queue, "copy input", "copy", PROF_ARGS("bytes", INPUT_BYTES),
+                        { engine_copy(queue, to, from, INPUT_BYTES); });
     });
   }
   WITH_BASE_PROFILER(PROF_HOST, "wait", "model", PROF_NO_ARGS, { engine_finish(queue); });
@@ -36,7 +40,8 @@ int main(int argc, char **argv) {
   if (prof_stop() != PROF_OK) return fail("prof_stop");
   prof_trace *trace = NULL;
   char *text = NULL;
-  if (prof_get(&trace) != PROF_OK || prof_trace_table(trace, NULL, &text) != PROF_OK) return fail("the table");
+  if (prof_get(&trace) != PROF_OK || prof_trace_table(trace, NULL, &text) != PROF_OK)
+    return fail("the table");
   fputs(text, stdout);
   prof_free(text);
   prof_trace_destroy(trace);

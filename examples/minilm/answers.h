@@ -1,5 +1,5 @@
-/* Questions answered by the nearest paragraph: the questions go through the same model, and the embedding with the greatest
-   dot product wins. SPDX-License-Identifier: MIT */
+/* Questions answered by the nearest paragraph: the questions go through the same model, and the
+   embedding with the greatest dot product wins. SPDX-License-Identifier: MIT */
 #ifndef MINILM_ANSWERS_H
 #define MINILM_ANSWERS_H
 
@@ -16,7 +16,8 @@ typedef struct answer {
 } answer;
 
 /* paragraphs: the corpus, embedded. */
-int answers_find(const model *m, workers *w, const batches *paragraphs, answer answers_out[ANSWERS_COUNT], failure *why);
+int answers_find(const model *m, workers *w, const batches *paragraphs,
+                 answer answers_out[ANSWERS_COUNT], failure *why);
 
 void answers_print(const corpus *c, const answer answers[ANSWERS_COUNT]);
 

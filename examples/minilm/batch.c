@@ -12,7 +12,9 @@ typedef struct row {
   const int32_t *ids;
 } row;
 
-static int64_t padded(int64_t length) { return (length + BATCH_LENGTH_STEP - 1) / BATCH_LENGTH_STEP * BATCH_LENGTH_STEP; }
+static int64_t padded(int64_t length) {
+  return (length + BATCH_LENGTH_STEP - 1) / BATCH_LENGTH_STEP * BATCH_LENGTH_STEP;
+}
 
 static int longest_first(const void *left, const void *right) {
   const row *a = left, *b = right;
@@ -21,14 +23,17 @@ static int longest_first(const void *left, const void *right) {
 }
 
 /* Returns the texts' tokens, TOKENIZER_LENGTH_MAX of room each; NULL: no memory. */
-static int32_t *encode_texts(const tokenizer *t, const text_span *texts, int64_t count, row *rows, batches *b) {
+static int32_t *encode_texts(const tokenizer *t, const text_span *texts, int64_t count, row *rows,
+                             batches *b) {
   int32_t *ids = calloc((size_t)count, TOKENIZER_LENGTH_MAX * sizeof *ids);
   for (int64_t i = 0; ids != NULL && i < count; i++) {
     int32_t *own = ids + i * TOKENIZER_LENGTH_MAX;
     int was_cut = 0;
     int64_t length = 0;
-    WITH_BASE_PROFILER(PROF_HOST, "tokenize", "operator", PROF_ARGS("bytes", texts[i].bytes),
-                       { length = tokenizer_encode(t, texts[i].data, texts[i].bytes, own, TOKENIZER_LENGTH_MAX, &was_cut); });
+    WITH_BASE_PROFILER(PROF_HOST, "tokenize", "operator", PROF_ARGS("bytes", texts[i].bytes), {
+      length =
+          tokenizer_encode(t, texts[i].data, texts[i].bytes, own, TOKENIZER_LENGTH_MAX, &was_cut);
+    });
     rows[i] = (row){i, length, own};
     b->token_count += length;
     b->cut_count += was_cut;
@@ -36,7 +41,8 @@ static int32_t *encode_texts(const tokenizer *t, const text_span *texts, int64_t
   return ids;
 }
 
-/* Rows are sorted: each group's first is its longest. Returns how many ids there are with padding. */
+/* Rows are sorted: each group's first is its longest. Returns how many ids there are with
+   padding. */
 static int64_t group(const row *rows, int64_t count, batches *b) {
   int64_t id_count = 0;
   for (int64_t i = 0; i < count; i += BATCH_TEXTS_MAX) {
@@ -75,8 +81,8 @@ static int build(const tokenizer *t, const text_span *texts, int64_t count, row 
   return is_complete ? 0 : -1;
 }
 
-int batches_create(const tokenizer *t, int64_t width, const text_span *texts, int64_t count, batches **batches_out,
-                   failure *why) {
+int batches_create(const tokenizer *t, int64_t width, const text_span *texts, int64_t count,
+                   batches **batches_out, failure *why) {
   if (count < 1) return failure_set(why, "there are no texts to embed");
   batches *b = calloc(1, sizeof *b);
   row *rows = calloc((size_t)count, sizeof *rows);

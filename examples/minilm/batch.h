@@ -1,6 +1,7 @@
-/* Texts made ready for the model: token numbers in rows of one length, with the real length of each row. Texts are sorted
-   by length before they are grouped, and rows are padded to a multiple of 16, so that little is computed for padding and
-   the operators see few different shapes. SPDX-License-Identifier: MIT */
+/* Texts made ready for the model: token numbers in rows of one length, with the real length of each
+   row. Texts are sorted by length before they are grouped, and rows are padded to a multiple of 16,
+   so that little is computed for padding and the operators see few different shapes.
+   SPDX-License-Identifier: MIT */
 #ifndef MINILM_BATCH_H
 #define MINILM_BATCH_H
 
@@ -27,15 +28,16 @@ typedef struct batches {
   batch *items; /* the longest first: no worker is left with a long one when the others are done */
   int64_t count;
   int32_t *ids;
-  float *embeddings; /* text_count rows of width floats, in the order in which the texts were given */
+  /* text_count rows of width floats, in the order in which the texts were given */
+  float *embeddings;
   int64_t width;
   int64_t text_count;
   int64_t token_count; /* without padding */
   int64_t cut_count;   /* texts longer than TOKENIZER_LENGTH_MAX tokens */
 } batches;
 
-int batches_create(const tokenizer *t, int64_t width, const text_span *texts, int64_t count, batches **batches_out,
-                   failure *why);
+int batches_create(const tokenizer *t, int64_t width, const text_span *texts, int64_t count,
+                   batches **batches_out, failure *why);
 void batches_destroy(batches *b);
 
 #endif

@@ -22,7 +22,9 @@ static const struct {
     {"vocab_size", offsetof(config, vocabulary)},
 };
 
-static const struct { const char *key, *value; } words[] = {{"model_type", "bert"}, {"hidden_act", "gelu"}};
+static const struct {
+  const char *key, *value;
+} words[] = {{"model_type", "bert"}, {"hidden_act", "gelu"}};
 
 static int read_json(const char *path, cJSON **json_out, failure *why) {
   char text[FILE_BYTES_MAX];
@@ -38,7 +40,8 @@ static int read_numbers(const char *path, const cJSON *json, config *c, failure 
   for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, numbers[i].key);
     if (!cJSON_IsNumber(item) || !(item->valuedouble >= 1 && item->valuedouble <= NUMBER_MAX))
-      return failure_set(why, "%s: %s is not a number from 1 to %d", path, numbers[i].key, NUMBER_MAX);
+      return failure_set(why, "%s: %s is not a number from 1 to %d", path, numbers[i].key,
+                         NUMBER_MAX);
     const int64_t value = (int64_t)item->valuedouble;
     memcpy((char *)c + numbers[i].offset, &value, sizeof value);
   }
@@ -46,7 +49,8 @@ static int read_numbers(const char *path, const cJSON *json, config *c, failure 
   if (!cJSON_IsNumber(epsilon)) return failure_set(why, "%s: layer_norm_eps is not a number", path);
   c->layer_norm_epsilon = (float)epsilon->valuedouble;
   if (c->hidden % c->heads != 0)
-    return failure_set(why, "%s: %lld hidden do not divide by %lld heads", path, (long long)c->hidden, (long long)c->heads);
+    return failure_set(why, "%s: %lld hidden do not divide by %lld heads", path,
+                       (long long)c->hidden, (long long)c->heads);
   return 0;
 }
 
@@ -54,8 +58,8 @@ static int check_words(const char *path, const cJSON *json, failure *why) {
   for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
     const char *value = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, words[i].key));
     if (value == NULL || strcmp(value, words[i].value) != 0)
-      return failure_set(why, "%s: %s is %s, this runtime knows only %s", path, words[i].key, value == NULL ? "missing" : value,
-                         words[i].value);
+      return failure_set(why, "%s: %s is %s, this runtime knows only %s", path, words[i].key,
+                         value == NULL ? "missing" : value, words[i].value);
   }
   return 0;
 }

@@ -1,5 +1,6 @@
-/* The numbers of a BERT encoder, read from the config.json beside the weights and checked: what this runtime cannot run is
-   refused here, with the key and its value. SPDX-License-Identifier: MIT */
+/* The numbers of a BERT encoder, read from the config.json beside the weights and checked: what
+   this runtime cannot run is refused here, with the key and its value. SPDX-License-Identifier:
+   MIT */
 #ifndef MINILM_CONFIG_H
 #define MINILM_CONFIG_H
 

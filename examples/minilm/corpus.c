@@ -82,7 +82,8 @@ static int add_paragraph(corpus *c, const char *text, size_t bytes) {
   return 0;
 }
 
-/* The end of the paragraph that begins at text: behind it comes a line of blanks only, or the end. */
+/* The end of the paragraph that begins at text: behind it comes a line of blanks only, or the
+   end. */
 static const char *paragraph_end(const char *text, const char *end) {
   for (const char *line = text; line < end;) {
     const char *stop = memchr(line, '\n', (size_t)(end - line));
@@ -121,12 +122,14 @@ static int read_and_split(corpus *c, const char *path, size_t bytes, failure *wh
 }
 
 /* The folder's regular files, or its links to such. */
-static int add_entries(corpus *c, const char *folder, struct dirent **entries, int count, bool is_for_links, failure *why) {
+static int add_entries(corpus *c, const char *folder, struct dirent **entries, int count,
+                       bool is_for_links, failure *why) {
   for (int i = 0; i < count; i++) {
     char path[PATH_BYTES];
     struct stat own, target;
     const int length = snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name);
-    if (length < 0 || length >= PATH_BYTES || lstat(path, &own) != 0 || stat(path, &target) != 0) continue;
+    if (length < 0 || length >= PATH_BYTES || lstat(path, &own) != 0 || stat(path, &target) != 0)
+      continue;
     if (!S_ISREG(target.st_mode) || (bool)S_ISLNK(own.st_mode) != is_for_links) continue;
     if (corpus_add_file(c, path, why) != 0) return -1;
   }
@@ -150,7 +153,8 @@ int corpus_add_file(corpus *c, const char *path, failure *why) {
   if (stat(path, &status) != 0) return failure_set(why, "%s: %s", path, strerror(errno));
   if (!S_ISREG(status.st_mode)) return failure_set(why, "%s: not a regular file", path);
   if (status.st_size > FILE_BYTES_MAX)
-    return failure_set(why, "%s: %lld bytes, more than %d", path, (long long)status.st_size, FILE_BYTES_MAX);
+    return failure_set(why, "%s: %lld bytes, more than %d", path, (long long)status.st_size,
+                       FILE_BYTES_MAX);
   if (is_known(c, &status)) return 0;
   if (add_name(c, path, &status, why) != 0) return -1;
   return read_and_split(c, path, (size_t)status.st_size, why);
@@ -182,4 +186,6 @@ void corpus_limit(corpus *c, int64_t count) {
   c->count = kept;
 }
 
-const char *corpus_file_name(const corpus *c, int64_t text) { return c->files[c->file_of[text]].name; }
+const char *corpus_file_name(const corpus *c, int64_t text) {
+  return c->files[c->file_of[text]].name;
+}

@@ -1,5 +1,6 @@
-/* Files as paragraphs: what stands between blank lines, blanks and control characters squeezed to single spaces. Paragraphs of
-   a few words (headings, rules) are left out, for they answer no question. SPDX-License-Identifier: MIT */
+/* Files as paragraphs: what stands between blank lines, blanks and control characters squeezed to
+   single spaces. Paragraphs of a few words (headings, rules) are left out, for they answer no
+   question. SPDX-License-Identifier: MIT */
 #ifndef MINILM_CORPUS_H
 #define MINILM_CORPUS_H
 
@@ -21,11 +22,12 @@ typedef struct corpus {
 corpus *corpus_create(void);
 void corpus_destroy(corpus *c);
 
-/* A file that is there already, also by another name, is passed over. Refused: it cannot be read, is no regular file, or has
-   more than 64 MiB. */
+/* A file that is there already, also by another name, is passed over. Refused: it cannot be read,
+   is no regular file, or has more than 64 MiB. */
 int corpus_add_file(corpus *c, const char *path, failure *why);
 
-/* The regular files of a folder by name, then those that its links point to and that are not there yet. */
+/* The regular files of a folder by name, then those that its links point to and that are not there
+   yet. */
 int corpus_add_folder(corpus *c, const char *folder, failure *why);
 
 /* Keeps so many paragraphs, evenly spread over all. */

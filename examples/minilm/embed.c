@@ -24,19 +24,22 @@ typedef struct idle {
 struct minilm {
   model *model;
   engine *engine;
-  pool *pool;           /* of the engine's memory */
-  pool *rows_pool;      /* of the host's: the same one where that is the engine's */
+  pool *pool;      /* of the engine's memory */
+  pool *rows_pool; /* of the host's: the same one where that is the engine's */
   placement *placement;
   pthread_mutex_t mutex; /* guards idles */
   idle *idles;
   uint32_t rows_tag; /* what the caller's rows are called in the account of memory */
 };
 
-static pthread_once_t ops_once = PTHREAD_ONCE_INIT; /* a later model must not set OpenBLAS's threads while others compute */
+/* a later model must not set OpenBLAS's threads while others compute */
+static pthread_once_t ops_once = PTHREAD_ONCE_INIT;
 
 static int open_pools(minilm *m, failure *why) {
   m->pool = pool_create(POOL_BLOCK_BYTES, m->engine->memory);
-  m->rows_pool = m->engine->memory == &pool_host_memory ? m->pool : pool_create(POOL_BLOCK_BYTES, &pool_host_memory);
+  m->rows_pool = m->engine->memory == &pool_host_memory
+                     ? m->pool
+                     : pool_create(POOL_BLOCK_BYTES, &pool_host_memory);
   return m->pool != NULL && m->rows_pool != NULL ? 0 : failure_set(why, "no memory for the pool");
 }
 
@@ -49,9 +52,13 @@ static int open_model(const char *folder, minilm *m, failure *why) {
 }
 
 static int open_parts(const char *folder, const char *device, minilm *m, failure *why) {
-  if (engine_open(device != NULL ? device : "host", &m->engine, why) != 0 || open_model(folder, m, why) != 0) return -1;
+  if (engine_open(device != NULL ? device : "host", &m->engine, why) != 0 ||
+      open_model(folder, m, why) != 0)
+    return -1;
   m->rows_tag = prof_memory_tag("embeddings");
-  return open_pools(m, why) != 0 ? -1 : placement_create(m->model->program, m->engine, m->pool, &m->placement, why);
+  return open_pools(m, why) != 0
+             ? -1
+             : placement_create(m->model->program, m->engine, m->pool, &m->placement, why);
 }
 
 int minilm_open(const char *folder, const char *device, minilm **minilm_out, failure *why) {
@@ -95,7 +102,9 @@ static idle *take_vm(minilm *m, failure *why) {
   if (found != NULL) return found;
   found = calloc(1, sizeof *found);
   if (found == NULL) failure_set(why, "no memory for the VM");
-  if (found == NULL || vm_create(placement_program(m->placement), m->engine, m->pool, &found->vm, why) == 0) return found;
+  if (found == NULL ||
+      vm_create(placement_program(m->placement), m->engine, m->pool, &found->vm, why) == 0)
+    return found;
   free(found);
   return NULL;
 }
@@ -136,4 +145,6 @@ int minilm_embed(minilm *m, const text_span *texts, int64_t count, float **rows_
 
 void minilm_release(minilm *m, float *rows) { pool_release(m->rows_pool, rows); }
 
-void minilm_memory_get(minilm *m, pool_statistics *statistics_out) { pool_statistics_get(m->pool, statistics_out); }
+void minilm_memory_get(minilm *m, pool_statistics *statistics_out) {
+  pool_statistics_get(m->pool, statistics_out);
+}

@@ -1,4 +1,5 @@
-/* See engine.h. The host's engine, which is the operators as they are, and the list of engines. SPDX-License-Identifier: MIT */
+/* See engine.h. The host's engine, which is the operators as they are, and the list of engines.
+   SPDX-License-Identifier: MIT */
 #include "engine.h"
 
 #include <prof/profiler.h>
@@ -12,7 +13,8 @@
 #else
 static int opencl_engine_open(engine **engine_out, failure *why) {
   (void)engine_out;
-  return failure_set(why, "this was built without OpenCL's headers (apt-get install opencl-headers)");
+  return failure_set(why,
+                     "this was built without OpenCL's headers (apt-get install opencl-headers)");
 }
 #endif
 
@@ -81,7 +83,8 @@ static int invoke(lane *l, const invocation *i, failure *why) {
 static int fetch(lane *l, const tensor *rows, const batch *texts, failure *why) {
   (void)l, (void)why;
   const int64_t width = tensor_row_width(rows);
-  for (int64_t i = 0; i < texts->count; i++) memcpy(texts->embeddings[i], rows->data + i * width, (size_t)width * sizeof(float));
+  for (int64_t i = 0; i < texts->count; i++)
+    memcpy(texts->embeddings[i], rows->data + i * width, (size_t)width * sizeof(float));
   return 0;
 }
 
@@ -111,7 +114,8 @@ int engine_open(const char *name, engine **engine_out, failure *why) {
   if (strcmp(name, "opencl") == 0) return opencl_engine_open(engine_out, why);
   if (strcmp(name, "cuda") == 0) return cuda_engine_open(engine_out, why);
   if (strcmp(name, "hip") == 0) return hip_engine_open(engine_out, why);
-  if (strcmp(name, "host") != 0) return failure_set(why, "there is no device %s: host, opencl, cuda or hip", name);
+  if (strcmp(name, "host") != 0)
+    return failure_set(why, "there is no device %s: host, opencl, cuda or hip", name);
   *engine_out = &host;
   return 0;
 }

@@ -1,10 +1,12 @@
-/* minilm-demo: embeds the paragraphs of some texts with all-MiniLM-L6-v2 on two threads, by the processor or on two queues of a device, answers three questions from them,
-   and shows what prof recorded meanwhile: where the time went, what the VM costs, where the memory went, and what recording
-   itself cost.
-   This file is the order of events. The runtime that is profiled:
-     model (config, safetensors, tokenizer + unicode) -> program (compiler) -> vm -> engine -> ops, or opencl/, or gpu/ with cuda/ or hip/; pool, placement, batch, workers
-   prof's macros stand in ops.c, opencl/ and gpu/ (level 1), vm.c, pool.c and workers.c (level 2); memory is told in pool.c, and asked for in vm.c.
-   What is only for the demo: corpus, answers, report, memory_table, overhead, progress. SPDX-License-Identifier: MIT */
+/* minilm-demo: embeds the paragraphs of some texts with all-MiniLM-L6-v2 on two threads, by the
+   processor or on two queues of a device, answers three questions from them, and shows what prof
+   recorded meanwhile: where the time went, what the VM costs, where the memory went, and what
+   recording itself cost. This file is the order of events. The runtime that is profiled:
+     model (config, safetensors, tokenizer + unicode) -> program (compiler) -> vm -> engine -> ops,
+     or opencl/, or gpu/ with cuda/ or hip/; pool, placement, batch, workers
+   prof's macros stand in ops.c, opencl/ and gpu/ (level 1), vm.c, pool.c and workers.c (level 2);
+   memory is told in pool.c, and asked for in vm.c. What is only for the demo: corpus, answers,
+   report, memory_table, overhead, progress. SPDX-License-Identifier: MIT */
 #include <prof/memory.h>
 #include <prof/trace.h>
 #include <stdbool.h>
@@ -52,21 +54,27 @@ typedef struct demo {
 } demo;
 
 static const char usage[] =
-    "usage: minilm-demo [--device host|opencl|cuda|hip] [--model DIR] [--out trace.json] [--texts-limit N] [--quick] [FILES...]\n"
-    "  --device NAME    who computes: host (OpenBLAS), or the first device of opencl, cuda (NVIDIA's) or hip (AMD's); default: host\n"
-    "  --model DIR      config.json, vocab.txt, model.safetensors; default: what fetch-model.sh fetched\n"
+    "usage: minilm-demo [--device host|opencl|cuda|hip] [--model DIR] [--out trace.json] "
+    "[--texts-limit N] [--quick] [FILES...]\n"
+    "  --device NAME    who computes: host (OpenBLAS), or the first device of opencl, cuda "
+    "(NVIDIA's) or hip (AMD's); default: host\n"
+    "  --model DIR      config.json, vocab.txt, model.safetensors; default: what fetch-model.sh "
+    "fetched\n"
     "  --out PATH       the trace; default: minilm-trace.json\n"
     "  --texts-limit N  embed only N paragraphs, evenly spread\n"
     "  --quick          100 paragraphs and a shorter experiment: under 15 seconds\n"
-    "  FILES            texts; default: the licenses in " DEFAULT_TEXTS "\n"
-    "Exit status: 0; 1: it failed; 2: the command line is wrong; 3: there is no such device here.\n";
+    "  FILES            texts; default: the licenses in " DEFAULT_TEXTS
+    "\n"
+    "Exit status: 0; 1: it failed; 2: the command line is wrong; 3: there is no such device "
+    "here.\n";
 
 /* ---- options ---- */
 
 static int read_count(const char *text, int64_t *count_out, failure *why) {
   char *end = NULL;
   const long long value = strtoll(text, &end, 10);
-  if (end == text || *end != '\0' || value < 1) return failure_set(why, "--texts-limit %s: not a number from 1 on", text);
+  if (end == text || *end != '\0' || value < 1)
+    return failure_set(why, "--texts-limit %s: not a number from 1 on", text);
   *count_out = value;
   return 0;
 }
@@ -115,13 +123,16 @@ static int read_options(int count, char **arguments, options *o, failure *why) {
 static int open_model(demo *d, failure *why) {
   failure inner;
   if (model_open(d->options.model_folder, &d->model, &inner) == 0) return 0;
-  return failure_set(why, "no model: %.300s\n  examples/minilm/fetch-model.sh fetches it and prints its folder", inner.text);
+  return failure_set(
+      why, "no model: %.300s\n  examples/minilm/fetch-model.sh fetches it and prints its folder",
+      inner.text);
 }
 
 static int read_texts(demo *d, failure *why) {
   d->corpus = corpus_create();
   if (d->corpus == NULL) return failure_set(why, "no memory for the texts");
-  if (d->options.file_count == 0 && corpus_add_folder(d->corpus, DEFAULT_TEXTS, why) != 0) return -1;
+  if (d->options.file_count == 0 && corpus_add_folder(d->corpus, DEFAULT_TEXTS, why) != 0)
+    return -1;
   for (int i = 0; i < d->options.file_count; i++)
     if (corpus_add_file(d->corpus, d->options.files[i], why) != 0) return -1;
   corpus_limit(d->corpus, d->options.texts_limit);
@@ -137,12 +148,15 @@ static int open_pool(demo *d, failure *why) {
 /* A device gets the weights first. */
 static int start_workers(demo *d, failure *why) {
   if (placement_create(d->model->program, d->engine, d->pool, &d->placement, why) != 0) return -1;
-  return workers_create(placement_program(d->placement), d->engine, d->pool, WORKERS, &d->workers, why);
+  return workers_create(placement_program(d->placement), d->engine, d->pool, WORKERS, &d->workers,
+                        why);
 }
 
 static int embed(demo *d, failure *why) {
   const corpus *c = d->corpus;
-  if (batches_create(d->model->tokenizer, d->model->config.hidden, c->texts, c->count, &d->batches, why) != 0) return -1;
+  if (batches_create(d->model->tokenizer, d->model->config.hidden, c->texts, c->count, &d->batches,
+                     why) != 0)
+    return -1;
   progress p = progress_begin("paragraphs", c->count);
   int64_t submitted = 0;
   for (int64_t i = 0; i < d->batches->count; i++) {
@@ -159,8 +173,8 @@ static int refuse(failure *why, const char *what, int status) {
   return failure_set(why, "%s: %s (%s)", what, prof_status_text(status), prof_last_error());
 }
 
-/* Two steps, as a server has requests: first the paragraphs, then the questions. In between the pool gives back what it does
-   not need: when nothing is on its way on the device. */
+/* Two steps, as a server has requests: first the paragraphs, then the questions. In between the
+   pool gives back what it does not need: when nothing is on its way on the device. */
 static int work_under_prof(demo *d, failure *why) {
   prof_process_set_name("minilm-demo");
   prof_thread_set_name("main");
@@ -182,12 +196,17 @@ static void print_work(const demo *d) {
   pool_statistics s;
   pool_statistics_get(d->pool, &s);
   const batches *b = d->batches;
-  printf("%lld paragraphs of %d files (%lld tokens, %lld texts cut at %d) embedded in %.1f s on %d threads by %s: %.0f a second\n",
-         (long long)b->text_count, d->corpus->file_count, (long long)b->token_count, (long long)b->cut_count,
-         TOKENIZER_LENGTH_MAX, d->embed_s, WORKERS, d->engine->description, (double)b->text_count / d->embed_s);
-  printf("tensor pool: %llu requests, %llu blocks reserved from the system; peak %.2f MiB used, %.2f MiB reserved\n",
-         (unsigned long long)s.request_count, (unsigned long long)s.reserve_count, (double)s.used_peak_bytes / MIB,
-         (double)s.reserved_peak_bytes / MIB);
+  printf(
+      "%lld paragraphs of %d files (%lld tokens, %lld texts cut at %d) embedded in %.1f s on %d "
+      "threads by %s: %.0f a second\n",
+      (long long)b->text_count, d->corpus->file_count, (long long)b->token_count,
+      (long long)b->cut_count, TOKENIZER_LENGTH_MAX, d->embed_s, WORKERS, d->engine->description,
+      (double)b->text_count / d->embed_s);
+  printf(
+      "tensor pool: %llu requests, %llu blocks reserved from the system; peak %.2f MiB used, %.2f "
+      "MiB reserved\n",
+      (unsigned long long)s.request_count, (unsigned long long)s.reserve_count,
+      (double)s.used_peak_bytes / MIB, (double)s.reserved_peak_bytes / MIB);
 }
 
 static int print_report(const demo *d, failure *why) {
@@ -228,7 +247,8 @@ static int run(demo *d, failure *why) {
   answers_print(d->corpus, d->answers);
   if (print_report(d, why) != 0) return -1;
   if (measure_overhead(d, why) != 0) return -1;
-  printf("\nThe trace is in %s: open it in https://ui.perfetto.dev or in chrome://tracing\n", d->options.out);
+  printf("\nThe trace is in %s: open it in https://ui.perfetto.dev or in chrome://tracing\n",
+         d->options.out);
   return 0;
 }
 

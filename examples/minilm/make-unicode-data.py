@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Writes unicode_data.h: what BERT's uncased normaliser does to each code point.
 
-The facts are asked of Hugging Face's own normaliser and pre-tokeniser, one code point at a time, so the C
-tokenizer cannot drift from them. Needed only to make the file again:
+The facts are asked of Hugging Face's own normaliser and pre-tokeniser, one code point at a time, so
+the C tokenizer cannot drift from them. Needed only to make the file again:
     pip install tokenizers && ./make-unicode-data.py > unicode_data.h
     clang-format -i unicode_data.h
 """
+
 import unicodedata
 
 from tokenizers.normalizers import BertNormalizer
@@ -42,7 +43,9 @@ typedef struct fold_row {{
 
 
 def ask():
-    normaliser = BertNormalizer(clean_text=True, handle_chinese_chars=True, strip_accents=None, lowercase=True)
+    normaliser = BertNormalizer(
+        clean_text=True, handle_chinese_chars=True, strip_accents=None, lowercase=True
+    )
     splitter = BertPreTokenizer()
     points = [c for c in range(0x110000) if not 0xD800 <= c < 0xE000]
     becomes = {c: normaliser.normalize_str(chr(c)) for c in points}
@@ -61,12 +64,15 @@ def ranges(points):
 
 
 def constant_shifts(fold):
-    """Runs of 8 and more that move by one distance (stride 1, or 2 where capitals and small letters alternate)."""
+    """Runs of 8 and more that move by one distance (stride 1, or 2 where capitals and small letters
+    alternate)."""
     runs, left = [], dict(fold)
     for first in sorted(fold):
         for stride in (1, 2):
             count = 0
-            while left.get(first + count * stride, -1) - first - count * stride == fold[first] - first:
+            while (
+                left.get(first + count * stride, -1) - first - count * stride == fold[first] - first
+            ):
                 count += 1
             if count >= 8:
                 runs.append((first, first + (count - 1) * stride, stride, fold[first] - first))
@@ -89,11 +95,14 @@ def rows(fold):
 
 def literal(points):
     # Right-to-left letters are escaped so that an editor does not turn the line around.
-    return "".join(f"\\u{c:04x}" if unicodedata.bidirectional(chr(c)) in ("R", "AL") else chr(c) for c in points)
+    return "".join(
+        f"\\u{c:04x}" if unicodedata.bidirectional(chr(c)) in ("R", "AL") else chr(c)
+        for c in points
+    )
 
 
 def table(kind, name, cells, per_line):
-    lines = [", ".join(cells[i:i + per_line]) for i in range(0, len(cells), per_line)]
+    lines = [", ".join(cells[i : i + per_line]) for i in range(0, len(cells), per_line)]
     print(f"\nstatic const {kind} {name}[] = {{\n  " + ",\n  ".join(lines) + ",\n};")
 
 
@@ -115,11 +124,24 @@ def main():
     astral = sorted(c for c in rest if c > 0xFFFF)
     shifts += [(c, c, 1, rest.pop(c) - c) for c in astral]
     print(HEAD.format(missing=missing), end="")
-    pair = [[f"{{0x{a:04x}, 0x{b:04x}}}" for a, b in ranges(x)] for x in (blank, dropped, ideograph, punctuation)]
+    pair = [
+        [f"{{0x{a:04x}, 0x{b:04x}}}" for a, b in ranges(x)]
+        for x in (blank, dropped, ideograph, punctuation)
+    ]
     for name, cells in zip(("blank", "dropped", "ideograph", "punctuation"), pair):
         table("code_range", name + "_ranges", cells, 6)
-    table("fold_range", "fold_ranges", [f"{{0x{a:04x}, 0x{b:04x}, {s}, {d}}}" for a, b, s, d in shifts], 4)
-    table("fold_row", "fold_rows", [f'{{0x{a:04x}, {len(t)}, u"{literal(t)}"}}' for a, t in rows(rest)], 1)
+    table(
+        "fold_range",
+        "fold_ranges",
+        [f"{{0x{a:04x}, 0x{b:04x}, {s}, {d}}}" for a, b, s, d in shifts],
+        4,
+    )
+    table(
+        "fold_row",
+        "fold_rows",
+        [f'{{0x{a:04x}, {len(t)}, u"{literal(t)}"}}' for a, t in rows(rest)],
+        1,
+    )
     print("\n#endif")
 
 

@@ -1,5 +1,6 @@
-/* Where the memory went, as the capture tells it: the peaks by both ways in beside the pool's own account, what was live at the
-   peak, what fragmentation cost. By prof's reading calls alone. SPDX-License-Identifier: MIT */
+/* Where the memory went, as the capture tells it: the peaks by both ways in beside the pool's own
+   account, what was live at the peak, what fragmentation cost. By prof's reading calls alone.
+   SPDX-License-Identifier: MIT */
 #ifndef MINILM_MEMORY_TABLE_H
 #define MINILM_MEMORY_TABLE_H
 
@@ -9,8 +10,8 @@
 #include "failure.h"
 #include "pool.h"
 
-/* To stdout. own: the pool's account of the same time. Refused: the trace holds no memory of a pool and a query, or cannot be
-   read. */
+/* To stdout. own: the pool's account of the same time. Refused: the trace holds no memory of a pool
+   and a query, or cannot be read. */
 int memory_table_print(const prof_trace *trace, const pool_statistics *own, failure *why);
 
 #endif

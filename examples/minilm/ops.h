@@ -1,7 +1,8 @@
-/* The operators of a BERT encoder, on OpenBLAS where it is a matrix product. Each is one level-1 scope of category
-   "operator" with the shapes of its inputs. They compute, and nothing else: shapes are right because the program's compiler
-   made them, and memory is the VM's. Letters in the comments: B texts, L tokens of a row, H hidden, A heads.
-   Any number of threads, on different outputs. SPDX-License-Identifier: MIT */
+/* The operators of a BERT encoder, on OpenBLAS where it is a matrix product. Each is one level-1
+   scope of category "operator" with the shapes of its inputs. They compute, and nothing else:
+   shapes are right because the program's compiler made them, and memory is the VM's. Letters in the
+   comments: B texts, L tokens of a row, H hidden, A heads. Any number of threads, on different
+   outputs. SPDX-License-Identifier: MIT */
 #ifndef MINILM_OPS_H
 #define MINILM_OPS_H
 
@@ -10,8 +11,10 @@
 /* One process-wide thing: OpenBLAS must not start threads of its own beside our workers. */
 void ops_init(void);
 
-/* out[B,L,H] = words[ids] + positions[0..L) + types[0]; ids holds B x L numbers below the row counts of words. */
-void op_embedding(const int32_t *ids, const tensor *words, const tensor *positions, const tensor *types, tensor *out);
+/* out[B,L,H] = words[ids] + positions[0..L) + types[0]; ids holds B x L numbers below the row
+   counts of words. */
+void op_embedding(const int32_t *ids, const tensor *words, const tensor *positions,
+                  const tensor *types, tensor *out);
 
 /* out[..,N] = x[..,K] * weight[N,K]^T + bias[N] */
 void op_dense(const tensor *x, const tensor *weight, const tensor *bias, tensor *out);

@@ -39,7 +39,8 @@ static int refuse(failure *why, const char *what, int status) {
   return failure_set(why, "%s: %s (%s)", what, prof_status_text(status), prof_last_error());
 }
 
-/* One unit at a level (0: prof is stopped); the time is the work's alone, without starting and stopping. */
+/* One unit at a level (0: prof is stopped); the time is the work's alone, without starting and
+   stopping. */
 static int run_unit(const unit *u, int level, double *ns_out, failure *why) {
   const int status = level == 0 ? PROF_OK : prof_start(level);
   if (status != PROF_OK) return refuse(why, "prof_start", status);
@@ -55,11 +56,13 @@ static int run_unit(const unit *u, int level, double *ns_out, failure *why) {
 static void record_operators(const int64_t *dims) {
   for (int i = 0; i < LOOP_SCOPES; i++)
     WITH_BASE_PROFILER(PROF_HOST, "dense", "operator",
-                       PROF_SHAPES(PROF_TENSOR(dims, 3, PROF_F32), PROF_TENSOR(dims, 2, PROF_F32)), {});
+                       PROF_SHAPES(PROF_TENSOR(dims, 3, PROF_F32), PROF_TENSOR(dims, 2, PROF_F32)),
+                       {});
 }
 
 static void record_instructions(const char *name) {
-  for (int i = 0; i < LOOP_SCOPES; i++) WITH_BASE_PROFILER_LEVEL(2, PROF_HOST, name, "vm", PROF_NO_ARGS, {});
+  for (int i = 0; i < LOOP_SCOPES; i++)
+    WITH_BASE_PROFILER_LEVEL(2, PROF_HOST, name, "vm", PROF_NO_ARGS, {});
 }
 
 static void record_requests(void) {
@@ -97,8 +100,10 @@ static int ascending(const void *left, const void *right) {
   return (a > b) - (a < b);
 }
 
-/* The price of each kind as this runtime writes it: the median of some loops, in a capture of its own. */
-static int measure_prices(const program *p, prof_pool *pieces, double prices_out[KINDS], failure *why) {
+/* The price of each kind as this runtime writes it: the median of some loops, in a capture of its
+   own. */
+static int measure_prices(const program *p, prof_pool *pieces, double prices_out[KINDS],
+                          failure *why) {
   for (int kind = 0; kind < KINDS; kind++) {
     double ns[LOOP_ROUNDS];
     prof_clear();
@@ -118,7 +123,8 @@ static int count_memory(const prof_trace *trace, uint64_t counts_out[KINDS]) {
   for (uint32_t i = 0; i < prof_memory_pool_count(memory); i++) {
     prof_memory_info info = {.size = sizeof info};
     if (prof_memory_pool_get(memory, i, &info) != PROF_OK) continue;
-    counts_out[KIND_PIECE] += info.alloc_count + info.free_count + info.reserve_count + info.release_count;
+    counts_out[KIND_PIECE] +=
+        info.alloc_count + info.free_count + info.reserve_count + info.release_count;
     counts_out[KIND_SAMPLE] += info.sample_count;
   }
   prof_memory_destroy(memory);
@@ -126,7 +132,8 @@ static int count_memory(const prof_trace *trace, uint64_t counts_out[KINDS]) {
 }
 
 static int count_kinds(uint64_t counts_out[KINDS], failure *why) {
-  const prof_aggregate_options options = {.size = sizeof options, .group = PROF_GROUP_CATEGORY, .rows_limit = UINT32_MAX};
+  const prof_aggregate_options options = {
+      .size = sizeof options, .group = PROF_GROUP_CATEGORY, .rows_limit = UINT32_MAX};
   prof_trace *trace = NULL;
   prof_rows *rows = NULL;
   int status = prof_get(&trace);
@@ -134,7 +141,8 @@ static int count_kinds(uint64_t counts_out[KINDS], failure *why) {
   for (int kind = 0; kind < KINDS; kind++) counts_out[kind] = 0;
   for (uint64_t i = 0; status == PROF_OK && i < rows->row_count; i++)
     for (int kind = 0; kind < SCOPE_KINDS; kind++)
-      if (strcmp(rows->rows[i].category, kinds[kind]) == 0) counts_out[kind] = rows->rows[i].calls_count;
+      if (strcmp(rows->rows[i].category, kinds[kind]) == 0)
+        counts_out[kind] = rows->rows[i].calls_count;
   if (status == PROF_OK) status = count_memory(trace, counts_out);
   prof_rows_destroy(rows);
   prof_trace_destroy(trace);
@@ -142,8 +150,8 @@ static int count_kinds(uint64_t counts_out[KINDS], failure *why) {
 }
 
 /* The records of one unit and what they cost together, at each level. */
-static int price_units(const unit *u, const double prices[KINDS], overhead *o, double cost_ns_out[OVERHEAD_LEVELS],
-                       failure *why) {
+static int price_units(const unit *u, const double prices[KINDS], overhead *o,
+                       double cost_ns_out[OVERHEAD_LEVELS], failure *why) {
   for (int level = 1; level <= OVERHEAD_LEVELS; level++) {
     overhead_level *l = &o->levels[level - 1];
     uint64_t counts[KINDS] = {0};
@@ -162,8 +170,8 @@ static int price_units(const unit *u, const double prices[KINDS], overhead *o, d
 
 /* ---- the experiment ---- */
 
-/* The factor of a 95 % interval with so many degrees of freedom: the first terms of Fisher's expansion around the normal
-   quantile; exact to 0.2 % from 8 on. */
+/* The factor of a 95 % interval with so many degrees of freedom: the first terms of Fisher's
+   expansion around the normal quantile; exact to 0.2 % from 8 on. */
 static double student_t(int freedom) {
   const double z = 1.959964, n = freedom;
   const double z3 = z * z * z, z5 = z3 * z * z, z7 = z5 * z * z;
@@ -186,7 +194,8 @@ static double half_width(const sums *s, int count) {
   return student_t(count - 1) * sqrt(fmax(variance, 0) / count);
 }
 
-/* One unit at each level; which comes first changes from round to round, so that none has the better place. */
+/* One unit at each level; which comes first changes from round to round, so that none has the
+   better place. */
 static int run_round(const unit *u, int round, double ns_out[OVERHEAD_LEVELS + 1], failure *why) {
   prof_clear();
   for (int i = 0; i <= OVERHEAD_LEVELS; i++) {
@@ -204,7 +213,8 @@ static int run_rounds(const unit *u, double budget_s, overhead *o, failure *why)
   double ns[OVERHEAD_LEVELS + 1] = {0}, widest = INFINITY;
   const double end_s = progress_now_s() + budget_s;
   if (run_round(u, 0, ns, why) != 0) return -1; /* warms the caches and the pool; not counted */
-  while (o->round_count < ROUNDS_MAX && (o->round_count < ROUNDS_MIN || (widest > RESOLVED && progress_now_s() < end_s))) {
+  while (o->round_count < ROUNDS_MAX &&
+         (o->round_count < ROUNDS_MIN || (widest > RESOLVED && progress_now_s() < end_s))) {
     if (run_round(u, o->round_count, ns, why) != 0) return -1;
     o->round_count++;
     add(&base, ns[0]);
@@ -213,7 +223,8 @@ static int run_rounds(const unit *u, double budget_s, overhead *o, failure *why)
     for (int i = 0; i < OVERHEAD_LEVELS; i++) {
       add(&differences[i], ns[i + 1] - ns[0]);
       o->levels[i].difference = differences[i].total / o->round_count / o->unit_ns;
-      o->levels[i].half_width = o->round_count < 2 ? INFINITY : half_width(&differences[i], o->round_count) / o->unit_ns;
+      o->levels[i].half_width =
+          o->round_count < 2 ? INFINITY : half_width(&differences[i], o->round_count) / o->unit_ns;
       widest = fmax(widest, o->levels[i].half_width);
     }
     progress_show(&p, (int64_t)fmin(100, 100 * (1 - (end_s - progress_now_s()) / budget_s)));
@@ -222,10 +233,12 @@ static int run_rounds(const unit *u, double budget_s, overhead *o, failure *why)
   return 0;
 }
 
-int overhead_measure(const model *m, pool *memory, const batches *all, double budget_s, overhead *result_out, failure *why) {
+int overhead_measure(const model *m, pool *memory, const batches *all, double budget_s,
+                     overhead *result_out, failure *why) {
   double prices[KINDS] = {0}, cost_ns[OVERHEAD_LEVELS] = {0};
-  /* Batches are sorted by length. One of the short ones: many scopes for little work is the hard case for a profiler, and
-     short units of work let the three levels follow each other before the machine's speed drifts. */
+  /* Batches are sorted by length. One of the short ones: many scopes for little work is the hard
+     case for a profiler, and short units of work let the three levels follow each other before the
+     machine's speed drifts. */
   unit u = {.texts = &all->items[all->count * 9 / 10]};
   overhead o = {.text_count = u.texts->count};
   if (vm_create(m->program, engine_host(), memory, &u.vm, why) != 0) return -1;
@@ -239,7 +252,8 @@ int overhead_measure(const model *m, pool *memory, const batches *all, double bu
   int status = measure_prices(m->program, pieces, prices, why);
   if (status == 0) status = price_units(&u, prices, &o, cost_ns, why);
   if (status == 0) status = run_rounds(&u, budget_s, &o, why);
-  for (int i = 0; status == 0 && i < OVERHEAD_LEVELS; i++) o.levels[i].estimate = cost_ns[i] / o.unit_ns;
+  for (int i = 0; status == 0 && i < OVERHEAD_LEVELS; i++)
+    o.levels[i].estimate = cost_ns[i] / o.unit_ns;
   prof_clear();
   prof_pool_destroy(pieces);
   vm_destroy(u.vm);
@@ -249,13 +263,17 @@ int overhead_measure(const model *m, pool *memory, const batches *all, double bu
 
 static void print_level(const overhead *o, int i) {
   const overhead_level *l = &o->levels[i];
-  printf("  level %d  %6" PRIu64 " records x %4.0f ns  estimate %6.3f %% (%s the bound of %.0f %%)   measured %+6.2f %% +- %.2f %%: ", i + 1,
-         l->record_count, l->record_ns, 100 * l->estimate, l->estimate <= BOUND ? "within" : "OVER", 100 * BOUND,
-         100 * l->difference, 100 * l->half_width);
+  printf("  level %d  %6" PRIu64
+         " records x %4.0f ns  estimate %6.3f %% (%s the bound of %.0f %%)   measured %+6.2f %% +- "
+         "%.2f %%: ",
+         i + 1, l->record_count, l->record_ns, 100 * l->estimate,
+         l->estimate <= BOUND ? "within" : "OVER", 100 * BOUND, 100 * l->difference,
+         100 * l->half_width);
   if (l->half_width > RESOLVED)
     printf("not resolved (this machine is too busy for +-%.1f %%)\n", 100 * RESOLVED);
   else
-    printf("the interval %s the estimate\n", fabs(l->difference - l->estimate) > l->half_width ? "EXCLUDES" : "holds");
+    printf("the interval %s the estimate\n",
+           fabs(l->difference - l->estimate) > l->half_width ? "EXCLUDES" : "holds");
 }
 
 void overhead_print(const overhead *o) {
@@ -265,6 +283,9 @@ void overhead_print(const overhead *o) {
          o->text_count, o->unit_ns / 1e6, o->round_count);
   for (int i = 0; i < OVERHEAD_LEVELS; i++) print_level(o, i);
   if (o->plain_ns > 0)
-    printf("  Priced by the records of this program: operators with shapes, names made at run time, tagged pieces of memory. A scope with a\n"
-           "  literal name and no arguments costs %.0f ns here.\n", o->plain_ns);
+    printf(
+        "  Priced by the records of this program: operators with shapes, names made at run time, "
+        "tagged pieces of memory. A scope with a\n"
+        "  literal name and no arguments costs %.0f ns here.\n",
+        o->plain_ns);
 }

@@ -31,7 +31,9 @@ static int upload_all(placement *p, engine *e, lane *l, failure *why) {
     for (int n = 0; n < INSTRUCTION_WEIGHTS_MAX; n++) {
       tensor *weight = &p->own_code[k].weights[n];
       if (weight->rank == 0) continue;
-      if (e->upload(l, at, weight->data, (size_t)tensor_element_count(weight) * sizeof(float), why) != 0) return -1;
+      if (e->upload(l, at, weight->data, (size_t)tensor_element_count(weight) * sizeof(float),
+                    why) != 0)
+        return -1;
       weight->data = (float *)(void *)at;
       at += room_of(weight);
     }
@@ -46,8 +48,10 @@ static int place(placement *p, engine *e, failure *why) {
   if (p->own_code == NULL) return failure_set(why, "no memory for the program");
   for (int k = 0; k < p->program.instruction_count; k++) p->own_code[k] = p->program.code[k];
   p->program.code = p->own_code;
-  p->weights = pool_acquire_for(p->memory, bytes, (pool_purpose){prof_memory_tag("weights"), POOL_ANY_STREAM});
-  if (p->weights == NULL) return failure_set(why, "%s has no %zu bytes for the weights", e->description, bytes);
+  p->weights = pool_acquire_for(p->memory, bytes,
+                                (pool_purpose){prof_memory_tag("weights"), POOL_ANY_STREAM});
+  if (p->weights == NULL)
+    return failure_set(why, "%s has no %zu bytes for the weights", e->description, bytes);
   if (e->open_lane(e, &l, why) != 0) return -1;
   engine_name_lane(e, l, "weights");
   const int status = upload_all(p, e, l, why);
@@ -55,7 +59,8 @@ static int place(placement *p, engine *e, failure *why) {
   return status;
 }
 
-int placement_create(const program *p, engine *e, pool *memory, placement **placement_out, failure *why) {
+int placement_create(const program *p, engine *e, pool *memory, placement **placement_out,
+                     failure *why) {
   placement *made = calloc(1, sizeof *made);
   if (made == NULL) return failure_set(why, "no memory for the program");
   *made = (placement){.program = *p, .memory = memory};

@@ -1,11 +1,12 @@
-/* See pool.h. A block is cut into pieces that lie side by side; what is known of them lies beside, because the memory may be a
-   device's:
+/* See pool.h. A block is cut into pieces that lie side by side; what is known of them lies beside,
+   because the memory may be a device's:
 
      block --first--> piece 0 --next--> piece 1 --next--> piece 2 --> NULL
      memory           | ................ | ............... | ....... |
 
-   A request takes the smallest free piece that fits and cuts off the rest; a release joins the free neighbours. The walk
-   over all pieces is fine for the few dozen that a program's registers are. SPDX-License-Identifier: MIT */
+   A request takes the smallest free piece that fits and cuts off the rest; a release joins the free
+   neighbours. The walk over all pieces is fine for the few dozen that a program's registers are.
+   SPDX-License-Identifier: MIT */
 #include "pool.h"
 
 #include <prof/memory.h>
@@ -34,7 +35,8 @@ struct pool {
   size_t block_bytes;
   const pool_source *source;
   pool_statistics statistics;
-  prof_pool *profile; /* what the same is told to; NULL: nobody. The pool's own account above does not depend on it */
+  /* what the same is told to; NULL: nobody. The pool's own account above does not depend on it */
+  prof_pool *profile;
 };
 
 _Static_assert(POOL_ANY_STREAM == PROF_NO_STREAM, "none is none for prof, too");
@@ -49,7 +51,8 @@ static void release_to_the_host(void *user, void *memory) {
   free(memory);
 }
 
-const pool_source pool_host_memory = {.device = {PROF_DEVICE_CPU, 0}, .reserve = reserve_of_the_host, .release = release_to_the_host};
+const pool_source pool_host_memory = {
+    .device = {PROF_DEVICE_CPU, 0}, .reserve = reserve_of_the_host, .release = release_to_the_host};
 
 static piece *find_smallest_fit(pool *p, size_t bytes, uint64_t stream) {
   piece *best = NULL;
@@ -114,12 +117,17 @@ static void give_back(pool *p, block *b) {
   free(b);
 }
 
-/* Cuts what the request does not need off into a free piece; without memory for a piece's description it stays whole. */
+/* Cuts what the request does not need off into a free piece; without memory for a piece's
+   description it stays whole. */
 static void cut(piece *p, size_t bytes) {
   if (p->bytes == bytes) return;
   piece *rest = malloc(sizeof *rest);
   if (rest == NULL) return;
-  *rest = (piece){.next = p->next, .previous = p, .memory = p->memory + bytes, .bytes = p->bytes - bytes, .is_free = true};
+  *rest = (piece){.next = p->next,
+                  .previous = p,
+                  .memory = p->memory + bytes,
+                  .bytes = p->bytes - bytes,
+                  .is_free = true};
   if (rest->next != NULL) rest->next->previous = rest;
   p->next = rest;
   p->bytes = bytes;
@@ -164,7 +172,11 @@ pool *pool_create(size_t block_bytes, const pool_source *source) {
   }
   p->source = source;
   /* Without it the pool works, unprofiled. */
-  const prof_pool_options options = {.size = sizeof options, .name = "tensors", .device = p->source->device, .query = pool_query, .user = p};
+  const prof_pool_options options = {.size = sizeof options,
+                                     .name = "tensors",
+                                     .device = p->source->device,
+                                     .query = pool_query,
+                                     .user = p};
   if (prof_pool_create(&options, &p->profile) != PROF_OK) p->profile = NULL;
   return p;
 }
@@ -181,9 +193,12 @@ void pool_destroy(pool *p) {
   free(p);
 }
 
-void *pool_acquire(pool *p, size_t bytes) { return pool_acquire_for(p, bytes, (pool_purpose){0, POOL_ANY_STREAM}); }
+void *pool_acquire(pool *p, size_t bytes) {
+  return pool_acquire_for(p, bytes, (pool_purpose){0, POOL_ANY_STREAM});
+}
 
-/* The piece is told behind the scope, still under the mutex: so the scope that it is counted to is the caller's. */
+/* The piece is told behind the scope, still under the mutex: so the scope that it is counted to is
+   the caller's. */
 void *pool_acquire_for(pool *p, size_t bytes, pool_purpose purpose) {
   piece *found = NULL;
   WITH_BASE_PROFILER_LEVEL(2, PROF_HOST, "MemoryRequest", "memory", PROF_ARGS("bytes", bytes), {
@@ -191,7 +206,8 @@ void *pool_acquire_for(pool *p, size_t bytes, pool_purpose purpose) {
     found = acquire_locked(p, bytes, purpose.stream);
   });
   void *memory = found == NULL ? NULL : found->memory;
-  if (found != NULL) prof_memory_alloc_for(p->profile, memory, bytes, found->bytes, purpose.tag, purpose.stream);
+  if (found != NULL)
+    prof_memory_alloc_for(p->profile, memory, bytes, found->bytes, purpose.tag, purpose.stream);
   pthread_mutex_unlock(&p->mutex);
   if (found == NULL && bytes > 0) prof_memory_oom(p->source->device, bytes);
   return memory;

@@ -1,10 +1,12 @@
-/* The tensor pool: reserves large blocks from the system, hands out pieces of them, joins what comes back. A runtime has
-   one because activations live for microseconds, and the system's allocator would give their pages back each time.
-   What is handed out may be memory of a device: the pool never looks into it. A block belongs to a stream, and so do its pieces: what
-   came back may be handed out again while a device still works on it, because that stream's next work comes behind.
-   Every call may come from any thread; one mutex guards all of a pool, and nothing but the source, the system's allocator and prof
-   is called under it. Requests are level-2 scopes named "MemoryRequest"; pieces, blocks and collections are told to prof under the
-   mutex, so that the order told is the order done. SPDX-License-Identifier: MIT */
+/* The tensor pool: reserves large blocks from the system, hands out pieces of them, joins what
+   comes back. A runtime has one because activations live for microseconds, and the system's
+   allocator would give their pages back each time. What is handed out may be memory of a device:
+   the pool never looks into it. A block belongs to a stream, and so do its pieces: what came back
+   may be handed out again while a device still works on it, because that stream's next work comes
+   behind. Every call may come from any thread; one mutex guards all of a pool, and nothing but the
+   source, the system's allocator and prof is called under it. Requests are level-2 scopes named
+   "MemoryRequest"; pieces, blocks and collections are told to prof under the mutex, so that the
+   order told is the order done. SPDX-License-Identifier: MIT */
 #ifndef MINILM_POOL_H
 #define MINILM_POOL_H
 
@@ -19,14 +21,16 @@ typedef struct pool pool;
 /* Where blocks come from. */
 typedef struct pool_source {
   prof_device device;
-  void *(*reserve)(void *user, size_t bytes); /* a multiple of POOL_ALIGNMENT, aligned to it; NULL: there is no more */
+  /* a multiple of POOL_ALIGNMENT, aligned to it; NULL: there is no more */
+  void *(*reserve)(void *user, size_t bytes);
   void (*release)(void *user, void *memory);
   void *user;
 } pool_source;
 
 extern const pool_source pool_host_memory;
 
-#define POOL_ANY_STREAM UINT64_MAX /* memory that whoever has it is done with when it comes back: the host's */
+/* memory that whoever has it is done with when it comes back: the host's */
+#define POOL_ANY_STREAM UINT64_MAX
 
 /* For whom a piece is. */
 typedef struct pool_purpose {

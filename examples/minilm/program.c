@@ -1,6 +1,7 @@
-/* See program.h. The compiler is a builder: each emit_... function appends one instruction and returns the register with
-   its result. The first refusal sticks in the builder and makes the rest do nothing, so the text of the model below reads
-   as the model and not as error handling. SPDX-License-Identifier: MIT */
+/* See program.h. The compiler is a builder: each emit_... function appends one instruction and
+   returns the register with its result. The first refusal sticks in the builder and makes the rest
+   do nothing, so the text of the model below reads as the model and not as error handling.
+   SPDX-License-Identifier: MIT */
 #include "program.h"
 
 #include <stdarg.h>
@@ -24,7 +25,8 @@ static void refuse_for_memory(builder *b) {
 }
 
 /* Appends an instruction without weights; the name is printf's. NULL: the builder has failed. */
-__attribute__((format(printf, 5, 6))) static instruction *emit(builder *b, opcode op, int in0, int in1, const char *name, ...) {
+__attribute__((format(printf, 5, 6))) static instruction *emit(builder *b, opcode op, int in0,
+                                                               int in1, const char *name, ...) {
   program *p = b->program;
   if (b->has_failed) return NULL;
   if (p->instruction_count == p->instruction_room) {
@@ -53,8 +55,8 @@ static int to_new_register(builder *b, instruction *i) {
   return i->out;
 }
 
-static void need_weight(builder *b, instruction *i, int index, const char *prefix, const char *suffix, int rank,
-                        const int64_t *dims) {
+static void need_weight(builder *b, instruction *i, int index, const char *prefix,
+                        const char *suffix, int rank, const int64_t *dims) {
   if (b->has_failed) return;
   char name[2 * WEIGHT_NAME_BYTES];
   snprintf(name, sizeof name, "%s.%s", prefix, suffix);
@@ -64,13 +66,16 @@ static void need_weight(builder *b, instruction *i, int index, const char *prefi
 static int emit_embedding(builder *b) {
   const config *c = b->config;
   instruction *i = emit(b, OPCODE_EMBEDDING, NO_REGISTER, NO_REGISTER, "embeddings");
-  const char *suffixes[] = {"word_embeddings.weight", "position_embeddings.weight", "token_type_embeddings.weight"};
+  const char *suffixes[] = {"word_embeddings.weight", "position_embeddings.weight",
+                            "token_type_embeddings.weight"};
   const int64_t rows[] = {c->vocabulary, c->positions, c->token_types};
-  for (int k = 0; k < 3; k++) need_weight(b, i, k, "embeddings", suffixes[k], 2, (int64_t[]){rows[k], c->hidden});
+  for (int k = 0; k < 3; k++)
+    need_weight(b, i, k, "embeddings", suffixes[k], 2, (int64_t[]){rows[k], c->hidden});
   return to_new_register(b, i);
 }
 
-static int emit_dense(builder *b, int64_t layer, const char *what, const char *weight, int x, int64_t in, int64_t out) {
+static int emit_dense(builder *b, int64_t layer, const char *what, const char *weight, int x,
+                      int64_t in, int64_t out) {
   char prefix[WEIGHT_NAME_BYTES];
   snprintf(prefix, sizeof prefix, "encoder.layer.%lld.%s", (long long)layer, weight);
   instruction *i = emit(b, OPCODE_DENSE, x, NO_REGISTER, "layer %lld %s", (long long)layer, what);
@@ -86,7 +91,8 @@ static void emit_layer_norm(builder *b, const char *name, const char *prefix, in
 }
 
 /* x = norm(x + residual), both halves of a layer end so. */
-static void emit_residual(builder *b, int64_t layer, const char *half, const char *weight, int x, int residual) {
+static void emit_residual(builder *b, int64_t layer, const char *half, const char *weight, int x,
+                          int residual) {
   char name[INSTRUCTION_NAME_BYTES], prefix[WEIGHT_NAME_BYTES];
   snprintf(name, sizeof name, "layer %lld %s norm", (long long)layer, half);
   snprintf(prefix, sizeof prefix, "encoder.layer.%lld.%s.LayerNorm", (long long)layer, weight);
@@ -99,11 +105,11 @@ static int emit_attention(builder *b, int64_t layer, int x) {
   const int query = emit_dense(b, layer, "query", "attention.self.query", x, h, h);
   const int key = emit_dense(b, layer, "key", "attention.self.key", x, h, h);
   const int value = emit_dense(b, layer, "value", "attention.self.value", x, h, h);
-  const int scores =
-      to_new_register(b, emit(b, OPCODE_ATTENTION_SCORES, query, key, "layer %lld attention scores", (long long)layer));
+  const int scores = to_new_register(b, emit(b, OPCODE_ATTENTION_SCORES, query, key,
+                                             "layer %lld attention scores", (long long)layer));
   emit(b, OPCODE_SOFTMAX, scores, NO_REGISTER, "layer %lld attention softmax", (long long)layer);
-  const int mixed =
-      to_new_register(b, emit(b, OPCODE_ATTENTION_MIX, scores, value, "layer %lld attention mix", (long long)layer));
+  const int mixed = to_new_register(b, emit(b, OPCODE_ATTENTION_MIX, scores, value,
+                                            "layer %lld attention mix", (long long)layer));
   const int out = emit_dense(b, layer, "attention output", "attention.output.dense", mixed, h, h);
   emit_residual(b, layer, "attention", "attention.output", out, x);
   return out;
@@ -111,7 +117,8 @@ static int emit_attention(builder *b, int64_t layer, int x) {
 
 static int emit_feed_forward(builder *b, int64_t layer, int x) {
   const config *c = b->config;
-  const int wide = emit_dense(b, layer, "intermediate", "intermediate.dense", x, c->hidden, c->intermediate);
+  const int wide =
+      emit_dense(b, layer, "intermediate", "intermediate.dense", x, c->hidden, c->intermediate);
   emit(b, OPCODE_GELU, wide, NO_REGISTER, "layer %lld gelu", (long long)layer);
   const int out = emit_dense(b, layer, "output", "output.dense", wide, c->intermediate, c->hidden);
   emit_residual(b, layer, "output", "output", out, x);
@@ -121,13 +128,15 @@ static int emit_feed_forward(builder *b, int64_t layer, int x) {
 static void emit_model(builder *b) {
   int x = emit_embedding(b);
   emit_layer_norm(b, "embeddings norm", "embeddings.LayerNorm", x);
-  for (int64_t layer = 0; layer < b->config->layers; layer++) x = emit_feed_forward(b, layer, emit_attention(b, layer, x));
+  for (int64_t layer = 0; layer < b->config->layers; layer++)
+    x = emit_feed_forward(b, layer, emit_attention(b, layer, x));
   const int pooled = to_new_register(b, emit(b, OPCODE_MEAN_POOL, x, NO_REGISTER, "mean pool"));
   emit(b, OPCODE_L2_NORMALISE, pooled, NO_REGISTER, "normalise");
   b->program->result = pooled;
 }
 
-/* Walks backwards: the first reader met is the last one to run. A register that the instruction writes in place lives on. */
+/* Walks backwards: the first reader met is the last one to run. A register that the instruction
+   writes in place lives on. */
 static void mark_last_uses(builder *b) {
   program *p = b->program;
   bool *is_read_later = calloc((size_t)p->register_count, sizeof *is_read_later);
@@ -147,7 +156,8 @@ static void mark_last_uses(builder *b) {
   free(is_read_later);
 }
 
-int program_compile(const config *c, const safetensors *weights, program **program_out, failure *why) {
+int program_compile(const config *c, const safetensors *weights, program **program_out,
+                    failure *why) {
   program *p = calloc(1, sizeof *p);
   if (p == NULL) return failure_set(why, "no memory for the program");
   p->heads = c->heads;

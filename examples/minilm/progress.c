@@ -16,7 +16,10 @@ double progress_now_s(void) {
 }
 
 progress progress_begin(const char *what, int64_t total) {
-  return (progress){.what = what, .total = total, .start_s = progress_now_s(), .is_terminal = isatty(STDERR_FILENO)};
+  return (progress){.what = what,
+                    .total = total,
+                    .start_s = progress_now_s(),
+                    .is_terminal = isatty(STDERR_FILENO)};
 }
 
 static bool is_due(progress *p, int64_t done, double now_s) {
@@ -31,8 +34,8 @@ void progress_show(progress *p, int64_t done) {
   const double now_s = progress_now_s();
   if (!is_due(p, done, now_s)) return;
   p->drawn_s = now_s;
-  fprintf(stderr, "%s%lld of %lld %s, %.1f s%s", p->is_terminal ? "\r  " : "  ", (long long)done, (long long)p->total, p->what,
-          now_s - p->start_s, p->is_terminal ? "  " : "\n");
+  fprintf(stderr, "%s%lld of %lld %s, %.1f s%s", p->is_terminal ? "\r  " : "  ", (long long)done,
+          (long long)p->total, p->what, now_s - p->start_s, p->is_terminal ? "  " : "\n");
   fflush(stderr);
 }
 

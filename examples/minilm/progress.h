@@ -1,5 +1,5 @@
-/* How far a long piece of work is, on stderr: one line redrawn on a terminal, a line per quarter otherwise (a log is not
-   flooded). One thread. SPDX-License-Identifier: MIT */
+/* How far a long piece of work is, on stderr: one line redrawn on a terminal, a line per quarter
+   otherwise (a log is not flooded). One thread. SPDX-License-Identifier: MIT */
 #ifndef MINILM_PROGRESS_H
 #define MINILM_PROGRESS_H
 

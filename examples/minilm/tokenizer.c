@@ -1,5 +1,6 @@
-/* See tokenizer.h. One pass over the text: code points are folded into the word at hand, which is cut into pieces when it
-   ends. The word lives in a fixed buffer, so encoding allocates nothing. SPDX-License-Identifier: MIT */
+/* See tokenizer.h. One pass over the text: code points are folded into the word at hand, which is
+   cut into pieces when it ends. The word lives in a fixed buffer, so encoding allocates nothing.
+   SPDX-License-Identifier: MIT */
 #define _POSIX_C_SOURCE 200809L
 
 #include "tokenizer.h"
@@ -12,11 +13,23 @@
 
 #include "unicode.h"
 
-enum { NO_TOKEN = -1, VOCABULARY_BYTES_MAX = 64 << 20, WORD_BYTES_MAX = TOKENIZER_WORD_CHARS_MAX * UNICODE_UTF8_MAX };
+enum {
+  NO_TOKEN = -1,
+  VOCABULARY_BYTES_MAX = 64 << 20,
+  WORD_BYTES_MAX = TOKENIZER_WORD_CHARS_MAX * UNICODE_UTF8_MAX
+};
 
-typedef enum special { SPECIAL_PAD, SPECIAL_UNKNOWN, SPECIAL_BEGIN, SPECIAL_END, SPECIAL_MASK, SPECIAL_COUNT } special;
+typedef enum special {
+  SPECIAL_PAD,
+  SPECIAL_UNKNOWN,
+  SPECIAL_BEGIN,
+  SPECIAL_END,
+  SPECIAL_MASK,
+  SPECIAL_COUNT
+} special;
 
-static const char *const special_texts[SPECIAL_COUNT] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
+static const char *const special_texts[SPECIAL_COUNT] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]",
+                                                         "[MASK]"};
 
 typedef struct slot {
   const char *text; /* NULL: free */
@@ -39,9 +52,10 @@ typedef struct encoding {
   int64_t count;
   int64_t capacity; /* without room for [SEP] */
   bool was_cut;
-  char word[2 + WORD_BYTES_MAX];             /* behind room for "##" */
-  size_t ends[TOKENIZER_WORD_CHARS_MAX + 1]; /* ends[i]: where the first i characters end, in word + 2 */
-  size_t chars;                              /* of the word; past the maximum it only counts */
+  char word[2 + WORD_BYTES_MAX]; /* behind room for "##" */
+  /* ends[i]: where the first i characters end, in word + 2 */
+  size_t ends[TOKENIZER_WORD_CHARS_MAX + 1];
+  size_t chars; /* of the word; past the maximum it only counts */
 } encoding;
 
 static uint64_t hash(const char *text, size_t bytes) {
@@ -52,7 +66,8 @@ static uint64_t hash(const char *text, size_t bytes) {
 
 static slot *find_slot(const tokenizer *t, const char *text, size_t bytes) {
   size_t i = hash(text, bytes) & (t->slot_count - 1);
-  while (t->slots[i].text != NULL && (t->slots[i].bytes != bytes || memcmp(t->slots[i].text, text, bytes) != 0))
+  while (t->slots[i].text != NULL &&
+         (t->slots[i].bytes != bytes || memcmp(t->slots[i].text, text, bytes) != 0))
     i = (i + 1) & (t->slot_count - 1);
   return &t->slots[i];
 }
@@ -75,7 +90,9 @@ static int read_file(const char *path, tokenizer *t, failure *why) {
   }
   const bool is_whole = feof(stream) && !ferror(stream);
   fclose(stream);
-  return is_whole ? 0 : failure_set(why, "%s: cannot be read whole (%zu bytes read)", path, t->file_bytes);
+  return is_whole
+             ? 0
+             : failure_set(why, "%s: cannot be read whole (%zu bytes read)", path, t->file_bytes);
 }
 
 static size_t count_lines(const tokenizer *t) {
@@ -103,7 +120,8 @@ static int index_lines(tokenizer *t, failure *why) {
 static int find_specials(const char *path, tokenizer *t, failure *why) {
   for (int i = 0; i < SPECIAL_COUNT; i++) {
     t->specials[i] = find_token(t, special_texts[i], strlen(special_texts[i]));
-    if (t->specials[i] == NO_TOKEN) return failure_set(why, "%s: no %s among its tokens", path, special_texts[i]);
+    if (t->specials[i] == NO_TOKEN)
+      return failure_set(why, "%s: no %s among its tokens", path, special_texts[i]);
   }
   return 0;
 }
@@ -115,12 +133,13 @@ static void put_id(encoding *e, int32_t id) {
     e->was_cut = true;
 }
 
-/* The longest token that the word's characters from `from` on begin with; returns where it ends, or 0 for none. */
+/* The longest token that the word's characters from `from` on begin with; returns where it ends, or
+   0 for none. */
 static size_t find_longest(encoding *e, size_t from, int32_t *id_out) {
   char *begin = e->word + 2 + e->ends[from];
   if (from > 0) {
-    /* A piece inside a word is written "##ing" in the vocabulary. The marks go over the two bytes in front of it, which
-       belong to pieces that are found already. */
+    /* A piece inside a word is written "##ing" in the vocabulary. The marks go over the two bytes
+       in front of it, which belong to pieces that are found already. */
     begin -= 2;
     memcpy(begin, "##", 2);
   }
@@ -132,7 +151,8 @@ static size_t find_longest(encoding *e, size_t from, int32_t *id_out) {
   return to > from ? to : 0;
 }
 
-/* A word with any piece that is not in the vocabulary is one [UNK], so the pieces are kept until all are found. */
+/* A word with any piece that is not in the vocabulary is one [UNK], so the pieces are kept until
+   all are found. */
 static void end_word(encoding *e) {
   if (e->chars == 0) return;
   const int32_t unknown = e->tokenizer->specials[SPECIAL_UNKNOWN];
@@ -174,7 +194,8 @@ static void put_code_point(encoding *e, uint32_t code) {
   }
 }
 
-/* A special token written out in the text is that token, as in Hugging Face's; returns its bytes, or 0. */
+/* A special token written out in the text is that token, as in Hugging Face's; returns its bytes,
+   or 0. */
 static size_t put_special(encoding *e, const char *text, size_t bytes) {
   for (int i = 0; i < SPECIAL_COUNT; i++) {
     const size_t length = strlen(special_texts[i]);
@@ -189,7 +210,8 @@ static size_t put_special(encoding *e, const char *text, size_t bytes) {
 int tokenizer_open(const char *path, tokenizer **tokenizer_out, failure *why) {
   tokenizer *t = calloc(1, sizeof *t);
   if (t == NULL) return failure_set(why, "%s: no memory", path);
-  if (read_file(path, t, why) != 0 || index_lines(t, why) != 0 || find_specials(path, t, why) != 0) {
+  if (read_file(path, t, why) != 0 || index_lines(t, why) != 0 ||
+      find_specials(path, t, why) != 0) {
     tokenizer_close(t);
     return -1;
   }
@@ -206,7 +228,8 @@ void tokenizer_close(tokenizer *t) {
 
 int64_t tokenizer_vocabulary_count(const tokenizer *t) { return t->token_count; }
 
-int64_t tokenizer_encode(const tokenizer *t, const char *text, size_t bytes, int32_t *ids, int64_t capacity, int *was_cut_out) {
+int64_t tokenizer_encode(const tokenizer *t, const char *text, size_t bytes, int32_t *ids,
+                         int64_t capacity, int *was_cut_out) {
   encoding e = {.tokenizer = t, .ids = ids, .capacity = capacity - 1};
   put_id(&e, t->specials[SPECIAL_BEGIN]);
   for (size_t at = 0; at < bytes && !e.was_cut;) {

@@ -1,6 +1,7 @@
-/* BERT's uncased WordPiece tokenizer, token for token as Hugging Face's: clean the text, lowercase, strip accents, a word
-   for every ideograph and punctuation mark, then the longest pieces of the vocabulary. The text may hold any bytes.
-   A tokenizer does not change after it is opened; any number of threads may encode with it. SPDX-License-Identifier: MIT */
+/* BERT's uncased WordPiece tokenizer, token for token as Hugging Face's: clean the text, lowercase,
+   strip accents, a word for every ideograph and punctuation mark, then the longest pieces of the
+   vocabulary. The text may hold any bytes. A tokenizer does not change after it is opened; any
+   number of threads may encode with it. SPDX-License-Identifier: MIT */
 #ifndef MINILM_TOKENIZER_H
 #define MINILM_TOKENIZER_H
 
@@ -22,8 +23,9 @@ void tokenizer_close(tokenizer *t);
 
 int64_t tokenizer_vocabulary_count(const tokenizer *t);
 
-/* Writes [CLS], the tokens, [SEP]; returns how many that is, at most capacity (at least 2). was_cut_out (or NULL) says
-   whether there were more. */
-int64_t tokenizer_encode(const tokenizer *t, const char *text, size_t bytes, int32_t *ids, int64_t capacity, int *was_cut_out);
+/* Writes [CLS], the tokens, [SEP]; returns how many that is, at most capacity (at least 2).
+   was_cut_out (or NULL) says whether there were more. */
+int64_t tokenizer_encode(const tokenizer *t, const char *text, size_t bytes, int32_t *ids,
+                         int64_t capacity, int *was_cut_out);
 
 #endif

@@ -1,5 +1,5 @@
-/* See unicode.h. Tables are searched by bisection after a fast path for ASCII, which is nearly all of the text that an
-   uncased English model sees. SPDX-License-Identifier: MIT */
+/* See unicode.h. Tables are searched by bisection after a fast path for ASCII, which is nearly all
+   of the text that an uncased English model sees. SPDX-License-Identifier: MIT */
 #include "unicode.h"
 
 #include "unicode_data.h"
@@ -18,7 +18,9 @@ enum {
   HANGUL_TAILS = 28,
 };
 
-static bool is_continuation(const char *text, size_t i) { return ((unsigned char)text[i] & 0xC0) == 0x80; }
+static bool is_continuation(const char *text, size_t i) {
+  return ((unsigned char)text[i] & 0xC0) == 0x80;
+}
 
 static bool is_in(const code_range *ranges, size_t count, uint32_t code) {
   size_t low = 0, high = count;
@@ -40,7 +42,8 @@ static uint32_t fold_by_table(uint32_t code) {
   }
   for (size_t i = 0; i < COUNT_OF(fold_rows); i++) {
     const fold_row *r = &fold_rows[i];
-    if (code >= r->first && code - r->first < r->count && r->text[code - r->first] != u' ') return r->text[code - r->first];
+    if (code >= r->first && code - r->first < r->count && r->text[code - r->first] != u' ')
+      return r->text[code - r->first];
   }
   return code;
 }
@@ -83,9 +86,13 @@ bool unicode_is_dropped(uint32_t code) {
   return !(code >= 0x20 && code < 0x7F) && is_in(dropped_ranges, COUNT_OF(dropped_ranges), code);
 }
 
-bool unicode_is_ideograph(uint32_t code) { return code >= 0x80 && is_in(ideograph_ranges, COUNT_OF(ideograph_ranges), code); }
+bool unicode_is_ideograph(uint32_t code) {
+  return code >= 0x80 && is_in(ideograph_ranges, COUNT_OF(ideograph_ranges), code);
+}
 
-bool unicode_is_punctuation(uint32_t code) { return is_in(punctuation_ranges, COUNT_OF(punctuation_ranges), code); }
+bool unicode_is_punctuation(uint32_t code) {
+  return is_in(punctuation_ranges, COUNT_OF(punctuation_ranges), code);
+}
 
 size_t unicode_fold(uint32_t code, uint32_t out[UNICODE_FOLD_MAX]) {
   if (code < 0x80) {

@@ -27,7 +27,8 @@ static void release(vm *v, int number) {
   v->registers[number].data = NULL;
 }
 
-/* What an instruction that writes a new register makes of its inputs' shapes; in-place ones are not asked. */
+/* What an instruction that writes a new register makes of its inputs' shapes; in-place ones are not
+   asked. */
 static tensor shape_of_result(const vm *v, const instruction *i, const batch *texts) {
   const int64_t count = texts->count, length = texts->length;
   switch (i->op) {
@@ -56,7 +57,8 @@ static int allocate_result(vm *v, const instruction *i, const batch *texts, fail
   tensor result = shape_of_result(v, i, texts);
   const size_t bytes = (size_t)tensor_element_count(&result) * sizeof(float);
   result.data = pool_acquire_for(
-      v->memory, bytes, (pool_purpose){(size_t)i->op < PURPOSES ? v->tags[i->op] : 0, v->engine->stream(v->lane)});
+      v->memory, bytes,
+      (pool_purpose){(size_t)i->op < PURPOSES ? v->tags[i->op] : 0, v->engine->stream(v->lane)});
   if (result.data == NULL) return failure_set(why, "%s: the pool has no %zu bytes", i->name, bytes);
   v->registers[i->out] = result;
   return 0;
@@ -75,7 +77,8 @@ static int invoke(vm *v, const instruction *i, const batch *texts, failure *why)
 
 static int step(vm *v, const instruction *i, const batch *texts, failure *why) {
   if (allocate_result(v, i, texts, why) != 0) return -1;
-  /* Where a layer holds its input, query, key, value and the scores: a guess at its peak, as whoever asks must make one. */
+  /* Where a layer holds its input, query, key, value and the scores: a guess at its peak, as
+     whoever asks must make one. */
   if (i->op == OPCODE_SOFTMAX) PROFILE_MEMORY(v->engine->memory->device, i->name);
   if (invoke(v, i, texts, why) != 0) return -1;
   for (int n = 0; n < INSTRUCTION_INPUTS_MAX; n++)
@@ -87,7 +90,8 @@ static int run_instructions(vm *v, const batch *texts, failure *why) {
   for (int k = 0; k < v->program->instruction_count; k++) {
     const instruction *i = &v->program->code[k];
     int status = 0;
-    WITH_BASE_PROFILER_LEVEL(2, PROF_HOST, i->name, "vm", PROF_NO_ARGS, { status = step(v, i, texts, why); });
+    WITH_BASE_PROFILER_LEVEL(2, PROF_HOST, i->name, "vm", PROF_NO_ARGS,
+                             { status = step(v, i, texts, why); });
     if (status != 0) return -1;
   }
   return 0;
@@ -129,12 +133,13 @@ void vm_destroy(vm *v) {
 
 int vm_run(vm *v, const batch *texts, failure *why) {
   int status = 0;
-  WITH_BASE_PROFILER_LEVEL(2, PROF_HOST, "run", "vm", PROF_ARGS("texts", texts->count, "tokens", texts->length), {
-    status = run_and_fetch(v, texts, why);
-    if (status != 0) v->engine->finish(v->lane); /* what is on its way there reads the texts */
-    /* The result, and after a refusal whatever was alive. */
-    for (int r = 0; r < v->program->register_count; r++)
-      if (v->registers[r].data != NULL) release(v, r);
-  });
+  WITH_BASE_PROFILER_LEVEL(
+      2, PROF_HOST, "run", "vm", PROF_ARGS("texts", texts->count, "tokens", texts->length), {
+        status = run_and_fetch(v, texts, why);
+        if (status != 0) v->engine->finish(v->lane); /* what is on its way there reads the texts */
+        /* The result, and after a refusal whatever was alive. */
+        for (int r = 0; r < v->program->register_count; r++)
+          if (v->registers[r].data != NULL) release(v, r);
+      });
   return status;
 }

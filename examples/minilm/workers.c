@@ -18,7 +18,8 @@ typedef struct worker {
 } worker;
 
 struct workers {
-  pthread_mutex_t mutex; /* guards the queue, the counts and the failure; nothing is called under it */
+  /* guards the queue, the counts and the failure; nothing is called under it */
+  pthread_mutex_t mutex;
   pthread_cond_t has_work, has_room, is_idle;
   const batch *queue[WORKERS_QUEUE_ROOM]; /* a ring */
   int head, queued_count, running_count;
@@ -82,8 +83,10 @@ static int start(workers *w, int index, const program *p, engine *e, pool *memor
   return failure_set(why, "worker %d: %s", index, strerror(error));
 }
 
-int workers_create(const program *p, engine *e, pool *memory, int count, workers **workers_out, failure *why) {
-  if (count < 1 || count > WORKERS_MAX) return failure_set(why, "%d workers are not 1 to %d", count, WORKERS_MAX);
+int workers_create(const program *p, engine *e, pool *memory, int count, workers **workers_out,
+                   failure *why) {
+  if (count < 1 || count > WORKERS_MAX)
+    return failure_set(why, "%d workers are not 1 to %d", count, WORKERS_MAX);
   workers *w = calloc(1, sizeof *w);
   if (w == NULL) return failure_set(why, "no memory for the workers");
   pthread_mutex_init(&w->mutex, NULL);

@@ -1,4 +1,5 @@
-/* Which implementation of an operator is the faster one? Measures the model's operators at the model's shapes, two implementations of each in alternation,
+/* Which implementation of an operator is the faster one? Measures the model's operators at the
+   model's shapes, two implementations of each in alternation,
    prints a table with what prof doubts, and chooses only where the comparison is sure.
    usage: opbench [--quick]   SPDX-License-Identifier: MIT */
 #include <math.h>
@@ -15,18 +16,22 @@ enum { TEXTS = 1, TOKENS = 128, HIDDEN = 384, INNER = 1536, HEADS = 12, LANES = 
 
 typedef struct data {
   tensor x, weight, bias, out;
-  const float *input; /* of those that work in place: copied to out before each run, by either implementation alike */
+  /* of those that work in place: copied to out before each run, by either implementation alike */
+  const float *input;
   int64_t lengths[TEXTS];
 } data;
 
 static float *make_floats(int64_t count, float from, float to) {
   float *const floats = malloc((size_t)count * sizeof *floats);
   if (!floats) exit(1);
-  for (int64_t i = 0; i < count; i++) floats[i] = from + (to - from) * (float)((i * 7919 + 17) % 1009) / 1009.0f;
+  for (int64_t i = 0; i < count; i++)
+    floats[i] = from + (to - from) * (float)((i * 7919 + 17) % 1009) / 1009.0f;
   return floats;
 }
 
-static void restore(data *d) { memcpy(d->out.data, d->input, (size_t)tensor_element_count(&d->out) * sizeof(float)); }
+static void restore(data *d) {
+  memcpy(d->out.data, d->input, (size_t)tensor_element_count(&d->out) * sizeof(float));
+}
 
 /* ---- dense ---- */
 
@@ -48,7 +53,8 @@ static int dense_loops(void *user) {
   data *const d = user;
   for (int64_t i = 0; i < TOKENS; i++)
     for (int64_t j = 0; j < INNER; j++)
-      d->out.data[i * INNER + j] = d->bias.data[j] + dot(d->x.data + i * HIDDEN, d->weight.data + j * HIDDEN, HIDDEN);
+      d->out.data[i * INNER + j] =
+          d->bias.data[j] + dot(d->x.data + i * HIDDEN, d->weight.data + j * HIDDEN, HIDDEN);
   return 0;
 }
 
@@ -61,7 +67,8 @@ static int softmax_model(void *user) {
   return 0;
 }
 
-/* Keeps the largest value so far and the sum relative to it (Milakov and Gimelshein): one pass less, one exponential more. */
+/* Keeps the largest value so far and the sum relative to it (Milakov and Gimelshein): one pass
+   less, one exponential more. */
 static int softmax_online(void *user) {
   data *const d = user;
   restore(d);
@@ -108,7 +115,8 @@ static int layer_norm_one_pass(void *user) {
       square += squares[lane];
     }
     const float mean = sum / HIDDEN, scale = 1.0f / sqrtf(square / HIDDEN - mean * mean + 1e-12f);
-    for (int64_t j = 0; j < HIDDEN; j++) row[j] = (row[j] - mean) * scale * d->weight.data[j] + d->bias.data[j];
+    for (int64_t j = 0; j < HIDDEN; j++)
+      row[j] = (row[j] - mean) * scale * d->weight.data[j] + d->bias.data[j];
   }
   return 0;
 }
@@ -145,12 +153,13 @@ static void print_row(const char *key, const char *name, const prof_op_result *r
     snprintf(low, sizeof low, "%.1f", info.median_low_us);
     snprintf(high, sizeof high, "%.1f", info.median_high_us);
   }
-  printf("%-30s %-16s %10.1f %10s %10s %8u  %s\n", key, name, info.median_us, low, high, info.sample_count,
-         doubts ? doubts + 2 : "sound");
+  printf("%-30s %-16s %10.1f %10s %10s %8u  %s\n", key, name, info.median_us, low, high,
+         info.sample_count, doubts ? doubts + 2 : "sound");
 }
 
 static void print_choice(const contest *c, const prof_op_comparison *comparison, size_t rounds) {
-  static const char *const words[] = {[PROF_OP_UNCLEAR] = "unclear", [PROF_OP_SAME] = "the same within 2 %"};
+  static const char *const words[] = {
+      [PROF_OP_UNCLEAR] = "unclear", [PROF_OP_SAME] = "the same within 2 %"};
   char choice[64] = "", interval[64];
   if (comparison->order == PROF_OP_FASTER)
     snprintf(choice, sizeof choice, "take %s", c->names[1]);
@@ -159,11 +168,13 @@ static void print_choice(const contest *c, const prof_op_comparison *comparison,
   else
     snprintf(choice, sizeof choice, "no choice: %s", words[comparison->order]);
   if (isinf(comparison->ratio_high))
-    snprintf(interval, sizeof interval, "no interval from %zu round%s", rounds, rounds == 1 ? "" : "s");
+    snprintf(interval, sizeof interval, "no interval from %zu round%s", rounds,
+             rounds == 1 ? "" : "s");
   else
-    snprintf(interval, sizeof interval, "%.3f to %.3f", comparison->ratio_low, comparison->ratio_high);
-  printf("%-30s %s takes %.3f times as long as %s (%s): %s\n\n", "", c->names[1], comparison->ratio, c->names[0], interval,
-         choice);
+    snprintf(interval, sizeof interval, "%.3f to %.3f", comparison->ratio_low,
+             comparison->ratio_high);
+  printf("%-30s %s takes %.3f times as long as %s (%s): %s\n\n", "", c->names[1], comparison->ratio,
+         c->names[0], interval, choice);
 }
 
 static size_t count_rounds(prof_op_result *const results[2]) {
@@ -179,7 +190,8 @@ static int hold(contest *c, const prof_op_options *options) {
   prof_op ops[2];
   const float apart = difference(c);
   if (!(apart < 1e-3f)) {
-    fprintf(stderr, "opbench: %s: %s and %s differ by %g\n", c->key, c->names[0], c->names[1], (double)apart);
+    fprintf(stderr, "opbench: %s: %s and %s differ by %g\n", c->key, c->names[0], c->names[1],
+            (double)apart);
     return 1;
   }
   for (int i = 0; i < 2; i++) {
@@ -203,8 +215,9 @@ static tensor make_tensor(int rank, const int64_t *dims, float from, float to) {
   t.data = make_floats(tensor_element_count(&t), from, to);
   return t;
 }
-#define TENSOR(from, to, ...) \
-  make_tensor((int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]){__VA_ARGS__}, from, to)
+#define TENSOR(from, to, ...)                                            \
+  make_tensor((int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), \
+              (const int64_t[]){__VA_ARGS__}, from, to)
 
 static void free_data(data *d) {
   free(d->x.data);
@@ -220,8 +233,9 @@ int main(int argc, char **argv) {
     fprintf(stderr, "usage: opbench [--quick]\n");
     return 2;
   }
-  const prof_op_options options = {
-      .size = sizeof options, .least_ns = is_quick ? 10000000 : 300000000, .time_limit_ns = is_quick ? 100000000 : 2000000000};
+  const prof_op_options options = {.size = sizeof options,
+                                   .least_ns = is_quick ? 10000000 : 300000000,
+                                   .time_limit_ns = is_quick ? 100000000 : 2000000000};
   contest contests[] = {
       {"dense f32 128x384x1536",
        {.x = TENSOR(-1, 1, TEXTS, TOKENS, HIDDEN),
@@ -246,8 +260,8 @@ int main(int argc, char **argv) {
   };
   int failed = 0;
   ops_init();
-  printf("%-30s %-16s %10s %10s %10s %8s  %s\n", "operator", "implementation", "median us", "from", "to (95 %)", "samples",
-         "doubts");
+  printf("%-30s %-16s %10s %10s %10s %8s  %s\n", "operator", "implementation", "median us", "from",
+         "to (95 %)", "samples", "doubts");
   for (size_t i = 0; i < sizeof contests / sizeof *contests; i++) {
     failed |= hold(&contests[i], &options);
     free_data(&contests[i].d);

@@ -8,7 +8,10 @@ class ResNet:
 
     def __init__(self):
         self.conv1 = operators.randn(3 * 9, 4, seed=1)
-        self.layers = [[operators.randn(4 * 9, 4, seed=2 + 2 * i), operators.randn(4 * 9, 4, seed=3 + 2 * i)] for i in range(2)]
+        self.layers = [
+            [operators.randn(4 * 9, 4, seed=2 + 2 * i), operators.randn(4 * 9, 4, seed=3 + 2 * i)]
+            for i in range(2)
+        ]
         self.fc = operators.randn(4, 10, seed=9)
 
     def __call__(self, x):

@@ -1,12 +1,23 @@
-"""A few operators of neural networks in plain Python, on tensors of a shape and a list: what the tutorials beside it profile. prof.trace_module(operators) makes each function a scope with its inputs' shapes, and a Pool is told what
-tensors take, as an allocator would tell it."""
+"""A few operators of neural networks in plain Python, on tensors of a shape and a list: what the
+tutorials beside it profile. prof.trace_module(operators) makes each function a scope with its
+inputs' shapes, and a Pool is told what tensors take, as an allocator would tell it."""
 
 import operator
 import random
 
 from prof import memory_profiler
 
-__all__ = ["add", "batch_norm", "conv2d", "linear", "matmul", "max_pool2d", "mean", "relu", "unfold"]
+__all__ = [
+    "add",
+    "batch_norm",
+    "conv2d",
+    "linear",
+    "matmul",
+    "max_pool2d",
+    "mean",
+    "relu",
+    "unfold",
+]
 
 pool = memory_profiler.Pool("tensors")
 FLOAT_BYTES = 8
@@ -33,7 +44,8 @@ def randn(*shape, seed=0):
 
 
 def unfold(x, size, stride):
-    """Each place of a kernel as a row: [places, channels * size * size]; what is beyond the edge is 0."""
+    """Each place of a kernel as a row: [places, channels * size * size]; what is beyond the edge is
+    0."""
     n, channels, height, width = x.shape
     edge, rows = size // 2, []
     for image in range(n):
@@ -54,7 +66,9 @@ def matmul(a, b):
     (m, k), n = a.shape, b.shape[1]
     columns = [b.data[i::n] for i in range(n)]
     rows = [a.data[i * k : (i + 1) * k] for i in range(m)]
-    return Tensor((m, n), [sum(map(operator.mul, row, column)) for row in rows for column in columns])
+    return Tensor(
+        (m, n), [sum(map(operator.mul, row, column)) for row in rows for column in columns]
+    )
 
 
 def conv2d(x, weight, stride=1):
@@ -63,7 +77,12 @@ def conv2d(x, weight, stride=1):
     size = 3
     product = matmul(unfold(x, size, stride), weight)
     outs, places = weight.shape[1], product.shape[0] // n
-    data = [product.data[(image * places + place) * outs + out] for image in range(n) for out in range(outs) for place in range(places)]
+    data = [
+        product.data[(image * places + place) * outs + out]
+        for image in range(n)
+        for out in range(outs)
+        for place in range(places)
+    ]
     return Tensor((n, outs, -(-height // stride), -(-width // stride)), data)
 
 
@@ -84,7 +103,11 @@ def add(a, b):
 def max_pool2d(x):
     n, channels, height, width = x.shape
     rows = [x.data[i : i + width] for i in range(0, len(x.data), width)]
-    data = [max(rows[y][i], rows[y][i + 1], rows[y + 1][i], rows[y + 1][i + 1]) for y in range(0, len(rows), 2) for i in range(0, width, 2)]
+    data = [
+        max(rows[y][i], rows[y][i + 1], rows[y + 1][i], rows[y + 1][i + 1])
+        for y in range(0, len(rows), 2)
+        for i in range(0, width, 2)
+    ]
     return Tensor((n, channels, height // 2, width // 2), data)
 
 
@@ -92,7 +115,9 @@ def mean(x):
     """Over height and width."""
     n, channels, height, width = x.shape
     size = height * width
-    return Tensor((n, channels), [sum(x.data[i : i + size]) / size for i in range(0, len(x.data), size)])
+    return Tensor(
+        (n, channels), [sum(x.data[i : i + size]) / size for i in range(0, len(x.data), size)]
+    )
 
 
 def linear(x, weight):

@@ -1,5 +1,7 @@
-"""usage: resnet18.py [TRACE.json]: what a ResNet-18 of torchvision does with a batch of (5, 3, 224, 224), operator by operator, with nothing changed in it. Prints the table and writes a trace for https://ui.perfetto.dev.
-docs/pictures/resnet18.png shows it (make picture-resnet18). Needs torch and torchvision from PyPI."""
+"""usage: resnet18.py [TRACE.json]: what a ResNet-18 of torchvision does with a batch of (5, 3, 224,
+224), operator by operator, with nothing changed in it. Prints the table and writes a trace for
+https://ui.perfetto.dev. docs/pictures/resnet18.png shows it (make picture-resnet18). Needs torch
+and torchvision from PyPI."""
 
 import sys
 

@@ -1,6 +1,8 @@
-"""The recipe of torch.profiler with prof in its place: execution time, shapes, memory, tracing, stacks, long-running jobs. Files go into the current folder. Run: python3 torch_recipe.py"""
+"""The recipe of torch.profiler with prof in its place: execution time, shapes, memory, tracing,
+stacks, long-running jobs. Files go into the current folder. Run: python3 torch_recipe.py"""
 
-# 1. Import all necessary libraries. The original has: import torch; import torchvision.models as models; from torch.profiler import profile, ProfilerActivity, record_function
+# 1. Import all necessary libraries. The original has: import torch; import torchvision.models as
+# models; from torch.profiler import profile, ProfilerActivity, record_function
 import models
 import operators
 
@@ -42,7 +44,8 @@ with profile(activities=[ProfilerActivity.CPU]) as p:
 
 p.export_chrome_trace("trace.json")
 
-# 6. Examine stack traces. torch.profiler needs experimental_config=torch._C._profiler._ExperimentalConfig(verbose=True) beside with_stack
+# 6. Examine stack traces. torch.profiler needs
+# experimental_config=torch._C._profiler._ExperimentalConfig(verbose=True) beside with_stack
 with profile(activities=[ProfilerActivity.CPU], with_stack=True) as p:
     model(inputs)
 
@@ -51,6 +54,7 @@ print(p.key_averages(group_by_stack_n=5).table(sort_by="self_cpu_time_total", ro
 # 7. Visualize data as a flame graph: flamegraph.pl profiler_stacks.txt
 p.export_stacks("profiler_stacks.txt", "self_cpu_time_total")
 
+
 # 8. Analyze long-running jobs: steps 0 and 1 are left out, 2 and 3 recorded, and again
 def trace_handler(p):
     output = p.key_averages().table(sort_by="self_cpu_time_total", row_limit=10)
@@ -58,7 +62,11 @@ def trace_handler(p):
     p.export_chrome_trace("trace_" + str(p.step_num) + ".json")
 
 
-with profile(activities=[ProfilerActivity.CPU], schedule=prof.schedule(wait=1, warmup=1, active=2), on_trace_ready=trace_handler) as p:
+with profile(
+    activities=[ProfilerActivity.CPU],
+    schedule=prof.schedule(wait=1, warmup=1, active=2),
+    on_trace_ready=trace_handler,
+) as p:
     for idx in range(8):
         model(inputs)
         p.step()

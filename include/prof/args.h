@@ -1,5 +1,6 @@
-/* Devices, typed arguments and input shapes of a scope: what stands in the `dev` and `args` places of the macros.
-   Values are stored raw and formatted at export; strings are copied at once. SPDX-License-Identifier: MIT */
+/* Devices, typed arguments and input shapes of a scope: what stands in the `dev` and `args` places
+   of the macros. Values are stored raw and formatted at export; strings are copied at once.
+   SPDX-License-Identifier: MIT */
 #ifndef PROF_ARGS_H
 #define PROF_ARGS_H
 
@@ -17,14 +18,14 @@ enum {
   PROF_DEVICE_OPENCL = 4,
   PROF_DEVICE_VULKAN = 7,
   PROF_DEVICE_METAL = 8,
-  PROF_DEVICE_ROCM = 10, /* HIP's: "hip" wherever a device is named */
+  PROF_DEVICE_ROCM = 10,    /* HIP's: "hip" wherever a device is named */
   PROF_DEVICE_EXT_DEV = 12, /* an accelerator of no other type: an NPU, torch's PrivateUse1 */
   PROF_DEVICE_ONEAPI = 14
 };
 
 /* Element types by DLPack's codes: class (int 0, uint 1, float 2, bfloat 4, complex 5, bool 6, the
-   float8 types from 10 on, float4 17) << 8 | bits. Classes from 32 on are PyTorch's own, which DLPack
-   does not have. Integers of 1 to 7 bits have no name here: class << 8 | bits. */
+   float8 types from 10 on, float4 17) << 8 | bits. Classes from 32 on are PyTorch's own, which
+   DLPack does not have. Integers of 1 to 7 bits have no name here: class << 8 | bits. */
 typedef enum prof_dtype {
   PROF_DTYPE_NONE = 0,
   PROF_I8 = 0x0008,
@@ -61,7 +62,8 @@ typedef enum prof_dtype {
   PROF_BITS16 = 0x2210
 } prof_dtype;
 
-/* A tensor's shape as an operator's input has it; dims is read at once and not kept. At most 16 dims are recorded. */
+/* A tensor's shape as an operator's input has it; dims is read at once and not kept. At most 16
+   dims are recorded. */
 typedef struct prof_tensor {
   const int64_t *dims;
   uint32_t rank;
@@ -73,7 +75,8 @@ typedef enum prof_arg_type {
   PROF_ARG_U64 = 2,
   PROF_ARG_F64 = 3,
   PROF_ARG_BOOL = 4,
-  PROF_ARG_STRING = 5, /* value.text, `bytes` long, or to its NUL when bytes is PROF_NUL_TERMINATED */
+  /* value.text, `bytes` long, or to its NUL when bytes is PROF_NUL_TERMINATED */
+  PROF_ARG_STRING = 5,
   PROF_ARG_POINTER = 6,
   PROF_ARG_TENSOR = 7 /* value.tensor */
 } prof_arg_type;
@@ -98,8 +101,10 @@ typedef struct prof_arg {
 typedef enum prof_args_kind {
   PROF_ARGS_PAIRS = 0,  /* key: value */
   PROF_ARGS_FORMAT = 1, /* printf-like format, applied at export */
-  PROF_ARGS_SHAPES = 2, /* input tensors: "Input Dims" and "Input type", as torch.profiler writes them; behind them what has a key, as pairs */
-  PROF_ARGS_LIST = 3    /* a list of strings: RAF's args_string */
+  /* input tensors: "Input Dims" and "Input type", as torch.profiler writes them; behind them what
+     has a key, as pairs */
+  PROF_ARGS_SHAPES = 2,
+  PROF_ARGS_LIST = 3 /* a list of strings: RAF's args_string */
 } prof_args_kind;
 
 /* The arguments of one scope: at most 16 items are recorded, and 16 KiB of text with the name. */
@@ -117,8 +122,11 @@ enum {
 
 #define PROF_I_CONCAT_(a, b) a##b
 #define PROF_I_CONCAT(a, b) PROF_I_CONCAT_(a, b)
-#define PROF_I_COUNT_(a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, n, ...) n
-#define PROF_I_COUNT(...) PROF_I_COUNT_(__VA_ARGS__, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
+#define PROF_I_COUNT_(a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, n, \
+                      ...)                                                                      \
+  n
+#define PROF_I_COUNT(...) \
+  PROF_I_COUNT_(__VA_ARGS__, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
 
 /* f(x) for each of up to 16 items, with commas between. */
 #define PROF_I_MAP1(f, a) f(a)
@@ -182,35 +190,45 @@ static inline __attribute__((unused)) prof_arg prof_i_arg_bool(const char *key, 
 static inline __attribute__((unused)) prof_arg prof_i_arg_text(const char *key, const char *value) {
   return (prof_arg){key, PROF_ARG_STRING, PROF_NUL_TERMINATED, {.text = value}};
 }
-static inline __attribute__((unused)) prof_arg prof_i_arg_pointer(const char *key, const void *value) {
+static inline __attribute__((unused)) prof_arg prof_i_arg_pointer(const char *key,
+                                                                  const void *value) {
   return (prof_arg){key, PROF_ARG_POINTER, 0, {.pointer = value}};
 }
 static inline __attribute__((unused)) prof_arg prof_i_arg_tensor(const prof_tensor *value) {
   return (prof_arg){0, PROF_ARG_TENSOR, 0, {.tensor = value}};
 }
 
-#define PROF_I_ARG(k, v)                                                                                     \
-  _Generic((v), _Bool: prof_i_arg_bool, signed char: prof_i_arg_i64, short: prof_i_arg_i64, int: prof_i_arg_i64, \
-           long: prof_i_arg_i64, long long: prof_i_arg_i64, char: prof_i_arg_i64, unsigned char: prof_i_arg_u64, \
-           unsigned short: prof_i_arg_u64, unsigned int: prof_i_arg_u64, unsigned long: prof_i_arg_u64,        \
-           unsigned long long: prof_i_arg_u64, float: prof_i_arg_f64, double: prof_i_arg_f64,                  \
-           char *: prof_i_arg_text, const char *: prof_i_arg_text, default: prof_i_arg_pointer)((k), (v))
+#define PROF_I_ARG(k, v) \
+  _Generic((v), _Bool: prof_i_arg_bool, signed char: prof_i_arg_i64, short: prof_i_arg_i64, \
+           int: prof_i_arg_i64, long: prof_i_arg_i64, long long: prof_i_arg_i64, \
+           char: prof_i_arg_i64, unsigned char: prof_i_arg_u64, \
+           unsigned short: prof_i_arg_u64, unsigned int: prof_i_arg_u64, \
+           unsigned long: prof_i_arg_u64, unsigned long long: prof_i_arg_u64, \
+           float: prof_i_arg_f64, double: prof_i_arg_f64, char *: prof_i_arg_text, \
+           const char *: prof_i_arg_text, default: prof_i_arg_pointer)((k), (v))
 #define PROF_I_ARG_BARE(v) PROF_I_ARG(0, v)
 #define PROF_I_ARG_TENSOR(v) prof_i_arg_tensor(&(v))
-#define PROF_I_ITEMS(count, kind, format, ...) ((prof_args){(const prof_arg[]){__VA_ARGS__}, (count), (kind), (format)})
+#define PROF_I_ITEMS(count, kind, format, ...) \
+  ((prof_args){(const prof_arg[]){__VA_ARGS__}, (count), (kind), (format)})
 
-/* PROF_ARGS("count", n, "shape", text): up to eight keys and values; integers, doubles, bools, strings and pointers. */
-#define PROF_ARGS(...)                                                                                                 \
-  PROF_I_ITEMS(PROF_I_COUNT(__VA_ARGS__) / 2,                                                                          \
-               PROF_ARGS_PAIRS | (PROF_I_ALL(PROF_I_IS_LITERAL, __VA_ARGS__) ? PROF_I_KEYS_LITERAL : 0), 0,            \
-               PROF_I_PAIRS(PROF_I_ARG, __VA_ARGS__))
-/* PROF_FMT("%d of %s", i, name): stored raw, formatted at export; the compiler checks the format. 1 to 15 values. */
-#define PROF_FMT(fmt, ...)                                                                                   \
-  PROF_I_ITEMS(PROF_I_COUNT(__VA_ARGS__), PROF_ARGS_FORMAT, ((void)sizeof(prof_i_format_check(fmt, __VA_ARGS__)), (fmt)), \
+/* PROF_ARGS("count", n, "shape", text): up to eight keys and values; integers, doubles, bools,
+   strings and pointers. */
+#define PROF_ARGS(...)                                                                             \
+  PROF_I_ITEMS(                                                                                    \
+      PROF_I_COUNT(__VA_ARGS__) / 2,                                                               \
+      PROF_ARGS_PAIRS | (PROF_I_ALL(PROF_I_IS_LITERAL, __VA_ARGS__) ? PROF_I_KEYS_LITERAL : 0), 0, \
+      PROF_I_PAIRS(PROF_I_ARG, __VA_ARGS__))
+/* PROF_FMT("%d of %s", i, name): stored raw, formatted at export; the compiler checks the format. 1
+   to 15 values. */
+#define PROF_FMT(fmt, ...)                                                   \
+  PROF_I_ITEMS(PROF_I_COUNT(__VA_ARGS__), PROF_ARGS_FORMAT,                  \
+               ((void)sizeof(prof_i_format_check(fmt, __VA_ARGS__)), (fmt)), \
                PROF_I_MAP(PROF_I_ARG_BARE, __VA_ARGS__))
-/* PROF_SHAPES(PROF_TENSOR(dims, rank, PROF_F32), ...): the shapes of an operator's inputs, up to 16. */
-#define PROF_SHAPES(...) \
-  PROF_I_ITEMS(PROF_I_COUNT(__VA_ARGS__), PROF_ARGS_SHAPES, 0, PROF_I_MAP(PROF_I_ARG_TENSOR, __VA_ARGS__))
+/* PROF_SHAPES(PROF_TENSOR(dims, rank, PROF_F32), ...): the shapes of an operator's inputs, up to
+   16. */
+#define PROF_SHAPES(...)                                       \
+  PROF_I_ITEMS(PROF_I_COUNT(__VA_ARGS__), PROF_ARGS_SHAPES, 0, \
+               PROF_I_MAP(PROF_I_ARG_TENSOR, __VA_ARGS__))
 
 #endif /* !__cplusplus */
 

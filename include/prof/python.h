@@ -1,4 +1,6 @@
-/* How the Python package (bindings/python) has its scopes made of C. Not for other programs: what these take and give may change with each version, and the package looks that it fits. SPDX-License-Identifier: MIT */
+/* How the Python package (bindings/python) has its scopes made of C. Not for other programs: what
+   these take and give may change with each version, and the package looks that it fits.
+   SPDX-License-Identifier: MIT */
 #ifndef PROF_PYTHON_H
 #define PROF_PYTHON_H
 
@@ -17,16 +19,22 @@ struct prof_i_python_source {
   uint32_t kind, thread, site, reserved;
 };
 
-/* Puts `record_function`, `scope` and the type `Scope` into given's dict. The GIL is held. NULL: done; else a text that says why not, static, and nothing was put; the package has a slower way of its own. Once a process: the
-   types belong to the interpreter that asked first, and others are told so. */
+/* Puts `record_function`, `scope` and the type `Scope` into given's dict. The GIL is held. NULL:
+   done; else a text that says why not, static, and nothing was put; the package has a slower way of
+   its own. Once a process: the types belong to the interpreter that asked first, and others are
+   told so. */
 PROF_API const char *prof_i_python_1(const struct prof_i_python_given *given) PROF_I_NOEXCEPT;
 
-/* From here on each scope has its innermost frames, so many, as the argument PROF_STACK_KEY; 0: none. Where functions are traced no scope takes any: those that run begin now, on each thread when it comes by. An error may be pending behind it. The GIL is held. */
+/* From here on each scope has its innermost frames, so many, as the argument PROF_STACK_KEY; 0:
+   none. Where functions are traced no scope takes any: those that run begin now, on each thread
+   when it comes by. An error may be pending behind it. The GIL is held. */
 PROF_API void prof_i_python_stacks_1(int frames) PROF_I_NOEXCEPT;
 
-/* Puts what sees every Python function into given's dict: callbacks for sys.monitoring, a hook for threads, one for gc.callbacks, `start` and `stop`. The GIL is held, and prof_i_python_1() has succeeded. NULL: done; else a text that
-   says why not. Once a process. */
-PROF_API const char *prof_i_python_functions_1(const struct prof_i_python_functions_given *given) PROF_I_NOEXCEPT;
+/* Puts what sees every Python function into given's dict: callbacks for sys.monitoring, a hook for
+   threads, one for gc.callbacks, `start` and `stop`. The GIL is held, and prof_i_python_1() has
+   succeeded. NULL: done; else a text that says why not. Once a process. */
+PROF_API const char *prof_i_python_functions_1(const struct prof_i_python_functions_given *given)
+    PROF_I_NOEXCEPT;
 
 /* Writes the arguments of these events in sequence, in the layout of src/python/packed.c. Returns
    the count of events that fit, or a negative error. Any thread. */

@@ -1,20 +1,23 @@
-/* The scope macros, for C and C++. Each evaluates name, category, device and arguments once, only when its level is on, and
-   before the start is read; the code stands once, so that break, continue, return, goto and throw do what they do without it,
-   and the scope closes. Off, a scope is two loads and a branch. SPDX-License-Identifier: MIT */
+/* The scope macros, for C and C++. Each evaluates name, category, device and arguments once, only
+   when its level is on, and before the start is read; the code stands once, so that break,
+   continue, return, goto and throw do what they do without it, and the scope closes. Off, a scope
+   is two loads and a branch. SPDX-License-Identifier: MIT */
 #ifndef PROF_SCOPE_H
 #define PROF_SCOPE_H
 
 #include <prof/args.h>
 #include <prof/status.h>
 
-/* A call site's own words: static, zero but for its source. The library writes `state` and keeps no pointer to it. */
+/* A call site's own words: static, zero but for its source. The library writes `state` and keeps no
+   pointer to it. */
 typedef struct prof_site {
   uint64_t state; /* epoch << 32 | number of the site; written by the library, relaxed */
   const char *file;
   const char *function;
   uint32_t line;
   uint32_t level;
-  uint64_t values; /* what the library has learnt of its arguments, when their keys are literals; relaxed */
+  /* what the library has learnt of its arguments, when their keys are literals; relaxed */
+  uint64_t values;
 } prof_site;
 
 /* What a scope has beyond a literal name: read during the call, nothing of it is kept. */
@@ -41,26 +44,37 @@ enum {
 
 PROF_I_EXTERN_C_BEGIN
 
-/* Points at the level in force, in the arena's first page, so that another process may set it. Never NULL. */
+/* Points at the level in force, in the arena's first page, so that another process may set it.
+   Never NULL. */
 extern PROF_API const uint32_t *prof_i_level_1;
 
-/* The library's own: which of several copies of prof in one process has the call sites (docs/embedding.md). */
+/* The library's own: which of several copies of prof in one process has the call sites
+   (docs/embedding.md). */
 extern PROF_API const char prof_i_copy_1;
 
 /* Opens a scope; returns its start, or 0 when it is not recorded. Any thread. Signal-safe, also as
    the first scope of a forked child. Takes less than 4 KiB of stack. */
-PROF_API uint64_t prof_i_begin_1(prof_site *site, const char *name, const char *category) PROF_I_NOEXCEPT;
-PROF_API uint64_t prof_i_begin_details_1(prof_site *site, const prof_details *details) PROF_I_NOEXCEPT;
-/* The same, by the shortest way, when it can be gone: for up to PROF_I_VALUES_MAX arguments that are one word each or NUL-terminated, with
-   literal keys, name and category; or for a name made at run time alone. PROF_I_NOT_SHORT: begin with the details. */
-PROF_API uint64_t prof_i_begin_values_1(prof_site *site, uint64_t a, uint64_t b, uint64_t c, uint64_t d) PROF_I_NOEXCEPT;
-PROF_API uint64_t prof_i_begin_text_1(prof_site *site, const char *text, uint32_t text_bytes) PROF_I_NOEXCEPT; /* the only argument */
-PROF_API uint64_t prof_i_begin_name_1(prof_site *site, const char *name, uint32_t name_bytes) PROF_I_NOEXCEPT;
+PROF_API uint64_t prof_i_begin_1(prof_site *site, const char *name,
+                                 const char *category) PROF_I_NOEXCEPT;
+PROF_API uint64_t prof_i_begin_details_1(prof_site *site,
+                                         const prof_details *details) PROF_I_NOEXCEPT;
+/* The same, by the shortest way, when it can be gone: for up to PROF_I_VALUES_MAX arguments that
+   are one word each or NUL-terminated, with literal keys, name and category; or for a name made at
+   run time alone. PROF_I_NOT_SHORT: begin with the details. */
+PROF_API uint64_t prof_i_begin_values_1(prof_site *site, uint64_t a, uint64_t b, uint64_t c,
+                                        uint64_t d) PROF_I_NOEXCEPT;
+/* the only argument */
+PROF_API uint64_t prof_i_begin_text_1(prof_site *site, const char *text,
+                                      uint32_t text_bytes) PROF_I_NOEXCEPT;
+PROF_API uint64_t prof_i_begin_name_1(prof_site *site, const char *name,
+                                      uint32_t name_bytes) PROF_I_NOEXCEPT;
 enum { PROF_I_VALUES_MAX = 4 };
 #define PROF_I_NOT_SHORT UINT64_MAX
-/* Closes the scope that start opened; start is not 0: call sites look first. Any thread. Signal-safe. */
+/* Closes the scope that start opened; start is not 0: call sites look first. Any thread.
+   Signal-safe. */
 PROF_API void prof_i_end_1(uint64_t start) PROF_I_NOEXCEPT;
-/* The same of work that is put on a device's stream: its own times are recorded, too, where a back end serves the device. Not signal-safe: vendors' calls are not. */
+/* The same of work that is put on a device's stream: its own times are recorded, too, where a back
+   end serves the device. Not signal-safe: vendors' calls are not. */
 PROF_API uint64_t prof_i_gpu_begin_1(prof_site *site, const prof_details *details) PROF_I_NOEXCEPT;
 PROF_API void prof_i_gpu_end_1(uint64_t start) PROF_I_NOEXCEPT;
 /* Instants and counters. */
@@ -76,14 +90,16 @@ PROF_I_INLINE bool prof_i_is_on(uint32_t level) noexcept {
 #else
 PROF_I_INLINE _Bool prof_i_is_on(uint32_t level) {
 #endif
-  return __atomic_load_n(__atomic_load_n(&prof_i_level_1, __ATOMIC_RELAXED), __ATOMIC_RELAXED) >= level;
+  return __atomic_load_n(__atomic_load_n(&prof_i_level_1, __ATOMIC_RELAXED), __ATOMIC_RELAXED) >=
+         level;
 }
 
 /* In the condition itself: clang forgets what an inlined function says it expects. */
 #define PROF_I_IS_ON(level) __builtin_expect(prof_i_is_on(level), 0)
 
-/* Is the text, after expansion, a string literal? Then it belongs to the site. Anything else is copied: a pointer that only
-   happens to be constant may differ between the inlined copies of one function. */
+/* Is the text, after expansion, a string literal? Then it belongs to the site. Anything else is
+   copied: a pointer that only happens to be constant may differ between the inlined copies of one
+   function. */
 #define PROF_I_STARTS_QUOTED(...) ((#__VA_ARGS__)[0] == '"')
 /* Does the text, after expansion, begin so? */
 #define PROF_I_STARTS(text, ...) (__builtin_strncmp(#__VA_ARGS__, text, sizeof(text) - 1) == 0)
@@ -99,46 +115,59 @@ PROF_I_INLINE _Bool prof_i_is_on(uint32_t level) {
 #define PROF_I_SITE(level_) {0, __FILE__, __func__, __LINE__, (level_), 0}
 
 #ifdef __cplusplus
-#define PROF_I_LEVEL_CHECK(level_) static_assert((level_) == 1 || (level_) == 2, "the level of a scope is the constant 1 or 2")
+#define PROF_I_LEVEL_CHECK(level_) \
+  static_assert((level_) == 1 || (level_) == 2, "the level of a scope is the constant 1 or 2")
 #else
-#define PROF_I_LEVEL_CHECK(level_) _Static_assert((level_) == 1 || (level_) == 2, "the level of a scope is the constant 1 or 2")
+#define PROF_I_LEVEL_CHECK(level_) \
+  _Static_assert((level_) == 1 || (level_) == 2, "the level of a scope is the constant 1 or 2")
 #endif
 
 #ifndef __cplusplus
 
-#define PROF_I_IS_LITERAL(...) \
-  (PROF_I_STARTS_QUOTED(__VA_ARGS__) && __builtin_types_compatible_p(__typeof__(__VA_ARGS__), char[]))
+#define PROF_I_IS_LITERAL(...)          \
+  (PROF_I_STARTS_QUOTED(__VA_ARGS__) && \
+   __builtin_types_compatible_p(__typeof__(__VA_ARGS__), char[]))
 
 PROF_I_INLINE _Bool prof_i_is_value(const prof_args *args, uint32_t i) {
-  return i >= args->count || (args->items[i].type != PROF_ARG_TENSOR &&
-                              (args->items[i].type != PROF_ARG_STRING || args->items[i].bytes == PROF_NUL_TERMINATED));
+  return i >= args->count ||
+         (args->items[i].type != PROF_ARG_TENSOR &&
+          (args->items[i].type != PROF_ARG_STRING || args->items[i].bytes == PROF_NUL_TERMINATED));
 }
 
 PROF_I_INLINE _Bool prof_i_are_values(const prof_args *args) {
-  return args->kind == (PROF_ARGS_PAIRS | PROF_I_KEYS_LITERAL) && args->count > 0 && args->count <= PROF_I_VALUES_MAX &&
-         prof_i_is_value(args, 0) && prof_i_is_value(args, 1) && prof_i_is_value(args, 2) && prof_i_is_value(args, 3);
+  return args->kind == (PROF_ARGS_PAIRS | PROF_I_KEYS_LITERAL) && args->count > 0 &&
+         args->count <= PROF_I_VALUES_MAX && prof_i_is_value(args, 0) && prof_i_is_value(args, 1) &&
+         prof_i_is_value(args, 2) && prof_i_is_value(args, 3);
 }
 
-PROF_I_INLINE uint64_t prof_i_value(const prof_args *args, uint32_t i) { return i < args->count ? args->items[i].value.u64 : 0; }
+PROF_I_INLINE uint64_t prof_i_value(const prof_args *args, uint32_t i) {
+  return i < args->count ? args->items[i].value.u64 : 0;
+}
 
-/* Arguments that stand in the macro's own place are the same but for their values whenever the site is reached; a variable's are not. */
-PROF_I_INLINE uint64_t prof_i_enter(prof_site *site, prof_device device, const char *name, const char *category,
-                                    uint32_t flags, uint64_t stream, _Bool is_in_place, prof_args args) {
+/* Arguments that stand in the macro's own place are the same but for their values whenever the site
+   is reached; a variable's are not. */
+PROF_I_INLINE uint64_t prof_i_enter(prof_site *site, prof_device device, const char *name,
+                                    const char *category, uint32_t flags, uint64_t stream,
+                                    _Bool is_in_place, prof_args args) {
   if (!is_in_place) args.kind &= ~(uint32_t)PROF_I_KEYS_LITERAL;
   const _Bool is_host = device.type == PROF_DEVICE_CPU && device.index == 0;
   if (is_host && args.count == 0 && flags == (PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL))
     return prof_i_begin_1(site, name, category);
-  uint64_t start = PROF_I_NOT_SHORT; /* what follows is known when it is compiled: one of the two calls is left, or none */
+  /* what follows is known when it is compiled: one of the two calls is left, or none */
+  uint64_t start = PROF_I_NOT_SHORT;
   if (is_host && args.count == 0 && flags == PROF_I_CATEGORY_LITERAL)
     start = prof_i_begin_name_1(site, name, PROF_NUL_TERMINATED);
-  if (is_host && flags == (PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL) && prof_i_are_values(&args))
+  if (is_host && flags == (PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL) &&
+      prof_i_are_values(&args))
     start = args.count == 1 && args.items[0].type == PROF_ARG_STRING
                 ? prof_i_begin_text_1(site, args.items[0].value.text, args.items[0].bytes)
-                : prof_i_begin_values_1(site, prof_i_value(&args, 0), prof_i_value(&args, 1), prof_i_value(&args, 2), prof_i_value(&args, 3));
+                : prof_i_begin_values_1(site, prof_i_value(&args, 0), prof_i_value(&args, 1),
+                                        prof_i_value(&args, 2), prof_i_value(&args, 3));
   if (__builtin_expect(start != PROF_I_NOT_SHORT, 1)) return start;
-  const prof_details details = {name,   category, PROF_NUL_TERMINATED, PROF_NUL_TERMINATED, flags, device, 0,
-                                stream, args};
-  return flags & PROF_I_ON_STREAM ? prof_i_gpu_begin_1(site, &details) : prof_i_begin_details_1(site, &details);
+  const prof_details details = {
+      name, category, PROF_NUL_TERMINATED, PROF_NUL_TERMINATED, flags, device, 0, stream, args};
+  return flags & PROF_I_ON_STREAM ? prof_i_gpu_begin_1(site, &details)
+                                  : prof_i_begin_details_1(site, &details);
 }
 
 PROF_I_INLINE void prof_i_leave(const uint64_t *start) {
@@ -148,18 +177,20 @@ PROF_I_INLINE void prof_i_leave_stream(const uint64_t *start) {
   if (__builtin_expect(*start != 0, 0)) prof_i_gpu_end_1(*start);
 }
 
-#define PROF_I_OPEN(id, level_, dev, name, cat, flags, stream, args) PROF_I_OPEN_UNTIL(prof_i_leave, id, level_, dev, name, cat, flags, stream, args)
+#define PROF_I_OPEN(id, level_, dev, name, cat, flags, stream, args) \
+  PROF_I_OPEN_UNTIL(prof_i_leave, id, level_, dev, name, cat, flags, stream, args)
 #define PROF_I_OPEN_ON_STREAM(id, level_, dev, name, cat, flags, stream, args) \
   PROF_I_OPEN_UNTIL(prof_i_leave_stream, id, level_, dev, name, cat, flags, stream, args)
-#define PROF_I_OPEN_UNTIL(leave, id, level_, dev, name, cat, flags, stream, args)                                  \
-  __extension__ static prof_site PROF_I_CONCAT(prof_i_site_, id) = PROF_I_SITE(level_);                            \
-  PROF_I_LEVEL_CHECK(level_);                                                                                      \
-  const uint64_t PROF_I_CONCAT(prof_i_scope_, id) __attribute__((cleanup(leave), unused)) =                        \
-      PROF_I_IS_ON(level_)                                                                                         \
-          ? prof_i_enter(&PROF_I_CONCAT(prof_i_site_, id), (dev), (name), (cat),                                   \
-                         (PROF_I_IS_LITERAL(name) ? PROF_I_NAME_LITERAL : 0u) |                                    \
-                             (PROF_I_IS_LITERAL(cat) ? PROF_I_CATEGORY_LITERAL : 0u) | (flags),                    \
-                         (uint64_t)(stream), PROF_I_STARTS("((prof_args){(const prof_arg[]){", args), args)       \
+#define PROF_I_OPEN_UNTIL(leave, id, level_, dev, name, cat, flags, stream, args)               \
+  __extension__ static prof_site PROF_I_CONCAT(prof_i_site_, id) = PROF_I_SITE(level_);         \
+  PROF_I_LEVEL_CHECK(level_);                                                                   \
+  const uint64_t PROF_I_CONCAT(prof_i_scope_, id) __attribute__((cleanup(leave), unused)) =     \
+      PROF_I_IS_ON(level_)                                                                      \
+          ? prof_i_enter(&PROF_I_CONCAT(prof_i_site_, id), (dev), (name), (cat),                \
+                         (PROF_I_IS_LITERAL(name) ? PROF_I_NAME_LITERAL : 0u) |                 \
+                             (PROF_I_IS_LITERAL(cat) ? PROF_I_CATEGORY_LITERAL : 0u) | (flags), \
+                         (uint64_t)(stream),                                                    \
+                         PROF_I_STARTS("((prof_args){(const prof_arg[]){", args), args)         \
           : 0
 
 #define PROF_I_TYPE_CHECK(dev, name, cat, stream, args) \
@@ -173,17 +204,17 @@ PROF_I_INLINE void prof_i_leave_stream(const uint64_t *start) {
 
 #ifndef PROF_DISABLE
 
-#define PROF_I_WITH(id, level_, dev, name, cat, flags, stream, args, ...)   \
-  __extension__({                                                          \
-    PROF_I_OPEN(id, level_, dev, name, cat, flags, stream, args);          \
-    __VA_ARGS__;                                                           \
-    (void)0;                                                               \
+#define PROF_I_WITH(id, level_, dev, name, cat, flags, stream, args, ...) \
+  __extension__({                                                         \
+    PROF_I_OPEN(id, level_, dev, name, cat, flags, stream, args);         \
+    __VA_ARGS__;                                                          \
+    (void)0;                                                              \
   })
-#define PROF_I_WITH_STREAM(id, level_, dev, name, cat, stream, args, ...)                       \
-  __extension__({                                                                              \
-    PROF_I_OPEN_ON_STREAM(id, level_, dev, name, cat, PROF_I_ON_STREAM, stream, args);          \
-    __VA_ARGS__;                                                                               \
-    (void)0;                                                                                   \
+#define PROF_I_WITH_STREAM(id, level_, dev, name, cat, stream, args, ...)              \
+  __extension__({                                                                      \
+    PROF_I_OPEN_ON_STREAM(id, level_, dev, name, cat, PROF_I_ON_STREAM, stream, args); \
+    __VA_ARGS__;                                                                       \
+    (void)0;                                                                           \
   })
 
 /* In the enclosing block: from here to its end is one scope. */
@@ -192,31 +223,34 @@ PROF_I_INLINE void prof_i_leave_stream(const uint64_t *start) {
 #define PROF_GPU_SCOPE_LEVEL(level_, dev, stream, name, cat, args) \
   PROF_I_OPEN_ON_STREAM(__COUNTER__, level_, dev, name, cat, PROF_I_ON_STREAM, stream, args)
 /* __func__ belongs to the site as a literal does. */
-#define PROF_I_FUNCTION(id) PROF_I_OPEN(id, 1, PROF_HOST, __func__, "function", PROF_I_NAME_LITERAL, 0, PROF_NO_ARGS)
+#define PROF_I_FUNCTION(id) \
+  PROF_I_OPEN(id, 1, PROF_HOST, __func__, "function", PROF_I_NAME_LITERAL, 0, PROF_NO_ARGS)
 
-#define PROF_I_INSTANT(id, name, cat, args)                                                                 \
-  __extension__({                                                                                           \
-    __extension__ static prof_site PROF_I_CONCAT(prof_i_site_, id) = PROF_I_SITE(1);                        \
-    if (PROF_I_IS_ON(1)) prof_i_mark(&PROF_I_CONCAT(prof_i_site_, id), name, cat, args);                    \
-    (void)0;                                                                                                \
+#define PROF_I_INSTANT(id, name, cat, args)                                              \
+  __extension__({                                                                        \
+    __extension__ static prof_site PROF_I_CONCAT(prof_i_site_, id) = PROF_I_SITE(1);     \
+    if (PROF_I_IS_ON(1)) prof_i_mark(&PROF_I_CONCAT(prof_i_site_, id), name, cat, args); \
+    (void)0;                                                                             \
   })
-#define PROF_I_COUNTER(id, name, value)                                                                     \
-  __extension__({                                                                                           \
-    __extension__ static prof_site PROF_I_CONCAT(prof_i_site_, id) = PROF_I_SITE(1);                        \
-    if (PROF_I_IS_ON(1)) prof_i_counter_1(&PROF_I_CONCAT(prof_i_site_, id), (name), PROF_I_DOUBLE(value));        \
-    (void)0;                                                                                                \
+#define PROF_I_COUNTER(id, name, value)                                                 \
+  __extension__({                                                                       \
+    __extension__ static prof_site PROF_I_CONCAT(prof_i_site_, id) = PROF_I_SITE(1);    \
+    if (PROF_I_IS_ON(1))                                                                \
+      prof_i_counter_1(&PROF_I_CONCAT(prof_i_site_, id), (name), PROF_I_DOUBLE(value)); \
+    (void)0;                                                                            \
   })
 
 #else /* PROF_DISABLE: nothing is left but the code; the rest still type-checks */
 
-#define PROF_I_WITH(id, level_, dev, name, cat, flags, stream, args, ...)   \
-  __extension__({                                                          \
-    PROF_I_LEVEL_CHECK(level_);                                            \
-    PROF_I_TYPE_CHECK(dev, name, cat, stream, args);                       \
-    __VA_ARGS__;                                                           \
-    (void)0;                                                               \
+#define PROF_I_WITH(id, level_, dev, name, cat, flags, stream, args, ...) \
+  __extension__({                                                         \
+    PROF_I_LEVEL_CHECK(level_);                                           \
+    PROF_I_TYPE_CHECK(dev, name, cat, stream, args);                      \
+    __VA_ARGS__;                                                          \
+    (void)0;                                                              \
   })
-#define PROF_I_WITH_STREAM(id, level_, dev, name, cat, stream, args, ...) PROF_I_WITH(id, level_, dev, name, cat, 0u, stream, args, __VA_ARGS__)
+#define PROF_I_WITH_STREAM(id, level_, dev, name, cat, stream, args, ...) \
+  PROF_I_WITH(id, level_, dev, name, cat, 0u, stream, args, __VA_ARGS__)
 #define PROF_SCOPE_LEVEL(level_, dev, name, cat, args) \
   PROF_I_LEVEL_CHECK(level_);                          \
   PROF_I_TYPE_CHECK(dev, name, cat, 0, args)
@@ -225,41 +259,56 @@ PROF_I_INLINE void prof_i_leave_stream(const uint64_t *start) {
   PROF_I_TYPE_CHECK(dev, name, cat, stream, args)
 #define PROF_I_FUNCTION(id) PROF_SCOPE_LEVEL(1, PROF_HOST, __func__, "function", PROF_NO_ARGS)
 #define PROF_I_INSTANT(id, name, cat, args) PROF_I_TYPE_CHECK(PROF_HOST, name, cat, 0, args)
-#define PROF_I_COUNTER(id, name, value) PROF_I_VOID(sizeof((prof_i_counter_1(NULL, (name), PROF_I_DOUBLE(value)), 0)))
+#define PROF_I_COUNTER(id, name, value) \
+  PROF_I_VOID(sizeof((prof_i_counter_1(NULL, (name), PROF_I_DOUBLE(value)), 0)))
 
 #endif
 
-/* WITH_BASE_PROFILER(dev, name, cat, args, code...): one statement; RAF's name and order of arguments. Level 1. */
+/* WITH_BASE_PROFILER(dev, name, cat, args, code...): one statement; RAF's name and order of
+   arguments. Level 1. */
 #define WITH_BASE_PROFILER(dev, name, cat, args, ...) \
   PROF_I_WITH(__COUNTER__, 1, dev, name, cat, 0u, 0, args, __VA_ARGS__)
 /* The same at level 1 or 2 (an integer constant). */
 #define WITH_BASE_PROFILER_LEVEL(level_, dev, name, cat, args, ...) \
   PROF_I_WITH(__COUNTER__, level_, dev, name, cat, 0u, 0, args, __VA_ARGS__)
-/* Work put on a device's stream. The host's side is a scope as any other; where a back end serves the device (docs/devices.md), an event is put on the stream at either end, nothing waits for them, and the device's own times stand in the
-   trace as a scope of the stream. Not in a signal handler. */
+/* Work put on a device's stream. The host's side is a scope as any other; where a back end serves
+   the device (docs/devices.md), an event is put on the stream at either end, nothing waits for
+   them, and the device's own times stand in the trace as a scope of the stream. Not in a signal
+   handler. */
 #define WITH_GPU_PROFILER(dev, stream, name, cat, args, ...) \
   PROF_I_WITH_STREAM(__COUNTER__, 1, dev, name, cat, stream, args, __VA_ARGS__)
 #define WITH_GPU_PROFILER_LEVEL(level_, dev, stream, name, cat, args, ...) \
   PROF_I_WITH_STREAM(__COUNTER__, level_, dev, name, cat, stream, args, __VA_ARGS__)
-#define WITH_CUDA_PROFILER(dev, stream, name, cat, args, ...) WITH_GPU_PROFILER(dev, stream, name, cat, args, __VA_ARGS__)
-#define WITH_HIP_PROFILER(dev, stream, name, cat, args, ...) WITH_GPU_PROFILER(dev, stream, name, cat, args, __VA_ARGS__)
+#define WITH_CUDA_PROFILER(dev, stream, name, cat, args, ...) \
+  WITH_GPU_PROFILER(dev, stream, name, cat, args, __VA_ARGS__)
+#define WITH_HIP_PROFILER(dev, stream, name, cat, args, ...) \
+  WITH_GPU_PROFILER(dev, stream, name, cat, args, __VA_ARGS__)
 
 /* Block forms: the scope lasts to the end of the enclosing block. */
 #define PROF_SCOPE(name) PROF_SCOPE_LEVEL(1, PROF_HOST, name, "scope", PROF_NO_ARGS)
-#define PROF_GPU_SCOPE(dev, stream, name) PROF_GPU_SCOPE_LEVEL(1, dev, stream, name, "scope", PROF_NO_ARGS)
+#define PROF_GPU_SCOPE(dev, stream, name) \
+  PROF_GPU_SCOPE_LEVEL(1, dev, stream, name, "scope", PROF_NO_ARGS)
 /* The name is the function's, as __func__ has it. */
 #define PROF_FUNCTION() PROF_I_FUNCTION(__COUNTER__)
 
-/* A moment, and a value on a graph. Level 1. The counter's name is kept with the site: use a literal. */
+/* A moment, and a value on a graph. Level 1. The counter's name is kept with the site: use a
+   literal. */
 #define PROF_INSTANT(name, cat, args) PROF_I_INSTANT(__COUNTER__, name, cat, args)
 #define PROF_COUNTER(name, value) PROF_I_COUNTER(__COUNTER__, name, value)
 
 #ifndef __cplusplus
-#define prof_i_mark(site, name, cat, args)                                                                      \
-  prof_i_instant_1(site, &(const prof_details){(name), (cat), PROF_NUL_TERMINATED, PROF_NUL_TERMINATED,         \
-                                               (PROF_I_IS_LITERAL(name) ? PROF_I_NAME_LITERAL : 0u) |           \
-                                                   (PROF_I_IS_LITERAL(cat) ? PROF_I_CATEGORY_LITERAL : 0u),     \
-                                               {PROF_DEVICE_CPU, 0}, 0, 0, args})
+#define prof_i_mark(site, name, cat, args)                                                     \
+  prof_i_instant_1(                                                                            \
+      site, &(const prof_details){(name),                                                      \
+                                  (cat),                                                       \
+                                  PROF_NUL_TERMINATED,                                         \
+                                  PROF_NUL_TERMINATED,                                         \
+                                  (PROF_I_IS_LITERAL(name) ? PROF_I_NAME_LITERAL : 0u) |       \
+                                      (PROF_I_IS_LITERAL(cat) ? PROF_I_CATEGORY_LITERAL : 0u), \
+                                  {PROF_DEVICE_CPU, 0},                                        \
+                                  0,                                                           \
+                                  0,                                                           \
+                                  args})
 #endif
 
 #endif

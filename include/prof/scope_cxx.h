@@ -1,6 +1,7 @@
-/* The C++ side of the scope macros: texts from anything with data() and size(), devices from anything with device_id() and
-   device_type(), arguments from RAF's braced lists. C++17; no part of the standard library but <initializer_list>,
-   <type_traits> and <utility>. Included by scope.h. SPDX-License-Identifier: MIT */
+/* The C++ side of the scope macros: texts from anything with data() and size(), devices from
+   anything with device_id() and device_type(), arguments from RAF's braced lists. C++17; no part of
+   the standard library but <initializer_list>, <type_traits> and <utility>. Included by scope.h.
+   SPDX-License-Identifier: MIT */
 #ifndef PROF_SCOPE_CXX_H
 #define PROF_SCOPE_CXX_H
 
@@ -14,7 +15,8 @@
 #include <type_traits>
 #include <utility>
 
-/* What stands in every call site: clang would call it instead, a scope that is on being the unlikely case. */
+/* What stands in every call site: clang would call it instead, a scope that is on being the
+   unlikely case. */
 #define PROF_I_INLINED __attribute__((always_inline))
 
 namespace prof_i {
@@ -27,7 +29,9 @@ struct text {
   template <class S, class = decltype(static_cast<const char *>(std::declval<const S &>().data())),
             class = decltype(std::declval<const S &>().size())>
   PROF_I_INLINED text(const S &s) noexcept
-      : data(s.data()), bytes(s.size() < PROF_NUL_TERMINATED ? static_cast<uint32_t>(s.size()) : PROF_NUL_TERMINATED - 1) {}
+      : data(s.data()),
+        bytes(s.size() < PROF_NUL_TERMINATED ? static_cast<uint32_t>(s.size())
+                                             : PROF_NUL_TERMINATED - 1) {}
 };
 
 inline prof_arg make(const char *key, bool v) noexcept {
@@ -50,7 +54,8 @@ inline prof_arg make_tensor(const prof_tensor &v) noexcept {
   a.value.tensor = &v;
   return a;
 }
-template <class T, std::enable_if_t<std::is_arithmetic<T>::value || std::is_enum<T>::value, int> = 0>
+template <class T,
+          std::enable_if_t<std::is_arithmetic<T>::value || std::is_enum<T>::value, int> = 0>
 inline prof_arg make(const char *key, T v) noexcept {
   prof_arg a{key, PROF_ARG_I64, 0, {}};
   if constexpr (std::is_floating_point<T>::value) {
@@ -88,7 +93,8 @@ struct args {
 
   args() noexcept {}
   template <std::size_t N>
-  args(const list<N> &l) noexcept : kind(l.kind & ~uint32_t{PROF_I_KEYS_LITERAL}), format(l.format) {
+  args(const list<N> &l) noexcept
+      : kind(l.kind & ~uint32_t{PROF_I_KEYS_LITERAL}), format(l.format) {
     for (const prof_arg &a : l.items) items[count++] = a;
   }
   /* RAF: {"Count: " + std::to_string(n)} */
@@ -110,12 +116,14 @@ struct args {
 
 inline prof_device device_of(const prof_device &d) noexcept { return d; }
 template <class D>
-inline auto device_of(const D &d) noexcept -> decltype(d.device_id(), d.device_type(), prof_device{}) {
+inline auto device_of(const D &d) noexcept
+    -> decltype(d.device_id(), d.device_type(), prof_device{}) {
   return prof_device{static_cast<int32_t>(d.device_type()), static_cast<int32_t>(d.device_id())};
 }
 
-template <class T, std::enable_if_t<std::is_integral<T>::value || std::is_enum<T>::value || std::is_pointer<T>::value ||
-                                        std::is_null_pointer<T>::value, int> = 0>
+template <class T, std::enable_if_t<std::is_integral<T>::value || std::is_enum<T>::value ||
+                                        std::is_pointer<T>::value || std::is_null_pointer<T>::value,
+                                    int> = 0>
 inline uint64_t stream_of(T stream) noexcept {
   if constexpr (std::is_null_pointer<T>::value)
     return 0;
@@ -137,28 +145,42 @@ struct no_args {
   operator args() const noexcept { return args(); }
 };
 
-PROF_I_INLINED inline bool is_host(prof_device device) noexcept { return device.type == PROF_DEVICE_CPU && device.index == 0; }
+PROF_I_INLINED inline bool is_host(prof_device device) noexcept {
+  return device.type == PROF_DEVICE_CPU && device.index == 0;
+}
 template <std::size_t N>
 PROF_I_INLINED inline bool is_value(const list<N> &a, std::size_t i) noexcept {
-  return i >= N || (a.items[i].type != PROF_ARG_TENSOR &&
-                    (a.items[i].type != PROF_ARG_STRING || a.items[i].bytes == PROF_NUL_TERMINATED));
+  return i >= N ||
+         (a.items[i].type != PROF_ARG_TENSOR &&
+          (a.items[i].type != PROF_ARG_STRING || a.items[i].bytes == PROF_NUL_TERMINATED));
 }
 template <std::size_t N>
 PROF_I_INLINED inline uint64_t value_of(const list<N> &a, std::size_t i) noexcept {
   return i < N ? a.items[i].value.u64 : 0;
 }
 
-PROF_I_INLINED inline uint64_t enter(prof_site *site, prof_device device, const text &name, const text &category, uint32_t flags,
-                      uint64_t stream, bool, const args &a) noexcept {
-  const prof_details details = {name.data, category.data, name.bytes, category.bytes, flags, device, 0,
-                                stream,    {a.items, a.count, a.kind, a.format}};
-  return flags & PROF_I_ON_STREAM ? prof_i_gpu_begin_1(site, &details) : prof_i_begin_details_1(site, &details);
+PROF_I_INLINED inline uint64_t enter(prof_site *site, prof_device device, const text &name,
+                                     const text &category, uint32_t flags, uint64_t stream, bool,
+                                     const args &a) noexcept {
+  const prof_details details = {name.data,
+                                category.data,
+                                name.bytes,
+                                category.bytes,
+                                flags,
+                                device,
+                                0,
+                                stream,
+                                {a.items, a.count, a.kind, a.format}};
+  return flags & PROF_I_ON_STREAM ? prof_i_gpu_begin_1(site, &details)
+                                  : prof_i_begin_details_1(site, &details);
 }
 template <std::size_t N>
-PROF_I_INLINED inline uint64_t enter(prof_site *site, prof_device device, const text &name, const text &category, uint32_t flags,
-                      uint64_t stream, bool is_in_place, const list<N> &a) noexcept {
+PROF_I_INLINED inline uint64_t enter(prof_site *site, prof_device device, const text &name,
+                                     const text &category, uint32_t flags, uint64_t stream,
+                                     bool is_in_place, const list<N> &a) noexcept {
   const uint32_t kind = is_in_place ? a.kind : a.kind & ~uint32_t{PROF_I_KEYS_LITERAL};
-  const bool is_short = flags == (PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL) && is_host(device) &&
+  const bool is_short = flags == (PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL) &&
+                        is_host(device) &&
                         kind == (PROF_ARGS_PAIRS | uint32_t{PROF_I_KEYS_LITERAL});
   if constexpr (N == 1) {
     if (is_short && a.items[0].type == PROF_ARG_STRING) {
@@ -167,32 +189,58 @@ PROF_I_INLINED inline uint64_t enter(prof_site *site, prof_device device, const 
     }
   }
   if constexpr (N <= PROF_I_VALUES_MAX) {
-    if (is_short && (N > 1 || a.items[0].type != PROF_ARG_STRING) && is_value(a, 0) && is_value(a, 1) && is_value(a, 2) && is_value(a, 3)) {
-      const uint64_t start = prof_i_begin_values_1(site, value_of(a, 0), value_of(a, 1), value_of(a, 2), value_of(a, 3));
+    if (is_short && (N > 1 || a.items[0].type != PROF_ARG_STRING) && is_value(a, 0) &&
+        is_value(a, 1) && is_value(a, 2) && is_value(a, 3)) {
+      const uint64_t start = prof_i_begin_values_1(site, value_of(a, 0), value_of(a, 1),
+                                                   value_of(a, 2), value_of(a, 3));
       if (__builtin_expect(start != PROF_I_NOT_SHORT, 1)) return start;
     }
   }
-  const prof_details details = {name.data, category.data, name.bytes, category.bytes, flags, device, 0,
-                                stream,    {a.items, static_cast<uint32_t>(N), kind, a.format}};
-  return flags & PROF_I_ON_STREAM ? prof_i_gpu_begin_1(site, &details) : prof_i_begin_details_1(site, &details);
+  const prof_details details = {name.data,
+                                category.data,
+                                name.bytes,
+                                category.bytes,
+                                flags,
+                                device,
+                                0,
+                                stream,
+                                {a.items, static_cast<uint32_t>(N), kind, a.format}};
+  return flags & PROF_I_ON_STREAM ? prof_i_gpu_begin_1(site, &details)
+                                  : prof_i_begin_details_1(site, &details);
 }
-PROF_I_INLINED inline uint64_t enter(prof_site *site, prof_device device, const text &name, const text &category, uint32_t flags,
-                      uint64_t stream, bool, const no_args &) noexcept {
+PROF_I_INLINED inline uint64_t enter(prof_site *site, prof_device device, const text &name,
+                                     const text &category, uint32_t flags, uint64_t stream, bool,
+                                     const no_args &) noexcept {
   if (flags == (PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL) && is_host(device))
     return prof_i_begin_1(site, name.data, category.data);
   if (flags == PROF_I_CATEGORY_LITERAL && is_host(device)) {
     const uint64_t start = prof_i_begin_name_1(site, name.data, name.bytes);
     if (__builtin_expect(start != PROF_I_NOT_SHORT, 1)) return start;
   }
-  const prof_details details = {name.data, category.data, name.bytes, category.bytes, flags, device, 0,
-                                stream,    {nullptr, 0, PROF_ARGS_PAIRS, nullptr}};
-  return flags & PROF_I_ON_STREAM ? prof_i_gpu_begin_1(site, &details) : prof_i_begin_details_1(site, &details);
+  const prof_details details = {name.data,
+                                category.data,
+                                name.bytes,
+                                category.bytes,
+                                flags,
+                                device,
+                                0,
+                                stream,
+                                {nullptr, 0, PROF_ARGS_PAIRS, nullptr}};
+  return flags & PROF_I_ON_STREAM ? prof_i_gpu_begin_1(site, &details)
+                                  : prof_i_begin_details_1(site, &details);
 }
 
-inline void mark(prof_site *site, const text &name, const text &category, uint32_t flags, const args &a) noexcept {
-  const prof_details details = {name.data, category.data, name.bytes,
-                                category.bytes, flags, prof_device{PROF_DEVICE_CPU, 0}, 0,
-                                0,         {a.items, a.count, a.kind, a.format}};
+inline void mark(prof_site *site, const text &name, const text &category, uint32_t flags,
+                 const args &a) noexcept {
+  const prof_details details = {name.data,
+                                category.data,
+                                name.bytes,
+                                category.bytes,
+                                flags,
+                                prof_device{PROF_DEVICE_CPU, 0},
+                                0,
+                                0,
+                                {a.items, a.count, a.kind, a.format}};
   prof_i_instant_1(site, &details);
 }
 
@@ -219,44 +267,52 @@ struct stream_scope {
 }  // namespace prof_i
 
 #define PROF_HOST (prof_device{PROF_DEVICE_CPU, 0})
-#define PROF_TENSOR(dims, rank, dtype) (prof_tensor{(dims), static_cast<uint32_t>(rank), static_cast<uint32_t>(dtype)})
+#define PROF_TENSOR(dims, rank, dtype) \
+  (prof_tensor{(dims), static_cast<uint32_t>(rank), static_cast<uint32_t>(dtype)})
 #define PROF_NO_ARGS (::prof_i::no_args(0))
 #define PROF_I_ARG(k, v) ::prof_i::make((k), (v))
 #define PROF_I_ARG_BARE(v) ::prof_i::make(nullptr, (v))
-#define PROF_ARGS(...)                                                                                                 \
-  (::prof_i::list<PROF_I_COUNT(__VA_ARGS__) / 2>{                                                                      \
-      {PROF_I_PAIRS(PROF_I_ARG, __VA_ARGS__)},                                                                         \
-      PROF_ARGS_PAIRS | (PROF_I_ALL(PROF_I_IS_LITERAL, __VA_ARGS__) ? uint32_t{PROF_I_KEYS_LITERAL} : 0u),            \
+#define PROF_ARGS(...)                                                                       \
+  (::prof_i::list<PROF_I_COUNT(__VA_ARGS__) / 2>{                                            \
+      {PROF_I_PAIRS(PROF_I_ARG, __VA_ARGS__)},                                               \
+      PROF_ARGS_PAIRS |                                                                      \
+          (PROF_I_ALL(PROF_I_IS_LITERAL, __VA_ARGS__) ? uint32_t{PROF_I_KEYS_LITERAL} : 0u), \
       nullptr})
-#define PROF_FMT(fmt, ...)                                                                                          \
-  (::prof_i::list<PROF_I_COUNT(__VA_ARGS__)>{{PROF_I_MAP(PROF_I_ARG_BARE, __VA_ARGS__)},                              \
-      PROF_ARGS_FORMAT, (static_cast<void>(sizeof(prof_i_format_check(fmt, __VA_ARGS__))), (fmt))})
-#define PROF_SHAPES(...) \
-  (::prof_i::list<PROF_I_COUNT(__VA_ARGS__)>{{PROF_I_MAP(::prof_i::make_tensor, __VA_ARGS__)}, PROF_ARGS_SHAPES, nullptr})
+#define PROF_FMT(fmt, ...)                        \
+  (::prof_i::list<PROF_I_COUNT(__VA_ARGS__)>{     \
+      {PROF_I_MAP(PROF_I_ARG_BARE, __VA_ARGS__)}, \
+      PROF_ARGS_FORMAT,                           \
+      (static_cast<void>(sizeof(prof_i_format_check(fmt, __VA_ARGS__))), (fmt))})
+#define PROF_SHAPES(...)                      \
+  (::prof_i::list<PROF_I_COUNT(__VA_ARGS__)>{ \
+      {PROF_I_MAP(::prof_i::make_tensor, __VA_ARGS__)}, PROF_ARGS_SHAPES, nullptr})
 
 #define PROF_I_IS_LITERAL(...) \
   (PROF_I_STARTS_QUOTED(__VA_ARGS__) && ::prof_i::is_char_array<decltype((__VA_ARGS__))>::value)
-#define PROF_I_FLAGS(name, cat)                                                       \
-  ((PROF_I_IS_LITERAL(name) ? uint32_t{PROF_I_NAME_LITERAL} : 0u) |                   \
+#define PROF_I_FLAGS(name, cat)                                     \
+  ((PROF_I_IS_LITERAL(name) ? uint32_t{PROF_I_NAME_LITERAL} : 0u) | \
    (PROF_I_IS_LITERAL(cat) ? uint32_t{PROF_I_CATEGORY_LITERAL} : 0u))
 
-/* args stands bare, so that a braced list initialises the parameter. An if and not ?:, whose temporaries would live until the
-   scope is made: off, gcc looked at them and kept the start in memory. */
-#define PROF_I_OPEN(id, level_, dev, name, cat, flags, stream, args) PROF_I_OPEN_AS(scope, id, level_, dev, name, cat, flags, stream, args)
+/* args stands bare, so that a braced list initialises the parameter. An if and not ?:, whose
+   temporaries would live until the scope is made: off, gcc looked at them and kept the start in
+   memory. */
+#define PROF_I_OPEN(id, level_, dev, name, cat, flags, stream, args) \
+  PROF_I_OPEN_AS(scope, id, level_, dev, name, cat, flags, stream, args)
 #define PROF_I_OPEN_ON_STREAM(id, level_, dev, name, cat, flags, stream, args) \
   PROF_I_OPEN_AS(stream_scope, id, level_, dev, name, cat, flags, stream, args)
-#define PROF_I_OPEN_AS(kind, id, level_, dev, name, cat, flags, stream, args)                                      \
-  PROF_I_LEVEL_CHECK(level_);                                                                                      \
-  static prof_site PROF_I_CONCAT(prof_i_site_, id) = PROF_I_SITE(level_);                                          \
-  ::prof_i::kind PROF_I_CONCAT(prof_i_scope_, id);                                                                 \
-  if (PROF_I_IS_ON(level_))                                                                                        \
-  PROF_I_CONCAT(prof_i_scope_, id).start =                                                                         \
-      ::prof_i::enter(&PROF_I_CONCAT(prof_i_site_, id), ::prof_i::device_of(dev), (name), (cat),                   \
-                      PROF_I_FLAGS(name, cat) | (flags), ::prof_i::stream_of(stream),                              \
+#define PROF_I_OPEN_AS(kind, id, level_, dev, name, cat, flags, stream, args)                    \
+  PROF_I_LEVEL_CHECK(level_);                                                                    \
+  static prof_site PROF_I_CONCAT(prof_i_site_, id) = PROF_I_SITE(level_);                        \
+  ::prof_i::kind PROF_I_CONCAT(prof_i_scope_, id);                                               \
+  if (PROF_I_IS_ON(level_))                                                                      \
+  PROF_I_CONCAT(prof_i_scope_, id).start =                                                       \
+      ::prof_i::enter(&PROF_I_CONCAT(prof_i_site_, id), ::prof_i::device_of(dev), (name), (cat), \
+                      PROF_I_FLAGS(name, cat) | (flags), ::prof_i::stream_of(stream),            \
                       PROF_I_STARTS("(::prof_i::list<", args), args)
-#define PROF_I_TYPE_CHECK(dev, name, cat, stream, args)                                                     \
-  static_cast<void>(sizeof(::prof_i::enter(nullptr, ::prof_i::device_of(dev), (name), (cat), 0,             \
+#define PROF_I_TYPE_CHECK(dev, name, cat, stream, args)                                         \
+  static_cast<void>(sizeof(::prof_i::enter(nullptr, ::prof_i::device_of(dev), (name), (cat), 0, \
                                            ::prof_i::stream_of(stream), false, args)))
-#define prof_i_mark(site, name, cat, args) ::prof_i::mark(site, (name), (cat), PROF_I_FLAGS(name, cat), args)
+#define prof_i_mark(site, name, cat, args) \
+  ::prof_i::mark(site, (name), (cat), PROF_I_FLAGS(name, cat), args)
 
 #endif

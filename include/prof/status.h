@@ -1,5 +1,6 @@
-/* What every call of the control path returns: 0 or a negative code, from one list with names and texts.
-   Also the export macro. Includes nothing of prof; compiles alone as C11 and C++17. SPDX-License-Identifier: MIT */
+/* What every call of the control path returns: 0 or a negative code, from one list with names and
+   texts. Also the export macro. Includes nothing of prof; compiles alone as C11 and C++17.
+   SPDX-License-Identifier: MIT */
 #ifndef PROF_STATUS_H
 #define PROF_STATUS_H
 
@@ -19,25 +20,26 @@
 #endif
 
 /* name, value, text */
-#define PROF_STATUS_LIST(X)                                                                                   \
-  X(PROF_OK, 0, "success")                                                                                    \
-  X(PROF_E_INVALID, -1, "invalid argument")                                                                   \
-  X(PROF_E_LEVEL, -2, "the level must be 1 (kernels and operators) or 2 (also the runtime around them)")      \
-  X(PROF_E_RUNNING, -3, "a capture is running; stop it first")                                                \
-  X(PROF_E_NOT_RUNNING, -4, "no capture is running")                                                          \
-  X(PROF_E_NO_MEMORY, -5, "out of memory")                                                                    \
-  X(PROF_E_IO, -6, "input or output failed")                                                                  \
-  X(PROF_E_NOT_FOUND, -7, "no such file or directory")                                                        \
-  X(PROF_E_PERMISSION, -8, "permission denied")                                                               \
-  X(PROF_E_NO_SPACE, -9, "no space left on the device, or past a file size limit")                            \
-  X(PROF_E_NOT_CAPTURE, -10, "not a prof capture")                                                            \
-  X(PROF_E_VERSION, -11, "the capture was written by a newer prof")                                           \
-  X(PROF_E_TRUNCATED, -12, "the capture is cut off before its first page ends")                               \
-  X(PROF_E_TOO_LARGE, -13, "the result is larger than the stated limit")                                      \
-  X(PROF_E_UNSUPPORTED, -14, "not supported by this build or on this system")                                 \
-  X(PROF_E_CHECK, -15, "written, but the self-check found faults; see the trace's metadata")                  \
-  X(PROF_E_FILE_TYPE, -16, "the path names a directory or a device, not a regular file")                      \
-  X(PROF_E_BUSY, -17, "called from inside another prof call of this thread")                                  \
+#define PROF_STATUS_LIST(X)                                                                  \
+  X(PROF_OK, 0, "success")                                                                   \
+  X(PROF_E_INVALID, -1, "invalid argument")                                                  \
+  X(PROF_E_LEVEL, -2,                                                                        \
+    "the level must be 1 (kernels and operators) or 2 (also the runtime around them)")       \
+  X(PROF_E_RUNNING, -3, "a capture is running; stop it first")                               \
+  X(PROF_E_NOT_RUNNING, -4, "no capture is running")                                         \
+  X(PROF_E_NO_MEMORY, -5, "out of memory")                                                   \
+  X(PROF_E_IO, -6, "input or output failed")                                                 \
+  X(PROF_E_NOT_FOUND, -7, "no such file or directory")                                       \
+  X(PROF_E_PERMISSION, -8, "permission denied")                                              \
+  X(PROF_E_NO_SPACE, -9, "no space left on the device, or past a file size limit")           \
+  X(PROF_E_NOT_CAPTURE, -10, "not a prof capture")                                           \
+  X(PROF_E_VERSION, -11, "the capture was written by a newer prof")                          \
+  X(PROF_E_TRUNCATED, -12, "the capture is cut off before its first page ends")              \
+  X(PROF_E_TOO_LARGE, -13, "the result is larger than the stated limit")                     \
+  X(PROF_E_UNSUPPORTED, -14, "not supported by this build or on this system")                \
+  X(PROF_E_CHECK, -15, "written, but the self-check found faults; see the trace's metadata") \
+  X(PROF_E_FILE_TYPE, -16, "the path names a directory or a device, not a regular file")     \
+  X(PROF_E_BUSY, -17, "called from inside another prof call of this thread")                 \
   X(PROF_E_OPERATOR, -18, "a callback of the operator, or of its timer, failed")
 
 typedef enum prof_status {
@@ -48,14 +50,16 @@ typedef enum prof_status {
 
 PROF_I_EXTERN_C_BEGIN
 
-/* The code's name, for example "PROF_E_LEVEL"; "PROF_E_UNKNOWN" for a value not in the list. Static. Any thread. */
+/* The code's name, for example "PROF_E_LEVEL"; "PROF_E_UNKNOWN" for a value not in the list.
+   Static. Any thread. */
 PROF_API const char *prof_status_name(int status) PROF_I_NOEXCEPT;
 
 /* The code's text, lowercase, without a full stop. Static. Any thread. */
 PROF_API const char *prof_status_text(int status) PROF_I_NOEXCEPT;
 
-/* What the last failed call of this thread had to say, with its values ("level is 7; ..."); "" when none failed. Owned by
-   prof, valid until this thread's next failing call. The 64 threads that failed last have theirs. Any thread. */
+/* What the last failed call of this thread had to say, with its values ("level is 7; ..."); "" when
+   none failed. Owned by prof, valid until this thread's next failing call. The 64 threads that
+   failed last have theirs. Any thread. */
 PROF_API const char *prof_last_error(void) PROF_I_NOEXCEPT;
 
 PROF_I_EXTERN_C_END

@@ -23,17 +23,18 @@
 prof_i_arena prof_i_the_arena = {.fd = -1};
 
 static struct {
-  void *level_page;      /* made once, mapped over with each arena's header; or &page_of_child */
-  uint64_t disk_checked; /* used bytes at the last look at the disk's free space; any thread, relaxed */
-  uint64_t full;         /* era << FULL_BITS, and while full reason + 1; any thread, relaxed */
-  int refusal; /* of the kernel, since room came back: an errno; any thread, relaxed */
+  void *level_page; /* made once, mapped over with each arena's header; or &page_of_child */
+  /* used bytes at the last look at the disk's free space; any thread, relaxed */
+  uint64_t disk_checked;
+  uint64_t full; /* era << FULL_BITS, and while full reason + 1; any thread, relaxed */
+  int refusal;   /* of the kernel, since room came back: an errno; any thread, relaxed */
 } own;
 
 enum {
   PAGE_BYTES = 4096,
-  OPEN_FILE_BYTES = 1 << 20,      /* a file's mapping is opened by pieces of that size */
-  OPEN_MEMORY_BYTES = 16 << 20,   /* memory's */
-  DISK_LOOK_BYTES = 16 << 20,     /* free space is looked at every 16 MiB */
+  OPEN_FILE_BYTES = 1 << 20,    /* a file's mapping is opened by pieces of that size */
+  OPEN_MEMORY_BYTES = 16 << 20, /* memory's */
+  DISK_LOOK_BYTES = 16 << 20,   /* free space is looked at every 16 MiB */
   DISK_FREE_MIN_PERCENT = 5,
   FULL_BITS = 8
 };
@@ -47,7 +48,8 @@ static prof_i_header page_of_child;
 
 /* Scopes that are off read it. at: over the one that is there. */
 static void *fresh_level_page(void *at) {
-  return prof_i_port_map_unseen(at, PAGE_BYTES, MAP_PRIVATE | MAP_ANONYMOUS | (at ? MAP_FIXED : 0), -1);
+  return prof_i_port_map_unseen(at, PAGE_BYTES, MAP_PRIVATE | MAP_ANONYMOUS | (at ? MAP_FIXED : 0),
+                                -1);
 }
 
 static void use_level_page(void *page) {
@@ -64,14 +66,19 @@ int prof_i_arena_level_page(void) {
 }
 
 void prof_i_arena_set_level(uint32_t level) {
-  if (own.level_page) __atomic_store_n(&((prof_i_header *)own.level_page)->level, level, __ATOMIC_SEQ_CST);
+  if (own.level_page)
+    __atomic_store_n(&((prof_i_header *)own.level_page)->level, level, __ATOMIC_SEQ_CST);
 }
 
 bool prof_i_arena_lower_level(uint32_t from, uint32_t to) {
-  return own.level_page && __atomic_compare_exchange_n(&((prof_i_header *)own.level_page)->level, &from, to, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+  return own.level_page &&
+         __atomic_compare_exchange_n(&((prof_i_header *)own.level_page)->level, &from, to, false,
+                                     __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 }
 
-void prof_i_arena_count_loss(int loss, uint64_t count) { __atomic_fetch_add(&((prof_i_header *)own.level_page)->unplaced[loss], count, __ATOMIC_RELAXED); }
+void prof_i_arena_count_loss(int loss, uint64_t count) {
+  __atomic_fetch_add(&((prof_i_header *)own.level_page)->unplaced[loss], count, __ATOMIC_RELAXED);
+}
 
 void prof_i_arena_count_deep_over(void) {
   prof_i_header *const header = own.level_page;
@@ -79,26 +86,35 @@ void prof_i_arena_count_deep_over(void) {
 }
 
 uint64_t prof_i_arena_session(void) {
-  _Static_assert(offsetof(prof_i_header, session) + sizeof(uint64_t) <= PAGE_BYTES, "it is in the level's page");
+  _Static_assert(offsetof(prof_i_header, session) + sizeof(uint64_t) <= PAGE_BYTES,
+                 "it is in the level's page");
   const prof_i_header *const header = __atomic_load_n(&own.level_page, __ATOMIC_ACQUIRE);
   return header ? __atomic_load_n(&header->session, __ATOMIC_RELAXED) : 0;
 }
 
-/* Without the lock the page may just be becoming another arena's, which has level 0 as well: see prof_i_arena_install(). */
-PROF_I_RACES_BY_DESIGN uint32_t prof_i_arena_level(void) { return __atomic_load_n(__atomic_load_n(&prof_i_level_1, __ATOMIC_RELAXED), __ATOMIC_RELAXED); }
+/* Without the lock the page may just be becoming another arena's, which has level 0 as well: see
+   prof_i_arena_install(). */
+PROF_I_RACES_BY_DESIGN uint32_t prof_i_arena_level(void) {
+  return __atomic_load_n(__atomic_load_n(&prof_i_level_1, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+}
 
 /* ---- create, retire, forget ---- */
 
-/* A file's mapping is of its cap, which may be gigabytes where kilobytes are recorded. What the file does not have yet is closed: whoever looks through all
-   memory of the process (valgrind for leaks, mlockall(), a collector) would meet SIGBUS at each of its words. Before the file grows: its size says
-   what may be read. Memory's is opened by pieces too: under mlockall(MCL_FUTURE) the kernel makes and locks all pages of what is open. */
+/* A file's mapping is of its cap, which may be gigabytes where kilobytes are recorded. What the
+   file does not have yet is closed: whoever looks through all memory of the process (valgrind for
+   leaks, mlockall(), a collector) would meet SIGBUS at each of its words. Before the file grows:
+   its size says what may be read. Memory's is opened by pieces too: under mlockall(MCL_FUTURE) the
+   kernel makes and locks all pages of what is open. */
 static int open_up(prof_i_arena *arena, uint64_t end) {
   if (arena->has_blocks) return 0; /* opened when they are taken */
   uint64_t before = __atomic_load_n(&arena->open_bytes, __ATOMIC_ACQUIRE);
   if (end <= before) return 0;
-  const uint64_t step = arena->is_file ? OPEN_FILE_BYTES : OPEN_MEMORY_BYTES, steps = (end + step - 1) / step * step, after = steps < arena->cap_bytes ? steps : arena->cap_bytes;
+  const uint64_t step = arena->is_file ? OPEN_FILE_BYTES : OPEN_MEMORY_BYTES,
+                 steps = (end + step - 1) / step * step,
+                 after = steps < arena->cap_bytes ? steps : arena->cap_bytes;
   if (mprotect(arena->base + before, after - before, PROT_READ | PROT_WRITE) != 0) return errno;
-  while (before < after && !__atomic_compare_exchange_n(&arena->open_bytes, &before, after, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
+  while (before < after && !__atomic_compare_exchange_n(&arena->open_bytes, &before, after, true,
+                                                        __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
   }
   return 0;
 }
@@ -107,8 +123,7 @@ static int open_up(prof_i_arena *arena, uint64_t end) {
 static char *map_fresh(prof_i_arena *fresh, int fd, uint64_t cap_bytes) {
   const bool may_have_blocks = !fresh->is_file && prof_i_blocks_fit(cap_bytes);
   fresh->mirror = NULL;
-  char *const in_blocks =
-      may_have_blocks ? prof_i_blocks_map(fd, cap_bytes, &fresh->mirror) : NULL;
+  char *const in_blocks = may_have_blocks ? prof_i_blocks_map(fd, cap_bytes, &fresh->mirror) : NULL;
   fresh->has_blocks = in_blocks != NULL;
   if (in_blocks) return in_blocks;
   char *const base = PROF_I_FAULT(PRIVATE_MAP)
@@ -307,12 +322,13 @@ static int reserve(uint64_t offset, uint64_t bytes) {
   return prof_i_port_reserve_file(descriptor(), offset, bytes);
 }
 
-/* A reader takes a capture that ends before it for cut off. Not so one that ends before used_bytes: whoever takes room may be killed, or be refused
-   it, before it is made. */
+/* A reader takes a capture that ends before it for cut off. Not so one that ends before used_bytes:
+   whoever takes room may be killed, or be refused it, before it is made. */
 static void note_made(uint64_t end) {
   uint64_t *const made = &prof_i_arena_header()->made_bytes;
   uint64_t before = __atomic_load_n(made, __ATOMIC_RELAXED);
-  while (before < end && !__atomic_compare_exchange_n(made, &before, end, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
+  while (before < end && !__atomic_compare_exchange_n(made, &before, end, true, __ATOMIC_RELEASE,
+                                                      __ATOMIC_RELAXED)) {
   }
 }
 
@@ -337,11 +353,12 @@ void prof_i_arena_shorten(prof_i_head *chunk, uint64_t bytes) {
   __atomic_store_n(&chunk->limit, bytes - 15, __ATOMIC_RELAXED);
 }
 
-/* A file's pages by writing zeros, right after reserve() has seen that the descriptor is ours; its number is a high one, which no open()
-   of the host gets by chance when it closes what it does not own. The file system then takes large pieces of memory, and mapping
-   them takes a fifth of the time that a fault for each page would (ext4, Linux 6.18: 0.19 ms a MiB instead of 0.85), if nobody has
-   read from there before. A helper thread takes faults, though: where the host of a virtual machine must first find a large piece, it
-   would fall behind. */
+/* A file's pages by writing zeros, right after reserve() has seen that the descriptor is ours; its
+   number is a high one, which no open() of the host gets by chance when it closes what it does not
+   own. The file system then takes large pieces of memory, and mapping them takes a fifth of the
+   time that a fault for each page would (ext4, Linux 6.18: 0.19 ms a MiB instead of 0.85), if
+   nobody has read from there before. A helper thread takes faults, though: where the host of a
+   virtual machine must first find a large piece, it would fall behind. */
 static int make_pages(uint64_t offset, uint64_t bytes) {
   void *const at = prof_i_the_arena.base + offset;
   const int error = prof_i_port_write_zeros(descriptor(), offset, bytes);
@@ -359,7 +376,8 @@ static int make_present(prof_i_head *head, uint64_t bytes, uint64_t populate_byt
 }
 
 /* The first `kept` bytes stay as they are. */
-static prof_i_head *take_at(uint64_t offset, prof_i_extent_kind kind, uint64_t bytes, uint64_t populate_bytes, uint64_t kept, int *loss_out) {
+static prof_i_head *take_at(uint64_t offset, prof_i_extent_kind kind, uint64_t bytes,
+                            uint64_t populate_bytes, uint64_t kept, int *loss_out) {
   PROF_I_HOLD_CANCEL;
   prof_i_head *const head = (prof_i_head *)(prof_i_the_arena.base + offset);
   int error = open_up(&prof_i_the_arena, offset + bytes);
@@ -376,8 +394,8 @@ static prof_i_head *take_at(uint64_t offset, prof_i_extent_kind kind, uint64_t b
   return head;
 }
 
-prof_i_head *prof_i_arena_take_again(uint64_t offset, prof_i_extent_kind kind, uint64_t bytes, uint64_t populate_bytes,
-                                     int *loss_out) {
+prof_i_head *prof_i_arena_take_again(uint64_t offset, prof_i_extent_kind kind, uint64_t bytes,
+                                     uint64_t populate_bytes, int *loss_out) {
   return take_at(offset, kind, bytes, populate_bytes, PAGE_BYTES, loss_out);
 }
 
@@ -399,7 +417,8 @@ static void untake(uint64_t offset, uint64_t bytes) {
                                 __ATOMIC_RELAXED);
 }
 
-prof_i_head *prof_i_arena_take(prof_i_extent_kind kind, uint64_t bytes, uint64_t populate_bytes, int *loss_out) {
+prof_i_head *prof_i_arena_take(prof_i_extent_kind kind, uint64_t bytes, uint64_t populate_bytes,
+                               int *loss_out) {
   if (prof_i_the_arena.has_blocks) return take_in_blocks(kind, bytes, populate_bytes, loss_out);
   prof_i_header *const header = prof_i_arena_header();
   uint64_t used = __atomic_load_n(&header->used_bytes, __ATOMIC_RELAXED);
@@ -408,7 +427,8 @@ prof_i_head *prof_i_arena_take(prof_i_extent_kind kind, uint64_t bytes, uint64_t
       *loss_out = PROF_LOSS_FULL;
       return NULL;
     }
-  } while (!__atomic_compare_exchange_n(&header->used_bytes, &used, used + bytes, true, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
+  } while (!__atomic_compare_exchange_n(&header->used_bytes, &used, used + bytes, true,
+                                        __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
   prof_i_head *const head = take_at(used, kind, bytes, populate_bytes, 0, loss_out);
   if (!head) untake(used, bytes);
   return head;
@@ -436,13 +456,16 @@ uint64_t prof_i_arena_readable_bytes(void) {
   if (!prof_i_the_arena.is_file) return made < used ? made : used;
   struct stat about;
   const bool known = descriptor_is_ours() ? fstat(descriptor(), &about) == 0
-                                          : stat(prof_i_the_arena.path, &about) == 0 && about.st_ino == prof_i_the_arena.inode;
-  /* The host may have closed the descriptor, and the file be gone: what has been reserved stays mapped. */
+                                          : stat(prof_i_the_arena.path, &about) == 0 &&
+                                                about.st_ino == prof_i_the_arena.inode;
+  /* The host may have closed the descriptor, and the file be gone: what has been reserved stays
+     mapped. */
   const uint64_t there = known ? (uint64_t)about.st_size : made;
   return there < used ? there : used;
 }
 
-/* The open part and the rest are two mappings of the kernel's, each of which must be named alone. */
+/* The open part and the rest are two mappings of the kernel's, each of which must be named
+   alone. */
 static bool map_pieces(char *to, uint64_t open_bytes, uint64_t room) {
   char *base = prof_i_the_arena.base;
   if (prof_i_the_arena.has_blocks) {
@@ -450,14 +473,18 @@ static bool map_pieces(char *to, uint64_t open_bytes, uint64_t room) {
     base = prof_i_the_arena.mirror;
   }
   if (mremap(base, 0, open_bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) != (void *)to) return false;
-  if (room > open_bytes && mremap(base + open_bytes, 0, room - open_bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to + open_bytes) != (void *)(to + open_bytes)) return false;
+  if (room > open_bytes &&
+      mremap(base + open_bytes, 0, room - open_bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
+             to + open_bytes) != (void *)(to + open_bytes))
+    return false;
   return mprotect(to, room, PROT_READ) == 0;
 }
 
 const void *prof_i_arena_map_again(uint64_t more_bytes, uint64_t *room_out) {
   const prof_i_arena *const arena = &prof_i_the_arena;
   const uint64_t open_bytes = __atomic_load_n(&arena->open_bytes, __ATOMIC_ACQUIRE);
-  const uint64_t wanted = __atomic_load_n(&prof_i_arena_header()->used_bytes, __ATOMIC_RELAXED) + more_bytes;
+  const uint64_t wanted =
+      __atomic_load_n(&prof_i_arena_header()->used_bytes, __ATOMIC_RELAXED) + more_bytes;
   const uint64_t units = wanted / PROF_I_UNIT_BYTES * PROF_I_UNIT_BYTES, most = arena->cap_bytes;
   const uint64_t room = units < most ? units : most;
   const uint64_t open_part = open_bytes < room ? open_bytes : room;
@@ -469,13 +496,15 @@ const void *prof_i_arena_map_again(uint64_t more_bytes, uint64_t *room_out) {
   return NULL;
 }
 
-/* Where an extent is taken and its head not yet made, a unit of it may begin with anything, which somebody may be writing. */
+/* Where an extent is taken and its head not yet made, a unit of it may begin with anything, which
+   somebody may be writing. */
 static PROF_I_RACES_BY_DESIGN bool may_be_head(const prof_i_head *head) {
   return __atomic_load_n(&head->magic, __ATOMIC_RELAXED) == PROF_I_EXTENT_MAGIC;
 }
 
 static bool is_head(const prof_i_head *head, uint64_t offset, uint64_t *bytes_out) {
-  if (!may_be_head(head) || __atomic_load_n(&head->magic, __ATOMIC_ACQUIRE) != PROF_I_EXTENT_MAGIC) return false;
+  if (!may_be_head(head) || __atomic_load_n(&head->magic, __ATOMIC_ACQUIRE) != PROF_I_EXTENT_MAGIC)
+    return false;
   const uint64_t bytes = __atomic_load_n(&head->bytes, __ATOMIC_ACQUIRE);
   const uint64_t kind = __atomic_load_n(&head->kind, __ATOMIC_RELAXED);
   const uint64_t check = __atomic_load_n(&head->check, __ATOMIC_RELAXED);

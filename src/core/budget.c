@@ -1,7 +1,8 @@
-/* See budget.h. What a thread spends is summed up over a window of its own, which ends at the first chunk change after a second. Events of all threads are
-   counted in one window: each thread has a count of all that it ever recorded, the chunk at hand by its cursor, and the window has the sum with which it
-   began. Whoever finds the budget exceeded takes one step; all windows then begin anew, so that what came before the step is not held against what is left
-   after it. */
+/* See budget.h. What a thread spends is summed up over a window of its own, which ends at the first
+   chunk change after a second. Events of all threads are counted in one window: each thread has a
+   count of all that it ever recorded, the chunk at hand by its cursor, and the window has the sum
+   with which it began. Whoever finds the budget exceeded takes one step; all windows then begin
+   anew, so that what came before the step is not held against what is left after it. */
 #define _GNU_SOURCE
 #include "budget.h"
 
@@ -30,7 +31,9 @@ static struct {
 } own;
 
 static uint64_t load(const uint64_t *word) { return __atomic_load_n(word, __ATOMIC_RELAXED); }
-static void store(uint64_t *word, uint64_t value) { __atomic_store_n(word, value, __ATOMIC_RELAXED); }
+static void store(uint64_t *word, uint64_t value) {
+  __atomic_store_n(word, value, __ATOMIC_RELAXED);
+}
 static uint32_t action(void) { return __atomic_load_n(&own.action, __ATOMIC_RELAXED); }
 static bool is_on(void) { return load(&own.allowed_ppm) || load(&own.allowed_events); }
 
@@ -63,16 +66,19 @@ static void begin_window(prof_i_spending *window, uint64_t now) {
 
 static uint64_t at_least_a_window(uint64_t ns) { return ns > WINDOW_NS ? ns : WINDOW_NS; }
 
-/* How far the thread has come in the chunk at hand, which may be made anew while we look: once in a while the sum is off by a chunk. */
+/* How far the thread has come in the chunk at hand, which may be made anew while we look: once in a
+   while the sum is off by a chunk. */
 static PROF_I_RACES_BY_DESIGN uint64_t bytes_of_chunk(const prof_i_thread *t) {
   const prof_i_head *const chunk = __atomic_load_n(&t->chunk, __ATOMIC_ACQUIRE);
   const uint64_t cursor = __atomic_load_n(&chunk->cursor, __ATOMIC_RELAXED), bytes = chunk->bytes;
   return cursor < bytes ? cursor : bytes;
 }
 
-/* Of the chunk at hand the records are known only in slots of 16 bytes: as many events as before in as many slots. */
+/* Of the chunk at hand the records are known only in slots of 16 bytes: as many events as before in
+   as many slots. */
 static uint64_t events_of(const prof_i_thread *t) {
-  const uint64_t events = load(&t->spending.events), slots = load(&t->spending.slots), from = load(&t->spending.from);
+  const uint64_t events = load(&t->spending.events), slots = load(&t->spending.slots),
+                 from = load(&t->spending.from);
   const uint64_t end = bytes_of_chunk(t), at_hand = end > from ? (end - from) / 16 : 0;
   return events + (slots ? (uint64_t)((double)at_hand * (double)events / (double)slots) : at_hand);
 }
@@ -80,7 +86,8 @@ static uint64_t events_of(const prof_i_thread *t) {
 static uint64_t events_of_all(void) {
   uint64_t sum = load(&own.gone);
   for (const prof_i_thread *t = prof_i_thread_first(); t; t = t->next)
-    if (__atomic_load_n(&t->alive, __ATOMIC_ACQUIRE) == PROF_I_ALIVE && __atomic_load_n(&t->arena, __ATOMIC_RELAXED) == prof_i_the_arena.number)
+    if (__atomic_load_n(&t->alive, __ATOMIC_ACQUIRE) == PROF_I_ALIVE &&
+        __atomic_load_n(&t->arena, __ATOMIC_RELAXED) == prof_i_the_arena.number)
       sum += events_of(t);
   return sum;
 }
@@ -145,25 +152,30 @@ typedef struct excess {
 
 static bool step_level(const prof_i_change *change) {
   const uint32_t level = prof_i_arena_level();
-  if (action() == PROF_BUDGET_MUTE || level == 0 || (level == 1 && action() != PROF_BUDGET_LEVEL)) return false;
+  if (action() == PROF_BUDGET_MUTE || level == 0 || (level == 1 && action() != PROF_BUDGET_LEVEL))
+    return false;
   const uint32_t before = prof_i_change_begin_level();
-  const bool is_lower = prof_i_arena_lower_level(level, level - 1); /* false: somebody else has switched it */
+  /* false: somebody else has switched it */
+  const bool is_lower = prof_i_arena_lower_level(level, level - 1);
   prof_i_change_end_level(before, is_lower ? change : NULL);
   return is_lower;
 }
 
-/* Enough of the sites, the most frequent first, that what is left would have been within the budget. */
+/* Enough of the sites, the most frequent first, that what is left would have been within the
+   budget. */
 static bool mute_most(const prof_i_change *change, survey *s) {
   prof_i_change step = *change;
   uint64_t left = s->events;
   bool any = false;
   step.kind = PROF_CHANGE_MUTED;
   step.level_before = step.level_after = prof_i_arena_level();
-  for (uint32_t count; (double)left * (double)change->measured > (double)s->events * (double)change->allowed;) {
+  for (uint32_t count;
+       (double)left * (double)change->measured > (double)s->events * (double)change->allowed;) {
     step.site = take_most(s, &count);
     if (!count) break;
     left -= count;
-    if (!prof_i_mute_for_budget(step.site)) continue; /* a step, a flow; or what came before it was muted */
+    /* a step, a flow; or what came before it was muted */
+    if (!prof_i_mute_for_budget(step.site)) continue;
     any = true;
     prof_i_change_note(&step);
   }
@@ -173,8 +185,12 @@ static bool mute_most(const prof_i_change *change, survey *s) {
 
 static void take_step(const prof_i_thread *thread, const excess *e, survey *s) {
   if (!begin_busy()) return;
-  const prof_i_change change = {.reason = e->reason, .thread = thread->serial, .measured = e->measured, .allowed = e->allowed};
-  if (__atomic_load_n(&own.steps, __ATOMIC_RELAXED) == thread->spending.steps && (step_level(&change) || (action() != PROF_BUDGET_LEVEL && mute_most(&change, s))))
+  const prof_i_change change = {.reason = e->reason,
+                                .thread = thread->serial,
+                                .measured = e->measured,
+                                .allowed = e->allowed};
+  if (__atomic_load_n(&own.steps, __ATOMIC_RELAXED) == thread->spending.steps &&
+      (step_level(&change) || (action() != PROF_BUDGET_LEVEL && mute_most(&change, s))))
     begin_anew();
   end_busy();
 }
@@ -194,7 +210,9 @@ static bool is_exceeded(const prof_i_thread *thread, uint64_t now, excess *e) {
   uint64_t window_ns;
   const uint64_t events = events_in_window(now, &window_ns);
   if ((double)events * 1e9 > (double)allowed_events * (double)at_least_a_window(window_ns)) {
-    *e = (excess){PROF_REASON_EVENTS, (uint64_t)((double)events * 1e9 / (double)(window_ns ? window_ns : 1)), allowed_events};
+    *e = (excess){PROF_REASON_EVENTS,
+                  (uint64_t)((double)events * 1e9 / (double)(window_ns ? window_ns : 1)),
+                  allowed_events};
     return true;
   }
   if (window_ns >= WINDOW_NS) store(&own.since_ns, 0); /* the next look begins another */
@@ -248,7 +266,8 @@ void prof_i_budget_enter_chunk(prof_i_thread *thread, const prof_i_head *chunk) 
 /* What the chunk has of the thread is counted; returns the events. */
 static uint64_t count_chunk(prof_i_thread *thread, const prof_i_head *chunk) {
   prof_i_spending *const window = &thread->spending;
-  const uint64_t cursor = load(&chunk->cursor), end = cursor < chunk->bytes ? cursor : chunk->bytes, from = load(&window->from);
+  const uint64_t cursor = load(&chunk->cursor), end = cursor < chunk->bytes ? cursor : chunk->bytes,
+                 from = load(&window->from);
   const uint64_t events = prof_i_chunk_events_between(chunk, from, UINT64_MAX, NULL, NULL);
   store(&window->events, load(&window->events) + events);
   store(&window->slots, load(&window->slots) + (end > from ? (end - from) / 16 : 0));
@@ -266,7 +285,8 @@ static uint64_t scopes_ns(prof_i_thread *thread, uint64_t events) {
          slow_ns;
 }
 
-void prof_i_budget_leave_chunk(prof_i_thread *thread, const prof_i_head *chunk, uint64_t change_ns) {
+void prof_i_budget_leave_chunk(prof_i_thread *thread, const prof_i_head *chunk,
+                               uint64_t change_ns) {
   if (!is_on()) return;
   const uint64_t begun = prof_i_port_monotonic_ns();
   const uint64_t events = count_chunk(thread, chunk);

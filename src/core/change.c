@@ -6,13 +6,14 @@
 #include "gate.h"
 #include "meta.h"
 
-static uint32_t written;    /* any thread */
+static uint32_t written;       /* any thread */
 static uint32_t function_ends; /* any thread */
-static uint32_t told_level;  /* what the capture knows of; any thread */
+static uint32_t told_level;    /* what the capture knows of; any thread */
 /* Of the header's changes from outside, how many told_level knows of. Those that are records, or
    counted as untold, are the header's level_change_next - 1. Whoever has is_looking. */
 static uint64_t seen_number;
-static uint32_t is_looking;  /* a thread writes changes from outside as records; any thread, compare-and-swap */
+/* a thread writes changes from outside as records; any thread, compare-and-swap */
+static uint32_t is_looking;
 
 void prof_i_change_begin(void) {
   __atomic_store_n(&written, 0, __ATOMIC_RELAXED);
@@ -23,20 +24,22 @@ void prof_i_change_begin(void) {
 }
 uint32_t prof_i_change_count(void) { return __atomic_load_n(&written, __ATOMIC_RELAXED); }
 
-/* They stand in the arena for good, which is for what is recorded: a 64th of it, and as much again for what the budget did. What comes after is counted. */
+/* They stand in the arena for good, which is for what is recorded: a 64th of it, and as much again
+   for what the budget did. What comes after is counted. */
 static bool has_room(const prof_i_change *change) {
   enum { BYTES = 80 };
   const uint64_t most = prof_i_the_arena.cap_bytes / 64 / BYTES;
-  return __atomic_load_n(&written, __ATOMIC_RELAXED) < (change->reason == PROF_REASON_ASKED ? most : 2 * most);
+  return __atomic_load_n(&written, __ATOMIC_RELAXED) <
+         (change->reason == PROF_REASON_ASKED ? most : 2 * most);
 }
 
 /* False: there is no room. */
 static bool write_change(const prof_i_change *change) {
-  const uint64_t words[] = {change->kind,   change->reason,   change->level_before | (uint64_t)change->level_after << 32,
-                            change->thread, change->measured, change->allowed};
-  if (!has_room(change) ||
-      !prof_i_meta_write(PROF_I_KIND_CHANGE, prof_i_clock_ticks(), change->site, words,
-                         sizeof words / sizeof *words))
+  const uint64_t words[] = {
+      change->kind,   change->reason,   change->level_before | (uint64_t)change->level_after << 32,
+      change->thread, change->measured, change->allowed};
+  if (!has_room(change) || !prof_i_meta_write(PROF_I_KIND_CHANGE, prof_i_clock_ticks(),
+                                              change->site, words, sizeof words / sizeof *words))
     return false;
   __atomic_fetch_add(&written, 1, __ATOMIC_RELAXED);
   return true;
@@ -96,7 +99,8 @@ static bool is_whole(uint64_t number) {
 }
 
 /* Has another process set a level after it told of change `number`, which has not come about? Then
-   whoever told of that one was killed. If it only sleeps, its level is seen as one of an older prof. */
+   whoever told of that one was killed. If it only sleeps, its level is seen as one of an older
+   prof. */
 static bool is_given_up(uint64_t number, uint64_t count) {
   for (uint64_t later = number + 1; later <= count; later++)
     if (is_whole(later) && prof_i_level_was_set(prof_i_arena_header(), later, count)) return true;
@@ -131,8 +135,10 @@ static uint32_t write_told(uint32_t level) {
 static bool is_about_to_be(uint32_t before, uint32_t after) {
   const prof_i_header *const header = prof_i_arena_header();
   const uint64_t count = __atomic_load_n(&header->level_change_count, __ATOMIC_SEQ_CST);
-  const prof_i_level_change *const last = &header->level_changes[(count - 1) % PROF_I_LEVEL_CHANGES];
-  return count && (__atomic_load_n(&last->number, __ATOMIC_ACQUIRE) != count || last->levels == (before | (uint64_t)after << 32));
+  const prof_i_level_change *const last =
+      &header->level_changes[(count - 1) % PROF_I_LEVEL_CHANGES];
+  return count && (__atomic_load_n(&last->number, __ATOMIC_ACQUIRE) != count ||
+                   last->levels == (before | (uint64_t)after << 32));
 }
 
 /* Past the gate, or with the control lock. */
@@ -146,13 +152,18 @@ void prof_i_change_look_at_level(void) {
   const uint32_t level = prof_i_arena_level();
   if (before == level && !has_new && !has_left) return;
   uint32_t nobody = 0;
-  if (!__atomic_compare_exchange_n(&is_looking, &nobody, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return;
+  if (!__atomic_compare_exchange_n(&is_looking, &nobody, 1, false, __ATOMIC_ACQUIRE,
+                                   __ATOMIC_RELAXED))
+    return;
   const uint32_t last = has_left ? write_told(before) : before;
   const uint32_t told = has_new ? last : is_about_to_be(level, before) ? before : level;
   /* A change of one's own may have begun meanwhile: then that knows the level. */
   uint32_t was = before;
-  const bool is_known = __atomic_compare_exchange_n(&told_level, &was, told, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
-  if (!has_new && is_known) note_level(before, told, &(prof_i_change){.reason = PROF_REASON_OUTSIDE}); /* by an older prof, which tells nobody */
+  const bool is_known = __atomic_compare_exchange_n(&told_level, &was, told, false,
+                                                    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+  /* by an older prof, which tells nobody */
+  if (!has_new && is_known)
+    note_level(before, told, &(prof_i_change){.reason = PROF_REASON_OUTSIDE});
   __atomic_store_n(&is_looking, 0, __ATOMIC_RELEASE);
 }
 
@@ -168,12 +179,17 @@ void prof_i_change_end_level(uint32_t before, const prof_i_change *why) {
 }
 
 void prof_i_change_end_functions(void) {
-  enum { BYTES = 48, SHARE = 64 }; /* for good, as changes are: no more than their share of the arena */
+  /* for good, as changes are: no more than their share of the arena */
+  enum { BYTES = 48, SHARE = 64 };
   if (!prof_i_gate_enter()) return;
   const prof_i_header *const header = prof_i_the_arena.base ? prof_i_arena_header() : NULL;
-  if (header && __atomic_load_n(&function_ends, __ATOMIC_RELAXED) < prof_i_the_arena.cap_bytes / SHARE / BYTES) {
-    const uint64_t words[] = {__atomic_load_n(&header->session, __ATOMIC_RELAXED), prof_i_arena_level(), PROF_I_SESSION_FUNCTIONS_END};
-    if (prof_i_meta_write(PROF_I_KIND_SESSION, prof_i_clock_ticks(), 0, words, sizeof words / sizeof *words)) __atomic_fetch_add(&function_ends, 1, __ATOMIC_RELAXED);
+  if (header && __atomic_load_n(&function_ends, __ATOMIC_RELAXED) <
+                    prof_i_the_arena.cap_bytes / SHARE / BYTES) {
+    const uint64_t words[] = {__atomic_load_n(&header->session, __ATOMIC_RELAXED),
+                              prof_i_arena_level(), PROF_I_SESSION_FUNCTIONS_END};
+    if (prof_i_meta_write(PROF_I_KIND_SESSION, prof_i_clock_ticks(), 0, words,
+                          sizeof words / sizeof *words))
+      __atomic_fetch_add(&function_ends, 1, __ATOMIC_RELAXED);
   }
   prof_i_gate_leave();
 }

@@ -1,5 +1,6 @@
-/* See chunk.h. Who owns a chunk is its head's state, changed by compare-and-swap: OWNED by a thread, or RETIRED and free for
-   whoever swaps it first: to OWNED the next thread (take-over), or clear; to TAKEN a ring (overwriting). */
+/* See chunk.h. Who owns a chunk is its head's state, changed by compare-and-swap: OWNED by a
+   thread, or RETIRED and free for whoever swaps it first: to OWNED the next thread (take-over), or
+   clear; to TAKEN a ring (overwriting). */
 #define _GNU_SOURCE
 #include "chunk.h"
 
@@ -24,19 +25,21 @@
 #include "ring.h"
 
 enum {
-  LEFT_COUNT = 64,      /* part-filled chunks of dead threads that are remembered */
-  ASIDE_COUNT = 8192,   /* cleared ones that somebody reads */
-  STOCK_SIZES = 4,      /* of chunks: 16 KiB to 1 MiB */
-  STOCK_COUNT = 16,     /* of the largest, made ready by the helper at most */
-  STOCK_SMALLER = 4,    /* and of each smaller size */
-  STOCK_SHARE = 8,      /* all together at most that part of the arena */
+  LEFT_COUNT = 64,    /* part-filled chunks of dead threads that are remembered */
+  ASIDE_COUNT = 8192, /* cleared ones that somebody reads */
+  STOCK_SIZES = 4,    /* of chunks: 16 KiB to 1 MiB */
+  STOCK_COUNT = 16,   /* of the largest, made ready by the helper at most */
+  STOCK_SMALLER = 4,  /* and of each smaller size */
+  STOCK_SHARE = 8,    /* all together at most that part of the arena */
   /* If chunks grow to that size, only the helper makes the largest. */
   SERVED_BYTES = 256 << 10,
   SERVED_COUNT = 4, /* and, of a ring, if so many may be ready */
-  TIDY_COUNT = 16,      /* whose pages the helper is to drop; more, and the thread drops them itself: the disk may hold the helper up */
+  /* whose pages the helper is to drop; more, and the thread drops them itself: the disk may hold
+     the helper up */
+  TIDY_COUNT = 16,
   ROOM_WORTH_TAKING = 256,
   WALK_AHEAD_BYTES = 1024, /* 512 to 4096 are alike */
-  KEPT_BYTES = 4096, /* of a chunk whose room is given back */
+  KEPT_BYTES = 4096,       /* of a chunk whose room is given back */
   OWNER_WORDS = 3 + 3 + PROF_I_NAME_BYTES / 8,
   OWNER_BYTES = (OWNER_WORDS + 1) / 2 * 16,
   EXIT_WORDS = 3 + 3 + PROF_I_LOSS_WORDS + PROF_I_NAME_BYTES / 8 + 1,
@@ -63,12 +66,13 @@ static struct {
   uint64_t stock[STOCK_SIZES][STOCK_COUNT];
   uint32_t stock_sizes;             /* how many sizes this arena's chunks have */
   uint32_t stock_most[STOCK_SIZES]; /* how many places are used: see share_stock() */
-  uint64_t stock_loss; /* why no more can be made ready: era << 8 | loss + 1, of that era alone; any
-                          thread */
+  /* why no more can be made ready: era << 8 | loss + 1, of that era alone; any thread */
+  uint64_t stock_loss;
   /* Of the largest: somebody found none, and none has come since. Whoever needs one goes without.
      Any thread. */
   uint32_t stock_is_empty;
-  uint32_t stock_was_full; /* once since the helper began: until then threads help themselves. Any thread */
+  /* once since the helper began: until then threads help themselves. Any thread */
+  uint32_t stock_was_full;
   uint64_t tidy[TIDY_COUNT];
   uint32_t helper_on, helper_word, helper_sleeps;
   uint64_t change_count, change_max_ns, change_times[BUCKETS];
@@ -78,10 +82,13 @@ static prof_i_head *at(uint64_t offset) { return (prof_i_head *)(prof_i_the_aren
 
 static bool swap_if_retired(prof_i_head *chunk, prof_i_chunk_state to) {
   uint16_t state = PROF_I_CHUNK_RETIRED;
-  return __atomic_compare_exchange_n(&chunk->state, &state, (uint16_t)to, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+  return __atomic_compare_exchange_n(&chunk->state, &state, (uint16_t)to, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_RELAXED);
 }
 
-static bool own_if_retired(prof_i_head *chunk) { return swap_if_retired(chunk, PROF_I_CHUNK_OWNED); }
+static bool own_if_retired(prof_i_head *chunk) {
+  return swap_if_retired(chunk, PROF_I_CHUNK_OWNED);
+}
 
 static bool is_ring(void) { return prof_i_the_arena.policy == PROF_POLICY_RING; }
 
@@ -94,7 +101,8 @@ static bool put(uint64_t *places, size_t count, uint64_t value) {
   for (size_t i = 0; i < count; i++) {
     uint64_t none = 0;
     if (!__atomic_load_n(&places[i], __ATOMIC_RELAXED) &&
-        __atomic_compare_exchange_n(&places[i], &none, value, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        __atomic_compare_exchange_n(&places[i], &none, value, false, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_RELAXED))
       return true;
   }
   return false;
@@ -114,7 +122,8 @@ static uint64_t get(uint64_t *places, size_t count) {
 typedef enum seen_kind { SEEN_EVENT, SEEN_OTHER, SEEN_UNFINISHED } seen_kind;
 
 /* What stands at this word, and how many slots it takes. */
-static PROF_I_RACES_BY_DESIGN seen_kind look(const uint64_t *word, uint64_t generation, uint64_t *slots_out, uint64_t *end_ticks_out) {
+static PROF_I_RACES_BY_DESIGN seen_kind look(const uint64_t *word, uint64_t generation,
+                                             uint64_t *slots_out, uint64_t *end_ticks_out) {
   const uint64_t first = __atomic_load_n(&word[0], __ATOMIC_ACQUIRE);
   *slots_out = 1;
   if ((first & PROF_I_GENERATION_MASK) == generation) {
@@ -139,11 +148,15 @@ static PROF_I_RACES_BY_DESIGN uint64_t claimed_bytes(const prof_i_head *chunk) {
   return cursor < chunk->bytes ? cursor : chunk->bytes;
 }
 
-/* What is walked was written a ring ago, and is in no near cache. Where the next record stands is known only when this one is here, so the processor
-   does not go ahead by itself: two thirds of a walk were waits. */
-static inline void fetch_ahead(const uint64_t *word) { __builtin_prefetch((const char *)word + WALK_AHEAD_BYTES); }
+/* What is walked was written a ring ago, and is in no near cache. Where the next record stands is
+   known only when this one is here, so the processor does not go ahead by itself: two thirds of a
+   walk were waits. */
+static inline void fetch_ahead(const uint64_t *word) {
+  __builtin_prefetch((const char *)word + WALK_AHEAD_BYTES);
+}
 
-/* The two kinds that nearly all are of have branches of their own, here and in scrub(): a step of known length can be guessed. */
+/* The two kinds that nearly all are of have branches of their own, here and in scrub(): a step of
+   known length can be guessed. */
 static inline bool is_plain(uint64_t word0, uint64_t word1, uint64_t generation) {
   return (word0 & PROF_I_GENERATION_MASK) == generation && (word1 & 15) == 0;
 }
@@ -181,7 +194,8 @@ static uint64_t last_clear(void) {
   return __atomic_load_n(&prof_i_arena_header()->clear_ticks, __ATOMIC_RELAXED);
 }
 
-static PROF_I_RACES_BY_DESIGN prof_i_chunk_count walk(const prof_i_head *chunk, uint64_t clear_ticks) {
+static PROF_I_RACES_BY_DESIGN prof_i_chunk_count walk(const prof_i_head *chunk,
+                                                      uint64_t clear_ticks) {
   prof_i_chunk_count count = {0};
   const uint64_t end = claimed_bytes(chunk);
   const uint64_t generation = chunk->generation;
@@ -211,9 +225,14 @@ static PROF_I_RACES_BY_DESIGN prof_i_chunk_count walk(const prof_i_head *chunk, 
       continue;
     }
     switch (look(word, generation, &slots, &ticks)) {
-      case SEEN_EVENT: ++*(ticks <= clear_ticks ? &count.cleared : &count.live); break;
-      case SEEN_UNFINISHED: count.unfinished++; break;
-      case SEEN_OTHER: break;
+      case SEEN_EVENT:
+        ++*(ticks <= clear_ticks ? &count.cleared : &count.live);
+        break;
+      case SEEN_UNFINISHED:
+        count.unfinished++;
+        break;
+      case SEEN_OTHER:
+        break;
     }
     count.longer += slots > 1;
   }
@@ -234,11 +253,14 @@ prof_i_chunk_count prof_i_chunk_look(const prof_i_head *chunk, uint64_t clear_ti
     const bool is_retired =
         __atomic_load_n(&chunk->state, __ATOMIC_ACQUIRE) == PROF_I_CHUNK_RETIRED;
     prof_i_chunk_count count = {0};
-    if (number && is_known(known, sequence, clear_ticks)) count.live = known->live;
-    else if (number) count = walk(chunk, clear_ticks);
+    if (number && is_known(known, sequence, clear_ticks))
+      count.live = known->live;
+    else if (number)
+      count = walk(chunk, clear_ticks);
     const prof_i_counted found = {sequence, clear_ticks, count.live};
     const bool is_final = number && is_retired && !count.unfinished && !count.cleared;
-    const uint64_t taken = __atomic_load_n(&chunk->state, __ATOMIC_RELAXED) == PROF_I_CHUNK_TAKEN ? count.live : 0;
+    const uint64_t taken =
+        __atomic_load_n(&chunk->state, __ATOMIC_RELAXED) == PROF_I_CHUNK_TAKEN ? count.live : 0;
     count.live -= taken;
     for (int i = 0; i < PROF_I_GONE_WORDS; i++)
       count.gone[i] = __atomic_load_n(&chunk->gone[sequence & 1][i], __ATOMIC_RELAXED);
@@ -257,7 +279,8 @@ PROF_I_RACES_BY_DESIGN uint64_t prof_i_chunk_events_between(const prof_i_head *c
   uint64_t count = 0;
   const uint64_t claimed = claimed_bytes(chunk), generation = chunk->generation;
   if (end > claimed) end = claimed;
-  for (uint64_t i = from < PROF_I_HEAD_BYTES ? PROF_I_HEAD_BYTES : from, slots; i < end; i += slots * 16) {
+  for (uint64_t i = from < PROF_I_HEAD_BYTES ? PROF_I_HEAD_BYTES : from, slots; i < end;
+       i += slots * 16) {
     const uint64_t *const word = (const uint64_t *)((const char *)chunk + i);
     uint64_t ticks;
     if (!see && end - i >= 64 && look_at_four(word, generation, 0) == FOUR_LIVE) {
@@ -267,15 +290,18 @@ PROF_I_RACES_BY_DESIGN uint64_t prof_i_chunk_events_between(const prof_i_head *c
       continue;
     }
     slots = 1;
-    if (!is_plain(__atomic_load_n(&word[0], __ATOMIC_RELAXED), word[1], generation) && look(word, generation, &slots, &ticks) != SEEN_EVENT) continue;
+    if (!is_plain(__atomic_load_n(&word[0], __ATOMIC_RELAXED), word[1], generation) &&
+        look(word, generation, &slots, &ticks) != SEEN_EVENT)
+      continue;
     count++;
     if (see) see(to, prof_i_record_site(word[1]));
   }
   return count;
 }
 
-/* Makes a chunk ready for the next generation: no word that a reader looks at may be taken for a record of it. Words 0 of the old
-   records keep the old generation; everything else at such a place becomes 0. */
+/* Makes a chunk ready for the next generation: no word that a reader looks at may be taken for a
+   record of it. Words 0 of the old records keep the old generation; everything else at such a place
+   becomes 0. */
 static void scrub(prof_i_head *chunk, const prof_i_chunk_count *records) {
   const uint64_t end = claimed_bytes(chunk), generation = chunk->generation;
   uint64_t left = records->longer; /* without memory's, the owner record alone, at the front */
@@ -291,21 +317,27 @@ static void scrub(prof_i_head *chunk, const prof_i_chunk_count *records) {
     }
     look(record, generation, &slots, &ticks);
     left += slots == 1;
-    for (uint64_t s = 1; s < slots && i + s * 16 < chunk->bytes; s++) __atomic_store_n(&record[s * 2], 0, __ATOMIC_RELAXED);
+    for (uint64_t s = 1; s < slots && i + s * 16 < chunk->bytes; s++)
+      __atomic_store_n(&record[s * 2], 0, __ATOMIC_RELAXED);
   }
-  for (uint64_t i = end; i < chunk->bytes; i += 16) __atomic_store_n((uint64_t *)((char *)chunk + i), 0, __ATOMIC_RELAXED);
+  for (uint64_t i = end; i < chunk->bytes; i += 16)
+    __atomic_store_n((uint64_t *)((char *)chunk + i), 0, __ATOMIC_RELAXED);
 }
 
-/* The chunk holds nothing any more, from one store on: what it held counts as gone. live_is: how its live records went. */
+/* The chunk holds nothing any more, from one store on: what it held counts as gone. live_is: how
+   its live records went. */
 static void give_up(prof_i_head *chunk, const prof_i_chunk_count *records, prof_i_gone live_is) {
   const uint64_t now = chunk->sequence & 1, next = now ^ 1;
-  uint64_t gone[PROF_I_GONE_WORDS] = {chunk->gone[now][PROF_I_GONE_OVERWRITTEN], chunk->gone[now][PROF_I_GONE_CLEARED]};
+  uint64_t gone[PROF_I_GONE_WORDS] = {chunk->gone[now][PROF_I_GONE_OVERWRITTEN],
+                                      chunk->gone[now][PROF_I_GONE_CLEARED]};
   gone[live_is] += records->live;
   if (PROF_I_FAULT(NARROW_COUNT)) gone[live_is] = (uint32_t)gone[live_is];
   gone[PROF_I_GONE_CLEARED] += records->cleared;
-  for (int i = 0; i < PROF_I_GONE_WORDS; i++) __atomic_store_n(&chunk->gone[next][i], gone[i], __ATOMIC_RELAXED);
+  for (int i = 0; i < PROF_I_GONE_WORDS; i++)
+    __atomic_store_n(&chunk->gone[next][i], gone[i], __ATOMIC_RELAXED);
   __atomic_store_n(&chunk->sequence, next, __ATOMIC_RELEASE);
-  __atomic_thread_fence(__ATOMIC_RELEASE); /* what is stored into the chunk from here on is seen after that */
+  /* what is stored into the chunk from here on is seen after that */
+  __atomic_thread_fence(__ATOMIC_RELEASE);
 }
 
 static void take_number(prof_i_head *chunk, uint64_t number) {
@@ -315,9 +347,10 @@ static void take_number(prof_i_head *chunk, uint64_t number) {
 /* Ready for other records: what was in it has been given up. */
 static void next_generation(prof_i_head *chunk, const prof_i_chunk_count *records) {
   scrub(chunk, records);
-  const uint64_t next = PROF_I_FAULT(GENERATION)     ? chunk->generation
-                        : PROF_I_FAULT(GENERATION_0) ? (chunk->generation + 1) & PROF_I_GENERATION_MASK
-                                                     : chunk->generation % PROF_I_GENERATION_MASK + 1;
+  const uint64_t next = PROF_I_FAULT(GENERATION) ? chunk->generation
+                        : PROF_I_FAULT(GENERATION_0)
+                            ? (chunk->generation + 1) & PROF_I_GENERATION_MASK
+                            : chunk->generation % PROF_I_GENERATION_MASK + 1;
   __atomic_store_n(&chunk->generation, next, __ATOMIC_RELAXED);
   __atomic_store_n(&chunk->cursor, PROF_I_HEAD_BYTES, __ATOMIC_RELEASE);
 }
@@ -345,13 +378,17 @@ static uint64_t *claim_in(prof_i_head *chunk, uint64_t bytes) {
   const uint64_t from = prof_i_claim(&chunk->cursor, bytes);
   if (from + bytes <= chunk->bytes) {
     uint64_t *const record = (uint64_t *)((char *)chunk + from);
-    __atomic_store_n(&record[0], bytes / 16 << PROF_I_PENDING_SLOTS_SHIFT | chunk->generation << 4, __ATOMIC_RELAXED);
-    PROF_I_STORE_FENCE(); /* the mark comes first: a reader who sees other words of the record sees it, too */
+    __atomic_store_n(&record[0], bytes / 16 << PROF_I_PENDING_SLOTS_SHIFT | chunk->generation << 4,
+                     __ATOMIC_RELAXED);
+    /* the mark comes first: a reader who sees other words of the record sees it, too */
+    PROF_I_STORE_FENCE();
     return record;
   }
   if (from < chunk->bytes)
     __atomic_store_n((uint64_t *)((char *)chunk + from),
-                     1ull << PROF_I_FILLER_BIT | (chunk->bytes - from) / 16 << PROF_I_PENDING_SLOTS_SHIFT | chunk->generation << 4,
+                     1ull << PROF_I_FILLER_BIT |
+                         (chunk->bytes - from) / 16 << PROF_I_PENDING_SLOTS_SHIFT |
+                         chunk->generation << 4,
                      __ATOMIC_RELEASE);
   return NULL;
 }
@@ -384,7 +421,8 @@ static bool has_something_to_say(const prof_i_thread *thread) {
     any |= prof_i_slot_lost(slot, ledger, i) - slot->lost_before[i];
   any |= prof_i_slot_thread_own_ns(slot) >= OWN_NS_WORTH_SAYING;
   for (int i = 0; i < PROF_I_NAME_BYTES / 8; i++)
-    any |= __atomic_load_n((const uint64_t *)(const void *)slot->name + i, __ATOMIC_RELAXED) ^ ((const uint64_t *)(const void *)thread->name)[i];
+    any |= __atomic_load_n((const uint64_t *)(const void *)slot->name + i, __ATOMIC_RELAXED) ^
+           ((const uint64_t *)(const void *)thread->name)[i];
   return any != 0;
 }
 
@@ -416,15 +454,19 @@ static bool write_exit(prof_i_thread *thread, prof_i_head *chunk) {
 /* ---- where a chunk comes from ---- */
 
 static uint64_t room_in(const prof_i_head *chunk) {
-  return chunk->bytes - claimed_bytes(chunk); /* NOLINT(clang-analyzer-core.NullDereference): a thread's chunk is never NULL */
+  /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): a thread's chunk is never NULL */
+  return chunk->bytes - claimed_bytes(chunk);
 }
 
 static prof_i_head *take_left(uint64_t need) {
   for (int i = 0; i < LEFT_COUNT; i++) {
-    const uint64_t offset = PROF_I_FAULT(LEFT_UNUSED) ? 0 : __atomic_load_n(&own.left[i], __ATOMIC_ACQUIRE);
+    const uint64_t offset =
+        PROF_I_FAULT(LEFT_UNUSED) ? 0 : __atomic_load_n(&own.left[i], __ATOMIC_ACQUIRE);
     if (!offset || room_in(at(offset)) < need + OWNER_BYTES) continue;
     uint64_t expected = offset;
-    if (!__atomic_compare_exchange_n(&own.left[i], &expected, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) continue;
+    if (!__atomic_compare_exchange_n(&own.left[i], &expected, 0, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_RELAXED))
+      continue;
     prof_i_head *const chunk = at(offset);
     if (!own_if_retired(chunk)) continue; /* a ring or clear was faster */
     if (room_in(chunk) >= need + OWNER_BYTES) return chunk;
@@ -486,10 +528,14 @@ static uint64_t size_for(const prof_i_thread *thread, uint64_t need) {
   return bytes;
 }
 
-/* One call for each sleep: a helper that gets no processor is not woken again by each scope that is lost meanwhile. */
+/* One call for each sleep: a helper that gets no processor is not woken again by each scope that is
+   lost meanwhile. */
 static void call_helper(void) {
-  __atomic_fetch_add(&own.helper_word, 1, __ATOMIC_SEQ_CST); /* pairs with prof_i_chunk_helper_sleep(): it sees the word, or is seen asleep */
-  if (!__atomic_load_n(&own.helper_sleeps, __ATOMIC_SEQ_CST) || !__atomic_exchange_n(&own.helper_sleeps, 0, __ATOMIC_SEQ_CST)) return;
+  /* pairs with prof_i_chunk_helper_sleep(): it sees the word, or is seen asleep */
+  __atomic_fetch_add(&own.helper_word, 1, __ATOMIC_SEQ_CST);
+  if (!__atomic_load_n(&own.helper_sleeps, __ATOMIC_SEQ_CST) ||
+      !__atomic_exchange_n(&own.helper_sleeps, 0, __ATOMIC_SEQ_CST))
+    return;
   prof_i_port_wake(&own.helper_word);
 }
 
@@ -546,7 +592,8 @@ static prof_i_head *take_any(prof_i_thread *thread, uint64_t need, int *loss_out
   prof_i_head *chunk = take_left(need);
   if (chunk) return chunk;
   const uint64_t bytes = size_for(thread, need), least = need + PROF_I_HEAD_BYTES + OWNER_BYTES;
-  if (!__atomic_load_n(&own.helper_on, __ATOMIC_ACQUIRE)) { /* a session before this one may have left some */
+  /* a session before this one may have left some */
+  if (!__atomic_load_n(&own.helper_on, __ATOMIC_ACQUIRE)) {
     if ((chunk = take_stock_from(least)) != NULL) return chunk;
   } else if ((chunk = take_stock(bytes, loss_out)) != NULL ||
              (*loss_out == PROF_LOSS_NO_CHUNK && is_largest(bytes) && is_served())) {
@@ -560,8 +607,8 @@ static prof_i_head *take_any(prof_i_thread *thread, uint64_t need, int *loss_out
   const uint64_t aligned = prof_i_arena_aligned(bytes), now = aligned < least ? bytes : aligned;
   chunk = prof_i_arena_take(PROF_I_EXTENT_CHUNK, now, now, loss_out);
   /* The last of the cap goes in small pieces, and so does what a clear gave back. */
-  for (uint64_t less = now / 4; !chunk && *loss_out == PROF_LOSS_FULL && less >= least &&
-                                  less >= PROF_I_UNIT_BYTES;
+  for (uint64_t less = now / 4;
+       !chunk && *loss_out == PROF_LOSS_FULL && less >= least && less >= PROF_I_UNIT_BYTES;
        less /= 4) {
     chunk = prof_i_freed_take(less, loss_out);
     if (!chunk) chunk = prof_i_arena_take(PROF_I_EXTENT_CHUNK, less, less, loss_out);
@@ -578,10 +625,12 @@ static void note_time(prof_i_thread *thread, uint64_t ns, uint64_t processor_ns)
   if (ns > own_ns) prof_i_claim(&thread->slot->wait_ns, ns - own_ns);
   const uint64_t top = ns < 4 ? 2 : (uint64_t)(63 - __builtin_clzll(ns));
   const uint64_t bucket = top * 4 + (ns >> (top - 2) & 3);
-  __atomic_fetch_add(&own.change_times[bucket < BUCKETS ? bucket : BUCKETS - 1], 1, __ATOMIC_RELAXED);
+  __atomic_fetch_add(&own.change_times[bucket < BUCKETS ? bucket : BUCKETS - 1], 1,
+                     __ATOMIC_RELAXED);
   __atomic_fetch_add(&own.change_count, 1, __ATOMIC_RELAXED);
   uint64_t max = __atomic_load_n(&own.change_max_ns, __ATOMIC_RELAXED);
-  while (ns > max && !__atomic_compare_exchange_n(&own.change_max_ns, &max, ns, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+  while (ns > max && !__atomic_compare_exchange_n(&own.change_max_ns, &max, ns, true,
+                                                  __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
   }
 }
 
@@ -591,22 +640,28 @@ static void leave(prof_i_head *chunk) {
   const uint64_t offset = prof_i_arena_offset(chunk), bytes = chunk->bytes;
   set_retired(chunk);
   if (!stream) return;
-  if (__atomic_load_n(&own.helper_on, __ATOMIC_ACQUIRE) && put(own.tidy, TIDY_COUNT, offset)) return;
+  if (__atomic_load_n(&own.helper_on, __ATOMIC_ACQUIRE) && put(own.tidy, TIDY_COUNT, offset))
+    return;
   prof_i_port_drop(chunk, bytes);
 }
 
-/* The change may be a handler's, and the code that it interrupts may have looked at this chunk and not claimed yet: its claim must fail in a
-   full chunk that is still the thread's, and not land in another's. So a chunk stays the thread's until the next change. A handler that fills
-   a whole chunk while its victim stands between two instructions is more than that covers. */
+/* The change may be a handler's, and the code that it interrupts may have looked at this chunk and
+   not claimed yet: its claim must fail in a full chunk that is still the thread's, and not land in
+   another's. So a chunk stays the thread's until the next change. A handler that fills a whole
+   chunk while its victim stands between two instructions is more than that covers. */
 static void leave_later(prof_i_thread *thread, prof_i_head *chunk) {
-  prof_i_head *const before = PROF_I_FAULT(LEAVE_AT_ONCE) ? chunk : prof_i_thread_swap_before(thread, chunk);
+  prof_i_head *const before =
+      PROF_I_FAULT(LEAVE_AT_ONCE) ? chunk : prof_i_thread_swap_before(thread, chunk);
   if (before) leave(before);
 }
 
-/* The thread's chunk is now this one, unless a handler or prof_stop() was faster. A stop that began meanwhile either sees the chunk and
-   takes it out, or is seen here: each side stores its own word first and then loads the other's. */
+/* The thread's chunk is now this one, unless a handler or prof_stop() was faster. A stop that began
+   meanwhile either sees the chunk and takes it out, or is seen here: each side stores its own word
+   first and then loads the other's. */
 static bool publish(prof_i_thread *thread, prof_i_head *expected, prof_i_head *chunk) {
-  if (!__atomic_compare_exchange_n(&thread->chunk, &expected, chunk, false, __ATOMIC_SEQ_CST, __ATOMIC_ACQUIRE)) return false;
+  if (!__atomic_compare_exchange_n(&thread->chunk, &expected, chunk, false, __ATOMIC_SEQ_CST,
+                                   __ATOMIC_ACQUIRE))
+    return false;
   thread->slot->chunk = prof_i_arena_offset(chunk);
   if (prof_i_control_is_recording()) return true;
   if (__atomic_exchange_n(&thread->chunk, &thread->full, __ATOMIC_SEQ_CST) == chunk)
@@ -624,7 +679,8 @@ static void give_away(prof_i_head *chunk) {
 static bool resume_parked(prof_i_thread *thread) {
   prof_i_head *const parked = prof_i_thread_unpark(thread);
   if (!parked) return false;
-  if (!publish(thread, &thread->full, parked)) leave_later(thread, parked); /* a handler brought another one */
+  /* a handler brought another one */
+  if (!publish(thread, &thread->full, parked)) leave_later(thread, parked);
   return true;
 }
 
@@ -657,7 +713,8 @@ bool prof_i_chunk_change(prof_i_thread *thread, uint64_t need_bytes, int *loss_o
   *loss_out = PROF_LOSS_LATE;
   if (!prof_i_control_is_recording()) return false;
   const int full = prof_i_arena_full_loss();
-  if (full >= 0 && !__atomic_load_n(&thread->parked, __ATOMIC_RELAXED)) { /* most of what comes here in a long run */
+  /* most of what comes here in a long run */
+  if (full >= 0 && !__atomic_load_n(&thread->parked, __ATOMIC_RELAXED)) {
     prof_i_thread_leave_out(thread);
     *loss_out = full;
     return false;
@@ -688,13 +745,17 @@ bool prof_i_chunk_change(prof_i_thread *thread, uint64_t need_bytes, int *loss_o
 }
 
 void prof_i_chunk_leave(prof_i_head *chunk) {
-  if (room_in(chunk) >= ROOM_WORTH_TAKING) give_away(chunk);
-  else leave(chunk);
+  if (room_in(chunk) >= ROOM_WORTH_TAKING)
+    give_away(chunk);
+  else
+    leave(chunk);
 }
 
 void prof_i_chunk_thread_goes(prof_i_thread *thread) {
   prof_i_head *const chunk = __atomic_exchange_n(&thread->chunk, &thread->full, __ATOMIC_ACQ_REL);
-  prof_i_head *const parked = prof_i_thread_unpark(thread), *const before = prof_i_thread_swap_before(thread, NULL);
+  prof_i_head *const parked = prof_i_thread_unpark(thread), *const before =
+                                                                prof_i_thread_swap_before(thread,
+                                                                                          NULL);
   prof_i_head *const last = chunk != &thread->full ? chunk : parked;
   prof_i_budget_thread_goes(thread, last);
   const bool is_said = last && write_exit(thread, last);
@@ -715,7 +776,8 @@ prof_i_head *prof_i_chunk_reserve(prof_i_thread *thread) {
     prof_i_arena_make_head(reserve, PROF_I_EXTENT_CHUNK, PROF_I_UNIT_BYTES);
   } else if (thread->reserve_since != prof_i_arena_header()->full_ticks) {
     const prof_i_chunk_count count = walk(reserve, last_clear());
-    if (count.cleared && !count.live && !count.unfinished) { /* all of it is forgotten: use it again */
+    /* all of it is forgotten: use it again */
+    if (count.cleared && !count.live && !count.unfinished) {
       give_up(reserve, &count, PROF_I_GONE_CLEARED);
       next_generation(reserve, &count);
       reserve->owner = 0;
@@ -731,7 +793,8 @@ prof_i_head *prof_i_chunk_reserve(prof_i_thread *thread) {
 
 /* ---- clear, begin ---- */
 
-/* It is ours, and nobody reads it. The first page stays, for its head: what has gone from here still counts. */
+/* It is ours, and nobody reads it. The first page stays, for its head: what has gone from here
+   still counts. */
 void prof_i_chunk_give_back(prof_i_head *chunk) {
   memset((char *)chunk + PROF_I_HEAD_BYTES, 0, KEPT_BYTES - PROF_I_HEAD_BYTES);
   __atomic_store_n(&chunk->cursor, PROF_I_HEAD_BYTES, __ATOMIC_RELEASE);
@@ -745,8 +808,10 @@ void prof_i_chunk_give_back(prof_i_head *chunk) {
 /* Without a place, the next clear tries again. */
 bool prof_i_chunk_set_aside(prof_i_head *chunk, uint64_t number, uint64_t clear) {
   if (!prof_i_lease_sees(number, clear)) return false;
-  if (own.aside_count == ASIDE_COUNT) set_retired(chunk);
-  else own.aside[own.aside_count++] = (aside_chunk){prof_i_arena_offset(chunk), number, clear};
+  if (own.aside_count == ASIDE_COUNT)
+    set_retired(chunk);
+  else
+    own.aside[own.aside_count++] = (aside_chunk){prof_i_arena_offset(chunk), number, clear};
   return true;
 }
 
@@ -788,7 +853,9 @@ uint64_t prof_i_chunk_begin_clear(void) {
 
 bool prof_i_chunk_clear_next(uint64_t *offset, prof_i_head **chunk_out, uint64_t *number_out) {
   prof_i_head *const head = prof_i_arena_next(offset, prof_i_arena_readable_bytes());
-  *chunk_out = head && prof_i_head_kind(head) == PROF_I_EXTENT_CHUNK && clear_one(head, number_out) ? head : NULL;
+  *chunk_out = head && prof_i_head_kind(head) == PROF_I_EXTENT_CHUNK && clear_one(head, number_out)
+                   ? head
+                   : NULL;
   return head != NULL;
 }
 
@@ -803,7 +870,8 @@ int prof_i_chunk_prepare(const prof_i_arena *fresh) {
   const int error = prof_i_freed_prepare();
   if (error) return error;
   if (!own.aside) {
-    void *const memory = mmap(NULL, ASIDE_COUNT * sizeof *own.aside, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *const memory = mmap(NULL, ASIDE_COUNT * sizeof *own.aside, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return errno;
     own.aside = memory;
   }
@@ -819,11 +887,10 @@ static void share_stock(void) {
     own.stock_most[size] = is_ring() ? 0 : STOCK_SMALLER;
     room -= STOCK_SMALLER * stock_bytes(size); /* at most half of it: see choose_chunk_sizes() */
   }
-  const bool is_small_ring = is_ring() &&
-                             prof_i_the_arena.chunk_bytes_max < SERVED_BYTES;
+  const bool is_small_ring = is_ring() && prof_i_the_arena.chunk_bytes_max < SERVED_BYTES;
   const uint64_t fit = room / prof_i_the_arena.chunk_bytes_max, least = fit < 1 ? 1 : fit;
   /* A small ring's chunks are all needed, and what is ready holds no records. */
-  own.stock_most[own.stock_sizes - 1] = is_small_ring          ? 0
+  own.stock_most[own.stock_sizes - 1] = is_small_ring         ? 0
                                         : least < STOCK_COUNT ? (uint32_t)least
                                                               : STOCK_COUNT;
 }
@@ -849,7 +916,9 @@ void prof_i_chunk_use_helper(bool on) {
   __atomic_store_n(&own.stock_is_empty, 0, __ATOMIC_RELAXED);
   __atomic_store_n(&own.helper_on, on, __ATOMIC_RELEASE);
 }
-uint32_t prof_i_chunk_helper_word(void) { return __atomic_load_n(&own.helper_word, __ATOMIC_ACQUIRE); }
+uint32_t prof_i_chunk_helper_word(void) {
+  return __atomic_load_n(&own.helper_word, __ATOMIC_ACQUIRE);
+}
 
 void prof_i_chunk_helper_sleep(uint32_t seen, uint64_t ns) {
   __atomic_store_n(&own.helper_sleeps, 1, __ATOMIC_SEQ_CST);

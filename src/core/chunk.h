@@ -1,5 +1,6 @@
-/* Chunks: how a thread gets room, what becomes of full ones, rings, take-over, clear. The slow path of recording: once in some
-   thousand scopes. Lock-free: a handler may come through while its victim is here. */
+/* Chunks: how a thread gets room, what becomes of full ones, rings, take-over, clear. The slow path
+   of recording: once in some thousand scopes. Lock-free: a handler may come through while its
+   victim is here. */
 #ifndef PROF_CORE_CHUNK_H
 #define PROF_CORE_CHUNK_H
 
@@ -7,17 +8,20 @@
 #include "counted.h"
 #include "thread.h"
 
-/* Gives the thread a chunk with room for need_bytes and retires its old one. True: claim again (perhaps from one that a handler brought
-   meanwhile); false: there is none, and loss_out says why (prof_loss). */
+/* Gives the thread a chunk with room for need_bytes and retires its old one. True: claim again
+   (perhaps from one that a handler brought meanwhile); false: there is none, and loss_out says why
+   (prof_loss). */
 bool prof_i_chunk_change(prof_i_thread *thread, uint64_t need_bytes, int *loss_out);
 
-/* A thread ends: its part-filled chunk is left to the next one; what it lost is written behind its records. */
+/* A thread ends: its part-filled chunk is left to the next one; what it lost is written behind its
+   records. */
 void prof_i_chunk_thread_goes(prof_i_thread *thread);
 
 /* A part-filled chunk that nobody claims from any more is left to the next thread. */
 void prof_i_chunk_leave(prof_i_head *chunk);
 
-/* The thread's reserve, for scopes that were open when the arena became full. NULL when it is used up. */
+/* The thread's reserve, for scopes that were open when the arena became full. NULL when it is used
+   up. */
 prof_i_head *prof_i_chunk_reserve(prof_i_thread *thread);
 
 /* If the arena is used up: room for a thread's slot out of what a clear gave back, or a ring's
@@ -29,12 +33,13 @@ prof_i_head *prof_i_chunk_take_for_slot(uint64_t populate_bytes);
 /* Control lock held, gate closed. Returns the clear's number (lease.h). */
 uint64_t prof_i_chunk_begin_clear(void);
 
-/* Looks at the extent at *offset, or the next. If it is a retired chunk of which all is cleared, what it holds is counted and given up.
-   *chunk_out: one whose room can be given back, with its number, or NULL. False: there are no more extents. Past the gate. */
+/* Looks at the extent at *offset, or the next. If it is a retired chunk of which all is cleared,
+   what it holds is counted and given up. *chunk_out: one whose room can be given back, with its
+   number, or NULL. False: there are no more extents. Past the gate. */
 bool prof_i_chunk_clear_next(uint64_t *offset, prof_i_head **chunk_out, uint64_t *number_out);
 
-/* Keeps a chunk that was given up for as long as somebody reads it. False: nobody does. After it was given up: who begins to read later does
-   not see it any more. Control lock held. */
+/* Keeps a chunk that was given up for as long as somebody reads it. False: nobody does. After it
+   was given up: who begins to read later does not see it any more. Control lock held. */
 bool prof_i_chunk_set_aside(prof_i_head *chunk, uint64_t number, uint64_t clear);
 
 /* There is room again: the capture is full no more. Control lock held. */
@@ -54,7 +59,8 @@ uint64_t prof_i_chunk_next_number(void);
    holds nothing. False: a claim is unfinished, and the chunk is retired again. */
 bool prof_i_chunk_overwrite(prof_i_head *chunk);
 
-/* Memory for what is remembered of an arena that is not in force yet. 0 or an errno. Control lock held. */
+/* Memory for what is remembered of an arena that is not in force yet. 0 or an errno. Control lock
+   held. */
 int prof_i_chunk_prepare(const prof_i_arena *fresh);
 
 /* That arena is in force now. Control lock held, level 0. */
@@ -62,15 +68,18 @@ void prof_i_chunk_begin(void);
 
 /* Puts a chunk for the helper thread's stock, and asks for work. */
 void prof_i_chunk_use_helper(bool on);
-bool prof_i_chunk_stock(void);   /* helper: makes one chunk ready; false when enough are */
+bool prof_i_chunk_stock(void); /* helper: makes one chunk ready; false when enough are */
 /* Helper, at its end: what the stock took of memory or of the disk is free again. */
 void prof_i_chunk_drop_stock(void);
-bool prof_i_chunk_tidy(void);    /* helper: drops one retired chunk's pages; false when none waits */
+/* helper: drops one retired chunk's pages; false when none waits */
+bool prof_i_chunk_tidy(void);
 uint32_t prof_i_chunk_helper_word(void); /* another one when there is more to do */
-void prof_i_chunk_helper_sleep(uint32_t seen, uint64_t ns); /* helper: until the word is another one, or so long */
+/* helper: until the word is another one, or so long */
+void prof_i_chunk_helper_sleep(uint32_t seen, uint64_t ns);
 void prof_i_chunk_helper_wake(void);
 
-/* Events in the chunk whose records ended at or before clear_ticks, and after; unfinished claims; what it held before. */
+/* Events in the chunk whose records ended at or before clear_ticks, and after; unfinished claims;
+   what it held before. */
 typedef struct prof_i_chunk_count {
   uint64_t cleared, live, unfinished;
   uint64_t longer; /* records of more than one slot */

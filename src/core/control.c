@@ -50,17 +50,17 @@ enum { MARK_NONE = 0, MARK_OWN = 1, MARK_AT_IT = 2 }; /* what the page that a fo
    owner of the lock continues that start. */
 typedef enum change { CHANGE_NONE = 0, CHANGE_STOP, CHANGE_START, CHANGE_MADE } change;
 
-/* Guarded by lock, but for recording (any thread, relaxed: the gate orders it), child_waits, forked_at and pid (set before the child has
-   threads). */
+/* Guarded by lock, but for recording (any thread, relaxed: the gate orders it), child_waits,
+   forked_at and pid (set before the child has threads). */
 static struct {
   pthread_mutex_t lock;
-  int was_cancel; /* of the thread that has the lock: could it be cancelled before? */
+  int was_cancel;      /* of the thread that has the lock: could it be cancelled before? */
   bool was_at_control; /* the same of prof_i_this_flags.is_at_control */
   uint32_t recording;
-  uint32_t changing;    /* change. Written under the lock, except CHANGE_MADE */
-  uint32_t child_waits; /* the parent recorded; our own capture comes with the first scope */
-  int child_status;     /* why a child has none: of the start that failed; 0: none did */
-  int child_made;       /* the status of creating the file, for CHANGE_MADE */
+  uint32_t changing;          /* change. Written under the lock, except CHANGE_MADE */
+  uint32_t child_waits;       /* the parent recorded; our own capture comes with the first scope */
+  int child_status;           /* why a child has none: of the start that failed; 0: none did */
+  int child_made;             /* the status of creating the file, for CHANGE_MADE */
   prof_options child_options; /* of the start that creates it */
   uint64_t forked_at;
   /* When the first capture and the one in force began; 0: none. Any thread; relaxed. */
@@ -68,25 +68,33 @@ static struct {
   pid_t pid; /* whose all this is */
   bool prepared;
   int fork_error; /* an errno: forks cannot be watched */
-  uint32_t *mark; /* MARK_OWN; MARK_NONE in a child that does not know yet; NULL: this kernel empties no pages */
-  uint32_t wanted_of_devices; /* prof_devices, for any thread; relaxed */
+  /* MARK_OWN; MARK_NONE in a child that does not know yet; NULL: this kernel empties no pages */
+  uint32_t *mark;
+  uint32_t wanted_of_devices;    /* prof_devices, for any thread; relaxed */
   uint32_t preferred_of_devices; /* where nobody says what of devices he wants. Under the lock */
-  prof_i_device_warning *warn;        /* the same */
-  const char *started_by; /* the variable of the environment that asked for the capture; NULL: the program did */
-  bool is_unsettled;      /* a child's capture in force: nobody has looked whether others have the output's name. See rivals.h */
+  prof_i_device_warning *warn;   /* the same */
+  /* the variable of the environment that asked for the capture; NULL: the program did */
+  const char *started_by;
+  /* a child's capture in force: nobody has looked whether others have the output's name. See
+     rivals.h */
+  bool is_unsettled;
   prof_options options; /* in force; path points at the next */
   bool has_default_cap; /* nobody said how large the capture may be */
-  bool joins;           /* starts of the program join the capture that runs, see prof_i_control_join() */
-  bool is_environment_s; /* the environment began the first capture, and it has an output */
-  char path[PATH_ROOM];     /* expanded */
+  /* starts of the program join the capture that runs, see prof_i_control_join() */
+  bool joins;
+  bool is_environment_s;     /* the environment began the first capture, and it has an output */
+  char path[PATH_ROOM];      /* expanded */
   char template_[PATH_ROOM]; /* as given, but absolute: a child expands it anew */
-  char given[PATH_ROOM], expanded[PATH_ROOM]; /* of the start at hand: a handler's stack, where a child's comes, may have 8 KiB */
+  /* of the start at hand: a handler's stack, where a child's comes, may have 8 KiB */
+  char given[PATH_ROOM], expanded[PATH_ROOM];
   prof_i_arena fresh; /* the same */
 } own = {.lock = PTHREAD_MUTEX_INITIALIZER};
 /* Set once, from any thread; NULL: the library has no devices. */
 static const prof_i_device_hooks *device_hooks PROF_I_WRITTEN_AT_LOAD;
 
-bool prof_i_control_is_recording(void) { return __atomic_load_n(&own.recording, __ATOMIC_RELAXED) != 0; }
+bool prof_i_control_is_recording(void) {
+  return __atomic_load_n(&own.recording, __ATOMIC_RELAXED) != 0;
+}
 uint64_t prof_i_control_forked_at(void) { return own.forked_at; }
 uint64_t prof_i_control_first_at(void) { return __atomic_load_n(&own.first_at, __ATOMIC_RELAXED); }
 uint64_t prof_i_control_pid(void) { return (uint64_t)own.pid; }
@@ -95,7 +103,9 @@ uint64_t prof_i_control_since(void) { return __atomic_load_n(&own.since, __ATOMI
 static change changing_now(void) { return __atomic_load_n(&own.changing, __ATOMIC_ACQUIRE); }
 static void watch_forks(void);
 
-/* Rank 1. Who forks while another thread has it needs the handlers: they are there before anybody takes it. A child that came without handlers has another lock than its parent's, which nobody here may ever give back. */
+/* Rank 1. Who forks while another thread has it needs the handlers: they are there before anybody
+   takes it. A child that came without handlers has another lock than its parent's, which nobody
+   here may ever give back. */
 static bool lock_with(int (*take)(pthread_mutex_t *mutex)) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   prof_i_control_is_own_process();
@@ -187,17 +197,20 @@ static void keep_others_out(const let_in *before) {
 bool prof_i_control_try_lock(void) { return lock_with(pthread_mutex_trylock); }
 void prof_i_control_unlock(void) { unlock(); }
 
-/* A child's first scope does not look around, its first dump does. Where the name is another one's from here on, the capture has one to
-   match. Lock held. */
+/* A child's first scope does not look around, its first dump does. Where the name is another one's
+   from here on, the capture has one to match. Lock held. */
 static void settle(void) {
   prof_i_arena *const arena = &prof_i_the_arena;
   struct stat about;
   if (!own.is_unsettled || !arena->base) return;
   own.is_unsettled = false;
-  const int fd = arena->path[0] ? open(arena->path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC) : -1;
-  const bool is_it = fd >= 0 && fstat(fd, &about) == 0 && about.st_dev == arena->device && about.st_ino == arena->inode;
+  const int fd =
+      arena->path[0] ? open(arena->path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC) : -1;
+  const bool is_it = fd >= 0 && fstat(fd, &about) == 0 && about.st_dev == arena->device &&
+                     about.st_ino == arena->inode;
   if (is_it) fchmod(fd, PROF_I_SETTLING);
-  prof_i_rivals_settle(own.path, sizeof own.path, prof_i_arena_header()->start_realtime_ns, is_it ? fd : -1, arena->path, sizeof arena->path);
+  prof_i_rivals_settle(own.path, sizeof own.path, prof_i_arena_header()->start_realtime_ns,
+                       is_it ? fd : -1, arena->path, sizeof arena->path);
   if (fd >= 0) close(fd);
 }
 
@@ -223,8 +236,12 @@ bool prof_i_output_path(char *to, size_t room) {
 PROF_I_COLD void prof_i_control_set_devices(const prof_i_device_hooks *hooks) {
   __atomic_store_n(&device_hooks, hooks, __ATOMIC_RELEASE);
 }
-uint32_t prof_i_control_devices(void) { return __atomic_load_n(&own.wanted_of_devices, __ATOMIC_RELAXED); }
-void prof_i_control_set_device_warning(prof_i_device_warning *warn) { __atomic_store_n(&own.warn, warn, __ATOMIC_RELAXED); }
+uint32_t prof_i_control_devices(void) {
+  return __atomic_load_n(&own.wanted_of_devices, __ATOMIC_RELAXED);
+}
+void prof_i_control_set_device_warning(prof_i_device_warning *warn) {
+  __atomic_store_n(&own.warn, warn, __ATOMIC_RELAXED);
+}
 void prof_i_control_device_warning(char *to, size_t room) {
   prof_i_device_warning *const warn = __atomic_load_n(&own.warn, __ATOMIC_RELAXED);
   if (warn) warn(to, room);
@@ -246,8 +263,9 @@ static bool take_to_fork(void) {
   return false;
 }
 
-/* Waits only a moment: whatever another thread does under the lock must not hold the host's fork. The child needs nothing of that. Not by
-   pthread_mutex_timedlock(), which goes by CLOCK_REALTIME; nor by nanosleep(), where the host's thread could be cancelled. */
+/* Waits only a moment: whatever another thread does under the lock must not hold the host's fork.
+   The child needs nothing of that. Not by pthread_mutex_timedlock(), which goes by CLOCK_REALTIME;
+   nor by nanosleep(), where the host's thread could be cancelled. */
 static void before_fork(void) {
   enum { PATIENCE_NS = 10000000, NAP_NS = 100000 };
   const uint64_t begun = prof_i_port_monotonic_ns();
@@ -281,7 +299,8 @@ static void after_fork_parent(void) {
   prof_i_this_flags.is_at_control = was_there;
 }
 
-/* Only the forking thread is here. What the parent's other threads held is gone with them; the arena is the parent's. */
+/* Only the forking thread is here. What the parent's other threads held is gone with them; the
+   arena is the parent's. */
 static void become_child(void) {
   PROF_I_HOLD_CANCEL;
   const int saved = errno;
@@ -323,25 +342,30 @@ static void become_child(void) {
 /* A scope of a handler that came before ours may have found out already. */
 static void after_fork_child(void) {
   if (own.mark) prof_i_control_is_own_process();
-  if (!own.mark || own.pid != getpid()) become_child(); /* an emulator (qemu-user 7) takes MADV_WIPEONFORK, and empties nothing */
+  /* an emulator (qemu-user 7) takes MADV_WIPEONFORK, and empties nothing */
+  if (!own.mark || own.pid != getpid()) become_child();
   prof_i_this_flags.fork = 0;
 }
 
-/* _Fork() and a raw clone() run no handlers: the child is known by a page that the kernel has emptied, and so are its threads, so that no fast
-   path goes on in the parent's arena. False: a handler of this thread, or another thread, is just at it. */
+/* _Fork() and a raw clone() run no handlers: the child is known by a page that the kernel has
+   emptied, and so are its threads, so that no fast path goes on in the parent's arena. False: a
+   handler of this thread, or another thread, is just at it. */
 bool prof_i_control_is_own_process(void) {
   uint32_t *const mark = __atomic_load_n(&own.mark, __ATOMIC_ACQUIRE);
   if (!mark || __atomic_load_n(mark, __ATOMIC_ACQUIRE) == MARK_OWN) return true;
   PROF_I_INSIDE;
   uint32_t none = MARK_NONE;
-  if (!__atomic_compare_exchange_n(mark, &none, MARK_AT_IT, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) return none == MARK_OWN;
+  if (!__atomic_compare_exchange_n(mark, &none, MARK_AT_IT, false, __ATOMIC_ACQ_REL,
+                                   __ATOMIC_ACQUIRE))
+    return none == MARK_OWN;
   become_child();
   __atomic_store_n(mark, MARK_OWN, __ATOMIC_RELEASE);
   return true;
 }
 
 static void make_mark(void) {
-  void *const page = mmap(NULL, MARK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void *const page =
+      mmap(NULL, MARK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (page == MAP_FAILED) return;
   if (!prof_i_port_wipe_on_fork(page, MARK_BYTES)) {
     munmap(page, MARK_BYTES);
@@ -358,7 +382,8 @@ static void watch_forks(void) {
 }
 
 static int prepare(void) {
-  if (own.fork_error) own.fork_error = pthread_atfork(before_fork, after_fork_parent, after_fork_child);
+  if (own.fork_error)
+    own.fork_error = pthread_atfork(before_fork, after_fork_parent, after_fork_child);
   int error = own.fork_error;
   if (!error) error = prof_i_arena_level_page(); /* a forked child may have none of its own yet */
   if (error) return prof_i_fail(PROF_E_NO_MEMORY, "cannot start: %s", prof_i_error_text(error));
@@ -366,7 +391,8 @@ static int prepare(void) {
   return PROF_OK;
 }
 
-/* The helper would go on in code that is not there any more, and the threads that recorded would go there when they end. */
+/* The helper would go on in code that is not there any more, and the threads that recorded would go
+   there when they end. */
 void prof_i_control_go(void) {
   prof_i_thread_let_all_end();
   if (!own.prepared) return;
@@ -422,7 +448,8 @@ static int install(const prof_options *options, bool is_child) {
   return PROF_OK;
 }
 
-/* Sessions need their turn in the capture: what ends after a stop, or in a later session, is told apart by these ticks. */
+/* Sessions need their turn in the capture: what ends after a stop, or in a later session, is told
+   apart by these ticks. */
 static void begin_session(uint32_t level, bool is_child) {
   prof_i_header *const header = prof_i_arena_header();
   prof_i_clock_begin_session();
@@ -433,21 +460,26 @@ static void begin_session(uint32_t level, bool is_child) {
   const uint64_t words[] = {header->session, level, 1};
   prof_i_meta_write(PROF_I_KIND_SESSION, now, 0, words, 3);
   prof_i_budget_begin(&own.options, header->session == 1);
-  if (own.options.helper_thread && !is_child) prof_i_helper_start(); /* a child is inside of a scope, and starts no thread */
+  /* a child is inside of a scope, and starts no thread */
+  if (own.options.helper_thread && !is_child) prof_i_helper_start();
   __atomic_store_n(&own.recording, 1, __ATOMIC_SEQ_CST);
   prof_i_arena_set_level(level);
   prof_i_change_end_level(0, NULL);
 }
 
 static bool fits(const prof_options *a, const prof_options *b, const char *template_) {
-  const bool same_path = a->path && b->path ? strcmp(template_, own.template_) == 0 : a->path == b->path;
-  return same_path && a->policy == b->policy && a->cap_bytes == b->cap_bytes && a->ring_ns == b->ring_ns && a->clock == b->clock;
+  const bool same_path =
+      a->path && b->path ? strcmp(template_, own.template_) == 0 : a->path == b->path;
+  return same_path && a->policy == b->policy && a->cap_bytes == b->cap_bytes &&
+         a->ring_ns == b->ring_ns && a->clock == b->clock;
 }
 
-/* What the options say, or else the wishes, or else what a vendor's library that loads prof is there for. */
+/* What the options say, or else the wishes, or else what a vendor's library that loads prof is
+   there for. */
 static void choose_devices(void) {
   const uint32_t said = own.options.devices ? own.options.devices : prof_i_want_devices();
-  __atomic_store_n(&own.wanted_of_devices, said ? said : own.preferred_of_devices, __ATOMIC_RELAXED);
+  __atomic_store_n(&own.wanted_of_devices, said ? said : own.preferred_of_devices,
+                   __ATOMIC_RELAXED);
 }
 
 static void keep_options(const prof_options *options, const char *template_, const char *expanded) {
@@ -551,7 +583,8 @@ static int start_locked(const prof_options *given, bool is_fresh) {
   return start_new(options, template_ ? template_ : "", own.expanded, false);
 }
 
-/* What would have begun with a child's first event does not begin any more. Lock held, not recording. */
+/* What would have begun with a child's first event does not begin any more. Lock held, not
+   recording. */
 static void end_waiting(void) {
   __atomic_store_n(&own.child_waits, 0, __ATOMIC_RELAXED);
   prof_i_arena_set_level(0);
@@ -660,12 +693,20 @@ void prof_i_control_ensure(void) {
 static int refuse_second_start(void) {
   const uint32_t level = prof_i_arena_level();
   if (own.started_by)
-    return prof_i_fail(PROF_E_RUNNING, "a capture is running at level %u: %s of the environment began it; prof_start(level) joins it, prof_stop() ends it", level, own.started_by);
-  return prof_i_fail(PROF_E_RUNNING, "a capture is running at level %u; prof_stop() it first, or prof_start(level) to change the level", level);
+    return prof_i_fail(PROF_E_RUNNING,
+                       "a capture is running at level %u: %s of the environment began it; "
+                       "prof_start(level) joins it, prof_stop() ends it",
+                       level, own.started_by);
+  return prof_i_fail(PROF_E_RUNNING,
+                     "a capture is running at level %u; prof_stop() it first, or prof_start(level) "
+                     "to change the level",
+                     level);
 }
 
 /* In memory, and of those alone who wanted it for a while: nobody has asked that it be kept. */
-static bool is_left_over(const prof_options *options) { return !options->path && prof_i_want_has_left(); }
+static bool is_left_over(const prof_options *options) {
+  return !options->path && prof_i_want_has_left();
+}
 
 /* A relative path is absolute from here on: the host may change its directory. Lock held, not
    recording. */
@@ -676,7 +717,8 @@ static const char *make_absolute(const char *path) {
   return absolute;
 }
 
-/* Recording has begun; what asks others is done without the lock. From the environment: while the program is loaded, which others that open a library wait for. */
+/* Recording has begun; what asks others is done without the lock. From the environment: while the
+   program is loaded, which others that open a library wait for. */
 static void begin_others(bool waits) {
   prof_i_pool_begin_all();
   if (devices()) devices()->start(waits);
@@ -702,8 +744,10 @@ static int start_with(const prof_options *given, bool has_scopes, const char *va
   if (status == PROF_OK) {
     own.started_by = variable;
     own.is_environment_s |= own.joins && variable && options.path;
-    if (has_scopes) prof_i_want_asked(options.level);
-    else prof_i_want_memory(true);
+    if (has_scopes)
+      prof_i_want_asked(options.level);
+    else
+      prof_i_want_memory(true);
     choose_devices();
   }
   unlock();
@@ -762,8 +806,8 @@ int prof_i_control_start_for(const prof_options *options, const char *variable) 
   return start_with(options, options->level != 0, variable);
 }
 
-/* A vendor's library may need seconds to deliver its last records, and the helper as long as the disk
-   for one chunk. Lock held at the call and at the return. */
+/* A vendor's library may need seconds to deliver its last records, and the helper as long as the
+   disk for one chunk. Lock held at the call and at the return. */
 static void end_others(void) {
   const let_in before = let_others_in(CHANGE_STOP);
   if (devices()) devices()->stop();
@@ -771,7 +815,8 @@ static void end_others(void) {
   keep_others_out(&before);
 }
 
-/* Level first: no scope begins any more. Then every thread's chunk is taken out of its hands: what ends from here on is late. Lock held, recording. */
+/* Level first: no scope begins any more. Then every thread's chunk is taken out of its hands: what
+   ends from here on is late. Lock held, recording. */
 static void stop_locked(void) {
   prof_i_header *const header = prof_i_arena_header();
   prof_i_change_begin_level(); /* and no end: until the next start nobody looks */
@@ -784,14 +829,17 @@ static void stop_locked(void) {
   const uint64_t words[] = {header->session, 0, 0};
   prof_i_meta_write(PROF_I_KIND_SESSION, prof_i_clock_ticks(), 0, words, 3);
   __atomic_store_n(&header->state, PROF_I_STATE_STOPPED, __ATOMIC_SEQ_CST);
-  prof_i_arena_set_level(0); /* again: another process may have switched it since, and will look at the state after that */
+  /* again: another process may have switched it since, and will look at the state after that */
+  prof_i_arena_set_level(0);
 }
 
 /* With the options of the last start, or none; into another capture, or as it comes. Lock held. */
 static int start_as_before(int level, bool is_fresh) {
   prof_options options = {.size = sizeof options};
-  if (own.options.size) options = own.options;
-  else own.has_default_cap = true;
+  if (own.options.size)
+    options = own.options;
+  else
+    own.has_default_cap = true;
   options.level = level ? (uint32_t)level : 1;
   if (options.path) options.path = own.template_;
   int status = prof_i_options_complete(&options);
@@ -810,7 +858,9 @@ static void change_level(uint32_t level) {
 
 static int check_level(int level, int least) {
   if (level >= least && level <= 2) return PROF_OK;
-  return prof_i_fail(PROF_E_LEVEL, "level is %d; 1 records kernels and operators, 2 also the runtime around them", level);
+  return prof_i_fail(PROF_E_LEVEL,
+                     "level is %d; 1 records kernels and operators, 2 also the runtime around them",
+                     level);
 }
 
 /* Who has set PROF_LEVEL wants no less than that from the program. Lock held. */
@@ -841,20 +891,26 @@ int prof_start(int level) {
 }
 
 /* Lock held. */
-static int follow_wishes(const void *who, int level, uint32_t wanted_of_devices, bool *has_begun_out) {
+static int follow_wishes(const void *who, int level, uint32_t wanted_of_devices,
+                         bool *has_begun_out) {
   prof_i_want_step step;
   const uint32_t level_now = own.recording ? prof_i_arena_level() : 0;
-  int status = prof_i_want_put(who, level != 0, level > 0 ? (uint32_t)level : 0, wanted_of_devices, own.recording, level_now, &step);
+  int status = prof_i_want_put(who, level != 0, level > 0 ? (uint32_t)level : 0, wanted_of_devices,
+                               own.recording, level_now, &step);
   if (status != PROF_OK || step.kind == PROF_I_WANT_NOTHING) return status;
   *has_begun_out = level_now == 0;
-  if (step.kind == PROF_I_WANT_STOP) stop_locked();
-  else if (own.recording) change_level(step.level);
-  else status = start_as_before((int)step.level, step.is_fresh && !own.options.path);
+  if (step.kind == PROF_I_WANT_STOP)
+    stop_locked();
+  else if (own.recording)
+    change_level(step.level);
+  else
+    status = start_as_before((int)step.level, step.is_fresh && !own.options.path);
   prof_i_want_done(&step, status == PROF_OK);
   return status;
 }
 
-/* Another wish of devices holds from here on: who records for them begins now, or has ended with what is past. */
+/* Another wish of devices holds from here on: who records for them begins now, or has ended with
+   what is past. */
 static void tell_devices(void) {
   if (!devices()) return;
   devices()->start(true);
@@ -880,7 +936,9 @@ void prof_i_control_prefer_devices(uint32_t wanted) {
 int prof_level_want_with(const void *who, int level, uint32_t wanted_of_devices) {
   PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   if (!who) return prof_i_fail(PROF_E_INVALID, "prof_level_want: who is NULL");
-  if (wanted_of_devices > PROF_DEVICES_MEMORY) return prof_i_fail(PROF_E_INVALID, "prof_level_want_with: devices is %u; 0 to 3 are known", wanted_of_devices);
+  if (wanted_of_devices > PROF_DEVICES_MEMORY)
+    return prof_i_fail(PROF_E_INVALID, "prof_level_want_with: devices is %u; 0 to 3 are known",
+                       wanted_of_devices);
   const int saved = errno;
   int status = level == PROF_LEVEL_PAUSED ? PROF_OK : check_level(level, 0);
   if (status == PROF_OK) status = prof_i_copy_check();
@@ -894,13 +952,17 @@ int prof_level_want_with(const void *who, int level, uint32_t wanted_of_devices)
   const bool wants_others =
       own.recording && changing_now() != CHANGE_STOP && prof_i_control_devices() != before;
   unlock();
-  if (status == PROF_OK && has_begun) begin_others(true);
-  else if (wants_others) tell_devices();
+  if (status == PROF_OK && has_begun)
+    begin_others(true);
+  else if (wants_others)
+    tell_devices();
   errno = saved;
   return status;
 }
 
-int prof_level_want(const void *who, int level) { return prof_level_want_with(who, level, PROF_DEVICES_DEFAULT); }
+int prof_level_want(const void *who, int level) {
+  return prof_level_want_with(who, level, PROF_DEVICES_DEFAULT);
+}
 
 int prof_memory_start(void) {
   PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
@@ -920,7 +982,8 @@ int prof_memory_start(void) {
 /* Lock held. */
 static int check_memory(void) {
   if (prof_i_memory_is_on()) return PROF_OK;
-  return prof_i_fail(PROF_E_NOT_RUNNING, "memory is not recorded: %s", own.recording ? "it was stopped" : "nothing is recording");
+  return prof_i_fail(PROF_E_NOT_RUNNING, "memory is not recorded: %s",
+                     own.recording ? "it was stopped" : "nothing is recording");
 }
 
 int prof_memory_stop(void) {
@@ -928,7 +991,8 @@ int prof_memory_stop(void) {
   const int saved = errno;
   lock_to_end();
   const int status = check_memory();
-  const bool is_alone = status == PROF_OK && prof_i_arena_level() == 0 && prof_i_want_level() == 0 && prof_i_want_count() == 0;
+  const bool is_alone = status == PROF_OK && prof_i_arena_level() == 0 &&
+                        prof_i_want_level() == 0 && prof_i_want_count() == 0;
   if (status == PROF_OK) {
     if (!prof_i_want_memory_too()) prof_i_pool_end_all();
     prof_i_want_memory(false);
@@ -947,8 +1011,10 @@ int prof_memory_stop(void) {
 
 /* While memory is off, what is used is not known: it is not told until a start. Lock held. */
 static void reset_memory(void) {
-  if (prof_i_memory_is_on()) prof_i_pool_reset_all();
-  else prof_i_pool_hide_sums(true);
+  if (prof_i_memory_is_on())
+    prof_i_pool_reset_all();
+  else
+    prof_i_pool_hide_sums(true);
   prof_i_header *const header = prof_i_arena_header();
   __atomic_store_n(&header->memory_reset_ticks, prof_i_clock_ticks(), __ATOMIC_RELAXED);
 }
@@ -959,7 +1025,8 @@ int prof_memory_reset(void) {
   int status = PROF_OK;
   lock_to_end();
   begin_child();
-  if (prof_i_the_arena.base) reset_memory();
+  if (prof_i_the_arena.base)
+    reset_memory();
   else if (!own.child_waits) /* a child's own capture begins as if it were reset */
     status = prof_i_fail(PROF_E_NOT_RUNNING, "no memory has been recorded");
   unlock();
@@ -988,7 +1055,11 @@ int prof_stop(void) {
     end_waiting();
   } else if (prof_i_want_count()) {
     if (prof_i_arena_level() != prof_i_want_level()) change_level(prof_i_want_level());
-    if (!was_asked) status = prof_i_fail(PROF_E_NOT_RUNNING, "nothing that was started is recording; %u record for themselves (prof_level_want())", prof_i_want_count());
+    if (!was_asked)
+      status = prof_i_fail(
+          PROF_E_NOT_RUNNING,
+          "nothing that was started is recording; %u record for themselves (prof_level_want())",
+          prof_i_want_count());
   } else if (own.joins && own.is_environment_s) {
     status = pause_environment_s(was_asked);
     has_paused = status == PROF_OK;
@@ -1027,12 +1098,13 @@ const char *prof_i_control_why_none(char *to, size_t room) {
 
 /* ---- after a dump ---- */
 
-/* Removes the capture. Somebody may have moved it, and put another file in its place. False: it is still there, or nobody can tell; the next
-   dump tries again. */
+/* Removes the capture. Somebody may have moved it, and put another file in its place. False: it is
+   still there, or nobody can tell; the next dump tries again. */
 static bool is_gone_or_replaced(const char *path) {
   struct stat about;
   if (lstat(path, &about) != 0) return errno == ENOENT;
-  if (about.st_dev != prof_i_the_arena.device || about.st_ino != prof_i_the_arena.inode) return true;
+  if (about.st_dev != prof_i_the_arena.device || about.st_ino != prof_i_the_arena.inode)
+    return true;
   return unlink(path) == 0;
 }
 
@@ -1041,17 +1113,23 @@ void prof_i_capture_dumped(void) {
   if (prof_i_the_arena.is_file && !own.recording && !own.options.keep_capture &&
       !own.is_environment_s && prof_i_the_arena.path[0] &&
       is_gone_or_replaced(prof_i_the_arena.path))
-    prof_i_the_arena.path[0] = '\0'; /* the mapping stays: prof_get() and a further dump still work */
+    /* the mapping stays: prof_get() and a further dump still work */
+    prof_i_the_arena.path[0] = '\0';
   unlock();
 }
 
 int prof_i_capture_rename(const char *output) {
   int status;
   lock_to_start();
-  if (own.recording) status = prof_i_fail(PROF_E_RUNNING, "cannot write '%s': the capture is being recorded into", output);
-  else if (!prof_i_the_arena.is_file || !prof_i_the_arena.path[0]) status = prof_i_fail(PROF_E_NOT_FOUND, "cannot write '%s': the capture has no name", output);
-  else status = prof_i_place_rename(prof_i_the_arena.path, output);
-  if (status == PROF_OK) prof_i_the_arena.path[0] = '\0'; /* it is the output now: no dump may remove it */
+  if (own.recording)
+    status = prof_i_fail(PROF_E_RUNNING, "cannot write '%s': the capture is being recorded into",
+                         output);
+  else if (!prof_i_the_arena.is_file || !prof_i_the_arena.path[0])
+    status = prof_i_fail(PROF_E_NOT_FOUND, "cannot write '%s': the capture has no name", output);
+  else
+    status = prof_i_place_rename(prof_i_the_arena.path, output);
+  /* it is the output now: no dump may remove it */
+  if (status == PROF_OK) prof_i_the_arena.path[0] = '\0';
   unlock();
   return status;
 }

@@ -10,23 +10,27 @@
 /* Is a session on? Any thread. Signal-safe. */
 bool prof_i_control_is_recording(void);
 
-/* Is this the process that everything here belongs to? A forked child that does not know yet becomes one. False: it is just being done,
-   and the caller must leave at once. Two loads otherwise. Signal-safe. */
+/* Is this the process that everything here belongs to? A forked child that does not know yet
+   becomes one. False: it is just being done, and the caller must leave at once. Two loads
+   otherwise. Signal-safe. */
 bool prof_i_control_is_own_process(void);
 
-/* In a forked child whose parent recorded: makes the child's own capture at its first scope. Signal-safe in effect: it tries the
-   lock and leaves if it is held. A load when there is nothing to do. */
+/* In a forked child whose parent recorded: makes the child's own capture at its first scope.
+   Signal-safe in effect: it tries the lock and leaves if it is held. A load when there is nothing
+   to do. */
 void prof_i_control_ensure(void);
 uint64_t prof_i_control_pid(void); /* the process's number, also in a child of vfork() */
 
-/* As prof_start_with(), for the environment: its variable that asks for it, a literal, is named to a program that starts, too. options->level 0: memory alone, scopes stay off. */
+/* As prof_start_with(), for the environment: its variable that asks for it, a literal, is named to
+   a program that starts, too. options->level 0: memory alone, scopes stay off. */
 int prof_i_control_start_for(const prof_options *options, const char *variable);
 
 /* joins: from here on a start of the program joins the capture that runs, or the environment's, and
    its path is where its own prof_dump(NULL) writes. False: the path is the environment's again. */
 void prof_i_control_join(bool joins);
 
-/* Ticks at the fork this process came from; 0: none. Scopes that began before it belong to the parent. */
+/* Ticks at the fork this process came from; 0: none. Scopes that began before it belong to the
+   parent. */
 uint64_t prof_i_control_forked_at(void);
 /* When the process's first capture began, in ticks: no scope began before. */
 uint64_t prof_i_control_first_at(void);
@@ -41,11 +45,12 @@ const char *prof_i_control_why_none(char *to, size_t room);
 /* Where prof_dump(NULL) writes, expanded. False: nowhere. */
 bool prof_i_output_path(char *to, size_t room);
 
-/* After a clean dump to `path`: the capture file goes, unless it is to stay or is being recorded into. */
+/* After a clean dump to `path`: the capture file goes, unless it is to stay or is being recorded
+   into. */
 void prof_i_capture_dumped(void);
 
-/* The capture file takes the output's name, instead of being read and copied there. 0, or a status with its text (PROF_E_RUNNING: it is being recorded into): then it
-   stays as it is. */
+/* The capture file takes the output's name, instead of being read and copied there. 0, or a status
+   with its text (PROF_E_RUNNING: it is being recorded into): then it stays as it is. */
 int prof_i_capture_rename(const char *output);
 
 /* Takes and gives the control lock. Who must not be waited for under it tries. */
@@ -81,7 +86,8 @@ typedef struct prof_i_device_hooks {
 } prof_i_device_hooks;
 void prof_i_control_set_devices(const prof_i_device_hooks *hooks);
 
-/* Puts a line for prof_health.device_warning, or "". Told by src/device when there may be one. Under the control lock. */
+/* Puts a line for prof_health.device_warning, or "". Told by src/device when there may be one.
+   Under the control lock. */
 typedef void prof_i_device_warning(char *to, size_t room);
 void prof_i_control_set_device_warning(prof_i_device_warning *warn);
 void prof_i_control_device_warning(char *to, size_t room);

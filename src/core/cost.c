@@ -55,7 +55,8 @@ prof_i_cost prof_i_cost_measure(void) {
   prof_i_cost cost = {.scope_ps = is_counter ? median_of(run_scopes, &b) : 0};
   b.site.state = (epoch | PROF_I_EPOCH_MUTED) << 32;
   cost.left_out_ps = median_of(run_left_out, &b);
-  /* Where the counter is not the clock it is not read here either: it may be SIGSEGV. A begin, an end, and a clock's reading for each. */
+  /* Where the counter is not the clock it is not read here either: it may be SIGSEGV. A begin, an
+     end, and a clock's reading for each. */
   if (!is_counter) cost.scope_ps = 2 * (median_of(run_clock, &b) + cost.left_out_ps);
   return cost;
 }

@@ -21,8 +21,7 @@ static bool map_places(uint64_t count) {
   if (own.places) munmap(own.places, own.count * sizeof *own.places);
   own.places = NULL;
   own.count = 0;
-  void *const places =
-      mmap(NULL, count * sizeof *own.places, PROT_READ | PROT_WRITE, flags, -1, 0);
+  void *const places = mmap(NULL, count * sizeof *own.places, PROT_READ | PROT_WRITE, flags, -1, 0);
   if (places == MAP_FAILED) return false;
   own.places = places;
   own.count = count;

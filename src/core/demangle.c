@@ -27,7 +27,8 @@ static demangler find(void) {
 }
 
 char *prof_i_demangle(const char *text, size_t bytes) {
-  const demangler demangle = bytes > 2 && bytes <= MANGLED_MAX && text[0] == '_' && text[1] == 'Z' ? find() : NULL;
+  const demangler demangle =
+      bytes > 2 && bytes <= MANGLED_MAX && text[0] == '_' && text[1] == 'Z' ? find() : NULL;
   char *const mangled = demangle ? strndup(text, bytes) : NULL;
   int status = -1;
   char *const result = mangled ? demangle(mangled, NULL, NULL, &status) : NULL;

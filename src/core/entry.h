@@ -21,7 +21,9 @@ enum {
 static inline uint64_t prof_i_entry_record_word(uint64_t what) {
   return what & ((1u << PROF_I_WHAT_OFFSET_SHIFT) - 1) & ~(uint64_t)PROF_I_OPEN_BY_CALL;
 }
-static inline uint64_t prof_i_entry_text(uint64_t what) { return what >> PROF_I_WHAT_OFFSET_SHIFT & 0xffffff; }
+static inline uint64_t prof_i_entry_text(uint64_t what) {
+  return what >> PROF_I_WHAT_OFFSET_SHIFT & 0xffffff;
+}
 static inline uint64_t prof_i_entry_by_call(const prof_details *details) {
   return details->flags & PROF_I_BY_CALL ? PROF_I_OPEN_BY_CALL : 0;
 }
@@ -55,15 +57,17 @@ static inline void prof_i_entry_one_gone_less(prof_i_slot *slot) {
   }
 }
 
-/* The next entry of the owner's, which had room for it: empty, and so it stays where it is until it is filled, whatever a handler does. */
+/* The next entry of the owner's, which had room for it: empty, and so it stays where it is until it
+   is filled, whatever a handler does. */
 static inline prof_i_open *prof_i_entry_take(prof_i_slot *slot) {
   prof_i_count_up(&slot->depth);
   PROF_I_SIGNAL_FENCE();
   return &slot->open[__atomic_load_n(&slot->depth, __ATOMIC_RELAXED)];
 }
 
-/* When a scope begins: later than all that began on this thread before, since ends find their scopes by it. And when it ends: not before one
-   that began inside it. Nothing on x86-64. Owner thread only; a handler in between ends what it begins. */
+/* When a scope begins: later than all that began on this thread before, since ends find their
+   scopes by it. And when it ends: not before one that began inside it. Nothing on x86-64. Owner
+   thread only; a handler in between ends what it begins. */
 static inline uint64_t prof_i_entry_begins(prof_i_thread *thread, uint64_t ticks) {
 #ifdef PROF_I_COARSE_COUNTER
   if (PROF_I_UNLIKELY(ticks <= thread->latest)) ticks = thread->latest + 1;
@@ -106,7 +110,9 @@ static inline void prof_i_entry_note_claim(prof_i_thread *thread, const prof_i_h
 }
 
 /* Another thread may be ending the scope. */
-static inline uint64_t prof_i_entry_ticks(const prof_i_open *open) { return __atomic_load_n(&open->ticks, __ATOMIC_RELAXED); }
+static inline uint64_t prof_i_entry_ticks(const prof_i_open *open) {
+  return __atomic_load_n(&open->ticks, __ATOMIC_RELAXED);
+}
 
 /* Whatever the fast path cannot do. handle: the start, perhaps with a tag. ticks: when it ended, or
    0: now. Keep errno. Signal-safe. */
@@ -121,13 +127,14 @@ PROF_I_COLD bool prof_i_scope_stands_open(uint64_t start);
 /* Copies what the scope adds into the slot's text area; the entry's what, for the site of that
    number. `own` is the entry that is being made. call_site: the number of the call site, which
    remembers its arguments' keys. Owner thread only. */
-uint64_t prof_i_texts_put(prof_i_thread *thread, prof_i_slot *slot, const prof_i_open *own, const prof_details *details,
-                          uint32_t call_site, uint32_t number);
+uint64_t prof_i_texts_put(prof_i_thread *thread, prof_i_slot *slot, const prof_i_open *own,
+                          const prof_details *details, uint32_t call_site, uint32_t number);
 
 /* A scope of this `what` is over, and others' texts stand behind its own. Any thread. */
 void prof_i_texts_leave_hole(prof_i_thread *thread, uint64_t what);
 
-/* What no scope needs any more behind the last text of one that stands open, if all have entries. Owner thread only. */
+/* What no scope needs any more behind the last text of one that stands open, if all have entries.
+   Owner thread only. */
 void prof_i_texts_give_back(prof_i_thread *thread);
 /* The same, and the holes before it, when not even the longest payload would fit behind. */
 void prof_i_texts_make_room(prof_i_thread *thread);

@@ -1,4 +1,5 @@
-/* Everything recorded that is no scope: instants, counters, flows, steps, names. Slower than a scope, and past the gate each time. */
+/* Everything recorded that is no scope: instants, counters, flows, steps, names. Slower than a
+   scope, and past the gate each time. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <prof/profiler.h>
@@ -7,8 +8,8 @@
 #include "arena.h"
 #include "clock.h"
 #include "control.h"
-#include "event.h"
 #include "entry.h"
+#include "event.h"
 #include "gate.h"
 #include "log.h"
 #include "meta.h"
@@ -28,12 +29,14 @@ static void write_now(prof_i_thread *thread, uint32_t site, const uint64_t *more
   if (loss >= 0) prof_i_thread_lose(thread, loss, 1);
 }
 
-/* The thread, past the gate and recording; NULL: leave at once. Every non-NULL return needs leave(). */
+/* The thread, past the gate and recording; NULL: leave at once. Every non-NULL return needs
+   leave(). */
 static prof_i_thread *enter(void) {
   if (!prof_i_control_is_own_process()) return NULL;
   prof_i_control_ensure();
   if (!prof_i_gate_enter()) {
-    prof_i_thread_lose_unplaced(prof_i_control_is_recording() ? PROF_LOSS_CLEARED : PROF_LOSS_LATE, 1);
+    prof_i_thread_lose_unplaced(prof_i_control_is_recording() ? PROF_LOSS_CLEARED : PROF_LOSS_LATE,
+                                1);
     return NULL;
   }
   const bool is_recording = prof_i_control_is_recording();
@@ -57,8 +60,9 @@ void prof_i_instant_1(prof_site *site, const prof_details *details) {
   prof_i_thread *const thread = enter();
   if (thread) {
     prof_i_slot *const slot = thread->slot;
-    const uint32_t number = prof_i_site_ask(site, details->flags & PROF_I_NAME_LITERAL ? details->name : NULL,
-                                            details->flags & PROF_I_CATEGORY_LITERAL ? details->category : NULL);
+    const uint32_t number =
+        prof_i_site_ask(site, details->flags & PROF_I_NAME_LITERAL ? details->name : NULL,
+                        details->flags & PROF_I_CATEGORY_LITERAL ? details->category : NULL);
     uint32_t shown = number;
     const prof_i_name_way way =
         number ? prof_i_name_ask(site, number, details, &shown) : PROF_I_NAME_COPY;
@@ -72,8 +76,10 @@ void prof_i_instant_1(prof_site *site, const prof_details *details) {
       named.flags &= ~(
           uint32_t)(PROF_I_NAME_LITERAL |
                     PROF_I_CATEGORY_LITERAL); /* there is no site to keep the name: it is copied */
-    if (way == PROF_I_NAME_SITE) named.flags |= PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL;
-    else shown = number;
+    if (way == PROF_I_NAME_SITE)
+      named.flags |= PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL;
+    else
+      shown = number;
     details = &named;
     const prof_i_kind kind =
         details->flags & PROF_I_NO_DURATION ? PROF_I_KIND_SCOPE : PROF_I_KIND_INSTANT;
@@ -85,14 +91,18 @@ void prof_i_instant_1(prof_site *site, const prof_details *details) {
     const uint64_t top = slot->text_top;
     const uint64_t room = top < PROF_I_TEXT_END ? (PROF_I_TEXT_END - top) / 8 : 0;
     prof_i_payload payload;
-    prof_i_payload_measure(&payload, details, (uint32_t)(room < PROF_I_PAYLOAD_BYTES_MAX / 8 ? room : PROF_I_PAYLOAD_BYTES_MAX / 8));
+    prof_i_payload_measure(
+        &payload, details,
+        (uint32_t)(room < PROF_I_PAYLOAD_BYTES_MAX / 8 ? room : PROF_I_PAYLOAD_BYTES_MAX / 8));
     if (payload.words > room) {
       prof_i_thread_lose(thread, PROF_LOSS_LOST_STATE, 1);
     } else {
       uint64_t *const words = (uint64_t *)((char *)slot + top);
       slot->text_top = top + payload.words * 8ull;
       PROF_I_SIGNAL_FENCE();
-      const uint32_t schema = payload.arg_count ? prof_i_schema_number_inside(number, &details->args, payload.arg_count) : 0;
+      const uint32_t schema =
+          payload.arg_count ? prof_i_schema_number_inside(number, &details->args, payload.arg_count)
+                            : 0;
       if (payload.arg_count && !schema) prof_i_payload_leave_args(&payload);
       if (payload.flags & PROF_I_FLAG_CUT) prof_i_claim(&slot->cut_count, 1);
       prof_i_payload_pack(&payload, details, kind, schema, words);
@@ -121,7 +131,9 @@ static void counter(prof_site *site, const char *name, double value, uint64_t de
   errno = saved;
 }
 
-void prof_i_counter_1(prof_site *site, const char *name, double value) { counter(site, name, value, 0); }
+void prof_i_counter_1(prof_site *site, const char *name, double value) {
+  counter(site, name, value, 0);
+}
 
 void prof_i_counter_of(prof_site *site, const char *name, double value, prof_device device) {
   counter(site, name, value, (uint32_t)device.type | (uint64_t)(uint32_t)device.index << 32);
@@ -150,7 +162,8 @@ void prof_step(void) {
   const int saved = errno;
   prof_i_thread *const thread = prof_i_arena_level() ? enter() : NULL;
   if (thread) {
-    const uint64_t step = __atomic_fetch_add(&prof_i_arena_header()->step_count, 1, __ATOMIC_RELAXED);
+    const uint64_t step =
+        __atomic_fetch_add(&prof_i_arena_header()->step_count, 1, __ATOMIC_RELAXED);
     const uint64_t words[2] = {2 | (uint64_t)PROF_I_KIND_STEP << 16, step};
     write_now(thread, 0, words, 2);
     prof_i_gate_leave();

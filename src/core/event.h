@@ -1,4 +1,5 @@
-/* What the library records itself beside scopes. The face's own functions stand in <prof/scope.h>. */
+/* What the library records itself beside scopes. The face's own functions stand in
+   <prof/scope.h>. */
 #ifndef PROF_CORE_EVENT_H
 #define PROF_CORE_EVENT_H
 

@@ -32,9 +32,8 @@ static bool take(prof_fiber *fiber) {
   uint64_t on = __atomic_load_n(&fiber->line.on, __ATOMIC_RELAXED);
   if (on == prof_i_thread_process()) prof_i_control_is_own_process();
   const uint64_t here = prof_i_thread_process();
-  return on != here &&
-         __atomic_compare_exchange_n(&fiber->line.on, &on, here, false, __ATOMIC_ACQUIRE,
-                                     __ATOMIC_RELAXED);
+  return on != here && __atomic_compare_exchange_n(&fiber->line.on, &on, here, false,
+                                                   __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
 int prof_fiber_enter(prof_fiber *fiber) {

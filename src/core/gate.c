@@ -9,7 +9,9 @@
 #include "thread.h"
 
 static struct {
-  uint32_t inside; /* threads past the gate; seq_cst, pairs with `closed`: each side stores its own, then loads the other's */
+  /* threads past the gate; seq_cst, pairs with `closed`: each side stores its own, then loads the
+     other's */
+  uint32_t inside;
   uint32_t closed;
 } own;
 

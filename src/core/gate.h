@@ -1,5 +1,6 @@
-/* The gate of the slow path: a thread that is past it may rely on the arena staying the one in force. prof_start() with another arena,
-   and prof_clear(), close it and wait until all are out; recording does not wait: it finds the gate closed and counts a loss. */
+/* The gate of the slow path: a thread that is past it may rely on the arena staying the one in
+   force. prof_start() with another arena, and prof_clear(), close it and wait until all are out;
+   recording does not wait: it finds the gate closed and counts a loss. */
 #ifndef PROF_CORE_GATE_H
 #define PROF_CORE_GATE_H
 

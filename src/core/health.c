@@ -182,9 +182,9 @@ static void count_records(prof_health *health, const prof_i_pinned *pinned) {
   health->open_count += prof_i_deep_sum(c.deep_parts);
   health->resident_bytes = resident_bytes(pinned, c.end);
   health->is_own_sampled = c.sampled_slots != 0;
-  health->own_most_ns =
-      c.wait_ns + prof_i_in_place_most_ns(health->own_ns, c.in_place_ns, c.spread_us2) +
-      few_most_ns(&c);
+  health->own_most_ns = c.wait_ns +
+                        prof_i_in_place_most_ns(health->own_ns, c.in_place_ns, c.spread_us2) +
+                        few_most_ns(&c);
 }
 
 /* What is lost comes first: the rest may be cut. Control lock held. */
@@ -241,11 +241,12 @@ static void describe(prof_health *health) {
 /* What recording took beside chunk changes, and the bounds; see prof_trace_thread.own_ns. */
 static void add_scopes_cost(prof_health *health, const prof_i_header *header) {
   const uint64_t *const lost = health->lost_count;
-  const double left_out = (double)lost[PROF_LOSS_MUTED] + (double)lost[PROF_LOSS_FULL] + (double)lost[PROF_LOSS_DISK];
+  const double left_out =
+      (double)lost[PROF_LOSS_MUTED] + (double)lost[PROF_LOSS_FULL] + (double)lost[PROF_LOSS_DISK];
   double events = (double)health->recorded_count - left_out;
   for (int i = 0; i < PROF_LOSS_COUNT; i++) events += (double)lost[i];
-  const double ps = events * (double)header->scope_cost_ps +
-                    left_out * (double)header->left_out_cost_ps;
+  const double ps =
+      events * (double)header->scope_cost_ps + left_out * (double)header->left_out_cost_ps;
   health->own_ns += (uint64_t)(ps / 1e3);
   health->own_least_ns += (uint64_t)(ps / 1e3);
   health->own_most_ns += (uint64_t)(ps / 1e3);

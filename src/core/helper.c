@@ -18,7 +18,7 @@ static struct {
   bool on;       /* written by a start or a stop, one at a time; read by any thread, relaxed */
   uint32_t quit; /* relaxed; the wake orders it */
   struct prof_i_unused *unused; /* to be unmapped; atomic, exchange */
-  int error; /* an errno: why the last start made no thread; control lock */
+  int error;                    /* an errno: why the last start made no thread; control lock */
 } own;
 
 static void unmap_unused(void) {
@@ -43,7 +43,8 @@ static void *work(void *unused) {
   return NULL;
 }
 
-/* Nothing is made ready here: until the helper has its stock, threads take their chunks themselves. */
+/* Nothing is made ready here: until the helper has its stock, threads take their chunks
+   themselves. */
 void prof_i_helper_start(void) {
   if (own.on) return;
   own.quit = 0;

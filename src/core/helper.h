@@ -1,4 +1,5 @@
-/* The helper thread: prepares chunks ahead, so that no traced thread waits for the disk. Only when options.helper_thread asks for it. */
+/* The helper thread: prepares chunks ahead, so that no traced thread waits for the disk. Only when
+   options.helper_thread asks for it. */
 #ifndef PROF_CORE_HELPER_H
 #define PROF_CORE_HELPER_H
 
@@ -6,8 +7,9 @@
 
 struct prof_i_unused;
 
-void prof_i_helper_start(void); /* control lock held; without it recording works as if it had not been asked for */
-void prof_i_helper_stop(void);  /* waits for it to end */
+/* control lock held; without it recording works as if it had not been asked for */
+void prof_i_helper_start(void);
+void prof_i_helper_stop(void); /* waits for it to end */
 /* Unmaps it when it has nothing better to do. False: the caller is to do it. Control lock held, and
    no stop is under way. */
 bool prof_i_helper_unmap(struct prof_i_unused *all);

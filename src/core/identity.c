@@ -34,7 +34,10 @@ static struct {
 /* What launchers set; the first pair with a rank counts. */
 static const struct {
   const char *rank, *size;
-} launchers[] = {{"RANK", "WORLD_SIZE"}, {"SLURM_PROCID", "SLURM_NTASKS"}, {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}, {"PMI_RANK", "PMI_SIZE"}};
+} launchers[] = {{"RANK", "WORLD_SIZE"},
+                 {"SLURM_PROCID", "SLURM_NTASKS"},
+                 {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+                 {"PMI_RANK", "PMI_SIZE"}};
 
 static bool number(const char *name, int *to) {
   const char *const text = getenv(name);
@@ -82,15 +85,20 @@ void prof_i_identity_begin(void) {
   header->world_size = own.world_size;
   gethostname(header->host, sizeof header->host - 1);
   prof_i_port_boot_id(header->boot_id, sizeof header->boot_id);
-  if (own.process_name[0]) memcpy(header->process_name, own.process_name, sizeof header->process_name);
-  else prof_i_port_process_name(header->process_name, sizeof header->process_name);
-  for (int i = 0; i < own.track_count; i++) prof_i_meta_write(PROF_I_KIND_TRACK, 0, 0, own.tracks[i].words, own.tracks[i].count);
+  if (own.process_name[0])
+    memcpy(header->process_name, own.process_name, sizeof header->process_name);
+  else
+    prof_i_port_process_name(header->process_name, sizeof header->process_name);
+  for (int i = 0; i < own.track_count; i++)
+    prof_i_meta_write(PROF_I_KIND_TRACK, 0, 0, own.tracks[i].words, own.tracks[i].count);
 }
 
 int prof_rank_set(int rank, int world_size) {
   PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   if (rank < 0 || rank >= world_size)
-    return prof_i_fail(PROF_E_INVALID, "prof_rank_set: rank is %d, world_size %d; 0 <= rank < world_size", rank, world_size);
+    return prof_i_fail(PROF_E_INVALID,
+                       "prof_rank_set: rank is %d, world_size %d; 0 <= rank < world_size", rank,
+                       world_size);
   prof_i_control_lock();
   own.has_rank = true;
   own.rank = rank;
@@ -116,18 +124,23 @@ int prof_process_set_name(const char *name) {
 int prof_track_set_name(prof_device device, uint64_t stream, const char *name) {
   PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   if (!name) return prof_i_fail(PROF_E_INVALID, "prof_track_set_name: name is NULL");
-  const uint64_t which[2] = {(uint32_t)device.type | (uint64_t)(uint32_t)device.index << 32, stream};
+  const uint64_t which[2] = {(uint32_t)device.type | (uint64_t)(uint32_t)device.index << 32,
+                             stream};
   int status = PROF_OK;
   prof_i_control_lock();
   int i = 0;
   while (i < own.track_count && memcmp(own.tracks[i].words, which, sizeof which) != 0) i++;
   if (i == TRACK_COUNT_MAX) {
-    status = prof_i_fail(PROF_E_TOO_LARGE, "prof_track_set_name: %d tracks have names already", TRACK_COUNT_MAX);
+    status = prof_i_fail(PROF_E_TOO_LARGE, "prof_track_set_name: %d tracks have names already",
+                         TRACK_COUNT_MAX);
   } else {
     if (i == own.track_count) own.track_count++;
     memcpy(own.tracks[i].words, which, sizeof which);
-    own.tracks[i].count = 2 + prof_i_put_text(own.tracks[i].words + 2, name, strnlen(name, PROF_I_NAME_BYTES - 1));
-    if (prof_i_the_arena.base) prof_i_meta_write(PROF_I_KIND_TRACK, prof_i_clock_ticks(), 0, own.tracks[i].words, own.tracks[i].count);
+    own.tracks[i].count =
+        2 + prof_i_put_text(own.tracks[i].words + 2, name, strnlen(name, PROF_I_NAME_BYTES - 1));
+    if (prof_i_the_arena.base)
+      prof_i_meta_write(PROF_I_KIND_TRACK, prof_i_clock_ticks(), 0, own.tracks[i].words,
+                        own.tracks[i].count);
   }
   prof_i_control_unlock();
   return status;

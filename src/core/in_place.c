@@ -31,8 +31,8 @@ enum {
   TWIN_RUNS = 16,       /* of a calibration's batch */
   BATCHES = 15,
   OTHER_BRANCHES = 48,
-  SLOW_WARM = 3, /* times a warm twin: what the slow path takes in warm caches */
-  SLOW_MOST = 2, /* times the twin: what half of the slow path may count for */
+  SLOW_WARM = 3,           /* times a warm twin: what the slow path takes in warm caches */
+  SLOW_MOST = 2,           /* times the twin: what half of the slow path may count for */
   COUNTED_BYTES = 256 * 16 /* of a stretch: its first records tell how many events it has */
 };
 

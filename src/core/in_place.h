@@ -43,17 +43,17 @@ typedef struct prof_i_timing {
   uint64_t begin_ticks, end_ticks; /* all of them together */
   uint32_t slow_begins, slow_ends; /* of these, those whose rest of the slow path was timed, too */
   uint64_t slow_begin_ticks, slow_end_ticks;
-  uint64_t at_ticks;   /* of the last window's opening */
-  int64_t last_ps;     /* what the last window found a scope to take beyond a warm one */
-  uint32_t concluded;  /* windows that found so */
-  uint64_t from;       /* of the chunk: what stands behind this byte is not in `since` */
-  uint64_t since;      /* bytes recorded since the last stop */
-  uint64_t spacing;    /* bytes from the last stop to the next */
-  uint64_t stands_for; /* records that the next window's mean counts for */
-  uint64_t came_ticks; /* when the thread came to this arena */
-  uint64_t records;    /* from then to the last window's opening */
-  int64_t most_ps;     /* that the open window may find a scope to take beyond a warm one */
-  int64_t beyond_ps;   /* what windows found so far; the slot's is bounded */
+  uint64_t at_ticks;     /* of the last window's opening */
+  int64_t last_ps;       /* what the last window found a scope to take beyond a warm one */
+  uint32_t concluded;    /* windows that found so */
+  uint64_t from;         /* of the chunk: what stands behind this byte is not in `since` */
+  uint64_t since;        /* bytes recorded since the last stop */
+  uint64_t spacing;      /* bytes from the last stop to the next */
+  uint64_t stands_for;   /* records that the next window's mean counts for */
+  uint64_t came_ticks;   /* when the thread came to this arena */
+  uint64_t records;      /* from then to the last window's opening */
+  int64_t most_ps;       /* that the open window may find a scope to take beyond a warm one */
+  int64_t beyond_ps;     /* what windows found so far; the slot's is bounded */
   uint64_t window_ticks; /* that windows took; not in the slot's own_ns yet */
 } prof_i_timing;
 

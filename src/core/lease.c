@@ -1,6 +1,8 @@
-/* See lease.h. What a lease sees is an interval: chunks have rising numbers, so it ends at the newest there was when it settled; and it
-   begins where the clears before it ended. A reader who stays for ever so keeps what he reads, and nothing that came after. A clear takes
-   its time: who begins while it gives chunks back may see any of those, so only finished clears count as before. */
+/* See lease.h. What a lease sees is an interval: chunks have rising numbers, so it ends at the
+   newest there was when it settled; and it begins where the clears before it ended. A reader who
+   stays for ever so keeps what he reads, and nothing that came after. A clear takes its time:
+   who begins while it gives chunks back may see any of those, so only finished clears count as
+   before. */
 #include "lease.h"
 
 #include <string.h>
@@ -9,23 +11,25 @@
 #include "fault.h"
 
 enum {
-  PLACES = 64, /* of different clears: who comes when all are taken joins the last, which then keeps more than it must */
+  /* of different clears: who comes when all are taken joins the last, which then keeps more than it
+     must */
+  PLACES = 64,
   PLACE_BITS = 8
 };
 
 typedef struct place {
   uint64_t beginning; /* leases that have not settled: they see chunks of any number */
   uint64_t count;     /* leases that have; both 0: free */
-  uint64_t clear; /* the last one that had finished before they began */
+  uint64_t clear;     /* the last one that had finished before they began */
   uint64_t newest_chunk;
 } place;
 
 /* Control lock. */
 static struct {
-  uint64_t arena; /* its number: all else is of that one */
-  uint64_t clear;     /* the last one that began */
-  uint64_t finished;  /* up to this one all have finished */
-  uint64_t clearing;  /* how many have not */
+  uint64_t arena;    /* its number: all else is of that one */
+  uint64_t clear;    /* the last one that began */
+  uint64_t finished; /* up to this one all have finished */
+  uint64_t clearing; /* how many have not */
   place places[PLACES];
   place children; /* of all forks together: never ends */
 } own;

@@ -37,8 +37,7 @@ bool prof_i_ledger_hide(prof_i_slot *slot, uint64_t ledger) {
 
 bool prof_i_ledger_show(prof_i_slot *slot, uint64_t ledger, bool has_entry) {
   const uint64_t place = (ledger & PROF_I_LEDGER_COUNT_MASK) - 1;
-  return swap_ledger(slot, ledger,
-                     ledger - hiding(place) + has_entry * PROF_I_LEDGER_ONE_DEEP);
+  return swap_ledger(slot, ledger, ledger - hiding(place) + has_entry * PROF_I_LEDGER_ONE_DEEP);
 }
 
 prof_i_ledger_note prof_i_ledger_lose(prof_i_slot *slot, int loss, uint64_t scope) {

@@ -1,4 +1,5 @@
-/* See library.h. The static library goes without: in a program that is linked without shared ones dlopen() would be warned of. */
+/* See library.h. The static library goes without: in a program that is linked without shared ones
+   dlopen() would be warned of. */
 #define _GNU_SOURCE
 #include "library.h"
 
@@ -10,18 +11,25 @@
 #include "loaded.h"
 #include "unreadable.h"
 
-/* Of what is nowhere the loader says the name that it was given; of what it has found, its place, or that of what that needs. */
+/* Of what is nowhere the loader says the name that it was given; of what it has found, its place,
+   or that of what that needs. */
 static bool is_nowhere(const char *name, const char *text) {
   const size_t bytes = strlen(name);
-  return strchr(name, '/') ? access(name, F_OK) != 0 : strncmp(text, name, bytes) == 0 && text[bytes] == ':';
+  return strchr(name, '/') ? access(name, F_OK) != 0
+                           : strncmp(text, name, bytes) == 0 && text[bytes] == ':';
 }
 
 static prof_i_library_why why_not(const char *name, const char *text) {
   prof_i_library_why why = {.is_broken = !is_nowhere(name, text)};
   char path[sizeof why.text - 50]; /* with what is said of it */
   const bool is_named = strncmp(text, name, strlen(name)) == 0;
-  snprintf(why.text, sizeof why.text, "%s%s%s", is_named ? "" : name, !why.is_broken ? "" : is_named ? "cannot be loaded: " : " cannot be loaded: ", text);
-  if (!prof_i_library_is_unreadable(name, path, sizeof path)) return why; /* it asks the loader, whose text is gone then */
+  snprintf(why.text, sizeof why.text, "%s%s%s", is_named ? "" : name,
+           !why.is_broken ? ""
+           : is_named     ? "cannot be loaded: "
+                          : " cannot be loaded: ",
+           text);
+  /* it asks the loader, whose text is gone then */
+  if (!prof_i_library_is_unreadable(name, path, sizeof path)) return why;
   why.is_broken = why.is_refused = true;
   snprintf(why.text, sizeof why.text, "%s is there, but may not be read (permission denied)", path);
   return why;
@@ -42,15 +50,20 @@ void *prof_i_library_try(const char *name, prof_i_library_why *why) {
 
 bool prof_i_library_can_open(void) { return true; }
 
-/* The loader, asked for what is loaded alone, opens and reads each file of that name in all its folders first: so nobody asks it, as often as we do, where nothing is loaded that is called so. */
-static bool may_be_loaded(const char *name) { return strchr(name, '/') || prof_i_library_seek(name, NULL, 0) != 0; }
+/* The loader, asked for what is loaded alone, opens and reads each file of that name in all its
+   folders first: so nobody asks it, as often as we do, where nothing is loaded that is called
+   so. */
+static bool may_be_loaded(const char *name) {
+  return strchr(name, '/') || prof_i_library_seek(name, NULL, 0) != 0;
+}
 
 void *prof_i_library_open(const char *name, int is_there, const char **why_out) {
   if (is_there && !may_be_loaded(name)) {
     *why_out = "it is not loaded";
     return NULL;
   }
-  void *const library = dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE | (is_there ? RTLD_NOLOAD : 0));
+  void *const library =
+      dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE | (is_there ? RTLD_NOLOAD : 0));
   const char *const why = library ? NULL : dlerror();
   *why_out = why ? why : "it is not loaded";
   return library;

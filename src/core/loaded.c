@@ -14,7 +14,9 @@
 
 #include "port.h"
 
-/* A fork in the middle of dl_iterate_phdr() leaves glibc's child a list that is locked for good, and its next dlopen() hangs. So a fork waits until nobody of ours is in there: for some time, because whoever makes us wait may wait for the fork. */
+/* A fork in the middle of dl_iterate_phdr() leaves glibc's child a list that is locked for good,
+   and its next dlopen() hangs. So a fork waits until nobody of ours is in there: for some time,
+   because whoever makes us wait may wait for the fork. */
 static struct {
   pthread_once_t once;
   pthread_mutex_t lock;
@@ -23,7 +25,8 @@ static struct {
   uint32_t forks; /* under way: they go before who looks. Atomic */
 } own = {.once = PTHREAD_ONCE_INIT, .lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Not by pthread_mutex_timedlock(), which goes by CLOCK_REALTIME: one that is set back meanwhile would hold the fork up by as much. */
+/* Not by pthread_mutex_timedlock(), which goes by CLOCK_REALTIME: one that is set back meanwhile
+   would hold the fork up by as much. */
 static bool has_lock_in_time(void) {
   enum { NAPS = 1000 };
   const int saved = errno; /* the host's, which a signal in a nap would change */
@@ -42,7 +45,9 @@ static void before_fork(void) {
 }
 
 static void let_go(void) {
-  if (!__atomic_load_n(&own.is_held, __ATOMIC_ACQUIRE) || !pthread_equal(own.holder, pthread_self())) return;
+  if (!__atomic_load_n(&own.is_held, __ATOMIC_ACQUIRE) ||
+      !pthread_equal(own.holder, pthread_self()))
+    return;
   __atomic_store_n(&own.is_held, 0, __ATOMIC_RELAXED);
   pthread_mutex_unlock(&own.lock);
 }
@@ -58,9 +63,12 @@ static void after_fork_child(void) {
   __atomic_store_n(&own.forks, 0, __ATOMIC_SEQ_CST);
 }
 
-static void prepare_forks(void) { own.has_handlers = pthread_atfork(before_fork, after_fork, after_fork_child) == 0; }
+static void prepare_forks(void) {
+  own.has_handlers = pthread_atfork(before_fork, after_fork, after_fork_child) == 0;
+}
 
-/* What follows reads by itself what the loader's lock keeps, of which ThreadSanitizer knows nothing: neither its instructions nor its strncmp() may see that, in whose program ever. */
+/* What follows reads by itself what the loader's lock keeps, of which ThreadSanitizer knows
+   nothing: neither its instructions nor its strncmp() may see that, in whose program ever. */
 
 static PROF_I_RACES_BY_DESIGN const char *file_of(const char *path) {
   const char *file = path;
@@ -74,13 +82,15 @@ static PROF_I_RACES_BY_DESIGN const char *own_name_of(const struct dl_phdr_info 
   const ElfW(Dyn) *entry = NULL;
   ElfW(Addr) texts = 0, offset = 0;
   for (uint32_t i = 0; i < info->dlpi_phnum && !entry; i++)
-    if (info->dlpi_phdr[i].p_type == PT_DYNAMIC) entry = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+    if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
+      entry = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
   for (; entry && entry->d_tag != DT_NULL; entry++) {
     if (entry->d_tag == DT_STRTAB) texts = entry->d_un.d_ptr;
     if (entry->d_tag == DT_SONAME) offset = entry->d_un.d_val;
   }
   if (!texts || !offset) return NULL;
-  return (const char *)((texts < info->dlpi_addr ? info->dlpi_addr : 0) + texts + offset); /* some loaders put addresses there, others leave what the file has */
+  /* some loaders put addresses there, others leave what the file has */
+  return (const char *)((texts < info->dlpi_addr ? info->dlpi_addr : 0) + texts + offset);
 }
 
 typedef struct wanted {
@@ -112,7 +122,9 @@ int prof_i_library_seek(const char *name, char *path_out, size_t room) {
   const char *const stop = strstr(name, end);
   wanted it = {name, stop ? (size_t)(stop - name) + sizeof end - 1 : strlen(name), path_out, room};
   pthread_once(&own.once, prepare_forks);
-  if (!own.has_handlers || __atomic_load_n(&own.forks, __ATOMIC_SEQ_CST) || pthread_mutex_trylock(&own.lock) != 0) return -1;
+  if (!own.has_handlers || __atomic_load_n(&own.forks, __ATOMIC_SEQ_CST) ||
+      pthread_mutex_trylock(&own.lock) != 0)
+    return -1;
   const int is_there = dl_iterate_phdr(is_it, &it);
   pthread_mutex_unlock(&own.lock);
   return is_there;

@@ -1,6 +1,7 @@
-/* The thread's last error, and the list of codes made into names and texts. Never called on the hot path; allocates nothing, so
-   that it also works when memory is out. The texts are not thread-local: what initial-exec takes comes out of some 1600 bytes that all libraries
-   of a process share (glibc), and a second copy of prof could not be opened any more. */
+/* The thread's last error, and the list of codes made into names and texts. Never called on the hot
+   path; allocates nothing, so that it also works when memory is out. The texts are not
+   thread-local: what initial-exec takes comes out of some 1600 bytes that all libraries of a
+   process share (glibc), and a second copy of prof could not be opened any more. */
 #define _GNU_SOURCE
 #include "log.h"
 
@@ -52,7 +53,8 @@ const char *prof_version(void) { return PROF_VERSION_STRING; }
 const char *prof_status_name(int status) {
   switch (status) {
 #define NAME(name, value, text) \
-  case value: return #name;
+  case value:                   \
+    return #name;
     PROF_STATUS_LIST(NAME)
 #undef NAME
   }
@@ -62,7 +64,8 @@ const char *prof_status_name(int status) {
 const char *prof_status_text(int status) {
   switch (status) {
 #define TEXT(name, value, text) \
-  case value: return text;
+  case value:                   \
+    return text;
     PROF_STATUS_LIST(TEXT)
 #undef TEXT
   }
@@ -77,47 +80,76 @@ static const struct {
 #undef LOSS
 };
 
-const char *prof_loss_name(int loss) { return loss >= 0 && loss < PROF_LOSS_COUNT ? losses[loss].name : "unknown"; }
-const char *prof_loss_text(int loss) { return loss >= 0 && loss < PROF_LOSS_COUNT ? losses[loss].text : "unknown reason"; }
+const char *prof_loss_name(int loss) {
+  return loss >= 0 && loss < PROF_LOSS_COUNT ? losses[loss].name : "unknown";
+}
+const char *prof_loss_text(int loss) {
+  return loss >= 0 && loss < PROF_LOSS_COUNT ? losses[loss].text : "unknown reason";
+}
 
 void prof_i_fail_silently(bool is_silent) { prof_i_this_flags.fails_silently = is_silent; }
 
 /* glibc's own words; those that making a file, mapping it and looking for it can say. */
 static const char *text_without_locale(int error) {
   switch (error) {
-    case EPERM: return "Operation not permitted";
-    case ENOENT: return "No such file or directory";
-    case EINTR: return "Interrupted system call";
-    case EIO: return "Input/output error";
-    case ENOMEM: return "Cannot allocate memory";
-    case EACCES: return "Permission denied";
-    case EBUSY: return "Device or resource busy";
-    case ENOTDIR: return "Not a directory";
-    case EISDIR: return "Is a directory";
-    case EINVAL: return "Invalid argument";
-    case ENFILE: return "Too many open files in system";
-    case EMFILE: return "Too many open files";
-    case EFBIG: return "File too large";
-    case ENOSPC: return "No space left on device";
-    case EROFS: return "Read-only file system";
-    case ENAMETOOLONG: return "File name too long";
-    case ENOSYS: return "Function not implemented";
-    case ELOOP: return "Too many levels of symbolic links";
-    case EOPNOTSUPP: return "Operation not supported";
-    case ESTALE: return "Stale file handle";
-    case EDQUOT: return "Disk quota exceeded";
-    default: return "another error of the system";
+    case EPERM:
+      return "Operation not permitted";
+    case ENOENT:
+      return "No such file or directory";
+    case EINTR:
+      return "Interrupted system call";
+    case EIO:
+      return "Input/output error";
+    case ENOMEM:
+      return "Cannot allocate memory";
+    case EACCES:
+      return "Permission denied";
+    case EBUSY:
+      return "Device or resource busy";
+    case ENOTDIR:
+      return "Not a directory";
+    case EISDIR:
+      return "Is a directory";
+    case EINVAL:
+      return "Invalid argument";
+    case ENFILE:
+      return "Too many open files in system";
+    case EMFILE:
+      return "Too many open files";
+    case EFBIG:
+      return "File too large";
+    case ENOSPC:
+      return "No space left on device";
+    case EROFS:
+      return "Read-only file system";
+    case ENAMETOOLONG:
+      return "File name too long";
+    case ENOSYS:
+      return "Function not implemented";
+    case ELOOP:
+      return "Too many levels of symbolic links";
+    case EOPNOTSUPP:
+      return "Operation not supported";
+    case ESTALE:
+      return "Stale file handle";
+    case EDQUOT:
+      return "Disk quota exceeded";
+    default:
+      return "another error of the system";
   }
 }
 
-const char *prof_i_error_text(int error) { return prof_i_this_flags.fails_silently ? text_without_locale(error) : strerror(error); }
+const char *prof_i_error_text(int error) {
+  return prof_i_this_flags.fails_silently ? text_without_locale(error) : strerror(error);
+}
 
 int prof_i_fail(int status, const char *format, ...) {
   if (prof_i_this_flags.fails_silently) return status;
   const int saved = errno;
   va_list arguments;
   va_start(arguments, format);
-  /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): clang-tidy 14 does not see the va_start() before it */
+  /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): clang-tidy 14 does not see the va_start()
+     before it */
   vsnprintf(text_of_this_thread(), ERROR_BYTES, format, arguments);
   va_end(arguments);
   errno = saved;
@@ -134,31 +166,41 @@ int prof_i_fail_in(const char *path, int status) {
 
 int prof_i_status_of_errno(int error) {
   switch (error) {
-    case 0: return PROF_OK;
+    case 0:
+      return PROF_OK;
     case ENOENT:
-    case ENOTDIR: return PROF_E_NOT_FOUND;
+    case ENOTDIR:
+      return PROF_E_NOT_FOUND;
     case EACCES:
     case EPERM:
-    case EROFS: return PROF_E_PERMISSION;
+    case EROFS:
+      return PROF_E_PERMISSION;
     case ENOSPC:
     case EDQUOT:
-    case EFBIG: return PROF_E_NO_SPACE;
-    case ENOMEM: return PROF_E_NO_MEMORY;
-    case ENAMETOOLONG: return PROF_E_INVALID;
+    case EFBIG:
+      return PROF_E_NO_SPACE;
+    case ENOMEM:
+      return PROF_E_NO_MEMORY;
+    case ENAMETOOLONG:
+      return PROF_E_INVALID;
     case EISDIR:
     case ENXIO:
-    case ELOOP: return PROF_E_FILE_TYPE;
-    default: return PROF_E_IO;
+    case ELOOP:
+      return PROF_E_FILE_TYPE;
+    default:
+      return PROF_E_IO;
   }
 }
 
-/* The values come out of the environment and go to a terminal: none may reach it as a command, or as a second line. A byte of the second
-   set of controls is one unless it goes on a character. */
+/* The values come out of the environment and go to a terminal: none may reach it as a command, or
+   as a second line. A byte of the second set of controls is one unless it goes on a character. */
 static void make_plain(char *line) {
   unsigned char before = 0;
   for (unsigned char *at = (unsigned char *)line; *at; at++) {
     const unsigned char now = *at;
-    if (now < 0x20 || now == 0x7f || (now >= 0x80 && now < 0xa0 && (before < 0x80 || before == 0xc2))) *at = '?';
+    if (now < 0x20 || now == 0x7f ||
+        (now >= 0x80 && now < 0xa0 && (before < 0x80 || before == 0xc2)))
+      *at = '?';
     before = now;
   }
 }
@@ -167,7 +209,8 @@ void prof_i_say(const char *format, ...) {
   char line[ERROR_BYTES];
   va_list arguments;
   va_start(arguments, format);
-  /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): clang-tidy 14 does not see the va_start() before it */
+  /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): clang-tidy 14 does not see the va_start()
+     before it */
   vsnprintf(line, sizeof line, format, arguments);
   va_end(arguments);
   make_plain(line);

@@ -104,8 +104,8 @@ size_t prof_i_mapping_pieces(void) {
 
 bool prof_i_mapping_split(char *base, uint64_t bytes, prof_i_mapping_sink *sink, void *to) {
   const size_t room = prof_i_mapping_pieces();
-  kept *const all = mmap(NULL, room * sizeof *all, PROT_READ | PROT_WRITE,
-                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  kept *const all =
+      mmap(NULL, room * sizeof *all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (all == MAP_FAILED) return false;
   const size_t count = collect_kept(all, room, base, bytes);
   char *from = base;
@@ -136,8 +136,8 @@ void prof_i_mapping_cover(char *base, uint64_t bytes) {
 
 /* A list with room at the head of all. NULL: no memory. */
 static struct prof_i_unused *add_list(void) {
-  struct prof_i_unused *const fresh = mmap(NULL, UNUSED_BYTES, PROT_READ | PROT_WRITE,
-                                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  struct prof_i_unused *const fresh =
+      mmap(NULL, UNUSED_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (fresh == MAP_FAILED) return NULL;
   fresh->next = own.unused;
   fresh->fd = -1;

@@ -23,8 +23,8 @@ struct prof_i_unused *prof_i_mapping_take_unused(void);
 /* Unmaps them. Without the lock. */
 void prof_i_mapping_unmap_unused(struct prof_i_unused *all);
 
-/* Calls the sink for each range, in the order of addresses. The caller unmaps the unused ones later;
-   threads unmap the ranges that they may point to themselves. */
+/* Calls the sink for each range, in the order of addresses. The caller unmaps the unused ones
+   later; threads unmap the ranges that they may point to themselves. */
 typedef enum prof_i_mapping_use {
   PROF_I_MAPPING_UNUSED,
   PROF_I_MAPPING_THREADS,

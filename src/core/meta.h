@@ -1,4 +1,5 @@
-/* Meta records: what belongs to the capture and not to one thread. Written from any thread without a lock, and never re-used. */
+/* Meta records: what belongs to the capture and not to one thread. Written from any thread without
+   a lock, and never re-used. */
 #ifndef PROF_CORE_META_H
 #define PROF_CORE_META_H
 
@@ -7,18 +8,22 @@
 
 #include "layout.h"
 
-/* Writes one long record of this kind: word 0's ticks, word 1's site, then the words. Any thread. Signal-safe. When the arena has no
-   room it is not written: false. */
-bool prof_i_meta_write(prof_i_kind kind, uint64_t ticks, uint32_t site, const uint64_t *words, size_t count);
+/* Writes one long record of this kind: word 0's ticks, word 1's site, then the words. Any thread.
+   Signal-safe. When the arena has no room it is not written: false. */
+bool prof_i_meta_write(prof_i_kind kind, uint64_t ticks, uint32_t site, const uint64_t *words,
+                       size_t count);
 
-/* The same of a record whose words go on changing, whole words at a time, once `fill` has made them: `count` words from words on, all zero before. What fill
-   returns is returned; NULL: no room. */
-void *prof_i_meta_place(prof_i_kind kind, uint64_t ticks, size_t count, void *(*fill)(uint64_t *words, void *with), void *with);
+/* The same of a record whose words go on changing, whole words at a time, once `fill` has made
+   them: `count` words from words on, all zero before. What fill returns is returned; NULL: no
+   room. */
+void *prof_i_meta_place(prof_i_kind kind, uint64_t ticks, size_t count,
+                        void *(*fill)(uint64_t *words, void *with), void *with);
 
 /* A new arena: forget the extent. */
 void prof_i_meta_reset(void);
 
-/* Puts a string as layout.h has them: one word of length, then the bytes padded to 8. Returns the words used. */
+/* Puts a string as layout.h has them: one word of length, then the bytes padded to 8. Returns the
+   words used. */
 size_t prof_i_put_text(uint64_t *to, const char *text, size_t bytes);
 static inline size_t prof_i_text_words(size_t bytes) { return 1 + (bytes + 7) / 8; }
 

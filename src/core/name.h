@@ -22,7 +22,7 @@ enum {
   PROF_I_NAMES_MAX = PROF_I_NAME_PLACES / 2,
   PROF_I_ARGUMENTS_MAX = PROF_I_NAMES_MAX / 2, /* of them, texts of arguments */
   PROF_I_NAME_MARKS = 1 << 15,
-  PROF_I_NAME_TRIES = 8,       /* places from the hash's own on */
+  PROF_I_NAME_TRIES = 8,        /* places from the hash's own on */
   PROF_I_NAME_TEXT_BYTES = 128, /* longer ones are copied */
   PROF_I_NAME_VAIN_MAX = 256,   /* texts looked up in vain, before a thread looks up fewer */
   PROF_I_NAME_VAIN_STEP = 64    /* of that many then one */
@@ -31,9 +31,10 @@ enum {
 /* Never changed once published, but for its state; never freed. */
 typedef struct prof_i_name {
   uint64_t hash;
-  uint64_t state; /* as a call site's, with its own site's number, or 0: the capture has no room for
-                     that. Any thread; release, acquire */
-  uint64_t of;    /* the call site's number; of an argument's text with schema << 32, and no name */
+  /* as a call site's, with its own site's number, or 0: the capture has no room for that. Any
+     thread; release, acquire */
+  uint64_t state;
+  uint64_t of; /* the call site's number; of an argument's text with schema << 32, and no name */
   uint32_t name_bytes, category_bytes; /* 0: the call site's own */
   uint32_t number;                     /* of its own site */
   uint64_t words[];                    /* both texts, each with a NUL and padded with zeros */
@@ -177,8 +178,8 @@ static inline bool prof_i_name_is_worth_a_look(prof_i_thread *thread, uint64_t o
   const uint32_t vain = *count;
   if (PROF_I_LIKELY(vain < PROF_I_NAME_VAIN_MAX)) return true;
   const uint32_t next = vain + 1;
-  *count = (uint16_t)(next < PROF_I_NAME_VAIN_MAX + PROF_I_NAME_VAIN_STEP ? next
-                                                                          : PROF_I_NAME_VAIN_MAX);
+  *count =
+      (uint16_t)(next < PROF_I_NAME_VAIN_MAX + PROF_I_NAME_VAIN_STEP ? next : PROF_I_NAME_VAIN_MAX);
   return vain == PROF_I_NAME_VAIN_MAX ||
          PROF_I_UNLIKELY(__atomic_load_n(&prof_i_the_names.watch, __ATOMIC_RELAXED));
 }
@@ -186,8 +187,10 @@ static inline bool prof_i_name_is_worth_a_look(prof_i_thread *thread, uint64_t o
 /* What such a look has found. */
 static inline void prof_i_name_has_looked(prof_i_thread *thread, uint64_t of, bool is_in_vain) {
   uint16_t *const count = prof_i_name_vain(thread, of);
-  if (!is_in_vain) *count = 0;
-  else if (*count < PROF_I_NAME_VAIN_MAX) ++*count;
+  if (!is_in_vain)
+    *count = 0;
+  else if (*count < PROF_I_NAME_VAIN_MAX)
+    ++*count;
 }
 
 /* The key of a scope's texts. False: it has none that can be learnt, and what it has is copied. */

@@ -30,8 +30,7 @@ static bool keep_copy(const prof_i_move *m, bool is_moved) {
   const uint64_t marks = PROF_I_OPEN_COPY | PROF_I_OPEN_OF_DEEP;
   for (uint64_t ticks; is_copy_of(ticks = prof_i_entry_ticks(m->to), m->start);)
     if (swap_ticks(m->to, ticks, is_moved ? ticks & ~marks : PROF_I_OPEN_GONE)) {
-      if (!is_moved && m->is_to_deep)
-        __atomic_fetch_add(&m->slot->deep_gone, 1, __ATOMIC_RELAXED);
+      if (!is_moved && m->is_to_deep) __atomic_fetch_add(&m->slot->deep_gone, 1, __ATOMIC_RELAXED);
       return true;
     }
   return false;
@@ -85,8 +84,10 @@ static void finish(const prof_i_move *m) {
       prof_i_entry_ticks(m->from) != PROF_I_OPEN_MOVED)
     return;
   const bool is_moved = leave_upper(m);
-  if (is_moved && m->is_from_deep && !m->is_to_deep) come_up(m);
-  else keep_copy(m, is_moved);
+  if (is_moved && m->is_from_deep && !m->is_to_deep)
+    come_up(m);
+  else
+    keep_copy(m, is_moved);
   free_upper(m);
 }
 
@@ -110,8 +111,7 @@ static uint64_t next_place(const prof_i_slot *slot, uint64_t place) {
 /* The first place of the gap that reaches up to that one, which is free. */
 static uint64_t lowest_free(prof_i_thread *thread, prof_i_slot *slot, uint64_t place) {
   if (place <= PROF_I_OPEN_COUNT && place > slot->depth) place = slot->depth + 1;
-  while (place > 1 &&
-         prof_i_entry_ticks(entry_at(thread, slot, place - 1)) == PROF_I_OPEN_GONE)
+  while (place > 1 && prof_i_entry_ticks(entry_at(thread, slot, place - 1)) == PROF_I_OPEN_GONE)
     place--;
   return place;
 }

@@ -8,15 +8,23 @@
 #include "compose.h"
 #include "log.h"
 
-/* What the letter after a % stands for, or NULL when it is no place. number is the caller's room for digits. */
+/* What the letter after a % stands for, or NULL when it is no place. number is the caller's room
+   for digits. */
 static const char *find_word(char letter, const prof_i_path_words *words, char number[16]) {
   prof_i_compose text = prof_i_compose_in(number, 16);
   switch (letter) {
-    case 'p': prof_i_compose_number(&text, words->pid); return number;
-    case 'r': prof_i_compose_number(&text, words->rank < 0 ? 0 : (uint64_t)words->rank); return number;
-    case 'h': return words->host;
-    case '%': return "%";
-    default: return NULL;
+    case 'p':
+      prof_i_compose_number(&text, words->pid);
+      return number;
+    case 'r':
+      prof_i_compose_number(&text, words->rank < 0 ? 0 : (uint64_t)words->rank);
+      return number;
+    case 'h':
+      return words->host;
+    case '%':
+      return "%";
+    default:
+      return NULL;
   }
 }
 
@@ -38,7 +46,8 @@ int prof_i_expand_path(const char *pattern, const prof_i_path_words *words, char
     const size_t bytes = word != NULL ? strlen(word) : 1;
     if (used + bytes >= room) {
       *to = 0;
-      return prof_i_fail(PROF_E_INVALID, "the path '%.64s...' is longer than %zu bytes", pattern, room - 1);
+      return prof_i_fail(PROF_E_INVALID, "the path '%.64s...' is longer than %zu bytes", pattern,
+                         room - 1);
     }
     memcpy(to + used, from, bytes);
     if (word == words->host && word != NULL)

@@ -1,5 +1,6 @@
-/* Paths with places to fill in: %p process id, %h host, %r rank, %% a percent sign; any other % stays as it is, for it is a legal
-   part of a name. Used for outputs and for capture files. Pure; any thread. Signal-safe. */
+/* Paths with places to fill in: %p process id, %h host, %r rank, %% a percent sign; any other %
+   stays as it is, for it is a legal part of a name. Used for outputs and for capture files. Pure;
+   any thread. Signal-safe. */
 #ifndef PROF_CORE_PATH_H
 #define PROF_CORE_PATH_H
 
@@ -18,7 +19,8 @@ enum { PROF_I_PATH_BYTES = 4096 }; /* enough for any path that the kernel takes,
 /* Has the pattern a place of this letter? */
 bool prof_i_path_has(const char *pattern, char letter);
 
-/* PROF_OK, or PROF_E_INVALID with its text set when the result does not fit in `room`, NUL included; `to` is then "". */
+/* PROF_OK, or PROF_E_INVALID with its text set when the result does not fit in `room`, NUL
+   included; `to` is then "". */
 int prof_i_expand_path(const char *pattern, const prof_i_path_words *words, char *to, size_t room);
 
 #endif

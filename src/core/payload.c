@@ -14,7 +14,8 @@ static uint32_t length_of(const char *text, uint32_t bytes) {
   return bytes <= LENGTH_MAX ? bytes : LENGTH_MAX + 1u;
 }
 
-/* Words for a text of that length within the room; shortens it if it must. 0: not even its length fits. */
+/* Words for a text of that length within the room; shortens it if it must. 0: not even its length
+   fits. */
 static uint32_t fit_text(prof_i_payload *payload, uint32_t *bytes, uint32_t room_words) {
   if (room_words < 1) {
     payload->flags |= PROF_I_FLAG_CUT;
@@ -40,7 +41,8 @@ static void measure_args(prof_i_payload *payload, const prof_args *args, uint32_
       payload->arg_bytes[i] = length_of(arg->value.text, arg->bytes);
       words = fit_text(payload, &payload->arg_bytes[i], room_words - payload->words);
     } else if (arg->type == PROF_ARG_TENSOR) {
-      const uint32_t rank = arg->value.tensor && arg->value.tensor->dims ? arg->value.tensor->rank : 0;
+      const uint32_t rank =
+          arg->value.tensor && arg->value.tensor->dims ? arg->value.tensor->rank : 0;
       payload->arg_bytes[i] = rank < TENSOR_RANK_MAX ? rank : TENSOR_RANK_MAX;
       if (rank > TENSOR_RANK_MAX) payload->flags |= PROF_I_FLAG_CUT;
       words = 1 + payload->arg_bytes[i];
@@ -54,7 +56,8 @@ static void measure_args(prof_i_payload *payload, const prof_args *args, uint32_
   }
 }
 
-void prof_i_payload_measure(prof_i_payload *payload, const prof_details *details, uint32_t room_words) {
+void prof_i_payload_measure(prof_i_payload *payload, const prof_details *details,
+                            uint32_t room_words) {
   payload->words = 1;
   payload->flags = 0;
   payload->arg_count = 0;
@@ -90,24 +93,34 @@ void prof_i_payload_leave_args(prof_i_payload *payload) {
 
 static uint64_t *pack_arg(uint64_t *at, const prof_arg *arg, uint32_t bytes) {
   switch (arg->type) {
-    case PROF_ARG_STRING: return at + prof_i_put_text(at, bytes ? arg->value.text : "", bytes);
+    case PROF_ARG_STRING:
+      return at + prof_i_put_text(at, bytes ? arg->value.text : "", bytes);
     case PROF_ARG_TENSOR:
       *at++ = bytes | (uint64_t)(arg->value.tensor ? arg->value.tensor->dtype : 0) << 32;
-      /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): without a tensor prof_i_payload_measure() gave no bytes */
+      /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): without a tensor
+         prof_i_payload_measure() gave no bytes */
       if (bytes) memcpy(at, arg->value.tensor->dims, bytes * sizeof *at);
       return at + bytes;
-    default: *at = arg->value.u64; return at + 1;
+    default:
+      *at = arg->value.u64;
+      return at + 1;
   }
 }
 
-void prof_i_payload_pack(const prof_i_payload *payload, const prof_details *details, prof_i_kind kind, uint32_t schema, uint64_t *to) {
+void prof_i_payload_pack(const prof_i_payload *payload, const prof_details *details,
+                         prof_i_kind kind, uint32_t schema, uint64_t *to) {
   uint64_t *at = to;
   const uint64_t slots = (2 + payload->words + 1) / 2;
-  *at++ = slots | (uint64_t)kind << 16 | (uint64_t)payload->flags << 24 | (uint64_t)(payload->arg_count ? schema : 0) << 32;
-  if (payload->flags & PROF_I_FLAG_DEVICE) *at++ = (uint32_t)details->device.type | (uint64_t)(uint32_t)details->device.index << 32;
+  *at++ = slots | (uint64_t)kind << 16 | (uint64_t)payload->flags << 24 |
+          (uint64_t)(payload->arg_count ? schema : 0) << 32;
+  if (payload->flags & PROF_I_FLAG_DEVICE)
+    *at++ = (uint32_t)details->device.type | (uint64_t)(uint32_t)details->device.index << 32;
   if (payload->flags & PROF_I_FLAG_STREAM) *at++ = details->stream;
-  if (payload->flags & PROF_I_FLAG_NAME) at += prof_i_put_text(at, payload->name_bytes ? details->name : "", payload->name_bytes);
+  if (payload->flags & PROF_I_FLAG_NAME)
+    at += prof_i_put_text(at, payload->name_bytes ? details->name : "", payload->name_bytes);
   if (payload->flags & PROF_I_FLAG_CATEGORY)
-    at += prof_i_put_text(at, payload->category_bytes ? details->category : "", payload->category_bytes);
-  for (uint32_t i = 0; i < payload->arg_count; i++) at = pack_arg(at, &details->args.items[i], payload->arg_bytes[i]);
+    at += prof_i_put_text(at, payload->category_bytes ? details->category : "",
+                          payload->category_bytes);
+  for (uint32_t i = 0; i < payload->arg_count; i++)
+    at = pack_arg(at, &details->args.items[i], payload->arg_bytes[i]);
 }

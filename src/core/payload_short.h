@@ -1,6 +1,7 @@
-/* The payloads of most scopes, packed in one pass: a name, a category and a few arguments, all short, on the host's own device, with the
-   keys that the site had before. Whatever else comes is measured and packed by payload.c. Budget: 4 ns for two integers. Not cut,
-   so no flags; nothing is read beyond a text's end. */
+/* The payloads of most scopes, packed in one pass: a name, a category and a few arguments, all
+   short, on the host's own device, with the keys that the site had before. Whatever else comes is
+   measured and packed by payload.c. Budget: 4 ns for two integers. Not cut, so no flags; nothing is
+   read beyond a text's end. */
 #ifndef PROF_CORE_PAYLOAD_SHORT_H
 #define PROF_CORE_PAYLOAD_SHORT_H
 
@@ -56,14 +57,20 @@ static inline uint64_t *prof_i_short_tensor(uint64_t *to, const prof_tensor *ten
 }
 
 /* NULL: the arguments are not the ones that were seen, or not short. */
-static inline uint64_t *prof_i_short_args(uint64_t *to, const prof_args *args, const prof_i_seen *seen) {
-  if (!seen || args->count != seen->count || args->kind != seen->kind || args->count > PROF_I_SHORT_ARGS) return NULL;
-  if (args->format != seen->own_format && !(args->format && prof_i_short_same(args->format, seen->format, seen->format_bytes)))
+static inline uint64_t *prof_i_short_args(uint64_t *to, const prof_args *args,
+                                          const prof_i_seen *seen) {
+  if (!seen || args->count != seen->count || args->kind != seen->kind ||
+      args->count > PROF_I_SHORT_ARGS)
+    return NULL;
+  if (args->format != seen->own_format &&
+      !(args->format && prof_i_short_same(args->format, seen->format, seen->format_bytes)))
     return NULL;
   for (uint32_t i = 0; i < args->count; i++) {
     const prof_arg *const arg = &args->items[i];
     const prof_i_seen_item *const known = &seen->items[i];
-    if (arg->type != known->type || !(arg->key ? prof_i_short_same(arg->key, known->key, known->key_bytes) : known->key_bytes == 0))
+    if (arg->type != known->type ||
+        !(arg->key ? prof_i_short_same(arg->key, known->key, known->key_bytes)
+                   : known->key_bytes == 0))
       return NULL;
     if (arg->type == PROF_ARG_STRING) {
       if (!(to = prof_i_short_put(to, arg->value.text, arg->bytes))) return NULL;
@@ -80,7 +87,9 @@ static inline uint64_t *prof_i_short_args(uint64_t *to, const prof_args *args, c
    PROF_I_SHORT_WORDS. own: which of its texts are a site's, PROF_I_NAME_LITERAL and so on. */
 static inline uint32_t prof_i_short_pack(uint64_t *to, const prof_details *details, uint32_t own,
                                          uint32_t site) {
-  if (details->flags & (PROF_I_ON_STREAM | PROF_I_ASYNC) || details->device.type != PROF_DEVICE_CPU || details->device.index != 0) return 0;
+  if (details->flags & (PROF_I_ON_STREAM | PROF_I_ASYNC) ||
+      details->device.type != PROF_DEVICE_CPU || details->device.index != 0)
+    return 0;
   uint64_t flags = 0, schema = 0, *at = to + 1;
   if (!(own & PROF_I_NAME_LITERAL)) {
     if (!(at = prof_i_short_put(at, details->name, details->name_bytes))) return 0;

@@ -52,7 +52,8 @@ static uint32_t take_place(prof_i_pieces *pieces) {
   return place;
 }
 
-uint32_t prof_i_pieces_put(prof_i_pieces *pieces, uint64_t address, uint64_t bytes, uint64_t value) {
+uint32_t prof_i_pieces_put(prof_i_pieces *pieces, uint64_t address, uint64_t bytes,
+                           uint64_t value) {
   prof_i_piece *const nodes = pieces->nodes;
   const uint32_t fresh = take_place(pieces);
   const uint64_t own = priority(address);
@@ -62,7 +63,8 @@ uint32_t prof_i_pieces_put(prof_i_pieces *pieces, uint64_t address, uint64_t byt
   uint32_t below = *link;
   *link = fresh;
   nodes[fresh] = (prof_i_piece){.address = address, .bytes = bytes, .value = value};
-  uint32_t *lower = &nodes[fresh].left, *higher = &nodes[fresh].right; /* what stood there is cut in two at the address */
+  /* what stood there is cut in two at the address */
+  uint32_t *lower = &nodes[fresh].left, *higher = &nodes[fresh].right;
   while (below) {
     if (nodes[below].address < address) {
       *lower = below;
@@ -82,7 +84,8 @@ uint32_t prof_i_pieces_put(prof_i_pieces *pieces, uint64_t address, uint64_t byt
 void prof_i_pieces_take(prof_i_pieces *pieces, uint64_t address) {
   prof_i_piece *const nodes = pieces->nodes;
   uint32_t *link = &pieces->root;
-  while (nodes[*link].address != address) link = address < nodes[*link].address ? &nodes[*link].left : &nodes[*link].right;
+  while (nodes[*link].address != address)
+    link = address < nodes[*link].address ? &nodes[*link].left : &nodes[*link].right;
   const uint32_t gone = *link;
   uint32_t left = nodes[gone].left, right = nodes[gone].right;
   while (left && right) {

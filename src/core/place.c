@@ -108,7 +108,8 @@ int prof_i_place_check_output(const char *path) {
 #define TMPFS 0x01021994ul
 #define RAMFS 0x858458f6ul
 
-/* File systems whose fallocate reserves: a later store cannot run out of disk. NULL: this one does. */
+/* File systems whose fallocate reserves: a later store cannot run out of disk. NULL: this one
+   does. */
 const char *prof_i_place_why_unfit(int fd) {
   struct statfs about;
   if (fstatfs(fd, &about) != 0) return prof_i_error_text(errno);
@@ -125,7 +126,8 @@ const char *prof_i_place_why_unfit(int fd) {
 
 bool prof_i_place_is_memory(int fd) {
   struct statfs about;
-  return fstatfs(fd, &about) == 0 && ((unsigned long)about.f_type == TMPFS || (unsigned long)about.f_type == RAMFS);
+  return fstatfs(fd, &about) == 0 &&
+         ((unsigned long)about.f_type == TMPFS || (unsigned long)about.f_type == RAMFS);
 }
 
 /* A first piece is reserved and stored to: what cannot do that is found out here. */

@@ -11,7 +11,9 @@
 enum {
   PROF_I_HOST_BYTES = 64,
   PROF_I_BASE_BYTES_MAX =
-      140, /* of the output's name in the capture's: with what is added, no more than a directory takes (255) */
+      /* of the output's name in the capture's: with what is added, no more than a directory takes
+         (255) */
+  140,
   /* A capture's mode: while its process finds out whether it may have the output's name, and from
      then on. See rivals.h. */
   PROF_I_SETTLING = 0700,

@@ -24,11 +24,12 @@ enum {
 uint32_t prof_i_memory_on;
 
 static struct {
-  prof_pool *first, *last; /* in the order of their making; first by any thread, put behind the last with release */
-  uint64_t serials;        /* control lock */
-  uint32_t numbers;        /* given in this arena. Control lock */
-  uint32_t starts;         /* of memory, in this arena. Control lock */
-  uint64_t begun;          /* the same over the process's life. Control lock */
+  /* in the order of their making; first by any thread, put behind the last with release */
+  prof_pool *first, *last;
+  uint64_t serials; /* control lock */
+  uint32_t numbers; /* given in this arena. Control lock */
+  uint32_t starts;  /* of memory, in this arena. Control lock */
+  uint64_t begun;   /* the same over the process's life. Control lock */
 } own;
 
 prof_pool *prof_i_pool_first(void) { return __atomic_load_n(&own.first, __ATOMIC_ACQUIRE); }
@@ -83,14 +84,17 @@ static void *fill(uint64_t *words, void *with) {
   words[4] = b->allocated;
   words[5] = b->baseline | b->start << 32;
   prof_i_put_text(words + PROF_I_POOL_NAME_WORD - 3, pool->name, strlen(pool->name));
-  const uintptr_t at = ((uintptr_t)(words + WORDS_BEFORE) + LINE_BYTES - 1) & ~(uintptr_t)(LINE_BYTES - 1);
+  const uintptr_t at =
+      ((uintptr_t)(words + WORDS_BEFORE) + LINE_BYTES - 1) & ~(uintptr_t)(LINE_BYTES - 1);
   prof_i_pool_state *const state = (prof_i_pool_state *)at;
   fill_state(state, b);
   return state;
 }
 
 /* Counts of what was before 2^43 bytes are cut: they are nobody's memory. */
-static uint64_t within(uint64_t bytes) { return bytes < PROF_I_USED_ZERO / 2 ? bytes : PROF_I_USED_ZERO / 2; }
+static uint64_t within(uint64_t bytes) {
+  return bytes < PROF_I_USED_ZERO / 2 ? bytes : PROF_I_USED_ZERO / 2;
+}
 
 /* Into a record and a state that stand, and that others may look at, but nobody adds to yet. */
 static void put_again(const birth *b) {
@@ -151,16 +155,21 @@ static void give_state(prof_pool *pool, const answer *a) {
 
 void prof_i_pool_follow_epoch(prof_pool *pool) {
   uint64_t was = __atomic_load_n(&pool->epoch, __ATOMIC_ACQUIRE);
-  if (was) __atomic_compare_exchange_n(&pool->epoch, &was, prof_i_site_epoch(), false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+  if (was)
+    __atomic_compare_exchange_n(&pool->epoch, &was, prof_i_site_epoch(), false, __ATOMIC_ACQ_REL,
+                                __ATOMIC_RELAXED);
 }
 
-static bool has_state(const prof_pool *pool) { return __atomic_load_n(&pool->epoch, __ATOMIC_RELAXED) != 0; }
+static bool has_state(const prof_pool *pool) {
+  return __atomic_load_n(&pool->epoch, __ATOMIC_RELAXED) != 0;
+}
 
 /* ---- queries ---- */
 
 enum { LOOK_AGAIN_NS = 1000000 };
 
-static __thread prof_i_asking *innermost __attribute__((tls_model("initial-exec"))); /* the query that this thread is in */
+/* the query that this thread is in */
+static __thread prof_i_asking *innermost __attribute__((tls_model("initial-exec")));
 
 static uint32_t own_asking(const prof_pool *pool) {
   uint32_t count = 0;
@@ -187,13 +196,18 @@ void prof_i_pool_end_asking(const prof_i_asking *asking) {
 
 static void await_no_asking(prof_pool *pool) {
   if (own_asking(pool)) return; /* the query destroys its own pool */
-  for (uint32_t asking; (asking = __atomic_load_n(&pool->asking, __ATOMIC_ACQUIRE)) & ~PROF_I_ASKING_CLOSED;) prof_i_port_wait(&pool->asking, asking, LOOK_AGAIN_NS);
+  for (uint32_t asking;
+       (asking = __atomic_load_n(&pool->asking, __ATOMIC_ACQUIRE)) & ~PROF_I_ASKING_CLOSED;)
+    prof_i_port_wait(&pool->asking, asking, LOOK_AGAIN_NS);
 }
 
 prof_pool *prof_i_pool_find_query(prof_device device, uint64_t *serial_out) {
-  for (prof_pool *pool = prof_i_pool_first(); pool; pool = __atomic_load_n(&pool->next, __ATOMIC_ACQUIRE)) {
+  for (prof_pool *pool = prof_i_pool_first(); pool;
+       pool = __atomic_load_n(&pool->next, __ATOMIC_ACQUIRE)) {
     *serial_out = __atomic_load_n(&pool->serial, __ATOMIC_ACQUIRE);
-    if (*serial_out && pool->kind == PROF_MEMORY_QUERY && prof_i_is_same_device(pool->device, device)) return pool;
+    if (*serial_out && pool->kind == PROF_MEMORY_QUERY &&
+        prof_i_is_same_device(pool->device, device))
+      return pool;
   }
   return NULL;
 }
@@ -203,7 +217,8 @@ prof_pool *prof_i_pool_find_query(prof_device device, uint64_t *serial_out) {
 /* With no lock: it is the user's code. */
 static answer ask(const prof_pool *pool) {
   answer a = {0};
-  if (pool->kind == PROF_MEMORY_POOL && pool->query && pool->query(pool->user, &a.used, &a.allocated) == 0)
+  if (pool->kind == PROF_MEMORY_POOL && pool->query &&
+      pool->query(pool->user, &a.used, &a.allocated) == 0)
     a.baseline = PROF_I_BASELINE_ASKED;
   else
     a = (answer){0};
@@ -217,7 +232,8 @@ static void count_start(void) {
   prof_i_pool_hide_sums(false);
 }
 
-/* A pool may never be quiet for as long as its query takes to return. So often it is asked at least, and for so long; at most for so long. */
+/* A pool may never be quiet for as long as its query takes to return. So often it is asked at
+   least, and for so long; at most for so long. */
 enum { ASKED_LEAST = 1000, ASKED_LEAST_NS = 50000000, ASKED_MOST_NS = 1000000000 };
 
 static bool is_asked_enough(unsigned times, uint64_t since_ns) {
@@ -225,15 +241,19 @@ static bool is_asked_enough(unsigned times, uint64_t since_ns) {
   return passed >= (times >= ASKED_LEAST ? (uint64_t)ASKED_LEAST_NS : (uint64_t)ASKED_MOST_NS);
 }
 
-static uint64_t stir_of(const prof_pool *pool) { return __atomic_load_n(&pool->stir, __ATOMIC_SEQ_CST); }
+static uint64_t stir_of(const prof_pool *pool) {
+  return __atomic_load_n(&pool->stir, __ATOMIC_SEQ_CST);
+}
 
 /* Unless it has been stirred since: then *stir says how. */
 static bool open_if(prof_pool *pool, uint64_t *stir) {
-  return __atomic_compare_exchange_n(&pool->stir, stir, *stir | PROF_I_POOL_IS_OPEN, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+  return __atomic_compare_exchange_n(&pool->stir, stir, *stir | PROF_I_POOL_IS_OPEN, false,
+                                     __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
 
-/* Asks what was there, as often as an event comes between the answer and the instruction that opens the pool: so the two fit. What is written before that instruction nobody counts in. No lock held; the state is
-   there, and stays. Ends also when another start has begun. */
+/* Asks what was there, as often as an event comes between the answer and the instruction that opens
+   the pool: so the two fit. What is written before that instruction nobody counts in. No lock held;
+   the state is there, and stays. Ends also when another start has begun. */
 static void ask_until_quiet(prof_pool *pool, birth *b, uint64_t start) {
   const uint64_t begun = prof_i_port_monotonic_ns();
   for (unsigned times = 1;; times++) {
@@ -251,7 +271,8 @@ static void ask_until_quiet(prof_pool *pool, birth *b, uint64_t start) {
 
 /* Does the pool need a state of this session? Control lock held. */
 static bool is_wanted(const prof_pool *pool, uint64_t serial, uint64_t session) {
-  return serial && pool->serial == serial && !has_state(pool) && prof_i_control_is_recording() && prof_i_arena_header()->session == session;
+  return serial && pool->serial == serial && !has_state(pool) && prof_i_control_is_recording() &&
+         prof_i_arena_header()->session == session;
 }
 
 /* Gives the pool its state, with what its query says was there before. */
@@ -261,7 +282,8 @@ static void begin_pool(prof_pool *pool, uint64_t session) {
   prof_i_control_lock();
   const uint64_t serial = pool->serial, start = stir_of(pool);
   const bool is_needed = is_wanted(pool, serial, session);
-  const bool is_asked = is_needed && pool->kind == PROF_MEMORY_POOL && pool->query && prof_i_pool_begin_asking(&asking, pool, serial);
+  const bool is_asked = is_needed && pool->kind == PROF_MEMORY_POOL && pool->query &&
+                        prof_i_pool_begin_asking(&asking, pool, serial);
   if (is_needed) {
     place_state(pool, &b, &(answer){0});
     if (!is_asked) open_pool(pool);
@@ -275,13 +297,18 @@ static void begin_pool(prof_pool *pool, uint64_t session) {
   prof_i_control_unlock();
 }
 
-static bool is_starting(void) { return __atomic_load_n(&prof_i_memory_on, __ATOMIC_ACQUIRE) == PROF_I_MEMORY_STARTS; }
+static bool is_starting(void) {
+  return __atomic_load_n(&prof_i_memory_on, __ATOMIC_ACQUIRE) == PROF_I_MEMORY_STARTS;
+}
 
-/* Another thread is at it: by the end of it events are as they will be. Not for ever, for what it asks may be a program's that waits for us. */
+/* Another thread is at it: by the end of it events are as they will be. Not for ever, for what it
+   asks may be a program's that waits for us. */
 static void await_start(void) {
   enum { PATIENCE_MS = 100 };
   const struct timespec nap = {0, 50000};
-  for (const uint64_t begun = prof_i_port_monotonic_ns(); is_starting() && prof_i_ns_since(begun) < PATIENCE_MS * UINT64_C(1000000);) nanosleep(&nap, NULL);
+  for (const uint64_t begun = prof_i_port_monotonic_ns();
+       is_starting() && prof_i_ns_since(begun) < PATIENCE_MS * UINT64_C(1000000);)
+    nanosleep(&nap, NULL);
 }
 
 void prof_i_pool_begin_all(void) {
@@ -290,7 +317,9 @@ void prof_i_pool_begin_all(void) {
   const uint64_t session = is_ours ? prof_i_arena_header()->session : 0;
   if (is_ours) {
     count_start();
-    for (prof_pool *pool = prof_i_pool_first(); pool; pool = pool->next) __atomic_store_n(&pool->stir, (own.begun << PROF_I_POOL_START_SHIFT) & PROF_I_POOL_START_MASK, __ATOMIC_SEQ_CST);
+    for (prof_pool *pool = prof_i_pool_first(); pool; pool = pool->next)
+      __atomic_store_n(&pool->stir, (own.begun << PROF_I_POOL_START_SHIFT) & PROF_I_POOL_START_MASK,
+                       __ATOMIC_SEQ_CST);
     __atomic_store_n(&prof_i_memory_on, PROF_I_MEMORY_STARTS, __ATOMIC_SEQ_CST);
   }
   const uint64_t start = own.begun;
@@ -301,11 +330,16 @@ void prof_i_pool_begin_all(void) {
   }
   /* A query, or a signal handler, of this thread cannot wait for the end of this. */
   prof_i_this_flags.begins_pools = true;
-  for (prof_pool *pool = prof_i_pool_first(); pool; pool = __atomic_load_n(&pool->next, __ATOMIC_ACQUIRE)) begin_pool(pool, session);
+  for (prof_pool *pool = prof_i_pool_first(); pool;
+       pool = __atomic_load_n(&pool->next, __ATOMIC_ACQUIRE))
+    begin_pool(pool, session);
   prof_i_control_lock();
-  uint32_t starts = PROF_I_MEMORY_STARTS; /* unless it was stopped meanwhile, and perhaps begun anew */
-  if (prof_i_control_is_recording() && prof_i_arena_header()->session == session && own.begun == start)
-    __atomic_compare_exchange_n(&prof_i_memory_on, &starts, PROF_I_MEMORY_ON, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+  /* unless it was stopped meanwhile, and perhaps begun anew */
+  uint32_t starts = PROF_I_MEMORY_STARTS;
+  if (prof_i_control_is_recording() && prof_i_arena_header()->session == session &&
+      own.begun == start)
+    __atomic_compare_exchange_n(&prof_i_memory_on, &starts, PROF_I_MEMORY_ON, false,
+                                __ATOMIC_RELEASE, __ATOMIC_RELAXED);
   prof_i_this_flags.begins_pools = false;
   prof_i_control_unlock();
 }
@@ -315,23 +349,32 @@ void prof_i_pool_begin_child(void) {
   for (prof_pool *pool = prof_i_pool_first(); pool; pool = pool->next) {
     if (!pool->serial || has_state(pool)) continue;
     const bool has = pool->inherited_used != 0;
-    const int64_t used = prof_i_used_bytes(pool->inherited_used), allocated = prof_i_used_bytes(pool->inherited_allocated);
-    give_state(pool, &(answer){has && used > 0 ? (uint64_t)used : 0, has && allocated > 0 ? (uint64_t)allocated : 0, !has ? PROF_I_BASELINE_NONE : pool->knows_before ? PROF_I_BASELINE_INHERITED : PROF_I_BASELINE_PART});
+    const int64_t used = prof_i_used_bytes(pool->inherited_used),
+                  allocated = prof_i_used_bytes(pool->inherited_allocated);
+    give_state(pool, &(answer){has && used > 0 ? (uint64_t)used : 0,
+                               has && allocated > 0 ? (uint64_t)allocated : 0,
+                               !has                 ? PROF_I_BASELINE_NONE
+                               : pool->knows_before ? PROF_I_BASELINE_INHERITED
+                                                    : PROF_I_BASELINE_PART});
   }
   __atomic_store_n(&prof_i_memory_on, PROF_I_MEMORY_ON, __ATOMIC_RELEASE);
 }
 
 void prof_i_pool_end_all(void) {
   __atomic_store_n(&prof_i_memory_on, PROF_I_MEMORY_OFF, __ATOMIC_RELEASE);
-  for (prof_pool *pool = prof_i_pool_first(); pool; pool = pool->next) __atomic_store_n(&pool->epoch, 0, __ATOMIC_RELEASE);
+  for (prof_pool *pool = prof_i_pool_first(); pool; pool = pool->next)
+    __atomic_store_n(&pool->epoch, 0, __ATOMIC_RELEASE);
 }
 
 void prof_i_pool_before_fork(void) {
-  for (prof_pool *pool = prof_i_pool_first(); pool; pool = __atomic_load_n(&pool->next, __ATOMIC_ACQUIRE)) {
+  for (prof_pool *pool = prof_i_pool_first(); pool;
+       pool = __atomic_load_n(&pool->next, __ATOMIC_ACQUIRE)) {
     const prof_i_pool_state *const state = __atomic_load_n(&pool->state, __ATOMIC_ACQUIRE);
     if (!state || !has_state(pool)) continue; /* its arena may be gone */
-    __atomic_store_n(&pool->fork_used, __atomic_load_n(&state->used, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
-    __atomic_store_n(&pool->fork_allocated, __atomic_load_n(&state->allocated, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+    __atomic_store_n(&pool->fork_used, __atomic_load_n(&state->used, __ATOMIC_RELAXED),
+                     __ATOMIC_RELAXED);
+    __atomic_store_n(&pool->fork_allocated, __atomic_load_n(&state->allocated, __ATOMIC_RELAXED),
+                     __ATOMIC_RELAXED);
   }
 }
 
@@ -342,23 +385,28 @@ void prof_i_pool_forget_all(bool was_before_fork) {
     pool->lock = 0;
     pool->births++;
     if (pool->epoch && state && pool->kind == PROF_MEMORY_POOL) {
-      pool->inherited_used = was_before_fork ? pool->fork_used : __atomic_load_n(&state->used, __ATOMIC_RELAXED);
-      pool->inherited_allocated = was_before_fork ? pool->fork_allocated : __atomic_load_n(&state->allocated, __ATOMIC_RELAXED);
+      pool->inherited_used =
+          was_before_fork ? pool->fork_used : __atomic_load_n(&state->used, __ATOMIC_RELAXED);
+      pool->inherited_allocated = was_before_fork
+                                      ? pool->fork_allocated
+                                      : __atomic_load_n(&state->allocated, __ATOMIC_RELAXED);
     }
     pool->epoch = 0;
     pool->state = NULL;
   }
 }
 
-/* The next peak begins from what is there. An event whose sum is made after the era has changed raises the new one. Killed in between, it stands at 0: readers know that it is at least what is used, and where it
-   began they find near enough. A query's answer from before the reset may hold no more: its peak
-   begins with the next answer. */
+/* The next peak begins from what is there. An event whose sum is made after the era has changed
+   raises the new one. Killed in between, it stands at 0: readers know that it is at least what is
+   used, and where it began they find near enough. A query's answer from before the reset may hold
+   no more: its peak begins with the next answer. */
 static void reset(prof_pool *pool) {
   prof_i_pool_state *const state = pool->state;
   if (!state || !has_state(pool)) return;
   const uint64_t era = state->era + 1, ticks = prof_i_clock_ticks();
   const bool is_query = state->kind == PROF_MEMORY_QUERY;
-  prof_i_peak *const used = &state->used_peaks[era % PROF_I_PEAKS], *const allocated = &state->allocated_peaks[era % PROF_I_PEAKS];
+  prof_i_peak *const used = &state->used_peaks[era % PROF_I_PEAKS],
+                     *const allocated = &state->allocated_peaks[era % PROF_I_PEAKS];
   __atomic_store_n(&used->peak, 0, __ATOMIC_RELAXED);
   __atomic_store_n(&allocated->peak, 0, __ATOMIC_RELAXED);
   uint64_t used_before = 0, allocated_before = PROF_I_USED_ZERO;
@@ -391,7 +439,9 @@ void prof_i_pool_reset_all(void) {
 
 static prof_pool *take_free(void) {
   for (prof_pool *pool = prof_i_pool_first(); pool; pool = pool->next)
-    if (!pool->serial && !(__atomic_load_n(&pool->asking, __ATOMIC_ACQUIRE) & ~PROF_I_ASKING_CLOSED)) return pool;
+    if (!pool->serial &&
+        !(__atomic_load_n(&pool->asking, __ATOMIC_ACQUIRE) & ~PROF_I_ASKING_CLOSED))
+      return pool;
   prof_pool *const pool = calloc(1, sizeof *pool);
   if (!pool) return NULL;
   __atomic_store_n(own.last ? &own.last->next : &own.first, pool, __ATOMIC_RELEASE);
@@ -401,13 +451,15 @@ static prof_pool *take_free(void) {
 
 /* What others may have in hand, next, lock and asking, stays. Control lock held. */
 static prof_pool *make(const prof_pool *wanted, const answer *a) {
-  prof_pool *const pool = prof_i_pool_open_account(wanted->device, wanted->kind) ? take_free() : NULL;
+  prof_pool *const pool =
+      prof_i_pool_open_account(wanted->device, wanted->kind) ? take_free() : NULL;
   if (!pool) return NULL;
   pool->kind = wanted->kind;
   pool->device = wanted->device;
   pool->query = wanted->query;
   pool->user = wanted->user;
-  pool->before_bytes = pool->inherited_used = pool->inherited_allocated = pool->fork_used = pool->fork_allocated = 0;
+  pool->before_bytes = pool->inherited_used = pool->inherited_allocated = pool->fork_used =
+      pool->fork_allocated = 0;
   memcpy(pool->name, wanted->name, sizeof pool->name);
   __atomic_store_n(&pool->state, NULL, __ATOMIC_RELEASE);
   __atomic_fetch_and(&pool->asking, ~PROF_I_ASKING_CLOSED, __ATOMIC_RELEASE);
@@ -440,7 +492,8 @@ bool prof_i_pool_try_make(const char *name, prof_device device, prof_pool **pool
   return true;
 }
 
-prof_pool *prof_i_pool_make(const char *name, prof_device device, prof_memory_query query, void *user) {
+prof_pool *prof_i_pool_make(const char *name, prof_device device, prof_memory_query query,
+                            void *user) {
   prof_pool wanted = wanted_pool(name, device);
   wanted.query = query;
   wanted.user = user;
@@ -464,7 +517,9 @@ static int set_query(const prof_pool *wanted) {
   uint64_t serial;
   uint32_t nobody = 0;
   prof_pool *const before = prof_i_pool_find_query(wanted->device, &serial);
-  if (before && !__atomic_compare_exchange_n(&before->asking, &nobody, PROF_I_ASKING_CLOSED, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) return PROF_E_BUSY;
+  if (before && !__atomic_compare_exchange_n(&before->asking, &nobody, PROF_I_ASKING_CLOSED, false,
+                                             __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+    return PROF_E_BUSY;
   if (wanted->query && !make(wanted, &(answer){0})) {
     if (before) __atomic_fetch_and(&before->asking, ~PROF_I_ASKING_CLOSED, __ATOMIC_RELEASE);
     return PROF_E_NO_MEMORY;
@@ -474,7 +529,8 @@ static int set_query(const prof_pool *wanted) {
 }
 
 int prof_i_pool_set_query(prof_device device, prof_memory_query query, void *user) {
-  const prof_pool wanted = {.kind = PROF_MEMORY_QUERY, .device = device, .query = query, .user = user, .name = "query"};
+  const prof_pool wanted = {
+      .kind = PROF_MEMORY_QUERY, .device = device, .query = query, .user = user, .name = "query"};
   prof_i_control_ensure(); /* a forked child's own capture */
   prof_i_control_lock();
   const int status = set_query(&wanted);

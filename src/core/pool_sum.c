@@ -1,4 +1,5 @@
-/* What the pools of a device have come to: of those that are there their states say it, of those that are gone an account a device. See pool.h. */
+/* What the pools of a device have come to: of those that are there their states say it, of those
+   that are gone an account a device. See pool.h. */
 #include <stdlib.h>
 
 #include "pool.h"
@@ -37,17 +38,24 @@ void prof_i_pool_hide_sums(bool hide) { are_hidden = hide; }
 /* ---- sums ---- */
 
 static uint64_t at_least_0(int64_t bytes) { return bytes > 0 ? (uint64_t)bytes : 0; }
-static uint64_t allocated_of(uint64_t value) { return value > PROF_I_USED_ZERO ? value - PROF_I_USED_ZERO : 0; } /* while another capture starts the state reads as zeros */
+/* while another capture starts the state reads as zeros */
+static uint64_t allocated_of(uint64_t value) {
+  return value > PROF_I_USED_ZERO ? value - PROF_I_USED_ZERO : 0;
+}
 static uint64_t higher(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
 static void add(prof_i_pool_sum *sum, const prof_pool *pool) {
   prof_i_pool_state *const state = pool->state;
   const bool is_query = pool->kind == PROF_MEMORY_QUERY;
-  const uint64_t used_peak = __atomic_load_n(&prof_i_peak_now(state->used_peaks, state)->peak, __ATOMIC_RELAXED);
-  sum->used += is_query ? __atomic_load_n(&state->used_now, __ATOMIC_RELAXED) : at_least_0(prof_i_used_bytes(__atomic_load_n(&state->used, __ATOMIC_RELAXED)));
+  const uint64_t used_peak =
+      __atomic_load_n(&prof_i_peak_now(state->used_peaks, state)->peak, __ATOMIC_RELAXED);
+  sum->used += is_query
+                   ? __atomic_load_n(&state->used_now, __ATOMIC_RELAXED)
+                   : at_least_0(prof_i_used_bytes(__atomic_load_n(&state->used, __ATOMIC_RELAXED)));
   sum->allocated += allocated_of(__atomic_load_n(&state->allocated, __ATOMIC_RELAXED));
   sum->max_used += is_query ? used_peak : at_least_0(prof_i_used_bytes(used_peak));
-  sum->max_allocated += allocated_of(__atomic_load_n(&prof_i_peak_now(state->allocated_peaks, state)->peak, __ATOMIC_RELAXED));
+  sum->max_allocated += allocated_of(
+      __atomic_load_n(&prof_i_peak_now(state->allocated_peaks, state)->peak, __ATOMIC_RELAXED));
   sum->collections += __atomic_load_n(&state->collection_count, __ATOMIC_RELAXED);
   sum->pools++;
 }
@@ -56,7 +64,9 @@ static void add(prof_i_pool_sum *sum, const prof_pool *pool) {
 static prof_i_pool_sum sum_there(prof_device device, prof_memory_source kind) {
   prof_i_pool_sum sum = {0};
   for (const prof_pool *pool = prof_i_pool_first(); pool; pool = pool->next)
-    if (pool->serial && pool->state && pool->kind == kind && prof_i_is_same_device(pool->device, device)) add(&sum, pool);
+    if (pool->serial && pool->state && pool->kind == kind &&
+        prof_i_is_same_device(pool->device, device))
+      add(&sum, pool);
   return sum;
 }
 
@@ -77,7 +87,8 @@ prof_i_pool_sum prof_i_pool_sum_of(prof_device device, prof_memory_source kind) 
   return sum;
 }
 
-/* Whenever some pools were there together, all of them were until the first of them went: the highest sum of peaks at any going is at least what they ever had together. */
+/* Whenever some pools were there together, all of them were until the first of them went: the
+   highest sum of peaks at any going is at least what they ever had together. */
 void prof_i_pool_keep_sum(const prof_pool *pool) {
   account *const at = find(pool->device, pool->kind);
   if (!at || !pool->state) return;

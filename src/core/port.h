@@ -1,4 +1,5 @@
-/* What prof needs of the processor and of Linux, one small function each. The only file of core with #ifdefs of either. */
+/* What prof needs of the processor and of Linux, one small function each. The only file of core
+   with #ifdefs of either. */
 #ifndef PROF_CORE_PORT_H
 #define PROF_CORE_PORT_H
 
@@ -18,7 +19,8 @@
 /* Orders this thread's stores as a handler on it, a debugger or the kernel sees them. */
 #define PROF_I_SIGNAL_FENCE() __atomic_signal_fence(__ATOMIC_SEQ_CST)
 
-/* What this thread stored before is seen before what it stores after, by whoever loads the other way round. No instruction on x86-64. */
+/* What this thread stored before is seen before what it stores after, by whoever loads the other
+   way round. No instruction on x86-64. */
 #define PROF_I_STORE_FENCE() __atomic_thread_fence(__ATOMIC_RELEASE)
 
 #if defined(__has_feature)
@@ -30,19 +32,21 @@
 #define PROF_I_TSAN 1
 #endif
 
-/* Reads what others are writing, and keeps only what it finds whole. ThreadSanitizer is not told of such a function. */
+/* Reads what others are writing, and keeps only what it finds whole. ThreadSanitizer is not told of
+   such a function. */
 #if defined(PROF_I_TSAN)
 #define PROF_I_RACES_BY_DESIGN __attribute__((noinline, no_sanitize("thread")))
 #else
 #define PROF_I_RACES_BY_DESIGN
 #endif
 
-/* A build with PROF_FAKE_CLOCK asks these, which tests/clock defines, instead of the processor and the kernel. */
+/* A build with PROF_FAKE_CLOCK asks these, which tests/clock defines, instead of the processor and
+   the kernel. */
 #ifdef PROF_FAKE_CLOCK
 uint64_t prof_i_fake_counter(void);
-uint64_t prof_i_fake_clock_ns(int clock); /* CLOCK_... */
-bool prof_i_fake_is_forbidden(void);      /* by prctl(PR_SET_TSC) */
-bool prof_i_fake_is_invariant(void);      /* as CPUID says */
+uint64_t prof_i_fake_clock_ns(int clock);  /* CLOCK_... */
+bool prof_i_fake_is_forbidden(void);       /* by prctl(PR_SET_TSC) */
+bool prof_i_fake_is_invariant(void);       /* as CPUID says */
 const char *prof_i_fake_clocksource(void); /* the kernel's, or "" */
 #endif
 
@@ -53,7 +57,8 @@ const char *prof_i_fake_clocksource(void); /* the kernel's, or "" */
    left as they are, or 60 bits would not last a year. */
 #if defined(__aarch64__)
 #define PROF_I_COARSE_COUNTER 1
-extern uint32_t prof_i_counter_shift __attribute__((visibility("hidden"))); /* 0 or 4; set before the first scope, and the same ever after */
+/* 0 or 4; set before the first scope, and the same ever after */
+extern uint32_t prof_i_counter_shift __attribute__((visibility("hidden")));
 #endif
 
 /* The counter that scopes read: rdtsc, or cntvct_el0. */
@@ -73,8 +78,9 @@ static inline uint64_t prof_i_counter(void) {
 #endif
 }
 
-/* Adds to a cursor, or a count, that only this thread moves, by one instruction, so that a handler of this thread claims behind and never on
-   top; returns the old value. Not a locked one: other threads do not come here. */
+/* Adds to a cursor, or a count, that only this thread moves, by one instruction, so that a handler
+   of this thread claims behind and never on top; returns the old value. Not a locked one: other
+   threads do not come here. */
 static inline uint64_t prof_i_claim(uint64_t *cursor, uint64_t bytes) {
 #if defined(__x86_64__) && !defined(PROF_I_TSAN)
   __asm__ __volatile__("xaddq %0, %1" : "+r"(bytes), "+m"(*cursor)::"memory", "cc");
@@ -84,7 +90,8 @@ static inline uint64_t prof_i_claim(uint64_t *cursor, uint64_t bytes) {
 #endif
 }
 
-/* The same without the old value: where a handler puts back what it takes, the count is ours right after. */
+/* The same without the old value: where a handler puts back what it takes, the count is ours right
+   after. */
 static inline void prof_i_count_up(uint64_t *count) {
 #if defined(__x86_64__) && !defined(PROF_I_TSAN)
   __asm__ __volatile__("incq %0" : "+m"(*count)::"cc");
@@ -101,7 +108,8 @@ static inline void prof_i_add(uint64_t *count, uint64_t more) {
 #endif
 }
 
-/* Between two looks at a word that another thread will change: the processor's other half, if it has one, gets on meanwhile. */
+/* Between two looks at a word that another thread will change: the processor's other half, if it
+   has one, gets on meanwhile. */
 static inline void prof_i_pause(void) {
 #if defined(__x86_64__)
   __asm__ __volatile__("pause");
@@ -110,11 +118,14 @@ static inline void prof_i_pause(void) {
 #endif
 }
 
-/* From here to the end of the block the thread is not cancelled: one that left in the midst of a chunk, or with the lock, would never give it
-   back. For whatever calls what POSIX names as a cancellation point. */
+/* From here to the end of the block the thread is not cancelled: one that left in the midst of a
+   chunk, or with the lock, would never give it back. For whatever calls what POSIX names as a
+   cancellation point. */
 int prof_i_port_hold_cancel(void);
 void prof_i_port_let_cancel(const int *was);
-#define PROF_I_HOLD_CANCEL const int prof_i_was_cancel __attribute__((cleanup(prof_i_port_let_cancel), unused)) = prof_i_port_hold_cancel()
+#define PROF_I_HOLD_CANCEL                                                               \
+  const int prof_i_was_cancel __attribute__((cleanup(prof_i_port_let_cancel), unused)) = \
+      prof_i_port_hold_cancel()
 
 uint64_t prof_i_port_monotonic_ns(void);
 /* Some virtual machines' clocks run back a little: never negative. */
@@ -131,14 +142,17 @@ uint64_t prof_i_port_tid_of_self(void);
 /* Has that thread of that process ended? False where the kernel does not tell. Keeps errno.
    Signal-safe. */
 bool prof_i_port_has_thread_ended(uint64_t pid, uint64_t tid);
-uint64_t prof_i_port_process_start(void); /* field 22 of /proc/self/stat; 0 when it cannot be read */
+/* field 22 of /proc/self/stat; 0 when it cannot be read */
+uint64_t prof_i_port_process_start(void);
 uint64_t prof_i_port_process_start_of(long pid); /* of another process; 0 when it is gone */
-uint64_t prof_i_port_pid_namespace(void); /* inode of /proc/self/ns/pid; 0 */
+uint64_t prof_i_port_pid_namespace(void);        /* inode of /proc/self/ns/pid; 0 */
 void prof_i_port_boot_id(char *to, size_t room);
 void prof_i_port_thread_name(char *to, size_t room);
-bool prof_i_port_name_of_thread(uint64_t tid, char *to, size_t room); /* of this process; false: there is none of that number */
+/* of this process; false: there is none of that number */
+bool prof_i_port_name_of_thread(uint64_t tid, char *to, size_t room);
 void prof_i_port_process_name(char *to, size_t room);
-size_t prof_i_port_read_small(const char *path, char *to, size_t room); /* a file of the kernel's; NUL-terminated, cut at the room */
+/* a file of the kernel's; NUL-terminated, cut at the room */
+size_t prof_i_port_read_small(const char *path, char *to, size_t room);
 /* Of the machine and the control group. */
 typedef struct prof_i_limits {
   uint64_t memory_bytes;
@@ -154,58 +168,73 @@ typedef struct prof_i_space {
   const char *name, *command;       /* of the limit, and of the shell's that sets it */
 } prof_i_space;
 prof_i_space prof_i_port_space(void);
-void prof_i_port_processor_name(char *to, size_t room); /* as the kernel has it; else the machine's kind */
-uint64_t prof_i_port_cache_bytes(void);  /* the first processor's largest cache; 0: not known */
-/* Looked at at each start: whether the counter may be read, and if prctl() forbids it, no clock is read by way of the vDSO, which reads the
-   counter too. */
+/* as the kernel has it; else the machine's kind */
+void prof_i_port_processor_name(char *to, size_t room);
+uint64_t prof_i_port_cache_bytes(void); /* the first processor's largest cache; 0: not known */
+/* Looked at at each start: whether the counter may be read, and if prctl() forbids it, no clock is
+   read by way of the vDSO, which reads the counter too. */
 bool prof_i_port_counter_is_safe(const char **why_not_out);
 
 /* Is that what a sandbox says of a call that it forbids? It may have other causes, too. */
 bool prof_i_port_is_forbidden(int error);
 
 /* Memory. All return 0 or an errno. */
-int prof_i_port_memfd(uint64_t bytes, int *fd_out);                    /* sized, sealed against a change of size */
+/* sized, sealed against a change of size */
+int prof_i_port_memfd(uint64_t bytes, int *fd_out);
 /* fd -1: of memory without a file, where no memfd is to be had. MAP_FAILED: errno says why. */
 void *prof_i_port_map_closed(uint64_t bytes, int fd);
 /* The same shared memory once more, over what is at that address. MAP_FAILED: errno says why. */
 void *prof_i_port_map_twice(void *at, void *of, size_t bytes);
-int prof_i_port_populate(void *at, size_t bytes);                      /* pages present and writable, or an error: never SIGBUS later */
+/* pages present and writable, or an error: never SIGBUS later */
+int prof_i_port_populate(void *at, size_t bytes);
 /* The same, of a file's pages that have just been written at that offset. The kernel looks at each
    page that it is asked to populate. So few pages are asked for if the file system took large
    pieces of memory for them. */
 int prof_i_port_populate_written(void *at, uint64_t offset, size_t bytes);
-bool prof_i_port_wipe_on_fork(void *at, size_t bytes);                 /* in a child they are zeros; false: not by this kernel */
-void prof_i_port_keep_on_fork(void *at, size_t bytes);                 /* not any more */
-void prof_i_port_use_huge_pages(void *at,
-                                size_t bytes);  /* where the system gives them on demand */
-void prof_i_port_cover(void *at, size_t bytes); /* by empty memory, over what is there; nothing changes where the kernel refuses it */
-void prof_i_port_drop(void *at, size_t bytes);                         /* pages leave this process; the file keeps them */
+/* in a child they are zeros; false: not by this kernel */
+bool prof_i_port_wipe_on_fork(void *at, size_t bytes);
+void prof_i_port_keep_on_fork(void *at, size_t bytes);   /* not any more */
+void prof_i_port_use_huge_pages(void *at, size_t bytes); /* where the system gives them on demand */
+/* by empty memory, over what is there; nothing changes where the kernel refuses it */
+void prof_i_port_cover(void *at, size_t bytes);
+/* pages leave this process; the file keeps them */
+void prof_i_port_drop(void *at, size_t bytes);
 void prof_i_port_empty(void *at, size_t bytes); /* of private memory: reads give zeros */
 /* By pieces, none of which holds up another thread's mmap() for long. */
 void prof_i_port_unmap(void *at, size_t bytes);
-void prof_i_port_punch(void *at, size_t bytes);                        /* pages and what they held are gone: reads give zeros */
-int prof_i_port_reserve_file(int fd, uint64_t offset, uint64_t bytes); /* fallocate, RLIMIT_FSIZE looked at first */
-int prof_i_port_fd_aside(int fd); /* the same file under a high number, fd closed; fd itself when there is none */
-int prof_i_port_write_zeros(int fd, uint64_t offset, uint64_t bytes);  /* the file's pages come as large ones: see arena.c */
+/* pages and what they held are gone: reads give zeros */
+void prof_i_port_punch(void *at, size_t bytes);
+/* fallocate, RLIMIT_FSIZE looked at first */
+int prof_i_port_reserve_file(int fd, uint64_t offset, uint64_t bytes);
+/* the same file under a high number, fd closed; fd itself when there is none */
+int prof_i_port_fd_aside(int fd);
+/* the file's pages come as large ones: see arena.c */
+int prof_i_port_write_zeros(int fd, uint64_t offset, uint64_t bytes);
 /* In bytes. UINT64_MAX: no limit. Signal-safe. */
 uint64_t prof_i_port_locked_memory_limit(void); /* RLIMIT_MEMLOCK */
-uint64_t prof_i_port_file_size_limit(void);                            /* RLIMIT_FSIZE, UINT64_MAX when none */
+/* RLIMIT_FSIZE, UINT64_MAX when none */
+uint64_t prof_i_port_file_size_limit(void);
 uint64_t prof_i_port_resident_bytes(void *at, size_t bytes);
 
 /* Processors. */
 size_t prof_i_port_processor_count(void); /* that this thread may run on; SIZE_MAX: not known */
 int prof_i_port_processor(void);          /* that it runs on just now; negative: not known */
-/* The calling thread goes to the place-th, from 1, of those that it may run on but the one that is taken, and may run on all that it might before. Does nothing where that cannot be. */
+/* The calling thread goes to the place-th, from 1, of those that it may run on but the one that is
+   taken, and may run on all that it might before. Does nothing where that cannot be. */
 void prof_i_port_leave_processor(int taken, size_t place);
 
-/* A thread of prof's own: 0 or an errno. It blocks all signals and runs where the main thread might when prof was loaded, at normal
-   priority, whatever the caller has. stack_bytes: 0 for the system's default. Its work begins with prof_i_port_thread_begin(). */
-int prof_i_port_thread_create(pthread_t *thread_out, size_t stack_bytes, void *(*work)(void *), void *argument);
-/* In the new thread: its name of at most 15 bytes, and the rest of what it would have from its creator. */
+/* A thread of prof's own: 0 or an errno. It blocks all signals and runs where the main thread might
+   when prof was loaded, at normal priority, whatever the caller has. stack_bytes: 0 for the
+   system's default. Its work begins with prof_i_port_thread_begin(). */
+int prof_i_port_thread_create(pthread_t *thread_out, size_t stack_bytes, void *(*work)(void *),
+                              void *argument);
+/* In the new thread: its name of at most 15 bytes, and the rest of what it would have from its
+   creator. */
 void prof_i_port_thread_begin(const char *name);
 
-/* The floating point environment: rounding, traps, denormals, flags. What computes or prints doubles for the host does so in the
-   default one, where nothing traps, and gives the host its own back, with errno as it was. For the length of a block: PROF_I_HOLD_FP; */
+/* The floating point environment: rounding, traps, denormals, flags. What computes or prints
+   doubles for the host does so in the default one, where nothing traps, and gives the host its own
+   back, with errno as it was. For the length of a block: PROF_I_HOLD_FP; */
 typedef struct prof_i_fp_state {
   int error_number;
 #if defined(__x86_64__)
@@ -216,17 +245,21 @@ typedef struct prof_i_fp_state {
 } prof_i_fp_state;
 prof_i_fp_state prof_i_port_fp_default(void); /* returns what was */
 void prof_i_port_fp_restore(const prof_i_fp_state *was);
-#define PROF_I_HOLD_FP \
-  const prof_i_fp_state prof_i_was_fp __attribute__((cleanup(prof_i_port_fp_restore), unused)) = prof_i_port_fp_default()
+#define PROF_I_HOLD_FP                                                                           \
+  const prof_i_fp_state prof_i_was_fp __attribute__((cleanup(prof_i_port_fp_restore), unused)) = \
+      prof_i_port_fp_default()
 
-/* mmap() of memory that may be read and written, past a race detector in the program: it takes a mapping for a write, and what reads the page in the program's own code for a race with it. */
+/* mmap() of memory that may be read and written, past a race detector in the program: it takes a
+   mapping for a write, and what reads the page in the program's own code for a race with it. */
 void *prof_i_port_map_unseen(void *at, size_t bytes, int flags, int fd);
 
 /* A word to sleep on. Keeps errno. */
 void prof_i_port_wait(uint32_t *word, uint32_t value, uint64_t timeout_ns);
 void prof_i_port_wake(uint32_t *word);
 
-/* By CLOCK_MONOTONIC: pthread_timedjoin_np() goes by CLOCK_REALTIME, and one that is set back meanwhile holds it up by as much. The word has another value, for which it is woken, when the thread is about to end. False: it has not ended within so long. */
+/* By CLOCK_MONOTONIC: pthread_timedjoin_np() goes by CLOCK_REALTIME, and one that is set back
+   meanwhile holds it up by as much. The word has another value, for which it is woken, when the
+   thread is about to end. False: it has not ended within so long. */
 bool prof_i_port_join(pthread_t thread, uint32_t *word, uint32_t value, uint64_t patience_ns);
 
 #endif

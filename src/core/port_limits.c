@@ -1,5 +1,6 @@
-/* What the machine has, and what the control group allows of it, of either version: the least of the process's own group and of those around it, as far as they can be seen from
-   here. Inside a container only the outermost of them may be. */
+/* What the machine has, and what the control group allows of it, of either version: the least of
+   the process's own group and of those around it, as far as they can be seen from here. Inside a
+   container only the outermost of them may be. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,7 +75,8 @@ static uint64_t cpu_of_2(desk *r) {
 static uint64_t cpu_of_1(desk *r) {
   const uint64_t quota = number_in(r, "cpu.cfs_quota_us");
   const uint64_t period = number_in(r, "cpu.cfs_period_us");
-  return quota == UINT64_MAX || period == 0 || period == UINT64_MAX ? UINT64_MAX : quota * 1000 / period;
+  return quota == UINT64_MAX || period == 0 || period == UINT64_MAX ? UINT64_MAX
+                                                                    : quota * 1000 / period;
 }
 
 /* The least over the group and all around it, up to the root of what is mounted here. */
@@ -104,8 +106,7 @@ prof_i_limits prof_i_port_limits(void) {
   struct sysinfo about;
   const bool knows_all = sysinfo(&about) == 0;
   prof_i_limits limits = {knows_all ? (uint64_t)about.totalram * about.mem_unit : UINT64_MAX, 0};
-  desk *const r =
-      mmap(NULL, sizeof *r, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  desk *const r = mmap(NULL, sizeof *r, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (r == MAP_FAILED) return limits;
   prof_i_port_read_small("/proc/self/cgroup", r->groups, sizeof r->groups);
   const uint64_t memory =
@@ -165,7 +166,8 @@ void prof_i_port_processor_name(char *to, size_t room) {
   static const char label[] = "model name";
   char text[1024]; /* it stands at the file's begin */
   struct utsname machine;
-  const char *const at = prof_i_port_read_small("/proc/cpuinfo", text, sizeof text) ? strstr(text, label) : NULL;
+  const char *const at =
+      prof_i_port_read_small("/proc/cpuinfo", text, sizeof text) ? strstr(text, label) : NULL;
   const char *name = at ? strchr(at, ':') : NULL;
   if (name) {
     name += 1 + strspn(name + 1, " \t");
@@ -182,7 +184,9 @@ uint64_t prof_i_port_cache_bytes(void) {
     snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/size", i);
     if (!prof_i_port_read_small(path, text, sizeof text)) break;
     char *unit = text;
-    const uint64_t size = strtoull(text, &unit, 10), bytes = *unit == 'K' ? size << 10 : *unit == 'M' ? size << 20 : size;
+    const uint64_t size = strtoull(text, &unit, 10), bytes = *unit == 'K'   ? size << 10
+                                                             : *unit == 'M' ? size << 20
+                                                                            : size;
     if (bytes > largest) largest = bytes;
   }
   return largest;

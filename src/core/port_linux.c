@@ -1,14 +1,15 @@
-/* Linux behind port.h. Raw calls only: nothing here allocates or locks, so that a signal handler that records may come through. */
+/* Linux behind port.h. Raw calls only: nothing here allocates or locks, so that a signal handler
+   that records may come through. */
 #define _GNU_SOURCE
 #include "port.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -26,9 +27,7 @@
 enum { INTERRUPTIONS_MAX = 1000, PIECE_BYTES_MIN = 4096 };
 
 /* Atomic, relaxed: set at a start, while nothing records. */
-static struct {
-  uint32_t is_counter_forbidden;
-} own;
+static struct { uint32_t is_counter_forbidden; } own;
 
 #ifdef PROF_FAKE_CLOCK
 static uint64_t clock_ns(clockid_t clock) { return prof_i_fake_clock_ns(clock); }
@@ -84,14 +83,16 @@ size_t prof_i_port_read_small(const char *path, char *to, size_t room) {
 /* strtoull() looks at the locale. */
 static uint64_t number_of_digits(const char *digits) {
   uint64_t number = 0;
-  for (; *digits >= '0' && *digits <= '9'; digits++) number = number * 10 + (uint64_t)(*digits - '0');
+  for (; *digits >= '0' && *digits <= '9'; digits++)
+    number = number * 10 + (uint64_t)(*digits - '0');
   return number;
 }
 
 static uint64_t start_in(const char *path) {
   char text[640]; /* the name and the 21 numbers before it, as long as they can be */
   if (!prof_i_port_read_small(path, text, sizeof text)) return 0;
-  const char *at = strrchr(text, ')'); /* the name may hold anything; the last parenthesis ends it */
+  /* the name may hold anything; the last parenthesis ends it */
+  const char *at = strrchr(text, ')');
   for (int field = 2; at && field < 22; field++) at = strchr(at + 1, ' ');
   return at ? number_of_digits(at + 1) : 0;
 }
@@ -187,7 +188,8 @@ static bool is_forbidden(void) {
 
 static bool kernel_uses_counter(void) {
   char text[64];
-  return prof_i_port_read_small("/sys/devices/system/clocksource/clocksource0/current_clocksource", text, sizeof text) &&
+  return prof_i_port_read_small("/sys/devices/system/clocksource/clocksource0/current_clocksource",
+                                text, sizeof text) &&
          strncmp(text, "tsc", 3) == 0;
 }
 
@@ -195,7 +197,9 @@ static bool processor_says_invariant(void) {
   unsigned a = 0, b = 0, c = 0, d = 0;
   return __get_cpuid(0x80000007u, &a, &b, &c, &d) && (d & (1u << 8));
 }
-#else /* cntvct_el0 is the system's counter, constant in rate and open to user code on Linux, as is its frequency */
+/* cntvct_el0 is the system's counter, constant in rate and open to user code on Linux, as is its
+   frequency */
+#else
 uint32_t prof_i_counter_shift;
 
 static bool is_forbidden(void) {
@@ -221,7 +225,8 @@ bool prof_i_port_counter_is_safe(const char **why_not_out) {
 }
 
 int prof_i_port_memfd(uint64_t bytes, int *fd_out) {
-  const int fd = (int)syscall(SYS_memfd_create, "prof-capture", 3u /* MFD_CLOEXEC | MFD_ALLOW_SEALING */);
+  const int fd =
+      (int)syscall(SYS_memfd_create, "prof-capture", 3u /* MFD_CLOEXEC | MFD_ALLOW_SEALING */);
   if (fd < 0) return errno;
   if (bytes > prof_i_port_file_size_limit() || ftruncate(fd, (off_t)bytes) != 0) {
     const int error = bytes > prof_i_port_file_size_limit() ? EFBIG : errno;
@@ -258,13 +263,17 @@ void prof_i_port_let_cancel(const int *was) {
   pthread_setcancelstate(*was, &now);
 }
 
-/* Not by <fenv.h>: that is in libm, which prof does not need otherwise. x87's control alone would not do: a flag that was raised while
-   nothing trapped would trap when the host's control is back. */
+/* Not by <fenv.h>: that is in libm, which prof does not need otherwise. x87's control alone
+   would not do: a flag that was raised while nothing trapped would trap when the host's control
+   is back. */
 #if defined(__x86_64__)
 prof_i_fp_state prof_i_port_fp_default(void) {
   static const uint32_t sse_default = 0x1f80;
   prof_i_fp_state was = {.error_number = errno};
-  __asm__ __volatile__("fnstenv %0\n\tfninit\n\tstmxcsr %1\n\tldmxcsr %2" : "=m"(was.x87), "=m"(was.sse) : "m"(sse_default) : "memory");
+  __asm__ __volatile__("fnstenv %0\n\tfninit\n\tstmxcsr %1\n\tldmxcsr %2"
+                       : "=m"(was.x87), "=m"(was.sse)
+                       : "m"(sse_default)
+                       : "memory");
   return was;
 }
 void prof_i_port_fp_restore(const prof_i_fp_state *was) {
@@ -274,11 +283,13 @@ void prof_i_port_fp_restore(const prof_i_fp_state *was) {
 #else
 prof_i_fp_state prof_i_port_fp_default(void) {
   prof_i_fp_state was = {.error_number = errno};
-  __asm__ __volatile__("mrs %0, fpcr\n\tmrs %1, fpsr\n\tmsr fpcr, xzr" : "=r"(was.control), "=r"(was.status)::"memory");
+  __asm__ __volatile__("mrs %0, fpcr\n\tmrs %1, fpsr\n\tmsr fpcr, xzr"
+                       : "=r"(was.control), "=r"(was.status)::"memory");
   return was;
 }
 void prof_i_port_fp_restore(const prof_i_fp_state *was) {
-  __asm__ __volatile__("msr fpcr, %0\n\tmsr fpsr, %1" ::"r"(was->control), "r"(was->status) : "memory");
+  __asm__ __volatile__("msr fpcr, %0\n\tmsr fpsr, %1" ::"r"(was->control), "r"(was->status)
+                       : "memory");
   errno = was->error_number;
 }
 #endif
@@ -313,16 +324,17 @@ void prof_i_port_punch(void *at, size_t bytes) {
   if (madvise(at, bytes, MADV_REMOVE) != 0) memset(at, 0, bytes);
 }
 
-#define LIMIT(which)                                                                          \
-  struct rlimit limit;                                                                        \
-  if (getrlimit(which, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return UINT64_MAX;    \
+#define LIMIT(which)                                                                       \
+  struct rlimit limit;                                                                     \
+  if (getrlimit(which, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return UINT64_MAX; \
   return limit.rlim_cur
 uint64_t prof_i_port_file_size_limit(void) { LIMIT(RLIMIT_FSIZE); }
 uint64_t prof_i_port_locked_memory_limit(void) { LIMIT(RLIMIT_MEMLOCK); }
 #undef LIMIT
 
 int prof_i_port_reserve_file(int fd, uint64_t offset, uint64_t bytes) {
-  if (offset + bytes > prof_i_port_file_size_limit()) return EFBIG; /* past it the kernel would send SIGXFSZ */
+  /* past it the kernel would send SIGXFSZ */
+  if (offset + bytes > prof_i_port_file_size_limit()) return EFBIG;
   int tries = 0;
   for (uint64_t piece = bytes; bytes > 0;) {
     if (piece > bytes) piece = bytes;
@@ -331,7 +343,8 @@ int prof_i_port_reserve_file(int fd, uint64_t offset, uint64_t bytes) {
       bytes -= piece;
     } else if (errno != EINTR || ++tries == INTERRUPTIONS_MAX) {
       return errno;
-    } else if (piece > PIECE_BYTES_MIN) { /* tmpfs takes back all that it had: the host's timer may tick faster than that takes */
+    } else if (piece > PIECE_BYTES_MIN) {
+      /* tmpfs takes back all that it had: the host's timer may tick faster than that takes */
       piece /= 2;
     }
   }
@@ -368,18 +381,22 @@ void *prof_i_port_map_unseen(void *at, size_t bytes, int flags, int fd) {
 }
 
 void prof_i_port_wait(uint32_t *word, uint32_t value, uint64_t timeout_ns) {
-  const struct timespec timeout = {(time_t)(timeout_ns / 1000000000u), (long)(timeout_ns % 1000000000u)};
+  const struct timespec timeout = {(time_t)(timeout_ns / 1000000000u),
+                                   (long)(timeout_ns % 1000000000u)};
   const int saved = errno;
   syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &timeout, NULL, 0);
   errno = saved;
 }
 
-void prof_i_port_wake(uint32_t *word) { syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0); }
+void prof_i_port_wake(uint32_t *word) {
+  syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+}
 
 bool prof_i_port_join(pthread_t thread, uint32_t *word, uint32_t value, uint64_t patience_ns) {
   enum { NAP_NS = 20000 };
   const uint64_t begun = prof_i_port_monotonic_ns();
-  for (uint64_t passed; __atomic_load_n(word, __ATOMIC_ACQUIRE) == value; prof_i_port_wait(word, value, patience_ns - passed)) {
+  for (uint64_t passed; __atomic_load_n(word, __ATOMIC_ACQUIRE) == value;
+       prof_i_port_wait(word, value, patience_ns - passed)) {
     passed = prof_i_ns_since(begun);
     if (passed >= patience_ns) return false;
   }

@@ -35,8 +35,8 @@ static const struct iovec *all_zeros(void) {
   static uint32_t state;
   uint32_t now = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
   if (now == MADE) return pieces;
-  if (now != NONE || !__atomic_compare_exchange_n(&state, &now, AT_IT, false, __ATOMIC_RELAXED,
-                                                  __ATOMIC_RELAXED))
+  if (now != NONE ||
+      !__atomic_compare_exchange_n(&state, &now, AT_IT, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
     return NULL;
   list_zeros(pieces, PIECES);
   __atomic_store_n(&state, MADE, __ATOMIC_RELEASE);

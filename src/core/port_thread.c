@@ -1,5 +1,6 @@
-/* Threads of prof's own, behind port.h. Whoever starts one may be pinned, real time, or of another floating point environment: nothing
-   of that is the new thread's. Called on the control path only. */
+/* Threads of prof's own, behind port.h. Whoever starts one may be pinned, real time, or of
+   another floating point environment: nothing of that is the new thread's. Called on the control
+   path only. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <limits.h>
@@ -29,7 +30,9 @@ static struct {
 /* A constructor of another library may start prof before this one runs. */
 __attribute__((constructor)) static void note_load(void) {
   uint32_t state = NOT_YET;
-  if (!__atomic_compare_exchange_n(&own.state, &state, AT_IT, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return;
+  if (!__atomic_compare_exchange_n(&own.state, &state, AT_IT, false, __ATOMIC_ACQUIRE,
+                                   __ATOMIC_RELAXED))
+    return;
   const int saved = errno;
   const bool is_known = sched_getaffinity(getpid(), sizeof own.allowed, &own.allowed.set) == 0;
   own.policy = sched_getscheduler(getpid());
@@ -46,20 +49,26 @@ static bool is_known(void) {
 static bool is_placed_as_at_load(void) {
   processors now;
   memset(&now, 0, sizeof now);
-  return !is_known() || sched_getaffinity(0, sizeof now, &now.set) != 0 || memcmp(now.bytes, own.allowed.bytes, sizeof now.bytes) == 0;
+  return !is_known() || sched_getaffinity(0, sizeof now, &now.set) != 0 ||
+         memcmp(now.bytes, own.allowed.bytes, sizeof now.bytes) == 0;
 }
 
 /* A whole process that runs as a batch, or when idle, stays so. */
 static bool is_policy_as_it_should_be(void) {
   const int policy = sched_getscheduler(0);
-  return policy == SCHED_OTHER || ((policy == SCHED_BATCH || policy == SCHED_IDLE) && is_known() && policy == own.policy);
+  return policy == SCHED_OTHER ||
+         ((policy == SCHED_BATCH || policy == SCHED_IDLE) && is_known() && policy == own.policy);
 }
 
 /* Only what the caller has otherwise is asked for: a sandbox may forbid the calls. */
 static void choose_attributes(pthread_attr_t *attributes, size_t stack_bytes) {
-  if (stack_bytes) pthread_attr_setstacksize(attributes, stack_bytes > (size_t)PTHREAD_STACK_MIN ? stack_bytes : (size_t)PTHREAD_STACK_MIN);
+  if (stack_bytes)
+    pthread_attr_setstacksize(attributes, stack_bytes > (size_t)PTHREAD_STACK_MIN
+                                              ? stack_bytes
+                                              : (size_t)PTHREAD_STACK_MIN);
 #ifdef __GLIBC__
-  if (!is_placed_as_at_load()) pthread_attr_setaffinity_np(attributes, sizeof own.allowed, &own.allowed.set);
+  if (!is_placed_as_at_load())
+    pthread_attr_setaffinity_np(attributes, sizeof own.allowed, &own.allowed.set);
 #endif
   if (is_policy_as_it_should_be()) return;
   const struct sched_param none = {0};
@@ -68,7 +77,8 @@ static void choose_attributes(pthread_attr_t *attributes, size_t stack_bytes) {
   pthread_attr_setschedparam(attributes, &none);
 }
 
-static int create_with(pthread_t *thread_out, size_t stack_bytes, void *(*work)(void *), void *argument) {
+static int create_with(pthread_t *thread_out, size_t stack_bytes, void *(*work)(void *),
+                       void *argument) {
   pthread_attr_t attributes;
   int error = pthread_attr_init(&attributes);
   if (error) return error;
@@ -78,13 +88,15 @@ static int create_with(pthread_t *thread_out, size_t stack_bytes, void *(*work)(
   return error;
 }
 
-int prof_i_port_thread_create(pthread_t *thread_out, size_t stack_bytes, void *(*work)(void *), void *argument) {
+int prof_i_port_thread_create(pthread_t *thread_out, size_t stack_bytes, void *(*work)(void *),
+                              void *argument) {
   sigset_t all, before;
   const int saved = errno;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   int error = create_with(thread_out, stack_bytes, work, argument);
-  /* The processors may be gone, the policy forbidden, or the stack too small for the program's thread-local storage. */
+  /* The processors may be gone, the policy forbidden, or the stack too small for the program's
+     thread-local storage. */
   if (error == EINVAL || error == EPERM) error = pthread_create(thread_out, NULL, work, argument);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   errno = saved;

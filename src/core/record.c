@@ -10,7 +10,8 @@
 
 enum { TRIES = 64 };
 
-static bool write_in(prof_i_head *chunk, uint64_t ticks4, uint64_t word1, const uint64_t *more, uint64_t words) {
+static bool write_in(prof_i_head *chunk, uint64_t ticks4, uint64_t word1, const uint64_t *more,
+                     uint64_t words) {
   uint64_t *record;
   if (words == 0) {
     const uint64_t at = prof_i_claim(&chunk->cursor, 16);
@@ -22,11 +23,13 @@ static bool write_in(prof_i_head *chunk, uint64_t ticks4, uint64_t word1, const 
     memcpy(record + 2, more, words * sizeof *more);
   }
   __atomic_store_n(&record[1], word1, __ATOMIC_RELAXED);
-  __atomic_store_n(&record[0], ticks4 | chunk->generation, __ATOMIC_RELEASE); /* pairs with the reader's acquire */
+  /* pairs with the reader's acquire */
+  __atomic_store_n(&record[0], ticks4 | chunk->generation, __ATOMIC_RELEASE);
   return true;
 }
 
-int prof_i_record_write(prof_i_thread *thread, uint64_t ticks4, uint64_t began4, uint64_t word1, const uint64_t *more, uint64_t words) {
+int prof_i_record_write(prof_i_thread *thread, uint64_t ticks4, uint64_t began4, uint64_t word1,
+                        const uint64_t *more, uint64_t words) {
   const uint64_t bytes = (2 + words + 1) / 2 * 16;
   int loss = PROF_LOSS_NO_CHUNK;
   for (int i = 0; i < TRIES; i++) {

@@ -1,15 +1,16 @@
 /* Scopes: begin and end, the fast path. What is unusual about them is scope_slow.c's and
    scope_end_slow.c's.
 
-   Budget of prof_i_begin_1 and prof_i_end_1: 1.10x of two counter reads and one 32-byte store (bench/scope.c). No lock,
-   no call into the kernel, no allocation, no errno. Order is what makes it safe against a handler on the same thread and against
-   death at any instruction:
-     begin: take the next open entry by one instruction (depth), fill it, store its ticks last. A handler in between takes the entry
-            behind, and puts back no more than it took; but before we take ours it may take off entries whose scopes are over.
-     end:   claim room by one instruction, write, store the record's first word last; only then clear the entry. A reader that finds
-            both the record and the entry shows the record.
-   The entry is also the check: it holds this scope's start only if the thread, the session and the process are still those of its
-   begin. */
+   Budget of prof_i_begin_1 and prof_i_end_1: 1.10x of two counter reads and one 32-byte store
+   (bench/scope.c). No lock, no call into the kernel, no allocation, no errno. Order is what makes
+   it safe against a handler on the same thread and against death at any instruction:
+     begin: take the next open entry by one instruction (depth), fill it, store its ticks last. A
+            handler in between takes the entry behind, and puts back no more than it took; but
+            before we take ours it may take off entries whose scopes are over.
+     end:   claim room by one instruction, write, store the record's first word last; only then
+            clear the entry. A reader that finds both the record and the entry shows the record.
+   The entry is also the check: it holds this scope's start only if the thread, the session and the
+   process are still those of its begin. */
 #define _GNU_SOURCE
 #include <prof/profiler.h>
 #include <string.h>
@@ -24,25 +25,30 @@
 
 /* ---- begin ---- */
 
-static inline __attribute__((always_inline)) uint64_t begin_plain(prof_i_thread *thread, prof_site *site, const char *name,
-                                                                  const char *category, uint32_t by_call) {
+static inline __attribute__((always_inline)) uint64_t begin_plain(prof_i_thread *thread,
+                                                                  prof_site *site, const char *name,
+                                                                  const char *category,
+                                                                  uint32_t by_call) {
   const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED);
   prof_i_slot *const slot = thread->fast;
-  if (PROF_I_UNLIKELY(!slot || __atomic_load_n(&thread->epoch, __ATOMIC_RELAXED) != (uint32_t)(state >> 32) ||
-                      slot->depth >= PROF_I_OPEN_COUNT)) {
-    const prof_details details = {name,
-                                  category,
-                                  PROF_NUL_TERMINATED,
-                                  PROF_NUL_TERMINATED,
-                                  PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL | (by_call ? PROF_I_BY_CALL : 0),
-                                  PROF_HOST,
-                                  0,
-                                  0,
-                                  PROF_NO_ARGS};
+  if (PROF_I_UNLIKELY(
+          !slot || __atomic_load_n(&thread->epoch, __ATOMIC_RELAXED) != (uint32_t)(state >> 32) ||
+          slot->depth >= PROF_I_OPEN_COUNT)) {
+    const prof_details details = {
+        name,
+        category,
+        PROF_NUL_TERMINATED,
+        PROF_NUL_TERMINATED,
+        PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL | (by_call ? PROF_I_BY_CALL : 0),
+        PROF_HOST,
+        0,
+        0,
+        PROF_NO_ARGS};
     return prof_i_scope_begin_slow(site, &details);
   }
   prof_i_open *const open = prof_i_entry_take(slot);
-  __atomic_store_n(&open->what, (uint64_t)(uint32_t)state << PROF_I_WHAT_SITE_SHIFT | by_call, __ATOMIC_RELAXED);
+  __atomic_store_n(&open->what, (uint64_t)(uint32_t)state << PROF_I_WHAT_SITE_SHIFT | by_call,
+                   __ATOMIC_RELAXED);
   const uint64_t start = prof_i_entry_begins(thread, prof_i_counter()) << 4;
   prof_i_entry_set(open, start);
   return start;
@@ -61,7 +67,8 @@ static PROF_I_COLD uint64_t put_long(prof_i_thread *thread, prof_i_slot *slot,
   return prof_i_texts_put(thread, slot, open, &named, call_site, number);
 }
 
-/* A short payload's room is taken before it is written, so that a handler's goes behind, and what is too much is given back. */
+/* A short payload's room is taken before it is written, so that a handler's goes behind, and what
+   is too much is given back. */
 static inline __attribute__((always_inline)) uint64_t put_short(
     prof_i_thread *thread, prof_i_slot *slot, const prof_i_open *open, const prof_details *details,
     uint32_t own, uint32_t call_site, uint32_t number, bool is_twin) {
@@ -73,8 +80,8 @@ static inline __attribute__((always_inline)) uint64_t put_short(
   const uint64_t words =
       prof_i_short_pack((uint64_t *)((char *)slot + top), details, own, call_site);
   PROF_I_SIGNAL_FENCE();
-  if (PROF_I_LIKELY(slot->text_top == taken))
-    __atomic_store_n(&slot->text_top, top + words * 8, __ATOMIC_RELAXED); /* else a handler has left something open */
+  if (PROF_I_LIKELY(slot->text_top == taken)) /* else a handler has left something open */
+    __atomic_store_n(&slot->text_top, top + words * 8, __ATOMIC_RELAXED);
   if (PROF_I_UNLIKELY(words == 0)) {
     if (is_twin) return (uint64_t)number << PROF_I_WHAT_SITE_SHIFT;
     return put_long(thread, slot, open, details, own, call_site, number);
@@ -155,8 +162,8 @@ enum {
   VALUES_WORDS = 1 + PROF_I_VALUES_MAX * (1 + PROF_I_SHORT_TEXT_BYTES / 8)
 };
 
-/* What prof_i_begin_values_1() must know of a site: schema | count | strings. The keys are the call site's own, so they stay what they
-   are as long as the site does. */
+/* What prof_i_begin_values_1() must know of a site: schema | count | strings. The keys are the call
+   site's own, so they stay what they are as long as the site does. */
 static PROF_I_COLD void learn_values(prof_site *site, const prof_args *args) {
   const uint32_t number = (uint32_t)__atomic_load_n(&site->state, __ATOMIC_RELAXED);
   if (args->count == 0 || args->count > PROF_I_VALUES_MAX || !args->items) return;
@@ -167,12 +174,15 @@ static PROF_I_COLD void learn_values(prof_site *site, const prof_args *args) {
   }
   const uint64_t schema = prof_i_schema_number(number, args, args->count);
   if (schema)
-    __atomic_store_n(&site->values, schema | (uint64_t)args->count << VALUES_COUNT_SHIFT | strings << VALUES_STRINGS_SHIFT,
-                     __ATOMIC_RELAXED);
+    __atomic_store_n(
+        &site->values,
+        schema | (uint64_t)args->count << VALUES_COUNT_SHIFT | strings << VALUES_STRINGS_SHIFT,
+        __ATOMIC_RELAXED);
 }
 
 static inline void learn(prof_site *site, const prof_details *details) {
-  if (PROF_I_UNLIKELY(details->args.kind & PROF_I_KEYS_LITERAL) && !__atomic_load_n(&site->values, __ATOMIC_RELAXED))
+  if (PROF_I_UNLIKELY(details->args.kind & PROF_I_KEYS_LITERAL) &&
+      !__atomic_load_n(&site->values, __ATOMIC_RELAXED))
     learn_values(site, &details->args);
 }
 
@@ -183,15 +193,20 @@ uint64_t prof_i_begin_details_1(prof_site *site, const prof_details *details) {
 }
 
 /* Ready to take an entry and `words` of text from top on? */
-static inline bool is_ready(const prof_i_thread *thread, uint64_t state, uint64_t depth, uint64_t top, uint64_t words) {
-  return PROF_I_LIKELY(__atomic_load_n(&thread->epoch, __ATOMIC_RELAXED) == (uint32_t)(state >> 32)) &&
-         PROF_I_LIKELY(depth < PROF_I_OPEN_COUNT) && PROF_I_LIKELY(top + words * 8 <= PROF_I_TEXT_END);
+static inline bool is_ready(const prof_i_thread *thread, uint64_t state, uint64_t depth,
+                            uint64_t top, uint64_t words) {
+  return PROF_I_LIKELY(__atomic_load_n(&thread->epoch, __ATOMIC_RELAXED) ==
+                       (uint32_t)(state >> 32)) &&
+         PROF_I_LIKELY(depth < PROF_I_OPEN_COUNT) &&
+         PROF_I_LIKELY(top + words * 8 <= PROF_I_TEXT_END);
 }
 
-static inline uint64_t open_with(prof_i_thread *thread, prof_i_open *open, uint64_t state, uint64_t top, uint64_t words, uint64_t by_call) {
+static inline uint64_t open_with(prof_i_thread *thread, prof_i_open *open, uint64_t state,
+                                 uint64_t top, uint64_t words, uint64_t by_call) {
   __atomic_store_n(&open->what,
-                   (uint64_t)(uint32_t)state << PROF_I_WHAT_SITE_SHIFT | by_call | PROF_I_TYPE_LONG |
-                       top << PROF_I_WHAT_OFFSET_SHIFT | words << PROF_I_WHAT_WORDS_SHIFT,
+                   (uint64_t)(uint32_t)state << PROF_I_WHAT_SITE_SHIFT | by_call |
+                       PROF_I_TYPE_LONG | top << PROF_I_WHAT_OFFSET_SHIFT |
+                       words << PROF_I_WHAT_WORDS_SHIFT,
                    __ATOMIC_RELAXED);
   const uint64_t start = prof_i_entry_begins(thread, prof_i_counter()) << 4;
   prof_i_entry_set(open, start);
@@ -202,17 +217,20 @@ static inline uint64_t first_word(uint64_t words, uint64_t flags, uint64_t schem
   return (2 + words + 1) / 2 | (uint64_t)PROF_I_KIND_SCOPE << 16 | flags << 24 | schema << 32;
 }
 
-/* One text, or two; of known length, so that room is taken before they are written, and a handler's go behind. */
-static inline __attribute__((always_inline)) uint64_t begin_copied(const prof_site *site, const char *one, size_t one_bytes,
-                                                                   const char *two, size_t two_bytes, uint64_t flags,
-                                                                   uint64_t schema, uint64_t by_call) {
+/* One text, or two; of known length, so that room is taken before they are written, and a handler's
+   go behind. */
+static inline __attribute__((always_inline)) uint64_t begin_copied(
+    const prof_site *site, const char *one, size_t one_bytes, const char *two, size_t two_bytes,
+    uint64_t flags, uint64_t schema, uint64_t by_call) {
   prof_i_thread *const thread = prof_i_this_thread;
   const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED);
   prof_i_slot *const slot = thread->fast;
   if (PROF_I_UNLIKELY(!slot)) return PROF_I_NOT_SHORT;
   const uint64_t top = slot->text_top;
-  if (PROF_I_UNLIKELY(!is_ready(thread, state, slot->depth, top, VALUES_WORDS))) return PROF_I_NOT_SHORT;
-  if (PROF_I_UNLIKELY(one_bytes > PROF_I_SHORT_TEXT_BYTES || two_bytes > PROF_I_SHORT_TEXT_BYTES)) return PROF_I_NOT_SHORT;
+  if (PROF_I_UNLIKELY(!is_ready(thread, state, slot->depth, top, VALUES_WORDS)))
+    return PROF_I_NOT_SHORT;
+  if (PROF_I_UNLIKELY(one_bytes > PROF_I_SHORT_TEXT_BYTES || two_bytes > PROF_I_SHORT_TEXT_BYTES))
+    return PROF_I_NOT_SHORT;
   const uint64_t words = 2 + (one_bytes + 7) / 8 + (two ? 1 + (two_bytes + 7) / 8 : 0);
   prof_i_open *const open = prof_i_entry_take(slot);
   __atomic_store_n(&slot->text_top, top + words * 8, __ATOMIC_RELAXED);
@@ -263,20 +281,26 @@ static inline __attribute__((always_inline)) uint64_t begin_short_text(const pro
   return open_with(thread, open, state, top, words, 0);
 }
 
-/* Some of the values are texts. Measured first, so that their room is taken before they are written, and a handler's go behind. */
-static __attribute__((noinline)) uint64_t begin_texts(prof_site *site, uint64_t a, uint64_t b, uint64_t c, uint64_t d) {
+/* Some of the values are texts. Measured first, so that their room is taken before they are
+   written, and a handler's go behind. */
+static __attribute__((noinline)) uint64_t begin_texts(prof_site *site, uint64_t a, uint64_t b,
+                                                      uint64_t c, uint64_t d) {
   prof_i_thread *const thread = prof_i_this_thread;
   prof_i_slot *const slot = thread->fast;
   if (PROF_I_UNLIKELY(!slot)) return PROF_I_NOT_SHORT;
   const uint64_t values[] = {a, b, c, d}, shape = __atomic_load_n(&site->values, __ATOMIC_RELAXED);
   const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED), top = slot->text_top;
-  const uint64_t count = shape >> VALUES_COUNT_SHIFT & 0xff, strings = shape >> VALUES_STRINGS_SHIFT;
-  if (PROF_I_UNLIKELY(!is_ready(thread, state, slot->depth, top, VALUES_WORDS))) return PROF_I_NOT_SHORT; /* a handler may have come since */
+  const uint64_t count = shape >> VALUES_COUNT_SHIFT & 0xff,
+                 strings = shape >> VALUES_STRINGS_SHIFT;
+  /* a handler may have come since */
+  if (PROF_I_UNLIKELY(!is_ready(thread, state, slot->depth, top, VALUES_WORDS)))
+    return PROF_I_NOT_SHORT;
   size_t bytes[PROF_I_VALUES_MAX];
   uint64_t words = 1 + count;
   for (uint64_t i = 0; i < count; i++) {
     if (!(strings >> i & 1)) continue;
-    if (!values[i] || (bytes[i] = strnlen((const char *)(uintptr_t)values[i], PROF_I_SHORT_TEXT_BYTES + 1)) > PROF_I_SHORT_TEXT_BYTES)
+    if (!values[i] || (bytes[i] = strnlen((const char *)(uintptr_t)values[i],
+                                          PROF_I_SHORT_TEXT_BYTES + 1)) > PROF_I_SHORT_TEXT_BYTES)
       return PROF_I_NOT_SHORT;
     words += (bytes[i] + 7) / 8;
   }
@@ -301,7 +325,8 @@ uint64_t prof_i_begin_values_1(prof_site *site, uint64_t a, uint64_t b, uint64_t
   prof_i_slot *const slot = thread->fast;
   if (PROF_I_UNLIKELY(!slot)) return PROF_I_NOT_SHORT;
   const uint64_t top = slot->text_top;
-  if (PROF_I_UNLIKELY(!is_ready(thread, state, slot->depth, top, VALUES_WORDS) || !shape)) return PROF_I_NOT_SHORT;
+  if (PROF_I_UNLIKELY(!is_ready(thread, state, slot->depth, top, VALUES_WORDS) || !shape))
+    return PROF_I_NOT_SHORT;
   if (shape >> VALUES_STRINGS_SHIFT) return begin_texts(site, a, b, c, d);
   const uint64_t words = 1 + (shape >> VALUES_COUNT_SHIFT);
   prof_i_open *const open = prof_i_entry_take(slot);
@@ -310,7 +335,8 @@ uint64_t prof_i_begin_values_1(prof_site *site, uint64_t a, uint64_t b, uint64_t
   uint64_t *const to = (uint64_t *)((char *)slot + top);
   to[0] = first_word(words, 0, (uint32_t)shape);
   to[1] = a;
-  switch (words) { /* no loop: it would become a copy by string instructions, which take ten times as long */
+  /* no loop: it would become a copy by string instructions, which take ten times as long */
+  switch (words) {
     case 5:
       to[4] = d; /* fall through */
     case 4:
@@ -394,9 +420,8 @@ static __attribute__((noinline)) uint64_t look_up_argument(const prof_site *site
 /* None of the thread's recent texts. */
 static __attribute__((noinline)) uint64_t begin_argument(const prof_site *site, const char *text,
                                                          uint32_t text_bytes, uint64_t of) {
-  const size_t bytes = text_bytes != PROF_NUL_TERMINATED
-                           ? text_bytes
-                           : strnlen(text, PROF_I_SHORT_TEXT_BYTES + 1);
+  const size_t bytes =
+      text_bytes != PROF_NUL_TERMINATED ? text_bytes : strnlen(text, PROF_I_SHORT_TEXT_BYTES + 1);
   if (PROF_I_LIKELY(bytes <= PROF_I_NAME_TEXT_BYTES) &&
       PROF_I_UNLIKELY(prof_i_name_is_worth_a_look(prof_i_this_thread, of)))
     return look_up_argument(site, text, bytes, of);
@@ -457,9 +482,8 @@ static __attribute__((noinline)) uint64_t look_up_named(const prof_site *site, c
 /* None of the thread's recent names. */
 static __attribute__((noinline)) uint64_t begin_name(const prof_site *site, const char *name,
                                                      uint32_t name_bytes) {
-  const size_t bytes = name_bytes != PROF_NUL_TERMINATED
-                           ? name_bytes
-                           : strnlen(name, PROF_I_NAME_TEXT_BYTES + 1);
+  const size_t bytes =
+      name_bytes != PROF_NUL_TERMINATED ? name_bytes : strnlen(name, PROF_I_NAME_TEXT_BYTES + 1);
   if (PROF_I_UNLIKELY(bytes - 1 >= PROF_I_NAME_TEXT_BYTES)) return PROF_I_NOT_SHORT;
   const uint32_t number = (uint32_t)__atomic_load_n(&site->state, __ATOMIC_RELAXED);
   if (PROF_I_UNLIKELY(prof_i_name_is_worth_a_look(prof_i_this_thread, number)))
@@ -519,8 +543,9 @@ static inline uint64_t begin_texts_by_call(prof_i_thread *thread, const prof_sit
 
 /* ---- end ---- */
 
-/* The scope is over. Its text goes too, in this order: a reader that finds the entry as it was, after it has read text_top, has copied the
-   payload. Release: pairs with its acquire load of text_top. */
+/* The scope is over. Its text goes too, in this order: a reader that finds the entry as it was,
+   after it has read text_top, has copied the payload. Release: pairs with its acquire load of
+   text_top. */
 static inline void close_top(prof_i_slot *slot, uint64_t depth) {
   PROF_I_SIGNAL_FENCE();
   __atomic_store_n(&slot->open[depth].ticks, 0, __ATOMIC_RELEASE);
@@ -537,7 +562,8 @@ static inline __attribute__((always_inline)) void put_end_long(prof_i_slot *slot
   const uint64_t duration4 = (ticks << 4) - start;
   record[1] = duration4 << (PROF_I_DURATION_SHIFT - 4) | prof_i_entry_record_word(what);
   for (;;) {
-    const uint64_t *const payload = (const uint64_t *)((const char *)slot + prof_i_entry_text(what));
+    const uint64_t *const payload =
+        (const uint64_t *)((const char *)slot + prof_i_entry_text(what));
     /* Word 3 always exists. As padding it has the bytes behind the payload. */
     record[2] = __atomic_load_n(&payload[0], __ATOMIC_RELAXED);
     record[3] = __atomic_load_n(&payload[1], __ATOMIC_RELAXED);
@@ -545,8 +571,8 @@ static inline __attribute__((always_inline)) void put_end_long(prof_i_slot *slot
       record[4] = __atomic_load_n(&payload[2], __ATOMIC_RELAXED);
       record[5] = __atomic_load_n(&payload[3], __ATOMIC_RELAXED);
     }
-    for (uint64_t i = 4; i < words; i++)
-      record[2 + i] = __atomic_load_n(&payload[i], __ATOMIC_RELAXED); /* else it becomes a memcpy() */
+    for (uint64_t i = 4; i < words; i++) /* else it becomes a memcpy() */
+      record[2 + i] = __atomic_load_n(&payload[i], __ATOMIC_RELAXED);
     PROF_I_SIGNAL_FENCE();
     const uint64_t now = __atomic_load_n(&open->what, __ATOMIC_RELAXED);
     if (PROF_I_LIKELY(now == what)) break;
@@ -602,9 +628,9 @@ static PROF_I_COLD void end_at_limit(prof_i_head *chunk, prof_i_slot *slot, uint
   uint64_t *const record = (uint64_t *)((char *)chunk + at);
   const uint64_t duration4 = (ticks << 4) - start;
   const uint64_t what = __atomic_load_n(&slot->open[depth].what, __ATOMIC_RELAXED);
-  __atomic_store_n(
-      &record[1], duration4 << (PROF_I_DURATION_SHIFT - 4) | prof_i_entry_record_word(what),
-      __ATOMIC_RELAXED);
+  __atomic_store_n(&record[1],
+                   duration4 << (PROF_I_DURATION_SHIFT - 4) | prof_i_entry_record_word(what),
+                   __ATOMIC_RELAXED);
   __atomic_store_n(&record[0], start | chunk->generation, __ATOMIC_RELEASE);
   close_top(slot, depth);
 }
@@ -623,8 +649,10 @@ static inline __attribute__((always_inline)) void end_any(prof_i_thread *thread,
   }
   const uint64_t ticks = prof_i_entry_ends(thread, prof_i_counter());
   const uint64_t what = __atomic_load_n(&open->what, __ATOMIC_RELAXED);
-  const uint64_t duration4 = (ticks << 4) - start; /* as start, so that a counter past 60 bits, or one that wraps, is no matter */
-  const uint64_t duration_what = duration4 << (PROF_I_DURATION_SHIFT - 4) | prof_i_entry_record_word(what);
+  /* as start, so that a counter past 60 bits, or one that wraps, is no matter */
+  const uint64_t duration4 = (ticks << 4) - start;
+  const uint64_t duration_what =
+      duration4 << (PROF_I_DURATION_SHIFT - 4) | prof_i_entry_record_word(what);
   if (PROF_I_UNLIKELY(duration4 >> (PROF_I_DURATION_BITS + 4))) {
     prof_i_scope_end_slow(start, ticks);
     return;
@@ -636,7 +664,8 @@ static inline __attribute__((always_inline)) void end_any(prof_i_thread *thread,
   prof_i_head *const chunk = __atomic_load_n(&thread->chunk, __ATOMIC_RELAXED);
   if (PROF_I_FAULT(EARLY_CLEAR)) prof_i_entry_set(open, 0);
   if (PROF_I_FAULT(HOT_CALL)) prof_i_port_tid();
-  const uint64_t at = PROF_I_FAULT(LOST) ? __atomic_load_n(&chunk->cursor, __ATOMIC_RELAXED) : prof_i_claim(&chunk->cursor, 16);
+  const uint64_t at = PROF_I_FAULT(LOST) ? __atomic_load_n(&chunk->cursor, __ATOMIC_RELAXED)
+                                         : prof_i_claim(&chunk->cursor, 16);
   if (PROF_I_UNLIKELY(at >= chunk->limit)) {
     end_at_limit(chunk, slot, depth, start, ticks, at);
     return;
@@ -648,7 +677,8 @@ static inline __attribute__((always_inline)) void end_any(prof_i_thread *thread,
   }
   __atomic_store_n(&record[1], duration_what, __ATOMIC_RELAXED);
   /* The commit. Release: pairs with the reader's acquire load of this word. */
-  __atomic_store_n(&record[0], start | chunk->generation, PROF_I_FAULT(RELAXED) ? __ATOMIC_RELAXED : __ATOMIC_RELEASE);
+  __atomic_store_n(&record[0], start | chunk->generation,
+                   PROF_I_FAULT(RELAXED) ? __ATOMIC_RELAXED : __ATOMIC_RELEASE);
   if (PROF_I_FAULT(LOST)) __atomic_store_n(&chunk->cursor, at + 16, __ATOMIC_RELAXED);
   close_top(slot, depth);
 }
@@ -658,7 +688,9 @@ void prof_i_end_1(uint64_t start) { end_any(prof_i_this_thread, start); }
 static __attribute__((noinline)) uint64_t begin_called(prof_i_thread *thread, prof_site *site) {
   return begin_plain(thread, site, "", "", 0);
 }
-static __attribute__((noinline)) void end_called(prof_i_thread *thread, uint64_t start) { end_any(thread, start); }
+static __attribute__((noinline)) void end_called(prof_i_thread *thread, uint64_t start) {
+  end_any(thread, start);
+}
 
 void prof_i_scope_run_empty(prof_i_thread *thread, prof_site *site, int count) {
   for (int i = 0; i < count; i++) end_called(thread, begin_called(thread, site));
@@ -674,8 +706,8 @@ void prof_i_scope_run_empty(prof_i_thread *thread, prof_site *site, int count) {
 static TWIN_PAGE_FIRST("library") uint64_t twin_begin(const prof_i_twin_own *own, prof_site *site) {
   return begin_plain(*own->thread, site, "", "", 0);
 }
-static TWIN_PAGE("library") uint64_t twin_begin_details(const prof_i_twin_own *own, prof_site *site,
-                                                        const prof_details *details) {
+static TWIN_PAGE("library") uint64_t
+    twin_begin_details(const prof_i_twin_own *own, prof_site *site, const prof_details *details) {
   return begin_details(*own->thread, site, details, true);
 }
 static TWIN_PAGE("library") void twin_end(const prof_i_twin_own *own, uint64_t start) {
@@ -686,8 +718,8 @@ static TWIN_PAGE("library") void twin_end(const prof_i_twin_own *own, uint64_t s
 static TWIN_PAGE_FIRST("stubs") uint64_t stub_begin(const prof_i_twin_own *own, prof_site *site) {
   return own->calls.begin(own, site);
 }
-static TWIN_PAGE("stubs") uint64_t stub_begin_details(const prof_i_twin_own *own, prof_site *site,
-                                                      const prof_details *details) {
+static TWIN_PAGE("stubs") uint64_t
+    stub_begin_details(const prof_i_twin_own *own, prof_site *site, const prof_details *details) {
   return own->calls.begin_details(own, site, details);
 }
 static TWIN_PAGE("stubs") void stub_end(const prof_i_twin_own *own, uint64_t start) {
@@ -711,9 +743,12 @@ TWIN_PAGE("host") void prof_i_scope_twin_end(const prof_i_twin *twin, uint64_t s
 
 /* ---- by calls, for other languages ---- */
 
-static prof_site by_call[3] = {{.file = "", .function = ""}, {.file = "", .function = "prof_scope_begin", .level = 1}, {.file = "", .function = "prof_scope_begin", .level = 2}};
+static prof_site by_call[3] = {{.file = "", .function = ""},
+                               {.file = "", .function = "prof_scope_begin", .level = 1},
+                               {.file = "", .function = "prof_scope_begin", .level = 2}};
 
-uint64_t prof_scope_begin(int level, const char *name, const char *category, const prof_args *args) {
+uint64_t prof_scope_begin(int level, const char *name, const char *category,
+                          const prof_args *args) {
   if (level < 1 || level > 2 || (uint32_t)level > prof_i_arena_level()) return 0;
   name = name ? name : "";
   category = category ? category : "";
@@ -722,10 +757,10 @@ uint64_t prof_scope_begin(int level, const char *name, const char *category, con
     const uint64_t start = begin_texts_by_call(thread, &by_call[level], name, category);
     if (PROF_I_LIKELY(start != PROF_I_NOT_SHORT)) return start | thread->tag;
   }
-  const prof_details details = {name, category, PROF_NUL_TERMINATED,        PROF_NUL_TERMINATED, PROF_I_BY_CALL, PROF_HOST,
-                                0,    0,        args ? *args : PROF_NO_ARGS};
-  return prof_i_entry_with_tag(
-      begin_details(prof_i_this_thread, &by_call[level], &details, false));
+  const prof_details details = {
+      name, category, PROF_NUL_TERMINATED,        PROF_NUL_TERMINATED, PROF_I_BY_CALL, PROF_HOST,
+      0,    0,        args ? *args : PROF_NO_ARGS};
+  return prof_i_entry_with_tag(begin_details(prof_i_this_thread, &by_call[level], &details, false));
 }
 
 uint64_t prof_scope_begin_at(prof_site *site, const char *name, const char *category) {
@@ -736,8 +771,10 @@ uint64_t prof_scope_begin_at(prof_site *site, const char *name, const char *cate
 }
 
 static __attribute__((noinline)) void end_without_own_tag(prof_i_thread *thread, uint64_t handle) {
-  if (prof_i_entry_tag(handle)) prof_i_scope_end_slow(handle, 0);
-  else if (handle) end_any(thread, handle);
+  if (prof_i_entry_tag(handle))
+    prof_i_scope_end_slow(handle, 0);
+  else if (handle)
+    end_any(thread, handle);
 }
 
 /* An empty entry has start 0. */

@@ -18,8 +18,8 @@ typedef struct prof_i_twin_calls {
                             const prof_details *details);
   void (*end)(const prof_i_twin_own *own, uint64_t start);
 } prof_i_twin_calls;
-struct prof_i_twin_own {   /* as tables of addresses are */
-  prof_i_thread **thread;  /* as what is the thread's own */
+struct prof_i_twin_own {  /* as tables of addresses are */
+  prof_i_thread **thread; /* as what is the thread's own */
   prof_i_twin_calls calls;
 };
 typedef struct prof_i_twin {

@@ -20,7 +20,8 @@
 #include "scope_find.h"
 #include "scope_time.h"
 
-/* Of another thread, too: what it writes meanwhile is not used, for its entry has changed by then. */
+/* Of another thread, too: what it writes meanwhile is not used, for its entry has changed by
+   then. */
 static PROF_I_RACES_BY_DESIGN void copy_words(uint64_t *to, const uint64_t *from, uint64_t words) {
   for (uint64_t i = 0; i < words; i++) to[i] = __atomic_load_n(from + i, __ATOMIC_RELAXED);
 }
@@ -110,7 +111,8 @@ static uint64_t lengthen(uint64_t *payload) {
 
 /* Writes what was found, as a plain record if it can be one. The loss, or -1. */
 static int write_found(prof_i_thread *thread, prof_i_slot *slot, prof_i_found *f) {
-  /* Negative where the counter went back, or another processor's is behind: the reader knows what to do. Long, then, as one that is long. */
+  /* Negative where the counter went back, or another processor's is behind: the reader knows what
+     to do. Long, then, as one that is long. */
   const uint64_t duration = (uint64_t)((int64_t)((f->end << 4) - f->start) >> 4);
   const bool is_long = duration >> PROF_I_DURATION_BITS;
   const uint64_t site = f->what >> PROF_I_WHAT_SITE_SHIFT & PROF_I_SITE_COUNT_MAX;
@@ -138,15 +140,18 @@ static int write_found(prof_i_thread *thread, prof_i_slot *slot, prof_i_found *f
   return write_noted(thread, slot, f, word1, payload, words);
 }
 
-/* What prof_i_find_own() found goes, once its record stands or its loss is certain. The depth comes last: at depth 0 a handler would take
-   the text area from its start. Text goes with the newest scope; what others leave are holes. */
+/* What prof_i_find_own() found goes, once its record stands or its loss is certain. The depth comes
+   last: at depth 0 a handler would take the text area from its start. Text goes with the newest
+   scope; what others leave are holes. */
 static void close_own(prof_i_thread *thread, const prof_i_found *f) {
   prof_i_slot *const slot = thread->slot;
   const bool is_last = prof_i_is_last_entry(thread, f) && !thread->is_held;
   const bool has_text = f->what & PROF_I_TYPE_LONG;
   const bool is_newest = is_last || !has_text || prof_i_is_newest_of(thread, f);
-  if (is_last) prof_i_entry_set(prof_i_entry_of(thread, f), 0);
-  else prof_i_leave_gone(thread, f);
+  if (is_last)
+    prof_i_entry_set(prof_i_entry_of(thread, f), 0);
+  else
+    prof_i_leave_gone(thread, f);
   if (is_newest && has_text) slot->text_top = prof_i_entry_text(f->what);
   if (!is_newest) prof_i_texts_leave_hole(thread, f->what);
   PROF_I_SIGNAL_FENCE();
@@ -227,11 +232,11 @@ static void skip_if_later(prof_i_thread *thread, uint64_t at, prof_i_found *f, s
       !prof_i_is_later(thread, ticks, at, f))
     return;
   prof_i_found g = {.start = ticks & ~(uint64_t)PROF_I_OPEN_OLD,
-             .end = f->end,
-             .what = what,
-             .is_deep = is_deep,
-             .index = index,
-             .is_old = ticks & PROF_I_OPEN_OLD};
+                    .end = f->end,
+                    .what = what,
+                    .is_deep = is_deep,
+                    .index = index,
+                    .is_old = ticks & PROF_I_OPEN_OLD};
   f->has_skipped = true;
   skip(thread, &g, how);
 }
@@ -277,8 +282,9 @@ static void skip_later(prof_i_thread *thread, prof_i_found *f, skip_how how) {
   prof_i_trim(thread);
 }
 
-/* An end whose scope has no entry any more. Its loss, or -1: it is a stray, of a scope that has ended and been counted, or that never began.
-   A capture's entries go when another one replaces it. */
+/* An end whose scope has no entry any more. Its loss, or -1: it is a stray, of a scope that has
+   ended and been counted, or that never began. A capture's entries go when another one replaces
+   it. */
 static int loss_without_entry(prof_i_thread *thread, uint64_t start) {
   if (is_of_the_parent(start)) return PROF_LOSS_FORKED;
   const uint64_t since = prof_i_control_since();
@@ -366,8 +372,10 @@ static void end_outside(uint64_t handle) {
   prof_i_ledger_note note = {PROF_I_ENDING_COUNT, {0, 0}};
   prof_i_pack_finish(thread);
   const bool mine = prof_i_find_own(thread, &f);
-  if (mine) skip_later(thread, &f, is_placed ? SKIP_LOST : SKIP_UNPLACED);
-  else prof_i_thread_look();
+  if (mine)
+    skip_later(thread, &f, is_placed ? SKIP_LOST : SKIP_UNPLACED);
+  else
+    prof_i_thread_look();
   const bool is_by_call = tag || (!mine && take_skipped(thread, start));
   /* It must not stand open on its own thread for ever. */
   const bool is_found = mine || prof_i_take_out_elsewhere(thread, handle, is_by_call, &elsewhere);
@@ -375,10 +383,14 @@ static void end_outside(uint64_t handle) {
     f.flags = PROF_I_FLAG_OTHER_THREAD;
     f.is_deep = prof_i_is_deep_here(&elsewhere);
   }
-  if (is_found && is_placed) note = lose_found(slot, &f, found_loss);
-  else if (is_found) lose_unplaced(&f, found_loss);
-  if (mine) close_own(thread, &f);
-  else if (is_found) prof_i_leave_taken(&elsewhere);
+  if (is_found && is_placed)
+    note = lose_found(slot, &f, found_loss);
+  else if (is_found)
+    lose_unplaced(&f, found_loss);
+  if (mine)
+    close_own(thread, &f);
+  else if (is_found)
+    prof_i_leave_taken(&elsewhere);
   if (is_found && is_placed) prof_i_ledger_settle(slot, &note);
   if (!mine) prof_i_thread_look_away();
   if (is_found) return;
@@ -434,8 +446,9 @@ static PROF_I_WARM bool end_deep(prof_i_thread *thread, uint64_t start) {
   return true;
 }
 
-/* The scope of a slow thread that began last. False: there is more to do. The last of the 64 entries
-   is freed at once: if we are a handler, the interrupted begin may have seen that it is free. */
+/* The scope of a slow thread that began last. False: there is more to do. The last of the 64
+   entries is freed at once: if we are a handler, the interrupted begin may have seen that it is
+   free. */
 static PROF_I_WARM bool end_beside(prof_i_thread *thread, uint64_t start) {
   prof_i_found f = {.start = start};
   if (!prof_i_is_known_newest(thread, &thread->newest, &f) || thread->is_held) return false;

@@ -52,8 +52,8 @@ bool prof_i_is_newest_of(const prof_i_thread *thread, const prof_i_found *f) {
   return true;
 }
 
-/* Has that entry this scope? Its ticks are read once: prof_i_take_out() swaps what was found, and by then
-   another scope may stand there. */
+/* Has that entry this scope? Its ticks are read once: prof_i_take_out() swaps what was found, and
+   by then another scope may stand there. */
 static bool is_at(prof_i_place *p, prof_i_open *open, uint64_t start, bool only_by_call) {
   p->open = open;
   p->ticks = __atomic_load_n(&open->ticks, __ATOMIC_ACQUIRE);
@@ -143,8 +143,7 @@ void prof_i_trim(prof_i_thread *thread) {
     prof_i_one_less(&slot->deep, deep);
   }
   if (was_deep && slot->deep == 0) prof_i_thread_come_up(thread);
-  for (uint64_t depth;
-       (depth = slot->depth) > 0 && prof_i_entry_empty_if_gone(&slot->open[depth]);)
+  for (uint64_t depth; (depth = slot->depth) > 0 && prof_i_entry_empty_if_gone(&slot->open[depth]);)
     prof_i_one_less(&slot->depth, depth);
   if (slot->depth == 0 && slot->deep == 0) slot->text_top = PROF_I_TEXT_OFFSET;
 }

@@ -1,5 +1,5 @@
-/* Where the scopes of a thread stand open, and which began last: by hints where they serve, else by a
-   search. What an end finds of its own thread, and what it takes out of another one's slot. Of
+/* Where the scopes of a thread stand open, and which began last: by hints where they serve, else by
+   a search. What an end finds of its own thread, and what it takes out of another one's slot. Of
    scope_slow.c and scope_end_slow.c alone. */
 #ifndef PROF_CORE_SCOPE_FIND_H
 #define PROF_CORE_SCOPE_FIND_H
@@ -91,8 +91,9 @@ typedef struct prof_i_found {
   uint64_t index;    /* of its entry, or in thread->deep */
 } prof_i_found;
 
-/* Did what stands open there begin after f? The place tells, whatever the counter of another processor said; but for a thread whose gaps were
-   taken (entry_between()) it is the ticks that do. place: of the deep ones, behind the 64. */
+/* Did what stands open there begin after f? The place tells, whatever the counter of another
+   processor said; but for a thread whose gaps were taken (entry_between()) it is the ticks that do.
+   place: of the deep ones, behind the 64. */
 static inline bool prof_i_is_later(const prof_i_thread *thread, uint64_t ticks, uint64_t place,
                                    const prof_i_found *f) {
   if (!prof_i_open_stands(ticks)) return false;
@@ -124,7 +125,7 @@ static inline bool prof_i_is_place(const prof_i_thread *thread, uint64_t place) 
 
 /* Is it sure that f began last, or, of newest_block, as the last block? */
 static inline bool prof_i_is_known_newest(const prof_i_thread *thread, const prof_i_newest *newest,
-                            const prof_i_found *f) {
+                                          const prof_i_found *f) {
   return thread->is_slow && newest->start == f->start && newest->at_count == newest->begun_count;
 }
 
@@ -155,13 +156,15 @@ bool prof_i_find_own(prof_i_thread *thread, prof_i_found *f);
 /* Has nothing that stands open begun after it? Owner thread. */
 bool prof_i_is_newest_of(const prof_i_thread *thread, const prof_i_found *f);
 
-/* With the gate closed the whole slot may become zeros at any moment, when its arena goes: then not less than that. */
+/* With the gate closed the whole slot may become zeros at any moment, when its arena goes: then not
+   less than that. */
 static inline void prof_i_one_less(uint64_t *count, uint64_t from) {
   __atomic_compare_exchange_n(count, &from, from - 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
-/* Takes entries off the top whose scopes are over without their end here. Not whatever is empty: this may be a handler that came in
-   the midst of a begin, whose entry has no start yet. Owner thread. */
+/* Takes entries off the top whose scopes are over without their end here. Not whatever is empty:
+   this may be a handler that came in the midst of a begin, whose entry has no start yet. Owner
+   thread. */
 void prof_i_trim(prof_i_thread *thread);
 
 /* Where on another thread a scope stands open. Past the gate, or looking: slots stay mapped. */

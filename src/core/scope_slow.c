@@ -28,8 +28,8 @@ static uint32_t number_of(prof_site *site, const prof_details *details) {
                          details->flags & PROF_I_CATEGORY_LITERAL ? details->category : NULL);
 }
 
-/* Most of what comes here once the arena is full, or when the site is muted: a count in the own slot, which stands as long as the thread's epoch
-   does, and back. */
+/* Most of what comes here once the arena is full, or when the site is muted: a count in the own
+   slot, which stands as long as the thread's epoch does, and back. */
 static bool is_left_out(prof_i_thread *thread, uint64_t state) {
   const uint64_t epoch = __atomic_load_n(&thread->epoch, __ATOMIC_RELAXED);
   int loss = PROF_LOSS_MUTED;
@@ -64,8 +64,8 @@ static prof_i_open *deep_entry_between(prof_i_thread *thread) {
   return NULL;
 }
 
-/* Scopes below the 64 shown: their site is remembered in memory of the thread's own. NULL: deeper than that, or no memory. Other threads
-   look at it, too: one of these scopes may end there. */
+/* Scopes below the 64 shown: their site is remembered in memory of the thread's own. NULL: deeper
+   than that, or no memory. Other threads look at it, too: one of these scopes may end there. */
 static prof_i_open *deep_entry(prof_i_thread *thread) {
   prof_i_slot *const slot = thread->slot;
   if (!thread->deep) {
@@ -85,7 +85,8 @@ static prof_i_open *deep_entry(prof_i_thread *thread) {
   return open;
 }
 
-/* An entry below the topmost whose scope is over: of scopes that do not nest, the entries pile up. */
+/* An entry below the topmost whose scope is over: of scopes that do not nest, the entries pile
+   up. */
 static prof_i_open *entry_between(prof_i_thread *thread) {
   const uint64_t first = prof_i_hint_load(&thread->shown_gap);
   for (uint64_t n = 0, i = first; n < PROF_I_OPEN_COUNT; n++, i++) {
@@ -117,7 +118,8 @@ static bool is_last_deep_gone(const prof_i_thread *thread) {
   return deep > 0 && prof_i_entry_ticks(&thread->deep[deep - 1]) == PROF_I_OPEN_GONE;
 }
 
-/* Do all scopes that stand open have entries, in the order in which they began, and is none just being begun? */
+/* Do all scopes that stand open have entries, in the order in which they began, and is none just
+   being begun? */
 static bool is_in_order(const prof_i_thread *thread) {
   const prof_i_slot *const slot = thread->slot;
   uint64_t latest = 0;
@@ -158,7 +160,8 @@ static uint64_t begin_unusual(prof_site *site, const prof_details *details) {
   prof_i_slot *const slot = thread->slot;
   prof_i_pack_finish(thread);
   if (may_be_fast(thread)) prof_i_thread_be_slow(thread, false);
-  if (__atomic_load_n(&thread->epoch, __ATOMIC_RELAXED) == PROF_I_EPOCH_FULL) prof_i_thread_be_slow(thread, thread->is_slow);
+  if (__atomic_load_n(&thread->epoch, __ATOMIC_RELAXED) == PROF_I_EPOCH_FULL)
+    prof_i_thread_be_slow(thread, thread->is_slow);
   const uint32_t number = number_of(site, details);
   if (prof_i_site_is_muted(site)) {
     prof_i_thread_lose(thread, PROF_LOSS_MUTED, 1);
@@ -167,8 +170,12 @@ static uint64_t begin_unusual(prof_site *site, const prof_details *details) {
   prof_details named;
   uint32_t shown = number;
   switch (number ? prof_i_name_ask(site, number, details, &shown) : PROF_I_NAME_COPY) {
-    case PROF_I_NAME_MUTED: prof_i_thread_lose(thread, PROF_LOSS_MUTED, 1); return 0;
-    case PROF_I_NAME_SITE: details = with_site(&named, details); break;
+    case PROF_I_NAME_MUTED:
+      prof_i_thread_lose(thread, PROF_LOSS_MUTED, 1);
+      return 0;
+    case PROF_I_NAME_SITE:
+      details = with_site(&named, details);
+      break;
     case PROF_I_NAME_COPY:
       shown = number;
       if (!number) details = with_own_name(&named, details);
@@ -188,7 +195,8 @@ static uint64_t begin_unusual(prof_site *site, const prof_details *details) {
     if (open == &slot->open[1] && slot->deep == 0) slot->text_top = PROF_I_TEXT_OFFSET;
     if (slot->deep) prof_i_thread_be_slow(thread, true); /* those began before it */
   } else if (has_gaps && (open = entry_between(thread)) != NULL) {
-    prof_i_thread_be_slow(thread, true); /* the topmost may end before it: then the fast path would take its text for free */
+    /* the topmost may end before it: then the fast path would take its text for free */
+    prof_i_thread_be_slow(thread, true);
   } else if ((open = deep_entry(thread)) == NULL) {
     prof_i_thread_lose(thread, PROF_LOSS_LOST_STATE, 1);
     return 0;
@@ -230,7 +238,9 @@ static PROF_I_WARM uint64_t begin_deep(prof_i_thread *thread, const prof_site *s
                                        const prof_details *details) {
   prof_i_slot *const slot = thread->slot;
   const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED);
-  if (__atomic_load_n(&thread->epoch, __ATOMIC_RELAXED) != (uint32_t)(state >> 32) || !slot || slot->depth != PROF_I_OPEN_COUNT) return 0;
+  if (__atomic_load_n(&thread->epoch, __ATOMIC_RELAXED) != (uint32_t)(state >> 32) || !slot ||
+      slot->depth != PROF_I_OPEN_COUNT)
+    return 0;
   if (thread->is_slow || !thread->deep || slot->deep >= PROF_I_DEEP_COUNT ||
       __atomic_load_n(&thread->has_gaps, __ATOMIC_RELAXED))
     return 0;
@@ -272,7 +282,7 @@ static prof_i_open *take_known_gone(prof_i_thread *thread) {
 /* A plain block of a slow thread: tasks stand open beside it. The epoch says the same as on the
    fast path. 0: there is more to do. */
 static PROF_I_WARM uint64_t begin_beside(prof_i_thread *thread, const prof_site *site,
-                             const prof_details *details) {
+                                         const prof_details *details) {
   const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED);
   if (!thread->is_slow ||
       __atomic_load_n(&thread->epoch, __ATOMIC_RELAXED) != (uint32_t)(state >> 32))
@@ -298,8 +308,7 @@ static PROF_I_WARM uint64_t begin_beside(prof_i_thread *thread, const prof_site 
 
 uint64_t prof_i_scope_begin_slow(prof_site *site, const prof_details *details) {
   const bool has_window = prof_i_this_thread->timing.left != 0;
-  const uint64_t since =
-      has_window ? prof_i_in_place_begin(prof_i_this_thread, site, details) : 0;
+  const uint64_t since = has_window ? prof_i_in_place_begin(prof_i_this_thread, site, details) : 0;
   uint64_t begun = begin_deep(prof_i_this_thread, site, details);
   if (!begun) begun = begin_beside(prof_i_this_thread, site, details);
   if (begun) return begun;
@@ -334,11 +343,17 @@ uint64_t prof_i_scope_begin_slow_named(prof_site *site, const prof_details *deta
 }
 
 /* As a begin does it: a call with a description of the scope, in a call. */
-static __attribute__((noinline)) uint64_t left_out_inside(prof_i_thread *thread, const prof_site *site, const prof_details *details) {
+static __attribute__((noinline)) uint64_t left_out_inside(prof_i_thread *thread,
+                                                          const prof_site *site,
+                                                          const prof_details *details) {
   return is_left_out(thread, __atomic_load_n(&site->state, __ATOMIC_RELAXED)) ? 0 : details->stream;
 }
-static __attribute__((noinline)) uint64_t left_out_called(prof_i_thread *thread, const prof_site *site) {
-  const prof_details details = {.name = "", .category = "", .name_bytes = PROF_NUL_TERMINATED, .category_bytes = PROF_NUL_TERMINATED};
+static __attribute__((noinline)) uint64_t left_out_called(prof_i_thread *thread,
+                                                          const prof_site *site) {
+  const prof_details details = {.name = "",
+                                .category = "",
+                                .name_bytes = PROF_NUL_TERMINATED,
+                                .category_bytes = PROF_NUL_TERMINATED};
   __asm__ __volatile__("" : : "r"(&details) : "memory"); /* it is written, as there */
   return left_out_inside(thread, site, &details);
 }

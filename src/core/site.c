@@ -1,4 +1,5 @@
-/* Two tables that only grow: open addressing over sparse anonymous memory, entries published by compare-and-swap. See site.h. */
+/* Two tables that only grow: open addressing over sparse anonymous memory, entries published by
+   compare-and-swap. See site.h. */
 #define _GNU_SOURCE
 #include "site.h"
 
@@ -15,13 +16,16 @@
 #include "thread.h"
 
 enum {
-  BITS_MIN = 12,         /* of a site's number, where address space is limited */
-  NUMBER_BLOCK_BYTES = 64,  /* a block has so many bytes for each number */
-  NUMBER_BYTES = 40 + NUMBER_BLOCK_BYTES, /* of address space for each number, all tables together */
-  SPACE_SHARE = 32,      /* they take at most one in so many bytes of what is free */
+  BITS_MIN = 12,           /* of a site's number, where address space is limited */
+  NUMBER_BLOCK_BYTES = 64, /* a block has so many bytes for each number */
+  /* of address space for each number, all tables together */
+  NUMBER_BYTES = 40 + NUMBER_BLOCK_BYTES,
+  SPACE_SHARE = 32, /* they take at most one in so many bytes of what is free */
   TEXT_BYTES_MAX = PROF_I_SITE_TEXT_BYTES,
   NAMES_SHARE = 8, /* of names' sites: at most one in so many bytes of a capture's cap */
-  KEY_BYTES_MAX = 64,     /* of an argument's key, and 1000 of a format: a schema is put together on the stack, perhaps a handler's */
+  /* of an argument's key, and 1000 of a format: a schema is put together on the stack, perhaps a
+     handler's */
+  KEY_BYTES_MAX = 64,
   FORMAT_BYTES_MAX = 1000,
   SCHEMA_WORDS_MAX = 1 + (2 + FORMAT_BYTES_MAX / 8) + PROF_ARGS_MAX * (1 + 2 + KEY_BYTES_MAX / 8),
   SITE_TEXTS = 4
@@ -33,11 +37,12 @@ typedef struct entry {
   uint32_t number;
   uint32_t kind; /* prof_i_kind */
   uint32_t word_count;
-  uint32_t site_word; /* the site that goes into word 1 */
+  uint32_t site_word;   /* the site that goes into word 1 */
   uint32_t given_count; /* of an argument's site: as many words at the end */
-  uint32_t name_of;   /* the call site whose name was made at run time: not copied into every arena.
-                         0: it is one itself. Any thread, relaxed */
-  uint64_t arena;     /* the last one that it was written into; any thread, release */
+  /* the call site whose name was made at run time: not copied into every arena. 0: it is one
+     itself. Any thread, relaxed */
+  uint32_t name_of;
+  uint64_t arena; /* the last one that it was written into; any thread, release */
   uint64_t words[];
 } entry;
 
@@ -51,13 +56,14 @@ const prof_i_seen **prof_i_seen_by_site;
 
 /* All any thread; pointers published with release, read with acquire. */
 static struct {
-  uint32_t bits;    /* of a site's number; 0: not yet decided; once set it stays */
-  entry **table;    /* twice as many places as numbers */
+  uint32_t bits;        /* of a site's number; 0: not yet decided; once set it stays */
+  entry **table;        /* twice as many places as numbers */
   entry **by_number[2]; /* sites, schemas */
   uint32_t count[2];    /* numbers given; 0 is never one */
-  block *block;     /* the newest */
+  block *block;         /* the newest */
   uint32_t epoch;
-  uint64_t arena; /* the one in force, for who is not past the gate; written with it closed, relaxed */
+  /* the one in force, for who is not past the gate; written with it closed, relaxed */
+  uint64_t arena;
   uint64_t name_bytes; /* that names' sites have taken of it; any thread */
 } own = {.epoch = 1};
 
@@ -100,12 +106,14 @@ void *prof_i_site_map_once(void **place, size_t bytes) {
   if (at) return at;
   void *const fresh = map(bytes);
   if (!fresh) return NULL;
-  if (__atomic_compare_exchange_n(place, &at, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) return fresh;
+  if (__atomic_compare_exchange_n(place, &at, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+    return fresh;
   munmap(fresh, bytes);
   return at;
 }
 
-/* Memory that is never given back, of far less than a block. Where that is full, each who finds it so makes another, and one wins. */
+/* Memory that is never given back, of far less than a block. Where that is full, each who finds it
+   so makes another, and one wins. */
 void *prof_i_site_allot(size_t bytes) {
   bytes = (bytes + 15) & ~(size_t)15;
   for (block *from = __atomic_load_n(&own.block, __ATOMIC_ACQUIRE);;) {
@@ -114,8 +122,11 @@ void *prof_i_site_allot(size_t bytes) {
     block *const fresh = map(block_bytes());
     if (!fresh) return NULL;
     *fresh = (block){sizeof *fresh, block_bytes()};
-    if (__atomic_compare_exchange_n(&own.block, &from, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) from = fresh;
-    else munmap(fresh, fresh->bytes);
+    if (__atomic_compare_exchange_n(&own.block, &from, fresh, false, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_ACQUIRE))
+      from = fresh;
+    else
+      munmap(fresh, fresh->bytes);
   }
 }
 
@@ -149,12 +160,15 @@ static bool has_room(const entry *e) {
 static void write_entry(entry *e) {
   if (!has_room(e)) return;
   if (prof_i_meta_write((prof_i_kind)e->kind, 0, e->site_word, e->words, e->word_count))
-    __atomic_store_n(&e->arena, prof_i_the_arena.number, __ATOMIC_RELEASE); /* behind the record: whoever reads it may name that */
+    /* behind the record: whoever reads it may name that */
+    __atomic_store_n(&e->arena, prof_i_the_arena.number, __ATOMIC_RELEASE);
 }
 
 /* NULL where the capture has no room for it: no record may name what is not there. */
 static entry *if_written(entry *e) {
-  if (!prof_i_the_arena.base || __atomic_load_n(&e->arena, __ATOMIC_ACQUIRE) == prof_i_the_arena.number) return e;
+  if (!prof_i_the_arena.base ||
+      __atomic_load_n(&e->arena, __ATOMIC_ACQUIRE) == prof_i_the_arena.number)
+    return e;
   write_entry(e); /* there may be room by now */
   return __atomic_load_n(&e->arena, __ATOMIC_ACQUIRE) == prof_i_the_arena.number ? e : NULL;
 }
@@ -193,9 +207,12 @@ typedef struct asked {
 } asked;
 
 static bool same(const entry *e, const asked *a) {
-  if (e->hash != a->hash || e->kind != (uint32_t)a->kind || e->word_count != a->word_count) return false;
-  if (a->kind == PROF_I_KIND_SCHEMA) /* the first word holds its number, which the asker does not know */
-    return e->words[0] >> 32 == a->words[0] >> 32 && memcmp(e->words + 1, a->words + 1, (a->word_count - 1) * sizeof *a->words) == 0;
+  if (e->hash != a->hash || e->kind != (uint32_t)a->kind || e->word_count != a->word_count)
+    return false;
+  /* the first word holds its number, which the asker does not know */
+  if (a->kind == PROF_I_KIND_SCHEMA)
+    return e->words[0] >> 32 == a->words[0] >> 32 &&
+           memcmp(e->words + 1, a->words + 1, (a->word_count - 1) * sizeof *a->words) == 0;
   if (e->words[0] != a->line_level) return false;
   const uint64_t *at = e->words + 1;
   for (int i = 0; i < SITE_TEXTS; i++) {
@@ -219,13 +236,14 @@ static void fill(entry *e, const asked *a) {
   if (a->given_count) memcpy(at, a->given, a->given_count * sizeof *at);
 }
 
-/* Finds or enters it. Past the gate. NULL when there is no memory, no number left or no room in the capture. */
+/* Finds or enters it. Past the gate. NULL when there is no memory, no number left or no room in the
+   capture. */
 static entry *intern(const asked *a) {
   const uint64_t size = table_size();
   entry **const table = prof_i_site_map_once((void **)&own.table, size * sizeof *table);
   const int which = a->kind == PROF_I_KIND_SCHEMA;
-  entry **const numbers = prof_i_site_map_once((void **)&own.by_number[which],
-                                               number_count() * sizeof *numbers);
+  entry **const numbers =
+      prof_i_site_map_once((void **)&own.by_number[which], number_count() * sizeof *numbers);
   if (!table || !numbers) return NULL;
   entry *fresh = NULL;
   bool is_written = false;
@@ -236,12 +254,14 @@ static entry *intern(const asked *a) {
       if (!fresh && !(fresh = make_entry(a->word_count, a->kind, a->hash))) return NULL;
       fill(fresh, a);
       fresh->name_of = a->name_of;
-      /* Into the capture before anybody can find it: no record may name what is not there. If another thread is faster, its number is
-         used, and this one never. */
+      /* Into the capture before anybody can find it: no record may name what is not there. If
+         another thread is faster, its number is used, and this one never. */
       if (!is_written && prof_i_the_arena.base) write_entry(fresh);
       is_written = true;
       __atomic_store_n(&numbers[fresh->number], fresh, __ATOMIC_SEQ_CST);
-      if (__atomic_compare_exchange_n(place, &there, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) return if_written(fresh);
+      if (__atomic_compare_exchange_n(place, &there, fresh, false, __ATOMIC_ACQ_REL,
+                                      __ATOMIC_ACQUIRE))
+        return if_written(fresh);
     }
     if (!same(there, a)) continue;
     if (!a->name_of)
@@ -251,7 +271,8 @@ static entry *intern(const asked *a) {
   return NULL;
 }
 
-/* The same without the gate: only what is there already, and in the capture. Entries stay what they are, and nothing is written. */
+/* The same without the gate: only what is there already, and in the capture. Entries stay what they
+   are, and nothing is written. */
 static const entry *find(const asked *a) {
   entry **const table = __atomic_load_n(&own.table, __ATOMIC_ACQUIRE);
   const uint64_t size = table_size();
@@ -259,7 +280,10 @@ static const entry *find(const asked *a) {
     const entry *const there = __atomic_load_n(&table[i & (size - 1)], __ATOMIC_ACQUIRE);
     if (!there) return NULL;
     if (same(there, a))
-      return __atomic_load_n(&there->arena, __ATOMIC_ACQUIRE) == __atomic_load_n(&own.arena, __ATOMIC_RELAXED) ? there : NULL;
+      return __atomic_load_n(&there->arena, __ATOMIC_ACQUIRE) ==
+                     __atomic_load_n(&own.arena, __ATOMIC_RELAXED)
+                 ? there
+                 : NULL;
   }
   return NULL;
 }
@@ -340,39 +364,48 @@ bool prof_i_site_is_written(uint32_t number) {
   return e && if_written(e);
 }
 
-/* Remembers them, as the schema's own words have them. Not where a text was cut: those are looked up each time. */
+/* Remembers them, as the schema's own words have them. Not where a text was cut: those are looked
+   up each time. */
 static void remember(uint32_t site, const entry *schema, const prof_args *args, uint32_t count) {
-  const prof_i_seen **const all = prof_i_site_map_once(
-      (void **)&prof_i_seen_by_site, number_count() * sizeof *all);
+  const prof_i_seen **const all =
+      prof_i_site_map_once((void **)&prof_i_seen_by_site, number_count() * sizeof *all);
   if (!all || __atomic_load_n(&all[site], __ATOMIC_RELAXED)) return;
   const uint64_t *word = schema->words + 1;
   bool is_whole = *word < FORMAT_BYTES_MAX;
-  for (uint32_t i = 0; i < count; i++) is_whole &= !args->items[i].key || strnlen(args->items[i].key, KEY_BYTES_MAX) < KEY_BYTES_MAX;
+  for (uint32_t i = 0; i < count; i++)
+    is_whole &= !args->items[i].key || strnlen(args->items[i].key, KEY_BYTES_MAX) < KEY_BYTES_MAX;
   if (!is_whole) return; /* before it takes memory that is never given back */
   prof_i_seen *const seen = prof_i_site_allot(sizeof *seen + count * sizeof *seen->items);
   if (!seen) return;
-  *seen = (prof_i_seen){schema->number, count, args->kind, (uint32_t)*word, (const char *)(word + 1), args->format};
+  *seen = (prof_i_seen){schema->number,           count,       args->kind, (uint32_t)*word,
+                        (const char *)(word + 1), args->format};
   word += prof_i_text_words(*word);
   for (uint32_t i = 0; i < count; i++) {
-    seen->items[i] = (prof_i_seen_item){(const char *)(word + 2), (uint32_t)word[1], (uint32_t)word[0]};
+    seen->items[i] =
+        (prof_i_seen_item){(const char *)(word + 2), (uint32_t)word[1], (uint32_t)word[0]};
     if (PROF_I_FAULT(BORROWED_KEYS)) seen->items[i].key = args->items[i].key;
     word += 1 + prof_i_text_words(word[1]);
   }
   __atomic_store_n(&all[site], seen, __ATOMIC_RELEASE);
 }
 
-static asked ask_for_schema(const prof_args *args, uint32_t count, uint64_t words[SCHEMA_WORDS_MAX]) {
+static asked ask_for_schema(const prof_args *args, uint32_t count,
+                            uint64_t words[SCHEMA_WORDS_MAX]) {
   size_t used = 0;
   const uint32_t given = args->kind & ~(uint32_t)PROF_I_KEYS_LITERAL;
   const uint64_t kind = given <= PROF_ARGS_LIST ? given : PROF_ARGS_PAIRS;
   words[used++] = kind << 32 | (uint64_t)count << 40;
-  used += prof_i_put_text(words + used, args->format ? args->format : "", args->format ? strnlen(args->format, FORMAT_BYTES_MAX) : 0);
+  used += prof_i_put_text(words + used, args->format ? args->format : "",
+                          args->format ? strnlen(args->format, FORMAT_BYTES_MAX) : 0);
   for (uint32_t i = 0; i < count; i++) {
     const char *const key = args->items[i].key ? args->items[i].key : "";
     words[used++] = args->items[i].type;
     used += prof_i_put_text(words + used, key, strnlen(key, KEY_BYTES_MAX));
   }
-  return (asked){.kind = PROF_I_KIND_SCHEMA, .word_count = used, .words = words, .hash = mix_text(7, (const char *)words, used * sizeof *words)};
+  return (asked){.kind = PROF_I_KIND_SCHEMA,
+                 .word_count = used,
+                 .words = words,
+                 .hash = mix_text(7, (const char *)words, used * sizeof *words)};
 }
 
 static bool is_same_key(const char *given, const prof_i_seen_item *known) {
@@ -422,7 +455,8 @@ uint32_t prof_i_schema_number(uint32_t site, const prof_args *args, uint32_t cou
   const uint32_t seen = schema_seen(site, args, count);
   if (seen) return seen;
   if (!prof_i_gate_enter()) return schema_number_outside(args, count);
-  const int saved = errno; /* the fast path comes here, and a refused mmap must not be seen by the host */
+  /* the fast path comes here, and a refused mmap must not be seen by the host */
+  const int saved = errno;
   const uint32_t number = prof_i_schema_number_inside(site, args, count);
   errno = saved;
   prof_i_gate_leave();
@@ -453,7 +487,8 @@ uint32_t prof_i_site_epoch(void) { return __atomic_load_n(&own.epoch, __ATOMIC_S
 
 void prof_i_site_raise_epoch(void) {
   uint32_t was = prof_i_site_epoch();
-  while (!__atomic_compare_exchange_n(&own.epoch, &was, was % (PROF_I_EPOCH_MUTED - 1) + 1, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+  while (!__atomic_compare_exchange_n(&own.epoch, &was, was % (PROF_I_EPOCH_MUTED - 1) + 1, false,
+                                      __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
   }
   prof_i_thread_follow_epoch(was);
 }
@@ -473,7 +508,8 @@ uint32_t prof_i_site_ask(prof_site *site, const char *name, const char *category
 static bool fits(const char *wanted, const char *text, uint64_t bytes) {
   if (!wanted) return true;
   const size_t length = strlen(wanted);
-  if (length > 0 && wanted[length - 1] == '*') return bytes >= length - 1 && memcmp(text, wanted, length - 1) == 0;
+  if (length > 0 && wanted[length - 1] == '*')
+    return bytes >= length - 1 && memcmp(text, wanted, length - 1) == 0;
   return bytes == length && memcmp(text, wanted, length) == 0;
 }
 
@@ -486,8 +522,10 @@ bool prof_i_site_fits(uint32_t number, const char *name, const char *category) {
   const entry *const e = entry_of(number);
   if (!e) return false;
   const uint64_t *its_name = e->words + 1;
-  const uint64_t *const its_category = its_name + prof_i_text_words(its_name[0]), *const its_file = its_category + prof_i_text_words(its_category[0]);
-  if (its_name[0] == 0) its_name = its_file + prof_i_text_words(its_file[0]); /* its names are made at run time: the function's stands instead, as in traces */
+  const uint64_t *const its_category = its_name + prof_i_text_words(its_name[0]),
+                        *const its_file = its_category + prof_i_text_words(its_category[0]);
+  /* its names are made at run time: the function's stands instead, as in traces */
+  if (its_name[0] == 0) its_name = its_file + prof_i_text_words(its_file[0]);
   const prof_i_site_texts texts = {(const char *)(its_name + 1), (const char *)(its_category + 1),
                                    its_name[0], its_category[0]};
   return prof_i_site_texts_fit(&texts, name, category);

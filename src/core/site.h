@@ -1,5 +1,6 @@
-/* Call sites and argument schemas: each registered once by content, so that a library that comes back by dlopen finds its old
-   number, and copied into every arena. Lock-free and without malloc: the first run of a site may be in a signal handler. */
+/* Call sites and argument schemas: each registered once by content, so that a library that comes
+   back by dlopen finds its old number, and copied into every arena. Lock-free and without malloc:
+   the first run of a site may be in a signal handler. */
 #ifndef PROF_CORE_SITE_H
 #define PROF_CORE_SITE_H
 
@@ -8,8 +9,8 @@
 
 #include "layout.h"
 
-/* The call site's number for this name and category (NULL: given at run time); 0 when the table is full. Writes it into the arena
-   at its first appearance. Any thread. Signal-safe. */
+/* The call site's number for this name and category (NULL: given at run time); 0 when the table is
+   full. Writes it into the arena at its first appearance. Any thread. Signal-safe. */
 uint32_t prof_i_site_number(const prof_site *site, const char *name, const char *category);
 
 /* The texts of a site that stands for a name made at run time: see name.h. */
@@ -48,21 +49,24 @@ void prof_i_site_fit(uint64_t free_bytes);
 void *prof_i_site_allot(size_t bytes);
 void *prof_i_site_map_once(void **place, size_t bytes);
 
-/* The same for a call site, which remembers the answer: its state is epoch << 32 | number, the epoch with PROF_I_EPOCH_MUTED when it is
-   muted. Asked for again when the epoch has been raised. Any thread, past the gate. Signal-safe. */
+/* The same for a call site, which remembers the answer: its state is epoch << 32 | number, the
+   epoch with PROF_I_EPOCH_MUTED when it is muted. Asked for again when the epoch has been raised.
+   Any thread, past the gate. Signal-safe. */
 enum { PROF_I_EPOCH_MUTED = 1 << 30 };
-#define PROF_I_EPOCH_FULL 0xfffffffeu /* of a thread that has found the arena full: no site has it */
+/* of a thread that has found the arena full: no site has it */
+#define PROF_I_EPOCH_FULL 0xfffffffeu
 uint32_t prof_i_site_ask(prof_site *site, const char *name, const char *category);
 static inline bool prof_i_site_is_muted(const prof_site *site) {
   return __atomic_load_n(&site->state, __ATOMIC_RELAXED) >> 32 & PROF_I_EPOCH_MUTED;
 }
 
-/* Is the site of this number, in this table, of that name and category (NULL: any)? A name that ends in '*': does it begin so? */
+/* Is the site of this number, in this table, of that name and category (NULL: any)? A name that
+   ends in '*': does it begin so? */
 bool prof_i_site_fits(uint32_t number, const char *name, const char *category);
 bool prof_i_site_texts_fit(const prof_i_site_texts *texts, const char *name, const char *category);
 
-/* The arguments that a site had first: most have the same ever after. Keys and format are compared as texts: a pointer may come again
-   with another text behind it. Immutable once published. */
+/* The arguments that a site had first: most have the same ever after. Keys and format are compared
+   as texts: a pointer may come again with another text behind it. Immutable once published. */
 typedef struct prof_i_seen_item {
   const char *key; /* not NUL-terminated */
   uint32_t key_bytes;
@@ -72,19 +76,21 @@ typedef struct prof_i_seen_item {
 typedef struct prof_i_seen {
   uint32_t schema, count, kind;
   uint32_t format_bytes;
-  const char *format; /* not NUL-terminated */
+  const char *format;     /* not NUL-terminated */
   const char *own_format; /* NULL when it had none: then NULL is the same */
   prof_i_seen_item items[];
 } prof_i_seen;
 
-extern const prof_i_seen **prof_i_seen_by_site __attribute__((visibility("hidden"))); /* NULL until a first one is there */
+/* NULL until a first one is there */
+extern const prof_i_seen **prof_i_seen_by_site __attribute__((visibility("hidden")));
 static inline const prof_i_seen *prof_i_site_seen(uint32_t site) {
   const prof_i_seen **const all = __atomic_load_n(&prof_i_seen_by_site, __ATOMIC_ACQUIRE);
   return all ? __atomic_load_n(&all[site], __ATOMIC_ACQUIRE) : NULL;
 }
 
-/* The schema of the first `count` of these arguments: kind, format, keys and types. The site remembers the first that it had. Where the
-   gate is closed only one that is known already is found. 0: none is to be had, and the arguments are left out. Keeps errno. */
+/* The schema of the first `count` of these arguments: kind, format, keys and types. The site
+   remembers the first that it had. Where the gate is closed only one that is known already is
+   found. 0: none is to be had, and the arguments are left out. Keeps errno. */
 uint32_t prof_i_schema_number(uint32_t site, const prof_args *args, uint32_t count);
 /* The same for who is past the gate already. */
 uint32_t prof_i_schema_number_inside(uint32_t site, const prof_args *args, uint32_t count);
@@ -97,7 +103,8 @@ void prof_i_site_begin_capture(void);
    past the gate, without the control lock. Or with both. */
 void prof_i_site_copy_all(void);
 
-/* Sites answer to this epoch, 1 to PROF_I_EPOCH_MUTED - 1; raised when every site must ask again. Any thread. */
+/* Sites answer to this epoch, 1 to PROF_I_EPOCH_MUTED - 1; raised when every site must ask again.
+   Any thread. */
 uint32_t prof_i_site_epoch(void);
 void prof_i_site_raise_epoch(void);
 

@@ -1,5 +1,5 @@
-/* The slot's text area: what the scopes of a thread that stand open add, in the order in which they began. A scope that ends leaves its
-   text; when scopes do not nest, that makes holes. */
+/* The slot's text area: what the scopes of a thread that stand open add, in the order in which they
+   began. A scope that ends leaves its text; when scopes do not nest, that makes holes. */
 #include <prof/profiler.h>
 
 #include "entry.h"
@@ -33,13 +33,14 @@ static prof_i_open *next_text(prof_i_thread *thread, uint64_t behind, uint64_t *
     for (uint64_t i = 0; i < slot->deep; i++) next = nearer(next, &thread->deep[i], behind);
     return next;
   }
-  while (*deep < slot->deep && (!has_text(&thread->deep[*deep]) || prof_i_entry_text(thread->deep[*deep].what) <= behind))
+  while (*deep < slot->deep &&
+         (!has_text(&thread->deep[*deep]) || prof_i_entry_text(thread->deep[*deep].what) <= behind))
     ++*deep;
   return *deep < slot->deep ? nearer(next, &thread->deep[*deep], behind) : next;
 }
 
-/* Is some other begin or end of this thread under way, which we, a handler, have interrupted? An entry whose ticks are 0 is being made, or
-   cleared. */
+/* Is some other begin or end of this thread under way, which we, a handler, have interrupted? An
+   entry whose ticks are 0 is being made, or cleared. */
 static bool has_interrupted(const prof_i_thread *thread, const prof_i_open *own) {
   const prof_i_slot *const slot = thread->slot;
   for (uint64_t i = 1; i <= slot->depth; i++)
@@ -49,10 +50,12 @@ static bool has_interrupted(const prof_i_thread *thread, const prof_i_open *own)
   return thread->is_text_busy;
 }
 
-/* Down to that offset. While it moves the entry shows no text: a reader, or another thread that ends the scope, sees that it changed,
-   and a kill in between leaves the scope without its details. */
+/* Down to that offset. While it moves the entry shows no text: a reader, or another thread that
+   ends the scope, sees that it changed, and a kill in between leaves the scope without its
+   details. */
 static void move_text(prof_i_slot *slot, prof_i_open *open, uint64_t to) {
-  const uint64_t what = open->what, from = prof_i_entry_text(what), words = what >> PROF_I_WHAT_WORDS_SHIFT;
+  const uint64_t what = open->what, from = prof_i_entry_text(what),
+                 words = what >> PROF_I_WHAT_WORDS_SHIFT;
   const uint64_t site = what & ((1u << PROF_I_WHAT_OFFSET_SHIFT) - 1) & ~(uint64_t)PROF_I_TYPE_LONG;
   if (from == to) return;
   __atomic_store_n(&open->what, site, __ATOMIC_SEQ_CST);
@@ -60,8 +63,10 @@ static void move_text(prof_i_slot *slot, prof_i_open *open, uint64_t to) {
     uint64_t *const word = (uint64_t *)((char *)slot + to) + i;
     __atomic_store_n(word, ((const uint64_t *)((const char *)slot + from))[i], __ATOMIC_RELAXED);
   }
-  __atomic_store_n(&open->what, site | PROF_I_TYPE_LONG | to << PROF_I_WHAT_OFFSET_SHIFT | words << PROF_I_WHAT_WORDS_SHIFT,
-                   __ATOMIC_RELEASE);
+  __atomic_store_n(
+      &open->what,
+      site | PROF_I_TYPE_LONG | to << PROF_I_WHAT_OFFSET_SHIFT | words << PROF_I_WHAT_WORDS_SHIFT,
+      __ATOMIC_RELEASE);
 }
 
 void prof_i_texts_leave_hole(prof_i_thread *thread, uint64_t what) {
@@ -78,7 +83,8 @@ static void close_holes(prof_i_thread *thread, const prof_i_open *own) {
   if (__atomic_load_n(&thread->hole_bytes, __ATOMIC_RELAXED) < HOLES_WORTH_CLOSING) return;
   const uint64_t top = slot->text_top;
   uint64_t used = 0, behind = 0, deep = 0;
-  for (const prof_i_open *open; (open = next_text(thread, behind, &deep)) != NULL; behind = prof_i_entry_text(open->what))
+  for (const prof_i_open *open; (open = next_text(thread, behind, &deep)) != NULL;
+       behind = prof_i_entry_text(open->what))
     used += (open->what >> PROF_I_WHAT_WORDS_SHIFT) * 8;
   if (has_interrupted(thread, own)) return;
   __atomic_store_n(&thread->hole_bytes, 0, __ATOMIC_RELAXED);
@@ -86,7 +92,8 @@ static void close_holes(prof_i_thread *thread, const prof_i_open *own) {
     __atomic_fetch_add(&thread->hole_bytes, top - PROF_I_TEXT_OFFSET - used, __ATOMIC_RELAXED);
     return;
   }
-  thread->is_text_busy = true; /* a handler that comes meanwhile goes behind what stands there, or cuts */
+  /* a handler that comes meanwhile goes behind what stands there, or cuts */
+  thread->is_text_busy = true;
   PROF_I_SIGNAL_FENCE();
   uint64_t to = PROF_I_TEXT_OFFSET;
   behind = deep = 0;
@@ -96,14 +103,16 @@ static void close_holes(prof_i_thread *thread, const prof_i_open *own) {
     move_text(slot, open, to);
     to += words * 8;
   }
-  if (slot->text_top == top)
-    __atomic_store_n(&slot->text_top, to, __ATOMIC_RELEASE); /* else a handler has left something open */
+  if (slot->text_top == top) /* else a handler has left something open */
+    __atomic_store_n(&slot->text_top, to, __ATOMIC_RELEASE);
   PROF_I_SIGNAL_FENCE();
   thread->is_text_busy = false;
 }
 
 static void keep_up_to(uint64_t *end, const prof_i_open *open) {
-  const uint64_t to = has_text(open) ? prof_i_entry_text(open->what) + (open->what >> PROF_I_WHAT_WORDS_SHIFT) * 8 : 0;
+  const uint64_t to =
+      has_text(open) ? prof_i_entry_text(open->what) + (open->what >> PROF_I_WHAT_WORDS_SHIFT) * 8
+                     : 0;
   if (to > *end) *end = to;
 }
 
@@ -122,17 +131,19 @@ void prof_i_texts_make_room(prof_i_thread *thread) {
 }
 
 /* Room in the slot's text area: taken before it is written, so that a handler's goes behind. */
-uint64_t prof_i_texts_put(prof_i_thread *thread, prof_i_slot *slot, const prof_i_open *own, const prof_details *details,
-                          uint32_t call_site, uint32_t number) {
+uint64_t prof_i_texts_put(prof_i_thread *thread, prof_i_slot *slot, const prof_i_open *own,
+                          const prof_details *details, uint32_t call_site, uint32_t number) {
   prof_i_payload payload;
   const uint64_t by_call = prof_i_entry_by_call(details);
-  if (PROF_I_UNLIKELY(PROF_I_TEXT_END - slot->text_top < PROF_I_PAYLOAD_BYTES_MAX)) close_holes(thread, own);
+  if (PROF_I_UNLIKELY(PROF_I_TEXT_END - slot->text_top < PROF_I_PAYLOAD_BYTES_MAX))
+    close_holes(thread, own);
   const uint64_t top = slot->text_top;
-  prof_i_payload_measure(&payload, details,
-                         (uint32_t)(top < PROF_I_TEXT_END ? (PROF_I_TEXT_END - top) / 8 < PROF_I_PAYLOAD_BYTES_MAX / 8
-                                                                ? (PROF_I_TEXT_END - top) / 8
-                                                                : PROF_I_PAYLOAD_BYTES_MAX / 8
-                                                          : 0));
+  prof_i_payload_measure(
+      &payload, details,
+      (uint32_t)(top < PROF_I_TEXT_END ? (PROF_I_TEXT_END - top) / 8 < PROF_I_PAYLOAD_BYTES_MAX / 8
+                                             ? (PROF_I_TEXT_END - top) / 8
+                                             : PROF_I_PAYLOAD_BYTES_MAX / 8
+                                       : 0));
   if (top + payload.words * 8ull > PROF_I_TEXT_END) { /* not even a word: the site must do */
     prof_i_claim(&slot->cut_count, 1);
     return (uint64_t)number << PROF_I_WHAT_SITE_SHIFT | by_call;
@@ -141,9 +152,12 @@ uint64_t prof_i_texts_put(prof_i_thread *thread, prof_i_slot *slot, const prof_i
   PROF_I_SIGNAL_FENCE();
   const uint32_t schema =
       payload.arg_count ? prof_i_schema_number(call_site, &details->args, payload.arg_count) : 0;
-  if (payload.arg_count && !schema) prof_i_payload_leave_args(&payload); /* their room stays taken until the scope ends */
+  /* their room stays taken until the scope ends */
+  if (payload.arg_count && !schema) prof_i_payload_leave_args(&payload);
   if (payload.flags & PROF_I_FLAG_CUT) prof_i_claim(&slot->cut_count, 1);
-  prof_i_payload_pack(&payload, details, details->flags & PROF_I_ASYNC ? PROF_I_KIND_ASYNC : PROF_I_KIND_SCOPE, schema, (uint64_t *)((char *)slot + top));
+  prof_i_payload_pack(&payload, details,
+                      details->flags & PROF_I_ASYNC ? PROF_I_KIND_ASYNC : PROF_I_KIND_SCOPE, schema,
+                      (uint64_t *)((char *)slot + top));
   return (uint64_t)number << PROF_I_WHAT_SITE_SHIFT | by_call | PROF_I_TYPE_LONG |
          top << PROF_I_WHAT_OFFSET_SHIFT | (uint64_t)payload.words << PROF_I_WHAT_WORDS_SHIFT;
 }

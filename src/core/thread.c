@@ -1,4 +1,5 @@
-/* How threads attach, go and are found. See thread.h. Attaching may happen inside a signal handler: no lock, no malloc. */
+/* How threads attach, go and are found. See thread.h. Attaching may happen inside a signal handler:
+   no lock, no malloc. */
 #define _GNU_SOURCE
 #include "thread.h"
 
@@ -29,21 +30,24 @@ enum {
   SLOT_TOUCHED_BYTES = 2 * 4096,
   GONE_COUNT = 4096,
   LOOK_AT_LEAST = 16, /* places of threads: see free_ended() */
-  TID_BITS = 22 /* the kernel's own bound: PID_MAX_LIMIT */
+  TID_BITS = 22       /* the kernel's own bound: PID_MAX_LIMIT */
 };
 
-/* Where every thread begins: no room, nothing open, no epoch. Read only: full, so that no begin takes an entry in it, also not one that
-   was interrupted between a look at the slot and one at the epoch. */
+/* Where every thread begins: no room, nothing open, no epoch. Read only: full, so that no begin
+   takes an entry in it, also not one that was interrupted between a look at the slot and one at the
+   epoch. */
 static prof_i_slot no_slot = {.depth = PROF_I_OPEN_COUNT, .text_top = PROF_I_TEXT_END};
-prof_i_thread prof_i_no_thread = {
-    .fast = &no_slot,
-    .slot = &no_slot,
-    .epoch = (uint32_t)NO_EPOCH,
-    .chunk = &prof_i_no_thread.full,
-    .tag = PROF_I_TAG_NONE};
-/* The model again: gcc forgets the declaration's, and a handler's first scope would call into the dynamic linker. */
-__thread prof_i_thread *prof_i_this_thread __attribute__((tls_model("initial-exec"), visibility("hidden"))) = &prof_i_no_thread;
-__thread prof_i_own_flags prof_i_this_flags __attribute__((tls_model("initial-exec"), visibility("hidden")));
+prof_i_thread prof_i_no_thread = {.fast = &no_slot,
+                                  .slot = &no_slot,
+                                  .epoch = (uint32_t)NO_EPOCH,
+                                  .chunk = &prof_i_no_thread.full,
+                                  .tag = PROF_I_TAG_NONE};
+/* The model again: gcc forgets the declaration's, and a handler's first scope would call into the
+   dynamic linker. */
+__thread prof_i_thread *prof_i_this_thread
+    __attribute__((tls_model("initial-exec"), visibility("hidden"))) = &prof_i_no_thread;
+__thread prof_i_own_flags prof_i_this_flags
+    __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 static struct {
   prof_i_thread *first;                 /* any thread; pushed with release */
@@ -52,7 +56,7 @@ static struct {
   uint64_t unplaced[PROF_I_LOSS_WORDS]; /* any thread, relaxed */
   pthread_key_t key;
   bool has_key, may_use_key; /* see make_key() */
-  uint32_t looking; /* threads that look at the slots of others; any thread */
+  uint32_t looking;          /* threads that look at the slots of others; any thread */
   /* Places of threads, and at how many to look: see free_ended(). Any thread. */
   uint32_t made, look_at;
   uint32_t gone_at; /* any thread, relaxed */
@@ -66,8 +70,10 @@ uint64_t prof_i_thread_serial_of(uint64_t tid) {
   uint64_t latest = 0;
   for (const prof_i_thread *t = prof_i_thread_first(); t; t = t->next) {
     const uint64_t serial = __atomic_load_n(&t->serial, __ATOMIC_ACQUIRE);
-    const bool is_ours = __atomic_load_n(&t->process, __ATOMIC_RELAXED) == own.process, is_line = prof_i_role_is_line(__atomic_load_n(&t->role, __ATOMIC_RELAXED));
-    if (is_ours && !is_line && serial > latest && __atomic_load_n(&t->tid, __ATOMIC_RELAXED) == tid) latest = serial;
+    const bool is_ours = __atomic_load_n(&t->process, __ATOMIC_RELAXED) == own.process,
+               is_line = prof_i_role_is_line(__atomic_load_n(&t->role, __ATOMIC_RELAXED));
+    if (is_ours && !is_line && serial > latest && __atomic_load_n(&t->tid, __ATOMIC_RELAXED) == tid)
+      latest = serial;
   }
   for (uint32_t i = 0; !latest && i < GONE_COUNT; i++) {
     const uint64_t one = __atomic_load_n(&gone[i], __ATOMIC_RELAXED);
@@ -78,7 +84,8 @@ uint64_t prof_i_thread_serial_of(uint64_t tid) {
 
 /* Another takes its place. */
 static void remember_gone(const prof_i_thread *thread) {
-  const uint64_t serial = __atomic_load_n(&thread->serial, __ATOMIC_RELAXED), tid = __atomic_load_n(&thread->tid, __ATOMIC_RELAXED);
+  const uint64_t serial = __atomic_load_n(&thread->serial, __ATOMIC_RELAXED),
+                 tid = __atomic_load_n(&thread->tid, __ATOMIC_RELAXED);
   const bool is_line = prof_i_role_is_line(__atomic_load_n(&thread->role, __ATOMIC_RELAXED));
   if (!serial || is_line || tid >> TID_BITS) return;
   const uint32_t place = __atomic_fetch_add(&own.gone_at, 1, __ATOMIC_RELAXED) % GONE_COUNT;
@@ -88,16 +95,19 @@ static void remember_gone(const prof_i_thread *thread) {
 uint64_t prof_i_thread_process(void) { return own.process; }
 
 uint64_t prof_i_thread_seen_count(void) {
-  return prof_i_the_arena.base ? __atomic_load_n(&prof_i_arena_header()->thread_count, __ATOMIC_RELAXED) : 0;
+  return prof_i_the_arena.base
+             ? __atomic_load_n(&prof_i_arena_header()->thread_count, __ATOMIC_RELAXED)
+             : 0;
 }
 
 /* ---- how the end of a thread is seen ---- */
 
-/* By the destructor of a pthread key, which is made when prof is loaded. Of glibc's keys the first 32 have
-   their place in the thread itself, but for any other pthread_setspecific() allocates in each new thread.
-   There the thread locks a robust mutex, and keeps it: when it ends, the kernel marks the mutex, which
-   others see who come by. musl's keys never allocate. ThreadSanitizer takes a mutex that a dead thread
-   held, or that a fork has wiped, for locked: under it the key serves. */
+/* By the destructor of a pthread key, which is made when prof is loaded. Of glibc's keys the
+   first 32 have their place in the thread itself, but for any other pthread_setspecific()
+   allocates in each new thread. There the thread locks a robust mutex, and keeps it: when it
+   ends, the kernel marks the mutex, which others see who come by. musl's keys never allocate.
+   ThreadSanitizer takes a mutex that a dead thread held, or that a fork has wiped, for locked:
+   under it the key serves. */
 #if defined(__GLIBC__) && !defined(PROF_I_TSAN)
 enum { KEYS_IN_THREAD = 32 };
 static bool is_cheap(pthread_key_t key) { return key < KEYS_IN_THREAD; }
@@ -151,11 +161,13 @@ static bool is_over(const prof_i_thread *thread) {
   return prof_i_port_has_thread_ended(pid, __atomic_load_n(&thread->tid, __ATOMIC_RELAXED));
 }
 
-/* One of those who find it so gets true, and leaves it gone or free. Not where another thread has the place by now. */
+/* One of those who find it so gets true, and leaves it gone or free. Not where another thread has
+   the place by now. */
 static bool take_ended(prof_i_thread *thread) {
   uint64_t serial = __atomic_load_n(&thread->life_of, __ATOMIC_ACQUIRE);
   return serial && is_over(thread) &&
-         __atomic_compare_exchange_n(&thread->life_of, &serial, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+         __atomic_compare_exchange_n(&thread->life_of, &serial, 0, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_RELAXED);
 }
 
 uint64_t prof_i_thread_alive_count(void) {
@@ -175,10 +187,13 @@ void prof_i_thread_lose(prof_i_thread *thread, int loss, uint64_t count) {
     __atomic_fetch_add(&own.unplaced[loss], count, __ATOMIC_RELAXED);
 }
 
-/* The gate is closed. During a clear the header stands, and a kill must not take the count; at a start it does not. */
+/* The gate is closed. During a clear the header stands, and a kill must not take the count; at a
+   start it does not. */
 static void lose_unplaced(int loss, uint64_t count) {
-  if (prof_i_control_is_recording()) prof_i_arena_count_loss(loss, count);
-  else __atomic_fetch_add(&own.unplaced[loss], count, __ATOMIC_RELAXED);
+  if (prof_i_control_is_recording())
+    prof_i_arena_count_loss(loss, count);
+  else
+    __atomic_fetch_add(&own.unplaced[loss], count, __ATOMIC_RELAXED);
 }
 
 void prof_i_thread_lose_unplaced(int loss, uint64_t count) { lose_unplaced(loss, count); }
@@ -221,13 +236,17 @@ static prof_i_thread *find_free(bool with_slot) {
   for (prof_i_thread *t = prof_i_thread_first(); t; t = t->next) {
     if (with_slot && __atomic_load_n(&t->arena, __ATOMIC_RELAXED) != arena) continue;
     uint32_t was = PROF_I_FREE;
-    if (__atomic_compare_exchange_n(&t->alive, &was, PROF_I_ALIVE, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return t;
+    if (__atomic_compare_exchange_n(&t->alive, &was, PROF_I_ALIVE, false, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_RELAXED))
+      return t;
     if (was == PROF_I_ALIVE && has_ended(t) && take_ended(t)) {
       was = PROF_I_GONE;
       __atomic_store_n(&t->alive, was, __ATOMIC_RELEASE);
     }
     if (was != PROF_I_GONE) continue;
-    if (!__atomic_compare_exchange_n(&t->alive, &was, PROF_I_ALIVE, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) continue;
+    if (!__atomic_compare_exchange_n(&t->alive, &was, PROF_I_ALIVE, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_RELAXED))
+      continue;
     bury(t);
     return t;
   }
@@ -280,7 +299,8 @@ static bool free_ended(void) {
 
 static prof_i_thread *make_place(void) {
   const size_t bytes = (sizeof(prof_i_thread) + 4095) & ~(size_t)4095;
-  prof_i_thread *const t = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  prof_i_thread *const t =
+      mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (t == MAP_FAILED) {
     prof_i_arena_note_refusal(errno);
     return NULL;
@@ -291,7 +311,8 @@ static prof_i_thread *make_place(void) {
   t->chunk = &t->full;
   t->fast = &no_slot;
   t->next = prof_i_thread_first();
-  while (!__atomic_compare_exchange_n(&own.first, &t->next, t, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
+  while (!__atomic_compare_exchange_n(&own.first, &t->next, t, true, __ATOMIC_RELEASE,
+                                      __ATOMIC_RELAXED)) {
   }
   return t;
 }
@@ -303,11 +324,14 @@ static prof_i_thread *take_free(void) {
   return thread ? thread : make_place();
 }
 
-static uint64_t word_of(const prof_i_head *chunk) { return (uint64_t)(uintptr_t)chunk | (uint64_t)__builtin_ctzll(chunk->bytes); }
+static uint64_t word_of(const prof_i_head *chunk) {
+  return (uint64_t)(uintptr_t)chunk | (uint64_t)__builtin_ctzll(chunk->bytes);
+}
 
 void prof_i_thread_park(prof_i_thread *thread, prof_i_head *chunk) {
   uint64_t none = 0;
-  if (!__atomic_compare_exchange_n(&thread->parked, &none, word_of(chunk), false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+  if (!__atomic_compare_exchange_n(&thread->parked, &none, word_of(chunk), false, __ATOMIC_ACQ_REL,
+                                   __ATOMIC_RELAXED))
     prof_i_chunk_leave(chunk); /* another one is there: a stop and a chunk change crossed */
 }
 
@@ -323,8 +347,8 @@ prof_i_head *prof_i_thread_swap_before(prof_i_thread *thread, prof_i_head *chunk
 void prof_i_thread_look(void) { __atomic_fetch_add(&own.looking, 1, __ATOMIC_SEQ_CST); }
 void prof_i_thread_look_away(void) { __atomic_fetch_sub(&own.looking, 1, __ATOMIC_SEQ_CST); }
 
-/* Who looks from now on finds the thread's slot of today: what is let go was replaced captures ago. While somebody looks, it is not let go,
-   and stays mapped for good: that is rare. */
+/* Who looks from now on finds the thread's slot of today: what is let go was replaced captures ago.
+   While somebody looks, it is not let go, and stays mapped for good: that is rare. */
 static void pin(prof_i_thread *thread, void *at, uint64_t bytes) {
   prof_i_pin *const p = &thread->pins[thread->pin_next++ % PROF_I_PIN_COUNT];
   if (p->at && prof_i_blocks_leave(p->at) && !__atomic_load_n(&own.looking, __ATOMIC_SEQ_CST))
@@ -345,10 +369,13 @@ static void pin_chunks(prof_i_thread *thread) {
 bool prof_i_thread_left_behind(prof_i_thread *thread, uint64_t start) {
   for (int p = 0; p < PROF_I_PIN_COUNT; p++) {
     if (!thread->pins[p].at || thread->pins[p].bytes != PROF_I_SLOT_BYTES) continue;
-    prof_i_slot *const slot = thread->pins[p].at; /* or a chunk of that size: what stands there is no start, mostly */
+    /* or a chunk of that size: what stands there is no start, mostly */
+    prof_i_slot *const slot = thread->pins[p].at;
     for (int i = 1; i <= PROF_I_OPEN_COUNT; i++) {
       uint64_t ticks = start;
-      if (__atomic_compare_exchange_n(&slot->open[i].ticks, &ticks, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) return true;
+      if (__atomic_compare_exchange_n(&slot->open[i].ticks, &ticks, 0, false, __ATOMIC_RELAXED,
+                                      __ATOMIC_RELAXED))
+        return true;
     }
   }
   return false;
@@ -386,13 +413,16 @@ static void empty_open(prof_i_slot *slot) {
   slot->depth = top;
 }
 
-/* Into a slot of another arena: scopes of this session that stand open keep their entries and payloads; older ones' ends will find nothing,
-   and count late. A begin that is not done will fill its entry in the old slot, so an empty one is over too. */
+/* Into a slot of another arena: scopes of this session that stand open keep their entries and
+   payloads; older ones' ends will find nothing, and count late. A begin that is not done will fill
+   its entry in the old slot, so an empty one is over too. */
 static void move_open_scopes(prof_i_slot *slot, const prof_i_slot *old, uint64_t since) {
   const uint64_t depth = old->depth <= PROF_I_OPEN_COUNT ? old->depth : 0;
-  const uint64_t top =
-      old->text_top >= PROF_I_TEXT_OFFSET && old->text_top <= PROF_I_TEXT_END ? old->text_top : PROF_I_TEXT_OFFSET;
-  memcpy((char *)slot + PROF_I_TEXT_OFFSET, (const char *)old + PROF_I_TEXT_OFFSET, top - PROF_I_TEXT_OFFSET);
+  const uint64_t top = old->text_top >= PROF_I_TEXT_OFFSET && old->text_top <= PROF_I_TEXT_END
+                           ? old->text_top
+                           : PROF_I_TEXT_OFFSET;
+  memcpy((char *)slot + PROF_I_TEXT_OFFSET, (const char *)old + PROF_I_TEXT_OFFSET,
+         top - PROF_I_TEXT_OFFSET);
   slot->text_top = top;
   const uint64_t deep = old->deep <= PROF_I_DEEP_COUNT ? old->deep : 0;
   const uint64_t deep_gone = __atomic_load_n(&old->deep_gone, __ATOMIC_RELAXED);
@@ -402,8 +432,8 @@ static void move_open_scopes(prof_i_slot *slot, const prof_i_slot *old, uint64_t
   for (uint64_t i = 1; i <= depth; i++) {
     const uint64_t ticks = __atomic_load_n(&old->open[i].ticks, __ATOMIC_RELAXED);
     slot->open[i].what = old->open[i].what;
-    const bool stays = prof_i_open_stands(ticks) && !is_taken(ticks) &&
-                       !prof_i_clock_is_before(ticks >> 4, since);
+    const bool stays =
+        prof_i_open_stands(ticks) && !is_taken(ticks) && !prof_i_clock_is_before(ticks >> 4, since);
     slot->open[i].ticks = stays ? ticks : PROF_I_OPEN_GONE;
   }
   prof_i_ledger_open(slot, slot->deep - slot->deep_gone);
@@ -411,13 +441,17 @@ static void move_open_scopes(prof_i_slot *slot, const prof_i_slot *old, uint64_t
 
 static prof_i_slot *take_slot(void) {
   int loss;
-  if (PROF_I_FAULT(OPEN_ELSEWHERE)) return mmap(NULL, PROF_I_SLOT_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  prof_i_head *const slot = prof_i_arena_take(PROF_I_EXTENT_SLOT, PROF_I_SLOT_BYTES, SLOT_TOUCHED_BYTES, &loss);
+  if (PROF_I_FAULT(OPEN_ELSEWHERE))
+    return mmap(NULL, PROF_I_SLOT_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+                0);
+  prof_i_head *const slot =
+      prof_i_arena_take(PROF_I_EXTENT_SLOT, PROF_I_SLOT_BYTES, SLOT_TOUCHED_BYTES, &loss);
   return (prof_i_slot *)(slot ? slot : prof_i_chunk_take_for_slot(SLOT_TOUCHED_BYTES));
 }
 
-/* A begin that is left out is counted without the gate, perhaps when the slot's arena has just gone: zeros stand there since, and what has been
-   counted on them is nowhere else. Of the owner, or of one that has ended; past the gate. */
+/* A begin that is left out is counted without the gate, perhaps when the slot's arena has just
+   gone: zeros stand there since, and what has been counted on them is nowhere else. Of the owner,
+   or of one that has ended; past the gate. */
 static void place_left_out(prof_i_slot *old) {
   for (int i = 0; i < PROF_I_LOSS_WORDS; i++) {
     const uint64_t count = __atomic_exchange_n(&old->lost[i], 0, __ATOMIC_RELAXED);
@@ -425,8 +459,8 @@ static void place_left_out(prof_i_slot *old) {
   }
 }
 
-/* A slot in the arena in force, to which scopes move that stand open and began since then; a thread that comes again in the same arena
-   keeps its own, and nothing stands open in it. */
+/* A slot in the arena in force, to which scopes move that stand open and began since then; a thread
+   that comes again in the same arena keeps its own, and nothing stands open in it. */
 static bool give_slot(prof_i_thread *thread, uint64_t since) {
   prof_i_slot *const old = thread->slot;
   const bool keeps = old && thread->arena == prof_i_the_arena.number;
@@ -452,10 +486,13 @@ static bool give_slot(prof_i_thread *thread, uint64_t since) {
     pin(thread, old, PROF_I_SLOT_BYTES);
     prof_i_thread_note_gap(thread);
   }
-  __atomic_store_n(&thread->slot, slot, __ATOMIC_SEQ_CST); /* from here on others look for their scopes in it */
-  __atomic_store_n(&thread->arena, prof_i_the_arena.number, __ATOMIC_RELAXED); /* health looks at it */
+  /* from here on others look for their scopes in it */
+  __atomic_store_n(&thread->slot, slot, __ATOMIC_SEQ_CST);
+  /* health looks at it */
+  __atomic_store_n(&thread->arena, prof_i_the_arena.number, __ATOMIC_RELAXED);
   __atomic_store_n(&slot->serial, thread->serial, __ATOMIC_RELEASE);
-  if (thread->serial != prof_i_this_flags.ended_as) __atomic_fetch_add(&prof_i_arena_header()->thread_count, 1, __ATOMIC_RELAXED);
+  if (thread->serial != prof_i_this_flags.ended_as)
+    __atomic_fetch_add(&prof_i_arena_header()->thread_count, 1, __ATOMIC_RELAXED);
   return true;
 }
 
@@ -473,11 +510,13 @@ static void open_fast_path(prof_i_thread *thread) {
   } while (fast && epoch != prof_i_site_epoch());
 }
 
-/* Not where the counter is not the clock: those scopes come by the slow way as it is. A start of another arena may take the epoch away meanwhile. */
+/* Not where the counter is not the clock: those scopes come by the slow way as it is. A start of
+   another arena may take the epoch away meanwhile. */
 void prof_i_thread_leave_out(prof_i_thread *thread) {
   uint32_t epoch = __atomic_load_n(&thread->epoch, __ATOMIC_RELAXED);
   if (epoch < PROF_I_EPOCH_MUTED)
-    __atomic_compare_exchange_n(&thread->epoch, &epoch, PROF_I_EPOCH_FULL, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    __atomic_compare_exchange_n(&thread->epoch, &epoch, PROF_I_EPOCH_FULL, false, __ATOMIC_RELAXED,
+                                __ATOMIC_RELAXED);
 }
 
 static void forget_newest(prof_i_thread *thread) {
@@ -530,10 +569,13 @@ static prof_i_thread *attach_new(const prof_i_line *line) {
   __atomic_store_n(&thread->role, line ? line->role : role_of_thread, __ATOMIC_RELAXED);
   __atomic_store_n(&thread->process, own.process, __ATOMIC_RELAXED);
   const uint64_t again = line ? 0 : prof_i_this_flags.ended_as;
-  __atomic_store_n(&thread->serial, again ? again : __atomic_add_fetch(&own.serials, 1, __ATOMIC_RELAXED), __ATOMIC_RELEASE);
+  __atomic_store_n(&thread->serial,
+                   again ? again : __atomic_add_fetch(&own.serials, 1, __ATOMIC_RELAXED),
+                   __ATOMIC_RELEASE);
   thread->next_bytes = prof_i_the_arena.chunk_bytes_min;
   thread->session = __atomic_load_n(&prof_i_arena_header()->session, __ATOMIC_ACQUIRE);
-  thread->is_text_busy = thread->is_held = false; /* the one before may have jumped out of where they were set */
+  /* the one before may have jumped out of where they were set */
+  thread->is_text_busy = thread->is_held = false;
   thread->move.to = NULL;
   thread->moving_in = 0;
   prof_i_budget_thread_comes(thread);
@@ -554,8 +596,10 @@ static prof_i_thread *attach_new(const prof_i_line *line) {
   forget_newest(thread);
   open_fast_path(thread);
   prof_i_thread *none = &prof_i_no_thread;
-  if (!__atomic_compare_exchange_n(&prof_i_this_thread, &none, thread, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-    __atomic_store_n(&thread->slot->serial, 0, __ATOMIC_RELAXED); /* a handler attached while we did: its thread stands, ours goes back */
+  if (!__atomic_compare_exchange_n(&prof_i_this_thread, &none, thread, false, __ATOMIC_RELAXED,
+                                   __ATOMIC_RELAXED)) {
+    /* a handler attached while we did: its thread stands, ours goes back */
+    __atomic_store_n(&thread->slot->serial, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&thread->alive, PROF_I_FREE, __ATOMIC_RELEASE);
     return prof_i_this_thread;
   }
@@ -570,16 +614,18 @@ static prof_i_thread *attach_new(const prof_i_line *line) {
   return thread;
 }
 
-/* What began in an older session must not end as a record of this one: its entry is marked, and stays to be taken off by its own end. The
-   owner marks, another thread may be taking it out. */
+/* What began in an older session must not end as a record of this one: its entry is marked, and
+   stays to be taken off by its own end. The owner marks, another thread may be taking it out. */
 static void mark_if_old(prof_i_open *open, uint64_t since) {
   uint64_t ticks = __atomic_load_n(&open->ticks, __ATOMIC_RELAXED);
   if (!prof_i_open_stands(ticks) || !prof_i_clock_is_before(ticks >> 4, since)) return;
-  __atomic_compare_exchange_n(&open->ticks, &ticks, ticks | PROF_I_OPEN_OLD, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  __atomic_compare_exchange_n(&open->ticks, &ticks, ticks | PROF_I_OPEN_OLD, false,
+                              __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 static void mark_old_scopes(prof_i_thread *thread, uint64_t since) {
   prof_i_slot *const slot = thread->slot;
-  for (uint64_t i = 1; i <= slot->depth && i <= PROF_I_OPEN_COUNT; i++) mark_if_old(&slot->open[i], since);
+  for (uint64_t i = 1; i <= slot->depth && i <= PROF_I_OPEN_COUNT; i++)
+    mark_if_old(&slot->open[i], since);
   for (uint64_t i = 0; thread->deep && i < slot->deep; i++) mark_if_old(&thread->deep[i], since);
 }
 
@@ -596,7 +642,8 @@ static bool move_to_this_arena(prof_i_thread *thread, const prof_i_header *heade
   __atomic_store_n(&thread->chunk, &thread->full, __ATOMIC_RELEASE);
   prof_i_budget_thread_comes(thread);
   prof_i_in_place_thread_comes(thread);
-  const bool has_slot = give_slot(thread, __atomic_load_n(&header->session_ticks, __ATOMIC_RELAXED));
+  const bool has_slot =
+      give_slot(thread, __atomic_load_n(&header->session_ticks, __ATOMIC_RELAXED));
   thread->next_bytes = prof_i_the_arena.chunk_bytes_min;
   PROF_I_SIGNAL_FENCE();
   thread->moving_in = 0;
@@ -640,7 +687,8 @@ prof_i_thread *prof_i_thread_attach(void) {
     prof_i_this_thread = thread; /* a handler's scope, where the thread leaves a fiber */
   }
   const prof_i_header *const header = prof_i_arena_header();
-  if (thread->arena == prof_i_the_arena.number && thread->session == __atomic_load_n(&header->session, __ATOMIC_ACQUIRE))
+  if (thread->arena == prof_i_the_arena.number &&
+      thread->session == __atomic_load_n(&header->session, __ATOMIC_ACQUIRE))
     return thread;
   return attach_again(thread);
 }
@@ -654,8 +702,8 @@ prof_i_thread *prof_i_thread_attach_line(prof_i_line *line) {
   return thread;
 }
 
-/* A handler that comes between two of these stores records into the one or the other, and may attach
-   it: what it attached is looked at again. */
+/* A handler that comes between two of these stores records into the one or the other, and may
+   attach it: what it attached is looked at again. */
 static void be_line(prof_i_line *line) {
   prof_i_own_flags *const flags = &prof_i_this_flags;
   flags->line = line;
@@ -674,7 +722,8 @@ static void leave_line(void) {
   flags->line = NULL;
   PROF_I_SIGNAL_FENCE();
   if (prof_i_this_thread == thread_of(line)) prof_i_this_thread = line->outer;
-  __atomic_store_n(&line->on, 0, __ATOMIC_RELEASE); /* pairs with the acquire of the next to enter */
+  /* pairs with the acquire of the next to enter */
+  __atomic_store_n(&line->on, 0, __ATOMIC_RELEASE);
 }
 
 void prof_i_thread_enter_line(prof_i_line *line) {
@@ -700,8 +749,8 @@ static uint64_t mark_ended(prof_i_slot *slot, uint64_t depth) {
   return count;
 }
 
-/* Empties so many deep entries. Returns how many of their scopes were still open: another thread may
-   end one at the same time. */
+/* Empties so many deep entries. Returns how many of their scopes were still open: another thread
+   may end one at the same time. */
 static uint64_t empty_deep(prof_i_open *open, uint64_t count) {
   uint64_t standing = 0;
   for (uint64_t i = 0; i < count; i++)
@@ -746,7 +795,8 @@ static void bury(prof_i_thread *thread) {
   vacate(thread->slot);
 }
 
-/* With the gate closed the next thread that comes buries this one: a thread's end waits for nobody. */
+/* With the gate closed the next thread that comes buries this one: a thread's end waits for
+   nobody. */
 static void go(prof_i_thread *thread) {
   __atomic_store_n(&thread->life_of, 0, __ATOMIC_RELAXED); /* it sees its end itself */
   __atomic_store_n(&thread->epoch, (uint32_t)NO_EPOCH, __ATOMIC_RELAXED);
@@ -756,7 +806,8 @@ static void go(prof_i_thread *thread) {
   thread->fast = &no_slot;
   uint32_t left_as = PROF_I_GONE;
   if (prof_i_gate_enter()) {
-    if (prof_i_the_arena.base && thread->arena == prof_i_the_arena.number) prof_i_thread_refresh_name(thread);
+    if (prof_i_the_arena.base && thread->arena == prof_i_the_arena.number)
+      prof_i_thread_refresh_name(thread);
     bury(thread);
     left_as = PROF_I_FAULT(NEVER_FREE) ? PROF_I_ALIVE : PROF_I_FREE;
     prof_i_gate_leave();
@@ -764,16 +815,22 @@ static void go(prof_i_thread *thread) {
   __atomic_store_n(&thread->alive, left_as, __ATOMIC_RELEASE);
 }
 
-static void (*leave_first)(void); /* set once, before threads that it is for begin anything; release; pairs with the acquire in thread_goes() */
+/* set once, before threads that it is for begin anything; release; pairs with the acquire in
+   thread_goes() */
+static void (*leave_first)(void);
 
-void prof_i_thread_set_leave(void (*leave)(void)) { __atomic_store_n(&leave_first, leave, __ATOMIC_RELEASE); }
+void prof_i_thread_set_leave(void (*leave)(void)) {
+  __atomic_store_n(&leave_first, leave, __ATOMIC_RELEASE);
+}
 
-/* The key's destructor. A later destructor of this thread may record again: it attaches anew, as the same thread, and we may be called once more. */
+/* The key's destructor. A later destructor of this thread may record again: it attaches anew, as
+   the same thread, and we may be called once more. */
 static void thread_goes(void *value) {
   const int saved = errno;
   prof_i_thread_enter_line(NULL);
   prof_i_thread *const thread = value;
-  if (prof_i_this_thread == thread && thread->process == own.process) { /* else it may be another thread's by now */
+  /* else it may be another thread's by now */
+  if (prof_i_this_thread == thread && thread->process == own.process) {
     void (*const leave)(void) = __atomic_load_n(&leave_first, __ATOMIC_ACQUIRE);
     if (leave) leave();
     prof_i_this_flags.ended_as = thread->serial;
@@ -841,11 +898,14 @@ void prof_i_thread_renew_all(void) {
     __atomic_store_n(&t->epoch, (uint32_t)NO_EPOCH, __ATOMIC_RELAXED);
 }
 
-/* Once more where it has been raised meanwhile: whoever did so may have looked at the thread before. */
+/* Once more where it has been raised meanwhile: whoever did so may have looked at the thread
+   before. */
 void prof_i_thread_follow_epoch(uint32_t was) {
   for (prof_i_thread *t = prof_i_thread_first(); t; t = t->next)
     for (uint32_t from = was, to = prof_i_site_epoch();
-         __atomic_compare_exchange_n(&t->epoch, &from, to, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED) && to != prof_i_site_epoch();
+         __atomic_compare_exchange_n(&t->epoch, &from, to, false, __ATOMIC_SEQ_CST,
+                                     __ATOMIC_RELAXED) &&
+         to != prof_i_site_epoch();
          to = prof_i_site_epoch())
       from = to;
 }

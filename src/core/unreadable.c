@@ -14,14 +14,16 @@
 #include <unistd.h>
 
 static bool may_not_be_read(const char *path) {
-  return faccessat(AT_FDCWD, path, F_OK, AT_EACCESS) == 0 && faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) != 0 && errno == EACCES;
+  return faccessat(AT_FDCWD, path, F_OK, AT_EACCESS) == 0 &&
+         faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) != 0 && errno == EACCES;
 }
 
 /* To free(); NULL: it does not tell, or there is no memory. */
 static Dl_serinfo *folders(void) {
   Dl_serinfo about, *all = NULL;
   void *const program = dlopen(NULL, RTLD_NOW);
-  if (program && dlinfo(program, RTLD_DI_SERINFOSIZE, &about) == 0 && (all = malloc(about.dls_size))) {
+  if (program && dlinfo(program, RTLD_DI_SERINFOSIZE, &about) == 0 &&
+      (all = malloc(about.dls_size))) {
     *all = about;
     if (dlinfo(program, RTLD_DI_SERINFO, all) == 0) return all;
   }

@@ -16,7 +16,7 @@ typedef struct wish {
 static struct {
   wish wishes[WISHES_MAX]; /* level 0: paused */
   uint32_t count;
-  bool has_set;         /* the level in force, level_set, is theirs to lower */
+  bool has_set; /* the level in force, level_set, is theirs to lower */
   uint32_t level_set;
   uint32_t level_asked; /* by prof_start() and its kin; 0 after a stop */
   bool memory_asked;    /* by prof_memory_start(); false after a stop */
@@ -34,9 +34,12 @@ static wish *find(const void *who) {
 
 static void set(const void *who, bool is_there, uint32_t level, uint32_t devices) {
   wish *const at = find(who);
-  if (at && is_there) *at = (wish){who, level, devices};
-  else if (at) *at = own.wishes[--own.count];
-  else if (is_there) own.wishes[own.count++] = (wish){who, level, devices};
+  if (at && is_there)
+    *at = (wish){who, level, devices};
+  else if (at)
+    *at = own.wishes[--own.count];
+  else if (is_there)
+    own.wishes[own.count++] = (wish){who, level, devices};
 }
 
 uint32_t prof_i_want_level(void) {
@@ -47,7 +50,9 @@ uint32_t prof_i_want_level(void) {
 }
 
 /* As they weigh: scopes alone, the default, records too, memory too. */
-static uint32_t weight_of(uint32_t devices) { return devices == PROF_DEVICES_SCOPES ? 0 : devices == PROF_DEVICES_DEFAULT ? 1 : devices; }
+static uint32_t weight_of(uint32_t devices) {
+  return devices == PROF_DEVICES_SCOPES ? 0 : devices == PROF_DEVICES_DEFAULT ? 1 : devices;
+}
 
 uint32_t prof_i_want_devices(void) {
   bool is_any = is_asked();
@@ -60,21 +65,29 @@ uint32_t prof_i_want_devices(void) {
   return is_any ? most : PROF_DEVICES_DEFAULT;
 }
 
-int prof_i_want_put(const void *who, bool is_there, uint32_t level, uint32_t devices, bool is_recording, uint32_t level_now, prof_i_want_step *step_out) {
+int prof_i_want_put(const void *who, bool is_there, uint32_t level, uint32_t devices,
+                    bool is_recording, uint32_t level_now, prof_i_want_step *step_out) {
   const wish *const at = find(who);
   const bool is_first = own.count == 0;
-  *step_out = (prof_i_want_step){.kind = PROF_I_WANT_NOTHING, .who = who, .was_there = at != NULL, .before = at ? at->level : 0, .devices_before = at ? at->devices : 0};
-  if (!at && is_there && own.count == WISHES_MAX) return prof_i_fail(PROF_E_TOO_LARGE, "%d record already, each for itself", WISHES_MAX);
+  *step_out = (prof_i_want_step){.kind = PROF_I_WANT_NOTHING,
+                                 .who = who,
+                                 .was_there = at != NULL,
+                                 .before = at ? at->level : 0,
+                                 .devices_before = at ? at->devices : 0};
+  if (!at && is_there && own.count == WISHES_MAX)
+    return prof_i_fail(PROF_E_TOO_LARGE, "%d record already, each for itself", WISHES_MAX);
   set(who, is_there, level, devices);
   step_out->level = prof_i_want_level();
   if (level > step_out->before) {
     if (step_out->level > level_now) step_out->kind = PROF_I_WANT_LEVEL;
     step_out->is_fresh = is_first && !own.holds_asked;
-  } else if (own.count == 0 && !is_asked()) { /* whatever the level is by now: a budget, or another process, may have set it */
+  } else if (own.count == 0 && !is_asked()) {
+    /* whatever the level is by now: a budget, or another process, may have set it */
     if (is_recording) step_out->kind = PROF_I_WANT_STOP;
     own.has_set = false;
   } else if (own.has_set && level_now == own.level_set) { /* else somebody else has set it */
-    if (step_out->level < level_now) step_out->kind = PROF_I_WANT_LEVEL; /* 0 where all that is left is paused: scopes that are open end as they should */
+    /* 0 where all that is left is paused: scopes that are open end as they should */
+    if (step_out->level < level_now) step_out->kind = PROF_I_WANT_LEVEL;
   }
   return PROF_OK;
 }
@@ -132,8 +145,10 @@ void prof_i_want_cleared(void) {
 }
 
 bool prof_i_want_forget(uint32_t *level) {
-  if (!is_asked()) *level = 0;
-  else if (own.has_set && *level == own.level_set) *level = own.level_asked; /* else somebody else has set it */
+  if (!is_asked())
+    *level = 0;
+  else if (own.has_set && *level == own.level_set)
+    *level = own.level_asked; /* else somebody else has set it */
   own.count = 0;
   own.has_set = false;
   own.holds_asked = is_asked();

@@ -1,4 +1,6 @@
-/* See activity.h. One tool at a time can subscribe to CUPTI, and who has not can still take the records of who has: so prof subscribes while it records, as a sign to others, and asks for no callback. cuptiFinalize() is never called. */
+/* See activity.h. One tool at a time can subscribe to CUPTI, and who has not can still take the
+   records of who has: so prof subscribes while it records, as a sign to others, and asks for no
+   callback. cuptiFinalize() is never called. */
 #include "activity.h"
 
 #include <stdbool.h>
@@ -23,16 +25,23 @@ enum { CALLS_NONE, CALLS_OF_WORK, CALLS_ALL };
 static const struct {
   int32_t kind;
   uint32_t of;
-} all_kinds[] = {{PROF_I_CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, PROF_BACKEND_KERNEL}, {PROF_I_CUPTI_ACTIVITY_KIND_MEMCPY, PROF_BACKEND_COPY}, {PROF_I_CUPTI_ACTIVITY_KIND_MEMCPY2, PROF_BACKEND_COPY},
-                 {PROF_I_CUPTI_ACTIVITY_KIND_MEMSET, PROF_BACKEND_FILL},              {PROF_I_CUPTI_ACTIVITY_KIND_SYNCHRONIZATION, PROF_BACKEND_CALL}, {PROF_I_CUPTI_ACTIVITY_KIND_OVERHEAD, PROF_BACKEND_CALL},
-                 {PROF_I_CUPTI_ACTIVITY_KIND_GRAPH_TRACE, PROF_BACKEND_OTHER},        {PROF_I_CUPTI_ACTIVITY_KIND_MEMORY2, PROF_BACKEND_MEMORY}};
+} all_kinds[] = {{PROF_I_CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, PROF_BACKEND_KERNEL},
+                 {PROF_I_CUPTI_ACTIVITY_KIND_MEMCPY, PROF_BACKEND_COPY},
+                 {PROF_I_CUPTI_ACTIVITY_KIND_MEMCPY2, PROF_BACKEND_COPY},
+                 {PROF_I_CUPTI_ACTIVITY_KIND_MEMSET, PROF_BACKEND_FILL},
+                 {PROF_I_CUPTI_ACTIVITY_KIND_SYNCHRONIZATION, PROF_BACKEND_CALL},
+                 {PROF_I_CUPTI_ACTIVITY_KIND_OVERHEAD, PROF_BACKEND_CALL},
+                 {PROF_I_CUPTI_ACTIVITY_KIND_GRAPH_TRACE, PROF_BACKEND_OTHER},
+                 {PROF_I_CUPTI_ACTIVITY_KIND_MEMORY2, PROF_BACKEND_MEMORY}};
 enum { KINDS = sizeof all_kinds / sizeof *all_kinds };
 
 static struct {
-  uint32_t is_open;       /* CUPTI, with its version; release: its clock is asked for by others */
-  bool is_on, is_ending;  /* is_ending: between stop() and the drain behind it */
-  bool is_from_first;     /* it was begun inside of cuInit(), and start() has not been called since */
-  bool are_graphs_whole;          /* one record a launch, and none of its nodes: so much cheaper as they are many */
+  uint32_t is_open;      /* CUPTI, with its version; release: its clock is asked for by others */
+  bool is_on, is_ending; /* is_ending: between stop() and the drain behind it */
+  /* it was begun inside of cuInit(), and start() has not been called since */
+  bool is_from_first;
+  /* one record a launch, and none of its nodes: so much cheaper as they are many */
+  bool are_graphs_whole;
   uint32_t version;
   prof_i_cupti_subscriber subscriber;
   uint32_t wanted;  /* bits of prof_backend_kind */
@@ -75,12 +84,18 @@ static int subscribe(void) {
   char holder[HOLDER_BYTES] = "";
   prof_i_cupti_subscriber_params params = {sizeof params, "prof", holder, sizeof holder};
   const bool is_named = prof_i_cupti.cuptiSubscribe_v2 != NULL;
-  int32_t error = is_named ? prof_i_cupti.cuptiSubscribe_v2(&own.subscriber, no_callback, NULL, &params) : prof_i_cupti.cuptiSubscribe(&own.subscriber, no_callback, NULL);
+  int32_t error = is_named
+                      ? prof_i_cupti.cuptiSubscribe_v2(&own.subscriber, no_callback, NULL, &params)
+                      : prof_i_cupti.cuptiSubscribe(&own.subscriber, no_callback, NULL);
   holder[sizeof holder - 1] = '\0';
   if (error == 0) return PROF_BACKEND_OK;
   own.subscriber = NULL;
-  if (error != PROF_I_CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED) return prof_i_cupti_fail_call(is_named ? "cuptiSubscribe_v2" : "cuptiSubscribe", error);
-  return prof_i_words_fail(PROF_BACKEND_BUSY, "another tool uses CUPTI in this process%s%s; scopes on streams are recorded", *holder ? ": " : "", holder);
+  if (error != PROF_I_CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED)
+    return prof_i_cupti_fail_call(is_named ? "cuptiSubscribe_v2" : "cuptiSubscribe", error);
+  return prof_i_words_fail(
+      PROF_BACKEND_BUSY,
+      "another tool uses CUPTI in this process%s%s; scopes on streams are recorded",
+      *holder ? ": " : "", holder);
 }
 
 static void unsubscribe(void) {
@@ -93,7 +108,8 @@ static void unsubscribe(void) {
 static uint32_t bits_of(uint32_t wanted) {
   uint32_t bits = 0;
   for (uint32_t i = 0; i < KINDS; i++) {
-    if (all_kinds[i].kind == PROF_I_CUPTI_ACTIVITY_KIND_GRAPH_TRACE && !own.are_graphs_whole) continue;
+    if (all_kinds[i].kind == PROF_I_CUPTI_ACTIVITY_KIND_GRAPH_TRACE && !own.are_graphs_whole)
+      continue;
     if (wanted & 1u << all_kinds[i].of) bits |= 1u << i;
   }
   return bits;
@@ -106,16 +122,20 @@ static int32_t choose_kinds(uint32_t wanted) {
   for (uint32_t i = 0; i < KINDS; i++) {
     const uint32_t bit = 1u << i;
     if (!(others & bit)) continue;
-    const int32_t error = bits & bit ? prof_i_cupti.cuptiActivityEnable(all_kinds[i].kind) : prof_i_cupti.cuptiActivityDisable(all_kinds[i].kind);
-    if (error == 0 || !(bits & bit)) own.enabled ^= bit;
-    else if (all_kinds[i].of == PROF_BACKEND_KERNEL) error_of_kernels = error;
+    const int32_t error = bits & bit ? prof_i_cupti.cuptiActivityEnable(all_kinds[i].kind)
+                                     : prof_i_cupti.cuptiActivityDisable(all_kinds[i].kind);
+    if (error == 0 || !(bits & bit))
+      own.enabled ^= bit;
+    else if (all_kinds[i].of == PROF_BACKEND_KERNEL)
+      error_of_kernels = error;
   }
   return error_of_kernels;
 }
 
 /* What launched something is known by its call. A CUPTI before 12.5 records all calls or none. */
 static void choose(int calls, bool enable) {
-  int32_t (*const choose_kind)(int32_t kind) = enable ? prof_i_cupti.cuptiActivityEnable : prof_i_cupti.cuptiActivityDisable;
+  int32_t (*const choose_kind)(int32_t kind) =
+      enable ? prof_i_cupti.cuptiActivityEnable : prof_i_cupti.cuptiActivityDisable;
   if (calls == CALLS_NONE || (calls == CALLS_OF_WORK && prof_i_cuda_calls_of_work(enable))) return;
   choose_kind(PROF_I_CUPTI_ACTIVITY_KIND_RUNTIME);
   choose_kind(PROF_I_CUPTI_ACTIVITY_KIND_DRIVER);
@@ -123,7 +143,9 @@ static void choose(int calls, bool enable) {
 
 static void choose_calls(uint32_t wanted) {
   const uint32_t work = wanted & ~(1u << PROF_BACKEND_MEMORY);
-  const int calls = wanted & 1u << PROF_BACKEND_CALL ? CALLS_ALL : work ? CALLS_OF_WORK : CALLS_NONE;
+  const int calls = wanted & 1u << PROF_BACKEND_CALL ? CALLS_ALL
+                    : work                           ? CALLS_OF_WORK
+                                                     : CALLS_NONE;
   if (calls == own.calls) return;
   choose(own.calls, false);
   choose(calls, true);
@@ -151,19 +173,24 @@ static int record(uint32_t wanted) {
 static int begin(const prof_backend_host *host) {
   int result = open_library(host);
   if (result != PROF_BACKEND_OK) return result;
-  if (!prof_i_cupti_buffers_prepare(host, own.version >= PROF_I_CUPTI_NULL_BUFFERS_FROM)) return prof_i_words_refuse(PROF_BACKEND_NO_MEMORY, "no memory for CUPTI's buffers");
+  if (!prof_i_cupti_buffers_prepare(host, own.version >= PROF_I_CUPTI_NULL_BUFFERS_FROM))
+    return prof_i_words_refuse(PROF_BACKEND_NO_MEMORY, "no memory for CUPTI's buffers");
   result = subscribe();
   if (result != PROF_BACKEND_OK) return result;
   const char *const graphs = host->option("CUPTI_GRAPHS");
   own.are_graphs_whole = graphs && strcmp(graphs, "whole") == 0;
-  if (prof_i_cupti.cuptiSetThreadIdType) prof_i_cupti.cuptiSetThreadIdType(PROF_I_CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
-  const int32_t error = prof_i_cupti.cuptiActivityRegisterCallbacks(prof_i_cupti_buffer_request, prof_i_cupti_buffer_complete);
-  return error == 0 ? PROF_BACKEND_OK : prof_i_cupti_fail_call("cuptiActivityRegisterCallbacks", error);
+  if (prof_i_cupti.cuptiSetThreadIdType)
+    prof_i_cupti.cuptiSetThreadIdType(PROF_I_CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
+  const int32_t error = prof_i_cupti.cuptiActivityRegisterCallbacks(prof_i_cupti_buffer_request,
+                                                                    prof_i_cupti_buffer_complete);
+  return error == 0 ? PROF_BACKEND_OK
+                    : prof_i_cupti_fail_call("cuptiActivityRegisterCallbacks", error);
 }
 
 int prof_i_cuda_activity_start(const prof_backend_host *host, uint32_t kinds, uint32_t *kinds_out) {
   int result = own.is_on ? PROF_BACKEND_OK : begin(host);
-  if (result == PROF_BACKEND_OK) prof_i_cuda_streams_meet_them(true); /* before the first record of a stream can come */
+  /* before the first record of a stream can come */
+  if (result == PROF_BACKEND_OK) prof_i_cuda_streams_meet_them(true);
   if (result == PROF_BACKEND_OK) result = record(kinds);
   if (result != PROF_BACKEND_OK && !own.is_on) {
     prof_i_cuda_streams_meet_them(false);
@@ -185,18 +212,21 @@ int prof_i_cuda_activity_stop(void) {
   if (!is_alive()) return PROF_BACKEND_OK;
   choose_kinds(0);
   choose_calls(0);
-  prof_i_cupti.cuptiActivityFlushAll(PROF_I_CUPTI_ACTIVITY_FLAG_FLUSH_FORCED); /* also what is not done */
+  /* also what is not done */
+  prof_i_cupti.cuptiActivityFlushAll(PROF_I_CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
   unsubscribe();
   return PROF_BACKEND_OK;
 }
 
 /* ---- what was recorded ---- */
 
-/* What stands behind something that this CUPTI does not know is lost: how many there were is not known. */
+/* What stands behind something that this CUPTI does not know is lost: how many there were is not
+   known. */
 static uint64_t read(const prof_i_cupti_buffer *buffer) {
   void *record = NULL;
   for (;;) {
-    const int32_t error = prof_i_cupti.cuptiActivityGetNextRecord(buffer->records, buffer->valid, &record);
+    const int32_t error =
+        prof_i_cupti.cuptiActivityGetNextRecord(buffer->records, buffer->valid, &record);
     if (error != 0 || !record) return error == PROF_I_CUPTI_ERROR_MAX_LIMIT_REACHED ? 0 : 1;
     prof_i_cuda_record_take(record);
   }
@@ -212,17 +242,20 @@ static uint64_t read_all(void) {
   return lost;
 }
 
-/* CUPTI's own count, of all contexts. Of buffers that a driver which has ended keeps, so many are lost as there are, at least. */
+/* CUPTI's own count, of all contexts. Of buffers that a driver which has ended keeps, so many are
+   lost as there are, at least. */
 static uint64_t dropped(void) {
   size_t count = 0;
   if (!is_alive()) return prof_i_cupti_buffers_lent();
   return prof_i_cupti.cuptiActivityGetNumDroppedRecords(NULL, 0, &count) == 0 ? count : 0;
 }
 
-/* Of buffers that are not full, now and then: what takes them is their last record's turn, not the device's. */
+/* Of buffers that are not full, now and then: what takes them is their last record's turn, not the
+   device's. */
 static bool flush(const prof_backend_host *host, uint32_t how) {
   const uint64_t now = host->now_ns();
-  if (!own.is_on || (how != PROF_BACKEND_FLUSH && now - own.flushed_ns < FLUSH_NS) || !is_alive()) return false;
+  if (!own.is_on || (how != PROF_BACKEND_FLUSH && now - own.flushed_ns < FLUSH_NS) || !is_alive())
+    return false;
   own.flushed_ns = now;
   prof_i_cupti.cuptiActivityFlushAll(0);
   return true;
@@ -242,7 +275,9 @@ int prof_i_cuda_activity_drain(const prof_backend_host *host, uint32_t how, uint
 
 int prof_i_cuda_activity_clock(const prof_backend_host *host, prof_backend_pair *out) {
   prof_backend_pair pair = {.size = out->size};
-  if (!is_open()) return prof_i_words_refuse(PROF_BACKEND_UNSUPPORTED, "CUPTI, whose clock it is, has not been asked to record");
+  if (!is_open())
+    return prof_i_words_refuse(PROF_BACKEND_UNSUPPORTED,
+                               "CUPTI, whose clock it is, has not been asked to record");
   pair.host_before_ns = host->now_ns();
   pair.host_before_ticks = host->ticks();
   const int32_t error = prof_i_cupti.cuptiGetTimestamp(&pair.device_ns);
@@ -260,11 +295,14 @@ static void look(const prof_backend_host *host, prof_backend_pair *out) {
   for (int i = 0; i < LOOKS; i++) {
     prof_backend_pair pair = {.size = sizeof pair};
     if (prof_i_cuda_activity_clock(host, &pair) != PROF_BACKEND_OK) continue;
-    if (!out->device_ns || pair.host_after_ns - pair.host_before_ns < out->host_after_ns - out->host_before_ns) *out = pair;
+    if (!out->device_ns ||
+        pair.host_after_ns - pair.host_before_ns < out->host_after_ns - out->host_before_ns)
+      *out = pair;
   }
 }
 
-int prof_i_cuda_activity_begin_inside(const prof_backend_host *host, uint32_t kinds, prof_backend_pair *look_out) {
+int prof_i_cuda_activity_begin_inside(const prof_backend_host *host, uint32_t kinds,
+                                      prof_backend_pair *look_out) {
   uint32_t can;
   const int result = prof_i_cuda_activity_start(host, kinds, &can);
   if (result != PROF_BACKEND_OK) return result;

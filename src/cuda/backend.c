@@ -1,4 +1,5 @@
-/* See backend.h. A forked child has the parent's handles and none of the threads behind them, and after some errors CUDA does nothing more: then all is refused before the library is called. */
+/* See backend.h. A forked child has the parent's handles and none of the threads behind them, and
+   after some errors CUDA does nothing more: then all is refused before the library is called. */
 #include "backend.h"
 
 #include <stdbool.h>
@@ -16,12 +17,19 @@ struct prof_backend_self {
   const prof_backend_host *host;
 };
 
-static bool is_forked(const prof_backend_self *self) { return __atomic_load_n(&self->is_forked, __ATOMIC_RELAXED); }
+static bool is_forked(const prof_backend_self *self) {
+  return __atomic_load_n(&self->is_forked, __ATOMIC_RELAXED);
+}
 
-static int refuse_child(void) { return prof_i_words_refuse(PROF_BACKEND_FORKED, "the stream is the parent's: this process was forked from it"); }
+static int refuse_child(void) {
+  return prof_i_words_refuse(PROF_BACKEND_FORKED,
+                             "the stream is the parent's: this process was forked from it");
+}
 
 /* May the driver be asked for an event or a stream? */
-static int check(const prof_backend_self *self) { return is_forked(self) ? refuse_child() : prof_i_cuda_check(); }
+static int check(const prof_backend_self *self) {
+  return is_forked(self) ? refuse_child() : prof_i_cuda_check();
+}
 
 /* 0, 1 and 2 are the default streams: the legacy one by two names, and the thread's own. */
 static prof_i_cu_stream stream_at(uint64_t handle) { return (prof_i_cu_stream)(uintptr_t)handle; }
@@ -33,7 +41,8 @@ static int probe(const prof_backend_host *host) {
   return prof_i_cuda_library_open();
 }
 
-/* NOT_READY until the program itself has begun to use CUDA: a child that it forks later could use none if prof had. */
+/* NOT_READY until the program itself has begun to use CUDA: a child that it forks later could use
+   none if prof had. */
 static int open_it(const prof_backend_host *host, prof_backend_self **self_out) {
   static prof_backend_self self;
   const int result = prof_i_cuda_devices_list();
@@ -44,7 +53,9 @@ static int open_it(const prof_backend_host *host, prof_backend_self **self_out) 
 
 static int in_use(void) { return prof_i_cuda_library_is_loaded(); }
 
-static void fork_child(prof_backend_self *self) { __atomic_store_n(&self->is_forked, 1, __ATOMIC_RELAXED); }
+static void fork_child(prof_backend_self *self) {
+  __atomic_store_n(&self->is_forked, 1, __ATOMIC_RELAXED);
+}
 
 /* ---- events ---- */
 
@@ -53,7 +64,8 @@ static int event_create(prof_backend_self *self, uint64_t stream, void **event_o
   const int result = check(self);
   if (result != PROF_BACKEND_OK) return result;
   *event_out = prof_i_cuda_marker_create();
-  return *event_out ? PROF_BACKEND_OK : prof_i_words_refuse(PROF_BACKEND_NO_MEMORY, "no memory for an event");
+  return *event_out ? PROF_BACKEND_OK
+                    : prof_i_words_refuse(PROF_BACKEND_NO_MEMORY, "no memory for an event");
 }
 
 static int event_record(prof_backend_self *self, uint64_t stream, void **event) {
@@ -82,7 +94,8 @@ static const char *last_error(prof_backend_self *self) {
 
 /* ---- devices ---- */
 
-static int stream_of(prof_backend_self *self, uint64_t stream, uint32_t *device_out, uint32_t *is_capturing_out) {
+static int stream_of(prof_backend_self *self, uint64_t stream, uint32_t *device_out,
+                     uint32_t *is_capturing_out) {
   int32_t capture = PROF_I_CU_STREAM_CAPTURE_STATUS_NONE;
   int result = check(self);
   if (result != PROF_BACKEND_OK) return result;
@@ -90,13 +103,16 @@ static int stream_of(prof_backend_self *self, uint64_t stream, uint32_t *device_
   if (error != 0) result = prof_i_cuda_fail_call("cuStreamIsCapturing", error);
   if (result != PROF_BACKEND_OK && result != PROF_BACKEND_CAPTURING) return result;
   *device_out = prof_i_cuda_device_of(stream_at(stream));
-  *is_capturing_out = result == PROF_BACKEND_CAPTURING || capture != PROF_I_CU_STREAM_CAPTURE_STATUS_NONE; /* the legacy stream, while another one is captured, is an error: nothing may be put on it then */
+  /* The legacy stream, while another one is captured, is an error: nothing may be put on it. */
+  *is_capturing_out =
+      result == PROF_BACKEND_CAPTURING || capture != PROF_I_CU_STREAM_CAPTURE_STATUS_NONE;
   return *device_out == UINT32_MAX ? PROF_BACKEND_INVALID : PROF_BACKEND_OK;
 }
 
 static int describe(prof_backend_self *self, uint32_t index, prof_backend_device *out) {
   if (is_forked(self)) return refuse_child();
-  if (index >= prof_i_cuda_devices_count()) return prof_i_words_fail(PROF_BACKEND_NO_DEVICE, "there is no device %u", index);
+  if (index >= prof_i_cuda_devices_count())
+    return prof_i_words_fail(PROF_BACKEND_NO_DEVICE, "there is no device %u", index);
   prof_backend_device about = {.size = out->size};
   prof_i_cuda_device_describe(index, &about);
   memcpy(out, &about, out->size < sizeof about ? out->size : sizeof about);
@@ -105,38 +121,47 @@ static int describe(prof_backend_self *self, uint32_t index, prof_backend_device
 
 /* ---- records ---- */
 
-static int start(prof_backend_self *self, uint32_t kinds, uint32_t *kinds_out) { return is_forked(self) ? refuse_child() : prof_i_cuda_activity_start(self->host, kinds, kinds_out); }
+static int start(prof_backend_self *self, uint32_t kinds, uint32_t *kinds_out) {
+  return is_forked(self) ? refuse_child()
+                         : prof_i_cuda_activity_start(self->host, kinds, kinds_out);
+}
 
-static int stop(prof_backend_self *self) { return is_forked(self) ? refuse_child() : prof_i_cuda_activity_stop(); }
+static int stop(prof_backend_self *self) {
+  return is_forked(self) ? refuse_child() : prof_i_cuda_activity_stop();
+}
 
-static int drain(prof_backend_self *self, uint32_t how, uint64_t *lost_out) { return is_forked(self) ? refuse_child() : prof_i_cuda_activity_drain(self->host, how, lost_out); }
+static int drain(prof_backend_self *self, uint32_t how, uint64_t *lost_out) {
+  return is_forked(self) ? refuse_child() : prof_i_cuda_activity_drain(self->host, how, lost_out);
+}
 
 static int read_clock(prof_backend_self *self, uint32_t device, prof_backend_pair *out) {
   (void)device; /* one for all */
   return is_forked(self) ? refuse_child() : prof_i_cuda_activity_clock(self->host, out);
 }
 
-const prof_backend prof_i_cuda_backend = {.size = sizeof prof_i_cuda_backend,
-                                          .major = PROF_BACKEND_MAJOR,
-                                          .minor = PROF_BACKEND_MINOR,
-                                          .device_type = PROF_DEVICE_CUDA,
-                                          .name = "cuda",
-                                          .version = "1.0 (no NVIDIA hardware so far)",
-                                          .probe = probe,
-                                          .open = open_it,
-                                          .event_create = event_create,
-                                          .event_record = event_record,
-                                          .event_query = event_query,
-                                          .event_destroy = event_destroy,
-                                          .event_elapsed = event_elapsed,
-                                          .fork_child = fork_child,
-                                          .last_error = last_error,
-                                          .stream_of = stream_of,
-                                          .device = describe,
-                                          .clock = read_clock,
-                                          .start = start,
-                                          .stop = stop,
-                                          .drain = drain,
-                                          .in_use = in_use,
-                                          .records_memory = 1,
-                                          .opens_late = 2 /* to open the driver's library in a program that does not use it is not prof's to do */};
+const prof_backend prof_i_cuda_backend = {
+    .size = sizeof prof_i_cuda_backend,
+    .major = PROF_BACKEND_MAJOR,
+    .minor = PROF_BACKEND_MINOR,
+    .device_type = PROF_DEVICE_CUDA,
+    .name = "cuda",
+    .version = "1.0 (no NVIDIA hardware so far)",
+    .probe = probe,
+    .open = open_it,
+    .event_create = event_create,
+    .event_record = event_record,
+    .event_query = event_query,
+    .event_destroy = event_destroy,
+    .event_elapsed = event_elapsed,
+    .fork_child = fork_child,
+    .last_error = last_error,
+    .stream_of = stream_of,
+    .device = describe,
+    .clock = read_clock,
+    .start = start,
+    .stop = stop,
+    .drain = drain,
+    .in_use = in_use,
+    .records_memory = 1,
+    .opens_late =
+        2 /* to open the driver's library in a program that does not use it is not prof's to do */};

@@ -1,4 +1,6 @@
-/* The buffers that CUPTI fills with records: from a pool, lent to it on whatever thread it asks, and given back full. Nothing here takes a lock or allocates by malloc(): CUPTI asks under locks of its own. None is ever freed that it has not given back. */
+/* The buffers that CUPTI fills with records: from a pool, lent to it on whatever thread it asks,
+   and given back full. Nothing here takes a lock or allocates by malloc(): CUPTI asks under locks
+   of its own. None is ever freed that it has not given back. */
 #ifndef PROF_CUDA_BUFFERS_H
 #define PROF_CUDA_BUFFERS_H
 
@@ -9,9 +11,9 @@
 
 enum {
   PROF_I_CUPTI_BUFFER_BYTES = 1 << 20,
-  PROF_I_CUPTI_BUFFERS = 64,         /* a thread that uses CUDA holds one, from CUDA 13 on */
+  PROF_I_CUPTI_BUFFERS = 64, /* a thread that uses CUDA holds one, from CUDA 13 on */
   PROF_I_CUPTI_SMALL_BYTES = 1 << 16,
-  PROF_I_CUPTI_SMALLS = 448          /* beyond those; their memory goes when they come back */
+  PROF_I_CUPTI_SMALLS = 448 /* beyond those; their memory goes when they come back */
 };
 
 typedef struct prof_i_cupti_buffer {
@@ -21,12 +23,14 @@ typedef struct prof_i_cupti_buffer {
   uint32_t is_lent; /* acquire, release */
 } prof_i_cupti_buffer;
 
-/* may_refuse: this CUPTI bears being given none; it then counts what it drops. False: no memory. One thread at a time. */
+/* may_refuse: this CUPTI bears being given none; it then counts what it drops. False: no memory.
+   One thread at a time. */
 bool prof_i_cupti_buffers_prepare(const prof_backend_host *host, bool may_refuse);
 
 /* For cuptiActivityRegisterCallbacks(). Any thread. */
 void prof_i_cupti_buffer_request(uint8_t **records_out, size_t *bytes_out, size_t *records_max_out);
-void prof_i_cupti_buffer_complete(prof_i_cu_context context, uint32_t stream, uint8_t *records, size_t bytes, size_t valid);
+void prof_i_cupti_buffer_complete(prof_i_cu_context context, uint32_t stream, uint8_t *records,
+                                  size_t bytes, size_t valid);
 
 /* What has come back, oldest first, and to whom it goes when it has been read. The collector. */
 prof_i_cupti_buffer *prof_i_cupti_buffers_take(void);
@@ -35,7 +39,8 @@ void prof_i_cupti_buffer_give_back(prof_i_cupti_buffer *buffer);
 /* How many are with CUPTI. Any thread. */
 uint32_t prof_i_cupti_buffers_lent(void);
 
-/* How many buffers of records were lost since the last time: there was none to lend, and this CUPTI had to be given one. The collector. */
+/* How many buffers of records were lost since the last time: there was none to lend, and this CUPTI
+   had to be given one. The collector. */
 uint64_t prof_i_cupti_buffers_lost(void);
 
 #endif

@@ -1,14 +1,20 @@
-/* What prof needs of CUPTI, declared by itself, so that no vendor's header is needed to build and one binary serves all releases: tests/device/headers/cupti.cpp compares each line with the real headers of CUDA 11.8 to 13.5. Of records only what all of these have in
-   common stands here, and it has never moved; a buffer is walked by the loaded library alone, which knows how long its records are. Includes nothing of the rest of prof. */
+/* What prof needs of CUPTI, declared by itself, so that no vendor's header is needed to build and
+   one binary serves all releases: tests/device/headers/cupti.cpp compares each line with the real
+   headers of CUDA 11.8 to 13.5. Of records only what all of these have in common stands here, and
+   it has never moved; a buffer is walked by the loaded library alone, which knows how long its
+   records are. Includes nothing of the rest of prof. */
 #ifndef PROF_CUDA_CUPTI_H
 #define PROF_CUDA_CUPTI_H
 
 #include "api.h"
 
 typedef struct prof_i_cupti_subscriber_object *prof_i_cupti_subscriber;
-typedef void (*prof_i_cupti_callback)(void *user, int32_t domain, uint32_t number, const void *data);
-typedef void (*prof_i_cupti_requested)(uint8_t **buffer_out, size_t *bytes_out, size_t *records_max_out);
-typedef void (*prof_i_cupti_completed)(prof_i_cu_context context, uint32_t stream, uint8_t *buffer, size_t bytes, size_t valid);
+typedef void (*prof_i_cupti_callback)(void *user, int32_t domain, uint32_t number,
+                                      const void *data);
+typedef void (*prof_i_cupti_requested)(uint8_t **buffer_out, size_t *bytes_out,
+                                       size_t *records_max_out);
+typedef void (*prof_i_cupti_completed)(prof_i_cu_context context, uint32_t stream, uint8_t *buffer,
+                                       size_t bytes, size_t valid);
 
 /* From 13.0 on: who has subscribed says his name, and the next one is told. */
 typedef struct prof_i_cupti_subscriber_params {
@@ -18,75 +24,83 @@ typedef struct prof_i_cupti_subscriber_params {
   size_t holder_room;
 } prof_i_cupti_subscriber_params;
 
-/* X(need, name, arguments): all return a CUptiResult. Of an OPTIONAL one the pointer may be NULL. */
-#define PROF_I_CUPTI_FUNCTIONS(X)                                                                                                                              \
-  X(NEEDED, cuptiGetVersion, (uint32_t * version_out))                                                                                                         \
-  X(NEEDED, cuptiGetResultString, (int32_t error, const char **text_out))                                                                                      \
-  X(NEEDED, cuptiGetTimestamp, (uint64_t * ns_out))                                                                                                            \
-  X(NEEDED, cuptiSubscribe, (prof_i_cupti_subscriber * subscriber_out, prof_i_cupti_callback callback, void *user))                                            \
-  X(OPTIONAL, cuptiSubscribe_v2, (prof_i_cupti_subscriber * subscriber_out, prof_i_cupti_callback callback, void *user, prof_i_cupti_subscriber_params *params)) \
-  X(NEEDED, cuptiUnsubscribe, (prof_i_cupti_subscriber subscriber))                                                                                            \
-  X(NEEDED, cuptiActivityRegisterCallbacks, (prof_i_cupti_requested requested, prof_i_cupti_completed completed))                                              \
-  X(NEEDED, cuptiActivityEnable, (int32_t kind))                                                                                                               \
-  X(NEEDED, cuptiActivityDisable, (int32_t kind))                                                                                                              \
-  X(OPTIONAL, cuptiActivityEnableDriverApi, (uint32_t number, uint8_t enable))                                                                                 \
-  X(OPTIONAL, cuptiActivityEnableRuntimeApi, (uint32_t number, uint8_t enable))                                                                                \
-  X(NEEDED, cuptiActivityFlushAll, (uint32_t flags))                                                                                                           \
-  X(NEEDED, cuptiActivityGetNextRecord, (uint8_t * buffer, size_t valid, void **record_in_out))                                                                \
-  X(NEEDED, cuptiActivityGetNumDroppedRecords, (prof_i_cu_context context, uint32_t stream, size_t *dropped_out))                                              \
-  X(NEEDED, cuptiGetCallbackName, (int32_t domain, uint32_t number, const char **name_out))                                                                    \
-  X(NEEDED, cuptiGetContextId, (prof_i_cu_context context, uint32_t *number_out))                                                                              \
-  X(NEEDED, cuptiGetStreamIdEx, (prof_i_cu_context context, prof_i_cu_stream stream, uint8_t is_per_thread, uint32_t *number_out))                             \
+/* X(need, name, arguments): all return a CUptiResult. Of an OPTIONAL one the pointer may be
+   NULL. */
+#define PROF_I_CUPTI_FUNCTIONS(X)                                                               \
+  X(NEEDED, cuptiGetVersion, (uint32_t * version_out))                                          \
+  X(NEEDED, cuptiGetResultString, (int32_t error, const char **text_out))                       \
+  X(NEEDED, cuptiGetTimestamp, (uint64_t * ns_out))                                             \
+  X(NEEDED, cuptiSubscribe,                                                                     \
+    (prof_i_cupti_subscriber * subscriber_out, prof_i_cupti_callback callback, void *user))     \
+  X(OPTIONAL, cuptiSubscribe_v2,                                                                \
+    (prof_i_cupti_subscriber * subscriber_out, prof_i_cupti_callback callback, void *user,      \
+     prof_i_cupti_subscriber_params *params))                                                   \
+  X(NEEDED, cuptiUnsubscribe, (prof_i_cupti_subscriber subscriber))                             \
+  X(NEEDED, cuptiActivityRegisterCallbacks,                                                     \
+    (prof_i_cupti_requested requested, prof_i_cupti_completed completed))                       \
+  X(NEEDED, cuptiActivityEnable, (int32_t kind))                                                \
+  X(NEEDED, cuptiActivityDisable, (int32_t kind))                                               \
+  X(OPTIONAL, cuptiActivityEnableDriverApi, (uint32_t number, uint8_t enable))                  \
+  X(OPTIONAL, cuptiActivityEnableRuntimeApi, (uint32_t number, uint8_t enable))                 \
+  X(NEEDED, cuptiActivityFlushAll, (uint32_t flags))                                            \
+  X(NEEDED, cuptiActivityGetNextRecord, (uint8_t * buffer, size_t valid, void **record_in_out)) \
+  X(NEEDED, cuptiActivityGetNumDroppedRecords,                                                  \
+    (prof_i_cu_context context, uint32_t stream, size_t * dropped_out))                         \
+  X(NEEDED, cuptiGetCallbackName, (int32_t domain, uint32_t number, const char **name_out))     \
+  X(NEEDED, cuptiGetContextId, (prof_i_cu_context context, uint32_t * number_out))              \
+  X(NEEDED, cuptiGetStreamIdEx,                                                                 \
+    (prof_i_cu_context context, prof_i_cu_stream stream, uint8_t is_per_thread,                 \
+     uint32_t * number_out))                                                                    \
   X(OPTIONAL, cuptiSetThreadIdType, (int32_t type))
 
 /* X(name, value): CUPTI's words without their CUPTI_. */
-#define PROF_I_CUPTI_CONSTANTS(X)                            \
-  X(ACTIVITY_KIND_MEMCPY, 1)                                 \
-  X(ACTIVITY_KIND_MEMSET, 2)                                 \
-  X(ACTIVITY_KIND_KERNEL, 3)                                 \
-  X(ACTIVITY_KIND_DRIVER, 4)                                 \
-  X(ACTIVITY_KIND_RUNTIME, 5)                                \
-  X(ACTIVITY_KIND_CONCURRENT_KERNEL, 10)                     \
-  X(ACTIVITY_KIND_OVERHEAD, 17)                              \
-  X(ACTIVITY_KIND_MEMCPY2, 22)                               \
-  X(ACTIVITY_KIND_SYNCHRONIZATION, 38)                       \
-  X(ACTIVITY_KIND_MEMORY2, 49)                               \
-  X(ACTIVITY_KIND_GRAPH_TRACE, 51)                           \
-  X(ACTIVITY_MEMORY_OPERATION_TYPE_ALLOCATION, 1)            \
-  X(ACTIVITY_MEMORY_OPERATION_TYPE_RELEASE, 2)               \
-  X(ACTIVITY_FLAG_FLUSH_FORCED, 1)                           \
-  X(ACTIVITY_THREAD_ID_TYPE_SYSTEM, 1)                       \
-  X(CB_DOMAIN_DRIVER_API, 1)                                 \
-  X(CB_DOMAIN_RUNTIME_API, 2)                                \
-  X(ACTIVITY_MEMCPY_KIND_HTOD, 1)                            \
-  X(ACTIVITY_MEMCPY_KIND_DTOH, 2)                            \
-  X(ACTIVITY_MEMCPY_KIND_HTOA, 3)                            \
-  X(ACTIVITY_MEMCPY_KIND_ATOH, 4)                            \
-  X(ACTIVITY_MEMCPY_KIND_HTOH, 9)                            \
-  X(ACTIVITY_MEMORY_KIND_PAGEABLE, 1)                        \
-  X(ACTIVITY_MEMORY_KIND_PINNED, 2)                          \
-  X(ACTIVITY_MEMORY_KIND_DEVICE, 3)                          \
-  X(ACTIVITY_MEMORY_KIND_ARRAY, 4)                           \
-  X(ACTIVITY_MEMORY_KIND_MANAGED, 5)                         \
-  X(ACTIVITY_MEMORY_KIND_DEVICE_STATIC, 6)                   \
-  X(ACTIVITY_MEMORY_KIND_MANAGED_STATIC, 7)                  \
-  X(ACTIVITY_SYNCHRONIZATION_TYPE_EVENT_SYNCHRONIZE, 1)      \
-  X(ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_WAIT_EVENT, 2)      \
-  X(ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_SYNCHRONIZE, 3)     \
-  X(ACTIVITY_SYNCHRONIZATION_TYPE_CONTEXT_SYNCHRONIZE, 4)    \
-  X(ACTIVITY_OBJECT_THREAD, 2)                               \
-  X(ACTIVITY_OVERHEAD_DRIVER_COMPILER, 1)                    \
-  X(ACTIVITY_OVERHEAD_CUPTI_BUFFER_FLUSH, 1 << 16)           \
-  X(ACTIVITY_OVERHEAD_CUPTI_INSTRUMENTATION, 2 << 16)        \
-  X(ACTIVITY_OVERHEAD_CUPTI_RESOURCE, 3 << 16)               \
-  X(SYNCHRONIZATION_INVALID_VALUE, -1)                       \
-  X(ERROR_NOT_COMPATIBLE, 14)                                \
-  X(ERROR_MAX_LIMIT_REACHED, 12)                             \
-  X(ERROR_NOT_INITIALIZED, 15)                               \
-  X(ERROR_INSUFFICIENT_PRIVILEGES, 35)                       \
-  X(ERROR_OLD_PROFILER_API_INITIALIZED, 36)                  \
-  X(ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED, 39)            \
-  X(ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES, 40)    \
+#define PROF_I_CUPTI_CONSTANTS(X)                         \
+  X(ACTIVITY_KIND_MEMCPY, 1)                              \
+  X(ACTIVITY_KIND_MEMSET, 2)                              \
+  X(ACTIVITY_KIND_KERNEL, 3)                              \
+  X(ACTIVITY_KIND_DRIVER, 4)                              \
+  X(ACTIVITY_KIND_RUNTIME, 5)                             \
+  X(ACTIVITY_KIND_CONCURRENT_KERNEL, 10)                  \
+  X(ACTIVITY_KIND_OVERHEAD, 17)                           \
+  X(ACTIVITY_KIND_MEMCPY2, 22)                            \
+  X(ACTIVITY_KIND_SYNCHRONIZATION, 38)                    \
+  X(ACTIVITY_KIND_MEMORY2, 49)                            \
+  X(ACTIVITY_KIND_GRAPH_TRACE, 51)                        \
+  X(ACTIVITY_MEMORY_OPERATION_TYPE_ALLOCATION, 1)         \
+  X(ACTIVITY_MEMORY_OPERATION_TYPE_RELEASE, 2)            \
+  X(ACTIVITY_FLAG_FLUSH_FORCED, 1)                        \
+  X(ACTIVITY_THREAD_ID_TYPE_SYSTEM, 1)                    \
+  X(CB_DOMAIN_DRIVER_API, 1)                              \
+  X(CB_DOMAIN_RUNTIME_API, 2)                             \
+  X(ACTIVITY_MEMCPY_KIND_HTOD, 1)                         \
+  X(ACTIVITY_MEMCPY_KIND_DTOH, 2)                         \
+  X(ACTIVITY_MEMCPY_KIND_HTOA, 3)                         \
+  X(ACTIVITY_MEMCPY_KIND_ATOH, 4)                         \
+  X(ACTIVITY_MEMCPY_KIND_HTOH, 9)                         \
+  X(ACTIVITY_MEMORY_KIND_PAGEABLE, 1)                     \
+  X(ACTIVITY_MEMORY_KIND_PINNED, 2)                       \
+  X(ACTIVITY_MEMORY_KIND_DEVICE, 3)                       \
+  X(ACTIVITY_MEMORY_KIND_ARRAY, 4)                        \
+  X(ACTIVITY_MEMORY_KIND_MANAGED, 5)                      \
+  X(ACTIVITY_MEMORY_KIND_DEVICE_STATIC, 6)                \
+  X(ACTIVITY_MEMORY_KIND_MANAGED_STATIC, 7)               \
+  X(ACTIVITY_SYNCHRONIZATION_TYPE_EVENT_SYNCHRONIZE, 1)   \
+  X(ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_WAIT_EVENT, 2)   \
+  X(ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_SYNCHRONIZE, 3)  \
+  X(ACTIVITY_SYNCHRONIZATION_TYPE_CONTEXT_SYNCHRONIZE, 4) \
+  X(ACTIVITY_OBJECT_THREAD, 2)                            \
+  X(ACTIVITY_OVERHEAD_DRIVER_COMPILER, 1)                 \
+  X(ACTIVITY_OVERHEAD_CUPTI_BUFFER_FLUSH, 1 << 16)        \
+  X(ACTIVITY_OVERHEAD_CUPTI_INSTRUMENTATION, 2 << 16)     \
+  X(ACTIVITY_OVERHEAD_CUPTI_RESOURCE, 3 << 16)            \
+  X(SYNCHRONIZATION_INVALID_VALUE, -1)                    \
+  X(ERROR_NOT_COMPATIBLE, 14)                             \
+  X(ERROR_MAX_LIMIT_REACHED, 12)                          \
+  X(ERROR_NOT_INITIALIZED, 15)                            \
+  X(ERROR_INSUFFICIENT_PRIVILEGES, 35)                    \
+  X(ERROR_OLD_PROFILER_API_INITIALIZED, 36)               \
+  X(ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED, 39)         \
+  X(ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES, 40) \
   X(ERROR_CONFIDENTIAL_COMPUTING_NOT_SUPPORTED, 41)
 
 enum {
@@ -104,7 +118,8 @@ enum {
   PROF_I_CUPTI_ERROR_MIG_DEVICE_NOT_SUPPORTED = 43,
   PROF_I_CUPTI_ERROR_SLI_DEVICE_NOT_SUPPORTED = 44,
   PROF_I_CUPTI_ERROR_WSL_DEVICE_NOT_SUPPORTED = 45,
-  PROF_I_CUPTI_NULL_BUFFERS_FROM = 27 /* cuptiGetVersion(): older ones crash where no buffer is given */
+  /* cuptiGetVersion(): older ones crash where no buffer is given */
+  PROF_I_CUPTI_NULL_BUFFERS_FROM = 27
 };
 
 /* ---- records: ns of CUPTI's clock, which is cuptiGetTimestamp()'s; 0: not known ---- */
@@ -171,7 +186,7 @@ typedef struct prof_i_cupti_graph { /* CUpti_ActivityGraphTrace, and all later o
 } prof_i_cupti_graph;
 
 typedef struct prof_i_cupti_memory { /* CUpti_ActivityMemory2, and all later ones */
-  int32_t kind, operation, place; /* place: as a copy's */
+  int32_t kind, operation, place;    /* place: as a copy's */
   uint32_t correlation;
   uint64_t address, bytes, timestamp, from;
   uint32_t process, device, context, stream;
@@ -197,103 +212,103 @@ typedef struct prof_i_cupti_overhead { /* CUpti_ActivityOverhead */
 } prof_i_cupti_overhead;
 
 /* X(its name, CUPTI's name of the smallest version, member, CUPTI's member) */
-#define PROF_I_CUPTI_MEMBERS(X)                                               \
-  X(kernel, Kernel5, kind, kind)                                              \
-  X(kernel, Kernel5, registers, registersPerThread)                           \
-  X(kernel, Kernel5, start, start)                                            \
-  X(kernel, Kernel5, end, end)                                                \
-  X(kernel, Kernel5, device, deviceId)                                        \
-  X(kernel, Kernel5, context, contextId)                                      \
-  X(kernel, Kernel5, stream, streamId)                                        \
-  X(kernel, Kernel5, grid, gridX)                                             \
-  X(kernel, Kernel5, block, blockX)                                           \
-  X(kernel, Kernel5, static_shared, staticSharedMemory)                       \
-  X(kernel, Kernel5, dynamic_shared, dynamicSharedMemory)                     \
-  X(kernel, Kernel5, correlation, correlationId)                              \
-  X(kernel, Kernel5, name, name)                                              \
-  X(kernel, Kernel5, queued, queued)                                          \
-  X(kernel, Kernel5, submitted, submitted)                                    \
-  X(kernel, Kernel5, graph_node, graphNodeId)                                 \
-  X(kernel, Kernel5, graph, graphId)                                          \
-  X(copy, Memcpy4, kind, kind)                                                \
-  X(copy, Memcpy4, way, copyKind)                                             \
-  X(copy, Memcpy4, from, srcKind)                                             \
-  X(copy, Memcpy4, to, dstKind)                                               \
-  X(copy, Memcpy4, bytes, bytes)                                              \
-  X(copy, Memcpy4, start, start)                                              \
-  X(copy, Memcpy4, end, end)                                                  \
-  X(copy, Memcpy4, device, deviceId)                                          \
-  X(copy, Memcpy4, context, contextId)                                        \
-  X(copy, Memcpy4, stream, streamId)                                          \
-  X(copy, Memcpy4, correlation, correlationId)                                \
-  X(copy, Memcpy4, graph_node, graphNodeId)                                   \
-  X(copy, Memcpy4, graph, graphId)                                            \
-  X(peer_copy, MemcpyPtoP3, kind, kind)                                       \
-  X(peer_copy, MemcpyPtoP3, way, copyKind)                                    \
-  X(peer_copy, MemcpyPtoP3, from, srcKind)                                    \
-  X(peer_copy, MemcpyPtoP3, to, dstKind)                                      \
-  X(peer_copy, MemcpyPtoP3, bytes, bytes)                                     \
-  X(peer_copy, MemcpyPtoP3, start, start)                                     \
-  X(peer_copy, MemcpyPtoP3, end, end)                                         \
-  X(peer_copy, MemcpyPtoP3, device, deviceId)                                 \
-  X(peer_copy, MemcpyPtoP3, context, contextId)                               \
-  X(peer_copy, MemcpyPtoP3, stream, streamId)                                 \
-  X(peer_copy, MemcpyPtoP3, from_device, srcDeviceId)                         \
-  X(peer_copy, MemcpyPtoP3, to_device, dstDeviceId)                           \
-  X(peer_copy, MemcpyPtoP3, correlation, correlationId)                       \
-  X(peer_copy, MemcpyPtoP3, graph_node, graphNodeId)                          \
-  X(peer_copy, MemcpyPtoP3, graph, graphId)                                   \
-  X(fill, Memset3, kind, kind)                                                \
-  X(fill, Memset3, value, value)                                              \
-  X(fill, Memset3, bytes, bytes)                                              \
-  X(fill, Memset3, start, start)                                              \
-  X(fill, Memset3, end, end)                                                  \
-  X(fill, Memset3, device, deviceId)                                          \
-  X(fill, Memset3, context, contextId)                                        \
-  X(fill, Memset3, stream, streamId)                                          \
-  X(fill, Memset3, correlation, correlationId)                                \
-  X(fill, Memset3, memory, memoryKind)                                        \
-  X(fill, Memset3, graph_node, graphNodeId)                                   \
-  X(fill, Memset3, graph, graphId)                                            \
-  X(graph, GraphTrace, kind, kind)                                            \
-  X(graph, GraphTrace, correlation, correlationId)                            \
-  X(graph, GraphTrace, start, start)                                          \
-  X(graph, GraphTrace, end, end)                                              \
-  X(graph, GraphTrace, device, deviceId)                                      \
-  X(graph, GraphTrace, graph, graphId)                                        \
-  X(graph, GraphTrace, context, contextId)                                    \
-  X(graph, GraphTrace, stream, streamId)                                      \
-  X(memory, Memory2, kind, kind)                                              \
-  X(memory, Memory2, operation, memoryOperationType)                          \
-  X(memory, Memory2, place, memoryKind)                                       \
-  X(memory, Memory2, correlation, correlationId)                              \
-  X(memory, Memory2, address, address)                                        \
-  X(memory, Memory2, bytes, bytes)                                            \
-  X(memory, Memory2, timestamp, timestamp)                                    \
-  X(memory, Memory2, process, processId)                                      \
-  X(memory, Memory2, device, deviceId)                                        \
-  X(memory, Memory2, context, contextId)                                      \
-  X(memory, Memory2, stream, streamId)                                        \
-  X(call, API, kind, kind)                                                    \
-  X(call, API, number, cbid)                                                  \
-  X(call, API, start, start)                                                  \
-  X(call, API, end, end)                                                      \
-  X(call, API, process, processId)                                            \
-  X(call, API, thread, threadId)                                              \
-  X(call, API, correlation, correlationId)                                    \
-  X(call, API, result, returnValue)                                           \
-  X(sync, Synchronization, kind, kind)                                        \
-  X(sync, Synchronization, type, type)                                        \
-  X(sync, Synchronization, start, start)                                      \
-  X(sync, Synchronization, end, end)                                          \
-  X(sync, Synchronization, correlation, correlationId)                        \
-  X(sync, Synchronization, context, contextId)                                \
-  X(sync, Synchronization, stream, streamId)                                  \
-  X(overhead, Overhead, kind, kind)                                           \
-  X(overhead, Overhead, what, overheadKind)                                   \
-  X(overhead, Overhead, object, objectKind)                                   \
-  X(overhead, Overhead, thread, objectId.pt.threadId)                         \
-  X(overhead, Overhead, start, start)                                         \
+#define PROF_I_CUPTI_MEMBERS(X)                           \
+  X(kernel, Kernel5, kind, kind)                          \
+  X(kernel, Kernel5, registers, registersPerThread)       \
+  X(kernel, Kernel5, start, start)                        \
+  X(kernel, Kernel5, end, end)                            \
+  X(kernel, Kernel5, device, deviceId)                    \
+  X(kernel, Kernel5, context, contextId)                  \
+  X(kernel, Kernel5, stream, streamId)                    \
+  X(kernel, Kernel5, grid, gridX)                         \
+  X(kernel, Kernel5, block, blockX)                       \
+  X(kernel, Kernel5, static_shared, staticSharedMemory)   \
+  X(kernel, Kernel5, dynamic_shared, dynamicSharedMemory) \
+  X(kernel, Kernel5, correlation, correlationId)          \
+  X(kernel, Kernel5, name, name)                          \
+  X(kernel, Kernel5, queued, queued)                      \
+  X(kernel, Kernel5, submitted, submitted)                \
+  X(kernel, Kernel5, graph_node, graphNodeId)             \
+  X(kernel, Kernel5, graph, graphId)                      \
+  X(copy, Memcpy4, kind, kind)                            \
+  X(copy, Memcpy4, way, copyKind)                         \
+  X(copy, Memcpy4, from, srcKind)                         \
+  X(copy, Memcpy4, to, dstKind)                           \
+  X(copy, Memcpy4, bytes, bytes)                          \
+  X(copy, Memcpy4, start, start)                          \
+  X(copy, Memcpy4, end, end)                              \
+  X(copy, Memcpy4, device, deviceId)                      \
+  X(copy, Memcpy4, context, contextId)                    \
+  X(copy, Memcpy4, stream, streamId)                      \
+  X(copy, Memcpy4, correlation, correlationId)            \
+  X(copy, Memcpy4, graph_node, graphNodeId)               \
+  X(copy, Memcpy4, graph, graphId)                        \
+  X(peer_copy, MemcpyPtoP3, kind, kind)                   \
+  X(peer_copy, MemcpyPtoP3, way, copyKind)                \
+  X(peer_copy, MemcpyPtoP3, from, srcKind)                \
+  X(peer_copy, MemcpyPtoP3, to, dstKind)                  \
+  X(peer_copy, MemcpyPtoP3, bytes, bytes)                 \
+  X(peer_copy, MemcpyPtoP3, start, start)                 \
+  X(peer_copy, MemcpyPtoP3, end, end)                     \
+  X(peer_copy, MemcpyPtoP3, device, deviceId)             \
+  X(peer_copy, MemcpyPtoP3, context, contextId)           \
+  X(peer_copy, MemcpyPtoP3, stream, streamId)             \
+  X(peer_copy, MemcpyPtoP3, from_device, srcDeviceId)     \
+  X(peer_copy, MemcpyPtoP3, to_device, dstDeviceId)       \
+  X(peer_copy, MemcpyPtoP3, correlation, correlationId)   \
+  X(peer_copy, MemcpyPtoP3, graph_node, graphNodeId)      \
+  X(peer_copy, MemcpyPtoP3, graph, graphId)               \
+  X(fill, Memset3, kind, kind)                            \
+  X(fill, Memset3, value, value)                          \
+  X(fill, Memset3, bytes, bytes)                          \
+  X(fill, Memset3, start, start)                          \
+  X(fill, Memset3, end, end)                              \
+  X(fill, Memset3, device, deviceId)                      \
+  X(fill, Memset3, context, contextId)                    \
+  X(fill, Memset3, stream, streamId)                      \
+  X(fill, Memset3, correlation, correlationId)            \
+  X(fill, Memset3, memory, memoryKind)                    \
+  X(fill, Memset3, graph_node, graphNodeId)               \
+  X(fill, Memset3, graph, graphId)                        \
+  X(graph, GraphTrace, kind, kind)                        \
+  X(graph, GraphTrace, correlation, correlationId)        \
+  X(graph, GraphTrace, start, start)                      \
+  X(graph, GraphTrace, end, end)                          \
+  X(graph, GraphTrace, device, deviceId)                  \
+  X(graph, GraphTrace, graph, graphId)                    \
+  X(graph, GraphTrace, context, contextId)                \
+  X(graph, GraphTrace, stream, streamId)                  \
+  X(memory, Memory2, kind, kind)                          \
+  X(memory, Memory2, operation, memoryOperationType)      \
+  X(memory, Memory2, place, memoryKind)                   \
+  X(memory, Memory2, correlation, correlationId)          \
+  X(memory, Memory2, address, address)                    \
+  X(memory, Memory2, bytes, bytes)                        \
+  X(memory, Memory2, timestamp, timestamp)                \
+  X(memory, Memory2, process, processId)                  \
+  X(memory, Memory2, device, deviceId)                    \
+  X(memory, Memory2, context, contextId)                  \
+  X(memory, Memory2, stream, streamId)                    \
+  X(call, API, kind, kind)                                \
+  X(call, API, number, cbid)                              \
+  X(call, API, start, start)                              \
+  X(call, API, end, end)                                  \
+  X(call, API, process, processId)                        \
+  X(call, API, thread, threadId)                          \
+  X(call, API, correlation, correlationId)                \
+  X(call, API, result, returnValue)                       \
+  X(sync, Synchronization, kind, kind)                    \
+  X(sync, Synchronization, type, type)                    \
+  X(sync, Synchronization, start, start)                  \
+  X(sync, Synchronization, end, end)                      \
+  X(sync, Synchronization, correlation, correlationId)    \
+  X(sync, Synchronization, context, contextId)            \
+  X(sync, Synchronization, stream, streamId)              \
+  X(overhead, Overhead, kind, kind)                       \
+  X(overhead, Overhead, what, overheadKind)               \
+  X(overhead, Overhead, object, objectKind)               \
+  X(overhead, Overhead, thread, objectId.pt.threadId)     \
+  X(overhead, Overhead, start, start)                     \
   X(overhead, Overhead, end, end)
 
 #endif

@@ -12,23 +12,27 @@
 
 prof_i_cupti_functions prof_i_cupti;
 
-static struct {
-  int32_t driver_version; /* CUDA's, by the driver's own word: 12040 */
-} own;
+static struct { int32_t driver_version; /* CUDA's, by the driver's own word: 12040 */ } own;
 
 /* What CUDA's majors call it, newest first; 11 has a name for each minor. */
 static const struct {
   int32_t major;
   const char *name;
-} names[] = {{13, "libcupti.so.13"}, {12, "libcupti.so.12"}, {11, "libcupti.so.11.8"}, {11, "libcupti.so.11.7"}, {11, "libcupti.so.11.6"}, {11, "libcupti.so.11.5"}, {11, "libcupti.so.11.4"}, {11, "libcupti.so.11.3"}, {11, "libcupti.so.11.2"}};
+} names[] = {{13, "libcupti.so.13"},   {12, "libcupti.so.12"},   {11, "libcupti.so.11.8"},
+             {11, "libcupti.so.11.7"}, {11, "libcupti.so.11.6"}, {11, "libcupti.so.11.5"},
+             {11, "libcupti.so.11.4"}, {11, "libcupti.so.11.3"}, {11, "libcupti.so.11.2"}};
 enum { PATH_BYTES = 4096, NAMES = sizeof names / sizeof *names, PATIENCE_MS = 300 };
-static const char *const folders[] = {"/usr/local/cuda/extras/CUPTI/lib64", "/usr/local/cuda/lib64"};
+static const char *const folders[] = {"/usr/local/cuda/extras/CUPTI/lib64",
+                                      "/usr/local/cuda/lib64"};
 
 /* One that was loaded by its path, as wheels do, is not found by its name. */
 static bool find_path(char *path_out) {
   const struct timespec ms = {0, 1000000};
   int is_there = -1;
-  for (int i = 0; i < PATIENCE_MS && (is_there = prof_i_library_seek("libcupti.so", path_out, PATH_BYTES)) < 0; i++) nanosleep(&ms, NULL);
+  for (int i = 0;
+       i < PATIENCE_MS && (is_there = prof_i_library_seek("libcupti.so", path_out, PATH_BYTES)) < 0;
+       i++)
+    nanosleep(&ms, NULL);
   return is_there > 0;
 }
 
@@ -44,7 +48,9 @@ static void *find_loaded(void) {
 
 static void *try_in(const char *folder, const char *name, prof_i_library_why *why) {
   char path[PATH_BYTES];
-  return snprintf(path, sizeof path, "%s/%s", folder, name) < (int)sizeof path ? prof_i_library_try(path, why) : NULL;
+  return snprintf(path, sizeof path, "%s/%s", folder, name) < (int)sizeof path
+             ? prof_i_library_try(path, why)
+             : NULL;
 }
 
 /* Of a later major than the driver's it would refuse to work. */
@@ -52,7 +58,8 @@ static void *find_installed(int32_t driver_version, prof_i_library_why *why) {
   for (int i = 0; i < NAMES; i++) {
     if (names[i].major > driver_version / 1000) continue;
     void *library = prof_i_library_try(names[i].name, why);
-    for (size_t k = 0; k < sizeof folders / sizeof *folders && !library; k++) library = try_in(folders[k], names[i].name, why);
+    for (size_t k = 0; k < sizeof folders / sizeof *folders && !library; k++)
+      library = try_in(folders[k], names[i].name, why);
     if (library) return library;
   }
   return NULL;
@@ -62,8 +69,8 @@ static void *find_installed(int32_t driver_version, prof_i_library_why *why) {
 static const char *resolve(void *library) {
   enum { OPTIONAL, NEEDED };
   const char *missing = NULL;
-#define RESOLVE(need, name, arguments)                                   \
-  *(void **)&prof_i_cupti.name = prof_i_library_find(library, #name);    \
+#define RESOLVE(need, name, arguments)                                \
+  *(void **)&prof_i_cupti.name = prof_i_library_find(library, #name); \
   if ((need) == NEEDED && !prof_i_cupti.name && !missing) missing = #name;
   PROF_I_CUPTI_FUNCTIONS(RESOLVE)
 #undef RESOLVE
@@ -82,46 +89,69 @@ int prof_i_cupti_library_open(const prof_backend_host *host, int32_t driver_vers
   if (!library) library = find_installed(driver_version, &why);
   if (!library && why.is_broken) return prof_i_words_no_library("", &why);
   if (!library)
-    return prof_i_words_fail(PROF_BACKEND_ABSENT, "CUPTI is not there (libcupti.so.%d); install it (CUDA's toolkit, or the package nvidia-cuda-cupti), and name its folder in LD_LIBRARY_PATH or the file in PROF_BACKEND_CUPTI", driver_version / 1000);
+    return prof_i_words_fail(PROF_BACKEND_ABSENT,
+                             "CUPTI is not there (libcupti.so.%d); install it (CUDA's toolkit, or "
+                             "the package nvidia-cuda-cupti), and name its folder in "
+                             "LD_LIBRARY_PATH or the file in PROF_BACKEND_CUPTI",
+                             driver_version / 1000);
   const char *const missing = resolve(library);
-  return missing ? prof_i_words_fail(PROF_BACKEND_VERSION, "libcupti has no %s(): CUDA 11.2 is the oldest that serves", missing) : PROF_BACKEND_OK;
+  return missing ? prof_i_words_fail(PROF_BACKEND_VERSION,
+                                     "libcupti has no %s(): CUDA 11.2 is the oldest that serves",
+                                     missing)
+                 : PROF_BACKEND_OK;
 }
 
 static int result_of(int32_t error) {
   switch (error) {
     case PROF_I_CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED:
-    case PROF_I_CUPTI_ERROR_OLD_PROFILER_API_INITIALIZED: return PROF_BACKEND_BUSY;
+    case PROF_I_CUPTI_ERROR_OLD_PROFILER_API_INITIALIZED:
+      return PROF_BACKEND_BUSY;
     case PROF_I_CUPTI_ERROR_INSUFFICIENT_PRIVILEGES:
     case PROF_I_CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES:
-    case PROF_I_CUPTI_ERROR_CONFIDENTIAL_COMPUTING_NOT_SUPPORTED: return PROF_BACKEND_PERMISSION;
+    case PROF_I_CUPTI_ERROR_CONFIDENTIAL_COMPUTING_NOT_SUPPORTED:
+      return PROF_BACKEND_PERMISSION;
     case PROF_I_CUPTI_ERROR_CMP_DEVICE_NOT_SUPPORTED:
     case PROF_I_CUPTI_ERROR_MIG_DEVICE_NOT_SUPPORTED:
     case PROF_I_CUPTI_ERROR_SLI_DEVICE_NOT_SUPPORTED:
-    case PROF_I_CUPTI_ERROR_WSL_DEVICE_NOT_SUPPORTED: return PROF_BACKEND_UNSUPPORTED;
-    case PROF_I_CUPTI_ERROR_NOT_COMPATIBLE: return PROF_BACKEND_VERSION;
-    default: return PROF_BACKEND_VENDOR;
+    case PROF_I_CUPTI_ERROR_WSL_DEVICE_NOT_SUPPORTED:
+      return PROF_BACKEND_UNSUPPORTED;
+    case PROF_I_CUPTI_ERROR_NOT_COMPATIBLE:
+      return PROF_BACKEND_VERSION;
+    default:
+      return PROF_BACKEND_VENDOR;
   }
 }
 
 /* What its user can do. */
 static const char *advice_of(int32_t error) {
   switch (error) {
-    case PROF_I_CUPTI_ERROR_INSUFFICIENT_PRIVILEGES: return ": for root or CAP_SYS_ADMIN alone, until the nvidia module has NVreg_RestrictProfilingToAdminUsers=0";
-    case PROF_I_CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES: return ": the virtual GPU's host must permit it (vGPU plugin: enable_profiling)";
-    case PROF_I_CUPTI_ERROR_CONFIDENTIAL_COMPUTING_NOT_SUPPORTED: return ": confidential computing permits it in devtools mode alone";
-    case PROF_I_CUPTI_ERROR_MIG_DEVICE_NOT_SUPPORTED: return ": a MIG instance must have its GPU instance alone";
-    default: return "";
+    case PROF_I_CUPTI_ERROR_INSUFFICIENT_PRIVILEGES:
+      return ": for root or CAP_SYS_ADMIN alone, until the nvidia module has "
+             "NVreg_RestrictProfilingToAdminUsers=0";
+    case PROF_I_CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES:
+      return ": the virtual GPU's host must permit it (vGPU plugin: enable_profiling)";
+    case PROF_I_CUPTI_ERROR_CONFIDENTIAL_COMPUTING_NOT_SUPPORTED:
+      return ": confidential computing permits it in devtools mode alone";
+    case PROF_I_CUPTI_ERROR_MIG_DEVICE_NOT_SUPPORTED:
+      return ": a MIG instance must have its GPU instance alone";
+    default:
+      return "";
   }
 }
 
 /* Numbers before CUDA 13 are of the interface, not of the release. */
-static int32_t major_of(uint32_t version) { return version >= 100000 ? (int32_t)(version / 10000) : version >= 19 ? 12 : 11; }
+static int32_t major_of(uint32_t version) {
+  return version >= 100000 ? (int32_t)(version / 10000) : version >= 19 ? 12 : 11;
+}
 
 /* Where it is newer than the driver: that is why, mostly. */
 static void put_versions(char *to, size_t room) {
   uint32_t version = 0;
-  if (prof_i_cupti.cuptiGetVersion(&version) != 0 || major_of(version) <= own.driver_version / 1000) return;
-  snprintf(to, room, ": CUPTI is CUDA %d's, the driver serves up to %d.%d: PROF_BACKEND_CUPTI names another", major_of(version), own.driver_version / 1000, own.driver_version % 1000 / 10);
+  if (prof_i_cupti.cuptiGetVersion(&version) != 0 || major_of(version) <= own.driver_version / 1000)
+    return;
+  snprintf(to, room,
+           ": CUPTI is CUDA %d's, the driver serves up to %d.%d: PROF_BACKEND_CUPTI names another",
+           major_of(version), own.driver_version / 1000, own.driver_version % 1000 / 10);
 }
 
 int prof_i_cupti_fail_call(const char *function, int32_t error) {
@@ -129,5 +159,6 @@ int prof_i_cupti_fail_call(const char *function, int32_t error) {
   char versions[128] = "";
   prof_i_cupti.cuptiGetResultString(error, &text);
   put_versions(versions, sizeof versions);
-  return prof_i_words_fail(result_of(error), "%s: %s (%d)%s%s; scopes on streams are recorded", function, text ? text : "an error", error, advice_of(error), versions);
+  return prof_i_words_fail(result_of(error), "%s: %s (%d)%s%s; scopes on streams are recorded",
+                           function, text ? text : "an error", error, advice_of(error), versions);
 }

@@ -18,12 +18,18 @@ static struct {
 int prof_i_cuda_devices_list(void) {
   int32_t count = 0;
   const int32_t error = prof_i_cuda.cuDeviceGetCount(&count);
-  if (error == PROF_I_CU_ERROR_NOT_INITIALIZED) return prof_i_words_refuse(PROF_BACKEND_NOT_READY, "the program has not begun to use CUDA (cuInit), or that failed: prof doctor says why");
+  if (error == PROF_I_CU_ERROR_NOT_INITIALIZED)
+    return prof_i_words_refuse(
+        PROF_BACKEND_NOT_READY,
+        "the program has not begun to use CUDA (cuInit), or that failed: prof doctor says why");
   if (error != 0) return prof_i_cuda_fail_call("cuDeviceGetCount", error);
   own.count = 0;
   for (int32_t i = 0; i < count && own.count < DEVICES_MAX; i++)
     if (prof_i_cuda.cuDeviceGet(&own.all[own.count], i) == 0) own.count++;
-  return own.count ? PROF_BACKEND_OK : prof_i_words_refuse(PROF_BACKEND_NO_DEVICE, "cuDeviceGetCount: 0 devices (CUDA_VISIBLE_DEVICES may hide some)");
+  return own.count ? PROF_BACKEND_OK
+                   : prof_i_words_refuse(
+                         PROF_BACKEND_NO_DEVICE,
+                         "cuDeviceGetCount: 0 devices (CUDA_VISIBLE_DEVICES may hide some)");
 }
 
 uint32_t prof_i_cuda_devices_count(void) { return own.count; }
@@ -50,13 +56,16 @@ static int32_t get_device_by_context(prof_i_cu_stream stream, prof_i_cu_device *
 uint32_t prof_i_cuda_device_of(prof_i_cu_stream stream) {
   prof_i_cu_device device = -1;
   const bool is_told = prof_i_cuda.cuStreamGetDevice != NULL;
-  const int32_t error = is_told ? prof_i_cuda.cuStreamGetDevice(stream, &device) : get_device_by_context(stream, &device);
+  const int32_t error = is_told ? prof_i_cuda.cuStreamGetDevice(stream, &device)
+                                : get_device_by_context(stream, &device);
   if (error != 0) {
     prof_i_cuda_fail_call(is_told ? "cuStreamGetDevice" : "cuStreamGetCtx", error);
     return UINT32_MAX;
   }
   const uint32_t number = prof_i_cuda_device_number(device);
-  if (number == UINT32_MAX) prof_i_words_refuse(PROF_BACKEND_INVALID, "the stream's device is none of those that were listed");
+  if (number == UINT32_MAX)
+    prof_i_words_refuse(PROF_BACKEND_INVALID,
+                        "the stream's device is none of those that were listed");
   return number;
 }
 
@@ -64,7 +73,8 @@ uint32_t prof_i_cuda_device_of(prof_i_cu_stream stream) {
 
 static uint32_t attribute(prof_i_cu_device device, int32_t what) {
   int32_t value = 0;
-  return prof_i_cuda.cuDeviceGetAttribute(&value, what, device) == 0 && value > 0 ? (uint32_t)value : 0;
+  return prof_i_cuda.cuDeviceGetAttribute(&value, what, device) == 0 && value > 0 ? (uint32_t)value
+                                                                                  : 0;
 }
 
 void prof_i_cuda_device_describe(uint32_t number, prof_backend_device *out) {
@@ -72,9 +82,13 @@ void prof_i_cuda_device_describe(uint32_t number, prof_backend_device *out) {
   int32_t version = 0;
   size_t bytes = 0;
   *out = (prof_backend_device){.size = out->size};
-  if (prof_i_cuda.cuDeviceGetName(out->name, (int32_t)sizeof out->name, device) != 0) out->name[0] = '\0';
-  snprintf(out->arch, sizeof out->arch, "sm_%u%u", attribute(device, PROF_I_CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) % 1000, attribute(device, PROF_I_CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR) % 1000);
-  if (prof_i_cuda.cuDriverGetVersion(&version) == 0) snprintf(out->driver, sizeof out->driver, "CUDA %d.%d", version / 1000, version % 1000 / 10);
+  if (prof_i_cuda.cuDeviceGetName(out->name, (int32_t)sizeof out->name, device) != 0)
+    out->name[0] = '\0';
+  snprintf(out->arch, sizeof out->arch, "sm_%u%u",
+           attribute(device, PROF_I_CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) % 1000,
+           attribute(device, PROF_I_CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR) % 1000);
+  if (prof_i_cuda.cuDriverGetVersion(&version) == 0)
+    snprintf(out->driver, sizeof out->driver, "CUDA %d.%d", version / 1000, version % 1000 / 10);
   if (prof_i_cuda.cuDeviceTotalMem(&bytes, device) == 0) out->memory_bytes = bytes;
   if (prof_i_cuda.cuDeviceGetUuid) prof_i_cuda.cuDeviceGetUuid((prof_i_cu_uuid *)out->uuid, device);
   out->units = attribute(device, PROF_I_CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);

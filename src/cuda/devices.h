@@ -1,4 +1,5 @@
-/* The devices that the program sees, in the driver's order: their ordinal is their number, prof_device.index. Listed once, when the back end is opened. */
+/* The devices that the program sees, in the driver's order: their ordinal is their number,
+   prof_device.index. Listed once, when the back end is opened. */
 #ifndef PROF_CUDA_DEVICES_H
 #define PROF_CUDA_DEVICES_H
 
@@ -7,7 +8,8 @@
 
 #include "api.h"
 
-/* NOT_READY: the program has not begun to use CUDA; NO_DEVICE. Creates no context, and does not begin for it: a child of a fork could use none then. */
+/* NOT_READY: the program has not begun to use CUDA; NO_DEVICE. Creates no context, and does not
+   begin for it: a child of a fork could use none then. */
 int prof_i_cuda_devices_list(void);
 
 /* How many. Any thread, as all below. */
@@ -16,7 +18,8 @@ uint32_t prof_i_cuda_devices_count(void);
 /* Its number; UINT32_MAX: it is none of those that were listed. */
 uint32_t prof_i_cuda_device_number(prof_i_cu_device device);
 
-/* The one that the stream is of; its number, or UINT32_MAX with words. For a default stream the context counts that is current. */
+/* The one that the stream is of; its number, or UINT32_MAX with words. For a default stream the
+   context counts that is current. */
 uint32_t prof_i_cuda_device_of(prof_i_cu_stream stream);
 
 /* What there is to know of it, but for its size. */

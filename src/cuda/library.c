@@ -14,8 +14,8 @@ prof_i_cuda_functions prof_i_cuda;
 static const char *resolve(void *library) {
   enum { OPTIONAL, NEEDED };
   const char *missing = NULL;
-#define RESOLVE(need, name, symbol, arguments)                             \
-  *(void **)&prof_i_cuda.name = prof_i_library_find(library, #symbol);     \
+#define RESOLVE(need, name, symbol, arguments)                         \
+  *(void **)&prof_i_cuda.name = prof_i_library_find(library, #symbol); \
   if ((need) == NEEDED && !prof_i_cuda.name && !missing) missing = #symbol;
   PROF_I_CU_FUNCTIONS(RESOLVE)
 #undef RESOLVE
@@ -30,10 +30,15 @@ int prof_i_cuda_library_is_loaded(void) {
 int prof_i_cuda_library_open(void) {
   prof_i_library_why why = {0};
   const char *unused;
-  if (!prof_i_library_can_open()) return prof_i_words_fail(PROF_BACKEND_UNSUPPORTED, "libprof.a opens no libraries; link libprof.so");
+  if (!prof_i_library_can_open())
+    return prof_i_words_fail(PROF_BACKEND_UNSUPPORTED,
+                             "libprof.a opens no libraries; link libprof.so");
   void *library = prof_i_library_open(file_name, 1, &unused);
   if (!library) library = prof_i_library_try(file_name, &why);
   if (!library) return prof_i_words_no_library("", &why);
   const char *const missing = resolve(library);
-  return missing ? prof_i_words_fail(PROF_BACKEND_VERSION, "%s has no %s(): CUDA 10.0's driver is the oldest that serves", file_name, missing) : PROF_BACKEND_OK;
+  return missing ? prof_i_words_fail(PROF_BACKEND_VERSION,
+                                     "%s has no %s(): CUDA 10.0's driver is the oldest that serves",
+                                     file_name, missing)
+                 : PROF_BACKEND_OK;
 }

@@ -1,11 +1,13 @@
-/* The CUDA driver's library of the process: found where the program has loaded it, opened when somebody asks whether it could be used, never linked, never closed. */
+/* The CUDA driver's library of the process: found where the program has loaded it, opened when
+   somebody asks whether it could be used, never linked, never closed. */
 #ifndef PROF_CUDA_LIBRARY_H
 #define PROF_CUDA_LIBRARY_H
 
 #include "api.h"
 
 typedef struct prof_i_cuda_functions {
-#define PROF_I_CU_MEMBER(need, name, symbol, arguments) int32_t(*name) arguments; /* NOLINT(bugprone-macro-parentheses): a declaration's */
+/* NOLINTNEXTLINE(bugprone-macro-parentheses): a declaration's */
+#define PROF_I_CU_MEMBER(need, name, symbol, arguments) int32_t(*name) arguments;
   PROF_I_CU_FUNCTIONS(PROF_I_CU_MEMBER)
 #undef PROF_I_CU_MEMBER
 } prof_i_cuda_functions;
@@ -13,7 +15,8 @@ typedef struct prof_i_cuda_functions {
 /* Written by prof_i_cuda_library_open() alone; whoever calls one has seen that return OK. */
 extern prof_i_cuda_functions prof_i_cuda __attribute__((visibility("hidden")));
 
-/* A copy that the process has already comes first. UNSUPPORTED: this build opens no libraries; ABSENT; VERSION: it lacks a function. One thread at a time. */
+/* A copy that the process has already comes first. UNSUPPORTED: this build opens no libraries;
+   ABSENT; VERSION: it lacks a function. One thread at a time. */
 int prof_i_cuda_library_open(void);
 
 /* Has the program loaded it? Any thread. */

@@ -1,4 +1,5 @@
-/* See marker.h. Nothing about a stream is kept from one call to the next: its handle may be another stream's by then, of another context. */
+/* See marker.h. Nothing about a stream is kept from one call to the next: its handle may be another
+   stream's by then, of another context. */
 #include "marker.h"
 
 #include <math.h>
@@ -10,29 +11,37 @@
 #include "streams.h"
 #include "words.h"
 
-/* While any stream is captured into a graph globally, to ask for an event is not permitted, from whatever thread, and breaks that capture: but for a thread that says that it knows. Drivers before 10.1 have no such modes. */
+/* While any stream is captured into a graph globally, to ask for an event is not permitted, from
+   whatever thread, and breaks that capture: but for a thread that says that it knows. Drivers
+   before 10.1 have no such modes. */
 static int32_t exchange_mode(int32_t mode) {
-  if (prof_i_cuda.cuThreadExchangeStreamCaptureMode) prof_i_cuda.cuThreadExchangeStreamCaptureMode(&mode);
+  if (prof_i_cuda.cuThreadExchangeStreamCaptureMode)
+    prof_i_cuda.cuThreadExchangeStreamCaptureMode(&mode);
   return mode;
 }
-#define UNHARMED(error, ...)                                                            \
-  do {                                                                                  \
-    const int32_t mode_before = exchange_mode(PROF_I_CU_STREAM_CAPTURE_MODE_RELAXED);   \
-    (error) = (__VA_ARGS__);                                                            \
-    exchange_mode(mode_before);                                                         \
+#define UNHARMED(error, ...)                                                          \
+  do {                                                                                \
+    const int32_t mode_before = exchange_mode(PROF_I_CU_STREAM_CAPTURE_MODE_RELAXED); \
+    (error) = (__VA_ARGS__);                                                          \
+    exchange_mode(mode_before);                                                       \
   } while (0)
 
-/* A driver before 12.0 says whether the handle is a context's: one that was made at the same place since is taken for it. */
+/* A driver before 12.0 says whether the handle is a context's: one that was made at the same place
+   since is taken for it. */
 static int32_t number_of(prof_i_cu_context context, unsigned long long *number_out) {
   uint32_t version;
   *number_out = 0;
-  return prof_i_cuda.cuCtxGetId ? prof_i_cuda.cuCtxGetId(context, number_out) : prof_i_cuda.cuCtxGetApiVersion(context, &version);
+  return prof_i_cuda.cuCtxGetId ? prof_i_cuda.cuCtxGetId(context, number_out)
+                                : prof_i_cuda.cuCtxGetApiVersion(context, &version);
 }
 
-/* An event goes with its context, and a driver that is asked for one that has gone may crash. It is let go of here, then. */
+/* An event goes with its context, and a driver that is asked for one that has gone may crash. It is
+   let go of here, then. */
 static bool is_there(prof_i_cuda_marker *marker) {
   unsigned long long number;
-  if (marker->event && (number_of(marker->context, &number) != 0 || number != marker->context_number)) marker->event = NULL;
+  if (marker->event &&
+      (number_of(marker->context, &number) != 0 || number != marker->context_number))
+    marker->event = NULL;
   return marker->event != NULL;
 }
 
@@ -55,14 +64,17 @@ static void end_event(prof_i_cu_event event) {
   (void)error;
 }
 
-prof_i_cuda_marker *prof_i_cuda_marker_create(void) { return calloc(1, sizeof(prof_i_cuda_marker)); }
+prof_i_cuda_marker *prof_i_cuda_marker_create(void) {
+  return calloc(1, sizeof(prof_i_cuda_marker));
+}
 
 void prof_i_cuda_marker_destroy(prof_i_cuda_marker *marker) {
   if (prof_i_cuda_check() == PROF_BACKEND_OK && is_there(marker)) end_event(marker->event);
   free(marker);
 }
 
-/* It has none yet, or one of another context than the stream's: the handle is another stream's now, or the default stream's of another current context. */
+/* It has none yet, or one of another context than the stream's: the handle is another stream's now,
+   or the default stream's of another current context. */
 static int record_anew(prof_i_cuda_marker *marker, prof_i_cu_stream stream) {
   prof_i_cuda_marker fresh = {0};
   const int result = make_event(stream, &fresh);
@@ -85,17 +97,22 @@ int prof_i_cuda_marker_record(prof_i_cuda_marker *marker, prof_i_cu_stream strea
     prof_i_cuda_stream_meet(marker->context, stream, &marker->met);
     return PROF_BACKEND_OK;
   }
-  return error == PROF_I_CU_ERROR_INVALID_HANDLE ? record_anew(marker, stream) : prof_i_cuda_fail_call("cuEventRecord", error);
+  return error == PROF_I_CU_ERROR_INVALID_HANDLE ? record_anew(marker, stream)
+                                                 : prof_i_cuda_fail_call("cuEventRecord", error);
 }
 
-static int refuse_empty(void) { return prof_i_words_refuse(PROF_BACKEND_INVALID, "the event was never put on a stream, or has gone with its context"); }
+static int refuse_empty(void) {
+  return prof_i_words_refuse(PROF_BACKEND_INVALID,
+                             "the event was never put on a stream, or has gone with its context");
+}
 
 int prof_i_cuda_marker_query(prof_i_cuda_marker *marker) {
   int32_t error;
   if (!is_there(marker)) return refuse_empty();
   UNHARMED(error, prof_i_cuda.cuEventQuery(marker->event));
   if (error == 0) return PROF_BACKEND_OK;
-  return error == PROF_I_CU_ERROR_NOT_READY ? PROF_BACKEND_NOT_READY : prof_i_cuda_fail_call("cuEventQuery", error);
+  return error == PROF_I_CU_ERROR_NOT_READY ? PROF_BACKEND_NOT_READY
+                                            : prof_i_cuda_fail_call("cuEventQuery", error);
 }
 
 int prof_i_cuda_marker_elapsed(prof_i_cuda_marker *a, prof_i_cuda_marker *b, int64_t *ns_out) {
@@ -103,9 +120,12 @@ int prof_i_cuda_marker_elapsed(prof_i_cuda_marker *a, prof_i_cuda_marker *b, int
   int32_t error;
   if (!is_there(a) || !is_there(b)) return refuse_empty();
   UNHARMED(error, prof_i_cuda.cuEventElapsedTime(&ms, a->event, b->event));
-  if (error != 0) return error == PROF_I_CU_ERROR_NOT_READY ? PROF_BACKEND_NOT_READY : prof_i_cuda_fail_call("cuEventElapsedTime", error);
+  if (error != 0)
+    return error == PROF_I_CU_ERROR_NOT_READY ? PROF_BACKEND_NOT_READY
+                                              : prof_i_cuda_fail_call("cuEventElapsedTime", error);
   const double ns = (double)ms * 1e6;
-  if (!(fabs(ns) < 1e18)) return prof_i_words_fail(PROF_BACKEND_VENDOR, "cuEventElapsedTime: %g ms", (double)ms);
+  if (!(fabs(ns) < 1e18))
+    return prof_i_words_fail(PROF_BACKEND_VENDOR, "cuEventElapsedTime: %g ms", (double)ms);
   *ns_out = (int64_t)(ns < 0 ? ns - 0.5 : ns + 0.5);
   return PROF_BACKEND_OK;
 }

@@ -1,4 +1,6 @@
-/* An event of prof's: a CUevent, which belongs to a context as its stream does. It is made where it is first put on a stream: a default stream is the context's that is current there, and on no other thread. */
+/* An event of prof's: a CUevent, which belongs to a context as its stream does. It is made where it
+   is first put on a stream: a default stream is the context's that is current there, and on no
+   other thread. */
 #ifndef PROF_CUDA_MARKER_H
 #define PROF_CUDA_MARKER_H
 
@@ -8,9 +10,11 @@
 
 typedef struct prof_i_cuda_marker {
   prof_i_cu_event event; /* NULL: none yet */
-  prof_i_cu_context context;          /* of the event's: when that goes, the event does, and must not be asked for any more */
-  uint32_t met;              /* its stream, by CUPTI: see streams.h */
-  unsigned long long context_number;  /* which no other context ever has; 0: a driver before 12.0, which tells none */
+  /* of the event's: when that goes, the event does, and must not be asked for any more */
+  prof_i_cu_context context;
+  uint32_t met; /* its stream, by CUPTI: see streams.h */
+  /* which no other context ever has; 0: a driver before 12.0, which tells none */
+  unsigned long long context_number;
 } prof_i_cuda_marker;
 
 prof_i_cuda_marker *prof_i_cuda_marker_create(void); /* NULL: no memory */

@@ -1,4 +1,5 @@
-/* See meters.h. Devices have CUDA's numbers where the program uses CUDA when the sampler starts, by their UUIDs; those that it does not see come behind them. Else NVML's. */
+/* See meters.h. Devices have CUDA's numbers where the program uses CUDA when the sampler starts, by
+   their UUIDs; those that it does not see come behind them. Else NVML's. */
 #include "meters.h"
 
 #include <ctype.h>
@@ -6,9 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../device/words.h"
 #include "devices.h"
 #include "nvml.h"
-#include "../device/words.h"
 
 enum { DEVICES_MAX = 64 };
 
@@ -29,8 +30,13 @@ static struct {
   char remark[160];
 } own;
 
-static bool is_forked(const prof_backend_self *self) { return __atomic_load_n(&self->is_forked, __ATOMIC_RELAXED); }
-static int refuse_child(void) { return prof_i_words_refuse(PROF_BACKEND_FORKED, "this process was forked from the one that opened NVML"); }
+static bool is_forked(const prof_backend_self *self) {
+  return __atomic_load_n(&self->is_forked, __ATOMIC_RELAXED);
+}
+static int refuse_child(void) {
+  return prof_i_words_refuse(PROF_BACKEND_FORKED,
+                             "this process was forked from the one that opened NVML");
+}
 
 /* ---- what there is to read ---- */
 
@@ -50,7 +56,9 @@ static bool read_power(prof_i_nvml_device device, int64_t *out) {
 
 static bool read_energy(prof_i_nvml_device device, int64_t *out) {
   unsigned long long mj = 0;
-  const int32_t error = prof_i_nvml.nvmlDeviceGetTotalEnergyConsumption ? prof_i_nvml.nvmlDeviceGetTotalEnergyConsumption(device, &mj) : PROF_I_NVML_ERROR_NOT_SUPPORTED;
+  const int32_t error = prof_i_nvml.nvmlDeviceGetTotalEnergyConsumption
+                            ? prof_i_nvml.nvmlDeviceGetTotalEnergyConsumption(device, &mj)
+                            : PROF_I_NVML_ERROR_NOT_SUPPORTED;
   return is_taken(error, mj, out);
 }
 
@@ -58,7 +66,9 @@ static bool read_energy(prof_i_nvml_device device, int64_t *out) {
 static bool read_memory(prof_i_nvml_device device, int64_t *out) {
   prof_i_nvml_memory_2 newer = {.version = PROF_I_NVML_MEMORY_2};
   prof_i_nvml_memory older = {0};
-  if (prof_i_nvml.nvmlDeviceGetMemoryInfo_v2 && prof_i_nvml.nvmlDeviceGetMemoryInfo_v2(device, &newer) == 0) return is_taken(0, newer.used, out);
+  if (prof_i_nvml.nvmlDeviceGetMemoryInfo_v2 &&
+      prof_i_nvml.nvmlDeviceGetMemoryInfo_v2(device, &newer) == 0)
+    return is_taken(0, newer.used, out);
   const int32_t error = prof_i_nvml.nvmlDeviceGetMemoryInfo(device, &older);
   return is_taken(error, older.used, out);
 }
@@ -80,18 +90,27 @@ static bool read_clock(prof_i_nvml_device device, uint32_t which, int64_t *out) 
   const int32_t error = prof_i_nvml.nvmlDeviceGetClockInfo(device, which, &mhz);
   return is_taken(error, mhz, out);
 }
-static bool read_sm_clock(prof_i_nvml_device device, int64_t *out) { return read_clock(device, PROF_I_NVML_CLOCK_SM, out); }
-static bool read_memory_clock(prof_i_nvml_device device, int64_t *out) { return read_clock(device, PROF_I_NVML_CLOCK_MEM, out); }
+static bool read_sm_clock(prof_i_nvml_device device, int64_t *out) {
+  return read_clock(device, PROF_I_NVML_CLOCK_SM, out);
+}
+static bool read_memory_clock(prof_i_nvml_device device, int64_t *out) {
+  return read_clock(device, PROF_I_NVML_CLOCK_MEM, out);
+}
 
 static bool read_temperature(prof_i_nvml_device device, int64_t *out) {
   uint32_t celsius = 0;
-  const int32_t error = prof_i_nvml.nvmlDeviceGetTemperature ? prof_i_nvml.nvmlDeviceGetTemperature(device, PROF_I_NVML_TEMPERATURE_GPU, &celsius) : PROF_I_NVML_ERROR_NOT_SUPPORTED;
+  const int32_t error =
+      prof_i_nvml.nvmlDeviceGetTemperature
+          ? prof_i_nvml.nvmlDeviceGetTemperature(device, PROF_I_NVML_TEMPERATURE_GPU, &celsius)
+          : PROF_I_NVML_ERROR_NOT_SUPPORTED;
   return is_taken(error, celsius, out);
 }
 
 static bool read_reasons(prof_i_nvml_device device, int64_t *out) {
   unsigned long long bits = 0;
-  const int32_t error = prof_i_nvml.nvmlDeviceGetCurrentClocksThrottleReasons ? prof_i_nvml.nvmlDeviceGetCurrentClocksThrottleReasons(device, &bits) : PROF_I_NVML_ERROR_NOT_SUPPORTED;
+  const int32_t error = prof_i_nvml.nvmlDeviceGetCurrentClocksThrottleReasons
+                            ? prof_i_nvml.nvmlDeviceGetCurrentClocksThrottleReasons(device, &bits)
+                            : PROF_I_NVML_ERROR_NOT_SUPPORTED;
   return is_taken(error, bits, out);
 }
 
@@ -122,7 +141,8 @@ static bool read_uuid(const char *text, uint8_t uuid[16]) {
   for (const char *at = dash ? dash + 1 : text; *at && digits < 32; at++) {
     if (*at == '-') continue;
     if (!isxdigit((unsigned char)*at)) return false;
-    const int digit = isdigit((unsigned char)*at) ? *at - '0' : tolower((unsigned char)*at) - 'a' + 10;
+    const int digit =
+        isdigit((unsigned char)*at) ? *at - '0' : tolower((unsigned char)*at) - 'a' + 10;
     uuid[digits / 2] = (uint8_t)(uuid[digits / 2] << 4 | digit);
     digits++;
   }
@@ -143,17 +163,24 @@ static void add(prof_i_nvml_device handle) {
   char uuid[96] = "";
   nvml_device *const device = &own.all[own.count++];
   *device = (nvml_device){.handle = handle};
-  if (prof_i_nvml.nvmlDeviceGetUUID(handle, uuid, sizeof uuid) != 0 || !read_uuid(uuid, device->uuid)) memset(device->uuid, 0, sizeof device->uuid);
+  if (prof_i_nvml.nvmlDeviceGetUUID(handle, uuid, sizeof uuid) != 0 ||
+      !read_uuid(uuid, device->uuid))
+    memset(device->uuid, 0, sizeof device->uuid);
 }
 
-/* The instances of one that is divided (MIG), which are CUDA's devices then: most of them tell their memory alone. */
+/* The instances of one that is divided (MIG), which are CUDA's devices then: most of them tell
+   their memory alone. */
 static void add_instances(prof_i_nvml_device handle) {
   const nvml_device *const whole = &own.all[own.count - 1];
   prof_i_nvml_device instance;
   uint32_t count = 0;
-  if (!prof_i_nvml.nvmlDeviceGetMaxMigDeviceCount || !prof_i_nvml.nvmlDeviceGetMigDeviceHandleByIndex || prof_i_nvml.nvmlDeviceGetMaxMigDeviceCount(handle, &count) != 0) return;
+  if (!prof_i_nvml.nvmlDeviceGetMaxMigDeviceCount ||
+      !prof_i_nvml.nvmlDeviceGetMigDeviceHandleByIndex ||
+      prof_i_nvml.nvmlDeviceGetMaxMigDeviceCount(handle, &count) != 0)
+    return;
   for (uint32_t i = 0; i < count && own.count < DEVICES_MAX; i++) {
-    if (prof_i_nvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, i, &instance) != 0) continue; /* so many there may be */
+    /* so many there may be */
+    if (prof_i_nvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, i, &instance) != 0) continue;
     if (!own.divided) own.divided = whole;
     add(instance);
   }
@@ -186,24 +213,34 @@ static int open_it(const prof_backend_host *host, prof_backend_self **self_out) 
   own.count = 0;
   own.divided = NULL;
   for (uint32_t i = 0; i < count && own.count < DEVICES_MAX; i++) {
-    if (prof_i_nvml.nvmlDeviceGetHandleByIndex_v2(i, &handle) != 0) continue; /* one that the user may not use is none of his */
+    /* one that the user may not use is none of his */
+    if (prof_i_nvml.nvmlDeviceGetHandleByIndex_v2(i, &handle) != 0) continue;
     add(handle);
     add_instances(handle);
   }
   number_them();
   *self_out = &self;
-  return own.count ? PROF_BACKEND_OK : prof_i_words_fail(PROF_BACKEND_NO_DEVICE, "nvmlDeviceGetCount_v2: %u devices, none of which can be used", count);
+  return own.count ? PROF_BACKEND_OK
+                   : prof_i_words_fail(
+                         PROF_BACKEND_NO_DEVICE,
+                         "nvmlDeviceGetCount_v2: %u devices, none of which can be used", count);
 }
 
 static int in_use(void) { return prof_i_nvml_is_loaded(); }
 
 static const char *remark(prof_backend_self *self) {
   (void)self;
-  if (own.divided) snprintf(own.remark, sizeof own.remark, "device %u is divided (MIG): its utilisation is not told, and of its instances, which have numbers of their own, memory alone", own.divided->number);
+  if (own.divided)
+    snprintf(own.remark, sizeof own.remark,
+             "device %u is divided (MIG): its utilisation is not told, and of its instances, which "
+             "have numbers of their own, memory alone",
+             own.divided->number);
   return own.remark;
 }
 
-static void fork_child(prof_backend_self *self) { __atomic_store_n(&self->is_forked, 1, __ATOMIC_RELAXED); }
+static void fork_child(prof_backend_self *self) {
+  __atomic_store_n(&self->is_forked, 1, __ATOMIC_RELAXED);
+}
 
 static const char *last_error(prof_backend_self *self) {
   (void)self;
@@ -222,9 +259,12 @@ static int describe(prof_backend_self *self, uint32_t index, prof_backend_device
   if (!device) return prof_i_words_fail(PROF_BACKEND_NO_DEVICE, "there is no device %u", index);
   prof_backend_device about = {.size = out->size};
   prof_i_nvml_memory memory = {0};
-  if (prof_i_nvml.nvmlDeviceGetName(device->handle, about.name, sizeof about.name) != 0) about.name[0] = '\0';
-  if (prof_i_nvml.nvmlSystemGetDriverVersion(about.driver, sizeof about.driver) != 0) about.driver[0] = '\0';
-  if (prof_i_nvml.nvmlDeviceGetMemoryInfo(device->handle, &memory) == 0) about.memory_bytes = memory.total;
+  if (prof_i_nvml.nvmlDeviceGetName(device->handle, about.name, sizeof about.name) != 0)
+    about.name[0] = '\0';
+  if (prof_i_nvml.nvmlSystemGetDriverVersion(about.driver, sizeof about.driver) != 0)
+    about.driver[0] = '\0';
+  if (prof_i_nvml.nvmlDeviceGetMemoryInfo(device->handle, &memory) == 0)
+    about.memory_bytes = memory.total;
   memcpy(about.uuid, device->uuid, sizeof about.uuid);
   memcpy(out, &about, out->size < sizeof about ? out->size : sizeof about);
   return PROF_BACKEND_OK;
@@ -239,7 +279,12 @@ static int metric(prof_backend_self *self, uint32_t number, prof_backend_metric 
     const uint32_t kind = i % KINDS;
     int64_t unused;
     if (!kinds[kind].read(device->handle, &unused) || met++ != number) continue;
-    prof_backend_metric made = {.size = out->size, .device = device->number, .id = kind, .is_total = kinds[kind].is_total, .least_us = kinds[kind].least_us, .scale = kinds[kind].scale};
+    prof_backend_metric made = {.size = out->size,
+                                .device = device->number,
+                                .id = kind,
+                                .is_total = kinds[kind].is_total,
+                                .least_us = kinds[kind].least_us,
+                                .scale = kinds[kind].scale};
     snprintf(made.name, sizeof made.name, "%s", kinds[kind].name);
     snprintf(made.unit, sizeof made.unit, "%s", kinds[kind].unit);
     memcpy(out, &made, out->size < sizeof made ? out->size : sizeof made);
@@ -248,12 +293,14 @@ static int metric(prof_backend_self *self, uint32_t number, prof_backend_metric 
   return prof_i_words_fail(PROF_BACKEND_NO_DEVICE, "there are %u meters", met);
 }
 
-static int sample(prof_backend_self *self, const prof_backend_metric *metrics, uint32_t count, int64_t *values_out, uint64_t *known_out) {
+static int sample(prof_backend_self *self, const prof_backend_metric *metrics, uint32_t count,
+                  int64_t *values_out, uint64_t *known_out) {
   if (is_forked(self)) return refuse_child();
   *known_out = 0;
   for (uint32_t i = 0; i < count; i++) {
     const nvml_device *const device = metrics[i].id < KINDS ? with_number(metrics[i].device) : NULL;
-    if (device && kinds[metrics[i].id].read(device->handle, &values_out[i])) *known_out |= UINT64_C(1) << i;
+    if (device && kinds[metrics[i].id].read(device->handle, &values_out[i]))
+      *known_out |= UINT64_C(1) << i;
   }
   return PROF_BACKEND_OK;
 }

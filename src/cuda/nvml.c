@@ -25,24 +25,36 @@ static const char *resolve(void *library) {
 
 static int result_of(int32_t error) {
   switch (error) {
-    case PROF_I_NVML_ERROR_NOT_SUPPORTED: return PROF_BACKEND_UNSUPPORTED;
-    case PROF_I_NVML_ERROR_NO_PERMISSION: return PROF_BACKEND_PERMISSION;
-    case PROF_I_NVML_ERROR_DRIVER_NOT_LOADED: return PROF_BACKEND_NO_DEVICE;
-    case PROF_I_NVML_ERROR_LIB_RM_VERSION_MISMATCH: return PROF_BACKEND_VERSION;
-    default: return PROF_BACKEND_VENDOR;
+    case PROF_I_NVML_ERROR_NOT_SUPPORTED:
+      return PROF_BACKEND_UNSUPPORTED;
+    case PROF_I_NVML_ERROR_NO_PERMISSION:
+      return PROF_BACKEND_PERMISSION;
+    case PROF_I_NVML_ERROR_DRIVER_NOT_LOADED:
+      return PROF_BACKEND_NO_DEVICE;
+    case PROF_I_NVML_ERROR_LIB_RM_VERSION_MISMATCH:
+      return PROF_BACKEND_VERSION;
+    default:
+      return PROF_BACKEND_VENDOR;
   }
 }
 
 /* What its user can do. */
 static const char *advice_of(int32_t error) {
   switch (error) {
-    case PROF_I_NVML_ERROR_NO_PERMISSION: return ": /dev/nvidiactl and /dev/nvidia0 are not this user's to open";
-    case PROF_I_NVML_ERROR_LIB_RM_VERSION_MISMATCH: return ": the kernel's module is of another release than the library: restart the machine, or load the module anew";
-    default: return "";
+    case PROF_I_NVML_ERROR_NO_PERMISSION:
+      return ": /dev/nvidiactl and /dev/nvidia0 are not this user's to open";
+    case PROF_I_NVML_ERROR_LIB_RM_VERSION_MISMATCH:
+      return ": the kernel's module is of another release than the library: restart the machine, "
+             "or load the module anew";
+    default:
+      return "";
   }
 }
 
-int prof_i_nvml_fail_call(const char *function, int32_t error) { return prof_i_words_fail(result_of(error), "%s: %s (%d)%s", function, prof_i_nvml.nvmlErrorString(error), error, advice_of(error)); }
+int prof_i_nvml_fail_call(const char *function, int32_t error) {
+  return prof_i_words_fail(result_of(error), "%s: %s (%d)%s", function,
+                           prof_i_nvml.nvmlErrorString(error), error, advice_of(error));
+}
 
 int prof_i_nvml_is_loaded(void) {
   const char *why;
@@ -52,12 +64,15 @@ int prof_i_nvml_is_loaded(void) {
 int prof_i_nvml_open(void) {
   prof_i_library_why why = {0};
   const char *unused;
-  if (!prof_i_library_can_open()) return prof_i_words_fail(PROF_BACKEND_UNSUPPORTED, "libprof.a opens no libraries; link libprof.so");
+  if (!prof_i_library_can_open())
+    return prof_i_words_fail(PROF_BACKEND_UNSUPPORTED,
+                             "libprof.a opens no libraries; link libprof.so");
   void *library = prof_i_library_open(file_name, 1, &unused);
   if (!library) library = prof_i_library_try(file_name, &why);
   if (!library) return prof_i_words_no_library("", &why);
   const char *const missing = resolve(library);
-  return missing ? prof_i_words_fail(PROF_BACKEND_VERSION, "%s has no %s()", file_name, missing) : PROF_BACKEND_OK;
+  return missing ? prof_i_words_fail(PROF_BACKEND_VERSION, "%s has no %s()", file_name, missing)
+                 : PROF_BACKEND_OK;
 }
 
 int prof_i_nvml_begin(void) {

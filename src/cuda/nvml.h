@@ -1,4 +1,6 @@
-/* What prof needs of NVML, the NVIDIA driver's library of meters, declared by itself: tests/device/headers/nvml.cpp compares each line with <nvml.h>. And the library of the process: opened when a sampler starts or somebody asks for the status. */
+/* What prof needs of NVML, the NVIDIA driver's library of meters, declared by itself:
+   tests/device/headers/nvml.cpp compares each line with <nvml.h>. And the library of the process:
+   opened when a sampler starts or somebody asks for the status. */
 #ifndef PROF_CUDA_NVML_H
 #define PROF_CUDA_NVML_H
 
@@ -16,24 +18,32 @@ typedef struct prof_i_nvml_utilization {
   uint32_t gpu, memory; /* % */
 } prof_i_nvml_utilization;
 
-/* X(need, name, arguments): all return an nvmlReturn_t. Of an OPTIONAL one the pointer may be NULL. */
-#define PROF_I_NVML_FUNCTIONS(X)                                                                                                       \
-  X(NEEDED, nvmlInit_v2, (void))                                                                                                       \
-  X(NEEDED, nvmlSystemGetDriverVersion, (char *version_out, uint32_t room))                                                            \
-  X(NEEDED, nvmlDeviceGetCount_v2, (uint32_t * count_out))                                                                             \
-  X(NEEDED, nvmlDeviceGetHandleByIndex_v2, (uint32_t index, prof_i_nvml_device * device_out))                                          \
-  X(NEEDED, nvmlDeviceGetName, (prof_i_nvml_device device, char *name_out, uint32_t room))                                             \
-  X(NEEDED, nvmlDeviceGetUUID, (prof_i_nvml_device device, char *uuid_out, uint32_t room))                                             \
-  X(NEEDED, nvmlDeviceGetPowerUsage, (prof_i_nvml_device device, uint32_t *mw_out))                                                    \
-  X(OPTIONAL, nvmlDeviceGetTotalEnergyConsumption, (prof_i_nvml_device device, unsigned long long *mj_out))                            \
-  X(NEEDED, nvmlDeviceGetMemoryInfo, (prof_i_nvml_device device, prof_i_nvml_memory *memory_out))                                      \
-  X(OPTIONAL, nvmlDeviceGetMemoryInfo_v2, (prof_i_nvml_device device, prof_i_nvml_memory_2 *memory_out))                               \
-  X(NEEDED, nvmlDeviceGetUtilizationRates, (prof_i_nvml_device device, prof_i_nvml_utilization *utilization_out))                      \
-  X(NEEDED, nvmlDeviceGetClockInfo, (prof_i_nvml_device device, uint32_t which, uint32_t *mhz_out))                                    \
-  X(OPTIONAL, nvmlDeviceGetTemperature, (prof_i_nvml_device device, uint32_t sensor, uint32_t *celsius_out))                           \
-  X(OPTIONAL, nvmlDeviceGetCurrentClocksThrottleReasons, (prof_i_nvml_device device, unsigned long long *reasons_out))                  \
-  X(OPTIONAL, nvmlDeviceGetMaxMigDeviceCount, (prof_i_nvml_device device, uint32_t *count_out))                                        \
-  X(OPTIONAL, nvmlDeviceGetMigDeviceHandleByIndex, (prof_i_nvml_device device, uint32_t index, prof_i_nvml_device *instance_out))
+/* X(need, name, arguments): all return an nvmlReturn_t. Of an OPTIONAL one the pointer may be
+   NULL. */
+#define PROF_I_NVML_FUNCTIONS(X)                                                                   \
+  X(NEEDED, nvmlInit_v2, (void))                                                                   \
+  X(NEEDED, nvmlSystemGetDriverVersion, (char *version_out, uint32_t room))                        \
+  X(NEEDED, nvmlDeviceGetCount_v2, (uint32_t * count_out))                                         \
+  X(NEEDED, nvmlDeviceGetHandleByIndex_v2, (uint32_t index, prof_i_nvml_device * device_out))      \
+  X(NEEDED, nvmlDeviceGetName, (prof_i_nvml_device device, char *name_out, uint32_t room))         \
+  X(NEEDED, nvmlDeviceGetUUID, (prof_i_nvml_device device, char *uuid_out, uint32_t room))         \
+  X(NEEDED, nvmlDeviceGetPowerUsage, (prof_i_nvml_device device, uint32_t * mw_out))               \
+  X(OPTIONAL, nvmlDeviceGetTotalEnergyConsumption,                                                 \
+    (prof_i_nvml_device device, unsigned long long *mj_out))                                       \
+  X(NEEDED, nvmlDeviceGetMemoryInfo, (prof_i_nvml_device device, prof_i_nvml_memory * memory_out)) \
+  X(OPTIONAL, nvmlDeviceGetMemoryInfo_v2,                                                          \
+    (prof_i_nvml_device device, prof_i_nvml_memory_2 * memory_out))                                \
+  X(NEEDED, nvmlDeviceGetUtilizationRates,                                                         \
+    (prof_i_nvml_device device, prof_i_nvml_utilization * utilization_out))                        \
+  X(NEEDED, nvmlDeviceGetClockInfo,                                                                \
+    (prof_i_nvml_device device, uint32_t which, uint32_t * mhz_out))                               \
+  X(OPTIONAL, nvmlDeviceGetTemperature,                                                            \
+    (prof_i_nvml_device device, uint32_t sensor, uint32_t * celsius_out))                          \
+  X(OPTIONAL, nvmlDeviceGetCurrentClocksThrottleReasons,                                           \
+    (prof_i_nvml_device device, unsigned long long *reasons_out))                                  \
+  X(OPTIONAL, nvmlDeviceGetMaxMigDeviceCount, (prof_i_nvml_device device, uint32_t * count_out))   \
+  X(OPTIONAL, nvmlDeviceGetMigDeviceHandleByIndex,                                                 \
+    (prof_i_nvml_device device, uint32_t index, prof_i_nvml_device * instance_out))
 
 enum {
   PROF_I_NVML_CLOCK_SM = 1,
@@ -47,7 +57,8 @@ enum {
 #define PROF_I_NVML_MEMORY_2 ((uint32_t)sizeof(prof_i_nvml_memory_2) | 2u << 24)
 
 typedef struct prof_i_nvml_functions {
-#define PROF_I_NVML_MEMBER(need, name, arguments) int32_t(*name) arguments; /* NOLINT(bugprone-macro-parentheses): a declaration's */
+/* NOLINTNEXTLINE(bugprone-macro-parentheses): a declaration's */
+#define PROF_I_NVML_MEMBER(need, name, arguments) int32_t(*name) arguments;
   PROF_I_NVML_FUNCTIONS(PROF_I_NVML_MEMBER)
 #undef PROF_I_NVML_MEMBER
   const char *(*nvmlErrorString)(int32_t error);
@@ -56,13 +67,15 @@ typedef struct prof_i_nvml_functions {
 /* Written by prof_i_nvml_open() alone; whoever calls one has seen that return OK. */
 extern prof_i_nvml_functions prof_i_nvml __attribute__((visibility("hidden")));
 
-/* Opens the library, a copy that the process has already first. UNSUPPORTED: this build opens no libraries; ABSENT; VERSION: it lacks a function. One thread at a time, as below. */
+/* Opens the library, a copy that the process has already first. UNSUPPORTED: this build opens no
+   libraries; ABSENT; VERSION: it lacks a function. One thread at a time, as below. */
 int prof_i_nvml_open(void);
 
 /* Has the process a copy of it? */
 int prof_i_nvml_is_loaded(void);
 
-/* Begins with it, which touches the devices; it makes no context, and CUDA in a forked child is none the worse for it. A prof_backend_result with words. */
+/* Begins with it, which touches the devices; it makes no context, and CUDA in a forked child is
+   none the worse for it. A prof_backend_result with words. */
 int prof_i_nvml_begin(void);
 
 /* "nvmlInit_v2: Driver Not Loaded (9)", and the result that fits. */

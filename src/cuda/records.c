@@ -31,9 +31,13 @@ uint64_t prof_i_cuda_records_unfinished(void) { return prof_i_launches_unfinishe
 
 static bool is_wanted(uint32_t kind) { return own.kinds >> kind & 1; }
 
-static uint64_t thread_of(uint32_t kernels_number) { return prof_i_launches_thread(&own.launches, kernels_number); }
+static uint64_t thread_of(uint32_t kernels_number) {
+  return prof_i_launches_thread(&own.launches, kernels_number);
+}
 
-static uint32_t intern(const char *text) { return text && *text ? own.host->intern(text, strlen(text)) : 0; }
+static uint32_t intern(const char *text) {
+  return text && *text ? own.host->intern(text, strlen(text)) : 0;
+}
 
 /* A kernel's, as its source has it. */
 static uint32_t intern_in_words(const char *linkers) {
@@ -59,7 +63,8 @@ static void begin(prof_i_launched *it, uint32_t kind, size_t bytes, uint64_t sta
   if (!start || !end) it->record.flags = PROF_BACKEND_NO_TIMES;
 }
 
-static void place(prof_backend_record *record, uint32_t correlation, uint32_t device, uint32_t context, uint32_t stream) {
+static void place(prof_backend_record *record, uint32_t correlation, uint32_t device,
+                  uint32_t context, uint32_t stream) {
   record->correlation = correlation;
   record->device = device;
   record->stream = prof_i_cuda_stream_handle(context, stream);
@@ -87,22 +92,33 @@ static void take_kernel(const prof_i_cupti_kernel *from) {
 }
 
 static const char *name_of_memory(uint32_t kind) { /* as Kineto has them */
-  static const char *const names[] = {"Unknown", "Pageable", "Pinned", "Device", "Array", "Managed", "Device Static", "Managed Static"};
+  static const char *const names[] = {"Unknown", "Pageable", "Pinned",        "Device",
+                                      "Array",   "Managed",  "Device Static", "Managed Static"};
   return names[kind < sizeof names / sizeof *names ? kind : 0];
 }
 
 static const char *name_of_way(uint32_t way) {
-  static const char *const names[] = {"Unknown", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP"};
+  static const char *const names[] = {"Unknown", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA",
+                                      "AtoD",    "DtoA", "DtoD", "HtoH", "PtoP"};
   return names[way < sizeof names / sizeof *names ? way : 0];
 }
 
-static bool is_from_host(uint32_t way) { return way == PROF_I_CUPTI_ACTIVITY_MEMCPY_KIND_HTOD || way == PROF_I_CUPTI_ACTIVITY_MEMCPY_KIND_HTOA || way == PROF_I_CUPTI_ACTIVITY_MEMCPY_KIND_HTOH; }
-static bool is_to_host(uint32_t way) { return way == PROF_I_CUPTI_ACTIVITY_MEMCPY_KIND_DTOH || way == PROF_I_CUPTI_ACTIVITY_MEMCPY_KIND_ATOH || way == PROF_I_CUPTI_ACTIVITY_MEMCPY_KIND_HTOH; }
+static bool is_from_host(uint32_t way) {
+  return way == PROF_I_CUPTI_ACTIVITY_MEMCPY_KIND_HTOD ||
+         way == PROF_I_CUPTI_ACTIVITY_MEMCPY_KIND_HTOA ||
+         way == PROF_I_CUPTI_ACTIVITY_MEMCPY_KIND_HTOH;
+}
+static bool is_to_host(uint32_t way) {
+  return way == PROF_I_CUPTI_ACTIVITY_MEMCPY_KIND_DTOH ||
+         way == PROF_I_CUPTI_ACTIVITY_MEMCPY_KIND_ATOH ||
+         way == PROF_I_CUPTI_ACTIVITY_MEMCPY_KIND_HTOH;
+}
 
 /* Which way, between which kinds of memory. A way that is 0 is not known. */
 static void describe_copy(prof_backend_copy *copy, uint32_t way, uint32_t from, uint32_t to) {
   char name[96];
-  snprintf(name, sizeof name, "Memcpy %s (%s -> %s)", name_of_way(way), name_of_memory(from), name_of_memory(to));
+  snprintf(name, sizeof name, "Memcpy %s (%s -> %s)", name_of_way(way), name_of_memory(from),
+           name_of_memory(to));
   copy->record.name = intern(name);
   copy->from = !way ? 0 : is_from_host(way) ? PROF_DEVICE_CPU : PROF_DEVICE_CUDA;
   copy->to = !way ? 0 : is_to_host(way) ? PROF_DEVICE_CPU : PROF_DEVICE_CUDA;
@@ -158,7 +174,8 @@ static void take_graph(const prof_i_cupti_graph *from) {
 static bool make_piece_room(void) {
   if (own.piece_count < own.piece_room) return true;
   const uint32_t room = own.piece_room ? 2 * own.piece_room : PIECES_AT_FIRST;
-  prof_backend_memory *const larger = room > own.piece_room ? realloc(own.pieces, room * sizeof *larger) : NULL;
+  prof_backend_memory *const larger =
+      room > own.piece_room ? realloc(own.pieces, room * sizeof *larger) : NULL;
   if (!larger) return false;
   own.pieces = larger;
   own.piece_room = room;
@@ -167,22 +184,37 @@ static bool make_piece_room(void) {
 
 static uint32_t place_of(int32_t kind) {
   switch (kind) {
-    case PROF_I_CUPTI_ACTIVITY_MEMORY_KIND_PINNED: return PROF_BACKEND_MEMORY_PINNED;
+    case PROF_I_CUPTI_ACTIVITY_MEMORY_KIND_PINNED:
+      return PROF_BACKEND_MEMORY_PINNED;
     case PROF_I_CUPTI_ACTIVITY_MEMORY_KIND_MANAGED:
-    case PROF_I_CUPTI_ACTIVITY_MEMORY_KIND_MANAGED_STATIC: return PROF_BACKEND_MEMORY_MANAGED;
-    default: return PROF_BACKEND_MEMORY_DEVICE;
+    case PROF_I_CUPTI_ACTIVITY_MEMORY_KIND_MANAGED_STATIC:
+      return PROF_BACKEND_MEMORY_MANAGED;
+    default:
+      return PROF_BACKEND_MEMORY_DEVICE;
   }
 }
 
 /* Other kinds of operations are of no piece. */
 static void take_piece(const prof_i_cupti_memory *from) {
-  prof_backend_memory it = {.address = from->address, .bytes = from->bytes, .place = place_of(from->place), .is_release = from->operation == PROF_I_CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_RELEASE};
-  if (!it.is_release && from->operation != PROF_I_CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_ALLOCATION) return;
+  prof_backend_memory it = {
+      .address = from->address,
+      .bytes = from->bytes,
+      .place = place_of(from->place),
+      .is_release = from->operation == PROF_I_CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_RELEASE};
+  if (!it.is_release && from->operation != PROF_I_CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_ALLOCATION)
+    return;
   if (from->place == PROF_I_CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE) return; /* the host's own */
-  it.record = (prof_backend_record){.size = sizeof it, .kind = PROF_BACKEND_MEMORY, .start = from->timestamp, .end = from->timestamp, .correlation = from->correlation, .device = from->device};
+  it.record = (prof_backend_record){.size = sizeof it,
+                                    .kind = PROF_BACKEND_MEMORY,
+                                    .start = from->timestamp,
+                                    .end = from->timestamp,
+                                    .correlation = from->correlation,
+                                    .device = from->device};
   if (!from->timestamp) it.record.flags = PROF_BACKEND_NO_TIMES;
-  if (make_piece_room()) own.pieces[own.piece_count++] = it;
-  else own.host->emit(&it, sizeof it);
+  if (make_piece_room())
+    own.pieces[own.piece_count++] = it;
+  else
+    own.host->emit(&it, sizeof it);
 }
 
 static int by_time(const void *a, const void *b) {
@@ -202,12 +234,18 @@ static void emit_pieces(void) {
 
 static void take_call(const prof_i_cupti_call *from) {
   prof_i_launched it;
-  prof_i_launches_remember(&own.launches, &(prof_i_launch_call){from->correlation, from->thread, from->start, from->end}); /* a call of the runtime's and that of the driver's inside of it have one number */
+  /* a call of the runtime's and that of the driver's inside of it have one number */
+  prof_i_launches_remember(&own.launches, &(prof_i_launch_call){from->correlation, from->thread,
+                                                                from->start, from->end});
   if (!is_wanted(PROF_BACKEND_CALL)) return;
   begin(&it, PROF_BACKEND_CALL, sizeof it.record, from->start, from->end);
   it.record.correlation = from->correlation;
   it.record.launch_thread = thread_of(from->thread);
-  it.record.name = prof_i_cuda_call_name(own.host, from->kind == PROF_I_CUPTI_ACTIVITY_KIND_DRIVER ? PROF_I_CUPTI_CB_DOMAIN_DRIVER_API : PROF_I_CUPTI_CB_DOMAIN_RUNTIME_API, from->number);
+  it.record.name = prof_i_cuda_call_name(own.host,
+                                         from->kind == PROF_I_CUPTI_ACTIVITY_KIND_DRIVER
+                                             ? PROF_I_CUPTI_CB_DOMAIN_DRIVER_API
+                                             : PROF_I_CUPTI_CB_DOMAIN_RUNTIME_API,
+                                         from->number);
   own.host->emit(&it, it.record.size);
 }
 
@@ -217,15 +255,32 @@ static void take_overhead(const prof_i_cupti_overhead *from) {
   const char *name = "CUPTI: overhead";
   if (!is_wanted(PROF_BACKEND_CALL) || from->object != PROF_I_CUPTI_ACTIVITY_OBJECT_THREAD) return;
   switch (from->what) {
-    case PROF_I_CUPTI_ACTIVITY_OVERHEAD_DRIVER_COMPILER: name = "CUDA: driver compiler"; break;
-    case PROF_I_CUPTI_ACTIVITY_OVERHEAD_CUPTI_BUFFER_FLUSH: name = "CUPTI: buffer flush"; break;
-    case PROF_I_CUPTI_ACTIVITY_OVERHEAD_CUPTI_INSTRUMENTATION: name = "CUPTI: instrumentation"; break;
-    case PROF_I_CUPTI_ACTIVITY_OVERHEAD_CUPTI_RESOURCE: name = "CUPTI: resource"; break;
-    case PROF_I_CUPTI_OVERHEAD_MODULE_LOADING: name = "CUDA: module loading"; break;
-    case PROF_I_CUPTI_OVERHEAD_LAZY_FUNCTION_LOADING: name = "CUDA: lazy function loading"; break;
-    case PROF_I_CUPTI_OVERHEAD_COMMAND_BUFFER_FULL: name = "CUDA: command buffer full"; break;
-    case PROF_I_CUPTI_OVERHEAD_BUFFER_REQUEST: name = "CUPTI: buffer request"; break;
-    default: break;
+    case PROF_I_CUPTI_ACTIVITY_OVERHEAD_DRIVER_COMPILER:
+      name = "CUDA: driver compiler";
+      break;
+    case PROF_I_CUPTI_ACTIVITY_OVERHEAD_CUPTI_BUFFER_FLUSH:
+      name = "CUPTI: buffer flush";
+      break;
+    case PROF_I_CUPTI_ACTIVITY_OVERHEAD_CUPTI_INSTRUMENTATION:
+      name = "CUPTI: instrumentation";
+      break;
+    case PROF_I_CUPTI_ACTIVITY_OVERHEAD_CUPTI_RESOURCE:
+      name = "CUPTI: resource";
+      break;
+    case PROF_I_CUPTI_OVERHEAD_MODULE_LOADING:
+      name = "CUDA: module loading";
+      break;
+    case PROF_I_CUPTI_OVERHEAD_LAZY_FUNCTION_LOADING:
+      name = "CUDA: lazy function loading";
+      break;
+    case PROF_I_CUPTI_OVERHEAD_COMMAND_BUFFER_FULL:
+      name = "CUDA: command buffer full";
+      break;
+    case PROF_I_CUPTI_OVERHEAD_BUFFER_REQUEST:
+      name = "CUPTI: buffer request";
+      break;
+    default:
+      break;
   }
   begin(&it, PROF_BACKEND_CALL, sizeof it.record, from->start, from->end);
   it.record.launch_thread = thread_of(from->thread);
@@ -238,16 +293,27 @@ static void take_sync(const prof_i_cupti_sync *from) {
   const char *name = "Sync";
   if (!is_wanted(PROF_BACKEND_SYNC) || !is_wanted(PROF_BACKEND_CALL)) return;
   switch (from->type) { /* as Kineto has them */
-    case PROF_I_CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_EVENT_SYNCHRONIZE: name = "Event Sync"; break;
-    case PROF_I_CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_WAIT_EVENT: name = "Stream Wait Event"; break;
-    case PROF_I_CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_SYNCHRONIZE: name = "Stream Sync"; break;
-    case PROF_I_CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_CONTEXT_SYNCHRONIZE: name = "Context Sync"; break;
-    default: break;
+    case PROF_I_CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_EVENT_SYNCHRONIZE:
+      name = "Event Sync";
+      break;
+    case PROF_I_CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_WAIT_EVENT:
+      name = "Stream Wait Event";
+      break;
+    case PROF_I_CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_SYNCHRONIZE:
+      name = "Stream Sync";
+      break;
+    case PROF_I_CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_CONTEXT_SYNCHRONIZE:
+      name = "Context Sync";
+      break;
+    default:
+      break;
   }
   begin(&it, PROF_BACKEND_SYNC, sizeof it.record, from->start, from->end);
   it.record.correlation = from->correlation;
   it.record.device = prof_i_cuda_context_device(from->context);
-  it.record.stream = from->stream == (uint32_t)PROF_I_CUPTI_SYNCHRONIZATION_INVALID_VALUE ? 0 : prof_i_cuda_stream_handle(from->context, from->stream);
+  it.record.stream = from->stream == (uint32_t)PROF_I_CUPTI_SYNCHRONIZATION_INVALID_VALUE
+                         ? 0
+                         : prof_i_cuda_stream_handle(from->context, from->stream);
   it.record.name = intern(name);
   prof_i_launches_emit(&own.launches, &it);
 }
@@ -257,17 +323,36 @@ void prof_i_cuda_record_take(const void *record) {
   memcpy(&kind, record, sizeof kind);
   switch (kind) {
     case PROF_I_CUPTI_ACTIVITY_KIND_KERNEL:
-    case PROF_I_CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL: take_kernel(record); break;
-    case PROF_I_CUPTI_ACTIVITY_KIND_MEMCPY: take_copy(record); break;
-    case PROF_I_CUPTI_ACTIVITY_KIND_MEMCPY2: take_peer_copy(record); break;
-    case PROF_I_CUPTI_ACTIVITY_KIND_MEMSET: take_fill(record); break;
-    case PROF_I_CUPTI_ACTIVITY_KIND_GRAPH_TRACE: take_graph(record); break;
-    case PROF_I_CUPTI_ACTIVITY_KIND_MEMORY2: take_piece(record); break;
+    case PROF_I_CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
+      take_kernel(record);
+      break;
+    case PROF_I_CUPTI_ACTIVITY_KIND_MEMCPY:
+      take_copy(record);
+      break;
+    case PROF_I_CUPTI_ACTIVITY_KIND_MEMCPY2:
+      take_peer_copy(record);
+      break;
+    case PROF_I_CUPTI_ACTIVITY_KIND_MEMSET:
+      take_fill(record);
+      break;
+    case PROF_I_CUPTI_ACTIVITY_KIND_GRAPH_TRACE:
+      take_graph(record);
+      break;
+    case PROF_I_CUPTI_ACTIVITY_KIND_MEMORY2:
+      take_piece(record);
+      break;
     case PROF_I_CUPTI_ACTIVITY_KIND_DRIVER:
-    case PROF_I_CUPTI_ACTIVITY_KIND_RUNTIME: take_call(record); break;
-    case PROF_I_CUPTI_ACTIVITY_KIND_SYNCHRONIZATION: take_sync(record); break;
-    case PROF_I_CUPTI_ACTIVITY_KIND_OVERHEAD: take_overhead(record); break;
-    default: break; /* nobody asked for it */
+    case PROF_I_CUPTI_ACTIVITY_KIND_RUNTIME:
+      take_call(record);
+      break;
+    case PROF_I_CUPTI_ACTIVITY_KIND_SYNCHRONIZATION:
+      take_sync(record);
+      break;
+    case PROF_I_CUPTI_ACTIVITY_KIND_OVERHEAD:
+      take_overhead(record);
+      break;
+    default:
+      break; /* nobody asked for it */
   }
 }
 

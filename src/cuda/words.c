@@ -16,23 +16,32 @@ static bool is_last(int32_t error) {
 #define CASE(name, value) case value:
     PROF_I_CU_LAST_ERRORS(CASE)
 #undef CASE
-      return true;
-    default: return false;
+    return true;
+    default:
+      return false;
   }
 }
 
 static int result_of(int32_t error) {
-  if (error >= PROF_I_CU_ERROR_STREAM_CAPTURE_UNSUPPORTED && error <= PROF_I_CU_ERROR_STREAM_CAPTURE_WRONG_THREAD) return PROF_BACKEND_CAPTURING;
+  if (error >= PROF_I_CU_ERROR_STREAM_CAPTURE_UNSUPPORTED &&
+      error <= PROF_I_CU_ERROR_STREAM_CAPTURE_WRONG_THREAD)
+    return PROF_BACKEND_CAPTURING;
   switch (error) {
-    case PROF_I_CU_ERROR_OUT_OF_MEMORY: return PROF_BACKEND_NO_MEMORY;
-    case PROF_I_CU_ERROR_NO_DEVICE: return PROF_BACKEND_NO_DEVICE;
+    case PROF_I_CU_ERROR_OUT_OF_MEMORY:
+      return PROF_BACKEND_NO_MEMORY;
+    case PROF_I_CU_ERROR_NO_DEVICE:
+      return PROF_BACKEND_NO_DEVICE;
     case PROF_I_CU_ERROR_INVALID_CONTEXT:
     case PROF_I_CU_ERROR_CONTEXT_IS_DESTROYED:
-    case PROF_I_CU_ERROR_INVALID_HANDLE: return PROF_BACKEND_INVALID;
-    case PROF_I_CU_ERROR_NOT_PERMITTED: return PROF_BACKEND_PERMISSION;
+    case PROF_I_CU_ERROR_INVALID_HANDLE:
+      return PROF_BACKEND_INVALID;
+    case PROF_I_CU_ERROR_NOT_PERMITTED:
+      return PROF_BACKEND_PERMISSION;
     case PROF_I_CU_ERROR_SYSTEM_DRIVER_MISMATCH:
-    case PROF_I_CU_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE: return PROF_BACKEND_VERSION;
-    default: return PROF_BACKEND_VENDOR;
+    case PROF_I_CU_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE:
+      return PROF_BACKEND_VERSION;
+    default:
+      return PROF_BACKEND_VENDOR;
   }
 }
 
@@ -41,7 +50,9 @@ int prof_i_cuda_fail_call(const char *function, int32_t error) {
   prof_i_cuda.cuGetErrorName(error, &name);
   prof_i_cuda.cuGetErrorString(error, &text);
   if (is_last(error)) __atomic_store_n(&own.last, error, __ATOMIC_RELAXED);
-  return prof_i_words_fail(result_of(error), "%s: %s (%d)%s%s%s", function, name ? name : "an error", error, text ? ", " : "", text ? text : "", is_last(error) ? ": no more CUDA in this process" : "");
+  return prof_i_words_fail(result_of(error), "%s: %s (%d)%s%s%s", function,
+                           name ? name : "an error", error, text ? ", " : "", text ? text : "",
+                           is_last(error) ? ": no more CUDA in this process" : "");
 }
 
 int prof_i_cuda_check(void) {

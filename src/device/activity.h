@@ -1,4 +1,5 @@
-/* What vendors' own tracing records: which back ends are asked for it, and since when; their records go to the capture (records.h). The collector alone, but for what says otherwise. */
+/* What vendors' own tracing records: which back ends are asked for it, and since when; their
+   records go to the capture (records.h). The collector alone, but for what says otherwise. */
 #ifndef PROF_DEVICE_ACTIVITY_H
 #define PROF_DEVICE_ACTIVITY_H
 
@@ -7,13 +8,15 @@
 /* Is there anybody to ask for records? Any thread. */
 bool prof_i_activity_is_wanted(void);
 
-/* A recording begins; is_waited_for: whoever began it does not go on before the first round. Any thread. */
+/* A recording begins; is_waited_for: whoever began it does not go on before the first round. Any
+   thread. */
 void prof_i_activity_begin(bool is_waited_for);
 
 /* Which kinds, by bits, are asked of every back end that can; 0: none. Any thread. */
 uint32_t prof_i_activity_kinds(void);
 
-/* Opens and starts what is wanted now, and takes what there is; how: prof_backend_drain. True: more is on its way. */
+/* Opens and starts what is wanted now, and takes what there is; how: prof_backend_drain. True: more
+   is on its way. */
 bool prof_i_activity_round(uint32_t how);
 
 /* Records are wanted of a library that the program may yet begin to use. */
@@ -27,13 +30,19 @@ bool prof_i_activity_is_on(void);
 /* Recording ends. */
 void prof_i_activity_end(void);
 
-/* An operator's measurement starts, drains and stops it by itself until it gives it back; a recording that begins meanwhile asks it then. False: it records already, or another measurement has it. Any thread. */
+/* An operator's measurement starts, drains and stops it by itself until it gives it back; a
+   recording that begins meanwhile asks it then. False: it records already, or another measurement
+   has it. Any thread. */
 bool prof_i_activity_borrow(const prof_i_back_end *end);
 void prof_i_activity_give_back(const prof_i_back_end *end);
 
-/* Of the back end of that table: its vendor is just beginning, on this thread, and lets records be asked for already: begin does that, looks at its clock, and touches no device. What it records is taken over by the next round that finds the program to have begun. Where nothing of it is
-   wanted now, or memory is, too, or somebody else is at it, nothing happens. Waits for no round, and 0.2 s at most for who lists back ends or looks at this one. Any thread. */
-typedef int prof_i_begin_inside(const prof_backend_host *host, uint32_t kinds, prof_backend_pair *look_out);
+/* Of the back end of that table: its vendor is just beginning, on this thread, and lets records be
+   asked for already: begin does that, looks at its clock, and touches no device. What it records is
+   taken over by the next round that finds the program to have begun. Where nothing of it is wanted
+   now, or memory is, too, or somebody else is at it, nothing happens. Waits for no round, and 0.2 s
+   at most for who lists back ends or looks at this one. Any thread. */
+typedef int prof_i_begin_inside(const prof_backend_host *host, uint32_t kinds,
+                                prof_backend_pair *look_out);
 void prof_i_activity_begin_inside(const prof_backend *table, prof_i_begin_inside *begin);
 
 /* In a forked child. */

@@ -9,4 +9,6 @@
 #include "../hip/meters.h"
 #include "../opencl/backend.h"
 
-const prof_backend *const prof_i_built_in_ends[] = {&prof_i_opencl_backend, &prof_i_cuda_backend, &prof_i_nvml_backend, &prof_i_hip_backend, &prof_i_amdgpu_backend, NULL};
+const prof_backend *const prof_i_built_in_ends[] = {&prof_i_opencl_backend, &prof_i_cuda_backend,
+                                                    &prof_i_nvml_backend,   &prof_i_hip_backend,
+                                                    &prof_i_amdgpu_backend, NULL};

@@ -1,5 +1,7 @@
-/* See collector.h. It blocks all signals. It writes for each stream as that stream's thread of the capture (prof_i_thread_attach_line()), and vendors are called by it alone, but for what scopes themselves do: no lock is held around
-   any of that. Whoever stops recording, or reads it, asks for a round and waits for that, not for a device, and no longer than it can bear. */
+/* See collector.h. It blocks all signals. It writes for each stream as that stream's thread of the
+   capture (prof_i_thread_attach_line()), and vendors are called by it alone, but for what scopes
+   themselves do: no lock is held around any of that. Whoever stops recording, or reads it, asks for
+   a round and waits for that, not for a device, and no longer than it can bear. */
 #define _GNU_SOURCE
 #include "collector.h"
 
@@ -23,18 +25,26 @@
 #include "records.h"
 #include "side.h"
 
-enum { POLL_NS = 1000000, SLEEP_NS = 1000000000, STOP_MS = 100, STOP_RECORDS_MS = 1000, LOOK_MS = 20, START_MS = 1000 };
+enum {
+  POLL_NS = 1000000,
+  SLEEP_NS = 1000000000,
+  STOP_MS = 100,
+  STOP_RECORDS_MS = 1000,
+  LOOK_MS = 20,
+  START_MS = 1000
+};
 /* How often it looks without work before it sleeps until it is woken: see sleep_a_while(). In one
    such time a thread puts some hundred scopes on a stream, and has PROF_I_PAIRS_MAX pairs. */
 enum { LINGER_NS = 200000, LINGER_ROUNDS = 100 };
 enum { OFF, ON, CLOSING };
 
 static struct {
-  pthread_mutex_t lock; /* rank 2, below the control lock: the thread comes and goes. Nobody's code is called under it */
+  /* rank 2, below the control lock: the thread comes and goes. Nobody's code is called under it */
+  pthread_mutex_t lock;
   pthread_t thread;
-  uint32_t state;  /* release */
-  uint32_t word;   /* raised by who wants something; the thread sleeps on it */
-  uint32_t sleeps; /* 1: until it is woken */
+  uint32_t state;       /* release */
+  uint32_t word;        /* raised by who wants something; the thread sleeps on it */
+  uint32_t sleeps;      /* 1: until it is woken */
   uint32_t asked, done; /* rounds */
   uint32_t has_records; /* a back end has some that nobody came for yet */
   uint32_t idle_rounds; /* since it had work. The thread's own */
@@ -50,7 +60,8 @@ void prof_i_collector_lose(int loss) { prof_i_thread_lose_outside(prof_i_this_th
 
 /* What has come since, oldest first, behind what waits. */
 static void take_done(prof_i_stream *stream) {
-  prof_i_pair *pair = __atomic_exchange_n(&stream->done, NULL, __ATOMIC_ACQUIRE), *first = NULL, **end = &stream->pending;
+  prof_i_pair *pair = __atomic_exchange_n(&stream->done, NULL, __ATOMIC_ACQUIRE), *first = NULL,
+              **end = &stream->pending;
   while (pair) {
     prof_i_pair *const next = pair->next;
     pair->next = first;
@@ -64,16 +75,24 @@ static void take_done(prof_i_stream *stream) {
 static void finish(prof_i_stream *stream, int loss) {
   prof_i_pair *const pair = stream->pending;
   stream->pending = pair->next;
-  if (loss >= 0) prof_i_thread_lose_outside(stream->line.thread ? stream->line.thread : &prof_i_no_thread, loss, 1);
+  if (loss >= 0)
+    prof_i_thread_lose_outside(stream->line.thread ? stream->line.thread : &prof_i_no_thread, loss,
+                               1);
   if (!PROF_I_FAULT(KEPT_PAIR)) prof_i_pair_give_back(pair, loss < 0 && !pair->is_late);
 }
 
 /* Past the gate. */
-static void tell_no_times(const prof_i_stream *stream) { prof_i_device_account_why_not(stream->device, stream->end, PROF_BACKEND_VENDOR, "its events tell no times"); }
+static void tell_no_times(const prof_i_stream *stream) {
+  prof_i_device_account_why_not(stream->device, stream->end, PROF_BACKEND_VENDOR,
+                                "its events tell no times");
+}
 
-/* Its first work has begun: the sooner its clock is read, the nearer are times that lie before that. */
+/* Its first work has begun: the sooner its clock is read, the nearer are times that lie before
+   that. */
 static void look_early(prof_i_stream *stream, const prof_i_pair *pair) {
-  if (!stream->clock && stream->end->table.event_query(stream->end->self, pair->events[0]) == PROF_BACKEND_OK) prof_i_harvest_begin(stream);
+  if (!stream->clock &&
+      stream->end->table.event_query(stream->end->self, pair->events[0]) == PROF_BACKEND_OK)
+    prof_i_harvest_begin(stream);
 }
 
 /* In the vendor's words, right after its call. */
@@ -124,19 +143,23 @@ static bool ask_stream(prof_i_stream *stream) {
 
 /* is_asked: somebody waits for it, who wants all that has ended by now. */
 static bool ask_all(bool is_asked) {
-  bool is_waiting = prof_i_activity_round(is_asked ? PROF_BACKEND_FLUSH : PROF_BACKEND_POLL); /* first: what stands inside of a scope is written before it */
+  /* first: what stands inside of a scope is written before it */
+  bool is_waiting = prof_i_activity_round(is_asked ? PROF_BACKEND_FLUSH : PROF_BACKEND_POLL);
   is_waiting |= prof_i_own_events_round();
-  for (prof_i_stream *s = prof_i_stream_first(); s; s = prof_i_stream_next(s)) is_waiting |= ask_stream(s);
+  for (prof_i_stream *s = prof_i_stream_first(); s; s = prof_i_stream_next(s))
+    is_waiting |= ask_stream(s);
   return is_waiting;
 }
 
 static void tell_unfinished(const prof_i_stream *stream) {
   if (!prof_i_gate_enter()) return;
-  prof_i_device_account_why_not(stream->device, stream->end, PROF_BACKEND_NOT_READY, "it was not done with its work when recording stopped");
+  prof_i_device_account_why_not(stream->device, stream->end, PROF_BACKEND_NOT_READY,
+                                "it was not done with its work when recording stopped");
   prof_i_gate_leave();
 }
 
-/* Recording ends: what devices are not done with is lost; its pair stays where it is until they are. */
+/* Recording ends: what devices are not done with is lost; its pair stays where it is until they
+   are. */
 static void end_all(void) {
   prof_i_activity_end();
   prof_i_own_events_end();
@@ -144,16 +167,21 @@ static void end_all(void) {
   for (prof_i_stream *s = prof_i_stream_first(); s; s = prof_i_stream_next(s)) {
     for (prof_i_pair *pair = s->pending; pair; pair = pair->next) {
       if (!pair->is_late) tell_unfinished(s);
-      if (!pair->is_late && !PROF_I_FAULT(NOT_TOLD)) prof_i_thread_lose_outside(s->line.thread ? s->line.thread : &prof_i_no_thread, PROF_LOSS_DEVICE_LATE, 1);
+      if (!pair->is_late && !PROF_I_FAULT(NOT_TOLD))
+        prof_i_thread_lose_outside(s->line.thread ? s->line.thread : &prof_i_no_thread,
+                                   PROF_LOSS_DEVICE_LATE, 1);
       pair->is_late = 1;
     }
     prof_i_thread_end_line(&s->line);
   }
 }
 
-/* A recording that began while this one could not end has nobody who asks its devices, unless a scope comes. */
+/* A recording that began while this one could not end has nobody who asks its devices, unless a
+   scope comes. */
 static void make_another(void) {
-  if (__atomic_load_n(&own.is_over, __ATOMIC_RELAXED) || prof_i_arena_level() == 0 || !prof_i_control_is_recording()) return;
+  if (__atomic_load_n(&own.is_over, __ATOMIC_RELAXED) || prof_i_arena_level() == 0 ||
+      !prof_i_control_is_recording())
+    return;
   if (prof_i_activity_is_wanted()) prof_i_collector_is_wanted();
 }
 
@@ -183,7 +211,8 @@ static void *work(void *unused) {
   prof_i_port_thread_begin("prof-collector");
   own.idle_rounds = LINGER_ROUNDS;
   for (bool is_waiting = false;;) {
-    const uint32_t seen = __atomic_load_n(&own.word, __ATOMIC_ACQUIRE), asked = __atomic_load_n(&own.asked, __ATOMIC_ACQUIRE);
+    const uint32_t seen = __atomic_load_n(&own.word, __ATOMIC_ACQUIRE),
+                   asked = __atomic_load_n(&own.asked, __ATOMIC_ACQUIRE);
     const bool is_last = !is_on();
     __atomic_store_n(&own.has_records, 0, __ATOMIC_SEQ_CST);
     is_waiting = ask_all(is_last || asked != __atomic_load_n(&own.done, __ATOMIC_RELAXED));
@@ -191,7 +220,8 @@ static void *work(void *unused) {
     __atomic_store_n(&own.done, asked, __ATOMIC_RELEASE);
     prof_i_port_wake(&own.done);
     if (is_last) {
-      __atomic_store_n(&own.state, OFF, __ATOMIC_SEQ_CST); /* from here on another may be there: nothing of ours is touched any more */
+      /* from here on another may be there: nothing of ours is touched any more */
+      __atomic_store_n(&own.state, OFF, __ATOMIC_SEQ_CST);
       prof_i_port_wake(&own.state);
       make_another();
       return NULL;
@@ -221,7 +251,8 @@ static bool ask_for_round(uint32_t patience_ms) {
   const uint32_t number = __atomic_add_fetch(&own.asked, 1, __ATOMIC_SEQ_CST);
   const uint64_t begun = prof_i_port_monotonic_ns(), patience_ns = patience_ms * UINT64_C(1000000);
   raise_word();
-  for (uint32_t done; (int32_t)((done = __atomic_load_n(&own.done, __ATOMIC_ACQUIRE)) - number) < 0;) {
+  for (uint32_t done;
+       (int32_t)((done = __atomic_load_n(&own.done, __ATOMIC_ACQUIRE)) - number) < 0;) {
     const uint64_t passed = prof_i_ns_since(begun);
     if (passed >= patience_ns) return false;
     prof_i_port_wait(&own.done, done, patience_ns - passed);
@@ -237,10 +268,14 @@ static void harvest(void) {
 static void stop(void) {
   prof_i_thread_lock(&own.lock);
   if (is_on()) {
-    const uint64_t patience_ms = prof_i_activity_is_on() ? STOP_RECORDS_MS : STOP_MS; /* a vendor's tracing empties its buffers: what comes later is lost */
+    /* a vendor's tracing empties its buffers: what comes later is lost */
+    const uint64_t patience_ms = prof_i_activity_is_on() ? STOP_RECORDS_MS : STOP_MS;
     __atomic_store_n(&own.state, CLOSING, __ATOMIC_SEQ_CST);
     raise_word();
-    if (!prof_i_port_join(own.thread, &own.state, CLOSING, patience_ms * 1000000)) pthread_detach(own.thread); /* it hangs in a vendor's call, or has no processor: it ends by itself, and until then there is no other */
+    /* it hangs in a vendor's call, or has no processor: it ends by itself, and until then there is
+       no other */
+    if (!prof_i_port_join(own.thread, &own.state, CLOSING, patience_ms * 1000000))
+      pthread_detach(own.thread);
   }
   prof_i_thread_unlock(&own.lock);
 }
@@ -273,7 +308,8 @@ static void make_thread(void) {
     atexit(at_exit); /* before the vendors' libraries go: they were there before us */
   }
   __atomic_store_n(&own.state, ON, __ATOMIC_RELEASE);
-  if (prof_i_port_thread_create(&own.thread, 0, work, NULL) != 0) __atomic_store_n(&own.state, OFF, __ATOMIC_RELEASE);
+  if (prof_i_port_thread_create(&own.thread, 0, work, NULL) != 0)
+    __atomic_store_n(&own.state, OFF, __ATOMIC_RELEASE);
 }
 
 bool prof_i_collector_is_wanted(void) {
@@ -287,8 +323,11 @@ bool prof_i_collector_is_wanted(void) {
 static void start(bool waits) {
   prof_i_activity_begin(waits);
   const bool is_wanted = prof_i_activity_is_wanted();
-  if ((!is_wanted && !prof_i_own_events_are_kept()) || !prof_i_collector_is_wanted() || !is_wanted || !waits) return;
-  if (!ask_for_round(START_MS)) prof_i_activity_begin(false); /* the program goes on without its records */
+  if ((!is_wanted && !prof_i_own_events_are_kept()) || !prof_i_collector_is_wanted() ||
+      !is_wanted || !waits)
+    return;
+  /* the program goes on without its records */
+  if (!ask_for_round(START_MS)) prof_i_activity_begin(false);
 }
 
 PROF_I_COLD void prof_i_collector_prepare(void) {

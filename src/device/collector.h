@@ -1,5 +1,6 @@
-/* The thread that reads what devices have done: asks pairs of events whether they are past, has back ends hand over what they recorded, and writes both as scopes of their stream. Made by the first scope or start that needs it, gone
-   when recording stops. */
+/* The thread that reads what devices have done: asks pairs of events whether they are past, has
+   back ends hand over what they recorded, and writes both as scopes of their stream. Made by the
+   first scope or start that needs it, gone when recording stops. */
 #ifndef PROF_DEVICE_COLLECTOR_H
 #define PROF_DEVICE_COLLECTOR_H
 
@@ -17,7 +18,8 @@ void prof_i_collector_wake(void);
 /* The same of what back ends have to hand over. Any thread. Signal-safe. */
 void prof_i_collector_wake_for_records(void);
 
-/* A vendor's library is there now: at exit the collector goes before what that has registered so far. Any thread. */
+/* A vendor's library is there now: at exit the collector goes before what that has registered so
+   far. Any thread. */
 void prof_i_collector_end_first(void);
 
 /* Counts a loss of a device's side. Any thread. */

@@ -38,7 +38,8 @@ int prof_backend_add(const prof_backend *table) {
 /* Of one that is open what its devices can. */
 static uint32_t abilities_of(const prof_i_back_end *end) {
   const uint32_t all = prof_i_table_abilities(&end->table);
-  const bool has_none = prof_i_registry_is_open(end) ? !end->has_meter : end->table.opens_late != 0; /* the latter: nobody knows yet */
+  /* the latter: nobody knows yet */
+  const bool has_none = prof_i_registry_is_open(end) ? !end->has_meter : end->table.opens_late != 0;
   return has_none ? all & ~(uint32_t)PROF_CAN_METRICS : all;
 }
 
@@ -48,11 +49,18 @@ int prof_backend_status(uint32_t number, prof_backend_state *state_out) {
   if (!state_out) return prof_i_fail(PROF_E_INVALID, "prof_backend_status: state_out is NULL");
   prof_i_registry_prepare();
   for (uint32_t ms = 0; prof_i_registry_is_listing() && !prof_i_plugins_is_loading(); ms++, nap())
-    if (ms >= PATIENCE_MS) return prof_i_fail(PROF_E_BUSY, "another thread has been loading plug-ins for %d ms", PATIENCE_MS);
+    if (ms >= PATIENCE_MS)
+      return prof_i_fail(PROF_E_BUSY, "another thread has been loading plug-ins for %d ms",
+                         PATIENCE_MS);
   prof_i_back_end *const end = prof_i_registry_at(number);
   if (!end) return prof_i_fail(PROF_E_NOT_FOUND, "there is no back end %u", number);
-  if (!prof_i_registry_look(end, PATIENCE_MS)) return prof_i_fail(PROF_E_BUSY, "another thread has been looking at back end %s for %d ms", end->table.name, PATIENCE_MS);
-  prof_backend_state state = {.device_type = end->table.device_type, .is_open = prof_i_registry_is_open(end), .is_emulated = end->table.is_emulated, .is_plugin = end->is_plugin,
+  if (!prof_i_registry_look(end, PATIENCE_MS))
+    return prof_i_fail(PROF_E_BUSY, "another thread has been looking at back end %s for %d ms",
+                       end->table.name, PATIENCE_MS);
+  prof_backend_state state = {.device_type = end->table.device_type,
+                              .is_open = prof_i_registry_is_open(end),
+                              .is_emulated = end->table.is_emulated,
+                              .is_plugin = end->is_plugin,
                               .abilities = abilities_of(end)};
   if (state.is_open) state.device_count = end->device_count;
   snprintf(state.name, sizeof state.name, "%s", end->table.name ? end->table.name : "");

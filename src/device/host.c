@@ -45,5 +45,16 @@ static void emit(const void *records, size_t bytes) {
   if (!prof_i_op_memory_take(records, bytes)) prof_i_records_emit(records, bytes);
 }
 
-const prof_backend_host prof_i_device_host = {.size = sizeof(prof_backend_host), .major = PROF_BACKEND_MAJOR, .minor = PROF_BACKEND_MINOR, .now_ns = now_ns, .log = say, .option = option,
-                                              .wake = prof_i_collector_wake_for_records, .ticks = prof_i_clock_ticks, .thread = thread, .intern = prof_i_name_number, .emit = emit, .thread_of = thread_of, .wanted = prof_i_activity_kinds};
+const prof_backend_host prof_i_device_host = {.size = sizeof(prof_backend_host),
+                                              .major = PROF_BACKEND_MAJOR,
+                                              .minor = PROF_BACKEND_MINOR,
+                                              .now_ns = now_ns,
+                                              .log = say,
+                                              .option = option,
+                                              .wake = prof_i_collector_wake_for_records,
+                                              .ticks = prof_i_clock_ticks,
+                                              .thread = thread,
+                                              .intern = prof_i_name_number,
+                                              .emit = emit,
+                                              .thread_of = thread_of,
+                                              .wanted = prof_i_activity_kinds};

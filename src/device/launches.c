@@ -33,10 +33,13 @@ void prof_i_launches_remember(prof_i_launches *all, const prof_i_launch_call *ca
   if (call->number && (at->number != call->number || at->start > call->start)) *at = *call;
 }
 
-/* The scope that stands open while the call lasts is found by this moment, and two clocks may be some hundred ns apart: so it lies well inside of the call. Nothing begins before it was launched. */
+/* The scope that stands open while the call lasts is found by this moment, and two clocks may be
+   some hundred ns apart: so it lies well inside of the call. Nothing begins before it was
+   launched. */
 static uint64_t moment_of(const prof_i_launch_call *call, uint64_t begun) {
   enum { WELL_INSIDE_NS = 1000 };
-  const uint64_t half = call->end > call->start ? (call->end - call->start) / 2 : 0, inside = call->start + (half < WELL_INSIDE_NS ? half : WELL_INSIDE_NS);
+  const uint64_t half = call->end > call->start ? (call->end - call->start) / 2 : 0,
+                 inside = call->start + (half < WELL_INSIDE_NS ? half : WELL_INSIDE_NS);
   return begun >= inside || begun <= call->start ? inside : begun;
 }
 
@@ -53,27 +56,35 @@ static bool find(prof_i_launches *all, prof_backend_record *record) {
 static bool make_room(prof_i_launches *all) {
   if (all->count < all->room) return true;
   const uint32_t room = all->room ? 2 * all->room : WAITING_AT_FIRST;
-  prof_i_launched *const larger = room <= WAITING_MAX ? realloc(all->waiting, room * sizeof *larger) : NULL;
+  prof_i_launched *const larger =
+      room <= WAITING_MAX ? realloc(all->waiting, room * sizeof *larger) : NULL;
   if (!larger) return false;
   all->waiting = larger;
   all->room = room;
   return true;
 }
 
-static void emit(const prof_i_launches *all, const prof_i_launched *it) { all->host->emit(it, it->record.size); }
+static void emit(const prof_i_launches *all, const prof_i_launched *it) {
+  all->host->emit(it, it->record.size);
+}
 
 void prof_i_launches_emit(prof_i_launches *all, prof_i_launched *it) {
-  if (all->is_last && !it->record.end) all->unfinished++;
-  else if (find(all, &it->record) || !make_room(all)) emit(all, it);
-  else all->waiting[all->count++] = *it;
+  if (all->is_last && !it->record.end)
+    all->unfinished++;
+  else if (find(all, &it->record) || !make_room(all))
+    emit(all, it);
+  else
+    all->waiting[all->count++] = *it;
 }
 
 void prof_i_launches_settle(prof_i_launches *all, bool are_all) {
   uint32_t kept = 0;
   for (uint32_t i = 0; i < all->count; i++) {
     prof_i_launched *const it = &all->waiting[i];
-    if (find(all, &it->record) || are_all || i < all->waited) emit(all, it);
-    else all->waiting[kept++] = *it;
+    if (find(all, &it->record) || are_all || i < all->waited)
+      emit(all, it);
+    else
+      all->waiting[kept++] = *it;
   }
   all->count = all->waited = kept;
 }

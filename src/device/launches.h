@@ -1,4 +1,6 @@
-/* What launched a kernel or a copy, where a vendor tells the call that did by another record, with a number that both have, before it or after it. For back ends that record so; the collector alone. Knows nothing of the rest of prof but the host's services. */
+/* What launched a kernel or a copy, where a vendor tells the call that did by another record, with
+   a number that both have, before it or after it. For back ends that record so; the collector
+   alone. Knows nothing of the rest of prof but the host's services. */
 #ifndef PROF_DEVICE_LAUNCHES_H
 #define PROF_DEVICE_LAUNCHES_H
 
@@ -8,8 +10,8 @@
 enum { PROF_I_LAUNCH_CALLS = 1 << 16, PROF_I_LAUNCH_THREADS = 256 };
 
 typedef struct prof_i_launch_call {
-  uint64_t number; /* 0: none */
-  uint64_t thread; /* the kernel's number */
+  uint64_t number;     /* 0: none */
+  uint64_t thread;     /* the kernel's number */
   uint64_t start, end; /* by the back end's clock */
 } prof_i_launch_call;
 
@@ -20,7 +22,8 @@ typedef union prof_i_launched {
   prof_backend_copy copy;
 } prof_i_launched;
 
-/* A back end's; all 0 at first. Calls are remembered by their number in a ring: each new one takes the place of that which was 65536 calls before. */
+/* A back end's; all 0 at first. Calls are remembered by their number in a ring: each new one takes
+   the place of that which was 65536 calls before. */
 typedef struct prof_i_launches {
   const prof_backend_host *host;
   prof_i_launch_call calls[PROF_I_LAUNCH_CALLS];
@@ -42,7 +45,8 @@ uint64_t prof_i_launches_thread(prof_i_launches *all, uint64_t kernels_number);
 /* Of several of one number the one that began first is what the program called. */
 void prof_i_launches_remember(prof_i_launches *all, const prof_i_launch_call *call);
 
-/* Emits it, of the size that its record says, with its launch; or it waits for the call with its number. */
+/* Emits it, of the size that its record says, with its launch; or it waits for the call with its
+   number. */
 void prof_i_launches_emit(prof_i_launches *all, prof_i_launched *it);
 
 /* Hands over what waits: what waited last time already, or (are_all) everything. */

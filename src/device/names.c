@@ -20,8 +20,8 @@ typedef struct name {
 
 static struct {
   pthread_mutex_t lock; /* rank 4. Nothing is called under it */
-  void *by_text; /* a tree of names: tsearch() */
-  name **by_number; /* number - 1 */
+  void *by_text;        /* a tree of names: tsearch() */
+  name **by_number;     /* number - 1 */
   uint32_t count, room;
   name *const *parents; /* of a forked child */
 } own = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -70,7 +70,8 @@ uint32_t prof_i_name_number(const char *text, size_t bytes) {
 
 static const char *text_of(uint32_t number) {
   prof_i_thread_lock(&own.lock);
-  const name *const n = number && number <= own.count ? own.by_number[number - 1] : NULL; /* stays where it is */
+  /* stays where it is */
+  const name *const n = number && number <= own.count ? own.by_number[number - 1] : NULL;
   prof_i_thread_unlock(&own.lock);
   return n ? n->text : NULL;
 }
@@ -80,8 +81,10 @@ const char *prof_i_name_text(uint32_t number) {
   return text ? text : "";
 }
 
-uint32_t prof_i_name_site(uint32_t number, const char *category, const char *otherwise, uint32_t level) {
-  static const prof_site sites[] = {{.file = "", .function = "", .level = 1}, {.file = "", .function = "", .level = 2}};
+uint32_t prof_i_name_site(uint32_t number, const char *category, const char *otherwise,
+                          uint32_t level) {
+  static const prof_site sites[] = {{.file = "", .function = "", .level = 1},
+                                    {.file = "", .function = "", .level = 2}};
   const char *const text = text_of(number);
   return prof_i_site_number(&sites[level > 1], text ? text : otherwise, category);
 }

@@ -1,4 +1,5 @@
-/* Texts that vendors' records name by a number: kernels. Kept as long as the process is. Any thread. */
+/* Texts that vendors' records name by a number: kernels. Kept as long as the process is. Any
+   thread. */
 #ifndef PROF_DEVICE_NAMES_H
 #define PROF_DEVICE_NAMES_H
 
@@ -8,8 +9,10 @@
 /* Its number, the same for the same text; 0: no room. */
 uint32_t prof_i_name_number(const char *text, size_t bytes);
 
-/* The call site that stands for things of that name and category, a literal, in tables and captures; of no name: of `otherwise`. level: 1, or 2 of the runtime's own. 0: no room. */
-uint32_t prof_i_name_site(uint32_t number, const char *category, const char *otherwise, uint32_t level);
+/* The call site that stands for things of that name and category, a literal, in tables and
+   captures; of no name: of `otherwise`. level: 1, or 2 of the runtime's own. 0: no room. */
+uint32_t prof_i_name_site(uint32_t number, const char *category, const char *otherwise,
+                          uint32_t level);
 
 /* NUL-terminated, and stays; of 0 and of no number that was given: empty. */
 const char *prof_i_name_text(uint32_t number);

@@ -1,4 +1,5 @@
-/* See own_events.h. Vendors are called without a lock: by who hands an event over, and by the collector. */
+/* See own_events.h. Vendors are called without a lock: by who hands an event over, and by the
+   collector. */
 #define _GNU_SOURCE
 #include "own_events.h"
 
@@ -36,7 +37,8 @@ static struct {
   uint32_t fresh_count;
   waiting old[WAITING_MAX]; /* the collector's, as they came */
   uint32_t old_count;
-  uint32_t count; /* of both, and those on their way there: no more than there is room for. Relaxed */
+  /* of both, and those on their way there: no more than there is room for. Relaxed */
+  uint32_t count;
 } own = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* Which recording it belongs to. False: none is under way. */
@@ -70,7 +72,11 @@ static int keep(waiting *w, void *event) {
   const int result = table->own_keep(w->end->self, w->stream, event, &w->kept);
   if (result == PROF_BACKEND_OK && w->kept) return PROF_OK;
   const char *const words = prof_i_registry_words(w->end, result);
-  return refuse(prof_i_fail(result == PROF_BACKEND_INVALID ? PROF_E_INVALID : result == PROF_BACKEND_NO_MEMORY ? PROF_E_NO_MEMORY : PROF_E_UNSUPPORTED, "prof_device_event: %s", words), PROF_LOSS_DEVICE_TIMES);
+  return refuse(prof_i_fail(result == PROF_BACKEND_INVALID     ? PROF_E_INVALID
+                            : result == PROF_BACKEND_NO_MEMORY ? PROF_E_NO_MEMORY
+                                                               : PROF_E_UNSUPPORTED,
+                            "prof_device_event: %s", words),
+                PROF_LOSS_DEVICE_TIMES);
 }
 
 static void lose(int loss) { prof_i_thread_lose_outside(&prof_i_no_thread, loss, 1); }
@@ -88,7 +94,8 @@ static bool take_one_fresh(waiting *out) {
   return is_there;
 }
 
-/* Recording may have ended meanwhile, and the collector with it: nobody would look at them before the next one. */
+/* Recording may have ended meanwhile, and the collector with it: nobody would look at them before
+   the next one. */
 static void drop_late(void) {
   waiting w;
   while (!prof_i_control_is_recording() && take_one_fresh(&w)) {
@@ -108,21 +115,36 @@ static void push(const waiting *w) {
 /* The back end knows whose the stream is. */
 static uint32_t device_of(const prof_i_back_end *end, prof_device device, uint64_t stream) {
   uint32_t index = 0, is_capturing = 0;
-  const bool is_known = end->table.stream_of && end->table.stream_of(end->self, stream, &index, &is_capturing) == PROF_BACKEND_OK;
+  const bool is_known =
+      end->table.stream_of &&
+      end->table.stream_of(end->self, stream, &index, &is_capturing) == PROF_BACKEND_OK;
   return is_known ? index : (uint32_t)device.index;
 }
 
-static int hand_over(prof_device device, uint64_t stream, void *event, uint32_t kind, const char *name) {
+static int hand_over(prof_device device, uint64_t stream, void *event, uint32_t kind,
+                     const char *name) {
   prof_i_back_end *const end = prof_i_registry_open(device.type);
   char why[256];
   if (!end) {
     prof_i_registry_why(device.type, why, sizeof why);
-    return prof_i_fail(PROF_E_UNSUPPORTED, "prof_device_event: devices of type %d: %s", device.type, why);
+    return prof_i_fail(PROF_E_UNSUPPORTED, "prof_device_event: devices of type %d: %s", device.type,
+                       why);
   }
   if (!end->table.own_keep || !end->table.own_times || !end->table.own_let_go)
-    return prof_i_fail(PROF_E_UNSUPPORTED, "prof_device_event: back end %s takes none of the program's own events%s", end->table.name, end->table.records_always ? ": it records what they are of by itself, so that the call may be left out" : "");
-  if (!prof_i_collector_is_wanted()) return refuse(prof_i_fail(PROF_E_BUSY, "prof_device_event: another thread is just making what would wait for it"), PROF_LOSS_DEVICE_TIMES);
-  if (!take_place()) return refuse(prof_i_fail(PROF_E_TOO_LARGE, "prof_device_event: %d wait already", WAITING_MAX), PROF_LOSS_DEVICE_FULL);
+    return prof_i_fail(
+        PROF_E_UNSUPPORTED,
+        "prof_device_event: back end %s takes none of the program's own events%s", end->table.name,
+        end->table.records_always
+            ? ": it records what they are of by itself, so that the call may be left out"
+            : "");
+  if (!prof_i_collector_is_wanted())
+    return refuse(
+        prof_i_fail(PROF_E_BUSY,
+                    "prof_device_event: another thread is just making what would wait for it"),
+        PROF_LOSS_DEVICE_TIMES);
+  if (!take_place())
+    return refuse(prof_i_fail(PROF_E_TOO_LARGE, "prof_device_event: %d wait already", WAITING_MAX),
+                  PROF_LOSS_DEVICE_FULL);
   waiting w = {.end = end,
                .stream = stream,
                .ticks = prof_i_clock_ticks(),
@@ -132,16 +154,24 @@ static int hand_over(prof_device device, uint64_t stream, void *event, uint32_t 
                .name = name ? prof_i_name_number(name, strlen(name)) : 0};
   const bool is_now = recording_now(&w.arena, &w.session);
   const int status = is_now ? keep(&w, event) : PROF_OK;
-  if (!is_now && prof_i_control_is_recording()) prof_i_collector_lose(PROF_LOSS_CLEARED); /* just then */
-  if (w.kept) push(&w);
-  else leave_place();
+  /* just then */
+  if (!is_now && prof_i_control_is_recording()) prof_i_collector_lose(PROF_LOSS_CLEARED);
+  if (w.kept)
+    push(&w);
+  else
+    leave_place();
   return status;
 }
 
-int prof_device_event(prof_device device, uint64_t stream, void *event, uint32_t kind, const char *name) {
+int prof_device_event(prof_device device, uint64_t stream, void *event, uint32_t kind,
+                      const char *name) {
   PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   if (!event) return prof_i_fail(PROF_E_INVALID, "prof_device_event: event is NULL");
-  if (kind < PROF_BACKEND_KERNEL || kind > PROF_BACKEND_OTHER || kind == PROF_BACKEND_CALL) return prof_i_fail(PROF_E_INVALID, "prof_device_event: kind is %u; kernels, copies, fills, waits and others are possible", kind);
+  if (kind < PROF_BACKEND_KERNEL || kind > PROF_BACKEND_OTHER || kind == PROF_BACKEND_CALL)
+    return prof_i_fail(
+        PROF_E_INVALID,
+        "prof_device_event: kind is %u; kernels, copies, fills, waits and others are possible",
+        kind);
   if (prof_level() == 0 || !prof_i_control_is_recording()) return PROF_OK;
   PROF_I_HOLD_CANCEL;
   const int saved = errno;
@@ -154,7 +184,8 @@ int prof_device_event(prof_device device, uint64_t stream, void *event, uint32_t
 
 static void take_fresh(void) {
   prof_i_thread_lock(&own.lock);
-  memcpy(own.old + own.old_count, own.fresh, own.fresh_count * sizeof *own.fresh); /* there is room: both together are no more than that */
+  /* there is room: both together are no more than that */
+  memcpy(own.old + own.old_count, own.fresh, own.fresh_count * sizeof *own.fresh);
   own.old_count += own.fresh_count;
   own.fresh_count = 0;
   prof_i_thread_unlock(&own.lock);
@@ -166,16 +197,19 @@ static bool is_of_now(const waiting *w) {
 }
 
 static void emit(const waiting *w, uint64_t start_ns, uint64_t end_ns) {
-  const prof_backend_copy whole = {.record = {.size = w->kind == PROF_BACKEND_COPY || w->kind == PROF_BACKEND_FILL ? sizeof whole : sizeof whole.record,
-                                              .kind = (uint16_t)w->kind,
-                                              .flags = PROF_BACKEND_LAUNCH_LATE,
-                                              .start = start_ns,
-                                              .end = end_ns,
-                                              .launch = w->ticks,
-                                              .launch_thread = w->thread,
-                                              .stream = w->stream,
-                                              .device = w->device,
-                                              .name = w->name}};
+  const prof_backend_copy whole = {
+      .record = {.size = w->kind == PROF_BACKEND_COPY || w->kind == PROF_BACKEND_FILL
+                             ? sizeof whole
+                             : sizeof whole.record,
+                 .kind = (uint16_t)w->kind,
+                 .flags = PROF_BACKEND_LAUNCH_LATE,
+                 .start = start_ns,
+                 .end = end_ns,
+                 .launch = w->ticks,
+                 .launch_thread = w->thread,
+                 .stream = w->stream,
+                 .device = w->device,
+                 .name = w->name}};
   prof_i_records_begin(w->end);
   prof_i_records_emit(&whole, whole.record.size);
   prof_i_records_end();
@@ -186,9 +220,12 @@ static bool look_at(const waiting *w) {
   uint64_t start_ns = 0, end_ns = 0;
   const int result = w->end->table.own_times(w->end->self, w->kept, &start_ns, &end_ns);
   if (result == PROF_BACKEND_NOT_READY) return false;
-  if (!is_of_now(w)) lose(PROF_LOSS_DEVICE_LATE);
-  else if (result != PROF_BACKEND_OK) lose(PROF_LOSS_DEVICE_TIMES);
-  else emit(w, start_ns, end_ns);
+  if (!is_of_now(w))
+    lose(PROF_LOSS_DEVICE_LATE);
+  else if (result != PROF_BACKEND_OK)
+    lose(PROF_LOSS_DEVICE_TIMES);
+  else
+    emit(w, start_ns, end_ns);
   return true;
 }
 
@@ -199,8 +236,10 @@ bool prof_i_own_events_round(void) {
   if (__atomic_load_n(&own.count, __ATOMIC_RELAXED) == 0) return false;
   take_fresh();
   for (uint32_t i = 0; i < own.old_count; i++) {
-    if (look_at(&own.old[i])) let_go(&own.old[i]);
-    else own.old[left++] = own.old[i];
+    if (look_at(&own.old[i]))
+      let_go(&own.old[i]);
+    else
+      own.old[left++] = own.old[i];
   }
   own.old_count = left;
   return left > 0;

@@ -1,5 +1,6 @@
-/* See plugin.h. A plug-in is code: nothing is loaded that its user has not named by a whole path, and nothing at all into a setuid program. What could not be used is listed with the reason, so that the doctor
-   can say it. */
+/* See plugin.h. A plug-in is code: nothing is loaded that its user has not named by a whole path,
+   and nothing at all into a setuid program. What could not be used is listed with the reason, so
+   that the doctor can say it. */
 #define _GNU_SOURCE
 #include "plugin.h"
 
@@ -23,21 +24,30 @@
 
 static const char entry_name[] = "prof_backend_entry";
 
-static int32_t result_of(int status) { return status == PROF_E_VERSION ? PROF_BACKEND_VERSION : PROF_BACKEND_INVALID; }
+static int32_t result_of(int status) {
+  return status == PROF_E_VERSION ? PROF_BACKEND_VERSION : PROF_BACKEND_INVALID;
+}
 
 /* What the file has, checked. */
 static int read_table(const char *path, prof_backend *table_out, const prof_backend **origin_out) {
   const char *why;
   struct stat about;
-  if (stat(path, &about) != 0) return prof_i_fail(prof_i_status_of_errno(errno), "%s: %s", path, strerror(errno));
-  if (!S_ISREG(about.st_mode)) return prof_i_fail(PROF_E_FILE_TYPE, "%s is no regular file", path); /* to open a pipe would wait for who writes */
+  if (stat(path, &about) != 0)
+    return prof_i_fail(prof_i_status_of_errno(errno), "%s: %s", path, strerror(errno));
+  /* to open a pipe would wait for who writes */
+  if (!S_ISREG(about.st_mode)) return prof_i_fail(PROF_E_FILE_TYPE, "%s is no regular file", path);
   void *const library = prof_i_library_open(path, 0, &why);
   if (!library) return prof_i_fail(PROF_E_UNSUPPORTED, "%s cannot be opened: %s", path, why);
   prof_backend_entry_function entry;
   *(void **)&entry = prof_i_library_find(library, entry_name);
-  if (!entry) return prof_i_fail(PROF_E_UNSUPPORTED, "%s is no back end: it does not export %s()", path, entry_name);
+  if (!entry)
+    return prof_i_fail(PROF_E_UNSUPPORTED, "%s is no back end: it does not export %s()", path,
+                       entry_name);
   const prof_backend *const table = entry(PROF_BACKEND_MAJOR, PROF_BACKEND_MINOR);
-  if (!table) return prof_i_fail(PROF_E_VERSION, "%s does not serve back ends of version %u.%u: its %s() gave NULL", path, PROF_BACKEND_MAJOR, PROF_BACKEND_MINOR, entry_name);
+  if (!table)
+    return prof_i_fail(PROF_E_VERSION,
+                       "%s does not serve back ends of version %u.%u: its %s() gave NULL", path,
+                       PROF_BACKEND_MAJOR, PROF_BACKEND_MINOR, entry_name);
   *origin_out = table;
   return prof_i_table_take(table_out, table, path);
 }
@@ -48,15 +58,19 @@ static int list_unused(const char *path, int status) {
   return status;
 }
 
-/* A plug-in's own code runs while it is loaded: it may ask for others, and for itself, without an end. */
+/* A plug-in's own code runs while it is loaded: it may ask for others, and for itself, without an
+   end. */
 bool prof_i_plugins_is_loading(void) { return prof_i_this_flags.is_loading_plugin; }
 
 static int load_file(const char *path) {
   prof_backend table;
   const prof_backend *origin = NULL;
   if (prof_i_registry_has(path)) return PROF_OK;
-  if (!prof_i_registry_has_room()) return prof_i_fail(PROF_E_TOO_LARGE, "%s: %d back ends are there already", path, PROF_I_BACKENDS_MAX);
-  if (prof_i_this_flags.is_loading_plugin) return prof_i_fail(PROF_E_BUSY, "%s: asked for by a plug-in that is being loaded", path);
+  if (!prof_i_registry_has_room())
+    return prof_i_fail(PROF_E_TOO_LARGE, "%s: %d back ends are there already", path,
+                       PROF_I_BACKENDS_MAX);
+  if (prof_i_this_flags.is_loading_plugin)
+    return prof_i_fail(PROF_E_BUSY, "%s: asked for by a plug-in that is being loaded", path);
   prof_i_this_flags.is_loading_plugin = true;
   const int status = read_table(path, &table, &origin);
   prof_i_this_flags.is_loading_plugin = false;
@@ -87,7 +101,9 @@ static int load_in(const char *folder, const char *name) {
 static int load_folder(const char *folder) {
   struct dirent **names = NULL;
   const int count = scandir(folder, &names, is_library, alphasort);
-  if (count < 0) return list_unused(folder, prof_i_fail(prof_i_status_of_errno(errno), "%s: %s", folder, strerror(errno)));
+  if (count < 0)
+    return list_unused(
+        folder, prof_i_fail(prof_i_status_of_errno(errno), "%s: %s", folder, strerror(errno)));
   int status = PROF_OK;
   for (int i = 0; i < count; i++) {
     keep_first(&status, load_in(folder, names[i]->d_name));
@@ -100,8 +116,13 @@ static int load_folder(const char *folder) {
 static int load_path(const char *path) {
   struct stat about;
   if (path[0] != '/')
-    return list_unused(path, prof_i_fail(PROF_E_INVALID, "'%s' is no whole path: a back end is not looked for in the working directory, nor anywhere else", path));
-  if (stat(path, &about) != 0) return list_unused(path, prof_i_fail(prof_i_status_of_errno(errno), "%s: %s", path, strerror(errno)));
+    return list_unused(path, prof_i_fail(PROF_E_INVALID,
+                                         "'%s' is no whole path: a back end is not looked for in "
+                                         "the working directory, nor anywhere else",
+                                         path));
+  if (stat(path, &about) != 0)
+    return list_unused(path,
+                       prof_i_fail(prof_i_status_of_errno(errno), "%s: %s", path, strerror(errno)));
   return S_ISDIR(about.st_mode) ? load_folder(path) : load_file(path);
 }
 
@@ -120,7 +141,9 @@ static int load_listed(const char *at, size_t bytes) {
 
 int prof_i_plugins_load(const char *paths) {
   int status = PROF_OK;
-  if (getauxval(AT_SECURE)) return prof_i_fail(PROF_E_PERMISSION, "this program has rights that its user has not: it loads no back ends");
+  if (getauxval(AT_SECURE))
+    return prof_i_fail(PROF_E_PERMISSION,
+                       "this program has rights that its user has not: it loads no back ends");
   for (const char *at = paths; *at;) {
     const size_t bytes = strcspn(at, ":");
     if (bytes > 0) keep_first(&status, load_listed(at, bytes));
@@ -131,7 +154,8 @@ int prof_i_plugins_load(const char *paths) {
 
 int prof_backend_load(const char *paths) {
   PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
-  if (!paths || !*paths) return prof_i_fail(PROF_E_INVALID, "prof_backend_load: paths is %s", paths ? "empty" : "NULL");
+  if (!paths || !*paths)
+    return prof_i_fail(PROF_E_INVALID, "prof_backend_load: paths is %s", paths ? "empty" : "NULL");
   prof_i_registry_prepare();
   return prof_i_plugins_load(paths);
 }

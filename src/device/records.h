@@ -1,4 +1,6 @@
-/* A vendor's records, to the capture: a kernel, a copy or a fill is a scope of its stream; a call of the vendor's library is one of a line beside its thread, which readers put among that thread's scopes. The collector alone. */
+/* A vendor's records, to the capture: a kernel, a copy or a fill is a scope of its stream; a call
+   of the vendor's library is one of a line beside its thread, which readers put among that thread's
+   scopes. The collector alone. */
 #ifndef PROF_DEVICE_RECORDS_H
 #define PROF_DEVICE_RECORDS_H
 
@@ -8,7 +10,8 @@
 void prof_i_records_begin(prof_i_back_end *end);
 void prof_i_records_end(void);
 
-/* prof_backend_host.emit. Outside of a drain, and of what is no record, nothing is taken, and that is counted. */
+/* prof_backend_host.emit. Outside of a drain, and of what is no record, nothing is taken, and that
+   is counted. */
 void prof_i_records_emit(const void *records, size_t bytes);
 
 /* Recording ends: their lines do, too. */

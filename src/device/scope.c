@@ -1,5 +1,7 @@
-/* WITH_GPU_PROFILER: a host scope, and an event on the stream at either end of it. The host's side is the core's and does not know of this; what is told to the device stands on a small stack of the thread's, found by the scope's
-   start. A scope that began above one that ends now was skipped by longjmp(): its pair goes back unused. Not for signal handlers: vendors' calls are not. */
+/* WITH_GPU_PROFILER: a host scope, and an event on the stream at either end of it. The host's side
+   is the core's and does not know of this; what is told to the device stands on a small stack of
+   the thread's, found by the scope's start. A scope that began above one that ends now was skipped
+   by longjmp(): its pair goes back unused. Not for signal handlers: vendors' calls are not. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <prof/profiler.h>
@@ -7,8 +9,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <string.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "../core/arena.h"
 #include "../core/clock.h"
@@ -33,15 +35,18 @@ typedef struct listed_lot {
   UT_hash_handle hh;
 } listed_lot;
 enum { LOT_KEY_BYTES = sizeof(uint64_t) + sizeof(prof_device) };
-_Static_assert(offsetof(prof_i_lot, device) == offsetof(prof_i_lot, handle) + sizeof(uint64_t) && sizeof(prof_device) == 2 * sizeof(int32_t), "a key without gaps");
+_Static_assert(offsetof(prof_i_lot, device) == offsetof(prof_i_lot, handle) + sizeof(uint64_t) &&
+                   sizeof(prof_device) == 2 * sizeof(int32_t),
+               "a key without gaps");
 
-/* What a thread has to do with devices. When it ends, the next one that comes takes it, and what the collector still has to give back to it. */
+/* What a thread has to do with devices. When it ends, the next one that comes takes it, and what
+   the collector still has to give back to it. */
 typedef struct here {
   prof_i_pair *open[OPEN_MAX];
   uint32_t depth;
-  uint64_t process; /* tells a forked parent's from ours */
-  listed_lot *lots; /* a hash table: of a cluster's devices there may be many thousand */
-  prof_i_lot *last; /* used; NULL: none was */
+  uint64_t process;  /* tells a forked parent's from ours */
+  listed_lot *lots;  /* a hash table: of a cluster's devices there may be many thousand */
+  prof_i_lot *last;  /* used; NULL: none was */
   struct here *next; /* of those whose thread has ended */
 } here;
 
@@ -51,7 +56,7 @@ static struct {
   pthread_once_t once;
   pthread_key_t key;
   bool has_key;
-  here *left; /* of threads that have ended; under the lock */
+  here *left;           /* of threads that have ended; under the lock */
   pthread_mutex_t lock; /* rank 3. Nothing is called under it */
   uint64_t process;
 } own = {.once = PTHREAD_ONCE_INIT, .lock = PTHREAD_MUTEX_INITIALIZER};
@@ -110,7 +115,8 @@ void prof_i_device_scopes_forget(void) {
 /* ---- lots and pairs ---- */
 
 static bool is_of(const prof_i_lot *lot, prof_device device, uint64_t handle) {
-  return lot->handle == handle && lot->device.type == device.type && lot->device.index == device.index;
+  return lot->handle == handle && lot->device.type == device.type &&
+         lot->device.index == device.index;
 }
 
 /* Whoever serves nobody now may do so in a later session: its library may be loaded by then. */
@@ -148,7 +154,8 @@ static prof_i_lot *find_lot(here *h, prof_device device, uint64_t handle) {
 }
 
 static prof_i_lot *lot_of(here *h, prof_device device, uint64_t handle) {
-  prof_i_lot *const lot = h->last && is_of(h->last, device, handle) ? h->last : find_lot(h, device, handle);
+  prof_i_lot *const lot =
+      h->last && is_of(h->last, device, handle) ? h->last : find_lot(h, device, handle);
   if (!lot) return NULL;
   h->last = lot;
   look_for_stream(lot);
@@ -160,8 +167,10 @@ static int make_events(prof_i_pair *pair, prof_i_stream *stream) {
   int result = end->table.event_create(end->self, stream->handle, &pair->events[0]);
   if (result != PROF_BACKEND_OK) return result;
   result = end->table.event_create(end->self, stream->handle, &pair->events[1]);
-  if (result == PROF_BACKEND_OK) pair->stream = stream;
-  else end->table.event_destroy(end->self, pair->events[0]);
+  if (result == PROF_BACKEND_OK)
+    pair->stream = stream;
+  else
+    end->table.event_destroy(end->self, pair->events[0]);
   return result;
 }
 
@@ -180,11 +189,13 @@ static void make_pairs(prof_i_lot *lot) {
   }
 }
 
-/* Its events are of the lot's stream: one whose handle has become another stream's makes its own. */
+/* Its events are of the lot's stream: one whose handle has become another stream's makes its
+   own. */
 static int make_ready(prof_i_pair *pair, prof_i_stream *stream) {
   if (PROF_I_LIKELY(pair->stream == stream)) return PROF_BACKEND_OK;
   if (pair->stream)
-    for (int i = 0; i < 2; i++) pair->stream->end->table.event_destroy(pair->stream->end->self, pair->events[i]);
+    for (int i = 0; i < 2; i++)
+      pair->stream->end->table.event_destroy(pair->stream->end->self, pair->events[i]);
   pair->stream = NULL;
   return make_events(pair, stream);
 }
@@ -207,7 +218,8 @@ static bool is_refused(prof_i_lot *lot, int result);
 /* NULL, and why: there is no room, or the vendor makes no event. */
 static prof_i_pair *take_pair(prof_i_lot *lot, int *loss_out) {
   *loss_out = PROF_LOSS_DEVICE_FULL;
-  if (!lot->free) lot->free = __atomic_exchange_n(&lot->back, NULL, __ATOMIC_ACQUIRE); /* pairs with the push in give_back() */
+  /* pairs with the push in give_back() */
+  if (!lot->free) lot->free = __atomic_exchange_n(&lot->back, NULL, __ATOMIC_ACQUIRE);
   if (!lot->free) make_pairs(lot);
   prof_i_pair *const pair = lot->free;
   if (!pair) return NULL;
@@ -225,17 +237,21 @@ static void put_pair(prof_i_pair *pair) {
 
 void prof_i_pair_give_back(prof_i_pair *pair, bool is_read) {
   const prof_i_back_end *const end = pair->stream->end;
-  if (!is_read) end->table.event_query(end->self, pair->events[0]); /* nobody asks it any more: a vendor whose event keeps the stream alive sees that it is past, and lets go */
+  /* nobody asks it any more: a vendor whose event keeps the stream alive sees that it is past, and
+     lets go */
+  if (!is_read) end->table.event_query(end->self, pair->events[0]);
   prof_i_pair **const back = &pair->lot->back;
   pair->next = __atomic_load_n(back, __ATOMIC_RELAXED);
-  while (!__atomic_compare_exchange_n(back, &pair->next, pair, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
+  while (!__atomic_compare_exchange_n(back, &pair->next, pair, true, __ATOMIC_RELEASE,
+                                      __ATOMIC_RELAXED)) {
   }
 }
 
 static void push_done(prof_i_pair *pair) {
   prof_i_pair **const done = &pair->stream->done;
   pair->next = __atomic_load_n(done, __ATOMIC_RELAXED);
-  while (!__atomic_compare_exchange_n(done, &pair->next, pair, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
+  while (!__atomic_compare_exchange_n(done, &pair->next, pair, true, __ATOMIC_RELEASE,
+                                      __ATOMIC_RELAXED)) {
   }
   prof_i_collector_wake();
 }
@@ -244,14 +260,17 @@ static void push_done(prof_i_pair *pair) {
 
 /* A text made at run time, cut at the room that there is. */
 static uint32_t copy_text(prof_i_pair *pair, uint32_t at, const char *text, uint32_t bytes) {
-  const size_t all = bytes == PROF_NUL_TERMINATED ? strnlen(text, PROF_I_SIDE_NAME_BYTES + 1) : bytes, room = PROF_I_SIDE_NAME_BYTES - at;
+  const size_t all =
+                   bytes == PROF_NUL_TERMINATED ? strnlen(text, PROF_I_SIDE_NAME_BYTES + 1) : bytes,
+               room = PROF_I_SIDE_NAME_BYTES - at;
   const size_t kept = all < room ? all : room;
   memcpy(pair->names + at, text, kept);
   if (kept < all) pair->flags |= PROF_I_FLAG_CUT;
   return (uint32_t)kept;
 }
 
-static void describe(prof_i_pair *pair, const prof_site *site, const prof_details *details, uint64_t start) {
+static void describe(prof_i_pair *pair, const prof_site *site, const prof_details *details,
+                     uint64_t start) {
   pair->start = start;
   pair->launch = prof_i_this_thread->serial;
   pair->arena = prof_i_this_thread->arena;
@@ -259,7 +278,8 @@ static void describe(prof_i_pair *pair, const prof_site *site, const prof_detail
   pair->site = (uint32_t)__atomic_load_n(&site->state, __ATOMIC_RELAXED);
   pair->flags = pair->name_bytes = pair->category_bytes = pair->is_late = 0;
   pair->waited = 0;
-  const bool has_name = !(details->flags & PROF_I_NAME_LITERAL) && details->name, has_category = !(details->flags & PROF_I_CATEGORY_LITERAL) && details->category;
+  const bool has_name = !(details->flags & PROF_I_NAME_LITERAL) && details->name,
+             has_category = !(details->flags & PROF_I_CATEGORY_LITERAL) && details->category;
   if (!has_name && !has_category) return;
   if (!pair->names && !(pair->names = malloc(PROF_I_SIDE_NAME_BYTES))) {
     pair->flags |= PROF_I_FLAG_NO_DETAILS;
@@ -271,21 +291,24 @@ static void describe(prof_i_pair *pair, const prof_site *site, const prof_detail
   }
   if (has_category) {
     pair->flags |= PROF_I_FLAG_CATEGORY;
-    pair->category_bytes = copy_text(pair, pair->name_bytes, details->category, details->category_bytes);
+    pair->category_bytes =
+        copy_text(pair, pair->name_bytes, details->category, details->category_bytes);
   }
 }
 
 static void tell_refused(const prof_i_lot *lot, int result) {
   const prof_i_stream *const stream = lot->stream;
   char reason[sizeof((prof_i_device_state *)NULL)->reason];
-  snprintf(reason, sizeof reason, "stream 0x%llx: %s", (unsigned long long)lot->handle, prof_i_registry_words(stream->end, result));
+  snprintf(reason, sizeof reason, "stream 0x%llx: %s", (unsigned long long)lot->handle,
+           prof_i_registry_words(stream->end, result));
   prof_i_registry_tell(stream->end, lot->handle, result);
   if (!prof_i_gate_enter()) return;
   prof_i_device_account_why_not(stream->device, stream->end, result, reason);
   prof_i_gate_leave();
 }
 
-/* Why the stream has no device side can be asked: each reason is told once a session, not at each scope. */
+/* Why the stream has no device side can be asked: each reason is told once a session, not at each
+   scope. */
 static bool is_refused(prof_i_lot *lot, int result) {
   if (PROF_I_LIKELY(result == PROF_BACKEND_OK)) return false;
   const uint64_t now = prof_i_arena_session();
@@ -298,7 +321,8 @@ static bool is_refused(prof_i_lot *lot, int result) {
 static bool record(prof_i_pair *pair, int which) {
   const prof_i_back_end *const end = pair->stream->end;
   pair->ticks[which] = prof_i_clock_ticks();
-  return !is_refused(pair->lot, end->table.event_record(end->self, pair->lot->handle, &pair->events[which]));
+  return !is_refused(pair->lot,
+                     end->table.event_record(end->self, pair->lot->handle, &pair->events[which]));
 }
 
 /* Work that becomes part of a graph: its events would, too. No loss, but told. */
@@ -312,9 +336,11 @@ static void tell_captured(const prof_i_lot *lot) {
 /* The stream is another device's than the program says, or than it was: the back end knows. */
 static bool go_to_device(prof_i_lot *lot, uint32_t index) {
   int loss;
-  prof_i_stream *const stream = prof_i_stream_of((prof_device){lot->device.type, (int32_t)index}, lot->handle, &loss);
+  prof_i_stream *const stream =
+      prof_i_stream_of((prof_device){lot->device.type, (int32_t)index}, lot->handle, &loss);
   if (!stream) {
-    prof_i_collector_lose(loss < 0 ? PROF_LOSS_DEVICE_TIMES : loss); /* below 0: its back end has gone since, as in a forked child */
+    /* below 0: its back end has gone since, as in a forked child */
+    prof_i_collector_lose(loss < 0 ? PROF_LOSS_DEVICE_TIMES : loss);
     return false;
   }
   lot->stream = stream;
@@ -330,7 +356,8 @@ static bool is_usable(prof_i_lot *lot) {
     prof_i_collector_lose(PROF_LOSS_DEVICE_TIMES);
     return false;
   }
-  if (PROF_I_UNLIKELY(device != (uint32_t)lot->stream->device.index) && !go_to_device(lot, device)) return false;
+  if (PROF_I_UNLIKELY(device != (uint32_t)lot->stream->device.index) && !go_to_device(lot, device))
+    return false;
   if (is_capturing) tell_captured(lot);
   return !is_capturing;
 }
@@ -338,9 +365,11 @@ static bool is_usable(prof_i_lot *lot) {
 static void begin_side(prof_site *site, const prof_details *details, uint64_t start) {
   here *const h = get_here();
   prof_i_lot *const lot = h ? lot_of(h, details->device, details->stream) : NULL;
-  if (!lot) prof_i_collector_lose(PROF_LOSS_DEVICE_FULL); /* no memory; whose it is has not been asked */
+  /* no memory; whose it is has not been asked */
+  if (!lot) prof_i_collector_lose(PROF_LOSS_DEVICE_FULL);
   if (!lot || !lot->stream) return;
-  if (!prof_i_collector_is_wanted()) { /* another thread makes it right now, or one of before hangs in a vendor's call */
+  /* another thread makes it right now, or one of before hangs in a vendor's call */
+  if (!prof_i_collector_is_wanted()) {
     prof_i_collector_lose(PROF_LOSS_DEVICE_TIMES);
     return;
   }

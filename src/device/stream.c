@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "side.h"
 #include "../core/thread.h"
+#include "side.h"
 
 static struct {
   pthread_mutex_t lock; /* rank 3: who adds. Nothing is called under it */
@@ -20,7 +20,8 @@ prof_i_stream *prof_i_stream_first(void) { return __atomic_load_n(&own.first, __
 
 static prof_i_stream *find(prof_device device, uint64_t handle) {
   for (prof_i_stream *s = prof_i_stream_first(); s; s = prof_i_stream_next(s))
-    if (s->handle == handle && s->device.type == device.type && s->device.index == device.index) return s;
+    if (s->handle == handle && s->device.type == device.type && s->device.index == device.index)
+      return s;
   return NULL;
 }
 
@@ -29,10 +30,12 @@ static prof_i_stream *make(prof_i_back_end *end, prof_device device, uint64_t ha
   if (!s) return NULL;
   *s = (prof_i_stream){.end = end, .handle = handle, .device = device};
   s->pending_end = &s->pending;
-  s->line.role = PROF_I_ROLE_STREAM | (uint64_t)(uint32_t)device.type << PROF_I_ROLE_TYPE_SHIFT | (uint64_t)(uint32_t)device.index << PROF_I_ROLE_INDEX_SHIFT;
+  s->line.role = PROF_I_ROLE_STREAM | (uint64_t)(uint32_t)device.type << PROF_I_ROLE_TYPE_SHIFT |
+                 (uint64_t)(uint32_t)device.index << PROF_I_ROLE_INDEX_SHIFT;
   s->line.handle = handle;
   const bool is_queue = handle & PROF_BACKEND_QUEUE;
-  snprintf(s->line.name, sizeof s->line.name, "%s 0x%llx", is_queue ? "queue" : "stream", (unsigned long long)(is_queue ? handle & ~PROF_BACKEND_QUEUE : handle));
+  snprintf(s->line.name, sizeof s->line.name, "%s 0x%llx", is_queue ? "queue" : "stream",
+           (unsigned long long)(is_queue ? handle & ~PROF_BACKEND_QUEUE : handle));
   return s;
 }
 

@@ -1,4 +1,5 @@
-/* See stream_scope.h. A scope that the clocks would put before its launch is moved there, and counted. */
+/* See stream_scope.h. A scope that the clocks would put before its launch is moved there, and
+   counted. */
 #define _GNU_SOURCE
 #include "stream_scope.h"
 
@@ -15,7 +16,9 @@ enum { RECORD_WORDS = 3 + 1 + 2 * (2 + PROF_I_SIDE_NAME_BYTES / 8) + 4 + PROF_I_
 
 /* ---- its times ---- */
 
-static uint64_t ns_of(uint64_t ticks) { return (uint64_t)((double)ticks / prof_i_clock_ticks_per_ns()); }
+static uint64_t ns_of(uint64_t ticks) {
+  return (uint64_t)((double)ticks / prof_i_clock_ticks_per_ns());
+}
 
 /* By how much it had to be moved. */
 static uint64_t keep_order(uint64_t *ticks, const uint64_t *earliest) {
@@ -30,9 +33,11 @@ static uint64_t keep_order(uint64_t *ticks, const uint64_t *earliest) {
 }
 
 static void tell(const prof_i_stream_scope *scope, uint64_t error, uint64_t early) {
-  prof_i_device_state *const state = prof_i_device_account(scope->stream->device, scope->stream->end);
+  prof_i_device_state *const state =
+      prof_i_device_account(scope->stream->device, scope->stream->end);
   if (!state) return;
-  const uint32_t flags = (scope->clock->has_pairs ? PROF_I_DEVICE_READ : 0u) | (scope->clock->is_of_distances ? PROF_I_DEVICE_DISTANCES : 0u);
+  const uint32_t flags = (scope->clock->has_pairs ? PROF_I_DEVICE_READ : 0u) |
+                         (scope->clock->is_of_distances ? PROF_I_DEVICE_DISTANCES : 0u);
   if (flags) __atomic_fetch_or(&state->flags, flags, __ATOMIC_RELAXED);
   prof_i_account_raise(&state->clock_error_ns, ns_of(error));
   prof_i_account_raise(&state->clock_step_count, scope->clock->steps);
@@ -41,9 +46,11 @@ static void tell(const prof_i_stream_scope *scope, uint64_t error, uint64_t earl
   prof_i_account_raise(&state->early_ns, ns_of(early));
 }
 
-/* A clock that nobody can read is where its last events have put it; by a year it may have been set since. */
+/* A clock that nobody can read is where its last events have put it; by a year it may have been set
+   since. */
 static bool is_nonsense(const prof_i_device_clock *clock, uint64_t device_ns, uint64_t now) {
-  const uint64_t year_ns = UINT64_C(1) << 55, host_ns = clock->zero_ns ? ns_of(now - clock->zero_ticks) : 0;
+  const uint64_t year_ns = UINT64_C(1) << 55,
+                 host_ns = clock->zero_ns ? ns_of(now - clock->zero_ticks) : 0;
   return !clock->has_pairs && clock->zero_ns && device_ns > clock->zero_ns + host_ns + year_ns;
 }
 
@@ -51,13 +58,21 @@ bool prof_i_stream_scope_place(prof_i_stream_scope *scope, const prof_i_stream_b
   prof_i_device_clock *const clock = scope->clock;
   const uint64_t longest_ns = UINT64_C(1) << 62; /* 146 years: no clock says that */
   uint64_t errors[2];
-  if (scope->device_ns[1] >= longest_ns || is_nonsense(clock, scope->device_ns[1], bounds->now) || !prof_i_device_clock_look(clock, scope->device_ns[1])) return false;
-  prof_i_device_clock_bound(clock, &(prof_i_clock_bound){scope->device_ns[0], bounds->earliest[0], bounds->now});
-  prof_i_device_clock_bound(clock, &(prof_i_clock_bound){scope->device_ns[1], bounds->unfinished, bounds->now});
-  if (!prof_i_device_clock_begin_of(clock, scope->device_ns[0], &scope->ticks[0], &errors[0]) || !prof_i_device_clock_host(clock, scope->device_ns[1], &scope->ticks[1], &errors[1])) return false;
-  if (prof_i_clock_is_before(scope->ticks[1], scope->ticks[0])) scope->ticks[1] = scope->ticks[0]; /* it took no time, where the line changes */
+  if (scope->device_ns[1] >= longest_ns || is_nonsense(clock, scope->device_ns[1], bounds->now) ||
+      !prof_i_device_clock_look(clock, scope->device_ns[1]))
+    return false;
+  prof_i_device_clock_bound(
+      clock, &(prof_i_clock_bound){scope->device_ns[0], bounds->earliest[0], bounds->now});
+  prof_i_device_clock_bound(
+      clock, &(prof_i_clock_bound){scope->device_ns[1], bounds->unfinished, bounds->now});
+  if (!prof_i_device_clock_begin_of(clock, scope->device_ns[0], &scope->ticks[0], &errors[0]) ||
+      !prof_i_device_clock_host(clock, scope->device_ns[1], &scope->ticks[1], &errors[1]))
+    return false;
+  /* it took no time, where the line changes */
+  if (prof_i_clock_is_before(scope->ticks[1], scope->ticks[0])) scope->ticks[1] = scope->ticks[0];
   const uint64_t second = (uint64_t)(prof_i_clock_ticks_per_ns() * 1e9);
-  if (prof_i_clock_is_before(bounds->now + errors[1] + second, scope->ticks[1])) return false; /* it was found past before it was */
+  /* it was found past before it was */
+  if (prof_i_clock_is_before(bounds->now + errors[1] + second, scope->ticks[1])) return false;
   const uint64_t early = keep_order(scope->ticks, bounds->earliest);
   tell(scope, errors[0] > errors[1] ? errors[0] : errors[1], early);
   return true;
@@ -72,14 +87,20 @@ static size_t put_words(uint64_t *to, const prof_i_stream_scope *scope, uint64_t
   to[words++] = (uint32_t)device.type | (uint64_t)(uint32_t)device.index << 32;
   to[words++] = scope->stream->handle;
   if (is_long) to[words++] = duration;
-  if (scope->flags & PROF_I_FLAG_NAME) words += prof_i_put_text(to + words, scope->names, scope->name_bytes);
-  if (scope->flags & PROF_I_FLAG_CATEGORY) words += prof_i_put_text(to + words, scope->names + scope->name_bytes, scope->category_bytes);
+  if (scope->flags & PROF_I_FLAG_NAME)
+    words += prof_i_put_text(to + words, scope->names, scope->name_bytes);
+  if (scope->flags & PROF_I_FLAG_CATEGORY)
+    words += prof_i_put_text(to + words, scope->names + scope->name_bytes, scope->category_bytes);
   to[words++] = scope->serial;
   to[words++] = scope->launch_ticks;
   to[words++] = scope->device_ns[0];
   to[words++] = scope->device_ns[1];
   for (size_t i = 0; i < scope->value_words; i++) to[words++] = scope->values[i];
-  to[0] = (2 + words + 1) / 2 | (uint64_t)PROF_I_KIND_SCOPE << 16 | (uint64_t)(scope->flags | PROF_I_FLAG_DEVICE | PROF_I_FLAG_STREAM | (is_long ? PROF_I_FLAG_LONG : 0)) << 24 | (uint64_t)scope->schema << 32;
+  to[0] = (2 + words + 1) / 2 | (uint64_t)PROF_I_KIND_SCOPE << 16 |
+          (uint64_t)(scope->flags | PROF_I_FLAG_DEVICE | PROF_I_FLAG_STREAM |
+                     (is_long ? PROF_I_FLAG_LONG : 0))
+              << 24 |
+          (uint64_t)scope->schema << 32;
   return words;
 }
 
@@ -89,6 +110,8 @@ int prof_i_stream_scope_write(const prof_i_stream_scope *scope) {
   if (!line) return PROF_LOSS_NO_THREAD;
   const uint64_t duration = scope->ticks[1] - scope->ticks[0];
   const size_t count = put_words(words, scope, duration);
-  const uint64_t word1 = (duration >> PROF_I_DURATION_BITS ? 0 : duration << PROF_I_DURATION_SHIFT) | (uint64_t)scope->site << PROF_I_WHAT_SITE_SHIFT | PROF_I_TYPE_LONG;
+  const uint64_t word1 =
+      (duration >> PROF_I_DURATION_BITS ? 0 : duration << PROF_I_DURATION_SHIFT) |
+      (uint64_t)scope->site << PROF_I_WHAT_SITE_SHIFT | PROF_I_TYPE_LONG;
   return prof_i_record_write(line, scope->ticks[0] << 4, scope->ticks[0] << 4, word1, words, count);
 }

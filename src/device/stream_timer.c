@@ -1,5 +1,7 @@
-/* The operator profiler's timer of a stream: an event before, an event behind, and what the device's own clock says lies between. Both are of one clock, so nothing is brought over to the host's. Vendors are called without a lock, by
-   the thread that measures; that one waits here, and only here, for a device. See op.h. */
+/* The operator profiler's timer of a stream: an event before, an event behind, and what the
+   device's own clock says lies between. Both are of one clock, so nothing is brought over to the
+   host's. Vendors are called without a lock, by the thread that measures; that one waits here, and
+   only here, for a device. See op.h. */
 #define _GNU_SOURCE
 #include "stream_timer.h"
 
@@ -14,7 +16,12 @@
 #include "../core/port.h"
 #include "registry.h"
 
-enum { OPEN_MS = 2000, NAP_MIN_NS = 10000, NAP_MAX_NS = 1000000, NAP_SHARE = 16 /* of what has been waited for already */ };
+enum {
+  OPEN_MS = 2000,
+  NAP_MIN_NS = 10000,
+  NAP_MAX_NS = 1000000,
+  NAP_SHARE = 16 /* of what has been waited for already */
+};
 static const uint64_t patience_ns = UINT64_C(60000000000);
 
 typedef struct stream_timer {
@@ -22,13 +29,16 @@ typedef struct stream_timer {
   prof_op_stream of;
   prof_i_back_end *end;
   void *events[2];
-  void *last; /* of them, the one recorded last; NULL: it has been seen past, and so has the other one */
+  /* of them, the one recorded last; NULL: it has been seen past, and so has the other one */
+  void *last;
   struct stream_timer *next; /* of those that are kept */
   char name[64], why[256];
 } stream_timer;
 
 static struct {
-  stream_timer *kept; /* destroyed before the device had passed their events, which it may still write to. Any thread pushes */
+  /* destroyed before the device had passed their events, which it may still write to. Any thread
+     pushes */
+  stream_timer *kept;
 } own;
 
 static void nap(uint64_t ns) {
@@ -39,15 +49,19 @@ static void nap(uint64_t ns) {
 /* ---- a sample ---- */
 
 static int say(stream_timer *t, int code, const char *what, const char *why) {
-  snprintf(t->why, sizeof t->why, "stream 0x%llx: %s: %s", (unsigned long long)t->of.stream, what, why);
+  snprintf(t->why, sizeof t->why, "stream 0x%llx: %s: %s", (unsigned long long)t->of.stream, what,
+           why);
   return code;
 }
 
-static int say_refused(stream_timer *t, int result, const char *what) { return say(t, result, what, prof_i_registry_words(t->end, result)); }
+static int say_refused(stream_timer *t, int result, const char *what) {
+  return say(t, result, what, prof_i_registry_words(t->end, result));
+}
 
 static int check_open(stream_timer *t) {
   if (prof_i_registry_is_open(t->end)) return 0;
-  return say(t, PROF_BACKEND_FORKED, "no event can be recorded", prof_backend_result_text(PROF_BACKEND_FORKED));
+  return say(t, PROF_BACKEND_FORKED, "no event can be recorded",
+             prof_backend_result_text(PROF_BACKEND_FORKED));
 }
 
 static int record(stream_timer *t, int which) {
@@ -82,7 +96,8 @@ static int await(stream_timer *t) {
   if (code) return code;
   for (int result; (result = ask(t)) != PROF_BACKEND_OK;) {
     const uint64_t waited = prof_i_ns_since(begun);
-    if (result != PROF_BACKEND_NOT_READY) return say_refused(t, result, "its event cannot be asked");
+    if (result != PROF_BACKEND_NOT_READY)
+      return say_refused(t, result, "its event cannot be asked");
     if (waited >= t->of.patience_ns) {
       snprintf(text, sizeof text, "not passed after %.3f s", (double)waited / 1e9);
       return say(t, result, "an event", text);
@@ -116,9 +131,11 @@ static int read_ns(stream_timer *t, int64_t *ns_out) {
     result = table->event_elapsed(t->end->self, t->events[0], t->events[1], ns_out);
     return result ? say_refused(t, result, "the time between its events") : 0;
   }
-  for (int i = 0; i < 2 && !result; i++) result = table->event_time(t->end->self, t->events[i], &ns[i]);
+  for (int i = 0; i < 2 && !result; i++)
+    result = table->event_time(t->end->self, t->events[i], &ns[i]);
   if (result) return say_refused(t, result, "its event's time");
-  if (ns[0] == 0 || ns[1] == 0) return say(t, PROF_BACKEND_VENDOR, "its event's time", "0, which stands for none");
+  if (ns[0] == 0 || ns[1] == 0)
+    return say(t, PROF_BACKEND_VENDOR, "its event's time", "0, which stands for none");
   *ns_out = (int64_t)(ns[1] - ns[0]);
   return 0;
 }
@@ -142,7 +159,8 @@ static int no_back_end(prof_device device) {
   char reason[256];
   const int32_t result = prof_i_registry_why(device.type, reason, sizeof reason);
   const char *const advice = prof_backend_result_advice(result);
-  return prof_i_fail(PROF_E_UNSUPPORTED, "device %d:%d: %s%s%s", device.type, device.index, reason, *advice ? "; " : "", advice);
+  return prof_i_fail(PROF_E_UNSUPPORTED, "device %d:%d: %s%s%s", device.type, device.index, reason,
+                     *advice ? "; " : "", advice);
 }
 
 static int open_back_end(prof_device device, prof_i_back_end **end_out) {
@@ -150,14 +168,18 @@ static int open_back_end(prof_device device, prof_i_back_end **end_out) {
   while (!(*end_out = prof_i_registry_open(device.type))) {
     if (!prof_i_registry_is_at_it(device.type)) return no_back_end(device);
     if (prof_i_ns_since(begun) >= OPEN_MS * UINT64_C(1000000))
-      return prof_i_fail(PROF_E_BUSY, "device %d:%d: another thread has been opening its back end for %d ms", device.type, device.index, OPEN_MS);
+      return prof_i_fail(PROF_E_BUSY,
+                         "device %d:%d: another thread has been opening its back end for %d ms",
+                         device.type, device.index, OPEN_MS);
     nap(NAP_MAX_NS);
   }
   return PROF_OK;
 }
 
 static int refuse(const stream_timer *t, int result) {
-  return prof_i_fail(result == PROF_BACKEND_NO_MEMORY ? PROF_E_NO_MEMORY : PROF_E_OPERATOR, "%s: stream 0x%llx: %s", t->end->table.name, (unsigned long long)t->of.stream, prof_i_registry_words(t->end, result));
+  return prof_i_fail(result == PROF_BACKEND_NO_MEMORY ? PROF_E_NO_MEMORY : PROF_E_OPERATOR,
+                     "%s: stream 0x%llx: %s", t->end->table.name, (unsigned long long)t->of.stream,
+                     prof_i_registry_words(t->end, result));
 }
 
 /* Whose it is, where the back end can tell. */
@@ -166,11 +188,16 @@ static int check_stream(const stream_timer *t) {
   if (!t->end->table.stream_of) return PROF_OK;
   const int result = t->end->table.stream_of(t->end->self, t->of.stream, &index, &is_capturing);
   if (result == PROF_BACKEND_INVALID)
-    return prof_i_fail(PROF_E_INVALID, "%s: stream 0x%llx: %s", t->end->table.name, (unsigned long long)t->of.stream, prof_i_registry_words(t->end, result));
+    return prof_i_fail(PROF_E_INVALID, "%s: stream 0x%llx: %s", t->end->table.name,
+                       (unsigned long long)t->of.stream, prof_i_registry_words(t->end, result));
   if (result) return refuse(t, result);
   if (index != (uint32_t)t->of.device.index)
-    return prof_i_fail(PROF_E_INVALID, "stream 0x%llx is device %d:%u's, not %d:%d's", (unsigned long long)t->of.stream, t->of.device.type, index, t->of.device.type, t->of.device.index);
-  if (is_capturing) return prof_i_fail(PROF_E_BUSY, "stream 0x%llx: %s", (unsigned long long)t->of.stream, prof_backend_result_text(PROF_BACKEND_CAPTURING));
+    return prof_i_fail(PROF_E_INVALID, "stream 0x%llx is device %d:%u's, not %d:%d's",
+                       (unsigned long long)t->of.stream, t->of.device.type, index,
+                       t->of.device.type, t->of.device.index);
+  if (is_capturing)
+    return prof_i_fail(PROF_E_BUSY, "stream 0x%llx: %s", (unsigned long long)t->of.stream,
+                       prof_backend_result_text(PROF_BACKEND_CAPTURING));
   return PROF_OK;
 }
 
@@ -204,7 +231,8 @@ static int try_stream(stream_timer *t) {
 }
 
 static void name_it(stream_timer *t) {
-  snprintf(t->name, sizeof t->name, "%s events of %d:%d", t->end->table.name, t->of.device.type, t->of.device.index);
+  snprintf(t->name, sizeof t->name, "%s events of %d:%d", t->end->table.name, t->of.device.type,
+           t->of.device.index);
   t->face = (prof_op_timer){sizeof t->face, t->name, t, begin, end, why, t->of.cold ? cold : NULL};
 }
 
@@ -240,7 +268,8 @@ int prof_op_timer_create(const prof_op_stream *stream, prof_op_timer **timer_out
 
 static void keep(stream_timer *t) {
   t->next = __atomic_load_n(&own.kept, __ATOMIC_RELAXED);
-  while (!__atomic_compare_exchange_n(&own.kept, &t->next, t, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
+  while (!__atomic_compare_exchange_n(&own.kept, &t->next, t, true, __ATOMIC_RELEASE,
+                                      __ATOMIC_RELAXED)) {
   }
 }
 

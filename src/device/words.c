@@ -1,4 +1,5 @@
-/* See words.h. Texts stand on the heap, found by a key: thread-local words in the library are few, and all libraries that a program opens share the room for them. */
+/* See words.h. Texts stand on the heap, found by a key: thread-local words in the library are few,
+   and all libraries that a program opens share the room for them. */
 #define _GNU_SOURCE
 #include "words.h"
 
@@ -44,7 +45,8 @@ int prof_i_words_fail(int result, const char *format, ...) {
   if (!w) return result;
   va_list values;
   va_start(values, format);
-  /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): clang-tidy 14 does not see the va_start() before it */
+  /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): clang-tidy 14 does not see the va_start()
+     before it */
   vsnprintf(w->text, sizeof w->text, format, values);
   va_end(values);
   w->last = w->text;
@@ -52,7 +54,10 @@ int prof_i_words_fail(int result, const char *format, ...) {
 }
 
 int prof_i_words_no_library(const char *before, const prof_i_library_why *why) {
-  return prof_i_words_fail(why->is_refused ? PROF_BACKEND_PERMISSION : why->is_broken ? PROF_BACKEND_VERSION : PROF_BACKEND_ABSENT, "%s%s", before, why->text);
+  return prof_i_words_fail(why->is_refused  ? PROF_BACKEND_PERMISSION
+                           : why->is_broken ? PROF_BACKEND_VERSION
+                                            : PROF_BACKEND_ABSENT,
+                           "%s%s", before, why->text);
 }
 
 const char *prof_i_words_last(void) {

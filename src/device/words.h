@@ -1,4 +1,5 @@
-/* Why a call of a back end of prof's own failed, in words, for each thread its own: of whichever it asked last. */
+/* Why a call of a back end of prof's own failed, in words, for each thread its own: of whichever it
+   asked last. */
 #ifndef PROF_DEVICE_WORDS_H
 #define PROF_DEVICE_WORDS_H
 
@@ -10,7 +11,8 @@ int prof_i_words_fail(int result, const char *format, ...) __attribute__((format
 /* The same of a static text, at the cost of keeping a pointer: for what may fail at every scope. */
 int prof_i_words_refuse(int result, const char *text);
 
-/* The same of a library that could not be opened, behind a text before its own, and the result that fits. */
+/* The same of a library that could not be opened, behind a text before its own, and the result that
+   fits. */
 int prof_i_words_no_library(const char *before, const prof_i_library_why *why);
 
 /* "": nothing failed yet. Valid until the thread's next. */

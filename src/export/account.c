@@ -73,7 +73,9 @@ static bool is_silent(const prof_trace *trace, uint32_t index) {
   prof_trace_device device = {.size = sizeof device};
   if (prof_trace_device_get(trace, index, &device) != PROF_OK) return false;
   if (prof_i_is_no_records(device.reason)) return true;
-  return device.scope_count == 0 && device.record_count == 0 && (!device.records_late_ns || device.reason[0]); /* one that was begun with, and had no work, is none */
+  /* one that was begun with, and had no work, is none */
+  return device.scope_count == 0 && device.record_count == 0 &&
+         (!device.records_late_ns || device.reason[0]);
 }
 
 static bool is_late(const prof_trace *trace, uint32_t index) {
@@ -82,7 +84,8 @@ static bool is_late(const prof_trace *trace, uint32_t index) {
 }
 
 static bool is_one(const prof_trace *trace, uint32_t index, prof_i_devices_which which) {
-  return which == PROF_I_DEVICES_ALL || (which == PROF_I_DEVICES_SILENT ? is_silent(trace, index) : is_late(trace, index));
+  return which == PROF_I_DEVICES_ALL ||
+         (which == PROF_I_DEVICES_SILENT ? is_silent(trace, index) : is_late(trace, index));
 }
 
 uint32_t prof_i_account_device_count(const prof_trace *trace, prof_i_devices_which which) {
@@ -93,7 +96,8 @@ uint32_t prof_i_account_device_count(const prof_trace *trace, prof_i_devices_whi
   return count;
 }
 
-void prof_i_account_devices(prof_i_sink *sink, const prof_trace *trace, prof_i_devices_which which) {
+void prof_i_account_devices(prof_i_sink *sink, const prof_trace *trace,
+                            prof_i_devices_which which) {
   prof_trace_info info = {.size = sizeof info};
   bool is_first = true;
   prof_trace_info_get(trace, &info);

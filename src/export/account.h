@@ -10,7 +10,8 @@
 /* {"total":3,"full":3,...} */
 void prof_i_account_loss(prof_i_sink *sink, const uint64_t counts[16]);
 
-/* "level 2 -> 1: thread 4711 spent ...", a string: the line of prof_trace_change_text() without its time. */
+/* "level 2 -> 1: thread 4711 spent ...", a string: the line of prof_trace_change_text() without its
+   time. */
 void prof_i_account_change(prof_i_sink *sink, const prof_trace *trace, uint32_t index);
 
 /* [{"at_ns":1,"change":"..."}, ..., {"untold":5}] */
@@ -19,8 +20,13 @@ void prof_i_account_changes(prof_i_sink *sink, const prof_trace *trace);
 /* ["not taken: 3 ends without a begin", ...]: what the capture's writer says of it. */
 void prof_i_account_notes(prof_i_sink *sink, const prof_trace *trace, uint32_t count);
 
-/* Silent: scopes were put on it, or records asked for, and not one of its own times is there. Late: its records began after the program had. */
-typedef enum prof_i_devices_which { PROF_I_DEVICES_ALL, PROF_I_DEVICES_SILENT, PROF_I_DEVICES_LATE } prof_i_devices_which;
+/* Silent: scopes were put on it, or records asked for, and not one of its own times is there. Late:
+   its records began after the program had. */
+typedef enum prof_i_devices_which {
+  PROF_I_DEVICES_ALL,
+  PROF_I_DEVICES_SILENT,
+  PROF_I_DEVICES_LATE
+} prof_i_devices_which;
 
 /* ["opencl:0 ...: 12 scopes, times within ...", ...], as under the table. */
 void prof_i_account_devices(prof_i_sink *sink, const prof_trace *trace, prof_i_devices_which which);

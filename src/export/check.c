@@ -40,7 +40,8 @@ void prof_i_check_init(prof_i_check *check, uint64_t last_ns) {
 
 void prof_i_check_next_thread(prof_i_check *check) {
   for (unsigned i = 0; i < check->used; i++) {
-    check->findings.counts[PROF_I_FINDING_OVERLAPPING] += check->depths[i].waiting_end_ns != 0; /* its parent never came */
+    /* its parent never came */
+    check->findings.counts[PROF_I_FINDING_OVERLAPPING] += check->depths[i].waiting_end_ns != 0;
     check->depths[i] = (prof_i_check_depth){UINT64_MAX, UINT64_MAX, 0, 0};
   }
   check->used = 0;

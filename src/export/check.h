@@ -1,6 +1,7 @@
-/* The self-check of an export: what is written is looked at once more, against causality and nesting, by rules that know nothing of
-   how the reader came to its answer. Findings are counted; they stand in the trace, and a fault among them in the returned status.
-   Constant time and memory per span: it runs inside the writers' loops. */
+/* The self-check of an export: what is written is looked at once more, against causality and
+   nesting, by rules that know nothing of how the reader came to its answer. Findings are counted;
+   they stand in the trace, and a fault among them in the returned status. Constant time and memory
+   per span: it runs inside the writers' loops. */
 #ifndef PROF_EXPORT_CHECK_H
 #define PROF_EXPORT_CHECK_H
 
@@ -33,7 +34,7 @@ typedef enum prof_i_finding {
 #define PROF_I_FINDING(name, word, is_fault, text) PROF_I_FINDING_##name,
   PROF_I_FINDING_LIST(PROF_I_FINDING)
 #undef PROF_I_FINDING
-  PROF_I_FINDING_COUNT
+      PROF_I_FINDING_COUNT
 } prof_i_finding;
 
 typedef struct prof_i_findings {
@@ -48,8 +49,8 @@ void prof_i_findings_text(const prof_i_findings *findings, char *to, size_t room
 
 enum { PROF_I_CHECK_DEPTH = 512 };
 
-/* One depth of a thread's own line. Spans of a depth come in falling order of time, but parents may come before or after what they
-   hold. */
+/* One depth of a thread's own line. Spans of a depth come in falling order of time, but parents may
+   come before or after what they hold. */
 typedef struct prof_i_check_depth {
   uint64_t start_ns, end_ns; /* of the last span of this depth */
   uint64_t waiting_start_ns; /* bounds of the spans of this depth whose parent has not come: */
@@ -70,18 +71,22 @@ void prof_i_check_init(prof_i_check *check, uint64_t last_ns);
 void prof_i_check_next_thread(prof_i_check *check);
 
 /* A scope of depth > 0 against its parent. */
-static inline bool prof_i_check_is_inside(prof_i_check *check, unsigned depth, uint64_t start_ns, uint64_t end_ns) {
+static inline bool prof_i_check_is_inside(prof_i_check *check, unsigned depth, uint64_t start_ns,
+                                          uint64_t end_ns) {
   const prof_i_check_depth *const parent = &check->depths[depth - 1];
   if (start_ns >= parent->start_ns && end_ns <= parent->end_ns) return true;
-  if (end_ns > parent->start_ns) return false; /* crosses the last parent; an earlier one must end before it begins */
+  /* crosses the last parent; an earlier one must end before it begins */
+  if (end_ns > parent->start_ns) return false;
   prof_i_check_depth *const own = &check->depths[depth];
-  if (own->waiting_end_ns == 0 || start_ns < own->waiting_start_ns) own->waiting_start_ns = start_ns;
+  if (own->waiting_end_ns == 0 || start_ns < own->waiting_start_ns)
+    own->waiting_start_ns = start_ns;
   if (end_ns + 1 > own->waiting_end_ns) own->waiting_end_ns = end_ns + 1;
   return true;
 }
 
 /* Does it nest with what came before on the thread's own line? */
-static inline bool prof_i_check_is_nested(prof_i_check *check, unsigned depth, uint64_t start_ns, uint64_t end_ns) {
+static inline bool prof_i_check_is_nested(prof_i_check *check, unsigned depth, uint64_t start_ns,
+                                          uint64_t end_ns) {
   prof_i_check_depth *const own = &check->depths[depth];
   bool is_nested = end_ns <= own->start_ns; /* the one that came before it stands later in time */
   if (depth > 0) is_nested &= prof_i_check_is_inside(check, depth, start_ns, end_ns);
@@ -108,7 +113,8 @@ static inline void prof_i_check_scope(prof_i_check *check, const prof_i_span *sp
     counts[PROF_I_FINDING_OVERLAPPING] += end_ns > check->beside_ns[span->lane];
     check->beside_ns[span->lane] = start_ns;
   } else {
-    counts[PROF_I_FINDING_OVERLAPPING] += !prof_i_check_is_nested(check, span->depth, start_ns, end_ns);
+    counts[PROF_I_FINDING_OVERLAPPING] +=
+        !prof_i_check_is_nested(check, span->depth, start_ns, end_ns);
   }
 }
 

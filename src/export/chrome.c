@@ -1,5 +1,6 @@
-/* Chrome JSON: the events. A plain scope is two copies of text made before (its call site's, its track's) and three numbers; the
-   bound is 33 ns a scope on one core, reading it back included. All else goes through the slower way of put_detailed(). */
+/* Chrome JSON: the events. A plain scope is two copies of text made before (its call site's, its
+   track's) and three numbers; the bound is 33 ns a scope on one core, reading it back included. All
+   else goes through the slower way of put_detailed(). */
 #include "chrome.h"
 
 #include <math.h>
@@ -11,14 +12,16 @@
 #include "text.h"
 
 enum {
-  PLAIN_BYTES_MAX = 512,   /* a plain scope's line */
-  HIGH_UNIT_NS = 100000000 /* ts is cut here: the digits above change ten times a second, the eight below each time */
+  PLAIN_BYTES_MAX = 512, /* a plain scope's line */
+  /* ts is cut here: the digits above change ten times a second, the eight below each time */
+  HIGH_UNIT_NS = 100000000
 };
 
-/* All ranks must share the base, and ns must survive in a double of us. Kineto takes whole multiples of 7889238 s (three months)
-   since 1970; half of that is taken here, because Perfetto multiplies ts by 1000 as a double before it rounds: between 2^42 us and
-   2^52 ns after the base, one day in 91, the product is 1 ns too large for every fourth value, and scopes that touch are dropped
-   as overlapping. */
+/* All ranks must share the base, and ns must survive in a double of us. Kineto takes whole
+   multiples of 7889238 s (three months) since 1970; half of that is taken here, because Perfetto
+   multiplies ts by 1000 as a double before it rounds: between 2^42 us and 2^52 ns after the base,
+   one day in 91, the product is 1 ns too large for every fourth value, and scopes that touch are
+   dropped as overlapping. */
 static const uint64_t base_step_ns = 7889238ull / 2 * 1000000000ull;
 
 /* ---- tracks ---- */
@@ -45,12 +48,14 @@ static void set_track(prof_i_chrome *w, uint32_t lane) {
   w->high_ns = UINT64_MAX - HIGH_UNIT_NS; /* no time is there, so the first one sets it */
 }
 
-/* Makes the digits above 10^8 ns those of `ns`. Below 10^8 ns in all there are none, and nothing is set. */
+/* Makes the digits above 10^8 ns those of `ns`. Below 10^8 ns in all there are none, and nothing is
+   set. */
 static void set_high(prof_i_chrome *w, uint64_t ns) {
   const uint64_t high = ns / HIGH_UNIT_NS;
   if (high == 0) return;
   w->high_ns = high * HIGH_UNIT_NS;
-  w->track_bytes = (uint32_t)(prof_i_put_u64(w->track_text + w->track_fixed_bytes, high) - w->track_text);
+  w->track_bytes =
+      (uint32_t)(prof_i_put_u64(w->track_text + w->track_fixed_bytes, high) - w->track_text);
 }
 
 /* ---- the fast way ---- */
@@ -59,8 +64,12 @@ prof_i_text prof_i_chrome_name_or(prof_i_text text, const char *otherwise) {
   return text.bytes > 0 ? text : (prof_i_text){otherwise, strlen(otherwise)};
 }
 
-static prof_i_text site_name(const prof_i_site_info *site) { return prof_i_chrome_name_or(site->name, "(unnamed)"); }
-static prof_i_text site_category(const prof_i_site_info *site) { return prof_i_chrome_name_or(site->category, "scope"); }
+static prof_i_text site_name(const prof_i_site_info *site) {
+  return prof_i_chrome_name_or(site->name, "(unnamed)");
+}
+static prof_i_text site_category(const prof_i_site_info *site) {
+  return prof_i_chrome_name_or(site->category, "scope");
+}
 
 /* A call of an nn.Module, which is a function of its category, and in tables a row. */
 static bool is_module(prof_i_text name) {
@@ -68,8 +77,11 @@ static bool is_module(prof_i_text name) {
   return name.bytes >= sizeof begin - 1 && memcmp(name.data, begin, sizeof begin - 1) == 0;
 }
 
-/* Are the traced functions around it among its arguments? Around a function the viewer shows them, but a module has them as a row of tables. */
-static bool has_callers(const prof_i_chrome *w, uint32_t site, prof_i_text name) { return !prof_i_callers_is_function(&w->callers, site) || is_module(name); }
+/* Are the traced functions around it among its arguments? Around a function the viewer shows them,
+   but a module has them as a row of tables. */
+static bool has_callers(const prof_i_chrome *w, uint32_t site, prof_i_text name) {
+  return !prof_i_callers_is_function(&w->callers, site) || is_module(name);
+}
 
 static void render_site(prof_i_chrome *w, prof_i_site_line *line, uint32_t number) {
   const prof_i_site_info *const site = prof_i_trace_site(w->trace, number);
@@ -83,17 +95,21 @@ static void render_site(prof_i_chrome *w, prof_i_site_line *line, uint32_t numbe
   line->is_function = prof_i_python_ids_has(&w->python_ids, number);
   line->numbered = w->numbers.kinds ? w->numbers.kinds[number] : PROF_I_NOT_NUMBERED;
   if (prof_i_backward_is_range(site->name)) return; /* has its call's numbers */
-  if (limit - to < 16 || (prof_i_callers_any(&w->callers) && has_callers(w, number, site->name))) return;
+  if (limit - to < 16 || (prof_i_callers_any(&w->callers) && has_callers(w, number, site->name)))
+    return;
   to = put_text(to, "\",\"name\":\"");
   to += prof_i_escape(to, (size_t)(limit - to), name.data, name.bytes, &name_at);
-  if (category_at < category.bytes || name_at < name.bytes || !prof_i_chrome_place_text(site, site->name, to, (size_t)(limit - to), &place_bytes)) return;
+  if (category_at < category.bytes || name_at < name.bytes ||
+      !prof_i_chrome_place_text(site, site->name, to, (size_t)(limit - to), &place_bytes))
+    return;
   line->bytes = (uint16_t)(to - line->text);
   line->place_bytes = (uint16_t)place_bytes;
 }
 
 static inline char *put_site(char *to, const prof_i_site_line *line) {
   memcpy(to, line->text, 64);
-  if (__builtin_expect(line->bytes > 64, 0)) memcpy(to + 64, line->text + 64, PROF_I_SITE_TEXT_BYTES - 64);
+  if (__builtin_expect(line->bytes > 64, 0))
+    memcpy(to + 64, line->text + 64, PROF_I_SITE_TEXT_BYTES - 64);
   return to + line->bytes;
 }
 
@@ -107,7 +123,8 @@ static inline char *put_low_us(char *to, uint32_t ns) {
   return to + 9;
 }
 
-/* The same without leading zeros, but one before the point. Most scopes are shorter than 1 ms, and take two loads. */
+/* The same without leading zeros, but one before the point. Most scopes are shorter than 1 ms, and
+   take two loads. */
 static inline char *put_short_us(const prof_i_chrome *w, char *to, uint32_t ns) {
   if (__builtin_expect(ns >= 1000000, 0)) return prof_i_put_us(to, ns);
   const uint32_t us = ns / 1000, whole = w->whole_us[us];
@@ -183,7 +200,9 @@ static inline bool put_plain(prof_i_chrome *w, const prof_i_span *span) {
   const uint64_t ns = w->epoch_ns + span->start_ns;
   if (__builtin_expect(ns - w->high_ns >= HIGH_UNIT_NS, 0)) set_high(w, ns);
   const uint64_t low = ns - w->high_ns;
-  if (__builtin_expect(line->bytes == 0 || low >= HIGH_UNIT_NS || span->duration_ns >= HIGH_UNIT_NS, 0)) return false;
+  if (__builtin_expect(line->bytes == 0 || low >= HIGH_UNIT_NS || span->duration_ns >= HIGH_UNIT_NS,
+                       0))
+    return false;
   prof_i_python_id python = {0};
   if (__builtin_expect(line->is_function, 0) &&
       !prof_i_python_ids_take(&w->python_ids, w->walker, span, &python))
@@ -197,8 +216,10 @@ static inline bool put_plain(prof_i_chrome *w, const prof_i_span *span) {
   to = put_short_us(w, to + 7, (uint32_t)span->duration_ns);
   memcpy(to, ",\"args\":{\"External id\":", 24);
   to += 23;
-  if (__builtin_expect(line->numbered, 0)) to = put_numbered(w, to, line->numbered);
-  else to = put_next_id(w, to);
+  if (__builtin_expect(line->numbered, 0))
+    to = put_numbered(w, to, line->numbered);
+  else
+    to = put_next_id(w, to);
   if (__builtin_expect(line->is_function, 0)) to = put_python_id(to, &python);
   if (__builtin_expect(line->place_bytes > 0, 0)) {
     memcpy(to, line->text + line->bytes, line->place_bytes);
@@ -225,8 +246,10 @@ void prof_i_chrome_track_and_time(prof_i_chrome *w, uint64_t start_ns) {
 static void put_begin(prof_i_chrome *w, const char *begin, const prof_i_span *span) {
   const prof_event *const event = &w->event;
   prof_i_sink *const sink = w->sink;
-  const prof_i_text category = prof_i_chrome_name_or((prof_i_text){event->category, event->category_bytes}, "scope");
-  const prof_i_text name = prof_i_chrome_name_or((prof_i_text){event->name, event->name_bytes}, "(unnamed)");
+  const prof_i_text category =
+      prof_i_chrome_name_or((prof_i_text){event->category, event->category_bytes}, "scope");
+  const prof_i_text name =
+      prof_i_chrome_name_or((prof_i_text){event->name, event->name_bytes}, "(unnamed)");
   prof_i_sink_text(sink, begin);
   prof_i_sink_text(sink, ",\"cat\":\"");
   prof_i_sink_string_part(sink, category.data, category.bytes);
@@ -247,7 +270,8 @@ static void put_correlation(prof_i_chrome *w, uint64_t id) {
   prof_i_sink_u64(w->sink, id);
 }
 
-/* "Call stack" of w->event, where it has none of its own: the traced functions around it. False: no memory. */
+/* "Call stack" of w->event, where it has none of its own: the traced functions around it. False: no
+   memory. */
 static bool put_callers(prof_i_chrome *w, const prof_i_span *span) {
   const size_t key_bytes = sizeof PROF_STACK_KEY - 1;
   uint32_t number;
@@ -255,8 +279,12 @@ static bool put_callers(prof_i_chrome *w, const prof_i_span *span) {
   const prof_i_text name = {w->event.name, w->event.name_bytes};
   if (!prof_i_callers_any(&w->callers) || !has_callers(w, span->site, name)) return true;
   for (uint32_t i = 0; i < w->event.arg_count; i++)
-    if (w->event.args[i].key_bytes == key_bytes && memcmp(w->event.args[i].key, PROF_STACK_KEY, key_bytes) == 0) return true;
-  if (!prof_i_callers_around(&w->callers, w->walker, span, &number) || !prof_i_callers_text(&w->callers, number, true, &stack)) return false;
+    if (w->event.args[i].key_bytes == key_bytes &&
+        memcmp(w->event.args[i].key, PROF_STACK_KEY, key_bytes) == 0)
+      return true;
+  if (!prof_i_callers_around(&w->callers, w->walker, span, &number) ||
+      !prof_i_callers_text(&w->callers, number, true, &stack))
+    return false;
   if (stack.bytes == 0) return true;
   prof_i_sink_text(w->sink, ",\"" PROF_STACK_KEY "\":");
   prof_i_chrome_stack(w, stack);
@@ -271,7 +299,9 @@ static uint64_t next_id(prof_i_chrome *w) {
 
 /* What was promised to the scope of lane 0 at that depth; 0: nothing. */
 static uint64_t take_promised(prof_i_chrome *w, const prof_i_span *span) {
-  if (w->owner_count == 0 || span->lane != 0 || span->depth >= PROF_I_OWNER_DEPTHS || w->owner_ids[span->depth] == 0) return 0;
+  if (w->owner_count == 0 || span->lane != 0 || span->depth >= PROF_I_OWNER_DEPTHS ||
+      w->owner_ids[span->depth] == 0)
+    return 0;
   const uint64_t id = w->owner_ids[span->depth];
   w->owner_ids[span->depth] = 0;
   w->owner_count--;
@@ -301,8 +331,13 @@ static uint64_t external_id_of(prof_i_chrome *w, const prof_i_span *span, uint64
 static void put_place(prof_i_chrome *w, const prof_i_span *span) {
   const prof_i_site_info *const site = prof_i_trace_site(w->trace, span->site);
   size_t bytes;
-  w->has_place = prof_i_is_function_category((prof_i_text){w->event.category, w->event.category_bytes}) || prof_i_is_named_by_function(site);
-  if (w->has_place && prof_i_chrome_place_text(site, (prof_i_text){w->event.name, w->event.name_bytes}, w->place_text, sizeof w->place_text, &bytes)) prof_i_sink_bytes(w->sink, w->place_text, bytes);
+  w->has_place =
+      prof_i_is_function_category((prof_i_text){w->event.category, w->event.category_bytes}) ||
+      prof_i_is_named_by_function(site);
+  if (w->has_place &&
+      prof_i_chrome_place_text(site, (prof_i_text){w->event.name, w->event.name_bytes},
+                               w->place_text, sizeof w->place_text, &bytes))
+    prof_i_sink_bytes(w->sink, w->place_text, bytes);
 }
 
 /* False: no memory. */
@@ -321,14 +356,16 @@ static bool put_python(prof_i_chrome *w, const prof_i_span *span) {
 static void put_numbers(prof_i_chrome *w, const prof_i_span *span) {
   const prof_i_call_numbers own = prof_i_call_numbers_of(&w->event);
   if (!prof_i_backward_is_range((prof_i_text){w->event.name, w->event.name_bytes})) {
-    prof_i_forwards_add(&w->forwards, &w->event, span->start_ns, w->ids.pid, track_number(w, span->lane));
+    prof_i_forwards_add(&w->forwards, &w->event, span->start_ns, w->ids.pid,
+                        track_number(w, span->lane));
     if (!own.forward_thread || span->lane) return;
     w->backward = own;
     w->backward_start_ns = span->start_ns;
     w->backward_depth = span->depth;
     return;
   }
-  const bool is_inside = w->backward_depth == (uint32_t)span->depth + 1 && w->backward_start_ns >= span->start_ns;
+  const bool is_inside =
+      w->backward_depth == (uint32_t)span->depth + 1 && w->backward_start_ns >= span->start_ns;
   if (!w->backward.forward_thread || !is_inside || span->lane || w->event.arg_count) return;
   prof_i_sink_text(w->sink, ",\"Sequence number\":");
   prof_i_sink_i64(w->sink, w->backward.sequence);
@@ -354,10 +391,13 @@ static bool put_scope(prof_i_chrome *w, const prof_i_span *span) {
   put_duration(w, span->duration_ns);
   prof_i_sink_text(w->sink, ",\"args\":{\"External id\":");
   prof_i_sink_u64(w->sink, external_id);
-  if (w->has_launches && prof_i_chrome_tie(w, span, id, external_id, (w->event.flags & PROF_EVENT_ON_STREAM) != 0)) put_correlation(w, id);
+  if (w->has_launches &&
+      prof_i_chrome_tie(w, span, id, external_id, (w->event.flags & PROF_EVENT_ON_STREAM) != 0))
+    put_correlation(w, id);
   put_number(w, kind, number);
   if (span->kind == PROF_EVENT_OPEN) prof_i_sink_text(w->sink, ",\"unfinished\":true");
-  if (span->kind == PROF_EVENT_STEP) { /* prof import takes it for a mark by this, and a scope of that name for a scope */
+  /* prof import takes it for a mark by this, and a scope of that name for a scope */
+  if (span->kind == PROF_EVENT_STEP) {
     prof_i_sink_text(w->sink, ",\"step mark\":");
     prof_i_sink_u64(w->sink, w->event.id);
   }
@@ -370,7 +410,8 @@ static bool put_scope(prof_i_chrome *w, const prof_i_span *span) {
   return has_memory;
 }
 
-/* A scope's own side, as Kineto writes a user's annotation on a device; a kernel or a copy, as Kineto writes those. */
+/* A scope's own side, as Kineto writes a user's annotation on a device; a kernel or a copy, as
+   Kineto writes those. */
 static void put_on_device(prof_i_chrome *w, const prof_i_span *span) {
   const prof_i_tie *const tie = prof_i_chrome_tied(w, span);
   const bool is_record = w->event.launch.record != 0;
@@ -391,7 +432,8 @@ static void put_on_device(prof_i_chrome *w, const prof_i_span *span) {
   prof_i_sink_text(w->sink, ",\"stream\":");
   prof_i_sink_u64(w->sink, w->ids.first);
   if (is_record) {
-    if (w->event.launch.record == PROF_RECORD_ANNOTATION) prof_i_sink_text(w->sink, ",\"annotation\":true");
+    if (w->event.launch.record == PROF_RECORD_ANNOTATION)
+      prof_i_sink_text(w->sink, ",\"annotation\":true");
     w->event.flags &= ~(uint32_t)PROF_EVENT_ON_STREAM; /* it is said */
     w->event.device.type = PROF_DEVICE_CPU;
     prof_i_chrome_args(w, true);
@@ -401,7 +443,8 @@ static void put_on_device(prof_i_chrome *w, const prof_i_span *span) {
 
 static bool put_step(prof_i_chrome *w, const prof_i_span *span) {
   char name[64];
-  const int bytes = snprintf(name, sizeof name, "ProfilerStep#%llu", (unsigned long long)w->event.id);
+  const int bytes =
+      snprintf(name, sizeof name, "ProfilerStep#%llu", (unsigned long long)w->event.id);
   w->event.name = name;
   w->event.name_bytes = (uint32_t)bytes;
   w->event.category = "user_annotation";
@@ -446,17 +489,25 @@ static bool put_detailed(prof_i_chrome *w, const prof_i_span *span) {
       if (w->event.name_bytes == 0) w->check.findings.counts[PROF_I_FINDING_UNNAMED]++;
       w->written.open_count += span->kind == PROF_EVENT_OPEN;
       w->written.scope_count += span->kind == PROF_EVENT_SCOPE;
-      if (w->event.flags & PROF_EVENT_ON_DEVICE) put_on_device(w, span);
-      else return put_scope(w, span);
+      if (w->event.flags & PROF_EVENT_ON_DEVICE)
+        put_on_device(w, span);
+      else
+        return put_scope(w, span);
       break;
     case PROF_EVENT_STEP:
       w->written.step_count++;
       return put_step(w, span);
-    case PROF_EVENT_INSTANT: put_instant(w, span); break;
-    case PROF_EVENT_COUNTER: return prof_i_chrome_keep_counter(w, span);
-    case PROF_EVENT_MEMORY: break; /* prof_i_chrome_put_memory() */
+    case PROF_EVENT_INSTANT:
+      put_instant(w, span);
+      break;
+    case PROF_EVENT_COUNTER:
+      return prof_i_chrome_keep_counter(w, span);
+    case PROF_EVENT_MEMORY:
+      break; /* prof_i_chrome_put_memory() */
     case PROF_EVENT_FLOW_BEGIN:
-    case PROF_EVENT_FLOW_END: keep_flow(w, span); break;
+    case PROF_EVENT_FLOW_END:
+      keep_flow(w, span);
+      break;
   }
   return true;
 }
@@ -464,7 +515,8 @@ static bool put_detailed(prof_i_chrome *w, const prof_i_span *span) {
 /* ---- the walk ---- */
 
 static bool has_duration(const prof_i_span *span) {
-  return span->kind == PROF_EVENT_SCOPE || span->kind == PROF_EVENT_OPEN || span->kind == PROF_EVENT_STEP;
+  return span->kind == PROF_EVENT_SCOPE || span->kind == PROF_EVENT_OPEN ||
+         span->kind == PROF_EVENT_STEP;
 }
 
 static int visit(void *user, const prof_i_span *spans, size_t count) {
@@ -472,7 +524,9 @@ static int visit(void *user, const prof_i_span *spans, size_t count) {
   const bool has_window = w->window.from_ns != 0 || w->window.to_ns != 0;
   for (size_t i = 0; i < count; i++) {
     const prof_i_span *const span = &spans[i];
-    if (has_window && !prof_i_window_has(&w->window, span->start_ns, span->start_ns + span->duration_ns)) continue;
+    if (has_window &&
+        !prof_i_window_has(&w->window, span->start_ns, span->start_ns + span->duration_ns))
+      continue;
     if (span->lane == PROF_I_LANES_MAX) { /* no row is free for it */
       w->check.findings.counts[PROF_I_FINDING_CROWDED]++;
       continue;
@@ -482,9 +536,11 @@ static int visit(void *user, const prof_i_span *spans, size_t count) {
     if (has_duration(span)) {
       prof_i_check_scope(&w->check, span);
       if (w->flows.waiting != PROF_I_NO_FLOW && span->lane == 0)
-        prof_i_flows_bind(&w->flows, span->depth, span->start_ns, span->start_ns + span->duration_ns);
+        prof_i_flows_bind(&w->flows, span->depth, span->start_ns,
+                          span->start_ns + span->duration_ns);
     }
-    if (span->kind == PROF_EVENT_SCOPE && span->record == NULL && span->lane == w->lane && !w->has_records && w->owner_count == 0 && put_plain(w, span))
+    if (span->kind == PROF_EVENT_SCOPE && span->record == NULL && span->lane == w->lane &&
+        !w->has_records && w->owner_count == 0 && put_plain(w, span))
       w->written.scope_count++;
     else if (!put_detailed(w, span))
       return PROF_E_NO_MEMORY;
@@ -533,7 +589,8 @@ static int put_thread(prof_i_chrome *w, uint32_t index) {
   return prof_i_fail(status, "no memory to walk the scopes of thread %u", index);
 }
 
-/* Arrows from forward to backward, which a trace of Kineto's has, and readers know by their category. */
+/* Arrows from forward to backward, which a trace of Kineto's has, and readers know by their
+   category. */
 static bool is_forward(prof_i_text name) {
   static const char forward[] = "fwdbwd";
   return name.bytes == sizeof forward - 1 && memcmp(name.data, forward, sizeof forward - 1) == 0;
@@ -585,7 +642,8 @@ static uint64_t put_forwards(prof_i_chrome *w, uint64_t first_number) {
   for (size_t i = 0; i < w->forwards.count && w->sink->status == PROF_OK; i++) {
     const prof_i_forward *const end = &w->forwards.items[i];
     prof_i_sink_text(w->sink, i % 2 ? "{\"ph\":\"f\",\"bp\":\"e\"" : "{\"ph\":\"s\"");
-    char *to = put_text(prof_i_sink_reserve(w->sink, 128 + 4 * PROF_I_NUMBER_ROOM), ",\"cat\":\"fwdbwd\",\"name\":\"fwdbwd\",\"id\":");
+    char *to = put_text(prof_i_sink_reserve(w->sink, 128 + 4 * PROF_I_NUMBER_ROOM),
+                        ",\"cat\":\"fwdbwd\",\"name\":\"fwdbwd\",\"id\":");
     to = prof_i_put_u64(to, first_number + i / 2);
     to = put_text(to, ",\"pid\":");
     to = prof_i_put_u64(to, end->pid);
@@ -598,8 +656,9 @@ static uint64_t put_forwards(prof_i_chrome *w, uint64_t first_number) {
   return w->forwards.count / 2;
 }
 
-/* After all scopes, so that each end stands behind the scope that it is inside of. An arrow's number is new, for Perfetto refuses
-   an id that comes again; both ends get the name that the beginning had, for it goes by that as well. */
+/* After all scopes, so that each end stands behind the scope that it is inside of. An arrow's
+   number is new, for Perfetto refuses an id that comes again; both ends get the name that the
+   beginning had, for it goes by that as well. */
 static void put_flows(prof_i_chrome *w) {
   size_t outside, alone;
   prof_i_flows_match(&w->flows, &outside, &alone);
@@ -607,7 +666,8 @@ static void put_flows(prof_i_chrome *w) {
   w->check.findings.counts[PROF_I_FINDING_FLOW_ALONE] = alone;
   for (size_t i = 0; i < w->flows.count && w->sink->status == PROF_OK; i++) {
     const prof_i_flow *const begin = &w->flows.items[i & ~(size_t)1];
-    put_flow(w, &w->flows.items[i], i / 2 + 1, prof_i_chrome_name_or((prof_i_text){begin->name, begin->name_bytes}, "flow"));
+    put_flow(w, &w->flows.items[i], i / 2 + 1,
+             prof_i_chrome_name_or((prof_i_text){begin->name, begin->name_bytes}, "flow"));
   }
   uint64_t arrows = w->flows.count / 2;
   arrows += prof_i_chrome_put_arrows(w, arrows + 1);
@@ -619,7 +679,8 @@ int prof_i_chrome_write(const prof_trace *trace, const prof_i_chrome_wish *wish,
                         prof_i_findings *findings_out) {
   *findings_out = (prof_i_findings){{0}};
   prof_i_chrome *const w = calloc(1, sizeof *w);
-  if (w == NULL) return prof_i_fail(PROF_E_NO_MEMORY, "no memory to write JSON (%zu bytes)", sizeof *w);
+  if (w == NULL)
+    return prof_i_fail(PROF_E_NO_MEMORY, "no memory to write JSON (%zu bytes)", sizeof *w);
   w->trace = trace;
   w->sink = sink;
   w->window = wish->window;

@@ -1,24 +1,26 @@
-/* Chrome JSON as torch.profiler writes it: what chrome.c (the events), chrome_counter.c, chrome_memory.c, chrome_args.c (arguments), chrome_place.c (where functions are) and
-   chrome_meta.c (what stands around them) share. Strict JSON, one event a line, metadata first, times in us with three decimals from a base that all ranks
-   share. docs/viewers.md says what the file holds and which reader needs what. */
+/* Chrome JSON as torch.profiler writes it: what chrome.c (the events), chrome_counter.c,
+   chrome_memory.c, chrome_args.c (arguments), chrome_place.c (where functions are) and
+   chrome_meta.c (what stands around them) share. Strict JSON, one event a line, metadata first,
+   times in us with three decimals from a base that all ranks share. docs/viewers.md says what the
+   file holds and which reader needs what. */
 #ifndef PROF_EXPORT_CHROME_H
 #define PROF_EXPORT_CHROME_H
 
 #include <prof/trace.h>
 
+#include "../trace/backward.h"
+#include "../trace/callers.h"
+#include "../trace/launch.h"
+#include "../trace/walk.h"
 #include "check.h"
 #include "event_numbers.h"
 #include "flow.h"
 #include "forward.h"
 #include "metadata.h"
 #include "python_ids.h"
-#include "turn.h"
 #include "sink.h"
 #include "tids.h"
-#include "../trace/backward.h"
-#include "../trace/callers.h"
-#include "../trace/launch.h"
-#include "../trace/walk.h"
+#include "turn.h"
 #include "value.h"
 #include "window.h"
 
@@ -36,7 +38,8 @@ typedef struct prof_i_chrome_wish {
   prof_i_stack_folders stack_folders;
 } prof_i_chrome_wish;
 
-/* Writes the whole document. PROF_OK, or the sink's or the reader's failure; *findings_out is filled in both cases. */
+/* Writes the whole document. PROF_OK, or the sink's or the reader's failure; *findings_out is
+   filled in both cases. */
 int prof_i_chrome_write(const prof_trace *trace, const prof_i_chrome_wish *wish, prof_i_sink *sink,
                         prof_i_findings *findings_out);
 
@@ -53,7 +56,9 @@ enum {
   PROF_I_JSON_BYTES = 16385 /* more than a record holds */
 };
 
-/* {"ph":"X","cat":"operator","name":"conv2d   of one call site, and behind it what its arguments end with, where it is a traced function's: ,"file":"a.py","line":7   bytes is 0 when both are too long for this, and where its scopes have a stack among theirs: the slow way. */
+/* {"ph":"X","cat":"operator","name":"conv2d   of one call site, and behind it what its arguments
+   end with, where it is a traced function's: ,"file":"a.py","line":7   bytes is 0 when both are too
+   long for this, and where its scopes have a stack among theirs: the slow way. */
 typedef struct prof_i_site_line {
   uint32_t site_plus_one;
   uint16_t bytes, place_bytes;
@@ -99,8 +104,8 @@ typedef struct prof_i_kept_counters {
 typedef struct prof_i_tie {
   uint64_t id;
   uint64_t external_id; /* of that scope; of the one that the call stands in */
-  uint32_t lane;   /* of the host's scope */
-  bool is_written; /* the device's side */
+  uint32_t lane;        /* of the host's scope */
+  bool is_written;      /* the device's side */
 } prof_i_tie;
 
 typedef struct prof_i_chrome {
@@ -111,13 +116,14 @@ typedef struct prof_i_chrome {
   bool with_marks;
   prof_i_metadata metadata;
   prof_trace_info info;
-  uint64_t base_ns;  /* the base time, Unix ns */
-  uint64_t epoch_ns; /* the capture's start after the base time */
+  uint64_t base_ns;     /* the base time, Unix ns */
+  uint64_t epoch_ns;    /* the capture's start after the base time */
   uint64_t external_id; /* given last */
   uint64_t id_digits;   /* its eight last digits as text, the first in the lowest byte */
   uint32_t id_zeros;    /* of them, zeros at the front */
-  uint64_t owner_ids[PROF_I_OWNER_DEPTHS]; /* promised to the scope of that depth that is written next, for a call in it has it already; 0 */
-  uint32_t owner_count;                    /* of them, those that are promised */
+  /* promised to the scope of that depth that is written next, for a call in it has it already; 0 */
+  uint64_t owner_ids[PROF_I_OWNER_DEPTHS];
+  uint32_t owner_count;         /* of them, those that are promised */
   prof_i_call_numbers backward; /* of the backward call that this thread's row was last for */
   uint64_t backward_start_ns;
   uint32_t backward_depth;
@@ -132,9 +138,12 @@ typedef struct prof_i_chrome {
   prof_i_tids *tids; /* of each thread */
   prof_i_launches launches;
   prof_i_tie *ties; /* of each of them */
-  bool has_launches, has_records; /* the thread's launches; some of what vendors' own tracing told, which any scope may have launched */
+  /* the thread's launches; some of what vendors' own tracing told, which any scope may have
+     launched */
+  bool has_launches, has_records;
 
-  /* The track that is being written: ","pid":1,"tid":2,"ts":123   with the digits of ts that stand for whole 10^8 ns */
+  /* The track that is being written: ","pid":1,"tid":2,"ts":123   with the digits of ts that stand
+     for whole 10^8 ns */
   uint32_t thread;
   uint32_t lane;
   uint32_t lanes_named; /* lanes of this thread that have a name so far */
@@ -155,7 +164,9 @@ typedef struct prof_i_chrome {
 
   prof_event event; /* room for the event at hand, too large for a stack of unknown size */
   prof_i_keys keys;
-  bool has_place; /* the event at hand is a function's: the keys of its place are taken, for prof import believes them */
+  /* the event at hand is a function's: the keys of its place are taken, for prof import believes
+     them */
+  bool has_place;
   bool has_python_id; /* the event at hand is a traced function's or a module's */
   char place_text[PROF_I_PLACE_BYTES];
   char json_text[PROF_I_JSON_BYTES]; /* an argument that is JSON already, with a NUL */
@@ -164,26 +175,35 @@ typedef struct prof_i_chrome {
 } prof_i_chrome;
 
 /* chrome.c */
-void prof_i_chrome_time(prof_i_chrome *w, uint64_t start_ns); /* a moment of the capture as ts has it */
+/* a moment of the capture as ts has it */
+void prof_i_chrome_time(prof_i_chrome *w, uint64_t start_ns);
 
-void prof_i_chrome_track_and_time(prof_i_chrome *w, uint64_t start_ns); /* the end of a name, then pid, tid and ts */
+/* the end of a name, then pid, tid and ts */
+void prof_i_chrome_track_and_time(prof_i_chrome *w, uint64_t start_ns);
 void prof_i_chrome_go_to_thread(prof_i_chrome *w, uint32_t index);
-void prof_i_chrome_go_to_process(prof_i_chrome *w); /* what belongs to no thread */      /* what is written next stands on its row */
-prof_i_text prof_i_chrome_name_or(prof_i_text text, const char *otherwise); /* never empty: readers take a missing name for a broken event */
+/* what is written next stands on its row */
+void prof_i_chrome_go_to_process(prof_i_chrome *w); /* what belongs to no thread */
+/* never empty: readers take a missing name for a broken event */
+prof_i_text prof_i_chrome_name_or(prof_i_text text, const char *otherwise);
 
-/* chrome_counter.c: keeps the counter w->event until all threads have been walked (false: no memory); then writes all. */
+/* chrome_counter.c: keeps the counter w->event until all threads have been walked (false: no
+   memory); then writes all. */
 bool prof_i_chrome_keep_counter(prof_i_chrome *w, const prof_i_span *span);
 void prof_i_chrome_put_counters(prof_i_chrome *w);
 
 /* chrome_memory.c: all that the trace says of memory, after its threads. PROF_OK or a failure. */
 int prof_i_chrome_put_memory(prof_i_chrome *chrome);
 
-/* chrome_args.c: the members of "args" of w->event, without the braces; has_members: something stands before them. */
+/* chrome_args.c: the members of "args" of w->event, without the braces; has_members: something
+   stands before them. */
 void prof_i_chrome_args(prof_i_chrome *w, bool has_members);
 
-/* chrome_place.c: ,"file":"a.py","line":7   of a call under that name, of a site of a traced function; of any other site nothing. False: there is no room for it. */
-bool prof_i_chrome_place_text(const prof_i_site_info *site, prof_i_text name, char *to, size_t room, size_t *bytes_out);
-/* An id as a number, or as text in hexadecimal, which viewers read back as the same number, where a double would not hold it. */
+/* chrome_place.c: ,"file":"a.py","line":7   of a call under that name, of a site of a traced
+   function; of any other site nothing. False: there is no room for it. */
+bool prof_i_chrome_place_text(const prof_i_site_info *site, prof_i_text name, char *to, size_t room,
+                              size_t *bytes_out);
+/* An id as a number, or as text in hexadecimal, which viewers read back as the same number, where a
+   double would not hold it. */
 void prof_i_chrome_id(prof_i_chrome *w, uint64_t id);
 
 /* The text of "Call stack", in quotes. chrome_stack.c. */
@@ -191,22 +211,28 @@ void prof_i_chrome_stack(prof_i_chrome *w, prof_i_text stack);
 
 /* chrome_device.c: streams are written behind all threads. */
 void prof_i_chrome_name_devices(prof_i_chrome *w);
-/* A value of a graph, which stands on its device's process, or on the thread's that is written: up to where its name begins; and from there to its time. */
+/* A value of a graph, which stands on its device's process, or on the thread's that is written: up
+   to where its name begins; and from there to its time. */
 void prof_i_chrome_begin_value(prof_i_chrome *w, prof_device device, prof_i_text category);
 void prof_i_chrome_value_time(prof_i_chrome *w, prof_device device, uint64_t ns);
-void prof_i_chrome_name_stream(prof_i_chrome *w, const prof_trace_thread *thread, uint32_t index, uint32_t lane);
-int prof_i_chrome_find_launches(prof_i_chrome *w); /* PROF_OK or PROF_E_NO_MEMORY */
+void prof_i_chrome_name_stream(prof_i_chrome *w, const prof_trace_thread *thread, uint32_t index,
+                               uint32_t lane);
+int prof_i_chrome_find_launches(prof_i_chrome *w);   /* PROF_OK or PROF_E_NO_MEMORY */
 void prof_i_chrome_go_to_launches(prof_i_chrome *w); /* of the thread that is written next */
-/* A host's scope or call with those numbers: did it launch anything that is in the trace? Inner scopes come first. */
-bool prof_i_chrome_tie(prof_i_chrome *w, const prof_i_span *span, uint64_t id, uint64_t external_id, bool is_on_stream);
-const prof_i_tie *prof_i_chrome_tied(prof_i_chrome *w, const prof_i_span *span); /* what launched this thing on a device; NULL: it is not written */
+/* A host's scope or call with those numbers: did it launch anything that is in the trace? Inner
+   scopes come first. */
+bool prof_i_chrome_tie(prof_i_chrome *w, const prof_i_span *span, uint64_t id, uint64_t external_id,
+                       bool is_on_stream);
+/* what launched this thing on a device; NULL: it is not written */
+const prof_i_tie *prof_i_chrome_tied(prof_i_chrome *w, const prof_i_span *span);
 uint64_t prof_i_chrome_put_arrows(prof_i_chrome *w, uint64_t first_number); /* how many */
 
 /* chrome_meta.c */
 void prof_i_chrome_head(prof_i_chrome *w);
 void prof_i_chrome_name_lane(prof_i_chrome *w, uint32_t lane);
 void prof_i_chrome_put_process(prof_i_chrome *w, uint64_t pid, const char *name, const char *label);
-void prof_i_chrome_put_thread(prof_i_chrome *w, uint64_t pid, uint64_t tid, prof_i_text name, uint64_t order);
+void prof_i_chrome_put_thread(prof_i_chrome *w, uint64_t pid, uint64_t tid, prof_i_text name,
+                              uint64_t order);
 /* The same of a lane of a thread's or a stream's, with the trace's own number of that. */
 void prof_i_chrome_put_row(prof_i_chrome *w, const prof_i_tids *ids, uint32_t lane,
                            prof_i_text name, uint64_t order);

@@ -1,4 +1,5 @@
-/* Chrome JSON: what stands in "args". Values keep their types; what JSON or a double cannot hold becomes a string. */
+/* Chrome JSON: what stands in "args". Values keep their types; what JSON or a double cannot hold
+   becomes a string. */
 #include "../trace/shape.h"
 #include "chrome.h"
 #include "dims.h"
@@ -28,7 +29,8 @@ enum {
   OWN_KEY_COUNT = sizeof own_keys / sizeof own_keys[0],
   DEVICE_KEY_COUNT = sizeof device_keys / sizeof device_keys[0]
 };
-static const char *const place_keys[] = {"file", "line", "function", "frame"}; /* of chrome_place.c */
+/* of chrome_place.c */
+static const char *const place_keys[] = {"file", "line", "function", "frame"};
 
 void prof_i_chrome_id(prof_i_chrome *w, uint64_t id) {
   char *to = prof_i_sink_reserve(w->sink, PROF_I_NUMBER_ROOM);
@@ -60,8 +62,9 @@ static bool is_taken(const prof_i_chrome *w, const char *key, size_t bytes) {
   return false;
 }
 
-/* Escapes a user's key, cut at what fits (a recorded key always does), and adds '#' until no other key of this object reads the same.
-   A backslash is written otherwise where it stands last: with a mark behind it, as any other, or two keys could read alike. */
+/* Escapes a user's key, cut at what fits (a recorded key always does), and adds '#' until no other
+   key of this object reads the same. A backslash is written otherwise where it stands last: with a
+   mark behind it, as any other, or two keys could read alike. */
 static void put_user_key(prof_i_chrome *w, const prof_trace_arg *arg) {
   enum { ROOM = PROF_I_KEY_BYTES - PROF_ARGS_MAX - 4, LAST_BYTES = 6 /* \u005c */ };
   prof_i_keys *const keys = &w->keys;
@@ -101,13 +104,17 @@ static bool is_text_list(const prof_trace_arg *arg) {
          memcmp(arg->value.text.data, text_list, sizeof text_list - 1) == 0;
 }
 
-/* What torch.profiler writes as an array, and prof import keeps as its text; anything else under that key is a text. */
+/* What torch.profiler writes as an array, and prof import keeps as its text; anything else under
+   that key is a text. */
 static bool is_array(prof_i_chrome *w, const prof_trace_arg *arg) {
   static const char *const keys[] = {"Input Strides", "Concrete Inputs"};
   bool is_known = false;
   size_t at;
-  if (arg->type != PROF_ARG_STRING || arg->value.text.bytes == 0 || arg->value.text.bytes >= sizeof w->json_text || arg->value.text.data[0] != '[') return false;
-  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) is_known |= arg->key_bytes == strlen(keys[i]) && memcmp(arg->key, keys[i], arg->key_bytes) == 0;
+  if (arg->type != PROF_ARG_STRING || arg->value.text.bytes == 0 ||
+      arg->value.text.bytes >= sizeof w->json_text || arg->value.text.data[0] != '[')
+    return false;
+  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+    is_known |= arg->key_bytes == strlen(keys[i]) && memcmp(arg->key, keys[i], arg->key_bytes) == 0;
   const bool is_list = is_text_list(arg);
   is_known |= is_list;
   if (!is_known || memchr(arg->value.text.data, '\0', arg->value.text.bytes)) return false;
@@ -145,9 +152,12 @@ static void put_pairs(prof_i_chrome *w, uint32_t first, bool *has_members) {
     if (is_told(w, &w->event.args[i])) continue;
     put_separator(w, has_members);
     put_user_key(w, &w->event.args[i]);
-    if (is_array(w, &w->event.args[i])) put_array(w);
-    else if (is_stack(&w->event.args[i])) prof_i_chrome_stack(w, text_of(&w->event.args[i]));
-    else prof_i_value_json(w->sink, &w->event.args[i]);
+    if (is_array(w, &w->event.args[i]))
+      put_array(w);
+    else if (is_stack(&w->event.args[i]))
+      prof_i_chrome_stack(w, text_of(&w->event.args[i]));
+    else
+      prof_i_value_json(w->sink, &w->event.args[i]);
   }
 }
 
@@ -155,7 +165,8 @@ static void put_formatted(prof_i_chrome *w, bool *has_members) {
   const size_t wanted = prof_i_format_args(&w->event, w->format_text, sizeof w->format_text);
   put_separator(w, has_members);
   prof_i_sink_text(w->sink, "\"text\":");
-  prof_i_sink_string(w->sink, w->format_text, wanted < sizeof w->format_text ? wanted : sizeof w->format_text);
+  prof_i_sink_string(w->sink, w->format_text,
+                     wanted < sizeof w->format_text ? wanted : sizeof w->format_text);
   if (wanted > sizeof w->format_text) w->event.flags |= PROF_EVENT_CUT;
 }
 
@@ -184,17 +195,23 @@ static void put_dims(prof_i_chrome *w, uint32_t count) {
   prof_i_sink_bytes(w->sink, "]", 1);
 }
 
-/* What prof import keeps of inputs among which are lists of tensors, "[[[2,10],[3,10]],[],[4]]": it stands for the shapes, where it is what it says, of as many inputs. lists_out: a bit for each that is a list. NULL: there is none, or anybody's text. inputs: how many it is of. */
-static const prof_trace_arg *find_lists(const prof_event *event, uint32_t count, uint32_t inputs, uint64_t *lists_out) {
+/* What prof import keeps of inputs among which are lists of tensors, "[[[2,10],[3,10]],[],[4]]": it
+   stands for the shapes, where it is what it says, of as many inputs. lists_out: a bit for each
+   that is a list. NULL: there is none, or anybody's text. inputs: how many it is of. */
+static const prof_trace_arg *find_lists(const prof_event *event, uint32_t count, uint32_t inputs,
+                                        uint64_t *lists_out) {
   static const char key[] = "Tensor lists"; /* of tools/import/args.c */
   if (count == event->arg_count) return NULL;
   const prof_trace_arg *const arg = &event->args[count];
-  if (arg->type != PROF_ARG_STRING || arg->key_bytes != sizeof key - 1 || memcmp(arg->key, key, sizeof key - 1) != 0) return NULL;
-  return prof_i_dims_check(arg->value.text.data, arg->value.text.bytes, inputs, lists_out) ? arg : NULL;
+  if (arg->type != PROF_ARG_STRING || arg->key_bytes != sizeof key - 1 ||
+      memcmp(arg->key, key, sizeof key - 1) != 0)
+    return NULL;
+  return prof_i_dims_check(arg->value.text.data, arg->value.text.bytes, inputs, lists_out) ? arg
+                                                                                           : NULL;
 }
 
-/* What torch.profiler calls an input that is no tensor, by its text in "Concrete Inputs": the next of
-   those from *at on. "" where there is none. */
+/* What torch.profiler calls an input that is no tensor, by its text in "Concrete Inputs": the next
+   of those from *at on. "" where there is none. */
 static const char *next_scalar(const prof_trace_arg *inputs, size_t *at) {
   const char *const text = inputs->value.text.data;
   const size_t bytes = inputs->value.text.bytes;
@@ -202,7 +219,7 @@ static const char *next_scalar(const prof_trace_arg *inputs, size_t *at) {
   const size_t first = ++*at;
   for (; *at < bytes && text[*at] != '"'; ++*at)
     if (text[*at] == '\\') ++*at;
-  const bool is_there = *at < bytes && *at > first;
+  const bool is_there = *at<bytes && * at> first;
   ++*at;
   return !is_there ? "" : text[first] == '[' ? "ScalarList" : "Scalar";
 }
@@ -211,7 +228,8 @@ static const prof_trace_arg *find_inputs(const prof_event *event, uint32_t count
   static const char key[] = "Concrete Inputs";
   for (uint32_t i = count; i < event->arg_count; i++) {
     const prof_trace_arg *const arg = &event->args[i];
-    if (arg->type == PROF_ARG_STRING && arg->key_bytes == sizeof key - 1 && memcmp(arg->key, key, sizeof key - 1) == 0)
+    if (arg->type == PROF_ARG_STRING && arg->key_bytes == sizeof key - 1 &&
+        memcmp(arg->key, key, sizeof key - 1) == 0)
       return arg;
   }
   return NULL;
@@ -235,26 +253,31 @@ static prof_trace_arg next_type(const prof_trace_arg *types, size_t *at) {
   const size_t bytes = types->value.text.bytes;
   uint32_t dtype = 0;
   while (*at < bytes && (text[*at] < '0' || text[*at] > '9')) ++*at;
-  for (; *at < bytes && text[*at] >= '0' && text[*at] <= '9'; ++*at) dtype = dtype * 10 + (uint32_t)(text[*at] - '0');
+  for (; *at < bytes && text[*at] >= '0' && text[*at] <= '9'; ++*at)
+    dtype = dtype * 10 + (uint32_t)(text[*at] - '0');
   return (prof_trace_arg){.type = PROF_ARG_TENSOR, .value.tensor.dtype = dtype};
 }
 
-static void put_shapes(prof_i_chrome *w, uint32_t count, const input_texts *texts, bool *has_members) {
+static void put_shapes(prof_i_chrome *w, uint32_t count, const input_texts *texts,
+                       bool *has_members) {
   keep_key(&w->keys, "Input Dims");
   keep_key(&w->keys, "Input type");
   put_separator(w, has_members);
   prof_i_sink_text(w->sink, "\"Input Dims\":");
   if (texts->lists)
     prof_i_dims_put(w->sink, texts->lists->value.text.data, texts->lists->value.text.bytes);
-  else put_dims(w, count);
+  else
+    put_dims(w, count);
   prof_i_sink_text(w->sink, ",\"Input type\":[");
   const prof_trace_arg *const inputs = find_inputs(&w->event, prof_i_shape_count(&w->event));
   size_t at = 0, type_at = 0;
   for (uint32_t i = 0; i < count; i++) {
-    const prof_trace_arg typed = texts->types ? next_type(texts->types, &type_at) : (prof_trace_arg){0};
+    const prof_trace_arg typed =
+        texts->types ? next_type(texts->types, &type_at) : (prof_trace_arg){0};
     const prof_trace_arg *const arg = texts->types ? &typed : &w->event.args[i];
     const char *const scalar = inputs ? next_scalar(inputs, &at) : "";
-    const bool is_tensor = arg->type == PROF_ARG_TENSOR && (arg->value.tensor.rank || arg->value.tensor.dtype);
+    const bool is_tensor =
+        arg->type == PROF_ARG_TENSOR && (arg->value.tensor.rank || arg->value.tensor.dtype);
     prof_i_sink_text(w->sink, i > 0 ? ", \"" : "\"");
     prof_i_sink_text(w->sink, texts->is_list >> i & 1 ? "TensorList"
                               : is_tensor || !*scalar ? prof_i_value_dtype(arg)
@@ -274,8 +297,9 @@ static void put_inputs(prof_i_chrome *w, uint32_t count, bool *has_members) {
   put_pairs(w, count + (texts.lists != NULL) + (texts.types != NULL), has_members);
 }
 
-/* The device that the scope's work went to. The keys differ from Kineto's "device" and "stream" on purpose: readers take a row
-   that has those for a kernel, and this is the host's side of a launch. */
+/* The device that the scope's work went to. The keys differ from Kineto's "device" and "stream"
+   on purpose: readers take a row that has those for a kernel, and this is the host's side of a
+   launch. */
 static void put_device(prof_i_chrome *w, bool *has_members) {
   const prof_event *const event = &w->event;
   const bool is_on_stream = (event->flags & PROF_EVENT_ON_STREAM) != 0;
@@ -300,14 +324,24 @@ static void put_flag(prof_i_chrome *w, uint32_t flag, const char *text, bool *ha
 void prof_i_chrome_args(prof_i_chrome *w, bool has_members) {
   const uint32_t shape_count = prof_i_shape_count(&w->event);
   w->keys.count = 0;
-  for (size_t i = 0; w->has_place && i < sizeof place_keys / sizeof *place_keys; i++) keep_key(&w->keys, place_keys[i]);
+  for (size_t i = 0; w->has_place && i < sizeof place_keys / sizeof *place_keys; i++)
+    keep_key(&w->keys, place_keys[i]);
   put_device(w, &has_members);
-  if (w->event.arg_count > 0 || (w->event.args_kind == PROF_ARGS_FORMAT && w->event.format_bytes > 0)) {
+  if (w->event.arg_count > 0 ||
+      (w->event.args_kind == PROF_ARGS_FORMAT && w->event.format_bytes > 0)) {
     switch ((prof_args_kind)w->event.args_kind) {
-      case PROF_ARGS_PAIRS: put_pairs(w, 0, &has_members); break;
-      case PROF_ARGS_FORMAT: put_formatted(w, &has_members); break;
-      case PROF_ARGS_SHAPES: put_inputs(w, shape_count, &has_members); break;
-      case PROF_ARGS_LIST: put_list(w, &has_members); break;
+      case PROF_ARGS_PAIRS:
+        put_pairs(w, 0, &has_members);
+        break;
+      case PROF_ARGS_FORMAT:
+        put_formatted(w, &has_members);
+        break;
+      case PROF_ARGS_SHAPES:
+        put_inputs(w, shape_count, &has_members);
+        break;
+      case PROF_ARGS_LIST:
+        put_list(w, &has_members);
+        break;
     }
   }
   put_flag(w, PROF_EVENT_CUT, "\"cut\":true", &has_members);

@@ -1,5 +1,6 @@
-/* Chrome JSON: the user's counters. A graph is one row of a process, whichever threads count, and chrome://tracing draws its values in the order of the file: so they
-   are kept until all threads have been walked, and written in the order of time. */
+/* Chrome JSON: the user's counters. A graph is one row of a process, whichever threads count, and
+   chrome://tracing draws its values in the order of the file: so they are kept until all threads
+   have been walked, and written in the order of time. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -15,8 +16,10 @@ bool prof_i_chrome_keep_counter(prof_i_chrome *w, const prof_i_span *span) {
   }
   prof_i_kept_counters *const c = &w->counters;
   if (!prof_i_make_room((void **)&c->items, &c->room, c->count, sizeof *c->items)) return false;
-  const prof_i_text category = {w->event.category, w->event.category_bytes}, name = {w->event.name, w->event.name_bytes};
-  c->items[c->count] = (prof_i_kept_counter){span->start_ns, w->event.value, category, name, w->event.device, w->thread, c->count};
+  const prof_i_text category = {w->event.category, w->event.category_bytes},
+                    name = {w->event.name, w->event.name_bytes};
+  c->items[c->count] = (prof_i_kept_counter){span->start_ns,  w->event.value, category, name,
+                                             w->event.device, w->thread,      c->count};
   c->count++;
   return true;
 }
@@ -31,12 +34,14 @@ static int by_time(const void *a, const void *b) {
 
 static void put_counter(prof_i_chrome *w, const prof_i_kept_counter *counter) {
   prof_i_sink *const sink = w->sink;
-  const prof_i_text category = prof_i_chrome_name_or(counter->category, "scope"), name = prof_i_chrome_name_or(counter->name, "(unnamed)");
+  const prof_i_text category = prof_i_chrome_name_or(counter->category, "scope"),
+                    name = prof_i_chrome_name_or(counter->name, "(unnamed)");
   prof_i_chrome_begin_value(w, counter->device, category);
   prof_i_sink_string_part(sink, name.data, name.bytes);
   prof_i_chrome_value_time(w, counter->device, counter->ns);
   prof_i_sink_text(sink, ",\"args\":{\"value\":");
-  prof_i_sink_advance(sink, prof_i_put_double(prof_i_sink_reserve(sink, PROF_I_NUMBER_ROOM), counter->value));
+  prof_i_sink_advance(
+      sink, prof_i_put_double(prof_i_sink_reserve(sink, PROF_I_NUMBER_ROOM), counter->value));
   prof_i_sink_text(sink, "}},\n");
   w->written.counter_count++;
 }
@@ -45,7 +50,8 @@ void prof_i_chrome_put_counters(prof_i_chrome *w) {
   prof_i_kept_counters *const c = &w->counters;
   if (c->count) qsort(c->items, c->count, sizeof *c->items, by_time);
   for (uint32_t i = 0; i < c->count && w->sink->status == PROF_OK; i++) {
-    if (i == 0 || c->items[i].thread != w->thread) prof_i_chrome_go_to_thread(w, c->items[i].thread);
+    if (i == 0 || c->items[i].thread != w->thread)
+      prof_i_chrome_go_to_thread(w, c->items[i].thread);
     put_counter(w, &c->items[i]);
   }
 }

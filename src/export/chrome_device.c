@@ -1,4 +1,6 @@
-/* Chrome JSON: devices. Each is a process of its own, its streams are that process's threads, as Kineto has them; what ran there is tied to the host's scope that launched it by an arrow and by one number. */
+/* Chrome JSON: devices. Each is a process of its own, its streams are that process's threads, as
+   Kineto has them; what ran there is tied to the host's scope that launched it by an arrow and by
+   one number. */
 #include "chrome.h"
 
 #include <prof/backend.h>
@@ -25,12 +27,15 @@ static bool is_told(const prof_i_chrome *w, prof_device device, uint64_t stream)
   for (uint32_t i = 0; i < w->info.thread_count; i++) {
     prof_trace_thread thread = {.size = sizeof thread};
     if (prof_trace_thread_get(w->trace, i, &thread) != PROF_OK || !thread.is_stream) continue;
-    if (thread.device.type == device.type && thread.device.index == device.index && thread.stream == stream) return true;
+    if (thread.device.type == device.type && thread.device.index == device.index &&
+        thread.stream == stream)
+      return true;
   }
   return false;
 }
 
-/* Its process, before the first that stands on it. Of more devices than are kept some are named again, which changes nothing. */
+/* Its process, before the first that stands on it. Of more devices than are kept some are named
+   again, which changes nothing. */
 static void name_device(prof_i_chrome *w, prof_device device) {
   char name[PROF_I_DEVICE_NAME_BYTES];
   const uint64_t pid = prof_i_tids_device_pid(device);
@@ -47,17 +52,22 @@ void prof_i_chrome_name_devices(prof_i_chrome *w) {
   uint64_t handle;
   for (uint32_t i = 0; i < w->info.thread_count; i++) { /* those with rows, by the first of each */
     prof_trace_thread thread = {.size = sizeof thread};
-    if (!w->tids[i].is_stream || w->tids[i].first != PROF_I_STREAM_FIRST || prof_trace_thread_get(w->trace, i, &thread) != PROF_OK) continue;
+    if (!w->tids[i].is_stream || w->tids[i].first != PROF_I_STREAM_FIRST ||
+        prof_trace_thread_get(w->trace, i, &thread) != PROF_OK)
+      continue;
     name_device(w, thread.device);
   }
   for (uint32_t i = 0; prof_i_trace_track(w->trace, i, &device, &handle, &name) != 0; i++) {
     if (is_told(w, device, handle)) continue;
     name_device(w, device);
-    prof_i_chrome_put_thread(w, prof_i_tids_device_pid(device), UNUSED_TID_FIRST + i, name, UNUSED_TID_FIRST + i);
+    prof_i_chrome_put_thread(w, prof_i_tids_device_pid(device), UNUSED_TID_FIRST + i, name,
+                             UNUSED_TID_FIRST + i);
   }
 }
 
-static bool is_host(prof_device device) { return device.type == PROF_DEVICE_CPU || device.type == 0; }
+static bool is_host(prof_device device) {
+  return device.type == PROF_DEVICE_CPU || device.type == 0;
+}
 
 void prof_i_chrome_begin_value(prof_i_chrome *w, prof_device device, prof_i_text category) {
   if (!is_host(device)) name_device(w, device);
@@ -77,14 +87,18 @@ void prof_i_chrome_value_time(prof_i_chrome *w, prof_device device, uint64_t ns)
   prof_i_chrome_time(w, ns);
 }
 
-void prof_i_chrome_name_stream(prof_i_chrome *w, const prof_trace_thread *thread, uint32_t index, uint32_t lane) {
+void prof_i_chrome_name_stream(prof_i_chrome *w, const prof_trace_thread *thread, uint32_t index,
+                               uint32_t lane) {
   enum { NAME_SHOWN_BYTES = 256 };
   char made[NAME_SHOWN_BYTES + 64];
   const prof_i_tids *const ids = &w->tids[index];
   const prof_i_text own = name_of(w, thread->device, thread->stream);
   const int shown = own.bytes < NAME_SHOWN_BYTES ? (int)own.bytes : NAME_SHOWN_BYTES;
-  int bytes = snprintf(made, sizeof made, "%s %llu%s%.*s", thread->stream & PROF_BACKEND_QUEUE ? "queue" : "stream", (unsigned long long)ids->first, shown ? ": " : "", shown, own.data);
-  if (lane > 0) bytes += snprintf(made + bytes, sizeof made - (size_t)bytes, " (overlapping %u)", lane);
+  int bytes = snprintf(made, sizeof made, "%s %llu%s%.*s",
+                       thread->stream & PROF_BACKEND_QUEUE ? "queue" : "stream",
+                       (unsigned long long)ids->first, shown ? ": " : "", shown, own.data);
+  if (lane > 0)
+    bytes += snprintf(made + bytes, sizeof made - (size_t)bytes, " (overlapping %u)", lane);
   prof_i_chrome_put_row(w, ids, lane, (prof_i_text){made, (uint64_t)bytes},
                         ids->first * PROF_I_LANES_MAX + lane);
 }
@@ -95,22 +109,29 @@ int prof_i_chrome_find_launches(prof_i_chrome *w) {
   const int status = prof_i_launches_find(w->trace, &w->launches, false);
   if (status == PROF_OK && w->launches.count) w->ties = calloc(w->launches.count, sizeof *w->ties);
   if (status == PROF_OK && (w->ties || !w->launches.count)) return PROF_OK;
-  return prof_i_fail(PROF_E_NO_MEMORY, "no memory for what %u scopes of devices belong to", w->launches.count);
+  return prof_i_fail(PROF_E_NO_MEMORY, "no memory for what %u scopes of devices belong to",
+                     w->launches.count);
 }
 
-static bool is_before(const prof_i_launch *launch, uint64_t at_ns, uint64_t start_ns, const uint64_t *record) {
+static bool is_before(const prof_i_launch *launch, uint64_t at_ns, uint64_t start_ns,
+                      const uint64_t *record) {
   if (launch->at_ns != at_ns) return launch->at_ns < at_ns;
-  return launch->start_ns < start_ns || (launch->start_ns == start_ns && (uintptr_t)launch->record < (uintptr_t)record);
+  return launch->start_ns < start_ns ||
+         (launch->start_ns == start_ns && (uintptr_t)launch->record < (uintptr_t)record);
 }
 
-/* The thread's first launch from that moment on, of several at that moment the first that began then or later, of those the record or the first behind it; *end_out: behind its last. */
-static uint32_t find(const prof_i_chrome *w, uint32_t thread, uint64_t at_ns, uint64_t start_ns, const uint64_t *record, uint32_t *end_out) {
+/* The thread's first launch from that moment on, of several at that moment the first that began
+   then or later, of those the record or the first behind it; *end_out: behind its last. */
+static uint32_t find(const prof_i_chrome *w, uint32_t thread, uint64_t at_ns, uint64_t start_ns,
+                     const uint64_t *record, uint32_t *end_out) {
   uint32_t low, high = prof_i_launches_of(&w->launches, thread, &low);
   *end_out = high += low;
   while (low < high) {
     const uint32_t middle = low + (high - low) / 2;
-    if (is_before(&w->launches.items[middle], at_ns, start_ns, record)) low = middle + 1;
-    else high = middle;
+    if (is_before(&w->launches.items[middle], at_ns, start_ns, record))
+      low = middle + 1;
+    else
+      high = middle;
   }
   return low;
 }
@@ -123,14 +144,20 @@ void prof_i_chrome_go_to_launches(prof_i_chrome *w) {
   for (uint32_t i = first; i < first + count; i++) w->has_records |= w->launches.items[i].kind != 0;
 }
 
-/* A device's side of a scope is that scope's, by its begin alone; of several at one moment each gets its own. A record is of the innermost scope that stood open; or of a call, and of calls in each other of the outermost: readers know the runtime's, not the driver's in it. */
-bool prof_i_chrome_tie(prof_i_chrome *w, const prof_i_span *span, uint64_t id, uint64_t external_id, bool is_on_stream) {
+/* A device's side of a scope is that scope's, by its begin alone; of several at one moment each
+   gets its own. A record is of the innermost scope that stood open; or of a call, and of calls in
+   each other of the outermost: readers know the runtime's, not the driver's in it. */
+bool prof_i_chrome_tie(prof_i_chrome *w, const prof_i_span *span, uint64_t id, uint64_t external_id,
+                       bool is_on_stream) {
   uint32_t end;
   const bool is_call = (w->event.flags & PROF_EVENT_CALL) != 0;
   bool has_side = !is_on_stream, has_launched = false;
-  for (uint32_t at = find(w, w->thread, span->start_ns, 0, NULL, &end); at < end && w->launches.items[at].at_ns <= span->start_ns + span->duration_ns; at++) {
+  for (uint32_t at = find(w, w->thread, span->start_ns, 0, NULL, &end);
+       at < end && w->launches.items[at].at_ns <= span->start_ns + span->duration_ns; at++) {
     const prof_i_launch *const launch = &w->launches.items[at];
-    if ((w->ties[at].id && !is_call) || (launch->kind == 0 && (has_side || launch->at_ns != span->start_ns))) continue;
+    if ((w->ties[at].id && !is_call) ||
+        (launch->kind == 0 && (has_side || launch->at_ns != span->start_ns)))
+      continue;
     has_side |= launch->kind == 0;
     has_launched = true;
     w->ties[at] = (prof_i_tie){.id = id, .external_id = external_id, .lane = span->lane};
@@ -143,7 +170,8 @@ static bool is_imported(const prof_trace *trace) { return trace->catalog.note_co
 
 const prof_i_tie *prof_i_chrome_tied(prof_i_chrome *w, const prof_i_span *span) {
   uint32_t end;
-  const uint32_t at = find(w, w->event.launch.thread, w->event.launch.start_ns, span->start_ns, span->record, &end);
+  const uint32_t at =
+      find(w, w->event.launch.thread, w->event.launch.start_ns, span->start_ns, span->record, &end);
   if (at == end || w->launches.items[at].record != span->record) return NULL;
   w->ties[at].is_written = true;
   if (span->start_ns < w->launches.items[at].at_ns)
@@ -152,7 +180,8 @@ const prof_i_tie *prof_i_chrome_tied(prof_i_chrome *w, const prof_i_span *span) 
   return w->ties[at].id ? &w->ties[at] : NULL;
 }
 
-static void put_end(prof_i_chrome *w, const char *begin, uint64_t number, uint32_t thread, uint32_t lane, uint64_t ns) {
+static void put_end(prof_i_chrome *w, const char *begin, uint64_t number, uint32_t thread,
+                    uint32_t lane, uint64_t ns) {
   const prof_i_tids *const ids = &w->tids[thread];
   prof_i_sink_text(w->sink, begin);
   prof_i_sink_text(w->sink, ",\"cat\":\"ac2g\",\"name\":\"ac2g\",\"id\":");
@@ -174,7 +203,8 @@ uint64_t prof_i_chrome_put_arrows(prof_i_chrome *w, uint64_t first_number) {
     const prof_i_launch *const launch = &w->launches.items[i];
     if (!w->ties[i].id || !w->ties[i].is_written || launch->start_ns < launch->at_ns) continue;
     put_end(w, "{\"ph\":\"s\"", number, launch->thread, w->ties[i].lane, launch->at_ns);
-    put_end(w, "{\"ph\":\"f\",\"bp\":\"e\"", number, launch->stream, launch->lane, launch->start_ns);
+    put_end(w, "{\"ph\":\"f\",\"bp\":\"e\"", number, launch->stream, launch->lane,
+            launch->start_ns);
     number++;
   }
   return number - first_number;

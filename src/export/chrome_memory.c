@@ -1,6 +1,9 @@
-/* Chrome JSON: memory. Each change is an instant of its thread, as torch.profiler writes it; what a pool uses and has allocated are graphs, which begin with what was
-   there before. All of it comes in the pools' own order, after all threads have been walked: chrome://tracing draws a graph's values in the order of the file, and of two
-   at one moment viewers take the later one. So a graph's time never runs back: a value that its thread was late with stands where the one before it does. */
+/* Chrome JSON: memory. Each change is an instant of its thread, as torch.profiler writes it; what a
+   pool uses and has allocated are graphs, which begin with what was there before. All of it comes
+   in the pools' own order, after all threads have been walked: chrome://tracing draws a graph's
+   values in the order of the file, and of two at one moment viewers take the later one. So a
+   graph's time never runs back: a value that its thread was late with stands where the one before
+   it does. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,9 +16,9 @@
 typedef struct graphs {
   uint64_t begin_ns, ns; /* where they begin; and of the last value */
   int64_t used, allocated;
-  bool is_known; /* what stands at begin_ns is */
+  bool is_known;                        /* what stands at begin_ns is */
   bool is_used_open, is_allocated_open; /* values have been written */
-  bool says_device, says_serial; /* another pool has its name */
+  bool says_device, says_serial;        /* another pool has its name */
 } graphs;
 
 typedef struct writer {
@@ -24,7 +27,9 @@ typedef struct writer {
   graphs *graphs; /* as the catalog's pools */
 } writer;
 
-static const prof_i_pool_seen *pool_at(const writer *w, uint32_t index) { return &w->memory->trace->catalog.pools[index]; }
+static const prof_i_pool_seen *pool_at(const writer *w, uint32_t index) {
+  return &w->memory->trace->catalog.pools[index];
+}
 
 /* ---- which pool a graph is of ---- */
 
@@ -40,12 +45,14 @@ static int by_device(const prof_i_pool_seen *x, const prof_i_pool_seen *y) {
 }
 
 static int by_all(const void *a, const void *b) {
-  const prof_i_pool_seen *const x = *(const prof_i_pool_seen *const *)a, *const y = *(const prof_i_pool_seen *const *)b;
+  const prof_i_pool_seen *const x = *(const prof_i_pool_seen *const *)a,
+                                *const y = *(const prof_i_pool_seen *const *)b;
   const int name = by_name(x, y), device = name ? name : by_device(x, y);
   return device ? device : (x->serial > y->serial) - (x->serial < y->serial);
 }
 
-/* Pools of one name are told apart by their devices, and those of one device by their numbers. A pool's sessions share its graphs. */
+/* Pools of one name are told apart by their devices, and those of one device by their numbers. A
+   pool's sessions share its graphs. */
 static bool tell_apart(writer *w) {
   const uint32_t count = w->memory->trace->catalog.pool_count;
   const prof_i_pool_seen **const sorted = malloc(count * sizeof *sorted);
@@ -56,7 +63,8 @@ static bool tell_apart(writer *w) {
     for (end = i + 1; end < count && by_name(sorted[i], sorted[end]) == 0;) end++;
     const bool has_devices = by_device(sorted[i], sorted[end - 1]) != 0;
     for (uint32_t d = i; d < end; d = device_end) {
-      for (device_end = d + 1; device_end < end && by_device(sorted[d], sorted[device_end]) == 0;) device_end++;
+      for (device_end = d + 1; device_end < end && by_device(sorted[d], sorted[device_end]) == 0;)
+        device_end++;
       const bool has_serials = sorted[d]->serial != sorted[device_end - 1]->serial;
       for (uint32_t at = d; at < device_end; at++) {
         graphs *const g = &w->graphs[sorted[at] - pool_at(w, 0)];
@@ -74,7 +82,8 @@ static bool tell_apart(writer *w) {
 static void put_i64(prof_i_chrome *c, int64_t value) { prof_i_sink_i64(c->sink, value); }
 
 /* "used bytes (tensors)", "used bytes (tensors, GPU 1, #7)", "used bytes (query, asked)" */
-static void put_value(const writer *w, uint32_t index, uint64_t ns, const char *what, int64_t bytes) {
+static void put_value(const writer *w, uint32_t index, uint64_t ns, const char *what,
+                      int64_t bytes) {
   const prof_i_pool_seen *const pool = pool_at(w, index);
   const graphs *const g = &w->graphs[index];
   prof_i_sink *const sink = w->chrome->sink;
@@ -110,7 +119,8 @@ static void open_used(const writer *w, uint32_t index) {
 /* Where something says what is allocated. */
 static void open_allocated(const writer *w, uint32_t index) {
   graphs *const g = &w->graphs[index];
-  if (g->is_known && !g->is_allocated_open) put_value(w, index, g->begin_ns, "allocated", g->allocated);
+  if (g->is_known && !g->is_allocated_open)
+    put_value(w, index, g->begin_ns, "allocated", g->allocated);
   g->is_allocated_open = true;
 }
 
@@ -131,7 +141,8 @@ static void begin_graphs(const writer *w, uint32_t index) {
   }
   g->used = prof_i_memory_bounded(pool->used_before);
   g->allocated = prof_i_memory_bounded(pool->allocated_before);
-  g->is_known = pool->ticks >= w->memory->trace->floor; /* or else something of it was forgotten since */
+  /* or else something of it was forgotten since */
+  g->is_known = pool->ticks >= w->memory->trace->floor;
 }
 
 /* The pool's own count at the end, where the events behind which it stands are lost. */
@@ -140,7 +151,8 @@ static void put_last(const writer *w, uint32_t index) {
   const graphs *const g = &w->graphs[index];
   const prof_trace *const trace = w->memory->trace;
   if (pool->kind != PROF_MEMORY_POOL || (!trace->is_settled && !trace->header.full_ticks)) return;
-  const int64_t used = prof_i_used_bytes(pool->state.used), allocated = prof_i_memory_bounded(pool->state.allocated - PROF_I_USED_ZERO);
+  const int64_t used = prof_i_used_bytes(pool->state.used),
+                allocated = prof_i_memory_bounded(pool->state.allocated - PROF_I_USED_ZERO);
   const uint64_t ns = w->memory->end_ns > g->ns ? w->memory->end_ns : g->ns;
   if (used != g->used) put_value(w, index, ns, "used", used);
   if (allocated != g->allocated) put_value(w, index, ns, "allocated", allocated);
@@ -158,23 +170,29 @@ static void end_graphs(const writer *w, uint32_t index) {
 
 /* ---- changes ---- */
 
-/* Frees have negative bytes. Device type 0 is the host's, 1 any other's, and the host's index -1. */
-static void put_change(writer *w, uint32_t index, const prof_i_memory_item *item, const prof_i_memory_record *record) {
+/* Frees have negative bytes. Device type 0 is the host's, 1 any other's, and the host's index
+   -1. */
+static void put_change(writer *w, uint32_t index, const prof_i_memory_item *item,
+                       const prof_i_memory_record *record) {
   const prof_i_pool_seen *const pool = pool_at(w, index);
   const bool is_host = pool->device.type == PROF_DEVICE_CPU;
   prof_i_sink *const sink = w->chrome->sink;
-  prof_i_sink_text(sink, record->verb == PROF_I_VERB_OOM ? "{\"ph\":\"i\",\"s\":\"t\",\"cat\":\"cpu_instant_event\",\"name\":\"[OutOfMemory]"
-                                                         : "{\"ph\":\"i\",\"s\":\"t\",\"cat\":\"cpu_instant_event\",\"name\":\"[memory]");
+  prof_i_sink_text(
+      sink, record->verb == PROF_I_VERB_OOM
+                ? "{\"ph\":\"i\",\"s\":\"t\",\"cat\":\"cpu_instant_event\",\"name\":\"[OutOfMemory]"
+                : "{\"ph\":\"i\",\"s\":\"t\",\"cat\":\"cpu_instant_event\",\"name\":\"[memory]");
   prof_i_chrome_track_and_time(w->chrome, item->ns);
   prof_i_sink_text(sink, ",\"args\":{\"Addr\":");
   prof_i_sink_u64(sink, record->address);
   prof_i_sink_text(sink, ",\"Bytes\":");
-  put_i64(w->chrome, record->verb == PROF_I_VERB_FREE ? (int64_t)(0 - record->bytes) : (int64_t)record->bytes);
+  put_i64(w->chrome,
+          record->verb == PROF_I_VERB_FREE ? (int64_t)(0 - record->bytes) : (int64_t)record->bytes);
   prof_i_sink_text(sink, ",\"Total Allocated\":");
   put_i64(w->chrome, w->graphs[index].used);
   prof_i_sink_text(sink, ",\"Total Reserved\":");
   put_i64(w->chrome, w->graphs[index].allocated);
-  prof_i_sink_text(sink, is_host ? ",\"Device Type\":0,\"Device Id\":-1" : ",\"Device Type\":1,\"Device Id\":");
+  prof_i_sink_text(
+      sink, is_host ? ",\"Device Type\":0,\"Device Id\":-1" : ",\"Device Type\":1,\"Device Id\":");
   if (!is_host) put_i64(w->chrome, pool->device.index);
   prof_i_sink_text(sink, ",\"finished\":false,\"Ev Idx\":"); /* as Kineto says of moments */
   prof_i_sink_u64(sink, w->chrome->numbers.memory_next++);
@@ -192,19 +210,24 @@ static void put_change(writer *w, uint32_t index, const prof_i_memory_item *item
   w->chrome->written.instant_count++;
 }
 
-static bool is_change(prof_i_verb verb) { return verb == PROF_I_VERB_ALLOC || verb == PROF_I_VERB_FREE || verb == PROF_I_VERB_OOM; }
+static bool is_change(prof_i_verb verb) {
+  return verb == PROF_I_VERB_ALLOC || verb == PROF_I_VERB_FREE || verb == PROF_I_VERB_OOM;
+}
 
-static void put_event(writer *w, uint32_t index, const prof_i_memory_item *item, const prof_i_memory_record *record) {
+static void put_event(writer *w, uint32_t index, const prof_i_memory_item *item,
+                      const prof_i_memory_record *record) {
   prof_i_chrome *const c = w->chrome;
   graphs *const g = &w->graphs[index];
   if (c->window.to_ns && item->ns >= c->window.to_ns) return;
   const bool says_allocated = record->verb >= PROF_I_VERB_RESERVE;
   const bool is_inside = prof_i_window_has(&c->window, item->ns, item->ns);
-  const bool is_value = is_inside && record->verb != PROF_I_VERB_COLLECT && record->verb != PROF_I_VERB_WRONG;
+  const bool is_value =
+      is_inside && record->verb != PROF_I_VERB_COLLECT && record->verb != PROF_I_VERB_WRONG;
   if (is_inside && item->thread != c->thread) prof_i_chrome_go_to_thread(c, item->thread);
   if (is_value) open_used(w, index);
   if (is_value && (says_allocated || g->allocated)) open_allocated(w, index);
-  g->used = record->verb == PROF_I_VERB_SAMPLE ? prof_i_memory_bounded(record->bytes) : prof_i_used_bytes(record->counter);
+  g->used = record->verb == PROF_I_VERB_SAMPLE ? prof_i_memory_bounded(record->bytes)
+                                               : prof_i_used_bytes(record->counter);
   if (says_allocated) g->allocated = prof_i_memory_bounded(record->allocated - PROF_I_USED_ZERO);
   g->is_known |= !is_inside; /* from the window's begin on */
   if (is_inside && is_change(record->verb)) put_change(w, index, item, record);
@@ -218,8 +241,11 @@ static void put_all(writer *w) {
   const prof_memory *const m = w->memory;
   const uint32_t pool_count = m->trace->catalog.pool_count;
   for (uint32_t i = 0; i < pool_count; i++) begin_graphs(w, i);
-  if (m->trace->thread_count) prof_i_chrome_go_to_thread(w->chrome, 0);
-  else prof_i_chrome_go_to_process(w->chrome); /* a pool has something, and nobody has recorded anything */
+  if (m->trace->thread_count)
+    prof_i_chrome_go_to_thread(w->chrome, 0);
+  else
+    prof_i_chrome_go_to_process(
+        w->chrome); /* a pool has something, and nobody has recorded anything */
   for (uint32_t i = 0; i < m->item_count && w->chrome->sink->status == PROF_OK; i++) {
     const prof_i_memory_item *const item = &m->items[m->order[i]];
     const prof_i_memory_record record = prof_i_memory_item_read(item);
@@ -245,8 +271,11 @@ int prof_i_chrome_put_memory(prof_i_chrome *chrome) {
   int status = prof_i_memory_order(chrome->trace, read_from_ns(chrome), &w.memory);
   if (status) return status;
   w.graphs = calloc(pool_count, sizeof *w.graphs);
-  if (w.graphs && tell_apart(&w)) put_all(&w);
-  else status = prof_i_fail(PROF_E_NO_MEMORY, "no memory to write what %u pools have used", pool_count);
+  if (w.graphs && tell_apart(&w))
+    put_all(&w);
+  else
+    status =
+        prof_i_fail(PROF_E_NO_MEMORY, "no memory to write what %u pools have used", pool_count);
   free(w.graphs);
   prof_i_memory_destroy(w.memory);
   return status;

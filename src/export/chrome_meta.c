@@ -1,4 +1,5 @@
-/* Chrome JSON: what stands around the events: Kineto's keys, the names of processes and threads, and prof's own account. */
+/* Chrome JSON: what stands around the events: Kineto's keys, the names of processes and threads,
+   and prof's own account. */
 #include "chrome.h"
 
 #include <stdio.h>
@@ -27,7 +28,8 @@ static void put_string_member(prof_i_chrome *w, const char *key, const char *tex
 /* ---- metadata events ---- */
 
 /* {"ph":"M","name":"thread_name","pid":1,"tid":2,"args":{"name":   and the caller closes both. */
-static void begin_metadata(prof_i_chrome *w, const char *name, uint64_t pid, uint64_t tid, const char *key) {
+static void begin_metadata(prof_i_chrome *w, const char *name, uint64_t pid, uint64_t tid,
+                           const char *key) {
   put(w, "{\"ph\":\"M\",\"name\":\"");
   put(w, name);
   put(w, "\"");
@@ -40,13 +42,15 @@ static void begin_metadata(prof_i_chrome *w, const char *name, uint64_t pid, uin
 
 static void end_metadata(prof_i_chrome *w) { put(w, "}},\n"); }
 
-static void put_name(prof_i_chrome *w, const char *what, uint64_t pid, uint64_t tid, const char *name, size_t bytes) {
+static void put_name(prof_i_chrome *w, const char *what, uint64_t pid, uint64_t tid,
+                     const char *name, size_t bytes) {
   begin_metadata(w, what, pid, tid, "name");
   prof_i_sink_string(w->sink, name, bytes);
   end_metadata(w);
 }
 
-static void put_sort_index(prof_i_chrome *w, const char *what, uint64_t pid, uint64_t tid, uint64_t index) {
+static void put_sort_index(prof_i_chrome *w, const char *what, uint64_t pid, uint64_t tid,
+                           uint64_t index) {
   begin_metadata(w, what, pid, tid, "sort_index");
   prof_i_sink_u64(w->sink, index);
   end_metadata(w);
@@ -88,7 +92,8 @@ static bool has_elsewhere(const prof_i_chrome *w) {
   return false;
 }
 
-void prof_i_chrome_put_process(prof_i_chrome *w, uint64_t pid, const char *name, const char *label) {
+void prof_i_chrome_put_process(prof_i_chrome *w, uint64_t pid, const char *name,
+                               const char *label) {
   if (*name) put_name(w, "process_name", pid, 0, name, strlen(name));
   put_metadata_label(w, pid, label);
   put_sort_index(w, "process_sort_index", pid, 0, pid);
@@ -127,7 +132,8 @@ static void put_thread_name(prof_i_chrome *w, const prof_trace_thread *thread, u
       snprintf(made, sizeof made, "%s", prof_i_tids_own_name(w->trace, index, thread->name));
   if (lane > 0 && bytes == 0)
     bytes = snprintf(made, sizeof made, "thread %llu", (unsigned long long)thread->tid);
-  if (lane > 0) bytes += snprintf(made + bytes, sizeof made - (size_t)bytes, " (overlapping %u)", lane);
+  if (lane > 0)
+    bytes += snprintf(made + bytes, sizeof made - (size_t)bytes, " (overlapping %u)", lane);
   prof_i_chrome_put_row(w, &w->tids[index], lane, (prof_i_text){made, (uint64_t)bytes},
                         (uint64_t)index * PROF_I_LANES_MAX + lane);
 }
@@ -135,7 +141,8 @@ static void put_thread_name(prof_i_chrome *w, const prof_trace_thread *thread, u
 void prof_i_chrome_name_lane(prof_i_chrome *w, uint32_t lane) {
   prof_trace_thread thread = {.size = sizeof thread};
   if (prof_trace_thread_get(w->trace, w->thread, &thread) != PROF_OK) return;
-  for (; w->lanes_named <= lane; w->lanes_named++) put_thread_name(w, &thread, w->thread, w->lanes_named);
+  for (; w->lanes_named <= lane; w->lanes_named++)
+    put_thread_name(w, &thread, w->thread, w->lanes_named);
 }
 
 /* False: the user's own stands there. */
@@ -154,7 +161,9 @@ static void put_distributed(prof_i_chrome *w) {
   put(w, "{\"backend\": \"\", \"rank\": ");
   prof_i_sink_i64(w->sink, w->info.rank < 0 ? 0 : w->info.rank);
   put(w, ", \"world_size\": ");
-  prof_i_sink_i64(w->sink, w->info.world_size < 0 ? least : w->info.world_size < 1 ? 1 : w->info.world_size);
+  prof_i_sink_i64(w->sink, w->info.world_size < 0   ? least
+                           : w->info.world_size < 1 ? 1
+                                                    : w->info.world_size);
   put(w, w->info.rank < 0 ? ", \"is_rank_known\": false},\n" : "},\n");
 }
 
@@ -163,7 +172,8 @@ void prof_i_chrome_head(prof_i_chrome *w) {
   if (begin_own(w, "schemaVersion")) put(w, "1,\n");
   if (begin_own(w, "deviceProperties")) put(w, "[],\n");
   if (begin_own(w, "distributedInfo")) put_distributed(w);
-  /* "ns": with Kineto's usual "ms", chrome://tracing rounds to whole microseconds before it nests, and loses arrows in short scopes. */
+  /* "ns": with Kineto's usual "ms", chrome://tracing rounds to whole microseconds before it nests,
+     and loses arrows in short scopes. */
   if (begin_own(w, "displayTimeUnit")) put(w, "\"ns\",\n");
   prof_i_metadata_put(&w->metadata, w->sink);
   if (w->info.host[0] && begin_own(w, "host_name")) {
@@ -181,7 +191,8 @@ void prof_i_chrome_head(prof_i_chrome *w) {
   for (uint32_t i = 0; i < w->info.thread_count && w->sink->status == PROF_OK; i++) {
     put_process_elsewhere(w, i);
     prof_trace_thread thread = {.size = sizeof thread};
-    if (prof_trace_thread_get(w->trace, i, &thread) == PROF_OK && thread.event_count > 0) put_thread_name(w, &thread, i, 0);
+    if (prof_trace_thread_get(w->trace, i, &thread) == PROF_OK && thread.event_count > 0)
+      put_thread_name(w, &thread, i, 0);
   }
 }
 
@@ -194,7 +205,9 @@ static uint64_t sum_of(const uint64_t counts[16]) {
 }
 
 /* Less what the user forgot on purpose. */
-static uint64_t missing(const prof_i_chrome *w) { return sum_of(w->info.lost_count) - w->info.lost_count[PROF_LOSS_CLEARED]; }
+static uint64_t missing(const prof_i_chrome *w) {
+  return sum_of(w->info.lost_count) - w->info.lost_count[PROF_LOSS_CLEARED];
+}
 
 /* The summary's name: the worst of what there is. */
 static void put_summary_name(prof_i_chrome *w, bool is_silent, bool is_late) {
@@ -241,7 +254,8 @@ static void put_counts(prof_i_chrome *w) {
 static void put_self_check(prof_i_chrome *w) {
   put(w, ",\n \"self_check\":{\"faults\":");
   prof_i_sink_u64(w->sink, prof_i_findings_faults(&w->check.findings));
-  for (int i = 0; i < PROF_I_FINDING_COUNT; i++) put_member(w, prof_i_finding_word(i), w->check.findings.counts[i]);
+  for (int i = 0; i < PROF_I_FINDING_COUNT; i++)
+    put_member(w, prof_i_finding_word(i), w->check.findings.counts[i]);
   put(w, "}");
 }
 
@@ -321,9 +335,15 @@ static void put_sites(prof_i_chrome *w) {
 static void put_change_marks(prof_i_chrome *w) {
   for (uint32_t i = 0; i < w->info.change_count && w->sink->status == PROF_OK; i++) {
     prof_trace_change change = {.size = sizeof change};
-    if (prof_trace_change_get(w->trace, i, &change) != PROF_OK || !prof_i_window_has(&w->window, change.at_ns, change.at_ns)) continue;
+    if (prof_trace_change_get(w->trace, i, &change) != PROF_OK ||
+        !prof_i_window_has(&w->window, change.at_ns, change.at_ns))
+      continue;
     put(w, "{\"ph\":\"i\",\"s\":\"p\",\"cat\":\"prof\",\"name\":");
-    put(w, change.kind == PROF_CHANGE_LEVEL ? change.level_after < change.level_before ? "\"prof: level lowered\"" : "\"prof: level raised\"" : change.kind == PROF_CHANGE_MUTED ? "\"prof: site muted\"" : "\"prof: site heard again\"");
+    put(w, change.kind == PROF_CHANGE_LEVEL   ? change.level_after < change.level_before
+                                                    ? "\"prof: level lowered\""
+                                                    : "\"prof: level raised\""
+           : change.kind == PROF_CHANGE_MUTED ? "\"prof: site muted\""
+                                              : "\"prof: site heard again\"");
     put_member(w, "pid", w->info.pid);
     put_member(w, "tid", w->info.pid);
     put(w, ",\"ts\":");
@@ -338,20 +358,23 @@ static void put_change_marks(prof_i_chrome *w) {
    where that stands, and an instant at its begin and at its end. No comma after the last. */
 static void put_window_marks(prof_i_chrome *w) {
   const uint64_t end_ns = w->window.to_ns ? w->window.to_ns : w->info.duration_ns;
-  put(w, ",\n{\"ph\":\"X\",\"cat\":\"Trace\",\"name\":\"PyTorch Profiler (0)\",\"pid\":\"Spans\","
-         "\"tid\":\"PyTorch Profiler\",\"ts\":");
+  put(w,
+      ",\n{\"ph\":\"X\",\"cat\":\"Trace\",\"name\":\"PyTorch Profiler (0)\",\"pid\":\"Spans\","
+      "\"tid\":\"PyTorch Profiler\",\"ts\":");
   prof_i_chrome_time(w, w->first_ns);
   put(w, ",\"dur\":");
   prof_i_sink_advance(w->sink, prof_i_put_us(prof_i_sink_reserve(w->sink, PROF_I_NUMBER_ROOM),
                                              end_ns > w->first_ns ? end_ns - w->first_ns : 0));
-  put(w, ",\"args\":{\"Op count\":0}},\n"
-         "{\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":\"Spans\","
-         "\"tid\":0,\"args\":{\"sort_index\":536870912}},\n"
-         "{\"ph\":\"i\",\"s\":\"g\",\"name\":\"Iteration Start: PyTorch Profiler\","
-         "\"pid\":\"Traces\",\"tid\":\"Trace PyTorch Profiler\",\"ts\":");
+  put(w,
+      ",\"args\":{\"Op count\":0}},\n"
+      "{\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":\"Spans\","
+      "\"tid\":0,\"args\":{\"sort_index\":536870912}},\n"
+      "{\"ph\":\"i\",\"s\":\"g\",\"name\":\"Iteration Start: PyTorch Profiler\","
+      "\"pid\":\"Traces\",\"tid\":\"Trace PyTorch Profiler\",\"ts\":");
   prof_i_chrome_time(w, w->first_ns);
-  put(w, "},\n{\"ph\":\"i\",\"s\":\"g\",\"name\":\"Record Window End\","
-         "\"pid\":\"\",\"tid\":\"\",\"ts\":");
+  put(w,
+      "},\n{\"ph\":\"i\",\"s\":\"g\",\"name\":\"Record Window End\","
+      "\"pid\":\"\",\"tid\":\"\",\"ts\":");
   prof_i_chrome_time(w, end_ns > w->first_ns ? end_ns : w->first_ns);
   put(w, "}");
 }
@@ -360,7 +383,8 @@ static void put_window_marks(prof_i_chrome *w) {
    is missing. The last event of prof's own: no comma after it. */
 static void put_summary(prof_i_chrome *w) {
   const uint64_t faults = prof_i_findings_faults(&w->check.findings);
-  const bool has_silent = prof_i_account_device_count(w->trace, PROF_I_DEVICES_SILENT) != 0, has_late = prof_i_account_device_count(w->trace, PROF_I_DEVICES_LATE) != 0;
+  const bool has_silent = prof_i_account_device_count(w->trace, PROF_I_DEVICES_SILENT) != 0,
+             has_late = prof_i_account_device_count(w->trace, PROF_I_DEVICES_LATE) != 0;
   const uint64_t crowded = w->check.findings.counts[PROF_I_FINDING_CROWDED];
   put(w, "{\"ph\":\"i\",\"s\":\"p\",\"cat\":\"prof\",");
   put_summary_name(w, has_silent, has_late);
@@ -373,10 +397,14 @@ static void put_summary(prof_i_chrome *w) {
   put(w, "\"");
   put_member(w, "recorded", w->info.event_count - w->info.open_count);
   put_member(w, "unfinished", w->info.open_count);
-  if (w->info.open_below_count) put_member(w, "unfinished below 64 others", w->info.open_below_count);
+  if (w->info.open_below_count)
+    put_member(w, "unfinished below 64 others", w->info.open_below_count);
   if (w->info.skipped_count) put_member(w, "skipped by jumps", w->info.skipped_count);
   if (w->info.stray_count) put_member(w, "ends that found no scope", w->info.stray_count);
-  if (w->window.from_ns || w->window.to_ns) put_member(w, "of these in this file", w->written.scope_count + w->written.open_count + w->written.step_count + w->written.instant_count);
+  if (w->window.from_ns || w->window.to_ns)
+    put_member(w, "of these in this file",
+               w->written.scope_count + w->written.open_count + w->written.step_count +
+                   w->written.instant_count);
   for (int i = 0; i < PROF_LOSS_COUNT; i++) {
     if (w->info.lost_count[i] == 0) continue;
     put(w, ",\"lost: ");

@@ -1,7 +1,9 @@
-/* Chrome JSON: where a function is defined, among the arguments of its calls, for the compiler or the interpreter has named it, and
-   others have that name. `file` and `line`; of a function of C that Python has called `frame`, as the interpreter writes it. prof
-   import takes these back (tools/import/place.c), so that rows and frames of stacks are the same. A site that somebody named is said
-   once, at the JSON's end (chrome_meta.c): at each scope it would make the text a third longer. */
+/* Chrome JSON: where a function is defined, among the arguments of its calls, for the compiler or
+   the interpreter has named it, and others have that name. `file` and `line`; of a function of C
+   that Python has called `frame`, as the interpreter writes it. prof import takes these back
+   (tools/import/place.c), so that rows and frames of stacks are the same. A site that somebody
+   named is said once, at the JSON's end (chrome_meta.c): at each scope it would make the text a
+   third longer. */
 #include <string.h>
 
 #include "../trace/callers.h"
@@ -33,7 +35,8 @@ static void put_member(piece *p, const char *key, prof_i_text text) {
   put_literal(p, "\"");
 }
 
-bool prof_i_chrome_place_text(const prof_i_site_info *site, prof_i_text name, char *to, size_t room, size_t *bytes_out) {
+bool prof_i_chrome_place_text(const prof_i_site_info *site, prof_i_text name, char *to, size_t room,
+                              size_t *bytes_out) {
   piece p = {to, to + room, true};
   *bytes_out = 0;
   if (site->file.bytes == 0 || !prof_i_is_named_by_function(site)) return true;
@@ -45,7 +48,8 @@ bool prof_i_chrome_place_text(const prof_i_site_info *site, prof_i_text name, ch
     put_literal(&p, ",\"line\":");
     if (p.limit - p.next < PROF_I_NUMBER_ROOM) return false;
     p.next = prof_i_put_u64(p.next, site->line);
-    if (called.bytes != end.bytes || memcmp(called.data, end.data, (size_t)called.bytes) != 0) put_member(&p, "function", called);
+    if (called.bytes != end.bytes || memcmp(called.data, end.data, (size_t)called.bytes) != 0)
+      put_member(&p, "function", called);
   }
   if (p.is_whole) *bytes_out = (size_t)(p.next - to);
   return p.is_whole;

@@ -4,7 +4,8 @@
 #include <string.h>
 
 enum { COUNT_MAX = 64, LIST_MAX = 30 };
-enum { LIST = 1, INPUT = 2, TENSOR = 3 }; /* depths: of the text itself, of an input, of a tensor in a list */
+/* depths: of the text itself, of an input, of a tensor in a list */
+enum { LIST = 1, INPUT = 2, TENSOR = 3 };
 
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -16,7 +17,8 @@ static const char *skip_number(const char *at, const char *end) {
   return last == first || (*first == '0' && last - first > 1) ? end : last;
 }
 
-/* It goes from element to element: what may stand next is a bracket or a number at the begin of one, behind it a comma or the end of what is around. */
+/* It goes from element to element: what may stand next is a bracket or a number at the begin of
+   one, behind it a comma or the end of what is around. */
 bool prof_i_dims_check(const char *text, uint64_t bytes, uint32_t count, uint64_t *lists_out) {
   const char *at = text, *const end = text + bytes;
   uint32_t depth = 0, found = 0;

@@ -1,11 +1,11 @@
-/* The public way out: prof_trace_dump, prof_dump, prof_dump_with, prof_trace_json, prof_get_json, prof_free. Chooses the format, checks the options,
-   and joins a writer to a sink; after a clean dump of the own capture it tells core, which decides whether the capture file goes. */
+/* The public way out: prof_trace_dump, prof_dump, prof_dump_with, prof_trace_json, prof_get_json,
+   prof_free. Chooses the format, checks the options, and joins a writer to a sink; after a clean
+   dump of the own capture it tells core, which decides whether the capture file goes. */
 #include <prof/trace.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "chrome.h"
 #include "../core/call.h"
 #include "../core/control.h"
 #include "../core/layout.h"
@@ -14,9 +14,10 @@
 #include "../core/path.h"
 #include "../core/port.h"
 #include "../core/thread.h"
+#include "../trace/walk.h"
+#include "chrome.h"
 #include "raf.h"
 #include "sink.h"
-#include "../trace/walk.h"
 
 static const size_t json_bytes_max = (size_t)1 << 30;
 
@@ -40,13 +41,16 @@ static bool ends_with(const char *path, const char *ending) {
 
 static int check_options(const prof_dump_options *options) {
   if (options->format > PROF_FORMAT_CAPTURE)
-    return prof_i_fail(PROF_E_INVALID, "prof_dump_options.format is %u; 0 to %d are known", options->format, PROF_FORMAT_CAPTURE);
+    return prof_i_fail(PROF_E_INVALID, "prof_dump_options.format is %u; 0 to %d are known",
+                       options->format, PROF_FORMAT_CAPTURE);
   if (options->must_be_new > 1)
-    return prof_i_fail(PROF_E_INVALID, "prof_dump_options.must_be_new is %u, not 0 or 1", options->must_be_new);
+    return prof_i_fail(PROF_E_INVALID, "prof_dump_options.must_be_new is %u, not 0 or 1",
+                       options->must_be_new);
   if (options->gzip < 0 || options->gzip > 1)
     return prof_i_fail(PROF_E_INVALID, "prof_dump_options.gzip is %d, not 0 or 1", options->gzip);
   if (options->stacks > 1)
-    return prof_i_fail(PROF_E_INVALID, "prof_dump_options.stacks is %u, not 0 or 1", options->stacks);
+    return prof_i_fail(PROF_E_INVALID, "prof_dump_options.stacks is %u, not 0 or 1",
+                       options->stacks);
   if (options->window_marks > 1)
     return prof_i_fail(PROF_E_INVALID, "prof_dump_options.window_marks is %u, not 0 or 1",
                        options->window_marks);
@@ -65,28 +69,44 @@ static int check_options(const prof_dump_options *options) {
     if (!options->stack_folders[i])
       return prof_i_fail(PROF_E_INVALID, "prof_dump_options.stack_folders[%u] is NULL", i);
   if (options->to_ns != 0 && options->to_ns <= options->from_ns)
-    return prof_i_fail(PROF_E_INVALID, "prof_dump_options.to_ns is %llu, not after from_ns, which is %llu",
+    return prof_i_fail(PROF_E_INVALID,
+                       "prof_dump_options.to_ns is %llu, not after from_ns, which is %llu",
                        (unsigned long long)options->to_ns, (unsigned long long)options->from_ns);
   return PROF_OK;
 }
 
 static int make_plan(const char *path, const prof_dump_options *options, dump_plan *plan_out) {
   prof_dump_options checked = {.size = sizeof checked};
-  int status = options == NULL ? PROF_OK : prof_i_sized_copy(&checked, sizeof checked, options, "prof_dump_options");
+  int status = options == NULL
+                   ? PROF_OK
+                   : prof_i_sized_copy(&checked, sizeof checked, options, "prof_dump_options");
   if (status == PROF_OK) status = check_options(&checked);
   if (status != PROF_OK) return status;
-  *plan_out = (dump_plan){(prof_format)checked.format, checked.gzip != 0 || ends_with(path, ".gz"), checked.must_be_new != 0,
-                     {checked.from_ns, checked.to_ns}, {checked.metadata, checked.metadata_count},
-                     checked.stacks != 0, checked.window_marks != 0, checked.no_memory == 0,
-                     {checked.stack_folders, checked.stack_folder_count}};
+  *plan_out = (dump_plan){(prof_format)checked.format,
+                          checked.gzip != 0 || ends_with(path, ".gz"),
+                          checked.must_be_new != 0,
+                          {checked.from_ns, checked.to_ns},
+                          {checked.metadata, checked.metadata_count},
+                          checked.stacks != 0,
+                          checked.window_marks != 0,
+                          checked.no_memory == 0,
+                          {checked.stack_folders, checked.stack_folder_count}};
   if (plan_out->format == PROF_FORMAT_DEFAULT)
     plan_out->format = ends_with(path, ".prof") ? PROF_FORMAT_CAPTURE : PROF_FORMAT_CHROME;
-  if (plan_out->format == PROF_FORMAT_CAPTURE && (plan_out->is_gzip || checked.from_ns != 0 || checked.to_ns != 0))
-    return prof_i_fail(PROF_E_INVALID, "a capture is copied whole and uncompressed: '%s' cannot be gzip or cut in time", path);
+  if (plan_out->format == PROF_FORMAT_CAPTURE &&
+      (plan_out->is_gzip || checked.from_ns != 0 || checked.to_ns != 0))
+    return prof_i_fail(
+        PROF_E_INVALID,
+        "a capture is copied whole and uncompressed: '%s' cannot be gzip or cut in time", path);
   if (checked.metadata_count != 0 && plan_out->format != PROF_FORMAT_CHROME)
-    return prof_i_fail(PROF_E_INVALID, "prof_dump_options.metadata_count is %u, and the format of '%s' is not Chrome JSON", checked.metadata_count, path);
+    return prof_i_fail(
+        PROF_E_INVALID,
+        "prof_dump_options.metadata_count is %u, and the format of '%s' is not Chrome JSON",
+        checked.metadata_count, path);
   if (checked.stacks != 0 && plan_out->format != PROF_FORMAT_CHROME)
-    return prof_i_fail(PROF_E_INVALID, "prof_dump_options.stacks is %u, and the format of '%s' is not Chrome JSON", checked.stacks, path);
+    return prof_i_fail(PROF_E_INVALID,
+                       "prof_dump_options.stacks is %u, and the format of '%s' is not Chrome JSON",
+                       checked.stacks, path);
   if (plan_out->with_marks && plan_out->format != PROF_FORMAT_CHROME)
     return prof_i_fail(PROF_E_INVALID,
                        "prof_dump_options.window_marks is %u, and the format of '%s' is not "
@@ -113,7 +133,8 @@ static int fail_check(const char *path, const prof_i_findings *findings) {
   return prof_i_fail(PROF_E_CHECK, "'%s' is written, but its self-check found: %s", path, text);
 }
 
-/* A copy of what is being recorded says so, or it would be taken for what a process left that died. */
+/* A copy of what is being recorded says so, or it would be taken for what a process left that
+   died. */
 static int write_capture(const prof_trace *trace, prof_i_sink *sink) {
   uint64_t count = 0, done = 0;
   const void *bytes = prof_i_trace_piece(trace, 0, &count);
@@ -126,32 +147,37 @@ static int write_capture(const prof_trace *trace, prof_i_sink *sink) {
     prof_i_trace_opened(trace, &header.copied_ticks, &header.copied_ns);
     prof_i_sink_bytes(sink, &header, sizeof header);
   }
-  for (; (bytes = prof_i_trace_piece(trace, done, &count)) != NULL && count; done += count) prof_i_sink_bytes(sink, bytes, count);
+  for (; (bytes = prof_i_trace_piece(trace, done, &count)) != NULL && count; done += count)
+    prof_i_sink_bytes(sink, bytes, count);
   return sink->status;
 }
 
-static int write_format(const prof_trace *trace, const dump_plan *plan, prof_i_sink *sink, prof_i_findings *findings) {
+static int write_format(const prof_trace *trace, const dump_plan *plan, prof_i_sink *sink,
+                        prof_i_findings *findings) {
   switch (plan->format) {
     case PROF_FORMAT_DEFAULT:
     case PROF_FORMAT_CHROME: {
-      const prof_i_chrome_wish wish = {plan->window, plan->metadata, plan->with_stacks,
-                                       plan->with_marks, plan->with_memory,
-                                       plan->stack_folders};
+      const prof_i_chrome_wish wish = {plan->window,     plan->metadata,    plan->with_stacks,
+                                       plan->with_marks, plan->with_memory, plan->stack_folders};
       return prof_i_chrome_write(trace, &wish, sink, findings);
     }
-    case PROF_FORMAT_RAF: return prof_i_raf_write(trace, &plan->window, sink);
-    case PROF_FORMAT_CAPTURE: return write_capture(trace, sink);
+    case PROF_FORMAT_RAF:
+      return prof_i_raf_write(trace, &plan->window, sink);
+    case PROF_FORMAT_CAPTURE:
+      return write_capture(trace, sink);
   }
   return PROF_E_INVALID;
 }
 
 /* path has nothing left to fill in. *is_kept_out: all of the capture now stands in a file. */
-static int dump_to(const prof_trace *trace, const char *path, const prof_dump_options *options, bool *is_kept_out) {
+static int dump_to(const prof_trace *trace, const char *path, const prof_dump_options *options,
+                   bool *is_kept_out) {
   dump_plan plan;
   prof_i_sink sink;
   prof_i_findings findings = {{0}};
   int status = make_plan(path, options, &plan);
-  if (status == PROF_OK) status = prof_i_sink_open_file(&sink, path, plan.is_gzip, plan.must_be_new);
+  if (status == PROF_OK)
+    status = prof_i_sink_open_file(&sink, path, plan.is_gzip, plan.must_be_new);
   if (status != PROF_OK) return status;
   if (plan.format == PROF_FORMAT_CAPTURE) prof_i_sink_keep_private(&sink);
   status = write_format(trace, &plan, &sink, &findings);
@@ -159,14 +185,17 @@ static int dump_to(const prof_trace *trace, const char *path, const prof_dump_op
     prof_i_sink_abandon(&sink);
     return status;
   }
-  const bool is_whole = plan.window.from_ns == 0 && plan.window.to_ns == 0 && !sink.target.is_straight;
+  const bool is_whole =
+      plan.window.from_ns == 0 && plan.window.to_ns == 0 && !sink.target.is_straight;
   status = prof_i_sink_commit(&sink);
   *is_kept_out = status == PROF_OK && is_whole;
-  if (status == PROF_OK && prof_i_findings_faults(&findings) > 0) return fail_check(path, &findings);
+  if (status == PROF_OK && prof_i_findings_faults(&findings) > 0)
+    return fail_check(path, &findings);
   return status;
 }
 
-static int expand_and_dump(const prof_trace *trace, const char *path, const prof_dump_options *options, bool *is_kept_out) {
+static int expand_and_dump(const prof_trace *trace, const char *path,
+                           const prof_dump_options *options, bool *is_kept_out) {
   char expanded[PROF_I_PATH_BYTES];
   const int status = expand_path(trace, path, expanded, sizeof expanded);
   return status == PROF_OK ? dump_to(trace, expanded, options, is_kept_out) : status;
@@ -197,38 +226,48 @@ int prof_dump_with(const char *path, const prof_dump_options *options) {
   PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   char own_path[PROF_I_PATH_BYTES]; /* has been expanded */
   if (path == NULL && !prof_i_output_path(own_path, sizeof own_path))
-    return prof_i_fail(PROF_E_INVALID, "no path: give one to prof_dump(), in prof_options.path or in PROF_OUTPUT");
+    return prof_i_fail(PROF_E_INVALID,
+                       "no path: give one to prof_dump(), in prof_options.path or in PROF_OUTPUT");
   prof_trace *trace;
   bool is_kept = false;
   int status = prof_get(&trace);
   if (status != PROF_OK) return status;
   status = dump_inside(trace, path, own_path, options, &is_kept);
   prof_trace_destroy(trace);
-  if (status == PROF_OK && is_kept) prof_i_capture_dumped(); /* a part, or /dev/null, would be no reason to let it go */
+  /* a part, or /dev/null, would be no reason to let it go */
+  if (status == PROF_OK && is_kept) prof_i_capture_dumped();
   return status;
 }
 
 int prof_dump(const char *path) { return prof_dump_with(path, NULL); }
 
-int prof_trace_json(const prof_trace *trace, const prof_dump_options *options, char **text_out, size_t *bytes_out) {
+int prof_trace_json(const prof_trace *trace, const prof_dump_options *options, char **text_out,
+                    size_t *bytes_out) {
   PROF_I_HOLD_FP;
   PROF_I_HOLD_CANCEL;
   PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   PROF_I_INSIDE;
-  if (trace == NULL || text_out == NULL) return prof_i_fail(PROF_E_INVALID, "%s is NULL", trace == NULL ? "trace" : "text_out");
+  if (trace == NULL || text_out == NULL)
+    return prof_i_fail(PROF_E_INVALID, "%s is NULL", trace == NULL ? "trace" : "text_out");
   dump_plan plan;
   int status = make_plan("", options, &plan);
   if (status != PROF_OK) return status;
-  if (plan.format == PROF_FORMAT_CAPTURE || plan.is_gzip) return prof_i_fail(PROF_E_INVALID, "prof_dump_options.%s: a text is Chrome JSON or RAF's log", plan.is_gzip ? "gzip" : "format");
+  if (plan.format == PROF_FORMAT_CAPTURE || plan.is_gzip)
+    return prof_i_fail(PROF_E_INVALID, "prof_dump_options.%s: a text is Chrome JSON or RAF's log",
+                       plan.is_gzip ? "gzip" : "format");
   prof_i_findings findings = {{0}};
   prof_i_sink sink;
   size_t bytes;
   status = prof_i_sink_open_memory(&sink, json_bytes_max);
   if (status != PROF_OK) return status;
   status = write_format(trace, &plan, &sink, &findings);
-  if (status == PROF_OK) status = prof_i_sink_take(&sink, text_out, bytes_out != NULL ? bytes_out : &bytes);
-  else prof_i_sink_abandon(&sink);
-  return status == PROF_OK && prof_i_findings_faults(&findings) > 0 ? fail_check("the text", &findings) : status;
+  if (status == PROF_OK)
+    status = prof_i_sink_take(&sink, text_out, bytes_out != NULL ? bytes_out : &bytes);
+  else
+    prof_i_sink_abandon(&sink);
+  return status == PROF_OK && prof_i_findings_faults(&findings) > 0
+             ? fail_check("the text", &findings)
+             : status;
 }
 
 int prof_get_json(char **text_out, size_t *bytes_out) {

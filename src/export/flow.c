@@ -10,7 +10,8 @@ void prof_i_flows_init(prof_i_flows *flows) { *flows = (prof_i_flows){NULL, 0, 0
 bool prof_i_flows_add(prof_i_flows *flows, const prof_i_flow *flow) {
   if (flows->count == flows->room) {
     const size_t room = flows->room == 0 ? FIRST_ROOM : 2 * flows->room;
-    prof_i_flow *const items = room <= PROF_I_FLOWS_MAX ? realloc(flows->items, room * sizeof *items) : NULL;
+    prof_i_flow *const items =
+        room <= PROF_I_FLOWS_MAX ? realloc(flows->items, room * sizeof *items) : NULL;
     if (items == NULL) return false;
     flows->items = items;
     flows->room = room;

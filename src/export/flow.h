@@ -20,8 +20,8 @@ typedef struct prof_i_flow {
   const char *name; /* the trace's bytes */
   uint32_t name_bytes;
   uint32_t pid, tid; /* of the track it stands on */
-  uint32_t below;  /* while its scope has not come: the end that waited before it */
-  uint16_t depth;  /* of it; the scope around it has one less */
+  uint32_t below;    /* while its scope has not come: the end that waited before it */
+  uint16_t depth;    /* of it; the scope around it has one less */
   uint8_t is_end;
   uint8_t is_held; /* it stands in a scope that has been written */
 } prof_i_flow;
@@ -30,7 +30,8 @@ typedef struct prof_i_flows {
   prof_i_flow *items;
   size_t count;
   size_t room;
-  uint32_t waiting; /* the last end whose scope has not come; inner scopes come first, so it is a stack */
+  /* the last end whose scope has not come; inner scopes come first, so it is a stack */
+  uint32_t waiting;
 } prof_i_flows;
 
 void prof_i_flows_init(prof_i_flows *flows);
@@ -38,8 +39,9 @@ void prof_i_flows_init(prof_i_flows *flows);
 /* false: no more room, the end is left out. */
 bool prof_i_flows_add(prof_i_flows *flows, const prof_i_flow *flow);
 
-/* A scope of that depth, for the ends that wait for it. An end at the very moment of the scope's end is moved 1 ns before: there
-   the scope is over to readers, and a coarse clock gives such times. */
+/* A scope of that depth, for the ends that wait for it. An end at the very moment of the scope's
+   end is moved 1 ns before: there the scope is over to readers, and a coarse clock gives such
+   times. */
 void prof_i_flows_bind(prof_i_flows *flows, uint16_t depth, uint64_t start_ns, uint64_t end_ns);
 
 /* The thread's last scope has come: what still waits stands in none. */

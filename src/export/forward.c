@@ -7,7 +7,8 @@
 
 enum { FIRST_ROOM = 1024 };
 
-void prof_i_forwards_add(prof_i_forwards *forwards, const prof_event *scope, uint64_t start_ns, uint64_t pid, uint64_t tid) {
+void prof_i_forwards_add(prof_i_forwards *forwards, const prof_event *scope, uint64_t start_ns,
+                         uint64_t pid, uint64_t tid) {
   const prof_i_call_numbers numbers = prof_i_call_numbers_of(scope);
   const bool is_backward = numbers.forward_thread != 0;
   if (!is_backward && !numbers.thread) return;
@@ -21,7 +22,13 @@ void prof_i_forwards_add(prof_i_forwards *forwards, const prof_event *scope, uin
     forwards->items = items;
     forwards->room = room;
   }
-  forwards->items[forwards->count++] = (prof_i_forward){is_backward ? numbers.forward_thread : numbers.thread, numbers.sequence, start_ns, pid, tid, is_backward};
+  forwards->items[forwards->count++] =
+      (prof_i_forward){is_backward ? numbers.forward_thread : numbers.thread,
+                       numbers.sequence,
+                       start_ns,
+                       pid,
+                       tid,
+                       is_backward};
 }
 
 /* By thread and number, then in time; at one moment the forward call comes first. */
@@ -51,10 +58,13 @@ static int compare_arrows(const void *left, const void *right) {
 void prof_i_forwards_match(prof_i_forwards *forwards) {
   size_t kept = 0;
   if (!has_backward(forwards)) forwards->count = 0;
-  if (forwards->count > 1) qsort(forwards->items, forwards->count, sizeof *forwards->items, compare);
+  if (forwards->count > 1)
+    qsort(forwards->items, forwards->count, sizeof *forwards->items, compare);
   for (size_t i = 0; i + 1 < forwards->count; i++) {
     const prof_i_forward from = forwards->items[i], to = forwards->items[i + 1];
-    if (from.is_backward || !to.is_backward || from.thread != to.thread || from.sequence != to.sequence) continue;
+    if (from.is_backward || !to.is_backward || from.thread != to.thread ||
+        from.sequence != to.sequence)
+      continue;
     forwards->items[kept++] = from;
     forwards->items[kept++] = to;
     i++;

@@ -1,5 +1,8 @@
-/* Arrows from PyTorch's forward calls to their backward calls, by what their arguments say: "Sequence number", and of a forward call "Thread id", of a backward one that number as its "Fwd thread id" (src/preload/torch/calls.c). As Kineto
-   draws them: of several forward calls of one number the last one that began made the backward call, and of several backward calls the first has the arrow. */
+/* Arrows from PyTorch's forward calls to their backward calls, by what their arguments say:
+   "Sequence number", and of a forward call "Thread id", of a backward one that number as its "Fwd
+   thread id" (src/preload/torch/calls.c). As Kineto draws them: of several forward calls of one
+   number the last one that began made the backward call, and of several backward calls the first
+   has the arrow. */
 #ifndef PROF_EXPORT_FORWARD_H
 #define PROF_EXPORT_FORWARD_H
 
@@ -23,7 +26,8 @@ typedef struct prof_i_forwards {
 } prof_i_forwards;
 
 /* Keeps the scope if it is an operator with those arguments. */
-void prof_i_forwards_add(prof_i_forwards *forwards, const prof_event *scope, uint64_t start_ns, uint64_t pid, uint64_t tid);
+void prof_i_forwards_add(prof_i_forwards *forwards, const prof_event *scope, uint64_t start_ns,
+                         uint64_t pid, uint64_t tid);
 
 /* Leaves the ends of arrows alone, a forward one right before its backward one. Arrows are in the
    order in which the backward calls began: that is how Kineto numbers them. */

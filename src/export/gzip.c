@@ -1,5 +1,6 @@
-/* One gzip member through zlib; see gzip.h. The shared library, built with PROF_OPEN_ZLIB, opens zlib while it compresses: to load
-   it would cost every program more than to load prof does. The static one links it, since dlopen() and -static do not agree. */
+/* One gzip member through zlib; see gzip.h. The shared library, built with PROF_OPEN_ZLIB, opens
+   zlib while it compresses: to load it would cost every program more than to load prof does. The
+   static one links it, since dlopen() and -static do not agree. */
 #include "gzip.h"
 
 #include <prof/status.h>
@@ -43,7 +44,9 @@ struct prof_i_gzip {
 static int open_zlib(zlib_functions *functions_out) {
   static const char name[] = "libz.so.1";
   zlib_functions found = {.handle = dlopen(name, RTLD_NOW | RTLD_LOCAL)};
-  if (found.handle == NULL) return prof_i_fail(PROF_E_UNSUPPORTED, "zlib, which writes .gz, cannot be opened: %s", dlerror());
+  if (found.handle == NULL)
+    return prof_i_fail(PROF_E_UNSUPPORTED, "zlib, which writes .gz, cannot be opened: %s",
+                       dlerror());
   *(void **)&found.init = dlsym(found.handle, "deflateInit2_");
   *(void **)&found.run = dlsym(found.handle, "deflate");
   *(void **)&found.end = dlsym(found.handle, "deflateEnd");
@@ -69,11 +72,17 @@ static void close_zlib(const zlib_functions *functions) { (void)functions; }
 #endif
 
 static int start_stream(prof_i_gzip *gzip, int level) {
-  /* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): prof_i_fail() returns no PROF_OK, so open_zlib() has set it */
-  const int result = gzip->zlib.init(&gzip->stream, level, Z_DEFLATED, GZIP_WINDOW_BITS, GZIP_MEMORY_LEVEL, Z_DEFAULT_STRATEGY,
-                                     ZLIB_VERSION, (int)sizeof gzip->stream);
-  if (result == Z_VERSION_ERROR) return prof_i_fail(PROF_E_UNSUPPORTED, "zlib is not of the version %s that prof was built for", ZLIB_VERSION);
-  if (result != Z_OK) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for compression (zlib at level %d: %d)", level, result);
+  /* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): prof_i_fail() returns no PROF_OK, so
+     open_zlib() has set it */
+  const int result =
+      gzip->zlib.init(&gzip->stream, level, Z_DEFLATED, GZIP_WINDOW_BITS, GZIP_MEMORY_LEVEL,
+                      Z_DEFAULT_STRATEGY, ZLIB_VERSION, (int)sizeof gzip->stream);
+  if (result == Z_VERSION_ERROR)
+    return prof_i_fail(PROF_E_UNSUPPORTED, "zlib is not of the version %s that prof was built for",
+                       ZLIB_VERSION);
+  if (result != Z_OK)
+    return prof_i_fail(PROF_E_NO_MEMORY, "no memory for compression (zlib at level %d: %d)", level,
+                       result);
   gzip->stream.next_out = gzip->out;
   gzip->stream.avail_out = OUT_BYTES;
   return PROF_OK;
@@ -81,7 +90,8 @@ static int start_stream(prof_i_gzip *gzip, int level) {
 
 int prof_i_gzip_create(int level, prof_i_gzip **gzip_out) {
   prof_i_gzip *const gzip = calloc(1, sizeof *gzip);
-  if (gzip == NULL) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for compression (%zu bytes)", sizeof *gzip);
+  if (gzip == NULL)
+    return prof_i_fail(PROF_E_NO_MEMORY, "no memory for compression (%zu bytes)", sizeof *gzip);
   int status = open_zlib(&gzip->zlib);
   if (status == PROF_OK) {
     status = start_stream(gzip, level);
@@ -120,7 +130,8 @@ static int deflate_all(prof_i_gzip *gzip, prof_i_target *target, int flush) {
   }
 }
 
-int prof_i_gzip_write(prof_i_gzip *gzip, prof_i_target *target, const void *bytes, size_t count, bool is_last) {
+int prof_i_gzip_write(prof_i_gzip *gzip, prof_i_target *target, const void *bytes, size_t count,
+                      bool is_last) {
   const unsigned char *from = bytes;
   while (count > 0) {
     const size_t part = count < IN_BYTES_MAX ? count : IN_BYTES_MAX;
@@ -142,12 +153,15 @@ int prof_i_gzip_write(prof_i_gzip *gzip, prof_i_target *target, const void *byte
 int prof_i_gzip_create(int level, prof_i_gzip **gzip_out) {
   (void)level;
   (void)gzip_out;
-  return prof_i_fail(PROF_E_UNSUPPORTED, "this build of prof has no zlib, so it cannot write .gz; write plain JSON instead");
+  return prof_i_fail(
+      PROF_E_UNSUPPORTED,
+      "this build of prof has no zlib, so it cannot write .gz; write plain JSON instead");
 }
 
 void prof_i_gzip_destroy(prof_i_gzip *gzip) { (void)gzip; }
 
-int prof_i_gzip_write(prof_i_gzip *gzip, prof_i_target *target, const void *bytes, size_t count, bool is_last) {
+int prof_i_gzip_write(prof_i_gzip *gzip, prof_i_target *target, const void *bytes, size_t count,
+                      bool is_last) {
   (void)gzip;
   (void)target;
   (void)bytes;

@@ -1,5 +1,5 @@
-/* One gzip member through zlib: chrome://tracing and most others read only the first of several. Without zlib in the build, or
-   on the machine, create refuses. Called by sink.c alone. */
+/* One gzip member through zlib: chrome://tracing and most others read only the first of several.
+   Without zlib in the build, or on the machine, create refuses. Called by sink.c alone. */
 #ifndef PROF_EXPORT_GZIP_H
 #define PROF_EXPORT_GZIP_H
 
@@ -15,6 +15,7 @@ int prof_i_gzip_create(int level, prof_i_gzip **gzip_out);
 void prof_i_gzip_destroy(prof_i_gzip *gzip); /* NULL is ignored */
 
 /* Compresses into the target; the last call ends the member. */
-int prof_i_gzip_write(prof_i_gzip *gzip, prof_i_target *target, const void *bytes, size_t count, bool is_last);
+int prof_i_gzip_write(prof_i_gzip *gzip, prof_i_target *target, const void *bytes, size_t count,
+                      bool is_last);
 
 #endif

@@ -47,11 +47,20 @@ static bool read_number(reader *r) {
   return take_digits(r);
 }
 
-/* One character of several bytes: neither too long for what it says, nor a surrogate, nor past the last one. */
+/* One character of several bytes: neither too long for what it says, nor a surrogate, nor past the
+   last one. */
 static bool read_wide(reader *r) {
   const unsigned char first = r->next[0];
-  const int more = first >= 0xc2 && first <= 0xdf ? 1 : first >= 0xe0 && first <= 0xef ? 2 : first >= 0xf0 && first <= 0xf4 ? 3 : 0;
-  const unsigned char least = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80, most = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
+  const int more = first >= 0xc2 && first <= 0xdf   ? 1
+                   : first >= 0xe0 && first <= 0xef ? 2
+                   : first >= 0xf0 && first <= 0xf4 ? 3
+                                                    : 0;
+  const unsigned char least = first == 0xe0   ? 0xa0
+                              : first == 0xf0 ? 0x90
+                                              : 0x80,
+                      most = first == 0xed   ? 0x9f
+                             : first == 0xf4 ? 0x8f
+                                             : 0xbf;
   if (more == 0 || r->next[1] < least || r->next[1] > most) return false;
   for (int i = 2; i <= more; i++)
     if ((r->next[i] & 0xc0) != 0x80) return false;
@@ -102,14 +111,29 @@ static bool read_value(reader *r) {
   bool is_right = r->depth++ < DEPTH_MAX;
   skip_blanks(r);
   switch (is_right ? *r->next : 0) {
-    case '"': is_right = read_string(r); break;
-    case '{': r->next++, is_right = read_list(r, '}', read_member); break;
-    case '[': r->next++, is_right = read_list(r, ']', read_value); break;
-    case 't': is_right = take_word(r, "true"); break;
-    case 'f': is_right = take_word(r, "false"); break;
-    case 'n': is_right = take_word(r, "null"); break;
-    case 0: is_right = false; break;
-    default: is_right = read_number(r);
+    case '"':
+      is_right = read_string(r);
+      break;
+    case '{':
+      r->next++, is_right = read_list(r, '}', read_member);
+      break;
+    case '[':
+      r->next++, is_right = read_list(r, ']', read_value);
+      break;
+    case 't':
+      is_right = take_word(r, "true");
+      break;
+    case 'f':
+      is_right = take_word(r, "false");
+      break;
+    case 'n':
+      is_right = take_word(r, "null");
+      break;
+    case 0:
+      is_right = false;
+      break;
+    default:
+      is_right = read_number(r);
   }
   r->depth--;
   return is_right;
@@ -127,15 +151,25 @@ bool prof_i_json_is_value(const char *text, size_t *at_out) {
 /* ---- members ---- */
 
 int prof_i_metadata_check(const prof_i_metadata *metadata) {
-  if (metadata->count && !metadata->items) return prof_i_fail(PROF_E_INVALID, "prof_dump_options.metadata is NULL, and metadata_count %u", metadata->count);
+  if (metadata->count && !metadata->items)
+    return prof_i_fail(PROF_E_INVALID, "prof_dump_options.metadata is NULL, and metadata_count %u",
+                       metadata->count);
   for (uint32_t i = 0; i < metadata->count; i++) {
     const prof_metadata *const item = &metadata->items[i];
     size_t at = 0;
-    if (!item->key || !item->json) return prof_i_fail(PROF_E_INVALID, "prof_dump_options.metadata[%u].%s is NULL", i, item->key ? "json" : "key");
+    if (!item->key || !item->json)
+      return prof_i_fail(PROF_E_INVALID, "prof_dump_options.metadata[%u].%s is NULL", i,
+                         item->key ? "json" : "key");
     if (strcmp(item->key, "traceEvents") == 0 || strcmp(item->key, "prof") == 0)
-      return prof_i_fail(PROF_E_INVALID, "prof_dump_options.metadata[%u].key is '%s', which is what the file is made of", i, item->key);
+      return prof_i_fail(
+          PROF_E_INVALID,
+          "prof_dump_options.metadata[%u].key is '%s', which is what the file is made of", i,
+          item->key);
     if (!prof_i_json_is_value(item->json, &at))
-      return prof_i_fail(PROF_E_INVALID, "prof_dump_options.metadata[%u], '%.64s', is not JSON: '%.64s', at byte %zu", i, item->key, item->json, at);
+      return prof_i_fail(
+          PROF_E_INVALID,
+          "prof_dump_options.metadata[%u], '%.64s', is not JSON: '%.64s', at byte %zu", i,
+          item->key, item->json, at);
   }
   return PROF_OK;
 }
@@ -146,22 +180,28 @@ bool prof_i_metadata_has(const prof_i_metadata *metadata, const char *key) {
   return false;
 }
 
-/* What no reader may see raw, as \u and four digits: all of it stands in strings. 0: it may stay. */
+/* What no reader may see raw, as \u and four digits: all of it stands in strings. 0: it may
+   stay. */
 static unsigned hidden(const unsigned char *at, size_t *bytes_out) {
   *bytes_out = 1;
   if (*at == '<' || *at == 0x7f) return *at;
   *bytes_out = 2;
   if (at[0] == 0xc2 && at[1] < 0xa0) return at[1]; /* controls */
   *bytes_out = 3;
-  if (at[0] == 0xe2 && at[1] == 0x80 && (at[2] == 0xa8 || at[2] == 0xa9)) return 0x2000u + (at[2] & 0x3fu); /* ends of lines to JavaScript */
+  /* ends of lines to JavaScript */
+  if (at[0] == 0xe2 && at[1] == 0x80 && (at[2] == 0xa8 || at[2] == 0xa9))
+    return 0x2000u + (at[2] & 0x3fu);
   *bytes_out = 1;
   return 0;
 }
 
-/* An escape, which stands as it is, but for a string's last backslash: Perfetto v52 takes the quote behind it for an escaped one. Returns its bytes. */
+/* An escape, which stands as it is, but for a string's last backslash: Perfetto v52 takes the quote
+   behind it for an escaped one. Returns its bytes. */
 static size_t put_escape(prof_i_sink *sink, const unsigned char *at) {
-  if (at[1] == '\\' && at[2] == '"') prof_i_sink_text(sink, "\\u005c");
-  else prof_i_sink_bytes(sink, at, 2);
+  if (at[1] == '\\' && at[2] == '"')
+    prof_i_sink_text(sink, "\\u005c");
+  else
+    prof_i_sink_bytes(sink, at, 2);
   return 2;
 }
 
@@ -178,7 +218,8 @@ void prof_i_json_put(prof_i_sink *sink, const char *json) {
       snprintf(escaped, sizeof escaped, "\\u%04x", code);
       prof_i_sink_text(sink, escaped);
     } else {
-      prof_i_sink_bytes(sink, *at == '\n' || *at == '\r' || *at == '\t' ? (const unsigned char *)" " : at, 1);
+      prof_i_sink_bytes(
+          sink, *at == '\n' || *at == '\r' || *at == '\t' ? (const unsigned char *)" " : at, 1);
     }
     at += bytes;
   }

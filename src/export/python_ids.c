@@ -40,11 +40,11 @@ static uint64_t end_of(const prof_i_span *span) { return span->start_ns + span->
 static uint32_t place_around(const prof_i_python_ids *ids, prof_i_walker *walker,
                              const prof_i_span *span) {
   const prof_i_lane *const lane = &walker->lanes[0];
-  const prof_i_waiting *at = span->lane == 0 ? prof_i_walker_around(walker, span)
-                                             : &lane->stack[lane->count - 1];
+  const prof_i_waiting *at =
+      span->lane == 0 ? prof_i_walker_around(walker, span) : &lane->stack[lane->count - 1];
   for (; at > lane->stack; at--) {
-    const bool holds = span->lane == 0 || (at->span.start_ns <= span->start_ns &&
-                                           end_of(&at->span) >= end_of(span));
+    const bool holds = span->lane == 0 ||
+                       (at->span.start_ns <= span->start_ns && end_of(&at->span) >= end_of(span));
     if (holds && prof_i_python_ids_is_call(ids, &at->span)) return (uint32_t)(at - lane->stack);
   }
   return 0;

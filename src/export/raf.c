@@ -37,8 +37,8 @@ typedef struct raf {
   uint64_t tid;
   uint64_t pid;
   prof_i_tids *ids; /* of each thread */
-  bool is_first; /* no event has been written */
-  pending *items; /* the one that ends first is the last */
+  bool is_first;    /* no event has been written */
+  pending *items;   /* the one that ends first is the last */
   size_t count, room;
   size_t *lane_taken; /* by lane, room + 1: the number of the scope that found it taken last */
   size_t scope_number;
@@ -115,8 +115,10 @@ static void put_args(raf *r) {
   if (kind == PROF_ARGS_FORMAT && event->format_bytes > 0) put_formatted(r);
   for (uint32_t i = 0; kind != PROF_ARGS_FORMAT && i < event->arg_count; i++) {
     if (i > 0) prof_i_sink_bytes(&r->text, ";", 1);
-    if (i < shape_count) put_shape(&r->text, &event->args[i]);
-    else put_pair(&r->text, &event->args[i]);
+    if (i < shape_count)
+      put_shape(&r->text, &event->args[i]);
+    else
+      put_pair(&r->text, &event->args[i]);
   }
 }
 
@@ -144,13 +146,16 @@ static void put_ends_until(raf *r, uint64_t ns) {
   }
 }
 
-/* The first lane of its category where it nests in all that is open. One look at each open scope: thousands may overlap. */
+/* The first lane of its category where it nests in all that is open. One look at each open scope:
+   thousands may overlap. */
 static uint32_t find_lane(raf *r, const pending *scope) {
   r->scope_number++;
   for (size_t i = r->count; i > 0 && r->items[i - 1].end_ns < scope->end_ns; i--)
-    if (is_same(r->items[i - 1].category, scope->category)) r->lane_taken[r->items[i - 1].lane] = r->scope_number;
+    if (is_same(r->items[i - 1].category, scope->category))
+      r->lane_taken[r->items[i - 1].lane] = r->scope_number;
   uint32_t lane = 0;
-  while (r->lane_taken[lane] == r->scope_number) lane++; /* no lane is past the number of open scopes */
+  /* no lane is past the number of open scopes */
+  while (r->lane_taken[lane] == r->scope_number) lane++;
   return lane;
 }
 
@@ -198,7 +203,8 @@ static int put_scope(raf *r) {
   if (scope.name.bytes == 0) scope.name = (prof_i_text){"(unnamed)", 9};
   if (scope.category.bytes == 0) scope.category = (prof_i_text){"scope", 5};
   put_ends_until(r, event->start_ns);
-  if (!make_room(r)) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for %zu open scopes", r->count + 1);
+  if (!make_room(r))
+    return prof_i_fail(PROF_E_NO_MEMORY, "no memory for %zu open scopes", r->count + 1);
   const int status = keep_args(r, &scope);
   if (status != PROF_OK) return status;
   scope.lane = find_lane(r, &scope);
@@ -207,11 +213,13 @@ static int put_scope(raf *r) {
   return r->sink->status;
 }
 
-static int put_events(raf *r, const prof_trace *trace, const prof_i_window *window, prof_cursor *cursor) {
+static int put_events(raf *r, const prof_trace *trace, const prof_i_window *window,
+                      prof_cursor *cursor) {
   int status;
   while ((status = prof_cursor_next(cursor, &r->event)) > 0) {
     if (r->event.kind != PROF_EVENT_SCOPE && r->event.kind != PROF_EVENT_OPEN) continue;
-    if (!prof_i_window_has(window, r->event.start_ns, r->event.start_ns + r->event.duration_ns)) continue;
+    if (!prof_i_window_has(window, r->event.start_ns, r->event.start_ns + r->event.duration_ns))
+      continue;
     status = r->event.thread == r->thread ? PROF_OK : begin_thread(r, trace, r->event.thread);
     if (status == PROF_OK) status = put_scope(r);
     if (status != PROF_OK) return status;
@@ -220,7 +228,8 @@ static int put_events(raf *r, const prof_trace *trace, const prof_i_window *wind
   return status;
 }
 
-/* What RAF's own log never has: what is missing, and why. Readers pass over a member that they do not know. */
+/* What RAF's own log never has: what is missing, and why. Readers pass over a member that they do
+   not know. */
 static void put_account(raf *r, const prof_trace *trace) {
   prof_i_sink_text(r->sink, ",\n\"prof\":{\"recorded\":");
   prof_i_sink_u64(r->sink, r->info.event_count - r->info.open_count);
@@ -249,7 +258,8 @@ static void put_account(raf *r, const prof_trace *trace) {
 
 int prof_i_raf_write(const prof_trace *trace, const prof_i_window *window, prof_i_sink *sink) {
   raf *const r = calloc(1, sizeof *r);
-  if (r == NULL) return prof_i_fail(PROF_E_NO_MEMORY, "no memory to write a log (%zu bytes)", sizeof *r);
+  if (r == NULL)
+    return prof_i_fail(PROF_E_NO_MEMORY, "no memory to write a log (%zu bytes)", sizeof *r);
   r->sink = sink;
   r->thread = r->first_thread = UINT32_MAX;
   r->is_first = true;

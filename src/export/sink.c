@@ -16,7 +16,8 @@ static int prepare(prof_i_sink *sink) {
   sink->target.file.fd = sink->target.folder.fd = -1;
   const size_t room = PROF_I_SINK_BYTES + PROF_I_SINK_RESERVE_MAX;
   sink->buffer = malloc(room + PROF_I_SINK_SLACK);
-  if (sink->buffer == NULL) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a buffer of %zu bytes", room);
+  if (sink->buffer == NULL)
+    return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a buffer of %zu bytes", room);
   sink->next = sink->buffer;
   sink->end = sink->buffer + room;
   return PROF_OK;
@@ -62,16 +63,20 @@ int prof_i_sink_open_memory(prof_i_sink *sink, size_t limit_bytes) {
   return status;
 }
 
-/* Doubles, so that the text is copied twice at the most; the kernel moves large pieces without copying. */
+/* Doubles, so that the text is copied twice at the most; the kernel moves large pieces without
+   copying. */
 static int grow(prof_i_sink *sink, size_t wanted_bytes) {
   const size_t used = (size_t)(sink->next - sink->buffer);
   const size_t held = sink->held ? (size_t)(sink->held - sink->buffer) : 0;
   size_t room = (size_t)(sink->end - sink->buffer);
   if (sink->is_memory && used + wanted_bytes > sink->limit_bytes)
-    return prof_i_fail(PROF_E_TOO_LARGE, "the text is larger than %zu bytes; write it to a file instead", sink->limit_bytes);
+    return prof_i_fail(PROF_E_TOO_LARGE,
+                       "the text is larger than %zu bytes; write it to a file instead",
+                       sink->limit_bytes);
   while (room < used + wanted_bytes) room *= 2;
   char *const memory = realloc(sink->buffer, room + PROF_I_SINK_SLACK);
-  if (memory == NULL) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a text of %zu bytes", room);
+  if (memory == NULL)
+    return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a text of %zu bytes", room);
   sink->buffer = memory;
   sink->next = memory + used;
   sink->end = memory + room;
@@ -109,7 +114,8 @@ void prof_i_sink_make_room(prof_i_sink *sink, size_t wanted_bytes) {
 }
 
 int prof_i_sink_commit(prof_i_sink *sink) {
-  if (sink->status == PROF_OK) sink->status = write_out(sink, sink->buffer, (size_t)(sink->next - sink->buffer), true);
+  if (sink->status == PROF_OK)
+    sink->status = write_out(sink, sink->buffer, (size_t)(sink->next - sink->buffer), true);
   int status = sink->status;
   if (status == PROF_OK) status = prof_i_target_commit(&sink->target);
   prof_i_sink_abandon(sink);

@@ -28,14 +28,16 @@ enum { NAME_TRIES = 100, WRITE_OUT_BYTES = 8 << 20 };
 static int fail(const prof_i_target *target, const char *verb, int error, const char *more) {
   char room[128];
   const int status = error == EEXIST ? PROF_E_IO : prof_i_status_of_errno(error);
-  return prof_i_fail(status, "cannot %s '%s': %s%s", verb, target->path, strerror_r(error, room, sizeof room), more);
+  return prof_i_fail(status, "cannot %s '%s': %s%s", verb, target->path,
+                     strerror_r(error, room, sizeof room), more);
 }
 
 static int fail_type(const prof_i_target *target, const char *what) {
   return prof_i_fail(PROF_E_FILE_TYPE, "cannot write '%s': it is %s", target->path, what);
 }
 
-/* A program that has closed its standard descriptors goes on writing to them: no file of ours stands there. */
+/* A program that has closed its standard descriptors goes on writing to them: no file of ours
+   stands there. */
 static int go_above_standard(int fd) {
   if (fd > STDERR_FILENO) return fd;
   const int above = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
@@ -57,7 +59,8 @@ static int remember(prof_i_opened *opened, int fd, struct stat *status_out) {
 
 static bool is_still_ours(const prof_i_opened *opened) {
   struct stat now;
-  return fstat(opened->fd, &now) == 0 && now.st_dev == opened->device && now.st_ino == opened->inode;
+  return fstat(opened->fd, &now) == 0 && now.st_dev == opened->device &&
+         now.st_ino == opened->inode;
 }
 
 static void close_opened(prof_i_opened *opened) {
@@ -87,16 +90,20 @@ static bool is_null_device(const struct stat *status) {
   return S_ISCHR(status->st_mode) && status->st_rdev == makedev(1, 3);
 }
 
-/* A FIFO or /dev/null. Without a reader a FIFO is an error: waiting for one would stop the program. */
+/* A FIFO or /dev/null. Without a reader a FIFO is an error: waiting for one would stop the
+   program. */
 static int open_straight(prof_i_target *target) {
   struct stat status;
-  const int fd = openat(target->folder.fd, target->name, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-  if (fd < 0 && errno == ENXIO) return prof_i_fail(PROF_E_IO, "cannot write '%s': nobody reads from it", target->path);
+  const int fd =
+      openat(target->folder.fd, target->name, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  if (fd < 0 && errno == ENXIO)
+    return prof_i_fail(PROF_E_IO, "cannot write '%s': nobody reads from it", target->path);
   if (fd < 0) return fail(target, "open", errno, "");
   const int error = remember(&target->file, fd, &status);
   if (error != 0) return fail(target, "open", error, "");
   target->is_pipe = S_ISFIFO(status.st_mode);
-  if (!target->is_pipe && !is_null_device(&status)) return fail_type(target, "no longer what it was");
+  if (!target->is_pipe && !is_null_device(&status))
+    return fail_type(target, "no longer what it was");
   fcntl(target->file.fd, F_SETFL, 0);
   return PROF_OK;
 }
@@ -129,7 +136,8 @@ static int create_named(prof_i_target *target) {
   for (unsigned attempt = 0; attempt < NAME_TRIES; attempt++) {
     struct stat status;
     next_temporary_name(target, attempt);
-    const int fd = openat(target->folder.fd, target->temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    const int fd = openat(target->folder.fd, target->temporary,
+                          O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (fd >= 0) return remember(&target->file, fd, &status);
     if ((error = errno) != EEXIST) break;
   }
@@ -171,8 +179,8 @@ static int open_folder(prof_i_target *target) {
   return error == 0 ? PROF_OK : fail(target, "create", error, "");
 }
 
-/* Decides by what stands under the final name now. Links are followed to tell, but a link to a file is itself replaced: who may
-   write here must not choose which of our files is overwritten. */
+/* Decides by what stands under the final name now. Links are followed to tell, but a link to a file
+   is itself replaced: who may write here must not choose which of our files is overwritten. */
 static int open_in_folder(prof_i_target *target) {
   struct stat status;
   if (fstatat(target->folder.fd, target->name, &status, 0) == 0) {
@@ -181,7 +189,8 @@ static int open_in_folder(prof_i_target *target) {
       target->is_straight = true;
       return open_straight(target);
     }
-    if (!S_ISREG(status.st_mode)) return fail_type(target, S_ISSOCK(status.st_mode) ? "a socket" : "a device");
+    if (!S_ISREG(status.st_mode))
+      return fail_type(target, S_ISSOCK(status.st_mode) ? "a socket" : "a device");
     if (target->must_be_new) return fail(target, "create", EEXIST, "");
   } else if (errno != ENOENT) {
     return fail(target, "create", errno, "");
@@ -194,7 +203,8 @@ static int open_in_folder(prof_i_target *target) {
 static int open_path(prof_i_target *target, const char *path) {
   if (*path == 0) return prof_i_fail(PROF_E_INVALID, "the output's path is empty");
   target->path = strdup(path);
-  if (target->path == NULL) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a path of %zu bytes", strlen(path));
+  if (target->path == NULL)
+    return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a path of %zu bytes", strlen(path));
   int status;
   if (strcmp(path, "/dev/stdout") == 0) {
     target->is_straight = true;
@@ -245,12 +255,14 @@ static void wait_for_room(int fd) {
   poll(&wanted, 1, -1);
 }
 
-/* Has the kernel begin to write out what it has taken, every 8 MiB: the disk works while the next piece is made, instead of after the
-   last one, and a large output does not fill the program's machine with memory that waits to be written. Awaits nothing. */
+/* Has the kernel begin to write out what it has taken, every 8 MiB: the disk works while the next
+   piece is made, instead of after the last one, and a large output does not fill the program's
+   machine with memory that waits to be written. Awaits nothing. */
 static void start_write_out(prof_i_target *target) {
   const uint64_t waiting = target->written_bytes - target->started_bytes;
   if (!target->is_regular || waiting < WRITE_OUT_BYTES) return;
-  sync_file_range(target->file.fd, (off_t)(target->begin_bytes + target->started_bytes), (off_t)waiting, SYNC_FILE_RANGE_WRITE);
+  sync_file_range(target->file.fd, (off_t)(target->begin_bytes + target->started_bytes),
+                  (off_t)waiting, SYNC_FILE_RANGE_WRITE);
   target->started_bytes = target->written_bytes;
 }
 
@@ -263,16 +275,19 @@ static int fail_write(const prof_i_target *target, int error) {
 int prof_i_target_write(prof_i_target *target, const void *bytes, size_t count) {
   const char *from = bytes;
   if (!is_still_ours(&target->file))
-    return prof_i_fail(PROF_E_IO, "cannot write '%s': the program closed its descriptor, after %llu bytes", target->path,
-                       (unsigned long long)target->written_bytes);
+    return prof_i_fail(PROF_E_IO,
+                       "cannot write '%s': the program closed its descriptor, after %llu bytes",
+                       target->path, (unsigned long long)target->written_bytes);
   if (target->is_regular) {
     const uint64_t limit = prof_i_port_file_size_limit();
     if (target->begin_bytes + target->written_bytes + count > limit)
-      return prof_i_fail(PROF_E_NO_SPACE, "cannot write '%s': past the file size limit of %llu bytes (RLIMIT_FSIZE)", target->path,
-                         (unsigned long long)limit);
+      return prof_i_fail(PROF_E_NO_SPACE,
+                         "cannot write '%s': past the file size limit of %llu bytes (RLIMIT_FSIZE)",
+                         target->path, (unsigned long long)limit);
   }
   while (count > 0) {
-    const ssize_t written = target->is_pipe ? write_to_pipe(target->file.fd, from, count) : write(target->file.fd, from, count);
+    const ssize_t written = target->is_pipe ? write_to_pipe(target->file.fd, from, count)
+                                            : write(target->file.fd, from, count);
     if (written > 0) {
       from += written;
       count -= (size_t)written;
@@ -384,7 +399,8 @@ int prof_i_target_commit(prof_i_target *target) {
   if (!is_still_ours(&target->file) || (!target->is_straight && !is_still_ours(&target->folder))) {
     error = EBADF;
   } else if (target->temporary[0] != 0 || target->is_straight) {
-    /* Network file systems report a full disk at the close; a file without a name is never on one. */
+    /* Network file systems report a full disk at the close; a file without a name is never on
+       one. */
     if (close(target->file.fd) != 0 && errno != EINTR) error = errno;
     target->file.fd = -1;
   }
@@ -394,13 +410,15 @@ int prof_i_target_commit(prof_i_target *target) {
   return status;
 }
 
-/* The name is ours alone, so that where the program closed the folder's descriptor it may be found by the path once more. */
+/* The name is ours alone, so that where the program closed the folder's descriptor it may be found
+   by the path once more. */
 static void remove_temporary(prof_i_target *target) {
   if (is_still_ours(&target->folder)) {
     unlinkat(target->folder.fd, target->temporary, 0);
     return;
   }
-  const size_t folder_bytes = (size_t)(target->name - target->path), name_bytes = strlen(target->temporary) + 1;
+  const size_t folder_bytes = (size_t)(target->name - target->path),
+               name_bytes = strlen(target->temporary) + 1;
   char *const path = malloc(folder_bytes + name_bytes);
   if (path == NULL) return;
   memcpy(path, target->path, folder_bytes);

@@ -1,8 +1,10 @@
-/* Where an output file lands. The bytes go to a file without a name (O_TMPFILE), or to a temporary name beside, and take the final
-   name only when all of them are there: no reader ever sees half a file under it, and a failure leaves nothing behind.
-   FIFOs, /dev/null and /dev/stdout are written to straight; a directory or any other device is refused.
-   Kills nobody: RLIMIT_FSIZE is looked at before each write (past it the kernel sends SIGXFSZ), a reader that went away is an
-   error and no SIGPIPE, and a descriptor that the program closed under us is noticed before its next owner's file is written to. */
+/* Where an output file lands. The bytes go to a file without a name (O_TMPFILE), or to a temporary
+   name beside, and take the final name only when all of them are there: no reader ever sees half a
+   file under it, and a failure leaves nothing behind. FIFOs, /dev/null and /dev/stdout are written
+   to straight; a directory or any other device is refused. Kills nobody: RLIMIT_FSIZE is looked at
+   before each write (past it the kernel sends SIGXFSZ), a reader that went away is an error and no
+   SIGPIPE, and a descriptor that the program closed under us is noticed before its next owner's
+   file is written to. */
 #ifndef PROF_EXPORT_TARGET_H
 #define PROF_EXPORT_TARGET_H
 
@@ -20,11 +22,13 @@ typedef struct prof_i_opened {
 
 typedef struct prof_i_target {
   prof_i_opened file;
-  prof_i_opened folder; /* of the final name: a chdir meanwhile changes nothing; none when written straight */
-  char *path;           /* as the caller gave it, for the error texts; owned */
-  const char *name;     /* its last part, in path */
-  char temporary[48];   /* name in the folder; "" while the file has none */
-  uint64_t begin_bytes; /* where in the file our bytes begin: not 0 only for a regular file as /dev/stdout */
+  /* of the final name: a chdir meanwhile changes nothing; none when written straight */
+  prof_i_opened folder;
+  char *path;         /* as the caller gave it, for the error texts; owned */
+  const char *name;   /* its last part, in path */
+  char temporary[48]; /* name in the folder; "" while the file has none */
+  /* where in the file our bytes begin: not 0 only for a regular file as /dev/stdout */
+  uint64_t begin_bytes;
   uint64_t written_bytes;
   uint64_t started_bytes; /* of them, on their way to the disk */
   bool is_straight;
@@ -40,7 +44,8 @@ int prof_i_target_open(prof_i_target *target, const char *path, bool must_be_new
 /* Gives the file its name now, and removes what it held. Readers see it grow. A link is refused. */
 int prof_i_target_open_live(prof_i_target *target, const char *path);
 int prof_i_target_write(prof_i_target *target, const void *bytes, size_t count);
-/* Gives the file its final name. The target is closed, also on failure: then nothing is left of it. */
+/* Gives the file its final name. The target is closed, also on failure: then nothing is left of
+   it. */
 int prof_i_target_commit(prof_i_target *target);
 
 /* Closes the target without a trace of it, but for what was written straight. */

@@ -1,4 +1,5 @@
-/* Text for the exporters; see text.h. Words are stored as the machine has them: little-endian, as everything in prof. */
+/* Text for the exporters; see text.h. Words are stored as the machine has them: little-endian, as
+   everything in prof. */
 #include "text.h"
 
 #include <math.h>
@@ -61,14 +62,16 @@ char *prof_i_put_us(char *to, uint64_t ns) {
   return end + 1;
 }
 
-/* Digits without a sign, of which the first stands before the point when the exponent is 0; trailing zeros dropped. */
+/* Digits without a sign, of which the first stands before the point when the exponent is 0;
+   trailing zeros dropped. */
 typedef struct decimal {
   char digits[20];
   int count;
   int exponent;
 } decimal;
 
-/* printf's text is "d<point>ddd...e+xx", where the point is the locale's and may be several bytes: only digits are taken. */
+/* printf's text is "d<point>ddd...e+xx", where the point is the locale's and may be several bytes:
+   only digits are taken. */
 static decimal shortest_decimal(double value) {
   char text[64];
   for (int precision = 14; precision <= 16; precision++) {
@@ -116,7 +119,8 @@ char *prof_i_put_double(char *to, double value) {
 
 /* ---- strings ---- */
 
-/* Bytes of the sequence at s; when it is ill-formed, the bytes of its maximal subpart (Unicode, table 3-7). */
+/* Bytes of the sequence at s; when it is ill-formed, the bytes of its maximal subpart (Unicode,
+   table 3-7). */
 static size_t sequence_bytes(const unsigned char *s, size_t left, bool *is_well_formed_out) {
   const unsigned first = s[0];
   unsigned low = 0x80, high = 0xbf;
@@ -161,8 +165,11 @@ static char *put_wide(char *to, const unsigned char **from, size_t left) {
     memcpy(to, "\xef\xbf\xbd", 3);
     return to + 3;
   }
-  if (s[0] == 0xc2 && s[1] < 0xa0) return put_unicode_escape(to, s[1]); /* the second set of controls: terminals obey them */
-  if (s[0] == 0xe2 && s[1] == 0x80 && !PROF_I_FAULT(RAW_SEPARATOR) && (s[2] == 0xa8 || s[2] == 0xa9)) return put_unicode_escape(to, 0x2000u | (s[2] & 0x3fu));
+  /* the second set of controls: terminals obey them */
+  if (s[0] == 0xc2 && s[1] < 0xa0) return put_unicode_escape(to, s[1]);
+  if (s[0] == 0xe2 && s[1] == 0x80 && !PROF_I_FAULT(RAW_SEPARATOR) &&
+      (s[2] == 0xa8 || s[2] == 0xa9))
+    return put_unicode_escape(to, 0x2000u | (s[2] & 0x3fu));
   memcpy(to, s, bytes);
   return to + bytes;
 }
@@ -183,7 +190,8 @@ static char *put_less_than(char *to, const unsigned char **from, size_t left) {
 static char *put_character(char *to, const unsigned char **from, size_t left) {
   const unsigned char c = **from;
   if (c >= 0x80) return put_wide(to, from, left);
-  if (c == '\\' && left == 1) { /* Perfetto v52 takes the quote behind it for an escaped one, though the backslash is */
+  /* Perfetto v52 takes the quote behind it for an escaped one, though the backslash is */
+  if (c == '\\' && left == 1) {
     *from += 1;
     return put_unicode_escape(to, c);
   }
@@ -192,12 +200,24 @@ static char *put_character(char *to, const unsigned char **from, size_t left) {
   char letter = 0;
   switch (c) {
     case '"':
-    case '\\': letter = (char)c; break;
-    case '\n': letter = 'n'; break;
-    case '\r': letter = 'r'; break;
-    case '\t': letter = 't'; break;
-    case '\b': letter = 'b'; break;
-    case '\f': letter = 'f'; break;
+    case '\\':
+      letter = (char)c;
+      break;
+    case '\n':
+      letter = 'n';
+      break;
+    case '\r':
+      letter = 'r';
+      break;
+    case '\t':
+      letter = 't';
+      break;
+    case '\b':
+      letter = 'b';
+      break;
+    case '\f':
+      letter = 'f';
+      break;
     default:
       if (c < 0x20 || c == 0x7f) return put_unicode_escape(to, c);
       *to = (char)c;
@@ -217,8 +237,8 @@ static inline uint64_t bytes_equal(uint64_t word, uint64_t byte) {
 /* Non-zero when any of the eight bytes cannot be copied as it is. */
 static inline uint64_t is_any_special(uint64_t word) {
   const uint64_t below_space = (word - 0x2020202020202020u) & ~word;
-  return (below_space | word | bytes_equal(word, '"') | bytes_equal(word, '\\') | bytes_equal(word, '<') |
-          bytes_equal(word, 0x7f)) &
+  return (below_space | word | bytes_equal(word, '"') | bytes_equal(word, '\\') |
+          bytes_equal(word, '<') | bytes_equal(word, 0x7f)) &
          0x8080808080808080u;
 }
 

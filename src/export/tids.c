@@ -9,7 +9,8 @@
 #include "../trace/capture.h"
 
 enum {
-  KERNEL_STEP = 10000000, /* the kernel's numbers go up to 2^22, so a lane's number is no other thread's */
+  /* the kernel's numbers go up to 2^22, so a lane's number is no other thread's */
+  KERNEL_STEP = 10000000,
   MADE_STEP = 6000000,
   FAR_STEP = 768, /* the lanes past 255 */
   FAR_COUNT = 200000,
@@ -54,14 +55,19 @@ static void assign_all(prof_i_tids *tids, const numbered *sorted, uint32_t count
     const int64_t process = sorted[begin].process;
     while (end < count && sorted[end].process == process) end++;
     uint64_t pid = own;
-    if (tids[sorted[begin].index].is_elsewhere) pid = process > 0 && process < DEVICE_PIDS_FIRST ? (uint64_t)process : made++;
+    if (tids[sorted[begin].index].is_elsewhere)
+      pid = process > 0 && process < DEVICE_PIDS_FIRST ? (uint64_t)process : made++;
     assign(tids, sorted + begin, end - begin, pid);
   }
 }
 
 /* The trace's threads are in the order in which they came. */
-static prof_i_tids stream_tids(const prof_i_tids *before, uint32_t count, const prof_trace_thread *thread) {
-  prof_i_tids tids = {.first = PROF_I_STREAM_FIRST, .step = KERNEL_STEP, .number = thread->stream, .is_stream = true};
+static prof_i_tids stream_tids(const prof_i_tids *before, uint32_t count,
+                               const prof_trace_thread *thread) {
+  prof_i_tids tids = {.first = PROF_I_STREAM_FIRST,
+                      .step = KERNEL_STEP,
+                      .number = thread->stream,
+                      .is_stream = true};
   tids.pid = prof_i_tids_device_pid(thread->device);
   for (uint32_t i = 0; i < count; i++) tids.first += before[i].pid == tids.pid;
   if (tids.number > KERNEL_STEP) tids.number = KERNEL_STEP;
@@ -69,7 +75,9 @@ static prof_i_tids stream_tids(const prof_i_tids *before, uint32_t count, const 
 }
 
 /* By device, then by number. */
-static uint64_t stream_key(const prof_i_tids *tids) { return tids->pid * (KERNEL_STEP + 1) + tids->number; }
+static uint64_t stream_key(const prof_i_tids *tids) {
+  return tids->pid * (KERNEL_STEP + 1) + tids->number;
+}
 
 /* sorted: the streams, by their keys. */
 static void keep_numbers(prof_i_tids *tids, const numbered *sorted, uint32_t count) {
@@ -77,17 +85,20 @@ static void keep_numbers(prof_i_tids *tids, const numbered *sorted, uint32_t cou
     const uint64_t pid = tids[sorted[begin].index].pid;
     bool is_known = true;
     for (; end < count && tids[sorted[end].index].pid == pid; end++)
-      is_known =
-          is_known && tids[sorted[end].index].number < KERNEL_STEP && (end == begin || sorted[end - 1].tid != sorted[end].tid);
-    for (uint32_t i = begin; i < end && !is_known; i++) tids[sorted[i].index].number = tids[sorted[i].index].first;
+      is_known = is_known && tids[sorted[end].index].number < KERNEL_STEP &&
+                 (end == begin || sorted[end - 1].tid != sorted[end].tid);
+    for (uint32_t i = begin; i < end && !is_known; i++)
+      tids[sorted[i].index].number = tids[sorted[i].index].first;
   }
 }
 
-/* "(NAME)", of which prof import keeps the first 24 bytes at most; 0: something else stands there. */
+/* "(NAME)", of which prof import keeps the first 24 bytes at most; 0: something else stands
+   there. */
 static size_t called_bytes(const char *at, prof_i_text name) {
   enum { KEPT_MIN = 20, KEPT_MAX = 24 };
   for (size_t kept = name.bytes < KEPT_MAX ? name.bytes : KEPT_MAX; kept > 0; kept--) {
-    if (at[0] == '(' && strncmp(at + 1, name.data, kept) == 0 && at[1 + kept] == ')') return kept + 2;
+    if (at[0] == '(' && strncmp(at + 1, name.data, kept) == 0 && at[1 + kept] == ')')
+      return kept + 2;
     if (kept < KEPT_MIN) break;
   }
   return 0;
@@ -139,7 +150,8 @@ int prof_i_tids_make(const prof_trace *trace, uint32_t thread_count, prof_i_tids
   assign_all(tids, sorted, host_count, info.pid);
   keep_numbers(tids, streams, stream_count);
   free(sorted);
-  for (uint32_t i = 0; i < thread_count; i++) tids[i].far = far_first + (uint64_t)(i % FAR_COUNT) * FAR_STEP;
+  for (uint32_t i = 0; i < thread_count; i++)
+    tids[i].far = far_first + (uint64_t)(i % FAR_COUNT) * FAR_STEP;
   *tids_out = tids;
   return PROF_OK;
 }

@@ -1,11 +1,14 @@
-/* Numbers of the rows that a viewer shows for each thread: the kernel's where it can be, and never one number for two rows. */
+/* Numbers of the rows that a viewer shows for each thread: the kernel's where it can be, and never
+   one number for two rows. */
 #ifndef PROF_EXPORT_TIDS_H
 #define PROF_EXPORT_TIDS_H
 
 #include <prof/trace.h>
 #include <stdbool.h>
 
-/* A thread's own row, and how far from it each row for what overlaps is. All stay below 2^32, past which viewers take them for 0. A stream is a row of its device's process, numbered as the streams of the device first ran; not from 0, which HolisticTraceAnalysis takes for no device's. */
+/* A thread's own row, and how far from it each row for what overlaps is. All stay below 2^32, past
+   which viewers take them for 0. A stream is a row of its device's process, numbered as the streams
+   of the device first ran; not from 0, which HolisticTraceAnalysis takes for no device's. */
 enum { PROF_I_STREAM_FIRST = 1 };
 typedef struct prof_i_tids {
   uint64_t first;
@@ -36,7 +39,8 @@ static inline uint64_t prof_i_tids_device_pid(prof_device device) {
 /* The name without the process that prof import put before it: the process has a row of its own. */
 const char *prof_i_tids_own_name(const prof_trace *trace, uint32_t thread, const char *name);
 
-/* One for each of the trace's threads; the caller gives it to free(). PROF_E_NO_MEMORY with its text. */
+/* One for each of the trace's threads; the caller gives it to free(). PROF_E_NO_MEMORY with its
+   text. */
 int prof_i_tids_make(const prof_trace *trace, uint32_t thread_count, prof_i_tids **tids_out);
 
 #endif

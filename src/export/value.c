@@ -11,17 +11,33 @@
 void prof_i_device_name(prof_device device, char to[PROF_I_DEVICE_NAME_BYTES]) {
   const char *kind = NULL;
   switch (device.type) {
-    case PROF_DEVICE_CPU: kind = "CPU"; break;
+    case PROF_DEVICE_CPU:
+      kind = "CPU";
+      break;
     case PROF_DEVICE_CUDA:
-    case PROF_DEVICE_ROCM: kind = "GPU"; break;
-    case PROF_DEVICE_OPENCL: kind = "OpenCL"; break;
-    case PROF_DEVICE_VULKAN: kind = "Vulkan"; break;
-    case PROF_DEVICE_METAL: kind = "Metal"; break;
-    case PROF_DEVICE_EXT_DEV: kind = "Extension device"; break;
-    case PROF_DEVICE_ONEAPI: kind = "oneAPI"; break;
+    case PROF_DEVICE_ROCM:
+      kind = "GPU";
+      break;
+    case PROF_DEVICE_OPENCL:
+      kind = "OpenCL";
+      break;
+    case PROF_DEVICE_VULKAN:
+      kind = "Vulkan";
+      break;
+    case PROF_DEVICE_METAL:
+      kind = "Metal";
+      break;
+    case PROF_DEVICE_EXT_DEV:
+      kind = "Extension device";
+      break;
+    case PROF_DEVICE_ONEAPI:
+      kind = "oneAPI";
+      break;
   }
-  if (kind != NULL) snprintf(to, PROF_I_DEVICE_NAME_BYTES, "%s %d", kind, device.index);
-  else snprintf(to, PROF_I_DEVICE_NAME_BYTES, "Device type %d, %d", device.type, device.index);
+  if (kind != NULL)
+    snprintf(to, PROF_I_DEVICE_NAME_BYTES, "%s %d", kind, device.index);
+  else
+    snprintf(to, PROF_I_DEVICE_NAME_BYTES, "Device type %d, %d", device.type, device.index);
 }
 
 const char *prof_i_value_dtype(const prof_trace_arg *arg) {
@@ -76,9 +92,15 @@ static void put_double(prof_i_sink *sink, double value, bool is_inside) {
 static void put_value(prof_i_sink *sink, const prof_trace_arg *arg, bool is_inside) {
   switch ((prof_arg_type)arg->type) {
     case PROF_ARG_I64:
-    case PROF_ARG_U64: put_integer(sink, arg, is_inside); return;
-    case PROF_ARG_F64: put_double(sink, arg->value.f64, is_inside); return;
-    case PROF_ARG_BOOL: prof_i_sink_text(sink, arg->value.u64 != 0 ? "true" : "false"); return;
+    case PROF_ARG_U64:
+      put_integer(sink, arg, is_inside);
+      return;
+    case PROF_ARG_F64:
+      put_double(sink, arg->value.f64, is_inside);
+      return;
+    case PROF_ARG_BOOL:
+      prof_i_sink_text(sink, arg->value.u64 != 0 ? "true" : "false");
+      return;
     case PROF_ARG_STRING:
       put_quote(sink, is_inside);
       prof_i_sink_string_part(sink, arg->value.text.data, arg->value.text.bytes);
@@ -91,10 +113,14 @@ static void put_value(prof_i_sink *sink, const prof_trace_arg *arg, bool is_insi
       put_quote(sink, is_inside);
       return;
     }
-    case PROF_ARG_TENSOR: prof_i_value_dims(sink, arg); return;
+    case PROF_ARG_TENSOR:
+      prof_i_value_dims(sink, arg);
+      return;
   }
   prof_i_sink_text(sink, "null"); /* a type that this version does not know */
 }
 
-void prof_i_value_json(prof_i_sink *sink, const prof_trace_arg *arg) { put_value(sink, arg, false); }
+void prof_i_value_json(prof_i_sink *sink, const prof_trace_arg *arg) {
+  put_value(sink, arg, false);
+}
 void prof_i_value_text(prof_i_sink *sink, const prof_trace_arg *arg) { put_value(sink, arg, true); }

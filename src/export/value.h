@@ -6,10 +6,12 @@
 
 #include "sink.h"
 
-/* Room for what PROF_ARGS_FORMAT gives; more is cut. A recorded list has at most 16 KiB, but a width may ask for anything. */
+/* Room for what PROF_ARGS_FORMAT gives; more is cut. A recorded list has at most 16 KiB, but a
+   width may ask for anything. */
 enum { PROF_I_FORMAT_BYTES = 64 << 10 };
 
-/* As a JSON value. What JSON or a double cannot hold becomes a string: NaN, infinities, integers past 2^53, pointers. */
+/* As a JSON value. What JSON or a double cannot hold becomes a string: NaN, infinities, integers
+   past 2^53, pointers. */
 void prof_i_value_json(prof_i_sink *sink, const prof_trace_arg *arg);
 
 /* As the inside of a JSON string that has been opened. */
@@ -18,7 +20,8 @@ void prof_i_value_text(prof_i_sink *sink, const prof_trace_arg *arg);
 /* "[2, 3]" of a tensor; "[]" of anything else. The same as JSON and as text. */
 void prof_i_value_dims(prof_i_sink *sink, const prof_trace_arg *arg);
 
-/* A tensor's element type as torch.profiler spells it, "float", "long int"; "" when unknown or no tensor. */
+/* A tensor's element type as torch.profiler spells it, "float", "long int"; "" when unknown or no
+   tensor. */
 const char *prof_i_value_dtype(const prof_trace_arg *arg);
 
 /* "GPU 0", "OpenCL 1": NUL-terminated. */

@@ -1,5 +1,7 @@
-/* What prof needs of AMD's HIP runtime, declared by itself, so that no vendor's header is needed to build and one binary serves HIP 5, 6 and 7: tests/device/headers/hip.cpp compares each line with the real header. Device properties are left alone: their struct
-   differs between these. Includes nothing of the rest of prof. */
+/* What prof needs of AMD's HIP runtime, declared by itself, so that no vendor's header is needed to
+   build and one binary serves HIP 5, 6 and 7: tests/device/headers/hip.cpp compares each line with
+   the real header. Device properties are left alone: their struct differs between these. Includes
+   nothing of the rest of prof. */
 #ifndef PROF_HIP_API_H
 #define PROF_HIP_API_H
 
@@ -12,65 +14,65 @@ typedef struct prof_i_hip_uuid {
   char bytes[16];
 } prof_i_hip_uuid;
 
-/* X(need, name, arguments): all return a hipError_t, but for those that return text (below). Of an OPTIONAL one the pointer may be NULL. */
-#define PROF_I_HIP_FUNCTIONS(X)                                                                                     \
-  X(NEEDED, hipRuntimeGetVersion, (int32_t * version_out))                                                          \
-  X(OPTIONAL, hipPeekAtLastError, (void))                                                                           \
-  X(OPTIONAL, hipGetLastError, (void))                                                                              \
-  X(NEEDED, hipGetDeviceCount, (int32_t * count_out))                                                               \
-  X(NEEDED, hipGetDevice, (int32_t * device_out))                                                                   \
-  X(NEEDED, hipSetDevice, (int32_t device))                                                                         \
-  X(NEEDED, hipDeviceGetName, (char *name_out, int32_t room, int32_t device))                                       \
-  X(NEEDED, hipDeviceTotalMem, (size_t * bytes_out, int32_t device))                                                \
-  X(OPTIONAL, hipDeviceGetUuid, (prof_i_hip_uuid * uuid_out, int32_t device))                                       \
-  X(NEEDED, hipDeviceGetAttribute, (int32_t * value_out, int32_t what, int32_t device))                             \
-  X(OPTIONAL, hipStreamGetDevice, (prof_i_hip_stream stream, int32_t * device_out))                                 \
-  X(OPTIONAL, hipStreamIsCapturing, (prof_i_hip_stream stream, int32_t * status_out))                               \
-  X(OPTIONAL, hipThreadExchangeStreamCaptureMode, (int32_t * mode))                                                 \
-  X(NEEDED, hipEventCreateWithFlags, (prof_i_hip_event * event_out, uint32_t flags))                                \
-  X(NEEDED, hipEventRecord, (prof_i_hip_event event, prof_i_hip_stream stream))                                     \
-  X(NEEDED, hipEventQuery, (prof_i_hip_event event))                                                                \
-  X(NEEDED, hipEventDestroy, (prof_i_hip_event event))                                                              \
+/* X(need, name, arguments): all return a hipError_t, but for those that return text (below). Of an
+   OPTIONAL one the pointer may be NULL. */
+#define PROF_I_HIP_FUNCTIONS(X)                                                         \
+  X(NEEDED, hipRuntimeGetVersion, (int32_t * version_out))                              \
+  X(OPTIONAL, hipPeekAtLastError, (void))                                               \
+  X(OPTIONAL, hipGetLastError, (void))                                                  \
+  X(NEEDED, hipGetDeviceCount, (int32_t * count_out))                                   \
+  X(NEEDED, hipGetDevice, (int32_t * device_out))                                       \
+  X(NEEDED, hipSetDevice, (int32_t device))                                             \
+  X(NEEDED, hipDeviceGetName, (char *name_out, int32_t room, int32_t device))           \
+  X(NEEDED, hipDeviceTotalMem, (size_t * bytes_out, int32_t device))                    \
+  X(OPTIONAL, hipDeviceGetUuid, (prof_i_hip_uuid * uuid_out, int32_t device))           \
+  X(NEEDED, hipDeviceGetAttribute, (int32_t * value_out, int32_t what, int32_t device)) \
+  X(OPTIONAL, hipStreamGetDevice, (prof_i_hip_stream stream, int32_t * device_out))     \
+  X(OPTIONAL, hipStreamIsCapturing, (prof_i_hip_stream stream, int32_t * status_out))   \
+  X(OPTIONAL, hipThreadExchangeStreamCaptureMode, (int32_t * mode))                     \
+  X(NEEDED, hipEventCreateWithFlags, (prof_i_hip_event * event_out, uint32_t flags))    \
+  X(NEEDED, hipEventRecord, (prof_i_hip_event event, prof_i_hip_stream stream))         \
+  X(NEEDED, hipEventQuery, (prof_i_hip_event event))                                    \
+  X(NEEDED, hipEventDestroy, (prof_i_hip_event event))                                  \
   X(NEEDED, hipEventElapsedTime, (float *ms_out, prof_i_hip_event start, prof_i_hip_event end))
 
 /* X(name, arguments): return text that stays. */
-#define PROF_I_HIP_TEXTS(X)             \
-  X(hipGetErrorName, (int32_t error))   \
+#define PROF_I_HIP_TEXTS(X)           \
+  X(hipGetErrorName, (int32_t error)) \
   X(hipGetErrorString, (int32_t error))
 
 /* The header's words without their hip. */
-#define PROF_I_HIP_CONSTANTS(X)                  \
-  X(EventDefault, 0)                             \
-  X(StreamCaptureStatusNone, 0)                  \
-  X(StreamCaptureModeRelaxed, 2)                 \
-  X(ErrorOutOfMemory, 2)                         \
-  X(ErrorNotInitialized, 3)                      \
-  X(ErrorDeinitialized, 4)                       \
-  X(ErrorNoDevice, 100)                          \
-  X(ErrorInvalidDevice, 101)                     \
-  X(ErrorInvalidContext, 201)                    \
-  X(ErrorInvalidHandle, 400)                     \
-  X(ErrorNotReady, 600)                          \
-  X(ErrorContextIsDestroyed, 709)                \
-  X(ErrorStreamCaptureUnsupported, 900)          \
-  X(ErrorStreamCaptureWrongThread, 908)          \
-  X(DeviceAttributeClockRate, 5)                 \
-  X(DeviceAttributeMultiprocessorCount, 63)      \
-  X(DeviceAttributePciBusId, 67)                 \
-  X(DeviceAttributePciDeviceId, 68)              \
+#define PROF_I_HIP_CONSTANTS(X)             \
+  X(EventDefault, 0)                        \
+  X(StreamCaptureStatusNone, 0)             \
+  X(StreamCaptureModeRelaxed, 2)            \
+  X(ErrorOutOfMemory, 2)                    \
+  X(ErrorNotInitialized, 3)                 \
+  X(ErrorDeinitialized, 4)                  \
+  X(ErrorNoDevice, 100)                     \
+  X(ErrorInvalidDevice, 101)                \
+  X(ErrorInvalidContext, 201)               \
+  X(ErrorInvalidHandle, 400)                \
+  X(ErrorNotReady, 600)                     \
+  X(ErrorContextIsDestroyed, 709)           \
+  X(ErrorStreamCaptureUnsupported, 900)     \
+  X(ErrorStreamCaptureWrongThread, 908)     \
+  X(DeviceAttributeClockRate, 5)            \
+  X(DeviceAttributeMultiprocessorCount, 63) \
+  X(DeviceAttributePciBusId, 67)            \
+  X(DeviceAttributePciDeviceId, 68)         \
   X(DeviceAttributePciDomainID, 69)
 
 /* All calls say the same from then on: a kernel of the program's has gone wrong. */
-#define PROF_I_HIP_LAST_ERRORS(X)                \
-  X(ErrorECCNotCorrectable, 214)                 \
-  X(ErrorIllegalAddress, 700)                    \
-  X(ErrorLaunchTimeOut, 702)                     \
+#define PROF_I_HIP_LAST_ERRORS(X) \
+  X(ErrorECCNotCorrectable, 214)  \
+  X(ErrorIllegalAddress, 700)     \
+  X(ErrorLaunchTimeOut, 702)      \
   X(ErrorLaunchFailure, 719)
 
 enum {
 #define PROF_I_HIP_CONSTANT(name, value) PROF_I_HIP_##name = (value),
-  PROF_I_HIP_CONSTANTS(PROF_I_HIP_CONSTANT)
-  PROF_I_HIP_LAST_ERRORS(PROF_I_HIP_CONSTANT)
+  PROF_I_HIP_CONSTANTS(PROF_I_HIP_CONSTANT) PROF_I_HIP_LAST_ERRORS(PROF_I_HIP_CONSTANT)
 #undef PROF_I_HIP_CONSTANT
 };
 

@@ -1,4 +1,5 @@
-/* See backend.h. A forked child has the parent's handles and none of the threads behind them, and after some errors HIP does nothing more: then all is refused before the library is called. */
+/* See backend.h. A forked child has the parent's handles and none of the threads behind them, and
+   after some errors HIP does nothing more: then all is refused before the library is called. */
 #include "backend.h"
 
 #include <stdbool.h>
@@ -16,19 +17,30 @@ struct prof_backend_self {
   uint32_t is_forked; /* relaxed; the child's only thread writes it, from the fork's handler */
 };
 
-static bool is_forked(const prof_backend_self *self) { return __atomic_load_n(&self->is_forked, __ATOMIC_RELAXED); }
+static bool is_forked(const prof_backend_self *self) {
+  return __atomic_load_n(&self->is_forked, __ATOMIC_RELAXED);
+}
 
-static const char unfetched[] = "the thread has an error of HIP's that the program has not fetched by hipGetLastError(), and any call would take it away";
+static const char unfetched[] =
+    "the thread has an error of HIP's that the program has not fetched by hipGetLastError(), and "
+    "any call would take it away";
 
-static int refuse_child(void) { return prof_i_words_refuse(PROF_BACKEND_FORKED, "the stream is the parent's: this process was forked from it"); }
+static int refuse_child(void) {
+  return prof_i_words_refuse(PROF_BACKEND_FORKED,
+                             "the stream is the parent's: this process was forked from it");
+}
 
 /* May the runtime be asked for an event? */
-static int check(const prof_backend_self *self) { return is_forked(self) ? refuse_child() : prof_i_hip_check(); }
+static int check(const prof_backend_self *self) {
+  return is_forked(self) ? refuse_child() : prof_i_hip_check();
+}
 
 /* And on a thread of the program's? */
 static int check_here(const prof_backend_self *self) {
   const int result = check(self);
-  return result == PROF_BACKEND_OK && prof_i_hip_has_error() ? prof_i_words_refuse(PROF_BACKEND_VENDOR, unfetched) : result;
+  return result == PROF_BACKEND_OK && prof_i_hip_has_error()
+             ? prof_i_words_refuse(PROF_BACKEND_VENDOR, unfetched)
+             : result;
 }
 
 /* 0, 1 and 2 are the default streams: the current device's by two names, and the thread's own. */
@@ -44,19 +56,23 @@ static int probe(const prof_backend_host *host) {
   return result != PROF_BACKEND_OK || is_the_programs ? result : prof_i_hip_devices_look();
 }
 
-/* rocprofiler must know what is wanted before HIP begins, and tells when that is: to begin with it is the program's affair. */
+/* rocprofiler must know what is wanted before HIP begins, and tells when that is: to begin with it
+   is the program's affair. */
 static int open_it(const prof_backend_host *host, prof_backend_self **self_out) {
   static prof_backend_self self;
   self.host = host;
   if (host->wanted && host->wanted()) prof_i_hip_activity_prepare(host);
-  if (!prof_i_hip_activity_has_begun()) return prof_i_words_refuse(PROF_BACKEND_NOT_READY, "the program has not begun to use HIP");
+  if (!prof_i_hip_activity_has_begun())
+    return prof_i_words_refuse(PROF_BACKEND_NOT_READY, "the program has not begun to use HIP");
   if (prof_i_hip_has_error()) return prof_i_words_refuse(PROF_BACKEND_NOT_READY, unfetched);
   const int result = prof_i_hip_devices_list();
   if (result == PROF_BACKEND_OK) *self_out = &self;
   return result;
 }
 
-static void fork_child(prof_backend_self *self) { __atomic_store_n(&self->is_forked, 1, __ATOMIC_RELAXED); }
+static void fork_child(prof_backend_self *self) {
+  __atomic_store_n(&self->is_forked, 1, __ATOMIC_RELAXED);
+}
 
 /* ---- events ---- */
 
@@ -65,7 +81,8 @@ static int event_create(prof_backend_self *self, uint64_t stream, void **event_o
   const int result = check(self);
   if (result != PROF_BACKEND_OK) return result;
   *event_out = prof_i_hip_marker_create();
-  return *event_out ? PROF_BACKEND_OK : prof_i_words_refuse(PROF_BACKEND_NO_MEMORY, "no memory for an event");
+  return *event_out ? PROF_BACKEND_OK
+                    : prof_i_words_refuse(PROF_BACKEND_NO_MEMORY, "no memory for an event");
 }
 
 static int event_record(prof_backend_self *self, uint64_t stream, void **event) {
@@ -94,21 +111,27 @@ static const char *last_error(prof_backend_self *self) {
 
 /* ---- devices ---- */
 
-static int stream_of(prof_backend_self *self, uint64_t stream, uint32_t *device_out, uint32_t *is_capturing_out) {
+static int stream_of(prof_backend_self *self, uint64_t stream, uint32_t *device_out,
+                     uint32_t *is_capturing_out) {
   int32_t capture = PROF_I_HIP_StreamCaptureStatusNone;
   int result = check_here(self);
   if (result != PROF_BACKEND_OK) return result;
-  const int32_t error = prof_i_hip.hipStreamIsCapturing ? prof_i_hip.hipStreamIsCapturing(stream_at(stream), &capture) : 0;
+  const int32_t error = prof_i_hip.hipStreamIsCapturing
+                            ? prof_i_hip.hipStreamIsCapturing(stream_at(stream), &capture)
+                            : 0;
   if (error != 0) result = prof_i_hip_fail_call("hipStreamIsCapturing", error);
   if (result != PROF_BACKEND_OK && result != PROF_BACKEND_CAPTURING) return result;
   *device_out = prof_i_hip_device_of(stream_at(stream));
-  *is_capturing_out = result == PROF_BACKEND_CAPTURING || capture != PROF_I_HIP_StreamCaptureStatusNone; /* the legacy stream, while another one is captured, is an error: nothing may be put on it then */
+  /* The legacy stream, while another one is captured, is an error: nothing may be put on it. */
+  *is_capturing_out =
+      result == PROF_BACKEND_CAPTURING || capture != PROF_I_HIP_StreamCaptureStatusNone;
   return *device_out == UINT32_MAX ? PROF_BACKEND_INVALID : PROF_BACKEND_OK;
 }
 
 static int describe(prof_backend_self *self, uint32_t index, prof_backend_device *out) {
   if (is_forked(self)) return refuse_child();
-  if (index >= prof_i_hip_devices_count()) return prof_i_words_fail(PROF_BACKEND_NO_DEVICE, "there is no device %u", index);
+  if (index >= prof_i_hip_devices_count())
+    return prof_i_words_fail(PROF_BACKEND_NO_DEVICE, "there is no device %u", index);
   prof_backend_device about = {.size = out->size};
   prof_i_hip_device_describe(index, &about);
   memcpy(out, &about, out->size < sizeof about ? out->size : sizeof about);
@@ -122,30 +145,38 @@ static int look_at_clock(prof_backend_self *self, uint32_t device, prof_backend_
   return is_forked(self) ? refuse_child() : prof_i_hip_activity_clock(self->host, out);
 }
 
-static int start(prof_backend_self *self, uint32_t kinds, uint32_t *kinds_out) { return is_forked(self) ? refuse_child() : prof_i_hip_activity_start(self->host, kinds, kinds_out); }
-static int stop(prof_backend_self *self) { return is_forked(self) ? refuse_child() : prof_i_hip_activity_stop(); }
-static int drain(prof_backend_self *self, uint32_t how, uint64_t *lost_out) { return is_forked(self) ? refuse_child() : prof_i_hip_activity_drain(self->host, how, lost_out); }
+static int start(prof_backend_self *self, uint32_t kinds, uint32_t *kinds_out) {
+  return is_forked(self) ? refuse_child() : prof_i_hip_activity_start(self->host, kinds, kinds_out);
+}
+static int stop(prof_backend_self *self) {
+  return is_forked(self) ? refuse_child() : prof_i_hip_activity_stop();
+}
+static int drain(prof_backend_self *self, uint32_t how, uint64_t *lost_out) {
+  return is_forked(self) ? refuse_child() : prof_i_hip_activity_drain(self->host, how, lost_out);
+}
 
-const prof_backend prof_i_hip_backend = {.size = sizeof prof_i_hip_backend,
-                                         .major = PROF_BACKEND_MAJOR,
-                                         .minor = PROF_BACKEND_MINOR,
-                                         .device_type = PROF_DEVICE_ROCM,
-                                         .name = "hip",
-                                         .version = "1.0 (never run on AMD hardware)",
-                                         .probe = probe,
-                                         .open = open_it,
-                                         .event_create = event_create,
-                                         .event_record = event_record,
-                                         .event_query = event_query,
-                                         .event_destroy = event_destroy,
-                                         .event_elapsed = event_elapsed,
-                                         .fork_child = fork_child,
-                                         .last_error = last_error,
-                                         .stream_of = stream_of,
-                                         .device = describe,
-                                         .clock = look_at_clock,
-                                         .start = start,
-                                         .stop = stop,
-                                         .drain = drain,
-                                         .in_use = prof_i_hip_library_is_loaded,
-                                         .opens_late = 1 /* the runtime begins when it is first asked for anything: that is the program's to do */};
+const prof_backend prof_i_hip_backend = {
+    .size = sizeof prof_i_hip_backend,
+    .major = PROF_BACKEND_MAJOR,
+    .minor = PROF_BACKEND_MINOR,
+    .device_type = PROF_DEVICE_ROCM,
+    .name = "hip",
+    .version = "1.0 (never run on AMD hardware)",
+    .probe = probe,
+    .open = open_it,
+    .event_create = event_create,
+    .event_record = event_record,
+    .event_query = event_query,
+    .event_destroy = event_destroy,
+    .event_elapsed = event_elapsed,
+    .fork_child = fork_child,
+    .last_error = last_error,
+    .stream_of = stream_of,
+    .device = describe,
+    .clock = look_at_clock,
+    .start = start,
+    .stop = stop,
+    .drain = drain,
+    .in_use = prof_i_hip_library_is_loaded,
+    /* The runtime begins when it is first asked for anything: that is the program's to do. */
+    .opens_late = 1};

@@ -1,4 +1,5 @@
-/* See buffers.h. Blocks and names are two mappings, whose pages come when they are first written. */
+/* See buffers.h. Blocks and names are two mappings, whose pages come when they are first
+   written. */
 #define _GNU_SOURCE
 #include "buffers.h"
 
@@ -8,25 +9,30 @@
 static struct {
   const prof_backend_host *host;
   uint8_t *memory, *names;
-  size_t name_bytes;             /* claimed; may be more than there are */
-  uint32_t first;                /* relaxed: where the last one was found */
-  uint64_t lost, dropped, told;  /* relaxed; dropped: by rocprofiler since the beginning; told: of that, the collector */
-  prof_i_rocp_block *completed;  /* newest first */
+  size_t name_bytes; /* claimed; may be more than there are */
+  uint32_t first;    /* relaxed: where the last one was found */
+  /* relaxed; dropped: by rocprofiler since the beginning; told: of that, the collector */
+  uint64_t lost, dropped, told;
+  prof_i_rocp_block *completed; /* newest first */
   prof_i_rocp_block blocks[PROF_I_ROCP_BLOCKS];
 } own;
 
 /* False: there is no memory. What is mapped stays. */
 static bool map(uint8_t **memory, size_t bytes) {
   if (*memory) return true;
-  void *const mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void *const mapped =
+      mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapped != MAP_FAILED) *memory = mapped;
   return *memory != NULL;
 }
 
 bool prof_i_rocp_buffers_prepare(const prof_backend_host *host) {
   own.host = host;
-  if (!map(&own.memory, (size_t)PROF_I_ROCP_BLOCKS * PROF_I_ROCP_BLOCK_BYTES) || !map(&own.names, PROF_I_ROCP_NAMES_BYTES)) return false;
-  for (uint32_t i = 0; i < PROF_I_ROCP_BLOCKS; i++) own.blocks[i].words = (uint64_t *)(void *)(own.memory + (size_t)i * PROF_I_ROCP_BLOCK_BYTES);
+  if (!map(&own.memory, (size_t)PROF_I_ROCP_BLOCKS * PROF_I_ROCP_BLOCK_BYTES) ||
+      !map(&own.names, PROF_I_ROCP_NAMES_BYTES))
+    return false;
+  for (uint32_t i = 0; i < PROF_I_ROCP_BLOCKS; i++)
+    own.blocks[i].words = (uint64_t *)(void *)(own.memory + (size_t)i * PROF_I_ROCP_BLOCK_BYTES);
   return true;
 }
 
@@ -38,7 +44,9 @@ static prof_i_rocp_block *take(void) {
   for (uint32_t i = 0; i < PROF_I_ROCP_BLOCKS; i++) {
     const uint32_t at = (first + i) % PROF_I_ROCP_BLOCKS;
     uint32_t is_taken = 0;
-    if (!__atomic_compare_exchange_n(&own.blocks[at].is_taken, &is_taken, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) continue;
+    if (!__atomic_compare_exchange_n(&own.blocks[at].is_taken, &is_taken, 1, false,
+                                     __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+      continue;
     __atomic_store_n(&own.first, at, __ATOMIC_RELAXED);
     own.blocks[at].bytes = 0;
     return &own.blocks[at];
@@ -48,7 +56,8 @@ static prof_i_rocp_block *take(void) {
 
 static void complete(prof_i_rocp_block *block) {
   block->next = __atomic_load_n(&own.completed, __ATOMIC_RELAXED);
-  while (!__atomic_compare_exchange_n(&own.completed, &block->next, block, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
+  while (!__atomic_compare_exchange_n(&own.completed, &block->next, block, true, __ATOMIC_RELEASE,
+                                      __ATOMIC_RELAXED)) {
   }
   own.host->wake();
 }
@@ -57,10 +66,14 @@ static void complete(prof_i_rocp_block *block) {
 static size_t bytes_of(const prof_i_rocp_header *header) {
   const prof_i_rocp_record *const record = header->record;
   if (header->category != PROF_I_ROCP_BUFFER_CATEGORY_TRACING || !record) return 0;
-  return record->size >= sizeof *record && record->size <= PROF_I_ROCP_BLOCK_BYTES ? ((size_t)record->size + 7) / 8 * 8 : 0;
+  return record->size >= sizeof *record && record->size <= PROF_I_ROCP_BLOCK_BYTES
+             ? ((size_t)record->size + 7) / 8 * 8
+             : 0;
 }
 
-void prof_i_rocp_buffers_fill(prof_i_rocp_id context, prof_i_rocp_id buffer, prof_i_rocp_header **headers, size_t count, void *user, uint64_t dropped) {
+void prof_i_rocp_buffers_fill(prof_i_rocp_id context, prof_i_rocp_id buffer,
+                              prof_i_rocp_header **headers, size_t count, void *user,
+                              uint64_t dropped) {
   prof_i_rocp_block *block = NULL;
   (void)context;
   (void)buffer;
@@ -77,14 +90,16 @@ void prof_i_rocp_buffers_fill(prof_i_rocp_id context, prof_i_rocp_id buffer, pro
       __atomic_fetch_add(&own.lost, 1, __ATOMIC_RELAXED);
       continue;
     }
-    memcpy((uint8_t *)block->words + block->bytes, headers[i]->record, ((const prof_i_rocp_record *)headers[i]->record)->size);
+    memcpy((uint8_t *)block->words + block->bytes, headers[i]->record,
+           ((const prof_i_rocp_record *)headers[i]->record)->size);
     block->bytes += bytes;
   }
   if (block) complete(block);
 }
 
 void prof_i_rocp_name_put(uint64_t kernel, const char *text) {
-  const size_t length = text ? strlen(text) : 0, bytes = (sizeof(prof_i_rocp_name) + length + 1 + 7) / 8 * 8;
+  const size_t length = text ? strlen(text) : 0,
+               bytes = (sizeof(prof_i_rocp_name) + length + 1 + 7) / 8 * 8;
   if (!length || bytes > PROF_I_ROCP_NAMES_BYTES) return;
   const size_t at = __atomic_fetch_add(&own.name_bytes, bytes, __ATOMIC_RELAXED);
   if (at > PROF_I_ROCP_NAMES_BYTES - bytes) return;
@@ -98,7 +113,8 @@ void prof_i_rocp_name_put(uint64_t kernel, const char *text) {
 /* ---- the collector ---- */
 
 prof_i_rocp_block *prof_i_rocp_blocks_take(void) {
-  prof_i_rocp_block *newest = __atomic_exchange_n(&own.completed, NULL, __ATOMIC_ACQUIRE), *first = NULL;
+  prof_i_rocp_block *newest = __atomic_exchange_n(&own.completed, NULL, __ATOMIC_ACQUIRE),
+                    *first = NULL;
   while (newest) {
     prof_i_rocp_block *const next = newest->next;
     newest->next = first;
@@ -108,10 +124,13 @@ prof_i_rocp_block *prof_i_rocp_blocks_take(void) {
   return first;
 }
 
-void prof_i_rocp_block_give_back(prof_i_rocp_block *block) { __atomic_store_n(&block->is_taken, 0, __ATOMIC_RELEASE); }
+void prof_i_rocp_block_give_back(prof_i_rocp_block *block) {
+  __atomic_store_n(&block->is_taken, 0, __ATOMIC_RELEASE);
+}
 
 uint64_t prof_i_rocp_buffers_lost(void) {
-  const uint64_t dropped = __atomic_load_n(&own.dropped, __ATOMIC_RELAXED), fresh = dropped > own.told ? dropped - own.told : 0;
+  const uint64_t dropped = __atomic_load_n(&own.dropped, __ATOMIC_RELAXED),
+                 fresh = dropped > own.told ? dropped - own.told : 0;
   own.told = dropped;
   return fresh + __atomic_exchange_n(&own.lost, 0, __ATOMIC_RELAXED);
 }

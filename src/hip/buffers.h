@@ -1,4 +1,6 @@
-/* Where rocprofiler's records wait for the collector: it hands them out on threads of its own, for as long as its call lasts. They are copied into blocks of a pool; nothing here takes a lock or allocates by malloc(). */
+/* Where rocprofiler's records wait for the collector: it hands them out on threads of its own, for
+   as long as its call lasts. They are copied into blocks of a pool; nothing here takes a lock or
+   allocates by malloc(). */
 #ifndef PROF_HIP_BUFFERS_H
 #define PROF_HIP_BUFFERS_H
 
@@ -33,7 +35,9 @@ bool prof_i_rocp_buffers_prepare(const prof_backend_host *host);
 /* ---- rocprofiler's threads, and the program's ---- */
 
 /* For rocprofiler_create_buffer(). */
-void prof_i_rocp_buffers_fill(prof_i_rocp_id context, prof_i_rocp_id buffer, prof_i_rocp_header **headers, size_t count, void *user, uint64_t dropped);
+void prof_i_rocp_buffers_fill(prof_i_rocp_id context, prof_i_rocp_id buffer,
+                              prof_i_rocp_header **headers, size_t count, void *user,
+                              uint64_t dropped);
 void prof_i_rocp_name_put(uint64_t kernel, const char *text);
 
 /* ---- the collector ---- */

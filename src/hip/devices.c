@@ -16,7 +16,7 @@
 enum { PATH_BYTES = 512 };
 
 static struct {
-  uint32_t count; /* not changed once they are listed */
+  uint32_t count;    /* not changed once they are listed */
   bool keeps_errors; /* the same: HIP 7 */
 } own;
 
@@ -24,7 +24,9 @@ void prof_i_hip_forget_error(void) {
   if (!own.keeps_errors && prof_i_hip.hipGetLastError) prof_i_hip.hipGetLastError();
 }
 
-bool prof_i_hip_has_error(void) { return !own.keeps_errors && prof_i_hip.hipPeekAtLastError && prof_i_hip.hipPeekAtLastError() != 0; }
+bool prof_i_hip_has_error(void) {
+  return !own.keeps_errors && prof_i_hip.hipPeekAtLastError && prof_i_hip.hipPeekAtLastError() != 0;
+}
 
 /* PROF_SYSFS_ROOT, which stands before the system's folders: see meters.c. */
 static void path_of(char to[PATH_BYTES], const char *name) {
@@ -41,7 +43,10 @@ static bool is_there(const char *name) {
 static int refuse_group(const char *path, const char *why) {
   struct stat about;
   const uint32_t group = stat(path, &about) == 0 ? about.st_gid : 0;
-  return prof_i_words_fail(PROF_BACKEND_PERMISSION, "%s: %s: this user is not in its group, %u (render, or video): usermod -aG, and log in again; for a container, --group-add", path, why, group);
+  return prof_i_words_fail(PROF_BACKEND_PERMISSION,
+                           "%s: %s: this user is not in its group, %u (render, or video): usermod "
+                           "-aG, and log in again; for a container, --group-add",
+                           path, why, group);
 }
 
 /* OK: one of them can be opened. Each device has one beside /dev/kfd. */
@@ -53,25 +58,42 @@ static int look_at_render_nodes(void) {
   for (const struct dirent *entry; all && (entry = readdir(all)) != NULL;) {
     if (strncmp(entry->d_name, "renderD", sizeof "renderD" - 1) != 0) continue;
     snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-    if (access(path, R_OK | W_OK) == 0) result = PROF_BACKEND_OK;
-    else memcpy(refused, path, sizeof refused), error = errno;
+    if (access(path, R_OK | W_OK) == 0)
+      result = PROF_BACKEND_OK;
+    else
+      memcpy(refused, path, sizeof refused), error = errno;
   }
   if (all) closedir(all);
   if (result == PROF_BACKEND_OK) return result;
-  return error ? refuse_group(refused, strerror(error)) : prof_i_words_fail(PROF_BACKEND_NO_DEVICE, "%s has no renderD*, which HIP needs beside /dev/kfd: the container was not given it", folder);
+  return error ? refuse_group(refused, strerror(error))
+               : prof_i_words_fail(PROF_BACKEND_NO_DEVICE,
+                                   "%s has no renderD*, which HIP needs beside /dev/kfd: the "
+                                   "container was not given it",
+                                   folder);
 }
 
 /* The runtime says "no device" of all of these. */
 static int no_device(void) {
   char path[PATH_BYTES];
   path_of(path, "/dev/kfd");
-  if (access(path, F_OK) != 0) return prof_i_words_fail(PROF_BACKEND_NO_DEVICE, "%s is not there: no AMD GPU, its kernel module (amdgpu) is not loaded, or the container was not given the device", path);
+  if (access(path, F_OK) != 0)
+    return prof_i_words_fail(PROF_BACKEND_NO_DEVICE,
+                             "%s is not there: no AMD GPU, its kernel module (amdgpu) is not "
+                             "loaded, or the container was not given the device",
+                             path);
   if (access(path, R_OK | W_OK) != 0) return refuse_group(path, strerror(errno));
   const int result = look_at_render_nodes();
-  return result != PROF_BACKEND_OK ? result : prof_i_words_refuse(PROF_BACKEND_NO_DEVICE, "hipGetDeviceCount: 0 devices (HIP_VISIBLE_DEVICES and ROCR_VISIBLE_DEVICES may hide some)");
+  return result != PROF_BACKEND_OK
+             ? result
+             : prof_i_words_refuse(PROF_BACKEND_NO_DEVICE,
+                                   "hipGetDeviceCount: 0 devices (HIP_VISIBLE_DEVICES and "
+                                   "ROCR_VISIBLE_DEVICES may hide some)");
 }
 
-int prof_i_hip_devices_look(void) { return is_there("/dev/kfd") || is_there("/dev/dxg") /* Windows' Linux */ ? PROF_BACKEND_OK : no_device(); }
+int prof_i_hip_devices_look(void) {
+  return is_there("/dev/kfd") || is_there("/dev/dxg") /* Windows' Linux */ ? PROF_BACKEND_OK
+                                                                           : no_device();
+}
 
 int prof_i_hip_devices_list(void) {
   int32_t count = 0, version = 0;
@@ -88,15 +110,18 @@ uint32_t prof_i_hip_devices_count(void) { return own.count; }
 
 uint32_t prof_i_hip_device_of(prof_i_hip_stream stream) {
   enum { PER_THREAD = 2 }; /* hipStreamPerThread */
-  const int is_default = (uintptr_t)stream <= PER_THREAD, is_told = !is_default && prof_i_hip.hipStreamGetDevice;
+  const int is_default = (uintptr_t)stream <= PER_THREAD,
+            is_told = !is_default && prof_i_hip.hipStreamGetDevice;
   int32_t device = -1;
-  const int32_t error = is_told ? prof_i_hip.hipStreamGetDevice(stream, &device) : prof_i_hip.hipGetDevice(&device);
+  const int32_t error =
+      is_told ? prof_i_hip.hipStreamGetDevice(stream, &device) : prof_i_hip.hipGetDevice(&device);
   if (error != 0) {
     prof_i_hip_fail_call(is_told ? "hipStreamGetDevice" : "hipGetDevice", error);
     return UINT32_MAX;
   }
   if (device >= 0 && (uint32_t)device < own.count) return (uint32_t)device;
-  prof_i_words_refuse(PROF_BACKEND_INVALID, "the stream's device is none of those that were listed");
+  prof_i_words_refuse(PROF_BACKEND_INVALID,
+                      "the stream's device is none of those that were listed");
   return UINT32_MAX;
 }
 
@@ -104,7 +129,8 @@ uint32_t prof_i_hip_device_of(prof_i_hip_stream stream) {
 
 static uint32_t attribute(int32_t device, int32_t what) {
   int32_t value = 0;
-  return prof_i_hip.hipDeviceGetAttribute(&value, what, device) == 0 && value > 0 ? (uint32_t)value : 0;
+  return prof_i_hip.hipDeviceGetAttribute(&value, what, device) == 0 && value > 0 ? (uint32_t)value
+                                                                                  : 0;
 }
 
 void prof_i_hip_device_describe(uint32_t number, prof_backend_device *out) {
@@ -112,10 +138,14 @@ void prof_i_hip_device_describe(uint32_t number, prof_backend_device *out) {
   int32_t version = 0;
   size_t bytes = 0;
   *out = (prof_backend_device){.size = out->size};
-  if (prof_i_hip.hipDeviceGetName(out->name, (int32_t)sizeof out->name, device) != 0) out->name[0] = '\0';
-  if (prof_i_hip.hipRuntimeGetVersion(&version) == 0) snprintf(out->driver, sizeof out->driver, "HIP %d.%d", version / 10000000, version / 100000 % 100);
+  if (prof_i_hip.hipDeviceGetName(out->name, (int32_t)sizeof out->name, device) != 0)
+    out->name[0] = '\0';
+  if (prof_i_hip.hipRuntimeGetVersion(&version) == 0)
+    snprintf(out->driver, sizeof out->driver, "HIP %d.%d", version / 10000000,
+             version / 100000 % 100);
   if (prof_i_hip.hipDeviceTotalMem(&bytes, device) == 0) out->memory_bytes = bytes;
-  if (prof_i_hip.hipDeviceGetUuid) prof_i_hip.hipDeviceGetUuid((prof_i_hip_uuid *)out->uuid, device);
+  if (prof_i_hip.hipDeviceGetUuid)
+    prof_i_hip.hipDeviceGetUuid((prof_i_hip_uuid *)out->uuid, device);
   out->units = attribute(device, PROF_I_HIP_DeviceAttributeMultiprocessorCount);
   out->clock_khz = attribute(device, PROF_I_HIP_DeviceAttributeClockRate);
   out->pci_domain = attribute(device, PROF_I_HIP_DeviceAttributePciDomainID);

@@ -1,4 +1,5 @@
-/* See marker.h. Nothing about a stream is kept from one call to the next: its handle may be another stream's by then. */
+/* See marker.h. Nothing about a stream is kept from one call to the next: its handle may be another
+   stream's by then. */
 #include "marker.h"
 
 #include <math.h>
@@ -8,23 +9,26 @@
 #include "library.h"
 #include "words.h"
 
-/* While any stream is captured into a graph globally, to ask for an event breaks that capture, from whatever thread: but for one that says that it knows. */
+/* While any stream is captured into a graph globally, to ask for an event breaks that capture, from
+   whatever thread: but for one that says that it knows. */
 static int32_t exchange_mode(int32_t mode) {
-  if (prof_i_hip.hipThreadExchangeStreamCaptureMode) prof_i_hip.hipThreadExchangeStreamCaptureMode(&mode);
+  if (prof_i_hip.hipThreadExchangeStreamCaptureMode)
+    prof_i_hip.hipThreadExchangeStreamCaptureMode(&mode);
   return mode;
 }
-#define UNHARMED(error, ...)                                                          \
-  do {                                                                                \
-    const int32_t mode_before = exchange_mode(PROF_I_HIP_StreamCaptureModeRelaxed);   \
-    (error) = (__VA_ARGS__);                                                          \
-    exchange_mode(mode_before);                                                       \
+#define UNHARMED(error, ...)                                                        \
+  do {                                                                              \
+    const int32_t mode_before = exchange_mode(PROF_I_HIP_StreamCaptureModeRelaxed); \
+    (error) = (__VA_ARGS__);                                                        \
+    exchange_mode(mode_before);                                                     \
   } while (0)
 
 /* On that device, which is current meanwhile. */
 static int make_event(uint32_t device, prof_i_hip_marker *made) {
   int32_t before = -1, error = prof_i_hip.hipGetDevice(&before);
   if (error != 0) return prof_i_hip_fail_call("hipGetDevice", error);
-  if (before != (int32_t)device && (error = prof_i_hip.hipSetDevice((int32_t)device)) != 0) return prof_i_hip_fail_call("hipSetDevice", error);
+  if (before != (int32_t)device && (error = prof_i_hip.hipSetDevice((int32_t)device)) != 0)
+    return prof_i_hip_fail_call("hipSetDevice", error);
   UNHARMED(error, prof_i_hip.hipEventCreateWithFlags(&made->event, PROF_I_HIP_EventDefault));
   if (before != (int32_t)device) prof_i_hip.hipSetDevice(before);
   made->device = device;
@@ -68,14 +72,17 @@ int prof_i_hip_marker_record(prof_i_hip_marker *marker, prof_i_hip_stream stream
   return error == 0 ? PROF_BACKEND_OK : prof_i_hip_fail_call("hipEventRecord", error);
 }
 
-static int refuse_empty(void) { return prof_i_words_refuse(PROF_BACKEND_INVALID, "the event was never put on a stream"); }
+static int refuse_empty(void) {
+  return prof_i_words_refuse(PROF_BACKEND_INVALID, "the event was never put on a stream");
+}
 
 int prof_i_hip_marker_query(prof_i_hip_marker *marker) {
   int32_t error;
   if (!marker->event) return refuse_empty();
   UNHARMED(error, prof_i_hip.hipEventQuery(marker->event));
   if (error == 0) return PROF_BACKEND_OK;
-  return error == PROF_I_HIP_ErrorNotReady ? PROF_BACKEND_NOT_READY : prof_i_hip_fail_call("hipEventQuery", error);
+  return error == PROF_I_HIP_ErrorNotReady ? PROF_BACKEND_NOT_READY
+                                           : prof_i_hip_fail_call("hipEventQuery", error);
 }
 
 int prof_i_hip_marker_elapsed(prof_i_hip_marker *a, prof_i_hip_marker *b, int64_t *ns_out) {
@@ -83,9 +90,12 @@ int prof_i_hip_marker_elapsed(prof_i_hip_marker *a, prof_i_hip_marker *b, int64_
   int32_t error;
   if (!a->event || !b->event) return refuse_empty();
   UNHARMED(error, prof_i_hip.hipEventElapsedTime(&ms, a->event, b->event));
-  if (error != 0) return error == PROF_I_HIP_ErrorNotReady ? PROF_BACKEND_NOT_READY : prof_i_hip_fail_call("hipEventElapsedTime", error);
+  if (error != 0)
+    return error == PROF_I_HIP_ErrorNotReady ? PROF_BACKEND_NOT_READY
+                                             : prof_i_hip_fail_call("hipEventElapsedTime", error);
   const double ns = (double)ms * 1e6;
-  if (!(fabs(ns) < 1e18)) return prof_i_words_fail(PROF_BACKEND_VENDOR, "hipEventElapsedTime: %g ms", (double)ms);
+  if (!(fabs(ns) < 1e18))
+    return prof_i_words_fail(PROF_BACKEND_VENDOR, "hipEventElapsedTime: %g ms", (double)ms);
   *ns_out = (int64_t)(ns < 0 ? ns - 0.5 : ns + 0.5);
   return PROF_BACKEND_OK;
 }

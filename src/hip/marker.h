@@ -1,4 +1,5 @@
-/* An event of prof's: a hipEvent_t, which belongs to a device as its stream does. It is made where it is first put on a stream. */
+/* An event of prof's: a hipEvent_t, which belongs to a device as its stream does. It is made where
+   it is first put on a stream. */
 #ifndef PROF_HIP_MARKER_H
 #define PROF_HIP_MARKER_H
 

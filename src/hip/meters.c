@@ -1,4 +1,6 @@
-/* See meters.h. Devices have HIP's numbers where the program uses HIP when the sampler starts, by their places on the bus; those that it does not see come behind them. Else in the order of the bus. */
+/* See meters.h. Devices have HIP's numbers where the program uses HIP when the sampler starts, by
+   their places on the bus; those that it does not see come behind them. Else in the order of the
+   bus. */
 #define _GNU_SOURCE
 #include "meters.h"
 
@@ -34,14 +36,20 @@ static struct {
   char remark[240];
 } own;
 
-static bool is_forked(const prof_backend_self *self) { return __atomic_load_n(&self->is_forked, __ATOMIC_RELAXED); }
-static int refuse_child(void) { return prof_i_words_refuse(PROF_BACKEND_FORKED, "this process was forked from the one that listed the devices"); }
+static bool is_forked(const prof_backend_self *self) {
+  return __atomic_load_n(&self->is_forked, __ATOMIC_RELAXED);
+}
+static int refuse_child(void) {
+  return prof_i_words_refuse(PROF_BACKEND_FORKED,
+                             "this process was forked from the one that listed the devices");
+}
 
 /* ---- what there is to read ---- */
 
 static bool read_text(const char *folder, const char *name, char *to, size_t room) {
   char path[FOLDER_BYTES + 64];
-  return *folder && snprintf(path, sizeof path, "%s/%s", folder, name) < (int)sizeof path && prof_i_port_read_small(path, to, room) > 0;
+  return *folder && snprintf(path, sizeof path, "%s/%s", folder, name) < (int)sizeof path &&
+         prof_i_port_read_small(path, to, room) > 0;
 }
 
 static bool read_number(const char *folder, const char *name, int64_t *out) {
@@ -52,19 +60,38 @@ static bool read_number(const char *folder, const char *name, int64_t *out) {
 }
 
 /* Of a board with two dies the first tells both's power, the second 0 or nothing. */
-static bool read_power(const amd_device *device, int64_t *out) { return (read_number(device->sensors, "power1_average", out) || read_number(device->sensors, "power1_input", out)) && *out > 0; }
+static bool read_power(const amd_device *device, int64_t *out) {
+  return (read_number(device->sensors, "power1_average", out) ||
+          read_number(device->sensors, "power1_input", out)) &&
+         *out > 0;
+}
 
 /* Of a second die it is 0, as power is. */
-static bool read_energy(const amd_device *device, int64_t *out) { return prof_i_hip_smi_energy(device->smi, out); }
+static bool read_energy(const amd_device *device, int64_t *out) {
+  return prof_i_hip_smi_energy(device->smi, out);
+}
 
-static bool read_memory(const amd_device *device, int64_t *out) { return read_number(device->folder, "mem_info_vram_used", out); }
-static bool read_busy(const amd_device *device, int64_t *out) { return read_number(device->folder, "gpu_busy_percent", out); }
-static bool read_memory_busy(const amd_device *device, int64_t *out) { return read_number(device->folder, "mem_busy_percent", out); }
-static bool read_clock(const amd_device *device, int64_t *out) { return read_number(device->sensors, "freq1_input", out); }
-static bool read_memory_clock(const amd_device *device, int64_t *out) { return read_number(device->sensors, "freq2_input", out); }
-static bool read_temperature(const amd_device *device, int64_t *out) { return read_number(device->sensors, "temp1_input", out); }
+static bool read_memory(const amd_device *device, int64_t *out) {
+  return read_number(device->folder, "mem_info_vram_used", out);
+}
+static bool read_busy(const amd_device *device, int64_t *out) {
+  return read_number(device->folder, "gpu_busy_percent", out);
+}
+static bool read_memory_busy(const amd_device *device, int64_t *out) {
+  return read_number(device->folder, "mem_busy_percent", out);
+}
+static bool read_clock(const amd_device *device, int64_t *out) {
+  return read_number(device->sensors, "freq1_input", out);
+}
+static bool read_memory_clock(const amd_device *device, int64_t *out) {
+  return read_number(device->sensors, "freq2_input", out);
+}
+static bool read_temperature(const amd_device *device, int64_t *out) {
+  return read_number(device->sensors, "temp1_input", out);
+}
 
-/* least_us: the driver asks the board's own controller no more often than about once a millisecond. */
+/* least_us: the driver asks the board's own controller no more often than about once a
+   millisecond. */
 static const struct {
   const char *name, *unit;
   double scale;
@@ -89,7 +116,9 @@ static void find_sensors(amd_device *device) {
   DIR *const all = opendir(folder);
   for (struct dirent *entry; all && (entry = readdir(all)) != NULL;) {
     if (strncmp(entry->d_name, "hwmon", 5) != 0) continue;
-    if (snprintf(device->sensors, sizeof device->sensors, "%s/%s", folder, entry->d_name) >= (int)sizeof device->sensors) device->sensors[0] = '\0';
+    if (snprintf(device->sensors, sizeof device->sensors, "%s/%s", folder, entry->d_name) >=
+        (int)sizeof device->sensors)
+      device->sensors[0] = '\0';
     break;
   }
   if (all) closedir(all);
@@ -98,8 +127,13 @@ static void find_sensors(amd_device *device) {
 /* PCI_SLOT_NAME of its uevent: "0000:c3:00.0". */
 static void find_place(amd_device *device) {
   char text[1024];
-  const char *const slot = read_text(device->folder, "uevent", text, sizeof text) ? strstr(text, "PCI_SLOT_NAME=") : NULL;
-  if (slot) sscanf(slot, "PCI_SLOT_NAME=%x:%x:%x.%x", &device->domain, &device->bus, &device->device, &device->function); /* NOLINT(cert-err34-c): what does not fit stays 0 */
+  const char *const slot = read_text(device->folder, "uevent", text, sizeof text)
+                               ? strstr(text, "PCI_SLOT_NAME=")
+                               : NULL;
+  /* NOLINTNEXTLINE(cert-err34-c): what does not fit stays 0 */
+  if (slot)
+    sscanf(slot, "PCI_SLOT_NAME=%x:%x:%x.%x", &device->domain, &device->bus, &device->device,
+           &device->function);
 }
 
 /* "card0", and not "card0-DP-1", a connector of it. */
@@ -111,7 +145,9 @@ static void look_at(const char *folder, const char *name) {
   strtoul(name + 4, &end, 10);
   if (end == name + 4 || *end) return;
   *device = (amd_device){.smi = UINT32_MAX};
-  if (snprintf(device->folder, sizeof device->folder, "%s/%s/device", folder, name) >= (int)sizeof device->folder) return;
+  if (snprintf(device->folder, sizeof device->folder, "%s/%s/device", folder, name) >=
+      (int)sizeof device->folder)
+    return;
   if (!read_number(device->folder, "vendor", &vendor) || vendor != AMD) return;
   find_sensors(device);
   find_place(device);
@@ -120,7 +156,8 @@ static void look_at(const char *folder, const char *name) {
 
 static int by_place(const void *a, const void *b) {
   const amd_device *const x = a, *const y = b;
-  const uint32_t of_x[] = {x->domain, x->bus, x->device, x->function}, of_y[] = {y->domain, y->bus, y->device, y->function};
+  const uint32_t of_x[] = {x->domain, x->bus, x->device, x->function},
+                 of_y[] = {y->domain, y->bus, y->device, y->function};
   for (int i = 0; i < 4; i++)
     if (of_x[i] != of_y[i]) return of_x[i] < of_y[i] ? -1 : 1;
   return strcmp(x->folder, y->folder);
@@ -131,7 +168,9 @@ static uint32_t hips_number(const amd_device *device) {
   for (uint32_t i = 0; i < prof_i_hip_devices_count(); i++) {
     prof_backend_device about = {.size = sizeof about};
     prof_i_hip_device_describe(i, &about);
-    if (about.pci_domain == device->domain && about.pci_bus == device->bus && about.pci_device == device->device) return i;
+    if (about.pci_domain == device->domain && about.pci_bus == device->bus &&
+        about.pci_device == device->device)
+      return i;
   }
   return UINT32_MAX;
 }
@@ -143,7 +182,8 @@ static void list(void) {
   snprintf(own.root, sizeof own.root, "%s", root ? root : "");
   snprintf(folder, sizeof folder, "%s/sys/class/drm", own.root);
   DIR *const cards = opendir(folder);
-  for (struct dirent *entry; cards && (entry = readdir(cards)) != NULL;) look_at(folder, entry->d_name);
+  for (struct dirent *entry; cards && (entry = readdir(cards)) != NULL;)
+    look_at(folder, entry->d_name);
   if (cards) closedir(cards);
   qsort(own.all, own.count, sizeof *own.all, by_place);
   for (uint32_t i = 0, behind = prof_i_hip_devices_count(); i < own.count; i++) {
@@ -157,18 +197,25 @@ static void list(void) {
 static int probe(const prof_backend_host *host) {
   (void)host;
   list();
-  return own.count ? PROF_BACKEND_OK : prof_i_words_fail(PROF_BACKEND_NO_DEVICE, "%s/sys/class/drm lists no device of AMD's (vendor 0x1002)", own.root);
+  return own.count ? PROF_BACKEND_OK
+                   : prof_i_words_fail(PROF_BACKEND_NO_DEVICE,
+                                       "%s/sys/class/drm lists no device of AMD's (vendor 0x1002)",
+                                       own.root);
 }
 
 /* Of a folder that stands for the kernel's it knows nothing. */
 static void ask_smi(const prof_backend_host *host) {
   if (!prof_i_hip_smi_begin(host, !*own.root)) return;
-  for (uint32_t i = 0; i < own.count; i++) own.all[i].smi = prof_i_hip_smi_find(own.all[i].domain, own.all[i].bus, own.all[i].device, own.all[i].function);
+  for (uint32_t i = 0; i < own.count; i++)
+    own.all[i].smi = prof_i_hip_smi_find(own.all[i].domain, own.all[i].bus, own.all[i].device,
+                                         own.all[i].function);
 }
 
 static bool is_second_die(const amd_device *device) {
   int64_t power;
-  return (read_number(device->sensors, "power1_average", &power) || read_number(device->sensors, "power1_input", &power)) && power <= 0;
+  return (read_number(device->sensors, "power1_average", &power) ||
+          read_number(device->sensors, "power1_input", &power)) &&
+         power <= 0;
 }
 
 /* What somebody may miss. */
@@ -179,8 +226,12 @@ static const char *remark(prof_backend_self *self) {
   (void)self;
   for (uint32_t i = own.count; i-- > 0;)
     if (is_second_die(&own.all[i])) second = &own.all[i];
-  if (second) snprintf(dies, sizeof dies, "device %u tells no power: a second die, whose board's first tells both's", second->number);
-  if (*why_not) snprintf(energy, sizeof energy, "%stells no energy: %s", second ? "; it " : "", why_not);
+  if (second)
+    snprintf(dies, sizeof dies,
+             "device %u tells no power: a second die, whose board's first tells both's",
+             second->number);
+  if (*why_not)
+    snprintf(energy, sizeof energy, "%stells no energy: %s", second ? "; it " : "", why_not);
   snprintf(own.remark, sizeof own.remark, "%s%s", dies, energy);
   return own.remark;
 }
@@ -195,7 +246,9 @@ static int open_it(const prof_backend_host *host, prof_backend_self **self_out) 
   return result;
 }
 
-static void fork_child(prof_backend_self *self) { __atomic_store_n(&self->is_forked, 1, __ATOMIC_RELAXED); }
+static void fork_child(prof_backend_self *self) {
+  __atomic_store_n(&self->is_forked, 1, __ATOMIC_RELAXED);
+}
 
 static const char *last_error(prof_backend_self *self) {
   (void)self;
@@ -212,11 +265,18 @@ static int describe(prof_backend_self *self, uint32_t index, prof_backend_device
   if (is_forked(self)) return refuse_child();
   const amd_device *const device = with_number(index);
   if (!device) return prof_i_words_fail(PROF_BACKEND_NO_DEVICE, "there is no device %u", index);
-  prof_backend_device about = {.size = out->size, .pci_domain = device->domain, .pci_bus = device->bus, .pci_device = device->device, .pci_function = device->function};
+  prof_backend_device about = {.size = out->size,
+                               .pci_domain = device->domain,
+                               .pci_bus = device->bus,
+                               .pci_device = device->device,
+                               .pci_function = device->function};
   int64_t bytes = 0;
-  if (!read_text(device->folder, "product_name", about.name, sizeof about.name)) snprintf(about.name, sizeof about.name, "AMD GPU at %04x:%02x:%02x.%x", device->domain, device->bus, device->device, device->function);
+  if (!read_text(device->folder, "product_name", about.name, sizeof about.name))
+    snprintf(about.name, sizeof about.name, "AMD GPU at %04x:%02x:%02x.%x", device->domain,
+             device->bus, device->device, device->function);
   about.name[strcspn(about.name, "\n")] = '\0';
-  if (read_number(device->folder, "mem_info_vram_total", &bytes) && bytes > 0) about.memory_bytes = (uint64_t)bytes;
+  if (read_number(device->folder, "mem_info_vram_total", &bytes) && bytes > 0)
+    about.memory_bytes = (uint64_t)bytes;
   memcpy(out, &about, out->size < sizeof about ? out->size : sizeof about);
   return PROF_BACKEND_OK;
 }
@@ -230,7 +290,12 @@ static int metric(prof_backend_self *self, uint32_t number, prof_backend_metric 
     const uint32_t kind = i % KINDS;
     int64_t unused;
     if (!kinds[kind].read(device, &unused) || met++ != number) continue;
-    prof_backend_metric made = {.size = out->size, .device = device->number, .id = kind, .is_total = kinds[kind].is_total, .least_us = LEAST_US, .scale = kinds[kind].scale};
+    prof_backend_metric made = {.size = out->size,
+                                .device = device->number,
+                                .id = kind,
+                                .is_total = kinds[kind].is_total,
+                                .least_us = LEAST_US,
+                                .scale = kinds[kind].scale};
     snprintf(made.name, sizeof made.name, "%s", kinds[kind].name);
     snprintf(made.unit, sizeof made.unit, "%s", kinds[kind].unit);
     memcpy(out, &made, out->size < sizeof made ? out->size : sizeof made);
@@ -239,7 +304,8 @@ static int metric(prof_backend_self *self, uint32_t number, prof_backend_metric 
   return prof_i_words_fail(PROF_BACKEND_NO_DEVICE, "there are %u meters", met);
 }
 
-static int sample(prof_backend_self *self, const prof_backend_metric *metrics, uint32_t count, int64_t *values_out, uint64_t *known_out) {
+static int sample(prof_backend_self *self, const prof_backend_metric *metrics, uint32_t count,
+                  int64_t *values_out, uint64_t *known_out) {
   if (is_forked(self)) return refuse_child();
   *known_out = 0;
   for (uint32_t i = 0; i < count; i++) {

@@ -1,4 +1,5 @@
-/* See records.h. A kernel's record has a number for its name, which was told when its code was loaded, once. */
+/* See records.h. A kernel's record has a number for its name, which was told when its code was
+   loaded, once. */
 #include "records.h"
 
 #include <stdlib.h>
@@ -10,7 +11,12 @@
 #include "devices.h"
 #include "rocprofiler_library.h"
 
-enum { KERNELS_AT_FIRST = 1024, KERNELS_MAX = 1 << 24, CALLS_MAX = 2048, UNKNOWN_DEVICE = UINT32_MAX };
+enum {
+  KERNELS_AT_FIRST = 1024,
+  KERNELS_MAX = 1 << 24,
+  CALLS_MAX = 2048,
+  UNKNOWN_DEVICE = UINT32_MAX
+};
 
 typedef struct kernel {
   const prof_i_rocp_name *name;
@@ -21,7 +27,8 @@ static struct {
   const prof_backend_host *host;
   const prof_i_hip_agent *agents;
   uint32_t agent_count, kinds;
-  uint32_t devices[PROF_I_HIP_AGENTS]; /* by the agent's place; one more than the number, 0: not looked for yet */
+  /* by the agent's place; one more than the number, 0: not looked for yet */
+  uint32_t devices[PROF_I_HIP_AGENTS];
   prof_i_launches launches;
   kernel *kernels; /* by rocprofiler's number */
   uint64_t kernel_room;
@@ -29,7 +36,8 @@ static struct {
   uint32_t calls[CALLS_MAX]; /* interned names, by operation; 0: not asked yet */
 } own;
 
-void prof_i_hip_records_begin(const prof_backend_host *host, const prof_i_hip_agent *agents, uint32_t agent_count, uint32_t kinds, bool is_last) {
+void prof_i_hip_records_begin(const prof_backend_host *host, const prof_i_hip_agent *agents,
+                              uint32_t agent_count, uint32_t kinds, bool is_last) {
   own.host = host;
   own.agents = agents;
   own.agent_count = agent_count;
@@ -66,9 +74,13 @@ static void read_names(void) {
 /* A code object's symbol: "_Z4busyPfi.kd". */
 static uint32_t intern_name(const prof_i_rocp_name *name) {
   static const char suffix[] = ".kd";
-  const size_t end = sizeof suffix - 1, bytes = name->bytes > end && memcmp(name->text + name->bytes - end, suffix, end) == 0 ? name->bytes - end : name->bytes;
+  const size_t end = sizeof suffix - 1,
+               bytes = name->bytes > end && memcmp(name->text + name->bytes - end, suffix, end) == 0
+                           ? name->bytes - end
+                           : name->bytes;
   char *const words = prof_i_demangle(name->text, bytes);
-  const uint32_t number = words ? own.host->intern(words, strlen(words)) : own.host->intern(name->text, bytes);
+  const uint32_t number =
+      words ? own.host->intern(words, strlen(words)) : own.host->intern(name->text, bytes);
   free(words);
   return number;
 }
@@ -84,7 +96,8 @@ static uint32_t name_of(uint64_t number) {
 /* ---- devices ---- */
 
 static bool is_at(const prof_i_hip_agent *agent, const prof_backend_device *device) {
-  return agent->domain == device->pci_domain && (agent->location & 0xffff) >> 3 == (device->pci_bus << 5 | device->pci_device);
+  return agent->domain == device->pci_domain &&
+         (agent->location & 0xffff) >> 3 == (device->pci_bus << 5 | device->pci_device);
 }
 
 /* HIP's number: some may be hidden, or in another order. */
@@ -108,7 +121,8 @@ static uint32_t device_of(uint64_t agent) {
 
 /* ---- what ran ---- */
 
-static void begin(prof_i_launched *it, uint32_t kind, size_t bytes, uint64_t correlation, uint64_t start, uint64_t end) {
+static void begin(prof_i_launched *it, uint32_t kind, size_t bytes, uint64_t correlation,
+                  uint64_t start, uint64_t end) {
   memset(it, 0, sizeof *it);
   it->record.kind = (uint16_t)kind;
   it->record.size = (uint16_t)bytes;
@@ -118,12 +132,14 @@ static void begin(prof_i_launched *it, uint32_t kind, size_t bytes, uint64_t cor
   if (!start || !end) it->record.flags = PROF_BACKEND_NO_TIMES;
 }
 
-/* A queue of the hardware's is no stream: several of these share one. Its number is none of a handle, which lies lower. */
+/* A queue of the hardware's is no stream: several of these share one. Its number is none of a
+   handle, which lies lower. */
 static uint64_t stream_of(uint64_t queue) { return PROF_BACKEND_QUEUE | queue; }
 
 static void take_dispatch(const prof_i_rocp_dispatch *from) {
   prof_i_launched it;
-  begin(&it, PROF_BACKEND_KERNEL, sizeof it.kernel, from->record.correlation, from->start, from->end);
+  begin(&it, PROF_BACKEND_KERNEL, sizeof it.kernel, from->record.correlation, from->start,
+        from->end);
   it.record.flags |= PROF_BACKEND_GRID_ITEMS;
   it.record.device = device_of(from->agent);
   it.record.stream = stream_of(from->queue);
@@ -136,9 +152,11 @@ static void take_dispatch(const prof_i_rocp_dispatch *from) {
 
 /* The device is that which is not the host; of two, the one that it goes to. */
 static void take_copy(const prof_i_rocp_copy *from) {
-  static const char *const names[] = {"Memcpy HtoH", "Memcpy HtoD", "Memcpy DtoH", "Memcpy DtoD"}; /* from HOST_TO_HOST on */
+  /* from HOST_TO_HOST on */
+  static const char *const names[] = {"Memcpy HtoH", "Memcpy HtoD", "Memcpy DtoH", "Memcpy DtoD"};
   const int32_t way = from->record.operation;
-  const bool is_known = way >= PROF_I_ROCP_MEMORY_COPY_HOST_TO_HOST && way <= PROF_I_ROCP_MEMORY_COPY_DEVICE_TO_DEVICE;
+  const bool is_known = way >= PROF_I_ROCP_MEMORY_COPY_HOST_TO_HOST &&
+                        way <= PROF_I_ROCP_MEMORY_COPY_DEVICE_TO_DEVICE;
   const char *const name = is_known ? names[way - PROF_I_ROCP_MEMORY_COPY_HOST_TO_HOST] : "Memcpy";
   const uint32_t to = device_of(from->to), source = device_of(from->from);
   prof_i_launched it;
@@ -147,12 +165,19 @@ static void take_copy(const prof_i_rocp_copy *from) {
   it.record.name = own.host->intern(name, strlen(name));
   it.copy.bytes = from->bytes;
   if (is_known) {
-    it.copy.from = way == PROF_I_ROCP_MEMORY_COPY_HOST_TO_HOST || way == PROF_I_ROCP_MEMORY_COPY_HOST_TO_DEVICE ? PROF_DEVICE_CPU : PROF_DEVICE_ROCM;
-    it.copy.to = way == PROF_I_ROCP_MEMORY_COPY_HOST_TO_HOST || way == PROF_I_ROCP_MEMORY_COPY_DEVICE_TO_HOST ? PROF_DEVICE_CPU : PROF_DEVICE_ROCM;
+    it.copy.from =
+        way == PROF_I_ROCP_MEMORY_COPY_HOST_TO_HOST || way == PROF_I_ROCP_MEMORY_COPY_HOST_TO_DEVICE
+            ? PROF_DEVICE_CPU
+            : PROF_DEVICE_ROCM;
+    it.copy.to =
+        way == PROF_I_ROCP_MEMORY_COPY_HOST_TO_HOST || way == PROF_I_ROCP_MEMORY_COPY_DEVICE_TO_HOST
+            ? PROF_DEVICE_CPU
+            : PROF_DEVICE_ROCM;
   }
   it.copy.from_index = source == UNKNOWN_DEVICE ? 0 : source;
   it.copy.to_index = to == UNKNOWN_DEVICE ? 0 : to;
-  if (it.record.device == UNKNOWN_DEVICE) it.record.device = 0; /* between two places of the host's */
+  /* between two places of the host's */
+  if (it.record.device == UNKNOWN_DEVICE) it.record.device = 0;
   prof_i_launches_emit(&own.launches, &it);
 }
 
@@ -163,17 +188,27 @@ static uint32_t name_of_call(int32_t operation) {
   uint64_t bytes = 0;
   if (operation < 0 || operation >= CALLS_MAX) return 0;
   uint32_t *const name = &own.calls[operation];
-  if (!*name && prof_i_rocp.rocprofiler_query_buffer_tracing_kind_operation_name(PROF_I_ROCP_BUFFER_TRACING_HIP_RUNTIME_API, operation, &text, &bytes) == PROF_I_ROCP_STATUS_SUCCESS && text && bytes) *name = own.host->intern(text, (size_t)bytes);
+  if (!*name &&
+      prof_i_rocp.rocprofiler_query_buffer_tracing_kind_operation_name(
+          PROF_I_ROCP_BUFFER_TRACING_HIP_RUNTIME_API, operation, &text, &bytes) ==
+          PROF_I_ROCP_STATUS_SUCCESS &&
+      text && bytes)
+    *name = own.host->intern(text, (size_t)bytes);
   return *name;
 }
 
 static void take_call(const prof_i_rocp_record *record) {
   prof_i_rocp_call_0 from = {.record = *record};
   prof_i_launched it;
-  if (record->size >= sizeof(prof_i_rocp_call_1)) memcpy(&from.start, &((const prof_i_rocp_call_1 *)record)->start, sizeof from - offsetof(prof_i_rocp_call_0, start));
-  else if (record->size >= sizeof from) from = *(const prof_i_rocp_call_0 *)record;
-  else return;
-  prof_i_launches_remember(&own.launches, &(prof_i_launch_call){record->correlation, from.thread, from.start, from.end});
+  if (record->size >= sizeof(prof_i_rocp_call_1))
+    memcpy(&from.start, &((const prof_i_rocp_call_1 *)record)->start,
+           sizeof from - offsetof(prof_i_rocp_call_0, start));
+  else if (record->size >= sizeof from)
+    from = *(const prof_i_rocp_call_0 *)record;
+  else
+    return;
+  prof_i_launches_remember(
+      &own.launches, &(prof_i_launch_call){record->correlation, from.thread, from.start, from.end});
   if (!is_wanted(PROF_BACKEND_CALL)) return;
   begin(&it, PROF_BACKEND_CALL, sizeof it.record, record->correlation, from.start, from.end);
   it.record.launch_thread = prof_i_launches_thread(&own.launches, from.thread);
@@ -184,12 +219,16 @@ static void take_call(const prof_i_rocp_record *record) {
 void prof_i_hip_record_take(const prof_i_rocp_record *record) {
   switch (record->kind) {
     case PROF_I_ROCP_BUFFER_TRACING_KERNEL_DISPATCH:
-      if (record->size >= sizeof(prof_i_rocp_dispatch)) take_dispatch((const prof_i_rocp_dispatch *)record);
+      if (record->size >= sizeof(prof_i_rocp_dispatch))
+        take_dispatch((const prof_i_rocp_dispatch *)record);
       break;
     case PROF_I_ROCP_BUFFER_TRACING_MEMORY_COPY:
       if (record->size >= sizeof(prof_i_rocp_copy)) take_copy((const prof_i_rocp_copy *)record);
       break;
-    case PROF_I_ROCP_BUFFER_TRACING_HIP_RUNTIME_API: take_call(record); break;
-    default: break; /* nobody asked for it */
+    case PROF_I_ROCP_BUFFER_TRACING_HIP_RUNTIME_API:
+      take_call(record);
+      break;
+    default:
+      break; /* nobody asked for it */
   }
 }

@@ -8,7 +8,9 @@
 
 prof_i_rocp_functions prof_i_rocp;
 
-static const char *const names[] = {"librocprofiler-sdk.so.1", "librocprofiler-sdk.so.0", "/opt/rocm/lib/librocprofiler-sdk.so.1", "/opt/rocm/lib/librocprofiler-sdk.so.0"};
+static const char *const names[] = {"librocprofiler-sdk.so.1", "librocprofiler-sdk.so.0",
+                                    "/opt/rocm/lib/librocprofiler-sdk.so.1",
+                                    "/opt/rocm/lib/librocprofiler-sdk.so.0"};
 enum { NAMES = sizeof names / sizeof *names };
 
 static void *find_loaded(void) {
@@ -28,8 +30,8 @@ static void *find_installed(prof_i_library_why *why) {
 static const char *resolve(void *library) {
   enum { OPTIONAL, NEEDED };
   const char *missing = NULL;
-#define RESOLVE(need, name, arguments)                                 \
-  *(void **)&prof_i_rocp.name = prof_i_library_find(library, #name);   \
+#define RESOLVE(need, name, arguments)                               \
+  *(void **)&prof_i_rocp.name = prof_i_library_find(library, #name); \
   if ((need) == NEEDED && !prof_i_rocp.name && !missing) missing = #name;
 #define RESOLVE_TEXT(name, arguments) RESOLVE(NEEDED, name, arguments)
   PROF_I_ROCP_FUNCTIONS(RESOLVE)
@@ -50,12 +52,21 @@ int prof_i_rocp_library_open(const prof_backend_host *host) {
   if (!library) library = find_installed(&why);
   if (!library && why.is_broken) return prof_i_words_no_library("", &why);
   if (!library)
-    return prof_i_words_refuse(PROF_BACKEND_ABSENT, "install rocprofiler-sdk (ROCm 6.2 or later): librocprofiler-sdk.so.1 and .0 are not there; the older roctracer is not used. LD_LIBRARY_PATH may have its folder, or PROF_BACKEND_ROCPROFILER the file");
+    return prof_i_words_refuse(
+        PROF_BACKEND_ABSENT,
+        "install rocprofiler-sdk (ROCm 6.2 or later): librocprofiler-sdk.so.1 and .0 are not "
+        "there; the older roctracer is not used. LD_LIBRARY_PATH may have its folder, or "
+        "PROF_BACKEND_ROCPROFILER the file");
   const char *const missing = resolve(library);
-  return missing ? prof_i_words_fail(PROF_BACKEND_VERSION, "librocprofiler-sdk has no %s(): ROCm 6.2 is the oldest that serves", missing) : PROF_BACKEND_OK;
+  return missing
+             ? prof_i_words_fail(
+                   PROF_BACKEND_VERSION,
+                   "librocprofiler-sdk has no %s(): ROCm 6.2 is the oldest that serves", missing)
+             : PROF_BACKEND_OK;
 }
 
 int prof_i_rocp_fail_call(const char *function, int32_t status) {
   const char *const text = prof_i_rocp.rocprofiler_get_status_string(status);
-  return prof_i_words_fail(PROF_BACKEND_VENDOR, "%s: %s (%d)", function, text ? text : "an error", status);
+  return prof_i_words_fail(PROF_BACKEND_VENDOR, "%s: %s (%d)", function, text ? text : "an error",
+                           status);
 }

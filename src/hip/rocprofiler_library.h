@@ -7,8 +7,10 @@
 #include "rocprofiler.h"
 
 typedef struct prof_i_rocp_functions {
-#define PROF_I_ROCP_MEMBER(need, name, arguments) int32_t(*name) arguments; /* NOLINT(bugprone-macro-parentheses): a declaration's */
-#define PROF_I_ROCP_TEXT(name, arguments) const char *(*name)arguments;     /* NOLINT(bugprone-macro-parentheses) */
+/* NOLINTNEXTLINE(bugprone-macro-parentheses): a declaration's */
+#define PROF_I_ROCP_MEMBER(need, name, arguments) int32_t(*name) arguments;
+/* NOLINTNEXTLINE(bugprone-macro-parentheses) */
+#define PROF_I_ROCP_TEXT(name, arguments) const char *(*name)arguments;
   PROF_I_ROCP_FUNCTIONS(PROF_I_ROCP_MEMBER)
   PROF_I_ROCP_TEXTS(PROF_I_ROCP_TEXT)
 #undef PROF_I_ROCP_TEXT
@@ -16,7 +18,9 @@ typedef struct prof_i_rocp_functions {
 } prof_i_rocp_functions;
 extern prof_i_rocp_functions prof_i_rocp;
 
-/* That of the process; that of the option ROCPROFILER (PROF_BACKEND_ROCPROFILER); the one that the system finds; ROCm's own folder's. ABSENT, VERSION: it lacks a function. Calls nothing of it. One thread at a time. */
+/* That of the process; that of the option ROCPROFILER (PROF_BACKEND_ROCPROFILER); the one that the
+   system finds; ROCm's own folder's. ABSENT, VERSION: it lacks a function. Calls nothing of it. One
+   thread at a time. */
 int prof_i_rocp_library_open(const prof_backend_host *host);
 
 /* Says its error. */

@@ -1,4 +1,7 @@
-/* What prof needs of ROCm SMI, AMD's library of meters, declared by itself: tests/device/headers/rocm_smi.cpp compares each line with <rocm_smi/rocm_smi.h>. It tells what the kernel's files do not: energy. Opened when the kernel lists a device of AMD's, and only then: without one it writes to stderr. */
+/* What prof needs of ROCm SMI, AMD's library of meters, declared by itself:
+   tests/device/headers/rocm_smi.cpp compares each line with <rocm_smi/rocm_smi.h>. It tells what
+   the kernel's files do not: energy. Opened when the kernel lists a device of AMD's, and only then:
+   without one it writes to stderr. */
 #ifndef PROF_HIP_SMI_H
 #define PROF_HIP_SMI_H
 
@@ -7,13 +10,16 @@
 #include <stdint.h>
 
 /* X(name, arguments): all return an rsmi_status_t. */
-#define PROF_I_RSMI_FUNCTIONS(X)                                                                                        \
-  X(rsmi_init, (uint64_t flags))                                                                                        \
-  X(rsmi_num_monitor_devices, (uint32_t * count_out))                                                                   \
-  X(rsmi_dev_pci_id_get, (uint32_t index, uint64_t *place_out))                                                         \
-  X(rsmi_dev_energy_count_get, (uint32_t index, uint64_t *count_out, float *microjoules_out, uint64_t *timestamp_out))
+#define PROF_I_RSMI_FUNCTIONS(X)                                 \
+  X(rsmi_init, (uint64_t flags))                                 \
+  X(rsmi_num_monitor_devices, (uint32_t * count_out))            \
+  X(rsmi_dev_pci_id_get, (uint32_t index, uint64_t * place_out)) \
+  X(rsmi_dev_energy_count_get,                                   \
+    (uint32_t index, uint64_t * count_out, float *microjoules_out, uint64_t *timestamp_out))
 
-/* False: it is not there, or does not begin. What it is called, the option ROCM_SMI (PROF_BACKEND_ROCM_SMI) may say; else (may_search) what the system finds. Once; one thread at a time, as below. */
+/* False: it is not there, or does not begin. What it is called, the option ROCM_SMI
+   (PROF_BACKEND_ROCM_SMI) may say; else (may_search) what the system finds. Once; one thread at a
+   time, as below. */
 bool prof_i_hip_smi_begin(const prof_backend_host *host, bool may_search);
 
 /* "": it has begun, or nobody wanted it to; else why it has not. */

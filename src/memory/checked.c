@@ -1,4 +1,5 @@
-/* See checked.h. The lock is tried for as long as it takes, unless this thread has it already: then this is a handler, and its call goes unchecked. */
+/* See checked.h. The lock is tried for as long as it takes, unless this thread has it already: then
+   this is a handler, and its call goes unchecked. */
 #define _GNU_SOURCE
 #include "checked.h"
 
@@ -16,17 +17,23 @@ enum { FIRST_ROOM = 4096, FREED_COUNT = 1024, SPINS = 64 };
 struct prof_i_checked {
   prof_i_pieces pieces;
   uint64_t births; /* the pool's, that the pieces are of */
-  uint64_t empty_count, large_count; /* pieces of no bytes, and too large to be counted, which are not kept */
+  /* pieces of no bytes, and too large to be counted, which are not kept */
+  uint64_t empty_count, large_count;
   bool knows_before; /* is unknown_bytes all there was? */
-  uint32_t has_missed; /* a handler's call went unchecked: from then on nothing here is sure. Atomic */
-  uint64_t unknown_bytes; /* of what was there before the start, or found no room here, and has not come back */
-  uint64_t freed[FREED_COUNT]; /* addresses that came back, by their hash: a free of one is a double one, as long as it is remembered */
+  /* a handler's call went unchecked: from then on nothing here is sure. Atomic */
+  uint32_t has_missed;
+  /* of what was there before the start, or found no room here, and has not come back */
+  uint64_t unknown_bytes;
+  /* addresses that came back, by their hash: a free of one is a double one, as long as it is
+     remembered */
+  uint64_t freed[FREED_COUNT];
 };
 
 static const size_t node_bytes = sizeof(prof_i_piece);
 
 struct prof_i_checked *prof_i_checked_create(void) {
-  void *const memory = mmap(NULL, sizeof(struct prof_i_checked), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void *const memory = mmap(NULL, sizeof(struct prof_i_checked), PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return NULL;
   return memory;
 }
@@ -41,8 +48,10 @@ static bool make_room(prof_i_pieces *pieces) {
   if (prof_i_pieces_have_room(pieces)) return true;
   const uint32_t room = pieces->room ? pieces->room * 2 : FIRST_ROOM;
   if (room < pieces->room) return false;
-  void *const larger = pieces->nodes ? mremap(pieces->nodes, pieces->room * node_bytes, room * node_bytes, MREMAP_MAYMOVE)
-                                     : mmap(NULL, room * node_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void *const larger = pieces->nodes ? mremap(pieces->nodes, pieces->room * node_bytes,
+                                              room * node_bytes, MREMAP_MAYMOVE)
+                                     : mmap(NULL, room * node_bytes, PROT_READ | PROT_WRITE,
+                                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (larger == MAP_FAILED) return false;
   pieces->nodes = larger;
   pieces->room = room;
@@ -70,7 +79,9 @@ static bool enter(prof_pool *pool, struct prof_i_checked *checked) {
     if (tries % SPINS == 0) sched_yield();
   }
   const uint64_t births = __atomic_load_n(&pool->births, __ATOMIC_ACQUIRE);
-  if (checked->births != births) { /* what came and went since is not known; of a forked child's, one of its parent's threads may have been at it */
+  /* what came and went since is not known; of a forked child's, one of its parent's threads may
+     have been at it */
+  if (checked->births != births) {
     checked->pieces.used = checked->pieces.root = checked->pieces.free = checked->pieces.count = 0;
     memset(checked->freed, 0, sizeof checked->freed);
     checked->unknown_bytes = __atomic_load_n(&pool->before_bytes, __ATOMIC_RELAXED);
@@ -98,7 +109,11 @@ static void count_unchecked(prof_pool *pool) {
 static void note_wrong(prof_pool *pool, prof_memory_wrong wrong, uint64_t address, uint64_t bytes) {
   prof_i_pool_state *const state = __atomic_load_n(&pool->state, __ATOMIC_ACQUIRE);
   if (state) __atomic_fetch_add(&state->wrong_count, 1, __ATOMIC_RELAXED);
-  const prof_i_note note = {.verb = PROF_I_VERB_WRONG, .address = address, .bytes = bytes, .stream = PROF_NO_STREAM, .extra = wrong};
+  const prof_i_note note = {.verb = PROF_I_VERB_WRONG,
+                            .address = address,
+                            .bytes = bytes,
+                            .stream = PROF_NO_STREAM,
+                            .extra = wrong};
   prof_i_note_slowly(pool, &note);
 }
 
@@ -116,13 +131,19 @@ struct prof_i_checked *prof_i_checked_take(prof_pool *pool) {
   return checked;
 }
 
-/* Is the piece another checked pool's? Its lock is only tried: two threads may look at each other's. With it, what it checks with stays. */
+/* Is the piece another checked pool's? Its lock is only tried: two threads may look at each
+   other's. With it, what it checks with stays. */
 static bool is_of_another(const prof_pool *pool, uint64_t address) {
-  for (prof_pool *other = prof_i_pool_first(); other; other = __atomic_load_n(&other->next, __ATOMIC_ACQUIRE)) {
+  for (prof_pool *other = prof_i_pool_first(); other;
+       other = __atomic_load_n(&other->next, __ATOMIC_ACQUIRE)) {
     uint64_t owner;
-    if (other == pool || !__atomic_load_n(&other->checked, __ATOMIC_RELAXED) || !try_lock(other, &owner)) continue;
+    if (other == pool || !__atomic_load_n(&other->checked, __ATOMIC_RELAXED) ||
+        !try_lock(other, &owner))
+      continue;
     const struct prof_i_checked *const checked = __atomic_load_n(&other->checked, __ATOMIC_ACQUIRE);
-    const bool has = checked && checked->births == __atomic_load_n(&other->births, __ATOMIC_ACQUIRE) && prof_i_pieces_at(&checked->pieces, address) != 0;
+    const bool has = checked &&
+                     checked->births == __atomic_load_n(&other->births, __ATOMIC_ACQUIRE) &&
+                     prof_i_pieces_at(&checked->pieces, address) != 0;
     leave(other);
     if (has) return true;
   }
@@ -137,14 +158,17 @@ static void miss(prof_pool *pool, struct prof_i_checked *checked) {
   count_unchecked(pool);
 }
 
-static bool has_missed(const struct prof_i_checked *checked) { return __atomic_load_n(&checked->has_missed, __ATOMIC_RELAXED) != 0; }
+static bool has_missed(const struct prof_i_checked *checked) {
+  return __atomic_load_n(&checked->has_missed, __ATOMIC_RELAXED) != 0;
+}
 
 static void forget_free(struct prof_i_checked *checked, uint64_t address) {
   uint64_t *const freed = freed_place(checked, address);
   if (*freed == address) *freed = 0;
 }
 
-static void keep(prof_pool *pool, struct prof_i_checked *checked, uint64_t address, uint64_t given_bytes) {
+static void keep(prof_pool *pool, struct prof_i_checked *checked, uint64_t address,
+                 uint64_t given_bytes) {
   forget_free(checked, address);
   if (given_bytes == 0) {
     checked->empty_count++;
@@ -158,7 +182,8 @@ static void keep(prof_pool *pool, struct prof_i_checked *checked, uint64_t addre
   }
 }
 
-bool prof_i_checked_alloc(prof_pool *pool, struct prof_i_checked *checked, uint64_t address, uint64_t given_bytes) {
+bool prof_i_checked_alloc(prof_pool *pool, struct prof_i_checked *checked, uint64_t address,
+                          uint64_t given_bytes) {
   const int saved = errno;
   if (!enter(pool, checked)) {
     miss(pool, checked);
@@ -166,7 +191,8 @@ bool prof_i_checked_alloc(prof_pool *pool, struct prof_i_checked *checked, uint6
   }
   /* What is in its way must have come back unseen: it is noted as wrong, and goes. */
   const bool takes_room = given_bytes > 0 && given_bytes < PROF_I_PIECE_BYTES_END;
-  for (uint32_t at; takes_room && (at = prof_i_pieces_overlap(&checked->pieces, address, given_bytes)) != 0;) {
+  for (uint32_t at;
+       takes_room && (at = prof_i_pieces_overlap(&checked->pieces, address, given_bytes)) != 0;) {
     const prof_i_piece old = checked->pieces.nodes[at];
     prof_i_pieces_take(&checked->pieces, old.address);
     if (has_missed(checked)) { /* perhaps by a handler's free, which was counted */
@@ -175,7 +201,11 @@ bool prof_i_checked_alloc(prof_pool *pool, struct prof_i_checked *checked, uint6
     }
     leave(pool);
     note_wrong(pool, PROF_MEMORY_WRONG_OVERLAP, address, given_bytes);
-    const prof_i_note gone = {.verb = PROF_I_VERB_FREE, .address = old.address, .bytes = old.bytes, .requested = old.bytes, .stream = PROF_NO_STREAM};
+    const prof_i_note gone = {.verb = PROF_I_VERB_FREE,
+                              .address = old.address,
+                              .bytes = old.bytes,
+                              .requested = old.bytes,
+                              .stream = PROF_NO_STREAM};
     prof_i_note_slowly(pool, &gone);
     if (!enter(pool, checked)) return true;
   }
@@ -192,10 +222,12 @@ typedef enum verdict {
   IS_WRONG
 } verdict;
 
-static verdict judge_unknown(struct prof_i_checked *checked, bool was_freed, uint64_t *given_bytes) {
+static verdict judge_unknown(struct prof_i_checked *checked, bool was_freed,
+                             uint64_t *given_bytes) {
   const bool is_said = *given_bytes != PROF_BYTES_UNKNOWN;
   if (was_freed) return has_missed(checked) ? IS_NOT_KNOWN : IS_WRONG;
-  if (*given_bytes >= PROF_I_PIECE_BYTES_END && checked->large_count) { /* it is refused, as its alloc was */
+  /* it is refused, as its alloc was */
+  if (*given_bytes >= PROF_I_PIECE_BYTES_END && checked->large_count) {
     checked->large_count--;
     return IS_RIGHT;
   }
@@ -204,24 +236,30 @@ static verdict judge_unknown(struct prof_i_checked *checked, bool was_freed, uin
     if (checked->empty_count) checked->empty_count--;
     return IS_RIGHT;
   }
-  if (is_said && *given_bytes <= checked->unknown_bytes) { /* taken for one of those that are not known */
+  /* taken for one of those that are not known */
+  if (is_said && *given_bytes <= checked->unknown_bytes) {
     checked->unknown_bytes -= *given_bytes;
     return IS_RIGHT;
   }
-  return !checked->knows_before || has_missed(checked) || (!is_said && checked->unknown_bytes) ? IS_NOT_KNOWN : IS_WRONG;
+  return !checked->knows_before || has_missed(checked) || (!is_said && checked->unknown_bytes)
+             ? IS_NOT_KNOWN
+             : IS_WRONG;
 }
 
-bool prof_i_checked_free(prof_pool *pool, struct prof_i_checked *checked, uint64_t address, uint64_t *given_bytes) {
+bool prof_i_checked_free(prof_pool *pool, struct prof_i_checked *checked, uint64_t address,
+                         uint64_t *given_bytes) {
   const int saved = errno;
   if (!enter(pool, checked)) {
     miss(pool, checked);
     return *given_bytes != PROF_BYTES_UNKNOWN;
   }
-  const bool is_empty = *given_bytes == 0 && checked->empty_count; /* which stands nowhere, perhaps at another one's address */
+  /* which stands nowhere, perhaps at another one's address */
+  const bool is_empty = *given_bytes == 0 && checked->empty_count;
   const uint32_t at = is_empty ? 0 : prof_i_pieces_at(&checked->pieces, address);
   const uint64_t bytes = at ? checked->pieces.nodes[at].bytes : 0;
   const bool was_freed = !is_empty && *freed_place(checked, address) == address;
-  const bool is_size_wrong = at && *given_bytes != PROF_BYTES_UNKNOWN && *given_bytes != bytes && !has_missed(checked);
+  const bool is_size_wrong =
+      at && *given_bytes != PROF_BYTES_UNKNOWN && *given_bytes != bytes && !has_missed(checked);
   verdict is = IS_RIGHT;
   if (at) {
     prof_i_pieces_take(&checked->pieces, address);

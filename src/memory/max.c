@@ -10,7 +10,9 @@
 #include "../trace/units.h"
 #include "note.h"
 
-int prof_memory_is_on(void) { return __atomic_load_n(&prof_i_memory_on, __ATOMIC_RELAXED) == PROF_I_MEMORY_ON; }
+int prof_memory_is_on(void) {
+  return __atomic_load_n(&prof_i_memory_on, __ATOMIC_RELAXED) == PROF_I_MEMORY_ON;
+}
 
 static int fail_without_memory(prof_device device) {
   char name[32];
@@ -20,13 +22,16 @@ static int fail_without_memory(prof_device device) {
 
 int prof_i_memory_max(prof_device device, prof_memory_source source, prof_memory_max *max_out) {
   if (!max_out) return prof_i_fail(PROF_E_INVALID, "prof_memory_max_get: max_out is NULL");
-  if (source > PROF_MEMORY_QUERY) return prof_i_fail(PROF_E_INVALID, "source is %u; it is at most %d", (unsigned)source, PROF_MEMORY_QUERY);
+  if (source > PROF_MEMORY_QUERY)
+    return prof_i_fail(PROF_E_INVALID, "source is %u; it is at most %d", (unsigned)source,
+                       PROF_MEMORY_QUERY);
   if (device.type == 0) device = PROF_HOST;
   prof_memory_source kind = source == PROF_MEMORY_QUERY ? PROF_MEMORY_QUERY : PROF_MEMORY_POOL;
   prof_i_control_ensure(); /* a forked child's own capture */
   prof_i_control_lock();
   prof_i_pool_sum sum = prof_i_pool_sum_of(device, kind);
-  if (source == PROF_MEMORY_ANY && !sum.pools) sum = prof_i_pool_sum_of(device, kind = PROF_MEMORY_QUERY);
+  if (source == PROF_MEMORY_ANY && !sum.pools)
+    sum = prof_i_pool_sum_of(device, kind = PROF_MEMORY_QUERY);
   prof_i_control_unlock();
   if (!sum.pools) return fail_without_memory(device);
   const double mb = 1024.0 * 1024.0;

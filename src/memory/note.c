@@ -1,8 +1,11 @@
-/* Pieces and blocks. The fast path is an alloc or a free of a pool that is not checked, with no tag and no stream, on a thread that is ready: one
-   counter read, one locked add, 32 bytes. Budget of a pair: 2.2x of a plain scope (bench/memory.c). As for scopes, room is claimed before it is written, so that a handler
-   lands behind; and the clock is read before the sum is made, so that of two events in the wrong order of time the earlier one is never awaited (src/trace/memory.c).
+/* Pieces and blocks. The fast path is an alloc or a free of a pool that is not checked, with no tag
+   and no stream, on a thread that is ready: one counter read, one locked add, 32 bytes. Budget of a
+   pair: 2.2x of a plain scope (bench/memory.c). As for scopes, room is claimed before it is
+   written, so that a handler lands behind; and the clock is read before the sum is made, so that of
+   two events in the wrong order of time the earlier one is never awaited (src/trace/memory.c).
 
-   The sum is made first, the peak raised next, the record written last: killed in between, the peak stands. */
+   The sum is made first, the peak raised next, the record written last: killed in between, the peak
+   stands. */
 #define _GNU_SOURCE
 #include "note.h"
 
@@ -28,16 +31,23 @@ static inline bool is_far(uint64_t counter) {
   return used - PROF_I_USED_ZERO / 4 > PROF_I_USED_ZERO / 4 * 6;
 }
 
-static inline __attribute__((always_inline)) void raise_used(prof_i_pool_state *state, uint64_t counter, uint64_t ticks) {
-  prof_i_peak *const peak = PROF_I_FAULT(OLD_ERA) ? &state->used_peaks[0] : prof_i_peak_now(state->used_peaks, state);
-  if (!PROF_I_FAULT(PLAIN_PEAK)) prof_i_peak_raise(peak, counter, PROF_I_USED_MASK, ticks);
-  else if ((counter & PROF_I_USED_MASK) > (peak->peak & PROF_I_USED_MASK)) __atomic_store_n(&peak->peak, counter, __ATOMIC_RELAXED);
+static inline __attribute__((always_inline)) void raise_used(prof_i_pool_state *state,
+                                                             uint64_t counter, uint64_t ticks) {
+  prof_i_peak *const peak =
+      PROF_I_FAULT(OLD_ERA) ? &state->used_peaks[0] : prof_i_peak_now(state->used_peaks, state);
+  if (!PROF_I_FAULT(PLAIN_PEAK))
+    prof_i_peak_raise(peak, counter, PROF_I_USED_MASK, ticks);
+  else if ((counter & PROF_I_USED_MASK) > (peak->peak & PROF_I_USED_MASK))
+    __atomic_store_n(&peak->peak, counter, __ATOMIC_RELAXED);
 }
 
 /* The one add. */
-static inline __attribute__((always_inline)) uint64_t add_event(prof_i_pool_state *state, uint64_t delta) {
-  if (!PROF_I_FAULT(PLAIN_SUM)) return __atomic_add_fetch(&state->used, PROF_I_USED_ONE_EVENT + delta, __ATOMIC_SEQ_CST);
-  const uint64_t counter = __atomic_load_n(&state->used, __ATOMIC_RELAXED) + PROF_I_USED_ONE_EVENT + delta;
+static inline __attribute__((always_inline)) uint64_t add_event(prof_i_pool_state *state,
+                                                                uint64_t delta) {
+  if (!PROF_I_FAULT(PLAIN_SUM))
+    return __atomic_add_fetch(&state->used, PROF_I_USED_ONE_EVENT + delta, __ATOMIC_SEQ_CST);
+  const uint64_t counter =
+      __atomic_load_n(&state->used, __ATOMIC_RELAXED) + PROF_I_USED_ONE_EVENT + delta;
   __atomic_store_n(&state->used, counter, __ATOMIC_RELAXED);
   return counter;
 }
@@ -46,10 +56,13 @@ static inline __attribute__((always_inline)) uint64_t add_event(prof_i_pool_stat
 static PROF_I_COLD void note_round(prof_i_pool_state *state) {
   if (!PROF_I_FAULT(NO_ROUND)) __atomic_fetch_add(&state->rounds, 1, __ATOMIC_RELAXED);
 }
-static inline __attribute__((always_inline)) bool comes_round(uint64_t counter) { return PROF_I_UNLIKELY(counter >> PROF_I_USED_BITS == 0); }
+static inline __attribute__((always_inline)) bool comes_round(uint64_t counter) {
+  return PROF_I_UNLIKELY(counter >> PROF_I_USED_BITS == 0);
+}
 
 /* The counter after it; 0: refused. */
-static inline __attribute__((always_inline)) uint64_t add_used(prof_i_pool_state *state, uint64_t delta, uint64_t ticks) {
+static inline __attribute__((always_inline)) uint64_t add_used(prof_i_pool_state *state,
+                                                               uint64_t delta, uint64_t ticks) {
   const uint64_t counter = add_event(state, delta);
   if (PROF_I_UNLIKELY(is_far(counter))) {
     __atomic_sub_fetch(&state->used, PROF_I_USED_ONE_EVENT + delta, __ATOMIC_RELAXED);
@@ -62,21 +75,27 @@ static inline __attribute__((always_inline)) uint64_t add_used(prof_i_pool_state
 }
 
 /* As above, for blocks, collections and failures: their place among the pieces. */
-static uint64_t add_allocated(prof_i_pool_state *state, uint64_t delta, uint64_t ticks, uint64_t *allocated_out) {
+static uint64_t add_allocated(prof_i_pool_state *state, uint64_t delta, uint64_t ticks,
+                              uint64_t *allocated_out) {
   *allocated_out = __atomic_add_fetch(&state->allocated, delta, __ATOMIC_SEQ_CST);
-  if ((int64_t)delta > 0) prof_i_peak_raise(prof_i_peak_now(state->allocated_peaks, state), *allocated_out, UINT64_MAX, ticks);
-  const uint64_t counter = __atomic_add_fetch(&state->used, PROF_I_USED_ONE_EVENT, __ATOMIC_SEQ_CST);
+  if ((int64_t)delta > 0)
+    prof_i_peak_raise(prof_i_peak_now(state->allocated_peaks, state), *allocated_out, UINT64_MAX,
+                      ticks);
+  const uint64_t counter =
+      __atomic_add_fetch(&state->used, PROF_I_USED_ONE_EVENT, __ATOMIC_SEQ_CST);
   if (comes_round(counter)) note_round(state);
   return counter;
 }
 
-/* A query's answer: both values are as they are. A collection, as RAF means it: less is allocated than before. */
+/* A query's answer: both values are as they are. A collection, as RAF means it: less is allocated
+   than before. */
 static uint64_t set_sample(prof_i_pool_state *state, const prof_i_note *note, uint64_t ticks) {
   const uint64_t allocated = PROF_I_USED_ZERO + note->extra;
   const uint64_t before = __atomic_exchange_n(&state->allocated, allocated, __ATOMIC_RELAXED);
   __atomic_store_n(&state->used_now, note->bytes, __ATOMIC_RELAXED);
   const uint64_t number = __atomic_add_fetch(&state->used, 1, __ATOMIC_SEQ_CST);
-  if (number > 1 && allocated < before) __atomic_fetch_add(&state->collection_count, 1, __ATOMIC_RELAXED);
+  if (number > 1 && allocated < before)
+    __atomic_fetch_add(&state->collection_count, 1, __ATOMIC_RELAXED);
   prof_i_peak_raise(prof_i_peak_now(state->used_peaks, state), note->bytes, UINT64_MAX, ticks);
   prof_i_peak_raise(prof_i_peak_now(state->allocated_peaks, state), allocated, UINT64_MAX, ticks);
   return number;
@@ -93,13 +112,23 @@ typedef struct sums {
 static bool add_up(sums *s, const prof_i_note *note) {
   s->word7 = note->requested;
   switch (note->verb) {
-    case PROF_I_VERB_ALLOC: s->counter = add_used(s->state, note->bytes, s->ticks); break;
-    case PROF_I_VERB_FREE: s->counter = add_used(s->state, 0 - note->bytes, s->ticks); break;
-    case PROF_I_VERB_RESERVE: s->counter = add_allocated(s->state, note->bytes, s->ticks, &s->word7); break;
-    case PROF_I_VERB_RELEASE: s->counter = add_allocated(s->state, 0 - note->bytes, s->ticks, &s->word7); break;
+    case PROF_I_VERB_ALLOC:
+      s->counter = add_used(s->state, note->bytes, s->ticks);
+      break;
+    case PROF_I_VERB_FREE:
+      s->counter = add_used(s->state, 0 - note->bytes, s->ticks);
+      break;
+    case PROF_I_VERB_RESERVE:
+      s->counter = add_allocated(s->state, note->bytes, s->ticks, &s->word7);
+      break;
+    case PROF_I_VERB_RELEASE:
+      s->counter = add_allocated(s->state, 0 - note->bytes, s->ticks, &s->word7);
+      break;
     case PROF_I_VERB_COLLECT:
     case PROF_I_VERB_WRONG:
-    case PROF_I_VERB_OOM: s->counter = add_allocated(s->state, 0, s->ticks, &s->word7); break;
+    case PROF_I_VERB_OOM:
+      s->counter = add_allocated(s->state, 0, s->ticks, &s->word7);
+      break;
     case PROF_I_VERB_SAMPLE:
       s->counter = set_sample(s->state, note, s->ticks);
       s->word7 = PROF_I_USED_ZERO + note->extra;
@@ -114,17 +143,23 @@ static inline bool has_more(uint64_t waste, uint32_t tag, uint64_t stream) {
 }
 
 /* Word 1 of a piece's record; waste 0 where word 4 says what was asked for. */
-static inline uint64_t piece_word(uint64_t type, uint64_t verb, uint64_t waste, uint64_t number, uint64_t given) {
-  return type | verb << PROF_I_PIECE_VERB_SHIFT | waste << PROF_I_PIECE_WASTE_SHIFT | number << PROF_I_PIECE_POOL_SHIFT | given << PROF_I_PIECE_BYTES_SHIFT;
+static inline uint64_t piece_word(uint64_t type, uint64_t verb, uint64_t waste, uint64_t number,
+                                  uint64_t given) {
+  return type | verb << PROF_I_PIECE_VERB_SHIFT | waste << PROF_I_PIECE_WASTE_SHIFT |
+         number << PROF_I_PIECE_POOL_SHIFT | given << PROF_I_PIECE_BYTES_SHIFT;
 }
 
-static inline uint64_t more_word(uint32_t tag, uint64_t requested) { return tag | requested << PROF_I_PIECE_BYTES_SHIFT; }
+static inline uint64_t more_word(uint32_t tag, uint64_t requested) {
+  return tag | requested << PROF_I_PIECE_BYTES_SHIFT;
+}
 
 /* From word 1 on. */
-static uint64_t put_piece(uint64_t *words, const prof_i_note *note, uint64_t number, uint64_t counter) {
+static uint64_t put_piece(uint64_t *words, const prof_i_note *note, uint64_t number,
+                          uint64_t counter) {
   const uint64_t waste = note->bytes - note->requested;
   const bool more = has_more(waste, note->tag, note->stream);
-  words[0] = piece_word(more ? PROF_I_PIECE_MORE_TYPE : PROF_I_PIECE_TYPE, note->verb, more ? 0 : waste, number, note->bytes);
+  words[0] = piece_word(more ? PROF_I_PIECE_MORE_TYPE : PROF_I_PIECE_TYPE, note->verb,
+                        more ? 0 : waste, number, note->bytes);
   words[1] = note->address;
   words[2] = counter;
   if (!more) return 3;
@@ -138,13 +173,15 @@ static uint64_t put_long(uint64_t *words, const sums *s, const prof_i_note *note
   uint64_t count = 7;
   const bool has_stream = note->stream != PROF_NO_STREAM;
   words[0] = (uint64_t)note->tag << 4 | 1;
-  words[1] = (uint64_t)PROF_I_KIND_MEMORY << 16 | (has_stream ? (uint64_t)PROF_I_FLAG_STREAM << 24 : 0);
+  words[1] =
+      (uint64_t)PROF_I_KIND_MEMORY << 16 | (has_stream ? (uint64_t)PROF_I_FLAG_STREAM << 24 : 0);
   words[2] = (uint64_t)note->verb | s->state->number << 32;
   words[3] = note->address;
   words[4] = note->bytes;
   words[5] = s->counter;
   words[6] = s->word7;
-  if (note->verb == PROF_I_VERB_COLLECT) words[count++] = s->ticks > note->extra ? s->ticks - note->extra : 0;
+  if (note->verb == PROF_I_VERB_COLLECT)
+    words[count++] = s->ticks > note->extra ? s->ticks - note->extra : 0;
   if (note->verb == PROF_I_VERB_WRONG) words[count++] = note->extra;
   if (has_stream) words[count++] = note->stream;
   words[1] |= (1 + count + 1) / 2;
@@ -164,7 +201,8 @@ static bool is_left_out(prof_i_thread *thread) {
 static void write_or_lose(prof_pool *pool, uint64_t ticks, const uint64_t *words, uint64_t count) {
   if (is_left_out(prof_i_this_thread)) return;
   if (!prof_i_gate_enter()) {
-    prof_i_thread_lose_unplaced(prof_i_control_is_recording() ? PROF_LOSS_CLEARED : PROF_LOSS_LATE, 1);
+    prof_i_thread_lose_unplaced(prof_i_control_is_recording() ? PROF_LOSS_CLEARED : PROF_LOSS_LATE,
+                                1);
     return;
   }
   const bool is_recording = prof_i_control_is_recording();
@@ -217,11 +255,13 @@ void prof_i_note_slowly(prof_pool *pool, const prof_i_note *note) {
   errno = saved;
 }
 
-int prof_i_note_told(prof_pool *pool, const prof_i_note *note, uint64_t ticks, prof_i_thread *thread) {
+int prof_i_note_told(prof_pool *pool, const prof_i_note *note, uint64_t ticks,
+                     prof_i_thread *thread) {
   uint64_t words[NOTE_WORDS];
   sums s = {.state = __atomic_load_n(&pool->state, __ATOMIC_ACQUIRE), .ticks = ticks};
   if (!s.state || !s.state->number) return PROF_LOSS_FULL;
-  if (prof_i_arena_offset(s.state) >= prof_i_the_arena.cap_bytes) return PROF_LOSS_CLEARED; /* of another capture */
+  /* of another capture */
+  if (prof_i_arena_offset(s.state) >= prof_i_the_arena.cap_bytes) return PROF_LOSS_CLEARED;
   if (!add_up(&s, note)) return -1; /* counted as refused */
   const uint64_t count = put_note(words, &s, note);
   return prof_i_record_write(thread, ticks << 4, ticks << 4, words[0], words + 1, count - 1);
@@ -241,31 +281,39 @@ static PROF_I_COLD void note_any(prof_pool *pool, const prof_i_note *note) {
 
 static inline uint64_t number_of(const void *address) { return (uint64_t)(uintptr_t)address; }
 
-/* The record does not fit, of what is counted: words 1 and on; so many as registers hold, for a locked add waits for every store before it. */
-static PROF_I_COLD void write_slowly(uint64_t ticks, uint64_t word1, uint64_t address, uint64_t counter, uint64_t word4, uint64_t word5) {
+/* The record does not fit, of what is counted: words 1 and on; so many as registers hold, for a
+   locked add waits for every store before it. */
+static PROF_I_COLD void write_slowly(uint64_t ticks, uint64_t word1, uint64_t address,
+                                     uint64_t counter, uint64_t word4, uint64_t word5) {
   const uint64_t words[] = {word1, address, counter, word4, word5};
   const int saved = errno;
-  if (prof_i_control_is_own_process()) write_or_lose(NULL, ticks, words, prof_i_piece_slots(word1) * 2 - 1);
+  if (prof_i_control_is_own_process())
+    write_or_lose(NULL, ticks, words, prof_i_piece_slots(word1) * 2 - 1);
   errno = saved;
 }
 
 /* Is all as it mostly is? */
-static inline bool is_ready(const prof_pool *pool, const prof_i_pool_state *state, const prof_i_thread *thread, uint64_t given) {
+static inline bool is_ready(const prof_pool *pool, const prof_i_pool_state *state,
+                            const prof_i_thread *thread, uint64_t given) {
   const uint64_t epoch = __atomic_load_n(&pool->epoch, __ATOMIC_ACQUIRE);
   return PROF_I_LIKELY(!pool->checked && given < PROF_I_PIECE_BYTES_END && thread->fast && epoch &&
-                       __atomic_load_n(&thread->epoch, __ATOMIC_RELAXED) == epoch && state->number - 1 < PROF_I_PIECE_POOL_MAX);
+                       __atomic_load_n(&thread->epoch, __ATOMIC_RELAXED) == epoch &&
+                       state->number - 1 < PROF_I_PIECE_POOL_MAX);
 }
 
 /* Of a piece, or a free one. */
-static inline __attribute__((always_inline)) void write_piece(prof_i_head *chunk, uint64_t ticks, uint64_t word1, uint64_t address, uint64_t counter,
-                                                              uint64_t word4, uint64_t word5) {
+static inline __attribute__((always_inline)) void write_piece(prof_i_head *chunk, uint64_t ticks,
+                                                              uint64_t word1, uint64_t address,
+                                                              uint64_t counter, uint64_t word4,
+                                                              uint64_t word5) {
   const bool more = (word1 & 15) == PROF_I_PIECE_MORE_TYPE;
   uint64_t *const record = prof_i_record_claim(chunk, more ? 48 : 32);
   if (PROF_I_UNLIKELY(!record)) {
     write_slowly(ticks, word1, address, counter, word4, word5);
     return;
   }
-  if (PROF_I_FAULT(LATE_WORDS)) __atomic_store_n(&record[0], ticks << 4 | chunk->generation, __ATOMIC_RELEASE);
+  if (PROF_I_FAULT(LATE_WORDS))
+    __atomic_store_n(&record[0], ticks << 4 | chunk->generation, __ATOMIC_RELEASE);
   __atomic_store_n(&record[1], word1, __ATOMIC_RELAXED);
   __atomic_store_n(&record[2], address, __ATOMIC_RELAXED);
   __atomic_store_n(&record[3], counter, __ATOMIC_RELAXED);
@@ -273,17 +321,26 @@ static inline __attribute__((always_inline)) void write_piece(prof_i_head *chunk
     __atomic_store_n(&record[4], word4, __ATOMIC_RELAXED);
     __atomic_store_n(&record[5], word5, __ATOMIC_RELAXED);
   }
-  __atomic_store_n(&record[0], ticks << 4 | chunk->generation, __ATOMIC_RELEASE); /* the commit: pairs with the reader's acquire */
+  /* the commit: pairs with the reader's acquire */
+  __atomic_store_n(&record[0], ticks << 4 | chunk->generation, __ATOMIC_RELEASE);
 }
 
-static PROF_I_COLD void alloc_slowly(prof_pool *pool, uint64_t address, uint64_t bytes, uint64_t given, uint32_t tag, uint64_t stream) {
-  const prof_i_note note = {.verb = PROF_I_VERB_ALLOC, .tag = tag, .address = address, .bytes = given, .requested = bytes, .stream = stream};
+static PROF_I_COLD void alloc_slowly(prof_pool *pool, uint64_t address, uint64_t bytes,
+                                     uint64_t given, uint32_t tag, uint64_t stream) {
+  const prof_i_note note = {.verb = PROF_I_VERB_ALLOC,
+                            .tag = tag,
+                            .address = address,
+                            .bytes = given,
+                            .requested = bytes,
+                            .stream = stream};
   struct prof_i_checked *const checked = __atomic_load_n(&pool->checked, __ATOMIC_ACQUIRE);
   if (checked && !prof_i_pool_takes_part(pool)) return; /* its table is of this start, too */
   if (!checked || prof_i_checked_alloc(pool, checked, address, given)) note_any(pool, &note);
 }
 
-static inline __attribute__((always_inline)) void alloc(prof_pool *pool, uint64_t address, uint64_t bytes, uint64_t given, uint32_t tag, uint64_t stream) {
+static inline __attribute__((always_inline)) void alloc(prof_pool *pool, uint64_t address,
+                                                        uint64_t bytes, uint64_t given,
+                                                        uint32_t tag, uint64_t stream) {
   prof_i_thread *const thread = prof_i_this_thread;
   prof_i_pool_state *const state = __atomic_load_n(&pool->state, __ATOMIC_RELAXED);
   if (!is_ready(pool, state, thread, given)) {
@@ -291,29 +348,43 @@ static inline __attribute__((always_inline)) void alloc(prof_pool *pool, uint64_
     return;
   }
   prof_i_head *const chunk = __atomic_load_n(&thread->chunk, __ATOMIC_RELAXED);
-  const uint64_t waste = given - bytes, early = PROF_I_FAULT(LATE_CLOCK) ? 0 : prof_i_counter(), counter = add_used(state, given, early);
+  const uint64_t waste = given - bytes, early = PROF_I_FAULT(LATE_CLOCK) ? 0 : prof_i_counter(),
+                 counter = add_used(state, given, early);
   const uint64_t ticks = PROF_I_FAULT(LATE_CLOCK) ? prof_i_counter() : early;
   if (PROF_I_UNLIKELY(!counter)) return;
   if (has_more(waste, tag, stream))
-    write_piece(chunk, ticks, piece_word(PROF_I_PIECE_MORE_TYPE, PROF_I_VERB_ALLOC, 0, state->number, given), address, counter, more_word(tag, bytes), stream);
+    write_piece(chunk, ticks,
+                piece_word(PROF_I_PIECE_MORE_TYPE, PROF_I_VERB_ALLOC, 0, state->number, given),
+                address, counter, more_word(tag, bytes), stream);
   else
-    write_piece(chunk, ticks, piece_word(PROF_I_PIECE_TYPE, PROF_I_VERB_ALLOC, waste, state->number, given), address, counter, 0, 0);
+    write_piece(chunk, ticks,
+                piece_word(PROF_I_PIECE_TYPE, PROF_I_VERB_ALLOC, waste, state->number, given),
+                address, counter, 0, 0);
   if (PROF_I_FAULT(LATE_PEAK)) raise_used(state, counter, ticks);
 }
 
 void prof_memory_alloc(prof_pool *pool, const void *address, uint64_t bytes, uint64_t given_bytes) {
-  if (prof_i_memory_is_on() && pool && address) alloc(pool, number_of(address), bytes, given_bytes > bytes ? given_bytes : bytes, 0, PROF_NO_STREAM);
+  if (prof_i_memory_is_on() && pool && address)
+    alloc(pool, number_of(address), bytes, given_bytes > bytes ? given_bytes : bytes, 0,
+          PROF_NO_STREAM);
 }
 
-void prof_memory_alloc_for(prof_pool *pool, const void *address, uint64_t bytes, uint64_t given_bytes, uint32_t tag, uint64_t stream) {
-  if (prof_i_memory_is_on() && pool && address) alloc(pool, number_of(address), bytes, given_bytes > bytes ? given_bytes : bytes, tag & PROF_I_SITE_COUNT_MAX, stream);
+void prof_memory_alloc_for(prof_pool *pool, const void *address, uint64_t bytes,
+                           uint64_t given_bytes, uint32_t tag, uint64_t stream) {
+  if (prof_i_memory_is_on() && pool && address)
+    alloc(pool, number_of(address), bytes, given_bytes > bytes ? given_bytes : bytes,
+          tag & PROF_I_SITE_COUNT_MAX, stream);
 }
 
 static PROF_I_COLD void free_slowly(prof_pool *pool, uint64_t address, uint64_t given) {
   struct prof_i_checked *const checked = __atomic_load_n(&pool->checked, __ATOMIC_ACQUIRE);
   if (checked && !prof_i_pool_takes_part(pool)) return;
   if (checked && !prof_i_checked_free(pool, checked, address, &given)) return;
-  const prof_i_note note = {.verb = PROF_I_VERB_FREE, .address = address, .bytes = given, .requested = given, .stream = PROF_NO_STREAM};
+  const prof_i_note note = {.verb = PROF_I_VERB_FREE,
+                            .address = address,
+                            .bytes = given,
+                            .requested = given,
+                            .stream = PROF_NO_STREAM};
   note_any(pool, &note);
 }
 
@@ -328,18 +399,28 @@ void prof_memory_free(prof_pool *pool, const void *address, uint64_t given_bytes
   prof_i_head *const chunk = __atomic_load_n(&thread->chunk, __ATOMIC_RELAXED);
   const uint64_t ticks = prof_i_counter(), counter = add_used(state, 0 - given_bytes, ticks);
   if (PROF_I_LIKELY(counter))
-    write_piece(chunk, ticks, piece_word(PROF_I_PIECE_TYPE, PROF_I_VERB_FREE, 0, state->number, given_bytes), number_of(address), counter, 0, 0);
+    write_piece(chunk, ticks,
+                piece_word(PROF_I_PIECE_TYPE, PROF_I_VERB_FREE, 0, state->number, given_bytes),
+                number_of(address), counter, 0, 0);
 }
 
 /* ---- blocks ---- */
 
 static void note_block(prof_pool *pool, prof_i_verb verb, uint64_t address, uint64_t bytes) {
-  const prof_i_note note = {.verb = verb, .address = address, .bytes = bytes, .requested = bytes, .stream = PROF_NO_STREAM};
+  const prof_i_note note = {.verb = verb,
+                            .address = address,
+                            .bytes = bytes,
+                            .requested = bytes,
+                            .stream = PROF_NO_STREAM};
   if (prof_i_memory_is_on() && pool) note_any(pool, &note);
 }
 
-void prof_memory_reserve(prof_pool *pool, const void *address, uint64_t bytes) { note_block(pool, PROF_I_VERB_RESERVE, number_of(address), bytes); }
-void prof_memory_release(prof_pool *pool, const void *address, uint64_t bytes) { note_block(pool, PROF_I_VERB_RELEASE, number_of(address), bytes); }
+void prof_memory_reserve(prof_pool *pool, const void *address, uint64_t bytes) {
+  note_block(pool, PROF_I_VERB_RESERVE, number_of(address), bytes);
+}
+void prof_memory_release(prof_pool *pool, const void *address, uint64_t bytes) {
+  note_block(pool, PROF_I_VERB_RELEASE, number_of(address), bytes);
+}
 
 /* What is allocated at the begin is not kept: the records in between tell what was released. */
 uint64_t prof_memory_collect_begin(prof_pool *pool) {
@@ -355,10 +436,12 @@ void prof_memory_collect_end(prof_pool *pool, uint64_t begun) {
   if (!prof_i_memory_is_on() || !pool || !begun) return;
   const uint64_t now = prof_i_clock_ticks(), ticks = now > begun ? now - begun : 0;
   prof_i_pool_state *const state = __atomic_load_n(&pool->state, __ATOMIC_ACQUIRE);
-  if (begun < __atomic_load_n(&pool->since_ticks, __ATOMIC_RELAXED)) return; /* it began before memory was stopped and started */
+  /* it began before memory was stopped and started */
+  if (begun < __atomic_load_n(&pool->since_ticks, __ATOMIC_RELAXED)) return;
   if (state) {
     __atomic_fetch_add(&state->collection_count, 1, __ATOMIC_RELAXED);
-    __atomic_fetch_add(&state->collection_ns, (uint64_t)((double)ticks / prof_i_clock_ticks_per_ns()), __ATOMIC_RELAXED);
+    __atomic_fetch_add(&state->collection_ns,
+                       (uint64_t)((double)ticks / prof_i_clock_ticks_per_ns()), __ATOMIC_RELAXED);
   }
   const prof_i_note note = {.verb = PROF_I_VERB_COLLECT, .stream = PROF_NO_STREAM, .extra = begun};
   prof_i_note_slowly(pool, &note);

@@ -14,13 +14,17 @@ int prof_pool_create(const prof_pool_options *given, prof_pool **pool_out) {
   PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   prof_pool_options options = {.size = sizeof options};
   if (!pool_out) return prof_i_fail(PROF_E_INVALID, "prof_pool_create: pool_out is NULL");
-  const int status = given ? prof_i_sized_copy(&options, sizeof options, given, "prof_pool_options") : PROF_OK;
+  const int status =
+      given ? prof_i_sized_copy(&options, sizeof options, given, "prof_pool_options") : PROF_OK;
   if (status != PROF_OK) return status;
-  if (options.checked > 1) return prof_i_fail(PROF_E_INVALID, "options.checked is %u; it is 0 or 1", options.checked);
+  if (options.checked > 1)
+    return prof_i_fail(PROF_E_INVALID, "options.checked is %u; it is 0 or 1", options.checked);
   if (options.device.type == 0) options.device = PROF_HOST;
   struct prof_i_checked *const checked = options.checked ? prof_i_checked_create() : NULL;
-  prof_pool *const pool = options.checked && !checked ? NULL
-                          : prof_i_pool_make(options.name ? options.name : "pool", options.device, options.query, options.user);
+  prof_pool *const pool = options.checked && !checked
+                              ? NULL
+                              : prof_i_pool_make(options.name ? options.name : "pool",
+                                                 options.device, options.query, options.user);
   if (!pool) {
     prof_i_checked_destroy(checked);
     return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a pool");

@@ -1,4 +1,5 @@
-/* RAF's way in: a query a device, asked where PROFILE_MEMORY() stands. Its pool is one whose sums are what the query said. */
+/* RAF's way in: a query a device, asked where PROFILE_MEMORY() stands. Its pool is one whose sums
+   are what the query said. */
 #define _GNU_SOURCE
 #include <prof/memory.h>
 #include <string.h>
@@ -26,7 +27,10 @@ int prof_memory_set_query(prof_device device, prof_memory_query query, void *use
 static uint32_t tag_number(const char *tag, uint32_t tag_bytes) {
   char name[PROF_I_NAME_BYTES];
   const size_t most = sizeof name - 1;
-  const size_t bytes = !tag ? 0 : tag_bytes == PROF_NUL_TERMINATED ? strnlen(tag, most) : tag_bytes < most ? tag_bytes : most;
+  const size_t bytes = !tag                               ? 0
+                       : tag_bytes == PROF_NUL_TERMINATED ? strnlen(tag, most)
+                       : tag_bytes < most                 ? tag_bytes
+                                                          : most;
   if (bytes) memcpy(name, tag, bytes);
   name[bytes] = '\0';
   return prof_memory_tag(name);

@@ -1,4 +1,5 @@
-/* See cache.h. A list, the latest first: an operator takes longer than looking at a thousand keys. */
+/* See cache.h. A list, the latest first: an operator takes longer than looking at a thousand
+   keys. */
 #include "cache.h"
 
 #include <pthread.h>
@@ -23,7 +24,8 @@ static struct {
 
 static void lock(void) { prof_i_thread_lock(&own.lock); }
 static void unlock(void) { prof_i_thread_unlock(&own.lock); }
-static void prepare_forks(void) { pthread_atfork(lock, unlock, unlock); } /* a child's list is whole, and nobody has its lock */
+/* a child's list is whole, and nobody has its lock */
+static void prepare_forks(void) { pthread_atfork(lock, unlock, unlock); }
 
 static void prepare(void) {
   PROF_I_INSIDE;
@@ -48,10 +50,14 @@ static bool make_whole(const char *path, char *to) {
 }
 
 static bool is_same(const prof_i_op_identity *a, const prof_i_op_identity *b) {
-  return a->device.type == b->device.type && a->device.index == b->device.index && a->warmup == b->warmup &&
-         a->exec == b->exec && a->repeat == b->repeat && a->repeat_all == b->repeat_all && a->least_ns == b->least_ns &&
-         a->time_limit_ns == b->time_limit_ns && a->caches == b->caches && a->is_device_warm == b->is_device_warm && a->vendor_memory == b->vendor_memory && a->open_meters == b->open_meters && !(a->precision < b->precision) &&
-         !(a->precision > b->precision) && strcmp(a->timer, b->timer) == 0 && strcmp(a->driver, b->driver) == 0;
+  return a->device.type == b->device.type && a->device.index == b->device.index &&
+         a->warmup == b->warmup && a->exec == b->exec && a->repeat == b->repeat &&
+         a->repeat_all == b->repeat_all && a->least_ns == b->least_ns &&
+         a->time_limit_ns == b->time_limit_ns && a->caches == b->caches &&
+         a->is_device_warm == b->is_device_warm && a->vendor_memory == b->vendor_memory &&
+         a->open_meters == b->open_meters && !(a->precision < b->precision) &&
+         !(a->precision > b->precision) && strcmp(a->timer, b->timer) == 0 &&
+         strcmp(a->driver, b->driver) == 0;
 }
 
 /* Takes it out of the list. */
@@ -97,7 +103,8 @@ static void remember(prof_op_result *copy) {
   unlock();
 }
 
-prof_op_result *prof_i_cache_find(const prof_i_op_identity *identity, const char *key, int32_t *file_status_out) {
+prof_op_result *prof_i_cache_find(const prof_i_op_identity *identity, const char *key,
+                                  int32_t *file_status_out) {
   char path[PATH_ROOM];
   acquire();
   prof_op_result *const found = take(identity, key);
@@ -122,9 +129,11 @@ void prof_i_cache_keep(const prof_op_result *result, int32_t *file_status_out) {
 int prof_op_cache_open(const char *path) {
   PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   char whole[PATH_ROOM] = "";
-  if (path && !path[0]) return prof_i_fail(PROF_E_INVALID, "prof_op_cache_open: the path is empty; NULL closes it");
+  if (path && !path[0])
+    return prof_i_fail(PROF_E_INVALID, "prof_op_cache_open: the path is empty; NULL closes it");
   if (path && !make_whole(path, whole))
-    return prof_i_fail(PROF_E_INVALID, "prof_op_cache_open: the path has more than %d bytes", PATH_ROOM - 1);
+    return prof_i_fail(PROF_E_INVALID, "prof_op_cache_open: the path has more than %d bytes",
+                       PATH_ROOM - 1);
   const int status = path ? prof_i_database_check(whole) : PROF_OK;
   if (status) return status;
   acquire();
@@ -140,14 +149,16 @@ static const prof_device *or_host(const prof_device *device) {
 }
 
 static bool is_of(const prof_op_result *result, const prof_device *device) {
-  return !device || (result->identity.device.type == device->type && result->identity.device.index == device->index);
+  return !device || (result->identity.device.type == device->type &&
+                     result->identity.device.index == device->index);
 }
 
 void prof_op_cache_reset(const prof_device *of) {
   PROF_I_REFUSE_INTERRUPTED();
   const prof_device *const device = or_host(of);
   char path[PATH_ROOM];
-  if (has_file(path)) (void)prof_i_database_forget(path, device); /* what stands there still is found again, and says so */
+  /* what stands there still is found again, and says so */
+  if (has_file(path)) (void)prof_i_database_forget(path, device);
   acquire();
   for (prof_op_result **at = &own.first; *at;) {
     prof_op_result *const result = *at;

@@ -1,6 +1,7 @@
-/* Of all pairs of one sample of each series, the median of the ratios is Hodges and Lehmann's estimate of how many times longer the second takes; and the
-   k-th from either end bound it, where k is what the rank sum of two series that are alike falls below once in forty times. Ratios go in the order
-   of differences of logarithms, so no logarithm is needed. */
+/* Of all pairs of one sample of each series, the median of the ratios is Hodges and Lehmann's
+   estimate of how many times longer the second takes; and the k-th from either end bound it, where
+   k is what the rank sum of two series that are alike falls below once in forty times. Ratios go in
+   the order of differences of logarithms, so no logarithm is needed. */
 #include "compare.h"
 
 #include <math.h> /* INFINITY alone: no libm */
@@ -13,17 +14,21 @@ enum {
 };
 static const double z95 = 1.959964;
 
-static size_t thinned(const prof_i_series *series) { return series->count < THIN_TO ? series->count : THIN_TO; }
+static size_t thinned(const prof_i_series *series) {
+  return series->count < THIN_TO ? series->count : THIN_TO;
+}
 static double sample(const prof_i_series *series, size_t i) {
-  return series->count <= THIN_TO ? series->sorted[i]
-                                  : prof_i_quantile(series->sorted, series->count, ((double)i + 0.5) / THIN_TO);
+  return series->count <= THIN_TO
+             ? series->sorted[i]
+             : prof_i_quantile(series->sorted, series->count, ((double)i + 0.5) / THIN_TO);
 }
 
 /* C(n + m, n) orders. */
 static bool has_interval(size_t n, size_t m) {
   const size_t fewer = n < m ? n : m, more = n < m ? m : n;
   double orders = 1;
-  for (size_t i = 1; i <= fewer && orders < ORDERS_MIN; i++) orders *= (double)(more + i) / (double)i;
+  for (size_t i = 1; i <= fewer && orders < ORDERS_MIN; i++)
+    orders *= (double)(more + i) / (double)i;
   return orders > ORDERS_MIN - 0.5; /* a whole number, but for rounding */
 }
 
@@ -49,7 +54,8 @@ bool prof_i_ratio_of(const prof_i_series *first, const prof_i_series *second, pr
   return true;
 }
 
-bool prof_i_paired_ratio_of(const double *first, const double *second, size_t count, prof_i_ratio *out) {
+bool prof_i_paired_ratio_of(const double *first, const double *second, size_t count,
+                            prof_i_ratio *out) {
   prof_i_series series;
   double *const ratios = calloc(count, sizeof *ratios);
   if (!ratios) return false;

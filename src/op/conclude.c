@@ -14,8 +14,10 @@ static void point_inside(prof_op_result *result) {
   result->key = (char *)(result->sorted + result->count);
 }
 
-static prof_op_result *make_room(const prof_i_op_identity *identity, const char *key, const double *samples, size_t count) {
-  const size_t key_bytes = strlen(key) + 1, bytes = sizeof(prof_op_result) + 2 * count * sizeof(double) + key_bytes;
+static prof_op_result *make_room(const prof_i_op_identity *identity, const char *key,
+                                 const double *samples, size_t count) {
+  const size_t key_bytes = strlen(key) + 1,
+               bytes = sizeof(prof_op_result) + 2 * count * sizeof(double) + key_bytes;
   prof_op_result *const result = calloc(1, bytes);
   if (!result) return NULL;
   result->identity = *identity;
@@ -55,7 +57,8 @@ static bool fill_statistics(prof_op_result *result) {
   return true;
 }
 
-static void fill_facts(prof_op_info *info, const prof_i_op_identity *identity, const prof_i_facts *facts) {
+static void fill_facts(prof_op_info *info, const prof_i_op_identity *identity,
+                       const prof_i_facts *facts) {
   info->size = sizeof *info;
   info->workspace_bytes = facts->workspace_bytes;
   info->has_workspace = facts->has_workspace;
@@ -77,17 +80,21 @@ static void fill_facts(prof_op_info *info, const prof_i_op_identity *identity, c
   info->energy_uj = facts->energy_uj;
 }
 
-static void doubt(prof_op_info *info, const prof_i_op_identity *identity, const prof_i_facts *facts) {
+static void doubt(prof_op_info *info, const prof_i_op_identity *identity,
+                  const prof_i_facts *facts) {
   const double half_width = (info->median_high_us - info->median_low_us) / 2;
   if (facts->slowdown > slow) info->doubts |= PROF_OP_THROTTLED;
-  if (facts->looks.throttle || facts->looks.clock_low_hz < clock_fell * facts->looks.clock_high_hz) info->doubts |= PROF_OP_DEVICE_THROTTLED;
+  if (facts->looks.throttle || facts->looks.clock_low_hz < clock_fell * facts->looks.clock_high_hz)
+    info->doubts |= PROF_OP_DEVICE_THROTTLED;
   if (facts->is_time_over) info->doubts |= PROF_OP_TIME_OVER;
   if (!(info->median_us > 0) || info->median_us * facts->exec < SURE_TIMES_MIN * facts->timer_us)
     info->doubts |= PROF_OP_TOO_SHORT;
-  if (half_width > identity->precision * info->median_us || facts->count < 6) info->doubts |= PROF_OP_NOT_CONVERGED;
+  if (half_width > identity->precision * info->median_us || facts->count < 6)
+    info->doubts |= PROF_OP_NOT_CONVERGED;
 }
 
-prof_op_result *prof_i_result_make(const prof_i_op_identity *identity, const char *key, const prof_i_facts *facts) {
+prof_op_result *prof_i_result_make(const prof_i_op_identity *identity, const char *key,
+                                   const prof_i_facts *facts) {
   PROF_I_HOLD_FP;
   prof_op_result *const result = make_room(identity, key, facts->samples, facts->count);
   if (!result || !fill_statistics(result)) {

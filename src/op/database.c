@@ -1,5 +1,6 @@
-/* See database.h. The shared library opens libsqlite3 while it is asked: to load it would cost every program more than to load prof does. The static one goes
-   without. A file says by its application id that it is ours: another program's database is left alone. */
+/* See database.h. The shared library opens libsqlite3 while it is asked: to load it would cost
+   every program more than to load prof does. The static one goes without. A file says by its
+   application id that it is ours: another program's database is left alone. */
 #define _GNU_SOURCE
 #include "database.h"
 
@@ -32,28 +33,50 @@ enum {
 
 static const char make_table[] =
     "CREATE TABLE IF NOT EXISTS prof_op_results ("
-    "operator TEXT NOT NULL, device_type INTEGER NOT NULL, device_index INTEGER NOT NULL, driver TEXT NOT NULL, asked TEXT NOT "
+    "operator TEXT NOT NULL, device_type INTEGER NOT NULL, device_index INTEGER NOT NULL, driver "
+    "TEXT NOT NULL, asked TEXT NOT "
     "NULL,"
-    "prof_version TEXT NOT NULL, measured_unix_ns INTEGER NOT NULL, exec INTEGER NOT NULL, workspace_bytes INTEGER,"
-    "timer_us REAL NOT NULL, slowdown REAL NOT NULL, is_time_over INTEGER NOT NULL, energy_uj REAL, samples_us BLOB NOT NULL,"
-    "warmup INTEGER, workspace_source INTEGER, looks INTEGER, throttle INTEGER, clock_low_hz REAL, clock_high_hz REAL, "
+    "prof_version TEXT NOT NULL, measured_unix_ns INTEGER NOT NULL, exec INTEGER NOT NULL, "
+    "workspace_bytes INTEGER,"
+    "timer_us REAL NOT NULL, slowdown REAL NOT NULL, is_time_over INTEGER NOT NULL, energy_uj "
+    "REAL, samples_us BLOB NOT NULL,"
+    "warmup INTEGER, workspace_source INTEGER, looks INTEGER, throttle INTEGER, clock_low_hz REAL, "
+    "clock_high_hz REAL, "
     "PRIMARY KEY (operator, device_type, device_index, driver, asked))";
 /* What each layout has more than the one before. NULL: as was asked for; none was known. */
 static const char *const added[LAYOUT] = {
     NULL, "ALTER TABLE prof_op_results ADD COLUMN warmup INTEGER",
-    "ALTER TABLE prof_op_results ADD COLUMN workspace_source INTEGER; ALTER TABLE prof_op_results ADD COLUMN looks INTEGER;"
-    "ALTER TABLE prof_op_results ADD COLUMN throttle INTEGER; ALTER TABLE prof_op_results ADD COLUMN clock_low_hz REAL;"
+    "ALTER TABLE prof_op_results ADD COLUMN workspace_source INTEGER; ALTER TABLE prof_op_results "
+    "ADD COLUMN looks INTEGER;"
+    "ALTER TABLE prof_op_results ADD COLUMN throttle INTEGER; ALTER TABLE prof_op_results ADD "
+    "COLUMN clock_low_hz REAL;"
     "ALTER TABLE prof_op_results ADD COLUMN clock_high_hz REAL"};
 
 /* ---- libsqlite3 ---- */
 
-#define FUNCTIONS(X)                                                                                                    \
-  X(open_v2)                                                                                                            \
-  X(close_v2)                                                                                                           \
-  X(busy_timeout)                                                                                                       \
-  X(db_config)                                                                                                          \
-  X(limit) X(progress_handler) X(exec) X(errmsg) X(errstr) X(prepare_v2) X(finalize) X(step) X(bind_text) X(bind_int64) \
-      X(bind_double) X(bind_blob) X(bind_null) X(column_int64) X(column_double) X(column_type) X(column_blob) X(column_bytes)
+#define FUNCTIONS(X)  \
+  X(open_v2)          \
+  X(close_v2)         \
+  X(busy_timeout)     \
+  X(db_config)        \
+  X(limit)            \
+  X(progress_handler) \
+  X(exec)             \
+  X(errmsg)           \
+  X(errstr)           \
+  X(prepare_v2)       \
+  X(finalize)         \
+  X(step)             \
+  X(bind_text)        \
+  X(bind_int64)       \
+  X(bind_double)      \
+  X(bind_blob)        \
+  X(bind_null)        \
+  X(column_int64)     \
+  X(column_double)    \
+  X(column_type)      \
+  X(column_blob)      \
+  X(column_bytes)
 
 typedef struct database {
   void *handle;
@@ -70,8 +93,10 @@ static int open_library(database *d) {
   static const char name[] = "libsqlite3.so.0";
   d->handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
   if (!d->handle)
-    return prof_i_fail(PROF_E_UNSUPPORTED, "SQLite, which keeps results in a file, cannot be opened (Debian: libsqlite3-0): %s",
-                       dlerror());
+    return prof_i_fail(
+        PROF_E_UNSUPPORTED,
+        "SQLite, which keeps results in a file, cannot be opened (Debian: libsqlite3-0): %s",
+        dlerror());
 #define FIND(name)                                         \
   *(void **)&d->name = dlsym(d->handle, "sqlite3_" #name); \
   if (!d->name) return prof_i_fail(PROF_E_UNSUPPORTED, "libsqlite3.so.0 has no sqlite3_" #name);
@@ -112,13 +137,17 @@ static int status_of(const database *d, int code) {
       return why_not_opened(d->path);
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
-      return prof_i_fail(PROF_E_IO, "%s: another process has locked it for more than %d s", d->path, BUSY_MS / 1000);
+      return prof_i_fail(PROF_E_IO, "%s: another process has locked it for more than %d s", d->path,
+                         BUSY_MS / 1000);
     case SQLITE_INTERRUPT:
-      return prof_i_fail(PROF_E_IO, "%s: damaged: it takes more than %d s; choose another, or remove it", d->path,
-                         VISIT_MS / 1000);
+      return prof_i_fail(PROF_E_IO,
+                         "%s: damaged: it takes more than %d s; choose another, or remove it",
+                         d->path, VISIT_MS / 1000);
     case SQLITE_NOTADB:
     case SQLITE_CORRUPT:
-      return prof_i_fail(PROF_E_IO, "%s: no SQLite file, or damaged (%s); choose another, or remove it", d->path, text);
+      return prof_i_fail(PROF_E_IO,
+                         "%s: no SQLite file, or damaged (%s); choose another, or remove it",
+                         d->path, text);
     default:
       return prof_i_fail(PROF_E_IO, "%s: %s", d->path, text);
   }
@@ -137,10 +166,13 @@ static int number_of(database *d, const char *question, int64_t *number_out) {
   return code == SQLITE_OK ? PROF_OK : status_of(d, code);
 }
 
-/* Views, triggers and virtual tables (which have no root page) would run whatever their words say. */
+/* Views, triggers and virtual tables (which have no root page) would run whatever their words
+   say. */
 static const char has_more[] =
-    "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type NOT IN ('table', 'index') OR coalesce(rootpage, 0) = 0)";
-static const char has_table[] = "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'prof_op_results')";
+    "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type NOT IN ('table', 'index') OR "
+    "coalesce(rootpage, 0) = 0)";
+static const char has_table[] =
+    "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'prof_op_results')";
 
 static int look_at_schema(database *d) {
   int64_t more = 0, table = 0;
@@ -161,11 +193,14 @@ static int look(database *d, claims *out) {
   if (!status) status = number_of(d, "SELECT EXISTS (SELECT 1 FROM sqlite_master)", &out->tables);
   if (status || out->application != APPLICATION_ID) return status;
   if (out->layout <= LAYOUT) return look_at_schema(d);
-  return prof_i_fail(PROF_E_VERSION, "%s: a newer prof's cache (layout %" PRId64 ", this one has %d)", d->path, out->layout,
-                     LAYOUT);
+  return prof_i_fail(PROF_E_VERSION,
+                     "%s: a newer prof's cache (layout %" PRId64 ", this one has %d)", d->path,
+                     out->layout, LAYOUT);
 }
 
-static bool is_ours(const claims *found) { return found->application == APPLICATION_ID && found->layout == LAYOUT; }
+static bool is_ours(const claims *found) {
+  return found->application == APPLICATION_ID && found->layout == LAYOUT;
+}
 
 static int order(database *d, const char *text) {
   const int code = d->exec(d->file, text, NULL, NULL, NULL);
@@ -174,11 +209,13 @@ static int order(database *d, const char *text) {
 
 static int add_columns(database *d, int64_t from_layout) {
   int status = PROF_OK;
-  for (int64_t layout = from_layout < 1 ? 1 : from_layout; layout < LAYOUT && !status; layout++) status = order(d, added[layout]);
+  for (int64_t layout = from_layout < 1 ? 1 : from_layout; layout < LAYOUT && !status; layout++)
+    status = order(d, added[layout]);
   return status;
 }
 
-/* Ours, or empty, or of a layout before: then it becomes ours, in one step, since another process may be doing the same. */
+/* Ours, or empty, or of a layout before: then it becomes ours, in one step, since another process
+   may be doing the same. */
 static int claim(database *d) {
   char make_ours[96];
   claims found = {0, 0, 0};
@@ -191,7 +228,8 @@ static int claim(database *d) {
   const bool is_older = found.application == APPLICATION_ID;
   if (!is_older && (found.application || found.tables))
     return prof_i_fail(PROF_E_IO, "%s: another program's database; choose another file", d->path);
-  snprintf(make_ours, sizeof make_ours, "PRAGMA application_id = %d; PRAGMA user_version = %d", APPLICATION_ID, LAYOUT);
+  snprintf(make_ours, sizeof make_ours, "PRAGMA application_id = %d; PRAGMA user_version = %d",
+           APPLICATION_ID, LAYOUT);
   status = is_older ? add_columns(d, found.layout) : order(d, make_table);
   if (!status) status = order(d, make_ours);
   return status ? status : order(d, "COMMIT");
@@ -208,8 +246,9 @@ static int is_too_long(void *user) {
   return prof_i_ns_since(d->begun_ns) > VISIT_MS * 1000000ull;
 }
 
-/* As SQLite's authors advise for files from anywhere: nothing of the schema runs, what is damaged is found early, and nothing goes on for ever. A libsqlite3
-   that does not know one of these goes without it. */
+/* As SQLite's authors advise for files from anywhere: nothing of the schema runs, what is damaged
+   is found early, and nothing goes on for ever. A libsqlite3 that does not know one of these goes
+   without it. */
 static int be_wary(database *d) {
   enum { BLOB_MAX = COUNT_MAX * 8 + (1 << 20) };
   (void)d->db_config(d->file, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
@@ -225,8 +264,10 @@ static int visit(database *d, const char *path) {
   *d = (database){.path = path, .begun_ns = prof_i_port_monotonic_ns()};
   int status = open_library(d);
   if (status) return status;
-  /* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): prof_i_fail() returns no PROF_OK, so open_library() has set it */
-  const int code = d->open_v2(path, &d->file, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, NULL);
+  /* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): prof_i_fail() returns no PROF_OK, so
+     open_library() has set it */
+  const int code = d->open_v2(
+      path, &d->file, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, NULL);
   if (code != SQLITE_OK) return status_of(d, code);
   d->busy_timeout(d->file, BUSY_MS);
   status = be_wary(d);
@@ -235,17 +276,24 @@ static int visit(database *d, const char *path) {
 
 /* All that was asked for but key and device, as a text: what differs in it is another result. */
 static void say_asked(const prof_i_op_identity *identity, char *to) {
-  const bool is_cold_device = identity->caches == PROF_OP_COLD && identity->device.type != PROF_DEVICE_CPU; /* an earlier prof did not tell the two apart */
-  snprintf(to, ASKED_BYTES,
-           "warmup %" PRId32 ", exec %" PRId32 ", repeat %" PRId32 ", all %" PRIu32 ", caches %" PRIu32 ", least_ns %" PRIu64
-           ", limit_ns %" PRIu64 ", precision %.17g, timer %s%s%s%s",
-           identity->warmup, identity->exec, identity->repeat, identity->repeat_all, identity->caches, identity->least_ns,
-           identity->time_limit_ns, identity->precision, identity->timer, identity->vendor_memory ? ", vendor's memory" : "",
-           identity->open_meters ? ", meters" : "", identity->is_device_warm ? ", device warm" : is_cold_device ? ", device cold" : "");
+  /* an earlier prof did not tell the two apart */
+  const bool is_cold_device =
+      identity->caches == PROF_OP_COLD && identity->device.type != PROF_DEVICE_CPU;
+  snprintf(
+      to, ASKED_BYTES,
+      "warmup %" PRId32 ", exec %" PRId32 ", repeat %" PRId32 ", all %" PRIu32 ", caches %" PRIu32
+      ", least_ns %" PRIu64 ", limit_ns %" PRIu64 ", precision %.17g, timer %s%s%s%s",
+      identity->warmup, identity->exec, identity->repeat, identity->repeat_all, identity->caches,
+      identity->least_ns, identity->time_limit_ns, identity->precision, identity->timer,
+      identity->vendor_memory ? ", vendor's memory" : "", identity->open_meters ? ", meters" : "",
+      identity->is_device_warm ? ", device warm"
+      : is_cold_device         ? ", device cold"
+                               : "");
 }
 
 /* Binds what a row is found by, as parameters 1 to 5. */
-static int bind_identity(database *d, const prof_i_op_identity *identity, const char *key, const char *asked) {
+static int bind_identity(database *d, const prof_i_op_identity *identity, const char *key,
+                         const char *asked) {
   int code = d->bind_text(d->statement, 1, key, -1, SQLITE_STATIC);
   if (code == SQLITE_OK) code = d->bind_int64(d->statement, 2, identity->device.type);
   if (code == SQLITE_OK) code = d->bind_int64(d->statement, 3, identity->device.index);
@@ -254,7 +302,8 @@ static int bind_identity(database *d, const prof_i_op_identity *identity, const 
   return code;
 }
 
-/* As it would have been measured for what is asked: else whoever asked for so many samples would get more, or fewer. */
+/* As it would have been measured for what is asked: else whoever asked for so many samples would
+   get more, or fewer. */
 static bool fits(const prof_i_op_identity *asked, const prof_i_facts *found) {
   const bool is_all = found->count == (size_t)asked->repeat;
   if (found->count > (size_t)asked->repeat) return false;
@@ -268,15 +317,20 @@ static bool is_clock(double hz) { return hz >= 0 && hz < 1e15; }
 
 /* What came with the third layout. False: it cannot be. */
 static bool read_more(database *d, prof_i_facts *facts) {
-  const int64_t source = d->column_int64(d->statement, 8), looks = d->column_int64(d->statement, 9), throttle = d->column_int64(d->statement, 10);
+  const int64_t source = d->column_int64(d->statement, 8), looks = d->column_int64(d->statement, 9),
+                throttle = d->column_int64(d->statement, 10);
   facts->workspace_source = (uint32_t)source;
-  facts->looks = (prof_i_looks){(uint32_t)looks, (uint32_t)throttle, d->column_double(d->statement, 11), d->column_double(d->statement, 12)};
-  return source >= 0 && source <= PROF_OP_WORKSPACE_VENDOR && looks >= 0 && looks <= UINT32_MAX && throttle >= 0 && throttle <= UINT32_MAX &&
-         is_clock(facts->looks.clock_low_hz) && is_clock(facts->looks.clock_high_hz);
+  facts->looks =
+      (prof_i_looks){(uint32_t)looks, (uint32_t)throttle, d->column_double(d->statement, 11),
+                     d->column_double(d->statement, 12)};
+  return source >= 0 && source <= PROF_OP_WORKSPACE_VENDOR && looks >= 0 && looks <= UINT32_MAX &&
+         throttle >= 0 && throttle <= UINT32_MAX && is_clock(facts->looks.clock_low_hz) &&
+         is_clock(facts->looks.clock_high_hz);
 }
 
 /* A row is bytes from a file: nothing in it is trusted. */
-static int read_row(database *d, const prof_i_op_identity *identity, const char *key, prof_op_result **result_out) {
+static int read_row(database *d, const prof_i_op_identity *identity, const char *key,
+                    prof_op_result **result_out) {
   const void *const samples = d->column_blob(d->statement, 6);
   const int bytes = d->column_bytes(d->statement, 6);
   const int64_t exec = d->column_int64(d->statement, 0), warmup = d->column_int64(d->statement, 7);
@@ -291,26 +345,33 @@ static int read_row(database *d, const prof_i_op_identity *identity, const char 
                         .is_time_over = d->column_int64(d->statement, 4) != 0,
                         .has_energy = d->column_type(d->statement, 5) != SQLITE_NULL,
                         .energy_uj = d->column_double(d->statement, 5)};
-  bool is_sound = samples && facts.count > 0 && (size_t)bytes % sizeof(double) == 0 && exec > 0 && exec <= INT32_MAX &&
-                  warmup >= 0 && warmup <= INT32_MAX && prof_i_is_time(facts.timer_us) && prof_i_is_time(facts.energy_uj) &&
+  bool is_sound = samples && facts.count > 0 && (size_t)bytes % sizeof(double) == 0 && exec > 0 &&
+                  exec <= INT32_MAX && warmup >= 0 && warmup <= INT32_MAX &&
+                  prof_i_is_time(facts.timer_us) && prof_i_is_time(facts.energy_uj) &&
                   facts.slowdown >= 1 && facts.slowdown < 1e6 && read_more(d, &facts);
   if (is_sound && !fits(identity, &facts))
-    return prof_i_fail(PROF_E_IO, "%s: the row of '%s' is damaged: %zu samples of %" PRId64 " runs are not what was asked for",
+    return prof_i_fail(PROF_E_IO,
+                       "%s: the row of '%s' is damaged: %zu samples of %" PRId64
+                       " runs are not what was asked for",
                        d->path, key, facts.count, exec);
   double *const copy = is_sound ? malloc((size_t)bytes) : NULL;
-  if (is_sound && !copy) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for %zu samples", facts.count);
+  if (is_sound && !copy)
+    return prof_i_fail(PROF_E_NO_MEMORY, "no memory for %zu samples", facts.count);
   if (copy) memcpy(copy, samples, (size_t)bytes);
   for (size_t i = 0; i < facts.count && is_sound; i++) is_sound = prof_i_is_time(copy[i]);
   facts.samples = copy;
   if (is_sound) *result_out = prof_i_result_make(identity, key, &facts);
   free(copy);
   if (!is_sound) return prof_i_fail(PROF_E_IO, "%s: the row of '%s' is damaged", d->path, key);
-  return *result_out ? PROF_OK : prof_i_fail(PROF_E_NO_MEMORY, "no memory for %zu samples", facts.count);
+  return *result_out ? PROF_OK
+                     : prof_i_fail(PROF_E_NO_MEMORY, "no memory for %zu samples", facts.count);
 }
 
-static int find(database *d, const prof_i_op_identity *identity, const char *key, prof_op_result **result_out) {
+static int find(database *d, const prof_i_op_identity *identity, const char *key,
+                prof_op_result **result_out) {
   static const char question[] =
-      "SELECT exec, workspace_bytes, timer_us, slowdown, is_time_over, energy_uj, samples_us, warmup, "
+      "SELECT exec, workspace_bytes, timer_us, slowdown, is_time_over, energy_uj, samples_us, "
+      "warmup, "
       "workspace_source, looks, throttle, clock_low_hz, clock_high_hz FROM prof_op_results "
       "WHERE operator = ? AND device_type = ? AND device_index = ? AND driver = ? AND asked = ?";
   char asked[ASKED_BYTES];
@@ -333,38 +394,47 @@ static int bind_more(database *d, const prof_op_info *info) {
 
 static int keep(database *d, const prof_op_result *result) {
   static const char insert[] =
-      "INSERT OR REPLACE INTO prof_op_results (operator, device_type, device_index, driver, asked, prof_version, "
+      "INSERT OR REPLACE INTO prof_op_results (operator, device_type, device_index, driver, asked, "
+      "prof_version, "
       "measured_unix_ns, exec, workspace_bytes, timer_us, "
-      "slowdown, is_time_over, energy_uj, samples_us, warmup, workspace_source, looks, throttle, clock_low_hz, clock_high_hz) "
+      "slowdown, is_time_over, energy_uj, samples_us, warmup, workspace_source, looks, throttle, "
+      "clock_low_hz, clock_high_hz) "
       "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
   const prof_op_info *const info = &result->info;
   char asked[ASKED_BYTES];
   say_asked(&result->identity, asked);
   int code = d->prepare_v2(d->file, insert, -1, &d->statement, NULL);
   if (code == SQLITE_OK) code = bind_identity(d, &result->identity, result->key, asked);
-  if (code == SQLITE_OK) code = d->bind_text(d->statement, 6, PROF_VERSION_STRING, -1, SQLITE_STATIC);
+  if (code == SQLITE_OK)
+    code = d->bind_text(d->statement, 6, PROF_VERSION_STRING, -1, SQLITE_STATIC);
   if (code == SQLITE_OK) code = d->bind_int64(d->statement, 7, (int64_t)prof_i_port_realtime_ns());
   if (code == SQLITE_OK) code = d->bind_int64(d->statement, 8, info->exec);
   if (code == SQLITE_OK)
-    code = info->has_workspace ? d->bind_int64(d->statement, 9, (int64_t)info->workspace_bytes) : d->bind_null(d->statement, 9);
+    code = info->has_workspace ? d->bind_int64(d->statement, 9, (int64_t)info->workspace_bytes)
+                               : d->bind_null(d->statement, 9);
   if (code == SQLITE_OK) code = d->bind_double(d->statement, 10, info->timer_us);
   if (code == SQLITE_OK) code = d->bind_double(d->statement, 11, info->slowdown);
-  if (code == SQLITE_OK) code = d->bind_int64(d->statement, 12, (info->doubts & PROF_OP_TIME_OVER) != 0);
   if (code == SQLITE_OK)
-    code = info->has_energy ? d->bind_double(d->statement, 13, info->energy_uj) : d->bind_null(d->statement, 13);
+    code = d->bind_int64(d->statement, 12, (info->doubts & PROF_OP_TIME_OVER) != 0);
   if (code == SQLITE_OK)
-    code = d->bind_blob(d->statement, 14, result->samples, (int)(result->count * sizeof(double)), SQLITE_STATIC);
+    code = info->has_energy ? d->bind_double(d->statement, 13, info->energy_uj)
+                            : d->bind_null(d->statement, 13);
+  if (code == SQLITE_OK)
+    code = d->bind_blob(d->statement, 14, result->samples, (int)(result->count * sizeof(double)),
+                        SQLITE_STATIC);
   if (code == SQLITE_OK) code = d->bind_int64(d->statement, 15, info->warmup);
   if (code == SQLITE_OK) code = bind_more(d, info);
   if (code == SQLITE_OK) code = d->step(d->statement);
   return code == SQLITE_DONE ? PROF_OK : status_of(d, code);
 }
 
-/* "DELETE FROM" or "SELECT count(*) FROM", of one device or of all. With a condition for all, too: without one SQLite goes over the pages in one step, which
-   nothing ends. */
-static int of_device(database *d, const char *what, const prof_device *device, int64_t *number_out) {
+/* "DELETE FROM" or "SELECT count(*) FROM", of one device or of all. With a condition for all, too:
+   without one SQLite goes over the pages in one step, which nothing ends. */
+static int of_device(database *d, const char *what, const prof_device *device,
+                     int64_t *number_out) {
   char text[160];
-  snprintf(text, sizeof text, "%s prof_op_results WHERE ?1 IS NULL OR (device_type = ?1 AND device_index = ?2)", what);
+  snprintf(text, sizeof text,
+           "%s prof_op_results WHERE ?1 IS NULL OR (device_type = ?1 AND device_index = ?2)", what);
   int code = d->prepare_v2(d->file, text, -1, &d->statement, NULL);
   if (code == SQLITE_OK && device) code = d->bind_int64(d->statement, 1, device->type);
   if (code == SQLITE_OK && device) code = d->bind_int64(d->statement, 2, device->index);
@@ -380,7 +450,8 @@ int prof_i_database_check(const char *path) {
   return status;
 }
 
-int prof_i_database_find(const char *path, const prof_i_op_identity *identity, const char *key, prof_op_result **result_out) {
+int prof_i_database_find(const char *path, const prof_i_op_identity *identity, const char *key,
+                         prof_op_result **result_out) {
   PROF_I_HOLD_FP;
   database d;
   int status = visit(&d, path);
@@ -422,11 +493,13 @@ int prof_i_database_count(const char *path, const prof_device *device, size_t *c
 
 static int without(void) {
 #ifdef PROF_HAVE_SQLITE
+  return prof_i_fail(PROF_E_UNSUPPORTED,
+                     "the static library keeps no results in a file: SQLite would have to be "
+                     "linked to every program; link the shared one");
+#else
   return prof_i_fail(
       PROF_E_UNSUPPORTED,
-      "the static library keeps no results in a file: SQLite would have to be linked to every program; link the shared one");
-#else
-  return prof_i_fail(PROF_E_UNSUPPORTED, "built without SQLite (Debian: libsqlite3-dev), so no results are kept in a file");
+      "built without SQLite (Debian: libsqlite3-dev), so no results are kept in a file");
 #endif
 }
 
@@ -434,7 +507,8 @@ int prof_i_database_check(const char *path) {
   (void)path;
   return without();
 }
-int prof_i_database_find(const char *path, const prof_i_op_identity *identity, const char *key, prof_op_result **result_out) {
+int prof_i_database_find(const char *path, const prof_i_op_identity *identity, const char *key,
+                         prof_op_result **result_out) {
   (void)path, (void)identity, (void)key;
   *result_out = NULL;
   return without();

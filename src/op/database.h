@@ -1,5 +1,5 @@
-/* Kept results in an SQLite file: one table, a row a result, its samples as they are. Nothing is held open between two calls. All return a status, with its
-   text in prof_last_error(). */
+/* Kept results in an SQLite file: one table, a row a result, its samples as they are. Nothing is
+   held open between two calls. All return a status, with its text in prof_last_error(). */
 #ifndef PROF_OP_DATABASE_H
 #define PROF_OP_DATABASE_H
 
@@ -9,7 +9,8 @@
 int prof_i_database_check(const char *path);
 
 /* PROF_OK with NULL: it is not there. */
-int prof_i_database_find(const char *path, const prof_i_op_identity *identity, const char *key, prof_op_result **result_out);
+int prof_i_database_find(const char *path, const prof_i_op_identity *identity, const char *key,
+                         prof_op_result **result_out);
 
 /* In the place of one of the same identity. */
 int prof_i_database_keep(const char *path, const prof_op_result *result);

@@ -1,6 +1,8 @@
-/* Operators that run at once: as an operator of its own, whose run is a round of all of them, measured in turn with each member alone. The caller's thread
-   runs the first member; each other one has a thread. These sleep while members are measured alone, and are woken before the group's time begins: to wake a thread takes
-   50 us and more, which is not the members'. So within a sample they spin, and a round costs them and the caller less than 1 us. See op.h. */
+/* Operators that run at once: as an operator of its own, whose run is a round of all of them,
+   measured in turn with each member alone. The caller's thread runs the first member; each other
+   one has a thread. These sleep while members are measured alone, and are woken before the group's
+   time begins: to wake a thread takes 50 us and more, which is not the members'. So within a sample
+   they spin, and a round costs them and the caller less than 1 us. See op.h. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
@@ -22,14 +24,16 @@ enum {
   EMPTY_ROUNDS = 64,
   KEY_BYTES = 256
 };
-static const uint64_t sleep_ns = 100000000, awake_ns = 10000000 /* offering its processor, before a thread sleeps */,
-                      quick_ns = 50000; /* a round that only those take part in so fast who all have a processor */
+static const uint64_t sleep_ns = 100000000,
+                      awake_ns = 10000000 /* offering its processor, before a thread sleeps */,
+                      /* a round that only those take part in so fast who all have a processor */
+    quick_ns = 50000;
 
 /* What a round is for. */
 typedef enum task { BE_READY, MOVE, RUN, REST, LEAVE } task;
 
-/* To wait at. Who sleeps counts itself, then looks at the value; who changes the value looks at the count then: both in one order (sequentially consistent), so that one
-   of them sees the other. */
+/* To wait at. Who sleeps counts itself, then looks at the value; who changes the value looks at the
+   count then: both in one order (sequentially consistent), so that one of them sees the other. */
 typedef struct word {
   uint32_t value, sleepers;
 } word;
@@ -73,7 +77,8 @@ static bool is_another(word *w, uint32_t from, uint32_t *now_out) {
   return *now_out != from;
 }
 
-/* False: it has been long. With more threads than processors the one that is waited for may have to get this one's. */
+/* False: it has been long. With more threads than processors the one that is waited for may have to
+   get this one's. */
 static bool spin_for_change(word *w, uint32_t from, int spins, uint32_t *now_out) {
   for (int i = 0; i < spins; i++) {
     if (is_another(w, from, now_out)) return true;
@@ -109,11 +114,14 @@ static void *serve(void *argument) {
   group *const g = m->of;
   uint32_t round = sleep_for_change(&g->round, 0);
   while (g->task != LEAVE) {
-    const bool may_sleep = g->task == REST; /* the next may stand there as soon as this one has ended */
+    /* the next may stand there as soon as this one has ended */
+    const bool may_sleep = g->task == REST;
     if (g->task == RUN) m->code = run_member(g, m);
-    if (g->task == MOVE) prof_i_port_leave_processor(g->callers_processor, (size_t)(m - g->members));
+    if (g->task == MOVE)
+      prof_i_port_leave_processor(g->callers_processor, (size_t)(m - g->members));
     if (__atomic_sub_fetch(&g->left.value, 1, __ATOMIC_SEQ_CST) == 0) wake_sleepers(&g->left);
-    round = may_sleep ? sleep_for_change(&g->round, round) : await_change(&g->round, round, g->spins);
+    round =
+        may_sleep ? sleep_for_change(&g->round, round) : await_change(&g->round, round, g->spins);
   }
   return NULL;
 }
@@ -134,8 +142,10 @@ static void play_round(group *g, task what) {
   end_round(g);
 }
 
-/* All are awake, and each on a processor of its own as far as there are as many. The kernel may well wake a thread on the processor of who woke it while another is idle, and leaves
-   two there that offer it to each other: one that goes to another processor by itself stays there, and may then go wherever it might before. */
+/* All are awake, and each on a processor of its own as far as there are as many. The kernel may
+   well wake a thread on the processor of who woke it while another is idle, and leaves two there
+   that offer it to each other: one that goes to another processor by itself stays there, and may
+   then go wherever it might before. */
 static void get_ready(void *user) {
   group *const g = user;
   play_round(g, BE_READY);
@@ -178,7 +188,9 @@ static int begin_threads(group *g) {
     g->thread_count += !error;
   }
   pthread_sigmask(SIG_SETMASK, &before, NULL);
-  return error ? prof_i_fail(PROF_E_NO_MEMORY, "no thread for a member of the group: %s", strerror(error)) : PROF_OK;
+  return error ? prof_i_fail(PROF_E_NO_MEMORY, "no thread for a member of the group: %s",
+                             strerror(error))
+               : PROF_OK;
 }
 
 static void end_threads(group *g) {
@@ -194,7 +206,9 @@ static int note_timer(group *g, size_t i, int before, int code) {
   return code;
 }
 
-static const prof_op_timer *timer_of(const group *g, size_t i) { return &(g->whole - g->count + i)->timer; }
+static const prof_op_timer *timer_of(const group *g, size_t i) {
+  return &(g->whole - g->count + i)->timer;
+}
 
 static int end_timers_to(group *g, size_t count, double *us_out) {
   int code = 0;
@@ -221,7 +235,8 @@ static int begin_timers(void *user) {
   return 0;
 }
 
-/* And waits, by a time that is not looked at, until all that was enqueued for it is done: a member would run beside what another one's stream still writes. */
+/* And waits, by a time that is not looked at, until all that was enqueued for it is done: a member
+   would run beside what another one's stream still writes. */
 static int write_caches_over(void *user) {
   group *const g = user;
   double unused;
@@ -234,7 +249,9 @@ static int write_caches_over(void *user) {
   return code ? code : end_timers_to(g, g->count, &unused);
 }
 
-static int end_timers(void *user, double *us_out) { return end_timers_to(user, ((group *)user)->count, us_out); }
+static int end_timers(void *user, double *us_out) {
+  return end_timers_to(user, ((group *)user)->count, us_out);
+}
 
 static const char *why_timers(void *user) {
   const prof_op_timer *const timer = timer_of(user, ((group *)user)->failed_timer);
@@ -245,17 +262,22 @@ static const char *why_timers(void *user) {
 static int check_timers(const prof_i_measurement *all, size_t count) {
   for (size_t i = 0; i < count; i++) {
     if (!all[i].op.timer != !all[0].op.timer)
-      return prof_i_fail(PROF_E_INVALID, "of members 0 and %zu one has a timer of its own, and the other one none", i);
+      return prof_i_fail(PROF_E_INVALID,
+                         "of members 0 and %zu one has a timer of its own, and the other one none",
+                         i);
     for (size_t j = 0; j < i && all[i].op.timer; j++)
       if (all[i].timer.begin == all[j].timer.begin && all[i].timer.user == all[j].timer.user)
-        return prof_i_fail(PROF_E_INVALID, "members %zu and %zu have one timer, %s: each needs its own", j, i, all[i].timer.name);
+        return prof_i_fail(PROF_E_INVALID,
+                           "members %zu and %zu have one timer, %s: each needs its own", j, i,
+                           all[i].timer.name);
   }
   return PROF_OK;
 }
 
 /* ---- the group ---- */
 
-/* What a round takes in which nothing is run: at its best, since it is to be no more than what stands in the group's time, and others may have a processor just now. */
+/* What a round takes in which nothing is run: at its best, since it is to be no more than what
+   stands in the group's time, and others may have a processor just now. */
 static double time_empty_rounds(group *g) {
   double us[EMPTY_ROUNDS];
   get_ready(g);
@@ -282,8 +304,10 @@ static void fill_overlap(prof_op_overlap *overlap, prof_op_result *const *result
   overlap->gained = alone > longest ? (alone - overlap->group_us) / (alone - longest) : 0;
 }
 
-/* What the members asked for at once, and what they say themselves. It is known if each one's is. A vendor does not say whose its pieces are: what it tells is all, where it is asked for all. */
-static void fill_workspace(const prof_i_measurement *all, prof_op_result *const *results, size_t count) {
+/* What the members asked for at once, and what they say themselves. It is known if each one's is. A
+   vendor does not say whose its pieces are: what it tells is all, where it is asked for all. */
+static void fill_workspace(const prof_i_measurement *all, prof_op_result *const *results,
+                           size_t count) {
   prof_op_info *const whole = &results[count]->info;
   uint64_t said_bytes = 0; /* 64 members of 2^56 at most: no overflow */
   size_t known = 0, said = 0, by_vendor = 0;
@@ -295,10 +319,14 @@ static void fill_workspace(const prof_i_measurement *all, prof_op_result *const 
   }
   const bool is_by_vendor = whole->workspace_source == PROF_OP_WORKSPACE_VENDOR;
   const bool is_known = by_vendor ? is_by_vendor && by_vendor == count : known == count;
-  const uint64_t own_bytes = is_by_vendor && !by_vendor ? 0 : whole->workspace_bytes, both_bytes = own_bytes + said_bytes;
+  const uint64_t own_bytes = is_by_vendor && !by_vendor ? 0 : whole->workspace_bytes,
+                 both_bytes = own_bytes + said_bytes;
   whole->has_workspace = is_known;
   whole->workspace_bytes = !is_known ? 0 : both_bytes < said_bytes ? UINT64_MAX : both_bytes;
-  whole->workspace_source = !is_known ? PROF_OP_WORKSPACE_UNKNOWN : by_vendor ? PROF_OP_WORKSPACE_VENDOR : said == count ? PROF_OP_WORKSPACE_SAID : PROF_OP_WORKSPACE_TOLD;
+  whole->workspace_source = !is_known       ? PROF_OP_WORKSPACE_UNKNOWN
+                            : by_vendor     ? PROF_OP_WORKSPACE_VENDOR
+                            : said == count ? PROF_OP_WORKSPACE_SAID
+                                            : PROF_OP_WORKSPACE_TOLD;
 }
 
 static void join_keys(const prof_i_measurement *all, size_t count, char *to) {
@@ -310,22 +338,26 @@ static void join_keys(const prof_i_measurement *all, size_t count, char *to) {
   }
 }
 
-/* Nobody writes over that member's device's caches: it does not, and no other one of that device. */
+/* Nobody writes over that member's device's caches: it does not, and no other one of that
+   device. */
 static bool has_warm_device(const prof_i_measurement *all, size_t count, size_t which) {
   const prof_device device = all[which].op.device;
   for (size_t i = 0; i < count; i++)
-    if (all[i].has_own_caches && all[i].op.device.type == device.type && all[i].op.device.index == device.index) return false;
+    if (all[i].has_own_caches && all[i].op.device.type == device.type &&
+        all[i].op.device.index == device.index)
+      return false;
   return all[which].identity.is_device_warm;
 }
 
 /* The members' own measurements, and behind them the group's. */
-static int measure_group(group *g, prof_i_measurement *all, const prof_op_options *options, prof_op_result **results_out,
-                         prof_op_overlap *overlap) {
+static int measure_group(group *g, prof_i_measurement *all, const prof_op_options *options,
+                         prof_op_result **results_out, prof_op_overlap *overlap) {
   char key[KEY_BYTES];
   for (size_t i = 0; i < g->count; i++) g->members[i] = (member){.of = g, .op = &all[i].op};
   g->whole = &all[g->count];
   join_keys(all, g->count, key);
-  const prof_op_timer theirs = {sizeof theirs, "of its members", g, begin_timers, end_timers, why_timers, write_caches_over};
+  const prof_op_timer theirs = {sizeof theirs, "of its members", g, begin_timers, end_timers,
+                                why_timers,    write_caches_over};
   const prof_op whole = {.size = sizeof whole,
                          .key = key,
                          .user = g,
@@ -352,15 +384,19 @@ static int measure_group(group *g, prof_i_measurement *all, const prof_op_option
   return PROF_OK;
 }
 
-int prof_op_profile_group(const prof_op *ops, size_t count, prof_op_side side, const prof_op_options *options,
-                          prof_op_result **results_out, prof_op_overlap *overlap_out) {
-  if (!ops || !results_out || !overlap_out) return prof_i_fail(PROF_E_INVALID, "prof_op_profile_group: an argument is NULL");
+int prof_op_profile_group(const prof_op *ops, size_t count, prof_op_side side,
+                          const prof_op_options *options, prof_op_result **results_out,
+                          prof_op_overlap *overlap_out) {
+  if (!ops || !results_out || !overlap_out)
+    return prof_i_fail(PROF_E_INVALID, "prof_op_profile_group: an argument is NULL");
   if (count == 0 || count > MEMBERS_MAX)
     return prof_i_fail(PROF_E_INVALID, "count is %zu; 1 to %d members", count, MEMBERS_MAX);
   if (side != PROF_OP_THREADS && side != PROF_OP_STREAMS)
     return prof_i_fail(PROF_E_INVALID, "side is %d; 0 threads, 1 streams", (int)side);
   if (overlap_out->size < sizeof *overlap_out)
-    return prof_i_fail(PROF_E_INVALID, "prof_op_overlap.size is %zu; set it to sizeof(prof_op_overlap)", overlap_out->size);
+    return prof_i_fail(PROF_E_INVALID,
+                       "prof_op_overlap.size is %zu; set it to sizeof(prof_op_overlap)",
+                       overlap_out->size);
   memset(results_out, 0, (count + 1) * sizeof *results_out);
   prof_i_measurement *const all = calloc(count + 1, sizeof *all);
   group *const g = calloc(1, sizeof *g);

@@ -5,12 +5,14 @@
 #include <stdlib.h>
 
 enum {
-  BLOCKS_MAX = 256, /* of which the trend is told: each is the median of the samples that come one after the other */
+  /* of which the trend is told: each is the median of the samples that come one after the other */
+  BLOCKS_MAX = 256,
   FEW = 6,
   TREND_MIN = 12, /* samples for a trend to mean something */
   MODES_MIN = 24  /* and for a second heap: fewer leave gaps wherever they come from */
 };
-static const double z999 = 3.290527, z99 = 2.326348, material = 0.02, noisy_spread = 0.10, noisy_outliers = 0.05;
+static const double z999 = 3.290527, z99 = 2.326348, material = 0.02, noisy_spread = 0.10,
+                    noisy_outliers = 0.05;
 
 /* ---- drift ---- */
 
@@ -63,9 +65,10 @@ bool prof_i_drift_of(const prof_i_series *series, prof_i_drift *out) {
 
 /* ---- two modes ---- */
 
-/* The split of the sorted samples into two parts that leaves the least spread inside of them (Otsu), without the highest twentieth, which may be
-   outliers. Two heaps are far apart for their widths, and nearly nothing stands in the middle between them: of one heap, however it is shaped, neither is
-   true at once. */
+/* The split of the sorted samples into two parts that leaves the least spread inside of them
+   (Otsu), without the highest twentieth, which may be outliers. Two heaps are far apart for their
+   widths, and nearly nothing stands in the middle between them: of one heap, however it is shaped,
+   neither is true at once. */
 prof_i_modes prof_i_modes_of(const prof_i_series *series) {
   const double *const values = series->sorted;
   const size_t count = series->count - series->count / 20, least = count / 12 > 3 ? count / 12 : 3;
@@ -84,20 +87,24 @@ prof_i_modes prof_i_modes_of(const prof_i_series *series) {
     below_squares += x * x;
     const double n = (double)(i + 1), m = (double)(count - i - 1);
     if (i + 1 < least) continue;
-    const double between = (below / n - (sum - below) / m) * (below / n - (sum - below) / m) * n * m;
+    const double between =
+        (below / n - (sum - below) / m) * (below / n - (sum - below) / m) * n * m;
     if (between <= best) continue;
     best = between;
     split = i + 1;
     modes.low = origin + below / n;
     modes.high = origin + (sum - below) / m;
-    inside = (below_squares - below * below / n) + (squares - below_squares - (sum - below) * (sum - below) / m);
+    inside = (below_squares - below * below / n) +
+             (squares - below_squares - (sum - below) * (sum - below) / m);
   }
   if (split == 0) return modes;
   const double gap = modes.high - modes.low, width = prof_i_sqrt(inside / (double)count);
   size_t between_count = 0;
-  for (size_t i = 0; i < count; i++) between_count += values[i] > modes.low + 0.35 * gap && values[i] < modes.low + 0.65 * gap;
+  for (size_t i = 0; i < count; i++)
+    between_count += values[i] > modes.low + 0.35 * gap && values[i] < modes.low + 0.65 * gap;
   modes.high_share = (double)(series->count - split) / (double)series->count;
-  modes.are_two = gap > (4 + 60.0 / (double)count) * width && gap > material * modes.low && between_count * 20 <= count;
+  modes.are_two = gap > (4 + 60.0 / (double)count) * width && gap > material * modes.low &&
+                  between_count * 20 <= count;
   return modes;
 }
 
@@ -108,27 +115,32 @@ double prof_i_outlier_share(const prof_i_series *series) {
                high = prof_i_quantile(series->sorted, series->count, 0.75);
   const double reach = 3 * (high - low);
   size_t count = 0;
-  for (size_t i = 0; i < series->count; i++) count += series->sorted[i] < low - reach || series->sorted[i] > high + reach;
+  for (size_t i = 0; i < series->count; i++)
+    count += series->sorted[i] < low - reach || series->sorted[i] > high + reach;
   return (double)count / (double)series->count;
 }
 
 static bool is_noisy(const prof_i_series *series) {
   const double median = prof_i_quantile(series->sorted, series->count, 0.5);
-  const double spread =
-      prof_i_quantile(series->sorted, series->count, 0.75) - prof_i_quantile(series->sorted, series->count, 0.25);
-  const double n = (double)series->count, far = prof_i_quantile(series->sorted, series->count, 1 - noisy_outliers) - median;
+  const double spread = prof_i_quantile(series->sorted, series->count, 0.75) -
+                        prof_i_quantile(series->sorted, series->count, 0.25);
+  const double n = (double)series->count,
+               far = prof_i_quantile(series->sorted, series->count, 1 - noisy_outliers) - median;
   /* More than one in twenty, and not by chance: that happens to one series in a hundred. */
   const double most = noisy_outliers + z99 * prof_i_sqrt(noisy_outliers * (1 - noisy_outliers) / n);
-  return spread > noisy_spread * median || (prof_i_outlier_share(series) > most && far > noisy_spread * median);
+  return spread > noisy_spread * median ||
+         (prof_i_outlier_share(series) > most && far > noisy_spread * median);
 }
 
-bool prof_i_judge(const prof_i_series *series, uint32_t *doubts_out, prof_i_drift *drift_out, prof_i_modes *modes_out) {
+bool prof_i_judge(const prof_i_series *series, uint32_t *doubts_out, prof_i_drift *drift_out,
+                  prof_i_modes *modes_out) {
   uint32_t doubts = 0;
   if (!prof_i_drift_of(series, drift_out)) return false;
   *modes_out = prof_i_modes_of(series);
   if (series->count < FEW) doubts |= PROF_OP_FEW_SAMPLES;
   const double size = drift_out->share < 0 ? -drift_out->share : drift_out->share;
-  if ((drift_out->score > z999 || drift_out->score < -z999) && size > material) doubts |= PROF_OP_DRIFTING;
+  if ((drift_out->score > z999 || drift_out->score < -z999) && size > material)
+    doubts |= PROF_OP_DRIFTING;
   if (modes_out->are_two) doubts |= PROF_OP_TWO_MODES;
   if (is_noisy(series)) doubts |= PROF_OP_NOISY;
   *doubts_out = doubts;

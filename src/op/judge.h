@@ -1,5 +1,6 @@
-/* Whether a series of samples is to be believed: drift, two modes, noise. Each test says by what it goes; tests/unit/test_op_judge.c counts its
-   false alarms. Pure functions but for scratch memory. */
+/* Whether a series of samples is to be believed: drift, two modes, noise. Each test says by what
+   it goes; tests/unit/test_op_judge.c counts its false alarms. Pure functions but for scratch
+   memory. */
 #ifndef PROF_OP_JUDGE_H
 #define PROF_OP_JUDGE_H
 
@@ -24,6 +25,7 @@ prof_i_modes prof_i_modes_of(const prof_i_series *series);
 double prof_i_outlier_share(const prof_i_series *series);
 
 /* PROF_OP_NOISY, DRIFTING, TWO_MODES, FEW_SAMPLES, as far as the samples tell. False: no memory. */
-bool prof_i_judge(const prof_i_series *series, uint32_t *doubts_out, prof_i_drift *drift_out, prof_i_modes *modes_out);
+bool prof_i_judge(const prof_i_series *series, uint32_t *doubts_out, prof_i_drift *drift_out,
+                  prof_i_modes *modes_out);
 
 #endif

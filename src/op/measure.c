@@ -21,15 +21,18 @@ enum {
   WARMUP_SHARE = 4,    /* of the time limit, a fourth */
   MIB = 1 << 20
 };
-static const uint64_t chain_every_ns = 20000000, statistics_ns = 250 /* a sample: sorting takes most of it */,
+static const uint64_t chain_every_ns = 20000000,
+                      statistics_ns = 250 /* a sample: sorting takes most of it */,
                       workspace_max_bytes = 1ull << 56, usual_limit_ns = 1000000000,
-                      longest_limit_ns = 10000000000; /* of what is so slow that the usual limit holds no six samples */
+                      /* of what is so slow that the usual limit holds no six samples */
+    longest_limit_ns = 10000000000;
 
 /* ---- what is asked for ---- */
 
 static int check_count(const char *name, int32_t count) {
   if (count < 0) return prof_i_fail(PROF_E_INVALID, "%s is %d; it counts", name, count);
-  if (count > COUNT_MAX) return prof_i_fail(PROF_E_INVALID, "%s is %d; at most %d", name, count, COUNT_MAX);
+  if (count > COUNT_MAX)
+    return prof_i_fail(PROF_E_INVALID, "%s is %d; at most %d", name, count, COUNT_MAX);
   return PROF_OK;
 }
 
@@ -40,20 +43,27 @@ static int complete(prof_op_options *options) {
   if (status) return status;
   if (options->no_warmup > 1 || options->repeat_all > 1 || options->no_reuse > 1)
     return prof_i_fail(PROF_E_INVALID, "options.no_warmup, repeat_all and no_reuse are 0 or 1");
-  if (options->vendor_memory > 1 || options->open_meters > 1) return prof_i_fail(PROF_E_INVALID, "options.vendor_memory and open_meters are 0 or 1");
+  if (options->vendor_memory > 1 || options->open_meters > 1)
+    return prof_i_fail(PROF_E_INVALID, "options.vendor_memory and open_meters are 0 or 1");
   if (options->vendor_memory && options->no_warmup)
-    return prof_i_fail(PROF_E_INVALID, "options.vendor_memory is of the warm-up's first run, and options.no_warmup is set");
+    return prof_i_fail(
+        PROF_E_INVALID,
+        "options.vendor_memory is of the warm-up's first run, and options.no_warmup is set");
   if (options->no_warmup && options->warmup)
-    return prof_i_fail(PROF_E_INVALID, "options.warmup is %d, and options.no_warmup is set", options->warmup);
+    return prof_i_fail(PROF_E_INVALID, "options.warmup is %d, and options.no_warmup is set",
+                       options->warmup);
   if (options->caches > PROF_OP_COLD)
     return prof_i_fail(PROF_E_INVALID, "options.caches is %u; 0 warm, 1 cold", options->caches);
   if (options->caches == PROF_OP_COLD && options->exec > 1)
     return prof_i_fail(PROF_E_INVALID,
-                       "options.exec is %d, but with cold caches a sample is one run: the next would find them warm",
+                       "options.exec is %d, but with cold caches a sample is one run: the next "
+                       "would find them warm",
                        options->exec);
   if (!(options->precision >= 0 && options->precision < 1))
-    return prof_i_fail(PROF_E_INVALID, "options.precision is %g; a share from 0 to 1", options->precision);
-  if (options->reserved) return prof_i_fail(PROF_E_INVALID, "options.reserved is %u, not 0", options->reserved);
+    return prof_i_fail(PROF_E_INVALID, "options.precision is %g; a share from 0 to 1",
+                       options->precision);
+  if (options->reserved)
+    return prof_i_fail(PROF_E_INVALID, "options.reserved is %u, not 0", options->reserved);
   if (options->caches == PROF_OP_COLD) options->exec = 1;
   if (!options->warmup && !options->no_warmup) options->warmup = WARMUP;
   if (!options->repeat) options->repeat = REPEAT;
@@ -67,7 +77,8 @@ static int read_operator(prof_op *to, const prof_op *from) {
   const int status = prof_i_sized_copy(to, sizeof *to, from, "prof_op");
   if (status) return status;
   if (!to->key || !to->key[0])
-    return prof_i_fail(PROF_E_INVALID, "op.key is %s; it says what is measured", to->key ? "empty" : "NULL");
+    return prof_i_fail(PROF_E_INVALID, "op.key is %s; it says what is measured",
+                       to->key ? "empty" : "NULL");
   if (!to->run) return prof_i_fail(PROF_E_INVALID, "op.run is NULL: nothing to measure");
   if (to->device.type == 0) to->device = PROF_HOST;
   return PROF_OK;
@@ -86,11 +97,13 @@ static int read_timer(prof_i_measurement *m) {
   return PROF_OK;
 }
 
-/* What is cut would be the same as another that is the same so far: a kept result of the wrong one. */
+/* What is cut would be the same as another that is the same so far: a kept result of the wrong
+   one. */
 static int check_bytes(const char *name, const char *text, size_t room) {
   const size_t bytes = text ? strlen(text) : 0;
   if (bytes < room) return PROF_OK;
-  return prof_i_fail(PROF_E_INVALID, "%s has %zu bytes; at most %zu, since results are kept for it", name, bytes, room - 1);
+  return prof_i_fail(PROF_E_INVALID, "%s has %zu bytes; at most %zu, since results are kept for it",
+                     name, bytes, room - 1);
 }
 
 /* Though cold caches are asked for: nobody writes over them. */
@@ -125,7 +138,8 @@ static prof_i_op_identity identity_of(const prof_i_measurement *m) {
 int prof_i_measure_init(prof_i_measurement *m, const prof_op *op, const prof_op_options *options) {
   *m = (prof_i_measurement){.options = {.size = sizeof m->options}, .next_look = CONVERGED_MIN};
   int status = read_operator(&m->op, op);
-  if (!status && options) status = prof_i_sized_copy(&m->options, sizeof m->options, options, "prof_op_options");
+  if (!status && options)
+    status = prof_i_sized_copy(&m->options, sizeof m->options, options, "prof_op_options");
   if (!status) status = complete(&m->options);
   if (!status) status = read_timer(m);
   if (!status) status = check_bytes("op.driver", m->op.driver, sizeof m->identity.driver);
@@ -166,7 +180,8 @@ static bool is_past(const prof_i_measurement *m, uint64_t limit_ns) {
   return m->spent_ns + m->count * statistics_ns >= limit_ns;
 }
 
-/* Before the first sample; and after it, where nobody said a limit, only once there are so many that they say something, or it has been far too long. */
+/* Before the first sample; and after it, where nobody said a limit, only once there are so many
+   that they say something, or it has been far too long. */
 static bool is_over(prof_i_measurement *m) {
   if (!is_past(m, limit_of(m))) return false;
   const bool may_go_on = !m->options.time_limit_ns && m->count > 0 && m->count < INTERVAL_MIN;
@@ -219,8 +234,9 @@ static void rest(const prof_i_measurement *m) {
   if (m->rest) m->rest(m->op.user);
 }
 
-/* Of one sample, all runs together. Asking for the processor time is a system call, at which the kernel brings a thread's account up to date: one whose turn is
-   over on a busy processor is switched away here, between two samples, and not inside of one at the next tick. */
+/* Of one sample, all runs together. Asking for the processor time is a system call, at which the
+   kernel brings a thread's account up to date: one whose turn is over on a busy processor is
+   switched away here, between two samples, and not inside of one at the next tick. */
 static int time_runs(prof_i_measurement *m, int32_t times, double *us_out) {
   prof_i_port_processor_ns();
   int code = write_caches_over(m);
@@ -236,14 +252,16 @@ static int time_runs(prof_i_measurement *m, int32_t times, double *us_out) {
   return prof_i_is_time(*us_out) ? PROF_OK : said_time(m, *us_out);
 }
 
-/* Would one more run, as long as those before were, take the warm-up past its share? What is slow would be warmed up and never measured. */
+/* Would one more run, as long as those before were, take the warm-up past its share? What is slow
+   would be warmed up and never measured. */
 static bool is_warm_enough(const prof_i_measurement *m) {
   if (m->warmed == 0) return m->options.warmup == 0;
   const uint64_t next_ns = m->spent_ns / (uint64_t)m->warmed;
   return m->warmed >= m->options.warmup || m->spent_ns + next_ns > limit_of(m) / WARMUP_SHARE;
 }
 
-/* The first run of all, of which its vendor's library tells what it hands out. To begin and to end that takes ms, which are nobody's. */
+/* The first run of all, of which its vendor's library tells what it hands out. To begin and to end
+   that takes ms, which are nobody's. */
 static int run_told(prof_i_measurement *m, uint64_t *from_ns) {
   prof_i_op_memory *memory = NULL;
   uint64_t peak_bytes = 0;
@@ -255,7 +273,8 @@ static int run_told(prof_i_measurement *m, uint64_t *from_ns) {
   prof_i_measure_charge(m, from_ns);
   rest(m);
   if (memory) m->workspace_status = prof_i_op_memory_end(memory, &peak_bytes);
-  if (memory && m->workspace_status == PROF_OK && m->workspace_source == PROF_OP_WORKSPACE_UNKNOWN) {
+  if (memory && m->workspace_status == PROF_OK &&
+      m->workspace_source == PROF_OP_WORKSPACE_UNKNOWN) {
     m->workspace_source = PROF_OP_WORKSPACE_VENDOR;
     m->workspace_bytes = peak_bytes;
   }
@@ -280,8 +299,8 @@ static int ask_workspace(prof_i_measurement *m) {
   const int code = m->op.workspace(m->op.user, &m->workspace_bytes);
   if (code) return said(m, "workspace", code);
   if (m->workspace_bytes > workspace_max_bytes)
-    return prof_i_fail(PROF_E_OPERATOR, "%s: workspace says %llu bytes, more than any device has", m->op.key,
-                       (unsigned long long)m->workspace_bytes);
+    return prof_i_fail(PROF_E_OPERATOR, "%s: workspace says %llu bytes, more than any device has",
+                       m->op.key, (unsigned long long)m->workspace_bytes);
   m->workspace_source = PROF_OP_WORKSPACE_SAID;
   return PROF_OK;
 }
@@ -304,10 +323,13 @@ static int choose_exec(prof_i_measurement *m, uint64_t *from_ns) {
 static int make_flush(prof_i_measurement *m) {
   if (m->options.caches != PROF_OP_COLD || m->has_own_caches) return PROF_OK;
   const uint64_t last_level = prof_i_port_cache_bytes();
-  m->flush_bytes = last_level > 0 && last_level < 128ull * MIB ? 2 * (size_t)last_level : (size_t)64 * MIB;
+  m->flush_bytes =
+      last_level > 0 && last_level < 128ull * MIB ? 2 * (size_t)last_level : (size_t)64 * MIB;
   m->flush = malloc(m->flush_bytes);
-  return m->flush ? PROF_OK
-                  : prof_i_fail(PROF_E_NO_MEMORY, "no memory for %zu bytes to write the caches over with", m->flush_bytes);
+  return m->flush
+             ? PROF_OK
+             : prof_i_fail(PROF_E_NO_MEMORY,
+                           "no memory for %zu bytes to write the caches over with", m->flush_bytes);
 }
 
 int prof_i_measure_prepare(prof_i_measurement *m) {
@@ -338,7 +360,9 @@ void prof_i_measure_fini(prof_i_measurement *m) {
 /* ---- samples ---- */
 
 static void look_at_speed(prof_i_measurement *m) {
-  if (m->chain_count && (m->chain_count >= PROF_I_CHAINS_MAX || prof_i_ns_since(m->chained_ns) < chain_every_ns)) return;
+  if (m->chain_count &&
+      (m->chain_count >= PROF_I_CHAINS_MAX || prof_i_ns_since(m->chained_ns) < chain_every_ns))
+    return;
   m->chains[m->chain_count++] = prof_i_chain_us();
   m->chained_ns = prof_i_port_monotonic_ns();
 }
@@ -377,13 +401,16 @@ static int look_at_median(prof_i_measurement *m) {
   return PROF_OK;
 }
 
-bool prof_i_measure_is_at_limit(prof_i_measurement *m) { return m->count >= (size_t)m->options.repeat || is_over(m); }
+bool prof_i_measure_is_at_limit(prof_i_measurement *m) {
+  return m->count >= (size_t)m->options.repeat || is_over(m);
+}
 
 int prof_i_measure_is_done(prof_i_measurement *m, bool *is_done_out) {
   int status = PROF_OK;
   *is_done_out = prof_i_measure_is_at_limit(m);
   if (*is_done_out || m->options.repeat_all) return PROF_OK;
-  if (m->count >= m->next_look && m->spent_ns - m->sampling_ns >= m->options.least_ns) status = look_at_median(m);
+  if (m->count >= m->next_look && m->spent_ns - m->sampling_ns >= m->options.least_ns)
+    status = look_at_median(m);
   *is_done_out = m->is_converged;
   return status;
 }
@@ -395,7 +422,8 @@ static double slowdown_of(prof_i_measurement *m) {
   PROF_I_HOLD_FP;
   const size_t count = (size_t)m->chain_count;
   if (m->chain_count < CHAINS_MIN) return 1;
-  const double usual = prof_i_quantile_among(m->chains, count, 0.9), best = prof_i_quantile_among(m->chains, count, 0);
+  const double usual = prof_i_quantile_among(m->chains, count, 0.9),
+               best = prof_i_quantile_among(m->chains, count, 0);
   return best > 0 ? usual / best : 1;
 }
 
@@ -421,5 +449,7 @@ int prof_i_measure_result(prof_i_measurement *m, prof_op_result **result_out) {
                               .timer_us = m->error_us,
                               .slowdown = slowdown_of(m)};
   *result_out = prof_i_result_make(&m->identity, m->op.key, &facts);
-  return *result_out ? PROF_OK : prof_i_fail(PROF_E_NO_MEMORY, "no memory for a result of %zu samples", m->count);
+  return *result_out
+             ? PROF_OK
+             : prof_i_fail(PROF_E_NO_MEMORY, "no memory for a result of %zu samples", m->count);
 }

@@ -1,5 +1,5 @@
-/* Taking one operator's samples, step by step, so that several can be measured in turn: read what is asked for, prepare, sample until it is done, clean
-   up, make the result. One thread. */
+/* Taking one operator's samples, step by step, so that several can be measured in turn: read what
+   is asked for, prepare, sample until it is done, clean up, make the result. One thread. */
 #ifndef PROF_OP_MEASURE_H
 #define PROF_OP_MEASURE_H
 
@@ -15,7 +15,8 @@ typedef struct prof_i_measurement {
   prof_op_options options;
   prof_op_timer timer;
   prof_i_host_time host; /* the host's timer's own */
-  void (*get_ready)(void *user), (*rest)(void *user); /* with the operator's user: before its runs, outside of their time, and after them; or NULL */
+  /* with the operator's user: before its runs, outside of their time, and after them; or NULL */
+  void (*get_ready)(void *user), (*rest)(void *user);
   prof_i_op_identity identity;
   int32_t exec;
   double error_us; /* of the timer */
@@ -28,14 +29,18 @@ typedef struct prof_i_measurement {
   uint64_t chained_ns;  /* the last look at the processor's speed */
   double chains[PROF_I_CHAINS_MAX];
   int chain_count;
-  bool has_own_caches;  /* what a sample finds in caches is the timer's to write over, and not the processor's */
+  /* what a sample finds in caches is the timer's to write over, and not the processor's */
+  bool has_own_caches;
   unsigned char *flush; /* written over before a cold sample */
   size_t flush_bytes;
-  prof_i_workspace *counted; /* in a run of which the peak is taken: what it is counted in; else NULL */
+  /* in a run of which the peak is taken: what it is counted in; else NULL */
+  prof_i_workspace *counted;
   uint64_t workspace_bytes;
   uint32_t workspace_source; /* prof_op_workspace_source */
   int32_t workspace_status;
-  prof_i_watch *watch; /* of its device's meters, while samples are taken; others may have the same. NULL: there are none */
+  /* of its device's meters, while samples are taken; others may have the same. NULL: there are
+     none */
+  prof_i_watch *watch;
   prof_i_looks looks;
   bool was_counted, is_prepared, is_time_over, is_converged, has_energy;
   double energy_uj; /* a run */
@@ -44,7 +49,8 @@ typedef struct prof_i_measurement {
 /* Reads and completes what is asked for. A status; nothing is held yet. */
 int prof_i_measure_init(prof_i_measurement *m, const prof_op *op, const prof_op_options *options);
 
-/* Prepares the operator, asks for its workspace, warms it up, and finds how many runs make a sample. */
+/* Prepares the operator, asks for its workspace, warms it up, and finds how many runs make a
+   sample. */
 int prof_i_measure_prepare(prof_i_measurement *m);
 
 /* What passed since *from_ns is this one's; *from_ns is now. */

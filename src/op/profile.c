@@ -8,7 +8,8 @@
 #include "measure.h"
 #include "turn.h"
 
-int prof_op_profile(const prof_op *op, const prof_op_options *options, prof_op_result **result_out) {
+int prof_op_profile(const prof_op *op, const prof_op_options *options,
+                    prof_op_result **result_out) {
   PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   prof_i_measurement m;
   if (!result_out) return prof_i_fail(PROF_E_INVALID, "prof_op_profile: result_out is NULL");
@@ -25,12 +26,15 @@ int prof_op_profile(const prof_op *op, const prof_op_options *options, prof_op_r
   return PROF_OK;
 }
 
-int prof_op_profile_in_turn(const prof_op *ops, size_t count, const prof_op_options *options, prof_op_result **results_out) {
+int prof_op_profile_in_turn(const prof_op *ops, size_t count, const prof_op_options *options,
+                            prof_op_result **results_out) {
   PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   enum { COUNT_MAX = 1024 };
   if (!ops || !results_out)
-    return prof_i_fail(PROF_E_INVALID, "prof_op_profile_in_turn: %s is NULL", ops ? "results_out" : "ops");
-  if (count == 0 || count > COUNT_MAX) return prof_i_fail(PROF_E_INVALID, "count is %zu; 1 to %d operators", count, COUNT_MAX);
+    return prof_i_fail(PROF_E_INVALID, "prof_op_profile_in_turn: %s is NULL",
+                       ops ? "results_out" : "ops");
+  if (count == 0 || count > COUNT_MAX)
+    return prof_i_fail(PROF_E_INVALID, "count is %zu; 1 to %d operators", count, COUNT_MAX);
   memset(results_out, 0, count * sizeof *results_out);
   prof_i_measurement *const all = calloc(count, sizeof *all);
   if (!all) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for %zu operators", count);
@@ -40,13 +44,15 @@ int prof_op_profile_in_turn(const prof_op *ops, size_t count, const prof_op_opti
   return status;
 }
 
-int prof_op_latency(const prof_op *op, int warmup, int exec, int repeat, double *us_out, uint64_t *workspace_bytes_out) {
+int prof_op_latency(const prof_op *op, int warmup, int exec, int repeat, double *us_out,
+                    uint64_t *workspace_bytes_out) {
   prof_op_result *result = NULL;
   if (!us_out) return prof_i_fail(PROF_E_INVALID, "prof_op_latency: us_out is NULL");
   if (warmup < 0 || exec < 1 || repeat < 1)
-    return prof_i_fail(PROF_E_INVALID,
-                       "warmup %d, exec %d, repeat %d: none is negative, and one run and one sample are the least", warmup,
-                       exec, repeat);
+    return prof_i_fail(
+        PROF_E_INVALID,
+        "warmup %d, exec %d, repeat %d: none is negative, and one run and one sample are the least",
+        warmup, exec, repeat);
   const prof_op_options options = {.size = sizeof options,
                                    .warmup = warmup,
                                    .no_warmup = warmup == 0,
@@ -57,7 +63,8 @@ int prof_op_latency(const prof_op *op, int warmup, int exec, int repeat, double 
   const int status = prof_op_profile(op, &options, &result);
   if (status) return status;
   /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): PROF_OK comes with a result */
-  const size_t count = result->count < (size_t)repeat ? result->count : (size_t)repeat; /* equal, without a time limit */
+  /* equal, without a time limit */
+  const size_t count = result->count < (size_t)repeat ? result->count : (size_t)repeat;
   memcpy(us_out, result->samples, count * sizeof *us_out);
   if (workspace_bytes_out) *workspace_bytes_out = result->info.workspace_bytes;
   prof_op_result_destroy(result);

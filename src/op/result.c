@@ -23,7 +23,9 @@ void prof_op_result_destroy(prof_op_result *result) {
 }
 
 int prof_op_info_get(const prof_op_result *result, prof_op_info *info_out) {
-  if (!result || !info_out) return prof_i_fail(PROF_E_INVALID, "prof_op_info_get: %s is NULL", result ? "info_out" : "result");
+  if (!result || !info_out)
+    return prof_i_fail(PROF_E_INVALID, "prof_op_info_get: %s is NULL",
+                       result ? "info_out" : "result");
   return prof_i_sized_give(info_out, &result->info, sizeof result->info, "prof_op_info");
 }
 
@@ -52,7 +54,8 @@ static void add(line *l, const char *format, ...) {
   va_list values;
   va_start(values, format);
   const size_t left = l->used < l->room ? l->room - l->used : 0;
-  /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): clang-tidy 14 does not see the va_start() before it */
+  /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): clang-tidy 14 does not see the va_start()
+     before it */
   const int bytes = vsnprintf(left ? l->to + l->used : NULL, left, format, values);
   va_end(values);
   if (bytes > 0) l->used += (size_t)bytes;
@@ -104,8 +107,10 @@ static void add_throttle(line *l, const prof_op_info *info, const char *between)
                 {PROF_BACKEND_THROTTLE_HARDWARE, "hardware"}};
   add(l, "%sthe device was held down", between);
   for (size_t i = 0, said = 0; i < sizeof causes / sizeof *causes; i++)
-    if (info->throttle & causes[i].bits) add(l, "%s%s", said++ ? " and " : " by its ", causes[i].text);
-  if (info->clock_low_hz < info->clock_high_hz) add(l, " (%.0f to %.0f MHz)", info->clock_low_hz / 1e6, info->clock_high_hz / 1e6);
+    if (info->throttle & causes[i].bits)
+      add(l, "%s%s", said++ ? " and " : " by its ", causes[i].text);
+  if (info->clock_low_hz < info->clock_high_hz)
+    add(l, " (%.0f to %.0f MHz)", info->clock_low_hz / 1e6, info->clock_high_hz / 1e6);
 }
 
 static void add_doubts(line *l, const prof_op_info *info) {
@@ -150,10 +155,14 @@ size_t prof_op_text(const prof_op_result *result, char *to, size_t room) {
   const prof_op_info *const info = &result->info;
   add_time(&l, info->median_us);
   add_interval(&l, info);
-  add(&l, ", %u sample%s of %u run%s", info->sample_count, info->sample_count == 1 ? "" : "s", info->exec,
-      info->exec == 1 ? "" : "s");
-  if (info->caches == PROF_OP_COLD) add(&l, info->is_device_warm ? ", the host's caches cold, the device's as they were" : ", cold caches");
-  if (info->has_workspace) add(&l, ", workspace %llu bytes%s", (unsigned long long)info->workspace_bytes, info->workspace_source == PROF_OP_WORKSPACE_VENDOR ? " by the vendor's library" : "");
+  add(&l, ", %u sample%s of %u run%s", info->sample_count, info->sample_count == 1 ? "" : "s",
+      info->exec, info->exec == 1 ? "" : "s");
+  if (info->caches == PROF_OP_COLD)
+    add(&l, info->is_device_warm ? ", the host's caches cold, the device's as they were"
+                                 : ", cold caches");
+  if (info->has_workspace)
+    add(&l, ", workspace %llu bytes%s", (unsigned long long)info->workspace_bytes,
+        info->workspace_source == PROF_OP_WORKSPACE_VENDOR ? " by the vendor's library" : "");
   if (info->has_energy) {
     add(&l, ", ");
     add_number(&l, info->energy_uj);
@@ -166,18 +175,22 @@ size_t prof_op_text(const prof_op_result *result, char *to, size_t room) {
 
 /* ---- comparing ---- */
 
-/* A wide interval is no reason by itself: the ratio's own says more. And what disturbed both in turn is in both samples of a round. */
+/* A wide interval is no reason by itself: the ratio's own says more. And what disturbed both in
+   turn is in both samples of a round. */
 enum {
   FORBID_PAIRS = PROF_OP_TOO_SHORT | PROF_OP_FEW_SAMPLES,
-  FORBID = FORBID_PAIRS | PROF_OP_NOISY | PROF_OP_DRIFTING | PROF_OP_TWO_MODES | PROF_OP_THROTTLED | PROF_OP_DEVICE_THROTTLED
+  FORBID = FORBID_PAIRS | PROF_OP_NOISY | PROF_OP_DRIFTING | PROF_OP_TWO_MODES | PROF_OP_THROTTLED |
+           PROF_OP_DEVICE_THROTTLED
 };
 
 static bool are_pairs(const prof_op_result *first, const prof_op_result *second) {
   return first != second && first->turn && first->turn == second->turn;
 }
 
-static bool find_ratio(const prof_op_result *first, const prof_op_result *second, prof_i_ratio *out) {
-  const prof_i_series a = {first->samples, first->sorted, first->count}, b = {second->samples, second->sorted, second->count};
+static bool find_ratio(const prof_op_result *first, const prof_op_result *second,
+                       prof_i_ratio *out) {
+  const prof_i_series a = {first->samples, first->sorted, first->count},
+                      b = {second->samples, second->sorted, second->count};
   if (!(a.sorted[0] > 0 && b.sorted[0] > 0)) return true; /* below the timer's step */
   if (!are_pairs(first, second)) return prof_i_ratio_of(&a, &b, out);
   return prof_i_paired_ratio_of(a.samples, b.samples, a.count < b.count ? a.count : b.count, out);
@@ -186,7 +199,8 @@ static bool find_ratio(const prof_op_result *first, const prof_op_result *second
 static prof_op_order order_of(const prof_i_ratio *ratio, double threshold) {
   if (ratio->high < 1 - threshold) return PROF_OP_FASTER;
   if (ratio->low > 1 + threshold) return PROF_OP_SLOWER;
-  return ratio->low >= 1 - threshold && ratio->high <= 1 + threshold ? PROF_OP_SAME : PROF_OP_UNCLEAR;
+  return ratio->low >= 1 - threshold && ratio->high <= 1 + threshold ? PROF_OP_SAME
+                                                                     : PROF_OP_UNCLEAR;
 }
 
 int prof_op_compare(const prof_op_result *first, const prof_op_result *second, double threshold,
@@ -194,24 +208,34 @@ int prof_op_compare(const prof_op_result *first, const prof_op_result *second, d
   PROF_I_HOLD_FP;
   PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   PROF_I_INSIDE;
-  if (!first || !second || !comparison_out) return prof_i_fail(PROF_E_INVALID, "prof_op_compare: an argument is NULL");
+  if (!first || !second || !comparison_out)
+    return prof_i_fail(PROF_E_INVALID, "prof_op_compare: an argument is NULL");
   if (!(threshold >= 0 && threshold < 1))
-    return prof_i_fail(PROF_E_INVALID, "threshold is %g; a share from 0 to 1, for example 0.02", threshold);
+    return prof_i_fail(PROF_E_INVALID, "threshold is %g; a share from 0 to 1, for example 0.02",
+                       threshold);
   if (first->info.caches != second->info.caches)
-    return prof_i_fail(PROF_E_INVALID, "one was measured with cold caches, the other with warm ones");
+    return prof_i_fail(PROF_E_INVALID,
+                       "one was measured with cold caches, the other with warm ones");
   if (first->info.is_device_warm != second->info.is_device_warm)
-    return prof_i_fail(PROF_E_INVALID, "one was measured with the device's caches cold, the other with them as they were");
+    return prof_i_fail(
+        PROF_E_INVALID,
+        "one was measured with the device's caches cold, the other with them as they were");
   if (comparison_out->size < sizeof *comparison_out)
-    return prof_i_fail(PROF_E_INVALID, "prof_op_comparison.size is %zu; set it to sizeof(prof_op_comparison)",
+    return prof_i_fail(PROF_E_INVALID,
+                       "prof_op_comparison.size is %zu; set it to sizeof(prof_op_comparison)",
                        comparison_out->size);
-  prof_op_comparison comparison = {.size = comparison_out->size, .is_paired = are_pairs(first, second)};
+  prof_op_comparison comparison = {.size = comparison_out->size,
+                                   .is_paired = are_pairs(first, second)};
   prof_i_ratio ratio = {0, 0, (double)INFINITY};
-  comparison.doubts = (first->info.doubts | second->info.doubts) & (comparison.is_paired ? FORBID_PAIRS : FORBID);
-  if (!find_ratio(first, second, &ratio)) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for the pairs of samples");
+  comparison.doubts =
+      (first->info.doubts | second->info.doubts) & (comparison.is_paired ? FORBID_PAIRS : FORBID);
+  if (!find_ratio(first, second, &ratio))
+    return prof_i_fail(PROF_E_NO_MEMORY, "no memory for the pairs of samples");
   comparison.ratio = ratio.middle;
   comparison.ratio_low = ratio.low;
   comparison.ratio_high = ratio.high;
-  if (!comparison.doubts && ratio.low > 0) comparison.order = order_of(&ratio, threshold > 0 ? threshold : 0.02);
+  if (!comparison.doubts && ratio.low > 0)
+    comparison.order = order_of(&ratio, threshold > 0 ? threshold : 0.02);
   *comparison_out = comparison;
   return PROF_OK;
 }

@@ -67,7 +67,8 @@ static double select_from(double *values, size_t count, size_t k) {
       values[i++] = values[j];
       values[j--] = other;
     }
-    const size_t split = i > j ? j : i - (values[i] > pivot); /* all up to it are at most the pivot, all behind at least */
+    /* all up to it are at most the pivot, all behind at least */
+    const size_t split = i > j ? j : i - (values[i] > pivot);
     if (k <= split)
       to = split;
     else
@@ -80,7 +81,8 @@ double prof_i_quantile_among(double *values, size_t count, double share) {
   const double at = share * (double)(count - 1);
   const size_t below = (size_t)at;
   if (below + 1 >= count) return select_from(values, count, count - 1);
-  const double low = select_from(values, count, below), high = select_from(values, count, below + 1);
+  const double low = select_from(values, count, below),
+               high = select_from(values, count, below + 1);
   return low + (at - (double)below) * (high - low);
 }
 
@@ -93,17 +95,21 @@ double prof_i_mean(const prof_i_series *series) {
 double prof_i_deviation(const prof_i_series *series, double mean) {
   double sum = 0;
   if (series->count < 2) return 0;
-  for (size_t i = 0; i < series->count; i++) sum += (series->samples[i] - mean) * (series->samples[i] - mean);
+  for (size_t i = 0; i < series->count; i++)
+    sum += (series->samples[i] - mean) * (series->samples[i] - mean);
   return prof_i_sqrt(sum / (double)(series->count - 1));
 }
 
-static double clipped(double x, double low, double high) { return x < low ? low : x > high ? high : x; }
+static double clipped(double x, double low, double high) {
+  return x < low ? low : x > high ? high : x;
+}
 
 double prof_i_autocorrelation(const prof_i_series *series) {
   const double low = prof_i_quantile(series->sorted, series->count, 0.05),
                high = prof_i_quantile(series->sorted, series->count, 0.95);
   double mean = 0, both = 0, own = 0;
-  for (size_t i = 0; i < series->count; i++) mean += clipped(series->samples[i], low, high) / (double)series->count;
+  for (size_t i = 0; i < series->count; i++)
+    mean += clipped(series->samples[i], low, high) / (double)series->count;
   for (size_t i = 0; i < series->count; i++) {
     const double here = clipped(series->samples[i], low, high) - mean;
     own += here * here;
@@ -112,7 +118,8 @@ double prof_i_autocorrelation(const prof_i_series *series) {
   return own > 0 ? both / own : 0;
 }
 
-/* The largest number of samples at either end of which the median is beyond with a chance of 2.5 % at most; the chance of both ends together. */
+/* The largest number of samples at either end of which the median is beyond with a chance of 2.5 %
+   at most; the chance of both ends together. */
 static size_t exact_rank(size_t count, double *chance_out) {
   double term = 1, sum = 0, last = 0;
   size_t rank = 0;
@@ -127,7 +134,8 @@ static size_t exact_rank(size_t count, double *chance_out) {
   return rank;
 }
 
-/* Of a short series its own mean takes (1 + 3 tie) / n away from what is seen of a tie (Kendall, Marriott and Pope). */
+/* Of a short series its own mean takes (1 + 3 tie) / n away from what is seen of a tie (Kendall,
+   Marriott and Pope). */
 double prof_i_as_many(const prof_i_series *series) {
   const double n = (double)series->count, seen = prof_i_autocorrelation(series);
   if (seen <= 2 / prof_i_sqrt(n)) return n;

@@ -1,5 +1,5 @@
-/* Statistics of a series of samples, without a word on what they mean. Pure functions but for the memory of a sorted copy; no libm, so that
-   the library needs none. */
+/* Statistics of a series of samples, without a word on what they mean. Pure functions but for the
+   memory of a sorted copy; no libm, so that the library needs none. */
 #ifndef PROF_OP_SERIES_H
 #define PROF_OP_SERIES_H
 
@@ -22,20 +22,24 @@ double prof_i_sqrt(double x); /* 0 for what has none, or is past 1e300 */
 /* Linear between the two around it (type 7 of Hyndman and Fan). */
 double prof_i_quantile(const double *sorted, size_t count, double share);
 
-/* The same of values that are not sorted, and are put into another order. Takes time by their number alone. */
+/* The same of values that are not sorted, and are put into another order. Takes time by their
+   number alone. */
 double prof_i_quantile_among(double *values, size_t count, double share);
 
-/* The median's interval: the k-th sample from either end, k as large as the sign test allows for 95 %. Where each sample says something of the next one,
-   they count for fewer than they are: the interval is wider. Returns its confidence: less than 0.95 for fewer than 6 samples. */
+/* The median's interval: the k-th sample from either end, k as large as the sign test allows for 95
+   %. Where each sample says something of the next one, they count for fewer than they are: the
+   interval is wider. Returns its confidence: less than 0.95 for fewer than 6 samples. */
 double prof_i_median_interval(const prof_i_series *series, double *low_out, double *high_out);
 
 double prof_i_mean(const prof_i_series *series);
 double prof_i_deviation(const prof_i_series *series, double mean); /* by n - 1; 0 for one */
 
-/* What a sample tells of the next: 0 nothing, near 1 all. Of samples clipped to the middle nine tenths. */
+/* What a sample tells of the next: 0 nothing, near 1 all. Of samples clipped to the middle nine
+   tenths. */
 double prof_i_autocorrelation(const prof_i_series *series);
 
-/* For how many independent samples they count: all, where nothing more than chance ties each to the next; one at least. */
+/* For how many independent samples they count: all, where nothing more than chance ties each to the
+   next; one at least. */
 double prof_i_as_many(const prof_i_series *series);
 
 #endif

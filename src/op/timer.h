@@ -11,15 +11,17 @@ typedef struct prof_i_host_time {
   uint64_t begun_ns;
 } prof_i_host_time;
 
-/* What a sample may be wrong by, us: the timer's step, or what a begin and an end take that hold nothing; whichever is more. A time that cannot be is handed
-   out as the timer said it. Returns what the timer's begin or end did. */
+/* What a sample may be wrong by, us: the timer's step, or what a begin and an end take that hold
+   nothing; whichever is more. A time that cannot be is handed out as the timer said it. Returns
+   what the timer's begin or end did. */
 int prof_i_timer_error(const prof_op_timer *timer, double *error_us_out);
 
 /* Not negative, not without end, and no NaN. */
 static inline bool prof_i_is_time(double us) { return us >= 0 && us < 1e15; }
 
-/* How long a chain of additions takes, each of which waits for the one before: the processor's speed, whatever memory and caches do. The best of a few, so
-   that a thread that was taken off its processor does not count. Some 20 us. */
+/* How long a chain of additions takes, each of which waits for the one before: the processor's
+   speed, whatever memory and caches do. The best of a few, so that a thread that was taken off its
+   processor does not count. Some 20 us. */
 double prof_i_chain_us(void);
 
 #endif

@@ -4,7 +4,8 @@
 #include "../core/port.h"
 #include "../sample/energy.h"
 
-int prof_i_measure_init_all(prof_i_measurement *all, const prof_op *ops, size_t count, const prof_op_options *options) {
+int prof_i_measure_init_all(prof_i_measurement *all, const prof_op *ops, size_t count,
+                            const prof_op_options *options) {
   const unsigned char *at = (const unsigned char *)ops; /* an older header's are shorter */
   int status = PROF_OK;
   for (size_t i = 0; i < count && !status; i++, at += ops->size)
@@ -12,8 +13,9 @@ int prof_i_measure_init_all(prof_i_measurement *all, const prof_op *ops, size_t 
   return status;
 }
 
-/* In rounds of one sample each, there and back: what drifts evenly, and what one leaves in the caches for the next, comes to all alike. One that has reached
-   its limit is left out; one whose median is known goes on as long as another's is not. */
+/* In rounds of one sample each, there and back: what drifts evenly, and what one leaves in the
+   caches for the next, comes to all alike. One that has reached its limit is left out; one whose
+   median is known goes on as long as another's is not. */
 static int sample_all(prof_i_measurement *all, size_t count) {
   uint64_t from_ns = prof_i_port_monotonic_ns();
   for (size_t round = 0;; round++) {
@@ -50,14 +52,17 @@ static int sample_with_energy(prof_i_measurement *all, size_t count) {
 
 /* ---- meters ---- */
 
-static bool is_same_device(const prof_i_measurement *a, const prof_i_measurement *b) { return a->op.device.type == b->op.device.type && a->op.device.index == b->op.device.index; }
+static bool is_same_device(const prof_i_measurement *a, const prof_i_measurement *b) {
+  return a->op.device.type == b->op.device.type && a->op.device.index == b->op.device.index;
+}
 
 /* One for each device: what holds it down comes to all who are measured on it. */
 static void begin_watches(prof_i_measurement *all, size_t count) {
   for (size_t i = 0; i < count; i++) {
     size_t first = 0;
     while (first < i && !is_same_device(&all[first], &all[i])) first++;
-    all[i].watch = first < i ? all[first].watch : prof_i_watch_begin(all[i].op.device, all[i].options.open_meters);
+    all[i].watch = first < i ? all[first].watch
+                             : prof_i_watch_begin(all[i].op.device, all[i].options.open_meters);
   }
 }
 
@@ -84,13 +89,15 @@ static int sample_and_watch(prof_i_measurement *all, size_t count) {
 static uint64_t turns; /* any thread */
 
 int prof_i_measure_in_turn(prof_i_measurement *all, size_t count, prof_op_result **results_out) {
-  prof_i_workspace aside; /* what is asked for here is not of an operator inside of which these are measured */
+  /* what is asked for here is not of an operator inside of which these are measured */
+  prof_i_workspace aside;
   int status = PROF_OK;
   prof_i_workspace_begin(&aside);
   for (size_t i = 0; i < count && !status; i++) status = prof_i_measure_prepare(&all[i]);
   if (!status) status = sample_and_watch(all, count);
   prof_i_workspace_end(&aside);
-  for (size_t i = 0; i < count && !status; i++) status = prof_i_measure_result(&all[i], &results_out[i]);
+  for (size_t i = 0; i < count && !status; i++)
+    status = prof_i_measure_result(&all[i], &results_out[i]);
   const uint64_t turn = count > 1 ? __atomic_add_fetch(&turns, 1, __ATOMIC_RELAXED) : 0;
   for (size_t i = 0; i < count && !status; i++) results_out[i]->turn = turn;
   for (size_t i = count; i > 0; i--) prof_i_measure_fini(&all[i - 1]);

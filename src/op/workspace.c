@@ -22,18 +22,22 @@ static uint64_t sum_of(uint64_t a, uint64_t b) { return a + b < b ? UINT64_MAX :
 static uint64_t rest_of(uint64_t a, uint64_t b) { return a - (b < a ? b : a); }
 
 static void alloc_in_whole(prof_i_workspace *w, uint64_t bytes) {
-  uint64_t now = __atomic_load_n(&w->now_bytes, __ATOMIC_RELAXED), peak = __atomic_load_n(&w->peak_bytes, __ATOMIC_RELAXED);
+  uint64_t now = __atomic_load_n(&w->now_bytes, __ATOMIC_RELAXED),
+           peak = __atomic_load_n(&w->peak_bytes, __ATOMIC_RELAXED);
   __atomic_store_n(&w->was_told, true, __ATOMIC_RELAXED);
-  while (!__atomic_compare_exchange_n(&w->now_bytes, &now, sum_of(now, bytes), true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+  while (!__atomic_compare_exchange_n(&w->now_bytes, &now, sum_of(now, bytes), true,
+                                      __ATOMIC_RELAXED, __ATOMIC_RELAXED))
     continue;
   now = sum_of(now, bytes);
-  while (now > peak && !__atomic_compare_exchange_n(&w->peak_bytes, &peak, now, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+  while (now > peak && !__atomic_compare_exchange_n(&w->peak_bytes, &peak, now, true,
+                                                    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
     continue;
 }
 
 static void free_in_whole(prof_i_workspace *w, uint64_t bytes) {
   uint64_t now = __atomic_load_n(&w->now_bytes, __ATOMIC_RELAXED);
-  while (!__atomic_compare_exchange_n(&w->now_bytes, &now, rest_of(now, bytes), true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+  while (!__atomic_compare_exchange_n(&w->now_bytes, &now, rest_of(now, bytes), true,
+                                      __ATOMIC_RELAXED, __ATOMIC_RELAXED))
     continue;
 }
 
@@ -52,7 +56,8 @@ void prof_op_workspace_alloc(uint64_t bytes) {
 void prof_op_workspace_free(uint64_t bytes) {
   prof_i_workspace *const w = innermost;
   if (!w) return;
-  const uint64_t own_bytes = bytes < w->now_bytes ? bytes : w->now_bytes; /* of before the run: not the run's */
+  /* of before the run: not the run's */
+  const uint64_t own_bytes = bytes < w->now_bytes ? bytes : w->now_bytes;
   w->now_bytes -= own_bytes;
   if (w->whole) free_in_whole(w->whole, own_bytes);
 }

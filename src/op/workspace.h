@@ -1,5 +1,6 @@
-/* What an operator's allocator asks for during a run, on its thread: the peak above what was there when the run began. Of operators that run at once on threads,
-   each has a part of its own, and the whole is what all hold in the order in which their calls came: its peak was really held. */
+/* What an operator's allocator asks for during a run, on its thread: the peak above what was there
+   when the run began. Of operators that run at once on threads, each has a part of its own, and the
+   whole is what all hold in the order in which their calls came: its peak was really held. */
 #ifndef PROF_OP_WORKSPACE_H
 #define PROF_OP_WORKSPACE_H
 
@@ -9,8 +10,9 @@
 typedef struct prof_i_workspace {
   struct prof_i_workspace *outer; /* of a measurement inside of which this one is made */
   struct prof_i_workspace *whole; /* of which this is a part; or NULL */
-  uint64_t now_bytes, peak_bytes; /* of a whole: any part's thread, relaxed; read when the parts have ended */
-  bool was_told;                  /* the same */
+  /* of a whole: any part's thread, relaxed; read when the parts have ended */
+  uint64_t now_bytes, peak_bytes;
+  bool was_told; /* the same */
 } prof_i_workspace;
 
 /* From here on this thread's calls count for it, until the end. Nested. */
@@ -20,8 +22,8 @@ void prof_i_workspace_end(prof_i_workspace *workspace);
 /* The same of a part. What it still holds at its end stays in the whole. */
 void prof_i_workspace_begin_part(prof_i_workspace *part, prof_i_workspace *whole);
 
-/* Has any thread ever called prof_op_workspace_alloc(), in a measurement or not? Then the operators' allocator is one that tells, and a run of which nothing was told asked
-   for nothing. */
+/* Has any thread ever called prof_op_workspace_alloc(), in a measurement or not? Then the
+   operators' allocator is one that tells, and a run of which nothing was told asked for nothing. */
 bool prof_i_workspace_is_hooked(void);
 
 #endif

@@ -1,4 +1,5 @@
-/* See backend.h. A forked child has the parent's handles and none of the threads behind them: there all is refused before the library is called. */
+/* See backend.h. A forked child has the parent's handles and none of the threads behind them: there
+   all is refused before the library is called. */
 #include "backend.h"
 
 #include <string.h>
@@ -15,15 +16,23 @@ struct prof_backend_self {
   uint32_t is_forked; /* relaxed; the child's only thread writes it, from the fork's handler */
 };
 
-static bool is_forked(const prof_backend_self *self) { return __atomic_load_n(&self->is_forked, __ATOMIC_RELAXED); }
+static bool is_forked(const prof_backend_self *self) {
+  return __atomic_load_n(&self->is_forked, __ATOMIC_RELAXED);
+}
 
-static int refuse_child(void) { return prof_i_words_refuse(PROF_BACKEND_FORKED, "the queue is the parent's: this process was forked from it"); }
+static int refuse_child(void) {
+  return prof_i_words_refuse(PROF_BACKEND_FORKED,
+                             "the queue is the parent's: this process was forked from it");
+}
 
-/* A handle is an object's address, and the loader reads there before anybody can say that it is none. What cannot be an address is a mistake that we can tell: a queue's number, say. */
+/* A handle is an object's address, and the loader reads there before anybody can say that it is
+   none. What cannot be an address is a mistake that we can tell: a queue's number, say. */
 static prof_i_cl_queue queue_of(uint64_t stream) {
   enum { FIRST_PAGE = 4096 };
-  if (stream >= FIRST_PAGE && stream % sizeof(void *) == 0) return (prof_i_cl_queue)(uintptr_t)stream;
-  prof_i_words_fail(PROF_BACKEND_INVALID, "stream %llu is no cl_command_queue", (unsigned long long)stream);
+  if (stream >= FIRST_PAGE && stream % sizeof(void *) == 0)
+    return (prof_i_cl_queue)(uintptr_t)stream;
+  prof_i_words_fail(PROF_BACKEND_INVALID, "stream %llu is no cl_command_queue",
+                    (unsigned long long)stream);
   return NULL;
 }
 
@@ -44,7 +53,9 @@ static int open_it(const prof_backend_host *host, prof_backend_self **self_out) 
   return result;
 }
 
-static void fork_child(prof_backend_self *self) { __atomic_store_n(&self->is_forked, 1, __ATOMIC_RELAXED); }
+static void fork_child(prof_backend_self *self) {
+  __atomic_store_n(&self->is_forked, 1, __ATOMIC_RELAXED);
+}
 
 /* ---- events ---- */
 
@@ -52,7 +63,8 @@ static int event_create(prof_backend_self *self, uint64_t stream, void **event_o
   (void)stream;
   if (is_forked(self)) return refuse_child();
   *event_out = prof_i_opencl_marker_create();
-  return *event_out ? PROF_BACKEND_OK : prof_i_words_refuse(PROF_BACKEND_NO_MEMORY, "no memory for an event");
+  return *event_out ? PROF_BACKEND_OK
+                    : prof_i_words_refuse(PROF_BACKEND_NO_MEMORY, "no memory for an event");
 }
 
 static int event_record(prof_backend_self *self, uint64_t stream, void **event) {
@@ -61,9 +73,13 @@ static int event_record(prof_backend_self *self, uint64_t stream, void **event) 
   return queue ? prof_i_opencl_marker_record(*event, queue) : PROF_BACKEND_INVALID;
 }
 
-static int event_query(prof_backend_self *self, void *event) { return is_forked(self) ? refuse_child() : prof_i_opencl_marker_query(event); }
+static int event_query(prof_backend_self *self, void *event) {
+  return is_forked(self) ? refuse_child() : prof_i_opencl_marker_query(event);
+}
 
-static int event_time(prof_backend_self *self, void *event, uint64_t *ns_out) { return is_forked(self) ? refuse_child() : prof_i_opencl_marker_time(event, ns_out); }
+static int event_time(prof_backend_self *self, void *event, uint64_t *ns_out) {
+  return is_forked(self) ? refuse_child() : prof_i_opencl_marker_time(event, ns_out);
+}
 
 static void event_destroy(prof_backend_self *self, void *event) {
   if (!is_forked(self)) prof_i_opencl_marker_destroy(event);
@@ -76,7 +92,8 @@ static const char *last_error(prof_backend_self *self) {
 
 /* ---- devices ---- */
 
-static int stream_of(prof_backend_self *self, uint64_t stream, uint32_t *device_out, uint32_t *is_capturing_out) {
+static int stream_of(prof_backend_self *self, uint64_t stream, uint32_t *device_out,
+                     uint32_t *is_capturing_out) {
   if (is_forked(self)) return refuse_child();
   prof_i_cl_queue queue = queue_of(stream);
   const prof_i_opencl_device *const device = queue ? prof_i_opencl_device_of(queue) : NULL;
@@ -99,7 +116,8 @@ static int describe(prof_backend_self *self, uint32_t index, prof_backend_device
 static int read_clock(prof_backend_self *self, uint32_t index, prof_backend_pair *out) {
   if (is_forked(self)) return refuse_child();
   prof_i_opencl_device *const device = prof_i_opencl_device_at(index);
-  return device ? prof_i_opencl_clock_read(&device->clock, device->id, out) : prof_i_words_fail(PROF_BACKEND_NO_DEVICE, "there is no device %u", index);
+  return device ? prof_i_opencl_clock_read(&device->clock, device->id, out)
+                : prof_i_words_fail(PROF_BACKEND_NO_DEVICE, "there is no device %u", index);
 }
 
 /* ---- the program's own events ---- */
@@ -108,12 +126,15 @@ static int own_keep(prof_backend_self *self, uint64_t stream, void *event, void 
   if (is_forked(self)) return refuse_child();
   prof_i_cl_queue queue = queue_of(stream);
   if (!queue) return PROF_BACKEND_INVALID;
-  if (!queue_of((uint64_t)(uintptr_t)event)) return prof_i_words_refuse(PROF_BACKEND_INVALID, "the event is no cl_event");
+  if (!queue_of((uint64_t)(uintptr_t)event))
+    return prof_i_words_refuse(PROF_BACKEND_INVALID, "the event is no cl_event");
   return prof_i_opencl_own_event_keep(queue, event, (prof_i_opencl_own_event **)kept_out);
 }
 
-static int own_times(prof_backend_self *self, void *kept, uint64_t *start_ns_out, uint64_t *end_ns_out) {
-  return is_forked(self) ? refuse_child() : prof_i_opencl_own_event_times(kept, start_ns_out, end_ns_out);
+static int own_times(prof_backend_self *self, void *kept, uint64_t *start_ns_out,
+                     uint64_t *end_ns_out) {
+  return is_forked(self) ? refuse_child()
+                         : prof_i_opencl_own_event_times(kept, start_ns_out, end_ns_out);
 }
 
 static void own_let_go(prof_backend_self *self, void *kept) {
@@ -122,33 +143,38 @@ static void own_let_go(prof_backend_self *self, void *kept) {
 
 /* ---- meters ---- */
 
-static int metric(prof_backend_self *self, uint32_t number, prof_backend_metric *out) { return is_forked(self) ? refuse_child() : prof_i_opencl_meter(number, out); }
-
-static int sample(prof_backend_self *self, const prof_backend_metric *metrics, uint32_t count, int64_t *values_out, uint64_t *known_out) {
-  return is_forked(self) ? refuse_child() : prof_i_opencl_meters_read(metrics, count, values_out, known_out);
+static int metric(prof_backend_self *self, uint32_t number, prof_backend_metric *out) {
+  return is_forked(self) ? refuse_child() : prof_i_opencl_meter(number, out);
 }
 
-const prof_backend prof_i_opencl_backend = {.size = sizeof prof_i_opencl_backend,
-                                            .major = PROF_BACKEND_MAJOR,
-                                            .minor = PROF_BACKEND_MINOR,
-                                            .device_type = PROF_DEVICE_OPENCL,
-                                            .name = "opencl",
-                                            .version = "1.0",
-                                            .probe = probe,
-                                            .open = open_it,
-                                            .event_create = event_create,
-                                            .event_record = event_record,
-                                            .event_query = event_query,
-                                            .event_destroy = event_destroy,
-                                            .event_time = event_time,
-                                            .fork_child = fork_child,
-                                            .last_error = last_error,
-                                            .stream_of = stream_of,
-                                            .device = describe,
-                                            .clock = read_clock,
-                                            .metric = metric,
-                                            .sample = sample,
-                                            .own_keep = own_keep,
-                                            .own_times = own_times,
-                                            .own_let_go = own_let_go,
-                                            .opens_late = 1 /* drivers crash that are asked for devices while the program's thread asks */};
+static int sample(prof_backend_self *self, const prof_backend_metric *metrics, uint32_t count,
+                  int64_t *values_out, uint64_t *known_out) {
+  return is_forked(self) ? refuse_child()
+                         : prof_i_opencl_meters_read(metrics, count, values_out, known_out);
+}
+
+const prof_backend prof_i_opencl_backend = {
+    .size = sizeof prof_i_opencl_backend,
+    .major = PROF_BACKEND_MAJOR,
+    .minor = PROF_BACKEND_MINOR,
+    .device_type = PROF_DEVICE_OPENCL,
+    .name = "opencl",
+    .version = "1.0",
+    .probe = probe,
+    .open = open_it,
+    .event_create = event_create,
+    .event_record = event_record,
+    .event_query = event_query,
+    .event_destroy = event_destroy,
+    .event_time = event_time,
+    .fork_child = fork_child,
+    .last_error = last_error,
+    .stream_of = stream_of,
+    .device = describe,
+    .clock = read_clock,
+    .metric = metric,
+    .sample = sample,
+    .own_keep = own_keep,
+    .own_times = own_times,
+    .own_let_go = own_let_go,
+    .opens_late = 1 /* drivers crash that are asked for devices while the program's thread asks */};

@@ -7,8 +7,10 @@
 #include "library.h"
 #include "words.h"
 
-/* In the order in which they are taken where several fit: CLOCK_MONOTONIC and its raw kin are one until the first adjustment, and then part. */
-static const clockid_t host_clocks[PROF_I_OPENCL_HOST_CLOCKS] = {CLOCK_MONOTONIC_RAW, CLOCK_MONOTONIC, CLOCK_BOOTTIME, CLOCK_REALTIME};
+/* In the order in which they are taken where several fit: CLOCK_MONOTONIC and its raw kin are one
+   until the first adjustment, and then part. */
+static const clockid_t host_clocks[PROF_I_OPENCL_HOST_CLOCKS] = {
+    CLOCK_MONOTONIC_RAW, CLOCK_MONOTONIC, CLOCK_BOOTTIME, CLOCK_REALTIME};
 enum { MONOTONIC = 1, ALL_FIT = (1 << PROF_I_OPENCL_HOST_CLOCKS) - 1 };
 
 static uint64_t read_clock(clockid_t clock) {
@@ -25,19 +27,28 @@ prof_i_opencl_look prof_i_opencl_look_now(void) {
 
 void prof_i_opencl_clock_begin(prof_i_opencl_clock *clock, bool has_timer, uint64_t resolution_ns) {
   enum { COARSEST_NS = 10000 };
-  *clock = (prof_i_opencl_clock){.lock = PTHREAD_MUTEX_INITIALIZER, .slack_ns = resolution_ns < COARSEST_NS ? resolution_ns : COARSEST_NS, .fitting = ALL_FIT, .has_timer = has_timer};
+  *clock =
+      (prof_i_opencl_clock){.lock = PTHREAD_MUTEX_INITIALIZER,
+                            .slack_ns = resolution_ns < COARSEST_NS ? resolution_ns : COARSEST_NS,
+                            .fitting = ALL_FIT,
+                            .has_timer = has_timer};
 }
 
-static bool lies_between(uint64_t ns, uint64_t low, uint64_t high, uint64_t slack) { return ns + slack >= low && ns <= high + slack; }
+static bool lies_between(uint64_t ns, uint64_t low, uint64_t high, uint64_t slack) {
+  return ns + slack >= low && ns <= high + slack;
+}
 
-void prof_i_opencl_clock_learn(const prof_i_opencl_sample *sample, uint64_t queued_ns, uint64_t end_ns) {
+void prof_i_opencl_clock_learn(const prof_i_opencl_sample *sample, uint64_t queued_ns,
+                               uint64_t end_ns) {
   const prof_i_opencl_look now = prof_i_opencl_look_now();
   prof_i_opencl_clock *const clock = sample->clock;
   uint32_t fitting = 0;
   for (uint32_t i = 0; i < PROF_I_OPENCL_HOST_CLOCKS; i++) {
     const uint64_t before = sample->before.ns[i];
     /* Both: some drivers stamp QUEUED by the host's clock and END by the device's. */
-    if (lies_between(queued_ns, before, sample->after.ns[i], clock->slack_ns) && lies_between(end_ns, before, now.ns[i], clock->slack_ns)) fitting |= 1u << i;
+    if (lies_between(queued_ns, before, sample->after.ns[i], clock->slack_ns) &&
+        lies_between(end_ns, before, now.ns[i], clock->slack_ns))
+      fitting |= 1u << i;
   }
   pthread_mutex_lock(&clock->lock);
   clock->fitting &= fitting;
@@ -55,12 +66,16 @@ static prof_i_opencl_clock copy_of(prof_i_opencl_clock *clock) {
   return copy;
 }
 
-bool prof_i_opencl_clock_has_sample(prof_i_opencl_clock *clock) { return copy_of(clock).sample_count > 0; }
+bool prof_i_opencl_clock_has_sample(prof_i_opencl_clock *clock) {
+  return copy_of(clock).sample_count > 0;
+}
 
 /* ---- the driver's own reading ---- */
 
-/* The host's time that the driver gave is of a clock we know, and not of this moment: then the device's is as old. Of a clock that we do not know nothing can be said. */
-static bool is_old(const prof_i_opencl_look *before, const prof_i_opencl_look *after, uint64_t host_ns, uint64_t slack_ns) {
+/* The host's time that the driver gave is of a clock we know, and not of this moment: then the
+   device's is as old. Of a clock that we do not know nothing can be said. */
+static bool is_old(const prof_i_opencl_look *before, const prof_i_opencl_look *after,
+                   uint64_t host_ns, uint64_t slack_ns) {
   enum { NEAR_NS = 1000000000 };
   bool is_near = false;
   for (int i = 0; i < PROF_I_OPENCL_HOST_CLOCKS; i++) {
@@ -70,15 +85,20 @@ static bool is_old(const prof_i_opencl_look *before, const prof_i_opencl_look *a
   return is_near;
 }
 
-/* Is that the clock of events? As much time must have passed by it since the last sample as by the host's. */
-static bool agrees(const prof_i_opencl_clock *clock, uint64_t device_ns, uint64_t before_ns, uint64_t after_ns) {
+/* Is that the clock of events? As much time must have passed by it since the last sample as by the
+   host's. */
+static bool agrees(const prof_i_opencl_clock *clock, uint64_t device_ns, uint64_t before_ns,
+                   uint64_t after_ns) {
   enum { SLACK_NS = 1000000, DRIFT = 1000 };
-  const int64_t passed = (int64_t)(device_ns - clock->end_ns), least = (int64_t)(before_ns - clock->to_ns), most = (int64_t)(after_ns - clock->from_ns);
+  const int64_t passed = (int64_t)(device_ns - clock->end_ns),
+                least = (int64_t)(before_ns - clock->to_ns),
+                most = (int64_t)(after_ns - clock->from_ns);
   const int64_t slack = SLACK_NS + most / DRIFT;
   return passed >= least - slack && passed <= most + slack;
 }
 
-static bool read_timer(const prof_i_opencl_clock *clock, prof_i_cl_device device, prof_backend_pair *out) {
+static bool read_timer(const prof_i_opencl_clock *clock, prof_i_cl_device device,
+                       prof_backend_pair *out) {
   uint64_t device_ns = 0, host_ns = 0;
   const prof_i_opencl_look before = prof_i_opencl_look_now();
   out->host_before_ns = read_clock(CLOCK_MONOTONIC);
@@ -87,7 +107,8 @@ static bool read_timer(const prof_i_opencl_clock *clock, prof_i_cl_device device
   out->device_ns = device_ns;
   if (error != 0 || device_ns == 0) return false;
   const prof_i_opencl_look after = prof_i_opencl_look_now();
-  return !is_old(&before, &after, host_ns, clock->slack_ns) && agrees(clock, device_ns, out->host_before_ns, out->host_after_ns);
+  return !is_old(&before, &after, host_ns, clock->slack_ns) &&
+         agrees(clock, device_ns, out->host_before_ns, out->host_after_ns);
 }
 
 static void give_timer_up(prof_i_opencl_clock *clock) {
@@ -96,14 +117,20 @@ static void give_timer_up(prof_i_opencl_clock *clock) {
   pthread_mutex_unlock(&clock->lock);
 }
 
-int prof_i_opencl_clock_read(prof_i_opencl_clock *clock, prof_i_cl_device device, prof_backend_pair *out) {
+int prof_i_opencl_clock_read(prof_i_opencl_clock *clock, prof_i_cl_device device,
+                             prof_backend_pair *out) {
   const prof_i_opencl_clock now = copy_of(clock);
-  if (now.sample_count == 0) return prof_i_words_refuse(PROF_BACKEND_UNSUPPORTED, "no event of the device is past yet: its clock is not known");
+  if (now.sample_count == 0)
+    return prof_i_words_refuse(PROF_BACKEND_UNSUPPORTED,
+                               "no event of the device is past yet: its clock is not known");
   if (now.has_timer) {
     if (read_timer(&now, device, out)) return PROF_BACKEND_OK;
     give_timer_up(clock);
   }
-  if (!now.fitting) return prof_i_words_refuse(PROF_BACKEND_UNSUPPORTED, "the driver does not read its device's clock, and that is none of the host's");
+  if (!now.fitting)
+    return prof_i_words_refuse(
+        PROF_BACKEND_UNSUPPORTED,
+        "the driver does not read its device's clock, and that is none of the host's");
   out->host_before_ns = read_clock(CLOCK_MONOTONIC);
   out->device_ns = read_clock(host_clocks[__builtin_ctz(now.fitting)]);
   out->host_after_ns = read_clock(CLOCK_MONOTONIC);

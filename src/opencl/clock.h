@@ -1,5 +1,6 @@
-/* The clock of an OpenCL device's times beside the host's. Many drivers give times of a clock that the host can read as well, and none says which: a marker tells it, whose QUEUED was stamped between two looks at
-   that clock. Markers that are looked at in this way are samples. */
+/* The clock of an OpenCL device's times beside the host's. Many drivers give times of a clock that
+   the host can read as well, and none says which: a marker tells it, whose QUEUED was stamped
+   between two looks at that clock. Markers that are looked at in this way are samples. */
 #ifndef PROF_OPENCL_CLOCK_H
 #define PROF_OPENCL_CLOCK_H
 
@@ -21,8 +22,8 @@ typedef struct prof_i_opencl_clock {
   uint64_t slack_ns;    /* how coarse the device's times are; written once */
   uint32_t fitting;     /* a bit for each of the host's clocks in which all samples have lain */
   uint32_t sample_count;
-  bool has_timer;       /* the driver reads its device's clock, and has not been found wrong yet */
-  uint64_t end_ns;      /* of the last sample, by the device's clock: */
+  bool has_timer;  /* the driver reads its device's clock, and has not been found wrong yet */
+  uint64_t end_ns; /* of the last sample, by the device's clock: */
   uint64_t from_ns, to_ns; /* it was past between these two of CLOCK_MONOTONIC */
 } prof_i_opencl_clock;
 
@@ -40,9 +41,12 @@ prof_i_opencl_look prof_i_opencl_look_now(void);
 bool prof_i_opencl_clock_has_sample(prof_i_opencl_clock *clock);
 
 /* What a sample says whose event is past now. Any thread. */
-void prof_i_opencl_clock_learn(const prof_i_opencl_sample *sample, uint64_t queued_ns, uint64_t end_ns);
+void prof_i_opencl_clock_learn(const prof_i_opencl_sample *sample, uint64_t queued_ns,
+                               uint64_t end_ns);
 
-/* prof_backend.clock: UNSUPPORTED: neither can the driver read it, nor is it one of the host's. One thread at a time. */
-int prof_i_opencl_clock_read(prof_i_opencl_clock *clock, prof_i_cl_device device, prof_backend_pair *out);
+/* prof_backend.clock: UNSUPPORTED: neither can the driver read it, nor is it one of the host's. One
+   thread at a time. */
+int prof_i_opencl_clock_read(prof_i_opencl_clock *clock, prof_i_cl_device device,
+                             prof_backend_pair *out);
 
 #endif

@@ -1,4 +1,5 @@
-/* The devices of all platforms, in the loader's order: their place in this list is their number, prof_device.index. Listed once, when the back end is opened. */
+/* The devices of all platforms, in the loader's order: their place in this list is their number,
+   prof_device.index. Listed once, when the back end is opened. */
 #ifndef PROF_OPENCL_DEVICES_H
 #define PROF_OPENCL_DEVICES_H
 
@@ -23,10 +24,12 @@ uint32_t prof_i_opencl_device_number(const prof_i_opencl_device *device);
 /* The listed one that this is, or is a part of; NULL: there is none. */
 prof_i_opencl_device *prof_i_opencl_device_of_id(prof_i_cl_device id);
 
-/* The one that the queue is of, or is of a part of; NULL with words: no queue, or its device is not listed. */
+/* The one that the queue is of, or is of a part of; NULL with words: no queue, or its device is not
+   listed. */
 prof_i_opencl_device *prof_i_opencl_device_of(prof_i_cl_queue queue);
 
-/* Is the queue of OpenCL 1.2 or later? An older driver's table of functions ends before those that came then. */
+/* Is the queue of OpenCL 1.2 or later? An older driver's table of functions ends before those that
+   came then. */
 bool prof_i_opencl_devices_has_wait_lists(prof_i_cl_queue queue);
 
 /* What there is to know of it, but for its size. */

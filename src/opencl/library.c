@@ -14,24 +14,32 @@ prof_i_opencl_functions prof_i_opencl;
 static const char *resolve(void *library) {
   enum { OPTIONAL, NEEDED };
   const char *missing = NULL;
-#define RESOLVE(need, name, arguments)                                                 \
-  *(void **)&prof_i_opencl.name = prof_i_library_find(library, #name);                 \
+#define RESOLVE(need, name, arguments)                                 \
+  *(void **)&prof_i_opencl.name = prof_i_library_find(library, #name); \
   if ((need) == NEEDED && !prof_i_opencl.name && !missing) missing = #name;
   PROF_I_CL_FUNCTIONS(RESOLVE)
 #undef RESOLVE
-  if (!prof_i_opencl.clEnqueueMarkerWithWaitList && !prof_i_opencl.clEnqueueMarker && !missing) missing = "clEnqueueMarker";
+  if (!prof_i_opencl.clEnqueueMarkerWithWaitList && !prof_i_opencl.clEnqueueMarker && !missing)
+    missing = "clEnqueueMarker";
   return missing;
 }
 
 int prof_i_opencl_library_open(void) {
   const char *unused;
   prof_i_library_why why = {0};
-  if (!prof_i_library_can_open()) return prof_i_words_fail(PROF_BACKEND_UNSUPPORTED, "libprof.a opens no libraries; link libprof.so");
+  if (!prof_i_library_can_open())
+    return prof_i_words_fail(PROF_BACKEND_UNSUPPORTED,
+                             "libprof.a opens no libraries; link libprof.so");
   void *library = prof_i_library_open(file_name, 1, &unused);
-  /* The environment may name a loader's drivers and layers: it loads them into no program that has more rights than its user, unless that does so itself. */
-  if (!library && getauxval(AT_SECURE)) return prof_i_words_fail(PROF_BACKEND_PERMISSION, "this program has rights that its user has not: %s is not opened for it", file_name);
+  /* The environment may name a loader's drivers and layers: it loads them into no program that has
+     more rights than its user, unless that does so itself. */
+  if (!library && getauxval(AT_SECURE))
+    return prof_i_words_fail(
+        PROF_BACKEND_PERMISSION,
+        "this program has rights that its user has not: %s is not opened for it", file_name);
   if (!library) library = prof_i_library_try(file_name, &why);
   if (!library) return prof_i_words_no_library("", &why);
   const char *const missing = resolve(library);
-  return missing ? prof_i_words_fail(PROF_BACKEND_VERSION, "%s has no %s()", file_name, missing) : PROF_BACKEND_OK;
+  return missing ? prof_i_words_fail(PROF_BACKEND_VERSION, "%s has no %s()", file_name, missing)
+                 : PROF_BACKEND_OK;
 }

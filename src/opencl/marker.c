@@ -1,5 +1,7 @@
-/* See marker.h. Nothing here flushes the queue: when its commands go to the device is the program's affair. Nothing about a queue is kept from one call to the next, not even whether it records times: to ask costs
-   some ns (2 of PoCL's, whose marker costs 560), and the same handle may be another queue by then. */
+/* See marker.h. Nothing here flushes the queue: when its commands go to the device is the program's
+   affair. Nothing about a queue is kept from one call to the next, not even whether it records
+   times: to ask costs some ns (2 of PoCL's, whose marker costs 560), and the same handle may be
+   another queue by then. */
 #include "marker.h"
 
 #include <stdlib.h>
@@ -17,7 +19,9 @@ prof_i_opencl_marker *prof_i_opencl_marker_create(void) {
   static uint32_t count;
   prof_i_opencl_marker *const marker = aligned_alloc(LINE_BYTES, LINE_BYTES);
   _Static_assert(sizeof *marker <= LINE_BYTES, "it is one line of the cache");
-  if (marker) *marker = (prof_i_opencl_marker){.result = PROF_BACKEND_INVALID, .use_count = __atomic_fetch_add(&count, 1, __ATOMIC_RELAXED)};
+  if (marker)
+    *marker = (prof_i_opencl_marker){.result = PROF_BACKEND_INVALID,
+                                     .use_count = __atomic_fetch_add(&count, 1, __ATOMIC_RELAXED)};
   return marker;
 }
 
@@ -37,25 +41,32 @@ void prof_i_opencl_marker_destroy(prof_i_opencl_marker *marker) {
 
 int prof_i_opencl_marker_check(prof_i_cl_queue queue) {
   uint64_t properties = 0;
-  const int32_t error = prof_i_opencl.clGetCommandQueueInfo(queue, PROF_I_CL_QUEUE_PROPERTIES, sizeof properties, &properties, NULL);
+  const int32_t error = prof_i_opencl.clGetCommandQueueInfo(queue, PROF_I_CL_QUEUE_PROPERTIES,
+                                                            sizeof properties, &properties, NULL);
   if (error != 0) return prof_i_opencl_fail_call("clGetCommandQueueInfo", error);
   if (properties & PROF_I_CL_QUEUE_PROFILING_ENABLE) return PROF_BACKEND_OK;
-  return prof_i_words_refuse(PROF_BACKEND_UNSUPPORTED, "the queue has no CL_QUEUE_PROFILING_ENABLE: create it with that property");
+  return prof_i_words_refuse(
+      PROF_BACKEND_UNSUPPORTED,
+      "the queue has no CL_QUEUE_PROFILING_ENABLE: create it with that property");
 }
 
 static int enqueue(prof_i_cl_queue queue, prof_i_cl_event *event_out) {
   const bool has_lists = prof_i_opencl_devices_has_wait_lists(queue);
-  const int32_t error = has_lists ? prof_i_opencl.clEnqueueMarkerWithWaitList(queue, 0, NULL, event_out) : prof_i_opencl.clEnqueueMarker(queue, event_out);
+  const int32_t error = has_lists
+                            ? prof_i_opencl.clEnqueueMarkerWithWaitList(queue, 0, NULL, event_out)
+                            : prof_i_opencl.clEnqueueMarker(queue, event_out);
   if (error == 0 && *event_out) return PROF_BACKEND_OK;
   *event_out = NULL;
-  return prof_i_opencl_fail_call(has_lists ? "clEnqueueMarkerWithWaitList" : "clEnqueueMarker", error);
+  return prof_i_opencl_fail_call(has_lists ? "clEnqueueMarkerWithWaitList" : "clEnqueueMarker",
+                                 error);
 }
 
 int prof_i_opencl_marker_record(prof_i_opencl_marker *marker, prof_i_cl_queue queue) {
   let_go(marker);
   marker->result = prof_i_opencl_marker_check(queue);
   if (marker->result != PROF_BACKEND_OK) return marker->result;
-  prof_i_opencl_device *const device = marker->use_count++ % SAMPLE_EVERY == 0 ? prof_i_opencl_device_of(queue) : NULL;
+  prof_i_opencl_device *const device =
+      marker->use_count++ % SAMPLE_EVERY == 0 ? prof_i_opencl_device_of(queue) : NULL;
   prof_i_opencl_sample *const sample = device ? malloc(sizeof *sample) : NULL;
   if (sample) sample->before = prof_i_opencl_look_now();
   marker->result = enqueue(queue, &marker->event);
@@ -67,24 +78,32 @@ int prof_i_opencl_marker_record(prof_i_opencl_marker *marker, prof_i_cl_queue qu
 
 /* ---- and what became of it ---- */
 
-static int32_t read_time(prof_i_cl_event event, uint32_t which, uint64_t *ns_out) { return prof_i_opencl.clGetEventProfilingInfo(event, which, sizeof *ns_out, ns_out, NULL); }
+static int32_t read_time(prof_i_cl_event event, uint32_t which, uint64_t *ns_out) {
+  return prof_i_opencl.clGetEventProfilingInfo(event, which, sizeof *ns_out, ns_out, NULL);
+}
 
 static void take_times(prof_i_opencl_marker *marker) {
   uint64_t queued_ns = 0;
   marker->end_ns = 0;
   marker->time_error = read_time(marker->event, PROF_I_CL_PROFILING_COMMAND_END, &marker->end_ns);
-  if (marker->sample && marker->time_error == 0 && read_time(marker->event, PROF_I_CL_PROFILING_COMMAND_QUEUED, &queued_ns) == 0)
+  if (marker->sample && marker->time_error == 0 &&
+      read_time(marker->event, PROF_I_CL_PROFILING_COMMAND_QUEUED, &queued_ns) == 0)
     prof_i_opencl_clock_learn(marker->sample, queued_ns, marker->end_ns);
 }
 
 int prof_i_opencl_marker_query(prof_i_opencl_marker *marker) {
   int32_t status = 0;
   if (!marker->event) return marker->result;
-  const int32_t error = prof_i_opencl.clGetEventInfo(marker->event, PROF_I_CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL);
+  const int32_t error = prof_i_opencl.clGetEventInfo(
+      marker->event, PROF_I_CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL);
   if (error == 0 && status > PROF_I_CL_COMPLETE) return PROF_BACKEND_NOT_READY;
-  if (error != 0) marker->result = prof_i_opencl_fail_call("clGetEventInfo", error);
-  else if (status < 0) marker->result = prof_i_words_fail(PROF_BACKEND_VENDOR, "a command before the marker failed: status %d", status);
-  else take_times(marker);
+  if (error != 0)
+    marker->result = prof_i_opencl_fail_call("clGetEventInfo", error);
+  else if (status < 0)
+    marker->result = prof_i_words_fail(PROF_BACKEND_VENDOR,
+                                       "a command before the marker failed: status %d", status);
+  else
+    take_times(marker);
   let_go(marker);
   return marker->result;
 }
@@ -92,7 +111,8 @@ int prof_i_opencl_marker_query(prof_i_opencl_marker *marker) {
 int prof_i_opencl_marker_time(prof_i_opencl_marker *marker, uint64_t *ns_out) {
   const int result = prof_i_opencl_marker_query(marker);
   if (result != PROF_BACKEND_OK) return result;
-  if (marker->time_error != 0) return prof_i_opencl_fail_call("clGetEventProfilingInfo", marker->time_error);
+  if (marker->time_error != 0)
+    return prof_i_opencl_fail_call("clGetEventProfilingInfo", marker->time_error);
   *ns_out = marker->end_ns;
   return PROF_BACKEND_OK;
 }

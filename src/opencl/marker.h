@@ -1,4 +1,6 @@
-/* An event of prof's: a marker on a command queue. An event of OpenCL's is made by its command and keeps queue and context alive: it is let go as soon as its time has been read, and what is kept here is numbers. */
+/* An event of prof's: a marker on a command queue. An event of OpenCL's is made by its command and
+   keeps queue and context alive: it is let go as soon as its time has been read, and what is kept
+   here is numbers. */
 #ifndef PROF_OPENCL_MARKER_H
 #define PROF_OPENCL_MARKER_H
 
@@ -9,7 +11,8 @@ typedef struct prof_i_opencl_marker {
   int32_t result;        /* without one: what a query says */
   int32_t time_error;    /* of what is past: why it has no time; 0: it has */
   uint64_t end_ns;
-  uint32_t use_count;    /* from a different one on for each: so that few of them are samples at once */
+  /* from a different one on for each: so that few of them are samples at once */
+  uint32_t use_count;
   prof_i_opencl_sample *sample; /* NULL: it is none. Of thousands that wait some are */
 } prof_i_opencl_marker;
 

@@ -13,7 +13,9 @@ enum { KIB = 1024, LEAST_US = 1000, EXTENSIONS_BYTES = 16384 };
 
 static const char extension[] = "cl_amd_device_attribute_query";
 
-static bool read_info(const prof_i_opencl_device *device, uint32_t what, void *to, size_t bytes) { return prof_i_opencl.clGetDeviceInfo(device->id, what, bytes, to, NULL) == 0; }
+static bool read_info(const prof_i_opencl_device *device, uint32_t what, void *to, size_t bytes) {
+  return prof_i_opencl.clGetDeviceInfo(device->id, what, bytes, to, NULL) == 0;
+}
 
 /* Words with spaces between. Without it the number of the question may mean something else. */
 static bool has_extension(const prof_i_opencl_device *device) {
@@ -30,7 +32,9 @@ static bool has_extension(const prof_i_opencl_device *device) {
 static bool read_used(const prof_i_opencl_device *device, int64_t *used_out) {
   size_t free_kib[2] = {0};
   uint64_t all = 0;
-  if (!read_info(device, PROF_I_CL_DEVICE_GLOBAL_MEM_SIZE, &all, sizeof all) || !read_info(device, PROF_I_CL_DEVICE_GLOBAL_FREE_MEMORY_AMD, free_kib, sizeof free_kib)) return false;
+  if (!read_info(device, PROF_I_CL_DEVICE_GLOBAL_MEM_SIZE, &all, sizeof all) ||
+      !read_info(device, PROF_I_CL_DEVICE_GLOBAL_FREE_MEMORY_AMD, free_kib, sizeof free_kib))
+    return false;
   if (all > INT64_MAX || free_kib[0] > all / KIB) return false; /* nonsense */
   *used_out = (int64_t)(all - (uint64_t)free_kib[0] * KIB);
   return true;
@@ -49,10 +53,12 @@ int prof_i_opencl_meter(uint32_t number, prof_backend_metric *out) {
     memcpy(out, &metric, size < sizeof metric ? size : sizeof metric);
     return PROF_BACKEND_OK;
   }
-  return prof_i_words_fail(PROF_BACKEND_NO_DEVICE, "no device %u says what of its memory is free", number);
+  return prof_i_words_fail(PROF_BACKEND_NO_DEVICE, "no device %u says what of its memory is free",
+                           number);
 }
 
-int prof_i_opencl_meters_read(const prof_backend_metric *metrics, uint32_t count, int64_t *values_out, uint64_t *known_out) {
+int prof_i_opencl_meters_read(const prof_backend_metric *metrics, uint32_t count,
+                              int64_t *values_out, uint64_t *known_out) {
   *known_out = 0;
   for (uint32_t i = 0; i < count; i++) {
     const prof_i_opencl_device *const device = prof_i_opencl_device_at(metrics[i].device);

@@ -22,8 +22,10 @@ static prof_i_opencl_marker *put_marker(prof_i_cl_queue queue) {
   return NULL;
 }
 
-int prof_i_opencl_own_event_keep(prof_i_cl_queue queue, prof_i_cl_event event, prof_i_opencl_own_event **kept_out) {
-  if (!prof_i_opencl.clRetainEvent) return prof_i_words_refuse(PROF_BACKEND_UNSUPPORTED, "the library has no clRetainEvent()");
+int prof_i_opencl_own_event_keep(prof_i_cl_queue queue, prof_i_cl_event event,
+                                 prof_i_opencl_own_event **kept_out) {
+  if (!prof_i_opencl.clRetainEvent)
+    return prof_i_words_refuse(PROF_BACKEND_UNSUPPORTED, "the library has no clRetainEvent()");
   const int result = prof_i_opencl_marker_check(queue);
   if (result != PROF_BACKEND_OK) return result;
   prof_i_opencl_own_event *const kept = calloc(1, sizeof *kept);
@@ -39,19 +41,26 @@ int prof_i_opencl_own_event_keep(prof_i_cl_queue queue, prof_i_cl_event event, p
 }
 
 static int read_time(prof_i_cl_event event, uint32_t which, uint64_t *ns_out) {
-  const int32_t error = prof_i_opencl.clGetEventProfilingInfo(event, which, sizeof *ns_out, ns_out, NULL);
+  const int32_t error =
+      prof_i_opencl.clGetEventProfilingInfo(event, which, sizeof *ns_out, ns_out, NULL);
   return error == 0 ? PROF_BACKEND_OK : prof_i_opencl_fail_call("clGetEventProfilingInfo", error);
 }
 
-int prof_i_opencl_own_event_times(prof_i_opencl_own_event *kept, uint64_t *start_ns_out, uint64_t *end_ns_out) {
+int prof_i_opencl_own_event_times(prof_i_opencl_own_event *kept, uint64_t *start_ns_out,
+                                  uint64_t *end_ns_out) {
   int32_t status = 0;
-  const int32_t error = prof_i_opencl.clGetEventInfo(kept->event, PROF_I_CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL);
+  const int32_t error = prof_i_opencl.clGetEventInfo(
+      kept->event, PROF_I_CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL);
   if (error != 0) return prof_i_opencl_fail_call("clGetEventInfo", error);
-  if (status < 0) return prof_i_words_fail(PROF_BACKEND_VENDOR, "the command failed: status %d", status);
+  if (status < 0)
+    return prof_i_words_fail(PROF_BACKEND_VENDOR, "the command failed: status %d", status);
   if (status > PROF_I_CL_COMPLETE) return PROF_BACKEND_NOT_READY;
-  if (kept->marker && prof_i_opencl_marker_query(kept->marker) == PROF_BACKEND_NOT_READY) return PROF_BACKEND_NOT_READY;
+  if (kept->marker && prof_i_opencl_marker_query(kept->marker) == PROF_BACKEND_NOT_READY)
+    return PROF_BACKEND_NOT_READY;
   const int result = read_time(kept->event, PROF_I_CL_PROFILING_COMMAND_START, start_ns_out);
-  return result == PROF_BACKEND_OK ? read_time(kept->event, PROF_I_CL_PROFILING_COMMAND_END, end_ns_out) : result;
+  return result == PROF_BACKEND_OK
+             ? read_time(kept->event, PROF_I_CL_PROFILING_COMMAND_END, end_ns_out)
+             : result;
 }
 
 void prof_i_opencl_own_event_let_go(prof_i_opencl_own_event *kept) {

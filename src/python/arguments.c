@@ -100,10 +100,8 @@ bool prof_i_py_take_pair(prof_i_py *key, prof_i_py *value, prof_arg *item, prof_
     prof_i_py *const string = string_of(value);
     const prof_i_py_text text =
         string ? prof_i_py_text_of(string) : (prof_i_py_text){"<no text>", 9, NULL};
-    *item = (prof_arg){.key = name.data,
-                       .type = PROF_ARG_STRING,
-                       .bytes = text.bytes,
-                       .value.text = text.data};
+    *item = (prof_arg){
+        .key = name.data, .type = PROF_ARG_STRING, .bytes = text.bytes, .value.text = text.data};
     held->objects[3] = string;
     held->objects[4] = text.holder;
   }

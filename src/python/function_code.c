@@ -1,4 +1,6 @@
-/* See functions.h: which code is wanted. Python's side (functions.py) is asked once for each, and what it said hangs at the code; functions of C are known by a table, calls of nn.Modules by the place of their name. */
+/* See functions.h: which code is wanted. Python's side (functions.py) is asked once for each, and
+   what it said hangs at the code; functions of C are known by a table, calls of nn.Modules by the
+   place of their name. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
@@ -9,15 +11,23 @@
 #define PY prof_i_python_now
 #define NOW prof_i_functions_now
 
-enum { BUILTIN_BITS = 13, BUILTINS_MOST = 3 << (BUILTIN_BITS - 2), BOUND_BITS = 11, MODULE_ROOM_FIRST = 64 };
+enum {
+  BUILTIN_BITS = 13,
+  BUILTINS_MOST = 3 << (BUILTIN_BITS - 2),
+  BOUND_BITS = 11,
+  MODULE_ROOM_FIRST = 64
+};
 
-/* A function of C, known by its address; a method by its descriptor, which is held: it goes with its class alone. */
+/* A function of C, known by its address; a method by its descriptor, which is held: it goes with
+   its class alone. */
 typedef struct builtin {
   const void *key; /* NULL: nobody's place */
   prof_i_function *function;
 } builtin;
 
-/* One of pybind11's, known by its object, which is not held: a program makes and drops such functions as it runs. So another one may come by its address, which has another name, or is as good. */
+/* One of pybind11's, known by its object, which is not held: a program makes and drops such
+   functions as it runs. So another one may come by its address, which has another name, or is as
+   good. */
 typedef struct bound {
   const void *key;
   char *name; /* malloc()ed: what its method has */
@@ -28,14 +38,18 @@ static struct {
   builtin builtins[1 << BUILTIN_BITS];
   uint32_t builtin_count;
   bound bounds[1 << BOUND_BITS]; /* by a hash; the newest of a place has it */
-  prof_i_function *named[1 << BUILTIN_BITS]; /* those of bounds, by their names: one for all that have one */
+  /* those of bounds, by their names: one for all that have one */
+  prof_i_function *named[1 << BUILTIN_BITS];
   uint32_t named_count;
-  bool has_methods; /* a function of C has its method right behind an object's head, as our own was seen to have it */
-  prof_i_function **modules; /* by the place of a name, which Python's side gives: they stay, as that does */
+  /* a function of C has its method right behind an object's head, as our own was seen to have it */
+  bool has_methods;
+  /* by the place of a name, which Python's side gives: they stay, as that does */
+  prof_i_function **modules;
   size_t module_room;
 } own;
 
-const char prof_i_category_of_python[] = "python_function", prof_i_category_of_c[] = "c_function"; /* the first as Kineto calls it */
+/* the first as Kineto calls it */
+const char prof_i_category_of_python[] = "python_function", prof_i_category_of_c[] = "c_function";
 
 static void destroy_function(void *extra) {
   prof_i_function *const f = extra;
@@ -100,10 +114,12 @@ PROF_I_COLD prof_i_py *prof_i_function_ask(prof_i_py *callable, prof_i_py *objec
   return NULL;
 }
 
-/* judge()'s answer: None, leave it out; given's `import`; a tuple, a function, of five a module's call, and whether it is a function otherwise. It is kept with the code. NULL: no memory. */
+/* judge()'s answer: None, leave it out; given's `import`; a tuple, a function, of five a module's
+   call, and whether it is a function otherwise. It is kept with the code. NULL: no memory. */
 static prof_i_function *take_answer(prof_i_py *code, prof_i_py *answer) {
   prof_i_function *f = NULL;
-  NOW.python.get_extra(code, NOW.index, (void **)&f); /* now: another thread may have asked meanwhile */
+  /* now: another thread may have asked meanwhile */
+  NOW.python.get_extra(code, NOW.index, (void **)&f);
   if (!f) {
     f = calloc(1, sizeof *f);
     if (f && NOW.python.set_extra(code, NOW.index, f) != 0) {
@@ -112,13 +128,19 @@ static prof_i_function *take_answer(prof_i_py *code, prof_i_py *answer) {
     }
   }
   if (!f) return NULL;
-  if (answer == PY.given.none) f->verdict = PROF_I_VERDICT_LEFT_OUT;
-  else if (answer == NOW.given.import) f->verdict = PROF_I_VERDICT_IMPORT;
-  else f->verdict = f->name || describe(f, answer, prof_i_category_of_python) ? PROF_I_VERDICT_FUNCTION : PROF_I_VERDICT_LEFT_OUT; /* what was learnt for another filter is still so */
+  if (answer == PY.given.none)
+    f->verdict = PROF_I_VERDICT_LEFT_OUT;
+  else if (answer == NOW.given.import)
+    f->verdict = PROF_I_VERDICT_IMPORT;
+  else
+    f->verdict = f->name || describe(f, answer, prof_i_category_of_python)
+                     ? PROF_I_VERDICT_FUNCTION
+                     : PROF_I_VERDICT_LEFT_OUT; /* what was learnt for another filter is still so */
   if (f->verdict == PROF_I_VERDICT_FUNCTION && PY.PyTuple_Size(answer) == 5) {
     int overflow = 0;
     f->verdict = PROF_I_VERDICT_MODULE;
-    f->is_also_function = PY.PyLong_AsLongLongAndOverflow(PY.PyTuple_GetItem(answer, 4), &overflow) != 0;
+    f->is_also_function =
+        PY.PyLong_AsLongLongAndOverflow(PY.PyTuple_GetItem(answer, 4), &overflow) != 0;
   }
   f->epoch = NOW.epoch;
   return f;
@@ -144,12 +166,18 @@ PROF_I_COLD prof_i_function *prof_i_function_judge(prof_i_py *code, prof_i_py *f
 /* ---- functions of C ---- */
 
 /* Of more than there are places for: their time is told all the same. */
-static prof_i_function others = {.site = {.file = "", .function = "", .level = 1}, .verdict = PROF_I_VERDICT_FUNCTION, .category = prof_i_category_of_c, .name = "<other functions of C>"};
+static prof_i_function others = {.site = {.file = "", .function = "", .level = 1},
+                                 .verdict = PROF_I_VERDICT_FUNCTION,
+                                 .category = prof_i_category_of_c,
+                                 .name = "<other functions of C>"};
 
-static size_t spread(uint64_t bits, unsigned count) { return (size_t)(bits * UINT64_C(0x9e3779b97f4a7c15) >> (64 - count)); }
+static size_t spread(uint64_t bits, unsigned count) {
+  return (size_t)(bits * UINT64_C(0x9e3779b97f4a7c15) >> (64 - count));
+}
 
 /* held: what the key is of; NULL: of nothing that could go. */
-static PROF_I_COLD prof_i_function *new_builtin(builtin *place, const void *key, prof_i_py *callable, prof_i_py *held) {
+static PROF_I_COLD prof_i_function *new_builtin(builtin *place, const void *key,
+                                                prof_i_py *callable, prof_i_py *held) {
   if (own.builtin_count >= BUILTINS_MOST) return &others; /* there is always a free place */
   prof_i_py *const answer = prof_i_function_ask(NOW.given.describe_builtin, callable);
   if (!answer) return NULL;
@@ -171,8 +199,11 @@ static PROF_I_COLD prof_i_function *new_builtin(builtin *place, const void *key,
 /* NULL: it is not wanted. */
 static inline prof_i_function *builtin_by(const void *key, prof_i_py *callable, prof_i_py *held) {
   size_t at = spread((uintptr_t)key, BUILTIN_BITS);
-  while (own.builtins[at].key && own.builtins[at].key != key) at = (at + 1) & ((1u << BUILTIN_BITS) - 1);
-  return PROF_I_LIKELY(own.builtins[at].key != NULL) ? own.builtins[at].function : new_builtin(&own.builtins[at], key, callable, held);
+  while (own.builtins[at].key && own.builtins[at].key != key)
+    at = (at + 1) & ((1u << BUILTIN_BITS) - 1);
+  return PROF_I_LIKELY(own.builtins[at].key != NULL)
+             ? own.builtins[at].function
+             : new_builtin(&own.builtins[at], key, callable, held);
 }
 
 /* NULL: it is not known. */
@@ -192,7 +223,10 @@ static prof_i_function *named(prof_i_py *answer) {
   uint64_t sum = 0;
   for (const char *c = f->name; *c; c++) sum = (sum ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
   size_t at = spread(sum, BUILTIN_BITS);
-  while (own.named[at] && (strcmp(own.named[at]->name, f->name) != 0 || strcmp(own.named[at]->source, f->source) != 0 || strcmp(own.named[at]->file, f->file) != 0)) at = (at + 1) & ((1u << BUILTIN_BITS) - 1);
+  while (own.named[at] && (strcmp(own.named[at]->name, f->name) != 0 ||
+                           strcmp(own.named[at]->source, f->source) != 0 ||
+                           strcmp(own.named[at]->file, f->file) != 0))
+    at = (at + 1) & ((1u << BUILTIN_BITS) - 1);
   if (own.named[at] || own.named_count >= BUILTINS_MOST) {
     destroy_function(f);
     return own.named[at] ? own.named[at] : &others;
@@ -220,15 +254,19 @@ static PROF_I_COLD prof_i_function *new_bound(bound *place, const void *key, pro
 static prof_i_function *bound_by(const void *key, prof_i_py *callable) {
   bound *const place = &own.bounds[spread((uintptr_t)key, BOUND_BITS)];
   const char *const name = method_name(callable);
-  return PROF_I_LIKELY(place->key == key && name && strcmp(place->name, name) == 0) ? place->function : new_bound(place, key, callable);
+  return PROF_I_LIKELY(place->key == key && name && strcmp(place->name, name) == 0)
+             ? place->function
+             : new_bound(place, key, callable);
 }
 
 prof_i_function *prof_i_function_of_c(prof_i_py *callable) {
   prof_i_py *const type = PY.PyObject_Type(callable);
   const void *key = NULL;
   prof_i_py *held = NULL;
-  if (type == NOW.given.builtin_type) key = NOW.python.function_of(callable);
-  else if (type == NOW.given.descriptor_type) key = held = callable;
+  if (type == NOW.given.builtin_type)
+    key = NOW.python.function_of(callable);
+  else if (type == NOW.given.descriptor_type)
+    key = held = callable;
   PY.Py_DecRef(type); /* it is of the interpreter's own, or not looked at */
   if (!key) return NULL;
   prof_i_function *const f = builtin_by(key, callable, held);
@@ -241,7 +279,8 @@ prof_i_function *prof_i_function_of_c(prof_i_py *callable) {
 
 prof_i_function *prof_i_function_of_module(prof_i_py *answer) {
   int overflow = 0;
-  const size_t place = (size_t)PY.PyLong_AsLongLongAndOverflow(PY.PyTuple_GetItem(answer, 1), &overflow);
+  const size_t place =
+      (size_t)PY.PyLong_AsLongLongAndOverflow(PY.PyTuple_GetItem(answer, 1), &overflow);
   if (place >= own.module_room) {
     const size_t room = 2 * place + MODULE_ROOM_FIRST;
     prof_i_function **const larger = realloc(own.modules, room * sizeof *larger);

@@ -1,16 +1,18 @@
 /* See functions.h: what stands open on each thread.
 
-   A call stands on its thread's stack until its frame is left: by a return, a yield or an exception. What comes back without a call is of a frame that is older than the tracing, and passed over; frames of one thread nest, so none that
-   is newer stands open then.
+   A call stands on its thread's stack until its frame is left: by a return, a yield or an
+   exception. What comes back without a call is of a frame that is older than the tracing, and
+   passed over; frames of one thread nest, so none that is newer stands open then.
 
-   Where stacks are wanted (a profile with_stack), what stands open when they begin is a scope from there on, as torch.profiler has it: each thread sees to its own when it comes by. */
+   Where stacks are wanted (a profile with_stack), what stands open when they begin is a scope from
+   there on, as torch.profiler has it: each thread sees to its own when it comes by. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "../core/thread.h"
 #include "functions.h"
 #include "text.h"
-#include "../core/thread.h"
 
 #define PY prof_i_python_now
 #define NOW prof_i_functions_now
@@ -20,11 +22,15 @@ enum { STACK_ROOM_FIRST = 64 };
 
 static struct {
   pthread_key_t key; /* frees the stack of a thread that ends */
-  pthread_mutex_t lock; /* of the list of stacks, which a thread leaves without the GIL; a leaf: nothing is called under it but realloc() and free() */
+  /* of the list of stacks, which a thread leaves without the GIL; a leaf: nothing is called under
+     it but realloc() and free() */
+  pthread_mutex_t lock;
   prof_i_function_stack *stacks;
 } own = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-__thread prof_i_function_stack *prof_i_function_stack_here __attribute__((tls_model("initial-exec"))); /* said again: gcc forgets it */
+/* said again: gcc forgets it */
+__thread prof_i_function_stack *prof_i_function_stack_here
+    __attribute__((tls_model("initial-exec")));
 
 static void end_down_to(prof_i_function_stack *s, size_t count) {
   while (s->count > count) {
@@ -51,7 +57,8 @@ static void leave_list(prof_i_function_stack *s) {
 static prof_i_function_stack *grown(size_t room) {
   prof_i_thread_lock(&own.lock);
   if (HERE) leave_list(HERE);
-  prof_i_function_stack *const larger = realloc(HERE, sizeof *larger + room * sizeof *larger->calls);
+  prof_i_function_stack *const larger =
+      realloc(HERE, sizeof *larger + room * sizeof *larger->calls);
   if (larger && !HERE) *larger = (prof_i_function_stack){.epoch = NOW.epoch};
   if (larger) HERE = larger;
   if (HERE) enter_list(HERE);
@@ -64,12 +71,15 @@ static bool others_stand_open(void) {
   bool is_open = false;
   prof_i_thread_lock(&own.lock);
   for (const prof_i_function_stack *s = own.stacks; s && !is_open; s = s->next)
-    for (size_t i = 0; s != HERE && s->epoch == NOW.epoch && i < s->count && !is_open; i++) is_open = s->calls[i].start != 0;
+    for (size_t i = 0; s != HERE && s->epoch == NOW.epoch && i < s->count && !is_open; i++)
+      is_open = s->calls[i].start != 0;
   prof_i_thread_unlock(&own.lock);
   return is_open;
 }
 
-/* The stack with room for one more, of this tracing, but perhaps of an older stamp; NULL: no memory, and nothing is recorded. Where it cannot grow, what stands open is cut short: to the calls that come, it is older than the tracing. */
+/* The stack with room for one more, of this tracing, but perhaps of an older stamp; NULL: no
+   memory, and nothing is recorded. Where it cannot grow, what stands open is cut short: to the
+   calls that come, it is older than the tracing. */
 static PROF_I_COLD prof_i_function_stack *make_room(void) {
   if (HERE && HERE->epoch != NOW.epoch) {
     end_down_to(HERE, 0); /* of a tracing that was stopped while they ran */
@@ -99,7 +109,12 @@ static PROF_I_COLD uint64_t begin_import(prof_i_py *frame) {
     PY.Py_DecRef(name);
     return 0;
   }
-  const prof_details details = {.name = t.data, .category = "import", .name_bytes = t.bytes, .category_bytes = PROF_NUL_TERMINATED, .flags = PROF_I_CATEGORY_LITERAL, .device = PROF_HOST};
+  const prof_details details = {.name = t.data,
+                                .category = "import",
+                                .name_bytes = t.bytes,
+                                .category_bytes = PROF_NUL_TERMINATED,
+                                .flags = PROF_I_CATEGORY_LITERAL,
+                                .device = PROF_HOST};
   const uint64_t start = prof_i_begin_details_1(&site, &details);
   prof_i_py_drop(t.holder);
   PY.Py_DecRef(name);
@@ -115,7 +130,8 @@ static int64_t module_around(prof_i_function_stack *s) {
   return 0;
 }
 
-/* What comes last on the stack is one. No memory: those inside of it are told to be of the one around it. */
+/* What comes last on the stack is one. No memory: those inside of it are told to be of the one
+   around it. */
 static void keep_module(prof_i_function_stack *s, int64_t number) {
   if (s->module_count == s->module_room) {
     const size_t room = s->module_room ? s->module_room * 2 : STACK_ROOM_FIRST;
@@ -124,12 +140,17 @@ static void keep_module(prof_i_function_stack *s, int64_t number) {
     s->modules = larger;
     s->module_room = room;
   }
-  s->modules[s->module_count++] = (prof_i_module_call){.place = s->count - 1, .start = s->calls[s->count - 1].start, .number = number};
+  s->modules[s->module_count++] = (prof_i_module_call){
+      .place = s->count - 1, .start = s->calls[s->count - 1].start, .number = number};
 }
 
-/* The scope of a module's call: Python's side says (name, its place, number, which of its class), or None, where nobody observes modules on this thread. */
-static PROF_I_COLD uint64_t begin_module(prof_i_function *f, prof_i_py *frame, int64_t *number_out) {
-  prof_arg items[] = {{.key = "Python id", .type = PROF_ARG_I64}, {.key = "Python parent id", .type = PROF_ARG_I64}, {.key = "Python module id", .type = PROF_ARG_I64}};
+/* The scope of a module's call: Python's side says (name, its place, number, which of its class),
+   or None, where nobody observes modules on this thread. */
+static PROF_I_COLD uint64_t begin_module(prof_i_function *f, prof_i_py *frame,
+                                         int64_t *number_out) {
+  prof_arg items[] = {{.key = "Python id", .type = PROF_ARG_I64},
+                      {.key = "Python parent id", .type = PROF_ARG_I64},
+                      {.key = "Python module id", .type = PROF_ARG_I64}};
   int overflow = 0;
   prof_i_py *const answer = prof_i_function_ask(NOW.given.module_call, frame);
   if (!answer) return 0;
@@ -137,21 +158,31 @@ static PROF_I_COLD uint64_t begin_module(prof_i_function *f, prof_i_py *frame, i
   if (answer == PY.given.none) {
     if (f->is_also_function) start = prof_i_begin_1(&f->site, f->name, f->category);
   } else if ((f = prof_i_function_of_module(answer)) != NULL) {
-    *number_out = items[0].value.i64 = PY.PyLong_AsLongLongAndOverflow(PY.PyTuple_GetItem(answer, 2), &overflow);
+    *number_out = items[0].value.i64 =
+        PY.PyLong_AsLongLongAndOverflow(PY.PyTuple_GetItem(answer, 2), &overflow);
     items[1].value.i64 = HERE ? module_around(HERE) : 0;
     items[2].value.i64 = PY.PyLong_AsLongLongAndOverflow(PY.PyTuple_GetItem(answer, 3), &overflow);
-    const prof_details details = {.name = f->name, .category = prof_i_category_of_python, .name_bytes = PROF_NUL_TERMINATED, .category_bytes = PROF_NUL_TERMINATED, .flags = PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL, .device = PROF_HOST,
-                                  .args = {.items = items, .count = 3, .kind = PROF_ARGS_PAIRS | PROF_I_KEYS_LITERAL}};
+    const prof_details details = {
+        .name = f->name,
+        .category = prof_i_category_of_python,
+        .name_bytes = PROF_NUL_TERMINATED,
+        .category_bytes = PROF_NUL_TERMINATED,
+        .flags = PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL,
+        .device = PROF_HOST,
+        .args = {.items = items, .count = 3, .kind = PROF_ARGS_PAIRS | PROF_I_KEYS_LITERAL}};
     start = prof_i_begin_details_1(&f->site, &details);
   }
   PY.Py_DecRef(answer);
   return start;
 }
 
-PROF_I_COLD void prof_i_function_begin_asked(const prof_i_py *of, prof_i_function *f, prof_i_py *frame) {
+PROF_I_COLD void prof_i_function_begin_asked(const prof_i_py *of, prof_i_function *f,
+                                             prof_i_py *frame) {
   uint64_t start = 0;
   int64_t number = 0;
-  if (PROF_I_IS_ON(1)) start = f->verdict == PROF_I_VERDICT_IMPORT ? begin_import(frame) : begin_module(f, frame, &number);
+  if (PROF_I_IS_ON(1))
+    start =
+        f->verdict == PROF_I_VERDICT_IMPORT ? begin_import(frame) : begin_module(f, frame, &number);
   prof_i_function_stack *const s = make_room();
   if (!s || s->count == s->room) {
     if (start) prof_i_end_1(start);
@@ -173,10 +204,12 @@ static bool is_recorded(const prof_i_function_stack *s) {
 /* What of an older recording is on the stack is not to be ended in this one. */
 static void take_off(prof_i_function_stack *s) {
   for (; s->count > 0; s->count--)
-    if (prof_i_scope_stands_open(s->calls[s->count - 1].start)) prof_i_end_1(s->calls[s->count - 1].start);
+    if (prof_i_scope_stands_open(s->calls[s->count - 1].start))
+      prof_i_end_1(s->calls[s->count - 1].start);
 }
 
-/* Judges what stands around a frame, and itself, and gives it, the innermost first, with a reference each: how many. No memory, or an error that is pending: 0. */
+/* Judges what stands around a frame, and itself, and gives it, the innermost first, with a
+   reference each: how many. No memory, or an error that is pending: 0. */
 static size_t running_frames(prof_i_py *frame, prof_i_py ***frames_out) {
   size_t count = 0, room = STACK_ROOM_FIRST;
   prof_i_py **frames = *frames_out = malloc(room * sizeof(void *));
@@ -203,7 +236,8 @@ static size_t running_frames(prof_i_py *frame, prof_i_py ***frames_out) {
   return count;
 }
 
-/* Recording with stacks has begun since this thread came by: what stands open here, out from that frame, begins. */
+/* Recording with stacks has begun since this thread came by: what stands open here, out from that
+   frame, begins. */
 static PROF_I_COLD void renew(prof_i_py *frame) {
   prof_i_py **frames;
   HERE->stamp = NOW.stamp;
@@ -214,8 +248,11 @@ static PROF_I_COLD void renew(prof_i_py *frame) {
     prof_i_py *const one = frames[--count], *const code = PY.PyFrame_GetCode(one);
     prof_i_function *const f = prof_i_function_known(code);
     prof_i_function_stack *const s = make_room();
-    if (s && f && f->verdict == PROF_I_VERDICT_MODULE) prof_i_function_begin_asked(NOW.is_by_frame ? one : code, f, one);
-    else if (s && f && f->verdict == PROF_I_VERDICT_FUNCTION) s->calls[s->count++] = (prof_i_function_call){NOW.is_by_frame ? one : code, prof_i_begin_1(&f->site, f->name, f->category)};
+    if (s && f && f->verdict == PROF_I_VERDICT_MODULE)
+      prof_i_function_begin_asked(NOW.is_by_frame ? one : code, f, one);
+    else if (s && f && f->verdict == PROF_I_VERDICT_FUNCTION)
+      s->calls[s->count++] = (prof_i_function_call){NOW.is_by_frame ? one : code,
+                                                    prof_i_begin_1(&f->site, f->name, f->category)};
     PY.Py_DecRef(code); /* its frame has it */
     PY.Py_DecRef(one);
   }
@@ -224,7 +261,8 @@ static PROF_I_COLD void renew(prof_i_py *frame) {
 
 /* ---- threads that end ---- */
 
-/* This thread goes, without the GIL: what stands open here, since another one has ended the tracing, ends while it can. */
+/* This thread goes, without the GIL: what stands open here, since another one has ended the
+   tracing, ends while it can. */
 static void leave(void) {
   prof_i_function_stack *const s = HERE;
   if (!s) return;
@@ -247,7 +285,8 @@ static void free_stack(void *memory) {
   free(s);
 }
 
-/* In a forked child: what its parent had begun is the parent's. The frames are the child's; other threads' are nobody's, and one of them may have had the lock. */
+/* In a forked child: what its parent had begun is the parent's. The frames are the child's; other
+   threads' are nobody's, and one of them may have had the lock. */
 static void forget_starts(void) {
   own.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
   own.stacks = NULL;

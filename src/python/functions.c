@@ -1,5 +1,7 @@
-/* Every Python function a scope, without touching its code: callbacks of C for sys.monitoring (3.12 and later), a profile function of C before. Python's side (functions.py) says which code is wanted, once for each, and switches on and
-   off; here is what happens at each call. It changes nothing that the program can see, and an error is only ever an interruption of that one question.
+/* Every Python function a scope, without touching its code: callbacks of C for sys.monitoring (3.12
+   and later), a profile function of C before. Python's side (functions.py) says which code is
+   wanted, once for each, and switches on and off; here is what happens at each call. It changes
+   nothing that the program can see, and an error is only ever an interruption of that one question.
    Budget: 1.8x of callbacks that do nothing (bench/python/functions.py). See functions.h. */
 #define _GNU_SOURCE
 #include "functions.h"
@@ -14,10 +16,16 @@
 #define NOW prof_i_functions_now
 #define HERE prof_i_function_stack_here
 
-enum { PROFILE_CALL = 0, PROFILE_RETURN = 3, PROFILE_C_CALL = 4, PROFILE_C_EXCEPTION = 5, PROFILE_C_RETURN = 6 };
+enum {
+  PROFILE_CALL = 0,
+  PROFILE_RETURN = 3,
+  PROFILE_C_CALL = 4,
+  PROFILE_C_EXCEPTION = 5,
+  PROFILE_C_RETURN = 6
+};
 
 static struct {
-  prof_i_py *hook; /* for threads that will be */
+  prof_i_py *hook;     /* for threads that will be */
   bool is_made, has_c; /* has_c: the profile function looks at functions of C, too */
 } own;
 
@@ -25,7 +33,8 @@ prof_i_functions prof_i_functions_now;
 
 /* ---- a call ---- */
 
-/* Off, calls stand here all the same: recording may go on before they return. False: an error is pending. */
+/* Off, calls stand here all the same: recording may go on before they return. False: an error is
+   pending. */
 static inline bool begin(const prof_i_py *of, prof_i_function *f, prof_i_py *frame) {
   prof_i_function_stack *s = HERE;
   if (PROF_I_UNLIKELY(!s || s->count == s->room || s->stamp != NOW.stamp)) {
@@ -37,14 +46,17 @@ static inline bool begin(const prof_i_py *of, prof_i_function *f, prof_i_py *fra
     prof_i_function_begin_asked(of, f, frame ? frame : PY.PyEval_GetFrame());
     return !prof_i_py_is_interrupted();
   }
-  s->calls[s->count++] = (prof_i_function_call){of, PROF_I_IS_ON(1) ? prof_i_begin_1(&f->site, f->name, f->category) : 0};
+  s->calls[s->count++] = (prof_i_function_call){
+      of, PROF_I_IS_ON(1) ? prof_i_begin_1(&f->site, f->name, f->category) : 0};
   return true;
 }
 
 /* False: it is not what was called last. */
 static inline bool end_last(const prof_i_py *of) {
   prof_i_function_stack *const s = HERE;
-  if (PROF_I_UNLIKELY(!s || s->count == 0 || s->calls[s->count - 1].of != of || s->epoch != NOW.epoch)) return false;
+  if (PROF_I_UNLIKELY(!s || s->count == 0 || s->calls[s->count - 1].of != of ||
+                      s->epoch != NOW.epoch))
+    return false;
   const uint64_t start = s->calls[--s->count].start;
   if (PROF_I_LIKELY(start)) prof_i_end_1(start);
   return true;
@@ -61,8 +73,10 @@ static inline prof_i_py *disable(void) {
 static prof_i_py *on_begin(prof_i_py *self, prof_i_py *const *arguments, ptrdiff_t count) {
   prof_i_function *f = prof_i_function_known(arguments[0]);
   (void)self, (void)count;
-  if (PROF_I_UNLIKELY(!f) && !(f = prof_i_function_judge(arguments[0], PY.PyEval_GetFrame()))) return NULL;
-  if (PROF_I_UNLIKELY(f->verdict <= PROF_I_VERDICT_UNKNOWN)) return f->verdict == PROF_I_VERDICT_LEFT_OUT ? disable() : PY.given.none;
+  if (PROF_I_UNLIKELY(!f) && !(f = prof_i_function_judge(arguments[0], PY.PyEval_GetFrame())))
+    return NULL;
+  if (PROF_I_UNLIKELY(f->verdict <= PROF_I_VERDICT_UNKNOWN))
+    return f->verdict == PROF_I_VERDICT_LEFT_OUT ? disable() : PY.given.none;
   return PROF_I_LIKELY(begin(arguments[0], f, NULL)) ? PY.given.none : NULL;
 }
 
@@ -86,7 +100,8 @@ static prof_i_py *on_throw(prof_i_py *self, prof_i_py *const *arguments, ptrdiff
 /* An exception leaves it. */
 static prof_i_py *on_unwind(prof_i_py *self, prof_i_py *const *arguments, ptrdiff_t count) {
   (void)self, (void)count;
-  if (!end_last(arguments[0]) && !prof_i_function_is_left_out(arguments[0])) prof_i_function_end_unusual(arguments[0]);
+  if (!end_last(arguments[0]) && !prof_i_function_is_left_out(arguments[0]))
+    prof_i_function_end_unusual(arguments[0]);
   return PY.given.none;
 }
 
@@ -94,10 +109,14 @@ static prof_i_py *on_unwind(prof_i_py *self, prof_i_py *const *arguments, ptrdif
 static prof_i_py *on_call(prof_i_py *self, prof_i_py *const *arguments, ptrdiff_t count) {
   prof_i_function *f = prof_i_function_known(arguments[0]);
   (void)self, (void)count;
-  if (PROF_I_UNLIKELY(!f) && !(f = prof_i_function_judge(arguments[0], PY.PyEval_GetFrame()))) return NULL;
-  if (f->verdict != PROF_I_VERDICT_FUNCTION && f->verdict != PROF_I_VERDICT_MODULE) return f->verdict == PROF_I_VERDICT_UNKNOWN ? PY.given.none : disable();
+  if (PROF_I_UNLIKELY(!f) && !(f = prof_i_function_judge(arguments[0], PY.PyEval_GetFrame())))
+    return NULL;
+  if (f->verdict != PROF_I_VERDICT_FUNCTION && f->verdict != PROF_I_VERDICT_MODULE)
+    return f->verdict == PROF_I_VERDICT_UNKNOWN ? PY.given.none : disable();
   prof_i_function *const called = prof_i_function_of_c(arguments[2]);
-  return PROF_I_LIKELY(called ? begin(arguments[2], called, NULL) : !prof_i_py_is_interrupted()) ? PY.given.none : NULL;
+  return PROF_I_LIKELY(called ? begin(arguments[2], called, NULL) : !prof_i_py_is_interrupted())
+             ? PY.given.none
+             : NULL;
 }
 
 /* A function of C is over, well or badly. */
@@ -128,9 +147,11 @@ static void return_of(prof_i_py *frame) {
 
 static int c_call_of(prof_i_py *frame, prof_i_py *callable) {
   prof_i_py *const code = PY.PyFrame_GetCode(frame);
-  const prof_i_function *const f = prof_i_function_known(code); /* not judged: it is older than the tracing */
+  /* not judged: it is older than the tracing */
+  const prof_i_function *const f = prof_i_function_known(code);
   PY.Py_DecRef(code);
-  if (!f || (f->verdict != PROF_I_VERDICT_FUNCTION && f->verdict != PROF_I_VERDICT_MODULE)) return 0;
+  if (!f || (f->verdict != PROF_I_VERDICT_FUNCTION && f->verdict != PROF_I_VERDICT_MODULE))
+    return 0;
   prof_i_function *const called = prof_i_function_of_c(callable);
   return (called ? begin(callable, called, NULL) : !prof_i_py_is_interrupted()) ? 0 : -1;
 }
@@ -144,12 +165,15 @@ static int on_profile(prof_i_py *object, prof_i_py *frame, int what, prof_i_py *
   }
   if (what == PROFILE_CALL) return call_of(frame);
   if (what == PROFILE_C_CALL) return c_call_of(frame, argument);
-  if (what == PROFILE_RETURN) return_of(frame);
-  else if (what == PROFILE_C_EXCEPTION || what == PROFILE_C_RETURN) end_last(argument);
+  if (what == PROFILE_RETURN)
+    return_of(frame);
+  else if (what == PROFILE_C_EXCEPTION || what == PROFILE_C_RETURN)
+    end_last(argument);
   return 0;
 }
 
-/* What threading calls in a thread that begins: (frame, event, argument). From then on it is C's. */
+/* What threading calls in a thread that begins: (frame, event, argument). From then on it is
+   C's. */
 static prof_i_py *on_hook(prof_i_py *self, prof_i_py *const *arguments, ptrdiff_t count) {
   (void)self;
   PY.Py_IncRef(PY.given.none);
@@ -158,7 +182,8 @@ static prof_i_py *on_hook(prof_i_py *self, prof_i_py *const *arguments, ptrdiff_
     return PY.given.none;
   }
   NOW.python.set_profile(on_profile, own.hook);
-  if (PY.PyUnicode_CompareWithASCIIString(arguments[1], "call") != 0 || call_of(arguments[0]) == 0) return PY.given.none;
+  if (PY.PyUnicode_CompareWithASCIIString(arguments[1], "call") != 0 || call_of(arguments[0]) == 0)
+    return PY.given.none;
   PY.Py_DecRef(PY.given.none);
   return NULL;
 }
@@ -167,7 +192,9 @@ static prof_i_py *on_hook(prof_i_py *self, prof_i_py *const *arguments, ptrdiff_
 static void set_profiles(void) {
   void *const interpreter = NOW.python.interpreter();
   NOW.python.set_profile(on_profile, own.hook);
-  for (void *thread = NOW.python.first_thread(interpreter); NOW.python.set_profile_of && thread; thread = NOW.python.next_thread(thread)) NOW.python.set_profile_of(thread, on_profile, own.hook);
+  for (void *thread = NOW.python.first_thread(interpreter); NOW.python.set_profile_of && thread;
+       thread = NOW.python.next_thread(thread))
+    NOW.python.set_profile_of(thread, on_profile, own.hook);
 }
 
 /* ---- garbage collections ---- */
@@ -176,7 +203,10 @@ static void set_profiles(void) {
 static prof_i_py *on_gc(prof_i_py *self, prof_i_py *const *arguments, ptrdiff_t count) {
   static const char *const names[] = {"gc collect gen 0", "gc collect gen 1", "gc collect gen 2"};
   static const char *const keys[] = {"generation", "collected", "uncollectable"};
-  static prof_site sites[3] = {{.file = "", .function = "gc", .level = 1}, {.file = "", .function = "gc", .level = 1}, {.file = "", .function = "gc", .level = 1}}, end_site = {.file = "", .function = "gc", .level = 1};
+  static prof_site sites[3] = {{.file = "", .function = "gc", .level = 1},
+                               {.file = "", .function = "gc", .level = 1},
+                               {.file = "", .function = "gc", .level = 1}},
+                   end_site = {.file = "", .function = "gc", .level = 1};
   static uint64_t start;
   prof_arg items[3];
   int overflow = 0;
@@ -184,15 +214,26 @@ static prof_i_py *on_gc(prof_i_py *self, prof_i_py *const *arguments, ptrdiff_t 
   PY.Py_IncRef(PY.given.none);
   for (size_t i = 0; count == 2 && i < 3; i++) {
     prof_i_py *const number = PY.PyDict_GetItemString(arguments[1], keys[i]);
-    items[i] = (prof_arg){.key = keys[i], .type = PROF_ARG_I64, .value.i64 = number ? PY.PyLong_AsLongLongAndOverflow(number, &overflow) : 0};
+    items[i] =
+        (prof_arg){.key = keys[i],
+                   .type = PROF_ARG_I64,
+                   .value.i64 = number ? PY.PyLong_AsLongLongAndOverflow(number, &overflow) : 0};
   }
   if (count != 2) return PY.given.none;
   const int64_t generation = items[0].value.i64;
   if (PY.PyUnicode_CompareWithASCIIString(arguments[0], "start") == 0) {
-    start = PROF_I_IS_ON(1) && generation >= 0 && generation < 3 ? prof_i_begin_1(&sites[generation], names[generation], "gc") : 0;
+    start = PROF_I_IS_ON(1) && generation >= 0 && generation < 3
+                ? prof_i_begin_1(&sites[generation], names[generation], "gc")
+                : 0;
   } else if (start) {
-    const prof_details counts = {.name = "gc collected", .category = "gc", .name_bytes = PROF_NUL_TERMINATED, .category_bytes = PROF_NUL_TERMINATED, .flags = PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL, .device = PROF_HOST,
-                                 .args = {.items = items, .count = 3, .kind = PROF_ARGS_PAIRS | PROF_I_KEYS_LITERAL}};
+    const prof_details counts = {
+        .name = "gc collected",
+        .category = "gc",
+        .name_bytes = PROF_NUL_TERMINATED,
+        .category_bytes = PROF_NUL_TERMINATED,
+        .flags = PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL,
+        .device = PROF_HOST,
+        .args = {.items = items, .count = 3, .kind = PROF_ARGS_PAIRS | PROF_I_KEYS_LITERAL}};
     prof_i_instant_1(&end_site, &counts);
     prof_i_end_1(start);
     start = 0;
@@ -226,7 +267,8 @@ static prof_i_py *start(prof_i_py *self, prof_i_py *const *arguments, ptrdiff_t 
   return PY.given.none;
 }
 
-/* What this thread has open ends here. Other threads' stays open in the trace, until they come by again, and the trace says that it is nobody's stack from here on. */
+/* What this thread has open ends here. Other threads' stays open in the trace, until they come by
+   again, and the trace says that it is nobody's stack from here on. */
 static prof_i_py *stop(prof_i_py *self, prof_i_py *with_profile) {
   (void)self;
   NOW.is_on = false;
@@ -239,12 +281,15 @@ static prof_i_py *stop(prof_i_py *self, prof_i_py *with_profile) {
   return PY.given.none;
 }
 
-/* forget(code): it is judged anew when it is called next. Gives what is true where it was left out, so that its events may be disabled; else None. */
+/* forget(code): it is judged anew when it is called next. Gives what is true where it was left out,
+   so that its events may be disabled; else None. */
 static prof_i_py *forget(prof_i_py *self, prof_i_py *code) {
   prof_i_function *f = NULL;
   (void)self;
   NOW.python.get_extra(code, NOW.index, (void **)&f);
-  prof_i_py *const answer = f && f->epoch == NOW.epoch && f->verdict == PROF_I_VERDICT_LEFT_OUT ? NOW.given.disable : PY.given.none;
+  prof_i_py *const answer = f && f->epoch == NOW.epoch && f->verdict == PROF_I_VERDICT_LEFT_OUT
+                                ? NOW.given.disable
+                                : PY.given.none;
   if (f) f->epoch = 0;
   PY.Py_IncRef(answer);
   return answer;
@@ -261,7 +306,8 @@ static const char *find(void) {
     void *to;
     const char *name, *before;
     bool is_needed;
-  } list[] = {{&NOW.python.request_index, "PyUnstable_Eval_RequestCodeExtraIndex", "_PyEval_RequestCodeExtraIndex", true},
+  } list[] = {{&NOW.python.request_index, "PyUnstable_Eval_RequestCodeExtraIndex",
+               "_PyEval_RequestCodeExtraIndex", true},
               {&NOW.python.get_extra, "PyUnstable_Code_GetExtra", "_PyCode_GetExtra", true},
               {&NOW.python.set_extra, "PyUnstable_Code_SetExtra", "_PyCode_SetExtra", true},
               {&NOW.python.set_profile, "PyEval_SetProfile", NULL, true},
@@ -280,15 +326,24 @@ static const char *find(void) {
 }
 
 const char *prof_i_python_functions_1(const prof_i_python_functions_given *given) {
-  static prof_i_py_method methods[] = {{"on_begin", (void *)on_begin, PROF_I_PY_FAST, NULL}, {"on_end", (void *)on_end, PROF_I_PY_FAST, NULL}, {"on_throw", (void *)on_throw, PROF_I_PY_FAST, NULL}, {"on_unwind", (void *)on_unwind, PROF_I_PY_FAST, NULL},
-                                       {"on_hook", (void *)on_hook, PROF_I_PY_FAST, NULL}, {"on_gc", (void *)on_gc, PROF_I_PY_FAST, NULL}, {"on_call", (void *)on_call, PROF_I_PY_FAST, NULL}, {"on_c_end", (void *)on_c_end, PROF_I_PY_FAST, NULL},
-                                       {"start", (void *)start, PROF_I_PY_FAST, NULL}, {"stop", (void *)stop, PROF_I_PY_ONE_ARGUMENT, NULL}, {"forget", (void *)forget, PROF_I_PY_ONE_ARGUMENT, NULL}};
+  static prof_i_py_method methods[] = {{"on_begin", (void *)on_begin, PROF_I_PY_FAST, NULL},
+                                       {"on_end", (void *)on_end, PROF_I_PY_FAST, NULL},
+                                       {"on_throw", (void *)on_throw, PROF_I_PY_FAST, NULL},
+                                       {"on_unwind", (void *)on_unwind, PROF_I_PY_FAST, NULL},
+                                       {"on_hook", (void *)on_hook, PROF_I_PY_FAST, NULL},
+                                       {"on_gc", (void *)on_gc, PROF_I_PY_FAST, NULL},
+                                       {"on_call", (void *)on_call, PROF_I_PY_FAST, NULL},
+                                       {"on_c_end", (void *)on_c_end, PROF_I_PY_FAST, NULL},
+                                       {"start", (void *)start, PROF_I_PY_FAST, NULL},
+                                       {"stop", (void *)stop, PROF_I_PY_ONE_ARGUMENT, NULL},
+                                       {"forget", (void *)forget, PROF_I_PY_ONE_ARGUMENT, NULL}};
   if (!PY.given.none) return "prof_i_python_1() comes first";
   if (own.is_made) return "it was made before";
   if (given->size != sizeof *given) return "the package and the library are of different versions";
   const char *const missing = find();
   if (missing) return missing;
-  if (!prof_i_function_code_create() || !prof_i_function_stack_create()) return "there is no room for what it keeps of each code object or thread";
+  if (!prof_i_function_code_create() || !prof_i_function_stack_create())
+    return "there is no room for what it keeps of each code object or thread";
   NOW.given = *given; /* functions and sys.monitoring's object of a module that stays */
   PY.Py_IncRef(given->judge);
   PY.Py_IncRef(given->import_name);
@@ -302,8 +357,10 @@ const char *prof_i_python_functions_1(const prof_i_python_functions_given *given
       return "Python could not make its functions";
     }
     prof_i_function_code_look(made, &methods[i]);
-    if (methods[i].call == (void *)on_hook) own.hook = made; /* for good */
-    else PY.Py_DecRef(made);
+    if (methods[i].call == (void *)on_hook)
+      own.hook = made; /* for good */
+    else
+      PY.Py_DecRef(made);
   }
   own.is_made = true;
   return NULL;

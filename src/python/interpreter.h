@@ -1,5 +1,7 @@
-/* The Python interpreter of this process: what its C interface is called through. No header of Python's is needed and nothing of it is linked, so one libprof.so serves every
-   CPython from 3.9 on, and processes without one. Only functions that are exported by all of them; objects are never looked into. */
+/* The Python interpreter of this process: what its C interface is called through. No header of
+   Python's is needed and nothing of it is linked, so one libprof.so serves every CPython from 3.9
+   on, and processes without one. Only functions that are exported by all of them; objects are never
+   looked into. */
 #ifndef PROF_PYTHON_INTERPRETER_H
 #define PROF_PYTHON_INTERPRETER_H
 
@@ -58,79 +60,89 @@ enum {
 };
 
 /* X(result, name, parameters). References are as Python's documentation says. */
-#define PROF_I_PYTHON_LIST(X)                                                                      \
-  X(void, Py_IncRef, (prof_i_py * object))                                                         \
-  X(void, Py_DecRef, (prof_i_py * object))                                                         \
-  X(prof_i_py *, PyType_FromSpec, (prof_i_py_spec * spec))                                         \
-  X(void *, PyObject_Malloc, (size_t bytes))                                                       \
-  X(void, PyObject_Free, (void *memory))                                                           \
-  X(prof_i_py *, PyObject_Init, (void *memory, prof_i_py *type))                                   \
-  X(prof_i_py *, PyObject_Str, (prof_i_py * object))                                               \
-  X(prof_i_py *, PyObject_Type, (prof_i_py * object))                                              \
-  X(int, PyType_IsSubtype, (prof_i_py * type, prof_i_py *of))                                      \
-  X(prof_i_py *, PyVectorcall_Call, (prof_i_py * callable, prof_i_py *arguments, prof_i_py *keywords)) \
-  X(int, PyObject_SetAttrString, (prof_i_py * object, const char *name, prof_i_py *value))         \
-  X(prof_i_py *, PyObject_CallObject, (prof_i_py * callable, prof_i_py *arguments))                \
-  X(prof_i_py *, PyCFunction_NewEx, (prof_i_py_method * method, prof_i_py *self, prof_i_py *module)) \
-  X(ptrdiff_t, PyTuple_Size, (prof_i_py * tuple))                                                  \
-  X(prof_i_py *, PyTuple_GetItem, (prof_i_py * tuple, ptrdiff_t at))                               \
-  X(prof_i_py *, PyTuple_New, (ptrdiff_t count))                                                   \
-  X(int, PyTuple_SetItem, (prof_i_py * tuple, ptrdiff_t at, prof_i_py *item))                      \
-  X(prof_i_py *, PyDict_New, (void))                                                               \
-  X(int, PyDict_SetItem, (prof_i_py * dict, prof_i_py *key, prof_i_py *value))                     \
-  X(int, PyDict_SetItemString, (prof_i_py * dict, const char *key, prof_i_py *value))              \
-  X(prof_i_py *, PyDict_GetItemString, (prof_i_py * dict, const char *key))                        \
-  X(int, PyDict_Next, (prof_i_py * dict, ptrdiff_t * at, prof_i_py **key, prof_i_py **value))      \
-  X(const char *, PyUnicode_AsUTF8AndSize, (prof_i_py * text, ptrdiff_t * bytes_out))              \
-  X(prof_i_py *, PyUnicode_AsEncodedString, (prof_i_py * text, const char *encoding, const char *errors)) \
-  X(int, PyUnicode_CompareWithASCIIString, (prof_i_py * text, const char *ascii))                  \
-  X(int, PyBytes_AsStringAndSize, (prof_i_py * bytes, char **data_out, ptrdiff_t *count_out))      \
-  X(prof_i_py *, PyNumber_Index, (prof_i_py * number))                                             \
-  X(prof_i_py *, PyLong_FromLong, (long number))                                                   \
-  X(long long, PyLong_AsLongLongAndOverflow, (prof_i_py * number, int *overflow_out))              \
-  X(double, PyFloat_AsDouble, (prof_i_py * number))                                                \
-  X(prof_i_py *, PyEval_GetFrame, (void))                                                          \
-  X(prof_i_py *, PyFrame_GetBack, (prof_i_py * frame))                                             \
-  X(prof_i_py *, PyFrame_GetCode, (prof_i_py * frame))                                             \
-  X(int, PyFrame_GetLineNumber, (prof_i_py * frame))                                               \
-  X(prof_i_py *, PyObject_GetAttrString, (prof_i_py * object, const char *name))                   \
-  X(int, PySequence_Check, (prof_i_py * object))                                                   \
-  X(ptrdiff_t, PySequence_Size, (prof_i_py * sequence))                                            \
-  X(prof_i_py *, PySequence_GetItem, (prof_i_py * sequence, ptrdiff_t at))                         \
-  X(prof_i_py *, PyUnicode_FromString, (const char *text))                                         \
-  X(void, PyErr_Fetch, (prof_i_py * *type_out, prof_i_py * *value_out, prof_i_py * *traceback_out)) \
-  X(void, PyErr_Restore, (prof_i_py * type, prof_i_py * value, prof_i_py * traceback))             \
-  X(int, PyErr_ExceptionMatches, (prof_i_py * type))                                               \
-  X(prof_i_py *, PyErr_NoMemory, (void))                                                           \
-  X(void, PyErr_Clear, (void))                                                                     \
-  X(prof_i_py *, PyErr_Occurred, (void))                                                           \
-  X(void, PyErr_SetString, (prof_i_py * type, const char *text))                                   \
+#define PROF_I_PYTHON_LIST(X)                                                                   \
+  X(void, Py_IncRef, (prof_i_py * object))                                                      \
+  X(void, Py_DecRef, (prof_i_py * object))                                                      \
+  X(prof_i_py *, PyType_FromSpec, (prof_i_py_spec * spec))                                      \
+  X(void *, PyObject_Malloc, (size_t bytes))                                                    \
+  X(void, PyObject_Free, (void *memory))                                                        \
+  X(prof_i_py *, PyObject_Init, (void *memory, prof_i_py *type))                                \
+  X(prof_i_py *, PyObject_Str, (prof_i_py * object))                                            \
+  X(prof_i_py *, PyObject_Type, (prof_i_py * object))                                           \
+  X(int, PyType_IsSubtype, (prof_i_py * type, prof_i_py * of))                                  \
+  X(prof_i_py *, PyVectorcall_Call,                                                             \
+    (prof_i_py * callable, prof_i_py * arguments, prof_i_py * keywords))                        \
+  X(int, PyObject_SetAttrString, (prof_i_py * object, const char *name, prof_i_py *value))      \
+  X(prof_i_py *, PyObject_CallObject, (prof_i_py * callable, prof_i_py * arguments))            \
+  X(prof_i_py *, PyCFunction_NewEx,                                                             \
+    (prof_i_py_method * method, prof_i_py * self, prof_i_py * module))                          \
+  X(ptrdiff_t, PyTuple_Size, (prof_i_py * tuple))                                               \
+  X(prof_i_py *, PyTuple_GetItem, (prof_i_py * tuple, ptrdiff_t at))                            \
+  X(prof_i_py *, PyTuple_New, (ptrdiff_t count))                                                \
+  X(int, PyTuple_SetItem, (prof_i_py * tuple, ptrdiff_t at, prof_i_py * item))                  \
+  X(prof_i_py *, PyDict_New, (void))                                                            \
+  X(int, PyDict_SetItem, (prof_i_py * dict, prof_i_py * key, prof_i_py * value))                \
+  X(int, PyDict_SetItemString, (prof_i_py * dict, const char *key, prof_i_py *value))           \
+  X(prof_i_py *, PyDict_GetItemString, (prof_i_py * dict, const char *key))                     \
+  X(int, PyDict_Next, (prof_i_py * dict, ptrdiff_t * at, prof_i_py * *key, prof_i_py * *value)) \
+  X(const char *, PyUnicode_AsUTF8AndSize, (prof_i_py * text, ptrdiff_t * bytes_out))           \
+  X(prof_i_py *, PyUnicode_AsEncodedString,                                                     \
+    (prof_i_py * text, const char *encoding, const char *errors))                               \
+  X(int, PyUnicode_CompareWithASCIIString, (prof_i_py * text, const char *ascii))               \
+  X(int, PyBytes_AsStringAndSize, (prof_i_py * bytes, char **data_out, ptrdiff_t *count_out))   \
+  X(prof_i_py *, PyNumber_Index, (prof_i_py * number))                                          \
+  X(prof_i_py *, PyLong_FromLong, (long number))                                                \
+  X(long long, PyLong_AsLongLongAndOverflow, (prof_i_py * number, int *overflow_out))           \
+  X(double, PyFloat_AsDouble, (prof_i_py * number))                                             \
+  X(prof_i_py *, PyEval_GetFrame, (void))                                                       \
+  X(prof_i_py *, PyFrame_GetBack, (prof_i_py * frame))                                          \
+  X(prof_i_py *, PyFrame_GetCode, (prof_i_py * frame))                                          \
+  X(int, PyFrame_GetLineNumber, (prof_i_py * frame))                                            \
+  X(prof_i_py *, PyObject_GetAttrString, (prof_i_py * object, const char *name))                \
+  X(int, PySequence_Check, (prof_i_py * object))                                                \
+  X(ptrdiff_t, PySequence_Size, (prof_i_py * sequence))                                         \
+  X(prof_i_py *, PySequence_GetItem, (prof_i_py * sequence, ptrdiff_t at))                      \
+  X(prof_i_py *, PyUnicode_FromString, (const char *text))                                      \
+  X(void, PyErr_Fetch,                                                                          \
+    (prof_i_py * *type_out, prof_i_py * *value_out, prof_i_py * *traceback_out))                \
+  X(void, PyErr_Restore, (prof_i_py * type, prof_i_py * value, prof_i_py * traceback))          \
+  X(int, PyErr_ExceptionMatches, (prof_i_py * type))                                            \
+  X(prof_i_py *, PyErr_NoMemory, (void))                                                        \
+  X(void, PyErr_Clear, (void))                                                                  \
+  X(prof_i_py *, PyErr_Occurred, (void))                                                        \
+  X(void, PyErr_SetString, (prof_i_py * type, const char *text))                                \
   X(prof_i_py *, PyErr_Format, (prof_i_py * type, const char *format, ...))
 
 /* What Python itself hands over: borrowed for as long as the interpreter lives. */
 typedef struct prof_i_python_given {
   size_t size;
-  size_t head_bytes;       /* object.__basicsize__ */
-  prof_i_py *names;    /* a dict, for what is made */
+  size_t head_bytes; /* object.__basicsize__ */
+  prof_i_py *names;  /* a dict, for what is made */
   prof_i_py *none, *string, *boolean, *integer, *real, *exception, *type_error, *value_error;
-  prof_i_py *decorate;     /* a callable (scope, function) -> function */
+  prof_i_py *decorate; /* a callable (scope, function) -> function */
 } prof_i_python_given;
 
 /* What functions.c is given, the same way. */
 typedef struct prof_i_python_functions_given {
   size_t size;
-  prof_i_py *names;       /* a dict, for what is made */
-  prof_i_py *judge;       /* a callable (frame) -> None, left out; `import`; (name, function, file, line); or with a fifth, a call of an nn.Module: is it a function where module_call says None? */
+  prof_i_py *names; /* a dict, for what is made */
+  /* a callable (frame) -> None, left out; `import`; (name, function, file, line); or with a fifth,
+     a call of an nn.Module: is it a function where module_call says None? */
+  prof_i_py *judge;
   prof_i_py *import_name; /* a callable (frame) -> str, of a frame that was judged `import` */
-  prof_i_py *module_call; /* a callable (frame) -> (name, the name's place, number, which of its class), of a call of an nn.Module; None: nobody observes it */
-  prof_i_py *describe_builtin; /* a callable (function of C) -> None, left out; or (name, function, file, line) */
+  /* a callable (frame) -> (name, the name's place, number, which of its class), of a call of an
+     nn.Module; None: nobody observes it */
+  prof_i_py *module_call;
+  /* a callable (function of C) -> None, left out; or (name, function, file, line) */
+  prof_i_py *describe_builtin;
   prof_i_py *builtin_type, *descriptor_type; /* of len, and of list.append */
-  prof_i_py *import;      /* any object */
-  prof_i_py *disable;     /* sys.monitoring.DISABLE; before 3.12 any object */
+  prof_i_py *import;                         /* any object */
+  prof_i_py *disable;                        /* sys.monitoring.DISABLE; before 3.12 any object */
 } prof_i_python_functions_given;
 
 typedef struct prof_i_python {
-#define PROF_I_PYTHON_FIELD(result, name, parameters) result(*name) parameters; /* NOLINT(bugprone-macro-parentheses): a declaration */
+/* NOLINTNEXTLINE(bugprone-macro-parentheses): a declaration */
+#define PROF_I_PYTHON_FIELD(result, name, parameters) result(*name) parameters;
   PROF_I_PYTHON_LIST(PROF_I_PYTHON_FIELD)
 #undef PROF_I_PYTHON_FIELD
   prof_i_python_given given;
@@ -143,11 +155,16 @@ static inline void prof_i_py_drop(prof_i_py *object) {
 }
 
 /* Is an error pending? */
-static inline bool prof_i_py_is_interrupted(void) { return prof_i_python_now.PyErr_Occurred() != NULL; }
+static inline bool prof_i_py_is_interrupted(void) {
+  return prof_i_python_now.PyErr_Occurred() != NULL;
+}
 
-/* Between scope.c and functions.c. Stacks are wanted, or are not any more: what stands open where they begin is a function from there on. An error may be pending behind it. The GIL is held, as below. */
+/* Between scope.c and functions.c. Stacks are wanted, or are not any more: what stands open where
+   they begin is a function from there on. An error may be pending behind it. The GIL is held, as
+   below. */
 void prof_i_python_functions_stacks(bool are_wanted);
-/* Functions are traced, or are not any more: where they are, what stands around a scope is its stack, and it takes none itself. */
+/* Functions are traced, or are not any more: where they are, what stands around a scope is its
+   stack, and it takes none itself. */
 void prof_i_python_set_traced(bool are_traced);
 
 /* NULL: all are there; else the name of the first that is not. */

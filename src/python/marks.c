@@ -21,7 +21,7 @@ enum {
 
 typedef struct graph {
   prof_site site;
-  uint32_t bytes; /* of the name, as Python gave it */
+  uint32_t bytes;    /* of the name, as Python gave it */
   const char *shown; /* the same without NULs, and with one behind it */
   char name[];
 } graph;

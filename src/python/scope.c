@@ -1,6 +1,9 @@
-/* `with prof.record_function("name"):`, made of C without a compiler on the user's side: a type by PyType_FromSpec() and functions by PyCFunction_NewEx(), so that a scope of Python's is two calls of C and an object, not four of ctypes.
-   A name is known by the str object that holds it: a constant of the code is the same object each time, and when it has come some times it gets a call site of its own, 16 bytes a scope; a name made anew each time is copied. Budget:
-   0.13 us for the whole statement, on, and 0.10 off (bench/python). All under the GIL. */
+/* `with prof.record_function("name"):`, made of C without a compiler on the user's side: a type by
+   PyType_FromSpec() and functions by PyCFunction_NewEx(), so that a scope of Python's is two calls
+   of C and an object, not four of ctypes. A name is known by the str object that holds it: a
+   constant of the code is the same object each time, and when it has come some times it gets a call
+   site of its own, 16 bytes a scope; a name made anew each time is copied. Budget: 0.13 us for the
+   whole statement, on, and 0.10 off (bench/python). All under the GIL. */
 #define _GNU_SOURCE
 #include "interpreter.h"
 
@@ -22,8 +25,12 @@
 
 enum {
   KNOWN_BITS = 11, /* call sites that are found at once */
-  COMINGS = 8,     /* of a name, without arguments, before it gets a site: one made at run time seldom comes as often */
-  SITES_MAX = 4096, /* names that get one. Sites are for good: those made at run time must not become more and more of them */
+  /* of a name, without arguments, before it gets a site: one made at run time seldom comes as
+     often */
+  COMINGS = 8,
+  /* names that get one. Sites are for good: those made at run time must not become more and more of
+     them */
+  SITES_MAX = 4096,
   FREE_MAX = 64 /* dead objects kept for the next */
 };
 
@@ -38,28 +45,31 @@ typedef struct known {
 } known;
 
 static struct {
-  prof_i_py *type; /* of both functions' objects */
+  prof_i_py *type;     /* of both functions' objects */
   prof_i_py *operator; /* the str */
   known names[1 << KNOWN_BITS];
   void *free[FREE_MAX];
   unsigned free_count;
   uint32_t site_count; /* given to names */
-  int stack_frames; /* that each scope takes; 0: none */
-  int wanted_frames; /* the same, where no functions are traced */
+  int stack_frames;    /* that each scope takes; 0: none */
+  int wanted_frames;   /* the same, where no functions are traced */
   bool are_functions_traced;
   uint32_t package_bytes;
   char package[1024];
   bool is_taken;
 } own;
 
-static const char annotation[] = "user_annotation"; /* as torch.profiler calls what record_function() makes */
+/* as torch.profiler calls what record_function() makes */
+static const char annotation[] = "user_annotation";
 
 static known *place_of(const prof_i_py *name, const prof_i_py *category, uint32_t level) {
-  const uint64_t key = ((uint64_t)(uintptr_t)name >> 4) + ((uint64_t)(uintptr_t)category >> 3) * 3 + level;
+  const uint64_t key =
+      ((uint64_t)(uintptr_t)name >> 4) + ((uint64_t)(uintptr_t)category >> 3) * 3 + level;
   return &own.names[key * UINT64_C(0x9e3779b97f4a7c15) >> (64 - KNOWN_BITS)];
 }
 
-/* The place is another name's from here on. What it held goes last: a name may be of a class whose __del__() begins scopes. */
+/* The place is another name's from here on. What it held goes last: a name may be of a class whose
+   __del__() begins scopes. */
 static void take_place(known *k, prof_i_py *name, prof_i_py *category, uint32_t level) {
   const known before = *k;
   *k = (known){.name = name, .category = category, .level = level, .comings = 1};
@@ -72,7 +82,9 @@ static void take_place(known *k, prof_i_py *name, prof_i_py *category, uint32_t 
 
 /* ---- the object ---- */
 
-/* What `with` looks up, and then calls without or with three arguments. A method would be bound to its object twice a statement, an object each time; these give the scope itself, which knows by what it was asked for. */
+/* What `with` looks up, and then calls without or with three arguments. A method would be bound to
+   its object twice a statement, an object each time; these give the scope itself, which knows by
+   what it was asked for. */
 typedef enum part { PART_ENTER = 1, PART_LEAVE = 2 } part;
 
 typedef struct part_object {
@@ -81,22 +93,34 @@ typedef struct part_object {
 
 typedef struct scope {
   void *vectorcall; /* first: what Python calls it by */
-  uint64_t start; /* of the innermost entry; 0: not recorded */
-  uint64_t *outer; /* of the others: one object may be entered again inside itself */
+  uint64_t start;   /* of the innermost entry; 0: not recorded */
+  uint64_t *outer;  /* of the others: one object may be entered again inside itself */
   uint32_t depth, outer_room, untold; /* untold: entries for which there was no memory */
-  uint8_t level, asked; /* asked: bits of part */
-  prof_i_py *name, *category, *args, *shapes; /* own references; category NULL: annotation; args NULL, or a dict; shapes NULL, or a sequence of sequences */
+  uint8_t level, asked;               /* asked: bits of part */
+  /* own references; category NULL: annotation; args NULL, or a dict; shapes NULL, or a sequence of
+     sequences */
+  prof_i_py *name, *category, *args, *shapes;
 } scope;
 
-static prof_i_py *call(prof_i_py *self, prof_i_py *const *arguments, size_t count, prof_i_py *keywords);
+static prof_i_py *call(prof_i_py *self, prof_i_py *const *arguments, size_t count,
+                       prof_i_py *keywords);
 
-static inline scope *scope_of(prof_i_py *object) { return (scope *)(void *)((char *)object + PY.given.head_bytes); }
+static inline scope *scope_of(prof_i_py *object) {
+  return (scope *)(void *)((char *)object + PY.given.head_bytes);
+}
 
-static prof_i_py *make(prof_i_py *name, prof_i_py *category, uint32_t level, prof_i_py *args, prof_i_py *shapes) {
-  void *const memory = own.free_count ? own.free[--own.free_count] : PY.PyObject_Malloc(PY.given.head_bytes + sizeof(scope));
+static prof_i_py *make(prof_i_py *name, prof_i_py *category, uint32_t level, prof_i_py *args,
+                       prof_i_py *shapes) {
+  void *const memory = own.free_count ? own.free[--own.free_count]
+                                      : PY.PyObject_Malloc(PY.given.head_bytes + sizeof(scope));
   if (!memory) return PY.PyErr_NoMemory();
   prof_i_py *const self = PY.PyObject_Init(memory, own.type);
-  *scope_of(self) = (scope){.vectorcall = (void *)call, .level = (uint8_t)level, .name = name, .category = category, .args = args, .shapes = shapes};
+  *scope_of(self) = (scope){.vectorcall = (void *)call,
+                            .level = (uint8_t)level,
+                            .name = name,
+                            .category = category,
+                            .args = args,
+                            .shapes = shapes};
   PY.Py_IncRef(name);
   if (category) PY.Py_IncRef(category);
   if (args) PY.Py_IncRef(args);
@@ -120,7 +144,9 @@ static size_t put_frame(char *to, size_t used, prof_i_py *frame) {
   prof_i_py *const function = code ? PY.PyObject_GetAttrString(code, "co_name") : NULL;
   if (file && function) {
     const prof_i_py_text f = prof_i_py_text_of(file), n = prof_i_py_text_of(function);
-    const int bytes = snprintf(to + used, STACK_ROOM - used, "%s%.*s(%d): %.*s", used ? ";" : "", (int)f.bytes, f.data, PY.PyFrame_GetLineNumber(frame), (int)n.bytes, n.data);
+    const int bytes =
+        snprintf(to + used, STACK_ROOM - used, "%s%.*s(%d): %.*s", used ? ";" : "", (int)f.bytes,
+                 f.data, PY.PyFrame_GetLineNumber(frame), (int)n.bytes, n.data);
     if (bytes > 0 && (size_t)bytes < STACK_ROOM - used) used += (size_t)bytes;
     prof_i_py_drop(f.holder);
     prof_i_py_drop(n.holder);
@@ -140,12 +166,14 @@ static prof_i_py *go_out(prof_i_py *frame) {
   return outer;
 }
 
-/* Is it a frame of this package, which stands between a decorated function and its caller? Those are left out. */
+/* Is it a frame of this package, which stands between a decorated function and its caller? Those
+   are left out. */
 static bool is_own(prof_i_py *frame) {
   prof_i_py *const code = PY.PyFrame_GetCode(frame);
   prof_i_py *const file = code ? PY.PyObject_GetAttrString(code, "co_filename") : NULL;
   const prof_i_py_text f = file ? prof_i_py_text_of(file) : (prof_i_py_text){"", 0, NULL};
-  const bool is_here = own.package_bytes && f.bytes > own.package_bytes && memcmp(f.data, own.package, own.package_bytes) == 0;
+  const bool is_here = own.package_bytes && f.bytes > own.package_bytes &&
+                       memcmp(f.data, own.package, own.package_bytes) == 0;
   if (!file) PY.PyErr_Clear();
   prof_i_py_drop(f.holder);
   prof_i_py_drop(file);
@@ -153,7 +181,8 @@ static bool is_own(prof_i_py *frame) {
   return is_here;
 }
 
-/* The folder of the package, with its slash: where decorate() was written. Unknown: its frames are shown. */
+/* The folder of the package, with its slash: where decorate() was written. Unknown: its frames are
+   shown. */
 static void find_package(void) {
   prof_i_py *const code = PY.PyObject_GetAttrString(PY.given.decorate, "__code__");
   prof_i_py *const file = code ? PY.PyObject_GetAttrString(code, "co_filename") : NULL;
@@ -211,8 +240,9 @@ static uint32_t take_shapes(prof_i_py *sequence, tensor_room *to, prof_arg *item
   return count > 0 ? (uint32_t)count : 0;
 }
 
-/* Everything copied: a name made at run time, or arguments. Where an argument was interrupted, its error is pending behind it, and nothing is begun. A scope that begins while arguments become text, in some __str__(), has none: it might be that
-   argument's own, and so on without an end. */
+/* Everything copied: a name made at run time, or arguments. Where an argument was interrupted, its
+   error is pending behind it, and nothing is begun. A scope that begins while arguments become
+   text, in some __str__(), has none: it might be that argument's own, and so on without an end. */
 static PROF_I_COLD uint64_t begin_copied(const scope *s) {
   prof_arg items[PROF_ARGS_MAX];
   prof_i_py_held held[PROF_ARGS_MAX] = {{{NULL}}};
@@ -223,24 +253,41 @@ static PROF_I_COLD uint64_t begin_copied(const scope *s) {
   bool is_interrupted = false;
   tensor_room tensors;
   char stack[STACK_ROOM];
-  if (s->shapes) count = take_shapes(s->shapes, &tensors, items); /* they come first: what has no key */
+  /* they come first: what has no key */
+  if (s->shapes) count = take_shapes(s->shapes, &tensors, items);
   if (s->shapes && prof_i_py_is_interrupted()) return 0;
   if (own.stack_frames && count < PROF_ARGS_MAX) {
     const size_t bytes = put_stack(stack);
-    items[count++] = (prof_arg){.key = PROF_STACK_KEY, .type = PROF_ARG_STRING, .bytes = (uint32_t)bytes, .value.text = stack};
+    items[count++] = (prof_arg){.key = PROF_STACK_KEY,
+                                .type = PROF_ARG_STRING,
+                                .bytes = (uint32_t)bytes,
+                                .value.text = stack};
   }
   const bool has_args = s->args && !prof_i_this_flags.is_making_text;
   if (has_args) prof_i_this_flags.is_making_text = true;
-  while (has_args && !is_interrupted && count < PROF_ARGS_MAX && PY.PyDict_Next(s->args, &at, &key, &value)) {
+  while (has_args && !is_interrupted && count < PROF_ARGS_MAX &&
+         PY.PyDict_Next(s->args, &at, &key, &value)) {
     is_interrupted = !prof_i_py_take_pair(key, value, &items[count], &held[count]);
     count++;
   }
   if (has_args) prof_i_this_flags.is_making_text = false;
   if (!is_interrupted) {
-    const prof_i_py_text name = prof_i_py_text_of(s->name), category = s->category ? prof_i_py_text_of(s->category) : (prof_i_py_text){annotation, sizeof annotation - 1, NULL};
-    static prof_site sites[3] = {{.file = "", .function = ""}, {.file = "", .function = "prof.scope", .level = 1}, {.file = "", .function = "prof.scope", .level = 2}};
-    const prof_details details = {.name = name.data, .category = category.data, .name_bytes = name.bytes, .category_bytes = category.bytes, .flags = PROF_I_BY_CALL,
-                                  .device = PROF_HOST, .args = {.items = items, .count = count, .kind = s->shapes ? PROF_ARGS_SHAPES : PROF_ARGS_PAIRS}};
+    const prof_i_py_text name = prof_i_py_text_of(s->name),
+                         category = s->category
+                                        ? prof_i_py_text_of(s->category)
+                                        : (prof_i_py_text){annotation, sizeof annotation - 1, NULL};
+    static prof_site sites[3] = {{.file = "", .function = ""},
+                                 {.file = "", .function = "prof.scope", .level = 1},
+                                 {.file = "", .function = "prof.scope", .level = 2}};
+    const prof_details details = {.name = name.data,
+                                  .category = category.data,
+                                  .name_bytes = name.bytes,
+                                  .category_bytes = category.bytes,
+                                  .flags = PROF_I_BY_CALL,
+                                  .device = PROF_HOST,
+                                  .args = {.items = items,
+                                           .count = count,
+                                           .kind = s->shapes ? PROF_ARGS_SHAPES : PROF_ARGS_PAIRS}};
     start = prof_i_begin_details_1(&sites[s->level], &details);
     prof_i_py_drop(name.holder);
     prof_i_py_drop(category.holder);
@@ -251,8 +298,13 @@ static PROF_I_COLD uint64_t begin_copied(const scope *s) {
 
 /* Of a name that has come often. False: it stays one that is copied. */
 static bool give_site(known *k) {
-  const prof_i_py_text name = prof_i_py_text_of(k->name), category = k->category ? prof_i_py_text_of(k->category) : (prof_i_py_text){annotation, sizeof annotation - 1, NULL};
-  const bool is_plain = name.bytes && !name.holder && !category.holder && name.bytes < 256 && category.bytes < 256 && !memchr(name.data, 0, name.bytes) && !memchr(category.data, 0, category.bytes);
+  const prof_i_py_text name = prof_i_py_text_of(k->name),
+                       category = k->category
+                                      ? prof_i_py_text_of(k->category)
+                                      : (prof_i_py_text){annotation, sizeof annotation - 1, NULL};
+  const bool is_plain = name.bytes && !name.holder && !category.holder && name.bytes < 256 &&
+                        category.bytes < 256 && !memchr(name.data, 0, name.bytes) &&
+                        !memchr(category.data, 0, category.bytes);
   k->texts = is_plain ? malloc(name.bytes + category.bytes + 2) : NULL;
   if (k->texts) {
     memcpy(k->texts, name.data, name.bytes + 1);
@@ -267,13 +319,16 @@ static bool give_site(known *k) {
 
 static PROF_I_COLD uint64_t begin_unknown(const scope *s, known *k) {
   const bool is_known = k->name == s->name && k->category == s->category && k->level == s->level;
-  if (own.site_count >= SITES_MAX) return begin_copied(s); /* places stay whose they are: who lost one would not get another site */
+  /* places stay whose they are: who lost one would not get another site */
+  if (own.site_count >= SITES_MAX) return begin_copied(s);
   if (!is_known) {
     take_place(k, s->name, s->category, s->level);
-  } else if (!s->args && !s->shapes && !own.stack_frames && ++k->comings > COMINGS && give_site(k)) {
+  } else if (!s->args && !s->shapes && !own.stack_frames && ++k->comings > COMINGS &&
+             give_site(k)) {
     const uint32_t before = prof_i_site_count();
     const uint64_t start = prof_scope_begin_at(&k->site, k->texts, k->category_text);
-    own.site_count += prof_i_site_count() != before; /* a name that had lost its place has its old site */
+    /* a name that had lost its place has its old site */
+    own.site_count += prof_i_site_count() != before;
     return start;
   }
   return begin_copied(s);
@@ -282,7 +337,9 @@ static PROF_I_COLD uint64_t begin_unknown(const scope *s, known *k) {
 static inline uint64_t begin(const scope *s) {
   if (!PROF_I_IS_ON(s->level)) return 0;
   known *const k = place_of(s->name, s->category, s->level);
-  if (k->texts && !s->args && !s->shapes && !own.stack_frames && k->name == s->name && k->category == s->category && k->level == s->level) return prof_scope_begin_at(&k->site, k->texts, k->category_text);
+  if (k->texts && !s->args && !s->shapes && !own.stack_frames && k->name == s->name &&
+      k->category == s->category && k->level == s->level)
+    return prof_scope_begin_at(&k->site, k->texts, k->category_text);
   return begin_unknown(s, k);
 }
 
@@ -321,7 +378,8 @@ static prof_i_py *enter(prof_i_py *self) {
   } else {
     s->depth++;
     s->start = begin(s);
-    if (PROF_I_UNLIKELY(!s->start && (s->args || s->shapes) && prof_i_py_is_interrupted())) return give_up(s);
+    if (PROF_I_UNLIKELY(!s->start && (s->args || s->shapes) && prof_i_py_is_interrupted()))
+      return give_up(s);
   }
   PY.Py_IncRef(self);
   return self;
@@ -333,10 +391,13 @@ static prof_i_py *leave(prof_i_py *self) {
   return none();
 }
 
-/* Gives (self, function) to Python's side, which knows what a function, a generator and a coroutine are. */
-static PROF_I_COLD prof_i_py *decorate(prof_i_py *self, prof_i_py *const *arguments, size_t count, prof_i_py *keywords) {
+/* Gives (self, function) to Python's side, which knows what a function, a generator and a coroutine
+   are. */
+static PROF_I_COLD prof_i_py *decorate(prof_i_py *self, prof_i_py *const *arguments, size_t count,
+                                       prof_i_py *keywords) {
   if (keywords || count != 1) {
-    PY.PyErr_SetString(PY.given.type_error, "a scope that is called decorates one function, and takes nothing else");
+    PY.PyErr_SetString(PY.given.type_error,
+                       "a scope that is called decorates one function, and takes nothing else");
     return NULL;
   }
   prof_i_py *const both = PY.PyTuple_New(2);
@@ -350,7 +411,8 @@ static PROF_I_COLD prof_i_py *decorate(prof_i_py *self, prof_i_py *const *argume
   return decorated;
 }
 
-static prof_i_py *call(prof_i_py *self, prof_i_py *const *arguments, size_t flags_and_count, prof_i_py *keywords) {
+static prof_i_py *call(prof_i_py *self, prof_i_py *const *arguments, size_t flags_and_count,
+                       prof_i_py *keywords) {
   const size_t count = flags_and_count & SIZE_MAX >> 1; /* the highest bit is Python's own */
   const uint8_t asked = scope_of(self)->asked;
   if (PROF_I_LIKELY(!keywords)) {
@@ -360,7 +422,9 @@ static prof_i_py *call(prof_i_py *self, prof_i_py *const *arguments, size_t flag
   return decorate(self, arguments, count, keywords);
 }
 
-static inline part_object *part_of(prof_i_py *object) { return (part_object *)(void *)((char *)object + PY.given.head_bytes); }
+static inline part_object *part_of(prof_i_py *object) {
+  return (part_object *)(void *)((char *)object + PY.given.head_bytes);
+}
 
 /* Of an object the object, of the type itself: Scope.__enter__(scope). */
 static prof_i_py *get_part(prof_i_py *self, prof_i_py *object, prof_i_py *type) {
@@ -374,20 +438,27 @@ static prof_i_py *get_part(prof_i_py *self, prof_i_py *object, prof_i_py *type) 
   return given;
 }
 
-static PROF_I_COLD prof_i_py *call_part(prof_i_py *self, prof_i_py *arguments, prof_i_py *keywords) {
+static PROF_I_COLD prof_i_py *call_part(prof_i_py *self, prof_i_py *arguments,
+                                        prof_i_py *keywords) {
   const part which = part_of(self)->which;
-  prof_i_py *const object = PY.PyTuple_Size(arguments) > 0 ? PY.PyTuple_GetItem(arguments, 0) : NULL;
+  prof_i_py *const object =
+      PY.PyTuple_Size(arguments) > 0 ? PY.PyTuple_GetItem(arguments, 0) : NULL;
   const ptrdiff_t wanted = which == PART_ENTER ? 1 : 4;
   if (keywords || !object || !prof_i_py_is_of(object, own.type) ||
       PY.PyTuple_Size(arguments) != wanted)
-    return PY.PyErr_Format(PY.given.type_error, "%s takes a scope%s", which == PART_ENTER ? "__enter__()" : "__exit__()", which == PART_ENTER ? "" : ", and an exception's type, value and traceback");
+    return PY.PyErr_Format(
+        PY.given.type_error, "%s takes a scope%s",
+        which == PART_ENTER ? "__enter__()" : "__exit__()",
+        which == PART_ENTER ? "" : ", and an exception's type, value and traceback");
   return which == PART_ENTER ? enter(object) : leave(object);
 }
 
 /* prof.Scope is for isinstance(): scopes are made by record_function() and scope(). */
-static PROF_I_COLD prof_i_py *refuse_new(prof_i_py *type, prof_i_py *arguments, prof_i_py *keywords) {
+static PROF_I_COLD prof_i_py *refuse_new(prof_i_py *type, prof_i_py *arguments,
+                                         prof_i_py *keywords) {
   (void)type, (void)arguments, (void)keywords;
-  PY.PyErr_SetString(PY.given.type_error, "a scope is made by prof.record_function() or prof.scope()");
+  PY.PyErr_SetString(PY.given.type_error,
+                     "a scope is made by prof.record_function() or prof.scope()");
   return NULL;
 }
 
@@ -406,18 +477,22 @@ static bool add_part(prof_i_py *part_type, const char *name, part which) {
 
 enum { PARTS = 5 };
 
-/* One that is not entered, of the same name, category, level and arguments: a decorated function has one for each call. */
+/* One that is not entered, of the same name, category, level and arguments: a decorated function
+   has one for each call. */
 static prof_i_py *copy(prof_i_py *self, prof_i_py *unused) {
   const scope *const s = scope_of(self);
   (void)unused;
   return make(s->name, s->category, s->level, s->args, s->shapes);
 }
 
-/* Of one that is not entered what make() takes, with None for what it has not, for copies and pickles: those hold no time. */
+/* Of one that is not entered what make() takes, with None for what it has not, for copies and
+   pickles: those hold no time. */
 static prof_i_py *parts(prof_i_py *self, prof_i_py *unused) {
   const scope *const s = scope_of(self);
   (void)unused;
-  if (s->depth || s->untold) return PY.PyErr_Format(PY.given.type_error, "a scope that is entered cannot be copied or pickled: %.200R", s->name);
+  if (s->depth || s->untold)
+    return PY.PyErr_Format(PY.given.type_error,
+                           "a scope that is entered cannot be copied or pickled: %.200R", s->name);
   prof_i_py *const level = PY.PyLong_FromLong(s->level), *const tuple = PY.PyTuple_New(PARTS);
   prof_i_py *const items[PARTS] = {s->name, s->category, level, s->args, s->shapes};
   bool is_made = level && tuple;
@@ -439,33 +514,44 @@ static void destroy(prof_i_py *self) {
   prof_i_py_drop(s->category);
   prof_i_py_drop(s->args);
   prof_i_py_drop(s->shapes);
-  if (own.free_count < FREE_MAX) own.free[own.free_count++] = self;
-  else PY.PyObject_Free(self);
+  if (own.free_count < FREE_MAX)
+    own.free[own.free_count++] = self;
+  else
+    PY.PyObject_Free(self);
   PY.Py_DecRef(own.type); /* each object holds its type */
 }
 
 /* ---- record_function() and scope() ---- */
 
 /* record_function(name, args=None) */
-static prof_i_py *record_function(prof_i_py *module, prof_i_py *const *arguments, ptrdiff_t count, prof_i_py *keywords) {
+static prof_i_py *record_function(prof_i_py *module, prof_i_py *const *arguments, ptrdiff_t count,
+                                  prof_i_py *keywords) {
   prof_i_py *name = count > 0 ? arguments[0] : NULL, *args = count > 1 ? arguments[1] : NULL;
   (void)module;
   if (PROF_I_UNLIKELY(count != 1 || keywords)) {
     const ptrdiff_t keyword_count = keywords ? PY.PyTuple_Size(keywords) : 0;
     for (ptrdiff_t i = 0; i < keyword_count; i++) {
       prof_i_py *const key = PY.PyTuple_GetItem(keywords, i);
-      if (!name && PY.PyUnicode_CompareWithASCIIString(key, "name") == 0) name = arguments[count + i];
-      else if (!args && PY.PyUnicode_CompareWithASCIIString(key, "args") == 0) args = arguments[count + i];
-      else return PY.PyErr_Format(PY.given.type_error, "record_function() got an unexpected argument %.200R", key);
+      if (!name && PY.PyUnicode_CompareWithASCIIString(key, "name") == 0)
+        name = arguments[count + i];
+      else if (!args && PY.PyUnicode_CompareWithASCIIString(key, "args") == 0)
+        args = arguments[count + i];
+      else
+        return PY.PyErr_Format(PY.given.type_error,
+                               "record_function() got an unexpected argument %.200R", key);
     }
-    if (!name || count > 2) return PY.PyErr_Format(PY.given.type_error, "record_function() takes a name and args, which may be None");
+    if (!name || count > 2)
+      return PY.PyErr_Format(PY.given.type_error,
+                             "record_function() takes a name and args, which may be None");
   }
   known *const k = place_of(name, NULL, 1);
   if (k->name != name && !prof_i_py_is_string(name, "record_function", "name")) return NULL;
   if (PROF_I_LIKELY(!args || args == PY.given.none)) return make(name, NULL, 1, NULL, NULL);
   if (!prof_i_py_is_string(args, "record_function", "args")) return NULL;
   prof_i_py *const dict = PY.PyDict_New();
-  prof_i_py *const made = dict && PY.PyDict_SetItemString(dict, "args", args) == 0 ? make(name, NULL, 1, dict, NULL) : NULL;
+  prof_i_py *const made = dict && PY.PyDict_SetItemString(dict, "args", args) == 0
+                              ? make(name, NULL, 1, dict, NULL)
+                              : NULL;
   prof_i_py_drop(dict);
   return made;
 }
@@ -478,9 +564,12 @@ typedef struct scope_words {
 /* False: an error is pending. */
 static bool take_keyword(scope_words *w, prof_i_py *key, prof_i_py *value) {
   prof_i_py **word = NULL;
-  if (prof_i_py_is_word(key, "category")) word = &w->category;
-  else if (prof_i_py_is_word(key, "level")) word = &w->level;
-  else if (prof_i_py_is_word(key, "_shapes")) word = &w->shapes;
+  if (prof_i_py_is_word(key, "category"))
+    word = &w->category;
+  else if (prof_i_py_is_word(key, "level"))
+    word = &w->level;
+  else if (prof_i_py_is_word(key, "_shapes"))
+    word = &w->shapes;
   if (word && *word) {
     PY.PyErr_Format(PY.given.type_error, "scope() got %.200R twice: by position and by name", key);
     return false;
@@ -496,7 +585,8 @@ static bool take_keyword(scope_words *w, prof_i_py *key, prof_i_py *value) {
 /* 0: an error is pending. */
 static uint32_t read_level(prof_i_py *object) {
   int overflow = 0;
-  prof_i_py *const number = object ? PY.PyNumber_Index(object) : NULL; /* Python 3.9 would take a float */
+  /* Python 3.9 would take a float */
+  prof_i_py *const number = object ? PY.PyNumber_Index(object) : NULL;
   if (object && !number) return 0;
   const long long level = number ? PY.PyLong_AsLongLongAndOverflow(number, &overflow) : 1;
   prof_i_py_drop(number);
@@ -506,28 +596,40 @@ static uint32_t read_level(prof_i_py *object) {
 }
 
 /* scope(name, /, category="operator", level=1, **args) */
-static prof_i_py *make_scope(prof_i_py *module, prof_i_py *const *arguments, ptrdiff_t count, prof_i_py *keywords) {
+static prof_i_py *make_scope(prof_i_py *module, prof_i_py *const *arguments, ptrdiff_t count,
+                             prof_i_py *keywords) {
   (void)module;
-  if (count < 1 || count > 3) return PY.PyErr_Format(PY.given.type_error, "scope() takes a name, a category and a level by position, and arguments by name");
-  scope_words words = {.category = count > 1 ? arguments[1] : NULL, .level = count > 2 ? arguments[2] : NULL};
+  if (count < 1 || count > 3)
+    return PY.PyErr_Format(
+        PY.given.type_error,
+        "scope() takes a name, a category and a level by position, and arguments by name");
+  scope_words words = {.category = count > 1 ? arguments[1] : NULL,
+                       .level = count > 2 ? arguments[2] : NULL};
   const ptrdiff_t keyword_count = keywords ? PY.PyTuple_Size(keywords) : 0;
   bool is_good = prof_i_py_is_string(arguments[0], "scope", "name");
-  for (ptrdiff_t i = 0; is_good && i < keyword_count; i++) is_good = take_keyword(&words, PY.PyTuple_GetItem(keywords, i), arguments[count + i]);
-  if (is_good && words.category)
-    is_good = prof_i_py_is_string(words.category, "scope", "category");
+  for (ptrdiff_t i = 0; is_good && i < keyword_count; i++)
+    is_good = take_keyword(&words, PY.PyTuple_GetItem(keywords, i), arguments[count + i]);
+  if (is_good && words.category) is_good = prof_i_py_is_string(words.category, "scope", "category");
   const uint32_t level = is_good ? read_level(words.level) : 0;
   if (level && words.shapes && !PY.PySequence_Check(words.shapes)) {
-    PY.PyErr_Format(PY.given.type_error, "scope() _shapes must be a sequence of (dtype, dim, ...), not %.200R", words.shapes);
+    PY.PyErr_Format(PY.given.type_error,
+                    "scope() _shapes must be a sequence of (dtype, dim, ...), not %.200R",
+                    words.shapes);
     is_good = false;
   }
-  prof_i_py *const made = is_good && level ? make(arguments[0], words.category ? words.category : own.operator, level, words.args, words.shapes) : NULL;
+  prof_i_py *const made = is_good && level
+                              ? make(arguments[0], words.category ? words.category : own.operator,
+                                     level, words.args, words.shapes)
+                              : NULL;
   prof_i_py_drop(words.args);
   return made;
 }
 
 /* ---- */
 
-static void set_frames(void) { own.stack_frames = own.are_functions_traced ? 0 : own.wanted_frames; }
+static void set_frames(void) {
+  own.stack_frames = own.are_functions_traced ? 0 : own.wanted_frames;
+}
 
 void prof_i_python_set_traced(bool are_traced) {
   own.are_functions_traced = are_traced;
@@ -541,15 +643,23 @@ void prof_i_python_stacks_1(int frames) {
 }
 
 const char *prof_i_python_1(const prof_i_python_given *given) {
-  static prof_i_py_method methods[] = {{"_copy", (void *)copy, PROF_I_PY_NO_ARGUMENTS, "The same scope, not entered."},
-                                       {"_parts", (void *)parts, PROF_I_PY_NO_ARGUMENTS, "Name, category (None: an annotation), level, arguments and shapes. TypeError while it is entered."},
-                                       {NULL, NULL, 0, NULL}};
+  static prof_i_py_method methods[] = {
+      {"_copy", (void *)copy, PROF_I_PY_NO_ARGUMENTS, "The same scope, not entered."},
+      {"_parts", (void *)parts, PROF_I_PY_NO_ARGUMENTS,
+       "Name, category (None: an annotation), level, arguments and shapes. TypeError while it is "
+       "entered."},
+      {NULL, NULL, 0, NULL}};
   static prof_i_py_method functions[] = {
       {"record_function", (void *)record_function, PROF_I_PY_FAST | PROF_I_PY_KEYWORDS,
-       "record_function(name, args=None)\n--\n\nA scope of the category user_annotation, for `with` or as a decorator, as torch.profiler.record_function()."},
+       "record_function(name, args=None)\n--\n\nA scope of the category user_annotation, for "
+       "`with` or as a decorator, as torch.profiler.record_function()."},
       {"scope", (void *)make_scope, PROF_I_PY_FAST | PROF_I_PY_KEYWORDS,
-       "scope(name, /, category='operator', level=1, **args)\n--\n\nA scope, for `with` or as a decorator. level: 1 kernels and operators, 2 the runtime around them. args are recorded: numbers and bools as they are, all else as text."}};
-  static prof_i_py_member members[] = {{"__vectorcalloffset__", PROF_I_PY_MEMBER_SIZE, 0, PROF_I_PY_MEMBER_READ_ONLY, NULL}, {NULL, 0, 0, 0, NULL}};
+       "scope(name, /, category='operator', level=1, **args)\n--\n\nA scope, for `with` or as a "
+       "decorator. level: 1 kernels and operators, 2 the runtime around them. args are recorded: "
+       "numbers and bools as they are, all else as text."}};
+  static prof_i_py_member members[] = {
+      {"__vectorcalloffset__", PROF_I_PY_MEMBER_SIZE, 0, PROF_I_PY_MEMBER_READ_ONLY, NULL},
+      {NULL, 0, 0, 0, NULL}};
   if (own.is_taken) return "another interpreter of this process has it";
   if (given->size != sizeof *given) return "the package and the library are of different versions";
   const char *const missing = prof_i_python_find();
@@ -557,14 +667,28 @@ const char *prof_i_python_1(const prof_i_python_given *given) {
   PY.given = *given;
   PY.Py_IncRef(given->decorate); /* the rest is as old as the interpreter */
   members[0].offset = (ptrdiff_t)(given->head_bytes + offsetof(scope, vectorcall));
-  prof_i_py_slot slots[] = {{PROF_I_PY_SLOT_CALL, (void *)PY.PyVectorcall_Call}, {PROF_I_PY_SLOT_DEALLOC, (void *)destroy}, {PROF_I_PY_SLOT_METHODS, methods}, {PROF_I_PY_SLOT_MEMBERS, members}, {PROF_I_PY_SLOT_NEW, (void *)refuse_new}, {0, NULL}};
-  prof_i_py_slot part_slots[] = {{PROF_I_PY_SLOT_CALL, (void *)call_part}, {PROF_I_PY_SLOT_DEALLOC, (void *)destroy_part}, {PROF_I_PY_SLOT_GET, (void *)get_part}, {PROF_I_PY_SLOT_NEW, (void *)refuse_new}, {0, NULL}};
-  prof_i_py_spec spec = {"prof.Scope", (int)(given->head_bytes + sizeof(scope)), 0, PROF_I_PY_DEFAULT_FLAGS | PROF_I_PY_HAS_VECTORCALL, slots};
-  prof_i_py_spec part_spec = {"prof.ScopePart", (int)(given->head_bytes + sizeof(part_object)), 0, PROF_I_PY_DEFAULT_FLAGS, part_slots};
+  prof_i_py_slot slots[] = {{PROF_I_PY_SLOT_CALL, (void *)PY.PyVectorcall_Call},
+                            {PROF_I_PY_SLOT_DEALLOC, (void *)destroy},
+                            {PROF_I_PY_SLOT_METHODS, methods},
+                            {PROF_I_PY_SLOT_MEMBERS, members},
+                            {PROF_I_PY_SLOT_NEW, (void *)refuse_new},
+                            {0, NULL}};
+  prof_i_py_slot part_slots[] = {{PROF_I_PY_SLOT_CALL, (void *)call_part},
+                                 {PROF_I_PY_SLOT_DEALLOC, (void *)destroy_part},
+                                 {PROF_I_PY_SLOT_GET, (void *)get_part},
+                                 {PROF_I_PY_SLOT_NEW, (void *)refuse_new},
+                                 {0, NULL}};
+  prof_i_py_spec spec = {"prof.Scope", (int)(given->head_bytes + sizeof(scope)), 0,
+                         PROF_I_PY_DEFAULT_FLAGS | PROF_I_PY_HAS_VECTORCALL, slots};
+  prof_i_py_spec part_spec = {"prof.ScopePart", (int)(given->head_bytes + sizeof(part_object)), 0,
+                              PROF_I_PY_DEFAULT_FLAGS, part_slots};
   own.type = PY.PyType_FromSpec(&spec);
   prof_i_py *const part_type = PY.PyType_FromSpec(&part_spec); /* for good */
-  own.operator = PY.PyUnicode_FromString("operator");
-  bool is_made = own.type && own.operator && part_type && add_part(part_type, "__enter__", PART_ENTER) && add_part(part_type, "__exit__", PART_LEAVE) && PY.PyDict_SetItemString(given->names, "Scope", own.type) == 0;
+  own.operator= PY.PyUnicode_FromString("operator");
+  bool is_made = own.type &&
+                 own.operator&& part_type && add_part(part_type, "__enter__", PART_ENTER) &&
+                 add_part(part_type, "__exit__", PART_LEAVE) &&
+                 PY.PyDict_SetItemString(given->names, "Scope", own.type) == 0;
   for (size_t i = 0; is_made && i < sizeof functions / sizeof *functions; i++) {
     prof_i_py *const function = PY.PyCFunction_NewEx(&functions[i], NULL, NULL);
     is_made = function && PY.PyDict_SetItemString(given->names, functions[i].name, function) == 0;

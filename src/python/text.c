@@ -13,8 +13,10 @@ prof_i_py_text prof_i_py_text_of(prof_i_py *string) {
     PY.PyErr_Clear();
     t.holder = PY.PyUnicode_AsEncodedString(string, "utf-8", "surrogatepass");
     char *encoded = NULL;
-    if (t.holder && PY.PyBytes_AsStringAndSize(t.holder, &encoded, &bytes) == 0) data = encoded;
-    else PY.PyErr_Clear();
+    if (t.holder && PY.PyBytes_AsStringAndSize(t.holder, &encoded, &bytes) == 0)
+      data = encoded;
+    else
+      PY.PyErr_Clear();
   }
   if (!data) return t;
   t.data = data;

@@ -7,6 +7,7 @@
 
 void prof_i_csv_head(prof_i_sink *sink, const prof_i_meters *meters, uint32_t mode);
 /* unix_ns: when they were read. */
-void prof_i_csv_rows(prof_i_sink *sink, const prof_i_meters *meters, uint32_t mode, uint64_t unix_ns);
+void prof_i_csv_rows(prof_i_sink *sink, const prof_i_meters *meters, uint32_t mode,
+                     uint64_t unix_ns);
 
 #endif

@@ -1,5 +1,6 @@
-/* What the processors' packages have used, by the kernel's power capping counters (Intel's and AMD's RAPL), where they may be read: many systems let only root. They move
-   about once a millisecond, and count all that runs on the machine. */
+/* What the processors' packages have used, by the kernel's power capping counters (Intel's and
+   AMD's RAPL), where they may be read: many systems let only root. They move about once a
+   millisecond, and count all that runs on the machine. */
 #ifndef PROF_SAMPLE_ENERGY_H
 #define PROF_SAMPLE_ENERGY_H
 
@@ -20,10 +21,12 @@ typedef struct prof_i_energy {
 
 void prof_i_energy_begin(prof_i_energy *energy, const char *folder);
 
-/* What was used from the one reading to the other, in uJ. False: not all packages of the first are in the second. */
+/* What was used from the one reading to the other, in uJ. False: not all packages of the first are
+   in the second. */
 bool prof_i_energy_between(const prof_i_energy *from, const prof_i_energy *to, uint64_t *uj_out);
 
-/* What has been used since, in uJ. False: it is not known. Counters that have come round once are right; they take a minute at least. */
+/* What has been used since, in uJ. False: it is not known. Counters that have come round once are
+   right; they take a minute at least. */
 bool prof_i_energy_end(const prof_i_energy *energy, const char *folder, uint64_t *uj_out);
 
 #endif

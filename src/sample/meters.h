@@ -1,4 +1,5 @@
-/* Which meters are read, and what they say: those of the back ends that have some, and the host's own. One thread at a time. */
+/* Which meters are read, and what they say: those of the back ends that have some, and the host's
+   own. One thread at a time. */
 #ifndef PROF_SAMPLE_METERS_H
 #define PROF_SAMPLE_METERS_H
 
@@ -8,7 +9,12 @@
 
 #include "../device/registry.h"
 
-enum { PROF_I_METERS_MAX = 256, PROF_I_METERS_AT_ONCE = 64, PROF_I_METERS_ASKED = 4096, PROF_I_METER_NAME_BYTES = 112 };
+enum {
+  PROF_I_METERS_MAX = 256,
+  PROF_I_METERS_AT_ONCE = 64,
+  PROF_I_METERS_ASKED = 4096,
+  PROF_I_METER_NAME_BYTES = 112
+};
 
 /* One track. */
 typedef struct prof_i_meter {
@@ -19,12 +25,12 @@ typedef struct prof_i_meter {
   prof_device device;
   uint64_t memory_bytes; /* of the device; 0: not known */
   bool is_host;
-  uint32_t source;       /* whose: 0 is the first back end that has some */
-  uint32_t number;       /* of the device in a file; a second vendor's follow the first one's */
-  int64_t last;          /* of a total */
+  uint32_t source; /* whose: 0 is the first back end that has some */
+  uint32_t number; /* of the device in a file; a second vendor's follow the first one's */
+  int64_t last;    /* of a total */
   uint64_t last_ns;
-  double value;          /* in that unit */
-  bool is_known;         /* of the last sample */
+  double value;  /* in that unit */
+  bool is_known; /* of the last sample */
 } prof_i_meter;
 
 typedef struct prof_i_meters {

@@ -1,4 +1,5 @@
-/* See watch.h. A look is asked for and answered by two words; what is answered lies between them. */
+/* See watch.h. A look is asked for and answered by two words; what is answered lies between
+   them. */
 #define _GNU_SOURCE
 #include "watch.h"
 
@@ -10,10 +11,15 @@
 #include "../device/registry.h"
 
 enum { CLOCK, THROTTLE, KINDS, METERS_ASKED = 4096 };
-static const uint64_t look_every_ns = 20000000, patience_ns = 1000000000 /* with a vendor's call */, longest_ns = 10000000000 /* with all looks */, sleep_ns = 1000000000, nap_ns = 50000000;
-static const uint32_t held_down = PROF_BACKEND_THROTTLE_POWER | PROF_BACKEND_THROTTLE_HARDWARE | PROF_BACKEND_THROTTLE_HEAT | PROF_BACKEND_THROTTLE_HARDWARE_HEAT | PROF_BACKEND_THROTTLE_POWER_SUPPLY;
+static const uint64_t look_every_ns = 20000000, patience_ns = 1000000000 /* with a vendor's call */,
+                      longest_ns = 10000000000 /* with all looks */, sleep_ns = 1000000000,
+                      nap_ns = 50000000;
+static const uint32_t held_down = PROF_BACKEND_THROTTLE_POWER | PROF_BACKEND_THROTTLE_HARDWARE |
+                                  PROF_BACKEND_THROTTLE_HEAT | PROF_BACKEND_THROTTLE_HARDWARE_HEAT |
+                                  PROF_BACKEND_THROTTLE_POWER_SUPPLY;
 
-/* A device's meters of these two kinds, as its back end has told them: to find them may take it many calls, so that it is asked once. */
+/* A device's meters of these two kinds, as its back end has told them: to find them may take it
+   many calls, so that it is asked once. */
 typedef struct found {
   prof_i_back_end *end;
   uint32_t device, count;
@@ -22,17 +28,19 @@ typedef struct found {
   struct found *next;
 } found;
 
-static struct {
-  found *all; /* stays. Any thread pushes: release; read: acquire */
-} own;
+static struct { found *all; /* stays. Any thread pushes: release; read: acquire */ } own;
 
 struct prof_i_watch {
   prof_device device;
   bool may_open;
-  uint32_t asked, answered; /* looks; release, acquire: who raises one has written what goes with it */
-  uint32_t is_over;         /* release */
-  uint64_t called_ns;       /* since when the thread is at a vendor's meters, or waits for another one that is; 0: it is not, and may just have no processor. Relaxed */
-  uint32_t holders;         /* the one that measures, and the thread: the last one frees it. Acquire, release */
+  /* looks; release, acquire: who raises one has written what goes with it */
+  uint32_t asked, answered;
+  uint32_t is_over; /* release */
+  /* since when the thread is at a vendor's meters, or waits for another one that is; 0: it is not,
+     and may just have no processor. Relaxed */
+  uint64_t called_ns;
+  /* the one that measures, and the thread: the last one frees it. Acquire, release */
+  uint32_t holders;
   /* The answer. */
   bool has_meters, is_known[KINDS];
   double values[KINDS];
@@ -48,7 +56,9 @@ static void drop(prof_i_watch *watch) {
 
 /* ---- whose meters ---- */
 
-static bool has_meters(const prof_i_back_end *end, int32_t device_type) { return end->table.device_type == device_type && end->table.metric && end->table.sample; }
+static bool has_meters(const prof_i_back_end *end, int32_t device_type) {
+  return end->table.device_type == device_type && end->table.metric && end->table.sample;
+}
 
 /* No vendor's library is opened that the program has not, unless it is asked for. */
 static bool may_read(const prof_i_back_end *end, bool may_open) {
@@ -70,21 +80,28 @@ static bool is_none(const void *bytes, size_t count) {
   return memcmp(bytes, zeros, count) == 0;
 }
 
-static bool has_place(const prof_backend_device *about) { return about->pci_domain || about->pci_bus || about->pci_device; }
+static bool has_place(const prof_backend_device *about) {
+  return about->pci_domain || about->pci_bus || about->pci_device;
+}
 
 static bool is_same(const prof_backend_device *a, const prof_backend_device *b) {
-  if (!is_none(a->uuid, sizeof a->uuid) && !is_none(b->uuid, sizeof b->uuid)) return memcmp(a->uuid, b->uuid, sizeof a->uuid) == 0;
-  return has_place(a) && has_place(b) && a->pci_domain == b->pci_domain && a->pci_bus == b->pci_bus && a->pci_device == b->pci_device;
+  if (!is_none(a->uuid, sizeof a->uuid) && !is_none(b->uuid, sizeof b->uuid))
+    return memcmp(a->uuid, b->uuid, sizeof a->uuid) == 0;
+  return has_place(a) && has_place(b) && a->pci_domain == b->pci_domain &&
+         a->pci_bus == b->pci_bus && a->pci_device == b->pci_device;
 }
 
 static const prof_backend_device *describe(prof_device device) {
   const prof_i_back_end *end;
   for (uint32_t i = 0; (end = prof_i_registry_at(i)) != NULL; i++)
-    if (end->table.device_type == device.type && end->table.event_record && prof_i_registry_is_open(end) && (uint32_t)device.index < end->device_count) return &end->devices[device.index];
+    if (end->table.device_type == device.type && end->table.event_record &&
+        prof_i_registry_is_open(end) && (uint32_t)device.index < end->device_count)
+      return &end->devices[device.index];
   return NULL;
 }
 
-/* Its number there, which another back end may count in another order; UINT32_MAX: it is none of those. Where nothing is told by which they could be known, the same. */
+/* Its number there, which another back end may count in another order; UINT32_MAX: it is none of
+   those. Where nothing is told by which they could be known, the same. */
 static uint32_t number_in(const prof_i_back_end *end, prof_device device) {
   const prof_backend_device *const about = end->table.event_record ? NULL : describe(device);
   bool is_told = false;
@@ -93,12 +110,15 @@ static uint32_t number_in(const prof_i_back_end *end, prof_device device) {
     if (is_same(about, other)) return i;
     is_told |= has_place(other) || !is_none(other->uuid, sizeof other->uuid);
   }
-  return is_told && (has_place(about) || !is_none(about->uuid, sizeof about->uuid)) ? UINT32_MAX : (uint32_t)device.index;
+  return is_told && (has_place(about) || !is_none(about->uuid, sizeof about->uuid))
+             ? UINT32_MAX
+             : (uint32_t)device.index;
 }
 
 static bool is_kind(const prof_backend_metric *metric, uint32_t kind) {
   static const char *const names[] = {"clock", "throttle reasons"}, *const units[] = {"Hz", "bits"};
-  return !metric->is_total && strncmp(metric->name, names[kind], sizeof metric->name) == 0 && strncmp(metric->unit, units[kind], sizeof metric->unit) == 0;
+  return !metric->is_total && strncmp(metric->name, names[kind], sizeof metric->name) == 0 &&
+         strncmp(metric->unit, units[kind], sizeof metric->unit) == 0;
 }
 
 /* Its meters are this thread's. */
@@ -129,7 +149,8 @@ static const found *find_in(prof_i_back_end *end, uint32_t device) {
     return NULL;
   }
   it->next = __atomic_load_n(&own.all, __ATOMIC_RELAXED);
-  while (!__atomic_compare_exchange_n(&own.all, &it->next, it, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
+  while (!__atomic_compare_exchange_n(&own.all, &it->next, it, true, __ATOMIC_RELEASE,
+                                      __ATOMIC_RELAXED)) {
   }
   return it;
 }
@@ -138,7 +159,9 @@ static const found *find(const prof_i_watch *watch) {
   prof_i_back_end *end;
   const found *it = NULL;
   for (uint32_t i = 0; (end = prof_i_registry_at(i)) != NULL && !it; i++) {
-    if (!has_meters(end, watch->device.type) || !may_read(end, watch->may_open) || !prof_i_registry_open_meters(end)) continue;
+    if (!has_meters(end, watch->device.type) || !may_read(end, watch->may_open) ||
+        !prof_i_registry_open_meters(end))
+      continue;
     const uint32_t number = number_in(end, watch->device);
     if (number != UINT32_MAX) it = find_in(end, number);
   }
@@ -162,7 +185,9 @@ static void answer(prof_i_watch *watch, const found *it) {
   }
 }
 
-static void set_called(prof_i_watch *watch, bool is_at_it) { __atomic_store_n(&watch->called_ns, is_at_it ? prof_i_port_monotonic_ns() : 0, __ATOMIC_RELAXED); }
+static void set_called(prof_i_watch *watch, bool is_at_it) {
+  __atomic_store_n(&watch->called_ns, is_at_it ? prof_i_port_monotonic_ns() : 0, __ATOMIC_RELAXED);
+}
 
 static void *work(void *the_watch) {
   prof_i_watch *const watch = the_watch;
@@ -212,14 +237,17 @@ prof_i_watch *prof_i_watch_begin(prof_device device, bool may_open) {
 /* A vendor hangs, or it has been too long in all. */
 static bool is_too_long(const prof_i_watch *watch, uint64_t begun_ns) {
   const uint64_t called_ns = __atomic_load_n(&watch->called_ns, __ATOMIC_RELAXED);
-  return (called_ns && prof_i_ns_since(called_ns) >= patience_ns) || watch->waited_ns + prof_i_ns_since(begun_ns) >= longest_ns;
+  return (called_ns && prof_i_ns_since(called_ns) >= patience_ns) ||
+         watch->waited_ns + prof_i_ns_since(begun_ns) >= longest_ns;
 }
 
 /* Of what does not answer any more nothing is known from here on: what was seen before stands. */
 static bool await(prof_i_watch *watch, uint32_t number) {
   const uint64_t begun_ns = prof_i_port_monotonic_ns();
   uint32_t answered;
-  while ((answered = __atomic_load_n(&watch->answered, __ATOMIC_ACQUIRE)) != number && !is_too_long(watch, begun_ns)) prof_i_port_wait(&watch->answered, answered, nap_ns);
+  while ((answered = __atomic_load_n(&watch->answered, __ATOMIC_ACQUIRE)) != number &&
+         !is_too_long(watch, begun_ns))
+    prof_i_port_wait(&watch->answered, answered, nap_ns);
   watch->waited_ns += prof_i_ns_since(begun_ns);
   return answered == number;
 }
@@ -227,8 +255,10 @@ static bool await(prof_i_watch *watch, uint32_t number) {
 static void add(prof_i_watch *watch) {
   prof_i_looks *const looks = &watch->looks;
   const double hz = watch->values[CLOCK], bits = watch->values[THROTTLE];
-  if (watch->is_known[THROTTLE] && bits >= 0 && bits < 9e15) looks->throttle |= (uint32_t)((uint64_t)bits & held_down);
-  if (watch->is_known[CLOCK] && hz > 0 && (!(looks->clock_low_hz > 0) || hz < looks->clock_low_hz)) looks->clock_low_hz = hz;
+  if (watch->is_known[THROTTLE] && bits >= 0 && bits < 9e15)
+    looks->throttle |= (uint32_t)((uint64_t)bits & held_down);
+  if (watch->is_known[CLOCK] && hz > 0 && (!(looks->clock_low_hz > 0) || hz < looks->clock_low_hz))
+    looks->clock_low_hz = hz;
   if (watch->is_known[CLOCK] && hz > looks->clock_high_hz) looks->clock_high_hz = hz;
   looks->count += watch->is_known[THROTTLE] || watch->is_known[CLOCK];
 }
@@ -245,7 +275,8 @@ static void look(prof_i_watch *watch) {
 }
 
 void prof_i_watch_look(prof_i_watch *watch) {
-  if (watch && (!watch->looked_ns || prof_i_ns_since(watch->looked_ns) >= look_every_ns)) look(watch);
+  if (watch && (!watch->looked_ns || prof_i_ns_since(watch->looked_ns) >= look_every_ns))
+    look(watch);
 }
 
 prof_i_looks prof_i_watch_end(prof_i_watch *watch) {

@@ -1,9 +1,9 @@
-/* Aggregates. Scopes that have nothing beyond their call site find their group by its number, without
-   a look at a name. The others find it by a hash.
-   A total counts the outermost call of a recursion alone. The walk (walk.c) hands out what is inside
-   first, and what is around it waits on lane 0's stack. So what a group has in total when a call begins
-   to wait is kept beside it, and when it is handed out the total becomes that and the call: whatever
-   its own group got meanwhile was inside of it. */
+/* Aggregates. Scopes that have nothing beyond their call site find their group by its number,
+   without a look at a name. The others find it by a hash. A total counts the outermost call of a
+   recursion alone. The walk (walk.c) hands out what is inside first, and what is around it waits on
+   lane 0's stack. So what a group has in total when a call begins to wait is kept beside it, and
+   when it is handed out the total becomes that and the call: whatever its own group got meanwhile
+   was inside of it. */
 #include <prof/memory.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,9 +31,11 @@ static uint32_t hash_of(const group_key *key);
 static int differ(const group_key *a, const group_key *b);
 
 #define HASH_NONFATAL_OOM 1
-#define HASH_FUNCTION(key, bytes, hash) ((void)(bytes), (hash) = hash_of((const group_key *)(const void *)(key)))
+#define HASH_FUNCTION(key, bytes, hash) \
+  ((void)(bytes), (hash) = hash_of((const group_key *)(const void *)(key)))
 #define HASH_KEYCMP(a, b, bytes) \
-  ((void)(bytes), differ((const group_key *)(const void *)(a), (const group_key *)(const void *)(b)))
+  ((void)(bytes),                \
+   differ((const group_key *)(const void *)(a), (const group_key *)(const void *)(b)))
 #define uthash_nonfatal_oom(item) (is_out_of_memory = true)
 #include <uthash.h>
 
@@ -85,32 +87,33 @@ typedef struct aggregation {
   size_t trace_count;
   prof_aggregate_options options;
   const char *name; /* only scopes of this name; NULL: all */
-  group *groups; /* of all traces: texts point into them */
+  group *groups;    /* of all traces: texts point into them */
   /* Of the trace that is being added up. */
   const prof_trace *trace;
   uint32_t thread, threads_before; /* those of the traces before it */
-  uint32_t process; /* of the thread, as in its key */
+  uint32_t process;                /* of the thread, as in its key */
   prof_i_processes processes;
   uint32_t site_count;
-  prof_i_group **by_site; /* NULL: not met yet; for one thread if lines are separate (LINES) */
+  prof_i_group **by_site;    /* NULL: not met yet; for one thread if lines are separate (LINES) */
   bool has_pools, has_first; /* somebody asks for the earliest begin */
   prof_i_memory_sums memory;
   prof_i_outside_memory outside; /* what no scope holds, of all threads */
   prof_i_device_sums on_device;
-  bool has_launched; /* the thread */
+  bool has_launched;      /* the thread */
   prof_i_callers callers; /* where stacks are asked for */
-  uint32_t caller; /* of the span at hand */
-  prof_i_walker *walker; /* of the thread */
+  uint32_t caller;        /* of the span at hand */
+  prof_i_walker *walker;  /* of the thread */
   bool has_callers;
   waiting *waiting; /* from place 1 of the stack on */
   uint32_t waiting_count, waiting_room;
-  way *ways; /* by a hash; for one thread if lines are separate */
+  way *ways;                    /* by a hash; for one thread if lines are separate */
   uint32_t way_count, way_room; /* the room a power of two */
   /* PROF_RULE_ONLY_CHILDREN: the last call in the top of lane 0's stack, whose name it has. It is
      added when another one is met there. If none is, it becomes part of the top. */
   done_call only_child;
   bool has_only_children; /* the rule */
-  group unwanted; /* of all that the options leave out: added up like the others, for a test would cost as much */
+  /* of all that the options leave out: added up like the others, for a test would cost as much */
+  group unwanted;
   prof_event event;
   uint64_t shape[SHAPE_WORDS];
 } aggregation;
@@ -145,17 +148,21 @@ static int texts_differ(prof_i_text a, prof_i_text b) {
 }
 
 static int differ(const group_key *a, const group_key *b) {
-  return a->thread != b->thread || a->process != b->process ||
-         a->device.type != b->device.type || a->device.index != b->device.index ||
-         texts_differ(a->name, b->name) || texts_differ(a->category, b->category) || texts_differ(a->shape, b->shape) || texts_differ(a->stack, b->stack) ||
-         a->place.line != b->place.line || texts_differ(a->place.file, b->place.file);
+  return a->thread != b->thread || a->process != b->process || a->device.type != b->device.type ||
+         a->device.index != b->device.index || texts_differ(a->name, b->name) ||
+         texts_differ(a->category, b->category) || texts_differ(a->shape, b->shape) ||
+         texts_differ(a->stack, b->stack) || a->place.line != b->place.line ||
+         texts_differ(a->place.file, b->place.file);
 }
 
 /* ---- places ---- */
 
-static bool text_is(prof_i_text text, const char *word) { return text.bytes == strlen(word) && memcmp(text.data, word, (size_t)text.bytes) == 0; }
+static bool text_is(prof_i_text text, const char *word) {
+  return text.bytes == strlen(word) && memcmp(text.data, word, (size_t)text.bytes) == 0;
+}
 
-/* Of a function of C that Python has called, the file's place holds what the interpreter calls it. */
+/* Of a function of C that Python has called, the file's place holds what the interpreter calls
+   it. */
 static prof_i_source_place place_of(const prof_i_site_info *site) {
   if (prof_i_is_c_function_site(site)) return (prof_i_source_place){.file = {"", 0}};
   return (prof_i_source_place){site->file, site->line};
@@ -167,7 +174,9 @@ static void add_place(prof_i_group *g, const prof_trace *trace, uint32_t site) {
   const prof_i_source_place place = place_of(prof_i_trace_site(trace, site));
   places->last_site = site & INT32_MAX;
   if (place.file.bytes == 0) return;
-  if (places->first.file.bytes && (places->first.line != place.line || texts_differ(places->first.file, place.file))) places->has_more = true;
+  if (places->first.file.bytes &&
+      (places->first.line != place.line || texts_differ(places->first.file, place.file)))
+    places->has_more = true;
   if (places->first.file.bytes && places->site < site) return;
   places->first = place;
   places->site = site;
@@ -199,7 +208,9 @@ static bool take_process(aggregation *a) {
   return true;
 }
 
-static group_key make_key(const aggregation *a, uint32_t site, prof_i_text name, prof_i_text category, prof_i_text shape, prof_i_text stack, prof_device device) {
+static group_key make_key(const aggregation *a, uint32_t site, prof_i_text name,
+                          prof_i_text category, prof_i_text shape, prof_i_text stack,
+                          prof_device device) {
   const uint32_t by = a->options.group;
   const prof_i_site_info *const info = prof_i_trace_site(a->trace, site);
   const bool has_place = (by & PROF_GROUP_NAME) && prof_i_is_named_by_function(info);
@@ -271,11 +282,14 @@ static prof_i_group *find_group(aggregation *a, const group_key *key, uint32_t l
 
 static bool is_left_out(uint32_t which, prof_i_text name, prof_i_text category) {
   static const char module[] = "nn.Module: ";
-  const bool is_module = name.bytes >= sizeof module - 1 && memcmp(name.data, module, sizeof module - 1) == 0;
-  return (which & (is_module ? PROF_LEAVE_OUT_MODULES : PROF_LEAVE_OUT_FUNCTIONS)) && prof_i_is_function_category(category);
+  const bool is_module =
+      name.bytes >= sizeof module - 1 && memcmp(name.data, module, sizeof module - 1) == 0;
+  return (which & (is_module ? PROF_LEAVE_OUT_MODULES : PROF_LEAVE_OUT_FUNCTIONS)) &&
+         prof_i_is_function_category(category);
 }
 
-static bool is_wanted(const aggregation *a, prof_i_text name, prof_i_text category, uint32_t level) {
+static bool is_wanted(const aggregation *a, prof_i_text name, prof_i_text category,
+                      uint32_t level) {
   const prof_aggregate_options *const options = &a->options;
   if (a->name && !text_is(name, a->name)) return false;
   if (options->level && options->level != level) return false;
@@ -288,7 +302,8 @@ static prof_i_group *meet_site(aggregation *a, uint32_t site) {
   const prof_i_site_info *const info = prof_i_trace_site(a->trace, site);
   prof_i_group *g = &a->unwanted.of;
   if (is_wanted(a, info->name, info->category, info->level)) {
-    const group_key key = make_key(a, site, info->name, info->category, no_text, no_text, (prof_device){PROF_DEVICE_CPU, 0});
+    const group_key key = make_key(a, site, info->name, info->category, no_text, no_text,
+                                   (prof_device){PROF_DEVICE_CPU, 0});
     g = find_group(a, &key, info->level);
     if (g) add_place(g, a->trace, site);
   }
@@ -304,37 +319,51 @@ static inline prof_i_group *group_of(aggregation *a, uint32_t site) {
 /* Does this record say more than its site about what groups are made of? */
 static inline bool has_details(const aggregation *a, const uint64_t *record) {
   const uint32_t flags = prof_i_word_flags(record[2]), by = a->options.group;
-  return (flags & (PROF_I_FLAG_NAME | PROF_I_FLAG_CATEGORY)) || prof_i_is_async(record) || ((flags & PROF_I_FLAG_DEVICE) && (by & PROF_GROUP_DEVICE)) ||
+  return (flags & (PROF_I_FLAG_NAME | PROF_I_FLAG_CATEGORY)) || prof_i_is_async(record) ||
+         ((flags & PROF_I_FLAG_DEVICE) && (by & PROF_GROUP_DEVICE)) ||
          (prof_i_word_schema(record[2]) != 0 && (by & (SHAPES | PROF_GROUP_STACK)));
 }
 
-/* Where it was begun: what it says itself, or by the functions around it; in a backward call where the forward one was. Where nothing stays of what it says, it has none. False: no memory. */
-static bool stack_of(aggregation *a, uint32_t site, const prof_event *event, prof_i_text *stack_out) {
-  const bool is_call_of_function = prof_i_callers_is_function(&a->callers, site), is_backward = a->caller && !is_call_of_function && prof_i_callers_is_backward(&a->callers, a->caller);
+/* Where it was begun: what it says itself, or by the functions around it; in a backward call where
+   the forward one was. Where nothing stays of what it says, it has none. False: no memory. */
+static bool stack_of(aggregation *a, uint32_t site, const prof_event *event,
+                     prof_i_text *stack_out) {
+  const bool is_call_of_function = prof_i_callers_is_function(&a->callers, site),
+             is_backward = a->caller && !is_call_of_function &&
+                           prof_i_callers_is_backward(&a->callers, a->caller);
   const bool has_none = is_backward || a->options.group & PROF_GROUP_SCOPES;
   const prof_i_text own = has_none ? (prof_i_text){"", 0} : prof_i_own_stack(event);
   uint32_t number = 0;
   *stack_out = (prof_i_text){"", 0};
-  if (own.bytes) return prof_i_callers_of_stack(&a->callers, own, &number) && prof_i_callers_text(&a->callers, number, false, stack_out);
+  if (own.bytes)
+    return prof_i_callers_of_stack(&a->callers, own, &number) &&
+           prof_i_callers_text(&a->callers, number, false, stack_out);
   return !a->caller || prof_i_callers_text(&a->callers, a->caller, is_call_of_function, stack_out);
 }
 
-static inline bool has_window(const prof_aggregate_options *options) { return (options->from_ns | options->to_ns) != 0; }
+static inline bool has_window(const prof_aggregate_options *options) {
+  return (options->from_ns | options->to_ns) != 0;
+}
 static bool is_inside(const prof_aggregate_options *options, const prof_i_span *span) {
-  return span->start_ns >= options->from_ns && (options->to_ns == 0 || span->start_ns < options->to_ns);
+  return span->start_ns >= options->from_ns &&
+         (options->to_ns == 0 || span->start_ns < options->to_ns);
 }
 
-/* The group of a scope of that thread of the capture; *group_out the unwanted one: it is not wanted. False: no memory. */
-static bool find_detailed(aggregation *a, uint32_t thread, const prof_i_span *span, prof_i_group **group_out) {
+/* The group of a scope of that thread of the capture; *group_out the unwanted one: it is not
+   wanted. False: no memory. */
+static bool find_detailed(aggregation *a, uint32_t thread, const prof_i_span *span,
+                          prof_i_group **group_out) {
   prof_event *const event = &a->event;
   prof_i_trace_expand(a->trace, thread, span, event);
-  const prof_i_text name = {event->name, event->name_bytes}, category = {event->category, event->category_bytes};
+  const prof_i_text name = {event->name, event->name_bytes},
+                    category = {event->category, event->category_bytes};
   *group_out = &a->unwanted.of;
   if (!is_wanted(a, name, category, event->level)) return true;
   const uint32_t by = a->options.group & SHAPES;
-  const size_t shape_words = !by                     ? 0
-                             : by & PROF_GROUP_FLOPS ? prof_i_shape_flops_words(event, a->shape, SHAPE_WORDS)
-                                                     : prof_i_shape_words(event, a->shape, SHAPE_WORDS);
+  const size_t shape_words = !by ? 0
+                             : by & PROF_GROUP_FLOPS
+                                 ? prof_i_shape_flops_words(event, a->shape, SHAPE_WORDS)
+                                 : prof_i_shape_words(event, a->shape, SHAPE_WORDS);
   const prof_i_text shape = {(const char *)a->shape, shape_words * sizeof *a->shape};
   prof_i_text stack = {"", 0};
   if ((a->options.group & STACKS) && !stack_of(a, span->site, event, &stack)) return false;
@@ -358,7 +387,8 @@ static void be_first(aggregation *a, prof_i_group *g, const prof_i_span *span) {
   g->category = (prof_i_text){a->event.category, a->event.category_bytes};
 }
 
-/* What the group has in total so far, but for what is beside lane 0, where nothing holds another. */
+/* What the group has in total so far, but for what is beside lane 0, where nothing holds
+   another. */
 /* Field by field: a copy of the whole struct waits for the stores that have just made it. */
 static inline void note_totals(waiting *to, prof_i_group *g) {
   to->group = g;
@@ -377,11 +407,13 @@ static waiting total_of(prof_i_group *g) {
   return now;
 }
 
-static void add_beside(prof_i_group *g, const prof_i_span *span, const waiting *before, const beside *also) {
+static void add_beside(prof_i_group *g, const prof_i_span *span, const waiting *before,
+                       const beside *also) {
   const prof_i_held_bytes *const m = &also->memory;
   const prof_i_device_time *const d = &also->on_device;
   prof_i_device_time_add(&g->on_device, &(prof_i_device_time){0, d->self_ns, d->count, d->each_ns});
-  prof_i_held_add(&g->memory, &(prof_i_held_bytes){.self_host = m->self_host, .self_device = m->self_device});
+  prof_i_held_add(&g->memory,
+                  &(prof_i_held_bytes){.self_host = m->self_host, .self_device = m->self_device});
   if (span->lane > 0) {
     g->beside_device_ns += d->total_ns;
     return;
@@ -436,8 +468,10 @@ static int add_to_group(const aggregation *a, prof_i_group *g, const prof_i_span
 /* ---- by the functions around them ---- */
 
 static way *way_of(way *ways, uint32_t room, uint32_t caller, uint32_t site) {
-  uint32_t at = (uint32_t)(((uint64_t)caller << 32 | site) * UINT64_C(0x9e3779b97f4a7c15) >> 32) & (room - 1);
-  while (ways[at].group && (ways[at].caller != caller || ways[at].site != site)) at = (at + 1) & (room - 1);
+  uint32_t at =
+      (uint32_t)(((uint64_t)caller << 32 | site) * UINT64_C(0x9e3779b97f4a7c15) >> 32) & (room - 1);
+  while (ways[at].group && (ways[at].caller != caller || ways[at].site != site))
+    at = (at + 1) & (room - 1);
   return &ways[at];
 }
 
@@ -459,7 +493,8 @@ static void forget_ways(aggregation *a) {
   a->way_count = a->way_room = 0;
 }
 
-/* A scope that has nothing beyond its site: which group it belongs to is known from its second one on. */
+/* A scope that has nothing beyond its site: which group it belongs to is known from its second one
+   on. */
 static bool find_by_way(aggregation *a, const prof_i_span *span, prof_i_group **group_out) {
   if (a->way_count * 2 >= a->way_room && !grow_ways(a)) return false;
   way *const w = way_of(a->ways, a->way_room, a->caller, span->site);
@@ -477,7 +512,12 @@ static bool find_by_way(aggregation *a, const prof_i_span *span, prof_i_group **
 /* What no scope of its thread stood around: its own name has a row for it. */
 static int add_left(aggregation *a) {
   for (const prof_i_launch *left; (left = prof_i_device_sums_left(&a->on_device)) != NULL;) {
-    const prof_i_span span = {.record = left->record, .start_ns = left->start_ns, .duration_ns = left->duration_ns, .self_ns = left->self_ns, .site = left->site, .kind = PROF_EVENT_SCOPE};
+    const prof_i_span span = {.record = left->record,
+                              .start_ns = left->start_ns,
+                              .duration_ns = left->duration_ns,
+                              .self_ns = left->self_ns,
+                              .site = left->site,
+                              .kind = PROF_EVENT_SCOPE};
     prof_i_group *g;
     if (has_window(&a->options) && !is_inside(&a->options, &span)) continue;
     if (left->thread == UINT32_MAX) {
@@ -487,28 +527,34 @@ static int add_left(aggregation *a) {
     a->caller = 0;
     if (!find_detailed(a, left->stream, &span, &g)) return PROF_E_NO_MEMORY;
     if (g == &a->unwanted.of) continue;
-    prof_i_device_time_add(&g->on_device, &(prof_i_device_time){left->self_ns, left->self_ns, 1, left->self_ns});
+    prof_i_device_time_add(&g->on_device,
+                           &(prof_i_device_time){left->self_ns, left->self_ns, 1, left->self_ns});
     be_first(a, g, &span);
   }
   return 0;
 }
 
 /* Its total is total_ns from here on. False: no memory. */
-static inline bool add_plain_scope(prof_i_group *g, uint64_t total_ns, uint64_t duration_ns, uint64_t self_ns) {
+static inline bool add_plain_scope(prof_i_group *g, uint64_t total_ns, uint64_t duration_ns,
+                                   uint64_t self_ns) {
   g->tally.outer_ns = total_ns;
   return prof_i_tally_add(&g->tally, duration_ns, self_ns);
 }
 
-/* What stands around what is at that place of the walk: around, the place below it. False: no memory. */
+/* What stands around what is at that place of the walk: around, the place below it. False: no
+   memory. */
 static bool find_caller(aggregation *a, const prof_i_span *span, prof_i_waiting *around) {
-  const bool is_known = around ? prof_i_callers_at(&a->callers, a->walker, around, span->start_ns, &a->caller)
-                               : prof_i_callers_around(&a->callers, a->walker, span, &a->caller);
+  const bool is_known =
+      around ? prof_i_callers_at(&a->callers, a->walker, around, span->start_ns, &a->caller)
+             : prof_i_callers_around(&a->callers, a->walker, span, &a->caller);
   if (!is_known) return false;
-  return prof_i_callers_is_function(&a->callers, span->site) || prof_i_callers_of_scope(&a->callers, span, a->caller, &a->caller);
+  return prof_i_callers_is_function(&a->callers, span->site) ||
+         prof_i_callers_of_scope(&a->callers, span, a->caller, &a->caller);
 }
 
 /* around: as in find_caller(), or NULL for what was just handed out. False: no memory. */
-static bool find_any(aggregation *a, const prof_i_span *span, prof_i_waiting *around, prof_i_group **group_out) {
+static bool find_any(aggregation *a, const prof_i_span *span, prof_i_waiting *around,
+                     prof_i_group **group_out) {
   const bool is_detailed = span->record != NULL && has_details(a, span->record);
   if (a->has_callers && !find_caller(a, span, around)) return false;
   if (is_detailed) return find_detailed(a, a->thread, span, group_out);
@@ -521,7 +567,8 @@ static bool find_any(aggregation *a, const prof_i_span *span, prof_i_waiting *ar
 
 static inline bool has_room_to_wait(aggregation *a) {
   if (__builtin_expect(a->waiting_count < a->waiting_room, 1)) return true;
-  return prof_i_make_room((void **)&a->waiting, &a->waiting_room, a->waiting_count, sizeof *a->waiting);
+  return prof_i_make_room((void **)&a->waiting, &a->waiting_room, a->waiting_count,
+                          sizeof *a->waiting);
 }
 
 /* It is not the only child: another one is there. */
@@ -541,7 +588,8 @@ static bool begin_to_wait(aggregation *a, prof_i_waiting *place) {
   if (!has_room_to_wait(a)) return false;
   const bool is_step = span->kind == PROF_EVENT_STEP;
   if (a->only_child.group && !is_step && add_only_child(a)) return false;
-  const bool is_counted = span->kind <= PROF_EVENT_OPEN && (!has_window(&a->options) || is_inside(&a->options, span));
+  const bool is_counted =
+      span->kind <= PROF_EVENT_OPEN && (!has_window(&a->options) || is_inside(&a->options, span));
   if (is_counted && !find_any(a, span, place - 1, &g)) return false;
   waiting *const waits = &a->waiting[a->waiting_count++];
   if (g)
@@ -555,7 +603,8 @@ static void on_wait(prof_i_walker *w, prof_i_waiting *place) {
   if (!begin_to_wait(w->user, place)) w->status = PROF_E_NO_MEMORY;
 }
 
-/* Of a span that has just been handed out: what was kept when it began to wait. NULL: it never waited. */
+/* Of a span that has just been handed out: what was kept when it began to wait. NULL: it never
+   waited. */
 static const waiting *take_waiting(aggregation *a, const prof_i_span *span) {
   if (span->lane > 0 || a->waiting_count == 0) return NULL;
   const prof_i_waiting *const around = prof_i_walker_around(a->walker, span);
@@ -590,7 +639,8 @@ static prof_i_held_bytes take_memory(aggregation *a, const prof_i_span *span) {
 
 /* What is no scope. */
 static int visit_other(aggregation *a, const prof_i_span *span) {
-  if (a->has_launched && span->kind == PROF_EVENT_STEP) prof_i_device_sums_pass(&a->on_device, span);
+  if (a->has_launched && span->kind == PROF_EVENT_STEP)
+    prof_i_device_sums_pass(&a->on_device, span);
   if (!a->has_pools) return 0;
   if (span->kind == PROF_EVENT_STEP) prof_i_memory_sums_pass(&a->memory, span);
   if (span->kind != PROF_EVENT_MEMORY || !is_asked_for(a, span)) return 0;
@@ -694,7 +744,8 @@ static __attribute__((noinline)) int visit_beside_only_child(aggregation *a,
   const bool is_alone = span->child_count == 1 || PROF_I_FAULT(NOT_ALONE);
   if (waited && is_alone && !waited->has_call)
     take_only_child(a, &merged, also);
-  else if (add_only_child(a)) return PROF_E_NO_MEMORY;
+  else if (add_only_child(a))
+    return PROF_E_NO_MEMORY;
   return finish_visit(a, &merged, waited, also);
 }
 
@@ -703,7 +754,9 @@ static int visit_one(aggregation *a, const prof_i_span *span) {
   if (span->kind > PROF_EVENT_OPEN) return visit_other(a, span);
   beside also = {{0}, {0}};
   if (__builtin_expect(a->has_pools, 0)) also.memory = take_memory(a, span);
-  if (__builtin_expect(a->has_launched, 0) && !prof_i_device_sums_take(&a->on_device, span, &also.on_device)) return PROF_E_NO_MEMORY;
+  if (__builtin_expect(a->has_launched, 0) &&
+      !prof_i_device_sums_take(&a->on_device, span, &also.on_device))
+    return PROF_E_NO_MEMORY;
   if (a->has_only_children && span->record && prof_i_is_call(span->record)) note_call(a, span);
   if (__builtin_expect(a->only_child.group != NULL, 0) && span->lane == 0)
     return visit_beside_only_child(a, span, waited, &also);
@@ -721,7 +774,9 @@ static int visit(void *user, const prof_i_span *spans, size_t count) {
 static inline void add_leaf(prof_i_walker *w, const prof_i_leaf *leaf, prof_i_waiting *around) {
   (void)around;
   prof_i_group *const g = group_of(w->user, leaf->site);
-  if (!g || !add_plain_scope(g, g->tally.outer_ns + leaf->duration_ns, leaf->duration_ns, leaf->duration_ns)) w->status = PROF_E_NO_MEMORY;
+  if (!g || !add_plain_scope(g, g->tally.outer_ns + leaf->duration_ns, leaf->duration_ns,
+                             leaf->duration_ns))
+    w->status = PROF_E_NO_MEMORY;
 }
 
 static inline void add_waiting(prof_i_walker *w, prof_i_waiting *place) {
@@ -738,7 +793,9 @@ static inline void add_waiting(prof_i_walker *w, prof_i_waiting *place) {
   const uint64_t self_ns = span->duration_ns - place->children_ns;
   waited->group->inner_count = waited->inner_count + place->child_count + place->deeper_count;
   waited->group->child_count += place->child_count;
-  if (!add_plain_scope(waited->group, waited->total_ns + span->duration_ns, span->duration_ns, self_ns)) w->status = PROF_E_NO_MEMORY;
+  if (!add_plain_scope(waited->group, waited->total_ns + span->duration_ns, span->duration_ns,
+                       self_ns))
+    w->status = PROF_E_NO_MEMORY;
 }
 
 /* All of it is kept: behind the segment another way may hand it out. */
@@ -753,7 +810,9 @@ static inline void wait_plain(prof_i_walker *w, const prof_i_leaf *leaf, prof_i_
   note_totals(&a->waiting[a->waiting_count++], g);
 }
 
-static void add_plain(prof_i_walker *w, const prof_i_segment *segment) { prof_i_walk_plain(w, segment, add_leaf, add_waiting, wait_plain); }
+static void add_plain(prof_i_walker *w, const prof_i_segment *segment) {
+  prof_i_walk_plain(w, segment, add_leaf, add_waiting, wait_plain);
+}
 
 static int add_thread(aggregation *a) {
   prof_i_walker *const walker = a->walker = prof_i_walker_create(a->trace, a->thread, visit, a);
@@ -769,8 +828,7 @@ static int add_thread(aggregation *a) {
   a->only_child.group = NULL;
   /* Where nothing waits for a scope, and nobody looks at it. */
   if (!a->has_callers && !a->has_pools && !a->has_first && !a->has_launched &&
-      !has_window(&a->options) && !(a->options.group & PROF_GROUP_FLOPS) &&
-      !a->has_only_children) {
+      !has_window(&a->options) && !(a->options.group & PROF_GROUP_FLOPS) && !a->has_only_children) {
     walker->walk_plain = add_plain;
     walker->takes_bare = !(a->options.group & (SHAPES | PROF_GROUP_STACK));
   }
@@ -822,10 +880,12 @@ static int add_trace(aggregation *a) {
   a->has_only_children = (a->options.rules & PROF_RULE_ONLY_CHILDREN) != 0;
   a->has_first = a->options.sort == PROF_SORT_FIRST || (a->options.group & PROF_GROUP_ANNOTATION);
   int status = a->by_site ? 0 : PROF_E_NO_MEMORY;
-  if (!status) status = prof_i_device_sums_init(&a->on_device, a->trace, a->options.group & PROF_GROUP_KERNEL);
+  if (!status)
+    status = prof_i_device_sums_init(&a->on_device, a->trace, a->options.group & PROF_GROUP_KERNEL);
   if (!status && (a->options.group & STACKS) && !find_callers(a)) status = PROF_E_NO_MEMORY;
   for (a->thread = 0; !status && a->thread < a->trace->thread_count; a->thread++) {
-    if (prof_i_is_stream(&a->trace->threads[a->thread])) continue; /* what is there is met where it was launched */
+    /* what is there is met where it was launched */
+    if (prof_i_is_stream(&a->trace->threads[a->thread])) continue;
     if (a->options.group & LINES) memset(a->by_site, 0, a->site_count * sizeof *a->by_site);
     status = take_process(a) ? add_thread(a) : PROF_E_NO_MEMORY;
   }
@@ -856,7 +916,9 @@ static void fini(aggregation *a) {
   free(a->processes.all);
   group *g, *next;
   HASH_ITER(hh, a->groups, g, next) {
-    HASH_DEL(a->groups, g); /* NOLINT(clang-analyzer-unix.Malloc): uthash frees its table with the last one, and sets groups to NULL */
+    /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): uthash frees its table with the last one, and
+       sets groups to NULL */
+    HASH_DEL(a->groups, g);
     free_group(g);
   }
 }
@@ -887,39 +949,47 @@ static int read_options(const prof_aggregate_options *given, prof_aggregate_opti
   *options = (prof_aggregate_options){.size = sizeof *options};
   if (given) {
     if (given->size < sizeof given->size || given->size > 4096)
-      return prof_i_fail(PROF_E_INVALID, "options.size is %zu; set it to sizeof(prof_aggregate_options)", given->size);
+      return prof_i_fail(PROF_E_INVALID,
+                         "options.size is %zu; set it to sizeof(prof_aggregate_options)",
+                         given->size);
     memcpy(options, given, given->size < sizeof *options ? given->size : sizeof *options);
     for (size_t i = sizeof *options; i < given->size; i++)
       if (((const char *)given)[i])
-        return prof_i_fail(PROF_E_INVALID, "options.size is %zu, and byte %zu, which this library does not know, is set",
-                           given->size, i);
+        return prof_i_fail(
+            PROF_E_INVALID,
+            "options.size is %zu, and byte %zu, which this library does not know, is set",
+            given->size, i);
   }
   const uint32_t groups = PROF_GROUP_NAME | PROF_GROUP_CATEGORY | PROF_GROUP_DEVICE |
                           PROF_GROUP_THREAD | PROF_GROUP_SHAPE | PROF_GROUP_STACK |
                           PROF_GROUP_KERNEL | PROF_GROUP_ANNOTATION | PROF_GROUP_SCOPES |
                           PROF_GROUP_FLOPS | PROF_GROUP_PROCESS;
   if (options->group & ~groups)
-    return prof_i_fail(PROF_E_INVALID, "options.group is 0x%x; the known bits are 0x%x", options->group, groups);
+    return prof_i_fail(PROF_E_INVALID, "options.group is 0x%x; the known bits are 0x%x",
+                       options->group, groups);
   if (options->level > 2)
     return prof_i_fail(PROF_E_INVALID, "options.level is %u; 0 (both), 1 and 2 are known",
                        options->level);
   if (options->sort > PROF_SORT_SELF_DEVICE)
-    return prof_i_fail(PROF_E_INVALID, "options.sort is %u; the largest is %d", options->sort, PROF_SORT_SELF_DEVICE);
+    return prof_i_fail(PROF_E_INVALID, "options.sort is %u; the largest is %d", options->sort,
+                       PROF_SORT_SELF_DEVICE);
   const uint32_t left_out =
       PROF_LEAVE_OUT_FUNCTIONS | PROF_LEAVE_OUT_MODULES | PROF_LEAVE_OUT_MEMORY;
   if (options->leave_out & ~left_out)
     return prof_i_fail(PROF_E_INVALID, "options.leave_out is 0x%x; the known bits are 0x%x",
                        options->leave_out, left_out);
-  const uint32_t rules =
-      PROF_RULE_OPEN_CALLS | PROF_RULE_OUTER_FUNCTIONS | PROF_RULE_ONLY_CHILDREN;
+  const uint32_t rules = PROF_RULE_OPEN_CALLS | PROF_RULE_OUTER_FUNCTIONS | PROF_RULE_ONLY_CHILDREN;
   if (options->rules & ~rules)
     return prof_i_fail(PROF_E_INVALID, "options.rules is 0x%x; the known bits are 0x%x",
                        options->rules, rules);
   if (options->time_unit % 3 || options->time_unit > 9)
-    return prof_i_fail(PROF_E_INVALID, "options.time_unit is %u, not 0, 3, 6 or 9", options->time_unit);
+    return prof_i_fail(PROF_E_INVALID, "options.time_unit is %u, not 0, 3, 6 or 9",
+                       options->time_unit);
   if (options->to_ns && options->to_ns <= options->from_ns)
-    return prof_i_fail(PROF_E_INVALID, "options.to_ns is %llu, not after from_ns, which is %llu", (unsigned long long)options->to_ns, (unsigned long long)options->from_ns);
-  if ((options->group & ~(uint32_t)PROF_GROUP_KERNEL) == 0) options->group |= PROF_GROUP_NAME | PROF_GROUP_CATEGORY;
+    return prof_i_fail(PROF_E_INVALID, "options.to_ns is %llu, not after from_ns, which is %llu",
+                       (unsigned long long)options->to_ns, (unsigned long long)options->from_ns);
+  if ((options->group & ~(uint32_t)PROF_GROUP_KERNEL) == 0)
+    options->group |= PROF_GROUP_NAME | PROF_GROUP_CATEGORY;
   if ((options->rules & PROF_RULE_ONLY_CHILDREN) && !(options->group & PROF_GROUP_NAME))
     return prof_i_fail(PROF_E_INVALID,
                        "options.rules is 0x%x, and options.group, 0x%x, is without names; "
@@ -928,8 +998,10 @@ static int read_options(const prof_aggregate_options *given, prof_aggregate_opti
   return PROF_OK;
 }
 
-static int check(const char *function, const prof_trace *const *traces, size_t count, const void *out) {
-  if (!traces || !out) return prof_i_fail(PROF_E_INVALID, "%s: %s is NULL", function, traces ? "rows_out" : "traces");
+static int check(const char *function, const prof_trace *const *traces, size_t count,
+                 const void *out) {
+  if (!traces || !out)
+    return prof_i_fail(PROF_E_INVALID, "%s: %s is NULL", function, traces ? "rows_out" : "traces");
   if (count == 0) return prof_i_fail(PROF_E_INVALID, "%s: count is 0", function);
   for (size_t i = 0; i < count; i++)
     if (!traces[i]) return prof_i_fail(PROF_E_INVALID, "%s: traces[%zu] is NULL", function, i);
@@ -947,7 +1019,8 @@ static aggregation *make_aggregation(const prof_trace *const *traces, size_t cou
   return a;
 }
 
-int prof_i_aggregate_one(const prof_trace *trace, const char *name, const char *category, uint64_t *total_ns_out, uint64_t *count_out) {
+int prof_i_aggregate_one(const prof_trace *trace, const char *name, const char *category,
+                         uint64_t *total_ns_out, uint64_t *count_out) {
   aggregation *const a = make_aggregation(&trace, 1);
   if (!a) return PROF_E_NO_MEMORY;
   a->name = name;
@@ -973,7 +1046,9 @@ int prof_i_traces_aggregate(const prof_trace *const *traces, size_t count,
   if (!status) {
     status = add_all(a);
     if (!status) status = collect(a, rows_out);
-    if (status) prof_i_fail(status, "no memory to aggregate %llu events", (unsigned long long)a->trace->event_count);
+    if (status)
+      prof_i_fail(status, "no memory to aggregate %llu events",
+                  (unsigned long long)a->trace->event_count);
   }
   fini(a);
   free(a);
@@ -988,7 +1063,10 @@ int prof_traces_aggregate(const prof_trace *const *traces, size_t count,
   return prof_i_traces_aggregate(traces, count, options, rows_out);
 }
 
-int prof_trace_aggregate(const prof_trace *trace, const prof_aggregate_options *options, prof_rows **rows_out) {
-  if (!trace || !rows_out) return prof_i_fail(PROF_E_INVALID, "prof_trace_aggregate: %s is NULL", trace ? "rows_out" : "trace");
+int prof_trace_aggregate(const prof_trace *trace, const prof_aggregate_options *options,
+                         prof_rows **rows_out) {
+  if (!trace || !rows_out)
+    return prof_i_fail(PROF_E_INVALID, "prof_trace_aggregate: %s is NULL",
+                       trace ? "rows_out" : "trace");
   return prof_traces_aggregate(&trace, 1, options, rows_out);
 }

@@ -23,15 +23,26 @@ enum {
 }; /* instead of a function's site */
 enum { FUNCTION = 1 /* not looked at */, FUNCTION_SHOWN, FUNCTION_LEFT_OUT }; /* of is_function */
 
-static bool is_text(prof_i_text text, const char *word) { return text.bytes == strlen(word) && memcmp(text.data, word, (size_t)text.bytes) == 0; }
-static bool is_of_python(const prof_i_site_info *site) { return is_text(site->category, "python_function"); }
-bool prof_i_is_c_function_site(const prof_i_site_info *site) { return is_text(site->category, "c_function"); }
-bool prof_i_is_function_category(prof_i_text category) { return is_text(category, "python_function") || is_text(category, "c_function"); }
-bool prof_i_is_function_site(const prof_i_site_info *site) { return prof_i_is_function_category(site->category); }
+static bool is_text(prof_i_text text, const char *word) {
+  return text.bytes == strlen(word) && memcmp(text.data, word, (size_t)text.bytes) == 0;
+}
+static bool is_of_python(const prof_i_site_info *site) {
+  return is_text(site->category, "python_function");
+}
+bool prof_i_is_c_function_site(const prof_i_site_info *site) {
+  return is_text(site->category, "c_function");
+}
+bool prof_i_is_function_category(prof_i_text category) {
+  return is_text(category, "python_function") || is_text(category, "c_function");
+}
+bool prof_i_is_function_site(const prof_i_site_info *site) {
+  return prof_i_is_function_category(site->category);
+}
 
 bool prof_i_is_named_by_function(const prof_i_site_info *site) {
   if (prof_i_is_function_site(site)) return true;
-  const bool is_name = site->name.bytes == site->function.bytes && memcmp(site->name.data, site->function.data, (size_t)site->name.bytes) == 0;
+  const bool is_name = site->name.bytes == site->function.bytes &&
+                       memcmp(site->name.data, site->function.data, (size_t)site->name.bytes) == 0;
   return is_name && is_text(site->category, "function");
 }
 
@@ -55,12 +66,17 @@ size_t prof_i_frame_text(const prof_i_site_info *site, char *to, size_t room) {
   char text[FRAME_ROOM];
   int bytes = 0;
   if (prof_i_is_c_function_site(site)) {
-    const prof_i_text shown = site->file.bytes ? site->file : site->name; /* the first as the interpreter writes it */
+    /* the first as the interpreter writes it */
+    const prof_i_text shown = site->file.bytes ? site->file : site->name;
     bytes = snprintf(text, sizeof text, "%.*s", (int)shown.bytes, shown.data);
   } else if (is_of_python(site)) {
     const prof_i_text name = prof_i_plain_name(site->function);
-    if (site->file.bytes) bytes = snprintf(text, sizeof text, "%.*s(%u): %.*s", (int)site->file.bytes, site->file.data, site->line, (int)name.bytes, name.data);
-    else bytes = snprintf(text, sizeof text, "%.*s", (int)site->name.bytes, site->name.data); /* of an imported trace: it reads so already */
+    if (site->file.bytes)
+      bytes = snprintf(text, sizeof text, "%.*s(%u): %.*s", (int)site->file.bytes, site->file.data,
+                       site->line, (int)name.bytes, name.data);
+    else
+      bytes = snprintf(text, sizeof text, "%.*s", (int)site->name.bytes,
+                       site->name.data); /* of an imported trace: it reads so already */
   }
   if (bytes < 0) return 0;
   const size_t written = (size_t)bytes < sizeof text ? (size_t)bytes : sizeof text - 1;
@@ -71,17 +87,23 @@ size_t prof_i_frame_text(const prof_i_site_info *site, char *to, size_t room) {
 
 /* As torch.profiler's _filter_stack_entry() has them. */
 static bool is_left_out(const char *frame, size_t bytes) {
-  static const char *const parts[][2] = {{"autograd/__init__", "_make_grads"}, {"autograd/__init__", "backward"}, {"torch/tensor", "backward"}};
+  static const char *const parts[][2] = {{"autograd/__init__", "_make_grads"},
+                                         {"autograd/__init__", "backward"},
+                                         {"torch/tensor", "backward"}};
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-    if (memmem(frame, bytes, parts[i][0], strlen(parts[i][0])) && memmem(frame, bytes, parts[i][1], strlen(parts[i][1]))) return true;
+    if (memmem(frame, bytes, parts[i][0], strlen(parts[i][0])) &&
+        memmem(frame, bytes, parts[i][1], strlen(parts[i][1])))
+      return true;
   return false;
 }
 
-/* Of frames by ';' the innermost so many, 0: all, without those. to has room for all of them; returns the bytes. */
+/* Of frames by ';' the innermost so many, 0: all, without those. to has room for all of them;
+   returns the bytes. */
 static size_t frames_of_table(prof_i_text stack, uint32_t frames, char *to) {
   size_t written = 0;
   uint32_t kept = 0;
-  for (const char *at = stack.data, *const end = stack.data + stack.bytes; at < end && (!frames || kept < frames);) {
+  for (const char *at = stack.data, *const end = stack.data + stack.bytes;
+       at < end && (!frames || kept < frames);) {
     const char *const stop = memchr(at, ';', (size_t)(end - at));
     const size_t bytes = (size_t)((stop ? stop : end) - at);
     if (!is_left_out(at, bytes)) {
@@ -98,7 +120,9 @@ prof_i_text prof_i_own_stack(const prof_event *scope) {
   const size_t key_bytes = sizeof PROF_STACK_KEY - 1;
   for (uint32_t i = 0; i < scope->arg_count; i++) {
     const prof_trace_arg *const arg = &scope->args[i];
-    if (arg->type == PROF_ARG_STRING && arg->key_bytes == key_bytes && memcmp(arg->key, PROF_STACK_KEY, key_bytes) == 0) return (prof_i_text){arg->value.text.data, arg->value.text.bytes};
+    if (arg->type == PROF_ARG_STRING && arg->key_bytes == key_bytes &&
+        memcmp(arg->key, PROF_STACK_KEY, key_bytes) == 0)
+      return (prof_i_text){arg->value.text.data, arg->value.text.bytes};
   }
   return (prof_i_text){"", 0};
 }
@@ -111,7 +135,8 @@ static bool find_functions(prof_i_callers *callers, const prof_trace *trace) {
   for (uint32_t site = 0; site < site_count; site++) {
     const prof_i_site_info *const info = prof_i_trace_site(trace, site);
     if (!callers->has_scopes && !prof_i_is_function_site(info)) continue;
-    if (!callers->is_function) callers->is_function = calloc(site_count, sizeof *callers->is_function);
+    if (!callers->is_function)
+      callers->is_function = calloc(site_count, sizeof *callers->is_function);
     if (!callers->is_function) return false;
     callers->is_function[site] = FUNCTION;
   }
@@ -120,7 +145,8 @@ static bool find_functions(prof_i_callers *callers, const prof_trace *trace) {
 
 static void ends_of(const prof_trace *trace, uint64_t *to_ns, uint32_t count) {
   const prof_i_time_line *line = trace->timeline.lines;
-  for (uint32_t i = 0; i < count; i++) to_ns[i] = prof_i_timeline_ns(&trace->timeline, &line, trace->catalog.function_ends[i]);
+  for (uint32_t i = 0; i < count; i++)
+    to_ns[i] = prof_i_timeline_ns(&trace->timeline, &line, trace->catalog.function_ends[i]);
 }
 
 /* False: no memory. */
@@ -150,7 +176,9 @@ bool prof_i_callers_begin(prof_i_callers *callers) {
   if (callers->count > 0) return true;
   if (!callers->table) callers->table = calloc(TABLE_FIRST, sizeof *callers->table);
   callers->table_room = TABLE_FIRST;
-  if (!callers->table || !prof_i_make_room((void **)&callers->items, &callers->room, 0, sizeof *callers->items)) return false;
+  if (!callers->table ||
+      !prof_i_make_room((void **)&callers->items, &callers->room, 0, sizeof *callers->items))
+    return false;
   callers->items[callers->count++] = (prof_i_caller){0};
   return true;
 }
@@ -169,7 +197,9 @@ void prof_i_callers_fini(prof_i_callers *callers) {
   *callers = (prof_i_callers){0};
 }
 
-static bool is_same(prof_i_text a, prof_i_text b) { return a.bytes == b.bytes && memcmp(a.data, b.data, (size_t)a.bytes) == 0; }
+static bool is_same(prof_i_text a, prof_i_text b) {
+  return a.bytes == b.bytes && memcmp(a.data, b.data, (size_t)a.bytes) == 0;
+}
 
 static uint32_t hash_of(prof_i_text text) {
   uint64_t hash = text.bytes;
@@ -226,11 +256,14 @@ static size_t frame_of(const prof_i_callers *callers, uint32_t site, char *to, s
 static bool has_frame(const prof_i_callers *callers, uint32_t site) {
   uint8_t *const is_function = &callers->is_function[site];
   char frame[FRAME_ROOM];
-  if (*is_function == FUNCTION) *is_function = frame_of(callers, site, frame, sizeof frame) ? FUNCTION_SHOWN : FUNCTION_LEFT_OUT;
+  if (*is_function == FUNCTION)
+    *is_function =
+        frame_of(callers, site, frame, sizeof frame) ? FUNCTION_SHOWN : FUNCTION_LEFT_OUT;
   return *is_function == FUNCTION_SHOWN;
 }
 
-/* That one where it has a frame in texts, else the nearest outer one that has; 0: none. So a text takes no longer for what stands between its frames. */
+/* That one where it has a frame in texts, else the nearest outer one that has; 0: none. So a text
+   takes no longer for what stands between its frames. */
 static uint32_t nearest_frame(const prof_i_callers *callers, uint32_t number) {
   const prof_i_caller *const c = &callers->items[number];
   if (c->site == OF_NAME) return number;
@@ -242,16 +275,24 @@ static uint32_t find(prof_i_callers *callers, const prof_i_caller *asked) {
   uint32_t *const place = place_of(callers, asked);
   const uint32_t known = *place;
   if (known != 0) return known;
-  if (!prof_i_make_room((void **)&callers->items, &callers->room, callers->count, sizeof *callers->items)) return 0;
+  if (!prof_i_make_room((void **)&callers->items, &callers->room, callers->count,
+                        sizeof *callers->items))
+    return 0;
   callers->items[callers->count] = *asked;
-  if (asked->site != OF_STACK) callers->items[callers->count].up = nearest_frame(callers, asked->outer);
+  if (asked->site != OF_STACK)
+    callers->items[callers->count].up = nearest_frame(callers, asked->outer);
   const uint32_t number = callers->count++;
   *place = number;
   return callers->count * 2 < callers->table_room || grow_table(callers) ? number : 0;
 }
 
 /* Of a function that was called by that way. What a backward call calls stays in it. */
-static uint32_t number_of(prof_i_callers *callers, uint32_t outer, uint32_t site) { return find(callers, &(prof_i_caller){.outer = outer, .site = site, .range = callers->items[outer].range, .forward = callers->items[outer].forward}); }
+static uint32_t number_of(prof_i_callers *callers, uint32_t outer, uint32_t site) {
+  return find(callers, &(prof_i_caller){.outer = outer,
+                                        .site = site,
+                                        .range = callers->items[outer].range,
+                                        .forward = callers->items[outer].forward});
+}
 
 /* Of a scope whose name its record has. 0: no memory. */
 static uint32_t number_of_name(prof_i_callers *callers, uint32_t outer, prof_i_text name) {
@@ -267,21 +308,31 @@ static uint32_t number_of_name(prof_i_callers *callers, uint32_t outer, prof_i_t
   return number;
 }
 
-/* In a scope that is neither: another one only where autograd's range begins or ends being the innermost. False: no memory. */
+/* In a scope that is neither: another one only where autograd's range begins or ends being the
+   innermost. False: no memory. */
 static bool enter_scope(prof_i_callers *callers, uint32_t site, uint32_t *number) {
   const uint32_t range = callers->backward->is_range[site] ? site : 0, outer = *number;
-  if (range != callers->items[outer].range) *number = find(callers, &(prof_i_caller){.outer = outer, .site = OF_SCOPE, .range = range, .forward = callers->items[outer].forward});
+  if (range != callers->items[outer].range)
+    *number = find(callers, &(prof_i_caller){.outer = outer,
+                                             .site = OF_SCOPE,
+                                             .range = range,
+                                             .forward = callers->items[outer].forward});
   return range == callers->items[outer].range || *number != 0;
 }
 
-static uint32_t number_of_backward(prof_i_callers *callers, uint32_t outer, prof_i_call_numbers numbers) {
-  return find(callers, &(prof_i_caller){.outer = outer, .site = OF_BACKWARD, .forward = 1 + prof_i_backward_forward(callers->backward, numbers)});
+static uint32_t number_of_backward(prof_i_callers *callers, uint32_t outer,
+                                   prof_i_call_numbers numbers) {
+  return find(callers,
+              &(prof_i_caller){.outer = outer,
+                               .site = OF_BACKWARD,
+                               .forward = 1 + prof_i_backward_forward(callers->backward, numbers)});
 }
 
 bool prof_i_callers_of_stack(prof_i_callers *callers, prof_i_text stack, uint32_t *number_out) {
   *number_out = 0;
   if (!prof_i_callers_begin(callers)) return false;
-  *number_out = find(callers, &(prof_i_caller){.outer = hash_of(stack), .site = OF_STACK, .own = stack});
+  *number_out =
+      find(callers, &(prof_i_caller){.outer = hash_of(stack), .site = OF_STACK, .own = stack});
   return *number_out != 0;
 }
 
@@ -290,20 +341,28 @@ static uint64_t last_end(const prof_i_callers *callers, uint64_t at_ns) {
   uint32_t low = 0, high = callers->end_count;
   while (low < high) {
     const uint32_t middle = low + (high - low) / 2;
-    if (callers->ends_ns[middle] <= at_ns) low = middle + 1;
-    else high = middle;
+    if (callers->ends_ns[middle] <= at_ns)
+      low = middle + 1;
+    else
+      high = middle;
   }
   return low ? callers->ends_ns[low - 1] : 0;
 }
 
-/* What began before the tracing ended is no stack of what began after: the walk's numbers are of the one or of the other. around may stand above lane 0's count, in the midst of a plain segment. */
-static void go_to(prof_i_callers *callers, prof_i_walker *walker, const prof_i_waiting *around, uint64_t start_ns) {
+/* What began before the tracing ended is no stack of what began after: the walk's numbers are of
+   the one or of the other. around may stand above lane 0's count, in the midst of a plain
+   segment. */
+static void go_to(prof_i_callers *callers, prof_i_walker *walker, const prof_i_waiting *around,
+                  uint64_t start_ns) {
   const uint64_t from_ns = last_end(callers, start_ns);
   if (from_ns == walker->functions_from_ns) return;
   walker->functions_from_ns = from_ns;
   for (uint32_t i = 0; i < walker->lane_count; i++) {
     prof_i_lane *const lane = &walker->lanes[i];
-    const uint32_t count = walker->around && i == 0 && (uint32_t)(around - lane->stack) >= lane->count ? (uint32_t)(around - lane->stack) + 1 : lane->count;
+    const uint32_t count =
+        walker->around && i == 0 && (uint32_t)(around - lane->stack) >= lane->count
+            ? (uint32_t)(around - lane->stack) + 1
+            : lane->count;
     for (uint32_t place = 1; place < count; place++) lane->stack[place].caller = 0;
   }
 }
@@ -318,8 +377,10 @@ static inline bool has_own_name(const prof_i_span *span) {
          prof_i_word_flags(span->record[2]) & PROF_I_FLAG_NAME;
 }
 
-/* From what stands around a place of the stack to what stands around what that holds. False: no memory. */
-static inline bool step(prof_i_callers *callers, const prof_i_walker *walker, const prof_i_waiting *at, uint32_t *number) {
+/* From what stands around a place of the stack to what stands around what that holds. False: no
+   memory. */
+static inline bool step(prof_i_callers *callers, const prof_i_walker *walker,
+                        const prof_i_waiting *at, uint32_t *number) {
   static const prof_i_text step_name = {"ProfilerStep*", 13};
   prof_i_call_numbers numbers;
   const uint32_t outer = *number;
@@ -338,12 +399,14 @@ static inline bool step(prof_i_callers *callers, const prof_i_walker *walker, co
     return (*number = number_of(callers, outer, at->span.site)) != 0;
   }
   if (!callers->backward) return true;
-  if (prof_i_backward_is_call(callers->backward, &at->span, callers->items[outer].range, &numbers)) return (*number = number_of_backward(callers, outer, numbers)) != 0;
+  if (prof_i_backward_is_call(callers->backward, &at->span, callers->items[outer].range, &numbers))
+    return (*number = number_of_backward(callers, outer, numbers)) != 0;
   return enter_scope(callers, at->span.site, number);
 }
 
 /* Of what is called, at that time, from that place of a walk's stack. */
-static bool inside(prof_i_callers *callers, prof_i_walker *walker, prof_i_waiting *around, uint64_t start_ns, uint32_t *number_out) {
+static bool inside(prof_i_callers *callers, prof_i_walker *walker, prof_i_waiting *around,
+                   uint64_t start_ns, uint32_t *number_out) {
   if (callers->end_count) go_to(callers, walker, around, start_ns);
   prof_i_waiting *at = around;
   while (!at->caller) at--; /* place 0 has one */
@@ -357,26 +420,32 @@ static bool inside(prof_i_callers *callers, prof_i_walker *walker, prof_i_waitin
   return true;
 }
 
-bool prof_i_callers_around(prof_i_callers *callers, prof_i_walker *walker, const prof_i_span *span, uint32_t *number_out) {
+bool prof_i_callers_around(prof_i_callers *callers, prof_i_walker *walker, const prof_i_span *span,
+                           uint32_t *number_out) {
   prof_i_waiting *const around = prof_i_walker_around(walker, span);
   if (!inside(callers, walker, around, span->start_ns, number_out)) return false;
   if (*number_out == 0 && span->lane > 0) *number_out = walker->outside;
   return true;
 }
 
-bool prof_i_callers_at(prof_i_callers *callers, prof_i_walker *walker, prof_i_waiting *around, uint64_t start_ns, uint32_t *number_out) {
+bool prof_i_callers_at(prof_i_callers *callers, prof_i_walker *walker, prof_i_waiting *around,
+                       uint64_t start_ns, uint32_t *number_out) {
   return inside(callers, walker, around, start_ns, number_out);
 }
 
-bool prof_i_callers_of_scope(prof_i_callers *callers, const prof_i_span *span, uint32_t around, uint32_t *number_out) {
+bool prof_i_callers_of_scope(prof_i_callers *callers, const prof_i_span *span, uint32_t around,
+                             uint32_t *number_out) {
   prof_i_call_numbers numbers;
   *number_out = around;
-  if (!callers->backward || !prof_i_backward_is_call(callers->backward, span, callers->items[around].range, &numbers)) return true;
+  if (!callers->backward ||
+      !prof_i_backward_is_call(callers->backward, span, callers->items[around].range, &numbers))
+    return true;
   *number_out = number_of_backward(callers, around, numbers);
   return *number_out != 0;
 }
 
-uint32_t prof_i_callers_holding(prof_i_callers *callers, prof_i_walker *walker, uint64_t start, uint64_t start_ns) {
+uint32_t prof_i_callers_holding(prof_i_callers *callers, prof_i_walker *walker, uint64_t start,
+                                uint64_t start_ns) {
   prof_i_lane *const lane = &walker->lanes[0];
   prof_i_waiting *at = &lane->stack[lane->count - 1];
   uint32_t number;
@@ -396,10 +465,12 @@ static bool make_own_text(const prof_i_callers *callers, prof_i_caller *c) {
 /* False: no memory. */
 static bool make_text(prof_i_callers *callers, uint32_t number, prof_i_caller *c) {
   if (c->site == OF_STACK) return make_own_text(callers, c);
-  if (!callers->buffer && !(callers->buffer = malloc(PROF_I_STACK_BYTES_MAX + 1 + FRAME_ROOM))) return false;
+  if (!callers->buffer && !(callers->buffer = malloc(PROF_I_STACK_BYTES_MAX + 1 + FRAME_ROOM)))
+    return false;
   uint64_t bytes = 0;
   uint32_t frames = 0;
-  for (uint32_t at = nearest_frame(callers, number); at && frames < callers->frames; at = callers->items[at].up, frames++) {
+  for (uint32_t at = nearest_frame(callers, number); at && frames < callers->frames;
+       at = callers->items[at].up, frames++) {
     char *const to = callers->buffer + bytes;
     if (frames) *to = ';';
     const prof_i_caller *const it = &callers->items[at];
@@ -416,9 +487,11 @@ static bool make_text(prof_i_callers *callers, uint32_t number, prof_i_caller *c
   return true;
 }
 
-bool prof_i_callers_text(prof_i_callers *callers, uint32_t number, bool is_of_function, prof_i_text *text_out) {
+bool prof_i_callers_text(prof_i_callers *callers, uint32_t number, bool is_of_function,
+                         prof_i_text *text_out) {
   *text_out = (prof_i_text){"", 0};
-  if (callers->items[number].forward && !is_of_function) number = callers->items[number].forward - 1;
+  if (callers->items[number].forward && !is_of_function)
+    number = callers->items[number].forward - 1;
   prof_i_caller *const c = &callers->items[number];
   if (number == 0) return true;
   if (!c->text && !make_text(callers, number, c)) return false;
@@ -439,9 +512,13 @@ int prof_trace_frame_text(const prof_trace *trace, uint32_t site, char **text_ou
   PROF_I_HOLD_FP;
   PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   PROF_I_INSIDE;
-  if (!trace || !text_out) return prof_i_fail(PROF_E_INVALID, "prof_trace_frame_text: %s is NULL", trace ? "text_out" : "trace");
+  if (!trace || !text_out)
+    return prof_i_fail(PROF_E_INVALID, "prof_trace_frame_text: %s is NULL",
+                       trace ? "text_out" : "trace");
   char frame[FRAME_ROOM];
-  const size_t bytes = site < prof_i_trace_site_count(trace) ? prof_i_frame_text(prof_i_trace_site(trace, site), frame, sizeof frame) : 0;
+  const size_t bytes = site < prof_i_trace_site_count(trace)
+                           ? prof_i_frame_text(prof_i_trace_site(trace, site), frame, sizeof frame)
+                           : 0;
   char *const text = malloc(bytes + 1);
   if (!text) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a line of text");
   memcpy(text, frame, bytes);

@@ -1,5 +1,6 @@
-/* What a capture says about itself, out of its meta extents: call sites, argument schemas, names of tracks, clock pairs,
-   sessions. Texts are left where they stand; memory is a small multiple of the records read, whatever numbers they hold. */
+/* What a capture says about itself, out of its meta extents: call sites, argument schemas, names of
+   tracks, clock pairs, sessions. Texts are left where they stand; memory is a small multiple of the
+   records read, whatever numbers they hold. */
 #include <prof/memory.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,9 @@ enum { STEP_ROOM = 16, WALL_STEP_NS_MIN = 1000000 };
 
 bool prof_i_make_room(void **array, uint32_t *room, uint32_t count, size_t element_bytes) {
   if (count < *room) return true;
-  const uint32_t more = *room < STEP_ROOM ? STEP_ROOM : *room <= UINT32_MAX / 2 ? *room * 2 : UINT32_MAX;
+  const uint32_t more = *room < STEP_ROOM         ? STEP_ROOM
+                        : *room <= UINT32_MAX / 2 ? *room * 2
+                                                  : UINT32_MAX;
   if (count >= more) return false;
   void *const larger = realloc(*array, more * element_bytes);
   if (!larger) return false;
@@ -37,7 +40,8 @@ bool prof_i_reach_place(void **array, uint32_t *room, uint32_t place, size_t ele
 int prof_i_catalog_init(prof_i_catalog *catalog) {
   static const prof_i_site_info unknown = {{"(unknown)", 9}, {"", 0}, {"", 0}, {"", 0}, 0, 1, NULL};
   memset(catalog, 0, sizeof *catalog);
-  if (!prof_i_make_room((void **)&catalog->sites, &catalog->site_room, 0, sizeof *catalog->sites)) return PROF_E_NO_MEMORY;
+  if (!prof_i_make_room((void **)&catalog->sites, &catalog->site_room, 0, sizeof *catalog->sites))
+    return PROF_E_NO_MEMORY;
   catalog->sites[catalog->site_count++] = unknown;
   return 0;
 }
@@ -88,7 +92,8 @@ static int add_site(prof_trace *trace, const uint64_t *words, uint64_t word_coun
   prof_i_site_info site = {.line = (uint32_t)words[3], .level = (uint32_t)(words[3] >> 32)};
   prof_i_text *const texts[] = {&site.name, &site.category, &site.file, &site.function};
   bool fits = number != 0;
-  for (size_t i = 0; i < sizeof texts / sizeof *texts && fits; i++) fits = prof_i_take_text(&at, &left, texts[i]);
+  for (size_t i = 0; i < sizeof texts / sizeof *texts && fits; i++)
+    fits = prof_i_take_text(&at, &left, texts[i]);
   if (!fits) {
     trace->bad_count++;
     return 0;
@@ -97,10 +102,13 @@ static int add_site(prof_trace *trace, const uint64_t *words, uint64_t word_coun
   if (!take_record(at, left, &site.record)) trace->bad_count++;
   if (site.record) trace->has_site_records = true;
   /* The table by number: 4 bytes a number, at most 4 MiB. */
-  if (!prof_i_reach_place((void **)&catalog->site_at, &catalog->site_limit, number, sizeof *catalog->site_at)) return PROF_E_NO_MEMORY;
+  if (!prof_i_reach_place((void **)&catalog->site_at, &catalog->site_limit, number,
+                          sizeof *catalog->site_at))
+    return PROF_E_NO_MEMORY;
   uint32_t place = catalog->site_at[number];
   if (!place) {
-    if (!prof_i_make_room((void **)&catalog->sites, &catalog->site_room, catalog->site_count, sizeof *catalog->sites))
+    if (!prof_i_make_room((void **)&catalog->sites, &catalog->site_room, catalog->site_count,
+                          sizeof *catalog->sites))
       return PROF_E_NO_MEMORY;
     place = catalog->site_at[number] = catalog->site_count++;
   }
@@ -112,14 +120,15 @@ static int add_site(prof_trace *trace, const uint64_t *words, uint64_t word_coun
 
 static int add_schema(prof_trace *trace, const uint64_t *words, uint64_t word_count) {
   prof_i_catalog *const catalog = &trace->catalog;
-  prof_i_schema schema = {.record = words, .number = (uint32_t)words[3], .kind = words[3] >> 32 & 0xff};
+  prof_i_schema schema = {
+      .record = words, .number = (uint32_t)words[3], .kind = words[3] >> 32 & 0xff};
   const uint64_t count = words[3] >> 40;
   const uint64_t *at = words + 4;
   uint64_t left = word_count - 4;
   prof_i_text text;
   schema.format = (uint32_t)(at - words);
-  bool fits =
-      count <= PROF_ARGS_MAX && schema.number != 0 && schema.kind <= PROF_ARGS_LIST && prof_i_take_text(&at, &left, &text);
+  bool fits = count <= PROF_ARGS_MAX && schema.number != 0 && schema.kind <= PROF_ARGS_LIST &&
+              prof_i_take_text(&at, &left, &text);
   for (uint64_t i = 0; i < count && fits; i++) {
     fits = left >= 1 && *at >= PROF_ARG_I64 && *at <= PROF_ARG_TENSOR;
     if (!fits) break;
@@ -133,7 +142,8 @@ static int add_schema(prof_trace *trace, const uint64_t *words, uint64_t word_co
     return 0;
   }
   schema.count = (uint8_t)count;
-  if (!prof_i_make_room((void **)&catalog->schemas, &catalog->schema_room, catalog->schema_count, sizeof *catalog->schemas))
+  if (!prof_i_make_room((void **)&catalog->schemas, &catalog->schema_room, catalog->schema_count,
+                        sizeof *catalog->schemas))
     return PROF_E_NO_MEMORY;
   catalog->schemas[catalog->schema_count++] = schema;
   return 0;
@@ -152,10 +162,14 @@ const prof_i_schema *prof_i_catalog_schema(const prof_i_catalog *catalog, uint32
   uint32_t low = 0, high = catalog->schema_count;
   while (low < high) {
     const uint32_t middle = low + (high - low) / 2;
-    if (catalog->schemas[middle].number < number) low = middle + 1;
-    else high = middle;
+    if (catalog->schemas[middle].number < number)
+      low = middle + 1;
+    else
+      high = middle;
   }
-  return low < catalog->schema_count && catalog->schemas[low].number == number ? &catalog->schemas[low] : NULL;
+  return low < catalog->schema_count && catalog->schemas[low].number == number
+             ? &catalog->schemas[low]
+             : NULL;
 }
 
 /* ---- tracks, clock pairs, sessions ---- */
@@ -170,7 +184,8 @@ static int add_track(prof_trace *trace, const uint64_t *words, uint64_t word_cou
     return 0;
   }
   track.stream = words[4];
-  if (!prof_i_make_room((void **)&catalog->tracks, &catalog->track_room, catalog->track_count, sizeof *catalog->tracks))
+  if (!prof_i_make_room((void **)&catalog->tracks, &catalog->track_room, catalog->track_count,
+                        sizeof *catalog->tracks))
     return PROF_E_NO_MEMORY;
   catalog->tracks[catalog->track_count++] = track;
   return 0;
@@ -191,19 +206,23 @@ static void keep_last_names(prof_i_catalog *catalog) {
   uint32_t kept = 0;
   for (uint32_t i = 1; i < catalog->track_count; i++) {
     const prof_i_track *const last = &catalog->tracks[kept], *const track = &catalog->tracks[i];
-    const bool same =
-        last->device.type == track->device.type && last->device.index == track->device.index && last->stream == track->stream;
+    const bool same = last->device.type == track->device.type &&
+                      last->device.index == track->device.index && last->stream == track->stream;
     kept += !same;
     catalog->tracks[kept] = *track;
   }
   catalog->track_count = kept + 1;
 }
 
-/* What CLOCK_REALTIME is ahead of CLOCK_MONOTONIC, more than at the start. Both are adjusted alike, so it changes by steps alone, and where the
-   machine sleeps. */
+/* What CLOCK_REALTIME is ahead of CLOCK_MONOTONIC, more than at the start. Both are adjusted alike,
+   so it changes by steps alone, and where the machine sleeps. */
 static void hear_wall(prof_i_catalog *catalog, int64_t ahead_ns, uint64_t width_ns) {
-  const uint64_t bound = width_ns / 2 + catalog->wall_width_ns / 2 < UINT64_MAX / 4 ? width_ns + catalog->wall_width_ns + WALL_STEP_NS_MIN : UINT64_MAX;
-  const uint64_t moved = ahead_ns > catalog->wall_ns ? (uint64_t)ahead_ns - (uint64_t)catalog->wall_ns : (uint64_t)catalog->wall_ns - (uint64_t)ahead_ns;
+  const uint64_t bound = width_ns / 2 + catalog->wall_width_ns / 2 < UINT64_MAX / 4
+                             ? width_ns + catalog->wall_width_ns + WALL_STEP_NS_MIN
+                             : UINT64_MAX;
+  const uint64_t moved = ahead_ns > catalog->wall_ns
+                             ? (uint64_t)ahead_ns - (uint64_t)catalog->wall_ns
+                             : (uint64_t)catalog->wall_ns - (uint64_t)ahead_ns;
   if (moved > bound) {
     catalog->wall_step_count++;
     catalog->wall_ns = ahead_ns;
@@ -223,10 +242,13 @@ static int add_pair(prof_trace *trace, const uint64_t *words, uint64_t word_coun
     trace->bad_count++;
     return 0;
   }
-  hear_wall(catalog, (int64_t)(words[5] - trace->header.start_realtime_ns - (uint64_t)ns), word_count > 8 ? words[8] : words[6]);
-  if (!prof_i_make_room((void **)&catalog->pairs, &catalog->pair_room, catalog->pair_count, sizeof *catalog->pairs))
+  hear_wall(catalog, (int64_t)(words[5] - trace->header.start_realtime_ns - (uint64_t)ns),
+            word_count > 8 ? words[8] : words[6]);
+  if (!prof_i_make_room((void **)&catalog->pairs, &catalog->pair_room, catalog->pair_count,
+                        sizeof *catalog->pairs))
     return PROF_E_NO_MEMORY;
-  catalog->pairs[catalog->pair_count++] = (prof_i_time_pair){(uint64_t)ticks, (uint64_t)ns, words[6], words[7]};
+  catalog->pairs[catalog->pair_count++] =
+      (prof_i_time_pair){(uint64_t)ticks, (uint64_t)ns, words[6], words[7]};
   return 0;
 }
 
@@ -243,9 +265,12 @@ static int add_session(prof_trace *trace, const uint64_t *words, uint64_t word_c
     trace->bad_count++;
     return 0;
   }
-  if (words[5] == 2 && word_count > 6 && words[6] > catalog->first_session) catalog->first_session = words[6];
+  if (words[5] == 2 && word_count > 6 && words[6] > catalog->first_session)
+    catalog->first_session = words[6];
   const int64_t ticks = prof_i_ticks_since(words[0], trace->header.start_ticks);
-  if (words[5] == PROF_I_SESSION_FUNCTIONS_END) return add_moment(&catalog->function_ends, &catalog->function_end_room, &catalog->function_end_count, ticks);
+  if (words[5] == PROF_I_SESSION_FUNCTIONS_END)
+    return add_moment(&catalog->function_ends, &catalog->function_end_room,
+                      &catalog->function_end_count, ticks);
   if (words[5] != 1) return 0;
   catalog->last_level = (uint32_t)words[4];
   return add_moment(&catalog->marks, &catalog->mark_room, &catalog->mark_count, ticks);
@@ -255,24 +280,28 @@ static int add_session(prof_trace *trace, const uint64_t *words, uint64_t word_c
 
 static int add_change(prof_trace *trace, const uint64_t *words, uint64_t word_count) {
   prof_i_catalog *const catalog = &trace->catalog;
-  const bool is_whole = word_count >= 9 && words[3] >= PROF_CHANGE_LEVEL && words[3] <= PROF_CHANGE_HEARD && words[4] >= PROF_REASON_ASKED &&
+  const bool is_whole = word_count >= 9 && words[3] >= PROF_CHANGE_LEVEL &&
+                        words[3] <= PROF_CHANGE_HEARD && words[4] >= PROF_REASON_ASKED &&
                         words[4] <= PROF_REASON_OUTSIDE;
   if (!is_whole) {
     trace->bad_count++;
     return 0;
   }
-  if (!prof_i_make_room((void **)&catalog->changes, &catalog->change_room, catalog->change_count, sizeof *catalog->changes))
+  if (!prof_i_make_room((void **)&catalog->changes, &catalog->change_room, catalog->change_count,
+                        sizeof *catalog->changes))
     return PROF_E_NO_MEMORY;
   const int64_t ticks = prof_i_ticks_since(words[0], trace->header.start_ticks);
-  catalog->changes[catalog->change_count++] = (prof_i_change_seen){.ticks = (uint64_t)ticks, /* as marks */
-                                                                   .kind = (uint32_t)words[3],
-                                                                   .reason = (uint32_t)words[4],
-                                                                   .site = prof_i_record_site(words[1]),
-                                                                   .level_before = (uint32_t)words[5],
-                                                                   .level_after = (uint32_t)(words[5] >> 32),
-                                                                   .serial = words[6],
-                                                                   .measured = words[7],
-                                                                   .allowed = words[8]};
+  /* as marks */
+  catalog->changes[catalog->change_count++] =
+      (prof_i_change_seen){.ticks = (uint64_t)ticks,
+                           .kind = (uint32_t)words[3],
+                           .reason = (uint32_t)words[4],
+                           .site = prof_i_record_site(words[1]),
+                           .level_before = (uint32_t)words[5],
+                           .level_after = (uint32_t)(words[5] >> 32),
+                           .serial = words[6],
+                           .measured = words[7],
+                           .allowed = words[8]};
   prof_i_change_seen *const seen = &catalog->changes[catalog->change_count - 1];
   if (seen->kind == PROF_CHANGE_LEVEL && seen->level_after) catalog->last_level = seen->level_after;
   if (seen->reason != PROF_REASON_OUTSIDE) return 0;
@@ -286,13 +315,20 @@ static int add_change(prof_trace *trace, const uint64_t *words, uint64_t word_co
 
 static int add_pool(prof_trace *trace, const uint64_t *words, uint64_t word_count) {
   prof_i_catalog *const catalog = &trace->catalog;
-  prof_i_pool_seen pool = {.ticks = (uint64_t)prof_i_ticks_since(words[0], trace->header.start_ticks)}; /* as marks */
-  const uint64_t from = (uint64_t)((const unsigned char *)(words + PROF_I_POOL_STATE_WORD) - trace->source.bytes), line = PROF_I_POOL_STATE_ALIGNMENT;
+  /* as marks */
+  prof_i_pool_seen pool = {.ticks =
+                               (uint64_t)prof_i_ticks_since(words[0], trace->header.start_ticks)};
+  const uint64_t from = (uint64_t)((const unsigned char *)(words + PROF_I_POOL_STATE_WORD) -
+                                   trace->source.bytes),
+                 line = PROF_I_POOL_STATE_ALIGNMENT;
   const uint64_t to_state = PROF_I_POOL_STATE_WORD + ((from + line - 1) / line * line - from) / 8;
   const uint64_t *at = words + PROF_I_POOL_NAME_WORD;
-  uint64_t left = word_count < PROF_I_POOL_STATE_WORD ? 0 : PROF_I_POOL_STATE_WORD - PROF_I_POOL_NAME_WORD;
-  const bool is_whole = word_count >= to_state + sizeof pool.state / 8 && words[3] >> 32 >= PROF_MEMORY_POOL && words[3] >> 32 <= PROF_MEMORY_QUERY &&
-                        (uint32_t)words[3] != 0 && (uint32_t)words[4] != 0 && (uint32_t)words[8] <= PROF_I_BASELINE_PART && prof_i_take_text(&at, &left, &pool.name);
+  uint64_t left =
+      word_count < PROF_I_POOL_STATE_WORD ? 0 : PROF_I_POOL_STATE_WORD - PROF_I_POOL_NAME_WORD;
+  const bool is_whole =
+      word_count >= to_state + sizeof pool.state / 8 && words[3] >> 32 >= PROF_MEMORY_POOL &&
+      words[3] >> 32 <= PROF_MEMORY_QUERY && (uint32_t)words[3] != 0 && (uint32_t)words[4] != 0 &&
+      (uint32_t)words[8] <= PROF_I_BASELINE_PART && prof_i_take_text(&at, &left, &pool.name);
   if (!is_whole) {
     trace->bad_count++;
     return 0;
@@ -307,7 +343,9 @@ static int add_pool(prof_trace *trace, const uint64_t *words, uint64_t word_coun
   pool.baseline = (uint32_t)words[8];
   pool.start = (uint32_t)(words[8] >> 32);
   memcpy(&pool.state, words + to_state, sizeof pool.state);
-  if (!prof_i_make_room((void **)&catalog->pools, &catalog->pool_room, catalog->pool_count, sizeof *catalog->pools)) return PROF_E_NO_MEMORY;
+  if (!prof_i_make_room((void **)&catalog->pools, &catalog->pool_room, catalog->pool_count,
+                        sizeof *catalog->pools))
+    return PROF_E_NO_MEMORY;
   catalog->pools[catalog->pool_count++] = pool;
   return 0;
 }
@@ -321,30 +359,38 @@ const prof_i_pool_seen *prof_i_catalog_pool(const prof_i_catalog *catalog, uint3
   uint32_t low = 0, high = catalog->pool_count;
   while (low < high) {
     const uint32_t middle = low + (high - low) / 2;
-    if (catalog->pools[middle].number < number) low = middle + 1;
-    else high = middle;
+    if (catalog->pools[middle].number < number)
+      low = middle + 1;
+    else
+      high = middle;
   }
-  return low < catalog->pool_count && catalog->pools[low].number == number ? &catalog->pools[low] : NULL;
+  return low < catalog->pool_count && catalog->pools[low].number == number ? &catalog->pools[low]
+                                                                           : NULL;
 }
 
 /* ---- devices ---- */
 
 static int add_device(prof_trace *trace, const uint64_t *words, uint64_t word_count) {
   prof_i_catalog *const catalog = &trace->catalog;
-  enum { LEAST_BYTES = offsetof(prof_i_device_state, record_count) }; /* what came later is 0 where it is not there */
+  /* what came later is 0 where it is not there */
+  enum { LEAST_BYTES = offsetof(prof_i_device_state, record_count) };
   prof_i_device_state state = {0};
   if (word_count < 3 + LEAST_BYTES / 8) {
     trace->bad_count++;
     return 0;
   }
-  memcpy(&state, words + 3, (word_count - 3) * 8 < sizeof state ? (word_count - 3) * 8 : sizeof state);
-  if (!prof_i_make_room((void **)&catalog->devices, &catalog->device_room, catalog->device_count, sizeof *catalog->devices)) return PROF_E_NO_MEMORY;
+  memcpy(&state, words + 3,
+         (word_count - 3) * 8 < sizeof state ? (word_count - 3) * 8 : sizeof state);
+  if (!prof_i_make_room((void **)&catalog->devices, &catalog->device_room, catalog->device_count,
+                        sizeof *catalog->devices))
+    return PROF_E_NO_MEMORY;
   catalog->devices[catalog->device_count++] = state;
   return 0;
 }
 
 static int compare_devices(const prof_i_device_state *x, const prof_i_device_state *y) {
-  return x->type != y->type ? (x->type < y->type ? -1 : 1) : (x->index > y->index) - (x->index < y->index);
+  return x->type != y->type ? (x->type < y->type ? -1 : 1)
+                            : (x->index > y->index) - (x->index < y->index);
 }
 
 /* What is served behind what is not: the last of a device counts. */
@@ -376,7 +422,9 @@ static int add_note(prof_trace *trace, const uint64_t *words, uint64_t word_coun
     trace->bad_count++;
     return 0;
   }
-  if (!prof_i_make_room((void **)&catalog->notes, &catalog->note_room, catalog->note_count, sizeof *catalog->notes)) return PROF_E_NO_MEMORY;
+  if (!prof_i_make_room((void **)&catalog->notes, &catalog->note_room, catalog->note_count,
+                        sizeof *catalog->notes))
+    return PROF_E_NO_MEMORY;
   catalog->notes[catalog->note_count++] = note;
   return 0;
 }
@@ -385,17 +433,29 @@ static int add_note(prof_trace *trace, const uint64_t *words, uint64_t word_coun
 
 static int add_record(prof_trace *trace, const uint64_t *words, uint64_t word_count) {
   switch (word_count < 4 ? 0 : prof_i_word_kind(words[2])) {
-    case PROF_I_KIND_SITE: return add_site(trace, words, word_count);
-    case PROF_I_KIND_SCHEMA: return add_schema(trace, words, word_count);
-    case PROF_I_KIND_TRACK: return add_track(trace, words, word_count);
-    case PROF_I_KIND_CLOCK: return add_pair(trace, words, word_count);
-    case PROF_I_KIND_SESSION: return add_session(trace, words, word_count);
-    case PROF_I_KIND_POOL: return add_pool(trace, words, word_count);
-    case PROF_I_KIND_CHANGE: return add_change(trace, words, word_count);
-    case PROF_I_KIND_DEVICE: return add_device(trace, words, word_count);
-    case PROF_I_KIND_NOTE: return add_note(trace, words, word_count);
-    case PROF_I_KIND_PROCESS: return prof_i_catalog_add_process(trace, words, word_count);
-    default: trace->bad_count++; return 0; /* a number from the file, not an enum */
+    case PROF_I_KIND_SITE:
+      return add_site(trace, words, word_count);
+    case PROF_I_KIND_SCHEMA:
+      return add_schema(trace, words, word_count);
+    case PROF_I_KIND_TRACK:
+      return add_track(trace, words, word_count);
+    case PROF_I_KIND_CLOCK:
+      return add_pair(trace, words, word_count);
+    case PROF_I_KIND_SESSION:
+      return add_session(trace, words, word_count);
+    case PROF_I_KIND_POOL:
+      return add_pool(trace, words, word_count);
+    case PROF_I_KIND_CHANGE:
+      return add_change(trace, words, word_count);
+    case PROF_I_KIND_DEVICE:
+      return add_device(trace, words, word_count);
+    case PROF_I_KIND_NOTE:
+      return add_note(trace, words, word_count);
+    case PROF_I_KIND_PROCESS:
+      return prof_i_catalog_add_process(trace, words, word_count);
+    default:
+      trace->bad_count++;
+      return 0; /* a number from the file, not an enum */
   }
 }
 
@@ -404,9 +464,11 @@ int prof_i_catalog_read(prof_trace *trace, const prof_i_extent *extent) {
   const uint64_t *at = (const uint64_t *)(extent->head + 1);
   uint64_t left = prof_i_extent_claimed(extent);
   const bool is_cut = extent->bytes < extent->head->bytes;
-  bool is_lost = false; /* behind a record that could not be read, words are not taken for new damage */
+  /* behind a record that could not be read, words are not taken for new damage */
+  bool is_lost = false;
   for (uint64_t slots; left > 0; at += slots * 2, left -= slots) {
-    if (!prof_i_is_committed(at[0], generation)) { /* the end of an extent, or a writer that died: nothing that counts */
+    /* the end of an extent, or a writer that died: nothing that counts */
+    if (!prof_i_is_committed(at[0], generation)) {
       prof_i_look_uncommitted(at[0], PROF_I_FAULT(HALF_READ) ? 1 : left, generation, &slots);
       continue;
     }
@@ -427,7 +489,8 @@ int prof_i_catalog_read(prof_trace *trace, const prof_i_extent *extent) {
 static void drop_cleared_pools(prof_i_catalog *catalog) {
   uint32_t kept = 0;
   for (uint32_t i = 0; i < catalog->pool_count; i++)
-    if (catalog->pools[i].session >= catalog->first_session) catalog->pools[kept++] = catalog->pools[i];
+    if (catalog->pools[i].session >= catalog->first_session)
+      catalog->pools[kept++] = catalog->pools[i];
   catalog->pool_count = kept;
 }
 
@@ -449,5 +512,6 @@ void prof_i_catalog_finish(prof_i_catalog *catalog) {
   keep_last_devices(catalog);
   drop_cleared_pools(catalog);
   prof_i_catalog_sort_processes(catalog);
-  if (catalog->pool_count) qsort(catalog->pools, catalog->pool_count, sizeof *catalog->pools, by_pool_number);
+  if (catalog->pool_count)
+    qsort(catalog->pools, catalog->pool_count, sizeof *catalog->pools, by_pool_number);
 }

@@ -48,9 +48,13 @@ static prof_trace_change change_of(const prof_trace *trace, const prof_i_change_
 
 int prof_trace_change_get(const prof_trace *trace, uint32_t index, prof_trace_change *change_out) {
   PROF_I_HOLD_FP;
-  if (!trace || !change_out) return prof_i_fail(PROF_E_INVALID, "prof_trace_change_get: %s is NULL", trace ? "change_out" : "trace");
+  if (!trace || !change_out)
+    return prof_i_fail(PROF_E_INVALID, "prof_trace_change_get: %s is NULL",
+                       trace ? "change_out" : "trace");
   if (index >= trace->catalog.change_count)
-    return prof_i_fail(PROF_E_INVALID, "prof_trace_change_get: index is %u; the trace has %u changes", index, trace->catalog.change_count);
+    return prof_i_fail(PROF_E_INVALID,
+                       "prof_trace_change_get: index is %u; the trace has %u changes", index,
+                       trace->catalog.change_count);
   const prof_trace_change change = change_of(trace, &trace->catalog.changes[index]);
   return prof_i_sized_give(change_out, &change, sizeof change, "prof_trace_change");
 }
@@ -66,20 +70,31 @@ uint64_t prof_i_changes_untold(const prof_i_header *header) {
   return header->untold_changes + lost;
 }
 
-/* Those in the header that the process has not written as records yet, and that came about. Each is checked: a live one may be changing, and a damaged one says anything. */
+/* Those in the header that the process has not written as records yet, and that came about. Each is
+   checked: a live one may be changing, and a damaged one says anything. */
 static int add_from_header(prof_trace *trace) {
   prof_i_catalog *const catalog = &trace->catalog;
   const uint64_t count = trace->header.level_change_count;
   const uint64_t first = count > PROF_I_LEVEL_CHANGES ? count - PROF_I_LEVEL_CHANGES : 0;
-  for (uint64_t n = first > catalog->outside_count ? first : catalog->outside_count; n < count; n++) {
-    const prof_i_level_change *const change = &trace->header.level_changes[n % PROF_I_LEVEL_CHANGES];
+  for (uint64_t n = first > catalog->outside_count ? first : catalog->outside_count; n < count;
+       n++) {
+    const prof_i_level_change *const change =
+        &trace->header.level_changes[n % PROF_I_LEVEL_CHANGES];
     const uint32_t before = (uint32_t)change->levels, after = (uint32_t)(change->levels >> 32);
-    if (change->number != n + 1 || before > 2 || after > 2 || before == after || change->monotonic_ns == 0) continue;
+    if (change->number != n + 1 || before > 2 || after > 2 || before == after ||
+        change->monotonic_ns == 0)
+      continue;
     if (!prof_i_level_was_set(&trace->header, n + 1, count)) continue;
     if (after) catalog->last_level = after;
-    if (!prof_i_make_room((void **)&catalog->changes, &catalog->change_room, catalog->change_count, sizeof *catalog->changes)) return PROF_E_NO_MEMORY;
-    catalog->changes[catalog->change_count++] = (prof_i_change_seen){
-        .monotonic_ns = change->monotonic_ns, .kind = PROF_CHANGE_LEVEL, .reason = PROF_REASON_OUTSIDE, .level_before = before, .level_after = after};
+    if (!prof_i_make_room((void **)&catalog->changes, &catalog->change_room, catalog->change_count,
+                          sizeof *catalog->changes))
+      return PROF_E_NO_MEMORY;
+    catalog->changes[catalog->change_count++] =
+        (prof_i_change_seen){.monotonic_ns = change->monotonic_ns,
+                             .kind = PROF_CHANGE_LEVEL,
+                             .reason = PROF_REASON_OUTSIDE,
+                             .level_before = before,
+                             .level_after = after};
   }
   return 0;
 }
@@ -99,7 +114,8 @@ int prof_i_changes_settle(prof_trace *trace) {
     seen->number = i;
     if (!seen->monotonic_ns) continue;
     const uint64_t start_ns = trace->header.start_monotonic_ns;
-    seen->ticks = prof_i_timeline_ticks_at(&trace->timeline, seen->monotonic_ns > start_ns ? seen->monotonic_ns - start_ns : 0);
+    seen->ticks = prof_i_timeline_ticks_at(
+        &trace->timeline, seen->monotonic_ns > start_ns ? seen->monotonic_ns - start_ns : 0);
   }
   qsort(catalog->changes, catalog->change_count, sizeof *catalog->changes, by_ticks);
   return 0;
@@ -122,29 +138,43 @@ static void put_rate(char *to, size_t room, double value) {
   const uint64_t hundredths = (uint64_t)(value / 1e4 + 0.5);
   if (value < 1e6)
     snprintf(to, room, "%llu", (unsigned long long)(value + 0.5));
-  else snprintf(to, room, "%llu.%02llu million", (unsigned long long)(hundredths / 100), (unsigned long long)(hundredths % 100));
+  else
+    snprintf(to, room, "%llu.%02llu million", (unsigned long long)(hundredths / 100),
+             (unsigned long long)(hundredths % 100));
 }
 
-static void put_reason(char *to, size_t room, const prof_trace *trace, const prof_trace_change *change, bool has_time) {
+static void put_reason(char *to, size_t room, const prof_trace *trace,
+                       const prof_trace_change *change, bool has_time) {
   char measured[48], allowed[48];
   if (change->reason == PROF_REASON_TIME) {
-    const uint64_t spent = (uint64_t)(change->measured * 100 + 0.5), budget = (uint64_t)(change->allowed * 100 + 0.5);
-    const uint64_t tid = change->thread < trace->thread_count ? trace->threads[change->thread].tid : 0;
-    snprintf(to, room, "thread %llu spent %llu.%02llu %% of its time recording, the budget is %llu.%02llu %%", (unsigned long long)tid,
-             (unsigned long long)(spent / 100), (unsigned long long)(spent % 100), (unsigned long long)(budget / 100), (unsigned long long)(budget % 100));
+    const uint64_t spent = (uint64_t)(change->measured * 100 + 0.5),
+                   budget = (uint64_t)(change->allowed * 100 + 0.5);
+    const uint64_t tid =
+        change->thread < trace->thread_count ? trace->threads[change->thread].tid : 0;
+    snprintf(to, room,
+             "thread %llu spent %llu.%02llu %% of its time recording, the budget is %llu.%02llu %%",
+             (unsigned long long)tid, (unsigned long long)(spent / 100),
+             (unsigned long long)(spent % 100), (unsigned long long)(budget / 100),
+             (unsigned long long)(budget % 100));
   } else if (change->reason == PROF_REASON_EVENTS) {
     put_rate(measured, sizeof measured, change->measured);
     put_rate(allowed, sizeof allowed, change->allowed);
     snprintf(to, room, "%s events a second, the budget is %s", measured, allowed);
   } else {
-    snprintf(to, room, change->reason != PROF_REASON_OUTSIDE ? "as asked" : has_time ? "from outside" : "from outside, at that time or earlier");
+    snprintf(to, room,
+             change->reason != PROF_REASON_OUTSIDE ? "as asked"
+             : has_time                            ? "from outside"
+                                                   : "from outside, at that time or earlier");
   }
 }
 
 int prof_i_trace_note_text(const prof_trace *trace, uint32_t index, char **text_out) {
-  if (!trace || !text_out) return prof_i_fail(PROF_E_INVALID, "prof_trace_note_text: %s is NULL", trace ? "text_out" : "trace");
+  if (!trace || !text_out)
+    return prof_i_fail(PROF_E_INVALID, "prof_trace_note_text: %s is NULL",
+                       trace ? "text_out" : "trace");
   if (index >= trace->catalog.note_count)
-    return prof_i_fail(PROF_E_INVALID, "prof_trace_note_text: index is %u; the trace has %u notes", index, trace->catalog.note_count);
+    return prof_i_fail(PROF_E_INVALID, "prof_trace_note_text: index is %u; the trace has %u notes",
+                       index, trace->catalog.note_count);
   const prof_i_text note = trace->catalog.notes[index];
   *text_out = strndup(note.data, note.bytes);
   return *text_out ? PROF_OK : prof_i_fail(PROF_E_NO_MEMORY, "no memory for a line of text");
@@ -165,13 +195,19 @@ int prof_i_trace_change_text(const prof_trace *trace, uint32_t index, char **tex
   enum { ROOM = LINE_BYTES + 2 * TEXT_BYTES };
   char reason[256], name[TEXT_BYTES], category[TEXT_BYTES], *const text = malloc(ROOM);
   if (!text) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a line of text");
-  put_reason(reason, sizeof reason, trace, &change, trace->catalog.changes[index].monotonic_ns != 0);
-  int used = snprintf(text, ROOM, "%llu.%03llu s: ", (unsigned long long)(change.at_ns / 1000000000), (unsigned long long)(change.at_ns / 1000000 % 1000));
+  put_reason(reason, sizeof reason, trace, &change,
+             trace->catalog.changes[index].monotonic_ns != 0);
+  int used =
+      snprintf(text, ROOM, "%llu.%03llu s: ", (unsigned long long)(change.at_ns / 1000000000),
+               (unsigned long long)(change.at_ns / 1000000 % 1000));
   if (change.kind == PROF_CHANGE_LEVEL)
-    used += snprintf(text + used, (size_t)(ROOM - used), "level %u -> %u", change.level_before, change.level_after);
+    used += snprintf(text + used, (size_t)(ROOM - used), "level %u -> %u", change.level_before,
+                     change.level_after);
   else
-    used += snprintf(text + used, (size_t)(ROOM - used), "%s '%s' (%s)", change.kind == PROF_CHANGE_MUTED ? "muted" : "heard again",
-                     shown(name, change.name, change.name_bytes), shown(category, change.category, change.category_bytes));
+    used += snprintf(text + used, (size_t)(ROOM - used), "%s '%s' (%s)",
+                     change.kind == PROF_CHANGE_MUTED ? "muted" : "heard again",
+                     shown(name, change.name, change.name_bytes),
+                     shown(category, change.category, change.category_bytes));
   snprintf(text + used, (size_t)(ROOM - used), ": %s", reason);
   *text_out = text;
   return PROF_OK;

@@ -1,6 +1,7 @@
-/* Events by rising start. The walk goes backwards, so a thread is first walked once without keeping anything but, every so
-   often, the scopes that stand open there; then the stretches between are walked again, the earliest first, each kept whole
-   and read from its end. Memory is one stretch and what was kept, whatever the capture's size. */
+/* Events by rising start. The walk goes backwards, so a thread is first walked once without keeping
+   anything but, every so often, the scopes that stand open there; then the stretches between are
+   walked again, the earliest first, each kept whole and read from its end. Memory is one stretch
+   and what was kept, whatever the capture's size. */
 #include <prof/profiler.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,9 +24,9 @@ typedef struct stretch {
 
 struct prof_cursor {
   const prof_trace *trace;
-  uint32_t thread; /* the next one */
+  uint32_t thread;  /* the next one */
   uint64_t from_ns; /* what ended before need not be handed out */
-  int status;      /* of a failure; stays */
+  int status;       /* of a failure; stays */
   prof_i_walker *walker;
   stretch *stretches; /* of the thread that are still to come: the earliest at the end */
   uint32_t stretch_count, stretch_room;
@@ -40,11 +41,14 @@ static int drop(void *user, const prof_i_span *spans, size_t count) {
   return 0;
 }
 
-static inline void drop_leaf(prof_i_walker *walker, const prof_i_leaf *leaf, prof_i_waiting *around) {
+static inline void drop_leaf(prof_i_walker *walker, const prof_i_leaf *leaf,
+                             prof_i_waiting *around) {
   (void)walker, (void)leaf, (void)around;
 }
 
-static inline void drop_waiting(prof_i_walker *walker, prof_i_waiting *waiting) { (void)walker, (void)waiting; }
+static inline void drop_waiting(prof_i_walker *walker, prof_i_waiting *waiting) {
+  (void)walker, (void)waiting;
+}
 
 static void walk_past(prof_i_walker *walker, const prof_i_segment *segment) {
   prof_i_walk_plain(walker, segment, drop_leaf, drop_waiting, prof_i_just_wait);
@@ -54,7 +58,9 @@ static void walk_past(prof_i_walker *walker, const prof_i_segment *segment) {
 static bool give_room(prof_cursor *cursor) {
   prof_i_walker *const walker = cursor->walker;
   while (cursor->span_room - cursor->span_count < PROF_I_BATCH)
-    if (!prof_i_make_room((void **)&cursor->spans, &cursor->span_room, cursor->span_room, sizeof *cursor->spans)) return false;
+    if (!prof_i_make_room((void **)&cursor->spans, &cursor->span_room, cursor->span_room,
+                          sizeof *cursor->spans))
+      return false;
   walker->spans = walker->next = cursor->spans + cursor->span_count;
   walker->end = cursor->spans + cursor->span_room;
   return true;
@@ -62,13 +68,15 @@ static bool give_room(prof_cursor *cursor) {
 
 static int keep(void *user, const prof_i_span *spans, size_t count) {
   prof_cursor *const cursor = user;
-  for (size_t i = 0; i < count && cursor->walker->lane_count > 1; i++) cursor->has_lanes |= spans[i].lane != 0;
+  for (size_t i = 0; i < count && cursor->walker->lane_count > 1; i++)
+    cursor->has_lanes |= spans[i].lane != 0;
   cursor->span_count += (uint32_t)count;
   return give_room(cursor) ? 0 : PROF_E_NO_MEMORY;
 }
 
 static void end_thread(prof_cursor *cursor) {
-  for (uint32_t i = 0; i < cursor->stretch_count; i++) prof_i_walker_forget(cursor->stretches[i].state);
+  for (uint32_t i = 0; i < cursor->stretch_count; i++)
+    prof_i_walker_forget(cursor->stretches[i].state);
   cursor->stretch_count = 0;
   prof_i_walker_destroy(cursor->walker);
   cursor->walker = NULL;
@@ -79,16 +87,19 @@ static int walk_stretch(prof_cursor *cursor, const stretch *s) {
   prof_i_walker *const walker = cursor->walker;
   const prof_i_trace_thread *const thread = walker->thread;
   if (s->end == thread->first_segment + thread->segment_count) prof_i_walker_open(walker);
-  for (uint32_t i = s->end; i > s->first && !walker->status;) i = prof_i_walker_group(walker, i - 1);
+  for (uint32_t i = s->end; i > s->first && !walker->status;)
+    i = prof_i_walker_group(walker, i - 1);
   const bool is_earliest = s->first == walker->first_segment;
-  prof_i_walker_settle(walker, is_earliest ? 0 : cursor->trace->segments[s->first - 1].before_max + 1);
+  prof_i_walker_settle(walker,
+                       is_earliest ? 0 : cursor->trace->segments[s->first - 1].before_max + 1);
   return walker->status;
 }
 
 /* The stretch before `end`: enough events to outweigh what is kept for it. */
 static stretch cut_stretch(const prof_cursor *cursor, uint32_t end, uint64_t waiting) {
   const prof_i_segment *const segments = cursor->trace->segments;
-  const uint64_t wanted = waiting * WAITING_SHARE > STRETCH_EVENTS ? waiting * WAITING_SHARE : STRETCH_EVENTS;
+  const uint64_t wanted =
+      waiting * WAITING_SHARE > STRETCH_EVENTS ? waiting * WAITING_SHARE : STRETCH_EVENTS;
   stretch s = {NULL, end, end};
   uint64_t events = 0;
   const uint32_t first = cursor->walker->first_segment;
@@ -109,7 +120,8 @@ static int begin_thread(prof_cursor *cursor) {
     stretch s = cut_stretch(cursor, end, waiting);
     s.state = prof_i_walker_save(cursor->walker);
     if (!s.state) return PROF_E_NO_MEMORY;
-    if (!prof_i_make_room((void **)&cursor->stretches, &cursor->stretch_room, cursor->stretch_count, sizeof s)) {
+    if (!prof_i_make_room((void **)&cursor->stretches, &cursor->stretch_room, cursor->stretch_count,
+                          sizeof s)) {
       prof_i_walker_forget(s.state);
       return PROF_E_NO_MEMORY;
     }
@@ -125,8 +137,8 @@ static int begin_thread(prof_cursor *cursor) {
   return 0;
 }
 
-/* Other lanes come in between in any order: by falling start, stable, so that inner ones still stand before the outer ones.
-   Mostly in order already: runs are merged where they are not. */
+/* Other lanes come in between in any order: by falling start, stable, so that inner ones still
+   stand before the outer ones. Mostly in order already: runs are merged where they are not. */
 static int sort_spans(prof_cursor *cursor) {
   const uint32_t count = cursor->span_count;
   prof_i_span *const spans = cursor->spans;
@@ -139,7 +151,8 @@ static int sort_spans(prof_cursor *cursor) {
       memcpy(spare, spans + at, width * sizeof *spans);
       uint64_t left = 0, right = width, to = 0;
       while (left < width && right < both)
-        spans[at + to++] = spans[at + right].start_ns > spare[left].start_ns ? spans[at + right++] : spare[left++];
+        spans[at + to++] =
+            spans[at + right].start_ns > spare[left].start_ns ? spans[at + right++] : spare[left++];
       while (left < width) spans[at + to++] = spare[left++];
     }
   }
@@ -147,11 +160,13 @@ static int sort_spans(prof_cursor *cursor) {
   return 0;
 }
 
-/* Fills spans from the next stretch, of this thread or the next one with events. 1, or 0: no more, or a failure. */
+/* Fills spans from the next stretch, of this thread or the next one with events. 1, or 0: no more,
+   or a failure. */
 static int advance(prof_cursor *cursor) {
   if (cursor->stretch_count == 0) {
     end_thread(cursor);
-    while (cursor->thread < cursor->trace->thread_count && cursor->trace->threads[cursor->thread].event_count == 0)
+    while (cursor->thread < cursor->trace->thread_count &&
+           cursor->trace->threads[cursor->thread].event_count == 0)
       cursor->thread++;
     if (cursor->thread == cursor->trace->thread_count) return 0;
     const int status = begin_thread(cursor);
@@ -170,7 +185,8 @@ static int advance(prof_cursor *cursor) {
 
 int prof_i_cursor_create(const prof_trace *trace, prof_cursor **cursor_out) {
   if (!trace || !cursor_out)
-    return prof_i_fail(PROF_E_INVALID, "prof_cursor_create: %s is NULL", trace ? "cursor_out" : "trace");
+    return prof_i_fail(PROF_E_INVALID, "prof_cursor_create: %s is NULL",
+                       trace ? "cursor_out" : "trace");
   prof_cursor *const cursor = calloc(1, sizeof *cursor);
   if (!cursor) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a cursor");
   cursor->trace = trace;
@@ -210,7 +226,8 @@ void prof_cursor_destroy(prof_cursor *cursor) {
   prof_i_cursor_destroy(cursor);
 }
 
-/* Behind the last span that is kept. Out of line: prof_cursor_next() then saves no registers for it. 1 when there is one. */
+/* Behind the last span that is kept. Out of line: prof_cursor_next() then saves no registers for
+   it. 1 when there is one. */
 static __attribute__((noinline)) int refill(prof_cursor *cursor, const char *call) {
   if (!cursor->is_own && prof_i_call_is_refused(call)) return PROF_E_BUSY;
   PROF_I_INSIDE;
@@ -224,7 +241,8 @@ static __attribute__((noinline)) int refill(prof_cursor *cursor, const char *cal
 }
 
 static __attribute__((noinline)) int refuse(const prof_cursor *cursor) {
-  return prof_i_fail(PROF_E_INVALID, "prof_cursor_next: %s is NULL", cursor ? "event_out" : "cursor");
+  return prof_i_fail(PROF_E_INVALID, "prof_cursor_next: %s is NULL",
+                     cursor ? "event_out" : "cursor");
 }
 
 /* A brief event from `kind` on is a prof_event up to `args`. */

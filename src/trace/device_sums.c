@@ -34,14 +34,20 @@ bool prof_i_device_sums_go(prof_i_device_sums *sums, uint32_t thread) {
 /* ---- what records tell of a side ---- */
 
 static bool add_uncovered(prof_i_device_sums *sums, const prof_i_launch *record, uint32_t depth) {
-  if (!prof_i_make_room((void **)&sums->uncovered, &sums->uncovered_room, sums->uncovered_count, sizeof *sums->uncovered)) return false;
-  sums->uncovered[sums->uncovered_count++] = (prof_i_uncovered){record->self_ns, record->stream, depth};
+  if (!prof_i_make_room((void **)&sums->uncovered, &sums->uncovered_room, sums->uncovered_count,
+                        sizeof *sums->uncovered))
+    return false;
+  sums->uncovered[sums->uncovered_count++] =
+      (prof_i_uncovered){record->self_ns, record->stream, depth};
   return true;
 }
 
-/* Records stand on their stream's row; or on one that no scope was ever put on, where their vendor numbers streams in another way, or knows the hardware's queues alone. */
+/* Records stand on their stream's row; or on one that no scope was ever put on, where their vendor
+   numbers streams in another way, or knows the hardware's queues alone. */
 static bool may_be_of(const prof_i_device_sums *sums, uint32_t row, uint32_t stream) {
-  return row == stream || (!sums->launches.has_sides[row] && sums->trace->threads[row].role == sums->trace->threads[stream].role); /* a stream's role is its device */
+  /* a stream's role is its device */
+  return row == stream || (!sums->launches.has_sides[row] &&
+                           sums->trace->threads[row].role == sums->trace->threads[stream].role);
 }
 
 /* Of a side that much which was launched in its scope: it is counted there. */
@@ -56,7 +62,8 @@ static uint64_t cover(prof_i_device_sums *sums, const prof_i_launch *side, uint3
   return left_ns;
 }
 
-/* What no side of the scope's has had is for the scope around it, a stream's in one; of an outermost one, nobody's. */
+/* What no side of the scope's has had is for the scope around it, a stream's in one; of an
+   outermost one, nobody's. */
 static void hand_up(prof_i_device_sums *sums, uint32_t depth, bool is_outermost) {
   uint32_t first = sums->uncovered_count, kept;
   while (first > 0 && sums->uncovered[first - 1].depth > depth) first--;
@@ -65,8 +72,11 @@ static void hand_up(prof_i_device_sums *sums, uint32_t depth, bool is_outermost)
     uint32_t same = first;
     if (sums->uncovered[i].ns == 0) continue;
     while (same < kept && sums->uncovered[same].stream != sums->uncovered[i].stream) same++;
-    if (same < kept) sums->uncovered[same].ns += sums->uncovered[i].ns;
-    else sums->uncovered[kept++] = (prof_i_uncovered){sums->uncovered[i].ns, sums->uncovered[i].stream, depth};
+    if (same < kept)
+      sums->uncovered[same].ns += sums->uncovered[i].ns;
+    else
+      sums->uncovered[kept++] =
+          (prof_i_uncovered){sums->uncovered[i].ns, sums->uncovered[i].stream, depth};
   }
   sums->uncovered_count = kept;
 }
@@ -77,13 +87,15 @@ static void hand_up(prof_i_device_sums *sums, uint32_t depth, bool is_outermost)
 static void meet(prof_i_device_sums *sums, const prof_i_span *span, uint32_t *first_out) {
   const prof_i_launch *const items = sums->launches.items;
   const uint64_t end_ns = span->start_ns + span->duration_ns;
-  while (sums->next > sums->first && items[sums->next - 1].at_ns >= span->start_ns) sums->met[sums->met_count++] = --sums->next;
+  while (sums->next > sums->first && items[sums->next - 1].at_ns >= span->start_ns)
+    sums->met[sums->met_count++] = --sums->next;
   *first_out = sums->met_count;
   while (*first_out > 0 && items[sums->met[*first_out - 1]].at_ns <= end_ns) --*first_out;
 }
 
 /* Records first: sides are told what is left of them. */
-static bool add_up(prof_i_device_sums *sums, uint32_t first, uint32_t depth, prof_i_device_time *to) {
+static bool add_up(prof_i_device_sums *sums, uint32_t first, uint32_t depth,
+                   prof_i_device_time *to) {
   for (uint32_t i = first; i < sums->met_count; i++) {
     const prof_i_launch *const it = &sums->launches.items[sums->met[i]];
     if (!it->kind) continue;
@@ -101,11 +113,13 @@ static bool add_up(prof_i_device_sums *sums, uint32_t first, uint32_t depth, pro
   return true;
 }
 
-bool prof_i_device_sums_take(prof_i_device_sums *sums, const prof_i_span *span, prof_i_device_time *time_out) {
+bool prof_i_device_sums_take(prof_i_device_sums *sums, const prof_i_span *span,
+                             prof_i_device_time *time_out) {
   const uint32_t were_uncovered = sums->uncovered_count;
   uint32_t first;
   *time_out = (prof_i_device_time){0};
-  if (span->record && prof_i_is_async(span->record)) return true; /* what was launched meanwhile is for the thread's own scopes */
+  /* what was launched meanwhile is for the thread's own scopes */
+  if (span->record && prof_i_is_async(span->record)) return true;
   if (span->record && (prof_i_is_call(span->record) || prof_i_is_skipped(span->record))) {
     prof_i_device_sums_pass(sums, span);
     return true;
@@ -119,7 +133,9 @@ bool prof_i_device_sums_take(prof_i_device_sums *sums, const prof_i_span *span, 
     return true;
   }
   hand_up(sums, span->depth, span->depth == 0);
-  if (!prof_i_reach_place((void **)&sums->waiting, &sums->room, span->depth + 1u, sizeof *sums->waiting)) return false;
+  if (!prof_i_reach_place((void **)&sums->waiting, &sums->room, span->depth + 1u,
+                          sizeof *sums->waiting))
+    return false;
   time_out->total_ns += sums->waiting[span->depth + 1u];
   time_out->each_ns = time_out->total_ns;
   sums->waiting[span->depth + 1u] = 0;
@@ -137,7 +153,8 @@ void prof_i_device_sums_pass(prof_i_device_sums *sums, const prof_i_span *span) 
 
 const prof_i_launch *prof_i_device_sums_left(prof_i_device_sums *sums) {
   while (sums->met_count > 0 || sums->next > sums->first) {
-    const prof_i_launch *const it = &sums->launches.items[sums->met_count > 0 ? sums->met[--sums->met_count] : --sums->next];
+    const prof_i_launch *const it =
+        &sums->launches.items[sums->met_count > 0 ? sums->met[--sums->met_count] : --sums->next];
     if (!it->is_shadow) return it;
   }
   return NULL;

@@ -87,8 +87,10 @@ static bool excuse_one(prof_trace *trace, const prof_i_trace_thread *thread,
     if (part ? claim->has_mark || claim->slots <= it->slots : claim->slots != it->slots) continue;
     prof_i_trace_thread *const whose = prof_i_index_thread(trace, claim->serial);
     if (!whose || !whose->lost[PROF_LOSS_UNFINISHED]) continue;
-    if (part) claim->slots -= it->slots;
-    else prof_i_ending_excuse(trace, whose, claim);
+    if (part)
+      claim->slots -= it->slots;
+    else
+      prof_i_ending_excuse(trace, whose, claim);
     return true;
   }
   return false;

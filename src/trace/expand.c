@@ -1,5 +1,5 @@
-/* From a span to what users get: name, category, device, arguments. Nothing is copied; texts stay where the capture has
-   them. */
+/* From a span to what users get: name, category, device, arguments. Nothing is copied; texts stay
+   where the capture has them. */
 #include <prof/memory.h>
 #include <string.h>
 
@@ -13,8 +13,10 @@ static void set_texts(prof_event *event, prof_i_text name, prof_i_text category)
   event->category_bytes = (uint32_t)category.bytes;
 }
 
-/* What every span has; the rest is as if there were nothing more. args beyond arg_count are left as they are. */
-static void set_plain(const prof_i_site_info *site, uint32_t thread, const prof_i_span *span, prof_event *event) {
+/* What every span has; the rest is as if there were nothing more. args beyond arg_count are left as
+   they are. */
+static void set_plain(const prof_i_site_info *site, uint32_t thread, const prof_i_span *span,
+                      prof_event *event) {
   event->kind = span->kind;
   event->thread = thread;
   event->start_ns = span->start_ns;
@@ -41,7 +43,8 @@ static prof_i_text text_at(const prof_i_schema *schema, uint32_t word) {
 }
 
 /* first: those before it are none of the user's. */
-static void set_args(const prof_i_long *record, const prof_i_schema *schema, uint32_t first, prof_event *event) {
+static void set_args(const prof_i_long *record, const prof_i_schema *schema, uint32_t first,
+                     prof_event *event) {
   prof_i_values values = prof_i_values_of(record);
   event->args_kind = schema->kind;
   if (schema->kind == PROF_ARGS_FORMAT) {
@@ -54,7 +57,8 @@ static void set_args(const prof_i_long *record, const prof_i_schema *schema, uin
     if (!prof_i_take_value(&values, schema->types[i], arg)) return;
     if (i < first) continue;
     const prof_i_text key = text_at(schema, schema->keys[i]);
-    const bool has_key = schema->kind == PROF_ARGS_PAIRS || (schema->kind == PROF_ARGS_SHAPES && key.bytes > 0);
+    const bool has_key =
+        schema->kind == PROF_ARGS_PAIRS || (schema->kind == PROF_ARGS_SHAPES && key.bytes > 0);
     arg->key = has_key ? key.data : NULL;
     arg->key_bytes = has_key ? (uint32_t)key.bytes : 0;
     event->arg_count = i - first + 1;
@@ -66,14 +70,17 @@ static void set_launch(const prof_trace *trace, const prof_i_long *record, prof_
   if (!prof_i_launch_read(record, &words)) return;
   const prof_i_trace_thread *const thread = prof_i_index_thread(trace, words.serial);
   event->flags |= PROF_EVENT_ON_DEVICE;
-  event->launch = (prof_event_launch){.start_ns = prof_i_trace_ns(trace, words.ticks),
-                                      .thread = thread ? (uint32_t)(thread - trace->threads) : UINT32_MAX,
-                                      .record = words.kind,
-                                      .device_start_ns = words.device_start_ns,
-                                      .device_end_ns = words.device_end_ns};
+  event->launch =
+      (prof_event_launch){.start_ns = prof_i_trace_ns(trace, words.ticks),
+                          .thread = thread ? (uint32_t)(thread - trace->threads) : UINT32_MAX,
+                          .record = words.kind,
+                          .device_start_ns = words.device_start_ns,
+                          .device_end_ns = words.device_end_ns};
 }
 
-static prof_device device_of(const prof_i_long *record) { return (prof_device){(int32_t)(uint32_t)record->device, (int32_t)(record->device >> 32)}; }
+static prof_device device_of(const prof_i_long *record) {
+  return (prof_device){(int32_t)(uint32_t)record->device, (int32_t)(record->device >> 32)};
+}
 
 static void set_details(const prof_trace *trace, const prof_i_long *record, prof_event *event) {
   const struct {
@@ -82,7 +89,8 @@ static void set_details(const prof_trace *trace, const prof_i_long *record, prof
                {PROF_I_FLAG_OTHER_THREAD, PROF_EVENT_OTHER_THREAD},
                {PROF_I_FLAG_CUT, PROF_EVENT_CUT},
                {PROF_I_FLAG_NO_DETAILS, PROF_EVENT_NO_DETAILS}};
-  for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) event->flags |= record->flags & flags[i].in ? flags[i].out : 0;
+  for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+    event->flags |= record->flags & flags[i].in ? flags[i].out : 0;
   if (record->name.data) {
     event->name = record->name.data;
     event->name_bytes = (uint32_t)record->name.bytes;
@@ -95,12 +103,14 @@ static void set_details(const prof_trace *trace, const prof_i_long *record, prof
   event->stream = record->stream;
   const bool is_on_device = prof_i_is_stream(&trace->threads[event->thread]);
   if (is_on_device) set_launch(trace, record, event);
-  const prof_i_schema *const schema = record->schema ? prof_i_catalog_schema(&trace->catalog, record->schema) : NULL;
+  const prof_i_schema *const schema =
+      record->schema ? prof_i_catalog_schema(&trace->catalog, record->schema) : NULL;
   if (schema) set_args(record, schema, is_on_device ? PROF_I_RECORD_VALUES : 0, event);
 }
 
 /* The face counts from 1, the bytes from 0. */
-#define SAME_VERB(name) _Static_assert((int)PROF_MEMORY_##name == (int)PROF_I_VERB_##name + 1, #name)
+#define SAME_VERB(name) \
+  _Static_assert((int)PROF_MEMORY_##name == (int)PROF_I_VERB_##name + 1, #name)
 SAME_VERB(ALLOC);
 SAME_VERB(FREE);
 SAME_VERB(RESERVE);
@@ -111,11 +121,14 @@ SAME_VERB(SAMPLE);
 SAME_VERB(WRONG);
 
 /* Its name says what happened, as its tag; a pool that the catalog does not know has no device. */
-static void set_memory(const prof_trace *trace, const uint64_t *words, const prof_i_long *record, prof_event *event) {
+static void set_memory(const prof_trace *trace, const uint64_t *words, const prof_i_long *record,
+                       prof_event *event) {
   static const prof_i_text category = {"memory", 6};
-  static const prof_i_text names[] = {[PROF_I_VERB_ALLOC] = {"alloc", 5},     [PROF_I_VERB_FREE] = {"free", 4},       [PROF_I_VERB_RESERVE] = {"reserve", 7},
-                                      [PROF_I_VERB_RELEASE] = {"release", 7}, [PROF_I_VERB_COLLECT] = {"collect", 7}, [PROF_I_VERB_OOM] = {"out of memory", 13},
-                                      [PROF_I_VERB_SAMPLE] = {"sample", 6},   [PROF_I_VERB_WRONG] = {"wrong call", 10}};
+  static const prof_i_text names[] = {
+      [PROF_I_VERB_ALLOC] = {"alloc", 5},     [PROF_I_VERB_FREE] = {"free", 4},
+      [PROF_I_VERB_RESERVE] = {"reserve", 7}, [PROF_I_VERB_RELEASE] = {"release", 7},
+      [PROF_I_VERB_COLLECT] = {"collect", 7}, [PROF_I_VERB_OOM] = {"out of memory", 13},
+      [PROF_I_VERB_SAMPLE] = {"sample", 6},   [PROF_I_VERB_WRONG] = {"wrong call", 10}};
   const prof_i_memory_record memory = prof_i_memory_read(words, record);
   const prof_i_pool_seen *const pool = prof_i_catalog_pool(&trace->catalog, memory.pool);
   const bool is_sample = memory.verb == PROF_I_VERB_SAMPLE;
@@ -125,14 +138,15 @@ static void set_memory(const prof_trace *trace, const uint64_t *words, const pro
     event->flags |= PROF_EVENT_ON_STREAM;
     event->stream = memory.stream;
   }
-  event->memory = (prof_event_memory){.verb = memory.verb + 1u,
-                                      .pool = memory.pool,
-                                      .address = memory.address,
-                                      .bytes = is_sample ? 0 : memory.bytes,
-                                      .requested_bytes = is_sample ? 0 : memory.requested,
-                                      .used_bytes = is_sample ? (int64_t)memory.bytes : prof_i_used_bytes(memory.counter),
-                                      .allocated_bytes = memory.allocated ? (int64_t)(memory.allocated - PROF_I_USED_ZERO) : -1,
-                                      .wrong = memory.verb == PROF_I_VERB_WRONG ? (uint32_t)memory.extra : 0};
+  event->memory = (prof_event_memory){
+      .verb = memory.verb + 1u,
+      .pool = memory.pool,
+      .address = memory.address,
+      .bytes = is_sample ? 0 : memory.bytes,
+      .requested_bytes = is_sample ? 0 : memory.requested,
+      .used_bytes = is_sample ? (int64_t)memory.bytes : prof_i_used_bytes(memory.counter),
+      .allocated_bytes = memory.allocated ? (int64_t)(memory.allocated - PROF_I_USED_ZERO) : -1,
+      .wrong = memory.verb == PROF_I_VERB_WRONG ? (uint32_t)memory.extra : 0};
   if (memory.verb == PROF_I_VERB_COLLECT) {
     const uint64_t end = words[0] >> 4, begin = end > memory.extra ? end - memory.extra : 0;
     const uint64_t end_ns = prof_i_trace_ns(trace, end), begin_ns = prof_i_trace_ns(trace, begin);
@@ -145,8 +159,10 @@ static void set_memory(const prof_trace *trace, const uint64_t *words, const pro
 }
 
 /* What a long record says beyond that. Out of line: plain scopes then save no registers for it. */
-static __attribute__((noinline)) void set_long(const prof_trace *trace, const uint64_t *words, prof_event *event_out) {
-  static const prof_i_text step = {"ProfilerStep", 12}, step_category = {"step", 4}, flow_category = {"flow", 4};
+static __attribute__((noinline)) void set_long(const prof_trace *trace, const uint64_t *words,
+                                               prof_event *event_out) {
+  static const prof_i_text step = {"ProfilerStep", 12}, step_category = {"step", 4},
+                           flow_category = {"flow", 4};
   prof_i_long record;
   if (event_out->kind == PROF_EVENT_MEMORY
           ? !prof_i_event_read(words, &record)
@@ -166,12 +182,16 @@ static __attribute__((noinline)) void set_long(const prof_trace *trace, const ui
       set_details(trace, &record, event_out);
       return;
     case PROF_I_KIND_SCOPE:
-    case PROF_I_KIND_INSTANT: set_details(trace, &record, event_out); return;
+    case PROF_I_KIND_INSTANT:
+      set_details(trace, &record, event_out);
+      return;
     case PROF_I_KIND_COUNTER:
       memcpy(&event_out->value, record.own, sizeof event_out->value);
       event_out->device = device_of(&record);
       return;
-    case PROF_I_KIND_MEMORY: set_memory(trace, words, &record, event_out); return;
+    case PROF_I_KIND_MEMORY:
+      set_memory(trace, words, &record, event_out);
+      return;
     case PROF_I_KIND_FLOW:
       set_texts(event_out, record.name, flow_category);
       event_out->id = record.own[0];
@@ -183,7 +203,8 @@ static __attribute__((noinline)) void set_long(const prof_trace *trace, const ui
   }
 }
 
-void prof_i_trace_expand(const prof_trace *trace, uint32_t thread, const prof_i_span *span, prof_event *event_out) {
+void prof_i_trace_expand(const prof_trace *trace, uint32_t thread, const prof_i_span *span,
+                         prof_event *event_out) {
   set_plain(prof_i_catalog_site(&trace->catalog, span->site), thread, span, event_out);
   if (span->record) set_long(trace, span->record, event_out);
 }

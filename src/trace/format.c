@@ -1,5 +1,6 @@
-/* printf of recorded values: the format came from a capture and is not to be believed, so it is taken apart here, each
-   conversion is made for the type that the value has, and widths are bounded. Independent of the locale. */
+/* printf of recorded values: the format came from a capture and is not to be believed, so it is
+   taken apart here, each conversion is made for the type that the value has, and widths are
+   bounded. Independent of the locale. */
 #include <stdio.h>
 #include <string.h>
 
@@ -15,7 +16,8 @@ typedef struct output {
 
 static void put(output *out, const char *bytes, size_t count) {
   if (out->count < out->room)
-    memcpy(out->to + out->count, bytes, count < out->room - out->count ? count : out->room - out->count);
+    memcpy(out->to + out->count, bytes,
+           count < out->room - out->count ? count : out->room - out->count);
   out->count += count;
 }
 
@@ -81,7 +83,8 @@ static void put_tensor(output *out, const prof_trace_arg *arg) {
   put(out, "[", 1);
   for (uint32_t i = 0; i < arg->value.tensor.rank; i++) {
     char text[32];
-    const int count = snprintf(text, sizeof text, i ? ", %lld" : "%lld", (long long)arg->value.tensor.dims[i]);
+    const int count =
+        snprintf(text, sizeof text, i ? ", %lld" : "%lld", (long long)arg->value.tensor.dims[i]);
     put(out, text, (size_t)count);
   }
   put(out, "]", 1);
@@ -91,28 +94,45 @@ static void put_tensor(output *out, const prof_trace_arg *arg) {
 static void put_plainly(output *out, const conversion *c, const prof_trace_arg *arg) {
   const conversion plain = {.width = c->width, .precision = -1};
   switch ((prof_arg_type)arg->type) {
-    case PROF_ARG_I64: put_integer(out, &plain, 'd', arg->value.i64); return;
-    case PROF_ARG_U64: put_integer(out, &plain, 'u', (long long)arg->value.u64); return;
-    case PROF_ARG_F64: put_double(out, &plain, 'g', arg->value.f64); return;
+    case PROF_ARG_I64:
+      put_integer(out, &plain, 'd', arg->value.i64);
+      return;
+    case PROF_ARG_U64:
+      put_integer(out, &plain, 'u', (long long)arg->value.u64);
+      return;
+    case PROF_ARG_F64:
+      put_double(out, &plain, 'g', arg->value.f64);
+      return;
     case PROF_ARG_BOOL:
-      if (arg->value.u64) put_padded(out, &plain, "true", 4);
-      else put_padded(out, &plain, "false", 5);
+      if (arg->value.u64)
+        put_padded(out, &plain, "true", 4);
+      else
+        put_padded(out, &plain, "false", 5);
       return;
-    case PROF_ARG_STRING: put_padded(out, &plain, arg->value.text.data, (size_t)arg->value.text.bytes); return;
+    case PROF_ARG_STRING:
+      put_padded(out, &plain, arg->value.text.data, (size_t)arg->value.text.bytes);
+      return;
     case PROF_ARG_POINTER:
-      put_integer(out, &(conversion){.flags = "#", .width = c->width, .precision = -1}, 'x', arg->value.i64);
+      put_integer(out, &(conversion){.flags = "#", .width = c->width, .precision = -1}, 'x',
+                  arg->value.i64);
       return;
-    case PROF_ARG_TENSOR: put_tensor(out, arg); return;
+    case PROF_ARG_TENSOR:
+      put_tensor(out, arg);
+      return;
   }
 }
 
 /* The integer as C would pass it: a narrow one wraps. */
 static long long narrowed(const conversion *c, int64_t value, int is_signed) {
   switch (c->length) {
-    case 1: return is_signed ? (long long)(int8_t)value : (long long)(uint8_t)value;
-    case 2: return is_signed ? (long long)(int16_t)value : (long long)(uint16_t)value;
-    case 4: return is_signed ? value : (long long)(uint32_t)value;
-    default: return value;
+    case 1:
+      return is_signed ? (long long)(int8_t)value : (long long)(uint8_t)value;
+    case 2:
+      return is_signed ? (long long)(int16_t)value : (long long)(uint16_t)value;
+    case 4:
+      return is_signed ? value : (long long)(uint32_t)value;
+    default:
+      return value;
   }
 }
 
@@ -122,7 +142,8 @@ static void put_character(output *out, const conversion *c, int64_t value) {
 }
 
 static void put_value(output *out, const conversion *c, const prof_trace_arg *arg) {
-  const int is_integer = arg->type == PROF_ARG_I64 || arg->type == PROF_ARG_U64 || arg->type == PROF_ARG_BOOL;
+  const int is_integer =
+      arg->type == PROF_ARG_I64 || arg->type == PROF_ARG_U64 || arg->type == PROF_ARG_BOOL;
   switch (c->type) {
     case 'd':
     case 'i':
@@ -144,8 +165,9 @@ static void put_value(output *out, const conversion *c, const prof_trace_arg *ar
     case 's':
       if (arg->type != PROF_ARG_STRING) break;
       put_padded(out, c, arg->value.text.data,
-                 c->precision >= 0 && (uint64_t)c->precision < arg->value.text.bytes ? (size_t)c->precision
-                                                                                     : (size_t)arg->value.text.bytes);
+                 c->precision >= 0 && (uint64_t)c->precision < arg->value.text.bytes
+                     ? (size_t)c->precision
+                     : (size_t)arg->value.text.bytes);
       return;
     case 'p':
       if (arg->type == PROF_ARG_POINTER && arg->value.u64 == 0) {
@@ -153,7 +175,8 @@ static void put_value(output *out, const conversion *c, const prof_trace_arg *ar
         return;
       }
       if (!is_integer && arg->type != PROF_ARG_POINTER) break;
-      put_integer(out, &(conversion){.flags = "#", .width = c->width, .precision = -1}, 'x', arg->value.i64);
+      put_integer(out, &(conversion){.flags = "#", .width = c->width, .precision = -1}, 'x',
+                  arg->value.i64);
       return;
     case 'a':
     case 'A':
@@ -172,7 +195,9 @@ static void put_value(output *out, const conversion *c, const prof_trace_arg *ar
 
 /* ---- the format ---- */
 
-static int bounded(int64_t value) { return value > WIDTH_MAX ? WIDTH_MAX : value < -WIDTH_MAX ? -WIDTH_MAX : (int)value; }
+static int bounded(int64_t value) {
+  return value > WIDTH_MAX ? WIDTH_MAX : value < -WIDTH_MAX ? -WIDTH_MAX : (int)value;
+}
 
 static int64_t read_digits(reading *r) {
   int64_t value = 0;
@@ -181,7 +206,9 @@ static int64_t read_digits(reading *r) {
   return value;
 }
 
-static const prof_trace_arg *next_arg(reading *r) { return r->next < r->event->arg_count ? &r->event->args[r->next++] : NULL; }
+static const prof_trace_arg *next_arg(reading *r) {
+  return r->next < r->event->arg_count ? &r->event->args[r->next++] : NULL;
+}
 
 /* "3$": which argument. Nothing is moved when there is no $. */
 static int read_position(reading *r, uint32_t *index_out) {
@@ -204,18 +231,21 @@ static int read_number(reading *r) {
   const prof_trace_arg *const arg = !read_position(r, &index)     ? next_arg(r)
                                     : index < r->event->arg_count ? &r->event->args[index]
                                                                   : NULL;
-  return arg && (arg->type == PROF_ARG_I64 || arg->type == PROF_ARG_U64) ? bounded(arg->value.i64) : 0;
+  return arg && (arg->type == PROF_ARG_I64 || arg->type == PROF_ARG_U64) ? bounded(arg->value.i64)
+                                                                         : 0;
 }
 
 static void read_flags(reading *r, conversion *c) {
   size_t count = 0;
   for (; r->at < r->end && strchr("-+ #0'I", *r->at) && *r->at; r->at++)
-    if (*r->at != '\'' && *r->at != 'I' && !memchr(c->flags, *r->at, count)) c->flags[count++] = *r->at;
+    if (*r->at != '\'' && *r->at != 'I' && !memchr(c->flags, *r->at, count))
+      c->flags[count++] = *r->at;
 }
 
 static void read_length(reading *r, conversion *c) {
   c->length = 4;
-  for (; r->at < r->end && *r->at && strchr("hlqLjzt", *r->at); r->at++) c->length = *r->at != 'h' ? 8 : c->length == 2 ? 1 : 2;
+  for (; r->at < r->end && *r->at && strchr("hlqLjzt", *r->at); r->at++)
+    c->length = *r->at != 'h' ? 8 : c->length == 2 ? 1 : 2;
 }
 
 static void put_conversion(output *out, reading *r) {
@@ -240,8 +270,11 @@ static void put_conversion(output *out, reading *r) {
                                     : !has_position               ? next_arg(r)
                                     : index < r->event->arg_count ? &r->event->args[index]
                                                                   : NULL;
-  if (!arg) put(out, from, (size_t)(r->at - from)); /* shown as it stands: there is no value for it */
-  else if (c.type != 'n') put_value(out, &c, arg);
+  /* shown as it stands: there is no value for it */
+  if (!arg)
+    put(out, from, (size_t)(r->at - from));
+  else if (c.type != 'n')
+    put_value(out, &c, arg);
 }
 
 size_t prof_i_format_args(const prof_event *event, char *to, size_t room) {

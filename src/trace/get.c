@@ -1,4 +1,5 @@
-/* The own capture, read while others record: a snapshot of the arena, then a trace like any other. */
+/* The own capture, read while others record: a snapshot of the arena, then a trace like any
+   other. */
 #include <prof/profiler.h>
 
 #include "../core/blocks.h"
@@ -39,7 +40,8 @@ static int fail_without_capture(int status) {
   return prof_i_fail(status, "there is no capture: %s", why[0] ? why : "nothing has been started");
 }
 
-/* False: once more, for a clear came in between, or the capture outgrew what was pinned of it. is_last: then what is there must do. */
+/* False: once more, for a clear came in between, or the capture outgrew what was pinned of it.
+   is_last: then what is there must do. */
 static bool take_snapshot(prof_i_source *source, bool is_last, int *status_out) {
   prof_i_pinned pinned;
   *status_out = prof_i_arena_pin(&pinned, true);
@@ -88,7 +90,8 @@ static int add_up(const prof_trace *trace, const char *name, const char *categor
   return prof_i_aggregate_one(trace, name, category, total_ns_out, count_out);
 }
 
-int prof_get_duration(const char *name, const char *category, uint64_t *total_ns_out, uint64_t *count_out) {
+int prof_get_duration(const char *name, const char *category, uint64_t *total_ns_out,
+                      uint64_t *count_out) {
   PROF_I_HOLD_FP;
   PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   prof_trace *trace = NULL;

@@ -1,4 +1,5 @@
-/* One group of scopes while it is added up: what becomes a row. Filled by aggregate.c, read by rows.c. */
+/* One group of scopes while it is added up: what becomes a row. Filled by aggregate.c, read by
+   rows.c. */
 #ifndef PROF_TRACE_GROUP_H
 #define PROF_TRACE_GROUP_H
 
@@ -13,14 +14,15 @@ typedef struct prof_i_source_place {
   uint32_t line;
 } prof_i_source_place;
 
-/* What tells one group from another. What takes no part is empty. Texts are the capture's, shapes
-   are the row's own, and a stack is the first one's that has its text. A shape is words of
-   shape.h's: its text is made of rows alone, for an operator's takes longer than all else about it. */
+/* What tells one group from another. What takes no part is empty. Texts are the capture's,
+   shapes are the row's own, and a stack is the first one's that has its text. A shape is words
+   of shape.h's: its text is made of rows alone, for an operator's takes longer than all else
+   about it. */
 typedef struct prof_i_group_key {
   prof_i_text name, category, shape, stack;
   prof_device device;
   uint32_t thread;
-  uint32_t process; /* its place in prof_i_processes. UINT32_MAX: it takes no part */
+  uint32_t process;          /* its place in prof_i_processes. UINT32_MAX: it takes no part */
   prof_i_source_place place; /* of a function that the compiler or the interpreter named */
 } prof_i_group_key;
 
@@ -34,8 +36,9 @@ typedef struct prof_i_processes {
 /* Where calls of a group were begun. */
 typedef struct prof_i_group_places {
   prof_i_source_place first; /* of the lowest site */
-  uint32_t site; /* of `first`. 0: none */
-  uint32_t last_site : 31, has_more : 1; /* the one looked at last; groups are many, so it is small */
+  uint32_t site;             /* of `first`. 0: none */
+  /* the one looked at last; groups are many, so it is small */
+  uint32_t last_site : 31, has_more : 1;
 } prof_i_group_places;
 
 typedef struct prof_i_group {

@@ -29,7 +29,9 @@ static int visit(void *user, const prof_i_span *spans, size_t count) {
   for (const prof_i_span *span = spans; span != spans + count; span++) {
     prof_i_long record;
     prof_i_launch_words words;
-    if (span->kind != PROF_EVENT_SCOPE || !span->record || !prof_i_event_read(span->record, &record) || !prof_i_launch_read(&record, &words)) continue;
+    if (span->kind != PROF_EVENT_SCOPE || !span->record ||
+        !prof_i_event_read(span->record, &record) || !prof_i_launch_read(&record, &words))
+      continue;
     if (words.kind == PROF_RECORD_ANNOTATION) continue; /* no work */
     prof_i_launch launch = {.at_ns = prof_i_trace_ns(f->trace, words.ticks),
                             .start_ns = span->start_ns,
@@ -49,24 +51,30 @@ static int visit(void *user, const prof_i_span *spans, size_t count) {
 
 /* ---- what is whose own ---- */
 
-/* The outer one of two that begin at once first; the one recorded later is the outer one of two that are equal. */
+/* The outer one of two that begin at once first; the one recorded later is the outer one of two
+   that are equal. */
 static int outer_first(const void *x, const void *y) {
   const prof_i_launch *const a = x, *const b = y;
   if (a->start_ns != b->start_ns) return a->start_ns < b->start_ns ? -1 : 1;
   if (a->duration_ns != b->duration_ns) return a->duration_ns > b->duration_ns ? -1 : 1;
-  return ((uintptr_t)a->record < (uintptr_t)b->record) - ((uintptr_t)a->record > (uintptr_t)b->record);
+  return ((uintptr_t)a->record < (uintptr_t)b->record) -
+         ((uintptr_t)a->record > (uintptr_t)b->record);
 }
 
 static uint64_t end_of(const prof_i_launch *it) { return it->start_ns + it->duration_ns; }
 
-/* A stream's sides nest in each other, and its records in each other. Not one in the other: what is taken off a side is what was launched in its scope, which may stand on another row, or cross its edge by what the clocks are wrong. open: room for all. */
+/* A stream's sides nest in each other, and its records in each other. Not one in the other: what is
+   taken off a side is what was launched in its scope, which may stand on another row, or cross its
+   edge by what the clocks are wrong. open: room for all. */
 static void settle_own(prof_i_launch *all, uint32_t count, bool are_records, prof_i_launch **open) {
   uint32_t depth = 0;
   for (prof_i_launch *it = all; it != all + count; it++) {
     if ((it->kind != 0) != are_records) continue;
     while (depth > 0 && end_of(open[depth - 1]) <= it->start_ns) depth--;
-    prof_i_launch *const around = depth > 0 && end_of(open[depth - 1]) >= end_of(it) ? open[depth - 1] : NULL;
-    if (around) around->self_ns -= it->duration_ns < around->self_ns ? it->duration_ns : around->self_ns;
+    prof_i_launch *const around =
+        depth > 0 && end_of(open[depth - 1]) >= end_of(it) ? open[depth - 1] : NULL;
+    if (around)
+      around->self_ns -= it->duration_ns < around->self_ns ? it->duration_ns : around->self_ns;
     open[depth++] = it;
   }
 }
@@ -102,7 +110,8 @@ static int in_order(const void *x, const void *y) {
   if (a->thread != b->thread) return a->thread < b->thread ? -1 : 1;
   if (a->at_ns != b->at_ns) return a->at_ns < b->at_ns ? -1 : 1;
   if (a->start_ns != b->start_ns) return a->start_ns < b->start_ns ? -1 : 1;
-  return ((uintptr_t)a->record > (uintptr_t)b->record) - ((uintptr_t)a->record < (uintptr_t)b->record);
+  return ((uintptr_t)a->record > (uintptr_t)b->record) -
+         ((uintptr_t)a->record < (uintptr_t)b->record);
 }
 
 int prof_i_launches_find(const prof_trace *trace, prof_i_launches *launches_out, bool are_alone) {
@@ -116,7 +125,8 @@ int prof_i_launches_find(const prof_trace *trace, prof_i_launches *launches_out,
     status = prof_i_trace_walk(trace, f.stream, visit, &f);
     if (!status) status = settle(&f, first);
   }
-  if (launches_out->count) qsort(launches_out->items, launches_out->count, sizeof *launches_out->items, in_order);
+  if (launches_out->count)
+    qsort(launches_out->items, launches_out->count, sizeof *launches_out->items, in_order);
   return status;
 }
 
@@ -131,8 +141,10 @@ uint32_t prof_i_launches_of(const prof_i_launches *launches, uint32_t thread, ui
     uint32_t low = 0, high = launches->count;
     while (low < high) {
       const uint32_t middle = low + (high - low) / 2;
-      if (launches->items[middle].thread < (uint64_t)thread + i) low = middle + 1;
-      else high = middle;
+      if (launches->items[middle].thread < (uint64_t)thread + i)
+        low = middle + 1;
+      else
+        high = middle;
     }
     ends[i] = low;
   }

@@ -23,9 +23,11 @@ static int fail_errno(const char *path) {
 static int open_capture_file(const char *path, int *fd_out) {
   struct stat about;
   const int fd = open(path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW);
-  if (fd < 0 && (errno == EISDIR || errno == ENXIO)) return prof_i_fail(PROF_E_FILE_TYPE, "%s is not a regular file; a capture is one", path);
+  if (fd < 0 && (errno == EISDIR || errno == ENXIO))
+    return prof_i_fail(PROF_E_FILE_TYPE, "%s is not a regular file; a capture is one", path);
   if (fd < 0 && errno == ELOOP)
-    return prof_i_fail(PROF_E_FILE_TYPE, "%s is a symbolic link; give the capture that it leads to", path);
+    return prof_i_fail(PROF_E_FILE_TYPE, "%s is a symbolic link; give the capture that it leads to",
+                       path);
   if (fd < 0) return fail_errno(path);
   *fd_out = fd;
   if (fstat(fd, &about) == 0 && S_ISREG(about.st_mode)) return PROF_OK;
@@ -48,18 +50,22 @@ static int check(const char *path, int fd) {
   const int status = prof_i_header_look(bytes, (uint64_t)count, &its);
   if (status) return prof_i_fail_in(path, status);
   if (header->state == PROF_I_STATE_COPIED) return refuse_copy(path);
-  if (header->state == PROF_I_STATE_STOPPED) return prof_i_fail(PROF_E_NOT_RUNNING, "recording into %s was stopped", path);
+  if (header->state == PROF_I_STATE_STOPPED)
+    return prof_i_fail(PROF_E_NOT_RUNNING, "recording into %s was stopped", path);
   const prof_i_process_life life = prof_i_life_of(header);
   if (life == PROF_I_LIFE_OVER)
-    return prof_i_fail(PROF_E_NOT_RUNNING, "the process that recorded into %s (pid %u) is gone", path, header->pid);
-  return life == PROF_I_LIFE_RUNS && prof_i_source_is_copy(fd, header) ? refuse_copy(path) : PROF_OK;
+    return prof_i_fail(PROF_E_NOT_RUNNING, "the process that recorded into %s (pid %u) is gone",
+                       path, header->pid);
+  return life == PROF_I_LIFE_RUNS && prof_i_source_is_copy(fd, header) ? refuse_copy(path)
+                                                                       : PROF_OK;
 }
 
 static uint64_t *made_of(prof_i_header *header, const prof_i_level_change *change) {
   return &header->level_change_made[change - header->level_changes];
 }
 
-/* Writes the change into the header before it is one, so that the process never sees a level that nobody has told of. */
+/* Writes the change into the header before it is one, so that the process never sees a level that
+   nobody has told of. */
 static prof_i_level_change *tell(prof_i_header *header, uint32_t before, uint32_t after) {
   const uint64_t number = __atomic_add_fetch(&header->level_change_count, 1, __ATOMIC_SEQ_CST);
   prof_i_level_change *const change = &header->level_changes[(number - 1) % PROF_I_LEVEL_CHANGES];
@@ -82,24 +88,33 @@ static void mark_made(prof_i_header *header, const prof_i_level_change *change) 
 static uint32_t set_and_tell(prof_i_header *header, uint32_t level, prof_i_level_change **told) {
   uint32_t before = __atomic_load_n(&header->level, __ATOMIC_SEQ_CST);
   *told = before == level ? NULL : tell(header, before, level);
-  while (!__atomic_compare_exchange_n(&header->level, &before, level, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
-    if (*told) __atomic_store_n(&(*told)->levels, before | (uint64_t)level << 32, __ATOMIC_RELAXED); /* another was faster */
-    else if (before != level) *told = tell(header, before, level);
+  while (!__atomic_compare_exchange_n(&header->level, &before, level, false, __ATOMIC_SEQ_CST,
+                                      __ATOMIC_SEQ_CST)) {
+    /* another was faster */
+    if (*told)
+      __atomic_store_n(&(*told)->levels, before | (uint64_t)level << 32, __ATOMIC_RELAXED);
+    else if (before != level)
+      *told = tell(header, before, level);
   }
   if (*told) mark_made(header, *told);
   return before;
 }
 
 static int switch_level(int fd, const char *path, uint32_t level, int *before_out) {
-  prof_i_header *const header = mmap(NULL, PROF_I_HEADER_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  prof_i_header *const header =
+      mmap(NULL, PROF_I_HEADER_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (header == MAP_FAILED) return fail_errno(path);
   prof_i_level_change *told;
   const uint32_t before = set_and_tell(header, level, &told);
   const bool is_late = !__atomic_load_n(&header->state, __ATOMIC_SEQ_CST);
   uint32_t ours = level, none = 0;
-  if (is_late && __atomic_compare_exchange_n(&header->level, &ours, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED) &&
-      __atomic_load_n(&header->state, __ATOMIC_SEQ_CST)) /* it has just been started again, at this level */
-    __atomic_compare_exchange_n(&header->level, &none, level, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+  if (is_late &&
+      __atomic_compare_exchange_n(&header->level, &ours, 0, false, __ATOMIC_SEQ_CST,
+                                  __ATOMIC_RELAXED) &&
+      /* it has just been started again, at this level */
+      __atomic_load_n(&header->state, __ATOMIC_SEQ_CST))
+    __atomic_compare_exchange_n(&header->level, &none, level, false, __ATOMIC_SEQ_CST,
+                                __ATOMIC_RELAXED);
   if (is_late && told) __atomic_store_n(&told->levels, 0, __ATOMIC_RELAXED);
   munmap(header, PROF_I_HEADER_BYTES);
   if (is_late) return prof_i_fail(PROF_E_NOT_RUNNING, "recording into %s was stopped", path);
@@ -111,7 +126,8 @@ int prof_trace_set_level(const char *path, int level, int *before_out) {
   PROF_I_HOLD_CANCEL;
   int fd = -1;
   if (!path) return prof_i_fail(PROF_E_INVALID, "prof_trace_set_level: path is NULL");
-  if (level < 0 || level > 2) return prof_i_fail(PROF_E_LEVEL, "the level is %d; it must be 0 (off), 1 or 2", level);
+  if (level < 0 || level > 2)
+    return prof_i_fail(PROF_E_LEVEL, "the level is %d; it must be 0 (off), 1 or 2", level);
   int status = open_capture_file(path, &fd);
   if (status == PROF_OK) status = check(path, fd);
   if (status == PROF_OK) status = switch_level(fd, path, (uint32_t)level, before_out);

@@ -13,7 +13,8 @@
 #include "../core/port.h"
 #include "capture.h"
 
-/* What /proc says of a process: all that is after its name, from field 3 on. False when nothing can be read. */
+/* What /proc says of a process: all that is after its name, from field 3 on. False when nothing can
+   be read. */
 static bool read_stat(uint32_t pid, char *fields_out, size_t room) {
   char path[64], text[1024];
   snprintf(path, sizeof path, "/proc/%u/stat", pid);
@@ -22,7 +23,8 @@ static bool read_stat(uint32_t pid, char *fields_out, size_t room) {
   const ssize_t count = read(fd, text, sizeof text - 1);
   close(fd);
   text[count > 0 ? count : 0] = '\0';
-  const char *const name_end = strrchr(text, ')'); /* the name may hold anything; the last parenthesis ends it */
+  /* the name may hold anything; the last parenthesis ends it */
+  const char *const name_end = strrchr(text, ')');
   if (!name_end || strlen(name_end) < 3) return false;
   snprintf(fields_out, room, "%s", name_end + 2);
   return true;
@@ -50,7 +52,8 @@ static prof_i_process_life life_of_process(uint32_t pid, uint64_t start) {
     const bool is_there = kill((pid_t)pid, 0) == 0 || errno == EPERM;
     return is_there ? PROF_I_LIFE_RUNS : PROF_I_LIFE_OVER;
   }
-  const bool is_zombie = (fields[0] == 'Z' || fields[0] == 'X') && field(fields, 20) <= 1; /* no thread is left */
+  /* no thread is left */
+  const bool is_zombie = (fields[0] == 'Z' || fields[0] == 'X') && field(fields, 20) <= 1;
   if (is_zombie) return PROF_I_LIFE_OVER;
   if (field(fields, 22) == start) return PROF_I_LIFE_RUNS;
   return has_other_clock(pid) ? PROF_I_LIFE_UNKNOWN : PROF_I_LIFE_OVER;
@@ -62,12 +65,15 @@ static bool is_this_host(const prof_i_header *header) {
   return strncmp(host, header->host, sizeof host - 1) == 0;
 }
 
-/* A pid means something on the same host, since the same boot, in the same name space. An earlier boot's processes are gone. */
+/* A pid means something on the same host, since the same boot, in the same name space. An earlier
+   boot's processes are gone. */
 prof_i_process_life prof_i_life_of(const prof_i_header *header) {
   char boot_id[sizeof header->boot_id];
-  if (header->magic != PROF_I_MAGIC || header->pid == 0 || header->pid > INT32_MAX) return PROF_I_LIFE_OVER;
+  if (header->magic != PROF_I_MAGIC || header->pid == 0 || header->pid > INT32_MAX)
+    return PROF_I_LIFE_OVER;
   prof_i_port_boot_id(boot_id, sizeof boot_id);
-  const bool same_boot = !header->boot_id[0] || strncmp(boot_id, header->boot_id, sizeof boot_id - 1) == 0;
+  const bool same_boot =
+      !header->boot_id[0] || strncmp(boot_id, header->boot_id, sizeof boot_id - 1) == 0;
   if (!same_boot) return is_this_host(header) ? PROF_I_LIFE_OVER : PROF_I_LIFE_UNKNOWN;
   if (header->namespace_pid != prof_i_port_pid_namespace()) return PROF_I_LIFE_UNKNOWN;
   return life_of_process(header->pid, header->process_start);

@@ -1,9 +1,13 @@
-/* Puts a trace's events of memory into one order. Each thread's are in its own; between threads it is the clock's, but for two of one pool, whose counter says which came
-   first, however long a thread was kept from its record.
+/* Puts a trace's events of memory into one order. Each thread's are in its own; between threads it
+   is the clock's, but for two of one pool, whose counter says which came first, however long a
+   thread was kept from its record.
 
-   Threads' events are merged by time. One whose number is not the pool's next is held back until those before it have come. The clock is read before the sum is made, so whatever
-   has a place before an event was begun before that event's thread went on to its next: once the merge is past that, what has not come has no record. (A processor may read its clock some
-   instructions early: hence the slack.) So what is missing is known exactly, but for gaps of a million, which are one event less. */
+   Threads' events are merged by time. One whose number is not the pool's next is held back until
+   those before it have come. The clock is read before the sum is made, so whatever has a place
+   before an event was begun before that event's thread went on to its next: once the merge is past
+   that, what has not come has no record. (A processor may read its clock some instructions early:
+   hence the slack.) So what is missing is known exactly, but for gaps of a million, which are one
+   event less. */
 #include "memory.h"
 
 #include <stdlib.h>
@@ -30,7 +34,8 @@ typedef struct prof_i_scope_name {
 
 /* The name made readable, in scopes. 0: no memory. */
 static uint32_t add_name(prof_memory *m, prof_i_text text) {
-  if (!prof_i_make_room((void **)&m->scopes, &m->scope_room, m->scope_count, sizeof *m->scopes)) return 0;
+  if (!prof_i_make_room((void **)&m->scopes, &m->scope_room, m->scope_count, sizeof *m->scopes))
+    return 0;
   const size_t bytes = prof_i_show_repair(NULL, 0, text.data, (size_t)text.bytes);
   char *const copy = malloc(bytes + 1);
   if (!copy) return 0;
@@ -57,14 +62,16 @@ static uint32_t find_name(prof_memory *m, prof_i_text text) {
 static void forget_names(prof_memory *m) {
   prof_i_scope_name *name, *next;
   HASH_ITER(hh, m->names, name, next) {
-    HASH_DEL(m->names, name); /* NOLINT(clang-analyzer-unix.Malloc): uthash frees its table with the last one */
+    /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): uthash frees its table with the last one */
+    HASH_DEL(m->names, name);
     free(name);
   }
 }
 
 /* ---- a thread's events ---- */
 
-/* Events wait for the scope that they stand in, which the walk hands out after them: lists by depth, linked through the items' own words. */
+/* Events wait for the scope that they stand in, which the walk hands out after them: lists by
+   depth, linked through the items' own words. */
 typedef struct collect {
   prof_memory *memory;
   uint32_t thread;
@@ -76,9 +83,12 @@ typedef struct collect {
 static int add_item(collect *c, const prof_i_span *span) {
   prof_memory *const m = c->memory;
   if (m->item_count == UINT32_MAX - 1) return PROF_E_TOO_LARGE;
-  if (!prof_i_reach_place((void **)&c->waiting, &c->waiting_room, span->depth, sizeof *c->waiting)) return PROF_E_NO_MEMORY;
-  if (!prof_i_make_room((void **)&m->items, &m->item_room, m->item_count, sizeof *m->items)) return PROF_E_NO_MEMORY;
-  m->items[m->item_count++] = (prof_i_memory_item){span->start_ns, span->record, c->thread, c->waiting[span->depth]};
+  if (!prof_i_reach_place((void **)&c->waiting, &c->waiting_room, span->depth, sizeof *c->waiting))
+    return PROF_E_NO_MEMORY;
+  if (!prof_i_make_room((void **)&m->items, &m->item_room, m->item_count, sizeof *m->items))
+    return PROF_E_NO_MEMORY;
+  m->items[m->item_count++] =
+      (prof_i_memory_item){span->start_ns, span->record, c->thread, c->waiting[span->depth]};
   c->waiting[span->depth] = m->item_count;
   return 0;
 }
@@ -105,7 +115,8 @@ static int name_waiting(collect *c, const prof_i_span *span) {
 /* A step is no scope: what waits in it goes on waiting for what is around it. */
 static int pass_step(collect *c, const prof_i_span *span) {
   prof_memory *const m = c->memory;
-  if (!prof_i_make_room((void **)&m->steps, &m->step_room, m->step_count, sizeof *m->steps)) return PROF_E_NO_MEMORY;
+  if (!prof_i_make_room((void **)&m->steps, &m->step_room, m->step_count, sizeof *m->steps))
+    return PROF_E_NO_MEMORY;
   prof_i_trace_expand(m->trace, c->thread, span, &c->event);
   m->steps[m->step_count++] = (prof_i_memory_step){.ns = span->start_ns + span->duration_ns,
                                                    .number = c->event.id,
@@ -126,10 +137,14 @@ static int visit(void *user, const prof_i_span *spans, size_t count) {
   int status = 0;
   for (size_t i = 0; i < count && !status; i++) {
     const prof_i_span *const span = &spans[i];
-    if (span->kind == PROF_EVENT_MEMORY) status = add_item(c, span);
-    else if (span->lane != 0) continue;
-    else if (span->kind == PROF_EVENT_STEP) status = pass_step(c, span);
-    else if (span->kind == PROF_EVENT_SCOPE || span->kind == PROF_EVENT_OPEN) status = name_waiting(c, span);
+    if (span->kind == PROF_EVENT_MEMORY)
+      status = add_item(c, span);
+    else if (span->lane != 0)
+      continue;
+    else if (span->kind == PROF_EVENT_STEP)
+      status = pass_step(c, span);
+    else if (span->kind == PROF_EVENT_SCOPE || span->kind == PROF_EVENT_OPEN)
+      status = name_waiting(c, span);
   }
   return status;
 }
@@ -173,7 +188,8 @@ static int collect_all(prof_memory *m, uint32_t *starts) {
 /* ---- the order ---- */
 
 enum { NUMBER_MASK = (1 << (64 - PROF_I_USED_BITS)) - 1, BEHIND_MOST = NUMBER_MASK / 16 };
-enum { UNKNOWN_MAX = 64 }; /* events that are looked past to find one that is known to be a handler's */
+/* events that are looked past to find one that is known to be a handler's */
+enum { UNKNOWN_MAX = 64 };
 typedef enum relation { BEHIND, INSIDE, NOT_KNOWN } relation;
 static const uint64_t clock_slack_ns = 50000, longest_stop_ns = 10000000000;
 
@@ -214,9 +230,12 @@ uint32_t prof_i_memory_pool_index(const prof_memory *memory, uint32_t number) {
   return pool ? (uint32_t)(pool - memory->trace->catalog.pools) : UINT32_MAX;
 }
 
-/* Its number, counted on. A thread that was kept for long between an event's clock and its sum is far ahead; one that is behind what is awaited comes of clocks, and is not far. */
+/* Its number, counted on. A thread that was kept for long between an event's clock and its sum is
+   far ahead; one that is behind what is awaited comes of clocks, and is not far. */
 static uint64_t number_of(const line *l, const prof_i_memory_record *record) {
-  const uint64_t number = (record->verb == PROF_I_VERB_SAMPLE ? record->counter : record->counter >> PROF_I_USED_BITS) & NUMBER_MASK;
+  const uint64_t number =
+      (record->verb == PROF_I_VERB_SAMPLE ? record->counter : record->counter >> PROF_I_USED_BITS) &
+      NUMBER_MASK;
   if (!l->has_begun) return number + NUMBER_MASK + 1; /* so that none is below 0 */
   const uint64_t ahead = l->next + ((number - l->next) & NUMBER_MASK);
   const bool is_behind = ahead - l->next > NUMBER_MASK - BEHIND_MOST && ahead > NUMBER_MASK + 1;
@@ -234,7 +253,8 @@ static void hold(merge *g, line *l, held h) {
     return;
   }
   uint32_t at = l->held_count++;
-  for (; at && l->held[(at - 1) / 2].number > h.number; at = (at - 1) / 2) l->held[at] = l->held[(at - 1) / 2];
+  for (; at && l->held[(at - 1) / 2].number > h.number; at = (at - 1) / 2)
+    l->held[at] = l->held[(at - 1) / 2];
   l->held[at] = h;
 }
 
@@ -250,14 +270,20 @@ static held take_held(line *l) {
   return first;
 }
 
-/* Did a handler make it, that came between the other's clock and its sum? It has a later clock then, and an earlier place: in the order of the pool, and in the chunk. */
-static relation relation_to(const prof_memory *m, const prof_i_memory_item *later, const prof_i_memory_item *item) {
+/* Did a handler make it, that came between the other's clock and its sum? It has a later clock
+   then, and an earlier place: in the order of the pool, and in the chunk. */
+static relation relation_to(const prof_memory *m, const prof_i_memory_item *later,
+                            const prof_i_memory_item *item) {
   const uint64_t later_at = prof_i_source_offset(&m->trace->source, later->words);
   const uint64_t item_at = prof_i_source_offset(&m->trace->source, item->words);
-  if (later_at / PROF_I_UNIT_BYTES == item_at / PROF_I_UNIT_BYTES) return later_at < item_at ? INSIDE : BEHIND;
+  if (later_at / PROF_I_UNIT_BYTES == item_at / PROF_I_UNIT_BYTES)
+    return later_at < item_at ? INSIDE : BEHIND;
   const prof_i_memory_record a = prof_i_memory_item_read(later), b = prof_i_memory_item_read(item);
   if (a.pool != b.pool || a.verb == PROF_I_VERB_SAMPLE) return NOT_KNOWN;
-  return (((a.counter >> PROF_I_USED_BITS) - (b.counter >> PROF_I_USED_BITS)) & NUMBER_MASK) > NUMBER_MASK / 2 ? INSIDE : BEHIND;
+  return (((a.counter >> PROF_I_USED_BITS) - (b.counter >> PROF_I_USED_BITS)) & NUMBER_MASK) >
+                 NUMBER_MASK / 2
+             ? INSIDE
+             : BEHIND;
 }
 
 /* The first event of its thread that was begun after this one's sum was made. */
@@ -268,8 +294,10 @@ static uint32_t thread_goes_on_at(const merge *g, uint32_t item) {
   for (uint32_t i = item + 1, unknown = 0; i < end && unknown < UNKNOWN_MAX; i++) {
     const relation is = relation_to(g->memory, &items[i], &items[item]);
     if (is == BEHIND) break;
-    if (is == INSIDE) after = i + 1;
-    else unknown++;
+    if (is == INSIDE)
+      after = i + 1;
+    else
+      unknown++;
   }
   return after;
 }
@@ -278,12 +306,15 @@ static uint32_t thread_goes_on_at(const merge *g, uint32_t item) {
 static uint64_t awaited_until(const merge *g, uint32_t item) {
   const prof_i_memory_item *const items = g->memory->items;
   const uint32_t next = thread_goes_on_at(g, item);
-  return (next < g->ends[items[item].thread] ? items[next].ns : items[next - 1].ns + longest_stop_ns) + clock_slack_ns;
+  return (next < g->ends[items[item].thread] ? items[next].ns
+                                             : items[next - 1].ns + longest_stop_ns) +
+         clock_slack_ns;
 }
 
 /* Those whose turn it is, and those before which nothing comes any more. */
 static void place_held(merge *g, line *l, prof_i_memory_pool *pool, uint64_t now_ns) {
-  while (l->held_count && (l->held[0].number <= l->next || awaited_until(g, l->held[0].item) < now_ns)) {
+  while (l->held_count &&
+         (l->held[0].number <= l->next || awaited_until(g, l->held[0].item) < now_ns)) {
     const held h = take_held(l);
     if (h.number > l->next) {
       pool->info.missing_count += h.number - l->next;
@@ -321,11 +352,14 @@ static void take(merge *g, uint32_t item) {
 
 /* ---- threads by time ---- */
 
-static uint64_t time_of(const merge *g, uint32_t thread) { return g->memory->items[g->at[thread]].ns; }
+static uint64_t time_of(const merge *g, uint32_t thread) {
+  return g->memory->items[g->at[thread]].ns;
+}
 
 static void sink_down(merge *g, uint32_t at) {
   for (uint32_t child; (child = 2 * at + 1) < g->heap_count; at = child) {
-    if (child + 1 < g->heap_count && time_of(g, g->heap[child + 1]) < time_of(g, g->heap[child])) child++;
+    if (child + 1 < g->heap_count && time_of(g, g->heap[child + 1]) < time_of(g, g->heap[child]))
+      child++;
     if (time_of(g, g->heap[at]) <= time_of(g, g->heap[child])) return;
     const uint32_t kept = g->heap[at];
     g->heap[at] = g->heap[child];
@@ -345,21 +379,25 @@ static void merge_all(merge *g) {
     place_held(g, &g->lines[i], &g->memory->pools[i], UINT64_MAX);
 }
 
-/* How many events there were. Killed between an event's sum and the count of rounds, that is a round short. */
+/* How many events there were. Killed between an event's sum and the count of rounds, that is a
+   round short. */
 static uint64_t event_count(const prof_i_pool_seen *pool, const line *l) {
   if (pool->kind == PROF_MEMORY_QUERY) return pool->state.used;
-  const uint64_t count = (pool->state.rounds & UINT32_MAX) << (64 - PROF_I_USED_BITS) | pool->state.used >> PROF_I_USED_BITS;
+  const uint64_t count = (pool->state.rounds & UINT32_MAX) << (64 - PROF_I_USED_BITS) |
+                         pool->state.used >> PROF_I_USED_BITS;
   return count + 1 < l->next ? count + NUMBER_MASK + 1 : count;
 }
 
 /* Of a pool none of whose events stands: those since the last reset or clear, up to a million. */
 static uint64_t since_reset_count(const prof_i_pool_seen *pool, uint64_t all) {
   if (pool->state.era == 0 || pool->kind == PROF_MEMORY_QUERY) return all;
-  return (all - (pool->state.used_peaks[pool->state.era % PROF_I_PEAKS].base >> PROF_I_USED_BITS)) & NUMBER_MASK;
+  return (all - (pool->state.used_peaks[pool->state.era % PROF_I_PEAKS].base >> PROF_I_USED_BITS)) &
+         NUMBER_MASK;
 }
 
-/* What was counted, and has no record. Of a pool that is shown from its first event on that is told by the counts alone, however many are missing in one gap; else what is behind the last record. In a capture that goes
-   on these may just be coming, unless it is full. */
+/* What was counted, and has no record. Of a pool that is shown from its first event on that is told
+   by the counts alone, however many are missing in one gap; else what is behind the last record. In
+   a capture that goes on these may just be coming, unless it is full. */
 static void count_missing(merge *g) {
   const prof_trace *const trace = g->memory->trace;
   const bool is_over = trace->is_settled || trace->header.full_ticks;
@@ -368,10 +406,14 @@ static void count_missing(merge *g) {
     const prof_i_pool_seen *const pool = &trace->catalog.pools[i];
     uint64_t *const missing = &g->memory->pools[i].info.missing_count;
     const uint64_t all = event_count(pool, l), behind = (all + 1 - l->next) & NUMBER_MASK;
-    const uint64_t count = is_over ? all : all - (behind < all ? behind : all); /* or up to the last that is there */
-    if (l->is_whole) *missing = count > l->seen_count ? count - l->seen_count : 0;
-    else if (is_over && !l->has_begun) *missing = since_reset_count(pool, all);
-    else if (is_over && behind < NUMBER_MASK / 2) *missing += behind;
+    /* or up to the last that is there */
+    const uint64_t count = is_over ? all : all - (behind < all ? behind : all);
+    if (l->is_whole)
+      *missing = count > l->seen_count ? count - l->seen_count : 0;
+    else if (is_over && !l->has_begun)
+      *missing = since_reset_count(pool, all);
+    else if (is_over && behind < NUMBER_MASK / 2)
+      *missing += behind;
   }
 }
 
@@ -406,11 +448,12 @@ static int put_in_order(prof_memory *m, uint32_t *starts) {
     memcpy(ends, starts + 1, thread_count * sizeof *ends);
     g.ends = ends;
     for (uint32_t i = 0; i < pool_count; i++) {
-      const bool is_whole =
-          m->from_ns == 0 && m->trace->catalog.pools[i].ticks >= m->trace->floor;
+      const bool is_whole = m->from_ns == 0 && m->trace->catalog.pools[i].ticks >= m->trace->floor;
       g.lines[i] = (line){.next = 1, .has_begun = is_whole, .is_whole = is_whole};
       m->pools[i].sure_until = UINT32_MAX;
-      m->pools[i].is_begin_known = is_whole && prof_i_memory_knows_before(&m->trace->catalog.pools[i]) && m->trace->catalog.pools[i].state.refused_count == 0;
+      m->pools[i].is_begin_known = is_whole &&
+                                   prof_i_memory_knows_before(&m->trace->catalog.pools[i]) &&
+                                   m->trace->catalog.pools[i].state.refused_count == 0;
     }
     for (uint32_t i = 0; i < thread_count; i++)
       if (starts[i] < ends[i]) g.heap[g.heap_count++] = i;
@@ -471,12 +514,16 @@ static int read_memory(const prof_trace *trace, uint64_t from_ns, bool is_played
     status = fill(m);
     forget_names(m);
   }
-  if (!status && is_played) status = prof_i_memory_fill(m);
-  else if (!status && m->from_ns && !prof_i_memory_find_begins(m)) status = PROF_E_NO_MEMORY;
+  if (!status && is_played)
+    status = prof_i_memory_fill(m);
+  else if (!status && m->from_ns && !prof_i_memory_find_begins(m))
+    status = PROF_E_NO_MEMORY;
   if (status) {
     prof_i_memory_destroy(m);
-    return status == PROF_E_TOO_LARGE ? prof_i_fail(status, "the trace has 2^32 events of memory or more")
-                                      : prof_i_fail(status, "no memory to read what %llu events say of memory", (unsigned long long)trace->event_count);
+    return status == PROF_E_TOO_LARGE
+               ? prof_i_fail(status, "the trace has 2^32 events of memory or more")
+               : prof_i_fail(status, "no memory to read what %llu events say of memory",
+                             (unsigned long long)trace->event_count);
   }
   *memory_out = m;
   return PROF_OK;
@@ -494,7 +541,9 @@ int prof_memory_read(const prof_trace *trace, prof_memory **memory_out) {
   PROF_I_HOLD_FP;
   PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   PROF_I_INSIDE;
-  if (!trace || !memory_out) return prof_i_fail(PROF_E_INVALID, "prof_memory_read: %s is NULL", trace ? "memory_out" : "trace");
+  if (!trace || !memory_out)
+    return prof_i_fail(PROF_E_INVALID, "prof_memory_read: %s is NULL",
+                       trace ? "memory_out" : "trace");
   return prof_i_memory_of(trace, memory_out);
 }
 

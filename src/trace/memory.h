@@ -1,5 +1,6 @@
-/* Events of memory in one order, and the play of them. memory.c puts them into order, memory_play.c plays them, memory_state.c says what stood at a moment, memory_live.c
-   what was live then. A trace's pools are its catalog's, by index. */
+/* Events of memory in one order, and the play of them. memory.c puts them into order, memory_play.c
+   plays them, memory_state.c says what stood at a moment, memory_live.c what was live then. A
+   trace's pools are its catalog's, by index. */
 #ifndef PROF_TRACE_MEMORY_H
 #define PROF_TRACE_MEMORY_H
 
@@ -18,7 +19,7 @@ typedef struct prof_i_memory_item {
 } prof_i_memory_item;
 
 typedef struct prof_i_memory_step {
-  uint64_t ns, number; /* when it ended */
+  uint64_t ns, number;   /* when it ended */
   const uint64_t *words; /* its record */
   uint32_t thread;
 } prof_i_memory_step;
@@ -39,11 +40,14 @@ typedef struct prof_i_memory_pool {
   uint32_t failure_count;
   uint32_t example_count;
   uint32_t peak_used_at, peak_allocated_at; /* places in order, behind the event */
-  uint32_t sure_until;      /* place in order from which on something may be missing */
+  uint32_t sure_until;                 /* place in order from which on something may be missing */
   int64_t begin_used, begin_allocated; /* before its first event that stands */
-  uint32_t since_reset;     /* its event, among its own, that is the first after the last reset; UINT32_MAX: the time says it */
-  bool is_begin_known;      /* all that it has handed out since it began to count is there, or missing behind sure_until */
-  int64_t played_peak, played_end; /* used, had only right calls been counted */
+  /* its event, among its own, that is the first after the last reset; UINT32_MAX: the time says
+     it */
+  uint32_t since_reset;
+  /* all that it has handed out since it began to count is there, or missing behind sure_until */
+  bool is_begin_known;
+  int64_t played_peak, played_end;   /* used, had only right calls been counted */
   uint32_t first_place, event_count; /* its events' places in order, among prof_memory.places */
 } prof_i_memory_pool;
 
@@ -56,7 +60,7 @@ struct prof_memory {
   char **scopes; /* names, made readable; [0] is "" */
   uint32_t scope_count, scope_room;
   struct prof_i_scope_name *names; /* finds them */
-  prof_i_memory_step *steps; /* by time */
+  prof_i_memory_step *steps;       /* by time */
   uint32_t step_count, step_room;
   prof_i_memory_pool *pools; /* as the catalog's */
   uint64_t end_ns;
@@ -83,17 +87,20 @@ static inline int64_t prof_i_memory_bounded(uint64_t bytes) {
 }
 
 /* Of memory: a capture may have several in a session. */
-static inline uint32_t prof_i_memory_start_of(const prof_i_pool_seen *pool) { return pool->start ? pool->start : pool->session; }
+static inline uint32_t prof_i_memory_start_of(const prof_i_pool_seen *pool) {
+  return pool->start ? pool->start : pool->session;
+}
 
 /* ---- one pool while it is played ---- */
 
 typedef struct prof_i_play_pool {
-  prof_i_pieces live;   /* value: place in items of its alloc */
+  prof_i_pieces live; /* value: place in items of its alloc */
   prof_i_pieces blocks;
   int64_t used, allocated;
   uint64_t live_bytes, requested_bytes;
   uint64_t before_bytes; /* of what was there before the start, and has not come back */
-  uint64_t empty_count;  /* pieces of no bytes that are live: they stand nowhere, perhaps at another one's address */
+  /* pieces of no bytes that are live: they stand nowhere, perhaps at another one's address */
+  uint64_t empty_count;
 } prof_i_play_pool;
 
 /* A free of what was not live. */
@@ -105,18 +112,22 @@ typedef struct prof_i_unknown_free {
 
 /* What a play finds on its way, to whoever wants to know. May be NULL. */
 typedef struct prof_i_play_events {
-  void (*wrong)(void *user, uint32_t pool, uint32_t item, prof_memory_wrong wrong, const prof_i_memory_record *record);
+  void (*wrong)(void *user, uint32_t pool, uint32_t item, prof_memory_wrong wrong,
+                const prof_i_memory_record *record);
   void (*from_before)(void *user, uint32_t pool, const prof_i_memory_record *record);
-  void (*unsure)(void *user, uint32_t pool, uint32_t item, bool is_complete, const prof_i_memory_record *record); /* a free that would be wrong, were the alloc not perhaps lost; complete: or from before the first event, since when none is missing */
+  /* a free that would be wrong, were the alloc not perhaps lost; complete: or from before the first
+     event, since when none is missing */
+  void (*unsure)(void *user, uint32_t pool, uint32_t item, bool is_complete,
+                 const prof_i_memory_record *record);
   void *user;
 } prof_i_play_events;
 
 typedef struct prof_i_play {
   const prof_memory *memory;
   prof_i_play_pool *pools; /* as the catalog's */
-  uint32_t only;  /* pool index that is played; UINT32_MAX: all */
-  uint32_t next;  /* place in order, behind the last event that was played */
-  uint32_t next_own; /* of `only`: among its own */
+  uint32_t only;           /* pool index that is played; UINT32_MAX: all */
+  uint32_t next;           /* place in order, behind the last event that was played */
+  uint32_t next_own;       /* of `only`: among its own */
   prof_i_play_events events;
 } prof_i_play;
 
@@ -125,7 +136,8 @@ int prof_i_play_init(prof_i_play *play, const prof_memory *memory, uint32_t only
 void prof_i_play_fini(prof_i_play *play);
 /* The place of the event that is played next; item_count: none is left. */
 uint32_t prof_i_play_upcoming(const prof_i_play *play);
-/* Plays one event; *pool_out: its pool's index, UINT32_MAX: of none that is known. 1; 0: there is none left; PROF_E_NO_MEMORY. */
+/* Plays one event; *pool_out: its pool's index, UINT32_MAX: of none that is known. 1; 0: there is
+   none left; PROF_E_NO_MEMORY. */
 int prof_i_play_next(prof_i_play *play, uint32_t *pool_out, prof_i_memory_record *record_out);
 /* Up to a place in order. */
 int prof_i_play_to(prof_i_play *play, uint32_t place);

@@ -17,13 +17,17 @@ static uint32_t column_of(const prof_i_memory_curve *curve, uint64_t ns) {
   return share >= 1 ? curve->count - 1 : (uint32_t)(share * curve->count);
 }
 
-/* The pool's own peak is right whatever was lost: then the curve, which is made of records, is lower there. */
-static void set_mark(const prof_i_memory_curve *curve, prof_i_memory_mark *mark, int64_t *columns, int64_t bytes, uint64_t ns) {
+/* The pool's own peak is right whatever was lost: then the curve, which is made of records, is
+   lower there. */
+static void set_mark(const prof_i_memory_curve *curve, prof_i_memory_mark *mark, int64_t *columns,
+                     int64_t bytes, uint64_t ns) {
   *mark = (prof_i_memory_mark){bytes, ns, column_of(curve, ns)};
   if (columns[mark->column] < mark->bytes) columns[mark->column] = mark->bytes;
 }
 
-static int64_t floor_to(int64_t bytes, int64_t step) { return bytes >= 0 ? bytes / step * step : -((-bytes + step - 1) / step * step); }
+static int64_t floor_to(int64_t bytes, int64_t step) {
+  return bytes >= 0 ? bytes / step * step : -((-bytes + step - 1) / step * step);
+}
 
 static void reach(prof_i_memory_curve *curve, int64_t bytes) {
   if (bytes < curve->low) curve->low = bytes;
@@ -42,9 +46,12 @@ static void set_axis(prof_i_memory_curve *curve) {
   curve->high = -floor_to(-curve->high, curve->step);
 }
 
-int prof_i_memory_curve_init(prof_i_memory_curve *curve, const prof_memory *memory, uint32_t index, uint32_t count) {
-  *curve = (prof_i_memory_curve){.count = count, .begin_ns = prof_i_memory_begin_ns(memory, index), .end_ns = memory->end_ns};
-  if (curve->end_ns <= curve->begin_ns) curve->begin_ns = curve->end_ns ? curve->end_ns - 1 : 0, curve->end_ns = curve->begin_ns + 1;
+int prof_i_memory_curve_init(prof_i_memory_curve *curve, const prof_memory *memory, uint32_t index,
+                             uint32_t count) {
+  *curve = (prof_i_memory_curve){
+      .count = count, .begin_ns = prof_i_memory_begin_ns(memory, index), .end_ns = memory->end_ns};
+  if (curve->end_ns <= curve->begin_ns)
+    curve->begin_ns = curve->end_ns ? curve->end_ns - 1 : 0, curve->end_ns = curve->begin_ns + 1;
   curve->used = malloc((size_t)count * 2 * sizeof *curve->used);
   if (!curve->used) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for %u columns", count);
   curve->allocated = curve->used + count;
@@ -56,7 +63,8 @@ int prof_i_memory_curve_init(prof_i_memory_curve *curve, const prof_memory *memo
   const prof_memory_info *const info = &memory->pools[index].info;
   set_mark(curve, &curve->used_peak, curve->used, info->peak_used.used_bytes, info->peak_used.ns);
   curve->has_allocated = info->peak_allocated.allocated_bytes > 0;
-  set_mark(curve, &curve->allocated_peak, curve->allocated, info->peak_allocated.allocated_bytes, info->peak_allocated.ns);
+  set_mark(curve, &curve->allocated_peak, curve->allocated, info->peak_allocated.allocated_bytes,
+           info->peak_allocated.ns);
   set_axis(curve);
   return 0;
 }

@@ -1,5 +1,5 @@
-/* What pictures of a pool show: used and allocated over time, how high the axis goes and where its ticks stand, and where the two peaks are. The terminal's
-   plot and the SVG draw the same. */
+/* What pictures of a pool show: used and allocated over time, how high the axis goes and where its
+   ticks stand, and where the two peaks are. The terminal's plot and the SVG draw the same. */
 #ifndef PROF_TRACE_MEMORY_CURVE_H
 #define PROF_TRACE_MEMORY_CURVE_H
 
@@ -12,17 +12,21 @@ typedef struct prof_i_memory_mark {
 } prof_i_memory_mark;
 
 typedef struct prof_i_memory_curve {
-  uint32_t count;            /* of columns */
-  int64_t *used, *allocated; /* in each the highest, between low and high; one array, allocated behind used */
+  uint32_t count; /* of columns */
+  /* in each the highest, between low and high; one array, allocated behind used */
+  int64_t *used, *allocated;
   uint64_t begin_ns, end_ns; /* begin before end */
   int64_t low, high;         /* of the axis, multiples of step; 0 lies between them */
-  int64_t step;              /* between its ticks: a power of two, so that they read well in KiB, MiB, GiB */
+  /* between its ticks: a power of two, so that they read well in KiB, MiB, GiB */
+  int64_t step;
   prof_i_memory_mark used_peak, allocated_peak;
   uint32_t has_allocated; /* 0: it knows no blocks, as malloc()'s, and allocated is not drawn */
 } prof_i_memory_curve;
 
-/* index below prof_memory_pool_count(). 0, or an error whose text is set; then there is nothing to free. */
-int prof_i_memory_curve_init(prof_i_memory_curve *curve, const prof_memory *memory, uint32_t index, uint32_t count);
+/* index below prof_memory_pool_count(). 0, or an error whose text is set; then there is nothing to
+   free. */
+int prof_i_memory_curve_init(prof_i_memory_curve *curve, const prof_memory *memory, uint32_t index,
+                             uint32_t count);
 void prof_i_memory_curve_fini(prof_i_memory_curve *curve);
 
 /* 1, 2 or 5 times a power of ten, so that at most so many ticks fall into the span. */

@@ -1,4 +1,5 @@
-/* What was live at a moment, grouped; used and allocated over time; and what all pools of a device come to. Each plays the events once more. */
+/* What was live at a moment, grouped; used and allocated over time; and what all pools of a device
+   come to. Each plays the events once more. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,14 +29,21 @@ typedef struct sums {
   uint32_t count, room;
 } sums;
 
-static uint32_t size_class(uint64_t bytes) { return bytes < 2 ? 0 : 63u - (uint32_t)__builtin_clzll(bytes); }
+static uint32_t size_class(uint64_t bytes) {
+  return bytes < 2 ? 0 : 63u - (uint32_t)__builtin_clzll(bytes);
+}
 
-static uint64_t key_of(prof_memory_by by, const prof_i_memory_item *item, const prof_i_memory_record *record) {
+static uint64_t key_of(prof_memory_by by, const prof_i_memory_item *item,
+                       const prof_i_memory_record *record) {
   switch (by) {
-    case PROF_MEMORY_BY_SCOPE: return item->scope;
-    case PROF_MEMORY_BY_TAG: return record->tag;
-    case PROF_MEMORY_BY_SIZE: return size_class(record->requested);
-    case PROF_MEMORY_BY_ADDRESS: return record->address;
+    case PROF_MEMORY_BY_SCOPE:
+      return item->scope;
+    case PROF_MEMORY_BY_TAG:
+      return record->tag;
+    case PROF_MEMORY_BY_SIZE:
+      return size_class(record->requested);
+    case PROF_MEMORY_BY_ADDRESS:
+      return record->address;
   }
   return 0;
 }
@@ -62,7 +70,14 @@ static bool list(const prof_memory *m, const prof_i_play_pool *pool, prof_memory
     const prof_i_memory_item *const item = &m->items[piece->value];
     const prof_i_memory_record record = prof_i_memory_item_read(item);
     const uint64_t requested = record.requested < piece->bytes ? record.requested : piece->bytes;
-    s->of[s->count++] = (sum){key_of(by, item, &record), 1, piece->bytes, requested, item->ns, item->ns, item->scope, record.tag};
+    s->of[s->count++] = (sum){key_of(by, item, &record),
+                              1,
+                              piece->bytes,
+                              requested,
+                              item->ns,
+                              item->ns,
+                              item->scope,
+                              record.tag};
   }
   return true;
 }
@@ -115,10 +130,12 @@ static size_t put_tag(const prof_memory *m, char *to, size_t room, uint32_t tag)
 }
 
 /* Bytes of the label, which are written as far as there is room. */
-static size_t put_label(const prof_memory *m, char *to, size_t room, prof_memory_by by, const sum *s) {
+static size_t put_label(const prof_memory *m, char *to, size_t room, prof_memory_by by,
+                        const sum *s) {
   char text[96];
   switch (by) {
-    case PROF_MEMORY_BY_TAG: return put_tag(m, to, room, (uint32_t)s->key);
+    case PROF_MEMORY_BY_TAG:
+      return put_tag(m, to, room, (uint32_t)s->key);
     case PROF_MEMORY_BY_SIZE: {
       const size_t bytes = put_class(text, sizeof text, s->key);
       memcpy(to, text, bytes < room ? bytes : room);
@@ -140,7 +157,8 @@ static prof_memory_rows *make_rows(const prof_memory *m, prof_memory_by by, cons
   size_t bytes = sizeof(prof_memory_rows) + (size_t)s->count * sizeof(prof_memory_row);
   char none[1];
   for (uint32_t i = 0; i < s->count; i++)
-    bytes += put_label(m, none, 0, by, &s->of[i]) + 1 + (by == PROF_MEMORY_BY_ADDRESS ? put_tag(m, none, 0, s->of[i].tag) : 0) + 1;
+    bytes += put_label(m, none, 0, by, &s->of[i]) + 1 +
+             (by == PROF_MEMORY_BY_ADDRESS ? put_tag(m, none, 0, s->of[i].tag) : 0) + 1;
   prof_memory_rows *const rows = malloc(bytes);
   if (!rows) return NULL;
   prof_memory_row *const row = (prof_memory_row *)(rows + 1);
@@ -177,22 +195,30 @@ static uint32_t place_at(const prof_memory *m, uint64_t ns) {
   return place;
 }
 
-static uint32_t place_of(const prof_memory *m, uint32_t index, prof_memory_moment moment, uint64_t at_ns) {
+static uint32_t place_of(const prof_memory *m, uint32_t index, prof_memory_moment moment,
+                         uint64_t at_ns) {
   switch (moment) {
-    case PROF_MEMORY_AT_PEAK_USED: return m->pools[index].peak_used_at;
-    case PROF_MEMORY_AT_PEAK_ALLOCATED: return m->pools[index].peak_allocated_at;
-    case PROF_MEMORY_AT_END: return m->item_count;
-    case PROF_MEMORY_AT_TIME: return place_at(m, at_ns);
+    case PROF_MEMORY_AT_PEAK_USED:
+      return m->pools[index].peak_used_at;
+    case PROF_MEMORY_AT_PEAK_ALLOCATED:
+      return m->pools[index].peak_allocated_at;
+    case PROF_MEMORY_AT_END:
+      return m->item_count;
+    case PROF_MEMORY_AT_TIME:
+      return place_at(m, at_ns);
   }
   return 0;
 }
 
 int prof_i_memory_live(const prof_memory *memory, uint32_t index, prof_memory_moment moment,
                        uint64_t at_ns, prof_memory_by by, prof_memory_rows **rows_out) {
-  if (!memory || !rows_out) return prof_i_fail(PROF_E_INVALID, "prof_memory_live: %s is NULL", memory ? "rows_out" : "memory");
-  if (index >= prof_memory_pool_count(memory) || moment > PROF_MEMORY_AT_TIME || by > PROF_MEMORY_BY_ADDRESS)
-    return prof_i_fail(PROF_E_INVALID, "prof_memory_live: index is %u of %u, moment %u, by %u", index, prof_memory_pool_count(memory), (unsigned)moment,
-                       (unsigned)by);
+  if (!memory || !rows_out)
+    return prof_i_fail(PROF_E_INVALID, "prof_memory_live: %s is NULL",
+                       memory ? "rows_out" : "memory");
+  if (index >= prof_memory_pool_count(memory) || moment > PROF_MEMORY_AT_TIME ||
+      by > PROF_MEMORY_BY_ADDRESS)
+    return prof_i_fail(PROF_E_INVALID, "prof_memory_live: index is %u of %u, moment %u, by %u",
+                       index, prof_memory_pool_count(memory), (unsigned)moment, (unsigned)by);
   prof_i_play play;
   sums s = {0};
   prof_memory_rows *rows = NULL;
@@ -225,7 +251,8 @@ uint64_t prof_i_memory_begin_ns(const prof_memory *m, uint32_t index) {
 }
 
 /* The columns between two events hold what was before. */
-static void go_to(uint32_t *column, uint32_t to, const prof_i_play_pool *pool, int64_t *used_out, int64_t *allocated_out) {
+static void go_to(uint32_t *column, uint32_t to, const prof_i_play_pool *pool, int64_t *used_out,
+                  int64_t *allocated_out) {
   while (*column < to) {
     ++*column;
     used_out[*column] = pool->used;
@@ -233,17 +260,20 @@ static void go_to(uint32_t *column, uint32_t to, const prof_i_play_pool *pool, i
   }
 }
 
-static int play_series(prof_i_play *play, uint32_t index, uint32_t count, int64_t *used_out, int64_t *allocated_out) {
+static int play_series(prof_i_play *play, uint32_t index, uint32_t count, int64_t *used_out,
+                       int64_t *allocated_out) {
   const prof_memory *const m = play->memory;
   const prof_i_play_pool *const pool = &play->pools[index];
-  const uint64_t begin = prof_i_memory_begin_ns(m, index), span = m->end_ns > begin ? m->end_ns - begin : 1;
+  const uint64_t begin = prof_i_memory_begin_ns(m, index),
+                 span = m->end_ns > begin ? m->end_ns - begin : 1;
   uint32_t column = 0, played;
   used_out[0] = pool->used;
   allocated_out[0] = pool->allocated;
   for (uint32_t place; (place = prof_i_play_upcoming(play)) < m->item_count;) {
     const uint64_t ns = m->items[m->order[place]].ns;
     const double share = ns > begin ? (double)(ns - begin) / (double)span : 0;
-    go_to(&column, share >= 1 ? count - 1 : (uint32_t)(share * count), pool, used_out, allocated_out);
+    go_to(&column, share >= 1 ? count - 1 : (uint32_t)(share * count), pool, used_out,
+          allocated_out);
     prof_i_memory_record record;
     const int more = prof_i_play_next(play, &played, &record);
     if (more < 0) return more;
@@ -256,9 +286,11 @@ static int play_series(prof_i_play *play, uint32_t index, uint32_t count, int64_
 
 int prof_i_memory_series(const prof_memory *memory, uint32_t index, uint32_t count,
                          int64_t *used_bytes_out, int64_t *allocated_bytes_out) {
-  if (!memory || !used_bytes_out || !allocated_bytes_out) return prof_i_fail(PROF_E_INVALID, "prof_memory_series: an argument is NULL");
+  if (!memory || !used_bytes_out || !allocated_bytes_out)
+    return prof_i_fail(PROF_E_INVALID, "prof_memory_series: an argument is NULL");
   if (index >= prof_memory_pool_count(memory) || count == 0)
-    return prof_i_fail(PROF_E_INVALID, "prof_memory_series: index is %u of %u, count %u", index, prof_memory_pool_count(memory), count);
+    return prof_i_fail(PROF_E_INVALID, "prof_memory_series: index is %u of %u, count %u", index,
+                       prof_memory_pool_count(memory), count);
   prof_i_play play;
   int status = prof_i_play_init(&play, memory, index);
   if (!status) status = play_series(&play, index, count, used_bytes_out, allocated_bytes_out);
@@ -276,8 +308,10 @@ int prof_memory_series(const prof_memory *memory, uint32_t index, uint32_t count
 
 /* ---- a device ---- */
 
-static bool is_of(const prof_i_pool_seen *pool, prof_device device, uint32_t source, uint32_t session) {
-  return pool->device.type == device.type && pool->device.index == device.index && pool->kind == source && (!session || prof_i_memory_start_of(pool) == session);
+static bool is_of(const prof_i_pool_seen *pool, prof_device device, uint32_t source,
+                  uint32_t session) {
+  return pool->device.type == device.type && pool->device.index == device.index &&
+         pool->kind == source && (!session || prof_i_memory_start_of(pool) == session);
 }
 
 static void add_info(prof_memory_info *to, const prof_memory_info *from) {
@@ -312,18 +346,23 @@ static void add_state(prof_memory_state *to, const prof_i_play_pool *pool) {
   to->live_bytes += own.live_bytes;
   to->requested_bytes += own.requested_bytes;
   to->free_bytes += own.free_bytes;
-  if (own.largest_free_bytes > to->largest_free_bytes) to->largest_free_bytes = own.largest_free_bytes;
+  if (own.largest_free_bytes > to->largest_free_bytes)
+    to->largest_free_bytes = own.largest_free_bytes;
   to->outside_bytes += own.outside_bytes;
   to->has_ranges |= own.has_ranges;
-  to->fragmentation = to->free_bytes ? 1.0 - (double)to->largest_free_bytes / (double)to->free_bytes : 0;
+  to->fragmentation =
+      to->free_bytes ? 1.0 - (double)to->largest_free_bytes / (double)to->free_bytes : 0;
 }
 
-static void describe_device(const prof_i_play *play, prof_device device, uint32_t source, uint32_t session, prof_memory_state *state) {
+static void describe_device(const prof_i_play *play, prof_device device, uint32_t source,
+                            uint32_t session, prof_memory_state *state) {
   for (uint32_t i = 0; i < play->memory->trace->catalog.pool_count; i++)
-    if (is_of(&play->memory->trace->catalog.pools[i], device, source, session)) add_state(state, &play->pools[i]);
+    if (is_of(&play->memory->trace->catalog.pools[i], device, source, session))
+      add_state(state, &play->pools[i]);
 }
 
-static int describe_at(const prof_memory *m, uint32_t place, prof_device device, uint32_t source, uint32_t session, prof_memory_state *state) {
+static int describe_at(const prof_memory *m, uint32_t place, prof_device device, uint32_t source,
+                       uint32_t session, prof_memory_state *state) {
   prof_i_play play;
   int status = prof_i_play_init(&play, m, UINT32_MAX);
   if (!status) status = prof_i_play_to(&play, place);
@@ -333,12 +372,14 @@ static int describe_at(const prof_memory *m, uint32_t place, prof_device device,
 }
 
 /* When the last reset was; 0: there was none. */
-static uint64_t peaks_from(const prof_memory *m, prof_device device, uint32_t source, uint32_t session) {
+static uint64_t peaks_from(const prof_memory *m, prof_device device, uint32_t source,
+                           uint32_t session) {
   uint64_t from_ns = 0;
   for (uint32_t i = 0; i < m->trace->catalog.pool_count; i++) {
     const prof_i_pool_seen *const pool = &m->trace->catalog.pools[i];
     if (!is_of(pool, device, source, session) || pool->state.era == 0) continue;
-    const uint64_t ns = prof_i_memory_ns(m, pool->state.used_peaks[pool->state.era % PROF_I_PEAKS].begin_ticks);
+    const uint64_t ns =
+        prof_i_memory_ns(m, pool->state.used_peaks[pool->state.era % PROF_I_PEAKS].begin_ticks);
     if (ns > from_ns) from_ns = ns;
   }
   return from_ns;
@@ -367,7 +408,8 @@ static void pass_steps(const prof_memory *m, growth *g, uint32_t item, int64_t u
 }
 
 /* Where the sums of several pools are highest since then, and in which step they grew most. */
-static int find_peaks(const prof_memory *m, prof_memory_info *info, uint32_t *used_at, uint32_t *allocated_at) {
+static int find_peaks(const prof_memory *m, prof_memory_info *info, uint32_t *used_at,
+                      uint32_t *allocated_at) {
   const prof_device device = info->device;
   const uint32_t source = info->source, session = info->session;
   growth grown = {0};
@@ -392,61 +434,81 @@ static int find_peaks(const prof_memory *m, prof_memory_info *info, uint32_t *us
       allocated_peak = allocated;
       *used_at = *allocated_at = play.next;
     }
-    uint32_t index = prof_i_memory_pool_index(m, prof_i_memory_item_read(&m->items[m->order[play.next]]).pool);
-    const bool counts = index != UINT32_MAX && is_of(&m->trace->catalog.pools[index], device, source, session);
+    uint32_t index =
+        prof_i_memory_pool_index(m, prof_i_memory_item_read(&m->items[m->order[play.next]]).pool);
+    const bool counts =
+        index != UINT32_MAX && is_of(&m->trace->catalog.pools[index], device, source, session);
     const prof_i_play_pool *const pool = counts ? &play.pools[index] : NULL;
-    const int64_t used_before = counts ? pool->used : 0, allocated_before = counts ? pool->allocated : 0;
+    const int64_t used_before = counts ? pool->used : 0,
+                  allocated_before = counts ? pool->allocated : 0;
     prof_i_memory_record record;
     const int more = prof_i_play_next(&play, &index, &record);
     if (more < 0) status = more;
     if (!counts || status) continue;
     has_answer = true;
-    used = source == PROF_MEMORY_QUERY ? pool->used : used + pool->used - used_before; /* of queries, one is asked at a time */
-    allocated = source == PROF_MEMORY_QUERY ? pool->allocated : allocated + pool->allocated - allocated_before;
+    /* of queries, one is asked at a time */
+    used = source == PROF_MEMORY_QUERY ? pool->used : used + pool->used - used_before;
+    allocated = source == PROF_MEMORY_QUERY ? pool->allocated
+                                            : allocated + pool->allocated - allocated_before;
     if (!has_begun || used > used_peak) used_peak = used, *used_at = play.next;
-    if (!has_begun || allocated > allocated_peak) allocated_peak = allocated, *allocated_at = play.next;
+    if (!has_begun || allocated > allocated_peak)
+      allocated_peak = allocated, *allocated_at = play.next;
   }
   pass_steps(m, &grown, UINT32_MAX, used, has_answer, info);
   prof_i_play_fini(&play);
   return status;
 }
 
-static uint64_t time_behind(const prof_memory *m, uint32_t place) { return place ? m->items[m->order[place - 1]].ns : 0; }
+static uint64_t time_behind(const prof_memory *m, uint32_t place) {
+  return place ? m->items[m->order[place - 1]].ns : 0;
+}
 
-/* What the pools themselves have counted, whatever was lost: the end is their ends' sum (of queries, what the last one said), a peak no less than it, and than any of theirs. */
+/* What the pools themselves have counted, whatever was lost: the end is their ends' sum (of
+   queries, what the last one said), a peak no less than it, and than any of theirs. */
 static void hold_to_pools(const prof_memory *m, prof_memory_info *info) {
   info->end.used_bytes = info->end.allocated_bytes = 0;
   for (uint32_t i = 0; i < m->trace->catalog.pool_count; i++) {
     if (!is_of(&m->trace->catalog.pools[i], info->device, info->source, info->session)) continue;
     const prof_memory_info *const pool = &m->pools[i].info;
-    if (info->source == PROF_MEMORY_QUERY && pool->sample_count) info->end.used_bytes = info->end.allocated_bytes = 0;
+    if (info->source == PROF_MEMORY_QUERY && pool->sample_count)
+      info->end.used_bytes = info->end.allocated_bytes = 0;
     if (info->source == PROF_MEMORY_QUERY && !pool->sample_count) continue;
     info->end.used_bytes += pool->end.used_bytes;
     info->end.allocated_bytes += pool->end.allocated_bytes;
     if (pool->peak_used.used_bytes > info->peak_used.used_bytes) info->peak_used = pool->peak_used;
-    if (pool->peak_allocated.allocated_bytes > info->peak_allocated.allocated_bytes) info->peak_allocated = pool->peak_allocated;
+    if (pool->peak_allocated.allocated_bytes > info->peak_allocated.allocated_bytes)
+      info->peak_allocated = pool->peak_allocated;
   }
   if (info->end.used_bytes > info->peak_used.used_bytes) info->peak_used = info->end;
-  if (info->end.allocated_bytes > info->peak_allocated.allocated_bytes) info->peak_allocated = info->end;
+  if (info->end.allocated_bytes > info->peak_allocated.allocated_bytes)
+    info->peak_allocated = info->end;
 }
 
 static int fill_device(const prof_memory *m, prof_memory_info *info) {
   uint32_t used_at, allocated_at;
   int status = find_peaks(m, info, &used_at, &allocated_at);
-  if (!status) status = describe_at(m, used_at, info->device, info->source, info->session, &info->peak_used);
-  if (!status) status = describe_at(m, allocated_at, info->device, info->source, info->session, &info->peak_allocated);
-  if (!status) status = describe_at(m, m->item_count, info->device, info->source, info->session, &info->end);
+  if (!status)
+    status = describe_at(m, used_at, info->device, info->source, info->session, &info->peak_used);
+  if (!status)
+    status = describe_at(m, allocated_at, info->device, info->source, info->session,
+                         &info->peak_allocated);
+  if (!status)
+    status = describe_at(m, m->item_count, info->device, info->source, info->session, &info->end);
   info->peak_used.ns = time_behind(m, used_at);
   info->peak_allocated.ns = time_behind(m, allocated_at);
   info->end.ns = m->end_ns;
   if (!status) hold_to_pools(m, info);
-  info->peak_used.is_exact = info->peak_allocated.is_exact = info->end.is_exact = info->missing_count == 0;
+  info->peak_used.is_exact = info->peak_allocated.is_exact = info->end.is_exact =
+      info->missing_count == 0;
   return status;
 }
 
-int prof_memory_device_get(const prof_memory *memory, prof_device device, prof_memory_source source, prof_memory_info *info_out) {
+int prof_memory_device_get(const prof_memory *memory, prof_device device, prof_memory_source source,
+                           prof_memory_info *info_out) {
   PROF_I_HOLD_FP;
-  if (!memory || !info_out) return prof_i_fail(PROF_E_INVALID, "prof_memory_device_get: %s is NULL", memory ? "info_out" : "memory");
+  if (!memory || !info_out)
+    return prof_i_fail(PROF_E_INVALID, "prof_memory_device_get: %s is NULL",
+                       memory ? "info_out" : "memory");
   if (device.type == 0) device = PROF_HOST;
   prof_memory_info info = {.size = sizeof info, .name = "device", .device = device};
   uint32_t pool_count = 0, last = 0;
@@ -454,8 +516,10 @@ int prof_memory_device_get(const prof_memory *memory, prof_device device, prof_m
     const prof_i_pool_seen *const pool = &memory->trace->catalog.pools[i];
     const bool better = source == PROF_MEMORY_ANY && info.source != PROF_MEMORY_POOL;
     if (!is_of(pool, device, source == PROF_MEMORY_ANY ? pool->kind : source, 0)) continue;
-    if (!info.source || (better && pool->kind == PROF_MEMORY_POOL)) info.source = pool->kind, info.session = 0;
-    if (pool->kind == info.source && prof_i_memory_start_of(pool) > info.session) info.session = prof_i_memory_start_of(pool);
+    if (!info.source || (better && pool->kind == PROF_MEMORY_POOL))
+      info.source = pool->kind, info.session = 0;
+    if (pool->kind == info.source && prof_i_memory_start_of(pool) > info.session)
+      info.session = prof_i_memory_start_of(pool);
   }
   for (uint32_t i = 0; info.source && i < prof_memory_pool_count(memory); i++) {
     if (!is_of(&memory->trace->catalog.pools[i], device, info.source, info.session)) continue;
@@ -464,7 +528,9 @@ int prof_memory_device_get(const prof_memory *memory, prof_device device, prof_m
     pool_count++;
     last = i;
   }
-  if (!pool_count) return prof_i_fail(PROF_E_NOT_FOUND, "the trace has no memory of device %d:%d", device.type, device.index);
+  if (!pool_count)
+    return prof_i_fail(PROF_E_NOT_FOUND, "the trace has no memory of device %d:%d", device.type,
+                       device.index);
   if (pool_count == 1) { /* its own count is right whatever is lost */
     const uint32_t source_of = info.source, session = info.session;
     info = memory->pools[last].info;

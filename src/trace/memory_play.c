@@ -1,4 +1,5 @@
-/* Plays events of memory in their order: which pieces and blocks there are after each. What is wrong is told and not believed: a free of what is not live changes nothing but the pool's own
+/* Plays events of memory in their order: which pieces and blocks there are after each. What is
+   wrong is told and not believed: a free of what is not live changes nothing but the pool's own
    count, an alloc of what is live takes the old piece away. */
 #include <stdlib.h>
 
@@ -6,7 +7,8 @@
 
 int prof_i_play_init(prof_i_play *play, const prof_memory *memory, uint32_t only) {
   const uint32_t count = memory->trace->catalog.pool_count;
-  *play = (prof_i_play){.memory = memory, .only = only, .pools = calloc((size_t)count + 1, sizeof *play->pools)};
+  *play = (prof_i_play){
+      .memory = memory, .only = only, .pools = calloc((size_t)count + 1, sizeof *play->pools)};
   if (!play->pools) return PROF_E_NO_MEMORY;
   const uint32_t from = only == UINT32_MAX ? 0 : only, to = only == UINT32_MAX ? count : only + 1;
   for (uint32_t i = from; i < to; i++) {
@@ -29,7 +31,8 @@ void prof_i_play_fini(prof_i_play *play) {
 static bool make_room(prof_i_pieces *pieces) {
   if (prof_i_pieces_have_room(pieces)) return true;
   const uint32_t room = pieces->room ? pieces->room * 2 : 64;
-  prof_i_piece *const larger = room > pieces->room ? realloc(pieces->nodes, room * sizeof *larger) : NULL;
+  prof_i_piece *const larger =
+      room > pieces->room ? realloc(pieces->nodes, room * sizeof *larger) : NULL;
   if (!larger) return false;
   pieces->nodes = larger;
   pieces->room = room;
@@ -44,7 +47,9 @@ typedef struct now {
 } now;
 
 /* Where an event before this one is missing, what looks wrong may be right. */
-static bool is_sure(const now *n, uint32_t pool) { return n->play->next <= n->play->memory->pools[pool].sure_until; }
+static bool is_sure(const now *n, uint32_t pool) {
+  return n->play->next <= n->play->memory->pools[pool].sure_until;
+}
 
 static void tell_wrong(const now *n, prof_memory_wrong wrong) {
   const prof_i_play_events *const events = &n->play->events;
@@ -70,12 +75,14 @@ static int play_alloc(const now *n, prof_i_play_pool *pool) {
     pool->empty_count++;
     return 0;
   }
-  for (uint32_t at; (at = prof_i_pieces_overlap(&pool->live, record->address, record->bytes)) != 0;) {
+  for (uint32_t at;
+       (at = prof_i_pieces_overlap(&pool->live, record->address, record->bytes)) != 0;) {
     if (is_sure(n, n->pool)) tell_wrong(n, PROF_MEMORY_WRONG_OVERLAP);
     drop_live(n->play, pool, at);
   }
   if (!make_room(&pool->live)) return PROF_E_NO_MEMORY;
-  const prof_i_piece *const piece = &pool->live.nodes[prof_i_pieces_put(&pool->live, record->address, record->bytes, n->item)];
+  const prof_i_piece *const piece =
+      &pool->live.nodes[prof_i_pieces_put(&pool->live, record->address, record->bytes, n->item)];
   pool->live_bytes += piece->bytes;
   pool->requested_bytes += requested_of(n->play, piece);
   return 0;
@@ -86,7 +93,9 @@ static bool is_elsewhere(const now *n, uint64_t address) {
   const prof_i_catalog *const catalog = &n->play->memory->trace->catalog;
   const prof_i_pool_seen *const own = &catalog->pools[n->pool];
   for (uint32_t i = 0; i < catalog->pool_count; i++)
-    if (catalog->pools[i].start == own->start && catalog->pools[i].serial != own->serial && is_sure(n, i) && prof_i_pieces_at(&n->play->pools[i].live, address)) return true;
+    if (catalog->pools[i].start == own->start && catalog->pools[i].serial != own->serial &&
+        is_sure(n, i) && prof_i_pieces_at(&n->play->pools[i].live, address))
+      return true;
   return false;
 }
 
@@ -94,7 +103,8 @@ static bool is_elsewhere(const now *n, uint64_t address) {
 static bool is_older(const now *n, uint64_t address) {
   const prof_i_catalog *const catalog = &n->play->memory->trace->catalog;
   for (uint32_t i = n->pool; i-- > 0;)
-    if (catalog->pools[i].serial == catalog->pools[n->pool].serial) return prof_i_pieces_at(&n->play->pools[i].live, address) != 0;
+    if (catalog->pools[i].serial == catalog->pools[n->pool].serial)
+      return prof_i_pieces_at(&n->play->pools[i].live, address) != 0;
   return false;
 }
 
@@ -104,7 +114,8 @@ static void play_free(const now *n, prof_i_play_pool *pool) {
   if (record->bytes == 0 && pool->empty_count) {
     pool->empty_count--;
   } else if (at) {
-    if (pool->live.nodes[at].bytes != record->bytes && is_sure(n, n->pool)) tell_wrong(n, PROF_MEMORY_WRONG_SIZE);
+    if (pool->live.nodes[at].bytes != record->bytes && is_sure(n, n->pool))
+      tell_wrong(n, PROF_MEMORY_WRONG_SIZE);
     drop_live(n->play, pool, at);
   } else if (record->bytes == 0) {
     return;
@@ -112,7 +123,8 @@ static void play_free(const now *n, prof_i_play_pool *pool) {
     tell_wrong(n, PROF_MEMORY_WRONG_POOL);
   } else if (record->bytes <= pool->before_bytes || is_older(n, record->address)) {
     pool->before_bytes -= record->bytes <= pool->before_bytes ? record->bytes : pool->before_bytes;
-    if (n->play->events.from_before) n->play->events.from_before(n->play->events.user, n->pool, record);
+    if (n->play->events.from_before)
+      n->play->events.from_before(n->play->events.user, n->pool, record);
   } else if (is_sure(n, n->pool) && n->play->memory->pools[n->pool].is_begin_known) {
     tell_wrong(n, PROF_MEMORY_WRONG_UNKNOWN);
   } else if (n->play->events.unsure) {
@@ -122,7 +134,8 @@ static void play_free(const now *n, prof_i_play_pool *pool) {
 
 static int play_reserve(prof_i_pieces *blocks, const prof_i_memory_record *record) {
   if (record->bytes == 0) return 0;
-  for (uint32_t at; (at = prof_i_pieces_overlap(blocks, record->address, record->bytes)) != 0;) prof_i_pieces_take(blocks, blocks->nodes[at].address);
+  for (uint32_t at; (at = prof_i_pieces_overlap(blocks, record->address, record->bytes)) != 0;)
+    prof_i_pieces_take(blocks, blocks->nodes[at].address);
   if (!make_room(blocks)) return PROF_E_NO_MEMORY;
   prof_i_pieces_put(blocks, record->address, record->bytes, 0);
   return 0;
@@ -136,9 +149,11 @@ static int play_release(prof_i_pieces *blocks, const prof_i_memory_record *recor
     prof_i_pieces_take(blocks, block.address);
     if (!make_room(blocks)) return PROF_E_NO_MEMORY;
     if (block.address < from) prof_i_pieces_put(blocks, block.address, from - block.address, 0);
-    const uint64_t behind = from + bytes - block.address; /* of the block's bytes, how many are gone or before */
+    /* of the block's bytes, how many are gone or before */
+    const uint64_t behind = from + bytes - block.address;
     if (!make_room(blocks)) return PROF_E_NO_MEMORY;
-    if (record->bytes && behind < block.bytes) prof_i_pieces_put(blocks, from + bytes, block.bytes - behind, 0);
+    if (record->bytes && behind < block.bytes)
+      prof_i_pieces_put(blocks, from + bytes, block.bytes - behind, 0);
   }
   return 0;
 }
@@ -149,7 +164,8 @@ static void replace_queries(const now *n) {
   const prof_i_pool_seen *const own = &catalog->pools[n->pool];
   for (uint32_t i = 0; n->play->only == UINT32_MAX && i < catalog->pool_count; i++) {
     const prof_i_pool_seen *const other = &catalog->pools[i];
-    if (i != n->pool && other->kind == PROF_MEMORY_QUERY && other->device.type == own->device.type && other->device.index == own->device.index)
+    if (i != n->pool && other->kind == PROF_MEMORY_QUERY &&
+        other->device.type == own->device.type && other->device.index == own->device.index)
       n->play->pools[i].used = n->play->pools[i].allocated = 0;
   }
 }
@@ -158,20 +174,30 @@ static int play_one(const now *n) {
   prof_i_play_pool *const pool = &n->play->pools[n->pool];
   const prof_i_memory_record *const record = n->record;
   if (record->verb == PROF_I_VERB_SAMPLE) replace_queries(n);
-  if (record->verb == PROF_I_VERB_SAMPLE) pool->used = prof_i_memory_bounded(record->bytes);
-  else pool->used = prof_i_used_bytes(record->counter);
-  if (record->verb >= PROF_I_VERB_RESERVE) pool->allocated = prof_i_memory_bounded(record->allocated - PROF_I_USED_ZERO);
+  if (record->verb == PROF_I_VERB_SAMPLE)
+    pool->used = prof_i_memory_bounded(record->bytes);
+  else
+    pool->used = prof_i_used_bytes(record->counter);
+  if (record->verb >= PROF_I_VERB_RESERVE)
+    pool->allocated = prof_i_memory_bounded(record->allocated - PROF_I_USED_ZERO);
   switch (record->verb) {
-    case PROF_I_VERB_ALLOC: return play_alloc(n, pool);
-    case PROF_I_VERB_FREE: play_free(n, pool); return 0;
-    case PROF_I_VERB_RESERVE: return play_reserve(&pool->blocks, record);
-    case PROF_I_VERB_RELEASE: return play_release(&pool->blocks, record);
+    case PROF_I_VERB_ALLOC:
+      return play_alloc(n, pool);
+    case PROF_I_VERB_FREE:
+      play_free(n, pool);
+      return 0;
+    case PROF_I_VERB_RESERVE:
+      return play_reserve(&pool->blocks, record);
+    case PROF_I_VERB_RELEASE:
+      return play_release(&pool->blocks, record);
     case PROF_I_VERB_WRONG:
-      tell_wrong(n, record->extra < PROF_MEMORY_WRONG_COUNT ? (prof_memory_wrong)record->extra : PROF_MEMORY_WRONG_UNKNOWN);
+      tell_wrong(n, record->extra < PROF_MEMORY_WRONG_COUNT ? (prof_memory_wrong)record->extra
+                                                            : PROF_MEMORY_WRONG_UNKNOWN);
       return 0;
     case PROF_I_VERB_COLLECT:
     case PROF_I_VERB_OOM:
-    case PROF_I_VERB_SAMPLE: return 0;
+    case PROF_I_VERB_SAMPLE:
+      return 0;
   }
   return 0;
 }
@@ -180,7 +206,8 @@ uint32_t prof_i_play_upcoming(const prof_i_play *play) {
   const prof_memory *const m = play->memory;
   if (play->only == UINT32_MAX) return play->next;
   const prof_i_memory_pool *const pool = &m->pools[play->only];
-  return play->next_own < pool->event_count ? m->places[pool->first_place + play->next_own] : m->item_count;
+  return play->next_own < pool->event_count ? m->places[pool->first_place + play->next_own]
+                                            : m->item_count;
 }
 
 int prof_i_play_next(prof_i_play *play, uint32_t *pool_out, prof_i_memory_record *record_out) {
@@ -201,6 +228,7 @@ int prof_i_play_to(prof_i_play *play, uint32_t place) {
   uint32_t pool;
   prof_i_memory_record record;
   int status = 1;
-  while (status > 0 && prof_i_play_upcoming(play) < place) status = prof_i_play_next(play, &pool, &record);
+  while (status > 0 && prof_i_play_upcoming(play) < place)
+    status = prof_i_play_next(play, &pool, &record);
   return status < 0 ? status : 0;
 }

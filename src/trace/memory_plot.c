@@ -1,5 +1,6 @@
-/* See memory_plot.h. A value stands in the row whose lower edge is not above it; rows and ticks are laid so that a tick is a row's lower edge, and one row more is above the highest
-   tick, for what is as high as that. */
+/* See memory_plot.h. A value stands in the row whose lower edge is not above it; rows and ticks are
+   laid so that a tick is a row's lower edge, and one row more is above the highest tick, for what
+   is as high as that. */
 #include "memory_plot.h"
 
 #include <stdio.h>
@@ -58,7 +59,9 @@ typedef struct plot {
   unsigned char cells[ROWS_MAX + 1][PROF_I_PLOT_WIDTH_MAX];
 } plot;
 
-static void put(const plot *p, cell which) { prof_i_page_text(p->page, glyphs[which][p->is_ascii]); }
+static void put(const plot *p, cell which) {
+  prof_i_page_text(p->page, glyphs[which][p->is_ascii]);
+}
 
 /* ---- cells ---- */
 
@@ -91,14 +94,17 @@ static void draw_line(plot *p, uint32_t column, uint32_t *row) {
   put_line(p, to, column, from < to ? CELL_FROM_BELOW : CELL_FROM_ABOVE);
   for (uint32_t r = (from < to ? from : to) + 1; r < (from < to ? to : from); r++)
     if (p->cells[r][column] == CELL_BLANK) p->cells[r][column] = CELL_UPRIGHT;
-  if (p->cells[from][column] == CELL_BLANK) p->cells[from][column] = from < to ? CELL_TO_ABOVE : CELL_TO_BELOW;
+  if (p->cells[from][column] == CELL_BLANK)
+    p->cells[from][column] = from < to ? CELL_TO_ABOVE : CELL_TO_BELOW;
 }
 
 /* Where they fall on one cell, the peak of allocated goes a row up. */
 static void mark(plot *p) {
-  const prof_i_memory_mark *const used = &p->curve.used_peak, *const allocated = &p->curve.allocated_peak;
+  const prof_i_memory_mark *const used = &p->curve.used_peak, *const allocated =
+                                                                  &p->curve.allocated_peak;
   const uint32_t eighths = eighths_of(p, used->bytes);
-  const uint32_t used_row = eighths % 8 || !eighths ? eighths / 8 : eighths / 8 - 1; /* the top of what is filled */
+  /* the top of what is filled */
+  const uint32_t used_row = eighths % 8 || !eighths ? eighths / 8 : eighths / 8 - 1;
   uint32_t allocated_row = eighths_of(p, allocated->bytes) / 8;
   if (allocated_row == used_row && allocated->column == used->column) allocated_row++;
   p->cells[used_row][used->column] = CELL_PEAK_USED;
@@ -110,7 +116,9 @@ static void mark(plot *p) {
 static void put_row(const plot *p, uint32_t row) {
   char label[LABEL_ROOM] = "";
   const bool has_tick = row % p->rows_a_tick == 0;
-  if (has_tick) prof_i_memory_tick_bytes(label, sizeof label, p->curve.low + (int64_t)(row / p->rows_a_tick) * p->curve.step);
+  if (has_tick)
+    prof_i_memory_tick_bytes(label, sizeof label,
+                             p->curve.low + (int64_t)(row / p->rows_a_tick) * p->curve.step);
   prof_i_page_say(p->page, "%*s ", (int)p->gutter, label);
   put(p, has_tick ? CELL_AXIS_TICK : CELL_AXIS);
   for (uint32_t column = 0; column < p->curve.count; column++) put(p, (cell)p->cells[row][column]);
@@ -130,13 +138,17 @@ static uint32_t gutter_of(const prof_i_memory_curve *curve) {
 /* Below the plot: ticks, and what they say, as far as it has room. */
 static void put_time_axis(const plot *p) {
   const prof_i_memory_curve *const curve = &p->curve;
-  const uint64_t span = curve->end_ns - curve->begin_ns, step = prof_i_memory_time_step(span, curve->count / 12);
-  char ticks[PROF_I_PLOT_WIDTH_MAX], labels[PROF_I_PLOT_WIDTH_MAX + LABEL_ROOM + 1], label[LABEL_ROOM];
+  const uint64_t span = curve->end_ns - curve->begin_ns,
+                 step = prof_i_memory_time_step(span, curve->count / 12);
+  char ticks[PROF_I_PLOT_WIDTH_MAX], labels[PROF_I_PLOT_WIDTH_MAX + LABEL_ROOM + 1],
+      label[LABEL_ROOM];
   memset(ticks, 0, sizeof ticks);
   memset(labels, ' ', sizeof labels);
   size_t next = 0, end = 0;
-  for (uint64_t ns = curve->begin_ns + (step - curve->begin_ns % step) % step; ns <= curve->end_ns && ns >= curve->begin_ns; ns += step) {
-    const uint32_t column = (uint32_t)((double)(ns - curve->begin_ns) / (double)span * (curve->count - 1));
+  for (uint64_t ns = curve->begin_ns + (step - curve->begin_ns % step) % step;
+       ns <= curve->end_ns && ns >= curve->begin_ns; ns += step) {
+    const uint32_t column =
+        (uint32_t)((double)(ns - curve->begin_ns) / (double)span * (curve->count - 1));
     prof_i_memory_tick_time(label, sizeof label, ns);
     const size_t bytes = strlen(label), at = column > bytes / 2 ? column - bytes / 2 : 0;
     ticks[column] = 1;
@@ -147,7 +159,8 @@ static void put_time_axis(const plot *p) {
   }
   prof_i_page_many(p->page, ' ', p->gutter + 1);
   put(p, CELL_CORNER);
-  for (uint32_t column = 0; column < curve->count; column++) put(p, ticks[column] ? CELL_TIME_TICK : CELL_LINE);
+  for (uint32_t column = 0; column < curve->count; column++)
+    put(p, ticks[column] ? CELL_TIME_TICK : CELL_LINE);
   prof_i_page_end_line(p->page);
   prof_i_page_many(p->page, ' ', p->gutter + 2);
   prof_i_page_put(p->page, labels, end);
@@ -175,10 +188,12 @@ static void put_legend(const plot *p) {
   }
   prof_i_page_end_line(p->page);
   put_peak(p, CELL_PEAK_USED, "peak of used", &p->curve.used_peak);
-  if (p->curve.has_allocated) put_peak(p, CELL_PEAK_ALLOCATED, "peak of allocated", &p->curve.allocated_peak);
+  if (p->curve.has_allocated)
+    put_peak(p, CELL_PEAK_ALLOCATED, "peak of allocated", &p->curve.allocated_peak);
 }
 
-int prof_i_memory_plot(prof_i_page *page, const prof_memory *memory, uint32_t index, uint32_t width, bool is_ascii) {
+int prof_i_memory_plot(prof_i_page *page, const prof_memory *memory, uint32_t index, uint32_t width,
+                       bool is_ascii) {
   enum { GUTTER_MAX = 11 }; /* "-1023.5 MiB" */
   plot p = {.page = page, .is_ascii = is_ascii};
   const int status = prof_i_memory_curve_init(&p.curve, memory, index, width - GUTTER_MAX - 3);

@@ -1,4 +1,5 @@
-/* A pool over time, drawn in a terminal's columns: used filled, allocated as a line, the two peaks marked. */
+/* A pool over time, drawn in a terminal's columns: used filled, allocated as a line, the two peaks
+   marked. */
 #ifndef PROF_TRACE_MEMORY_PLOT_H
 #define PROF_TRACE_MEMORY_PLOT_H
 
@@ -9,6 +10,7 @@
 enum { PROF_I_PLOT_WIDTH_MIN = 40, PROF_I_PLOT_WIDTH_MAX = 500 };
 
 /* 0, or an error whose text is set. */
-int prof_i_memory_plot(prof_i_page *page, const prof_memory *memory, uint32_t index, uint32_t width, bool is_ascii);
+int prof_i_memory_plot(prof_i_page *page, const prof_memory *memory, uint32_t index, uint32_t width,
+                       bool is_ascii);
 
 #endif

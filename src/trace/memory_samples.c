@@ -14,13 +14,16 @@
 #include "units.h"
 
 static bool is_asked(const prof_i_pool_seen *pool, prof_device device) {
-  return pool->kind == PROF_MEMORY_QUERY && pool->device.type == device.type && pool->device.index == device.index;
+  return pool->kind == PROF_MEMORY_QUERY && pool->device.type == device.type &&
+         pool->device.index == device.index;
 }
 
 static void add_tag(prof_i_grid *grid, const prof_trace *trace, uint32_t tag) {
   char raw[PROF_I_NAME_BYTES], cell[PROF_I_SHOW_NAME_BYTES];
-  const prof_i_text name = tag ? prof_i_catalog_site(&trace->catalog, tag)->name : (prof_i_text){"-", 1};
-  snprintf(raw, sizeof raw, "%.*s", (int)(name.bytes < sizeof raw ? name.bytes : sizeof raw), name.data);
+  const prof_i_text name =
+      tag ? prof_i_catalog_site(&trace->catalog, tag)->name : (prof_i_text){"-", 1};
+  snprintf(raw, sizeof raw, "%.*s", (int)(name.bytes < sizeof raw ? name.bytes : sizeof raw),
+           name.data);
   prof_i_show_name(cell, raw);
   prof_i_grid_add(grid, cell);
 }
@@ -40,7 +43,9 @@ static uint64_t add_samples(prof_i_grid *grid, const prof_memory *memory, prof_d
   for (uint32_t i = 0; i < memory->item_count; i++) {
     const prof_i_memory_item *const item = &memory->items[memory->order[i]];
     const prof_i_memory_record record = prof_i_memory_item_read(item);
-    const prof_i_pool_seen *const pool = record.verb == PROF_I_VERB_SAMPLE ? prof_i_catalog_pool(&trace->catalog, record.pool) : NULL;
+    const prof_i_pool_seen *const pool = record.verb == PROF_I_VERB_SAMPLE
+                                             ? prof_i_catalog_pool(&trace->catalog, record.pool)
+                                             : NULL;
     if (!pool || !is_asked(pool, device) || item->ns < from_ns) continue;
     char cell[32];
     snprintf(cell, sizeof cell, "%" PRIu64, number++);
@@ -57,13 +62,18 @@ int prof_memory_trace_text(const prof_trace *trace, prof_device device, char **t
   PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   PROF_I_INSIDE;
   static const char *const titles[] = {"#Trace", "#Tag", "used", "alloc"};
-  if (!trace || !text_out) return prof_i_fail(PROF_E_INVALID, "prof_memory_trace_text: %s is NULL", trace ? "text_out" : "trace");
+  if (!trace || !text_out)
+    return prof_i_fail(PROF_E_INVALID, "prof_memory_trace_text: %s is NULL",
+                       trace ? "text_out" : "trace");
   if (device.type == 0) device = PROF_HOST;
   bool is_known = false;
-  for (uint32_t i = 0; i < trace->catalog.pool_count; i++) is_known |= is_asked(&trace->catalog.pools[i], device);
+  for (uint32_t i = 0; i < trace->catalog.pool_count; i++)
+    is_known |= is_asked(&trace->catalog.pools[i], device);
   if (!is_known)
-    return prof_i_fail(PROF_E_NOT_FOUND, "nothing was asked of device %d:%d: set prof_memory_set_query(), and let PROFILE_MEMORY() run while memory is recorded", device.type,
-                       device.index);
+    return prof_i_fail(PROF_E_NOT_FOUND,
+                       "nothing was asked of device %d:%d: set prof_memory_set_query(), and let "
+                       "PROFILE_MEMORY() run while memory is recorded",
+                       device.type, device.index);
   prof_memory *memory;
   const int status = prof_i_memory_order(trace, 0, &memory);
   if (status) return status;

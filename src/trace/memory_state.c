@@ -1,4 +1,5 @@
-/* One play of all: each pool's peaks and where they are, its counts, what was wrong. Then another up to each peak, for what stood there. */
+/* One play of all: each pool's peaks and where they are, its counts, what was wrong. Then another
+   up to each peak, for what stood there. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,13 +20,15 @@ static void add_gap(gaps *g, uint64_t bytes) {
 
 /* Of one block: what lies between the pieces in it. */
 static void look_at_block(const prof_i_play_pool *pool, const prof_i_piece *block, gaps *g) {
-  const uint64_t last = block->address + (block->bytes - 1); /* a block may end where addresses do */
+  /* a block may end where addresses do */
+  const uint64_t last = block->address + (block->bytes - 1);
   uint64_t done = 0; /* of the block's bytes */
   uint32_t next = prof_i_pieces_overlap(&pool->live, block->address, block->bytes);
   while (next && pool->live.nodes[next].address <= last) {
     const prof_i_piece *const piece = &pool->live.nodes[next];
     const uint64_t from = piece->address > block->address ? piece->address - block->address : 0;
-    const uint64_t piece_last = piece->address + (piece->bytes - 1), to = (piece_last < last ? piece_last : last) - block->address + 1;
+    const uint64_t piece_last = piece->address + (piece->bytes - 1),
+                   to = (piece_last < last ? piece_last : last) - block->address + 1;
     if (from > done) add_gap(g, from - done);
     g->covered += to - from;
     done = to;
@@ -46,7 +49,8 @@ void prof_i_memory_describe(const prof_i_play_pool *pool, prof_memory_state *sta
   state->live_count = pool->live.count;
   state->live_bytes = pool->live_bytes;
   state->requested_bytes = pool->requested_bytes;
-  state->has_ranges = pool->blocks.count && prof_i_memory_bounded(known) == pool->allocated && g.covered * 2 >= pool->live_bytes;
+  state->has_ranges = pool->blocks.count && prof_i_memory_bounded(known) == pool->allocated &&
+                      g.covered * 2 >= pool->live_bytes;
   if (!state->has_ranges) return;
   state->free_bytes = g.free;
   state->largest_free_bytes = g.largest;
@@ -81,32 +85,45 @@ typedef struct first_play {
   bool is_out_of_memory;
 } first_play;
 
-uint64_t prof_i_memory_ns(const prof_memory *m, uint64_t ticks) { return prof_i_trace_ns(m->trace, ticks); }
+uint64_t prof_i_memory_ns(const prof_memory *m, uint64_t ticks) {
+  return prof_i_trace_ns(m->trace, ticks);
+}
 
-static void keep_unknown(first_play *f, uint32_t pool_index, uint32_t item, bool is_sure, const prof_i_memory_record *record) {
-  if (prof_i_make_room((void **)&f->unknown, &f->unknown_room, f->unknown_count, sizeof *f->unknown))
-    f->unknown[f->unknown_count++] = (prof_i_unknown_free){record->address, item, pool_index, is_sure};
+static void keep_unknown(first_play *f, uint32_t pool_index, uint32_t item, bool is_sure,
+                         const prof_i_memory_record *record) {
+  if (prof_i_make_room((void **)&f->unknown, &f->unknown_room, f->unknown_count,
+                       sizeof *f->unknown))
+    f->unknown[f->unknown_count++] =
+        (prof_i_unknown_free){record->address, item, pool_index, is_sure};
   else
     f->is_out_of_memory = true;
 }
 
 /* The first ones are kept, by time. */
-static void add_example(prof_memory *m, prof_i_memory_pool *pool, uint32_t item, prof_memory_wrong wrong, const prof_i_memory_record *record) {
+static void add_example(prof_memory *m, prof_i_memory_pool *pool, uint32_t item,
+                        prof_memory_wrong wrong, const prof_i_memory_record *record) {
   const prof_i_memory_item *const from = &m->items[item];
   uint32_t at = pool->example_count;
   while (at && pool->examples[at - 1].ns > from->ns) at--;
   if (at == PROF_I_MEMORY_EXAMPLES) return;
   if (pool->example_count < PROF_I_MEMORY_EXAMPLES) pool->example_count++;
-  memmove(&pool->examples[at + 1], &pool->examples[at], (pool->example_count - 1 - at) * sizeof *pool->examples);
-  pool->examples[at] =
-      (prof_memory_example){.wrong = wrong, .thread = from->thread, .ns = from->ns, .address = record->address, .bytes = record->bytes, .scope = m->scopes[from->scope]};
+  memmove(&pool->examples[at + 1], &pool->examples[at],
+          (pool->example_count - 1 - at) * sizeof *pool->examples);
+  pool->examples[at] = (prof_memory_example){.wrong = wrong,
+                                             .thread = from->thread,
+                                             .ns = from->ns,
+                                             .address = record->address,
+                                             .bytes = record->bytes,
+                                             .scope = m->scopes[from->scope]};
 }
 
-static void on_wrong(void *user, uint32_t pool_index, uint32_t item, prof_memory_wrong wrong, const prof_i_memory_record *record) {
+static void on_wrong(void *user, uint32_t pool_index, uint32_t item, prof_memory_wrong wrong,
+                     const prof_i_memory_record *record) {
   first_play *const f = user;
   prof_i_memory_pool *const pool = &f->memory->pools[pool_index];
   pool->info.wrong_count[wrong]++;
-  if (wrong == PROF_MEMORY_WRONG_UNKNOWN && record->verb == PROF_I_VERB_FREE) keep_unknown(f, pool_index, item, true, record);
+  if (wrong == PROF_MEMORY_WRONG_UNKNOWN && record->verb == PROF_I_VERB_FREE)
+    keep_unknown(f, pool_index, item, true, record);
   add_example(f->memory, pool, item, wrong, record);
 }
 
@@ -116,7 +133,8 @@ static void on_before(void *user, uint32_t pool_index, const prof_i_memory_recor
   info->from_before_bytes += record->bytes;
 }
 
-static void on_unsure(void *user, uint32_t pool_index, uint32_t item, bool is_complete, const prof_i_memory_record *record) {
+static void on_unsure(void *user, uint32_t pool_index, uint32_t item, bool is_complete,
+                      const prof_i_memory_record *record) {
   first_play *const f = user;
   prof_memory_info *const info = &f->memory->pools[pool_index].info;
   info->unsure_count++;
@@ -126,14 +144,27 @@ static void on_unsure(void *user, uint32_t pool_index, uint32_t item, bool is_co
 
 static void count(prof_memory_info *info, const prof_i_memory_record *record) {
   switch (record->verb) {
-    case PROF_I_VERB_ALLOC: info->alloc_count++; break;
-    case PROF_I_VERB_FREE: info->free_count++; break;
-    case PROF_I_VERB_RESERVE: info->reserve_count++; break;
-    case PROF_I_VERB_RELEASE: info->release_count++; break;
-    case PROF_I_VERB_SAMPLE: info->sample_count++; break;
-    case PROF_I_VERB_OOM: info->oom_count++; break;
+    case PROF_I_VERB_ALLOC:
+      info->alloc_count++;
+      break;
+    case PROF_I_VERB_FREE:
+      info->free_count++;
+      break;
+    case PROF_I_VERB_RESERVE:
+      info->reserve_count++;
+      break;
+    case PROF_I_VERB_RELEASE:
+      info->release_count++;
+      break;
+    case PROF_I_VERB_SAMPLE:
+      info->sample_count++;
+      break;
+    case PROF_I_VERB_OOM:
+      info->oom_count++;
+      break;
     case PROF_I_VERB_COLLECT: /* the state counts those */
-    case PROF_I_VERB_WRONG: break;
+    case PROF_I_VERB_WRONG:
+      break;
   }
 }
 
@@ -144,24 +175,29 @@ static void raise(peak *p, int64_t bytes, uint64_t ns, uint32_t place) {
 
 static uint64_t distance(uint64_t a, uint64_t b) { return a > b ? a - b : b - a; }
 
-/* Where a pool's last reset is among its events: behind the one that was counted last then. Its number comes again each million of events: it is the one next to the reset in time. */
+/* Where a pool's last reset is among its events: behind the one that was counted last then. Its
+   number comes again each million of events: it is the one next to the reset in time. */
 static void find_reset(prof_memory *m, uint32_t index, uint64_t begin_ns) {
   const prof_i_pool_seen *const seen = &m->trace->catalog.pools[index];
   prof_i_memory_pool *const pool = &m->pools[index];
   pool->since_reset = seen->state.era ? UINT32_MAX : 0;
   if (!seen->state.era || seen->kind == PROF_MEMORY_QUERY) return;
-  const uint64_t last = seen->state.used_peaks[seen->state.era % PROF_I_PEAKS].base >> PROF_I_USED_BITS;
+  const uint64_t last =
+      seen->state.used_peaks[seen->state.era % PROF_I_PEAKS].base >> PROF_I_USED_BITS;
   uint64_t best = UINT64_MAX;
   for (uint32_t i = 0; i < pool->event_count; i++) {
     const prof_i_memory_item *const item = &m->items[m->order[m->places[pool->first_place + i]]];
-    if (prof_i_memory_item_read(item).counter >> PROF_I_USED_BITS != last || distance(item->ns, begin_ns) >= best) continue;
+    if (prof_i_memory_item_read(item).counter >> PROF_I_USED_BITS != last ||
+        distance(item->ns, begin_ns) >= best)
+      continue;
     best = distance(item->ns, begin_ns);
     pool->since_reset = i + 1;
   }
 }
 
 /* Does its event, the number-th of its own, come after the last reset? */
-static bool is_since_reset(const prof_i_memory_pool *pool, uint32_t number, uint64_t ns, uint64_t begin_ns) {
+static bool is_since_reset(const prof_i_memory_pool *pool, uint32_t number, uint64_t ns,
+                           uint64_t begin_ns) {
   return pool->since_reset == UINT32_MAX ? ns >= begin_ns : number >= pool->since_reset;
 }
 
@@ -179,28 +215,37 @@ static void pass_steps(first_play *f, uint32_t *step, uint32_t item) {
         info->growth_bytes = growth;
         info->growth_step = m->steps[*step].number;
       }
-      t->has_step = m->trace->catalog.pools[i].kind == PROF_MEMORY_POOL || info->sample_count > 0; /* until it is asked, what a query would say is not known */
+      /* until it is asked, what a query would say is not known */
+      t->has_step = m->trace->catalog.pools[i].kind == PROF_MEMORY_POOL || info->sample_count > 0;
       t->step_used = used;
     }
 }
 
-/* Released between a collection's begin and its end, which stands at this place. A pool's collections are one after the other, so all together look at its events once; a damaged capture may say that each was as long as all. */
-static uint64_t released_in(first_play *f, uint32_t index, uint32_t place, const prof_i_memory_record *record) {
+/* Released between a collection's begin and its end, which stands at this place. A pool's
+   collections are one after the other, so all together look at its events once; a damaged capture
+   may say that each was as long as all. */
+static uint64_t released_in(first_play *f, uint32_t index, uint32_t place,
+                            const prof_i_memory_record *record) {
   const prof_memory *const m = f->memory;
   const prof_i_memory_item *const end = &m->items[m->order[place]];
-  const uint64_t end_ticks = end->words[0] >> 4, begin_ns = prof_i_memory_ns(m, end_ticks > record->extra ? end_ticks - record->extra : 0);
+  const uint64_t end_ticks = end->words[0] >> 4,
+                 begin_ns =
+                     prof_i_memory_ns(m, end_ticks > record->extra ? end_ticks - record->extra : 0);
   uint64_t bytes = 0;
   while (place-- > 0 && m->items[m->order[place]].ns >= begin_ns && f->looks_left-- > 0) {
     const prof_i_memory_record before = prof_i_memory_item_read(&m->items[m->order[place]]);
-    if (before.verb == PROF_I_VERB_RELEASE && prof_i_memory_pool_index(m, before.pool) == index) bytes += before.bytes;
+    if (before.verb == PROF_I_VERB_RELEASE && prof_i_memory_pool_index(m, before.pool) == index)
+      bytes += before.bytes;
   }
   return bytes;
 }
 
-static void keep_failure(prof_memory *m, uint32_t index, uint32_t item, const prof_i_memory_record *record, const prof_i_play_pool *now) {
+static void keep_failure(prof_memory *m, uint32_t index, uint32_t item,
+                         const prof_i_memory_record *record, const prof_i_play_pool *now) {
   prof_i_memory_pool *const pool = &m->pools[index];
   if (pool->failure_count == PROF_I_MEMORY_FAILURES) return;
-  pool->failures[pool->failure_count++] = (prof_i_memory_failure){m->items[item].ns, record->bytes, now->used, now->allocated, m->scopes[m->items[item].scope]};
+  pool->failures[pool->failure_count++] = (prof_i_memory_failure){
+      m->items[item].ns, record->bytes, now->used, now->allocated, m->scopes[m->items[item].scope]};
 }
 
 static int play_all(first_play *f) {
@@ -216,10 +261,14 @@ static int play_all(first_play *f) {
     if (index == UINT32_MAX) continue;
     count(&m->pools[index].info, &record);
     const prof_i_play_pool *const pool = &f->play.pools[index];
-    if (record.verb == PROF_I_VERB_COLLECT) m->pools[index].info.collection_released_bytes += released_in(f, index, f->play.next - 1, &record);
-    if (record.verb == PROF_I_VERB_OOM) keep_failure(m, index, m->order[f->play.next - 1], &record, pool);
+    if (record.verb == PROF_I_VERB_COLLECT)
+      m->pools[index].info.collection_released_bytes +=
+          released_in(f, index, f->play.next - 1, &record);
+    if (record.verb == PROF_I_VERB_OOM)
+      keep_failure(m, index, m->order[f->play.next - 1], &record, pool);
     const int64_t played = prof_i_memory_bounded(pool->live_bytes + pool->before_bytes);
-    if (!is_since_reset(&m->pools[index], f->tops[index].number++, ns, f->tops[index].begin_ns)) continue;
+    if (!is_since_reset(&m->pools[index], f->tops[index].number++, ns, f->tops[index].begin_ns))
+      continue;
     raise(&f->tops[index].used, pool->used, ns, f->play.next);
     raise(&f->tops[index].allocated, pool->allocated, ns, f->play.next);
     if (played > m->pools[index].played_peak) m->pools[index].played_peak = played;
@@ -230,7 +279,8 @@ static int play_all(first_play *f) {
 
 /* ---- frees of what is not live: had it been handed out? ---- */
 
-static void make_double(prof_memory *m, const prof_i_unknown_free *unknown, const prof_i_memory_record *record) {
+static void make_double(prof_memory *m, const prof_i_unknown_free *unknown,
+                        const prof_i_memory_record *record) {
   prof_i_memory_pool *const pool = &m->pools[unknown->pool];
   pool->info.wrong_count[PROF_MEMORY_WRONG_DOUBLE]++;
   if (!unknown->is_sure) {
@@ -242,7 +292,8 @@ static void make_double(prof_memory *m, const prof_i_unknown_free *unknown, cons
   pool->info.wrong_count[PROF_MEMORY_WRONG_UNKNOWN]--;
   for (uint32_t i = 0; i < pool->example_count; i++) {
     prof_memory_example *const example = &pool->examples[i];
-    if (example->wrong == PROF_MEMORY_WRONG_UNKNOWN && example->address == unknown->address && example->ns == m->items[unknown->item].ns)
+    if (example->wrong == PROF_MEMORY_WRONG_UNKNOWN && example->address == unknown->address &&
+        example->ns == m->items[unknown->item].ns)
       example->wrong = PROF_MEMORY_WRONG_DOUBLE;
   }
 }
@@ -253,7 +304,8 @@ static bool gather_addresses(const first_play *f, prof_i_pieces *addresses) {
   addresses->nodes = malloc(addresses->room * sizeof *addresses->nodes);
   if (!addresses->nodes) return false;
   for (uint32_t i = 0; i < f->unknown_count; i++)
-    if (!prof_i_pieces_at(addresses, f->unknown[i].address)) prof_i_pieces_put(addresses, f->unknown[i].address, 1, 0);
+    if (!prof_i_pieces_at(addresses, f->unknown[i].address))
+      prof_i_pieces_put(addresses, f->unknown[i].address, 1, 0);
   return true;
 }
 
@@ -267,7 +319,8 @@ static int find_double_frees(const first_play *f) {
     const prof_i_memory_record record = prof_i_memory_item_read(&m->items[m->order[i]]);
     const prof_i_unknown_free *const unknown = &f->unknown[next];
     const uint32_t at = prof_i_pieces_at(&addresses, record.address);
-    if (at && record.verb == PROF_I_VERB_ALLOC) addresses.nodes[at].value = prof_i_memory_pool_index(m, record.pool) + 1ull;
+    if (at && record.verb == PROF_I_VERB_ALLOC)
+      addresses.nodes[at].value = prof_i_memory_pool_index(m, record.pool) + 1ull;
     if (m->order[i] != unknown->item) continue;
     if (at && addresses.nodes[at].value == unknown->pool + 1ull) make_double(m, unknown, &record);
     next++;
@@ -282,7 +335,8 @@ static void describe_pool(const prof_memory *m, uint32_t index) {
   const prof_i_pool_seen *const seen = &m->trace->catalog.pools[index];
   prof_memory_info *const info = &m->pools[index].info;
   info->size = sizeof *info;
-  const size_t most = sizeof info->name - 1, bytes = seen->name.bytes < most ? (size_t)seen->name.bytes : most;
+  const size_t most = sizeof info->name - 1,
+               bytes = seen->name.bytes < most ? (size_t)seen->name.bytes : most;
   memcpy(info->name, seen->name.data, bytes);
   info->device = seen->device;
   info->source = seen->kind;
@@ -297,19 +351,25 @@ static void describe_pool(const prof_memory *m, uint32_t index) {
   info->unchecked_count = seen->state.unchecked_count;
 }
 
-/* What the pool itself has kept of its highest is right whatever was lost. Where the event is known that made it, what stood then is known as well. */
-static void set_peak(const prof_memory *m, const prof_i_peak *kept, int64_t kept_bytes, int64_t begin_bytes, const peak *found, prof_memory_state *state, uint32_t *place) {
+/* What the pool itself has kept of its highest is right whatever was lost. Where the event is known
+   that made it, what stood then is known as well. */
+static void set_peak(const prof_memory *m, const prof_i_peak *kept, int64_t kept_bytes,
+                     int64_t begin_bytes, const peak *found, prof_memory_state *state,
+                     uint32_t *place) {
   *place = found->place;
-  const bool is_found = found->place && found->bytes == kept_bytes, is_begin = !is_found && kept_bytes <= begin_bytes;
+  const bool is_found = found->place && found->bytes == kept_bytes,
+             is_begin = !is_found && kept_bytes <= begin_bytes;
   state->is_exact = is_found || is_begin;
-  state->ns = is_found ? found->ns : prof_i_memory_ns(m, is_begin ? kept->begin_ticks : kept->peak_ticks);
+  state->ns =
+      is_found ? found->ns : prof_i_memory_ns(m, is_begin ? kept->begin_ticks : kept->peak_ticks);
   if (is_found) return;
   uint32_t low = 0; /* the events up to that time */
   while (low < m->item_count && m->items[m->order[low]].ns <= state->ns) low++;
   *place = low;
 }
 
-/* At least what is there now: the writer may have been killed between the sum and the peak, or before a reset had found where the peak begins. */
+/* At least what is there now: the writer may have been killed between the sum and the peak, or
+   before a reset had found where the peak begins. */
 static prof_i_peak at_least(const prof_i_peak *kept, uint64_t now, uint64_t mask) {
   prof_i_peak reached = *kept;
   if (reached.peak_ticks < reached.begin_ticks) reached.peak_ticks = reached.begin_ticks;
@@ -323,13 +383,20 @@ static void set_peaks(const prof_memory *m, uint32_t index, const tops *t) {
   const uint64_t era = seen->state.era % PROF_I_PEAKS;
   const prof_i_pool_state *const state = &seen->state;
   const bool is_query = seen->kind == PROF_MEMORY_QUERY;
-  const prof_i_peak used = at_least(&state->used_peaks[era], is_query ? state->used_now : state->used, is_query ? UINT64_MAX : PROF_I_USED_MASK);
-  const prof_i_peak allocated = at_least(&state->allocated_peaks[era], state->allocated, UINT64_MAX);
-  const int64_t used_bytes = is_query ? prof_i_memory_bounded(used.peak) : prof_i_used_bytes(used.peak);
+  const prof_i_peak used =
+      at_least(&state->used_peaks[era], is_query ? state->used_now : state->used,
+               is_query ? UINT64_MAX : PROF_I_USED_MASK);
+  const prof_i_peak allocated =
+      at_least(&state->allocated_peaks[era], state->allocated, UINT64_MAX);
+  const int64_t used_bytes =
+      is_query ? prof_i_memory_bounded(used.peak) : prof_i_used_bytes(used.peak);
   const int64_t allocated_bytes = prof_i_memory_bounded(allocated.peak - PROF_I_USED_ZERO);
-  const int64_t used_begin = is_query ? prof_i_memory_bounded(used.base) : prof_i_used_bytes(used.base), allocated_begin = prof_i_memory_bounded(allocated.base - PROF_I_USED_ZERO);
+  const int64_t used_begin =
+                    is_query ? prof_i_memory_bounded(used.base) : prof_i_used_bytes(used.base),
+                allocated_begin = prof_i_memory_bounded(allocated.base - PROF_I_USED_ZERO);
   set_peak(m, &used, used_bytes, used_begin, &t->used, &pool->info.peak_used, &pool->peak_used_at);
-  set_peak(m, &allocated, allocated_bytes, allocated_begin, &t->allocated, &pool->info.peak_allocated, &pool->peak_allocated_at);
+  set_peak(m, &allocated, allocated_bytes, allocated_begin, &t->allocated,
+           &pool->info.peak_allocated, &pool->peak_allocated_at);
   pool->info.peak_used.used_bytes = used_bytes;
   pool->info.peak_allocated.allocated_bytes = allocated_bytes;
 }
@@ -342,8 +409,10 @@ static void fill_state(const prof_i_play_pool *pool, prof_memory_state *state, b
   prof_i_memory_describe(pool, state);
   state->ns = ns;
   state->is_exact = is_exact;
-  if (is_used) state->used_bytes = used;
-  else state->allocated_bytes = allocated;
+  if (is_used)
+    state->used_bytes = used;
+  else
+    state->allocated_bytes = allocated;
 }
 
 typedef struct stop {
@@ -371,7 +440,9 @@ static int play_to_peaks(prof_memory *m) {
   for (uint32_t i = 0; !status && i < count_of_pools * 2; i++) {
     prof_memory_info *const info = &m->pools[stops[i].pool].info;
     status = prof_i_play_to(&play, stops[i].place);
-    if (!status) fill_state(&play.pools[stops[i].pool], stops[i].is_used ? &info->peak_used : &info->peak_allocated, stops[i].is_used);
+    if (!status)
+      fill_state(&play.pools[stops[i].pool],
+                 stops[i].is_used ? &info->peak_used : &info->peak_allocated, stops[i].is_used);
   }
   free(stops);
   prof_i_play_fini(&play);
@@ -391,7 +462,8 @@ static bool list_places(prof_memory *m) {
       m->pools[i].event_count = 0;
     }
     for (uint32_t place = 0; place < m->item_count; place++) {
-      const uint32_t index = prof_i_memory_pool_index(m, prof_i_memory_item_read(&m->items[m->order[place]]).pool);
+      const uint32_t index =
+          prof_i_memory_pool_index(m, prof_i_memory_item_read(&m->items[m->order[place]]).pool);
       if (index == UINT32_MAX) continue;
       prof_i_memory_pool *const pool = &m->pools[index];
       if (is_second) m->places[pool->first_place + pool->event_count] = place;
@@ -403,26 +475,37 @@ static bool list_places(prof_memory *m) {
 
 /* What an event adds, modulo 2^64: a damaged capture has any number. */
 static uint64_t used_delta(const prof_i_memory_record *record) {
-  return record->verb == PROF_I_VERB_ALLOC ? record->bytes : record->verb == PROF_I_VERB_FREE ? 0 - record->bytes : 0;
+  return record->verb == PROF_I_VERB_ALLOC  ? record->bytes
+         : record->verb == PROF_I_VERB_FREE ? 0 - record->bytes
+                                            : 0;
 }
 static uint64_t allocated_delta(const prof_i_memory_record *record) {
-  return record->verb == PROF_I_VERB_RESERVE ? record->bytes : record->verb == PROF_I_VERB_RELEASE ? 0 - record->bytes : 0;
+  return record->verb == PROF_I_VERB_RESERVE   ? record->bytes
+         : record->verb == PROF_I_VERB_RELEASE ? 0 - record->bytes
+                                               : 0;
 }
 
-/* What a pool had before its first event that stands: that event's own sums say it, so it is right after a clear, and in a ring. Without one: what it has now. */
+/* What a pool had before its first event that stands: that event's own sums say it, so it is right
+   after a clear, and in a ring. Without one: what it has now. */
 static void find_begin(prof_memory *m, uint32_t index) {
   const prof_i_pool_seen *const seen = &m->trace->catalog.pools[index];
   prof_i_memory_pool *const pool = &m->pools[index];
   const bool is_query = seen->kind == PROF_MEMORY_QUERY;
   pool->begin_used = is_query ? 0 : prof_i_used_bytes(seen->state.used);
-  pool->begin_allocated = is_query ? prof_i_memory_bounded(seen->allocated_before) : prof_i_memory_bounded(seen->state.allocated - PROF_I_USED_ZERO);
+  pool->begin_allocated = is_query
+                              ? prof_i_memory_bounded(seen->allocated_before)
+                              : prof_i_memory_bounded(seen->state.allocated - PROF_I_USED_ZERO);
   bool has_used = is_query, has_allocated = is_query;
   for (uint32_t i = 0; i < pool->event_count && !(has_used && has_allocated); i++) {
-    const prof_i_memory_record record = prof_i_memory_item_read(&m->items[m->order[m->places[pool->first_place + i]]]);
-    if (!has_used) pool->begin_used = prof_i_memory_bounded((uint64_t)prof_i_used_bytes(record.counter) - used_delta(&record));
+    const prof_i_memory_record record =
+        prof_i_memory_item_read(&m->items[m->order[m->places[pool->first_place + i]]]);
+    if (!has_used)
+      pool->begin_used =
+          prof_i_memory_bounded((uint64_t)prof_i_used_bytes(record.counter) - used_delta(&record));
     has_used = true;
     if (record.verb < PROF_I_VERB_RESERVE) continue;
-    pool->begin_allocated = prof_i_memory_bounded(record.allocated - PROF_I_USED_ZERO - allocated_delta(&record));
+    pool->begin_allocated =
+        prof_i_memory_bounded(record.allocated - PROF_I_USED_ZERO - allocated_delta(&record));
     has_allocated = true;
   }
 }
@@ -437,13 +520,17 @@ int prof_i_memory_fill(prof_memory *m) {
   const uint32_t count_of_pools = m->trace->catalog.pool_count;
   if (!prof_i_memory_find_begins(m)) return PROF_E_NO_MEMORY;
   enum { LOOKS_EACH = 64 }; /* pools that may collect at once */
-  first_play f = {.memory = m, .looks_left = (int64_t)m->item_count * LOOKS_EACH, .tops = calloc((size_t)count_of_pools + 1, sizeof *f.tops)};
+  first_play f = {.memory = m,
+                  .looks_left = (int64_t)m->item_count * LOOKS_EACH,
+                  .tops = calloc((size_t)count_of_pools + 1, sizeof *f.tops)};
   int status = prof_i_play_init(&f.play, m, UINT32_MAX);
   if (!f.tops) status = PROF_E_NO_MEMORY;
-  f.play.events = (prof_i_play_events){.wrong = on_wrong, .from_before = on_before, .unsure = on_unsure, .user = &f};
+  f.play.events = (prof_i_play_events){
+      .wrong = on_wrong, .from_before = on_before, .unsure = on_unsure, .user = &f};
   for (uint32_t i = 0; i < count_of_pools && !status; i++) {
     const prof_i_pool_state *const state = &m->trace->catalog.pools[i].state;
-    f.tops[i].begin_ns = prof_i_memory_ns(m, state->used_peaks[state->era % PROF_I_PEAKS].begin_ticks);
+    f.tops[i].begin_ns =
+        prof_i_memory_ns(m, state->used_peaks[state->era % PROF_I_PEAKS].begin_ticks);
     describe_pool(m, i);
     find_reset(m, i, f.tops[i].begin_ns);
   }
@@ -456,9 +543,11 @@ int prof_i_memory_fill(prof_memory *m) {
     const prof_i_pool_seen *const seen = &m->trace->catalog.pools[i];
     end->ns = m->end_ns;
     end->is_exact = m->pools[i].info.missing_count == 0;
-    end->used_bytes = seen->kind == PROF_MEMORY_QUERY ? prof_i_memory_bounded(seen->state.used_now) : prof_i_used_bytes(seen->state.used);
+    end->used_bytes = seen->kind == PROF_MEMORY_QUERY ? prof_i_memory_bounded(seen->state.used_now)
+                                                      : prof_i_used_bytes(seen->state.used);
     end->allocated_bytes = prof_i_memory_bounded(seen->state.allocated - PROF_I_USED_ZERO);
-    m->pools[i].played_end = prof_i_memory_bounded(f.play.pools[i].live_bytes + f.play.pools[i].before_bytes);
+    m->pools[i].played_end =
+        prof_i_memory_bounded(f.play.pools[i].live_bytes + f.play.pools[i].before_bytes);
   }
   if (!status) status = play_to_peaks(m);
   free(f.tops);
@@ -469,18 +558,28 @@ int prof_i_memory_fill(prof_memory *m) {
 
 /* ---- what is handed out ---- */
 
-uint32_t prof_memory_pool_count(const prof_memory *memory) { return memory ? memory->trace->catalog.pool_count : 0; }
-
-int prof_memory_pool_get(const prof_memory *memory, uint32_t index, prof_memory_info *info_out) {
-  if (!memory || !info_out) return prof_i_fail(PROF_E_INVALID, "prof_memory_pool_get: %s is NULL", memory ? "info_out" : "memory");
-  if (index >= prof_memory_pool_count(memory))
-    return prof_i_fail(PROF_E_INVALID, "prof_memory_pool_get: index is %u; there are %u pools", index, prof_memory_pool_count(memory));
-  return prof_i_sized_give(info_out, &memory->pools[index].info, sizeof memory->pools[index].info, "prof_memory_info");
+uint32_t prof_memory_pool_count(const prof_memory *memory) {
+  return memory ? memory->trace->catalog.pool_count : 0;
 }
 
-int prof_memory_example_get(const prof_memory *memory, uint32_t pool_index, uint32_t index, prof_memory_example *example_out) {
-  if (!memory || !example_out) return prof_i_fail(PROF_E_INVALID, "prof_memory_example_get: %s is NULL", memory ? "example_out" : "memory");
-  if (pool_index >= prof_memory_pool_count(memory) || index >= memory->pools[pool_index].example_count)
+int prof_memory_pool_get(const prof_memory *memory, uint32_t index, prof_memory_info *info_out) {
+  if (!memory || !info_out)
+    return prof_i_fail(PROF_E_INVALID, "prof_memory_pool_get: %s is NULL",
+                       memory ? "info_out" : "memory");
+  if (index >= prof_memory_pool_count(memory))
+    return prof_i_fail(PROF_E_INVALID, "prof_memory_pool_get: index is %u; there are %u pools",
+                       index, prof_memory_pool_count(memory));
+  return prof_i_sized_give(info_out, &memory->pools[index].info, sizeof memory->pools[index].info,
+                           "prof_memory_info");
+}
+
+int prof_memory_example_get(const prof_memory *memory, uint32_t pool_index, uint32_t index,
+                            prof_memory_example *example_out) {
+  if (!memory || !example_out)
+    return prof_i_fail(PROF_E_INVALID, "prof_memory_example_get: %s is NULL",
+                       memory ? "example_out" : "memory");
+  if (pool_index >= prof_memory_pool_count(memory) ||
+      index >= memory->pools[pool_index].example_count)
     return prof_i_fail(PROF_E_NOT_FOUND, "there is no wrong call %u of pool %u", index, pool_index);
   *example_out = memory->pools[pool_index].examples[index];
   return PROF_OK;

@@ -19,17 +19,23 @@ static void add_own(prof_i_waiting_memory *to, uint64_t count, uint64_t first_ns
   to->count += count;
 }
 
-bool prof_i_memory_sums_add(prof_i_memory_sums *sums, const prof_trace *trace, const prof_i_span *span) {
+bool prof_i_memory_sums_add(prof_i_memory_sums *sums, const prof_trace *trace,
+                            const prof_i_span *span) {
   prof_i_long record = {0};
   if (!prof_i_event_read(span->record, &record)) return true;
   const prof_i_memory_record memory = prof_i_memory_read(span->record, &record);
   const prof_i_pool_seen *const pool = prof_i_catalog_pool(&trace->catalog, memory.pool);
   if (!pool || memory.verb > PROF_I_VERB_FREE) return true;
-  if (!prof_i_reach_place((void **)&sums->waiting, &sums->room, span->depth, sizeof *sums->waiting)) return false;
-  const int64_t given = prof_i_memory_bounded(memory.bytes), bytes = memory.verb == PROF_I_VERB_ALLOC ? given : -given;
+  if (!prof_i_reach_place((void **)&sums->waiting, &sums->room, span->depth, sizeof *sums->waiting))
+    return false;
+  const int64_t given = prof_i_memory_bounded(memory.bytes),
+                bytes = memory.verb == PROF_I_VERB_ALLOC ? given : -given;
   prof_i_waiting_memory *const to = &sums->waiting[span->depth];
   const bool is_host = pool->device.type == PROF_DEVICE_CPU;
-  const prof_i_held_bytes own = {.host = is_host ? bytes : 0, .self_host = is_host ? bytes : 0, .device = is_host ? 0 : bytes, .self_device = is_host ? 0 : bytes};
+  const prof_i_held_bytes own = {.host = is_host ? bytes : 0,
+                                 .self_host = is_host ? bytes : 0,
+                                 .device = is_host ? 0 : bytes,
+                                 .self_device = is_host ? 0 : bytes};
   prof_i_held_add(&to->held, &own);
   add_own(to, 1, span->start_ns);
   return true;

@@ -1,5 +1,7 @@
-/* What scopes allocate, less what they free, as torch.profiler counts it: added up while a thread is walked. The walk goes backwards, so an event of memory comes before the scope that it stands
-   in, and that before the one around it: sums wait at their depth. Caller's memory; one thread at a time. */
+/* What scopes allocate, less what they free, as torch.profiler counts it: added up while a thread
+   is walked. The walk goes backwards, so an event of memory comes before the scope that it stands
+   in, and that before the one around it: sums wait at their depth. Caller's memory; one thread at a
+   time. */
 #ifndef PROF_TRACE_MEMORY_SUMS_H
 #define PROF_TRACE_MEMORY_SUMS_H
 
@@ -38,7 +40,8 @@ void prof_i_memory_sums_outside(const prof_i_memory_sums *sums, prof_i_outside_m
 void prof_i_memory_sums_clear(prof_i_memory_sums *sums);
 
 /* An alloc or a free of a pool; other spans of memory are passed over. False: no memory. */
-bool prof_i_memory_sums_add(prof_i_memory_sums *sums, const prof_trace *trace, const prof_i_span *span);
+bool prof_i_memory_sums_add(prof_i_memory_sums *sums, const prof_trace *trace,
+                            const prof_i_span *span);
 
 /* What a scope of lane 0 comes to; it is then part of what stands around it. */
 prof_i_held_bytes prof_i_memory_sums_take(prof_i_memory_sums *sums, const prof_i_span *span);
@@ -47,7 +50,9 @@ prof_i_held_bytes prof_i_memory_sums_take(prof_i_memory_sums *sums, const prof_i
 void prof_i_memory_sums_pass(prof_i_memory_sums *sums, const prof_i_span *span);
 
 /* A damaged capture says anything, as often as it likes: sums of it run over, and do no more. */
-static inline int64_t prof_i_held_plus(int64_t a, int64_t b) { return (int64_t)((uint64_t)a + (uint64_t)b); }
+static inline int64_t prof_i_held_plus(int64_t a, int64_t b) {
+  return (int64_t)((uint64_t)a + (uint64_t)b);
+}
 
 static inline void prof_i_held_add(prof_i_held_bytes *to, const prof_i_held_bytes *from) {
   to->host = prof_i_held_plus(to->host, from->host);

@@ -1,5 +1,5 @@
-/* From bytes to a trace, and what a trace says of itself. The order of the parts is the order of what depends on what:
-   header, what the capture says about itself, the clock, records, threads. */
+/* From bytes to a trace, and what a trace says of itself. The order of the parts is the order of
+   what depends on what: header, what the capture says about itself, the clock, records, threads. */
 #include <prof/profiler.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,7 +44,8 @@ void prof_i_trace_destroy(prof_trace *trace) {
 static int read_catalog(prof_trace *trace) {
   prof_i_extent extent;
   int status = prof_i_catalog_init(&trace->catalog);
-  for (uint64_t at = 0; !status && prof_i_extent_next(&trace->source, &at, &extent, &trace->bad_count);)
+  for (uint64_t at = 0;
+       !status && prof_i_extent_next(&trace->source, &at, &extent, &trace->bad_count);)
     if (extent.head->kind == PROF_I_EXTENT_META) status = prof_i_catalog_read(trace, &extent);
   prof_i_catalog_finish(&trace->catalog);
   return status;
@@ -101,11 +102,12 @@ static int read_clock(prof_trace *trace) {
   int status = add_reading(trace, &opened);
   if (!status) status = prof_i_eras_find(trace);
   if (status) return status;
-  if (!prof_i_make_room((void **)&catalog->pairs, &catalog->pair_room, catalog->pair_count, sizeof *catalog->pairs))
+  if (!prof_i_make_room((void **)&catalog->pairs, &catalog->pair_room, catalog->pair_count,
+                        sizeof *catalog->pairs))
     return PROF_E_NO_MEMORY;
   catalog->pairs[catalog->pair_count++] = (prof_i_time_pair){0, 0, 0, UINT64_MAX};
-  status =
-      prof_i_timeline_init(&trace->timeline, catalog->pairs, catalog->pair_count, trace->header.ticks_hz, &trace->bad_count);
+  status = prof_i_timeline_init(&trace->timeline, catalog->pairs, catalog->pair_count,
+                                trace->header.ticks_hz, &trace->bad_count);
   if (status) return status;
   trace->opened_ns =
       opened.monotonic_ns ? opened.monotonic_ns - trace->header.start_monotonic_ns : 0;
@@ -117,9 +119,11 @@ static int read_clock(prof_trace *trace) {
 
 static void set_clear_floor(prof_trace *trace) {
   if (!trace->header.clear_ticks) return;
-  const int64_t cleared = prof_i_ticks_since(trace->header.clear_ticks << 4, trace->header.start_ticks);
+  const int64_t cleared =
+      prof_i_ticks_since(trace->header.clear_ticks << 4, trace->header.start_ticks);
   const uint32_t era = prof_i_era_of(trace, cleared);
-  trace->floor = cleared + trace->eras[era].shift >= 0 ? prof_i_era_ticks(trace, era, cleared) + 1 : 0;
+  trace->floor =
+      cleared + trace->eras[era].shift >= 0 ? prof_i_era_ticks(trace, era, cleared) + 1 : 0;
 }
 
 static int read_records(prof_trace *trace) {
@@ -128,7 +132,8 @@ static int read_records(prof_trace *trace) {
   int status = 0;
   for (uint64_t at = 0; !status && prof_i_extent_next(&trace->source, &at, &extent, &counted);) {
     if (extent.head->kind == PROF_I_EXTENT_SLOT) status = prof_i_scan_slot(trace, &extent);
-    if (extent.head->kind == PROF_I_EXTENT_CHUNK) status = prof_i_scan_chunk(trace, &extent, extent.head->owner);
+    if (extent.head->kind == PROF_I_EXTENT_CHUNK)
+      status = prof_i_scan_chunk(trace, &extent, extent.head->owner);
   }
   return status;
 }
@@ -139,7 +144,8 @@ static void set_ring_floor(prof_trace *trace) {
   const prof_i_time_line *line = trace->timeline.lines;
   const uint64_t last_ns = prof_i_timeline_ns(&trace->timeline, &line, trace->last);
   if (last_ns <= trace->header.ring_ns) return;
-  const uint64_t floor = prof_i_timeline_ticks_at(&trace->timeline, last_ns - trace->header.ring_ns);
+  const uint64_t floor =
+      prof_i_timeline_ticks_at(&trace->timeline, last_ns - trace->header.ring_ns);
   if (floor <= trace->floor) return;
   trace->floor = floor;
   prof_i_scan_again(trace);
@@ -153,10 +159,13 @@ static void set_end(prof_trace *trace) {
   if (end > trace->last) trace->last = end;
 }
 
-/* Cut off between two extents, a capture shows it nowhere but here. A live one's copy may end before what others have made meanwhile. */
+/* Cut off between two extents, a capture shows it nowhere but here. A live one's copy may end
+   before what others have made meanwhile. */
 static void check_end(prof_trace *trace) {
   const uint64_t count = trace->source.count;
-  if (count < PROF_I_FIRST_UNIT_OFFSET || (!trace->source.is_live && count < trace->header.made_bytes)) trace->bad_count++;
+  if (count < PROF_I_FIRST_UNIT_OFFSET ||
+      (!trace->source.is_live && count < trace->header.made_bytes))
+    trace->bad_count++;
 }
 
 static int fill(prof_trace *trace) {
@@ -179,7 +188,8 @@ static int fill(prof_trace *trace) {
   free(trace->mentions);
   trace->mentions = NULL;
   for (uint32_t i = 0; i < trace->source.run_count; i++)
-    prof_i_source_done_with(&trace->source, trace->source.bytes + trace->source.runs[i].offset, trace->source.runs[i].bytes);
+    prof_i_source_done_with(&trace->source, trace->source.bytes + trace->source.runs[i].offset,
+                            trace->source.runs[i].bytes);
   return 0;
 }
 
@@ -192,7 +202,8 @@ int prof_i_trace_make(prof_i_source *source, prof_trace **trace_out) {
   trace->source = *source;
   const int status = fill(trace);
   if (status == PROF_E_NO_MEMORY)
-    prof_i_fail(status, "no memory for the index of a capture of %llu bytes", (unsigned long long)trace->source.count);
+    prof_i_fail(status, "no memory for the index of a capture of %llu bytes",
+                (unsigned long long)trace->source.count);
   if (status) {
     prof_i_trace_destroy(trace);
     return status;
@@ -208,7 +219,8 @@ int prof_trace_open(const char *path, prof_trace **trace_out) {
   PROF_I_HOLD_CANCEL;
   PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   PROF_I_INSIDE;
-  if (!path || !trace_out) return prof_i_fail(PROF_E_INVALID, "prof_trace_open: %s is NULL", path ? "trace_out" : "path");
+  if (!path || !trace_out)
+    return prof_i_fail(PROF_E_INVALID, "prof_trace_open: %s is NULL", path ? "trace_out" : "path");
   prof_i_source source;
   int status = prof_i_source_file(&source, path);
   if (status) return status;
@@ -221,7 +233,8 @@ int prof_trace_open_bytes(const void *bytes, size_t count, prof_trace **trace_ou
   PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   PROF_I_INSIDE;
   if (!bytes || !trace_out)
-    return prof_i_fail(PROF_E_INVALID, "prof_trace_open_bytes: %s is NULL", bytes ? "trace_out" : "bytes");
+    return prof_i_fail(PROF_E_INVALID, "prof_trace_open_bytes: %s is NULL",
+                       bytes ? "trace_out" : "bytes");
   prof_i_source source;
   const int status = prof_i_source_bytes(&source, bytes, count);
   return status ? status : prof_i_trace_make(&source, trace_out);
@@ -272,8 +285,11 @@ static void fill_info(const prof_trace *trace, prof_trace_info *info) {
   info->start_unix_ns = header->start_realtime_ns;
   info->start_ns = header->start_monotonic_ns;
   info->duration_ns = duration_ns(trace);
-  const uint64_t beyond_ns = info->duration_ns > trace->timeline.known_ns ? info->duration_ns - trace->timeline.known_ns : 0;
-  info->clock_error_ns = trace->timeline.error_ns + trace->timeline.bend_ns + trace->clock_step_ns + beyond_ns / 1000000 * trace->timeline.end_ppm +
+  const uint64_t beyond_ns = info->duration_ns > trace->timeline.known_ns
+                                 ? info->duration_ns - trace->timeline.known_ns
+                                 : 0;
+  info->clock_error_ns = trace->timeline.error_ns + trace->timeline.bend_ns + trace->clock_step_ns +
+                         beyond_ns / 1000000 * trace->timeline.end_ppm +
                          beyond_ns % 1000000 * trace->timeline.end_ppm / 1000000;
   info->clock_gap_ns = trace->clock_gap_ns;
   info->clock_back_count = trace->clock_back_count;
@@ -286,8 +302,7 @@ static void fill_info(const prof_trace *trace, prof_trace_info *info) {
   info->world_size = header->world_size;
   info->thread_count = trace->thread_count;
   info->is_elsewhere = trace->source.is_elsewhere;
-  info->is_live =
-      trace->source.is_live && !trace->source.is_elsewhere && !trace->source.is_copied;
+  info->is_live = trace->source.is_live && !trace->source.is_elsewhere && !trace->source.is_copied;
   info->was_clean = header->state == PROF_I_STATE_STOPPED;
   info->is_copy = header->state == PROF_I_STATE_COPIED || trace->source.is_copied;
   info->level = header->level ? header->level : trace->catalog.last_level;
@@ -307,21 +322,27 @@ static void fill_info(const prof_trace *trace, prof_trace_info *info) {
   info->untold_change_count = prof_i_changes_untold(header);
   info->level_now = header->state == PROF_I_STATE_RECORDING ? header->level : 0;
   prof_i_copy_name(info->host, sizeof info->host, header->host, sizeof header->host);
-  prof_i_copy_name(info->process_name, sizeof info->process_name, header->process_name, sizeof header->process_name);
+  prof_i_copy_name(info->process_name, sizeof info->process_name, header->process_name,
+                   sizeof header->process_name);
 }
 
 int prof_trace_info_get(const prof_trace *trace, prof_trace_info *info_out) {
   PROF_I_HOLD_FP;
-  if (!trace || !info_out) return prof_i_fail(PROF_E_INVALID, "prof_trace_info_get: %s is NULL", trace ? "info_out" : "trace");
+  if (!trace || !info_out)
+    return prof_i_fail(PROF_E_INVALID, "prof_trace_info_get: %s is NULL",
+                       trace ? "info_out" : "trace");
   prof_trace_info info;
   fill_info(trace, &info);
   return prof_i_sized_give(info_out, &info, sizeof info, "prof_trace_info");
 }
 
 int prof_trace_site_get(const prof_trace *trace, uint32_t site, prof_trace_site *site_out) {
-  if (!trace || !site_out) return prof_i_fail(PROF_E_INVALID, "prof_trace_site_get: %s is NULL", trace ? "site_out" : "trace");
+  if (!trace || !site_out)
+    return prof_i_fail(PROF_E_INVALID, "prof_trace_site_get: %s is NULL",
+                       trace ? "site_out" : "trace");
   if (site >= prof_i_trace_site_count(trace))
-    return prof_i_fail(PROF_E_INVALID, "site is %u, and the trace has %u", site, prof_i_trace_site_count(trace));
+    return prof_i_fail(PROF_E_INVALID, "site is %u, and the trace has %u", site,
+                       prof_i_trace_site_count(trace));
   const prof_i_site_info *const from = prof_i_trace_site(trace, site);
   const prof_trace_site found = {.size = sizeof found,
                                  .name = from->name.data,
@@ -339,9 +360,11 @@ int prof_trace_site_get(const prof_trace *trace, uint32_t site, prof_trace_site 
 
 int prof_trace_thread_get(const prof_trace *trace, uint32_t index, prof_trace_thread *thread_out) {
   if (!trace || !thread_out)
-    return prof_i_fail(PROF_E_INVALID, "prof_trace_thread_get: %s is NULL", trace ? "thread_out" : "trace");
+    return prof_i_fail(PROF_E_INVALID, "prof_trace_thread_get: %s is NULL",
+                       trace ? "thread_out" : "trace");
   if (index >= trace->thread_count)
-    return prof_i_fail(PROF_E_INVALID, "prof_trace_thread_get: index is %u; the trace has %u threads", index,
+    return prof_i_fail(PROF_E_INVALID,
+                       "prof_trace_thread_get: index is %u; the trace has %u threads", index,
                        trace->thread_count);
   const prof_i_trace_thread *const from = &trace->threads[index];
   prof_trace_thread thread;
@@ -352,7 +375,8 @@ int prof_trace_thread_get(const prof_trace *trace, uint32_t index, prof_trace_th
   thread.is_fiber = from->role == PROF_I_ROLE_FIBER;
   if (prof_i_is_stream(from)) {
     thread.is_stream = 1;
-    thread.device = (prof_device){(int32_t)(from->role >> PROF_I_ROLE_TYPE_SHIFT & 0xffffff), (int32_t)(from->role >> PROF_I_ROLE_INDEX_SHIFT)};
+    thread.device = (prof_device){(int32_t)(from->role >> PROF_I_ROLE_TYPE_SHIFT & 0xffffff),
+                                  (int32_t)(from->role >> PROF_I_ROLE_INDEX_SHIFT)};
     thread.stream = from->tid;
   }
   thread.is_alive = from->is_alive;
@@ -363,27 +387,39 @@ int prof_trace_thread_get(const prof_trace *trace, uint32_t index, prof_trace_th
 }
 
 int prof_i_trace_loss_text(const prof_trace *trace, char **text_out) {
-  if (!trace || !text_out) return prof_i_fail(PROF_E_INVALID, "prof_trace_loss_text: %s is NULL", trace ? "text_out" : "trace");
+  if (!trace || !text_out)
+    return prof_i_fail(PROF_E_INVALID, "prof_trace_loss_text: %s is NULL",
+                       trace ? "text_out" : "trace");
   enum { ROOM = 512 + PROF_I_LOSS_WORDS * 64 };
   char *const text = malloc(ROOM);
   if (!text) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a line of text");
   uint64_t all = 0;
   for (int i = 0; i < PROF_I_LOSS_WORDS; i++) all += trace->lost[i];
-  int used = snprintf(text, ROOM, all ? "%llu recorded; lost %llu:" : trace->bad_count ? "%llu recorded; no loss counted" : "%llu recorded; no loss",
-                      (unsigned long long)(trace->event_count - trace->open_count), (unsigned long long)all);
+  int used = snprintf(text, ROOM,
+                      all                ? "%llu recorded; lost %llu:"
+                      : trace->bad_count ? "%llu recorded; no loss counted"
+                                         : "%llu recorded; no loss",
+                      (unsigned long long)(trace->event_count - trace->open_count),
+                      (unsigned long long)all);
   for (int i = 0, n = 0; i < PROF_I_LOSS_WORDS; i++)
     if (trace->lost[i])
-      used += snprintf(text + used, (size_t)(ROOM - used), "%s %llu %s", n++ ? "," : "", (unsigned long long)trace->lost[i],
-                       prof_loss_name(i));
+      used += snprintf(text + used, (size_t)(ROOM - used), "%s %llu %s", n++ ? "," : "",
+                       (unsigned long long)trace->lost[i], prof_loss_name(i));
   const uint64_t open = trace->open_count + trace->open_below_count;
-  if (open) used += snprintf(text + used, (size_t)(ROOM - used), "; %llu scope%s had not ended yet", (unsigned long long)open, open == 1 ? "" : "s");
+  if (open)
+    used += snprintf(text + used, (size_t)(ROOM - used), "; %llu scope%s had not ended yet",
+                     (unsigned long long)open, open == 1 ? "" : "s");
   if (trace->open_below_count)
-    used += snprintf(text + used, (size_t)(ROOM - used), ", %llu of them below 64 others, without a name", (unsigned long long)trace->open_below_count);
+    used += snprintf(text + used, (size_t)(ROOM - used),
+                     ", %llu of them below 64 others, without a name",
+                     (unsigned long long)trace->open_below_count);
   if (trace->stray_count)
-    used += snprintf(text + used, (size_t)(ROOM - used), "; %llu end%s found no scope", (unsigned long long)trace->stray_count, trace->stray_count == 1 ? "" : "s");
+    used += snprintf(text + used, (size_t)(ROOM - used), "; %llu end%s found no scope",
+                     (unsigned long long)trace->stray_count, trace->stray_count == 1 ? "" : "s");
   if (trace->bad_count)
-    snprintf(text + used, (size_t)(ROOM - used), "; the capture is damaged, or cut off: %llu place%s could not be read", (unsigned long long)trace->bad_count,
-             trace->bad_count == 1 ? "" : "s");
+    snprintf(text + used, (size_t)(ROOM - used),
+             "; the capture is damaged, or cut off: %llu place%s could not be read",
+             (unsigned long long)trace->bad_count, trace->bad_count == 1 ? "" : "s");
   *text_out = text;
   return PROF_OK;
 }
@@ -404,14 +440,16 @@ const void *prof_i_trace_piece(const prof_trace *trace, uint64_t offset, uint64_
   return prof_i_source_piece(&trace->source, offset, count_out);
 }
 
-uint32_t prof_i_trace_site_count(const prof_trace *trace) { return trace->catalog.site_limit ? trace->catalog.site_limit : 1; }
+uint32_t prof_i_trace_site_count(const prof_trace *trace) {
+  return trace->catalog.site_limit ? trace->catalog.site_limit : 1;
+}
 
 const prof_i_site_info *prof_i_trace_site(const prof_trace *trace, uint32_t site) {
   return prof_i_catalog_site(&trace->catalog, site);
 }
 
-int prof_i_trace_track(const prof_trace *trace, uint32_t index, prof_device *device_out, uint64_t *stream_out,
-                       prof_i_text *name_out) {
+int prof_i_trace_track(const prof_trace *trace, uint32_t index, prof_device *device_out,
+                       uint64_t *stream_out, prof_i_text *name_out) {
   if (index >= trace->catalog.track_count) return 0;
   const prof_i_track *const track = &trace->catalog.tracks[index];
   *device_out = track->device;

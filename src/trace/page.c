@@ -29,7 +29,9 @@ void prof_i_page_put(prof_i_page *page, const char *bytes, size_t count) {
   page->text[page->count] = '\0';
 }
 
-void prof_i_page_text(prof_i_page *page, const char *text) { prof_i_page_put(page, text, strlen(text)); }
+void prof_i_page_text(prof_i_page *page, const char *text) {
+  prof_i_page_put(page, text, strlen(text));
+}
 
 void prof_i_page_many(prof_i_page *page, char byte, size_t count) {
   for (size_t i = 0; i < count; i++) prof_i_page_put(page, &byte, 1);
@@ -39,9 +41,11 @@ void prof_i_page_say(prof_i_page *page, const char *format, ...) {
   char line[512];
   va_list arguments;
   va_start(arguments, format);
-  const int count = vsnprintf(line, sizeof line, format, arguments); /* NOLINT(clang-analyzer-valist.Uninitialized): clang-tidy 14 misses va_start() */
+  /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): clang-tidy 14 misses va_start() */
+  const int count = vsnprintf(line, sizeof line, format, arguments);
   va_end(arguments);
-  if (count > 0) prof_i_page_put(page, line, (size_t)count < sizeof line ? (size_t)count : sizeof line - 1);
+  if (count > 0)
+    prof_i_page_put(page, line, (size_t)count < sizeof line ? (size_t)count : sizeof line - 1);
 }
 
 void prof_i_page_wrap(prof_i_page *page, size_t indent, size_t width, const char *text) {
@@ -53,8 +57,10 @@ void prof_i_page_wrap(prof_i_page *page, size_t indent, size_t width, const char
       prof_i_page_end_line(page);
       column = 0;
     }
-    if (column == 0) prof_i_page_many(page, ' ', indent), column = indent;
-    else prof_i_page_put(page, " ", 1), column++;
+    if (column == 0)
+      prof_i_page_many(page, ' ', indent), column = indent;
+    else
+      prof_i_page_put(page, " ", 1), column++;
     prof_i_page_put(page, text, word);
     column += columns;
     text += word + strspn(text + word, " ");
@@ -63,20 +69,27 @@ void prof_i_page_wrap(prof_i_page *page, size_t indent, size_t width, const char
 }
 
 void prof_i_page_end_line(prof_i_page *page) {
-  while (page->count && !page->is_out_of_memory && page->text[page->count - 1] == ' ') page->text[--page->count] = '\0';
+  while (page->count && !page->is_out_of_memory && page->text[page->count - 1] == ' ')
+    page->text[--page->count] = '\0';
   prof_i_page_put(page, "\n", 1);
 }
 
 /* ---- tables ---- */
 
-void prof_i_grid_add(prof_i_grid *grid, const char *text) { prof_i_page_put(&grid->cells, text, strlen(text) + 1); }
+void prof_i_grid_add(prof_i_grid *grid, const char *text) {
+  prof_i_page_put(&grid->cells, text, strlen(text) + 1);
+}
 
-static bool is_text(const prof_i_grid *grid, uint32_t column) { return grid->text_columns >> column & 1; }
+static bool is_text(const prof_i_grid *grid, uint32_t column) {
+  return grid->text_columns >> column & 1;
+}
 
 static void measure(const prof_i_grid *grid, size_t *widths) {
   for (uint32_t c = 0; c < grid->column_count; c++) widths[c] = strlen(grid->titles[c]);
-  const char *cell = grid->cells.text ? grid->cells.text : "", *const end = cell + grid->cells.count;
-  for (uint32_t c = 0; cell < end; cell += strlen(cell) + 1, c = c + 1 < grid->column_count ? c + 1 : 0) {
+  const char *cell = grid->cells.text ? grid->cells.text : "", *const end =
+                                                                   cell + grid->cells.count;
+  for (uint32_t c = 0; cell < end;
+       cell += strlen(cell) + 1, c = c + 1 < grid->column_count ? c + 1 : 0) {
     const size_t width = prof_i_show_width(cell, strlen(cell));
     if (width > widths[c]) widths[c] = width;
   }
@@ -89,7 +102,9 @@ static void fit(const prof_i_grid *grid, size_t *widths, size_t width) {
     uint32_t widest = UINT32_MAX;
     for (uint32_t c = 0; c < grid->column_count; c++) {
       all += widths[c];
-      if (is_text(grid, c) && widths[c] > PROF_I_GRID_TEXT_MIN && (widest == UINT32_MAX || widths[c] > widths[widest])) widest = c;
+      if (is_text(grid, c) && widths[c] > PROF_I_GRID_TEXT_MIN &&
+          (widest == UINT32_MAX || widths[c] > widths[widest]))
+        widest = c;
     }
     if (all <= width || widest == UINT32_MAX) return;
     const size_t most = widths[widest] - PROF_I_GRID_TEXT_MIN;
@@ -111,11 +126,14 @@ static void put_cell(prof_i_page *page, const char *cell, size_t width, bool is_
 }
 
 static void put_gap(prof_i_page *page, const prof_i_grid *grid) {
-  if (grid->has_tabs) prof_i_page_put(page, "\t", 1);
-  else prof_i_page_many(page, ' ', GAP);
+  if (grid->has_tabs)
+    prof_i_page_put(page, "\t", 1);
+  else
+    prof_i_page_many(page, ' ', GAP);
 }
 
-static void put_head(prof_i_page *page, const prof_i_grid *grid, const size_t *widths, size_t indent) {
+static void put_head(prof_i_page *page, const prof_i_grid *grid, const size_t *widths,
+                     size_t indent) {
   prof_i_page_many(page, ' ', indent);
   for (uint32_t c = 0; c < grid->column_count; c++) {
     if (c) put_gap(page, grid);
@@ -137,7 +155,8 @@ void prof_i_page_grid(prof_i_page *page, prof_i_grid *grid, size_t indent, size_
   measure(grid, widths);
   fit(grid, widths, width > indent ? width - indent : 1);
   put_head(page, grid, widths, indent);
-  const char *cell = grid->cells.text ? grid->cells.text : "", *const end = cell + grid->cells.count;
+  const char *cell = grid->cells.text ? grid->cells.text : "", *const end =
+                                                                   cell + grid->cells.count;
   while (cell < end) {
     prof_i_page_many(page, ' ', indent);
     for (uint32_t c = 0; c < grid->column_count && cell < end; c++, cell += strlen(cell) + 1) {

@@ -29,7 +29,8 @@ static bool read_details(prof_i_long *out, const uint64_t *at, uint64_t left) {
   if ((out->flags & PROF_I_FLAG_STREAM) && !take_word(&at, &left, &out->stream)) return false;
   if ((out->flags & PROF_I_FLAG_LONG) && !take_word(&at, &left, &out->duration)) return false;
   if ((out->flags & PROF_I_FLAG_NAME) && !prof_i_take_text(&at, &left, &out->name)) return false;
-  if ((out->flags & PROF_I_FLAG_CATEGORY) && !prof_i_take_text(&at, &left, &out->category)) return false;
+  if ((out->flags & PROF_I_FLAG_CATEGORY) && !prof_i_take_text(&at, &left, &out->category))
+    return false;
   out->values = at;
   out->value_words = left;
   return (int64_t)out->duration < INT64_C(1) << 59 && (int64_t)out->duration >= -(INT64_C(1) << 59);
@@ -38,17 +39,21 @@ static bool read_details(prof_i_long *out, const uint64_t *at, uint64_t left) {
 bool prof_i_launch_read(const prof_i_long *record, prof_i_launch_words *out) {
   const uint64_t needed = record->schema ? PROF_I_RECORD_VALUES : PROF_I_RECORD_VALUES - 1;
   if (record->kind != PROF_I_KIND_SCOPE || record->value_words < needed) return false;
-  *out = (prof_i_launch_words){record->values[0], record->values[1], record->values[2], record->values[3], record->schema ? (uint32_t)record->values[4] : 0};
+  *out = (prof_i_launch_words){record->values[0], record->values[1], record->values[2],
+                               record->values[3], record->schema ? (uint32_t)record->values[4] : 0};
   return true;
 }
 
-static bool has_extra_word(prof_i_verb verb) { return verb == PROF_I_VERB_COLLECT || verb == PROF_I_VERB_WRONG; }
+static bool has_extra_word(prof_i_verb verb) {
+  return verb == PROF_I_VERB_COLLECT || verb == PROF_I_VERB_WRONG;
+}
 
 /* Words 3 and on of a record of memory; more than there can be: no such verb. */
 static uint64_t memory_words(uint64_t word3, uint32_t flags) {
   const uint64_t verb = word3 & 0xffffffff;
   if (verb > PROF_I_VERB_WRONG) return UINT64_MAX;
-  return UINT64_C(5) + (has_extra_word((prof_i_verb)verb) ? 1 : 0) + (flags & PROF_I_FLAG_STREAM ? 1 : 0);
+  return UINT64_C(5) + (has_extra_word((prof_i_verb)verb) ? 1 : 0) +
+         (flags & PROF_I_FLAG_STREAM ? 1 : 0);
 }
 
 /* Its first bytes are in word 2. */
@@ -77,21 +82,28 @@ bool prof_i_long_read(const uint64_t *words, uint64_t word_count, prof_i_long *o
     case PROF_I_KIND_CALL:
     case PROF_I_KIND_ASYNC:
     case PROF_I_KIND_SKIPPED:
-    case PROF_I_KIND_INSTANT: return read_details(out, words + 3, left);
-    case PROF_I_KIND_TEXT: return read_short_text(words, word_count, out);
+    case PROF_I_KIND_INSTANT:
+      return read_details(out, words + 3, left);
+    case PROF_I_KIND_TEXT:
+      return read_short_text(words, word_count, out);
     case PROF_I_KIND_COUNTER:
       if (out->flags & PROF_I_FLAG_DEVICE && left >= 2) out->device = words[4];
       return left >= (out->flags & PROF_I_FLAG_DEVICE ? 2 : 1);
-    case PROF_I_KIND_STEP: return left >= 1;
+    case PROF_I_KIND_STEP:
+      return left >= 1;
     case PROF_I_KIND_FLOW: {
       const uint64_t *name = words + 5;
       uint64_t name_left = left - 2;
       return left >= 3 && words[4] <= 1 && prof_i_take_text(&name, &name_left, &out->name);
     }
-    case PROF_I_KIND_OWNER: return left >= 3 + PROF_I_NAME_BYTES / 8;
-    case PROF_I_KIND_EXIT: return left >= 3 + PROF_I_LOSS_WORDS + PROF_I_NAME_BYTES / 8;
-    case PROF_I_KIND_MEMORY: return left >= memory_words(words[3], out->flags);
-    default: return false; /* a number from the file, not an enum */
+    case PROF_I_KIND_OWNER:
+      return left >= 3 + PROF_I_NAME_BYTES / 8;
+    case PROF_I_KIND_EXIT:
+      return left >= 3 + PROF_I_LOSS_WORDS + PROF_I_NAME_BYTES / 8;
+    case PROF_I_KIND_MEMORY:
+      return left >= memory_words(words[3], out->flags);
+    default:
+      return false; /* a number from the file, not an enum */
   }
 }
 
@@ -111,23 +123,26 @@ prof_i_memory_record prof_i_memory_read(const uint64_t *words, const prof_i_long
                                   .pool = word1 >> PROF_I_PIECE_POOL_SHIFT & PROF_I_PIECE_POOL_MAX,
                                   .address = words[2],
                                   .bytes = bytes,
-                                  .requested = has_more ? words[4] >> PROF_I_PIECE_BYTES_SHIFT : bytes > waste ? bytes - waste : 0,
+                                  .requested = has_more ? words[4] >> PROF_I_PIECE_BYTES_SHIFT
+                                               : bytes > waste ? bytes - waste
+                                                               : 0,
                                   .tag = has_more ? words[4] & PROF_I_SITE_COUNT_MAX : 0,
                                   .counter = words[3],
                                   .stream = has_more ? words[5] : PROF_NO_STREAM};
   const prof_i_verb verb = words[3] & 0xff;
   const uint64_t *const behind = words + 8;
   const bool has_extra = has_extra_word(verb);
-  return (prof_i_memory_record){.verb = verb,
-                                .pool = (uint32_t)(words[3] >> 32),
-                                .tag = prof_i_record_site(word1),
-                                .address = words[4],
-                                .bytes = words[5],
-                                .requested = verb == PROF_I_VERB_ALLOC ? words[7] : words[5],
-                                .counter = words[6],
-                                .allocated = verb >= PROF_I_VERB_RESERVE ? words[7] : 0,
-                                .extra = has_extra ? behind[0] : 0,
-                                .stream = record->flags & PROF_I_FLAG_STREAM ? behind[has_extra] : PROF_NO_STREAM};
+  return (prof_i_memory_record){
+      .verb = verb,
+      .pool = (uint32_t)(words[3] >> 32),
+      .tag = prof_i_record_site(word1),
+      .address = words[4],
+      .bytes = words[5],
+      .requested = verb == PROF_I_VERB_ALLOC ? words[7] : words[5],
+      .counter = words[6],
+      .allocated = verb >= PROF_I_VERB_RESERVE ? words[7] : 0,
+      .extra = has_extra ? behind[0] : 0,
+      .stream = record->flags & PROF_I_FLAG_STREAM ? behind[has_extra] : PROF_NO_STREAM};
 }
 
 uint64_t prof_i_long_slots(const uint64_t *at, uint64_t slots_left) {
@@ -138,7 +153,8 @@ uint64_t prof_i_long_slots(const uint64_t *at, uint64_t slots_left) {
   return slots >= 2 && slots <= slots_left ? slots : 0;
 }
 
-prof_i_sight prof_i_look_uncommitted(uint64_t word0, uint64_t slots_left, uint64_t generation, uint64_t *slots_out) {
+prof_i_sight prof_i_look_uncommitted(uint64_t word0, uint64_t slots_left, uint64_t generation,
+                                     uint64_t *slots_out) {
   const uint64_t slots = word0 >> PROF_I_PENDING_SLOTS_SHIFT & 0xffff;
   *slots_out = 1;
   if (!prof_i_is_marked(word0, generation)) return PROF_I_SIGHT_UNFINISHED;
@@ -146,10 +162,11 @@ prof_i_sight prof_i_look_uncommitted(uint64_t word0, uint64_t slots_left, uint64
   return word0 >> PROF_I_FILLER_BIT & 1 ? PROF_I_SIGHT_FILLER : PROF_I_SIGHT_UNFINISHED;
 }
 
-prof_i_sight prof_i_look_long(const uint64_t *at, uint64_t slots_left, uint64_t generation, uint64_t *slots_out,
-                              prof_i_long *record_out) {
+prof_i_sight prof_i_look_long(const uint64_t *at, uint64_t slots_left, uint64_t generation,
+                              uint64_t *slots_out, prof_i_long *record_out) {
   *slots_out = 1;
-  if (!prof_i_is_committed(at[0], generation)) return prof_i_look_uncommitted(at[0], slots_left, generation, slots_out);
+  if (!prof_i_is_committed(at[0], generation))
+    return prof_i_look_uncommitted(at[0], slots_left, generation, slots_out);
   const uint64_t slots = prof_i_long_slots(at, slots_left);
   if (slots == 0 || !prof_i_event_read(at, record_out)) return PROF_I_SIGHT_BAD;
   *slots_out = slots;

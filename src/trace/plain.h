@@ -1,7 +1,9 @@
-/* The walk (walk.c) over a segment that holds nothing but plain scopes in order, which is most of most captures. Most of them
-   hold nothing and are complete when the next record comes: they never reach the stack. What becomes of complete ones is for
-   the including file to say (walk.c hands out spans, aggregate.c adds up, cursor.c first only goes past); a call for each would
-   cost as much as the walk, so this is a header and they are inlined. What is unusual goes to prof_i_walker_put_plain(). */
+/* The walk (walk.c) over a segment that holds nothing but plain scopes in order, which is most of
+   most captures. Most of them hold nothing and are complete when the next record comes: they never
+   reach the stack. What becomes of complete ones is for the including file to say (walk.c hands out
+   spans, aggregate.c adds up, cursor.c first only goes past); a call for each would cost as much as
+   the walk, so this is a header and they are inlined. What is unusual goes to
+   prof_i_walker_put_plain(). */
 #ifndef PROF_TRACE_PLAIN_H
 #define PROF_TRACE_PLAIN_H
 
@@ -15,12 +17,14 @@ typedef struct prof_i_leaf {
   uint32_t site;
 } prof_i_leaf;
 
-/* Takes a complete scope: one that held nothing, and what it stands inside of; or one that waited, which may be of another
-   segment and no plain scope. Both leave the stack alone. */
-typedef void (*prof_i_take_leaf)(prof_i_walker *walker, const prof_i_leaf *leaf, prof_i_waiting *around);
+/* Takes a complete scope: one that held nothing, and what it stands inside of; or one that waited,
+   which may be of another segment and no plain scope. Both leave the stack alone. */
+typedef void (*prof_i_take_leaf)(prof_i_walker *walker, const prof_i_leaf *leaf,
+                                 prof_i_waiting *around);
 typedef void (*prof_i_take_waiting)(prof_i_walker *walker, prof_i_waiting *waiting);
 /* Puts a leaf that holds something on its place, by prof_i_let_wait(). */
-typedef void (*prof_i_make_wait)(prof_i_walker *walker, const prof_i_leaf *leaf, prof_i_waiting *place);
+typedef void (*prof_i_make_wait)(prof_i_walker *walker, const prof_i_leaf *leaf,
+                                 prof_i_waiting *place);
 
 /* The leaf holds something: it waits. */
 static inline void prof_i_let_wait(const prof_i_leaf *leaf, prof_i_waiting *place) {
@@ -36,7 +40,8 @@ static inline void prof_i_let_wait(const prof_i_leaf *leaf, prof_i_waiting *plac
   place->caller = 0;
 }
 
-static inline void prof_i_just_wait(prof_i_walker *walker, const prof_i_leaf *leaf, prof_i_waiting *place) {
+static inline void prof_i_just_wait(prof_i_walker *walker, const prof_i_leaf *leaf,
+                                    prof_i_waiting *place) {
   (void)walker;
   prof_i_let_wait(leaf, place);
 }
@@ -46,12 +51,11 @@ static inline prof_i_waiting *prof_i_plain_limit(const prof_i_walker *w, const p
   return w->crosswise_count ? lane->stack : &lane->stack[lane->room - 1];
 }
 
-/* The same as put() in walk.c for one record after another, but that the last one is kept aside. Every record counts, and every
-   site is known (is_simple() in walk.c). Budget: 4 ns. */
-static inline __attribute__((always_inline)) void prof_i_walk_plain(prof_i_walker *w, const prof_i_segment *segment,
-                                                                    prof_i_take_leaf take_leaf,
-                                                                    prof_i_take_waiting take_waiting,
-                                                                    prof_i_make_wait make_wait) {
+/* The same as put() in walk.c for one record after another, but that the last one is kept aside.
+   Every record counts, and every site is known (is_simple() in walk.c). Budget: 4 ns. */
+static inline __attribute__((always_inline)) void prof_i_walk_plain(
+    prof_i_walker *w, const prof_i_segment *segment, prof_i_take_leaf take_leaf,
+    prof_i_take_waiting take_waiting, prof_i_make_wait make_wait) {
   prof_i_lane *const lane = &w->lanes[0];
   const prof_i_timeline *const timeline = &w->trace->timeline;
   const prof_i_time_line *line = w->line;
@@ -60,13 +64,17 @@ static inline __attribute__((always_inline)) void prof_i_walk_plain(prof_i_walke
   prof_i_waiting *top = &lane->stack[lane->count - 1], *limit = prof_i_plain_limit(w, lane);
   prof_i_leaf leaf = {.start = 0};
   bool has_leaf = false;
-  for (const uint64_t *words = segment->words + (uint64_t)segment->slot_count * 2; words != segment->words;) {
+  for (const uint64_t *words = segment->words + (uint64_t)segment->slot_count * 2;
+       words != segment->words;) {
     words -= 2;
     const prof_i_interval when = prof_i_plain_interval(words, start_ticks);
-    const uint64_t over = when.end + (when.start == when.end); /* what starts there or later cannot hold this one */
+    /* what starts there or later cannot hold this one */
+    const uint64_t over = when.end + (when.start == when.end);
     if (has_leaf) {
-      if (leaf.start < over) make_wait(w, &leaf, ++top);
-      else take_leaf(w, &leaf, top);
+      if (leaf.start < over)
+        make_wait(w, &leaf, ++top);
+      else
+        take_leaf(w, &leaf, top);
     }
     for (; top->start >= over; top--) {
       prof_i_end_waiting(top);

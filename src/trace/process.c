@@ -39,8 +39,10 @@ static const prof_i_process_seen *find(const prof_i_catalog *catalog, uint64_t s
   uint32_t low = 0, high = catalog->process_count;
   while (low < high) {
     const uint32_t middle = low + (high - low) / 2;
-    if (catalog->processes[middle].serial < serial) low = middle + 1;
-    else high = middle;
+    if (catalog->processes[middle].serial < serial)
+      low = middle + 1;
+    else
+      high = middle;
   }
   return low < catalog->process_count && catalog->processes[low].serial == serial
              ? &catalog->processes[low]
@@ -52,7 +54,8 @@ prof_i_process_seen prof_i_trace_process(const prof_trace *trace, uint32_t threa
   const prof_i_process_seen *const seen = find(&trace->catalog, trace->threads[thread].serial);
   if (seen) return *seen;
   const size_t bytes = strnlen(header->process_name, sizeof header->process_name);
-  return (prof_i_process_seen){.pid = header->pid,
-                               .rank = header->world_size > 1 || header->world_size < 0 ? header->rank : -1,
-                               .name = {header->process_name, bytes}};
+  return (prof_i_process_seen){
+      .pid = header->pid,
+      .rank = header->world_size > 1 || header->world_size < 0 ? header->rank : -1,
+      .name = {header->process_name, bytes}};
 }

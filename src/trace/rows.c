@@ -1,5 +1,5 @@
-/* Groups of scopes as rows: sorted, cut at the limit, their texts repaired. A result is one block of
-   memory: a hidden head, prof_rows, the rows, what further rows have, texts. See group.h. */
+/* Groups of scopes as rows: sorted, cut at the limit, their texts repaired. A result is one block
+   of memory: a hidden head, prof_rows, the rows, what further rows have, texts. See group.h. */
 #include <prof/memory.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -34,16 +34,26 @@ static uint64_t above_least(int64_t bytes) { return (uint64_t)bytes ^ UINT64_C(1
 
 static uint64_t weight_of(const prof_i_group *g, uint32_t sort) {
   switch ((prof_sort)sort) {
-    case PROF_SORT_TOTAL: return prof_i_group_total(g);
-    case PROF_SORT_SELF: return g->tally.self_ns;
-    case PROF_SORT_CALLS: return g->tally.calls;
-    case PROF_SORT_MEAN: return g->tally.calls ? g->tally.total_ns / g->tally.calls : 0;
-    case PROF_SORT_MAX: return g->tally.max_ns;
-    case PROF_SORT_NAME: return 0;
-    case PROF_SORT_MEMORY: return above_least(prof_i_held_plus(g->memory.host, g->memory.device));
-    case PROF_SORT_FIRST: return ~g->first_ns;
-    case PROF_SORT_DEVICE: return prof_i_group_device_total(g);
-    case PROF_SORT_SELF_DEVICE: return g->on_device.self_ns;
+    case PROF_SORT_TOTAL:
+      return prof_i_group_total(g);
+    case PROF_SORT_SELF:
+      return g->tally.self_ns;
+    case PROF_SORT_CALLS:
+      return g->tally.calls;
+    case PROF_SORT_MEAN:
+      return g->tally.calls ? g->tally.total_ns / g->tally.calls : 0;
+    case PROF_SORT_MAX:
+      return g->tally.max_ns;
+    case PROF_SORT_NAME:
+      return 0;
+    case PROF_SORT_MEMORY:
+      return above_least(prof_i_held_plus(g->memory.host, g->memory.device));
+    case PROF_SORT_FIRST:
+      return ~g->first_ns;
+    case PROF_SORT_DEVICE:
+      return prof_i_group_device_total(g);
+    case PROF_SORT_SELF_DEVICE:
+      return g->on_device.self_ns;
     case PROF_SORT_SELF_MEMORY:
       return above_least(prof_i_held_plus(g->memory.self_host, g->memory.self_device));
   }
@@ -232,8 +242,8 @@ static prof_rows *make_rows(const prof_aggregate_options *options,
   for (uint64_t i = 0; i < count; i++) {
     row[i] = make_row(order[i].of, &texts);
     const prof_i_process_seen process = process_of(processes, order[i].of);
-    more[i] = make_more(order[i].of, &process, options->group, options->sort == PROF_SORT_FIRST,
-                        &texts);
+    more[i] =
+        make_more(order[i].of, &process, options->group, options->sort == PROF_SORT_FIRST, &texts);
   }
   add_totals(&block->rows, order, all);
   return &block->rows;

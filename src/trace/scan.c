@@ -1,5 +1,6 @@
-/* The one forward pass over a chunk: whose records they are, how many count, what was lost, and in what order they stand, so
-   that walks can go backwards without looking twice. Called while a trace is opened. */
+/* The one forward pass over a chunk: whose records they are, how many count, what was lost, and in
+   what order they stand, so that walks can go backwards without looking twice. Called while a trace
+   is opened. */
 #include <prof/profiler.h>
 #include <string.h>
 
@@ -13,19 +14,22 @@ typedef struct scan {
   uint64_t sequence, generation;
   uint64_t start_ticks; /* these two as the segment's */
   int64_t stretch;
-  uint32_t era;   /* of what was seen last */
+  uint32_t era;       /* of what was seen last */
   uint32_t first_era; /* of what was seen first */
   bool has_seen;
-  int64_t latest; /* end in it */
-  uint64_t waiting; /* unfinished claims that no committed record has followed yet */
+  int64_t latest;          /* end in it */
+  uint64_t waiting;        /* unfinished claims that no committed record has followed yet */
   uint32_t claims_counted; /* of trace->claims, those of this chunk that count */
-  bool is_in_run;   /* the last slot was claimed, and has no mark that tells how long its record was to be */
-  bool is_lost;     /* behind a record that could not be read: where the next one begins is a guess */
+  /* the last slot was claimed, and has no mark that tells how long its record was to be */
+  bool is_in_run;
+  /* behind a record that could not be read: where the next one begins is a guess */
+  bool is_lost;
 } scan;
 
 static bool add_segment(scan *s, const uint64_t *words, const uint64_t *owner, uint64_t serial) {
   prof_trace *const trace = s->trace;
-  if (!prof_i_make_room((void **)&trace->segments, &trace->segment_room, trace->segment_count, sizeof *trace->segments))
+  if (!prof_i_make_room((void **)&trace->segments, &trace->segment_room, trace->segment_count,
+                        sizeof *trace->segments))
     return false;
   s->segment = &trace->segments[trace->segment_count++];
   *s->segment = (prof_i_segment){.words = words,
@@ -45,22 +49,26 @@ static void end_segment(scan *s, const uint64_t *at) {
   s->segment->slot_count = (uint32_t)((uint64_t)(at - s->segment->words) / 2);
 }
 
-/* Where the counter jumped, a segment's scopes began in one era and ended in one. False: no memory. ERA_CHANGES_MAX: of a damaged capture's
-   chunks, each record might be a segment. */
+/* Where the counter jumped, a segment's scopes began in one era and ended in one. False: no memory.
+   ERA_CHANGES_MAX: of a damaged capture's chunks, each record might be a segment. */
 static bool follow_eras(scan *s, const uint64_t *at, int64_t duration) {
   enum { ERA_CHANGES_MAX = 1 << 16 };
   prof_trace *const trace = s->trace;
-  const int64_t start = prof_i_ticks_since(at[0], trace->header.start_ticks), end = start + duration;
+  const int64_t start = prof_i_ticks_since(at[0], trace->header.start_ticks),
+                end = start + duration;
   const uint32_t era = prof_i_era_of_end(trace, s->era, end, s->latest);
   const uint32_t start_era = prof_i_era_of_start(trace, era, start, end);
   if (era != s->era || end > s->latest) s->latest = end;
   if (!s->has_seen) s->first_era = era;
   s->has_seen = true;
   s->era = era;
-  const int64_t start_place = prof_i_era_place(trace, start_era, start), end_place = prof_i_era_place(trace, era, end);
+  const int64_t start_place = prof_i_era_place(trace, start_era, start),
+                end_place = prof_i_era_place(trace, era, end);
   const uint64_t start_ticks = trace->header.start_ticks + (uint64_t)(start - start_place);
   const int64_t stretch = end_place - start_place - duration;
-  if ((start_ticks == s->start_ticks && stretch == s->stretch) || trace->era_change_count >= ERA_CHANGES_MAX) return true;
+  if ((start_ticks == s->start_ticks && stretch == s->stretch) ||
+      trace->era_change_count >= ERA_CHANGES_MAX)
+    return true;
   trace->era_change_count++;
   s->start_ticks = start_ticks;
   s->stretch = stretch;
@@ -76,8 +84,10 @@ static inline bool count_event(scan *s, uint64_t end, bool is_scope) {
     segment->cleared_count++;
     return false;
   }
-  if (end < segment->max_end) segment->is_ordered = false;
-  else segment->max_end = end;
+  if (end < segment->max_end)
+    segment->is_ordered = false;
+  else
+    segment->max_end = end;
   if (end < segment->min_end) segment->min_end = end;
   segment->event_count++;
   segment->scope_count += is_scope;
@@ -103,7 +113,8 @@ static void count_unfinished(scan *s) {
   s->waiting = 0;
 }
 
-/* Slots without a mark that stand side by side are one record's: its claim and its mark are two instructions. False: no memory. */
+/* Slots without a mark that stand side by side are one record's: its claim and its mark are two
+   instructions. False: no memory. */
 static bool see_claim(scan *s, bool has_mark, uint64_t slots) {
   enum { CLAIMS_MAX = 4096 };
   prof_trace *const trace = s->trace;
@@ -115,7 +126,9 @@ static bool see_claim(scan *s, bool has_mark, uint64_t slots) {
   }
   s->waiting++;
   if (trace->claim_count >= CLAIMS_MAX) return true; /* of a damaged capture */
-  if (!prof_i_make_room((void **)&trace->claims, &trace->claim_room, trace->claim_count, sizeof *trace->claims)) return false;
+  if (!prof_i_make_room((void **)&trace->claims, &trace->claim_room, trace->claim_count,
+                        sizeof *trace->claims))
+    return false;
   trace->claims[trace->claim_count++] = (prof_i_claim_seen){s->segment->serial, slots, has_mark};
   return true;
 }
@@ -167,7 +180,10 @@ static const uint64_t *scan_plain(scan *s, const uint64_t *at, const uint64_t *e
   do {
     if (has_eras && !follow_eras(s, at, (int64_t)(at[1] >> PROF_I_DURATION_SHIFT))) return NULL;
     check_site(s, prof_i_record_site(at[1]));
-    count_event(s, has_eras ? prof_i_plain_interval_in(at, s->start_ticks, s->stretch).end : prof_i_plain_interval(at, s->start_ticks).end, true);
+    count_event(s,
+                has_eras ? prof_i_plain_interval_in(at, s->start_ticks, s->stretch).end
+                         : prof_i_plain_interval(at, s->start_ticks).end,
+                true);
     at += 2;
   } while (at < end && prof_i_is_plain(at, s->generation));
   return at;
@@ -176,14 +192,16 @@ static const uint64_t *scan_plain(scan *s, const uint64_t *at, const uint64_t *e
 /* The end of a step is where the next one begins. */
 static bool add_mark(prof_trace *trace, uint64_t ticks) {
   prof_i_catalog *const catalog = &trace->catalog;
-  if (!prof_i_make_room((void **)&catalog->marks, &catalog->mark_room, catalog->mark_count, sizeof *catalog->marks))
+  if (!prof_i_make_room((void **)&catalog->marks, &catalog->mark_room, catalog->mark_count,
+                        sizeof *catalog->marks))
     return false;
   catalog->marks[catalog->mark_count++] = ticks;
   return true;
 }
 
 static bool add_mention(prof_trace *trace, prof_i_mention mention) {
-  if (!prof_i_make_room((void **)&trace->mentions, &trace->mention_room, trace->mention_count, sizeof *trace->mentions))
+  if (!prof_i_make_room((void **)&trace->mentions, &trace->mention_room, trace->mention_count,
+                        sizeof *trace->mentions))
     return false;
   trace->mentions[trace->mention_count++] = mention;
   return true;
@@ -195,11 +213,14 @@ static int scan_event(scan *s, const uint64_t *words, const prof_i_long *record)
   if (trace->era_count > 1 && !follow_eras(s, words, duration)) return PROF_E_NO_MEMORY;
   s->segment->is_plain = false;
   const uint64_t end = prof_i_event_interval(words, record, s->start_ticks, s->stretch).end;
-  /* Two processors' counters, read without a fence, may differ by more than a scope takes that another thread ends at once: not counted. */
-  trace->clock_back_count += duration + s->stretch < 0 && !(record->flags & PROF_I_FLAG_OTHER_THREAD);
+  /* Two processors' counters, read without a fence, may differ by more than a scope takes that
+     another thread ends at once: not counted. */
+  trace->clock_back_count +=
+      duration + s->stretch < 0 && !(record->flags & PROF_I_FLAG_OTHER_THREAD);
   if (record->schema && (record->kind == PROF_I_KIND_INSTANT || prof_i_is_scope(record->kind))) {
     const prof_i_schema *const schema = prof_i_catalog_schema(&trace->catalog, record->schema);
-    if (!schema || !prof_i_values_fit(record, schema)) trace->bad_count++; /* its place in time still counts */
+    /* its place in time still counts */
+    if (!schema || !prof_i_values_fit(record, schema)) trace->bad_count++;
   }
   check_site(s, prof_i_record_site(words[1]));
   count_long(s, end, record->kind);
@@ -207,11 +228,14 @@ static int scan_event(scan *s, const uint64_t *words, const prof_i_long *record)
   return record->kind != PROF_I_KIND_STEP || add_mark(trace, end) ? 0 : PROF_E_NO_MEMORY;
 }
 
-static int scan_about_thread(scan *s, const uint64_t *words, const prof_i_long *record, uint64_t slots) {
+static int scan_about_thread(scan *s, const uint64_t *words, const prof_i_long *record,
+                             uint64_t slots) {
   const uint64_t serial = record->own[0];
   if (s->trace->era_count > 1 && !follow_eras(s, words, 0)) return PROF_E_NO_MEMORY;
   if (record->kind == PROF_I_KIND_EXIT)
-    return add_mention(s->trace, (prof_i_mention){.serial = serial, .exit = words}) ? 0 : PROF_E_NO_MEMORY;
+    return add_mention(s->trace, (prof_i_mention){.serial = serial, .exit = words})
+               ? 0
+               : PROF_E_NO_MEMORY;
   end_segment(s, words);
   return add_segment(s, words + slots * 2, words, serial) ? 0 : PROF_E_NO_MEMORY;
 }
@@ -221,7 +245,8 @@ static int scan_other(scan *s, const uint64_t *at, uint64_t slots_left, uint64_t
   prof_i_long record;
   const prof_i_sight sight = prof_i_look_long(at, slots_left, s->generation, slots_out, &record);
   s->segment->is_plain = false;
-  if (sight == PROF_I_SIGHT_UNFINISHED && !s->is_lost) return see_claim(s, prof_i_is_marked(at[0], s->generation), *slots_out) ? 0 : PROF_E_NO_MEMORY;
+  if (sight == PROF_I_SIGHT_UNFINISHED && !s->is_lost)
+    return see_claim(s, prof_i_is_marked(at[0], s->generation), *slots_out) ? 0 : PROF_E_NO_MEMORY;
   s->is_in_run = false;
   if (sight == PROF_I_SIGHT_BAD) {
     s->trace->bad_count += !s->is_lost;
@@ -230,7 +255,8 @@ static int scan_other(scan *s, const uint64_t *at, uint64_t slots_left, uint64_t
   if (sight != PROF_I_SIGHT_EVENT && sight != PROF_I_SIGHT_THREAD) return 0;
   count_unfinished(s);
   s->is_lost = false;
-  return sight == PROF_I_SIGHT_EVENT ? scan_event(s, at, &record) : scan_about_thread(s, at, &record, *slots_out);
+  return sight == PROF_I_SIGHT_EVENT ? scan_event(s, at, &record)
+                                     : scan_about_thread(s, at, &record, *slots_out);
 }
 
 /* What the room held before. */
@@ -240,7 +266,8 @@ static void add_gone(prof_trace *trace, const prof_i_head *head) {
   trace->lost[PROF_LOSS_CLEARED] += gone[PROF_I_GONE_CLEARED];
 }
 
-/* A ring is about to overwrite the chunk: the segments from first on hold what counts as overwritten already. */
+/* A ring is about to overwrite the chunk: the segments from first on hold what counts as
+   overwritten already. */
 static void drop_taken(prof_trace *trace, uint32_t first) {
   for (uint32_t i = first; i < trace->segment_count; i++) {
     trace->lost[PROF_LOSS_OVERWRITTEN] += trace->segments[i].event_count;
@@ -249,7 +276,8 @@ static void drop_taken(prof_trace *trace, uint32_t first) {
   trace->segment_count = first;
 }
 
-/* The record that a cut goes through. What is left of its payload must not be taken for records: any word may look like one. */
+/* The record that a cut goes through. What is left of its payload must not be taken for records:
+   any word may look like one. */
 static bool is_cut_through(const uint64_t *at, uint64_t slots_left, uint64_t generation) {
   if (!prof_i_is_committed(at[0], generation) || (at[1] & 15) == 0) return false;
   const uint64_t piece = prof_i_piece_slots(at[1]);
@@ -257,16 +285,21 @@ static bool is_cut_through(const uint64_t *at, uint64_t slots_left, uint64_t gen
   return (at[1] & 15) == 1 && (slots_left < 2 || prof_i_record_slots(at[2]) > slots_left);
 }
 
-/* The earliest era that a chunk's first records can be of, as far as chunks tell that were taken before it. */
+/* The earliest era that a chunk's first records can be of, as far as chunks tell that were taken
+   before it. */
 static uint32_t first_era(const prof_trace *trace, const prof_i_head *head) {
-  const prof_i_era_clue *const own = &trace->clues[head->owner % PROF_I_ERA_CLUES], *const any = &trace->clue;
+  const prof_i_era_clue *const own = &trace->clues[head->owner % PROF_I_ERA_CLUES], *const any =
+                                                                                        &trace
+                                                                                             ->clue;
   const uint32_t by_any = any->sequence < head->sequence ? any->first : 0;
-  const uint32_t by_own = own->owner == head->owner && own->sequence < head->sequence ? own->last : 0;
+  const uint32_t by_own =
+      own->owner == head->owner && own->sequence < head->sequence ? own->last : 0;
   return by_any > by_own ? by_any : by_own;
 }
 
 static void keep_clue(prof_trace *trace, const prof_i_head *head, uint32_t first, uint32_t last) {
-  trace->clue = trace->clues[head->owner % PROF_I_ERA_CLUES] = (prof_i_era_clue){head->owner, head->sequence, first, last};
+  trace->clue = trace->clues[head->owner % PROF_I_ERA_CLUES] =
+      (prof_i_era_clue){head->owner, head->sequence, first, last};
 }
 
 /* What a scan adds to beside segments: where any of it has changed, they are not all that it
@@ -281,8 +314,8 @@ static other_sums other_sums_of(const prof_trace *trace) {
 }
 
 static bool are_same(other_sums a, other_sums b) {
-  return a.bad == b.bad && a.claims == b.claims && a.mentions == b.mentions &&
-         a.marks == b.marks && a.backs == b.backs && a.unknown == b.unknown;
+  return a.bad == b.bad && a.claims == b.claims && a.mentions == b.mentions && a.marks == b.marks &&
+         a.backs == b.backs && a.unknown == b.unknown;
 }
 
 /* May another trace have scanned it, or use what this one finds? A chunk of this process's own
@@ -328,12 +361,15 @@ int prof_i_scan_chunk(prof_trace *trace, const prof_i_extent *extent, uint64_t s
   add_gone(trace, head);
   /* Number 0: never taken, given up, or being made anew when this was read. */
   if (head->state == PROF_I_CHUNK_FREE || prof_i_sequence_number(head->sequence) == 0) return 0;
-  if (head->generation == 0 || head->generation > PROF_I_GENERATION_MASK || head->cursor < PROF_I_HEAD_BYTES) {
+  if (head->generation == 0 || head->generation > PROF_I_GENERATION_MASK ||
+      head->cursor < PROF_I_HEAD_BYTES) {
     trace->bad_count++;
     return 0;
   }
-  scan s = {
-      .trace = trace, .sequence = head->sequence, .generation = head->generation, .start_ticks = trace->header.start_ticks};
+  scan s = {.trace = trace,
+            .sequence = head->sequence,
+            .generation = head->generation,
+            .start_ticks = trace->header.start_ticks};
   s.latest = INT64_MIN / 2;
   s.era = s.first_era = first_era(trace, head);
   const uint32_t first = trace->segment_count, first_claim = trace->claim_count;
@@ -353,7 +389,8 @@ int prof_i_scan_chunk(prof_trace *trace, const prof_i_extent *extent, uint64_t s
       end_segment(&s, at);
       if (!add_segment(&s, at, s.segment->owner, s.segment->serial)) return PROF_E_NO_MEMORY;
     } else if (prof_i_is_plain(at, s.generation)) {
-      at = scan_plain(&s, at, (uint64_t)(end - at) > piece_words - grown ? at + (piece_words - grown) : end);
+      at = scan_plain(
+          &s, at, (uint64_t)(end - at) > piece_words - grown ? at + (piece_words - grown) : end);
       if (!at) return PROF_E_NO_MEMORY;
     } else if (is_cut && is_cut_through(at, (uint64_t)(end - at) / 2, s.generation)) {
       end = at; /* the cut itself was counted with the extent */
@@ -365,8 +402,10 @@ int prof_i_scan_chunk(prof_trace *trace, const prof_i_extent *extent, uint64_t s
     }
   }
   if (trace->era_count > 1) keep_clue(trace, head, s.first_era, s.era);
-  if (trace->is_settled) count_unfinished(&s);
-  else if (trace->claim_count > first_claim + s.claims_counted) trace->claim_count = first_claim + s.claims_counted;
+  if (trace->is_settled)
+    count_unfinished(&s);
+  else if (trace->claim_count > first_claim + s.claims_counted)
+    trace->claim_count = first_claim + s.claims_counted;
   end_segment(&s, end);
   if (may_keep && are_same(before, other_sums_of(trace))) keep_found(trace, extent, bytes, first);
   if (head->state == PROF_I_CHUNK_TAKEN) drop_taken(trace, first);
@@ -383,7 +422,9 @@ int prof_i_scan_slot(prof_trace *trace, const prof_i_extent *extent) {
     return 0;
   }
   if (slot->depth > PROF_I_OPEN_COUNT) trace->bad_count++;
-  if (slot->serial && !trace->source.is_live && slot->chunk >= trace->source.count) trace->bad_count++; /* the file was cut off before it */
+  /* the file was cut off before it */
+  if (slot->serial && !trace->source.is_live && slot->chunk >= trace->source.count)
+    trace->bad_count++;
   const uint64_t ledger = prof_i_trace_ledger(trace, slot);
   for (int i = 0; i < PROF_I_LOSS_WORDS; i++) trace->lost[i] += prof_i_slot_lost(slot, ledger, i);
   if (ledger) trace->deep_parts += prof_i_slot_deep_part(slot, ledger);
@@ -396,15 +437,18 @@ int prof_i_scan_slot(prof_trace *trace, const prof_i_extent *extent) {
   trace->spread_us2 += slot->spread_us2;
   trace->stray_count += slot->stray_count;
   add_gone(trace, &slot->head); /* it may stand where a chunk was */
-  if (slot->serial && !add_mention(trace, (prof_i_mention){.serial = slot->serial, .slot = slot})) return PROF_E_NO_MEMORY;
-  const prof_i_extent reserve = {(const prof_i_head *)((const unsigned char *)slot + PROF_I_RESERVE_OFFSET),
-                                 extent->offset + PROF_I_RESERVE_OFFSET, PROF_I_UNIT_BYTES};
+  if (slot->serial && !add_mention(trace, (prof_i_mention){.serial = slot->serial, .slot = slot}))
+    return PROF_E_NO_MEMORY;
+  const prof_i_extent reserve = {
+      (const prof_i_head *)((const unsigned char *)slot + PROF_I_RESERVE_OFFSET),
+      extent->offset + PROF_I_RESERVE_OFFSET, PROF_I_UNIT_BYTES};
   if (reserve.head->magic == 0) return 0; /* never used */
   if (prof_i_head_bytes(reserve.head, reserve.offset) != PROF_I_UNIT_BYTES) {
     trace->bad_count++;
     return 0;
   }
-  return prof_i_scan_chunk(trace, &reserve, reserve.head->owner ? reserve.head->owner : slot->serial);
+  return prof_i_scan_chunk(trace, &reserve,
+                           reserve.head->owner ? reserve.head->owner : slot->serial);
 }
 
 /* ---- the ring's bound ---- */
@@ -416,12 +460,16 @@ static void recount(prof_trace *trace, prof_i_segment *segment) {
   fresh.event_count = fresh.scope_count = fresh.skipped_count = fresh.cleared_count = 0;
   fresh.is_ordered = true;
   fresh.has_calls = false;
-  scan s = {.trace = trace, .segment = &fresh, .start_ticks = segment->start_ticks, .stretch = segment->stretch};
+  scan s = {.trace = trace,
+            .segment = &fresh,
+            .start_ticks = segment->start_ticks,
+            .stretch = segment->stretch};
   const uint64_t *at = segment->words;
   for (uint64_t left = segment->slot_count, slots; left > 0; at += slots * 2, left -= slots) {
     prof_i_long record;
     const prof_i_sight sight = prof_i_look(at, left, segment->generation, &slots, &record);
-    if (sight == PROF_I_SIGHT_PLAIN) count_event(&s, prof_i_plain_interval_in(at, s.start_ticks, s.stretch).end, true);
+    if (sight == PROF_I_SIGHT_PLAIN)
+      count_event(&s, prof_i_plain_interval_in(at, s.start_ticks, s.stretch).end, true);
     if (sight != PROF_I_SIGHT_EVENT) continue;
     count_long(&s, prof_i_event_interval(at, &record, s.start_ticks, s.stretch).end, record.kind);
     if (record.kind == PROF_I_KIND_CALL) count_call(&s, at, &record);

@@ -9,7 +9,7 @@ enum { FIRST_ROOM = 256, ROOM_MAX = 8192 };
 
 typedef struct entry {
   prof_i_scan_key key;
-  uint32_t count; /* of segments; 0: the entry is empty */
+  uint32_t count;                                /* of segments; 0: the entry is empty */
   prof_i_segment segments[PROF_I_SCAN_SEGMENTS]; /* pointers as if the chunk stood at address 0 */
 } entry;
 

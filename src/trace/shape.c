@@ -14,7 +14,8 @@ uint32_t prof_i_shape_count(const prof_event *event) {
 
 static bool has_key(const prof_trace_arg *arg, const char *key) {
   const size_t bytes = strlen(key);
-  return arg->type == PROF_ARG_STRING && arg->key_bytes == bytes && memcmp(arg->key, key, bytes) == 0;
+  return arg->type == PROF_ARG_STRING && arg->key_bytes == bytes &&
+         memcmp(arg->key, key, bytes) == 0;
 }
 
 bool prof_i_shape_has_texts(const prof_event *event) {
@@ -37,7 +38,8 @@ static size_t words_of_text(const char *text, size_t bytes, uint64_t *to, size_t
     } else if (text[i] == '-' || (text[i] >= '0' && text[i] <= '9')) {
       const bool is_negative = text[i] == '-';
       uint64_t dim = 0;
-      for (i += is_negative; i < bytes && text[i] >= '0' && text[i] <= '9'; i++) dim = dim * 10 + (uint64_t)(text[i] - '0');
+      for (i += is_negative; i < bytes && text[i] >= '0' && text[i] <= '9'; i++)
+        dim = dim * 10 + (uint64_t)(text[i] - '0');
       i--;
       if (depth < INPUT) return 0;
       if (depth == INPUT) to[rank_at]++, to[at++] = is_negative ? 0 - dim : dim;
@@ -58,7 +60,9 @@ size_t prof_i_shape_words(const prof_event *event, uint64_t *to, size_t room) {
   }
   for (uint32_t i = 0; i < count && at < room; i++) {
     const prof_trace_arg *const arg = &event->args[i];
-    const size_t left = room - at - 1, rank = arg->type == PROF_ARG_TENSOR ? arg->value.tensor.rank : 0, kept = rank < left ? rank : left;
+    const size_t left = room - at - 1,
+                 rank = arg->type == PROF_ARG_TENSOR ? arg->value.tensor.rank : 0,
+                 kept = rank < left ? rank : left;
     to[at++] = kept;
     if (kept) memcpy(to + at, arg->value.tensor.dims, kept * sizeof *to);
     at += kept;
@@ -81,7 +85,8 @@ size_t prof_i_shape_flops_words(const prof_event *event, uint64_t *to, size_t ro
   size_t at = prof_i_shape_words(event, to, room);
   if (at == 0) return 0;
   const prof_trace_arg *const first = event->args;
-  if (first->type != PROF_ARG_TENSOR || (to[0] == 0 && first->value.tensor.dtype == PROF_DTYPE_NONE))
+  if (first->type != PROF_ARG_TENSOR ||
+      (to[0] == 0 && first->value.tensor.dtype == PROF_DTYPE_NONE))
     to[0] = NO_TENSOR;
   if (event->name_bytes != sizeof convolution - 1 ||
       memcmp(event->name, convolution, sizeof convolution - 1) != 0)
@@ -103,13 +108,16 @@ typedef struct shape_line {
 } shape_line;
 
 static void put(shape_line *line, const char *text, size_t bytes) {
-  if (line->bytes < line->room) memcpy(line->to + line->bytes, text, bytes < line->room - line->bytes ? bytes : line->room - line->bytes);
+  if (line->bytes < line->room)
+    memcpy(line->to + line->bytes, text,
+           bytes < line->room - line->bytes ? bytes : line->room - line->bytes);
   line->bytes += bytes;
 }
 
 static void put_dim(shape_line *line, int64_t dim, bool is_first) {
   char text[32];
-  put(line, text, (size_t)snprintf(text, sizeof text, is_first ? "%lld" : ", %lld", (long long)dim));
+  put(line, text,
+      (size_t)snprintf(text, sizeof text, is_first ? "%lld" : ", %lld", (long long)dim));
 }
 
 size_t prof_i_shape_text(const uint64_t *words, size_t count, char *to, size_t room) {

@@ -6,13 +6,16 @@
 
 #include "walk.h"
 
-/* The shapes of an event's tensors, each its rank and its dimensions; returns how many words they are, at most `room`, by leaving out dimensions beyond. 0: its arguments are no shapes. Two that have the same text have the same words. */
+/* The shapes of an event's tensors, each its rank and its dimensions; returns how many words they
+   are, at most `room`, by leaving out dimensions beyond. 0: its arguments are no shapes. Two that
+   have the same text have the same words. */
 size_t prof_i_shape_words(const prof_event *event, uint64_t *to, size_t room);
 
 /* The same, and all else that floating point operations are counted from: PROF_GROUP_FLOPS. */
 size_t prof_i_shape_flops_words(const prof_event *event, uint64_t *to, size_t room);
 
-/* "[[2, 3], [3, 4]]" of those, as torch.profiler writes Input Shapes; nothing of no words. Writes at most room bytes and no NUL; returns what it would need. */
+/* "[[2, 3], [3, 4]]" of those, as torch.profiler writes Input Shapes; nothing of no words. Writes
+   at most room bytes and no NUL; returns what it would need. */
 size_t prof_i_shape_text(const uint64_t *words, size_t count, char *to, size_t room);
 
 /* How many of an event's arguments are shapes: the first ones, up to one that has a key. */

@@ -1,20 +1,26 @@
-/* Copies an arena that others write to, without stopping them. The order makes the copy whole: 1. slots, 2. chunks, 3. losses, 4. meta
-   extents. A scope that ends in between is in the chunks' copy, and index.c hides the slot's entry for it; whatever was lost before a
-   record of the copy is counted in it; a record's site was registered before the record was written, so it is in the meta extents' copy.
-   Words are read in rising order, the first word of each 16 bytes with acquire: it pairs with the release store of the recorder's commit,
-   so a committed record's other words are in the copy as they were written.
+/* Copies an arena that others write to, without stopping them. The order makes the copy whole: 1.
+   slots, 2. chunks, 3. losses, 4. meta extents. A scope that ends in between is in the chunks'
+   copy, and index.c hides the slot's entry for it; whatever was lost before a record of the copy is
+   counted in it; a record's site was registered before the record was written, so it is in the meta
+   extents' copy. Words are read in rising order, the first word of each 16 bytes with acquire: it
+   pairs with the release store of the recorder's commit, so a committed record's other words are in
+   the copy as they were written.
 
-   A thread that takes a chunk while others are being copied would leave a hole: its newest records in the copy, and not those before
-   them, or, in a ring, records on both sides of those that it has overwritten. So all chunks are looked at before the first is copied,
-   and the copy shows what stood then: what was taken later is left out, and what is older than anything overwritten meanwhile counts
-   as overwritten, too. Looking takes time as well, and a thread may take two chunks in it, the first where we have been and the second where
-   we have not: so they are looked at twice, and what got a number above all of the first time's is left out. A thread draws its next number
-   when the last one's chunk has it, so the second time finds whatever comes before a chunk that is kept.
-   A ring's are copied in the order in which they go: we are faster than who overwrites them, unless the processor is
-   taken from us for as long as the ring takes to go round; then it is copied anew.
+   A thread that takes a chunk while others are being copied would leave a hole: its newest records
+   in the copy, and not those before them, or, in a ring, records on both sides of those that it has
+   overwritten. So all chunks are looked at before the first is copied, and the copy shows what
+   stood then: what was taken later is left out, and what is older than anything overwritten
+   meanwhile counts as overwritten, too. Looking takes time as well, and a thread may take two
+   chunks in it, the first where we have been and the second where we have not: so they are looked
+   at twice, and what got a number above all of the first time's is left out. A thread draws its
+   next number when the last one's chunk has it, so the second time finds whatever comes before a
+   chunk that is kept. A ring's are copied in the order in which they go: we are faster than who
+   overwrites them, unless the processor is taken from us for as long as the ring takes to go round;
+   then it is copied anew.
 
-   Chunks of the own arena that are full and finished do not change any more, unless they are overwritten or cleared. A lease
-   keeps clears away; a ring's are copied. The others are mapped a second time, and cost no memory. */
+   Chunks of the own arena that are full and finished do not change any more, unless they are
+   overwritten or cleared. A lease keeps clears away; a ring's are copied. The others are mapped a
+   second time, and cost no memory. */
 #define _GNU_SOURCE
 #include <prof/profiler.h>
 #include <stdlib.h>
@@ -45,14 +51,18 @@ typedef struct snapshot {
   seen_chunk *seen;
   uint32_t seen_count, seen_room;
   uint64_t newest_gone; /* number of the newest chunk that was overwritten while we copied */
-  prof_i_run hole; /* of `to`, where nothing of ours may be mapped any more: the snapshot has failed */
+  /* of `to`, where nothing of ours may be mapped any more: the snapshot has failed */
+  prof_i_run hole;
 } snapshot;
 
-/* What is copied here is being written: whole words, and what is not yet committed is left out afterwards. The writers'
-   plain stores into room that they have claimed would be reported, so these two functions are not instrumented. */
+/* What is copied here is being written: whole words, and what is not yet committed is left out
+   afterwards. The writers' plain stores into room that they have claimed would be reported, so
+   these two functions are not instrumented. */
 #define RACES_BY_DESIGN __attribute__((noinline, no_sanitize("thread")))
 
-static RACES_BY_DESIGN uint64_t load(const void *at) { return __atomic_load_n((const uint64_t *)at, __ATOMIC_ACQUIRE); }
+static RACES_BY_DESIGN uint64_t load(const void *at) {
+  return __atomic_load_n((const uint64_t *)at, __ATOMIC_ACQUIRE);
+}
 
 /* Where the byte at this offset can be read. */
 static const unsigned char *from_at(const snapshot *s, uint64_t offset) {
@@ -79,8 +89,9 @@ static uint64_t claimed_bytes(const prof_i_head *head) {
   return end > sizeof *head ? end & ~15ull : sizeof *head;
 }
 
-/* Where a record had been claimed and not marked as such when its first word was copied, its other words may have come into the copy half
-   written, and be taken for records. A mark comes before them: where none has come since, they had not, either. */
+/* Where a record had been claimed and not marked as such when its first word was copied, its other
+   words may have come into the copy half written, and be taken for records. A mark comes before
+   them: where none has come since, they had not, either. */
 static void settle_claims(const snapshot *s, uint64_t offset, const prof_i_head *head) {
   const uint64_t end = claimed_bytes(head), generation = head->generation;
   fence();
@@ -94,8 +105,10 @@ static void settle_claims(const snapshot *s, uint64_t offset, const prof_i_head 
     }
     slots = 1;
     if (prof_i_is_plain(at, generation)) continue;
-    if (prof_i_is_committed(at[0], generation)) slots = prof_i_long_slots(at, left);
-    else prof_i_look_uncommitted(at[0], left, generation, &slots);
+    if (prof_i_is_committed(at[0], generation))
+      slots = prof_i_long_slots(at, left);
+    else
+      prof_i_look_uncommitted(at[0], left, generation, &slots);
     if (slots == 0) slots = 1;
   }
 }
@@ -114,7 +127,9 @@ static uint64_t bytes_there(const snapshot *s, uint64_t wanted) {
   return wanted < now ? wanted : now > s->there ? now : s->there;
 }
 
-static uint64_t used_of_all(const snapshot *s) { return load(s->from + offsetof(prof_i_header, used_bytes)); }
+static uint64_t used_of_all(const snapshot *s) {
+  return load(s->from + offsetof(prof_i_header, used_bytes));
+}
 static uint64_t used_bytes(const snapshot *s) { return bytes_there(s, used_of_all(s)); }
 
 static bool load_head(const snapshot *s, uint64_t offset, prof_i_head *head_out) {
@@ -125,8 +140,7 @@ static bool load_head(const snapshot *s, uint64_t offset, prof_i_head *head_out)
   head_out->left_by = 0;
   const uint64_t bytes = prof_i_head_bytes(head_out, offset);
   head_out->bytes = bytes; /* the chunk may just be split */
-  return bytes && bytes <= s->count - offset &&
-         bytes_there(s, offset + bytes) == offset + bytes;
+  return bytes && bytes <= s->count - offset && bytes_there(s, offset + bytes) == offset + bytes;
 }
 
 /* The extent at or after *offset; 0 at the end. */
@@ -142,7 +156,8 @@ static uint64_t next_of_any_kind(const snapshot *s, uint64_t *offset, prof_i_hea
   return 0;
 }
 
-static uint64_t next_extent(const snapshot *s, uint64_t *offset, prof_i_extent_kind kind, prof_i_head *head_out) {
+static uint64_t next_extent(const snapshot *s, uint64_t *offset, prof_i_extent_kind kind,
+                            prof_i_head *head_out) {
   uint64_t at;
   do at = next_of_any_kind(s, offset, head_out);
   while (at && head_out->kind != kind);
@@ -165,7 +180,8 @@ static bool is_steady(const snapshot *s, uint64_t offset, size_t i) {
   return false;
 }
 
-/* Takes out of the copy every entry that changed meanwhile: those left stood all at one moment, with their payloads. */
+/* Takes out of the copy every entry that changed meanwhile: those left stood all at one moment,
+   with their payloads. */
 static void keep_steady_entries(const snapshot *s, uint64_t offset) {
   prof_i_slot *const slot = (prof_i_slot *)(s->to + offset);
   fence();
@@ -201,7 +217,8 @@ static void copy_slot(const snapshot *s, uint64_t offset, const prof_i_head *hea
   /* Read again: a scope that opened since the first copy has its payload behind what stood then. */
   const uint64_t text_top = load(s->from + offset + offsetof(prof_i_slot, text_top));
   const uint64_t top = text_top < PROF_I_TEXT_END ? text_top & ~7ull : PROF_I_TEXT_END;
-  if (top > PROF_I_TEXT_OFFSET) copy_words(s, offset + PROF_I_TEXT_OFFSET, top - PROF_I_TEXT_OFFSET);
+  if (top > PROF_I_TEXT_OFFSET)
+    copy_words(s, offset + PROF_I_TEXT_OFFSET, top - PROF_I_TEXT_OFFSET);
   copy_ledger(s, offset);
   keep_steady_entries(s, offset);
 }
@@ -252,8 +269,10 @@ static void mark_ended_entries(const snapshot *s, uint64_t offset, bool has_loss
   prof_i_slot *const slot = (prof_i_slot *)(s->to + offset);
   for (size_t i = 1; i <= PROF_I_OPEN_COUNT; i++) {
     if (!prof_i_open_stands(slot->open[i].ticks) || is_steady(s, offset, i)) continue;
-    if (has_losses) slot->open[i].ticks = 0;
-    else slot->open[i].ticks |= PROF_I_OPEN_TAKEN;
+    if (has_losses)
+      slot->open[i].ticks = 0;
+    else
+      slot->open[i].ticks |= PROF_I_OPEN_TAKEN;
   }
 }
 
@@ -297,7 +316,8 @@ static bool load_steady_head(const snapshot *s, uint64_t offset, prof_i_head *he
 static bool is_finished(const unsigned char *chunk, const prof_i_head *head) {
   const uint64_t *at = (const uint64_t *)(const void *)(chunk + sizeof *head);
   prof_i_long record;
-  for (uint64_t left = (claimed_bytes(head) - sizeof *head) / 16, slots; left > 0; at += slots * 2, left -= slots) {
+  for (uint64_t left = (claimed_bytes(head) - sizeof *head) / 16, slots; left > 0;
+       at += slots * 2, left -= slots) {
     const prof_i_sight sight = prof_i_look(at, left, head->generation, &slots, &record);
     if (sight == PROF_I_SIGHT_UNFINISHED || sight == PROF_I_SIGHT_BAD) return false;
   }
@@ -313,17 +333,24 @@ static bool is_known_finished(const snapshot *s, uint64_t offset, const unsigned
   return prof_i_scan_cache_has(&key) || is_finished(chunk, head);
 }
 
-/* The chunk stays mapped, and its head, which a clear changes, is kept beside it. Chunks that stand in a row are one mapping of the kernel's. */
+/* The chunk stays mapped, and its head, which a clear changes, is kept beside it. Chunks that stand
+   in a row are one mapping of the kernel's. */
 static bool note_run(prof_i_source *source, uint64_t offset, const prof_i_head *head) {
   const unsigned char *const at = source->bytes + offset;
   prof_i_run *const last = source->run_count ? &source->runs[source->run_count - 1] : NULL;
   const bool goes_on = last && last->offset + last->bytes == offset;
-  if (!prof_i_make_room((void **)&source->heads, &source->head_room, source->head_count, sizeof *source->heads)) return false;
-  if (!goes_on && !prof_i_make_room((void **)&source->runs, &source->run_room, source->run_count, sizeof *source->runs)) return false;
+  if (!prof_i_make_room((void **)&source->heads, &source->head_room, source->head_count,
+                        sizeof *source->heads))
+    return false;
+  if (!goes_on && !prof_i_make_room((void **)&source->runs, &source->run_room, source->run_count,
+                                    sizeof *source->runs))
+    return false;
   if (!goes_on && !prof_i_source_begin_run()) return false;
   source->heads[source->head_count++] = (prof_i_kept_head){offset, at, *head};
-  if (goes_on) last->bytes += head->bytes;
-  else source->runs[source->run_count++] = (prof_i_run){offset, head->bytes};
+  if (goes_on)
+    last->bytes += head->bytes;
+  else
+    source->runs[source->run_count++] = (prof_i_run){offset, head->bytes};
   return true;
 }
 
@@ -370,13 +397,14 @@ static bool share_chunk(snapshot *s, uint64_t offset, const prof_i_head *head) {
     }
   }
   /* Room for a copy, whatever stands there now. */
-  if (mmap(to, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED)
+  if (mmap(to, bytes, PROT_READ | PROT_WRITE,
+           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED)
     s->hole = (prof_i_run){offset, bytes};
   return false;
 }
 
-/* Copies head and claimed part. A chunk that is made anew or taken meanwhile is copied again; in the end it is left out: what
-   it held then is gone, and counted in the head. */
+/* Copies head and claimed part. A chunk that is made anew or taken meanwhile is copied again; in
+   the end it is left out: what it held then is gone, and counted in the head. */
 static void copy_chunk(snapshot *s, uint64_t offset) {
   prof_i_head *const to = (prof_i_head *)(s->to + offset);
   prof_i_head head, after;
@@ -395,15 +423,20 @@ static void copy_chunk(snapshot *s, uint64_t offset) {
   to->sequence &= 1;
 }
 
-static uint64_t overwritten_in(const prof_i_head *head) { return head->gone[head->sequence & 1][PROF_I_GONE_OVERWRITTEN]; }
+static uint64_t overwritten_in(const prof_i_head *head) {
+  return head->gone[head->sequence & 1][PROF_I_GONE_OVERWRITTEN];
+}
 
-/* The place of a chunk in what was seen the first time, by rising offsets from *place on; NULL: it was not there. */
-static seen_chunk *seen_before(const snapshot *s, uint64_t offset, uint32_t count, uint32_t *place) {
+/* The place of a chunk in what was seen the first time, by rising offsets from *place on; NULL: it
+   was not there. */
+static seen_chunk *seen_before(const snapshot *s, uint64_t offset, uint32_t count,
+                               uint32_t *place) {
   while (*place < count && s->seen[*place].offset < offset) ++*place;
   return *place < count && s->seen[*place].offset == offset ? &s->seen[*place] : NULL;
 }
 
-/* newest: the number above all others of the first time; UINT64_MAX: this is it. One with a later number is as it was the first time. */
+/* newest: the number above all others of the first time; UINT64_MAX: this is it. One with a later
+   number is as it was the first time. */
 static bool see_chunk(snapshot *s, uint64_t offset, uint64_t newest, seen_chunk *before) {
   prof_i_head head;
   if (!load_steady_head(s, offset, &head)) return true;
@@ -418,7 +451,8 @@ static bool see_chunk(snapshot *s, uint64_t offset, uint64_t newest, seen_chunk 
     if (!is_later) *before = now;
     return true;
   }
-  if (!prof_i_make_room((void **)&s->seen, &s->seen_room, s->seen_count, sizeof *s->seen)) return false;
+  if (!prof_i_make_room((void **)&s->seen, &s->seen_room, s->seen_count, sizeof *s->seen))
+    return false;
   s->seen[s->seen_count++] = is_later ? nothing : now;
   return true;
 }
@@ -428,9 +462,12 @@ static bool see_chunks_up_to(snapshot *s, uint64_t newest) {
   const uint32_t count = s->seen_count;
   prof_i_head head;
   uint32_t place = 0;
-  for (uint64_t at, offset = PROF_I_FIRST_UNIT_OFFSET; (at = next_of_any_kind(s, &offset, &head)) != 0;) {
-    if (head.kind == PROF_I_EXTENT_SLOT && head.bytes >= PROF_I_SLOT_BYTES) at += PROF_I_RESERVE_OFFSET;
-    else if (head.kind != PROF_I_EXTENT_CHUNK) continue;
+  for (uint64_t at, offset = PROF_I_FIRST_UNIT_OFFSET;
+       (at = next_of_any_kind(s, &offset, &head)) != 0;) {
+    if (head.kind == PROF_I_EXTENT_SLOT && head.bytes >= PROF_I_SLOT_BYTES)
+      at += PROF_I_RESERVE_OFFSET;
+    else if (head.kind != PROF_I_EXTENT_CHUNK)
+      continue;
     if (!see_chunk(s, at, newest, seen_before(s, at, count, &place))) return false;
   }
   return true;
@@ -446,8 +483,8 @@ static bool see_chunks(snapshot *s) {
   return see_chunks_up_to(s, newest);
 }
 
-/* Takes out of the copy what came into the chunk after a thread had taken it meanwhile. One that is being taken right now will be left out by the
-   reader: what is older goes with it. */
+/* Takes out of the copy what came into the chunk after a thread had taken it meanwhile. One that is
+   being taken right now will be left out by the reader: what is older goes with it. */
 static void keep_what_was_seen(snapshot *s, const seen_chunk *seen) {
   prof_i_head *const to = head_of_copy(s, seen->offset);
   const uint64_t number = prof_i_sequence_number(to->sequence);
@@ -456,8 +493,10 @@ static void keep_what_was_seen(snapshot *s, const seen_chunk *seen) {
     if (to->state == PROF_I_CHUNK_TAKEN && number > s->newest_gone) s->newest_gone = number;
     return;
   }
-  /* It goes on behind a dead thread's records. Not if something was overwritten: after fifteen times the generation is the same again. */
-  if (number && seen->number && to->generation == seen->generation && overwritten_in(to) == seen->overwritten) {
+  /* It goes on behind a dead thread's records. Not if something was overwritten: after fifteen
+     times the generation is the same again. */
+  if (number && seen->number && to->generation == seen->generation &&
+      overwritten_in(to) == seen->overwritten) {
     to->cursor = seen->cursor;
     to->sequence = seen->number << 1 | (to->sequence & 1);
     return;
@@ -469,7 +508,8 @@ static void keep_what_was_seen(snapshot *s, const seen_chunk *seen) {
 /* A ring's oldest go first, so these would have gone before it. */
 static void give_up_older(const snapshot *s, const seen_chunk *seen) {
   prof_i_head *const to = (prof_i_head *)(s->to + seen->offset);
-  if (to->state == PROF_I_CHUNK_RETIRED && prof_i_sequence_number(to->sequence) < s->newest_gone) to->state = PROF_I_CHUNK_TAKEN;
+  if (to->state == PROF_I_CHUNK_RETIRED && prof_i_sequence_number(to->sequence) < s->newest_gone)
+    to->state = PROF_I_CHUNK_TAKEN;
 }
 
 static int by_number(const void *a, const void *b) {
@@ -478,7 +518,9 @@ static int by_number(const void *a, const void *b) {
 }
 
 /* More than half of what was seen. */
-static bool is_most_gone(const snapshot *s) { return s->seen_count && s->newest_gone > s->seen[s->seen_count / 2].number; }
+static bool is_most_gone(const snapshot *s) {
+  return s->seen_count && s->newest_gone > s->seen[s->seen_count / 2].number;
+}
 
 static void copy_chunks(snapshot *s) {
   s->newest_gone = 0;
@@ -487,16 +529,18 @@ static void copy_chunks(snapshot *s) {
     copy_chunk(s, s->seen[i].offset);
     if (!s->hole.bytes) keep_what_was_seen(s, &s->seen[i]);
   }
-  for (uint32_t i = 0; s->is_ring && s->newest_gone && i < s->seen_count; i++) give_up_older(s, &s->seen[i]);
+  for (uint32_t i = 0; s->is_ring && s->newest_gone && i < s->seen_count; i++)
+    give_up_older(s, &s->seen[i]);
 }
 
-/* A ring goes on while we look at it. A scope that stood open at first, and has ended since, may have its record in a
-   chunk that was overwritten: it would be shown as open for ever. */
+/* A ring goes on while we look at it. A scope that stood open at first, and has ended since, may
+   have its record in a chunk that was overwritten: it would be shown as open for ever. */
 static void keep_steady_slots(const snapshot *s) {
   prof_i_head head;
   uint64_t at, offset = PROF_I_FIRST_UNIT_OFFSET;
   while ((at = next_extent(s, &offset, PROF_I_EXTENT_SLOT, &head)) != 0)
-    if (head.bytes >= PROF_I_SLOT_BYTES && ((const prof_i_head *)(s->to + at))->magic == PROF_I_EXTENT_MAGIC)
+    if (head.bytes >= PROF_I_SLOT_BYTES &&
+        ((const prof_i_head *)(s->to + at))->magic == PROF_I_EXTENT_MAGIC)
       keep_steady_entries(s, at);
 }
 
@@ -519,7 +563,8 @@ static void unmap(const snapshot *s) {
 /* Address space only: pages that nothing is copied to cost nothing. */
 static bool map_room(snapshot *s, uint64_t bytes) {
   s->count = (bytes < s->live->room ? bytes : s->live->room) & ~(uint64_t)(PROF_I_UNIT_BYTES - 1);
-  void *const to = mmap(NULL, (size_t)s->count, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void *const to = mmap(NULL, (size_t)s->count, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (to == MAP_FAILED) return false;
   s->to = to;
   return true;
@@ -544,7 +589,8 @@ static int make_room(snapshot *s) {
   s->count = s->live->room;
   const uint64_t there = bytes_there(s, used);
   if (there < PROF_I_FIRST_UNIT_OFFSET) {
-    prof_i_fail(PROF_E_TRUNCATED, "the capture has %llu bytes; its first page alone takes %d", (unsigned long long)there, PROF_I_FIRST_UNIT_OFFSET);
+    prof_i_fail(PROF_E_TRUNCATED, "the capture has %llu bytes; its first page alone takes %d",
+                (unsigned long long)there, PROF_I_FIRST_UNIT_OFFSET);
     return PROF_E_TRUNCATED;
   }
   if (!map_room(s, used + PROF_I_GROWTH_BYTES) && !map_room(s, used)) {
@@ -558,10 +604,12 @@ static int make_room(snapshot *s) {
 
 /* What is taken beyond our room is not seen, and may stand between what is. */
 static bool is_outgrown(const snapshot *s) {
-  return (s->live->may_map_more || s->count + PROF_I_UNIT_BYTES <= s->live->room) && used_of_all(s) > s->count;
+  return (s->live->may_map_more || s->count + PROF_I_UNIT_BYTES <= s->live->room) &&
+         used_of_all(s) > s->count;
 }
 
-/* All but losses and meta extents. *again_out: it has outgrown its room, which has been given back. */
+/* All but losses and meta extents. *again_out: it has outgrown its room, which has been given
+   back. */
 static int fill_once(snapshot *s, bool *again_out) {
   const bool may_repeat = *again_out;
   *again_out = false;
@@ -584,7 +632,8 @@ static int fill_once(snapshot *s, bool *again_out) {
   if (s->is_ring && s->newest_gone && !s->hole.bytes) keep_steady_slots(s);
   if (!s->hole.bytes) return PROF_OK;
   unmap(s);
-  return prof_i_fail(PROF_E_NO_MEMORY, "the kernel has no room for another mapping of this process");
+  return prof_i_fail(PROF_E_NO_MEMORY,
+                     "the kernel has no room for another mapping of this process");
 }
 
 static int fill(snapshot *s) {
@@ -602,7 +651,8 @@ static int fill(snapshot *s) {
 int prof_i_source_snapshot(prof_i_source *source, const prof_i_live *live, bool may_share) {
   *source = (prof_i_source){.kind = PROF_I_SOURCE_BORROWED, .is_live = true};
   snapshot s = {.from = live->bytes, .live = live, .source = source};
-  const uint32_t *const policy = (const uint32_t *)(const void *)(live->bytes + offsetof(prof_i_header, policy));
+  const uint32_t *const policy =
+      (const uint32_t *)(const void *)(live->bytes + offsetof(prof_i_header, policy));
   s.is_ring = *policy == PROF_POLICY_RING;
   s.may_share = may_share && !s.is_ring;
   const int status = fill(&s);
@@ -611,7 +661,8 @@ int prof_i_source_snapshot(prof_i_source *source, const prof_i_live *live, bool 
     prof_i_source_fini(source);
     return status;
   }
-  const uint64_t used = (used_bytes(&s) + PROF_I_UNIT_BYTES - 1) & ~(uint64_t)(PROF_I_UNIT_BYTES - 1);
+  const uint64_t used =
+      (used_bytes(&s) + PROF_I_UNIT_BYTES - 1) & ~(uint64_t)(PROF_I_UNIT_BYTES - 1);
   if (used < s.count) munmap(s.to + used, (size_t)(s.count - used));
   source->count = used < s.count ? used : s.count;
   source->kind = PROF_I_SOURCE_MAPPING;

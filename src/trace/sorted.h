@@ -1,4 +1,5 @@
-/* Segments whose records do not stand in the order of their ends, or hold calls that may have to be moved: walked by a list of them that is sorted. */
+/* Segments whose records do not stand in the order of their ends, or hold calls that may have to be
+   moved: walked by a list of them that is sorted. */
 #ifndef PROF_TRACE_SORTED_H
 #define PROF_TRACE_SORTED_H
 

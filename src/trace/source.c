@@ -20,7 +20,8 @@
 #include "../core/rivals.h"
 #include "capture.h"
 
-/* A process has 65530 mappings, and traces may be held for long: of all of them together so many runs are mapped, the rest is copied. */
+/* A process has 65530 mappings, and traces may be held for long: of all of them together so many
+   runs are mapped, the rest is copied. */
 enum { RUNS_MAX = 8192 };
 static uint32_t runs_mapped; /* any thread, relaxed */
 static uint64_t bytes_held;  /* the same */
@@ -35,15 +36,19 @@ static const prof_i_kept_head *first_kept_from(const prof_i_source *source, uint
   uint32_t low = 0, high = source->head_count;
   while (low < high) {
     const uint32_t middle = low + (high - low) / 2;
-    if (source->heads[middle].offset < offset) low = middle + 1;
-    else high = middle;
+    if (source->heads[middle].offset < offset)
+      low = middle + 1;
+    else
+      high = middle;
   }
   return low < source->head_count ? &source->heads[low] : NULL;
 }
 
 const prof_i_head *prof_i_source_head(const prof_i_source *source, uint64_t offset) {
   const prof_i_kept_head *const kept = first_kept_from(source, offset);
-  return kept && kept->offset == offset ? &kept->head : (const prof_i_head *)(const void *)(source->bytes + offset);
+  return kept && kept->offset == offset
+             ? &kept->head
+             : (const prof_i_head *)(const void *)(source->bytes + offset);
 }
 
 const unsigned char *prof_i_source_chunk(const prof_i_source *source, uint64_t offset) {
@@ -94,7 +99,8 @@ void prof_i_source_fini(prof_i_source *source) {
   void *const bytes = (void *)(uintptr_t)source->bytes;
   if (source->kind == PROF_I_SOURCE_COPY) free(bytes);
   __atomic_fetch_sub(&bytes_held, source->held_bytes, __ATOMIC_RELAXED);
-  if (source->kind == PROF_I_SOURCE_MAPPING && bytes) prof_i_port_unmap(bytes, (size_t)source->count);
+  if (source->kind == PROF_I_SOURCE_MAPPING && bytes)
+    prof_i_port_unmap(bytes, (size_t)source->count);
   prof_i_arena_end_lease(source->lease);
   free(source->runs);
   *source = (prof_i_source){.kind = PROF_I_SOURCE_BORROWED};
@@ -105,9 +111,12 @@ static const prof_i_run *run_at(const prof_i_source *source, uint64_t offset) {
   while (low < high) {
     const uint32_t middle = low + (high - low) / 2;
     const prof_i_run *const run = &source->runs[middle];
-    if (offset < run->offset) high = middle;
-    else if (offset >= run->offset + run->bytes) low = middle + 1;
-    else return run;
+    if (offset < run->offset)
+      high = middle;
+    else if (offset >= run->offset + run->bytes)
+      low = middle + 1;
+    else
+      return run;
   }
   return NULL;
 }
@@ -116,13 +125,15 @@ void prof_i_source_done_with(const prof_i_source *source, const void *from, uint
   enum { PAGE_BYTES = 4096 };
   if (source->run_count == 0 || source->count < PROF_I_LARGE_BYTES || is_in_place(source, from))
     return;
-  const uint64_t offset = (uint64_t)((const unsigned char *)from - source->bytes), end = (offset + bytes) & ~(uint64_t)(PAGE_BYTES - 1);
+  const uint64_t offset = (uint64_t)((const unsigned char *)from - source->bytes),
+                 end = (offset + bytes) & ~(uint64_t)(PAGE_BYTES - 1);
   uint64_t first = (offset + PAGE_BYTES - 1) & ~(uint64_t)(PAGE_BYTES - 1);
   const prof_i_run *run = run_at(source, first);
   if (!run) run = run_at(source, first += PAGE_BYTES); /* a chunk's first page is the trace's own */
   if (!run) return;
   const uint64_t last = end < run->offset + run->bytes ? end : run->offset + run->bytes;
-  if (last > first) madvise((void *)(uintptr_t)(source->bytes + first), (size_t)(last - first), MADV_DONTNEED);
+  if (last > first)
+    madvise((void *)(uintptr_t)(source->bytes + first), (size_t)(last - first), MADV_DONTNEED);
 }
 
 /* The memory of another process, by /proc/PID/map_files or a copy of that, lacks what lies
@@ -148,7 +159,9 @@ int prof_i_source_bytes(prof_i_source *source, const void *bytes, size_t count) 
   *source = (prof_i_source){.bytes = bytes, .count = count, .kind = PROF_I_SOURCE_BORROWED};
   if ((uintptr_t)bytes % sizeof(uint64_t) == 0) return PROF_OK;
   unsigned char *const copy = malloc(count ? count : 1); /* records are read by words */
-  if (!copy) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a copy of %zu bytes that are not aligned", count);
+  if (!copy)
+    return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a copy of %zu bytes that are not aligned",
+                       count);
   memcpy(copy, bytes, count);
   *source = (prof_i_source){.bytes = copy, .count = count, .kind = PROF_I_SOURCE_COPY};
   return PROF_OK;
@@ -162,7 +175,10 @@ static int fail_errno(const char *what, const char *path) {
 }
 
 static int refuse_type(const char *path, mode_t mode) {
-  const char *const what = S_ISDIR(mode) ? "a directory" : S_ISFIFO(mode) ? "a pipe" : S_ISSOCK(mode) ? "a socket" : "a device";
+  const char *const what = S_ISDIR(mode)    ? "a directory"
+                           : S_ISFIFO(mode) ? "a pipe"
+                           : S_ISSOCK(mode) ? "a socket"
+                                            : "a device";
   return prof_i_fail(PROF_E_FILE_TYPE, "%s is %s; a capture is a regular file%s", path, what,
                      S_ISDIR(mode) ? ": prof recover looks into directories" : "");
 }
@@ -183,7 +199,8 @@ static int open_regular(const char *path, int *fd_out, uint64_t *bytes_out) {
   return PROF_OK;
 }
 
-/* Reads up to count bytes from the begin; a file that became shorter gives fewer. -1: errno says why. */
+/* Reads up to count bytes from the begin; a file that became shorter gives fewer. -1: errno says
+   why. */
 static int64_t read_from_begin(int fd, unsigned char *to, uint64_t count) {
   uint64_t done = 0;
   while (done < count) {
@@ -198,7 +215,9 @@ static int64_t read_from_begin(int fd, unsigned char *to, uint64_t count) {
 
 static int read_whole(prof_i_source *source, int fd, uint64_t bytes, const char *path) {
   unsigned char *const copy = malloc(bytes ? (size_t)bytes : 1);
-  if (!copy) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for the %llu bytes of %s", (unsigned long long)bytes, path);
+  if (!copy)
+    return prof_i_fail(PROF_E_NO_MEMORY, "no memory for the %llu bytes of %s",
+                       (unsigned long long)bytes, path);
   const int64_t count = read_from_begin(fd, copy, bytes);
   if (count < 0) {
     const int status = fail_errno("cannot read", path);
@@ -213,7 +232,8 @@ static int map_whole(prof_i_source *source, int fd, uint64_t bytes, const char *
   void *const at = mmap(NULL, (size_t)bytes, PROT_READ, MAP_SHARED, fd, 0);
   if (at == MAP_FAILED) return fail_errno("cannot map", path);
   *source = (prof_i_source){.bytes = at, .count = bytes, .kind = PROF_I_SOURCE_MAPPING};
-  if (prof_i_make_room((void **)&source->runs, &source->run_room, 0, sizeof *source->runs)) /* else its pages stay */
+  /* else its pages stay */
+  if (prof_i_make_room((void **)&source->runs, &source->run_room, 0, sizeof *source->runs))
     source->runs[source->run_count++] = (prof_i_run){0, bytes};
   return PROF_OK;
 }
@@ -223,13 +243,15 @@ static uint64_t bytes_now(const prof_i_live *live) {
   return fstat(live->fd, &about) == 0 ? (uint64_t)about.st_size : 0;
 }
 
-/* Room behind its end, too, where this process may have that much: it may grow while it is copied. */
+/* Room behind its end, too, where this process may have that much: it may grow while it is
+   copied. */
 static int copy_live(prof_i_source *source, int fd, uint64_t bytes, const char *path) {
   uint64_t room = bytes + PROF_I_GROWTH_BYTES;
   void *at = mmap(NULL, (size_t)room, PROT_READ, MAP_SHARED, fd, 0);
   if (at == MAP_FAILED) at = mmap(NULL, (size_t)(room = bytes), PROT_READ, MAP_SHARED, fd, 0);
   if (at == MAP_FAILED) return fail_errno("cannot map", path);
-  const int status = prof_i_source_snapshot(source, &(prof_i_live){.bytes = at, .room = room, .bytes_now = bytes_now, .fd = fd}, false);
+  const int status = prof_i_source_snapshot(
+      source, &(prof_i_live){.bytes = at, .room = room, .bytes_now = bytes_now, .fd = fd}, false);
   prof_i_port_unmap(at, (size_t)room);
   return status;
 }
@@ -245,8 +267,8 @@ static prof_i_clock_reading read_clock(int fd, const prof_i_header *header) {
 /* While a process records into a file it holds a lock on it, and maps it: if it has closed the
    descriptor, it maps it still. */
 bool prof_i_source_is_copy(int fd, const prof_i_header *header) {
-  return header->state == PROF_I_STATE_RECORDING &&
-         prof_i_rivals_lock_of(fd) == PROF_I_LOCK_NONE && prof_i_life_lacks_file(header, fd);
+  return header->state == PROF_I_STATE_RECORDING && prof_i_rivals_lock_of(fd) == PROF_I_LOCK_NONE &&
+         prof_i_life_lacks_file(header, fd);
 }
 
 static bool may_hold(uint64_t bytes) {
@@ -260,8 +282,10 @@ static bool may_hold(uint64_t bytes) {
 static int read_or_map(prof_i_source *source, int fd, uint64_t bytes, const char *path) {
   if (!may_hold(bytes)) return map_whole(source, fd, bytes, path);
   const int status = read_whole(source, fd, bytes, path);
-  if (status == PROF_OK) source->held_bytes = bytes;
-  else __atomic_fetch_sub(&bytes_held, bytes, __ATOMIC_RELAXED);
+  if (status == PROF_OK)
+    source->held_bytes = bytes;
+  else
+    __atomic_fetch_sub(&bytes_held, bytes, __ATOMIC_RELAXED);
   return status;
 }
 
@@ -274,16 +298,19 @@ static int open_source(prof_i_source *source, int fd, uint64_t bytes, const char
   memcpy(&header, first_unit, sizeof header);
   /* First: a process that is alive after that was so at the reading. */
   const prof_i_clock_reading opened = read_clock(fd, &header);
-  const prof_i_process_life its = bytes < PROF_I_FIRST_UNIT_OFFSET ? PROF_I_LIFE_OVER : prof_i_life_of(&header);
+  const prof_i_process_life its =
+      bytes < PROF_I_FIRST_UNIT_OFFSET ? PROF_I_LIFE_OVER : prof_i_life_of(&header);
   int status;
-  if (its == PROF_I_LIFE_OVER || header.state == PROF_I_STATE_COPIED || (its == PROF_I_LIFE_UNKNOWN && header.state == PROF_I_STATE_STOPPED)) {
+  if (its == PROF_I_LIFE_OVER || header.state == PROF_I_STATE_COPIED ||
+      (its == PROF_I_LIFE_UNKNOWN && header.state == PROF_I_STATE_STOPPED)) {
     status = read_or_map(source, fd, bytes, path);
   } else {
     status = copy_live(source, fd, bytes, path);
   }
   if (status == PROF_OK) source->is_elsewhere = its == PROF_I_LIFE_UNKNOWN;
   if (status == PROF_OK && its == PROF_I_LIFE_RUNS) source->opened = opened;
-  if (status == PROF_OK && its == PROF_I_LIFE_RUNS) source->is_copied = prof_i_source_is_copy(fd, &header);
+  if (status == PROF_OK && its == PROF_I_LIFE_RUNS)
+    source->is_copied = prof_i_source_is_copy(fd, &header);
   return status;
 }
 

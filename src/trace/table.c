@@ -1,6 +1,6 @@
-/* Aggregates as a text table, laid out as torch.profiler's users know it: texts to the left, numbers right-aligned, shares
-   of the sum of self times, of what has no row too. Every cell is made twice, once to be measured; nothing of a name reaches the terminal as a
-   command. */
+/* Aggregates as a text table, laid out as torch.profiler's users know it: texts to the left,
+   numbers right-aligned, shares of the sum of self times, of what has no row too. Every cell is
+   made twice, once to be measured; nothing of a name reaches the terminal as a command. */
 #include <prof/profiler.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -72,7 +72,11 @@ static const prof_i_table_column columns[COLUMN_COUNT] = {
 };
 
 /* FRAME_BYTES: how much of a text prof_i_show_name() reads. */
-enum { CELL_BYTES = PROF_I_SHOW_NAME_BYTES, GAP = PROF_I_TABLE_GAP, FRAME_BYTES = CELL_BYTES / 8 - 1 };
+enum {
+  CELL_BYTES = PROF_I_SHOW_NAME_BYTES,
+  GAP = PROF_I_TABLE_GAP,
+  FRAME_BYTES = CELL_BYTES / 8 - 1
+};
 
 typedef prof_i_table table;
 _Static_assert((int)COLUMN_COUNT <= (int)PROF_I_TABLE_COLUMNS_MAX,
@@ -92,7 +96,8 @@ static size_t put_thread(const table *t, char *to, const prof_row *row) {
     if (index < here) break;
     index -= here;
   }
-  if (i == t->trace_count || prof_trace_thread_get(t->traces[i], index, &thread) != PROF_OK) return 0;
+  if (i == t->trace_count || prof_trace_thread_get(t->traces[i], index, &thread) != PROF_OK)
+    return 0;
   if (thread.is_fiber && prof_i_table_lacks_durations(t, row))
     return prof_i_show_name(to, thread.name);
   const uint64_t number = thread.is_fiber ? thread.tid - PROF_I_TID_OF_FIBERS : thread.tid;
@@ -101,8 +106,11 @@ static size_t put_thread(const table *t, char *to, const prof_row *row) {
   return prof_i_show_name(to, text);
 }
 
-/* Of what ran on a device and belongs to no scope of the host's: how often it ran there, as torch.profiler counts kernels. */
-static uint64_t calls_of(const prof_row *row) { return row->calls_count ? row->calls_count : row->device_count; }
+/* Of what ran on a device and belongs to no scope of the host's: how often it ran there, as
+   torch.profiler counts kernels. */
+static uint64_t calls_of(const prof_row *row) {
+  return row->calls_count ? row->calls_count : row->device_count;
+}
 
 static prof_row_more more_of(const table *t, const prof_row *row) {
   prof_row_more more = {.size = sizeof more};
@@ -134,7 +142,8 @@ static size_t put_place(char to[CELL_BYTES], const prof_row_more *more) {
   char tail[32], text[PLACE_BYTES + 1];
   const char *from = more->file, *slash;
   if (!*from) return 0;
-  const int bytes = snprintf(tail, sizeof tail, ":%u%s", more->line, more->has_more_places ? ", ..." : "");
+  const int bytes =
+      snprintf(tail, sizeof tail, ":%u%s", more->line, more->has_more_places ? ", ..." : "");
   const size_t most = PLACE_BYTES - (size_t)bytes, whole = strlen(from);
   if (whole > most) {
     while (strlen(from) > most - 3 && (slash = strchr(from + 1, '/')) != NULL) from = slash;
@@ -169,43 +178,79 @@ static size_t make_cell(const table *t, const prof_row *row, column which, char 
   if (is_of_durations(which) && prof_i_table_lacks_durations(t, row))
     return (size_t)snprintf(to, CELL_BYTES, "--");
   switch (which) {
-    case COLUMN_NAME: return prof_i_show_name(to, row->name[0] ? row->name : "(unnamed)");
-    case COLUMN_CATEGORY: return prof_i_show_name(to, row->category);
-    case COLUMN_SHAPE: return prof_i_show_name(to, row->shape);
-    case COLUMN_STACK: break; /* put_frame() */
-    case COLUMN_PROCESS: return put_process_of(t, row, to);
-    case COLUMN_THREAD: return put_thread(t, to, row);
-    case COLUMN_DEVICE: count = prof_i_put_device(to, CELL_BYTES, row->device); break;
+    case COLUMN_NAME:
+      return prof_i_show_name(to, row->name[0] ? row->name : "(unnamed)");
+    case COLUMN_CATEGORY:
+      return prof_i_show_name(to, row->category);
+    case COLUMN_SHAPE:
+      return prof_i_show_name(to, row->shape);
+    case COLUMN_STACK:
+      break; /* put_frame() */
+    case COLUMN_PROCESS:
+      return put_process_of(t, row, to);
+    case COLUMN_THREAD:
+      return put_thread(t, to, row);
+    case COLUMN_DEVICE:
+      count = prof_i_put_device(to, CELL_BYTES, row->device);
+      break;
     case COLUMN_SELF_SHARE:
       count = prof_i_put_share(to, CELL_BYTES, row->self_ns, t->rows->all_self_ns);
       break;
-    case COLUMN_SELF: count = prof_i_put_time(to, CELL_BYTES, row->self_ns, t->time_unit); break;
+    case COLUMN_SELF:
+      count = prof_i_put_time(to, CELL_BYTES, row->self_ns, t->time_unit);
+      break;
     case COLUMN_SELF_NET:
-    case COLUMN_TOTAL_NET: count = put_net(t, row, which, to); break;
+    case COLUMN_TOTAL_NET:
+      count = put_net(t, row, which, to);
+      break;
     case COLUMN_TOTAL_SHARE:
       if (prof_i_table_has_total_share(t, row))
         count = prof_i_put_share(to, CELL_BYTES, row->total_ns, t->rows->all_self_ns);
       break;
-    case COLUMN_TOTAL: count = prof_i_put_time(to, CELL_BYTES, row->total_ns, t->time_unit); break;
+    case COLUMN_TOTAL:
+      count = prof_i_put_time(to, CELL_BYTES, row->total_ns, t->time_unit);
+      break;
     case COLUMN_MEAN:
       count = prof_i_put_time(to, CELL_BYTES, mean_of(more_of(t, row).calls_ns, row->calls_count),
                               t->time_unit);
       break;
-    case COLUMN_MEDIAN: count = prof_i_put_time(to, CELL_BYTES, row->median_ns, t->time_unit); break;
-    case COLUMN_P99: count = prof_i_put_time(to, CELL_BYTES, row->p99_ns, t->time_unit); break;
-    case COLUMN_MAX: count = prof_i_put_time(to, CELL_BYTES, row->max_ns, t->time_unit); break;
-    case COLUMN_SELF_DEVICE_TIME: count = prof_i_put_time(to, CELL_BYTES, row->self_device_ns, t->time_unit); break;
-    case COLUMN_SELF_DEVICE_SHARE: count = prof_i_put_share(to, CELL_BYTES, row->self_device_ns, t->rows->total_self_device_ns); break;
-    case COLUMN_DEVICE_TIME: count = prof_i_put_time(to, CELL_BYTES, row->device_total_ns, t->time_unit); break;
+    case COLUMN_MEDIAN:
+      count = prof_i_put_time(to, CELL_BYTES, row->median_ns, t->time_unit);
+      break;
+    case COLUMN_P99:
+      count = prof_i_put_time(to, CELL_BYTES, row->p99_ns, t->time_unit);
+      break;
+    case COLUMN_MAX:
+      count = prof_i_put_time(to, CELL_BYTES, row->max_ns, t->time_unit);
+      break;
+    case COLUMN_SELF_DEVICE_TIME:
+      count = prof_i_put_time(to, CELL_BYTES, row->self_device_ns, t->time_unit);
+      break;
+    case COLUMN_SELF_DEVICE_SHARE:
+      count = prof_i_put_share(to, CELL_BYTES, row->self_device_ns, t->rows->total_self_device_ns);
+      break;
+    case COLUMN_DEVICE_TIME:
+      count = prof_i_put_time(to, CELL_BYTES, row->device_total_ns, t->time_unit);
+      break;
     case COLUMN_DEVICE_MEAN:
       count = prof_i_put_time(
           to, CELL_BYTES, mean_of(more_of(t, row).calls_device_ns, calls_of(row)), t->time_unit);
       break;
-    case COLUMN_MEMORY: count = prof_i_put_bytes(to, CELL_BYTES, row->memory_bytes); break;
-    case COLUMN_SELF_MEMORY: count = prof_i_put_bytes(to, CELL_BYTES, row->self_memory_bytes); break;
-    case COLUMN_DEVICE_MEMORY: count = prof_i_put_bytes(to, CELL_BYTES, row->device_memory_bytes); break;
-    case COLUMN_SELF_DEVICE_MEMORY: count = prof_i_put_bytes(to, CELL_BYTES, row->self_device_memory_bytes); break;
-    case COLUMN_CALLS: count = put_count(to, CELL_BYTES, calls_of(row)); break;
+    case COLUMN_MEMORY:
+      count = prof_i_put_bytes(to, CELL_BYTES, row->memory_bytes);
+      break;
+    case COLUMN_SELF_MEMORY:
+      count = prof_i_put_bytes(to, CELL_BYTES, row->self_memory_bytes);
+      break;
+    case COLUMN_DEVICE_MEMORY:
+      count = prof_i_put_bytes(to, CELL_BYTES, row->device_memory_bytes);
+      break;
+    case COLUMN_SELF_DEVICE_MEMORY:
+      count = prof_i_put_bytes(to, CELL_BYTES, row->self_device_memory_bytes);
+      break;
+    case COLUMN_CALLS:
+      count = put_count(to, CELL_BYTES, calls_of(row));
+      break;
     case COLUMN_OPEN:
     case COLUMN_OPEN_TIME:
     case COLUMN_SKIPPED:
@@ -217,18 +262,22 @@ static size_t make_cell(const table *t, const prof_row *row, column which, char 
         break;
       }
       if (!more.open_count) break;
-      if (which == COLUMN_OPEN) count = put_count(to, CELL_BYTES, more.open_count);
-      else count = prof_i_put_time(to, CELL_BYTES, more.open_ns, t->time_unit);
+      if (which == COLUMN_OPEN)
+        count = put_count(to, CELL_BYTES, more.open_count);
+      else
+        count = prof_i_put_time(to, CELL_BYTES, more.open_ns, t->time_unit);
       break;
     }
-    case COLUMN_COUNT: break;
+    case COLUMN_COUNT:
+      break;
   }
   return count > 0 ? (size_t)count : 0;
 }
 
 /* ---- stacks ---- */
 
-/* Takes the frame that *at begins with, and moves it behind. Of a long path the end is what tells. */
+/* Takes the frame that *at begins with, and moves it behind. Of a long path the end is what
+   tells. */
 static size_t take_frame(const char **at, char to[CELL_BYTES]) {
   const char *const end = *at + strcspn(*at, ";");
   const char *from = *at;
@@ -258,7 +307,8 @@ static size_t frame_width(const char *stack) {
 
 static bool has_place(const table *t) {
   bool has_any = false;
-  for (uint64_t i = 0; i < t->rows->row_count; i++) has_any |= *more_of(t, &t->rows->rows[i]).file != '\0';
+  for (uint64_t i = 0; i < t->rows->row_count; i++)
+    has_any |= *more_of(t, &t->rows->rows[i]).file != '\0';
   return has_any;
 }
 
@@ -274,7 +324,8 @@ static bool has_net(const table *t, column c) {
   return false;
 }
 
-/* A pair of columns in which every row would say 0 B is left out: whose pools are told outside of scopes has nothing to read there. */
+/* A pair of columns in which every row would say 0 B is left out: whose pools are told outside of
+   scopes has nothing to read there. */
 static bool is_told(const table *t, column c) {
   const prof_rows *const rows = t->rows;
   if (c == COLUMN_OPEN || c == COLUMN_OPEN_TIME) return rows->open_count != 0;
@@ -282,12 +333,16 @@ static bool is_told(const table *t, column c) {
   if (c == COLUMN_PLACE) return has_place(t);
   if (c == COLUMN_SELF_NET || c == COLUMN_TOTAL_NET) return has_net(t, c);
   if (is_of_durations(c)) return prof_i_table_has_durations(t);
-  if (c >= COLUMN_SELF_DEVICE_TIME && c <= COLUMN_DEVICE_MEAN) return rows->total_self_device_ns != 0;
-  const bool is_host = c == COLUMN_MEMORY || c == COLUMN_SELF_MEMORY, is_device = c == COLUMN_DEVICE_MEMORY || c == COLUMN_SELF_DEVICE_MEMORY;
+  if (c >= COLUMN_SELF_DEVICE_TIME && c <= COLUMN_DEVICE_MEAN)
+    return rows->total_self_device_ns != 0;
+  const bool is_host = c == COLUMN_MEMORY || c == COLUMN_SELF_MEMORY,
+             is_device = c == COLUMN_DEVICE_MEMORY || c == COLUMN_SELF_DEVICE_MEMORY;
   if (!is_host && !is_device) return true;
   for (uint64_t i = 0; i < rows->row_count; i++) {
     const prof_row *const row = &rows->rows[i];
-    if (is_host ? row->memory_bytes || row->self_memory_bytes : row->device_memory_bytes || row->self_device_memory_bytes) return true;
+    if (is_host ? row->memory_bytes || row->self_memory_bytes
+                : row->device_memory_bytes || row->self_device_memory_bytes)
+      return true;
   }
   return false;
 }
@@ -304,7 +359,8 @@ static void measure(table *t) {
     t->widths[c] = strlen(title_of(t, c));
     for (uint64_t i = 0; i < t->rows->row_count; i++) {
       const prof_row *const row = &t->rows->rows[i];
-      const size_t width = c == COLUMN_STACK ? frame_width(row->stack) : prof_i_show_width(cell, make_cell(t, row, c, cell));
+      const size_t width = c == COLUMN_STACK ? frame_width(row->stack)
+                                             : prof_i_show_width(cell, make_cell(t, row, c, cell));
       if (width > t->widths[c]) t->widths[c] = width;
     }
     if (t->widths[c] > columns[c].width_max) t->widths[c] = columns[c].width_max;
@@ -346,13 +402,16 @@ static void put_cell(table *t, column c, const char *cell, size_t count, bool *i
 /* The innermost frame of what is left, cut at its front when it is too wide. */
 static void put_frame(table *t, const char **stack, bool *is_first) {
   char cell[CELL_BYTES];
-  const size_t count = take_frame(stack, cell), width = prof_i_show_width(cell, count), most = t->widths[COLUMN_STACK];
+  const size_t count = take_frame(stack, cell), width = prof_i_show_width(cell, count),
+               most = t->widths[COLUMN_STACK];
   if (width <= most) {
     put_cell(t, COLUMN_STACK, cell, count, is_first);
     return;
   }
   size_t left_out = width - (most - 3), from = prof_i_show_cut(cell, count, left_out);
-  while (prof_i_show_width(cell + from, count - from) > most - 3) from = prof_i_show_cut(cell, count, ++left_out); /* one of two columns stands across */
+  /* one of two columns stands across */
+  while (prof_i_show_width(cell + from, count - from) > most - 3)
+    from = prof_i_show_cut(cell, count, ++left_out);
   char shown[CELL_BYTES + 3] = "...";
   memcpy(shown + 3, cell + from, count - from);
   put_cell(t, COLUMN_STACK, shown, 3 + count - from, is_first);
@@ -378,7 +437,8 @@ static void put_titles(table *t) {
   put_rule(t);
 }
 
-/* The further frames stand below the first, and an empty line behind them, as in torch.profiler's table. */
+/* The further frames stand below the first, and an empty line behind them, as in torch.profiler's
+   table. */
 static void put_frames(table *t, const char *stack) {
   while (*stack) {
     bool is_first = true;
@@ -408,27 +468,38 @@ static void put_rows(table *t) {
 /* The column that orders the rows. */
 static column sorted_by(uint32_t sort) {
   switch ((prof_sort)sort) {
-    case PROF_SORT_MEAN: return COLUMN_MEAN;
-    case PROF_SORT_MAX: return COLUMN_MAX;
-    case PROF_SORT_MEMORY: return COLUMN_MEMORY;
-    case PROF_SORT_SELF_MEMORY: return COLUMN_SELF_MEMORY;
-    case PROF_SORT_DEVICE: return COLUMN_DEVICE_TIME;
-    case PROF_SORT_SELF_DEVICE: return COLUMN_SELF_DEVICE_TIME;
+    case PROF_SORT_MEAN:
+      return COLUMN_MEAN;
+    case PROF_SORT_MAX:
+      return COLUMN_MAX;
+    case PROF_SORT_MEMORY:
+      return COLUMN_MEMORY;
+    case PROF_SORT_SELF_MEMORY:
+      return COLUMN_SELF_MEMORY;
+    case PROF_SORT_DEVICE:
+      return COLUMN_DEVICE_TIME;
+    case PROF_SORT_SELF_DEVICE:
+      return COLUMN_SELF_DEVICE_TIME;
     case PROF_SORT_TOTAL:
     case PROF_SORT_SELF:
     case PROF_SORT_CALLS:
     case PROF_SORT_NAME:
-    case PROF_SORT_FIRST: break;
+    case PROF_SORT_FIRST:
+      break;
   }
   return COLUMN_TOTAL;
 }
 
-int prof_trace_table(const prof_trace *trace, const prof_aggregate_options *options, char **text_out) {
-  if (!trace || !text_out) return prof_i_fail(PROF_E_INVALID, "prof_trace_table: %s is NULL", trace ? "text_out" : "trace");
+int prof_trace_table(const prof_trace *trace, const prof_aggregate_options *options,
+                     char **text_out) {
+  if (!trace || !text_out)
+    return prof_i_fail(PROF_E_INVALID, "prof_trace_table: %s is NULL",
+                       trace ? "text_out" : "trace");
   return prof_traces_table(&trace, 1, options, text_out);
 }
 
-int prof_traces_table(const prof_trace *const *traces, size_t count, const prof_aggregate_options *options, char **text_out) {
+int prof_traces_table(const prof_trace *const *traces, size_t count,
+                      const prof_aggregate_options *options, char **text_out) {
   PROF_I_HOLD_FP;
   PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   PROF_I_INSIDE;
@@ -437,17 +508,22 @@ int prof_traces_table(const prof_trace *const *traces, size_t count, const prof_
   int status = prof_i_traces_aggregate(traces, count, options, &rows);
   if (status) return status;
   /* The options were accepted, so what lies within their size can be read. */
-  const bool has_unit = options && options->size >= offsetof(prof_aggregate_options, time_unit) + sizeof options->time_unit;
+  const bool has_unit = options && options->size >= offsetof(prof_aggregate_options, time_unit) +
+                                                        sizeof options->time_unit;
   const bool has_sort =
       options && options->size >= offsetof(prof_aggregate_options, sort) + sizeof options->sort;
   const bool has_width = options && options->size >= offsetof(prof_aggregate_options, text_width) +
                                                          sizeof options->text_width;
   const uint32_t group =
-      options && options->size >= offsetof(prof_aggregate_options, group) + sizeof options->group ? options->group : 0;
+      options && options->size >= offsetof(prof_aggregate_options, group) + sizeof options->group
+          ? options->group
+          : 0;
   table t = {.traces = traces,
              .trace_count = count,
              .rows = rows,
-             .group = group & ~(uint32_t)PROF_GROUP_KERNEL ? group : group | PROF_GROUP_NAME | PROF_GROUP_CATEGORY,
+             .group = group & ~(uint32_t)PROF_GROUP_KERNEL
+                          ? group
+                          : group | PROF_GROUP_NAME | PROF_GROUP_CATEGORY,
              .time_unit = has_unit ? options->time_unit : 0,
              .width = has_width ? options->text_width : 0};
   t.has_fibers = prof_i_table_find_fibers(&t);
@@ -458,8 +534,11 @@ int prof_traces_table(const prof_trace *const *traces, size_t count, const prof_
   prof_i_table_put_left_out(&t, columns, COLUMN_COUNT);
   status = prof_i_table_put_sums(&t);
   prof_i_rows_destroy(rows);
-  if (!status && t.page.is_out_of_memory) status = prof_i_fail(PROF_E_NO_MEMORY, "no memory for a table of %zu bytes", t.page.count);
-  if (status) free(t.page.text);
-  else *text_out = t.page.text;
+  if (!status && t.page.is_out_of_memory)
+    status = prof_i_fail(PROF_E_NO_MEMORY, "no memory for a table of %zu bytes", t.page.count);
+  if (status)
+    free(t.page.text);
+  else
+    *text_out = t.page.text;
   return status;
 }

@@ -16,10 +16,10 @@ typedef struct prof_i_table {
   size_t trace_count;
   const prof_rows *rows;
   uint32_t group, time_unit;
-  bool has_fibers; /* one of the traces has */
-  size_t width; /* at most so many columns of text; 0: any */
+  bool has_fibers;                         /* one of the traces has */
+  size_t width;                            /* at most so many columns of text; 0: any */
   size_t widths[PROF_I_TABLE_COLUMNS_MAX]; /* 0: not shown */
-  uint32_t left_out; /* columns that had no room, as bits */
+  uint32_t left_out;                       /* columns that had no room, as bits */
   prof_i_page page;
 } prof_i_table;
 
@@ -37,7 +37,8 @@ bool prof_i_table_has_total_share(const prof_i_table *t, const prof_row *row);
 
 prof_trace_info prof_i_table_info(const prof_trace *trace);
 
-/* A column, to fit the table. keep: columns with the least number are left out first; 0: none is. */
+/* A column, to fit the table. keep: columns with the least number are left out first; 0: none
+   is. */
 typedef struct prof_i_table_column {
   const char *title;
   uint32_t group; /* the bits that show it; 0: always. Those of groups are texts */

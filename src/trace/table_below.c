@@ -37,7 +37,8 @@ bool prof_i_table_find_fibers(const prof_i_table *t) {
 }
 
 bool prof_i_table_lacks_durations(const prof_i_table *t, const prof_row *row) {
-  return t->has_fibers && row->calls_count > 0 && row->max_ns == 0 && row->total_ns == 0 && row->self_ns == 0;
+  return t->has_fibers && row->calls_count > 0 && row->max_ns == 0 && row->total_ns == 0 &&
+         row->self_ns == 0;
 }
 
 static uint64_t count_without_durations(const table *t) {
@@ -62,7 +63,8 @@ static void put_process(table *t, const prof_trace *trace) {
   char cell[CELL_BYTES], pid[32], rank[32] = "";
   if (t->trace_count == 1) return;
   const prof_trace_info info = prof_i_table_info(trace);
-  if (info.world_size > 1 || info.world_size < 0) snprintf(rank, sizeof rank, "rank %d, ", info.rank);
+  if (info.world_size > 1 || info.world_size < 0)
+    snprintf(rank, sizeof rank, "rank %d, ", info.rank);
   prof_i_page_text(&t->page, rank);
   prof_i_page_put(&t->page, cell, prof_i_show_name(cell, info.process_name));
   snprintf(pid, sizeof pid, " (%llu): ", (unsigned long long)info.pid);
@@ -159,8 +161,10 @@ static void put_processes(table *t) {
     if (info.rank < least) least = info.rank;
     if (info.rank > most) most = info.rank;
   }
-  if (most >= 0 && most == least) snprintf(ranks, sizeof ranks, ", rank %d", most);
-  else if (most >= 0) snprintf(ranks, sizeof ranks, ", ranks %d to %d", least, most);
+  if (most >= 0 && most == least)
+    snprintf(ranks, sizeof ranks, ", rank %d", most);
+  else if (most >= 0)
+    snprintf(ranks, sizeof ranks, ", ranks %d to %d", least, most);
   snprintf(line, sizeof line, "%zu process%s%s: ", count, count == 1 ? "" : "es", ranks);
   prof_i_page_text(&t->page, line);
 }
@@ -180,10 +184,12 @@ static int put_losses(table *t) {
   put_processes(t);
   snprintf(line, sizeof line, "%llu recorded; ", (unsigned long long)recorded);
   prof_i_page_text(&t->page, line);
-  if (broken) snprintf(line, sizeof line, "%zu of them not whole:\n", broken);
+  if (broken)
+    snprintf(line, sizeof line, "%zu of them not whole:\n", broken);
   else if (forked)
     snprintf(line, sizeof line, "no loss but %llu forked\n", (unsigned long long)forked);
-  else snprintf(line, sizeof line, "no loss\n");
+  else
+    snprintf(line, sizeof line, "no loss\n");
   prof_i_page_text(&t->page, line);
   int status = PROF_OK;
   for (size_t i = 0; !status && i < t->trace_count; i++) {
@@ -226,8 +232,9 @@ static void put_notes(table *t) {
     without_share += !prof_i_table_lacks_durations(t, &t->rows->rows[i]) &&
                      !prof_i_table_has_total_share(t, &t->rows->rows[i]);
   if (without_share)
-    prof_i_page_text(&t->page, "Total % is empty where calls overlap on their thread, or are "
-                               "asynchronous: their sum is no part of its time\n");
+    prof_i_page_text(&t->page,
+                     "Total % is empty where calls overlap on their thread, or are "
+                     "asynchronous: their sum is no part of its time\n");
   if (prof_i_table_has_durations(t) && count_without_durations(t))
     prof_i_page_text(&t->page, "--: the durations of these calls are not known\n");
   if (!skipped) return;

@@ -20,7 +20,8 @@ static size_t least_of(const prof_i_table_column *column, size_t width) {
 }
 
 /* Shows what has room after all, the most important first. */
-static void show_again(prof_i_table *t, const prof_i_table_column *columns, const size_t *wanted, size_t count) {
+static void show_again(prof_i_table *t, const prof_i_table_column *columns, const size_t *wanted,
+                       size_t count) {
   for (uint32_t keep = (uint32_t)count; keep > 0; keep--)
     for (size_t c = 0; c < count; c++) {
       const size_t width = least_of(&columns[c], wanted[c]);
@@ -32,7 +33,8 @@ static void show_again(prof_i_table *t, const prof_i_table_column *columns, cons
 }
 
 /* The column to leave out next, or count. */
-static size_t least_kept(const prof_i_table *t, const prof_i_table_column *columns, size_t count, size_t sorted) {
+static size_t least_kept(const prof_i_table *t, const prof_i_table_column *columns, size_t count,
+                         size_t sorted) {
   size_t least = count;
   for (size_t c = 0; c < count; c++) {
     if (!t->widths[c] || !columns[c].keep || c == sorted) continue;
@@ -54,7 +56,8 @@ static void widen_texts(prof_i_table *t, const size_t *wanted, size_t count) {
   }
 }
 
-void prof_i_table_fit(prof_i_table *t, const prof_i_table_column *columns, size_t count, size_t sorted) {
+void prof_i_table_fit(prof_i_table *t, const prof_i_table_column *columns, size_t count,
+                      size_t sorted) {
   size_t wanted[PROF_I_TABLE_COLUMNS_MAX];
   if (t->width == 0 || width_of(t, count) <= t->width) return;
   memcpy(wanted, t->widths, sizeof wanted);

@@ -7,8 +7,10 @@
 void prof_i_tally_init(prof_i_tally *tally) { *tally = (prof_i_tally){.min_ns = UINT64_MAX}; }
 
 void prof_i_tally_fini(prof_i_tally *tally) {
-  if (tally->buckets) free(tally->more.carries);
-  else free(tally->more.exact);
+  if (tally->buckets)
+    free(tally->more.carries);
+  else
+    free(tally->more.exact);
   free(tally->buckets);
   prof_i_tally_init(tally);
 }
@@ -16,7 +18,8 @@ void prof_i_tally_fini(prof_i_tally *tally) {
 /* Room doubles, so it is known from the number of calls, of which the first needs none. */
 static bool reach(prof_i_tally *tally) {
   enum { FIRST_ROOM = 4 };
-  const bool is_first = tally->calls == 1, is_full = tally->calls >= FIRST_ROOM && (tally->calls & (tally->calls - 1)) == 0;
+  const bool is_first = tally->calls == 1,
+             is_full = tally->calls >= FIRST_ROOM && (tally->calls & (tally->calls - 1)) == 0;
   if (!is_first && !is_full) return true;
   const uint64_t room = is_first ? FIRST_ROOM : tally->calls * 2;
   uint64_t *const larger = realloc(tally->more.exact, room * sizeof *larger);
@@ -27,7 +30,8 @@ static bool reach(prof_i_tally *tally) {
 }
 
 static bool make_carries(prof_i_tally *tally) {
-  if (!tally->more.carries) tally->more.carries = calloc(PROF_I_TALLY_BUCKETS, sizeof *tally->more.carries);
+  if (!tally->more.carries)
+    tally->more.carries = calloc(PROF_I_TALLY_BUCKETS, sizeof *tally->more.carries);
   return tally->more.carries != NULL;
 }
 
@@ -38,14 +42,16 @@ bool prof_i_tally_carry(prof_i_tally *tally, uint32_t bucket) {
 }
 
 static uint64_t count_in(const prof_i_tally *tally, uint32_t bucket) {
-  return tally->buckets[bucket] + (tally->more.carries ? (uint64_t)tally->more.carries[bucket] << 16 : 0);
+  return tally->buckets[bucket] +
+         (tally->more.carries ? (uint64_t)tally->more.carries[bucket] << 16 : 0);
 }
 
 static bool use_buckets(prof_i_tally *tally) {
   uint16_t *const buckets = calloc(PROF_I_TALLY_BUCKETS, sizeof *buckets);
   if (!buckets) return false;
   if (tally->calls == 1) buckets[prof_i_tally_bucket(tally->min_ns)]++;
-  for (uint64_t i = 0; i < tally->calls && tally->calls > 1; i++) buckets[prof_i_tally_bucket(tally->more.exact[i])]++;
+  for (uint64_t i = 0; i < tally->calls && tally->calls > 1; i++)
+    buckets[prof_i_tally_bucket(tally->more.exact[i])]++;
   free(tally->more.exact);
   tally->more.carries = NULL;
   tally->buckets = buckets;
@@ -75,7 +81,9 @@ static int by_value(const void *a, const void *b) {
 static uint64_t bucket_middle(uint32_t bucket) {
   const uint32_t top = bucket >> PROF_I_TALLY_FINE_BITS;
   if (top < 2) return bucket;
-  const uint64_t low = (uint64_t)((bucket & ((1u << PROF_I_TALLY_FINE_BITS) - 1)) | 1u << PROF_I_TALLY_FINE_BITS) << (top - 1);
+  const uint64_t low =
+      (uint64_t)((bucket & ((1u << PROF_I_TALLY_FINE_BITS) - 1)) | 1u << PROF_I_TALLY_FINE_BITS)
+      << (top - 1);
   return low + (1ull << (top - 1)) / 2;
 }
 

@@ -1,12 +1,13 @@
-/* See timeline.h. Inside a segment of the clock the line goes through its pairs; behind its last pair it goes on at the
-   segment's own rate, until the next segment begins: what happened between the two is not known, and time may stand there,
-   never run back. */
+/* See timeline.h. Inside a segment of the clock the line goes through its pairs; behind its last
+   pair it goes on at the segment's own rate, until the next segment begins: what happened between
+   the two is not known, and time may stand there, never run back. */
 #include "timeline.h"
 
 #include <prof/status.h>
 #include <stdlib.h>
 
-/* Pairs nearer than this, or than so many times what they may be wrong by, tell a rate worse than their neighbours do. */
+/* Pairs nearer than this, or than so many times what they may be wrong by, tell a rate worse than
+   their neighbours do. */
 static const uint64_t pair_gap_min_ns = 1000000, pair_gap_widths = 100;
 static const uint64_t ns_max = 1ull << 62;
 static const uint64_t ticks_max = 1ull << 60;
@@ -35,10 +36,12 @@ static int by_ticks(const void *a, const void *b) {
 
 static bool is_near(const prof_i_time_pair *last, const prof_i_time_pair *pair) {
   const uint64_t gap = pair->ns - last->ns;
-  return gap < pair_gap_min_ns || gap / pair_gap_widths < last->width_ns || gap / pair_gap_widths < pair->width_ns;
+  return gap < pair_gap_min_ns || gap / pair_gap_widths < last->width_ns ||
+         gap / pair_gap_widths < pair->width_ns;
 }
 
-/* Keeps those that may stand one behind the other; returns their number. The first one is the capture's start. */
+/* Keeps those that may stand one behind the other; returns their number. The first one is the
+   capture's start. */
 static uint32_t keep_usable(prof_i_time_pair *pairs, uint32_t count, uint64_t *bad_count) {
   uint32_t kept = 1;
   for (uint32_t i = 1; i < count; i++) {
@@ -63,19 +66,20 @@ static uint32_t count_segments(const prof_i_time_pair *pairs, uint32_t count) {
   return segments;
 }
 
-/* Moves the rate up to 64 binary places, so that ns are the upper half of a product; what does not fit is left to the ticks.
-   Exact: with RATE_SHIFT places ticks * rate is at most 2^(62 + RATE_SHIFT), so that a rate of more bits leaves the ticks that
-   many fewer. */
+/* Moves the rate up to 64 binary places, so that ns are the upper half of a product; what does not
+   fit is left to the ticks. Exact: with RATE_SHIFT places ticks * rate is at most 2^(62 +
+   RATE_SHIFT), so that a rate of more bits leaves the ticks that many fewer. */
 static prof_i_time_line make_line(uint64_t from, uint64_t ticks, uint64_t ns, uint64_t rate) {
   const uint64_t wanted = 64 - RATE_SHIFT, room = rate ? (uint64_t)__builtin_clzll(rate) : wanted;
   const uint64_t up = room < wanted ? room : wanted;
-  return (prof_i_time_line){.from = from, .ticks = ticks, .ns = ns, .rate = rate << up, .shift = wanted - up};
+  return (prof_i_time_line){
+      .from = from, .ticks = ticks, .ns = ns, .rate = rate << up, .shift = wanted - up};
 }
 
-/* From a pair on with a rate, for at most so many ticks and not past limit_ns; what is left of the ticks is level. Returns
-   the lines: 1 or 2. */
-static uint32_t put_lines(prof_i_time_line *lines, const prof_i_time_pair *at, uint64_t rate, uint64_t ticks,
-                          uint64_t limit_ns) {
+/* From a pair on with a rate, for at most so many ticks and not past limit_ns; what is left of the
+   ticks is level. Returns the lines: 1 or 2. */
+static uint32_t put_lines(prof_i_time_line *lines, const prof_i_time_pair *at, uint64_t rate,
+                          uint64_t ticks, uint64_t limit_ns) {
   const prof_i_u128 reach = rate ? ((prof_i_u128)(limit_ns - at->ns) << RATE_SHIFT) / rate : ticks;
   lines[0] = make_line(at->ticks, reach < ticks ? (uint64_t)reach : ticks, at->ns, rate);
   if (lines[0].ticks == ticks) return 1;
@@ -84,62 +88,78 @@ static uint32_t put_lines(prof_i_time_line *lines, const prof_i_time_pair *at, u
 }
 
 /* The rate behind the last pair of a segment whose first one is given. */
-static uint64_t rate_behind(const prof_i_time_pair *first, const prof_i_time_pair *last, uint64_t nominal) {
+static uint64_t rate_behind(const prof_i_time_pair *first, const prof_i_time_pair *last,
+                            uint64_t nominal) {
   return first != last ? rate_between(last->ns - first->ns, last->ticks - first->ticks) : nominal;
 }
 
 /* At most two lines a pair. */
-static uint32_t make_lines(prof_i_time_line *lines, const prof_i_time_pair *pairs, uint32_t count, uint64_t nominal) {
+static uint32_t make_lines(prof_i_time_line *lines, const prof_i_time_pair *pairs, uint32_t count,
+                           uint64_t nominal) {
   uint32_t made = 0;
   const prof_i_time_pair *first = pairs; /* of the segment */
   for (uint32_t i = 0; i + 1 < count; i++) {
     const prof_i_time_pair *const at = &pairs[i], *const next = &pairs[i + 1];
     const bool goes_on = at->segment == next->segment;
-    const uint64_t rate = goes_on ? rate_between(next->ns - at->ns, next->ticks - at->ticks) : rate_behind(first, at, nominal);
+    const uint64_t rate = goes_on ? rate_between(next->ns - at->ns, next->ticks - at->ticks)
+                                  : rate_behind(first, at, nominal);
     made += put_lines(lines + made, at, rate, next->ticks - at->ticks, next->ns);
     if (!goes_on) first = next;
   }
   const prof_i_time_pair *const last = &pairs[count - 1];
-  return made + put_lines(lines + made, last, rate_behind(first, last, nominal), UINT64_MAX - last->ticks, ns_max);
+  return made + put_lines(lines + made, last, rate_behind(first, last, nominal),
+                          UINT64_MAX - last->ticks, ns_max);
 }
 
-static double ns_between(const prof_i_time_pair *from, const prof_i_time_pair *to) { return (double)(to->ns - from->ns); }
-static double ticks_between(const prof_i_time_pair *from, const prof_i_time_pair *to) { return (double)(to->ticks - from->ticks); }
+static double ns_between(const prof_i_time_pair *from, const prof_i_time_pair *to) {
+  return (double)(to->ns - from->ns);
+}
+static double ticks_between(const prof_i_time_pair *from, const prof_i_time_pair *to) {
+  return (double)(to->ticks - from->ticks);
+}
 
-/* How far a pair is off the line through the two before it, more than the three readings explain: between it and the last one the rate may have
-   changed anywhere, and the straight line between them is wrong by that at most. */
+/* How far a pair is off the line through the two before it, more than the three readings explain:
+   between it and the last one the rate may have changed anywhere, and the straight line between
+   them is wrong by that at most. */
 static uint64_t bend_at(const prof_i_time_pair *pair) {
   const prof_i_time_pair *const last = pair - 1, *const first = pair - 2;
   const double times = ticks_between(last, pair) / ticks_between(first, last);
-  const double off = times * ns_between(first, last) - ns_between(last, pair), size = off < 0 ? -off : off;
-  const double readings = times * (double)(first->width_ns + last->width_ns) + (double)(last->width_ns + pair->width_ns);
+  const double off = times * ns_between(first, last) - ns_between(last, pair),
+               size = off < 0 ? -off : off;
+  const double readings = times * (double)(first->width_ns + last->width_ns) +
+                          (double)(last->width_ns + pair->width_ns);
   const double most = 0x1p60;
-  return size - readings >= most ? (uint64_t)most : size > readings ? (uint64_t)(size - readings) : 0;
+  return size - readings >= most ? (uint64_t)most
+         : size > readings       ? (uint64_t)(size - readings)
+                                 : 0;
 }
 
 static uint64_t worst_bend(const prof_i_time_pair *pairs, uint32_t count) {
   uint64_t worst = 0;
   for (uint32_t i = 2; i < count; i++) {
-    if (pairs[i].segment != pairs[i - 2].segment || pairs[i - 1].segment != pairs[i].segment) continue;
+    if (pairs[i].segment != pairs[i - 2].segment || pairs[i - 1].segment != pairs[i].segment)
+      continue;
     const uint64_t bend = bend_at(&pairs[i]);
     if (bend > worst) worst = bend;
   }
   return worst;
 }
 
-/* What is known of the time behind the last pair. The recorder takes 200 ppm for a rate's own unsteadiness. */
+/* What is known of the time behind the last pair. The recorder takes 200 ppm for a rate's own
+   unsteadiness. */
 static void judge_end(prof_i_timeline *timeline, const prof_i_time_pair *pairs, uint32_t count) {
   const prof_i_time_pair *const last = &pairs[count - 1], *first = last;
   while (first > pairs && first[-1].segment == last->segment) first--;
   timeline->known_ns = last->ns;
   timeline->end_ppm = 10000;
   if (first == last) return;
-  const uint64_t widths = first->width_ns / 2 + last->width_ns / 2, ppm = widths / ((last->ns - first->ns) / 2000000 + 1);
+  const uint64_t widths = first->width_ns / 2 + last->width_ns / 2,
+                 ppm = widths / ((last->ns - first->ns) / 2000000 + 1);
   timeline->end_ppm = ppm < 10000 ? 200 + ppm : 10200;
 }
 
-int prof_i_timeline_init(prof_i_timeline *timeline, prof_i_time_pair *pairs, uint32_t pair_count, uint64_t ticks_hz,
-                         uint64_t *bad_count) {
+int prof_i_timeline_init(prof_i_timeline *timeline, prof_i_time_pair *pairs, uint32_t pair_count,
+                         uint64_t ticks_hz, uint64_t *bad_count) {
   const uint64_t nominal = nominal_rate(ticks_hz, bad_count);
   qsort(pairs, pair_count, sizeof *pairs, by_ticks);
   if (pairs[0].segment == UINT64_MAX && pair_count > 1)
@@ -166,8 +186,10 @@ const prof_i_time_line *prof_i_timeline_find(const prof_i_timeline *timeline, ui
   uint32_t low = 0, high = timeline->line_count;
   while (high - low > 1) {
     const uint32_t middle = low + (high - low) / 2;
-    if (timeline->lines[middle].from <= ticks) low = middle;
-    else high = middle;
+    if (timeline->lines[middle].from <= ticks)
+      low = middle;
+    else
+      high = middle;
   }
   return &timeline->lines[low];
 }
@@ -177,8 +199,10 @@ uint64_t prof_i_timeline_ticks_at(const prof_i_timeline *timeline, uint64_t ns) 
   const prof_i_time_line *line = timeline->lines;
   while (low < high) {
     const uint64_t middle = low + (high - low) / 2;
-    if (prof_i_timeline_ns(timeline, &line, middle) >= ns) high = middle;
-    else low = middle + 1;
+    if (prof_i_timeline_ns(timeline, &line, middle) >= ns)
+      high = middle;
+    else
+      low = middle + 1;
   }
   return low;
 }

@@ -1,5 +1,5 @@
-/* From ticks to nanoseconds: straight lines, one behind the other, through the pairs that the recorder took. Never runs
-   back. Both times count from the capture's start. */
+/* From ticks to nanoseconds: straight lines, one behind the other, through the pairs that the
+   recorder took. Never runs back. Both times count from the capture's start. */
 #ifndef PROF_TRACE_TIMELINE_H
 #define PROF_TRACE_TIMELINE_H
 
@@ -16,8 +16,10 @@ typedef struct prof_i_time_pair {
 typedef struct prof_i_time_line {
   uint64_t from, ticks; /* holds for `ticks` ticks from there */
   uint64_t ns;          /* at from */
-  uint64_t rate;        /* ns for one tick, << (64 - shift). The line's end is at most the next one's begin, and fits 63 bits */
-  uint64_t shift;       /* 0 where a tick is less than 1 ns, else as much as the rate needs */
+  /* ns for one tick, << (64 - shift). The line's end is at most the next one's begin, and fits 63
+     bits */
+  uint64_t rate;
+  uint64_t shift; /* 0 where a tick is less than 1 ns, else as much as the rate needs */
 } prof_i_time_line;
 
 typedef struct prof_i_timeline {
@@ -30,10 +32,10 @@ typedef struct prof_i_timeline {
   uint64_t end_ppm;  /* how far off the rate behind it may be */
 } prof_i_timeline;
 
-/* Sorts the pairs and makes the lines; ticks_hz serves where there is no second pair. Pairs that contradict others are left
-   out and added to *bad_count. 0 or PROF_E_NO_MEMORY. */
-int prof_i_timeline_init(prof_i_timeline *timeline, prof_i_time_pair *pairs, uint32_t pair_count, uint64_t ticks_hz,
-                         uint64_t *bad_count);
+/* Sorts the pairs and makes the lines; ticks_hz serves where there is no second pair. Pairs that
+   contradict others are left out and added to *bad_count. 0 or PROF_E_NO_MEMORY. */
+int prof_i_timeline_init(prof_i_timeline *timeline, prof_i_time_pair *pairs, uint32_t pair_count,
+                         uint64_t ticks_hz, uint64_t *bad_count);
 void prof_i_timeline_fini(prof_i_timeline *timeline);
 
 const prof_i_time_line *prof_i_timeline_find(const prof_i_timeline *timeline, uint64_t ticks);
@@ -49,14 +51,18 @@ static inline uint64_t prof_i_time_line_ns(const prof_i_time_line *line, uint64_
 }
 
 /* *line is the one used last, and a good guess for what comes next. */
-static inline uint64_t prof_i_timeline_ns(const prof_i_timeline *timeline, const prof_i_time_line **line, uint64_t ticks) {
+static inline uint64_t prof_i_timeline_ns(const prof_i_timeline *timeline,
+                                          const prof_i_time_line **line, uint64_t ticks) {
   const prof_i_time_line *l = *line;
-  if (__builtin_expect(ticks - l->from >= l->ticks, 0)) *line = l = prof_i_timeline_find(timeline, ticks);
+  if (__builtin_expect(ticks - l->from >= l->ticks, 0))
+    *line = l = prof_i_timeline_find(timeline, ticks);
   return l->ns + prof_i_time_line_ns(l, ticks - l->from);
 }
 
-/* From start to end, which are not apart by much, mostly: one line serves both. Returns the duration. */
-static inline uint64_t prof_i_timeline_span(const prof_i_timeline *timeline, const prof_i_time_line **line, uint64_t start,
+/* From start to end, which are not apart by much, mostly: one line serves both. Returns the
+   duration. */
+static inline uint64_t prof_i_timeline_span(const prof_i_timeline *timeline,
+                                            const prof_i_time_line **line, uint64_t start,
                                             uint64_t end, uint64_t *start_ns_out) {
   const prof_i_time_line *const l = *line;
   const uint64_t from = start - l->from, to = end - l->from;

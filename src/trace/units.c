@@ -8,7 +8,8 @@
 static int put_thousandths(char *to, size_t room, uint64_t ns, uint64_t unit_ns, const char *unit) {
   const uint64_t step = unit_ns / 1000;
   const uint64_t thousandths = ns / step + (ns % step * 2 >= step && step > 1);
-  return snprintf(to, room, "%llu.%03llu%s", (unsigned long long)(thousandths / 1000), (unsigned long long)(thousandths % 1000), unit);
+  return snprintf(to, room, "%llu.%03llu%s", (unsigned long long)(thousandths / 1000),
+                  (unsigned long long)(thousandths % 1000), unit);
 }
 
 int prof_i_put_time(char *to, size_t room, uint64_t ns, uint32_t unit) {
@@ -19,8 +20,10 @@ int prof_i_put_time(char *to, size_t room, uint64_t ns, uint32_t unit) {
 }
 
 int prof_i_put_share(char *to, size_t room, uint64_t part, uint64_t all) {
-  const double percent = all ? (double)part / (double)all * 100 : 0, most = 1e15; /* a damaged capture has parts past all bounds */
-  const unsigned long long hundredths = (unsigned long long)((percent < most ? percent : most) * 100 + 0.5);
+  /* a damaged capture has parts past all bounds */
+  const double percent = all ? (double)part / (double)all * 100 : 0, most = 1e15;
+  const unsigned long long hundredths =
+      (unsigned long long)((percent < most ? percent : most) * 100 + 0.5);
   return snprintf(to, room, "%llu.%02llu%%", hundredths / 100, hundredths % 100);
 }
 
@@ -28,11 +31,13 @@ int prof_i_put_device(char *to, size_t room, prof_device device) {
   static const struct {
     int32_t type;
     const char *name;
-  } names[] = {{PROF_DEVICE_CPU, "cpu"},       {PROF_DEVICE_CUDA, "cuda"},   {PROF_DEVICE_OPENCL, "opencl"},
-               {PROF_DEVICE_VULKAN, "vulkan"}, {PROF_DEVICE_METAL, "metal"}, {PROF_DEVICE_ROCM, "hip"},
+  } names[] = {{PROF_DEVICE_CPU, "cpu"},         {PROF_DEVICE_CUDA, "cuda"},
+               {PROF_DEVICE_OPENCL, "opencl"},   {PROF_DEVICE_VULKAN, "vulkan"},
+               {PROF_DEVICE_METAL, "metal"},     {PROF_DEVICE_ROCM, "hip"},
                {PROF_DEVICE_EXT_DEV, "ext_dev"}, {PROF_DEVICE_ONEAPI, "oneapi"}};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-    if (names[i].type == device.type) return snprintf(to, room, "%s:%d", names[i].name, device.index);
+    if (names[i].type == device.type)
+      return snprintf(to, room, "%s:%d", names[i].name, device.index);
   return snprintf(to, room, "%d:%d", device.type, device.index);
 }
 
@@ -48,17 +53,22 @@ int prof_i_put_bytes(char *to, size_t room, int64_t bytes) {
   do { /* the first unit of which there are less than 1024, rounded */
     unit++;
     const uint32_t shift = 10 * unit;
-    const uint64_t rest = (size & ((UINT64_C(1) << shift) - 1)) >> (shift - 10); /* in 1024ths of the unit, so that nothing flows over */
-    const uint64_t below = shift > 10 ? (size >> (shift - 20)) & 1023 : 0;       /* of those again */
+    /* in 1024ths of the unit, so that nothing flows over */
+    const uint64_t rest = (size & ((UINT64_C(1) << shift) - 1)) >> (shift - 10);
+    /* of those again */
+    const uint64_t below = shift > 10 ? (size >> (shift - 20)) & 1023 : 0;
     hundredths = (size >> shift) * 100 + (((rest << 10) + below) * 100 + (1 << 19)) / (1 << 20);
   } while (hundredths >= 102400 && unit + 1 < sizeof units / sizeof *units);
-  return snprintf(to, room, "%s%llu.%02llu %s", sign, (unsigned long long)(hundredths / 100), (unsigned long long)(hundredths % 100), units[unit]);
+  return snprintf(to, room, "%s%llu.%02llu %s", sign, (unsigned long long)(hundredths / 100),
+                  (unsigned long long)(hundredths % 100), units[unit]);
 }
 
 int prof_i_put_mb(char *to, size_t room, int64_t bytes) {
   const uint64_t size = size_of(bytes), mb = UINT64_C(1) << 20;
   const uint64_t thousandths = size / mb * 1000 + (size % mb * 1000 + mb / 2) / mb;
-  return snprintf(to, room, "%s%llu.%03llu", bytes < 0 ? "-" : "", (unsigned long long)(thousandths / 1000), (unsigned long long)(thousandths % 1000));
+  return snprintf(to, room, "%s%llu.%03llu", bytes < 0 ? "-" : "",
+                  (unsigned long long)(thousandths / 1000),
+                  (unsigned long long)(thousandths % 1000));
 }
 
 void prof_i_trim_zeros(char *text) {

@@ -1,4 +1,5 @@
-/* Values as people read them, by whole numbers: the locale may have another point. Pure functions; they write and return as snprintf() does. */
+/* Values as people read them, by whole numbers: the locale may have another point. Pure functions;
+   they write and return as snprintf() does. */
 #ifndef PROF_TRACE_UNITS_H
 #define PROF_TRACE_UNITS_H
 
@@ -19,7 +20,8 @@ int prof_i_put_bytes(char *to, size_t room, int64_t bytes);
 /* RAF's MB, which are 2^20 bytes: "12.345". */
 int prof_i_put_mb(char *to, size_t room, int64_t bytes);
 
-/* Where a number ends in zeros behind its point, they go, and the point: "1.50 GiB" becomes "1.5 GiB". In place. */
+/* Where a number ends in zeros behind its point, they go, and the point: "1.50 GiB" becomes "1.5
+   GiB". In place. */
 void prof_i_trim_zeros(char *text);
 
 #endif

@@ -40,8 +40,7 @@ static shows of_texts(const prof_i_view_wish *wish, prof_i_text name, prof_i_tex
     return wish->hides_modules ? HIDDEN : HIDDEN_OF_OTHERS;
   }
   if (has_file) return SHOWN;
-  const bool is_step =
-      text_is(category, "user_annotation") && text_begins(name, "ProfilerStep#");
+  const bool is_step = text_is(category, "user_annotation") && text_begins(name, "ProfilerStep#");
   return is_step || text_is(category, "cpu_op") ? HIDDEN_OF_OTHERS : SHOWN;
 }
 
@@ -70,8 +69,7 @@ bool prof_i_view_hides_scope(const prof_trace *trace, uint32_t thread, uint32_t 
   const prof_i_view *const view = trace->view;
   const bool has_texts =
       words && prof_i_word_flags(words[2]) & (PROF_I_FLAG_NAME | PROF_I_FLAG_CATEGORY);
-  const shows found =
-      has_texts ? of_record(trace, site, words) : (shows)view->by_site[site];
+  const shows found = has_texts ? of_record(trace, site, words) : (shows)view->by_site[site];
   return found == HIDDEN || (found == HIDDEN_OF_OTHERS && view->is_other[thread]);
 }
 
@@ -80,8 +78,7 @@ bool prof_i_view_hides_memory(const prof_trace *trace, uint32_t thread, const ui
   const prof_i_span span = {.record = words, .kind = PROF_EVENT_MEMORY};
   prof_event event;
   prof_i_trace_expand(trace, thread, &span, &event);
-  const prof_i_pool_seen *const pool =
-      prof_i_catalog_pool(&trace->catalog, event.memory.pool);
+  const prof_i_pool_seen *const pool = prof_i_catalog_pool(&trace->catalog, event.memory.pool);
   return pool && text_is(pool->name, "torch");
 }
 

@@ -1,18 +1,21 @@
-/* The backward walk. A thread's records stand in the order in which things ended, so from the end to the begin each scope comes
-   before those that it holds. What has come, and whose beginning has not been reached, waits on a stack:
+/* The backward walk. A thread's records stand in the order in which things ended, so from the end
+   to the begin each scope comes before those that it holds. What has come, and whose beginning has
+   not been reached, waits on a stack:
 
        record        [========= outer =========]        comes first, waits
-       record                      [== b ==]            inside of outer: waits on it, and outer's self time shrinks
-       record           [= a =]                         b begins after a's end: b is complete and is handed out
+       record                      [== b ==]            inside of outer: waits on it, and outer's
+                                                        self time shrinks
+       record           [= a =]                         b begins after a's end: b is complete and is
+                                                        handed out
 
-   So spans are handed out by falling start, inner ones before the outer ones, each with its final self time. What overlaps
-   without nesting goes to another lane; so does what began on another thread, whose place among this thread's scopes is chance,
-   and what is asynchronous.
-   Self time: each moment of a thread belongs to the scope that began last of those that run then.
-   Where scopes nest, that is a scope's time less its children's. So self times add up to the time
-   in which any ran. See share() for what does not nest. A scope that a jump left has no self time:
-   its moments are those of what stands around it, for when the jump left it is not known.
-   Segments in which the order is broken (a handler that recorded between another scope's clock and its record) are sorted
+   So spans are handed out by falling start, inner ones before the outer ones, each with its final
+   self time. What overlaps without nesting goes to another lane; so does what began on another
+   thread, whose place among this thread's scopes is chance, and what is asynchronous. Self time:
+   each moment of a thread belongs to the scope that began last of those that run then. Where scopes
+   nest, that is a scope's time less its children's. So self times add up to the time in which any
+   ran. See share() for what does not nest. A scope that a jump left has no self time: its moments
+   are those of what stands around it, for when the jump left it is not known. Segments in which the
+   order is broken (a handler that recorded between another scope's clock and its record) are sorted
    first (sorted.c). */
 #include <prof/profiler.h>
 #include <stdlib.h>
@@ -29,7 +32,8 @@ enum { FIRST_STACK = 64, BITMAP_WORDS = (PROF_I_PIECE_SLOTS + 65536) / 64 };
 /* ---- handing out ---- */
 
 static void flush(prof_i_walker *w) {
-  if (!w->status && w->next != w->spans) w->status = w->visit(w->user, w->spans, (size_t)(w->next - w->spans));
+  if (!w->status && w->next != w->spans)
+    w->status = w->visit(w->user, w->spans, (size_t)(w->next - w->spans));
   w->next = w->spans;
 }
 
@@ -94,18 +98,22 @@ static bool grow(prof_i_walker *w, prof_i_lane *lane) {
   }
   lane->stack = larger;
   lane->room = room;
-  if (lane->count == 0) lane->stack[lane->count++] = (prof_i_waiting){.span.depth = UINT16_MAX, .caller = 1};
+  if (lane->count == 0)
+    lane->stack[lane->count++] = (prof_i_waiting){.span.depth = UINT16_MAX, .caller = 1};
   return true;
 }
 
 /* Place for one more, or NULL: too deep, or no memory (status). */
 static prof_i_waiting *push(prof_i_walker *w, prof_i_lane *lane) {
-  if (__builtin_expect(lane->count >= lane->room, 0) && (lane->count > PROF_I_DEPTH_MAX || !grow(w, lane))) return NULL;
+  if (__builtin_expect(lane->count >= lane->room, 0) &&
+      (lane->count > PROF_I_DEPTH_MAX || !grow(w, lane)))
+    return NULL;
   return &lane->stack[lane->count++];
 }
 
 static inline void set_span(prof_i_walker *w, prof_i_span *span, uint64_t start, uint64_t end) {
-  span->duration_ns = prof_i_timeline_span(&w->trace->timeline, &w->line, start, end, &span->start_ns);
+  span->duration_ns =
+      prof_i_timeline_span(&w->trace->timeline, &w->line, start, end, &span->start_ns);
   span->self_ns = span->duration_ns;
 }
 
@@ -175,7 +183,8 @@ static void count_beside(prof_i_walker *w, const thing *t, const prof_i_span *sp
 
 /* What began on another thread has none of this one's functions around it. 0: nothing. */
 static uint32_t outside_of(prof_i_walker *w, const thing *t, uint64_t start_ns) {
-  if (!w->callers || (t->record && prof_i_word_flags(t->record[2]) & PROF_I_FLAG_OTHER_THREAD)) return 0;
+  if (!w->callers || (t->record && prof_i_word_flags(t->record[2]) & PROF_I_FLAG_OTHER_THREAD))
+    return 0;
   return prof_i_callers_holding(w->callers, w, t->start, start_ns);
 }
 
@@ -202,7 +211,8 @@ static void put_beside(prof_i_walker *w, const thing *t) {
       if (!grow(w, lane)) return;
       w->lane_count++;
     }
-    while (lane->stack[lane->count - 1].start > t->start && lane->stack[lane->count - 1].start >= t->end)
+    while (lane->stack[lane->count - 1].start > t->start &&
+           lane->stack[lane->count - 1].start >= t->end)
       hand_out_last_beside(w, lane);
     if (lane->stack[lane->count - 1].start > t->start) continue;
     span.lane = i & (2 * PROF_I_LANES_MAX - 1);
@@ -222,7 +232,8 @@ static void put_beside(prof_i_walker *w, const thing *t) {
   hand_out_left(w, &span);
 }
 
-/* On the thread's own lane. Takes about 3 ns for a plain scope; everything beside that is out of line. */
+/* On the thread's own lane. Takes about 3 ns for a plain scope; everything beside that is out of
+   line. */
 static inline void put(prof_i_walker *w, const thing *t) {
   prof_i_lane *const lane = &w->lanes[0];
   if (__builtin_expect(w->crosswise_count > 0, 0)) settle_beside(w, t->start, t->end);
@@ -256,7 +267,8 @@ static inline void put(prof_i_walker *w, const thing *t) {
     return;
   }
   if (t->kind != PROF_EVENT_STEP) top->child_count += !is_call(t);
-  if (__builtin_expect(is_skipped, 0)) place->span.self_ns = 0;
+  if (__builtin_expect(is_skipped, 0))
+    place->span.self_ns = 0;
   else if (__builtin_expect(w->crosswise_count > 0 && t->kind == PROF_EVENT_SCOPE, 0)) {
     if (top->span.kind == PROF_EVENT_OPEN) top->children_ns += place->span.duration_ns;
     share(w, place);
@@ -267,7 +279,8 @@ static inline void put(prof_i_walker *w, const thing *t) {
 }
 
 /* Something without duration: handed out at once. */
-static void put_mark(prof_i_walker *w, uint64_t at, const uint64_t *record, uint32_t site, uint8_t kind) {
+static void put_mark(prof_i_walker *w, uint64_t at, const uint64_t *record, uint32_t site,
+                     uint8_t kind) {
   prof_i_lane *const lane = &w->lanes[0];
   while (lane->stack[lane->count - 1].start > at) hand_out_last(w, lane);
   const uint16_t depth = prof_i_depth_inside(&lane->stack[lane->count - 1]);
@@ -282,8 +295,10 @@ uint64_t prof_i_step_start(const prof_i_catalog *catalog, uint64_t end) {
   uint32_t low = 0, high = catalog->mark_count;
   while (low < high) {
     const uint32_t middle = low + (high - low) / 2;
-    if (catalog->marks[middle] < end) low = middle + 1;
-    else high = middle;
+    if (catalog->marks[middle] < end)
+      low = middle + 1;
+    else
+      high = middle;
   }
   return low ? catalog->marks[low - 1] : 0;
 }
@@ -317,19 +332,28 @@ static void put_event(prof_i_walker *w, const uint64_t *words) {
   const prof_i_interval when = prof_i_event_interval(words, &record, w->start_ticks, w->stretch);
   if (when.end < w->trace->floor) return;
   const bool has_view = w->trace->view != NULL;
-  thing t = {when.start, when.end, words, prof_i_known_site(&w->trace->catalog, prof_i_record_site(words[1])), PROF_EVENT_SCOPE};
+  thing t = {when.start, when.end, words,
+             prof_i_known_site(&w->trace->catalog, prof_i_record_site(words[1])), PROF_EVENT_SCOPE};
   switch (record.kind) {
     case PROF_I_KIND_CALL:
     case PROF_I_KIND_SCOPE:
     case PROF_I_KIND_ASYNC:
     case PROF_I_KIND_SKIPPED:
       if (has_view && is_hidden(w, &t)) return;
-      if (prof_i_is_async(words)) put_beside(w, &t);
-      else put(w, &t);
+      if (prof_i_is_async(words))
+        put_beside(w, &t);
+      else
+        put(w, &t);
       return;
-    case PROF_I_KIND_INSTANT: put_mark(w, t.end, words, t.site, PROF_EVENT_INSTANT); return;
-    case PROF_I_KIND_COUNTER: put_mark(w, t.end, words, t.site, PROF_EVENT_COUNTER); return;
-    case PROF_I_KIND_FLOW: put_mark(w, t.end, words, t.site, words[4] ? PROF_EVENT_FLOW_END : PROF_EVENT_FLOW_BEGIN); return;
+    case PROF_I_KIND_INSTANT:
+      put_mark(w, t.end, words, t.site, PROF_EVENT_INSTANT);
+      return;
+    case PROF_I_KIND_COUNTER:
+      put_mark(w, t.end, words, t.site, PROF_EVENT_COUNTER);
+      return;
+    case PROF_I_KIND_FLOW:
+      put_mark(w, t.end, words, t.site, words[4] ? PROF_EVENT_FLOW_END : PROF_EVENT_FLOW_BEGIN);
+      return;
     case PROF_I_KIND_MEMORY:
       if (has_view && prof_i_view_hides_memory(w->trace, thread_of(w), words)) return;
       put_mark(w, t.end, words, t.site, PROF_EVENT_MEMORY);
@@ -343,24 +367,34 @@ static void put_event(prof_i_walker *w, const uint64_t *words) {
 }
 
 static inline void put_record(prof_i_walker *w, const uint64_t *words) {
-  if ((words[1] & 15) == 0) put_plain(w, words);
-  else put_event(w, words);
+  if ((words[1] & 15) == 0)
+    put_plain(w, words);
+  else
+    put_event(w, words);
 }
 
 void prof_i_walker_put(prof_i_walker *walker, const uint64_t *words) { put_record(walker, words); }
 
-void prof_i_walker_put_call(prof_i_walker *walker, const uint64_t *words, uint64_t start, uint64_t end) {
-  const thing t = {start, end, words, prof_i_known_site(&walker->trace->catalog, prof_i_record_site(words[1])), PROF_EVENT_SCOPE};
+void prof_i_walker_put_call(prof_i_walker *walker, const uint64_t *words, uint64_t start,
+                            uint64_t end) {
+  const thing t = {start, end, words,
+                   prof_i_known_site(&walker->trace->catalog, prof_i_record_site(words[1])),
+                   PROF_EVENT_SCOPE};
   put(walker, &t);
 }
 
 /* ---- a segment that stands in order ---- */
 
-void prof_i_walker_put_plain(prof_i_walker *walker, const uint64_t *words) { put_plain(walker, words); }
+void prof_i_walker_put_plain(prof_i_walker *walker, const uint64_t *words) {
+  put_plain(walker, words);
+}
 
-void prof_i_walker_hand_out(prof_i_walker *walker, const prof_i_waiting *waiting) { hand_out_waiting(walker, waiting); }
+void prof_i_walker_hand_out(prof_i_walker *walker, const prof_i_waiting *waiting) {
+  hand_out_waiting(walker, waiting);
+}
 
-static inline void hand_out_leaf(prof_i_walker *w, const prof_i_leaf *leaf, prof_i_waiting *around) {
+static inline void hand_out_leaf(prof_i_walker *w, const prof_i_leaf *leaf,
+                                 prof_i_waiting *around) {
   *w->next = (prof_i_span){.start_ns = leaf->start_ns,
                            .duration_ns = leaf->duration_ns,
                            .self_ns = leaf->duration_ns,
@@ -370,7 +404,9 @@ static inline void hand_out_leaf(prof_i_walker *w, const prof_i_leaf *leaf, prof
   pass(w);
 }
 
-static inline void hand_out_plain(prof_i_walker *w, prof_i_waiting *waiting) { hand_out_waiting(w, waiting); }
+static inline void hand_out_plain(prof_i_walker *w, prof_i_waiting *waiting) {
+  hand_out_waiting(w, waiting);
+}
 
 static void walk_plain(prof_i_walker *w, const prof_i_segment *segment) {
   prof_i_walk_plain(w, segment, hand_out_leaf, hand_out_plain, prof_i_just_wait);
@@ -398,7 +434,9 @@ static inline void show_wait(prof_i_walker *w, const prof_i_leaf *leaf, prof_i_w
   w->around = NULL;
 }
 
-static void walk_plain_around(prof_i_walker *w, const prof_i_segment *segment) { prof_i_walk_plain(w, segment, show_leaf, show_waiting, show_wait); }
+static void walk_plain_around(prof_i_walker *w, const prof_i_segment *segment) {
+  prof_i_walk_plain(w, segment, show_leaf, show_waiting, show_wait);
+}
 
 void prof_i_walker_look_around(prof_i_walker *walker, prof_i_callers *callers) {
   walker->callers = callers;
@@ -411,8 +449,8 @@ void prof_i_walker_look_around(prof_i_walker *walker, prof_i_callers *callers) {
 static bool is_simple(const prof_i_walker *walker, const prof_i_segment *segment) {
   const prof_trace *const trace = walker->trace;
   return !trace->view && segment->is_plain && segment->cleared_count == 0 &&
-         segment->passed_count == 0 &&
-         !trace->has_unknown_sites && (!trace->has_site_records || walker->takes_bare);
+         segment->passed_count == 0 && !trace->has_unknown_sites &&
+         (!trace->has_site_records || walker->takes_bare);
 }
 
 /* Records have different lengths, so where they begin is found forwards. */
@@ -425,8 +463,10 @@ static bool find_begins(prof_i_walker *w, const prof_i_segment *segment) {
   const uint64_t *const words = segment->words;
   for (uint64_t i = 0, slots; i < segment->slot_count; i += slots) {
     prof_i_long record;
-    const prof_i_sight sight = prof_i_look(words + i * 2, segment->slot_count - i, segment->generation, &slots, &record);
-    if (sight == PROF_I_SIGHT_PLAIN || sight == PROF_I_SIGHT_EVENT) w->begins[i / 64] |= 1ull << i % 64;
+    const prof_i_sight sight =
+        prof_i_look(words + i * 2, segment->slot_count - i, segment->generation, &slots, &record);
+    if (sight == PROF_I_SIGHT_PLAIN || sight == PROF_I_SIGHT_EVENT)
+      w->begins[i / 64] |= 1ull << i % 64;
   }
   return true;
 }
@@ -451,12 +491,17 @@ uint32_t prof_i_walker_group(prof_i_walker *walker, uint32_t last_segment) {
   const prof_i_segment *const segment = &segments[first];
   if (walker->status) return first;
   prof_i_walker_enter(walker, segment);
-  if (first != last_segment || !segment->is_ordered || segment->has_calls) prof_i_walk_sorted(walker, segment, last_segment - first + 1);
-  else if (segment->event_count == 0) return first;
-  else if (is_simple(walker, segment)) walker->walk_plain(walker, segment);
-  else walk_mixed(walker, segment);
+  if (first != last_segment || !segment->is_ordered || segment->has_calls)
+    prof_i_walk_sorted(walker, segment, last_segment - first + 1);
+  else if (segment->event_count == 0)
+    return first;
+  else if (is_simple(walker, segment))
+    walker->walk_plain(walker, segment);
+  else
+    walk_mixed(walker, segment);
   for (uint32_t i = first; i <= last_segment; i++)
-    prof_i_source_done_with(&walker->trace->source, segments[i].words, segments[i].slot_count * 16ull);
+    prof_i_source_done_with(&walker->trace->source, segments[i].words,
+                            segments[i].slot_count * 16ull);
   return first;
 }
 
@@ -468,22 +513,26 @@ void prof_i_walker_open(prof_i_walker *walker) {
     const uint64_t *const record = scope->record ? scope->record : record_of(trace, site);
     const thing t = {scope->start, trace->last, record, site, PROF_EVENT_OPEN};
     if (trace->view && is_hidden(walker, &t)) continue;
-    if (t.record && prof_i_is_async(t.record)) put_beside(walker, &t);
-    else put(walker, &t);
+    if (t.record && prof_i_is_async(t.record))
+      put_beside(walker, &t);
+    else
+      put(walker, &t);
   }
 }
 
 void prof_i_walker_settle(prof_i_walker *walker, uint64_t ticks) {
   for (uint32_t i = 0; i < walker->lane_count; i++) {
     prof_i_lane *const lane = &walker->lanes[i];
-    while (lane->count > 1 && lane->stack[lane->count - 1].start >= ticks) hand_out_last_beside(walker, lane);
+    while (lane->count > 1 && lane->stack[lane->count - 1].start >= ticks)
+      hand_out_last_beside(walker, lane);
   }
   flush(walker);
 }
 
 /* ---- a walker's life ---- */
 
-prof_i_walker *prof_i_walker_create(const prof_trace *trace, uint32_t thread, prof_i_visit visit, void *user) {
+prof_i_walker *prof_i_walker_create(const prof_trace *trace, uint32_t thread, prof_i_visit visit,
+                                    void *user) {
   prof_i_walker *const w = malloc(sizeof *w);
   if (!w) return NULL;
   w->trace = trace;
@@ -521,11 +570,13 @@ void prof_i_walker_destroy(prof_i_walker *walker) {
 }
 
 prof_i_walker_state *prof_i_walker_save(const prof_i_walker *walker) {
-  prof_i_walker_state *const state = malloc(sizeof *state + walker->lane_count * sizeof *state->lane_counts);
+  prof_i_walker_state *const state =
+      malloc(sizeof *state + walker->lane_count * sizeof *state->lane_counts);
   if (!state) return NULL;
   state->count = 0;
   state->lane_count = walker->lane_count;
-  for (uint32_t i = 0; i < walker->lane_count; i++) state->count += state->lane_counts[i] = walker->lanes[i].count;
+  for (uint32_t i = 0; i < walker->lane_count; i++)
+    state->count += state->lane_counts[i] = walker->lanes[i].count;
   state->waiting = malloc((state->count ? state->count : 1) * sizeof *state->waiting);
   if (!state->waiting) {
     free(state);
@@ -571,8 +622,10 @@ uint32_t prof_i_first_segment_from(const prof_trace *trace, const prof_i_trace_t
   const uint64_t ticks = prof_i_timeline_ticks_at(&trace->timeline, from_ns - slack_ns);
   while (low < high) {
     const uint32_t middle = low + (high - low) / 2;
-    if (trace->segments[middle].before_max < ticks) low = middle + 1;
-    else high = middle;
+    if (trace->segments[middle].before_max < ticks)
+      low = middle + 1;
+    else
+      high = middle;
   }
   return low;
 }

@@ -1,5 +1,5 @@
-/* The walk itself, for those who need more of it than prof_i_trace_walk(): the cursor stops it between groups, keeps what
-   stands open there, and goes on from it later. */
+/* The walk itself, for those who need more of it than prof_i_trace_walk(): the cursor stops it
+   between groups, keeps what stands open there, and goes on from it later. */
 #ifndef PROF_TRACE_WALKER_H
 #define PROF_TRACE_WALKER_H
 
@@ -9,11 +9,14 @@
 typedef struct prof_i_waiting {
   prof_i_span span;
   uint64_t start; /* ticks */
-  uint64_t children_ns; /* what self time will be less. Not in the span, which is then not written again before it is copied */
+  /* what self time will be less. Not in the span, which is then not written again before it is
+     copied */
+  uint64_t children_ns;
   uint64_t child_count;  /* scopes directly in it; vendors' calls do not count */
   uint64_t deeper_count; /* what these hold, of those that are handed out */
-  uint32_t caller;  /* callers.h; 0: nobody has asked */
-  uint32_t outside; /* the same of what holds it in lane 0, where it stands in another; 0: nothing */
+  uint32_t caller;       /* callers.h; 0: nobody has asked */
+  /* the same of what holds it in lane 0, where it stands in another; 0: nothing */
+  uint32_t outside;
 } prof_i_waiting;
 
 typedef struct prof_i_lane {
@@ -34,21 +37,30 @@ struct prof_i_walker {
   const prof_trace *trace;
   const prof_i_trace_thread *thread;
   const prof_i_time_line *line; /* used last */
-  uint64_t start_ticks; /* these two of the segment that is walked */
+  uint64_t start_ticks;         /* these two of the segment that is walked */
   int64_t stretch;
-  prof_i_walk_segment walk_plain; /* hands out the spans of a segment of plain scopes; plain.h makes other ways */
+  /* hands out the spans of a segment of plain scopes; plain.h makes other ways */
+  prof_i_walk_segment walk_plain;
   bool takes_bare; /* what plain scopes have beyond their site is of no matter to walk_plain */
   prof_i_visit visit;
   void *user;
-  void (*on_wait)(prof_i_walker *walker, prof_i_waiting *place); /* of a walk that looks around: a place of lane 0 is filled, and holds nothing yet. NULL: nobody asks */
+  /* of a walk that looks around: a place of lane 0 is filled, and holds nothing yet. NULL: nobody
+     asks */
+  void (*on_wait)(prof_i_walker *walker, prof_i_waiting *place);
   struct prof_i_callers *callers; /* of a walk that looks around; else NULL */
-  uint64_t functions_from_ns; /* of such a walk: functions that began before are nobody's stack, as the numbers in its lanes have it */
-  prof_i_waiting *around; /* of what is just handed out, where that is not the last of its lane: in a plain segment, and where it is in none. To a visitor that looks around; else NULL */
-  uint32_t outside; /* of what is just handed out, where it is not of lane 0: as in prof_i_waiting */
-  int status; /* of the visitor, or PROF_E_NO_MEMORY; nothing is done once it is set */
+  /* of such a walk: functions that began before are nobody's stack, as the numbers in its lanes
+     have it */
+  uint64_t functions_from_ns;
+  /* of what is just handed out, where that is not the last of its lane: in a plain segment, and
+     where it is in none. To a visitor that looks around; else NULL */
+  prof_i_waiting *around;
+  /* of what is just handed out, where it is not of lane 0: as in prof_i_waiting */
+  uint32_t outside;
+  int status;             /* of the visitor, or PROF_E_NO_MEMORY; nothing is done once it is set */
   uint32_t first_segment; /* those before are not walked */
-  prof_i_span *spans, *next, *end; /* complete ones, where the next one goes, and where it is time to visit: in batch, unless
-                                      the visitor sets another room for what comes next */
+  /* complete ones, where the next one goes, and where it is time to visit: in batch, unless the
+     visitor sets another room for what comes next */
+  prof_i_span *spans, *next, *end;
   uint32_t lane_count;
   /* Scopes that wait beside the thread's own lane and share its moments: is_sharing() in walk.c.
      While it is not 0 a segment is not walked the plain way. */
@@ -59,7 +71,8 @@ struct prof_i_walker {
 };
 
 /* NULL: no memory. */
-prof_i_walker *prof_i_walker_create(const prof_trace *trace, uint32_t thread, prof_i_visit visit, void *user);
+prof_i_walker *prof_i_walker_create(const prof_trace *trace, uint32_t thread, prof_i_visit visit,
+                                    void *user);
 void prof_i_walker_destroy(prof_i_walker *walker);
 
 /* Before the walk: segments that ended before that time are not walked. What is handed out of those
@@ -74,9 +87,11 @@ uint32_t prof_i_first_segment_from(const prof_trace *trace, const prof_i_trace_t
 /* The whole walk; returns the status. */
 int prof_i_walker_run(prof_i_walker *walker);
 
-/* From here on each span is handed out by itself, and the visitor may ask what it stands inside of: place 0, which holds everything, has no site. callers: of a walk that asks for those, or NULL. */
+/* From here on each span is handed out by itself, and the visitor may ask what it stands inside of:
+   place 0, which holds everything, has no site. callers: of a walk that asks for those, or NULL. */
 void prof_i_walker_look_around(prof_i_walker *walker, struct prof_i_callers *callers);
-static inline prof_i_waiting *prof_i_walker_around(const prof_i_walker *walker, const prof_i_span *span) {
+static inline prof_i_waiting *prof_i_walker_around(const prof_i_walker *walker,
+                                                   const prof_i_span *span) {
   if (walker->around) return walker->around;
   const prof_i_lane *const lane = &walker->lanes[span->lane];
   return &lane->stack[lane->count - 1];
@@ -85,12 +100,12 @@ static inline prof_i_waiting *prof_i_walker_around(const prof_i_walker *walker, 
 /* Its parts. First the thread's scopes that had not ended. */
 void prof_i_walker_open(prof_i_walker *walker);
 
-/* The group of segments that ends with this one (places in trace->segments); returns its first segment. Groups come from the
-   last to the first. */
+/* The group of segments that ends with this one (places in trace->segments); returns its first
+   segment. Groups come from the last to the first. */
 uint32_t prof_i_walker_group(prof_i_walker *walker, uint32_t last_segment);
 
-/* Hands out all that began at these ticks or later and still waits, when nothing that comes is inside of it; 0: all. Calls
-   the visitor for what is left of a batch. */
+/* Hands out all that began at these ticks or later and still waits, when nothing that comes is
+   inside of it; 0: all. Calls the visitor for what is left of a batch. */
 void prof_i_walker_settle(prof_i_walker *walker, uint64_t ticks);
 
 /* ---- for sorted.c ---- */
@@ -102,7 +117,8 @@ static inline void prof_i_walker_enter(prof_i_walker *walker, const prof_i_segme
 }
 /* Takes one record, whatever stands in its way; a call with the times that it was given. */
 void prof_i_walker_put(prof_i_walker *walker, const uint64_t *words);
-void prof_i_walker_put_call(prof_i_walker *walker, const uint64_t *words, uint64_t start, uint64_t end);
+void prof_i_walker_put_call(prof_i_walker *walker, const uint64_t *words, uint64_t start,
+                            uint64_t end);
 
 /* A step begins where the one before it ended, or the session began. */
 uint64_t prof_i_step_start(const prof_i_catalog *catalog, uint64_t end);
@@ -116,7 +132,8 @@ void prof_i_walker_hand_out(prof_i_walker *walker, const prof_i_waiting *waiting
 
 /* The depth of what this one holds. Place 0 has the depth before 0. */
 static inline uint16_t prof_i_depth_inside(const prof_i_waiting *waiting) {
-  return (uint16_t)(waiting->span.depth + 1); /* NOLINT(clang-analyzer-core.NullDereference): a lane has a stack when it is asked */
+  /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): a lane has a stack when it is asked */
+  return (uint16_t)(waiting->span.depth + 1);
 }
 
 static inline bool prof_i_is_skipped_span(const prof_i_span *span) {

@@ -1,5 +1,5 @@
-/* What the own capture holds, copied out so that a test can ask by name. For C and C++; a test program includes it once. A
-   capture of more than EVENTS_MAX events is a mistake of the test. */
+/* What the own capture holds, copied out so that a test can ask by name. For C and C++; a test
+   program includes it once. A capture of more than EVENTS_MAX events is a mistake of the test. */
 #ifndef PROF_TEST_API_EVENTS_H
 #define PROF_TEST_API_EVENTS_H
 
@@ -27,7 +27,8 @@ typedef struct seen_event {
   prof_event e; /* its texts live until the next events_read() */
   char name[EVENT_TEXT_BYTES];
   char category[EVENT_TEXT_BYTES];
-  char args[EVENT_TEXT_BYTES]; /* "count=i:3 ratio=f:0.5": key, the type's letter, value; see events_put_arg() */
+  /* "count=i:3 ratio=f:0.5": key, the type's letter, value; see events_put_arg() */
+  char args[EVENT_TEXT_BYTES];
 } seen_event;
 
 static struct {
@@ -38,13 +39,15 @@ static struct {
 
 /* ---- statuses ---- */
 
-static inline void events_assert_status(const char *what, int status, int wanted, const char *file, int line) {
+static inline void events_assert_status(const char *what, int status, int wanted, const char *file,
+                                        int line) {
   if (status == wanted) return;
-  print_error("%s is %s, not %s; last error: %s\n", what, prof_status_name(status), prof_status_name(wanted),
-              prof_last_error());
+  print_error("%s is %s, not %s; last error: %s\n", what, prof_status_name(status),
+              prof_status_name(wanted), prof_last_error());
   _fail(file, line);
 }
-#define assert_status(expression, wanted) events_assert_status(#expression, (expression), (wanted), __FILE__, __LINE__)
+#define assert_status(expression, wanted) \
+  events_assert_status(#expression, (expression), (wanted), __FILE__, __LINE__)
 
 /* The last error's text must hold the value. */
 static inline void events_assert_error_has(const char *value, const char *file, int line) {
@@ -94,7 +97,8 @@ static inline void events_put_arg(char *to, const prof_trace_arg *arg) {
       snprintf(text, sizeof text, "t:%x[", arg->value.tensor.dtype);
       for (uint32_t i = 0; i < arg->value.tensor.rank; i++) {
         const size_t used = strlen(text);
-        snprintf(text + used, sizeof text - used, i ? ",%" PRId64 : "%" PRId64, arg->value.tensor.dims[i]);
+        snprintf(text + used, sizeof text - used, i ? ",%" PRId64 : "%" PRId64,
+                 arg->value.tensor.dims[i]);
       }
       events_append(text, "]", 1);
       break;
@@ -147,12 +151,15 @@ static inline size_t events_count_of(const char *name) {
 static inline void events_print(void) {
   for (size_t i = 0; i < events.count; i++) {
     const seen_event *const s = &events.items[i];
-    print_error("  kind %u name '%s' category '%s' args '%s' level %u depth %u start %" PRIu64 " ns, duration %" PRIu64 " ns\n",
-                s->e.kind, s->name, s->category, s->args, s->e.level, s->e.depth, s->e.start_ns, s->e.duration_ns);
+    print_error("  kind %u name '%s' category '%s' args '%s' level %u depth %u start %" PRIu64
+                " ns, duration %" PRIu64 " ns\n",
+                s->e.kind, s->name, s->category, s->args, s->e.level, s->e.depth, s->e.start_ns,
+                s->e.duration_ns);
   }
 }
 
-static inline void events_assert_count(const char *name, size_t wanted, const char *file, int line) {
+static inline void events_assert_count(const char *name, size_t wanted, const char *file,
+                                       int line) {
   const size_t count = events_count_of(name);
   if (count == wanted) return;
   print_error("%zu events are named '%s', not %zu; the capture holds:\n", count, name, wanted);
@@ -178,10 +185,12 @@ static inline void events_assert_all(size_t wanted, const char *file, int line) 
   health.size = sizeof health;
   assert_status(prof_health(&health), PROF_OK);
   uint64_t lost = 0;
-  for (int i = 0; i < PROF_LOSS_COUNT; i++) lost += i == PROF_LOSS_CLEARED ? 0 : health.lost_count[i];
+  for (int i = 0; i < PROF_LOSS_COUNT; i++)
+    lost += i == PROF_LOSS_CLEARED ? 0 : health.lost_count[i];
   if (events.count == wanted && health.recorded_count == wanted && lost == 0) return;
-  print_error("%zu events are read, %" PRIu64 " recorded, %" PRIu64 " lost; wanted are %zu and no loss:\n", events.count,
-              health.recorded_count, lost, wanted);
+  print_error("%zu events are read, %" PRIu64 " recorded, %" PRIu64
+              " lost; wanted are %zu and no loss:\n",
+              events.count, health.recorded_count, lost, wanted);
   events_print();
   _fail(file, line);
 }

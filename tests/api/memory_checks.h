@@ -15,13 +15,15 @@ static inline void expect_ok(int status, const char *call) {
 
 static inline prof_pool *make_pool(const char *name) {
   prof_pool *pool = NULL;
-  OK(prof_pool_create(&(prof_pool_options){.size = sizeof(prof_pool_options), .name = name}, &pool));
+  OK(prof_pool_create(&(prof_pool_options){.size = sizeof(prof_pool_options), .name = name},
+                      &pool));
   return pool;
 }
 
 static inline prof_pool *make_checked_pool(const char *name) {
   prof_pool *pool = NULL;
-  OK(prof_pool_create(&(prof_pool_options){.size = sizeof(prof_pool_options), .name = name, .checked = 1}, &pool));
+  OK(prof_pool_create(
+      &(prof_pool_options){.size = sizeof(prof_pool_options), .name = name, .checked = 1}, &pool));
   return pool;
 }
 
@@ -29,7 +31,10 @@ static inline prof_pool *make_checked_pool(const char *name) {
 static inline void start_afresh(uint64_t cap_bytes) {
   static uint64_t turn;
   prof_stop();
-  OK(prof_start_with(&(prof_options){.size = sizeof(prof_options), .level = 1, .policy = PROF_POLICY_KEEP, .cap_bytes = cap_bytes + ++turn % 2 * 65536}));
+  OK(prof_start_with(&(prof_options){.size = sizeof(prof_options),
+                                     .level = 1,
+                                     .policy = PROF_POLICY_KEEP,
+                                     .cap_bytes = cap_bytes + ++turn % 2 * 65536}));
 }
 
 static inline prof_memory_max max_of(prof_memory_source source) {

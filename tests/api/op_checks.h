@@ -1,7 +1,9 @@
-/* Operators, timers that say what a test wants, and results made of scripted samples: for the tests of op.h. */
+/* Operators, timers that say what a test wants, and results made of scripted samples: for the tests
+   of op.h. */
 #ifndef PROF_TESTS_OP_CHECKS_H
 #define PROF_TESTS_OP_CHECKS_H
 
+#include <cmocka.h>
 #include <dirent.h>
 #include <math.h>
 #include <prof/memory.h>
@@ -16,7 +18,6 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#include <cmocka.h>
 #include "../fault/support/skip.h"
 
 /* ---- an operator that tells what was done with it ---- */
@@ -36,7 +37,8 @@ static inline int run(void *user) {
   subject *const s = user;
   if (s->prepared - s->cleaned != 1) return 99;
   s->runs++;
-  if (s->asks_for_bytes) { /* half, then all of it, then half again and a little: the peak is all of it */
+  /* half, then all of it, then half again and a little: the peak is all of it */
+  if (s->asks_for_bytes) {
     prof_op_workspace_alloc(s->asks_for_bytes / 2);
     prof_op_workspace_alloc(s->asks_for_bytes / 2);
     prof_op_workspace_free(s->asks_for_bytes / 2);
@@ -54,7 +56,12 @@ static inline int workspace(void *user, uint64_t *bytes_out) {
 static inline void clean_up(void *user) { ((subject *)user)->cleaned++; }
 
 static inline prof_op op_of(subject *s, const char *key) {
-  return (prof_op){.size = sizeof(prof_op), .key = key, .user = s, .prepare = prepare, .run = run, .cleanup = clean_up};
+  return (prof_op){.size = sizeof(prof_op),
+                   .key = key,
+                   .user = s,
+                   .prepare = prepare,
+                   .run = run,
+                   .cleanup = clean_up};
 }
 
 /* ---- a timer that says what the test wants ---- */
@@ -79,7 +86,11 @@ static inline int script_end(void *user, double *us_out) {
   return s->ended == s->fail_at ? 5 : 0;
 }
 static inline prof_op_timer timer_of(script *s) {
-  return (prof_op_timer){.size = sizeof(prof_op_timer), .name = "script", .user = s, .begin = script_begin, .end = script_end};
+  return (prof_op_timer){.size = sizeof(prof_op_timer),
+                         .name = "script",
+                         .user = s,
+                         .begin = script_begin,
+                         .end = script_end};
 }
 
 static inline prof_op_info info_of(const prof_op_result *result) {
@@ -125,7 +136,8 @@ static inline int nothing(void *user) {
   return 0;
 }
 
-static inline void refuse(const prof_op *op, const prof_op_options *options, int status, const char *text) {
+static inline void refuse(const prof_op *op, const prof_op_options *options, int status,
+                          const char *text) {
   prof_op_result *result = (prof_op_result *)1;
   assert_int_equal(prof_op_profile(op, options, &result), status);
   assert_null(result);

@@ -23,7 +23,8 @@
 #define WITH_TSAN 0
 #endif
 
-/* Races that are the design, each with what makes it safe. ThreadSanitizer asks for them by this name. */
+/* Races that are the design, each with what makes it safe. ThreadSanitizer asks for them by this
+   name. */
 #if WITH_TSAN
 #if defined(__cplusplus)
 extern "C"
@@ -31,16 +32,19 @@ extern "C"
     __attribute__((visibility("default"))) const char *
     __tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void) {
-  return /* The reader of a live capture copies what threads write on, and keeps only what it finds unchanged or committed after. */
-      "race:copy_words\n"
-      "race:load_head\n"
-      /* Records are counted while others are written: a record counts by its first word, which is stored last. */
-      "race:prof_i_chunk_look\n"
-      "race:prof_i_arena_next\n"
-      /* Mapping other memory over the arena is what the addresses are kept for: see core/arena.h. */
-      "race:anonymous\n"
-      "race:prof_i_arena_install\n"
-      "race:prof_i_arena_level\n";
+  /* The reader of a live capture copies what threads write on, and keeps only what it finds
+     unchanged or committed after. */
+  return "race:copy_words\n"
+         "race:load_head\n"
+         /* Records are counted while others are written: a record counts by its first word,
+            which is stored last. */
+         "race:prof_i_chunk_look\n"
+         "race:prof_i_arena_next\n"
+         /* Mapping other memory over the arena is what the addresses are kept for: see
+         core/arena.h. */
+         "race:anonymous\n"
+         "race:prof_i_arena_install\n"
+         "race:prof_i_arena_level\n";
 }
 #endif
 

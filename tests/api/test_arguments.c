@@ -1,5 +1,5 @@
-/* What the public functions do with NULL, with structs of every size, and with values out of range: a status, a text with the value
-   in it, and everything as it was before. */
+/* What the public functions do with NULL, with structs of every size, and with values out of range:
+   a status, a text with the value in it, and everything as it was before. */
 #define _GNU_SOURCE
 #include <limits.h>
 #include <pthread.h>
@@ -37,10 +37,10 @@ static standing look(void) {
 static void assert_same(const standing *before, const char *what) {
   const standing now = look();
   if (memcmp(&now, before, sizeof now) == 0) return;
-  fail_msg("%s changed the state: level %d to %d, recorded %" PRIu64 " to %" PRIu64 ", cap %" PRIu64 " to %" PRIu64
-           ", policy %u to %u",
-           what, before->level, now.level, before->recorded_count, now.recorded_count, before->cap_bytes, now.cap_bytes,
-           before->policy, now.policy);
+  fail_msg("%s changed the state: level %d to %d, recorded %" PRIu64 " to %" PRIu64 ", cap %" PRIu64
+           " to %" PRIu64 ", policy %u to %u",
+           what, before->level, now.level, before->recorded_count, now.recorded_count,
+           before->cap_bytes, now.cap_bytes, before->policy, now.policy);
 }
 
 /* ---- NULL ---- */
@@ -49,49 +49,49 @@ static prof_trace *trace;
 static prof_cursor *cursor;
 
 /* expression, status */
-#define NULL_CALLS(X)                                                  \
-  X(prof_get(NULL), PROF_E_INVALID)                                    \
-  X(prof_get_json(NULL, NULL), PROF_E_INVALID)                         \
-  X(prof_dump(NULL), PROF_E_INVALID)                                   \
-  X(prof_dump_with(NULL, NULL), PROF_E_INVALID)                        \
-  X(prof_health(NULL), PROF_E_INVALID)                                 \
-  X(prof_get_duration(NULL, NULL, NULL, NULL), PROF_OK)                \
-  X(prof_process_set_name(NULL), PROF_E_INVALID)                       \
-  X(prof_thread_set_name(NULL), PROF_E_INVALID)                        \
-  X(prof_track_set_name(PROF_HOST, 0, NULL), PROF_E_INVALID)           \
-  X(prof_trace_open(NULL, &opened), PROF_E_INVALID)                    \
-  X(prof_trace_open(path, NULL), PROF_E_INVALID)                       \
-  X(prof_trace_open(NULL, NULL), PROF_E_INVALID)                       \
-  X(prof_trace_open_bytes(NULL, 0, &opened), PROF_E_INVALID)           \
-  X(prof_trace_open_bytes(NULL, 4096, &opened), PROF_E_INVALID)        \
-  X(prof_trace_open_bytes(path, sizeof path, NULL), PROF_E_INVALID)    \
-  X(prof_trace_info_get(NULL, &info), PROF_E_INVALID)                  \
-  X(prof_trace_info_get(trace, NULL), PROF_E_INVALID)                  \
-  X(prof_trace_thread_get(NULL, 0, &thread), PROF_E_INVALID)           \
-  X(prof_trace_thread_get(trace, 0, NULL), PROF_E_INVALID)             \
-  X(prof_trace_thread_get(trace, UINT32_MAX, &thread), PROF_E_INVALID) \
-  X(prof_cursor_create(NULL, &walker), PROF_E_INVALID)                 \
-  X(prof_cursor_create(trace, NULL), PROF_E_INVALID)                   \
-  X(prof_cursor_next(NULL, &event), PROF_E_INVALID)                    \
-  X(prof_cursor_next(cursor, NULL), PROF_E_INVALID)                    \
-  X(prof_trace_aggregate(NULL, NULL, &rows), PROF_E_INVALID)           \
-  X(prof_trace_aggregate(trace, NULL, NULL), PROF_E_INVALID)           \
-  X(prof_trace_table(NULL, NULL, &text), PROF_E_INVALID)               \
-  X(prof_traces_aggregate(NULL, 1, NULL, &rows), PROF_E_INVALID)       \
-  X(prof_traces_aggregate((const prof_trace *const *)&trace, 0, NULL, &rows), PROF_E_INVALID)     \
-  X(prof_traces_aggregate((const prof_trace *const *)&trace, 1, NULL, NULL), PROF_E_INVALID)      \
-  X(prof_traces_table(NULL, 1, NULL, &text), PROF_E_INVALID)           \
-  X(prof_traces_table((const prof_trace *const *)&trace, 0, NULL, &text), PROF_E_INVALID)         \
-  X(prof_traces_table((const prof_trace *const *)&trace, 1, NULL, NULL), PROF_E_INVALID)          \
-  X(prof_trace_table(trace, NULL, NULL), PROF_E_INVALID)               \
-  X(prof_trace_loss_text(NULL, &text), PROF_E_INVALID)                 \
-  X(prof_trace_site_get(NULL, 0, &site), PROF_E_INVALID)               \
-  X(prof_trace_site_get(trace, 0, NULL), PROF_E_INVALID)               \
-  X(prof_trace_site_get(trace, UINT32_MAX, &site), PROF_E_INVALID)     \
-  X(prof_trace_frame_text(NULL, 0, &text), PROF_E_INVALID)             \
-  X(prof_trace_frame_text(trace, 0, NULL), PROF_E_INVALID)             \
-  X(prof_trace_loss_text(trace, NULL), PROF_E_INVALID)                 \
-  X(prof_trace_dump(NULL, path, NULL), PROF_E_INVALID)                 \
+#define NULL_CALLS(X)                                                                         \
+  X(prof_get(NULL), PROF_E_INVALID)                                                           \
+  X(prof_get_json(NULL, NULL), PROF_E_INVALID)                                                \
+  X(prof_dump(NULL), PROF_E_INVALID)                                                          \
+  X(prof_dump_with(NULL, NULL), PROF_E_INVALID)                                               \
+  X(prof_health(NULL), PROF_E_INVALID)                                                        \
+  X(prof_get_duration(NULL, NULL, NULL, NULL), PROF_OK)                                       \
+  X(prof_process_set_name(NULL), PROF_E_INVALID)                                              \
+  X(prof_thread_set_name(NULL), PROF_E_INVALID)                                               \
+  X(prof_track_set_name(PROF_HOST, 0, NULL), PROF_E_INVALID)                                  \
+  X(prof_trace_open(NULL, &opened), PROF_E_INVALID)                                           \
+  X(prof_trace_open(path, NULL), PROF_E_INVALID)                                              \
+  X(prof_trace_open(NULL, NULL), PROF_E_INVALID)                                              \
+  X(prof_trace_open_bytes(NULL, 0, &opened), PROF_E_INVALID)                                  \
+  X(prof_trace_open_bytes(NULL, 4096, &opened), PROF_E_INVALID)                               \
+  X(prof_trace_open_bytes(path, sizeof path, NULL), PROF_E_INVALID)                           \
+  X(prof_trace_info_get(NULL, &info), PROF_E_INVALID)                                         \
+  X(prof_trace_info_get(trace, NULL), PROF_E_INVALID)                                         \
+  X(prof_trace_thread_get(NULL, 0, &thread), PROF_E_INVALID)                                  \
+  X(prof_trace_thread_get(trace, 0, NULL), PROF_E_INVALID)                                    \
+  X(prof_trace_thread_get(trace, UINT32_MAX, &thread), PROF_E_INVALID)                        \
+  X(prof_cursor_create(NULL, &walker), PROF_E_INVALID)                                        \
+  X(prof_cursor_create(trace, NULL), PROF_E_INVALID)                                          \
+  X(prof_cursor_next(NULL, &event), PROF_E_INVALID)                                           \
+  X(prof_cursor_next(cursor, NULL), PROF_E_INVALID)                                           \
+  X(prof_trace_aggregate(NULL, NULL, &rows), PROF_E_INVALID)                                  \
+  X(prof_trace_aggregate(trace, NULL, NULL), PROF_E_INVALID)                                  \
+  X(prof_trace_table(NULL, NULL, &text), PROF_E_INVALID)                                      \
+  X(prof_traces_aggregate(NULL, 1, NULL, &rows), PROF_E_INVALID)                              \
+  X(prof_traces_aggregate((const prof_trace *const *)&trace, 0, NULL, &rows), PROF_E_INVALID) \
+  X(prof_traces_aggregate((const prof_trace *const *)&trace, 1, NULL, NULL), PROF_E_INVALID)  \
+  X(prof_traces_table(NULL, 1, NULL, &text), PROF_E_INVALID)                                  \
+  X(prof_traces_table((const prof_trace *const *)&trace, 0, NULL, &text), PROF_E_INVALID)     \
+  X(prof_traces_table((const prof_trace *const *)&trace, 1, NULL, NULL), PROF_E_INVALID)      \
+  X(prof_trace_table(trace, NULL, NULL), PROF_E_INVALID)                                      \
+  X(prof_trace_loss_text(NULL, &text), PROF_E_INVALID)                                        \
+  X(prof_trace_site_get(NULL, 0, &site), PROF_E_INVALID)                                      \
+  X(prof_trace_site_get(trace, 0, NULL), PROF_E_INVALID)                                      \
+  X(prof_trace_site_get(trace, UINT32_MAX, &site), PROF_E_INVALID)                            \
+  X(prof_trace_frame_text(NULL, 0, &text), PROF_E_INVALID)                                    \
+  X(prof_trace_frame_text(trace, 0, NULL), PROF_E_INVALID)                                    \
+  X(prof_trace_loss_text(trace, NULL), PROF_E_INVALID)                                        \
+  X(prof_trace_dump(NULL, path, NULL), PROF_E_INVALID)                                        \
   X(prof_trace_dump(trace, NULL, NULL), PROF_E_INVALID)
 
 static void null_is_refused_or_ignored(void **state) {
@@ -110,9 +110,10 @@ static void null_is_refused_or_ignored(void **state) {
   assert_status(prof_cursor_create(trace, &cursor), PROF_OK);
   for (int recording = 1; recording >= 0; recording--) {
     const standing before = look();
-#define TRY(expression, wanted)                                                                     \
-  assert_status(expression, wanted);                                                                \
-  if ((wanted) != PROF_OK && prof_last_error()[0] == '\0') fail_msg("%s has no text", #expression); \
+#define TRY(expression, wanted)                            \
+  assert_status(expression, wanted);                       \
+  if ((wanted) != PROF_OK && prof_last_error()[0] == '\0') \
+    fail_msg("%s has no text", #expression);               \
   assert_same(&before, #expression);
     NULL_CALLS(TRY)
 #undef TRY
@@ -159,7 +160,8 @@ static void missing_texts_are_empty(void **state) {
   prof_scope_end(prof_scope_begin_at(&site, NULL, NULL)), wanted++;
   prof_flow_begin(1, NULL), wanted++;
   prof_flow_end(1, NULL), wanted++;
-  for (size_t i = 0; i + 1 < COUNT_OF(args); i++) prof_scope_end(prof_scope_begin(2, "args", NULL, &args[i])), wanted++;
+  for (size_t i = 0; i + 1 < COUNT_OF(args); i++)
+    prof_scope_end(prof_scope_begin(2, "args", NULL, &args[i])), wanted++;
   events_stop_and_read();
   assert_event_total(wanted);
   char *text = NULL;
@@ -169,16 +171,20 @@ static void missing_texts_are_empty(void **state) {
 
 /* ---- sizes ---- */
 
-/* Room for `size` bytes, aligned, as near as that goes to memory that nobody may touch; what is left between is not zero. */
+/* Room for `size` bytes, aligned, as near as that goes to memory that nobody may touch; what is
+   left between is not zero. */
 static void *at_the_edge(size_t size) {
   enum { PAGE = 4096, PAGES = 3 };
   static char *pages;
   if (!pages) {
-    pages = mmap(NULL, (PAGES + 1) * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    pages =
+        mmap(NULL, (PAGES + 1) * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_true(pages != MAP_FAILED);
     assert_int_equal(mprotect(pages + PAGES * PAGE, PAGE, PROT_NONE), 0);
   }
-  const size_t room = size < sizeof(size_t) ? sizeof(size_t) : (size + sizeof(size_t) - 1) / sizeof(size_t) * sizeof(size_t);
+  const size_t room = size < sizeof(size_t)
+                          ? sizeof(size_t)
+                          : (size + sizeof(size_t) - 1) / sizeof(size_t) * sizeof(size_t);
   char *const at = pages + PAGES * PAGE - room;
   memset(at, 0x5a, room);
   return at;
@@ -229,13 +235,16 @@ static void given_structs_may_have_any_size(void **state) {
   assert_status(prof_stop(), PROF_OK);
   assert_status(prof_get(&trace), PROF_OK);
   for (size_t kind = 0; kind < COUNT_OF(kinds); kind++) {
-    /* Starting is cheap: every size. The others: every size up to 64 bytes past what is known, then some. */
-    for (size_t size = 0; size <= SIZE_MAX_TRIED; size += kind == 0 || size < kinds[kind].known_bytes + 64 ? 1 : 61) {
+    /* Starting is cheap: every size. The others: every size up to 64 bytes past what is known, then
+       some. */
+    for (size_t size = 0; size <= SIZE_MAX_TRIED;
+         size += kind == 0 || size < kinds[kind].known_bytes + 64 ? 1 : 61) {
       const int wanted = size < sizeof(size_t) ? PROF_E_INVALID : PROF_OK;
       char *const at = sized(size);
       const int status = kinds[kind].call(at);
       if (status != wanted)
-        fail_msg("%s of %zu bytes: %s: %s", kinds[kind].name, size, prof_status_name(status), prof_last_error());
+        fail_msg("%s of %zu bytes: %s: %s", kinds[kind].name, size, prof_status_name(status),
+                 prof_last_error());
       if (size <= kinds[kind].known_bytes) continue;
       at[size - 1] = 1; /* a field that this version does not know */
       if (kinds[kind].call(at) != PROF_E_INVALID)
@@ -263,10 +272,13 @@ static void filled_structs_may_have_any_size(void **state) {
   static const struct {
     const char *name;
     int (*call)(void *);
-    size_t known_bytes, first_bytes; /* first_bytes: of what comes out the same each time; what pads the end does not */
+    /* first_bytes: of what comes out the same each time; what pads the end does not */
+    size_t known_bytes, first_bytes;
   } kinds[] = {{"prof_health", health_of, sizeof(prof_health), offsetof(prof_health, deep_count)},
-               {"prof_trace_info", info_of, sizeof(prof_trace_info), offsetof(prof_trace_info, process_name) + 64},
-               {"prof_trace_thread", thread_of, sizeof(prof_trace_thread), offsetof(prof_trace_thread, name) + 64}};
+               {"prof_trace_info", info_of, sizeof(prof_trace_info),
+                offsetof(prof_trace_info, process_name) + 64},
+               {"prof_trace_thread", thread_of, sizeof(prof_trace_thread),
+                offsetof(prof_trace_thread, name) + 64}};
   events_record(1);
   prof_step();
   assert_status(prof_stop(), PROF_OK);
@@ -277,13 +289,18 @@ static void filled_structs_may_have_any_size(void **state) {
     assert_true(known <= sizeof full);
     memcpy(full, &known, sizeof known);
     assert_status(kinds[kind].call(full), PROF_OK);
-    const size_t step = kind == 0 ? 7 : 1; /* health measures a scope each time, half a millisecond */
-    for (size_t size = 0; size <= SIZE_MAX_TRIED; size += size < 64 ? 1 : size < known + 64 ? step : 61) {
+    /* health measures a scope each time, half a millisecond */
+    const size_t step = kind == 0 ? 7 : 1;
+    for (size_t size = 0; size <= SIZE_MAX_TRIED; size += size < 64           ? 1
+                                                          : size < known + 64 ? step
+                                                                              : 61) {
       char *const at = sized(size);
       if (size > sizeof(size_t)) memset(at + sizeof(size_t), 0xa5, size - sizeof(size_t));
-      const int status = kinds[kind].call(at), wanted = size < sizeof(size_t) ? PROF_E_INVALID : PROF_OK;
+      const int status = kinds[kind].call(at),
+                wanted = size < sizeof(size_t) ? PROF_E_INVALID : PROF_OK;
       if (status != wanted)
-        fail_msg("%s of %zu bytes: %s: %s", kinds[kind].name, size, prof_status_name(status), prof_last_error());
+        fail_msg("%s of %zu bytes: %s: %s", kinds[kind].name, size, prof_status_name(status),
+                 prof_last_error());
       if (status != PROF_OK) continue;
       size_t size_after;
       memcpy(&size_after, at, sizeof size_after);
@@ -352,12 +369,14 @@ static void options_out_of_range_are_refused_with_their_value(void **state) {
       prof_options options = bad[i].options;
       options.size = sizeof options;
       const int status = prof_start_with(&options);
-      if (status != bad[i].status) fail_msg("bad options %zu (%s): %s", i, bad[i].texts[0], prof_status_name(status));
+      if (status != bad[i].status)
+        fail_msg("bad options %zu (%s): %s", i, bad[i].texts[0], prof_status_name(status));
       assert_error_has(bad[i].texts[0]);
       assert_error_has(bad[i].texts[1]);
       assert_same(&before, bad[i].texts[0]);
     }
-    const prof_options good = {.size = sizeof good, .level = 2, .policy = PROF_POLICY_RING, .cap_bytes = 1 << 20};
+    const prof_options good = {
+        .size = sizeof good, .level = 2, .policy = PROF_POLICY_RING, .cap_bytes = 1 << 20};
     if (!recording) continue;
     assert_status(prof_start_with(&good), PROF_E_RUNNING);
     assert_error_has("level 1");
@@ -388,10 +407,14 @@ static void dump_options_out_of_range_are_refused_with_their_value(void **state)
        {"stack_folders[0]", "NULL"}},
       {{.metadata_count = 3}, {"metadata is NULL", "3"}},
       {{.metadata_count = 1, .metadata = &(prof_metadata){NULL, "1"}}, {"metadata[0].key", "NULL"}},
-      {{.metadata_count = 1, .metadata = &(prof_metadata){"k", NULL}}, {"metadata[0].json", "NULL"}},
-      {{.metadata_count = 1, .metadata = &(prof_metadata){"traceEvents", "[]"}}, {"metadata[0].key", "traceEvents"}},
-      {{.metadata_count = 1, .metadata = &(prof_metadata){"k", "{\"a\": 01}"}}, {"is not JSON", "at byte 7"}},
-      {{.metadata_count = 1, .metadata = &(prof_metadata){"k", "1"}, .format = PROF_FORMAT_RAF}, {"metadata_count", "not Chrome JSON"}},
+      {{.metadata_count = 1, .metadata = &(prof_metadata){"k", NULL}},
+       {"metadata[0].json", "NULL"}},
+      {{.metadata_count = 1, .metadata = &(prof_metadata){"traceEvents", "[]"}},
+       {"metadata[0].key", "traceEvents"}},
+      {{.metadata_count = 1, .metadata = &(prof_metadata){"k", "{\"a\": 01}"}},
+       {"is not JSON", "at byte 7"}},
+      {{.metadata_count = 1, .metadata = &(prof_metadata){"k", "1"}, .format = PROF_FORMAT_RAF},
+       {"metadata_count", "not Chrome JSON"}},
       {{.from_ns = 500, .to_ns = 400}, {"400", "500"}},
       {{.format = PROF_FORMAT_CAPTURE, .gzip = 1}, {"gzip", path}},
       {{.format = PROF_FORMAT_CAPTURE, .from_ns = 1}, {"cut", path}},
@@ -403,7 +426,8 @@ static void dump_options_out_of_range_are_refused_with_their_value(void **state)
     prof_dump_options options = bad[i].options;
     options.size = sizeof options;
     const int status = prof_dump_with(path, &options);
-    if (status != PROF_E_INVALID) fail_msg("bad dump options %zu (%s): %s", i, bad[i].texts[0], prof_status_name(status));
+    if (status != PROF_E_INVALID)
+      fail_msg("bad dump options %zu (%s): %s", i, bad[i].texts[0], prof_status_name(status));
     assert_error_has(bad[i].texts[0]);
     assert_error_has(bad[i].texts[1]);
     assert_int_equal(access(path, F_OK), -1);
@@ -463,7 +487,8 @@ static void aggregate_options_out_of_range_are_refused_with_their_value(void **s
 
 static void ranks_out_of_range_are_refused(void **state) {
   (void)state;
-  static const int bad[][2] = {{-1, 4}, {4, 4}, {0, 0}, {0, -1}, {INT_MAX, INT_MAX}, {INT_MIN, INT_MIN}};
+  static const int bad[][2] = {{-1, 4},           {4, 4}, {0, 0}, {0, -1}, {INT_MAX, INT_MAX},
+                               {INT_MIN, INT_MIN}};
   events_record(1);
   assert_status(prof_rank_set(1, 3), PROF_OK);
   for (size_t i = 0; i < COUNT_OF(bad); i++) {
@@ -569,13 +594,16 @@ static int remove_folder(void **state) {
 static void a_key_is_its_text_and_not_its_place(void **state) {
   (void)state;
   char key[8], format[8];
-  const prof_arg pair = {.key = key, .type = PROF_ARG_I64, .value = {.i64 = 1}}, bare = {.type = PROF_ARG_I64, .value = {.i64 = 2}};
+  const prof_arg pair = {.key = key, .type = PROF_ARG_I64, .value = {.i64 = 1}},
+                 bare = {.type = PROF_ARG_I64, .value = {.i64 = 2}};
   events_record(1);
   for (char c = 'a'; c <= 'z'; c++) {
     snprintf(key, sizeof key, "%c", c);
     snprintf(format, sizeof format, "%c %%d", c);
-    prof_scope_end(prof_scope_begin(1, key, "pairs", &(prof_args){&pair, 1, PROF_ARGS_PAIRS, NULL}));
-    prof_scope_end(prof_scope_begin(1, format, "format", &(prof_args){&bare, 1, PROF_ARGS_FORMAT, format}));
+    prof_scope_end(
+        prof_scope_begin(1, key, "pairs", &(prof_args){&pair, 1, PROF_ARGS_PAIRS, NULL}));
+    prof_scope_end(
+        prof_scope_begin(1, format, "format", &(prof_args){&bare, 1, PROF_ARGS_FORMAT, format}));
   }
   events_stop_and_read();
   assert_int_equal(events.count, 52);
@@ -592,7 +620,9 @@ static void a_key_is_its_text_and_not_its_place(void **state) {
 }
 
 /* One site, and a variable that holds other keys and types each time. */
-static void with_variable(prof_args args) { WITH_BASE_PROFILER(PROF_HOST, "variable", "x", args, {}); }
+static void with_variable(prof_args args) {
+  WITH_BASE_PROFILER(PROF_HOST, "variable", "x", args, {});
+}
 static void arguments_may_come_in_a_variable(void **state) {
   (void)state;
   events_record(1);
@@ -606,8 +636,10 @@ static void arguments_may_come_in_a_variable(void **state) {
   static const char *const wanted[] = {"m=i:1 name=s:text", "m=i:1 n=i:5", "ratio=f:2.5"};
   assert_int_equal(events.count, 12);
   for (size_t i = 0; i < events.count; i++) {
-    if (i % 4 < 3) assert_string_equal(events.items[i].args, wanted[i % 4]);
-    else assert_string_equal(events.items[i].args, i == 3 ? "no=s:no" : "yes=i:1");
+    if (i % 4 < 3)
+      assert_string_equal(events.items[i].args, wanted[i % 4]);
+    else
+      assert_string_equal(events.items[i].args, i == 3 ? "no=s:no" : "yes=i:1");
   }
 }
 

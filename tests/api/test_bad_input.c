@@ -1,7 +1,9 @@
-/* Bad paths, full disks, limits, hostile names, a host that closes our descriptors, wrong environment: a status and a text with the
-   values, the host as before, nothing lost that was not counted, no partial file under the final name.
+/* Bad paths, full disks, limits, hostile names, a host that closes our descriptors, wrong
+   environment: a status and a text with the values, the host as before, nothing lost that was not
+   counted, no partial file under the final name.
 
-   What needs limits or a process of its own runs as "PROGRAM --part NAME", and says on stderr what went wrong. */
+   What needs limits or a process of its own runs as "PROGRAM --part NAME", and says on stderr what
+   went wrong. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -36,10 +38,11 @@ static char folder[] = "/tmp/prof-bad-XXXXXX"; /* of a part: where it was starte
       exit(1);                                                        \
     }                                                                 \
   } while (0)
-#define check_status(expression, wanted)                                                                      \
-  do {                                                                                                        \
-    const int got = (expression);                                                                             \
-    check(got == (wanted), "%s is %s, not %s", #expression, prof_status_name(got), prof_status_name(wanted)); \
+#define check_status(expression, wanted)                                           \
+  do {                                                                             \
+    const int got = (expression);                                                  \
+    check(got == (wanted), "%s is %s, not %s", #expression, prof_status_name(got), \
+          prof_status_name(wanted));                                               \
   } while (0)
 
 static int skip_part(const char *why) {
@@ -60,22 +63,26 @@ static uint64_t lost_in(const prof_health *health) {
 }
 
 static void record_scopes(uint64_t count) {
-  for (uint64_t i = 0; i < count; i++) WITH_BASE_PROFILER(PROF_HOST, "scope", "x", PROF_NO_ARGS, {});
+  for (uint64_t i = 0; i < count; i++)
+    WITH_BASE_PROFILER(PROF_HOST, "scope", "x", PROF_NO_ARGS, {});
 }
 
 /* Recorded and lost make up what was attempted, and the dump has all that was recorded. */
 static void check_sums(uint64_t attempted) {
   const prof_health health = health_now();
   const uint64_t lost = lost_in(&health);
-  check(health.recorded_count + lost == attempted, "%" PRIu64 " + %" PRIu64 " != %" PRIu64, health.recorded_count, lost,
-        attempted);
+  check(health.recorded_count + lost == attempted, "%" PRIu64 " + %" PRIu64 " != %" PRIu64,
+        health.recorded_count, lost, attempted);
   uint64_t count = 0;
   check_status(prof_get_duration("scope", NULL, NULL, &count), PROF_OK);
-  check(count == health.recorded_count, "%" PRIu64 " are read, %" PRIu64 " recorded", count, health.recorded_count);
+  check(count == health.recorded_count, "%" PRIu64 " are read, %" PRIu64 " recorded", count,
+        health.recorded_count);
 }
 
 /* A macro: the type of the first argument differs between C libraries. */
-#define limit(which, bytes) check(setrlimit(which, &(const struct rlimit){(bytes), RLIM_INFINITY}) == 0, "%s", strerror(errno))
+#define limit(which, bytes)                                                          \
+  check(setrlimit(which, &(const struct rlimit){(bytes), RLIM_INFINITY}) == 0, "%s", \
+        strerror(errno))
 
 static off_t size_of(const char *path) {
   struct stat about;
@@ -104,7 +111,8 @@ static int file_size_limit_before_the_start(void) {
   const prof_health health = health_now();
   check(health.is_full == 1, "is_full is %u", health.is_full);
   check(health.recorded_count > 100000, "only %" PRIu64 " recorded", health.recorded_count);
-  check(health.lost_count[PROF_LOSS_DISK] + health.lost_count[PROF_LOSS_FULL] > 0, "no loss is counted");
+  check(health.lost_count[PROF_LOSS_DISK] + health.lost_count[PROF_LOSS_FULL] > 0,
+        "no loss is counted");
   check_status(prof_dump(path), PROF_E_NO_SPACE);
   check(strstr(prof_last_error(), "4194304") && strstr(prof_last_error(), path), "no values");
   check(size_of(path) == -1, "a partial file of %ld bytes", (long)size_of(path));
@@ -160,7 +168,8 @@ static int little_address_space(void) {
   FILE *const file = fopen("/proc/self/statm", "r");
   check(file && fscanf(file, "%ld", &pages) == 1, "no /proc/self/statm");
   fclose(file);
-  limit(RLIMIT_AS, (rlim_t)pages * 4096 + (48 << 20)); /* the call sites' tables alone ask for more */
+  /* the call sites' tables alone ask for more */
+  limit(RLIMIT_AS, (rlim_t)pages * 4096 + (48 << 20));
   const int status = prof_start(1);
   check(status == PROF_OK || status == PROF_E_NO_MEMORY, "start is %s", prof_status_name(status));
   if (status != PROF_OK) return 0;
@@ -168,11 +177,13 @@ static int little_address_space(void) {
   WITH_BASE_PROFILER(PROF_HOST, "other", "x", PROF_ARGS("n", 1), {});
   check_status(prof_stop(), PROF_OK);
   const prof_health health = health_now();
-  check(health.recorded_count + lost_in(&health) == 1001, "%" PRIu64 " recorded", health.recorded_count);
+  check(health.recorded_count + lost_in(&health) == 1001, "%" PRIu64 " recorded",
+        health.recorded_count);
   limit(RLIMIT_AS, RLIM_INFINITY);
   uint64_t count = 0;
   check_status(prof_get_duration("scope", "x", NULL, &count), PROF_OK);
-  check(count + 1 == health.recorded_count, "%" PRIu64 " of %" PRIu64 " have their name", count, health.recorded_count);
+  check(count + 1 == health.recorded_count, "%" PRIu64 " of %" PRIu64 " have their name", count,
+        health.recorded_count);
   return 0;
 }
 
@@ -227,7 +238,8 @@ static int a_full_disk(void) {
   snprintf(disk, sizeof disk, "%s/disk", folder);
   snprintf(path, sizeof path, "%s/trace.json", disk);
   snprintf(elsewhere, sizeof elsewhere, "%s/trace.json", folder);
-  if (!mount_small(disk, "size=12m")) return skip_part("this user may not mount a small file system to fill");
+  if (!mount_small(disk, "size=12m"))
+    return skip_part("this user may not mount a small file system to fill");
   const prof_options options = {.size = sizeof options, .path = path};
   check_status(prof_start_with(&options), PROF_OK);
   check(health_now().survives_kill == 1, "not in a file: %s", health_now().reason);
@@ -253,7 +265,8 @@ static int a_disk_without_room_for_a_capture(void) {
   char disk[PATH_ROOM / 2], path[PATH_ROOM];
   snprintf(disk, sizeof disk, "%s/disk", folder);
   snprintf(path, sizeof path, "%s/trace.json", disk);
-  if (!mount_small(disk, "size=2m")) return skip_part("this user may not mount a small file system");
+  if (!mount_small(disk, "size=2m"))
+    return skip_part("this user may not mount a small file system");
   const prof_options options = {.size = sizeof options, .path = path};
   check_status(prof_start_with(&options), PROF_OK);
   const prof_health health = health_now();
@@ -327,21 +340,25 @@ static int descriptors_closed_by_the_host(void) {
   }
   record_scopes(1000000);
   check_sums(1001000);
-  check(health_now().recorded_count == 1001000, "lost %" PRIu64, 1001000 - health_now().recorded_count);
+  check(health_now().recorded_count == 1001000, "lost %" PRIu64,
+        1001000 - health_now().recorded_count);
   check_status(prof_clear(), PROF_OK);
   record_scopes(100000);
   check_status(prof_dump(NULL), PROF_OK);
   check_status(prof_stop(), PROF_OK);
   check_status(prof_dump(NULL), PROF_OK);
-  check_status(prof_start_with(NULL), PROF_OK); /* gives the arena up: nothing of the host's may be closed */
+  /* gives the arena up: nothing of the host's may be closed */
+  check_status(prof_start_with(NULL), PROF_OK);
   check_status(prof_stop(), PROF_OK);
   for (int i = 0; i < FILES; i++) {
     snprintf(name, sizeof name, "%s/host-%d", folder, i);
     check(fcntl(files[i], F_GETFD) >= 0, "the host's descriptor %d is closed", files[i]);
     check(size_of(name) == BYTES, "%s has %ld bytes", name, (long)size_of(name));
-    check(lseek(files[i], 0, SEEK_CUR) == BYTES, "its position was moved to %ld", (long)lseek(files[i], 0, SEEK_CUR));
+    check(lseek(files[i], 0, SEEK_CUR) == BYTES, "its position was moved to %ld",
+          (long)lseek(files[i], 0, SEEK_CUR));
     memset(text, 'a' + i, sizeof text);
-    check(pread(files[i], back, sizeof back, 0) == BYTES && memcmp(back, text, BYTES) == 0, "%s was written to", name);
+    check(pread(files[i], back, sizeof back, 0) == BYTES && memcmp(back, text, BYTES) == 0,
+          "%s was written to", name);
     check(unlink(name) == 0, "%s", name);
   }
   check(unlink(path) == 0 && entries_in(folder) == 0, "files were left");
@@ -367,7 +384,8 @@ static int a_million_distinct_names(void) {
   const long grown = resident_kib() - before;
   check_status(prof_stop(), PROF_OK);
   const prof_health health = health_now();
-  check(health.recorded_count + lost_in(&health) == NAMES, "%" PRIu64 " + %" PRIu64, health.recorded_count, lost_in(&health));
+  check(health.recorded_count + lost_in(&health) == NAMES, "%" PRIu64 " + %" PRIu64,
+        health.recorded_count, lost_in(&health));
   check(health.lost_count[PROF_LOSS_FULL] > 0 && health.is_full == 1, "not full");
   check(health.arena_bytes <= CAP_MIB << 20, "%" PRIu64 " bytes", health.arena_bytes);
   check(health.sites_count < 100, "%u call sites", health.sites_count);
@@ -437,7 +455,8 @@ static const struct {
 
 /* ---- running a part ---- */
 
-/* Runs it with these variables ("NAME=value", at most three); what it said on stderr comes back. Returns its wait status. */
+/* Runs it with these variables ("NAME=value", at most three); what it said on stderr comes back.
+   Returns its wait status. */
 static int run_part(const char *name, const char *const *variables, char *said, size_t room) {
   int ends[2];
   assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
@@ -451,7 +470,8 @@ static int run_part(const char *name, const char *const *variables, char *said, 
   }
   close(ends[1]);
   size_t used = 0;
-  for (ssize_t more; used + 1 < room && (more = read(ends[0], said + used, room - 1 - used)) > 0;) used += (size_t)more;
+  for (ssize_t more; used + 1 < room && (more = read(ends[0], said + used, room - 1 - used)) > 0;)
+    used += (size_t)more;
   said[used] = '\0';
   close(ends[0]);
   int status = -1;
@@ -493,8 +513,8 @@ RUNS_AS_PART(a_million_distinct_names)
 
 static void bad_paths_are_refused_with_their_name(void **state) {
   (void)state;
-  char file[PATH_ROOM], missing[PATH_ROOM], below_file[PATH_ROOM], fifo[PATH_ROOM], socket_path[PATH_ROOM],
-      long_name[PATH_ROOM + 300];
+  char file[PATH_ROOM], missing[PATH_ROOM], below_file[PATH_ROOM], fifo[PATH_ROOM],
+      socket_path[PATH_ROOM], long_name[PATH_ROOM + 300];
   static char very_long[5001];
   char letters[301];
   memset(letters, 'n', sizeof letters - 1);
@@ -544,8 +564,8 @@ static void bad_paths_are_refused_with_their_name(void **state) {
       if (!recording) assert_error_has(bad[i].text ? bad[i].text : bad[i].path);
       status = prof_dump(bad[i].path);
       if (status != bad[i].dump_status)
-        fail_msg("dump to '%.80s': %s, not %s: %s", bad[i].path, prof_status_name(status), prof_status_name(bad[i].dump_status),
-                 prof_last_error());
+        fail_msg("dump to '%.80s': %s, not %s: %s", bad[i].path, prof_status_name(status),
+                 prof_status_name(bad[i].dump_status), prof_last_error());
       assert_error_has(bad[i].text ? bad[i].text : bad[i].path);
       assert_int_equal(prof_level(), recording);
       assert_int_equal(health_now().recorded_count, 3);
@@ -559,7 +579,8 @@ static void bad_paths_are_refused_with_their_name(void **state) {
   assert_int_equal(entries_in(folder), 0);
 }
 
-/* The longest name that a file system takes: the capture beside it needs a longer one, and finds a way. */
+/* The longest name that a file system takes: the capture beside it needs a longer one, and finds a
+   way. */
 static void the_longest_name_works(void **state) {
   (void)state;
   char path[PATH_ROOM], letters[256];
@@ -580,7 +601,8 @@ static void the_longest_name_works(void **state) {
 
 static void what_is_no_capture_is_not_opened(void **state) {
   (void)state;
-  char empty[PATH_ROOM], text[PATH_ROOM], missing[PATH_ROOM], below_file[PATH_ROOM + 16], fifo[PATH_ROOM];
+  char empty[PATH_ROOM], text[PATH_ROOM], missing[PATH_ROOM], below_file[PATH_ROOM + 16],
+      fifo[PATH_ROOM];
   static char very_long[5001];
   memset(very_long, 'l', sizeof very_long - 1);
   snprintf(empty, sizeof empty, "%s/empty.prof", folder);
@@ -610,8 +632,8 @@ static void what_is_no_capture_is_not_opened(void **state) {
     prof_trace *trace = NULL;
     const int status = prof_trace_open(bad[i].path, &trace);
     if (status != bad[i].status)
-      fail_msg("opening '%.80s': %s, not %s: %s", bad[i].path, prof_status_name(status), prof_status_name(bad[i].status),
-               prof_last_error());
+      fail_msg("opening '%.80s': %s, not %s: %s", bad[i].path, prof_status_name(status),
+               prof_status_name(bad[i].status), prof_last_error());
     assert_null(trace);
     assert_error_has(bad[i].text);
   }
@@ -674,10 +696,16 @@ static void hostile_names_are_kept_or_cut_and_the_json_stays_valid(void **state)
   assert_int_equal(strlen(text), bytes);
   for (size_t i = 0; i < bytes;) { /* well-formed UTF-8, and no control character but line ends */
     const unsigned char c = (unsigned char)text[i];
-    const size_t more = c < 0x80 ? 0 : c >= 0xc2 && c < 0xe0 ? 1 : c >= 0xe0 && c < 0xf0 ? 2 : c >= 0xf0 && c < 0xf5 ? 3 : 9;
-    if (more == 9 || (c < 0x20 && c != '\n')) fail_msg("byte %zu is 0x%02x: %.40s", i, c, text + (i > 20 ? i - 20 : 0));
+    const size_t more = c < 0x80                ? 0
+                        : c >= 0xc2 && c < 0xe0 ? 1
+                        : c >= 0xe0 && c < 0xf0 ? 2
+                        : c >= 0xf0 && c < 0xf5 ? 3
+                                                : 9;
+    if (more == 9 || (c < 0x20 && c != '\n'))
+      fail_msg("byte %zu is 0x%02x: %.40s", i, c, text + (i > 20 ? i - 20 : 0));
     for (size_t k = 1; k <= more; k++)
-      if (((unsigned char)text[i + k] & 0xc0) != 0x80) fail_msg("byte %zu is 0x%02x", i + k, (unsigned char)text[i + k]);
+      if (((unsigned char)text[i + k] & 0xc0) != 0x80)
+        fail_msg("byte %zu is 0x%02x", i + k, (unsigned char)text[i + k]);
     i += 1 + more;
   }
   prof_free(text);
@@ -690,7 +718,8 @@ static void hostile_names_are_kept_or_cut_and_the_json_stays_valid(void **state)
 
 static void ends_without_a_begin_change_nothing_but_the_count_of_strays(void **state) {
   (void)state;
-  static const uint64_t never[] = {12345, 1, 15, 16, UINT64_MAX, UINT64_MAX - 15, (uint64_t)1 << 63};
+  static const uint64_t never[] = {
+      12345, 1, 15, 16, UINT64_MAX, UINT64_MAX - 15, (uint64_t)1 << 63};
   prof_scope_end(12345);
   events_record(1);
   prof_health health = health_now();
@@ -748,7 +777,9 @@ static void wrong_variables_are_one_line_and_the_program_runs_on(void **state) {
       {{"PROF_LEVEL=1", "PROF_BUDGET_PERMILLE=1001"}, "PROF_BUDGET_PERMILLE", "1001"},
       {{"PROF_LEVEL=1", "PROF_BUDGET_EVENTS=many"}, "PROF_BUDGET_EVENTS", "many"},
       {{"PROF_LEVEL=1", "PROF_BUDGET_ACTION=stop"}, "PROF_BUDGET_ACTION", "stop"},
-      {{"PROF_LEVEL=1", "PROF_BUDGET_EVENTS=18446744073709551616"}, "PROF_BUDGET_EVENTS", "18446744073709551616"},
+      {{"PROF_LEVEL=1", "PROF_BUDGET_EVENTS=18446744073709551616"},
+       "PROF_BUDGET_EVENTS",
+       "18446744073709551616"},
       {{"PROF_LEVEL=1", "PROF_MUTE=a,,b"}, "PROF_MUTE", "a,,b"},
       {{"PROF_LEVEL=1", "PROF_MUTE=a, @"}, "PROF_MUTE", "'@' is empty"},
   };
@@ -756,10 +787,11 @@ static void wrong_variables_are_one_line_and_the_program_runs_on(void **state) {
     char said[4096];
     const int status = run_part("program", wrong[i].variables, said, sizeof said);
     const char *const end = strchr(said, '\n');
-    if (status != 0 || strncmp(said, "prof: ", 6) != 0 || !end || end[1] != '\0' || !strstr(said, wrong[i].named) ||
-        !strstr(said, wrong[i].value))
-      fail_msg("%s %s: status %x, said '%s'; wanted is one line with %s and %s", wrong[i].variables[0],
-               wrong[i].variables[1] ? wrong[i].variables[1] : "", (unsigned)status, said, wrong[i].named, wrong[i].value);
+    if (status != 0 || strncmp(said, "prof: ", 6) != 0 || !end || end[1] != '\0' ||
+        !strstr(said, wrong[i].named) || !strstr(said, wrong[i].value))
+      fail_msg("%s %s: status %x, said '%s'; wanted is one line with %s and %s",
+               wrong[i].variables[0], wrong[i].variables[1] ? wrong[i].variables[1] : "",
+               (unsigned)status, said, wrong[i].named, wrong[i].value);
   }
   assert_int_equal(entries_in(folder), 0);
 }
@@ -783,12 +815,20 @@ static void right_variables_record_without_a_word(void **state) {
   const char *const path = strchr(output, '=') + 1;
   assert_true(size_of(path) > 1000);
   assert_int_equal(unlink(path), 0);
-  const char *const muted[] = {"PROF_LEVEL=2", output, "PROF_MUTE=@nothing, sco*@x ,nobody,a\\,b@c,at\\@d\\\\,n\\e", "PROF_BUDGET_PERMILLE=10", "PROF_BUDGET_ACTION=mute", NULL};
+  const char *const muted[] = {"PROF_LEVEL=2",
+                               output,
+                               "PROF_MUTE=@nothing, sco*@x ,nobody,a\\,b@c,at\\@d\\\\,n\\e",
+                               "PROF_BUDGET_PERMILLE=10",
+                               "PROF_BUDGET_ACTION=mute",
+                               NULL};
   assert_int_equal(run_part("program", muted, said, sizeof said), 0);
-  assert_string_equal(said, "prof: PROF_MUTE: no scope was named 'n\\e', 'at@d\\', 'a,b@c', 'nobody', '@nothing'\n");
+  assert_string_equal(
+      said,
+      "prof: PROF_MUTE: no scope was named 'n\\e', 'at@d\\', 'a,b@c', 'nobody', '@nothing'\n");
   assert_true(file_has(path, "\"muted\":100,"));
   assert_int_equal(unlink(path), 0);
-  const char *const without_output[] = {"PROF_LEVEL=1", NULL}, *const off[] = {"PROF_LEVEL=0", output, NULL},
+  const char *const without_output[] = {"PROF_LEVEL=1", NULL},
+                    *const off[] = {"PROF_LEVEL=0", output, NULL},
                     *const empty[] = {"PROF_LEVEL=", NULL};
   assert_int_equal(run_part("program", without_output, said, sizeof said), 0);
   assert_string_equal(said, "");

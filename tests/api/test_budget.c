@@ -45,10 +45,16 @@ static int stop_all(void **state) {
 
 /* Each with a site of its own. */
 static void add(void) { WITH_BASE_PROFILER(PROF_HOST, "add", "operator", PROF_NO_ARGS, {}); }
-static void add_with_arguments(int n) { WITH_BASE_PROFILER(PROF_HOST, "add.args", "operator", PROF_ARGS("n", n, "text", "x"), {}); }
+static void add_with_arguments(int n) {
+  WITH_BASE_PROFILER(PROF_HOST, "add.args", "operator", PROF_ARGS("n", n, "text", "x"), {});
+}
 static void alloc(void) { WITH_BASE_PROFILER(PROF_HOST, "alloc", "memory", PROF_NO_ARGS, {}); }
-static void dispatch(void) { WITH_BASE_PROFILER_LEVEL(2, PROF_HOST, "dispatch", "vm", PROF_NO_ARGS, {}); }
-static void named(const char *name) { WITH_BASE_PROFILER(PROF_HOST, name, "named", PROF_NO_ARGS, {}); }
+static void dispatch(void) {
+  WITH_BASE_PROFILER_LEVEL(2, PROF_HOST, "dispatch", "vm", PROF_NO_ARGS, {});
+}
+static void named(const char *name) {
+  WITH_BASE_PROFILER(PROF_HOST, name, "named", PROF_NO_ARGS, {});
+}
 static void mark(void) { PROF_INSTANT("mark", "marks", PROF_NO_ARGS); }
 static void measure(double value) { PROF_COUNTER("level", value); }
 
@@ -87,8 +93,10 @@ static void a_mute_leaves_out_what_it_names_and_counts_it(void **state) {
     all_once();
     all_once();
     prof_health h = health();
-    if (h.lost_count[PROF_LOSS_MUTED] != 2u * (unsigned)r->muted || h.recorded_count != ALL + 2u * (unsigned)(ALL - r->muted))
-      fail_msg("rule %zu: %" PRIu64 " muted, %" PRIu64 " recorded", i, h.lost_count[PROF_LOSS_MUTED], h.recorded_count);
+    if (h.lost_count[PROF_LOSS_MUTED] != 2u * (unsigned)r->muted ||
+        h.recorded_count != ALL + 2u * (unsigned)(ALL - r->muted))
+      fail_msg("rule %zu: %" PRIu64 " muted, %" PRIu64 " recorded", i,
+               h.lost_count[PROF_LOSS_MUTED], h.recorded_count);
     assert_int_equal(h.muted_sites_count, r->muted);
     assert_int_equal(h.changes_count, r->muted);
     assert_status(prof_mute(r->name, r->category, 0), PROF_OK);
@@ -177,7 +185,8 @@ static void mutes_hold_from_capture_to_capture_and_are_told_in_each(void **state
   assert_int_equal(info.scope_count, 1);
 }
 
-/* They stand in the capture for good: a program that mutes and hears all the time must leave room for what it records. */
+/* They stand in the capture for good: a program that mutes and hears all the time must leave room
+   for what it records. */
 static void mutes_without_end_fill_no_more_than_their_part(void **state) {
   (void)state;
   start((prof_options){.level = 1});
@@ -254,7 +263,8 @@ static void mutes_under_load_lose_nothing_uncounted(void **state) {
   pthread_t threads[THREADS];
   memset(&load_of, 0, sizeof load_of);
   start((prof_options){.level = 1});
-  for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, record, NULL), 0);
+  for (int i = 0; i < THREADS; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, record, NULL), 0);
   const uint64_t until = now_ns() + 500000000, hangs = until + hang_seconds() * 1000000000ull;
   for (int i = 0; now_ns() < until || (!has_muted_and_recorded() && now_ns() < hangs); i++) {
     assert_status(prof_mute(i & 1 ? "add" : "a*", NULL, 1), PROF_OK);
@@ -289,7 +299,8 @@ static void run_fast(uint64_t ns, uint64_t *ones, uint64_t *twos) {
   }
 }
 
-/* For 0.7 s at least, and until so many steps were taken: on a busy machine, and under a sanitizer, the judge comes later. */
+/* For 0.7 s at least, and until so many steps were taken: on a busy machine, and under a sanitizer,
+   the judge comes later. */
 static void run_fast_until(uint64_t changes, uint64_t *ones, uint64_t *twos) {
   uint64_t more_ones, more_twos;
   run_fast(700000000, ones, twos);
@@ -335,12 +346,15 @@ static void check_reason(const prof_trace_change *change, uint32_t reason, doubl
   assert_int_equal(change->thread, 0);
 }
 
-/* Level first, then sites; each step told, with what was measured; and what is recorded and left out adds up. */
+/* Level first, then sites; each step told, with what was measured; and what is recorded and left
+   out adds up. */
 static void over_the_budget_the_level_steps_down_and_then_sites_are_muted(void **state) {
   (void)state;
   for (int by_events = 0; by_events < 2; by_events++) {
     uint64_t ones, twos;
-    start((prof_options){.level = 2, .budget_permille = by_events ? 0 : 10, .budget_events = by_events ? 200000 : 0});
+    start((prof_options){.level = 2,
+                         .budget_permille = by_events ? 0 : 10,
+                         .budget_events = by_events ? 200000 : 0});
     run_fast_until(2, &ones, &twos);
     assert_int_equal(prof_level(), 1);
     prof_trace *trace = NULL;
@@ -355,9 +369,12 @@ static void over_the_budget_the_level_steps_down_and_then_sites_are_muted(void *
     check_reason(&first, by_events ? PROF_REASON_EVENTS : PROF_REASON_TIME, by_events ? 200000 : 1);
     assert_int_equal(second.kind, PROF_CHANGE_MUTED);
     assert_memory_equal(second.name, "add", 3);
-    check_reason(&second, by_events ? PROF_REASON_EVENTS : PROF_REASON_TIME, by_events ? 200000 : 1);
+    check_reason(&second, by_events ? PROF_REASON_EVENTS : PROF_REASON_TIME,
+                 by_events ? 200000 : 1);
     assert_true(second.at_ns > first.at_ns);
-    assert_int_equal(info.event_count + info.lost_count[PROF_LOSS_MUTED] + info.lost_count[PROF_LOSS_OVERWRITTEN], ones + twos);
+    assert_int_equal(info.event_count + info.lost_count[PROF_LOSS_MUTED] +
+                         info.lost_count[PROF_LOSS_OVERWRITTEN],
+                     ones + twos);
     assert_true(info.lost_count[PROF_LOSS_MUTED] > 0);
     prof_trace_destroy(trace);
     char *json = NULL;
@@ -377,7 +394,8 @@ static void an_earlier_capture_does_not_count(void **state) {
   prof_stop();
   pthread_t thread;
   start((prof_options){.level = 1, .budget_events = 50000});
-  assert_int_equal(pthread_create(&thread, NULL, record_ten_thousand, NULL), 0); /* its chunk begins the window, before this thread is there */
+  /* its chunk begins the window, before this thread is there */
+  assert_int_equal(pthread_create(&thread, NULL, record_ten_thousand, NULL), 0);
   pthread_join(thread, NULL);
   for (int i = 0; i < 20000; i++) add();
   const prof_health h = health();
@@ -413,7 +431,8 @@ static void the_level_alone_may_step_down_to_nothing_and_a_start_takes_it_back(v
   assert_status(prof_start(2), PROF_OK);
   assert_int_equal(prof_level(), 2);
   add();
-  assert_int_equal(health().recorded_count + health().lost_count[PROF_LOSS_OVERWRITTEN], ones + twos + 1);
+  assert_int_equal(health().recorded_count + health().lost_count[PROF_LOSS_OVERWRITTEN],
+                   ones + twos + 1);
 }
 
 static void a_start_takes_back_what_the_budget_muted_and_not_what_was_asked(void **state) {
@@ -422,7 +441,8 @@ static void a_start_takes_back_what_the_budget_muted_and_not_what_was_asked(void
   start((prof_options){.level = 1, .budget_permille = 5, .budget_action = PROF_BUDGET_MUTE});
   assert_status(prof_mute("alloc", NULL, 1), PROF_OK);
   alloc();
-  for (const uint64_t begun = now_ns(); goes_on(begun, 500000000, 2);) run_fast(10000000, &ones, &twos);
+  for (const uint64_t begun = now_ns(); goes_on(begun, 500000000, 2);)
+    run_fast(10000000, &ones, &twos);
   assert_int_equal(health().muted_sites_count, 2);
   const uint64_t muted = health().lost_count[PROF_LOSS_MUTED];
   add();
@@ -436,15 +456,17 @@ static void a_start_takes_back_what_the_budget_muted_and_not_what_was_asked(void
 }
 
 /* Whoever sets the level while it records, the capture says so. */
-/* Whoever sets a level from outside tells of it in the capture: also what is set and set back while nothing is recorded, or more often than the
-   header has places for, if the process sees it between. */
+/* Whoever sets a level from outside tells of it in the capture: also what is set and set back while
+   nothing is recorded, or more often than the header has places for, if the process sees it
+   between. */
 static void each_level_from_outside_stands_in_the_trace_with_its_time(void **state) {
   (void)state;
   static const int levels[] = {2, 0, 1};
   char path[] = "/tmp/prof-budget-XXXXXX.json", *text = NULL, *json = NULL;
   size_t bytes;
   close(mkstemps(path, 5));
-  const prof_options options = {.size = sizeof options, .path = path, .level = 1, .cap_bytes = 64 << 20};
+  const prof_options options = {
+      .size = sizeof options, .path = path, .level = 1, .cap_bytes = 64 << 20};
   assert_status(prof_start_with(&options), PROF_OK);
   const prof_health h = health();
   uint64_t before_ns[4];
@@ -456,7 +478,8 @@ static void each_level_from_outside_stands_in_the_trace_with_its_time(void **sta
       assert_status(prof_trace_set_level(h.capture_path, levels[i], NULL), PROF_OK);
     }
     before_ns[3] = now_ns();
-    assert_status(round % 2 ? prof_get(&trace) : prof_trace_open(h.capture_path, &trace), PROF_OK); /* seen by the process, or not yet */
+    /* seen by the process, or not yet */
+    assert_status(round % 2 ? prof_get(&trace) : prof_trace_open(h.capture_path, &trace), PROF_OK);
     prof_trace_info_get(trace, &info);
     assert_int_equal(info.change_count, 3 * (round + 1));
     assert_int_equal(info.untold_change_count, 0);
@@ -465,7 +488,8 @@ static void each_level_from_outside_stands_in_the_trace_with_its_time(void **sta
       assert_true(change.kind == PROF_CHANGE_LEVEL && change.reason == PROF_REASON_OUTSIDE);
       assert_int_equal(change.level_before, levels[(i + 2) % 3]);
       assert_int_equal(change.level_after, levels[i]);
-      assert_in_range(info.start_ns + change.at_ns + info.clock_error_ns, before_ns[i], before_ns[i + 1] + 2 * info.clock_error_ns);
+      assert_in_range(info.start_ns + change.at_ns + info.clock_error_ns, before_ns[i],
+                      before_ns[i + 1] + 2 * info.clock_error_ns);
     }
     assert_status(prof_trace_change_text(trace, (uint32_t)(3 * round), &text), PROF_OK);
     assert_non_null(strstr(text, "level 1 -> 2: from outside"));
@@ -500,8 +524,10 @@ static void each_change_of_the_level_is_told(void **state) {
   assert_int_equal(info.level_now, 0);
   assert_int_equal(info.change_count, 2);
   const prof_trace_change asked = change_at(trace, 0), outside = change_at(trace, 1);
-  assert_true(asked.kind == PROF_CHANGE_LEVEL && asked.reason == PROF_REASON_ASKED && asked.level_before == 2 && asked.level_after == 1);
-  assert_true(outside.kind == PROF_CHANGE_LEVEL && outside.reason == PROF_REASON_OUTSIDE && outside.level_before == 1 && outside.level_after == 0);
+  assert_true(asked.kind == PROF_CHANGE_LEVEL && asked.reason == PROF_REASON_ASKED &&
+              asked.level_before == 2 && asked.level_after == 1);
+  assert_true(outside.kind == PROF_CHANGE_LEVEL && outside.reason == PROF_REASON_OUTSIDE &&
+              outside.level_before == 1 && outside.level_after == 0);
   assert_status(prof_trace_change_text(trace, 1, &text), PROF_OK);
   assert_non_null(strstr(text, "level 1 -> 0: from outside"));
   prof_free(text);
@@ -611,15 +637,19 @@ int main(void) {
       cmocka_unit_test_teardown(what_makes_no_mute_is_refused, stop_all),
       cmocka_unit_test_teardown(mutes_under_load_lose_nothing_uncounted, stop_all),
       cmocka_unit_test_teardown(what_is_seldom_is_never_touched, stop_all),
-      cmocka_unit_test_teardown(over_the_budget_the_level_steps_down_and_then_sites_are_muted, stop_all),
+      cmocka_unit_test_teardown(over_the_budget_the_level_steps_down_and_then_sites_are_muted,
+                                stop_all),
       cmocka_unit_test_teardown(an_earlier_capture_does_not_count, stop_all),
       cmocka_unit_test_teardown(the_most_frequent_are_muted_and_the_rare_are_heard, stop_all),
-      cmocka_unit_test_teardown(the_level_alone_may_step_down_to_nothing_and_a_start_takes_it_back, stop_all),
-      cmocka_unit_test_teardown(a_start_takes_back_what_the_budget_muted_and_not_what_was_asked, stop_all),
+      cmocka_unit_test_teardown(the_level_alone_may_step_down_to_nothing_and_a_start_takes_it_back,
+                                stop_all),
+      cmocka_unit_test_teardown(a_start_takes_back_what_the_budget_muted_and_not_what_was_asked,
+                                stop_all),
       cmocka_unit_test_teardown(each_change_of_the_level_is_told, stop_all),
       cmocka_unit_test_teardown(names_made_at_run_time_are_muted, stop_all),
       cmocka_unit_test_teardown(a_name_that_is_copied_is_muted, stop_all),
-      cmocka_unit_test_teardown(each_level_from_outside_stands_in_the_trace_with_its_time, stop_all),
+      cmocka_unit_test_teardown(each_level_from_outside_stands_in_the_trace_with_its_time,
+                                stop_all),
       cmocka_unit_test_teardown(scopes_by_call_are_muted_as_such, stop_all),
       cmocka_unit_test_teardown(recording_tells_what_it_takes_thread_by_thread, stop_all),
   };

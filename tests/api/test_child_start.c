@@ -345,7 +345,7 @@ static void start_with_a_path(void) {
 
 static void a_start_does_with_4_KiB_of_stack(void **state) {
   (void)state;
-  if (WITH_ASAN || WITH_TSAN) skip(); /* their frames are larger */
+  if (WITH_ASAN || WITH_TSAN) skip();            /* their frames are larger */
   assert_int_equal(prof_start(7), PROF_E_LEVEL); /* the dynamic linker has found the calls */
   assert_int_equal(prof_start_with(&(const prof_options){.size = 1}), PROF_E_INVALID);
   void (*const starts[])(void) = {start, start_with_a_path};
@@ -356,7 +356,8 @@ static void a_start_does_with_4_KiB_of_stack(void **state) {
   }
 }
 
-/* A page behind it may not be touched. 8 KiB is SIGSTKSZ; a frame with AVX-512 takes 3.5 KiB of it. */
+/* A page behind it may not be touched. 8 KiB is SIGSTKSZ; a frame with AVX-512 takes 3.5 KiB of
+   it. */
 static void a_childs_first_scope_does_with_a_signal_stack_of_8_KiB(void **state) {
   (void)state;
   enum { PAGE = 4096, ROOM_BYTES = 8192 };

@@ -1,5 +1,6 @@
-/* A relative path means the directory of the start: what belongs to a capture stands there, wherever the program goes later. Each scene is a
-   process of its own, which leaves by its number of mistakes. */
+/* A relative path means the directory of the start: what belongs to a capture stands there,
+   wherever the program goes later. Each scene is a process of its own, which leaves by its number
+   of mistakes. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -39,7 +40,8 @@ static bool is_in(const char *directory, const char *name) {
 static int count_in(const char *directory) {
   int count = 0;
   DIR *const entries = opendir(directory);
-  for (const struct dirent *e; entries && (e = readdir(entries)) != NULL;) count += e->d_name[0] != '.';
+  for (const struct dirent *e; entries && (e = readdir(entries)) != NULL;)
+    count += e->d_name[0] != '.';
   if (entries) closedir(entries);
   return entries ? count : -1;
 }
@@ -109,7 +111,8 @@ static void a_forked_child_is_beside_its_parent(void) {
   EXPECT(count_in(second) == 0);
 }
 
-/* The directory's name is none of the user's patterns: its percent signs stay what they are, for a child too. */
+/* The directory's name is none of the user's patterns: its percent signs stay what they are, for a
+   child too. */
 static void percent_signs_of_the_directory_stay(void) {
   char there[sizeof first + 32], name[64];
   int status = -1;
@@ -148,7 +151,8 @@ static void leaves_a_trace_here(void) {
   EXPECT(count_in(".") == 1);
 }
 
-/* No path of 4096 bytes leads there: the file is found all the same, as long as the program stays. */
+/* No path of 4096 bytes leads there: the file is found all the same, as long as the program
+   stays. */
 static void a_directory_without_a_path_works_while_the_program_is_there(void) {
   char name[DEEP_NAME_BYTES + 1], here[PATH_MAX];
   memset(name, 'd', sizeof name - 1);
@@ -162,7 +166,8 @@ static void a_directory_without_a_path_works_while_the_program_is_there(void) {
   leaves_a_trace_here();
 }
 
-/* A path just short enough for itself, and too long for the names that are made of it, stays relative. */
+/* A path just short enough for itself, and too long for the names that are made of it, stays
+   relative. */
 static void a_path_of_any_length_works_while_the_program_is_there(void) {
   char name[DEEP_NAME_BYTES + 1], here[PATH_MAX];
   memset(name, 'd', sizeof name - 1);
@@ -172,7 +177,8 @@ static void a_path_of_any_length_works_while_the_program_is_there(void) {
     EXPECT(mkdir(name, 0700) == 0);
     go_to(name);
   }
-  for (int i = 0; i < 20 && !mistakes; i++) { /* 15 bytes further each time, up to the end of what getcwd() takes */
+  /* 15 bytes further each time, up to the end of what getcwd() takes */
+  for (int i = 0; i < 20 && !mistakes; i++) {
     EXPECT(mkdir("fourteen bytes", 0700) == 0);
     go_to("fourteen bytes");
     if (!getcwd(here, sizeof here)) break;
@@ -191,7 +197,8 @@ static void the_environments_path_is_that_of_the_start(void) {
     _exit(127);
   }
   int status = -1;
-  EXPECT(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == BY_ENVIRONMENT_LEAVES);
+  EXPECT(waitpid(child, &status, 0) == child && WIFEXITED(status) &&
+         WEXITSTATUS(status) == BY_ENVIRONMENT_LEAVES);
   EXPECT(is_in(first, "trace.json"));
   EXPECT(count_in(first) == 1);
   EXPECT(count_in(second) == 0);
@@ -226,10 +233,10 @@ static int clean(void **state) {
   return system(command);
 }
 
-#define SCENE(name)                      \
+#define SCENE(name)                       \
   static void test_##name(void **state) { \
-    (void)state;                         \
-    play(name);                          \
+    (void)state;                          \
+    play(name);                           \
   }
 SCENE(the_trace_is_beside_its_capture)
 SCENE(a_forked_child_is_beside_its_parent)
@@ -237,7 +244,8 @@ SCENE(percent_signs_of_the_directory_stay)
 SCENE(a_directory_without_a_path_works_while_the_program_is_there)
 SCENE(a_path_of_any_length_works_while_the_program_is_there)
 SCENE(the_environments_path_is_that_of_the_start)
-#define ENTRY(name) {#name, test_##name, NULL, clean, NULL}
+#define ENTRY(name) \
+  { #name, test_##name, NULL, clean, NULL }
 
 int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {

@@ -1,5 +1,6 @@
-/* With PROF_DISABLE the macros leave nothing but the code: nothing is evaluated, nothing recorded. That the object code is that of
-   functions written without macros is compare-objects.sh's to show. */
+/* With PROF_DISABLE the macros leave nothing but the code: nothing is evaluated, nothing
+   recorded. That the object code is that of functions written without macros is
+   compare-objects.sh's to show. */
 #define PROF_DISABLE
 #include "events.h"
 
@@ -25,8 +26,10 @@ static void only_the_code_is_left(void **state) {
   int ran = 0;
   calls = 0;
   events_record(2);
-  WITH_BASE_PROFILER(device_once(), name_once(), name_once(), PROF_ARGS("v", value_once()), { ran++; });
-  WITH_GPU_PROFILER_LEVEL(2, device_once(), value_once(), name_once(), "c", PROF_FMT("%d", value_once()), { ran++; });
+  WITH_BASE_PROFILER(device_once(), name_once(), name_once(), PROF_ARGS("v", value_once()),
+                     { ran++; });
+  WITH_GPU_PROFILER_LEVEL(2, device_once(), value_once(), name_once(), "c",
+                          PROF_FMT("%d", value_once()), { ran++; });
   for (int i = 0; i < 4; i++) {
     PROF_SCOPE(name_once());
     PROF_FUNCTION();

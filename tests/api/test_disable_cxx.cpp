@@ -31,8 +31,10 @@ void only_the_code_is_left(void **) {
   int ran = 0;
   calls = 0;
   events_record(2);
-  WITH_BASE_PROFILER(Device(), name_once(), name_once(), {"Count: " + std::to_string(value_once())}, { ran++; });
-  WITH_GPU_PROFILER_LEVEL(2, Device(), nullptr, name_once(), "c", PROF_FMT("%d", value_once()), { ran++; });
+  WITH_BASE_PROFILER(Device(), name_once(), name_once(), {"Count: " + std::to_string(value_once())},
+                     { ran++; });
+  WITH_GPU_PROFILER_LEVEL(2, Device(), nullptr, name_once(), "c", PROF_FMT("%d", value_once()),
+                          { ran++; });
   {
     PROF_SCOPE(name_once());
     PROF_FUNCTION();

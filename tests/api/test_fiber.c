@@ -427,18 +427,18 @@ static void a_forked_child_has_its_fibers(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
 #if !WITH_TSAN
-      cmocka_unit_test(scopes_stay_in_their_fiber),
+    cmocka_unit_test(scopes_stay_in_their_fiber),
 #endif
-      cmocka_unit_test(a_fiber_is_a_track_with_a_number_of_its_own),
-      cmocka_unit_test(a_table_by_threads_names_the_fiber),
-      cmocka_unit_test(it_lives_over_captures),
-      cmocka_unit_test(what_it_leaves_open_is_lost),
-      cmocka_unit_test(a_null_place_is_refused),
-      cmocka_unit_test(it_is_on_one_thread_at_a_time),
-      cmocka_unit_test(it_goes_from_thread_to_thread),
-      cmocka_unit_test(a_thread_may_end_in_a_fiber),
-      cmocka_unit_test(handlers_record_at_any_moment),
-      cmocka_unit_test(a_forked_child_has_its_fibers),
+    cmocka_unit_test(a_fiber_is_a_track_with_a_number_of_its_own),
+    cmocka_unit_test(a_table_by_threads_names_the_fiber),
+    cmocka_unit_test(it_lives_over_captures),
+    cmocka_unit_test(what_it_leaves_open_is_lost),
+    cmocka_unit_test(a_null_place_is_refused),
+    cmocka_unit_test(it_is_on_one_thread_at_a_time),
+    cmocka_unit_test(it_goes_from_thread_to_thread),
+    cmocka_unit_test(a_thread_may_end_in_a_fiber),
+    cmocka_unit_test(handlers_record_at_any_moment),
+    cmocka_unit_test(a_forked_child_has_its_fibers),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

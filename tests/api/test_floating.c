@@ -1,5 +1,6 @@
-/* A host with a floating point environment and an errno of its own: one that traps is not ended by what prof computes, one that rounds in another way gets the same
-   texts, and each finds its environment as it left it. */
+/* A host with a floating point environment and an errno of its own: one that traps is not ended by
+   what prof computes, one that rounds in another way gets the same texts, and each finds its
+   environment as it left it. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fenv.h>
@@ -23,7 +24,8 @@
 
 enum { VALUES = 200, TEXTS = 4 };
 
-static const double values[] = {0.1, 1e300, 5e-324, DBL_MAX, -1e17, 18446744073709551616.0, INFINITY, NAN};
+static const double values[] = {0.1,      1e300, 5e-324, DBL_MAX, -1e17, 18446744073709551616.0,
+                                INFINITY, NAN};
 static const char capture_path[] = "floating.prof";
 
 static void record(void) {
@@ -47,8 +49,12 @@ static int read_texts(char *texts[TEXTS]) {
   prof_memory *memory = NULL;
   size_t bytes = 0;
   if (prof_trace_open(capture_path, &trace) != PROF_OK) return 1;
-  if (prof_trace_json(trace, NULL, &texts[0], &bytes) != PROF_OK || prof_trace_table(trace, NULL, &texts[1]) != PROF_OK) return 2;
-  if (prof_memory_read(trace, &memory) != PROF_OK || prof_memory_text(memory, NULL, &texts[2]) != PROF_OK) return 3;
+  if (prof_trace_json(trace, NULL, &texts[0], &bytes) != PROF_OK ||
+      prof_trace_table(trace, NULL, &texts[1]) != PROF_OK)
+    return 2;
+  if (prof_memory_read(trace, &memory) != PROF_OK ||
+      prof_memory_text(memory, NULL, &texts[2]) != PROF_OK)
+    return 3;
   if (prof_memory_svg(memory, 0, &texts[3]) != PROF_OK) return 4;
   prof_memory_destroy(memory);
   prof_trace_destroy(trace);
@@ -68,7 +74,9 @@ static int live(int traps) {
   if (prof_health(&health) != PROF_OK || prof_get_json(&json, &bytes) != PROF_OK) return 11;
   prof_free(json);
   if (prof_get_duration("scope", NULL, &ns, &count) != PROF_OK || count != VALUES) return 12;
-  if (prof_stop() != PROF_OK || prof_dump("floating.json") != PROF_OK || prof_dump(capture_path) != PROF_OK) return 13;
+  if (prof_stop() != PROF_OK || prof_dump("floating.json") != PROF_OK ||
+      prof_dump(capture_path) != PROF_OK)
+    return 13;
   const int result = read_texts(texts);
   if (fegetexcept() != traps) return 14;
   return result;
@@ -76,7 +84,8 @@ static int live(int traps) {
 
 static void a_host_that_traps_is_not_ended(void **state) {
   (void)state;
-  static const int each[] = {FE_INVALID, FE_DIVBYZERO, FE_OVERFLOW, FE_UNDERFLOW, FE_INEXACT, FE_ALL_EXCEPT};
+  static const int each[] = {FE_INVALID,   FE_DIVBYZERO, FE_OVERFLOW,
+                             FE_UNDERFLOW, FE_INEXACT,   FE_ALL_EXCEPT};
   if (feenableexcept(FE_INVALID) == -1 || fegetexcept() != FE_INVALID) {
     print_message("skip: this processor traps nothing\n");
     skip();
@@ -115,8 +124,10 @@ static void texts_are_the_same_however_the_host_rounds(void **state) {
   assert_int_equal(prof_dump(capture_path), PROF_OK);
   assert_int_equal(read_texts(texts), 0);
   for (size_t m = 1; m <= MODES; m++) {
-    if (m < MODES) fesetround(modes[m]);
-    else flush_denormals();
+    if (m < MODES)
+      fesetround(modes[m]);
+    else
+      flush_denormals();
     const int result = read_texts(again), mode = fegetround();
     fesetenv(FE_DFL_ENV);
     assert_int_equal(result, 0);
@@ -159,10 +170,10 @@ static int leave(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
 #if defined(__GLIBC__)
-      cmocka_unit_test(a_host_that_traps_is_not_ended),
+    cmocka_unit_test(a_host_that_traps_is_not_ended),
 #endif
-      cmocka_unit_test(errno_stays),
-      cmocka_unit_test(texts_are_the_same_however_the_host_rounds),
+    cmocka_unit_test(errno_stays),
+    cmocka_unit_test(texts_are_the_same_however_the_host_rounds),
   };
   return cmocka_run_group_tests_name("floating", tests, NULL, leave);
 }

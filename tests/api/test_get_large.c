@@ -1,5 +1,5 @@
-/* A capture that is read while it is recorded is not copied: what is finished is seen where it stands, whatever happens to the capture
-   meanwhile. */
+/* A capture that is read while it is recorded is not copied: what is finished is seen where it
+   stands, whatever happens to the capture meanwhile. */
 #define _GNU_SOURCE
 #include <prof/trace.h>
 #include <setjmp.h>
@@ -29,7 +29,8 @@ static void record(int count) {
 }
 
 static void start(uint32_t policy, const char *path, uint64_t cap_bytes) {
-  const prof_options options = {.size = sizeof options, .policy = policy, .path = path, .cap_bytes = cap_bytes};
+  const prof_options options = {
+      .size = sizeof options, .policy = policy, .path = path, .cap_bytes = cap_bytes};
   if (prof_start_with(&options) != PROF_OK) fail_msg("prof_start_with: %s", prof_last_error());
 }
 
@@ -62,13 +63,15 @@ static uint64_t events_read(const prof_trace *trace) {
   return count;
 }
 
-/* Anonymous and shared memory, in KiB: pages of a file can go at any time, and are not ours alone. */
+/* Anonymous and shared memory, in KiB: pages of a file can go at any time, and are not ours
+   alone. */
 static long held_kib(void) {
   FILE *const status = fopen("/proc/self/status", "r");
   char line[256];
   long kib = 0, one;
   while (status && fgets(line, sizeof line, status)) {
-    if (sscanf(line, "RssAnon: %ld kB", &one) == 1 || sscanf(line, "RssShmem: %ld kB", &one) == 1) kib += one;
+    if (sscanf(line, "RssAnon: %ld kB", &one) == 1 || sscanf(line, "RssShmem: %ld kB", &one) == 1)
+      kib += one;
     if (sscanf(line, "RssFile: %ld kB", &one) == 1) kib += one;
   }
   if (status) fclose(status);
@@ -101,7 +104,8 @@ static void a_start_under_mlockall_takes_what_it_uses(void **state) {
     return;
   }
   const long before = held_kib();
-  const prof_options options = {.size = sizeof options, .policy = PROF_POLICY_KEEP, .cap_bytes = (uint64_t)CAP_KIB << 10};
+  const prof_options options = {
+      .size = sizeof options, .policy = PROF_POLICY_KEEP, .cap_bytes = (uint64_t)CAP_KIB << 10};
   const int status = prof_start_with(&options);
   const long after = held_kib();
   record(FEW_SCOPES);
@@ -142,7 +146,8 @@ static void a_dump_of_a_large_stream_takes_no_memory(void **state) {
   assert_int_equal(scopes_in(trace), SCOPES);
   assert_int_equal(prof_trace_dump(trace, "/dev/null", NULL), PROF_OK);
   const long dumped = held_kib();
-  printf("%d MiB of records: %ld KiB held before, %ld open, %ld after a dump\n", SCOPES / 65536, before, opened, dumped);
+  printf("%d MiB of records: %ld KiB held before, %ld open, %ld after a dump\n", SCOPES / 65536,
+         before, opened, dumped);
   if (!WITH_ASAN && !WITH_TSAN) {
     assert_true(opened - before < EXTRA_KIB);
     assert_true(dumped - before < EXTRA_KIB);
@@ -187,14 +192,15 @@ static void what_is_read_stays_when_the_capture_is_cleared(void **state) {
   }
 }
 
-/* A trace that stays for ever keeps what it shows, and no room of what came after; nor do those that come and go beside it, each of which outlives
-   the clear of what it shows. */
+/* A trace that stays for ever keeps what it shows, and no room of what came after; nor do those
+   that come and go beside it, each of which outlives the clear of what it shows. */
 static void clears_beside_living_traces_stay_within_the_capture(void **state) {
   (void)state;
   enum { ROUNDS = 200, ROUND_SCOPES = 20000 };
   const uint32_t policies[] = {PROF_POLICY_KEEP, PROF_POLICY_STREAM};
   for (size_t p = 0; p < sizeof policies / sizeof *policies; p++) {
-    start(policies[p], policies[p] == PROF_POLICY_STREAM ? output : NULL, 16 << 20); /* a round is 320 KB, all of them 64 MB */
+    /* a round is 320 KB, all of them 64 MB */
+    start(policies[p], policies[p] == PROF_POLICY_STREAM ? output : NULL, 16 << 20);
     record(FEW_SCOPES / 4);
     prof_trace *const for_ever = get();
     assert_int_equal(prof_clear(), PROF_OK);
@@ -213,7 +219,8 @@ static void clears_beside_living_traces_stay_within_the_capture(void **state) {
     prof_health health = {.size = sizeof health};
     assert_int_equal(prof_health(&health), PROF_OK);
     assert_int_equal(health.lost_count[PROF_LOSS_FULL], 0);
-    assert_int_equal(health.lost_count[PROF_LOSS_CLEARED], FEW_SCOPES / 4 + (uint64_t)ROUNDS * ROUND_SCOPES);
+    assert_int_equal(health.lost_count[PROF_LOSS_CLEARED],
+                     FEW_SCOPES / 4 + (uint64_t)ROUNDS * ROUND_SCOPES);
     prof_trace_destroy(for_ever);
     assert_int_equal(prof_stop(), PROF_OK);
   }
@@ -287,7 +294,8 @@ static void what_is_read_stays_when_the_capture_is_replaced(void **state) {
   }
 }
 
-/* What is written of a kept trace after a clear is what it was: also the capture itself, whose heads a clear changes. */
+/* What is written of a kept trace after a clear is what it was: also the capture itself, whose
+   heads a clear changes. */
 static void a_capture_written_after_a_clear_is_whole(void **state) {
   (void)state;
   char copy[128];

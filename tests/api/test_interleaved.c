@@ -1,10 +1,11 @@
-/* Scopes by calls that do not nest: tasks that take turns on one thread, begun in one order and ended in another. Each keeps its name and
-   its arguments, none is lost, and blocks among them stay blocks. */
+/* Scopes by calls that do not nest: tasks that take turns on one thread, begun in one order and
+   ended in another. Each keeps its name and its arguments, none is lost, and blocks among them stay
+   blocks. */
 #define _GNU_SOURCE
 #include "events.h"
 
-#include <stdbool.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/time.h>
 
@@ -21,7 +22,10 @@ static task begin_task(unsigned number) {
   memset(text, 'a' + (char)(number % 26), sizeof text - 1);
   text[sizeof text - 1] = '\0';
   const prof_arg items[] = {{.key = "number", .type = PROF_ARG_U64, .value = {.u64 = number}},
-                            {.key = "text", .type = PROF_ARG_STRING, .bytes = number % TEXT_BYTES, .value = {.text = text}}};
+                            {.key = "text",
+                             .type = PROF_ARG_STRING,
+                             .bytes = number % TEXT_BYTES,
+                             .value = {.text = text}}};
   const prof_args args = {items, 2, PROF_ARGS_PAIRS, NULL};
   return (task){prof_scope_begin(1, name, "task", &args), number};
 }
@@ -35,7 +39,8 @@ static void check_losses(void) {
   prof_health health = {.size = sizeof health};
   assert_int_equal(prof_health(&health), PROF_OK);
   for (int i = 0; i < PROF_LOSS_COUNT; i++)
-    if (i != PROF_LOSS_CLEARED && health.lost_count[i]) fail_msg("%llu lost: %s", (unsigned long long)health.lost_count[i], prof_loss_name(i));
+    if (i != PROF_LOSS_CLEARED && health.lost_count[i])
+      fail_msg("%llu lost: %s", (unsigned long long)health.lost_count[i], prof_loss_name(i));
   assert_int_equal(health.cut_text_count, 0);
 }
 
@@ -55,7 +60,8 @@ static void check_tasks(unsigned count) {
     assert_string_equal(event->name, wanted);
     snprintf(args, sizeof args, "number=u:%u text=s:", number);
     assert_memory_equal(event->args, args, strlen(args));
-    for (unsigned b = 0; b < number % TEXT_BYTES; b++) assert_int_equal(event->args[strlen(args) + b], 'a' + (char)(number % 26));
+    for (unsigned b = 0; b < number % TEXT_BYTES; b++)
+      assert_int_equal(event->args[strlen(args) + b], 'a' + (char)(number % 26));
     assert_int_equal(strlen(event->args), strlen(args) + number % TEXT_BYTES);
     assert_false(is_seen[number]);
     is_seen[number] = true;
@@ -112,7 +118,8 @@ static void tasks_take_turns(void **state) {
     }
 }
 
-/* While they stand open, the reader shows each with its own text, also after texts have been moved. */
+/* While they stand open, the reader shows each with its own text, also after texts have been
+   moved. */
 static void open_tasks_are_shown_with_their_texts(void **state) {
   (void)state;
   enum { OPEN = 60, TURNS = 2000 };
@@ -139,12 +146,14 @@ static void blocks_and_tasks_mix(void **state) {
   uint64_t first = 0, second = 0;
   start();
   for (int i = 0; i < 100; i++) {
-    WITH_BASE_PROFILER(PROF_HOST, "around a begin", "block", PROF_NO_ARGS, { first = prof_scope_begin(1, "first", "call", NULL); });
+    WITH_BASE_PROFILER(PROF_HOST, "around a begin", "block", PROF_NO_ARGS,
+                       { first = prof_scope_begin(1, "first", "call", NULL); });
     WITH_BASE_PROFILER(PROF_HOST, "between", "block", PROF_ARGS("i", i), {
       second = prof_scope_begin(1, "second", "call", NULL);
       WITH_BASE_PROFILER(PROF_HOST, "inner", "block", PROF_NO_ARGS, { prof_scope_end(first); });
     });
-    WITH_BASE_PROFILER(PROF_HOST, "around an end", "block", PROF_NO_ARGS, { prof_scope_end(second); });
+    WITH_BASE_PROFILER(PROF_HOST, "around an end", "block", PROF_NO_ARGS,
+                       { prof_scope_end(second); });
   }
   check_losses();
   events_stop_and_read();
@@ -177,9 +186,12 @@ static void a_skipped_block_ends_with_the_block_around_it_and_a_task_does_not(vo
   events_stop_and_read();
   size_t tasks = 0, outers = 0, skipped = 0;
   for (size_t i = 0; i < events.count; i++) {
-    tasks += strcmp(events.items[i].name, "task") == 0 && events.items[i].e.kind == PROF_EVENT_SCOPE;
-    outers += strcmp(events.items[i].name, "outer") == 0 && events.items[i].e.kind == PROF_EVENT_SCOPE;
-    skipped += strcmp(events.items[i].name, "skipped") == 0 && events.items[i].e.flags & PROF_EVENT_SKIPPED;
+    tasks +=
+        strcmp(events.items[i].name, "task") == 0 && events.items[i].e.kind == PROF_EVENT_SCOPE;
+    outers +=
+        strcmp(events.items[i].name, "outer") == 0 && events.items[i].e.kind == PROF_EVENT_SCOPE;
+    skipped += strcmp(events.items[i].name, "skipped") == 0 &&
+               events.items[i].e.flags & PROF_EVENT_SKIPPED;
   }
   assert_int_equal(tasks, 200);
   assert_int_equal(outers, 200);
@@ -292,7 +304,8 @@ static volatile uint64_t handled;
 static void begin_and_end(int signal) {
   (void)signal;
   handled += 2;
-  const uint64_t a = prof_scope_begin(1, "handler", "h", NULL), b = prof_scope_begin(1, "handler, inside", "h", NULL);
+  const uint64_t a = prof_scope_begin(1, "handler", "h", NULL),
+                 b = prof_scope_begin(1, "handler, inside", "h", NULL);
   prof_scope_end(b);
   prof_scope_end(a);
 }
@@ -300,7 +313,8 @@ static void begin_and_end(int signal) {
 /* A handler whose scopes nest, over tasks that do not. */
 static void tasks_take_turns_under_a_handler(void **state) {
   (void)state;
-  const prof_options options = {.size = sizeof options, .policy = PROF_POLICY_RING, .cap_bytes = 32 << 20};
+  const prof_options options = {
+      .size = sizeof options, .policy = PROF_POLICY_RING, .cap_bytes = 32 << 20};
   char big[600];
   memset(big, 'M', sizeof big - 1);
   big[sizeof big - 1] = '\0';
@@ -312,7 +326,8 @@ static void tasks_take_turns_under_a_handler(void **state) {
   setitimer(ITIMER_REAL, &often, NULL);
   enum { TURNS = 300000 };
   for (int i = 0; i < TURNS; i++) {
-    const uint64_t a = prof_scope_begin(1, i % 3 ? "a" : big, "m", NULL), b = prof_scope_begin(1, "b", "m", NULL);
+    const uint64_t a = prof_scope_begin(1, i % 3 ? "a" : big, "m", NULL),
+                   b = prof_scope_begin(1, "b", "m", NULL);
     prof_scope_end(a);
     prof_scope_end(b);
   }

@@ -1,4 +1,6 @@
-/* libprof_itt.so as a program's part of ITT meets it: opened by its path, told of the part by __itt_api_init(), called by the pointers that it has set. No PyTorch: tests/python/test_torch.py has the real one. */
+/* libprof_itt.so as a program's part of ITT meets it: opened by its path, told of the part by
+   __itt_api_init(), called by the pointers that it has set. No PyTorch: tests/python/test_torch.py
+   has the real one. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -14,7 +16,8 @@ enum { THREADS = 4, NAMES = 300, MANY = 70000, DEEP = 1000 };
 
 typedef prof_i_itt_domain *domain_create(const char *name);
 typedef prof_i_itt_string *string_handle_create(const char *text);
-typedef void task_begin(const prof_i_itt_domain *domain, prof_i_itt_id id, prof_i_itt_id parent, prof_i_itt_string *name);
+typedef void task_begin(const prof_i_itt_domain *domain, prof_i_itt_id id, prof_i_itt_id parent,
+                        prof_i_itt_string *name);
 typedef void task_end(const prof_i_itt_domain *domain);
 typedef void thread_set_name(const char *name);
 
@@ -35,13 +38,13 @@ static void null_function(void) {}
 static void init_function(void) {}
 
 static prof_i_itt_function functions[] = {
-  {"__itt_domain_create", (void **)&itt.domain, (void *)init_function, NULL, 0},
-  {"__itt_string_handle_create", (void **)&itt.string, (void *)init_function, NULL, 0},
-  {"__itt_task_begin", (void **)&itt.begin, (void *)init_function, NULL, 0},
-  {"__itt_task_end", (void **)&itt.end, (void *)init_function, NULL, 0},
-  {"__itt_thread_set_name", (void **)&itt.name_thread, (void *)init_function, NULL, 0},
-  {"__itt_not_known", (void **)&itt.unknown, (void *)init_function, (void *)null_function, 0},
-  {NULL, NULL, NULL, NULL, 0},
+    {"__itt_domain_create", (void **)&itt.domain, (void *)init_function, NULL, 0},
+    {"__itt_string_handle_create", (void **)&itt.string, (void *)init_function, NULL, 0},
+    {"__itt_task_begin", (void **)&itt.begin, (void *)init_function, NULL, 0},
+    {"__itt_task_end", (void **)&itt.end, (void *)init_function, NULL, 0},
+    {"__itt_thread_set_name", (void **)&itt.name_thread, (void *)init_function, NULL, 0},
+    {"__itt_not_known", (void **)&itt.unknown, (void *)init_function, (void *)null_function, 0},
+    {NULL, NULL, NULL, NULL, 0},
 };
 
 static prof_i_itt_part part_of_version(unsigned long major) {
@@ -59,7 +62,8 @@ static int open_collector(void **state) {
   if (!library) return 1;
   itt.init = (void (*)(prof_i_itt_part *, int))dlsym(library, "__itt_api_init");
   itt.seen = (int (*)(void))dlsym(library, "prof_i_itt_seen_1");
-  prof_i_itt_part another = part_of_version(4), broken = part_of_version(3), part = part_of_version(3);
+  prof_i_itt_part another = part_of_version(4), broken = part_of_version(3),
+                  part = part_of_version(3);
   itt.unknown = init_function;
   broken.magic[3]++;
   itt.init(NULL, 0);
@@ -67,12 +71,15 @@ static int open_collector(void **state) {
   itt.init(&broken, 0);
   if (itt.begin || itt.unknown != init_function) return 1;
   itt.init(&part, -1);
-  if (!itt.domain || !itt.string || !itt.begin || !itt.end || itt.unknown != null_function) return 1;
+  if (!itt.domain || !itt.string || !itt.begin || !itt.end || itt.unknown != null_function)
+    return 1;
   itt.torch = itt.domain("PyTorch");
   return itt.torch ? 0 : 1;
 }
 
-static void begin(const prof_i_itt_domain *domain, const char *name) { itt.begin(domain, (prof_i_itt_id){0}, (prof_i_itt_id){0}, itt.string(name)); }
+static void begin(const prof_i_itt_domain *domain, const char *name) {
+  itt.begin(domain, (prof_i_itt_id){0}, (prof_i_itt_id){0}, itt.string(name));
+}
 
 static void test_tasks_are_scopes_nested_as_they_were_begun(void **state) {
   (void)state;
@@ -216,7 +223,8 @@ static void test_threads_make_the_same_names_at_once(void **state) {
   char name[32];
   (void)state;
   events_record(1);
-  for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, use_all_names, i % 2 ? "yes" : NULL), 0);
+  for (int i = 0; i < THREADS; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, use_all_names, i % 2 ? "yes" : NULL), 0);
   for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
   events_stop_and_read();
   for (int i = 0; i < NAMES; i++) {
@@ -238,7 +246,8 @@ static void test_a_child_goes_on_for_itself(void **state) {
     begin(itt.torch, "in the child");
     itt.end(itt.torch);
     itt.end(itt.torch);
-    _exit(prof_get_duration("in the child", "cpu_op", NULL, &count) == PROF_OK && count == 1 ? 0 : 1);
+    _exit(prof_get_duration("in the child", "cpu_op", NULL, &count) == PROF_OK && count == 1 ? 0
+                                                                                             : 1);
   }
   int status = 0;
   assert_int_equal(waitpid(child, &status, 0), child);
@@ -258,7 +267,8 @@ static void test_a_thread_is_named(void **state) {
   itt.end(itt.torch);
   events_stop_and_read();
   prof_trace_thread thread = {.size = sizeof thread};
-  assert_status(prof_trace_thread_get(events.trace, only_event("named")->e.thread, &thread), PROF_OK);
+  assert_status(prof_trace_thread_get(events.trace, only_event("named")->e.thread, &thread),
+                PROF_OK);
   assert_string_equal(thread.name, "from ITT");
 }
 
@@ -294,18 +304,18 @@ static void test_names_without_end_take_memory_with_an_end(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_tasks_are_scopes_nested_as_they_were_begun),
-    cmocka_unit_test(test_other_domains_are_level_2_and_their_own_category),
-    cmocka_unit_test(test_a_text_has_one_string_and_a_name_one_domain),
-    cmocka_unit_test(test_strings_and_domains_of_the_program_are_taken),
-    cmocka_unit_test(test_ends_and_begins_that_do_not_fit_do_no_harm),
-    cmocka_unit_test(test_nothing_is_recorded_that_nobody_asked_for),
-    cmocka_unit_test(test_the_question_of_prof_itself_is_answered_and_not_recorded),
-    cmocka_unit_test(test_any_depth),
-    cmocka_unit_test(test_threads_make_the_same_names_at_once),
-    cmocka_unit_test(test_a_child_goes_on_for_itself),
-    cmocka_unit_test(test_a_thread_is_named),
-    cmocka_unit_test(test_names_without_end_take_memory_with_an_end),
+      cmocka_unit_test(test_tasks_are_scopes_nested_as_they_were_begun),
+      cmocka_unit_test(test_other_domains_are_level_2_and_their_own_category),
+      cmocka_unit_test(test_a_text_has_one_string_and_a_name_one_domain),
+      cmocka_unit_test(test_strings_and_domains_of_the_program_are_taken),
+      cmocka_unit_test(test_ends_and_begins_that_do_not_fit_do_no_harm),
+      cmocka_unit_test(test_nothing_is_recorded_that_nobody_asked_for),
+      cmocka_unit_test(test_the_question_of_prof_itself_is_answered_and_not_recorded),
+      cmocka_unit_test(test_any_depth),
+      cmocka_unit_test(test_threads_make_the_same_names_at_once),
+      cmocka_unit_test(test_a_child_goes_on_for_itself),
+      cmocka_unit_test(test_a_thread_is_named),
+      cmocka_unit_test(test_names_without_end_take_memory_with_an_end),
   };
   return cmocka_run_group_tests(tests, open_collector, NULL);
 }

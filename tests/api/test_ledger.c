@@ -1,5 +1,5 @@
-/* Each begin is one record, one loss, or one scope that stands open; it is counted once, where its entry is removed. Ends without a scope are
-   strays, outside of that sum. */
+/* Each begin is one record, one loss, or one scope that stands open; it is counted once, where its
+   entry is removed. Ends without a scope are strays, outside of that sum. */
 #define _GNU_SOURCE
 #include <limits.h>
 #include <prof/profiler.h>
@@ -16,8 +16,10 @@ static prof_health health_now(void) {
   return health;
 }
 
-/* Health and the reader tell the same: so many recorded, lost (by one reason, -1: none), open, of these below the 64, and strays. */
-static void check_all(uint64_t recorded, int loss, uint64_t lost, uint64_t open, uint64_t below, uint64_t strays) {
+/* Health and the reader tell the same: so many recorded, lost (by one reason, -1: none), open, of
+   these below the 64, and strays. */
+static void check_all(uint64_t recorded, int loss, uint64_t lost, uint64_t open, uint64_t below,
+                      uint64_t strays) {
   const prof_health health = health_now();
   prof_trace *trace;
   prof_trace_info info = {.size = sizeof info};
@@ -50,12 +52,15 @@ static void start_with_cap(uint64_t cap_bytes) {
 
 static jmp_buf back;
 static void jump_now(void) { longjmp(back, 1); }
-static void (*volatile jumper)(void) = jump_now; /* or the compiler sees that it never returns, and says so */
+/* or the compiler sees that it never returns, and says so */
+static void (*volatile jumper)(void) = jump_now;
 
 static void dive(int depth) {
   WITH_BASE_PROFILER(PROF_HOST, "left", "ledger", PROF_ARGS("depth", depth), {
-    if (depth > 1) dive(depth - 1);
-    else jumper();
+    if (depth > 1)
+      dive(depth - 1);
+    else
+      jumper();
   });
 }
 static __attribute__((noinline)) void leave_blocks(int depth) {
@@ -81,7 +86,8 @@ static void blocks_that_a_jump_leaves_end_with_the_block_around_them(void **stat
     assert_string_equal(one->name, "left");
     assert_int_equal(one->e.kind, PROF_EVENT_SCOPE);
     assert_int_equal(one->e.flags, PROF_EVENT_SKIPPED);
-    assert_int_equal(one->e.start_ns + one->e.duration_ns, outer->e.start_ns + outer->e.duration_ns);
+    assert_int_equal(one->e.start_ns + one->e.duration_ns,
+                     outer->e.start_ns + outer->e.duration_ns);
     assert_int_equal(one->e.depth, 4 - one->e.args[0].value.i64);
   }
   assert_int_equal(left, 3);
@@ -210,7 +216,8 @@ static void ends_in_any_order_below_the_64_are_counted_once(void **state) {
 
 static pthread_key_t key;
 static void record_in_destructor(void *rounds) {
-  WITH_BASE_PROFILER(PROF_HOST, "destructor", "ledger", PROF_NO_ARGS, { WITH_BASE_PROFILER(PROF_HOST, "inside", "ledger", PROF_NO_ARGS, {}); });
+  WITH_BASE_PROFILER(PROF_HOST, "destructor", "ledger", PROF_NO_ARGS,
+                     { WITH_BASE_PROFILER(PROF_HOST, "inside", "ledger", PROF_NO_ARGS, {}); });
   if ((intptr_t)rounds > 1) pthread_setspecific(key, (void *)((intptr_t)rounds - 1));
 }
 static void *set_key(void *rounds) {
@@ -218,10 +225,12 @@ static void *set_key(void *rounds) {
   return NULL;
 }
 
-/* Also in the last round, behind which nobody sees it end: its chunk and its slot go to the next thread. */
+/* Also in the last round, behind which nobody sees it end: its chunk and its slot go to the next
+   thread. */
 static void a_thread_that_records_in_destructors_is_one_thread_and_leaves_its_room(void **state) {
 #if defined(__SANITIZE_THREAD__)
-  enum { ROUNDS = PTHREAD_DESTRUCTOR_ITERATIONS - 1 }; /* in the last one its own state of the thread is gone */
+  /* in the last one its own state of the thread is gone */
+  enum { ROUNDS = PTHREAD_DESTRUCTOR_ITERATIONS - 1 };
 #else
   enum { ROUNDS = PTHREAD_DESTRUCTOR_ITERATIONS };
 #endif

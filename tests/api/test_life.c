@@ -1,5 +1,6 @@
-/* The life of a capture: every order of calls has the answer that the headers name. A model walks beside the library: it knows
-   whether a capture is recording, at what level, into which arena, and how many events stand there. */
+/* The life of a capture: every order of calls has the answer that the headers name. A model walks
+   beside the library: it knows whether a capture is recording, at what level, into which arena, and
+   how many events stand there. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -12,8 +13,10 @@ static char dump_path[sizeof folder + 16];
 
 /* What start_with is called with, in turn; the first is what prof_start() begins with. */
 static const prof_options *options_of(int which) {
-  static const prof_options keep = {.size = sizeof keep, .policy = PROF_POLICY_KEEP, .cap_bytes = 1 << 20, .level = 2};
-  static const prof_options ring = {.size = sizeof ring, .policy = PROF_POLICY_RING, .cap_bytes = 2 << 20};
+  static const prof_options keep = {
+      .size = sizeof keep, .policy = PROF_POLICY_KEEP, .cap_bytes = 1 << 20, .level = 2};
+  static const prof_options ring = {
+      .size = sizeof ring, .policy = PROF_POLICY_RING, .cap_bytes = 2 << 20};
   const prof_options *const all[] = {NULL, &keep, &ring};
   return all[which];
 }
@@ -27,9 +30,24 @@ static struct {
   int next_options;
 } model;
 
-typedef enum call { START1, START2, START_WITH, STOP, CLEAR, LEVEL, GET, DUMP, HEALTH, GET_JSON, STEP, NAME, CALL_COUNT } call;
-static const char *const call_names[] = {"start(1)", "start(2)", "start_with", "stop",     "clear", "level",
-                                         "get",      "dump",     "health",     "get_json", "step",  "thread_set_name"};
+typedef enum call {
+  START1,
+  START2,
+  START_WITH,
+  STOP,
+  CLEAR,
+  LEVEL,
+  GET,
+  DUMP,
+  HEALTH,
+  GET_JSON,
+  STEP,
+  NAME,
+  CALL_COUNT
+} call;
+static const char *const call_names[] = {"start(1)", "start(2)", "start_with", "stop",
+                                         "clear",    "level",    "get",        "dump",
+                                         "health",   "get_json", "step",       "thread_set_name"};
 
 static char trail[512]; /* the last calls, for the message of a failure */
 static int is_child;    /* of a test that forked: a failure must not jump to the test's end */
@@ -46,7 +64,8 @@ static int is_child;    /* of a test that forked: a failure must not jump to the
   } while (0)
 
 static void expect_status(int status, int wanted) {
-  expect(status == wanted, "the status is %s, not %s", prof_status_name(status), prof_status_name(wanted));
+  expect(status == wanted, "the status is %s, not %s", prof_status_name(status),
+         prof_status_name(wanted));
 }
 
 static void model_start(int level, int options) {
@@ -64,14 +83,16 @@ static void call_get(void) {
   if (!trace) return;
   prof_trace_info info = {.size = sizeof info};
   expect_status(prof_trace_info_get(trace, &info), PROF_OK);
-  expect(info.event_count == model.events, "the trace has %" PRIu64 " events, not %" PRIu64, info.event_count, model.events);
+  expect(info.event_count == model.events, "the trace has %" PRIu64 " events, not %" PRIu64,
+         info.event_count, model.events);
   prof_trace_destroy(trace);
 }
 
 static void call_dump(void) {
   unlink(dump_path);
   expect_status(prof_dump(dump_path), model.arena < 0 ? PROF_E_NOT_RUNNING : PROF_OK);
-  expect((access(dump_path, F_OK) == 0) == (model.arena >= 0), "a file is %s", model.arena < 0 ? "there" : "missing");
+  expect((access(dump_path, F_OK) == 0) == (model.arena >= 0), "a file is %s",
+         model.arena < 0 ? "there" : "missing");
 }
 
 static void call_get_json(void) {
@@ -79,15 +100,18 @@ static void call_get_json(void) {
   size_t bytes = 0;
   expect_status(prof_get_json(&text, &bytes), model.arena < 0 ? PROF_E_NOT_RUNNING : PROF_OK);
   expect((text != NULL) == (model.arena >= 0), "the text is %p", (void *)text);
-  if (text) expect(strlen(text) == bytes && strstr(text, "traceEvents"), "%zu bytes: %.100s", bytes, text);
+  if (text)
+    expect(strlen(text) == bytes && strstr(text, "traceEvents"), "%zu bytes: %.100s", bytes, text);
   prof_free(text);
 }
 
 static void call_health(void) {
   prof_health health = {.size = sizeof health};
   expect_status(prof_health(&health), PROF_OK);
-  expect(health.level == (uint32_t)model.level, "health's level is %u, not %d", health.level, model.level);
-  expect(health.recorded_count == model.events, "%" PRIu64 " are recorded, not %" PRIu64, health.recorded_count, model.events);
+  expect(health.level == (uint32_t)model.level, "health's level is %u, not %d", health.level,
+         model.level);
+  expect(health.recorded_count == model.events, "%" PRIu64 " are recorded, not %" PRIu64,
+         health.recorded_count, model.events);
 }
 
 static void run(call what) {
@@ -103,9 +127,12 @@ static void run(call what) {
       break;
     case START_WITH: {
       const int which = model.next_options++ % OPTIONS_COUNT;
-      expect_status(prof_start_with(options_of(which)), model.is_recording ? PROF_E_RUNNING : PROF_OK);
+      expect_status(prof_start_with(options_of(which)),
+                    model.is_recording ? PROF_E_RUNNING : PROF_OK);
       if (!model.is_recording)
-        model_start(options_of(which) && options_of(which)->level ? (int)options_of(which)->level : 1, which);
+        model_start(
+            options_of(which) && options_of(which)->level ? (int)options_of(which)->level : 1,
+            which);
     } break;
     case STOP:
       expect_status(prof_stop(), model.is_recording ? PROF_OK : PROF_E_NOT_RUNNING);
@@ -148,8 +175,8 @@ static void run_and_note(call what) {
   run(what);
 }
 
-/* A de Bruijn sequence: each of the 12^4 orders of four calls stands in it once. Made greedily: of the calls that make an order not
-   seen yet, the last of the list. */
+/* A de Bruijn sequence: each of the 12^4 orders of four calls stands in it once. Made greedily: of
+   the calls that make an order not seen yet, the last of the list. */
 static void every_order_of_four_calls_has_its_answer(void **state) {
   (void)state;
   enum { ORDERS = CALL_COUNT * CALL_COUNT * CALL_COUNT * CALL_COUNT };
@@ -183,7 +210,8 @@ static void every_pair_of_calls_works_in_a_fresh_process(void **state) {
     int status = -1;
     assert_int_equal(waitpid(child, &status, 0), child);
     if (status != 0)
-      fail_msg("%s, %s: wait status %x", call_names[i / CALL_COUNT], call_names[i % CALL_COUNT], (unsigned)status);
+      fail_msg("%s, %s: wait status %x", call_names[i / CALL_COUNT], call_names[i % CALL_COUNT],
+               (unsigned)status);
   }
 }
 
@@ -221,7 +249,8 @@ static void clear_forgets_and_recording_goes_on(void **state) {
 static void a_scope_open_across_clear_is_recorded(void **state) {
   (void)state;
   events_record(1);
-  WITH_BASE_PROFILER(PROF_HOST, "across", "x", PROF_NO_ARGS, { assert_status(prof_clear(), PROF_OK); });
+  WITH_BASE_PROFILER(PROF_HOST, "across", "x", PROF_NO_ARGS,
+                     { assert_status(prof_clear(), PROF_OK); });
   events_stop_and_read();
   assert_event_total(1);
   only_event("across");
@@ -233,7 +262,8 @@ static void a_scope_that_ends_after_the_stop_counts_as_late(void **state) {
   prof_health health = {.size = sizeof health};
   assert_status(prof_health(&health), PROF_OK);
   const uint64_t late = health.lost_count[PROF_LOSS_LATE];
-  WITH_BASE_PROFILER(PROF_HOST, "late", "x", PROF_NO_ARGS, { assert_status(prof_stop(), PROF_OK); });
+  WITH_BASE_PROFILER(PROF_HOST, "late", "x", PROF_NO_ARGS,
+                     { assert_status(prof_stop(), PROF_OK); });
   WITH_BASE_PROFILER(PROF_HOST, "never begun", "x", PROF_NO_ARGS, {});
   assert_status(prof_start(1), PROF_OK);
   WITH_BASE_PROFILER(PROF_HOST, "over two sessions", "x", PROF_NO_ARGS, {
@@ -295,7 +325,8 @@ static void durations_sum_up_by_name_and_category(void **state) {
   assert_int_equal(total, 0);
   assert_status(prof_stop(), PROF_OK);
   assert_status(prof_get_duration("op", NULL, &total, NULL), PROF_OK);
-  assert_in_range(total, all - all / 100 - 10, all + all / 100 + 10); /* the clock's rate is known better now */
+  /* the clock's rate is known better now */
+  assert_in_range(total, all - all / 100 - 10, all + all / 100 + 10);
 }
 
 static void capture_files_go_after_a_clean_dump_unless_kept(void **state) {
@@ -303,7 +334,8 @@ static void capture_files_go_after_a_clean_dump_unless_kept(void **state) {
   char path[sizeof folder + 32];
   snprintf(path, sizeof path, "%s/kept-%%p.json", folder);
   for (uint32_t keep = 0; keep <= 1; keep++) {
-    prof_options options = {.size = sizeof options, .path = path, .cap_bytes = 8 << 20, .keep_capture = keep};
+    prof_options options = {
+        .size = sizeof options, .path = path, .cap_bytes = 8 << 20, .keep_capture = keep};
     prof_health health = {.size = sizeof health};
     assert_status(prof_start_with(&options), PROF_OK);
     WITH_BASE_PROFILER(PROF_HOST, "kept", "x", PROF_NO_ARGS, {});
@@ -322,7 +354,8 @@ static void capture_files_go_after_a_clean_dump_unless_kept(void **state) {
     snprintf(output, sizeof output, "%s/kept-%d.json", folder, (int)getpid());
     assert_int_equal(unlink(output), 0);
     if (keep) assert_int_equal(unlink(health.capture_path), 0);
-    assert_status(prof_start_with(NULL), PROF_OK); /* another arena, so that the next start begins anew */
+    /* another arena, so that the next start begins anew */
+    assert_status(prof_start_with(NULL), PROF_OK);
     assert_status(prof_stop(), PROF_OK);
   }
 }

@@ -1,5 +1,5 @@
-/* What each macro does in C: what is recorded, what is evaluated and when, and that the code in it behaves as if the macro were
-   not there. */
+/* What each macro does in C: what is recorded, what is evaluated and when, and that the code in it
+   behaves as if the macro were not there. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdbool.h>
@@ -7,7 +7,8 @@
 
 #include "events.h"
 #include "plugin.h"
-#include "plugins/../inline_scopes.h" /* by the name the plug-in has for it: __FILE__ is part of a site */
+/* by the name the plug-in has for it: __FILE__ is part of a site */
+#include "plugins/../inline_scopes.h"
 
 static int calls; /* how often something was evaluated */
 
@@ -201,19 +202,25 @@ static void arguments_of_every_type_come_back(void **state) {
   const unsigned long long ull = UINT64_MAX;
   const bool yes = true;
   events_record(1);
-  WITH_BASE_PROFILER(PROF_HOST, "signed", "x",
-                     PROF_ARGS("sc", sc, "s", s, "i", -7, "l", l, "ll", ll, "c", (char)'A', "e", colour), { calls++; });
-  WITH_BASE_PROFILER(PROF_HOST, "unsigned", "x", PROF_ARGS("uc", uc, "us", us, "u", 7u, "ul", ul, "ull", ull), { calls++; });
   WITH_BASE_PROFILER(
-      PROF_HOST, "others", "x",
-      PROF_ARGS("f", 0.5f, "d", -2.25, "b", yes, "text", "lit", "buffer", buffer, "none", none, "pointer", pointer),
-      { buffer[0] = 'X'; });
+      PROF_HOST, "signed", "x",
+      PROF_ARGS("sc", sc, "s", s, "i", -7, "l", l, "ll", ll, "c", (char)'A', "e", colour),
+      { calls++; });
+  WITH_BASE_PROFILER(PROF_HOST, "unsigned", "x",
+                     PROF_ARGS("uc", uc, "us", us, "u", 7u, "ul", ul, "ull", ull), { calls++; });
+  WITH_BASE_PROFILER(PROF_HOST, "others", "x",
+                     PROF_ARGS("f", 0.5f, "d", -2.25, "b", yes, "text", "lit", "buffer", buffer,
+                               "none", none, "pointer", pointer),
+                     { buffer[0] = 'X'; });
   events_stop_and_read();
   assert_event_total(3);
-  assert_string_equal(only_event("signed")->args, "sc=i:-1 s=i:-2 i=i:-7 l=i:-3 ll=i:-9223372036854775808 c=i:65 e=u:5");
-  assert_string_equal(only_event("unsigned")->args, "uc=u:1 us=u:2 u=u:7 ul=u:3 ull=u:18446744073709551615");
+  assert_string_equal(only_event("signed")->args,
+                      "sc=i:-1 s=i:-2 i=i:-7 l=i:-3 ll=i:-9223372036854775808 c=i:65 e=u:5");
+  assert_string_equal(only_event("unsigned")->args,
+                      "uc=u:1 us=u:2 u=u:7 ul=u:3 ull=u:18446744073709551615");
   char wanted[256];
-  snprintf(wanted, sizeof wanted, "f=f:0.5 d=f:-2.25 b=b:1 text=s:lit buffer=s:in buf none=s: pointer=p:%" PRIx64,
+  snprintf(wanted, sizeof wanted,
+           "f=f:0.5 d=f:-2.25 b=b:1 text=s:lit buffer=s:in buf none=s: pointer=p:%" PRIx64,
            (uint64_t)(uintptr_t)pointer);
   assert_string_equal(only_event("others")->args, wanted);
   assert_int_equal(only_event("others")->e.args_kind, PROF_ARGS_PAIRS);
@@ -222,7 +229,8 @@ static void arguments_of_every_type_come_back(void **state) {
 static void a_format_is_kept_with_its_values(void **state) {
   (void)state;
   events_record(1);
-  WITH_BASE_PROFILER(PROF_HOST, "formatted", "x", PROF_FMT("%d of %s, %.1f %%", 3, "ten", 0.5), { calls++; });
+  WITH_BASE_PROFILER(PROF_HOST, "formatted", "x", PROF_FMT("%d of %s, %.1f %%", 3, "ten", 0.5),
+                     { calls++; });
   events_stop_and_read();
   const seen_event *const scope = only_event("formatted");
   assert_int_equal(scope->e.args_kind, PROF_ARGS_FORMAT);
@@ -233,17 +241,23 @@ static void a_format_is_kept_with_its_values(void **state) {
 
 static void shapes_are_kept_with_their_types(void **state) {
   (void)state;
-  const int64_t a[] = {2, 3}, deep[20] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20};
+  const int64_t a[] = {2, 3},
+                deep[20] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20};
   prof_tensor kept = PROF_TENSOR(a, 1, PROF_I64);
   events_record(1);
-  WITH_BASE_PROFILER(PROF_HOST, "shapes", "x", PROF_SHAPES(PROF_TENSOR(a, 2, PROF_F32), kept, PROF_TENSOR(NULL, 0, PROF_BOOL)),
+  WITH_BASE_PROFILER(
+      PROF_HOST, "shapes", "x",
+      PROF_SHAPES(PROF_TENSOR(a, 2, PROF_F32), kept, PROF_TENSOR(NULL, 0, PROF_BOOL)),
+      { calls++; });
+  WITH_BASE_PROFILER(PROF_HOST, "too deep", "x", PROF_SHAPES(PROF_TENSOR(deep, 20, PROF_F16)),
                      { calls++; });
-  WITH_BASE_PROFILER(PROF_HOST, "too deep", "x", PROF_SHAPES(PROF_TENSOR(deep, 20, PROF_F16)), { calls++; });
-  WITH_BASE_PROFILER(PROF_HOST, "no dims", "x", PROF_SHAPES(PROF_TENSOR(NULL, 3, PROF_F16)), { calls++; });
+  WITH_BASE_PROFILER(PROF_HOST, "no dims", "x", PROF_SHAPES(PROF_TENSOR(NULL, 3, PROF_F16)),
+                     { calls++; });
   events_stop_and_read();
   assert_int_equal(only_event("shapes")->e.args_kind, PROF_ARGS_SHAPES);
   assert_string_equal(only_event("shapes")->args, "t:220[2,3] t:40[2] t:608[]");
-  assert_string_equal(only_event("too deep")->args, "t:210[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16]");
+  assert_string_equal(only_event("too deep")->args,
+                      "t:210[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16]");
   assert_true(only_event("too deep")->e.flags & PROF_EVENT_CUT);
   assert_string_equal(only_event("no dims")->args, "t:210[]");
 }
@@ -253,12 +267,15 @@ static void sixteen_arguments_fit_and_a_seventeenth_is_cut(void **state) {
   prof_arg items[17];
   for (int i = 0; i < 17; i++) items[i] = prof_i_arg_i64("k", i);
   events_record(1);
-  WITH_BASE_PROFILER(PROF_HOST, "eight pairs", "x", PROF_ARGS("a", 1, "b", 2, "c", 3, "d", 4, "e", 5, "f", 6, "g", 7, "h", 8),
+  WITH_BASE_PROFILER(PROF_HOST, "eight pairs", "x",
+                     PROF_ARGS("a", 1, "b", 2, "c", 3, "d", 4, "e", 5, "f", 6, "g", 7, "h", 8),
                      { calls++; });
-  WITH_BASE_PROFILER(PROF_HOST, "fifteen", "x",
-                     PROF_FMT("%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d", 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
-                     { calls++; });
-  const prof_args sixteen = {items, 16, PROF_ARGS_PAIRS, NULL}, seventeen = {items, 17, PROF_ARGS_PAIRS, NULL};
+  WITH_BASE_PROFILER(
+      PROF_HOST, "fifteen", "x",
+      PROF_FMT("%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d", 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
+      { calls++; });
+  const prof_args sixteen = {items, 16, PROF_ARGS_PAIRS, NULL},
+                  seventeen = {items, 17, PROF_ARGS_PAIRS, NULL};
   WITH_BASE_PROFILER(PROF_HOST, "sixteen", "x", sixteen, { calls++; });
   WITH_BASE_PROFILER(PROF_HOST, "seventeen", "x", seventeen, { calls++; });
   events_stop_and_read();
@@ -276,11 +293,12 @@ static void everything_is_evaluated_once_when_on(void **state) {
   (void)state;
   events_record(2);
   calls = 0;
-  WITH_GPU_PROFILER(device_once(), count_once(1), name_once("n"), name_once("c"), PROF_ARGS("v", count_once(2)),
-                    { calls += 100; });
+  WITH_GPU_PROFILER(device_once(), count_once(1), name_once("n"), name_once("c"),
+                    PROF_ARGS("v", count_once(2)), { calls += 100; });
   assert_int_equal(calls, 105);
   calls = 0;
-  WITH_BASE_PROFILER_LEVEL(2, device_once(), name_once("n"), name_once("c"), PROF_FMT("%d", count_once(2)), { calls += 100; });
+  WITH_BASE_PROFILER_LEVEL(2, device_once(), name_once("n"), name_once("c"),
+                           PROF_FMT("%d", count_once(2)), { calls += 100; });
   assert_int_equal(calls, 104);
   calls = 0;
   {
@@ -299,8 +317,10 @@ static void nothing_is_evaluated_when_its_level_is_off(void **state) {
   for (int level = 0; level <= 1; level++) {
     events_record(1);
     if (level == 0) assert_status(prof_stop(), PROF_OK);
-    WITH_BASE_PROFILER_LEVEL(2, device_once(), name_once("n"), name_once("c"), PROF_ARGS("v", count_once(2)), { (void)level; });
-    WITH_GPU_PROFILER_LEVEL(2, device_once(), count_once(1), name_once("n"), name_once("c"), PROF_NO_ARGS, { (void)level; });
+    WITH_BASE_PROFILER_LEVEL(2, device_once(), name_once("n"), name_once("c"),
+                             PROF_ARGS("v", count_once(2)), { (void)level; });
+    WITH_GPU_PROFILER_LEVEL(2, device_once(), count_once(1), name_once("n"), name_once("c"),
+                            PROF_NO_ARGS, { (void)level; });
     PROF_SCOPE_LEVEL(2, device_once(), name_once("n"), "c", PROF_NO_ARGS);
     if (level == 1) continue;
     PROF_INSTANT(name_once("n"), "c", PROF_NO_ARGS);
@@ -323,10 +343,12 @@ static int value_with_a_mark(void) {
 static void name_and_arguments_are_evaluated_before_the_start(void **state) {
   (void)state;
   events_record(1);
-  WITH_BASE_PROFILER(PROF_HOST, name_with_a_mark(), "x", PROF_ARGS("v", value_with_a_mark()), { calls++; });
+  WITH_BASE_PROFILER(PROF_HOST, name_with_a_mark(), "x", PROF_ARGS("v", value_with_a_mark()),
+                     { calls++; });
   events_stop_and_read();
   assert_event_total(4);
-  const seen_event *const scope = only_event("marked"), *const inside = only_event("scope in the name");
+  const seen_event *const scope = only_event("marked"), *const inside =
+                                                            only_event("scope in the name");
   assert_in_range(only_event("name evaluated")->e.start_ns, 0, scope->e.start_ns);
   assert_in_range(only_event("value evaluated")->e.start_ns, 0, scope->e.start_ns);
   assert_in_range(inside->e.start_ns + inside->e.duration_ns, 0, scope->e.start_ns);
@@ -517,7 +539,8 @@ static void a_function_may_call_itself(void **state) {
 }
 
 static int nest(int depth) {
-  WITH_BASE_PROFILER(PROF_HOST, "nested", "x", PROF_NO_ARGS, { return depth > 1 ? nest(depth - 1) + 1 : 1; });
+  WITH_BASE_PROFILER(PROF_HOST, "nested", "x", PROF_NO_ARGS,
+                     { return depth > 1 ? nest(depth - 1) + 1 : 1; });
   return 0;
 }
 
@@ -557,7 +580,8 @@ static void literal_names_may_be_made_by_macros(void **state) {
   (void)state;
   events_record(1);
   WITH_BASE_PROFILER(PROF_HOST, NAME_MACRO, "x", PROF_NO_ARGS, { calls++; });
-  WITH_BASE_PROFILER(PROF_HOST, NAME_PART(one) " and " NAME_PART(two), "x", PROF_NO_ARGS, { calls++; });
+  WITH_BASE_PROFILER(PROF_HOST, NAME_PART(one) " and " NAME_PART(two), "x", PROF_NO_ARGS,
+                     { calls++; });
   WITH_BASE_PROFILER(PROF_HOST, ("in brackets"), ("c"), PROF_NO_ARGS, { calls++; });
   WITH_BASE_PROFILER(PROF_HOST, "a \"quoted\" name", "x", PROF_NO_ARGS, { calls++; });
   WITH_BASE_PROFILER(PROF_HOST, "", "", PROF_NO_ARGS, { calls++; });
@@ -579,7 +603,8 @@ static void run_time_names_are_copied_at_once(void **state) {
   for (int i = 0; i < 3; i++) {
     snprintf(name, sizeof name, "name %d", i);
     snprintf(category, sizeof category, "category %d", i);
-    WITH_BASE_PROFILER(PROF_HOST, name, category, PROF_NO_ARGS, { memset(name, '?', sizeof name - 1); });
+    WITH_BASE_PROFILER(PROF_HOST, name, category, PROF_NO_ARGS,
+                       { memset(name, '?', sizeof name - 1); });
     WITH_BASE_PROFILER(PROF_HOST, i == 1 ? "one" : "not one", "x", PROF_NO_ARGS, { calls++; });
   }
   WITH_BASE_PROFILER(PROF_HOST, fixed, fixed, PROF_NO_ARGS, { calls++; });
@@ -663,12 +688,14 @@ static void a_scope_by_call_that_stands_open_has_its_name(void **state) {
   static prof_site site;
   events_record(1);
   for (int i = 0; i < 3; i++) {
-    const uint64_t at = prof_scope_begin_at(&site, "at a site", "call"), copied = prof_scope_begin(1, "copied", "call", NULL);
+    const uint64_t at = prof_scope_begin_at(&site, "at a site", "call"),
+                   copied = prof_scope_begin(1, "copied", "call", NULL);
     events_read();
     assert_int_equal(events.count, 2 + 2 * i);
     size_t open_count = 0;
     for (size_t n = 0; n < events.count; n++) {
-      assert_true(strcmp(events.items[n].name, "at a site") == 0 || strcmp(events.items[n].name, "copied") == 0);
+      assert_true(strcmp(events.items[n].name, "at a site") == 0 ||
+                  strcmp(events.items[n].name, "copied") == 0);
       assert_string_equal(events.items[n].category, "call");
       open_count += events.items[n].e.kind == PROF_EVENT_OPEN;
     }

@@ -1,4 +1,5 @@
-// What each macro does in C++: RAF's own call unchanged, texts and devices of any type, exceptions, lambdas, templates.
+// What each macro does in C++: RAF's own call unchanged, texts and devices of any type, exceptions,
+// lambdas, templates.
 #include <array>
 #include <map>
 #include <memory>
@@ -10,7 +11,8 @@
 
 #include "events.h"
 #include "plugin.h"
-#include "plugins/../inline_scopes.h"  // by the name the plug-in has for it: __FILE__ is part of a site
+// by the name the plug-in has for it: __FILE__ is part of a site
+#include "plugins/../inline_scopes.h"
 
 namespace {
 
@@ -61,10 +63,12 @@ void rafs_own_calls_compile_unchanged(void **) {
   const int n = 3;
   int ran = 0;
   events_record(2);
-  WITH_BASE_PROFILER(call->dev, op->name, "MemoryRequest", {"Count: " + std::to_string(n)}, { ran += n; });
+  WITH_BASE_PROFILER(call->dev, op->name, "MemoryRequest", {"Count: " + std::to_string(n)},
+                     { ran += n; });
   WITH_BASE_PROFILER(call->dev, op->name, "ComputationOperator", {}, { ran += n; });
   WITH_BASE_PROFILER_LEVEL(2, call->dev, "InferType", "VMInstruction", {}, { ran += n; });
-  WITH_CUDA_PROFILER(call->dev, nullptr, op->name + "_fwd", "SchedulingCommunication", {}, { ran += n; });
+  WITH_CUDA_PROFILER(call->dev, nullptr, op->name + "_fwd", "SchedulingCommunication", {},
+                     { ran += n; });
   events_stop_and_read();
   assert_event_total(4);
   assert_int_equal(ran, 12);
@@ -76,7 +80,8 @@ void rafs_own_calls_compile_unchanged(void **) {
       assert_int_equal(events.items[i].e.args_kind, PROF_ARGS_LIST);
       assert_string_equal(events.items[i].args, "s:Count: 3");
     }
-    if (strcmp(events.items[i].category, "ComputationOperator") == 0) assert_int_equal(events.items[i].e.arg_count, 0);
+    if (strcmp(events.items[i].category, "ComputationOperator") == 0)
+      assert_int_equal(events.items[i].e.arg_count, 0);
   }
   assert_true(only_event("conv2d_fwd")->e.flags & PROF_EVENT_ON_STREAM);
 }
@@ -126,7 +131,8 @@ void names_come_from_any_string(void **) {
   WITH_BASE_PROFILER(PROF_HOST, empty, "x", PROF_NO_ARGS, { calls++; });
   WITH_BASE_PROFILER(PROF_HOST, std::string_view(), "x", PROF_NO_ARGS, { calls++; });
   WITH_BASE_PROFILER(PROF_HOST, fixed, "x", PROF_NO_ARGS, { calls++; });
-  WITH_BASE_PROFILER(PROF_HOST, changing, std::string("of ") + changing, PROF_NO_ARGS, { changing[0] = 'X'; });
+  WITH_BASE_PROFILER(PROF_HOST, changing, std::string("of ") + changing, PROF_NO_ARGS,
+                     { changing[0] = 'X'; });
   WITH_BASE_PROFILER(PROF_HOST, u8"literal \u00e9", "x", PROF_NO_ARGS, { calls++; });
   {
     PROF_SCOPE(std::string("block of ") + fixed);
@@ -196,21 +202,26 @@ void arguments_of_every_type_come_back(void **) {
   calls = 9;
   events_record(1);
   WITH_BASE_PROFILER(PROF_HOST, "numbers", "x",
-                     PROF_ARGS("i", -1, "u", 2u, "l", -3L, "ull", 4ull, "c", 'A', "r", reference, "e", Colour::red, "p", PLAIN),
+                     PROF_ARGS("i", -1, "u", 2u, "l", -3L, "ull", 4ull, "c", 'A', "r", reference,
+                               "e", Colour::red, "p", PLAIN),
                      {});
-  WITH_BASE_PROFILER(PROF_HOST, "others", "x",
-                     PROF_ARGS("b", true, "f", 0.5f, "d", -2.25, "ld", 1.5L, "null", nullptr, "vp", &watched), {});
+  WITH_BASE_PROFILER(
+      PROF_HOST, "others", "x",
+      PROF_ARGS("b", true, "f", 0.5f, "d", -2.25, "ld", 1.5L, "null", nullptr, "vp", &watched), {});
   WITH_BASE_PROFILER(PROF_HOST, "texts", "x",
-                     PROF_ARGS("lit", "literal", "s", text, "v", view, "buf", buffer, "tmp", text + "!", "p", pointer),
+                     PROF_ARGS("lit", "literal", "s", text, "v", view, "buf", buffer, "tmp",
+                               text + "!", "p", pointer),
                      { buffer[0] = 'X'; });
   events_stop_and_read();
   assert_event_total(3);
-  assert_string_equal(only_event("numbers")->args, "i=i:-1 u=u:2 l=i:-3 ull=u:4 c=i:65 r=i:9 e=i:5 p=i:200");
+  assert_string_equal(only_event("numbers")->args,
+                      "i=i:-1 u=u:2 l=i:-3 ull=u:4 c=i:65 r=i:9 e=i:5 p=i:200");
   char wanted[256];
   snprintf(wanted, sizeof wanted, "b=b:1 f=f:0.5 d=f:-2.25 ld=f:1.5 null=s: vp=p:%" PRIxPTR,
            reinterpret_cast<uintptr_t>(&watched));
   assert_string_equal(only_event("others")->args, wanted);
-  snprintf(wanted, sizeof wanted, "lit=s:literal s=s:string v=s:view buf=s:buffer tmp=s:string! p=p:%" PRIxPTR,
+  snprintf(wanted, sizeof wanted,
+           "lit=s:literal s=s:string v=s:view buf=s:buffer tmp=s:string! p=p:%" PRIxPTR,
            reinterpret_cast<uintptr_t>(pointer));
   assert_string_equal(only_event("texts")->args, wanted);
 }
@@ -220,8 +231,10 @@ void formats_shapes_and_lists_come_back(void **) {
   const prof_tensor kept = PROF_TENSOR(dims.data(), 1, PROF_I64);
   const std::string text = "ten";
   events_record(1);
-  WITH_BASE_PROFILER(PROF_HOST, "formatted", "x", PROF_FMT("%d of %s, %.1f", 3, text.c_str(), 0.5), {});
-  WITH_BASE_PROFILER(PROF_HOST, "shapes", "x", PROF_SHAPES(PROF_TENSOR(dims.data(), dims.size(), PROF_F32), kept), {});
+  WITH_BASE_PROFILER(PROF_HOST, "formatted", "x", PROF_FMT("%d of %s, %.1f", 3, text.c_str(), 0.5),
+                     {});
+  WITH_BASE_PROFILER(PROF_HOST, "shapes", "x",
+                     PROF_SHAPES(PROF_TENSOR(dims.data(), dims.size(), PROF_F32), kept), {});
   WITH_BASE_PROFILER(PROF_HOST, "list of one", "x", {text}, {});
   WITH_BASE_PROFILER(PROF_HOST, "list of two", "x", (prof_i::args{"one", text}), {});
   events_stop_and_read();
@@ -239,11 +252,12 @@ void formats_shapes_and_lists_come_back(void **) {
 void everything_is_evaluated_once_when_on(void **) {
   events_record(2);
   calls = 0;
-  WITH_GPU_PROFILER(value_once(Device(PROF_DEVICE_CUDA, 0)), value_once(1), name_once("n"), name_once("c"),
-                    PROF_ARGS("v", value_once(2)), { calls += 100; });
+  WITH_GPU_PROFILER(value_once(Device(PROF_DEVICE_CUDA, 0)), value_once(1), name_once("n"),
+                    name_once("c"), PROF_ARGS("v", value_once(2)), { calls += 100; });
   assert_int_equal(calls, 105);
   calls = 0;
-  WITH_BASE_PROFILER(value_once(Device(PROF_DEVICE_CUDA, 0)), name_once("n"), "c", {name_once("a")}, { calls += 100; });
+  WITH_BASE_PROFILER(value_once(Device(PROF_DEVICE_CUDA, 0)), name_once("n"), "c", {name_once("a")},
+                     { calls += 100; });
   assert_int_equal(calls, 103);
   calls = 0;
   {
@@ -261,8 +275,10 @@ void nothing_is_evaluated_when_its_level_is_off(void **) {
   for (int level = 0; level <= 1; level++) {
     events_record(1);
     if (level == 0) assert_status(prof_stop(), PROF_OK);
-    WITH_BASE_PROFILER_LEVEL(2, value_once(Device(1, 0)), name_once("n"), name_once("c"), {name_once("a")}, {});
-    WITH_GPU_PROFILER_LEVEL(2, value_once(PROF_HOST), value_once(1), name_once("n"), "c", PROF_ARGS("v", value_once(2)), {});
+    WITH_BASE_PROFILER_LEVEL(2, value_once(Device(1, 0)), name_once("n"), name_once("c"),
+                             {name_once("a")}, {});
+    WITH_GPU_PROFILER_LEVEL(2, value_once(PROF_HOST), value_once(1), name_once("n"), "c",
+                            PROF_ARGS("v", value_once(2)), {});
     PROF_SCOPE_LEVEL(2, value_once(PROF_HOST), name_once("n"), "c", PROF_NO_ARGS);
     if (level == 1) continue;
     PROF_INSTANT(name_once("n"), "c", PROF_NO_ARGS);
@@ -436,12 +452,14 @@ void scopes_stand_in_lambdas(void **) {
       WITH_BASE_PROFILER(PROF_HOST, "inner lambda", "x", PROF_ARGS("x", x), { return x * 2; });
       return 0;
     };
-    WITH_BASE_PROFILER(PROF_HOST, "generic lambda", "x", {}, { sum += inner(static_cast<int>(value)); });
+    WITH_BASE_PROFILER(PROF_HOST, "generic lambda", "x", {},
+                       { sum += inner(static_cast<int>(value)); });
   };
   outer(2);
   outer(3.5);
-  WITH_BASE_PROFILER(PROF_HOST, "around", "x", PROF_NO_ARGS,
-                     { [&] { WITH_BASE_PROFILER(PROF_HOST, "called at once", "x", PROF_NO_ARGS, { sum += 100; }); }(); });
+  WITH_BASE_PROFILER(PROF_HOST, "around", "x", PROF_NO_ARGS, {
+    [&] { WITH_BASE_PROFILER(PROF_HOST, "called at once", "x", PROF_NO_ARGS, { sum += 100; }); }();
+  });
   events_stop_and_read();
   assert_int_equal(sum, 110);
   assert_events("inner lambda", 2);
@@ -454,7 +472,9 @@ void scopes_stand_in_lambdas(void **) {
 template <class T>
 struct Layer {
   std::string name;
-  explicit Layer(std::string n) : name(std::move(n)) { PROF_INSTANT("constructed", "layer", PROF_ARGS("name", name)); }
+  explicit Layer(std::string n) : name(std::move(n)) {
+    PROF_INSTANT("constructed", "layer", PROF_ARGS("name", name));
+  }
   ~Layer() {
     WITH_BASE_PROFILER(PROF_HOST, "destructor", "layer", {}, { calls++; });
   }

@@ -1,4 +1,5 @@
-/* The memory profiler by its face: what is counted, when, and what the capture says of it. The sums over random calls are test_memory_model.c's, the order of threads unit/test_memory_order.c's. */
+/* The memory profiler by its face: what is counted, when, and what the capture says of it. The sums
+   over random calls are test_memory_model.c's, the order of threads unit/test_memory_order.c's. */
 #define _GNU_SOURCE
 #include <unistd.h>
 
@@ -41,7 +42,8 @@ static void each_peak_has_its_own_time(void **state) {
   assert_true(max.max_used_mb == 0x30000 / 1048576.0 && max.max_allocated_mb == 0.5);
   const prof_memory_info info = info_now("peaks");
   assert_int_equal(info.peak_used.used_bytes, 0x30000);
-  assert_int_equal(info.peak_used.allocated_bytes, 0x40000); /* not the peak of allocated, as RAF has it the other way round */
+  /* not the peak of allocated, as RAF has it the other way round */
+  assert_int_equal(info.peak_used.allocated_bytes, 0x40000);
   assert_int_equal(info.peak_allocated.allocated_bytes, 0x80000);
   assert_int_equal(info.peak_allocated.used_bytes, 0);
   assert_true(info.peak_used.ns < info.peak_allocated.ns);
@@ -62,7 +64,7 @@ static void what_was_asked_for_is_kept_beside_what_was_given(void **state) {
     given += 1000 + waste;
     requested += 1000;
   }
-  prof_memory_alloc(pool, AT(0x9000000), 77, 0); /* given as asked */
+  prof_memory_alloc(pool, AT(0x9000000), 77, 0);  /* given as asked */
   prof_memory_alloc(pool, AT(0x9100000), 77, 50); /* less than asked cannot be */
   OK(prof_stop());
   const prof_memory_info info = info_now("waste");
@@ -96,19 +98,25 @@ static void an_event_says_tag_stream_and_sums(void **state) {
     prof_memory_verb verb;
     const char *name;
     int64_t used, allocated;
-  } wanted[] = {{PROF_MEMORY_RESERVE, "reserve", 0, 8192}, {PROF_MEMORY_ALLOC, "alloc", 128, -1}, {PROF_MEMORY_ALLOC, "alloc", 256, -1}, {PROF_MEMORY_FREE, "free", 128, -1}};
+  } wanted[] = {{PROF_MEMORY_RESERVE, "reserve", 0, 8192},
+                {PROF_MEMORY_ALLOC, "alloc", 128, -1},
+                {PROF_MEMORY_ALLOC, "alloc", 256, -1},
+                {PROF_MEMORY_FREE, "free", 128, -1}};
   for (size_t i = 0; i < COUNT_OF(wanted); i++) {
     assert_int_equal(prof_cursor_next(cursor, &e), 1);
     assert_int_equal(e.kind, PROF_EVENT_MEMORY);
     assert_int_equal(e.memory.verb, wanted[i].verb);
-    assert_true(e.name_bytes == strlen(wanted[i].name) && memcmp(e.name, wanted[i].name, e.name_bytes) == 0);
+    assert_true(e.name_bytes == strlen(wanted[i].name) &&
+                memcmp(e.name, wanted[i].name, e.name_bytes) == 0);
     assert_int_equal(e.memory.used_bytes, wanted[i].used);
     assert_int_equal(e.memory.allocated_bytes, wanted[i].allocated);
     const int is_tagged = i == 1;
     assert_int_equal(e.memory.tag != NULL, is_tagged);
     assert_int_equal((e.flags & PROF_EVENT_ON_STREAM) != 0, is_tagged);
     if (is_tagged) assert_int_equal(e.stream, 3);
-    if (is_tagged) assert_true(e.memory.tag && e.memory.tag_bytes == 7 && memcmp(e.memory.tag, "weights", 7) == 0);
+    if (is_tagged)
+      assert_true(e.memory.tag && e.memory.tag_bytes == 7 &&
+                  memcmp(e.memory.tag, "weights", 7) == 0);
   }
   assert_int_equal(prof_cursor_next(cursor, &e), 0);
   prof_cursor_destroy(cursor);
@@ -121,7 +129,8 @@ static void sizes_of_nothing_and_of_too_much(void **state) {
   start_afresh(4 << 20);
   prof_pool *const pool = make_pool("sizes");
   const uint64_t tib = UINT64_C(1) << 40;
-  for (int i = 0; i < 2; i++) prof_memory_alloc(pool, AT(0x1000), 0, 0); /* two of no bytes at one address */
+  /* two of no bytes at one address */
+  for (int i = 0; i < 2; i++) prof_memory_alloc(pool, AT(0x1000), 0, 0);
   prof_memory_alloc(pool, AT(0x1000), 64, 0);
   prof_memory_free(pool, AT(0x1000), 64);
   for (int i = 0; i < 2; i++) prof_memory_free(pool, AT(0x1000), 0);
@@ -130,7 +139,7 @@ static void sizes_of_nothing_and_of_too_much(void **state) {
   prof_memory_alloc(pool, AT(0x1000), 4 * tib, 0);
   prof_memory_alloc(pool, AT(tib), 4 * tib - 1, 0);
   prof_memory_alloc(pool, AT(8 * tib), 4 * tib - 1, 0); /* more than can be summed up */
-  prof_memory_alloc(pool, AT(UINT64_MAX - 15), 16, 0); /* the last bytes there are */
+  prof_memory_alloc(pool, AT(UINT64_MAX - 15), 16, 0);  /* the last bytes there are */
   OK(prof_stop());
   const prof_memory_info info = info_now("sizes");
   assert_int_equal(info.refused_count, 4);
@@ -156,7 +165,10 @@ static void what_was_there_before_the_start_is_asked_for(void **state) {
   (void)state;
   prof_stop();
   prof_pool *pool;
-  OK(prof_pool_create(&(prof_pool_options){.size = sizeof(prof_pool_options), .name = "before", .query = ask, .user = &now}, &pool));
+  OK(prof_pool_create(
+      &(prof_pool_options){
+          .size = sizeof(prof_pool_options), .name = "before", .query = ask, .user = &now},
+      &pool));
   now.used = 1000;
   now.allocated = 4096;
   now.status = 0;
@@ -295,10 +307,12 @@ static void memory_may_be_recorded_alone(void **state) {
   assert_int_equal(prof_memory_stop(), PROF_E_NOT_RUNNING);
   OK(prof_memory_start());
   assert_int_equal(prof_level(), 0);
-  WITH_BASE_PROFILER(PROF_HOST, "scope", "c", PROF_NO_ARGS, { prof_memory_alloc(pool, AT(0x1000), 64, 0); });
+  WITH_BASE_PROFILER(PROF_HOST, "scope", "c", PROF_NO_ARGS,
+                     { prof_memory_alloc(pool, AT(0x1000), 64, 0); });
   OK(prof_memory_start()); /* again: nothing */
   OK(prof_start(1));       /* scopes, too */
-  WITH_BASE_PROFILER(PROF_HOST, "seen", "c", PROF_NO_ARGS, { prof_memory_free(pool, AT(0x1000), 64); });
+  WITH_BASE_PROFILER(PROF_HOST, "seen", "c", PROF_NO_ARGS,
+                     { prof_memory_free(pool, AT(0x1000), 64); });
   OK(prof_memory_stop()); /* and no more memory */
   assert_int_equal(prof_level(), 1);
   prof_memory_alloc(pool, AT(0x2000), 64, 0);
@@ -324,7 +338,8 @@ static void rafs_query_is_asked_where_the_macro_stands(void **state) {
   start_afresh(4 << 20);
   now.calls = now.status = 0;
   OK(prof_memory_set_query(PROF_HOST, ask, &now));
-  static const uint64_t answers[][2] = {{100, 1000}, {300, 1000}, {200, 4000}, {50, 500}, {60, 400}};
+  static const uint64_t answers[][2] = {
+      {100, 1000}, {300, 1000}, {200, 4000}, {50, 500}, {60, 400}};
   for (size_t i = 0; i < COUNT_OF(answers); i++) {
     now.used = answers[i][0];
     now.allocated = answers[i][1];
@@ -388,8 +403,10 @@ static void a_hundred_thousand_pieces_and_their_addresses_again(void **state) {
   prof_pool *const pool = make_pool("many");
   for (int turn = 0; turn < 2; turn++) {
     PROF_SCOPE("turn");
-    for (uint64_t i = 0; i < COUNT; i++) prof_memory_alloc(pool, AT(0x10000 + (i * 7919 % COUNT) * 64), 60, 64);
-    for (uint64_t i = 0; turn == 0 && i < COUNT; i++) prof_memory_free(pool, AT(0x10000 + i * 64), 64);
+    for (uint64_t i = 0; i < COUNT; i++)
+      prof_memory_alloc(pool, AT(0x10000 + (i * 7919 % COUNT) * 64), 60, 64);
+    for (uint64_t i = 0; turn == 0 && i < COUNT; i++)
+      prof_memory_free(pool, AT(0x10000 + i * 64), 64);
   }
   OK(prof_stop());
   seen s = see();
@@ -441,7 +458,9 @@ static void pools_of_one_device_add_up_at_one_moment(void **state) {
   assert_int_equal(device.peak_used.used_bytes, 1100);
   assert_int_equal(device.peak_used.live_count, 2);
   assert_int_equal(device.alloc_count, 3);
-  assert_int_equal(prof_memory_device_get(s.memory, (prof_device){PROF_DEVICE_CUDA, 0}, PROF_MEMORY_ANY, &device), PROF_E_NOT_FOUND);
+  assert_int_equal(prof_memory_device_get(s.memory, (prof_device){PROF_DEVICE_CUDA, 0},
+                                          PROF_MEMORY_ANY, &device),
+                   PROF_E_NOT_FOUND);
   look_away(&s);
   prof_pool_destroy(a);
   prof_pool_destroy(b);
@@ -544,12 +563,15 @@ static void of_many_pools_the_largest_are_shown_whole(void **state) {
   for (int i = 0; i < POOLS; i++) prof_pool_destroy(pools[i]);
 }
 
-/* torch.profiler's columns: allocated less freed while the operator ran; self: less what the scopes in it did. A step is no operator. */
+/* torch.profiler's columns: allocated less freed while the operator ran; self: less what the scopes
+   in it did. A step is no operator. */
 static void operators_have_columns_of_memory(void **state) {
   (void)state;
   start_afresh(4 << 20);
   prof_pool *const pool = make_pool("columns"), *gpu = NULL;
-  OK(prof_pool_create(&(prof_pool_options){.size = sizeof(prof_pool_options), .device = {PROF_DEVICE_CUDA, 0}}, &gpu));
+  OK(prof_pool_create(
+      &(prof_pool_options){.size = sizeof(prof_pool_options), .device = {PROF_DEVICE_CUDA, 0}},
+      &gpu));
   for (uint64_t i = 0; i < 3; i++) {
     PROF_SCOPE("layer");
     prof_memory_alloc(pool, AT(0x10000 + i * 0x1000), 1000, 1024);
@@ -561,7 +583,8 @@ static void operators_have_columns_of_memory(void **state) {
     }
     prof_memory_free(pool, AT(0x50000), 4096);
     prof_step();
-    WITH_BASE_PROFILER(PROF_HOST, i == 0 ? "made at run time" : "another", "c", PROF_NO_ARGS, { prof_memory_alloc(pool, AT(0x60000 + i * 64), 64, 0); });
+    WITH_BASE_PROFILER(PROF_HOST, i == 0 ? "made at run time" : "another", "c", PROF_NO_ARGS,
+                       { prof_memory_alloc(pool, AT(0x60000 + i * 64), 64, 0); });
   }
   prof_memory_free(pool, AT(0x10000), 1024); /* in no scope */
   OK(prof_stop());
@@ -602,7 +625,8 @@ static void operators_have_columns_of_memory(void **state) {
   prof_pool_destroy(gpu);
 }
 
-/* A row of 0 B everywhere says nothing. The flag says what the trace has, whether or not a row shows it. */
+/* A row of 0 B everywhere says nothing. The flag says what the trace has, whether or not a row
+   shows it. */
 static void columns_without_bytes_are_left_out(void **state) {
   (void)state;
   start_afresh(4 << 20);
@@ -629,7 +653,8 @@ static void columns_without_bytes_are_left_out(void **state) {
   prof_rows_destroy(rows);
   prof_trace_destroy(trace);
 
-  /* Nothing in all, but in the scope and the one in it: both columns are there. The device's are not. */
+  /* Nothing in all, but in the scope and the one in it: both columns are there. The device's are
+     not. */
   OK(prof_clear());
   OK(prof_start(1));
   {
@@ -650,27 +675,28 @@ static void columns_without_bytes_are_left_out(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(nothing_is_recorded_when_it_is_off),
-                                     cmocka_unit_test(each_peak_has_its_own_time),
-                                     cmocka_unit_test(what_was_asked_for_is_kept_beside_what_was_given),
-                                     cmocka_unit_test(an_event_says_tag_stream_and_sums),
-                                     cmocka_unit_test(sizes_of_nothing_and_of_too_much),
-                                     cmocka_unit_test(what_was_there_before_the_start_is_asked_for),
-                                     cmocka_unit_test(reset_begins_anew_from_what_is_there),
-                                     cmocka_unit_test(a_reset_behind_a_stop_leaves_nothing_to_tell),
-                                     cmocka_unit_test(rafs_trace_and_peaks_begin_at_the_reset),
-                                     cmocka_unit_test(memory_may_be_recorded_alone),
-                                     cmocka_unit_test(rafs_query_is_asked_where_the_macro_stands),
-                                     cmocka_unit_test(collections_are_counted_with_their_time),
-                                     cmocka_unit_test(a_hundred_thousand_pieces_and_their_addresses_again),
-                                     cmocka_unit_test(the_step_that_grew_most_is_named),
-                                     cmocka_unit_test(pools_of_one_device_add_up_at_one_moment),
-                                     cmocka_unit_test(a_devices_peak_counts_from_the_reset_too),
-                                     cmocka_unit_test(a_block_may_go_in_parts),
-                                     cmocka_unit_test(a_block_may_end_where_addresses_do),
-                                     cmocka_unit_test(more_may_be_reserved_than_pieces_can_come_to),
-                                     cmocka_unit_test(of_many_pools_the_largest_are_shown_whole),
-                                     cmocka_unit_test(operators_have_columns_of_memory),
-                                     cmocka_unit_test(columns_without_bytes_are_left_out)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(nothing_is_recorded_when_it_is_off),
+      cmocka_unit_test(each_peak_has_its_own_time),
+      cmocka_unit_test(what_was_asked_for_is_kept_beside_what_was_given),
+      cmocka_unit_test(an_event_says_tag_stream_and_sums),
+      cmocka_unit_test(sizes_of_nothing_and_of_too_much),
+      cmocka_unit_test(what_was_there_before_the_start_is_asked_for),
+      cmocka_unit_test(reset_begins_anew_from_what_is_there),
+      cmocka_unit_test(a_reset_behind_a_stop_leaves_nothing_to_tell),
+      cmocka_unit_test(rafs_trace_and_peaks_begin_at_the_reset),
+      cmocka_unit_test(memory_may_be_recorded_alone),
+      cmocka_unit_test(rafs_query_is_asked_where_the_macro_stands),
+      cmocka_unit_test(collections_are_counted_with_their_time),
+      cmocka_unit_test(a_hundred_thousand_pieces_and_their_addresses_again),
+      cmocka_unit_test(the_step_that_grew_most_is_named),
+      cmocka_unit_test(pools_of_one_device_add_up_at_one_moment),
+      cmocka_unit_test(a_devices_peak_counts_from_the_reset_too),
+      cmocka_unit_test(a_block_may_go_in_parts),
+      cmocka_unit_test(a_block_may_end_where_addresses_do),
+      cmocka_unit_test(more_may_be_reserved_than_pieces_can_come_to),
+      cmocka_unit_test(of_many_pools_the_largest_are_shown_whole),
+      cmocka_unit_test(operators_have_columns_of_memory),
+      cmocka_unit_test(columns_without_bytes_are_left_out)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,9 @@
-/* Memory, by somebody who means harm: what is destroyed while it is in use, queries that do what they must not, small stacks, names and links that lie. */
+/* Memory, by somebody who means harm: what is destroyed while it is in use, queries that do what
+   they must not, small stacks, names and links that lie. */
 #define _GNU_SOURCE
 #include <pthread.h>
-#include <stdlib.h>
 #include <sched.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -32,7 +33,8 @@ static void a_checked_pool_goes_while_another_looks_for_a_piece(void **state) {
   pthread_t thread;
   is_over = 0;
   assert_int_equal(pthread_create(&thread, NULL, make_and_destroy, NULL), 0);
-  for (uint64_t i = 0; !__atomic_load_n(&is_over, __ATOMIC_ACQUIRE); i++) prof_memory_free(pool, AT(0x5000000 + i * 64), 64);
+  for (uint64_t i = 0; !__atomic_load_n(&is_over, __ATOMIC_ACQUIRE); i++)
+    prof_memory_free(pool, AT(0x5000000 + i * 64), 64);
   assert_int_equal(pthread_join(thread, NULL), 0);
   prof_pool_destroy(pool);
   OK(prof_stop());
@@ -74,7 +76,8 @@ static void a_query_that_is_asked_stays_until_it_has_answered(void **state) {
   pthread_t thread;
   assert_int_equal(pthread_create(&thread, NULL, ask, NULL), 0);
   await(&query.is_in);
-  for (int i = 0; i < 3; i++) assert_int_equal(prof_memory_set_query(PROF_HOST, i ? quick_query : NULL, NULL), PROF_E_BUSY);
+  for (int i = 0; i < 3; i++)
+    assert_int_equal(prof_memory_set_query(PROF_HOST, i ? quick_query : NULL, NULL), PROF_E_BUSY);
   set(&query.may_go);
   assert_int_equal(pthread_join(thread, NULL), 0);
   query.is_out = 0;
@@ -105,7 +108,8 @@ static void a_pool_stays_until_its_query_has_answered(void **state) {
   OK(prof_stop());
   memset(&query, 0, sizeof query);
   prof_pool *pool;
-  OK(prof_pool_create(&(prof_pool_options){.size = sizeof(prof_pool_options), .query = slow_query}, &pool));
+  OK(prof_pool_create(&(prof_pool_options){.size = sizeof(prof_pool_options), .query = slow_query},
+                      &pool));
   pthread_t starter, helper;
   assert_int_equal(pthread_create(&starter, NULL, start_memory, NULL), 0);
   await(&query.is_in);
@@ -128,7 +132,9 @@ static void a_query_may_destroy_its_own_pool(void **state) {
   (void)state;
   start_afresh(4 << 20);
   OK(prof_stop());
-  OK(prof_pool_create(&(prof_pool_options){.size = sizeof(prof_pool_options), .query = destroying_query}, &query.pool));
+  OK(prof_pool_create(
+      &(prof_pool_options){.size = sizeof(prof_pool_options), .query = destroying_query},
+      &query.pool));
   OK(prof_memory_start());
   OK(prof_stop());
   OK(prof_memory_start()); /* nobody is asked any more */
@@ -199,12 +205,14 @@ static const char *text_of(const char *path) {
 }
 
 static void expect_in(const char *path, const char *wanted) {
-  if (!strstr(text_of(path), wanted)) fail_msg("%s does not say '%s', but:\n%s", path, wanted, text_of(path));
+  if (!strstr(text_of(path), wanted))
+    fail_msg("%s does not say '%s', but:\n%s", path, wanted, text_of(path));
 }
 
 static void start_into(const char *name) {
   prof_stop();
-  OK(prof_start_with(&(prof_options){.size = sizeof(prof_options), .path = in_folder(name), .cap_bytes = 4 << 20}));
+  OK(prof_start_with(&(prof_options){
+      .size = sizeof(prof_options), .path = in_folder(name), .cap_bytes = 4 << 20}));
 }
 
 static void stop_and_dump(void) {
@@ -212,7 +220,8 @@ static void stop_and_dump(void) {
   OK(prof_dump(NULL));
 }
 
-/* texts_written counts for the process: each test is a child with a count of its own. Returns what it did, or 100 and the signal. */
+/* texts_written counts for the process: each test is a child with a count of its own. Returns what
+   it did, or 100 and the signal. */
 static int in_child(void (*run)(void)) {
   const pid_t child = fork();
   int how;
@@ -277,7 +286,9 @@ static void a_child_knows_its_pools_at_once(void **state) {
     int how;
     if (child == 0) {
       prof_memory_max max = {.size = sizeof max};
-      if (oom_first && (!freopen("/dev/null", "w", stderr) || prof_memory_oom(PROF_HOST, 10) != PROF_OK)) _exit(1);
+      if (oom_first &&
+          (!freopen("/dev/null", "w", stderr) || prof_memory_oom(PROF_HOST, 10) != PROF_OK))
+        _exit(1);
       if (prof_memory_max_get(PROF_HOST, PROF_MEMORY_POOL, &max) != PROF_OK) _exit(2);
       _exit(max.used_bytes == 100 && max.max_used_bytes == 100 ? 0 : 3);
     }
@@ -326,7 +337,8 @@ static void tell_where_something_stands(void) {
   start_into("stands.json");
   prof_pool *const pool = make_pool("stands");
   prof_memory_alloc(pool, AT(0x1000), 100, 0);
-  FILE *const victim = fopen(in_folder("victim"), "w"), *const before = fopen(in_folder("stands.oom-2.txt"), "w");
+  FILE *const victim = fopen(in_folder("victim"), "w"), *const before = fopen(
+                                                            in_folder("stands.oom-2.txt"), "w");
   assert_true(victim && before);
   fputs("mine", victim);
   fputs("earlier", before);
@@ -358,7 +370,10 @@ static void tell_bad_names(void) {
   start_into("names.json");
   const prof_device device = {PROF_DEVICE_CUDA, 3};
   prof_pool *pool;
-  OK(prof_pool_create(&(prof_pool_options){.size = sizeof(prof_pool_options), .device = device, .name = "a\nb: used 999\x1b[31m"}, &pool));
+  OK(prof_pool_create(
+      &(prof_pool_options){
+          .size = sizeof(prof_pool_options), .device = device, .name = "a\nb: used 999\x1b[31m"},
+      &pool));
   prof_memory_alloc_for(pool, AT(0x1000), 100, 0, prof_memory_tag("t\n\x1b[2Jx\x01"), 7);
   OK(prof_memory_oom(device, 50));
   const char *const path = in_folder("names.oom.txt");
@@ -443,7 +458,11 @@ static void a_checked_pool_does_not_know_the_bytes_of_what_was_there_before(void
   (void)state;
   prof_stop();
   prof_pool *pool;
-  OK(prof_pool_create(&(prof_pool_options){.size = sizeof(prof_pool_options), .name = "asked", .query = a_hundred_bytes, .checked = 1}, &pool));
+  OK(prof_pool_create(&(prof_pool_options){.size = sizeof(prof_pool_options),
+                                           .name = "asked",
+                                           .query = a_hundred_bytes,
+                                           .checked = 1},
+                      &pool));
   start_afresh(4 << 20);
   prof_memory_free(pool, AT(0x1000), PROF_BYTES_UNKNOWN);
   assert_int_equal(expect_no_wrong("asked").unchecked_count, 1);
@@ -526,22 +545,23 @@ static void an_allocation_that_failed_is_none(void **state) {
 
 int main(void) {
   if (!mkdtemp(folder)) return perror(folder), 1;
-  const struct CMUnitTest tests[] = {cmocka_unit_test(a_checked_pool_goes_while_another_looks_for_a_piece),
-                                     cmocka_unit_test(a_query_that_is_asked_stays_until_it_has_answered),
-                                     cmocka_unit_test(a_pool_stays_until_its_query_has_answered),
-                                     cmocka_unit_test(a_query_may_destroy_its_own_pool),
-                                     cmocka_unit_test(a_child_born_in_a_query_is_not_busy_for_ever),
-                                     cmocka_unit_test(a_query_that_asks_itself_is_asked_once),
-                                     cmocka_unit_test(out_of_memory_on_a_small_stack),
-                                     cmocka_unit_test(a_child_knows_its_pools_at_once),
-                                     cmocka_unit_test(texts_of_children_have_names_of_their_own),
-                                     cmocka_unit_test(a_text_goes_through_no_link_and_over_no_file),
-                                     cmocka_unit_test(names_in_a_text_are_made_readable),
-                                     cmocka_unit_test(what_destroyed_pools_reached_counts_until_the_next_start),
-                                     cmocka_unit_test(a_checked_pool_does_not_know_the_bytes_of_what_was_there_before),
-                                     cmocka_unit_test(a_checked_pool_frees_what_it_does_not_keep),
-                                     cmocka_unit_test(a_checked_pool_over_a_start_or_a_clear),
-                                     cmocka_unit_test(an_allocation_that_failed_is_none)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_checked_pool_goes_while_another_looks_for_a_piece),
+      cmocka_unit_test(a_query_that_is_asked_stays_until_it_has_answered),
+      cmocka_unit_test(a_pool_stays_until_its_query_has_answered),
+      cmocka_unit_test(a_query_may_destroy_its_own_pool),
+      cmocka_unit_test(a_child_born_in_a_query_is_not_busy_for_ever),
+      cmocka_unit_test(a_query_that_asks_itself_is_asked_once),
+      cmocka_unit_test(out_of_memory_on_a_small_stack),
+      cmocka_unit_test(a_child_knows_its_pools_at_once),
+      cmocka_unit_test(texts_of_children_have_names_of_their_own),
+      cmocka_unit_test(a_text_goes_through_no_link_and_over_no_file),
+      cmocka_unit_test(names_in_a_text_are_made_readable),
+      cmocka_unit_test(what_destroyed_pools_reached_counts_until_the_next_start),
+      cmocka_unit_test(a_checked_pool_does_not_know_the_bytes_of_what_was_there_before),
+      cmocka_unit_test(a_checked_pool_frees_what_it_does_not_keep),
+      cmocka_unit_test(a_checked_pool_over_a_start_or_a_clear),
+      cmocka_unit_test(an_allocation_that_failed_is_none)};
   const int failed = cmocka_run_group_tests(tests, NULL, NULL);
   char command[64];
   snprintf(command, sizeof command, "rm -rf %s", folder);

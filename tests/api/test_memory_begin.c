@@ -1,4 +1,6 @@
-/* What was there before: a start while others allocate, a clear, a ring that has gone round, a fork, a query in another's place, a reset among millions of events. Sums are right, and what is not known is not told. */
+/* What was there before: a start while others allocate, a clear, a ring that has gone round, a
+   fork, a query in another's place, a reset among millions of events. Sums are right, and what is
+   not known is not told. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdlib.h>
@@ -46,7 +48,8 @@ static void take_back(uintptr_t address, uint64_t bytes) {
 static void *allocate(void *number) {
   const uintptr_t base = 0x1000000 * ((uintptr_t)number + 1);
   uint64_t bytes[LIVE_MAX] = {0};
-  for (uint32_t turn = 1; !__atomic_load_n(&own.is_over, __ATOMIC_RELAXED); turn = turn * 1103515245 + 12345) {
+  for (uint32_t turn = 1; !__atomic_load_n(&own.is_over, __ATOMIC_RELAXED);
+       turn = turn * 1103515245 + 12345) {
     const uint32_t slot = turn >> 16 & 31;
     if (bytes[slot]) take_back(base + slot * 65536, bytes[slot]);
     bytes[slot] = bytes[slot] ? 0 : 1000 + (turn >> 16) % 50000;
@@ -66,18 +69,28 @@ static uint64_t now_ns(void) {
 static void start_while_they_allocate(uint32_t checked) {
   enum { ASKED_LEAST = 1000 };
   const int starts = getenv("PROF_LONG") ? 100 : 25;
-  static const uint64_t asked_most_ns = 1000000000; /* src/core/pool.c: a pool that is never quiet is asked so often at least, unless that takes so long */
+  /* src/core/pool.c: a pool that is never quiet is asked so often at least, unless that takes so
+     long */
+  static const uint64_t asked_most_ns = 1000000000;
   pthread_t workers[WORKERS];
   prof_stop();
   own.is_over = 0;
-  OK(prof_pool_create(&(prof_pool_options){.size = sizeof(prof_pool_options), .name = "stirred", .query = own_query, .checked = checked}, &own.pool));
-  for (uintptr_t i = 0; i < WORKERS; i++) assert_int_equal(pthread_create(&workers[i], NULL, allocate, (void *)i), 0);
-  uint32_t wrong_sums = 0, wrong_calls = 0, given_up_early = 0; /* a baseline is given up only when it was asked for often, or long, and the pool was never quiet */
+  OK(prof_pool_create(&(prof_pool_options){.size = sizeof(prof_pool_options),
+                                           .name = "stirred",
+                                           .query = own_query,
+                                           .checked = checked},
+                      &own.pool));
+  for (uintptr_t i = 0; i < WORKERS; i++)
+    assert_int_equal(pthread_create(&workers[i], NULL, allocate, (void *)i), 0);
+  /* a baseline is given up only when it was asked for often, or long, and the pool was never
+     quiet */
+  uint32_t wrong_sums = 0, wrong_calls = 0, given_up_early = 0;
   for (int turn = 0; turn < starts; turn++) {
     __atomic_store_n(&own.asked, 0, __ATOMIC_RELAXED);
     const uint64_t begun_ns = now_ns();
     start_afresh(16 * MIB);
-    const int may_give_up = now_ns() - begun_ns >= asked_most_ns || __atomic_load_n(&own.asked, __ATOMIC_RELAXED) >= ASKED_LEAST;
+    const int may_give_up = now_ns() - begun_ns >= asked_most_ns ||
+                            __atomic_load_n(&own.asked, __ATOMIC_RELAXED) >= ASKED_LEAST;
     usleep(300);
     pthread_mutex_lock(&own.lock);
     const int is_wrong = max_of(PROF_MEMORY_POOL).used_bytes != own.used;
@@ -118,7 +131,10 @@ static int restless_query(void *none, uint64_t *used_out, uint64_t *allocated_ou
 static void a_baseline_that_cannot_be_had_is_told_as_near(void **state) {
   (void)state;
   prof_stop();
-  OK(prof_pool_create(&(prof_pool_options){.size = sizeof(prof_pool_options), .name = "restless", .query = restless_query}, &restless));
+  OK(prof_pool_create(
+      &(prof_pool_options){
+          .size = sizeof(prof_pool_options), .name = "restless", .query = restless_query},
+      &restless));
   start_afresh(4 * MIB);
   prof_memory_free(restless, AT(0x5000), 700);
   OK(prof_stop());
@@ -166,14 +182,16 @@ static void after_a_clear_what_is_allocated_is_known(void **state) {
   prof_memory_alloc(pool, AT(0x180000), 5, 0);
   prof_memory_free(pool, AT(0x180000), 5);
   OK(prof_stop());
-  check_what_went_before("cleared", 100005, "97.66 KiB from before the start, or whose records are lost");
+  check_what_went_before("cleared", 100005,
+                         "97.66 KiB from before the start, or whose records are lost");
   prof_pool_destroy(pool);
 }
 
 static void in_a_ring_that_has_gone_round_too(void **state) {
   (void)state;
   prof_stop();
-  OK(prof_start_with(&(prof_options){.size = sizeof(prof_options), .policy = PROF_POLICY_RING, .cap_bytes = 1 << 20}));
+  OK(prof_start_with(&(prof_options){
+      .size = sizeof(prof_options), .policy = PROF_POLICY_RING, .cap_bytes = 1 << 20}));
   prof_pool *const pool = make_pool("ring");
   prof_memory_reserve(pool, AT(0x100000), MIB);
   prof_memory_alloc(pool, AT(0x100000), 100000, 0);
@@ -182,7 +200,8 @@ static void in_a_ring_that_has_gone_round_too(void **state) {
     prof_memory_free(pool, AT(0x180000), 5);
   }
   OK(prof_stop());
-  check_what_went_before("ring", 100005, "97.66 KiB from before the start, or whose records are lost");
+  check_what_went_before("ring", 100005,
+                         "97.66 KiB from before the start, or whose records are lost");
   prof_pool_destroy(pool);
 }
 
@@ -213,7 +232,8 @@ static void what_a_running_ring_misses_is_counted_beyond_a_million(void **state)
   (void)state;
   enum { EVENTS = 2500000 };
   prof_stop();
-  OK(prof_start_with(&(prof_options){.size = sizeof(prof_options), .policy = PROF_POLICY_RING, .cap_bytes = 1 << 20}));
+  OK(prof_start_with(&(prof_options){
+      .size = sizeof(prof_options), .policy = PROF_POLICY_RING, .cap_bytes = 1 << 20}));
   prof_pool *const pool = make_pool("running");
   for (int i = 0; i < EVENTS / 2; i++) {
     prof_memory_alloc(pool, AT(0x180000), 5, 0);
@@ -259,7 +279,10 @@ static void a_child_knows_no_more_than_its_parent(void **state) {
   if (child == 0) {
     prof_memory_free(pool, AT(0x1000), 100); /* from before the parent's start */
     const prof_memory_info info = info_now("forked");
-    _exit(info.has_baseline == 0 && info.wrong_count[PROF_MEMORY_WRONG_UNKNOWN] == 0 && info.unsure_count == 1 && info.end.used_bytes == -90 ? 0 : 1);
+    _exit(info.has_baseline == 0 && info.wrong_count[PROF_MEMORY_WRONG_UNKNOWN] == 0 &&
+                  info.unsure_count == 1 && info.end.used_bytes == -90
+              ? 0
+              : 1);
   }
   int status = 0;
   assert_int_equal(waitpid(child, &status, 0), child);
@@ -300,7 +323,8 @@ static void a_query_in_anothers_place_is_not_added_to_it(void **state) {
 }
 
 static void a_collection_from_before_a_start_does_not_count(void **state) {
-  enum { SLACK_NS = 10000000 }; /* what the clocks may part by, and less than the collection that does not count took */
+  /* what the clocks may part by, and less than the collection that does not count took */
+  enum { SLACK_NS = 10000000 };
   (void)state;
   start_afresh(4 * MIB);
   prof_pool *const pool = make_pool("collected");
@@ -328,7 +352,8 @@ static void a_collection_from_before_a_start_does_not_count(void **state) {
   OK(prof_get(&trace));
   OK(prof_cursor_create(trace, &cursor));
   while (prof_cursor_next(cursor, &event) > 0)
-    if (event.kind == PROF_EVENT_MEMORY && event.memory.verb == PROF_MEMORY_COLLECT) collect_ns = event.duration_ns;
+    if (event.kind == PROF_EVENT_MEMORY && event.memory.verb == PROF_MEMORY_COLLECT)
+      collect_ns = event.duration_ns;
   prof_cursor_destroy(cursor);
   prof_trace_destroy(trace);
   assert_in_range(collect_ns, 1, most_ns);
@@ -381,11 +406,14 @@ static void a_failed_allocation_is_told(void **state) {
   prof_pool *const pool = make_pool("short");
   prof_memory_reserve(pool, AT(0x100000), MIB);
   prof_memory_alloc(pool, AT(0x100000), 1000, 0);
-  WITH_BASE_PROFILER(PROF_HOST, "dense", "operator", PROF_NO_ARGS, { prof_memory_oom(PROF_HOST, 2 * MIB); });
+  WITH_BASE_PROFILER(PROF_HOST, "dense", "operator", PROF_NO_ARGS,
+                     { prof_memory_oom(PROF_HOST, 2 * MIB); });
   OK(prof_stop());
   seen s = see();
   char *text = NULL;
-  OK(prof_memory_text(s.memory, &(prof_memory_text_options){.size = sizeof(prof_memory_text_options), .width = 200}, &text));
+  OK(prof_memory_text(
+      s.memory, &(prof_memory_text_options){.size = sizeof(prof_memory_text_options), .width = 200},
+      &text));
   assert_non_null(strstr(text, "2.00 MiB (2097152 bytes) could not be had at "));
   assert_non_null(strstr(text, " in dense: 1000 B were used then, 1.00 MiB allocated"));
   prof_free(text);

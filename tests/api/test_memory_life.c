@@ -37,7 +37,8 @@ static void out_of_memory_says_who_has_it(void **state) {
   OK(prof_memory_oom(PROF_HOST, 0x2000));
   expect_text(text, "out of memory: 8192 bytes of device cpu:0");
   expect_text(text, "used 32768 bytes, allocated 65536");
-  expect_text(text, "free in the blocks 32768 bytes, in one stretch at most 4096, fragmentation 87.5 %");
+  expect_text(text,
+              "free in the blocks 32768 bytes, in one stretch at most 4096, fragmentation 87.5 %");
   expect_text(text, "it would have fitted, were what is free in one stretch");
   expect_text(text, "32768 bytes in        8 pieces  attention");
   OK(prof_memory_oom(PROF_HOST, 0x20000));
@@ -64,14 +65,18 @@ static void killed_between_alloc_and_free(void **state) {
   if (child == 0) {
     prof_pool *pool = NULL;
     prof_health health = {.size = sizeof health};
-    if (prof_start_with(&(prof_options){.size = sizeof(prof_options), .path = output}) != PROF_OK || prof_pool_create(NULL, &pool) != PROF_OK) _exit(1);
+    if (prof_start_with(&(prof_options){.size = sizeof(prof_options), .path = output}) != PROF_OK ||
+        prof_pool_create(NULL, &pool) != PROF_OK)
+      _exit(1);
     for (uint64_t i = 0; i < 1000; i++) {
       prof_memory_alloc(pool, AT(0x10000 + i * 64), 60, 64);
       if (i % 2) prof_memory_free(pool, AT(0x10000 + i * 64), 64);
     }
     prof_memory_alloc(pool, AT(0x900000), 1 << 20, 0);
     prof_memory_free(pool, AT(0x900000), 1 << 20);
-    if (prof_health_get(&health) != PROF_OK || write(ends[1], health.capture_path, sizeof health.capture_path) < 0) _exit(1);
+    if (prof_health_get(&health) != PROF_OK ||
+        write(ends[1], health.capture_path, sizeof health.capture_path) < 0)
+      _exit(1);
     kill(getpid(), SIGKILL);
   }
   int how;
@@ -105,12 +110,14 @@ static void a_forked_child_goes_on_from_what_its_parent_had(void **state) {
     seen s = {NULL, NULL};
     prof_memory_alloc(pool, AT(0x9000), 100, 0);
     prof_memory_free(pool, AT(0x1000), 4096);
-    const int is_read = prof_get(&s.trace) == PROF_OK && prof_memory_read(s.trace, &s.memory) == PROF_OK &&
+    const int is_read = prof_get(&s.trace) == PROF_OK &&
+                        prof_memory_read(s.trace, &s.memory) == PROF_OK &&
                         prof_memory_pool_get(s.memory, 0, &info) == PROF_OK;
     if (!is_read) _exit(1);
     if (info.has_baseline != 1 || info.used_before_bytes != 4096) _exit(2);
     if (info.peak_used.used_bytes != 4196 || info.end.used_bytes != 100) _exit(3);
-    if (info.from_before_count != 1 || info.end.live_count != 1 || info.missing_count != 0) _exit(4);
+    if (info.from_before_count != 1 || info.end.live_count != 1 || info.missing_count != 0)
+      _exit(4);
     _exit(0);
   }
   int how;
@@ -154,7 +161,8 @@ static void a_handler_may_come_at_any_moment(void **state) {
     prof_memory_alloc(handler_pool, AT(0x10000 + pairs % 100 * 64), 64, 0);
     prof_memory_free(handler_pool, AT(0x10000 + pairs % 100 * 64), 64);
   }
-  const struct sigaction no_more = {.sa_handler = SIG_IGN}; /* first: a handler that is due rings again */
+  /* first: a handler that is due rings again */
+  const struct sigaction no_more = {.sa_handler = SIG_IGN};
   sigaction(SIGALRM, &no_more, NULL);
   setitimer(ITIMER_REAL, &never, NULL);
   sigaction(SIGALRM, &before, NULL);
@@ -165,12 +173,14 @@ static void a_handler_may_come_at_any_moment(void **state) {
   const prof_memory_info info = info_of(&s, "handler");
   look_away(&s);
   assert_true(handled > 0);
-  assert_int_equal(info.missing_count, about.lost_count[PROF_LOSS_NO_THREAD]); /* a handler that comes while its thread is just getting its slot */
+  /* a handler that comes while its thread is just getting its slot */
+  assert_int_equal(info.missing_count, about.lost_count[PROF_LOSS_NO_THREAD]);
   assert_true(info.missing_count <= 4);
   assert_int_equal(info.alloc_count + info.free_count + info.missing_count, 2 * (pairs + handled));
   assert_int_equal(info.end.used_bytes, 0);
   assert_true(info.end.live_count <= info.missing_count);
-  for (int i = 0; i < PROF_MEMORY_WRONG_COUNT && !info.missing_count; i++) assert_int_equal(info.wrong_count[i], 0);
+  for (int i = 0; i < PROF_MEMORY_WRONG_COUNT && !info.missing_count; i++)
+    assert_int_equal(info.wrong_count[i], 0);
   prof_pool_destroy(handler_pool);
 }
 
@@ -229,11 +239,12 @@ static void calls_of_a_handler_that_interrupts_oom_are_refused(void **state) {
 
 int main(void) {
   if (!mkdtemp(folder)) return perror(folder), 1;
-  const struct CMUnitTest tests[] = {cmocka_unit_test(out_of_memory_says_who_has_it),
-                                     cmocka_unit_test(killed_between_alloc_and_free),
-                                     cmocka_unit_test(a_forked_child_goes_on_from_what_its_parent_had),
-                                     cmocka_unit_test(a_handler_may_come_at_any_moment),
-                                     cmocka_unit_test(calls_of_a_handler_that_interrupts_oom_are_refused)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(out_of_memory_says_who_has_it),
+      cmocka_unit_test(killed_between_alloc_and_free),
+      cmocka_unit_test(a_forked_child_goes_on_from_what_its_parent_had),
+      cmocka_unit_test(a_handler_may_come_at_any_moment),
+      cmocka_unit_test(calls_of_a_handler_that_interrupts_oom_are_refused)};
   const int failed = cmocka_run_group_tests(tests, NULL, NULL);
   char command[64];
   snprintf(command, sizeof command, "rm -rf %s", folder);

@@ -1,5 +1,8 @@
-/* The memory profiler against a naive model: random pieces and blocks from several threads, in scopes, with tags. The model keeps what is live in a plain list and copies it at each new peak; it knows the order because
-   one mutex is held around each call and its own account. What the capture says must be equal to the byte: peaks, what was live then by scope, by tag and by address, fragmentation. */
+/* The memory profiler against a naive model: random pieces and blocks from several threads, in
+   scopes, with tags. The model keeps what is live in a plain list and copies it at each new peak;
+   it knows the order because one mutex is held around each call and its own account. What the
+   capture says must be equal to the byte: peaks, what was live then by scope, by tag and by
+   address, fragmentation. */
 #define _GNU_SOURCE
 #include <prof/memory.h>
 #include <prof/trace.h>
@@ -12,7 +15,16 @@
 
 #include <cmocka.h>
 
-enum { PIECES_MAX = 600, BLOCKS = 8, BLOCK_BYTES = 1 << 20, GRAIN = 64, TAGS = 3, SCOPES = 4, THREADS = 3, ROUNDS = 4000 };
+enum {
+  PIECES_MAX = 600,
+  BLOCKS = 8,
+  BLOCK_BYTES = 1 << 20,
+  GRAIN = 64,
+  TAGS = 3,
+  SCOPES = 4,
+  THREADS = 3,
+  ROUNDS = 4000
+};
 
 typedef struct piece {
   uint64_t address, bytes, given;
@@ -78,14 +90,18 @@ static void reserve_or_release(uint64_t *seed) {
 
 static void alloc(uint64_t *seed, int scope) {
   const int block = (int)draw(seed, BLOCKS), tag = (int)draw(seed, TAGS + 1);
-  const uint64_t bytes = 1 + (draw(seed, 3) ? draw(seed, 900) : draw(seed, 60000)), given = (bytes + GRAIN - 1) / GRAIN * GRAIN;
-  const uint64_t address = block_address(block) + draw(seed, (BLOCK_BYTES - given) / GRAIN + 1) * GRAIN;
-  if (!model.now.has_block[block] || model.now.count == PIECES_MAX || is_taken(address, given)) return;
+  const uint64_t bytes = 1 + (draw(seed, 3) ? draw(seed, 900) : draw(seed, 60000)),
+                 given = (bytes + GRAIN - 1) / GRAIN * GRAIN;
+  const uint64_t address =
+      block_address(block) + draw(seed, (BLOCK_BYTES - given) / GRAIN + 1) * GRAIN;
+  if (!model.now.has_block[block] || model.now.count == PIECES_MAX || is_taken(address, given))
+    return;
   model.now.live[model.now.count++] = (piece){address, bytes, given, scope, tag};
   model.now.used += (int64_t)given;
   model.allocs++;
   if (tag || draw(seed, 8) == 0)
-    prof_memory_alloc_for(model.pool, (const void *)(uintptr_t)address, bytes, given, model.tags[tag], draw(seed, 2) ? PROF_NO_STREAM : 7);
+    prof_memory_alloc_for(model.pool, (const void *)(uintptr_t)address, bytes, given,
+                          model.tags[tag], draw(seed, 2) ? PROF_NO_STREAM : 7);
   else
     prof_memory_alloc(model.pool, (const void *)(uintptr_t)address, bytes, given);
 }
@@ -109,9 +125,12 @@ static void *work(void *of) {
     const uint64_t begun = prof_scope_begin(1, scope_names[scope], "operator", NULL);
     pthread_mutex_lock(&model.lock);
     const uint64_t dice = draw(&seed, 100);
-    if (dice < 4) reserve_or_release(&seed);
-    else if (dice < (grows ? 70u : 35u)) alloc(&seed, scope);
-    else free_one(&seed);
+    if (dice < 4)
+      reserve_or_release(&seed);
+    else if (dice < (grows ? 70u : 35u))
+      alloc(&seed, scope);
+    else
+      free_one(&seed);
     look_for_peaks();
     pthread_mutex_unlock(&model.lock);
     prof_scope_end(begun);
@@ -159,7 +178,8 @@ static void expect_state(const prof_memory_state *state, const picture *p) {
   assert_int_equal(state->largest_free_bytes, largest);
 }
 
-static void expect_row(const prof_memory_rows *rows, const char *label, uint64_t count, uint64_t bytes, uint64_t requested) {
+static void expect_row(const prof_memory_rows *rows, const char *label, uint64_t count,
+                       uint64_t bytes, uint64_t requested) {
   for (uint64_t i = 0; i < rows->row_count; i++) {
     if (strcmp(rows->rows[i].label, label) != 0) continue;
     assert_int_equal(rows->rows[i].count, count);
@@ -172,19 +192,23 @@ static void expect_row(const prof_memory_rows *rows, const char *label, uint64_t
 
 static void expect_live(const prof_memory *memory, prof_memory_moment moment, const picture *p) {
   prof_memory_rows *by_scope, *by_tag, *by_address;
-  assert_int_equal(prof_memory_live(memory, 0, moment, 0, PROF_MEMORY_BY_SCOPE, &by_scope), PROF_OK);
+  assert_int_equal(prof_memory_live(memory, 0, moment, 0, PROF_MEMORY_BY_SCOPE, &by_scope),
+                   PROF_OK);
   assert_int_equal(prof_memory_live(memory, 0, moment, 0, PROF_MEMORY_BY_TAG, &by_tag), PROF_OK);
-  assert_int_equal(prof_memory_live(memory, 0, moment, 0, PROF_MEMORY_BY_ADDRESS, &by_address), PROF_OK);
+  assert_int_equal(prof_memory_live(memory, 0, moment, 0, PROF_MEMORY_BY_ADDRESS, &by_address),
+                   PROF_OK);
   for (int which = 0; which < SCOPES; which++) {
     uint64_t count = 0, bytes = 0, requested = 0;
     for (int i = 0; i < p->count; i++)
-      if (p->live[i].scope == which) count++, bytes += p->live[i].given, requested += p->live[i].bytes;
+      if (p->live[i].scope == which)
+        count++, bytes += p->live[i].given, requested += p->live[i].bytes;
     expect_row(by_scope, scope_names[which], count, bytes, requested);
   }
   for (int which = 0; which <= TAGS; which++) {
     uint64_t count = 0, bytes = 0, requested = 0;
     for (int i = 0; i < p->count; i++)
-      if (p->live[i].tag == which) count++, bytes += p->live[i].given, requested += p->live[i].bytes;
+      if (p->live[i].tag == which)
+        count++, bytes += p->live[i].given, requested += p->live[i].bytes;
     expect_row(by_tag, tag_names[which], count, bytes, requested);
   }
   assert_int_equal(by_address->row_count, p->count);
@@ -196,25 +220,31 @@ static void expect_live(const prof_memory *memory, prof_memory_moment moment, co
     assert_string_equal(by_address->rows[at].label, scope_names[p->live[i].scope]);
     assert_string_equal(by_address->rows[at].tag, tag_names[p->live[i].tag]);
   }
-  for (uint64_t i = 1; i < by_address->row_count; i++) assert_true(by_address->rows[i - 1].bytes >= by_address->rows[i].bytes);
+  for (uint64_t i = 1; i < by_address->row_count; i++)
+    assert_true(by_address->rows[i - 1].bytes >= by_address->rows[i].bytes);
   prof_free(by_scope);
   prof_free(by_tag);
   prof_free(by_address);
 }
 
 static void compare(int checked, uint64_t seed) {
-  const prof_pool_options options = {.size = sizeof options, .name = "model", .checked = (uint32_t)checked};
+  const prof_pool_options options = {
+      .size = sizeof options, .name = "model", .checked = (uint32_t)checked};
   memset(&model.now, 0, sizeof model.now);
   memset(&model.peak_used, 0, sizeof model.peak_used);
   memset(&model.peak_allocated, 0, sizeof model.peak_allocated);
   model.allocs = model.frees = model.reserves = model.releases = 0;
   model.seed = seed;
-  assert_int_equal(prof_start_with(&(prof_options){.size = sizeof(prof_options), .cap_bytes = 64 << 20, .ring_ns = 0, .level = 1}), PROF_OK);
+  assert_int_equal(
+      prof_start_with(&(prof_options){
+          .size = sizeof(prof_options), .cap_bytes = 64 << 20, .ring_ns = 0, .level = 1}),
+      PROF_OK);
   assert_int_equal(prof_clear(), PROF_OK);
   assert_int_equal(prof_pool_create(&options, &model.pool), PROF_OK);
   for (int i = 1; i <= TAGS; i++) model.tags[i] = prof_memory_tag(tag_names[i]);
   pthread_t threads[THREADS];
-  for (uintptr_t i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, work, (void *)i), 0);
+  for (uintptr_t i = 0; i < THREADS; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, work, (void *)i), 0);
   for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
   prof_memory_max max = {.size = sizeof max};
   assert_int_equal(prof_memory_max_get(PROF_HOST, PROF_MEMORY_POOL, &max), PROF_OK);
@@ -262,6 +292,7 @@ static void so_is_a_checked_pool(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(a_pool_is_as_the_model_has_it), cmocka_unit_test(so_is_a_checked_pool)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(a_pool_is_as_the_model_has_it),
+                                     cmocka_unit_test(so_is_a_checked_pool)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

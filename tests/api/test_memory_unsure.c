@@ -1,4 +1,5 @@
-/* What the capture does not know of memory: a correct program is never accused, and sums stay right. */
+/* What the capture does not know of memory: a correct program is never accused, and sums stay
+   right. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 
@@ -24,7 +25,8 @@ static void a_ring_that_forgot_the_allocs_accuses_nobody(void **state) {
   (void)state;
   enum { KEPT = 1000, CHURN = 1500000 };
   prof_stop();
-  OK(prof_start_with(&(prof_options){.size = sizeof(prof_options), .policy = PROF_POLICY_RING, .cap_bytes = 2 << 20}));
+  OK(prof_start_with(&(prof_options){
+      .size = sizeof(prof_options), .policy = PROF_POLICY_RING, .cap_bytes = 2 << 20}));
   prof_pool *const pool = make_pool("ring");
   alloc_many(pool, KEPT);
   for (uint64_t i = 0; i < CHURN; i++) {
@@ -135,8 +137,10 @@ static void a_full_capture_ends_with_what_is_used(void **state) {
   size_t bytes;
   uint64_t last = UINT64_MAX;
   OK(prof_get_json(&json, &bytes));
-  const size_t tail = bytes < 1 << 16 ? bytes : 1 << 16; /* what is at the end stands last; sanitizers look at all that is searched */
-  for (const char *at = json + bytes - tail; (at = memmem(at, bytes - (size_t)(at - json), "\"used bytes (full)\"", 19)) != NULL; at++) {
+  /* what is at the end stands last; sanitizers look at all that is searched */
+  const size_t tail = bytes < 1 << 16 ? bytes : 1 << 16;
+  for (const char *at = json + bytes - tail;
+       (at = memmem(at, bytes - (size_t)(at - json), "\"used bytes (full)\"", 19)) != NULL; at++) {
     const char *const value = memmem(at, bytes - (size_t)(at - json), "\"value\":", 8);
     if (value) last = strtoull(value + 8, NULL, 10);
   }
@@ -198,10 +202,14 @@ static void what_wrong_calls_did_to_the_sums_is_said(void **state) {
   seen s = see();
   const prof_memory_info info = info_of(&s, "careless");
   char *text;
-  OK(prof_memory_text(s.memory, &(prof_memory_text_options){.size = sizeof(prof_memory_text_options), .width = 500}, &text));
+  OK(prof_memory_text(
+      s.memory, &(prof_memory_text_options){.size = sizeof(prof_memory_text_options), .width = 500},
+      &text));
   assert_int_equal(info.wrong_count[PROF_MEMORY_WRONG_DOUBLE], 1);
   assert_int_equal(info.peak_used.used_bytes, 10 << 20);
-  assert_non_null(strstr(text, "without them the peak of used is 15.00 MiB (15728640 bytes), and 15.00 MiB are used at the end"));
+  assert_non_null(strstr(text,
+                         "without them the peak of used is 15.00 MiB (15728640 bytes), and 15.00 "
+                         "MiB are used at the end"));
   prof_free(text);
   look_away(&s);
   prof_pool_destroy(pool);
@@ -219,7 +227,8 @@ static void a_query_grows_from_its_first_answer(void **state) {
   start_afresh(4 << 20);
   OK(prof_memory_set_query(PROF_HOST, answer, NULL));
   prof_step();
-  for (query_says = 1000000; query_says < 1000300; query_says += 100) prof_memory_sample(PROF_HOST, "here", PROF_NUL_TERMINATED);
+  for (query_says = 1000000; query_says < 1000300; query_says += 100)
+    prof_memory_sample(PROF_HOST, "here", PROF_NUL_TERMINATED);
   prof_step();
   query_says = 1000700;
   prof_memory_sample(PROF_HOST, "there", PROF_NUL_TERMINATED);
@@ -251,15 +260,16 @@ static void pools_come_in_the_order_in_which_they_were_made(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(pools_come_in_the_order_in_which_they_were_made),
-                                     cmocka_unit_test(a_ring_that_forgot_the_allocs_accuses_nobody),
-                                     cmocka_unit_test(a_clear_that_forgot_the_allocs_accuses_nobody),
-                                     cmocka_unit_test(pieces_from_before_a_start_accuse_nobody),
-                                     cmocka_unit_test(a_double_free_is_sure_all_the_same),
-                                     cmocka_unit_test(a_full_capture_ends_with_what_is_used),
-                                     cmocka_unit_test(memory_stopped_and_started_is_not_counted_twice),
-                                     cmocka_unit_test(a_peak_that_stood_at_the_reset_is_exact),
-                                     cmocka_unit_test(what_wrong_calls_did_to_the_sums_is_said),
-                                     cmocka_unit_test(a_query_grows_from_its_first_answer)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(pools_come_in_the_order_in_which_they_were_made),
+      cmocka_unit_test(a_ring_that_forgot_the_allocs_accuses_nobody),
+      cmocka_unit_test(a_clear_that_forgot_the_allocs_accuses_nobody),
+      cmocka_unit_test(pieces_from_before_a_start_accuse_nobody),
+      cmocka_unit_test(a_double_free_is_sure_all_the_same),
+      cmocka_unit_test(a_full_capture_ends_with_what_is_used),
+      cmocka_unit_test(memory_stopped_and_started_is_not_counted_twice),
+      cmocka_unit_test(a_peak_that_stood_at_the_reset_is_exact),
+      cmocka_unit_test(what_wrong_calls_did_to_the_sums_is_said),
+      cmocka_unit_test(a_query_grows_from_its_first_answer)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* Memory, told wrong: calls that cannot be, a checked pool that sees them at once, records that are lost, arguments out of bounds. */
+/* Memory, told wrong: calls that cannot be, a checked pool that sees them at once, records that are
+   lost, arguments out of bounds. */
 #define _GNU_SOURCE
 #include "memory_checks.h"
 
@@ -37,7 +38,8 @@ static void wrong_calls_are_found_when_the_capture_is_read(void **state) {
     assert_int_equal(example.address, wanted[i].address);
     assert_string_equal(example.scope, "careless");
   }
-  assert_int_equal(prof_memory_example_get(s.memory, 0, COUNT_OF(wanted), &example), PROF_E_NOT_FOUND);
+  assert_int_equal(prof_memory_example_get(s.memory, 0, COUNT_OF(wanted), &example),
+                   PROF_E_NOT_FOUND);
   look_away(&s);
   prof_pool_destroy(pool);
   prof_pool_destroy(other);
@@ -103,11 +105,15 @@ static void arguments_that_cannot_be(void **state) {
   prof_memory_max max = {.size = sizeof max};
   assert_int_equal(prof_pool_create(NULL, NULL), PROF_E_INVALID);
   assert_int_equal(prof_pool_create(&(prof_pool_options){.size = 3}, &pool), PROF_E_INVALID);
-  assert_int_equal(prof_pool_create(&(prof_pool_options){.size = sizeof(prof_pool_options), .checked = 2}, &pool), PROF_E_INVALID);
+  assert_int_equal(
+      prof_pool_create(&(prof_pool_options){.size = sizeof(prof_pool_options), .checked = 2},
+                       &pool),
+      PROF_E_INVALID);
   assert_null(pool);
   assert_int_equal(prof_memory_max_get(PROF_HOST, PROF_MEMORY_ANY, NULL), PROF_E_INVALID);
   assert_int_equal(prof_memory_max_get(PROF_HOST, (prof_memory_source)9, &max), PROF_E_INVALID);
-  assert_int_equal(prof_memory_max_get((prof_device){PROF_DEVICE_VULKAN, 3}, PROF_MEMORY_ANY, &max), PROF_E_NOT_FOUND);
+  assert_int_equal(prof_memory_max_get((prof_device){PROF_DEVICE_VULKAN, 3}, PROF_MEMORY_ANY, &max),
+                   PROF_E_NOT_FOUND);
   assert_int_equal(prof_memory_read(NULL, &memory), PROF_E_INVALID);
   assert_int_equal(prof_memory_pool_count(NULL), 0);
   prof_memory_destroy(NULL);
@@ -122,9 +128,13 @@ static void arguments_that_cannot_be(void **state) {
   assert_int_equal(prof_memory_pool_get(s.memory, 0, NULL), PROF_E_INVALID);
   info.size = 1;
   assert_int_equal(prof_memory_pool_get(s.memory, 0, &info), PROF_E_INVALID);
-  assert_int_equal(prof_memory_live(s.memory, 1, PROF_MEMORY_AT_END, 0, PROF_MEMORY_BY_TAG, &rows), PROF_E_INVALID);
-  assert_int_equal(prof_memory_live(s.memory, 0, (prof_memory_moment)9, 0, PROF_MEMORY_BY_TAG, &rows), PROF_E_INVALID);
-  assert_int_equal(prof_memory_live(s.memory, 0, PROF_MEMORY_AT_END, 0, (prof_memory_by)9, &rows), PROF_E_INVALID);
+  assert_int_equal(prof_memory_live(s.memory, 1, PROF_MEMORY_AT_END, 0, PROF_MEMORY_BY_TAG, &rows),
+                   PROF_E_INVALID);
+  assert_int_equal(
+      prof_memory_live(s.memory, 0, (prof_memory_moment)9, 0, PROF_MEMORY_BY_TAG, &rows),
+      PROF_E_INVALID);
+  assert_int_equal(prof_memory_live(s.memory, 0, PROF_MEMORY_AT_END, 0, (prof_memory_by)9, &rows),
+                   PROF_E_INVALID);
   assert_int_equal(prof_memory_series(s.memory, 0, 0, bytes, bytes), PROF_E_INVALID);
   look_away(&s);
   prof_pool_destroy(pool);
@@ -132,9 +142,10 @@ static void arguments_that_cannot_be(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(wrong_calls_are_found_when_the_capture_is_read),
-                                     cmocka_unit_test(a_checked_pool_sees_wrong_calls_at_once),
-                                     cmocka_unit_test(peaks_are_right_when_records_are_lost),
-                                     cmocka_unit_test(arguments_that_cannot_be)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(wrong_calls_are_found_when_the_capture_is_read),
+      cmocka_unit_test(a_checked_pool_sees_wrong_calls_at_once),
+      cmocka_unit_test(peaks_are_right_when_records_are_lost),
+      cmocka_unit_test(arguments_that_cannot_be)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* The operator profiler by its face: what is measured, the workspace, and what may go wrong. Series and verdicts are unit/test_op_judge.c's. */
+/* The operator profiler by its face: what is measured, the workspace, and what may go wrong. Series
+   and verdicts are unit/test_op_judge.c's. */
 #define _GNU_SOURCE
 #include "op_checks.h"
 
@@ -56,7 +57,8 @@ static void what_is_short_is_run_many_times(void **state) {
   assert_true(info.median_us * info.exec > 100 * info.timer_us);
   prof_op_result_destroy(result);
 
-  const prof_op_options one_run = {.size = sizeof one_run, .exec = 1, .repeat = 30, .repeat_all = 1};
+  const prof_op_options one_run = {
+      .size = sizeof one_run, .exec = 1, .repeat = 30, .repeat_all = 1};
   assert_int_equal(prof_op_profile(&op, &one_run, &result), PROF_OK);
   assert_true(info_of(result).doubts & PROF_OP_TOO_SHORT);
   prof_op_result_destroy(result);
@@ -68,7 +70,8 @@ static void it_ends_when_the_median_is_known(void **state) {
   script times = {.us = steady, .count = 3};
   const prof_op op = op_of(&s, "steady");
   const prof_op_timer timer = timer_of(&times);
-  const prof_op_options options = {.size = sizeof options, .exec = 1, .least_ns = 1, .timer = &timer};
+  const prof_op_options options = {
+      .size = sizeof options, .exec = 1, .least_ns = 1, .timer = &timer};
   prof_op_result *result = NULL;
   (void)state;
   assert_int_equal(prof_op_profile(&op, &options, &result), PROF_OK);
@@ -80,7 +83,8 @@ static void it_ends_when_the_median_is_known(void **state) {
 
 static void the_time_limit_ends_it(void **state) {
   const prof_op op = {.size = sizeof op, .key = "limit", .run = nap};
-  const prof_op_options options = {.size = sizeof options, .repeat_all = 1, .time_limit_ns = 30000000};
+  const prof_op_options options = {
+      .size = sizeof options, .repeat_all = 1, .time_limit_ns = 30000000};
   prof_op_result *result = NULL;
   (void)state;
   assert_int_equal(prof_op_profile(&op, &options, &result), PROF_OK);
@@ -102,8 +106,11 @@ static void a_time_limit_that_is_shorter_than_the_least_always_ends_it(void **st
   script times = {.us = steady, .count = 3};
   const prof_op op = op_of(&s, "steady");
   const prof_op_timer timer = timer_of(&times);
-  const prof_op_options options = {
-      .size = sizeof options, .exec = 1, .least_ns = 50000000, .time_limit_ns = 20000000, .timer = &timer};
+  const prof_op_options options = {.size = sizeof options,
+                                   .exec = 1,
+                                   .least_ns = 50000000,
+                                   .time_limit_ns = 20000000,
+                                   .timer = &timer};
   prof_op_result *result = NULL;
   (void)state;
   assert_int_equal(prof_op_profile(&op, &options, &result), PROF_OK);
@@ -112,12 +119,17 @@ static void a_time_limit_that_is_shorter_than_the_least_always_ends_it(void **st
   prof_op_result_destroy(result);
 }
 
-/* Of what takes nothing, all the time passes between the samples, and in the statistics of many. bench/op_group.c has how long it takes. */
+/* Of what takes nothing, all the time passes between the samples, and in the statistics of many.
+   bench/op_group.c has how long it takes. */
 static void the_time_limit_is_the_whole_calls(void **state) {
   int count = 0;
   const prof_op op = {.size = sizeof op, .key = "nothing", .user = &count, .run = nothing};
-  const prof_op_options options = {
-      .size = sizeof options, .exec = 1, .repeat = 1 << 24, .repeat_all = 1, .no_reuse = 1, .time_limit_ns = 100000000};
+  const prof_op_options options = {.size = sizeof options,
+                                   .exec = 1,
+                                   .repeat = 1 << 24,
+                                   .repeat_all = 1,
+                                   .no_reuse = 1,
+                                   .time_limit_ns = 100000000};
   prof_op_result *result = NULL;
   (void)state;
   assert_int_equal(prof_op_profile(&op, &options, &result), PROF_OK);
@@ -153,8 +165,9 @@ static int nap_for(void *user) {
 static void the_warm_up_takes_a_quarter_of_the_time_at_most(void **state) {
   unsigned nap_us = 2000;
   prof_op op = {.size = sizeof op, .key = "a nap", .user = &nap_us, .run = nap_for};
-  const prof_op_options many = {.size = sizeof many, .warmup = 1000, .exec = 1, .time_limit_ns = 80000000},
-                        few = {.size = sizeof few, .warmup = 3, .exec = 1, .repeat = 1, .time_limit_ns = 60000000000};
+  const prof_op_options
+      many = {.size = sizeof many, .warmup = 1000, .exec = 1, .time_limit_ns = 80000000},
+      few = {.size = sizeof few, .warmup = 3, .exec = 1, .repeat = 1, .time_limit_ns = 60000000000};
   prof_op_result *result = NULL;
   (void)state;
   assert_int_equal(prof_op_profile(&op, &many, &result), PROF_OK);
@@ -176,7 +189,8 @@ static void expect_six_samples_of(unsigned nap_us) {
   prof_op_result *result = NULL;
   assert_int_equal(prof_op_profile(&op, &options, &result), PROF_OK);
   const prof_op_info info = info_of(result);
-  assert_true(info.sample_count >= 6 && !(info.doubts & PROF_OP_FEW_SAMPLES)); /* prof gives it 10 s, five times what it takes */
+  /* prof gives it 10 s, five times what it takes */
+  assert_true(info.sample_count >= 6 && !(info.doubts & PROF_OP_FEW_SAMPLES));
   assert_in_range(info.warmup, 1, 250000 / nap_us > 1 ? 250000 / nap_us : 1);
   prof_op_result_destroy(result);
 }
@@ -198,7 +212,8 @@ static void what_is_slow_gets_six_samples_where_nobody_said_a_limit(void **state
 
 enum { LINE_WORDS = 8, COLD_LINES = COLD_BYTES / 8 / LINE_WORDS };
 
-/* Each line names the next, in no order: none is there before it is asked for, and no sum of a sanitizer's checks hides the wait. */
+/* Each line names the next, in no order: none is there before it is asked for, and no sum of a
+   sanitizer's checks hides the wait. */
 static void tie_lines(uint64_t *words) {
   uint64_t order[COLD_LINES], seed = 1;
   for (uint64_t i = 0; i < COLD_LINES; i++) order[i] = i;
@@ -208,7 +223,8 @@ static void tie_lines(uint64_t *words) {
     order[i] = order[other];
     order[other] = kept;
   }
-  for (uint64_t i = 0; i < COLD_LINES; i++) words[order[i] * LINE_WORDS] = order[(i + 1) % COLD_LINES] * LINE_WORDS;
+  for (uint64_t i = 0; i < COLD_LINES; i++)
+    words[order[i] * LINE_WORDS] = order[(i + 1) % COLD_LINES] * LINE_WORDS;
 }
 
 static int follow_lines(void *user) {
@@ -298,11 +314,13 @@ static void without_a_warm_up_the_first_run_says_the_workspace(void **state) {
   prof_op_result_destroy(result);
 }
 
-/* The first test: nobody has told anything yet, and one call tells that the allocator does, for good. */
+/* The first test: nobody has told anything yet, and one call tells that the allocator does, for
+   good. */
 static void what_asks_for_nothing_is_known_to_once_the_allocator_tells(void **state) {
   subject s = {0};
   const prof_op op = op_of(&s, "asks for nothing");
-  const prof_op_options options = {.size = sizeof options, .exec = 1, .repeat = 2, .repeat_all = 1, .no_reuse = 1};
+  const prof_op_options options = {
+      .size = sizeof options, .exec = 1, .repeat = 2, .repeat_all = 1, .no_reuse = 1};
   (void)state;
   for (uint32_t is_hooked = 0; is_hooked < 2; is_hooked++) {
     prof_op_result *result = NULL;
@@ -322,7 +340,8 @@ static int measures_another(void *user) {
   prof_op_result *result = NULL;
   (void)user;
   prof_op_workspace_alloc(64);
-  if (prof_op_profile(&op, &options, &result) != PROF_OK || info_of(result).workspace_bytes != 500) return 1;
+  if (prof_op_profile(&op, &options, &result) != PROF_OK || info_of(result).workspace_bytes != 500)
+    return 1;
   prof_op_result_destroy(result);
   prof_op_workspace_free(64);
   return 0;
@@ -402,14 +421,20 @@ static void a_time_that_cannot_be_is_said_as_it_was_given(void **state) {
   static const struct {
     double us;
     const char *text;
-  } lies[] = {{-1, "says -1 us"}, {(double)NAN, "nan us"}, {(double)INFINITY, "says inf us"}, {1e300, "says 1e+300 us"}};
+  } lies[] = {{-1, "says -1 us"},
+              {(double)NAN, "nan us"},
+              {(double)INFINITY, "says inf us"},
+              {1e300, "says 1e+300 us"}};
   (void)state;
   for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
     subject s = {0};
     double us = lies[i].us;
     const prof_op op = op_of(&s, "timed");
-    const prof_op_timer timer = {
-        .size = sizeof timer, .name = "constant", .user = &us, .begin = constant_begin, .end = constant_end};
+    const prof_op_timer timer = {.size = sizeof timer,
+                                 .name = "constant",
+                                 .user = &us,
+                                 .begin = constant_begin,
+                                 .end = constant_end};
     const prof_op_options options = {.size = sizeof options, .timer = &timer};
     refuse(&op, &options, PROF_E_OPERATOR, lies[i].text);
     assert_non_null(strstr(prof_last_error(), "the timer constant"));
@@ -421,10 +446,16 @@ static void a_timer_that_always_says_0_is_doubted(void **state) {
   subject s = {0};
   double us = 0;
   const prof_op op = op_of(&s, "timed");
-  const prof_op_timer timer = {
-      .size = sizeof timer, .name = "constant", .user = &us, .begin = constant_begin, .end = constant_end};
-  const prof_op_options options = {
-      .size = sizeof options, .repeat = 30, .repeat_all = 1, .time_limit_ns = 1000000000, .timer = &timer};
+  const prof_op_timer timer = {.size = sizeof timer,
+                               .name = "constant",
+                               .user = &us,
+                               .begin = constant_begin,
+                               .end = constant_end};
+  const prof_op_options options = {.size = sizeof options,
+                                   .repeat = 30,
+                                   .repeat_all = 1,
+                                   .time_limit_ns = 1000000000,
+                                   .timer = &timer};
   prof_op_result *result = NULL;
   (void)state;
   assert_int_equal(prof_op_profile(&op, &options, &result), PROF_OK);
@@ -492,7 +523,8 @@ static void expect_size_said(const char *name, int status) {
   assert_string_equal(prof_last_error(), wanted);
 }
 
-/* The status first, and the text then: who calls prof_last_error() in the same argument list may have it of before. */
+/* The status first, and the text then: who calls prof_last_error() in the same argument list may
+   have it of before. */
 static void a_size_of_0_is_refused_with_what_to_set_it_to(void **state) {
   subject s = {0};
   const prof_op op = op_of(&s, "sizes"), no_op = {.size = 0};
@@ -511,7 +543,8 @@ static void a_size_of_0_is_refused_with_what_to_set_it_to(void **state) {
   expect_size_said("prof_op", prof_op_profile(&no_op, NULL, results));
   expect_size_said("prof_op_options", prof_op_profile(&op, &no_options, results));
   expect_size_said("prof_op_timer", prof_op_profile(&op, &of_no_timer, results));
-  expect_size_said("prof_op_overlap", prof_op_profile_group(&op, 1, PROF_OP_THREADS, NULL, results, &overlap));
+  expect_size_said("prof_op_overlap",
+                   prof_op_profile_group(&op, 1, PROF_OP_THREADS, NULL, results, &overlap));
   expect_size_said("prof_op_comparison", prof_op_compare(result, result, 0, &comparison));
   expect_size_said("prof_op_info", prof_op_info_get(result, &info));
   expect_size_said("prof_pool_options", prof_pool_create(&no_pool_options, &pool));

@@ -1,4 +1,5 @@
-/* Results that are kept in an SQLite file: found by another process, shared by several, and every way in which the file may be wrong. */
+/* Results that are kept in an SQLite file: found by another process, shared by several, and every
+   way in which the file may be wrong. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <prof/op.h>
@@ -28,7 +29,8 @@ static int run(void *user) {
   return 0;
 }
 
-static const prof_op_options few = {.size = sizeof few, .no_warmup = 1, .exec = 1, .repeat = 8, .repeat_all = 1};
+static const prof_op_options few = {
+    .size = sizeof few, .no_warmup = 1, .exec = 1, .repeat = 8, .repeat_all = 1};
 
 static prof_op_info measure(const char *key, const char *driver) {
   const prof_op op = {.size = sizeof op, .key = key, .run = run, .driver = driver};
@@ -80,7 +82,10 @@ static int elsewhere(int (*body)(void)) {
 
 static int finds_one(void) {
   const prof_op_info info = measure("one", NULL);
-  return info.was_kept == 1 && info.sample_count == 8 && info.exec == 1 && info.file_status == PROF_OK && runs == 8 ? 0 : 1;
+  return info.was_kept == 1 && info.sample_count == 8 && info.exec == 1 &&
+                 info.file_status == PROF_OK && runs == 8
+             ? 0
+             : 1;
 }
 
 static void another_process_finds_it(void **state) {
@@ -106,7 +111,8 @@ static void what_is_found_is_what_was_kept(void **state) {
   open_cache();
   assert_int_equal(prof_op_profile(&op, &few, &after), PROF_OK);
   assert_int_equal(runs, 8);
-  assert_memory_equal(prof_op_samples(before, NULL), prof_op_samples(after, NULL), 8 * sizeof(double));
+  assert_memory_equal(prof_op_samples(before, NULL), prof_op_samples(after, NULL),
+                      8 * sizeof(double));
   prof_op_info_get(before, &x);
   prof_op_info_get(after, &y);
   assert_int_equal(y.was_kept, 1);
@@ -133,8 +139,13 @@ static int tell(void *user, double *us_out) {
 
 /* On a device: with a fill of its caches, or without. */
 static prof_op_info measure_cold(int (*cold)(void *user)) {
-  prof_op_timer timer = {.size = sizeof timer, .name = "a device's", .begin = fill, .end = tell, .cold = cold};
-  const prof_op op = {.size = sizeof op, .key = "cold", .run = run, .device = {PROF_DEVICE_OPENCL, 0}, .timer = &timer};
+  prof_op_timer timer = {
+      .size = sizeof timer, .name = "a device's", .begin = fill, .end = tell, .cold = cold};
+  const prof_op op = {.size = sizeof op,
+                      .key = "cold",
+                      .run = run,
+                      .device = {PROF_DEVICE_OPENCL, 0},
+                      .timer = &timer};
   prof_op_options options = few;
   prof_op_result *result = NULL;
   prof_op_info info = {.size = sizeof info};
@@ -254,7 +265,9 @@ static void shell(const char *format) {
   assert_int_equal(system(command), 0);
 }
 
-static int finds_napping(void) { return measure_napping().was_kept == 1 && prof_op_cache_count(NULL) == 2 ? 0 : 1; }
+static int finds_napping(void) {
+  return measure_napping().was_kept == 1 && prof_op_cache_count(NULL) == 2 ? 0 : 1;
+}
 
 /* What it keeps is found, said as it was asked for, and goes on to be added to. */
 static void go_on_with(const char *made_older, int knows_warmup) {
@@ -273,8 +286,9 @@ static void go_on_with(const char *made_older, int knows_warmup) {
   assert_int_equal(elsewhere(finds_napping), 0);
 }
 
-#define DROP(columns)                                                                                            \
-  "python3 -c \"import sqlite3; c = sqlite3.connect('%s'); [c.execute('alter table prof_op_results drop column ' + " \
+#define DROP(columns)                                                                \
+  "python3 -c \"import sqlite3; c = sqlite3.connect('%s'); [c.execute('alter table " \
+  "prof_op_results drop column ' + "                                                 \
   "x) for x in '" columns "'.split()]; "
 #define OF_LAYOUT_3 "workspace_source looks throttle clock_low_hz clock_high_hz"
 
@@ -293,7 +307,8 @@ static void what_is_no_cache_is_refused_and_left_alone(void **state) {
   char path[160];
   struct stat about;
   static const char text[] =
-      "This is a letter, and no database; it is long enough for the header of one, which has a hundred bytes, to be looked "
+      "This is a letter, and no database; it is long enough for the header of one, which has a "
+      "hundred bytes, to be looked "
       "at.\n";
   (void)state;
   refuse("", PROF_E_INVALID, "empty");
@@ -305,10 +320,13 @@ static void what_is_no_cache_is_refused_and_left_alone(void **state) {
   assert_int_equal(stat(own.path, &about), 0);
   assert_int_equal(about.st_size, sizeof text - 1);
   unlink(own.path);
-  shell("python3 -c \"import sqlite3; c = sqlite3.connect('%s'); c.execute('create table mine (x)'); c.commit()\"");
+  shell(
+      "python3 -c \"import sqlite3; c = sqlite3.connect('%s'); c.execute('create table mine (x)'); "
+      "c.commit()\"");
   refuse(own.path, PROF_E_IO, "another program's");
   shell(
-      "python3 -c \"import sqlite3; c = sqlite3.connect('%s'); assert [r[0] for r in c.execute('select name from "
+      "python3 -c \"import sqlite3; c = sqlite3.connect('%s'); assert [r[0] for r in "
+      "c.execute('select name from "
       "sqlite_master')] == ['mine']\"");
   if (getuid() != 0) {
     chmod(own.path, 0);
@@ -320,22 +338,30 @@ static void a_newer_layout_is_refused(void **state) {
   (void)state;
   open_cache();
   prof_op_cache_open(NULL);
-  shell("python3 -c \"import sqlite3; c = sqlite3.connect('%s'); c.execute('pragma user_version = 7'); c.commit()\"");
+  shell(
+      "python3 -c \"import sqlite3; c = sqlite3.connect('%s'); c.execute('pragma user_version = "
+      "7'); c.commit()\"");
   refuse(own.path, PROF_E_VERSION, "layout 7");
 }
 
 /* Whatever becomes of it later costs a measurement, and nothing else. */
 static void a_file_that_is_spoilt_costs_a_measurement(void **state) {
   static const char *const spoils[] = {
-      "python3 -c \"import sqlite3; c = sqlite3.connect('%s'); c.execute(\\\"update prof_op_results set samples_us = "
+      "python3 -c \"import sqlite3; c = sqlite3.connect('%s'); c.execute(\\\"update "
+      "prof_op_results set samples_us = "
       "x'00'\\\"); c.commit()\"",
-      "python3 -c \"import sqlite3; c = sqlite3.connect('%s'); c.execute(\\\"update prof_op_results set samples_us = "
+      "python3 -c \"import sqlite3; c = sqlite3.connect('%s'); c.execute(\\\"update "
+      "prof_op_results set samples_us = "
       "zeroblob(0), exec = -3\\\"); c.commit()\"",
-      "python3 -c \"import sqlite3, struct; c = sqlite3.connect('%s'); c.execute('update prof_op_results set samples_us = ?', "
+      "python3 -c \"import sqlite3, struct; c = sqlite3.connect('%s'); c.execute('update "
+      "prof_op_results set samples_us = ?', "
       "(struct.pack('dd', float('nan'), -1),)); c.commit()\"",
-      "python3 -c \"import sqlite3; c = sqlite3.connect('%s'); c.execute('drop table prof_op_results'); c.commit()\"",
-      "python3 -c \"b = bytearray(open('%1$s', 'rb').read()); b[100:] = b'x' * (len(b) - 100); open('%1$s', 'wb').write(b)\"",
-      "printf 'no database, but a text that is longer than the hundred bytes of a header, so that it is looked at, and "
+      "python3 -c \"import sqlite3; c = sqlite3.connect('%s'); c.execute('drop table "
+      "prof_op_results'); c.commit()\"",
+      "python3 -c \"b = bytearray(open('%1$s', 'rb').read()); b[100:] = b'x' * (len(b) - 100); "
+      "open('%1$s', 'wb').write(b)\"",
+      "printf 'no database, but a text that is longer than the hundred bytes of a header, so that "
+      "it is looked at, and "
       "refused' > '%s'",
       "truncate -s 5000 '%s'"};
   (void)state;
@@ -363,17 +389,21 @@ static void a_file_that_is_spoilt_costs_a_measurement(void **state) {
 /* Python's words on the table, in the place of what is kept there; c is the file. */
 static void alter(const char *words) {
   char command[1024];
-  snprintf(command, sizeof command, "python3 -c \"import sqlite3, struct; c = sqlite3.connect('%s'); %s; c.commit()\"",
+  snprintf(command, sizeof command,
+           "python3 -c \"import sqlite3, struct; c = sqlite3.connect('%s'); %s; c.commit()\"",
            own.path, words);
   assert_int_equal(system(command), 0);
 }
 
-/* What a caller asked for is what it has room for: a row of the same words that has more samples, or fewer, or of other runs, is not it. */
+/* What a caller asked for is what it has room for: a row of the same words that has more samples,
+   or fewer, or of other runs, is not it. */
 static void a_row_that_does_not_fit_what_was_asked_is_measured_again(void **state) {
   static const char *const rows[] = {
-      "c.execute('update prof_op_results set samples_us = ?', (struct.pack('5000d', *[1.0] * 5000),))",
+      "c.execute('update prof_op_results set samples_us = ?', (struct.pack('5000d', *[1.0] * "
+      "5000),))",
       "c.execute('update prof_op_results set samples_us = ?', (struct.pack('d', 1.0),))",
-      "c.execute('update prof_op_results set is_time_over = 1, samples_us = ?', (struct.pack('d', 1.0),))",
+      "c.execute('update prof_op_results set is_time_over = 1, samples_us = ?', (struct.pack('d', "
+      "1.0),))",
       "c.execute('update prof_op_results set exec = 5')",
       "c.execute('update prof_op_results set warmup = 9')",
       "c.execute('update prof_op_results set warmup = 0')",
@@ -382,8 +412,12 @@ static void a_row_that_does_not_fit_what_was_asked_is_measured_again(void **stat
       "c.execute('update prof_op_results set looks = 4294967296')",
       "c.execute('update prof_op_results set clock_high_hz = 1e300')"};
   const prof_op op = {.size = sizeof op, .key = "list", .run = run};
-  const prof_op_options same = {
-      .size = sizeof same, .warmup = 3, .exec = 2, .repeat = 10, .repeat_all = 1, .time_limit_ns = UINT64_MAX};
+  const prof_op_options same = {.size = sizeof same,
+                                .warmup = 3,
+                                .exec = 2,
+                                .repeat = 10,
+                                .repeat_all = 1,
+                                .time_limit_ns = UINT64_MAX};
   (void)state;
   open_cache();
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -415,13 +449,16 @@ static void a_row_that_does_not_fit_what_was_asked_is_measured_again(void **stat
 /* In its place, or beside it: whoever asks the table would run what they say. */
 static void a_file_with_more_than_tables_is_refused(void **state) {
   static const char *const schemas[] = {
-      "c.execute('drop table prof_op_results'); c.execute('create view prof_op_results as with recursive r(x) as (select 1 "
+      "c.execute('drop table prof_op_results'); c.execute('create view prof_op_results as with "
+      "recursive r(x) as (select 1 "
       "union "
-      "all select x + 1 from r) select x device_type, x device_index, x operator, x driver, x asked, x exec, x samples_us from "
+      "all select x + 1 from r) select x device_type, x device_index, x operator, x driver, x "
+      "asked, x exec, x samples_us from "
       "r')",
       "c.execute('create view beside as select 1')",
       "c.execute('create trigger beside after delete on prof_op_results begin select 1; end')",
-      "c.execute('drop table prof_op_results'); c.execute('create virtual table prof_op_results using fts5(operator, "
+      "c.execute('drop table prof_op_results'); c.execute('create virtual table prof_op_results "
+      "using fts5(operator, "
       "driver)')"};
   (void)state;
   for (size_t i = 0; i < sizeof schemas / sizeof *schemas; i++) {
@@ -441,7 +478,8 @@ static void a_file_with_more_than_tables_is_refused(void **state) {
   }
 }
 
-/* Eight pages, each of whose cells all lead to the next one: 40^8 rows and more in some kilobytes, of a sound table's schema. */
+/* Eight pages, each of whose cells all lead to the next one: 40^8 rows and more in some kilobytes,
+   of a sound table's schema. */
 static void a_table_without_end_is_left(void **state) {
   static const char script[] =
       "import struct\n"
@@ -452,20 +490,25 @@ static void a_table_without_end_is_left(void **state) {
       "def page(kind, cells, right):\n"
       "  head, at, p = (12 if right else 8), size, bytearray(size)\n"
       "  for i, cell in enumerate(cells):\n"
-      "    at -= len(cell); p[at:at + len(cell)] = cell; p[head + 2 * i:head + 2 * i + 2] = struct.pack('>H', at)\n"
+      "    at -= len(cell); p[at:at + len(cell)] = cell; p[head + 2 * i:head + 2 * i + 2] = "
+      "struct.pack('>H', at)\n"
       "  p[0:8] = struct.pack('>BHHHB', kind, 0, len(cells), at, 0)\n"
       "  if right: p[8:12] = struct.pack('>I', right)\n"
       "  return p\n"
       "record = bytes([7, 7, 0, 0, 0, 0, 0, 0])\n"
       "row = bytes([16, 1, 16]) + bytes(15)\n"
       "import sqlite3\n"
-      "roots = [r[0] for r in sqlite3.connect(path).execute('select rootpage from sqlite_master order by type desc')]\n"
-      "for root, inner, leaf, key, last in ((roots[0], 5, 13, bytes([1]), row), (roots[1], 2, 10, record, record)):\n"
+      "roots = [r[0] for r in sqlite3.connect(path).execute('select rootpage from sqlite_master "
+      "order by type desc')]\n"
+      "for root, inner, leaf, key, last in ((roots[0], 5, 13, bytes([1]), row), (roots[1], 2, 10, "
+      "record, record)):\n"
       "  for level in range(9):\n"
-      "    data += page(inner, [struct.pack('>I', count + level + 2) + key] * 40, count + level + 2) if level < 8 else "
+      "    data += page(inner, [struct.pack('>I', count + level + 2) + key] * 40, count + level + "
+      "2) if level < 8 else "
       "page(leaf, [last] "
       "* 20, 0)\n"
-      "  data[(root - 1) * size:root * size] = page(inner, [struct.pack('>I', count + 1) + key] * 40, count + 1)\n"
+      "  data[(root - 1) * size:root * size] = page(inner, [struct.pack('>I', count + 1) + key] * "
+      "40, count + 1)\n"
       "  count += 9\n"
       "data[28:32] = struct.pack('>I', count)\n"
       "open(path, 'wb').write(data)\n";
@@ -498,7 +541,8 @@ static void a_file_that_is_locked_costs_a_measurement(void **state) {
   if (child == 0) {
     char text[512];
     snprintf(text, sizeof text,
-             "import sqlite3, os, time; c = sqlite3.connect('%s', isolation_level=None); c.execute('begin exclusive'); "
+             "import sqlite3, os, time; c = sqlite3.connect('%s', isolation_level=None); "
+             "c.execute('begin exclusive'); "
              "os.write(%d, b'x'); time.sleep(60)",
              own.path, ready[1]);
     execlp("python3", "python3", "-c", text, (char *)NULL);
@@ -550,7 +594,8 @@ int main(void) {
   const int status = prof_op_cache_open(own.path);
   end(NULL);
   if (status == PROF_E_UNSUPPORTED) skip_because(prof_last_error());
-  const struct CMUnitTest patient_tests[] = {ENTRY(a_table_without_end_is_left)}; /* it is read for 4 s */
+  /* it is read for 4 s */
+  const struct CMUnitTest patient_tests[] = {ENTRY(a_table_without_end_is_left)};
   if (getenv("PROF_LONG") && cmocka_run_group_tests(patient_tests, NULL, NULL) != 0) return 1;
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,8 +2,8 @@
 #define _GNU_SOURCE
 #include <sched.h>
 
-#include "op_checks.h"
 #include "hang_guard.h"
+#include "op_checks.h"
 
 /* ---- several ---- */
 
@@ -37,7 +37,8 @@ static void operators_take_turns(void **state) {
   teller tellers[] = {{'A', 0, 0}, {'B', 0, 0}, {'C', 0, 0}};
   prof_op ops[3];
   prof_op_result *results[3] = {NULL};
-  const prof_op_options options = {.size = sizeof options, .no_warmup = 1, .exec = 1, .repeat = 4, .repeat_all = 1};
+  const prof_op_options options = {
+      .size = sizeof options, .no_warmup = 1, .exec = 1, .repeat = 4, .repeat_all = 1};
   (void)state;
   for (int i = 0; i < 3; i++)
     ops[i] = (prof_op){.size = sizeof *ops,
@@ -65,8 +66,12 @@ static void operators_take_turns(void **state) {
   assert_int_equal(prof_op_profile_in_turn(NULL, 3, &options, results), PROF_E_INVALID);
   assert_int_equal(prof_op_profile_in_turn(ops, 3, &options, NULL), PROF_E_INVALID);
   /* one whose median is known goes on for the others, but no further than its own limit */
-  const prof_op_options soon = {
-      .size = sizeof soon, .no_warmup = 1, .exec = 1, .repeat = 25, .precision = 0.9999, .least_ns = 1};
+  const prof_op_options soon = {.size = sizeof soon,
+                                .no_warmup = 1,
+                                .exec = 1,
+                                .repeat = 25,
+                                .precision = 0.9999,
+                                .least_ns = 1};
   assert_int_equal(prof_op_profile_in_turn(ops, 3, &soon, results), PROF_OK);
   for (int i = 0; i < 3; i++) {
     assert_true(info_of(results[i]).sample_count >= 20 && info_of(results[i]).sample_count <= 25);
@@ -82,7 +87,8 @@ static int count_threads(void) {
   int count = 0;
   DIR *const folder = opendir("/proc/self/task");
   assert_non_null(folder);
-  for (const struct dirent *entry; (entry = readdir(folder)) != NULL;) count += entry->d_name[0] != '.';
+  for (const struct dirent *entry; (entry = readdir(folder)) != NULL;)
+    count += entry->d_name[0] != '.';
   closedir(folder);
   return count;
 }
@@ -98,7 +104,8 @@ static void *leave(void *tid_out) {
   return NULL;
 }
 
-/* With a program's first thread a sanitizer's own comes. When this returns, the first one has gone. */
+/* With a program's first thread a sanitizer's own comes. When this returns, the first one has
+   gone. */
 static void make_first_thread(void) {
   pthread_t first;
   pid_t tid = 0;
@@ -110,7 +117,8 @@ static void make_first_thread(void) {
   assert_int_not_equal(access(path, F_OK), 0);
 }
 
-/* Members that meet: in a round of the group each waits for the others, who come only if all run at once. */
+/* Members that meet: in a round of the group each waits for the others, who come only if all run at
+   once. */
 enum { SLEEPERS = 3, ROUNDS = 12 };
 
 typedef struct sleeper {
@@ -119,20 +127,23 @@ typedef struct sleeper {
 } sleeper;
 
 static struct {
-  bool meets;                       /* else they take turns */
+  bool meets;                        /* else they take turns */
   uint32_t arrived, inside, at_most; /* atomic */
 } meeting;
 
-/* A round has each member alone and then the group; the next one goes the other way round: alone, group; group, alone; ... */
+/* A round has each member alone and then the group; the next one goes the other way round: alone,
+   group; group, alone; ... */
 static bool is_in_group(int run) { return run % 4 == 1 || run % 4 == 2; }
 
 static int sleep_a_while(void *user) {
   sleeper *const s = user;
   s->tid = (pid_t)syscall(SYS_gettid);
   const uint32_t inside = __atomic_add_fetch(&meeting.inside, 1, __ATOMIC_SEQ_CST);
-  if (inside > __atomic_load_n(&meeting.at_most, __ATOMIC_SEQ_CST)) __atomic_store_n(&meeting.at_most, inside, __ATOMIC_SEQ_CST);
+  if (inside > __atomic_load_n(&meeting.at_most, __ATOMIC_SEQ_CST))
+    __atomic_store_n(&meeting.at_most, inside, __ATOMIC_SEQ_CST);
   if (is_in_group(s->runs)) {
-    const uint32_t arrived = __atomic_add_fetch(&meeting.arrived, 1, __ATOMIC_SEQ_CST), all = (arrived + SLEEPERS - 1) / SLEEPERS * SLEEPERS;
+    const uint32_t arrived = __atomic_add_fetch(&meeting.arrived, 1, __ATOMIC_SEQ_CST),
+                   all = (arrived + SLEEPERS - 1) / SLEEPERS * SLEEPERS;
     if (meeting.meets) WAIT_WHILE(__atomic_load_n(&meeting.arrived, __ATOMIC_SEQ_CST) < all);
   }
   usleep(3000);
@@ -144,7 +155,9 @@ static void destroy_all(prof_op_result **results, int count) {
   for (int i = 0; i < count; i++) prof_op_result_destroy(results[i]);
 }
 
-static void expect_near(double us, double wanted_us) { assert_true(us >= wanted_us * 0.999999 && us <= wanted_us * 1.000001); }
+static void expect_near(double us, double wanted_us) {
+  assert_true(us >= wanted_us * 0.999999 && us <= wanted_us * 1.000001);
+}
 
 /* What is told is of the medians. */
 static void check_gain(prof_op_result *const *results, const prof_op_overlap *overlap) {
@@ -164,7 +177,8 @@ static void check_gain(prof_op_result *const *results, const prof_op_overlap *ov
 }
 
 /* On threads they meet in each round of the group; in order no two are ever inside. */
-static void expect_overlap(const prof_op *ops, prof_op_side side, const prof_op_options *options, prof_op_result **results) {
+static void expect_overlap(const prof_op *ops, prof_op_side side, const prof_op_options *options,
+                           prof_op_result **results) {
   prof_op_overlap overlap = {.size = sizeof overlap};
   for (int i = 0; i < SLEEPERS; i++) ((sleeper *)ops[i].user)->runs = 0;
   meeting.meets = side == PROF_OP_THREADS;
@@ -172,7 +186,8 @@ static void expect_overlap(const prof_op *ops, prof_op_side side, const prof_op_
   assert_int_equal(prof_op_profile_group(ops, SLEEPERS, side, options, results, &overlap), PROF_OK);
   assert_int_equal(meeting.arrived, SLEEPERS * ROUNDS);
   assert_int_equal(meeting.at_most, side == PROF_OP_THREADS ? SLEEPERS : 1);
-  assert_true(overlap.alone_us >= 9000 && overlap.longest_us >= 3000 && overlap.group_us >= 3000 && overlap.begin_us >= 0);
+  assert_true(overlap.alone_us >= 9000 && overlap.longest_us >= 3000 && overlap.group_us >= 3000 &&
+              overlap.begin_us >= 0);
   check_gain(results, &overlap);
 }
 
@@ -181,13 +196,19 @@ static void a_group_gains_what_runs_at_once(void **state) {
   prof_op ops[3];
   prof_op_result *results[4] = {NULL};
   prof_op_overlap overlap = {.size = sizeof overlap};
-  const prof_op_options options = {.size = sizeof options, .no_warmup = 1, .exec = 1, .repeat = ROUNDS, .repeat_all = 1, .time_limit_ns = UINT64_MAX};
+  const prof_op_options options = {.size = sizeof options,
+                                   .no_warmup = 1,
+                                   .exec = 1,
+                                   .repeat = ROUNDS,
+                                   .repeat_all = 1,
+                                   .time_limit_ns = UINT64_MAX};
   static const char *const keys[] = {"one", "two", "three"};
   (void)state;
   make_first_thread();
   const int threads_before = count_threads();
   for (int i = 0; i < 3; i++)
-    ops[i] = (prof_op){.size = sizeof *ops, .key = keys[i], .user = &sleepers[i], .run = sleep_a_while};
+    ops[i] =
+        (prof_op){.size = sizeof *ops, .key = keys[i], .user = &sleepers[i], .run = sleep_a_while};
   for (int side = PROF_OP_THREADS; side <= PROF_OP_STREAMS; side++) {
     expect_overlap(ops, (prof_op_side)side, &options, results);
     assert_string_equal(prof_op_key(results[1]), "two");
@@ -200,18 +221,24 @@ static void a_group_gains_what_runs_at_once(void **state) {
     for (int j = 0; j < 3; j++) sleepers[j].runs = 0;
     sleepers[i].fail_at = i % 2 ? 2 : 5; /* in the group, and alone; on whatever thread */
     meeting.arrived = 0;
-    assert_int_equal(prof_op_profile_group(ops, 3, PROF_OP_THREADS, &options, results, &overlap), PROF_E_OPERATOR);
+    assert_int_equal(prof_op_profile_group(ops, 3, PROF_OP_THREADS, &options, results, &overlap),
+                     PROF_E_OPERATOR);
     assert_non_null(strstr(prof_last_error(), "returned 6"));
     for (int j = 0; j < 4; j++) assert_null(results[j]);
     expect_threads(threads_before);
     sleepers[i].fail_at = 0;
   }
-  assert_int_equal(prof_op_profile_group(ops, 0, PROF_OP_THREADS, &options, results, &overlap), PROF_E_INVALID);
-  assert_int_equal(prof_op_profile_group(ops, 65, PROF_OP_THREADS, &options, results, &overlap), PROF_E_INVALID);
-  assert_int_equal(prof_op_profile_group(ops, 3, (prof_op_side)2, &options, results, &overlap), PROF_E_INVALID);
-  assert_int_equal(prof_op_profile_group(ops, 3, PROF_OP_THREADS, &options, results, NULL), PROF_E_INVALID);
+  assert_int_equal(prof_op_profile_group(ops, 0, PROF_OP_THREADS, &options, results, &overlap),
+                   PROF_E_INVALID);
+  assert_int_equal(prof_op_profile_group(ops, 65, PROF_OP_THREADS, &options, results, &overlap),
+                   PROF_E_INVALID);
+  assert_int_equal(prof_op_profile_group(ops, 3, (prof_op_side)2, &options, results, &overlap),
+                   PROF_E_INVALID);
+  assert_int_equal(prof_op_profile_group(ops, 3, PROF_OP_THREADS, &options, results, NULL),
+                   PROF_E_INVALID);
   overlap.size = 1;
-  assert_int_equal(prof_op_profile_group(ops, 3, PROF_OP_THREADS, &options, results, &overlap), PROF_E_INVALID);
+  assert_int_equal(prof_op_profile_group(ops, 3, PROF_OP_THREADS, &options, results, &overlap),
+                   PROF_E_INVALID);
 }
 
 static int spin(void *user) {
@@ -226,7 +253,12 @@ static int spin(void *user) {
 /* They take turns, and nobody waits for one that cannot run because others wait. */
 static void more_members_than_processors_get_through(void **state) {
   enum { MEMBERS = 8 };
-  const prof_op_options options = {.size = sizeof options, .warmup = 2, .exec = 3, .repeat = 10, .repeat_all = 1, .time_limit_ns = UINT64_MAX};
+  const prof_op_options options = {.size = sizeof options,
+                                   .warmup = 2,
+                                   .exec = 3,
+                                   .repeat = 10,
+                                   .repeat_all = 1,
+                                   .time_limit_ns = UINT64_MAX};
   int64_t spin_ns = 200000;
   prof_op ops[MEMBERS];
   prof_op_result *results[MEMBERS + 1] = {NULL};
@@ -242,11 +274,13 @@ static void more_members_than_processors_get_through(void **state) {
   }
   for (int i = 0; i < MEMBERS; i++)
     ops[i] = (prof_op){.size = sizeof *ops, .key = "one of many", .user = &spin_ns, .run = spin};
-  const int status = prof_op_profile_group(ops, MEMBERS, PROF_OP_THREADS, &options, results, &overlap);
+  const int status =
+      prof_op_profile_group(ops, MEMBERS, PROF_OP_THREADS, &options, results, &overlap);
   sched_setaffinity(0, sizeof before, &before);
   assert_int_equal(status, PROF_OK);
-  print_message("  %d spins of 200 us on one processor: %.0f us at once, gained %.2f, to begin %.2f us\n", MEMBERS,
-                overlap.group_us, overlap.gained, overlap.begin_us);
+  print_message(
+      "  %d spins of 200 us on one processor: %.0f us at once, gained %.2f, to begin %.2f us\n",
+      MEMBERS, overlap.group_us, overlap.gained, overlap.begin_us);
   assert_int_equal(info_of(results[MEMBERS]).sample_count, 10);
   assert_true(overlap.group_us >= 200);
   destroy_all(results, MEMBERS + 1);
@@ -257,16 +291,22 @@ static void the_first_member_runs_on_the_callers_thread(void **state) {
   prof_op ops[2];
   prof_op_result *results[3] = {NULL};
   prof_op_overlap overlap = {.size = sizeof overlap};
-  const prof_op_options options = {.size = sizeof options, .no_warmup = 1, .exec = 1, .repeat = 2, .repeat_all = 1};
+  const prof_op_options options = {
+      .size = sizeof options, .no_warmup = 1, .exec = 1, .repeat = 2, .repeat_all = 1};
   (void)state;
-  for (int i = 0; i < 2; i++) ops[i] = (prof_op){.size = sizeof *ops, .key = "who", .user = &sleepers[i], .run = sleep_a_while};
+  for (int i = 0; i < 2; i++)
+    ops[i] =
+        (prof_op){.size = sizeof *ops, .key = "who", .user = &sleepers[i], .run = sleep_a_while};
   /* one round: each alone, then both */
-  const prof_op_options odd = {.size = sizeof odd, .no_warmup = 1, .exec = 1, .repeat = 1, .repeat_all = 1};
-  assert_int_equal(prof_op_profile_group(ops, 2, PROF_OP_THREADS, &odd, results, &overlap), PROF_OK);
+  const prof_op_options odd = {
+      .size = sizeof odd, .no_warmup = 1, .exec = 1, .repeat = 1, .repeat_all = 1};
+  assert_int_equal(prof_op_profile_group(ops, 2, PROF_OP_THREADS, &odd, results, &overlap),
+                   PROF_OK);
   assert_int_equal(sleepers[0].tid, getpid());
   assert_int_not_equal(sleepers[1].tid, getpid());
   for (int i = 0; i < 3; i++) prof_op_result_destroy(results[i]);
-  assert_int_equal(prof_op_profile_group(ops, 2, PROF_OP_STREAMS, &options, results, &overlap), PROF_OK);
+  assert_int_equal(prof_op_profile_group(ops, 2, PROF_OP_STREAMS, &options, results, &overlap),
+                   PROF_OK);
   assert_int_equal(sleepers[1].tid, getpid());
   for (int i = 0; i < 3; i++) prof_op_result_destroy(results[i]);
 }
@@ -277,7 +317,8 @@ typedef struct holder {
   int runs;
 } holder;
 
-/* Warmed up alone and in the group, sampled alone and in the group: in the group each holds its own while all do. */
+/* Warmed up alone and in the group, sampled alone and in the group: in the group each holds its own
+   while all do. */
 static int hold(void *user) {
   holder *const h = user;
   prof_op_workspace_alloc(h->bytes);
@@ -296,8 +337,10 @@ static int say_held(void *user, uint64_t *bytes_out) {
   return 0;
 }
 
-static void expect_workspaces(const prof_op *ops, size_t count, prof_op_side side, int is_known, uint64_t whole_bytes) {
-  const prof_op_options options = {.size = sizeof options, .warmup = 1, .exec = 1, .repeat = 1, .repeat_all = 1};
+static void expect_workspaces(const prof_op *ops, size_t count, prof_op_side side, int is_known,
+                              uint64_t whole_bytes) {
+  const prof_op_options options = {
+      .size = sizeof options, .warmup = 1, .exec = 1, .repeat = 1, .repeat_all = 1};
   prof_op_overlap overlap = {.size = sizeof overlap};
   prof_op_result *results[65] = {NULL};
   assert_int_equal(prof_op_profile_group(ops, count, side, &options, results, &overlap), PROF_OK);
@@ -314,7 +357,8 @@ static void a_groups_workspace_is_what_all_held_at_once(void **state) {
   holder holders[MEMBERS] = {{NULL, 0, 0}};
   prof_op ops[MEMBERS];
   (void)state;
-  for (int i = 0; i < MEMBERS; i++) ops[i] = (prof_op){.size = sizeof *ops, .key = "holds", .user = &holders[i], .run = hold};
+  for (int i = 0; i < MEMBERS; i++)
+    ops[i] = (prof_op){.size = sizeof *ops, .key = "holds", .user = &holders[i], .run = hold};
   for (unsigned count = 1; count <= MEMBERS; count++) {
     pthread_barrier_t all;
     uint64_t sum = 0;
@@ -328,24 +372,30 @@ static void a_groups_workspace_is_what_all_held_at_once(void **state) {
     pthread_barrier_destroy(&all);
   }
   for (int i = 0; i < 2; i++) holders[i] = (holder){NULL, i ? 100000 : 50000, 0};
-  expect_workspaces(ops, 2, PROF_OP_STREAMS, 1, 100000); /* one after the other: given back before the next asks */
+  /* one after the other: given back before the next asks */
+  expect_workspaces(ops, 2, PROF_OP_STREAMS, 1, 100000);
 
   ops[0].run = hold_said;
   ops[0].workspace = say_held;
-  for (int side = PROF_OP_THREADS; side <= PROF_OP_STREAMS; side++) expect_workspaces(ops, 2, (prof_op_side)side, 1, 150000);
+  for (int side = PROF_OP_THREADS; side <= PROF_OP_STREAMS; side++)
+    expect_workspaces(ops, 2, (prof_op_side)side, 1, 150000);
   holders[1] = (holder){NULL, 0, 0}; /* one that asks for nothing */
   ops[1].run = pass;
-  for (int side = PROF_OP_THREADS; side <= PROF_OP_STREAMS; side++) expect_workspaces(ops, 2, (prof_op_side)side, 1, 50000);
+  for (int side = PROF_OP_THREADS; side <= PROF_OP_STREAMS; side++)
+    expect_workspaces(ops, 2, (prof_op_side)side, 1, 50000);
 }
 
-/* The first test: nobody has told anything yet, so one that was told nothing of may have asked for whatever. */
+/* The first test: nobody has told anything yet, so one that was told nothing of may have asked for
+   whatever. */
 static void a_groups_workspace_is_not_known_if_a_members_is_not(void **state) {
   holder holders[2] = {{NULL, 50000, 0}, {NULL, 0, 0}};
   prof_op ops[2];
   (void)state;
-  for (int i = 0; i < 2; i++) ops[i] = (prof_op){.size = sizeof *ops, .key = "holds", .user = &holders[i], .run = pass};
+  for (int i = 0; i < 2; i++)
+    ops[i] = (prof_op){.size = sizeof *ops, .key = "holds", .user = &holders[i], .run = pass};
   ops[0].workspace = say_held;
-  for (int side = PROF_OP_THREADS; side <= PROF_OP_STREAMS; side++) expect_workspaces(ops, 2, (prof_op_side)side, 0, 0);
+  for (int side = PROF_OP_THREADS; side <= PROF_OP_STREAMS; side++)
+    expect_workspaces(ops, 2, (prof_op_side)side, 0, 0);
 }
 
 static void those_in_turn_are_compared_by_rounds(void **state) {
@@ -377,7 +427,8 @@ static void fewer_than_six_rounds_have_no_interval(void **state) {
                          {.size = sizeof *ops, .key = "two naps", .run = nap_twice}};
   (void)state;
   for (int rounds = 1; rounds <= 6; rounds++) {
-    const prof_op_options options = {.size = sizeof options, .no_warmup = 1, .exec = 1, .repeat = rounds, .repeat_all = 1};
+    const prof_op_options options = {
+        .size = sizeof options, .no_warmup = 1, .exec = 1, .repeat = rounds, .repeat_all = 1};
     prof_op_result *results[2] = {NULL};
     prof_op_comparison comparison = {.size = sizeof comparison};
     assert_int_equal(prof_op_profile_in_turn(ops, 2, &options, results), PROF_OK);
@@ -388,7 +439,8 @@ static void fewer_than_six_rounds_have_no_interval(void **state) {
       assert_true(comparison.doubts & PROF_OP_FEW_SAMPLES);
     }
     assert_int_equal(rounds < 6, comparison.ratio_low <= 0 && isinf(comparison.ratio_high));
-    assert_true(comparison.ratio_low <= comparison.ratio && comparison.ratio <= comparison.ratio_high);
+    assert_true(comparison.ratio_low <= comparison.ratio &&
+                comparison.ratio <= comparison.ratio_high);
     destroy_all(results, 2);
   }
 }
@@ -403,7 +455,8 @@ static void single_samples_have_no_interval(void **state) {
   assert_int_equal(comparison.order, PROF_OP_UNCLEAR);
   assert_true(comparison.ratio > 1.999 && comparison.ratio < 2.001);
   assert_true(comparison.ratio_low <= 0 && isinf(comparison.ratio_high));
-  assert_int_equal(prof_op_compare(c, b, 0, &comparison), PROF_OK); /* below the timer's step: nothing is known */
+  /* below the timer's step: nothing is known */
+  assert_int_equal(prof_op_compare(c, b, 0, &comparison), PROF_OK);
   assert_true(comparison.ratio <= 0 && comparison.ratio_low <= 0 && isinf(comparison.ratio_high));
   prof_op_result_destroy(a);
   prof_op_result_destroy(b);

@@ -1,7 +1,8 @@
-/* Results that are kept in memory: for what, how many, and in a child. Those in a file are test_op_file.c's. */
+/* Results that are kept in memory: for what, how many, and in a child. Those in a file are
+   test_op_file.c's. */
 #define _GNU_SOURCE
-#include "op_checks.h"
 #include "hang_guard.h"
+#include "op_checks.h"
 
 static void results_are_kept_by_key_device_and_options(void **state) {
   subject s = {0};
@@ -17,7 +18,8 @@ static void results_are_kept_by_key_device_and_options(void **state) {
   assert_int_equal(s.runs, 15);
   assert_int_equal(info_of(first).was_kept, 0);
   assert_int_equal(info_of(again).was_kept, 1);
-  assert_memory_equal(prof_op_samples(first, NULL), prof_op_samples(again, NULL), 5 * sizeof(double));
+  assert_memory_equal(prof_op_samples(first, NULL), prof_op_samples(again, NULL),
+                      5 * sizeof(double));
   prof_op_result_destroy(again);
   options.no_reuse = 1;
   assert_int_equal(prof_op_profile(&op, &options, &again), PROF_OK);

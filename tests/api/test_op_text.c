@@ -17,7 +17,8 @@ static void doubts_are_those_of_the_samples(void **state) {
   for (int i = 0; i < 200; i++) us[i] = (i * 7 % 10 < 4 ? 120 : 100) + i % 3;
   result = measured("modes", us, 200);
   assert_true(info_of(result).doubts & PROF_OP_TWO_MODES);
-  assert_true(fabs(info_of(result).low_mode_us - 101) < 0.2 && fabs(info_of(result).high_mode_us - 121) < 0.3);
+  assert_true(fabs(info_of(result).low_mode_us - 101) < 0.2 &&
+              fabs(info_of(result).high_mode_us - 121) < 0.3);
   assert_true(fabs(info_of(result).high_mode_share - 0.4) < 0.01);
   prof_op_result_destroy(result);
 
@@ -33,7 +34,8 @@ static void doubts_are_those_of_the_samples(void **state) {
   const double *const samples = prof_op_samples(result, &count);
   assert_int_equal(count, 200);
   assert_memory_equal(samples, us, sizeof us); /* in the order in which they were taken */
-  assert_true(prof_op_quantile(result, 0) == 100 && prof_op_quantile(result, 1) == 102 && prof_op_quantile(result, 2) == 0);
+  assert_true(prof_op_quantile(result, 0) == 100 && prof_op_quantile(result, 1) == 102 &&
+              prof_op_quantile(result, 2) == 0);
   prof_op_result_destroy(result);
 }
 
@@ -60,14 +62,17 @@ static void expect_text(const double *us, size_t count, const char *begin) {
   char text[256];
   prof_op_result *const result = measured("digits", us, count);
   prof_op_text(result, text, sizeof text);
-  if (strncmp(text, begin, strlen(begin)) != 0) fail_msg("'%s' does not begin with '%s'", text, begin);
+  if (strncmp(text, begin, strlen(begin)) != 0)
+    fail_msg("'%s' does not begin with '%s'", text, begin);
   prof_op_result_destroy(result);
 }
 
 static void times_are_said_in_four_digits_and_a_unit(void **state) {
-  static const double one[] = {300200}, zero[] = {0}, round_up[] = {9999.6}, below[] = {9999.4}, long_one[] = {123456789},
+  static const double one[] = {300200}, zero[] = {0}, round_up[] = {9999.6}, below[] = {9999.4},
+                      long_one[] = {123456789},
                       wide[] = {0.002, 0.002, 0.002, 0.002, 0.002, 0.002, 300200},
-                      short_ones[] = {0.002436, 0.002437, 0.002435, 0.002436, 0.002436, 0.002436, 0.0024358};
+                      short_ones[] = {0.002436, 0.002437, 0.002435, 0.002436,
+                                      0.002436, 0.002436, 0.0024358};
   char text[256];
   (void)state;
   expect_text(one, 1, "300.2 ms, 1 sample of 1 run"); /* of which there is no interval */
@@ -110,7 +115,8 @@ static void comparisons_say_no_more_than_is_sure(void **state) {
   assert_int_equal(compared(1.0, 2, 0).order, PROF_OP_SAME);
   assert_int_equal(compared(1.02, 2, 0).order, PROF_OP_UNCLEAR); /* at the threshold */
   assert_int_equal(compared(1.02, 2, 0.1).order, PROF_OP_SAME);
-  assert_int_equal(compared(0.5, 60, 0).order, PROF_OP_UNCLEAR); /* noisy runs: no verdict, however far apart */
+  /* noisy runs: no verdict, however far apart */
+  assert_int_equal(compared(0.5, 60, 0).order, PROF_OP_UNCLEAR);
   assert_true(compared(0.5, 60, 0).doubts & PROF_OP_NOISY);
   const prof_op_comparison c = compared(0.8, 2, 0);
   assert_true(fabs(c.ratio - 0.8) < 0.002 && c.ratio_low < c.ratio && c.ratio < c.ratio_high &&
@@ -120,7 +126,12 @@ static void comparisons_say_no_more_than_is_sure(void **state) {
 /* What was cut short by its time is not handed out for what was asked for in full. */
 static void a_time_limit_is_part_of_what_is_asked_for(void **state) {
   const prof_op op = {.size = sizeof op, .key = "slow", .run = nap};
-  const prof_op_options one = {.size = sizeof one, .no_warmup = 1, .exec = 1, .repeat = 4, .repeat_all = 1, .time_limit_ns = 1};
+  const prof_op_options one = {.size = sizeof one,
+                               .no_warmup = 1,
+                               .exec = 1,
+                               .repeat = 4,
+                               .repeat_all = 1,
+                               .time_limit_ns = 1};
   prof_op_result *result = NULL;
   double us[4] = {0};
   (void)state;
@@ -135,10 +146,8 @@ static void a_time_limit_is_part_of_what_is_asked_for(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      ENTRY(doubts_are_those_of_the_samples),
-      ENTRY(the_text_says_it),
-      ENTRY(times_are_said_in_four_digits_and_a_unit),
-      ENTRY(comparisons_say_no_more_than_is_sure),
+      ENTRY(doubts_are_those_of_the_samples),           ENTRY(the_text_says_it),
+      ENTRY(times_are_said_in_four_digits_and_a_unit),  ENTRY(comparisons_say_no_more_than_is_sure),
       ENTRY(a_time_limit_is_part_of_what_is_asked_for),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* Live and dead captures from outside: the level of another process, and what processes that were killed left behind. The command is run
-   as its users run it. */
+/* Live and dead captures from outside: the level of another process, and what processes that were
+   killed left behind. The command is run as its users run it. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>
@@ -26,7 +26,8 @@
 #include "hang_guard.h"
 
 enum { OPS = 1000 };
-enum { NAMESPACE_OFFSET = 288, HOST_OFFSET = 296, BOOT_OFFSET = 424 }; /* in the header: docs/format.md */
+/* in the header: docs/format.md */
+enum { NAMESPACE_OFFSET = 288, HOST_OFFSET = 296, BOOT_OFFSET = 424 };
 
 /* What a child and its parent tell each other. */
 typedef struct page {
@@ -75,7 +76,8 @@ static void start_in_folder(void) {
   prof_health health = {.size = sizeof health};
   if (prof_start_with(&options) != PROF_OK) _exit(3);
   prof_health(&health);
-  snprintf((char *)(uintptr_t)own.page->capture, sizeof own.page->capture, "%s", health.capture_path);
+  snprintf((char *)(uintptr_t)own.page->capture, sizeof own.page->capture, "%s",
+           health.capture_path);
 }
 
 static void work_until_told(void) {
@@ -83,7 +85,8 @@ static void work_until_told(void) {
   own.page->ready = 1;
   while (!own.page->leave) {
     WITH_BASE_PROFILER((own.page->ones++, PROF_HOST), "operator", "kernel", PROF_NO_ARGS, {});
-    WITH_BASE_PROFILER_LEVEL(2, (own.page->twos++, PROF_HOST), "instruction", "vm", PROF_NO_ARGS, {});
+    WITH_BASE_PROFILER_LEVEL(2, (own.page->twos++, PROF_HOST), "instruction", "vm", PROF_NO_ARGS,
+                             {});
     nap();
   }
   prof_stop();
@@ -92,7 +95,8 @@ static void work_until_told(void) {
 
 static void wait_inside(void) {
   start_in_folder();
-  for (int i = 0; i < OPS; i++) WITH_BASE_PROFILER(PROF_HOST, "operator", "kernel", PROF_ARGS("i", i), {});
+  for (int i = 0; i < OPS; i++)
+    WITH_BASE_PROFILER(PROF_HOST, "operator", "kernel", PROF_ARGS("i", i), {});
   WITH_BASE_PROFILER(PROF_HOST, "forward\x1b[2J", "kernel", PROF_NO_ARGS, {
     WITH_BASE_PROFILER(PROF_HOST, "layer 3", "kernel", PROF_ARGS("a", 1), {
       own.page->ready = 1;
@@ -155,7 +159,8 @@ static bool rests(volatile uint64_t *count) {
 
 static void set_level(int level, int before_expected) {
   int before = -1;
-  const int status = prof_trace_set_level((const char *)(uintptr_t)own.page->capture, level, &before);
+  const int status =
+      prof_trace_set_level((const char *)(uintptr_t)own.page->capture, level, &before);
   if (status != PROF_OK) fail_msg("%s: %s", prof_status_name(status), prof_last_error());
   assert_int_equal(before, before_expected);
 }
@@ -189,7 +194,8 @@ static void a_running_process_is_switched_through_its_capture(void **state) {
   prof_trace_info_get(trace, &info);
   prof_trace_destroy(trace);
   assert_int_equal(info.scope_count, own.page->ones + own.page->twos);
-  assert_int_equal(prof_trace_set_level((const char *)(uintptr_t)own.page->capture, 1, NULL), PROF_E_NOT_RUNNING);
+  assert_int_equal(prof_trace_set_level((const char *)(uintptr_t)own.page->capture, 1, NULL),
+                   PROF_E_NOT_RUNNING);
 }
 
 static void what_cannot_be_switched_is_refused(void **state) {
@@ -230,7 +236,10 @@ static void another_user_may_not_switch_it(void **state) {
   const pid_t other = fork();
   if (other == 0) {
     if (setgid(65534) != 0 || setuid(65534) != 0) _exit(77);
-    _exit(prof_trace_set_level((const char *)(uintptr_t)own.page->capture, 1, NULL) == PROF_E_PERMISSION ? 0 : 1);
+    _exit(prof_trace_set_level((const char *)(uintptr_t)own.page->capture, 1, NULL) ==
+                  PROF_E_PERMISSION
+              ? 0
+              : 1);
   }
   int status = -1;
   waitpid(other, &status, 0);
@@ -289,7 +298,8 @@ static prof_trace_info copy_again(const char *name) {
   return info_of(path);
 }
 
-/* Else prof recover would take it for what a process has left that died, and remove it with those. */
+/* Else prof recover would take it for what a process has left that died, and remove it with
+   those. */
 static void a_copy_of_what_is_recorded_says_so(void **state) {
   (void)state;
   const pid_t child = begin_child(dump_copies);
@@ -298,7 +308,8 @@ static void a_copy_of_what_is_recorded_says_so(void **state) {
     const prof_trace_info before = copy_again("while.prof"), after = copy_again("after.prof");
     assert_true(before.is_copy && !before.is_live && !before.was_clean && before.level_now == 0);
     assert_true(before.scope_count == 1 && before.open_count == 1 && before.bad_count == 0);
-    assert_true(!after.is_copy && after.was_clean && after.scope_count == 2 && after.open_count == 0);
+    assert_true(!after.is_copy && after.was_clean && after.scope_count == 2 &&
+                after.open_count == 0);
   }
   char path[PATH_MAX + 16];
   snprintf(path, sizeof path, "%s/while.prof", own.folder);
@@ -352,14 +363,16 @@ static void change_byte(const char *path, long offset) {
   assert_int_equal(fclose(file), 0);
 }
 
-/* Whether its process runs cannot be told from here, so it is neither called dead nor removed; on the same host an earlier boot's is dead. */
+/* Whether its process runs cannot be told from here, so it is neither called dead nor removed; on
+   the same host an earlier boot's is dead. */
 static void a_capture_of_another_container_or_host_is_not_taken_for_a_dead_ones(void **state) {
   const char *const capture = (const char *)(uintptr_t)own.page->capture;
   (void)state;
   end_child(begin_child(wait_inside));
   change_byte(capture, NAMESPACE_OFFSET);
   prof_trace_info info = info_of(capture);
-  assert_true(info.is_elsewhere && !info.is_live && !info.was_clean && info.open_count == 2 && info.scope_count == OPS);
+  assert_true(info.is_elsewhere && !info.is_live && !info.was_clean && info.open_count == 2 &&
+              info.scope_count == OPS);
   assert_int_equal(run("recover --keep 0 ."), 0);
   assert_says("unknown ");
   assert_says("1 of which cannot be told");
@@ -421,7 +434,8 @@ static void a_process_in_another_time_namespace_is_not_taken_for_dead(void **sta
   end_child(child);
 }
 
-/* Somebody may have meant to keep a capture that was stopped; and who names no directory has none in mind. */
+/* Somebody may have meant to keep a capture that was stopped; and who names no directory has none
+   in mind. */
 static void what_was_stopped_goes_only_when_it_was_listed(void **state) {
   (void)state;
   char path[PATH_MAX + 16];
@@ -479,7 +493,8 @@ static int remove_folder(void **state) {
   (void)state;
   DIR *const entries = opendir(own.folder);
   for (const struct dirent *e; entries && (e = readdir(entries)) != NULL;)
-    if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0) unlinkat(dirfd(entries), e->d_name, 0);
+    if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+      unlinkat(dirfd(entries), e->d_name, 0);
   if (entries) closedir(entries);
   return rmdir(own.folder);
 }
@@ -503,7 +518,8 @@ int main(void) {
   char here[PATH_MAX - 16];
   if (!build && !getcwd(here, sizeof here)) return 1;
   snprintf(own.command, sizeof own.command, "%s/prof", build ? build : here);
-  own.page = mmap(NULL, sizeof *own.page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  own.page =
+      mmap(NULL, sizeof *own.page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (own.page == MAP_FAILED) return 1;
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

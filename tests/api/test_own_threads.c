@@ -33,7 +33,8 @@ static long tid_named(const char *wanted) {
     char path[300], name[32] = "";
     snprintf(path, sizeof path, "/proc/self/task/%s/comm", e->d_name);
     FILE *const file = fopen(path, "r");
-    if (file && fgets(name, sizeof name, file) && strncmp(name, wanted, strlen(wanted)) == 0) tid = strtol(e->d_name, NULL, 10);
+    if (file && fgets(name, sizeof name, file) && strncmp(name, wanted, strlen(wanted)) == 0)
+      tid = strtol(e->d_name, NULL, 10);
     if (file) fclose(file);
   }
   if (tasks) closedir(tasks);
@@ -63,11 +64,13 @@ static void check_thread(const char *name) {
   const long tid = wait_for(name);
   cpu_set_t allowed;
   assert_int_equal(sched_getaffinity((pid_t)tid, sizeof allowed, &allowed), 0);
-  if (!CPU_EQUAL(&allowed, &at_load)) fail_msg("%s may run on %d processors, not %d", name, CPU_COUNT(&allowed), CPU_COUNT(&at_load));
+  if (!CPU_EQUAL(&allowed, &at_load))
+    fail_msg("%s may run on %d processors, not %d", name, CPU_COUNT(&allowed), CPU_COUNT(&at_load));
   assert_int_equal(sched_getscheduler((pid_t)tid), SCHED_OTHER);
   const unsigned long long blocked = blocked_signals(tid);
   for (int signal = 1; signal < 32; signal++)
-    if (signal != SIGKILL && signal != SIGSTOP && !(blocked >> (signal - 1) & 1)) fail_msg("%s does not block signal %d", name, signal);
+    if (signal != SIGKILL && signal != SIGSTOP && !(blocked >> (signal - 1) & 1))
+      fail_msg("%s does not block signal %d", name, signal);
 }
 
 static void pin(void) {

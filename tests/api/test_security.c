@@ -1,14 +1,15 @@
-/* What docs/security.md says of the environment, of memory that has no file, of a capture that somebody cuts off, and of what is never
-   recorded. dlopen() and getenv() stand here in front of the C library's, so that what prof asks for is seen. */
+/* What docs/security.md says of the environment, of memory that has no file, of a capture that
+   somebody cuts off, and of what is never recorded. dlopen() and getenv() stand here in front of
+   the C library's, so that what prof asks for is seen. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <pthread.h>
 #include <prof/profiler.h>
 #include <prof/trace.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -24,8 +25,8 @@
 
 #include <cmocka.h>
 
-#include "sanitizers.h"
 #include "hang_guard.h"
+#include "sanitizers.h"
 
 enum { OPS = 50000, ASKED_MAX = 64, WORD_BYTES = 64, UNIT_BYTES = 16384 };
 
@@ -61,7 +62,8 @@ void *dlopen(const char *name, int flags) {
 
 static char *find_variable(const char *name) {
   const size_t bytes = strlen(name);
-  if (own.is_listening && own.variable_count < ASKED_MAX) snprintf(own.variables[own.variable_count++], WORD_BYTES, "%s", name);
+  if (own.is_listening && own.variable_count < ASKED_MAX)
+    snprintf(own.variables[own.variable_count++], WORD_BYTES, "%s", name);
   for (char **at = environ; at && *at; at++)
     if (strncmp(*at, name, bytes) == 0 && (*at)[bytes] == '=') return *at + bytes + 1;
   return NULL;
@@ -84,7 +86,8 @@ static const char *in_folder(const char *name) {
 static void record_into(const char *path) {
   const prof_options options = {.size = sizeof options, .level = 2, .path = path};
   assert_int_equal(prof_start_with(&options), PROF_OK);
-  for (int i = 0; i < 100; i++) WITH_BASE_PROFILER(PROF_HOST, "operator", "kernel", PROF_ARGS("i", i), {});
+  for (int i = 0; i < 100; i++)
+    WITH_BASE_PROFILER(PROF_HOST, "operator", "kernel", PROF_ARGS("i", i), {});
   assert_int_equal(prof_stop(), PROF_OK);
 }
 
@@ -103,8 +106,16 @@ static bool is_one_of(const char *name, const char *const *words, size_t count) 
 
 /* First of all tests: some are asked for once in a process. */
 static void the_environment_is_asked_for_these_names_alone(void **state) {
-  static const char *const known[] = {"PROF_CAPTURE_DIR", "TMPDIR", "RANK", "WORLD_SIZE", "SLURM_PROCID", "SLURM_NTASKS",
-                                      "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMI_SIZE"};
+  static const char *const known[] = {"PROF_CAPTURE_DIR",
+                                      "TMPDIR",
+                                      "RANK",
+                                      "WORLD_SIZE",
+                                      "SLURM_PROCID",
+                                      "SLURM_NTASKS",
+                                      "OMPI_COMM_WORLD_RANK",
+                                      "OMPI_COMM_WORLD_SIZE",
+                                      "PMI_RANK",
+                                      "PMI_SIZE"};
   (void)state;
   own.variable_count = 0;
   own.is_listening = true;
@@ -114,7 +125,8 @@ static void the_environment_is_asked_for_these_names_alone(void **state) {
   assert_int_equal(status, PROF_OK);
   assert_true(own.variable_count > 0); /* else nobody listened */
   for (size_t i = 0; i < own.variable_count; i++)
-    if (!is_one_of(own.variables[i], known, sizeof known / sizeof *known)) fail_msg("%s is asked for", own.variables[i]);
+    if (!is_one_of(own.variables[i], known, sizeof known / sizeof *known))
+      fail_msg("%s is asked for", own.variables[i]);
 }
 
 static void no_library_is_loaded_but_zlib_by_its_plain_name(void **state) {
@@ -171,7 +183,8 @@ static bool has_memory_mapped(void) {
   char line[PATH_MAX + 128];
   bool found = false;
   FILE *const maps = fopen("/proc/self/maps", "r");
-  while (maps && !found && fgets(line, sizeof line, maps)) found = strstr(line, "memfd:prof-capture") != NULL;
+  while (maps && !found && fgets(line, sizeof line, maps))
+    found = strstr(line, "memfd:prof-capture") != NULL;
   if (maps) fclose(maps);
   return found;
 }
@@ -179,11 +192,13 @@ static bool has_memory_mapped(void) {
 /* unit/test_core_memory.c has what it is until it is mapped. */
 static void memory_is_given_to_no_other_program(void **state) {
   (void)state;
-  assert_int_equal(prof_start_with(&(const prof_options){.size = sizeof(prof_options), .level = 1}), PROF_OK);
+  assert_int_equal(prof_start_with(&(const prof_options){.size = sizeof(prof_options), .level = 1}),
+                   PROF_OK);
   assert_true(has_memory_mapped());
   assert_int_equal(memory_descriptor(), -1);
   assert_false(is_inherited());
-  const int another = memfd_create("prof-capture", 0); /* without close-on-exec: to see that it would be seen */
+  /* without close-on-exec: to see that it would be seen */
+  const int another = memfd_create("prof-capture", 0);
   assert_true(another >= 0);
   assert_int_equal(memory_descriptor(), another);
   assert_true(is_inherited());
@@ -201,7 +216,9 @@ static void record_until_told(int number) {
   prof_health health = {.size = sizeof health};
   signal(SIGBUS, SIG_DFL); /* a sanitizer has a handler */
   hang_guard();
-  if (prof_start_with(&options) != PROF_OK || prof_health(&health) != PROF_OK || !health.capture_path[0]) _exit(3);
+  if (prof_start_with(&options) != PROF_OK || prof_health(&health) != PROF_OK ||
+      !health.capture_path[0])
+    _exit(3);
   snprintf((char *)(uintptr_t)p->capture, sizeof p->capture, "%s", health.capture_path);
   while (!p->leave) {
     WITH_BASE_PROFILER(PROF_HOST, "operator", "kernel", PROF_NO_ARGS, {});
@@ -255,14 +272,16 @@ static void a_capture_cut_off_kills_its_process_by_sigbus_and_nobody_else(void *
   const off_t cut = about.st_size / 2 / UNIT_BYTES * UNIT_BYTES;
   assert_int_equal(truncate(path, cut), 0);
   assert_int_equal(waitpid(victim, &status, 0), victim);
-  if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGBUS) fail_msg("it ended with status 0x%x, not by SIGBUS", (unsigned)status);
+  if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGBUS)
+    fail_msg("it ended with status 0x%x, not by SIGBUS", (unsigned)status);
 
   assert_true(count_scopes(before) >= OPS); /* was read before */
   prof_trace_destroy(before);
   const prof_trace_info left = open_with_info(path, &after);
   assert_true(left.bad_count > 0);
   assert_false(left.was_clean);
-  assert_true(count_scopes(after) >= (uint64_t)cut / 32 / 2); /* 16 bytes each; half of what is left is theirs at least */
+  /* 16 bytes each; half of what is left is theirs at least */
+  assert_true(count_scopes(after) >= (uint64_t)cut / 32 / 2);
   prof_trace_destroy(after);
 
   const uint64_t seen = own.pages[1].ended;
@@ -271,7 +290,8 @@ static void a_capture_cut_off_kills_its_process_by_sigbus_and_nobody_else(void *
   own.pages[1].leave = 1;
   assert_int_equal(waitpid(other, &status, 0), other);
   assert_int_equal(status, 0);
-  const prof_trace_info whole = open_with_info((const char *)(uintptr_t)own.pages[1].capture, &of_other);
+  const prof_trace_info whole =
+      open_with_info((const char *)(uintptr_t)own.pages[1].capture, &of_other);
   assert_int_equal(whole.bad_count, 0);
   assert_int_equal(count_scopes(of_other), own.pages[1].ended);
   prof_trace_destroy(of_other);
@@ -279,8 +299,11 @@ static void a_capture_cut_off_kills_its_process_by_sigbus_and_nobody_else(void *
 
 /* ---- what is never recorded ---- */
 
-/* Whoever reads these tests' captures finds no word that begins so. In two parts, so that this line is not found either. */
-#define SECRET "hush" "-"
+/* Whoever reads these tests' captures finds no word that begins so. In two parts, so that this line
+   is not found either. */
+#define SECRET \
+  "hush"       \
+  "-"
 #define SPOKEN "spoken aloud"
 
 /* Texts of every length, with a secret right behind. */
@@ -293,11 +316,13 @@ static void record_beside_secrets(void) {
   for (uint32_t bytes = 0; bytes < 200; bytes++) {
     memset(name, 'n', bytes);
     snprintf(name + bytes, sizeof name - bytes, "%sbehind", SECRET);
-    const prof_arg items[] = {{"text", PROF_ARG_STRING, bytes, {.text = name}}, {"number", PROF_ARG_I64, 0, {.i64 = 7}}};
+    const prof_arg items[] = {{"text", PROF_ARG_STRING, bytes, {.text = name}},
+                              {"number", PROF_ARG_I64, 0, {.i64 = 7}}};
     const prof_args args = {items, 2, PROF_ARGS_PAIRS, NULL};
     const uint64_t outer = prof_scope_begin(1, SPOKEN, "kernel", &args);
     const uint64_t inner = prof_scope_begin(2, bytes % 2 ? "odd" : "even", "vm", &args);
-    if (bytes % 5 != 0 || bytes > 100) prof_scope_end(inner); /* the others stay open: their texts stand in the thread's slot */
+    /* the others stay open: their texts stand in the thread's slot */
+    if (bytes % 5 != 0 || bytes > 100) prof_scope_end(inner);
     prof_scope_end(outer);
   }
   ((volatile char *)stack)[0] = 0;
@@ -312,14 +337,17 @@ static void *record_on_a_thread(void *unused) {
 
 /* In the program that is started with secrets all around it. */
 static int be_secretive(char **argv) {
-  const prof_options options = {.size = sizeof options, .level = 2, .path = argv[2], .keep_capture = 1};
+  const prof_options options = {
+      .size = sizeof options, .level = 2, .path = argv[2], .keep_capture = 1};
   pthread_t thread;
   char path[PATH_MAX];
   static const uint32_t formats[] = {PROF_FORMAT_CHROME, PROF_FORMAT_RAF, PROF_FORMAT_CAPTURE};
   FILE *const file = fopen(SECRET "file", "w");
   if (!file || prof_start_with(&options) != PROF_OK) return 3;
   record_beside_secrets();
-  if (pthread_create(&thread, NULL, record_on_a_thread, NULL) != 0 || pthread_join(thread, NULL) != 0) return 4;
+  if (pthread_create(&thread, NULL, record_on_a_thread, NULL) != 0 ||
+      pthread_join(thread, NULL) != 0)
+    return 4;
   PROF_INSTANT(SPOKEN, "mark", PROF_ARGS("n", 1));
   PROF_COUNTER("count", 1.0);
   fclose(file);
@@ -334,12 +362,22 @@ static int be_secretive(char **argv) {
 
 static void start_among_secrets(const char *output) {
   char sanitizer[2][512];
-  snprintf(sanitizer[0], sizeof sanitizer[0], "ASAN_OPTIONS=%s", getenv("ASAN_OPTIONS") ? getenv("ASAN_OPTIONS") : "");
-  snprintf(sanitizer[1], sizeof sanitizer[1], "TSAN_OPTIONS=%s", getenv("TSAN_OPTIONS") ? getenv("TSAN_OPTIONS") : "");
-  char *const argv[] = {"/" SECRET "argv0", "be-secretive", (char *)(uintptr_t)output, SECRET "argument", NULL};
-  char *const variables[] = {SECRET "variable=" SECRET "value", "USER=" SECRET "user", "LOGNAME=" SECRET "user", "HOME=/" SECRET "home",
-                             "PATH=/" SECRET "path:/bin", sanitizer[0], sanitizer[1], NULL};
-  if (mkdir(in_folder(SECRET "folder"), 0700) != 0 || chdir(in_folder(SECRET "folder")) != 0) _exit(7);
+  snprintf(sanitizer[0], sizeof sanitizer[0], "ASAN_OPTIONS=%s",
+           getenv("ASAN_OPTIONS") ? getenv("ASAN_OPTIONS") : "");
+  snprintf(sanitizer[1], sizeof sanitizer[1], "TSAN_OPTIONS=%s",
+           getenv("TSAN_OPTIONS") ? getenv("TSAN_OPTIONS") : "");
+  char *const argv[] = {"/" SECRET "argv0", "be-secretive", (char *)(uintptr_t)output,
+                        SECRET "argument", NULL};
+  char *const variables[] = {SECRET "variable=" SECRET "value",
+                             "USER=" SECRET "user",
+                             "LOGNAME=" SECRET "user",
+                             "HOME=/" SECRET "home",
+                             "PATH=/" SECRET "path:/bin",
+                             sanitizer[0],
+                             sanitizer[1],
+                             NULL};
+  if (mkdir(in_folder(SECRET "folder"), 0700) != 0 || chdir(in_folder(SECRET "folder")) != 0)
+    _exit(7);
   execve("/proc/self/exe", argv, variables);
   _exit(8);
 }
@@ -365,7 +403,8 @@ static void assert_keeps_secrets(const char *path) {
   char *const text = read_whole(path, &bytes);
   const char *const found = memmem(text, bytes, SECRET, strlen(SECRET));
   if (found) fail_msg("%s, byte %td: %.24s", path, found - text, found);
-  if (!memmem(text, bytes, SPOKEN, strlen(SPOKEN))) fail_msg("%s has not even what was given", path);
+  if (!memmem(text, bytes, SPOKEN, strlen(SPOKEN)))
+    fail_msg("%s has not even what was given", path);
   free(text);
 }
 
@@ -416,7 +455,8 @@ int main(int argc, char **argv) {
   };
   if (argc == 2 && strcmp(argv[1], "has-memory") == 0) return memory_descriptor() >= 0;
   if (argc == 4 && strcmp(argv[1], "be-secretive") == 0) return be_secretive(argv);
-  own.pages = mmap(NULL, 2 * sizeof *own.pages, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  own.pages =
+      mmap(NULL, 2 * sizeof *own.pages, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (own.pages == MAP_FAILED) return 1;
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

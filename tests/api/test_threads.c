@@ -1,4 +1,5 @@
-/* Threads: they record while others read, dump, clear, stop and start; they come, are named, and go in every way. */
+/* Threads: they record while others read, dump, clear, stop and start; they come, are named, and go
+   in every way. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdbool.h>
@@ -7,8 +8,8 @@
 #include <unistd.h>
 
 #include "events.h"
-#include "sanitizers.h"
 #include "hang_guard.h"
+#include "sanitizers.h"
 
 enum { RECORDERS = 4, SHORT_THREADS = 2000, SHORT_AT_ONCE = 8, SECONDS_EACH = 2, KEYS_EACH = 2000 };
 
@@ -24,7 +25,8 @@ static prof_health health_now(void) {
   return health;
 }
 
-/* Recording at level 1 into an arena of its own: whatever a test before did, no loss stands in it. */
+/* Recording at level 1 into an arena of its own: whatever a test before did, no loss stands in
+   it. */
 static void record_afresh(const prof_options *options) {
   const prof_options another = {.size = sizeof another, .cap_bytes = 3 << 20};
   if (prof_level()) prof_stop();
@@ -39,7 +41,9 @@ static pthread_t start_thread(void *(*run)(void *), void *argument) {
   return thread;
 }
 
-static void run_thread(void *(*run)(void *), void *argument) { pthread_join(start_thread(run, argument), NULL); }
+static void run_thread(void *(*run)(void *), void *argument) {
+  pthread_join(start_thread(run, argument), NULL);
+}
 
 /* Threads that run until told: a test that fails leaves them to its teardown. */
 static struct {
@@ -96,7 +100,8 @@ static void *record_until_told(void *which_pointer) {
   return NULL;
 }
 
-/* Whatever moment it was taken at, a trace holds only what was recorded: known names, right values, time that does not run back. */
+/* Whatever moment it was taken at, a trace holds only what was recorded: known names, right values,
+   time that does not run back. */
 static void check_trace(const prof_trace *trace) {
   prof_cursor *cursor = NULL;
   prof_event e;
@@ -111,20 +116,24 @@ static void check_trace(const prof_trace *trace) {
     if (e.thread != last_thread) last_start = 0;
     last_thread = e.thread;
     if (e.start_ns < last_start)
-      fail_msg("time runs back on thread %u: %" PRIu64 " after %" PRIu64, e.thread, e.start_ns, last_start);
+      fail_msg("time runs back on thread %u: %" PRIu64 " after %" PRIu64, e.thread, e.start_ns,
+               last_start);
     last_start = e.start_ns;
     count++;
     const bool is_outer = e.name_bytes == 10 && memcmp(e.name, "recorder ", 9) == 0;
     const bool is_inner = e.name_bytes == 5 && memcmp(e.name, "inner", 5) == 0;
     if (!is_outer && !is_inner) fail_msg("an event is named '%.*s'", (int)e.name_bytes, e.name);
     if (is_outer) {
-      if (e.arg_count != 1) fail_msg("%.*s has %u arguments: kind %u, flags %u, depth %u", (int)e.name_bytes, e.name, e.arg_count, e.kind, e.flags, e.depth);
+      if (e.arg_count != 1)
+        fail_msg("%.*s has %u arguments: kind %u, flags %u, depth %u", (int)e.name_bytes, e.name,
+                 e.arg_count, e.kind, e.flags, e.depth);
       assert_int_equal(e.args[0].value.u64 % 2, 0);
     }
     prof_trace_thread thread = {.size = sizeof thread};
     if (is_outer && e.kind == PROF_EVENT_SCOPE) {
       assert_status(prof_trace_thread_get(trace, e.thread, &thread), PROF_OK);
-      if (strncmp(thread.name, e.name, 10) != 0) fail_msg("thread '%s' has an event of '%.10s'", thread.name, e.name);
+      if (strncmp(thread.name, e.name, 10) != 0)
+        fail_msg("thread '%s' has an event of '%.10s'", thread.name, e.name);
     }
   }
   assert_status(more, PROF_OK);
@@ -142,7 +151,8 @@ static void get_and_check(void) {
 static void get_and_free_json(void) {
   char *text = NULL;
   const int status = prof_get_json(&text, NULL);
-  if (status != PROF_OK) print_error("prof_get_json: %s: %s\n", prof_status_name(status), prof_last_error());
+  if (status != PROF_OK)
+    print_error("prof_get_json: %s: %s\n", prof_status_name(status), prof_last_error());
   assert_int_equal(status, PROF_OK);
   prof_free(text);
 }
@@ -164,9 +174,11 @@ static void clear(void) {
 
 static void threads_record_while_the_capture_is_read_and_controlled(void **state) {
   (void)state;
-  const prof_options small = {.size = sizeof small, .cap_bytes = 4 << 20, .policy = PROF_POLICY_RING};
+  const prof_options small = {
+      .size = sizeof small, .cap_bytes = 4 << 20, .policy = PROF_POLICY_RING};
   record_afresh(&small);
-  /* Arguments of a form that the process has not met are left out while a clear is under way (PROF_EVENT_CUT): this one is met before. */
+  /* Arguments of a form that the process has not met are left out while a clear is under way
+     (PROF_EVENT_CUT): this one is met before. */
   const prof_arg item = {"tried", PROF_ARG_U64, 0, {.u64 = 0}};
   const prof_args args = {&item, 1, PROF_ARGS_PAIRS, NULL};
   prof_scope_end(prof_scope_begin(1, "inner", "inner", &args));
@@ -204,19 +216,24 @@ static void threads_record_while_the_capture_is_read_and_controlled(void **state
   uint64_t sum = health.recorded_count;
   for (int i = 0; i < PROF_LOSS_COUNT; i++) sum += health.lost_count[i];
   print_message("%d rounds beside %" PRIu64 " scopes\n", rounds, work.begun);
-  assert_in_range(sum - 1, work.begun, work.tried); /* what found no way in at its begin was counted too */
+  /* what found no way in at its begin was counted too */
+  assert_in_range(sum - 1, work.begun, work.tried);
 }
 
-/* Scopes whose names are too long for the shortest way; now and then with a key that nobody had before. */
+/* Scopes whose names are too long for the shortest way; now and then with a key that nobody had
+   before. */
 static void *record_long_names(void *which_pointer) {
   const unsigned which = *(const unsigned *)which_pointer;
   char name[181], key[32];
   memset(name, 'n', sizeof name - 1);
   name[sizeof name - 1] = '\0';
   for (unsigned i = 0, keys = 0; !should_end(); i++) {
-    if (i % 256 == 0 && keys < KEYS_EACH) snprintf(key, sizeof key, "key %u of %u", keys++, which);
-    else snprintf(key, sizeof key, "key");
-    const prof_arg items[] = {{key, PROF_ARG_U64, 0, {.u64 = i}}, {"text", PROF_ARG_STRING, PROF_NUL_TERMINATED, {.text = name}}};
+    if (i % 256 == 0 && keys < KEYS_EACH)
+      snprintf(key, sizeof key, "key %u of %u", keys++, which);
+    else
+      snprintf(key, sizeof key, "key");
+    const prof_arg items[] = {{key, PROF_ARG_U64, 0, {.u64 = i}},
+                              {"text", PROF_ARG_STRING, PROF_NUL_TERMINATED, {.text = name}}};
     const prof_args args = {items, COUNT_OF(items), PROF_ARGS_PAIRS, NULL};
     prof_scope_end(prof_scope_begin(1, name, "long", &args));
   }
@@ -250,18 +267,24 @@ static void a_scope_beside_a_clear_has_its_arguments_or_says_that_it_has_not(voi
   prof_cursor_destroy(cursor);
   prof_trace_destroy(trace);
   const uint64_t counted = health_now().cut_text_count;
-  print_message("%" PRIu64 " scopes, of %" PRIu64 " flagged, %" PRIu64 " counted\n", scopes, flagged, counted);
-  if (silent) fail_msg("%" PRIu64 " of %" PRIu64 " scopes have lost their arguments, and do not say so", silent, scopes);
-  if (flagged > counted) fail_msg("%" PRIu64 " scopes are flagged, and %" PRIu64 " counted", flagged, counted);
+  print_message("%" PRIu64 " scopes, of %" PRIu64 " flagged, %" PRIu64 " counted\n", scopes,
+                flagged, counted);
+  if (silent)
+    fail_msg("%" PRIu64 " of %" PRIu64 " scopes have lost their arguments, and do not say so",
+             silent, scopes);
+  if (flagged > counted)
+    fail_msg("%" PRIu64 " scopes are flagged, and %" PRIu64 " counted", flagged, counted);
 }
 
-/* Every call of the life cycle from every thread at once: any of its documented statuses, and never a crash. */
+/* Every call of the life cycle from every thread at once: any of its documented statuses, and never
+   a crash. */
 static void *call_anything(void *seed_pointer) {
   unsigned seed = *(const unsigned *)seed_pointer * 7919 + 1;
   while (!should_end()) {
     int status = PROF_OK;
-    const prof_options other = {
-        .size = sizeof other, .cap_bytes = 1 << 20, .policy = seed & 1 ? PROF_POLICY_RING : PROF_POLICY_KEEP};
+    const prof_options other = {.size = sizeof other,
+                                .cap_bytes = 1 << 20,
+                                .policy = seed & 1 ? PROF_POLICY_RING : PROF_POLICY_KEEP};
     prof_health health = {.size = sizeof health};
     prof_trace *trace = NULL;
     switch (rand_r(&seed) % 9) {
@@ -294,14 +317,15 @@ static void *call_anything(void *seed_pointer) {
         break;
     }
     prof_trace_destroy(trace);
-    const bool is_documented =
-        status == PROF_OK || status == PROF_E_RUNNING || status == PROF_E_NOT_RUNNING || status == PROF_E_BUSY;
+    const bool is_documented = status == PROF_OK || status == PROF_E_RUNNING ||
+                               status == PROF_E_NOT_RUNNING || status == PROF_E_BUSY;
     if (!is_documented || prof_level() < 0 || prof_level() > 2) {
       __atomic_store_n(&work.should_end, 1, __ATOMIC_RELAXED);
       print_error("%s: %s\n", prof_status_name(status), prof_last_error());
       return (void *)(uintptr_t)prof_status_name(status);
     }
-    for (int i = 0; i < 20; i++) WITH_BASE_PROFILER(PROF_HOST, "x", "x", PROF_ARGS("i", i), { PROF_COUNTER("c", i); });
+    for (int i = 0; i < 20; i++)
+      WITH_BASE_PROFILER(PROF_HOST, "x", "x", PROF_ARGS("i", i), { PROF_COUNTER("c", i); });
   }
   return NULL;
 }
@@ -309,7 +333,9 @@ static void *call_anything(void *seed_pointer) {
 static void the_life_cycle_may_be_called_from_all_threads_at_once(void **state) {
   (void)state;
   start_work(call_anything);
-  for (const uint64_t end = now_ns() + SECONDS_EACH * 1000000000ull; now_ns() < end && !should_end();) usleep(10000);
+  for (const uint64_t end = now_ns() + SECONDS_EACH * 1000000000ull;
+       now_ns() < end && !should_end();)
+    usleep(10000);
   end_work(NULL);
   if (work.result) fail_msg("a call returned %s", (const char *)work.result);
 }
@@ -404,7 +430,8 @@ static void two_thousand_short_threads_lose_nothing_and_little_memory(void **sta
 
 /* A key whose destructor records, and asks to be called again as often as there are rounds. */
 static pthread_key_t early_key, late_key;
-enum { DESTRUCTOR_ROUNDS = WITH_TSAN ? 3 : 4 }; /* POSIX promises four; in the fourth, ThreadSanitizer's own thread is gone */
+/* POSIX promises four; in the fourth, ThreadSanitizer's own thread is gone */
+enum { DESTRUCTOR_ROUNDS = WITH_TSAN ? 3 : 4 };
 
 static void record_in_destructor(void *rounds) {
   WITH_BASE_PROFILER(PROF_HOST, "in a destructor", "x", PROF_NO_ARGS, {});
@@ -462,7 +489,8 @@ static void a_thread_may_exit_inside_a_scope(void **state) {
 /* ---- between threads ---- */
 
 static void *end_a_scope(void *start) {
-  WITH_BASE_PROFILER(PROF_HOST, "on the other thread", "x", PROF_NO_ARGS, { prof_scope_end(*(const uint64_t *)start); });
+  WITH_BASE_PROFILER(PROF_HOST, "on the other thread", "x", PROF_NO_ARGS,
+                     { prof_scope_end(*(const uint64_t *)start); });
   return NULL;
 }
 
@@ -481,20 +509,32 @@ static void a_scope_may_end_on_another_thread(void **state) {
   assert_int_equal(only_event("after")->e.depth, 0);
 }
 
-/* PROF_I_ASYNC is for what tells prof of another library's work. Named where it is, by its call, and with arguments. */
+/* PROF_I_ASYNC is for what tells prof of another library's work. Named where it is, by its call,
+   and with arguments. */
 static void asynchronous_work_holds_nothing_of_its_thread(void **state) {
   (void)state;
   record_afresh(NULL);
-  static prof_site sites[2] = {{.file = "", .function = "", .level = 1}, {.file = "", .function = "", .level = 1}};
+  static prof_site sites[2] = {{.file = "", .function = "", .level = 1},
+                               {.file = "", .function = "", .level = 1}};
   const prof_arg item = {"n", PROF_ARG_I64, 0, {.i64 = 3}};
-  const prof_details plain = {"bare", "x", PROF_NUL_TERMINATED, PROF_NUL_TERMINATED, PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL | PROF_I_BY_CALL | PROF_I_ASYNC, PROF_HOST, 0, 0, PROF_NO_ARGS};
+  const prof_details plain = {
+      "bare",
+      "x",
+      PROF_NUL_TERMINATED,
+      PROF_NUL_TERMINATED,
+      PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL | PROF_I_BY_CALL | PROF_I_ASYNC,
+      PROF_HOST,
+      0,
+      0,
+      PROF_NO_ARGS};
   prof_details named = plain;
   named.name = "named";
   named.flags = PROF_I_BY_CALL | PROF_I_ASYNC;
   named.args = (prof_args){&item, 1, PROF_ARGS_PAIRS, NULL};
   for (int i = 0; i < 3; i++) { /* the first time a site is learnt */
     WITH_BASE_PROFILER(PROF_HOST, "around", "x", PROF_NO_ARGS, {
-      const uint64_t first = prof_i_begin_details_1(&sites[0], &plain), second = prof_i_begin_details_1(&sites[1], &named);
+      const uint64_t first = prof_i_begin_details_1(&sites[0], &plain),
+                     second = prof_i_begin_details_1(&sites[1], &named);
       WITH_BASE_PROFILER(PROF_HOST, "beside", "x", PROF_NO_ARGS, {});
       prof_scope_end(first);
       prof_scope_end(second);
@@ -507,7 +547,8 @@ static void asynchronous_work_holds_nothing_of_its_thread(void **state) {
     const bool is_async = strcmp(found->name, "bare") == 0 || strcmp(found->name, "named") == 0;
     assert_int_equal(found->e.flags, is_async ? PROF_EVENT_ASYNC : 0);
     if (is_async) assert_int_equal(found->e.self_ns, 0);
-    assert_int_equal(found->e.depth, strcmp(found->name, "beside") == 0 || (is_async && found->e.depth));
+    assert_int_equal(found->e.depth,
+                     strcmp(found->name, "beside") == 0 || (is_async && found->e.depth));
     if (strcmp(found->name, "named") == 0) assert_string_equal(found->args, "n=i:3");
   }
 }
@@ -532,7 +573,8 @@ static void a_trace_may_be_read_by_many_threads(void **state) {
   pthread_t threads[RECORDERS];
   prof_trace *trace = NULL;
   record_afresh(NULL);
-  for (int i = 0; i < SCOPES; i++) WITH_BASE_PROFILER(PROF_HOST, "many", "x", PROF_ARGS("i", i), {});
+  for (int i = 0; i < SCOPES; i++)
+    WITH_BASE_PROFILER(PROF_HOST, "many", "x", PROF_ARGS("i", i), {});
   assert_status(prof_get(&trace), PROF_OK);
   for (int i = 0; i < RECORDERS; i++) threads[i] = start_thread(walk_trace, trace);
   for (int i = 0; i < RECORDERS; i++) {
@@ -547,9 +589,7 @@ static void a_trace_may_be_read_by_many_threads(void **state) {
 /* ---- names that change while nothing is recorded ---- */
 
 /* Waits for each stage in turn: the thread renames itself, and has no scope after. */
-static struct {
-  uint32_t stage; /* atomic */
-} renamed;
+static struct { uint32_t stage; /* atomic */ } renamed;
 
 static void wait_for_stage(uint32_t stage) {
   WAIT_WHILE(__atomic_load_n(&renamed.stage, __ATOMIC_ACQUIRE) != stage);
@@ -594,14 +634,16 @@ static void a_name_is_read_again_when_the_trace_is_taken(void **state) {
 
 static int make_early_key(void **state) {
   (void)state;
-  return pthread_key_create(&early_key, record_in_destructor); /* before prof makes its own: it is destroyed first */
+  /* before prof makes its own: it is destroyed first */
+  return pthread_key_create(&early_key, record_in_destructor);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(scopes_in_key_destructors_are_recorded),
       cmocka_unit_test_teardown(threads_record_while_the_capture_is_read_and_controlled, end_work),
-      cmocka_unit_test_teardown(a_scope_beside_a_clear_has_its_arguments_or_says_that_it_has_not, end_work),
+      cmocka_unit_test_teardown(a_scope_beside_a_clear_has_its_arguments_or_says_that_it_has_not,
+                                end_work),
       cmocka_unit_test_teardown(the_life_cycle_may_be_called_from_all_threads_at_once, end_work),
       cmocka_unit_test(the_last_name_wins),
       cmocka_unit_test(a_name_is_read_again_when_the_trace_is_taken),

@@ -1,5 +1,6 @@
-/* No public call waits for another that takes long. The long ones stop inside of their long step: a call of the kernel's that this program
-   stands in front of. While one stands still there, all others must return. */
+/* No public call waits for another that takes long. The long ones stop inside of their long step: a
+   call of the kernel's that this program stands in front of. While one stands still there, all
+   others must return. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -8,8 +9,8 @@
 #include <prof/trace.h>
 #include <pthread.h>
 #include <semaphore.h>
-#include <signal.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -66,18 +67,22 @@ void *mremap(void *from, size_t from_bytes, size_t to_bytes, int flags, ...) {
   va_end(rest);
   if (from_bytes == 0 && to_bytes <= CHUNK_BYTES) stand_still(AT_COPY);
   if (from_bytes == 0 && to_bytes > CHUNK_BYTES) stand_still(AT_PIN);
-  void *(*const next)(void *, size_t, size_t, int, ...) = (void *(*)(void *, size_t, size_t, int, ...))dlsym(RTLD_NEXT, "mremap");
-  return flags & MREMAP_FIXED ? next(from, from_bytes, to_bytes, flags, to) : next(from, from_bytes, to_bytes, flags);
+  void *(*const next)(void *, size_t, size_t, int, ...) =
+      (void *(*)(void *, size_t, size_t, int, ...))dlsym(RTLD_NEXT, "mremap");
+  return flags & MREMAP_FIXED ? next(from, from_bytes, to_bytes, flags, to)
+                              : next(from, from_bytes, to_bytes, flags);
 }
 
 int mincore(void *at, size_t bytes, unsigned char *present) {
-  int (*const next)(void *, size_t, unsigned char *) = (int (*)(void *, size_t, unsigned char *))dlsym(RTLD_NEXT, "mincore");
+  int (*const next)(void *, size_t, unsigned char *) =
+      (int (*)(void *, size_t, unsigned char *))dlsym(RTLD_NEXT, "mincore");
   stand_still(AT_WALK);
   return next(at, bytes, present);
 }
 
 int madvise(void *at, size_t bytes, int advice) {
-  int (*const next)(void *, size_t, int) = (int (*)(void *, size_t, int))dlsym(RTLD_NEXT, "madvise");
+  int (*const next)(void *, size_t, int) =
+      (int (*)(void *, size_t, int))dlsym(RTLD_NEXT, "madvise");
   if (advice == MADV_REMOVE) stand_still(AT_PUNCH);
   if (advice == MADV_DONTNEED) stand_still(AT_DROP);
   if (advice == MADV_KEEPONFORK) stand_still(AT_SHOW);
@@ -98,7 +103,8 @@ int munmap(void *at, size_t bytes) {
 }
 
 ssize_t write(int fd, const void *bytes, size_t count) {
-  ssize_t (*const next)(int, const void *, size_t) = (ssize_t(*)(int, const void *, size_t))dlsym(RTLD_NEXT, "write");
+  ssize_t (*const next)(int, const void *, size_t) =
+      (ssize_t(*)(int, const void *, size_t))dlsym(RTLD_NEXT, "write");
   if (fd > STDERR_FILENO) stand_still(AT_WRITE);
   return next(fd, bytes, count);
 }
@@ -127,7 +133,9 @@ static const char *what_runs = "nothing";
 static void hangs(int signal_number) {
   (void)signal_number;
   static const char text[] = "waits for a call that stands still: ";
-  if (write(STDERR_FILENO, text, sizeof text - 1) < 0 || write(STDERR_FILENO, what_runs, strlen(what_runs)) < 0) _exit(2);
+  if (write(STDERR_FILENO, text, sizeof text - 1) < 0 ||
+      write(STDERR_FILENO, what_runs, strlen(what_runs)) < 0)
+    _exit(2);
   _exit(1);
 }
 
@@ -163,7 +171,8 @@ static void record(int count) {
 }
 
 static void start(uint64_t cap_bytes) {
-  const prof_options options = {.size = sizeof options, .policy = PROF_POLICY_KEEP, .cap_bytes = cap_bytes};
+  const prof_options options = {
+      .size = sizeof options, .policy = PROF_POLICY_KEEP, .cap_bytes = cap_bytes};
   if (prof_start_with(&options) != PROF_OK) fail_msg("prof_start_with: %s", prof_last_error());
 }
 
@@ -191,7 +200,10 @@ static void run_names_and_pools(void) {
   prof_pool *pool = NULL;
   prof_memory_max max = {.size = sizeof max};
   pthread_t thread;
-  assert_int_equal(RUN(prof_pool_create(&(prof_pool_options){.size = sizeof(prof_pool_options), .name = "pool"}, &pool)), PROF_OK);
+  assert_int_equal(
+      RUN(prof_pool_create(&(prof_pool_options){.size = sizeof(prof_pool_options), .name = "pool"},
+                           &pool)),
+      PROF_OK);
   RUN(prof_memory_max_get(PROF_HOST, PROF_MEMORY_ANY, &max));
   RUN(prof_pool_destroy(pool));
   assert_int_equal(RUN(prof_mute("nobody", NULL, 1)), PROF_OK);
@@ -282,7 +294,8 @@ static void clear(pause_at at) {
   finish(&one);
   prof_health health = {.size = sizeof health};
   assert_int_equal(prof_health_get(&health), PROF_OK);
-  assert_int_equal(health.recorded_count, 1); /* another thread's, which came after the clear's begin */
+  /* another thread's, which came after the clear's begin */
+  assert_int_equal(health.recorded_count, 1);
   assert_int_equal(health.lost_count[PROF_LOSS_CLEARED], SCOPES);
 }
 static void nobody_waits_for_a_clear(void **state) {
@@ -440,7 +453,8 @@ static void nobody_waits_for_room_that_comes_back(void **state) {
 static const struct {
   pause_at at;
   int (*call)(long_call *self);
-} interrupted[] = {{AT_PIN, call_get}, {AT_COPY, call_get}, {AT_PIN, call_health}, {AT_WALK, call_health}, {AT_PUNCH, call_clear}, {AT_WRITE, call_dump}};
+} interrupted[] = {{AT_PIN, call_get},     {AT_COPY, call_get},    {AT_PIN, call_health},
+                   {AT_WALK, call_health}, {AT_PUNCH, call_clear}, {AT_WRITE, call_dump}};
 
 static void exit_at_once(int signal_number) { exit(signal_number == SIGUSR1 ? 0 : 1); }
 

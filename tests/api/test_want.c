@@ -134,7 +134,8 @@ static void each_recording_has_a_fresh_capture_unless_somebody_asked_for_one(voi
   assert_int_equal(scopes(), 1);
 }
 
-/* memory_asked: prof_memory_start() says so; the level asked for goes on in the child, and a's wish does not. */
+/* memory_asked: prof_memory_start() says so; the level asked for goes on in the child, and a's wish
+   does not. */
 static bool child_is_good(int level_asked, bool memory_asked) {
   const bool has_memory = level_asked || memory_asked;
   bool is_good = prof_level() == level_asked;
@@ -143,7 +144,8 @@ static bool child_is_good(int level_asked, bool memory_asked) {
   is_good &= prof_level_want(&b, 2) == PROF_OK && prof_level() == 2 && prof_memory_is_on();
   scope();
   is_good &= scopes() == (level_asked ? 2 : 1);
-  is_good &= prof_level_want(&b, 0) == PROF_OK && prof_level() == level_asked && (prof_memory_is_on() != 0) == has_memory;
+  is_good &= prof_level_want(&b, 0) == PROF_OK && prof_level() == level_asked &&
+             (prof_memory_is_on() != 0) == has_memory;
   is_good &= prof_level_want(&a, 0) == PROF_OK && prof_level() == level_asked;
   return is_good && prof_stop() == (has_memory ? PROF_OK : PROF_E_NOT_RUNNING);
 }
@@ -227,7 +229,10 @@ static void a_start_by_name_forgets_what_wishes_left(void **state) {
     scope();
     assert_int_equal(prof_level_want(&a, 0), PROF_OK);
     const prof_options options = {.size = sizeof options, .level = 1};
-    assert_int_equal(i == 0 ? prof_start(1) : i == 1 ? prof_start_with(&options) : prof_memory_start(), PROF_OK);
+    assert_int_equal(i == 0   ? prof_start(1)
+                     : i == 1 ? prof_start_with(&options)
+                              : prof_memory_start(),
+                     PROF_OK);
     assert_int_equal(scopes(), 0);
     scope();
     assert_int_equal(prof_stop(), PROF_OK);
@@ -258,10 +263,12 @@ static void whoever_lowered_the_level_the_last_one_ends_the_recording(void **sta
   for (int level = 0; level < 2; level++) {
     assert_int_equal(prof_level_want(&a, 2), PROF_OK);
     assert_int_equal(prof_health_get(&health), PROF_OK);
-    assert_int_equal(prof_trace_set_level(health.capture_path, level, NULL), PROF_OK); /* as prof level does */
+    /* as prof level does */
+    assert_int_equal(prof_trace_set_level(health.capture_path, level, NULL), PROF_OK);
     assert_int_equal(prof_level(), level);
     const pid_t child = fork();
-    if (child == 0) _exit(prof_level() == 0 && !prof_memory_is_on() && prof_stop() == PROF_E_NOT_RUNNING ? 0 : 1);
+    if (child == 0)
+      _exit(prof_level() == 0 && !prof_memory_is_on() && prof_stop() == PROF_E_NOT_RUNNING ? 0 : 1);
     int status = -1;
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
@@ -326,7 +333,9 @@ static void memory_alone_ends_beside_a_thread_that_wants_and_leaves(void **state
   }
   __atomic_store_n(&other.ends, 1, __ATOMIC_RELAXED);
   pthread_join(thread, NULL);
-  if (other.missed) fail_msg("missed %lu times; first: status %d, level %d, memory %d", (unsigned long)other.missed, other.status, other.level, other.memory);
+  if (other.missed)
+    fail_msg("missed %lu times; first: status %d, level %d, memory %d", (unsigned long)other.missed,
+             other.status, other.level, other.memory);
   assert_int_equal(prof_stop(), PROF_E_NOT_RUNNING);
 }
 

@@ -1,9 +1,10 @@
-/* A scripted clock under prof's port layer, and scopes whose true times the script knows. For tests of the library built with
-   PROF_FAKE_CLOCK, one thread at a time; a test program includes it once.
+/* A scripted clock under prof's port layer, and scopes whose true times the script knows. For tests
+   of the library built with PROF_FAKE_CLOCK, one thread at a time; a test program includes it once.
 
-   The truth is one number of ns. It moves when the script says so (fake_pass()) and a little with each reading. From it come the counter, by a
-   line that the script may bend, cut or shift, for each processor another; CLOCK_MONOTONIC, which is what prof promises to tell; and
-   CLOCK_REALTIME. What is expected comes from the script alone. */
+   The truth is one number of ns. It moves when the script says so (fake_pass()) and a little with
+   each reading. From it come the counter, by a line that the script may bend, cut or shift, for
+   each processor another; CLOCK_MONOTONIC, which is what prof promises to tell; and CLOCK_REALTIME.
+   What is expected comes from the script alone. */
 #ifndef PROF_TESTS_CLOCK_FAKE_H
 #define PROF_TESTS_CLOCK_FAKE_H
 
@@ -39,14 +40,15 @@ static struct {
   uint64_t counter_reads;
   bool is_counter_stopped;
   /* the kernel's clocks */
-  uint64_t slept;         /* what CLOCK_MONOTONIC left out */
-  int64_t wall;           /* CLOCK_REALTIME less the truth */
-  uint64_t resolution_ns; /* 0: 1 ns */
+  uint64_t slept;               /* what CLOCK_MONOTONIC left out */
+  int64_t wall;                 /* CLOCK_REALTIME less the truth */
+  uint64_t resolution_ns;       /* 0: 1 ns */
   uint64_t back_every, back_ns; /* each so many readings of CLOCK_MONOTONIC are so much too low */
-  uint64_t stands_at;     /* CLOCK_MONOTONIC stays there; 0: it goes */
+  uint64_t stands_at;           /* CLOCK_MONOTONIC stays there; 0: it goes */
   uint64_t clock_reads;
-  uint64_t interrupted, interrupted_ns; /* so many of the next readings of CLOCK_MONOTONIC take that much longer, */
-  uint64_t spared;                      /* but for this one of them, counted from 1 */
+  /* so many of the next readings of CLOCK_MONOTONIC take that much longer, */
+  uint64_t interrupted, interrupted_ns;
+  uint64_t spared; /* but for this one of them, counted from 1 */
   /* what the machine says of itself */
   bool is_forbidden, is_invariant;
   const char *clocksource;
@@ -76,7 +78,9 @@ static FAKE_UNUSED void fake_set_counter(uint64_t ticks, uint64_t hz) {
   fake.hz = hz;
   fake.since = fake.now;
 }
-static FAKE_UNUSED void fake_jump(int64_t ticks) { fake_set_counter(fake_counter() + (uint64_t)ticks, fake.hz); }
+static FAKE_UNUSED void fake_jump(int64_t ticks) {
+  fake_set_counter(fake_counter() + (uint64_t)ticks, fake.hz);
+}
 static FAKE_UNUSED void fake_set_rate(uint64_t hz) { fake_set_counter(fake_counter(), hz); }
 static FAKE_UNUSED void fake_stop_counter(bool stopped) {
   fake_set_counter(fake_counter(), fake.hz);
@@ -114,7 +118,8 @@ uint64_t prof_i_fake_clock_ns(int clock) {
   if (clock == CLOCK_REALTIME) return fake.now + (uint64_t)fake.wall;
   uint64_t ns = fake.stands_at ? fake.stands_at : fake_host_ns();
   if (fake.resolution_ns) ns -= ns % fake.resolution_ns;
-  if (clock == CLOCK_MONOTONIC && fake.back_every && fake.clock_reads % fake.back_every == 0) ns -= fake.back_ns;
+  if (clock == CLOCK_MONOTONIC && fake.back_every && fake.clock_reads % fake.back_every == 0)
+    ns -= fake.back_ns;
   if (clock == CLOCK_MONOTONIC && fake.interrupted) {
     fake.interrupted--;
     if (!fake.spared || --fake.spared) fake.now += fake.interrupted_ns;
@@ -145,7 +150,9 @@ static struct {
   scope items[SCOPES_MAX];
   uint32_t count;
   bool is_vague;
-  uint64_t error_ns; /* of those that are not vague, where the capture says a worse one for the sake of others; 0: what it says */
+  /* of those that are not vague, where the capture says a worse one for the sake of others; 0: what
+     it says */
+  uint64_t error_ns;
 } truth;
 static prof_site scope_sites[SCOPES_MAX];
 static char scope_names[SCOPES_MAX][SCOPE_NAME_BYTES];
@@ -158,7 +165,8 @@ static uint32_t begin_scope(void) {
   snprintf(scope_names[i], SCOPE_NAME_BYTES, "s%" PRIu32, i);
   s->is_vague = truth.is_vague;
   s->begin.from = fake_host_ns();
-  s->handle = i % 2 ? prof_scope_begin(1, scope_names[i], "x", NULL) : prof_scope_begin_at(&scope_sites[i], scope_names[i], "x");
+  s->handle = i % 2 ? prof_scope_begin(1, scope_names[i], "x", NULL)
+                    : prof_scope_begin_at(&scope_sites[i], scope_names[i], "x");
   s->begin.to = fake_host_ns();
   return i;
 }
@@ -191,11 +199,17 @@ static FAKE_UNUSED void take_a_pair(void) {
 static void start_with(uint32_t clock, const char *path, uint32_t policy, uint64_t ring_ns) {
   static uint64_t cap = 16 << 20;
   cap += 1 << 16;
-  const prof_options options = {
-      .size = sizeof options, .clock = clock, .cap_bytes = cap, .path = path, .keep_capture = 1, .policy = policy, .ring_ns = ring_ns};
+  const prof_options options = {.size = sizeof options,
+                                .clock = clock,
+                                .cap_bytes = cap,
+                                .path = path,
+                                .keep_capture = 1,
+                                .policy = policy,
+                                .ring_ns = ring_ns};
   memset(&truth, 0, sizeof truth);
   const int status = prof_start_with(&options);
-  if (status != PROF_OK) fail_msg("prof_start_with gave %s: %s", prof_status_name(status), prof_last_error());
+  if (status != PROF_OK)
+    fail_msg("prof_start_with gave %s: %s", prof_status_name(status), prof_last_error());
 }
 
 static FAKE_UNUSED void start_recording(void) { start_with(PROF_CLOCK_DEFAULT, NULL, 0, 0); }
@@ -208,7 +222,9 @@ static prof_trace_info info_of(const prof_trace *trace) {
   return info;
 }
 
-static uint64_t apart(uint64_t value, moment m) { return value < m.from ? m.from - value : value > m.to ? value - m.to : 0; }
+static uint64_t apart(uint64_t value, moment m) {
+  return value < m.from ? m.from - value : value > m.to ? value - m.to : 0;
+}
 
 typedef struct seen_scope {
   uint64_t start, end; /* CLOCK_MONOTONIC */
@@ -234,7 +250,8 @@ static void read_scopes(const prof_trace *trace) {
     assert_true(i < truth.count);
     if (event.thread == last_thread && event.start_ns < last_ns)
       fail_msg("%s starts at %" PRIu64 " ns, after one at %" PRIu64, name, event.start_ns, last_ns);
-    if (event.duration_ns > 1ull << 60) fail_msg("%s takes %" PRIu64 " ns", name, event.duration_ns);
+    if (event.duration_ns > 1ull << 60)
+      fail_msg("%s takes %" PRIu64 " ns", name, event.duration_ns);
     last_ns = event.start_ns;
     last_thread = event.thread;
     seen[i].start = info.start_ns + event.start_ns;
@@ -246,28 +263,33 @@ static void read_scopes(const prof_trace *trace) {
   prof_cursor_destroy(cursor);
 }
 
-/* All of them there, once, each where the script says that it was, to what the capture itself says of its clock. */
+/* All of them there, once, each where the script says that it was, to what the capture itself says
+   of its clock. */
 static void check_trace(const prof_trace *trace, const char *reader) {
   const prof_trace_info info = info_of(trace);
   uint64_t lost = 0;
   for (int i = 0; i < PROF_LOSS_COUNT; i++) {
     lost += info.lost_count[i];
-    if (info.lost_count[i]) print_error("%s: %" PRIu64 " lost: %s\n", reader, info.lost_count[i], prof_loss_name(i));
+    if (info.lost_count[i])
+      print_error("%s: %" PRIu64 " lost: %s\n", reader, info.lost_count[i], prof_loss_name(i));
   }
   assert_int_equal(lost, 0);
   assert_int_equal(info.bad_count, 0);
   read_scopes(trace);
   for (uint32_t i = 0; i < truth.count; i++) {
     const scope *const s = &truth.items[i];
-    if (seen[i].times != 1) fail_msg("%s: s%" PRIu32 " is there %" PRIu32 " times", reader, i, seen[i].times);
+    if (seen[i].times != 1)
+      fail_msg("%s: s%" PRIu32 " is there %" PRIu32 " times", reader, i, seen[i].times);
     if (seen[i].kind != PROF_EVENT_SCOPE) continue;
     const uint64_t sharp = truth.error_ns ? truth.error_ns : info.clock_error_ns;
     const uint64_t error = (s->is_vague ? info.clock_error_ns + info.clock_gap_ns : sharp) + 2;
     if (apart(seen[i].start, s->begin) > error || apart(seen[i].end, s->end) > error)
-      fail_msg("%s: s%" PRIu32 " (%s) was from %" PRIu64 " to %" PRIu64 ", and is said to be from %+" PRId64 " to %+" PRId64
+      fail_msg("%s: s%" PRIu32 " (%s) was from %" PRIu64 " to %" PRIu64
+               ", and is said to be from %+" PRId64 " to %+" PRId64
                " from there; the error is said to be %" PRIu64 " ns, the gap %" PRIu64,
-               reader, i, s->is_vague ? "vague" : "sharp", s->begin.from, s->end.from, (int64_t)(seen[i].start - s->begin.from),
-               (int64_t)(seen[i].end - s->end.from), info.clock_error_ns, info.clock_gap_ns);
+               reader, i, s->is_vague ? "vague" : "sharp", s->begin.from, s->end.from,
+               (int64_t)(seen[i].start - s->begin.from), (int64_t)(seen[i].end - s->end.from),
+               info.clock_error_ns, info.clock_gap_ns);
   }
 }
 

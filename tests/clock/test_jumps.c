@@ -1,9 +1,11 @@
-/* The counter changes its rate, jumps, or stands while scopes are recorded: a machine that is moved, sleeps, or is slowed. Times before and after
-   are what the script says, nothing is lost, and what happened is counted. */
+/* The counter changes its rate, jumps, or stands while scopes are recorded: a machine that is
+   moved, sleeps, or is slowed. Times before and after are what the script says, nothing is lost,
+   and what happened is counted. */
 #define _GNU_SOURCE
 #include "fake.h"
 
-/* The bound of what a capture with good clocks may say of its error: five readings of 10 ns each, and a line between them. */
+/* The bound of what a capture with good clocks may say of its error: five readings of 10 ns each,
+   and a line between them. */
 static const uint64_t good_error_ns = 200;
 
 static const uint64_t ghz = 1000000000;
@@ -36,18 +38,22 @@ static void a_changed_rate_is_two_segments_that_meet(void **state) {
     record_nearby();
     record_a_while();
     const prof_trace_info info = stop_and_look();
-    if (rates[i] < 2990000000 || rates[i] > 3010000000) assert_int_equal(info.clock_segments_count, 2);
+    if (rates[i] < 2990000000 || rates[i] > 3010000000)
+      assert_int_equal(info.clock_segments_count, 2);
     assert_int_equal(info.clock_jump_count, 0);
     assert_int_equal(info.clock_gap_ns, 0);
-    assert_in_range(info.clock_error_ns, 1, 10 * good_error_ns); /* where the lines meet is as good as the rates */
+    /* where the lines meet is as good as the rates */
+    assert_in_range(info.clock_error_ns, 1, 10 * good_error_ns);
   }
 }
 
-/* What all jumps of the counter have in common: from where they were, as good as before, in between too. */
+/* What all jumps of the counter have in common: from where they were, as good as before, in between
+   too. */
 static void jump_by(int64_t ticks) {
   fake_reset();
   start_recording();
-  const bool is_short = ticks < 0 && ticks > -(int64_t)(150 * fake_ms); /* then the outer scope takes longer, and nobody knows */
+  /* then the outer scope takes longer, and nobody knows */
+  const bool is_short = ticks < 0 && ticks > -(int64_t)(150 * fake_ms);
   truth.is_vague = is_short;
   const uint32_t outer = begin_scope();
   truth.is_vague = false;
@@ -103,10 +109,12 @@ static void a_counter_that_goes_back_a_little_says_the_same_twice(void **state) 
   for (int i = 0; i < 10; i++) record_a_while();
   const prof_trace_info info = stop_and_look();
   assert_int_equal(info.clock_jump_count, 1);
-  assert_in_range(info.clock_error_ns, 49 * fake_ms, 51 * fake_ms); /* of a scope around it nobody could say when it began */
+  /* of a scope around it nobody could say when it began */
+  assert_in_range(info.clock_error_ns, 49 * fake_ms, 51 * fake_ms);
 }
 
-/* A virtual machine that is moved: another host's counter, at another rate. In between the moment is not known. */
+/* A virtual machine that is moved: another host's counter, at another rate. In between the moment
+   is not known. */
 static void a_moved_machine_has_another_counter(void **state) {
   (void)state;
   static const uint64_t rates[] = {2 * 1000000000ull, 4 * 1000000000ull};
@@ -134,7 +142,8 @@ static void a_moved_machine_has_another_counter(void **state) {
   }
 }
 
-/* Suspend to memory: CLOCK_MONOTONIC leaves it out, the counter does not, nor does the wall clock. */
+/* Suspend to memory: CLOCK_MONOTONIC leaves it out, the counter does not, nor does the wall
+   clock. */
 static void a_sleep_that_the_counter_counts_takes_no_time(void **state) {
   (void)state;
   fake_reset();
@@ -176,7 +185,8 @@ static void a_counter_that_stood_leaves_a_gap(void **state) {
   assert_in_range(info.clock_error_ns, 1, 10 * good_error_ns);
 }
 
-/* Between the first pair and the second one nothing but the first rate, of 20 us, tells that something happened. */
+/* Between the first pair and the second one nothing but the first rate, of 20 us, tells that
+   something happened. */
 static void a_jump_before_the_second_pair_is_seen(void **state) {
   (void)state;
   fake_reset();
@@ -191,7 +201,8 @@ static void a_jump_before_the_second_pair_is_seen(void **state) {
   assert_in_range(info.duration_ns, 10 * fake_s, 11 * fake_s);
 }
 
-/* A session after the counter began anew: its scopes are not taken for older ones, and older ones not for its own. */
+/* A session after the counter began anew: its scopes are not taken for older ones, and older ones
+   not for its own. */
 static void sessions_are_told_apart_when_the_counter_began_anew(void **state) {
   (void)state;
   fake_reset();
@@ -204,7 +215,8 @@ static void sessions_are_told_apart_when_the_counter_began_anew(void **state) {
   record_scopes(3000, fake_us, fake_us);
   record_a_while();
   truth.is_vague = true;
-  fake_set_counter(500, 3 * ghz); /* and while it lasts; no pair says so before the counter is where it was */
+  /* and while it lasts; no pair says so before the counter is where it was */
+  fake_set_counter(500, 3 * ghz);
   record_scopes(3000, fake_us, fake_us);
   const uint32_t is_long = begin_scope();
   fake_pass(500 * fake_s); /* its end goes the slow way */
@@ -245,7 +257,8 @@ static void a_ring_keeps_the_last_ms_over_a_jump(void **state) {
   assert_int_equal(prof_get(&trace), PROF_OK);
   read_scopes(trace);
   for (uint32_t i = 0; i < truth.count; i++) {
-    const bool is_late = truth.items[i].end.from > over - 30 * fake_ms + 10 * fake_us, is_early = truth.items[i].end.to < over - 30 * fake_ms;
+    const bool is_late = truth.items[i].end.from > over - 30 * fake_ms + 10 * fake_us,
+               is_early = truth.items[i].end.to < over - 30 * fake_ms;
     if (is_late) assert_int_equal(seen[i].times, 1);
     if (is_early) assert_int_equal(seen[i].times, 0);
   }
@@ -263,13 +276,26 @@ static uint64_t random_below(uint64_t bound) {
 
 static void happen(uint64_t what) {
   switch (what) {
-    case 0: fake_set_rate(ghz + random_below(4 * ghz)); break;
-    case 1: fake_sleep(random_below(7200 * fake_s)); break;
-    case 2: fake_jump((int64_t)((1ull << 30) + random_below(1ull << (30 + random_below(20))))); break;
-    case 3: fake_set_counter(random_below(1ull << 40), ghz + random_below(4 * ghz)); break;
-    case 4: fake.wall += (int64_t)(random_below(9) * 3600 * fake_s) - (int64_t)(14400 * fake_s); break;
-    case 5: fake_jump(-(int64_t)((1ull << 29) + random_below(1ull << 38))); break;
-    default: fail();
+    case 0:
+      fake_set_rate(ghz + random_below(4 * ghz));
+      break;
+    case 1:
+      fake_sleep(random_below(7200 * fake_s));
+      break;
+    case 2:
+      fake_jump((int64_t)((1ull << 30) + random_below(1ull << (30 + random_below(20)))));
+      break;
+    case 3:
+      fake_set_counter(random_below(1ull << 40), ghz + random_below(4 * ghz));
+      break;
+    case 4:
+      fake.wall += (int64_t)(random_below(9) * 3600 * fake_s) - (int64_t)(14400 * fake_s);
+      break;
+    case 5:
+      fake_jump(-(int64_t)((1ull << 29) + random_below(1ull << 38)));
+      break;
+    default:
+      fail();
   }
 }
 
@@ -278,7 +304,8 @@ static void whatever_happens_times_before_and_after_are_right(void **state) {
   for (int round = 0; round < (getenv("PROF_LONG") ? 1000 : 60); round++) {
     fake_reset();
     start_recording();
-    truth.error_ns = 10 * good_error_ns; /* but of scopes around a jump, where two eras have the same ticks */
+    /* but of scopes around a jump, where two eras have the same ticks */
+    truth.error_ns = 10 * good_error_ns;
     truth.is_vague = true;
     const uint32_t outer = begin_scope();
     truth.is_vague = false;
@@ -337,11 +364,14 @@ static void every_reader_says_the_same(void **state) {
     const char *const name = strstr(line, "\"name\":\"s"), *const at = strstr(line, "\"ts\":");
     sscanf(line, "\"baseTimeNanoseconds\": %" SCNu64, &base);
     has_jumps |= strstr(line, "\"clock_jumps\":2,") != NULL;
-    if (!strstr(line, "\"ph\":\"X\"") || !name || sscanf(name, "\"name\":\"s%" SCNu32, &i) != 1) continue;
+    if (!strstr(line, "\"ph\":\"X\"") || !name || sscanf(name, "\"name\":\"s%" SCNu32, &i) != 1)
+      continue;
     assert_int_equal(sscanf(at, "\"ts\":%lf,\"dur\":%lf", &ts, &dur), 2);
-    const double wall = (double)(seen[i].start - info.start_ns) + (double)(info.start_unix_ns - base);
+    const double wall =
+        (double)(seen[i].start - info.start_ns) + (double)(info.start_unix_ns - base);
     assert_true(ts * 1000 > wall - 2 && ts * 1000 < wall + 2);
-    assert_true(dur * 1000 > (double)(seen[i].end - seen[i].start) - 2 && dur * 1000 < (double)(seen[i].end - seen[i].start) + 2);
+    assert_true(dur * 1000 > (double)(seen[i].end - seen[i].start) - 2 &&
+                dur * 1000 < (double)(seen[i].end - seen[i].start) + 2);
     count++;
   }
   fclose(json);

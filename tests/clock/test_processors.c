@@ -1,5 +1,6 @@
-/* Counters that differ between processors, and counters that wrap: nothing is lost, nothing takes less than no time, or centuries, what can be seen
-   is counted, and the error that the capture states is not less than it is. */
+/* Counters that differ between processors, and counters that wrap: nothing is lost, nothing takes
+   less than no time, or centuries, what can be seen is counted, and the error that the capture
+   states is not less than it is. */
 #define _GNU_SOURCE
 #include "fake.h"
 
@@ -7,7 +8,8 @@
 
 static const uint64_t good_error_ns = 200;
 
-/* Scopes that stand side by side on a row must not overlap without nesting; prof_dump()'s own check looks at each row. */
+/* Scopes that stand side by side on a row must not overlap without nesting; prof_dump()'s own check
+   looks at each row. */
 static void check_nesting(void) {
   char path[64];
   snprintf(path, sizeof path, "/tmp/prof-clock-processors-%d.json", (int)getpid());
@@ -15,8 +17,8 @@ static void check_nesting(void) {
   unlink(path);
 }
 
-/* A thread goes to a processor whose counter is behind or ahead, in the midst of a scope, and back. No pair is taken there: nobody can tell
-   the time better than to what the processors are apart. */
+/* A thread goes to a processor whose counter is behind or ahead, in the midst of a scope, and back.
+   No pair is taken there: nobody can tell the time better than to what the processors are apart. */
 static void move_in_scopes(int64_t apart_ns) {
   fake_reset();
   fake.cpu_ticks[1] = apart_ns * 3;
@@ -52,7 +54,8 @@ static void a_thread_that_moves_loses_no_scope(void **state) {
   for (size_t i = 0; i < sizeof apart_ns / sizeof *apart_ns; i++) move_in_scopes(apart_ns[i]);
 }
 
-/* A scope that began by a counter ahead stands open while others, by one behind, come and go through many chunks: it began before them. */
+/* A scope that began by a counter ahead stands open while others, by one behind, come and go
+   through many chunks: it began before them. */
 static void a_scope_begun_ahead_is_not_given_up(void **state) {
   (void)state;
   fake_reset();
@@ -64,11 +67,13 @@ static void a_scope_begun_ahead_is_not_given_up(void **state) {
   for (int i = 0; i < 10; i++) open[i] = begin_scope();
   fake.cpu = 0;
   static prof_site site;
-  for (int i = 0; i < 1500; i++) { /* blocks: what ends gives up what began in them and has not ended */
+  /* blocks: what ends gives up what began in them and has not ended */
+  for (int i = 0; i < 1500; i++) {
     const uint64_t start = prof_i_begin_1(&site, "block", "x");
     prof_i_end_1(start);
   }
-  WITH_BASE_PROFILER(PROF_HOST, "all of a block", "x", PROF_NO_ARGS, { fake_pass(fake_s * 400); }); /* too long for the short way */
+  /* too long for the short way */
+  WITH_BASE_PROFILER(PROF_HOST, "all of a block", "x", PROF_NO_ARGS, { fake_pass(fake_s * 400); });
   for (int i = 9; i >= 0; i--) end_scope(open[i]);
   const prof_trace_info info = stop_and_look();
   assert_int_equal(info.scope_count, 1511);
@@ -95,7 +100,8 @@ static void a_block_begun_ahead_is_not_given_up(void **state) {
   assert_int_equal(info.scope_count, 3001);
 }
 
-/* Pairs are taken on either processor, so that it can be seen: segments are counted, and the error says how far they are apart. */
+/* Pairs are taken on either processor, so that it can be seen: segments are counted, and the error
+   says how far they are apart. */
 static void pairs_of_both_processors_show_what_they_are_apart(void **state) {
   (void)state;
   static const int64_t apart_ns[] = {-20000, 20000, -3000000, 3000000, -15000000, 15000000};
@@ -146,7 +152,8 @@ static void a_scope_that_another_thread_ends_takes_no_negative_time(void **state
   }
   const prof_trace_info info = stop_and_look();
   assert_int_equal(info.scope_count, 20);
-  assert_int_equal(info.clock_back_count, 0); /* nothing that was read without order proves anything */
+  /* nothing that was read without order proves anything */
+  assert_int_equal(info.clock_back_count, 0);
 }
 
 /* ---- wraps ---- */
@@ -233,9 +240,8 @@ static void a_duration_may_be_longer_than_its_short_field(void **state) {
 
 static uint64_t begin_text_scope(const char *text) {
   static prof_site site = {.level = 1};
-  return prof_i_enter(&site, PROF_HOST, "text", "x",
-                      PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL, 0, true,
-                      PROF_ARGS("key", text));
+  return prof_i_enter(&site, PROF_HOST, "text", "x", PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL,
+                      0, true, PROF_ARGS("key", text));
 }
 
 /* Its record has no room for such a duration, and becomes another one. */
@@ -291,7 +297,8 @@ static void sessions_and_open_scopes_stand_on_either_side_of_a_wrap(void **state
   assert_int_equal(info.scope_count, 3000);
   assert_int_equal(info.lost_count[PROF_LOSS_LATE], 1);
   read_scopes(trace);
-  for (uint32_t i = 0; i < truth.count; i++) assert_true(apart(seen[i].start, truth.items[i].begin) < good_error_ns);
+  for (uint32_t i = 0; i < truth.count; i++)
+    assert_true(apart(seen[i].start, truth.items[i].begin) < good_error_ns);
   prof_trace_destroy(trace);
 }
 

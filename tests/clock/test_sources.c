@@ -1,5 +1,6 @@
-/* Which clock is taken, and clocks that are coarse, stand still, run back a little, or are read by a thread that is interrupted: a start returns, nothing
-   is lost, and the error that the capture states is not less than it is, nor much more. */
+/* Which clock is taken, and clocks that are coarse, stand still, run back a little, or are read by
+   a thread that is interrupted: a start returns, nothing is lost, and the error that the capture
+   states is not less than it is, nor much more. */
 #define _GNU_SOURCE
 #include "fake.h"
 
@@ -16,9 +17,10 @@ typedef struct answers {
 
 static const answers machines[] = {
     {false, true, "tsc", true, ""},
-    {false, false, "tsc", true, ""},      /* the kernel knows best */
-    {false, true, "kvm-clock", true, ""}, /* a guest's kernel prefers its own, CPUID says that the counter is good */
-    {false, true, "", true, ""},          /* a container that does not show it */
+    {false, false, "tsc", true, ""}, /* the kernel knows best */
+    /* a guest's kernel prefers its own, CPUID says that the counter is good */
+    {false, true, "kvm-clock", true, ""},
+    {false, true, "", true, ""}, /* a container that does not show it */
     {false, false, "kvm-clock", false, "not invariant"},
     {false, false, "hpet", false, "not invariant"},
     {false, false, "", false, "not invariant"},
@@ -40,10 +42,14 @@ static void the_counter_is_taken_only_where_it_is_safe(void **state) {
     assert_in_range(info.clock_error_ns, 1, good_error_ns);
     if (!machines[i].is_counter) assert_int_equal(fake.counter_reads, 0); /* it might be SIGSEGV */
 
-    const prof_options named = {.size = sizeof named, .clock = PROF_CLOCK_TSC, .cap_bytes = 9 << 20};
-    assert_int_equal(prof_start_with(&named), machines[i].is_counter ? PROF_OK : PROF_E_UNSUPPORTED);
-    if (machines[i].is_counter) assert_int_equal(prof_stop(), PROF_OK);
-    else assert_non_null(strstr(prof_last_error(), machines[i].why_not));
+    const prof_options named = {
+        .size = sizeof named, .clock = PROF_CLOCK_TSC, .cap_bytes = 9 << 20};
+    assert_int_equal(prof_start_with(&named),
+                     machines[i].is_counter ? PROF_OK : PROF_E_UNSUPPORTED);
+    if (machines[i].is_counter)
+      assert_int_equal(prof_stop(), PROF_OK);
+    else
+      assert_non_null(strstr(prof_last_error(), machines[i].why_not));
   }
 }
 
@@ -59,7 +65,8 @@ static void the_monotonic_clock_can_be_asked_for(void **state) {
 
 /* ---- clocks that go by steps ---- */
 
-/* The counter is as fine as ever, so scopes take what they took; only where they stand is known to a step. */
+/* The counter is as fine as ever, so scopes take what they took; only where they stand is known to
+   a step. */
 static void a_coarse_clock_makes_times_vague_not_durations(void **state) {
   (void)state;
   static const uint64_t steps[] = {15 * 1000000, 1000000, 15625000, 1000};
@@ -69,7 +76,8 @@ static void a_coarse_clock_makes_times_vague_not_durations(void **state) {
     fake_pass(steps[i] / 3);
     const uint64_t before = fake.now;
     start_recording();
-    assert_in_range(fake.now - before, 0, 3 * steps[i] + fake_ms); /* a start waits for two steps, no longer */
+    /* a start waits for two steps, no longer */
+    assert_in_range(fake.now - before, 0, 3 * steps[i] + fake_ms);
     const uint32_t outer = begin_scope();
     for (int n = 0; n < 40; n++) {
       record_scopes(50, 100 * fake_us, 10 * fake_us);
@@ -82,9 +90,11 @@ static void a_coarse_clock_makes_times_vague_not_durations(void **state) {
     assert_in_range(info.clock_error_ns, steps[i], 3 * steps[i] + good_error_ns);
     assert_int_equal(info.clock_segments_count, 1);
     for (uint32_t n = 0; n < truth.count; n++) {
-      const uint64_t took = truth.items[n].end.from - truth.items[n].begin.from, said = seen[n].end - seen[n].start;
+      const uint64_t took = truth.items[n].end.from - truth.items[n].begin.from,
+                     said = seen[n].end - seen[n].start;
       const uint64_t off = took > said ? took - said : said - took;
-      if (off > took / 100 + 100) fail_msg("s%" PRIu32 " took %" PRIu64 " ns, and is said to take %" PRIu64, n, took, said);
+      if (off > took / 100 + 100)
+        fail_msg("s%" PRIu32 " took %" PRIu64 " ns, and is said to take %" PRIu64, n, took, said);
     }
     prof_trace_destroy(trace);
   }
@@ -124,7 +134,8 @@ static void a_clock_that_stands_still_stops_nobody(void **state) {
   read_scopes(trace);
   for (uint32_t i = 1; i < truth.count; i++)
     if (seen[i].times != 1 || seen[i].start < seen[i - 1].end)
-      fail_msg("s%" PRIu32 " is there %" PRIu32 " times, %" PRId64 " ns after the one before", i, seen[i].times, (int64_t)(seen[i].start - seen[i - 1].end));
+      fail_msg("s%" PRIu32 " is there %" PRIu32 " times, %" PRId64 " ns after the one before", i,
+               seen[i].times, (int64_t)(seen[i].start - seen[i - 1].end));
   prof_trace_destroy(trace);
 }
 
@@ -175,7 +186,8 @@ static void pairs_may_stand_on_one_tick(void **state) {
 
 static void a_clock_that_runs_back_a_little_is_believed_to_that(void **state) {
   (void)state;
-  for (uint64_t every = 3; every <= 7; every += 2) { /* odd: each second reading is of the other clock */
+  /* odd: each second reading is of the other clock */
+  for (uint64_t every = 3; every <= 7; every += 2) {
     fake_reset();
     fake.back_every = every;
     fake.back_ns = 40;
@@ -226,8 +238,8 @@ static void a_bad_pair_among_good_ones_does_not_count(void **state) {
   assert_in_range(info.clock_error_ns, 1, good_error_ns);
 }
 
-/* All readings are interrupted, from the first on: nothing is known better than that, and it is said. The health's word is no better than the
-   capture's. */
+/* All readings are interrupted, from the first on: nothing is known better than that, and it is
+   said. The health's word is no better than the capture's. */
 static void bad_pairs_alone_make_a_large_error(void **state) {
   (void)state;
   fake_reset();

@@ -210,8 +210,7 @@ static void check_ended(int ended, uint32_t below_count) {
   const prof_trace_info info = info_of(trace);
   const char *const name = callers[ended].name;
   assert_int_equal(info.stray_count, 0);
-  assert_int_equal(info.open_count + info.open_below_count,
-                   CALLERS - 1 + CALLERS * below_count);
+  assert_int_equal(info.open_count + info.open_below_count, CALLERS - 1 + CALLERS * below_count);
   assert_int_equal(count_scopes(trace, name, PROF_EVENT_OTHER_THREAD), 1);
   assert_int_equal(count_scopes(trace, callers[1 - ended].name, PROF_EVENT_OTHER_THREAD), 0);
   prof_trace_destroy(trace);

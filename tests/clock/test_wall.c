@@ -1,5 +1,6 @@
-/* The wall clock is set while scopes are recorded: by NTP, by an operator, by hours and either way. Times and durations are CLOCK_MONOTONIC's; the
-   wall clock's time that exports count from is that of the start; and that it was set is counted and shown. */
+/* The wall clock is set while scopes are recorded: by NTP, by an operator, by hours and either way.
+   Times and durations are CLOCK_MONOTONIC's; the wall clock's time that exports count from is that
+   of the start; and that it was set is counted and shown. */
 #define _GNU_SOURCE
 #include "fake.h"
 
@@ -45,7 +46,8 @@ static void steps_of_the_wall_clock_move_nothing_and_are_counted(void **state) {
   prof_trace *const trace = record();
   const prof_trace_info info = info_of(trace);
   assert_int_equal(info.wall_step_count, 3);
-  assert_true(info.wall_step_ns > -2 * hour_ns + 1000000000 - 1000 && info.wall_step_ns < -2 * hour_ns + 1000000000 + 1000);
+  assert_true(info.wall_step_ns > -2 * hour_ns + 1000000000 - 1000 &&
+              info.wall_step_ns < -2 * hour_ns + 1000000000 + 1000);
   assert_int_equal(info.clock_segments_count, 1);
   assert_in_range(info.clock_error_ns, 1, good_error_ns);
   assert_in_range(info.start_unix_ns, start_wall, start_wall + fake_ms); /* before all steps */
@@ -69,13 +71,17 @@ static void the_chrome_trace_counts_from_the_wall_clock_at_the_start(void **stat
     const char *const name = strstr(line, "\"name\":\"s"), *const at = strstr(line, "\"ts\":");
     sscanf(line, "\"baseTimeNanoseconds\": %" SCNu64, &base);
     char wanted[64];
-    snprintf(wanted, sizeof wanted, "\"wall_steps\":3,\"wall_step_ns\":%" PRId64 ",", info.wall_step_ns);
+    snprintf(wanted, sizeof wanted, "\"wall_steps\":3,\"wall_step_ns\":%" PRId64 ",",
+             info.wall_step_ns);
     has_steps |= strstr(line, wanted) != NULL;
-    if (!strstr(line, "\"ph\":\"X\"") || !name || sscanf(name, "\"name\":\"s%" SCNu32, &i) != 1) continue;
+    if (!strstr(line, "\"ph\":\"X\"") || !name || sscanf(name, "\"name\":\"s%" SCNu32, &i) != 1)
+      continue;
     assert_int_equal(sscanf(at, "\"ts\":%lf", &ts), 1);
     const double since_start = ts * 1000 - (double)(info.start_unix_ns - base);
-    const double wanted_from = (double)(truth.items[i].begin.from - info.start_ns) - (double)good_error_ns;
-    assert_true(since_start > wanted_from && since_start < wanted_from + (double)(3 * good_error_ns));
+    const double wanted_from =
+        (double)(truth.items[i].begin.from - info.start_ns) - (double)good_error_ns;
+    assert_true(since_start > wanted_from &&
+                since_start < wanted_from + (double)(3 * good_error_ns));
     count++;
   }
   fclose(json);
@@ -100,7 +106,8 @@ static void prof_info_says_it(void **state) {
   FILE *const out = popen(command, "r");
   assert_non_null(out);
   bool is_said = false;
-  while (fgets(line, sizeof line, out)) is_said |= strstr(line, "3 times: -7199000 ms together") != NULL;
+  while (fgets(line, sizeof line, out))
+    is_said |= strstr(line, "3 times: -7199000 ms together") != NULL;
   assert_int_equal(pclose(out), 0);
   assert_true(is_said);
   forget(trace);
@@ -114,7 +121,8 @@ static void a_wall_clock_that_is_slewed_is_no_step(void **state) {
   for (int i = 0; i < 50; i++) {
     record_scopes(20, 20 * fake_us, 80 * fake_us);
     fake_pass(10 * fake_s);
-    if (i % 10 == 5) fake_set_rate(i % 20 == 5 ? 2998500000 : 3000000000); /* 500 ppm: a step of 50 ms in these 100 s */
+    /* 500 ppm: a step of 50 ms in these 100 s */
+    if (i % 10 == 5) fake_set_rate(i % 20 == 5 ? 2998500000 : 3000000000);
     take_a_pair();
   }
   const prof_trace_info info = stop_and_look();

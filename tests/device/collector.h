@@ -31,12 +31,14 @@ static inline bool collector_is_there(void) {
   bool is_there = false;
   DIR *const tasks = opendir("/proc/self/task");
   assert_non_null(tasks);
-  for (const struct dirent *task; (task = readdir(tasks)) != NULL;) is_there |= task->d_name[0] != '.' && is_collector(task->d_name);
+  for (const struct dirent *task; (task = readdir(tasks)) != NULL;)
+    is_there |= task->d_name[0] != '.' && is_collector(task->d_name);
   closedir(tasks);
   return is_there;
 }
 
-/* A stop waits for it for a tenth of a second, with records for a second, and no longer, also where it has no processor: it ends by itself then. */
+/* A stop waits for it for a tenth of a second, with records for a second, and no longer, also where
+   it has no processor: it ends by itself then. */
 static inline void collector_has_ended(void) {
   WAIT_WHILE(collector_is_there());
   assert_false(collector_is_there());

@@ -1,4 +1,5 @@
-/* A program that uses CUDA, on the emulated driver and the emulated CUPTI, and is recorded. For tests that include cmocka.h before. */
+/* A program that uses CUDA, on the emulated driver and the emulated CUPTI, and is recorded. For
+   tests that include cmocka.h before. */
 #ifndef TESTS_DEVICE_CUPTI_PROGRAM_H
 #define TESTS_DEVICE_CUPTI_PROGRAM_H
 
@@ -40,7 +41,8 @@ static inline void load_cupti(const char *file) {
 }
 
 static inline void start(uint32_t level) {
-  const prof_options options = {.size = sizeof options, .level = level, .devices = PROF_DEVICES_RECORDS};
+  const prof_options options = {
+      .size = sizeof options, .level = level, .devices = PROF_DEVICES_RECORDS};
   assert_int_equal(prof_start_with(&options), PROF_OK);
 }
 
@@ -52,6 +54,8 @@ static inline void *begin_recording(uint32_t level) {
   return make_stream();
 }
 
-static inline void launch(void *kernel, void *stream) { assert_int_equal(cu.cuLaunchKernel(kernel, 6, 4, 2, 64, 1, 1, 1024, stream, NULL, NULL), 0); }
+static inline void launch(void *kernel, void *stream) {
+  assert_int_equal(cu.cuLaunchKernel(kernel, 6, 4, 2, 64, 1, 1, 1024, stream, NULL, NULL), 0);
+}
 
 #endif

@@ -1,4 +1,5 @@
-/* A program that uses HIP, on the emulated runtime: its own way to it. For tests that include cmocka.h before. */
+/* A program that uses HIP, on the emulated runtime: its own way to it. For tests that include
+   cmocka.h before. */
 #ifndef TESTS_DEVICE_HIP_PROGRAM_H
 #define TESTS_DEVICE_HIP_PROGRAM_H
 
@@ -8,13 +9,22 @@
 
 #include "vendors/hip.h"
 
-#define FUNCTIONS(X)                                                                                                                              \
-  X(hipGetLastError, (void)) X(hipSetDevice, (int device)) X(hipGetDevice, (int *device)) X(hipStreamCreate, (void **out)) X(hipStreamDestroy, (void *stream))               \
-  X(hipStreamSynchronize, (void *stream)) X(hipStreamBeginCapture, (void *stream, int mode)) X(hipStreamEndCapture, (void *stream, void **graph))                 \
-  X(hipModuleLaunchKernel, (void *function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *stream, void **parameters, void **extra))                 \
-  X(hipMemcpyHtoDAsync, (void *to, const void *from, size_t bytes, void *stream)) X(hipMemcpyDtoHAsync, (void *to, const void *from, size_t bytes, void *stream))
+#define FUNCTIONS(X)                                                                            \
+  X(hipGetLastError, (void))                                                                    \
+  X(hipSetDevice, (int device))                                                                 \
+  X(hipGetDevice, (int *device))                                                                \
+  X(hipStreamCreate, (void **out))                                                              \
+  X(hipStreamDestroy, (void *stream))                                                           \
+  X(hipStreamSynchronize, (void *stream))                                                       \
+  X(hipStreamBeginCapture, (void *stream, int mode))                                            \
+  X(hipStreamEndCapture, (void *stream, void **graph))                                          \
+  X(hipModuleLaunchKernel, (void *function, unsigned, unsigned, unsigned, unsigned, unsigned,   \
+                            unsigned, unsigned, void *stream, void **parameters, void **extra)) \
+  X(hipMemcpyHtoDAsync, (void *to, const void *from, size_t bytes, void *stream))               \
+  X(hipMemcpyDtoHAsync, (void *to, const void *from, size_t bytes, void *stream))
 static struct {
-#define MEMBER(name, arguments) int(*name) arguments; /* NOLINT(bugprone-macro-parentheses): a declaration's */
+/* NOLINTNEXTLINE(bugprone-macro-parentheses): a declaration's */
+#define MEMBER(name, arguments) int(*name) arguments;
   FUNCTIONS(MEMBER)
   emulated_hip *(*emulated_hip_state)(void);
   void (*emulated_hip_work)(void *stream, uint64_t ns);

@@ -9,12 +9,14 @@
 
 #include "hang_guard.h"
 
-/* A stop waits 100 ms for the sampler's thread and no longer, also where that has no processor: it ends by itself then, with its file, and from there on none is running. */
+/* A stop waits 100 ms for the sampler's thread and no longer, also where that has no processor: it
+   ends by itself then, with its file, and from there on none is running. */
 static inline void stop_sampler(void) {
   prof_sampler_state now = {.size = sizeof now};
   int status = prof_sampler_stop();
   const bool is_late = status == PROF_E_BUSY;
-  for (unsigned naps = 0; status == PROF_E_BUSY && hang_nap(&naps); status = prof_sampler_stop()) continue;
+  for (unsigned naps = 0; status == PROF_E_BUSY && hang_nap(&naps); status = prof_sampler_stop())
+    continue;
   assert_int_equal(status, is_late ? PROF_E_NOT_RUNNING : PROF_OK);
   assert_int_equal(prof_sampler_get(&now), PROF_OK);
   assert_int_equal(now.csv_status, PROF_OK);

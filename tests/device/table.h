@@ -1,4 +1,5 @@
-/* A back end that does nothing, for tests to change a member of. Its events are past as soon as they are recorded. */
+/* A back end that does nothing, for tests to change a member of. Its events are past as soon as
+   they are recorded. */
 #ifndef TESTS_DEVICE_TABLE_H
 #define TESTS_DEVICE_TABLE_H
 
@@ -11,7 +12,9 @@ struct prof_backend_self {
   int opened;
 };
 
-static int table_probe(const prof_backend_host *host) { return host->size && host->now_ns() ? PROF_BACKEND_OK : PROF_BACKEND_VENDOR; }
+static int table_probe(const prof_backend_host *host) {
+  return host->size && host->now_ns() ? PROF_BACKEND_OK : PROF_BACKEND_VENDOR;
+}
 static int table_open(const prof_backend_host *host, prof_backend_self **self_out) {
   static prof_backend_self self;
   (void)host;
@@ -39,11 +42,13 @@ static int table_event_time(prof_backend_self *self, void *event, uint64_t *ns_o
   return PROF_BACKEND_OK;
 }
 
-#define TEST_TABLE(name_)                                                                                                                        \
-  {                                                                                                                                              \
-    .size = sizeof(prof_backend), .major = PROF_BACKEND_MAJOR, .minor = PROF_BACKEND_MINOR, .device_type = TEST_DEVICE_TYPE, .name = (name_),     \
-    .version = "1.2.3", .probe = table_probe, .open = table_open, .event_create = table_event_create, .event_record = table_event_record,        \
-    .event_query = table_event_query, .event_destroy = table_event_destroy, .event_time = table_event_time                                       \
+#define TEST_TABLE(name_)                                                                       \
+  {                                                                                             \
+    .size = sizeof(prof_backend), .major = PROF_BACKEND_MAJOR, .minor = PROF_BACKEND_MINOR,     \
+    .device_type = TEST_DEVICE_TYPE, .name = (name_), .version = "1.2.3", .probe = table_probe, \
+    .open = table_open, .event_create = table_event_create, .event_record = table_event_record, \
+    .event_query = table_event_query, .event_destroy = table_event_destroy,                     \
+    .event_time = table_event_time                                                              \
   }
 
 #endif

@@ -1,5 +1,5 @@
-/* A program that uses no device: nothing of any vendor's is opened, whatever is recorded, and nothing is said. What it
-   costs to ask for records of devices, bench/start.c measures. */
+/* A program that uses no device: nothing of any vendor's is opened, whatever is recorded, and
+   nothing is said. What it costs to ask for records of devices, bench/start.c measures. */
 #define _GNU_SOURCE
 #include <link.h>
 #include <prof/profiler.h>
@@ -24,11 +24,16 @@ static void begin(void) {}
 /* ---- what is there ---- */
 
 static int is_vendors(struct dl_phdr_info *info, size_t bytes, void *found) {
-  static const char *const names[] = {"libcuda.so", "libcudart", "libcupti", "libnvidia-ml", "libamdhip64", "librocprofiler", "libroctracer", "librocm_smi64", "libamd_smi", "libhsa-runtime64", "libOpenCL", "libze_loader", "libprof_opencl", "libprof_cuda"};
-  const char *const slash = info->dlpi_name ? strrchr(info->dlpi_name, '/') : NULL, *const name = slash ? slash + 1 : info->dlpi_name;
+  static const char *const names[] = {
+      "libcuda.so",     "libcudart",    "libcupti",       "libnvidia-ml", "libamdhip64",
+      "librocprofiler", "libroctracer", "librocm_smi64",  "libamd_smi",   "libhsa-runtime64",
+      "libOpenCL",      "libze_loader", "libprof_opencl", "libprof_cuda"};
+  const char *const slash = info->dlpi_name ? strrchr(info->dlpi_name, '/') : NULL,
+                    *const name = slash ? slash + 1 : info->dlpi_name;
   (void)bytes;
   for (size_t i = 0; name && i < sizeof names / sizeof *names; i++)
-    if (strncmp(name, names[i], strlen(names[i])) == 0) return *(const char **)found = info->dlpi_name, 1;
+    if (strncmp(name, names[i], strlen(names[i])) == 0)
+      return *(const char **)found = info->dlpi_name, 1;
   return 0;
 }
 
@@ -41,7 +46,8 @@ static void record(uint32_t devices) {
   const prof_options options = {.size = sizeof options, .level = 2, .devices = devices};
   assert_int_equal(prof_start_with(&options), PROF_OK);
   WITH_BASE_PROFILER(PROF_HOST, "host", "test", PROF_NO_ARGS, {});
-  WITH_GPU_PROFILER(((prof_device){PROF_DEVICE_VULKAN, 0}), 4096, "nobody's", "test", PROF_NO_ARGS, {});
+  WITH_GPU_PROFILER(((prof_device){PROF_DEVICE_VULKAN, 0}), 4096, "nobody's", "test", PROF_NO_ARGS,
+                    {});
   assert_int_equal(prof_stop(), PROF_OK);
 }
 
@@ -86,7 +92,9 @@ static void nothing_is_said(void **state) {
   const int file = mkstemp(path), kept = dup(2);
   assert_true(file >= 0 && kept >= 0 && dup2(file, 2) == 2);
   record(PROF_DEVICES_RECORDS);
-  for (int i = 0; i < 3; i++) WITH_GPU_PROFILER(((prof_device){PROF_DEVICE_CUDA, 0}), 4096, "nowhere", "test", PROF_NO_ARGS, {});
+  for (int i = 0; i < 3; i++)
+    WITH_GPU_PROFILER(((prof_device){PROF_DEVICE_CUDA, 0}), 4096, "nowhere", "test", PROF_NO_ARGS,
+                      {});
   record(PROF_DEVICES_MEMORY);
   assert_int_equal(dup2(kept, 2), 2);
   assert_int_equal(fstat(file, &about), 0);
@@ -94,7 +102,8 @@ static void nothing_is_said(void **state) {
   assert_int_equal(about.st_size, 0);
 }
 
-/* A cluster's devices by one number each: many thousand. Each is found again among them, so the second round adds none. */
+/* A cluster's devices by one number each: many thousand. Each is found again among them, so the
+   second round adds none. */
 static void each_of_many_devices_is_one(void **state) {
   (void)state;
   enum { DEVICES = 20000, ROUNDS = 2 };
@@ -103,7 +112,9 @@ static void each_of_many_devices_is_one(void **state) {
   prof_trace_info info = {.size = sizeof info};
   assert_int_equal(prof_start_with(&options), PROF_OK);
   for (int round = 0; round < ROUNDS; round++)
-    for (int i = 0; i < DEVICES; i++) WITH_GPU_PROFILER(((prof_device){PROF_DEVICE_VULKAN, i}), (uint64_t)i, "kernel", "test", PROF_NO_ARGS, {});
+    for (int i = 0; i < DEVICES; i++)
+      WITH_GPU_PROFILER(((prof_device){PROF_DEVICE_VULKAN, i}), (uint64_t)i, "kernel", "test",
+                        PROF_NO_ARGS, {});
   assert_int_equal(prof_stop(), PROF_OK);
   assert_int_equal(prof_get(&trace), PROF_OK);
   assert_int_equal(prof_trace_info_get(trace, &info), PROF_OK);
@@ -117,7 +128,11 @@ static void each_of_many_devices_is_one(void **state) {
   prof_trace_destroy(trace);
 }
 
-#define TESTS(X) X(no_vendors_library_is_opened) X(nor_where_the_environment_asks) X(nothing_is_said) X(each_of_many_devices_is_one)
+#define TESTS(X)                    \
+  X(no_vendors_library_is_opened)   \
+  X(nor_where_the_environment_asks) \
+  X(nothing_is_said)                \
+  X(each_of_many_devices_is_one)
 ALONE_TESTS
 
 int main(int argc, char **argv) { return alone_main(argc, argv); }

@@ -1,4 +1,5 @@
-/* AMD's meters on a folder made as the kernel's driver shows its devices (no device is behind it): units, boards of two dies, what a device does not tell, numbers as HIP has them. */
+/* AMD's meters on a folder made as the kernel's driver shows its devices (no device is behind it):
+   units, boards of two dies, what a device does not tell, numbers as HIP has them. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -18,9 +19,9 @@
 #include <cmocka.h>
 
 #include "alone.h"
+#include "hang_guard.h"
 #include "sampled.h"
 #include "told.h"
-#include "hang_guard.h"
 
 enum { INTERVAL_NS = 2000000 };
 
@@ -42,7 +43,8 @@ static void put(const char *path, const char *text) {
   fclose(file);
 }
 
-/* card1 comes first on the bus; card2 is its second die, which tells no power; card3 is another vendor's; card0-DP-1 is no card. */
+/* card1 comes first on the bus; card2 is its second die, which tells no power; card3 is another
+   vendor's; card0-DP-1 is no card. */
 static void begin(void) {
   assert_non_null(mkdtemp(root));
   setenv("PROF_SYSFS_ROOT", root, 1);
@@ -82,7 +84,8 @@ static void sample(void) {
   const prof_sampler_options options = {.size = sizeof options, .interval_ns = INTERVAL_NS};
   prof_sampler_state now = {.size = sizeof now};
   if (prof_sampler_start(&options) != PROF_OK) fail_msg("%s", prof_last_error());
-  for (unsigned naps = 0; now.sample_count < 20 && hang_nap(&naps);) assert_int_equal(prof_sampler_get(&now), PROF_OK);
+  for (unsigned naps = 0; now.sample_count < 20 && hang_nap(&naps);)
+    assert_int_equal(prof_sampler_get(&now), PROF_OK);
   stop_sampler();
 }
 
@@ -95,7 +98,9 @@ static double value_of(const char *name, int32_t index) {
   assert_int_equal(prof_get(&trace), PROF_OK);
   assert_int_equal(prof_cursor_create(trace, &cursor), PROF_OK);
   while (prof_cursor_next(cursor, &event) == 1) {
-    if (event.kind != PROF_EVENT_COUNTER || event.name_bytes != strlen(name) || memcmp(event.name, name, event.name_bytes) != 0) continue;
+    if (event.kind != PROF_EVENT_COUNTER || event.name_bytes != strlen(name) ||
+        memcmp(event.name, name, event.name_bytes) != 0)
+      continue;
     assert_int_equal(event.device.type, PROF_DEVICE_ROCM);
     assert_int_equal(event.device.index, index);
     value = event.value;
@@ -115,7 +120,8 @@ static void each_meter_has_its_unit(void **state) {
   assert_true(value_of("amdgpu:0 power (W)", 0) == 95.5);
   assert_true(value_of("amdgpu:0 memory used (B)", 0) == 1024);
   assert_true(value_of("amdgpu:0 utilisation (%)", 0) == -1); /* it does not tell that */
-  assert_true(value_of("amdgpu:1 power (W)", 1) == -1);       /* a second die: the first tells both's */
+  /* a second die: the first tells both's */
+  assert_true(value_of("amdgpu:1 power (W)", 1) == -1);
   assert_true(value_of("amdgpu:1 memory used (B)", 1) == 2048);
   assert_true(value_of("amdgpu:2 power (W)", 2) == 310);
   assert_true(value_of("amdgpu:2 memory used (B)", 2) == 20.0 * (1 << 30));
@@ -125,11 +131,14 @@ static void each_meter_has_its_unit(void **state) {
   assert_true(value_of("amdgpu:2 memory clock (Hz)", 2) == 1.3e9);
   assert_true(value_of("amdgpu:2 temperature (degC)", 2) == 51);
   assert_true(value_of("amdgpu:3 memory used (B)", 3) == -1);
-  assert_string_equal(state_of_back_end("amdgpu").reason, "works, but device 1 tells no power: a second die, whose board's first tells both's");
+  assert_string_equal(
+      state_of_back_end("amdgpu").reason,
+      "works, but device 1 tells no power: a second die, whose board's first tells both's");
   drop_folder();
 }
 
-/* What the kernel's files do not tell, ROCm SMI does. The devices are the same by their places on the bus. */
+/* What the kernel's files do not tell, ROCm SMI does. The devices are the same by their places on
+   the bus. */
 static void energy_is_rocm_smis(void **state) {
   (void)state;
   char path[512];
@@ -147,7 +156,8 @@ static void energy_is_rocm_smis(void **state) {
   drop_folder();
 }
 
-/* One that does not begin leaves the files' meters; and where a folder stands for the kernel's, none is looked for. */
+/* One that does not begin leaves the files' meters; and where a folder stands for the kernel's,
+   none is looked for. */
 static void without_rocm_smi_there_is_no_energy(void **state) {
   (void)state;
   char path[512];
@@ -160,7 +170,9 @@ static void without_rocm_smi_there_is_no_energy(void **state) {
   sample();
   assert_int_equal(prof_stop(), PROF_OK);
   assert_true(value_of("amdgpu:0 average power (W)", 0) == -1);
-  assert_string_equal(state_of_back_end("amdgpu").reason, "works, but device 1 tells no power: a second die, whose board's first tells both's; it tells no energy: rsmi_init: error 8");
+  assert_string_equal(state_of_back_end("amdgpu").reason,
+                      "works, but device 1 tells no power: a second die, whose board's first tells "
+                      "both's; it tells no energy: rsmi_init: error 8");
   assert_true(value_of("amdgpu:0 power (W)", 0) == 95.5);
   drop_folder();
 }
@@ -190,7 +202,12 @@ static void a_device_may_go(void **state) {
   drop_folder();
 }
 
-#define TESTS(X) X(each_meter_has_its_unit) X(energy_is_rocm_smis) X(without_rocm_smi_there_is_no_energy) X(a_machine_without_them_says_so) X(a_device_may_go)
+#define TESTS(X)                         \
+  X(each_meter_has_its_unit)             \
+  X(energy_is_rocm_smis)                 \
+  X(without_rocm_smi_there_is_no_energy) \
+  X(a_machine_without_them_says_so)      \
+  X(a_device_may_go)
 ALONE_TESTS
 
 int main(int argc, char **argv) { return alone_main(argc, argv); }

@@ -1,4 +1,6 @@
-/* When records begin, on an emulated driver and an emulated CUPTI (vendors: no device is behind them): inside of the program's cuInit(), where libprof_cuda.so is injected, from the first kernel on; and what a trace says of those that begin later than they were asked for. */
+/* When records begin, on an emulated driver and an emulated CUPTI (vendors: no device is behind
+   them): inside of the program's cuInit(), where libprof_cuda.so is injected, from the first kernel
+   on; and what a trace says of those that begin later than they were asked for. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <prof/profiler.h>
@@ -41,7 +43,8 @@ static void inject(void) {
 
 static void *launch_all(void) {
   void *const stream = make_stream(), *const kernel = cu.emulated_cuda_kernel("first", 1000);
-  for (int i = 0; i < COUNT; i++) WITH_BASE_PROFILER(PROF_HOST, "layer", "model", PROF_NO_ARGS, { launch(kernel, stream); });
+  for (int i = 0; i < COUNT; i++)
+    WITH_BASE_PROFILER(PROF_HOST, "layer", "model", PROF_NO_ARGS, { launch(kernel, stream); });
   cu.cuStreamSynchronize(stream);
   return stream;
 }
@@ -82,7 +85,7 @@ static void an_injected_program_has_its_first_kernels(void **state) {
   assert_int_equal(prof_start(1), PROF_OK);
   begin_on(0);
   load_cupti("libcupti.so.13"); /* prof's, if it is there already */
-  assert_true(kinds_on() > 0); /* before the first kernel, with no look of prof's thread between */
+  assert_true(kinds_on() > 0);  /* before the first kernel, with no look of prof's thread between */
   launch_all();
   settle(COUNT);
   ends_with_all_of_them();
@@ -110,7 +113,8 @@ static void injected_recordings_come_and_go(void **state) {
   settle(COUNT);
   assert_int_equal(prof_stop(), PROF_OK);
   nothing_is_left_on();
-  for (int i = 0; i < COUNT; i++) cu.emulated_cuda_work(stream, 1000); /* in between: none of them */
+  /* in between: none of them */
+  for (int i = 0; i < COUNT; i++) cu.emulated_cuda_work(stream, 1000);
   cu.cuStreamSynchronize(stream);
   assert_int_equal(prof_start(1), PROF_OK);
   cu.emulated_cuda_work(stream, 1000);
@@ -124,7 +128,8 @@ static void injected_recordings_come_and_go(void **state) {
   nothing_is_left_on();
 }
 
-/* Its pools are made when the devices are known: what was handed out before is not there, and the trace says since when. */
+/* Its pools are made when the devices are known: what was handed out before is not there, and the
+   trace says since when. */
 static void with_memory_records_begin_later_and_say_so(void **state) {
   (void)state;
   const prof_options options = {.size = sizeof options, .level = 1, .devices = PROF_DEVICES_MEMORY};
@@ -184,7 +189,8 @@ static void an_injected_program_beside_another_tool(void **state) {
     s = sums_of(trace);
     prof_trace_destroy(trace);
   }
-  if (!strstr(s.reason, "another tool uses CUPTI in this process: Nsight")) fail_msg("%s", s.reason);
+  if (!strstr(s.reason, "another tool uses CUPTI in this process: Nsight"))
+    fail_msg("%s", s.reason);
   assert_int_equal(prof_stop(), PROF_OK);
   cupti->holder = NULL;
   assert_int_equal(prof_start(1), PROF_OK);
@@ -213,7 +219,8 @@ static void *begin_too(void *unused) {
   return cu.cuInit(0) == 0 ? &cu : NULL;
 }
 
-/* The collector asks all the while: one that waits for the driver, while the driver waits for prof, would hold up all. */
+/* The collector asks all the while: one that waits for the driver, while the driver waits for prof,
+   would hold up all. */
 static void many_threads_begin_at_once(void **state) {
   (void)state;
   pthread_t threads[THREADS];
@@ -222,7 +229,8 @@ static void many_threads_begin_at_once(void **state) {
   cupti->begins_ms = 50;
   start(1);
   load();
-  for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, begin_too, NULL), 0);
+  for (int i = 0; i < THREADS; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, begin_too, NULL), 0);
   for (int i = 0; i < THREADS; i++) {
     void *result = NULL;
     pthread_join(threads[i], &result);
@@ -236,7 +244,8 @@ static void many_threads_begin_at_once(void **state) {
 
 /* ---- late ---- */
 
-/* Whoever started has waited long enough: what runs from there on is not there until CUPTI has begun. */
+/* Whoever started has waited long enough: what runs from there on is not there until CUPTI has
+   begun. */
 static void a_start_that_did_not_wait_to_the_end_is_late(void **state) {
   (void)state;
   load_cupti("libcupti.so.13");
@@ -253,7 +262,8 @@ static void a_start_that_did_not_wait_to_the_end_is_late(void **state) {
   prof_trace_destroy(trace);
 }
 
-/* The program loads the driver when recording is under way already: prof does not load it, and is there soon after. */
+/* The program loads the driver when recording is under way already: prof does not load it, and is
+   there soon after. */
 static void a_program_that_begins_late(void **state) {
   (void)state;
   name_cupti("libcupti.so.13");
@@ -289,15 +299,20 @@ static void a_program_that_is_over_soon(void **state) {
   assert_true(find(trace, "busy", "kernel").count <= COUNT);
   assert_true(late_ns(trace) > 0);
   assert_int_equal(prof_trace_device_text(trace, 0, &text), PROF_OK);
-  if (!strstr(text, "its records began up to ") || !strstr(text, " after the program began with it: what ran before is not there, nor counted")) fail_msg("%s", text);
+  if (!strstr(text, "its records began up to ") ||
+      !strstr(text, " after the program began with it: what ran before is not there, nor counted"))
+    fail_msg("%s", text);
   prof_free(text);
   assert_int_equal(prof_trace_json(trace, NULL, &text, NULL), PROF_OK);
-  if (!strstr(text, "\"prof: no loss, but records began late\"") || !strstr(text, "\"records began late\":[\"cuda:0 ") || strstr(text, "devices without times")) fail_msg("%s", text);
+  if (!strstr(text, "\"prof: no loss, but records began late\"") ||
+      !strstr(text, "\"records began late\":[\"cuda:0 ") || strstr(text, "devices without times"))
+    fail_msg("%s", text);
   prof_free(text);
   prof_trace_destroy(trace);
 }
 
-/* Somebody records at level 1, pauses, and the program begins with CUDA meanwhile: what ran then was not asked for. */
+/* Somebody records at level 1, pauses, and the program begins with CUDA meanwhile: what ran then
+   was not asked for. */
 static void a_pause_is_not_missed(void **state) {
   static const char who = 0;
   (void)state;
@@ -348,7 +363,8 @@ static void a_child_is_not_as_late_as_its_parent(void **state) {
   prof_stop();
 }
 
-/* The program uses CUDA already, and goes on with it when recording begins anew: nothing was missed. */
+/* The program uses CUDA already, and goes on with it when recording begins anew: nothing was
+   missed. */
 static void records_from_the_begin_are_not_late(void **state) {
   (void)state;
   void *const stream = begin_recording(1);
@@ -364,10 +380,22 @@ static void records_from_the_begin_are_not_late(void **state) {
   }
 }
 
-#define TESTS(X)                                                                                                                                                                       \
-  X(an_injected_program_has_its_first_kernels) X(an_injected_program_that_is_over_at_once) X(injected_recordings_come_and_go) X(with_memory_records_begin_later_and_say_so)            \
-  X(injected_and_not_recording_it_is_not_there) X(scopes_alone_are_scopes_alone) X(an_injected_program_beside_another_tool) X(a_driver_that_does_not_begin) X(many_threads_begin_at_once) \
-  X(a_start_that_did_not_wait_to_the_end_is_late) X(a_program_that_begins_late) X(a_program_that_is_over_soon) X(records_from_the_begin_are_not_late) X(a_pause_is_not_missed) X(a_child_is_not_as_late_as_its_parent)
+#define TESTS(X)                                  \
+  X(an_injected_program_has_its_first_kernels)    \
+  X(an_injected_program_that_is_over_at_once)     \
+  X(injected_recordings_come_and_go)              \
+  X(with_memory_records_begin_later_and_say_so)   \
+  X(injected_and_not_recording_it_is_not_there)   \
+  X(scopes_alone_are_scopes_alone)                \
+  X(an_injected_program_beside_another_tool)      \
+  X(a_driver_that_does_not_begin)                 \
+  X(many_threads_begin_at_once)                   \
+  X(a_start_that_did_not_wait_to_the_end_is_late) \
+  X(a_program_that_begins_late)                   \
+  X(a_program_that_is_over_soon)                  \
+  X(records_from_the_begin_are_not_late)          \
+  X(a_pause_is_not_missed)                        \
+  X(a_child_is_not_as_late_as_its_parent)
 ALONE_TESTS
 
 int main(int argc, char **argv) { return alone_main(argc, argv); }

@@ -1,4 +1,6 @@
-/* A vendor's library that is there and broken: no library, another's, one that lacks a function, of another machine, or that needs what is not there. Each in a process that finds it so: there is a state with a reason, nothing is said, and the program goes on. No device is behind any of it. */
+/* A vendor's library that is there and broken: no library, another's, one that lacks a function, of
+   another machine, or that needs what is not there. Each in a process that finds it so: there is a
+   state with a reason, nothing is said, and the program goes on. No device is behind any of it. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <elf.h>
@@ -25,19 +27,48 @@ enum { COUNT = 10, BYTES_MAX = 4 << 20 };
 
 /* ---- what is broken ---- */
 
-/* A library under all names that prof looks for it by, as the emulated one is, and which function of it is left out. */
+/* A library under all names that prof looks for it by, as the emulated one is, and which function
+   of it is left out. */
 static const struct library {
   const char *back_end, *names[4], *file, *needed;
   int32_t result; /* what depends on it: all, or records or one meter alone */
-} libraries[] = {{"cuda", {"libcuda.so.1"}, "libcuda.so.1", "cuEventElapsedTime", PROF_BACKEND_VERSION},
-                 {"cupti", {"libcupti.so.13", "libcupti.so.12"}, "libcupti.so.13", "cuptiActivityFlushAll", PROF_BACKEND_OK},
-                 {"nvml", {"libnvidia-ml.so.1"}, "libnvidia-ml.so.1", "nvmlDeviceGetUUID", PROF_BACKEND_VERSION},
-                 {"hip", {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5"}, "libamdhip64.so.6", "hipEventQuery", PROF_BACKEND_VERSION},
-                 {"rocprofiler", {"librocprofiler-sdk.so.1", "librocprofiler-sdk.so.0"}, "librocprofiler-sdk.so.1", "rocprofiler_flush_buffer", PROF_BACKEND_OK},
-                 {"rocm_smi", {"librocm_smi64.so.7", "librocm_smi64.so.6", "librocm_smi64.so.5", "librocm_smi64.so.1"}, "librocm_smi64.so.7", "rsmi_dev_pci_id_get", PROF_BACKEND_OK}};
+} libraries[] = {
+    {"cuda", {"libcuda.so.1"}, "libcuda.so.1", "cuEventElapsedTime", PROF_BACKEND_VERSION},
+    {"cupti",
+     {"libcupti.so.13", "libcupti.so.12"},
+     "libcupti.so.13",
+     "cuptiActivityFlushAll",
+     PROF_BACKEND_OK},
+    {"nvml", {"libnvidia-ml.so.1"}, "libnvidia-ml.so.1", "nvmlDeviceGetUUID", PROF_BACKEND_VERSION},
+    {"hip",
+     {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5"},
+     "libamdhip64.so.6",
+     "hipEventQuery",
+     PROF_BACKEND_VERSION},
+    {"rocprofiler",
+     {"librocprofiler-sdk.so.1", "librocprofiler-sdk.so.0"},
+     "librocprofiler-sdk.so.1",
+     "rocprofiler_flush_buffer",
+     PROF_BACKEND_OK},
+    {"rocm_smi",
+     {"librocm_smi64.so.7", "librocm_smi64.so.6", "librocm_smi64.so.5", "librocm_smi64.so.1"},
+     "librocm_smi64.so.7",
+     "rsmi_dev_pci_id_get",
+     PROF_BACKEND_OK}};
 enum { LIBRARIES = sizeof libraries / sizeof *libraries };
 
-typedef enum fault { TEXT, EMPTY, ANOTHERS, LACKS_ONE, NEEDS_ANOTHER, NEEDS_NEWER, OF_32_BITS, OF_ANOTHER_MACHINE, UNREADABLE, FAULTS } fault;
+typedef enum fault {
+  TEXT,
+  EMPTY,
+  ANOTHERS,
+  LACKS_ONE,
+  NEEDS_ANOTHER,
+  NEEDS_NEWER,
+  OF_32_BITS,
+  OF_ANOTHER_MACHINE,
+  UNREADABLE,
+  FAULTS
+} fault;
 
 static unsigned char bytes[BYTES_MAX];
 
@@ -55,14 +86,17 @@ static void change(size_t count, const char *from, const char *to, bool is_whole
   const size_t length = strlen(from);
   uint32_t changed = 0;
   for (size_t i = 1; i + length < count; i++) {
-    if (memcmp(bytes + i, from, length) != 0 || (is_whole && (bytes[i - 1] || bytes[i + length]))) continue;
+    if (memcmp(bytes + i, from, length) != 0 || (is_whole && (bytes[i - 1] || bytes[i + length])))
+      continue;
     memcpy(bytes + i, to, length);
     changed++;
   }
   if (changed == 0) fail_msg("there is no %s", from);
 }
 
-static void path_of(char *to, size_t room, const char *file) { snprintf(to, room, "%s/vendors/%s", getenv("PROF_TEST_PLUGIN_DIR"), file); }
+static void path_of(char *to, size_t room, const char *file) {
+  snprintf(to, room, "%s/vendors/%s", getenv("PROF_TEST_PLUGIN_DIR"), file);
+}
 
 static size_t make(const struct library *library, fault what) {
   static const char text[] = "this is no library\n";
@@ -109,7 +143,8 @@ static bool begin_cuda(void) {
 }
 
 static void put_scopes(int32_t type) {
-  for (int i = 0; i < COUNT; i++) WITH_GPU_PROFILER(((prof_device){type, 0}), 0, "scope", "test", PROF_NO_ARGS, {});
+  for (int i = 0; i < COUNT; i++)
+    WITH_GPU_PROFILER(((prof_device){type, 0}), 0, "scope", "test", PROF_NO_ARGS, {});
 }
 
 /* What the host's side has of it. */
@@ -124,10 +159,17 @@ static uint64_t recorded(void) {
 
 /* Writes the state: the result, and the reason. */
 static int be_program(const char *back_end) {
-  const prof_options options = {.size = sizeof options, .level = 1, .devices = PROF_DEVICES_RECORDS};
-  const bool is_cupti = strcmp(back_end, "cupti") == 0, is_rocp = strcmp(back_end, "rocprofiler") == 0, is_meters = strcmp(back_end, "nvml") == 0 || strcmp(back_end, "rocm_smi") == 0;
-  const int32_t type = is_cupti || strcmp(back_end, "cuda") == 0 ? PROF_DEVICE_CUDA : PROF_DEVICE_ROCM;
-  const char *const of = is_cupti ? "cuda" : is_rocp ? "hip" : strcmp(back_end, "rocm_smi") == 0 ? "amdgpu" : back_end;
+  const prof_options options = {
+      .size = sizeof options, .level = 1, .devices = PROF_DEVICES_RECORDS};
+  const bool is_cupti = strcmp(back_end, "cupti") == 0,
+             is_rocp = strcmp(back_end, "rocprofiler") == 0,
+             is_meters = strcmp(back_end, "nvml") == 0 || strcmp(back_end, "rocm_smi") == 0;
+  const int32_t type =
+      is_cupti || strcmp(back_end, "cuda") == 0 ? PROF_DEVICE_CUDA : PROF_DEVICE_ROCM;
+  const char *const of = is_cupti                            ? "cuda"
+                         : is_rocp                           ? "hip"
+                         : strcmp(back_end, "rocm_smi") == 0 ? "amdgpu"
+                                                             : back_end;
   if ((is_cupti && !begin_cuda()) || (is_rocp && !open_emulated("libamdhip64.so.6"))) return 2;
   if (prof_start_with(&options) != PROF_OK) return 3;
   if (!is_meters) put_scopes(type);
@@ -168,7 +210,9 @@ static void name_file(const char *variable, const char *folder, const char *name
 }
 
 /* Whom no file is refused may read all. */
-static bool has_no_more_rights(void) { return geteuid() != 0 || setresuid(65534, 65534, 65534) == 0; }
+static bool has_no_more_rights(void) {
+  return geteuid() != 0 || setresuid(65534, 65534, 65534) == 0;
+}
 
 static told run_with(const char *folder, const char *back_end, bool is_without_rights) {
   told t = {-1, 0, "", ""};
@@ -177,9 +221,11 @@ static told run_with(const char *folder, const char *back_end, bool is_without_r
   if (child == 0) {
     setenv("LD_LIBRARY_PATH", folder, 1);
     setenv("PROF_SYSFS_ROOT", folder, 1);
-    setenv("TSAN_OPTIONS", "atexit_sleep_ms=0", 1);                /* a second each, else */
-    name_file("PROF_BACKEND_CUPTI", folder, "libcupti.so.13");     /* the machine may have another one */
-    name_file("PROF_BACKEND_ROCM_SMI", folder, "librocm_smi64.so.7"); /* of a folder that stands for the kernel's it is not looked for */
+    setenv("TSAN_OPTIONS", "atexit_sleep_ms=0", 1); /* a second each, else */
+    /* the machine may have another one */
+    name_file("PROF_BACKEND_CUPTI", folder, "libcupti.so.13");
+    /* of a folder that stands for the kernel's it is not looked for */
+    name_file("PROF_BACKEND_ROCM_SMI", folder, "librocm_smi64.so.7");
     put_into(folder, "out", 1);
     put_into(folder, "err", 2);
     if (is_without_rights && !has_no_more_rights()) _exit(125);
@@ -198,7 +244,11 @@ static told run_with(const char *folder, const char *back_end, bool is_without_r
 /* The kernel's folder of one device of AMD's. */
 static void put_device(const char *folder) {
   char command[1024];
-  snprintf(command, sizeof command, "mkdir -p '%s/sys/class/drm/card0/device' && cd '%s/sys/class/drm/card0/device' && echo 0x1002 >vendor && echo 1024 >mem_info_vram_used && echo PCI_SLOT_NAME=0000:0c:00.0 >uevent", folder, folder);
+  snprintf(
+      command, sizeof command,
+      "mkdir -p '%s/sys/class/drm/card0/device' && cd '%s/sys/class/drm/card0/device' && echo "
+      "0x1002 >vendor && echo 1024 >mem_info_vram_used && echo PCI_SLOT_NAME=0000:0c:00.0 >uevent",
+      folder, folder);
   assert_int_equal(system(command), 0);
 }
 
@@ -207,20 +257,27 @@ static void try_it(const struct library *library, fault what, const char *wanted
   assert_non_null(mkdtemp(folder));
   put_device(folder);
   const size_t count = make(library, what);
-  for (int i = 0; i < 4 && library->names[i]; i++) put(folder, library->names[i], count, what == UNREADABLE ? 0 : 0644);
+  for (int i = 0; i < 4 && library->names[i]; i++)
+    put(folder, library->names[i], count, what == UNREADABLE ? 0 : 0644);
   assert_int_equal(chmod(folder, 0755), 0);
   const told t = run_with(folder, library->back_end, what == UNREADABLE);
   print_message("  %-11s %d: %d%s\n", library->back_end, what, t.result, t.reason);
-  if (t.status != 0) fail_msg("%s, fault %d: status 0x%x: %s", library->back_end, what, (unsigned)t.status, t.said);
+  if (t.status != 0)
+    fail_msg("%s, fault %d: status 0x%x: %s", library->back_end, what, (unsigned)t.status, t.said);
   if (t.said[0]) fail_msg("%s, fault %d: it says %s", library->back_end, what, t.said);
-  if (!strstr(t.reason, wanted)) fail_msg("%s, fault %d: the reason is %s, and not %s", library->back_end, what, t.reason, wanted);
-  if (*wanted && t.result != library->result) fail_msg("%s, fault %d: the result is %d, and not %d", library->back_end, what, t.result, library->result);
+  if (!strstr(t.reason, wanted))
+    fail_msg("%s, fault %d: the reason is %s, and not %s", library->back_end, what, t.reason,
+             wanted);
+  if (*wanted && t.result != library->result)
+    fail_msg("%s, fault %d: the result is %d, and not %d", library->back_end, what, t.result,
+             library->result);
   snprintf(command, sizeof command, "rm -rf '%s'", folder);
   assert_int_equal(system(command), 0);
 }
 
 static void try_all(fault what, const char *wanted) {
-  for (int i = 0; i < LIBRARIES; i++) try_it(&libraries[i], what, wanted ? wanted : libraries[i].needed);
+  for (int i = 0; i < LIBRARIES; i++)
+    try_it(&libraries[i], what, wanted ? wanted : libraries[i].needed);
 }
 
 static void one_that_is_a_text(void **state) {
@@ -252,9 +309,11 @@ static void one_that_needs_a_newer_library(void **state) {
 static bool is_installed(const struct library *library) {
   char command[128];
   bool is_there = false;
-  if (strcmp(library->back_end, "cupti") == 0 || strcmp(library->back_end, "rocm_smi") == 0) return false;
+  if (strcmp(library->back_end, "cupti") == 0 || strcmp(library->back_end, "rocm_smi") == 0)
+    return false;
   for (int i = 0; i < 4 && library->names[i]; i++) {
-    snprintf(command, sizeof command, "PATH=$PATH:/sbin ldconfig -p 2>/dev/null | grep -qF '%s '", library->names[i]);
+    snprintf(command, sizeof command, "PATH=$PATH:/sbin ldconfig -p 2>/dev/null | grep -qF '%s '",
+             library->names[i]);
     is_there |= system(command) == 0;
   }
   return is_there;
@@ -264,12 +323,15 @@ static void one_that_may_not_be_read(void **state) {
   for (int i = 0; i < LIBRARIES; i++) {
     struct library refused = libraries[i];
     if (refused.result == PROF_BACKEND_VERSION) refused.result = PROF_BACKEND_PERMISSION;
-    if (is_installed(&refused)) print_message("  %s: the system has one that may be read\n", refused.back_end);
-    else try_it(&refused, UNREADABLE, " is there, but may not be read (permission denied)");
+    if (is_installed(&refused))
+      print_message("  %s: the system has one that may be read\n", refused.back_end);
+    else
+      try_it(&refused, UNREADABLE, " is there, but may not be read (permission denied)");
   }
 }
 
-/* The loader goes on looking, and may find another one: of the system, of which a reason is told as well. */
+/* The loader goes on looking, and may find another one: of the system, of which a reason is told as
+   well. */
 static void one_of_another_machine(void **state) {
   (void)state;
   for (int i = 0; i < LIBRARIES; i++) {

@@ -1,4 +1,6 @@
-/* CUDA's back end on an emulated driver (vendors/cuda.c: no device is behind it): when the driver's library is touched, contexts, default streams, capture into graphs, errors, and what goes away under it. */
+/* CUDA's back end on an emulated driver (vendors/cuda.c: no device is behind it): when the driver's
+   library is touched, contexts, default streams, capture into graphs, errors, and what goes away
+   under it. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <prof/device.h>
@@ -17,8 +19,8 @@
 
 #include "alone.h"
 #include "cuda_program.h"
-#include "told.h"
 #include "hang_guard.h"
+#include "told.h"
 
 enum { COUNT = 20, WORK_NS = 300000, CAPTURE_GLOBAL = 0 };
 
@@ -33,7 +35,9 @@ static bool is_loaded(void) {
 }
 
 static void launch(void *stream, int count) {
-  for (int i = 0; i < count; i++) WITH_GPU_PROFILER(device, handle_of(stream), "kernel", "test", PROF_NO_ARGS, { cu.emulated_cuda_work(stream, WORK_NS); });
+  for (int i = 0; i < count; i++)
+    WITH_GPU_PROFILER(device, handle_of(stream), "kernel", "test", PROF_NO_ARGS,
+                      { cu.emulated_cuda_work(stream, WORK_NS); });
 }
 
 typedef struct sums {
@@ -65,7 +69,9 @@ static sums look(void) {
 
 static sums settle(uint64_t wanted) {
   sums s = look();
-  for (unsigned naps = 0; s.sides[0] + s.sides[1] + s.times + s.late < wanted && hang_nap(&naps); s = look()) continue;
+  for (unsigned naps = 0; s.sides[0] + s.sides[1] + s.times + s.late < wanted && hang_nap(&naps);
+       s = look())
+    continue;
   return s;
 }
 
@@ -73,11 +79,13 @@ static sums settle(uint64_t wanted) {
 
 static void a_program_without_cuda_never_has_its_library(void **state) {
   (void)state;
-  const prof_options options = {.size = sizeof options, .level = 2, .devices = PROF_DEVICES_RECORDS};
+  const prof_options options = {
+      .size = sizeof options, .level = 2, .devices = PROF_DEVICES_RECORDS};
   assert_int_equal(setenv("LD_LIBRARY_PATH", "", 1), 0);
   assert_int_equal(prof_start_with(&options), PROF_OK);
   WITH_BASE_PROFILER(PROF_HOST, "host", "test", PROF_NO_ARGS, {});
-  WITH_GPU_PROFILER(((prof_device){PROF_DEVICE_VULKAN, 0}), 4096, "another's", "test", PROF_NO_ARGS, {});
+  WITH_GPU_PROFILER(((prof_device){PROF_DEVICE_VULKAN, 0}), 4096, "another's", "test", PROF_NO_ARGS,
+                    {});
   assert_int_equal(prof_stop(), PROF_OK);
   assert_false(is_loaded());
 }
@@ -166,7 +174,8 @@ static void a_driver_without_devices_says_so(void **state) {
   assert_int_equal(prof_stop(), PROF_OK);
 }
 
-/* What the system finds under the driver's name is something else, or too old: said, and the program goes on. In a process that finds it there. */
+/* What the system finds under the driver's name is something else, or too old: said, and the
+   program goes on. In a process that finds it there. */
 static void a_library_that_is_none_of_ours_is_said(void **state) {
   (void)state;
   char folder[] = "/tmp/prof-cuda-XXXXXX", from[512], to[64];
@@ -186,7 +195,9 @@ static void a_library_that_is_none_of_ours_is_said(void **state) {
   WITH_GPU_PROFILER(device, 4096, "nowhere", "test", PROF_NO_ARGS, {});
   const prof_backend_state about = state_of_back_end("cuda");
   assert_int_equal(about.result, PROF_BACKEND_VERSION);
-  assert_string_equal(about.reason, "libcuda.so.1 has no cuDriverGetVersion(): CUDA 10.0's driver is the oldest that serves");
+  assert_string_equal(
+      about.reason,
+      "libcuda.so.1 has no cuDriverGetVersion(): CUDA 10.0's driver is the oldest that serves");
   assert_int_equal(prof_stop(), PROF_OK);
   snprintf(to, sizeof to, "%s/libcuda.so.1", place);
   unlink(to);
@@ -212,7 +223,8 @@ static void a_default_stream_is_the_current_contexts(void **state) {
     }
   }
   const sums s = settle(6 * COUNT);
-  assert_int_equal(s.sides[0], 6 * COUNT); /* events of two contexts have no distance: each change begins another zero */
+  /* events of two contexts have no distance: each change begins another zero */
+  assert_int_equal(s.sides[0], 6 * COUNT);
   assert_int_equal(s.times + s.late, 0);
   assert_int_equal(prof_stop(), PROF_OK);
 }
@@ -275,7 +287,8 @@ static void a_stream_that_has_gone(void **state) {
   cu.cuStreamSynchronize(stream);
   assert_int_equal(settle(COUNT).sides[0], COUNT);
   assert_int_equal(cu.cuStreamDestroy_v2(stream), 0);
-  for (int i = 0; i < COUNT; i++) WITH_GPU_PROFILER(device, handle_of(stream), "gone", "test", PROF_NO_ARGS, {});
+  for (int i = 0; i < COUNT; i++)
+    WITH_GPU_PROFILER(device, handle_of(stream), "gone", "test", PROF_NO_ARGS, {});
   sums s = settle(2 * COUNT);
   assert_int_equal(s.sides[0], COUNT);
   assert_int_equal(s.times, COUNT);
@@ -291,7 +304,8 @@ static void a_stream_that_has_gone(void **state) {
   assert_int_equal(prof_stop(), PROF_OK);
 }
 
-/* cudaDeviceReset(): all of the primary context goes, and what comes next is another one at the same handle. */
+/* cudaDeviceReset(): all of the primary context goes, and what comes next is another one at the
+   same handle. */
 static void a_device_may_be_reset_with_scopes_in_flight(void **state) {
   (void)state;
   enum { ROUNDS = 20 };
@@ -329,7 +343,8 @@ static void a_captured_stream_has_nothing_put_on_it(void **state) {
   launch(stream, COUNT);
   cu.cuStreamSynchronize(stream);
   assert_int_equal(cu.cuStreamBeginCapture_v2(stream, CAPTURE_GLOBAL), 0);
-  for (int i = 0; i < COUNT; i++) WITH_GPU_PROFILER(device, handle_of(stream), "into the graph", "test", PROF_NO_ARGS, {});
+  for (int i = 0; i < COUNT; i++)
+    WITH_GPU_PROFILER(device, handle_of(stream), "into the graph", "test", PROF_NO_ARGS, {});
   WITH_GPU_PROFILER(device, 0, "the default stream, meanwhile", "test", PROF_NO_ARGS, {});
   assert_int_equal(cu.cuStreamEndCapture(stream, &graph), 0);
   launch(stream, COUNT);
@@ -342,7 +357,8 @@ static void a_captured_stream_has_nothing_put_on_it(void **state) {
   assert_int_equal(prof_stop(), PROF_OK);
 }
 
-/* Whoever asks for an event while a stream is captured globally breaks that capture, from whatever thread: the collector does so all the time. */
+/* Whoever asks for an event while a stream is captured globally breaks that capture, from whatever
+   thread: the collector does so all the time. */
 static void the_collector_breaks_no_capture(void **state) {
   (void)state;
   enum { ROUNDS = 50 };
@@ -378,7 +394,8 @@ static void what_the_driver_refuses_is_lost_and_told(void **state) {
   launch(stream, COUNT);
   cu.cuStreamSynchronize(stream);
   const sums s = settle(2 * COUNT);
-  assert_in_range(s.times, 2 * COUNT - 1, 2 * COUNT); /* the first one's begin is the zero, which needs no distance */
+  /* the first one's begin is the zero, which needs no distance */
+  assert_in_range(s.times, 2 * COUNT - 1, 2 * COUNT);
   assert_int_equal(prof_stop(), PROF_OK);
 }
 
@@ -403,7 +420,8 @@ static void no_memory_for_an_event_is_said(void **state) {
   assert_int_equal(prof_stop(), PROF_OK);
 }
 
-/* All calls say the error from then on, and it is the program's: its own calls have it, too. Once it is known nothing is asked any more. */
+/* All calls say the error from then on, and it is the program's: its own calls have it, too. Once
+   it is known nothing is asked any more. */
 static void after_a_kernel_that_went_wrong_nothing_is_asked(void **state) {
   (void)state;
   begin_on(0);
@@ -416,10 +434,12 @@ static void after_a_kernel_that_went_wrong_nothing_is_asked(void **state) {
   __atomic_store_n(&driver->last_error, 700, __ATOMIC_RELAXED);
   sums s = settle(2 * COUNT);
   assert_int_equal(s.sides[0] + s.times, 2 * COUNT);
-  for (int i = 0; i < COUNT; i++) WITH_GPU_PROFILER(device, handle_of(stream), "behind it", "test", PROF_NO_ARGS, {});
+  for (int i = 0; i < COUNT; i++)
+    WITH_GPU_PROFILER(device, handle_of(stream), "behind it", "test", PROF_NO_ARGS, {});
   const uint32_t asked = __atomic_load_n(&driver->after_last, __ATOMIC_RELAXED);
   for (int session = 0; session < 2; session++) {
-    for (int i = 0; i < COUNT; i++) WITH_GPU_PROFILER(device, handle_of(stream), "behind it", "test", PROF_NO_ARGS, {});
+    for (int i = 0; i < COUNT; i++)
+      WITH_GPU_PROFILER(device, handle_of(stream), "behind it", "test", PROF_NO_ARGS, {});
     WITH_GPU_PROFILER(device, 0, "on another stream", "test", PROF_NO_ARGS, {});
     assert_int_equal(prof_stop(), PROF_OK);
     assert_int_equal(prof_start(1), PROF_OK);
@@ -433,7 +453,9 @@ static void after_a_kernel_that_went_wrong_nothing_is_asked(void **state) {
   assert_non_null(strstr(s.reason, "CUDA_ERROR_ILLEGAL_ADDRESS (700)"));
   assert_int_equal(__atomic_load_n(&driver->after_last, __ATOMIC_RELAXED), asked);
   assert_int_equal(cu.cuStreamSynchronize(stream), 700);
-  assert_non_null(strstr(state_of_back_end("cuda").reason, "CUDA_ERROR_ILLEGAL_ADDRESS (700), an illegal memory access was encountered: no more CUDA in this process"));
+  assert_non_null(strstr(state_of_back_end("cuda").reason,
+                         "CUDA_ERROR_ILLEGAL_ADDRESS (700), an illegal memory access was "
+                         "encountered: no more CUDA in this process"));
   assert_int_equal(prof_stop(), PROF_OK);
 }
 
@@ -448,7 +470,8 @@ static void *looks_at_contexts(void *stream) {
     if (i == 3) cu.cuCtxPopCurrent_v2(&popped);
     if (i == 4) cu.cuCtxPopCurrent_v2(&popped);
     cu.cuCtxGetCurrent(&before);
-    WITH_GPU_PROFILER(device, i == 1 ? 0 : handle_of(stream), "looks", "test", PROF_NO_ARGS, { cu.cuCtxGetCurrent(&within); });
+    WITH_GPU_PROFILER(device, i == 1 ? 0 : handle_of(stream), "looks", "test", PROF_NO_ARGS,
+                      { cu.cuCtxGetCurrent(&within); });
     cu.cuCtxGetCurrent(&after);
     if (before != within || before != after) return "not as it was";
     if (before != (i < 3 ? second : i < 4 ? first : NULL)) return "not the thread's own";
@@ -497,11 +520,26 @@ static void events_are_given_back(void **state) {
   assert_int_equal(prof_stop(), PROF_OK);
 }
 
-#define TESTS(X)                                                                                                                                                                      \
-  X(a_program_without_cuda_never_has_its_library) X(it_never_begins_for_the_program) X(its_devices_are_described) X(an_instance_of_a_divided_device_has_its_name) X(a_driver_without_devices_says_so)                                 \
-  X(a_library_that_is_none_of_ours_is_said) X(a_default_stream_is_the_current_contexts) X(a_streams_device_is_its_own) X(without_a_context_a_default_stream_is_refused) X(a_context_may_go_with_scopes_in_flight)               \
-  X(a_stream_that_has_gone) X(a_device_may_be_reset_with_scopes_in_flight) X(a_captured_stream_has_nothing_put_on_it) X(the_collector_breaks_no_capture) X(what_the_driver_refuses_is_lost_and_told)    \
-  X(no_memory_for_an_event_is_said) X(after_a_kernel_that_went_wrong_nothing_is_asked) X(the_current_context_is_the_programs) X(events_are_given_back)
+#define TESTS(X)                                     \
+  X(a_program_without_cuda_never_has_its_library)    \
+  X(it_never_begins_for_the_program)                 \
+  X(its_devices_are_described)                       \
+  X(an_instance_of_a_divided_device_has_its_name)    \
+  X(a_driver_without_devices_says_so)                \
+  X(a_library_that_is_none_of_ours_is_said)          \
+  X(a_default_stream_is_the_current_contexts)        \
+  X(a_streams_device_is_its_own)                     \
+  X(without_a_context_a_default_stream_is_refused)   \
+  X(a_context_may_go_with_scopes_in_flight)          \
+  X(a_stream_that_has_gone)                          \
+  X(a_device_may_be_reset_with_scopes_in_flight)     \
+  X(a_captured_stream_has_nothing_put_on_it)         \
+  X(the_collector_breaks_no_capture)                 \
+  X(what_the_driver_refuses_is_lost_and_told)        \
+  X(no_memory_for_an_event_is_said)                  \
+  X(after_a_kernel_that_went_wrong_nothing_is_asked) \
+  X(the_current_context_is_the_programs)             \
+  X(events_are_given_back)
 ALONE_TESTS
 
 int main(int argc, char **argv) { return alone_main(argc, argv); }

@@ -1,4 +1,6 @@
-/* What CUDA hands out and takes back, as CUPTI records it, on an emulated driver and an emulated CUPTI (vendors: no device is behind them): pools of devices, of managed and of pinned memory, to the byte; what is told late; threads; and none where nobody asks. */
+/* What CUDA hands out and takes back, as CUPTI records it, on an emulated driver and an emulated
+   CUPTI (vendors: no device is behind them): pools of devices, of managed and of pinned memory, to
+   the byte; what is told late; threads; and none where nobody asks. */
 #define _GNU_SOURCE
 #include <prof/device.h>
 #include <prof/memory.h>
@@ -37,16 +39,22 @@ static prof_memory_info pool_of(const prof_trace *trace, const char *name, int i
   assert_int_equal(prof_memory_read(trace, &memory), PROF_OK);
   for (uint32_t i = 0; i < prof_memory_pool_count(memory); i++) {
     assert_int_equal(prof_memory_pool_get(memory, i, &info), PROF_OK);
-    if (strcmp(info.name, name) == 0 && (info.device.type == PROF_DEVICE_CPU || info.device.index == index)) it = info;
+    if (strcmp(info.name, name) == 0 &&
+        (info.device.type == PROF_DEVICE_CPU || info.device.index == index))
+      it = info;
   }
   prof_memory_destroy(memory);
   if (!it.size) fail_msg("there is no pool %s of %d", name, index);
   return it;
 }
 
-static void has(const prof_memory_info *pool, uint64_t allocs, uint64_t frees, int64_t peak, int64_t end) {
-  if (pool->alloc_count != allocs || pool->free_count != frees || pool->peak_used.used_bytes != peak || pool->end.used_bytes != end)
-    fail_msg("%s: %lu allocs, %lu frees, a peak of %ld and %ld at the end", pool->name, (unsigned long)pool->alloc_count, (unsigned long)pool->free_count, (long)pool->peak_used.used_bytes, (long)pool->end.used_bytes);
+static void has(const prof_memory_info *pool, uint64_t allocs, uint64_t frees, int64_t peak,
+                int64_t end) {
+  if (pool->alloc_count != allocs || pool->free_count != frees ||
+      pool->peak_used.used_bytes != peak || pool->end.used_bytes != end)
+    fail_msg("%s: %lu allocs, %lu frees, a peak of %ld and %ld at the end", pool->name,
+             (unsigned long)pool->alloc_count, (unsigned long)pool->free_count,
+             (long)pool->peak_used.used_bytes, (long)pool->end.used_bytes);
   assert_int_equal(pool->end.live_bytes, end);
   assert_int_equal(pool->missing_count + pool->refused_count + pool->unsure_count, 0);
   for (int i = 0; i < PROF_MEMORY_WRONG_COUNT; i++) assert_int_equal(pool->wrong_count[i], 0);
@@ -105,12 +113,16 @@ static void memory_stands_at_its_time(void **state) {
   begin_on(0);
   start_with_memory();
   usleep(300000);
-  WITH_BASE_PROFILER(PROF_HOST, "allocate", "model", PROF_NO_ARGS, { allocate(4096); usleep(2000); });
+  WITH_BASE_PROFILER(PROF_HOST, "allocate", "model", PROF_NO_ARGS, {
+    allocate(4096);
+    usleep(2000);
+  });
   usleep(300000);
   prof_trace *const trace = stop_and_get();
   assert_int_equal(prof_cursor_create(trace, &cursor), PROF_OK);
   while (prof_cursor_next(cursor, &event) == 1) {
-    if (is_text(event.name, event.name_bytes, "allocate")) begun = event.start_ns, ended = event.start_ns + event.duration_ns;
+    if (is_text(event.name, event.name_bytes, "allocate"))
+      begun = event.start_ns, ended = event.start_ns + event.duration_ns;
     if (event.kind == PROF_EVENT_MEMORY) at = event.start_ns;
   }
   assert_in_range(at, begun - 100000, ended);
@@ -119,7 +131,8 @@ static void memory_stands_at_its_time(void **state) {
   prof_trace_destroy(trace);
 }
 
-/* An alloc that is told after its release, as it may be out of another buffer, when its address is another piece's already: it is lost, and counted. */
+/* An alloc that is told after its release, as it may be out of another buffer, when its address is
+   another piece's already: it is lost, and counted. */
 static void memory_that_is_told_late_is_not_held_for_good(void **state) {
   (void)state;
   load_cupti("libcupti.so.13");
@@ -182,8 +195,12 @@ static void memory_is_not_recorded_unasked(void **state) {
   prof_trace_destroy(trace);
 }
 
-#define TESTS(X) \
-  X(memory_is_added_up_where_that_is_asked_for) X(memory_stands_at_its_time) X(memory_that_is_told_late_is_not_held_for_good) X(memory_of_threads_comes_out_even) X(memory_is_not_recorded_unasked)
+#define TESTS(X)                                   \
+  X(memory_is_added_up_where_that_is_asked_for)    \
+  X(memory_stands_at_its_time)                     \
+  X(memory_that_is_told_late_is_not_held_for_good) \
+  X(memory_of_threads_comes_out_even)              \
+  X(memory_is_not_recorded_unasked)
 ALONE_TESTS
 
 int main(int argc, char **argv) { return alone_main(argc, argv); }

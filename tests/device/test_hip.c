@@ -1,4 +1,6 @@
-/* HIP's back end on an emulated runtime (vendors/hip.c: no device is behind it), as HIP 6 and as HIP 5, which does not say whose a stream is: when the library is touched, devices, default streams, capture into graphs, errors. */
+/* HIP's back end on an emulated runtime (vendors/hip.c: no device is behind it), as HIP 6 and as
+   HIP 5, which does not say whose a stream is: when the library is touched, devices, default
+   streams, capture into graphs, errors. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -19,9 +21,9 @@
 #include <cmocka.h>
 
 #include "alone.h"
+#include "hang_guard.h"
 #include "hip_program.h"
 #include "told.h"
-#include "hang_guard.h"
 
 enum { COUNT = 20, WORK_NS = 300000, CAPTURE_GLOBAL = 0 };
 
@@ -29,12 +31,17 @@ static const prof_device device = {PROF_DEVICE_ROCM, 0};
 
 static void begin(void) {}
 
-static bool is_loaded(void) { return dlopen("libamdhip64.so.6", RTLD_NOW | RTLD_NOLOAD) || dlopen("libamdhip64.so.5", RTLD_NOW | RTLD_NOLOAD); }
+static bool is_loaded(void) {
+  return dlopen("libamdhip64.so.6", RTLD_NOW | RTLD_NOLOAD) ||
+         dlopen("libamdhip64.so.5", RTLD_NOW | RTLD_NOLOAD);
+}
 
 static void load_6(void) { load("libamdhip64.so.6"); }
 
 static void launch(void *stream, int count) {
-  for (int i = 0; i < count; i++) WITH_HIP_PROFILER(device, handle_of(stream), "kernel", "test", PROF_NO_ARGS, { hip.emulated_hip_work(stream, WORK_NS); });
+  for (int i = 0; i < count; i++)
+    WITH_HIP_PROFILER(device, handle_of(stream), "kernel", "test", PROF_NO_ARGS,
+                      { hip.emulated_hip_work(stream, WORK_NS); });
 }
 
 typedef struct sums {
@@ -67,7 +74,9 @@ static sums look(void) {
 
 static sums settle(uint64_t wanted) {
   sums s = look();
-  for (unsigned naps = 0; s.sides[0] + s.sides[1] + s.times + s.late < wanted && hang_nap(&naps); s = look()) continue;
+  for (unsigned naps = 0; s.sides[0] + s.sides[1] + s.times + s.late < wanted && hang_nap(&naps);
+       s = look())
+    continue;
   return s;
 }
 
@@ -75,10 +84,12 @@ static sums settle(uint64_t wanted) {
 
 static void a_program_without_hip_never_has_its_library(void **state) {
   (void)state;
-  const prof_options options = {.size = sizeof options, .level = 2, .devices = PROF_DEVICES_RECORDS};
+  const prof_options options = {
+      .size = sizeof options, .level = 2, .devices = PROF_DEVICES_RECORDS};
   assert_int_equal(prof_start_with(&options), PROF_OK);
   WITH_BASE_PROFILER(PROF_HOST, "host", "test", PROF_NO_ARGS, {});
-  WITH_GPU_PROFILER(((prof_device){PROF_DEVICE_VULKAN, 0}), 4096, "another's", "test", PROF_NO_ARGS, {});
+  WITH_GPU_PROFILER(((prof_device){PROF_DEVICE_VULKAN, 0}), 4096, "another's", "test", PROF_NO_ARGS,
+                    {});
   assert_int_equal(prof_stop(), PROF_OK);
   assert_false(is_loaded());
 }
@@ -112,7 +123,8 @@ static void its_devices_are_described(void **state) {
   assert_int_equal(about.uuid[0], 0x20);
   char *line = NULL;
   assert_int_equal(prof_trace_device_text(trace, 0, &line), PROF_OK);
-  if (strncmp(line, "hip:0 Emulated HIP 0", strlen("hip:0 Emulated HIP 0")) != 0) fail_msg("%s", line);
+  if (strncmp(line, "hip:0 Emulated HIP 0", strlen("hip:0 Emulated HIP 0")) != 0)
+    fail_msg("%s", line);
   prof_free(line);
   prof_trace_destroy(trace);
   assert_int_equal(prof_stop(), PROF_OK);
@@ -201,14 +213,16 @@ static void a_user_who_is_not_in_the_group_is_told_so(void **state) {
   (void)state;
   const char *const folder = make_folder();
   put_devices(folder, 0, 0666);
-  expect_without_rights(folder, PROF_BACKEND_PERMISSION, "dev/kfd: Permission denied: this user is not in its group, ");
+  expect_without_rights(folder, PROF_BACKEND_PERMISSION,
+                        "dev/kfd: Permission denied: this user is not in its group, ");
 }
 
 static void a_render_node_that_is_not_the_users_is_said(void **state) {
   (void)state;
   const char *const folder = make_folder();
   put_devices(folder, 0666, 01000);
-  expect_without_rights(folder, PROF_BACKEND_PERMISSION, "dev/dri/renderD128: Permission denied: this user is not in its group, ");
+  expect_without_rights(folder, PROF_BACKEND_PERMISSION,
+                        "dev/dri/renderD128: Permission denied: this user is not in its group, ");
 }
 
 static void a_container_without_render_nodes_is_told_so(void **state) {
@@ -223,7 +237,9 @@ static void devices_that_are_hidden_are_not_missed(void **state) {
   (void)state;
   const char *const folder = make_folder();
   put_devices(folder, 0666, 0666);
-  expect_of_devices(folder, PROF_BACKEND_NO_DEVICE, "hipGetDeviceCount: 0 devices (HIP_VISIBLE_DEVICES and ROCR_VISIBLE_DEVICES may hide some)");
+  expect_of_devices(
+      folder, PROF_BACKEND_NO_DEVICE,
+      "hipGetDeviceCount: 0 devices (HIP_VISIBLE_DEVICES and ROCR_VISIBLE_DEVICES may hide some)");
   remove_folder(folder);
 }
 
@@ -233,10 +249,12 @@ static void by_another_vendors_name_it_is_said_which_is_meant(void **state) {
   load_6();
   void *const stream = make_stream(0);
   assert_int_equal(prof_start(1), PROF_OK);
-  WITH_CUDA_PROFILER(((prof_device){PROF_DEVICE_CUDA, 0}), handle_of(stream), "named wrongly", "test", PROF_NO_ARGS, {});
+  WITH_CUDA_PROFILER(((prof_device){PROF_DEVICE_CUDA, 0}), handle_of(stream), "named wrongly",
+                     "test", PROF_NO_ARGS, {});
   sums s = look();
   assert_int_equal(s.result, PROF_BACKEND_INVALID);
-  assert_string_equal(s.reason, "this program has loaded the library of hip: its devices are of type 10, not 2");
+  assert_string_equal(
+      s.reason, "this program has loaded the library of hip: its devices are of type 10, not 2");
   launch(stream, COUNT);
   hip.hipStreamSynchronize(stream);
   assert_int_equal(settle(COUNT).sides[0], COUNT);
@@ -298,7 +316,8 @@ static void a_streams_device_is_its_own(void **state) {
   assert_int_equal(prof_stop(), PROF_OK);
 }
 
-/* HIP 5 does not tell a stream's device: it is the current one, or the scope's device side is lost and told. */
+/* HIP 5 does not tell a stream's device: it is the current one, or the scope's device side is lost
+   and told. */
 static void an_older_runtime(void **state) {
   (void)state;
   load("libamdhip64.so.5");
@@ -321,7 +340,8 @@ static void an_older_runtime(void **state) {
   assert_int_equal(prof_stop(), PROF_OK);
 }
 
-/* A launch that failed is found by hipGetLastError() behind its scope, as without one: before HIP 7 any call that goes well would take that away. */
+/* A launch that failed is found by hipGetLastError() behind its scope, as without one: before HIP 7
+   any call that goes well would take that away. */
 static void the_programs_error_is_left_to_it(void **state) {
   (void)state;
   load_6();
@@ -332,7 +352,8 @@ static void the_programs_error_is_left_to_it(void **state) {
   WITH_HIP_PROFILER(device, handle_of(stream), "first of all", "test", PROF_NO_ARGS, {});
   assert_int_equal(hip.hipGetLastError(), 101);
   launch(stream, COUNT);
-  WITH_HIP_PROFILER(device, handle_of(stream), "fails", "test", PROF_NO_ARGS, { hip.hipSetDevice(99); });
+  WITH_HIP_PROFILER(device, handle_of(stream), "fails", "test", PROF_NO_ARGS,
+                    { hip.hipSetDevice(99); });
   assert_int_equal(hip.hipGetLastError(), 101);
   hip.hipSetDevice(99);
   WITH_HIP_PROFILER(device, handle_of(stream), "behind one", "test", PROF_NO_ARGS, {});
@@ -354,7 +375,8 @@ static void a_stream_that_has_gone(void **state) {
   launch(stream, COUNT);
   hip.hipStreamSynchronize(stream);
   assert_int_equal(hip.hipStreamDestroy(stream), 0);
-  for (int i = 0; i < COUNT; i++) WITH_HIP_PROFILER(device, handle_of(stream), "gone", "test", PROF_NO_ARGS, {});
+  for (int i = 0; i < COUNT; i++)
+    WITH_HIP_PROFILER(device, handle_of(stream), "gone", "test", PROF_NO_ARGS, {});
   const sums s = settle(2 * COUNT);
   assert_int_equal(s.sides[0], COUNT);
   assert_int_equal(s.times, COUNT);
@@ -375,7 +397,8 @@ static void a_captured_stream_has_nothing_put_on_it(void **state) {
   launch(stream, COUNT);
   hip.hipStreamSynchronize(stream);
   assert_int_equal(hip.hipStreamBeginCapture(stream, CAPTURE_GLOBAL), 0);
-  for (int i = 0; i < COUNT; i++) WITH_HIP_PROFILER(device, handle_of(stream), "into the graph", "test", PROF_NO_ARGS, {});
+  for (int i = 0; i < COUNT; i++)
+    WITH_HIP_PROFILER(device, handle_of(stream), "into the graph", "test", PROF_NO_ARGS, {});
   WITH_HIP_PROFILER(device, 0, "the default stream, meanwhile", "test", PROF_NO_ARGS, {});
   assert_int_equal(hip.hipStreamEndCapture(stream, &graph), 0);
   launch(stream, COUNT);
@@ -423,11 +446,13 @@ static void what_the_runtime_refuses_is_lost_and_told(void **state) {
   launch(stream, COUNT);
   hip.hipStreamSynchronize(stream);
   const sums s = settle(2 * COUNT);
-  assert_in_range(s.times, 2 * COUNT - 1, 2 * COUNT); /* the first one's begin is the zero, which needs no distance */
+  /* the first one's begin is the zero, which needs no distance */
+  assert_in_range(s.times, 2 * COUNT - 1, 2 * COUNT);
   assert_int_equal(prof_stop(), PROF_OK);
 }
 
-/* Said, and tried again by each scope: the program may give some back. Nothing is left that the program would take for its own error. */
+/* Said, and tried again by each scope: the program may give some back. Nothing is left that the
+   program would take for its own error. */
 static void no_memory_for_an_event_is_said(void **state) {
   (void)state;
   load_6();
@@ -438,7 +463,8 @@ static void no_memory_for_an_event_is_said(void **state) {
   sums s = settle(COUNT);
   assert_int_equal(s.times, COUNT);
   assert_int_equal(s.result, PROF_BACKEND_NO_MEMORY);
-  assert_non_null(strstr(s.reason, "hipEventCreateWithFlags: hipErrorOutOfMemory (2), out of memory"));
+  assert_non_null(
+      strstr(s.reason, "hipEventCreateWithFlags: hipErrorOutOfMemory (2), out of memory"));
   assert_int_equal(hip.hipGetLastError(), 0);
   runtime->create_error = 0;
   launch(stream, COUNT);
@@ -449,7 +475,8 @@ static void no_memory_for_an_event_is_said(void **state) {
   assert_int_equal(prof_stop(), PROF_OK);
 }
 
-/* All calls say the error from then on, and it is the program's: its own calls have it, too, and prof takes it from no thread. Once it is known nothing is asked any more. */
+/* All calls say the error from then on, and it is the program's: its own calls have it, too, and
+   prof takes it from no thread. Once it is known nothing is asked any more. */
 static void after_a_kernel_that_went_wrong_nothing_is_asked(void **state) {
   (void)state;
   load_6();
@@ -463,7 +490,8 @@ static void after_a_kernel_that_went_wrong_nothing_is_asked(void **state) {
   assert_int_equal(hip.hipGetLastError(), 700);
   const uint32_t asked = __atomic_load_n(&runtime->after_last, __ATOMIC_RELAXED);
   for (int session = 0; session < 2; session++) {
-    for (int i = 0; i < COUNT; i++) WITH_HIP_PROFILER(device, handle_of(stream), "behind it", "test", PROF_NO_ARGS, {});
+    for (int i = 0; i < COUNT; i++)
+      WITH_HIP_PROFILER(device, handle_of(stream), "behind it", "test", PROF_NO_ARGS, {});
     WITH_HIP_PROFILER(device, 0, "on another stream", "test", PROF_NO_ARGS, {});
     assert_int_equal(prof_stop(), PROF_OK);
     assert_int_equal(prof_start(1), PROF_OK);
@@ -477,20 +505,24 @@ static void after_a_kernel_that_went_wrong_nothing_is_asked(void **state) {
   assert_non_null(strstr(s.reason, "hipErrorIllegalAddress (700)"));
   assert_int_equal(__atomic_load_n(&runtime->after_last, __ATOMIC_RELAXED), asked);
   assert_int_equal(hip.hipStreamSynchronize(stream), 700);
-  assert_non_null(strstr(state_of_back_end("hip").reason, "hipErrorIllegalAddress (700), an illegal memory access was encountered: no more HIP in this process"));
+  assert_non_null(strstr(state_of_back_end("hip").reason,
+                         "hipErrorIllegalAddress (700), an illegal memory access was encountered: "
+                         "no more HIP in this process"));
   assert_int_equal(prof_stop(), PROF_OK);
 }
 
 /* ---- what is current ---- */
 
-/* Whatever the runtime says, each scope leaves the thread's device and its last error as they were. */
+/* Whatever the runtime says, each scope leaves the thread's device and its last error as they
+   were. */
 static void *looks_at_devices(void *stream) {
   for (int i = 0; i < 4; i++) {
     int before = -1, within = -1, after = -1;
     hip.hipSetDevice(i % 2);
     hip.hipGetDevice(&before);
     const int error = hip.hipGetLastError();
-    WITH_HIP_PROFILER(device, i == 1 ? 0 : handle_of(stream), "looks", "test", PROF_NO_ARGS, { hip.hipGetDevice(&within); });
+    WITH_HIP_PROFILER(device, i == 1 ? 0 : handle_of(stream), "looks", "test", PROF_NO_ARGS,
+                      { hip.hipGetDevice(&within); });
     if (hip.hipGetLastError() != error) return "the last error is not as it was";
     hip.hipGetDevice(&after);
     if (before != within || before != after) return "the device is not as it was";
@@ -549,7 +581,8 @@ static void a_child_leaves_it_alone(void **state) {
   const pid_t child = fork();
   if (child == 0) {
     const uint32_t calls = runtime->calls;
-    for (int i = 0; i < COUNT; i++) WITH_HIP_PROFILER(device, handle_of(stream), "the parent's", "test", PROF_NO_ARGS, {});
+    for (int i = 0; i < COUNT; i++)
+      WITH_HIP_PROFILER(device, handle_of(stream), "the parent's", "test", PROF_NO_ARGS, {});
     prof_stop();
     _exit(runtime->calls == calls ? 0 : 1);
   }
@@ -559,11 +592,30 @@ static void a_child_leaves_it_alone(void **state) {
   assert_int_equal(prof_stop(), PROF_OK);
 }
 
-#define TESTS(X)                                                                                                                                                                     \
-  X(a_program_without_hip_never_has_its_library) X(a_runtime_that_nobody_uses_is_left_alone) X(its_devices_are_described) X(a_runtime_without_devices_says_so)                       \
-  X(a_user_who_is_not_in_the_group_is_told_so) X(a_render_node_that_is_not_the_users_is_said) X(a_container_without_render_nodes_is_told_so) X(devices_that_are_hidden_are_not_missed) X(by_another_vendors_name_it_is_said_which_is_meant) X(also_where_the_named_ones_library_is_installed)                                \
-  X(a_default_stream_is_the_current_devices) X(a_streams_device_is_its_own) X(an_older_runtime) X(the_programs_error_is_left_to_it) X(a_stream_that_has_gone) X(a_captured_stream_has_nothing_put_on_it)                 \
-  X(the_collector_breaks_no_capture) X(what_the_runtime_refuses_is_lost_and_told) X(no_memory_for_an_event_is_said) X(after_a_kernel_that_went_wrong_nothing_is_asked) X(the_current_device_is_the_programs) X(events_are_given_back) X(a_child_leaves_it_alone)
+#define TESTS(X)                                       \
+  X(a_program_without_hip_never_has_its_library)       \
+  X(a_runtime_that_nobody_uses_is_left_alone)          \
+  X(its_devices_are_described)                         \
+  X(a_runtime_without_devices_says_so)                 \
+  X(a_user_who_is_not_in_the_group_is_told_so)         \
+  X(a_render_node_that_is_not_the_users_is_said)       \
+  X(a_container_without_render_nodes_is_told_so)       \
+  X(devices_that_are_hidden_are_not_missed)            \
+  X(by_another_vendors_name_it_is_said_which_is_meant) \
+  X(also_where_the_named_ones_library_is_installed)    \
+  X(a_default_stream_is_the_current_devices)           \
+  X(a_streams_device_is_its_own)                       \
+  X(an_older_runtime)                                  \
+  X(the_programs_error_is_left_to_it)                  \
+  X(a_stream_that_has_gone)                            \
+  X(a_captured_stream_has_nothing_put_on_it)           \
+  X(the_collector_breaks_no_capture)                   \
+  X(what_the_runtime_refuses_is_lost_and_told)         \
+  X(no_memory_for_an_event_is_said)                    \
+  X(after_a_kernel_that_went_wrong_nothing_is_asked)   \
+  X(the_current_device_is_the_programs)                \
+  X(events_are_given_back)                             \
+  X(a_child_leaves_it_alone)
 ALONE_TESTS
 
 int main(int argc, char **argv) { return alone_main(argc, argv); }

@@ -1,6 +1,10 @@
-/* kill -9 at random instants, of a process whose scopes are on devices: two threads put them on an emulated device's streams, and tell in a page that survives with the parent how many device sides the capture had when it was asked. Whatever
-   is left is read by the library: nothing is damaged, no device side that had been harvested is missing, each is there once, and those of a stream are in their order. Where a reading of the device's clock sets it back by less than a step, the line stands until
-   the device has come as far: what began in that time has one beginning, and the longest comes first.
+/* kill -9 at random instants, of a process whose scopes are on devices: two threads put them on an
+   emulated device's streams, and tell in a page that survives with the parent how many device sides
+   the capture had when it was asked. Whatever is left is read by the library: nothing is damaged,
+   no device side that had been harvested is missing, each is there once, and those of a stream are
+   in their order. Where a reading of the device's clock sets it back by less than a step, the line
+   stands until the device has come as far: what began in that time has one beginning, and the
+   longest comes first.
 
    Every second kill waits until something has been harvested, however busy the machine is. The
    others come at any instant from the fork on.
@@ -32,7 +36,7 @@ static const prof_device device = {EMULATED_TYPE, 0};
 static struct {
   volatile uint64_t launched[STREAMS]; /* scopes that have begun */
   volatile uint64_t harvested;         /* device sides that have been read out of the capture */
-} *told;
+} * told;
 
 /* ---- the child ---- */
 
@@ -43,7 +47,8 @@ static void *launch(void *which) {
     char name[32];
     snprintf(name, sizeof name, "%d:%llu", number, (unsigned long long)i);
     told->launched[number] = i + 1;
-    WITH_GPU_PROFILER(device, (uintptr_t)stream, name, "kill", PROF_NO_ARGS, { emulated_launch(stream, 0); });
+    WITH_GPU_PROFILER(device, (uintptr_t)stream, name, "kill", PROF_NO_ARGS,
+                      { emulated_launch(stream, 0); });
     if (i % AHEAD == AHEAD - 1) emulated_wait(stream);
   }
   return NULL;
@@ -59,10 +64,14 @@ static uint64_t harvested_now(void) {
 }
 
 static void record_until_killed(void) {
-  const prof_options options = {.size = sizeof options, .policy = PROF_POLICY_STREAM, .path = captures_path("out.json"), .cap_bytes = 512u << 20};
+  const prof_options options = {.size = sizeof options,
+                                .policy = PROF_POLICY_STREAM,
+                                .path = captures_path("out.json"),
+                                .cap_bytes = 512u << 20};
   pthread_t threads[STREAMS];
   emulated_fault.has_clock = 1;
-  if (prof_backend_add(&emulated_backend) != PROF_OK || prof_start_with(&options) != PROF_OK) _exit(1);
+  if (prof_backend_add(&emulated_backend) != PROF_OK || prof_start_with(&options) != PROF_OK)
+    _exit(1);
   for (int i = 0; i < STREAMS; i++)
     if (pthread_create(&threads[i], NULL, launch, (void *)(intptr_t)i) != 0) _exit(2);
   for (;;) told->harvested = harvested_now();
@@ -98,10 +107,13 @@ static void check_event(const prof_event *event, passed *streams) {
     return;
   }
   passed *const of = &streams[stream];
-  if (number >= of->launched) fail_msg("'%s' of %llu that had been launched", name, (unsigned long long)of->launched);
+  if (number >= of->launched)
+    fail_msg("'%s' of %llu that had been launched", name, (unsigned long long)of->launched);
   if (of->is_seen[number]) fail_msg("'%s' is there twice", name);
   if (number < of->next && event->start_ns != of->start_ns)
-    fail_msg("'%s' at %llu ns comes behind '%d:%llu' at %llu ns", name, (unsigned long long)event->start_ns, stream, (unsigned long long)of->next - 1, (unsigned long long)of->start_ns);
+    fail_msg("'%s' at %llu ns comes behind '%d:%llu' at %llu ns", name,
+             (unsigned long long)event->start_ns, stream, (unsigned long long)of->next - 1,
+             (unsigned long long)of->start_ns);
   of->is_seen[number] = 1;
   if (number >= of->next) of->next = number + 1;
   of->start_ns = event->start_ns;
@@ -136,7 +148,9 @@ static void check_capture(const char *path) {
   }
   prof_cursor_destroy(cursor);
   prof_trace_destroy(trace);
-  if (on_device < told->harvested) fail_msg("%llu device sides had been harvested, %llu are there", (unsigned long long)told->harvested, (unsigned long long)on_device);
+  if (on_device < told->harvested)
+    fail_msg("%llu device sides had been harvested, %llu are there",
+             (unsigned long long)told->harvested, (unsigned long long)on_device);
   own.on_device += on_device;
   own.harvested += told->harvested;
 }
@@ -178,13 +192,17 @@ static void run_once(bool waits) {
 static void what_had_been_harvested_is_there_after_kill_9(void **state) {
   (void)state;
   for (int run = 0; run < own.runs; run++) run_once(run % 2 == 0);
-  print_message("  %llu device sides recovered, of %llu it was known, %llu of %d killed before the first scope\n", (unsigned long long)own.on_device, (unsigned long long)own.harvested, (unsigned long long)own.early,
-                own.runs);
+  print_message(
+      "  %llu device sides recovered, of %llu it was known, %llu of %d killed before the first "
+      "scope\n",
+      (unsigned long long)own.on_device, (unsigned long long)own.harvested,
+      (unsigned long long)own.early, own.runs);
   assert_true(own.harvested > 0);
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(what_had_been_harvested_is_there_after_kill_9)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(what_had_been_harvested_is_there_after_kill_9)};
   const char *const runs = getenv("PROF_KILL_RUNS"), *const seed = getenv("PROF_KILL_SEED");
   own.runs = runs ? atoi(runs) : SKIP_SANITIZED ? 15 : 60;
   own.random = seed ? strtoull(seed, NULL, 0) : (uint64_t)time(NULL) * 0x9e3779b97f4a7c15ull | 1;

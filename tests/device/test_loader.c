@@ -1,4 +1,5 @@
-/* How prof finds what the program has loaded: by the name that the loader knows it by, and in a way that a fork does not mind. */
+/* How prof finds what the program has loaded: by the name that the loader knows it by, and in a way
+   that a fork does not mind. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <link.h>
@@ -20,8 +21,8 @@
 #include "alone.h"
 #include "api/sanitizers.h"
 #include "cupti_program.h"
-#include "wall_clock.h"
 #include "hang_guard.h"
+#include "wall_clock.h"
 
 static void begin(void) {}
 
@@ -82,7 +83,8 @@ static void wait_for_a_walk(void) {
   assert_int_not_equal(__atomic_load_n(&own.walks, __ATOMIC_RELAXED), walks);
 }
 
-/* HIP is awaited all the while, so prof looks at what is loaded. A fork in the middle of that leaves glibc's child a list that is locked for ever. */
+/* HIP is awaited all the while, so prof looks at what is loaded. A fork in the middle of that
+   leaves glibc's child a list that is locked for ever. */
 static void a_forks_child_can_load_libraries(void **state) {
   (void)state;
   char path[512];
@@ -98,13 +100,18 @@ static void a_forks_child_can_load_libraries(void **state) {
       _exit(dlopen(path, RTLD_NOW) == NULL);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
-    if (status != 0) fail_msg("fork %d: %s", i, WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM ? "the child hangs in dlopen()" : "the child has not loaded it");
+    if (status != 0)
+      fail_msg("fork %d: %s", i,
+               WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM ? "the child hangs in dlopen()"
+                                                                  : "the child has not loaded it");
   }
   __atomic_store_n(&own.is_slow, 0, __ATOMIC_RELAXED);
   assert_int_equal(prof_stop(), PROF_OK);
 }
 
-/* It waits for a second, also where the wall clock is set back meanwhile, and goes on while the walk does; prof looks on after it. The child has the walk's lock, which is glibc's matter, and loads nothing. */
+/* It waits for a second, also where the wall clock is set back meanwhile, and goes on while the
+   walk does; prof looks on after it. The child has the walk's lock, which is glibc's matter, and
+   loads nothing. */
 static void a_fork_gives_up_on_one_who_looks_for_ever(void **state) {
   (void)state;
   int status = -1;
@@ -120,7 +127,8 @@ static void a_fork_gives_up_on_one_who_looks_for_ever(void **state) {
   assert_int_equal(status, 0);
   const uint32_t walks = __atomic_load_n(&own.walks, __ATOMIC_RELAXED);
   nap_ms(50);
-  assert_int_equal(__atomic_load_n(&own.walks, __ATOMIC_RELAXED), walks); /* it is held all the while: nobody else looks */
+  /* it is held all the while: nobody else looks */
+  assert_int_equal(__atomic_load_n(&own.walks, __ATOMIC_RELAXED), walks);
   __atomic_store_n(&own.is_held, 0, __ATOMIC_RELEASE);
   wait_for_a_walk();
   __atomic_store_n(&own.is_slow, 0, __ATOMIC_RELAXED);
@@ -134,10 +142,12 @@ static void a_fork_gives_up_on_one_who_looks_for_ever(void **state) {
 static void copy_file(const char *from, const char *to) {
   char command[1200];
   snprintf(command, sizeof command, "cp '%s' '%s'", from, to);
-  assert_int_equal(system(command), 0); /* NOLINT(cert-env33-c,concurrency-mt-unsafe): the paths are the test's */
+  /* NOLINTNEXTLINE(cert-env33-c,concurrency-mt-unsafe): the paths are the test's */
+  assert_int_equal(system(command), 0);
 }
 
-/* Programs have the driver by a file of another name: an interposer's, or a copy. The loader knows it by the name that it was linked with, and so does prof. */
+/* Programs have the driver by a file of another name: an interposer's, or a copy. The loader knows
+   it by the name that it was linked with, and so does prof. */
 static void a_driver_in_a_file_of_another_name(void **state) {
   (void)state;
   char from[512], folder[] = "/tmp/prof-loader-XXXXXX", to[64];
@@ -156,7 +166,10 @@ static void a_driver_in_a_file_of_another_name(void **state) {
   prof_trace_destroy(trace);
 }
 
-#define TESTS(X) X(a_forks_child_can_load_libraries) X(a_fork_gives_up_on_one_who_looks_for_ever) X(a_driver_in_a_file_of_another_name)
+#define TESTS(X)                               \
+  X(a_forks_child_can_load_libraries)          \
+  X(a_fork_gives_up_on_one_who_looks_for_ever) \
+  X(a_driver_in_a_file_of_another_name)
 ALONE_TESTS
 
 int main(int argc, char **argv) { return alone_main(argc, argv); }

@@ -1,4 +1,6 @@
-/* NVIDIA's meters on an emulated NVML (vendors/nvml.c: no device is behind it): units, CSV, CUDA's numbers for its devices, what is not supported, what is lost, what does not begin; and a program that samples and does not use CUDA. */
+/* NVIDIA's meters on an emulated NVML (vendors/nvml.c: no device is behind it): units, CSV, CUDA's
+   numbers for its devices, what is not supported, what is lost, what does not begin; and a program
+   that samples and does not use CUDA. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <prof/device.h>
@@ -17,11 +19,11 @@
 #include <cmocka.h>
 
 #include "alone.h"
+#include "hang_guard.h"
 #include "sampled.h"
 #include "told.h"
 #include "vendors/cuda.h"
 #include "vendors/nvml.h"
-#include "hang_guard.h"
 
 #if defined(__SANITIZE_THREAD__)
 enum { WITH_TSAN = 1 }; /* which lets no child of a fork from among threads make threads */
@@ -74,7 +76,9 @@ static void sample_with(const prof_sampler_options *options, uint64_t count) {
   stop_sampler();
 }
 
-static int by_value(const void *a, const void *b) { return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b); }
+static int by_value(const void *a, const void *b) {
+  return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b);
+}
 
 /* A counter's last value; its device's index is that of its row. -1: there is none. */
 static double middle; /* of its values: half of them are not above it */
@@ -89,7 +93,9 @@ static double value_of(const char *name, int32_t index) {
   assert_int_equal(prof_get(&trace), PROF_OK);
   assert_int_equal(prof_cursor_create(trace, &cursor), PROF_OK);
   while (prof_cursor_next(cursor, &event) == 1) {
-    if (event.kind != PROF_EVENT_COUNTER || event.name_bytes != strlen(name) || memcmp(event.name, name, event.name_bytes) != 0) continue;
+    if (event.kind != PROF_EVENT_COUNTER || event.name_bytes != strlen(name) ||
+        memcmp(event.name, name, event.name_bytes) != 0)
+      continue;
     assert_int_equal(event.device.type, PROF_DEVICE_CUDA);
     assert_int_equal(event.device.index, index);
     value = event.value;
@@ -116,7 +122,11 @@ static const char *read_csv(void) {
 static prof_sampler_options options_of(uint32_t mode, const char *devices) {
   static char path[128];
   snprintf(path, sizeof path, "%s/out.csv", folder);
-  return (prof_sampler_options){.size = sizeof(prof_sampler_options), .interval_ns = INTERVAL_NS, .mode = mode, .devices = devices, .csv_path = path};
+  return (prof_sampler_options){.size = sizeof(prof_sampler_options),
+                                .interval_ns = INTERVAL_NS,
+                                .mode = mode,
+                                .devices = devices,
+                                .csv_path = path};
 }
 
 static void drop_folder(void) {
@@ -134,8 +144,11 @@ static void each_meter_has_its_unit(void **state) {
   assert_true(value_of("nvml:0 power (W)", 0) == 100);
   assert_true(value_of("nvml:2 power (W)", 2) == 75.5);
   value_of("nvml:1 average power (W)", 1);
-  assert_true(middle > 200 && middle < 300); /* each is as wrong as long as the sampler had no processor between what it read and the time of that */
-  assert_true(value_of("nvml:1 memory used (B)", 1) == 20.0 * (1 << 30)); /* without what the driver keeps for itself */
+  /* each is as wrong as long as the sampler had no processor between what it read and the time of
+     that */
+  assert_true(middle > 200 && middle < 300);
+  /* without what the driver keeps for itself */
+  assert_true(value_of("nvml:1 memory used (B)", 1) == 20.0 * (1 << 30));
   assert_true(value_of("nvml:0 utilisation (%)", 0) == 40);
   assert_true(value_of("nvml:2 memory utilisation (%)", 2) == 22);
   assert_true(value_of("nvml:0 clock (Hz)", 0) == 1980e6);
@@ -160,17 +173,20 @@ static void the_csv_is_as_madengines(void **state) {
   drop_folder();
 }
 
-/* NVML counts by the bus, CUDA by what is fastest, and without what is hidden: by their UUIDs they are the same. */
+/* NVML counts by the bus, CUDA by what is fastest, and without what is hidden: by their UUIDs they
+   are the same. */
 static void devices_have_cudas_numbers(void **state) {
   (void)state;
   const prof_sampler_options options = {.size = sizeof options, .interval_ns = INTERVAL_NS};
   begin_cuda();
   assert_int_equal(prof_start(1), PROF_OK);
-  WITH_GPU_PROFILER(((prof_device){PROF_DEVICE_CUDA, 0}), 0, "the program uses CUDA", "test", PROF_NO_ARGS, {});
+  WITH_GPU_PROFILER(((prof_device){PROF_DEVICE_CUDA, 0}), 0, "the program uses CUDA", "test",
+                    PROF_NO_ARGS, {});
   sample_with(&options, 20);
   assert_true(value_of("nvml:0 power (W)", 0) == 250);
   assert_true(value_of("nvml:1 power (W)", 1) == 100);
-  assert_true(value_of("nvml:2 power (W)", 2) == 75.5); /* hidden from CUDA: behind those that it sees */
+  /* hidden from CUDA: behind those that it sees */
+  assert_true(value_of("nvml:2 power (W)", 2) == 75.5);
   assert_int_equal(prof_stop(), PROF_OK);
   drop_folder();
 }
@@ -208,7 +224,8 @@ static void instances_have_cudas_numbers(void **state) {
   nvml->is_divided = 1;
   begin_cuda();
   assert_int_equal(prof_start(1), PROF_OK);
-  WITH_GPU_PROFILER(((prof_device){PROF_DEVICE_CUDA, 0}), 0, "the program uses CUDA", "test", PROF_NO_ARGS, {});
+  WITH_GPU_PROFILER(((prof_device){PROF_DEVICE_CUDA, 0}), 0, "the program uses CUDA", "test",
+                    PROF_NO_ARGS, {});
   sample_with(&options, 20);
   assert_true(value_of("nvml:0 memory used (B)", 0) == 4.0 * (1 << 30));
   assert_true(value_of("nvml:1 power (W)", 1) == 100);
@@ -257,27 +274,35 @@ static void a_driver_that_is_not_loaded_is_said(void **state) {
 }
 static void a_driver_of_another_release_is_said(void **state) {
   (void)state;
-  does_not_begin(18, PROF_BACKEND_VERSION, "nvmlInit_v2: Driver/library version mismatch (18): the kernel's module is of another release than the library: restart the machine, or load the module anew");
+  does_not_begin(18, PROF_BACKEND_VERSION,
+                 "nvmlInit_v2: Driver/library version mismatch (18): the kernel's module is of "
+                 "another release than the library: restart the machine, or load the module anew");
 }
 static void a_user_without_rights_is_told_so(void **state) {
   (void)state;
-  does_not_begin(4, PROF_BACKEND_PERMISSION, "nvmlInit_v2: Insufficient Permissions (4): /dev/nvidiactl and /dev/nvidia0 are not this user's to open");
+  does_not_begin(4, PROF_BACKEND_PERMISSION,
+                 "nvmlInit_v2: Insufficient Permissions (4): /dev/nvidiactl and /dev/nvidia0 are "
+                 "not this user's to open");
 }
 
-/* MIG: the instances are devices of their own, and CUDA's where it has them by their UUIDs; what is not told of them, or of the whole, is left out. */
+/* MIG: the instances are devices of their own, and CUDA's where it has them by their UUIDs; what is
+   not told of them, or of the whole, is left out. */
 static void one_that_is_divided_has_its_instances(void **state) {
   (void)state;
   const prof_sampler_options options = {.size = sizeof options, .interval_ns = INTERVAL_NS};
   nvml->is_divided = 1;
   assert_int_equal(prof_start(1), PROF_OK);
   sample_with(&options, 20);
-  assert_int_equal(state_now().meter_count, METERS_OF_A_DEVICE * EMULATED_NVML_DEVICES - 2 + EMULATED_NVML_INSTANCES);
+  assert_int_equal(state_now().meter_count,
+                   METERS_OF_A_DEVICE * EMULATED_NVML_DEVICES - 2 + EMULATED_NVML_INSTANCES);
   assert_true(value_of("nvml:2 power (W)", 2) == 75.5);
   assert_true(value_of("nvml:2 utilisation (%)", 2) == -1);
   assert_true(value_of("nvml:3 memory used (B)", 3) == 3.0 * (1 << 30));
   assert_true(value_of("nvml:4 memory used (B)", 4) == 4.0 * (1 << 30));
   assert_true(value_of("nvml:3 power (W)", 3) == -1);
-  assert_string_equal(state_of_back_end("nvml").reason, "works, but device 2 is divided (MIG): its utilisation is not told, and of its instances, which have numbers of their own, memory alone");
+  assert_string_equal(state_of_back_end("nvml").reason,
+                      "works, but device 2 is divided (MIG): its utilisation is not told, and of "
+                      "its instances, which have numbers of their own, memory alone");
   assert_int_equal(prof_stop(), PROF_OK);
   drop_folder();
 }
@@ -298,12 +323,15 @@ static void a_forked_child_may_use_cuda(void **state) {
   if (child == 0) {
     begin_cuda();
     if (prof_start(1) != PROF_OK) _exit(1);
-    for (int i = 0; i < 10; i++) WITH_GPU_PROFILER(((prof_device){PROF_DEVICE_CUDA, 0}), 0, "a child's", "test", PROF_NO_ARGS, {});
+    for (int i = 0; i < 10; i++)
+      WITH_GPU_PROFILER(((prof_device){PROF_DEVICE_CUDA, 0}), 0, "a child's", "test", PROF_NO_ARGS,
+                        {});
     for (unsigned naps = 0; hang_nap(&naps);) {
       prof_trace *trace;
       prof_trace_device about = {.size = sizeof about};
       if (prof_get(&trace) != PROF_OK) _exit(2);
-      const bool is_there = prof_trace_device_get(trace, 0, &about) == PROF_OK && about.scope_count == 10;
+      const bool is_there =
+          prof_trace_device_get(trace, 0, &about) == PROF_OK && about.scope_count == 10;
       prof_trace_destroy(trace);
       if (is_there) _exit(0);
     }
@@ -315,9 +343,19 @@ static void a_forked_child_may_use_cuda(void **state) {
   drop_folder();
 }
 
-#define TESTS(X)                                                                                                                                              \
-  X(each_meter_has_its_unit) X(the_csv_is_as_madengines) X(devices_have_cudas_numbers) X(a_sampler_that_comes_first_has_them_too) X(what_is_not_supported_is_left_out) X(a_device_that_is_lost_leaves_a_gap) \
-  X(to_ask_for_its_state_does_not_begin_with_it) X(a_driver_that_is_not_loaded_is_said) X(a_driver_of_another_release_is_said) X(a_user_without_rights_is_told_so) X(one_that_is_divided_has_its_instances) X(instances_have_cudas_numbers)                \
+#define TESTS(X)                                 \
+  X(each_meter_has_its_unit)                     \
+  X(the_csv_is_as_madengines)                    \
+  X(devices_have_cudas_numbers)                  \
+  X(a_sampler_that_comes_first_has_them_too)     \
+  X(what_is_not_supported_is_left_out)           \
+  X(a_device_that_is_lost_leaves_a_gap)          \
+  X(to_ask_for_its_state_does_not_begin_with_it) \
+  X(a_driver_that_is_not_loaded_is_said)         \
+  X(a_driver_of_another_release_is_said)         \
+  X(a_user_without_rights_is_told_so)            \
+  X(one_that_is_divided_has_its_instances)       \
+  X(instances_have_cudas_numbers)                \
   X(a_forked_child_may_use_cuda)
 ALONE_TESTS
 

@@ -1,4 +1,6 @@
-/* An operator's workspace by what CUDA hands out, on an emulated driver and an emulated CUPTI (vendors: no device is behind them): to the byte, what counts and what does not, and where it cannot be known. */
+/* An operator's workspace by what CUDA hands out, on an emulated driver and an emulated CUPTI
+   (vendors: no device is behind them): to the byte, what counts and what does not, and where it
+   cannot be known. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <prof/device.h>
@@ -17,9 +19,9 @@
 
 #include "alone.h"
 #include "cuda_program.h"
+#include "hang_guard.h"
 #include "recorded.h"
 #include "vendors/cupti.h"
-#include "hang_guard.h"
 
 static const prof_device device = {PROF_DEVICE_CUDA, 0};
 static emulated_cupti *cupti;
@@ -62,7 +64,14 @@ static int run(void *user) {
   return s->run(s);
 }
 
-static const prof_op_options wanted = {.size = sizeof wanted, .warmup = 4, .exec = 1, .repeat = 6, .repeat_all = 1, .time_limit_ns = UINT64_MAX, .vendor_memory = 1, .no_reuse = 1};
+static const prof_op_options wanted = {.size = sizeof wanted,
+                                       .warmup = 4,
+                                       .exec = 1,
+                                       .repeat = 6,
+                                       .repeat_all = 1,
+                                       .time_limit_ns = UINT64_MAX,
+                                       .vendor_memory = 1,
+                                       .no_reuse = 1};
 
 static prof_op_info info_of(const prof_op_result *result) {
   prof_op_info info = {.size = sizeof info};
@@ -71,7 +80,8 @@ static prof_op_info info_of(const prof_op_result *result) {
 }
 
 static prof_op_timer *timer_of(void *stream) {
-  const prof_op_stream place = {.size = sizeof place, .device = device, .stream = handle_of(stream)};
+  const prof_op_stream place = {
+      .size = sizeof place, .device = device, .stream = handle_of(stream)};
   prof_op_timer *timer = NULL;
   if (prof_op_timer_create(&place, &timer) != PROF_OK) fail_msg("%s", prof_last_error());
   return timer;
@@ -88,7 +98,12 @@ static prof_op_info measure(subject *s, int (*what)(subject *s)) {
   s->run = what;
   s->runs = 0;
   prof_op_timer *const timer = timer_of(s->stream);
-  const prof_op op = {.size = sizeof op, .key = "an operator", .user = s, .run = run, .device = device, .timer = timer};
+  const prof_op op = {.size = sizeof op,
+                      .key = "an operator",
+                      .user = s,
+                      .run = run,
+                      .device = device,
+                      .timer = timer};
   prof_op_result *const result = profile_op(&op);
   const prof_op_info info = info_of(result);
   assert_int_equal(s->runs, wanted.warmup + wanted.repeat);
@@ -114,7 +129,9 @@ static void is_over(void) {
 }
 
 static void is_known(const prof_op_info *info, uint64_t bytes) {
-  if (info->workspace_bytes != bytes || info->workspace_source != PROF_OP_WORKSPACE_VENDOR) fail_msg("%lu bytes, source %u, status %d: %s", (unsigned long)info->workspace_bytes, info->workspace_source, info->workspace_status, prof_last_error());
+  if (info->workspace_bytes != bytes || info->workspace_source != PROF_OP_WORKSPACE_VENDOR)
+    fail_msg("%lu bytes, source %u, status %d: %s", (unsigned long)info->workspace_bytes,
+             info->workspace_source, info->workspace_status, prof_last_error());
   assert_int_equal(info->has_workspace, 1);
   assert_int_equal(info->workspace_status, PROF_OK);
   is_over();
@@ -130,7 +147,8 @@ static void is_unknown(const prof_op_info *info, int32_t status, const char *why
 
 /* ---- to the byte ---- */
 
-/* The driver gives the lowest address that is free: the last piece has the first one's, and nobody comes to the second one's. */
+/* The driver gives the lowest address that is free: the last piece has the first one's, and nobody
+   comes to the second one's. */
 static int in_each_other(subject *s) {
   (void)s;
   const unsigned long long first = allocate(1000), second = allocate(2000), third = allocate(30);
@@ -149,7 +167,8 @@ static void the_peak_of_the_first_run_is_known_to_the_byte(void **state) {
   prof_op_info info = measure(&s, in_each_other);
   is_known(&info, 3030);
   s.run = in_each_other;
-  const prof_op op = {.size = sizeof op, .key = "by the host's timer", .user = &s, .run = run, .device = device};
+  const prof_op op = {
+      .size = sizeof op, .key = "by the host's timer", .user = &s, .run = run, .device = device};
   prof_op_result *const result = profile_op(&op);
   info = info_of(result);
   is_known(&info, 3030);
@@ -201,7 +220,9 @@ static void who_asks_for_nothing_has_none_for_sure(void **state) {
 
 static int in_order_of_the_stream(subject *s) {
   unsigned long long first, second;
-  if (cu.cuMemAllocAsync(&first, 4096, s->stream) != 0 || cu.cuMemAllocAsync(&second, 1024, s->stream) != 0) return 1;
+  if (cu.cuMemAllocAsync(&first, 4096, s->stream) != 0 ||
+      cu.cuMemAllocAsync(&second, 1024, s->stream) != 0)
+    return 1;
   if (cu.cuMemFreeAsync(first, s->stream) != 0) return 1;
   if (cu.cuMemAllocAsync(&first, 2048, s->stream) != 0) return 1;
   return cu.cuMemFreeAsync(second, s->stream) != 0 || cu.cuMemFreeAsync(first, s->stream) != 0;
@@ -270,7 +291,8 @@ static void other_threads_and_streams_count(void **state) {
 }
 
 static int asks_for_memory_alone(subject *s) {
-  assert_int_equal(cupti->kinds, s->runs == 1); /* and for no calls, all of which an older one would record */
+  /* and for no calls, all of which an older one would record */
+  assert_int_equal(cupti->kinds, s->runs == 1);
   return in_each_other(s);
 }
 
@@ -302,7 +324,12 @@ static void who_says_it_is_believed_and_cupti_left_alone(void **state) {
   (void)state;
   subject s = on_device_0();
   s.run = in_each_other;
-  const prof_op op = {.size = sizeof op, .key = "it says so", .user = &s, .run = run, .workspace = says, .device = device};
+  const prof_op op = {.size = sizeof op,
+                      .key = "it says so",
+                      .user = &s,
+                      .run = run,
+                      .workspace = says,
+                      .device = device};
   prof_op_result *const result = profile_op(&op);
   prof_op_info info = info_of(result);
   assert_int_equal(info.workspace_bytes, 77);
@@ -324,7 +351,8 @@ static void who_does_not_ask_has_no_cupti(void **state) {
   subject s = on_device_0();
   options.vendor_memory = 0;
   s.run = in_each_other;
-  const prof_op op = {.size = sizeof op, .key = "nobody asked", .user = &s, .run = run, .device = device};
+  const prof_op op = {
+      .size = sizeof op, .key = "nobody asked", .user = &s, .run = run, .device = device};
   assert_int_equal(prof_op_profile(&op, &options, &result), PROF_OK);
   const prof_op_info info = info_of(result);
   assert_int_equal(info.has_workspace, 0);
@@ -340,7 +368,8 @@ static void without_a_warm_up_it_is_refused(void **state) {
   prof_op_result *result = NULL;
   subject s = on_device_0();
   s.run = nothing;
-  const prof_op op = {.size = sizeof op, .key = "no warm-up", .user = &s, .run = run, .device = device};
+  const prof_op op = {
+      .size = sizeof op, .key = "no warm-up", .user = &s, .run = run, .device = device};
   options.warmup = 0;
   options.no_warmup = 1;
   assert_int_equal(prof_op_profile(&op, &options, &result), PROF_E_INVALID);
@@ -357,7 +386,12 @@ static void results_are_kept_for_it(void **state) {
   (void)state;
   subject s = on_device_0();
   s.run = in_each_other;
-  const prof_op op = {.size = sizeof op, .key = "kept", .user = &s, .run = run, .device = device, .driver = "the same"};
+  const prof_op op = {.size = sizeof op,
+                      .key = "kept",
+                      .user = &s,
+                      .run = run,
+                      .device = device,
+                      .driver = "the same"};
   for (int i = 0; i < 4; i++) {
     prof_op_options options = wanted;
     prof_op_result *result = NULL;
@@ -367,7 +401,8 @@ static void results_are_kept_for_it(void **state) {
     const prof_op_info info = info_of(result);
     assert_int_equal(info.was_kept, i / 2);
     assert_int_equal(info.workspace_bytes, i % 2 ? 3030 : 0);
-    assert_int_equal(info.workspace_source, i % 2 ? PROF_OP_WORKSPACE_VENDOR : PROF_OP_WORKSPACE_UNKNOWN);
+    assert_int_equal(info.workspace_source,
+                     i % 2 ? PROF_OP_WORKSPACE_VENDOR : PROF_OP_WORKSPACE_UNKNOWN);
     prof_op_result_destroy(result);
   }
 }
@@ -386,13 +421,22 @@ static int both_at_once(subject *s) {
   return 0;
 }
 
-static void measure_group(subject s[2], int (*workspace)(void *user, uint64_t *bytes_out), prof_op_info *whole_out) {
+static void measure_group(subject s[2], int (*workspace)(void *user, uint64_t *bytes_out),
+                          prof_op_info *whole_out) {
   prof_op_timer *const timers[] = {timer_of(s[0].stream), timer_of(s[1].stream)};
   prof_op_result *results[3];
   prof_op_overlap overlap = {.size = sizeof overlap};
   prof_op ops[2];
-  for (int i = 0; i < 2; i++) ops[i] = (prof_op){.size = sizeof ops[i], .key = i ? "two" : "one", .user = &s[i], .run = run, .device = device, .timer = timers[i], .workspace = i ? workspace : NULL};
-  if (prof_op_profile_group(ops, 2, PROF_OP_STREAMS, &wanted, results, &overlap) != PROF_OK) fail_msg("%s", prof_last_error());
+  for (int i = 0; i < 2; i++)
+    ops[i] = (prof_op){.size = sizeof ops[i],
+                       .key = i ? "two" : "one",
+                       .user = &s[i],
+                       .run = run,
+                       .device = device,
+                       .timer = timers[i],
+                       .workspace = i ? workspace : NULL};
+  if (prof_op_profile_group(ops, 2, PROF_OP_STREAMS, &wanted, results, &overlap) != PROF_OK)
+    fail_msg("%s", prof_last_error());
   *whole_out = info_of(results[2]);
   for (int i = 0; i < 3; i++) prof_op_result_destroy(results[i]);
   for (int i = 0; i < 2; i++) {
@@ -446,7 +490,8 @@ static void of_a_device_that_nobody_serves_it_is_unknown(void **state) {
   const prof_op op = {.size = sizeof op, .key = "of the host", .user = &s, .run = run};
   assert_int_equal(prof_op_profile(&op, &wanted, &result), PROF_OK);
   const prof_op_info info = info_of(result);
-  is_unknown(&info, PROF_E_UNSUPPORTED, "no back end that is in use records what its library hands out");
+  is_unknown(&info, PROF_E_UNSUPPORTED,
+             "no back end that is in use records what its library hands out");
   assert_int_equal(cupti->calls, 0);
   prof_op_result_destroy(result);
 }
@@ -456,7 +501,8 @@ static prof_op_info inner;
 static int measures_another(subject *s) {
   subject other = {.stream = s->stream, .run = nothing};
   prof_op_result *result = NULL;
-  const prof_op op = {.size = sizeof op, .key = "inside", .user = &other, .run = run, .device = device};
+  const prof_op op = {
+      .size = sizeof op, .key = "inside", .user = &other, .run = run, .device = device};
   if (s->runs > 1) return 0;
   if (prof_op_profile(&op, &wanted, &result) != PROF_OK) return 1;
   inner = info_of(result);
@@ -490,7 +536,8 @@ static void what_cupti_drops_makes_it_unknown(void **state) {
 /* Its records are the recording's, and none of them is lost to it. */
 static void a_recording_goes_before(void **state) {
   (void)state;
-  const prof_options options = {.size = sizeof options, .level = 1, .devices = PROF_DEVICES_RECORDS};
+  const prof_options options = {
+      .size = sizeof options, .level = 1, .devices = PROF_DEVICES_RECORDS};
   subject s = on_device_0();
   assert_int_equal(prof_start_with(&options), PROF_OK);
   prof_op_info info = measure(&s, in_each_other);
@@ -504,12 +551,14 @@ static void a_recording_goes_before(void **state) {
 }
 
 static int start_recording(subject *s) {
-  const prof_options options = {.size = sizeof options, .level = 1, .devices = PROF_DEVICES_RECORDS};
+  const prof_options options = {
+      .size = sizeof options, .level = 1, .devices = PROF_DEVICES_RECORDS};
   if (s->runs == 1 && prof_start_with(&options) != PROF_OK) return 1;
   return in_each_other(s);
 }
 
-/* It begins when the run that is being told of is over: with that, CUPTI would be asked by two at once. */
+/* It begins when the run that is being told of is over: with that, CUPTI would be asked by two at
+   once. */
 static void a_recording_that_begins_in_the_run_waits(void **state) {
   (void)state;
   subject s = on_device_0();
@@ -540,17 +589,27 @@ static struct {
   int starts, stops;
 } script;
 
-static int scripted_probe(const prof_backend_host *host) { return (script.host = host) ? PROF_BACKEND_OK : PROF_BACKEND_ABSENT; }
+static int scripted_probe(const prof_backend_host *host) {
+  return (script.host = host) ? PROF_BACKEND_OK : PROF_BACKEND_ABSENT;
+}
 static int scripted_open(const prof_backend_host *host, prof_backend_self **self_out) {
   (void)host;
   *self_out = (prof_backend_self *)&script;
   return PROF_BACKEND_OK;
 }
-static int scripted_create(prof_backend_self *self, uint64_t stream, void **event_out) { return (void)self, (void)stream, (void)event_out, PROF_BACKEND_UNSUPPORTED; }
-static int scripted_record(prof_backend_self *self, uint64_t stream, void **event) { return (void)self, (void)stream, (void)event, PROF_BACKEND_UNSUPPORTED; }
-static int scripted_query(prof_backend_self *self, void *event) { return (void)self, (void)event, PROF_BACKEND_UNSUPPORTED; }
+static int scripted_create(prof_backend_self *self, uint64_t stream, void **event_out) {
+  return (void)self, (void)stream, (void)event_out, PROF_BACKEND_UNSUPPORTED;
+}
+static int scripted_record(prof_backend_self *self, uint64_t stream, void **event) {
+  return (void)self, (void)stream, (void)event, PROF_BACKEND_UNSUPPORTED;
+}
+static int scripted_query(prof_backend_self *self, void *event) {
+  return (void)self, (void)event, PROF_BACKEND_UNSUPPORTED;
+}
 static void scripted_destroy(prof_backend_self *self, void *event) { (void)self, (void)event; }
-static int scripted_time(prof_backend_self *self, void *event, uint64_t *ns_out) { return (void)self, (void)event, (void)ns_out, PROF_BACKEND_UNSUPPORTED; }
+static int scripted_time(prof_backend_self *self, void *event, uint64_t *ns_out) {
+  return (void)self, (void)event, (void)ns_out, PROF_BACKEND_UNSUPPORTED;
+}
 
 static int scripted_start(prof_backend_self *self, uint32_t kinds, uint32_t *kinds_out) {
   (void)self;
@@ -581,11 +640,29 @@ static int scripted_drain(prof_backend_self *self, uint32_t how, uint64_t *lost_
   return PROF_BACKEND_OK;
 }
 
-static const prof_backend scripted = {.size = sizeof scripted, .major = PROF_BACKEND_MAJOR, .minor = PROF_BACKEND_MINOR, .device_type = SCRIPTED_TYPE, .name = "scripted", .version = "1", .probe = scripted_probe, .open = scripted_open,
-                                      .event_create = scripted_create, .event_record = scripted_record, .event_query = scripted_query, .event_destroy = scripted_destroy, .event_time = scripted_time, .start = scripted_start,
-                                      .stop = scripted_stop, .drain = scripted_drain, .records_memory = 1};
+static const prof_backend scripted = {.size = sizeof scripted,
+                                      .major = PROF_BACKEND_MAJOR,
+                                      .minor = PROF_BACKEND_MINOR,
+                                      .device_type = SCRIPTED_TYPE,
+                                      .name = "scripted",
+                                      .version = "1",
+                                      .probe = scripted_probe,
+                                      .open = scripted_open,
+                                      .event_create = scripted_create,
+                                      .event_record = scripted_record,
+                                      .event_query = scripted_query,
+                                      .event_destroy = scripted_destroy,
+                                      .event_time = scripted_time,
+                                      .start = scripted_start,
+                                      .stop = scripted_stop,
+                                      .drain = scripted_drain,
+                                      .records_memory = 1};
 
-static prof_backend_memory piece(uint64_t ns, uint64_t address, uint64_t bytes) { return (prof_backend_memory){.record = {.kind = PROF_BACKEND_MEMORY, .start = ns, .end = ns}, .address = address, .bytes = bytes}; }
+static prof_backend_memory piece(uint64_t ns, uint64_t address, uint64_t bytes) {
+  return (prof_backend_memory){.record = {.kind = PROF_BACKEND_MEMORY, .start = ns, .end = ns},
+                               .address = address,
+                               .bytes = bytes};
+}
 static prof_backend_memory release(uint64_t ns, uint64_t address) {
   prof_backend_memory it = piece(ns, address, 0);
   it.is_release = 1;
@@ -608,7 +685,8 @@ static int count_runs(void *user) {
 
 static prof_op_info measure_script(void) {
   prof_op_result *result = NULL;
-  const prof_op op = {.size = sizeof op, .key = "scripted", .run = count_runs, .device = {SCRIPTED_TYPE, 0}};
+  const prof_op op = {
+      .size = sizeof op, .key = "scripted", .run = count_runs, .device = {SCRIPTED_TYPE, 0}};
   script.starts = script.stops = 0;
   if (prof_op_profile(&op, &wanted, &result) != PROF_OK) fail_msg("%s", prof_last_error());
   const prof_op_info info = info_of(result);
@@ -680,7 +758,10 @@ static void why_a_back_end_does_not_tell_is_said(void **state) {
   static const struct {
     int result;
     int32_t status;
-  } cases[] = {{PROF_BACKEND_BUSY, PROF_E_BUSY}, {PROF_BACKEND_PERMISSION, PROF_E_PERMISSION}, {PROF_BACKEND_NO_MEMORY, PROF_E_NO_MEMORY}, {PROF_BACKEND_VENDOR, PROF_E_UNSUPPORTED}};
+  } cases[] = {{PROF_BACKEND_BUSY, PROF_E_BUSY},
+               {PROF_BACKEND_PERMISSION, PROF_E_PERMISSION},
+               {PROF_BACKEND_NO_MEMORY, PROF_E_NO_MEMORY},
+               {PROF_BACKEND_VENDOR, PROF_E_UNSUPPORTED}};
   (void)state;
   begin_script();
   put(piece(10, 0x1000, 100));
@@ -700,12 +781,30 @@ static void why_a_back_end_does_not_tell_is_said(void **state) {
   assert_int_equal(info.workspace_bytes, 100);
 }
 
-#define TESTS(X)                                                                                                                                              \
-  X(the_peak_of_the_first_run_is_known_to_the_byte) X(memory_of_before_the_run_does_not_count) X(what_the_first_run_keeps_counts) X(who_asks_for_nothing_has_none_for_sure) \
-  X(stream_ordered_memory_counts_by_its_calls) X(the_devices_own_and_managed_memory_count) X(other_threads_and_streams_count) X(a_cupti_of_cuda_11_does_too) X(who_says_it_is_believed_and_cupti_left_alone) \
-  X(who_does_not_ask_has_no_cupti) X(without_a_warm_up_it_is_refused) X(results_are_kept_for_it) X(a_groups_is_what_all_held_at_once) X(without_cupti_it_is_unknown)          \
-  X(beside_another_tool_it_is_unknown) X(of_a_device_that_nobody_serves_it_is_unknown) X(of_two_measurements_at_once_one_is_told) X(what_cupti_drops_makes_it_unknown) X(a_recording_goes_before)                        \
-  X(a_recording_that_begins_in_the_run_waits) X(pieces_are_added_up_by_their_times) X(what_is_no_piece_makes_it_unknown_or_is_left_out) X(more_pieces_than_there_is_room_for_are_not_added_up)              \
+#define TESTS(X)                                         \
+  X(the_peak_of_the_first_run_is_known_to_the_byte)      \
+  X(memory_of_before_the_run_does_not_count)             \
+  X(what_the_first_run_keeps_counts)                     \
+  X(who_asks_for_nothing_has_none_for_sure)              \
+  X(stream_ordered_memory_counts_by_its_calls)           \
+  X(the_devices_own_and_managed_memory_count)            \
+  X(other_threads_and_streams_count)                     \
+  X(a_cupti_of_cuda_11_does_too)                         \
+  X(who_says_it_is_believed_and_cupti_left_alone)        \
+  X(who_does_not_ask_has_no_cupti)                       \
+  X(without_a_warm_up_it_is_refused)                     \
+  X(results_are_kept_for_it)                             \
+  X(a_groups_is_what_all_held_at_once)                   \
+  X(without_cupti_it_is_unknown)                         \
+  X(beside_another_tool_it_is_unknown)                   \
+  X(of_a_device_that_nobody_serves_it_is_unknown)        \
+  X(of_two_measurements_at_once_one_is_told)             \
+  X(what_cupti_drops_makes_it_unknown)                   \
+  X(a_recording_goes_before)                             \
+  X(a_recording_that_begins_in_the_run_waits)            \
+  X(pieces_are_added_up_by_their_times)                  \
+  X(what_is_no_piece_makes_it_unknown_or_is_left_out)    \
+  X(more_pieces_than_there_is_room_for_are_not_added_up) \
   X(why_a_back_end_does_not_tell_is_said)
 ALONE_TESTS
 

@@ -1,4 +1,5 @@
-/* WITH_GPU_PROFILER on a real OpenCL, whichever the machine has: PoCL where there is no other. The truth is what the kernels' own events say. */
+/* WITH_GPU_PROFILER on a real OpenCL, whichever the machine has: PoCL where there is no other. The
+   truth is what the kernels' own events say. */
 #define _GNU_SOURCE
 #include <stdio.h>
 
@@ -45,17 +46,20 @@ int main(void) {
 
 #include "alone.h"
 #include "collector.h"
+#include "hang_guard.h"
 #include "opencl.h"
 #include "told.h"
-#include "hang_guard.h"
 
 static const prof_device device = {PROF_DEVICE_OPENCL, 0};
 static const cl_queue_properties profiling[] = {CL_QUEUE_PROPERTIES, CL_QUEUE_PROFILING_ENABLE, 0};
-static const cl_queue_properties out_of_order[] = {CL_QUEUE_PROPERTIES, CL_QUEUE_PROFILING_ENABLE | CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, 0};
+static const cl_queue_properties out_of_order[] = {
+    CL_QUEUE_PROPERTIES, CL_QUEUE_PROFILING_ENABLE | CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, 0};
 static const cl_queue_properties plain[] = {0};
 
 static void open_opencl(void) {
-  static const char source[] = "kernel void spin(global uint *out, uint rounds) { uint x = get_global_id(0); for (uint i = 0; i < rounds; i++) x = x * 1664525u + 1013904223u; out[get_global_id(0)] = x; }";
+  static const char source[] =
+      "kernel void spin(global uint *out, uint rounds) { uint x = get_global_id(0); for (uint i = "
+      "0; i < rounds; i++) x = x * 1664525u + 1013904223u; out[get_global_id(0)] = x; }";
   const char *text = source;
   cl_int error;
   assert_null(find_opencl());
@@ -68,7 +72,8 @@ static void open_opencl(void) {
 
 static cl_command_queue make_queue(const cl_queue_properties *properties) {
   cl_int error;
-  const cl_command_queue queue = cl.clCreateCommandQueueWithProperties(context, device_id, properties, &error);
+  const cl_command_queue queue =
+      cl.clCreateCommandQueueWithProperties(context, device_id, properties, &error);
   assert_int_equal(error, CL_SUCCESS);
   return queue;
 }
@@ -81,7 +86,9 @@ typedef struct work {
 
 static work make_work(cl_uint rounds) {
   cl_int errors[2];
-  work w = {.kernel = cl.clCreateKernel(program, "spin", &errors[0]), .out = cl.clCreateBuffer(context, CL_MEM_READ_WRITE, 64 * sizeof(cl_uint), NULL, &errors[1])};
+  work w = {
+      .kernel = cl.clCreateKernel(program, "spin", &errors[0]),
+      .out = cl.clCreateBuffer(context, CL_MEM_READ_WRITE, 64 * sizeof(cl_uint), NULL, &errors[1])};
   assert_int_equal(errors[0], CL_SUCCESS);
   assert_int_equal(errors[1], CL_SUCCESS);
   assert_int_equal(cl.clSetKernelArg(w.kernel, 0, sizeof(cl_mem), (void *)&w.out), CL_SUCCESS);
@@ -96,7 +103,9 @@ static void drop_work(work w) {
 
 static void run(cl_command_queue queue, work w, cl_event *event_out) {
   const size_t items = 4;
-  assert_int_equal(cl.clEnqueueNDRangeKernel(queue, w.kernel, 1, NULL, &items, NULL, 0, NULL, event_out), CL_SUCCESS);
+  assert_int_equal(
+      cl.clEnqueueNDRangeKernel(queue, w.kernel, 1, NULL, &items, NULL, 0, NULL, event_out),
+      CL_SUCCESS);
 }
 
 /* What is put on the queue from here on waits until the gate is opened. */
@@ -115,7 +124,9 @@ static void open_gate(cl_event gate) {
 
 static cl_uint holders_of(cl_command_queue queue) {
   cl_uint count = 0;
-  assert_int_equal(cl.clGetCommandQueueInfo(queue, CL_QUEUE_REFERENCE_COUNT, sizeof count, &count, NULL), CL_SUCCESS);
+  assert_int_equal(
+      cl.clGetCommandQueueInfo(queue, CL_QUEUE_REFERENCE_COUNT, sizeof count, &count, NULL),
+      CL_SUCCESS);
   return count;
 }
 
@@ -125,7 +136,9 @@ static cl_uint soon_holders_of(cl_command_queue queue, cl_uint expected) {
   return holders_of(queue);
 }
 
-static void put_marker(cl_command_queue queue) { assert_int_equal(cl.clEnqueueMarkerWithWaitList(queue, 0, NULL, NULL), CL_SUCCESS); }
+static void put_marker(cl_command_queue queue) {
+  assert_int_equal(cl.clEnqueueMarkerWithWaitList(queue, 0, NULL, NULL), CL_SUCCESS);
+}
 
 /* ---- what was recorded ---- */
 
@@ -135,9 +148,9 @@ typedef struct sums {
   uint64_t host, on_device, streams, late, times, lost;
   prof_trace_device device; /* the first; its name is "" where there is none */
   struct {
-    uint64_t from_ns, to_ns; /* CLOCK_MONOTONIC */
+    uint64_t from_ns, to_ns;         /* CLOCK_MONOTONIC */
     uint64_t raw_from_ns, raw_to_ns; /* as the driver said them */
-  } scopes[SCOPES_MAX]; /* of the device: by stream, then in their order */
+  } scopes[SCOPES_MAX];              /* of the device: by stream, then in their order */
 } sums;
 
 static sums *take(void) {
@@ -185,12 +198,15 @@ static sums *settle(uint64_t on_device) {
     usleep(5000);
   }
   const sums *const s = take();
-  fail_msg("of %lu device scopes %lu came within 10 s; host %lu, late %lu, times %lu, others lost %lu", (unsigned long)on_device, (unsigned long)s->on_device, (unsigned long)s->host, (unsigned long)s->late,
-           (unsigned long)s->times, (unsigned long)s->lost);
+  fail_msg(
+      "of %lu device scopes %lu came within 10 s; host %lu, late %lu, times %lu, others lost %lu",
+      (unsigned long)on_device, (unsigned long)s->on_device, (unsigned long)s->host,
+      (unsigned long)s->late, (unsigned long)s->times, (unsigned long)s->lost);
   return NULL;
 }
 
-#define SCOPE(queue, ...) WITH_GPU_PROFILER(device, queue, "kernel", "test", PROF_NO_ARGS, __VA_ARGS__)
+#define SCOPE(queue, ...) \
+  WITH_GPU_PROFILER(device, queue, "kernel", "test", PROF_NO_ARGS, __VA_ARGS__)
 
 static uint64_t read_clock(clockid_t clock) {
   struct timespec now;
@@ -203,7 +219,8 @@ static int64_t clock_distance(void) {
   uint64_t best = UINT64_MAX;
   int64_t distance = 0;
   for (int i = 0; i < 100; i++) {
-    const uint64_t before = read_clock(CLOCK_MONOTONIC), raw = read_clock(CLOCK_MONOTONIC_RAW), after = read_clock(CLOCK_MONOTONIC);
+    const uint64_t before = read_clock(CLOCK_MONOTONIC), raw = read_clock(CLOCK_MONOTONIC_RAW),
+                   after = read_clock(CLOCK_MONOTONIC);
     if (after - before >= best) continue;
     best = after - before;
     distance = (int64_t)(raw - (before + best / 2));
@@ -237,16 +254,23 @@ static void a_device_scope_has_its_kernel_in_it(void **state) {
   assert_string_equal(s->device.back_end, "opencl");
   assert_int_not_equal(s->device.name[0], 0);
   assert_int_not_equal(s->device.units, 0);
-  printf("%s: times within %lu ns of the host's, %lu of %d moved to their launch, %lu ns at most\n", s->device.name, (unsigned long)s->device.clock_error_ns, (unsigned long)s->device.early_count, COUNT,
-         (unsigned long)s->device.early_ns);
+  printf("%s: times within %lu ns of the host's, %lu of %d moved to their launch, %lu ns at most\n",
+         s->device.name, (unsigned long)s->device.clock_error_ns,
+         (unsigned long)s->device.early_count, COUNT, (unsigned long)s->device.early_ns);
   const int64_t distance = clock_distance(), slack = (int64_t)s->device.clock_error_ns + SLACK_NS;
   for (int i = 0; i < COUNT; i++) {
-    const uint64_t start = time_of(kernels[i], CL_PROFILING_COMMAND_START), end = time_of(kernels[i], CL_PROFILING_COMMAND_END);
+    const uint64_t start = time_of(kernels[i], CL_PROFILING_COMMAND_START),
+                   end = time_of(kernels[i], CL_PROFILING_COMMAND_END);
     assert_in_range(start, s->scopes[i].raw_from_ns, s->scopes[i].raw_to_ns);
     assert_in_range(end, start, s->scopes[i].raw_to_ns);
     if (!is_pocl) continue; /* whose clock is known */
-    const int64_t before = (int64_t)start - distance - (int64_t)s->scopes[i].from_ns, after = (int64_t)s->scopes[i].to_ns - ((int64_t)end - distance);
-    if (before < -slack || after < -slack) fail_msg("kernel %d: begins %ld ns after its scope's begin, ends %ld ns before its end; %ld are possible", i, (long)before, (long)after, (long)slack);
+    const int64_t before = (int64_t)start - distance - (int64_t)s->scopes[i].from_ns,
+                  after = (int64_t)s->scopes[i].to_ns - ((int64_t)end - distance);
+    if (before < -slack || after < -slack)
+      fail_msg(
+          "kernel %d: begins %ld ns after its scope's begin, ends %ld ns before its end; %ld are "
+          "possible",
+          i, (long)before, (long)after, (long)slack);
   }
   for (int i = 0; i < COUNT; i++) cl.clReleaseEvent(kernels[i]);
   drop_work(w);
@@ -302,7 +326,8 @@ static void a_queue_without_profiling_has_its_host_side_and_says_why(void **stat
   assert_int_equal(s->on_device, 0);
   assert_int_equal(s->times, 10);
   assert_int_equal(state_of_back_end("opencl").result, PROF_BACKEND_OK);
-  assert_non_null(strstr(state_of_back_end("opencl").reason, "the queue has no CL_QUEUE_PROFILING_ENABLE"));
+  assert_non_null(
+      strstr(state_of_back_end("opencl").reason, "the queue has no CL_QUEUE_PROFILING_ENABLE"));
   drop_work(w);
   cl.clReleaseCommandQueue(queue);
 }
@@ -402,13 +427,15 @@ static void a_part_of_a_device_is_the_devices(void **state) {
   cl_device_id parts[PARTS_MAX];
   cl_uint count = 0;
   cl_int error;
-  if (cl.clCreateSubDevices(device_id, one_unit, PARTS_MAX, parts, &count) != CL_SUCCESS || count == 0) {
+  if (cl.clCreateSubDevices(device_id, one_unit, PARTS_MAX, parts, &count) != CL_SUCCESS ||
+      count == 0) {
     print_message("skip: the device cannot be parted\n");
     skip();
   }
   const cl_context of_part = cl.clCreateContext(NULL, 1, &parts[count - 1], NULL, NULL, &error);
   assert_int_equal(error, CL_SUCCESS);
-  const cl_command_queue queue = cl.clCreateCommandQueueWithProperties(of_part, parts[count - 1], profiling, &error);
+  const cl_command_queue queue =
+      cl.clCreateCommandQueueWithProperties(of_part, parts[count - 1], profiling, &error);
   assert_int_equal(error, CL_SUCCESS);
   SCOPE(queue, { put_marker(queue); });
   cl.clFinish(queue);
@@ -448,9 +475,14 @@ static void a_forked_child_has_the_host_side_alone(void **state) {
     const pid_t child = fork();
     if (child == 0) {
       hang_guard();
-      for (int i = 0; i < 5; i++) SCOPE(queue, {}); /* its driver's threads are not there: any call of OpenCL's could wait for ever */
+      /* its driver's threads are not there: any call of OpenCL's could wait for ever */
+      for (int i = 0; i < 5; i++) SCOPE(queue, {});
       const sums *const s = take();
-      _exit(s->host == 5 && s->on_device == 0 && s->late + s->times == 0 && state_of_back_end("opencl").result == PROF_BACKEND_FORKED && prof_stop() == PROF_OK ? 0 : 1);
+      _exit(s->host == 5 && s->on_device == 0 && s->late + s->times == 0 &&
+                    state_of_back_end("opencl").result == PROF_BACKEND_FORKED &&
+                    prof_stop() == PROF_OK
+                ? 0
+                : 1);
     }
     int status = -1;
     assert_int_equal(waitpid(child, &status, 0), child);
@@ -500,15 +532,22 @@ static void the_programs_own_events_tell_the_kernels_times(void **state) {
   for (int i = 0; i < COUNT; i++) {
     WITH_BASE_PROFILER(PROF_HOST, "layer", "model", PROF_NO_ARGS, {
       run(queue, w, &events[i]);
-      assert_int_equal(prof_device_event(device, (uint64_t)(uintptr_t)queue, events[i], PROF_BACKEND_KERNEL, "spin"), PROF_OK);
+      assert_int_equal(prof_device_event(device, (uint64_t)(uintptr_t)queue, events[i],
+                                         PROF_BACKEND_KERNEL, "spin"),
+                       PROF_OK);
     });
   }
   run(none, w, &without);
-  assert_int_equal(prof_device_event(device, (uint64_t)(uintptr_t)none, without, PROF_BACKEND_KERNEL, "spin"), PROF_E_UNSUPPORTED);
+  assert_int_equal(
+      prof_device_event(device, (uint64_t)(uintptr_t)none, without, PROF_BACKEND_KERNEL, "spin"),
+      PROF_E_UNSUPPORTED);
   assert_non_null(strstr(prof_last_error(), "the queue has no CL_QUEUE_PROFILING_ENABLE"));
-  assert_int_equal(prof_device_event(device, 3, events[0], PROF_BACKEND_KERNEL, "spin"), PROF_E_INVALID);
+  assert_int_equal(prof_device_event(device, 3, events[0], PROF_BACKEND_KERNEL, "spin"),
+                   PROF_E_INVALID);
   assert_non_null(strstr(prof_last_error(), "stream 3 is no cl_command_queue"));
-  assert_int_equal(prof_device_event(device, (uint64_t)(uintptr_t)queue, (void *)5, PROF_BACKEND_KERNEL, "spin"), PROF_E_INVALID);
+  assert_int_equal(
+      prof_device_event(device, (uint64_t)(uintptr_t)queue, (void *)5, PROF_BACKEND_KERNEL, "spin"),
+      PROF_E_INVALID);
   assert_int_equal(cl.clFinish(queue), CL_SUCCESS);
   assert_int_equal(cl.clFinish(none), CL_SUCCESS);
   for (unsigned naps = 0; about.record_count < COUNT && hang_nap(&naps);) {
@@ -522,7 +561,8 @@ static void the_programs_own_events_tell_the_kernels_times(void **state) {
   while (prof_cursor_next(cursor, &event) == 1) {
     if (!(event.flags & PROF_EVENT_ON_DEVICE)) continue;
     assert_in_range(count, 0, COUNT - 1);
-    assert_int_equal(event.launch.device_start_ns, time_of(events[count], CL_PROFILING_COMMAND_START));
+    assert_int_equal(event.launch.device_start_ns,
+                     time_of(events[count], CL_PROFILING_COMMAND_START));
     assert_int_equal(event.launch.device_end_ns, time_of(events[count], CL_PROFILING_COMMAND_END));
     assert_memory_equal(event.name, "spin", event.name_bytes);
     count++;
@@ -530,7 +570,8 @@ static void the_programs_own_events_tell_the_kernels_times(void **state) {
   assert_int_equal(count, COUNT);
   prof_cursor_destroy(cursor);
   assert_int_equal(prof_trace_device_get(trace, 0, &about), PROF_OK);
-  print_message("  own events: times within %llu ns of the host's\n", (unsigned long long)about.clock_error_ns);
+  print_message("  own events: times within %llu ns of the host's\n",
+                (unsigned long long)about.clock_error_ns);
   prof_trace_destroy(trace);
   for (int i = 0; i < COUNT; i++) cl.clReleaseEvent(events[i]);
   cl.clReleaseEvent(without);
@@ -539,31 +580,54 @@ static void the_programs_own_events_tell_the_kernels_times(void **state) {
   cl.clReleaseCommandQueue(none);
 }
 
-static int compare_doubles(const void *a, const void *b) { return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b); }
+static int compare_doubles(const void *a, const void *b) {
+  return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b);
+}
 
 /* By how much of the kernel's own time the operator's is more: the median. */
 static double share_beyond_the_kernel(void) {
   enum { COUNT = 31 };
   op_work o = {.queue = make_queue(profiling), .w = make_work(2000000)};
-  const prof_op_stream stream = {.size = sizeof stream, .device = device, .stream = (uint64_t)(uintptr_t)o.queue, .flush = flush_op, .user = &o};
+  const prof_op_stream stream = {.size = sizeof stream,
+                                 .device = device,
+                                 .stream = (uint64_t)(uintptr_t)o.queue,
+                                 .flush = flush_op,
+                                 .user = &o};
   prof_op_timer *timer = NULL;
   prof_op_result *result = NULL;
   double shares[COUNT];
   size_t count = 0;
   if (prof_op_timer_create(&stream, &timer) != PROF_OK) fail_msg("%s", prof_last_error());
-  const prof_op op = {.size = sizeof op, .key = "spin", .user = &o, .run = run_op, .device = device, .timer = timer};
-  const prof_op_options options = {.size = sizeof options, .no_warmup = 1, .exec = 1, .repeat = COUNT, .repeat_all = 1, .time_limit_ns = UINT64_MAX, .no_reuse = 1 /* another try is another measurement */};
+  const prof_op op = {.size = sizeof op,
+                      .key = "spin",
+                      .user = &o,
+                      .run = run_op,
+                      .device = device,
+                      .timer = timer};
+  const prof_op_options options = {.size = sizeof options,
+                                   .no_warmup = 1,
+                                   .exec = 1,
+                                   .repeat = COUNT,
+                                   .repeat_all = 1,
+                                   .time_limit_ns = UINT64_MAX,
+                                   .no_reuse = 1 /* another try is another measurement */};
   if (prof_op_profile(&op, &options, &result) != PROF_OK) fail_msg("%s", prof_last_error());
   const double *const us = prof_op_samples(result, &count);
   assert_int_equal(count, COUNT);
   for (int i = 0; i < COUNT; i++) {
-    const double own_us = (double)(time_of(o.kernels[i], CL_PROFILING_COMMAND_END) - time_of(o.kernels[i], CL_PROFILING_COMMAND_START)) / 1e3;
-    if (us[i] < own_us) fail_msg("sample %d: %.3f us, of a kernel that took %.3f", i, us[i], own_us);
+    const double own_us = (double)(time_of(o.kernels[i], CL_PROFILING_COMMAND_END) -
+                                   time_of(o.kernels[i], CL_PROFILING_COMMAND_START)) /
+                          1e3;
+    if (us[i] < own_us)
+      fail_msg("sample %d: %.3f us, of a kernel that took %.3f", i, us[i], own_us);
     shares[i] = us[i] / own_us - 1;
     cl.clReleaseEvent(o.kernels[i]);
   }
   qsort(shares, COUNT, sizeof *shares, compare_doubles);
-  printf("an operator of %.0f us: more than its kernel's own time by %.3f %% (median; least %.3f %%, most %.3f %%)\n", us[COUNT / 2], shares[COUNT / 2] * 100, shares[0] * 100, shares[COUNT - 1] * 100);
+  printf(
+      "an operator of %.0f us: more than its kernel's own time by %.3f %% (median; least %.3f %%, "
+      "most %.3f %%)\n",
+      us[COUNT / 2], shares[COUNT / 2] * 100, shares[0] * 100, shares[COUNT - 1] * 100);
   prof_op_result_destroy(result);
   prof_op_timer_destroy(timer);
   drop_work(o.w);
@@ -571,8 +635,8 @@ static double share_beyond_the_kernel(void) {
   return shares[COUNT / 2];
 }
 
-/* Where others have the processors that are the device, the markers around a kernel wait for one: it
-   is tried again. */
+/* Where others have the processors that are the device, the markers around a kernel wait for one:
+   it is tried again. */
 static void an_operators_time_is_its_kernels(void **state) {
   (void)state;
   double least = share_beyond_the_kernel();
@@ -580,13 +644,15 @@ static void an_operators_time_is_its_kernels(void **state) {
     const double share = share_beyond_the_kernel();
     if (share < least) least = share;
   }
-  if (least >= 0.01) fail_msg("half of the samples take %.3f %% more than their kernels", least * 100);
+  if (least >= 0.01)
+    fail_msg("half of the samples take %.3f %% more than their kernels", least * 100);
 }
 
 static void a_queue_without_profiling_cannot_be_timed_and_says_why(void **state) {
   (void)state;
   const cl_command_queue queue = make_queue(plain);
-  const prof_op_stream stream = {.size = sizeof stream, .device = device, .stream = (uint64_t)(uintptr_t)queue};
+  const prof_op_stream stream = {
+      .size = sizeof stream, .device = device, .stream = (uint64_t)(uintptr_t)queue};
   prof_op_timer *timer = NULL;
   assert_int_equal(prof_op_timer_create(&stream, &timer), PROF_E_OPERATOR);
   assert_null(timer);
@@ -619,11 +685,20 @@ static void an_exit_with_work_in_flight_neither_hangs_nor_crashes(void **state) 
   }
 }
 
-#define TESTS(X)                                                                                                                                              \
-  X(a_device_scope_has_its_kernel_in_it) X(two_queues_from_four_threads) X(a_queue_without_profiling_has_its_host_side_and_says_why)                          \
-  X(a_handle_that_comes_again_is_another_queue) X(a_queue_out_of_order_is_served) X(a_queue_that_is_released_meanwhile_is_no_harm) X(no_queue_is_held_on_to) \
-  X(a_part_of_a_device_is_the_devices) X(the_status_counts_devices) X(a_forked_child_has_the_host_side_alone)                                                 \
-  X(the_programs_own_events_tell_the_kernels_times) X(an_operators_time_is_its_kernels) X(a_queue_without_profiling_cannot_be_timed_and_says_why)                                                               \
+#define TESTS(X)                                              \
+  X(a_device_scope_has_its_kernel_in_it)                      \
+  X(two_queues_from_four_threads)                             \
+  X(a_queue_without_profiling_has_its_host_side_and_says_why) \
+  X(a_handle_that_comes_again_is_another_queue)               \
+  X(a_queue_out_of_order_is_served)                           \
+  X(a_queue_that_is_released_meanwhile_is_no_harm)            \
+  X(no_queue_is_held_on_to)                                   \
+  X(a_part_of_a_device_is_the_devices)                        \
+  X(the_status_counts_devices)                                \
+  X(a_forked_child_has_the_host_side_alone)                   \
+  X(the_programs_own_events_tell_the_kernels_times)           \
+  X(an_operators_time_is_its_kernels)                         \
+  X(a_queue_without_profiling_cannot_be_timed_and_says_why)   \
   X(an_exit_with_work_in_flight_neither_hangs_nor_crashes)
 
 static void begin(void) {

@@ -1,4 +1,5 @@
-// What src/opencl declares of OpenCL is what <CL/cl.h> does: types of functions, values, sizes. Compiles to nothing where the header is not there, and says so.
+// What src/opencl declares of OpenCL is what <CL/cl.h> does: types of functions, values, sizes.
+// Compiles to nothing where the header is not there, and says so.
 #include <cstdio>
 #include <type_traits>
 
@@ -20,9 +21,10 @@ using prof_i_cl_platform = cl_platform_id;
 using prof_i_cl_device = cl_device_id;
 using prof_i_cl_queue = cl_command_queue;
 using prof_i_cl_event = cl_event;
-#define CHECK_FUNCTION(need, name, arguments) static_assert(std::is_same<cl_int arguments, decltype(::name)>::value, #name);
+#define CHECK_FUNCTION(need, name, arguments) \
+  static_assert(std::is_same<cl_int arguments, decltype(::name)>::value, #name);
 PROF_I_CL_FUNCTIONS(CHECK_FUNCTION)
-} // namespace vendor
+}  // namespace vendor
 
 #define CHECK_VALUE(name, value) static_assert((value) == CL_##name, #name);
 PROF_I_CL_CONSTANTS(CHECK_VALUE)
@@ -30,18 +32,26 @@ PROF_I_CL_ERRORS(CHECK_VALUE)
 PROF_I_CL_LAYER_CONSTANTS(CHECK_VALUE)
 
 // The table that a loader hands to layers.
-#define CHECK_PLACE(place, name) static_assert(offsetof(cl_icd_dispatch, name) == (place) * sizeof(void *), #name);
+#define CHECK_PLACE(place, name) \
+  static_assert(offsetof(cl_icd_dispatch, name) == (place) * sizeof(void *), #name);
 PROF_I_CL_CALLED(CHECK_PLACE)
 PROF_I_CL_HOOKED(CHECK_PLACE)
 static_assert(PROF_I_CL_DEVICE_TYPE_ALL == CL_DEVICE_TYPE_ALL, "CL_DEVICE_TYPE_ALL");
 
-static_assert(sizeof(prof_i_cl_pci) == sizeof(cl_device_pci_bus_info_khr), "the size of CL_DEVICE_PCI_BUS_INFO_KHR");
-static_assert(offsetof(prof_i_cl_pci, bus) == offsetof(cl_device_pci_bus_info_khr, pci_bus), "pci_bus");
-static_assert(offsetof(prof_i_cl_pci, device) == offsetof(cl_device_pci_bus_info_khr, pci_device), "pci_device");
-static_assert(offsetof(prof_i_cl_pci, function) == offsetof(cl_device_pci_bus_info_khr, pci_function), "pci_function");
+static_assert(sizeof(prof_i_cl_pci) == sizeof(cl_device_pci_bus_info_khr),
+              "the size of CL_DEVICE_PCI_BUS_INFO_KHR");
+static_assert(offsetof(prof_i_cl_pci, bus) == offsetof(cl_device_pci_bus_info_khr, pci_bus),
+              "pci_bus");
+static_assert(offsetof(prof_i_cl_pci, device) == offsetof(cl_device_pci_bus_info_khr, pci_device),
+              "pci_device");
+static_assert(offsetof(prof_i_cl_pci, function) ==
+                  offsetof(cl_device_pci_bus_info_khr, pci_function),
+              "pci_function");
 
 // What is read with clGet...Info().
-static_assert(std::is_same<cl_command_queue_properties, uint64_t>::value && std::is_same<cl_device_type, uint64_t>::value, "bit fields");
+static_assert(std::is_same<cl_command_queue_properties, uint64_t>::value &&
+                  std::is_same<cl_device_type, uint64_t>::value,
+              "bit fields");
 static_assert(sizeof(cl_ulong) == 8 && sizeof(cl_uint) == 4 && sizeof(cl_int) == 4, "numbers");
 
 int main() {

@@ -1,4 +1,5 @@
-/* libprof_opencl.so in front of a real OpenCL: a program that knows nothing of it is recorded as it ran. The truth is what the commands' own events say. */
+/* libprof_opencl.so in front of a real OpenCL: a program that knows nothing of it is recorded as it
+   ran. The truth is what the commands' own events say. */
 #define _GNU_SOURCE
 #include <stdio.h>
 
@@ -39,12 +40,13 @@ int main(void) {
 
 #include "alone.h"
 #include "collector.h"
+#include "hang_guard.h"
 #include "opencl.h"
 #include "told.h"
-#include "hang_guard.h"
 
 static const prof_device device = {PROF_DEVICE_OPENCL, 0};
-static const cl_queue_properties out_of_order[] = {CL_QUEUE_PROPERTIES, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, 0};
+static const cl_queue_properties out_of_order[] = {CL_QUEUE_PROPERTIES,
+                                                   CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, 0};
 
 /* ---- a program ---- */
 
@@ -52,7 +54,9 @@ static cl_kernel spin;
 static cl_mem out;
 
 static void begin(void) {
-  static const char source[] = "kernel void spin(global uint *out, uint rounds) { uint x = get_global_id(0); for (uint i = 0; i < rounds; i++) x = x * 1664525u + 1013904223u; out[get_global_id(0)] = x; }";
+  static const char source[] =
+      "kernel void spin(global uint *out, uint rounds) { uint x = get_global_id(0); for (uint i = "
+      "0; i < rounds; i++) x = x * 1664525u + 1013904223u; out[get_global_id(0)] = x; }";
   const char *text = source, *const build = getenv("PROF_TEST_BUILD_DIR");
   const cl_uint rounds = 20000;
   char path[4096];
@@ -73,14 +77,17 @@ static void begin(void) {
 
 static cl_command_queue make_queue(const cl_queue_properties *properties) {
   cl_int error;
-  const cl_command_queue queue = cl.clCreateCommandQueueWithProperties(context, device_id, properties, &error);
+  const cl_command_queue queue =
+      cl.clCreateCommandQueueWithProperties(context, device_id, properties, &error);
   assert_int_equal(error, CL_SUCCESS);
   return queue;
 }
 
 static void run_kernel(cl_command_queue queue, cl_event *event_out) {
   const size_t items = 64, group = 16;
-  assert_int_equal(cl.clEnqueueNDRangeKernel(queue, spin, 1, NULL, &items, &group, 0, NULL, event_out), CL_SUCCESS);
+  assert_int_equal(
+      cl.clEnqueueNDRangeKernel(queue, spin, 1, NULL, &items, &group, 0, NULL, event_out),
+      CL_SUCCESS);
 }
 
 static uint64_t time_of(cl_event event, cl_profiling_info which) {
@@ -91,7 +98,8 @@ static uint64_t time_of(cl_event event, cl_profiling_info which) {
 
 static cl_uint holders_of(cl_event event) {
   cl_uint count = 0;
-  assert_int_equal(cl.clGetEventInfo(event, CL_EVENT_REFERENCE_COUNT, sizeof count, &count, NULL), CL_SUCCESS);
+  assert_int_equal(cl.clGetEventInfo(event, CL_EVENT_REFERENCE_COUNT, sizeof count, &count, NULL),
+                   CL_SUCCESS);
   return count;
 }
 
@@ -127,7 +135,8 @@ static uint64_t lost_of(const prof_trace *trace, int reason) {
   return info.lost_count[reason];
 }
 
-/* Until so many commands, and devices' sides of scopes, have been told: the collector may have no processor. */
+/* Until so many commands, and devices' sides of scopes, have been told: the collector may have no
+   processor. */
 static void settle_both(uint64_t commands, uint64_t sides) {
   prof_trace_device now = {.size = sizeof now};
   for (unsigned naps = 0; hang_nap(&naps);) {
@@ -136,7 +145,8 @@ static void settle_both(uint64_t commands, uint64_t sides) {
     prof_trace_destroy(trace);
     if (now.record_count >= commands && now.scope_count >= sides) return;
   }
-  fail_msg("of %lu commands %lu, of %lu scopes' sides %lu were told", (unsigned long)commands, (unsigned long)now.record_count, (unsigned long)sides, (unsigned long)now.scope_count);
+  fail_msg("of %lu commands %lu, of %lu scopes' sides %lu were told", (unsigned long)commands,
+           (unsigned long)now.record_count, (unsigned long)sides, (unsigned long)now.scope_count);
 }
 static void settle(uint64_t commands) { settle_both(commands, 0); }
 
@@ -207,11 +217,16 @@ static void kernels_have_the_times_of_their_events(void **state) {
   int count = 0;
   for (; next_command(r); count++) {
     assert_true(count < COUNT);
-    assert_true(is_text(r->event.name, r->event.name_bytes, "spin") && is_text(r->event.category, r->event.category_bytes, "kernel"));
-    assert_int_equal(r->event.launch.device_start_ns, time_of(events[count], CL_PROFILING_COMMAND_START));
-    assert_int_equal(r->event.launch.device_end_ns, time_of(events[count], CL_PROFILING_COMMAND_END));
-    assert_int_equal(arg_of(&r->event, "queued ns")->value.u64, time_of(events[count], CL_PROFILING_COMMAND_QUEUED));
-    assert_int_equal(arg_of(&r->event, "submitted ns")->value.u64, time_of(events[count], CL_PROFILING_COMMAND_SUBMIT));
+    assert_true(is_text(r->event.name, r->event.name_bytes, "spin") &&
+                is_text(r->event.category, r->event.category_bytes, "kernel"));
+    assert_int_equal(r->event.launch.device_start_ns,
+                     time_of(events[count], CL_PROFILING_COMMAND_START));
+    assert_int_equal(r->event.launch.device_end_ns,
+                     time_of(events[count], CL_PROFILING_COMMAND_END));
+    assert_int_equal(arg_of(&r->event, "queued ns")->value.u64,
+                     time_of(events[count], CL_PROFILING_COMMAND_QUEUED));
+    assert_int_equal(arg_of(&r->event, "submitted ns")->value.u64,
+                     time_of(events[count], CL_PROFILING_COMMAND_SUBMIT));
     assert_int_equal(arg_of(&r->event, "grid")->value.tensor.dims[0], 4);
     assert_int_equal(arg_of(&r->event, "block")->value.tensor.dims[0], 16);
     assert_int_equal(r->event.stream, (uintptr_t)queue);
@@ -220,7 +235,8 @@ static void kernels_have_the_times_of_their_events(void **state) {
   }
   assert_int_equal(count, COUNT);
   for (int i = 0; i < PROF_LOSS_COUNT; i++) assert_int_equal(lost_of(r->trace, i), 0);
-  if (is_pocl) assert_in_range(device_of(r->trace).clock_error_ns, 1, 1000000000); /* how near the looks at its clock were is the machine's affair */
+  /* how near the looks at its clock were is the machine's affair */
+  if (is_pocl) assert_in_range(device_of(r->trace).clock_error_ns, 1, 1000000000);
   close_all(r);
   cl.clReleaseCommandQueue(queue);
 }
@@ -230,8 +246,12 @@ static void copies_fills_and_maps_say_how_much(void **state) {
   static const struct {
     const char *name, *category, *way;
     uint64_t bytes;
-  } wanted[] = {{"Memcpy HtoD", "gpu_memcpy", "host to device", 4096}, {"Memcpy DtoH", "gpu_memcpy", "device to host", 1024}, {"Memcpy DtoD", "gpu_memcpy", "device to device", 512},
-                {"Memset", "gpu_memset", "unknown to device", 2048}, {"map", "gpu_memcpy", "device to host", 256}, {"unmap", "gpu_memcpy", "host to device", 0}};
+  } wanted[] = {{"Memcpy HtoD", "gpu_memcpy", "host to device", 4096},
+                {"Memcpy DtoH", "gpu_memcpy", "device to host", 1024},
+                {"Memcpy DtoD", "gpu_memcpy", "device to device", 512},
+                {"Memset", "gpu_memset", "unknown to device", 2048},
+                {"map", "gpu_memcpy", "device to host", 256},
+                {"unmap", "gpu_memcpy", "host to device", 0}};
   enum { COUNT = sizeof wanted / sizeof *wanted };
   const cl_command_queue queue = make_queue(NULL);
   static char bytes[4096];
@@ -239,11 +259,15 @@ static void copies_fills_and_maps_say_how_much(void **state) {
   cl_int error;
   const cl_mem other = cl.clCreateBuffer(context, CL_MEM_READ_WRITE, 4096, NULL, &error);
   assert_int_equal(prof_start(1), PROF_OK);
-  assert_int_equal(cl.clEnqueueWriteBuffer(queue, out, CL_FALSE, 0, 4096, bytes, 0, NULL, NULL), CL_SUCCESS);
-  assert_int_equal(cl.clEnqueueReadBuffer(queue, out, CL_TRUE, 0, 1024, bytes, 0, NULL, NULL), CL_SUCCESS);
+  assert_int_equal(cl.clEnqueueWriteBuffer(queue, out, CL_FALSE, 0, 4096, bytes, 0, NULL, NULL),
+                   CL_SUCCESS);
+  assert_int_equal(cl.clEnqueueReadBuffer(queue, out, CL_TRUE, 0, 1024, bytes, 0, NULL, NULL),
+                   CL_SUCCESS);
   assert_int_equal(cl.clEnqueueCopyBuffer(queue, out, other, 0, 0, 512, 0, NULL, NULL), CL_SUCCESS);
-  assert_int_equal(cl.clEnqueueFillBuffer(queue, out, &zero, sizeof zero, 0, 2048, 0, NULL, NULL), CL_SUCCESS);
-  void *const mapped = cl.clEnqueueMapBuffer(queue, out, CL_TRUE, CL_MAP_READ, 0, 256, 0, NULL, NULL, &error);
+  assert_int_equal(cl.clEnqueueFillBuffer(queue, out, &zero, sizeof zero, 0, 2048, 0, NULL, NULL),
+                   CL_SUCCESS);
+  void *const mapped =
+      cl.clEnqueueMapBuffer(queue, out, CL_TRUE, CL_MAP_READ, 0, 256, 0, NULL, NULL, &error);
   assert_int_equal(error, CL_SUCCESS);
   assert_int_equal(cl.clEnqueueUnmapMemObject(queue, out, mapped, 0, NULL, NULL), CL_SUCCESS);
   assert_int_equal(cl.clFinish(queue), CL_SUCCESS);
@@ -252,7 +276,9 @@ static void copies_fills_and_maps_say_how_much(void **state) {
   int at = 0;
   for (; next_command(r); at++) {
     assert_true(at < COUNT);
-    if (!is_text(r->event.name, r->event.name_bytes, wanted[at].name) || !is_text(r->event.category, r->event.category_bytes, wanted[at].category)) fail_msg("command %d is %.*s", at, (int)r->event.name_bytes, r->event.name);
+    if (!is_text(r->event.name, r->event.name_bytes, wanted[at].name) ||
+        !is_text(r->event.category, r->event.category_bytes, wanted[at].category))
+      fail_msg("command %d is %.*s", at, (int)r->event.name_bytes, r->event.name);
     const prof_trace_arg *const way = arg_of(&r->event, "direction");
     assert_true(is_text(way->value.text.data, way->value.text.bytes, wanted[at].way));
     if (wanted[at].bytes) assert_int_equal(arg_of(&r->event, "bytes")->value.u64, wanted[at].bytes);
@@ -299,7 +325,10 @@ static void a_scope_holds_its_kernels_once(void **state) {
   reader *const r = read_all(stop_and_get());
   const prof_row fused = row_of(r->trace, "fused"), layer = row_of(r->trace, "layer");
   uint64_t inside_ns = 0, alone_ns = 0, side_ns = 0;
-  while (next_command(r)) *(r->event.launch.record == 0 ? &side_ns : r->event.depth > 0 ? &inside_ns : &alone_ns) += r->event.duration_ns;
+  while (next_command(r))
+    *(r->event.launch.record == 0 ? &side_ns
+      : r->event.depth > 0        ? &inside_ns
+                                  : &alone_ns) += r->event.duration_ns;
   assert_int_equal(fused.device_count, 3);
   assert_true(side_ns >= inside_ns && inside_ns > 0 && alone_ns > 0);
   assert_int_equal(fused.self_device_ns, side_ns);
@@ -317,7 +346,10 @@ static void what_overlaps_on_a_queue_out_of_order_is_all_there(void **state) {
   cl_int error;
   const cl_event gate = cl.clCreateUserEvent(context, &error);
   assert_int_equal(prof_start(1), PROF_OK);
-  for (int i = 0; i < COUNT; i++) assert_int_equal(cl.clEnqueueNDRangeKernel(queue, spin, 1, NULL, &items, NULL, i % 2 == 0, i % 2 == 0 ? &gate : NULL, NULL), CL_SUCCESS);
+  for (int i = 0; i < COUNT; i++)
+    assert_int_equal(cl.clEnqueueNDRangeKernel(queue, spin, 1, NULL, &items, NULL, i % 2 == 0,
+                                               i % 2 == 0 ? &gate : NULL, NULL),
+                     CL_SUCCESS);
   cl.clFlush(queue);
   settle(COUNT / 2); /* those that wait for nothing */
   assert_int_equal(cl.clSetUserEventStatus(gate, CL_COMPLETE), CL_SUCCESS);
@@ -325,7 +357,8 @@ static void what_overlaps_on_a_queue_out_of_order_is_all_there(void **state) {
   settle(COUNT);
   reader *const r = read_all(stop_and_get());
   int count = 0;
-  for (; next_command(r); count++) assert_int_equal(arg_of(&r->event, "work items")->value.tensor.dims[0], 4);
+  for (; next_command(r); count++)
+    assert_int_equal(arg_of(&r->event, "work items")->value.tensor.dims[0], 4);
   assert_int_equal(count, COUNT);
   close_all(r);
   cl.clReleaseEvent(gate);
@@ -342,7 +375,9 @@ static void what_is_not_done_at_the_stop_is_late_and_in_no_later_recording(void 
   assert_int_equal(cl.clFinish(queue), CL_SUCCESS);
   settle(1);
   const size_t items = 4;
-  for (int i = 0; i < 3; i++) assert_int_equal(cl.clEnqueueNDRangeKernel(queue, spin, 1, NULL, &items, NULL, 1, &gate, NULL), CL_SUCCESS);
+  for (int i = 0; i < 3; i++)
+    assert_int_equal(cl.clEnqueueNDRangeKernel(queue, spin, 1, NULL, &items, NULL, 1, &gate, NULL),
+                     CL_SUCCESS);
   prof_trace *trace = stop_and_get();
   assert_int_equal(device_of(trace).record_count, 1);
   assert_int_equal(lost_of(trace, PROF_LOSS_DEVICE_LATE), 3);
@@ -364,14 +399,18 @@ static void what_is_not_done_at_the_stop_is_late_and_in_no_later_recording(void 
 
 static uint64_t properties_of(cl_command_queue queue) {
   cl_command_queue_properties properties = 0;
-  assert_int_equal(cl.clGetCommandQueueInfo(queue, CL_QUEUE_PROPERTIES, sizeof properties, &properties, NULL), CL_SUCCESS);
+  assert_int_equal(
+      cl.clGetCommandQueueInfo(queue, CL_QUEUE_PROPERTIES, sizeof properties, &properties, NULL),
+      CL_SUCCESS);
   return properties;
 }
 
 static void queues_keep_times_unless_that_is_forbidden(void **state) {
   (void)state;
   cl_int error;
-  const cl_command_queue old = cl.clCreateCommandQueue(context, device_id, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, &error), young = make_queue(out_of_order), bare = make_queue(NULL);
+  const cl_command_queue old = cl.clCreateCommandQueue(
+                             context, device_id, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, &error),
+                         young = make_queue(out_of_order), bare = make_queue(NULL);
   const uint64_t both = CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE | CL_QUEUE_PROFILING_ENABLE;
   assert_int_equal(properties_of(old), both);
   assert_int_equal(properties_of(young), both);
@@ -420,7 +459,8 @@ static void an_error_is_the_programs_and_recorded_by_nobody(void **state) {
   const size_t items = 4;
   cl_event event = NULL;
   assert_int_equal(prof_start(1), PROF_OK);
-  assert_int_equal(cl.clEnqueueNDRangeKernel(queue, spin, 7, NULL, &items, NULL, 0, NULL, &event), CL_INVALID_WORK_DIMENSION);
+  assert_int_equal(cl.clEnqueueNDRangeKernel(queue, spin, 7, NULL, &items, NULL, 0, NULL, &event),
+                   CL_INVALID_WORK_DIMENSION);
   assert_null(event);
   run_kernel(queue, NULL);
   assert_int_equal(cl.clFinish(queue), CL_SUCCESS);
@@ -445,7 +485,8 @@ static void threads_and_queues_lose_nothing(void **state) {
   const cl_command_queue queues[] = {make_queue(NULL), make_queue(out_of_order)};
   pthread_t threads[THREADS];
   assert_int_equal(prof_start(2), PROF_OK);
-  for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, enqueue, (void *)queues[i % 2]), 0);
+  for (int i = 0; i < THREADS; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, enqueue, (void *)queues[i % 2]), 0);
   for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
   for (int i = 0; i < 2; i++) assert_int_equal(cl.clFinish(queues[i]), CL_SUCCESS);
   settle(THREADS * EACH);
@@ -477,10 +518,18 @@ static void a_forked_child_records_none(void **state) {
   cl.clReleaseCommandQueue(queue);
 }
 
-#define TESTS(X)                                                                                                                                                                             \
-  X(kernels_have_the_times_of_their_events) X(copies_fills_and_maps_say_how_much) X(at_level_2_each_call_launched_its_command) X(a_scope_holds_its_kernels_once)                             \
-  X(what_overlaps_on_a_queue_out_of_order_is_all_there) X(what_is_not_done_at_the_stop_is_late_and_in_no_later_recording) X(queues_keep_times_unless_that_is_forbidden)                      \
-  X(who_forbids_it_gets_scopes_alone) X(an_error_is_the_programs_and_recorded_by_nobody) X(threads_and_queues_lose_nothing) X(a_forked_child_records_none)
+#define TESTS(X)                                                    \
+  X(kernels_have_the_times_of_their_events)                         \
+  X(copies_fills_and_maps_say_how_much)                             \
+  X(at_level_2_each_call_launched_its_command)                      \
+  X(a_scope_holds_its_kernels_once)                                 \
+  X(what_overlaps_on_a_queue_out_of_order_is_all_there)             \
+  X(what_is_not_done_at_the_stop_is_late_and_in_no_later_recording) \
+  X(queues_keep_times_unless_that_is_forbidden)                     \
+  X(who_forbids_it_gets_scopes_alone)                               \
+  X(an_error_is_the_programs_and_recorded_by_nobody)                \
+  X(threads_and_queues_lose_nothing)                                \
+  X(a_forked_child_records_none)
 
 ALONE_TESTS
 

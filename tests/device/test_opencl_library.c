@@ -1,4 +1,5 @@
-/* What an OpenCL library may do to the back end, by one that does it on demand (plugins/opencl_double.c): each end is told, none hurts. */
+/* What an OpenCL library may do to the back end, by one that does it on demand
+   (plugins/opencl_double.c): each end is told, none hurts. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <prof/device.h>
@@ -28,12 +29,13 @@ static const prof_device device = {PROF_DEVICE_OPENCL, 0};
 
 /* ---- in the child ---- */
 
-#define CHECK(condition)                                                                                                                    \
-  do {                                                                                                                                      \
-    if (!(condition)) {                                                                                                                     \
-      fprintf(stderr, "%s:%d: not so: %s; the back end says: %s (%d)\n", __FILE__, __LINE__, #condition, status().reason, status().result); \
-      exit(1);                                                                                                                              \
-    }                                                                                                                                       \
+#define CHECK(condition)                                                                     \
+  do {                                                                                       \
+    if (!(condition)) {                                                                      \
+      fprintf(stderr, "%s:%d: not so: %s; the back end says: %s (%d)\n", __FILE__, __LINE__, \
+              #condition, status().reason, status().result);                                 \
+      exit(1);                                                                               \
+    }                                                                                        \
   } while (0)
 
 static prof_backend_state status(void) {
@@ -74,9 +76,11 @@ static int event_count(void) {
 
 typedef struct sums {
   uint64_t host, on_device, lost;
-  int64_t earliest_ns, latest_ns; /* of the device's scopes, from their host's start, by CLOCK_MONOTONIC */
-  int64_t launch_ns;              /* the same as earliest_ns by the trace, of whose clock both are */
-  int64_t error_ns;               /* what a time of the device may be wrong by, as the trace says */
+  /* of the device's scopes, from their host's start, by CLOCK_MONOTONIC */
+  int64_t earliest_ns, latest_ns;
+  /* the same as earliest_ns by the trace, of whose clock both are */
+  int64_t launch_ns;
+  int64_t error_ns; /* what a time of the device may be wrong by, as the trace says */
 } sums;
 
 static uint64_t starts[COUNT], ends[COUNT]; /* by the host */
@@ -94,7 +98,9 @@ static void look_at(sums *s, const prof_trace *trace, const prof_event *event, u
     s->host++;
     return;
   }
-  const int64_t from = (int64_t)(begun_ns + event->start_ns - starts[s->on_device]), to = (int64_t)(begun_ns + event->start_ns + event->duration_ns - ends[s->on_device]);
+  const int64_t from = (int64_t)(begun_ns + event->start_ns - starts[s->on_device]),
+                to =
+                    (int64_t)(begun_ns + event->start_ns + event->duration_ns - ends[s->on_device]);
   if (from < s->earliest_ns) s->earliest_ns = from;
   const int64_t since_launch = (int64_t)(event->start_ns - event->launch.start_ns);
   if (to > s->latest_ns) s->latest_ns = to;
@@ -108,7 +114,8 @@ static sums sum(void) {
   prof_cursor *cursor = NULL;
   prof_trace_info info = {.size = sizeof info};
   static prof_event event;
-  CHECK(prof_get(&trace) == PROF_OK && prof_trace_info_get(trace, &info) == PROF_OK && prof_cursor_create(trace, &cursor) == PROF_OK);
+  CHECK(prof_get(&trace) == PROF_OK && prof_trace_info_get(trace, &info) == PROF_OK &&
+        prof_cursor_create(trace, &cursor) == PROF_OK);
   while (prof_cursor_next(cursor, &event) == 1) look_at(&s, trace, &event, info.start_ns);
   s.lost = info.lost_count[PROF_LOSS_DEVICE_TIMES];
   for (uint32_t i = 0; i < info.device_count; i++) {
@@ -148,24 +155,33 @@ static void nothing_is_loaded_before_it_is_needed(void) {
   CHECK(status().result == PROF_BACKEND_OK && !status().is_open && is_loaded());
 }
 
-static void no_platform(void) { CHECK(status().result == PROF_BACKEND_NO_DEVICE && strstr(status().reason, "clGetPlatformIDs: CL_PLATFORM_NOT_FOUND_KHR (-1001)")); }
+static void no_platform(void) {
+  CHECK(status().result == PROF_BACKEND_NO_DEVICE &&
+        strstr(status().reason, "clGetPlatformIDs: CL_PLATFORM_NOT_FOUND_KHR (-1001)"));
+}
 
 static void no_device(void) {
-  CHECK(status().result == PROF_BACKEND_OK); /* to see that there is none, devices would have to be asked for */
+  /* to see that there is none, devices would have to be asked for */
+  CHECK(status().result == PROF_BACKEND_OK);
   CHECK(prof_start(1) == PROF_OK);
   WITH_GPU_PROFILER(device, make_queue(PROFILING), "kernel", "test", PROF_NO_ARGS, {});
-  CHECK(status().result == PROF_BACKEND_NO_DEVICE && strstr(status().reason, "1 platforms, and no device of any"));
+  CHECK(status().result == PROF_BACKEND_NO_DEVICE &&
+        strstr(status().reason, "1 platforms, and no device of any"));
   CHECK(sum().host == 1 && sum().on_device == 0);
 }
 
 static void no_library(void) {
-  CHECK(status().result == PROF_BACKEND_VERSION && strstr(status().reason, "libOpenCL.so.1 cannot be loaded: "));
+  CHECK(status().result == PROF_BACKEND_VERSION &&
+        strstr(status().reason, "libOpenCL.so.1 cannot be loaded: "));
   CHECK(prof_start(1) == PROF_OK);
   WITH_GPU_PROFILER(device, 4096, "kernel", "test", PROF_NO_ARGS, {});
   CHECK(sum().host == 1 && sum().on_device == 0);
 }
 
-static void another_library(void) { CHECK(status().result == PROF_BACKEND_VERSION && strstr(status().reason, "libOpenCL.so.1 has no clGetPlatformIDs()")); }
+static void another_library(void) {
+  CHECK(status().result == PROF_BACKEND_VERSION &&
+        strstr(status().reason, "libOpenCL.so.1 has no clGetPlatformIDs()"));
+}
 
 static void old(void) {
   CHECK(record(PROFILING).on_device == COUNT);
@@ -194,7 +210,8 @@ static void timer_that_is_no_use(void) {
 static void fails(void) {
   const sums s = record(PROFILING);
   CHECK(s.lost == COUNT);
-  CHECK(event_count() <= COUNT); /* nobody asks for the times of the begins: they are let go when they are used again */
+  /* nobody asks for the times of the begins: they are let go when they are used again */
+  CHECK(event_count() <= COUNT);
 }
 
 static void no_times(void) {
@@ -220,8 +237,10 @@ static void no_queue(void) {
   CHECK(sum().host == 5 && sum().on_device == 0 && sum().lost == 5);
 }
 
-/* In a program with more rights than its user: see prof_i_opencl_library_open(). The loader takes no LD_LIBRARY_PATH there, so what would be opened is the system's. */
-static const prof_sampler_options memory_used = {.size = sizeof memory_used, .interval_ns = 1000000, .mode = PROF_SAMPLE_VRAM};
+/* In a program with more rights than its user: see prof_i_opencl_library_open(). The loader takes
+   no LD_LIBRARY_PATH there, so what would be opened is the system's. */
+static const prof_sampler_options memory_used = {
+    .size = sizeof memory_used, .interval_ns = 1000000, .mode = PROF_SAMPLE_VRAM};
 
 static void memory(void) {
   static prof_event event;
@@ -229,18 +248,22 @@ static void memory(void) {
   prof_trace *trace = NULL;
   prof_cursor *cursor = NULL;
   uint64_t count = 0;
-  CHECK(prof_sampler_start(&memory_used) == PROF_E_NOT_FOUND && !is_loaded()); /* the program has not used it */
+  /* the program has not used it */
+  CHECK(prof_sampler_start(&memory_used) == PROF_E_NOT_FOUND && !is_loaded());
   record(PROFILING);
   CHECK(status().abilities & PROF_CAN_METRICS);
   CHECK(prof_start(1) == PROF_OK && prof_sampler_start(&memory_used) == PROF_OK);
   while (sampler.sample_count < 3) CHECK(prof_sampler_get(&sampler) == PROF_OK);
   int stopped = prof_sampler_stop();
-  for (unsigned naps = 0; stopped == PROF_E_BUSY && hang_nap(&naps);) stopped = prof_sampler_stop() == PROF_E_NOT_RUNNING ? PROF_OK : PROF_E_BUSY; /* its thread may have no processor for longer than a stop waits */
+  /* its thread may have no processor for longer than a stop waits */
+  for (unsigned naps = 0; stopped == PROF_E_BUSY && hang_nap(&naps);)
+    stopped = prof_sampler_stop() == PROF_E_NOT_RUNNING ? PROF_OK : PROF_E_BUSY;
   CHECK(sampler.meter_count == 1 && stopped == PROF_OK && prof_stop() == PROF_OK);
   CHECK(prof_get(&trace) == PROF_OK && prof_cursor_create(trace, &cursor) == PROF_OK);
   while (prof_cursor_next(cursor, &event) == 1) {
     if (event.kind != PROF_EVENT_COUNTER) continue;
-    CHECK(event.value == (double)(UINT64_C(5) << 30) && event.device.type == PROF_DEVICE_OPENCL && event.device.index == 0);
+    CHECK(event.value == (double)(UINT64_C(5) << 30) && event.device.type == PROF_DEVICE_OPENCL &&
+          event.device.index == 0);
     CHECK(event.name_bytes == 24 && memcmp(event.name, "opencl:0 memory used (B)", 24) == 0);
     count++;
   }
@@ -259,17 +282,32 @@ static void memory_that_cannot_be(void) { no_memory(); }
 
 static void more_rights(void) {
   if (!getauxval(AT_SECURE)) _exit(3);
-  CHECK(status().result == PROF_BACKEND_PERMISSION && strstr(status().reason, "libOpenCL.so.1 is not opened for it"));
+  CHECK(status().result == PROF_BACKEND_PERMISSION &&
+        strstr(status().reason, "libOpenCL.so.1 is not opened for it"));
   if (is_loaded()) _exit(1);
   _exit(0); /* and no look for leaks: nobody may look into such a process */
 }
 
-/* ---- each in a process of its own: name, how the double behaves (NULL: no library; "": nothing special) ---- */
+/* ---- each in a process of its own: name, how the double behaves (NULL: no library; "": nothing
+   special) ---- */
 
-#define CASES(X)                                                                                                                            \
-  X(nothing_is_loaded_before_it_is_needed, "") X(no_platform, "no_platform") X(no_device, "no_device") X(no_library, NULL) X(another_library, "odd") \
-  X(old, "old") X(unknown_clock, "") X(timer_that_is_no_use, "timer_lies") X(is_exact, "timer") X(fails, "fails") X(no_times, "no_times")            \
-  X(no_profiling, "") X(no_queue, "") X(memory, "amd") X(no_memory, "") X(memory_that_cannot_be, "amd_lies")
+#define CASES(X)                               \
+  X(nothing_is_loaded_before_it_is_needed, "") \
+  X(no_platform, "no_platform")                \
+  X(no_device, "no_device")                    \
+  X(no_library, NULL)                          \
+  X(another_library, "odd")                    \
+  X(old, "old")                                \
+  X(unknown_clock, "")                         \
+  X(timer_that_is_no_use, "timer_lies")        \
+  X(is_exact, "timer")                         \
+  X(fails, "fails")                            \
+  X(no_times, "no_times")                      \
+  X(no_profiling, "")                          \
+  X(no_queue, "")                              \
+  X(memory, "amd")                             \
+  X(no_memory, "")                             \
+  X(memory_that_cannot_be, "amd_lies")
 
 static const char *program;
 
@@ -277,10 +315,13 @@ static const char *program;
 static void put_library(const char *mode) {
   char from[512], to[512];
   snprintf(to, sizeof to, "%s/libOpenCL.so.1", folder);
-  snprintf(from, sizeof from, "%s/%s.so", getenv("PROF_TEST_PLUGIN_DIR"), mode && strcmp(mode, "odd") == 0 ? "odd" : "opencl_double");
+  snprintf(from, sizeof from, "%s/%s.so", getenv("PROF_TEST_PLUGIN_DIR"),
+           mode && strcmp(mode, "odd") == 0 ? "odd" : "opencl_double");
   unlink(to);
-  if (mode) assert_int_equal(symlink(from, to), 0);
-  else assert_int_equal(symlink("/dev/null", to), 0); /* stands before the system's */
+  if (mode)
+    assert_int_equal(symlink(from, to), 0);
+  else
+    assert_int_equal(symlink("/dev/null", to), 0); /* stands before the system's */
 }
 
 static void run(const char *name, const char *mode) {
@@ -294,7 +335,8 @@ static void run(const char *name, const char *mode) {
     _exit(127);
   }
   assert_int_equal(waitpid(child, &status_of_child, 0), child);
-  if (status_of_child != 0) fail_msg("%s, %s: status 0x%x", name, mode ? mode : "no library", (unsigned)status_of_child);
+  if (status_of_child != 0)
+    fail_msg("%s, %s: status 0x%x", name, mode ? mode : "no library", (unsigned)status_of_child);
 }
 
 #define RUN(name, mode)                  \
@@ -318,7 +360,8 @@ static bool copy_with_rights(const char *to) {
   char bytes[65536];
   FILE *const in = fopen("/proc/self/exe", "rb"), *const out = fopen(to, "wb");
   assert_true(in && out);
-  for (size_t count; (count = fread(bytes, 1, sizeof bytes, in)) > 0;) assert_int_equal(fwrite(bytes, 1, count, out), count);
+  for (size_t count; (count = fread(bytes, 1, sizeof bytes, in)) > 0;)
+    assert_int_equal(fwrite(bytes, 1, count, out), count);
   fclose(in);
   assert_int_equal(fclose(out), 0);
   return chown(to, OWNER, OWNER) == 0 && chmod(to, 04755) == 0;
@@ -342,7 +385,8 @@ static void a_program_with_more_rights_opens_none(void **state) {
   }
   assert_int_equal(waitpid(child, &status_of_child, 0), child);
   unlink(copy);
-  if (status_of_child == 3 << 8 || status_of_child == 127 << 8) { /* 127: the library stands where that user may not go */
+  /* 127: the library stands where that user may not go */
+  if (status_of_child == 3 << 8 || status_of_child == 127 << 8) {
     print_message("skip: nobody gets more rights here\n");
     skip();
   }
@@ -351,7 +395,8 @@ static void a_program_with_more_rights_opens_none(void **state) {
 
 static int make_folder(void **state) {
   (void)state;
-  snprintf(folder, sizeof folder, "%s/prof-opencl-XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
+  snprintf(folder, sizeof folder, "%s/prof-opencl-XXXXXX",
+           getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
   return mkdtemp(folder) ? 0 : -1;
 }
 
@@ -372,7 +417,8 @@ int main(int argc, char **argv) {
   CASES(ONE)
   ONE(more_rights, NULL)
 #define ENTRY(name, mode) cmocka_unit_test(run_##name),
-  const struct CMUnitTest tests[] = {CASES(ENTRY) cmocka_unit_test(a_stale_timer_is_given_up), cmocka_unit_test(times_of_the_hosts_clock_need_no_timer),
+  const struct CMUnitTest tests[] = {CASES(ENTRY) cmocka_unit_test(a_stale_timer_is_given_up),
+                                     cmocka_unit_test(times_of_the_hosts_clock_need_no_timer),
                                      cmocka_unit_test(a_program_with_more_rights_opens_none)};
   program = argv[0];
   return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -1,4 +1,5 @@
-/* Back ends that take their time to open: who comes meanwhile waits for it where he may, and is told what he went without where he may not. On the emulated vendor. */
+/* Back ends that take their time to open: who comes meanwhile waits for it where he may, and is
+   told what he went without where he may not. On the emulated vendor. */
 #define _GNU_SOURCE
 #include <prof/device.h>
 #include <prof/profiler.h>
@@ -16,8 +17,8 @@
 
 #include "alone.h"
 #include "emulated/emulated.h"
-#include "sampled.h"
 #include "hang_guard.h"
+#include "sampled.h"
 
 static const prof_device device = {EMULATED_TYPE, 0};
 static uint32_t is_at_it, is_held; /* atomic. is_held: until somebody lets it go */
@@ -69,7 +70,8 @@ static void a_sampler_waits_for_who_is_looking(void **state) {
   (void)state;
   prof_backend table = emulated_backend;
   pthread_t other;
-  const prof_sampler_options options = {.size = sizeof options, .interval_ns = 10000000, .devices = "0,1"};
+  const prof_sampler_options options = {
+      .size = sizeof options, .interval_ns = 10000000, .devices = "0,1"};
   table.probe = look_slowly;
   use(&table);
   emulated_stream *const stream = emulated_create(0);
@@ -128,7 +130,8 @@ static void a_scope_that_was_too_early_is_counted_and_says_why(void **state) {
   const prof_trace_device about = two_at_once(stream, true, &text);
   assert_int_equal(about.result, PROF_BACKEND_OK);
   assert_true(about.scope_count >= 1);
-  if (!strstr(text, "the host's side alone of some: another thread was just opening its back end")) fail_msg("%s", text);
+  if (!strstr(text, "the host's side alone of some: another thread was just opening its back end"))
+    fail_msg("%s", text);
   assert_int_equal(prof_health_get(&health), PROF_OK);
   assert_true(health.lost_count[PROF_LOSS_DEVICE_TIMES] >= 1);
   assert_string_equal(health.device_warning, "");
@@ -152,7 +155,10 @@ static void what_does_not_open_has_its_own_reason(void **state) {
   emulated_destroy(stream);
 }
 
-#define TESTS(X) X(a_sampler_waits_for_who_is_looking) X(a_scope_that_was_too_early_is_counted_and_says_why) X(what_does_not_open_has_its_own_reason)
+#define TESTS(X)                                        \
+  X(a_sampler_waits_for_who_is_looking)                 \
+  X(a_scope_that_was_too_early_is_counted_and_says_why) \
+  X(what_does_not_open_has_its_own_reason)
 ALONE_TESTS
 
 int main(int argc, char **argv) { return alone_main(argc, argv); }

@@ -1,4 +1,6 @@
-/* What a vendor's own tracing records, on an emulated device: each kernel and copy stands on its stream at its time, belongs to the scope that launched it, and what is wrong with one is counted. */
+/* What a vendor's own tracing records, on an emulated device: each kernel and copy stands on its
+   stream at its time, belongs to the scope that launched it, and what is wrong with one is
+   counted. */
 #define _GNU_SOURCE
 #include <prof/device.h>
 #include <prof/memory.h>
@@ -19,9 +21,9 @@
 #include "alone.h"
 #include "collector.h"
 #include "emulated/emulated.h"
+#include "hang_guard.h"
 #include "sampled.h"
 #include "told.h"
-#include "hang_guard.h"
 
 enum { KERNELS = 12, KERNEL_NS = 300000 };
 
@@ -34,7 +36,8 @@ static void begin(void) {
 }
 
 static void start(uint32_t level) {
-  const prof_options options = {.size = sizeof options, .level = level, .devices = PROF_DEVICES_RECORDS};
+  const prof_options options = {
+      .size = sizeof options, .level = level, .devices = PROF_DEVICES_RECORDS};
   assert_int_equal(prof_start_with(&options), PROF_OK);
 }
 
@@ -80,12 +83,15 @@ static bool next_on_device(prof_cursor *cursor, prof_event *event) {
 }
 
 static void launch_all(emulated_stream *stream) {
-  for (int i = 0; i < KERNELS; i++) WITH_BASE_PROFILER(PROF_HOST, "layer", "model", PROF_NO_ARGS, { emulated_launch(stream, KERNEL_NS); });
+  for (int i = 0; i < KERNELS; i++)
+    WITH_BASE_PROFILER(PROF_HOST, "layer", "model", PROF_NO_ARGS,
+                       { emulated_launch(stream, KERNEL_NS); });
   emulated_wait(stream);
   settle(KERNELS);
 }
 
-/* By how much its times on the host's clock may be wrong: how near the looks at the device's clock were is the machine's affair, that the truth lies inside is prof's. */
+/* By how much its times on the host's clock may be wrong: how near the looks at the device's clock
+   were is the machine's affair, that the truth lies inside is prof's. */
 static int64_t bar_of(const prof_trace *trace) {
   prof_trace_device about = {.size = sizeof about};
   assert_int_equal(prof_trace_device_get(trace, 0, &about), PROF_OK);
@@ -93,13 +99,18 @@ static int64_t bar_of(const prof_trace *trace) {
   return (int64_t)(about.clock_error_ns + info_of(trace).clock_error_ns) + 1;
 }
 
-/* The event is the stream's work of that number: as long as that was by the device's clock, which has the host's rate, and where that was within the bar. */
-static void check_times(const prof_event *event, const prof_trace_info *info, const emulated_stream *stream, uint64_t number, int64_t bar_ns) {
+/* The event is the stream's work of that number: as long as that was by the device's clock, which
+   has the host's rate, and where that was within the bar. */
+static void check_times(const prof_event *event, const prof_trace_info *info,
+                        const emulated_stream *stream, uint64_t number, int64_t bar_ns) {
   uint64_t begin_ns, end_ns;
   emulated_truth(stream, number, &begin_ns, &end_ns);
   const uint64_t from = info->start_ns + event->start_ns;
-  const int64_t begin_off = (int64_t)(from - begin_ns), end_off = (int64_t)(from + event->duration_ns - end_ns);
-  if (llabs(begin_off) > bar_ns || llabs(end_off) > bar_ns) fail_msg("kernel %lu: %ld ns after its begin, %ld after its end; within %ld?", (unsigned long)number, (long)begin_off, (long)end_off, (long)bar_ns);
+  const int64_t begin_off = (int64_t)(from - begin_ns),
+                end_off = (int64_t)(from + event->duration_ns - end_ns);
+  if (llabs(begin_off) > bar_ns || llabs(end_off) > bar_ns)
+    fail_msg("kernel %lu: %ld ns after its begin, %ld after its end; within %ld?",
+             (unsigned long)number, (long)begin_off, (long)end_off, (long)bar_ns);
   assert_true(end_ns - begin_ns >= KERNEL_NS);
   assert_int_equal(event->launch.device_end_ns - event->launch.device_start_ns, end_ns - begin_ns);
 }
@@ -117,7 +128,8 @@ static void kernels_stand_on_their_stream_at_their_times(void **state) {
   const int64_t bar_ns = bar_of(trace);
   assert_int_equal(prof_cursor_create(trace, &cursor), PROF_OK);
   for (; next_on_device(cursor, &event); count++) {
-    assert_true(is_text(event.name, event.name_bytes, "busy") && is_text(event.category, event.category_bytes, "kernel"));
+    assert_true(is_text(event.name, event.name_bytes, "busy") &&
+                is_text(event.category, event.category_bytes, "kernel"));
     assert_int_equal(event.launch.record, PROF_BACKEND_KERNEL);
     assert_int_equal(event.stream, (uintptr_t)stream);
     assert_int_equal(event.device.index, 1);
@@ -127,7 +139,9 @@ static void kernels_stand_on_their_stream_at_their_times(void **state) {
     const prof_trace_arg *const grid = arg_of(&event, "grid");
     assert_int_equal(grid->type, PROF_ARG_TENSOR);
     assert_int_equal(grid->value.tensor.rank, 3);
-    assert_int_equal(grid->value.tensor.dims[0] * 100 + grid->value.tensor.dims[1] * 10 + grid->value.tensor.dims[2], 6421);
+    assert_int_equal(grid->value.tensor.dims[0] * 100 + grid->value.tensor.dims[1] * 10 +
+                         grid->value.tensor.dims[2],
+                     6421);
     assert_int_equal(arg_of(&event, "registers per thread")->value.u64, 32);
     assert_int_equal(event.arg_count, 7);
   }
@@ -151,11 +165,13 @@ static void a_copy_says_how_much_and_which_way(void **state) {
   prof_trace *const trace = stop_and_get();
   assert_int_equal(prof_cursor_create(trace, &cursor), PROF_OK);
   assert_true(next_on_device(cursor, &event));
-  assert_true(is_text(event.name, event.name_bytes, "Memcpy HtoD") && is_text(event.category, event.category_bytes, "gpu_memcpy"));
+  assert_true(is_text(event.name, event.name_bytes, "Memcpy HtoD") &&
+              is_text(event.category, event.category_bytes, "gpu_memcpy"));
   assert_int_equal(arg_of(&event, "bytes")->value.u64, 1 << 20);
   const prof_trace_arg *const way = arg_of(&event, "direction");
   assert_true(is_text(way->value.text.data, (uint32_t)way->value.text.bytes, "host to device"));
-  assert_int_equal(event.launch.thread, UINT32_MAX); /* it was launched by a thread that records nothing */
+  /* it was launched by a thread that records nothing */
+  assert_int_equal(event.launch.thread, UINT32_MAX);
   prof_cursor_destroy(cursor);
   prof_trace_destroy(trace);
   emulated_destroy(stream);
@@ -180,13 +196,15 @@ static void a_kernel_belongs_to_the_innermost_scope_that_launched_it(void **stat
       emulated_launch(stream, KERNEL_NS);
       emulated_launch(stream, KERNEL_NS);
     });
-    WITH_GPU_PROFILER(device, (uintptr_t)stream, "fused", "operator", PROF_NO_ARGS, { emulated_launch(stream, KERNEL_NS); });
+    WITH_GPU_PROFILER(device, (uintptr_t)stream, "fused", "operator", PROF_NO_ARGS,
+                      { emulated_launch(stream, KERNEL_NS); });
   });
   emulated_wait(stream);
   settle(3);
   prof_trace *const trace = stop_and_get();
   assert_int_equal(prof_trace_aggregate(trace, NULL, &rows), PROF_OK);
-  const prof_row *const layer = row_of(rows, "layer"), *const fused = row_of(rows, "fused"), *const model = row_of(rows, "model");
+  const prof_row *const layer = row_of(rows, "layer"), *const fused = row_of(rows, "fused"),
+                        *const model = row_of(rows, "model");
   assert_int_equal(layer->device_count, 2);
   assert_true(layer->self_device_ns >= 2 * KERNEL_NS);
   assert_int_equal(fused->device_count, 2); /* its own side, and the kernel inside of that */
@@ -198,26 +216,31 @@ static void a_kernel_belongs_to_the_innermost_scope_that_launched_it(void **stat
   emulated_destroy(stream);
 }
 
-/* By kernels: they have rows of their own, whoever launched them; the scopes have what is left, their own sides. */
+/* By kernels: they have rows of their own, whoever launched them; the scopes have what is left,
+   their own sides. */
 static void rows_are_by_kernels_if_asked_for(void **state) {
   (void)state;
   emulated_stream *const stream = emulated_create(1);
   prof_rows *rows = NULL;
   char *text = NULL;
   start(2);
-  WITH_GPU_PROFILER(device, (uintptr_t)stream, "fused", "operator", PROF_NO_ARGS, { emulated_launch(stream, KERNEL_NS); });
+  WITH_GPU_PROFILER(device, (uintptr_t)stream, "fused", "operator", PROF_NO_ARGS,
+                    { emulated_launch(stream, KERNEL_NS); });
   launch_all(stream);
   settle(KERNELS + 1);
   prof_trace *const trace = stop_and_get();
-  prof_aggregate_options by = {.size = sizeof by, .group = PROF_GROUP_KERNEL, .sort = PROF_SORT_SELF_DEVICE};
+  prof_aggregate_options by = {
+      .size = sizeof by, .group = PROF_GROUP_KERNEL, .sort = PROF_SORT_SELF_DEVICE};
   assert_int_equal(prof_trace_aggregate(trace, &by, &rows), PROF_OK);
-  const prof_row *const kernel = row_of(rows, "busy"), *const layer = row_of(rows, "layer"), *const fused = row_of(rows, "fused");
+  const prof_row *const kernel = row_of(rows, "busy"), *const layer = row_of(rows, "layer"),
+                        *const fused = row_of(rows, "fused");
   assert_string_equal(kernel->category, "kernel");
   assert_int_equal(kernel->device_count, KERNELS + 1);
   assert_true(kernel->self_device_ns >= (KERNELS + 1) * KERNEL_NS);
   assert_int_equal(layer->self_device_ns + layer->device_total_ns + layer->device_count, 0);
   assert_int_equal(layer->calls_count, KERNELS);
-  assert_int_equal(fused->device_count, 1); /* its own side; what ran inside of that counts where it ran */
+  /* its own side; what ran inside of that counts where it ran */
+  assert_int_equal(fused->device_count, 1);
   const uint64_t all_ns = rows->total_self_device_ns;
   prof_rows_destroy(rows);
   assert_int_equal(prof_trace_aggregate(trace, NULL, &rows), PROF_OK);
@@ -264,7 +287,8 @@ static void who_does_not_ask_gets_scopes_alone(void **state) {
   (void)state;
   emulated_stream *const stream = emulated_create(1);
   assert_int_equal(prof_start(1), PROF_OK);
-  WITH_GPU_PROFILER(device, (uintptr_t)stream, "fused", "operator", PROF_NO_ARGS, { emulated_launch(stream, KERNEL_NS); });
+  WITH_GPU_PROFILER(device, (uintptr_t)stream, "fused", "operator", PROF_NO_ARGS,
+                    { emulated_launch(stream, KERNEL_NS); });
   emulated_wait(stream);
   prof_trace *const trace = stop_and_get();
   assert_int_equal(emulated_tracing_starts(), 0);
@@ -317,7 +341,8 @@ static void check_that_others_stand(void) {
   const int64_t bar_ns = bar_of(trace);
   assert_int_equal(info.lost_count[PROF_LOSS_DEVICE_TIMES], KERNELS / 3);
   assert_int_equal(prof_cursor_create(trace, &cursor), PROF_OK);
-  for (; next_on_device(cursor, &event); count++) check_times(&event, &info, stream, count / 2 * 3 + count % 2, bar_ns);
+  for (; next_on_device(cursor, &event); count++)
+    check_times(&event, &info, stream, count / 2 * 3 + count % 2, bar_ns);
   assert_int_equal(count, KERNELS - KERNELS / 3);
   prof_cursor_destroy(cursor);
   prof_trace_destroy(trace);
@@ -391,12 +416,14 @@ static void a_vendor_that_is_busy_says_so_and_scopes_go_on(void **state) {
   emulated_stream *const stream = emulated_create(1);
   emulated_fault.is_busy = 1;
   start(1);
-  WITH_GPU_PROFILER(device, (uintptr_t)stream, "fused", "operator", PROF_NO_ARGS, { emulated_launch(stream, KERNEL_NS); });
+  WITH_GPU_PROFILER(device, (uintptr_t)stream, "fused", "operator", PROF_NO_ARGS,
+                    { emulated_launch(stream, KERNEL_NS); });
   emulated_wait(stream);
   prof_trace *const trace = stop_and_get();
   prof_trace_device seen = {.size = sizeof seen};
   char *line = NULL;
-  assert_int_equal(prof_trace_device_get(trace, 0, &seen), PROF_OK); /* the first one says it for all */
+  /* the first one says it for all */
+  assert_int_equal(prof_trace_device_get(trace, 0, &seen), PROF_OK);
   assert_int_equal(seen.result, PROF_BACKEND_BUSY);
   assert_memory_equal(seen.reason, "records no kernels by itself: ", 30);
   assert_int_equal(prof_trace_device_text(trace, 0, &line), PROF_OK);
@@ -437,7 +464,10 @@ static void captures_come_and_go_beside_losses(void **state) {
   enum { ROUNDS = 200 };
   emulated_stream *const stream = emulated_create(1);
   for (int i = 0; i < ROUNDS; i++) {
-    const prof_options options = {.size = sizeof options, .level = 1, .devices = PROF_DEVICES_RECORDS, .cap_bytes = i % 2 ? 1 << 20 : 0};
+    const prof_options options = {.size = sizeof options,
+                                  .level = 1,
+                                  .devices = PROF_DEVICES_RECORDS,
+                                  .cap_bytes = i % 2 ? 1 << 20 : 0};
     assert_int_equal(prof_start_with(&options), PROF_OK);
     __atomic_store_n(&emulated_fault.drain_loses, 1, __ATOMIC_RELAXED);
     emulated_launch(stream, 1000);
@@ -447,7 +477,8 @@ static void captures_come_and_go_beside_losses(void **state) {
   emulated_destroy(stream);
 }
 
-/* What a device did is counted since recording began, and the line says so where the trace holds less. */
+/* What a device did is counted since recording began, and the line says so where the trace holds
+   less. */
 static void after_a_clear_the_line_says_since_when(void **state) {
   (void)state;
   char *text;
@@ -461,7 +492,8 @@ static void after_a_clear_the_line_says_since_when(void **state) {
     assert_int_equal(record_count(trace), KERNELS);
     assert_int_equal(info_of(trace).event_count > 0, !cleared);
     assert_int_equal(prof_trace_device_text(trace, 0, &text), PROF_OK);
-    assert_int_equal(strstr(text, "12 kernels and copies since recording began, times within") != NULL, cleared);
+    assert_int_equal(
+        strstr(text, "12 kernels and copies since recording began, times within") != NULL, cleared);
     prof_free(text);
     prof_trace_destroy(trace);
   }
@@ -493,7 +525,8 @@ static uint64_t records_now(void) {
   return count;
 }
 
-/* Launches so many, of which that many are to be recorded: waits for those, and looks some times more at whether others come. */
+/* Launches so many, of which that many are to be recorded: waits for those, and looks some times
+   more at whether others come. */
 static void expect_records(uint64_t launches, uint64_t recorded, emulated_stream *stream) {
   const uint64_t before = records_now();
   for (uint64_t i = 0; i < launches; i++) emulated_launch(stream, 1000);
@@ -532,7 +565,8 @@ static void who_records_for_a_while_says_what_of_devices_he_wants(void **state) 
   assert_int_equal(prof_level_want(&whatever, 1), PROF_OK);
   expect_records(3, 0, stream);
   assert_int_equal(emulated_tracing_starts(), 0);
-  assert_int_equal(prof_level_want_with(&all, 1, PROF_DEVICES_RECORDS), PROF_OK); /* while others record */
+  /* while others record */
+  assert_int_equal(prof_level_want_with(&all, 1, PROF_DEVICES_RECORDS), PROF_OK);
   assert_int_equal(emulated_tracing_starts(), 1);
   expect_records(KERNELS, KERNELS, stream);
   assert_int_equal(prof_level_want_with(&all, PROF_LEVEL_PAUSED, PROF_DEVICES_RECORDS), PROF_OK);
@@ -541,7 +575,8 @@ static void who_records_for_a_while_says_what_of_devices_he_wants(void **state) 
   expect_records(KERNELS, KERNELS, stream);
   const uint64_t stops = emulated_tracing_stops();
   assert_int_equal(prof_level_want(&all, 0), PROF_OK);
-  WAIT_WHILE(emulated_tracing_stops() == stops); /* when it returns, unless the collector has no processor */
+  /* when it returns, unless the collector has no processor */
+  WAIT_WHILE(emulated_tracing_stops() == stops);
   assert_int_equal(emulated_tracing_stops(), stops + 1);
   expect_records(3, 0, stream);
   assert_int_equal(prof_level_want(&scopes, 0), PROF_OK);
@@ -577,36 +612,61 @@ static void scopes_alone_are_scopes_alone(void **state) {
   usleep(50000);
   assert_int_equal(emulated_tracing_starts(), 0);
   assert_int_equal(prof_level_want(&who, 1), PROF_OK);
-  for (unsigned naps = 0; emulated_tracing_starts() == 0 && hang_nap(&naps);) prof_trace_destroy(get());
+  for (unsigned naps = 0; emulated_tracing_starts() == 0 && hang_nap(&naps);)
+    prof_trace_destroy(get());
   assert_int_equal(emulated_tracing_starts(), 1);
   assert_int_equal(prof_level_want(&who, 0), PROF_OK);
 }
 
-#define TESTS(X)                                                                                                                                                   \
-  X(kernels_stand_on_their_stream_at_their_times) X(a_copy_says_how_much_and_which_way) X(a_kernel_belongs_to_the_innermost_scope_that_launched_it)                \
-  X(rows_are_by_kernels_if_asked_for) X(no_device_is_without_times_that_has_records) X(at_level_2_the_librarys_calls_stand_there_too) X(who_does_not_ask_gets_scopes_alone) X(what_has_no_times_is_lost_and_counted)                                  \
-  X(what_ends_before_it_begins_is_lost_and_counted) X(a_size_that_cannot_be_is_lost_and_counted) X(what_will_have_been_is_lost_and_counted) X(what_has_no_end_is_lost_and_counted) X(larger_records_and_unknown_kinds_are_taken_for_what_is_known)   \
-  X(what_seems_to_begin_before_its_launch_is_moved_and_counted) X(what_the_vendor_lost_is_counted) X(a_vendor_that_is_busy_says_so_and_scopes_go_on)                \
-  X(a_drain_that_hangs_holds_nobody) X(starts_and_stops) X(captures_come_and_go_beside_losses) X(after_a_clear_the_line_says_since_when) X(who_records_for_a_while_says_what_of_devices_he_wants) X(a_vendor_that_tells_no_memory_has_no_pools) \
-  X(options_forbid_what_a_wish_wants) X(scopes_alone_are_scopes_alone)
+#define TESTS(X)                                                  \
+  X(kernels_stand_on_their_stream_at_their_times)                 \
+  X(a_copy_says_how_much_and_which_way)                           \
+  X(a_kernel_belongs_to_the_innermost_scope_that_launched_it)     \
+  X(rows_are_by_kernels_if_asked_for)                             \
+  X(no_device_is_without_times_that_has_records)                  \
+  X(at_level_2_the_librarys_calls_stand_there_too)                \
+  X(who_does_not_ask_gets_scopes_alone)                           \
+  X(what_has_no_times_is_lost_and_counted)                        \
+  X(what_ends_before_it_begins_is_lost_and_counted)               \
+  X(a_size_that_cannot_be_is_lost_and_counted)                    \
+  X(what_will_have_been_is_lost_and_counted)                      \
+  X(what_has_no_end_is_lost_and_counted)                          \
+  X(larger_records_and_unknown_kinds_are_taken_for_what_is_known) \
+  X(what_seems_to_begin_before_its_launch_is_moved_and_counted)   \
+  X(what_the_vendor_lost_is_counted)                              \
+  X(a_vendor_that_is_busy_says_so_and_scopes_go_on)               \
+  X(a_drain_that_hangs_holds_nobody)                              \
+  X(starts_and_stops)                                             \
+  X(captures_come_and_go_beside_losses)                           \
+  X(after_a_clear_the_line_says_since_when)                       \
+  X(who_records_for_a_while_says_what_of_devices_he_wants)        \
+  X(a_vendor_that_tells_no_memory_has_no_pools)                   \
+  X(options_forbid_what_a_wish_wants)                             \
+  X(scopes_alone_are_scopes_alone)
 
 ALONE_TESTS
 
 enum { STEPS = 4, LAYERS = 3 };
 
-/* Until the sampler has looked once more, from begin to end: the look at which it may be now is the one before. */
+/* Until the sampler has looked once more, from begin to end: the look at which it may be now is the
+   one before. */
 static void wait_for_a_look(void) {
   prof_sampler_state now = {.size = sizeof now};
   assert_int_equal(prof_sampler_get(&now), PROF_OK);
   const uint64_t wanted = now.sample_count + 2;
-  for (unsigned naps = 0; now.sample_count < wanted && hang_nap(&naps);) assert_int_equal(prof_sampler_get(&now), PROF_OK);
+  for (unsigned naps = 0; now.sample_count < wanted && hang_nap(&naps);)
+    assert_int_equal(prof_sampler_get(&now), PROF_OK);
   assert_true(now.sample_count >= wanted);
 }
 
-/* While its power is sampled and a tensor lies in its memory, some steps of a model, each a copy and some layers of two kernels, which calls named as CUDA's launch: for readers that know kernels by those. The path ends in .json. */
+/* While its power is sampled and a tensor lies in its memory, some steps of a model, each a copy
+   and some layers of two kernels, which calls named as CUDA's launch: for readers that know kernels
+   by those. The path ends in .json. */
 static int write_trace(const char *path) {
-  const prof_sampler_options meters = {.size = sizeof meters, .interval_ns = 1000000, .devices = "1"};
-  const prof_pool_options options = {.size = sizeof options, .name = "tensors", .device = {EMULATED_TYPE, 1}};
+  const prof_sampler_options meters = {
+      .size = sizeof meters, .interval_ns = 1000000, .devices = "1"};
+  const prof_pool_options options = {
+      .size = sizeof options, .name = "tensors", .device = {EMULATED_TYPE, 1}};
   char tensor[1];
   prof_pool *pool = NULL;
   begin();
@@ -617,10 +677,12 @@ static int write_trace(const char *path) {
   prof_memory_alloc(pool, tensor, 1 << 20, 1 << 20);
   assert_int_equal(prof_sampler_start(&meters), PROF_OK);
   for (int step = 0; step < STEPS; step++) {
-    WITH_BASE_PROFILER(PROF_HOST, "cudaMemcpyAsync", "cuda_runtime", PROF_NO_ARGS, { emulated_copy(stream, 50000, 1 << 20); });
+    WITH_BASE_PROFILER(PROF_HOST, "cudaMemcpyAsync", "cuda_runtime", PROF_NO_ARGS,
+                       { emulated_copy(stream, 50000, 1 << 20); });
     for (int i = 0; i < LAYERS; i++) {
       WITH_BASE_PROFILER(PROF_HOST, "layer", "cpu_op", PROF_NO_ARGS, {
-        WITH_BASE_PROFILER(PROF_HOST, "cudaLaunchKernel", "cuda_runtime", PROF_NO_ARGS, { emulated_launch(stream, KERNEL_NS); });
+        WITH_BASE_PROFILER(PROF_HOST, "cudaLaunchKernel", "cuda_runtime", PROF_NO_ARGS,
+                           { emulated_launch(stream, KERNEL_NS); });
         WITH_BASE_PROFILER(PROF_HOST, "fused", "cpu_op", PROF_NO_ARGS, {
           emulated_launch(stream, KERNEL_NS);
           emulated_launch(stream, KERNEL_NS);
@@ -640,4 +702,6 @@ static int write_trace(const char *path) {
   return prof_dump(path) == PROF_OK ? 0 : 1;
 }
 
-int main(int argc, char **argv) { return argc == 2 && strstr(argv[1], ".json") ? write_trace(argv[1]) : alone_main(argc, argv); }
+int main(int argc, char **argv) {
+  return argc == 2 && strstr(argv[1], ".json") ? write_trace(argv[1]) : alone_main(argc, argv);
+}

@@ -1,4 +1,5 @@
-/* Back ends by the public face: tables and plug-ins that are wrong are refused with what is wrong, the others are there all the same, and nothing is written anywhere. */
+/* Back ends by the public face: tables and plug-ins that are wrong are refused with what is wrong,
+   the others are there all the same, and nothing is written anywhere. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -19,8 +20,8 @@
 
 #include <cmocka.h>
 
-#include "table.h"
 #include "hang_guard.h"
+#include "table.h"
 
 static char folder[PATH_MAX];
 
@@ -29,7 +30,8 @@ static void in_child(void (*run)(void)) {
   fflush(NULL);
   const pid_t child = fork();
   if (child == 0) {
-    static const int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGSYS}; /* cmocka's handlers would go on with the parent's tests */
+    /* cmocka's handlers would go on with the parent's tests */
+    static const int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGSYS};
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) signal(signals[i], SIG_DFL);
     run();
     fflush(NULL);
@@ -41,13 +43,14 @@ static void in_child(void (*run)(void)) {
 }
 
 /* In a child cmocka's asserts would go on in the parent's tests. */
-#define CHECK(condition)                                                                                        \
-  do {                                                                                                          \
-    if (!(condition)) {                                                                                         \
-      fprintf(stderr, "%s:%d: not so: %s; last error: %s\n", __FILE__, __LINE__, #condition, prof_last_error()); \
-      fflush(NULL);                                                                                             \
-      _exit(1);                                                                                                 \
-    }                                                                                                           \
+#define CHECK(condition)                                                                     \
+  do {                                                                                       \
+    if (!(condition)) {                                                                      \
+      fprintf(stderr, "%s:%d: not so: %s; last error: %s\n", __FILE__, __LINE__, #condition, \
+              prof_last_error());                                                            \
+      fflush(NULL);                                                                          \
+      _exit(1);                                                                              \
+    }                                                                                        \
   } while (0)
 
 static bool says(const char *text) { return strstr(prof_last_error(), text) != NULL; }
@@ -91,8 +94,10 @@ static void good_tables(void) {
   CHECK(count_all() == before + 1);
   const prof_backend_state state = state_of(before);
   CHECK(strcmp(state.name, "good") == 0 && strcmp(state.version, "1.2.3") == 0);
-  CHECK(state.result == PROF_BACKEND_OK && state.device_type == TEST_DEVICE_TYPE && state.abilities == PROF_CAN_SCOPES);
-  CHECK(!state.is_open && !state.is_plugin && !state.is_emulated && !state.path[0] && !state.advice[0]);
+  CHECK(state.result == PROF_BACKEND_OK && state.device_type == TEST_DEVICE_TYPE &&
+        state.abilities == PROF_CAN_SCOPES);
+  CHECK(!state.is_open && !state.is_plugin && !state.is_emulated && !state.path[0] &&
+        !state.advice[0]);
   struct {
     prof_backend table;
     char more[64];
@@ -105,7 +110,8 @@ static void good_tables(void) {
   least.size = offsetof(prof_backend, close);
   memset((char *)&least + least.size, 1, sizeof least - least.size); /* is not looked at */
   CHECK(prof_backend_add(&least) == PROF_OK);
-  CHECK(state_of(before + 2).abilities == PROF_CAN_SCOPES && state_of(before + 2).result == PROF_BACKEND_OK);
+  CHECK(state_of(before + 2).abilities == PROF_CAN_SCOPES &&
+        state_of(before + 2).result == PROF_BACKEND_OK);
 }
 
 static void refused(const prof_backend *table, int status, const char *text) {
@@ -118,11 +124,11 @@ static void refused(const prof_backend *table, int status, const char *text) {
 static void bad_tables(void) {
   refused(NULL, PROF_E_INVALID, "NULL");
   const prof_backend good = TEST_TABLE("x");
-#define WITHOUT(member)                                         \
-  do {                                                          \
-    prof_backend table = good;                                  \
-    table.member = 0;                                           \
-    refused(&table, PROF_E_INVALID, "prof_backend." #member);   \
+#define WITHOUT(member)                                       \
+  do {                                                        \
+    prof_backend table = good;                                \
+    table.member = 0;                                         \
+    refused(&table, PROF_E_INVALID, "prof_backend." #member); \
   } while (0)
   WITHOUT(name);
   WITHOUT(version);
@@ -183,14 +189,17 @@ static int probe_once(const prof_backend_host *host) {
   probes++;
   return probe_result;
 }
-static const char *in_own_words(prof_backend_self *self) { return self ? "of an open one" : "nobody has paid for the device"; }
+static const char *in_own_words(prof_backend_self *self) {
+  return self ? "of an open one" : "nobody has paid for the device";
+}
 
 static void results(void) {
 #define EACH(name, value, text, advice) {value, #name, text, advice},
   static const struct {
     int value;
     const char *name, *text, *advice;
-  } all[] = {PROF_BACKEND_RESULT_LIST(EACH){-77, "UNKNOWN", "a result that this prof does not know", ""}};
+  } all[] = {
+      PROF_BACKEND_RESULT_LIST(EACH){-77, "UNKNOWN", "a result that this prof does not know", ""}};
   uint32_t number = count_all();
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
     for (int has_words = 0; has_words < 2; has_words++, number++) {
@@ -205,7 +214,8 @@ static void results(void) {
       CHECK(probes == 0); /* not before somebody wants to know */
       const prof_backend_state state = state_of(number);
       CHECK(state.result == all[i].value);
-      CHECK(strcmp(state.reason, has_words && all[i].value ? "nobody has paid for the device" : all[i].text) == 0);
+      CHECK(strcmp(state.reason, has_words && all[i].value ? "nobody has paid for the device"
+                                                           : all[i].text) == 0);
       CHECK(strcmp(state.advice, all[i].advice) == 0);
       state_of(number);
       CHECK(probes == 1);
@@ -264,18 +274,19 @@ static void copy_to(const char *name) {
   snprintf(to, sizeof to, "%s/%s", folder, name);
   FILE *const in = fopen(from, "rb"), *const out = fopen(to, "wb");
   assert_true(in && out);
-  for (size_t count; (count = fread(bytes, 1, sizeof bytes, in)) > 0;) assert_int_equal(fwrite(bytes, 1, count, out), count);
+  for (size_t count; (count = fread(bytes, 1, sizeof bytes, in)) > 0;)
+    assert_int_equal(fwrite(bytes, 1, count, out), count);
   fclose(in);
   assert_int_equal(fclose(out), 0);
 }
-
 
 static void check_unused(const char *name, int status, const char *text, int32_t result) {
   CHECK(load(name) == status && says(text) && says(name));
   const int number = number_of(name);
   CHECK(number >= 0);
   const prof_backend_state state = state_of((uint32_t)number);
-  CHECK(state.result == result && strstr(state.reason, text) && state.is_plugin && !state.abilities && !state.name[0]);
+  CHECK(state.result == result && strstr(state.reason, text) && state.is_plugin &&
+        !state.abilities && !state.name[0]);
   CHECK(load(name) == status && says(text)); /* it may have been mended meanwhile */
   CHECK(number_of(name) == number);
 }
@@ -304,13 +315,15 @@ static void bad_plugins(void) {
 static void a_good_plugin(void) {
   CHECK(load("good.so") == PROF_OK && load("good.so") == PROF_OK);
   const prof_backend_state state = state_of((uint32_t)number_of("good"));
-  CHECK(state.is_plugin && state.result == PROF_BACKEND_OK && strstr(state.path, "/good.so") && state.abilities == PROF_CAN_SCOPES);
+  CHECK(state.is_plugin && state.result == PROF_BACKEND_OK && strstr(state.path, "/good.so") &&
+        state.abilities == PROF_CAN_SCOPES);
 }
 
 static void check_folder(void) {
   CHECK(state_of((uint32_t)number_of("good")).result == PROF_BACKEND_OK);
   const prof_backend_state absent = state_of((uint32_t)number_of("absent"));
-  CHECK(absent.result == PROF_BACKEND_ABSENT && strcmp(absent.reason, "libvendor.so.1 is nowhere") == 0 && absent.advice[0]);
+  CHECK(absent.result == PROF_BACKEND_ABSENT &&
+        strcmp(absent.reason, "libvendor.so.1 is nowhere") == 0 && absent.advice[0]);
   CHECK(number_of("hole.so") >= 0 && number_of("no_library.so") >= 0 && number_of("text") < 0);
 }
 
@@ -365,7 +378,8 @@ static void *load_and_look(void *unused) {
 static void several_threads_at_once(void) {
   enum { THREADS = 8 };
   pthread_t threads[THREADS];
-  for (int i = 0; i < THREADS; i++) CHECK(pthread_create(&threads[i], NULL, load_and_look, NULL) == 0);
+  for (int i = 0; i < THREADS; i++)
+    CHECK(pthread_create(&threads[i], NULL, load_and_look, NULL) == 0);
   for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
   uint32_t plugins = 0;
   for (uint32_t i = 0; i < count_all(); i++) plugins += state_of(i).is_plugin;
@@ -387,7 +401,8 @@ static void by_the_environment(void) {
 static void by_a_relative_path_of_the_environment(void) {
   CHECK(chdir(folder) == 0);
   setenv("PROF_BACKENDS", "good.so:.", 1);
-  for (uint32_t i = 0; i < count_all(); i++) CHECK(state_of(i).result != PROF_BACKEND_OK || !state_of(i).is_plugin);
+  for (uint32_t i = 0; i < count_all(); i++)
+    CHECK(state_of(i).result != PROF_BACKEND_OK || !state_of(i).is_plugin);
 }
 
 /* ---- nothing is taken from the program ---- */
@@ -396,7 +411,8 @@ static void in_silence(void) {
   char path[PATH_MAX + 16];
   snprintf(path, sizeof path, "%s/said", folder);
   const int said = open(path, O_CREAT | O_RDWR | O_TRUNC, 0600), before = dup(STDERR_FILENO);
-  CHECK(said >= 0 && before >= 0 && dup2(said, STDERR_FILENO) >= 0 && dup2(said, STDOUT_FILENO) >= 0);
+  CHECK(said >= 0 && before >= 0 && dup2(said, STDERR_FILENO) >= 0 &&
+        dup2(said, STDOUT_FILENO) >= 0);
   setenv("PROF_BACKENDS", folder, 1);
   count_all();
   prof_start(1);
@@ -408,7 +424,8 @@ static void in_silence(void) {
 
 static void the_doctor(void) {
   char command[3 * PATH_MAX], line[512];
-  CHECK(snprintf(command, sizeof command, "PROF_BACKENDS=%s %s/prof doctor 2>&1", folder, getenv("PROF_TEST_BUILD_DIR")) < (int)sizeof command);
+  CHECK(snprintf(command, sizeof command, "PROF_BACKENDS=%s %s/prof doctor 2>&1", folder,
+                 getenv("PROF_TEST_BUILD_DIR")) < (int)sizeof command);
   FILE *const out = popen(command, "r");
   bool has_good = false, has_reason = false, has_advice = false, has_sum = false;
   while (out && fgets(line, sizeof line, out)) {
@@ -421,22 +438,39 @@ static void the_doctor(void) {
   CHECK(has_good && has_reason && has_advice && has_sum);
 }
 
-#define TEST(name) \
+#define TEST(name)                        \
   static void test_##name(void **state) { \
-    (void)state; \
-    in_child(name); \
+    (void)state;                          \
+    in_child(name);                       \
   }
-#define TESTS(X)                                                                                                                                    \
-  X(good_tables) X(bad_tables) X(too_many_tables) X(results) X(one_that_is_slow) X(wrong_questions) X(bad_plugins) X(a_good_plugin)                   \
-  X(a_folder_of_plugins) X(several_threads_at_once) X(what_is_of_no_use_takes_no_place) X(one_file_of_several_names)  \
-  X(a_table_that_ends_within_a_member) X(several_paths) X(by_the_environment) X(by_a_relative_path_of_the_environment) X(in_silence) X(the_doctor)
+#define TESTS(X)                           \
+  X(good_tables)                           \
+  X(bad_tables)                            \
+  X(too_many_tables)                       \
+  X(results)                               \
+  X(one_that_is_slow)                      \
+  X(wrong_questions)                       \
+  X(bad_plugins)                           \
+  X(a_good_plugin)                         \
+  X(a_folder_of_plugins)                   \
+  X(several_threads_at_once)               \
+  X(what_is_of_no_use_takes_no_place)      \
+  X(one_file_of_several_names)             \
+  X(a_table_that_ends_within_a_member)     \
+  X(several_paths)                         \
+  X(by_the_environment)                    \
+  X(by_a_relative_path_of_the_environment) \
+  X(in_silence)                            \
+  X(the_doctor)
 TESTS(TEST)
 
 static int make_folder(void **state) {
-  static const char *const copies[] = {"good.so", "null.so", "major.so", "short.so", "hole.so", "absent.so", "text"};
+  static const char *const copies[] = {"good.so", "null.so",   "major.so", "short.so",
+                                       "hole.so", "absent.so", "text"};
   char path[PATH_MAX + 32];
   (void)state;
-  snprintf(folder, sizeof folder, "%s/prof-back-ends-XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
+  snprintf(folder, sizeof folder, "%s/prof-back-ends-XXXXXX",
+           getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
   if (!mkdtemp(folder)) return -1;
   for (size_t i = 0; i < sizeof copies / sizeof *copies; i++) copy_to(copies[i]);
   snprintf(path, sizeof path, "%s/no_library.so", folder);

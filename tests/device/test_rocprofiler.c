@@ -1,4 +1,6 @@
-/* What rocprofiler-sdk records, on an emulated HIP runtime and an emulated rocprofiler (vendors: no device is behind them): each kernel and copy once, on its device, with the scope that launched it; who came first, losses, releases. */
+/* What rocprofiler-sdk records, on an emulated HIP runtime and an emulated rocprofiler (vendors: no
+   device is behind them): each kernel and copy once, on its device, with the scope that launched
+   it; who came first, losses, releases. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <prof/device.h>
@@ -18,10 +20,10 @@
 #include <cmocka.h>
 
 #include "alone.h"
+#include "hang_guard.h"
 #include "hip_program.h"
 #include "recorded.h"
 #include "vendors/rocprofiler.h"
-#include "hang_guard.h"
 
 enum { COUNT = 20, KERNEL_NS = 100000, THREADS = 4 };
 
@@ -44,7 +46,8 @@ static void load_rocprofiler(const char *file) {
 }
 
 static void start(uint32_t level) {
-  const prof_options options = {.size = sizeof options, .level = level, .devices = PROF_DEVICES_RECORDS};
+  const prof_options options = {
+      .size = sizeof options, .level = level, .devices = PROF_DEVICES_RECORDS};
   assert_int_equal(prof_start_with(&options), PROF_OK);
 }
 
@@ -63,7 +66,10 @@ static void *begin_recording(uint32_t level) {
   return begin_with_hip();
 }
 
-static void launch(void *kernel, void *stream) { assert_int_equal(hip.hipModuleLaunchKernel(kernel, 6, 4, 2, 64, 1, 1, 1024, stream, NULL, NULL), 0); }
+static void launch(void *kernel, void *stream) {
+  assert_int_equal(hip.hipModuleLaunchKernel(kernel, 6, 4, 2, 64, 1, 1, 1024, stream, NULL, NULL),
+                   0);
+}
 
 /* ---- the tests ---- */
 
@@ -72,8 +78,10 @@ static void each_kernel_is_there_once_with_what_launched_it(void **state) {
   static prof_event event;
   prof_cursor *cursor = NULL;
   assert_non_null(dlopen("libstdc++.so.6", RTLD_NOW)); /* names are in words then */
-  void *const stream = begin_recording(1), *const kernel = hip.emulated_hip_kernel("_Z4busyPfi", KERNEL_NS);
-  for (int i = 0; i < COUNT; i++) WITH_BASE_PROFILER(PROF_HOST, "layer", "model", PROF_NO_ARGS, { launch(kernel, stream); });
+  void *const stream = begin_recording(1), *const kernel =
+                                               hip.emulated_hip_kernel("_Z4busyPfi", KERNEL_NS);
+  for (int i = 0; i < COUNT; i++)
+    WITH_BASE_PROFILER(PROF_HOST, "layer", "model", PROF_NO_ARGS, { launch(kernel, stream); });
   hip.hipStreamSynchronize(stream);
   settle(COUNT);
   prof_trace *const trace = stop_and_get();
@@ -81,13 +89,15 @@ static void each_kernel_is_there_once_with_what_launched_it(void **state) {
   const found f = find(trace, "busy(float*, int)", "kernel");
   assert_int_equal(f.count, COUNT);
   assert_int_equal(f.launched_here, COUNT);
-  assert_in_range(f.nanoseconds, COUNT * (uint64_t)KERNEL_NS, UINT64_C(10000000000)); /* more where the stream's thread has no processor */
+  /* more where the stream's thread has no processor */
+  assert_in_range(f.nanoseconds, COUNT * (uint64_t)KERNEL_NS, UINT64_C(10000000000));
   assert_int_equal(launched_in(trace, "layer"), COUNT);
   assert_int_equal(calls_named(trace, "hipModuleLaunchKernel"), 0);
   assert_int_equal(prof_cursor_create(trace, &cursor), PROF_OK);
   while (prof_cursor_next(cursor, &event) == 1 && !(event.flags & PROF_EVENT_ON_DEVICE)) {
   }
-  const prof_trace_arg *const items = arg_of(&event, "work items"), *const block = arg_of(&event, "block");
+  const prof_trace_arg *const items = arg_of(&event, "work items"), *const block =
+                                                                        arg_of(&event, "block");
   assert_int_equal(items->value.tensor.dims[0], 6 * 64);
   assert_int_equal(items->value.tensor.dims[1] * 10 + items->value.tensor.dims[2], 42);
   assert_int_equal(block->value.tensor.dims[0], 64);
@@ -109,7 +119,8 @@ static void a_queue_of_the_hardwares_is_called_one(void **state) {
   hip.hipStreamSynchronize(stream);
   settle(1);
   prof_trace *const trace = stop_and_get();
-  for (uint32_t i = 0; prof_trace_thread_get(trace, i, &thread) == PROF_OK; i++) queues += thread.is_stream && strncmp(thread.name, "queue 0x", strlen("queue 0x")) == 0;
+  for (uint32_t i = 0; prof_trace_thread_get(trace, i, &thread) == PROF_OK; i++)
+    queues += thread.is_stream && strncmp(thread.name, "queue 0x", strlen("queue 0x")) == 0;
   assert_int_equal(queues, 1);
   prof_trace_destroy(trace);
   close(mkstemp(path));
@@ -126,10 +137,12 @@ static void a_queue_of_the_hardwares_is_called_one(void **state) {
 /* Kernels stand on the hardware's queues, not on their streams. */
 static void a_scopes_device_time_has_its_kernel_once(void **state) {
   (void)state;
-  void *const stream = begin_recording(1), *const kernel = hip.emulated_hip_kernel("matmul", 1000000);
+  void *const stream = begin_recording(1), *const kernel =
+                                               hip.emulated_hip_kernel("matmul", 1000000);
   for (int i = 0; i < COUNT; i++)
     WITH_BASE_PROFILER(PROF_HOST, "model", "model", PROF_NO_ARGS, {
-      WITH_HIP_PROFILER(((prof_device){PROF_DEVICE_ROCM, 0}), stream, "dense", "operator", PROF_NO_ARGS, { launch(kernel, stream); });
+      WITH_HIP_PROFILER(((prof_device){PROF_DEVICE_ROCM, 0}), stream, "dense", "operator",
+                        PROF_NO_ARGS, { launch(kernel, stream); });
       hip.hipStreamSynchronize(stream);
     });
   settle(COUNT);
@@ -179,7 +192,8 @@ static void a_kernel_is_its_devices(void **state) {
 static void at_level_2_calls_are_there(void **state) {
   (void)state;
   void *const stream = begin_recording(2), *const kernel = hip.emulated_hip_kernel("k", KERNEL_NS);
-  for (int i = 0; i < COUNT; i++) WITH_BASE_PROFILER(PROF_HOST, "layer", "model", PROF_NO_ARGS, { launch(kernel, stream); });
+  for (int i = 0; i < COUNT; i++)
+    WITH_BASE_PROFILER(PROF_HOST, "layer", "model", PROF_NO_ARGS, { launch(kernel, stream); });
   hip.hipStreamSynchronize(stream);
   settle(COUNT);
   prof_trace *const trace = stop_and_get();
@@ -199,7 +213,8 @@ static void calls_and_names_that_are_told_last(void **state) {
   rocp->calls_last = rocp->names_late = 1;
   start(1);
   void *const stream = begin_with_hip(), *const kernel = hip.emulated_hip_kernel("k", KERNEL_NS);
-  for (int i = 0; i < COUNT; i++) WITH_BASE_PROFILER(PROF_HOST, "layer", "model", PROF_NO_ARGS, { launch(kernel, stream); });
+  for (int i = 0; i < COUNT; i++)
+    WITH_BASE_PROFILER(PROF_HOST, "layer", "model", PROF_NO_ARGS, { launch(kernel, stream); });
   hip.hipStreamSynchronize(stream);
   settle(COUNT);
   prof_trace *const trace = stop_and_get();
@@ -217,7 +232,8 @@ typedef struct worker {
 static void *work(void *own) {
   const worker *const w = own;
   void *const stream = make_stream(0), *const kernel = hip.emulated_hip_kernel(w->name, 20000);
-  for (int i = 0; i < COUNT; i++) WITH_BASE_PROFILER(PROF_HOST, w->name, "model", PROF_NO_ARGS, { launch(kernel, stream); });
+  for (int i = 0; i < COUNT; i++)
+    WITH_BASE_PROFILER(PROF_HOST, w->name, "model", PROF_NO_ARGS, { launch(kernel, stream); });
   hip.hipStreamSynchronize(stream);
   return NULL;
 }
@@ -242,7 +258,9 @@ static void threads_have_what_they_launched(void **state) {
 static void records_scopes_alone(void *stream, const char *why) {
   const prof_device device = {PROF_DEVICE_ROCM, 0};
   sums s = {0};
-  for (int i = 0; i < COUNT; i++) WITH_HIP_PROFILER(device, handle_of(stream), "op", "model", PROF_NO_ARGS, { hip.emulated_hip_work(stream, 1000); });
+  for (int i = 0; i < COUNT; i++)
+    WITH_HIP_PROFILER(device, handle_of(stream), "op", "model", PROF_NO_ARGS,
+                      { hip.emulated_hip_work(stream, 1000); });
   hip.hipStreamSynchronize(stream);
   for (unsigned naps = 0; s.sides < COUNT && hang_nap(&naps);) {
     prof_trace *const trace = get();
@@ -263,7 +281,9 @@ static void hip_began_before_records_were_asked_for(void **state) {
   load_rocprofiler("librocprofiler-sdk.so.1");
   void *const stream = make_stream(0);
   start(1);
-  records_scopes_alone(stream, "ask before the program's first call of HIP: it had begun, or another tool was there");
+  records_scopes_alone(
+      stream,
+      "ask before the program's first call of HIP: it had begun, or another tool was there");
   assert_int_equal(rocp->configured, 0);
 }
 
@@ -282,7 +302,9 @@ static void what_is_refused_is_said(void **state) {
   load_rocprofiler("librocprofiler-sdk.so.1");
   rocp->service_error = 4;
   start(1);
-  records_scopes_alone(make_stream(0), "rocprofiler_configure_buffer_tracing_service: Kind identifier is invalid (4)");
+  records_scopes_alone(
+      make_stream(0),
+      "rocprofiler_configure_buffer_tracing_service: Kind identifier is invalid (4)");
 }
 
 static void no_rocprofiler(void **state) {
@@ -301,7 +323,9 @@ static void nobody_asks_it_for_scopes(void **state) {
   load_rocprofiler("librocprofiler-sdk.so.1");
   assert_int_equal(prof_start(1), PROF_OK);
   void *const stream = make_stream(0);
-  for (int i = 0; i < COUNT; i++) WITH_HIP_PROFILER(device, handle_of(stream), "op", "model", PROF_NO_ARGS, { hip.emulated_hip_work(stream, 1000); });
+  for (int i = 0; i < COUNT; i++)
+    WITH_HIP_PROFILER(device, handle_of(stream), "op", "model", PROF_NO_ARGS,
+                      { hip.emulated_hip_work(stream, 1000); });
   hip.hipStreamSynchronize(stream);
   assert_int_equal(prof_stop(), PROF_OK);
   assert_int_equal(rocp->calls, 0);
@@ -345,7 +369,9 @@ static void what_is_dropped_is_counted(void **state) {
   uint64_t launches = 0;
   void *const stream = begin_recording(1), *const kernel = hip.emulated_hip_kernel("k", 0);
   __atomic_store_n(&rocp->room, 100, __ATOMIC_RELAXED);
-  for (int i = 0; i < TIMES && __atomic_load_n(&rocp->dropped, __ATOMIC_RELAXED) == 0; i++) { /* once, unless this thread has no processor while it launches: prof empties the buffer five times a second */
+  /* once, unless this thread has no processor while it launches: prof empties the buffer five times
+     a second */
+  for (int i = 0; i < TIMES && __atomic_load_n(&rocp->dropped, __ATOMIC_RELAXED) == 0; i++) {
     for (int k = 0; k < MANY; k++) launch(kernel, stream);
     hip.hipStreamSynchronize(stream);
     launches += MANY;
@@ -384,14 +410,16 @@ static void recordings_come_and_go(void **state) {
   assert_int_equal(rocp->active, 1);
 }
 
-/* ROCm 6.3's: its calls' records and its callbacks are shorter, its operations have other numbers. */
+/* ROCm 6.3's: its calls' records and its callbacks are shorter, its operations have other
+   numbers. */
 static void an_older_release(void **state) {
   (void)state;
   load("libamdhip64.so.6");
   load_rocprofiler("librocprofiler-sdk.so.0");
   start(2);
   void *const stream = begin_with_hip(), *const kernel = hip.emulated_hip_kernel("k", 1000);
-  for (int i = 0; i < COUNT; i++) WITH_BASE_PROFILER(PROF_HOST, "layer", "model", PROF_NO_ARGS, { launch(kernel, stream); });
+  for (int i = 0; i < COUNT; i++)
+    WITH_BASE_PROFILER(PROF_HOST, "layer", "model", PROF_NO_ARGS, { launch(kernel, stream); });
   hip.hipStreamSynchronize(stream);
   settle(COUNT);
   prof_trace *const trace = stop_and_get();
@@ -423,7 +451,8 @@ static void a_child_leaves_it_alone(void **state) {
   prof_trace_destroy(trace);
 }
 
-/* LeakSanitizer of GCC 12 crashes when it looks at a thread that stays in a library's call at the process's end. */
+/* LeakSanitizer of GCC 12 crashes when it looks at a thread that stays in a library's call at the
+   process's end. */
 static int leaves_a_thread;
 int __lsan_is_turned_off(void); /* NOLINT: the name is the sanitizer's */
 int __lsan_is_turned_off(void) { return leaves_a_thread; }
@@ -440,11 +469,27 @@ static void a_flush_that_hangs(void **state) {
   assert_int_equal(prof_stop(), PROF_OK);
 }
 
-#define TESTS(X)                                                                                                                                                              \
-  X(a_queue_of_the_hardwares_is_called_one) X(each_kernel_is_there_once_with_what_launched_it) X(copies_say_how_much_and_which_way) X(a_scopes_device_time_has_its_kernel_once) X(a_kernel_is_its_devices) X(at_level_2_calls_are_there)                            \
-  X(calls_and_names_that_are_told_last) X(threads_have_what_they_launched) X(hip_began_before_records_were_asked_for) X(another_tool_has_it) X(what_is_refused_is_said)       \
-  X(no_rocprofiler) X(nobody_asks_it_for_scopes) X(a_runtime_that_nobody_uses_is_left_alone) X(what_has_no_times_is_counted) X(what_is_dropped_is_counted) X(recordings_come_and_go) X(an_older_release)                  \
-  X(a_child_leaves_it_alone) X(a_flush_that_hangs)
+#define TESTS(X)                                     \
+  X(a_queue_of_the_hardwares_is_called_one)          \
+  X(each_kernel_is_there_once_with_what_launched_it) \
+  X(copies_say_how_much_and_which_way)               \
+  X(a_scopes_device_time_has_its_kernel_once)        \
+  X(a_kernel_is_its_devices)                         \
+  X(at_level_2_calls_are_there)                      \
+  X(calls_and_names_that_are_told_last)              \
+  X(threads_have_what_they_launched)                 \
+  X(hip_began_before_records_were_asked_for)         \
+  X(another_tool_has_it)                             \
+  X(what_is_refused_is_said)                         \
+  X(no_rocprofiler)                                  \
+  X(nobody_asks_it_for_scopes)                       \
+  X(a_runtime_that_nobody_uses_is_left_alone)        \
+  X(what_has_no_times_is_counted)                    \
+  X(what_is_dropped_is_counted)                      \
+  X(recordings_come_and_go)                          \
+  X(an_older_release)                                \
+  X(a_child_leaves_it_alone)                         \
+  X(a_flush_that_hangs)
 ALONE_TESTS
 
 int main(int argc, char **argv) { return alone_main(argc, argv); }

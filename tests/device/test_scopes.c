@@ -1,4 +1,5 @@
-/* WITH_GPU_PROFILER on an emulated device: each scope that its device was done with stands in the capture once, on its stream, at its time, and points at the host's. */
+/* WITH_GPU_PROFILER on an emulated device: each scope that its device was done with stands in the
+   capture once, on its stream, at its time, and points at the host's. */
 #define _GNU_SOURCE
 #include <prof/device.h>
 #include <prof/profiler.h>
@@ -41,7 +42,9 @@ static prof_trace_thread thread_of(const prof_trace *trace, uint32_t index) {
   return thread;
 }
 
-static bool is_named(const prof_event *event, const char *name) { return event->name_bytes == strlen(name) && memcmp(event->name, name, event->name_bytes) == 0; }
+static bool is_named(const prof_event *event, const char *name) {
+  return event->name_bytes == strlen(name) && memcmp(event->name, name, event->name_bytes) == 0;
+}
 
 static void begin(void) {
   memset(&emulated_fault, 0, sizeof emulated_fault);
@@ -59,11 +62,14 @@ typedef struct sums {
 /* Of all streams' events: in order, and each scope after its launch. */
 static sums sums_of(const prof_trace *trace) {
   const prof_trace_info info = info_of(trace);
-  sums s = {.lost_full = info.lost_count[PROF_LOSS_DEVICE_FULL], .lost_late = info.lost_count[PROF_LOSS_DEVICE_LATE], .lost_times = info.lost_count[PROF_LOSS_DEVICE_TIMES]};
+  sums s = {.lost_full = info.lost_count[PROF_LOSS_DEVICE_FULL],
+            .lost_late = info.lost_count[PROF_LOSS_DEVICE_LATE],
+            .lost_times = info.lost_count[PROF_LOSS_DEVICE_TIMES]};
   prof_cursor *cursor = NULL;
   static prof_event event;
   assert_int_equal(prof_cursor_create(trace, &cursor), PROF_OK);
-  while (prof_cursor_next(cursor, &event) == 1) ++*(thread_of(trace, event.thread).is_stream ? &s.on_device : &s.host);
+  while (prof_cursor_next(cursor, &event) == 1)
+    ++*(thread_of(trace, event.thread).is_stream ? &s.on_device : &s.host);
   prof_cursor_destroy(cursor);
   for (uint32_t i = 0; i < info.thread_count; i++) s.streams += thread_of(trace, i).is_stream;
   return s;
@@ -97,7 +103,8 @@ static void each_at_its_time(prof_device on) {
   for (int i = 0; i < COUNT; i++) {
     char name[32];
     snprintf(name, sizeof name, "kernel %d", i);
-    WITH_GPU_PROFILER(on, (uintptr_t)stream, name, "made up", PROF_NO_ARGS, { emulated_launch(stream, 300000); });
+    WITH_GPU_PROFILER(on, (uintptr_t)stream, name, "made up", PROF_NO_ARGS,
+                      { emulated_launch(stream, 300000); });
   }
   emulated_wait(stream);
   settle(COUNT);
@@ -109,7 +116,9 @@ static void each_at_its_time(prof_device on) {
   int host = 0, on_device = 0;
   prof_trace_device about = {.size = sizeof about};
   assert_int_equal(prof_trace_device_get(trace, 0, &about), PROF_OK);
-  assert_in_range(about.clock_error_ns, 1, 1000000000); /* how near the collector's looks were is the machine's affair; that the truth lies inside is looked at below */
+  /* how near the collector's looks were is the machine's affair; that the truth lies inside is
+     looked at below */
+  assert_in_range(about.clock_error_ns, 1, 1000000000);
   const uint64_t early_ns = about.is_clock_read ? 0 : about.clock_error_ns;
   assert_int_equal(prof_cursor_create(trace, &cursor), PROF_OK);
   while (prof_cursor_next(cursor, &event) == 1) {
@@ -131,9 +140,12 @@ static void each_at_its_time(prof_device on) {
     emulated_truth(stream, (uint64_t)on_device, &begin_ns, &end_ns);
     if (on_device > 0) emulated_truth(stream, (uint64_t)on_device - 1, &unused, &before_ns);
     if (on_device < COUNT - 1) emulated_truth(stream, (uint64_t)on_device + 1, &behind_ns, &unused);
-    const uint64_t from = info.start_ns + event.start_ns, to = from + event.duration_ns, slack_ns = 2000;
-    if (from > begin_ns + slack_ns || from + slack_ns + early_ns < before_ns || to + slack_ns + early_ns < end_ns || (behind_ns != UINT64_MAX && to > behind_ns + slack_ns))
-      fail_msg("kernel %d: %ld ns after its begin, %ld ns after its end", on_device, (long)(from - begin_ns), (long)(to - end_ns));
+    const uint64_t from = info.start_ns + event.start_ns, to = from + event.duration_ns,
+                   slack_ns = 2000;
+    if (from > begin_ns + slack_ns || from + slack_ns + early_ns < before_ns ||
+        to + slack_ns + early_ns < end_ns || (behind_ns != UINT64_MAX && to > behind_ns + slack_ns))
+      fail_msg("kernel %d: %ld ns after its begin, %ld ns after its end", on_device,
+               (long)(from - begin_ns), (long)(to - end_ns));
     on_device++;
   }
   prof_cursor_destroy(cursor);
@@ -149,7 +161,8 @@ static void each_scope_has_a_device_side_at_its_time(void **state) {
   each_at_its_time(device);
 }
 
-/* Nothing is known but that each was not past when it was launched, and was when it was looked at. */
+/* Nothing is known but that each was not past when it was launched, and was when it was looked
+   at. */
 static void by_distances_alone_too(void **state) {
   (void)state;
   assert_int_equal(prof_backend_add(&emulated_by_distance), PROF_OK);
@@ -157,7 +170,8 @@ static void by_distances_alone_too(void **state) {
   each_at_its_time((prof_device){EMULATED_BY_DISTANCE_TYPE, 0});
 }
 
-/* What is far from its stream's first event is told as well as what is near: hours are as seconds here. */
+/* What is far from its stream's first event is told as well as what is near: hours are as seconds
+   here. */
 static void distances_lose_nothing_over_time(void **state) {
   enum { COUNT = 200, BUSY_NS = 100000 };
   (void)state;
@@ -165,7 +179,8 @@ static void distances_lose_nothing_over_time(void **state) {
   assert_int_equal(prof_backend_add(&emulated_by_distance), PROF_OK);
   emulated_stream *const stream = emulated_create(1);
   for (int i = 0; i < COUNT; i++) {
-    WITH_GPU_PROFILER(on, (uintptr_t)stream, "kernel", "test", PROF_NO_ARGS, { emulated_launch(stream, BUSY_NS); });
+    WITH_GPU_PROFILER(on, (uintptr_t)stream, "kernel", "test", PROF_NO_ARGS,
+                      { emulated_launch(stream, BUSY_NS); });
     emulated_wait(stream);
     emulated_fault.clock_step_ns += 20000000000; /* on the device's clock 20 s pass at each */
     settle((uint64_t)i + 1);
@@ -180,7 +195,8 @@ static void distances_lose_nothing_over_time(void **state) {
     uint64_t begin_ns, end_ns;
     if (!(event.flags & PROF_EVENT_ON_DEVICE)) continue;
     emulated_truth(stream, at++, &begin_ns, &end_ns);
-    count += event.launch.device_end_ns - event.launch.device_start_ns + 2000 > end_ns - begin_ns && event.launch.device_end_ns - event.launch.device_start_ns >= BUSY_NS - 2000;
+    count += event.launch.device_end_ns - event.launch.device_start_ns + 2000 > end_ns - begin_ns &&
+             event.launch.device_end_ns - event.launch.device_start_ns >= BUSY_NS - 2000;
   }
   prof_cursor_destroy(cursor);
   prof_trace_destroy(trace);
@@ -189,10 +205,14 @@ static void distances_lose_nothing_over_time(void **state) {
   emulated_destroy(stream);
 }
 
-static void hold(uint32_t holds) { __atomic_store_n(&emulated_fault.holds, holds, __ATOMIC_RELAXED); }
+static void hold(uint32_t holds) {
+  __atomic_store_n(&emulated_fault.holds, holds, __ATOMIC_RELAXED);
+}
 
 static void launch(emulated_stream *stream, int count, uint64_t busy_ns) {
-  for (int i = 0; i < count; i++) WITH_GPU_PROFILER(device, (uintptr_t)stream, "kernel", "test", PROF_NO_ARGS, { emulated_launch(stream, busy_ns); });
+  for (int i = 0; i < count; i++)
+    WITH_GPU_PROFILER(device, (uintptr_t)stream, "kernel", "test", PROF_NO_ARGS,
+                      { emulated_launch(stream, busy_ns); });
 }
 
 static void events_are_used_again(void **state) {
@@ -203,7 +223,8 @@ static void events_are_used_again(void **state) {
     emulated_wait(stream);
     settle(100 * ((uint64_t)i + 1));
   }
-  assert_in_range(emulated_event_count(), 2, 2 * (100 + 16)); /* never more than were on their way at once, and a lot */
+  /* never more than were on their way at once, and a lot */
+  assert_in_range(emulated_event_count(), 2, 2 * (100 + 16));
   const sums s = stop_and_sum();
   assert_int_equal(s.host, 10000);
   assert_int_equal(s.on_device, 10000);
@@ -263,7 +284,8 @@ static void *work(void *number) {
     const prof_device on = {EMULATED_TYPE, at / 2};
     WITH_GPU_PROFILER(on, (uintptr_t)streams[at], "outer", "test", PROF_NO_ARGS, {
       WITH_BASE_PROFILER(PROF_HOST, "between", "test", PROF_NO_ARGS, {});
-      WITH_GPU_PROFILER(on, (uintptr_t)streams[at], "inner", "test", PROF_NO_ARGS, { emulated_launch(streams[at], 0); });
+      WITH_GPU_PROFILER(on, (uintptr_t)streams[at], "inner", "test", PROF_NO_ARGS,
+                        { emulated_launch(streams[at], 0); });
     });
     if (i % 50 == 0) emulated_wait(streams[at]);
   }
@@ -296,7 +318,8 @@ static uint64_t now_ns(void) {
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* What was past at a stop is there, but for where the collector had no processor for the 100 ms that this stop, or the one before, waits for its end. */
+/* What was past at a stop is there, but for where the collector had no processor for the 100 ms
+   that this stop, or the one before, waits for its end. */
 static void starts_and_stops(void **state) {
   (void)state;
   emulated_stream *const stream = emulated_create(0);
@@ -314,15 +337,18 @@ static void starts_and_stops(void **state) {
   collector_has_ended();
   prof_trace *const trace = get();
   const sums s = sums_of(trace);
-  const uint64_t lost_at_the_stop = info_of(trace).lost_count[PROF_LOSS_LATE]; /* it was read when that came */
+  /* it was read when that came */
+  const uint64_t lost_at_the_stop = info_of(trace).lost_count[PROF_LOSS_LATE];
   prof_trace_destroy(trace);
   assert_int_equal(s.host, 1000);
-  assert_int_equal(s.on_device + s.lost_late + s.lost_full + s.lost_times + lost_at_the_stop, 1000); /* times: it came while the recording before had not ended */
+  /* times: it came while the recording before had not ended */
+  assert_int_equal(s.on_device + s.lost_late + s.lost_full + s.lost_times + lost_at_the_stop, 1000);
   assert_true(s.on_device >= in_time);
   emulated_destroy(stream);
 }
 
-/* A scope that is open when its recording ends comes to its end in nobody's, or in the next one's: its device's side is late. */
+/* A scope that is open when its recording ends comes to its end in nobody's, or in the next one's:
+   its device's side is late. */
 static void a_scope_that_outlives_its_recording_is_late(void **state) {
   (void)state;
   const prof_options other = {.size = sizeof other, .level = 1, .cap_bytes = 32 << 20};
@@ -387,7 +413,8 @@ static void expect_warning(const char *device_and_why) {
 }
 
 static void *ends_in_a_scope(void *stream) {
-  WITH_GPU_PROFILER(device, (uintptr_t)stream, "not ended", "test", PROF_NO_ARGS, { pthread_exit(NULL); });
+  WITH_GPU_PROFILER(device, (uintptr_t)stream, "not ended", "test", PROF_NO_ARGS,
+                    { pthread_exit(NULL); });
   return NULL;
 }
 
@@ -401,7 +428,8 @@ static void threads_that_end_inside_of_scopes_take_no_events_with_them(void **st
     assert_int_equal(pthread_create(&thread, NULL, ends_in_a_scope, stream), 0);
     pthread_join(thread, NULL);
   }
-  for (int i = 0; i < AFTER; i++) WITH_GPU_PROFILER(device, (uintptr_t)stream, "after", "test", PROF_NO_ARGS, {});
+  for (int i = 0; i < AFTER; i++)
+    WITH_GPU_PROFILER(device, (uintptr_t)stream, "after", "test", PROF_NO_ARGS, {});
   emulated_wait(stream);
   settle(AFTER);
   prof_trace *const trace = get();
@@ -427,7 +455,9 @@ static void one_that_makes_no_event_is_said(void **state) {
   broken.event_create = makes_no_event;
   assert_int_equal(prof_backend_add(&broken), PROF_OK);
   emulated_stream *const stream = emulated_create(1);
-  for (int i = 0; i < COUNT; i++) WITH_GPU_PROFILER(((prof_device){NOBODYS, 1}), (uintptr_t)stream, "kernel", "test", PROF_NO_ARGS, {});
+  for (int i = 0; i < COUNT; i++)
+    WITH_GPU_PROFILER(((prof_device){NOBODYS, 1}), (uintptr_t)stream, "kernel", "test",
+                      PROF_NO_ARGS, {});
   expect_in(health().device_warning, "no memory");
   prof_trace *const trace = get();
   const sums s = sums_of(trace);
@@ -440,21 +470,25 @@ static void one_that_makes_no_event_is_said(void **state) {
 
 static uint32_t is_over;
 static void *scopes_that_are_refused(void *stream) {
-  while (!__atomic_load_n(&is_over, __ATOMIC_RELAXED)) WITH_GPU_PROFILER(device, (uintptr_t)stream, "refused", "test", PROF_NO_ARGS, {});
+  while (!__atomic_load_n(&is_over, __ATOMIC_RELAXED))
+    WITH_GPU_PROFILER(device, (uintptr_t)stream, "refused", "test", PROF_NO_ARGS, {});
   return NULL;
 }
 
-/* What is lost outside of the gate must not be counted in a capture that has just gone: under ThreadSanitizer any look at it is seen. */
+/* What is lost outside of the gate must not be counted in a capture that has just gone: under
+   ThreadSanitizer any look at it is seen. */
 static void captures_come_and_go_beside_scopes_that_are_refused(void **state) {
   (void)state;
   enum { AT_ONCE = 3, STARTS = 200 };
   pthread_t threads[AT_ONCE];
   emulated_stream *const stream = emulated_create(1);
   __atomic_store_n(&emulated_fault.refused_every, 1, __ATOMIC_RELAXED);
-  for (int i = 0; i < AT_ONCE; i++) assert_int_equal(pthread_create(&threads[i], NULL, scopes_that_are_refused, stream), 0);
+  for (int i = 0; i < AT_ONCE; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, scopes_that_are_refused, stream), 0);
   assert_int_equal(prof_stop(), PROF_OK);
   for (int i = 0; i < STARTS; i++) {
-    const prof_options options = {.size = sizeof options, .level = 1, .cap_bytes = i % 2 ? 1 << 20 : 0};
+    const prof_options options = {
+        .size = sizeof options, .level = 1, .cap_bytes = i % 2 ? 1 << 20 : 0};
     assert_int_equal(prof_start_with(&options), PROF_OK);
     health();
     usleep((unsigned)(i % 7) * 100);
@@ -470,9 +504,14 @@ static void nobody_serves_it_is_said(void **state) {
   const prof_device nobodys = {77, 3};
   assert_string_equal(health().device_warning, "");
   WITH_GPU_PROFILER(nobodys, 5, "kernel", "test", PROF_NO_ARGS, {});
-  expect_in(health().device_warning, "device 77:3: the host's side of its scopes alone: no back end serves devices of that type; PROF_BACKENDS names plug-ins, and prof doctor lists what there is"); /* also while it records */
+  /* also while it records */
+  expect_in(health().device_warning,
+            "device 77:3: the host's side of its scopes alone: no back end serves devices of that "
+            "type; PROF_BACKENDS names plug-ins, and prof doctor lists what there is");
   assert_int_equal(prof_stop(), PROF_OK);
-  expect_warning("device 77:3: the host's side of its scopes alone: no back end serves devices of that type; PROF_BACKENDS names plug-ins, and prof doctor lists what there is");
+  expect_warning(
+      "device 77:3: the host's side of its scopes alone: no back end serves devices of that type; "
+      "PROF_BACKENDS names plug-ins, and prof doctor lists what there is");
 }
 
 static void a_refused_stream_is_said_until_another_is_served(void **state) {
@@ -481,7 +520,10 @@ static void a_refused_stream_is_said_until_another_is_served(void **state) {
   emulated_fault.refused_every = 1;
   launch(stream, 3, 0);
   char expected[128];
-  snprintf(expected, sizeof expected, "device 12:0: the host's side of its scopes alone: stream 0x%llx: the vendor's library says an error", (unsigned long long)(uintptr_t)stream);
+  snprintf(expected, sizeof expected,
+           "device 12:0: the host's side of its scopes alone: stream 0x%llx: the vendor's library "
+           "says an error",
+           (unsigned long long)(uintptr_t)stream);
   expect_in(health().device_warning, expected);
   assert_int_equal(prof_stop(), PROF_OK);
   collector_has_ended();
@@ -522,7 +564,9 @@ static void a_device_that_is_never_done_is_said(void **state) {
   assert_int_equal(prof_stop(), PROF_OK);
   collector_has_ended();
   hold(0);
-  expect_warning("device 12:0: the host's side of its scopes alone: it was not done with its work when recording stopped");
+  expect_warning(
+      "device 12:0: the host's side of its scopes alone: it was not done with its work when "
+      "recording stopped");
   emulated_destroy(stream);
 }
 
@@ -544,7 +588,9 @@ static void a_device_whose_streams_are_all_captured_is_said(void **state) {
   emulated_fault.is_capturing = 1;
   launch(stream, 2, 0);
   assert_int_equal(prof_stop(), PROF_OK);
-  expect_in(health().device_warning, "device 12:0: the host's side of its scopes alone: the stream is being captured into a graph");
+  expect_in(health().device_warning,
+            "device 12:0: the host's side of its scopes alone: the stream is being captured into a "
+            "graph");
   emulated_destroy(stream);
 }
 
@@ -585,12 +631,14 @@ static void faults(emulated_faults given, uint64_t lost_low, uint64_t lost_high)
 
 static void times_of_zero_are_lost_and_counted(void **state) {
   (void)state;
-  faults((emulated_faults){.has_clock = 1, .zero_every = 10}, 200, 200); /* of 2000 events 200, no two of one scope */
+  /* of 2000 events 200, no two of one scope */
+  faults((emulated_faults){.has_clock = 1, .zero_every = 10}, 200, 200);
 }
 
 static void times_that_run_back_are_lost_and_counted(void **state) {
   (void)state;
-  faults((emulated_faults){.has_clock = 1, .reversed_every = 10}, 90, 200); /* of those at a scope's end */
+  /* of those at a scope's end */
+  faults((emulated_faults){.has_clock = 1, .reversed_every = 10}, 90, 200);
 }
 
 static void records_that_fail_are_lost_and_counted(void **state) {
@@ -622,7 +670,8 @@ static void a_call_that_hangs_holds_nobody(void **state) {
 
 /* ---- forks, ends ---- */
 
-/* Also not by another back end of the same library, as the built-in one beside the layer for OpenCL. */
+/* Also not by another back end of the same library, as the built-in one beside the layer for
+   OpenCL. */
 static void a_forked_child_has_no_device(void **state) {
   (void)state;
   prof_backend other = emulated_backend;
@@ -638,13 +687,18 @@ static void a_forked_child_has_no_device(void **state) {
     fflush(NULL);
     const pid_t child = fork();
     if (child == 0) {
-      for (int i = 0; i < 5; i++) WITH_GPU_PROFILER(device, (uintptr_t)stream, "kernel", "test", PROF_NO_ARGS, {}); /* and no work: streams have no threads there, as a real vendor's have not, and who held a lock is gone */
+      /* and no work: streams have no threads there, as a real vendor's have not, and who held a
+         lock is gone */
+      for (int i = 0; i < 5; i++)
+        WITH_GPU_PROFILER(device, (uintptr_t)stream, "kernel", "test", PROF_NO_ARGS, {});
       prof_trace *const trace = get();
       const sums s = sums_of(trace);
       prof_backend_state now = {.size = sizeof now};
       int forked = 0;
-      for (uint32_t i = 0; prof_backend_status(i, &now) == PROF_OK; i++) forked += now.result == PROF_BACKEND_FORKED && now.device_type == EMULATED_TYPE;
-      const bool is_good = s.host == 5 && s.on_device == 0 && s.lost_late + s.lost_full + s.lost_times == 0 && forked == 2;
+      for (uint32_t i = 0; prof_backend_status(i, &now) == PROF_OK; i++)
+        forked += now.result == PROF_BACKEND_FORKED && now.device_type == EMULATED_TYPE;
+      const bool is_good = s.host == 5 && s.on_device == 0 &&
+                           s.lost_late + s.lost_full + s.lost_times == 0 && forked == 2;
       prof_trace_destroy(trace);
       _exit(is_good && prof_stop() == PROF_OK ? 0 : 1);
     }
@@ -732,10 +786,19 @@ static void threads_that_come_while_it_is_opened_try_again(void **state) {
 static void a_scope_that_is_skipped_gives_its_events_back(void **state) {
   (void)state;
   emulated_stream *const stream = emulated_create(0);
-  const prof_details details = {"skipped", "test", PROF_NUL_TERMINATED, PROF_NUL_TERMINATED, PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL | PROF_I_ON_STREAM, device, 0, (uintptr_t)stream, PROF_NO_ARGS};
+  const prof_details details = {"skipped",
+                                "test",
+                                PROF_NUL_TERMINATED,
+                                PROF_NUL_TERMINATED,
+                                PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL | PROF_I_ON_STREAM,
+                                device,
+                                0,
+                                (uintptr_t)stream,
+                                PROF_NO_ARGS};
   static prof_site site = PROF_I_SITE(1);
   for (int i = 0; i < 200; i++)
-    WITH_GPU_PROFILER(device, (uintptr_t)stream, "around", "test", PROF_NO_ARGS, { prof_i_gpu_begin_1(&site, &details); });
+    WITH_GPU_PROFILER(device, (uintptr_t)stream, "around", "test", PROF_NO_ARGS,
+                      { prof_i_gpu_begin_1(&site, &details); });
   emulated_wait(stream);
   settle(200);
   const sums s = stop_and_sum();
@@ -744,13 +807,36 @@ static void a_scope_that_is_skipped_gives_its_events_back(void **state) {
   emulated_destroy(stream);
 }
 
-#define TESTS(X)                                                                                                                                                        \
-  X(each_scope_has_a_device_side_at_its_time) X(by_distances_alone_too) X(distances_lose_nothing_over_time) X(events_are_used_again) X(a_device_that_is_behind_costs_its_side_alone) X(what_is_not_past_at_the_stop_is_counted)        \
-  X(two_devices_and_four_streams_from_eight_threads) X(starts_and_stops) X(a_scope_that_outlives_its_recording_is_late) X(without_a_back_end_the_host_side_stands_alone) X(a_stream_that_is_captured_gets_no_events)    \
-  X(times_of_zero_are_lost_and_counted) X(times_that_run_back_are_lost_and_counted) X(records_that_fail_are_lost_and_counted) X(a_call_that_hangs_holds_nobody)        \
-  X(a_forked_child_has_no_device) X(an_exit_with_work_in_flight_neither_hangs_nor_crashes) X(threads_that_end_leave_their_pairs_to_others) X(a_scope_that_is_skipped_gives_its_events_back) \
-  X(threads_that_come_while_it_is_opened_try_again) X(captures_come_and_go_beside_scopes_that_are_refused) X(threads_that_end_inside_of_scopes_take_no_events_with_them) X(one_that_makes_no_event_is_said) X(nobody_serves_it_is_said) X(a_refused_stream_is_said_until_another_is_served) X(a_refused_stream_is_said_in_each_capture)                  \
-  X(a_device_that_is_never_done_is_said) X(events_without_times_are_said) X(a_device_whose_streams_are_all_captured_is_said)
+#define TESTS(X)                                                \
+  X(each_scope_has_a_device_side_at_its_time)                   \
+  X(by_distances_alone_too)                                     \
+  X(distances_lose_nothing_over_time)                           \
+  X(events_are_used_again)                                      \
+  X(a_device_that_is_behind_costs_its_side_alone)               \
+  X(what_is_not_past_at_the_stop_is_counted)                    \
+  X(two_devices_and_four_streams_from_eight_threads)            \
+  X(starts_and_stops)                                           \
+  X(a_scope_that_outlives_its_recording_is_late)                \
+  X(without_a_back_end_the_host_side_stands_alone)              \
+  X(a_stream_that_is_captured_gets_no_events)                   \
+  X(times_of_zero_are_lost_and_counted)                         \
+  X(times_that_run_back_are_lost_and_counted)                   \
+  X(records_that_fail_are_lost_and_counted)                     \
+  X(a_call_that_hangs_holds_nobody)                             \
+  X(a_forked_child_has_no_device)                               \
+  X(an_exit_with_work_in_flight_neither_hangs_nor_crashes)      \
+  X(threads_that_end_leave_their_pairs_to_others)               \
+  X(a_scope_that_is_skipped_gives_its_events_back)              \
+  X(threads_that_come_while_it_is_opened_try_again)             \
+  X(captures_come_and_go_beside_scopes_that_are_refused)        \
+  X(threads_that_end_inside_of_scopes_take_no_events_with_them) \
+  X(one_that_makes_no_event_is_said)                            \
+  X(nobody_serves_it_is_said)                                   \
+  X(a_refused_stream_is_said_until_another_is_served)           \
+  X(a_refused_stream_is_said_in_each_capture)                   \
+  X(a_device_that_is_never_done_is_said)                        \
+  X(events_without_times_are_said)                              \
+  X(a_device_whose_streams_are_all_captured_is_said)
 
 ALONE_TESTS
 

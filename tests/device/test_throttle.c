@@ -1,4 +1,6 @@
-/* What holds a device down while an operator is measured on it: on the emulated vendor's meters, and on an emulated NVML (vendors: no device is behind them). Doubted where it was held down, and only there; and meters that fail, hang or are not open harm nothing. */
+/* What holds a device down while an operator is measured on it: on the emulated vendor's meters,
+   and on an emulated NVML (vendors: no device is behind them). Doubted where it was held down, and
+   only there; and meters that fail, hang or are not open harm nothing. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <prof/device.h>
@@ -18,10 +20,10 @@
 #include "alone.h"
 #include "cuda_program.h"
 #include "emulated/emulated.h"
+#include "hang_guard.h"
 #include "sampled.h"
 #include "told.h"
 #include "vendors/nvml.h"
-#include "hang_guard.h"
 
 enum { SAMPLES = 7 };
 
@@ -44,7 +46,8 @@ static int timer_end(void *user, double *us_out) {
   return 0;
 }
 
-static const prof_op_timer scripted = {sizeof scripted, "scripted", NULL, timer_begin, timer_end, NULL, NULL};
+static const prof_op_timer scripted = {sizeof scripted, "scripted", NULL, timer_begin,
+                                       timer_end,       NULL,       NULL};
 
 /* Longer than it is between two looks: each sample has one before it. */
 static int run(void *user) {
@@ -56,11 +59,20 @@ static int run(void *user) {
   return 0;
 }
 
-static const prof_op_options each_run = {.size = sizeof each_run, .warmup = 1, .exec = 1, .repeat = SAMPLES, .repeat_all = 1, .time_limit_ns = UINT64_MAX, .timer = &scripted, .no_reuse = 1};
+static const prof_op_options each_run = {.size = sizeof each_run,
+                                         .warmup = 1,
+                                         .exec = 1,
+                                         .repeat = SAMPLES,
+                                         .repeat_all = 1,
+                                         .time_limit_ns = UINT64_MAX,
+                                         .timer = &scripted,
+                                         .no_reuse = 1};
 
-static prof_op_result *profile_with(const prof_op_options *options, prof_device on, void (*at)(int number)) {
+static prof_op_result *profile_with(const prof_op_options *options, prof_device on,
+                                    void (*at)(int number)) {
   prof_op_result *result = NULL;
-  const prof_op op = {.size = sizeof op, .key = "on a device", .user = at ? &at : NULL, .run = run, .device = on};
+  const prof_op op = {
+      .size = sizeof op, .key = "on a device", .user = at ? &at : NULL, .run = run, .device = on};
   runs = 0;
   if (prof_op_profile(&op, options, &result) != PROF_OK) fail_msg("%s", prof_last_error());
   return result;
@@ -72,7 +84,8 @@ static prof_op_info info_of(const prof_op_result *result) {
   return info;
 }
 
-static prof_op_info measure_with(const prof_op_options *options, prof_device on, void (*at)(int number)) {
+static prof_op_info measure_with(const prof_op_options *options, prof_device on,
+                                 void (*at)(int number)) {
   prof_op_result *const result = profile_with(options, on, at);
   const prof_op_info info = info_of(result);
   assert_int_equal(info.sample_count, SAMPLES);
@@ -80,14 +93,19 @@ static prof_op_info measure_with(const prof_op_options *options, prof_device on,
   return info;
 }
 
-static prof_op_info measure(prof_device on, void (*at)(int number)) { return measure_with(&each_run, on, at); }
+static prof_op_info measure(prof_device on, void (*at)(int number)) {
+  return measure_with(&each_run, on, at);
+}
 
-static bool is_doubted(const prof_op_info *info) { return (info->doubts & PROF_OP_DEVICE_THROTTLED) != 0; }
+static bool is_doubted(const prof_op_info *info) {
+  return (info->doubts & PROF_OP_DEVICE_THROTTLED) != 0;
+}
 
 /* Its back end is open, as by a timer of a stream. */
 static emulated_stream *open_emulated(void) {
   emulated_stream *const stream = emulated_create(0);
-  const prof_op_stream place = {.size = sizeof place, .device = device, .stream = (uint64_t)(uintptr_t)stream};
+  const prof_op_stream place = {
+      .size = sizeof place, .device = device, .stream = (uint64_t)(uintptr_t)stream};
   prof_op_timer *timer = NULL;
   emulated_meter.has_reasons = 1;
   assert_int_equal(prof_backend_add(&emulated_backend), PROF_OK);
@@ -98,14 +116,17 @@ static emulated_stream *open_emulated(void) {
 }
 
 static void set(int64_t *what, int64_t value) { __atomic_store_n(what, value, __ATOMIC_RELAXED); }
-static void raise_fault(uint32_t *what, uint32_t value) { __atomic_store_n(what, value, __ATOMIC_RELAXED); }
+static void raise_fault(uint32_t *what, uint32_t value) {
+  __atomic_store_n(what, value, __ATOMIC_RELAXED);
+}
 
 /* ---- held down, or not ---- */
 
 static void a_device_at_its_clock_is_not_doubted(void **state) {
   (void)state;
   emulated_stream *const stream = open_emulated();
-  set(&emulated_meter.reasons[0], 1 | 2 | 16); /* idle; a clock that somebody set; the same as another's: none of its own */
+  /* idle; a clock that somebody set; the same as another's: none of its own */
+  set(&emulated_meter.reasons[0], 1 | 2 | 16);
   set(&emulated_meter.reasons[1], 255);
   const prof_op_info info = measure(device, NULL);
   assert_false(is_doubted(&info));
@@ -125,7 +146,8 @@ static void power_or_heat_at_some_time_is_doubted(void **state) {
   prof_op_result *const result = profile_with(&each_run, device, for_a_while);
   const prof_op_info info = info_of(result);
   assert_true(is_doubted(&info));
-  assert_int_equal(info.throttle, PROF_BACKEND_THROTTLE_POWER | PROF_BACKEND_THROTTLE_HARDWARE_HEAT);
+  assert_int_equal(info.throttle,
+                   PROF_BACKEND_THROTTLE_POWER | PROF_BACKEND_THROTTLE_HARDWARE_HEAT);
   prof_op_text(result, text, sizeof text);
   if (!strstr(text, "the device was held down by its power and heat")) fail_msg("'%s'", text);
   prof_op_result_destroy(result);
@@ -136,7 +158,10 @@ static void power_or_heat_at_some_time_is_doubted(void **state) {
   emulated_destroy(stream);
 }
 
-static void falls_a_little(int number) { set(&emulated_meter.clock_mhz[0], number > 4 ? 1920 : 1980); } /* 3 % */
+/* 3 % */
+static void falls_a_little(int number) {
+  set(&emulated_meter.clock_mhz[0], number > 4 ? 1920 : 1980);
+}
 static void falls_far(int number) { set(&emulated_meter.clock_mhz[0], number > 4 ? 1755 : 1980); }
 
 static void a_clock_that_falls_by_more_than_5_percent_is_doubted(void **state) {
@@ -175,10 +200,11 @@ static void who_was_held_down_is_not_compared(void **state) {
 /* Of those measured in turn each has what came to its device. */
 static void in_turn_each_device_has_its_own(void **state) {
   (void)state;
-  const prof_op ops[] = {{.size = sizeof ops[0], .key = "a", .run = run, .device = device},
-                         {.size = sizeof ops[0], .key = "b", .run = run, .device = {EMULATED_TYPE, 1}},
-                         {.size = sizeof ops[0], .key = "c", .run = run, .device = device},
-                         {.size = sizeof ops[0], .key = "d", .run = run}};
+  const prof_op ops[] = {
+      {.size = sizeof ops[0], .key = "a", .run = run, .device = device},
+      {.size = sizeof ops[0], .key = "b", .run = run, .device = {EMULATED_TYPE, 1}},
+      {.size = sizeof ops[0], .key = "c", .run = run, .device = device},
+      {.size = sizeof ops[0], .key = "d", .run = run}};
   prof_op_result *results[4];
   emulated_stream *const stream = open_emulated();
   set(&emulated_meter.reasons[1], 32);
@@ -212,7 +238,8 @@ static void a_kept_result_has_its_doubt(void **state) {
     skip();
   }
   options.no_reuse = 0;
-  const prof_op_info info = measure_with(&options, device, falls_far), held = measure_with(&options, device, NULL);
+  const prof_op_info info = measure_with(&options, device, falls_far),
+                     held = measure_with(&options, device, NULL);
   assert_int_equal(held.was_kept, 1);
   assert_true(is_doubted(&info) && is_doubted(&held));
   open_cache(NULL);
@@ -223,7 +250,8 @@ static void a_kept_result_has_its_doubt(void **state) {
   assert_int_equal(again.file_status, PROF_OK);
   assert_true(is_doubted(&again));
   assert_int_equal(again.looks, info.looks);
-  assert_true(again.clock_low_hz == info.clock_low_hz && again.clock_high_hz == info.clock_high_hz && info.clock_low_hz == 1755e6);
+  assert_true(again.clock_low_hz == info.clock_low_hz &&
+              again.clock_high_hz == info.clock_high_hz && info.clock_low_hz == 1755e6);
   open_cache(NULL);
   unlink(path);
   rmdir(folder);
@@ -281,7 +309,8 @@ static void a_meter_that_hangs_is_given_up(void **state) {
   emulated_destroy(stream);
 }
 
-/* What a hanging meter takes, a second, is nobody's time: a shorter limit has its samples all the same. */
+/* What a hanging meter takes, a second, is nobody's time: a shorter limit has its samples all the
+   same. */
 static void the_wait_for_a_meter_is_not_the_operators_time(void **state) {
   (void)state;
   prof_op_options options = each_run;
@@ -321,7 +350,8 @@ static void a_sampler_goes_on_beside_it(void **state) {
   assert_int_equal(prof_sampler_start(&options), PROF_OK);
   const prof_op_info info = measure(device, NULL);
   assert_int_equal(info.looks, SAMPLES + 1);
-  for (unsigned naps = 0; now.sample_count <= 5 && hang_nap(&naps);) assert_int_equal(prof_sampler_get(&now), PROF_OK);
+  for (unsigned naps = 0; now.sample_count <= 5 && hang_nap(&naps);)
+    assert_int_equal(prof_sampler_get(&now), PROF_OK);
   stop_sampler();
   assert_true(now.sample_count > 5);
   emulated_destroy(stream);
@@ -348,13 +378,15 @@ static void open_cuda(void) {
   prof_op_timer *timer = NULL;
   begin_on(0);
   void *const stream = make_stream();
-  const prof_op_stream place = {.size = sizeof place, .device = cuda_device, .stream = handle_of(stream)};
+  const prof_op_stream place = {
+      .size = sizeof place, .device = cuda_device, .stream = handle_of(stream)};
   if (prof_op_timer_create(&place, &timer) != PROF_OK) fail_msg("%s", prof_last_error());
   cu.cuStreamSynchronize(stream);
   prof_op_timer_destroy(timer);
 }
 
-/* CUDA's device 0 is NVML's 1: known by its UUID. The program has NVML loaded: nothing else need be asked for. */
+/* CUDA's device 0 is NVML's 1: known by its UUID. The program has NVML loaded: nothing else need be
+   asked for. */
 static void nvmls_device_is_cudas(void **state) {
   (void)state;
   open_nvml();
@@ -376,12 +408,14 @@ static void nvmls_device_is_cudas_also_where_a_sampler_was_first(void **state) {
   assert_int_equal(prof_sampler_start(NULL), PROF_OK); /* before anybody knows CUDA's numbers */
   stop_sampler();
   open_cuda();
-  const prof_op_info info = measure(cuda_device, NULL), other = measure((prof_device){PROF_DEVICE_CUDA, 1}, NULL);
+  const prof_op_info info = measure(cuda_device, NULL),
+                     other = measure((prof_device){PROF_DEVICE_CUDA, 1}, NULL);
   assert_int_equal(info.throttle, 4);
   assert_int_equal(other.throttle, 32);
 }
 
-/* As a part of a device (MIG), which has a UUID of its own: nothing is said of it by another one's meters. */
+/* As a part of a device (MIG), which has a UUID of its own: nothing is said of it by another one's
+   meters. */
 static void a_device_that_nvml_does_not_know_is_not_anothers(void **state) {
   (void)state;
   open_nvml();
@@ -395,7 +429,8 @@ static void a_device_that_nvml_does_not_know_is_not_anothers(void **state) {
   assert_false(is_doubted(&info));
 }
 
-/* It is asked once what it can read, however often is measured; and nothing is read of it but by that. */
+/* It is asked once what it can read, however often is measured; and nothing is read of it but by
+   that. */
 static void nvml_is_read_between_samples_alone(void **state) {
   (void)state;
   open_nvml();
@@ -428,11 +463,23 @@ static void nvml_is_not_opened_unasked(void **state) {
   assert_int_equal(prof_op_profile(&op, &options, &result), PROF_E_INVALID);
 }
 
-#define TESTS(X)                                                                                                                                                            \
-  X(a_device_at_its_clock_is_not_doubted) X(power_or_heat_at_some_time_is_doubted) X(a_clock_that_falls_by_more_than_5_percent_is_doubted) X(who_was_held_down_is_not_compared) \
-  X(in_turn_each_device_has_its_own) X(a_kept_result_has_its_doubt) X(a_meter_that_fails_harms_nothing) X(a_meter_that_hangs_is_given_up)                                       \
-  X(the_wait_for_a_meter_is_not_the_operators_time) X(who_has_none_costs_nothing) X(a_sampler_goes_on_beside_it) X(nvmls_device_is_cudas)                                        \
-  X(nvmls_device_is_cudas_also_where_a_sampler_was_first) X(a_device_that_nvml_does_not_know_is_not_anothers) X(nvml_is_read_between_samples_alone) X(nvml_is_not_opened_unasked)
+#define TESTS(X)                                          \
+  X(a_device_at_its_clock_is_not_doubted)                 \
+  X(power_or_heat_at_some_time_is_doubted)                \
+  X(a_clock_that_falls_by_more_than_5_percent_is_doubted) \
+  X(who_was_held_down_is_not_compared)                    \
+  X(in_turn_each_device_has_its_own)                      \
+  X(a_kept_result_has_its_doubt)                          \
+  X(a_meter_that_fails_harms_nothing)                     \
+  X(a_meter_that_hangs_is_given_up)                       \
+  X(the_wait_for_a_meter_is_not_the_operators_time)       \
+  X(who_has_none_costs_nothing)                           \
+  X(a_sampler_goes_on_beside_it)                          \
+  X(nvmls_device_is_cudas)                                \
+  X(nvmls_device_is_cudas_also_where_a_sampler_was_first) \
+  X(a_device_that_nvml_does_not_know_is_not_anothers)     \
+  X(nvml_is_read_between_samples_alone)                   \
+  X(nvml_is_not_opened_unasked)
 ALONE_TESTS
 
 /* The linker reads its path once, when a program begins. */

@@ -1,4 +1,5 @@
-/* The operator profiler by a device's own time, on an emulated device: what a stream's timer says against when the work truly ran, and what becomes of streams that cannot be timed. */
+/* The operator profiler by a device's own time, on an emulated device: what a stream's timer says
+   against when the work truly ran, and what becomes of streams that cannot be timed. */
 #define _GNU_SOURCE
 #include <prof/device.h>
 #include <prof/op.h>
@@ -18,7 +19,9 @@
 
 enum { SAMPLES = 20 };
 /* The stream may be at work. */
-static void set(uint32_t *fault, uint32_t every) { __atomic_store_n(fault, every, __ATOMIC_RELAXED); }
+static void set(uint32_t *fault, uint32_t every) {
+  __atomic_store_n(fault, every, __ATOMIC_RELAXED);
+}
 
 static const prof_device device = {EMULATED_TYPE, 0};
 
@@ -38,12 +41,13 @@ typedef struct work {
   int runs;
 } work;
 
-/* Streams at once: in a round of their group the device does nothing from the first one's launch until the second's. Who waited for the first before the second is launched would wait for ever. */
-static struct {
-  const work *first, *second;
-} at_once;
+/* Streams at once: in a round of their group the device does nothing from the first one's launch
+   until the second's. Who waited for the first before the second is launched would wait for
+   ever. */
+static struct { const work *first, *second; } at_once;
 
-/* A round has each member alone and then the group; the next one goes the other way round: alone, group; group, alone; ... */
+/* A round has each member alone and then the group; the next one goes the other way round: alone,
+   group; group, alone; ... */
 static bool is_in_group(int run) { return run % 4 == 1 || run % 4 == 2; }
 
 static int launch(void *user) {
@@ -62,11 +66,26 @@ static void launch_at_once(work *first, work *second) {
   if (first) first->runs = second->runs = 0;
 }
 
-static prof_op op_of(work *w, const char *key, const prof_op_timer *timer) { return (prof_op){.size = sizeof(prof_op), .key = key, .user = w, .run = launch, .device = device, .timer = timer}; }
+static prof_op op_of(work *w, const char *key, const prof_op_timer *timer) {
+  return (prof_op){.size = sizeof(prof_op),
+                   .key = key,
+                   .user = w,
+                   .run = launch,
+                   .device = device,
+                   .timer = timer};
+}
 
-static const prof_op_options each_run = {.size = sizeof each_run, .no_warmup = 1, .exec = 1, .repeat = SAMPLES, .repeat_all = 1, .time_limit_ns = UINT64_MAX};
+static const prof_op_options each_run = {.size = sizeof each_run,
+                                         .no_warmup = 1,
+                                         .exec = 1,
+                                         .repeat = SAMPLES,
+                                         .repeat_all = 1,
+                                         .time_limit_ns = UINT64_MAX};
 
-static prof_op_stream place_of(const emulated_stream *stream, prof_device on) { return (prof_op_stream){.size = sizeof(prof_op_stream), .device = on, .stream = handle_of(stream)}; }
+static prof_op_stream place_of(const emulated_stream *stream, prof_device on) {
+  return (prof_op_stream){
+      .size = sizeof(prof_op_stream), .device = on, .stream = handle_of(stream)};
+}
 
 static prof_op_timer *timer_of(const emulated_stream *stream, prof_device on) {
   const prof_op_stream place = place_of(stream, on);
@@ -110,8 +129,10 @@ static void fail_to_profile(const prof_op *op, const char *text) {
 
 /* ---- what it says ---- */
 
-/* Each sample has its work in it, by the device's clock, and all together no more than has passed since. */
-static void expect_samples(const prof_op_result *result, const emulated_stream *stream, double clock_speed, uint64_t begun_ns) {
+/* Each sample has its work in it, by the device's clock, and all together no more than has passed
+   since. */
+static void expect_samples(const prof_op_result *result, const emulated_stream *stream,
+                           double clock_speed, uint64_t begun_ns) {
   size_t count = 0;
   const double *const us = prof_op_samples(result, &count);
   double sum_us = 0;
@@ -120,7 +141,8 @@ static void expect_samples(const prof_op_result *result, const emulated_stream *
     uint64_t from, to;
     emulated_truth(stream, i, &from, &to);
     const double truth_us = (double)(to - from) / 1e3, host_us = us[i] / clock_speed;
-    if (host_us < truth_us * 0.999999) fail_msg("sample %zu: %.3f us, of work that took %.3f", i, host_us, truth_us);
+    if (host_us < truth_us * 0.999999)
+      fail_msg("sample %zu: %.3f us, of work that took %.3f", i, host_us, truth_us);
     sum_us += host_us;
   }
   const double passed_us = (double)(now_ns() - begun_ns) / 1e3;
@@ -176,7 +198,8 @@ static void what_is_short_is_run_many_times(void **state) {
 
 static void a_group_has_its_streams_at_once(void **state) {
   work works[] = {{emulated_create(0), 4000000, 0}, {emulated_create(0), 2000000, 0}};
-  prof_op_timer *const timers[] = {timer_of(works[0].stream, device), timer_of(works[1].stream, device)};
+  prof_op_timer *const timers[] = {timer_of(works[0].stream, device),
+                                   timer_of(works[1].stream, device)};
   const prof_op ops[] = {op_of(&works[0], "4 ms", timers[0]), op_of(&works[1], "2 ms", timers[1])};
   prof_op_options options = each_run;
   prof_op_overlap overlap = {.size = sizeof overlap};
@@ -184,20 +207,24 @@ static void a_group_has_its_streams_at_once(void **state) {
   (void)state;
   options.no_reuse = 1;
   launch_at_once(&works[0], &works[1]);
-  if (prof_op_profile_group(ops, 2, PROF_OP_STREAMS, &options, results, &overlap) != PROF_OK) fail_msg("%s", prof_last_error());
+  if (prof_op_profile_group(ops, 2, PROF_OP_STREAMS, &options, results, &overlap) != PROF_OK)
+    fail_msg("%s", prof_last_error());
   launch_at_once(NULL, NULL);
-  const double first = info_of(results[0]).min_us, second = info_of(results[1]).min_us, both = info_of(results[2]).min_us;
+  const double first = info_of(results[0]).min_us, second = info_of(results[1]).min_us,
+               both = info_of(results[2]).min_us;
   for (int j = 0; j < 3; j++) prof_op_result_destroy(results[j]);
   assert_true(first >= 4000 && second >= 2000 && both >= 4000);
   assert_true(overlap.alone_us >= 6000 && overlap.longest_us >= 4000 && overlap.group_us >= 4000);
-  for (int i = 0; i < 2; i++) assert_int_equal(works[i].runs, 2 * SAMPLES); /* alone, and in the group */
+  /* alone, and in the group */
+  for (int i = 0; i < 2; i++) assert_int_equal(works[i].runs, 2 * SAMPLES);
   for (int i = 0; i < 2; i++) drop(timers[i], works[i].stream);
 }
 
 static void refuse_group(const prof_op *ops, const char *text) {
   prof_op_result *results[3];
   prof_op_overlap overlap = {.size = sizeof overlap};
-  assert_int_equal(prof_op_profile_group(ops, 2, PROF_OP_STREAMS, &each_run, results, &overlap), PROF_E_INVALID);
+  assert_int_equal(prof_op_profile_group(ops, 2, PROF_OP_STREAMS, &each_run, results, &overlap),
+                   PROF_E_INVALID);
   if (!strstr(prof_last_error(), text)) fail_msg("'%s' has no '%s'", prof_last_error(), text);
 }
 
@@ -214,17 +241,22 @@ static void a_group_with_one_timer_for_two_is_refused(void **state) {
 
 static void a_groups_error_is_that_of_the_member_that_failed(void **state) {
   work works[] = {{emulated_create(0), 1000, 0}, {emulated_create(0), 1000, 0}};
-  prof_op_timer *const timers[] = {timer_of(works[0].stream, device), timer_of(works[1].stream, device)};
+  prof_op_timer *const timers[] = {timer_of(works[0].stream, device),
+                                   timer_of(works[1].stream, device)};
   const prof_op ops[] = {op_of(&works[0], "one", timers[0]), op_of(&works[1], "two", timers[1])};
   prof_op_result *results[3] = {(prof_op_result *)1};
   prof_op_overlap overlap = {.size = sizeof overlap};
   (void)state;
-  set(&emulated_fault.refused_every, 600); /* behind the 256 of each member's timer being looked at: one of the group's own */
-  assert_int_equal(prof_op_profile_group(ops, 2, PROF_OP_STREAMS, &each_run, results, &overlap), PROF_E_OPERATOR);
+  /* behind the 256 of each member's timer being looked at: one of the group's own */
+  set(&emulated_fault.refused_every, 600);
+  assert_int_equal(prof_op_profile_group(ops, 2, PROF_OP_STREAMS, &each_run, results, &overlap),
+                   PROF_E_OPERATOR);
   if (!strstr(prof_last_error(), "no event can be recorded")) fail_msg("'%s'", prof_last_error());
   for (int i = 0; i < 3; i++) assert_null(results[i]);
   set(&emulated_fault.refused_every, 0);
-  if (prof_op_profile_group(ops, 2, PROF_OP_STREAMS, &each_run, results, &overlap) != PROF_OK) fail_msg("%s", prof_last_error()); /* what was begun has been ended */
+  /* what was begun has been ended */
+  if (prof_op_profile_group(ops, 2, PROF_OP_STREAMS, &each_run, results, &overlap) != PROF_OK)
+    fail_msg("%s", prof_last_error());
   for (int i = 0; i < 3; i++) prof_op_result_destroy(results[i]);
   for (int i = 0; i < 2; i++) drop(timers[i], works[i].stream);
 }
@@ -242,13 +274,15 @@ static void results_are_kept_for_the_device_and_its_events(void **state) {
   (void)state;
   const prof_device other = {EMULATED_TYPE, 1};
   work w = {emulated_create(0), 1000, 0}, w_other = {emulated_create(1), 1000, 0};
-  prof_op_timer *const timer = timer_of(w.stream, device), *const timer_other = timer_of(w_other.stream, other);
+  prof_op_timer *const timer = timer_of(w.stream, device), *const timer_other =
+                                                               timer_of(w_other.stream, other);
   prof_op op = op_of(&w, "kept", NULL), op_other = op_of(&w_other, "kept", timer_other);
   assert_int_equal(was_kept(&op), 0); /* by the host's timer */
   op.timer = timer;
   assert_int_equal(was_kept(&op), 0);
   assert_int_equal(was_kept(&op), 1);
-  assert_int_equal(was_kept(&op_other), 0); /* says that it is of the first device, but is the other one's stream's */
+  /* says that it is of the first device, but is the other one's stream's */
+  assert_int_equal(was_kept(&op_other), 0);
   op_other.device = other;
   assert_int_equal(was_kept(&op_other), 0);
   assert_int_equal(was_kept(&op_other), 1);
@@ -355,10 +389,12 @@ static void a_stream_without_a_fill_has_the_hosts_caches_cold_alone(void **state
   drop(without, c.of.stream);
 }
 
-/* A fill takes six times what is measured: members that ran beside one, or one after the other, would show. */
+/* A fill takes six times what is measured: members that ran beside one, or one after the other,
+   would show. */
 static void a_group_with_cold_caches_begins_when_all_are_written_over(void **state) {
   (void)state;
-  cold_work c[2] = {{{emulated_create(0), 500000, 0}, 0, 0}, {{emulated_create(0), 500000, 0}, 0, 0}};
+  cold_work c[2] = {{{emulated_create(0), 500000, 0}, 0, 0},
+                    {{emulated_create(0), 500000, 0}, 0, 0}};
   prof_op_timer *timers[2] = {NULL, NULL};
   prof_op ops[2];
   prof_op_result *results[3] = {NULL, NULL, NULL};
@@ -368,13 +404,15 @@ static void a_group_with_cold_caches_begins_when_all_are_written_over(void **sta
   options.no_reuse = 1;
   for (int i = 0; i < 2; i++) {
     prof_op_stream place = place_of(c[i].of.stream, device);
-    if (i == 0) place.cold = fill; /* the other one's device has no such caches: the processor's are written over for it */
+    /* the other one's device has no such caches: the processor's are written over for it */
+    if (i == 0) place.cold = fill;
     place.user = &c[i];
     assert_int_equal(prof_op_timer_create(&place, &timers[i]), PROF_OK);
     ops[i] = op_of(&c[i].of, i ? "cold group 1" : "cold group 0", timers[i]);
   }
   launch_at_once(&c[0].of, &c[1].of);
-  if (prof_op_profile_group(ops, 2, PROF_OP_STREAMS, &options, results, &overlap) != PROF_OK) fail_msg("%s", prof_last_error());
+  if (prof_op_profile_group(ops, 2, PROF_OP_STREAMS, &options, results, &overlap) != PROF_OK)
+    fail_msg("%s", prof_last_error());
   launch_at_once(NULL, NULL);
   assert_int_equal(c[0].fills, 2 * SAMPLES); /* alone, and in the group */
   assert_int_equal(c[1].fills, 0);
@@ -384,7 +422,8 @@ static void a_group_with_cold_caches_begins_when_all_are_written_over(void **sta
   for (int j = 0; j < 3; j++) prof_op_result_destroy(results[j]);
   assert_true(overlap.group_us >= 500);
   c[0].fails = c[0].fills + SAMPLES / 2;
-  assert_int_equal(prof_op_profile_group(ops, 2, PROF_OP_STREAMS, &options, results, &overlap), PROF_E_OPERATOR);
+  assert_int_equal(prof_op_profile_group(ops, 2, PROF_OP_STREAMS, &options, results, &overlap),
+                   PROF_E_OPERATOR);
   assert_non_null(strstr(prof_last_error(), "cold: returned 7"));
   for (int i = 0; i < 2; i++) drop(timers[i], c[i].of.stream);
 }
@@ -405,7 +444,8 @@ static void a_stream_that_cannot_be_timed_is_refused_with_the_reason(void **stat
   refuse(place, PROF_E_BUSY, "being captured into a graph");
   emulated_fault.is_capturing = 0;
   place.device.type = 99;
-  refuse(place, PROF_E_UNSUPPORTED, "device 99:1: no back end serves devices of that type; PROF_BACKENDS names plug-ins");
+  refuse(place, PROF_E_UNSUPPORTED,
+         "device 99:1: no back end serves devices of that type; PROF_BACKENDS names plug-ins");
   place.size = 0;
   refuse(place, PROF_E_INVALID, "prof_op_stream.size");
   assert_int_equal(prof_op_timer_create(NULL, &timer), PROF_E_INVALID);
@@ -499,7 +539,8 @@ static void a_forked_child_is_told(void **state) {
   if (child == 0) {
     prof_op_result *result = NULL;
     hang_guard();
-    const bool is_told = prof_op_profile(&op, &each_run, &result) == PROF_E_OPERATOR && strstr(prof_last_error(), "forked from the one that opened it");
+    const bool is_told = prof_op_profile(&op, &each_run, &result) == PROF_E_OPERATOR &&
+                         strstr(prof_last_error(), "forked from the one that opened it");
     prof_op_timer_destroy(timer);
     _exit(is_told ? 0 : 1);
   }
@@ -532,7 +573,8 @@ int main(void) {
       cmocka_unit_test_setup(what_the_back_end_refuses_ends_the_measurement, begin),
       cmocka_unit_test_setup(each_samples_end_is_sent_to_the_device, begin),
       cmocka_unit_test_setup(a_forked_child_is_told, begin),
-      cmocka_unit_test_setup(a_device_that_never_passes_an_event_ends_the_measurement, begin), /* the last: two events stay */
+      /* the last: two events stay */
+      cmocka_unit_test_setup(a_device_that_never_passes_an_event_ends_the_measurement, begin),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

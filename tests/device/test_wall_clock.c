@@ -1,4 +1,5 @@
-/* CLOCK_REALTIME is set back by an hour while somebody waits for a device, or a meter, which hang until the test lets them go: the wait ends all the same. A fork that waits: test_loader.c. */
+/* CLOCK_REALTIME is set back by an hour while somebody waits for a device, or a meter, which hang
+   until the test lets them go: the wait ends all the same. A fork that waits: test_loader.c. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <prof/device.h>
@@ -16,8 +17,8 @@
 
 #include "alone.h"
 #include "emulated/emulated.h"
-#include "wall_clock.h"
 #include "hang_guard.h"
+#include "wall_clock.h"
 
 static void begin(void) {
   hang_guard();
@@ -34,7 +35,8 @@ static void libraries_read_this_clock(void **state) {
   *(void **)&read = dlsym(RTLD_DEFAULT, "clock_gettime");
   assert_int_equal(read(CLOCK_REALTIME, &here), 0);
   syscall(SYS_clock_gettime, CLOCK_REALTIME, &there);
-  assert_in_range(here.tv_sec, there.tv_sec + WALL_CLOCK_SETTING_S - 1, there.tv_sec + WALL_CLOCK_SETTING_S + 60);
+  assert_in_range(here.tv_sec, there.tv_sec + WALL_CLOCK_SETTING_S - 1,
+                  there.tv_sec + WALL_CLOCK_SETTING_S + 60);
 }
 
 static void a_stop_waits_no_longer_for_a_device(void **state) {
@@ -42,7 +44,8 @@ static void a_stop_waits_no_longer_for_a_device(void **state) {
   emulated_stream *const stream = emulated_create(0);
   assert_int_equal(prof_start(1), PROF_OK);
   __atomic_store_n(&emulated_fault.hangs, 1, __ATOMIC_RELAXED);
-  WITH_GPU_PROFILER(((prof_device){EMULATED_TYPE, 0}), (uintptr_t)stream, "kernel", "test", PROF_NO_ARGS, { emulated_launch(stream, 0); });
+  WITH_GPU_PROFILER(((prof_device){EMULATED_TYPE, 0}), (uintptr_t)stream, "kernel", "test",
+                    PROF_NO_ARGS, { emulated_launch(stream, 0); });
   assert_int_equal(prof_stop(), PROF_OK);
   __atomic_store_n(&emulated_fault.hangs, 0, __ATOMIC_RELAXED);
   emulated_wait(stream);
@@ -59,7 +62,10 @@ static void a_samplers_stop_waits_no_longer_for_a_meter(void **state) {
   __atomic_store_n(&emulated_meter.hangs, 0, __ATOMIC_RELAXED);
 }
 
-#define TESTS(X) X(libraries_read_this_clock) X(a_stop_waits_no_longer_for_a_device) X(a_samplers_stop_waits_no_longer_for_a_meter)
+#define TESTS(X)                         \
+  X(libraries_read_this_clock)           \
+  X(a_stop_waits_no_longer_for_a_device) \
+  X(a_samplers_stop_waits_no_longer_for_a_meter)
 ALONE_TESTS
 
 int main(int argc, char **argv) { return alone_main(argc, argv); }

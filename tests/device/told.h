@@ -1,4 +1,5 @@
-/* What prof tells of a back end and of an event, for tests to look at. Includes what it needs of cmocka's. */
+/* What prof tells of a back end and of an event, for tests to look at. Includes what it needs of
+   cmocka's. */
 #ifndef TESTS_DEVICE_TOLD_H
 #define TESTS_DEVICE_TOLD_H
 
@@ -23,7 +24,9 @@ static inline prof_backend_state state_of_back_end(const char *name) {
 }
 
 /* A trace's text has a length, and no NUL. */
-static inline bool is_text(const char *text, uint64_t bytes, const char *wanted) { return bytes == strlen(wanted) && memcmp(text, wanted, bytes) == 0; }
+static inline bool is_text(const char *text, uint64_t bytes, const char *wanted) {
+  return bytes == strlen(wanted) && memcmp(text, wanted, bytes) == 0;
+}
 
 static inline const prof_trace_arg *arg_of(const prof_event *event, const char *key) {
   for (uint32_t i = 0; i < event->arg_count; i++)

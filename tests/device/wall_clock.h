@@ -1,4 +1,6 @@
-/* CLOCK_REALTIME that is set back by an hour while somebody waits for a moment of it: who read it just before got a time of an hour later than it is then. So it is told to the whole program, prof among it, while that is asked for. */
+/* CLOCK_REALTIME that is set back by an hour while somebody waits for a moment of it: who read it
+   just before got a time of an hour later than it is then. So it is told to the whole program, prof
+   among it, while that is asked for. */
 #ifndef TESTS_DEVICE_WALL_CLOCK_H
 #define TESTS_DEVICE_WALL_CLOCK_H
 
@@ -13,7 +15,8 @@ static uint32_t wall_clock_will_be_set; /* atomic */
 
 int clock_gettime(clockid_t clock, struct timespec *now) {
   const int result = (int)syscall(SYS_clock_gettime, clock, now);
-  if (clock == CLOCK_REALTIME && __atomic_load_n(&wall_clock_will_be_set, __ATOMIC_RELAXED)) now->tv_sec += WALL_CLOCK_SETTING_S;
+  if (clock == CLOCK_REALTIME && __atomic_load_n(&wall_clock_will_be_set, __ATOMIC_RELAXED))
+    now->tv_sec += WALL_CLOCK_SETTING_S;
   return result;
 }
 

@@ -9,8 +9,9 @@ A comment line before a fenced block says what to do with it:
     <!-- snippet: from FILE -->    an excerpt: its lines stand just so in FILE, which is one of the sources and has a test of its own.
     <!-- snippet: none: REASON --> not run; counted as a skip.
 
-Every c, cpp and c++ block needs such a comment; sh blocks may go without. The snippets of one document run in order in one
-folder, where the compiler, pkg-config, CMake and the shell find prof as if it were installed in the system.
+Every c, cpp and c++ block needs such a comment; sh blocks may go without. The snippets of one
+document run in order in one folder, where the compiler, pkg-config, CMake and the shell find prof
+as if it were installed in the system.
 """
 
 import argparse
@@ -21,7 +22,9 @@ import shutil
 import subprocess
 import sys
 
-COMMENT = re.compile(r"^<!-- snippet: (?P<name>[\w.-]+)(?:: (?P<reason>.+?)| (?P<file>[\w./-]+))? -->$")
+COMMENT = re.compile(
+    r"^<!-- snippet: (?P<name>[\w.-]+)(?:: (?P<reason>.+?)| (?P<file>[\w./-]+))? -->$"
+)
 FENCE = re.compile(r"^(?P<indent> *)```(?P<language>[\w+]*)$")
 COMPILERS = {
     "c": ["cc", "-std=c11", "-Wall", "-Wextra", "-Werror"],
@@ -44,9 +47,14 @@ def blocks(document):
             if line.strip():
                 comment = COMMENT.match(line.strip())
                 if comment is None and line.strip().startswith("<!-- snippet"):
-                    raise Failure(f"{document}:{number}: not of the form <!-- snippet: NAME [FILE] -->: {line.strip()}")
+                    raise Failure(
+                        f"{document}:{number}: not of the form <!-- snippet: NAME [FILE] -->: "
+                        f"{line.strip()}"
+                    )
         elif line.strip() == "```":
-            language = {"c++": "cpp", "bash": "sh", "shell": "sh"}.get(fence["language"], fence["language"])
+            language = {"c++": "cpp", "bash": "sh", "shell": "sh"}.get(
+                fence["language"], fence["language"]
+            )
             yield first, language, comment, "".join(text + "\n" for text in body)
             comment = fence = None
         else:
@@ -56,8 +64,16 @@ def blocks(document):
 def run(command, folder, environment):
     """Runs the command; its output belongs to the message when it fails."""
     try:
-        done = subprocess.run(command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, timeout=SECONDS, check=False)
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=SECONDS,
+            check=False,
+        )
     except subprocess.TimeoutExpired as late:
         raise Failure(f"no end after {SECONDS} s: {' '.join(command)}") from late
     if done.returncode != 0:
@@ -87,9 +103,23 @@ def run_snippet(language, name, file, text, folder, environment):
         source.write_text(with_main(text), encoding="utf-8")
         program = folder / f"{name}.snippet"
         libraries = ["-lOpenCL"] if "#include <CL/cl.h>" in text else []
-        run([*COMPILERS[language], "-o", str(program), str(source), "-lprof", "-pthread", *libraries], folder, environment)
+        run(
+            [
+                *COMPILERS[language],
+                "-o",
+                str(program),
+                str(source),
+                "-lprof",
+                "-pthread",
+                *libraries,
+            ],
+            folder,
+            environment,
+        )
         if libraries:  # its devices are the machine's, where the tests' other programs see none
-            environment = {key: value for key, value in environment.items() if key != "OCL_ICD_VENDORS"}
+            environment = {
+                key: value for key, value in environment.items() if key != "OCL_ICD_VENDORS"
+            }
         run([str(program)], folder, environment)
     elif language == "sh":
         run(["bash", "-euo", "pipefail", "-c", text], folder, environment)
@@ -148,18 +178,28 @@ def reader_environment(prefix, libdir, source):
         ("CMAKE_PREFIX_PATH", prefix),
         ("PYTHONPATH", source / "bindings" / "python"),
     ):
-        environment[variable] = os.pathsep.join(filter(None, [str(value), environment.get(variable, "")]))
+        environment[variable] = os.pathsep.join(
+            filter(None, [str(value), environment.get(variable, "")])
+        )
     # pkg-config leaves out what it takes for a system folder; the reader's answer has it in full.
-    environment.update(PKG_CONFIG_ALLOW_SYSTEM_CFLAGS="1", PKG_CONFIG_ALLOW_SYSTEM_LIBS="1", PYTHONDONTWRITEBYTECODE="1")
+    environment.update(
+        PKG_CONFIG_ALLOW_SYSTEM_CFLAGS="1",
+        PKG_CONFIG_ALLOW_SYSTEM_LIBS="1",
+        PYTHONDONTWRITEBYTECODE="1",
+    )
     return environment
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("source", type=pathlib.Path)
-    parser.add_argument("--prefix", type=pathlib.Path, required=True, help="where prof is installed")
+    parser.add_argument(
+        "--prefix", type=pathlib.Path, required=True, help="where prof is installed"
+    )
     parser.add_argument("--libdir", default="lib", help="the folder of the libraries in it")
-    parser.add_argument("--work", type=pathlib.Path, required=True, help="an own folder, emptied first")
+    parser.add_argument(
+        "--work", type=pathlib.Path, required=True, help="an own folder, emptied first"
+    )
     options = parser.parse_args()
 
     readme = options.source / "README.md"
@@ -167,11 +207,15 @@ def main():
         print("skip: README.md is missing")
         return 77
     shutil.rmtree(options.work, ignore_errors=True)
-    environment = reader_environment(options.prefix, options.prefix / options.libdir, options.source)
+    environment = reader_environment(
+        options.prefix, options.prefix / options.libdir, options.source
+    )
     totals = [0, 0, 0]
     for document in [readme, *sorted((options.source / "docs").glob("*.md"))]:
         try:
-            counts = run_document(document, options.work / document.stem, environment, options.source)
+            counts = run_document(
+                document, options.work / document.stem, environment, options.source
+            )
         except Failure as failure:
             print(f"failed: {failure}")
             counts = (0, 1, 0)

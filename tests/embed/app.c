@@ -1,4 +1,5 @@
-/* The smallest program that uses prof, built by every embedding test in another way. usage: app FILE */
+/* The smallest program that uses prof, built by every embedding test in another way. usage: app
+   FILE */
 #include <prof/profiler.h>
 #include <stdio.h>
 

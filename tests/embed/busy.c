@@ -1,6 +1,7 @@
-/* Four threads record scopes of every kind, enough to change chunks often; then the trace is read back in the process, and every count is exact.
-   For compilers, linkers and C libraries that may break one of the ways to record. usage: busy FILE: writes what one more thread records,
-   which is app.c's one scope, as a trace. */
+/* Four threads record scopes of every kind, enough to change chunks often; then the trace is read
+   back in the process, and every count is exact. For compilers, linkers and C libraries that may
+   break one of the ways to record. usage: busy FILE: writes what one more thread records, which is
+   app.c's one scope, as a trace. */
 #include <prof/profiler.h>
 #include <prof/trace.h>
 #include <pthread.h>
@@ -31,8 +32,9 @@ static int expect(const char *name, uint64_t wanted) {
   uint64_t total_ns = 0, count = 0;
   const int status = prof_get_duration(name, NULL, &total_ns, &count);
   if (status == PROF_OK && count == wanted && (total_ns > 0 || wanted == 0)) return 0;
-  fprintf(stderr, "%s: status %d, %llu scopes of %llu ns, expected %llu\n", name ? name : "all", status, (unsigned long long)count,
-          (unsigned long long)total_ns, (unsigned long long)wanted);
+  fprintf(stderr, "%s: status %d, %llu scopes of %llu ns, expected %llu\n", name ? name : "all",
+          status, (unsigned long long)count, (unsigned long long)total_ns,
+          (unsigned long long)wanted);
   return 1;
 }
 
@@ -43,12 +45,14 @@ static int check(void) {
   if (prof_health(&health) != PROF_OK) return 1;
   for (int i = 0; i < PROF_LOSS_COUNT; i++) lost += health.lost_count[i];
   if (lost || health.recorded_count != each * 6 || health.threads_seen_count != THREADS) {
-    fprintf(stderr, "%llu recorded, %llu lost, %u threads\n", (unsigned long long)health.recorded_count, (unsigned long long)lost,
+    fprintf(stderr, "%llu recorded, %llu lost, %u threads\n",
+            (unsigned long long)health.recorded_count, (unsigned long long)lost,
             health.threads_seen_count);
     return 1;
   }
-  return expect("outer", each) + expect("values", each) + expect("text", each) + expect("level 2", 0) + expect("format", each) +
-         expect("name 0", each / 2) + expect("name 1", each / 2) + expect("by call", each) + expect(NULL, each * 6);
+  return expect("outer", each) + expect("values", each) + expect("text", each) +
+         expect("level 2", 0) + expect("format", each) + expect("name 0", each / 2) +
+         expect("name 1", each / 2) + expect("by call", each) + expect(NULL, each * 6);
 }
 
 int main(int argc, char **argv) {

@@ -1,5 +1,5 @@
-/* A host program that must survive: children that say why they end, a folder of their own, what health tells. A header only, since each
-   test is one file. */
+/* A host program that must survive: children that say why they end, a folder of their own, what
+   health tells. A header only, since each test is one file. */
 #ifndef PROF_TEST_FAILING_HOST_H
 #define PROF_TEST_FAILING_HOST_H
 
@@ -39,10 +39,11 @@ static char host_folder[64]; /* of this test program; made by host_make_folder()
       _exit(1);                                                       \
     }                                                                 \
   } while (0)
-#define check_status(expression, wanted)                                                                      \
-  do {                                                                                                        \
-    const int got = (expression);                                                                             \
-    check(got == (wanted), "%s is %s, not %s", #expression, prof_status_name(got), prof_status_name(wanted)); \
+#define check_status(expression, wanted)                                           \
+  do {                                                                             \
+    const int got = (expression);                                                  \
+    check(got == (wanted), "%s is %s, not %s", #expression, prof_status_name(got), \
+          prof_status_name(wanted));                                               \
   } while (0)
 
 static inline int skip_child(const char *why) {
@@ -82,7 +83,9 @@ static inline host_child host_begin(host_body *body, const void *context) {
 /* Its wait status; what it said goes to said. */
 static inline int host_end(host_child child, char said[HOST_SAID_ROOM]) {
   size_t used = 0;
-  for (ssize_t more; used + 1 < HOST_SAID_ROOM && (more = read(child.said, said + used, HOST_SAID_ROOM - 1 - used)) > 0;) used += (size_t)more;
+  for (ssize_t more; used + 1 < HOST_SAID_ROOM &&
+                     (more = read(child.said, said + used, HOST_SAID_ROOM - 1 - used)) > 0;)
+    used += (size_t)more;
   said[used] = '\0';
   close(child.said);
   int status = -1;
@@ -94,8 +97,11 @@ static inline int host_end(host_child child, char said[HOST_SAID_ROOM]) {
 /* "" when the child did as it should, else what went wrong. */
 static inline const char *host_complaint(int status, const char *said, char *to, size_t room) {
   to[0] = '\0';
-  if (WIFSIGNALED(status)) snprintf(to, room, "%s (signal %d): %s", WTERMSIG(status) == 14 ? "it hung" : "it was killed", WTERMSIG(status), said);
-  else if (status != 0) snprintf(to, room, "%s", said[0] ? said : "it failed without a word");
+  if (WIFSIGNALED(status))
+    snprintf(to, room, "%s (signal %d): %s", WTERMSIG(status) == 14 ? "it hung" : "it was killed",
+             WTERMSIG(status), said);
+  else if (status != 0)
+    snprintf(to, room, "%s", said[0] ? said : "it failed without a word");
   return to;
 }
 
@@ -107,7 +113,8 @@ static inline void host_expect(const char *name, host_body *body, const void *co
     print_message("%s", said);
     skip();
   }
-  if (*host_complaint(status, said, complaint, sizeof complaint)) fail_msg("%s: %s", name, complaint);
+  if (*host_complaint(status, said, complaint, sizeof complaint))
+    fail_msg("%s: %s", name, complaint);
 }
 
 /* ---- what is recorded ---- */
@@ -127,12 +134,14 @@ static inline uint64_t host_lost(const prof_health *health) {
 static inline void host_check_sum(uint64_t attempted) {
   const prof_health health = host_health();
   const uint64_t lost = host_lost(&health);
-  check(health.recorded_count + lost == attempted, "%" PRIu64 " recorded + %" PRIu64 " lost != %" PRIu64 " attempted", health.recorded_count,
+  check(health.recorded_count + lost == attempted,
+        "%" PRIu64 " recorded + %" PRIu64 " lost != %" PRIu64 " attempted", health.recorded_count,
         lost, attempted);
 }
 
 static inline void host_scopes(uint64_t count) {
-  for (uint64_t i = 0; i < count; i++) WITH_BASE_PROFILER(PROF_HOST, "scope", "x", PROF_NO_ARGS, {});
+  for (uint64_t i = 0; i < count; i++)
+    WITH_BASE_PROFILER(PROF_HOST, "scope", "x", PROF_NO_ARGS, {});
 }
 
 /* How many scopes a capture in a file holds. */
@@ -168,28 +177,34 @@ static inline long long host_size(const char *path) {
   return stat(path, &about) == 0 ? (long long)about.st_size : -1;
 }
 
-/* Entries of a folder whose names hold this text; names_out, where asked for, gets the first few of them. */
+/* Entries of a folder whose names hold this text; names_out, where asked for, gets the first few of
+   them. */
 static inline int host_entries(const char *folder, const char *text, char *names_out, size_t room) {
   int count = 0;
   size_t used = 0;
   DIR *const entries = opendir(folder);
   if (names_out) names_out[0] = '\0';
   for (const struct dirent *e; entries && (e = readdir(entries)) != NULL;) {
-    if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 || !strstr(e->d_name, text)) continue;
+    if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 || !strstr(e->d_name, text))
+      continue;
     count++;
-    if (names_out && used + 1 < room) used += (size_t)snprintf(names_out + used, room - used, "'%s' ", e->d_name);
+    if (names_out && used + 1 < room)
+      used += (size_t)snprintf(names_out + used, room - used, "'%s' ", e->d_name);
   }
   if (entries) closedir(entries);
   return count;
 }
 
-static inline int host_remove_entry(const char *path, const struct stat *about, int kind, struct FTW *where) {
+static inline int host_remove_entry(const char *path, const struct stat *about, int kind,
+                                    struct FTW *where) {
   (void)about, (void)kind;
   if (where->level > 0) remove(path);
   return 0;
 }
 
-static inline void host_empty(const char *folder) { nftw(folder, host_remove_entry, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT); }
+static inline void host_empty(const char *folder) {
+  nftw(folder, host_remove_entry, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+}
 
 static inline int host_empty_folder(void **state) {
   (void)state;

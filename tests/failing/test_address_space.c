@@ -1,5 +1,5 @@
-/* A host whose address space or private memory is limited: prof takes a small share of what is free,
-   says so, and what was recorded can be dumped and read. */
+/* A host whose address space or private memory is limited: prof takes a small share of what is
+   free, says so, and what was recorded can be dumped and read. */
 #define _GNU_SOURCE
 #include "failing/host.h"
 #include "fault/support/skip.h"

@@ -1,6 +1,7 @@
-/* A host that closes every descriptor above 2, as daemons do, and whose own files then get the numbers that prof had: before the start, while
-   recording, before the stop, before the dump, and at each of these. Its files are never written to, closed or moved; everything is
-   recorded and can be read. And one that has removed the capture besides: what could not be recorded is counted. */
+/* A host that closes every descriptor above 2, as daemons do, and whose own files then get the
+   numbers that prof had: before the start, while recording, before the stop, before the dump, and
+   at each of these. Its files are never written to, closed or moved; everything is recorded and can
+   be read. And one that has removed the capture besides: what could not be recorded is counted. */
 #define _GNU_SOURCE
 #include "failing/host.h"
 
@@ -8,7 +9,13 @@
 
 enum { FILES_MAX = 24, MORE_FILES = 6, FILE_BYTES = 500, FEW = 1000, MANY = 300000 };
 
-typedef enum closing_stage { BEFORE_START, WHILE_RECORDING, BEFORE_STOP, BEFORE_DUMP, STAGES } closing_stage;
+typedef enum closing_stage {
+  BEFORE_START,
+  WHILE_RECORDING,
+  BEFORE_STOP,
+  BEFORE_DUMP,
+  STAGES
+} closing_stage;
 
 typedef struct closing {
   const char *name;
@@ -31,7 +38,8 @@ static void make_host_file(int number) {
   int fd = open(host_path(name), O_RDWR | O_CREAT | O_EXCL, 0600);
   check(fd >= 0, "%s: %s", name, strerror(errno));
   check(write(fd, text, sizeof text) == FILE_BYTES, "%s: %s", name, strerror(errno));
-  if (number >= 0 && number != fd && fcntl(number, F_GETFD) < 0) { /* prof's helper thread may have it again already */
+  /* prof's helper thread may have it again already */
+  if (number >= 0 && number != fd && fcntl(number, F_GETFD) < 0) {
     check(dup2(fd, number) == number, "%s", strerror(errno));
     close(fd);
     fd = number;
@@ -39,13 +47,15 @@ static void make_host_file(int number) {
   host_files.fds[host_files.count++] = fd;
 }
 
-/* Closes all above 2, and opens files of the host's under each of their numbers, and the lowest that are free. Those of the time before
-   are closed too, as by a host that does not know what it has open. */
+/* Closes all above 2, and opens files of the host's under each of their numbers, and the lowest
+   that are free. Those of the time before are closed too, as by a host that does not know what it
+   has open. */
 static void close_all_and_open_own(void) {
   int numbers[FILES_MAX], count = 0;
   DIR *const entries = opendir("/proc/self/fd");
   for (const struct dirent *e; (e = readdir(entries)) != NULL;)
-    if (atoi(e->d_name) > 2 && atoi(e->d_name) != dirfd(entries) && count < FILES_MAX - MORE_FILES) numbers[count++] = atoi(e->d_name);
+    if (atoi(e->d_name) > 2 && atoi(e->d_name) != dirfd(entries) && count < FILES_MAX - MORE_FILES)
+      numbers[count++] = atoi(e->d_name);
   closedir(entries);
   if (syscall(SYS_close_range, 3u, ~0u, 0u) != 0)
     for (int fd = 3; fd < 1024; fd++) close(fd);
@@ -60,14 +70,18 @@ static void check_host_files(void) {
     const int fd = host_files.fds[i];
     snprintf(name, sizeof name, "host-%d", i);
     memset(text, 'a' + i % 26, sizeof text);
-    check(host_size(host_path(name)) == FILE_BYTES, "%s has %lld bytes", name, host_size(host_path(name)));
+    check(host_size(host_path(name)) == FILE_BYTES, "%s has %lld bytes", name,
+          host_size(host_path(name)));
     const int again = open(host_path(name), O_RDONLY);
-    check(again >= 0 && read(again, back, sizeof back) == FILE_BYTES && memcmp(back, text, FILE_BYTES) == 0, "%s was written to", name);
+    check(again >= 0 && read(again, back, sizeof back) == FILE_BYTES &&
+              memcmp(back, text, FILE_BYTES) == 0,
+          "%s was written to", name);
     close(again);
     unlink(host_path(name));
     if (fd < 0) continue;
     check(fcntl(fd, F_GETFD) >= 0, "descriptor %d of %s is closed", fd, name);
-    check(lseek(fd, 0, SEEK_CUR) == FILE_BYTES, "%s was moved to %lld", name, (long long)lseek(fd, 0, SEEK_CUR));
+    check(lseek(fd, 0, SEEK_CUR) == FILE_BYTES, "%s was moved to %lld", name,
+          (long long)lseek(fd, 0, SEEK_CUR));
   }
 }
 
@@ -98,27 +112,34 @@ static int run_closing(const void *context) {
   check_status(prof_stop(), PROF_OK);
   host_check_sum(FEW + MANY);
   const prof_health health = host_health();
-  if (what->removes_capture) check(health.is_full && health.lost_count[PROF_LOSS_DISK] > 0, "nothing is said to be lost");
-  else if (what->policy != PROF_POLICY_RING) check(health.recorded_count == FEW + MANY, "%" PRIu64 " are recorded", health.recorded_count);
+  if (what->removes_capture)
+    check(health.is_full && health.lost_count[PROF_LOSS_DISK] > 0, "nothing is said to be lost");
+  else if (what->policy != PROF_POLICY_RING)
+    check(health.recorded_count == FEW + MANY, "%" PRIu64 " are recorded", health.recorded_count);
   at_stage(what, BEFORE_DUMP);
   check_status(prof_dump(host_path("closed.json")), PROF_OK);
   check(host_size(host_path("closed.json")) > 1000, "the trace is empty");
   if (!what->in_memory && !what->removes_capture) {
     const uint64_t read = host_scopes_in(capture);
-    check(read == health.recorded_count, "%" PRIu64 " of %" PRIu64 " stand in the capture", read, health.recorded_count);
+    check(read == health.recorded_count, "%" PRIu64 " of %" PRIu64 " stand in the capture", read,
+          health.recorded_count);
     check(unlink(capture) == 0, "%s: %s", capture, strerror(errno));
   }
-  const prof_options other = {.size = sizeof other, .cap_bytes = 1 << 20}; /* gives the arena up: of the host's nothing may be closed */
+  /* gives the arena up: of the host's nothing may be closed */
+  const prof_options other = {.size = sizeof other, .cap_bytes = 1 << 20};
   check_status(prof_start_with(&other), PROF_OK);
   check_status(prof_stop(), PROF_OK);
   check_host_files();
   char names[512];
-  check(unlink(host_path("closed.json")) == 0 && host_entries(host_folder, "", names, sizeof names) == 0, "files are left: %s", names);
+  check(unlink(host_path("closed.json")) == 0 &&
+            host_entries(host_folder, "", names, sizeof names) == 0,
+        "files are left: %s", names);
   return 0;
 }
 
 static void expect_closing(closing what) {
-  for (unsigned stages = 1; stages < 1u << STAGES; stages = stages == 8 ? 15 : stages * 2) { /* each, and all */
+  /* each, and all */
+  for (unsigned stages = 1; stages < 1u << STAGES; stages = stages == 8 ? 15 : stages * 2) {
     what.stages = stages;
     host_empty(host_folder);
     print_message("  stages %x\n", stages);
@@ -148,16 +169,19 @@ static void memory_survives_a_host_that_closes_its_descriptors(void **state) {
 
 static void what_cannot_be_recorded_into_a_removed_capture_is_counted(void **state) {
   (void)state;
-  const closing what = {.stages = 1u << WHILE_RECORDING, .policy = PROF_POLICY_STREAM, .removes_capture = true};
+  const closing what = {
+      .stages = 1u << WHILE_RECORDING, .policy = PROF_POLICY_STREAM, .removes_capture = true};
   host_expect("a host that removes the capture", run_closing, &what);
 }
 
 /* ---- a daemon ---- */
 
-/* Forks twice, lets go of its terminal and of 0 to 2 as well, and takes these numbers for files of its own. Scopes stand open over it. */
+/* Forks twice, lets go of its terminal and of 0 to 2 as well, and takes these numbers for files of
+   its own. Scopes stand open over it. */
 static int run_daemon(const void *context) {
   (void)context;
-  const prof_options options = {.size = sizeof options, .path = host_path("daemon-%p.json"), .cap_bytes = 16 << 20};
+  const prof_options options = {
+      .size = sizeof options, .path = host_path("daemon-%p.json"), .cap_bytes = 16 << 20};
   char said[HOST_PATH_ROOM];
   snprintf(said, sizeof said, "%s", host_path("said"));
   check_status(prof_start_with(&options), PROF_OK);
@@ -169,7 +193,8 @@ static int run_daemon(const void *context) {
     check(waitpid(first, &status, 0) == first, "%s", strerror(errno));
     FILE *const file = fopen(said, "r");
     char word[512] = "nothing";
-    check(file && fgets(word, sizeof word, file) && strcmp(word, "well") == 0, "the daemon's parent ended with %x, and it said %s", (unsigned)status, word);
+    check(file && fgets(word, sizeof word, file) && strcmp(word, "well") == 0,
+          "the daemon's parent ended with %x, and it said %s", (unsigned)status, word);
     fclose(file);
     host_check_sum(FEW);
     check_status(prof_stop(), PROF_OK);
@@ -195,7 +220,8 @@ static int run_daemon(const void *context) {
   setvbuf(stderr, NULL, _IONBF, 0);
   host_scopes(MANY);
   host_check_sum(FEW + MANY);
-  check(host_health().recorded_count == FEW + MANY, "%" PRIu64 " are recorded", host_health().recorded_count);
+  check(host_health().recorded_count == FEW + MANY, "%" PRIu64 " are recorded",
+        host_health().recorded_count);
   check_status(prof_stop(), PROF_OK);
   check_status(prof_dump(NULL), PROF_OK);
   check_host_files();

@@ -1,8 +1,12 @@
-/* Every call of a device's scopes that can fail, failing: a host puts scopes on two streams of an emulated device and one that nobody serves, and makes a timer, while the nth malloc (calloc, pthread_create, ...) that prof makes is
-   refused, for every n, in a fresh child each; and from the nth on all of them.
+/* Every call of a device's scopes that can fail, failing: a host puts scopes on two streams of an
+   emulated device and one that nobody serves, and makes a timer, while the nth malloc (calloc,
+   pthread_create, ...) that prof makes is refused, for every n, in a fresh child each; and from the
+   nth on all of them.
 
-   Whatever failed: each scope has its host's side; its device's side is there or counted as lost; the reader sees no damage; a timer is there, or a status and a text say why not; and once nothing fails any more each scope has both sides. That
-   memory is given back is the sanitizers' to see, over the same calls (tests/device).
+   Whatever failed: each scope has its host's side; its device's side is there or counted as lost;
+   the reader sees no damage; a timer is there, or a status and a text say why not; and once nothing
+   fails any more each scope has both sides. That memory is given back is the sanitizers' to see,
+   over the same calls (tests/device).
 
    PROF_FAILING_ONLY=function and PROF_FAILING_NTH=n run one case alone. */
 #define _GNU_SOURCE
@@ -20,7 +24,9 @@ static const prof_device device = {EMULATED_TYPE, 0}, nobodys = {77, 0};
 
 static const walk_way ways[] = {
 #define WAY WALK_WAY
-    WAY(malloc, ENOMEM), WAY(calloc, ENOMEM), WAY(realloc, ENOMEM), WAY(aligned_alloc, ENOMEM), WAY(pthread_create, EAGAIN), WAY(pthread_key_create, EAGAIN), WAY(register_atfork, ENOMEM),
+    WAY(malloc, ENOMEM),          WAY(calloc, ENOMEM),         WAY(realloc, ENOMEM),
+    WAY(aligned_alloc, ENOMEM),   WAY(pthread_create, EAGAIN), WAY(pthread_key_create, EAGAIN),
+    WAY(register_atfork, ENOMEM),
 #undef WAY
 };
 enum { WAYS = sizeof ways / sizeof *ways };
@@ -38,7 +44,9 @@ static void use(emulated_stream *const *streams) {
   walk.arm(1);
   errno = ERRNO_OF_HOST;
   for (int i = 0; i < EACH; i++)
-    for (int s = 0; s < STREAMS; s++) WITH_GPU_PROFILER(device, (uintptr_t)streams[s], "kernel", "test", PROF_NO_ARGS, { launch(streams[s]); });
+    for (int s = 0; s < STREAMS; s++)
+      WITH_GPU_PROFILER(device, (uintptr_t)streams[s], "kernel", "test", PROF_NO_ARGS,
+                        { launch(streams[s]); });
   WITH_GPU_PROFILER(nobodys, 5, "nobody's", "test", PROF_NO_ARGS, {});
   walk.arm(0);
   check(errno == ERRNO_OF_HOST, "errno became %d", errno);
@@ -56,18 +64,23 @@ static sums sums_now(void) {
   check_status(prof_get(&trace), PROF_OK);
   check_status(prof_trace_info_get(trace, &info), PROF_OK);
   check(info.bad_count == 0, "%" PRIu64 " bad", info.bad_count);
-  sums now = {.lost = info.lost_count[PROF_LOSS_DEVICE_FULL] + info.lost_count[PROF_LOSS_DEVICE_LATE] + info.lost_count[PROF_LOSS_DEVICE_TIMES] + info.lost_count[PROF_LOSS_NO_THREAD]};
+  sums now = {.lost =
+                  info.lost_count[PROF_LOSS_DEVICE_FULL] + info.lost_count[PROF_LOSS_DEVICE_LATE] +
+                  info.lost_count[PROF_LOSS_DEVICE_TIMES] + info.lost_count[PROF_LOSS_NO_THREAD]};
   check_status(prof_cursor_create(trace, &cursor), PROF_OK);
   while (prof_cursor_next(cursor, &event) == 1) {
-    if (event.flags & PROF_EVENT_ON_DEVICE) now.on_device++;
-    else now.host++;
+    if (event.flags & PROF_EVENT_ON_DEVICE)
+      now.on_device++;
+    else
+      now.host++;
   }
   prof_cursor_destroy(cursor);
   prof_trace_destroy(trace);
   return now;
 }
 
-/* Until each scope's device's side has come, or been counted. What nobody serves may be counted, too, if it could not be found out. */
+/* Until each scope's device's side has come, or been counted. What nobody serves may be counted,
+   too, if it could not be found out. */
 static sums settle(uint64_t expected) {
   sums now = sums_now();
   unsigned naps = 0;
@@ -77,11 +90,13 @@ static sums settle(uint64_t expected) {
 }
 
 static void make_timer(const emulated_stream *stream) {
-  const prof_op_stream place = {.size = sizeof place, .device = device, .stream = (uintptr_t)stream};
+  const prof_op_stream place = {
+      .size = sizeof place, .device = device, .stream = (uintptr_t)stream};
   prof_op_timer *timer = NULL;
   const int status = WALK_ARMED(prof_op_timer_create(&place, &timer));
   walk_check_said(status);
-  check((status == PROF_OK) == (timer != NULL), "%s, and the timer is %p", prof_status_name(status), (void *)timer);
+  check((status == PROF_OK) == (timer != NULL), "%s, and the timer is %p", prof_status_name(status),
+        (void *)timer);
   prof_op_timer_destroy(timer);
 }
 
@@ -96,8 +111,10 @@ static int run_case(const void *unused) {
   for (int s = 0; s < STREAMS; s++) emulated_wait(streams[s]);
   const sums first = settle(ALL);
   check(first.host == ALL + 1, "%" PRIu64 " of %d host's sides", first.host, ALL + 1);
-  check(first.on_device + first.lost >= ALL && first.on_device + first.lost <= ALL + 1, "%" PRIu64 " device's sides and %" PRIu64 " lost, of %d", first.on_device, first.lost, ALL);
-  check(first.lost == 0 || walk.plan->failed_count > 0, "%" PRIu64 " lost, and nothing failed", first.lost);
+  check(first.on_device + first.lost >= ALL && first.on_device + first.lost <= ALL + 1,
+        "%" PRIu64 " device's sides and %" PRIu64 " lost, of %d", first.on_device, first.lost, ALL);
+  check(first.lost == 0 || walk.plan->failed_count > 0, "%" PRIu64 " lost, and nothing failed",
+        first.lost);
   make_timer(streams[0]);
   walk.plan->nth = 0;
   check_status(prof_stop(), PROF_OK);
@@ -107,7 +124,9 @@ static int run_case(const void *unused) {
   use(streams);
   for (int s = 0; s < STREAMS; s++) emulated_wait(streams[s]);
   const sums last = settle(first.on_device + first.lost + ALL);
-  check(last.on_device - first.on_device == ALL, "%" PRIu64 " of %d device's sides, and nothing failed; %" PRIu64 " lost", last.on_device - first.on_device, ALL, last.lost - first.lost);
+  check(last.on_device - first.on_device == ALL,
+        "%" PRIu64 " of %d device's sides, and nothing failed; %" PRIu64 " lost",
+        last.on_device - first.on_device, ALL, last.lost - first.lost);
   check_status(prof_stop(), PROF_OK);
   for (int s = 0; s < STREAMS; s++) emulated_destroy(streams[s]);
   return 0;
@@ -119,7 +138,8 @@ static void scopes_have_both_sides_without_a_failure(void **state) {
   (void)state;
   assert_false(walk_nth(run_case, NULL, &ways[0], 0, false));
   assert_int_equal(walk.failures, 0);
-  assert_true(walk.plan->counts[INJECT_calloc] > 0 && walk.plan->counts[INJECT_pthread_create] > 0); /* the plugin stands in front */
+  /* the plugin stands in front */
+  assert_true(walk.plan->counts[INJECT_calloc] > 0 && walk.plan->counts[INJECT_pthread_create] > 0);
 }
 
 static void a_side_is_there_or_counted_with_each_call_failing_once(void **state) {
@@ -132,11 +152,15 @@ static void a_side_is_there_or_counted_with_each_call_failing_from_then_on(void 
   walk_all(run_case, NULL, ways, WAYS, true);
 }
 
-/* The disk is full once the thread and the stream have their first places: what finds none from then on is counted, on either side, and what stands there is read. */
+/* The disk is full once the thread and the stream have their first places: what finds none from
+   then on is counted, on either side, and what stands there is read. */
 static int run_full_disk(const void *unused) {
   enum { COUNT = 40000, AT_ONCE = 256 };
   (void)unused;
-  const prof_options options = {.size = sizeof options, .path = host_path("run/out.json"), .policy = PROF_POLICY_KEEP, .cap_bytes = 64 << 20};
+  const prof_options options = {.size = sizeof options,
+                                .path = host_path("run/out.json"),
+                                .policy = PROF_POLICY_KEEP,
+                                .cap_bytes = 64 << 20};
   emulated_stream *const stream = emulated_create(0);
   check_status(prof_backend_add(&emulated_backend), PROF_OK);
   check_status(prof_start_with(&options), PROF_OK);
@@ -156,9 +180,13 @@ static int run_full_disk(const void *unused) {
   const sums all = sums_now();
   uint64_t lost = 0;
   for (int i = 0; i < PROF_LOSS_COUNT; i++) lost += host_health().lost_count[i];
-  check(host_health().lost_count[PROF_LOSS_DISK] > 0, "no loss for want of room on the disk, of %" PRIu64, lost);
-  check(all.on_device > 0 && all.on_device < COUNT && all.host < COUNT, "%" PRIu64 " device's and %" PRIu64 " host's sides of %d", all.on_device, all.host, COUNT);
-  check(all.host + all.on_device + lost >= COUNT && all.host + all.on_device + lost <= 2 * COUNT, "%" PRIu64 " host's and %" PRIu64 " device's sides, %" PRIu64 " lost, of %d scopes", all.host, all.on_device, lost, COUNT);
+  check(host_health().lost_count[PROF_LOSS_DISK] > 0,
+        "no loss for want of room on the disk, of %" PRIu64, lost);
+  check(all.on_device > 0 && all.on_device < COUNT && all.host < COUNT,
+        "%" PRIu64 " device's and %" PRIu64 " host's sides of %d", all.on_device, all.host, COUNT);
+  check(all.host + all.on_device + lost >= COUNT && all.host + all.on_device + lost <= 2 * COUNT,
+        "%" PRIu64 " host's and %" PRIu64 " device's sides, %" PRIu64 " lost, of %d scopes",
+        all.host, all.on_device, lost, COUNT);
   emulated_destroy(stream);
   return 0;
 }
@@ -181,5 +209,6 @@ int main(int argc, char **argv) {
       cmocka_unit_test(a_full_disk_is_counted_on_both_sides),
   };
   if (argc > 1) cmocka_set_test_filter(argv[1]);
-  return cmocka_run_group_tests_name("devices, every call failing", tests, host_make_folder, host_remove_folder);
+  return cmocka_run_group_tests_name("devices, every call failing", tests, host_make_folder,
+                                     host_remove_folder);
 }

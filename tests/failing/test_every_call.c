@@ -1,13 +1,16 @@
-/* Every call that can fail, failing, one at a time: a host with two threads starts, records, reads, dumps, clears, stops, starts again and
-   dumps, while the nth malloc (mmap, open, write, ...) that prof makes is refused, for every n, in a fresh child each. Then also from the
-   nth on all of them, as on a disk that is full and stays full.
+/* Every call that can fail, failing, one at a time: a host with two threads starts, records, reads,
+   dumps, clears, stops, starts again and dumps, while the nth malloc (mmap, open, write, ...) that
+   prof makes is refused, for every n, in a fresh child each. Then also from the nth on all of them,
+   as on a disk that is full and stays full.
 
-   Whatever failed: the host ends with its own results right and errno untouched by scopes, within 10 s; what prof refused it refused with a status
-   and a text; recorded + lost = attempted; under a final name stands a whole trace or nothing; no other file is left behind, no descriptor
-   left open; and once nothing fails any more, prof records and dumps again.
+   Whatever failed: the host ends with its own results right and errno untouched by scopes, within
+   10 s; what prof refused it refused with a status and a text; recorded + lost = attempted; under a
+   final name stands a whole trace or nothing; no other file is left behind, no descriptor left
+   open; and once nothing fails any more, prof records and dumps again.
 
-   The plugin inject.so counts and fails; this program puts it in front by LD_PRELOAD and execs itself. With an argument it runs the longer
-   half. PROF_FAILING_ONLY=function and PROF_FAILING_NTH=n run one case alone. */
+   The plugin inject.so counts and fails; this program puts it in front by LD_PRELOAD and execs
+   itself. With an argument it runs the longer half. PROF_FAILING_ONLY=function and
+   PROF_FAILING_NTH=n run one case alone. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #ifdef PROF_HAVE_ZLIB
@@ -17,25 +20,73 @@
 #include "failing/walk.h"
 
 enum {
-  MAIN_SCOPES = 400, /* each with a name, arguments and an inner scope: some of 64 bytes, so that chunks change */
+  /* each with a name, arguments and an inner scope: some of 64 bytes, so that chunks change */
+  MAIN_SCOPES = 400,
   WORKER_SCOPES = 2600,
   ERRNO_OF_HOST = 12345
 };
 
 static const walk_way ways[] = {
 #define WAY WALK_WAY
-    WAY(malloc, ENOMEM),        WAY(calloc, ENOMEM),      WAY(realloc, ENOMEM),   WAY(aligned_alloc, ENOMEM), WAY(mmap, ENOMEM),
-    WAY(mremap, ENOMEM),        WAY(mprotect, ENOMEM),    WAY(madvise, ENOMEM),   WAY(madvise, EIO),          WAY(madvise, EINVAL),
-    WAY(madvise, EINTR),        WAY(mincore, EAGAIN),     WAY(open, EMFILE),      WAY(open, EACCES),          WAY(open, ENOSPC),
-    WAY(openat, EMFILE),        WAY(openat, EACCES),      WAY(openat, EOPNOTSUPP), WAY(opendir, EMFILE),       WAY(access, EACCES),
-    WAY(stat, EACCES),          WAY(lstat, EACCES),       WAY(fstat, EIO),        WAY(fstatat, EACCES),       WAY(fstatfs, EIO),
-    WAY(statfs, EIO),           WAY(fallocate, ENOSPC), WAY(fallocate, EOPNOTSUPP), WAY(fallocate, EINTR),
-    WAY(fallocate, EIO),        WAY(ftruncate, ENOMEM),   WAY(fcntl, EMFILE),     WAY(flock, ENOLCK),         WAY(flock, EINTR),
-    WAY(lseek, ESPIPE),         WAY(read, EIO),           WAY(read, EINTR),       WAY(pread, EIO),            WAY(write, ENOSPC),
-    WAY(write, EIO),            WAY(write, EINTR),        WAY(write, INJECT_SHORT), WAY(pwritev, ENOSPC),     WAY(pwritev, EIO),
-    WAY(pwritev, EINTR),        WAY(pwritev, INJECT_SHORT), WAY(sync_file_range, EIO), WAY(close, EIO),       WAY(close, EINTR),
-    WAY(linkat, EACCES),        WAY(linkat, ENOENT),      WAY(renameat, EACCES),  WAY(pthread_create, EAGAIN), WAY(pthread_key_create, EAGAIN),
-    WAY(dlopen, ENOENT),        WAY(getrlimit, EPERM),    WAY(sysinfo, EFAULT),   WAY(register_atfork, ENOMEM), WAY(memfd_create, EMFILE),
+    WAY(malloc, ENOMEM),
+    WAY(calloc, ENOMEM),
+    WAY(realloc, ENOMEM),
+    WAY(aligned_alloc, ENOMEM),
+    WAY(mmap, ENOMEM),
+    WAY(mremap, ENOMEM),
+    WAY(mprotect, ENOMEM),
+    WAY(madvise, ENOMEM),
+    WAY(madvise, EIO),
+    WAY(madvise, EINVAL),
+    WAY(madvise, EINTR),
+    WAY(mincore, EAGAIN),
+    WAY(open, EMFILE),
+    WAY(open, EACCES),
+    WAY(open, ENOSPC),
+    WAY(openat, EMFILE),
+    WAY(openat, EACCES),
+    WAY(openat, EOPNOTSUPP),
+    WAY(opendir, EMFILE),
+    WAY(access, EACCES),
+    WAY(stat, EACCES),
+    WAY(lstat, EACCES),
+    WAY(fstat, EIO),
+    WAY(fstatat, EACCES),
+    WAY(fstatfs, EIO),
+    WAY(statfs, EIO),
+    WAY(fallocate, ENOSPC),
+    WAY(fallocate, EOPNOTSUPP),
+    WAY(fallocate, EINTR),
+    WAY(fallocate, EIO),
+    WAY(ftruncate, ENOMEM),
+    WAY(fcntl, EMFILE),
+    WAY(flock, ENOLCK),
+    WAY(flock, EINTR),
+    WAY(lseek, ESPIPE),
+    WAY(read, EIO),
+    WAY(read, EINTR),
+    WAY(pread, EIO),
+    WAY(write, ENOSPC),
+    WAY(write, EIO),
+    WAY(write, EINTR),
+    WAY(write, INJECT_SHORT),
+    WAY(pwritev, ENOSPC),
+    WAY(pwritev, EIO),
+    WAY(pwritev, EINTR),
+    WAY(pwritev, INJECT_SHORT),
+    WAY(sync_file_range, EIO),
+    WAY(close, EIO),
+    WAY(close, EINTR),
+    WAY(linkat, EACCES),
+    WAY(linkat, ENOENT),
+    WAY(renameat, EACCES),
+    WAY(pthread_create, EAGAIN),
+    WAY(pthread_key_create, EAGAIN),
+    WAY(dlopen, ENOENT),
+    WAY(getrlimit, EPERM),
+    WAY(sysinfo, EFAULT),
+    WAY(register_atfork, ENOMEM),
+    WAY(memfd_create, EMFILE),
     WAY(memfd_create, ENOSYS),
 #undef WAY
 };
@@ -61,7 +112,8 @@ static uint64_t host_work(int count, bool is_worker) {
       WITH_BASE_PROFILER(PROF_HOST, "plain", "work", PROF_NO_ARGS, { sum += (uint64_t)i; });
     } else {
       WITH_BASE_PROFILER(PROF_HOST, "outer", "work", PROF_ARGS("number", i, "text", "some text"), {
-        WITH_BASE_PROFILER(PROF_HOST, "inner", "work", PROF_ARGS("half", i / 2), { sum += (uint64_t)i; });
+        WITH_BASE_PROFILER(PROF_HOST, "inner", "work", PROF_ARGS("half", i / 2),
+                           { sum += (uint64_t)i; });
       });
     }
     const int after = errno;
@@ -86,21 +138,27 @@ static void record(void) {
   const uint64_t sum = host_work(MAIN_SCOPES, false);
   check(pthread_join(thread, NULL) == 0, "join");
   check(sum == (uint64_t)MAIN_SCOPES * (MAIN_SCOPES - 1) / 2, "the host's sum is %" PRIu64, sum);
-  check(worked == (uint64_t)WORKER_SCOPES * (WORKER_SCOPES - 1) / 2, "the host's sum is %" PRIu64, worked);
+  check(worked == (uint64_t)WORKER_SCOPES * (WORKER_SCOPES - 1) / 2, "the host's sum is %" PRIu64,
+        worked);
   if (is_on) host.attempted += 2 * MAIN_SCOPES + WORKER_SCOPES;
   host_check_sum(host.attempted);
 }
 
 static prof_options stream_options(const failing_case *what) {
-  return (prof_options){.size = sizeof(prof_options), .path = host_path("run/walk.json"), .cap_bytes = 2 << 20, .helper_thread = what->with_helper};
+  return (prof_options){.size = sizeof(prof_options),
+                        .path = host_path("run/walk.json"),
+                        .cap_bytes = 2 << 20,
+                        .helper_thread = what->with_helper};
 }
 
-/* The same path each time, so the same capture goes on. A capture that is not where it was asked to be says why. */
+/* The same path each time, so the same capture goes on. A capture that is not where it was asked to
+   be says why. */
 static int start(const failing_case *what) {
   const prof_options options = stream_options(what);
   const int status = WALK_ARMED(prof_start_with(&options));
   walk_check_said(status);
-  check((prof_level() == 1) == (status == PROF_OK), "%s, and the level is %d", prof_status_name(status), prof_level());
+  check((prof_level() == 1) == (status == PROF_OK), "%s, and the level is %d",
+        prof_status_name(status), prof_level());
   host_check_sum(host.attempted);
   if (status != PROF_OK) return status;
   const prof_health health = host_health();
@@ -113,13 +171,15 @@ static void get(void) {
   prof_trace *trace = NULL;
   const int status = WALK_ARMED(prof_get(&trace));
   walk_check_said(status);
-  check((status == PROF_OK) == (trace != NULL), "%s with trace %p", prof_status_name(status), (void *)trace);
+  check((status == PROF_OK) == (trace != NULL), "%s with trace %p", prof_status_name(status),
+        (void *)trace);
   if (!trace) return;
   prof_trace_info info = {.size = sizeof info};
   check_status(prof_trace_info_get(trace, &info), PROF_OK);
   const prof_health health = host_health();
   const uint64_t recorded = health.recorded_count;
-  check(info.scope_count == recorded && info.bad_count == 0, "%" PRIu64 " scopes and %" PRIu64 " bad ones are read, %" PRIu64 " recorded",
+  check(info.scope_count == recorded && info.bad_count == 0,
+        "%" PRIu64 " scopes and %" PRIu64 " bad ones are read, %" PRIu64 " recorded",
         info.scope_count, info.bad_count, recorded);
   prof_trace_destroy(trace);
 }
@@ -162,19 +222,25 @@ static void check_dumped(const char *path) {
   const char *const text = read_whole(path, &bytes);
   size_t end = bytes;
   while (end > 0 && (text[end - 1] == '\n' || text[end - 1] == ' ')) end--;
-  check(text[0] == '{' && end > 0 && text[end - 1] == '}', "%s is cut after %zu bytes: ...%s", path, bytes, text + (bytes > 40 ? bytes - 40 : 0));
+  check(text[0] == '{' && end > 0 && text[end - 1] == '}', "%s is cut after %zu bytes: ...%s", path,
+        bytes, text + (bytes > 40 ? bytes - 40 : 0));
   const uint64_t shown = count_of(text, "\"ph\":\"X\""), recorded = host_health().recorded_count;
-  check(shown == recorded, "%s shows %" PRIu64 " scopes, %" PRIu64 " are recorded", path, shown, recorded);
+  check(shown == recorded, "%s shows %" PRIu64 " scopes, %" PRIu64 " are recorded", path, shown,
+        recorded);
 }
 
-/* NULL: where the options say. A path that had nothing has nothing or all; one that had a trace has the old one or the new one. */
+/* NULL: where the options say. A path that had nothing has nothing or all; one that had a trace has
+   the old one or the new one. */
 static int dump(const char *path) {
   const char *const at = path ? path : host_path("run/walk.json");
   const long long before = host_size(at);
   const int status = WALK_ARMED(prof_dump(path));
   walk_check_said(status);
-  if (status == PROF_OK) check_dumped(at);
-  else check(host_size(at) == before, "%s, and %s had %lld bytes and has %lld", prof_status_name(status), at, before, host_size(at));
+  if (status == PROF_OK)
+    check_dumped(at);
+  else
+    check(host_size(at) == before, "%s, and %s had %lld bytes and has %lld",
+          prof_status_name(status), at, before, host_size(at));
   return status;
 }
 
@@ -183,7 +249,8 @@ static void get_json(void) {
   size_t bytes = 0;
   const int status = WALK_ARMED(prof_get_json(&text, &bytes));
   walk_check_said(status);
-  if (status == PROF_OK) check(strlen(text) == bytes && text[bytes - 1] != '\0', "%zu bytes", bytes);
+  if (status == PROF_OK)
+    check(strlen(text) == bytes && text[bytes - 1] != '\0', "%zu bytes", bytes);
   if (status == PROF_OK) prof_free(text);
 }
 
@@ -199,7 +266,8 @@ static void stop(void) {
 
 /* Another cap is another capture. */
 static void run_in_memory(uint64_t cap_bytes) {
-  const prof_options options = {.size = sizeof options, .policy = PROF_POLICY_RING, .cap_bytes = cap_bytes};
+  const prof_options options = {
+      .size = sizeof options, .policy = PROF_POLICY_RING, .cap_bytes = cap_bytes};
   const int status = WALK_ARMED(prof_start_with(&options));
   walk_check_said(status);
   if (status == PROF_OK) host.attempted = 0; /* another capture; else the one before still stands */
@@ -251,7 +319,8 @@ static void check_files(void) {
   check(there == 1 + other, "%d files are left: %s", there, names);
   const int elsewhere = host_entries(host_path("elsewhere"), "", names, sizeof names);
   check(elsewhere == 0, "files are left in $TMPDIR: %s", names);
-  const int in_memory = host_entries("/dev/shm", host_folder + strlen("/tmp/"), names, sizeof names);
+  const int in_memory =
+      host_entries("/dev/shm", host_folder + strlen("/tmp/"), names, sizeof names);
   check(in_memory == 0, "files are left in /dev/shm: %s", names);
 }
 
@@ -261,17 +330,20 @@ static int run_case(const void *context) {
   setenv("TMPDIR", host_path("elsewhere"), 1);
   walk.begin(walk.plan);
   run_with_failures(what);
-  if (host_health().cap_bytes) check_status(prof_dump(NULL), PROF_OK); /* not armed: whatever went wrong, all can still be had */
+  /* not armed: whatever went wrong, all can still be had */
+  if (host_health().cap_bytes) check_status(prof_dump(NULL), PROF_OK);
   run_in_memory(1 << 20);
   run_without_failures(what);
   const prof_options options = {.size = sizeof options};
   check_status(prof_start_with(&options), PROF_OK); /* gives the file up */
   check_status(prof_stop(), PROF_OK);
   check_files();
-  /* A descriptor that fstat() cannot tell from one of the host's is left open, never closed by guess. */
+  /* A descriptor that fstat() cannot tell from one of the host's is left open, never closed by
+     guess. */
   const uint64_t unknown = walk.plan->function == INJECT_fstat ? walk.plan->failed_count : 0;
   const int after = host_descriptors();
-  check(after >= before && (uint64_t)(after - before) <= unknown, "%d descriptors were open, %d are", before, after);
+  check(after >= before && (uint64_t)(after - before) <= unknown,
+        "%d descriptors were open, %d are", before, after);
   return 0;
 }
 
@@ -283,7 +355,8 @@ static void the_host_survives_without_a_failure(void **state) {
   const failing_case what = {false};
   assert_false(walk_nth(run_case, &what, &ways[0], 0, false));
   assert_int_equal(walk.failures, 0);
-  assert_true(walk.plan->counts[INJECT_malloc] > 0 && walk.plan->counts[INJECT_open] > 0); /* the plugin stands in front */
+  /* the plugin stands in front */
+  assert_true(walk.plan->counts[INJECT_malloc] > 0 && walk.plan->counts[INJECT_open] > 0);
 }
 
 static void the_host_survives_each_call_failing_once(void **state) {
@@ -312,11 +385,13 @@ int main(int argc, char **argv) {
         cmocka_unit_test(the_host_survives_each_call_failing_from_then_on),
         cmocka_unit_test(the_host_survives_each_call_failing_with_a_helper_thread),
     };
-    return cmocka_run_group_tests_name("every call failing, the rest", tests, host_make_folder, host_remove_folder);
+    return cmocka_run_group_tests_name("every call failing, the rest", tests, host_make_folder,
+                                       host_remove_folder);
   }
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_host_survives_without_a_failure),
       cmocka_unit_test(the_host_survives_each_call_failing_once),
   };
-  return cmocka_run_group_tests_name("every call failing", tests, host_make_folder, host_remove_folder);
+  return cmocka_run_group_tests_name("every call failing", tests, host_make_folder,
+                                     host_remove_folder);
 }

@@ -1,5 +1,6 @@
-/* A helper thread that gets no further: what it is to make ready stands still in fallocate(), as on a slow disk, or where it gets no processor. The
-   program's own threads go on, and make no system calls for what they lose. */
+/* A helper thread that gets no further: what it is to make ready stands still in fallocate(), as on
+   a slow disk, or where it gets no processor. The program's own threads go on, and make no system
+   calls for what they lose. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <linux/futex.h>
@@ -16,7 +17,7 @@ static struct {
   pthread_t main_thread;
   uint32_t is_closed; /* the gate that another thread's fallocate() waits at */
   uint32_t waiting, helper_slept;
-  uint64_t main_bytes; /* that the main thread has reserved */
+  uint64_t main_bytes;   /* that the main thread has reserved */
   uint64_t main_futexes; /* that it has called */
 } own;
 
@@ -55,7 +56,10 @@ static void start(void) {
   own.main_thread = pthread_self();
   own.helper_slept = 0;
   own.main_bytes = 0;
-  const prof_options options = {.size = sizeof options, .cap_bytes = CAP, .path = host_path("behind.json"), .helper_thread = 1};
+  const prof_options options = {.size = sizeof options,
+                                .cap_bytes = CAP,
+                                .path = host_path("behind.json"),
+                                .helper_thread = 1};
   check_status(prof_start_with(&options), PROF_OK);
 }
 
@@ -67,13 +71,15 @@ static int start_alone(const void *unused) {
   host_scopes(FIRST_LOOK);
   const prof_health health = host_health();
   check(health.helper_thread == 1, "there is no helper");
-  check(health.recorded_count == FIRST_LOOK, "%" PRIu64 " of %d recorded", health.recorded_count, FIRST_LOOK);
+  check(health.recorded_count == FIRST_LOOK, "%" PRIu64 " of %d recorded", health.recorded_count,
+        FIRST_LOOK);
   __atomic_store_n(&own.is_closed, 0, __ATOMIC_RELEASE);
   check_status(prof_stop(), PROF_OK);
   return 0;
 }
 
-static void a_start_stocks_nothing_and_what_comes_before_the_helper_is_ready_is_recorded(void **state) {
+static void a_start_stocks_nothing_and_what_comes_before_the_helper_is_ready_is_recorded(
+    void **state) {
   (void)state;
   host_expect("a start", start_alone, NULL);
 }
@@ -84,19 +90,22 @@ static int lose(const void *unused) {
   while (!look(&own.helper_slept)) nap(); /* it has made ready all that it may */
   __atomic_store_n(&own.is_closed, 1, __ATOMIC_RELEASE);
   uint64_t attempts = 0;
-  for (; host_health().lost_count[PROF_LOSS_NO_CHUNK] == 0 && attempts < CAP / 16; attempts += STEP) host_scopes(STEP);
+  for (; host_health().lost_count[PROF_LOSS_NO_CHUNK] == 0 && attempts < CAP / 16; attempts += STEP)
+    host_scopes(STEP);
   check(host_health().lost_count[PROF_LOSS_NO_CHUNK] > 0, "nothing is lost");
   while (!look(&own.waiting)) nap();
   const uint64_t before = host_health().lost_count[PROF_LOSS_NO_CHUNK];
   own.main_futexes = 0;
   host_scopes(FIRST_LOOK);
-  const uint64_t futexes = own.main_futexes, lost = host_health().lost_count[PROF_LOSS_NO_CHUNK] - before;
+  const uint64_t futexes = own.main_futexes,
+                 lost = host_health().lost_count[PROF_LOSS_NO_CHUNK] - before;
   __atomic_store_n(&own.is_closed, 0, __ATOMIC_RELEASE);
   check(lost == FIRST_LOOK, "%" PRIu64 " of %d lost", lost, FIRST_LOOK);
   check(futexes == 0, "%" PRIu64 " system calls for %" PRIu64 " lost scopes", futexes, lost);
   const prof_health health = host_health();
-  check(health.recorded_count + health.lost_count[PROF_LOSS_NO_CHUNK] == attempts + FIRST_LOOK, "%" PRIu64 " recorded, %" PRIu64 " lost of %" PRIu64,
-        health.recorded_count, health.lost_count[PROF_LOSS_NO_CHUNK], attempts + FIRST_LOOK);
+  check(health.recorded_count + health.lost_count[PROF_LOSS_NO_CHUNK] == attempts + FIRST_LOOK,
+        "%" PRIu64 " recorded, %" PRIu64 " lost of %" PRIu64, health.recorded_count,
+        health.lost_count[PROF_LOSS_NO_CHUNK], attempts + FIRST_LOOK);
   check_status(prof_stop(), PROF_OK);
   return 0;
 }
@@ -121,7 +130,8 @@ static int record_forbidden(const void *unused) {
   host_scopes(FIRST_LOOK);
   check_status(prof_stop(), PROF_OK);
   const prof_health health = host_health();
-  check(health.recorded_count == FIRST_LOOK, "%" PRIu64 " of %d recorded", health.recorded_count, FIRST_LOOK);
+  check(health.recorded_count == FIRST_LOOK, "%" PRIu64 " of %d recorded", health.recorded_count,
+        FIRST_LOOK);
   return 0;
 }
 

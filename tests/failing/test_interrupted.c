@@ -1,6 +1,7 @@
-/* A host with a timer of 10 kHz whose handler is not restarted (no SA_RESTART), as profilers by sampling have: every call into the kernel may
-   come back with EINTR. Starts, dumps, reads and stops go through as ever, and all is recorded: into a file on disk, on tmpfs, where
-   reserving room begins anew after each signal, and in memory. */
+/* A host with a timer of 10 kHz whose handler is not restarted (no SA_RESTART), as profilers by
+   sampling have: every call into the kernel may come back with EINTR. Starts, dumps, reads and
+   stops go through as ever, and all is recorded: into a file on disk, on tmpfs, where reserving
+   room begins anew after each signal, and in memory. */
 #define _GNU_SOURCE
 #include "failing/host.h"
 
@@ -25,7 +26,8 @@ static void tick(int signal_number) {
 }
 
 static void set_timer(int period_us) {
-  const struct sigaction action = {.sa_handler = tick}; /* no SA_RESTART. SIGALRM is the test's own limit */
+  /* no SA_RESTART. SIGALRM is the test's own limit */
+  const struct sigaction action = {.sa_handler = tick};
   struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGPROF};
   const struct itimerspec period = {{0, period_us * 1000}, {0, period_us * 1000}};
   timer_t timer;
@@ -38,7 +40,8 @@ static int run_interrupted(const void *context) {
   const interrupted *const what = context;
   set_timer(PERIOD_US);
   for (unsigned round = 0; round < ROUNDS; round++) {
-    /* Another cap each time, so another capture. Large ones: their chunks are of a MiB, so that signals come while one is reserved. */
+    /* Another cap each time, so another capture. Large ones: their chunks are of a MiB, so that
+       signals come while one is reserved. */
     const prof_options options = {.size = sizeof options,
                                   .path = what->path,
                                   .policy = what->policy,
@@ -56,9 +59,10 @@ static int run_interrupted(const void *context) {
     host_scopes(SCOPES);
     check_status(prof_stop(), PROF_OK);
     health = host_health();
-    check(health.recorded_count == SCOPES && health.lost_count[PROF_LOSS_CLEARED] == SCOPES && host_lost(&health) == SCOPES,
-          "round %u: %" PRIu64 " recorded, %" PRIu64 " cleared, %" PRIu64 " lost in all", round, health.recorded_count,
-          health.lost_count[PROF_LOSS_CLEARED], host_lost(&health));
+    check(health.recorded_count == SCOPES && health.lost_count[PROF_LOSS_CLEARED] == SCOPES &&
+              host_lost(&health) == SCOPES,
+          "round %u: %" PRIu64 " recorded, %" PRIu64 " cleared, %" PRIu64 " lost in all", round,
+          health.recorded_count, health.lost_count[PROF_LOSS_CLEARED], host_lost(&health));
     check_status(prof_dump(what->path ? NULL : host_path("whole.json")), PROF_OK);
   }
   check(ticks > 1000, "only %d signals came", (int)ticks);

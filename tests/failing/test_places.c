@@ -1,5 +1,6 @@
-/* Where several processes, or a poor file system, stand in the way of a capture: one PROF_OUTPUT for eight processes, for some that are all
-   process 1 of their container, or all its child, file systems that reserve no room, a small /dev/shm, disks that fill. Nobody's trace is overwritten by
+/* Where several processes, or a poor file system, stand in the way of a capture: one PROF_OUTPUT
+   for eight processes, for some that are all process 1 of their container, or all its child, file
+   systems that reserve no room, a small /dev/shm, disks that fill. Nobody's trace is overwritten by
    another that runs beside it, and health says where a capture went and why. */
 #define _GNU_SOURCE
 #include "failing/host.h"
@@ -21,9 +22,7 @@ enum { MIB = 1 << 20, PROCESSES = 8 };
 /* ---- processes that run beside each other ---- */
 
 /* Shared by all: nobody dumps before everybody has started. */
-static struct {
-  volatile int started, numbers;
-} *together;
+static struct { volatile int started, numbers; } * together;
 
 typedef struct beside {
   int count;
@@ -71,7 +70,8 @@ static void check_traces(const beside *all) {
   }
   closedir(entries);
   for (int i = 0; i < all->count; i++)
-    if (seen[i] != 1) fail_msg("of process %d there are %d traces, among %d files", i, seen[i], files);
+    if (seen[i] != 1)
+      fail_msg("of process %d there are %d traces, among %d files", i, seen[i], files);
   assert_int_equal(files, all->count);
 }
 
@@ -120,7 +120,8 @@ static bool leave_namespace(int which) {
   snprintf(groups, sizeof groups, "0 %u 1", (unsigned)getgid());
   if (unshare(which) == 0) return true;
   if (getuid() == 0 || unshare(which | CLONE_NEWUSER) != 0) return false;
-  return write_text("/proc/self/setgroups", "deny") && write_text("/proc/self/uid_map", users) && write_text("/proc/self/gid_map", groups);
+  return write_text("/proc/self/setgroups", "deny") && write_text("/proc/self/uid_map", users) &&
+         write_text("/proc/self/gid_map", groups);
 }
 
 /* In a namespace of its own each child is process 1, as in a container. */
@@ -135,7 +136,8 @@ static int process_one(const void *context) {
     _exit(record_beside(all, which));
   }
   int status = -1;
-  check(waitpid(child, &status, 0) == child && status == 0, "process 1 ended with %x", (unsigned)status);
+  check(waitpid(child, &status, 0) == child && status == 0, "process 1 ended with %x",
+        (unsigned)status);
   return 0;
 }
 
@@ -166,14 +168,16 @@ static int child_of_process_one(const void *context) {
       _exit(0);
     }
     int status = -1;
-    check(waitpid(child, &status, 0) == child && status == 0, "process 2 ended with %x", (unsigned)status);
+    check(waitpid(child, &status, 0) == child && status == 0, "process 2 ended with %x",
+          (unsigned)status);
     check_status(prof_stop(), PROF_OK);
     const prof_health health = host_health(); /* its own trace is no matter here */
     check(unlink(health.capture_path) == 0, "%s: %s", health.capture_path, strerror(errno));
     _exit(0);
   }
   int status = -1;
-  check(waitpid(first, &status, 0) == first && status == 0, "process 1 ended with %x", (unsigned)status);
+  check(waitpid(first, &status, 0) == first && status == 0, "process 1 ended with %x",
+        (unsigned)status);
   return 0;
 }
 
@@ -188,7 +192,9 @@ static void three_children_that_are_all_process_2_have_three_traces(void **state
 /* A file system of that type, for this process alone. */
 static bool mount_here(const char *at, const char *type, const char *options) {
   static bool is_apart;
-  if (!is_apart && (!leave_namespace(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0)) return false;
+  if (!is_apart &&
+      (!leave_namespace(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0))
+    return false;
   is_apart = true;
   mkdir(at, 0755);
   return mount("none", at, type, 0, options) == 0;
@@ -199,13 +205,17 @@ static int in_a_poor_place(const void *context) {
   const char *const poor = host_path("poor"), *const path = host_path("poor/trace.json");
   unsetenv("TMPDIR");
   unsetenv("PROF_CAPTURE_DIR");
-  if (!mount_here(poor, "ramfs", NULL) || !mount_here("/dev/shm", "tmpfs", "size=1m")) return skip_child("this user may not mount a file system");
+  if (!mount_here(poor, "ramfs", NULL) || !mount_here("/dev/shm", "tmpfs", "size=1m"))
+    return skip_child("this user may not mount a file system");
   const prof_options options = {.size = sizeof options, .path = path};
   check_status(prof_start_with(&options), PROF_OK);
   const prof_health health = host_health();
-  check(health.survives_kill == 0 && health.capture_path[0] == '\0', "the capture is %s", health.capture_path);
-  check(strstr(health.reason, poor) && strstr(health.reason, "fallocate"), "the reason does not speak of the folder: %s", health.reason);
-  check(strstr(health.reason, "/dev/shm") && strstr(health.reason, "8 MiB"), "the reason does not speak of /dev/shm: %s", health.reason);
+  check(health.survives_kill == 0 && health.capture_path[0] == '\0', "the capture is %s",
+        health.capture_path);
+  check(strstr(health.reason, poor) && strstr(health.reason, "fallocate"),
+        "the reason does not speak of the folder: %s", health.reason);
+  check(strstr(health.reason, "/dev/shm") && strstr(health.reason, "8 MiB"),
+        "the reason does not speak of /dev/shm: %s", health.reason);
   check(strstr(health.reason, "memory"), "the reason does not say where it is: %s", health.reason);
   host_scopes(100000);
   check_status(prof_stop(), PROF_OK);
@@ -233,16 +243,20 @@ static int on_tmpfs(const void *unused) {
   (void)unused;
   unsetenv("TMPDIR");
   unsetenv("PROF_CAPTURE_DIR");
-  if (!mount_here(host_path("poor"), "ramfs", NULL) || !mount_here("/dev/shm", "tmpfs", "size=64m")) return skip_child("this user may not mount a file system");
+  if (!mount_here(host_path("poor"), "ramfs", NULL) || !mount_here("/dev/shm", "tmpfs", "size=64m"))
+    return skip_child("this user may not mount a file system");
   const uint64_t in_memory = cap_of(NULL, 0), more = in_memory + MIB;
-  check(cap_of("/dev/shm/default.json", 0) == in_memory, "the default is not memory's, %" PRIu64, in_memory);
+  check(cap_of("/dev/shm/default.json", 0) == in_memory, "the default is not memory's, %" PRIu64,
+        in_memory);
   check(cap_of("/dev/shm/chosen.json", more) == more, "a cap that is asked for is not given");
-  check(cap_of(host_path("poor/trace.json"), more) == in_memory, "what goes to /dev/shm instead has more than memory would, %" PRIu64, in_memory);
+  check(cap_of(host_path("poor/trace.json"), more) == in_memory,
+        "what goes to /dev/shm instead has more than memory would, %" PRIu64, in_memory);
   check(strstr(host_health().reason, "/dev/shm"), "the reason is %s", host_health().reason);
   struct statfs about;
   check(statfs(host_folder, &about) == 0, "%s", strerror(errno));
   const bool is_disk = about.f_type != 0x01021994; /* no tmpfs */
-  check(!is_disk || cap_of(host_path("file.json"), 0) > in_memory, "a file on a disk has no more than memory, %" PRIu64, in_memory);
+  check(!is_disk || cap_of(host_path("file.json"), 0) > in_memory,
+        "a file on a disk has no more than memory, %" PRIu64, in_memory);
   return 0;
 }
 
@@ -257,17 +271,20 @@ static int beside_in_a_poor_place(const void *context) {
   const beside all = {2, 1000, host_path("poor/trace.json")};
   unsetenv("TMPDIR");
   unsetenv("PROF_CAPTURE_DIR");
-  if (!mount_here(host_path("poor"), "ramfs", NULL) || !mount_here("/dev/shm", "tmpfs", "size=64m")) return skip_child("this user may not mount a file system");
+  if (!mount_here(host_path("poor"), "ramfs", NULL) || !mount_here("/dev/shm", "tmpfs", "size=64m"))
+    return skip_child("this user may not mount a file system");
   const pid_t child = fork();
   check(child >= 0, "fork");
   if (child == 0) _exit(record_beside(&all, 1));
   record_beside(&all, 0);
   int status = -1;
-  check(waitpid(child, &status, 0) == child && status == 0, "the other process ended with %x", (unsigned)status);
+  check(waitpid(child, &status, 0) == child && status == 0, "the other process ended with %x",
+        (unsigned)status);
   const prof_health health = host_health();
   check(strstr(health.reason, "/dev/shm"), "the reason is %s", health.reason);
   char names[512];
-  check(host_entries(host_path("poor"), "", names, sizeof names) == 2, "two processes left %s", names);
+  check(host_entries(host_path("poor"), "", names, sizeof names) == 2, "two processes left %s",
+        names);
   check(host_entries("/dev/shm", "", names, sizeof names) == 0, "captures are left: %s", names);
   return 0;
 }
@@ -292,8 +309,10 @@ static int on_a_full_disk(const void *context) {
   uint64_t many = 0;
   unsigned naps = 0;
   const char *const disk = host_path("disk");
-  if (!mount_here(disk, "tmpfs", "size=12m")) return skip_child("this user may not mount a file system");
-  const prof_options options = {.size = sizeof options, .path = host_path("disk/trace.json"), .helper_thread = with_helper};
+  if (!mount_here(disk, "tmpfs", "size=12m"))
+    return skip_child("this user may not mount a file system");
+  const prof_options options = {
+      .size = sizeof options, .path = host_path("disk/trace.json"), .helper_thread = with_helper};
   check_status(prof_start_with(&options), PROF_OK);
   check(host_health().survives_kill, "%s", host_health().reason);
   do { /* 24 MB; a helper makes room when it has a processor, and recording waits for nobody */
@@ -301,15 +320,18 @@ static int on_a_full_disk(const void *context) {
     many += PIECE;
   } while (many < MANY || (with_helper && !host_health().is_full && hang_nap(&naps)));
   host_check_sum(many);
-  check(host_health().is_full && host_health().lost_count[PROF_LOSS_DISK] > 0, "no loss by the disk");
-  check(host_health().recorded_count > 300000, "only %" PRIu64 " are recorded in 12 MB", host_health().recorded_count);
+  check(host_health().is_full && host_health().lost_count[PROF_LOSS_DISK] > 0,
+        "no loss by the disk");
+  check(host_health().recorded_count > 300000, "only %" PRIu64 " are recorded in 12 MB",
+        host_health().recorded_count);
   check(strstr(host_health().reason, "No space left on device"), "%s", host_health().reason);
   check_status(prof_dump(host_path("disk/trace.json")), PROF_E_NO_SPACE);
   check(strstr(prof_last_error(), "trace.json"), "no path");
   char names[512];
   check(host_entries(disk, "", names, sizeof names) == 1, "not the capture alone: %s", names);
   check_status(prof_clear(), PROF_OK); /* gives its room back */
-  check(host_health().recorded_count == 0, "after the clear %" PRIu64 " are recorded", host_health().recorded_count);
+  check(host_health().recorded_count == 0, "after the clear %" PRIu64 " are recorded",
+        host_health().recorded_count);
   uint64_t after = 0;
   do {
     host_scopes(1000);
@@ -317,11 +339,14 @@ static int on_a_full_disk(const void *context) {
   } while (host_health().recorded_count < 1000 && with_helper && hang_nap(&naps));
   host_check_sum(many + after);
   check(with_helper || !host_health().reason[0], "%s", host_health().reason);
-  check(host_health().recorded_count >= 1000, "after the clear %" PRIu64 " of %" PRIu64 " are recorded", host_health().recorded_count, after);
+  check(host_health().recorded_count >= 1000,
+        "after the clear %" PRIu64 " of %" PRIu64 " are recorded", host_health().recorded_count,
+        after);
   /* Chunks made ahead fill it again. */
   while (with_helper && free_kib(disk) > 2048 && hang_nap(&naps)) continue;
   check_status(prof_stop(), PROF_OK);
-  check(free_kib(disk) > 8192, "chunks made ahead keep the disk: %" PRIu64 " KiB are free", free_kib(disk));
+  check(free_kib(disk) > 8192, "chunks made ahead keep the disk: %" PRIu64 " KiB are free",
+        free_kib(disk));
   check_status(prof_dump(NULL), PROF_OK);
   check(host_entries(disk, "", names, sizeof names) == 1, "not the trace alone: %s", names);
   return 0;
@@ -426,24 +451,34 @@ static int under_a_file_size_limit(const void *context) {
   const uint32_t with_helper = *(const uint32_t *)context;
   static const rlim_t limits[] = {0, 1, 4095, 65536, 1 << 20, 3 << 20};
   for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
-    const prof_options options = {.size = sizeof options, .path = host_path("limited.json"), .cap_bytes = (8u << 20) + (i << 20), .helper_thread = with_helper};
+    const prof_options options = {.size = sizeof options,
+                                  .path = host_path("limited.json"),
+                                  .cap_bytes = (8u << 20) + (i << 20),
+                                  .helper_thread = with_helper};
     check_status(prof_start_with(&options), PROF_OK);
     host_scopes(30000); /* more JSON than any of the limits */
-    check(setrlimit(RLIMIT_FSIZE, &(const struct rlimit){limits[i], RLIM_INFINITY}) == 0, "%s", strerror(errno));
+    check(setrlimit(RLIMIT_FSIZE, &(const struct rlimit){limits[i], RLIM_INFINITY}) == 0, "%s",
+          strerror(errno));
     const prof_health before = host_health();
     host_scopes(300000);
     const prof_health health = host_health();
-    check(health.recorded_count + host_lost(&health) == before.recorded_count + host_lost(&before) + 300000, "with %llu bytes the sum is wrong",
+    check(health.recorded_count + host_lost(&health) ==
+              before.recorded_count + host_lost(&before) + 300000,
+          "with %llu bytes the sum is wrong", (unsigned long long)limits[i]);
+    check(health.lost_count[PROF_LOSS_DISK] > 0, "with %llu bytes nothing is lost",
           (unsigned long long)limits[i]);
-    check(health.lost_count[PROF_LOSS_DISK] > 0, "with %llu bytes nothing is lost", (unsigned long long)limits[i]);
     const int status = prof_dump(host_path("other.json"));
-    check(status == PROF_E_NO_SPACE, "with %llu bytes a dump is %s", (unsigned long long)limits[i], prof_status_name(status));
+    check(status == PROF_E_NO_SPACE, "with %llu bytes a dump is %s", (unsigned long long)limits[i],
+          prof_status_name(status));
     check(strstr(prof_last_error(), "RLIMIT_FSIZE"), "no cause");
     check_status(prof_stop(), PROF_OK);
-    const int again = prof_start_with(&(const prof_options){.size = sizeof options, .path = host_path("second.json"), .cap_bytes = 16 << 20});
-    check(again == PROF_OK || again == PROF_E_NO_SPACE, "with %llu bytes a start is %s", (unsigned long long)limits[i], prof_status_name(again));
+    const int again = prof_start_with(&(const prof_options){
+        .size = sizeof options, .path = host_path("second.json"), .cap_bytes = 16 << 20});
+    check(again == PROF_OK || again == PROF_E_NO_SPACE, "with %llu bytes a start is %s",
+          (unsigned long long)limits[i], prof_status_name(again));
     if (again == PROF_OK) check_status(prof_stop(), PROF_OK);
-    check(setrlimit(RLIMIT_FSIZE, &(const struct rlimit){RLIM_INFINITY, RLIM_INFINITY}) == 0, "%s", strerror(errno));
+    check(setrlimit(RLIMIT_FSIZE, &(const struct rlimit){RLIM_INFINITY, RLIM_INFINITY}) == 0, "%s",
+          strerror(errno));
     check_status(prof_dump(host_path("other.json")), PROF_OK);
     host_empty(host_folder);
   }
@@ -461,7 +496,8 @@ static void no_file_size_limit_ends_the_host_with_a_helper_thread(void **state) 
 }
 
 int main(void) {
-  together = mmap(NULL, sizeof *together, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  together =
+      mmap(NULL, sizeof *together, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (together == MAP_FAILED) return 1;
 #define TEST(name) cmocka_unit_test_teardown(name, host_empty_folder)
   const struct CMUnitTest tests[] = {

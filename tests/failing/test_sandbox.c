@@ -1,7 +1,7 @@
-/* A host in a sandbox, as containers and browsers have it: the kernel refuses a system call from the
-   start on, to all threads, as EPERM, ENOSYS or EACCES. Recording to a file and in memory, reading,
-   clearing and dumping then go on by another way where there is one. Where there is none, prof says
-   what was refused. The host goes on in any case. */
+/* A host in a sandbox, as containers and browsers have it: the kernel refuses a system call from
+   the start on, to all threads, as EPERM, ENOSYS or EACCES. Recording to a file and in memory,
+   reading, clearing and dumping then go on by another way where there is one. Where there is none,
+   prof says what was refused. The host goes on in any case. */
 #define _GNU_SOURCE
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -18,16 +18,40 @@ typedef struct refused_call {
   const char *name;
   unsigned number;
 } refused_call;
-#define CALL(name) {#name, SYS_##name}
+#define CALL(name) \
+  { #name, SYS_##name }
 
 /* There is another way, or prof needs no answer. */
 static const refused_call with_a_way_round[] = {
-    CALL(memfd_create), CALL(ftruncate), CALL(madvise), CALL(linkat), CALL(flock), CALL(statfs),
-    CALL(pwritev), CALL(mincore), CALL(sync_file_range), CALL(sched_getaffinity),
-    CALL(sched_setaffinity), CALL(sched_getscheduler), CALL(sched_setscheduler), CALL(getpriority),
-    CALL(setpriority), CALL(prctl), CALL(timer_create), CALL(eventfd2), CALL(userfaultfd),
-    CALL(renameat2), CALL(sysinfo), CALL(prlimit64), CALL(membarrier), CALL(tgkill),
-    CALL(getdents64), CALL(uname), CALL(getcwd), CALL(process_vm_readv), CALL(perf_event_open),
+    CALL(memfd_create),
+    CALL(ftruncate),
+    CALL(madvise),
+    CALL(linkat),
+    CALL(flock),
+    CALL(statfs),
+    CALL(pwritev),
+    CALL(mincore),
+    CALL(sync_file_range),
+    CALL(sched_getaffinity),
+    CALL(sched_setaffinity),
+    CALL(sched_getscheduler),
+    CALL(sched_setscheduler),
+    CALL(getpriority),
+    CALL(setpriority),
+    CALL(prctl),
+    CALL(timer_create),
+    CALL(eventfd2),
+    CALL(userfaultfd),
+    CALL(renameat2),
+    CALL(sysinfo),
+    CALL(prlimit64),
+    CALL(membarrier),
+    CALL(tgkill),
+    CALL(getdents64),
+    CALL(uname),
+    CALL(getcwd),
+    CALL(process_vm_readv),
+    CALL(perf_event_open),
 #ifdef SYS_renameat
     CALL(renameat),
 #endif
@@ -38,7 +62,7 @@ static const refused_call with_a_way_round[] = {
 /* It works otherwise, or fails with a word. */
 static const refused_call without_one[] = {
     CALL(openat), CALL(newfstatat), CALL(mprotect), CALL(mremap), CALL(fallocate), CALL(fstatfs),
-    CALL(fcntl), CALL(lseek), CALL(pread64), CALL(close), CALL(unlinkat), CALL(getpid),
+    CALL(fcntl),  CALL(lseek),      CALL(pread64),  CALL(close),  CALL(unlinkat),  CALL(getpid),
 #ifdef SYS_access
     CALL(access),
 #endif
@@ -108,8 +132,10 @@ static void get(const sandbox *what, uint64_t expected) {
 static void dump(const sandbox *what, const char *path) {
   const long long before = host_size(path);
   const bool is_there = works(what, "dump", prof_dump(path));
-  if (what->must_work) check(host_size(path) > 1000, "%lld bytes", host_size(path));
-  else if (!is_there) check(host_size(path) == before, "%lld bytes are left", host_size(path));
+  if (what->must_work)
+    check(host_size(path) > 1000, "%lld bytes", host_size(path));
+  else if (!is_there)
+    check(host_size(path) == before, "%lld bytes are left", host_size(path));
 }
 
 /* A child begins its own capture inside of a scope. */

@@ -1,5 +1,7 @@
-/* The walk of a test that refuses the nth call of each function, for every n, to a child of its own each: by plugins/inject.c, which the test puts in front of the C library by
-   LD_PRELOAD. In CI n is 1, 2, 4, 8, ...; with PROF_LONG=1 it is every number. A header only, since each test is one file; after host.h. */
+/* The walk of a test that refuses the nth call of each function, for every n, to a child of its own
+   each: by plugins/inject.c, which the test puts in front of the C library by LD_PRELOAD. In CI n
+   is 1, 2, 4, 8, ...; with PROF_LONG=1 it is every number. A header only, since each test is one
+   file; after host.h. */
 #ifndef PROF_TEST_FAILING_WALK_H
 #define PROF_TEST_FAILING_WALK_H
 
@@ -17,7 +19,8 @@ typedef struct walk_way {
   int error;
   const char *error_name;
 } walk_way;
-#define WALK_WAY(name, error) {INJECT_##name, #name, error, #error}
+#define WALK_WAY(name, error) \
+  { INJECT_##name, #name, error, #error }
 
 static struct {
   inject_begin_function *begin;
@@ -27,7 +30,8 @@ static struct {
   uint64_t only_nth, runs, failures;
 } walk;
 
-/* A call to prof, of which anything may fail. The text of an older failure gives way to one that is known. */
+/* A call to prof, of which anything may fail. The text of an older failure gives way to one that is
+   known. */
 #define WALK_ARMED(call)     \
   __extension__({            \
     prof_health_get(NULL);   \
@@ -46,38 +50,46 @@ static void walk_check_said(int status) {
 }
 
 /* False: it went wrong, or there is no nth call. With nth 0 nothing fails. */
-static bool walk_nth(host_body *body, const void *context, const walk_way *way, uint64_t nth, bool is_lasting) {
+static bool walk_nth(host_body *body, const void *context, const walk_way *way, uint64_t nth,
+                     bool is_lasting) {
   char said[HOST_SAID_ROOM], complaint[HOST_SAID_ROOM + 64];
   host_empty(host_folder);
   assert_int_equal(mkdir(host_path("run"), 0755) | mkdir(host_path("elsewhere"), 0755), 0);
-  *walk.plan = (inject_plan){.function = way->function, .error = way->error, .nth = nth, .is_lasting = is_lasting};
+  *walk.plan = (inject_plan){
+      .function = way->function, .error = way->error, .nth = nth, .is_lasting = is_lasting};
   const int status = host_end(host_begin(body, context), said);
   walk.runs++;
   if (*host_complaint(status, said, complaint, sizeof complaint)) {
     walk.failures++;
-    print_error("%s %" PRIu64 "%s, %s: %s\n", way->name, nth, is_lasting ? " and all after it" : "", way->error_name, complaint);
+    print_error("%s %" PRIu64 "%s, %s: %s\n", way->name, nth, is_lasting ? " and all after it" : "",
+                way->error_name, complaint);
   }
   return walk.plan->failed_count > 0;
 }
 
-/* Waiting for a file or a pipe is interrupted as often as the host pleases; where the kernel begins anew after each signal, there must be
-   an end. */
+/* Waiting for a file or a pipe is interrupted as often as the host pleases; where the kernel begins
+   anew after each signal, there must be an end. */
 static bool walk_is_bounded(inject_function function) {
-  return function == INJECT_fallocate || function == INJECT_madvise || function == INJECT_flock || function == INJECT_close;
+  return function == INJECT_fallocate || function == INJECT_madvise || function == INJECT_flock ||
+         function == INJECT_close;
 }
 
-static void walk_all(host_body *body, const void *context, const walk_way *ways, size_t way_count, bool is_lasting) {
+static void walk_all(host_body *body, const void *context, const walk_way *ways, size_t way_count,
+                     bool is_lasting) {
   const bool is_every = getenv("PROF_LONG") != NULL;
   walk.runs = walk.failures = 0;
   for (size_t i = 0; i < way_count; i++) {
     uint64_t nth = walk.only_nth ? walk.only_nth : 1;
     if (walk.only && strcmp(walk.only, ways[i].name) != 0) continue;
     if (is_lasting && ways[i].error == EINTR && !walk_is_bounded(ways[i].function)) continue;
-    while (walk_nth(body, context, &ways[i], nth, is_lasting) && !walk.only_nth) nth = is_every ? nth + 1 : 2 * nth;
-    print_message("  %-18s %-13s fewer than %" PRIu64 " calls\n", ways[i].name, ways[i].error_name, nth);
+    while (walk_nth(body, context, &ways[i], nth, is_lasting) && !walk.only_nth)
+      nth = is_every ? nth + 1 : 2 * nth;
+    print_message("  %-18s %-13s fewer than %" PRIu64 " calls\n", ways[i].name, ways[i].error_name,
+                  nth);
   }
   print_message("  %" PRIu64 " runs\n", walk.runs);
-  if (walk.failures) fail_msg("%" PRIu64 " of %" PRIu64 " runs went wrong", walk.failures, walk.runs);
+  if (walk.failures)
+    fail_msg("%" PRIu64 " of %" PRIu64 " runs went wrong", walk.failures, walk.runs);
 }
 
 /* Once more with the plugin in front. Returns only when that fails. */
@@ -98,13 +110,16 @@ static int walk_put_plugin_in_front(char **argv) {
 static int walk_begin(char **argv) {
 #if !defined(__GLIBC__) || SKIP_SANITIZED
   (void)argv;
-  printf("skip: the plugin that fails calls is written for glibc, and a sanitizer has its own in front\n");
+  printf(
+      "skip: the plugin that fails calls is written for glibc, and a sanitizer has its own in "
+      "front\n");
   return HOST_SKIPPED;
 #endif
   *(void **)&walk.begin = dlsym(RTLD_DEFAULT, "inject_begin");
   *(void **)&walk.arm = dlsym(RTLD_DEFAULT, "inject_arm");
   if (!walk.begin || !walk.arm) return walk_put_plugin_in_front(argv);
-  walk.plan = mmap(NULL, sizeof *walk.plan, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  walk.plan =
+      mmap(NULL, sizeof *walk.plan, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (walk.plan == MAP_FAILED) return 1;
   walk.only = getenv("PROF_FAILING_ONLY");
   const char *const nth = getenv("PROF_FAILING_NTH");

@@ -1,5 +1,6 @@
-/* One thread records, another reads its chunk as it grows: what the commit word says is there is there. On x86-64 no reordering would show;
-   under ThreadSanitizer a commit that is not a release is reported at once: the build with the fault RELAXED must fail here. */
+/* One thread records, another reads its chunk as it grows: what the commit word says is there is
+   there. On x86-64 no reordering would show; under ThreadSanitizer a commit that is not a release
+   is reported at once: the build with the fault RELAXED must fail here. */
 #include <prof/profiler.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -26,16 +27,21 @@ static void *record(void *unused) {
   return unused;
 }
 
-/* Records of the chunk whose first word says that they are there. Their second word is read plainly: only the commit makes that right. */
+/* Records of the chunk whose first word says that they are there. Their second word is read
+   plainly: only the commit makes that right. */
 static uint64_t count_committed(const prof_i_head *from) {
-  const uint64_t claimed = __atomic_load_n(&from->cursor, __ATOMIC_ACQUIRE), end = claimed < from->bytes ? claimed : from->bytes;
+  const uint64_t claimed = __atomic_load_n(&from->cursor, __ATOMIC_ACQUIRE),
+                 end = claimed < from->bytes ? claimed : from->bytes;
   uint64_t count = 0;
   for (uint64_t at = PROF_I_HEAD_BYTES, slots; at < end; at += slots * 16) {
     const uint64_t *const word = (const uint64_t *)((const char *)from + at);
     slots = 1;
-    if ((__atomic_load_n(&word[0], __ATOMIC_ACQUIRE) & PROF_I_GENERATION_MASK) != from->generation) continue;
-    if (word[1] & 15) slots = word[2] & 0xffff;
-    else assert_true(word[1] >> 4 & PROF_I_SITE_COUNT_MAX);
+    if ((__atomic_load_n(&word[0], __ATOMIC_ACQUIRE) & PROF_I_GENERATION_MASK) != from->generation)
+      continue;
+    if (word[1] & 15)
+      slots = word[2] & 0xffff;
+    else
+      assert_true(word[1] >> 4 & PROF_I_SITE_COUNT_MAX);
     count++;
   }
   return count;
@@ -56,7 +62,8 @@ static void a_committed_record_is_whole(void **state) {
     walks++;
   } while (!__atomic_load_n(&done, __ATOMIC_ACQUIRE));
   pthread_join(thread, NULL);
-  printf("%llu walks, %llu records in the chunk\n", (unsigned long long)walks, (unsigned long long)seen);
+  printf("%llu walks, %llu records in the chunk\n", (unsigned long long)walks,
+         (unsigned long long)seen);
   assert_int_equal(prof_stop(), PROF_OK);
 }
 

@@ -12,9 +12,9 @@
 
 #include <cmocka.h>
 
+#include "hang_guard.h"
 #include "support/scenes.h"
 #include "support/skip.h"
-#include "hang_guard.h"
 
 enum { CALLS = 1400, OTHER_DEPTH = 70, INTERRUPTED_EVERY = 211 };
 
@@ -34,8 +34,10 @@ static void begin_named_call(void) {
 }
 static void begin_calls(int count) {
   for (int i = 0; i < count; i++)
-    if (i % 8 == 3) begin_named_call();
-    else calls[call_count++] = begin_call(PLAN_DEEP);
+    if (i % 8 == 3)
+      begin_named_call();
+    else
+      calls[call_count++] = begin_call(PLAN_DEEP);
 }
 static void end_calls_down_to(int count) {
   while (call_count > count) end_call(calls[--call_count]);
@@ -488,48 +490,48 @@ static int clean(void **state) {
   return 0;
 }
 
-#define SCENARIOS(X)                                                     \
-  X(skipped_blocks, ready_stream, act_skipped, false)                    \
-  X(skipped_deep_blocks, ready_stream, act_skipped_deep, false)          \
-  X(texts_in_order, ready_texts, act_texts_in_order, false)              \
-  X(skipped_texts, ready_texts, act_skipped_texts, false)                \
-  X(a_thread_that_leaves_texts, ready_texts, act_leave_texts, true)      \
-  X(skipped_blocks_after_a_stop, ready_stream, act_skipped_late, false)  \
-  X(skipped_blocks_without_room, ready_full_blocks, act_full_blocks, false) \
+#define SCENARIOS(X)                                                                  \
+  X(skipped_blocks, ready_stream, act_skipped, false)                                 \
+  X(skipped_deep_blocks, ready_stream, act_skipped_deep, false)                       \
+  X(texts_in_order, ready_texts, act_texts_in_order, false)                           \
+  X(skipped_texts, ready_texts, act_skipped_texts, false)                             \
+  X(a_thread_that_leaves_texts, ready_texts, act_leave_texts, true)                   \
+  X(skipped_blocks_after_a_stop, ready_stream, act_skipped_late, false)               \
+  X(skipped_blocks_without_room, ready_full_blocks, act_full_blocks, false)           \
   X(skipped_deep_blocks_without_room, ready_full_deep_blocks, act_full_blocks, false) \
-  X(ends_without_room, ready_full, act_full, false)                      \
-  X(ends_of_shown_without_room, ready_full_shown, act_full_shown, false) \
-  X(ends_after_a_stop, ready_late, act_late, false)                      \
-  X(ends_in_a_later_session, ready_later_session, act_late, false)       \
-  X(deep_scopes, ready_stream, act_deep, false)                          \
-  X(deep_tasks, ready_stream, act_deep_tasks, false)                     \
-  X(calls_that_move, ready_stream, act_calls_in_blocks, false)           \
-  X(deep_calls_that_move, ready_stream, act_deep_moves, false)           \
-  X(blocks_beside_calls, ready_stream, act_blocks_beside_calls, false)   \
-  X(ends_in_a_ring, ready_ring_with_deep, act_ring_with_deep, false)     \
-  X(a_thread_that_leaves_scopes, ready_stream, act_leave_open, true)     \
-  X(a_thread_that_leaves_deep, ready_stream, act_leave_open_deep, true)  \
-  X(a_thread_that_leaves_tasks, ready_stream, act_leave_open_tasks, true) \
-  X(ends_elsewhere, ready_elsewhere, act_end_elsewhere, false)           \
-  X(ends_elsewhere_late, ready_elsewhere_late, act_end_elsewhere, false) \
-  X(ends_elsewhere_full, ready_elsewhere_full, act_end_elsewhere, false) \
+  X(ends_without_room, ready_full, act_full, false)                                   \
+  X(ends_of_shown_without_room, ready_full_shown, act_full_shown, false)              \
+  X(ends_after_a_stop, ready_late, act_late, false)                                   \
+  X(ends_in_a_later_session, ready_later_session, act_late, false)                    \
+  X(deep_scopes, ready_stream, act_deep, false)                                       \
+  X(deep_tasks, ready_stream, act_deep_tasks, false)                                  \
+  X(calls_that_move, ready_stream, act_calls_in_blocks, false)                        \
+  X(deep_calls_that_move, ready_stream, act_deep_moves, false)                        \
+  X(blocks_beside_calls, ready_stream, act_blocks_beside_calls, false)                \
+  X(ends_in_a_ring, ready_ring_with_deep, act_ring_with_deep, false)                  \
+  X(a_thread_that_leaves_scopes, ready_stream, act_leave_open, true)                  \
+  X(a_thread_that_leaves_deep, ready_stream, act_leave_open_deep, true)               \
+  X(a_thread_that_leaves_tasks, ready_stream, act_leave_open_tasks, true)             \
+  X(ends_elsewhere, ready_elsewhere, act_end_elsewhere, false)                        \
+  X(ends_elsewhere_late, ready_elsewhere_late, act_end_elsewhere, false)              \
+  X(ends_elsewhere_full, ready_elsewhere_full, act_end_elsewhere, false)              \
   X(ends_elsewhere_deep, ready_deep_elsewhere, act_end_elsewhere, false)
 
 /* With a handler. Short ones: what comes behind the handler is walked as well. */
-#define INTERRUPTED(X)                                                 \
-  X(a_lost_block, ready_full_block, act_full_blocks, false)            \
-  X(a_deep_end, ready_deep, act_one_deep, false)                       \
-  X(a_deep_end_without_room, ready_full, act_one_deep, false)          \
-  X(a_move, ready_before_move, act_move, false)                        \
-  X(an_end_elsewhere, ready_elsewhere, act_one_elsewhere, false)       \
+#define INTERRUPTED(X)                                                     \
+  X(a_lost_block, ready_full_block, act_full_blocks, false)                \
+  X(a_deep_end, ready_deep, act_one_deep, false)                           \
+  X(a_deep_end_without_room, ready_full, act_one_deep, false)              \
+  X(a_move, ready_before_move, act_move, false)                            \
+  X(an_end_elsewhere, ready_elsewhere, act_one_elsewhere, false)           \
   X(an_end_elsewhere_late, ready_elsewhere_late, act_one_elsewhere, false) \
   X(a_deep_end_elsewhere, ready_elsewhere, act_one_deep_elsewhere, false)
 
-#define TEST(name_, ready_, act_, ends_)                             \
-  static void name_##_add_up_after_every_instruction(void **state) { \
+#define TEST(name_, ready_, act_, ends_)                               \
+  static void name_##_add_up_after_every_instruction(void **state) {   \
     static const scenario what = {#name_, ready_, act_, false, ends_}; \
-    (void)state;                                                     \
-    walk(&what);                                                     \
+    (void)state;                                                       \
+    walk(&what);                                                       \
   }
 SCENARIOS(TEST)
 #define TEST_INTERRUPTED(name_, ready_, act_, ends_)                   \

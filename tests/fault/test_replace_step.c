@@ -24,16 +24,16 @@
 #include <prof/profiler.h>
 #include <prof/trace.h>
 
+#include "hang_guard.h"
 #include "support/captures.h"
 #include "support/skip.h"
-#include "hang_guard.h"
 
 enum { WARM = 100, STEPS_MAX = 400 };
 
 /* What parent and child share. Atomic. */
 typedef struct stage {
   uint32_t may_replace, has_replaced, is_over;
-  int replaced_as; /* of prof_start_with() */
+  int replaced_as;              /* of prof_start_with() */
   char first[512], second[512]; /* the captures' files */
 } stage;
 static stage *shared;
@@ -43,14 +43,18 @@ typedef void begin_and_end(int what); /* 0: begins, 1: ends */
 static uint64_t plain_start, long_start, deep_start;
 
 static void plain(int what) {
-  if (what) prof_scope_end(plain_start);
-  else plain_start = prof_scope_begin(1, "plain", "x", NULL);
+  if (what)
+    prof_scope_end(plain_start);
+  else
+    plain_start = prof_scope_begin(1, "plain", "x", NULL);
 }
 static void with_text(int what) {
   const prof_arg items[] = {{"text", PROF_ARG_STRING, PROF_NUL_TERMINATED, {.text = "a text"}}};
   const prof_args args = {items, 1, PROF_ARGS_PAIRS, NULL};
-  if (what) prof_scope_end(long_start);
-  else long_start = prof_scope_begin(1, "long", "x", &args);
+  if (what)
+    prof_scope_end(long_start);
+  else
+    long_start = prof_scope_begin(1, "long", "x", &args);
 }
 /* Of each time that it begins, the first 69 stay open. */
 static void deep(int what) {
@@ -157,11 +161,11 @@ static void replace_at_each_instruction(begin_and_end *act, uint64_t begun, uint
     if (!is_refused && strcmp(shared->first, shared->second) != 0)
       sum += counted_in(shared->second, &still_open);
     if (is_there && !is_refused && (sum != begun || still_open != 0 || open > others + 1))
-      fail_msg("step %d: %llu counted, %llu open of the first, %llu of the second; %llu begun and "
-               "%llu of them open",
-               steps, (unsigned long long)sum, (unsigned long long)open,
-               (unsigned long long)still_open, (unsigned long long)(begun + others),
-               (unsigned long long)others);
+      fail_msg(
+          "step %d: %llu counted, %llu open of the first, %llu of the second; %llu begun and "
+          "%llu of them open",
+          steps, (unsigned long long)sum, (unsigned long long)open, (unsigned long long)still_open,
+          (unsigned long long)(begun + others), (unsigned long long)others);
     if (!is_there) break;
     replaced += !is_refused;
     refused += is_refused;

@@ -1,6 +1,7 @@
-/* The record protocol, instruction by instruction. A child records into a capture file and is stepped one instruction at a time; after
-   each the parent reads the file and judges it by what the child has announced (support/plan.h). So every point at which kill -9 can
-   come is looked at: no false record, none torn, none old, and none lost that had ended. */
+/* The record protocol, instruction by instruction. A child records into a capture file and is
+   stepped one instruction at a time; after each the parent reads the file and judges it by what the
+   child has announced (support/plan.h). So every point at which kill -9 can come is looked at: no
+   false record, none torn, none old, and none lost that had ended. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <prof/trace.h>
@@ -10,9 +11,9 @@
 
 #include <cmocka.h>
 
+#include "hang_guard.h"
 #include "support/scenes.h"
 #include "support/skip.h"
-#include "hang_guard.h"
 
 /* ---- what the parent sees ---- */
 
@@ -31,7 +32,9 @@ static void ask_reader(plan_judge *judge) {
   const size_t last = captures.count - 1;
   prof_trace *trace = NULL;
   prof_trace_info info = {.size = sizeof info};
-  if (judge->fault[0] || !captures.count || captures.sizes[last] < PROF_I_HEADER_BYTES || !arena_is_made(&judge->view)) return;
+  if (judge->fault[0] || !captures.count || captures.sizes[last] < PROF_I_HEADER_BYTES ||
+      !arena_is_made(&judge->view))
+    return;
   const int status = prof_trace_open_bytes(captures.bytes[last], captures.sizes[last], &trace);
   if (status != PROF_OK) {
     plan_fault(judge, "the reader: %s: %s", prof_status_name(status), prof_last_error());
@@ -40,8 +43,9 @@ static void ask_reader(plan_judge *judge) {
   prof_trace_info_get(trace, &info);
   if (info.bad_count || info.event_count - info.open_count != judge->seen.records)
     plan_fault(judge, "the reader sees %llu records, %llu open, %llu bad; %llu stand there",
-               (unsigned long long)(info.event_count - info.open_count), (unsigned long long)info.open_count,
-               (unsigned long long)info.bad_count, (unsigned long long)judge->seen.records);
+               (unsigned long long)(info.event_count - info.open_count),
+               (unsigned long long)info.open_count, (unsigned long long)info.bad_count,
+               (unsigned long long)judge->seen.records);
   prof_trace_destroy(trace);
   total.readings++;
 }
@@ -52,8 +56,11 @@ static void judge_state(const scenario *what, uint64_t step, const tracee *child
   if (what->makes_captures) captures_look();
   captures_measure();
   plan_judge_now(judge, captures.bytes, captures.sizes, captures.count, is_rest);
-  const bool is_short = judge->seen.records < SHORT_MAX; /* a long one takes too long to be read again for each word of a clock pair */
-  if (is_rest || records != judge->seen.records || opens != judge->seen.opens || (is_short && meta_sum != judge->seen.meta_sum)) ask_reader(judge);
+  /* a long one takes too long to be read again for each word of a clock pair */
+  const bool is_short = judge->seen.records < SHORT_MAX;
+  if (is_rest || records != judge->seen.records || opens != judge->seen.opens ||
+      (is_short && meta_sum != judge->seen.meta_sum))
+    ask_reader(judge);
   records = judge->seen.records;
   opens = judge->seen.opens;
   meta_sum = judge->seen.meta_sum;
@@ -78,8 +85,7 @@ static void say_that_it_hangs(int number) {
   const tracee *const child = &total.child;
   dprintf(STDERR_FILENO, "%s hangs: %llu instructions were walked, phase %d, status %x, at %#llx\n",
           total.name, (unsigned long long)total.steps, (int)plan.page->phase,
-          (unsigned)child->status,
-          child->pid > 0 ? (unsigned long long)tracee_at(child) : 0ull);
+          (unsigned)child->status, child->pid > 0 ? (unsigned long long)tracee_at(child) : 0ull);
   const pid_t pid = child->pid > 0 ? child->pid : child->process;
   if (pid > 0) {
     say_of_process(pid, "stat");
@@ -111,15 +117,18 @@ static void walk(const scenario *what) {
     total.steps = steps;
     walk_on(child);
     if (child->signal != SIGTRAP)
-      fail_msg("%s: signal %d after %llu instructions", what->name, child->signal, (unsigned long long)steps);
+      fail_msg("%s: signal %d after %llu instructions", what->name, child->signal,
+               (unsigned long long)steps);
     judge_state(what, ++steps, child, false);
   }
   judge_state(what, steps, child, true);
   clock_gettime(CLOCK_MONOTONIC, &done);
   total.instructions += steps;
-  print_message("  %-52s %8llu instructions, %4llu records, %llu lost, %.1f s\n", what->name, (unsigned long long)steps,
-                (unsigned long long)total.judge->recorded, (unsigned long long)total.judge->lost,
-                (double)(done.tv_sec - begun.tv_sec) + (double)(done.tv_nsec - begun.tv_nsec) / 1e9);
+  print_message(
+      "  %-52s %8llu instructions, %4llu records, %llu lost, %.1f s\n", what->name,
+      (unsigned long long)steps, (unsigned long long)total.judge->recorded,
+      (unsigned long long)total.judge->lost,
+      (double)(done.tv_sec - begun.tv_sec) + (double)(done.tv_nsec - begun.tv_nsec) / 1e9);
   captures_clear();
 }
 
@@ -173,7 +182,8 @@ static int clean(void **state) {
 SCENARIOS(TEST)
 
 int main(int argc, char **argv) {
-#define ENTRY(name_, ready_, act_, makes_, ends_) cmocka_unit_test_teardown(name_##_is_whole_after_every_instruction, clean),
+#define ENTRY(name_, ready_, act_, makes_, ends_) \
+  cmocka_unit_test_teardown(name_##_is_whole_after_every_instruction, clean),
   /* In CI a dump is walked once: dump_while_recording. */
   if (!getenv("PROF_LONG")) cmocka_set_skip_filter("stop_and_dump_*");
   const struct CMUnitTest tests[] = {SCENARIOS(ENTRY)};

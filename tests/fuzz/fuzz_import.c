@@ -1,5 +1,5 @@
-/* prof import on any bytes: what it writes is a capture without damage, whose scopes are as many as it says, and whose export is JSON
-   that a strict parser takes. */
+/* prof import on any bytes: what it writes is a capture without damage, whose scopes are as many as
+   it says, and whose export is JSON that a strict parser takes. */
 #define _GNU_SOURCE
 #include <prof/profiler.h>
 #include <prof/trace.h>

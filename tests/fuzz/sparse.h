@@ -1,7 +1,8 @@
-/* Captures are mostly zeros, which a fuzzer should not have to carry: an input is a list of pieces that are laid into zeros.
+/* Captures are mostly zeros, which a fuzzer should not have to carry: an input is a list of pieces
+   that are laid into zeros.
 
-       byte 0       units of 16 KiB, 1 to 16; bit 7: the heads' check words are made right again, so that what a check word
-                    guards is reached
+       byte 0       units of 16 KiB, 1 to 16; bit 7: the heads' check words are made right again,
+                    so that what a check word guards is reached
        pieces       2 bytes: place in units of 16 bytes; 2 bytes: count; then the bytes
 
    Used by the fuzz target and by seeds/make_seeds.c. */
@@ -29,12 +30,15 @@ static inline size_t sparse_expand(unsigned char *to, const uint8_t *input, size
     size_t length = (size_t)(input[at + 2] | input[at + 3] << 8);
     at += 4;
     if (length > count - at) length = count - at;
-    if (place < bytes) memcpy(to + place, input + at, length < bytes - place ? length : bytes - place);
+    if (place < bytes)
+      memcpy(to + place, input + at, length < bytes - place ? length : bytes - place);
     at += length;
   }
-  for (size_t offset = PROF_I_FIRST_UNIT_OFFSET; (input[0] & SPARSE_REPAIR) && offset < bytes; offset += PROF_I_UNIT_BYTES) {
+  for (size_t offset = PROF_I_FIRST_UNIT_OFFSET; (input[0] & SPARSE_REPAIR) && offset < bytes;
+       offset += PROF_I_UNIT_BYTES) {
     prof_i_head *const head = (prof_i_head *)(void *)(to + offset);
-    if (head->magic == PROF_I_EXTENT_MAGIC) head->check = offset ^ head->bytes ^ (uint64_t)head->kind ^ PROF_I_MAGIC;
+    if (head->magic == PROF_I_EXTENT_MAGIC)
+      head->check = offset ^ head->bytes ^ (uint64_t)head->kind ^ PROF_I_MAGIC;
   }
   return bytes;
 }

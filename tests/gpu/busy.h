@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* busy_for(ns): one thread looks at the device's clock until so much has passed. Old enough for any driver; ptxas of CUDA 12.9 and 13.5 take it up to sm_120. */
+/* busy_for(ns): one thread looks at the device's clock until so much has passed. Old enough for any
+   driver; ptxas of CUDA 12.9 and 13.5 take it up to sm_120. */
 static const char gpu_busy_image[] =
     ".version 6.4\n"
     ".target sm_52\n"

@@ -1,4 +1,6 @@
-/* What prof records of a CUDA device, beside what the program itself has counted and timed: a line a check, "ok", "failed" or "skipped", with its figure; on the emulated driver "emulated" where only a device can tell. All checks, or those that are named. */
+/* What prof records of a CUDA device, beside what the program itself has counted and timed: a line
+   a check, "ok", "failed" or "skipped", with its figure; on the emulated driver "emulated" where
+   only a device can tell. All checks, or those that are named. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <link.h>
@@ -8,9 +10,9 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include "../hang_guard.h"
 #include "gpu.h"
 #include "seen.h"
-#include "../hang_guard.h"
 
 static const prof_device device = {PROF_DEVICE_CUDA, 0};
 static bool has_records; /* CUPTI is there, and may be used */
@@ -23,11 +25,14 @@ static void start(uint32_t level) { start_with(level, PROF_DEVICES_RECORDS, 0, 0
 enum { KERNELS = 1000, ROUNDS = 100, BYTES = 1 << 16, ALL = KERNELS + 4 * ROUNDS };
 
 /* One launch in each scope, then four in each. Only what the driver has taken counts. */
-static void work(void *stream, tally *kernels, tally *to_device, tally *to_host, tally *inside, tally *fills) {
+static void work(void *stream, tally *kernels, tally *to_device, tally *to_host, tally *inside,
+                 tally *fills) {
   static char room[BYTES];
   unsigned long long at = 0;
   gpu.cuMemAlloc_v2(&at, 2 * BYTES);
-  for (int i = 0; i < KERNELS; i++) WITH_BASE_PROFILER(PROF_HOST, "one", "check", PROF_NO_ARGS, { kernels->wanted += gpu_launch(stream, 2000) == 0; });
+  for (int i = 0; i < KERNELS; i++)
+    WITH_BASE_PROFILER(PROF_HOST, "one", "check", PROF_NO_ARGS,
+                       { kernels->wanted += gpu_launch(stream, 2000) == 0; });
   for (int i = 0; i < ROUNDS; i++)
     WITH_BASE_PROFILER(PROF_HOST, "four", "check", PROF_NO_ARGS, {
       to_device->wanted += gpu.cuMemcpyHtoDAsync_v2(at, room, BYTES, stream) == 0;
@@ -50,42 +55,63 @@ static void say_names(const prof_trace *trace, tally *all, size_t count, uint64_
   int bytes = 0;
   for (size_t i = 0; i < count; i++) {
     are_right &= all[i].count == all[i].wanted && all[i].bytes == all[i].wanted_bytes;
-    bytes += snprintf(line + bytes, sizeof line - (size_t)bytes, "%s %lu of %lu (%lu of %lu B), ", all[i].name, (unsigned long)all[i].count, (unsigned long)all[i].wanted, (unsigned long)all[i].bytes, (unsigned long)all[i].wanted_bytes);
+    bytes += snprintf(line + bytes, sizeof line - (size_t)bytes, "%s %lu of %lu (%lu of %lu B), ",
+                      all[i].name, (unsigned long)all[i].count, (unsigned long)all[i].wanted,
+                      (unsigned long)all[i].bytes, (unsigned long)all[i].wanted_bytes);
   }
-  say("kernels and copies by name", are_right, "%s%lu others, %lu lost", line, (unsigned long)others, (unsigned long)lost);
+  say("kernels and copies by name", are_right, "%s%lu others, %lu lost", line,
+      (unsigned long)others, (unsigned long)lost);
 }
 
-/* What was launched while a call was held up between two of prof's looks at CUPTI (some 100 ms: its thread had no processor) is launched by nobody. A machine with a device has processors enough: there nothing may be; where tests run beside others, a few. */
+/* What was launched while a call was held up between two of prof's looks at CUPTI (some 100 ms: its
+   thread had no processor) is launched by nobody. A machine with a device has processors enough:
+   there nothing may be; where tests run beside others, a few. */
 static bool is_none(size_t nobodys) { return nobodys <= (is_emulated ? 5 : 0); }
 
 /* Each scope has exactly its launches, and each of these has a scope. */
 static void say_launches(const prof_trace *trace) {
   static seen scopes[KERNELS + ROUNDS], records[ALL];
   static uint32_t hits[KERNELS + ROUNDS];
-  const size_t ones = list_of(trace, OF_HOST, "one", scopes, KERNELS), all = ones < KERNELS ? ones : ones + list_of(trace, OF_HOST, "four", scopes + KERNELS, ROUNDS);
+  const size_t ones = list_of(trace, OF_HOST, "one", scopes, KERNELS),
+               all = ones < KERNELS
+                         ? ones
+                         : ones + list_of(trace, OF_HOST, "four", scopes + KERNELS, ROUNDS);
   const size_t count = list_of(trace, OF_RECORD, "", records, ALL);
   size_t orphans = 0, wrong = 0;
   memset(hits, 0, sizeof hits);
   for (size_t i = 0; i < count && i < ALL; i++) {
-    const size_t at = scope_at(scopes, all < KERNELS + ROUNDS ? all : KERNELS + ROUNDS, records[i].launch_thread, records[i].launched_ns);
-    if (at == SIZE_MAX) orphans++;
-    else hits[at]++;
+    const size_t at = scope_at(scopes, all < KERNELS + ROUNDS ? all : KERNELS + ROUNDS,
+                               records[i].launch_thread, records[i].launched_ns);
+    if (at == SIZE_MAX)
+      orphans++;
+    else
+      hits[at]++;
   }
   for (size_t i = 0; i < KERNELS + ROUNDS; i++) wrong += hits[i] != (i < KERNELS ? 1 : 4);
-  say("launches of scopes", all == KERNELS + ROUNDS && count == ALL && is_none(orphans) && wrong <= orphans, "%zu records, %zu of them in no scope; of %zu scopes %zu have not what they launched", count, orphans, all, wrong);
+  say("launches of scopes",
+      all == KERNELS + ROUNDS && count == ALL && is_none(orphans) && wrong <= orphans,
+      "%zu records, %zu of them in no scope; of %zu scopes %zu have not what they launched", count,
+      orphans, all, wrong);
 }
 
 static void say_arrows(const prof_trace *trace) {
   char *json = NULL;
   size_t bytes = 0;
-  if (prof_trace_json(trace, NULL, &json, &bytes) != PROF_OK) return say("arrows in the Chrome JSON", false, "%s", prof_last_error());
-  const size_t begins = arrows_of(json, "{\"ph\":\"s\",\"cat\":\"ac2g\""), ends = arrows_of(json, "{\"ph\":\"f\",\"bp\":\"e\",\"cat\":\"ac2g\"");
-  say("arrows in the Chrome JSON", begins == ends && begins <= ALL && is_none(ALL - begins), "%zu begin, %zu end, of %d", begins, ends, ALL);
+  if (prof_trace_json(trace, NULL, &json, &bytes) != PROF_OK)
+    return say("arrows in the Chrome JSON", false, "%s", prof_last_error());
+  const size_t begins = arrows_of(json, "{\"ph\":\"s\",\"cat\":\"ac2g\""),
+               ends = arrows_of(json, "{\"ph\":\"f\",\"bp\":\"e\",\"cat\":\"ac2g\"");
+  say("arrows in the Chrome JSON", begins == ends && begins <= ALL && is_none(ALL - begins),
+      "%zu begin, %zu end, of %d", begins, ends, ALL);
   prof_free(json);
 }
 
 static void counts(void) {
-  tally all[] = {{.name = kernel_name}, {.name = "Memcpy HtoD"}, {.name = "Memcpy DtoH"}, {.name = "Memcpy DtoD"}, {.name = "Memset"}};
+  tally all[] = {{.name = kernel_name},
+                 {.name = "Memcpy HtoD"},
+                 {.name = "Memcpy DtoH"},
+                 {.name = "Memcpy DtoD"},
+                 {.name = "Memset"}};
   sums s;
   start(1);
   work(gpu_stream(), &all[0], &all[1], &all[2], &all[3], &all[4]);
@@ -93,13 +119,15 @@ static void counts(void) {
   say_names(trace, all, sizeof all / sizeof *all, s.lost);
   say_launches(trace);
   say_arrows(trace);
-  say("none before its launch", s.early == 0, "%lu moved; the clock's error is %.3f us at most", (unsigned long)s.early, s.clock_error_us);
+  say("none before its launch", s.early == 0, "%lu moved; the clock's error is %.3f us at most",
+      (unsigned long)s.early, s.clock_error_us);
   prof_trace_destroy(trace);
 }
 
 /* Level 2: the calls themselves, as often as the program made them. */
 static void calls(void) {
-  static const char *const names[] = {"cuLaunchKernel", "cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync", "cuMemcpyDtoDAsync", "cuMemsetD8Async"};
+  static const char *const names[] = {"cuLaunchKernel", "cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync",
+                                      "cuMemcpyDtoDAsync", "cuMemsetD8Async"};
   tally all[5] = {{0}};
   sums s;
   char line[256];
@@ -111,7 +139,8 @@ static void calls(void) {
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     const size_t count = list_of(trace, OF_HOST, names[i], NULL, 0);
     are_right &= count == all[i].wanted;
-    bytes += snprintf(line + bytes, sizeof line - (size_t)bytes, "%s %zu of %lu, ", names[i], count, (unsigned long)all[i].wanted);
+    bytes += snprintf(line + bytes, sizeof line - (size_t)bytes, "%s %zu of %lu, ", names[i], count,
+                      (unsigned long)all[i].wanted);
   }
   say("calls by name", are_right && s.lost == 0, "%s%lu lost", line, (unsigned long)s.lost);
   prof_trace_destroy(trace);
@@ -119,7 +148,8 @@ static void calls(void) {
 
 /* ---- times ---- */
 
-/* Every record between two looks of the program's at its own clock, before its launch and behind its synchronisation: as far off at most as prof says itself. */
+/* Every record between two looks of the program's at its own clock, before its launch and behind
+   its synchronisation: as far off at most as prof says itself. */
 static void clocks(void) {
   enum { COUNT = 300 };
   static double from[COUNT], to[COUNT];
@@ -139,14 +169,19 @@ static void clocks(void) {
   prof_trace_info_get(trace, &info);
   const size_t count = list_of(trace, OF_RECORD, kernel_name, records, COUNT);
   for (size_t i = 0; i < count && i < COUNT; i++) {
-    const double early = from[i] - (double)(info.start_ns + records[i].start_ns), late = (double)(info.start_ns + records[i].end_ns) - to[i];
+    const double early = from[i] - (double)(info.start_ns + records[i].start_ns),
+                 late = (double)(info.start_ns + records[i].end_ns) - to[i];
     worst = fmax(worst, fmax(early, late) / 1e3);
   }
-  say("by the program's own clock", count == COUNT && worst <= s.clock_error_us, "%zu of %d between launch and synchronisation; outside by %.3f us at most, where %.3f us are admitted", count, COUNT, worst, s.clock_error_us);
+  say("by the program's own clock", count == COUNT && worst <= s.clock_error_us,
+      "%zu of %d between launch and synchronisation; outside by %.3f us at most, where %.3f us are "
+      "admitted",
+      count, COUNT, worst, s.clock_error_us);
   prof_trace_destroy(trace);
 }
 
-/* A kernel's record beside two events around it. These have the launch's gaps in them, which are the same whatever the kernel takes: what is more than that is a record's error. */
+/* A kernel's record beside two events around it. These have the launch's gaps in them, which are
+   the same whatever the kernel takes: what is more than that is a record's error. */
 static void times(void) {
   enum { LENGTHS = 4, EACH = 50, COUNT = LENGTHS * EACH };
   static const uint64_t ns[LENGTHS] = {20000, 200000, 1000000, 4000000};
@@ -178,8 +213,12 @@ static void times(void) {
     most = fmax(most, median);
   }
   say("times of kernels: all there", count == COUNT, "%zu of %d", count, COUNT);
-  say_of_device("times of kernels: to 1 us", shortest > -1.5 && least > -1 && most - least <= 1, "events around kernels of 0.02 to 4 ms are longer by %.2f to %.2f us (medians), the middle half at 1 ms by %.2f to %.2f us; none is shorter than asked for by more than %.2f us", least, most,
-                gpu_quantile(off[2], EACH, 0.25), gpu_quantile(off[2], EACH, 0.75), fmax(0, -shortest));
+  say_of_device(
+      "times of kernels: to 1 us", shortest > -1.5 && least > -1 && most - least <= 1,
+      "events around kernels of 0.02 to 4 ms are longer by %.2f to %.2f us (medians), the middle "
+      "half at 1 ms by %.2f to %.2f us; none is shorter than asked for by more than %.2f us",
+      least, most, gpu_quantile(off[2], EACH, 0.25), gpu_quantile(off[2], EACH, 0.75),
+      fmax(0, -shortest));
   for (int i = 0; i < 2; i++) gpu.cuEventDestroy_v2(events[i]);
   prof_trace_destroy(trace);
 }
@@ -198,15 +237,22 @@ static void sides(void) {
   sums s;
   start(1);
   for (int i = 0; i < COUNT; i++) {
-    WITH_CUDA_PROFILER(device, gpu_handle(stream), "scope", "check", PROF_NO_ARGS, { gpu_launch(stream, 200000); });
+    WITH_CUDA_PROFILER(device, gpu_handle(stream), "scope", "check", PROF_NO_ARGS,
+                       { gpu_launch(stream, 200000); });
     if (i % 50 == 49) gpu.cuStreamSynchronize(stream);
   }
   gpu.cuStreamSynchronize(stream);
   prof_trace *const trace = finish(has_records ? COUNT : 0, COUNT, &s);
-  const size_t count = list_of(trace, OF_SIDE, "scope", all, COUNT), kernels = list_of(trace, OF_RECORD, kernel_name, records, COUNT);
+  const size_t count = list_of(trace, OF_SIDE, "scope", all, COUNT),
+               kernels = list_of(trace, OF_RECORD, kernel_name, records, COUNT);
   const double longer = median_us(all, count) - (has_records ? median_us(records, kernels) : 200);
-  say("scopes on a stream: all there", count == COUNT && kernels == (has_records ? COUNT : 0) && s.lost == 0, "%zu sides, %zu kernels, %lu lost", count, kernels, (unsigned long)s.lost);
-  say_of_device("scopes on a stream: times", longer > -1 && longer < 20, "a side is longer than its kernel by %.2f us (median); the clock's error is %.3f us at most", longer, s.clock_error_us);
+  say("scopes on a stream: all there",
+      count == COUNT && kernels == (has_records ? COUNT : 0) && s.lost == 0,
+      "%zu sides, %zu kernels, %lu lost", count, kernels, (unsigned long)s.lost);
+  say_of_device(
+      "scopes on a stream: times", longer > -1 && longer < 20,
+      "a side is longer than its kernel by %.2f us (median); the clock's error is %.3f us at most",
+      longer, s.clock_error_us);
   prof_trace_destroy(trace);
 }
 
@@ -235,19 +281,36 @@ static double loop_us(void *stream) {
 static void latency(void) {
   void *const stream = gpu_stream();
   const prof_op_stream on = {.size = sizeof on, .device = device, .stream = gpu_handle(stream)};
-  const prof_op_options options = {.size = sizeof options, .warmup = 5, .exec = RUNS, .repeat = SAMPLES, .repeat_all = 1, .time_limit_ns = UINT64_C(5000000000), .no_reuse = 1};
+  const prof_op_options options = {.size = sizeof options,
+                                   .warmup = 5,
+                                   .exec = RUNS,
+                                   .repeat = SAMPLES,
+                                   .repeat_all = 1,
+                                   .time_limit_ns = UINT64_C(5000000000),
+                                   .no_reuse = 1};
   prof_op_info info = {.size = sizeof info};
   prof_op_timer *timer = NULL;
   prof_op_result *result = NULL;
-  if (prof_op_timer_create(&on, &timer) != PROF_OK) return say("an operator's latency", false, "%s", prof_last_error());
-  const prof_op op = {.size = sizeof op, .key = kernel_name, .user = stream, .run = run_once, .device = device, .timer = timer};
+  if (prof_op_timer_create(&on, &timer) != PROF_OK)
+    return say("an operator's latency", false, "%s", prof_last_error());
+  const prof_op op = {.size = sizeof op,
+                      .key = kernel_name,
+                      .user = stream,
+                      .run = run_once,
+                      .device = device,
+                      .timer = timer};
   if (prof_op_profile(&op, &options, &result) != PROF_OK) {
     say("an operator's latency", false, "%s", prof_last_error());
   } else {
     prof_op_info_get(result, &info);
     const double loop = loop_us(stream), share = info.median_us / loop - 1;
-    say("an operator's latency: measured", info.sample_count == SAMPLES && info.median_us >= RUN_NS / 1e3 - 1, "%u samples, median %.3f us of %.0f asked for", info.sample_count, info.median_us, RUN_NS / 1e3);
-    say_of_device("an operator's latency: to 1 %", fabs(share) <= 0.01, "%.3f us, a loop between two events %.3f us: %+.2f %%", info.median_us, loop, 100 * share);
+    say("an operator's latency: measured",
+        info.sample_count == SAMPLES && info.median_us >= RUN_NS / 1e3 - 1,
+        "%u samples, median %.3f us of %.0f asked for", info.sample_count, info.median_us,
+        RUN_NS / 1e3);
+    say_of_device("an operator's latency: to 1 %", fabs(share) <= 0.01,
+                  "%.3f us, a loop between two events %.3f us: %+.2f %%", info.median_us, loop,
+                  100 * share);
   }
   prof_op_result_destroy(result);
   prof_op_timer_destroy(timer);
@@ -263,15 +326,26 @@ static void graphs(void) {
   sums s;
   start(2);
   const int begun = gpu.cuStreamBeginCapture_v2(stream, 0);
-  for (int i = 0; i < NODES; i++) WITH_CUDA_PROFILER(device, gpu_handle(stream), "into the graph", "check", PROF_NO_ARGS, { gpu_launch(stream, 2000); });
-  const int ended = gpu.cuStreamEndCapture(stream, &graph), made = ended ? ended : gpu.cuGraphInstantiateWithFlags(&executable, graph, 0);
-  for (int i = 0; i < LAUNCHES && !made; i++) WITH_BASE_PROFILER(PROF_HOST, "launch", "check", PROF_NO_ARGS, { taken += gpu.cuGraphLaunch(executable, stream) == 0; });
+  for (int i = 0; i < NODES; i++)
+    WITH_CUDA_PROFILER(device, gpu_handle(stream), "into the graph", "check", PROF_NO_ARGS,
+                       { gpu_launch(stream, 2000); });
+  const int ended = gpu.cuStreamEndCapture(stream, &graph),
+            made = ended ? ended : gpu.cuGraphInstantiateWithFlags(&executable, graph, 0);
+  for (int i = 0; i < LAUNCHES && !made; i++)
+    WITH_BASE_PROFILER(PROF_HOST, "launch", "check", PROF_NO_ARGS,
+                       { taken += gpu.cuGraphLaunch(executable, stream) == 0; });
   gpu.cuStreamSynchronize(stream);
   prof_trace *const trace = finish(NODES * LAUNCHES, 0, &s);
   const uint64_t others = tally_records(trace, &kernels, 1);
   const size_t calls_seen = list_of(trace, OF_HOST, "cuGraphLaunch", NULL, 0);
-  say("a graph's capture", !begun && !made && s.captured == NODES && s.sides == 0, "begin %d, instantiate %d; %lu of %d scopes in it", begun, made, (unsigned long)s.captured, NODES);
-  say("a graph's launches", taken == LAUNCHES && calls_seen == LAUNCHES && kernels.count == kernels.wanted && others <= kernels.wanted, "%zu of %d launches, %lu of %d kernels, %lu lost", calls_seen, LAUNCHES, (unsigned long)kernels.count, NODES * LAUNCHES, (unsigned long)s.lost);
+  say("a graph's capture", !begun && !made && s.captured == NODES && s.sides == 0,
+      "begin %d, instantiate %d; %lu of %d scopes in it", begun, made, (unsigned long)s.captured,
+      NODES);
+  say("a graph's launches",
+      taken == LAUNCHES && calls_seen == LAUNCHES && kernels.count == kernels.wanted &&
+          others <= kernels.wanted,
+      "%zu of %d launches, %lu of %d kernels, %lu lost", calls_seen, LAUNCHES,
+      (unsigned long)kernels.count, NODES * LAUNCHES, (unsigned long)s.lost);
   prof_trace_destroy(trace);
 }
 
@@ -283,13 +357,16 @@ typedef struct worker {
 } worker;
 enum { WORKERS = 8, OF_EACH = 500 };
 
-static pthread_barrier_t are_told; /* who has launched what is known of threads that are there when it is told */
+/* who has launched what is known of threads that are there when it is told */
+static pthread_barrier_t are_told;
 
 static void *launch_some(void *own) {
   worker *const w = own;
   gpu.cuCtxSetCurrent(w->context);
   w->stream = gpu_stream();
-  for (int i = 0; i < OF_EACH; i++) WITH_CUDA_PROFILER(device, gpu_handle(w->stream), "scope", "check", PROF_NO_ARGS, { gpu_launch_of(w->kernel, w->stream, 1000); });
+  for (int i = 0; i < OF_EACH; i++)
+    WITH_CUDA_PROFILER(device, gpu_handle(w->stream), "scope", "check", PROF_NO_ARGS,
+                       { gpu_launch_of(w->kernel, w->stream, 1000); });
   gpu.cuStreamSynchronize(w->stream);
   pthread_barrier_wait(&are_told);
   return NULL;
@@ -317,29 +394,38 @@ static void threads(void) {
   const bool has_other = gpu.cuCtxCreate_v2(&other, 0, 0) == 0 && gpu_load(&kernel) == 0;
   size_t whole = 0, nobodys = 0;
   gpu.cuCtxSetCurrent(gpu.context);
-  if (!has_other) say_skipped("two contexts", "the driver makes no second one: one has all streams");
+  if (!has_other)
+    say_skipped("two contexts", "the driver makes no second one: one has all streams");
   pthread_barrier_init(&are_told, NULL, WORKERS + 1);
   start(1);
   for (int i = 0; i < WORKERS; i++) {
-    all[i] = has_other && i % 2 ? (worker){.context = other, .kernel = kernel} : (worker){.context = gpu.context, .kernel = gpu.busy};
+    all[i] = has_other && i % 2 ? (worker){.context = other, .kernel = kernel}
+                                : (worker){.context = gpu.context, .kernel = gpu.busy};
     pthread_create(&all[i].thread, NULL, launch_some, &all[i]);
   }
   prof_trace *const trace = finish(COUNT, COUNT, &s);
   pthread_barrier_wait(&are_told);
   for (int i = 0; i < WORKERS; i++) pthread_join(all[i].thread, NULL);
   pthread_barrier_destroy(&are_told);
-  const size_t count = list_of(trace, OF_RECORD, kernel_name, records, COUNT), sides_count = list_of(trace, OF_SIDE, "scope", scopes, COUNT);
-  for (int i = 0; i < WORKERS && count == COUNT && sides_count == COUNT; i++) whole += has_all(records, COUNT, all[i].stream) && has_all(scopes, COUNT, all[i].stream);
+  const size_t count = list_of(trace, OF_RECORD, kernel_name, records, COUNT),
+               sides_count = list_of(trace, OF_SIDE, "scope", scopes, COUNT);
+  for (int i = 0; i < WORKERS && count == COUNT && sides_count == COUNT; i++)
+    whole += has_all(records, COUNT, all[i].stream) && has_all(scopes, COUNT, all[i].stream);
   for (size_t i = 0; i < count && i < COUNT; i++) nobodys += records[i].launch_thread == UINT32_MAX;
   if (other) gpu.cuCtxDestroy_v2(other);
-  say("threads, streams, contexts", whole == WORKERS && s.lost == 0 && is_none(nobodys), "%zu kernels, %zu of them launched by nobody, %zu sides, %lu lost; %zu of %d streams have all of theirs, each by one thread; %d contexts", count, nobodys, sides_count, (unsigned long)s.lost, whole, WORKERS, 1 + has_other);
+  say("threads, streams, contexts", whole == WORKERS && s.lost == 0 && is_none(nobodys),
+      "%zu kernels, %zu of them launched by nobody, %zu sides, %lu lost; %zu of %d streams have "
+      "all of theirs, each by one thread; %d contexts",
+      count, nobodys, sides_count, (unsigned long)s.lost, whole, WORKERS, 1 + has_other);
   prof_trace_destroy(trace);
 }
 
 /* ---- again and again, many, too many ---- */
 
 /* CUPTI does not say what it has dropped: of `lost` some may be the calls that launched. */
-static bool is_accounted(uint64_t there, uint64_t lost, uint64_t wanted) { return there <= wanted && there + lost >= wanted && (lost > 0 || there == wanted); }
+static bool is_accounted(uint64_t there, uint64_t lost, uint64_t wanted) {
+  return there <= wanted && there + lost >= wanted && (lost > 0 || there == wanted);
+}
 
 static int entries_of(const char *folder) {
   int count = 0;
@@ -367,7 +453,10 @@ static void again(void) {
   const uint64_t lost = since_before(trace).lost;
   descriptors = entries_of("/proc/self/fd") - descriptors;
   tasks = entries_of("/proc/self/task") - tasks;
-  say("start and stop 100 times", is_accounted(count, lost, TIMES) && descriptors <= 0 && tasks <= 0, "%zu kernels there, %lu counted as lost; %+d descriptors, %+d threads", count, (unsigned long)lost, descriptors, tasks);
+  say("start and stop 100 times",
+      is_accounted(count, lost, TIMES) && descriptors <= 0 && tasks <= 0,
+      "%zu kernels there, %lu counted as lost; %+d descriptors, %+d threads", count,
+      (unsigned long)lost, descriptors, tasks);
   prof_trace_destroy(trace);
 }
 
@@ -375,7 +464,8 @@ static uint64_t resident_kib(void) {
   char line[256];
   unsigned long pages = 0, resident = 0;
   FILE *const file = fopen("/proc/self/statm", "r");
-  if (file && fgets(line, sizeof line, file) && sscanf(line, "%lu %lu", &pages, &resident) != 2) resident = 0;
+  if (file && fgets(line, sizeof line, file) && sscanf(line, "%lu %lu", &pages, &resident) != 2)
+    resident = 0;
   if (file) fclose(file);
   return resident * 4;
 }
@@ -389,7 +479,8 @@ static void launch_many(void *stream, int count) {
   }
 }
 
-/* Into a ring: what is recorded takes no more memory, so what grows is prof's, CUPTI's or the driver's. */
+/* Into a ring: what is recorded takes no more memory, so what grows is prof's, CUPTI's or the
+   driver's. */
 static void many(void) {
   enum { MANY = 1000000, WARM = 400000, GROWS_KIB = 8192, RING_BYTES = 8 << 20 };
   void *const stream = gpu_stream();
@@ -401,10 +492,14 @@ static void many(void) {
   const double from = gpu_now_ns();
   launch_many(stream, MANY - WARM);
   const double took = gpu_now_ns() - from;
-  const int64_t grown = (int64_t)resident_kib() - (int64_t)at_first; /* before a trace is read, which takes its own */
+  /* before a trace is read, which takes its own */
+  const int64_t grown = (int64_t)resident_kib() - (int64_t)at_first;
   prof_trace *const trace = finish(MANY, 0, &s);
-  say("a million launches: counted", is_accounted(s.records, s.lost, MANY), "%lu there, %lu lost and counted; %.2f us a launch", (unsigned long)s.records, (unsigned long)s.lost, took / (MANY - WARM) / 1e3);
-  say_of_device("a million launches: memory", grown <= GROWS_KIB, "%+ld KiB more than after %d; %d are allowed", (long)grown, WARM, GROWS_KIB);
+  say("a million launches: counted", is_accounted(s.records, s.lost, MANY),
+      "%lu there, %lu lost and counted; %.2f us a launch", (unsigned long)s.records,
+      (unsigned long)s.lost, took / (MANY - WARM) / 1e3);
+  say_of_device("a million launches: memory", grown <= GROWS_KIB,
+                "%+ld KiB more than after %d; %d are allowed", (long)grown, WARM, GROWS_KIB);
   prof_trace_destroy(trace);
 }
 
@@ -418,7 +513,8 @@ static void drops(void) {
   launch_many(stream, MANY);
   prof_trace *const trace = finish(MANY, 0, &s);
   const size_t count = list_of(trace, OF_RECORD, kernel_name, NULL, 0);
-  say("no room: counted", s.lost > 0 && is_accounted(count, s.lost, MANY), "of %d kernels %zu are there and %lu lost", MANY, count, (unsigned long)s.lost);
+  say("no room: counted", s.lost > 0 && is_accounted(count, s.lost, MANY),
+      "of %d kernels %zu are there and %lu lost", MANY, count, (unsigned long)s.lost);
   prof_trace_destroy(trace);
 }
 
@@ -442,7 +538,9 @@ static sums scopes_and_kernels(void *stream, int count) {
   sums s;
   begin_count();
   start(1);
-  for (int i = 0; i < count; i++) WITH_CUDA_PROFILER(device, gpu_handle(stream), "scope", "check", PROF_NO_ARGS, { gpu_launch(stream, 1000); });
+  for (int i = 0; i < count; i++)
+    WITH_CUDA_PROFILER(device, gpu_handle(stream), "scope", "check", PROF_NO_ARGS,
+                       { gpu_launch(stream, 1000); });
   gpu.cuStreamSynchronize(stream);
   prof_trace *const trace = finish(0, (uint64_t)count, &s);
   prof_trace_destroy(trace);
@@ -454,14 +552,16 @@ static void tool(void) {
   enum { COUNT = 100 };
   char path[512] = "";
   void *theirs = NULL, *const stream = gpu_stream();
-  int (*subscribe)(void **out, void (*callback)(void *, int, uint32_t, const void *), void *user), (*unsubscribe)(void *subscriber);
+  int (*subscribe)(void **out, void (*callback)(void *, int, uint32_t, const void *), void *user),
+      (*unsubscribe)(void *subscriber);
   const sums first = scopes_and_kernels(stream, COUNT);
   dl_iterate_phdr(find_cupti, path);
   void *const library = *path ? dlopen(path, RTLD_NOW | RTLD_NOLOAD) : NULL;
   if (!library) return say_skipped("another tool", "no libcupti.so is in the process");
   *(void **)&subscribe = dlsym(library, "cuptiSubscribe");
   *(void **)&unsubscribe = dlsym(library, "cuptiUnsubscribe");
-  if (!subscribe || !unsubscribe) return say("another tool", false, "%s has no cuptiSubscribe()", path);
+  if (!subscribe || !unsubscribe)
+    return say("another tool", false, "%s has no cuptiSubscribe()", path);
   start(1);
   const int meanwhile = subscribe(&theirs, ignore, NULL);
   if (meanwhile == 0) unsubscribe(theirs);
@@ -470,35 +570,51 @@ static void tool(void) {
   const sums second = scopes_and_kernels(stream, COUNT);
   if (behind == 0) unsubscribe(theirs);
   const sums third = scopes_and_kernels(stream, COUNT);
-  say("another tool, behind prof", meanwhile != 0 && behind == 0, "subscribes while prof records: %d; after it: %d", meanwhile, behind);
-  say("another tool, before prof", second.records == 0 && second.sides == COUNT && second.lost == 0, "of %d scopes with a kernel %lu sides, %lu kernels, %lu lost", COUNT, (unsigned long)second.sides, (unsigned long)second.records, (unsigned long)second.lost);
-  say("another tool, gone", first.records == COUNT && third.records == COUNT && third.sides == COUNT, "%lu kernels before it, %lu after it", (unsigned long)first.records, (unsigned long)third.records);
+  say("another tool, behind prof", meanwhile != 0 && behind == 0,
+      "subscribes while prof records: %d; after it: %d", meanwhile, behind);
+  say("another tool, before prof", second.records == 0 && second.sides == COUNT && second.lost == 0,
+      "of %d scopes with a kernel %lu sides, %lu kernels, %lu lost", COUNT,
+      (unsigned long)second.sides, (unsigned long)second.records, (unsigned long)second.lost);
+  say("another tool, gone",
+      first.records == COUNT && third.records == COUNT && third.sides == COUNT,
+      "%lu kernels before it, %lu after it", (unsigned long)first.records,
+      (unsigned long)third.records);
 }
 
 /* ---- forks, exits ---- */
 
-/* A child has no use of CUDA: its scopes on the parent's stream have the host's side, and the reason; the parent goes on. */
+/* A child has no use of CUDA: its scopes on the parent's stream have the host's side, and the
+   reason; the parent goes on. */
 static void forks(void) {
   enum { COUNT = 100 };
   void *const stream = gpu_stream();
   int status = -1;
   sums s;
   start(1);
-  for (int i = 0; i < COUNT; i++) WITH_CUDA_PROFILER(device, gpu_handle(stream), "scope", "check", PROF_NO_ARGS, { gpu_launch(stream, 1000); });
+  for (int i = 0; i < COUNT; i++)
+    WITH_CUDA_PROFILER(device, gpu_handle(stream), "scope", "check", PROF_NO_ARGS,
+                       { gpu_launch(stream, 1000); });
   const pid_t child = fork();
   if (child == 0) {
-    for (int i = 0; i < COUNT; i++) WITH_CUDA_PROFILER(device, gpu_handle(stream), "the parent's stream", "check", PROF_NO_ARGS, {});
+    for (int i = 0; i < COUNT; i++)
+      WITH_CUDA_PROFILER(device, gpu_handle(stream), "the parent's stream", "check", PROF_NO_ARGS,
+                         {});
     const sums theirs = sums_of(take_trace());
     _exit(theirs.sides == 0 && strstr(theirs.reason, "forked") ? 0 : 1);
   }
-  for (int i = 0; i < COUNT; i++) WITH_CUDA_PROFILER(device, gpu_handle(stream), "scope", "check", PROF_NO_ARGS, { gpu_launch(stream, 1000); });
+  for (int i = 0; i < COUNT; i++)
+    WITH_CUDA_PROFILER(device, gpu_handle(stream), "scope", "check", PROF_NO_ARGS,
+                       { gpu_launch(stream, 1000); });
   waitpid(child, &status, 0);
   gpu.cuStreamSynchronize(stream);
   prof_trace_destroy(finish(2 * COUNT, 2 * COUNT, &s));
-  say("a fork", status == 0 && s.records == 2 * COUNT && s.sides == 2 * COUNT && s.lost == 0, "the child's status %d; %lu kernels, %lu sides of %d, %lu lost", status, (unsigned long)s.records, (unsigned long)s.sides, 2 * COUNT, (unsigned long)s.lost);
+  say("a fork", status == 0 && s.records == 2 * COUNT && s.sides == 2 * COUNT && s.lost == 0,
+      "the child's status %d; %lu kernels, %lu sides of %d, %lu lost", status,
+      (unsigned long)s.records, (unsigned long)s.sides, 2 * COUNT, (unsigned long)s.lost);
 }
 
-/* The one file in it, which goes: a process that was killed leaves its capture under a name of its own. */
+/* The one file in it, which goes: a process that was killed leaves its capture under a name of its
+   own. */
 static prof_trace *open_only(const char *folder) {
   char path[512];
   prof_trace *trace = NULL;
@@ -533,7 +649,9 @@ static void exit_of(const char *name, const char *how, int wanted_status) {
   prof_trace *const trace = open_only(path);
   const size_t there = trace ? list_of(trace, OF_RECORD, kernel_name, NULL, 0) : 0;
   const uint64_t lost = trace ? sums_of(trace).lost : 0;
-  say(name, status == wanted_status && is_accounted(there, lost, COUNT), "status %d; %zu of %d kernels there, %lu lost and counted", status, there, COUNT, (unsigned long)lost);
+  say(name, status == wanted_status && is_accounted(there, lost, COUNT),
+      "status %d; %zu of %d kernels there, %lu lost and counted", status, there, COUNT,
+      (unsigned long)lost);
   prof_trace_destroy(trace);
   rmdir(path);
 }
@@ -579,7 +697,8 @@ static int end_so(const char *how, int count) {
 
 /* ---- */
 
-/* Why no kernels are recorded here, as prof says it; NULL: they are, or nobody knows why not. No scope is put on a stream: its clock's error would stand beside CUPTI's. */
+/* Why no kernels are recorded here, as prof says it; NULL: they are, or nobody knows why not. No
+   scope is put on a stream: its clock's error would stand beside CUPTI's. */
 static const char *why_no_records(void *stream) {
   static prof_backend_state state;
   static char reason[sizeof state.reason];
@@ -591,7 +710,8 @@ static const char *why_no_records(void *stream) {
     usleep(10000);
     state.size = sizeof state;
     for (uint32_t k = 0; prof_backend_status(k, &state) == PROF_OK; k++)
-      if (strcmp(state.name, "cuda") == 0 && strstr(state.reason, "records no kernels")) why = strcpy(reason, state.reason);
+      if (strcmp(state.name, "cuda") == 0 && strstr(state.reason, "records no kernels"))
+        why = strcpy(reason, state.reason);
   }
   prof_stop();
   return why;
@@ -602,8 +722,11 @@ static const struct {
   void (*check)(void);
   bool needs_records;
 } all_checks[] = {/* drops and many make captures of their own: behind those that share one */
-                  {"counts", counts, true}, {"calls", calls, true}, {"clocks", clocks, true}, {"times", times, true}, {"sides", sides, false}, {"latency", latency, false}, {"graphs", graphs, true},
-                  {"threads", threads, true}, {"again", again, true}, {"tool", tool, true}, {"forks", forks, true}, {"drops", drops, true}, {"many", many, true}, {"exits", exits, true}};
+                  {"counts", counts, true}, {"calls", calls, true},     {"clocks", clocks, true},
+                  {"times", times, true},   {"sides", sides, false},    {"latency", latency, false},
+                  {"graphs", graphs, true}, {"threads", threads, true}, {"again", again, true},
+                  {"tool", tool, true},     {"forks", forks, true},     {"drops", drops, true},
+                  {"many", many, true},     {"exits", exits, true}};
 
 static bool is_wanted(const char *name, int argc, char **argv) {
   for (int i = 1; i < argc; i++)

@@ -1,4 +1,6 @@
-/* A CUDA program's own way to its device, for what is checked and measured on one: the driver opened at run time, and a kernel of PTX text. On the emulated driver (tests/device/vendors) the same runs without a device. */
+/* A CUDA program's own way to its device, for what is checked and measured on one: the driver
+   opened at run time, and a kernel of PTX text. On the emulated driver (tests/device/vendors) the
+   same runs without a device. */
 #ifndef TESTS_GPU_GPU_H
 #define TESTS_GPU_GPU_H
 
@@ -12,7 +14,8 @@
 #include "driver.h"
 
 static struct {
-#define GPU_MEMBER(name, arguments) int(*name) arguments; /* NOLINT(bugprone-macro-parentheses): a declaration's */
+/* NOLINTNEXTLINE(bugprone-macro-parentheses): a declaration's */
+#define GPU_MEMBER(name, arguments) int(*name) arguments;
   GPU_FUNCTIONS(GPU_MEMBER)
 #undef GPU_MEMBER
   void *context, *busy; /* of device 0; the kernel */
@@ -34,15 +37,15 @@ static inline const char *gpu_begin(void) {
   int device, error;
   void *const library = dlopen("libcuda.so.1", RTLD_NOW);
   if (!library) return dlerror();
-#define GPU_FIND(name, arguments)                     \
-  *(void **)&gpu.name = dlsym(library, #name);        \
+#define GPU_FIND(name, arguments)              \
+  *(void **)&gpu.name = dlsym(library, #name); \
   if (!gpu.name) return "the driver has no " #name "()";
   GPU_FUNCTIONS(GPU_FIND)
 #undef GPU_FIND
-#define GPU_TRY(call)                                                   \
-  if ((error = (call)) != 0) {                                          \
-    snprintf(why, sizeof why, "%s: error %d", #call, error);            \
-    return why;                                                         \
+#define GPU_TRY(call)                                        \
+  if ((error = (call)) != 0) {                               \
+    snprintf(why, sizeof why, "%s: error %d", #call, error); \
+    return why;                                              \
   }
   GPU_TRY(gpu.cuInit(0))
   GPU_TRY(gpu.cuDriverGetVersion(&gpu.version))
@@ -57,14 +60,19 @@ static inline const char *gpu_begin(void) {
 }
 
 /* What every program here prints first. */
-static inline void gpu_describe(void) { printf("device: %s%s, CUDA %d.%d\n", gpu.name, gpu.is_emulated ? " (no device is behind it)" : "", gpu.version / 1000, gpu.version % 1000 / 10); }
+static inline void gpu_describe(void) {
+  printf("device: %s%s, CUDA %d.%d\n", gpu.name, gpu.is_emulated ? " (no device is behind it)" : "",
+         gpu.version / 1000, gpu.version % 1000 / 10);
+}
 
 static inline int gpu_launch_of(void *kernel, void *stream, uint64_t ns) {
   void *parameters[] = {&ns};
   return gpu.cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL);
 }
 
-static inline int gpu_launch(void *stream, uint64_t ns) { return gpu_launch_of(gpu.busy, stream, ns); }
+static inline int gpu_launch(void *stream, uint64_t ns) {
+  return gpu_launch_of(gpu.busy, stream, ns);
+}
 
 static inline void *gpu_stream(void) {
   void *stream = NULL;

@@ -1,5 +1,7 @@
-/* prof's HIP back end under a HIP program on a real device: NVIDIA's, by the shim (hip_on_cuda.c), which must be the libamdhip64.so.6 that is found. Scopes beside the program's own events, capture, threads and streams, streams that have gone, errors that are the program's.
-   A line a check, as checks.c. That it holds here says nothing of AMD's costs, fences and clocks. */
+/* prof's HIP back end under a HIP program on a real device: NVIDIA's, by the shim (hip_on_cuda.c),
+   which must be the libamdhip64.so.6 that is found. Scopes beside the program's own events,
+   capture, threads and streams, streams that have gone, errors that are the program's. A line a
+   check, as checks.c. That it holds here says nothing of AMD's costs, fences and clocks. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <math.h>
@@ -15,7 +17,8 @@ enum { CAPTURE_GLOBAL = 0, INVALID_DEVICE = 101, NO_SUCH_DEVICE = 99 };
 static const prof_device device = {PROF_DEVICE_ROCM, 0};
 
 static struct {
-#define MEMBER(name, arguments) int32_t(*name) arguments; /* NOLINT(bugprone-macro-parentheses): a declaration's */
+/* NOLINTNEXTLINE(bugprone-macro-parentheses): a declaration's */
+#define MEMBER(name, arguments) int32_t(*name) arguments;
 #define MEMBER_OF_PROF(need, name, arguments) MEMBER(name, arguments)
   PROF_I_HIP_FUNCTIONS(MEMBER_OF_PROF)
   HIP_PROGRAM_FUNCTIONS(MEMBER)
@@ -82,7 +85,9 @@ static uint64_t handle_of(const void *stream) { return (uint64_t)(uintptr_t)stre
 static void start(void) { start_with(1, PROF_DEVICES_SCOPES, 0, 0); }
 
 static void scopes_on(prof_i_hip_stream stream, const char *name, int count, uint64_t ns) {
-  for (int i = 0; i < count; i++) WITH_HIP_PROFILER(device, handle_of(stream), name, "check", PROF_NO_ARGS, { launch(stream, ns); });
+  for (int i = 0; i < count; i++)
+    WITH_HIP_PROFILER(device, handle_of(stream), name, "check", PROF_NO_ARGS,
+                      { launch(stream, ns); });
 }
 
 /* ---- the shim itself ---- */
@@ -95,15 +100,20 @@ static void memory(void) {
   void *at = NULL;
   int errors = hip.hipMemGetInfo(&free_bytes, &all_bytes) | hip.hipMalloc(&at, BYTES);
   memset(from, 1, BYTES);
-  errors |= hip.hipMemcpyHtoDAsync(at, from, BYTES, stream) | hip.hipMemsetD8Async(at, 2, BYTES / 2, stream) | hip.hipMemcpyDtoHAsync(to, at, BYTES, stream) | hip.hipStreamSynchronize(stream) | hip.hipFree(at);
+  errors |= hip.hipMemcpyHtoDAsync(at, from, BYTES, stream) |
+            hip.hipMemsetD8Async(at, 2, BYTES / 2, stream) |
+            hip.hipMemcpyDtoHAsync(to, at, BYTES, stream) | hip.hipStreamSynchronize(stream) |
+            hip.hipFree(at);
   for (size_t i = 0; i < BYTES; i++) wrong += to[i] != (i < BYTES / 2 ? 2 : 1);
-  say("memory by the shim", errors == 0 && free_bytes > 0 && free_bytes <= all_bytes, "error %d; %zu of %zu MiB are free", errors, free_bytes >> 20, all_bytes >> 20);
+  say("memory by the shim", errors == 0 && free_bytes > 0 && free_bytes <= all_bytes,
+      "error %d; %zu of %zu MiB are free", errors, free_bytes >> 20, all_bytes >> 20);
   say_of_device("copies by the shim", wrong == 0, "%zu of %d bytes came back wrong", wrong, BYTES);
 }
 
 /* ---- times ---- */
 
-/* Each scope stands between two events of the program's: it is no longer than these are apart, and no shorter than its kernel, by the device's own figures. */
+/* Each scope stands between two events of the program's: it is no longer than these are apart, and
+   no shorter than its kernel, by the device's own figures. */
 static void times(void) {
   enum { COUNT = 300, NS = 200000 };
   static prof_i_hip_event events[COUNT][2];
@@ -122,7 +132,8 @@ static void times(void) {
   }
   hip.hipStreamSynchronize(stream);
   prof_trace *const trace = finish(0, COUNT, &s);
-  const size_t count = list_of(trace, OF_SIDE, "scope", all, COUNT), used = count < COUNT ? count : COUNT;
+  const size_t count = list_of(trace, OF_SIDE, "scope", all, COUNT),
+               used = count < COUNT ? count : COUNT;
   for (size_t i = 0; i < used; i++) {
     const double device_us = (double)all[i].device_ns / 1e3;
     longer[i] = us_between(events[i][0], events[i][1]) - device_us;
@@ -130,11 +141,19 @@ static void times(void) {
     least = fmin(least, longer[i]);
     shortest = fmin(shortest, device_us);
   }
-  say("scopes: all there", count == COUNT && s.lost == 0, "%zu of %d sides, %lu lost, %lu moved", count, COUNT, (unsigned long)s.lost, (unsigned long)s.early);
-  say("scopes: inside of own events", least > -1.1 && shortest >= NS / 1e3 - 1.1, "events around a scope are longer by %.2f us at least (steps of 0.5 us); the shortest scope is %.2f us, its kernel %.0f us", least, shortest, NS / 1e3);
+  say("scopes: all there", count == COUNT && s.lost == 0, "%zu of %d sides, %lu lost, %lu moved",
+      count, COUNT, (unsigned long)s.lost, (unsigned long)s.early);
+  say("scopes: inside of own events", least > -1.1 && shortest >= NS / 1e3 - 1.1,
+      "events around a scope are longer by %.2f us at least (steps of 0.5 us); the shortest scope "
+      "is %.2f us, its kernel %.0f us",
+      least, shortest, NS / 1e3);
   const double middle = gpu_quantile(longer, used, 0.5);
-  say_of_device("scopes: as own events", middle < 20, "events around a scope are longer by %.2f us (median)", middle);
-  say_of_device("scopes: as the device says", gpu_quantile(bent, used, 0.95) < 1, "in the trace a scope is off by %.2f us (median), %.2f us (19 of 20), %.2f us (most) from what its events say; the clock's error is %.3f us at most", gpu_quantile(bent, used, 0.5), gpu_quantile(bent, used, 0.95),
+  say_of_device("scopes: as own events", middle < 20,
+                "events around a scope are longer by %.2f us (median)", middle);
+  say_of_device("scopes: as the device says", gpu_quantile(bent, used, 0.95) < 1,
+                "in the trace a scope is off by %.2f us (median), %.2f us (19 of 20), %.2f us "
+                "(most) from what its events say; the clock's error is %.3f us at most",
+                gpu_quantile(bent, used, 0.5), gpu_quantile(bent, used, 0.95),
                 gpu_quantile(bent, used, 1), s.clock_error_us);
   for (int i = 0; i < 2 * COUNT; i++) hip.hipEventDestroy(events[i / 2][i % 2]);
   prof_trace_destroy(trace);
@@ -164,7 +183,10 @@ static void clocks(void) {
     late = fmax(late, (double)(info.start_ns + all[i].end_ns) - to[i]);
   }
   const double admitted = (double)info.clock_error_ns + 1000; /* a step of an event's time */
-  say("by the program's own clock", count == COUNT && early <= admitted && late <= admitted, "%zu of %d; %.3f us before the launch at most, %.3f us behind the synchronisation; the clock's error is %.3f us at most", count, COUNT, fmax(0, early) / 1e3, fmax(0, late) / 1e3, s.clock_error_us);
+  say("by the program's own clock", count == COUNT && early <= admitted && late <= admitted,
+      "%zu of %d; %.3f us before the launch at most, %.3f us behind the synchronisation; the "
+      "clock's error is %.3f us at most",
+      count, COUNT, fmax(0, early) / 1e3, fmax(0, late) / 1e3, s.clock_error_us);
   prof_trace_destroy(trace);
 }
 
@@ -186,25 +208,43 @@ static double loop_us(prof_i_hip_stream stream) {
   return gpu_quantile(us, SAMPLES, 0.5);
 }
 
-/* The measurement waits on this thread, where "not ready" must not stay as the program's last error. */
+/* The measurement waits on this thread, where "not ready" must not stay as the program's last
+   error. */
 static void latency(void) {
   const prof_i_hip_stream stream = make_stream();
   const prof_op_stream on = {.size = sizeof on, .device = device, .stream = handle_of(stream)};
-  const prof_op_options options = {.size = sizeof options, .warmup = 5, .exec = RUNS, .repeat = SAMPLES, .repeat_all = 1, .time_limit_ns = UINT64_C(5000000000), .no_reuse = 1};
+  const prof_op_options options = {.size = sizeof options,
+                                   .warmup = 5,
+                                   .exec = RUNS,
+                                   .repeat = SAMPLES,
+                                   .repeat_all = 1,
+                                   .time_limit_ns = UINT64_C(5000000000),
+                                   .no_reuse = 1};
   prof_op_info info = {.size = sizeof info};
   prof_op_timer *timer = NULL;
   prof_op_result *result = NULL;
   hip.hipGetLastError();
-  if (prof_op_timer_create(&on, &timer) != PROF_OK) return say("an operator's latency", false, "%s", prof_last_error());
-  const prof_op op = {.size = sizeof op, .key = "busy_for", .user = stream, .run = run_once, .device = device, .timer = timer};
+  if (prof_op_timer_create(&on, &timer) != PROF_OK)
+    return say("an operator's latency", false, "%s", prof_last_error());
+  const prof_op op = {.size = sizeof op,
+                      .key = "busy_for",
+                      .user = stream,
+                      .run = run_once,
+                      .device = device,
+                      .timer = timer};
   if (prof_op_profile(&op, &options, &result) != PROF_OK) {
     say("an operator's latency", false, "%s", prof_last_error());
   } else {
     prof_op_info_get(result, &info);
     const int last = hip.hipGetLastError();
     const double loop = loop_us(stream), share = info.median_us / loop - 1;
-    say("an operator's latency: measured", info.sample_count == SAMPLES && info.median_us >= RUN_NS / 1e3 - 1 && last == 0, "%u samples, median %.3f us of %.0f asked for; the last error is %d", info.sample_count, info.median_us, RUN_NS / 1e3, last);
-    say_of_device("an operator's latency: to 1 %", fabs(share) <= 0.01, "%.3f us, a loop between two events %.3f us: %+.2f %%", info.median_us, loop, 100 * share);
+    say("an operator's latency: measured",
+        info.sample_count == SAMPLES && info.median_us >= RUN_NS / 1e3 - 1 && last == 0,
+        "%u samples, median %.3f us of %.0f asked for; the last error is %d", info.sample_count,
+        info.median_us, RUN_NS / 1e3, last);
+    say_of_device("an operator's latency: to 1 %", fabs(share) <= 0.01,
+                  "%.3f us, a loop between two events %.3f us: %+.2f %%", info.median_us, loop,
+                  100 * share);
   }
   prof_op_result_destroy(result);
   prof_op_timer_destroy(timer);
@@ -239,10 +279,13 @@ static void threads(void) {
   const size_t count = list_of(trace, OF_SIDE, "scope", scopes, COUNT);
   for (int i = 0; i < WORKERS; i++) {
     size_t own = 0;
-    for (size_t k = 0; k < count && k < COUNT; k++) own += scopes[k].stream == handle_of(all[i].stream);
+    for (size_t k = 0; k < count && k < COUNT; k++)
+      own += scopes[k].stream == handle_of(all[i].stream);
     whole += own == OF_EACH;
   }
-  say("threads and streams", count == COUNT && whole == WORKERS && s.lost == 0, "%zu of %d sides, %lu lost; %zu of %d streams have all of theirs", count, COUNT, (unsigned long)s.lost, whole, WORKERS);
+  say("threads and streams", count == COUNT && whole == WORKERS && s.lost == 0,
+      "%zu of %d sides, %lu lost; %zu of %d streams have all of theirs", count, COUNT,
+      (unsigned long)s.lost, whole, WORKERS);
   prof_trace_destroy(trace);
 }
 
@@ -256,10 +299,12 @@ static void default_streams(void) {
     hip.hipStreamSynchronize(stream);
   }
   prof_trace_destroy(finish(0, 3 * COUNT, &s));
-  say("default streams", s.sides == 3 * COUNT && s.lost == 0, "%lu of %d sides, %lu lost", (unsigned long)s.sides, 3 * COUNT, (unsigned long)s.lost);
+  say("default streams", s.sides == 3 * COUNT && s.lost == 0, "%lu of %d sides, %lu lost",
+      (unsigned long)s.sides, 3 * COUNT, (unsigned long)s.lost);
 }
 
-/* Nothing is put on a stream that is captured, and prof's looks at other streams' events break no capture. */
+/* Nothing is put on a stream that is captured, and prof's looks at other streams' events break no
+   capture. */
 static void graphs(void) {
   enum { NODES = 10, LAUNCHES = 20, COUNT = 50 };
   const prof_i_hip_stream stream = make_stream(), other = make_stream();
@@ -271,15 +316,23 @@ static void graphs(void) {
   const int begun = hip.hipStreamBeginCapture(stream, CAPTURE_GLOBAL);
   scopes_on(stream, "into the graph", NODES, 2000);
   prof_trace_destroy(settle(0, COUNT, &s)); /* the other one's events are looked at meanwhile */
-  const int ended = hip.hipStreamEndCapture(stream, &graph), made = ended ? ended : hip.hipGraphInstantiateWithFlags(&executable, graph, 0);
-  for (int i = 0; i < LAUNCHES && !made; i++) WITH_HIP_PROFILER(device, handle_of(stream), "launch", "check", PROF_NO_ARGS, { taken += hip.hipGraphLaunch(executable, stream) == 0; });
+  const int ended = hip.hipStreamEndCapture(stream, &graph),
+            made = ended ? ended : hip.hipGraphInstantiateWithFlags(&executable, graph, 0);
+  for (int i = 0; i < LAUNCHES && !made; i++)
+    WITH_HIP_PROFILER(device, handle_of(stream), "launch", "check", PROF_NO_ARGS,
+                      { taken += hip.hipGraphLaunch(executable, stream) == 0; });
   hip.hipStreamSynchronize(stream);
   prof_trace_destroy(finish(0, COUNT + LAUNCHES, &s));
-  say("a graph's capture", !begun && !made && s.captured == NODES, "begin %d, end %d, instantiate %d; %lu of %d scopes in it", begun, ended, made, (unsigned long)s.captured, NODES);
-  say("a graph's launches", taken == LAUNCHES && s.sides == COUNT + LAUNCHES && s.lost == 0, "%d of %d launches; %lu of %d sides, %lu lost", taken, LAUNCHES, (unsigned long)s.sides, COUNT + LAUNCHES, (unsigned long)s.lost);
+  say("a graph's capture", !begun && !made && s.captured == NODES,
+      "begin %d, end %d, instantiate %d; %lu of %d scopes in it", begun, ended, made,
+      (unsigned long)s.captured, NODES);
+  say("a graph's launches", taken == LAUNCHES && s.sides == COUNT + LAUNCHES && s.lost == 0,
+      "%d of %d launches; %lu of %d sides, %lu lost", taken, LAUNCHES, (unsigned long)s.sides,
+      COUNT + LAUNCHES, (unsigned long)s.lost);
 }
 
-/* What is on its way when its stream goes is still told; scopes on the handle afterwards are lost, counted, and leave the program no error. */
+/* What is on its way when its stream goes is still told; scopes on the handle afterwards are lost,
+   counted, and leave the program no error. */
 static void gone(void) {
   enum { COUNT = 50 };
   const prof_i_hip_stream stream = make_stream(), other = make_stream();
@@ -287,17 +340,23 @@ static void gone(void) {
   start();
   scopes_on(stream, "scope", COUNT, 20000);
   const int destroyed = hip.hipStreamDestroy(stream);
-  for (int i = 0; i < COUNT; i++) WITH_HIP_PROFILER(device, handle_of(stream), "on a stream that has gone", "check", PROF_NO_ARGS, {});
+  for (int i = 0; i < COUNT; i++)
+    WITH_HIP_PROFILER(device, handle_of(stream), "on a stream that has gone", "check", PROF_NO_ARGS,
+                      {});
   const int last = hip.hipGetLastError();
   scopes_on(other, "scope", COUNT, 1000);
   hip.hipStreamSynchronize(other);
   prof_trace_destroy(finish(0, 3 * COUNT, &s));
-  say("a stream that has gone", destroyed == 0 && s.sides == 2 * COUNT && s.lost == COUNT && last == 0, "%lu of %d sides, %lu of %d lost; the last error is %d", (unsigned long)s.sides, 2 * COUNT, (unsigned long)s.lost, COUNT, last);
+  say("a stream that has gone",
+      destroyed == 0 && s.sides == 2 * COUNT && s.lost == COUNT && last == 0,
+      "%lu of %d sides, %lu of %d lost; the last error is %d", (unsigned long)s.sides, 2 * COUNT,
+      (unsigned long)s.lost, COUNT, last);
 }
 
 /* ---- errors ---- */
 
-/* An error that the program has not fetched is there behind its scope, and what prof calls leaves none. */
+/* An error that the program has not fetched is there behind its scope, and what prof calls leaves
+   none. */
 static void errors(void) {
   enum { COUNT = 20 };
   const prof_i_hip_stream stream = make_stream();
@@ -307,7 +366,8 @@ static void errors(void) {
   hip.hipStreamSynchronize(stream);
   prof_trace_destroy(settle(0, COUNT, &s));
   const int after_scopes = hip.hipGetLastError();
-  WITH_HIP_PROFILER(device, handle_of(stream), "fails", "check", PROF_NO_ARGS, { hip.hipSetDevice(NO_SUCH_DEVICE); });
+  WITH_HIP_PROFILER(device, handle_of(stream), "fails", "check", PROF_NO_ARGS,
+                    { hip.hipSetDevice(NO_SUCH_DEVICE); });
   const int in_scope = hip.hipGetLastError();
   hip.hipSetDevice(NO_SUCH_DEVICE);
   WITH_HIP_PROFILER(device, handle_of(stream), "behind one", "check", PROF_NO_ARGS, {});
@@ -315,8 +375,12 @@ static void errors(void) {
   scopes_on(stream, "scope", COUNT, 1000);
   hip.hipStreamSynchronize(stream);
   prof_trace_destroy(finish(0, 2 * COUNT + 2, &s));
-  say("the program's last error", after_scopes == 0 && in_scope == INVALID_DEVICE && before_scope == INVALID_DEVICE && s.sides == 2 * COUNT && s.lost == 2, "%d after scopes, %d and %d of %d kept; %lu of %d sides, %lu of 2 lost", after_scopes, in_scope, before_scope, INVALID_DEVICE,
-      (unsigned long)s.sides, 2 * COUNT, (unsigned long)s.lost);
+  say("the program's last error",
+      after_scopes == 0 && in_scope == INVALID_DEVICE && before_scope == INVALID_DEVICE &&
+          s.sides == 2 * COUNT && s.lost == 2,
+      "%d after scopes, %d and %d of %d kept; %lu of %d sides, %lu of 2 lost", after_scopes,
+      in_scope, before_scope, INVALID_DEVICE, (unsigned long)s.sides, 2 * COUNT,
+      (unsigned long)s.lost);
 }
 
 static void again(void) {
@@ -330,7 +394,8 @@ static void again(void) {
     prof_stop();
   }
   prof_trace_destroy(settle(0, TIMES, &s));
-  say("start and stop 100 times", s.sides == TIMES && s.lost == 0, "%lu of %d sides, %lu lost", (unsigned long)s.sides, TIMES, (unsigned long)s.lost);
+  say("start and stop 100 times", s.sides == TIMES && s.lost == 0, "%lu of %d sides, %lu lost",
+      (unsigned long)s.sides, TIMES, (unsigned long)s.lost);
 }
 
 /* ---- */
@@ -338,7 +403,10 @@ static void again(void) {
 static const struct {
   const char *name;
   void (*check)(void);
-} all_checks[] = {{"memory", memory}, {"times", times}, {"clocks", clocks}, {"latency", latency}, {"threads", threads}, {"defaults", default_streams}, {"graphs", graphs}, {"gone", gone}, {"errors", errors}, {"again", again}};
+} all_checks[] = {{"memory", memory},   {"times", times},     {"clocks", clocks},
+                  {"latency", latency}, {"threads", threads}, {"defaults", default_streams},
+                  {"graphs", graphs},   {"gone", gone},       {"errors", errors},
+                  {"again", again}};
 
 static bool is_wanted(const char *name, int argc, char **argv) {
   for (int i = 1; i < argc; i++)

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """usage: check_texts.py FOLDER PROF
 
-Reads what "text --write FOLDER" wrote, and what the command PROF says of it, back by the rule of docs/macros.md, "Names", of which
-this is the second making: it shares no code with prof. Prints what is wrong and exits with 1, or the number of texts compared.
+Reads what "text --write FOLDER" wrote, and what the command PROF says of it, back by the rule of
+docs/macros.md, "Names", of which this is the second making: it shares no code with prof. Prints
+what is wrong and exits with 1, or the number of texts compared.
 
   * JSON: strict, one U+FFFD for each maximal ill-formed part; NULs and controls are in it, escaped.
-  * Tables: the same, NUL as U+2400, and controls, separators and marks that turn the direction of writing spelt \\x1b, \\u202e.
+  * Tables: the same, NUL as U+2400, and controls, separators and marks that turn the direction of
+  writing spelt \\x1b, \\u202e.
   * prof info: bytes that are no character, and those of controls and marks, spelt \\xe2 one by one.
   * No command writes a control character, whatever it was given."""
 
@@ -41,7 +43,12 @@ def spelt(raw, most=None):
     """As prof info has it."""
     text = raw[:most].decode("utf-8", "surrogateescape")
     marks = re.compile(CONTROL.pattern[:-1] + "\u200b-\u200d\udc80-\udcff]")
-    return marks.sub(lambda match: "".join(f"\\x{byte:02x}" for byte in match[0].encode("utf-8", "surrogateescape")), text)
+    return marks.sub(
+        lambda match: "".join(
+            f"\\x{byte:02x}" for byte in match[0].encode("utf-8", "surrogateescape")
+        ),
+        text,
+    )
 
 
 def same(what, got, wanted):
@@ -50,6 +57,7 @@ def same(what, got, wanted):
 
 
 # ---- files ----
+
 
 def check_scopes(events, texts):
     """Scopes by their argument i."""
@@ -67,7 +75,9 @@ def check_scopes(events, texts):
         elif event["cat"] == "formatted":
             compared += same("formatted", args["text"], f"{args['i']} [{repaired(raw)}]")
         elif event["cat"] != "thread":
-            compared += same("name", event["name"], repaired(raw)) + same("category", event["cat"], repaired(raw))
+            compared += same("name", event["name"], repaired(raw)) + same(
+                "category", event["cat"], repaired(raw)
+            )
             compared += same("value", args["value"], repaired(raw))
     return compared
 
@@ -78,19 +88,29 @@ def check_marks(events, texts):
     need(len(given) > 500, f"{len(given)} arrows")
     for event in events:
         if event["ph"] == "C":
-            compared += same("counter", event["name"], repaired(texts[int(float(event["args"]["value"]))]))
+            compared += same(
+                "counter", event["name"], repaired(texts[int(float(event["args"]["value"]))])
+            )
         elif event["ph"] in "sf":
             compared += same("flow", event["name"], repaired(texts[given[event["id"]]], KEY))
     return compared
 
 
 def check_metadata(events, texts):
-    names = {event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name"}
+    names = {
+        event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name"
+    }
     compared = 0
     for event in events:
         if event.get("cat") == "thread":
-            compared += same("thread", names[event["tid"]], repaired(texts[event["args"]["i"]], NAME))
-    tracks = {event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name" and event["pid"] >= 5000000}
+            compared += same(
+                "thread", names[event["tid"]], repaired(texts[event["args"]["i"]], NAME)
+            )
+    tracks = {
+        event["tid"]: event["args"]["name"]
+        for event in events
+        if event["name"] == "thread_name" and event["pid"] >= 5000000
+    }
     named = [text for text in texts if b"\0" not in text]
     for text, (_, name) in zip(named, sorted(tracks.items())):
         compared += same("track", name, repaired(text, NAME))
@@ -99,8 +119,17 @@ def check_metadata(events, texts):
 
 
 def check_twins(events):
-    twins = [sorted(key for key in event["args"] if key != "External id") for event in events if event.get("cat") == "twins"]
-    wanted = [["\\", "\\#", "\\##"], ["\ufffd", "\ufffd#", "\ufffd##"], ["cut#", "cut##", "cut###"], ["<", "<#", "<##"]]
+    twins = [
+        sorted(key for key in event["args"] if key != "External id")
+        for event in events
+        if event.get("cat") == "twins"
+    ]
+    wanted = [
+        ["\\", "\\#", "\\##"],
+        ["\ufffd", "\ufffd#", "\ufffd##"],
+        ["cut#", "cut##", "cut###"],
+        ["<", "<#", "<##"],
+    ]
     return same("keys that read alike", sorted(twins), sorted(wanted))
 
 
@@ -109,7 +138,10 @@ def check_huge(events):
     need(len(huge) == 4, f"{len(huge)} names of a MiB")
     for event in huge:
         need(event["args"].get("cut") is True, "a name was cut and does not say so")
-        need(16000 <= len(event["name"]) <= 16384 and len(set(event["name"])) == 1, f"{len(event['name'])} characters of a name")
+        need(
+            16000 <= len(event["name"]) <= 16384 and len(set(event["name"])) == 1,
+            f"{len(event['name'])} characters of a name",
+        )
     return len(huge)
 
 
@@ -117,8 +149,15 @@ def check_chrome(folder, texts):
     events = check_trace.parse(check_trace.read_text(folder / "texts.json"))["traceEvents"]
     count = sum(event["ph"] == "X" and "value" in event.get("args", {}) for event in events)
     need(count == len(texts), f"{count} of {len(texts)} texts as names")
-    return sum((check_scopes(events, texts), check_marks(events, texts), check_metadata(events, texts), check_twins(events),
-                check_huge(events)))
+    return sum(
+        (
+            check_scopes(events, texts),
+            check_marks(events, texts),
+            check_metadata(events, texts),
+            check_twins(events),
+            check_huge(events),
+        )
+    )
 
 
 def check_raf(folder, texts):
@@ -137,7 +176,7 @@ def check_raf(folder, texts):
         else:
             compared += same("RAF name", event["name"], repaired(raw))
             compared += same("RAF value", rest, "value: " + repaired(raw))
-            compared += same("RAF line", event["tid"][:len(repaired(raw))], repaired(raw))
+            compared += same("RAF line", event["tid"][: len(repaired(raw))], repaired(raw))
     need(compared > 4 * len(texts), f"only {compared} of RAF's")
     return compared
 
@@ -154,17 +193,28 @@ def check_processes(folder, texts):
 
 # ---- what is shown to people ----
 
+
 def clean(data, what):
     """The text; Bad if a terminal would obey any of it."""
     text = data.decode("utf-8")
     bad = CONTROL.search(text.replace("\n", ""))
-    need(not bad, f"{what} has U+{ord(bad[0]):04x}: {bad and text[max(0, bad.start() - 40):bad.end() + 20]!r}" if bad else "")
+    need(
+        not bad,
+        f"{what} has U+{ord(bad[0]):04x}: "
+        f"{bad and text[max(0, bad.start() - 40) : bad.end() + 20]!r}"
+        if bad
+        else "",
+    )
     return text
 
 
 def run(prof, *words):
     done = subprocess.run([prof, *words], capture_output=True, check=False)
-    return done.returncode, clean(done.stdout, f"the output of {words!r}"), clean(done.stderr, f"what is said of {words!r}")
+    return (
+        done.returncode,
+        clean(done.stdout, f"the output of {words!r}"),
+        clean(done.stderr, f"what is said of {words!r}"),
+    )
 
 
 def has_rows(table, texts, what):
@@ -172,7 +222,10 @@ def has_rows(table, texts, what):
     begins = {line[:12].rstrip() for line in table.split("\n")}
     for raw in texts:
         wanted = shown(raw)
-        need(wanted[:12].rstrip() in begins or len(wanted) > 12 or not wanted.strip(), f"{what} lacks {wanted!r}")
+        need(
+            wanted[:12].rstrip() in begins or len(wanted) > 12 or not wanted.strip(),
+            f"{what} lacks {wanted!r}",
+        )
     return len(texts)
 
 
@@ -196,13 +249,17 @@ def check_info(folder, prof, texts):
         first = int(path.stem.split("-")[1])
         status, info, _ = run(prof, "info", str(path))
         need(status == 0, "prof info failed")
-        for raw in texts[first:first + 60]:
+        for raw in texts[first : first + 60]:
             need(f" {spelt(raw)}  begun " in info, f"prof info lacks {spelt(raw)!r}: {info}")
             compared += 1
     for path in folder.glob("process-*.prof"):
         status, info, _ = run(prof, "info", str(path))
         raw = texts[int(path.stem.split("-")[1])]
-        compared += same("prof info's process", info.split("\n")[0].split(" (pid")[0], "process      " + spelt(raw, NAME))
+        compared += same(
+            "prof info's process",
+            info.split("\n")[0].split(" (pid")[0],
+            "process      " + spelt(raw, NAME),
+        )
     return compared
 
 
@@ -210,13 +267,30 @@ def check_words(folder, prof):
     """What a user types, and a path that somebody else chose, come back in errors."""
     evil = b"\x1b[2J\x1b]0;title\x07\x9b\xc2\x9b31m\xe2\x80\xae\r\n"
     capture = str(folder / "texts.prof")
-    lines = [("info", evil), ("table", evil), ("dump", evil, "-o", "x"), ("dump", capture, "-o", str(folder).encode() + b"/no/" + evil),
-             ("dump", capture, "-o", "x", "--format", evil), (evil,), ("table", capture, "--by", evil), ("table", capture, "--sort", evil),
-             ("table", capture, "--rows", evil), ("table", b"--" + evil, capture), ("table", b"-" + evil, capture), ("dump", b"--" + evil),
-             ("info", capture, evil), ("table", "--rows"), ("dump", capture, "-o"), ("dump", b"-" + evil, capture)]
+    lines = [
+        ("info", evil),
+        ("table", evil),
+        ("dump", evil, "-o", "x"),
+        ("dump", capture, "-o", str(folder).encode() + b"/no/" + evil),
+        ("dump", capture, "-o", "x", "--format", evil),
+        (evil,),
+        ("table", capture, "--by", evil),
+        ("table", capture, "--sort", evil),
+        ("table", capture, "--rows", evil),
+        ("table", b"--" + evil, capture),
+        ("table", b"-" + evil, capture),
+        ("dump", b"--" + evil),
+        ("info", capture, evil),
+        ("table", "--rows"),
+        ("dump", capture, "-o"),
+        ("dump", b"-" + evil, capture),
+    ]
     for words in lines:
         status, _, said = run(prof, *words)
-        need(status in (1, 2) and said.startswith("prof") and said.count("\n") == 1, f"prof {words!r}: {status}, {said!r}")
+        need(
+            status in (1, 2) and said.startswith("prof") and said.count("\n") == 1,
+            f"prof {words!r}: {status}, {said!r}",
+        )
     return len(lines)
 
 
@@ -224,9 +298,15 @@ def main():
     folder, prof = pathlib.Path(sys.argv[1]), sys.argv[2]
     texts = [bytes.fromhex(line) for line in (folder / "texts").read_text().splitlines()]
     try:
-        compared = check_chrome(folder, texts) + check_raf(folder, texts) + check_processes(folder, texts)
+        compared = (
+            check_chrome(folder, texts) + check_raf(folder, texts) + check_processes(folder, texts)
+        )
         if pathlib.Path(prof).exists():
-            compared += check_tables(folder, prof, texts) + check_info(folder, prof, texts) + check_words(folder, prof)
+            compared += (
+                check_tables(folder, prof, texts)
+                + check_info(folder, prof, texts)
+                + check_words(folder, prof)
+            )
         else:
             print(f"without {prof}, which is not built")
     except (check_trace.Bad, UnicodeDecodeError, json.JSONDecodeError) as bad:

@@ -1,5 +1,6 @@
-/* What the tests of hostile bytes do with a trace: read all of it in every public way, and say how much there was. Nothing here
-   knows what the bytes should hold; only that the ways agree and that no number is larger than the bytes allow. */
+/* What the tests of hostile bytes do with a trace: read all of it in every public way, and say how
+   much there was. Nothing here knows what the bytes should hold; only that the ways agree and that
+   no number is larger than the bytes allow. */
 #ifndef PROF_TESTS_HOSTILE_READ_EVERYTHING_H
 #define PROF_TESTS_HOSTILE_READ_EVERYTHING_H
 
@@ -22,20 +23,23 @@
 #include <sanitizer/asan_interface.h>
 #endif
 
-/* Reads both ends, so that a sanitizer or a guard page sees where it lies: all that must not be read is in one piece behind the bytes.
-   Reading each byte would make every front of a capture cost its length squared. */
+/* Reads both ends, so that a sanitizer or a guard page sees where it lies: all that must not be
+   read is in one piece behind the bytes. Reading each byte would make every front of a capture cost
+   its length squared. */
 static inline uint64_t touch(const char *text, uint64_t bytes) {
   return bytes ? (unsigned char)text[0] + (uint64_t)(unsigned char)text[bytes - 1] : 0;
 }
 
 static inline uint64_t touch_event(const prof_event *event) {
-  uint64_t sum = touch(event->name, event->name_bytes) + touch(event->category, event->category_bytes) +
+  uint64_t sum = touch(event->name, event->name_bytes) +
+                 touch(event->category, event->category_bytes) +
                  touch(event->format, event->format_bytes);
   for (uint32_t i = 0; i < event->arg_count; i++) {
     const prof_trace_arg *const arg = &event->args[i];
     sum += touch(arg->key, arg->key_bytes);
     if (arg->type == PROF_ARG_STRING) sum += touch(arg->value.text.data, arg->value.text.bytes);
-    for (uint32_t d = 0; arg->type == PROF_ARG_TENSOR && d < arg->value.tensor.rank; d++) sum += (uint64_t)arg->value.tensor.dims[d];
+    for (uint32_t d = 0; arg->type == PROF_ARG_TENSOR && d < arg->value.tensor.rank; d++)
+      sum += (uint64_t)arg->value.tensor.dims[d];
   }
   return sum;
 }
@@ -84,7 +88,8 @@ static inline void read_events(const prof_trace *trace) {
   assert_int_equal(prof_cursor_create(trace, &cursor), PROF_OK);
   for (int status; (status = prof_cursor_next(cursor, &event)) != 0; seen++) {
     assert_int_equal(status, 1);
-    assert_true(event.thread > last_thread || (event.thread == last_thread && event.start_ns >= last_start));
+    assert_true(event.thread > last_thread ||
+                (event.thread == last_thread && event.start_ns >= last_start));
     assert_true(event.self_ns <= event.duration_ns);
     last_thread = event.thread;
     last_start = event.start_ns;
@@ -97,7 +102,8 @@ static inline void read_events(const prof_trace *trace) {
 }
 
 static inline void read_tables(const prof_trace *trace) {
-  const prof_aggregate_options options = {.size = sizeof options, .group = 31, .rows_limit = UINT32_MAX};
+  const prof_aggregate_options options = {
+      .size = sizeof options, .group = 31, .rows_limit = UINT32_MAX};
   char *text = NULL;
   assert_int_equal(prof_trace_table(trace, &options, &text), PROF_OK);
   prof_free(text);
@@ -111,13 +117,15 @@ static inline void write_exports(const prof_trace *trace) {
   for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
     const prof_dump_options options = {.size = sizeof options, .format = formats[i]};
     const int status = prof_trace_dump(trace, "/dev/null", &options);
-    if (status != PROF_OK && status != PROF_E_CHECK) fail_msg("format %u: %s: %s", formats[i], prof_status_name(status), prof_last_error());
+    if (status != PROF_OK && status != PROF_E_CHECK)
+      fail_msg("format %u: %s: %s", formats[i], prof_status_name(status), prof_last_error());
   }
 }
 
 /* ---- what it cost ---- */
 
-/* This process' time on processors: what others do meanwhile is not in it. What waits without end CTest's limit finds. */
+/* This process' time on processors: what others do meanwhile is not in it. What waits without end
+   CTest's limit finds. */
 static inline double seconds_now(void) {
   struct timespec now;
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
@@ -131,12 +139,14 @@ static inline uint64_t memory_status(const char *field) {
   FILE *const file = fopen("/proc/self/status", "r");
   if (!file) return 0;
   while (fgets(line, sizeof line, file))
-    if (strncmp(line, field, strlen(field)) == 0) kib = strtoull(line + strlen(field) + 1, NULL, 10);
+    if (strncmp(line, field, strlen(field)) == 0)
+      kib = strtoull(line + strlen(field) + 1, NULL, 10);
   fclose(file);
   return kib * 1024;
 }
 
-/* From here on the peak counts. Returns what stands in memory now; 0 when the kernel cannot forget an older peak. */
+/* From here on the peak counts. Returns what stands in memory now; 0 when the kernel cannot forget
+   an older peak. */
 static inline uint64_t begin_peak(void) {
   FILE *const file = fopen("/proc/self/clear_refs", "w");
   if (!file) return 0;

@@ -1,5 +1,6 @@
-/* Files that are no capture, or are one that this reader cannot take, or change while they are read: a clear error within a second, or
-   what can be read and a count of what cannot. By the library and by the prof command. */
+/* Files that are no capture, or are one that this reader cannot take, or change while they are
+   read: a clear error within a second, or what can be read and a count of what cannot. By the
+   library and by the prof command. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -44,7 +45,8 @@ static void fill(capture *c, uint64_t chunk_bytes, uint64_t chunk_count, uint64_
   for (uint64_t i = 0; i < chunk_count; i++) {
     prof_i_head *const chunk = capture_chunk(c, chunk_bytes, 1);
     slot->chunk = (uint64_t)((unsigned char *)chunk - c->bytes);
-    for (; made < scope_count * (i + 1) / chunk_count; made++) capture_plain(chunk, CAPTURE_START + 200 + made * 10, 5, 1);
+    for (; made < scope_count * (i + 1) / chunk_count; made++)
+      capture_plain(chunk, CAPTURE_START + 200 + made * 10, 5, 1);
   }
 }
 
@@ -80,7 +82,8 @@ static void write_file(const char *path, const void *bytes, size_t count) {
 /* Runs the command; its exit status, or -1 when it was killed. What it says on stderr is kept. */
 static int run(const char *words, const char *path) {
   char line[2 * PATH_ROOM];
-  snprintf(line, sizeof line, "timeout %u '%s' %s '%s' 2>&1 >/dev/null", hang_seconds(), own.command, words, path);
+  snprintf(line, sizeof line, "timeout %u '%s' %s '%s' 2>&1 >/dev/null", hang_seconds(),
+           own.command, words, path);
   FILE *const pipe = popen(line, "r");
   assert_non_null(pipe);
   own.said[fread(own.said, 1, sizeof own.said - 1, pipe)] = '\0';
@@ -88,18 +91,22 @@ static int run(const char *words, const char *path) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* The library refuses it, with that text in its error; so does the command. A guard ends who waits for anybody. */
+/* The library refuses it, with that text in its error; so does the command. A guard ends who waits
+   for anybody. */
 static void assert_refused(const char *path, int wanted, const char *text) {
   prof_trace *trace = NULL;
   hang_guard();
   const int status = prof_trace_open(path, &trace);
   alarm(0);
   if (status != wanted || trace || !strstr(prof_last_error(), text))
-    fail_msg("%s: %s, '%s'; wanted is %s with '%s'", path, prof_status_name(status), prof_last_error(), prof_status_name(wanted), text);
+    fail_msg("%s: %s, '%s'; wanted is %s with '%s'", path, prof_status_name(status),
+             prof_last_error(), prof_status_name(wanted), text);
   if (access(own.command, X_OK) != 0) return;
   const int said = run("info", path);
-  if (said != 1 || !strstr(own.said, text) || strchr(own.said, '\n') != own.said + strlen(own.said) - 1)
-    fail_msg("prof info %s: exit status %d, said '%s'; wanted is one line with '%s'", path, said, own.said, text);
+  if (said != 1 || !strstr(own.said, text) ||
+      strchr(own.said, '\n') != own.said + strlen(own.said) - 1)
+    fail_msg("prof info %s: exit status %d, said '%s'; wanted is one line with '%s'", path, said,
+             own.said, text);
 }
 
 /* ---- what is no capture, or not one for this reader ---- */
@@ -155,14 +162,16 @@ static void what_is_no_capture_says_what_it_is_instead(void **state) {
   assert_refused(path, PROF_E_NOT_CAPTURE, "copied as text");
 }
 
-/* Every number of the header as the other kind of machine stores it; the magic as a text or as a number. */
+/* Every number of the header as the other kind of machine stores it; the magic as a text or as a
+   number. */
 static void the_other_byte_order_is_named(void **state) {
   (void)state;
   unsigned char header[16384];
   for (int with_magic = 0; with_magic < 2; with_magic++) {
     memcpy(header, own.c.bytes, sizeof header);
     for (size_t at = with_magic ? 0 : 8, bytes; at < offsetof(prof_i_header, host); at += bytes) {
-      const int is_half = (at >= 8 && at < 24) || (at >= 40 && at < 48) || (at >= 56 && at < 64) || (at >= 136 && at < 144);
+      const int is_half = (at >= 8 && at < 24) || (at >= 40 && at < 48) || (at >= 56 && at < 64) ||
+                          (at >= 136 && at < 144);
       bytes = is_half ? 4 : 8;
       for (size_t i = 0; i < bytes; i++) header[at + i] = own.c.bytes[at + bytes - 1 - i];
     }
@@ -209,8 +218,8 @@ static void another_users_file_is_refused(void **state) {
   assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-/* What has been added since by a writer of the same version: a longer header is no damage, and what is of an unknown kind is counted while
-   the rest is read. */
+/* What has been added since by a writer of the same version: a longer header is no damage, and what
+   is of an unknown kind is counted while the rest is read. */
 static void what_a_newer_writer_added_is_counted_and_the_rest_read(void **state) {
   (void)state;
   const char *const path = path_of("newer");
@@ -262,12 +271,19 @@ static void make_unfit(void) {
   static const struct {
     const char *name, *bytes;
     size_t count;
-  } small[] = {{"trace.prof", "{\"traceEvents\":[]}", 18},       {"trace-list.prof", "[{\"ph\":\"X\"}]", 12},
-               {"packed.prof", "\x1f\x8b\x08\0\0\0\0\0\0\x03", 10}, {"zstd.prof", "\x28\xb5\x2f\xfd\x04\0\0\0", 8},
-               {"xz.prof", "\xfd" "7zXZ\0\0\4", 8},              {"zip.prof", "PK\x03\x04\x14\0\0\0", 8},
+  } small[] = {{"trace.prof", "{\"traceEvents\":[]}", 18},
+               {"trace-list.prof", "[{\"ph\":\"X\"}]", 12},
+               {"packed.prof", "\x1f\x8b\x08\0\0\0\0\0\0\x03", 10},
+               {"zstd.prof", "\x28\xb5\x2f\xfd\x04\0\0\0", 8},
+               {"xz.prof",
+                "\xfd"
+                "7zXZ\0\0\4",
+                8},
+               {"zip.prof", "PK\x03\x04\x14\0\0\0", 8},
                {"words.prof", "these are somebody's notes", 26}};
   unsigned char header[16384];
-  for (size_t i = 0; i < COUNT_OF(small); i++) write_file(path_of(small[i].name), small[i].bytes, small[i].count);
+  for (size_t i = 0; i < COUNT_OF(small); i++)
+    write_file(path_of(small[i].name), small[i].bytes, small[i].count);
   write_file(path_of("cut.prof"), own.c.bytes, 200);
   memcpy(header, own.c.bytes, sizeof header);
   ((prof_i_header *)(void *)header)->version = PROF_I_FORMAT_VERSION + 1;
@@ -289,9 +305,10 @@ static int run_with(const char *command, const char *path) {
 
 static void assert_explained(const char *command, size_t i, int status) {
   const char *const line = strstr(own.said, unfit[i].name);
-  if (status == 1 && line && strstr(line, unfit[i].wrong) && strstr(line, unfit[i].what_to_do)) return;
-  fail_msg("prof %s: %s: exit status %d, wanted are '%s' and '%s' in: %s", command, unfit[i].name, status, unfit[i].wrong,
-           unfit[i].what_to_do, own.said);
+  if (status == 1 && line && strstr(line, unfit[i].wrong) && strstr(line, unfit[i].what_to_do))
+    return;
+  fail_msg("prof %s: %s: exit status %d, wanted are '%s' and '%s' in: %s", command, unfit[i].name,
+           status, unfit[i].wrong, unfit[i].what_to_do, own.said);
 }
 
 static void each_command_names_the_file_what_is_wrong_and_what_to_do(void **state) {
@@ -307,7 +324,8 @@ static void each_command_names_the_file_what_is_wrong_and_what_to_do(void **stat
     assert_true(prof_trace_open(path, &trace) < 0);
     snprintf(own.said, sizeof own.said, "%s", prof_last_error());
     assert_explained("(the library)", i, 1);
-    for (size_t k = 0; k < COUNT_OF(commands); k++) assert_explained(commands[k], i, run_with(commands[k], path));
+    for (size_t k = 0; k < COUNT_OF(commands); k++)
+      assert_explained(commands[k], i, run_with(commands[k], path));
   }
   const int status = run("recover", own.folder); /* all of them, and what can be read */
   for (size_t i = 0; i < COUNT_OF(unfit); i++) assert_explained("recover", i, status);
@@ -377,12 +395,14 @@ static void read_while_it_changes(int is_growing) {
     read_events(trace);
     prof_trace_destroy(trace);
     assert_in_range(info.event_count, 0, SCOPES);
-    if (info.event_count < SCOPES && info.bad_count == 0) fail_msg("%llu events and no damage", (unsigned long long)info.event_count);
+    if (info.event_count < SCOPES && info.bad_count == 0)
+      fail_msg("%llu events and no damage", (unsigned long long)info.event_count);
     parts += info.event_count > 0 && info.event_count < SCOPES;
     opened++;
   }
   assert_int_equal(pthread_join(thread, NULL), 0);
-  print_message("%llu opened, %llu of them in part, %llu refused\n", (unsigned long long)opened, (unsigned long long)parts, (unsigned long long)refused);
+  print_message("%llu opened, %llu of them in part, %llu refused\n", (unsigned long long)opened,
+                (unsigned long long)parts, (unsigned long long)refused);
   prof_trace *trace = NULL;
   const int status = prof_trace_open(file.path, &trace);
   assert_int_equal(status, is_growing ? PROF_OK : PROF_E_TRUNCATED);
@@ -412,7 +432,8 @@ static void a_cut_between_extents_is_damage(void **state) {
     write_file(path, own.c.bytes, last_chunk);
     assert_int_equal(prof_trace_open(path, &trace), PROF_OK);
     assert_int_equal(info_of(trace).event_count, SCOPES / 2);
-    assert_int_equal(info_of(trace).bad_count, 2); /* the thread's chunk is missing; what was made is not there */
+    /* the thread's chunk is missing; what was made is not there */
+    assert_int_equal(info_of(trace).bad_count, 2);
     char *said = NULL;
     assert_int_equal(prof_trace_loss_text(trace, &said), PROF_OK);
     assert_non_null(strstr(said, "the capture is damaged, or cut off: 2 places could not be read"));
@@ -423,8 +444,9 @@ static void a_cut_between_extents_is_damage(void **state) {
   capture_header(&own.c)->state = 0;
 }
 
-/* A kill may come between the taking of room and the file's growth, also where another thread has stopped meanwhile; and a full disk leaves the file
-   short: nothing is missing then. But what has been made has to be there. */
+/* A kill may come between the taking of room and the file's growth, also where another thread has
+   stopped meanwhile; and a full disk leaves the file short: nothing is missing then. But what has
+   been made has to be there. */
 static void room_that_was_taken_and_never_made_is_no_damage(void **state) {
   (void)state;
   const char *const path = path_of("taken");
@@ -444,7 +466,8 @@ static void room_that_was_taken_and_never_made_is_no_damage(void **state) {
   *header = before;
 }
 
-/* A trace of up to 64 MiB is its own: cut off, or gone, behind an open trace, the file is not missed. */
+/* A trace of up to 64 MiB is its own: cut off, or gone, behind an open trace, the file is not
+   missed. */
 static void an_open_trace_does_not_need_its_file(void **state) {
   (void)state;
   prof_trace *trace = NULL;
@@ -458,7 +481,8 @@ static void an_open_trace_does_not_need_its_file(void **state) {
   prof_trace_destroy(trace);
 }
 
-/* A larger one is mapped, and its pages go with the file's end. The command says so, and leaves no half output. */
+/* A larger one is mapped, and its pages go with the file's end. The command says so, and leaves no
+   half output. */
 static void the_command_says_when_a_large_file_shrinks_under_it(void **state) {
   (void)state;
   capture large;
@@ -472,10 +496,12 @@ static void the_command_says_when_a_large_file_shrinks_under_it(void **state) {
   const char *const path = path_of("large.prof"), *const errors = path_of("errors");
   write_file(path, large.bytes, large.count);
   capture_end(&large);
-  snprintf(line, sizeof line, "timeout %u '%s' dump '%s' -o /dev/stdout 2>'%s'", hang_seconds(), own.command, path, errors);
+  snprintf(line, sizeof line, "timeout %u '%s' dump '%s' -o /dev/stdout 2>'%s'", hang_seconds(),
+           own.command, path, errors);
   FILE *const pipe = popen(line, "r");
   assert_non_null(pipe);
-  assert_true(fread(piece, 1, 4096, pipe) == 4096); /* it has opened the capture, and waits for us to read on */
+  /* it has opened the capture, and waits for us to read on */
+  assert_true(fread(piece, 1, 4096, pipe) == 4096);
   assert_int_equal(truncate(path, PROF_I_FIRST_UNIT_OFFSET), 0);
   uint64_t more = 0;
   for (size_t got; (got = fread(piece, 1, 1 << 20, pipe)) > 0;) more += got;
@@ -487,7 +513,8 @@ static void the_command_says_when_a_large_file_shrinks_under_it(void **state) {
   unlink(path);
   free(piece);
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 1 || !strstr(own.said, "became shorter"))
-    fail_msg("status 0x%x after %llu bytes, said '%s'", (unsigned)status, (unsigned long long)more, own.said);
+    fail_msg("status 0x%x after %llu bytes, said '%s'", (unsigned)status, (unsigned long long)more,
+             own.said);
 }
 
 int main(void) {

@@ -1,6 +1,7 @@
-/* A small capture (one slot, one chunk, one meta extent) with each byte turned over, and with each single bit of its header, its
-   meta extent and its chunk: opened, and read and written in every way, or refused with an error text; never more events
-   than its claimed bytes have room for. The bytes end at a page that must not be touched. */
+/* A small capture (one slot, one chunk, one meta extent) with each byte turned over, and with each
+   single bit of its header, its meta extent and its chunk: opened, and read and written in every
+   way, or refused with an error text; never more events than its claimed bytes have room for. The
+   bytes end at a page that must not be touched. */
 #define _GNU_SOURCE
 #include <stdbool.h>
 #include <sys/mman.h>
@@ -80,7 +81,8 @@ static int remove_capture(void **state) {
   return munmap(own.bytes, own.mapped);
 }
 
-/* Zeros far from anything used are flipped as well; only the rarer ways of reading are left out there. */
+/* Zeros far from anything used are flipped as well; only the rarer ways of reading are left out
+   there. */
 static bool is_used(size_t at) {
   for (size_t i = at > 16 ? at - 16 : 0; i < at + 16 && i < own.count; i++)
     if (own.bytes[i] != 0) return true;
@@ -92,14 +94,17 @@ static void look(size_t at, bool with_exports) {
   prof_trace *trace = NULL;
   const int status = prof_trace_open_bytes(own.bytes, own.count, &trace);
   if (status != PROF_OK) {
-    if ((status != PROF_E_NOT_CAPTURE && status != PROF_E_VERSION) || at >= 12 || trace || !prof_last_error()[0])
+    if ((status != PROF_E_NOT_CAPTURE && status != PROF_E_VERSION) || at >= 12 || trace ||
+        !prof_last_error()[0])
       fail_msg("byte %zu: %s: '%s'", at, prof_status_name(status), prof_last_error());
     own.refused++;
     return;
   }
   const prof_trace_info info = info_of(trace);
-  /* Each event takes 16 bytes of a chunk, a reserve or, when the kind was flipped, of any extent, or an entry of a slot. */
-  if (info.event_count > (own.count - PROF_I_FIRST_UNIT_OFFSET) / 16) fail_msg("byte %zu: %llu events", at, (unsigned long long)info.event_count);
+  /* Each event takes 16 bytes of a chunk, a reserve or, when the kind was flipped, of any extent,
+     or an entry of a slot. */
+  if (info.event_count > (own.count - PROF_I_FIRST_UNIT_OFFSET) / 16)
+    fail_msg("byte %zu: %llu events", at, (unsigned long long)info.event_count);
   read_events(trace);
   if (with_exports) {
     read_tables(trace);
@@ -125,12 +130,11 @@ static void the_capture_reads_clean(void **state) {
 
 static void say(const char *what) {
   print_message("%s: %llu opened, %llu of them with damage counted, %llu refused\n", what,
-                (unsigned long long)own.opened, (unsigned long long)own.damaged, (unsigned long long)own.refused);
+                (unsigned long long)own.opened, (unsigned long long)own.damaged,
+                (unsigned long long)own.refused);
 }
 
-static void start_counting(void) {
-  own.opened = own.refused = own.damaged = 0;
-}
+static void start_counting(void) { own.opened = own.refused = own.damaged = 0; }
 
 static void every_byte_turned_over_is_read_or_refused(void **state) {
   (void)state;
@@ -163,10 +167,13 @@ static void every_bit_of_header_meta_extent_and_chunk_is_read_or_refused(void **
   assert_int_equal(own.refused, 12 * 8 - 1); /* version 0 is read, and counted as damage */
 }
 
-/* What the tests above would not see: whole words of chunks and slots that hold the worst numbers. */
+/* What the tests above would not see: whole words of chunks and slots that hold the worst
+   numbers. */
 static void the_worst_numbers_in_every_word_are_survived(void **state) {
   (void)state;
-  static const uint64_t worst[] = {0, 1, 16, 0x4000, UINT32_MAX, 1ull << 63, 1ull << 59, UINT64_MAX, UINT64_MAX - 15, UINT64_MAX - 63};
+  static const uint64_t worst[] = {
+      0,          1,          16,         0x4000,          UINT32_MAX,
+      1ull << 63, 1ull << 59, UINT64_MAX, UINT64_MAX - 15, UINT64_MAX - 63};
   start_counting();
   for (size_t at = 16; at < own.count; at += 8) {
     if (!is_used(at)) continue;

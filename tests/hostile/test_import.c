@@ -1,5 +1,5 @@
-/* Traces that are none, or are cut, changed, hostile, or cannot be written: `prof import` says what is wrong in a second, leaves a sound capture or
-   nothing, and no file under another name. */
+/* Traces that are none, or are cut, changed, hostile, or cannot be written: `prof import` says what
+   is wrong in a second, leaves a sound capture or nothing, and no file under another name. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <stdbool.h>
@@ -8,27 +8,40 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "read_everything.h"
 #include "hang_guard.h"
+#include "read_everything.h"
 
 enum { PATH_ROOM = 512, RUNS = 250 };
 
 static const char whole[] =
     "{\"schemaVersion\": 1, \"deviceProperties\": [{\"id\": 0, \"name\": \"a \\\"device\\\"\"}],\n"
-    " \"distributedInfo\": {\"backend\": \"gloo\", \"rank\": 1, \"world_size\": 2}, \"baseTimeNanoseconds\": 1735689600000000000, \"with_flops\": 1,\n"
+    " \"distributedInfo\": {\"backend\": \"gloo\", \"rank\": 1, \"world_size\": 2}, "
+    "\"baseTimeNanoseconds\": 1735689600000000000, \"with_flops\": 1,\n"
     " \"traceEvents\": [\n"
-    "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":100,\"tid\":100,\"args\":{\"name\":\"thread 100 (python)\"}},\n"
-    "{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"ProfilerStep#1\",\"pid\":100,\"tid\":100,\"ts\":1000.001,\"dur\":900.5,\"args\":{}},\n"
-    "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"aten::mm\",\"pid\":100,\"tid\":100,\"ts\":1010.125,\"dur\":500.25,\"args\":{\"Sequence number\":7,\"Input Dims\":[[2,3],[3,4],[]],"
+    "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":100,\"tid\":100,\"args\":{\"name\":\"thread "
+    "100 (python)\"}},\n"
+    "{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"ProfilerStep#1\",\"pid\":100,\"tid\":100,"
+    "\"ts\":1000.001,\"dur\":900.5,\"args\":{}},\n"
+    "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"aten::mm\",\"pid\":100,\"tid\":100,\"ts\":1010."
+    "125,\"dur\":500.25,\"args\":{\"Sequence number\":7,\"Input Dims\":[[2,3],[3,4],[]],"
     "\"Input type\":[\"float\",\"long int\",\"\"],\"Call stack\":\"a(1): f;b(2): g\"}},\n"
-    "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaLaunchKernel\",\"pid\":100,\"tid\":100,\"ts\":1020,\"dur\":5,\"args\":{\"correlation\":55}},\n"
-    "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"sgemm\",\"pid\":0,\"tid\":7,\"ts\":1030,\"dur\":10,\"args\":{\"device\":0,\"stream\":7,\"correlation\":55,\"grid\":[1,2,3],\"occ\":0.5}},\n"
-    "{\"ph\":\"s\",\"id\":1,\"pid\":100,\"tid\":100,\"ts\":1011,\"cat\":\"fwdbwd\",\"name\":\"fwdbwd\"},\n"
-    "{\"ph\":\"f\",\"id\":1,\"pid\":100,\"tid\":100,\"ts\":1012,\"cat\":\"fwdbwd\",\"name\":\"fwdbwd\",\"bp\":\"e\"},\n"
-    "{\"ph\":\"i\",\"s\":\"t\",\"cat\":\"cpu_instant_event\",\"name\":\"[memory]\",\"pid\":100,\"tid\":100,\"ts\":1013,\"args\":{\"Addr\":4096,\"Bytes\":64,\"Total Allocated\":64,\"Device Type\":0,"
+    "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaLaunchKernel\",\"pid\":100,\"tid\":100,"
+    "\"ts\":1020,\"dur\":5,\"args\":{\"correlation\":55}},\n"
+    "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"sgemm\",\"pid\":0,\"tid\":7,\"ts\":1030,\"dur\":"
+    "10,\"args\":{\"device\":0,\"stream\":7,\"correlation\":55,\"grid\":[1,2,3],\"occ\":0.5}},\n"
+    "{\"ph\":\"s\",\"id\":1,\"pid\":100,\"tid\":100,\"ts\":1011,\"cat\":\"fwdbwd\",\"name\":"
+    "\"fwdbwd\"},\n"
+    "{\"ph\":\"f\",\"id\":1,\"pid\":100,\"tid\":100,\"ts\":1012,\"cat\":\"fwdbwd\",\"name\":"
+    "\"fwdbwd\",\"bp\":\"e\"},\n"
+    "{\"ph\":\"i\",\"s\":\"t\",\"cat\":\"cpu_instant_event\",\"name\":\"[memory]\",\"pid\":100,"
+    "\"tid\":100,\"ts\":1013,\"args\":{\"Addr\":4096,\"Bytes\":64,\"Total Allocated\":64,\"Device "
+    "Type\":0,"
     "\"Device Id\":-1}},\n"
-    "{\"ph\":\"C\",\"name\":\"queue\",\"pid\":100,\"tid\":100,\"ts\":1014,\"args\":{\"a\":1.5,\"b\":2}},\n"
-    "{\"ph\":\"B\",\"name\":\"begun\",\"pid\":100,\"tid\":101,\"ts\":1015},{\"ph\":\"B\",\"name\":\"in it\",\"pid\":100,\"tid\":101,\"ts\":1016},{\"ph\":\"E\",\"pid\":100,\"tid\":101,\"ts\":1017}\n"
+    "{\"ph\":\"C\",\"name\":\"queue\",\"pid\":100,\"tid\":100,\"ts\":1014,\"args\":{\"a\":1.5,"
+    "\"b\":2}},\n"
+    "{\"ph\":\"B\",\"name\":\"begun\",\"pid\":100,\"tid\":101,\"ts\":1015},{\"ph\":\"B\",\"name\":"
+    "\"in "
+    "it\",\"pid\":100,\"tid\":101,\"ts\":1016},{\"ph\":\"E\",\"pid\":100,\"tid\":101,\"ts\":1017}\n"
     "], \"traceName\": \"t.json\"}\n";
 
 static struct {
@@ -81,7 +94,9 @@ static int import_to(const char *output, rlim_t file_bytes) {
   }
   close(ends[1]);
   size_t count = 0;
-  for (ssize_t got; count < sizeof own.said - 1 && (got = read(ends[0], own.said + count, sizeof own.said - 1 - count)) > 0;) count += (size_t)got;
+  for (ssize_t got; count < sizeof own.said - 1 &&
+                    (got = read(ends[0], own.said + count, sizeof own.said - 1 - count)) > 0;)
+    count += (size_t)got;
   own.said[count] = '\0';
   close(ends[0]);
   assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -105,7 +120,8 @@ static void nothing_is_left(void) {
   assert_non_null(entries);
   for (const struct dirent *e; (e = readdir(entries)) != NULL;)
     if (e->d_name[0] != '.' || strlen(e->d_name) > 2)
-      if (strcmp(e->d_name, "t.json") != 0 && strcmp(e->d_name, "t.prof") != 0) fail_msg("'%s' was left", e->d_name);
+      if (strcmp(e->d_name, "t.json") != 0 && strcmp(e->d_name, "t.prof") != 0)
+        fail_msg("'%s' was left", e->d_name);
   closedir(entries);
 }
 
@@ -145,7 +161,9 @@ static void whatever_is_cut_off_the_rest_is_taken(void **state) {
     const size_t count = i * (sizeof whole - 3) / RUNS;
     assert_int_equal(import(whole, count), 1);
     const uint64_t now = is_written() ? scopes() : 0;
-    if (now < before) fail_msg("%llu scopes of %zu bytes, %llu of fewer", (unsigned long long)now, count, (unsigned long long)before);
+    if (now < before)
+      fail_msg("%llu scopes of %zu bytes, %llu of fewer", (unsigned long long)now, count,
+               (unsigned long long)before);
     before = now;
     nothing_is_left();
   }
@@ -208,29 +226,44 @@ static void takes(const char *text, int status, uint64_t count, const char *says
 static void what_cannot_be_taken_is_counted_by_reason(void **state) {
   (void)state;
   need_the_command();
-  takes("[" ONE ",{\"ph\":\"X\",\"name\":\"b\",\"ts\":5,\"dur\":-1}]", 0, 1, "1 with a negative duration");
+  takes("[" ONE ",{\"ph\":\"X\",\"name\":\"b\",\"ts\":5,\"dur\":-1}]", 0, 1,
+        "1 with a negative duration");
   takes("[" ONE ",{\"ph\":\"X\",\"name\":\"b\",\"ts\":5}]", 0, 2, "1 without a duration");
   takes("[" ONE ",{\"ph\":\"X\",\"name\":\"b\",\"dur\":5}]", 0, 1, "1 without a time");
   takes("[" ONE ",{\"ph\":\"X\",\"name\":\"b\",\"ts\":NaN,\"dur\":1}]", 0, 1, "1 without a time");
-  takes("[" ONE ",{\"ph\":\"X\",\"name\":\"b\",\"ts\":9e999,\"dur\":1}]", 0, 1, "1 with a time that is no number");
-  takes("[" ONE ",{\"ph\":\"X\",\"name\":\"b\",\"ts\":99999999999999999999999999,\"dur\":1}]", 0, 1, "1 with a time that is no number");
-  takes("[" ONE ",{\"ph\":\"X\",\"name\":\"b\",\"ts\":\"x\",\"dur\":1}]", 0, 1, "1 with a time that is no number");
-  takes("[" ONE ",{\"ph\":\"X\",\"name\":\"b\",\"ts\":5,\"dur\":1e300}]", 0, 1, "1 with a duration that is no number");
-  takes("[" ONE ",{\"ph\":\"X\",\"name\":\"b\",\"ts\":5,\"dur\":1,\"args\":{\"x\":-Infinity,\"y\":nan}}]", 0, 2, "2 values that are no JSON");
+  takes("[" ONE ",{\"ph\":\"X\",\"name\":\"b\",\"ts\":9e999,\"dur\":1}]", 0, 1,
+        "1 with a time that is no number");
+  takes("[" ONE ",{\"ph\":\"X\",\"name\":\"b\",\"ts\":99999999999999999999999999,\"dur\":1}]", 0, 1,
+        "1 with a time that is no number");
+  takes("[" ONE ",{\"ph\":\"X\",\"name\":\"b\",\"ts\":\"x\",\"dur\":1}]", 0, 1,
+        "1 with a time that is no number");
+  takes("[" ONE ",{\"ph\":\"X\",\"name\":\"b\",\"ts\":5,\"dur\":1e300}]", 0, 1,
+        "1 with a duration that is no number");
+  takes("[" ONE
+        ",{\"ph\":\"X\",\"name\":\"b\",\"ts\":5,\"dur\":1,\"args\":{\"x\":-Infinity,\"y\":nan}}]",
+        0, 2, "2 values that are no JSON");
   takes("[" ONE ",1,null,[[]],\"x\"]", 0, 1, "4 elements that are no objects");
-  takes("[" ONE ",{\"ph\":\"b\",\"ts\":5},{\"ph\":\"e\",\"ts\":5},{\"ph\":\"n\",\"ts\":5}]", 0, 2, "2 scopes of 2 threads, 1 other");
-  takes("[" ONE ",{},{\"ph\":3},{\"ph\":\"XX\"},{\"ph\":null}]", 0, 1, "4 of a kind that is not known");
+  takes("[" ONE ",{\"ph\":\"b\",\"ts\":5},{\"ph\":\"e\",\"ts\":5},{\"ph\":\"n\",\"ts\":5}]", 0, 2,
+        "2 scopes of 2 threads, 1 other");
+  takes("[" ONE ",{},{\"ph\":3},{\"ph\":\"XX\"},{\"ph\":null}]", 0, 1,
+        "4 of a kind that is not known");
   takes("[" ONE ",{\"ph\":\"E\",\"ts\":5}]", 0, 1, "1 ends without a begin");
   takes("[" ONE ",{\"ph\":\"B\",\"ts\":5,\"name\":\"b\"}]", 0, 2, "1 begun and never ended");
   takes("[" ONE ",{\"ph\":\"C\",\"ts\":5,\"name\":\"b\",\"args\":{\"x\":\"y\"}}]", 0, 1,
         "1 values of counters that are no numbers");
-  takes("[" ONE ",{\"ph\":\"i\",\"ts\":5,\"name\":\"[memory]\",\"args\":{\"Addr\":-1,\"Bytes\":99999999999999999}}]", 0, 1, "1 of memory");
+  takes("[" ONE
+        ",{\"ph\":\"i\",\"ts\":5,\"name\":\"[memory]\",\"args\":{\"Addr\":-1,\"Bytes\":"
+        "99999999999999999}}]",
+        0, 1, "1 of memory");
   takes("[" ONE ",\n", 0, 1, NULL); /* the format lets a bare array stay open */
   takes("[" ONE ",]", 1, 1, "damaged near byte ");
   takes("[" ONE "] more", 1, 1, "damaged near byte ");
   takes("{\"traceEvents\":[" ONE "],\"x\":{\"y\":[", 1, 1, "ends in the middle");
   takes("\xef\xbb\xbf[" ONE "]", 0, 1, NULL);
-  takes("[{\"ph\":\"X\",\"ts\":5,\"dur\":1,\"ph\":\"X\",\"name\":\"x\",\"name\":\"\\ud800\\u0000\xff\\u202e\n\",\"args\":[],\"tid\":{},\"pid\":[1]}]", 0, 1, "1 raw control bytes");
+  takes(
+      "[{\"ph\":\"X\",\"ts\":5,\"dur\":1,\"ph\":\"X\",\"name\":\"x\",\"name\":"
+      "\"\\ud800\\u0000\xff\\u202e\n\",\"args\":[],\"tid\":{},\"pid\":[1]}]",
+      0, 1, "1 raw control bytes");
 }
 
 /* ---- what would take memory or depth without bound ---- */
@@ -244,7 +277,8 @@ static char *repeated(const char *begin, const char *text, size_t times, const c
   return all;
 }
 
-static void takes_repeated(const char *begin, const char *text, size_t times, const char *end, int status, uint64_t count, const char *says) {
+static void takes_repeated(const char *begin, const char *text, size_t times, const char *end,
+                           int status, uint64_t count, const char *says) {
   char *const all = repeated(begin, text, times, end);
   takes(all, status, count, says);
   free(all);
@@ -253,14 +287,23 @@ static void takes_repeated(const char *begin, const char *text, size_t times, co
 static void long_names_and_deep_nesting_are_bounded(void **state) {
   (void)state;
   need_the_command();
-  takes_repeated("[" ONE ",{\"ph\":\"X\",\"ts\":5,\"dur\":1,\"name\":\"", "\xc3\xa4", 1 << 20, "\"}]", 0, 2, "with a text cut");
-  takes_repeated("[" ONE ",{\"ph\":\"X\",\"ts\":5,\"dur\":1,\"name\":\"", "\\u00e4", 1 << 20, "\"}]", 0, 2, "with a text cut");
-  takes_repeated("[" ONE ",{\"ph\":\"X\",\"ts\":5,\"dur\":1,\"name\":\"x\",\"args\":{\"x\":", "[", 1 << 20, "", 1, 1, "ends in the middle");
-  takes_repeated("[" ONE ",{\"ph\":\"X\",\"ts\":5,\"dur\":1,\"name\":\"x\",\"args\":{\"Input Dims\":[", "[1],", 1 << 18, "[]]}}]", 0, 2, "with a text cut");
-  takes_repeated("[" ONE ",{\"ph\":\"X\",\"ts\":5,\"dur\":1,\"name\":\"x\",\"args\":{\"x\":1", ",\"a\":2", 1 << 16, "}}]", 0, 2, "arguments left out");
-  takes_repeated("[" ONE ",{\"ph\":\"X\",\"ts\":5,\"dur\":", "1", 1 << 20, "}]", 0, 2, "1 values that are no JSON");
-  takes_repeated("[" ONE, ",{\"ph\":\"B\",\"ts\":5,\"name\":\"x\",\"pid\":1,\"tid\":1}", 50000, "]", 0, 50001, "50000 begun and never ended");
-  takes_repeated("[" ONE, ",{\"ph\":\"X\",\"ts\":5,\"dur\":1,\"name\":\"x\",\"pid\":1,\"tid\":1}", 50000, "]", 0, 50001, NULL);
+  takes_repeated("[" ONE ",{\"ph\":\"X\",\"ts\":5,\"dur\":1,\"name\":\"", "\xc3\xa4", 1 << 20,
+                 "\"}]", 0, 2, "with a text cut");
+  takes_repeated("[" ONE ",{\"ph\":\"X\",\"ts\":5,\"dur\":1,\"name\":\"", "\\u00e4", 1 << 20,
+                 "\"}]", 0, 2, "with a text cut");
+  takes_repeated("[" ONE ",{\"ph\":\"X\",\"ts\":5,\"dur\":1,\"name\":\"x\",\"args\":{\"x\":", "[",
+                 1 << 20, "", 1, 1, "ends in the middle");
+  takes_repeated("[" ONE
+                 ",{\"ph\":\"X\",\"ts\":5,\"dur\":1,\"name\":\"x\",\"args\":{\"Input Dims\":[",
+                 "[1],", 1 << 18, "[]]}}]", 0, 2, "with a text cut");
+  takes_repeated("[" ONE ",{\"ph\":\"X\",\"ts\":5,\"dur\":1,\"name\":\"x\",\"args\":{\"x\":1",
+                 ",\"a\":2", 1 << 16, "}}]", 0, 2, "arguments left out");
+  takes_repeated("[" ONE ",{\"ph\":\"X\",\"ts\":5,\"dur\":", "1", 1 << 20, "}]", 0, 2,
+                 "1 values that are no JSON");
+  takes_repeated("[" ONE, ",{\"ph\":\"B\",\"ts\":5,\"name\":\"x\",\"pid\":1,\"tid\":1}", 50000, "]",
+                 0, 50001, "50000 begun and never ended");
+  takes_repeated("[" ONE, ",{\"ph\":\"X\",\"ts\":5,\"dur\":1,\"name\":\"x\",\"pid\":1,\"tid\":1}",
+                 50000, "]", 0, 50001, NULL);
 }
 
 /* ---- outputs ---- */

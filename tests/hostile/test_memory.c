@@ -27,7 +27,8 @@ static void each_kind_stays_within_its_memory(void **state) {
     prof_trace_destroy(trace);
     capture_end(&c);
     if (before && !WITH_ASAN && !WITH_TSAN && memory > most)
-      fail_msg("%s: %llu bytes of memory, not more than %llu", kinds[kind].name, (unsigned long long)memory, (unsigned long long)most);
+      fail_msg("%s: %llu bytes of memory, not more than %llu", kinds[kind].name,
+               (unsigned long long)memory, (unsigned long long)most);
   }
 }
 

@@ -1,11 +1,14 @@
-/* A capture cut off at every length: opened, and read in every way, or refused with an error text; never more events than a
-   longer front has, and never fewer than the whole without damage being counted. No open and read takes a second, and memory
-   stays below four times the bytes and 16 MiB.
+/* A capture cut off at every length: opened, and read in every way, or refused with an error text;
+   never more events than a longer front has, and never fewer than the whole without damage being
+   counted. No open and read takes a second, and memory stays below four times the bytes and 16 MiB.
 
-   The capture has 320 KiB, and each seventh length is read: records are of 8 bytes, so this cuts each of them at each place in turn. With PROF_LONG=1 it has about 1 MiB, and each length is read, which takes minutes.
+   The capture has 320 KiB, and each seventh length is read: records are of 8 bytes, so this cuts
+   each of them at each place in turn. With PROF_LONG=1 it has about 1 MiB, and each length is read,
+   which takes minutes.
 
-   The front shrinks where it stands: the byte taken off is spoilt, whole pages behind it are taken away, and under
-   AddressSanitizer every byte behind it is poisoned. So a read behind the end is seen, and nothing is copied. */
+   The front shrinks where it stands: the byte taken off is spoilt, whole pages behind it are taken
+   away, and under AddressSanitizer every byte behind it is poisoned. So a read behind the end is
+   seen, and nothing is copied. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -22,21 +25,22 @@ static struct {
   size_t count, mapped;
 } capture;
 
-static int is_long(void) {
-  return getenv("PROF_LONG") != NULL;
-}
+static int is_long(void) { return getenv("PROF_LONG") != NULL; }
 
 /* ---- a capture with a little of everything ---- */
 
 static void record_mix(int rounds) {
   static const int64_t dims[] = {32, 384};
-  const int widest = is_long() ? 4000 : 500; /* more bytes, not more records: a front is read in the time that its records take */
+  /* more bytes, not more records: a front is read in the time that its records take */
+  const int widest = is_long() ? 4000 : 500;
   char name[4096];
   for (int i = 0; i < rounds; i++) {
     snprintf(name, sizeof name, "name %d %0*d", i, i * 37 % widest, i);
     WITH_BASE_PROFILER(PROF_HOST, "outer", "vm", PROF_NO_ARGS, {
-      WITH_BASE_PROFILER(PROF_HOST, "matmul", "operator", PROF_SHAPES(PROF_TENSOR(dims, 2, PROF_F32)), {});
-      WITH_BASE_PROFILER(PROF_HOST, name, "named", PROF_ARGS("text", name, "i", i, "half", 0.5), {});
+      WITH_BASE_PROFILER(PROF_HOST, "matmul", "operator",
+                         PROF_SHAPES(PROF_TENSOR(dims, 2, PROF_F32)), {});
+      WITH_BASE_PROFILER(PROF_HOST, name, "named", PROF_ARGS("text", name, "i", i, "half", 0.5),
+                         {});
       WITH_BASE_PROFILER(PROF_HOST, "formatted", "operator", PROF_FMT("%d of %s", i, "many"), {});
       prof_flow_begin((uint64_t)i, "flow");
       PROF_INSTANT("mark", "marks", PROF_NO_ARGS);
@@ -65,8 +69,11 @@ static int make_capture(void **state) {
   if (fd < 0 || prof_start(2) != PROF_OK) return -1;
   record_mix(rounds);
   for (int i = 0; i < others; i++)
-    if (pthread_create(&thread, NULL, record_elsewhere, &rounds) != 0 || pthread_join(thread, NULL) != 0) return -1;
-  const uint64_t outer = prof_scope_begin(1, "still open", "x", NULL), inner = prof_scope_begin(2, "and its child", "x", NULL);
+    if (pthread_create(&thread, NULL, record_elsewhere, &rounds) != 0 ||
+        pthread_join(thread, NULL) != 0)
+      return -1;
+  const uint64_t outer = prof_scope_begin(1, "still open", "x", NULL),
+                 inner = prof_scope_begin(2, "and its child", "x", NULL);
   int status = prof_stop();
   if (status == PROF_OK) status = prof_dump(path);
   prof_scope_end(inner);
@@ -74,7 +81,8 @@ static int make_capture(void **state) {
   if (status != PROF_OK || stat(path, &about) != 0) return -1;
   capture.count = (size_t)about.st_size;
   capture.mapped = ((capture.count + PAGE - 1) & ~(size_t)(PAGE - 1)) + PAGE;
-  capture.bytes = mmap(NULL, capture.mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  capture.bytes =
+      mmap(NULL, capture.mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (capture.bytes == MAP_FAILED) return -1;
   close(fd);
   const int again = open(path, O_RDONLY | O_CLOEXEC);
@@ -152,16 +160,20 @@ static void every_length_is_read_or_refused(void **state) {
       opened++;
     }
   }
-  const uint64_t memory = peak_since(memory_before), memory_max = 4 * capture.count + 16 * (uint64_t)MIB;
+  const uint64_t memory = peak_since(memory_before),
+                 memory_max = 4 * capture.count + 16 * (uint64_t)MIB;
   uncut();
   print_message("%llu opened, %llu refused, %.1f MiB at most\n", (unsigned long long)opened,
                 (unsigned long long)refused, (double)memory / MIB);
   assert_true(opened >= (capture.count - HEADER_BYTES) / step);
   assert_int_equal(refused, HEADER_BYTES);
   if (grown) fail_msg("%llu times a shorter front had more events", (unsigned long long)grown);
-  if (silent) fail_msg("%llu lengths lack events and count no damage, the least %zu bytes", (unsigned long long)silent, silent_at);
+  if (silent)
+    fail_msg("%llu lengths lack events and count no damage, the least %zu bytes",
+             (unsigned long long)silent, silent_at);
   if (memory_before && !WITH_ASAN && !WITH_TSAN && memory > memory_max)
-    fail_msg("%llu bytes of memory, not more than %llu", (unsigned long long)memory, (unsigned long long)memory_max);
+    fail_msg("%llu bytes of memory, not more than %llu", (unsigned long long)memory,
+             (unsigned long long)memory_max);
 }
 
 int main(void) {

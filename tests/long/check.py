@@ -148,9 +148,9 @@ def ns_of(number):
 def worked_out(scopes):
     """Of each thread, from its scopes in the JSON: self ns by name, and how long any of them ran.
 
-    Each moment of a thread belongs to the scope that began last of those that run. Where scopes
-nest, that is what a
-    scope takes less what its children take."""
+        Each moment of a thread belongs to the scope that began last of those that run. Where scopes
+    nest, that is what a
+        scope takes less what its children take."""
     self_ns, covered_ns = collections.Counter(), 0
     threads = collections.defaultdict(list)
     for scope in scopes:

@@ -1,5 +1,6 @@
-/* What the tests of examples/minilm share: the model, the reference data and temporary files. Functions in a header, for every
-   .c file of this folder is a test of its own. Include it behind cmocka.h. SPDX-License-Identifier: MIT */
+/* What the tests of examples/minilm share: the model, the reference data and temporary files.
+   Functions in a header, for every .c file of this folder is a test of its own. Include it behind
+   cmocka.h. SPDX-License-Identifier: MIT */
 #ifndef TESTS_MINILM_DATA_H
 #define TESTS_MINILM_DATA_H
 
@@ -13,7 +14,8 @@
 
 enum { DATA_PATH_BYTES = 4096 };
 
-/* The model of $MINILM_MODEL or the default folder; NULL, with a line that says why and how to get it: the test skips. */
+/* The model of $MINILM_MODEL or the default folder; NULL, with a line that says why and how to get
+   it: the test skips. */
 __attribute__((unused)) static model *data_open_model(void) {
   char folder[MODEL_PATH_BYTES];
   failure why;
@@ -44,7 +46,8 @@ __attribute__((unused)) static cJSON *data_read_json(const char *name) {
 }
 
 /* Writes the bytes to a new temporary file; its path goes to path_out. The caller removes it. */
-__attribute__((unused)) static void data_write_file(const void *bytes, size_t count, char path_out[DATA_PATH_BYTES]) {
+__attribute__((unused)) static void data_write_file(const void *bytes, size_t count,
+                                                    char path_out[DATA_PATH_BYTES]) {
   const char *folder = getenv("TMPDIR");
   snprintf(path_out, DATA_PATH_BYTES, "%s/minilm-test-XXXXXX", folder == NULL ? "/tmp" : folder);
   const int descriptor = mkstemp(path_out);

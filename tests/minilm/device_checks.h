@@ -1,13 +1,15 @@
-/* What is asked of every engine on a device, whichever vendor's: the same embeddings, each operator on a queue in the trace, two lanes, memory in the account, refusals for want of memory. A test defines DEVICE_NAME and DEVICE_TYPE before it includes this, behind cmocka.h, and lists
+/* What is asked of every engine on a device, whichever vendor's: the same embeddings, each operator
+   on a queue in the trace, two lanes, memory in the account, refusals for want of memory. A test
+   defines DEVICE_NAME and DEVICE_TYPE before it includes this, behind cmocka.h, and lists
    DEVICE_TESTS among its own. SPDX-License-Identifier: MIT */
 #ifndef TESTS_MINILM_DEVICE_CHECKS_H
 #define TESTS_MINILM_DEVICE_CHECKS_H
 
 #include "../device/alone.h"
+#include "hang_guard.h"
 #include "placement.h"
 #include "reference.h"
 #include "workers.h"
-#include "hang_guard.h"
 
 #define BOUND 1e-4 /* as the host's: what is promised is 1e-3 */
 
@@ -63,7 +65,8 @@ static void open_all(void) {
 }
 
 static void place(void) {
-  if (placement_create(f.model->program, f.engine, f.pool, &f.placement, &why) != 0) fail_msg("%s", why.text);
+  if (placement_create(f.model->program, f.engine, f.pool, &f.placement, &why) != 0)
+    fail_msg("%s", why.text);
 }
 
 static void close_all(void) {
@@ -77,7 +80,8 @@ static void close_all(void) {
 
 static int run_workers(void) {
   workers *w = NULL;
-  if (workers_create(placement_program(f.placement), f.engine, f.pool, WORKERS, &w, &why) != 0) fail_msg("%s", why.text);
+  if (workers_create(placement_program(f.placement), f.engine, f.pool, WORKERS, &w, &why) != 0)
+    fail_msg("%s", why.text);
   for (int64_t i = 0; i < f.batches->count; i++) workers_submit(w, &f.batches->items[i]);
   const int status = workers_wait(w, &why);
   workers_destroy(w);
@@ -114,7 +118,9 @@ static seen look(const prof_trace *trace, const char *category) {
   prof_event e;
   assert_int_equal(prof_cursor_create(trace, &cursor), PROF_OK);
   while (prof_cursor_next(cursor, &e) == 1) {
-    if (e.kind != PROF_EVENT_SCOPE || e.category_bytes != strlen(category) || memcmp(e.category, category, e.category_bytes) != 0) continue;
+    if (e.kind != PROF_EVENT_SCOPE || e.category_bytes != strlen(category) ||
+        memcmp(e.category, category, e.category_bytes) != 0)
+      continue;
     if (!(e.flags & PROF_EVENT_ON_DEVICE)) {
       s.host_count++;
       continue;
@@ -129,7 +135,8 @@ static seen look(const prof_trace *trace, const char *category) {
   return s;
 }
 
-/* Until the device's sides of so many scopes have come: the collector may have no processor, and what a stop does not wait for is lost. */
+/* Until the device's sides of so many scopes have come: the collector may have no processor, and
+   what a stop does not wait for is lost. */
 static void settle(uint64_t wanted) {
   uint64_t sides = 0;
   for (unsigned naps = 0; hang_nap(&naps);) {
@@ -140,7 +147,8 @@ static void settle(uint64_t wanted) {
     prof_trace_destroy(trace);
     if (sides >= wanted) return;
   }
-  fail_msg("of %llu device scopes %llu came", (unsigned long long)wanted, (unsigned long long)sides);
+  fail_msg("of %llu device scopes %llu came", (unsigned long long)wanted,
+           (unsigned long long)sides);
 }
 
 /* How many scopes of the host's were put on a stream. */
@@ -164,9 +172,11 @@ static void each_operator_stands_on_its_queue(void **state) {
   prof_trace *trace = NULL;
   assert_int_equal(prof_get(&trace), PROF_OK);
   const seen operators = look(trace, "operator"), copies = look(trace, "copy");
-  print_message("  %llu operators on %llu queues, %llu copies\n", (unsigned long long)operators.host_count,
+  print_message("  %llu operators on %llu queues, %llu copies\n",
+                (unsigned long long)operators.host_count,
                 (unsigned long long)operators.stream_count, (unsigned long long)copies.host_count);
-  assert_int_equal(operators.host_count, (uint64_t)f.batches->count * (uint64_t)f.model->program->instruction_count);
+  assert_int_equal(operators.host_count,
+                   (uint64_t)f.batches->count * (uint64_t)f.model->program->instruction_count);
   assert_int_equal(operators.device_count, operators.host_count);
   assert_int_equal(copies.device_count, copies.host_count);
   assert_int_equal(operators.early_count + copies.early_count, 0);
@@ -197,7 +207,8 @@ static void each_lane_is_a_stream_of_its_own(void **state) {
   assert_int_equal(prof_get(&trace), PROF_OK);
   const seen operators = look(trace, "operator");
   assert_int_equal(operators.stream_count, WORKERS);
-  assert_int_equal(operators.device_count, (uint64_t)WORKERS * (uint64_t)f.model->program->instruction_count);
+  assert_int_equal(operators.device_count,
+                   (uint64_t)WORKERS * (uint64_t)f.model->program->instruction_count);
   prof_trace_destroy(trace);
   for (int i = 0; i < WORKERS; i++) vm_destroy(vms[i]);
   close_all();
@@ -220,7 +231,8 @@ static void the_devices_memory_stands_in_the_account(void **state) {
   close_all();
 }
 
-/* The n-th block that the pool wants is refused, for every n: a reason, nothing lost, and the next run is whole. */
+/* The n-th block that the pool wants is refused, for every n: a reason, nothing lost, and the next
+   run is whole. */
 static void a_run_without_memory_is_refused_and_the_next_one_works(void **state) {
   (void)state;
   open_all();
@@ -253,11 +265,11 @@ static void a_run_without_memory_is_refused_and_the_next_one_works(void **state)
   close_all();
 }
 
-#define DEVICE_TESTS(X)                                                                                                       \
-  X(embeddings_equal_the_reference)                                                                                           \
-  X(each_operator_stands_on_its_queue)                                                                                        \
-  X(each_lane_is_a_stream_of_its_own)                                                                                         \
-  X(the_devices_memory_stands_in_the_account)                                                                                 \
+#define DEVICE_TESTS(X)                       \
+  X(embeddings_equal_the_reference)           \
+  X(each_operator_stands_on_its_queue)        \
+  X(each_lane_is_a_stream_of_its_own)         \
+  X(the_devices_memory_stands_in_the_account) \
   X(a_run_without_memory_is_refused_and_the_next_one_works)
 
 #endif

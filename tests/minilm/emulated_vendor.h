@@ -1,4 +1,6 @@
-/* A vendor's libraries out of the emulated ones (../device/vendors), which a child of the test finds by LD_LIBRARY_PATH: all of them, or some with others hidden. Include it behind cmocka.h. SPDX-License-Identifier: MIT */
+/* A vendor's libraries out of the emulated ones (../device/vendors), which a child of the test
+   finds by LD_LIBRARY_PATH: all of them, or some with others hidden. Include it behind cmocka.h.
+   SPDX-License-Identifier: MIT */
 #ifndef TESTS_MINILM_EMULATED_VENDOR_H
 #define TESTS_MINILM_EMULATED_VENDOR_H
 
@@ -14,7 +16,8 @@ enum { VENDOR_PATH_BYTES = 4096, VENDOR_TEXT_BYTES = 2048, VENDOR_FILES_MAX = 8 
 
 static inline void vendor_folder(char path_out[VENDOR_PATH_BYTES]) {
   const char *build = getenv("PROF_TEST_BUILD_DIR");
-  snprintf(path_out, VENDOR_PATH_BYTES, "%s/tests/device/vendors", build != NULL ? build : "build/dev");
+  snprintf(path_out, VENDOR_PATH_BYTES, "%s/tests/device/vendors",
+           build != NULL ? build : "build/dev");
 }
 
 /* For the processes that are started from here on. */
@@ -41,9 +44,13 @@ static inline void vendor_run_child(const char *libraries, int output) {
   _exit(127);
 }
 
-/* What this program with the argument "open" says, where of the vendor's libraries the one half are the emulated ones and the other cannot be opened, though the system may have them: an empty file of that name comes before. Both lists end with NULL. */
-static inline void vendor_ask(const char *const *there, const char *const *hidden, char text_out[VENDOR_TEXT_BYTES]) {
-  char folder[] = "/tmp/minilm-vendor-XXXXXX", vendors[VENDOR_PATH_BYTES], from[VENDOR_PATH_BYTES + 64], paths[VENDOR_FILES_MAX][128];
+/* What this program with the argument "open" says, where of the vendor's libraries the one half are
+   the emulated ones and the other cannot be opened, though the system may have them: an empty file
+   of that name comes before. Both lists end with NULL. */
+static inline void vendor_ask(const char *const *there, const char *const *hidden,
+                              char text_out[VENDOR_TEXT_BYTES]) {
+  char folder[] = "/tmp/minilm-vendor-XXXXXX", vendors[VENDOR_PATH_BYTES],
+       from[VENDOR_PATH_BYTES + 64], paths[VENDOR_FILES_MAX][128];
   int ends[2], status = -1, count = 0;
   assert_non_null(mkdtemp(folder));
   vendor_folder(vendors);
@@ -74,21 +81,26 @@ static inline void vendor_ask(const char *const *there, const char *const *hidde
   assert_int_equal(status, 0);
 }
 
-static inline void vendor_says(const char *const *there, const char *const *hidden, const char *words) {
+static inline void vendor_says(const char *const *there, const char *const *hidden,
+                               const char *words) {
   char text[VENDOR_TEXT_BYTES];
   vendor_ask(there, hidden, text);
   if (strstr(text, words) == NULL) fail_msg("\"%s\" does not say \"%s\"", text, words);
 }
 
-#define LIBRARIES(...) (const char *const[]){__VA_ARGS__, NULL}
-#define NO_LIBRARIES (const char *const[]){NULL}
+#define LIBRARIES(...) \
+  (const char *const[]) { __VA_ARGS__, NULL }
+#define NO_LIBRARIES \
+  (const char *const[]) { NULL }
 
 /* The argument "open": what opening the engine comes to. */
 static inline int vendor_tell(const char *name) {
   engine *e = NULL;
   failure refusal;
-  if (engine_open(name, &e, &refusal) != 0) puts(refusal.text);
-  else printf("opened: %s\n", e->description);
+  if (engine_open(name, &e, &refusal) != 0)
+    puts(refusal.text);
+  else
+    printf("opened: %s\n", e->description);
   if (e != NULL) e->destroy(e);
   return 0;
 }

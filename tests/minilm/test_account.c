@@ -1,5 +1,6 @@
-/* The tensor pool's account by prof beside the one that the pool keeps itself: peaks, sums, and what is asked against what is told; with the
-   model's own requests, too, where the model is. SPDX-License-Identifier: MIT */
+/* The tensor pool's account by prof beside the one that the pool keeps itself: peaks, sums, and
+   what is asked against what is told; with the model's own requests, too, where the model is.
+   SPDX-License-Identifier: MIT */
 #define _POSIX_C_SOURCE 200809L
 
 #include <prof/memory.h>
@@ -20,7 +21,14 @@
 #include "pool_checks.h"
 #include "workers.h"
 
-enum { BLOCK_BYTES = 1 << 16, SLOTS = 40, ROUNDS = 5000, THREADS = 4, TRIM_EVERY = 250, ASK_EVERY = 50 };
+enum {
+  BLOCK_BYTES = 1 << 16,
+  SLOTS = 40,
+  ROUNDS = 5000,
+  THREADS = 4,
+  TRIM_EVERY = 250,
+  ASK_EVERY = 50
+};
 
 /* ---- what prof says ---- */
 
@@ -68,10 +76,11 @@ static void assert_nothing_is_wrong(const prof_memory_info *info) {
 }
 
 static void assert_equals_the_pools_own(const prof_memory_info *info, const pool_statistics *own) {
-  print_message("  peak used %lld by prof, %llu by the pool; peak allocated %lld, %llu; %llu pieces, %llu\n",
-                (long long)info->peak_used.used_bytes, (unsigned long long)own->used_peak_bytes,
-                (long long)info->peak_allocated.allocated_bytes, (unsigned long long)own->reserved_peak_bytes,
-                (unsigned long long)info->alloc_count, (unsigned long long)own->request_count);
+  print_message(
+      "  peak used %lld by prof, %llu by the pool; peak allocated %lld, %llu; %llu pieces, %llu\n",
+      (long long)info->peak_used.used_bytes, (unsigned long long)own->used_peak_bytes,
+      (long long)info->peak_allocated.allocated_bytes, (unsigned long long)own->reserved_peak_bytes,
+      (unsigned long long)info->alloc_count, (unsigned long long)own->request_count);
   assert_int_equal(info->peak_used.used_bytes, own->used_peak_bytes);
   assert_int_equal(info->peak_allocated.allocated_bytes, own->reserved_peak_bytes);
   assert_int_equal(info->end.used_bytes, own->used_bytes);
@@ -93,7 +102,9 @@ static void assert_rows_sum_up(const account *a) {
   for (int by = PROF_MEMORY_BY_SCOPE; by <= PROF_MEMORY_BY_ADDRESS; by++) {
     prof_memory_rows *rows = NULL;
     uint64_t bytes = 0, count = 0, requested = 0;
-    assert_int_equal(prof_memory_live(a->memory, a->exact_index, PROF_MEMORY_AT_PEAK_USED, 0, (prof_memory_by)by, &rows), PROF_OK);
+    assert_int_equal(prof_memory_live(a->memory, a->exact_index, PROF_MEMORY_AT_PEAK_USED, 0,
+                                      (prof_memory_by)by, &rows),
+                     PROF_OK);
     for (uint64_t i = 0; i < rows->row_count; i++) {
       bytes += rows->rows[i].bytes;
       count += rows->rows[i].count;
@@ -108,14 +119,16 @@ static void assert_rows_sum_up(const account *a) {
   }
 }
 
-/* Who asks now and then sees at most what was there; and what both ways say of the device is never one sum. */
+/* Who asks now and then sees at most what was there; and what both ways say of the device is never
+   one sum. */
 static void assert_asked_is_at_most_exact(const account *a) {
   prof_memory_max max = {.size = sizeof max};
   assert_true(a->has_asked);
   assert_true(a->asked.sample_count > 0);
   assert_int_equal(a->asked.missing_count, 0);
-  print_message("  asked %llu times: peak used %lld, peak allocated %lld\n", (unsigned long long)a->asked.sample_count,
-                (long long)a->asked.peak_used.used_bytes, (long long)a->asked.peak_allocated.allocated_bytes);
+  print_message("  asked %llu times: peak used %lld, peak allocated %lld\n",
+                (unsigned long long)a->asked.sample_count, (long long)a->asked.peak_used.used_bytes,
+                (long long)a->asked.peak_allocated.allocated_bytes);
   assert_true(a->asked.peak_used.used_bytes > 0);
   assert_true(a->asked.peak_used.used_bytes <= a->exact.peak_used.used_bytes);
   assert_true(a->asked.peak_allocated.allocated_bytes <= a->exact.peak_allocated.allocated_bytes);
@@ -143,7 +156,11 @@ static void churn(const job *j) {
   for (int round = 0; round < ROUNDS; round++) {
     void **slot = &slots[next_random(&seed) % SLOTS];
     pool_release(j->pool, *slot);
-    *slot = *slot != NULL ? NULL : pool_acquire_for(j->pool, 1 + next_random(&seed) % (round % 50 == 0 ? 100000u : 5000u), (pool_purpose){tags[round % 3], POOL_ANY_STREAM});
+    *slot = *slot != NULL
+                ? NULL
+                : pool_acquire_for(j->pool,
+                                   1 + next_random(&seed) % (round % 50 == 0 ? 100000u : 5000u),
+                                   (pool_purpose){tags[round % 3], POOL_ANY_STREAM});
     if (round % TRIM_EVERY == 0) pool_trim(j->pool);
     if (round % ASK_EVERY == 0) PROFILE_MEMORY(PROF_HOST, j->name);
   }
@@ -225,19 +242,24 @@ static void what_was_there_before_the_start_is_counted(void **state) {
   pool_destroy(p);
 }
 
-/* The piece belongs to the scope of whoever wanted it, not to the pool's own scope of the request. */
+/* The piece belongs to the scope of whoever wanted it, not to the pool's own scope of the
+   request. */
 static void a_piece_is_counted_to_its_callers_scope_and_tag(void **state) {
   (void)state;
   pool *p = pool_create(BLOCK_BYTES, &pool_host_memory);
   void *memory = NULL;
   assert_int_equal(prof_start(2), PROF_OK);
-  WITH_BASE_PROFILER(PROF_HOST, "the caller", "test", PROF_NO_ARGS,
-                     { memory = pool_acquire_for(p, 1000, (pool_purpose){prof_memory_tag("the purpose"), POOL_ANY_STREAM}); });
+  WITH_BASE_PROFILER(PROF_HOST, "the caller", "test", PROF_NO_ARGS, {
+    memory =
+        pool_acquire_for(p, 1000, (pool_purpose){prof_memory_tag("the purpose"), POOL_ANY_STREAM});
+  });
   pool_release(p, memory);
   prof_stop();
   account a = read_account();
   prof_memory_rows *rows = NULL;
-  assert_int_equal(prof_memory_live(a.memory, a.exact_index, PROF_MEMORY_AT_PEAK_USED, 0, PROF_MEMORY_BY_ADDRESS, &rows), PROF_OK);
+  assert_int_equal(prof_memory_live(a.memory, a.exact_index, PROF_MEMORY_AT_PEAK_USED, 0,
+                                    PROF_MEMORY_BY_ADDRESS, &rows),
+                   PROF_OK);
   assert_int_equal(rows->row_count, 1);
   assert_string_equal(rows->rows[0].label, "the caller");
   assert_string_equal(rows->rows[0].tag, "the purpose");
@@ -278,7 +300,9 @@ static void a_refused_request_is_told(void **state) {
   account a = read_account();
   assert_int_equal(a.exact.oom_count, 1);
   assert_int_equal(a.exact.alloc_count, 1);
-  if (strstr(said, "out of memory") == NULL || strstr(said, "\nprof: pool tensors: used 1024 bytes") == NULL) fail_msg("it says: %s", said);
+  if (strstr(said, "out of memory") == NULL ||
+      strstr(said, "\nprof: pool tensors: used 1024 bytes") == NULL)
+    fail_msg("it says: %s", said);
   if (strchr(said, '?') != NULL) fail_msg("it says: %s", said);
   drop_account(&a);
   pool_destroy(p);
@@ -310,14 +334,17 @@ static void nobody_is_asked_while_prof_is_off(void **state) {
 
 static batches *make_batches(const model *m) {
   static const char *const texts[] = {"Where does the memory go?", "A short one.",
-                                      "What a pool hands out is used, and what it has taken from the system is allocated; the peaks of both "
-                                      "come at times of their own, and what lies free in between in stretches too short is what it costs."};
+                                      "What a pool hands out is used, and what it has taken from "
+                                      "the system is allocated; the peaks of both "
+                                      "come at times of their own, and what lies free in between "
+                                      "in stretches too short is what it costs."};
   enum { COUNT = 24 };
   text_span spans[COUNT];
   for (int i = 0; i < COUNT; i++) spans[i] = (text_span){texts[i % 3], strlen(texts[i % 3])};
   batches *b = NULL;
   failure why;
-  if (batches_create(m->tokenizer, m->config.hidden, spans, COUNT, &b, &why) != 0) fail_msg("%s", why.text);
+  if (batches_create(m->tokenizer, m->config.hidden, spans, COUNT, &b, &why) != 0)
+    fail_msg("%s", why.text);
   return b;
 }
 
@@ -360,7 +387,8 @@ static void workers_account_equals_the_pools_own(void **state) {
   }
 }
 
-/* At level 2 each piece lies in the scope of the instruction that wanted it, and is tagged with its operator. */
+/* At level 2 each piece lies in the scope of the instruction that wanted it, and is tagged with its
+   operator. */
 static void at_the_peak_all_is_live_for_an_instruction(void **state) {
   model *m = *state;
   if (m == NULL) {
@@ -371,10 +399,13 @@ static void at_the_peak_all_is_live_for_an_instruction(void **state) {
   run_workers(m, p, 2);
   account a = read_account();
   prof_memory_rows *rows = NULL;
-  assert_int_equal(prof_memory_live(a.memory, a.exact_index, PROF_MEMORY_AT_PEAK_USED, 0, PROF_MEMORY_BY_ADDRESS, &rows), PROF_OK);
+  assert_int_equal(prof_memory_live(a.memory, a.exact_index, PROF_MEMORY_AT_PEAK_USED, 0,
+                                    PROF_MEMORY_BY_ADDRESS, &rows),
+                   PROF_OK);
   assert_true(rows->row_count > 0);
   for (uint64_t i = 0; i < rows->row_count; i++) {
-    if (strncmp(rows->rows[i].label, "layer ", 6) != 0 && strcmp(rows->rows[i].label, "embeddings") != 0)
+    if (strncmp(rows->rows[i].label, "layer ", 6) != 0 &&
+        strcmp(rows->rows[i].label, "embeddings") != 0)
       fail_msg("a piece is counted to '%s'", rows->rows[i].label);
     assert_true(rows->rows[i].tag[0] != '\0');
   }

@@ -1,5 +1,5 @@
-/* Files become paragraphs: where they end, what is left out, which files count once, what is refused.
-   SPDX-License-Identifier: MIT */
+/* Files become paragraphs: where they end, what is left out, which files count once, what is
+   refused. SPDX-License-Identifier: MIT */
 #define _POSIX_C_SOURCE 200809L
 
 #include <setjmp.h>
@@ -31,7 +31,9 @@ static void expect_text(const corpus *c, int64_t i, const char *want) {
 
 static void blank_lines_part_paragraphs_and_blanks_are_squeezed(void **state) {
   (void)state;
-  corpus *c = read_text("\n \n one two\t three\r\n  four five six \n \t \n\n\nseven eight nine ten eleven\ntwelve\x1b[0m\x7f!");
+  corpus *c = read_text(
+      "\n \n one two\t three\r\n  four five six \n \t \n\n\nseven eight nine ten "
+      "eleven\ntwelve\x1b[0m\x7f!");
   assert_int_equal(c->count, 2);
   expect_text(c, 0, "one two three four five six");
   expect_text(c, 1, "seven eight nine ten eleven twelve [0m !");
@@ -50,7 +52,8 @@ static void headings_and_empty_files_give_nothing(void **state) {
 
 static void a_folder_gives_each_file_once_and_links_last(void **state) {
   (void)state;
-  char folder[DATA_PATH_BYTES], path[DATA_PATH_BYTES + 16], link_path[DATA_PATH_BYTES + 16], inner[DATA_PATH_BYTES + 16];
+  char folder[DATA_PATH_BYTES], path[DATA_PATH_BYTES + 16], link_path[DATA_PATH_BYTES + 16],
+      inner[DATA_PATH_BYTES + 16];
   failure why = {""};
   data_write_file("", 0, folder);
   remove(folder);

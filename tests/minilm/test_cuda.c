@@ -1,4 +1,6 @@
-/* The runtime on a CUDA device, on an emulated driver, NVRTC and cuBLAS (../device/vendors): kernels.cu is compiled by the system's compiler and run on threads that stand for streams, on memory that the host cannot read. No device is behind it. SPDX-License-Identifier: MIT */
+/* The runtime on a CUDA device, on an emulated driver, NVRTC and cuBLAS (../device/vendors):
+   kernels.cu is compiled by the system's compiler and run on threads that stand for streams, on
+   memory that the host cannot read. No device is behind it. SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE
 #include <prof/device.h>
 #include <prof/memory.h>
@@ -52,7 +54,9 @@ static void a_device_that_is_too_old_for_nvrtc_is_told(void **state) {
   (void)state;
   setenv("EMULATED_NVRTC_ARCHITECTURES", "100,120", 1);
   assert_int_equal(engine_open("cuda", &f.engine, &why), -1);
-  assert_string_equal(why.text, "NVRTC compiles for nothing as old as this device (compute capability 9.0): an older CUDA's does");
+  assert_string_equal(why.text,
+                      "NVRTC compiles for nothing as old as this device (compute capability 9.0): "
+                      "an older CUDA's does");
 }
 
 /* ---- refusals ---- */
@@ -65,13 +69,19 @@ static void a_machine_without_a_driver_is_told(void **state) {
 
 static void a_machine_without_nvrtc_is_told(void **state) {
   (void)state;
-  vendor_says(LIBRARIES("libcuda.so.1", "libcublas.so.13"), LIBRARIES("libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2"), "there is no NVRTC, which compiles the kernels: no libnvrtc.so.13, nor an older one");
+  vendor_says(LIBRARIES("libcuda.so.1", "libcublas.so.13"),
+              LIBRARIES("libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2"),
+              "there is no NVRTC, which compiles the kernels: no libnvrtc.so.13, nor an older one");
 }
 
 static void a_machine_without_cublas_is_told(void **state) {
   (void)state;
-  vendor_says(LIBRARIES("libcuda.so.1", "libnvrtc.so.13"), LIBRARIES("libcublas.so.13", "libcublas.so.12", "libcublas.so.11"), "there is no cuBLAS, which multiplies the matrices: no libcublas.so.13, nor an older one");
-  vendor_says(LIBRARIES("libcuda.so.1", "libnvrtc.so.13", "libcublas.so.13"), NO_LIBRARIES, "opened: Emulated CUDA 0");
+  vendor_says(
+      LIBRARIES("libcuda.so.1", "libnvrtc.so.13"),
+      LIBRARIES("libcublas.so.13", "libcublas.so.12", "libcublas.so.11"),
+      "there is no cuBLAS, which multiplies the matrices: no libcublas.so.13, nor an older one");
+  vendor_says(LIBRARIES("libcuda.so.1", "libnvrtc.so.13", "libcublas.so.13"), NO_LIBRARIES,
+              "opened: Emulated CUDA 0");
 }
 
 static void a_driver_without_a_device_is_told(void **state) {
@@ -99,15 +109,15 @@ static void kernels_that_do_not_compile_are_told_with_the_compilers_words(void *
   assert_int_equal(driver()->contexts, 0);
 }
 
-#define TESTS(X)                                                                                                              \
-  DEVICE_TESTS(X)                                                                                                             \
-  X(kernels_are_compiled_for_the_device_itself)                                                                               \
-  X(an_older_nvrtc_compiles_for_the_newest_that_it_knows)                                                                     \
-  X(a_device_that_is_too_old_for_nvrtc_is_told)                                                                               \
-  X(a_machine_without_a_driver_is_told)                                                                                       \
-  X(a_machine_without_nvrtc_is_told)                                                                                          \
-  X(a_machine_without_cublas_is_told)                                                                                         \
-  X(a_driver_without_a_device_is_told)                                                                                        \
+#define TESTS(X)                                          \
+  DEVICE_TESTS(X)                                         \
+  X(kernels_are_compiled_for_the_device_itself)           \
+  X(an_older_nvrtc_compiles_for_the_newest_that_it_knows) \
+  X(a_device_that_is_too_old_for_nvrtc_is_told)           \
+  X(a_machine_without_a_driver_is_told)                   \
+  X(a_machine_without_nvrtc_is_told)                      \
+  X(a_machine_without_cublas_is_told)                     \
+  X(a_driver_without_a_device_is_told)                    \
   X(kernels_that_do_not_compile_are_told_with_the_compilers_words)
 ALONE_TESTS
 

@@ -1,4 +1,5 @@
-/* The runtime on a device of HIP's, on an emulated runtime and hipRTC (../device/vendors), as test_cuda.c. No device is behind it. SPDX-License-Identifier: MIT */
+/* The runtime on a device of HIP's, on an emulated runtime and hipRTC (../device/vendors), as
+   test_cuda.c. No device is behind it. SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE
 #include <prof/device.h>
 #include <prof/memory.h>
@@ -24,20 +25,25 @@ static void begin(void) {}
 
 static void up_to_6_the_runtime_has_the_compiler_in_itself(void **state) {
   (void)state;
-  vendor_says(LIBRARIES("libamdhip64.so.5"), LIBRARIES("libamdhip64.so.7", "libamdhip64.so.6", "libhiprtc.so.5"), "opened: Emulated HIP 0");
-  vendor_says(LIBRARIES("libamdhip64.so.6", "libhiprtc.so.6"), LIBRARIES("libamdhip64.so.7"), "opened: Emulated HIP 0");
+  vendor_says(LIBRARIES("libamdhip64.so.5"),
+              LIBRARIES("libamdhip64.so.7", "libamdhip64.so.6", "libhiprtc.so.5"),
+              "opened: Emulated HIP 0");
+  vendor_says(LIBRARIES("libamdhip64.so.6", "libhiprtc.so.6"), LIBRARIES("libamdhip64.so.7"),
+              "opened: Emulated HIP 0");
 }
 
 /* ---- refusals ---- */
 
 static void a_machine_without_hip_is_told(void **state) {
   (void)state;
-  vendor_says(NO_LIBRARIES, LIBRARIES("libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5"), "there is no HIP: no libamdhip64.so.7, nor an older one");
+  vendor_says(NO_LIBRARIES, LIBRARIES("libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5"),
+              "there is no HIP: no libamdhip64.so.7, nor an older one");
 }
 
 static void a_machine_without_hiprtc_is_told(void **state) {
   (void)state;
-  vendor_says(LIBRARIES("libamdhip64.so.6"), LIBRARIES("libamdhip64.so.7", "libhiprtc.so.6"), "there is no hipRTC, which compiles the kernels: no libhiprtc.so.6");
+  vendor_says(LIBRARIES("libamdhip64.so.6"), LIBRARIES("libamdhip64.so.7", "libhiprtc.so.6"),
+              "there is no hipRTC, which compiles the kernels: no libhiprtc.so.6");
 }
 
 static void a_runtime_without_a_device_is_told(void **state) {
@@ -58,12 +64,12 @@ static void kernels_that_do_not_compile_are_told_with_the_compilers_words(void *
   assert_null(f.engine);
 }
 
-#define TESTS(X)                                                                                                              \
-  DEVICE_TESTS(X)                                                                                                             \
-  X(up_to_6_the_runtime_has_the_compiler_in_itself)                                                                           \
-  X(a_machine_without_hip_is_told)                                                                                            \
-  X(a_machine_without_hiprtc_is_told)                                                                                         \
-  X(a_runtime_without_a_device_is_told)                                                                                       \
+#define TESTS(X)                                    \
+  DEVICE_TESTS(X)                                   \
+  X(up_to_6_the_runtime_has_the_compiler_in_itself) \
+  X(a_machine_without_hip_is_told)                  \
+  X(a_machine_without_hiprtc_is_told)               \
+  X(a_runtime_without_a_device_is_told)             \
   X(kernels_that_do_not_compile_are_told_with_the_compilers_words)
 ALONE_TESTS
 

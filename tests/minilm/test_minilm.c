@@ -1,5 +1,6 @@
-/* The whole runtime against torch: tests/data/minilm-reference.json holds texts with the token numbers and embeddings that
-   sentence-transformers made of them. Also: batching, workers and running out of memory. SPDX-License-Identifier: MIT */
+/* The whole runtime against torch: tests/data/minilm-reference.json holds texts with the token
+   numbers and embeddings that sentence-transformers made of them. Also: batching, workers and
+   running out of memory. SPDX-License-Identifier: MIT */
 #define _POSIX_C_SOURCE 200809L
 
 #include <math.h>
@@ -15,7 +16,8 @@
 #include "reference.h"
 #include "workers.h"
 
-#define BOUND 1e-4 /* of the greatest absolute difference; float32 in another order of sums gives about 1e-6 */
+/* of the greatest absolute difference; float32 in another order of sums gives about 1e-6 */
+#define BOUND 1e-4
 
 typedef struct fixture {
   model *model;
@@ -64,7 +66,8 @@ static void token_numbers_equal_the_reference(void **state) {
   cJSON_ArrayForEach(one, f->reference.cases) {
     int32_t ids[TOKENIZER_LENGTH_MAX];
     const text_span text = reference_text(one);
-    const int64_t count = tokenizer_encode(f->model->tokenizer, text.data, text.bytes, ids, TOKENIZER_LENGTH_MAX, NULL);
+    const int64_t count = tokenizer_encode(f->model->tokenizer, text.data, text.bytes, ids,
+                                           TOKENIZER_LENGTH_MAX, NULL);
     const cJSON *want = cJSON_GetObjectItemCaseSensitive(one, "token_ids");
     assert_int_equal(count, cJSON_GetArraySize(want));
     int64_t i = 0;
@@ -92,7 +95,8 @@ static void embeddings_one_at_a_time_equal_the_reference(void **state) {
   batches_destroy(all);
 }
 
-/* Rows of different lengths stand in one batch: what padding holds must not reach a text's embedding. */
+/* Rows of different lengths stand in one batch: what padding holds must not reach a text's
+   embedding. */
 static void embeddings_in_batches_on_two_workers_equal_the_reference(void **state) {
   const fixture *f = *state;
   batches *b = reference_batches(&f->reference, f->model);
@@ -119,32 +123,37 @@ static void a_run_gives_all_its_memory_back(void **state) {
   assert_int_equal(s.used_bytes, 0);
   assert_int_equal(s.release_count + s.refused_count, s.request_count);
   print_message("  peak used %.1f MB of %.1f MB reserved, %llu requests, %llu went to the system\n",
-                (double)s.used_peak_bytes / 1e6, (double)s.reserved_peak_bytes / 1e6, (unsigned long long)s.request_count,
-                (unsigned long long)s.reserve_count);
+                (double)s.used_peak_bytes / 1e6, (double)s.reserved_peak_bytes / 1e6,
+                (unsigned long long)s.request_count, (unsigned long long)s.reserve_count);
 }
 
-/* Registers are released at their last use: no layer needs more than its input, query, key, value and the scores. */
+/* Registers are released at their last use: no layer needs more than its input, query, key, value
+   and the scores. */
 static void a_run_holds_no_more_than_one_layers_registers(void **state) {
   const fixture *f = *state;
   batches *b = reference_batches(&f->reference, f->model);
   const batch *largest = &b->items[0];
   const int64_t rows = largest->count * largest->length;
-  const int64_t floats = 4 * rows * f->model->config.hidden + rows * f->model->config.heads * largest->length;
-  const uint64_t bound_bytes = (uint64_t)floats * sizeof(float) * 101 / 100; /* the pool rounds up */
+  const int64_t floats =
+      4 * rows * f->model->config.hidden + rows * f->model->config.heads * largest->length;
+  /* the pool rounds up */
+  const uint64_t bound_bytes = (uint64_t)floats * sizeof(float) * 101 / 100;
   pool *p = pool_create(1 << 20, &pool_host_memory);
   vm *v = create_vm(f, p);
   failure why;
   pool_statistics s;
   assert_int_equal(vm_run(v, largest, &why), 0);
   pool_statistics_get(p, &s);
-  print_message("  peak %llu bytes, bound %llu\n", (unsigned long long)s.used_peak_bytes, (unsigned long long)bound_bytes);
+  print_message("  peak %llu bytes, bound %llu\n", (unsigned long long)s.used_peak_bytes,
+                (unsigned long long)bound_bytes);
   assert_true(s.used_peak_bytes <= bound_bytes);
   vm_destroy(v);
   pool_destroy(p);
   batches_destroy(b);
 }
 
-/* The n-th block that the pool wants is refused, for every n: a reason, nothing lost, and the next run is whole. */
+/* The n-th block that the pool wants is refused, for every n: a reason, nothing lost, and the next
+   run is whole. */
 static void a_run_without_memory_is_refused_and_the_next_one_works(void **state) {
   const fixture *f = *state;
   batches *b = reference_batches(&f->reference, f->model);

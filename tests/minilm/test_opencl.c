@@ -1,5 +1,5 @@
-/* The runtime on an OpenCL device, whichever the machine has: the same embeddings, each operator on a queue in the trace, memory in the account,
-   refusals. SPDX-License-Identifier: MIT */
+/* The runtime on an OpenCL device, whichever the machine has: the same embeddings, each operator on
+   a queue in the trace, memory in the account, refusals. SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE
 #include <stdio.h>
 
@@ -32,7 +32,9 @@ int main(void) {
 
 /* What a driver keeps to the end of the process is not ours to find. */
 const char *__lsan_default_suppressions(void); /* NOLINT: the name is the sanitizer's */
-const char *__lsan_default_suppressions(void) { return "leak:libpocl\nleak:libOpenCL\nleak:libLLVM\nleak:libclang\nleak:libhwloc\n"; }
+const char *__lsan_default_suppressions(void) {
+  return "leak:libpocl\nleak:libOpenCL\nleak:libLLVM\nleak:libclang\nleak:libhwloc\n";
+}
 
 /* The machine's own drivers, and kernels built once. */
 static void begin(void) {
@@ -60,10 +62,12 @@ static void a_device_that_is_not_there_is_told(void **state) {
 static void kernels_that_do_not_compile_are_told_with_the_compilers_words(void **state) {
   (void)state;
   setenv("POCL_EXTRA_BUILD_FLAGS", "-Dkernel=no_such_type", 1);
-  setenv("POCL_KERNEL_CACHE", "0", 1); /* it does not ask which flags a kernel that it has was built with */
+  /* it does not ask which flags a kernel that it has was built with */
+  setenv("POCL_KERNEL_CACHE", "0", 1);
   if (engine_open("opencl", &f.engine, &why) == 0) {
     print_message("skip: %s is not PoCL, which can be made to fail\n", f.engine->description);
-    assert_true(strncmp(f.engine->description, "pthread-", 8) != 0 && strncmp(f.engine->description, "cpu-", 4) != 0);
+    assert_true(strncmp(f.engine->description, "pthread-", 8) != 0 &&
+                strncmp(f.engine->description, "cpu-", 4) != 0);
     f.engine->destroy(f.engine);
     skip();
   }
@@ -73,9 +77,9 @@ static void kernels_that_do_not_compile_are_told_with_the_compilers_words(void *
   assert_null(f.engine);
 }
 
-#define TESTS(X)                                                                                                              \
-  DEVICE_TESTS(X)                                                                                                             \
-  X(a_device_that_is_not_there_is_told)                                                                                       \
+#define TESTS(X)                        \
+  DEVICE_TESTS(X)                       \
+  X(a_device_that_is_not_there_is_told) \
   X(kernels_that_do_not_compile_are_told_with_the_compilers_words)
 ALONE_TESTS
 
@@ -87,7 +91,8 @@ static bool has_device(void) {
   if (child == 0) {
     begin();
     const bool is_missing = engine_open("opencl", &f.engine, &why) != 0 &&
-                            (strstr(why.text, "there is no OpenCL") != NULL || strstr(why.text, "no device on this machine") != NULL);
+                            (strstr(why.text, "there is no OpenCL") != NULL ||
+                             strstr(why.text, "no device on this machine") != NULL);
     if (is_missing) printf("skip: %s\n", why.text);
     fflush(stdout);
     _exit(is_missing);

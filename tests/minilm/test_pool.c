@@ -1,5 +1,5 @@
-/* The tensor pool: pieces never overlap, what comes back is used again and joined, and all of it goes back to the system.
-   SPDX-License-Identifier: MIT */
+/* The tensor pool: pieces never overlap, what comes back is used again and joined, and all of it
+   goes back to the system. SPDX-License-Identifier: MIT */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -33,8 +33,9 @@ static int acquire_filled(pool *p, slot *s, size_t bytes, unsigned char fill) {
   return 0;
 }
 
-/* Each piece holds its own pattern from end to end: a piece that overlaps another is seen when either comes back. Returns the
-   number of faults (the caller asserts: cmocka's jumps must not leave a thread). */
+/* Each piece holds its own pattern from end to end: a piece that overlaps another is seen when
+   either comes back. Returns the number of faults (the caller asserts: cmocka's jumps must not
+   leave a thread). */
 static int churn(pool *p, uint32_t seed) {
   slot slots[SLOTS] = {{NULL, 0, 0}};
   int fault_count = 0;
@@ -169,7 +170,8 @@ static void streams_do_not_share_what_came_back(void **state) {
   void *const first = pool_acquire_for(p, 1000, (pool_purpose){0, 1});
   assert_non_null(first);
   pool_release(p, first);
-  void *const others = pool_acquire_for(p, 1000, (pool_purpose){0, 2}), *const nobodys = pool_acquire(p, 1000);
+  void *const others = pool_acquire_for(p, 1000, (pool_purpose){0, 2}), *const nobodys =
+                                                                            pool_acquire(p, 1000);
   assert_ptr_not_equal(others, first);
   assert_ptr_not_equal(nobodys, first);
   assert_int_equal(statistics_of(p).reserve_count, 3);

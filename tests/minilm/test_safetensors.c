@@ -1,5 +1,6 @@
-/* Files that are not what they say: every refusal has its reason, and none of them reads outside the file (run it under
-   AddressSanitizer too). The good file is made here, then broken in one place a case. SPDX-License-Identifier: MIT */
+/* Files that are not what they say: every refusal has its reason, and none of them reads outside
+   the file (run it under AddressSanitizer too). The good file is made here, then broken in one
+   place a case. SPDX-License-Identifier: MIT */
 #define _POSIX_C_SOURCE 200809L
 
 #include <setjmp.h>
@@ -14,11 +15,13 @@
 #include "data.h"
 #include "safetensors.h"
 
-#define ONE(dtype, shape, offsets) "{\"w\":{\"dtype\":\"" dtype "\",\"shape\":" shape ",\"data_offsets\":" offsets "}}"
+#define ONE(dtype, shape, offsets) \
+  "{\"w\":{\"dtype\":\"" dtype "\",\"shape\":" shape ",\"data_offsets\":" offsets "}}"
 
 enum { DATA_BYTES = 24 };
 
-/* Length, header and 24 bytes of data (0.0f to 5.0f); returns how many bytes. The header is padded by blanks to 8 bytes. */
+/* Length, header and 24 bytes of data (0.0f to 5.0f); returns how many bytes. The header is padded
+   by blanks to 8 bytes. */
 static size_t make_file(const char *header, unsigned char out[1024]) {
   size_t length = strlen(header);
   const float data[DATA_BYTES / sizeof(float)] = {0, 1, 2, 3, 4, 5};
@@ -31,7 +34,8 @@ static size_t make_file(const char *header, unsigned char out[1024]) {
   return 8 + length + sizeof data;
 }
 
-static int open_bytes(const unsigned char *bytes, size_t count, safetensors **file_out, failure *why) {
+static int open_bytes(const unsigned char *bytes, size_t count, safetensors **file_out,
+                      failure *why) {
   char path[DATA_PATH_BYTES];
   data_write_file(bytes, count, path);
   const int status = safetensors_open(path, file_out, why);
@@ -60,7 +64,8 @@ static void a_good_file_gives_its_tensor(void **state) {
   failure why = {""};
   tensor t;
   const char *header =
-      "{\"__metadata__\":{\"format\":\"pt\"},\"w\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]},"
+      "{\"__metadata__\":{\"format\":\"pt\"},\"w\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_"
+      "offsets\":[0,24]},"
       "\"none\":{\"dtype\":\"F32\",\"shape\":[0,3],\"data_offsets\":[24,24]}}";
   assert_int_equal(open_bytes(bytes, make_file(header, bytes), &file, &why), 0);
   assert_int_equal(safetensors_get(file, "w", 2, (const int64_t[]){2, 3}, &t, &why), 0);
@@ -75,11 +80,13 @@ static void what_the_model_does_not_want_is_refused_by_name(void **state) {
   safetensors *file = NULL;
   failure why = {""};
   tensor t;
-  assert_int_equal(open_bytes(bytes, make_file(ONE("F16", "[2,6]", "[0,24]"), bytes), &file, &why), 0);
+  assert_int_equal(open_bytes(bytes, make_file(ONE("F16", "[2,6]", "[0,24]"), bytes), &file, &why),
+                   0);
   assert_int_equal(safetensors_get(file, "w", 2, (const int64_t[]){2, 6}, &t, &why), -1);
   assert_string_equal(why.text, "tensor w has dtype F16, the runtime computes in F32");
   safetensors_close(file);
-  assert_int_equal(open_bytes(bytes, make_file(ONE("F32", "[2,3]", "[0,24]"), bytes), &file, &why), 0);
+  assert_int_equal(open_bytes(bytes, make_file(ONE("F32", "[2,3]", "[0,24]"), bytes), &file, &why),
+                   0);
   assert_int_equal(safetensors_get(file, "w", 2, (const int64_t[]){3, 2}, &t, &why), -1);
   assert_string_equal(why.text, "tensor w has shape [2, 3], the model wants [3, 2]");
   assert_int_equal(safetensors_get(file, "w", 1, (const int64_t[]){2}, &t, &why), -1);
@@ -113,7 +120,8 @@ static void a_file_cut_at_any_byte_is_refused(void **state) {
 
 static void offsets_outside_the_data_are_refused(void **state) {
   (void)state;
-  expect_header_refusal(ONE("F32", "[2,3]", "[8,32]"), "data_offsets [8, 32] do not fit the 24 bytes of data");
+  expect_header_refusal(ONE("F32", "[2,3]", "[8,32]"),
+                        "data_offsets [8, 32] do not fit the 24 bytes of data");
   expect_header_refusal(ONE("F32", "[2,3]", "[24,0]"), "do not fit");
   expect_header_refusal(ONE("F32", "[2,3]", "[-8,16]"), "not two whole numbers");
   expect_header_refusal(ONE("F32", "[2,3]", "[0,1e300]"), "not two whole numbers");
@@ -140,7 +148,8 @@ static void shapes_and_dtypes_that_cannot_be_are_refused(void **state) {
   expect_header_refusal("{\"w\":{\"dtype\":\"F32\",\"shape\":[6]}}", "not two whole numbers");
 }
 
-/* No reason is fixed here: a flipped byte may also leave a good file. What counts is that nothing is read outside it. */
+/* No reason is fixed here: a flipped byte may also leave a good file. What counts is that nothing
+   is read outside it. */
 static void a_file_with_any_byte_flipped_does_no_harm(void **state) {
   (void)state;
   unsigned char bytes[1024];
@@ -178,11 +187,13 @@ static void expect_config_refusal(const char *text, const char *reason) {
   data_write_file(text, strlen(text), path);
   const int status = config_read(path, &c, &why);
   remove(path);
-  if (status != -1 || strstr(why.text, reason) == NULL) fail_msg("wanted \"%s\", got %d \"%s\"", reason, status, why.text);
+  if (status != -1 || strstr(why.text, reason) == NULL)
+    fail_msg("wanted \"%s\", got %d \"%s\"", reason, status, why.text);
 }
 
-#define NUMBERS                                                                                                \
-  "\"intermediate_size\":8,\"num_hidden_layers\":1,\"num_attention_heads\":2,\"max_position_embeddings\":512," \
+#define NUMBERS                                                                               \
+  "\"intermediate_size\":8,\"num_hidden_layers\":1,\"num_attention_heads\":2,\"max_position_" \
+  "embeddings\":512,"                                                                         \
   "\"type_vocab_size\":2,\"vocab_size\":9,\"layer_norm_eps\":1e-12"
 
 static void a_configuration_that_cannot_run_is_refused_with_its_key(void **state) {
@@ -190,12 +201,15 @@ static void a_configuration_that_cannot_run_is_refused_with_its_key(void **state
   expect_config_refusal("", "not a JSON object");
   expect_config_refusal("{}", "hidden_size is not a number");
   expect_config_refusal("{\"hidden_size\":0," NUMBERS "}", "hidden_size is not a number from 1 to");
-  expect_config_refusal("{\"hidden_size\":1e99," NUMBERS "}", "hidden_size is not a number from 1 to");
+  expect_config_refusal("{\"hidden_size\":1e99," NUMBERS "}",
+                        "hidden_size is not a number from 1 to");
   expect_config_refusal("{\"hidden_size\":7," NUMBERS "}", "7 hidden do not divide by 2 heads");
   expect_config_refusal("{\"hidden_size\":8," NUMBERS "}", "model_type is missing");
-  expect_config_refusal("{\"hidden_size\":8,\"model_type\":\"gpt2\"," NUMBERS "}", "model_type is gpt2");
-  expect_config_refusal("{\"hidden_size\":8,\"model_type\":\"bert\",\"hidden_act\":\"relu\"," NUMBERS "}",
-                        "hidden_act is relu");
+  expect_config_refusal("{\"hidden_size\":8,\"model_type\":\"gpt2\"," NUMBERS "}",
+                        "model_type is gpt2");
+  expect_config_refusal(
+      "{\"hidden_size\":8,\"model_type\":\"bert\",\"hidden_act\":\"relu\"," NUMBERS "}",
+      "hidden_act is relu");
 }
 
 int main(void) {

@@ -1,5 +1,6 @@
-/* The tokenizer: token for token what Hugging Face's does (tests/data/minilm-tokens.json), and what no JSON text can hold:
-   bytes that are not UTF-8, NUL, tiny capacities, broken vocabularies. SPDX-License-Identifier: MIT */
+/* The tokenizer: token for token what Hugging Face's does (tests/data/minilm-tokens.json), and what
+   no JSON text can hold: bytes that are not UTF-8, NUL, tiny capacities, broken vocabularies.
+   SPDX-License-Identifier: MIT */
 #define _POSIX_C_SOURCE 200809L
 
 #include <setjmp.h>
@@ -13,7 +14,8 @@
 #include "unicode.h"
 
 enum { PAD, UNK, CLS, SEP, MASK, RUN, ING, NER, COMMA, AB, HASH };
-static const char small_vocabulary[] = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nrun\n##ing\n##ner\n,\nab\n#\n";
+static const char small_vocabulary[] =
+    "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nrun\n##ing\n##ner\n,\nab\n#\n";
 
 static tokenizer *open_text(const char *text, failure *why) {
   char path[DATA_PATH_BYTES];
@@ -35,7 +37,8 @@ static int tear_down(void **state) {
   return 0;
 }
 
-static void expect(const tokenizer *t, const char *text, size_t bytes, const int32_t *want, int64_t want_count) {
+static void expect(const tokenizer *t, const char *text, size_t bytes, const int32_t *want,
+                   int64_t want_count) {
   int32_t ids[TOKENIZER_LENGTH_MAX];
   const int64_t count = tokenizer_encode(t, text, bytes, ids, TOKENIZER_LENGTH_MAX, NULL);
   assert_int_equal(count, want_count);
@@ -57,14 +60,16 @@ static void hard_texts_give_hugging_faces_tokens(void **state) {
     const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(one, "text"));
     const cJSON *want = cJSON_GetObjectItemCaseSensitive(one, "token_ids");
     int32_t ids[TOKENIZER_LENGTH_MAX];
-    const int64_t count = tokenizer_encode(m->tokenizer, text, strlen(text), ids, TOKENIZER_LENGTH_MAX, NULL);
+    const int64_t count =
+        tokenizer_encode(m->tokenizer, text, strlen(text), ids, TOKENIZER_LENGTH_MAX, NULL);
     int64_t i = 0;
     int is_equal = count == cJSON_GetArraySize(want);
     cJSON_ArrayForEach(number, want) {
       is_equal = is_equal && ids[i] == number->valueint;
       i++;
     }
-    if (!is_equal) print_message("  case %d differs (%lld tokens): %s\n", case_count, (long long)count, text);
+    if (!is_equal)
+      print_message("  case %d differs (%lld tokens): %s\n", case_count, (long long)count, text);
     wrong_count += !is_equal;
     case_count++;
   }
@@ -117,7 +122,8 @@ static void a_long_text_is_cut_and_says_so(void **state) {
 
 static void a_word_of_more_than_100_characters_is_unknown(void **state) {
   char text[4 * 101 + 1];
-  for (int i = 0; i < 101; i++) memcpy(text + 4 * i, "\xF0\x90\x90\xA8", 4); /* four bytes each: fills the buffer */
+  /* four bytes each: fills the buffer */
+  for (int i = 0; i < 101; i++) memcpy(text + 4 * i, "\xF0\x90\x90\xA8", 4);
   expect(*state, text, 400, (const int32_t[]){CLS, UNK, SEP}, 3);
   expect(*state, text, 404, (const int32_t[]){CLS, UNK, SEP}, 3);
 }
@@ -129,7 +135,8 @@ static void every_code_point_survives_encoding_and_decoding(void **state) {
     uint32_t back, folded[UNICODE_FOLD_MAX];
     if (code >= 0xD800 && code <= 0xDFFF) continue;
     const size_t bytes = unicode_encode(code, text);
-    if (unicode_decode(text, bytes, &back) != bytes || back != code) fail_msg("U+%04X came back as U+%04X", code, back);
+    if (unicode_decode(text, bytes, &back) != bytes || back != code)
+      fail_msg("U+%04X came back as U+%04X", code, back);
     const size_t count = unicode_fold(code, folded);
     for (size_t i = 0; i < count; i++)
       if (folded[i] > 0x10FFFF || unicode_is_dropped(folded[i]) > unicode_is_dropped(code))

@@ -1,4 +1,5 @@
-"""One piece of work seen by prof.torch.observe() and by torch.profiler, in the same process, and how the two are compared: beyond what test_observe.py begins with."""
+"""One piece of work seen by prof.torch.observe() and by torch.profiler, in the same process, and
+how the two are compared: beyond what test_observe.py begins with."""
 
 import collections
 import unittest
@@ -41,18 +42,23 @@ class Beside:
     maxDiff = None
 
     def compare(self, work, for_torch_alone=()):
-        """The calls of what was done before: the first time torch makes things once. for_torch_alone: ranges that torch makes only where a profiler of its own is on, which ITT counts as and callbacks do not."""
+        """The calls of what was done before: the first time torch makes things once.
+        for_torch_alone: ranges that torch makes only where a profiler of its own is on, which ITT
+        counts as and callbacks do not."""
         work()
         mine, theirs = seen_by_prof(work), seen_by_torch(work)
         seen = {e.name for e in mine.events()}
         theirs = [e for e in theirs if e[0] in seen or e[0] not in for_torch_alone]
         self.assertEqual(calls(mine), calls_of(theirs))
         self.assertEqual(nested_in(mine), nested(theirs))
-        self.assertEqual({e.category for e in mine.trace.events()} - {"user_annotation"}, {"cpu_op"})
+        self.assertEqual(
+            {e.category for e in mine.trace.events()} - {"user_annotation"}, {"cpu_op"}
+        )
         return calls(mine)
 
     def compare_results(self, work, **options):
-        """The calls; and what comes of the same seed, to the last bit: unobserved, observed, in torch.profiler, and observed while nobody records."""
+        """The calls; and what comes of the same seed, to the last bit: unobserved, observed, in
+        torch.profiler, and observed while nobody records."""
 
         def seeded():
             torch.manual_seed(7)
@@ -82,4 +88,16 @@ def skip_without_torch(case):
     return unittest.skipIf(torch is None, "torch is not installed for this Python")(case)
 
 
-__all__ = ["Beside", "bits", "calls", "calls_of", "events_of", "nested", "nested_in", "seen_by_prof", "seen_by_torch", "skip_without_torch", "torch"]
+__all__ = [
+    "Beside",
+    "bits",
+    "calls",
+    "calls_of",
+    "events_of",
+    "nested",
+    "nested_in",
+    "seen_by_prof",
+    "seen_by_torch",
+    "skip_without_torch",
+    "torch",
+]

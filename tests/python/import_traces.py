@@ -1,5 +1,6 @@
-"""Small traces of other tools' kinds, one for each rule of the import. test_import_rules.py has their right values; the viewers'
-engines open the exports of some (tests/viewers/test_imports.py)."""
+"""Small traces of other tools' kinds, one for each rule of the import. test_import_rules.py has
+their right values; the viewers' engines open the exports of some
+(tests/viewers/test_imports.py)."""
 
 import json
 
@@ -75,15 +76,45 @@ TRACES = {
     + [{**e, "ts": e["ts"] + 50} for e in rank(200, 2000, "op 1", "k 1", 500)[:2]],
     "calls that overlap": [call("A", 0, 8000, 1), call("B", 2000, 9000, 2)],
     "a call that crosses": [x("op", 0, 1000, cat="cpu_op"), call("sync", 400, 9600, 1)],
-    "calls with children": [call("A", 0, 5000, 1), call("B", 1000, 9000, 2), x("op", 6000, 10000, cat="cpu_op")],
+    "calls with children": [
+        call("A", 0, 5000, 1),
+        call("B", 1000, 9000, 2),
+        x("op", 6000, 10000, cat="cpu_op"),
+    ],
     "one id": [
         event(ph, name, ts, cat="req", id="0x1")
-        for ph, name, ts in (("b", "parent", 0), ("b", "read", 1000), ("b", "write", 2000), ("e", "read", 3000), ("e", "write", 7000), ("e", "parent", 9000))
+        for ph, name, ts in (
+            ("b", "parent", 0),
+            ("b", "read", 1000),
+            ("b", "write", 2000),
+            ("e", "read", 3000),
+            ("e", "write", 7000),
+            ("e", "parent", 9000),
+        )
     ],
-    "one id, older": [event(ph, name, ts, cat="gpu", id="7") for ph, name, ts in (("S", "up", 0), ("S", "draw", 1000), ("F", "up", 2000), ("F", "draw", 9000))],
+    "one id, older": [
+        event(ph, name, ts, cat="gpu", id="7")
+        for ph, name, ts in (
+            ("S", "up", 0),
+            ("S", "draw", 1000),
+            ("F", "up", 2000),
+            ("F", "draw", 9000),
+        )
+    ],
     "ids and scopes": [
-        *(event(ph, name, ts, cat="req", id=1, scope=name) for ph, name, ts in (("b", "A", 0), ("b", "B", 1000), ("e", "A", 2000), ("e", "B", 9000))),
-        *(event(ph, "local", ts, cat="req", id2={"local": "0x1"}) for ph, ts in (("b", 0), ("e", 500))),
+        *(
+            event(ph, name, ts, cat="req", id=1, scope=name)
+            for ph, name, ts in (
+                ("b", "A", 0),
+                ("b", "B", 1000),
+                ("e", "A", 2000),
+                ("e", "B", 9000),
+            )
+        ),
+        *(
+            event(ph, "local", ts, cat="req", id2={"local": "0x1"})
+            for ph, ts in (("b", 0), ("e", 500))
+        ),
         event("b", "global", 0, cat="req", id2={"global": "0x9"}),
         event("e", "global", 700, pid=5, cat="req", id2={"global": "0x9"}),
         event("b", "other", 0, cat="req", id="0x10"),
@@ -98,12 +129,32 @@ TRACES = {
         event("e", "two", 600, pid=5, cat="req", id="8"),
     ],
     "memory in no order": [
-        event("i", "[memory]", ts, args={"Device Type": 1, "Device Id": 0, "Addr": address, "Bytes": bytes, "Total Allocated": total, "Total Reserved": reserved})
-        for ts, address, bytes, total, reserved in ((300, 3, 64, 448, 2000), (400, 3, -64, 384, 2000), (100, 1, 128, 256, 500), (200, 2, 128, 384, 1000))
+        event(
+            "i",
+            "[memory]",
+            ts,
+            args={
+                "Device Type": 1,
+                "Device Id": 0,
+                "Addr": address,
+                "Bytes": bytes,
+                "Total Allocated": total,
+                "Total Reserved": reserved,
+            },
+        )
+        for ts, address, bytes, total, reserved in (
+            (300, 3, 64, 448, 2000),
+            (400, 3, -64, 384, 2000),
+            (100, 1, 128, 256, 500),
+            (200, 2, 128, 384, 1000),
+        )
     ],
     "one begin, one end": [
         x("outer", 0, 10),
-        *(event(ph, name, ts) for ph, name, ts in (("B", "beta", 1), ("B", "gamma", 1), ("E", "beta", 2))),
+        *(
+            event(ph, name, ts)
+            for ph, name, ts in (("B", "beta", 1), ("B", "gamma", 1), ("E", "beta", 2))
+        ),
     ],
     "ends by name": [
         event("B", "main", 0),
@@ -123,13 +174,27 @@ TRACES = {
         x("s3", 0, 10, cat="cpu_op"),
         x("s4", 0, 10, cat="net"),
     ],
-    "no order": [event("E", "outer", 1000), event("B", "outer", 0), event("B", "inner", 100), event("E", "inner", 300)],
-    "no order of ids": [event(ph, name, ts, cat="req", id="0x1") for ph, name, ts in (("b", "a", 0), ("e", "a", 3000), ("b", "b", 1000), ("e", "b", 4000))],
+    "no order": [
+        event("E", "outer", 1000),
+        event("B", "outer", 0),
+        event("B", "inner", 100),
+        event("E", "inner", 300),
+    ],
+    "no order of ids": [
+        event(ph, name, ts, cat="req", id="0x1")
+        for ph, name, ts in (("b", "a", 0), ("e", "a", 3000), ("b", "b", 1000), ("e", "b", 4000))
+    ],
     "counters": [
         x("run", 0, 5000, pid=11),
         x("run", 0, 5000, pid=12),
-        *(event("C", "queue", 1000 + 500 * i, pid=11 + i % 2, args={"value": value}) for i, value in enumerate((10, 9000, 20, 8000))),
-        *(event("C", "heap", 1000 + 500 * i, pid=11, id=i % 2, args={"bytes": i}) for i in range(4)),
+        *(
+            event("C", "queue", 1000 + 500 * i, pid=11 + i % 2, args={"value": value})
+            for i, value in enumerate((10, 9000, 20, 8000))
+        ),
+        *(
+            event("C", "heap", 1000 + 500 * i, pid=11, id=i % 2, args={"bytes": i})
+            for i in range(4)
+        ),
     ],
     "counters alone": [
         *(event("C", "queue", 10 * i, pid=11 + i % 2, args={"value": i}) for i in range(4)),
@@ -153,7 +218,11 @@ TRACES = {
         *arrow("path", (1, 2, 10), (0, 7, 60), bp="e"),
         *arrow("path", (0, 7, 70), (0, 7, 150), 2, bp="e"),
     ],
-    "arrow to the next": [x("send", 0, 10), x("get", 1002, 100, 3), *arrow("ipc", (1, 2, 1), (1, 3, 1001))],
+    "arrow to the next": [
+        x("send", 0, 10),
+        x("get", 1002, 100, 3),
+        *arrow("ipc", (1, 2, 1), (1, 3, 1001)),
+    ],
     "arrows that scopes name": [
         x("out", 0, 10, bind_id="0x1f", flow_out=True),
         x("through", 20, 10, 3, bind_id="0x1f", flow_in=True, flow_out=True),
@@ -226,7 +295,15 @@ TRACES = {
     "a process called prof": [x("a", 0, 10), named(1, "prof")],
     "arrows of one number": [
         x("a", 0, 100),
-        *(event(ph, name, ts, cat="ipc", id=4, bp="e") for ph, name, ts in (("s", "one", 10), ("s", "two", 20), ("f", "one", 30), ("f", "two", 40))),
+        *(
+            event(ph, name, ts, cat="ipc", id=4, bp="e")
+            for ph, name, ts in (
+                ("s", "one", 10),
+                ("s", "two", 20),
+                ("f", "one", 30),
+                ("f", "two", 40),
+            )
+        ),
         event("f", "none", 50, cat="ipc", id=9, bp="e"),
     ],
     "arrows of one number in two processes": [
@@ -264,7 +341,10 @@ TRACES = {
         *arrow("async_npu", (910, 1, f"{LATE + 10}.100"), (911, 3, f"{LATE + 100}.000"), bp="e"),
         x("MatMulV2", f"{LATE + 100}.000", 300.0, 3, 911),
     ],
-    "stack frames": {"traceEvents": [x("a", 1, 2, sf=2), x("b", 5, 2, stack=["0x1"])], "stackFrames": {"1": {"name": "main"}}},
+    "stack frames": {
+        "traceEvents": [x("a", 1, 2, sf=2), x("b", 5, 2, stack=["0x1"])],
+        "stackFrames": {"1": {"name": "main"}},
+    },
     "stacks by number": {
         "traceEvents": [
             x("a", 1, 2, sf=3, args={"n": 1}),

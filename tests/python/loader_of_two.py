@@ -1,4 +1,5 @@
-"""A DataLoader with two workers, for test_observe_workers.py: loader_of_two.py fork|spawn WHAT. Prints what was found as JSON."""
+"""A DataLoader with two workers, for test_observe_workers.py: loader_of_two.py fork|spawn WHAT.
+Prints what was found as JSON."""
 
 import json
 import sys
@@ -23,12 +24,21 @@ def observe_in_worker(_):
 
 
 def rows(context, is_persistent, **options):
-    loader = torch.utils.data.DataLoader(Squares(), batch_size=4, num_workers=2, multiprocessing_context=context, persistent_workers=is_persistent, pin_memory=False, **options)
+    loader = torch.utils.data.DataLoader(
+        Squares(),
+        batch_size=4,
+        num_workers=2,
+        multiprocessing_context=context,
+        persistent_workers=is_persistent,
+        pin_memory=False,
+        **options,
+    )
     return [torch.cat([batch.mul(batch) for batch in loader]) for _ in range(EPOCHS)], loader
 
 
 def compare(context):
-    """Of workers that stay, and of those that end with each epoch; a worker that is spawned takes seconds to import torch."""
+    """Of workers that stay, and of those that end with each epoch; a worker that is spawned takes
+    seconds to import torch."""
     found = {}
     for is_persistent in (True, False) if context == "fork" else (True,):
         results = [rows(context, is_persistent)[0]]
@@ -37,7 +47,11 @@ def compare(context):
             results.append(rows(context, is_persistent)[0])
 
         mine, theirs = seen_by_prof(work), seen_by_torch(work)
-        found[f"persistent {is_persistent}"] = {"calls": calls(mine), "theirs": calls_of(theirs), "same bits": len({str(bits(r)) for r in results}) == 1}
+        found[f"persistent {is_persistent}"] = {
+            "calls": calls(mine),
+            "theirs": calls_of(theirs),
+            "same bits": len({str(bits(r)) for r in results}) == 1,
+        }
     return found
 
 
@@ -62,4 +76,13 @@ def observed(context):
 
 
 if __name__ == "__main__":
-    print(json.dumps({"compare": compare, "never-stopped": never_stopped, "in-workers": in_workers, "observed": observed}[sys.argv[2]](sys.argv[1])))
+    print(
+        json.dumps(
+            {
+                "compare": compare,
+                "never-stopped": never_stopped,
+                "in-workers": in_workers,
+                "observed": observed,
+            }[sys.argv[2]](sys.argv[1])
+        )
+    )

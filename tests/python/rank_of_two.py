@@ -1,5 +1,7 @@
-"""One of two processes that train a model together over gloo, for test_observe_ranks.py: rank_of_two.py FOLDER, with RANK and WORLD_SIZE, as torchrun starts them; rank_of_two.py FOLDER --spawn starts both itself, by torch.multiprocessing, without them.
-Writes FOLDER/RANK.json: what was seen."""
+"""One of two processes that train a model together over gloo, for test_observe_ranks.py:
+rank_of_two.py FOLDER, with RANK and WORLD_SIZE, as torchrun starts them; rank_of_two.py FOLDER
+--spawn starts both itself, by torch.multiprocessing, without them. Writes FOLDER/RANK.json: what
+was seen."""
 
 import contextlib
 import json
@@ -46,7 +48,8 @@ def work(trainer, p):
 
 
 def in_front(events):
-    """What the program's own thread did; gloo's threads come when they come. Of (name, thread, start, end)."""
+    """What the program's own thread did; gloo's threads come when they come. Of (name, thread,
+    start, end)."""
     events = list(events)
     thread = next(thread for name, thread, *_ in events if name == IN_FRONT)
     return nested(e for e in events if e[1] == thread)
@@ -54,19 +57,33 @@ def in_front(events):
 
 def slices(path):
     with open(path) as f:
-        return [(e["name"], e["tid"], float(e["ts"]), float(e["ts"]) + float(e["dur"])) for e in json.load(f)["traceEvents"] if e["ph"] == "X" and e.get("cat") in ("cpu_op", "user_annotation")]
+        return [
+            (e["name"], e["tid"], float(e["ts"]), float(e["ts"]) + float(e["dur"]))
+            for e in json.load(f)["traceEvents"]
+            if e["ph"] == "X" and e.get("cat") in ("cpu_op", "user_annotation")
+        ]
 
 
 def asynchronous(p):
-    """What goes on by itself: how often each, what of it is its own time, what stands around it or in it; and which rows are such."""
+    """What goes on by itself: how often each, what of it is its own time, what stands around it or
+    in it; and which rows are such."""
     events = [e for e in p.events() if e.is_async]
     return {
         "calls": calls_of((e.name,) for e in events),
         "own": [e.name for e in events if e.self_cpu_time_total or e.cpu_time_total <= 0],
-        "tied": [e.name for e in events if e.cpu_parent is not None or e.cpu_children] + [e.name for e in p.events() if e.cpu_parent is not None and e.cpu_parent.is_async],
+        "tied": [e.name for e in events if e.cpu_parent is not None or e.cpu_children]
+        + [e.name for e in p.events() if e.cpu_parent is not None and e.cpu_parent.is_async],
         "rows": {a.key: a.count for a in p.key_averages() if a.is_async},
-        "own of rows": [a.key for a in p.key_averages() if a.is_async and (a.self_cpu_time_total or a.cpu_time_total <= 0)],
-        "shares": [line.split()[0] for line in p.key_averages().table(row_limit=-1).splitlines() if len(line.split()) > 3 and line.split()[1] == "0.00%" and line.split()[3] == "0"],
+        "own of rows": [
+            a.key
+            for a in p.key_averages()
+            if a.is_async and (a.self_cpu_time_total or a.cpu_time_total <= 0)
+        ],
+        "shares": [
+            line.split()[0]
+            for line in p.key_averages().table(row_limit=-1).splitlines()
+            if len(line.split()) > 3 and line.split()[1] == "0.00%" and line.split()[3] == "0"
+        ],
     }
 
 
@@ -77,13 +94,24 @@ def seen(rank, folder):
     plain, mine, theirs = (Trainer(rank) for _ in range(3))
     for _ in range(5):
         plain.step()
-    with prof.torch.observe(), prof.profile(schedule=prof.schedule(**SCHEDULE), on_trace_ready=ready_of("prof")) as p:
+    with (
+        prof.torch.observe(),
+        prof.profile(schedule=prof.schedule(**SCHEDULE), on_trace_ready=ready_of("prof")) as p,
+    ):
         work(mine, p)
     p.trace.dump(os.path.join(folder, f"rank-{rank}.prof"), "capture")
     cpu = [torch.profiler.ProfilerActivity.CPU]
-    with torch.profiler.profile(activities=cpu, schedule=torch.profiler.schedule(**SCHEDULE), on_trace_ready=ready_of("torch")) as q:
+    with torch.profiler.profile(
+        activities=cpu,
+        schedule=torch.profiler.schedule(**SCHEDULE),
+        on_trace_ready=ready_of("torch"),
+    ) as q:
         work(theirs, q)
-    found = {"rank": p.trace.info().rank, "size": p.trace.info().world_size, "same bits": bits(plain.state()) == bits(mine.state())}
+    found = {
+        "rank": p.trace.info().rank,
+        "size": p.trace.info().world_size,
+        "same bits": bits(plain.state()) == bits(mine.state()),
+    }
     found["calls"] = calls(p)
     found["asynchronous"] = [asynchronous(p), asynchronous(q)]
     for side in ("prof", "torch"):
@@ -91,9 +119,18 @@ def seen(rank, folder):
         found[side] = {"calls": calls_of(traced), "in front": in_front(traced)}
 
     handled = []  # a handler of rank 0 alone
-    with prof.torch.observe(), prof.profile(schedule=prof.schedule(**SCHEDULE), on_trace_ready=handled.append if rank == 0 else None) as p:
+    with (
+        prof.torch.observe(),
+        prof.profile(
+            schedule=prof.schedule(**SCHEDULE), on_trace_ready=handled.append if rank == 0 else None
+        ) as p,
+    ):
         work(mine, p)
-    found["handled"], found["calls where one handles"], found["loss"] = len(handled), calls(p), p.loss_text()
+    found["handled"], found["calls where one handles"], found["loss"] = (
+        len(handled),
+        calls(p),
+        p.loss_text(),
+    )
 
     before = prof.Trace.now().info().event_count  # rank 1 asks for nothing
     with prof.torch.observe(), prof.profile() if rank == 0 else contextlib.nullcontext() as p:
@@ -105,7 +142,9 @@ def seen(rank, folder):
 
 def run(rank, folder):
     torch.set_num_threads(1)
-    torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=2)
+    torch.distributed.init_process_group(
+        "gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=2
+    )
     found = seen(rank, folder)
     with open(os.path.join(folder, f"{rank}.json"), "w") as f:
         json.dump(found, f)

@@ -1,4 +1,5 @@
-"""runner.py TEST.py: runs its tests, prints each skip as "skip: test: reason", each failure, and "N passed, N failed, N skipped" last."""
+"""runner.py TEST.py: runs its tests, prints each skip as "skip: test: reason", each failure, and "N
+passed, N failed, N skipped" last."""
 
 import importlib.util
 import os
@@ -15,14 +16,17 @@ class Counting(unittest.TextTestResult):
         self.passed += 1
 
 
-signal.signal(signal.SIGINT, signal.default_int_handler)  # who runs in the background of a shell has it ignored, and so would the children
+# who runs in the background of a shell has it ignored, and so would the children
+signal.signal(signal.SIGINT, signal.default_int_handler)
 path = os.path.abspath(sys.argv[1])
 sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
 spec = importlib.util.spec_from_file_location(os.path.splitext(os.path.basename(path))[0], path)
 module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
 sys.argv[:] = [path]
 spec.loader.exec_module(module)
-result = unittest.TextTestRunner(resultclass=Counting, verbosity=2).run(unittest.defaultTestLoader.loadTestsFromModule(module))
+result = unittest.TextTestRunner(resultclass=Counting, verbosity=2).run(
+    unittest.defaultTestLoader.loadTestsFromModule(module)
+)
 sys.stderr.flush()
 for test, reason in result.skipped:
     print(f"skip: {getattr(test, '_testMethodName', test)}: {reason}")

@@ -1,4 +1,6 @@
-"""prof beside torch.profiler, where torch is installed: the same tables from the same numbers, the same attributes, the same behaviour of schedules. What differs on purpose is listed in docs/python.md."""
+"""prof beside torch.profiler, where torch is installed: the same tables from the same numbers, the
+same attributes, the same behaviour of schedules. What differs on purpose is listed in
+docs/python.md."""
 
 import collections
 import gzip
@@ -24,8 +26,32 @@ try:
 except ImportError:
     torch = None
 
-COPIED = ("key", "count", "node_id", "is_async", "is_remote", "is_legacy", "is_user_annotation", "use_device", "overload_name", "stack", "scope", "flops", "cpu_parent", "input_shapes")
-TIMES = ("cpu_time_total", "self_cpu_time_total", "device_time_total", "self_device_time_total", "cpu_memory_usage", "self_cpu_memory_usage", "device_memory_usage", "self_device_memory_usage")
+COPIED = (
+    "key",
+    "count",
+    "node_id",
+    "is_async",
+    "is_remote",
+    "is_legacy",
+    "is_user_annotation",
+    "use_device",
+    "overload_name",
+    "stack",
+    "scope",
+    "flops",
+    "cpu_parent",
+    "input_shapes",
+)
+TIMES = (
+    "cpu_time_total",
+    "self_cpu_time_total",
+    "device_time_total",
+    "self_device_time_total",
+    "cpu_memory_usage",
+    "self_cpu_memory_usage",
+    "device_memory_usage",
+    "self_device_memory_usage",
+)
 
 
 def ours(events, **flags):
@@ -44,7 +70,13 @@ def ours(events, **flags):
 def numbers(**values):
     """A row of torch's that holds what a CPU alone does not give."""
     row = profiler_util.FunctionEventAvg()
-    row.node_id, row.is_user_annotation, row.stack, row.input_shapes, row.overload_name = -1, False, [], "", ""
+    row.node_id, row.is_user_annotation, row.stack, row.input_shapes, row.overload_name = (
+        -1,
+        False,
+        [],
+        "",
+        "",
+    )
     for name, value in values.items():
         setattr(row, name, value)
     return row
@@ -55,8 +87,19 @@ class TablesOfTheSameNumbers(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        model = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(8 * 14 * 14, 10))
-        options = dict(record_shapes=True, profile_memory=True, with_flops=True, with_stack=True, experimental_config=torch._C._profiler._ExperimentalConfig(verbose=True))
+        model = torch.nn.Sequential(
+            torch.nn.Conv2d(3, 8, 3),
+            torch.nn.ReLU(),
+            torch.nn.Flatten(),
+            torch.nn.Linear(8 * 14 * 14, 10),
+        )
+        options = dict(
+            record_shapes=True,
+            profile_memory=True,
+            with_flops=True,
+            with_stack=True,
+            experimental_config=torch._C._profiler._ExperimentalConfig(verbose=True),
+        )
         model(torch.randn(2, 3, 16, 16))
         with torch.profiler.profile(**options) as cls.profile:
             for _ in range(2):
@@ -68,48 +111,149 @@ class TablesOfTheSameNumbers(unittest.TestCase):
 
     def same(self, theirs, flags, choices):
         mine = ours(theirs, **flags)
-        theirs._profile_memory, theirs._with_flops = flags.get("profile_memory", False), flags.get("with_flops", False)
+        theirs._profile_memory, theirs._with_flops = (
+            flags.get("profile_memory", False),
+            flags.get("with_flops", False),
+        )
         for values in itertools.product(*choices.values()):
             self.compare(theirs, mine, **dict(zip(choices, values)))
 
     def test_averages(self):
-        choices = dict(sort_by=[None, "cpu_time_total", "self_cpu_time_total", "self_cuda_time_total", "cpu_memory_usage", "count", "cpu_time"], row_limit=[-1, 0, 3, 100], top_level_events_only=[False, True], time_unit=[None, "s", "ms", "us"], header=[None, "A header"])
+        choices = dict(
+            sort_by=[
+                None,
+                "cpu_time_total",
+                "self_cpu_time_total",
+                "self_cuda_time_total",
+                "cpu_memory_usage",
+                "count",
+                "cpu_time",
+            ],
+            row_limit=[-1, 0, 3, 100],
+            top_level_events_only=[False, True],
+            time_unit=[None, "s", "ms", "us"],
+            header=[None, "A header"],
+        )
         for memory, flops in itertools.product((False, True), (False, True)):
-            self.same(self.profile.key_averages(), dict(profile_memory=memory, with_flops=flops), choices)
+            self.same(
+                self.profile.key_averages(), dict(profile_memory=memory, with_flops=flops), choices
+            )
 
     def test_shapes(self):
-        choices = dict(sort_by=["cpu_time_total"], max_shapes_column_width=[80, 20, None], max_name_column_width=[55, 12, None])
+        choices = dict(
+            sort_by=["cpu_time_total"],
+            max_shapes_column_width=[80, 20, None],
+            max_name_column_width=[55, 12, None],
+        )
         for flops in (False, True):
-            self.same(self.profile.key_averages(group_by_input_shape=True), dict(with_flops=flops), choices)
+            self.same(
+                self.profile.key_averages(group_by_input_shape=True),
+                dict(with_flops=flops),
+                choices,
+            )
 
     def test_stacks(self):
-        choices = dict(sort_by=["cpu_time_total"], max_src_column_width=[75, 20, None], row_limit=[3, -1])
+        choices = dict(
+            sort_by=["cpu_time_total"], max_src_column_width=[75, 20, None], row_limit=[3, -1]
+        )
         for frames in (1, 5):
-            self.same(self.profile.key_averages(group_by_stack_n=frames), dict(profile_memory=True), choices)
+            self.same(
+                self.profile.key_averages(group_by_stack_n=frames),
+                dict(profile_memory=True),
+                choices,
+            )
 
     def test_events(self):
-        self.same(self.profile.events(), {}, dict(sort_by=[None, "cpu_time_total"], row_limit=[10], top_level_events_only=[False, True]))
+        self.same(
+            self.profile.events(),
+            {},
+            dict(
+                sort_by=[None, "cpu_time_total"],
+                row_limit=[10],
+                top_level_events_only=[False, True],
+            ),
+        )
 
     def test_devices(self):
         device = profiler_util.DeviceType.CUDA
         rows = [
-            numbers(key="launch", count=3, use_device="cuda", cpu_time_total=30.5, self_cpu_time_total=30.5, device_time_total=900.0, device_memory_usage=1 << 20, self_device_memory_usage=1 << 20),
-            numbers(key="kernel", count=3, use_device="cuda", device_type=device, device_time_total=900.0, self_device_time_total=900.0),
-            numbers(key="marked", count=1, use_device="cuda", device_type=device, is_user_annotation=True, device_time_total=900.0, self_device_time_total=900.0),
+            numbers(
+                key="launch",
+                count=3,
+                use_device="cuda",
+                cpu_time_total=30.5,
+                self_cpu_time_total=30.5,
+                device_time_total=900.0,
+                device_memory_usage=1 << 20,
+                self_device_memory_usage=1 << 20,
+            ),
+            numbers(
+                key="kernel",
+                count=3,
+                use_device="cuda",
+                device_type=device,
+                device_time_total=900.0,
+                self_device_time_total=900.0,
+            ),
+            numbers(
+                key="marked",
+                count=1,
+                use_device="cuda",
+                device_type=device,
+                is_user_annotation=True,
+                device_time_total=900.0,
+                self_device_time_total=900.0,
+            ),
         ]
         for name in ("cuda", "xpu"):
             for row in rows:
                 row.use_device = name
-            self.same(profiler_util.EventList(rows, use_device=name), dict(profile_memory=True), dict(sort_by=[None, f"self_{name}_time_total", f"self_{name}_memory_usage"]))
+            self.same(
+                profiler_util.EventList(rows, use_device=name),
+                dict(profile_memory=True),
+                dict(sort_by=[None, f"self_{name}_time_total", f"self_{name}_memory_usage"]),
+            )
 
     def test_what_is_rare(self):
         rows = [
-            numbers(key="x" * 80, count=1, cpu_time_total=2.5e6, self_cpu_time_total=2.5e6, overload_name="Tensor", node_id=3, flops=5 * 10**13),
-            numbers(key="é", count=0, is_async=True, cpu_time_total=999.9999, self_cpu_time_total=0.0, overload_name="y" * 90, flops=10**16, cpu_memory_usage=-(5 << 30)),
-            numbers(key="y", count=10**9, cpu_time_total=1000.0, self_cpu_time_total=999.99951, node_id=0, stack=["a" * 100, "b", "abc"], flops=0, input_shapes=[[1, 2], [], [[3]]]),
+            numbers(
+                key="x" * 80,
+                count=1,
+                cpu_time_total=2.5e6,
+                self_cpu_time_total=2.5e6,
+                overload_name="Tensor",
+                node_id=3,
+                flops=5 * 10**13,
+            ),
+            numbers(
+                key="é",
+                count=0,
+                is_async=True,
+                cpu_time_total=999.9999,
+                self_cpu_time_total=0.0,
+                overload_name="y" * 90,
+                flops=10**16,
+                cpu_memory_usage=-(5 << 30),
+            ),
+            numbers(
+                key="y",
+                count=10**9,
+                cpu_time_total=1000.0,
+                self_cpu_time_total=999.99951,
+                node_id=0,
+                stack=["a" * 100, "b", "abc"],
+                flops=0,
+                input_shapes=[[1, 2], [], [[3]]],
+            ),
         ]
-        self.same(profiler_util.EventList(rows), dict(profile_memory=True), dict(max_name_column_width=[55, 10, None], time_unit=[None, "ms"]))
-        self.same(profiler_util.EventList(rows[:2]), dict(with_flops=True), dict(sort_by=[None, "flops"]))
+        self.same(
+            profiler_util.EventList(rows),
+            dict(profile_memory=True),
+            dict(max_name_column_width=[55, 10, None], time_unit=[None, "ms"]),
+        )
+        self.same(
+            profiler_util.EventList(rows[:2]), dict(with_flops=True), dict(sort_by=[None, "flops"])
+        )
         self.assertEqual(EventList().table(), profiler_util.EventList().table())
         nothing = [numbers(key="nothing", count=1)]
         self.same(profiler_util.EventList(nothing), {}, dict(sort_by=[None]))
@@ -117,15 +261,28 @@ class TablesOfTheSameNumbers(unittest.TestCase):
     def test_sums(self):
         theirs, mine = self.profile.events(), ours(self.profile.events())
         self.assertEqual(str(mine.total_average()), str(theirs.total_average()))
-        self.assertEqual([repr(a) for a in mine.key_averages()], [repr(a) for a in theirs.key_averages()])
+        self.assertEqual(
+            [repr(a) for a in mine.key_averages()], [repr(a) for a in theirs.key_averages()]
+        )
         for shapes, frames, functions in ((True, 0, False), (False, 3, True)):
-            found = [[(a.key, a.count, str(a.input_shapes), a.stack) for a in events.key_averages(shapes, frames, include_python_functions=functions)] for events in (theirs, mine)]
+            found = [
+                [
+                    (a.key, a.count, str(a.input_shapes), a.stack)
+                    for a in events.key_averages(shapes, frames, include_python_functions=functions)
+                ]
+                for events in (theirs, mine)
+            ]
             self.assertEqual(*found)
 
     def test_flops(self):
         from prof import flops
 
-        shapes = {(e.name, str(e.input_shapes)): (e.flops, e.input_shapes) for e in self.profile.events() if e.name in ("aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::add", "aten::mul")}
+        shapes = {
+            (e.name, str(e.input_shapes)): (e.flops, e.input_shapes)
+            for e in self.profile.events()
+            if e.name
+            in ("aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::add", "aten::mul")
+        }
         self.assertTrue(any(count for count, _ in shapes.values()))
         for (name, _), (count, dims) in shapes.items():
             self.assertEqual(flops.of(name, dims), count, (name, dims))
@@ -142,7 +299,12 @@ class Faces(unittest.TestCase):
                     result = use(module)
                 except Exception as e:
                     result = e
-            found.append((result, sorted({str(w.message) for w in seen if "clears events" not in str(w.message)})))
+            found.append(
+                (
+                    result,
+                    sorted({str(w.message) for w in seen if "clears events" not in str(w.message)}),
+                )
+            )
         return found
 
     def same(self, use):
@@ -164,14 +326,36 @@ class Faces(unittest.TestCase):
 
         (theirs, _), (mine, _) = self.run_both(rows)
         for a, b in zip(theirs[1:], mine[1:]):
-            self.assertEqual({n for n in dir(a) if not n.startswith("_")} - set(dir(b)), set(), type(a))
-        differ = {"action_map", "activity_configs", "export_memory_timeline", "has_cudagraphs", "mem_tl", "preset_metadata", "profiler", "step_rec_fn", "use_device"}
-        self.assertEqual({n for n in dir(theirs[0]) if not n.startswith("_")} - set(dir(mine[0])) - differ, set())
+            self.assertEqual(
+                {n for n in dir(a) if not n.startswith("_")} - set(dir(b)), set(), type(a)
+            )
+        differ = {
+            "action_map",
+            "activity_configs",
+            "export_memory_timeline",
+            "has_cudagraphs",
+            "mem_tl",
+            "preset_metadata",
+            "profiler",
+            "step_rec_fn",
+            "use_device",
+        }
+        self.assertEqual(
+            {n for n in dir(theirs[0]) if not n.startswith("_")} - set(dir(mine[0])) - differ, set()
+        )
         for name, kind in {n: type(getattr(theirs[3], n)) for n in COPIED + TIMES}.items():
             if kind not in (type(None), bool):
-                self.assertIsInstance(getattr(mine[3], name), (int, float) if kind in (int, float) else kind, name)
-        self.assertEqual({m.name: m.value for m in prof.ProfilerActivity}, {k: int(v) for k, v in torch.profiler.ProfilerActivity.__members__.items()})
-        self.assertEqual({m.name: int(torch.profiler.DeviceType.__members__[m.name]) for m in prof.DeviceType}, {m.name: m.value for m in prof.DeviceType})
+                self.assertIsInstance(
+                    getattr(mine[3], name), (int, float) if kind in (int, float) else kind, name
+                )
+        self.assertEqual(
+            {m.name: m.value for m in prof.ProfilerActivity},
+            {k: int(v) for k, v in torch.profiler.ProfilerActivity.__members__.items()},
+        )
+        self.assertEqual(
+            {m.name: int(torch.profiler.DeviceType.__members__[m.name]) for m in prof.DeviceType},
+            {m.name: m.value for m in prof.DeviceType},
+        )
 
     def test_names_of_steps(self):
         def use(module):
@@ -180,7 +364,10 @@ class Faces(unittest.TestCase):
                     with module.record_function("a"):
                         pass
                     p.step()
-            return [(e.name, e.trace_name, e.is_user_annotation, e.cpu_parent and e.cpu_parent.name) for e in p.events()], [(a.key, a.count) for a in p.key_averages()]
+            return [
+                (e.name, e.trace_name, e.is_user_annotation, e.cpu_parent and e.cpu_parent.name)
+                for e in p.events()
+            ], [(a.key, a.count) for a in p.key_averages()]
 
         self.same(use)
 
@@ -196,8 +383,22 @@ class Faces(unittest.TestCase):
         self.same(use)
 
     def test_schedules(self):
-        for wait, warmup, active, repeat, skip, skip_wait in itertools.product((0, 1, 2), (0, 1), (1, 3), (0, 2), (0, 2), (0, 1)):
-            self.same(lambda m: [m.schedule(wait=wait, warmup=warmup, active=active, repeat=repeat, skip_first=skip, skip_first_wait=skip_wait)(i).name for i in range(30)])
+        for wait, warmup, active, repeat, skip, skip_wait in itertools.product(
+            (0, 1, 2), (0, 1), (1, 3), (0, 2), (0, 2), (0, 1)
+        ):
+            self.same(
+                lambda m: [
+                    m.schedule(
+                        wait=wait,
+                        warmup=warmup,
+                        active=active,
+                        repeat=repeat,
+                        skip_first=skip,
+                        skip_first_wait=skip_wait,
+                    )(i).name
+                    for i in range(30)
+                ]
+            )
         theirs, mine = self.same_error(lambda m: m.schedule(wait=1, warmup=-1, active=0))
         self.assertEqual(mine, theirs)
         theirs, mine = self.same_error(lambda m: m.schedule(wait=1, warmup=1, active=1)(-1))
@@ -209,9 +410,23 @@ class Faces(unittest.TestCase):
             calls = []
 
             def ready(p):
-                calls.append((p.step_num, p.current_action.name, [(a.key, a.count) for a in p.key_averages() if a.key in ("a", "ProfilerStep*")]))
+                calls.append(
+                    (
+                        p.step_num,
+                        p.current_action.name,
+                        [
+                            (a.key, a.count)
+                            for a in p.key_averages()
+                            if a.key in ("a", "ProfilerStep*")
+                        ],
+                    )
+                )
 
-            p = module.profile(schedule=module.schedule(wait=wait, warmup=warmup, active=active, repeat=repeat), on_trace_ready=ready, acc_events=acc)
+            p = module.profile(
+                schedule=module.schedule(wait=wait, warmup=warmup, active=active, repeat=repeat),
+                on_trace_ready=ready,
+                acc_events=acc,
+            )
             for _ in range(again):
                 with p:
                     for _ in range(steps):
@@ -220,7 +435,9 @@ class Faces(unittest.TestCase):
                         p.step()
             return calls, p.step_num
 
-        for wait, active, repeat, steps, again, acc in itertools.product((0, 1), (1, 2), (0, 1), (3, 7), (1, 2), (False, True)):
+        for wait, active, repeat, steps, again, acc in itertools.product(
+            (0, 1), (1, 2), (0, 1), (3, 7), (1, 2), (False, True)
+        ):
             if acc and again == 2:
                 continue  # there a trace that goes on is counted twice
             self.same(lambda m: use(m, wait, 1, active, repeat, steps, again, acc))
@@ -278,7 +495,11 @@ class Faces(unittest.TestCase):
         self.same_error(lambda m: m.profile(activities=["cpu"]))
         self.same_error(lambda m: m.profile(nothing=1))
         self.same_error(lambda m: m.tensorboard_trace_handler(os.path.abspath(__file__))(None))
-        self.same(lambda m: {a.name for a in m.profile(activities=[{m.ProfilerActivity.CPU: []}]).activities})
+        self.same(
+            lambda m: {
+                a.name for a in m.profile(activities=[{m.ProfilerActivity.CPU: []}]).activities
+            }
+        )
 
     def test_trace_ids(self):
         def use(module):
@@ -292,7 +513,11 @@ class Faces(unittest.TestCase):
 
     def test_stacks(self):
         def use(module):
-            options = {} if module is prof else dict(experimental_config=torch._C._profiler._ExperimentalConfig(verbose=True))
+            options = (
+                {}
+                if module is prof
+                else dict(experimental_config=torch._C._profiler._ExperimentalConfig(verbose=True))
+            )
 
             def here():
                 with module.record_function("placed"):
@@ -301,10 +526,16 @@ class Faces(unittest.TestCase):
             with module.profile(with_stack=True, **options) as p:
                 here()
             stack = next(e.stack for e in p.events() if e.name == "placed")
-            return [re.sub(r"\(\d+\)", "", frame) for frame in stack if not frame.startswith(("torch/", "<built-in", "unittest/"))]
+            return [
+                re.sub(r"\(\d+\)", "", frame)
+                for frame in stack
+                if not frame.startswith(("torch/", "<built-in", "unittest/"))
+            ]
 
         (theirs, _), (mine, _) = self.run_both(use)
-        self.assertEqual(mine[: len(theirs)], theirs)  # torch.profiler's ends where the profile was begun, and its lines are those on which functions begin
+        # torch.profiler's ends where the profile was begun, and its lines are those on which
+        # functions begin
+        self.assertEqual(mine[: len(theirs)], theirs)
 
     def test_decorated(self):
         def use(module):
@@ -320,15 +551,32 @@ class Faces(unittest.TestCase):
 
 
 class Imported(unittest.TestCase):
-    """A trace that torch.profiler exported, by ``prof import``: torch's own averages of the same run."""
+    """A trace that torch.profiler exported, by ``prof import``: torch's own averages of the same
+    run."""
 
     COMMAND = os.path.join(os.path.dirname(os.environ.get("PROF_LIBRARY", "")), "prof")
-    SAME = ("count", "cpu_time_total", "self_cpu_time_total", "cpu_memory_usage", "self_cpu_memory_usage")
+    SAME = (
+        "count",
+        "cpu_time_total",
+        "self_cpu_time_total",
+        "cpu_memory_usage",
+        "self_cpu_memory_usage",
+    )
 
     def recorded(self, **options):
-        model = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(8 * 14 * 14, 10))
+        model = torch.nn.Sequential(
+            torch.nn.Conv2d(3, 8, 3),
+            torch.nn.ReLU(),
+            torch.nn.Flatten(),
+            torch.nn.Linear(8 * 14 * 14, 10),
+        )
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True, record_shapes=True, **options) as profile:
+        with torch.profiler.profile(
+            activities=[torch.profiler.ProfilerActivity.CPU],
+            profile_memory=True,
+            record_shapes=True,
+            **options,
+        ) as profile:
             for _ in range(3):
                 with torch.profiler.record_function("model_inference"):
                     optimizer.zero_grad()
@@ -344,18 +592,28 @@ class Imported(unittest.TestCase):
         profile.export_chrome_trace(paths[0])  # once: torch does it no second time
         with gzip.open(paths[0]) as f:
             self.exported = json.load(f)["traceEvents"]
-        done = subprocess.run([self.COMMAND, "import", paths[0], "-o", paths[1]], capture_output=True, text=True, timeout=HANG_SECONDS)
+        done = subprocess.run(
+            [self.COMMAND, "import", paths[0], "-o", paths[1]],
+            capture_output=True,
+            text=True,
+            timeout=HANG_SECONDS,
+        )
         self.assertEqual(done.returncode, 0, done.stderr)
         trace = prof.Trace.open(paths[1])
         self.addCleanup(trace.close)
         return trace
 
     def compare(self, **options):
-        """Where an operator calls itself and nothing else (aten::sum does), torch's tables leave the inner call out, and the trace does not: of those names the counts are the recorder's own.
-        A total of torch's has the inner calls of a recursion again, prof's has the outermost ones: the difference is what torch's own events say."""
+        """Where an operator calls itself and nothing else (aten::sum does), torch's tables leave
+        the inner call out, and the trace does not: of those names the counts are the recorder's
+        own. A total of torch's has the inner calls of a recursion again, prof's has the outermost
+        ones: the difference is what torch's own events say."""
         profile = self.recorded(**options)
         trace = self.imported(profile)
-        calls = collections.Counter(re.sub("#.*", "*", e.name()) if e.name().startswith("ProfilerStep#") else e.name() for e in profile.profiler.kineto_results.events())
+        calls = collections.Counter(
+            re.sub("#.*", "*", e.name()) if e.name().startswith("ProfilerStep#") else e.name()
+            for e in profile.profiler.kineto_results.events()
+        )
         theirs = {a.key: a for a in profile.key_averages()}
         mine = {a.key: a for a in trace.key_averages()}
         self.assertEqual(set(mine), set(theirs))
@@ -371,9 +629,19 @@ class Imported(unittest.TestCase):
             if average.count != calls[key]:
                 continue
             for field in self.SAME:
-                self.assertAlmostEqual(getattr(mine[key], field), getattr(average, field) - again[key, field], delta=0.0011, msg=f"{key}: {field}")
-        shapes = {(a.key, str(a.input_shapes)) for a in profile.key_averages(group_by_input_shape=True)}
-        self.assertEqual({(a.key, str(a.input_shapes)) for a in trace.key_averages(group_by_input_shape=True)}, shapes)
+                self.assertAlmostEqual(
+                    getattr(mine[key], field),
+                    getattr(average, field) - again[key, field],
+                    delta=0.0011,
+                    msg=f"{key}: {field}",
+                )
+        shapes = {
+            (a.key, str(a.input_shapes)) for a in profile.key_averages(group_by_input_shape=True)
+        }
+        self.assertEqual(
+            {(a.key, str(a.input_shapes)) for a in trace.key_averages(group_by_input_shape=True)},
+            shapes,
+        )
 
     def test_operators(self):
         self.compare()
@@ -382,52 +650,91 @@ class Imported(unittest.TestCase):
         self.compare(with_stack=True)
 
     def test_stacks_of_a_forward_pass(self):
-        """group_by_stack_n: torch's rows, with their stacks. (Behind a backward pass torch's own table puts the forward's stack, the trace the backward's.)"""
+        """group_by_stack_n: torch's rows, with their stacks. (Behind a backward pass torch's own
+        table puts the forward's stack, the trace the backward's.)"""
         from torch._C._profiler import _ExperimentalConfig
 
-        model = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(8 * 14 * 14, 10))
-        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], with_stack=True, record_shapes=True, experimental_config=_ExperimentalConfig(verbose=True)) as profile, torch.no_grad():
+        model = torch.nn.Sequential(
+            torch.nn.Conv2d(3, 8, 3),
+            torch.nn.ReLU(),
+            torch.nn.Flatten(),
+            torch.nn.Linear(8 * 14 * 14, 10),
+        )
+        with (
+            torch.profiler.profile(
+                activities=[torch.profiler.ProfilerActivity.CPU],
+                with_stack=True,
+                record_shapes=True,
+                experimental_config=_ExperimentalConfig(verbose=True),
+            ) as profile,
+            torch.no_grad(),
+        ):
             for _ in range(2):
                 y = model(torch.randn(2, 3, 16, 16))
                 torch.cat([y, y], 1)
         trace = self.imported(profile)
         for n in (1, 5):
-            theirs = {(a.key, str(a.stack)): a.count for a in profile.key_averages(group_by_stack_n=n)}
+            theirs = {
+                (a.key, str(a.stack)): a.count for a in profile.key_averages(group_by_stack_n=n)
+            }
             mine = {(a.key, str(a.stack)): a.count for a in trace.key_averages(group_by_stack_n=n)}
             self.assertGreater(len(theirs), 8)
             self.assertEqual(mine, theirs)
 
     def test_sequence_numbers_arrows_and_lists_of_tensors(self):
-        """Which backward belongs to which forward: the events' numbers and the arrows are torch's; so are the shapes where an input is a list of tensors."""
+        """Which backward belongs to which forward: the events' numbers and the arrows are torch's;
+        so are the shapes where an input is a list of tensors."""
         linear = torch.nn.Linear(4, 4)
-        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True) as profile:
+        with torch.profiler.profile(
+            activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True
+        ) as profile:
             for _ in range(2):
                 y = linear(torch.randn(3, 4))
                 torch.cat([y, y * 2], 1).backward(torch.ones(3, 8))
         trace = self.imported(profile)
-        theirs = collections.Counter((e.name(), e.sequence_nr(), e.fwd_thread_id()) for e in profile.profiler.kineto_results.events() if e.sequence_nr() >= 0)
+        theirs = collections.Counter(
+            (e.name(), e.sequence_nr(), e.fwd_thread_id())
+            for e in profile.profiler.kineto_results.events()
+            if e.sequence_nr() >= 0
+        )
         events = tables.single_events([tables.Window(trace, 0, 0, 0, 0)], False, False, False)
-        mine = collections.Counter((e.name, e.sequence_nr, e.fwd_thread) for e in events if e.sequence_nr >= 0)
+        mine = collections.Counter(
+            (e.name, e.sequence_nr, e.fwd_thread) for e in events if e.sequence_nr >= 0
+        )
         self.assertGreater(len(theirs), 8)
         self.assertEqual(mine, theirs)
-        flows = collections.Counter((e["cat"], e["name"], e["ph"]) for e in self.exported if e.get("cat") == "fwdbwd")
+        flows = collections.Counter(
+            (e["cat"], e["name"], e["ph"]) for e in self.exported if e.get("cat") == "fwdbwd"
+        )
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "t.json")
             trace.dump(path)
             with open(path) as f:
                 again = json.load(f)["traceEvents"]
-        arrows = collections.Counter((e["cat"], e["name"], e["ph"]) for e in again if e["ph"] in "sf")
+        arrows = collections.Counter(
+            (e["cat"], e["name"], e["ph"]) for e in again if e["ph"] in "sf"
+        )
         self.assertGreater(flows["fwdbwd", "fwdbwd", "s"], 3)
         self.assertEqual(arrows, flows)
         for key in ("Concrete Inputs", "Input Strides"):
             with self.subTest(key):
-                theirs = [(e["name"], e["args"][key]) for e in self.exported if key in e.get("args", {})]
+                theirs = [
+                    (e["name"], e["args"][key]) for e in self.exported if key in e.get("args", {})
+                ]
                 self.assertGreater(len(theirs), 8)
                 self.assertIsInstance(theirs[0][1], list)
-                self.assertEqual(sorted((e["name"], e["args"][key]) for e in again if key in e.get("args", {})), sorted(theirs))
-        shapes = {(a.key, str(a.input_shapes)) for a in profile.key_averages(group_by_input_shape=True)}
+                self.assertEqual(
+                    sorted((e["name"], e["args"][key]) for e in again if key in e.get("args", {})),
+                    sorted(theirs),
+                )
+        shapes = {
+            (a.key, str(a.input_shapes)) for a in profile.key_averages(group_by_input_shape=True)
+        }
         self.assertIn("aten::cat", dict(shapes))
-        self.assertEqual({(a.key, str(a.input_shapes)) for a in trace.key_averages(group_by_input_shape=True)}, shapes)
+        self.assertEqual(
+            {(a.key, str(a.input_shapes)) for a in trace.key_averages(group_by_input_shape=True)},
+            shapes,
+        )
 
 
 if torch is None:

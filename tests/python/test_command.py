@@ -58,7 +58,13 @@ class Command(unittest.TestCase):
         return self.path("script.py")
 
     def prof(self, *arguments):
-        return subprocess.run([sys.executable, "-m", "prof", *arguments], capture_output=True, text=True, timeout=HANG_SECONDS, cwd=self.folder.name)
+        return subprocess.run(
+            [sys.executable, "-m", "prof", *arguments],
+            capture_output=True,
+            text=True,
+            timeout=HANG_SECONDS,
+            cwd=self.folder.name,
+        )
 
     def test_run(self):
         done = self.prof("run", "-o", self.path("t.json"), self.script(SCRIPT), "a", "--b", "-o")
@@ -70,7 +76,9 @@ class Command(unittest.TestCase):
         self.assertEqual(sorted(names), ["scope of the script", "script.py"])
 
     def test_statuses(self):
-        self.assertEqual(self.prof("run", "-q", self.script("import sys; sys.exit(7)")).returncode, 7)
+        self.assertEqual(
+            self.prof("run", "-q", self.script("import sys; sys.exit(7)")).returncode, 7
+        )
         self.assertEqual(self.prof("run", "-q", self.script("raise SystemExit")).returncode, 0)
         done = self.prof("run", "-q", self.script("1 / 0"))
         self.assertEqual(done.returncode, 1)
@@ -88,7 +96,9 @@ class Command(unittest.TestCase):
         self.assertIn("math.sqrt", done.stderr)
 
     def test_captures(self):
-        self.assertEqual(self.prof("run", "-q", "-o", self.path("t.prof"), self.script(SCRIPT)).returncode, 0)
+        self.assertEqual(
+            self.prof("run", "-q", "-o", self.path("t.prof"), self.script(SCRIPT)).returncode, 0
+        )
         done = self.prof("table", self.path("t.prof"))
         self.assertIn("scope of the script", done.stdout)
         self.assertEqual(self.prof("dump", self.path("t.prof"), self.path("d.json")).returncode, 0)
@@ -113,17 +123,30 @@ with prof.scope("convolution"):
             self.assertRegex(done.stdout, r"(?m)^Pool 1: tensors on cpu:0")
             self.assertRegex(done.stdout, r"(?m)^ +used +4.00 MiB")
             self.assertRegex(done.stdout, r"(?m)^ +convolution +4.00 MiB +100.00% +1 ")
-        for words, said in ((("-p", "2"), "t.prof: there is no pool 2"), (("-p", "0"), "pool"), (("-w", "39"), "40 to 500"), (("-r", "0"), "rows must not be 0")):
+        for words, said in (
+            (("-p", "2"), "t.prof: there is no pool 2"),
+            (("-p", "0"), "pool"),
+            (("-w", "39"), "40 to 500"),
+            (("-r", "0"), "rows must not be 0"),
+        ):
             done = self.prof("memory", *words, "t.prof")
             self.assertEqual((done.returncode, done.stdout), (2, ""))
             self.assertIn(said, done.stderr)
 
     def test_an_option_that_is_none_names_the_help(self):
         script = self.script("print('run')")
-        for command, word in (("run", "--with-shapes"), ("table", "--nothing"), ("memory", "--nothing")):
+        for command, word in (
+            ("run", "--with-shapes"),
+            ("table", "--nothing"),
+            ("memory", "--nothing"),
+        ):
             done = self.prof(command, word, script)
             self.assertEqual((done.returncode, done.stdout), (2, ""))
-            self.assertIn(f"{command} does not know {word}; python -m prof {command} --help has what it knows", done.stderr)
+            self.assertIn(
+                f"{command} does not know {word}; python -m prof {command} --help has what it "
+                f"knows",
+                done.stderr,
+            )
             self.assertEqual(self.prof(command, "--help").returncode, 0)
 
     def test_processes_are_added_up_by_name(self):
@@ -132,17 +155,49 @@ with prof.scope("convolution"):
             out = self.path(f"{method}.json")
             done = self.prof("run", "-o", out, script, method)
             self.assertEqual((done.returncode, done.stdout), (0, "[0, 1, 4, 9]\n"), done.stderr)
-            rows = {line.split("  ")[0]: [int(word) for word in line.split() if word.isdigit()] for line in done.stderr.splitlines() if "user_annotation" in line}
-            self.assertEqual(rows, {"work of a child": [4], "parent": [1], "before the end": [2], "at the end": [0, 2]}, method)
-            self.assertRegex(done.stderr, r"(?m)^[45] processes: 8 recorded; 2 of them not whole:$")  # one of a pool's may have had nothing to do
-            self.assertEqual(len(re.findall(r"(?m)^\S+ \(\d+\): 1 recorded; no loss; 1 scope had not ended yet$", done.stderr)), 2, done.stderr)
+            rows = {
+                line.split("  ")[0]: [int(word) for word in line.split() if word.isdigit()]
+                for line in done.stderr.splitlines()
+                if "user_annotation" in line
+            }
+            self.assertEqual(
+                rows,
+                {
+                    "work of a child": [4],
+                    "parent": [1],
+                    "before the end": [2],
+                    "at the end": [0, 2],
+                },
+                method,
+            )
+            # one of a pool's may have had nothing to do
+            self.assertRegex(done.stderr, r"(?m)^[45] processes: 8 recorded; 2 of them not whole:$")
+            self.assertEqual(
+                len(
+                    re.findall(
+                        r"(?m)^\S+ \(\d+\): 1 recorded; no loss; 1 scope had not ended yet$",
+                        done.stderr,
+                    )
+                ),
+                2,
+                done.stderr,
+            )
             found = []
             for name in os.listdir(self.folder.name):
                 if re.fullmatch(rf"{method}(\.\d+)?\.json", name):
                     with open(self.path(name)) as f:
                         found += [e["name"] for e in json.load(f)["traceEvents"] if e["ph"] == "X"]
-            self.assertEqual(sorted(found), sorted(["work of a child"] * 4 + ["parent", "script.py"] + ["before the end", "at the end"] * 2))
-            self.assertEqual([n for n in os.listdir(self.folder.name) if ".run-" in n], [], "a capture was left")
+            self.assertEqual(
+                sorted(found),
+                sorted(
+                    ["work of a child"] * 4
+                    + ["parent", "script.py"]
+                    + ["before the end", "at the end"] * 2
+                ),
+            )
+            self.assertEqual(
+                [n for n in os.listdir(self.folder.name) if ".run-" in n], [], "a capture was left"
+            )
 
     def test_a_process_that_still_runs_is_left_alone(self):
         script = self.script(
@@ -157,7 +212,14 @@ else:
     os.read(is_begun, 1)
 """
         )
-        done = subprocess.Popen([sys.executable, "-m", "prof", "run", "-o", self.path("t.json"), script], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, cwd=self.folder.name, start_new_session=True)
+        done = subprocess.Popen(
+            [sys.executable, "-m", "prof", "run", "-o", self.path("t.json"), script],
+            stderr=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            text=True,
+            cwd=self.folder.name,
+            start_new_session=True,
+        )
         try:
             said = ""
             while "open it in" not in said:
@@ -202,13 +264,38 @@ atexit.register(lambda: prof.record_function("at exit").__enter__())
     def test_a_script_sees_what_python_would_show_it(self):
         with open(self.path("beside.py"), "w") as f:
             f.write("value = 3\n")
-        script = self.script("import sys, beside\nprint(sys.argv, sys.path[0], __name__, __file__, __package__, __spec__, beside.value, sorted(k for k in globals() if k != 'beside' and k != 'sys'))\nraise KeyError('x')\n")
-        plain = subprocess.run([sys.executable, script, "a"], capture_output=True, text=True, timeout=HANG_SECONDS, cwd="/")
-        done = subprocess.run([sys.executable, "-m", "prof", "run", "-q", script, "a"], capture_output=True, text=True, timeout=HANG_SECONDS, cwd=self.folder.name)
-        self.assertEqual((done.returncode, done.stdout, done.stderr), (plain.returncode, plain.stdout, plain.stderr))
+        script = self.script(
+            "import sys, beside\nprint(sys.argv, sys.path[0], __name__, __file__, __package__, "
+            "__spec__, beside.value, sorted(k for k in globals() if k != 'beside' and k != "
+            "'sys'))\nraise KeyError('x')\n"
+        )
+        plain = subprocess.run(
+            [sys.executable, script, "a"],
+            capture_output=True,
+            text=True,
+            timeout=HANG_SECONDS,
+            cwd="/",
+        )
+        done = subprocess.run(
+            [sys.executable, "-m", "prof", "run", "-q", script, "a"],
+            capture_output=True,
+            text=True,
+            timeout=HANG_SECONDS,
+            cwd=self.folder.name,
+        )
+        self.assertEqual(
+            (done.returncode, done.stdout, done.stderr),
+            (plain.returncode, plain.stdout, plain.stderr),
+        )
 
     def test_an_interrupt_keeps_the_table(self):
-        done = self.prof("run", self.script("import prof, signal, os\nwith prof.record_function('x'): os.kill(os.getpid(), signal.SIGINT)\nimport time; time.sleep(9)"))
+        done = self.prof(
+            "run",
+            self.script(
+                "import prof, signal, os\nwith prof.record_function('x'): os.kill(os.getpid(), "
+                "signal.SIGINT)\nimport time; time.sleep(9)"
+            ),
+        )
         self.assertIn(done.returncode, (1, 130, -2))
         self.assertIn("KeyboardInterrupt", done.stderr)
         self.assertIn("user_annotation", done.stderr)

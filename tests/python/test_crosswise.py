@@ -127,8 +127,13 @@ class Crosswise(unittest.TestCase):
         """All scopes stand on one row there."""
         events = [
             {
-                "ph": "X", "name": e.name, "cat": "a", "pid": 1, "tid": 1,
-                "ts": e.start_ns / 1e3, "dur": e.duration_ns / 1e3,
+                "ph": "X",
+                "name": e.name,
+                "cat": "a",
+                "pid": 1,
+                "tid": 1,
+                "ts": e.start_ns / 1e3,
+                "dur": e.duration_ns / 1e3,
             }
             for e in self.events
         ]

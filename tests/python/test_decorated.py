@@ -1,4 +1,5 @@
-"""Decorated generators, coroutines and asynchronous generators: what is sent, thrown and closed reaches the function, and they stay what they are."""
+"""Decorated generators, coroutines and asynchronous generators: what is sent, thrown and closed
+reaches the function, and they stay what they are."""
 
 import asyncio
 import contextlib
@@ -63,7 +64,13 @@ class Decorated(unittest.TestCase):
             generator = f()
             steps = [await generator.asend(None)]
             for value in ("a", ValueError("b"), ValueError("c"), "d"):
-                steps.append(await (generator.athrow(value) if isinstance(value, ValueError) else generator.asend(value)))
+                steps.append(
+                    await (
+                        generator.athrow(value)
+                        if isinstance(value, ValueError)
+                        else generator.asend(value)
+                    )
+                )
             await generator.aclose()
             return steps
 
@@ -168,7 +175,13 @@ class Decorated(unittest.TestCase):
 
         def use(f):
             generator = f()
-            return [next(generator), generator.send("a"), generator.throw(ValueError("b")), generator.throw(ValueError("c")), generator.close()]
+            return [
+                next(generator),
+                generator.send("a"),
+                generator.throw(ValueError("b")),
+                generator.throw(ValueError("c")),
+                generator.close(),
+            ]
 
         self.assertEqual(self.both(echo, use), [None, "a", "b", "c", None])
 
@@ -184,7 +197,10 @@ class Decorated(unittest.TestCase):
         def lets_it_pass():
             yield 1
 
-        decorated, passes = self.record_function("closed")(plain), self.record_function("passes")(lets_it_pass)
+        decorated, passes = (
+            self.record_function("closed")(plain),
+            self.record_function("passes")(lets_it_pass),
+        )
         for value in ("last", 0, None):
             expected, found = plain(value), decorated(value)
             self.assertEqual((next(found), found.close()), (next(expected), expected.close()))
@@ -218,7 +234,8 @@ class Decorated(unittest.TestCase):
         def close(function):
             function.close()
 
-        ends = (close, lambda dropped: None) if sys.implementation.name == "cpython" else (close,)  # PyPy's collector drops the inner one without a close()
+        # PyPy's collector drops the inner one without a close()
+        ends = (close, lambda dropped: None) if sys.implementation.name == "cpython" else (close,)
         for name, make in (("generator", generator), ("coroutine", coroutine)):
             for end in ends:
                 with self.subTest(name), prof.profile() as p:
@@ -235,7 +252,11 @@ class Decorated(unittest.TestCase):
         class Thing:
             pass
 
-        with self.assertRaisesRegex(TypeError, "generators, coroutines and asynchronous generators, not the class .*Thing: decorate its __init__"):
+        with self.assertRaisesRegex(
+            TypeError,
+            "generators, coroutines and asynchronous generators, not the class .*Thing: decorate "
+            "its __init__",
+        ):
             self.record_function("x")(Thing)
 
 

@@ -1,4 +1,5 @@
-"""What tables and events say of devices: a trace that tests/device/views writes, of an emulated one. Skipped where that was not built."""
+"""What tables and events say of devices: a trace that tests/device/views writes, of an emulated
+one. Skipped where that was not built."""
 
 import json
 import os
@@ -23,7 +24,11 @@ class Devices(unittest.TestCase):
     def setUpClass(cls):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "views.prof")
-            subprocess.run([VIEWS, path], check=True, env={k: v for k, v in os.environ.items() if not k.startswith("PROF_")})
+            subprocess.run(
+                [VIEWS, path],
+                check=True,
+                env={k: v for k, v in os.environ.items() if not k.startswith("PROF_")},
+            )
             cls.trace = Trace.open(path)
         cls.windows = [tables.Window(cls.trace, 0, 0, 0, 0)]
 
@@ -32,24 +37,43 @@ class Devices(unittest.TestCase):
         cls.trace.close()
 
     def stretch_error_us(self):
-        """By how much a kernel may be too short or too long on the host's clock: how near the looks at the device's clock were is the machine's affair, that the truth lies inside is prof's."""
-        return 2 * (self.trace.devices()[0].clock_error_ns + self.trace.info().clock_error_ns + 1) / 1000
+        """By how much a kernel may be too short or too long on the host's clock: how near the looks
+        at the device's clock were is the machine's affair, that the truth lies inside is prof's."""
+        return (
+            2
+            * (self.trace.devices()[0].clock_error_ns + self.trace.info().clock_error_ns + 1)
+            / 1000
+        )
 
     def test_averages_have_what_devices_took(self):
         rows = {row.key: row for row in tables.averages(self.windows, False, 0, False, False)}
         self.assertEqual(set(rows), {"layer", "norm", "kernel", "outer", "inner", "nobody's"})
-        self.assertGreater(rows["kernel"].self_device_time_total, KERNELS * (KERNEL_US - self.stretch_error_us()))
+        self.assertGreater(
+            rows["kernel"].self_device_time_total, KERNELS * (KERNEL_US - self.stretch_error_us())
+        )
         self.assertEqual(rows["kernel"].device_time_total, rows["kernel"].self_device_time_total)
         self.assertEqual(rows["layer"].device_time_total, rows["kernel"].device_time_total)
-        self.assertEqual((rows["layer"].self_device_time_total, rows["norm"].device_time_total), (0, 0))
-        self.assertAlmostEqual(rows["kernel"].cuda_time, rows["kernel"].self_cuda_time_total / KERNELS)
-        self.assertAlmostEqual(rows["outer"].device_time_total, rows["outer"].self_device_time_total + rows["inner"].self_device_time_total)
+        self.assertEqual(
+            (rows["layer"].self_device_time_total, rows["norm"].device_time_total), (0, 0)
+        )
+        self.assertAlmostEqual(
+            rows["kernel"].cuda_time, rows["kernel"].self_cuda_time_total / KERNELS
+        )
+        self.assertAlmostEqual(
+            rows["outer"].device_time_total,
+            rows["outer"].self_device_time_total + rows["inner"].self_device_time_total,
+        )
 
     def test_the_table_has_the_columns_of_torch_profiler(self):
         averages = tables.averages(self.windows, False, 0, False, False)
         lines = averages.table(sort_by="self_cuda_time_total").splitlines()
-        self.assertRegex(lines[1], r"CPU time avg +Self DEVICE +Self DEVICE % +DEVICE total +DEVICE time avg +# of Calls")
-        self.assertEqual(lines[3].split()[0], max(averages, key=lambda row: row.self_device_time_total).key)
+        self.assertRegex(
+            lines[1],
+            r"CPU time avg +Self DEVICE +Self DEVICE % +DEVICE total +DEVICE time avg +# of Calls",
+        )
+        self.assertEqual(
+            lines[3].split()[0], max(averages, key=lambda row: row.self_device_time_total).key
+        )
         shares = [float(line.split("%")[2].split()[-1]) for line in lines[3:9]]
         self.assertAlmostEqual(sum(shares), 100, delta=0.05)
         self.assertRegex(lines[-1], r"^Self DEVICE time total: \d+\.\d+ms$")
@@ -64,10 +88,16 @@ class Devices(unittest.TestCase):
             self.assertEqual([(k.name, k.device) for k in event.kernels], [("kernel", 1)])
             self.assertGreaterEqual(event.device_time_total, KERNEL_US - self.stretch_error_us())
         layers = by_name["layer"]
-        self.assertAlmostEqual(sum(e.device_time_total for e in layers), sum(e.device_time_total for e in by_name["kernel"]))
+        self.assertAlmostEqual(
+            sum(e.device_time_total for e in layers),
+            sum(e.device_time_total for e in by_name["kernel"]),
+        )
         self.assertEqual(sum(len(e.kernels) for e in layers), 0)
         averages = {row.key: row for row in events.key_averages()}
-        self.assertAlmostEqual(averages["kernel"].device_time_total, sum(e.device_time_total for e in by_name["kernel"]))
+        self.assertAlmostEqual(
+            averages["kernel"].device_time_total,
+            sum(e.device_time_total for e in by_name["kernel"]),
+        )
 
     def test_sorted_by_devices(self):
         totals = [row.device_total_ns for row in self.trace.aggregate("name", sort="device")]
@@ -78,7 +108,15 @@ class Devices(unittest.TestCase):
 
     def test_what_is_known_of_devices(self):
         emulated, nobodys = self.trace.devices()
-        self.assertEqual((emulated.device.type, emulated.device.index, emulated.is_emulated, emulated.scope_count), (12, 1, 1, KERNELS + 2))
+        self.assertEqual(
+            (
+                emulated.device.type,
+                emulated.device.index,
+                emulated.is_emulated,
+                emulated.scope_count,
+            ),
+            (12, 1, 1, KERNELS + 2),
+        )
         self.assertEqual(emulated.name, b"emulated accelerator")
         self.assertGreater(emulated.clock_error_ns, 0)
         self.assertEqual((nobodys.device.type, nobodys.result), (77, -6))
@@ -139,7 +177,8 @@ print("all is well")
 """
 
 
-VENDORS = os.path.join(os.environ.get("PROF_TEST_BUILD_DIR", ""), "tests", "device", "vendors")  # emulated: no device is behind them
+# emulated: no device is behind them
+VENDORS = os.path.join(os.environ.get("PROF_TEST_BUILD_DIR", ""), "tests", "device", "vendors")
 
 ON_CUDA = r"""
 import ctypes, os, sys
@@ -185,7 +224,8 @@ CALLS = os.path.join(os.environ.get("PROF_TEST_BUILD_DIR", ""), "tests", "unit",
 
 @unittest.skipUnless(os.path.exists(CALLS), "tests/unit/trace_calls is not here")
 class Calls(unittest.TestCase):
-    """A layer in a model makes two calls of CUDA's, one with the driver's in it, and each launches a kernel."""
+    """A layer in a model makes two calls of CUDA's, one with the driver's in it, and each launches
+    a kernel."""
 
     def test_what_a_call_launched_is_its_scopes(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -194,12 +234,22 @@ class Calls(unittest.TestCase):
             trace = Trace.open(path)
         with trace:
             made = [(e.name, e.depth) for e in trace.events() if e.is_call and e.thread == 0]
-            self.assertEqual(made, [("cudaLaunchKernel", 2), ("cuLaunchKernel", 3), ("cudaLaunchKernel", 2)])
+            self.assertEqual(
+                made, [("cudaLaunchKernel", 2), ("cuLaunchKernel", 3), ("cudaLaunchKernel", 2)]
+            )
             events = tables.single_events([tables.Window(trace, 0, 0, 0, 0)], False, False)
             first = [e for e in events if e.thread == 1]
             rows = [(e.name, len(e.kernels), round(e.self_cpu_time_total, 3)) for e in first]
-            self.assertEqual(rows,
-                             [("model", 0, 7.0), ("layer", 2, 0.4), ("cudaLaunchKernel", 0, 0.2), ("cuLaunchKernel", 0, 0.1), ("cudaLaunchKernel", 0, 0.3)])
+            self.assertEqual(
+                rows,
+                [
+                    ("model", 0, 7.0),
+                    ("layer", 2, 0.4),
+                    ("cudaLaunchKernel", 0, 0.2),
+                    ("cuLaunchKernel", 0, 0.1),
+                    ("cudaLaunchKernel", 0, 0.3),
+                ],
+            )
             parents = {e.cpu_parent.name for e in first if e.name == "cudaLaunchKernel"}
             self.assertEqual(parents, {"layer"})
 
@@ -285,7 +335,8 @@ class CallsOfOperators(Folder):
 
 
 class Asynchronous(Folder):
-    """An asynchronous range is no thread's own time, and holds nothing: nor does it what was launched meanwhile."""
+    """An asynchronous range is no thread's own time, and holds nothing: nor does it what was
+    launched meanwhile."""
 
     def test_a_range_has_nothing_of_the_device(self):
         t = slices.Trace()
@@ -295,12 +346,30 @@ class Asynchronous(Folder):
             t.kernel("conv", at + 40, at + 60, at + 80, number)
             t.kernel("fill", at + 100, at + 120, at + 140, number + 1)
             t.put("gloo:all_reduce", at + 20, at + 320, "user_annotation", asynchronous=True)
-            t.put("handed over", at + 25, at + 110, "user_annotation", **{"ended on another thread": True})
+            t.put(
+                "handed over",
+                at + 25,
+                at + 110,
+                "user_annotation",
+                **{"ended on another thread": True},
+            )
         with t.read(self.path("trace.json")) as read:
-            took = {"step": (80, 40), "aten::conv2d": (40, 40), "gloo:all_reduce": (0, 0), "handed over": (0, 0)}
+            took = {
+                "step": (80, 40),
+                "aten::conv2d": (40, 40),
+                "gloo:all_reduce": (0, 0),
+                "handed over": (0, 0),
+            }
             events = tables.single_events([tables.Window(read, 0, 0, 0, 0)], False, False)
             for averages in (read.key_averages(), events.key_averages()):
-                self.assertEqual({row.key: (row.device_time_total, row.self_device_time_total) for row in averages if row.key in took}, took)
+                self.assertEqual(
+                    {
+                        row.key: (row.device_time_total, row.self_device_time_total)
+                        for row in averages
+                        if row.key in took
+                    },
+                    took,
+                )
 
     def test_what_nothing_else_stood_around_keeps_its_own_row(self):
         t = slices.Trace()
@@ -308,21 +377,34 @@ class Asynchronous(Folder):
         t.kernel("ncclKernel", 40, 60, 80, 1)
         with t.read(self.path("trace.json")) as read:
             rows = {row.name: row for row in read.aggregate()}
-        self.assertEqual({name: (row.self_device_ns, row.device_count) for name, row in rows.items()}, {"nccl:all_reduce": (0, 0), "cudaLaunchKernel": (0, 0), "ncclKernel": (20000, 1)})
+        self.assertEqual(
+            {name: (row.self_device_ns, row.device_count) for name, row in rows.items()},
+            {"nccl:all_reduce": (0, 0), "cudaLaunchKernel": (0, 0), "ncclKernel": (20000, 1)},
+        )
 
 
 class Operators(unittest.TestCase):
-    @unittest.skipUnless(os.path.exists(os.path.join(VENDORS, "libcuda.so.1")), "the emulated libcuda.so.1 is not here")
+    @unittest.skipUnless(
+        os.path.exists(os.path.join(VENDORS, "libcuda.so.1")),
+        "the emulated libcuda.so.1 is not here",
+    )
     def test_an_operator_on_a_stream_says_what_cuda_handed_out_and_what_held_it_down(self):
         env = {**os.environ, "PROF_BACKEND_CUPTI": os.path.join(VENDORS, "libcupti.so.13")}
-        ran = subprocess.run([sys.executable, "-c", ON_CUDA, VENDORS], env=env, capture_output=True, text=True)
+        ran = subprocess.run(
+            [sys.executable, "-c", ON_CUDA, VENDORS], env=env, capture_output=True, text=True
+        )
         self.assertEqual((ran.returncode, ran.stdout), (0, "all is well\n"), ran.stderr)
 
     def test_an_operator_on_a_queue_is_timed_by_its_device(self):
         with tempfile.TemporaryDirectory() as folder:
             # ctest hides the machine's drivers from the other tests
-            env = {**{k: v for k, v in os.environ.items() if k != "OCL_ICD_VENDORS"}, "POCL_CACHE_DIR": folder}
-            ran = subprocess.run([sys.executable, "-c", ON_A_QUEUE], env=env, capture_output=True, text=True)
+            env = {
+                **{k: v for k, v in os.environ.items() if k != "OCL_ICD_VENDORS"},
+                "POCL_CACHE_DIR": folder,
+            }
+            ran = subprocess.run(
+                [sys.executable, "-c", ON_A_QUEUE], env=env, capture_output=True, text=True
+            )
         if ran.returncode == 77:
             self.skipTest("there is no OpenCL device: apt-get install pocl-opencl-icd")
         self.assertEqual((ran.returncode, ran.stdout), (0, "all is well\n"), ran.stderr)

@@ -1,4 +1,5 @@
-"""Single events as Python has them: each field as C wrote it, lists and dictionaries each call's own, few objects a call."""
+"""Single events as Python has them: each field as C wrote it, lists and dictionaries each call's
+own, few objects a call."""
 
 import copy
 import ctypes
@@ -25,14 +26,70 @@ except ImportError:
 F32 = 0x0220
 IMPORTED = [
     {"ph": "M", "name": "process_name", "pid": 100, "tid": 0, "ts": 0, "args": {"name": "python"}},
-    {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 100, "tid": 100, "ts": 1010, "dur": 500, "args": {"Input Dims": [[5, 3], [3, 4], []], "Input type": ["float", "float", ""], "Sequence number": 7, "Fwd thread id": 0}},
-    {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 100, "tid": 100, "ts": 1030, "dur": 10, "args": {"correlation": 55}},
-    {"ph": "X", "cat": "kernel", "name": "sgemm", "pid": 1, "tid": 7, "ts": 1060, "dur": 33, "args": {"correlation": 55, "device": 1, "stream": 7}},
-    {"ph": "X", "cat": "kernel", "name": "nobody's", "pid": 1, "tid": 7, "ts": 1110, "dur": 2, "args": {"correlation": 99, "device": 1, "stream": 7}},
+    {
+        "ph": "X",
+        "cat": "cpu_op",
+        "name": "aten::mm",
+        "pid": 100,
+        "tid": 100,
+        "ts": 1010,
+        "dur": 500,
+        "args": {
+            "Input Dims": [[5, 3], [3, 4], []],
+            "Input type": ["float", "float", ""],
+            "Sequence number": 7,
+            "Fwd thread id": 0,
+        },
+    },
+    {
+        "ph": "X",
+        "cat": "cuda_runtime",
+        "name": "cudaLaunchKernel",
+        "pid": 100,
+        "tid": 100,
+        "ts": 1030,
+        "dur": 10,
+        "args": {"correlation": 55},
+    },
+    {
+        "ph": "X",
+        "cat": "kernel",
+        "name": "sgemm",
+        "pid": 1,
+        "tid": 7,
+        "ts": 1060,
+        "dur": 33,
+        "args": {"correlation": 55, "device": 1, "stream": 7},
+    },
+    {
+        "ph": "X",
+        "cat": "kernel",
+        "name": "nobody's",
+        "pid": 1,
+        "tid": 7,
+        "ts": 1110,
+        "dur": 2,
+        "args": {"correlation": 99, "device": 1, "stream": 7},
+    },
     {"ph": "i", "s": "t", "cat": "app", "name": "moment", "pid": 100, "tid": 100, "ts": 1020},
     {"ph": "C", "name": "load", "pid": 100, "tid": 100, "ts": 1025, "args": {"value": 2.5}},
     *(
-        {"ph": "i", "s": "t", "cat": "cpu_instant_event", "name": "[memory]", "pid": 100, "tid": 100, "ts": ts, "args": {"Total Allocated": 4096, "Bytes": size, "Addr": 5000, "Device Id": -1, "Device Type": 0}}
+        {
+            "ph": "i",
+            "s": "t",
+            "cat": "cpu_instant_event",
+            "name": "[memory]",
+            "pid": 100,
+            "tid": 100,
+            "ts": ts,
+            "args": {
+                "Total Allocated": 4096,
+                "Bytes": size,
+                "Addr": 5000,
+                "Device Id": -1,
+                "Device Type": 0,
+            },
+        }
         for ts, size in ((1021, 1024), (1700, -1024))
     ),
 ]
@@ -51,11 +108,28 @@ def by_ctypes(trace):
                     _read_events.KINDS[event.kind],
                     text(event.name, event.name_bytes),
                     text(event.category, event.category_bytes),
-                    *(event.start_ns, event.duration_ns, event.self_ns, event.depth, event.thread, event.level),
-                    [(text(a.key, a.key_bytes), value_of(a)) for a in event.args[: event.arg_count]],
+                    *(
+                        event.start_ns,
+                        event.duration_ns,
+                        event.self_ns,
+                        event.depth,
+                        event.thread,
+                        event.level,
+                    ),
+                    [
+                        (text(a.key, a.key_bytes), value_of(a))
+                        for a in event.args[: event.arg_count]
+                    ],
                     *(event.id, event.value, event.device.type, event.device.index),
-                    {1: 1, 2: -1}.get(event.memory.verb, 0) * event.memory.bytes if event.kind == 8 else 0,
-                    ((-1 if event.launch.thread == 2**32 - 1 else event.launch.thread), event.launch.start_ns) if event.flags & 16 else None,
+                    {1: 1, 2: -1}.get(event.memory.verb, 0) * event.memory.bytes
+                    if event.kind == 8
+                    else 0,
+                    (
+                        (-1 if event.launch.thread == 2**32 - 1 else event.launch.thread),
+                        event.launch.start_ns,
+                    )
+                    if event.flags & 16
+                    else None,
                     bool(event.flags & 32),
                 )
                 event.kind = 0
@@ -78,8 +152,22 @@ def value_of(arg):
 
 def given(event):
     """The same of an Event."""
-    pairs = [("", value) for value in event.args] if isinstance(event.args, list) else list((event.args or {}).items())
-    return (*event[:9], pairs + list(event.more.items()), event.id, event.value, event.device, event.device_index, event.bytes, event.launch, event.is_call)
+    pairs = (
+        [("", value) for value in event.args]
+        if isinstance(event.args, list)
+        else list((event.args or {}).items())
+    )
+    return (
+        *event[:9],
+        pairs + list(event.more.items()),
+        event.id,
+        event.value,
+        event.device,
+        event.device_index,
+        event.bytes,
+        event.launch,
+        event.is_call,
+    )
 
 
 def recorded(work, **options):
@@ -89,7 +177,16 @@ def recorded(work, **options):
 
 
 def of_all_kinds():
-    with prof.scope("numbers", least=-(2**63), most=2**63 - 1, no=False, yes=True, half=-0.5, text="d\xe9e", none=""):
+    with prof.scope(
+        "numbers",
+        least=-(2**63),
+        most=2**63 - 1,
+        no=False,
+        yes=True,
+        half=-0.5,
+        text="d\xe9e",
+        none="",
+    ):
         pass
     with prof.scope("shapes", _shapes=[(F32, 2, 3), (F32,), (F32, 7), (F32, 0, -1, 2**40)]):
         pass
@@ -113,13 +210,26 @@ class Reading(unittest.TestCase):
     def test_each_field_is_what_ctypes_reads_of_the_struct(self):
         found = self.hold(recorded(of_all_kinds, with_stack=True).trace)
         self.assertGreater(len(found), 22)
-        self.assertEqual({row[1] for row in found} & {"numbers", "shapes", "own name 3"}, {"numbers", "shapes", "own name 3"})
+        self.assertEqual(
+            {row[1] for row in found} & {"numbers", "shapes", "own name 3"},
+            {"numbers", "shapes", "own name 3"},
+        )
 
     def test_so_is_that_of_devices_memory_moments_and_counters(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "t.json")
             with open(path, "w") as f:
-                json.dump({"schemaVersion": 1, "deviceProperties": [], "displayTimeUnit": "ms", "baseTimeNanoseconds": 0, "traceEvents": IMPORTED, "traceName": "t.json"}, f)
+                json.dump(
+                    {
+                        "schemaVersion": 1,
+                        "deviceProperties": [],
+                        "displayTimeUnit": "ms",
+                        "baseTimeNanoseconds": 0,
+                        "traceEvents": IMPORTED,
+                        "traceName": "t.json",
+                    },
+                    f,
+                )
             try:
                 trace = prof.import_trace(path)
             except Exception as e:
@@ -128,9 +238,16 @@ class Reading(unittest.TestCase):
                 self.skipTest(f"the command was built without yajl, or it is not here: {e}")
             with trace:
                 found = self.hold(trace)
-                self.assertLessEqual({"scope", "instant", "counter", "memory"}, {row[0] for row in found})
-                self.assertEqual(sorted(row[-3] for row in found if row[0] == "memory"), [-1024, 1024])
-                self.assertEqual({row[1]: row[-2] for row in found if row[-2] is not None}.keys(), {"sgemm", "nobody's"})
+                self.assertLessEqual(
+                    {"scope", "instant", "counter", "memory"}, {row[0] for row in found}
+                )
+                self.assertEqual(
+                    sorted(row[-3] for row in found if row[0] == "memory"), [-1024, 1024]
+                )
+                self.assertEqual(
+                    {row[1]: row[-2] for row in found if row[-2] is not None}.keys(),
+                    {"sgemm", "nobody's"},
+                )
                 self.assertEqual([row[1] for row in found if row[-1]], ["cudaLaunchKernel"])
 
     def test_formats_are_as_long_as_the_structs(self):
@@ -140,19 +257,29 @@ class Reading(unittest.TestCase):
     def test_more_texts_and_shapes_than_are_kept_are_right_all_the_same(self):
         def work():
             for i in range(100):
-                with prof.scope(f"scope {i}", _shapes=[(F32, i, i + 1)]), prof.record_function(f"name {i}"):
+                with (
+                    prof.scope(f"scope {i}", _shapes=[(F32, i, i + 1)]),
+                    prof.record_function(f"name {i}"),
+                ):
                     pass
 
         trace = recorded(work).trace
         for most in ("_TEXTS_MOST", "_TEXT_BYTES_MOST"):
             with self.subTest(most), mock.patch.object(_read_events, most, 7):
                 found = [event for event in trace.events() if event.kind == "scope"]
-                self.assertEqual([event.name for event in found], [name for i in range(100) for name in (f"scope {i}", f"name {i}")])
-                self.assertEqual([event.args for event in found if event.category != "user_annotation"], [[(i, i + 1)] for i in range(100)])
+                self.assertEqual(
+                    [event.name for event in found],
+                    [name for i in range(100) for name in (f"scope {i}", f"name {i}")],
+                )
+                self.assertEqual(
+                    [event.args for event in found if event.category != "user_annotation"],
+                    [[(i, i + 1)] for i in range(100)],
+                )
 
     @unittest.skipUnless(tracemalloc, "this Python has no tracemalloc")
     def test_long_texts_are_not_all_kept(self):
-        """Of 40 MB of texts, each of them another, what reads them keeps 16 MiB, as bytes and as text."""
+        """Of 40 MB of texts, each of them another, what reads them keeps 16 MiB, as bytes and as
+        text."""
 
         def work():
             for i in range(5000):
@@ -185,11 +312,24 @@ class Reading(unittest.TestCase):
 
         profile = recorded(work)
         for rows in (profile.key_averages(), profile.events().key_averages()):
-            self.assertEqual({row.key: (row.count, row.is_async) for row in rows}, {"of one thread": (1, False), "ended elsewhere": (3, False)})
+            self.assertEqual(
+                {row.key: (row.count, row.is_async) for row in rows},
+                {"of one thread": (1, False), "ended elsewhere": (3, False)},
+            )
 
 
 class Calls(unittest.TestCase):
-    ATTRIBUTES = ("args", "kwinputs", "input_shapes", "structured_input_shapes", "structured_input_strides", "concrete_inputs", "input_dtypes", "cpu_children", "kernels")
+    ATTRIBUTES = (
+        "args",
+        "kwinputs",
+        "input_shapes",
+        "structured_input_shapes",
+        "structured_input_strides",
+        "concrete_inputs",
+        "input_dtypes",
+        "cpu_children",
+        "kernels",
+    )
 
     def two(self):
         def work():
@@ -209,16 +349,23 @@ class Calls(unittest.TestCase):
                 self.assertIsNot(getattr(one, name), getattr(other, name))
         one.kwinputs["a"] = 1
         one.input_shapes.append([2])
-        self.assertEqual((one.args, one.input_shapes, other.args, other.input_shapes), ({"a": 1}, [[2]], {}, []))
+        self.assertEqual(
+            (one.args, one.input_shapes, other.args, other.input_shapes), ({"a": 1}, [[2]], {}, [])
+        )
 
     def test_a_name_that_is_none_of_a_calls_is_an_attribute_error(self):
-        with self.assertRaisesRegex(AttributeError, "'FunctionEvent' object has no attribute 'kernel_count'"):
+        with self.assertRaisesRegex(
+            AttributeError, "'FunctionEvent' object has no attribute 'kernel_count'"
+        ):
             _ = self.two()[0].kernel_count
 
     def test_calls_are_copied_and_pickled(self):
         one = self.two()[0]
         for made in (copy.copy(one), copy.deepcopy(one), pickle.loads(pickle.dumps(one))):
-            self.assertEqual((made.name, made.args, made.kernels, made.time_range.start), ("plain", {}, [], one.time_range.start))
+            self.assertEqual(
+                (made.name, made.args, made.kernels, made.time_range.start),
+                ("plain", {}, [], one.time_range.start),
+            )
 
     @unittest.skipUnless(is_traced, "the collector of CPython counts objects")
     def test_a_call_is_one_object_of_the_collectors(self):
@@ -402,7 +549,10 @@ class Calls(unittest.TestCase):
         with prof.trace_functions(), prof.profile(with_stack=True) as p:
             traced()
         by_name = {event.name.rpartition(".")[2]: event for event in p.events()}
-        self.assertRegex(by_name["traced"].frame, rf"test_events\.py\({traced.__code__.co_firstlineno}\): traced$")
+        self.assertRegex(
+            by_name["traced"].frame,
+            rf"test_events\.py\({traced.__code__.co_firstlineno}\): traced$",
+        )
         self.assertEqual(by_name["call"].frame, "")
         self.assertEqual(by_name["call"].stack[0], by_name["traced"].frame)
 
@@ -431,7 +581,10 @@ class Calls(unittest.TestCase):
             path = os.path.join(folder, "a.prof")
             p.trace.dump(path, "capture")
             with prof.Trace.open(path) as trace:
-                self.assertEqual([tuple(event) for event in trace.events()], [tuple(event) for event in p.trace.events()])
+                self.assertEqual(
+                    [tuple(event) for event in trace.events()],
+                    [tuple(event) for event in p.trace.events()],
+                )
 
 
 class Recursions(unittest.TestCase):
@@ -441,8 +594,13 @@ class Recursions(unittest.TestCase):
         Times of events are rounded to a nanosecond each, so sums may differ by a few of them.
         """
         made = (p.key_averages(**options), p.events().key_averages(**options))
-        of_c, of_events = (sorted(averages, key=lambda r: (r.key, r.place, r.count, r.cpu_time_total)) for averages in made)
-        exact = [[(r.key, r.count, r.open_count, r.place) for r in rows] for rows in (of_c, of_events)]
+        of_c, of_events = (
+            sorted(averages, key=lambda r: (r.key, r.place, r.count, r.cpu_time_total))
+            for averages in made
+        )
+        exact = [
+            [(r.key, r.count, r.open_count, r.place) for r in rows] for rows in (of_c, of_events)
+        ]
         self.assertEqual(*exact)
         for row, other in zip(of_c, of_events):
             for name in ("cpu_time_total", "self_cpu_time_total", "cpu_time"):
@@ -453,7 +611,8 @@ class Recursions(unittest.TestCase):
         def descend(depth):
             with prof.record_function("descend"), prof.scope("operator", category="a"):
                 if depth:
-                    with prof.scope("operator", category="b"):  # of one name with what stands around it
+                    # of one name with what stands around it
+                    with prof.scope("operator", category="b"):
                         descend(depth - 1)
 
         with prof.profile() as p:
@@ -462,19 +621,28 @@ class Recursions(unittest.TestCase):
         for options in ({}, {"group_by_stack_n": 2}):
             rows = self.check(p, **options)
             whole = sum(r.self_cpu_time_total for r in rows.values())
-            self.assertEqual({key: r.count for key, r in rows.items()}, {"descend": 22, "operator": 42})
+            self.assertEqual(
+                {key: r.count for key, r in rows.items()}, {"descend": 22, "operator": 42}
+            )
             outermost = sum(e.cpu_time_total for e in p.events() if e.cpu_parent is None)
             self.assertAlmostEqual(rows["descend"].cpu_time_total, outermost, 2)
             self.assertLess(rows["operator"].cpu_time_total, outermost)
             self.assertAlmostEqual(whole, outermost, 2)
             calls = [e.cpu_time_total for e in p.events() if e.key == "descend"]
             self.assertAlmostEqual(rows["descend"].cpu_time, sum(calls) / len(calls), 2)
-        shares = [float(word[:-1]) for word in p.key_averages().table().split() if word.endswith("%") and word != "%"]
+        shares = [
+            float(word[:-1])
+            for word in p.key_averages().table().split()
+            if word.endswith("%") and word != "%"
+        ]
         self.assertTrue(shares and max(shares) <= 100.0, shares)
 
     def test_with_flops_rows_are_not_of_shapes(self):
         with prof.profile(record_shapes=True, with_flops=True) as p:
-            with prof.scope("matmul", "operator", 1, _shapes=[(F32, 2, 3), (F32, 3, 4)]), prof.scope("matmul", "operator", 1, _shapes=[(F32, 5, 6), (F32, 6, 7)]):
+            with (
+                prof.scope("matmul", "operator", 1, _shapes=[(F32, 2, 3), (F32, 3, 4)]),
+                prof.scope("matmul", "operator", 1, _shapes=[(F32, 5, 6), (F32, 6, 7)]),
+            ):
                 pass
         (row,) = p.key_averages()
         outer = max(e.cpu_time_total for e in p.events())
@@ -492,7 +660,9 @@ class Recursions(unittest.TestCase):
         self.assertEqual(counts, {"open": (1, 1), "ended": (1, 0)})
         self.assertGreaterEqual(rows["open"].cpu_time_total, rows["ended"].cpu_time_total)
         self.assertEqual(rows["open"].self_cpu_time_total, 0)
-        self.assertEqual(sum(r.self_cpu_time_total for r in rows.values()), rows["ended"].cpu_time_total)
+        self.assertEqual(
+            sum(r.self_cpu_time_total for r in rows.values()), rows["ended"].cpu_time_total
+        )
         scope.__exit__(None, None, None)
 
     @unittest.skipUnless(is_traced, "functions are traced in CPython alone")
@@ -503,7 +673,13 @@ class Recursions(unittest.TestCase):
             one(), two(), two()
         rows = [(r.place, r.count) for r in p.key_averages() if r.key.endswith("<lambda>")]
         line = one.__code__.co_firstlineno
-        self.assertEqual(sorted(rows), [(f"{one.__code__.co_filename}:{line}", 1), (f"{one.__code__.co_filename}:{line + 1}", 2)])
+        self.assertEqual(
+            sorted(rows),
+            [
+                (f"{one.__code__.co_filename}:{line}", 1),
+                (f"{one.__code__.co_filename}:{line + 1}", 2),
+            ],
+        )
 
 
 class Collector(unittest.TestCase):

@@ -1,4 +1,6 @@
-"""What runs in a backward call of autograd's has the forward call's stack, in tables, which C adds up, as in events(), which Python reads one by one: as torch.profiler's tables have it. Traces written by hand: without torch, and of what it does seldom."""
+"""What runs in a backward call of autograd's has the forward call's stack, in tables, which C adds
+up, as in events(), which Python reads one by one: as torch.profiler's tables have it. Traces
+written by hand: without torch, and of what it does seldom."""
 
 import os
 import subprocess
@@ -12,19 +14,39 @@ from slices import RANGE, Trace
 from prof import _forward_stacks, _read_arguments, tables
 
 COMMAND = os.path.abspath(os.path.join(os.environ.get("PROF_TEST_BUILD_DIR", "build/dev"), "prof"))
-PEAK = "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True); print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=sys.stderr)"  # KiB; beside what this process has itself, when it begins another
+# KiB; beside what this process has itself, when it begins another
+PEAK = (
+    "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True); "
+    "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=sys.stderr)"
+)
 
 
 class ForwardStacks(Folder):
     def stacks(self, trace, n=9):
-        """Of each operator the stacks of its rows with their calls; the table's are those of the events."""
+        """Of each operator the stacks of its rows with their calls; the table's are those of the
+        events."""
         read = trace.read(self.path("trace.json"))
         single = tables.single_events([tables.Window(read, 0, 0, 0, 0)], False, False)
         found = {}
         for functions in (False, True):
-            lists = read.key_averages(group_by_stack_n=n, include_python_functions=functions), single.key_averages(group_by_stack_n=n, include_python_functions=functions)
-            both = [  # a list of events has modules' calls where they are seen, a trace's averages where functions are asked for
-                sorted((row.key, tuple(row.stack), row.count, round(row.cpu_time_total, 3), round(row.self_cpu_time_total, 3)) for row in rows if functions or not row.key.startswith("nn.Module: "))
+            lists = (
+                read.key_averages(group_by_stack_n=n, include_python_functions=functions),
+                single.key_averages(group_by_stack_n=n, include_python_functions=functions),
+            )
+            # a list of events has modules' calls where they are seen, a trace's averages where
+            # functions are asked for
+            both = [
+                sorted(
+                    (
+                        row.key,
+                        tuple(row.stack),
+                        row.count,
+                        round(row.cpu_time_total, 3),
+                        round(row.self_cpu_time_total, 3),
+                    )
+                    for row in rows
+                    if functions or not row.key.startswith("nn.Module: ")
+                )
                 for rows in lists
             ]
             self.assertEqual(both[0], both[1])
@@ -52,7 +74,11 @@ class ForwardStacks(Folder):
         forward = ["model.py(3): forward", "train.py(9): step"]
         for name in ("aten::linear", "aten::addmm", "AddmmBackward0", "aten::mm"):
             self.assertEqual(found[name], [(forward, 1)], name)
-        for name in (RANGE + "AddmmBackward0", "aten::ones_like", RANGE + "torch::autograd::AccumulateGrad"):
+        for name in (
+            RANGE + "AddmmBackward0",
+            "aten::ones_like",
+            RANGE + "torch::autograd::AccumulateGrad",
+        ):
             self.assertEqual(found[name], [(["train.py(9): step"], 1)], name)
         for name in ("torch::autograd::AccumulateGrad", "aten::detach"):
             self.assertEqual(found[name], [([], 1)], name)
@@ -68,7 +94,9 @@ class ForwardStacks(Folder):
         t.op("aten::mul", 340, 350)
         found = self.stacks(t)
         self.assertEqual(found["aten::mul"], [(["train.py(9): step"], 1)])
-        self.assertEqual(found["twice.py(8): helper"], [(["twice.py(7): backward", "train.py(9): step"], 1)])
+        self.assertEqual(
+            found["twice.py(8): helper"], [(["twice.py(7): backward", "train.py(9): step"], 1)]
+        )
 
     def test_threads(self):
         """One number on two of torch's threads; both backward calls run on a third one."""
@@ -76,14 +104,24 @@ class ForwardStacks(Folder):
         for thread in (1, 2):
             t.function(f"part.py({thread}): run", 0, 100, thread)
             t.op("aten::sin", 10, 20, 3, own_thread=thread + 10, thread=thread)
-            t.op("SinBackward0", 200 * thread, 200 * thread + 50, 3, forward_thread=thread + 10, thread=9)
+            t.op(
+                "SinBackward0",
+                200 * thread,
+                200 * thread + 50,
+                3,
+                forward_thread=thread + 10,
+                thread=9,
+            )
             t.op("aten::cos", 200 * thread + 10, 200 * thread + 20, thread=9)
         found = self.stacks(t)
         for name in ("aten::sin", "SinBackward0", "aten::cos"):
-            self.assertEqual(found[name], [(["part.py(1): run"], 1), (["part.py(2): run"], 1)], name)
+            self.assertEqual(
+                found[name], [(["part.py(1): run"], 1), (["part.py(2): run"], 1)], name
+            )
 
     def test_of_torchs_own_trace(self):
-        """Its forward calls say no thread: the number tells them apart where one thread alone has it."""
+        """Its forward calls say no thread: the number tells them apart where one thread alone has
+        it."""
         t = Trace()
         for thread in (1, 2):
             t.function(f"part.py({thread}): run", 0, 100, thread)
@@ -106,7 +144,8 @@ class ForwardStacks(Folder):
         self.assertEqual(self.stacks(t)["SinBackward0"], [([], 2)])
 
     def test_a_forward_call_inside_of_a_backward_one(self):
-        """It has no stack of its own; autograd's range around its backward call stands for it, as in torch.profiler's."""
+        """It has no stack of its own; autograd's range around its backward call stands for it, as
+        in torch.profiler's."""
         t = Trace()
         t.function("train.py(9): step", 0, 1000)
         t.op("aten::mul", 10, 20, 1, own_thread=1)
@@ -118,11 +157,15 @@ class ForwardStacks(Folder):
         t.op("MulBackward0", 310, 350, 2, forward_thread=1)
         t.op("aten::div", 320, 330)
         found = self.stacks(t)
-        self.assertEqual(found["MulBackward0"], [(["second.py(2): backward", "train.py(9): step"], 1), (["train.py(9): step"], 1)])
+        self.assertEqual(
+            found["MulBackward0"],
+            [(["second.py(2): backward", "train.py(9): step"], 1), (["train.py(9): step"], 1)],
+        )
         self.assertEqual(found["aten::div"], [(["second.py(2): backward", "train.py(9): step"], 1)])
 
     def test_behind_a_device(self):
-        """A device's row comes first, as the file may have it: what scopes say of themselves is read as a host's all the same."""
+        """A device's row comes first, as the file may have it: what scopes say of themselves is
+        read as a host's all the same."""
         t = Trace()
         t.kernel("gemm", 31, 400, 450, 8)
         t.events.insert(1, t.events.pop())
@@ -160,7 +203,14 @@ class ForwardStacks(Folder):
 
     def test_stacks_of_their_own(self):
         t = Trace()
-        t.op("aten::sin", 10, 20, 3, own_thread=1, stack="own.py(1): a;torch/autograd/__init__.py(2): backward;own.py(3): b")
+        t.op(
+            "aten::sin",
+            10,
+            20,
+            3,
+            own_thread=1,
+            stack="own.py(1): a;torch/autograd/__init__.py(2): backward;own.py(3): b",
+        )
         t.op("SinBackward0", 500, 550, 3, forward_thread=1, stack="somewhere.py(1): else")
         t.op("aten::cos", 510, 520, stack="somewhere.py(1): else")
         t.op("aten::tan", 610, 620, stack="torch/autograd/__init__.py(2): backward")
@@ -189,29 +239,68 @@ class ForwardStacks(Folder):
             t.op("aten::sin", 20 * i, 20 * i + 10, i, own_thread=1, stack=";".join(frames[i % 2 :]))
             t.op("SinBackward0", 5000 + 20 * i, 5010 + 20 * i, i, forward_thread=1)
         for n in (310, 300):
-            self.assertEqual(self.stacks(t, n), {name: [(frames[0:n], 25), (frames[1 : n + 1], 25)] for name in ("aten::sin", "SinBackward0")})
+            self.assertEqual(
+                self.stacks(t, n),
+                {
+                    name: [(frames[0:n], 25), (frames[1 : n + 1], 25)]
+                    for name in ("aten::sin", "SinBackward0")
+                },
+            )
 
-    @unittest.skipIf("libasan" in os.environ.get("LD_PRELOAD", ""), "the sanitizer keeps what is freed")
+    @unittest.skipIf(
+        "libasan" in os.environ.get("LD_PRELOAD", ""), "the sanitizer keeps what is freed"
+    )
     @unittest.skipUnless(os.access(COMMAND, os.X_OK), "the prof command is not built")
     def test_stacks_of_their_own_are_kept_once(self):
-        """Of 12,000 forward calls with 4 KiB each (48 MB), a table by stack takes little more than one by name."""
+        """Of 12,000 forward calls with 4 KiB each (48 MB), a table by stack takes little more than
+        one by name."""
         t, stack = Trace(), "".join(f"{'own' * 10}.py({i}): f;" for i in range(100))
         for i in range(12000):
-            t.op("aten::sin", 20 * i, 20 * i + 10, i, own_thread=1, stack=f"{i % 4}.py(1): g;{stack}")
+            t.op(
+                "aten::sin", 20 * i, 20 * i + 10, i, own_thread=1, stack=f"{i % 4}.py(1): g;{stack}"
+            )
             t.op("SinBackward0", 500000 + 20 * i, 500010 + 20 * i, i, forward_thread=1)
         tables = self.assert_little_memory(t)
         self.assertEqual([table.count("SinBackward0") for table in tables], [1, 4])
 
     def assert_little_memory(self, trace):
-        """A table by stack takes less than 16 MiB more than one by name; returns the two, by name first."""
+        """A table by stack takes less than 16 MiB more than one by name; returns the two, by name
+        first."""
         trace.read(self.path("trace.json")).close()
-        subprocess.run([COMMAND, "import", "trace.json", "-o", "trace.prof"], check=True, stdout=subprocess.DEVNULL, cwd=self.folder)
-        done = [subprocess.run([sys.executable, "-c", PEAK, COMMAND, "table", "--by", by, "--rows", "10", "trace.prof"], check=True, capture_output=True, text=True, cwd=self.folder) for by in ("name", "name,stack")]
+        subprocess.run(
+            [COMMAND, "import", "trace.json", "-o", "trace.prof"],
+            check=True,
+            stdout=subprocess.DEVNULL,
+            cwd=self.folder,
+        )
+        done = [
+            subprocess.run(
+                [
+                    sys.executable,
+                    "-c",
+                    PEAK,
+                    COMMAND,
+                    "table",
+                    "--by",
+                    by,
+                    "--rows",
+                    "10",
+                    "trace.prof",
+                ],
+                check=True,
+                capture_output=True,
+                text=True,
+                cwd=self.folder,
+            )
+            for by in ("name", "name,stack")
+        ]
         by_name, by_stack = (int(d.stderr) for d in done)
         self.assertLess(by_stack - by_name, 16 << 10, (by_name, by_stack))
         return [d.stdout for d in done]
 
-    @unittest.skipIf("libasan" in os.environ.get("LD_PRELOAD", ""), "the sanitizer keeps what is freed")
+    @unittest.skipIf(
+        "libasan" in os.environ.get("LD_PRELOAD", ""), "the sanitizer keeps what is freed"
+    )
     @unittest.skipUnless(os.access(COMMAND, os.X_OK), "the prof command is not built")
     def test_rows_share_the_stacks_of_functions(self):
         """Of 2,000 operators begun by one way of 50 KB (100 MB)."""
@@ -232,11 +321,14 @@ class ForwardStacks(Folder):
         t.function("nn.Module: Linear_0", 330, 370)
         t.op("aten::linear", 340, 350)
         found = self.stacks(t)
-        self.assertEqual(found["nn.Module: Linear_0"], [(["checkpoint.py(7): backward", "train.py(9): step"], 1)])
+        self.assertEqual(
+            found["nn.Module: Linear_0"], [(["checkpoint.py(7): backward", "train.py(9): step"], 1)]
+        )
         self.assertEqual(found["aten::linear"], [(["train.py(9): step"], 1)])
 
     def test_a_deep_recursion_is_not_walked_for_each_event(self):
-        """Of 500 functions in each other beside a backward call each one's parent is asked for some times, whatever the depth."""
+        """Of 500 functions in each other beside a backward call each one's parent is asked for some
+        times, whatever the depth."""
         asked = []
 
         class Call:
@@ -253,7 +345,9 @@ class ForwardStacks(Folder):
 
         events = [Call(RANGE + "SinBackward0", None, "cpu_op")]
         for _ in range(500):
-            events.append(Call("f.py(1): f", events[-1] if len(events) > 1 else None, "python_function"))
+            events.append(
+                Call("f.py(1): f", events[-1] if len(events) > 1 else None, "python_function")
+            )
         _forward_stacks.give(events)
         self.assertLess(len(asked), 5 * len(events))
 
@@ -287,10 +381,20 @@ class ForwardStacks(Folder):
         for i in range(3000):
             t.function(f"layer.py({i % 7}): run", 10 * i, 10 * i + 9)
             t.op("aten::sin", 10 * i + 1, 10 * i + 2, i, own_thread=1)
-            t.op("SinBackward0", 100000 + 10 * i, 100000 + 10 * i + 5, (i * 7) % 3000, forward_thread=1)
+            t.op(
+                "SinBackward0",
+                100000 + 10 * i,
+                100000 + 10 * i + 5,
+                (i * 7) % 3000,
+                forward_thread=1,
+            )
         found = self.stacks(t)
         for name in ("aten::sin", "SinBackward0"):
-            self.assertEqual(found[name], [([f"layer.py({k}): run"], 429 if k < 4 else 428) for k in range(7)], name)
+            self.assertEqual(
+                found[name],
+                [([f"layer.py({k}): run"], 429 if k < 4 else 428) for k in range(7)],
+                name,
+            )
 
 
 if __name__ == "__main__":

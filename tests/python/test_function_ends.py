@@ -1,4 +1,6 @@
-"""Where one thread ends the tracing of functions, what stands open on others is nobody's stack from there on: in events, tables and traces. What began before has its own, also when its thread is gone."""
+"""Where one thread ends the tracing of functions, what stands open on others is nobody's stack
+from there on: in events, tables and traces. What began before has its own, also when its thread
+is gone."""
 
 import json
 import os
@@ -17,7 +19,8 @@ is_traced = sys.implementation.name == "cpython"
 
 
 def op(name):
-    """A scope of C's, as torch's operators are: prof.scope() has a stack of its own where no functions are traced."""
+    """A scope of C's, as torch's operators are: prof.scope() has a stack of its own where no
+    functions are traced."""
     C.prof_scope_end(C.prof_scope_begin(1, name.encode(), None, None))
 
 
@@ -58,7 +61,8 @@ class Worker:
         self.until_it_waits()
 
     def join(self):
-        """Returns when the system's thread is gone, too: Python's is before the thread's destructors have run."""
+        """Returns when the system's thread is gone, too: Python's is before the thread's
+        destructors have run."""
         self._go.release()
         self._thread.join(HANG_SECONDS)
         until = time.monotonic() + HANG_SECONDS
@@ -77,10 +81,24 @@ class Ends(unittest.TestCase):
 
     def stacks(self, p, frames=2):
         """Of each scope, by all that tell."""
-        found = {e.name: [plain(frame) for frame in e.stack[:frames]] for e in p.events() if e.name.startswith("op ")}
-        rows = {row.key: [plain(frame) for frame in row.stack] for row in p.key_averages(group_by_stack_n=frames) if row.key.startswith("op ")}
+        found = {
+            e.name: [plain(frame) for frame in e.stack[:frames]]
+            for e in p.events()
+            if e.name.startswith("op ")
+        }
+        rows = {
+            row.key: [plain(frame) for frame in row.stack]
+            for row in p.key_averages(group_by_stack_n=frames)
+            if row.key.startswith("op ")
+        }
         rows_of_trace = json.loads(p.trace.json("chrome", stacks=True))["traceEvents"]
-        shown = {row["name"]: [plain(frame) for frame in row["args"].get("Call stack", "").split(";") if frame][:frames] for row in rows_of_trace if row["name"].startswith("op ")}
+        shown = {
+            row["name"]: [
+                plain(frame) for frame in row["args"].get("Call stack", "").split(";") if frame
+            ][:frames]
+            for row in rows_of_trace
+            if row["name"].startswith("op ")
+        }
         self.assertEqual(rows, found)
         self.assertEqual(shown, found)
         return found
@@ -105,7 +123,9 @@ class Ends(unittest.TestCase):
             op("op outside")
 
         p = self.traced_until(outer)
-        self.assertEqual(self.stacks(p), {"op before": ["op", "inner"], "op inside": [], "op outside": []})
+        self.assertEqual(
+            self.stacks(p), {"op before": ["op", "inner"], "op inside": [], "op outside": []}
+        )
 
     def test_the_functions_of_a_thread_that_is_gone_are_there(self):
         """No event tells of their ends from sys.monitoring any more."""
@@ -117,8 +137,14 @@ class Ends(unittest.TestCase):
             inner(worker)
 
         p = self.traced_until(outer)
-        kinds = {e.name.rpartition(".")[2]: e.kind for e in p.trace.events() if e.category == "python_function"}
-        self.assertEqual((kinds.get("inner"), kinds.get("outer"), kinds.get("_run")), ("scope",) * 3)
+        kinds = {
+            e.name.rpartition(".")[2]: e.kind
+            for e in p.trace.events()
+            if e.category == "python_function"
+        }
+        self.assertEqual(
+            (kinds.get("inner"), kinds.get("outer"), kinds.get("_run")), ("scope",) * 3
+        )
         self.assertRegex(p.trace.loss_text(), "no loss$")
 
     def test_what_begins_before_and_ends_behind_keeps_its_stack(self):
@@ -128,7 +154,9 @@ class Ends(unittest.TestCase):
             op("op behind")
             C.prof_scope_end(around)
 
-        self.assertEqual(self.stacks(self.traced_until(outer)), {"op around": ["outer", "_run"], "op behind": []})
+        self.assertEqual(
+            self.stacks(self.traced_until(outer)), {"op around": ["outer", "_run"], "op behind": []}
+        )
 
     def test_many_scopes_without_a_word_before_and_behind(self):
         """Segments of plain scopes are walked in another way."""
@@ -142,9 +170,23 @@ class Ends(unittest.TestCase):
                 op("op behind")
 
         p = self.traced_until(outer)
-        rows = {(row.key, *map(plain, row.stack)): row.count for row in p.key_averages(group_by_stack_n=2) if row.key.startswith("op ")}
-        self.assertEqual(rows, {("op before", "op", "outer"): 500, ("op also", "op", "outer"): 500, ("op behind",): 500})
-        self.assertEqual(self.stacks(p), {"op before": ["op", "outer"], "op also": ["op", "outer"], "op behind": []})
+        rows = {
+            (row.key, *map(plain, row.stack)): row.count
+            for row in p.key_averages(group_by_stack_n=2)
+            if row.key.startswith("op ")
+        }
+        self.assertEqual(
+            rows,
+            {
+                ("op before", "op", "outer"): 500,
+                ("op also", "op", "outer"): 500,
+                ("op behind",): 500,
+            },
+        )
+        self.assertEqual(
+            self.stacks(p),
+            {"op before": ["op", "outer"], "op also": ["op", "outer"], "op behind": []},
+        )
 
     def test_a_tracing_that_comes_next_has_its_own(self):
         def inner(worker):
@@ -170,7 +212,15 @@ class Ends(unittest.TestCase):
             with prof.trace_functions():
                 worker.go_on()
             worker.join()
-        self.assertEqual(self.stacks(p), {"op first": ["op", "inner"], "op between": [], "op second": ["op", "again"], "op last": []})
+        self.assertEqual(
+            self.stacks(p),
+            {
+                "op first": ["op", "inner"],
+                "op between": [],
+                "op second": ["op", "again"],
+                "op last": [],
+            },
+        )
         second = next(e for e in p.events() if e.name == "op second")
         self.assertNotIn("inner", map(plain, second.stack))
 
@@ -184,7 +234,9 @@ class Ends(unittest.TestCase):
                     op("op here")
                 op("op untraced")
         self.assertEqual(p.trace._function_ends(), [])
-        self.assertEqual(self.stacks(p, 1), {"op there": ["op"], "op here": ["op"], "op untraced": []})
+        self.assertEqual(
+            self.stacks(p, 1), {"op there": ["op"], "op here": ["op"], "op untraced": []}
+        )
 
     def test_a_mark_for_each_end_that_left_something_open(self):
         def outer(worker):
@@ -205,7 +257,8 @@ class Ends(unittest.TestCase):
         self.assertRegex(p.trace.loss_text(), "no loss$")
 
     def test_threads_that_come_and_go_while_tracings_end(self):
-        """Each thread's stack stands in a list, which the thread leaves without the interpreter's lock."""
+        """Each thread's stack stands in a list, which the thread leaves without the interpreter's
+        lock."""
         stop = threading.Event()
 
         def come_and_go():
@@ -225,4 +278,6 @@ class Ends(unittest.TestCase):
         finally:
             stop.set()
             busy.join()
-        self.assertEqual(next(e for e in p.events() if e.name == "op here").stack[0].rpartition(" ")[2], "op")
+        self.assertEqual(
+            next(e for e in p.events() if e.name == "op here").stack[0].rpartition(" ")[2], "op"
+        )

@@ -1,4 +1,5 @@
-"""The traced functions around a scope are its stack: in tables, events and traces, on all threads, at any depth."""
+"""The traced functions around a scope are its stack: in tables, events and traces, on all threads,
+at any depth."""
 
 import json
 import os
@@ -51,7 +52,10 @@ class Stacks(unittest.TestCase):
         return p
 
     def rows(self, p, frames=3):
-        return {(named(row.key), *map(here, row.stack)): row.count for row in p.key_averages(group_by_stack_n=frames)}
+        return {
+            (named(row.key), *map(here, row.stack)): row.count
+            for row in p.key_averages(group_by_stack_n=frames)
+        }
 
     def test_what_stands_open_around_scopes_and_functions(self):
         def work():
@@ -61,7 +65,15 @@ class Stacks(unittest.TestCase):
 
         p = self.profiled(work)
         rows = self.rows(p, 2)
-        self.assertEqual((rows["op", "stacked", "over"], rows["op", "stacked", "work"], rows["stacked", "over", "work"], rows["over", "work", "profiled"]), (2, 1, 2, 2))
+        self.assertEqual(
+            (
+                rows["op", "stacked", "over"],
+                rows["op", "stacked", "work"],
+                rows["stacked", "over", "work"],
+                rows["over", "work", "profiled"],
+            ),
+            (2, 1, 2, 2),
+        )
         op = next(row for row in p.key_averages(group_by_stack_n=1) if row.key == "op")
         self.assertTrue(op.stack[0].endswith(self.line(stacked)), op.stack)
         self.assertEqual(op.count, 3)
@@ -69,12 +81,20 @@ class Stacks(unittest.TestCase):
     def test_events_have_the_same(self):
         p = self.profiled(lambda: (over(1), stacked(2)))
         ops = [list(map(here, e.stack[:3])) for e in p.events() if e.name == "op"]
-        self.assertEqual(ops, [["stacked", "over", "<lambda>"], ["stacked", "<lambda>", "profiled"]])
+        self.assertEqual(
+            ops, [["stacked", "over", "<lambda>"], ["stacked", "<lambda>", "profiled"]]
+        )
         over_of = next(e for e in p.events() if named(e.name) == "over")
         self.assertTrue(over_of.is_python_function)
         self.assertEqual(here(over_of.stack[0]), "<lambda>")
-        by_event, by_c = p.events().key_averages(group_by_stack_n=4), p.key_averages(group_by_stack_n=4)
-        self.assertEqual(sorted((a.key, a.stack, a.count) for a in by_event), sorted((a.key, a.stack, a.count) for a in by_c))
+        by_event, by_c = (
+            p.events().key_averages(group_by_stack_n=4),
+            p.key_averages(group_by_stack_n=4),
+        )
+        self.assertEqual(
+            sorted((a.key, a.stack, a.count) for a in by_event),
+            sorted((a.key, a.stack, a.count) for a in by_c),
+        )
 
     def test_without_with_stack_events_have_none(self):
         with prof.profile() as p, prof.trace_functions():
@@ -92,12 +112,32 @@ class Stacks(unittest.TestCase):
             profiles = [under(2, inside), under(1, inside)]
         for p, depth in zip(profiles, (3, 2)):
             op = next(e for e in p.events() if e.name == "op")
-            self.assertEqual(list(map(here, op.stack[: 4 + depth])), ["stacked", "over", "inside", *["under"] * depth, "test_the_stack_begins_with_what_ran_before_the_profile"])
-            self.assertEqual({named(row.key): row.count for row in p.key_averages() if named(row.key) in ("over", "under")}, {"over": 1})
+            self.assertEqual(
+                list(map(here, op.stack[: 4 + depth])),
+                [
+                    "stacked",
+                    "over",
+                    "inside",
+                    *["under"] * depth,
+                    "test_the_stack_begins_with_what_ran_before_the_profile",
+                ],
+            )
+            self.assertEqual(
+                {
+                    named(row.key): row.count
+                    for row in p.key_averages()
+                    if named(row.key) in ("over", "under")
+                },
+                {"over": 1},
+            )
 
     def test_each_cycle_of_a_schedule(self):
         found = []
-        p = prof.profile(with_stack=True, schedule=prof.schedule(wait=0, warmup=1, active=1, repeat=3), on_trace_ready=lambda p: found.append(self.rows(p, 3)))
+        p = prof.profile(
+            with_stack=True,
+            schedule=prof.schedule(wait=0, warmup=1, active=1, repeat=3),
+            on_trace_ready=lambda p: found.append(self.rows(p, 3)),
+        )
         with warnings.catch_warnings():
             warnings.simplefilter("error", RuntimeWarning)  # of losses
 
@@ -128,11 +168,18 @@ class Stacks(unittest.TestCase):
             new.start()
             new.join()
         rows = self.rows(p)
-        self.assertEqual((rows["op", "stacked", "over", "old"], rows["op", "stacked", "over", "<lambda>"]), (1, 1))
+        self.assertEqual(
+            (rows["op", "stacked", "over", "old"], rows["op", "stacked", "over", "<lambda>"]),
+            (1, 1),
+        )
 
     def test_in_the_trace(self):
         p = self.profiled(lambda: over(1))
-        events = {named(e["name"]): e for e in json.loads(p.trace.json("chrome", stacks=True))["traceEvents"] if e["ph"] == "X"}
+        events = {
+            named(e["name"]): e
+            for e in json.loads(p.trace.json("chrome", stacks=True))["traceEvents"]
+            if e["ph"] == "X"
+        }
         frames = events["op"]["args"]["Call stack"].split(";")
         self.assertEqual(list(map(here, frames[:3])), ["stacked", "over", "<lambda>"])
         self.assertNotIn("Call stack", events["over"]["args"])
@@ -145,14 +192,18 @@ class Stacks(unittest.TestCase):
                 self.assertRegex(f.read(), r"<lambda>;.*over;.*stacked;\S+ \d+\n")
 
     def test_in_the_trace_every_call_of_a_module_has_one(self):
-        """However long it took, and whatever stands beside it; other functions have none, for theirs are around them."""
+        """However long it took, and whatever stands beside it; other functions have none, for
+        theirs are around them."""
         t = slices.Trace()
         t.function("train.py(1): main", 0, 900000)
         for begin, us in ((10, 1000), (2000, 200000), (300000, 20)):
             t.function("nn.Module: Linear_0", begin, begin + us)
             t.function("layer.py(3): forward", begin + 400000, begin + 400000 + us)
         t.put("beside", 300010, 300030, "user_annotation", asynchronous=True)
-        with tempfile.TemporaryDirectory() as folder, t.read(os.path.join(folder, "trace.json")) as read:
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            t.read(os.path.join(folder, "trace.json")) as read,
+        ):
             events = json.loads(read.json("chrome", stacks=True))["traceEvents"]
         stacks = [(e["name"], e["args"].get("Call stack")) for e in events if e["ph"] == "X"]
         self.assertEqual(stacks.count(("nn.Module: Linear_0", "train.py(1): main")), 3, stacks)
@@ -190,19 +241,36 @@ class Stacks(unittest.TestCase):
         p = self.profiled(lambda: over(1), c_functions=True)
         shown = {row.category for row in p.trace.key_averages(include_python_functions=True)}
         self.assertLessEqual({"python_function", "c_function"}, shown)
-        self.assertEqual({row.category for row in p.trace.key_averages()}, shown - {"python_function", "c_function"})
+        self.assertEqual(
+            {row.category for row in p.trace.key_averages()},
+            shown - {"python_function", "c_function"},
+        )
 
     def test_a_relative_path(self):
         here = os.path.relpath(os.path.dirname(os.path.abspath(__file__)))
-        for include, is_there in ((os.path.join(os.curdir, here, ""), True), (os.path.join(os.curdir, here), True), (os.path.join(os.curdir, "elsewhere"), False)):
+        for include, is_there in (
+            (os.path.join(os.curdir, here, ""), True),
+            (os.path.join(os.curdir, here), True),
+            (os.path.join(os.curdir, "elsewhere"), False),
+        ):
             p = self.profiled(lambda: over(1), include=include)
-            self.assertEqual(any(row.key.endswith("over") for row in p.key_averages(include_python_functions=True)), is_there, include)
+            self.assertEqual(
+                any(
+                    row.key.endswith("over")
+                    for row in p.key_averages(include_python_functions=True)
+                ),
+                is_there,
+                include,
+            )
 
     def test_a_filter_is_the_stacks_too(self):
         p = self.profiled(lambda: over(1), include="nothing_here")
-        self.assertEqual([row.stack for row in p.key_averages(group_by_stack_n=5) if row.key == "op"], [[]])
+        self.assertEqual(
+            [row.stack for row in p.key_averages(group_by_stack_n=5) if row.key == "op"], [[]]
+        )
 
-    def test_deep_recursions_and_many_scopes_have_their_stacks(self):  # bench/python/table.py has how long that takes
+    # bench/python/table.py has how long that takes
+    def test_deep_recursions_and_many_scopes_have_their_stacks(self):
         def work(scopes):
             for _ in range(scopes):
                 with prof.scope("leaf"):
@@ -266,7 +334,15 @@ class Named:
 class Modules(unittest.TestCase):
     """What prof.torch.observe(with_modules=True) follows, without torch."""
 
-    STACK = ["stacked", "forward", "_call_impl", "nn.Module: Inner_0", "forward", "_call_impl", "nn.Module: Outer_0"]
+    STACK = [
+        "stacked",
+        "forward",
+        "_call_impl",
+        "nn.Module: Inner_0",
+        "forward",
+        "_call_impl",
+        "nn.Module: Outer_0",
+    ]
 
     def setUp(self):
         self.named = Named()
@@ -286,8 +362,14 @@ class Modules(unittest.TestCase):
         return [list(map(here, e.stack[:frames])) for e in p.events() if e.name == "op"]
 
     def numbers(self, p):
-        rows = sorted((e for e in p.trace.events() if e.name.startswith("nn.Module: ")), key=lambda e: e.start_ns)
-        return [(e.name[len("nn.Module: ") :], e.args["Python id"], e.args["Python parent id"]) for e in rows]
+        rows = sorted(
+            (e for e in p.trace.events() if e.name.startswith("nn.Module: ")),
+            key=lambda e: e.start_ns,
+        )
+        return [
+            (e.name[len("nn.Module: ") :], e.args["Python id"], e.args["Python parent id"])
+            for e in rows
+        ]
 
     def test_a_call_stands_in_the_place_of_the_modules_own_function(self):
         def work():
@@ -302,7 +384,9 @@ class Modules(unittest.TestCase):
         plain = ["_wrapped_call_impl" if frame.startswith("nn.") else frame for frame in self.STACK]
         outer = [*self.STACK[:3], "nn.Module: Outer_0", "work", "profiled"]
         found = self.stacks(p)
-        self.assertEqual((found[0], found[3], found[4], found[6]), (plain, self.STACK, self.STACK, plain))
+        self.assertEqual(
+            (found[0], found[3], found[4], found[6]), (plain, self.STACK, self.STACK, plain)
+        )
         self.assertEqual(found[5][:6], outer)
         self.assertEqual(self.numbers(p), [("Outer_0", 1, 0), ("Inner_0", 2, 1), ("Inner_0", 3, 1)])
 
@@ -318,7 +402,10 @@ class Modules(unittest.TestCase):
             prof.functions.leave_modules(self.named)
 
         numbers = self.numbers(self.profiled(work))
-        self.assertEqual([(number, around) for _, number, around in numbers], [*((n, n - 1) for n in range(1, 102)), (102, 0)])
+        self.assertEqual(
+            [(number, around) for _, number, around in numbers],
+            [*((n, n - 1) for n in range(1, 102)), (102, 0)],
+        )
 
     def test_what_runs_when_the_profile_begins(self):
         def begin(n):
@@ -344,7 +431,10 @@ class Modules(unittest.TestCase):
             prof.functions.leave_modules(self.named)
 
         p = self.profiled(work, include="nothing_here")
-        self.assertEqual(self.stacks(p), [["nn.Module: Inner_0", "nn.Module: Outer_0"], ["nn.Module: Outer_0"], []])
+        self.assertEqual(
+            self.stacks(p),
+            [["nn.Module: Inner_0", "nn.Module: Outer_0"], ["nn.Module: Outer_0"], []],
+        )
 
     def test_exceptions_and_a_naming_that_fails(self):
         def fails(n):
@@ -365,7 +455,13 @@ class Modules(unittest.TestCase):
 
         p = self.profiled(work)
         self.assertEqual(self.numbers(p), [("Outer_0", 1, 0), ("Inner_0", 2, 1), ("Inner_0", 3, 0)])
-        self.assertEqual([stack[:5] for stack in self.stacks(p)], [["stacked", "forward", "_call_impl", "nn.Module: Inner_0", "work"], ["stacked", "forward", "_call_impl", "work", "profiled"]])
+        self.assertEqual(
+            [stack[:5] for stack in self.stacks(p)],
+            [
+                ["stacked", "forward", "_call_impl", "nn.Module: Inner_0", "work"],
+                ["stacked", "forward", "_call_impl", "work", "profiled"],
+            ],
+        )
 
     def test_an_end_of_the_tracing_is_told(self):
         with prof.trace_functions():

@@ -1,4 +1,5 @@
-"""Tracing functions beside others that look at the same program: what they had asked not to be told of, and what is lost to them."""
+"""Tracing functions beside others that look at the same program: what they had asked not to be told
+of, and what is lost to them."""
 
 import os
 import subprocess
@@ -35,7 +36,14 @@ def traced(**options):
 
 
 def run(text):
-    return subprocess.run([sys.executable, "-c", BESIDE + text], stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, timeout=HANG_SECONDS, env=dict(os.environ))
+    return subprocess.run(
+        [sys.executable, "-c", BESIDE + text],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        universal_newlines=True,
+        timeout=HANG_SECONDS,
+        env=dict(os.environ),
+    )
 
 
 @unittest.skipUnless(monitoring, "sys.monitoring is there from 3.12 on")
@@ -46,10 +54,15 @@ class OtherTools(unittest.TestCase):
 
     def test_they_are_asked_again_of_what_they_have_disabled(self):
         """Once, when the tracing begins."""
-        self.assert_prints("print(traced(), len(told)); asked(3); print(len(told))", ["1", "2", "2"])
+        self.assert_prints(
+            "print(traced(), len(told)); asked(3); print(len(told))", ["1", "2", "2"]
+        )
 
     def test_what_one_filter_left_out_another_sees(self):
-        self.assert_prints("print(traced(exclude='__main__'), traced(), traced(exclude='__main__'), traced())", ["0", "1", "0", "1"])
+        self.assert_prints(
+            "print(traced(exclude='__main__'), traced(), traced(exclude='__main__'), traced())",
+            ["0", "1", "0", "1"],
+        )
 
     def test_what_a_tool_before_has_disabled_is_seen(self):
         """It had prof's number, and is gone; beside the other one, which stays, and alone."""

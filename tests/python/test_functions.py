@@ -1,4 +1,5 @@
-"""Every Python function seen: the same calls as independent counts have, nested as they were, on all threads; what is left out; whatever else wants the interpreter's place for profilers."""
+"""Every Python function seen: the same calls as independent counts have, nested as they were, on
+all threads; what is left out; whatever else wants the interpreter's place for profilers."""
 
 import asyncio
 import cProfile
@@ -135,7 +136,9 @@ def short(name):
 
 
 def run_python(text, **more):
-    return subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=HANG_SECONDS, **more)
+    return subprocess.run(
+        [sys.executable, "-c", text], capture_output=True, text=True, timeout=HANG_SECONDS, **more
+    )
 
 
 class Balance(unittest.TestCase):
@@ -143,11 +146,16 @@ class Balance(unittest.TestCase):
         """On each thread every two scopes lie apart or one inside the other, and all have ended."""
         for thread in {e.thread for e in events}:
             open_ends = []
-            for e in sorted((e for e in events if e.thread == thread), key=lambda e: (e.start_ns, -e.duration_ns)):
+            for e in sorted(
+                (e for e in events if e.thread == thread),
+                key=lambda e: (e.start_ns, -e.duration_ns),
+            ):
                 while open_ends and open_ends[-1] <= e.start_ns:
                     open_ends.pop()
                 end = e.start_ns + e.duration_ns
-                self.assertTrue(not open_ends or end <= open_ends[-1], f"{e.name} leaves what it began in")
+                self.assertTrue(
+                    not open_ends or end <= open_ends[-1], f"{e.name} leaves what it began in"
+                )
                 self.assertEqual(e.kind, "scope", e.name)
                 open_ends.append(end)
 
@@ -284,11 +292,15 @@ class Counts(Balance):
             ends(3)
             fib(3)
         events = [e for e in prof.Trace.now().events() if e.category == "python_function"]
-        self.assertEqual({n: [short(e.name) for e in events].count(n) for n in ("begins", "fib", "ends")}, {"begins": 0, "fib": 5, "ends": 4})
+        self.assertEqual(
+            {n: [short(e.name) for e in events].count(n) for n in ("begins", "fib", "ends")},
+            {"begins": 0, "fib": 5, "ends": 4},
+        )
         self.assert_nested(events)
 
     def test_what_runs_on_another_thread_when_it_ends(self):
-        """It stays open until its thread comes by in the next tracing, and disturbs nothing there."""
+        """It stays open until its thread comes by in the next tracing, and disturbs nothing
+        there."""
         inside, go, between, again = (threading.Event() for _ in range(4))
 
         def outer():
@@ -313,8 +325,14 @@ class Counts(Balance):
                 again.set()
                 thread.join()
         trace = prof.Trace.now()
-        events = [(short(e.name), e.kind) for e in trace.events() if e.category == "python_function" and short(e.name) in ("outer", "on_thread", "fib")]
-        self.assertEqual(sorted(events), [("fib", "scope")] * 5 + [("on_thread", "scope"), ("outer", "scope")])
+        events = [
+            (short(e.name), e.kind)
+            for e in trace.events()
+            if e.category == "python_function" and short(e.name) in ("outer", "on_thread", "fib")
+        ]
+        self.assertEqual(
+            sorted(events), [("fib", "scope")] * 5 + [("on_thread", "scope"), ("outer", "scope")]
+        )
         self.assertIn("no loss", trace.loss_text())
 
     def test_functions_of_c_as_a_profile_function_counts_them(self):
@@ -323,7 +341,12 @@ class Counts(Balance):
             for i in range(10):
                 names.append(str(i))
             ",".join(sorted(names, key=lambda name: -int(name)))
-            max(names, key=len), dict.fromkeys(names), isinstance(names, list), list(map(len, names))
+            (
+                max(names, key=len),
+                dict.fromkeys(names),
+                isinstance(names, list),
+                list(map(len, names)),
+            )
             for call in (lambda: names.index("no"), lambda: [].pop()):
                 try:
                     call()
@@ -334,7 +357,11 @@ class Counts(Balance):
         expected = {}
 
         def count(frame, event, called):
-            if event == "c_call" and frame.f_code.co_filename == HERE and isinstance(called, (type(len), type(list.append))):
+            if (
+                event == "c_call"
+                and frame.f_code.co_filename == HERE
+                and isinstance(called, (type(len), type(list.append)))
+            ):
                 expected[called.__name__] = expected.get(called.__name__, 0) + 1
 
         sys.setprofile(count)
@@ -386,7 +413,11 @@ class Filters(unittest.TestCase):
         fib(1)
 
     def names(self, **options):
-        return {name for name in counts_of(self.uses_the_library, **options) if "uses_the_library" not in name}
+        return {
+            name
+            for name in counts_of(self.uses_the_library, **options)
+            if "uses_the_library" not in name
+        }
 
     def test_the_standard_library_when_asked(self):
         self.assertEqual(self.names(), {f"{MODULE}.fib"})
@@ -399,7 +430,9 @@ class Filters(unittest.TestCase):
         self.assertEqual(self.names(include=os.path.dirname(HERE) + "/"), {f"{MODULE}.fib"})
         self.assertEqual(self.names(include=HERE), {f"{MODULE}.fib"})
         self.assertEqual(self.names(exclude=[MODULE]), set())
-        self.assertEqual(self.names(include=["textwrap", MODULE], exclude="*wrap"), {f"{MODULE}.fib"})
+        self.assertEqual(
+            self.names(include=["textwrap", MODULE], exclude="*wrap"), {f"{MODULE}.fib"}
+        )
 
     def test_what_is_no_pattern(self):
         for wrong in ([3], [""], [None]):
@@ -427,13 +460,18 @@ class Filters(unittest.TestCase):
             finally:
                 sys.path.remove(folder)
         events, without = found
-        self.assertEqual({name for name in without if "prof_test" in name}, {"prof_test_inner.f"})  # what an import has called is seen
+        # what an import has called is seen
+        self.assertEqual({name for name in without if "prof_test" in name}, {"prof_test_inner.f"})
         self.assertIn("prof_test_inner.<module>", events)
         self.assertEqual(events["import prof_test_outer"].category, "import")
-        self.assertLess(events["import prof_test_outer"].start_ns, events["import prof_test_inner"].start_ns)
+        self.assertLess(
+            events["import prof_test_outer"].start_ns, events["import prof_test_inner"].start_ns
+        )
         self.assertIn("prof_test_inner.f", events)
         self.assertEqual(events["gc collect gen 1"].category, "gc")
-        self.assertEqual(set(events["gc collected"].args), {"generation", "collected", "uncollectable"})
+        self.assertEqual(
+            set(events["gc collected"].args), {"generation", "collected", "uncollectable"}
+        )
 
 
 @unittest.skipUnless(is_traced, "functions are traced in CPython alone")
@@ -453,7 +491,9 @@ class Off(unittest.TestCase):
         prof.profiler.clear()
         with prof.trace_functions():
             work()
-        self.assertEqual([e for e in prof.Trace.now().events() if e.category == "python_function"], [])
+        self.assertEqual(
+            [e for e in prof.Trace.now().events() if e.category == "python_function"], []
+        )
 
     def test_a_level_that_comes_while_functions_run(self):
         def outer():
@@ -463,7 +503,12 @@ class Off(unittest.TestCase):
         prof.profiler.clear()
         with prof.trace_functions():
             outer()
-        self.assertEqual([short(e.name) for e in prof.Trace.now().events() if e.category == "python_function"].count("fib"), 5)
+        self.assertEqual(
+            [
+                short(e.name) for e in prof.Trace.now().events() if e.category == "python_function"
+            ].count("fib"),
+            5,
+        )
 
     def test_called_twice(self):
         with prof.trace_functions() as first:
@@ -503,7 +548,9 @@ class Off(unittest.TestCase):
             monitoring.free_tool_id(3)
         try:
             self.assertEqual(counts_of(lambda: fib(1)).get(f"{MODULE}.fib"), 1)
-            self.assertEqual([monitoring.get_tool(tool) for tool in (2, 3, 4)], ["tool2", None, "tool4"])
+            self.assertEqual(
+                [monitoring.get_tool(tool) for tool in (2, 3, 4)], ["tool2", None, "tool4"]
+            )
         finally:
             monitoring.free_tool_id(2)
             monitoring.free_tool_id(4)
@@ -554,15 +601,31 @@ class Ends(unittest.TestCase):
     def test_a_fork_in_the_midst(self):
         done = run_python(FORKS)
         self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
-        self.assertEqual(sorted(done.stdout.splitlines()), ["child f f f f f - 6 recorded; no loss", "outer - 1 recorded; no loss"])
+        self.assertEqual(
+            sorted(done.stdout.splitlines()),
+            ["child f f f f f - 6 recorded; no loss", "outer - 1 recorded; no loss"],
+        )
 
     @unittest.skipUnless(is_traced, "functions are traced in CPython alone")
     def test_ends_of_all_kinds(self):
-        begin = "import os, sys, threading, prof\nprof.profiler.start()\nt = prof.trace_functions(standard_library=True)\nt.start()\ndef f(n): return n and f(n - 1)\n"
-        for text, status in (("f(3)", 0), ("def g(): sys.exit(3)\ng()", 3), ("def g(): os._exit(4)\ng()", 4), ("import atexit\natexit.register(f, 5)\nf(2)", 0), ("class D:\n    def __del__(self): f(3)\nd = D()\nthreading.local().d = D()", 0)):
+        begin = (
+            "import os, sys, threading, prof\nprof.profiler.start()\n"
+            "t = prof.trace_functions(standard_library=True)\nt.start()\n"
+            "def f(n): return n and f(n - 1)\n"
+        )
+        for text, status in (
+            ("f(3)", 0),
+            ("def g(): sys.exit(3)\ng()", 3),
+            ("def g(): os._exit(4)\ng()", 4),
+            ("import atexit\natexit.register(f, 5)\nf(2)", 0),
+            ("class D:\n    def __del__(self): f(3)\nd = D()\nthreading.local().d = D()", 0),
+        ):
             done = run_python(begin + text)
             self.assertEqual((done.returncode, done.stdout, done.stderr), (status, "", ""), text)
-        endless = "def forever():\n    while True: f(3)\nfor _ in range(3): threading.Thread(target=forever, daemon=True).start()\nf(100)"
+        endless = (
+            "def forever():\n    while True: f(3)\n"
+            "for _ in range(3): threading.Thread(target=forever, daemon=True).start()\nf(100)"
+        )
         done = run_python(begin + endless)
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
 
@@ -623,7 +686,10 @@ print(names.count("f"), names.count("g"))
         with self.assertRaises(NotImplementedError):
             prof.trace_functions().start()
 
-    @unittest.skipUnless(is_traced and sys.version_info >= (3, 10), "3.9 has one interpreter that can be made to do this")
+    @unittest.skipUnless(
+        is_traced and sys.version_info >= (3, 10),
+        "3.9 has one interpreter that can be made to do this",
+    )
     def test_another_interpreter_says_so(self):
         text = """
 import prof
@@ -646,25 +712,46 @@ i.destroy(one)
 
 @unittest.skipUnless(is_traced, "functions are traced in CPython alone")
 class Command(unittest.TestCase):
-    SCRIPT = "import sys, textwrap\ndef fib(n): return n if n < 2 else fib(n - 1) + fib(n - 2)\nif __name__ == '__main__':\n    fib(5)\n    textwrap.dedent('x')\n    print(sys.argv[1:])\n"
+    SCRIPT = (
+        "import sys, textwrap\ndef fib(n): return n if n < 2 else fib(n - 1) + fib(n - 2)\n"
+        "if __name__ == '__main__':\n    fib(5)\n    textwrap.dedent('x')\n"
+        "    print(sys.argv[1:])\n"
+    )
 
     def run_command(self, *arguments, script=SCRIPT):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "script.py")
             with open(path, "w") as f:
                 f.write(script)
-            done = subprocess.run([sys.executable, "-m", "prof", "run", *(path if word == "SCRIPT" else word for word in arguments)], capture_output=True, text=True, timeout=HANG_SECONDS)
+            done = subprocess.run(
+                [
+                    sys.executable,
+                    "-m",
+                    "prof",
+                    "run",
+                    *(path if word == "SCRIPT" else word for word in arguments),
+                ],
+                capture_output=True,
+                text=True,
+                timeout=HANG_SECONDS,
+            )
         calls = {}
         for line in done.stderr.splitlines():
             words = line.split()
             if len(words) > 9 and words[1] == "python_function":
-                calls[words[0]] = int(next(word for word in reversed(words) if word.isdigit()))  # a place stands behind
+                # a place stands behind
+                calls[words[0]] = int(next(word for word in reversed(words) if word.isdigit()))
         return done, calls
 
     def test_what_the_script_calls(self):
         done, calls = self.run_command("--python", "SCRIPT", "--python", "--python=all")
-        self.assertEqual((done.returncode, done.stdout), (0, "['--python', '--python=all']\n"), done.stderr)
-        self.assertEqual({name: calls.get(name) for name in ("fib", "<module>", "textwrap.dedent")}, {"fib": 15, "<module>": 1, "textwrap.dedent": None})
+        self.assertEqual(
+            (done.returncode, done.stdout), (0, "['--python', '--python=all']\n"), done.stderr
+        )
+        self.assertEqual(
+            {name: calls.get(name) for name in ("fib", "<module>", "textwrap.dedent")},
+            {"fib": 15, "<module>": 1, "textwrap.dedent": None},
+        )
 
     def test_all_and_some(self):
         self.assertIn("textwrap.dedent", self.run_command("--python=all", "-r", "-1", "SCRIPT")[1])
@@ -676,24 +763,52 @@ class Command(unittest.TestCase):
 
     def test_an_include_of_nothing_says_so(self):
         said = "prof: nothing that ran in this process is of --python-include nothing, ever\n"
-        self.assertIn(said, self.run_command("--python-include", "nothing", "--python-include", "ever", "SCRIPT")[0].stderr)
-        self.assertNotIn("prof: nothing", self.run_command("--python-include", "nothing", "--python-include", "textwrap", "SCRIPT")[0].stderr)
+        self.assertIn(
+            said,
+            self.run_command("--python-include", "nothing", "--python-include", "ever", "SCRIPT")[
+                0
+            ].stderr,
+        )
+        self.assertNotIn(
+            "prof: nothing",
+            self.run_command(
+                "--python-include", "nothing", "--python-include", "textwrap", "SCRIPT"
+            )[0].stderr,
+        )
 
     def test_without_imports(self):
         script = "import wave\ndef f(): import colorsys\nf()\n"
         done, calls = self.run_command("--python=all", "-r", "-1", "SCRIPT", script=script)
         self.assertRegex(done.stderr, "(?m)^import colorsys +import ")
         self.assertEqual(calls["colorsys.<module>"], 1)
-        done, calls = self.run_command("--python=all", "--python-no-imports", "-r", "-1", "SCRIPT", script=script)
+        done, calls = self.run_command(
+            "--python=all", "--python-no-imports", "-r", "-1", "SCRIPT", script=script
+        )
         self.assertNotRegex(done.stderr, "(?m)^import ")
-        self.assertEqual((calls["<module>"], calls["f"], [name for name in calls if name.endswith(".<module>")]), (1, 1, []))
+        self.assertEqual(
+            (calls["<module>"], calls["f"], [name for name in calls if name.endswith(".<module>")]),
+            (1, 1, []),
+        )
 
     def test_spawned_and_forked(self):
         for kind in ("fork", "spawn", "forkserver"):
             done, calls = self.run_command(
-                "--python", "-r", "-1", "SCRIPT", script=f"import multiprocessing\ndef square(n): return n * n\nif __name__ == '__main__':\n    with multiprocessing.get_context('{kind}').Pool(1) as pool: print(pool.map(square, [1, 2, 3]))\n"
+                "--python",
+                "-r",
+                "-1",
+                "SCRIPT",
+                script=(
+                    f"import multiprocessing\ndef square(n): return n * n\n"
+                    f"if __name__ == '__main__':\n"
+                    f"    with multiprocessing.get_context('{kind}').Pool(1) as pool: "
+                    f"print(pool.map(square, [1, 2, 3]))\n"
+                ),
             )
-            self.assertEqual((done.stdout, calls.get("square", 0) + calls.get("__mp_main__.square", 0)), ("[1, 4, 9]\n", 3), done.stderr)
+            self.assertEqual(
+                (done.stdout, calls.get("square", 0) + calls.get("__mp_main__.square", 0)),
+                ("[1, 4, 9]\n", 3),
+                done.stderr,
+            )
 
     CHILD = """
 import os, subprocess, sys
@@ -709,20 +824,52 @@ else:
 
     def test_started_in_other_ways(self):
         done, calls = self.run_command("--python", "-r", "-1", "SCRIPT", script=self.CHILD)
-        self.assertEqual((done.stdout, done.returncode), ("1 [] False\n2 [] False\n3 [] False\n4 [] False\n", 0), done.stderr)
+        self.assertEqual(
+            (done.stdout, done.returncode),
+            ("1 [] False\n2 [] False\n3 [] False\n4 [] False\n", 0),
+            done.stderr,
+        )
         self.assertEqual(calls.get("work"), 3, done.stderr)
 
     def test_started_processes_have_captures_of_their_own(self):
         with tempfile.TemporaryDirectory() as folder:
-            for name, text in (("script.py", self.CHILD), ("sitecustomize.py", "import theirs\n"), ("theirs.py", "")):
+            for name, text in (
+                ("script.py", self.CHILD),
+                ("sitecustomize.py", "import theirs\n"),
+                ("theirs.py", ""),
+            ):
                 with open(os.path.join(folder, name), "w") as f:
                     f.write(text)
-            environment = {**os.environ, "PYTHONPATH": os.pathsep.join([folder, os.environ.get("PYTHONPATH", "")])}
-            done = subprocess.run([sys.executable, "-m", "prof", "run", "-q", "--python", "-o", "out.prof", "script.py"], cwd=folder, env=environment, capture_output=True, text=True, timeout=HANG_SECONDS)
-            self.assertEqual((done.stdout, done.stderr), ("1 [] True\n2 [] True\n3 [] True\n4 [] False\n", ""))
+            environment = {
+                **os.environ,
+                "PYTHONPATH": os.pathsep.join([folder, os.environ.get("PYTHONPATH", "")]),
+            }
+            done = subprocess.run(
+                [
+                    sys.executable,
+                    "-m",
+                    "prof",
+                    "run",
+                    "-q",
+                    "--python",
+                    "-o",
+                    "out.prof",
+                    "script.py",
+                ],
+                cwd=folder,
+                env=environment,
+                capture_output=True,
+                text=True,
+                timeout=HANG_SECONDS,
+            )
+            self.assertEqual(
+                (done.stdout, done.stderr), ("1 [] True\n2 [] True\n3 [] True\n4 [] False\n", "")
+            )
             counts = []
             for name in os.listdir(folder):
                 if name.startswith("out.") and name != "out.prof":
                     with prof.Trace.open(os.path.join(folder, name)) as trace:
-                        counts.append(sum(row.count for row in trace.aggregate("name") if row.name == "work"))
+                        counts.append(
+                            sum(row.count for row in trace.aggregate("name") if row.name == "work")
+                        )
             self.assertEqual(sorted(counts), [0, 1, 1, 1])

@@ -1,4 +1,6 @@
-"""Functions of C of which one calls many, as pybind11's: each has its own name, none is held, and there may be any number of them. Made here by hand, as pybind11 makes them: a method of its own each, and a capsule that says which."""
+"""Functions of C of which one calls many, as pybind11's: each has its own name, none is held, and
+there may be any number of them. Made here by hand, as pybind11 makes them: a method of its own
+each, and a capsule that says which."""
 
 import collections
 import ctypes
@@ -14,17 +16,33 @@ api = getattr(ctypes, "pythonapi", None)
 class Method(ctypes.Structure):
     """PyMethodDef."""
 
-    _fields_ = [("name", ctypes.c_char_p), ("call", ctypes.c_void_p), ("flags", ctypes.c_int), ("doc", ctypes.c_char_p)]
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("call", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    ]
 
 
-@unittest.skipUnless(sys.implementation.name == "cpython" and getattr(sys, "_is_gil_enabled", lambda: True)(), "functions are traced in CPython with a GIL")
+@unittest.skipUnless(
+    sys.implementation.name == "cpython" and getattr(sys, "_is_gil_enabled", lambda: True)(),
+    "functions are traced in CPython with a GIL",
+)
 class OneCallsMany(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.call = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object, ctypes.py_object)(lambda self, arguments: 1)
+        cls.call = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object, ctypes.py_object)(
+            lambda self, arguments: 1
+        )
         cls.dropped = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(cls.count)
-        api.PyCapsule_New.restype, api.PyCapsule_New.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, type(cls.dropped)]
-        api.PyCFunction_NewEx.restype, api.PyCFunction_NewEx.argtypes = ctypes.py_object, [ctypes.POINTER(Method), ctypes.py_object, ctypes.c_void_p]
+        api.PyCapsule_New.restype, api.PyCapsule_New.argtypes = (
+            ctypes.py_object,
+            [ctypes.c_void_p, ctypes.c_char_p, type(cls.dropped)],
+        )
+        api.PyCFunction_NewEx.restype, api.PyCFunction_NewEx.argtypes = (
+            ctypes.py_object,
+            [ctypes.POINTER(Method), ctypes.py_object, ctypes.c_void_p],
+        )
         cls.methods = {}
 
     @classmethod
@@ -34,8 +52,13 @@ class OneCallsMany(unittest.TestCase):
     def made(self, name):
         """Its method stays, as one of pybind11's does while anybody has the function."""
         if name not in self.methods:
-            self.methods[name] = Method(name.encode(), ctypes.cast(self.call, ctypes.c_void_p).value, 1, None)  # METH_VARARGS
-        return api.PyCFunction_NewEx(ctypes.byref(self.methods[name]), api.PyCapsule_New(1, None, self.dropped), None)
+            # METH_VARARGS
+            self.methods[name] = Method(
+                name.encode(), ctypes.cast(self.call, ctypes.c_void_p).value, 1, None
+            )
+        return api.PyCFunction_NewEx(
+            ctypes.byref(self.methods[name]), api.PyCapsule_New(1, None, self.dropped), None
+        )
 
     def traced(self, work):
         type(self).drops = 0
@@ -51,7 +74,10 @@ class OneCallsMany(unittest.TestCase):
                 self.made(f"each_{i % 3}")()
 
         rows = self.traced(work)
-        self.assertEqual({name: count for name, count in rows.items() if name.startswith("each")}, {f"each_{i}": 100 for i in range(3)})
+        self.assertEqual(
+            {name: count for name, count in rows.items() if name.startswith("each")},
+            {f"each_{i}": 100 for i in range(3)},
+        )
         self.assertEqual(self.drops, 300)
 
     def test_those_that_live_at_once(self):
@@ -61,7 +87,10 @@ class OneCallsMany(unittest.TestCase):
                 function()
 
         rows = self.traced(work)
-        self.assertEqual({name: count for name, count in rows.items() if name.startswith("living")}, {f"living_{i}": 200 for i in range(50)})
+        self.assertEqual(
+            {name: count for name, count in rows.items() if name.startswith("living")},
+            {f"living_{i}": 200 for i in range(50)},
+        )
         self.assertEqual(self.drops, 5000)
 
     def test_the_next_one_has_the_address_of_the_last(self):
@@ -80,7 +109,8 @@ class OneCallsMany(unittest.TestCase):
         self.assertEqual((rows["next_0"], rows["next_1"]), (500, 500))
 
     def test_z_more_names_than_are_kept(self):
-        """Of those behind the 6144th the time is told all the same; and functions that come later have their names as before."""
+        """Of those behind the 6144th the time is told all the same; and functions that come later
+        have their names as before."""
 
         def work():
             for i in range(7000):

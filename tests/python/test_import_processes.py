@@ -1,4 +1,5 @@
-"""prof import of a trace of several processes: each keeps its own in exports and on the way back."""
+"""prof import of a trace of several processes: each keeps its own in exports and on the way
+back."""
 
 import json
 import unittest

@@ -1,4 +1,5 @@
-"""prof import, rule by rule: the right values of the traces of import_traces.py, and that an export taken back has the same tables."""
+"""prof import, rule by rule: the right values of the traces of import_traces.py, and that an export
+taken back has the same tables."""
 
 import json
 import os
@@ -21,7 +22,10 @@ class Rules(ImportFolder):
     def totals(self, name):
         """By name: total, self and device time in us, of rows that are calls or device time."""
         self.opened = self.imported(text_of(name))
-        return {r.name: (r.total_ns / 1000, r.self_ns / 1000, r.self_device_ns / 1000) for r in self.opened.aggregate()}
+        return {
+            r.name: (r.total_ns / 1000, r.self_ns / 1000, r.self_device_ns / 1000)
+            for r in self.opened.aggregate()
+        }
 
     def test_losses_of_a_capture_that_was_exported(self):
         code = """if True:
@@ -38,7 +42,12 @@ class Rules(ImportFolder):
             prof.profiler.stop()
             prof.Trace.now().dump(sys.argv[1], "capture")
         """
-        done = subprocess.run([sys.executable, "-c", code, self.path("o.prof")], capture_output=True, text=True, timeout=HANG_SECONDS)
+        done = subprocess.run(
+            [sys.executable, "-c", code, self.path("o.prof")],
+            capture_output=True,
+            text=True,
+            timeout=HANG_SECONDS,
+        )
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(self.command("info", "o.prof").stdout, r"(?m)^level +1, ")
         self.assertEqual(self.command("dump", "o.prof", "-o", "o.json").returncode, 0)
@@ -51,7 +60,8 @@ class Rules(ImportFolder):
             self.said,
             [
                 "not taken: 1 changes of levels, mutes and budgets, which an export of prof tells",
-                "the capture from which prof exported this: 3 lost (cleared), 1 had not ended, and count as calls here",
+                "the capture from which prof exported this: 3 lost (cleared), 1 had not ended, "
+                "and count as calls here",
             ],
         )
         for note in self.said:  # they stay in the capture
@@ -62,7 +72,10 @@ class Rules(ImportFolder):
         self.assertEqual(device, {"mm": 4000, "launch": 0, "copy": 500, "fill": 300})
 
     def test_annotations_of_a_device_are_no_work(self):
-        self.assertEqual({name: row[2] for name, row in self.totals("annotations are no work").items()}, {"mm": 60, "launch": 0})
+        self.assertEqual(
+            {name: row[2] for name, row in self.totals("annotations are no work").items()},
+            {"mm": 60, "launch": 0},
+        )
         self.assertIn("Self device time total: 60.000us", self.command("table", "t.prof").stdout)
         self.assertEqual(self.spans()["step"], (100, 940))  # the row is in the export
 
@@ -71,7 +84,11 @@ class Rules(ImportFolder):
             with self.subTest(name):
                 rows = self.totals(name)
                 self.assertEqual((rows["op 0"][2], rows["op 1"][2]), (60, 500))
-                rows = {e["name"]: (e["pid"], e["tid"]) for e in self.exported() if e.get("cat") == "kernel"}
+                rows = {
+                    e["name"]: (e["pid"], e["tid"])
+                    for e in self.exported()
+                    if e.get("cat") == "kernel"
+                }
                 self.assertEqual(len(set(rows.values())), 2)
 
     def test_calls_stay_where_they_are(self):
@@ -84,30 +101,51 @@ class Rules(ImportFolder):
 
     def test_an_end_closes_the_begin_of_its_name_and_id(self):
         self.totals("one id")
-        self.assertEqual(self.spans(), {"parent": (0, 9000), "read": (1000, 2000), "write": (2000, 5000)})
+        self.assertEqual(
+            self.spans(), {"parent": (0, 9000), "read": (1000, 2000), "write": (2000, 5000)}
+        )
         self.totals("one id, older")
         self.assertEqual(self.spans(), {"up": (0, 2000), "draw": (1000, 8000)})
         self.totals("ids and scopes")
         spans = self.spans()
-        self.assertEqual((spans["A"][1], spans["B"][1], spans["local"][1], spans["global"][1]), (2000, 8000, 500, 700))
-        self.assertEqual((spans["other"][1], spans["older"][1]), (800, 300))  # begun in one process, ended in another
-        self.assertEqual(sorted(e["dur"] for e in self.exported() if e["name"] == "two"), [400, 590])
+        self.assertEqual(
+            (spans["A"][1], spans["B"][1], spans["local"][1], spans["global"][1]),
+            (2000, 8000, 500, 700),
+        )
+        # begun in one process, ended in another
+        self.assertEqual((spans["other"][1], spans["older"][1]), (800, 300))
+        self.assertEqual(
+            sorted(e["dur"] for e in self.exported() if e["name"] == "two"), [400, 590]
+        )
         self.assertIn("not taken: 1 ends without a begin (ph E, e, F)", self.said)
 
     def test_memory_is_played_in_the_order_of_time(self):
         self.totals("memory in no order")
-        blocks = [(e.name, e.start_ns) for e in self.opened.events() if e.kind == "memory" and not e.bytes]
+        blocks = [
+            (e.name, e.start_ns) for e in self.opened.events() if e.kind == "memory" and not e.bytes
+        ]
         self.assertEqual(blocks, [("reserve", 100000), ("reserve", 200000)])
-        self.assertIn("before the start 128 B were used and 500 B allocated", self.opened.memory_text())
+        self.assertIn(
+            "before the start 128 B were used and 500 B allocated", self.opened.memory_text()
+        )
 
     def test_an_end_closes_down_to_the_begin_of_its_name(self):
         rows = self.totals("ends by name")
-        self.assertEqual({name: row[:2] for name, row in rows.items()}, {"main": (1000, 800), "step": (200, 110), "op": (90, 90)})
-        self.assertIn("taken: 1 begun, whose end is not there (ph B): they end with the scope around them", self.said)
+        self.assertEqual(
+            {name: row[:2] for name, row in rows.items()},
+            {"main": (1000, 800), "step": (200, 110), "op": (90, 90)},
+        )
+        self.assertIn(
+            "taken: 1 begun, whose end is not there (ph B): they end with the scope around them",
+            self.said,
+        )
         self.assertIn("not taken: 1 ends without a begin (ph E, e, F)", self.said)
 
     def test_time_order_counts_and_not_file_order(self):
-        self.assertEqual({name: row[:2] for name, row in self.totals("no order").items()}, {"outer": (1000, 800), "inner": (200, 200)})
+        self.assertEqual(
+            {name: row[:2] for name, row in self.totals("no order").items()},
+            {"outer": (1000, 800), "inner": (200, 200)},
+        )
         self.totals("no order of ids")
         self.assertEqual(self.spans(), {"a": (0, 3000), "b": (1000, 3000)})
 
@@ -117,7 +155,15 @@ class Rules(ImportFolder):
         for e in self.exported():
             if e["ph"] == "C":
                 values.setdefault(e["name"], []).append(e["args"]["value"])
-        self.assertEqual(values, {"queue": [10, 20], "queue (process 12)": [9000, 8000], "heap[0] bytes": [0, 2], "heap[1] bytes": [1, 3]})
+        self.assertEqual(
+            values,
+            {
+                "queue": [10, 20],
+                "queue (process 12)": [9000, 8000],
+                "heap[0] bytes": [0, 2],
+                "heap[1] bytes": [1, 3],
+            },
+        )
 
     def test_counters_whose_names_meet_stay_apart(self):
         self.totals("counters whose names meet")
@@ -210,7 +256,10 @@ class Rules(ImportFolder):
     def test_arguments_of_ends_are_kept(self):
         self.totals("arguments of ends")
         args = {e.name: e.args for e in self.opened.events()}
-        self.assertEqual(args, {"open": {"path": "/x", "mode": "rw", "retval": 7}, "req": {"url": "a", "status": 200}})
+        self.assertEqual(
+            args,
+            {"open": {"path": "/x", "mode": "rw", "retval": 7}, "req": {"url": "a", "status": 200}},
+        )
 
     def arrows(self):
         """(from, to) by the scopes' names that are innermost there; "-": a mark of its own."""
@@ -218,7 +267,12 @@ class Rules(ImportFolder):
         scopes = [e for e in events if e["ph"] == "X"]
 
         def around(end):
-            held = [e for e in scopes if (e["pid"], e["tid"]) == (end["pid"], end["tid"]) and e["ts"] <= end["ts"] < e["ts"] + e["dur"]]
+            held = [
+                e
+                for e in scopes
+                if (e["pid"], e["tid"]) == (end["pid"], end["tid"])
+                and e["ts"] <= end["ts"] < e["ts"] + e["dur"]
+            ]
             if not held:
                 self.assertIn((end["name"], end["pid"], end["tid"], end["ts"]), marks)
             return max(held, key=lambda e: e["ts"])["name"] if held else "-"
@@ -238,7 +292,9 @@ class Rules(ImportFolder):
         self.assertEqual(self.arrows(), [("a", "a")] * 2)
         ends = sorted((e["name"], e["ts"]) for e in self.exported() if e["ph"] in "sf")
         self.assertEqual(ends, [("one", 10), ("one", 30), ("two", 20), ("two", 40)])
-        self.assertIn("not taken: 1 ends of arrows whose other end is not there (ph s, t, f)", self.said)
+        self.assertIn(
+            "not taken: 1 ends of arrows whose other end is not there (ph s, t, f)", self.said
+        )
 
     def test_processes_that_use_one_number_have_arrows_of_their_own(self):
         self.totals("arrows of one number in two processes")
@@ -296,11 +352,22 @@ class Rules(ImportFolder):
     def test_what_stands_on_a_streams_row_stays_there(self):
         rows = self.totals("on a stream's row")
         self.assertEqual((rows["k"][2], rows["k2"][2]), (100, 60))
-        self.assertEqual(len({(e["pid"], e["tid"]) for e in self.exported() if e["name"] != "op"}), 1)
+        self.assertEqual(
+            len({(e["pid"], e["tid"]) for e in self.exported() if e["name"] != "op"}), 1
+        )
 
     def test_the_first_event_does_not_decide_which_times_are_possible(self):
-        self.assertEqual({name: row[0] for name, row in self.totals("the first time is 0").items()}, {"a": 100, "b": 100})
-        self.assertEqual(self.said, ["not taken: 1 with a time that is no number, or years away from the others (the first: bad)"])
+        self.assertEqual(
+            {name: row[0] for name, row in self.totals("the first time is 0").items()},
+            {"a": 100, "b": 100},
+        )
+        self.assertEqual(
+            self.said,
+            [
+                "not taken: 1 with a time that is no number, or years away from the others (the "
+                "first: bad)"
+            ],
+        )
 
     def test_rows_of_a_device_are_known_by_its_name_or_by_what_was_launched(self):
         for name in ("a device by name", "a device by launch"):
@@ -392,18 +459,27 @@ class Rules(ImportFolder):
             self.assertEqual(self.said, [said])
 
     def test_one_object_a_line(self):
-        lines = [json.dumps({"traceEvents": [x(name, ts, 10, cat="kernel", args={"device": 0})]}) for name, ts in (("k0", 0), ("k1", 5))]
+        lines = [
+            json.dumps({"traceEvents": [x(name, ts, 10, cat="kernel", args={"device": 0})]})
+            for name, ts in (("k0", 0), ("k1", 5))
+        ]
         self.opened = self.imported("\n".join(lines) + "\n")
-        self.assertEqual({r.name: r.self_device_ns for r in self.opened.aggregate()}, {"k0": 10000, "k1": 10000})
+        self.assertEqual(
+            {r.name: r.self_device_ns for r in self.opened.aggregate()}, {"k0": 10000, "k1": 10000}
+        )
         for content in (lines[0] + "\n" + lines[1][:-5], lines[0] + "\n[1]", lines[0] + "\n7"):
             with open(self.path("t.json"), "w") as f:
                 f.write(content)
-            self.assertEqual(self.command("import", "t.json", "-o", "half.prof").returncode, 1, content)
+            self.assertEqual(
+                self.command("import", "t.json", "-o", "half.prof").returncode, 1, content
+            )
             with self.assertRaises(ValueError):
                 prof.import_trace(self.path("t.json"))
         with open(self.path("t.json"), "w") as f:
             f.write("\n".join(json.dumps(x("a", i, 1)) for i in range(3)))  # events, and no traces
-        self.assertIn("it has no traceEvents", self.command("import", "t.json", "-o", "none.prof").stderr)
+        self.assertIn(
+            "it has no traceEvents", self.command("import", "t.json", "-o", "none.prof").stderr
+        )
 
     def test_stacks_by_number_are_call_stacks(self):
         self.totals("stacks by number")
@@ -436,7 +512,9 @@ class Rules(ImportFolder):
     def test_what_is_left_out_is_counted_by_reason(self):
         self.totals("stack frames")
         self.assertEqual(self.said, ["not taken: 3 call stacks by number or address (sf, stack)"])
-        self.assertEqual(sorted(self.totals("names of any type")), ["(unnamed)", "123", "list", "ok", "true"])
+        self.assertEqual(
+            sorted(self.totals("names of any type")), ["(unnamed)", "123", "list", "ok", "true"]
+        )
         self.assertEqual(
             self.said,
             [
@@ -474,10 +552,16 @@ class Rules(ImportFolder):
         with open(self.path("t.json"), "w") as f:
             f.write(json.dumps([x("a", 1, 1), x("b", 2, 1)])[:-20])
         self.assertEqual(self.command("import", "t.json", "-o", "cut.prof").returncode, 1)
-        self.assertIn("not taken: what follows, for the trace ends in the middle, behind byte ", self.command("info", "cut.prof").stdout)
+        self.assertIn(
+            "not taken: what follows, for the trace ends in the middle, behind byte ",
+            self.command("info", "cut.prof").stdout,
+        )
 
     def test_profs_own_trace_is_known_by_what_it_says_however_long_that_is(self):
-        rows = [{**named(1, name, "thread_name"), "tid": tid} for tid, name in ((2, "m"), (10000002, "m (overlapping 1)"))]
+        rows = [
+            {**named(1, name, "thread_name"), "tid": tid}
+            for tid, name in ((2, "m"), (10000002, "m (overlapping 1)"))
+        ]
         events = [*rows, x("a", 0, 10), x("b", 5, 10, 10000002)]
         account = {"version": "1", "threads": ["x" * 100] * 200}
         opened = self.imported(json.dumps({"traceEvents": events, "prof": account}))

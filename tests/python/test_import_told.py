@@ -10,8 +10,7 @@ from import_traces import arrow, event, named, x
 NOT_UTF8 = "taken: {} texts that are no UTF-8: exports have U+FFFD there"
 LABELS = "not taken: {} labels of processes (process_labels): exports make them anew"
 SORTS = (
-    "not taken: {} places of rows (process_sort_index, thread_sort_index): "
-    "exports make them anew"
+    "not taken: {} places of rows (process_sort_index, thread_sort_index): exports make them anew"
 )
 METADATA = "not taken: {} metadata of a name that is not known (ph M) (the first: {})"
 WRONG = "taken: {} with a name, a category, arguments or another member of a wrong type"

@@ -31,7 +31,9 @@ class Words(ImportFolder):
         whole = gzip.compress(json.dumps(SCOPES).encode(), 0)
         done = self.said_of(whole[: len(whole) // 2], "t.json.gz")
         self.assertEqual(done.returncode, 1)
-        self.assertRegex(done.stderr, r"behind \d+ bytes \(unpacked\): what stands whole before is taken")
+        self.assertRegex(
+            done.stderr, r"behind \d+ bytes \(unpacked\): what stands whole before is taken"
+        )
 
     def test_scopes_that_took_no_time_have_their_times_in_tables(self):
         self.said_of(json.dumps([x("nothing", 10, 0), x("a", 20, 5)]).encode())

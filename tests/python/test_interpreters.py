@@ -1,4 +1,5 @@
-"""Several interpreters in one process, an interpreter that ends, signals and forks at bad moments: never a crash, never half a file, never a lost scope."""
+"""Several interpreters in one process, an interpreter that ends, signals and forks at bad moments:
+never a crash, never half a file, never a lost scope."""
 
 import json
 import os
@@ -33,14 +34,19 @@ def counted(prof):
         counts[e.name] = counts.get(e.name, 0) + 1
     return counts
 """
-has_ctypes_in_all = sys.version_info[:2] != (3, 12)  # there an interpreter with a GIL of its own cannot import ctypes
+# there an interpreter with a GIL of its own cannot import ctypes
+has_ctypes_in_all = sys.version_info[:2] != (3, 12)
 
 
 def run_python(text, **more):
-    return subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=HANG_SECONDS, **more)
+    return subprocess.run(
+        [sys.executable, "-c", text], capture_output=True, text=True, timeout=HANG_SECONDS, **more
+    )
 
 
-@unittest.skipUnless(sys.implementation.name == "cpython", "this Python has one interpreter a process")
+@unittest.skipUnless(
+    sys.implementation.name == "cpython", "this Python has one interpreter a process"
+)
 class Several(unittest.TestCase):
     def check(self, text):
         done = run_python(BEGIN + text)
@@ -106,7 +112,10 @@ assert [a.key for a in p.key_averages()] == ["before", "after"], p.key_averages(
 """
         )
 
-    @unittest.skipUnless(sys.version_info >= (3, 13), "before 3.13 two interpreters that run at once share one GIL, or have no ctypes")
+    @unittest.skipUnless(
+        sys.version_info >= (3, 13),
+        "before 3.13 two interpreters that run at once share one GIL, or have no ctypes",
+    )
     def test_at_once(self):
         self.check(
             """
@@ -175,11 +184,17 @@ def interrupt():
 """
 
     def test_an_interrupt_while_a_trace_is_written(self):
-        for what in ("prof.Trace.now().dump(path)", "with_metadata(path)", "prof.Trace.now().json()"):
+        for what in (
+            "prof.Trace.now().dump(path)",
+            "with_metadata(path)",
+            "prof.Trace.now().json()",
+        ):
             for delay in (0.0, 0.005):
                 with tempfile.TemporaryDirectory() as folder:
                     path = os.path.join(folder, "t.json")
-                    text = self.RECORD + f"""
+                    text = (
+                        self.RECORD
+                        + f"""
 def with_metadata(path):
     with prof.profile() as p:
         with prof.record_function("y"): pass
@@ -198,9 +213,11 @@ except KeyboardInterrupt:
     pass
 assert prof.Trace.now().info().scope_count >= 100000
 """
+                    )
                     done = run_python_with(text, path, str(delay))
                     self.assertEqual(done.returncode, 0, done.stderr)
-                    if not done.stderr.startswith("Exception ignored in: <function Trace.__del__"):  # Python itself, of an interrupt that comes while it finalizes
+                    # Python itself, of an interrupt that comes while it finalizes
+                    if not done.stderr.startswith("Exception ignored in: <function Trace.__del__"):
                         self.assertEqual(done.stderr, "", what)
                     self.assertIn(os.listdir(folder), ([], ["t.json"]), what)
                     if os.path.exists(path):
@@ -279,7 +296,12 @@ assert names == {"thread", "s", "around the fork"}, names
 
 
 def run_python_with(text, *arguments):
-    return subprocess.run([sys.executable, "-c", text, *arguments], capture_output=True, text=True, timeout=HANG_SECONDS)
+    return subprocess.run(
+        [sys.executable, "-c", text, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=HANG_SECONDS,
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""The list of C functions and structs against the headers: names, sizes, offsets, numbers of parameters."""
+"""The list of C functions and structs against the headers: names, sizes, offsets, numbers of
+parameters."""
 
 import ctypes
 import os
@@ -69,13 +70,24 @@ def fields_by_c():
     for python, c in STRUCTS.items():
         lines.append(f'printf("{python} %zu 0\\n", sizeof({c}));')
         for field in members(getattr(_structs, python)):
-            lines.append(f'printf("{python}.{field} %zu %zu\\n", offsetof({c}, {field}), sizeof((({c} *)0)->{field}));')
-    program = "#include <stdio.h>\n#include <stddef.h>\n" + INCLUDE + "int main(void) {\n" + "\n".join(lines) + "\nreturn 0;\n}\n"
+            lines.append(
+                f'printf("{python}.{field} %zu %zu\\n", offsetof({c}, {field}), sizeof((({c} '
+                f"*)0)->{field}));"
+            )
+    program = (
+        "#include <stdio.h>\n#include <stddef.h>\n"
+        + INCLUDE
+        + "int main(void) {\n"
+        + "\n".join(lines)
+        + "\nreturn 0;\n}\n"
+    )
     with tempfile.TemporaryDirectory() as folder:
         source, binary = os.path.join(folder, "layout.c"), os.path.join(folder, "layout")
         with open(source, "w") as f:
             f.write(program)
-        subprocess.run([compiler(), "-I", os.path.join(SOURCE, "include"), source, "-o", binary], check=True)
+        subprocess.run(
+            [compiler(), "-I", os.path.join(SOURCE, "include"), source, "-o", binary], check=True
+        )
         out = subprocess.run([binary], check=True, capture_output=True, text=True).stdout
     found = {}
     for line in out.splitlines():
@@ -93,19 +105,36 @@ class Layout(unittest.TestCase):
                 self.assertEqual(ctypes.sizeof(kind), expected[python][0])
                 for field in members(kind):
                     descriptor = getattr(kind, field)
-                    self.assertEqual((descriptor.offset, descriptor.size), expected[f"{python}.{field}"], field)
+                    self.assertEqual(
+                        (descriptor.offset, descriptor.size), expected[f"{python}.{field}"], field
+                    )
 
     def test_no_struct_is_left_out(self):
-        mirrored = {n for n, v in vars(_structs).items() if isinstance(v, type) and issubclass(v, ctypes.Structure) and not n.startswith("_") and v.__module__ == _structs.__name__}
+        mirrored = {
+            n
+            for n, v in vars(_structs).items()
+            if isinstance(v, type)
+            and issubclass(v, ctypes.Structure)
+            and not n.startswith("_")
+            and v.__module__ == _structs.__name__
+        }
         self.assertEqual(mirrored, set(STRUCTS))
 
     def test_structs_say_what_they_hold(self):
         health = _structs.Health(level=1, capture_path=b"/tmp/\xff.prof")
         health.lost_count[1] = 3
         text = repr(health)
-        self.assertRegex(text, r"^Health\(recorded_count=0, lost_count=\[0, 3, 0, .*, level=1, capture_path='/tmp/\ufffd\.prof', reason='', ")
+        self.assertRegex(
+            text,
+            r"^Health\(recorded_count=0, lost_count=\[0, 3, 0, .*, level=1, "
+            r"capture_path='/tmp/\ufffd\.prof', reason='', ",
+        )
         self.assertEqual(repr(_structs.Device(2, 1)), "Device(type=2, index=1)")
-        self.assertEqual(repr(_structs.OpComparison(order=1, ratio=0.5)), "OpComparison(order=1, doubts=0, is_paired=0, ratio=0.5, ratio_low=0.0, ratio_high=0.0)")
+        self.assertEqual(
+            repr(_structs.OpComparison(order=1, ratio=0.5)),
+            "OpComparison(order=1, doubts=0, is_paired=0, ratio=0.5, ratio_low=0.0, "
+            "ratio_high=0.0)",
+        )
         for python in STRUCTS:
             text = repr(getattr(_structs, python)())
             self.assertTrue(text.startswith(f"{python}("), text)
@@ -115,8 +144,16 @@ class Layout(unittest.TestCase):
         with tempfile.NamedTemporaryFile("w", suffix=".c") as source:
             source.write(INCLUDE)
             source.flush()
-            text = subprocess.run([compiler(), "-E", "-P", "-I", os.path.join(SOURCE, "include"), source.name], check=True, capture_output=True, text=True).stdout
-        declared = {m[1]: m[2] for m in re.finditer(r"\b(prof_\w+)\(([^;{}]*?)\)\s*(?:__attribute__\(\([^;]*)?;", text)}
+            text = subprocess.run(
+                [compiler(), "-E", "-P", "-I", os.path.join(SOURCE, "include"), source.name],
+                check=True,
+                capture_output=True,
+                text=True,
+            ).stdout
+        declared = {
+            m[1]: m[2]
+            for m in re.finditer(r"\b(prof_\w+)\(([^;{}]*?)\)\s*(?:__attribute__\(\([^;]*)?;", text)
+        }
         for name, signature in _library.FUNCTIONS.items():
             with self.subTest(function=name):
                 self.assertTrue(callable(getattr(_library.C, name)))

@@ -1,4 +1,6 @@
-"""Which observe() names the calls of modules where several are on, which profile has rows of them, and how many names there can be; beside a stand-in for torch. test_observe_stacks.py and test_observe_run.py have the real one."""
+"""Which observe() names the calls of modules where several are on, which profile has rows of them,
+and how many names there can be; beside a stand-in for torch. test_observe_stacks.py and
+test_observe_run.py have the real one."""
 
 import contextlib
 import sys
@@ -55,7 +57,10 @@ class OwnCall:
 
 
 def _make_torch():
-    found = {name: types.ModuleType(name) for name in ("torch", "torch.nn", "torch.nn.modules", "torch.nn.modules.module")}
+    found = {
+        name: types.ModuleType(name)
+        for name in ("torch", "torch.nn", "torch.nn.modules", "torch.nn.modules.module")
+    }
     found["torch"].__version__ = "9.0"
     found["torch.nn"].Module = Module
     hooks = found["torch.nn.modules.module"]
@@ -74,7 +79,9 @@ is_traced = sys.implementation.name == "cpython" and getattr(sys, "_is_gil_enabl
 
 class Base(unittest.TestCase):
     def setUp(self):
-        no_operators = mock.patch.object(prof.torch.observe, "_choose", lambda self, torch: contextlib.nullcontext())
+        no_operators = mock.patch.object(
+            prof.torch.observe, "_choose", lambda self, torch: contextlib.nullcontext()
+        )
         no_operators.start()
         self.addCleanup(no_operators.stop)
         self.linear = Linear()
@@ -90,7 +97,11 @@ class Base(unittest.TestCase):
         return self.rows_of(p)
 
     def rows_of(self, p):
-        return {row.key[len("nn.Module: ") :]: row.count for row in p.key_averages() if row.key.startswith("nn.Module: ")}
+        return {
+            row.key[len("nn.Module: ") :]: row.count
+            for row in p.key_averages()
+            if row.key.startswith("nn.Module: ")
+        }
 
     def work(self):
         for _ in range(3):
@@ -104,27 +115,45 @@ class Beside(Base):
     LINEAR = {"Linear_0": 3}
 
     def test_rows_go_on_when_functions_are_traced_no_longer(self):
-        with prof.trace_functions() as tracing, prof.torch.observe(profile_all_threads=True, with_stack=True), prof.torch.observe(with_modules=True):
+        with (
+            prof.trace_functions() as tracing,
+            prof.torch.observe(profile_all_threads=True, with_stack=True),
+            prof.torch.observe(with_modules=True),
+        ):
             self.assertEqual(self.rows(), self.LINEAR)
             tracing.stop()
             self.assertEqual(self.rows(), self.LINEAR)
 
     def test_rows_where_the_call_is_the_programs_own(self):
-        with mock.patch.object(Module, "__call__", OwnCall()), prof.torch.observe(profile_all_threads=True, with_stack=True), prof.torch.observe(with_modules=True):
+        with (
+            mock.patch.object(Module, "__call__", OwnCall()),
+            prof.torch.observe(profile_all_threads=True, with_stack=True),
+            prof.torch.observe(with_modules=True),
+        ):
             self.assertEqual(self.rows(), self.LINEAR)
 
     def test_rows_by_hooks_before_functions_are_traced(self):
         """Each call once."""
-        with prof.torch.observe(with_modules=True), prof.torch.observe(profile_all_threads=True, with_stack=True):
+        with (
+            prof.torch.observe(with_modules=True),
+            prof.torch.observe(profile_all_threads=True, with_stack=True),
+        ):
             self.assertEqual(self.rows(), self.LINEAR)
-        with prof.torch.observe(with_modules=True, profile_all_threads=True), prof.torch.observe(with_stack=True):
+        with (
+            prof.torch.observe(with_modules=True, profile_all_threads=True),
+            prof.torch.observe(with_stack=True),
+        ):
             self.assertEqual(self.rows(), self.LINEAR)
 
     def test_a_second_one_of_all_threads_gives_back_the_place(self):
         """That of python -m prof run, and the program's."""
         run = prof.torch.ObserveRun(with_modules=True, with_stack=True).start()
         try:
-            for options in ({"with_stack": True}, {"with_modules": True}, {"with_stack": True, "with_modules": True}):
+            for options in (
+                {"with_stack": True},
+                {"with_modules": True},
+                {"with_stack": True, "with_modules": True},
+            ):
                 with self.subTest(**options):
                     self.assertEqual(self.rows(), self.LINEAR)
                     with prof.torch.observe(profile_all_threads=True, **options):
@@ -139,8 +168,15 @@ class Beside(Base):
             thread.start()
             thread.join()
 
-        with prof.torch.observe(profile_all_threads=True, with_stack=True), prof.torch.observe(with_modules=True):
-            self.assertEqual(self.rows(lambda: (Linear()(1), on_thread(), self.linear(1))), {"Linear_0": 2, "Linear_1": 1})  # each observe() counts those that it names
+        with (
+            prof.torch.observe(profile_all_threads=True, with_stack=True),
+            prof.torch.observe(with_modules=True),
+        ):
+            # each observe() counts those that it names
+            self.assertEqual(
+                self.rows(lambda: (Linear()(1), on_thread(), self.linear(1))),
+                {"Linear_0": 2, "Linear_1": 1},
+            )
 
     def test_an_interrupt_behind_the_begin(self):
         follow = prof.functions.follow_modules
@@ -150,7 +186,10 @@ class Beside(Base):
             raise KeyboardInterrupt
 
         for options in ({"with_stack": True}, {"with_modules": True}):
-            with mock.patch.object(prof._torch_modules, "follow_modules", interrupted), self.assertRaises(KeyboardInterrupt):
+            with (
+                mock.patch.object(prof._torch_modules, "follow_modules", interrupted),
+                self.assertRaises(KeyboardInterrupt),
+            ):
                 prof.torch.observe(profile_all_threads=True, **options).start()
             self.assertFalse(prof.functions._modules, options)
 
@@ -162,8 +201,13 @@ class Names(Base):
                 first, second = Linear(), Linear()
                 run = prof.torch.ObserveRun(with_modules=True, **options).start()
                 try:
-                    self.assertEqual(self.rows(lambda: (first(1), second(1))), {"Linear_0": 1, "Linear_1": 1})
-                    with prof.torch.observe(profile_all_threads=True, with_modules=True, **options), prof.torch.observe(with_modules=True, **options):
+                    self.assertEqual(
+                        self.rows(lambda: (first(1), second(1))), {"Linear_0": 1, "Linear_1": 1}
+                    )
+                    with (
+                        prof.torch.observe(profile_all_threads=True, with_modules=True, **options),
+                        prof.torch.observe(with_modules=True, **options),
+                    ):
                         self.assertEqual(self.rows(lambda: second(1)), {"Linear_0": 1})
                     self.assertEqual(self.rows(lambda: second(1)), {"Linear_1": 1})
                 finally:
@@ -218,7 +262,9 @@ class Shown(Base):
         self.assertEqual(self.rows_of(p), {})
 
 
-@unittest.skipUnless(sys.implementation.name == "cpython", "what nobody holds is gone at once in CPython alone")
+@unittest.skipUnless(
+    sys.implementation.name == "cpython", "what nobody holds is gone at once in CPython alone"
+)
 class Bounds(Base):
     MAX = prof._torch_modules.GONE_MAX
 
@@ -245,7 +291,14 @@ class Bounds(Base):
                 self.assertEqual(rows.pop("Loss"), 500)
                 self.assertEqual(rows, {f"Loss_{number}": 1 for number in range(self.MAX)})
                 if options:
-                    self.assertEqual(len(prof.functions._module_places.keys() - names.keys() - {"nn.Module: Linear_0"}), self.MAX + 1)
+                    self.assertEqual(
+                        len(
+                            prof.functions._module_places.keys()
+                            - names.keys()
+                            - {"nn.Module: Linear_0"}
+                        ),
+                        self.MAX + 1,
+                    )
 
     def test_those_that_live_have_names_of_their_own(self):
         losses = [Loss() for _ in range(self.MAX + 500)]
@@ -257,8 +310,20 @@ class Bounds(Base):
             with prof.profile() as p, prof.torch.observe(with_modules=True):
                 for _ in range(4):
                     Loss()(1)
-        found = [(e.name, e.args["Python module id"]) for e in sorted(p.trace.events(), key=lambda e: e.start_ns) if e.name.startswith("nn.Module: ")]
-        self.assertEqual(found, [("nn.Module: Loss_0", 0), ("nn.Module: Loss_1", 1), ("nn.Module: Loss", 2), ("nn.Module: Loss", 3)])
+        found = [
+            (e.name, e.args["Python module id"])
+            for e in sorted(p.trace.events(), key=lambda e: e.start_ns)
+            if e.name.startswith("nn.Module: ")
+        ]
+        self.assertEqual(
+            found,
+            [
+                ("nn.Module: Loss_0", 0),
+                ("nn.Module: Loss_1", 1),
+                ("nn.Module: Loss", 2),
+                ("nn.Module: Loss", 3),
+            ],
+        )
 
 
 if __name__ == "__main__":

@@ -81,7 +81,15 @@ class Modules(unittest.TestCase):
         self.assertEqual(self.module.f([Array(2), Array(3)], (Array(), 5)), 2)
         self.assertEqual(self.module.f(Bad(), Array(4)), 2)
         self.module.f(1, 2)
-        self.assertEqual(self.shapes(), [("made.f", [(2, 3), (), ()]), ("made.f", [(2,), (3,), ()]), ("made.f", [(4,)]), ("made.f", None)])
+        self.assertEqual(
+            self.shapes(),
+            [
+                ("made.f", [(2, 3), (), ()]),
+                ("made.f", [(2,), (3,), ()]),
+                ("made.f", [(4,)]),
+                ("made.f", None),
+            ],
+        )
 
     def test_dtypes_are_known_by_kind_and_size(self):
         self.assertEqual(modules.shapes_of([Array(2)]), [(0x0220, 2)])
@@ -104,15 +112,26 @@ class Modules(unittest.TestCase):
 
         self.module.generator, self.module.coroutine = generator, coroutine
         prof.trace_module(self.module)
-        self.assertTrue(inspect.isgeneratorfunction(self.module.generator) and inspect.iscoroutinefunction(self.module.coroutine))
-        self.assertEqual((list(self.module.generator()), asyncio.run(self.module.coroutine())), ([1], 2))
+        self.assertTrue(
+            inspect.isgeneratorfunction(self.module.generator)
+            and inspect.iscoroutinefunction(self.module.coroutine)
+        )
+        self.assertEqual(
+            (list(self.module.generator()), asyncio.run(self.module.coroutine())), ([1], 2)
+        )
         self.assertEqual({name for name, _ in self.shapes()}, {"made.generator", "made.coroutine"})
 
     def test_objects_are_copied_and_pickled_by_name(self):
         self.module.f = partial = functools.partial(max, 3)
         prof.trace_module(self.module)
         f = self.module.f
-        self.assertTrue(isinstance(f, functools.partial) and f.func is max and f == partial and hash(f) == hash(partial) and f is not partial)
+        self.assertTrue(
+            isinstance(f, functools.partial)
+            and f.func is max
+            and f == partial
+            and hash(f) == hash(partial)
+            and f is not partial
+        )
         self.assertIs(copy.copy(f), f)
         self.assertIs(copy.deepcopy([f])[0], f)
         self.assertIs(pickle.loads(pickle.dumps(f)), f)
@@ -143,7 +162,10 @@ class Modules(unittest.TestCase):
         self.assertEqual(str(inspect.signature(self.module.count)), "()")
         prof.untrace_module(self.module)
         self.assertIs(self.module.count, count)
-        self.assertEqual((count.__dict__, self.module.count(), self.module.partial.note), ({"calls": 12}, 12, "kept"))
+        self.assertEqual(
+            (count.__dict__, self.module.count(), self.module.partial.note),
+            ({"calls": 12}, 12, "kept"),
+        )
 
     def test_any_word_may_be_a_parameter(self):
         self.module.f = functools.partial(lambda **words: words)
@@ -168,7 +190,10 @@ class Modules(unittest.TestCase):
 
     def test_what_asks_who_calls_it_is_refused(self):
         for module in (collections, dataclasses, enum, logging, typing, warnings):
-            with self.assertRaisesRegex(ValueError, f"cannot trace {module.__name__}: its functions ask for the one that calls them"):
+            with self.assertRaisesRegex(
+                ValueError,
+                f"cannot trace {module.__name__}: its functions ask for the one that calls them",
+            ):
                 prof.trace_module(module)
 
     def test_odd_modules(self):
@@ -187,7 +212,9 @@ class Modules(unittest.TestCase):
         for _ in range(100):
             originals = {f"f{i}": (lambda i=i: i) for i in range(20)}
             self.module.__dict__.update(originals)
-            threads = [threading.Thread(target=prof.trace_module, args=(self.module,)) for _ in range(4)]
+            threads = [
+                threading.Thread(target=prof.trace_module, args=(self.module,)) for _ in range(4)
+            ]
             for thread in threads:
                 thread.start()
             for thread in threads:
@@ -199,9 +226,21 @@ class Modules(unittest.TestCase):
         self.assertEqual(len(self.shapes()), 100)
 
     def test_profs_own_calls_are_no_rows(self):
-        child = "import os, time, prof\nprof.trace_module(os); prof.trace_module(time)\nwith prof.profile() as p: os.getpid()\nprint([(r.key, r.count) for r in p.key_averages()])"
-        done = subprocess.run([sys.executable, "-c", child], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=HANG_SECONDS)
-        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "[('os.getpid', 1)]\n", ""))
+        child = (
+            "import os, time, prof\nprof.trace_module(os); prof.trace_module(time)\n"
+            "with prof.profile() as p: os.getpid()\n"
+            "print([(r.key, r.count) for r in p.key_averages()])"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", child],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=HANG_SECONDS,
+        )
+        self.assertEqual(
+            (done.returncode, done.stdout, done.stderr), (0, "[('os.getpid', 1)]\n", "")
+        )
 
     @unittest.skipIf(numpy is None, "numpy is missing")
     def test_numpys_protocols(self):
@@ -215,7 +254,10 @@ class Modules(unittest.TestCase):
         prof.trace_module(numpy)
         try:
             handled = {numpy.mean: "mean", numpy.negative: "negative"}
-            self.assertEqual((numpy.add(Number(), 1), numpy.mean(Number()), numpy.negative(Number())), ("added", "mean", "negative"))
+            self.assertEqual(
+                (numpy.add(Number(), 1), numpy.mean(Number()), numpy.negative(Number())),
+                ("added", "mean", "negative"),
+            )
             self.assertIs(numpy.abs, numpy.absolute)
             self.assertEqual(numpy.add.reduce([1, 2, 3]), 6)
         finally:
@@ -234,7 +276,9 @@ class Modules(unittest.TestCase):
             self.assertIs(pickle.loads(pickle.dumps(numpy.add)), numpy.add)
         finally:
             prof.untrace_module(numpy)
-        self.assertEqual(found, [("numpy.maximum", [(5,), ()])] * 3 + [("numpy.concatenate", [(5,), (5,)])])
+        self.assertEqual(
+            found, [("numpy.maximum", [(5,), ()])] * 3 + [("numpy.concatenate", [(5,), (5,)])]
+        )
 
 
 if __name__ == "__main__":

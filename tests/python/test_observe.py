@@ -1,4 +1,5 @@
-"""prof.torch.observe() with the real torch: the same calls as torch.profiler's in the same process, nested the same, and the program computes the same bits. make test-torch."""
+"""prof.torch.observe() with the real torch: the same calls as torch.profiler's in the same process,
+nested the same, and the program computes the same bits. make test-torch."""
 
 import collections
 import json
@@ -31,7 +32,13 @@ except ImportError:
 
 def small_model():
     torch.manual_seed(1)
-    return torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.BatchNorm2d(8), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(8 * 14 * 14, 10))
+    return torch.nn.Sequential(
+        torch.nn.Conv2d(3, 8, 3),
+        torch.nn.BatchNorm2d(8),
+        torch.nn.ReLU(),
+        torch.nn.Flatten(),
+        torch.nn.Linear(8 * 14 * 14, 10),
+    )
 
 
 def small_input():
@@ -69,8 +76,11 @@ def events_of(p):
 
 
 def seen_by_both(work, path=None):
-    """The same calls, recorded by either at once: what each has of them, in the order of begins: name, depth, shapes, sequence number, forward thread."""
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True) as theirs:
+    """The same calls, recorded by either at once: what each has of them, in the order of begins:
+    name, depth, shapes, sequence number, forward thread."""
+    with torch.profiler.profile(
+        activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True
+    ) as theirs:
         with prof.profile() as p, prof.torch.observe(record_shapes=True):
             work()
     if path:
@@ -103,8 +113,16 @@ def calls(p):
 
 def arrows(trace):
     """(from, to) of each, by the slice that begins at its ends; ids come in pairs."""
-    slices = {(e["tid"], e["ts"]): e["name"] for e in trace["traceEvents"] if e.get("ph") == "X" and e.get("cat") in ("cpu_op", "user_annotation")}
-    ends = {(e["ph"], e["id"]): slices[e["tid"], e["ts"]] for e in trace["traceEvents"] if e.get("cat") == "fwdbwd" and e["name"] == "fwdbwd"}
+    slices = {
+        (e["tid"], e["ts"]): e["name"]
+        for e in trace["traceEvents"]
+        if e.get("ph") == "X" and e.get("cat") in ("cpu_op", "user_annotation")
+    }
+    ends = {
+        (e["ph"], e["id"]): slices[e["tid"], e["ts"]]
+        for e in trace["traceEvents"]
+        if e.get("cat") == "fwdbwd" and e["name"] == "fwdbwd"
+    }
     return sorted((name, ends["f", number]) for (ph, number), name in ends.items() if ph == "s")
 
 
@@ -115,8 +133,13 @@ class SameCalls(unittest.TestCase):
         work()
         mine, theirs = seen_by_prof(work), seen_by_torch(work)
         self.assertEqual(calls(mine), dict(collections.Counter(name for name, *_ in theirs)))
-        self.assertEqual(nested((e.name, e.thread, e.time_range.start, e.time_range.end) for e in mine.events()), nested(theirs))
-        self.assertEqual({e.category for e in mine.trace.events()} - {"user_annotation"}, {"cpu_op"})
+        self.assertEqual(
+            nested((e.name, e.thread, e.time_range.start, e.time_range.end) for e in mine.events()),
+            nested(theirs),
+        )
+        self.assertEqual(
+            {e.category for e in mine.trace.events()} - {"user_annotation"}, {"cpu_op"}
+        )
         rows, kineto, _ = seen_by_both(work)
         self.assertEqual(rows, kineto)
         return calls(mine)
@@ -148,7 +171,9 @@ class SameCalls(unittest.TestCase):
                 with torch.profiler.record_function(f"step {i}"):
                     x.add(x)
 
-        self.assertEqual(self.compare(work), {"aten::add": 3, "step 0": 1, "step 1": 1, "step 2": 1})
+        self.assertEqual(
+            self.compare(work), {"aten::add": 3, "step 0": 1, "step 1": 1, "step 2": 1}
+        )
         categories = {e.name: e.category for e in seen_by_prof(work).trace.events()}
         ranges = dict.fromkeys(("step 0", "step 1", "step 2"), "user_annotation")
         self.assertEqual(categories, {"aten::add": "cpu_op", **ranges})
@@ -161,15 +186,24 @@ class SameCalls(unittest.TestCase):
         self.compare(work)
 
     def test_what_torch_compile_has_made(self):
-        compiled = torch.compile(lambda x: torch.relu(x @ x + x), backend="eager")  # inductor takes a minute and a compiler
+        # inductor takes a minute and a compiler
+        compiled = torch.compile(lambda x: torch.relu(x @ x + x), backend="eager")
         x = torch.randn(8, 8)
         work = lambda: compiled(x)  # noqa: E731
         work()
         rows, kineto, both = seen_by_both(work)
         self.assertEqual(rows, kineto)
-        self.assertEqual([1], [count for name, count in calls(both).items() if name.startswith("Torch-Compiled Region")])
+        self.assertEqual(
+            [1],
+            [
+                count
+                for name, count in calls(both).items()
+                if name.startswith("Torch-Compiled Region")
+            ],
+        )
         gone = set(calls(both)) - set(calls(seen_by_prof(work)))
-        self.assertLessEqual(gone, {"Pregraph bytecode"})  # ranges that torch makes only for profilers of its own
+        # ranges that torch makes only for profilers of its own
+        self.assertLessEqual(gone, {"Pregraph bytecode"})
 
     def test_inputs_of_all_kinds(self):
         x, y = torch.ones(2, 3, requires_grad=True), torch.ones(2, 3)
@@ -202,7 +236,9 @@ class SameCalls(unittest.TestCase):
         class Made(torch.Tensor):
             @staticmethod
             def __new__(cls):
-                return torch.Tensor._make_wrapper_subclass(cls, (2, 3), dispatch_sizes_strides_policy="sizes")
+                return torch.Tensor._make_wrapper_subclass(
+                    cls, (2, 3), dispatch_sizes_strides_policy="sizes"
+                )
 
             @classmethod
             def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
@@ -234,7 +270,11 @@ class SameCalls(unittest.TestCase):
         work()
         with prof.profile() as p, prof.torch.observe():
             work()
-        backward = {e.name: (e.sequence_nr, e.fwd_thread) for e in p.events() if e.name in ("ExpBackward0", "MulBackward0")}
+        backward = {
+            e.name: (e.sequence_nr, e.fwd_thread)
+            for e in p.events()
+            if e.name in ("ExpBackward0", "MulBackward0")
+        }
         forward = {e.name: e.sequence_nr for e in p.events() if e.name == "aten::exp"}
         self.assertEqual(backward["ExpBackward0"][0], forward["aten::exp"])
         self.assertGreater(backward["ExpBackward0"][1], 1)
@@ -268,7 +308,9 @@ class SameCalls(unittest.TestCase):
                 model(x)
 
         found = self.compare(work)
-        self.assertEqual([found[f"aten::{name}"] for name in ("conv2d", "batch_norm", "max_pool2d")], [20, 20, 1])
+        self.assertEqual(
+            [found[f"aten::{name}"] for name in ("conv2d", "batch_norm", "max_pool2d")], [20, 20, 1]
+        )
 
 
 class SameResults(unittest.TestCase):
@@ -279,7 +321,11 @@ class SameResults(unittest.TestCase):
             step.zero_grad()
             torch.nn.functional.dropout(model(x)).square().mean().backward()
             step.step()
-        return [*model.state_dict().values(), *(p.grad for p in model.parameters()), torch.random.get_rng_state()]
+        return [
+            *model.state_dict().values(),
+            *(p.grad for p in model.parameters()),
+            torch.random.get_rng_state(),
+        ]
 
     def test_bit_for_bit(self):
         plain = self.train()
@@ -297,12 +343,16 @@ class SameResults(unittest.TestCase):
             for a, b in zip(plain, others):
                 self.assertEqual(a.numpy().tobytes(), b.numpy().tobytes())
 
-
     def test_a_data_loader_with_workers(self):
         data = torch.utils.data.TensorDataset(torch.arange(64.0).reshape(16, 4))
 
         def rows():
-            return torch.cat([batch.mul(batch) for (batch,) in torch.utils.data.DataLoader(data, batch_size=4, num_workers=2)])
+            return torch.cat(
+                [
+                    batch.mul(batch)
+                    for (batch,) in torch.utils.data.DataLoader(data, batch_size=4, num_workers=2)
+                ]
+            )
 
         plain = rows()
         with prof.profile() as p, prof.torch.observe():
@@ -312,12 +362,14 @@ class SameResults(unittest.TestCase):
 
 
 class Stacks(unittest.TestCase):
-    """Of each operator the same frames as torch.profiler's, from the function that was profiled on."""
+    """Of each operator the same frames as torch.profiler's, from the function that was profiled
+    on."""
 
     maxDiff = None
 
     def frames(self, stack):
-        """Without objects and their addresses; without what has no frame here (a module's is that of its call), or another line there (a generator's is where it went on)."""
+        """Without objects and their addresses; without what has no frame here (a module's is that
+        of its call), or another line there (a generator's is where it went on)."""
         found = []
         for frame in stack:
             frame = re.sub(r" of \S+ object( at 0x[0-9a-f]+)?>$", " of an object>", frame)
@@ -332,20 +384,36 @@ class Stacks(unittest.TestCase):
         work()
         with prof.profile(with_stack=True, torch=True) as mine:
             work()
-        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], with_stack=True, experimental_config=torch._C._profiler._ExperimentalConfig(verbose=True)) as theirs:
+        with torch.profiler.profile(
+            activities=[torch.profiler.ProfilerActivity.CPU],
+            with_stack=True,
+            experimental_config=torch._C._profiler._ExperimentalConfig(verbose=True),
+        ) as theirs:
             work()
-        with tempfile.TemporaryDirectory() as folder:  # its events() have a forward's stack for what is of its backward, and leave out two frames of autograd's
+        # its events() have a forward's stack for what is of its backward, and leave out two frames
+        # of autograd's
+        with tempfile.TemporaryDirectory() as folder:
             theirs.export_chrome_trace(os.path.join(folder, "trace.json"))
             with open(os.path.join(folder, "trace.json")) as f:
-                rows = [(e["name"], e["args"].get("Call stack", "").rstrip(";").split(";")) for e in json.load(f)["traceEvents"] if e.get("cat") == "cpu_op"]
+                rows = [
+                    (e["name"], e["args"].get("Call stack", "").rstrip(";").split(";"))
+                    for e in json.load(f)["traceEvents"]
+                    if e.get("cat") == "cpu_op"
+                ]
         sides = []
-        own_rows = [(e["name"], prof._stacks.Frames().of(e["args"].get("Call stack", ""))) for e in json.loads(mine.trace.json("chrome", stacks=True))["traceEvents"] if e.get("cat") == "cpu_op"]
+        own_rows = [
+            (e["name"], prof._stacks.Frames().of(e["args"].get("Call stack", "")))
+            for e in json.loads(mine.trace.json("chrome", stacks=True))["traceEvents"]
+            if e.get("cat") == "cpu_op"
+        ]
         for side in (own_rows, rows):
             found = [(name, self.frames(stack)) for name, stack in side]
             self.assertNotIn(None, [frames for _, frames in found])
             sides.append(collections.Counter((name, *frames) for name, frames in found))
         self.assertEqual(*sides)
-        self.assertEqual(calls(mine), dict(collections.Counter(name for name, *_ in seen_by_torch(work))))
+        self.assertEqual(
+            calls(mine), dict(collections.Counter(name for name, *_ in seen_by_torch(work)))
+        )
 
     def test_forward_and_backward(self):
         model, x = small_model(), small_input()
@@ -372,7 +440,10 @@ class Stacks(unittest.TestCase):
             step.step()
         rows = {a.key: a for a in p.key_averages(group_by_stack_n=1)}
         self.assertEqual(rows["Optimizer.step#SGD.step"].stack[0].partition(": ")[2], "wrapper")
-        self.assertLess(rows["Optimizer.step#SGD.step"].self_cpu_time_total, rows["Optimizer.step#SGD.step"].cpu_time_total)
+        self.assertLess(
+            rows["Optimizer.step#SGD.step"].self_cpu_time_total,
+            rows["Optimizer.step#SGD.step"].cpu_time_total,
+        )
 
     def test_the_table_and_export_stacks(self):
         x = small_input()
@@ -387,22 +458,38 @@ class Stacks(unittest.TestCase):
         with prof.profile(with_stack=True, torch=True) as p:
             work()
         table = p.key_averages(group_by_stack_n=5).table()
-        for line in ("<built-in method relu of type object>", f"test_observe.py({inner.__code__.co_firstlineno}): inner", f"test_observe.py({work.__code__.co_firstlineno}): work"):
+        for line in (
+            "<built-in method relu of type object>",
+            f"test_observe.py({inner.__code__.co_firstlineno}): inner",
+            f"test_observe.py({work.__code__.co_firstlineno}): work",
+        ):
             self.assertRegex(table, rf"{re.escape(line)} *\n")
         self.assertNotIn("inner  ", table.partition("Source Location")[0])
         self.assertEqual(set(calls(p)), {"aten::relu", "aten::clamp_min"})
-        self.assertIn("inner", " ".join(a.key for a in p.key_averages(include_python_functions=True)))
+        self.assertIn(
+            "inner", " ".join(a.key for a in p.key_averages(include_python_functions=True))
+        )
         with tempfile.TemporaryDirectory() as folder:
             p.export_stacks(os.path.join(folder, "stacks"))
             with open(os.path.join(folder, "stacks")) as f:
-                self.assertRegex(f.read(), r"work;\S*inner;<built-in_method_relu_of_type_object>;aten::relu \d+\n")
+                self.assertRegex(
+                    f.read(),
+                    r"work;\S*inner;<built-in_method_relu_of_type_object>;aten::relu \d+\n",
+                )
             p.export_chrome_trace(os.path.join(folder, "trace.json"))
             with open(os.path.join(folder, "trace.json")) as f:
                 rows = [e for e in json.load(f)["traceEvents"] if e.get("cat") == "cpu_op"]
-        self.assertEqual([r["args"]["Call stack"].startswith("<built-in method relu of type object>;") for r in rows], [True, True])
+        self.assertEqual(
+            [
+                r["args"]["Call stack"].startswith("<built-in method relu of type object>;")
+                for r in rows
+            ],
+            [True, True],
+        )
 
     def test_a_range_of_the_program(self):
-        """It begins in a function of torch's own and ends in another: its times are as without stacks."""
+        """It begins in a function of torch's own and ends in another: its times are as without
+        stacks."""
         x = small_input()
 
         def work():
@@ -414,7 +501,10 @@ class Stacks(unittest.TestCase):
             work()
         rows = {a.key: a for a in p.key_averages(group_by_stack_n=1)}
         self.assertTrue(rows["range"].stack[0].endswith(": work"), rows["range"].stack)
-        self.assertEqual({e.name: e.cpu_parent and e.cpu_parent.name for e in p.events() if e.name == "range"}, {"range": next(e.name for e in p.events() if e.name.endswith("work"))})
+        self.assertEqual(
+            {e.name: e.cpu_parent and e.cpu_parent.name for e in p.events() if e.name == "range"},
+            {"range": next(e.name for e in p.events() if e.name.endswith("work"))},
+        )
         self.assertLess(rows["range"].self_cpu_time_total, rows["range"].cpu_time_total)
 
     def test_a_program_that_traces_functions_itself(self):
@@ -426,15 +516,22 @@ class Stacks(unittest.TestCase):
         def others():
             return work()
 
-        with prof.trace_functions(include="nothing_here", c_functions=True), prof.profile(with_stack=True, torch=True) as p:
+        with (
+            prof.trace_functions(include="nothing_here", c_functions=True),
+            prof.profile(with_stack=True, torch=True) as p,
+        ):
             others()
             with self.assertRaisesRegex(RuntimeError, "functions are traced already"):
                 prof.trace_functions().start()
         self.assertEqual([e.stack for e in p.events() if e.name == "aten::add"], [[]])
         with prof.trace_functions(), prof.profile(with_stack=True, torch=True) as p:
             others()
-        self.assertRegex(";".join(next(e.stack for e in p.events() if e.name == "aten::add")), ": work;.*: others;")
-        self.assertIn("others", " ".join(calls(p)))  # they are rows where somebody has asked to see them
+        self.assertRegex(
+            ";".join(next(e.stack for e in p.events() if e.name == "aten::add")),
+            ": work;.*: others;",
+        )
+        # they are rows where somebody has asked to see them
+        self.assertIn("others", " ".join(calls(p)))
 
     def test_tracing_while_stacks_are_taken(self):
         with prof.torch.observe(with_stack=True):
@@ -463,7 +560,10 @@ class Stacks(unittest.TestCase):
                 work()
             done.set()
             thread.join()
-        self.assertEqual([e.stack[1].partition(": ")[2] for e in p.events() if e.name == "aten::add"], ["work", "work"])
+        self.assertEqual(
+            [e.stack[1].partition(": ")[2] for e in p.events() if e.name == "aten::add"],
+            ["work", "work"],
+        )
         self.assertFalse(prof.functions.is_traced())
 
     def test_another_tool_in_the_place_of_profilers(self):
@@ -504,11 +604,15 @@ class ByMode(unittest.TestCase):
         with prof.profile(with_stack=True) as p, prof.torch.observe(record_shapes=True):
             model(x).sum().backward()
         rows = {(a.key, str(a.input_shapes)): a for a in p.key_averages(group_by_input_shape=True)}
-        self.assertEqual(rows["aten::convolution", "[[2, 3, 16, 16], [8, 3, 3, 3], [8], [], []]"].count, 1)
+        self.assertEqual(
+            rows["aten::convolution", "[[2, 3, 16, 16], [8, 3, 3, 3], [8], [], []]"].count, 1
+        )
         self.assertEqual(rows["aten::mm", "[[2, 10], [10, 1568]]"].count, 1)
         first = next(e for e in p.events() if e.name == "aten::convolution")
         self.assertTrue(any("test_observe.py" in frame for frame in first.stack), first.stack)
-        self.assertIn('"Inputtype":["float","float","float"', p.trace.json("chrome").replace(" ", ""))
+        self.assertIn(
+            '"Inputtype":["float","float","float"', p.trace.json("chrome").replace(" ", "")
+        )
 
     def test_what_it_is_shown_are_calls_that_torch_profiler_counts(self):
         model, x = small_model(), small_input()
@@ -614,7 +718,10 @@ class Life(unittest.TestCase):
         self.assertIn("by the thread that has started it", errors[0])
 
     def test_a_range_that_another_thread_ends(self):
-        enter, leave = torch.ops.profiler._record_function_enter_new, torch.ops.profiler._record_function_exit._RecordFunction
+        enter, leave = (
+            torch.ops.profiler._record_function_enter_new,
+            torch.ops.profiler._record_function_exit._RecordFunction,
+        )
 
         def ends(ranges):
             for one in ranges:
@@ -678,8 +785,15 @@ class Life(unittest.TestCase):
                     self.x.div(self.x)
                     with prof.torch.observe():
                         self.x.sub(self.x)
-                    found = {name: prof.profiler.total(name)[1] for name in ("aten::add", "aten::mul", "aten::div", "aten::sub")}
-                    status = 0 if found == {"aten::add": 0, "aten::mul": 0, "aten::div": 0, "aten::sub": 1} else 2
+                    found = {
+                        name: prof.profiler.total(name)[1]
+                        for name in ("aten::add", "aten::mul", "aten::div", "aten::sub")
+                    }
+                    status = (
+                        0
+                        if found == {"aten::add": 0, "aten::mul": 0, "aten::div": 0, "aten::sub": 1}
+                        else 2
+                    )
                 finally:
                     os._exit(status)
             self.assertEqual(os.waitpid(child, 0)[1], 0)
@@ -689,10 +803,17 @@ class Life(unittest.TestCase):
 
 class Document(unittest.TestCase):
     def test_the_example_of_the_document(self):
-        with open(os.path.join(os.environ.get("PROF_TEST_SOURCE_DIR", "."), "docs", "python.md"), encoding="utf-8") as f:
-            code = re.search(r"<!-- snippet: none: torch.*?-->\n```python\n(.*?)```", f.read(), re.DOTALL).group(1)
+        with open(
+            os.path.join(os.environ.get("PROF_TEST_SOURCE_DIR", "."), "docs", "python.md"),
+            encoding="utf-8",
+        ) as f:
+            code = re.search(
+                r"<!-- snippet: none: torch.*?-->\n```python\n(.*?)```", f.read(), re.DOTALL
+            ).group(1)
         with tempfile.TemporaryDirectory() as folder:
-            done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True)
+            done = subprocess.run(
+                [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True
+            )
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn("aten::convolution_backward", done.stdout)
             self.assertTrue(os.path.exists(os.path.join(folder, "model.json")))
@@ -714,12 +835,18 @@ class Unproven(unittest.TestCase):
         if not compiler:
             self.skipTest("there is no C++ compiler")
         calls, _ = prof.torch._torch.calls()
-        source = os.path.join(os.environ.get("PROF_TEST_SOURCE_DIR", "."), "tests", "python", "torch_layout.cpp")
+        source = os.path.join(
+            os.environ.get("PROF_TEST_SOURCE_DIR", "."), "tests", "python", "torch_layout.cpp"
+        )
         found = {**calls.layout(), **calls.values_layout()}
         places = [f"-D{name.upper()}={value}" for name, value in found.items() if name != "avoided"]
         include = os.path.join(os.path.dirname(torch.__file__), "include")
         abi = f"-D_GLIBCXX_USE_CXX11_ABI={int(torch._C._GLIBCXX_USE_CXX11_ABI)}"
-        done = subprocess.run([compiler, "-std=c++20", "-w", "-fsyntax-only", abi, "-I", include, *places, source], capture_output=True, text=True)
+        done = subprocess.run(
+            [compiler, "-std=c++20", "-w", "-fsyntax-only", abi, "-I", include, *places, source],
+            capture_output=True,
+            text=True,
+        )
         self.assertEqual(done.returncode, 0, f"{places}\n{done.stderr}")
 
     def test_a_known_call_that_is_not_as_told(self):
@@ -730,10 +857,16 @@ class Unproven(unittest.TestCase):
             calls._ask(calls.library.prof_i_torch_open_1())
             with torch.no_grad():
                 calls._meets(lambda: torch.mul(x, x), "aten::mul", **{"inputs": [x, x], **wrong})
-            with self.assertRaisesRegex(prof.torch._torch_calls.Unproven, "may stand in [0-9]+ places"):
+            with self.assertRaisesRegex(
+                prof.torch._torch_calls.Unproven, "may stand in [0-9]+ places"
+            ):
                 calls._ask(calls.library.prof_i_torch_prove_1(0))
         calls._ask(calls.library.prof_i_torch_open_1())
-        with self.assertRaisesRegex(prof.torch._torch_calls.Unproven, "a call.s forward thread may stand in ([2-9]|[1-9][0-9]+) places"):  # nothing told
+        # nothing told
+        with self.assertRaisesRegex(
+            prof.torch._torch_calls.Unproven,
+            "a call.s forward thread may stand in ([2-9]|[1-9][0-9]+) places",
+        ):
             calls._ask(calls.library.prof_i_torch_prove_1(0))
         prof.torch._torch_calls.apart(lambda: calls._prove(torch))
 

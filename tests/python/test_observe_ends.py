@@ -1,4 +1,6 @@
-"""How prof.torch.observe() ends where nobody stops it, or not where it began, and torch.profiler beside it on other threads: torch's state is right afterwards, and nothing is said on stderr. make test-torch."""
+"""How prof.torch.observe() ends where nobody stops it, or not where it began, and torch.profiler
+beside it on other threads: torch's state is right afterwards, and nothing is said on stderr. make
+test-torch."""
 
 import contextlib
 import gc
@@ -21,25 +23,56 @@ from prof import functions
 @skip_without_torch
 class NeverStopped(unittest.TestCase):
     def run_code(self, code):
-        done = subprocess.run([sys.executable, "-c", "import os, prof, prof.torch, threading, torch\nx, o = torch.ones(3), prof.torch.observe()\n" + code], capture_output=True, text=True, timeout=HANG_SECONDS)
+        done = subprocess.run(
+            [
+                sys.executable,
+                "-c",
+                "import os, prof, prof.torch, threading, torch\n"
+                "x, o = torch.ones(3), prof.torch.observe()\n" + code,
+            ],
+            capture_output=True,
+            text=True,
+            timeout=HANG_SECONDS,
+        )
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         return done.stdout.strip()
 
     def test_at_the_end_of_the_program(self):
-        self.assertEqual(self.run_code("o.start(); prof.profiler.start(); x.add(x); print(prof.profiler.total('aten::add')[1])"), "1")
+        self.assertEqual(
+            self.run_code(
+                "o.start(); prof.profiler.start(); x.add(x); "
+                "print(prof.profiler.total('aten::add')[1])"
+            ),
+            "1",
+        )
 
     def test_at_the_end_of_a_child(self):
         """It leaves as a program does, by its handlers; then its parent."""
-        code = "import sys; o.start()\nchild = os.fork()\nif child == 0: x.mul(x); sys.exit(0)\nprint(os.waitpid(child, 0)[1], torch.equal(x.add(x), x * 2))"
+        code = (
+            "import sys; o.start()\nchild = os.fork()\nif child == 0: x.mul(x); sys.exit(0)\n"
+            "print(os.waitpid(child, 0)[1], torch.equal(x.add(x), x * 2))"
+        )
         self.assertEqual(self.run_code(code), "0 True")
 
     def test_a_child_begins_its_own(self):
         """The one that was on when it was forked is its parent's."""
-        code = "p = prof.profile(torch=True); p.start(); child = os.fork()\nif child == 0:\n    with prof.profile(torch=True) as q: x.mul(x)\n    print([(a.key, a.count) for a in q.key_averages()], flush=True); os._exit(0)\nos.waitpid(child, 0); x.add(x); p.stop(); print([(a.key, a.count) for a in p.key_averages()])"
+        code = (
+            "p = prof.profile(torch=True); p.start(); child = os.fork()\nif child == 0:\n"
+            "    with prof.profile(torch=True) as q: x.mul(x)\n"
+            "    print([(a.key, a.count) for a in q.key_averages()], flush=True); os._exit(0)\n"
+            "os.waitpid(child, 0); x.add(x); p.stop(); print([(a.key, a.count) for a in "
+            "p.key_averages()])"
+        )
         self.assertEqual(self.run_code(code), "[('aten::mul', 1)]\n[('aten::add', 1)]")
 
     def test_of_many_only_the_running_one_is_kept(self):
-        self.assertEqual(self.run_code("import gc, weakref\no.start(); o.stop(); gone = weakref.ref(o); del o; gc.collect(); print(gone())"), "None")
+        self.assertEqual(
+            self.run_code(
+                "import gc, weakref\no.start(); o.stop(); gone = weakref.ref(o); del o; "
+                "gc.collect(); print(gone())"
+            ),
+            "None",
+        )
 
 
 @skip_without_torch
@@ -53,7 +86,11 @@ class NobodyHolds(unittest.TestCase):
         return {a.key: a.count for a in p.key_averages()}
 
     def test_one_of_the_thread_and_one_of_all(self):
-        for options in ({}, {"record_shapes": True, "with_modules": True}, {"profile_all_threads": True}):
+        for options in (
+            {},
+            {"record_shapes": True, "with_modules": True},
+            {"profile_all_threads": True},
+        ):
             with self.subTest(**options):
                 prof.torch.observe(**options).start()
                 self.assertEqual(self.counted(), {"aten::add": 1})
@@ -82,7 +119,9 @@ class NobodyHolds(unittest.TestCase):
                     self.assertEqual(self.counted()["aten::add"], 1)
                 self.assertNotIn("aten::add", self.counted())
         begun = []
-        thread = threading.Thread(target=lambda: begun.append(prof.profile(torch=True, with_stack=True).__enter__()))
+        thread = threading.Thread(
+            target=lambda: begun.append(prof.profile(torch=True, with_stack=True).__enter__())
+        )
         thread.start()
         thread.join()
         begun[0].stop()
@@ -108,7 +147,14 @@ class NobodyHolds(unittest.TestCase):
                 self.assertEqual(self.counted(), {})
             with prof.profile(torch=True) as p:
                 (x * x).sum().backward()
-            self.assertEqual({a.key: a.count for a in p.key_averages() if a.key in ("aten::mul", "MulBackward0")}, {"aten::mul": 3, "MulBackward0": 1})
+            self.assertEqual(
+                {
+                    a.key: a.count
+                    for a in p.key_averages()
+                    if a.key in ("aten::mul", "MulBackward0")
+                },
+                {"aten::mul": 3, "MulBackward0": 1},
+            )
         with self.assertWarnsRegex(RuntimeWarning, "Begin outside of it"):
             y = x * x
             y.register_hook(lambda gradient: (prof.torch.observe().start().stop(), gradient)[1])
@@ -142,7 +188,8 @@ class NobodyHolds(unittest.TestCase):
 
 
 def in_a_hook(hook, following=lambda: None):
-    """Calls them inside of a backward call, each in a node of its own, and gives what the first one gave."""
+    """Calls them inside of a backward call, each in a node of its own, and gives what the first one
+    gave."""
     x, given = torch.ones(3, requires_grad=True), []
     y = x * x
     y.register_hook(lambda gradient: given.append(hook()))
@@ -158,9 +205,13 @@ def count_of(work):
 
 
 @skip_without_torch
-@unittest.skipIf(torch is None or not hasattr(torch._C, "_current_graph_task_id"), "this torch does not say whether it is in a backward call")
+@unittest.skipIf(
+    torch is None or not hasattr(torch._C, "_current_graph_task_id"),
+    "this torch does not say whether it is in a backward call",
+)
 class InABackwardCall(unittest.TestCase):
-    """There autograd gives this thread the callbacks that it had when the call began, for each node anew, and puts back what it had behind it."""
+    """There autograd gives this thread the callbacks that it had when the call began, for each node
+    anew, and puts back what it had behind it."""
 
     def setUp(self):
         self.x = torch.ones(3)
@@ -174,7 +225,8 @@ class InABackwardCall(unittest.TestCase):
         return count_of(lambda: self.x.add(self.x))
 
     def test_stopped_while_another_thread_is_observed(self):
-        """The callback that autograd has put back is this thread's: it is silent, whoever else is observed."""
+        """The callback that autograd has put back is this thread's: it is silent, whoever else is
+        observed."""
         begun, done = threading.Event(), threading.Event()
 
         def work():
@@ -196,18 +248,27 @@ class InABackwardCall(unittest.TestCase):
         thread.join(HANG_SECONDS)
 
     def test_stopped_and_begun(self):
-        """It goes on behind the backward call, each operator once, and nobody is warned: there it was before."""
+        """It goes on behind the backward call, each operator once, and nobody is warned: there it
+        was before."""
         for options in ({}, {"record_shapes": True}):
             with self.subTest(**options):
                 held = prof.torch.observe(**options).start()
                 following = []
-                self.assertEqual(in_a_hook(lambda: (held.stop(), held.start(), self.counted())[2], lambda: following.append(self.counted())), 1)
+                self.assertEqual(
+                    in_a_hook(
+                        lambda: (held.stop(), held.start(), self.counted())[2],
+                        lambda: following.append(self.counted()),
+                    ),
+                    1,
+                )
                 self.assertEqual((following, self.counted()), ([1], 1))
                 held.stop()
                 self.assertEqual(self.counted(), 0)
 
     def test_a_step_of_a_schedule(self):
-        with prof.profile(torch=True, schedule=lambda step: prof.ProfilerAction.RECORD_AND_SAVE) as p:
+        with prof.profile(
+            torch=True, schedule=lambda step: prof.ProfilerAction.RECORD_AND_SAVE
+        ) as p:
             in_a_hook(lambda: (self.x.add(self.x), p.step(), self.x.add(self.x)))
             self.x.add(self.x)
         self.assertEqual(calls(p)["aten::add"], 2)
@@ -221,7 +282,8 @@ class InABackwardCall(unittest.TestCase):
         self.assertEqual(self.counted(), 0)
 
     def test_all_threads_stopped_on_a_thread_that_ends(self):
-        """What is there for all autograd does not put back: it goes at once, for no other thread could remove it later."""
+        """What is there for all autograd does not put back: it goes at once, for no other thread
+        could remove it later."""
         held = prof.torch.observe(profile_all_threads=True).start()
         thread = threading.Thread(target=lambda: in_a_hook(held.stop))
         thread.start()
@@ -231,13 +293,16 @@ class InABackwardCall(unittest.TestCase):
         self.assertEqual(self.counted(), 0)
 
     def test_a_thread_of_autograds_own_that_observes_itself(self):
-        """Deeper than autograd's own limit of 60 its threads run a hook, with the callbacks of the thread that they work for."""
+        """Deeper than autograd's own limit of 60 its threads run a hook, with the callbacks of the
+        thread that they work for."""
         warnings.simplefilter("ignore")
         found = []
 
         def deepest():
             with prof.torch.observe():
-                found.append((self.counted(), threading.current_thread() is threading.main_thread()))
+                found.append(
+                    (self.counted(), threading.current_thread() is threading.main_thread())
+                )
 
         def nest(depth):
             with torch.enable_grad():
@@ -269,8 +334,21 @@ for hook, following in ((lambda: (o.start().stop(), o.start(), count_of(add), o.
     with o: print(count_of(add))
 o.start(); in_a_hook(o.stop)
 """
-        done = subprocess.run([sys.executable, "-c", "import prof, prof.torch, torch\nx = torch.ones(3)" + code, os.path.dirname(__file__)], capture_output=True, text=True, timeout=HANG_SECONDS)
-        self.assertEqual((done.stderr, done.stdout.splitlines()), ("", ["1 0", "1", "begun 0", "1", "begun 0", "1", "[0, 1] 0", "1"]))
+        done = subprocess.run(
+            [
+                sys.executable,
+                "-c",
+                "import prof, prof.torch, torch\nx = torch.ones(3)" + code,
+                os.path.dirname(__file__),
+            ],
+            capture_output=True,
+            text=True,
+            timeout=HANG_SECONDS,
+        )
+        self.assertEqual(
+            (done.stderr, done.stdout.splitlines()),
+            ("", ["1 0", "1", "begun 0", "1", "begun 0", "1", "[0, 1] 0", "1"]),
+        )
 
 
 @skip_without_torch
@@ -288,7 +366,9 @@ class OtherThreads(unittest.TestCase):
     def test_torch_profiler_on_another_thread(self):
         def work():
             self.x.add(self.x)
-            work.theirs = self.in_thread(lambda: calls_of(seen_by_torch(lambda: self.x.mul(self.x))))
+            work.theirs = self.in_thread(
+                lambda: calls_of(seen_by_torch(lambda: self.x.mul(self.x)))
+            )
             self.x.add(self.x)
 
         self.assertEqual(calls(seen_by_prof(work)), {"aten::add": 2})
@@ -353,23 +433,43 @@ class OtherThreads(unittest.TestCase):
 
 @skip_without_torch
 class Interrupted(unittest.TestCase):
-    """stop() has begun, and a handler of signals raises somewhere inside: the next stop() does what is left."""
+    """stop() has begun, and a handler of signals raises somewhere inside: the next stop() does what
+    is left."""
 
     def test_each_step_of_the_end(self):
         model, x = torch.nn.Linear(3, 3), torch.ones(1, 3)
         hooks = sys.modules["torch.nn.modules.module"]
-        for where in ("prof._torch_modules.Modules.remove", "prof.torch._ByCalls.__exit__", "prof.torch.end_stacks", "prof.functions.gc", "prof.torch.atexit", "prof.session._set_stacks"):
+        for where in (
+            "prof._torch_modules.Modules.remove",
+            "prof.torch._ByCalls.__exit__",
+            "prof.torch.end_stacks",
+            "prof.functions.gc",
+            "prof.torch.atexit",
+            "prof.session._set_stacks",
+        ):
             p = prof.profile(torch=True, with_stack=True, with_modules=True)
             p.start()
             model(x)
-            with unittest.mock.patch(where, side_effect=KeyboardInterrupt, **({"callbacks": Interrupting()} if where.endswith(".gc") else {})) as raising:
+            with unittest.mock.patch(
+                where,
+                side_effect=KeyboardInterrupt,
+                **({"callbacks": Interrupting()} if where.endswith(".gc") else {}),
+            ) as raising:
                 raising.unregister.side_effect = KeyboardInterrupt
                 with self.subTest(where), self.assertRaises(KeyboardInterrupt):
                     p.stop()
             p.stop()
-            self.assertEqual((is_observed(), functions.is_traced(), dict(hooks._global_forward_hooks), dict(hooks._global_forward_pre_hooks)), (False, False, {}, {}), where)
+            self.assertEqual(
+                (
+                    is_observed(),
+                    functions.is_traced(),
+                    dict(hooks._global_forward_hooks),
+                    dict(hooks._global_forward_pre_hooks),
+                ),
+                (False, False, {}, {}),
+                where,
+            )
             self.assertEqual(calls(seen_by_prof(lambda: x.add(x))), {"aten::add": 1}, where)
-
 
     def test_behind_what_c_does_in_a_start(self):
         """The callbacks are there when the handler raises, and nobody has been told of them."""
@@ -383,14 +483,19 @@ class Interrupted(unittest.TestCase):
         for options in ({}, {"profile_all_threads": True}, {"record_shapes": True}):
             prof.torch.observe(**options).start().stop()  # it gives what is to be stopped
             observe = prof.torch.observe(**options)
-            with unittest.mock.patch.object(library, "prof_i_torch_add_1", interrupted), self.assertRaises(KeyboardInterrupt):
+            with (
+                unittest.mock.patch.object(library, "prof_i_torch_add_1", interrupted),
+                self.assertRaises(KeyboardInterrupt),
+            ):
                 observe.start()
             with prof.profile() as p:
                 x.add(x)
             self.assertEqual({row.key: row.count for row in p.key_averages()}, {}, options)
             with prof.profile() as p, observe:
                 x.add(x)
-            self.assertEqual({row.key: row.count for row in p.key_averages()}, {"aten::add": 1}, options)
+            self.assertEqual(
+                {row.key: row.count for row in p.key_averages()}, {"aten::add": 1}, options
+            )
 
 
 class Interrupting:

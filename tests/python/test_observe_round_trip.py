@@ -1,4 +1,5 @@
-"""The real torch: what prof.profile(torch=True) exports and prof.import_trace() takes back has the same tables, modules, stacks, shapes and arrows."""
+"""The real torch: what prof.profile(torch=True) exports and prof.import_trace() takes back has the
+same tables, modules, stacks, shapes and arrows."""
 
 import collections
 import json
@@ -19,7 +20,13 @@ if torch is not None:
 
 @unittest.skipUnless(torch, "torch is not installed")
 class Training(unittest.TestCase):
-    OPTIONS = ({}, {"record_shapes": True}, {"with_modules": True}, {"with_stack": True}, {"record_shapes": True, "with_stack": True, "with_modules": True, "with_flops": True})
+    OPTIONS = (
+        {},
+        {"record_shapes": True},
+        {"with_modules": True},
+        {"with_stack": True},
+        {"record_shapes": True, "with_stack": True, "with_modules": True, "with_flops": True},
+    )
 
     def record(self, **options):
         model = torch.nn.Sequential(torch.nn.Linear(8, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2))
@@ -48,14 +55,34 @@ class Training(unittest.TestCase):
                 with prof.import_trace(path, os.path.join(folder, "t.prof")) as taken:
                     for by_shape in (False, True):
                         for frames in (0, 1, 50) if options.get("with_stack") else (0,):
-                            first = rows(p.key_averages(group_by_input_shape=by_shape, group_by_stack_n=frames))
-                            again = taken.key_averages(group_by_input_shape=by_shape, group_by_stack_n=frames, with_flops=p.with_flops)
-                            self.assertFalse([a.key for a in again if a.key.startswith("nn.Module: ")])
+                            first = rows(
+                                p.key_averages(
+                                    group_by_input_shape=by_shape, group_by_stack_n=frames
+                                )
+                            )
+                            again = taken.key_averages(
+                                group_by_input_shape=by_shape,
+                                group_by_stack_n=frames,
+                                with_flops=p.with_flops,
+                            )
+                            self.assertFalse(
+                                [a.key for a in again if a.key.startswith("nn.Module: ")]
+                            )
                             if options.get("with_modules"):
-                                everything = taken.key_averages(group_by_input_shape=by_shape, group_by_stack_n=frames, with_flops=p.with_flops, include_python_functions=True)
-                                again = again + [a for a in everything if a.key.startswith("nn.Module: ")]
+                                everything = taken.key_averages(
+                                    group_by_input_shape=by_shape,
+                                    group_by_stack_n=frames,
+                                    with_flops=p.with_flops,
+                                    include_python_functions=True,
+                                )
+                                again = again + [
+                                    a for a in everything if a.key.startswith("nn.Module: ")
+                                ]
                             self.assertEqual(first, rows(again))
-                            self.assertEqual(any(row[0].startswith("nn.Module: ") for row in first), bool(options.get("with_modules")))
+                            self.assertEqual(
+                                any(row[0].startswith("nn.Module: ") for row in first),
+                                bool(options.get("with_modules")),
+                            )
 
     def test_arrows_are_drawn_once(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -65,7 +92,10 @@ class Training(unittest.TestCase):
                 written = json.load(f)["traceEvents"]
             with prof.import_trace(path, os.path.join(folder, "t.prof")) as taken:
                 again = json.loads(taken.json())["traceEvents"]
-        arrows = [collections.Counter(said(e) for e in events if e["ph"] in "sf") for events in (written, again)]
+        arrows = [
+            collections.Counter(said(e) for e in events if e["ph"] in "sf")
+            for events in (written, again)
+        ]
         self.assertGreater(sum(arrows[0].values()), 20)
         self.assertEqual(*arrows)
 

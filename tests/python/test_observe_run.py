@@ -1,4 +1,6 @@
-"""PyTorch in a script that does not know of prof, by python -m prof run, and prof.torch.observe(profile_all_threads=True), with the real torch: operators of all threads and processes, each once, and the script computes the same bits. make test-torch."""
+"""PyTorch in a script that does not know of prof, by python -m prof run, and
+prof.torch.observe(profile_all_threads=True), with the real torch: operators of all threads and
+processes, each once, and the script computes the same bits. make test-torch."""
 
 import collections
 import json
@@ -12,7 +14,16 @@ import threading
 import unittest
 import unittest.mock
 
-from beside_torch import bits, calls, calls_of, events_of, nested, nested_in, skip_without_torch, torch
+from beside_torch import (
+    bits,
+    calls,
+    calls_of,
+    events_of,
+    nested,
+    nested_in,
+    skip_without_torch,
+    torch,
+)
 from hang_guard import HANG_SECONDS
 
 import prof
@@ -46,10 +57,15 @@ def on_thread(work):
 
 
 def deep(x, depth):
-    """Reentrant: the inner backward passes run inside of the outer ones, beyond a depth on threads of autograd's pool."""
+    """Reentrant: the inner backward passes run inside of the outer ones, beyond a depth on threads
+    of autograd's pool."""
     from torch.utils.checkpoint import checkpoint
 
-    return x.mul(2) if depth == 0 else checkpoint(lambda y: deep(y, depth - 1).mul(3), x, use_reentrant=True)
+    return (
+        x.mul(2)
+        if depth == 0
+        else checkpoint(lambda y: deep(y, depth - 1).mul(3), x, use_reentrant=True)
+    )
 
 
 def rows(p):
@@ -86,7 +102,8 @@ class AllThreads(unittest.TestCase):
         self.assertEqual(len({e.thread for e in p.events()}), 3)
 
     def test_as_torch_profiler_has_them(self):
-        """Its own option of that name; threads of Python, of autograd's pool, and of torch.jit.fork()."""
+        """Its own option of that name; threads of Python, of autograd's pool, and of
+        torch.jit.fork()."""
         from torch._C._profiler import _ExperimentalConfig
 
         def backward():
@@ -103,14 +120,17 @@ class AllThreads(unittest.TestCase):
         with prof.profile() as p, prof.torch.observe(profile_all_threads=True):
             self.assertEqual(work(), plain)
         config = _ExperimentalConfig(profile_all_threads=True)
-        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], experimental_config=config) as theirs:
+        with torch.profiler.profile(
+            activities=[torch.profiler.ProfilerActivity.CPU], experimental_config=config
+        ) as theirs:
             self.assertEqual(work(), plain)
         theirs = events_of(theirs)
         self.assertEqual(calls(p), calls_of(theirs))
         self.assertEqual(collections.Counter(nested_in(p)), collections.Counter(nested(theirs)))
 
     def test_beside_those_of_a_thread_each_call_is_seen_once(self):
-        """In either order of begins and of ends; autograd's threads, to which torch hands on the callbacks of a thread, too."""
+        """In either order of begins and of ends; autograd's threads, to which torch hands on the
+        callbacks of a thread, too."""
 
         def work():
             z = torch.ones(4, requires_grad=True)
@@ -123,7 +143,10 @@ class AllThreads(unittest.TestCase):
         for first, second in ((True, False), (False, True)):
             for is_last_first in (True, False):
                 with prof.profile() as p:
-                    begun = [prof.torch.observe(profile_all_threads=first), prof.torch.observe(profile_all_threads=second)]
+                    begun = [
+                        prof.torch.observe(profile_all_threads=first),
+                        prof.torch.observe(profile_all_threads=second),
+                    ]
                     for o in begun:
                         o.start()
                     work()
@@ -140,19 +163,32 @@ class AllThreads(unittest.TestCase):
 
     def test_shapes_where_either_asks_for_them(self):
         for of_all, of_thread in ((True, False), (False, True), (False, False)):
-            with prof.profile(record_shapes=True) as p, prof.torch.observe(record_shapes=of_all, profile_all_threads=True), prof.torch.observe(record_shapes=of_thread):
+            with (
+                prof.profile(record_shapes=True) as p,
+                prof.torch.observe(record_shapes=of_all, profile_all_threads=True),
+                prof.torch.observe(record_shapes=of_thread),
+            ):
                 self.x.add(self.x)
                 on_thread(lambda: self.x.mul(self.x))
             found = {e.name: e.input_shapes for e in p.events()}
-            self.assertEqual((bool(found["aten::add"]), bool(found["aten::mul"])), (of_all or of_thread, of_all))
+            self.assertEqual(
+                (bool(found["aten::add"]), bool(found["aten::mul"])), (of_all or of_thread, of_all)
+            )
             self.assertEqual(len(p.events()), 2)
 
     def test_any_thread_stops_it_and_there_is_one(self):
         o = prof.torch.observe(profile_all_threads=True)
         o.start()
         self.addCleanup(o.stop)
-        for another in (lambda: prof.torch.observe(profile_all_threads=True).start(), lambda: on_thread(prof.torch.observe(profile_all_threads=True).start)):
-            self.assertRaisesRegex(RuntimeError, "another observe.profile_all_threads=True. is on in this process", another)
+        for another in (
+            lambda: prof.torch.observe(profile_all_threads=True).start(),
+            lambda: on_thread(prof.torch.observe(profile_all_threads=True).start),
+        ):
+            self.assertRaisesRegex(
+                RuntimeError,
+                "another observe.profile_all_threads=True. is on in this process",
+                another,
+            )
         self.assertRaisesRegex(RuntimeError, "has been started already", o.start)
         on_thread(o.stop)
         with prof.profile() as p:
@@ -188,25 +224,50 @@ class AllThreads(unittest.TestCase):
 
     def test_a_child_begins_its_own(self):
         code = (
-            "import os, prof.torch, torch\nx = torch.ones(3)\no = prof.torch.observe(profile_all_threads=True); o.start()\nchild = os.fork()\nif child == 0:\n    with prof.profile() as p, prof.torch.observe(profile_all_threads=True): x.mul(x)\n"
-            "    print([(a.key, a.count) for a in p.key_averages()], flush=True); os._exit(0)\nos.waitpid(child, 0)\nwith prof.profile() as p: x.add(x)\nprint([(a.key, a.count) for a in p.key_averages()])"
+            "import os, prof.torch, torch\nx = torch.ones(3)\n"
+            "o = prof.torch.observe(profile_all_threads=True); o.start()\nchild = os.fork()\n"
+            "if child == 0:\n    with prof.profile() as p, "
+            "prof.torch.observe(profile_all_threads=True): x.mul(x)\n"
+            "    print([(a.key, a.count) for a in p.key_averages()], flush=True); os._exit(0)\n"
+            "os.waitpid(child, 0)\nwith prof.profile() as p: x.add(x)\n"
+            "print([(a.key, a.count) for a in p.key_averages()])"
         )
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=HANG_SECONDS)
-        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "[('aten::mul', 1)]\n[('aten::add', 1)]\n", ""))
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, timeout=HANG_SECONDS
+        )
+        self.assertEqual(
+            (done.returncode, done.stdout, done.stderr),
+            (0, "[('aten::mul', 1)]\n[('aten::add', 1)]\n", ""),
+        )
 
     def test_modules_of_all_threads_once(self):
         model = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.ReLU())
-        with prof.profile() as p, prof.torch.observe(with_modules=True, profile_all_threads=True), prof.torch.observe(with_modules=True):
+        with (
+            prof.profile() as p,
+            prof.torch.observe(with_modules=True, profile_all_threads=True),
+            prof.torch.observe(with_modules=True),
+        ):
             model(self.x)
             on_thread(lambda: model(self.x))
         found = [e.name for e in p.events() if e.name.startswith("nn.Module")]
-        self.assertEqual(sorted(found), sorted(2 * ["nn.Module: Sequential_0", "nn.Module: Linear_0", "nn.Module: ReLU_0"]))
+        self.assertEqual(
+            sorted(found),
+            sorted(2 * ["nn.Module: Sequential_0", "nn.Module: Linear_0", "nn.Module: ReLU_0"]),
+        )
         around = {e.name: e.cpu_parent.name for e in p.events() if e.cpu_parent is not None}
-        self.assertEqual((around["aten::linear"], around["nn.Module: ReLU_0"]), ("nn.Module: Linear_0", "nn.Module: Sequential_0"))
+        self.assertEqual(
+            (around["aten::linear"], around["nn.Module: ReLU_0"]),
+            ("nn.Module: Linear_0", "nn.Module: Sequential_0"),
+        )
 
     def test_where_the_callbacks_are_not_to_be_had(self):
         with unittest.mock.patch.object(prof.torch._torch, "calls", lambda: (None, "a test")):
-            self.assertRaisesRegex(RuntimeError, "operators of all threads are seen by the dispatcher's callbacks alone, which are not to be had: a test", prof.torch.observe(profile_all_threads=True).start)
+            self.assertRaisesRegex(
+                RuntimeError,
+                "operators of all threads are seen by the dispatcher's callbacks alone, which are "
+                "not to be had: a test",
+                prof.torch.observe(profile_all_threads=True).start,
+            )
 
 
 TRAINS = """
@@ -285,10 +346,19 @@ class Run(unittest.TestCase):
 
     def python(self, *arguments, **variables):
         environment = {**os.environ, "TMPDIR": self.folder, **variables}
-        return subprocess.run([sys.executable, *arguments], cwd=self.folder, env=environment, capture_output=True, text=True, timeout=HANG_SECONDS)
+        return subprocess.run(
+            [sys.executable, *arguments],
+            cwd=self.folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=HANG_SECONDS,
+        )
 
     def run_script(self, *options, arguments=(), code=0, **variables):
-        done = self.python("-m", "prof", "run", "-r", "-1", *options, "script.py", *arguments, **variables)
+        done = self.python(
+            "-m", "prof", "run", "-r", "-1", *options, "script.py", *arguments, **variables
+        )
         self.assertEqual(done.returncode, code, done.stderr)
         self.assertEqual([name for name in os.listdir(self.folder) if ".run-" in name], [])
         return done
@@ -309,33 +379,83 @@ class Run(unittest.TestCase):
     def test_it_computes_the_same_and_all_threads_are_seen(self):
         self.write(TRAINS)
         plain = self.python("script.py", "a", "--torch")
-        ours = self.run_script("--torch", "--record-shapes", "--with-modules", "-o", "trace.json", arguments=["a", "--torch"], code=3)
+        ours = self.run_script(
+            "--torch",
+            "--record-shapes",
+            "--with-modules",
+            "-o",
+            "trace.json",
+            arguments=["a", "--torch"],
+            code=3,
+        )
         self.assertEqual((ours.stdout, plain.returncode), (plain.stdout, 3))
         found = self.rows(ours.stderr)
-        self.assertEqual({name: found[name] for name in ("aten::linear", "aten::relu", "nn.Module: Linear_0", "nn.Module: Sequential_0")}, {"aten::linear": 4, "aten::relu": 2, "nn.Module: Linear_0": 2, "nn.Module: Sequential_0": 2})
+        self.assertEqual(
+            {
+                name: found[name]
+                for name in (
+                    "aten::linear",
+                    "aten::relu",
+                    "nn.Module: Linear_0",
+                    "nn.Module: Sequential_0",
+                )
+            },
+            {
+                "aten::linear": 4,
+                "aten::relu": 2,
+                "nn.Module: Linear_0": 2,
+                "nn.Module: Sequential_0": 2,
+            },
+        )
         events = self.trace()
         self.assertEqual(len({e["tid"] for e in events if e.get("name") == "aten::linear"}), 2)
         arrows = [e for e in events if e["ph"] in "sf" and e.get("cat") == "fwdbwd"]
         self.assertTrue(arrows)
-        self.assertEqual(collections.Counter(e["ph"] for e in arrows)["s"], collections.Counter(e["ph"] for e in arrows)["f"])
-        self.assertEqual({str(e["args"]["Input Dims"]) for e in events if e.get("name") == "aten::relu"}, {"[[3, 4]]"})
+        self.assertEqual(
+            collections.Counter(e["ph"] for e in arrows)["s"],
+            collections.Counter(e["ph"] for e in arrows)["f"],
+        )
+        self.assertEqual(
+            {str(e["args"]["Input Dims"]) for e in events if e.get("name") == "aten::relu"},
+            {"[[3, 4]]"},
+        )
 
     def test_modules_are_rows_behind_a_scripts_own_observe_for_stacks(self):
-        self.write("import torch, prof.torch\nmodel, x = torch.nn.Linear(3, 3), torch.ones(1, 3)\nmodel(x)\nwith prof.torch.observe(profile_all_threads=True, with_stack=True): model(x)\nmodel(x)\n")
-        self.assertEqual(self.rows(self.run_script("--with-modules", "--with-stack").stderr)["nn.Module: Linear_0"], 3)
+        self.write(
+            "import torch, prof.torch\nmodel, x = torch.nn.Linear(3, 3), torch.ones(1, 3)\n"
+            "model(x)\nwith prof.torch.observe(profile_all_threads=True, with_stack=True): "
+            "model(x)\nmodel(x)\n"
+        )
+        self.assertEqual(
+            self.rows(self.run_script("--with-modules", "--with-stack").stderr)[
+                "nn.Module: Linear_0"
+            ],
+            3,
+        )
 
     def test_a_row_for_each_shape_and_each_stack(self):
-        self.write("import torch\ndef inner(x): return torch.neg(x)\nfor n in (1, 2, 2): inner(torch.ones(n))\n")
+        self.write(
+            "import torch\ndef inner(x): return torch.neg(x)\n"
+            "for n in (1, 2, 2): inner(torch.ones(n))\n"
+        )
         table = self.run_script("--record-shapes", "-b", "name,shape").stderr
         self.assertRegex(table, r"(?m)^aten::neg .* 1 +\[\[1\]\]$")
         self.assertRegex(table, r"(?m)^aten::neg .* 2 +\[\[2\]\]$")
         table = self.run_script("--with-stack", "-b", "name,stack").stderr
-        self.assertRegex(table, r"(?m)^aten::neg .* 3 .*built-in method neg.*\n +\S*script\.py\(2\)")
+        self.assertRegex(
+            table, r"(?m)^aten::neg .* 3 .*built-in method neg.*\n +\S*script\.py\(2\)"
+        )
         self.assertNotRegex(table, r"(?m)^(inner|.*<module>) ")
-        self.assertRegex(self.run_script("--with-stack", "--python").stderr, r"(?m)^(script\.)?inner ")
-        self.assertRegex(self.run_script("--with-stack", "-c", "python_function").stderr, r"(?m)^\S*inner ")
+        self.assertRegex(
+            self.run_script("--with-stack", "--python").stderr, r"(?m)^(script\.)?inner "
+        )
+        self.assertRegex(
+            self.run_script("--with-stack", "-c", "python_function").stderr, r"(?m)^\S*inner "
+        )
         table = self.run_script("--with-stack", "-b", "name,stack", "-c", "cpu_op").stderr
-        self.assertRegex(table, r"(?m)^aten::neg .* 3 .*built-in method neg.*\n +\S*script\.py\(2\)")
+        self.assertRegex(
+            table, r"(?m)^aten::neg .* 3 .*built-in method neg.*\n +\S*script\.py\(2\)"
+        )
         self.assertNotRegex(table, r"(?m)^(script\.py|.*<module>) ")
 
     def test_flops_are_a_table_of_their_own(self):
@@ -369,33 +489,70 @@ class Run(unittest.TestCase):
         self.assertEqual(self.rows(done.stderr)["aten::square"], 16, done.stderr)
 
     def ranks(self, theirs, counted):
-        """Of each rank.PID.json that has the one operator: its rank, the world's size, and how often it has the other."""
+        """Of each rank.PID.json that has the one operator: its rank, the world's size, and how
+        often it has the other."""
         found = []
         for name in os.listdir(self.folder):
             if re.fullmatch(r"rank\.\d+\.json", name):
                 with open(os.path.join(self.folder, name)) as f:
                     whole = json.load(f)
-                names = collections.Counter(e.get("name") for e in whole["traceEvents"] if e["ph"] == "X")
+                names = collections.Counter(
+                    e.get("name") for e in whole["traceEvents"] if e["ph"] == "X"
+                )
                 if names[theirs]:
-                    found.append((whole["distributedInfo"]["rank"], whole["distributedInfo"]["world_size"], names[counted]))
+                    found.append(
+                        (
+                            whole["distributedInfo"]["rank"],
+                            whole["distributedInfo"]["world_size"],
+                            names[counted],
+                        )
+                    )
         return sorted(found)
 
     def test_ranks_that_torchrun_starts(self):
         self.write(RANKS)
-        done = self.python("-m", "prof", "run", "--torch", "-o", "rank.json", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "script.py", OMP_NUM_THREADS="1")
-        self.assertEqual((done.returncode, done.stdout), (0, 2 * "sum [1.0, 1.0, 1.0]\n"), done.stderr)
+        done = self.python(
+            "-m",
+            "prof",
+            "run",
+            "--torch",
+            "-o",
+            "rank.json",
+            "-m",
+            "torch.distributed.run",
+            "--standalone",
+            "--nproc-per-node=2",
+            "script.py",
+            OMP_NUM_THREADS="1",
+        )
+        self.assertEqual(
+            (done.returncode, done.stdout), (0, 2 * "sum [1.0, 1.0, 1.0]\n"), done.stderr
+        )
         self.assertEqual(self.ranks("aten::ones", "aten::mul"), [(0, 2, 1), (1, 2, 1)])
 
     def test_ranks_that_no_launcher_says(self):
-        """Children of torch.multiprocessing.spawn(), which have left their group when they end, and end without exit handlers."""
+        """Children of torch.multiprocessing.spawn(), which have left their group when they end, and
+        end without exit handlers."""
         self.write(SPAWNS)
-        self.run_script("--torch", "-o", "rank.json", arguments=[os.path.join(self.folder, "meeting")], RANK="", WORLD_SIZE="")
+        self.run_script(
+            "--torch",
+            "-o",
+            "rank.json",
+            arguments=[os.path.join(self.folder, "meeting")],
+            RANK="",
+            WORLD_SIZE="",
+        )
         self.assertEqual(self.ranks("c10d::allreduce_", "aten::sin"), [(0, 2, 1), (1, 2, 0)])
 
     def test_a_script_that_observes_itself(self):
         for text in (
-            "import prof, torch\nwith prof.profile(torch=True, record_shapes=True) as p: torch.ones(3).neg()\nprint([a.count for a in p.key_averages() if a.key == 'aten::neg'], [e.input_shapes for e in p.events() if e.name == 'aten::neg'])",
-            "import prof.torch, torch\nwith prof.profile(record_shapes=True) as p, prof.torch.observe(record_shapes=True, profile_all_threads=True): torch.ones(3).neg()\nprint([a.count for a in p.key_averages() if a.key == 'aten::neg'], [e.input_shapes for e in p.events() if e.name == 'aten::neg'])",
+            "import prof, torch\nwith prof.profile(torch=True, record_shapes=True) as p: "
+            "torch.ones(3).neg()\nprint([a.count for a in p.key_averages() if a.key == "
+            "'aten::neg'], [e.input_shapes for e in p.events() if e.name == 'aten::neg'])",
+            "import prof.torch, torch\nwith prof.profile(record_shapes=True) as p, "
+            "prof.torch.observe(record_shapes=True, profile_all_threads=True): "
+            "torch.ones(3).neg()\nprint([a.count for a in p.key_averages() if a.key == "
+            "'aten::neg'], [e.input_shapes for e in p.events() if e.name == 'aten::neg'])",
         ):
             self.write(text)
             self.assertEqual(self.python("script.py").stdout, "[1] [[[3]]]\n")
@@ -404,36 +561,69 @@ class Run(unittest.TestCase):
             self.assertEqual(self.rows(done.stderr)["aten::neg"], 1)
 
     def test_torch_profiler_in_the_script(self):
-        self.write("import torch\nwith torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as p: torch.ones(3).neg()\nprint([a.count for a in p.key_averages() if a.key == 'aten::neg'])")
+        self.write(
+            "import torch\nwith "
+            "torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as p: "
+            "torch.ones(3).neg()\nprint([a.count for a in p.key_averages() if a.key == "
+            "'aten::neg'])"
+        )
         done = self.run_script("--torch", KINETO_LOG_LEVEL="99")
         self.assertEqual(done.stdout, "[1]\n")
         self.assertEqual(self.rows(done.stderr)["aten::neg"], 1)
 
     def test_a_finder_of_the_scripts_that_asks_all_others(self):
-        self.write("import sys\nclass Watch:\n    def find_spec(self, name, path=None, target=None):\n        for f in sys.meta_path:\n            spec = None if f is self else f.find_spec(name, path, target)\n            if spec is not None: return spec\nsys.meta_path.insert(0, Watch())\nimport torch\nprint(torch.ones(3).neg().sum().item())\n")
+        self.write(
+            "import sys\nclass Watch:\n    def find_spec(self, name, path=None, target=None):\n"
+            "        for f in sys.meta_path:\n"
+            "            spec = None if f is self else f.find_spec(name, path, target)\n"
+            "            if spec is not None: return spec\nsys.meta_path.insert(0, Watch())\n"
+            "import torch\nprint(torch.ones(3).neg().sum().item())\n"
+        )
         done = self.run_script("--torch")
         self.assertEqual((done.returncode, done.stdout), (0, "-3.0\n"), done.stderr)
         self.assertEqual(self.rows(done.stderr)["aten::neg"], 1)
 
     def test_torch_that_another_thread_imports(self):
-        self.write("import threading\ndef work():\n    import torch\n    torch.ones(3).neg()\nthreads = [threading.Thread(target=work) for _ in range(3)]\nfor t in threads: t.start()\nfor t in threads: t.join()\nimport torch\ntorch.ones(3).neg()\n")
+        self.write(
+            "import threading\ndef work():\n    import torch\n    torch.ones(3).neg()\n"
+            "threads = [threading.Thread(target=work) for _ in range(3)]\n"
+            "for t in threads: t.start()\nfor t in threads: t.join()\nimport torch\n"
+            "torch.ones(3).neg()\n"
+        )
         self.assertEqual(self.rows(self.run_script("--torch").stderr)["aten::neg"], 4)
 
     def test_the_environment_is_the_scripts(self):
-        self.write("import os, sys\nimport torch\nprint(os.environ.get('INTEL_LIBITTNOTIFY64'), torch.get_num_threads())")
+        self.write(
+            "import os, sys\nimport torch\n"
+            "print(os.environ.get('INTEL_LIBITTNOTIFY64'), torch.get_num_threads())"
+        )
         self.assertEqual(self.run_script("--torch").stdout, self.python("script.py").stdout)
 
     def test_one_thread_where_there_are_no_callbacks(self):
-        """By ITT, which torch was told of when it was imported; and where that is another's, too, none."""
-        text = "import prof._torch_found as f\nf.Torch.calls = lambda self: (None, 'a test')\nimport torch, threading\ntorch.ones(3).neg()\nt = threading.Thread(target=lambda: torch.ones(3).neg()); t.start(); t.join()\nprint('ran')\n"
+        """By ITT, which torch was told of when it was imported; and where that is another's, too,
+        none."""
+        text = (
+            "import prof._torch_found as f\nf.Torch.calls = lambda self: (None, 'a test')\n"
+            "import torch, threading\ntorch.ones(3).neg()\n"
+            "t = threading.Thread(target=lambda: torch.ones(3).neg()); t.start(); t.join()\n"
+            "print('ran')\n"
+        )
         self.write(text)
         done = self.run_script("--torch")
         self.assertEqual(done.stdout, "ran\n")
-        self.assertRegex(done.stderr, r"^prof: of torch's operators those of the thread that has imported it are seen, by ITT: a test\n")
+        self.assertRegex(
+            done.stderr,
+            r"^prof: of torch's operators those of the thread that has imported it are seen, by "
+            r"ITT: a test\n",
+        )
         self.assertEqual(self.rows(done.stderr)["aten::neg"], 1)
         done = self.run_script("--torch", INTEL_LIBITTNOTIFY64="/nowhere/collector.so")
         self.assertEqual(done.stdout, "ran\n")
-        self.assertRegex(done.stderr, r"^prof: torch's operators are not seen: INTEL_LIBITTNOTIFY64 names another collector, '/nowhere/collector.so'[^\n]*a test\n")
+        self.assertRegex(
+            done.stderr,
+            r"^prof: torch's operators are not seen: INTEL_LIBITTNOTIFY64 names another "
+            r"collector, '/nowhere/collector.so'[^\n]*a test\n",
+        )
         self.assertEqual(self.rows(done.stderr), {"script.py": 1})
 
     def test_memory_of_operators(self):

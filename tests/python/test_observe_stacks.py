@@ -1,4 +1,5 @@
-"""observe(with_stack=True) with the real torch where modules are seen, too: frame by frame torch.profiler's stacks. make test-torch."""
+"""observe(with_stack=True) with the real torch where modules are seen, too: frame by frame
+torch.profiler's stacks. make test-torch."""
 
 import collections
 import contextlib
@@ -24,7 +25,8 @@ except ImportError:
 
 
 def frames(stack):
-    """Up to the function that was profiled; without objects' classes and addresses, and a generator's line, which is where it went on."""
+    """Up to the function that was profiled; without objects' classes and addresses, and a
+    generator's line, which is where it went on."""
     found = []
     for frame in stack:
         frame = re.sub(r" of \S+ object( at 0x[0-9a-f]+)?>$", " of an object>", frame)
@@ -35,30 +37,47 @@ def frames(stack):
 
 
 def by_torch(work):
-    """(name, stack) of its operators. events() have a forward's stack for what is of its backward, and leave out two frames of autograd's: this is of its JSON."""
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], with_stack=True, with_modules=True, experimental_config=torch._C._profiler._ExperimentalConfig(verbose=True)) as theirs:
+    """(name, stack) of its operators. events() have a forward's stack for what is of its backward,
+    and leave out two frames of autograd's: this is of its JSON."""
+    with torch.profiler.profile(
+        activities=[torch.profiler.ProfilerActivity.CPU],
+        with_stack=True,
+        with_modules=True,
+        experimental_config=torch._C._profiler._ExperimentalConfig(verbose=True),
+    ) as theirs:
         work()
     with tempfile.TemporaryDirectory() as folder:
         theirs.export_chrome_trace(os.path.join(folder, "trace.json"))
         with open(os.path.join(folder, "trace.json")) as f:
-            return [(e["name"], e["args"].get("Call stack", "").rstrip(";").split(";")) for e in json.load(f)["traceEvents"] if e.get("cat") == "cpu_op"]
+            return [
+                (e["name"], e["args"].get("Call stack", "").rstrip(";").split(";"))
+                for e in json.load(f)["traceEvents"]
+                if e.get("cat") == "cpu_op"
+            ]
 
 
 def by_prof(p):
     """The same of prof's."""
     rows = json.loads(p.trace.json("chrome", stacks=True))["traceEvents"]
     shorter = prof._stacks.Frames().of
-    return [(e["name"], shorter(e["args"].get("Call stack", ""))) for e in rows if e.get("cat") == "cpu_op"]
+    return [
+        (e["name"], shorter(e["args"].get("Call stack", "")))
+        for e in rows
+        if e.get("cat") == "cpu_op"
+    ]
 
 
 class Backward(unittest.TestCase):
-    """Of tables and events(): what is of a backward has its forward's stack, row for row as torch.profiler has it."""
+    """Of tables and events(): what is of a backward has its forward's stack, row for row as
+    torch.profiler has it."""
 
     maxDiff = None
 
     def setUp(self):
         torch.manual_seed(1)
-        self.model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2))
+        self.model = torch.nn.Sequential(
+            torch.nn.Linear(4, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2)
+        )
         self.x = torch.ones(3, 4)
 
     def both(self, work):
@@ -66,7 +85,11 @@ class Backward(unittest.TestCase):
         work()
         with prof.profile(with_stack=True, torch=True) as mine:
             work()
-        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], with_stack=True, experimental_config=torch._C._profiler._ExperimentalConfig(verbose=True)) as theirs:
+        with torch.profiler.profile(
+            activities=[torch.profiler.ProfilerActivity.CPU],
+            with_stack=True,
+            experimental_config=torch._C._profiler._ExperimentalConfig(verbose=True),
+        ) as theirs:
             work()
         return mine, theirs
 
@@ -75,7 +98,10 @@ class Backward(unittest.TestCase):
         return tuple(frames(stack) or stack)
 
     def row(self, e, n):
-        stack = [re.sub(r" of \S+ object( at 0x[0-9a-f]+)?>$", " of an object>", frame) for frame in e.stack[:n]]
+        stack = [
+            re.sub(r" of \S+ object( at 0x[0-9a-f]+)?>$", " of an object>", frame)
+            for frame in e.stack[:n]
+        ]
         return e.key, self.plain(stack)
 
     def compare(self, work):
@@ -83,14 +109,23 @@ class Backward(unittest.TestCase):
         operators = [e for e in mine.events() if e.category == "cpu_op"]
         their_operators = [e for e in theirs.events() if not e.is_python_function]
         self.assertTrue(any(e.fwd_thread for e in operators))
-        sides = [collections.Counter((e.name, self.plain(e.stack)) for e in events) for events in (operators, their_operators)]
-        self.assertEqual((sides[0] - sides[1], sides[1] - sides[0]), (collections.Counter(), collections.Counter()))
+        sides = [
+            collections.Counter((e.name, self.plain(e.stack)) for e in events)
+            for events in (operators, their_operators)
+        ]
+        self.assertEqual(
+            (sides[0] - sides[1], sides[1] - sides[0]),
+            (collections.Counter(), collections.Counter()),
+        )
         for n in (1, 5):
             rows = [collections.Counter(), collections.Counter()]
             for counts, p in zip(rows, (mine, theirs)):
                 for a in p.key_averages(group_by_stack_n=n):
                     counts[self.row(a, n)] += a.count
-            self.assertEqual((rows[0] - rows[1], rows[1] - rows[0]), (collections.Counter(), collections.Counter()))
+            self.assertEqual(
+                (rows[0] - rows[1], rows[1] - rows[0]),
+                (collections.Counter(), collections.Counter()),
+            )
         return mine
 
     def test_the_json_writes_them_as_torch_does(self):
@@ -123,8 +158,18 @@ class Backward(unittest.TestCase):
 
         p = self.compare(work)
         mm = [a for a in p.key_averages(group_by_stack_n=4) if a.key == "aten::mm"]
-        self.assertEqual(sorted((a.stack[-1], a.count) for a in mm), [("nn.Module: Linear_0", 1), ("nn.Module: Linear_1", 2)])
-        self.assertEqual([a.stack for a in p.key_averages(group_by_stack_n=4) if a.key == "torch::autograd::AccumulateGrad"], [[]])
+        self.assertEqual(
+            sorted((a.stack[-1], a.count) for a in mm),
+            [("nn.Module: Linear_0", 1), ("nn.Module: Linear_1", 2)],
+        )
+        self.assertEqual(
+            [
+                a.stack
+                for a in p.key_averages(group_by_stack_n=4)
+                if a.key == "torch::autograd::AccumulateGrad"
+            ],
+            [[]],
+        )
 
     def test_twice_and_through_the_gradient(self):
         def work():
@@ -137,6 +182,7 @@ class Backward(unittest.TestCase):
 
     def test_functions_that_stand_open_are_no_loss(self):
         """Those around the profile's begin, which end with it."""
+
         def work():
             with prof.profile(with_stack=True, torch=True):
                 self.model(self.x)
@@ -149,18 +195,31 @@ class Backward(unittest.TestCase):
             self.assertRegex(trace.loss_text(), r"recorded; no loss")
 
     def test_vmap(self):
-        """Its operators stand inside of others of their name, the inner ones with the next one's number."""
+        """Its operators stand inside of others of their name, the inner ones with the next one's
+        number."""
         gradient = torch.func.vmap(torch.func.grad(lambda v: (v * v).sin().sum()))
         gradient(self.x)
         with prof.profile(with_stack=True, torch=True) as p:
             gradient(self.x)
         for read in (p.key_averages(group_by_stack_n=1), p.events()):
-            backward = {e.key: e.stack[0] for e in read if e.key in ("SumBackward0", "SinBackward0")}
-            self.assertEqual(backward, {"SumBackward0": "<built-in method sum of TensorBase object>", "SinBackward0": "<built-in method sin of TensorBase object>"})
+            backward = {
+                e.key: e.stack[0] for e in read if e.key in ("SumBackward0", "SinBackward0")
+            }
+            self.assertEqual(
+                backward,
+                {
+                    "SumBackward0": "<built-in method sum of TensorBase object>",
+                    "SinBackward0": "<built-in method sin of TensorBase object>",
+                },
+            )
 
     def test_functions_of_pybind11(self):
         """One function of C calls all of them."""
-        names = ("_jit_get_num_profiled_runs", "_get_tracing_state", "_jit_get_inline_everything_mode")
+        names = (
+            "_jit_get_num_profiled_runs",
+            "_get_tracing_state",
+            "_jit_get_inline_everything_mode",
+        )
 
         def work():
             for name in names * 3:
@@ -169,7 +228,9 @@ class Backward(unittest.TestCase):
         with prof.profile() as p, prof.trace_functions(c_functions=True):
             work()
         counts = {a.key: a.count for a in p.key_averages()}
-        self.assertEqual({name: counts.get(f"torch._C.{name}") for name in names}, dict.fromkeys(names, 3))
+        self.assertEqual(
+            {name: counts.get(f"torch._C.{name}") for name in names}, dict.fromkeys(names, 3)
+        )
 
     def test_a_function_of_the_programs(self):
         class Doubled(torch.autograd.Function):
@@ -209,7 +270,11 @@ class Modules(unittest.TestCase):
 
     def setUp(self):
         torch.manual_seed(1)
-        self.model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Linear(4, 4)), torch.nn.ReLU())
+        self.model = torch.nn.Sequential(
+            torch.nn.Linear(4, 4),
+            torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Linear(4, 4)),
+            torch.nn.ReLU(),
+        )
         self.x = torch.ones(2, 4)
 
     def tearDown(self):
@@ -231,7 +296,11 @@ class Modules(unittest.TestCase):
         return mine
 
     def modules_of(self, p, operator):
-        return [[frame for frame in e.stack if frame.startswith("nn.Module: ")] for e in p.events() if e.name == operator]
+        return [
+            [frame for frame in e.stack if frame.startswith("nn.Module: ")]
+            for e in p.events()
+            if e.name == operator
+        ]
 
     def test_the_frames_are_torch_profilers(self):
         def work():
@@ -239,7 +308,14 @@ class Modules(unittest.TestCase):
             self.model[1](self.x)
 
         p = self.compare(work)
-        self.assertEqual(self.modules_of(p, "aten::linear"), [["nn.Module: Linear_0", "nn.Module: Sequential_0"], ["nn.Module: Linear_1", "nn.Module: Sequential_1", "nn.Module: Sequential_0"], ["nn.Module: Linear_1", "nn.Module: Sequential_1"]])
+        self.assertEqual(
+            self.modules_of(p, "aten::linear"),
+            [
+                ["nn.Module: Linear_0", "nn.Module: Sequential_0"],
+                ["nn.Module: Linear_1", "nn.Module: Sequential_1", "nn.Module: Sequential_0"],
+                ["nn.Module: Linear_1", "nn.Module: Sequential_1"],
+            ],
+        )
 
     def test_a_profile_begun_inside_of_a_module(self):
         class Outer(torch.nn.Module):
@@ -256,8 +332,21 @@ class Modules(unittest.TestCase):
         work(contextlib.nullcontext())
 
         p = work(prof.profile(with_stack=True, with_modules=True, torch=True))
-        work(theirs := torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], with_stack=True, experimental_config=torch._C._profiler._ExperimentalConfig(verbose=True)))
-        sides = [[(e.name, re.sub(r"\(\d+\)", "", ";".join(frames(e.stack)))) for e in events] for events in ([e for e in p.events() if e.category == "cpu_op"], [e for e in theirs.events() if e.name.startswith("aten::")])]  # torch has another line of what ran already: where it stood
+        work(
+            theirs := torch.profiler.profile(
+                activities=[torch.profiler.ProfilerActivity.CPU],
+                with_stack=True,
+                experimental_config=torch._C._profiler._ExperimentalConfig(verbose=True),
+            )
+        )
+        # torch has another line of what ran already: where it stood
+        sides = [
+            [(e.name, re.sub(r"\(\d+\)", "", ";".join(frames(e.stack)))) for e in events]
+            for events in (
+                [e for e in p.events() if e.category == "cpu_op"],
+                [e for e in theirs.events() if e.name.startswith("aten::")],
+            )
+        ]
         self.assertEqual(*sides)
         self.assertEqual(self.modules_of(p, "aten::linear")[0][-1], "nn.Module: Outer_0")
 
@@ -268,9 +357,20 @@ class Modules(unittest.TestCase):
             ours = os.path.dirname(os.path.abspath(prof.__file__))
             for e in p.events():
                 if e.category == "cpu_op":
-                    self.assertEqual([frame for frame in e.stack if ours in frame and "profile" not in frame], [])
+                    self.assertEqual(
+                        [frame for frame in e.stack if ours in frame and "profile" not in frame], []
+                    )
             names = {row.key for row in p.key_averages(include_python_functions=True)}
-            self.assertEqual([name for name in names if "_call_impl.<locals>.inner" in name or "is_compiling" in name or name.startswith("prof.")], [])
+            self.assertEqual(
+                [
+                    name
+                    for name in names
+                    if "_call_impl.<locals>.inner" in name
+                    or "is_compiling" in name
+                    or name.startswith("prof.")
+                ],
+                [],
+            )
 
     def test_a_loss_of_each_step_takes_so_many_names_and_no_more(self):
         def work():
@@ -280,7 +380,10 @@ class Modules(unittest.TestCase):
         with unittest.mock.patch.object(prof._torch_modules, "GONE_MAX", 2):
             with prof.profile(with_stack=True, torch=True) as p:
                 work()
-        self.assertEqual(self.modules_of(p, "aten::mse_loss"), [["nn.Module: MSELoss_0"], ["nn.Module: MSELoss_1"], *[["nn.Module: MSELoss"]] * 3])
+        self.assertEqual(
+            self.modules_of(p, "aten::mse_loss"),
+            [["nn.Module: MSELoss_0"], ["nn.Module: MSELoss_1"], *[["nn.Module: MSELoss"]] * 3],
+        )
         self.assertEqual(self.modules_of(p, "aten::linear"), [["nn.Module: Linear_0"]] * 5)
 
     def test_rows_and_numbers_are_the_hooks(self):
@@ -288,12 +391,23 @@ class Modules(unittest.TestCase):
             with prof.profile() as p, prof.torch.observe(with_modules=True, **options):
                 for _ in range(2):
                     self.model(self.x)
-            return [(e.name, e.args["Python id"], e.args["Python parent id"], e.args["Python module id"]) for e in sorted(p.trace.events(), key=lambda e: e.start_ns) if e.name.startswith("nn.Module: ")]
+            return [
+                (
+                    e.name,
+                    e.args["Python id"],
+                    e.args["Python parent id"],
+                    e.args["Python module id"],
+                )
+                for e in sorted(p.trace.events(), key=lambda e: e.start_ns)
+                if e.name.startswith("nn.Module: ")
+            ]
 
         by_hooks = seen()
         self.assertEqual(len(by_hooks), 12)
         self.assertEqual(seen(with_stack=True), by_hooks)
-        self.assertEqual([numbers[1:3] for numbers in by_hooks[:5]], [(1, 0), (2, 1), (3, 1), (4, 3), (5, 3)])
+        self.assertEqual(
+            [numbers[1:3] for numbers in by_hooks[:5]], [(1, 0), (2, 1), (3, 1), (4, 3), (5, 3)]
+        )
 
     def test_behind_an_exception_and_an_interrupt(self):
         class Fails(torch.nn.Module):
@@ -307,14 +421,22 @@ class Modules(unittest.TestCase):
                     fails(error())
                 self.model[0](self.x)
         self.assertEqual(self.modules_of(p, "aten::linear"), [["nn.Module: Linear_0"]] * 2)
-        self.assertFalse([e.name for e in p.events() if e.is_open and e.name.startswith("nn.Module: ")])
+        self.assertFalse(
+            [e.name for e in p.events() if e.is_open and e.name.startswith("nn.Module: ")]
+        )
 
     def test_a_program_that_traces_functions_itself(self):
         with prof.trace_functions(include="nothing_here"):
             self.model(self.x)  # judged while nobody observes modules
             with prof.profile(with_stack=True, with_modules=True, torch=True) as p:
                 self.model(self.x)
-        self.assertEqual([e.stack for e in p.events() if e.name == "aten::linear"], [["nn.Module: Linear_0", "nn.Module: Sequential_0"], ["nn.Module: Linear_1", "nn.Module: Sequential_1", "nn.Module: Sequential_0"]])
+        self.assertEqual(
+            [e.stack for e in p.events() if e.name == "aten::linear"],
+            [
+                ["nn.Module: Linear_0", "nn.Module: Sequential_0"],
+                ["nn.Module: Linear_1", "nn.Module: Sequential_1", "nn.Module: Sequential_0"],
+            ],
+        )
 
     def test_tracing_that_ends_first_leaves_modules_to_hooks(self):
         with prof.profile() as p:
@@ -324,7 +446,10 @@ class Modules(unittest.TestCase):
                 self.model[0](self.x)
                 tracing.stop()
                 self.model[0](self.x)
-        self.assertEqual([e.name for e in p.events() if e.name.startswith("nn.Module: ")], ["nn.Module: Linear_0"] * 2)
+        self.assertEqual(
+            [e.name for e in p.events() if e.name.startswith("nn.Module: ")],
+            ["nn.Module: Linear_0"] * 2,
+        )
 
     def test_another_thread_has_functions(self):
         with prof.profile(with_stack=True, with_modules=True, torch=True) as p:
@@ -333,10 +458,13 @@ class Modules(unittest.TestCase):
             thread.join()
         names = {row.key: row.count for row in p.key_averages(include_python_functions=True)}
         self.assertEqual([name for name in names if name.startswith("nn.Module: ")], [])
-        self.assertEqual(sum(count for name, count in names.items() if name.endswith("._wrapped_call_impl")), 6)
+        self.assertEqual(
+            sum(count for name, count in names.items() if name.endswith("._wrapped_call_impl")), 6
+        )
 
     def test_an_interrupt_while_a_module_is_named(self):
-        """A signal's handler that raises inside of prof's own question is the program's error, and the next call is seen."""
+        """A signal's handler that raises inside of prof's own question is the program's error, and
+        the next call is seen."""
         original, raised = prof.functions._modules, []
 
         class Interrupts(dict):

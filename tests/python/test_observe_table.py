@@ -1,4 +1,5 @@
-"""resnet18's table by prof.torch.observe() beside torch.profiler's, in one process, row for row: what bench/python/torch_table.py measures, and docs/python.md shows. make test-torch."""
+"""resnet18's table by prof.torch.observe() beside torch.profiler's, in one process, row for row:
+what bench/python/torch_table.py measures, and docs/python.md shows. make test-torch."""
 
 import importlib.util
 import json
@@ -18,7 +19,9 @@ try:
 except ImportError as e:
     MISSING = str(e)
 
-SOURCE = os.environ.get("PROF_TEST_SOURCE_DIR") or os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+SOURCE = os.environ.get("PROF_TEST_SOURCE_DIR") or os.path.dirname(
+    os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+)
 SCRIPT = os.path.join(SOURCE, "bench", "python", "torch_table.py")
 TIMES = 3
 
@@ -45,12 +48,17 @@ class Table(unittest.TestCase):
         for name, one in rows.items():
             calls = self.rules.calls_of(one)
             for column in self.rules.COLUMNS:
-                if column in one["theirs"] and not self.rules.is_within(one["mine"][column], one["theirs"][column], calls):
-                    off[name, column] = f"{sorted(one['mine'][column])} against {sorted(one['theirs'][column])}"
+                if column in one["theirs"] and not self.rules.is_within(
+                    one["mine"][column], one["theirs"][column], calls
+                ):
+                    off[name, column] = (
+                        f"{sorted(one['mine'][column])} against {sorted(one['theirs'][column])}"
+                    )
         return off
 
     def check_times(self, which):
-        """A row fails where it is off each time: of a busy machine one measurement may be worth nothing."""
+        """A row fails where it is off each time: of a busy machine one measurement may be worth
+        nothing."""
         off = self.rows_off(self.found[which])
         for _ in range(TIMES - 1):
             if not off:
@@ -61,14 +69,29 @@ class Table(unittest.TestCase):
 
     def check_calls(self, which):
         rows = self.found[which]
-        self.assertEqual({name: set(one["mine"].get("calls", [0])) for name, one in rows.items()}, {name: {self.rules.calls_of(one)} for name, one in rows.items()})
+        self.assertEqual(
+            {name: set(one["mine"].get("calls", [0])) for name, one in rows.items()},
+            {name: {self.rules.calls_of(one)} for name, one in rows.items()},
+        )
 
     def skip_where_a_mode_sees_fewer_calls(self):
-        if not any(name.startswith("aten::conv2d ") and "calls" in one["mine"] for name, one in self.found["shapes"].items()):
-            self.skipTest("observe(record_shapes=True) goes by a TorchDispatchMode here, which is not shown aten::conv2d")
+        if not any(
+            name.startswith("aten::conv2d ") and "calls" in one["mine"]
+            for name, one in self.found["shapes"].items()
+        ):
+            self.skipTest(
+                "observe(record_shapes=True) goes by a TorchDispatchMode here, which is not shown "
+                "aten::conv2d"
+            )
 
     def test_what_the_guides_count(self):
-        self.assertEqual([self.found["times"][f"aten::{name}"]["mine"]["calls"][0] for name in ("conv2d", "batch_norm", "max_pool2d")], [20, 20, 1])
+        self.assertEqual(
+            [
+                self.found["times"][f"aten::{name}"]["mine"]["calls"][0]
+                for name in ("conv2d", "batch_norm", "max_pool2d")
+            ],
+            [20, 20, 1],
+        )
 
     def test_names_and_calls(self):
         self.check_calls("times")
@@ -85,7 +108,9 @@ class Table(unittest.TestCase):
         self.check_times("shapes")
 
     def test_shapes_of_tensors(self):
-        """Whichever way: torch's list has [] for what is no tensor, in the mode's the defaults are missing at its end."""
+        """Whichever way: torch's list has [] for what is no tensor, in the mode's the defaults are
+        missing at its end."""
+
         def groups(side):
             found = {}
             for name, one in self.found["shapes"].items():
@@ -101,7 +126,14 @@ class Table(unittest.TestCase):
             return shapes
 
         mine, theirs = groups("mine"), groups("theirs")
-        names = ("aten::convolution", "aten::native_batch_norm", "aten::max_pool2d_with_indices", "aten::add_", "aten::addmm", "aten::mean")
+        names = (
+            "aten::convolution",
+            "aten::native_batch_norm",
+            "aten::max_pool2d_with_indices",
+            "aten::add_",
+            "aten::addmm",
+            "aten::mean",
+        )
         of_names = lambda found: {key: calls for key, calls in found.items() if key[0] in names}  # noqa: E731
         self.assertEqual(sum(of_names(mine).values()), 20 + 20 + 1 + 8 + 1 + 1)
         self.assertEqual(of_names(mine), of_names(theirs))
@@ -111,8 +143,19 @@ class Table(unittest.TestCase):
         for name, one in self.found["memory"].items():
             for column in ("self_bytes", "total_bytes"):
                 self.assertEqual(one["mine"][column], one["theirs"][column], f"{name} {column}")
-        has_some = {name for name, one in self.found["memory"].items() if one["theirs"]["self_bytes"][0]}
-        self.assertGreaterEqual(has_some, {"[memory]", "aten::empty", "aten::max_pool2d_with_indices", "aten::addmm", "aten::mean"})
+        has_some = {
+            name for name, one in self.found["memory"].items() if one["theirs"]["self_bytes"][0]
+        }
+        self.assertGreaterEqual(
+            has_some,
+            {
+                "[memory]",
+                "aten::empty",
+                "aten::max_pool2d_with_indices",
+                "aten::addmm",
+                "aten::mean",
+            },
+        )
 
 
 if __name__ == "__main__":

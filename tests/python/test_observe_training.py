@@ -1,4 +1,5 @@
-"""Training under prof.torch.observe(): forward, loss, backward and optimizer, in one thread and several, with a schedule; beside torch.profiler. make test-torch."""
+"""Training under prof.torch.observe(): forward, loss, backward and optimizer, in one thread and
+several, with a schedule; beside torch.profiler. make test-torch."""
 
 import collections
 import contextlib
@@ -16,7 +17,13 @@ import prof
 
 def model_of(seed):
     torch.manual_seed(seed)
-    return torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(4 * 6 * 6, 5))
+    return torch.nn.Sequential(
+        torch.nn.Conv2d(3, 4, 3),
+        torch.nn.BatchNorm2d(4),
+        torch.nn.ReLU(),
+        torch.nn.Flatten(),
+        torch.nn.Linear(4 * 6 * 6, 5),
+    )
 
 
 class Trainer:
@@ -25,7 +32,11 @@ class Trainer:
     def __init__(self, seed=1, optimizer="SGD"):
         self.model = model_of(seed)
         self.x, self.y = torch.randn(4, 3, 8, 8), torch.tensor([0, 1, 2, 3])
-        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1, momentum=0.9) if optimizer == "SGD" else torch.optim.Adam(self.model.parameters())
+        self.optimizer = (
+            torch.optim.SGD(self.model.parameters(), lr=0.1, momentum=0.9)
+            if optimizer == "SGD"
+            else torch.optim.Adam(self.model.parameters())
+        )
 
     def step(self):
         self.optimizer.zero_grad()
@@ -35,7 +46,11 @@ class Trainer:
         return loss
 
     def state(self):
-        return [self.x, *self.model.state_dict().values(), *(p.grad for p in self.model.parameters())]
+        return [
+            self.x,
+            *self.model.state_dict().values(),
+            *(p.grad for p in self.model.parameters()),
+        ]
 
 
 def kineto(**options):
@@ -53,10 +68,22 @@ class Training(Beside, unittest.TestCase):
                     return [trainer.step(), *trainer.state()]
 
                 found = self.compare_results(work)
-                self.assertEqual([found[name] for name in (f"Optimizer.step#{optimizer}.step", "ConvolutionBackward0", "NllLossBackward0", "aten::cross_entropy_loss")], [1, 1, 1, 1])
+                self.assertEqual(
+                    [
+                        found[name]
+                        for name in (
+                            f"Optimizer.step#{optimizer}.step",
+                            "ConvolutionBackward0",
+                            "NllLossBackward0",
+                            "aten::cross_entropy_loss",
+                        )
+                    ],
+                    [1, 1, 1, 1],
+                )
 
     def test_forward_again_in_threads_of_autograd(self):
-        """A backward pass inside of a backward pass, deeper than autograd's own limit of 60: from there on its own threads run it, which are observed for the thread that began."""
+        """A backward pass inside of a backward pass, deeper than autograd's own limit of 60: from
+        there on its own threads run it, which are observed for the thread that began."""
 
         class Inside(torch.autograd.Function):
             @staticmethod
@@ -120,7 +147,8 @@ class Steps(unittest.TestCase):
     SCHEDULE = {"wait": 1, "warmup": 1, "active": 2, "repeat": 2}
 
     def seen(self, profile, around):
-        """Of each cycle: the calls, and what stands inside of which step; the parameters at the end."""
+        """Of each cycle: the calls, and what stands inside of which step; the parameters at the
+        end."""
         cycles, trainer = [], Trainer()
 
         def ready(p):
@@ -128,8 +156,20 @@ class Steps(unittest.TestCase):
                 path = os.path.join(folder, "trace.json")
                 p.export_chrome_trace(path)
                 with open(path) as f:
-                    slices = [e for e in json.load(f)["traceEvents"] if e["ph"] == "X" and e.get("cat") in ("cpu_op", "user_annotation")]
-            cycles.append((calls(p), nested((e["name"], e["tid"], float(e["ts"]), float(e["ts"]) + float(e["dur"])) for e in slices)))
+                    slices = [
+                        e
+                        for e in json.load(f)["traceEvents"]
+                        if e["ph"] == "X" and e.get("cat") in ("cpu_op", "user_annotation")
+                    ]
+            cycles.append(
+                (
+                    calls(p),
+                    nested(
+                        (e["name"], e["tid"], float(e["ts"]), float(e["ts"]) + float(e["dur"]))
+                        for e in slices
+                    ),
+                )
+            )
 
         with around, profile(on_trace_ready=ready) as p:
             for _ in range(10):
@@ -138,13 +178,21 @@ class Steps(unittest.TestCase):
         return cycles, trainer.state()
 
     def test_the_cycles_of_a_schedule(self):
-        mine, state = self.seen(lambda **o: prof.profile(schedule=prof.schedule(**self.SCHEDULE), **o), prof.torch.observe())
-        theirs, other = self.seen(lambda **o: kineto(schedule=torch.profiler.schedule(**self.SCHEDULE), **o), contextlib.nullcontext())
+        mine, state = self.seen(
+            lambda **o: prof.profile(schedule=prof.schedule(**self.SCHEDULE), **o),
+            prof.torch.observe(),
+        )
+        theirs, other = self.seen(
+            lambda **o: kineto(schedule=torch.profiler.schedule(**self.SCHEDULE), **o),
+            contextlib.nullcontext(),
+        )
         self.assertEqual([found["ProfilerStep*"] for found, _ in mine], [2, 2])
         for (my_calls, my_order), (their_calls, their_order) in zip(mine, theirs):
             self.assertEqual(my_calls, their_calls)
             self.assertEqual(my_order, their_order)
-        self.assertEqual([name for name, depth in mine[0][1] if depth == 0], ["ProfilerStep#2", "ProfilerStep#3"])
+        self.assertEqual(
+            [name for name, depth in mine[0][1] if depth == 0], ["ProfilerStep#2", "ProfilerStep#3"]
+        )
         for a, b in zip(state, other):
             self.assertTrue(torch.equal(a, b))
 

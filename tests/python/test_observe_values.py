@@ -1,4 +1,5 @@
-"""FLOPs, scalar inputs and strides of PyTorch's operators, beside torch.profiler in the same run. make test-torch."""
+"""FLOPs, scalar inputs and strides of PyTorch's operators, beside torch.profiler in the same run.
+make test-torch."""
 
 import collections
 import json
@@ -209,7 +210,10 @@ class Flops(unittest.TestCase):
             self.assertEqual({row.key: row.flops for row in rows if row.flops}, expected)
 
     def test_of_the_programs_own_the_outermost_is_counted(self):
-        with prof.profile(with_flops=True) as p, prof.scope("matmul", "operator", 1, _shapes=SHAPES):
+        with (
+            prof.profile(with_flops=True) as p,
+            prof.scope("matmul", "operator", 1, _shapes=SHAPES),
+        ):
             for _ in range(2):
                 with prof.scope("matmul", "operator", 1, _shapes=SHAPES):
                     pass
@@ -288,12 +292,16 @@ class Values(unittest.TestCase):
             kept = torch.empty(5)
         events = p.events()
         ends = [(e.name, e.flow_id, e.flow_start) for e in events if e.flow_id]
-        self.assertEqual(ends, 2 * [
-            ("aten::mul", 2, True),
-            ("aten::sum", 1, True),
-            ("SumBackward0", 1, False),
-            ("MulBackward0", 2, False),
-        ])
+        self.assertEqual(
+            ends,
+            2
+            * [
+                ("aten::mul", 2, True),
+                ("aten::sum", 1, True),
+                ("SumBackward0", 1, False),
+                ("MulBackward0", 2, False),
+            ],
+        )
         self.assertEqual({e.flow_type for e in events if e.flow_id}, {1})
         del kept
         copied = pickle.loads(pickle.dumps([e for e in events if e.flow_id][0]))

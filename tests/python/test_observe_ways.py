@@ -1,4 +1,6 @@
-"""Ways that a program has torch run its operators (modes, transforms, compilers, operators of its own, backward passes of all kinds) under prof.torch.observe(): the calls are torch.profiler's, nested the same, and the results have the same bits. make test-torch."""
+"""Ways that a program has torch run its operators (modes, transforms, compilers, operators of its
+own, backward passes of all kinds) under prof.torch.observe(): the calls are torch.profiler's,
+nested the same, and the results have the same bits. make test-torch."""
 
 import os
 import subprocess
@@ -7,7 +9,17 @@ import threading
 import unittest
 import warnings
 
-from beside_torch import Beside, bits, calls, calls_of, nested_in, seen_by_prof, seen_by_torch, skip_without_torch, torch
+from beside_torch import (
+    Beside,
+    bits,
+    calls,
+    calls_of,
+    nested_in,
+    seen_by_prof,
+    seen_by_torch,
+    skip_without_torch,
+    torch,
+)
 
 import prof
 
@@ -87,7 +99,9 @@ class Ways(Beside, unittest.TestCase):
         self.addCleanup(torch.set_num_threads, before)
         for count in (1, 3, 2):
             torch.set_num_threads(count)
-            self.assertEqual(self.compare_results(lambda: torch.mm(large, large).exp().sum())["aten::mm"], 1)
+            self.assertEqual(
+                self.compare_results(lambda: torch.mm(large, large).exp().sum())["aten::mm"], 1
+            )
 
     def test_threads_set_while_observed(self):
         large = torch.randn(400, 400)
@@ -103,7 +117,13 @@ class Ways(Beside, unittest.TestCase):
     # ---- transforms and compilers ----
 
     def test_vmap(self):
-        self.assertEqual(self.compare_results(lambda: torch.vmap(lambda row: torch.dot(row, row))(self.x))["aten::dot"], 1)  # functorch hands it on to itself alone
+        # functorch hands it on to itself alone
+        self.assertEqual(
+            self.compare_results(lambda: torch.vmap(lambda row: torch.dot(row, row))(self.x))[
+                "aten::dot"
+            ],
+            1,
+        )
 
     def test_functional_derivatives(self):
         self.compare_results(lambda: torch.func.grad(lambda x: (x * x).sum())(self.x))
@@ -124,25 +144,49 @@ class Ways(Beside, unittest.TestCase):
             with self.subTest(backend):
                 torch._dynamo.reset()
                 compiled = torch.compile(self.linear, backend=backend)
-                found = self.compare_results(lambda: self.backward_of(compiled(self.leaf)), for_torch_alone=("Pregraph bytecode", "AOTDispatcher Runtime Wrapper Prologue"))
-                self.assertEqual(sum(count for name, count in found.items() if name.startswith("Torch-Compiled Region")), 1)
+                found = self.compare_results(
+                    lambda: self.backward_of(compiled(self.leaf)),
+                    for_torch_alone=("Pregraph bytecode", "AOTDispatcher Runtime Wrapper Prologue"),
+                )
+                self.assertEqual(
+                    sum(
+                        count
+                        for name, count in found.items()
+                        if name.startswith("Torch-Compiled Region")
+                    ),
+                    1,
+                )
 
     # ---- the program's own ----
 
     def test_sizes_that_are_symbols_stay_symbols(self):
-        """Who asks such a tensor for its sizes has them fixed: torch compiles again for each size that comes."""
+        """Who asks such a tensor for its sizes has them fixed: torch compiles again for each size
+        that comes."""
         from torch._dynamo.testing import CompileCounterWithBackend
 
         counted = []
         for with_shapes in (False, True):
             torch._dynamo.reset()
             counter = CompileCounterWithBackend("aot_eager")
-            compiled = torch.compile(lambda x, y: torch.nn.functional.gelu(x.view(-1, 4) @ y).sum(), backend=counter, dynamic=True)
-            with prof.profile(record_shapes=with_shapes) as p, prof.torch.observe(record_shapes=with_shapes) as observed:
+            compiled = torch.compile(
+                lambda x, y: torch.nn.functional.gelu(x.view(-1, 4) @ y).sum(),
+                backend=counter,
+                dynamic=True,
+            )
+            with (
+                prof.profile(record_shapes=with_shapes) as p,
+                prof.torch.observe(record_shapes=with_shapes) as observed,
+            ):
                 for n in (2, 3, 5):
                     compiled(torch.ones(n, 8, requires_grad=True), torch.ones(4, 4)).backward()
             self.assertEqual("callbacks", observed.way)
-            counted.append((counter.frame_count, {row.key: row.count for row in p.key_averages()}["GeluBackward0"]))  # compiled, traced
+            # compiled, traced
+            counted.append(
+                (
+                    counter.frame_count,
+                    {row.key: row.count for row in p.key_averages()}["GeluBackward0"],
+                )
+            )
         self.assertEqual([(1, 1), (1, 1)], counted)
 
     def test_tensors_of_pythons_own_classes_have_their_shapes(self):
@@ -161,8 +205,16 @@ class Ways(Beside, unittest.TestCase):
         with FakeTensorMode():
             fake = torch.empty(4, 4)
         masked, two = masked_tensor(self.x, self.x > 0), Counted(self.x.clone(), self.x.clone())
-        jagged = torch.nested.nested_tensor([torch.ones(2, 3), torch.ones(4, 3)], layout=torch.jagged)  # its sizes are symbols
-        for name, work in {"fake": lambda: fake + fake, "masked": lambda: masked * masked, "two": lambda: two @ two, "jagged": lambda: jagged * 2}.items():
+        # its sizes are symbols
+        jagged = torch.nested.nested_tensor(
+            [torch.ones(2, 3), torch.ones(4, 3)], layout=torch.jagged
+        )
+        for name, work in {
+            "fake": lambda: fake + fake,
+            "masked": lambda: masked * masked,
+            "two": lambda: two @ two,
+            "jagged": lambda: jagged * 2,
+        }.items():
             with self.subTest(name):
                 work()
                 asked.clear()
@@ -172,7 +224,9 @@ class Ways(Beside, unittest.TestCase):
                     result = work()
                 self.assertEqual(called, asked)
                 self.assertEqual(plain, bits(result.a) if name == "two" else None)
-                with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True) as q:
+                with torch.profiler.profile(
+                    activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True
+                ) as q:
                     work()
                 mine, theirs = shapes_of(p), shapes_of(q)
                 self.assertEqual(mine, theirs)
@@ -193,7 +247,13 @@ mine, theirs = shapes_of(p), shapes_of(q)
 print(mine == theirs, [shapes for name, shapes in mine if name == "aten::mul"][:1])
 dist.destroy_process_group()
 """
-        done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], cwd=os.path.dirname(os.path.abspath(__file__)), stdout=subprocess.PIPE, text=True, check=True)
+        done = subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", code],
+            cwd=os.path.dirname(os.path.abspath(__file__)),
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+        )
         self.assertEqual(done.stdout, "True [[[4, 3], [4, 3]]]\n")
 
     def test_a_tensor_that_stands_for_another_is_not_asked(self):
@@ -201,11 +261,18 @@ dist.destroy_process_group()
         with prof.profile(record_shapes=True) as p, prof.torch.observe(record_shapes=True):
             wrapper + 1
             torch.ones(2, 3, device="meta") + 1
-        self.assertEqual([[], [2, 3]], [e.input_shapes[0] for e in p.events() if e.name == "aten::add"])  # the wrapper, in which is what it stands for alone; the other
-        self.assertEqual([row.count for row in p.trace.aggregate(["name"]) if row.name == "aten::add"], [3])
+        # the wrapper, in which is what it stands for alone; the other
+        self.assertEqual(
+            [[], [2, 3]], [e.input_shapes[0] for e in p.events() if e.name == "aten::add"]
+        )
+        self.assertEqual(
+            [row.count for row in p.trace.aggregate(["name"]) if row.name == "aten::add"], [3]
+        )
 
     def test_a_custom_operator(self):
-        found = self.compare_results(lambda: self.backward_of(torch.ops.prof_test.double(self.leaf)))
+        found = self.compare_results(
+            lambda: self.backward_of(torch.ops.prof_test.double(self.leaf))
+        )
         self.assertEqual(found["prof_test::double"], 1)
 
     def test_a_function_of_autograd(self):
@@ -224,7 +291,8 @@ dist.destroy_process_group()
         self.assertEqual(self.compare_results(work)["aten::neg"], 1)
 
     def test_a_range_that_another_thread_ends(self):
-        """As of what torch waits for elsewhere: its own end, not that of the range around it. prof has such a range on a row of its own."""
+        """As of what torch waits for elsewhere: its own end, not that of the range around it. prof
+        has such a range on a row of its own."""
         observe = prof.torch.observe()
         with observe:
             pass
@@ -276,7 +344,13 @@ dist.destroy_process_group()
                 def again(x):
                     return self.linear(x).relu()
 
-                found = self.compare_results(lambda: self.backward_of(torch.utils.checkpoint.checkpoint(again, self.leaf, use_reentrant=use_reentrant)))
+                found = self.compare_results(
+                    lambda: self.backward_of(
+                        torch.utils.checkpoint.checkpoint(
+                            again, self.leaf, use_reentrant=use_reentrant
+                        )
+                    )
+                )
                 self.assertEqual(found["aten::linear"], 2)
 
     def test_a_derivative_of_a_derivative(self):

@@ -1,4 +1,6 @@
-"""A DataLoader's workers beside prof.torch.observe(): the program's own rows are torch.profiler's, workers are recorded where the whole program is, nothing hangs at the end, and no file is left behind. make test-torch."""
+"""A DataLoader's workers beside prof.torch.observe(): the program's own rows are torch.profiler's,
+workers are recorded where the whole program is, nothing hangs at the end, and no file is left
+behind. make test-torch."""
 
 import glob
 import json
@@ -32,13 +34,26 @@ class Workers(unittest.TestCase):
     def run_loader(self, context, what, **variables):
         """What it printed. Nothing else may come but the warning of workers, and it must end."""
         environment = {**os.environ, "TMPDIR": self.folder, **variables}
-        done = subprocess.run([sys.executable, os.path.join(HERE, "loader_of_two.py"), context, what], cwd=self.folder, env=environment, capture_output=True, text=True, timeout=HANG_SECONDS)
+        done = subprocess.run(
+            [sys.executable, os.path.join(HERE, "loader_of_two.py"), context, what],
+            cwd=self.folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=HANG_SECONDS,
+        )
         self.assertEqual((done.returncode, re.sub(WARNING, "", done.stderr)), (0, ""))
         return json.loads(done.stdout)
 
     def files(self):
-        """But sockets of multiprocessing's, and older torch's generated modules, which workers leave that are killed."""
-        return [os.path.join(folder, name) for folder, _, names in os.walk(self.folder) for name in names if "pymp-" not in folder and name != "_remote_module_non_scriptable.py"]
+        """But sockets of multiprocessing's, and older torch's generated modules, which workers
+        leave that are killed."""
+        return [
+            os.path.join(folder, name)
+            for folder, _, names in os.walk(self.folder)
+            for name in names
+            if "pymp-" not in folder and name != "_remote_module_non_scriptable.py"
+        ]
 
     def test_the_rows_are_those_of_torch_profiler(self):
         for context in ("fork", "spawn"):
@@ -56,12 +71,18 @@ class Workers(unittest.TestCase):
 
     def recorded(self, context, what):
         """Of the program and of each worker the calls, where the whole program is recorded."""
-        self.run_loader(context, what, PROF_LEVEL="1", PROF_OUTPUT=os.path.join(self.folder, f"{context}.prof"))
+        self.run_loader(
+            context, what, PROF_LEVEL="1", PROF_OUTPUT=os.path.join(self.folder, f"{context}.prof")
+        )
         own, workers = [], []
         for path in self.files():
             with prof.Trace.open(path) as trace:
-                (own if path.endswith(f"{context}.prof") else workers).append({row.name: row.count for row in trace.aggregate(group="name")})
-        self.assertEqual((len(own), len(workers)), (1, 2), glob.glob(os.path.join(self.folder, "*")))
+                (own if path.endswith(f"{context}.prof") else workers).append(
+                    {row.name: row.count for row in trace.aggregate(group="name")}
+                )
+        self.assertEqual(
+            (len(own), len(workers)), (1, 2), glob.glob(os.path.join(self.folder, "*"))
+        )
         return own[0], workers
 
     def test_workers_that_are_forked_are_observed_on(self):

@@ -49,10 +49,16 @@ class Schedules(Base):
         cycle = ["NONE", "WARMUP", "RECORD", "RECORD_AND_SAVE"]
         self.assertEqual(words, ["NONE"] * 2 + cycle * 2 + ["NONE"] * 2)
         self.assertIs(prof.schedule(wait=0, warmup=1, active=1)(1), ProfilerAction.RECORD_AND_SAVE)
-        self.assertIs(prof.schedule(wait=3, warmup=1, active=1, skip_first_wait=1)(0), ProfilerAction.WARMUP)
+        self.assertIs(
+            prof.schedule(wait=3, warmup=1, active=1, skip_first_wait=1)(0), ProfilerAction.WARMUP
+        )
 
     def test_bad_ones(self):
-        for bad in (dict(wait=-1, warmup=1, active=1), dict(wait=0, warmup=1, active=0), dict(wait=0, warmup=1, active=1, repeat=-2)):
+        for bad in (
+            dict(wait=-1, warmup=1, active=1),
+            dict(wait=0, warmup=1, active=0),
+            dict(wait=0, warmup=1, active=1, repeat=-2),
+        ):
             with self.assertRaises(AssertionError) as raised:
                 prof.schedule(**bad)
             self.assertIsInstance(raised.exception, ValueError)
@@ -65,7 +71,10 @@ class Schedules(Base):
 
     def test_each_cycle_has_its_own_trace(self):
         ready = []
-        with prof.profile(schedule=prof.schedule(wait=1, warmup=1, active=2, repeat=2), on_trace_ready=lambda p: ready.append((p.step_num, counts(p.key_averages())))) as p:
+        with prof.profile(
+            schedule=prof.schedule(wait=1, warmup=1, active=2, repeat=2),
+            on_trace_ready=lambda p: ready.append((p.step_num, counts(p.key_averages()))),
+        ) as p:
             for _ in range(10):
                 work()
                 p.step()
@@ -80,11 +89,17 @@ class Schedules(Base):
                 work()
                 p.step()
         self.assertEqual(counts(p.key_averages()), {"outer": 4, "inner": 8, "ProfilerStep*": 4})
-        self.assertEqual([e.trace_name for e in p.events() if e.name == "ProfilerStep*"], ["ProfilerStep#2", "ProfilerStep#3", "ProfilerStep#6", "ProfilerStep#7"])
+        self.assertEqual(
+            [e.trace_name for e in p.events() if e.name == "ProfilerStep*"],
+            ["ProfilerStep#2", "ProfilerStep#3", "ProfilerStep#6", "ProfilerStep#7"],
+        )
 
     def test_a_second_start_goes_on_with_the_steps(self):
         ready = []
-        p = prof.profile(schedule=prof.schedule(wait=0, warmup=1, active=1), on_trace_ready=lambda p: ready.append(p.step_num))
+        p = prof.profile(
+            schedule=prof.schedule(wait=0, warmup=1, active=1),
+            on_trace_ready=lambda p: ready.append(p.step_num),
+        )
         for _ in range(2):
             with p:
                 for _ in range(2):
@@ -108,7 +123,8 @@ class Schedules(Base):
         self.assertNotEqual(ProfilerAction.NONE, other.NONE)
 
     def test_a_schedule_must_not_say_that_a_device_has_stopped(self):
-        """That is torch.profiler's own word. A step that is refused leaves the profile as it was."""
+        """That is torch.profiler's own word. A step that is refused leaves the profile as it
+        was."""
         stopped = ProfilerAction.DEVICE_STOPPED
         with self.assertRaisesRegex(ValueError, "DEVICE_STOPPED is set internally"):
             prof.profile(schedule=lambda step: stopped)
@@ -121,7 +137,10 @@ class Schedules(Base):
 
     def test_a_schedule_that_ends_while_it_records(self):
         ready = []
-        with prof.profile(schedule=prof.schedule(wait=0, warmup=1, active=5), on_trace_ready=lambda p: ready.append(p.step_num)) as p:
+        with prof.profile(
+            schedule=prof.schedule(wait=0, warmup=1, active=5),
+            on_trace_ready=lambda p: ready.append(p.step_num),
+        ) as p:
             for _ in range(3):
                 work()
                 p.step()
@@ -134,7 +153,12 @@ class Schedules(Base):
             p.key_averages()
 
     def test_illegal_transitions_warn(self):
-        actions = [ProfilerAction.RECORD, ProfilerAction.NONE, ProfilerAction.WARMUP, ProfilerAction.NONE]
+        actions = [
+            ProfilerAction.RECORD,
+            ProfilerAction.NONE,
+            ProfilerAction.WARMUP,
+            ProfilerAction.NONE,
+        ]
         with self.assertWarnsRegex(UserWarning, "Incorrect schedule"):
             with prof.profile(schedule=lambda step: actions[step]) as p:
                 for _ in range(3):
@@ -151,8 +175,13 @@ class Warned(unittest.TestCase):
         return [str(x.message) for x in w]
 
     def test_memory_that_nothing_tells_of(self):
-        code = f"import sys; sys.path.insert(0, {os.path.dirname(__file__)!r}); import test_profile as t; case = t.Warned(); print(case.said(case.of_memory))"
-        found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=HANG_SECONDS)
+        code = (
+            f"import sys; sys.path.insert(0, {os.path.dirname(__file__)!r}); import test_profile "
+            f"as t; case = t.Warned(); print(case.said(case.of_memory))"
+        )
+        found = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, timeout=HANG_SECONDS
+        )
         (text,) = eval(found.stdout)
         self.assertIn("python3 -m prof run --profile-memory", text)
 
@@ -270,8 +299,13 @@ class Life(Base):
             with prof.profile(level=2) as inner:
                 work("inside")
             work("behind")
-        self.assertEqual([e.key for e in outer.key_averages()], ["before operator", "inside operator", "inside runtime", "behind operator"])
-        self.assertEqual([e.key for e in inner.key_averages()], ["inside operator", "inside runtime"])
+        self.assertEqual(
+            [e.key for e in outer.key_averages()],
+            ["before operator", "inside operator", "inside runtime", "behind operator"],
+        )
+        self.assertEqual(
+            [e.key for e in inner.key_averages()], ["inside operator", "inside runtime"]
+        )
         profiler.start(2)
         with prof.profile():
             work("of another level")
@@ -302,7 +336,9 @@ class Life(Base):
         for bad, error in (((3, 3), ValueError), ((-1, 2), ValueError), (("0", 2), TypeError)):
             with self.assertRaises(error):
                 prof.set_rank(*bad)
-        with self.assertRaisesRegex(ValueError, "rank must be less than world_size, which is 2, not 5"):
+        with self.assertRaisesRegex(
+            ValueError, "rank must be less than world_size, which is 2, not 5"
+        ):
             prof.set_rank(5, 2)
         with self.assertRaises(TypeError):
             prof.set_process_name(3)
@@ -314,9 +350,22 @@ class Life(Base):
         self.assertIn("/no/such/file.prof", str(raised.exception))
 
     def test_names_of_torch_stand_in_profiler(self):
-        from prof.profiler import ProfilerActivity, profile, record_function, schedule, tensorboard_trace_handler
+        from prof.profiler import (
+            ProfilerActivity,
+            profile,
+            record_function,
+            schedule,
+            tensorboard_trace_handler,
+        )
 
-        with profile(activities=[ProfilerActivity.CPU], schedule=schedule(wait=0, warmup=0, active=1), on_trace_ready=lambda p: None) as p, record_function("x"):
+        with (
+            profile(
+                activities=[ProfilerActivity.CPU],
+                schedule=schedule(wait=0, warmup=0, active=1),
+                on_trace_ready=lambda p: None,
+            ) as p,
+            record_function("x"),
+        ):
             pass
         self.assertIs(profile, prof.profile)
         self.assertIs(tensorboard_trace_handler, prof.tensorboard_trace_handler)
@@ -359,7 +408,10 @@ class Life(Base):
     def test_arguments(self):
         with self.assertRaises(TypeError):
             prof.profile(activities=["cpu"])
-        self.assertEqual(prof.profile(activities=[{prof.ProfilerActivity.CPU: []}]).activities, {prof.ProfilerActivity.CPU})
+        self.assertEqual(
+            prof.profile(activities=[{prof.ProfilerActivity.CPU: []}]).activities,
+            {prof.ProfilerActivity.CPU},
+        )
         with self.assertRaises(TypeError):
             prof.profile(nothing=1)
         with self.assertRaises(AssertionError):
@@ -368,7 +420,11 @@ class Life(Base):
             prof.profile(on_trace_ready=3)
         with self.assertWarns(FutureWarning):
             prof.profile(use_cuda=False)
-        prof.profile(activities=[prof.ProfilerActivity.CPU, prof.ProfilerActivity.CUDA], with_modules=True, experimental_config=object())
+        prof.profile(
+            activities=[prof.ProfilerActivity.CPU, prof.ProfilerActivity.CUDA],
+            with_modules=True,
+            experimental_config=object(),
+        )
 
 
 class Tables(Base):
@@ -383,7 +439,18 @@ class Tables(Base):
         self.assertEqual(lines[0], lines[2])
         self.assertEqual(lines[0], "-" * 9 + ("  " + "-" * 12) * 6 + "  ")
         self.assertEqual(lines[1].split("  ")[0].strip(), "")
-        self.assertEqual(re.split(r"\s{2,}", lines[1].strip()), ["Name", "Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg", "# of Calls"])
+        self.assertEqual(
+            re.split(r"\s{2,}", lines[1].strip()),
+            [
+                "Name",
+                "Self CPU %",
+                "Self CPU",
+                "CPU total %",
+                "CPU total",
+                "CPU time avg",
+                "# of Calls",
+            ],
+        )
         self.assertEqual(len(set(map(len, lines[:5]))), 1)
         self.assertTrue(lines[-1].startswith("Self CPU time total: "))
         self.assertTrue(text.endswith("\n"))
@@ -415,7 +482,15 @@ class Tables(Base):
         with self.assertRaises(AttributeError) as raised:
             averages.table(sort_by="nothing")
         self.assertIsInstance(raised.exception, ValueError)
-        for key in ("cpu_time", "cpu_time_total", "cuda_time_total", "self_cuda_time_total", "cpu_memory_usage", "self_cuda_memory_usage", "count"):
+        for key in (
+            "cpu_time",
+            "cpu_time_total",
+            "cuda_time_total",
+            "self_cuda_time_total",
+            "cpu_memory_usage",
+            "self_cuda_memory_usage",
+            "count",
+        ):
             averages.table(sort_by=key)
 
     def test_arguments_that_are_wrong(self):
@@ -482,16 +557,27 @@ class Tables(Base):
     def test_flops_and_shapes(self):
         with prof.profile(with_flops=True) as p:
             for _ in range(2):
-                with prof.scope("matmul", "operator", 1, _shapes=[(0x220, 10, 20), (0x220, 20, 30)]):
+                with prof.scope(
+                    "matmul", "operator", 1, _shapes=[(0x220, 10, 20), (0x220, 20, 30)]
+                ):
                     pass
         row = p.key_averages(group_by_input_shape=True)[0]
-        self.assertEqual((row.flops, row.input_shapes), (2 * 2 * 10 * 20 * 30, [[10, 20], [20, 30]]))
+        self.assertEqual(
+            (row.flops, row.input_shapes), (2 * 2 * 10 * 20 * 30, [[10, 20], [20, 30]])
+        )
         self.assertIn("KFLOPs", p.key_averages().table())
         self.assertEqual(p.key_averages()[0].input_shapes, "")
 
     def test_shapes_stacks_and_arguments_of_one_scope(self):
         def here():
-            with prof.scope("dense", "operator", 1, _shapes=[(0x220, 4, 8), (0x220, 8, 2)], step=7, **{"Input Dims": "mine"}):
+            with prof.scope(
+                "dense",
+                "operator",
+                1,
+                _shapes=[(0x220, 4, 8), (0x220, 8, 2)],
+                step=7,
+                **{"Input Dims": "mine"},
+            ):
                 pass
 
         with prof.profile(with_stack=True) as p:
@@ -499,18 +585,26 @@ class Tables(Base):
         event = p.events()[0]
         self.assertEqual((event.input_shapes, event.args["step"]), ([[4, 8], [8, 2]], 7))
         self.assertRegex(event.stack[0], r"^test_profile\.py\(\d+\): here$")
-        self.assertEqual((event.args, event.kwinputs), ({"step": 7, "Input Dims": "mine"}, event.args))  # nobody gave its stack
+        # nobody gave its stack
+        self.assertEqual(
+            (event.args, event.kwinputs), ({"step": 7, "Input Dims": "mine"}, event.args)
+        )
         self.assertEqual(p.events().to_dict()["args"], [event.args])
         row = p.key_averages(group_by_input_shape=True, group_by_stack_n=1)[0]
         self.assertEqual((row.input_shapes, row.stack), ([[4, 8], [8, 2]], event.stack[:1]))
         p.export_chrome_trace(self.path("t.json"))
         with open(self.path("t.json")) as f:
             args = next(e for e in json.load(f)["traceEvents"] if e["name"] == "dense")["args"]
-        self.assertEqual((args["Input Dims"], args["Input Dims#"], args["step"]), ([[4, 8], [8, 2]], "mine", 7))
-        self.assertEqual(args["Call stack"], "".join(f"{frame};" for frame in event.stack))  # as torch's
+        self.assertEqual(
+            (args["Input Dims"], args["Input Dims#"], args["step"]), ([[4, 8], [8, 2]], "mine", 7)
+        )
+        # as torch's
+        self.assertEqual(args["Call stack"], "".join(f"{frame};" for frame in event.stack))
         whole = json.loads(p.trace.json("chrome"))["traceEvents"]
         frame = next(e for e in whole if e["name"] == "dense")["args"]["Call stack"].split(";")[0]
-        self.assertEqual(frame, os.path.join(os.path.dirname(os.path.abspath(__file__)), event.stack[0]))
+        self.assertEqual(
+            frame, os.path.join(os.path.dirname(os.path.abspath(__file__)), event.stack[0])
+        )
         p.trace.dump(self.path("raf.json"), "raf")
         with open(self.path("raf.json")) as f:
             self.assertIn("step", json.dumps(json.load(f)["traceEvents"]))
@@ -528,7 +622,10 @@ class Tables(Base):
 
     def test_events_have_their_memory(self):
         with prof.profile(profile_memory=True) as p:
-            with prof.memory_profiler.Pool("host") as pool, prof.memory_profiler.Pool("device", "cuda:0") as far:
+            with (
+                prof.memory_profiler.Pool("host") as pool,
+                prof.memory_profiler.Pool("device", "cuda:0") as far,
+            ):
                 with prof.record_function("outer"):
                     with prof.record_function("inner"):
                         pool.alloc(0x1000, 1 << 20)
@@ -536,9 +633,35 @@ class Tables(Base):
                     pool.alloc(0x900000, 1 << 10)
                     pool.free(0x1000, 1 << 20)
                 pool.free(0x900000, 1 << 10)
-        found = {e.name: (e.cpu_memory_usage, e.self_cpu_memory_usage, e.device_memory_usage, e.self_device_memory_usage) for e in p.events()}
-        self.assertEqual(found, {"outer": (1024, 1024 - (1 << 20), 512, 0), "inner": (1 << 20, 1 << 20, 512, 512), "[memory]": (-1024, -1024, 0, 0)})
-        self.assertEqual({a.key: (a.cpu_memory_usage, a.self_cpu_memory_usage, a.device_memory_usage, a.self_device_memory_usage) for a in p.key_averages()}, found)
+        found = {
+            e.name: (
+                e.cpu_memory_usage,
+                e.self_cpu_memory_usage,
+                e.device_memory_usage,
+                e.self_device_memory_usage,
+            )
+            for e in p.events()
+        }
+        self.assertEqual(
+            found,
+            {
+                "outer": (1024, 1024 - (1 << 20), 512, 0),
+                "inner": (1 << 20, 1 << 20, 512, 512),
+                "[memory]": (-1024, -1024, 0, 0),
+            },
+        )
+        self.assertEqual(
+            {
+                a.key: (
+                    a.cpu_memory_usage,
+                    a.self_cpu_memory_usage,
+                    a.device_memory_usage,
+                    a.self_device_memory_usage,
+                )
+                for a in p.key_averages()
+            },
+            found,
+        )
         self.assertIn("CUDA Mem", p.key_averages().table())
 
     def test_a_users_name_that_is_an_operators(self):
@@ -548,7 +671,10 @@ class Tables(Base):
                     pass
             with prof.scope("conv", "another"):
                 pass
-        self.assertEqual([(a.key, a.count, a.is_user_annotation) for a in p.key_averages()], [("conv", 1, True), ("conv", 2, False)])
+        self.assertEqual(
+            [(a.key, a.count, a.is_user_annotation) for a in p.key_averages()],
+            [("conv", 1, True), ("conv", 2, False)],
+        )
 
     def test_rows_come_by_their_first_calls(self):
         with prof.profile() as p:
@@ -576,7 +702,11 @@ class Tables(Base):
         outer = next(e for e in events if e.name == "outer")
         self.assertEqual([c.name for c in outer.cpu_children], ["inner"] * 3)
         self.assertIs(outer.cpu_children[0].cpu_parent, outer)
-        self.assertAlmostEqual(outer.self_cpu_time_total, outer.cpu_time_total - sum(c.cpu_time_total for c in outer.cpu_children), places=2)
+        self.assertAlmostEqual(
+            outer.self_cpu_time_total,
+            outer.cpu_time_total - sum(c.cpu_time_total for c in outer.cpu_children),
+            places=2,
+        )
         self.assertIn("outer", events.table(top_level_events_only=True))
         self.assertNotIn("inner", events.table(top_level_events_only=True))
         total = events.total_average()
@@ -601,7 +731,9 @@ class Tables(Base):
             with self.assertRaises(ImportError):
                 averages.to_arrow()
         else:
-            self.assertEqual(averages.to_arrow().column("count").to_pylist(), [a.count for a in averages])
+            self.assertEqual(
+                averages.to_arrow().column("count").to_pylist(), [a.count for a in averages]
+            )
             self.assertEqual(tables.EventList().to_arrow().num_rows, 0)
 
     def test_top_level_averages(self):
@@ -613,13 +745,19 @@ class Tables(Base):
                 pass
             with prof.record_function("alone"), prof.record_function("outer"):
                 pass
-        for averages in (p.key_averages(), p.events().key_averages(), p.key_averages(group_by_input_shape=True)):
+        for averages in (
+            p.key_averages(),
+            p.events().key_averages(),
+            p.key_averages(group_by_input_shape=True),
+        ):
             lines = averages.table(top_level_events_only=True).splitlines()
             self.assertEqual([line.split()[0] for line in lines[5:-2]], ["outer", "alone"])
             self.assertIn("leaf", averages.table())
         import pickle
 
-        self.assertEqual(counts(pickle.loads(pickle.dumps(p.key_averages()))), counts(p.key_averages()))
+        self.assertEqual(
+            counts(pickle.loads(pickle.dumps(p.key_averages()))), counts(p.key_averages())
+        )
 
     def test_an_export_has_memory_where_it_was_asked_for(self):
         def seen(p):
@@ -711,21 +849,45 @@ class Tables(Base):
             self.assertEqual(f.read(), expected)
 
     def test_events_have_columns_of_their_own(self):
-        with prof.profile(profile_memory=True) as p, prof.scope("outer", "operator", 1, step=7), prof.record_function("inner"):
+        with (
+            prof.profile(profile_memory=True) as p,
+            prof.scope("outer", "operator", 1, step=7),
+            prof.record_function("inner"),
+        ):
             pass
         found = p.events().to_dict()
-        self.assertEqual((found["id"], found["name"], found["category"], found["depth"]), ([0, 1], ["outer", "inner"], ["operator", "user_annotation"], [0, 1]))
-        self.assertEqual((found["parent_id"], found["is_open"], found["args"], found["cpu_memory_usage"]), ([None, 0], [False, False], [{"step": 7}, {}], [0, 0]))
+        self.assertEqual(
+            (found["id"], found["name"], found["category"], found["depth"]),
+            ([0, 1], ["outer", "inner"], ["operator", "user_annotation"], [0, 1]),
+        )
+        self.assertEqual(
+            (found["parent_id"], found["is_open"], found["args"], found["cpu_memory_usage"]),
+            ([None, 0], [False, False], [{"step": 7}, {}], [0, 0]),
+        )
         for start, end, total in zip(found["start_us"], found["end_us"], found["cpu_time_total"]):
             self.assertAlmostEqual(end - start, total, places=2)
-        self.assertTrue(p.events().to_csv().startswith("id,name,category,thread,depth,start_us,end_us,cpu_time_total,self_cpu_time_total,parent_id,is_open,is_skipped,cpu_memory_usage,self_cpu_memory_usage,args\n"))
+        self.assertTrue(
+            p.events()
+            .to_csv()
+            .startswith(
+                "id,name,category,thread,depth,start_us,end_us,cpu_time_total,self_cpu_time_total,"
+                "parent_id,is_open,is_skipped,cpu_memory_usage,self_cpu_memory_usage,args\n"
+            )
+        )
         self.assertEqual(list(p.key_averages().to_dict())[:2], ["name", "count"])
         self.assertRegex(p.events()._repr_html_(), r"<td>\d+\.\d{3}us</td>.*<td>0 B</td>")
         self.assertRegex(p.key_averages()._repr_html_(), r"<td>1</td><td>\d+\.\d{3}us</td>")
         with self.subTest("pandas"), contextlib.suppress(ImportError):
             frame = p.events().to_pandas()
             self.assertEqual(list(frame["name"]), ["outer", "inner"])
-            self.assertEqual((str(frame["parent_id"].dtype), frame["parent_id"].isna()[0], frame["parent_id"][1]), ("Int64", True, 0))
+            self.assertEqual(
+                (
+                    str(frame["parent_id"].dtype),
+                    frame["parent_id"].isna()[0],
+                    frame["parent_id"][1],
+                ),
+                ("Int64", True, 0),
+            )
         with self.subTest("pyarrow"), contextlib.suppress(ImportError):
             self.assertEqual(p.events().to_arrow().column("parent_id").to_pylist(), [None, 0])
 
@@ -736,7 +898,9 @@ class Tables(Base):
             with prof.record_function("ended"):
                 time.sleep(0.001)
             p.stop()
-        self.assertEqual([(e.name, e.is_open) for e in p.events()], [("open", True), ("ended", False)])
+        self.assertEqual(
+            [(e.name, e.is_open) for e in p.events()], [("open", True), ("ended", False)]
+        )
         outer, inner = p.events()
         self.assertIsNone(inner.cpu_parent)  # as in torch.profiler: it may end on any thread
         self.assertTrue(outer.is_async)
@@ -748,13 +912,27 @@ class Tables(Base):
     def test_no_flops_of_dimensions_that_are_not_known(self):
         from prof import flops
 
-        self.assertEqual([flops.of("matmul", [[-1, 2], [2, 3]]), flops.of("matmul", [[-4, 2], [2, -3]]), flops.of("add", [[-2, 2]])], [0, 0, 0])
+        self.assertEqual(
+            [
+                flops.of("matmul", [[-1, 2], [2, 3]]),
+                flops.of("matmul", [[-4, 2], [2, -3]]),
+                flops.of("add", [[-2, 2]]),
+            ],
+            [0, 0, 0],
+        )
 
     def test_formats(self):
-        self.assertEqual([tables.format_time(t) for t in (0.5, 999.9994, 1000, 2.5e6)], ["0.500us", "999.999us", "1.000ms", "2.500s"])
-        self.assertEqual([tables.format_memory(b) for b in (0, -5, 1023, 1024, -3 << 20, 5 << 30)], ["0 B", "-5 B", "1023 B", "1.00 KB", "-3.00 MB", "5.00 GB"])
+        self.assertEqual(
+            [tables.format_time(t) for t in (0.5, 999.9994, 1000, 2.5e6)],
+            ["0.500us", "999.999us", "1.000ms", "2.500s"],
+        )
+        self.assertEqual(
+            [tables.format_memory(b) for b in (0, -5, 1023, 1024, -3 << 20, 5 << 30)],
+            ["0 B", "-5 B", "1023 B", "1.00 KB", "-3.00 MB", "5.00 GB"],
+        )
 
-    def test_two_hundred_thousand_events_are_counted_each_time(self):  # bench/python/table.py has how long that takes
+    # bench/python/table.py has how long that takes
+    def test_two_hundred_thousand_events_are_counted_each_time(self):
         f = prof.record_function("many")(nothing)
         with prof.profile() as p:
             for _ in range(200000):
@@ -773,7 +951,10 @@ class Exports(Base):
         left.__exit__(None, None, None)
         with open(self.path("t.json")) as f:
             said = [e for e in json.load(f)["traceEvents"] if e.get("cat") == "prof"]
-        self.assertEqual([("prof: no loss, some unfinished", 1)], [(e["name"], e["args"]["unfinished"]) for e in said])
+        self.assertEqual(
+            [("prof: no loss, some unfinished", 1)],
+            [(e["name"], e["args"]["unfinished"]) for e in said],
+        )
 
     def test_chrome_trace(self):
         with prof.profile() as p:
@@ -783,7 +964,10 @@ class Exports(Base):
         with open(self.path("t.json")) as plain, gzip.open(self.path("t.json.gz"), "rt") as packed:
             found = json.load(plain)
             self.assertEqual(found["traceEvents"], json.load(packed)["traceEvents"])
-        self.assertEqual(sorted(e["name"] for e in found["traceEvents"] if e["ph"] == "X"), ["inner", "inner", "outer"])
+        self.assertEqual(
+            sorted(e["name"] for e in found["traceEvents"] if e["ph"] == "X"),
+            ["inner", "inner", "outer"],
+        )
 
     def test_metadata(self):
         with prof.profile() as p:
@@ -800,7 +984,13 @@ class Exports(Base):
         self.assertEqual((found["text"], found["list"]), ('with "quotes"', [1, 2]))
 
     def test_flags_and_a_key_that_the_trace_has_already(self):
-        with prof.profile(record_shapes=True, with_stack=True, profile_memory=True, with_flops=True, custom_trace_id_callback=lambda: "mine") as p:
+        with prof.profile(
+            record_shapes=True,
+            with_stack=True,
+            profile_memory=True,
+            with_flops=True,
+            custom_trace_id_callback=lambda: "mine",
+        ) as p:
             work()
         p.add_metadata_json("distributedInfo", '{"backend": "gloo", "rank": 3, "world_size": 8}')
         for name in ("t.json", "t.json.gz"):
@@ -809,7 +999,19 @@ class Exports(Base):
                 pairs = json.load(f, object_pairs_hook=lambda pairs: pairs)
             self.assertEqual(len(dict(pairs)), len(pairs), "a key stands twice")
             found = dict(pairs)
-            self.assertEqual([found[k] for k in ("record_shapes", "with_stack", "profile_memory", "with_flops", "trace_id")], [1, 1, 1, 1, "mine"])
+            self.assertEqual(
+                [
+                    found[k]
+                    for k in (
+                        "record_shapes",
+                        "with_stack",
+                        "profile_memory",
+                        "with_flops",
+                        "trace_id",
+                    )
+                ],
+                [1, 1, 1, 1, "mine"],
+            )
             self.assertEqual(dict(found["distributedInfo"])["rank"], 3)
             self.assertNotIn("with_modules", found)
         self.assertEqual(sorted(os.listdir(self.folder.name)), ["t.json", "t.json.gz"])
@@ -824,7 +1026,10 @@ class Exports(Base):
     def test_paths(self):
         with prof.profile() as p:
             work()
-        for path, error in ((self.path("no/such/t.json"), FileNotFoundError), (self.folder.name, OSError)):
+        for path, error in (
+            (self.path("no/such/t.json"), FileNotFoundError),
+            (self.folder.name, OSError),
+        ):
             with self.assertRaises(error):
                 p.export_chrome_trace(path)
         p.add_metadata("a", "b")
@@ -834,7 +1039,9 @@ class Exports(Base):
 
     def test_what_is_no_file_stays_what_it_is(self):
         text = "a\n" * 100
-        fifo, link, file, dangling = (self.path(name) for name in ("fifo", "link", "file", "dangling"))
+        fifo, link, file, dangling = (
+            self.path(name) for name in ("fifo", "link", "file", "dangling")
+        )
         os.mkfifo(fifo)
         with self.assertRaisesRegex(OSError, "nobody reads from it"):
             tables.write_whole(fifo, text)
@@ -867,21 +1074,30 @@ class Exports(Base):
             self.assertEqual(f.read(), "kept")
         before = sorted(os.listdir(self.folder.name))
         os.symlink("/dev/zero", self.path("zero"))
-        for path, error in ((self.folder.name, IsADirectoryError), (self.path("zero"), OSError), ("", OSError)):
+        for path, error in (
+            (self.folder.name, IsADirectoryError),
+            (self.path("zero"), OSError),
+            ("", OSError),
+        ):
             with self.assertRaises(error):
                 tables.write_whole(path, text)
         self.assertTrue(os.path.islink(self.path("zero")))
         self.assertEqual(sorted(os.listdir(self.folder.name)), sorted([*before, "zero"]))
 
     def test_standard_output_goes_on_where_it_stands(self):
-        code = "import os\nfrom prof import tables\nos.write(1, b'before\\n')\ntables.write_whole('/dev/stdout', 'stacks\\n')\nos.write(1, b'behind\\n')"
+        code = (
+            "import os\nfrom prof import tables\nos.write(1, b'before\\n')\n"
+            "tables.write_whole('/dev/stdout', 'stacks\\n')\nos.write(1, b'behind\\n')"
+        )
         with open(self.path("out"), "w+") as f:
             subprocess.run([sys.executable, "-c", code], stdout=f, timeout=HANG_SECONDS, check=True)
             f.seek(0)
             self.assertEqual(f.read(), "before\nstacks\nbehind\n")
 
     def test_tensorboard(self):
-        with prof.profile(on_trace_ready=prof.tensorboard_trace_handler(self.path("log"), "worker", use_gzip=True)):
+        with prof.profile(
+            on_trace_ready=prof.tensorboard_trace_handler(self.path("log"), "worker", use_gzip=True)
+        ):
             work()
         (name,) = os.listdir(self.path("log"))
         self.assertRegex(name, r"^worker\.\d+\.pt\.trace\.json\.gz$")

@@ -1,5 +1,5 @@
-"""Options of torch.profiler.profile that prof honours in part, and members that it has not: each says
-what to do."""
+"""Options of torch.profiler.profile that prof honours in part, and members that it has not: each
+says what to do."""
 
 import gc
 import types
@@ -22,7 +22,11 @@ class Torch:
     def __init__(self, *values):
         self._values = values
 
-    __init__.__doc__ = "__init__(self: T, verbose: bool = False, performance_events: collections.abc.Sequence[str] = [], profile_all_threads: bool = False, trace_only: bool = False) -> None\n"
+    __init__.__doc__ = (
+        "__init__(self: T, verbose: bool = False, performance_events: "
+        "collections.abc.Sequence[str] = [], profile_all_threads: bool = False, trace_only: bool = "
+        "False) -> None\n"
+    )
 
     def __getstate__(self):
         return self._values
@@ -39,7 +43,8 @@ class Experimental(unittest.TestCase):
             _, said = warned(config)
             self.assertEqual([kind for kind, *_ in said], [UserWarning])
             self.assertIn(
-                "experimental_config: performance_events=['cycles'], enable_cuda_sync_events=True change nothing in prof",
+                "experimental_config: performance_events=['cycles'], enable_cuda_sync_events=True "
+                "change nothing in prof",
                 said[0][1],
             )
             self.assertEqual(said[0][2], __file__)

@@ -107,9 +107,7 @@ class PythonIds(unittest.TestCase):
         self.assertGreater(len(theirs), 40)
         for options in ({}, {"with_modules": True}):
             with self.subTest(options):
-                path = self.exported(
-                    prof.profile(torch=True, with_stack=True, **options)
-                )
+                path = self.exported(prof.profile(torch=True, with_stack=True, **options))
                 found = chains(path)
                 self.assertEqual(found - theirs, theirs - found)
 
@@ -118,9 +116,7 @@ class PythonIds(unittest.TestCase):
         path = self.exported(prof.profile(torch=True, with_modules=True))
         found = functions_of(path)
         parents = {
-            e["name"]: found.get(e["args"].get("Python parent id"), {"name": None})[
-                "name"
-            ]
+            e["name"]: found.get(e["args"].get("Python parent id"), {"name": None})["name"]
             for e in found.values()
         }
         outer = "nn.Module: Outer_0"
@@ -167,9 +163,7 @@ class PythonIds(unittest.TestCase):
                 return collections.Counter(
                     (
                         e["name"],
-                        functions.get(
-                            e["args"].get("Python parent id"), {"name": None}
-                        )["name"],
+                        functions.get(e["args"].get("Python parent id"), {"name": None})["name"],
                     )
                     for e in functions.values()
                 )

@@ -52,7 +52,10 @@ class Latency(unittest.TestCase):
         prof.profiler.stop()
         result = prof.profiler.get()
         begin, end = result["traceEvents"]
-        self.assertEqual((begin["name"], begin["cat"], begin["ph"], end["ph"], begin["tid"]), ("conv2d", "Default Stream", "B", "E", "Default Stream"))
+        self.assertEqual(
+            (begin["name"], begin["cat"], begin["ph"], end["ph"], begin["tid"]),
+            ("conv2d", "Default Stream", "B", "E", "Default Stream"),
+        )
         self.assertGreaterEqual(prof.profiler.get_duration(result, "conv2d", "Default Stream"), 0.1)
         ms, count = prof.profiler.total("conv2d")
         self.assertEqual(count, 1)
@@ -79,12 +82,25 @@ class Latency(unittest.TestCase):
 
     def test_data_that_is_no_trace(self):
         trace = {"traceEvents": [{"name": "x" * 1000, "ph": "B", "ts": 1}] * 1000}
-        for arguments in (({}, "x"), (None, "x"), ("s", trace), ({"traceEvents": 3}, "x"), ({"traceEvents": ["x"]}, "x"), ({"traceEvents": [{"name": "x", "ph": "B"}]}, "x")):
+        for arguments in (
+            ({}, "x"),
+            (None, "x"),
+            ("s", trace),
+            ({"traceEvents": 3}, "x"),
+            ({"traceEvents": ["x"]}, "x"),
+            ({"traceEvents": [{"name": "x", "ph": "B"}]}, "x"),
+        ):
             with self.assertRaisesRegex(TypeError, r"^data is what get\(\) gave, not .") as raised:
                 profiler.get_duration(*arguments)
             self.assertLess(len(str(raised.exception)), 130)
-        for use in (lambda: profiler.get_duration(trace, trace), lambda: profiler.total(trace, "s"), lambda: profiler.total("s", trace)):
-            with self.assertRaisesRegex(TypeError, "^(event|category) must be a str, not {'traceEvents'") as raised:
+        for use in (
+            lambda: profiler.get_duration(trace, trace),
+            lambda: profiler.total(trace, "s"),
+            lambda: profiler.total("s", trace),
+        ):
+            with self.assertRaisesRegex(
+                TypeError, "^(event|category) must be a str, not {'traceEvents'"
+            ) as raised:
                 use()
             self.assertLess(len(str(raised.exception)), 130)
 
@@ -109,8 +125,14 @@ class Latency(unittest.TestCase):
             profiler.dump("a\0b")
 
     def test_before_anything_was_started(self):
-        code = "import prof\nassert prof.profiler.get()['traceEvents'] == []\nprof.profiler.stop()\nprof.profiler.clear()\nprof.memory_profiler.reset()\nprof.memory_profiler.stop()\nassert prof.memory_profiler.get_memory_trace('cpu') == ''\n"
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=HANG_SECONDS)
+        code = (
+            "import prof\nassert prof.profiler.get()['traceEvents'] == []\nprof.profiler.stop()\n"
+            "prof.profiler.clear()\nprof.memory_profiler.reset()\nprof.memory_profiler.stop()\n"
+            "assert prof.memory_profiler.get_memory_trace('cpu') == ''\n"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, timeout=HANG_SECONDS
+        )
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
 
@@ -132,10 +154,21 @@ class Memory(unittest.TestCase):
         memory_profiler.sample("third", device)
         memory_profiler.stop()
         result = memory_profiler.get_max_memory_info(device)
-        self.assertEqual((result["max_used"].value, result["max_allocated"].value, result["num_gc"].value, result["max_trace_idx"].value), (20.0, 64.0, 1, 1))
+        self.assertEqual(
+            (
+                result["max_used"].value,
+                result["max_allocated"].value,
+                result["num_gc"].value,
+                result["max_trace_idx"].value,
+            ),
+            (20.0, 64.0, 1, 1),
+        )
         lines = memory_profiler.get_memory_trace(device).splitlines()
         self.assertTrue(lines[1].startswith("#Trace"))
-        self.assertEqual([line.split()[:2] for line in lines[2:]], [["0", "first"], ["1", "second"], ["2", "third"]])
+        self.assertEqual(
+            [line.split()[:2] for line in lines[2:]],
+            [["0", "first"], ["1", "second"], ["2", "third"]],
+        )
         memory_profiler.set_query(device, None)
 
     def test_the_report_is_as_wide_as_asked(self):
@@ -143,7 +176,10 @@ class Memory(unittest.TestCase):
         with memory_profiler.Pool("wide", "cpu") as pool:
             pool.alloc(0x1000, 1000, 1024)
         profiler.stop()
-        narrow, wide = memory_profiler.report(width=60, ascii=True), memory_profiler.report(width=120)
+        narrow, wide = (
+            memory_profiler.report(width=60, ascii=True),
+            memory_profiler.report(width=120),
+        )
         self.assertGreater(max(map(len, wide.splitlines())), max(map(len, narrow.splitlines())))
         self.assertTrue(narrow.isascii())
         with self.assertRaises(ValueError):
@@ -214,7 +250,12 @@ class Operators(unittest.TestCase):
 
     def test_how_often_it_runs(self):
         runs = []
-        op = Op(lambda: runs.append(1), prepare=lambda: runs.append("prepare"), cleanup=lambda: runs.append("cleanup"), workspace=lambda: 4096)
+        op = Op(
+            lambda: runs.append(1),
+            prepare=lambda: runs.append("prepare"),
+            cleanup=lambda: runs.append("cleanup"),
+            workspace=lambda: 4096,
+        )
         res = Profile(op, "cpu", 3, 5, 4)
         self.assertEqual((runs.count(1), runs[0], runs[-1]), (3 + 5 * 4, "prepare", "cleanup"))
         self.assertEqual(res["workspace_size"].value, 4096)
@@ -224,7 +265,8 @@ class Operators(unittest.TestCase):
         self.assertNotEqual(Op(busy, 5).key, Op(busy, 6).key)
         self.assertEqual(Op(functools.partial(busy, 5)).key, Op(busy, 5).key)
         self.assertNotEqual(Op(lambda: 1).key, Op(lambda: 2).key)
-        self.assertNotEqual(Op(holding(1)).key, Op(holding(2)).key)  # what a closure holds is not seen
+        # what a closure holds is not seen
+        self.assertNotEqual(Op(holding(1)).key, Op(holding(2)).key)
         f = holding(3)
         self.assertEqual(Op(f).key, Op(f).key)
         self.assertEqual(Op(f, key="mine").key, "mine")
@@ -245,13 +287,29 @@ class Operators(unittest.TestCase):
         self.assertEqual(Op(ones[0]).key, Op(ones[0]).key)
         self.assertEqual(Op(ones[0].method).key, Op(ones[0].method).key)
         self.assertNotEqual(Op(ones[0].method).key, Op(ones[1].method).key)
-        self.assertEqual(len({Op(Thing()).key for _ in range(50)}), 50)  # at addresses that come again
+        # at addresses that come again
+        self.assertEqual(len({Op(Thing()).key for _ in range(50)}), 50)
         self.assertEqual(len({Op(len, [object()] * 3).key for _ in range(50)}), 50)
-        self.assertEqual(len({Op([i].count, 1).key for i in range(50)}), 50)  # no weak references to a list
+        # no weak references to a list
+        self.assertEqual(len({Op([i].count, 1).key for i in range(50)}), 50)
 
     def test_another_process_takes_no_result_that_is_not_its_own(self):
-        code = "def f(): return %s\ndef g(x): return lambda: x\nfrom prof.op_profiler import Op\nprint(Op(f).key, Op(g(1)).key, sep='|')"
-        said = [subprocess.run([sys.executable, "-c", code % text], capture_output=True, text=True, timeout=HANG_SECONDS, check=True).stdout.strip().split("|") for text in ("1", "1", "2")]
+        code = (
+            "def f(): return %s\ndef g(x): return lambda: x\nfrom prof.op_profiler import Op\n"
+            "print(Op(f).key, Op(g(1)).key, sep='|')"
+        )
+        said = [
+            subprocess.run(
+                [sys.executable, "-c", code % text],
+                capture_output=True,
+                text=True,
+                timeout=HANG_SECONDS,
+                check=True,
+            )
+            .stdout.strip()
+            .split("|")
+            for text in ("1", "1", "2")
+        ]
         self.assertEqual(said[0][0], said[1][0])
         self.assertNotEqual(said[0][0], said[2][0])
         self.assertEqual(len({closure for _, closure in said}), 3)
@@ -274,7 +332,9 @@ class Operators(unittest.TestCase):
             Op(3)
 
     def test_results_are_judged_and_compared(self):
-        first, second = op_profiler.profile_in_turn([Op(busy, 20), Op(busy, 60)], warmup=1, time_limit_s=0.3)
+        first, second = op_profiler.profile_in_turn(
+            [Op(busy, 20), Op(busy, 60)], warmup=1, time_limit_s=0.3
+        )
         self.assertGreater(min(first.samples), 18)  # without what the timer takes
         self.assertGreater(min(second.samples), 54)
         self.assertEqual(len(first.samples), first.sample_count)
@@ -289,31 +349,47 @@ class Operators(unittest.TestCase):
         self.assertEqual(repr(op), "<Op busy, with workspace>")
         result = op_profiler.profile(op, time_limit_s=0.01)
         self.assertRegex(repr(result), r"^<Result busy: .*us")
-        self.assertLessEqual({"median_us", "workspace_bytes", "samples", "doubts"}, set(dir(result)))
+        self.assertLessEqual(
+            {"median_us", "workspace_bytes", "samples", "doubts"}, set(dir(result))
+        )
         self.assertFalse({"size", "reserved"} & set(dir(result)))
         for name in dir(result):
             getattr(result, name)
-        with self.assertRaisesRegex(AttributeError, r"^a Result has no attribute 'median'; did you mean 'median_us'\?$"):
+        with self.assertRaisesRegex(
+            AttributeError, r"^a Result has no attribute 'median'; did you mean 'median_us'\?$"
+        ):
             result.median
         for name in ("zzz", "_private", "reserved"):
             self.assertFalse(hasattr(result, name))
 
     def test_a_workspace_that_no_device_has(self):
-        for bad, error in ((2**64 + 5, ValueError), (-1, ValueError), (2**70, ValueError), (1.5, TypeError), (None, TypeError)):
+        for bad, error in (
+            (2**64 + 5, ValueError),
+            (-1, ValueError),
+            (2**70, ValueError),
+            (1.5, TypeError),
+            (None, TypeError),
+        ):
             op = Op(busy, 1, workspace=lambda bad=bad: bad)
             for _ in range(2):
-                with self.assertRaisesRegex(error, "^workspace must be .*not " + re.escape(str(bad))):
+                with self.assertRaisesRegex(
+                    error, "^workspace must be .*not " + re.escape(str(bad))
+                ):
                     op_profiler.profile(op, time_limit_s=0.01)
         self.assertEqual(GetCacheSize(), 0)
 
     def test_a_workspace_is_part_of_the_key(self):
         ops = [Op(busy, 1), Op(busy, 1, workspace=lambda: 10), Op(busy, 1, workspace=lambda: 20)]
-        self.assertEqual([op_profiler.profile(op, time_limit_s=0.01).workspace_bytes for op in ops], [0, 10, 20])
+        self.assertEqual(
+            [op_profiler.profile(op, time_limit_s=0.01).workspace_bytes for op in ops], [0, 10, 20]
+        )
         self.assertEqual(Op(busy, 1, workspace=busy).key, Op(busy, 1, workspace=busy).key)
 
     def test_how_many_take_turns(self):
         for count in (0, 1025):
-            with self.assertRaisesRegex(ValueError, rf"^profile_in_turn\(\) takes 1 to 1024 operators, not {count}$"):
+            with self.assertRaisesRegex(
+                ValueError, rf"^profile_in_turn\(\) takes 1 to 1024 operators, not {count}$"
+            ):
                 op_profiler.profile_in_turn([Op(busy, 1)] * count)
 
     def test_a_group(self):
@@ -324,7 +400,8 @@ class Operators(unittest.TestCase):
             ProfileGroup([])
 
     def test_other_threads_run_meanwhile(self):
-        """An operator that gives the GIL away goes on when another thread has run inside of it, each time: how soon, the machine decides."""
+        """An operator that gives the GIL away goes on when another thread has run inside of it,
+        each time: how soon, the machine decides."""
         asked, ran = threading.Semaphore(0), threading.Semaphore(0)
         answers, over = [], threading.Event()
 

@@ -1,4 +1,6 @@
-"""A trace that prof wrote and takes back: tables, events and the JSON itself are the same again. What cannot be is listed here, as in docs/python.md. With the real torch: test_observe_round_trip.py."""
+"""A trace that prof wrote and takes back: tables, events and the JSON itself are the same again.
+What cannot be is listed here, as in docs/python.md. With the real torch:
+test_observe_round_trip.py."""
 
 import collections
 import gzip
@@ -16,9 +18,12 @@ from hang_guard import HANG_SECONDS
 
 import prof
 
-SOURCE = os.environ.get("PROF_TEST_SOURCE_DIR", os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+SOURCE = os.environ.get(
+    "PROF_TEST_SOURCE_DIR", os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+)
 LIBRARY = os.path.dirname(os.path.abspath(os.environ.get("PROF_LIBRARY", "build/dev/libprof.so")))
-OWN_KEYS = ("unfinished", "Device", "Stream")  # a host's scope has them as arguments, which are marked where prof's own could stand
+# a host's scope has them as arguments, which are marked where prof's own could stand
+OWN_KEYS = ("unfinished", "Device", "Stream")
 TEXT_BYTES = 4096  # what a name has room for
 NOTHING = (collections.Counter(), collections.Counter())  # what each has beyond the other
 
@@ -37,7 +42,19 @@ def take_back(test, path):
 def rows(averages):
     """What a table has of each, exactly."""
     return collections.Counter(
-        (a.key, a.count, str(a.input_shapes), tuple(a.stack), a.category, a.is_user_annotation, round(a.cpu_time_total, 3), round(a.self_cpu_time_total, 3), a.cpu_memory_usage, a.self_cpu_memory_usage, a.flops)
+        (
+            a.key,
+            a.count,
+            str(a.input_shapes),
+            tuple(a.stack),
+            a.category,
+            a.is_user_annotation,
+            round(a.cpu_time_total, 3),
+            round(a.self_cpu_time_total, 3),
+            a.cpu_memory_usage,
+            a.self_cpu_memory_usage,
+            a.flops,
+        )
         for a in averages
     )
 
@@ -48,8 +65,13 @@ def read(path):
 
 
 def said(event):
-    """An event without the numbers that tie rows of a file to each other, and that exports make anew."""
-    args = {key: value for key, value in event.get("args", {}).items() if key not in ("External id", "correlation")}
+    """An event without the numbers that tie rows of a file to each other, and that exports make
+    anew."""
+    args = {
+        key: value
+        for key, value in event.get("args", {}).items()
+        if key not in ("External id", "correlation")
+    }
     for key in OWN_KEYS:
         if key + "#" in args:
             args[key] = args.pop(key + "#")
@@ -57,11 +79,18 @@ def said(event):
         args = {}  # threads that recorded nothing have no place among the others any more
     if len(event["name"].encode()) > TEXT_BYTES - 4:
         return event["ph"], event["name"][:200], event.get("dur")  # it is cut
-    return json.dumps([{key: value for key, value in event.items() if key != "args"}, args], sort_keys=True)
+    return json.dumps(
+        [{key: value for key, value in event.items() if key != "args"}, args], sort_keys=True
+    )
 
 
 def what_it_says(trace):
-    return collections.Counter(said(e) for e in trace["traceEvents"] if e.get("cat") != "prof" and not (e["ph"] == "M" and e["pid"] >= 5000000))  # a device's row without anything on it
+    # a device's row without anything on it
+    return collections.Counter(
+        said(e)
+        for e in trace["traceEvents"]
+        if e.get("cat") != "prof" and not (e["ph"] == "M" and e["pid"] >= 5000000)
+    )
 
 
 class Keys(unittest.TestCase):
@@ -87,8 +116,19 @@ class Profiles(Folder):
         for by_shape in (False, True):
             for frames in (0, 1, 50) if stacks else (0,):
                 with self.subTest(by_shape=by_shape, frames=frames):
-                    first = rows(original.key_averages(group_by_input_shape=by_shape, group_by_stack_n=frames))
-                    second = rows(taken.key_averages(group_by_input_shape=by_shape, group_by_stack_n=frames, with_flops=original.with_flops, **options))
+                    first = rows(
+                        original.key_averages(
+                            group_by_input_shape=by_shape, group_by_stack_n=frames
+                        )
+                    )
+                    second = rows(
+                        taken.key_averages(
+                            group_by_input_shape=by_shape,
+                            group_by_stack_n=frames,
+                            with_flops=original.with_flops,
+                            **options,
+                        )
+                    )
                     self.assertTrue(first)
                     self.assertEqual((first - second, second - first), NOTHING)
 
@@ -97,7 +137,9 @@ class Profiles(Folder):
         prof.set_thread_name("the first")
 
         def inner(n):
-            with prof.scope("operators.mm", "operator", 1, _shapes=[(0x0220, 2, n), (0x0220, n, 4)]):
+            with prof.scope(
+                "operators.mm", "operator", 1, _shapes=[(0x0220, 2, n), (0x0220, n, 4)]
+            ):
                 pool.alloc(0x1000 * n, 100 * n, 128 * n)
                 with prof.record_function("inside"):
                     pass
@@ -108,7 +150,9 @@ class Profiles(Folder):
                 inner(n)
                 pool.free(0x1000 * n, 128 * n)
 
-        with prof.profile(record_shapes=True, profile_memory=True, with_stack=True, with_flops=True) as p:
+        with prof.profile(
+            record_shapes=True, profile_memory=True, with_stack=True, with_flops=True
+        ) as p:
             for _ in range(3):
                 work()
                 p.step()
@@ -118,7 +162,11 @@ class Profiles(Folder):
         p.export_chrome_trace(self.path("t.json"))
         taken = take_back(self, self.path("t.json"))
         self.same_tables(p, taken, stacks=True)
-        names = {event["args"]["name"] for event in json.loads(taken.json())["traceEvents"] if event["name"] == "thread_name"}
+        names = {
+            event["args"]["name"]
+            for event in json.loads(taken.json())["traceEvents"]
+            if event["name"] == "thread_name"
+        }
         self.assertLessEqual({"another"}, names)
         self.assertNotIn("overlapping", " ".join(names))
         self.assertEqual([e.id for e in taken.events() if e.kind == "step"], [0, 1, 2])
@@ -132,7 +180,9 @@ class Profiles(Folder):
         p.export_chrome_trace(self.path("t.json"))
         taken = take_back(self, self.path("t.json"))
         self.same_tables(p, taken, stacks=False)
-        self.assertEqual({a.key: a.count for a in taken.key_averages()}, {"ProfilerStep*": 3, "work": 3})
+        self.assertEqual(
+            {a.key: a.count for a in taken.key_averages()}, {"ProfilerStep*": 3, "work": 3}
+        )
         with prof.profile() as p:
             for _ in range(4):
                 with prof.record_function("work"):
@@ -154,7 +204,10 @@ class Profiles(Folder):
                 p.step()
         p.export_chrome_trace(self.path("t.json"))
         written = read(self.path("t.json"))
-        around, body, step = ([e for e in written["traceEvents"] if e["name"] == name][-1] for name in ("around", "body", "ProfilerStep#1"))
+        around, body, step = (
+            [e for e in written["traceEvents"] if e["name"] == name][-1]
+            for name in ("around", "body", "ProfilerStep#1")
+        )
         for event in (body, around):
             event["dur"] = round(step["ts"] + step["dur"] - event["ts"], 3)
         for start in (around["ts"], step["ts"]):
@@ -168,27 +221,48 @@ class Profiles(Folder):
 
     def test_modules_are_rows_of_ones_own_trace_and_not_of_torchs(self):
         with prof.profile(with_stack=True) as p:
-            with prof.scope("nn.Module: Linear_0", "python_function", 1), prof.scope("aten::linear", "cpu_op", 1):
+            with (
+                prof.scope("nn.Module: Linear_0", "python_function", 1),
+                prof.scope("aten::linear", "cpu_op", 1),
+            ):
                 pass
         p.export_chrome_trace(self.path("t.json"))
         taken = take_back(self, self.path("t.json"))
         self.same_tables(p, taken, stacks=True)
-        self.assertEqual({a.key for a in taken.key_averages(include_python_functions=True)}, {"nn.Module: Linear_0", "aten::linear"})
+        self.assertEqual(
+            {a.key for a in taken.key_averages(include_python_functions=True)},
+            {"nn.Module: Linear_0", "aten::linear"},
+        )
         trace = read(self.path("t.json"))
         del trace["prof"]
         with open(self.path("torchs.json"), "w") as f:
             json.dump(trace, f)
         torchs = take_back(self, self.path("torchs.json"))
         self.assertEqual({a.key for a in torchs.key_averages()}, {"aten::linear"})
-        self.assertIn("nn.Module: Linear_0", {a.key for a in torchs.key_averages(include_python_functions=True)})
+        self.assertIn(
+            "nn.Module: Linear_0",
+            {a.key for a in torchs.key_averages(include_python_functions=True)},
+        )
 
-    @unittest.skipIf(sys.implementation.name == "pypy", "functions are traced through CPython's interface in C")
+    @unittest.skipIf(
+        sys.implementation.name == "pypy", "functions are traced through CPython's interface in C"
+    )
     def test_traced_functions_say_where_they_are_defined(self):
-        """In the JSON by their arguments, and in what comes back as their frames: of Python and of C, of names and paths of any kind."""
+        """In the JSON by their arguments, and in what comes back as their frames: of Python and of
+        C, of names and paths of any kind."""
         space = {"prof": prof, "len": len}
         long = "/".join("x" * 90 for _ in range(40)) + ".py"
         for number, path in enumerate(["a b.py", 'ä"\\', "semi;colon.py", long]):
-            exec(compile(f"class C:\n  def work{number}(self):\n    def inner{number}():\n      return len([])\n    with prof.record_function('inside'):\n      return inner{number}()\nwork{number} = C().work{number}", path, "exec"), space)
+            exec(
+                compile(
+                    f"class C:\n  def work{number}(self):\n    def inner{number}():\n"
+                    f"      return len([])\n    with prof.record_function('inside'):\n"
+                    f"      return inner{number}()\nwork{number} = C().work{number}",
+                    path,
+                    "exec",
+                ),
+                space,
+            )
         with prof.profile() as p, prof.trace_functions(c_functions=True, imports=False):
             for number in range(4):
                 for _ in range(3):
@@ -203,8 +277,21 @@ class Profiles(Folder):
         written = read(self.path("t.json"))
         self.assertEqual(what_it_says(json.loads(taken.json())), what_it_says(written))
         numbers = ("External id", "Python id", "Python parent id")
-        said_of = {e["name"].rpartition(".")[2]: {key: value for key, value in e["args"].items() if key not in numbers} for e in written["traceEvents"] if e["ph"] == "X"}
-        self.assertEqual([e["name"] for e in written["traceEvents"] if e["ph"] == "X" and "Python id" not in e["args"]], ["inside"] * 12)
+        said_of = {
+            e["name"].rpartition(".")[2]: {
+                key: value for key, value in e["args"].items() if key not in numbers
+            }
+            for e in written["traceEvents"]
+            if e["ph"] == "X"
+        }
+        self.assertEqual(
+            [
+                e["name"]
+                for e in written["traceEvents"]
+                if e["ph"] == "X" and "Python id" not in e["args"]
+            ],
+            ["inside"] * 12,
+        )
         self.assertEqual(said_of["inner0"], {"file": "a b.py", "line": 3})
         self.assertEqual(said_of["work1"], {"file": 'ä"\\', "line": 2})
         self.assertEqual(said_of["work3"], {"file": long, "line": 2})
@@ -215,10 +302,14 @@ class Profiles(Folder):
         with prof.profile() as p, prof.scope("mine", "python_function", 1, file="x", line=3):
             pass
         p.export_chrome_trace(self.path("t.json"))
-        self.assertEqual([(e.frame, e.args) for e in take_back(self, self.path("t.json")).events()], [("mine", {"file#": "x", "line#": 3})])
+        self.assertEqual(
+            [(e.frame, e.args) for e in take_back(self, self.path("t.json")).events()],
+            [("mine", {"file#": "x", "line#": 3})],
+        )
 
     def test_scopes_that_overlap_are_their_threads_again(self):
-        """record_function() by call, ended in another order than begun; the row that is called so by another tool stays its own."""
+        """record_function() by call, ended in another order than begun; the row that is called so
+        by another tool stays its own."""
         with prof.profile() as p:
             first, second = prof.record_function("first"), prof.record_function("second")
             first.__enter__()
@@ -235,13 +326,34 @@ class Profiles(Folder):
         del trace["prof"]
         with open(self.path("others.json"), "w") as f:
             json.dump(trace, f)
-        self.assertEqual(len({e.thread for e in take_back(self, self.path("others.json")).events()}), 2)
+        self.assertEqual(
+            len({e.thread for e in take_back(self, self.path("others.json")).events()}), 2
+        )
 
     def test_a_rank(self):
-        trace = {"schemaVersion": 1, "distributedInfo": {"backend": "", "rank": 3, "world_size": 8}, "traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": 1, "dur": 2, "args": {}}], "prof": {"version": "1"}}
+        trace = {
+            "schemaVersion": 1,
+            "distributedInfo": {"backend": "", "rank": 3, "world_size": 8},
+            "traceEvents": [
+                {
+                    "ph": "X",
+                    "cat": "cpu_op",
+                    "name": "a",
+                    "pid": 1,
+                    "tid": 1,
+                    "ts": 1,
+                    "dur": 2,
+                    "args": {},
+                }
+            ],
+            "prof": {"version": "1"},
+        }
         with open(self.path("t.json"), "w") as f:
             json.dump(trace, f)
-        self.assertEqual(json.loads(take_back(self, self.path("t.json")).json())["distributedInfo"], trace["distributedInfo"])
+        self.assertEqual(
+            json.loads(take_back(self, self.path("t.json")).json())["distributedInfo"],
+            trace["distributedInfo"],
+        )
 
 
 class Written(Folder):
@@ -254,18 +366,48 @@ class Written(Folder):
         if not compiler:
             self.skipTest("no C compiler")
         program = self.path("make_traces")
-        subprocess.run([compiler, "-std=c11", f"-I{SOURCE}/include", f"{SOURCE}/tests/viewers/make_traces.c", "-o", program, f"-L{LIBRARY}", "-lprof", "-lpthread", f"-Wl,-rpath,{LIBRARY}"], check=True)
-        subprocess.run([program, self.folder], check=True, stderr=subprocess.DEVNULL, timeout=HANG_SECONDS)
+        subprocess.run(
+            [
+                compiler,
+                "-std=c11",
+                f"-I{SOURCE}/include",
+                f"{SOURCE}/tests/viewers/make_traces.c",
+                "-o",
+                program,
+                f"-L{LIBRARY}",
+                "-lprof",
+                "-lpthread",
+                f"-Wl,-rpath,{LIBRARY}",
+            ],
+            check=True,
+        )
+        subprocess.run(
+            [program, self.folder], check=True, stderr=subprocess.DEVNULL, timeout=HANG_SECONDS
+        )
         compared = 0
         for name in sorted(os.listdir(self.folder)):
-            if not name.endswith((".json", ".json.gz")) or name.startswith("raf-") or name in ("manifest.json", "empty.json"):  # RAF's log has no names of rows; nothing has no process
+            # RAF's log has no names of rows; nothing has no process
+            if (
+                not name.endswith((".json", ".json.gz"))
+                or name.startswith("raf-")
+                or name in ("manifest.json", "empty.json")
+            ):
                 continue
             with self.subTest(name):
                 written = read(self.path(name))
                 again = json.loads(take_back(self, self.path(name)).json())
                 first, second = what_it_says(written), what_it_says(again)
                 self.assertEqual((first - second, second - first), NOTHING)
-                self.assertEqual({key: again.get(key) for key in ("schemaVersion", "distributedInfo", "baseTimeNanoseconds")}, {key: written.get(key) for key in ("schemaVersion", "distributedInfo", "baseTimeNanoseconds")})
+                self.assertEqual(
+                    {
+                        key: again.get(key)
+                        for key in ("schemaVersion", "distributedInfo", "baseTimeNanoseconds")
+                    },
+                    {
+                        key: written.get(key)
+                        for key in ("schemaVersion", "distributedInfo", "baseTimeNanoseconds")
+                    },
+                )
                 compared += 1
         self.assertGreater(compared, 12)
 

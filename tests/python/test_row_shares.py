@@ -17,9 +17,7 @@ from prof._from_trace import Window, averages, single_events
 from prof._rows import FunctionEventAvg
 from prof.tables import EventList
 
-COMMAND = os.path.abspath(
-    os.path.join(os.environ.get("PROF_TEST_BUILD_DIR", "build/dev"), "prof")
-)
+COMMAND = os.path.abspath(os.path.join(os.environ.get("PROF_TEST_BUILD_DIR", "build/dev"), "prof"))
 NO_SHARE = "Total % is empty where calls overlap on their thread"
 
 
@@ -44,7 +42,9 @@ class Imported(Folder):
     def command(self, word):
         done = subprocess.run(
             [COMMAND, word, self.path("t.prof")],
-            capture_output=True, text=True, timeout=HANG_SECONDS,
+            capture_output=True,
+            text=True,
+            timeout=HANG_SECONDS,
         )
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout
@@ -107,12 +107,14 @@ class Skipped(Imported):
     def setUp(self):
         super().setUp()
         left = {"skipped": True}
-        self.trace = self.imported([
-            x("outer", 0, 1000),
-            x("left", 100, 900, args=left),
-            x("left", 200, 800, args=left),
-            x("after", 600, 50),
-        ])
+        self.trace = self.imported(
+            [
+                x("outer", 0, 1000),
+                x("left", 100, 900, args=left),
+                x("left", 200, 800, args=left),
+                x("after", 600, 50),
+            ]
+        )
 
     def test_rows(self):
         rows = self.trace.aggregate(("name",))
@@ -135,14 +137,22 @@ class Skipped(Imported):
         marks = sorted((e.name, e.is_skipped, e.self_ns) for e in self.trace.events())
         self.assertEqual(
             marks,
-            [("after", False, 50000), ("left", True, 0), ("left", True, 0),
-             ("outer", False, 950000)],
+            [
+                ("after", False, 50000),
+                ("left", True, 0),
+                ("left", True, 0),
+                ("outer", False, 950000),
+            ],
         )
         events = single_events(self.windows, False, False)
         self.assertEqual(
             [(e.name, e.is_skipped, e.cpu_parent and e.cpu_parent.name) for e in events],
-            [("outer", False, None), ("left", True, "outer"), ("left", True, "outer"),
-             ("after", False, "outer")],
+            [
+                ("outer", False, None),
+                ("left", True, "outer"),
+                ("left", True, "outer"),
+                ("after", False, "outer"),
+            ],
         )
         self.assertEqual(events.to_dict()["is_skipped"], [False, True, True, False])
 

@@ -1,4 +1,5 @@
-"""python -m prof run beside python: what a script, a module, a folder, an archive and stdin see is the same, and so is how they end."""
+"""python -m prof run beside python: what a script, a module, a folder, an archive and stdin see is
+the same, and so is how they end."""
 
 import json
 import os
@@ -12,8 +13,15 @@ import zipfile
 
 from hang_guard import HANG_SECONDS
 
-SEES = "import sys\nprint(__name__, __file__, __package__, getattr(__spec__, 'name', None), sys.argv, sys.path[0], sys._getframe().f_code.co_filename, type(__loader__).__name__)\n"
-LATE = SEES + "import atexit, pickle\nclass Thing: pass\ndef late(): print('late', type(pickle.loads(pickle.dumps(Thing()))) is Thing)\natexit.register(late)\n"
+SEES = (
+    "import sys\nprint(__name__, __file__, __package__, getattr(__spec__, 'name', None), sys.argv, "
+    "sys.path[0], sys._getframe().f_code.co_filename, type(__loader__).__name__)\n"
+)
+LATE = SEES + (
+    "import atexit, pickle\nclass Thing: pass\n"
+    "def late(): print('late', type(pickle.loads(pickle.dumps(Thing()))) is Thing)\n"
+    "atexit.register(late)\n"
+)
 POOL = """
 import multiprocessing, os
 def work(n): return n * n
@@ -46,14 +54,27 @@ class Run(unittest.TestCase):
         return self.path(name)
 
     def python(self, *arguments, **more):
-        return subprocess.run([sys.executable, *arguments], **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "timeout": 120, "cwd": self.folder.name, **more})
+        return subprocess.run(
+            [sys.executable, *arguments],
+            **{
+                "stdout": subprocess.PIPE,
+                "stderr": subprocess.PIPE,
+                "text": True,
+                "timeout": 120,
+                "cwd": self.folder.name,
+                **more,
+            },
+        )
 
     def prof(self, *arguments, **more):
         return self.python("-m", "prof", *arguments, **more)
 
     def assert_same(self, *arguments, **more):
         plain, ours = self.python(*arguments, **more), self.prof("run", "-q", *arguments, **more)
-        self.assertEqual((ours.returncode, ours.stdout, ours.stderr), (plain.returncode, plain.stdout, plain.stderr))
+        self.assertEqual(
+            (ours.returncode, ours.stdout, ours.stderr),
+            (plain.returncode, plain.stdout, plain.stderr),
+        )
         return ours
 
     def test_it_sees_what_python_shows(self):
@@ -67,7 +88,16 @@ class Run(unittest.TestCase):
         py_compile.compile(self.path("script.py"), self.path("compiled.pyc"), dfile="script.py")
         with zipfile.ZipFile(self.path("archive.any"), "w") as archive:
             archive.writestr("__main__.py", LATE)
-        for arguments in (("script.py",), ("links/link.py",), ("-m", "pkg"), ("-m", "pkg.__main__"), ("-m", "script"), ("folder",), ("compiled.pyc",), ("archive.any",)):
+        for arguments in (
+            ("script.py",),
+            ("links/link.py",),
+            ("-m", "pkg"),
+            ("-m", "pkg.__main__"),
+            ("-m", "script"),
+            ("folder",),
+            ("compiled.pyc",),
+            ("archive.any",),
+        ):
             with self.subTest(arguments):
                 self.assertIn("late True", self.assert_same(*arguments, "a").stdout)
         self.assert_same("-", "a", input=SEES.replace("__file__, ", ""))
@@ -97,17 +127,26 @@ class Run(unittest.TestCase):
 
     def test_a_rank_says_which_it_is_and_where_its_trace_is(self):
         self.write("script.py", "pass\n")
-        done = self.prof("run", "-o", "of-%r-100%%.prof", "script.py", env={**os.environ, "RANK": "1", "WORLD_SIZE": "2"})
+        done = self.prof(
+            "run",
+            "-o",
+            "of-%r-100%%.prof",
+            "script.py",
+            env={**os.environ, "RANK": "1", "WORLD_SIZE": "2"},
+        )
         self.assertIn("prof: rank 1 of 2:\n", done.stderr)
         path = self.path("of-1-100%.prof")
-        self.assertIn(f"prof: the trace is in {path}; python -m prof table {path} shows it\n", done.stderr)
+        self.assertIn(
+            f"prof: the trace is in {path}; python -m prof table {path} shows it\n", done.stderr
+        )
         self.assertTrue(os.path.exists(path))
         self.assertNotIn("rank", self.prof("run", "script.py").stderr)
 
     def test_processes_are_spawned_whatever_the_folder_is(self):
         self.write("script.py", POOL)
         self.write("pkg/__init__.py", "")
-        self.write("pkg/program.py", POOL.replace('    os.chdir("/")\n', ""))  # a __main__ of a package is not imported in a child, by python either
+        # a __main__ of a package is not imported in a child, by python either
+        self.write("pkg/program.py", POOL.replace('    os.chdir("/")\n', ""))
         for arguments in (("script.py",), ("-m", "pkg.program")):
             with self.subTest(arguments):
                 if "-m" not in arguments or sys.implementation.name == "cpython":
@@ -119,12 +158,20 @@ class Run(unittest.TestCase):
 
     def test_a_run_inside_of_a_run(self):
         self.write("inner.py", "import prof\nwith prof.record_function('inner'): print('ran')\n")
-        self.write("outer.py", "import subprocess, sys\nsys.exit(subprocess.run([sys.executable, '-m', 'prof', 'run', '-o', 'inner.json', 'inner.py']).returncode)\n")
+        self.write(
+            "outer.py",
+            "import subprocess, sys\nsys.exit(subprocess.run([sys.executable, '-m', 'prof', "
+            "'run', '-o', 'inner.json', 'inner.py']).returncode)\n",
+        )
         done = self.prof("run", "-o", "outer.json", "outer.py")
         self.assertEqual((done.returncode, done.stdout), (0, "ran\n"), done.stderr)
         with open(self.path("inner.json")) as file:
             self.assertIn('"inner"', file.read())
-        done = self.prof("run", "inner.py", env={**os.environ, "PROF_LEVEL": "1", "PROF_OUTPUT": self.path("outer.json")})
+        done = self.prof(
+            "run",
+            "inner.py",
+            env={**os.environ, "PROF_LEVEL": "1", "PROF_OUTPUT": self.path("outer.json")},
+        )
         self.assertEqual((done.returncode, done.stdout), (0, "ran\n"), done.stderr)
 
     def test_it_ends_as_python_does(self):
@@ -132,27 +179,44 @@ class Run(unittest.TestCase):
             "class Other(BaseException): pass\nraise Other(1)",
             "raise KeyboardInterrupt",
             "import sys\ndef hook(*a): print('hook', a[0].__name__)\nsys.excepthook = hook\n1 / 0",
-            "import sys\nsys.excepthook = None\n1 / 0" if sys.implementation.name == "cpython" else "1 / 0",
-            "import sys\ndef hook(*a): raise KeyError(1)\nsys.excepthook = hook\n1 / 0" if sys.implementation.name == "cpython" else "1 / 0",
+            "import sys\nsys.excepthook = None\n1 / 0"
+            if sys.implementation.name == "cpython"
+            else "1 / 0",
+            "import sys\ndef hook(*a): raise KeyError(1)\nsys.excepthook = hook\n1 / 0"
+            if sys.implementation.name == "cpython"
+            else "1 / 0",
             "def f(:",
         ):
             with self.subTest(text):
-                plain, ours = self.python(self.write("script.py", text)), self.prof("run", "-q", self.path("script.py"))
-                self.assertEqual((ours.returncode, ours.stdout), (plain.returncode, plain.stdout), ours.stderr)
+                plain, ours = (
+                    self.python(self.write("script.py", text)),
+                    self.prof("run", "-q", self.path("script.py")),
+                )
+                self.assertEqual(
+                    (ours.returncode, ours.stdout), (plain.returncode, plain.stdout), ours.stderr
+                )
                 if sys.implementation.name == "cpython":
                     self.assertEqual(ours.stderr, plain.stderr)
                 self.assertNotIn("prof/", ours.stderr)
 
     @unittest.skipUnless(hasattr(os, "fork"), "no fork")
     def test_a_child_that_leaves_by_sys_exit_is_whole(self):
-        script = self.write("script.py", "import os, sys, prof\nif os.fork() == 0:\n    with prof.record_function('child'): pass\n    sys.exit(0)\nos.wait()\n")
+        script = self.write(
+            "script.py",
+            "import os, sys, prof\nif os.fork() == 0:\n"
+            "    with prof.record_function('child'): pass\n    sys.exit(0)\nos.wait()\n",
+        )
         done = self.prof("run", script)
         self.assertEqual(done.returncode, 0)
         self.assertIn("child", done.stderr)
         self.assertNotIn("not whole", done.stderr)
 
     def test_a_script_that_starts_and_stops_does_not_end_the_run(self):
-        script = self.write("script.py", "import prof\nprof.profiler.start(2)\nprof.profiler.stop()\nprof.profiler.stop()\nwith prof.record_function('behind'): pass\n")
+        script = self.write(
+            "script.py",
+            "import prof\nprof.profiler.start(2)\nprof.profiler.stop()\nprof.profiler.stop()\n"
+            "with prof.record_function('behind'): pass\n",
+        )
         done = self.prof("run", script)
         self.assertIn("behind", done.stderr)
         self.assertIn("script.py", done.stderr)
@@ -175,20 +239,45 @@ class Run(unittest.TestCase):
                 self.assert_same(*arguments)
                 before = set(os.listdir(self.folder.name))
                 done = self.prof("run", "-o", "nothing.prof", *arguments)
-                self.assertEqual((done.returncode, done.stdout, len(done.stderr.splitlines()), set(os.listdir(self.folder.name))), (1, "", 1, before), done.stderr)
+                self.assertEqual(
+                    (
+                        done.returncode,
+                        done.stdout,
+                        len(done.stderr.splitlines()),
+                        set(os.listdir(self.folder.name)),
+                    ),
+                    (1, "", 1, before),
+                    done.stderr,
+                )
 
     def test_without_stderr_the_table_goes_nowhere(self):
         self.write("plain.py", "print('out')")
         self.write("closes.py", "import sys\nprint('out')\nsys.stderr.close()")
         self.write("none.py", "import sys\nprint('out')\nsys.stderr = None")
-        for name, redirect in (("plain.py", "2>&-"), ("plain.py", "2>/dev/full"), ("closes.py", ""), ("none.py", "")):
+        for name, redirect in (
+            ("plain.py", "2>&-"),
+            ("plain.py", "2>/dev/full"),
+            ("closes.py", ""),
+            ("none.py", ""),
+        ):
             with self.subTest((name, redirect)):
-                done = subprocess.run(["bash", "-c", f'"{sys.executable}" -m prof run -o t.json {name} {redirect}'], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=HANG_SECONDS, cwd=self.folder.name)
+                done = subprocess.run(
+                    ["bash", "-c", f'"{sys.executable}" -m prof run -o t.json {name} {redirect}'],
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                    timeout=HANG_SECONDS,
+                    cwd=self.folder.name,
+                )
                 self.assertEqual((done.stdout, done.stderr), ("out\n", ""))
                 with open(self.path("t.json")) as f:
                     self.assertIn(name, f.read())
                 os.unlink(self.path("t.json"))
-                self.assertEqual([n for n in os.listdir(self.folder.name) if ".run-" in n], [], "a capture was left")
+                self.assertEqual(
+                    [n for n in os.listdir(self.folder.name) if ".run-" in n],
+                    [],
+                    "a capture was left",
+                )
 
     def test_what_cannot_be_written_is_told_with_where_it_is(self):
         self.write("script.py", "import os\nos.mkdir('t.json')")
@@ -197,25 +286,44 @@ class Run(unittest.TestCase):
         left = re.search(r"what was recorded is in (\S+)$", done.stderr, re.M)
         self.assertTrue(left and os.path.exists(left[1]), done.stderr)
         self.assertEqual(self.prof("table", left[1]).returncode, 0)
-        self.assertIn("script.py", done.stderr.split("what was recorded")[0], "the table is printed all the same")
+        self.assertIn(
+            "script.py",
+            done.stderr.split("what was recorded")[0],
+            "the table is printed all the same",
+        )
 
     def test_a_folder_for_captures_that_is_not_there_is_refused(self):
         self.write("script.py", "print('ran')")
-        done = self.prof("run", "script.py", env={**os.environ, "PROF_CAPTURE_DIR": self.path("no")})
+        done = self.prof(
+            "run", "script.py", env={**os.environ, "PROF_CAPTURE_DIR": self.path("no")}
+        )
         if done.returncode:
             self.assertEqual((done.returncode, done.stdout), (2, ""))
-            self.assertEqual(len([line for line in done.stderr.splitlines() if "the script was not run" in line]), 1, done.stderr)
+            self.assertEqual(
+                len(
+                    [line for line in done.stderr.splitlines() if "the script was not run" in line]
+                ),
+                1,
+                done.stderr,
+            )
         else:
             self.assertEqual(done.stdout, "ran\n")
         self.assertNotIn("Traceback", done.stderr)
 
     def test_names_of_what_is_written(self):
-        self.write("script.py", "import os, prof\nif os.fork() == 0:\n    with prof.record_function('child'): pass\nelse:\n    os.wait()\n")
+        self.write(
+            "script.py",
+            "import os, prof\nif os.fork() == 0:\n    with prof.record_function('child'): pass\n"
+            "else:\n    os.wait()\n",
+        )
         done = self.prof("run", "-o", "t_%p.json", "script.py")
         names = sorted(n for n in os.listdir(self.folder.name) if n.startswith("t_"))
         self.assertEqual(len(names), 2)
         self.assertTrue(all(re.fullmatch(r"t_\d+\.json", n) for n in names), names)
-        self.assertRegex(done.stderr, r"the trace is in \S*/t_\d+\.json, that of 1 more process beside it; open it in https")
+        self.assertRegex(
+            done.stderr,
+            r"the trace is in \S*/t_\d+\.json, that of 1 more process beside it; open it in https",
+        )
         done = self.prof("run", "-o", "t.prof", "script.py")
         self.assertIn(f"; python -m prof table {self.path('t.prof')} shows it", done.stderr)
 
@@ -231,20 +339,37 @@ class Run(unittest.TestCase):
     def test_groups_and_version(self):
         self.write("script.py", "print('ran')")
         self.prof("run", "-q", "-o", "t.prof", "script.py")
-        one, two = self.prof("table", "-b", "name,thread", "t.prof"), self.prof("table", "-b", "name", "-b", "thread", "t.prof")
+        one, two = (
+            self.prof("table", "-b", "name,thread", "t.prof"),
+            self.prof("table", "-b", "name", "-b", "thread", "t.prof"),
+        )
         self.assertEqual((one.returncode, one.stdout), (0, two.stdout), one.stderr)
         self.assertEqual(self.prof("table", "-b", "name,nothing", "t.prof").returncode, 2)
         done = self.prof("--version")
-        self.assertEqual((done.returncode, bool(re.fullmatch(r"prof \d+\.\d+\.\d+\n", done.stdout))), (0, True))
+        self.assertEqual(
+            (done.returncode, bool(re.fullmatch(r"prof \d+\.\d+\.\d+\n", done.stdout))), (0, True)
+        )
 
     def test_a_reader_that_goes_is_no_error(self):
         self.write("script.py", "print('ran')")
         self.prof("run", "-q", "-o", "t.prof", "script.py")
-        done = subprocess.run(["bash", "-c", f'"{sys.executable}" -m prof table t.prof | true; exit ${{PIPESTATUS[0]}}'], stderr=subprocess.PIPE, text=True, timeout=HANG_SECONDS, cwd=self.folder.name)
+        done = subprocess.run(
+            [
+                "bash",
+                "-c",
+                f'"{sys.executable}" -m prof table t.prof | true; exit ${{PIPESTATUS[0]}}',
+            ],
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=HANG_SECONDS,
+            cwd=self.folder.name,
+        )
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_what_a_killed_process_has_left_is_named(self):
-        self.write("script.py", "import os, prof\nwith prof.record_function('x'): os.kill(os.getpid(), 9)")
+        self.write(
+            "script.py", "import os, prof\nwith prof.record_function('x'): os.kill(os.getpid(), 9)"
+        )
         self.assertEqual(self.prof("run", "-o", "t.prof", "script.py").returncode, -9)
         left = [n for n in os.listdir(self.folder.name) if ".run-" in n]
         done = self.prof("table", "t.prof")
@@ -262,7 +387,10 @@ class Run(unittest.TestCase):
                 for name in os.listdir(self.folder.name):
                     if re.fullmatch(rf"{method}(\.\d+)?\.json", name):
                         with open(self.path(name)) as f:
-                            count += sum(e["name"] == "math.gamma" and e["ph"] == "X" for e in json.load(f)["traceEvents"])
+                            count += sum(
+                                e["name"] == "math.gamma" and e["ph"] == "X"
+                                for e in json.load(f)["traceEvents"]
+                            )
                 self.assertEqual(count, 2)
 
 

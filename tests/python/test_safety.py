@@ -1,4 +1,5 @@
-"""What must not go wrong whatever a program does meanwhile: threads that close what others read, forks, signals, handlers that fail, values that no C integer has."""
+"""What must not go wrong whatever a program does meanwhile: threads that close what others read,
+forks, signals, handlers that fail, values that no C integer has."""
 
 import contextlib
 import copy
@@ -44,7 +45,18 @@ class Traces(Base):
         trace.close()
         trace.close()
         self.assertEqual(len(list(events)), 2000)
-        for use in (trace.events, trace.json, trace.info, trace.loss_text, trace.table, trace.aggregate, trace.memory_text, lambda: trace.pointer, lambda: next(not_begun), prof.Traces([trace]).aggregate):
+        for use in (
+            trace.events,
+            trace.json,
+            trace.info,
+            trace.loss_text,
+            trace.table,
+            trace.aggregate,
+            trace.memory_text,
+            lambda: trace.pointer,
+            lambda: next(not_begun),
+            prof.Traces([trace]).aggregate,
+        ):
             with self.assertRaisesRegex(ValueError, "the trace is closed"):
                 use()
 
@@ -72,7 +84,12 @@ class Traces(Base):
                 except ValueError as e:
                     errors.append(str(e))
 
-            uses = (trace.json, trace.aggregate, trace.loss_text, lambda trace=trace: list(trace.events()))
+            uses = (
+                trace.json,
+                trace.aggregate,
+                trace.loss_text,
+                lambda trace=trace: list(trace.events()),
+            )
             threads = [threading.Thread(target=read, args=(use,)) for use in uses]
             for t in threads:
                 t.start()
@@ -96,7 +113,13 @@ class Traces(Base):
 
     def test_values_that_no_integer_of_c_has(self):
         with self.trace() as trace:
-            for name, values in (("from_ns", (-1, 1 << 64, 1 << 70)), ("to_ns", (-1, 1 << 70)), ("level", (-1, 3, 1 << 32)), ("stack_frames", (-1, 1 << 33)), ("rows", (-2, 1 << 70))):
+            for name, values in (
+                ("from_ns", (-1, 1 << 64, 1 << 70)),
+                ("to_ns", (-1, 1 << 70)),
+                ("level", (-1, 3, 1 << 32)),
+                ("stack_frames", (-1, 1 << 33)),
+                ("rows", (-2, 1 << 70)),
+            ):
                 for value in values:
                     with self.assertRaisesRegex(ValueError, f"{name} must be .*, not {value}"):
                         trace.aggregate(**{name: value})
@@ -106,7 +129,13 @@ class Traces(Base):
                 for times in ({"from_ns": -1}, {"to_ns": 1 << 64}):
                     with self.assertRaisesRegex(ValueError, next(iter(times))):
                         use(**times)
-            for bad in ({"rows": -2}, {"pool": 1 << 32}, {"pool": -1}, {"width": -80}, {"width": 1 << 40}):
+            for bad in (
+                {"rows": -2},
+                {"pool": 1 << 32},
+                {"pool": -1},
+                {"width": -80},
+                {"width": 1 << 40},
+            ):
                 with self.assertRaisesRegex(ValueError, next(iter(bad))):
                     trace.memory_text(**bad)
             self.assertEqual(len(trace.aggregate(rows=sys.maxsize)), 2)
@@ -151,7 +180,9 @@ class Profiles(Base):
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            p = prof.profile(schedule=prof.schedule(wait=0, warmup=0, active=1), on_trace_ready=fail)
+            p = prof.profile(
+                schedule=prof.schedule(wait=0, warmup=0, active=1), on_trace_ready=fail
+            )
         p.start()
         for _ in range(3):
             with self.assertRaises(KeyError):
@@ -169,7 +200,11 @@ class Profiles(Base):
             return str(len(calls))
 
         calls, ready = [], []
-        p = prof.profile(schedule=prof.schedule(wait=0, warmup=1, active=1), custom_trace_id_callback=number, on_trace_ready=lambda p: ready.append((p.step_num, p.get_trace_id())))
+        p = prof.profile(
+            schedule=prof.schedule(wait=0, warmup=1, active=1),
+            custom_trace_id_callback=number,
+            on_trace_ready=lambda p: ready.append((p.step_num, p.get_trace_id())),
+        )
         with contextlib.suppress(ZeroDivisionError), p:
             for _ in range(8):
                 work()
@@ -181,12 +216,17 @@ class Profiles(Base):
 
     def test_a_handler_that_steps_and_stops(self):
         steps = []
-        with prof.profile(schedule=prof.schedule(wait=0, warmup=1, active=1), on_trace_ready=lambda p: (steps.append(p.step_num), p.step())) as p:
+        with prof.profile(
+            schedule=prof.schedule(wait=0, warmup=1, active=1),
+            on_trace_ready=lambda p: (steps.append(p.step_num), p.step()),
+        ) as p:
             for _ in range(4):
                 work()
                 p.step()
         self.assertEqual((steps, p.step_num), ([2, 4, 6, 7], 8))
-        with prof.profile(schedule=prof.schedule(wait=0, warmup=1, active=1), on_trace_ready=lambda p: p.stop()) as p:
+        with prof.profile(
+            schedule=prof.schedule(wait=0, warmup=1, active=1), on_trace_ready=lambda p: p.stop()
+        ) as p:
             for _ in range(5):
                 work()
                 p.step()
@@ -197,7 +237,9 @@ class Profiles(Base):
         with prof.profile(schedule=each, on_trace_ready=lambda p: p.stop()) as p:
             p.step()
         self.assertEqual(C.prof_level(), 0)
-        with prof.profile(schedule=each, on_trace_ready=lambda p: p.step() if p.step_num < 3 else None) as p:
+        with prof.profile(
+            schedule=each, on_trace_ready=lambda p: p.step() if p.step_num < 3 else None
+        ) as p:
             p.step()
         self.assertEqual(p.step_num, 3)
 
@@ -209,10 +251,14 @@ class Profiles(Base):
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            p = prof.profile(schedule=prof.schedule(wait=0, warmup=0, active=2), on_trace_ready=lambda p: None)
+            p = prof.profile(
+                schedule=prof.schedule(wait=0, warmup=0, active=2), on_trace_ready=lambda p: None
+            )
         self.addCleanup(sys.setswitchinterval, sys.getswitchinterval())
         sys.setswitchinterval(1e-6)
-        threads = [threading.Thread(target=run, args=(use,)) for use in (p.step, p.start, p.stop) * 2]
+        threads = [
+            threading.Thread(target=run, args=(use,)) for use in (p.step, p.start, p.stop) * 2
+        ]
         for t in threads:
             t.start()
         for t in threads:
@@ -220,7 +266,10 @@ class Profiles(Base):
         p.stop()
         self.assertEqual(p.step_num, 200)
 
-    @unittest.skipUnless(hasattr(signal, "setitimer") and sys.implementation.name == "cpython", "no timers; or PyPy, which drops a profile later")
+    @unittest.skipUnless(
+        hasattr(signal, "setitimer") and sys.implementation.name == "cpython",
+        "no timers; or PyPy, which drops a profile later",
+    )
     def test_signals_handlers_raise_anywhere(self):
         class Alarm(Exception):
             pass
@@ -243,7 +292,8 @@ class Profiles(Base):
                 with contextlib.suppress(Alarm):
                     signal.setitimer(signal.ITIMER_REAL, 0)
         gc.collect()
-        with prof.profile():  # one that a handler has cut short in its very end is found by the next
+        # one that a handler has cut short in its very end is found by the next
+        with prof.profile():
             pass
         self.check_that_profiles_record()
 
@@ -256,7 +306,15 @@ class Profiles(Base):
 
     def test_metadata_that_no_file_can_have(self):
         p = prof.profile()
-        for key, value in (("traceEvents", "[]"), ("prof", "1"), ("k", "NaN"), ("k", "[1, Infinity]"), ("k", "[" * 100000), ("k", "{"), ("k\0", "1")):
+        for key, value in (
+            ("traceEvents", "[]"),
+            ("prof", "1"),
+            ("k", "NaN"),
+            ("k", "[1, Infinity]"),
+            ("k", "[" * 100000),
+            ("k", "{"),
+            ("k\0", "1"),
+        ):
             with self.assertRaises(ValueError):
                 p.add_metadata_json(key, value)
         for key in ("traceEvents", "prof"):
@@ -287,7 +345,10 @@ class Profiles(Base):
                 os._exit(1)
             self.assertEqual(os.waitpid(pid, 0)[1], 0)
 
-    @unittest.skipIf("PROF_TEST_EMULATED" in os.environ, "a fork beside threads: the emulator's own locks are in the child")
+    @unittest.skipIf(
+        "PROF_TEST_EMULATED" in os.environ,
+        "a fork beside threads: the emulator's own locks are in the child",
+    )
     @unittest.skipUnless(hasattr(os, "fork"), "no fork")
     def test_a_fork_while_another_thread_loads_the_package(self):
         child = """
@@ -310,7 +371,9 @@ assert os.wait()[1] == 0
         for _ in range(12):  # each as large as a tenth of what a capture holds
             with prof.profile() as p:
                 for _ in range(200000):
-                    with prof.scope("a scope whose arguments take room", n=1 << 40, text="0123456789" * 8):
+                    with prof.scope(
+                        "a scope whose arguments take room", n=1 << 40, text="0123456789" * 8
+                    ):
                         pass
             self.assertEqual(p.key_averages()[0].count, 200000)
         del p
@@ -336,7 +399,12 @@ assert os.wait()[1] == 0
                 assert rows.lost == 200000 - have, rows.lost
                 assert rows.table().endswith(f"\\nNot in it, for want of room: {200000 - have} scopes\\n"), rows.table()[-200:]
         """
-        done = subprocess.run([sys.executable, "-c", textwrap.dedent(child)], capture_output=True, text=True, timeout=HANG_SECONDS)
+        done = subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(child)],
+            capture_output=True,
+            text=True,
+            timeout=HANG_SECONDS,
+        )
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_a_capture_that_was_full_before_says_so_and_what_helps(self):
@@ -365,11 +433,20 @@ assert os.wait()[1] == 0
             assert [row.count for row in p.key_averages()] == [1], p.key_averages()
         """
         for which in ("PROF_MEMORY", "PROF_LEVEL"):
-            done = subprocess.run([sys.executable, "-c", f"which = {which!r}\n" + textwrap.dedent(child)], capture_output=True, text=True, timeout=HANG_SECONDS)
+            done = subprocess.run(
+                [sys.executable, "-c", f"which = {which!r}\n" + textwrap.dedent(child)],
+                capture_output=True,
+                text=True,
+                timeout=HANG_SECONDS,
+            )
             self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_what_the_program_records_itself_goes_on(self):
-        for begin, level in ((lambda: prof.profiler.start(1), 1), (lambda: prof.profiler.start(2), 2), (prof.memory_profiler.start, 0)):
+        for begin, level in (
+            (lambda: prof.profiler.start(1), 1),
+            (lambda: prof.profiler.start(2), 2),
+            (prof.memory_profiler.start, 0),
+        ):
             with prof.profile():
                 begin()
             self.assertEqual(C.prof_level(), level)
@@ -453,7 +530,9 @@ assert os.wait()[1] == 0
         from prof import session
 
         before = session.record_function
-        p = prof.profile(schedule=prof.schedule(wait=0, warmup=0, active=2), custom_trace_id_callback=lambda: "x")
+        p = prof.profile(
+            schedule=prof.schedule(wait=0, warmup=0, active=2), custom_trace_id_callback=lambda: "x"
+        )
         session.record_function = fails
         try:
             with self.assertRaises(KeyboardInterrupt):
@@ -503,13 +582,18 @@ assert os.wait()[1] == 0
                 with prof.record_function("behind"):
                     pass
             self.assertEqual(C.prof_level(), 0)
-            self.assertEqual(sorted(a.key for a in p.key_averages()), ["around", "behind", "inside"])
+            self.assertEqual(
+                sorted(a.key for a in p.key_averages()), ["around", "behind", "inside"]
+            )
             prof.profiler.clear()
 
     def test_what_stands_open_while_a_stretch_is_left_out_is_whole(self):
         cpu = [prof.ProfilerActivity.CPU]
         seen = []
-        with prof.profile(schedule=prof.schedule(wait=0, warmup=1, active=4, repeat=1), on_trace_ready=lambda p: seen.append({a.key: a.count for a in p.key_averages()})) as p:
+        with prof.profile(
+            schedule=prof.schedule(wait=0, warmup=1, active=4, repeat=1),
+            on_trace_ready=lambda p: seen.append({a.key: a.count for a in p.key_averages()}),
+        ) as p:
             for _ in range(5):
                 with prof.record_function("outer"):
                     p.toggle_collection_dynamic(True, cpu)  # it is on: nothing happens
@@ -528,7 +612,10 @@ assert os.wait()[1] == 0
         with prof.record_function("of the program"):
             pass
         prof.profiler.stop()
-        self.assertEqual([e["name"] for e in prof.profiler.get()["traceEvents"] if e["ph"] in "XB"], ["of the program"])
+        self.assertEqual(
+            [e["name"] for e in prof.profiler.get()["traceEvents"] if e["ph"] in "XB"],
+            ["of the program"],
+        )
         self.assertEqual([a.key for a in p.key_averages()], ["of the profile"])
 
     def test_in_a_ring_what_stood_there_before_is_no_loss_of_the_profile(self):
@@ -552,8 +639,19 @@ assert os.wait()[1] == 0
             assert held < 3 * 65536, held
             assert abs(p.key_averages().lost - (10 * 65536 - held)) <= 4096, (held, p.key_averages().lost)
         """
-        variables = {**os.environ, "PROF_LEVEL": "1", "PROF_POLICY": "ring", "PROF_CAP_BYTES": "2097152"}
-        done = subprocess.run([sys.executable, "-c", textwrap.dedent(child)], capture_output=True, text=True, timeout=HANG_SECONDS, env=variables)
+        variables = {
+            **os.environ,
+            "PROF_LEVEL": "1",
+            "PROF_POLICY": "ring",
+            "PROF_CAP_BYTES": "2097152",
+        }
+        done = subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(child)],
+            capture_output=True,
+            text=True,
+            timeout=HANG_SECONDS,
+            env=variables,
+        )
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     @unittest.skipUnless(hasattr(os, "fork"), "no fork")
@@ -578,7 +676,12 @@ assert os.wait()[1] == 0
             assert os.waitpid(pid, 0)[1] == 7 << 8
             assert [a.key for a in p.key_averages()] == ["parent"]
         """
-        done = subprocess.run([sys.executable, "-c", textwrap.dedent(child)], capture_output=True, text=True, timeout=HANG_SECONDS)
+        done = subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(child)],
+            capture_output=True,
+            text=True,
+            timeout=HANG_SECONDS,
+        )
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     @unittest.skipUnless(hasattr(os, "fork"), "no fork")
@@ -614,7 +717,12 @@ assert os.wait()[1] == 0
     def run_python(self, text):
         import textwrap
 
-        return subprocess.run([sys.executable, "-c", textwrap.dedent(text)], capture_output=True, text=True, timeout=HANG_SECONDS)
+        return subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(text)],
+            capture_output=True,
+            text=True,
+            timeout=HANG_SECONDS,
+        )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""What must not go wrong, of operators' profiles, memory and names: as test_safety.py has it of traces and profiles."""
+"""What must not go wrong, of operators' profiles, memory and names: as test_safety.py has it of
+traces and profiles."""
 
 import contextlib
 import json
@@ -33,7 +34,10 @@ class Operators(Base):
         for first, second in alike:
             self.assertNotEqual(of(first, (), {}).split("@")[1], of(second, (), {}).split("@")[1])
 
-    @unittest.skipUnless(sys.implementation.name == "cpython", "PyPy's ctypes is Python itself, and a signal may come in the middle of it")
+    @unittest.skipUnless(
+        sys.implementation.name == "cpython",
+        "PyPy's ctypes is Python itself, and a signal may come in the middle of it",
+    )
     def test_a_signal_during_a_measurement_is_never_lost(self):
         told = []
         hook, sys.unraisablehook = sys.unraisablehook, told.append
@@ -58,35 +62,75 @@ class Operators(Base):
 
         for callbacks in ({"prepare": fail}, {"cleanup": fail}, {"workspace": fail}):
             with self.assertRaises(SystemExit):
-                op_profiler.profile(op_profiler.Op(lambda: None, key=str(callbacks), **callbacks), time_limit_s=0.01)
+                op_profiler.profile(
+                    op_profiler.Op(lambda: None, key=str(callbacks), **callbacks), time_limit_s=0.01
+                )
         with self.assertRaises(SystemExit):
             op_profiler.profile_in_turn([lambda: None, fail], time_limit_s=0.01)
 
     def test_comparisons_say_who_and_why(self):
-        short, long = op_profiler.profile_in_turn([lambda: None, lambda: sum(range(300))], time_limit_s=0.1)
+        short, long = op_profiler.profile_in_turn(
+            [lambda: None, lambda: sum(range(300))], time_limit_s=0.1
+        )
         times = r"\d+(\.\d+)?(e[+-]\d+)?"
         said = rf"the second takes {times} times as long( \({times} to {times}\))?"
-        self.assertRegex(repr(op_profiler.compare(short, long)), rf"^<(slower: {said}|unclear: {said}, but (the (first|second) .+|both are possible|there are too few samples))>$")  # a halt of the machine makes it unclear, in any of these words
-        found = op_profiler.s.OpComparison(order=0, doubts=4, ratio=31.16, ratio_low=31.1, ratio_high=31.234)
-        self.assertEqual(str(op_profiler.Comparison(found, 4 | 2, 0)), "unclear: the second takes 31.16 times as long (31.10 to 31.23), but the first was drifting")
+        # a halt of the machine makes it unclear, in any of these words
+        self.assertRegex(
+            repr(op_profiler.compare(short, long)),
+            rf"^<(slower: {said}|unclear: {said}, but (the (first|second) .+|both are "
+            rf"possible|there are too few samples))>$",
+        )
+        found = op_profiler.s.OpComparison(
+            order=0, doubts=4, ratio=31.16, ratio_low=31.1, ratio_high=31.234
+        )
+        self.assertEqual(
+            str(op_profiler.Comparison(found, 4 | 2, 0)),
+            "unclear: the second takes 31.16 times as long (31.10 to 31.23), but the first was "
+            "drifting",
+        )
         found = op_profiler.s.OpComparison(order=2, ratio=0.5, ratio_low=0.4987, ratio_high=0.50123)
-        self.assertEqual(str(op_profiler.Comparison(found)), "faster: the second takes 0.5000 times as long (0.4987 to 0.5012)")
-        found = op_profiler.s.OpComparison(order=0, ratio=12345.6, ratio_low=0, ratio_high=float("inf"))
-        self.assertEqual(str(op_profiler.Comparison(found)), "unclear: the second takes 1.235e+04 times as long, but there are too few samples")
+        self.assertEqual(
+            str(op_profiler.Comparison(found)),
+            "faster: the second takes 0.5000 times as long (0.4987 to 0.5012)",
+        )
+        found = op_profiler.s.OpComparison(
+            order=0, ratio=12345.6, ratio_low=0, ratio_high=float("inf")
+        )
+        self.assertEqual(
+            str(op_profiler.Comparison(found)),
+            "unclear: the second takes 1.235e+04 times as long, but there are too few samples",
+        )
         for bad in ((short, 1), (None, long), (lambda: None, lambda: None)):
-            with self.assertRaisesRegex(TypeError, r"compare\(\) takes two Results, of profile\(\) or profile_in_turn\(\)"):
+            with self.assertRaisesRegex(
+                TypeError, r"compare\(\) takes two Results, of profile\(\) or profile_in_turn\(\)"
+            ):
                 op_profiler.compare(*bad)
         for bad in (-1, 2, float("nan")):
             with self.assertRaisesRegex(ValueError, "threshold"):
                 op_profiler.compare(short, long, bad)
 
     def test_options_that_are_none(self):
-        values = {"caches": ("hot", 1, ["warm"]), "time_limit_s": (float("inf"), float("nan"), -1), "least_ns": (-1, 1 << 64), "time_limit_ns": (-1, 1 << 70), "precision": (-0.1, 2), "no_reuse": (2, -1), "repeat_all": (7,), "repeat": (-1,)}
+        values = {
+            "caches": ("hot", 1, ["warm"]),
+            "time_limit_s": (float("inf"), float("nan"), -1),
+            "least_ns": (-1, 1 << 64),
+            "time_limit_ns": (-1, 1 << 70),
+            "precision": (-0.1, 2),
+            "no_reuse": (2, -1),
+            "repeat_all": (7,),
+            "repeat": (-1,),
+        }
         for name, bad in values.items():
             for value in bad:
                 with self.assertRaisesRegex(ValueError, f"{name} must be"):
                     op_profiler.profile(lambda: None, **{name: value})
-        for name, value in (("time_limit_s", "1"), ("precision", "1"), ("least_ns", 1.5), ("no_reuse", "no"), ("no_such", 1)):
+        for name, value in (
+            ("time_limit_s", "1"),
+            ("precision", "1"),
+            ("least_ns", 1.5),
+            ("no_reuse", "no"),
+            ("no_such", 1),
+        ):
             with self.assertRaisesRegex(TypeError, name):
                 op_profiler.profile(lambda: None, **{name: value})
 
@@ -119,10 +163,19 @@ class Memory(Base):
     def test_pools_take_integers(self):
         with memory_profiler.Pool() as pool:
             for use in (pool.alloc, pool.reserve, pool.release):
-                for arguments, what in (((-1, 2), "address"), ((1, -2), "bytes"), ((1 << 64, 2), "address"), ((1, 1 << 70), "bytes")):
+                for arguments, what in (
+                    ((-1, 2), "address"),
+                    ((1, -2), "bytes"),
+                    ((1 << 64, 2), "address"),
+                    ((1, 1 << 70), "bytes"),
+                ):
                     with self.assertRaisesRegex(ValueError, f"{what} must be"):
                         use(*arguments)
-                for arguments, what in ((("1", 2), "address"), ((1, 2.5), "bytes"), ((None, 1), "address")):
+                for arguments, what in (
+                    (("1", 2), "address"),
+                    ((1, 2.5), "bytes"),
+                    ((None, 1), "address"),
+                ):
                     with self.assertRaisesRegex(TypeError, f"{what} must be an int"):
                         use(*arguments)
             with self.assertRaisesRegex(ValueError, "given_bytes"):
@@ -138,7 +191,12 @@ class Memory(Base):
             self.assertIn("\U0001f600", repr(pool))
             pool.close()
             pool.close()
-            for use in (lambda: pool.alloc(1, 2), lambda: pool.free(1, 2), lambda: pool.reserve(1, 2), lambda: pool.release(1, 2)):
+            for use in (
+                lambda: pool.alloc(1, 2),
+                lambda: pool.free(1, 2),
+                lambda: pool.reserve(1, 2),
+                lambda: pool.release(1, 2),
+            ):
                 with self.assertRaisesRegex(ValueError, "the pool is closed"):
                     use()
 
@@ -199,13 +257,27 @@ class Memory(Base):
         other.join()
 
     def test_a_report_of_nothing_says_what_to_call(self):
-        done = subprocess.run([sys.executable, "-c", "from prof import memory_profiler\nmemory_profiler.report()"], capture_output=True, text=True, timeout=HANG_SECONDS)
-        self.assertIn("ProfRuntimeError: no memory was recorded: call memory_profiler.start() or profiler.start() first", done.stderr)
+        done = subprocess.run(
+            [sys.executable, "-c", "from prof import memory_profiler\nmemory_profiler.report()"],
+            capture_output=True,
+            text=True,
+            timeout=HANG_SECONDS,
+        )
+        self.assertIn(
+            "ProfRuntimeError: no memory was recorded: call memory_profiler.start() or "
+            "profiler.start() first",
+            done.stderr,
+        )
 
 
 class Names(Base):
     def test_errors_are_short(self):
-        for use in (lambda: prof.set_thread_name([1] * 1000000), lambda: memory_profiler.Pool("x" * 1000000 + "\0"), lambda: prof.profile().add_metadata_json("k", "[" * 1000000), lambda: prof.Trace("x" * 1000000)):
+        for use in (
+            lambda: prof.set_thread_name([1] * 1000000),
+            lambda: memory_profiler.Pool("x" * 1000000 + "\0"),
+            lambda: prof.profile().add_metadata_json("k", "[" * 1000000),
+            lambda: prof.Trace("x" * 1000000),
+        ):
             with self.assertRaises((TypeError, ValueError)) as raised:
                 use()
             self.assertLess(len(str(raised.exception)), 600)
@@ -224,13 +296,17 @@ class Names(Base):
         memory_profiler.sample(name)
         prof.set_thread_name(name)
         self.addCleanup(prof.set_thread_name)
-        self.assertEqual(op_profiler.profile(op_profiler.Op(lambda: None, key=name), time_limit_s=0.01).key, name)
+        self.assertEqual(
+            op_profiler.profile(op_profiler.Op(lambda: None, key=name), time_limit_s=0.01).key, name
+        )
         with prof.record_function(name):
             pass
         self.assertEqual(profiler.total(name)[1], 1)
         profiler.stop()
         with prof.Trace.now() as trace:
-            found = json.loads(trace.json("chrome", metadata={name: '"a\ud800"', "plain": '"\xe9"'}))
+            found = json.loads(
+                trace.json("chrome", metadata={name: '"a\ud800"', "plain": '"\xe9"'})
+            )
             self.assertEqual(found["plain"], "\xe9")
             self.assertIn("a\ud800", found.values())
             self.assertIn("x\ufffd", trace.memory_text())
@@ -245,7 +321,17 @@ class Names(Base):
 
     def test_what_dir_shows(self):
         self.assertEqual(dir(prof), sorted({*prof.__all__, "__version__"}))
-        for name in ("device", "flops", "memory_profiler", "names", "op_profiler", "profiler", "session", "tables", "trace"):
+        for name in (
+            "device",
+            "flops",
+            "memory_profiler",
+            "names",
+            "op_profiler",
+            "profiler",
+            "session",
+            "tables",
+            "trace",
+        ):
             module = getattr(prof, name)
             self.assertEqual(dir(module), sorted(set(module.__all__)), name)
             for word in module.__all__:

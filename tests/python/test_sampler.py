@@ -1,4 +1,5 @@
-"""prof.Sampler: the host's meters, out of files as the kernel has them; the trace's counters and the CSV; what is refused. And prof.backends()."""
+"""prof.Sampler: the host's meters, out of files as the kernel has them; the trace's counters and
+the CSV; what is refused. And prof.backends()."""
 
 import json
 import os
@@ -32,7 +33,11 @@ class Meters(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
-        for name, text in (("BAT0/type", "Battery"), ("BAT0/current_now", "2000000"), ("BAT0/voltage_now", "11500000")):
+        for name, text in (
+            ("BAT0/type", "Battery"),
+            ("BAT0/current_now", "2000000"),
+            ("BAT0/voltage_now", "11500000"),
+        ):
             path = os.path.join(self.folder, "sys", "class", "power_supply", name)
             os.makedirs(os.path.dirname(path), exist_ok=True)
             with open(path, "w") as f:
@@ -40,7 +45,13 @@ class Meters(unittest.TestCase):
 
     def run_script(self, *arguments, script=SCRIPT):
         environment = {**os.environ, "PROF_SYSFS_ROOT": self.folder, "PYTHONPATH": PACKAGES}
-        return subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, text=True, timeout=HANG_SECONDS, env=environment)
+        return subprocess.run(
+            [sys.executable, "-c", script, *arguments],
+            capture_output=True,
+            text=True,
+            timeout=HANG_SECONDS,
+            env=environment,
+        )
 
     def path(self, name):
         return os.path.join(self.folder, name)
@@ -60,10 +71,15 @@ class Meters(unittest.TestCase):
         rows, counters = self.sampled("all")
         self.assertEqual(rows[0], ["time_ns", "meter", "unit", "value"])
         self.assertGreaterEqual(len(rows), 20)
-        self.assertEqual({(row[1], row[2], float(row[3])) for row in rows[1:]}, {("host:0 battery power (W)", "W", 23.0)})
+        self.assertEqual(
+            {(row[1], row[2], float(row[3])) for row in rows[1:]},
+            {("host:0 battery power (W)", "W", 23.0)},
+        )
         off = 60 * 10**9  # the system's clock may be set meanwhile
         self.assertTrue(self.begun_ns - off < int(rows[-1][0]) < self.ended_ns + off, rows[-1])
-        self.assertEqual({(e["name"], e["args"]["value"]) for e in counters}, {("host:0 battery power (W)", 23)})
+        self.assertEqual(
+            {(e["name"], e["args"]["value"]) for e in counters}, {("host:0 battery power (W)", 23)}
+        )
         self.assertGreaterEqual(len(counters), 15)
 
     def test_power_as_madengine(self):
@@ -98,7 +114,13 @@ except RuntimeError as e:
 
 class Refused(unittest.TestCase):
     def test_arguments(self):
-        for error, options in ((ValueError, {"mode": "nothing"}), (TypeError, {"interval": "1"}), (TypeError, {"interval": True}), (ValueError, {"interval": 0.0001}), (ValueError, {"interval": float("nan")})):
+        for error, options in (
+            (ValueError, {"mode": "nothing"}),
+            (TypeError, {"interval": "1"}),
+            (TypeError, {"interval": True}),
+            (ValueError, {"interval": 0.0001}),
+            (ValueError, {"interval": float("nan")}),
+        ):
             with self.assertRaises(error, msg=options) as caught:
                 prof.Sampler(**options)
             self.assertIn(next(iter(options)), str(caught.exception))

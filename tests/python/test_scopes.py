@@ -1,4 +1,5 @@
-"""record_function and scope: nesting, decorators, generators, tasks, threads, forks, hostile names; C's type and the slower one alike."""
+"""record_function and scope: nesting, decorators, generators, tasks, threads, forks, hostile names;
+C's type and the slower one alike."""
 
 import asyncio
 import contextlib
@@ -22,7 +23,11 @@ from prof import _scope, _slow, profiler
 def recorded(clear=True):
     """(name, category, args) of each scope, by thread and start."""
     with prof.Trace.now() as trace:
-        found = [(e.name, e.category, e.args, e.depth, e.thread) for e in trace.events() if e.kind == "scope"]
+        found = [
+            (e.name, e.category, e.args, e.depth, e.thread)
+            for e in trace.events()
+            if e.kind == "scope"
+        ]
     if clear:
         profiler.clear()
     return found
@@ -52,17 +57,29 @@ class Scopes(unittest.TestCase):
         self.assertEqual([(f[0], f[3]) for f in recorded()], [("outer", 0)] + [("inner", 1)] * 3)
 
     def test_categories_and_arguments(self):
-        with self.record_function("f", "text"), self.scope("s", "cat", 1, n=-3, x=1.5, yes=True, word="é", other=[1], big=1 << 80):
+        with (
+            self.record_function("f", "text"),
+            self.scope("s", "cat", 1, n=-3, x=1.5, yes=True, word="é", other=[1], big=1 << 80),
+        ):
             pass
         found = recorded()
         self.assertEqual(found[0][:3], ("f", "user_annotation", {"args": "text"}))
-        self.assertEqual(found[1][:3], ("s", "cat", {"n": -3, "x": 1.5, "yes": True, "word": "é", "other": "[1]", "big": str(1 << 80)}))
+        self.assertEqual(
+            found[1][:3],
+            (
+                "s",
+                "cat",
+                {"n": -3, "x": 1.5, "yes": True, "word": "é", "other": "[1]", "big": str(1 << 80)},
+            ),
+        )
 
     def test_shapes(self):
         with self.scope("mm", "operator", 1, _shapes=[(0x0220, 2, 3), (0x0220, 3, 4)]):
             pass
         with prof.Trace.now() as trace:
-            self.assertEqual([r.shape for r in trace.aggregate(["name", "shape"])], ["[[2, 3], [3, 4]]"])
+            self.assertEqual(
+                [r.shape for r in trace.aggregate(["name", "shape"])], ["[[2, 3], [3, 4]]"]
+            )
 
     def test_enter_and_exit_by_hand(self):
         kind = type(self.record_function("x"))
@@ -77,7 +94,9 @@ class Scopes(unittest.TestCase):
             stack.enter_context(self.record_function("inside of it"))
         with self.assertRaises(KeyError), self.record_function("raises"):
             raise KeyError
-        self.assertEqual(names(), ["by hand", "by the type", "on a stack", "inside of it", "raises"])
+        self.assertEqual(
+            names(), ["by hand", "by the type", "on a stack", "inside of it", "raises"]
+        )
 
     def test_enter_and_exit_of_what_is_no_scope(self):
         kind = type(self.record_function("x"))
@@ -103,7 +122,10 @@ class Scopes(unittest.TestCase):
             with self.record_function(name), self.scope("inner", "c"):
                 found = recorded(clear=False)
                 with prof.Trace.now() as trace:
-                    self.assertEqual([(e.kind, e.name, e.category) for e in trace.events()][2 * i :], [("open", "open", "user_annotation"), ("open", "inner", "c")])
+                    self.assertEqual(
+                        [(e.kind, e.name, e.category) for e in trace.events()][2 * i :],
+                        [("open", "open", "user_annotation"), ("open", "inner", "c")],
+                    )
             self.assertEqual(len(found), 2 * i)
 
     def test_an_empty_name_is_one_name(self):
@@ -118,7 +140,9 @@ class Scopes(unittest.TestCase):
             def __class__(self):
                 raise KeyError
 
-        with self.scope("lies", integer=mock.Mock(spec=int), real=mock.Mock(spec=float), none=Lying()):
+        with self.scope(
+            "lies", integer=mock.Mock(spec=int), real=mock.Mock(spec=float), none=Lying()
+        ):
             pass
         [(_, _, args, _, _)] = recorded()
         self.assertEqual([type(v) for v in args.values()], [str] * 3)
@@ -194,9 +218,20 @@ class Scopes(unittest.TestCase):
                 return 2
 
         profiler.start(2)
-        with self.scope("vm", category="runtime", level=Two(), n=3), self.scope("half", "c", level=1), self.scope("other", category="d"):
+        with (
+            self.scope("vm", category="runtime", level=Two(), n=3),
+            self.scope("half", "c", level=1),
+            self.scope("other", category="d"),
+        ):
             pass
-        self.assertEqual([(e.name, e.category, e.level, e.args) for e in sorted(prof.Trace.now().events(), key=lambda e: e.start_ns) if e.name in ("vm", "half", "other")], [("vm", "runtime", 2, {"n": 3}), ("half", "c", 1, None), ("other", "d", 1, None)])
+        self.assertEqual(
+            [
+                (e.name, e.category, e.level, e.args)
+                for e in sorted(prof.Trace.now().events(), key=lambda e: e.start_ns)
+                if e.name in ("vm", "half", "other")
+            ],
+            [("vm", "runtime", 2, {"n": 3}), ("half", "c", 1, None), ("other", "d", 1, None)],
+        )
         for wrong, error, words in (
             (lambda: self.scope("x", "c", category="d"), TypeError, "'category'"),
             (lambda: self.scope("x", "c", 1, level=1), TypeError, "'level'"),
@@ -298,7 +333,11 @@ class Scopes(unittest.TestCase):
         self.assertEqual(sorted(names()), ["a", "b", "c"])
 
     def test_what_is_not_entered_is_copied_and_pickled(self):
-        made = [self.record_function("layer"), self.record_function("layer", "given"), self.scope("mm", "c", 2, a=1, _shapes=[(0x0220, 2, 3)])]
+        made = [
+            self.record_function("layer"),
+            self.record_function("layer", "given"),
+            self.scope("mm", "c", 2, a=1, _shapes=[(0x0220, 2, 3)]),
+        ]
         for again in (copy.deepcopy, copy.copy, lambda x: pickle.loads(pickle.dumps(x))):
             with prof.profile(level=2) as p:
                 for one in made:
@@ -408,7 +447,8 @@ class Scopes(unittest.TestCase):
             with self.assertRaises(KeyboardInterrupt, msg=name):
                 with self.scope(name, category, 1, **args):
                     self.fail("not entered")
-            self.assertEqual(asked, [args["a"]], name)  # what would run with the error pending is not asked
+            # what would run with the error pending is not asked
+            self.assertEqual(asked, [args["a"]], name)
         with self.scope("after", "x", 1, a=1):
             pass
         self.assertEqual([f[:3] for f in recorded()], [("after", "x", {"a": 1})])
@@ -449,7 +489,12 @@ class Scopes(unittest.TestCase):
                 return super().__iter__()
 
         self.addCleanup(signal.signal, signal.SIGALRM, signal.signal(signal.SIGALRM, fail))
-        for name, args in (("value", {"a": Value(), "\udc80": Value()}), ("bad\udc80name", {"a": Value()}), ("dims", {"_shapes": [Dims(), Dims()]}), ("shapes", {"_shapes": Shapes([(0x0220, 2)]), "\udc80": 1})):
+        for name, args in (
+            ("value", {"a": Value(), "\udc80": Value()}),
+            ("bad\udc80name", {"a": Value()}),
+            ("dims", {"_shapes": [Dims(), Dims()]}),
+            ("shapes", {"_shapes": Shapes([(0x0220, 2)]), "\udc80": 1}),
+        ):
             sent = []
             with self.assertRaises(Alarm, msg=name):
                 with self.scope(name, "x", 1, **args):
@@ -506,7 +551,11 @@ class SlowScopes(Scopes):
 @unittest.skipUnless(_scope.is_fast, "this interpreter has not C's type")
 class TypeOfC(unittest.TestCase):
     def test_scopes_are_made_by_functions_alone(self):
-        for make in (prof.Scope, lambda: object.__new__(prof.Scope), lambda: type(prof.Scope.__dict__["__enter__"])()):
+        for make in (
+            prof.Scope,
+            lambda: object.__new__(prof.Scope),
+            lambda: type(prof.Scope.__dict__["__enter__"])(),
+        ):
             with self.assertRaises(TypeError):
                 make()
 
@@ -520,27 +569,44 @@ class Processes(unittest.TestCase):
         self.assertEqual(_scope.is_fast, sys.implementation.name == "cpython")
 
     def run_python(self, text, **environment):
-        return subprocess.run([sys.executable, "-c", text], env={**os.environ, **environment}, capture_output=True, text=True, timeout=HANG_SECONDS)
+        return subprocess.run(
+            [sys.executable, "-c", text],
+            env={**os.environ, **environment},
+            capture_output=True,
+            text=True,
+            timeout=HANG_SECONDS,
+        )
 
     def test_an_interpreter_that_ends_inside_of_a_scope(self):
         done = self.run_python(
-            "import prof, os\nfrom prof import profiler\nprofiler.start()\ns = prof.record_function('open')\ns.__enter__()\n"
+            "import prof, os\nfrom prof import profiler\nprofiler.start()\n"
+            "s = prof.record_function('open')\ns.__enter__()\n"
             "import signal, threading\nbegun = threading.Event()\ndef begin():\n"
-            "    t = prof.record_function('t')\n    t.__enter__()\n    begun.set()\n    signal.pause()\n"
+            "    t = prof.record_function('t')\n    t.__enter__()\n    begun.set()\n"
+            "    signal.pause()\n"
             "threading.Thread(target=begin, daemon=True).start()\nbegun.wait()\n"
         )
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_a_forked_child_has_its_own_capture(self):
         done = self.run_python(
-            "import os, prof\nfrom prof import profiler\nprofiler.start()\nwith prof.record_function('parent'): pass\n"
-            "pid = os.fork()\nif pid == 0:\n    with prof.record_function('child'): pass\n    names = [e.name for e in prof.Trace.now().events()]\n    os._exit(0 if names == ['child'] else 1)\n"
-            "assert os.waitpid(pid, 0)[1] == 0\nassert [e.name for e in prof.Trace.now().events()] == ['parent']\n"
+            "import os, prof\nfrom prof import profiler\nprofiler.start()\n"
+            "with prof.record_function('parent'): pass\n"
+            "pid = os.fork()\nif pid == 0:\n    with prof.record_function('child'): pass\n"
+            "    names = [e.name for e in prof.Trace.now().events()]\n"
+            "    os._exit(0 if names == ['child'] else 1)\n"
+            "assert os.waitpid(pid, 0)[1] == 0\n"
+            "assert [e.name for e in prof.Trace.now().events()] == ['parent']\n"
         )
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
-    @unittest.skipIf("libasan" in os.environ.get("LD_PRELOAD", ""), "the sanitizer keeps what is freed")
-    @unittest.skipUnless(os.path.exists("/proc/self/status") and _scope.is_fast, "no /proc, or this interpreter has not C's type")
+    @unittest.skipIf(
+        "libasan" in os.environ.get("LD_PRELOAD", ""), "the sanitizer keeps what is freed"
+    )
+    @unittest.skipUnless(
+        os.path.exists("/proc/self/status") and _scope.is_fast,
+        "no /proc, or this interpreter has not C's type",
+    )
     def test_names_that_are_made_anew_and_come_again_take_no_memory_for_good(self):
         done = self.run_python(
             """
@@ -579,13 +645,19 @@ assert [e.name for e in prof.Trace.now().events()] == ["a constant after them"] 
 
     def test_import_starts_nothing_and_loads_little(self):
         done = self.run_python(
-            "import sys\nbefore = set(sys.modules)\nimport prof\nassert 'ctypes' not in set(sys.modules) - before, 'ctypes'\nprof.record_function\nfrom prof._library import C\nassert C.prof_level() == 0\n"
+            "import sys\nbefore = set(sys.modules)\nimport prof\n"
+            "assert 'ctypes' not in set(sys.modules) - before, 'ctypes'\nprof.record_function\n"
+            "from prof._library import C\nassert C.prof_level() == 0\n"
         )
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_a_library_that_is_not_there_says_what_to_do(self):
-        done = self.run_python("import prof\nprof.record_function", PROF_LIBRARY="/no/such/libprof.so")
-        self.assertIn("ImportError: prof: PROF_LIBRARY='/no/such/libprof.so' cannot be opened", done.stderr)
+        done = self.run_python(
+            "import prof\nprof.record_function", PROF_LIBRARY="/no/such/libprof.so"
+        )
+        self.assertIn(
+            "ImportError: prof: PROF_LIBRARY='/no/such/libprof.so' cannot be opened", done.stderr
+        )
         done = self.run_python("import prof\nprof.record_function", PROF_LIBRARY="libc.so.6")
         self.assertIn("is no libprof.so", done.stderr)
 

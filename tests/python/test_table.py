@@ -1,4 +1,5 @@
-"""The two commands for a table, ``prof table`` (C) and ``python -m prof table``: the same options, defaults, help, order and text, and the same words refused."""
+"""The two commands for a table, ``prof table`` (C) and ``python -m prof table``: the same options,
+defaults, help, order and text, and the same words refused."""
 
 import os
 import re
@@ -25,7 +26,22 @@ LINES = (
     ("--by", "kernel,thread", "--sort", "self-device"),
     ("--by", "name,category,device,thread,process,shape,stack"),
     ("--by", "process"),
-    *(("--sort", word) for word in ("total", "self", "calls", "mean", "max", "name", "memory", "self-memory", "first", "device", "self-device")),
+    *(
+        ("--sort", word)
+        for word in (
+            "total",
+            "self",
+            "calls",
+            "mean",
+            "max",
+            "name",
+            "memory",
+            "self-memory",
+            "first",
+            "device",
+            "self-device",
+        )
+    ),
     ("-s", "calls", "-r", "2"),
     ("--rows", "all"),
     ("--rows", "-1"),
@@ -57,7 +73,8 @@ WRONG = (
 
 
 def record(folder):
-    """Two captures: names, categories, levels, threads, shapes, stacks and memory that tell all orders apart."""
+    """Two captures: names, categories, levels, threads, shapes, stacks and memory that tell all
+    orders apart."""
     code = """
 import sys, threading, time, prof
 def work(count):
@@ -78,7 +95,9 @@ work(int(sys.argv[2]))
 """
     paths = [os.path.join(folder, name) for name in ("first.prof", "second.prof")]
     for count, path in enumerate(paths, 3):
-        subprocess.run([sys.executable, "-c", code, path, str(count)], check=True, timeout=HANG_SECONDS)
+        subprocess.run(
+            [sys.executable, "-c", code, path, str(count)], check=True, timeout=HANG_SECONDS
+        )
     return paths
 
 
@@ -92,17 +111,36 @@ class Beside(unittest.TestCase):
 
     def both(self, *words):
         words = [self.paths[0] if word == "FIRST" else word for word in words]
-        return [subprocess.run([*command, "table", *words], capture_output=True, text=True, timeout=HANG_SECONDS) for command in ([COMMAND], [sys.executable, "-m", "prof"])]
+        return [
+            subprocess.run(
+                [*command, "table", *words], capture_output=True, text=True, timeout=HANG_SECONDS
+            )
+            for command in ([COMMAND], [sys.executable, "-m", "prof"])
+        ]
 
     def test_the_help_is_one_text(self):
         for word in ("--help", "-h"):
             of_c, of_python = self.both(word)
             self.assertEqual((of_c.returncode, of_python.returncode), (0, 0))
-            self.assertEqual(of_c.stdout.replace("prof table", "python -m prof table", 1), of_python.stdout)
+            self.assertEqual(
+                of_c.stdout.replace("prof table", "python -m prof table", 1), of_python.stdout
+            )
 
     def test_the_help_names_every_option_that_there_is(self):
         told = set(re.findall(r"--[a-z-]+", self.both("--help")[0].stdout))
-        self.assertEqual(told, {"--by", "--sort", "--rows", "--level", "--category", "--stack-frames", "--no-functions", "--help"})
+        self.assertEqual(
+            told,
+            {
+                "--by",
+                "--sort",
+                "--rows",
+                "--level",
+                "--category",
+                "--stack-frames",
+                "--no-functions",
+                "--help",
+            },
+        )
 
     def test_tables_are_the_same(self):
         texts = set()
@@ -110,13 +148,19 @@ class Beside(unittest.TestCase):
             for words in LINES:
                 with self.subTest(words=words, files=len(files)):
                     of_c, of_python = self.both(*words, *files)
-                    self.assertEqual((of_c.returncode, of_c.stderr, of_python.returncode, of_python.stderr), (0, "", 0, ""))
+                    self.assertEqual(
+                        (of_c.returncode, of_c.stderr, of_python.returncode, of_python.stderr),
+                        (0, "", 0, ""),
+                    )
                     self.assertEqual(of_c.stdout, of_python.stdout)
                     texts.add(of_c.stdout)
         self.assertGreater(len(texts), len(LINES), "the captures do not tell the options apart")
 
     def test_options_may_stand_behind_the_files(self):
-        before, behind = (self.both(*words) for words in (("--sort", "name", "FIRST"), ("FIRST", "--sort", "name")))
+        before, behind = (
+            self.both(*words)
+            for words in (("--sort", "name", "FIRST"), ("FIRST", "--sort", "name"))
+        )
         self.assertEqual({done.stdout for done in before}, {done.stdout for done in behind})
         self.assertEqual([done.returncode for done in behind], [0, 0])
 

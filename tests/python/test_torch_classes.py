@@ -1,4 +1,5 @@
-"""Rows, events and lists beside torch.profiler's: what code of others asks of them. make test-torch."""
+"""Rows, events and lists beside torch.profiler's: what code of others asks of them. make
+test-torch."""
 
 import copy
 import json
@@ -42,9 +43,7 @@ class Classes(OneLinear):
             for by_shape in (False, bool(options.get("record_shapes"))):
                 with self.subTest(options, by_shape=by_shape):
                     found = [
-                        sorted(
-                            map(family, p.key_averages(group_by_input_shape=by_shape))
-                        )
+                        sorted(map(family, p.key_averages(group_by_input_shape=by_shape)))
                         for p in self.seen_by_both(**options)
                     ]
                     self.assertEqual(found[1], found[0])
@@ -57,9 +56,7 @@ class Classes(OneLinear):
     def test_a_copy_has_the_calls_that_were_asked_for(self):
         rows = self.seen(prof.torch).key_averages()
         before = [pickle.loads(pickle.dumps(row)) for row in rows]
-        self.assertEqual(
-            {(row.cpu_parent, len(row.cpu_children)) for row in before}, {(None, 0)}
-        )
+        self.assertEqual({(row.cpu_parent, len(row.cpu_children)) for row in before}, {(None, 0)})
         (asked,) = (row for row in rows if row.key == "aten::linear")
         expected = family(asked)
         self.assertEqual(family(copy.deepcopy(asked)), expected)
@@ -98,10 +95,7 @@ class Classes(OneLinear):
             for again in (
                 copy.copy(one),
                 copy.deepcopy(one),
-                *(
-                    pickle.loads(pickle.dumps(one, n))
-                    for n in range(pickle.HIGHEST_PROTOCOL + 1)
-                ),
+                *(pickle.loads(pickle.dumps(one, n)) for n in range(pickle.HIGHEST_PROTOCOL + 1)),
             ):
                 self.assertIs(type(again), type(one))
                 self.assertEqual(repr(again), repr(one))

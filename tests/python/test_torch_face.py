@@ -97,7 +97,6 @@ class Methods(unittest.TestCase):
             torch.ones(2)
         self.assertEqual([a.count for a in p.key_averages() if a.key == "aten::ones"], [1])
 
-
     def test_one_that_was_never_started_is_copied(self):
         """As configurations are (dataclasses.asdict(), Lightning's trainers)."""
         options = {"record_shapes": True, "with_stack": True, "profile_memory": True}
@@ -165,9 +164,7 @@ class Names(unittest.TestCase):
             prof.torch.supported_activities(),
         )
         self.assertEqual({a.name for a in ours}, {a.name for a in theirs})
-        self.assertEqual(
-            prof.torch.kineto_available(), torch.profiler.kineto_available()
-        )
+        self.assertEqual(prof.torch.kineto_available(), torch.profiler.kineto_available())
         with prof.torch.profile(activities=torch.profiler.supported_activities()) as p:
             torch.ones(2)
         self.assertTrue(p.events())
@@ -183,9 +180,7 @@ class Names(unittest.TestCase):
             self.assertNotEqual(ours.CPU, theirs.CUDA)
         with prof.torch.profile() as p:
             torch.ones(2)
-        self.assertTrue(
-            all(e.device_type == torch.profiler.DeviceType.CPU for e in p.events())
-        )
+        self.assertTrue(all(e.device_type == torch.profiler.DeviceType.CPU for e in p.events()))
 
     def traced(self, module, path, **options):
         observer = module.ExecutionTraceObserver().register_callback(path)
@@ -235,9 +230,7 @@ class Names(unittest.TestCase):
                     check=True,
                 )
                 with open(done.stdout.split()[-1]) as file:
-                    self.assertIn(
-                        "aten::ones", [n["name"] for n in json.load(file)["nodes"]]
-                    )
+                    self.assertIn("aten::ones", [n["name"] for n in json.load(file)["nodes"]])
 
 
 @skip_without_torch
@@ -245,9 +238,7 @@ class Arguments(unittest.TestCase):
     def run_one(self, module, **options):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            with module.profile(
-                **{"activities": [module.ProfilerActivity.CPU], **options}
-            ) as p:
+            with module.profile(**{"activities": [module.ProfilerActivity.CPU], **options}) as p:
                 torch.ones(2, 3).add(1)
         return p
 
@@ -271,26 +262,20 @@ class Arguments(unittest.TestCase):
             for value in ("no", [], (), b""):
                 with self.subTest(name, value=value):
                     words = (name, repr(value), type(value).__name__, "True or False")
-                    self.both_refuse(
-                        lambda m, n=name, v=value: self.run_one(m, **{n: v}), words
-                    )
+                    self.both_refuse(lambda m, n=name, v=value: self.run_one(m, **{n: v}), words)
 
     def test_what_torch_takes_as_a_flag_is_taken(self):
         for value in (1, 0, True):
             for module in theirs_and_ours():
                 with self.subTest(module.__name__, value=value):
                     p = self.run_one(module, record_shapes=value)
-                    shapes = [
-                        e.input_shapes for e in p.events() if e.name == "aten::add"
-                    ]
+                    shapes = [e.input_shapes for e in p.events() if e.name == "aten::add"]
                     self.assertEqual(shapes, [[[2, 3], [], []]] if value else [[]])
         for value in (1, None, 0.5):
             for module in theirs_and_ours():
                 with self.subTest(module.__name__, value=value):
                     p = self.run_one(module, profile_memory=value)
-                    self.assertEqual(
-                        any(e.cpu_memory_usage for e in p.events()), bool(value)
-                    )
+                    self.assertEqual(any(e.cpu_memory_usage for e in p.events()), bool(value))
 
     def test_other_options_are_refused_by_value_and_type(self):
         for name, value, right in (
@@ -306,9 +291,7 @@ class Arguments(unittest.TestCase):
         ):
             with self.subTest(name, value=value):
                 words = (name, repr(value), type(value).__name__, right)
-                self.both_refuse(
-                    lambda m, n=name, v=value: self.run_one(m, **{n: v}), words
-                )
+                self.both_refuse(lambda m, n=name, v=value: self.run_one(m, **{n: v}), words)
 
     def test_options_that_say_no_are_taken(self):
         for name in (
@@ -320,10 +303,7 @@ class Arguments(unittest.TestCase):
             for value in (None, False, 0, ""):
                 for module in theirs_and_ours():
                     with self.subTest(name, value=value, module=module.__name__):
-                        names = [
-                            e.name
-                            for e in self.run_one(module, **{name: value}).events()
-                        ]
+                        names = [e.name for e in self.run_one(module, **{name: value}).events()]
                         self.assertIn("aten::add", names)
 
     def test_groups_are_by_any_truth(self):
@@ -332,9 +312,7 @@ class Arguments(unittest.TestCase):
             for module in theirs_and_ours():
                 p = self.run_one(module, record_shapes=True)
                 for averages in (p.key_averages(value), p.events().key_averages(value)):
-                    rows.append(
-                        sorted((e.key, e.count, str(e.input_shapes)) for e in averages)
-                    )
+                    rows.append(sorted((e.key, e.count, str(e.input_shapes)) for e in averages))
             self.assertEqual(rows[2:], rows[:2], value)
 
     def test_frames_below_0_are_no_groups(self):
@@ -363,11 +341,7 @@ class Arguments(unittest.TestCase):
             for limit in (-1, -7, None, 0, 1, True):
                 for top in (False, "x", None):
                     table = averages.table(row_limit=limit, top_level_events_only=top)
-                    names = [
-                        line.split()[0]
-                        for line in table.splitlines()
-                        if "aten::" in line
-                    ]
+                    names = [line.split()[0] for line in table.splitlines() if "aten::" in line]
                     tables.append(
                         (
                             limit,
@@ -400,9 +374,7 @@ class Arguments(unittest.TestCase):
                 )
         for name in ("wait", "warmup", "active", "repeat", "skip_first"):
             counts = {"wait": 1, "warmup": 1, "active": 1, name: "x"}
-            self.both_refuse(
-                lambda m, c=counts: m.schedule(**c)(0), (name, "'x'", "str", "an int")
-            )
+            self.both_refuse(lambda m, c=counts: m.schedule(**c)(0), (name, "'x'", "str", "an int"))
 
     def test_a_handler_takes_names_that_torch_takes(self):
         for worker in ("w", 5, None, ""):
@@ -420,9 +392,7 @@ class Arguments(unittest.TestCase):
                     if worker:
                         self.assertEqual(name.split(".")[0], str(worker))
         for wrong in (None, 5.5):
-            with self.assertRaisesRegex(
-                TypeError, f"dir_name must be .*, not {wrong!r} of"
-            ):
+            with self.assertRaisesRegex(TypeError, f"dir_name must be .*, not {wrong!r} of"):
                 prof.torch.tensorboard_trace_handler(wrong)
 
     def test_what_is_no_text_is_refused_by_value(self):
@@ -460,36 +430,24 @@ class Numbers(unittest.TestCase):
                 return p.events(), json.load(file)["traceEvents"]
 
     def operators(self, rows):
-        return [
-            r
-            for r in rows
-            if r.get("cat") in ("cpu_op", "user_annotation") and r["ph"] == "X"
-        ]
+        return [r for r in rows if r.get("cat") in ("cpu_op", "user_annotation") and r["ph"] == "X"]
 
     def test_external_ids_of_events_are_those_of_the_json(self):
         for options in ({}, {"record_shapes": True}, {"with_stack": True}):
             numbers = {}
             for module in theirs_and_ours():
                 events, rows = self.of(module, **options)
-                rows = {
-                    (r["args"]["External id"], r["name"]) for r in self.operators(rows)
-                }
-                ids = [
-                    (e.external_id, e.name) for e in events if not e.is_python_function
-                ]
+                rows = {(r["args"]["External id"], r["name"]) for r in self.operators(rows)}
+                ids = [(e.external_id, e.name) for e in events if not e.is_python_function]
                 self.assertLessEqual(set(ids), rows)
                 numbers[module.__name__] = sorted(rows)
                 others = [e.external_id for e in events if e.is_python_function]
                 self.assertEqual(set(others), {0} if others else set())
             with self.subTest(**options):
                 theirs, ours = numbers.values()
-                first = (
-                    theirs[0][0] - 1
-                )  # torch's count on from one profile to the next
+                first = theirs[0][0] - 1  # torch's count on from one profile to the next
                 theirs = [(number - first, name) for number, name in theirs]
-                forward = [i for i, (_, name) in enumerate(theirs) if name == "after"][
-                    0
-                ]
+                forward = [i for i, (_, name) in enumerate(theirs) if name == "after"][0]
                 self.assertEqual(ours[: forward + 1], theirs[: forward + 1])
                 self.assertEqual([i for i, _ in ours], list(range(1, len(ours) + 1)))
 

@@ -1,5 +1,5 @@
-"""prof.torch.install(): code that uses torch.profiler gets prof's, whichever way it has imported it.
-make test-torch."""
+"""prof.torch.install(): code that uses torch.profiler gets prof's, whichever way it has imported
+it. make test-torch."""
 
 import inspect
 import json

@@ -1,5 +1,5 @@
-"""PyTorch's memory by torch's own reports: the rows and events of torch.profiler in the same process,
-beside its profilers in any order, and what may stand in the way. make test-torch."""
+"""PyTorch's memory by torch's own reports: the rows and events of torch.profiler in the same
+process, beside its profilers in any order, and what may stand in the way. make test-torch."""
 
 import collections
 import contextlib
@@ -24,8 +24,8 @@ if torch is not None:
 
 KIB = 1 << 10
 IS_EXACT = torch is not None and tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 6)
-"""Before, torch.profiler gives an event at the very end of an operator to it or to the one around it,
-another way in each run. Then sums are compared."""
+"""Before, torch.profiler gives an event at the very end of an operator to it or to the one around
+it, another way in each run. Then sums are compared."""
 
 
 def mine(**options):
@@ -246,7 +246,8 @@ class SameNumbers(unittest.TestCase):
 
 @skip_without_torch
 class BesideTorch(unittest.TestCase):
-    """Torch's own profilers, begun before and after: they see what they see alone, and so does prof."""
+    """Torch's own profilers, begun before and after: they see what they see alone, and so does
+    prof."""
 
     maxDiff = None
 
@@ -491,7 +492,8 @@ print(os.WEXITSTATUS(status), {e.name: e.self_cpu_memory_usage for e in p.events
         """Proven before it is used; the reason and the release are in the error."""
         for problem, patched in (
             (
-                "a known allocation is \\(1, [0-9]+, 65537, 0\\) .*, and torch reports \\(0, None, 0, 0\\)",
+                "a known allocation is \\(1, [0-9]+, 65537, 0\\) .*, and torch reports \\(0, "
+                "None, 0, 0\\)",
                 "torch.empty = lambda *a, **k: Made()",
             ),
             (
@@ -519,7 +521,8 @@ except RuntimeError as e:
             with self.subTest(problem):
                 self.assertRegex(
                     self.run_code(code),
-                    rf"^prof: the memory of PyTorch's operators cannot be recorded by its own reports \(torch {torch.__version__.replace('+', '.')}: {problem}\)",
+                    rf"^prof: the memory of PyTorch's operators cannot be recorded by its own "
+                    rf"reports \(torch {torch.__version__.replace('+', '.')}: {problem}\)",
                 )
 
 

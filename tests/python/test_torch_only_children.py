@@ -167,9 +167,7 @@ class OnlyChildren(unittest.TestCase):
             )
 
         def held_by_events(p):
-            return sorted(
-                (e.name, e.cpu_memory_usage, e.self_cpu_memory_usage) for e in p.events()
-            )
+            return sorted((e.name, e.cpu_memory_usage, e.self_cpu_memory_usage) for e in p.events())
 
         for work in (a_sum, a_mean, three_deep, range_of_an_operators_name):
             with self.subTest(work.__name__):

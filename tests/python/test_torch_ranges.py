@@ -1,5 +1,5 @@
-"""Ranges that torch makes for profilers alone: torch._C._profiler._RecordFunctionFast, and what code
-makes where torch.autograd.profiler._is_profiler_enabled says so. make test-torch."""
+"""Ranges that torch makes for profilers alone: torch._C._profiler._RecordFunctionFast, and what
+code makes where torch.autograd.profiler._is_profiler_enabled says so. make test-torch."""
 
 import json
 import os
@@ -90,9 +90,7 @@ class Ranges(unittest.TestCase):
             with prof.scope("own", "cpu_op", **texts):
                 pass
         for event in p.events():
-            self.assertEqual(
-                {key: event.kwinputs[key] for key in texts}, texts, event.name
-            )
+            self.assertEqual({key: event.kwinputs[key] for key in texts}, texts, event.name)
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "ranges.json")
             p.export_chrome_trace(path)
@@ -120,9 +118,7 @@ class Ranges(unittest.TestCase):
         for with_shapes in (True, False):
             with self.subTest(with_shapes):
                 cpu = [torch.profiler.ProfilerActivity.CPU]
-                with torch.profiler.profile(
-                    activities=cpu, record_shapes=with_shapes
-                ) as theirs:
+                with torch.profiler.profile(activities=cpu, record_shapes=with_shapes) as theirs:
                     self.work()
                 with prof.profile(torch=True, record_shapes=with_shapes) as ours:
                     self.work()
@@ -203,9 +199,7 @@ class Ranges(unittest.TestCase):
                 for word in of:
                     theirs, ours = (repr(getattr(e, word)) for e in events)
                     self.assertEqual(ours, theirs, word)
-                theirs, ours = (
-                    {key: args[name][key] for key in keys} for _, args in seen
-                )
+                theirs, ours = ({key: args[name][key] for key in keys} for _, args in seen)
                 self.assertEqual(ours, theirs)
 
     def test_what_is_no_argument(self):

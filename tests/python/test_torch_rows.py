@@ -360,9 +360,7 @@ class MemoryOfFunctions(Both):
                         held[name] = e.cpu_memory_usage, e.self_cpu_memory_usage
                     elif e.name.endswith(f".{name}"):
                         held[name] = e.cpu_memory_usage, e.self_cpu_memory_usage
-            self.assertEqual(
-                held, {"inner": (0, -4000), "outer": (0, -2000), "work": (0, -1400)}
-            )
+            self.assertEqual(held, {"inner": (0, -4000), "outer": (0, -2000), "work": (0, -1400)})
             self.assertNotIn("[memory]", [e.name for e in p.events()])
 
     def test_both_sums_are_equal(self):

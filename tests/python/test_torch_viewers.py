@@ -1,5 +1,7 @@
-"""PyTorch's own programs in the viewers that PyTorch's users have: two ranks that train, seen by prof.torch.observe(), in Perfetto's and catapult's engines, in TensorBoard's plug-in and in HTA, each beside what the profile itself
-says. make test-torch; what is not on the machine, or cannot be fetched, is skipped."""
+"""PyTorch's own programs in the viewers that PyTorch's users have: two ranks that train, seen by
+prof.torch.observe(), in Perfetto's and catapult's engines, in TensorBoard's plug-in and in HTA,
+each beside what the profile itself says. make test-torch; what is not on the machine, or cannot be
+fetched, is skipped."""
 
 import collections
 import functools
@@ -32,7 +34,9 @@ sys.path.insert(0, str(HERE))
 
 def fetched(script):
     """What it prints, or a skip."""
-    done = subprocess.run([str(VIEWERS / script)], capture_output=True, text=True, timeout=2 * HANG_SECONDS)
+    done = subprocess.run(
+        [str(VIEWERS / script)], capture_output=True, text=True, timeout=2 * HANG_SECONDS
+    )
     if done.returncode != 0:
         raise unittest.SkipTest(f"{script}: {done.stderr.strip()[-200:]}")
     return done.stdout.split()[-1]
@@ -40,7 +44,15 @@ def fetched(script):
 
 def train(folder, **variables):
     """Both ranks' traces and what their profiles said."""
-    started = [subprocess.Popen([sys.executable, str(HERE / "torch_ranks.py"), str(folder)], env={**os.environ, **variables, "RANK": rank, "WORLD_SIZE": "2"}, stderr=subprocess.PIPE, text=True) for rank in RANKS]
+    started = [
+        subprocess.Popen(
+            [sys.executable, str(HERE / "torch_ranks.py"), str(folder)],
+            env={**os.environ, **variables, "RANK": rank, "WORLD_SIZE": "2"},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in RANKS
+    ]
     for process in started:
         try:
             _, errors = process.communicate(timeout=HANG_SECONDS)
@@ -48,7 +60,10 @@ def train(folder, **variables):
             process.kill()
         assert process.returncode == 0, errors[-2000:]
     paths = {rank: next((folder / "runs").glob(f"node_{rank}.*")) for rank in RANKS}
-    return paths, {rank: json.loads((folder / f"seen_{rank}.json").read_text(encoding="utf-8")) for rank in RANKS}
+    return paths, {
+        rank: json.loads((folder / f"seen_{rank}.json").read_text(encoding="utf-8"))
+        for rank in RANKS
+    }
 
 
 class Ranks(unittest.TestCase):
@@ -58,12 +73,25 @@ class Ranks(unittest.TestCase):
         cls.addClassCleanup(cls.folder.cleanup)
         preload = os.path.join(os.path.dirname(prof.torch.collector()), "libprof_memory.so")
         cls.has_memory = os.path.exists(preload)  # it is no part of the wheel
-        cls.paths, cls.seen = train(pathlib.Path(cls.folder.name), **({"LD_PRELOAD": preload, "PROF_MEMORY": "1"} if cls.has_memory else {}))
+        cls.paths, cls.seen = train(
+            pathlib.Path(cls.folder.name),
+            **({"LD_PRELOAD": preload, "PROF_MEMORY": "1"} if cls.has_memory else {}),
+        )
 
     @classmethod
     @functools.lru_cache(maxsize=None)
     def read(cls, script):
-        done = subprocess.run([fetched("fetch-readers.sh"), str(VIEWERS / script), os.path.join(cls.folder.name, "runs")], env={**os.environ, "HTA_DISABLE_NS_ROUNDING": "1"}, capture_output=True, text=True, timeout=HANG_SECONDS)
+        done = subprocess.run(
+            [
+                fetched("fetch-readers.sh"),
+                str(VIEWERS / script),
+                os.path.join(cls.folder.name, "runs"),
+            ],
+            env={**os.environ, "HTA_DISABLE_NS_ROUNDING": "1"},
+            capture_output=True,
+            text=True,
+            timeout=HANG_SECONDS,
+        )
         assert done.returncode == 0, done.stderr[-3000:]
         return json.loads(done.stdout.splitlines()[-1])
 
@@ -88,11 +116,19 @@ class Ranks(unittest.TestCase):
         for rank, path in self.paths.items():
             document, phases = check_trace.check_chrome(path, engines, is_part=True)
             self.assertEqual(document["distributedInfo"]["rank"], int(rank))
-            names = collections.Counter(e["name"] for e in document["traceEvents"] if e["ph"] == "X")
+            names = collections.Counter(
+                e["name"] for e in document["traceEvents"] if e["ph"] == "X"
+            )
             self.assertEqual(names, collections.Counter(self.seen[rank]["slices"]))
             slices, *_ = check_trace.ask_perfetto(engines, path)
             self.assertEqual(len(slices), phases["X"] + phases["i"])
-            for name in ("aten::conv2d", "ConvolutionBackward0", "Optimizer.step#SGD.step", "nn.Module: Conv2d_0", "gloo:all_reduce"):
+            for name in (
+                "aten::conv2d",
+                "ConvolutionBackward0",
+                "Optimizer.step#SGD.step",
+                "nn.Module: Conv2d_0",
+                "gloo:all_reduce",
+            ):
                 self.assertEqual(names[name], 3, name)
 
     def test_tensorboard_fills_its_views(self):
@@ -100,22 +136,49 @@ class Ranks(unittest.TestCase):
         self.assertEqual(sorted(profiles), ["All", "node_0", "node_1"])
         for rank, path in self.paths.items():
             shown, calls = profiles[f"node_{rank}"], self.calls_of_events(rank)
-            self.assertEqual(shown["views"], ["overall", "operator", "trace", *(["memory"] if self.has_memory else []), "module"])
+            self.assertEqual(
+                shown["views"],
+                [
+                    "overall",
+                    "operator",
+                    "trace",
+                    *(["memory"] if self.has_memory else []),
+                    "module",
+                ],
+            )
             self.assertEqual(shown["steps"], ["1", "2", "3"])
-            self.assertEqual(shown["parts"], ["Step", "Communication", "DataLoader", "CPU Exec", "Other"])
+            self.assertEqual(
+                shown["parts"], ["Step", "Communication", "DataLoader", "CPU Exec", "Other"]
+            )
             self.assertEqual(shown["trace view"], path.stat().st_size)
-            steps = sorted((start, end) for name, start, end in self.seen[rank]["events"] if name == "ProfilerStep*")
+            steps = sorted(
+                (start, end)
+                for name, start, end in self.seen[rank]["events"]
+                if name == "ProfilerStep*"
+            )
             for costs, (start, end) in zip(shown["costs"], steps):
                 self.assertAlmostEqual(sum(costs), end - start, delta=1)
-            self.assertAlmostEqual(shown["average"]["Average Step Time"], calls["ProfilerStep*"][1] / 3, delta=1)
-            self.assertEqual(calls["enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"][0], 3)
-            self.assertEqual([costs[1] for costs in shown["costs"]], [0, 0, 0])  # of a user_annotation, which it is in torch.profiler's traces, too, the plug-in makes no event but of steps
+            self.assertAlmostEqual(
+                shown["average"]["Average Step Time"], calls["ProfilerStep*"][1] / 3, delta=1
+            )
+            self.assertEqual(
+                calls["enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"][0], 3
+            )
+            # of a user_annotation, which it is in torch.profiler's traces, too, the plug-in makes
+            # no event but of steps
+            self.assertEqual([costs[1] for costs in shown["costs"]], [0, 0, 0])
             missing = {name for name in calls if name not in shown["operators"]}
             for name in missing:  # these it shows elsewhere, or takes for no operators
-                self.assertRegex(name, r"^(ProfilerStep\*|nn\.Module|Optimizer\.|enumerate\(DataLoader\)|DistributedDataParallel\.forward|gloo:)")
+                self.assertRegex(
+                    name,
+                    r"^(ProfilerStep\*|nn\.Module|Optimizer\.|enumerate\(DataLoader\)|"
+                    r"DistributedDataParallel\.forward|gloo:)",
+                )
             for name, row in shown["operators"].items():
                 self.assertEqual(row["calls"], calls[name][0], name)
-                self.assertAlmostEqual(row["host_total_duration"], calls[name][1], delta=1, msg=name)
+                self.assertAlmostEqual(
+                    row["host_total_duration"], calls[name][1], delta=1, msg=name
+                )
             self.assertGreater(len(shown["operators"]), 40)
 
     def test_tensorboards_modules(self):
@@ -126,8 +189,22 @@ class Ranks(unittest.TestCase):
             (whole,) = profile["modules"]["data"]
             (layers,) = whole["children"]
             conv, inner, flatten, linear = layers["children"]
-            self.assertEqual([m["name"] for m in (whole, layers, conv, inner, *inner["children"], flatten, linear)],
-                             ["DistributedDataParallel_0", "Sequential_0", "Conv2d_0", "Sequential_1", "BatchNorm2d_0", "ReLU_0", "Flatten_0", "Linear_0"])
+            self.assertEqual(
+                [
+                    m["name"]
+                    for m in (whole, layers, conv, inner, *inner["children"], flatten, linear)
+                ],
+                [
+                    "DistributedDataParallel_0",
+                    "Sequential_0",
+                    "Conv2d_0",
+                    "Sequential_1",
+                    "BatchNorm2d_0",
+                    "ReLU_0",
+                    "Flatten_0",
+                    "Linear_0",
+                ],
+            )
             for module in (whole, layers, conv, inner, flatten, linear):
                 count, total, _ = averages["nn.Module: " + module["name"]]
                 self.assertEqual((module["occurences"], count), (3, 3))
@@ -154,14 +231,19 @@ class Ranks(unittest.TestCase):
         self.assertEqual(both["views"], ["distributed"])
         for rank in RANKS:
             operators = {row[0]: row[1] for row in both["operators"][f"node_{rank}"]}
-            self.assertEqual(operators, {name: self.calls(rank)[name] for name in ("gloo:all_reduce", "gloo:broadcast")})
+            self.assertEqual(
+                operators,
+                {name: self.calls(rank)[name] for name in ("gloo:all_reduce", "gloo:broadcast")},
+            )
             self.assertEqual(len(both["overlap"]), 4)
 
     def test_hta_reads_both(self):
         found = self.read("read_hta.py")
         self.assertEqual((sorted(found["ranks"]), found["steps"]), (list(RANKS), [1, 2]))
         for rank in RANKS:
-            first = collections.Counter(name for name, _, step, *_ in found["ranks"][rank] if step in (1, 2))
+            first = collections.Counter(
+                name for name, _, step, *_ in found["ranks"][rank] if step in (1, 2)
+            )
             self.assertEqual((first["aten::conv2d"], first["ConvolutionBackward0"]), (2, 2))
 
 
@@ -173,19 +255,46 @@ class Example(unittest.TestCase):
             self.skipTest("torchvision is not installed")
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "resnet18.json")
-            done = subprocess.run([sys.executable, str(HERE.parent.parent / "examples" / "python" / "resnet18.py"), path], capture_output=True, text=True, timeout=HANG_SECONDS)
+            done = subprocess.run(
+                [
+                    sys.executable,
+                    str(HERE.parent.parent / "examples" / "python" / "resnet18.py"),
+                    path,
+                ],
+                capture_output=True,
+                text=True,
+                timeout=HANG_SECONDS,
+            )
             self.assertEqual(done.returncode, 0, done.stderr)
             with open(path, encoding="utf-8") as f:
-                names = collections.Counter(e["name"] for e in json.load(f)["traceEvents"] if e["ph"] == "X")
+                names = collections.Counter(
+                    e["name"] for e in json.load(f)["traceEvents"] if e["ph"] == "X"
+                )
         self.assertIn("aten::mkldnn_convolution", done.stdout)
-        self.assertEqual([names[name] for name in ("aten::conv2d", "aten::batch_norm", "aten::max_pool2d", "nn.Module: ResNet_0", "nn.Module: BasicBlock_7")], [20, 20, 1, 1, 1])
+        self.assertEqual(
+            [
+                names[name]
+                for name in (
+                    "aten::conv2d",
+                    "aten::batch_norm",
+                    "aten::max_pool2d",
+                    "nn.Module: ResNet_0",
+                    "nn.Module: BasicBlock_7",
+                )
+            ],
+            [20, 20, 1, 1, 1],
+        )
 
 
 class Modules(unittest.TestCase):
     """observe(with_modules=True)."""
 
     def setUp(self):
-        self.model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Linear(4, 4)), torch.nn.ReLU())
+        self.model = torch.nn.Sequential(
+            torch.nn.Linear(4, 4),
+            torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Linear(4, 4)),
+            torch.nn.ReLU(),
+        )
         self.x = torch.ones(2, 4)
 
     def tearDown(self):
@@ -209,13 +318,18 @@ class Modules(unittest.TestCase):
         with prof.profile() as p, prof.torch.observe(with_modules=True):
             for _ in range(2):
                 self.model(self.x)
-        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], with_stack=True) as theirs:
+        with torch.profiler.profile(
+            activities=[torch.profiler.ProfilerActivity.CPU], with_stack=True
+        ) as theirs:
             for _ in range(2):
                 self.model(self.x)
         with tempfile.TemporaryDirectory() as folder:
             theirs.export_chrome_trace(os.path.join(folder, "theirs.json"))
             with open(os.path.join(folder, "theirs.json"), encoding="utf-8") as f:
-                rows = sorted((e for e in json.load(f)["traceEvents"] if e["name"].startswith("nn.Module: ")), key=lambda e: e["ts"])
+                rows = sorted(
+                    (e for e in json.load(f)["traceEvents"] if e["name"].startswith("nn.Module: ")),
+                    key=lambda e: e["ts"],
+                )
         wanted, open_calls = [], []
         for row in rows:
             while open_calls and open_calls[-1]["ts"] + open_calls[-1]["dur"] <= row["ts"]:
@@ -246,9 +360,17 @@ class Modules(unittest.TestCase):
                     fails(error())
                 self.model[0](self.x)
         found = self.seen(p)
-        self.assertEqual(found[:3], [("nn.Module: Sequential_0", None), ("nn.Module: Fails_0", "nn.Module: Sequential_0"), ("nn.Module: Linear_0", None)])
+        self.assertEqual(
+            found[:3],
+            [
+                ("nn.Module: Sequential_0", None),
+                ("nn.Module: Fails_0", "nn.Module: Sequential_0"),
+                ("nn.Module: Linear_0", None),
+            ],
+        )
         self.assertEqual(len(found), 6)
-        self.assertFalse([e.name for e in p.events() if e.is_open])  # those of the interrupt ended with observe()
+        # those of the interrupt ended with observe()
+        self.assertFalse([e.name for e in p.events() if e.is_open])
 
     def test_modules_that_compare_as_they_like(self):
         class Odd(torch.nn.Module):
@@ -270,7 +392,9 @@ class Modules(unittest.TestCase):
         with prof.profile(torch=True) as without:
             self.model(self.x)
         self.assertTrue([a.key for a in p.key_averages() if a.key.startswith("nn.Module: ")])
-        self.assertEqual([a.key for a in without.key_averages() if a.key.startswith("nn.Module: ")], [])
+        self.assertEqual(
+            [a.key for a in without.key_averages() if a.key.startswith("nn.Module: ")], []
+        )
 
     def test_another_thread_is_not_observed(self):
         with prof.profile() as p, prof.torch.observe(with_modules=True):

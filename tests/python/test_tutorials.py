@@ -13,10 +13,36 @@ import unittest
 from hang_guard import HANG_SECONDS
 from text_tables import tables
 
-SOURCE = os.environ.get("PROF_TEST_SOURCE_DIR") or os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+SOURCE = os.environ.get("PROF_TEST_SOURCE_DIR") or os.path.dirname(
+    os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+)
 TIMES = ["Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg"]
-OPERATORS = {"operators." + name for name in ("add", "batch_norm", "conv2d", "linear", "matmul", "max_pool2d", "mean", "relu", "unfold")}
-CALLS = {"model_inference": 1, "operators.add": 2, "operators.batch_norm": 5, "operators.conv2d": 5, "operators.linear": 1, "operators.matmul": 6, "operators.max_pool2d": 1, "operators.mean": 1, "operators.relu": 5, "operators.unfold": 5}
+OPERATORS = {
+    "operators." + name
+    for name in (
+        "add",
+        "batch_norm",
+        "conv2d",
+        "linear",
+        "matmul",
+        "max_pool2d",
+        "mean",
+        "relu",
+        "unfold",
+    )
+}
+CALLS = {
+    "model_inference": 1,
+    "operators.add": 2,
+    "operators.batch_norm": 5,
+    "operators.conv2d": 5,
+    "operators.linear": 1,
+    "operators.matmul": 6,
+    "operators.max_pool2d": 1,
+    "operators.mean": 1,
+    "operators.relu": 5,
+    "operators.unfold": 5,
+}
 
 
 def refuse(word):
@@ -28,12 +54,22 @@ class Tutorials(unittest.TestCase):
         self.folder = tempfile.TemporaryDirectory()
         self.addCleanup(self.folder.cleanup)
         script = os.path.join(SOURCE, "examples", "python", name)
-        done = subprocess.run([sys.executable, "-W", "error", script], cwd=self.folder.name, capture_output=True, text=True, timeout=HANG_SECONDS)
+        done = subprocess.run(
+            [sys.executable, "-W", "error", script],
+            cwd=self.folder.name,
+            capture_output=True,
+            text=True,
+            timeout=HANG_SECONDS,
+        )
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         return done.stdout
 
     def files(self):
-        return sorted(os.path.relpath(os.path.join(d, f), self.folder.name) for d, _, names in os.walk(self.folder.name) for f in names)
+        return sorted(
+            os.path.relpath(os.path.join(d, f), self.folder.name)
+            for d, _, names in os.walk(self.folder.name)
+            for f in names
+        )
 
     def slices(self, name):
         """How often each name stands in a trace."""
@@ -54,7 +90,9 @@ class Tutorials(unittest.TestCase):
         self.assertTrue(table.rows)
         for row in table.rows:
             for column in TIMES:
-                self.assertRegex(row[column], r"^\d+\.\d\d%$" if "%" in column else "^" + units + "$")
+                self.assertRegex(
+                    row[column], r"^\d+\.\d\d%$" if "%" in column else "^" + units + "$"
+                )
             self.assertGreater(int(row["# of Calls"]), 0)
 
     def calls(self, table):
@@ -63,7 +101,10 @@ class Tutorials(unittest.TestCase):
     def falls(self, table, column):
         def number(text):
             value, unit = re.fullmatch(r"(-?[\d.]+) ?([a-zA-Z]*)", text).groups()
-            return float(value) * {"us": 1, "ms": 1e3, "s": 1e6, "B": 1, "KB": 1 << 10, "MB": 1 << 20, "": 1}[unit]
+            return (
+                float(value)
+                * {"us": 1, "ms": 1e3, "s": 1e6, "B": 1, "KB": 1 << 10, "MB": 1 << 20, "": 1}[unit]
+            )
 
         values = [number(row[column]) for row in table.rows if row[column] != "--"]
         self.assertEqual(values, sorted(values, reverse=True))
@@ -95,10 +136,17 @@ class Tutorials(unittest.TestCase):
         self.assertEqual(times.rows[0]["CPU total %"], "100.00%")
         self.check(shapes, TIMES + ["# of Calls", "Input Shapes"])
         self.assertEqual(len(shapes.rows), 10)
-        row = next(r for r in shapes.rows if r["Name"] == "operators.conv2d" and r["Input Shapes"] == "[[1, 3, 8, 8], [27, 4]]")
+        row = next(
+            r
+            for r in shapes.rows
+            if r["Name"] == "operators.conv2d" and r["Input Shapes"] == "[[1, 3, 8, 8], [27, 4]]"
+        )
         self.assertEqual(row["# of Calls"], "1")
         self.check(flops, TIMES + ["# of Calls", "Total FLOPs"])
-        self.assertEqual({r["Name"]: r["Total FLOPs"] for r in flops.rows}["operators.matmul"], "%.3f" % (2 * (64 * 27 * 4 + 4 * 16 * 36 * 4 + 4 * 10)))
+        self.assertEqual(
+            {r["Name"]: r["Total FLOPs"] for r in flops.rows}["operators.matmul"],
+            "%.3f" % (2 * (64 * 27 * 4 + 4 * 16 * 36 * 4 + 4 * 10)),
+        )
         self.assertIn("--", [r["Total FLOPs"] for r in flops.rows])
         for table, column in ((by_self_memory, "Self CPU Mem"), (by_memory, "CPU Mem")):
             self.check(table, TIMES + ["CPU Mem", "Self CPU Mem", "# of Calls"])
@@ -107,9 +155,13 @@ class Tutorials(unittest.TestCase):
             text = {r["Name"]: r["Self CPU Mem"] for r in table.rows}["operators.unfold"]
             if sys.implementation.name == "cpython":
                 self.assertEqual(text, "%.2f KB" % (unfolded / 1024))
-            else:  # a collector frees what others made when it likes, so within any operator: less than was made here, never more
+            else:
+                # a collector frees what others made when it likes, so within any operator: less
+                # than was made here, never more
                 number, unit = text.split()
-                self.assertLessEqual(float(number) * {"B": 1, "KB": 1024, "MB": 1024**2}[unit], unfolded)
+                self.assertLessEqual(
+                    float(number) * {"B": 1, "KB": 1024, "MB": 1024**2}[unit], unfolded
+                )
         self.check(stacks, TIMES + ["# of Calls", "Source Location"])
         self.assertEqual(len(stacks.rows), 2)
         for row in stacks.rows:  # which two take longest, the machine says
@@ -118,12 +170,19 @@ class Tutorials(unittest.TestCase):
         self.assertEqual(stacks.more[-1], [""] * 8)
         self.cycles(found[6:], 2)
         self.falls(found[7], "Self CPU")
-        self.assertEqual(self.files(), ["profiler_stacks.txt", "trace.json", "trace_4.json", "trace_8.json"])
+        self.assertEqual(
+            self.files(), ["profiler_stacks.txt", "trace.json", "trace_4.json", "trace_8.json"]
+        )
         self.stacks("profiler_stacks.txt")
-        self.assertEqual(self.slices("trace.json"), {k: v for k, v in CALLS.items() if k in OPERATORS})
+        self.assertEqual(
+            self.slices("trace.json"), {k: v for k, v in CALLS.items() if k in OPERATORS}
+        )
         for first, name in ((2, "trace_4.json"), (6, "trace_8.json")):
             slices = self.slices(name)
-            self.assertEqual({k for k in slices if k.startswith("ProfilerStep")}, {f"ProfilerStep#{first}", f"ProfilerStep#{first + 1}"})
+            self.assertEqual(
+                {k for k in slices if k.startswith("ProfilerStep")},
+                {f"ProfilerStep#{first}", f"ProfilerStep#{first + 1}"},
+            )
             self.assertEqual(slices["operators.conv2d"], 10)
 
     def test_the_guide_of_deeplink(self):
@@ -141,10 +200,16 @@ class Tutorials(unittest.TestCase):
         self.check(stacks, TIMES + ["# of Calls", "Source Location"])
         self.assertEqual(len(stacks.rows), 2)
         self.cycles(found[5:], 2)
-        self.assertEqual([row["Name"] for row in found[5].rows[:2]], ["ProfilerStep*", "operators.conv2d"])  # no device, no difference: in the order of their first calls
+        # no device, no difference: in the order of their first calls
+        self.assertEqual(
+            [row["Name"] for row in found[5].rows[:2]], ["ProfilerStep*", "operators.conv2d"]
+        )
         files = self.files()
         logs = [f for f in files if f.startswith("log" + os.sep)]
-        self.assertEqual(sorted(set(files) - set(logs)), ["stacks.txt", "trace.json", "trace_4.json", "trace_8.json"])
+        self.assertEqual(
+            sorted(set(files) - set(logs)),
+            ["stacks.txt", "trace.json", "trace_4.json", "trace_8.json"],
+        )
         self.assertEqual(len(logs), 2)
         self.stacks("stacks.txt")
         self.assertEqual(self.slices("trace.json")["operators.relu"], 5)
@@ -152,7 +217,10 @@ class Tutorials(unittest.TestCase):
         for log in logs:
             self.assertRegex(os.path.basename(log), r"^worker0\.\d{19}\.pt\.trace\.json\.gz$")
             steps.append(sorted(k for k in self.slices(log) if k.startswith("ProfilerStep")))
-        self.assertEqual(sorted(sorted(int(k.split("#")[1]) for k in names) for names in steps), [[3, 4, 5], [8, 9, 10]])
+        self.assertEqual(
+            sorted(sorted(int(k.split("#")[1]) for k in names) for names in steps),
+            [[3, 4, 5], [8, 9, 10]],
+        )
 
     def test_the_tutorial_of_raf(self):
         text = self.run_script("guides/raf/raf_tutorial.py")
@@ -166,9 +234,23 @@ class Tutorials(unittest.TestCase):
         self.assertRegex(text, r"(?m)^numpy\.matmul: (\d+\.\d us|numpy is not installed)$")
         self.assertRegex(text, r"(?m)^sched_yield: \d+\.\d\d us$")
         self.assertGreaterEqual(float(re.search(r"Two at once: ([\d.]+) ms", text).group(1)), 2)
-        self.assertIn("Max used memory (MBs): 52.0\nMax allocated memory (MBs): 52.0\nMemory Trace:\nNumbers are the in MBs.\n#Trace\t#Tag ", text)
-        self.assertEqual(re.findall(r"(?m)^ +(\d)\t(\w+) *\t *([\d.]+)\t *([\d.]+)$", text), [("0", "conv1", "24.000", "24.000"), ("1", "conv2", "52.000", "52.000"), ("2", "dense", "36.000", "52.000")])
-        self.assertTrue(text.endswith("Max used memory (MBs): 40.0\nMax allocated memory (MBs): 64.0\n"), text[-200:])
+        self.assertIn(
+            "Max used memory (MBs): 52.0\nMax allocated memory (MBs): 52.0\nMemory Trace:\n"
+            "Numbers are the in MBs.\n#Trace\t#Tag ",
+            text,
+        )
+        self.assertEqual(
+            re.findall(r"(?m)^ +(\d)\t(\w+) *\t *([\d.]+)\t *([\d.]+)$", text),
+            [
+                ("0", "conv1", "24.000", "24.000"),
+                ("1", "conv2", "52.000", "52.000"),
+                ("2", "dense", "36.000", "52.000"),
+            ],
+        )
+        self.assertTrue(
+            text.endswith("Max used memory (MBs): 40.0\nMax allocated memory (MBs): 64.0\n"),
+            text[-200:],
+        )
         self.assertEqual(self.files(), ["dumped.json", "profile.json"])
         logs = []
         for name in self.files():
@@ -177,8 +259,16 @@ class Tutorials(unittest.TestCase):
         self.assertEqual(logs[0], logs[1])
         events = logs[0]["traceEvents"]
         for letter in "BE":
-            self.assertEqual({name: sum(e["name"] == name and e["ph"] == letter for e in events) for name in OPERATORS}, {name: CALLS[name] for name in OPERATORS})
-        self.assertEqual({(e["cat"], e["tid"]) for e in events}, {("Default Stream", "Default Stream")})
+            self.assertEqual(
+                {
+                    name: sum(e["name"] == name and e["ph"] == letter for e in events)
+                    for name in OPERATORS
+                },
+                {name: CALLS[name] for name in OPERATORS},
+            )
+        self.assertEqual(
+            {(e["cat"], e["tid"]) for e in events}, {("Default Stream", "Default Stream")}
+        )
         shapes = next(e["args"]["args_string"] for e in events if e["name"] == "operators.conv2d")
         self.assertEqual(len(shapes.split(";")), 2)
 
@@ -186,8 +276,12 @@ class Tutorials(unittest.TestCase):
         try:
             import numpy  # noqa: F401
         except ImportError:
-            self.skipTest("numpy is not installed for this Python: the tutorial's line about it says so")
-        self.assertRegex(self.run_script("guides/raf/raf_tutorial.py"), r"(?m)^numpy\.matmul: \d+\.\d us$")
+            self.skipTest(
+                "numpy is not installed for this Python: the tutorial's line about it says so"
+            )
+        self.assertRegex(
+            self.run_script("guides/raf/raf_tutorial.py"), r"(?m)^numpy\.matmul: \d+\.\d us$"
+        )
 
 
 if __name__ == "__main__":

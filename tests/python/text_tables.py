@@ -4,7 +4,8 @@ import re
 
 
 class Table:
-    """Columns by their places under the first rule; rows as dictionaries; continuation rows apart."""
+    """Columns by their places under the first rule; rows as dictionaries; continuation rows
+    apart."""
 
     def __init__(self, lines):
         spans = [m.span() for m in re.finditer("-+", lines[0])]

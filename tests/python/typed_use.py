@@ -1,9 +1,21 @@
-"""A user's program that mypy --strict has to understand: all names by `prof.`, with their types. It is checked, not run."""
+"""A user's program that mypy --strict has to understand: all names by `prof.`, with their types. It
+is checked, not run."""
 
 from typing import Callable, List, Optional
 
 import prof
-from prof import Device, EventList, FunctionEvent, FunctionEventAvg, ProfilerAction, ProfilerActivity, Trace, profile, record_function, schedule
+from prof import (
+    Device,
+    EventList,
+    FunctionEvent,
+    FunctionEventAvg,
+    ProfilerAction,
+    ProfilerActivity,
+    Trace,
+    profile,
+    record_function,
+    schedule,
+)
 from prof import torch as with_torch
 
 
@@ -19,7 +31,9 @@ def operators() -> str:
 
 
 plan: Callable[[int], ProfilerAction] = schedule(wait=1, warmup=1, active=2, repeat=1)
-with prof.profile(activities=[ProfilerActivity.CPU], schedule=plan, on_trace_ready=handler, record_shapes=True) as p:
+with prof.profile(
+    activities=[ProfilerActivity.CPU], schedule=plan, on_trace_ready=handler, record_shapes=True
+) as p:
     for _ in range(4):
         with record_function("step"), prof.scope("mm", "operator", 1, rows=3):
             pass
@@ -53,13 +67,17 @@ def decorated(x: int, y: Optional[str] = None) -> float:
 
 value: float = decorated(3)
 with profile(torch=True, with_stack=True) as of_torch:
-    frames: List[str] = of_torch.key_averages(group_by_stack_n=5, include_python_functions=True)[0].stack
+    frames: List[str] = of_torch.key_averages(group_by_stack_n=5, include_python_functions=True)[
+        0
+    ].stack
 prof.counter("loss", 0.5)
 prof.instant("epoch", category="train", number=3)
 prof.profiler.start(prof_level=2)
 prof.profiler.stop()
 prof.utils.profiler.clear()
-with prof.trace_functions(["numpy", "*.models"], exclude="numpy.linalg", c_functions=True) as tracing:
+with prof.trace_functions(
+    ["numpy", "*.models"], exclude="numpy.linalg", c_functions=True
+) as tracing:
     tracing.stop()
 found: Optional[FunctionEvent] = None
 average: Optional[FunctionEventAvg] = None

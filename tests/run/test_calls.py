@@ -72,21 +72,15 @@ class Calls(unittest.TestCase):
         return done
 
     def rows(self, out="out"):
-        with open(
-            self.path(out, "library_trace.csv"), encoding="utf-8", newline=""
-        ) as file:
+        with open(self.path(out, "library_trace.csv"), encoding="utf-8", newline="") as file:
             return [tuple(row[3:]) for row in csv.reader(io.StringIO(file.read()))][1:]
 
     def events(self, out="out"):
         """[(row, category, name, arguments)] in the order of time."""
-        self.prof(
-            "dump", self.path(out, "library_trace.prof"), "-o", self.path("t.json")
-        )
+        self.prof("dump", self.path(out, "library_trace.prof"), "-o", self.path("t.json"))
         with open(self.path("t.json"), encoding="utf-8") as file:
             events = json.load(file)["traceEvents"]
-        names = {
-            e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"
-        }
+        names = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
         calls = sorted((e for e in events if e["ph"] == "X"), key=lambda e: e["ts"])
         for call in calls:
             call["args"].pop("External id", None)
@@ -195,9 +189,7 @@ class Calls(unittest.TestCase):
                 self.run_lines([prefix + call for prefix in PREFIXES], tool, out=tool)
                 self.assertEqual([calls for *_, calls in self.rows(tool)], [str(len(PREFIXES))])
                 ranks = [arguments.get("rank") for *_, arguments in self.events(tool)]
-                self.assertCountEqual(
-                    map(str, ranks), map(str, PREFIXES.values())
-                )
+                self.assertCountEqual(map(str, ranks), map(str, PREFIXES.values()))
 
     def test_prefixes_of_the_profile_and_of_blocks(self):
         def block(rank, rows):

@@ -167,9 +167,7 @@ class Refused(Case):
 
     def test_poll(self):
         lines, summary = self.check(NO_POLL)
-        self.assertEqual(
-            (lines, summary["problems"]), (["./rocblas-bench -f gemm"], [])
-        )
+        self.assertEqual((lines, summary["problems"]), (["./rocblas-bench -f gemm"], []))
         self.assertIn(",rocblas,", self.read("out/library_trace.csv"))
 
     @unittest.skipIf(preload.HAS_SANITIZER, "a sanitizer has its own calloc()")
@@ -183,9 +181,7 @@ class Refused(Case):
     @unittest.skipIf(preload.HAS_SANITIZER, "a sanitizer has its own calloc()")
     def test_memory_in_the_thread_that_watches(self):
         lines, summary = self.check(NO_MEMORY_IN_THREADS)
-        self.assertEqual(
-            (lines, summary["processes"]), (["./rocblas-bench -f gemm"], [])
-        )
+        self.assertEqual((lines, summary["processes"]), (["./rocblas-bench -f gemm"], []))
 
     def test_a_process(self):
         """The first one is the keeper. Without it there may be room for the program."""
@@ -202,9 +198,7 @@ class RefusedSignals(Case):
     def check(self, name, kind):
         source = NO_SIGNALS.replace("NAME", name).replace("TYPE", kind)
         env = preload.environment(self.folder, source)
-        done = self.run_prof(
-            "-q", "--", "sh", "-c", "echo ran", env=env, stdin=subprocess.DEVNULL
-        )
+        done = self.run_prof("-q", "--", "sh", "-c", "echo ran", env=env, stdin=subprocess.DEVNULL)
         self.assertEqual((done.returncode, done.stdout), (125, b""), done.stderr)
         self.assertIn(b"prof run: signals cannot be set up: Operation not", done.stderr)
 
@@ -227,13 +221,9 @@ class RefusedTerminal(TerminalCase):
             ("tcgetpgrp", "(int fd)", "(fd)"),
         )
         for name, parameters, arguments in calls:
-            source = NO_TERMINAL.replace("PARAMETERS", parameters).replace(
-                "ARGUMENTS", arguments
-            )
+            source = NO_TERMINAL.replace("PARAMETERS", parameters).replace("ARGUMENTS", arguments)
             source = source.replace("NAME", name)
-            pid, master = self.start_with(
-                source, "-q", "--", "sh", "-c", "read x; echo =$x="
-            )
+            pid, master = self.start_with(source, "-q", "--", "sh", "-c", "read x; echo =$x=")
             self.expect(master, b"the program uses the terminal, and cannot get it")
             os.write(master, b"\x03")
             self.assertNotIn(b"cannot get it", self.rest(master))
@@ -273,9 +263,7 @@ class Truncated(Case):
         done = self.run_prof("-o", "out", "--", "sh", "-c", script, env=env)
         self.assertEqual(done.returncode, 9, done.stderr)
         for name in ("first", "last"):
-            text = (
-                f"a capture is left out: 'out/prof_output/{name}.prof' cannot be read"
-            )
+            text = f"a capture is left out: 'out/prof_output/{name}.prof' cannot be read"
             self.assertIn(text.encode(), done.stderr)
         self.assertIn(b"gemm", done.stderr)
         summary = json.loads(self.read("out/summary.json"))

@@ -87,9 +87,7 @@ class Lines(unittest.TestCase):
                 check=True,
             )
             self.assertEqual(done.stdout.decode(), text)
-            with open(
-                os.path.join(folder, "library_trace.csv"), encoding="utf-8"
-            ) as file:
+            with open(os.path.join(folder, "library_trace.csv"), encoding="utf-8") as file:
                 table = list(csv.reader(io.StringIO(file.read(), newline="")))
         return [tuple(cells[3:]) for cells in table[1:]]
 
@@ -150,9 +148,7 @@ class Lines(unittest.TestCase):
         )
 
     def test_hipblaslt(self):
-        self.check(
-            "hipblaslt_trace", [LT, f"/opt/rocm/bin/{LT}"], ("hipblaslt", LT, "2")
-        )
+        self.check("hipblaslt_trace", [LT, f"/opt/rocm/bin/{LT}"], ("hipblaslt", LT, "2"))
 
     def test_tensile(self):
         name = "Cijk_Ailk_Bljk_HHS_BH_Bias_HA_S_SAV_UserArgs_MT128x96x64_MI16x16x1"
@@ -163,9 +159,7 @@ class Lines(unittest.TestCase):
             "Running kernel: mine Cijk_x",
             f"loss 0.5Running kernel: {name}: loss 0.4",
         ]
-        self.check(
-            "tensile_trace", lines, ("tensile", name, "2"), ("tensile", "Custom_x", "1")
-        )
+        self.check("tensile_trace", lines, ("tensile", name, "2"), ("tensile", "Custom_x", "1"))
 
     def test_miopen(self):
         lines = [
@@ -272,13 +266,9 @@ class Lines(unittest.TestCase):
                 check=True,
             )
             self.assertEqual(done.stdout, b"out\n")
-            with open(
-                os.path.join(folder, "out", "library_trace.csv"), encoding="utf-8"
-            ) as file:
+            with open(os.path.join(folder, "out", "library_trace.csv"), encoding="utf-8") as file:
                 self.assertIn(f"rccl,{row('AllReduce')},4", file.read())
-            with open(
-                os.path.join(folder, "out", "run.live.log"), encoding="utf-8"
-            ) as file:
+            with open(os.path.join(folder, "out", "run.live.log"), encoding="utf-8") as file:
                 self.assertEqual(file.read().count(line), 4)
             logs = os.listdir(os.path.join(folder, "out", "rccl_trace_output"))
             self.assertEqual(len(logs), 2)

@@ -139,9 +139,7 @@ class Logs(unittest.TestCase):
             (told,) = [each for each in errors if name in each]
             self.assertIn("is not read: it is no regular file", told)
 
-    @unittest.skipIf(
-        os.getuid() == 0 and not shutil.which("setpriv"), "root may read any file"
-    )
+    @unittest.skipIf(os.getuid() == 0 and not shutil.which("setpriv"), "root may read any file")
     def test_a_file_that_may_not_be_read_is_told_once(self):
         os.chmod(self.folder, 0o777)
         before = ["setpriv", "--reuid=65534", "--clear-groups"] if os.getuid() == 0 else []
@@ -170,7 +168,7 @@ class Logs(unittest.TestCase):
             "    code = 'import os, sys, time\\n'\n"
             "    code += 'path = os.environ[\"HIPBLASLT_LOG_FILE\"]'\n"
             "    code += '.replace(\"%i\", str(os.getpid()))\\n'\n"
-            "    code += 'open(path, \"w\").write(\"hipblaslt-bench -m 1\\\\n\")\\n'\n"
+            '    code += \'open(path, "w").write("hipblaslt-bench -m 1\\\\n")\\n\'\n'
             "    code += 'sys.stdin.read()'\n"
             "    import subprocess\n"
             "    child = subprocess.Popen([sys.executable, '-c', code], text=True,\n"

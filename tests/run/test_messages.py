@@ -35,8 +35,11 @@ class FirstLines(test_shown.Shown):
         self.write("mine", f'#!/bin/sh\nexport MINE=1\nexec {sys.executable} "$@"\n', 0o755)
         os.rename(self.path("mine"), self.path("python3.99"))
         script = "import os, sys; print(os.environ.get('MINE'), sys.argv[1:])\n"
-        for line in (f"#!{self.path('python3.99')} -u", "#!/usr/bin/env python3.99",
-                     "#!/usr/bin/env -S python3.99 -u"):
+        for line in (
+            f"#!{self.path('python3.99')} -u",
+            "#!/usr/bin/env python3.99",
+            "#!/usr/bin/env -S python3.99 -u",
+        ):
             path = f"{self.folder}:{self.env['PATH']}"
             done = self.run_script(f"{line}\n{script}", PATH=path)
             self.assertEqual(done.stdout, b"1 ['a b', '$c']\n", done.stderr)
@@ -64,8 +67,10 @@ class Refused(test_shown.Shown):
         self.assertIn("needs a script or a module behind 'python3'", text)
 
     def test_a_cmd_that_is_no_shell_text(self):
-        for key, told in (("tools", [{"name": "strace", "cmd": 'echo "'}]),
-                          ("encapsulate_script", 'echo "')):
+        for key, told in (
+            ("tools", [{"name": "strace", "cmd": 'echo "'}]),
+            ("encapsulate_script", 'echo "'),
+        ):
             context = json.dumps({key: told})
             text = self.refuse("--additional-context", context, "--", "echo", "ran")
             self.assertIn("""is no text for sh: 'echo "'; """, text)

@@ -60,9 +60,7 @@ class AtOnce(Case):
 
     def check_folders(self, pattern):
         folders = glob.glob(self.path(pattern))
-        words = sorted(
-            self.read(os.path.join(folder, "own.txt")) for folder in folders
-        )
+        words = sorted(self.read(os.path.join(folder, "own.txt")) for folder in folders)
         self.assertEqual(words, sorted(f"word {i}\n" for i in range(self.COUNT)))
 
     def check_traces(self, pattern):
@@ -105,9 +103,7 @@ class AtOnce(Case):
 
     def test_an_empty_folder_of_another_run_is_not_taken(self):
         os.mkdir(self.path("rccl_trace_output"))
-        done = self.run_prof(
-            *("-q", "-t", "rccl_trace", "--", "sh", "-c", self.PROGRAM, "1")
-        )
+        done = self.run_prof(*("-q", "-t", "rccl_trace", "--", "sh", "-c", self.PROGRAM, "1"))
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(os.listdir(self.path("rccl_trace_output")), [])
         self.assertEqual(self.read("rccl_trace_output.2/own.txt"), "word 1\n")
@@ -230,9 +226,7 @@ class Summary(Case):
     def test_a_program_that_was_not_run_is_not_status_0(self):
         self.write("bad.sh", "exit 4\n")
         context = json.dumps({"pre_scripts": [{"path": "bad.sh"}]})
-        done = self.run_prof(
-            "-o", "out", "--additional-context", context, "--", "echo", "ran"
-        )
+        done = self.run_prof("-o", "out", "--additional-context", context, "--", "echo", "ran")
         self.assertEqual(done.returncode, 125)
         self.assertIn(b"echo ran: it was not run: the pre-script of the context", done.stderr)
         self.assertNotIn(b"status 0", done.stderr)
@@ -241,9 +235,7 @@ class Summary(Case):
         self.assertIn("status 4", summary["why_not_run"])
 
     def test_only_files_that_exist_are_listed(self):
-        done = self.run_prof(
-            *("-o", "out", "-t", "prof", "--", "sh", "-c", "rm out/run.live.log")
-        )
+        done = self.run_prof(*("-o", "out", "-t", "prof", "--", "sh", "-c", "rm out/run.live.log"))
         self.assertNotIn("prof_output", " ".join(os.listdir(self.path("out"))))
         self.assertEqual(self.summary()["files"], [])
         self.assertIn(b"'out/run.live.log' is not there any more", done.stderr)
@@ -284,8 +276,11 @@ class Names(Case):
             self.assertIn(f"/{name}.%p.prof ", line[line.index("PROF_OUTPUT=") :])
 
     def test_a_long_name_is_cut_at_a_character(self):
-        for name, cut in (("n" * 128, "n" * 128), ("n" * 255, "n" * 128),
-                          ("n" + "\u00e9" * 127, "n" + "\u00e9" * 63)):
+        for name, cut in (
+            ("n" * 128, "n" * 128),
+            ("n" * 255, "n" * 128),
+            ("n" + "\u00e9" * 127, "n" + "\u00e9" * 63),
+        ):
             done = self.run_prof("--dry-run", "--", f"./{name}")
             self.assertIn(f"/{cut}.%p.prof", done.stdout.decode())
 
@@ -333,9 +328,14 @@ class Repeat(Case):
         self.assertEqual(done.returncode, 1)
         text = done.stderr.decode()
         rows = [line.split() for line in text.splitlines() if "out/run-" in line]
-        self.assertEqual([(r[0], r[2], r[3]) for r in rows[:3]], [
-            ("1", "0", "out/run-1"), ("2", "1", "out/run-2"), ("3", "0", "out/run-3"),
-        ])
+        self.assertEqual(
+            [(r[0], r[2], r[3]) for r in rows[:3]],
+            [
+                ("1", "0", "out/run-1"),
+                ("2", "1", "out/run-2"),
+                ("3", "0", "out/run-3"),
+            ],
+        )
         self.assertEqual(text.count("in the median"), 1)
         self.assertNotIn("status 0,", text)
         summary = self.summary()
@@ -357,15 +357,11 @@ class Repeat(Case):
     def test_it_ends_where_a_run_cannot_start_or_is_interrupted(self):
         self.write("bad.sh", "exit 4\n")
         context = json.dumps({"pre_scripts": [{"path": "bad.sh"}]})
-        self.run_prof(
-            "-n", "3", "-o", "out", "--additional-context", context, "--", "true"
-        )
+        self.run_prof("-n", "3", "-o", "out", "--additional-context", context, "--", "true")
         summary = self.summary()
         self.assertEqual((summary["state"], summary["repeat"]), ("stopped", 3))
         self.assertEqual([run["status"] for run in summary["runs"]], [125])
-        done = self.run_prof(
-            "-n", "3", "-o", "two", "--", "sh", "-c", "kill -INT $$"
-        )
+        done = self.run_prof("-n", "3", "-o", "two", "--", "sh", "-c", "kill -INT $$")
         self.assertEqual(done.returncode, 128 + signal.SIGINT)
         self.assertEqual(len(self.summary("two/summary.json")["runs"]), 1)
 
@@ -392,11 +388,11 @@ class Stale(Case):
             used = os.listdir(self.path("tmp"))
             self.assertEqual(len(used), 1)
             self.run_prof("--", "true", env=self.env)
-            self.assertEqual(os.listdir(self.path("tmp")), used) # prof run has it
+            self.assertEqual(os.listdir(self.path("tmp")), used)  # prof run has it
             process.kill()
             process.wait(HANG_SECONDS)
             self.run_prof("--", "true", env=self.env)
-            self.assertEqual(os.listdir(self.path("tmp")), used) # the program has it
+            self.assertEqual(os.listdir(self.path("tmp")), used)  # the program has it
             os.kill(pid, signal.SIGKILL)
             self.wait_until(lambda: not self.is_running(pid))
         for name in ("prof-run-other1x", "mine"):

@@ -248,9 +248,7 @@ class Case(unittest.TestCase):
     def check(self, name, reason, lines):
         self.assertIn(reason, self.groups()[name][2])
         named = [
-            line
-            for line in lines
-            if "no capture of " in line and name in line.partition(":")[0]
+            line for line in lines if "no capture of " in line and name in line.partition(":")[0]
         ]
         self.assertEqual(len(named), 1, lines)
         self.assertIn(reason, named[0])
@@ -261,8 +259,11 @@ class Reasons(Case):
         self.check("whole", "is a static program", self.drive(["whole"]))
 
     def test_an_empty_environment(self):
-        self.check("reader", "without PROF_OUTPUT", self.drive(["env", "-i", shutil.which(
-            "reader", path=self.programs)]))
+        self.check(
+            "reader",
+            "without PROF_OUTPUT",
+            self.drive(["env", "-i", shutil.which("reader", path=self.programs)]),
+        )
 
     def test_a_capture_of_an_earlier_program_is_not_that_of_the_last(self):
         """With --memory, env and bash leave captures, and then execute another program."""
@@ -285,8 +286,14 @@ class Reasons(Case):
         self.assertEqual(self.groups()["app"], (1, True, None))
 
     def test_a_program_that_is_killed_is_recorded(self):
-        done = self.run_prof("-o", "out", "sh", "-c", "app wait & while ! [ -e ready ]; do "
-                             "sleep 0.01; done; kill -9 $!; wait", stdin=subprocess.PIPE)
+        done = self.run_prof(
+            "-o",
+            "out",
+            "sh",
+            "-c",
+            "app wait & while ! [ -e ready ]; do sleep 0.01; done; kill -9 $!; wait",
+            stdin=subprocess.PIPE,
+        )
         self.assertEqual(self.groups()["app"], (1, True, None), done.stderr)
 
     def test_variables_that_are_not_there_yet_are_read_again(self):
@@ -351,9 +358,7 @@ class Reasons(Case):
         path = os.path.join(self.folder, "tools.json")
         with open(path, "w", encoding="utf-8") as file:
             json.dump({"tools": {"around": {"cmd": "around"}}}, file)
-        lines = self.drive(
-            ["reader"], words=["--tools-config", path, "-t", "around", "-t", "prof"]
-        )
+        lines = self.drive(["reader"], words=["--tools-config", path, "-t", "around", "-t", "prof"])
         self.assertIn("reader", self.groups())
         self.assertNotIn("around", self.groups(), lines)
 
@@ -562,8 +567,9 @@ class Captures(Case):
         self.assertNotIn("memory by process", self.run_prof("x.py").stderr.decode())
 
     def test_many_processes_with_memory_have_a_bounded_list(self):
-        done = self.run_prof("--memory", "sh", "-c", "for i in 0 1 2 3 4 5 6 7 8 9 10 11; do "
-                             "app 0; done")
+        done = self.run_prof(
+            "--memory", "sh", "-c", "for i in 0 1 2 3 4 5 6 7 8 9 10 11; do app 0; done"
+        )
         text = done.stderr.decode()
         self.assertEqual(text.count("malloc: peak used"), 10, text)
         self.assertIn("\n  and 3 more\n", text)

@@ -111,9 +111,7 @@ class Rocprof(unittest.TestCase):
     def test_rocprofv3_goes_first_and_the_program_keeps_its_words(self):
         self.write("bin/rocprof", ROCPROF)
         self.write("bin/rocprofv3", ROCPROFV3)
-        done = self.run_prof(
-            "-t", "rocprof", "--", "sh", "-c", 'echo "$#"; exit 3', "x", "--", ""
-        )
+        done = self.run_prof("-t", "rocprof", "--", "sh", "-c", 'echo "$#"; exit 3', "x", "--", "")
         self.assertEqual(done.returncode, 3)
         self.assertEqual(
             done.stdout.decode().splitlines(),
@@ -175,7 +173,7 @@ class Rocprof(unittest.TestCase):
         self.assertFalse(os.path.exists(os.path.join(self.folder, "out/rocprof_output")))
 
     def test_a_database_of_two_runs_is_not_taken_from_the_one_that_runs(self):
-        self.write("bin/runTracer.sh", "#!/bin/bash\nshift 2; echo x >> trace.rpd; \"$@\"\n")
+        self.write("bin/runTracer.sh", '#!/bin/bash\nshift 2; echo x >> trace.rpd; "$@"\n')
         first, second = self.start_two("rpd", ":")
         self.assertIn("'./trace.rpd' stays, since another prof run", self.end(first, "a"))
         self.assertEqual(self.read("trace.rpd"), "x\nx\n")
@@ -247,15 +245,13 @@ class Rocprof(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("-i rocprof_output/compute.txt", done.stdout.decode())
         self.assertIn("pmc: SQ_INSTS_VALU\n", self.read("rocprof_output/compute.txt"))
-        self.assertIn(
-            "VALU", self.read("rocprof_output/rocprofv3_output_counter_collection.csv")
-        )
+        self.assertIn("VALU", self.read("rocprof_output/rocprofv3_output_counter_collection.csv"))
         histogram = json.loads(self.read("rocprof_output/instruction_histogram.json"))
         self.assertEqual(histogram, {"VALU": 9007199254740993 + 100, "SALU": 7})
 
     def test_sums_of_counters_do_not_wrap(self):
         for counters in (("9223372036854775800", "9007199254740993"), ("7", "9e30")):
-            text = ROCPROFV3.replace("VALU\",100", f"VALU\",{counters[0]}")
+            text = ROCPROFV3.replace('VALU",100', f'VALU",{counters[0]}')
             self.write("bin/rocprofv3", text.replace("9007199254740993", counters[1]))
             self.run_prof("-o", counters[0], "-t", "rocprofv3_compute", "--", "true")
             histogram = self.read(counters[0], "rocprof_output", "instruction_histogram.json")
@@ -264,9 +260,7 @@ class Rocprof(unittest.TestCase):
     def test_a_cmd_of_the_guide_replaces_the_default(self):
         self.write(
             "bin/rocprof",
-            ROCPROF.replace(
-                'while [ "$1" != -- ]; do shift; done\nshift\n', "shift 2\n"
-            ),
+            ROCPROF.replace('while [ "$1" != -- ]; do shift; done\nshift\n', "shift 2\n"),
         )
         context = '{"tools": [{"name": "rocprof", "cmd": "rocprof --timestamp on "}]}'
         done = self.run_prof("--additional-context", context, "--", "echo", "ran")
@@ -328,9 +322,7 @@ class Madengine(Rocprof):
             f'echo "$MIOPEN_ENABLE_LOGGING_CMD"; echo "{line}"',
         )
         self.assertEqual(done.stdout.decode().splitlines(), ["1", line])
-        self.assertIn(
-            "miopen,./bin/MIOpenDriver conv -n 5,1", self.read("library_trace.csv")
-        )
+        self.assertIn("miopen,./bin/MIOpenDriver conv -n 5,1", self.read("library_trace.csv"))
 
     def test_log_files_of_libraries_are_in_the_tool_s_folder(self):
         """RCCL's and hipBLASLt's, which print to files of their own under prof."""
@@ -364,9 +356,7 @@ class Madengine(Rocprof):
         self.assertEqual(done.stdout, b"1 6 0x8000\n")
 
     def test_a_file_that_is_there_is_used(self):
-        self.write(
-            "get_library_trace.py", "import os, sys; print('theirs', flush=True)\n"
-        )
+        self.write("get_library_trace.py", "import os, sys; print('theirs', flush=True)\n")
         done = self.run_prof("-t", "mine", "--", "echo", "ran")
         self.assertEqual(done.stdout, b"theirs\n")
 

@@ -88,9 +88,7 @@ class Rpd(unittest.TestCase):
         amd_databases.random_rpd(self.prepared, 3)
         done = self.run_tool("-t", "rpd", "--", "sh", "-c", "echo ran; exit 3", status=3)
         self.assertEqual((done.stdout, done.stderr), ("ran\n", ""))
-        self.assertEqual(
-            sorted(os.listdir(self.path("rpd_output"))), ["trace.json", "trace.rpd"]
-        )
+        self.assertEqual(sorted(os.listdir(self.path("rpd_output"))), ["trace.json", "trace.rpd"])
         self.check_json(self.path("rpd_output", "trace.json"))
 
     def test_a_cmd_that_writes_beside_the_program(self):

@@ -34,16 +34,12 @@ class Words(Case):
             "A=B",
         ]
         for tools in ([], ["--tools-config", "tools.json", "--stack", "stack.json"]):
-            done = self.run_prof(
-                "-q", *tools, "--", sys.executable, "-c", PRINT_WORDS, *words
-            )
+            done = self.run_prof("-q", *tools, "--", sys.executable, "-c", PRINT_WORDS, *words)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn(repr(words), done.stdout.decode())
 
     def test_options_behind_the_program_are_the_program_s(self):
-        done = self.run_prof(
-            "-q", sys.executable, "-c", PRINT_WORDS, "--help", "-o", "x"
-        )
+        done = self.run_prof("-q", sys.executable, "-c", PRINT_WORDS, "--help", "-o", "x")
         self.assertEqual(done.stdout.decode(), repr(["--help", "-o", "x"]))
 
     def test_a_word_with_an_equals_sign_is_the_program(self):
@@ -92,9 +88,7 @@ class Python(Case):
         )
 
     def test_a_script_without_the_tool_prof_runs_in_plain_python(self):
-        self.assertEqual(
-            self.run_python("-t", "therock_check", "x.py", "a"), ["x.py", "a"]
-        )
+        self.assertEqual(self.run_python("-t", "therock_check", "x.py", "a"), ["x.py", "a"])
 
 
 class Order(Case):
@@ -110,9 +104,7 @@ class Order(Case):
 
     def run_stack(self, *words):
         program = ["sh", "-c", 'echo "$WHO"']
-        done = self.run_prof(
-            "-q", "--tools-config", "tools.json", *words, "--", *program
-        )
+        done = self.run_prof("-q", "--tools-config", "tools.json", *words, "--", *program)
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout.decode().splitlines()
 
@@ -223,9 +215,7 @@ class Examples(Case):
 class Ends(Case):
     def test_the_status_is_the_program_s(self):
         self.assertEqual(self.run_prof("-q", "sh", "-c", "exit 7").returncode, 7)
-        self.assertEqual(
-            self.run_prof("-q", "sh", "-c", "kill -TERM $$").returncode, 128 + 15
-        )
+        self.assertEqual(self.run_prof("-q", "sh", "-c", "kill -TERM $$").returncode, 128 + 15)
 
     def test_what_cannot_start_has_the_statuses_of_env(self):
         path = self.write("plain", "text\n")
@@ -246,9 +236,7 @@ class Ends(Case):
             *("--", "sh", "-c", "exit 3"),
         )
         self.assertEqual(done.returncode, 3)
-        self.assertEqual(
-            done.stdout.decode().splitlines()[-2:], ["post_script A", "post_script B"]
-        )
+        self.assertEqual(done.stdout.decode().splitlines()[-2:], ["post_script A", "post_script B"])
         self.assertEqual(json.loads(self.read("out/summary.json"))["status"], 3)
 
     def test_a_pre_script_that_fails_keeps_the_program_from_running(self):
@@ -281,9 +269,7 @@ class Ends(Case):
             self.assertIn(text, done.stderr.decode())
 
     def test_a_signal_goes_to_the_program_and_the_tear_down_follows(self):
-        program = (
-            "trap 'echo got; exit 9' TERM; echo ready; while :; do sleep 0.01; done"
-        )
+        program = "trap 'echo got; exit 9' TERM; echo ready; while :; do sleep 0.01; done"
         with subprocess.Popen(
             [
                 *(
@@ -304,9 +290,7 @@ class Ends(Case):
             lines = iter(process.stdout.readline, b"")
             self.assertIn(b"ready\n", lines)
             process.send_signal(signal.SIGTERM)
-            self.assertEqual(
-                [line.strip() for line in lines], [b"got", b"post_script A"]
-            )
+            self.assertEqual([line.strip() for line in lines], [b"got", b"post_script A"])
             self.assertEqual(process.wait(HANG_SECONDS), 9)
 
 
@@ -314,7 +298,9 @@ class Streams(Case):
     TRACE = ("-q", "-t", "rocblas_trace")
 
     def test_bytes_and_streams_arrive_as_they_are(self):
-        program = "import os; os.write(1, bytes(range(256)) * 300); os.write(2, b'x' * 300000 + b'\\0')"
+        program = (
+            "import os; os.write(1, bytes(range(256)) * 300); os.write(2, b'x' * 300000 + b'\\0')"
+        )
         done = self.run_prof(*self.TRACE, "--", sys.executable, "-c", program)
         self.assertEqual(done.stdout, bytes(range(256)) * 300)
         self.assertEqual(done.stderr, b"x" * 300000 + b"\0")
@@ -344,9 +330,7 @@ class Streams(Case):
             "h:1:2 [0] NCCL INFO AllReduce: opCount 1e7 sendbuff 0x1 recvbuff 0x2 count 1001 "
             "datatype 7 op 0 root 0 comm 0x3 [nranks=2] stream 0x4",
         ]
-        tools = [
-            f"{x}_trace" for x in ("rocblas", "hipblaslt", "miopen", "tensile", "rccl")
-        ]
+        tools = [f"{x}_trace" for x in ("rocblas", "hipblaslt", "miopen", "tensile", "rccl")]
         program = "".join(f"print({line!r})\n" for line in lines)
         done = self.run_prof(
             "-q",
@@ -358,9 +342,7 @@ class Streams(Case):
         )
         self.assertEqual(done.stdout.decode().splitlines(), lines)
         rows = list(csv.reader(io.StringIO(self.read("library_trace.csv"), newline="")))
-        self.assertEqual(
-            rows[0], ["jobid", "created_date", "model", "library", "config", "calls"]
-        )
+        self.assertEqual(rows[0], ["jobid", "created_date", "model", "library", "config", "calls"])
         self.assertEqual(
             [row[3:] for row in rows[1:]],
             [
@@ -382,9 +364,7 @@ class Streams(Case):
         for _ in range(2):
             self.run_prof(*self.TRACE, "--", "true")
         self.assertTrue(os.path.exists(os.path.join(self.folder, "library_trace.csv")))
-        self.assertTrue(
-            os.path.exists(os.path.join(self.folder, "library_trace.2.csv"))
-        )
+        self.assertTrue(os.path.exists(os.path.join(self.folder, "library_trace.2.csv")))
 
     def test_ranks_have_folders_of_their_own(self):
         for pattern, folder in (
@@ -392,22 +372,18 @@ class Streams(Case):
             ("r%r", "r3"),
             ("%%", "%/rank-3"),
         ):
-            self.run_prof(
-                "-q", "-o", pattern, "--", "true", env={**os.environ, "RANK": "3"}
-            )
-            self.assertEqual(
-                json.loads(self.read(f"{folder}/summary.json"))["status"], 0
-            )
+            self.run_prof("-q", "-o", pattern, "--", "true", env={**os.environ, "RANK": "3"})
+            self.assertEqual(json.loads(self.read(f"{folder}/summary.json"))["status"], 0)
 
     def test_a_log_has_every_line(self):
-        done = self.run_prof(
-            "-o", "out", "-q", "--", "sh", "-c", "echo a; echo b >&2; echo c"
-        )
+        done = self.run_prof("-o", "out", "-q", "--", "sh", "-c", "echo a; echo b >&2; echo c")
         self.assertEqual(done.returncode, 0)
         self.assertEqual(sorted(self.read("out/run.live.log").split()), ["a", "b", "c"])
 
     def test_what_a_process_writes_that_is_left_behind_arrives(self):
-        program = "(while ! [ -e go ]; do sleep 0.01; done; echo late; echo done > over) & echo early"
+        program = (
+            "(while ! [ -e go ]; do sleep 0.01; done; echo late; echo done > over) & echo early"
+        )
         with subprocess.Popen(
             [PROF, "run", "-t", "rocblas_trace", "--", "sh", "-c", program],
             cwd=self.folder,
@@ -416,9 +392,7 @@ class Streams(Case):
         ) as process:
             self.assertEqual(process.wait(HANG_SECONDS), 0)
             lines = iter(process.stderr.readline, b"")
-            self.assertTrue(
-                any(b"still runs, and is not waited for: sh (" in x for x in lines)
-            )
+            self.assertTrue(any(b"still runs, and is not waited for: sh (" in x for x in lines))
             self.write("go", "")
             self.assertEqual(process.stdout.read(), b"early\nlate\n")
         self.assertEqual(self.read("over"), "done\n")
@@ -446,9 +420,7 @@ class Terminal(TerminalCase):
     """On a terminal the program has one, too; Ctrl-C and Ctrl-Z reach it."""
 
     def check_kind(self, *options):
-        program = (
-            "import os; print([os.isatty(i) for i in range(3)], os.get_terminal_size())"
-        )
+        program = "import os; print([os.isatty(i) for i in range(3)], os.get_terminal_size())"
         pid, master = self.start(*options, "--", sys.executable, "-c", program)
         rest = self.rest(master)
         self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0)

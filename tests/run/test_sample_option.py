@@ -19,9 +19,7 @@ class SampleOption(Case):
         self.have_amd()
 
     def rows(self, name):
-        with open(
-            os.path.join(self.folder, name), encoding="utf-8", newline=""
-        ) as file:
+        with open(os.path.join(self.folder, name), encoding="utf-8", newline="") as file:
             return list(csv.DictReader(file))
 
     def dump(self, capture):
@@ -68,14 +66,10 @@ class SampleOption(Case):
 
     def test_a_file_has_them_beside_it(self):
         program = rows_program("$(echo .prof-run-*)/samples.csv")
-        done = self.run_prof(
-            "-o", "t.json", "--sample", RATE, "--", "sh", "-c", program
-        )
+        done = self.run_prof("-o", "t.json", "--sample", RATE, "--", "sh", "-c", program)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(os.listdir(self.folder), ["t.samples.json"])
-        with open(
-            os.path.join(self.folder, "t.samples.json"), encoding="utf-8"
-        ) as file:
+        with open(os.path.join(self.folder, "t.samples.json"), encoding="utf-8") as file:
             self.check_counters(json.load(file)["traceEvents"])
 
     def prepare_python(self, samples):
@@ -106,9 +100,7 @@ class SampleOption(Case):
 
     def test_without_a_meter_nothing_runs(self):
         for name in os.listdir(self.root):
-            os.rename(
-                os.path.join(self.root, name), os.path.join(self.root, f"no-{name}")
-            )
+            os.rename(os.path.join(self.root, name), os.path.join(self.root, f"no-{name}"))
         done = self.run_prof("--sample", RATE, "echo", "ran", status=125)
         self.assertIn("--sample: there is no meter here", str(done.stderr))
         self.assertNotIn("ran", str(done.stdout))

@@ -108,16 +108,11 @@ class Case(unittest.TestCase):
     @staticmethod
     def words(*tools, **variables):
         """Options for the tools, all with these variables."""
-        stack = [
-            {"name": tool, "env_vars": {"SAMPLING_RATE": RATE, **variables}}
-            for tool in tools
-        ]
+        stack = [{"name": tool, "env_vars": {"SAMPLING_RATE": RATE, **variables}} for tool in tools]
         return ["--additional-context", json.dumps({"tools": stack})]
 
     def start(self, *words, **options):
-        return subprocess.Popen(
-            [PROF, "run", *words], cwd=self.folder, env=self.env, **options
-        )
+        return subprocess.Popen([PROF, "run", *words], cwd=self.folder, env=self.env, **options)
 
     def run_prof(self, *words, status=0):
         done = subprocess.run(
@@ -179,9 +174,7 @@ class Files(Case):
         for devices in ("2,0", " 0, 2,2"):
             words = self.words(POWER, DEVICE=devices, OUTPUT_FILE="two.csv")
             self.run_prof("-q", *words, "--", "sh", "-c", rows_program("two.csv"))
-            self.check_file(
-                "two.csv", [f"Power(Watt) GPU{i}" for i in (0, 2)], "310.00", "95.50"
-            )
+            self.check_file("two.csv", [f"Power(Watt) GPU{i}" for i in (0, 2)], "310.00", "95.50")
             os.unlink(self.path("two.csv"))
 
     def test_names_with_a_prefix_are_today_s(self):
@@ -276,16 +269,10 @@ class Files(Case):
         rows = len(self.read(f"out/{POWER_CSV}")) - 1
         capture = self.path(f"out/{POWER_CSV[:-4]}.prof")
         trace = self.path("trace.json")
-        subprocess.run(
-            [PROF, "dump", capture, "-o", trace], check=True, timeout=HANG_SECONDS
-        )
+        subprocess.run([PROF, "dump", capture, "-o", trace], check=True, timeout=HANG_SECONDS)
         with open(trace, encoding="utf-8") as file:
             events = json.load(file)["traceEvents"]
-        values = [
-            e["args"]
-            for e in events
-            if e["ph"] == "C" and "amdgpu:0 power" in e["name"]
-        ]
+        values = [e["args"] for e in events if e["ph"] == "C" and "amdgpu:0 power" in e["name"]]
         self.assertEqual(len(values), rows)
         self.assertEqual({v for value in values for v in value.values()}, {310})
 
@@ -315,23 +302,17 @@ class Refusals(Case):
 
     def test_a_second_die_has_no_power_of_its_own(self):
         self.have_amd()
-        self.refuse(
-            "DEVICE is '0,1', and device 1 tells no power", "two dies", DEVICE="0,1"
-        )
+        self.refuse("DEVICE is '0,1', and device 1 tells no power", "two dies", DEVICE="0,1")
         words = self.words(POWER, DEVICE="all")
         self.run_prof("-q", *words, "--", "sh", "-c", rows_program(POWER_CSV))
-        self.check_file(
-            POWER_CSV, [f"Power(Watt) GPU{i}" for i in (0, 2)], "310.00", "95.50"
-        )
+        self.check_file(POWER_CSV, [f"Power(Watt) GPU{i}" for i in (0, 2)], "310.00", "95.50")
         words = self.words(VRAM, DEVICE="1")
         self.run_prof("-q", *words, "--", "sh", "-c", rows_program(VRAM_CSV))
         self.check_file(VRAM_CSV, ["vram(%) GPU1"], "25.00")
 
     def test_a_device_that_is_not_there_is_told(self):
         self.have_amd()
-        self.refuse(
-            "DEVICE is '0,3', and there is no device 3: there are 3 (0 to 2)", DEVICE="0,3"
-        )
+        self.refuse("DEVICE is '0,3', and there is no device 3: there are 3 (0 to 2)", DEVICE="0,3")
         self.refuse("DEVICE is '7', and there is no device 7: there are 3 (0 to 2)", DEVICE="7")
         self.refuse("DEVICE is '7,8', and there is no device 7: there are 3", DEVICE="8,7")
 
@@ -340,21 +321,13 @@ class Refusals(Case):
         self.refuse("there is no device 1: there is 1 (0)", DEVICE="1")
 
     def test_without_a_device_it_says_what_prof_doctor_says(self):
-        doctor = subprocess.run(
-            [PROF, "doctor"], env=self.env, capture_output=True, text=True
-        )
-        why = re.search(r"^amdgpu .*?^  why +(.*?)$", doctor.stdout, re.M | re.S).group(
-            1
-        )
+        doctor = subprocess.run([PROF, "doctor"], env=self.env, capture_output=True, text=True)
+        why = re.search(r"^amdgpu .*?^  why +(.*?)$", doctor.stdout, re.M | re.S).group(1)
         self.assertIn("no device of AMD's", why)
-        self.refuse(
-            "there is no device whose power can be read", f"amdgpu: {why}", "nvml: "
-        )
+        self.refuse("there is no device whose power can be read", f"amdgpu: {why}", "nvml: ")
         listed = self.run_prof("--list").stdout
         self.assertRegex(listed, f"(?m)^{VRAM} +no ")
-        self.assertRegex(
-            listed, f"(?m)^  {VRAM}:\n +there is no device whose memory can be read"
-        )
+        self.assertRegex(listed, f"(?m)^  {VRAM}:\n +there is no device whose memory can be read")
 
     def test_the_host_is_no_device(self):
         folder = os.path.join(self.root, "sys/class/powercap/intel-rapl:0")
@@ -372,18 +345,14 @@ class Refusals(Case):
 
     def test_two_instances_need_two_devices(self):
         self.have_amd(["310"])
-        self.refuse(
-            "DUAL-GCD is 'true'", "two devices", "there is 1", **{"DUAL-GCD": "true"}
-        )
+        self.refuse("DUAL-GCD is 'true'", "two devices", "there is 1", **{"DUAL-GCD": "true"})
 
 
 class Ends(Case):
     def begin(self, *words, tools=(POWER,), **options):
         """A program that runs until the file "end" is there, and its sampler, which has sampled."""
         program = "until [ -e end ]; do sleep 0.01; done; exit 7"
-        process = self.start(
-            *words, *self.words(*tools), "--", "sh", "-c", program, **options
-        )
+        process = self.start(*words, *self.words(*tools), "--", "sh", "-c", program, **options)
         self.addCleanup(self.finish, process)
         self.wait_for_rows(6)
         (pid,) = samplers_of(process.pid)
@@ -456,9 +425,7 @@ class Ends(Case):
                 return int(re.search(r"syscr: (\d+)", file.read()).group(1))
 
         before = reads()
-        wait_until(
-            lambda: reads() > before + 10
-        )  # one read is a sample: a row was due behind it
+        wait_until(lambda: reads() > before + 10)  # one read is a sample: a row was due behind it
         said = self.end(process)
         self.assertIn(f"{POWER} has failed: cannot write", said)
         self.assertIn("RLIMIT_FSIZE", said)
@@ -562,9 +529,7 @@ class Dual(Case):
         self.env["HIP_VISIBLE_DEVICES"] = "3"
         options = self.words(POWER, **{"DUAL-GCD": "true"})
         done = self.run_prof("-q", *options, "--", "touch", "ran", status=125)
-        self.assertIn(
-            "HIP_VISIBLE_DEVICES is '3'; DUAL-GCD needs two devices", done.stderr
-        )
+        self.assertIn("HIP_VISIBLE_DEVICES is '3'; DUAL-GCD needs two devices", done.stderr)
         self.assertFalse(os.path.exists(self.path("ran")))
 
 

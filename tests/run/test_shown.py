@@ -200,13 +200,16 @@ class Names(Shown):
         app, script = "a" * 255, "\u20ac" * 84 + ".py"
         shutil.copy(os.path.join(self.programs, "app"), self.path(app))
         os.rename(self.path("x.py"), self.path(script))
-        for folder, words in (("app", (f"./{app}", "0")), ("script", (script,)),
-                              ("functions", ("--python", script))):
+        for folder, words in (
+            ("app", (f"./{app}", "0")),
+            ("script", (script,)),
+            ("functions", ("--python", script)),
+        ):
             text = self.run_well("-o", folder, *words)
             self.assertNotIn("File name too long", text)
             (name,) = self.captures(folder)
             self.assertRegex(name, r"^(a{63}|\u20ac{42})\.\d+\.prof$")
-        text = self.run_well(script) # without -o
+        text = self.run_well(script)  # without -o
         self.assertNotIn("File name too long", text)
 
     def test_a_rank_in_python_too(self):
@@ -269,8 +272,10 @@ class Names(Shown):
         with open(self.path("out", "summary.json"), encoding="utf-8") as file:
             summary = json.load(file)
         processes = {c["process"] for c in summary["captures"]}
-        self.assertEqual({p["name"] for p in summary["processes"] if p["is_recorded"]},
-                         {"app", "python-c", "w", "x.py"})
+        self.assertEqual(
+            {p["name"] for p in summary["processes"] if p["is_recorded"]},
+            {"app", "python-c", "w", "x.py"},
+        )
         self.assertLessEqual({"app", "python-c", "w"}, processes)
 
     def test_ranks_that_a_script_in_python_starts(self):
@@ -347,8 +352,11 @@ class Repeated(Shown):
         script = 'app 0; echo junk > "$(dirname "$PROF_OUTPUT")/junk.prof"'
         for words in ((), ("-o", "out")):
             text = self.run_well("-n", "2", *words, "sh", "-c", script)
-            self.assertRegex(text, r"prof run: 2 captures are not in the table, "
-                                   r"the first of them .*junk\.prof")
+            self.assertRegex(
+                text,
+                r"prof run: 2 captures are not in the table, "
+                r"the first of them .*junk\.prof",
+            )
             self.assertIn("prof run: 2 runs together:\n", text)
 
     def test_a_later_run_that_cannot_start_leaves_no_folder(self):
@@ -437,7 +445,6 @@ class DryRun(Shown):
                 self.assertIn(b"true\n", done.stdout, (tool, done.stderr))
                 self.assertEqual(self.files(), before, tool)
 
-
     def planned(self, *words):
         done = self.run_prof("--dry-run", *words, "--", "env", env=self.env)
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -501,9 +508,7 @@ class Uftrace(Shown):
         self.compile("plain", source)
         self.compile("built", source, "-pg")
         self.compile("other", source, "-finstrument-functions")
-        plain, built, other = (
-            os.path.join(self.programs, n) for n in ("plain", "built", "other")
-        )
+        plain, built, other = (os.path.join(self.programs, n) for n in ("plain", "built", "other"))
         hint = "was not built with -pg or -finstrument-functions"
         text = self.run_stand_in(PROF, plain)
         self.assertEqual(text.count(f"uftrace has few calls or none: plain {hint}"), 1, text)

@@ -88,9 +88,7 @@ class Steps(Case):
                 process.send_signal(number)
             with self.subTest(step=step, number=number, way=way):
                 yield *self.end(process), json.loads(self.read("o/summary.json"))
-            for root, _, names in os.walk(
-                os.path.join(self.folder, "o"), topdown=False
-            ):
+            for root, _, names in os.walk(os.path.join(self.folder, "o"), topdown=False):
                 for name in names:
                     os.unlink(os.path.join(root, name))
                 os.rmdir(root)
@@ -226,11 +224,7 @@ class Kills(Case):
             )
             self.assertEqual(process.stdout.readline(), b"ready\n")
             pid = int(self.read("pid"))
-            (outer,) = (
-                x
-                for x in children(process.pid)
-                if processes()[x][2] != "prof run keeper"
-            )
+            (outer,) = (x for x in children(process.pid) if processes()[x][2] != "prof run keeper")
             os.kill(outer, signal.SIGKILL)
             self.assertEqual(process.wait(HANG_SECONDS), 128 + 9)
             self.write("go", "")

@@ -58,9 +58,7 @@ class Shell(Case):
 class BrokenEnds(Shell):
     def test_a_program_whose_reader_has_closed_gets_sigpipe(self):
         for way in WAYS:
-            done = self.shell(
-                f"$PROF {' '.join(way)} -- yes | head -1; echo ${{PIPESTATUS[0]}}"
-            )
+            done = self.shell(f"$PROF {' '.join(way)} -- yes | head -1; echo ${{PIPESTATUS[0]}}")
             self.assertEqual(done.stdout, b"y\n141\n", way)
 
     def test_the_other_stream_goes_on(self):
@@ -118,8 +116,7 @@ class Descriptors(Shell):
         program = "$PYTHON -S state.py"
         ways = ["", *(f"$PROF {' '.join(way)} -- /usr/bin/env" for way in WAYS)]
         done = self.shell(
-            "rm -f state\n"
-            + "".join(f"({way} {program} {redirections})\n" for way in ways)
+            "rm -f state\n" + "".join(f"({way} {program} {redirections})\n" for way in ways)
         )
         states = self.read("state").split("\n\n")
         self.assertEqual(len(states), 5, (redirections, done.stderr))
@@ -157,9 +154,7 @@ class Descriptors(Shell):
     def test_nothing_is_printed_into_a_file_that_got_the_number_of_a_stream(self):
         for way in ("", "-o out", "-t rocblas_trace -o out"):
             for closed in ("2>&-", ">&- 2>&-", "<&- >&- 2>&-"):
-                done = self.shell(
-                    f"$PROF {way} -- sh -c 'echo text > file; exit 3' {closed}"
-                )
+                done = self.shell(f"$PROF {way} -- sh -c 'echo text > file; exit 3' {closed}")
                 self.assertEqual(done.returncode, 3)
                 self.assertEqual(self.read("file"), "text\n")
         for root, _, names in os.walk(os.path.join(self.folder, "out")):
@@ -169,9 +164,7 @@ class Descriptors(Shell):
     def test_each_of_several_runs_begins_the_same(self):
         self.write("state.py", STATE + "open('env', 'a').write(repr(os.environ))\n")
         for way in WAYS:
-            self.shell(
-                f"rm -f state env; $PROF {' '.join(way)} -n 3 -- env $PYTHON -S state.py"
-            )
+            self.shell(f"rm -f state env; $PROF {' '.join(way)} -n 3 -- env $PYTHON -S state.py")
             states = self.read("state").split("\n\n")[:-1]
             self.assertEqual((len(states), len(set(states))), (3, 1), states)
 
@@ -279,9 +272,7 @@ class Fails(Shell):
             "{'tools': [{'name': 'rocblas_trace'}], "
             "'post_scripts': [{'path': 'echo.sh', 'args': 'torn down'}]}"
         )
-        done = self.shell(
-            f'$PROF -q --additional-context "{context}" -- env no-such-program'
-        )
+        done = self.shell(f'$PROF -q --additional-context "{context}" -- env no-such-program')
         self.assertEqual((done.returncode, done.stdout), (127, b"torn\n"), done.stderr)
 
 
@@ -292,10 +283,7 @@ class Sudo(Shell):
         super().setUp()
         os.chmod(self.folder, 0o777)
         words = ["sudo", "-n", "-u", "nobody", "true"]
-        if (
-            not shutil.which("sudo")
-            or subprocess.run(words, check=False).returncode != 0
-        ):
+        if not shutil.which("sudo") or subprocess.run(words, check=False).returncode != 0:
             self.skipTest("sudo -u nobody does not work here")
 
     def test_sudo_runs_in_it_and_it_in_sudo(self):

@@ -105,9 +105,7 @@ class Jobs(TerminalCase):
 
     def test_ctrl_c_ends_a_loop_and_a_script(self):
         for way in (*WAYS, "-q --tools-config tools.json -t test_tools_A"):
-            loop = (
-                f"for i in 1 2 3; do {PROF} run {way} -- {HOLDER}; done; echo be''hind"
-            )
+            loop = f"for i in 1 2 3; do {PROF} run {way} -- {HOLDER}; done; echo be''hind"
             self.write("loop.sh", loop)
             for command in (loop, "bash loop.sh"):
                 self.begin()
@@ -195,9 +193,7 @@ class Jobs(TerminalCase):
             self.check_that_the_shell_works(0)
 
     def resize(self, lines, columns):
-        fcntl.ioctl(
-            self.master, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0)
-        )
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
 
 
 class NoShell(TerminalCase):
@@ -241,9 +237,7 @@ class NoShell(TerminalCase):
         for ignores in (True, False):
             name = "hold.py" if ignores else "plain.py"
             self.write("plain.py", HOLD)
-            pid, master = self.start(
-                *("-t", "rocblas_trace", "--", sys.executable, "-S", name)
-            )
+            pid, master = self.start(*("-t", "rocblas_trace", "--", sys.executable, "-S", name))
             self.expect(master, b"ready\r\n")
             os.kill(int(self.read("parent")), signal.SIGKILL)
             self.expect(master, b"the process that waits for the workload was killed")

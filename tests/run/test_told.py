@@ -140,7 +140,6 @@ class Names(test_shown.Shown):
         self.run_well("-o", "-x.json", "app", "0")
         self.assertTrue(os.path.exists(self.path("-x.json")))
 
-
     def test_a_capture_has_the_whole_name_of_its_program(self):
         name = "benchmark_of_matrices"
         shutil.copy(os.path.join(self.programs, "app"), self.path(name))
@@ -160,10 +159,13 @@ class Names(test_shown.Shown):
 
 class Variables(test_shown.Shown):
     def test_one_that_a_tool_replaces_is_told_once(self):
-        for tool, name in (("rccl_trace", "NCCL_DEBUG_FILE"), ("nccl_trace", "NCCL_DEBUG_FILE"),
-                           ("hipblaslt_trace", "HIPBLASLT_LOG_FILE"),
-                           ("cublaslt_trace", "CUBLASLT_LOG_FILE"),
-                           ("cublas_trace", "CUBLAS_LOGDEST_DBG")):
+        for tool, name in (
+            ("rccl_trace", "NCCL_DEBUG_FILE"),
+            ("nccl_trace", "NCCL_DEBUG_FILE"),
+            ("hipblaslt_trace", "HIPBLASLT_LOG_FILE"),
+            ("cublaslt_trace", "CUBLASLT_LOG_FILE"),
+            ("cublas_trace", "CUBLAS_LOGDEST_DBG"),
+        ):
             text = self.run_well("-t", tool, "true", env={**self.env, name: "/tmp/mine"})
             told = re.findall(rf"(?m)^prof run: {tool}: {name} was '/tmp/mine', and is '.*$", text)
             self.assertEqual(len(told), 1, text)

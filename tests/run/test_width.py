@@ -83,9 +83,7 @@ class Table(TerminalCase):
             for columns in (80, 100, 120):
                 lines = self.on_terminal(columns, *words)
                 self.assertLessEqual(max(map(len, lines)), columns, lines)
-                self.assertEqual(
-                    len(lines[0]), columns if columns > 80 else len(lines[0])
-                )
+                self.assertEqual(len(lines[0]), columns if columns > 80 else len(lines[0]))
                 rows = [line.split()[0] for line in lines if line.startswith("a_func")]
                 self.assertEqual(len(set(rows)), 3, rows)
                 for row in rows:
@@ -96,12 +94,8 @@ class Table(TerminalCase):
             lines = self.on_terminal(80, *words)
             titles = re.split(" {2,}", lines[1].strip())
             text = " ".join(lines)
-            named = re.search(r"No room in 80 columns for: (.*?)\. A file", text).group(
-                1
-            )
-            whole = subprocess.run(
-                words, capture_output=True, text=True, check=True
-            ).stdout
+            named = re.search(r"No room in 80 columns for: (.*?)\. A file", text).group(1)
+            whole = subprocess.run(words, capture_output=True, text=True, check=True).stdout
             self.assertIn("a_function_with_a_rather_long_name_for_a_terminal_0 ", whole)
             self.assertNotIn("No room", whole)
             every = re.split(" {2,}", whole.splitlines()[1].strip())
@@ -117,9 +111,7 @@ class Table(TerminalCase):
             "sh", "-c", 'stty cols 80; exec "$@"', "sh", PROF, "run", "--", EXAMPLE
         )
         lines = self.rest(master).decode().replace("\r", "").splitlines()
-        lines = lines[
-            lines.index("the trace is threads_and_args.json") :
-        ]  # behind its own
+        lines = lines[lines.index("the trace is threads_and_args.json") :]  # behind its own
         self.assertTrue([line for line in lines if line.startswith("Name ")], lines)
         self.assertLessEqual(max(map(len, lines)), 80, lines)
 

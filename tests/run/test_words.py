@@ -181,9 +181,7 @@ class Contexts(Words):
             "_comment": "x",
             "colour": 1,
         }
-        done = self.run_prof(
-            "-q", "--additional-context", json.dumps(context), "--", "true"
-        )
+        done = self.run_prof("-q", "--additional-context", json.dumps(context), "--", "true")
         lines = done.stderr.decode().splitlines()
         self.assertEqual(done.returncode, 0)
         self.assertEqual(len(lines), 2, lines)
@@ -194,18 +192,14 @@ class Contexts(Words):
     def test_an_unknown_key_of_a_tool_is_named(self):
         tool = {"cmd": "env", "env_var": {"A": "1"}, "_comment": ""}
         self.write("mine.json", json.dumps({"tools": {"mine": tool}}))
-        done = self.run_prof(
-            *("-q", "--tools-config", "mine.json", "-t", "mine", "true")
-        )
+        done = self.run_prof(*("-q", "--tools-config", "mine.json", "-t", "mine", "true"))
         lines = done.stderr.decode().splitlines()
         self.assertEqual(len(lines), 1, lines)
         self.assertIn('"tools"."mine": the key "env_var" is not known', lines[0])
         self.assertIn('did you mean "env_vars"?', lines[0])
 
     def test_numbers_of_variables_are_as_written(self):
-        tools = [
-            {"name": "test_tools_A", "cmd": "env", "env_vars": {"N": 10, "B": True}}
-        ]
+        tools = [{"name": "test_tools_A", "cmd": "env", "env_vars": {"N": 10, "B": True}}]
         done = self.run_prof(
             *("-q", "--tools-config", "tools.json", "--additional-context"),
             *(json.dumps({"tools": tools}), "--", "sh", "-c", "echo $N $B"),
@@ -249,9 +243,7 @@ class Folders(Words):
         )
         out = os.path.join(os.path.realpath(self.folder), "out")
         folders = [f"{out}/run-{i}/mine_output" for i in (1, 2, 3)]
-        self.assertEqual(
-            done.stdout.decode().splitlines(), [f"{f} {f}" for f in folders]
-        )
+        self.assertEqual(done.stdout.decode().splitlines(), [f"{f} {f}" for f in folders])
 
     def test_a_cmd_of_the_context_writes_into_it(self):
         tools = [{"name": "strace", "cmd": 'touch "$PROF_RUN_FOLDER/x"; env'}]
@@ -259,9 +251,7 @@ class Folders(Words):
             *("-q", "-o", "out", "--additional-context"),
             *(json.dumps({"tools": tools}), "--", "true"),
         )
-        self.assertEqual(
-            os.listdir(os.path.join(self.folder, "out/strace_output")), ["x"]
-        )
+        self.assertEqual(os.listdir(os.path.join(self.folder, "out/strace_output")), ["x"])
 
 
 class DryRun(Words):
@@ -325,7 +315,6 @@ class List(Words):
             self.assertEqual(strace.split()[1], "no")
             self.assertIn("apt-get install strace", " ".join(tail.split()))
             self.assertEqual(tail.count("neither rocprofv3 nor rocprof"), 1)
-
 
     def test_words_that_it_has_no_use_for_are_told(self):
         for words, text in (
@@ -487,8 +476,7 @@ class OwnOutputs(Words):
     def test_a_process_beside_it_has_its_own(self):
         self.write(
             "beside.py",
-            self.START
-            + "print(1, flush=True)\nsys.stdin.readline()\ndump(sys.argv[1])\n",
+            self.START + "print(1, flush=True)\nsys.stdin.readline()\ndump(sys.argv[1])\n",
         )
         one = f'"{sys.executable}" beside.py'
         self.write(
@@ -513,9 +501,7 @@ class ProgramsWithProf(Words):
         done = self.run_prof("-o", "out", EXAMPLE, "own.json")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn(b"the trace is own.json", done.stdout)
-        names = [
-            e.get("name") for e in json.loads(self.read("own.json"))["traceEvents"]
-        ]
+        names = [e.get("name") for e in json.loads(self.read("own.json"))["traceEvents"]]
         self.assertEqual(names.count("multiply"), 12)
         captures = os.listdir(os.path.join(self.folder, "out/prof_output"))
         self.assertEqual(len(captures), 1, captures)
@@ -574,9 +560,7 @@ class ProgramsWithProf(Words):
 
     def test_a_file_that_is_not_written_is_named(self):
         for quiet in ([], ["-q"]):
-            self.refuse(
-                [*quiet, "-o", "t.json", "true"], "nothing was recorded", status=0
-            )
+            self.refuse([*quiet, "-o", "t.json", "true"], "nothing was recorded", status=0)
             self.assertFalse(os.path.exists(os.path.join(self.folder, "t.json")))
 
     def test_a_rank_has_a_file_of_its_own(self):
@@ -632,9 +616,7 @@ class Devices(Words):
 
     def test_another_tracer_of_devices_is_a_conflict(self):
         for name in ("nsys", "rocprof"):
-            self.refuse(
-                ["--devices", "-t", "prof", "-t", name, "--", "true"], name, "tracing"
-            )
+            self.refuse(["--devices", "-t", "prof", "-t", name, "--", "true"], name, "tracing")
 
 
 class NoPackage(Words):

@@ -13,9 +13,7 @@
 
 enum { RECORDS = 4096, BYTES = PROF_I_HEAD_BYTES + RECORDS * 16, GENERATION = 1, TIMES = 2 };
 
-static struct {
-  _Alignas(64) uint64_t words[BYTES / 8];
-} memory;
+static struct { _Alignas(64) uint64_t words[BYTES / 8]; } memory;
 
 static void put(int i, uint64_t start, uint64_t duration) {
   uint64_t *const word = &memory.words[PROF_I_HEAD_BYTES / 8 + 2 * i];

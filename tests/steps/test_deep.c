@@ -157,9 +157,8 @@ static void blocks_take_no_more_steps_beside_more_tasks(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_deep_scope_takes_a_few_steps_more),
-      cmocka_unit_test(blocks_take_no_more_steps_beside_more_tasks),
-      cmocka_unit_test(a_task_takes_few_steps_beside_many)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(a_deep_scope_takes_a_few_steps_more),
+                                     cmocka_unit_test(blocks_take_no_more_steps_beside_more_tasks),
+                                     cmocka_unit_test(a_task_takes_few_steps_beside_many)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,9 +14,9 @@
 
 #include <cmocka.h>
 
+#include "count_steps.h"
 #include "device/collector.h"
 #include "device/emulated/emulated.h"
-#include "count_steps.h"
 #include "hang_guard.h"
 
 enum { MANY = 20000, TIMES = 4 };

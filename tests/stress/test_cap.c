@@ -1,5 +1,6 @@
-/* The cap holds at full rate, with 64 threads, for every policy; and on the hot path there is no allocation, no lock that waits and no system call: the
-   kernel kills who makes one (a seccomp filter: the strict mode takes the counter away, too).
+/* The cap holds at full rate, with 64 threads, for every policy; and on the hot path there is no
+   allocation, no lock that waits and no system call: the kernel kills who makes one (a seccomp
+   filter: the strict mode takes the counter away, too).
 
    PROF_CAP_SECONDS: how long in all (20). */
 #define _GNU_SOURCE
@@ -36,7 +37,8 @@ static void *record(void *unused) {
   uint64_t attempts = 0;
   (void)unused;
   while (!__atomic_load_n(&quit, __ATOMIC_RELAXED)) {
-    for (int i = 0; i < 32; i++) WITH_BASE_PROFILER(PROF_HOST, "work", "cap", PROF_ARGS("i", i, "text", "some text"), {});
+    for (int i = 0; i < 32; i++)
+      WITH_BASE_PROFILER(PROF_HOST, "work", "cap", PROF_ARGS("i", i, "text", "some text"), {});
     attempts += 32;
   }
   return (void *)(uintptr_t)attempts;
@@ -61,17 +63,23 @@ static uint64_t lost_now(void) {
 }
 
 static void check_cap(const char *what, uint32_t policy, const char *path, uint32_t helper_thread) {
-  const prof_options options = {.size = sizeof options, .policy = policy, .cap_bytes = CAP_BYTES, .path = path, .helper_thread = helper_thread};
+  const prof_options options = {.size = sizeof options,
+                                .policy = policy,
+                                .cap_bytes = CAP_BYTES,
+                                .path = path,
+                                .helper_thread = helper_thread};
   pthread_t threads[THREADS];
   prof_health health = {.size = sizeof health};
   const uint64_t ticks = seconds() * 50 / 4, ticks_most = ticks + 50 * (uint64_t)hang_seconds();
   uint64_t attempts = 0, lost = 0, most = 0, most_on_disk = 0;
   quit = 0;
   if (prof_start_with(&options) != PROF_OK) fail_msg("prof_start_with: %s", prof_last_error());
-  for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, record, NULL), 0);
+  for (int i = 0; i < THREADS; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, record, NULL), 0);
   for (uint64_t tick = 0; tick < ticks || (tick < ticks_most && lost_now() == 0); tick++) {
     nanosleep(&(const struct timespec){0, 20000000}, NULL);
-    const uint64_t used = __atomic_load_n(&prof_i_arena_header()->used_bytes, __ATOMIC_RELAXED), on_disk = blocks_bytes(prof_i_the_arena.path);
+    const uint64_t used = __atomic_load_n(&prof_i_arena_header()->used_bytes, __ATOMIC_RELAXED),
+                   on_disk = blocks_bytes(prof_i_the_arena.path);
     if (used > most) most = used;
     if (on_disk > most_on_disk) most_on_disk = on_disk;
   }
@@ -84,8 +92,11 @@ static void check_cap(const char *what, uint32_t policy, const char *path, uint3
   prof_stop();
   assert_int_equal(prof_health(&health), PROF_OK);
   lost = lost_now();
-  print_message("  %-20s %10llu attempted: %llu recorded, %llu lost; at most %.1f MiB of arena, %.1f MiB on disk\n", what, (unsigned long long)attempts,
-                (unsigned long long)health.recorded_count, (unsigned long long)lost, (double)most / 1048576, (double)most_on_disk / 1048576);
+  print_message(
+      "  %-20s %10llu attempted: %llu recorded, %llu lost; at most %.1f MiB of arena, %.1f MiB on "
+      "disk\n",
+      what, (unsigned long long)attempts, (unsigned long long)health.recorded_count,
+      (unsigned long long)lost, (double)most / 1048576, (double)most_on_disk / 1048576);
   assert_int_equal(health.recorded_count + lost, attempts);
   assert_true(lost > 0); /* the cap was reached */
   assert_true(most <= CAP_BYTES && health.arena_bytes <= CAP_BYTES);
@@ -135,7 +146,8 @@ static bool confine(void) {
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
   };
   const struct sock_fprog filter = {sizeof lines / sizeof *lines, lines};
-  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
 }
 
 static void confined(bool breaks_out) {
@@ -150,7 +162,8 @@ static void confined(bool breaks_out) {
   if (!confine()) _exit(77);
   hot_scopes(HOT_SCOPES);
   if (breaks_out) syscall(SYS_getpid);
-  syscall(SYS_exit, thread->slot->chunk == chunk ? 0 : 3); /* a chunk change would have been allowed to ask the kernel */
+  /* a chunk change would have been allowed to ask the kernel */
+  syscall(SYS_exit, thread->slot->chunk == chunk ? 0 : 3);
 }
 
 static int run_confined(bool breaks_out) {
@@ -179,7 +192,8 @@ static void the_hot_path_asks_the_kernel_for_nothing(void **state) {
 }
 
 /* The test's own malloc comes before libc's for all that is in this program. */
-static volatile uint64_t allocations; /* the compiler believes that malloc() changes nothing that it sees */
+/* the compiler believes that malloc() changes nothing that it sees */
+static volatile uint64_t allocations;
 static volatile bool counts_allocations;
 extern void *__libc_malloc(size_t bytes);
 extern void *__libc_calloc(size_t count, size_t bytes);

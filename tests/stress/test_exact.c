@@ -1,6 +1,7 @@
-/* recorded + lost = attempted, exactly: by thread and by reason, for every policy, as health tells it and as the reader does. A handler
-   that itself records interrupts every thread, 10 000 times a second. An attempt is counted where the macro evaluates its arguments: once
-   for each scope whose begin saw the level on.
+/* recorded + lost = attempted, exactly: by thread and by reason, for every policy, as health tells
+   it and as the reader does. A handler that itself records interrupts every thread, 10 000 times a
+   second. An attempt is counted where the macro evaluates its arguments: once for each scope whose
+   begin saw the level on.
 
    PROF_EXACT_ATTEMPTS: how many in all (20 million). */
 #define _GNU_SOURCE
@@ -22,7 +23,15 @@
 #include "fault/support/captures.h"
 #include "fault/support/skip.h"
 
-enum { THREADS = 4, HANDLER_EVERY_NS = 100000, EVENTS_A_ROUND = 16, CHURN_THREADS_AT_ONCE = 4, MEDDLE_TIMES = 1000, MEDDLE_TIMES_LEAST = 20, NO_ERRNO = 4711 };
+enum {
+  THREADS = 4,
+  HANDLER_EVERY_NS = 100000,
+  EVENTS_A_ROUND = 16,
+  CHURN_THREADS_AT_ONCE = 4,
+  MEDDLE_TIMES = 1000,
+  MEDDLE_TIMES_LEAST = 20,
+  NO_ERRNO = 4711
+};
 static const uint64_t meddle_ns = 3000000000u;
 
 typedef struct worker {
@@ -44,13 +53,14 @@ static struct {
   uint64_t inbox[THREADS]; /* a scope that another thread began, and this one is to end; 0: none */
   bool hands_over;
   uint32_t quit;
-  int spoilt_errno; /* what a scope left in errno, where NO_ERRNO was */
+  int spoilt_errno;                     /* what a scope left in errno, where NO_ERRNO was */
   uint64_t done_attempts, done_handler; /* of all tests, for the last line */
 } own;
 
 /* ---- what is recorded ---- */
 
-#define COUNT(counter) __atomic_store_n(&(counter), (counter) + 1, __ATOMIC_RELAXED) /* only its thread counts; others look */
+/* only its thread counts; others look */
+#define COUNT(counter) __atomic_store_n(&(counter), (counter) + 1, __ATOMIC_RELAXED)
 #define COUNTED(value) (COUNT(worker_of_now->attempts), (value))
 #define HANDLER_COUNTED(value) (COUNT(worker_of_now->handler_attempts), (value))
 
@@ -61,7 +71,8 @@ static void on_timer(int signal) {
   if (!worker_of_now) return;
   errno = NO_ERRNO;
   if (worker_of_now->handler_runs++ % 4 == 0) {
-    WITH_BASE_PROFILER(PROF_HOST, HANDLER_COUNTED("handler"), "handler", PROF_ARGS("run", worker_of_now->handler_runs), {});
+    WITH_BASE_PROFILER(PROF_HOST, HANDLER_COUNTED("handler"), "handler",
+                       PROF_ARGS("run", worker_of_now->handler_runs), {});
   } else {
     WITH_BASE_PROFILER(HANDLER_COUNTED(PROF_HOST), "handler", "handler", PROF_NO_ARGS, {});
   }
@@ -70,15 +81,18 @@ static void on_timer(int signal) {
 }
 
 static void one_round(worker *worker_of_now) {
-  for (int i = 0; i < EVENTS_A_ROUND - 6; i++) WITH_BASE_PROFILER(COUNTED(PROF_HOST), "plain", "plain", PROF_NO_ARGS, {});
+  for (int i = 0; i < EVENTS_A_ROUND - 6; i++)
+    WITH_BASE_PROFILER(COUNTED(PROF_HOST), "plain", "plain", PROF_NO_ARGS, {});
   WITH_BASE_PROFILER(COUNTED(PROF_HOST), "outer", "outer", PROF_NO_ARGS, {
-    WITH_BASE_PROFILER(PROF_HOST, COUNTED("a name of its own"), "named", PROF_ARGS("i", 1, "text", "some text"), {});
+    WITH_BASE_PROFILER(PROF_HOST, COUNTED("a name of its own"), "named",
+                       PROF_ARGS("i", 1, "text", "some text"), {});
     WITH_BASE_PROFILER_LEVEL(2, PROF_HOST, COUNTED("never"), "level 2", PROF_NO_ARGS, {});
     PROF_INSTANT(COUNTED("instant"), "instant", PROF_NO_ARGS);
     PROF_COUNTER("counter", COUNTED(1));
   });
   WITH_BASE_PROFILER(PROF_HOST, "arguments", "arguments", PROF_ARGS("i", COUNTED(7)), {});
-  prof_scope_end(prof_scope_begin_at(&(prof_site){.file = "", .function = "", .level = 2}, "never", "level 2"));
+  prof_scope_end(prof_scope_begin_at(&(prof_site){.file = "", .function = "", .level = 2}, "never",
+                                     "level 2"));
 }
 
 /* To the next worker, unless it has not yet ended what it was given. */
@@ -87,10 +101,14 @@ static void hand_over(worker *worker_of_now, int to) {
   if (__atomic_load_n(&own.inbox[to], __ATOMIC_RELAXED)) return;
   COUNT(worker_of_now->attempts);
   const uint64_t start = prof_scope_begin(1, "handed over", "stress", NULL);
-  if (!__atomic_compare_exchange_n(&own.inbox[to], &none, start, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) prof_scope_end(start);
+  if (!__atomic_compare_exchange_n(&own.inbox[to], &none, start, false, __ATOMIC_ACQ_REL,
+                                   __ATOMIC_RELAXED))
+    prof_scope_end(start);
 }
 
-static void end_what_was_handed_over(int to) { prof_scope_end(__atomic_exchange_n(&own.inbox[to], 0, __ATOMIC_ACQ_REL)); }
+static void end_what_was_handed_over(int to) {
+  prof_scope_end(__atomic_exchange_n(&own.inbox[to], 0, __ATOMIC_ACQ_REL));
+}
 
 /* ---- threads ---- */
 
@@ -98,7 +116,8 @@ static void begin_signals(worker *w) {
   struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGRTMIN};
   const struct itimerspec every = {{0, HANDLER_EVERY_NS}, {0, HANDLER_EVERY_NS}};
   event._sigev_un._tid = (pid_t)w->tid;
-  w->has_timer = timer_create(CLOCK_MONOTONIC, &event, &w->timer) == 0 && timer_settime(w->timer, 0, &every, NULL) == 0;
+  w->has_timer = timer_create(CLOCK_MONOTONIC, &event, &w->timer) == 0 &&
+                 timer_settime(w->timer, 0, &every, NULL) == 0;
 }
 
 /* From here on the handler does not come any more. */
@@ -114,7 +133,8 @@ static void *work(void *argument) {
   worker *const w = argument;
   w->tid = (uint64_t)syscall(SYS_gettid);
   me = w;
-  if (w->wanted == UINT64_MAX) setpriority(PRIO_PROCESS, (id_t)w->tid, 10); /* who meddles comes first, however few processors there are */
+  /* who meddles comes first, however few processors there are */
+  if (w->wanted == UINT64_MAX) setpriority(PRIO_PROCESS, (id_t)w->tid, 10);
   one_round(w); /* it has its place in the arena before another fills it */
   pthread_barrier_wait(&own.begun);
   begin_signals(w);
@@ -134,11 +154,12 @@ static void *work(void *argument) {
 }
 
 static void start(uint32_t policy, uint64_t cap_bytes, uint32_t helper_thread) {
-  const prof_options options = {.size = sizeof options,
-                                .policy = policy,
-                                .path = policy == PROF_POLICY_STREAM ? captures_path("out.json") : NULL,
-                                .cap_bytes = cap_bytes,
-                                .helper_thread = helper_thread};
+  const prof_options options = {
+      .size = sizeof options,
+      .policy = policy,
+      .path = policy == PROF_POLICY_STREAM ? captures_path("out.json") : NULL,
+      .cap_bytes = cap_bytes,
+      .helper_thread = helper_thread};
   if (prof_start_with(&options) != PROF_OK) fail_msg("prof_start_with: %s", prof_last_error());
 }
 
@@ -170,7 +191,8 @@ static uint64_t attempts_of(const worker *w) { return w->attempts + w->handler_a
 static uint64_t all_attempts(void) {
   uint64_t sum = 0;
   for (int i = 0; i < THREADS; i++)
-    sum += __atomic_load_n(&own.workers[i].attempts, __ATOMIC_RELAXED) + __atomic_load_n(&own.workers[i].handler_attempts, __ATOMIC_RELAXED);
+    sum += __atomic_load_n(&own.workers[i].attempts, __ATOMIC_RELAXED) +
+           __atomic_load_n(&own.workers[i].handler_attempts, __ATOMIC_RELAXED);
   return sum;
 }
 
@@ -180,7 +202,8 @@ static uint64_t all_attempts(void) {
 
 static void check_losses(const char *who, const uint64_t *lost, uint32_t allowed) {
   for (int i = 0; i < PROF_LOSS_COUNT; i++)
-    if (lost[i] && !(allowed >> i & 1)) fail_msg("%s: %llu lost as '%s'", who, (unsigned long long)lost[i], prof_loss_name(i));
+    if (lost[i] && !(allowed >> i & 1))
+      fail_msg("%s: %llu lost as '%s'", who, (unsigned long long)lost[i], prof_loss_name(i));
 }
 
 static uint64_t sum_of(const uint64_t *lost) {
@@ -216,20 +239,23 @@ static void check_threads(const prof_trace *trace, uint32_t thread_count, bool b
     if (!w) continue;
     const uint64_t seen = thread.event_count + sum_of(thread.lost_count), attempts = attempts_of(w);
     if (by_thread ? seen != attempts : seen > attempts)
-      fail_msg("thread %llu: %llu events + %llu lost = %llu, %llu were attempted", (unsigned long long)thread.tid,
-               (unsigned long long)thread.event_count, (unsigned long long)sum_of(thread.lost_count), (unsigned long long)seen,
+      fail_msg("thread %llu: %llu events + %llu lost = %llu, %llu were attempted",
+               (unsigned long long)thread.tid, (unsigned long long)thread.event_count,
+               (unsigned long long)sum_of(thread.lost_count), (unsigned long long)seen,
                (unsigned long long)attempts);
   }
 }
 
-static void check_trace(const prof_trace *trace, uint64_t attempts, uint32_t allowed, bool by_thread) {
+static void check_trace(const prof_trace *trace, uint64_t attempts, uint32_t allowed,
+                        bool by_thread) {
   prof_trace_info info = {.size = sizeof info};
   assert_int_equal(prof_trace_info_get(trace, &info), PROF_OK);
   check_losses("the reader", info.lost_count, allowed);
   const uint64_t lost = sum_of(info.lost_count);
   if (info.event_count + lost != attempts || info.bad_count || info.open_count)
-    fail_msg("the reader: %llu events + %llu lost = %llu, %llu were attempted; %llu open, %llu bad", (unsigned long long)info.event_count,
-             (unsigned long long)lost, (unsigned long long)(info.event_count + lost), (unsigned long long)attempts,
+    fail_msg("the reader: %llu events + %llu lost = %llu, %llu were attempted; %llu open, %llu bad",
+             (unsigned long long)info.event_count, (unsigned long long)lost,
+             (unsigned long long)(info.event_count + lost), (unsigned long long)attempts,
              (unsigned long long)info.open_count, (unsigned long long)info.bad_count);
   check_threads(trace, info.thread_count, by_thread);
 }
@@ -246,7 +272,8 @@ static void check_file(uint64_t attempts, uint32_t allowed, bool by_thread) {
   prof_health health = {.size = sizeof health};
   prof_health(&health);
   if (!health.capture_path[0]) return;
-  if (prof_trace_open(health.capture_path, &trace) != PROF_OK) fail_msg("prof_trace_open: %s", prof_last_error());
+  if (prof_trace_open(health.capture_path, &trace) != PROF_OK)
+    fail_msg("prof_trace_open: %s", prof_last_error());
   check_trace(trace, attempts, allowed, by_thread);
   prof_trace_destroy(trace);
 }
@@ -266,17 +293,20 @@ static void report(const char *what) {
   for (int i = 0; i < THREADS; i++) handler += own.workers[i].handler_attempts;
   own.done_attempts += all_attempts();
   own.done_handler += handler;
-  print_message("  %-22s %9llu attempted (%llu by handlers): %llu recorded", what, (unsigned long long)all_attempts(),
-                (unsigned long long)handler, (unsigned long long)health.recorded_count);
+  print_message("  %-22s %9llu attempted (%llu by handlers): %llu recorded", what,
+                (unsigned long long)all_attempts(), (unsigned long long)handler,
+                (unsigned long long)health.recorded_count);
   for (int i = 0; i < PROF_LOSS_COUNT; i++)
-    if (health.lost_count[i]) print_message(", %llu %s", (unsigned long long)health.lost_count[i], prof_loss_name(i));
+    if (health.lost_count[i])
+      print_message(", %llu %s", (unsigned long long)health.lost_count[i], prof_loss_name(i));
   print_message("\n");
 }
 
 static int clean(void **state) {
   (void)state;
   prof_stop();
-  if (!WITH_TSAN) assert_int_equal(own.spoilt_errno, 0); /* its runtime looks for a symbolizer inside of our loads */
+  /* its runtime looks for a symbolizer inside of our loads */
+  if (!WITH_TSAN) assert_int_equal(own.spoilt_errno, 0);
   /* Another arena: whatever a test has left is gone with the one before. */
   static uint64_t cap_bytes = 1 << 20;
   const prof_options options = {.size = sizeof options, .cap_bytes = cap_bytes += 1 << 16};
@@ -288,7 +318,8 @@ static int clean(void **state) {
 
 /* ---- the policies ---- */
 
-static void one_policy(const char *what, uint32_t policy, uint64_t cap_bytes, uint32_t helper, uint64_t attempts, uint32_t allowed) {
+static void one_policy(const char *what, uint32_t policy, uint64_t cap_bytes, uint32_t helper,
+                       uint64_t attempts, uint32_t allowed) {
   pthread_t threads[THREADS];
   const bool by_thread = policy != PROF_POLICY_RING;
   start(policy, cap_bytes, helper);
@@ -309,14 +340,16 @@ static void keep_counts_what_found_no_room(void **state) {
 }
 static void a_ring_counts_what_it_overwrites(void **state) {
   (void)state;
-  one_policy("ring, 4 MiB", PROF_POLICY_RING, 4 << 20, 0, own.attempts / 4, BIT(OVERWRITTEN) | BIT(NO_CHUNK));
+  one_policy("ring, 4 MiB", PROF_POLICY_RING, 4 << 20, 0, own.attempts / 4,
+             BIT(OVERWRITTEN) | BIT(NO_CHUNK));
 }
 static void a_stream_counts_what_is_past_its_cap(void **state) {
   (void)state;
   one_policy("stream, 16 MiB", PROF_POLICY_STREAM, 16 << 20, 0, own.attempts / 10, BIT(FULL));
 }
 /* However many are asked for, no more than there is disk for: 40 bytes are enough for one. */
-static void one_stream_with_room(const char *what, uint32_t helper, uint64_t attempts, uint32_t allowed) {
+static void one_stream_with_room(const char *what, uint32_t helper, uint64_t attempts,
+                                 uint32_t allowed) {
   const uint64_t most = attempts < 200000000 ? attempts : 200000000;
   one_policy(what, PROF_POLICY_STREAM, most * 40 + (64 << 20), helper, most, allowed);
 }
@@ -330,7 +363,8 @@ static void a_helper_counts_what_found_no_chunk_ready(void **state) {
 }
 static void a_ring_with_helper_counts_all_that_goes(void **state) {
   (void)state;
-  one_policy("ring with helper", PROF_POLICY_RING, 8 << 20, 1, own.attempts / 20, BIT(OVERWRITTEN) | BIT(NO_CHUNK));
+  one_policy("ring with helper", PROF_POLICY_RING, 8 << 20, 1, own.attempts / 20,
+             BIT(OVERWRITTEN) | BIT(NO_CHUNK));
 }
 
 /* ---- others meddle ---- */
@@ -360,7 +394,8 @@ static uint64_t meddle_often(void (*meddle)(void)) {
   return times;
 }
 
-static void under(const char *what, uint32_t policy, uint64_t cap_bytes, uint32_t helper, void (*meddle)(void), uint32_t allowed) {
+static void under(const char *what, uint32_t policy, uint64_t cap_bytes, uint32_t helper,
+                  void (*meddle)(void), uint32_t allowed) {
   pthread_t threads[THREADS];
   start(policy, cap_bytes, helper);
   begin_work(threads, UINT64_MAX);
@@ -397,8 +432,8 @@ static void check_between(const char *who, uint64_t seen, uint64_t before) {
   enum { UNDER_WAY = 4 }; /* a thread's: a scope in a scope, and as many of its handler's */
   const uint64_t after = all_attempts();
   if (seen + THREADS * UNDER_WAY < before || seen > after)
-    fail_msg("%s: %llu recorded or lost; %llu attempted before, %llu after", who, (unsigned long long)seen, (unsigned long long)before,
-             (unsigned long long)after);
+    fail_msg("%s: %llu recorded or lost; %llu attempted before, %llu after", who,
+             (unsigned long long)seen, (unsigned long long)before, (unsigned long long)after);
 }
 
 static void look(void) {
@@ -421,7 +456,8 @@ static void a_ring_may_be_looked_at_under_load(void **state) {
 }
 static void a_ring_with_helper_may_be_looked_at_under_load(void **state) {
   (void)state;
-  under("look, ring with helper", PROF_POLICY_RING, 32 << 20, 1, look, BIT(OVERWRITTEN) | BIT(NO_CHUNK));
+  under("look, ring with helper", PROF_POLICY_RING, 32 << 20, 1, look,
+        BIT(OVERWRITTEN) | BIT(NO_CHUNK));
 }
 static void a_stream_may_be_looked_at_under_load(void **state) {
   (void)state;
@@ -430,11 +466,13 @@ static void a_stream_may_be_looked_at_under_load(void **state) {
 
 static void sessions_may_change_under_load(void **state) {
   (void)state;
-  under("stop and start, keep", PROF_POLICY_KEEP, 256 << 20, 0, stop_and_start, BIT(LATE) | BIT(FULL));
+  under("stop and start, keep", PROF_POLICY_KEEP, 256 << 20, 0, stop_and_start,
+        BIT(LATE) | BIT(FULL));
 }
 static void sessions_of_a_ring_may_change_under_load(void **state) {
   (void)state;
-  under("stop and start, ring", PROF_POLICY_RING, 4 << 20, 0, stop_and_start, BIT(LATE) | BIT(OVERWRITTEN) | BIT(NO_CHUNK));
+  under("stop and start, ring", PROF_POLICY_RING, 4 << 20, 0, stop_and_start,
+        BIT(LATE) | BIT(OVERWRITTEN) | BIT(NO_CHUNK));
 }
 static void a_clear_under_load_counts_what_it_forgets(void **state) {
   (void)state;
@@ -442,7 +480,8 @@ static void a_clear_under_load_counts_what_it_forgets(void **state) {
 }
 static void a_clear_of_a_ring_under_load_counts_what_it_forgets(void **state) {
   (void)state;
-  under("clear, ring", PROF_POLICY_RING, 4 << 20, 0, clear, BIT(CLEARED) | BIT(OVERWRITTEN) | BIT(NO_CHUNK));
+  under("clear, ring", PROF_POLICY_RING, 4 << 20, 0, clear,
+        BIT(CLEARED) | BIT(OVERWRITTEN) | BIT(NO_CHUNK));
 }
 static void a_clear_of_a_stream_under_load_counts_what_it_forgets(void **state) {
   (void)state;
@@ -450,10 +489,12 @@ static void a_clear_of_a_stream_under_load_counts_what_it_forgets(void **state) 
 }
 static void all_of_it_at_once_is_counted(void **state) {
   (void)state;
-  under("all at once, keep", PROF_POLICY_KEEP, 16 << 20, 0, stop_clear_and_start, BIT(CLEARED) | BIT(FULL) | BIT(LATE));
+  under("all at once, keep", PROF_POLICY_KEEP, 16 << 20, 0, stop_clear_and_start,
+        BIT(CLEARED) | BIT(FULL) | BIT(LATE));
 }
 
-/* What the arena before held is gone with it: only that nobody is hurt, and that the last one is whole. */
+/* What the arena before held is gone with it: only that nobody is hurt, and that the last one is
+   whole. */
 static void other_arena(void) {
   static uint64_t cap_bytes = 16 << 20;
   const prof_options options = {.size = sizeof options, .cap_bytes = cap_bytes += 1 << 16};
@@ -474,10 +515,13 @@ static void captures_may_be_replaced_under_load(void **state) {
   assert_int_equal(prof_get(&trace), PROF_OK);
   prof_trace_info_get(trace, &info);
   prof_trace_destroy(trace);
-  if (info.bad_count || info.open_count) fail_msg("%llu bad, %llu open", (unsigned long long)info.bad_count, (unsigned long long)info.open_count);
+  if (info.bad_count || info.open_count)
+    fail_msg("%llu bad, %llu open", (unsigned long long)info.bad_count,
+             (unsigned long long)info.open_count);
   end_work(threads);
   own.done_attempts += all_attempts();
-  print_message("  %-22s %9llu attempted, %llu captures one after the other\n", "another capture", (unsigned long long)all_attempts(), (unsigned long long)times);
+  print_message("  %-22s %9llu attempted, %llu captures one after the other\n", "another capture",
+                (unsigned long long)all_attempts(), (unsigned long long)times);
 }
 
 static void handed_over_scopes_are_recorded_while_others_look(void **state) {
@@ -487,7 +531,8 @@ static void handed_over_scopes_are_recorded_while_others_look(void **state) {
   own.hands_over = false;
 }
 
-/* An end that finds the gate closed must neither look at a slot that moves nor leave the scope open. */
+/* An end that finds the gate closed must neither look at a slot that moves nor leave the scope
+   open. */
 static void handed_over_scopes_do_not_stay_open_under_clears(void **state) {
   (void)state;
   own.hands_over = true;
@@ -512,7 +557,8 @@ static void *short_life(void *argument) {
   return NULL;
 }
 
-static void churn(const char *what, uint32_t policy, uint64_t cap_bytes, uint32_t allowed, void (*meddle)(void)) {
+static void churn(const char *what, uint32_t policy, uint64_t cap_bytes, uint32_t allowed,
+                  void (*meddle)(void)) {
   const uint64_t wanted = own.attempts / 40;
   uint64_t attempts = 0, lives = 0;
   start(policy, cap_bytes, 0);
@@ -527,7 +573,8 @@ static void churn(const char *what, uint32_t policy, uint64_t cap_bytes, uint32_
     for (int i = 0; i < CHURN_THREADS_AT_ONCE; i++) pthread_join(threads[i], NULL);
     attempts += all_attempts();
   }
-  memset(own.workers, 0, sizeof own.workers); /* their numbers go round: one that died long ago may have had the same */
+  /* their numbers go round: one that died long ago may have had the same */
+  memset(own.workers, 0, sizeof own.workers);
   check_health(attempts, allowed);
   check_own_trace(attempts, allowed, false);
   check_file(attempts, allowed, false);
@@ -536,10 +583,13 @@ static void churn(const char *what, uint32_t policy, uint64_t cap_bytes, uint32_
   prof_health health = {.size = sizeof health};
   prof_health(&health);
   own.done_attempts += attempts;
-  print_message("  %-22s %9llu attempted by %llu threads: %llu recorded, %llu MiB of arena\n", what, (unsigned long long)attempts,
-                (unsigned long long)lives, (unsigned long long)health.recorded_count, (unsigned long long)(health.arena_bytes >> 20));
+  print_message("  %-22s %9llu attempted by %llu threads: %llu recorded, %llu MiB of arena\n", what,
+                (unsigned long long)attempts, (unsigned long long)lives,
+                (unsigned long long)health.recorded_count,
+                (unsigned long long)(health.arena_bytes >> 20));
   if (health.threads_seen_count > lives || health.threads_alive_count > 1)
-    fail_msg("%llu threads were made; %u were seen, %u are alive", (unsigned long long)lives, health.threads_seen_count, health.threads_alive_count);
+    fail_msg("%llu threads were made; %u were seen, %u are alive", (unsigned long long)lives,
+             health.threads_seen_count, health.threads_alive_count);
 }
 
 static void threads_may_come_and_go(void **state) {
@@ -556,7 +606,9 @@ static void threads_may_come_and_go_while_others_clear(void **state) {
 }
 static void threads_may_come_and_go_while_others_stop(void **state) {
   (void)state;
-  churn("threads and stop", PROF_POLICY_KEEP, 64 << 20, BIT(LATE) | BIT(FULL) | BIT(NO_THREAD), stop_and_start); /* where it is full, threads find no place */
+  /* where it is full, threads find no place */
+  churn("threads and stop", PROF_POLICY_KEEP, 64 << 20, BIT(LATE) | BIT(FULL) | BIT(NO_THREAD),
+        stop_and_start);
 }
 
 int main(int argc, char **argv) {
@@ -592,7 +644,8 @@ int main(int argc, char **argv) {
   if (argc > 1) cmocka_set_test_filter(argv[1]);
   if (sigaction(SIGRTMIN, &action, NULL) != 0 || !captures_make_folder(false)) return 1;
   const int failed = cmocka_run_group_tests(tests, NULL, NULL);
-  print_message("%llu attempted, %llu of them by handlers\n", (unsigned long long)own.done_attempts, (unsigned long long)own.done_handler);
+  print_message("%llu attempted, %llu of them by handlers\n", (unsigned long long)own.done_attempts,
+                (unsigned long long)own.done_handler);
   captures_remove_folder();
   return failed;
 }

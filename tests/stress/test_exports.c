@@ -1,5 +1,6 @@
-/* Whatever is written out is what was recorded, event by event: four threads record scopes with numbers of their own, and each export is read back
-   by a few lines that share nothing with prof. Chrome JSON goes through a pipe that counts, as it would to a program that reads along.
+/* Whatever is written out is what was recorded, event by event: four threads record scopes with
+   numbers of their own, and each export is read back by a few lines that share nothing with prof.
+   Chrome JSON goes through a pipe that counts, as it would to a program that reads along.
 
    PROF_EXPORTS: how many scopes (a million). */
 #define _GNU_SOURCE
@@ -35,9 +36,11 @@ static void take(tally *t, uint64_t number) {
 
 static void check(const char *what, const tally *seen) {
   print_message("  %-28s %10llu scopes\n", what, (unsigned long long)seen->count);
-  if (seen->count != own.truth.count || seen->sum != own.truth.sum || seen->squares != own.truth.squares)
-    fail_msg("%s: %llu scopes, sum %llu, squares %llu; recorded were %llu, %llu, %llu", what, (unsigned long long)seen->count,
-             (unsigned long long)seen->sum, (unsigned long long)seen->squares, (unsigned long long)own.truth.count,
+  if (seen->count != own.truth.count || seen->sum != own.truth.sum ||
+      seen->squares != own.truth.squares)
+    fail_msg("%s: %llu scopes, sum %llu, squares %llu; recorded were %llu, %llu, %llu", what,
+             (unsigned long long)seen->count, (unsigned long long)seen->sum,
+             (unsigned long long)seen->squares, (unsigned long long)own.truth.count,
              (unsigned long long)own.truth.sum, (unsigned long long)own.truth.squares);
 }
 
@@ -51,7 +54,10 @@ static void *record(void *which) {
 }
 
 static int record_all(void **state) {
-  const prof_options options = {.size = sizeof options, .policy = PROF_POLICY_STREAM, .path = captures_path("out.json"), .keep_capture = 1,
+  const prof_options options = {.size = sizeof options,
+                                .policy = PROF_POLICY_STREAM,
+                                .path = captures_path("out.json"),
+                                .keep_capture = 1,
                                 .cap_bytes = (own.wanted * 48 / (1 << 20) + 64) << 20};
   pthread_t threads[THREADS];
   (void)state;
@@ -152,7 +158,8 @@ static void walk(const char *what, const prof_trace *trace) {
   assert_non_null(event);
   assert_int_equal(prof_cursor_create(trace, &cursor), PROF_OK);
   while (prof_cursor_next(cursor, event) == 1)
-    if (event->kind == PROF_EVENT_SCOPE && event->arg_count == 1) take(&seen, event->args[0].value.u64);
+    if (event->kind == PROF_EVENT_SCOPE && event->arg_count == 1)
+      take(&seen, event->args[0].value.u64);
   prof_cursor_destroy(cursor);
   free(event);
   check(what, &seen);
@@ -194,8 +201,11 @@ static int clean(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(chrome_json_through_a_pipe), cmocka_unit_test(chrome_json_compressed), cmocka_unit_test(rafs_log),
-      cmocka_unit_test(the_reader_and_a_copy_of_the_capture), cmocka_unit_test(the_tables),
+      cmocka_unit_test(chrome_json_through_a_pipe),
+      cmocka_unit_test(chrome_json_compressed),
+      cmocka_unit_test(rafs_log),
+      cmocka_unit_test(the_reader_and_a_copy_of_the_capture),
+      cmocka_unit_test(the_tables),
   };
   const char *const set = getenv("PROF_EXPORTS");
   own.wanted = set ? strtoull(set, NULL, 0) : SKIP_SANITIZED ? 100000 : 1000000;

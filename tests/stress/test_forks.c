@@ -1,5 +1,6 @@
-/* Processes made out of a recording one, by every way there is, from eight threads that record meanwhile: fork(), nested; _Fork() and a raw
-   clone(), which run no handlers; vfork() and posix_spawn(). The parent loses nothing; each child's capture is its own.
+/* Processes made out of a recording one, by every way there is, from eight threads that record
+   meanwhile: fork(), nested; _Fork() and a raw clone(), which run no handlers; vfork() and
+   posix_spawn(). The parent loses nothing; each child's capture is its own.
 
    PROF_FORKS: how many in all (1000). */
 #define _GNU_SOURCE
@@ -27,7 +28,16 @@
 
 enum { THREADS = 8, SCOPES_AROUND = 16, SCOPES_IN_CHILD = 10 };
 
-typedef enum way { WAY_FORK, WAY_NESTED, WAY_FORK_AND_EXEC, WAY_BARE_FORK, WAY_CLONE, WAY_VFORK, WAY_SPAWN, WAYS } way;
+typedef enum way {
+  WAY_FORK,
+  WAY_NESTED,
+  WAY_FORK_AND_EXEC,
+  WAY_BARE_FORK,
+  WAY_CLONE,
+  WAY_VFORK,
+  WAY_SPAWN,
+  WAYS
+} way;
 
 static struct {
   uint64_t made, wanted; /* children */
@@ -40,7 +50,8 @@ static struct {
 static void add(uint64_t *count, uint64_t by) { __atomic_fetch_add(count, by, __ATOMIC_RELAXED); }
 
 static void plain(uint64_t times) {
-  for (uint64_t i = 0; i < times; i++) WITH_BASE_PROFILER(PROF_HOST, "plain", "forks", PROF_ARGS("i", i), {});
+  for (uint64_t i = 0; i < times; i++)
+    WITH_BASE_PROFILER(PROF_HOST, "plain", "forks", PROF_ARGS("i", i), {});
 }
 
 /* ---- in the child: only its exit status tells ---- */
@@ -63,7 +74,9 @@ static int record_for_itself(uint64_t more) {
   if (prof_get(&trace) != PROF_OK) return 12;
   prof_trace_info_get(trace, &info);
   prof_trace_destroy(trace);
-  if (info.scope_count != SCOPES_IN_CHILD + more || info.bad_count || info.pid != (uint32_t)getpid()) return 13;
+  if (info.scope_count != SCOPES_IN_CHILD + more || info.bad_count ||
+      info.pid != (uint32_t)getpid())
+    return 13;
   return prof_stop() == PROF_OK ? 0 : 14;
 }
 
@@ -120,17 +133,19 @@ static pid_t begin_child(way which) {
         _exit(127);
       }
       return child;
-    default: return posix_spawnp(&child, words[0], NULL, NULL, words, environ) == 0 ? child : -1;
+    default:
+      return posix_spawnp(&child, words[0], NULL, NULL, words, environ) == 0 ? child : -1;
   }
 }
 
-/* Another thread of the parent may hold malloc's lock when a child comes without handlers: it must not be needed, but libc's own is. So these
-   two ways are gone without other threads. */
+/* Another thread of the parent may hold malloc's lock when a child comes without handlers: it must
+   not be needed, but libc's own is. So these two ways are gone without other threads. */
 static bool is_bare(way which) { return which == WAY_BARE_FORK || which == WAY_CLONE; }
 
 static void make_one(way which) {
   pid_t child = -1;
-  WITH_BASE_PROFILER((add(&own.attempts, 1), PROF_HOST), "around", "forks", PROF_ARGS("way", (int)which), { child = begin_child(which); });
+  WITH_BASE_PROFILER((add(&own.attempts, 1), PROF_HOST), "around", "forks",
+                     PROF_ARGS("way", (int)which), { child = begin_child(which); });
   const int status = child > 0 ? wait_for(child) : -1;
   add(&own.by_way[which], 1);
   if (status == 0) return;
@@ -152,7 +167,10 @@ static void *work(void *unused) {
 
 static void begin(uint64_t wanted) {
   static uint64_t cap_bytes = 8 << 20; /* another, so that each test has a capture of its own */
-  const prof_options options = {.size = sizeof options, .level = 1, .cap_bytes = cap_bytes += 65536, .path = captures_path("out.json")};
+  const prof_options options = {.size = sizeof options,
+                                .level = 1,
+                                .cap_bytes = cap_bytes += 65536,
+                                .path = captures_path("out.json")};
   memset(&own, 0, sizeof own);
   own.wanted = wanted;
   if (prof_start_with(&options) != PROF_OK) fail_msg("prof_start_with: %s", prof_last_error());
@@ -160,10 +178,13 @@ static void begin(uint64_t wanted) {
 
 static void check_parent(void) {
   prof_health health = {.size = sizeof health};
-  if (own.failed) fail_msg("%llu children failed, one with status %x", (unsigned long long)own.failed, (unsigned)own.last_status);
+  if (own.failed)
+    fail_msg("%llu children failed, one with status %x", (unsigned long long)own.failed,
+             (unsigned)own.last_status);
   assert_int_equal(prof_health(&health), PROF_OK);
   for (int i = 0; i < PROF_LOSS_COUNT; i++)
-    if (health.lost_count[i]) fail_msg("%llu lost as '%s'", (unsigned long long)health.lost_count[i], prof_loss_name(i));
+    if (health.lost_count[i])
+      fail_msg("%llu lost as '%s'", (unsigned long long)health.lost_count[i], prof_loss_name(i));
   assert_int_equal(health.recorded_count, own.attempts);
   prof_stop();
 }
@@ -177,13 +198,17 @@ static void eight_threads_fork_while_they_record(void **state) {
   pthread_t threads[THREADS];
   (void)state;
   begin(wanted());
-  for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, work, NULL), 0);
+  for (int i = 0; i < THREADS; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, work, NULL), 0);
   for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
   check_parent();
-  print_message("  %llu children: %llu of fork, %llu nested, %llu exec, %llu vfork, %llu posix_spawn; %llu scopes around\n",
-                (unsigned long long)own.wanted, (unsigned long long)own.by_way[WAY_FORK], (unsigned long long)own.by_way[WAY_NESTED],
-                (unsigned long long)own.by_way[WAY_FORK_AND_EXEC], (unsigned long long)own.by_way[WAY_VFORK],
-                (unsigned long long)own.by_way[WAY_SPAWN], (unsigned long long)own.attempts);
+  print_message(
+      "  %llu children: %llu of fork, %llu nested, %llu exec, %llu vfork, %llu posix_spawn; %llu "
+      "scopes around\n",
+      (unsigned long long)own.wanted, (unsigned long long)own.by_way[WAY_FORK],
+      (unsigned long long)own.by_way[WAY_NESTED], (unsigned long long)own.by_way[WAY_FORK_AND_EXEC],
+      (unsigned long long)own.by_way[WAY_VFORK], (unsigned long long)own.by_way[WAY_SPAWN],
+      (unsigned long long)own.attempts);
 }
 
 static void a_child_that_came_without_handlers_has_a_capture_of_its_own(void **state) {
@@ -197,7 +222,8 @@ static void a_child_that_came_without_handlers_has_a_capture_of_its_own(void **s
   check_parent();
 }
 
-/* The first thing that such a child does may be the end of what its parent began, or no scope at all. */
+/* The first thing that such a child does may be the end of what its parent began, or no scope at
+   all. */
 static void a_child_without_handlers_may_do_anything_first(void **state) {
   (void)state;
   begin(0);
@@ -210,23 +236,33 @@ static void a_child_without_handlers_may_do_anything_first(void **state) {
         prof_trace *trace = NULL;
         hang_guard();
         switch (first) {
-          case 0: break; /* the end */
-          case 1: _exit(prof_stop() == PROF_E_NOT_RUNNING ? 0 : 1);
-          case 2: _exit(prof_clear() == PROF_OK ? 0 : 1);
-          case 3: _exit(prof_health(&health) == PROF_OK && health.recorded_count == 0 ? 0 : 1);
-          case 4: _exit(prof_get(&trace) == PROF_E_NOT_RUNNING ? 0 : 1);
-          case 5: _exit(prof_start(2) == PROF_OK || prof_level() == 1 ? 0 : 1);
+          case 0:
+            break; /* the end */
+          case 1:
+            _exit(prof_stop() == PROF_E_NOT_RUNNING ? 0 : 1);
+          case 2:
+            _exit(prof_clear() == PROF_OK ? 0 : 1);
+          case 3:
+            _exit(prof_health(&health) == PROF_OK && health.recorded_count == 0 ? 0 : 1);
+          case 4:
+            _exit(prof_get(&trace) == PROF_E_NOT_RUNNING ? 0 : 1);
+          case 5:
+            _exit(prof_start(2) == PROF_OK || prof_level() == 1 ? 0 : 1);
           case 6:
             PROF_INSTANT("first", "forks", PROF_ARGS("text", "some"));
             _exit(prof_health(&health) == PROF_OK && health.recorded_count == 1 ? 0 : 1);
-          default: _exit(prof_dump(NULL) != 0 ? 0 : 1);
+          default:
+            _exit(prof_dump(NULL) != 0 ? 0 : 1);
         }
       }
     });
     if (child == 0) {
       prof_health health = {.size = sizeof health};
       plain(1);
-      _exit(prof_health(&health) == PROF_OK && health.recorded_count == 1 && health.lost_count[PROF_LOSS_FORKED] <= 1 ? 0 : 1);
+      _exit(prof_health(&health) == PROF_OK && health.recorded_count == 1 &&
+                    health.lost_count[PROF_LOSS_FORKED] <= 1
+                ? 0
+                : 1);
     }
     const int status = wait_for(child);
     if (status) fail_msg("first %d: status %x", first, (unsigned)status);
@@ -240,7 +276,8 @@ static void a_child_records_beside_its_parents_trace_when_that_has_stopped(void 
   int ends[2];
   char go = 'g';
   for (int before = 0; before < 2; before++) {
-    const prof_options options = {.size = sizeof options, .path = captures_path(before ? "one.json" : "none.json")};
+    const prof_options options = {.size = sizeof options,
+                                  .path = captures_path(before ? "one.json" : "none.json")};
     assert_int_equal(prof_start_with(&options), PROF_OK);
     if (before) plain(5);
     assert_int_equal(pipe(ends), 0);
@@ -262,7 +299,8 @@ static void a_child_records_beside_its_parents_trace_when_that_has_stopped(void 
     assert_int_equal(stat(options.path, &later), 0); /* nobody wrote over it */
     assert_true(about.st_ino == later.st_ino && about.st_size == later.st_size);
     char name[CAPTURE_PATH_MAX];
-    snprintf(name, sizeof name, "%.*s.%ld.json", (int)strlen(options.path) - 5, options.path, (long)child);
+    snprintf(name, sizeof name, "%.*s.%ld.json", (int)strlen(options.path) - 5, options.path,
+             (long)child);
     assert_int_equal(stat(name, &later), 0);
     close(ends[0]);
     close(ends[1]);
@@ -281,7 +319,8 @@ int main(int argc, char **argv) {
       cmocka_unit_test_teardown(eight_threads_fork_while_they_record, clean),
       cmocka_unit_test_teardown(a_child_that_came_without_handlers_has_a_capture_of_its_own, clean),
       cmocka_unit_test_teardown(a_child_without_handlers_may_do_anything_first, clean),
-      cmocka_unit_test_teardown(a_child_records_beside_its_parents_trace_when_that_has_stopped, clean),
+      cmocka_unit_test_teardown(a_child_records_beside_its_parents_trace_when_that_has_stopped,
+                                clean),
   };
   if (argc > 1) cmocka_set_test_filter(argv[1]);
   if (!captures_make_folder(false)) return 1;

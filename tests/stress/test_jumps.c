@@ -1,6 +1,7 @@
-/* Control flow that no scope expects, on all threads at once, while a handler that records interrupts each of them 10 000 times a second: longjmp()
-   and pthread_exit() out of scopes, pthread_cancel() inside of them, fibres (ucontext) that take turns with scopes open. recorded + lost =
-   attempted, exactly; with scopes by calls fibres lose nothing.
+/* Control flow that no scope expects, on all threads at once, while a handler that records
+   interrupts each of them 10 000 times a second: longjmp() and pthread_exit() out of scopes,
+   pthread_cancel() inside of them, fibres (ucontext) that take turns with scopes open. recorded +
+   lost = attempted, exactly; with scopes by calls fibres lose nothing.
 
    PROF_JUMPS_SECONDS: how long in all (10). */
 #define _GNU_SOURCE
@@ -43,7 +44,8 @@ static uint64_t now_ns(void) {
 }
 /* On a busy machine the time may be over before a thread has come to anything. */
 static bool goes_on(void) {
-  return now_ns() < own.until_ns || !__atomic_load_n(&own.rounds, __ATOMIC_RELAXED) || !__atomic_load_n(&own.attempts, __ATOMIC_RELAXED);
+  return now_ns() < own.until_ns || !__atomic_load_n(&own.rounds, __ATOMIC_RELAXED) ||
+         !__atomic_load_n(&own.attempts, __ATOMIC_RELAXED);
 }
 
 /* ---- the handler ---- */
@@ -51,7 +53,8 @@ static bool goes_on(void) {
 static void on_timer(int signal) {
   (void)signal;
   if (!may_record) return;
-  WITH_BASE_PROFILER((count(&own.handler_attempts), PROF_HOST), "handler", "jumps", PROF_ARGS("a", 1), {});
+  WITH_BASE_PROFILER((count(&own.handler_attempts), PROF_HOST), "handler", "jumps",
+                     PROF_ARGS("a", 1), {});
 }
 
 static timer_t begin_signals(void) {
@@ -60,7 +63,9 @@ static timer_t begin_signals(void) {
   timer_t timer;
   event._sigev_un._tid = (pid_t)syscall(SYS_gettid);
   may_record = true;
-  if (timer_create(CLOCK_MONOTONIC, &event, &timer) != 0 || timer_settime(timer, 0, &every, NULL) != 0) abort();
+  if (timer_create(CLOCK_MONOTONIC, &event, &timer) != 0 ||
+      timer_settime(timer, 0, &every, NULL) != 0)
+    abort();
   return timer;
 }
 
@@ -78,8 +83,10 @@ static void (*volatile exiter)(void *) = pthread_exit;
 
 static void dive(jmp_buf back, int depth) {
   WITH_BASE_PROFILER(COUNTED(PROF_HOST), "skipped", "jumps", PROF_ARGS("depth", depth), {
-    if (depth > 0) dive(back, depth - 1);
-    else jumper(back);
+    if (depth > 0)
+      dive(back, depth - 1);
+    else
+      jumper(back);
   });
 }
 
@@ -95,7 +102,9 @@ static void *jump(void *unused) {
     count(&own.rounds);
   }
   end_signals(timer);
-  __atomic_fetch_add(&own.left_open, prof_i_this_thread->slot->depth + prof_i_this_thread->slot->deep, __ATOMIC_RELAXED);
+  __atomic_fetch_add(&own.left_open,
+                     prof_i_this_thread->slot->depth + prof_i_this_thread->slot->deep,
+                     __ATOMIC_RELAXED);
   return NULL;
 }
 
@@ -103,8 +112,10 @@ static void *jump(void *unused) {
 
 static void leave(int depth) {
   WITH_BASE_PROFILER(COUNTED(PROF_HOST), "left", "jumps", PROF_ARGS("depth", depth), {
-    if (depth > 0) leave(depth - 1);
-    else exiter(NULL);
+    if (depth > 0)
+      leave(depth - 1);
+    else
+      exiter(NULL);
   });
 }
 
@@ -132,7 +143,8 @@ static void *end_threads(void *unused) {
   for (intptr_t i = 0; goes_on(); i++) {
     pthread_t thread;
     const bool cancel = i % 2;
-    if (pthread_create(&thread, NULL, cancel ? is_cancelled : leaver, (void *)(i % 70)) != 0) continue;
+    if (pthread_create(&thread, NULL, cancel ? is_cancelled : leaver, (void *)(i % 70)) != 0)
+      continue;
     if (cancel) nanosleep(&(const struct timespec){0, 20000 * (i % 10)}, NULL);
     if (cancel) pthread_cancel(thread);
     pthread_join(thread, NULL);
@@ -164,7 +176,8 @@ static void take_turns(fibre *f) { swapcontext(&f->here, &f->scheduler->here); }
 static void call_scopes(fibre *f, int depth) {
   const prof_arg arg = {.key = "depth", .type = PROF_ARG_I64, .value.i64 = depth};
   const prof_args args = {.items = &arg, .count = 1, .kind = PROF_ARGS_PAIRS};
-  const uint64_t start = COUNTED(prof_scope_begin(1, "by a call", "jumps", depth % 2 ? &args : NULL));
+  const uint64_t start =
+      COUNTED(prof_scope_begin(1, "by a call", "jumps", depth % 2 ? &args : NULL));
   if (rand_r(&f->seed) % 2) take_turns(f);
   if (depth > 0) call_scopes(f, depth - 1);
   if (rand_r(&f->seed) % 2) take_turns(f);
@@ -182,8 +195,10 @@ static void block_scopes(fibre *f, int depth) {
 static void run_fibre(void) {
   fibre *const f = now_running;
   while (goes_on()) {
-    if (f->scheduler->by_calls) call_scopes(f, (int)(rand_r(&f->seed) % 8));
-    else block_scopes(f, (int)(rand_r(&f->seed) % 8));
+    if (f->scheduler->by_calls)
+      call_scopes(f, (int)(rand_r(&f->seed) % 8));
+    else
+      block_scopes(f, (int)(rand_r(&f->seed) % 8));
     count(&own.rounds);
   }
   f->is_over = true;
@@ -225,10 +240,15 @@ static uint64_t seconds(void) {
   return set ? strtoull(set, NULL, 0) : 10;
 }
 
-/* What was skipped ends with the block around it, and what a thread leaves open is lost when it ends. */
-static void run_piece(const char *what, void *(*body)(void *), void *argument, uint32_t may_be_lost, uint64_t piece_ns) {
+/* What was skipped ends with the block around it, and what a thread leaves open is lost when it
+   ends. */
+static void run_piece(const char *what, void *(*body)(void *), void *argument, uint32_t may_be_lost,
+                      uint64_t piece_ns) {
   static uint64_t cap_bytes = 4ull << 30; /* another one is another capture */
-  const prof_options options = {.size = sizeof options, .policy = PROF_POLICY_STREAM, .path = captures_path(what), .cap_bytes = cap_bytes += 1 << 16};
+  const prof_options options = {.size = sizeof options,
+                                .policy = PROF_POLICY_STREAM,
+                                .path = captures_path(what),
+                                .cap_bytes = cap_bytes += 1 << 16};
   pthread_t threads[THREADS];
   prof_health health = {.size = sizeof health};
   prof_trace *trace = NULL;
@@ -237,26 +257,39 @@ static void run_piece(const char *what, void *(*body)(void *), void *argument, u
   memset(&own, 0, sizeof own);
   if (prof_start_with(&options) != PROF_OK) fail_msg("prof_start_with: %s", prof_last_error());
   own.until_ns = now_ns() + piece_ns; /* a start may await a busy disk */
-  for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, body, argument), 0);
+  for (int i = 0; i < THREADS; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, body, argument), 0);
   for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
   prof_health(&health);
   for (int i = 0; i < PROF_LOSS_COUNT; i++) {
     lost += health.lost_count[i];
-    if (health.lost_count[i] && !(may_be_lost >> i & 1)) fail_msg("%s: %llu lost as '%s'", what, (unsigned long long)health.lost_count[i], prof_loss_name(i));
+    if (health.lost_count[i] && !(may_be_lost >> i & 1))
+      fail_msg("%s: %llu lost as '%s'", what, (unsigned long long)health.lost_count[i],
+               prof_loss_name(i));
   }
   assert_int_equal(prof_get(&trace), PROF_OK);
   prof_trace_info_get(trace, &info);
   prof_trace_destroy(trace);
   prof_stop();
   const uint64_t attempts = own.attempts + own.handler_attempts;
-  print_message("  %-10s %9llu rounds, %10llu attempted (%llu by handlers), %llu recorded, %llu lost\n", what, (unsigned long long)own.rounds,
-                (unsigned long long)attempts, (unsigned long long)own.handler_attempts, (unsigned long long)health.recorded_count, (unsigned long long)lost);
+  print_message(
+      "  %-10s %9llu rounds, %10llu attempted (%llu by handlers), %llu recorded, %llu lost\n", what,
+      (unsigned long long)own.rounds, (unsigned long long)attempts,
+      (unsigned long long)own.handler_attempts, (unsigned long long)health.recorded_count,
+      (unsigned long long)lost);
   if (own.rounds == 0 || own.attempts == 0) fail_msg("%s: nothing was done", what);
-  if (info.bad_count || info.open_count) fail_msg("%s: %llu bad, %llu open", what, (unsigned long long)info.bad_count, (unsigned long long)info.open_count);
-  if (own.left_open) fail_msg("%s: %llu scopes that were skipped stand open on their threads", what, (unsigned long long)own.left_open);
-  if (info.scope_count != health.recorded_count) fail_msg("%s: the reader sees %llu", what, (unsigned long long)info.scope_count);
+  if (info.bad_count || info.open_count)
+    fail_msg("%s: %llu bad, %llu open", what, (unsigned long long)info.bad_count,
+             (unsigned long long)info.open_count);
+  if (own.left_open)
+    fail_msg("%s: %llu scopes that were skipped stand open on their threads", what,
+             (unsigned long long)own.left_open);
+  if (info.scope_count != health.recorded_count)
+    fail_msg("%s: the reader sees %llu", what, (unsigned long long)info.scope_count);
   if (health.recorded_count + lost != attempts)
-    fail_msg("%s: %llu recorded + %llu lost, %llu attempted", what, (unsigned long long)health.recorded_count, (unsigned long long)lost, (unsigned long long)attempts);
+    fail_msg("%s: %llu recorded + %llu lost, %llu attempted", what,
+             (unsigned long long)health.recorded_count, (unsigned long long)lost,
+             (unsigned long long)attempts);
 }
 
 /* In pieces, each a capture of its own, or a fast machine fills one. */
@@ -285,7 +318,8 @@ static void fibres_with_scopes_by_calls_lose_nothing(void **state) {
   run_all("calls", schedule, &own, 0);
 }
 
-/* Blocks must nest on their thread: one that a switch has put out of order ends with another, and its own end is a stray. */
+/* Blocks must nest on their thread: one that a switch has put out of order ends with another, and
+   its own end is a stray. */
 static void fibres_with_blocks_are_counted(void **state) {
   (void)state;
   run_all("blocks", schedule, NULL, 0);
@@ -307,7 +341,8 @@ int main(int argc, char **argv) {
   };
   const struct sigaction action = {.sa_handler = on_timer, .sa_flags = SA_RESTART};
 #if defined(__SANITIZE_ADDRESS__)
-  skip_because("the address sanitizer takes a jump out of a block, and a fibre's stack, for faults");
+  skip_because(
+      "the address sanitizer takes a jump out of a block, and a fibre's stack, for faults");
 #endif
   if (argc > 1) cmocka_set_test_filter(argv[1]);
   if (sigaction(SIGRTMIN, &action, NULL) != 0 || !captures_make_folder(false)) return 1;

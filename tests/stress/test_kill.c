@@ -1,7 +1,9 @@
-/* kill -9 at random instants: four threads record into a capture file at full rate, and count each scope, once it has ended, in a page that
-   survives with the parent. Whatever is left is read by the oracle (fault/support/arena_check.h) and by the library: for each thread all
-   scopes that had ended are there, in order and whole, and at most the one that was just ending besides. In a ring the newest are there
-   without a gap, and those before them are counted as overwritten, exactly. The scope that each thread has open all the time is shown so.
+/* kill -9 at random instants: four threads record into a capture file at full rate, and count each
+   scope, once it has ended, in a page that survives with the parent. Whatever is left is read by
+   the oracle (fault/support/arena_check.h) and by the library: for each thread all scopes that had
+   ended are there, in order and whole, and at most the one that was just ending besides. In a ring
+   the newest are there without a gap, and those before them are counted as overwritten, exactly.
+   The scope that each thread has open all the time is shown so.
 
    PROF_KILL_RUNS: how many kills (200; 40 under a sanitizer). PROF_KILL_SEED: of the instants. */
 #define _GNU_SOURCE
@@ -39,9 +41,7 @@ enum { WAYS = sizeof ways / sizeof *ways };
 
 /* Shared with the child; each thread's count in a cache line of its own. */
 static struct {
-  volatile struct {
-    uint64_t ended, pad[7];
-  } *threads;
+  volatile struct { uint64_t ended, pad[7]; } * threads;
 } shared;
 
 static uint64_t mixed(uint64_t number) { return number * 0x9e3779b97f4a7c15ull; }
@@ -71,7 +71,8 @@ static void record_text(uint64_t number, int thread) {
 static void record_numbers(int thread) {
   for (uint64_t number = 1;; number++) {
     if (number % NUMBERED_EVERY == 1) {
-      WITH_BASE_PROFILER(PROF_HOST, name_of(thread), "numbered", PROF_ARGS("number", number, "mixed", mixed(number)), {});
+      WITH_BASE_PROFILER(PROF_HOST, name_of(thread), "numbered",
+                         PROF_ARGS("number", number, "mixed", mixed(number)), {});
     } else if (number % TEXT_EVERY == 0) {
       record_text(number, thread);
     } else {
@@ -82,7 +83,8 @@ static void record_numbers(int thread) {
 }
 
 static void *work(void *which) {
-  WITH_BASE_PROFILER(PROF_HOST, "whole life", "life", PROF_ARGS("worker", (intptr_t)which), { record_numbers((int)(intptr_t)which); });
+  WITH_BASE_PROFILER(PROF_HOST, "whole life", "life", PROF_ARGS("worker", (intptr_t)which),
+                     { record_numbers((int)(intptr_t)which); });
   return NULL;
 }
 
@@ -140,22 +142,31 @@ static left_thread *thread_of(left *l, uint64_t serial) {
   return &l->threads[l->thread_count++];
 }
 
-/* A numbered record says whose it is, and which: the ones between must be as many as the numbers between. */
+/* A numbered record says whose it is, and which: the ones between must be as many as the numbers
+   between. */
 static void see_number(left *l, left_thread *t, const arena_record *record) {
-  const uint64_t number = record->value_words >= 2 ? record->values[0] : 0; /* a word of padding may follow */
+  /* a word of padding may follow */
+  const uint64_t number = record->value_words >= 2 ? record->values[0] : 0;
   const arena_text name = arena_name(&l->view, record); /* the site's, where it came before */
   int worker = 0;
   while (worker < THREADS && (!name.data || strlen(name_of(worker)) != name.bytes ||
                               memcmp(name_of(worker), name.data, name.bytes) != 0))
     worker++;
   if (worker == THREADS || number == 0 || record->values[1] != mixed(number)) {
-    left_fault(l, "record at %llu is torn: number %llu", (unsigned long long)record->offset, (unsigned long long)number);
+    left_fault(l, "record at %llu is torn: number %llu", (unsigned long long)record->offset,
+               (unsigned long long)number);
     return;
   }
-  if (t->worker >= 0 && t->worker != worker) left_fault(l, "record at %llu: '%s' among the records of '%s'", (unsigned long long)record->offset, name_of(worker), name_of(t->worker));
-  if (t->worker < 0) t->first_number = number - t->recovered + 1; /* plain ones before it included */
+  if (t->worker >= 0 && t->worker != worker)
+    left_fault(l, "record at %llu: '%s' among the records of '%s'",
+               (unsigned long long)record->offset, name_of(worker), name_of(t->worker));
+  /* plain ones before it included */
+  if (t->worker < 0)
+    t->first_number = number - t->recovered + 1;
   else if (l->how->helper_thread ? number <= t->number : number != t->number + 1)
-    left_fault(l, "record at %llu: '%s' number %llu behind number %llu", (unsigned long long)record->offset, name_of(worker), (unsigned long long)number, (unsigned long long)t->number);
+    left_fault(l, "record at %llu: '%s' number %llu behind number %llu",
+               (unsigned long long)record->offset, name_of(worker), (unsigned long long)number,
+               (unsigned long long)t->number);
   t->worker = worker;
   t->number = number;
 }
@@ -190,16 +201,22 @@ static void see_record(void *context, const arena_record *record) {
   left *const l = context;
   left_thread *const t = thread_of(l, record->thread);
   t->recovered++;
-  if (record->start < t->last_end) left_fault(l, "record at %llu starts %llu ticks before the one before it ended", (unsigned long long)record->offset, (unsigned long long)(t->last_end - record->start));
+  if (record->start < t->last_end)
+    left_fault(l, "record at %llu starts %llu ticks before the one before it ended",
+               (unsigned long long)record->offset,
+               (unsigned long long)(t->last_end - record->start));
   t->last_end = record->start + record->duration;
   const char *data = record->text;
   uint64_t bytes = record->text_bytes;
   /* A long record. */
   if (!data && record->schema && record->value_words && record->values[0] == TEXT_BYTES)
     arena_take_text(record->values, 0, record->value_words, &data, &bytes);
-  if (data) see_text(l, t, data, bytes, record);
-  else if (record->schema) see_number(l, t, record);
-  else if (t->worker >= 0) t->number++;
+  if (data)
+    see_text(l, t, data, bytes, record);
+  else if (record->schema)
+    see_number(l, t, record);
+  else if (t->worker >= 0)
+    t->number++;
 }
 
 static void see_slot(void *context, const prof_i_slot *slot) {
@@ -210,32 +227,43 @@ static void see_slot(void *context, const prof_i_slot *slot) {
         prof_i_slot_lost(slot, slot->ledger, i) - slot->lost_before[i];
 }
 
-static void see_open(void *context, const arena_open *open) { ((left *)context)->lives += open->index == 1; }
+static void see_open(void *context, const arena_open *open) {
+  ((left *)context)->lives += open->index == 1;
+}
 
 static void check_lives(left *l) {
   uint64_t alive = 0;
   for (int i = 0; i < THREADS; i++) alive += shared.threads[i].ended > 0;
   if (l->lives < alive || l->lives > THREADS)
-    left_fault(l, "%llu threads had ended a scope, %llu have one open around it", (unsigned long long)alive, (unsigned long long)l->lives);
+    left_fault(l, "%llu threads had ended a scope, %llu have one open around it",
+               (unsigned long long)alive, (unsigned long long)l->lives);
 }
 
 /* Per thread, the ring excepted, where what gave way is counted over all. */
 static void check_thread(left *l, const left_thread *t) {
   if (t->worker < 0) {
-    if (t->recovered > NUMBERED_EVERY) left_fault(l, "thread %llu: %llu records, and none has a number", (unsigned long long)t->serial, (unsigned long long)t->recovered);
+    if (t->recovered > NUMBERED_EVERY)
+      left_fault(l, "thread %llu: %llu records, and none has a number",
+                 (unsigned long long)t->serial, (unsigned long long)t->recovered);
     return;
   }
   const uint64_t ended = shared.threads[t->worker].ended;
   const bool is_ring = l->how->policy == PROF_POLICY_RING;
   const uint64_t there = t->recovered + t->lost;
   if (!is_ring && (there < ended || there > ended + 1))
-    left_fault(l, "'%s': %llu recovered, %llu lost, %llu had ended", name_of(t->worker), (unsigned long long)t->recovered, (unsigned long long)t->lost, (unsigned long long)ended);
+    left_fault(l, "'%s': %llu recovered, %llu lost, %llu had ended", name_of(t->worker),
+               (unsigned long long)t->recovered, (unsigned long long)t->lost,
+               (unsigned long long)ended);
   if (!l->how->helper_thread && (t->number < ended || t->number > ended + 1))
-    left_fault(l, "'%s': the newest has number %llu, %llu had ended", name_of(t->worker), (unsigned long long)t->number, (unsigned long long)ended);
-  if (!is_ring && !l->how->helper_thread && t->first_number != 1) left_fault(l, "'%s': the first has number %llu", name_of(t->worker), (unsigned long long)t->first_number);
+    left_fault(l, "'%s': the newest has number %llu, %llu had ended", name_of(t->worker),
+               (unsigned long long)t->number, (unsigned long long)ended);
+  if (!is_ring && !l->how->helper_thread && t->first_number != 1)
+    left_fault(l, "'%s': the first has number %llu", name_of(t->worker),
+               (unsigned long long)t->first_number);
 }
 
-/* recovered + lost = ended, and up to one more a thread: also of what a ring was giving away at that moment. */
+/* recovered + lost = ended, and up to one more a thread: also of what a ring was giving away at
+   that moment. */
 static void check_sum(left *l, uint64_t *recovered_out, uint64_t *lost_out) {
   uint64_t ended = 0, recovered = 0;
   const uint64_t lost = arena_lost(&l->seen);
@@ -243,7 +271,8 @@ static void check_sum(left *l, uint64_t *recovered_out, uint64_t *lost_out) {
   for (int i = 0; i < l->thread_count; i++) recovered += l->threads[i].recovered;
   const uint64_t sum = recovered + lost;
   if (sum < ended || sum > ended + THREADS)
-    left_fault(l, "%llu recovered, %llu lost, %llu had ended", (unsigned long long)recovered, (unsigned long long)lost, (unsigned long long)ended);
+    left_fault(l, "%llu recovered, %llu lost, %llu had ended", (unsigned long long)recovered,
+               (unsigned long long)lost, (unsigned long long)ended);
   *recovered_out = recovered;
   *lost_out = lost;
 }
@@ -258,13 +287,20 @@ static void check_reader(left *l, const char *path, uint64_t recovered) {
   }
   prof_trace_info_get(trace, &info);
   uint64_t lost = 0;
-  for (int i = 0; i < PROF_LOSS_COUNT; i++) lost += i == PROF_LOSS_UNFINISHED ? 0 : info.lost_count[i];
-  if (info.open_count < l->lives || info.open_count > l->seen.opens) /* what has its record is not open */
-    left_fault(l, "the reader: %llu open, %llu to %llu are", (unsigned long long)info.open_count, (unsigned long long)l->lives, (unsigned long long)l->seen.opens);
-  if (info.scope_count != recovered || info.bad_count || info.is_live || (recovered && info.was_clean) || lost != arena_lost(&l->seen))
-    left_fault(l, "the reader: %llu scopes instead of %llu, %llu bad, %llu lost instead of %llu, live %u, clean %u",
-               (unsigned long long)info.scope_count, (unsigned long long)recovered, (unsigned long long)info.bad_count,
-               (unsigned long long)lost, (unsigned long long)arena_lost(&l->seen), info.is_live, info.was_clean);
+  for (int i = 0; i < PROF_LOSS_COUNT; i++)
+    lost += i == PROF_LOSS_UNFINISHED ? 0 : info.lost_count[i];
+  /* what has its record is not open */
+  if (info.open_count < l->lives || info.open_count > l->seen.opens)
+    left_fault(l, "the reader: %llu open, %llu to %llu are", (unsigned long long)info.open_count,
+               (unsigned long long)l->lives, (unsigned long long)l->seen.opens);
+  if (info.scope_count != recovered || info.bad_count || info.is_live ||
+      (recovered && info.was_clean) || lost != arena_lost(&l->seen))
+    left_fault(l,
+               "the reader: %llu scopes instead of %llu, %llu bad, %llu lost instead of %llu, live "
+               "%u, clean %u",
+               (unsigned long long)info.scope_count, (unsigned long long)recovered,
+               (unsigned long long)info.bad_count, (unsigned long long)lost,
+               (unsigned long long)arena_lost(&l->seen), info.is_live, info.was_clean);
   prof_trace_destroy(trace);
 }
 
@@ -289,7 +325,9 @@ static void judge(left *l, int which) {
   if (captures.count == 1) l->view.bytes = captures.bytes[0], l->view.count = captures.sizes[0];
   if (captures.count != 1 || !arena_is_made(&l->view)) {
     own.early[which]++;
-    if (ended) left_fault(l, "%llu scopes had ended, and %zu captures are there", (unsigned long long)ended, captures.count);
+    if (ended)
+      left_fault(l, "%llu scopes had ended, and %zu captures are there", (unsigned long long)ended,
+                 captures.count);
     return;
   }
   l->view.record = see_record;
@@ -323,10 +361,12 @@ static void run_once(int run) {
   kill(child, SIGKILL);
   int status = 0;
   assert_int_equal(waitpid(child, &status, 0), child);
-  if (!WIFSIGNALED(status)) fail_msg("%s: the child ended by itself, status %x", l.how->name, (unsigned)status);
+  if (!WIFSIGNALED(status))
+    fail_msg("%s: the child ended by itself, status %x", l.how->name, (unsigned)status);
   judge(&l, which);
   if (l.fault[0]) {
-    print_error("%s, run %d, killed after %llu us: %s\n", l.how->name, run, (unsigned long long)wait_us, l.fault);
+    print_error("%s, run %d, killed after %llu us: %s\n", l.how->name, run,
+                (unsigned long long)wait_us, l.fault);
     fail();
   }
   captures_clear();
@@ -336,8 +376,11 @@ static void what_had_ended_is_there_after_kill_9(void **state) {
   (void)state;
   for (int run = 0; run < own.runs; run++) run_once(run);
   for (int i = 0; i < WAYS; i++)
-    print_message("  %-20s %10llu scopes recovered, %10llu counted as lost, %llu of %d killed before the capture was there\n", ways[i].name,
-                  (unsigned long long)own.recovered[i], (unsigned long long)own.lost[i], (unsigned long long)own.early[i], (own.runs + WAYS - 1 - i) / WAYS);
+    print_message(
+        "  %-20s %10llu scopes recovered, %10llu counted as lost, %llu of %d killed before the "
+        "capture was there\n",
+        ways[i].name, (unsigned long long)own.recovered[i], (unsigned long long)own.lost[i],
+        (unsigned long long)own.early[i], (own.runs + WAYS - 1 - i) / WAYS);
 }
 
 int main(void) {
@@ -345,7 +388,8 @@ int main(void) {
   const char *const runs = getenv("PROF_KILL_RUNS"), *const seed = getenv("PROF_KILL_SEED");
   own.runs = runs ? atoi(runs) : SKIP_SANITIZED ? 40 : 200;
   own.random = seed ? strtoull(seed, NULL, 0) : (uint64_t)time(NULL) * 0x9e3779b97f4a7c15ull | 1;
-  shared.threads = mmap(NULL, THREADS * sizeof *shared.threads, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  shared.threads = mmap(NULL, THREADS * sizeof *shared.threads, PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared.threads == MAP_FAILED || !captures_make_folder(false)) return 1;
   print_message("%d kills, PROF_KILL_SEED=%#llx\n", own.runs, (unsigned long long)own.random);
   const int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,9 @@
-/* Scopes that do not end as they should: the arena full around them, skipped by longjmp or pthread_exit, ended on another thread, in a later
-   session, or on the other side of a fork. Each is recorded or counted, and nothing else is disturbed. */
+/* Scopes that do not end as they should: the arena full around them, skipped by longjmp or
+   pthread_exit, ended on another thread, in a later session, or on the other side of a fork. Each
+   is recorded or counted, and nothing else is disturbed. */
 #define _GNU_SOURCE
 #include <prof/trace.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -10,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <pthread.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -71,7 +72,8 @@ static void full_inside_three_open_scopes(void **state) {
   WITH_BASE_PROFILER(PROF_HOST, "outer first", "lives", PROF_NO_ARGS, {
     WITH_BASE_PROFILER(PROF_HOST, "outer second", "lives", PROF_ARGS("n", 2), {
       WITH_BASE_PROFILER(PROF_HOST, run_time_name, "lives", PROF_NO_ARGS, {
-        for (int i = 0; i < 200000; i++) WITH_BASE_PROFILER(PROF_HOST, "inner", "lives", PROF_NO_ARGS, {});
+        for (int i = 0; i < 200000; i++)
+          WITH_BASE_PROFILER(PROF_HOST, "inner", "lives", PROF_NO_ARGS, {});
       });
     });
   });
@@ -81,12 +83,14 @@ static void full_inside_three_open_scopes(void **state) {
   assert_int_equal(s.outer, 3);
   assert_int_equal(s.self_ns, s.root_ns);
   assert_true(after.is_full);
-  assert_int_equal(s.scopes + after.lost_count[PROF_LOSS_FULL] - before.lost_count[PROF_LOSS_FULL], 200003);
+  assert_int_equal(s.scopes + after.lost_count[PROF_LOSS_FULL] - before.lost_count[PROF_LOSS_FULL],
+                   200003);
   prof_trace_destroy(trace);
 }
 
 static void recurse(int left) {
-  if (left) WITH_BASE_PROFILER(PROF_HOST, "outer recursion", "lives", PROF_NO_ARGS, { recurse(left - 1); });
+  if (left)
+    WITH_BASE_PROFILER(PROF_HOST, "outer recursion", "lives", PROF_NO_ARGS, { recurse(left - 1); });
 }
 
 static void deeper_than_the_entries(void **state) {
@@ -117,7 +121,8 @@ static __attribute__((noinline)) void jump_out_and_come_back(void) {
 static void longjmp_heals_at_the_next_end(void **state) {
   (void)state;
   start((prof_options){.cap_bytes = 8u << 20});
-  for (int i = 0; i < 1000; i++) WITH_BASE_PROFILER(PROF_HOST, "outer", "lives", PROF_NO_ARGS, { jump_out_and_come_back(); });
+  for (int i = 0; i < 1000; i++)
+    WITH_BASE_PROFILER(PROF_HOST, "outer", "lives", PROF_NO_ARGS, { jump_out_and_come_back(); });
   WITH_BASE_PROFILER(PROF_HOST, "outer after", "lives", PROF_NO_ARGS, {});
   prof_trace *const trace = stop_and_get();
   prof_trace_info info = {.size = sizeof info};
@@ -176,7 +181,8 @@ static void open_across_a_stop_counts_late(void **state) {
   (void)state;
   start((prof_options){.cap_bytes = 8u << 20});
   const prof_health before = health();
-  const uint64_t ended_in_the_next = prof_scope_begin(1, "late", "lives", NULL), ended_while_stopped = prof_scope_begin(1, "late", "lives", NULL);
+  const uint64_t ended_in_the_next = prof_scope_begin(1, "late", "lives", NULL),
+                 ended_while_stopped = prof_scope_begin(1, "late", "lives", NULL);
   assert_int_equal(prof_stop(), PROF_OK);
   prof_scope_end(ended_while_stopped);
   assert_int_equal(prof_start(2), PROF_OK);
@@ -199,13 +205,16 @@ static void child_of_a_fork_records_for_itself(void **state) {
   assert_true(pid >= 0);
   if (pid == 0) {
     prof_scope_end(open); /* not the child's to record */
-    for (int i = 0; i < 7; i++) WITH_BASE_PROFILER(PROF_HOST, "outer of the child", "lives", PROF_NO_ARGS, {});
+    for (int i = 0; i < 7; i++)
+      WITH_BASE_PROFILER(PROF_HOST, "outer of the child", "lives", PROF_NO_ARGS, {});
     prof_trace *mine;
     prof_health h = {.size = sizeof h};
     if (prof_stop() != PROF_OK || prof_get(&mine) != PROF_OK) _exit(1);
     prof_health(&h);
     const sums s = walk(mine);
-    _exit(s.scopes == 7 && s.outer == 7 && h.lost_count[PROF_LOSS_FORKED] == 1 && h.capture_path[0] ? 0 : 2);
+    _exit(s.scopes == 7 && s.outer == 7 && h.lost_count[PROF_LOSS_FORKED] == 1 && h.capture_path[0]
+              ? 0
+              : 2);
   }
   int status = -1;
   assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -219,7 +228,8 @@ static void child_of_a_fork_records_for_itself(void **state) {
 static int files_in_folder(void) {
   DIR *const folder = opendir(captures.folder);
   int count = 0;
-  for (const struct dirent *e; folder && (e = readdir(folder)) != NULL;) count += e->d_name[0] != '.';
+  for (const struct dirent *e; folder && (e = readdir(folder)) != NULL;)
+    count += e->d_name[0] != '.';
   if (folder) closedir(folder);
   return count;
 }
@@ -251,7 +261,8 @@ static void *fork_often(void *argument) {
       WITH_BASE_PROFILER(PROF_HOST, "child", "lives", PROF_NO_ARGS, {});
       _exit(0);
     }
-    for (int k = 0; k < 1000; k++) WITH_BASE_PROFILER(PROF_HOST, "outer storm", "lives", PROF_NO_ARGS, { ++*scopes; });
+    for (int k = 0; k < 1000; k++)
+      WITH_BASE_PROFILER(PROF_HOST, "outer storm", "lives", PROF_NO_ARGS, { ++*scopes; });
     int status = 1;
     if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0) return NULL;
   }
@@ -263,7 +274,8 @@ static void a_storm_of_forks_loses_nothing_of_the_parent(void **state) {
   uint64_t scopes[FORKERS * 8] = {0};
   pthread_t threads[FORKERS];
   start((prof_options){.cap_bytes = 64u << 20});
-  for (int i = 0; i < FORKERS; i++) assert_int_equal(pthread_create(&threads[i], NULL, fork_often, &scopes[i * 8]), 0);
+  for (int i = 0; i < FORKERS; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, fork_often, &scopes[i * 8]), 0);
   uint64_t sum = 0;
   for (int i = 0; i < FORKERS; i++) {
     void *result = NULL;
@@ -292,7 +304,8 @@ static void *record_until_told(void *argument) {
   return NULL;
 }
 
-/* start, stop and clear under load: every scope whose begin saw the level on is recorded or lost by name. */
+/* start, stop and clear under load: every scope whose begin saw the level on is recorded or lost by
+   name. */
 static void sessions_and_clears_under_load_stay_exact(void **state) {
   (void)state;
   pthread_t threads[3];
@@ -300,11 +313,12 @@ static void sessions_and_clears_under_load_stay_exact(void **state) {
   uint64_t lost_before = 0, lost = 0, attempted = 0;
   const prof_health before = health();
   for (int i = 0; i < PROF_LOSS_COUNT; i++) lost_before += before.lost_count[i];
-  for (int i = 0; i < 3; i++) pthread_create(&threads[i], NULL, record_until_told, &churn.attempted[i]);
-  /* A thread that is not known yet may be turned away while the arena is being cleared: its begin counts the loss and returns 0, which
-     the thread here cannot tell from the level being off. So all are known before the first clear. */
   for (int i = 0; i < 3; i++)
-    WAIT_WHILE(!__atomic_load_n(&churn.attempted[i], __ATOMIC_ACQUIRE));
+    pthread_create(&threads[i], NULL, record_until_told, &churn.attempted[i]);
+  /* A thread that is not known yet may be turned away while the arena is being cleared: its begin
+     counts the loss and returns 0, which the thread here cannot tell from the level being off. So
+     all are known before the first clear. */
+  for (int i = 0; i < 3; i++) WAIT_WHILE(!__atomic_load_n(&churn.attempted[i], __ATOMIC_ACQUIRE));
   prof_stop();
   for (int i = 0; i < 300; i++) {
     assert_int_equal(prof_start(2), PROF_OK);
@@ -317,25 +331,28 @@ static void sessions_and_clears_under_load_stay_exact(void **state) {
   for (int i = 0; i < 3; i++) attempted += churn.attempted[i];
   const prof_health after = health();
   for (int i = 0; i < PROF_LOSS_COUNT; i++) lost += after.lost_count[i];
-  printf("%llu attempted, %llu recorded, %llu lost in 300 sessions\n", (unsigned long long)attempted, (unsigned long long)after.recorded_count,
+  printf("%llu attempted, %llu recorded, %llu lost in 300 sessions\n",
+         (unsigned long long)attempted, (unsigned long long)after.recorded_count,
          (unsigned long long)(lost - lost_before));
   for (int i = 0; i < PROF_LOSS_COUNT; i++)
     if (after.lost_count[i] != before.lost_count[i])
-      printf("  %s %lld\n", prof_loss_name(i), (long long)(after.lost_count[i] - before.lost_count[i]));
+      printf("  %s %lld\n", prof_loss_name(i),
+             (long long)(after.lost_count[i] - before.lost_count[i]));
   assert_int_equal(attempted + before.recorded_count, after.recorded_count + lost - lost_before);
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(full_inside_three_open_scopes),
-                                     cmocka_unit_test(deeper_than_the_entries),
-                                     cmocka_unit_test(longjmp_heals_at_the_next_end),
-                                     cmocka_unit_test(a_scope_may_end_on_another_thread),
-                                     cmocka_unit_test(pthread_exit_out_of_a_scope_leaves_the_next_thread_clean),
-                                     cmocka_unit_test(open_across_a_stop_counts_late),
-                                     cmocka_unit_test(child_of_a_fork_records_for_itself),
-                                     cmocka_unit_test(fork_and_exec_leave_no_file),
-                                     cmocka_unit_test(a_storm_of_forks_loses_nothing_of_the_parent),
-                                     cmocka_unit_test(sessions_and_clears_under_load_stay_exact)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(full_inside_three_open_scopes),
+      cmocka_unit_test(deeper_than_the_entries),
+      cmocka_unit_test(longjmp_heals_at_the_next_end),
+      cmocka_unit_test(a_scope_may_end_on_another_thread),
+      cmocka_unit_test(pthread_exit_out_of_a_scope_leaves_the_next_thread_clean),
+      cmocka_unit_test(open_across_a_stop_counts_late),
+      cmocka_unit_test(child_of_a_fork_records_for_itself),
+      cmocka_unit_test(fork_and_exec_leave_no_file),
+      cmocka_unit_test(a_storm_of_forks_loses_nothing_of_the_parent),
+      cmocka_unit_test(sessions_and_clears_under_load_stay_exact)};
   if (!captures_make_folder(false)) return 1;
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

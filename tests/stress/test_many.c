@@ -1,5 +1,6 @@
-/* Threads without number: each records ten scopes and goes, 64 at a time are alive, and every fourth records on in a destructor that another library
-   has left for its end. All events are there; memory, descriptors and what stands for the dead stay small.
+/* Threads without number: each records ten scopes and goes, 64 at a time are alive, and every
+   fourth records on in a destructor that another library has left for its end. All events are
+   there; memory, descriptors and what stands for the dead stay small.
 
    PROF_THREADS: how many in all (100 000). */
 #define _GNU_SOURCE
@@ -18,8 +19,14 @@
 #include "fault/support/captures.h"
 #include "fault/support/skip.h"
 
-enum { ALIVE = 64, SCOPES_EACH = 10, SCOPES_IN_DESTRUCTOR = 2, BYTES_A_THREAD_MOST = 1024,
-       BYTES_OF_THE_ALIVE = ALIVE * (64 + 16) << 10 /* slots and first chunks, if fewer have met before than may */ };
+enum {
+  ALIVE = 64,
+  SCOPES_EACH = 10,
+  SCOPES_IN_DESTRUCTOR = 2,
+  BYTES_A_THREAD_MOST = 1024,
+  BYTES_OF_THE_ALIVE = ALIVE * (64 + 16)
+                       << 10 /* slots and first chunks, if fewer have met before than may */
+};
 
 static struct {
   uint64_t wanted, begun, attempts;
@@ -27,11 +34,13 @@ static struct {
 } own;
 
 static void record(int times) {
-  for (int i = 0; i < times; i++) WITH_BASE_PROFILER(PROF_HOST, "short", "many", PROF_ARGS("i", i), {});
+  for (int i = 0; i < times; i++)
+    WITH_BASE_PROFILER(PROF_HOST, "short", "many", PROF_ARGS("i", i), {});
   __atomic_fetch_add(&own.attempts, (uint64_t)times, __ATOMIC_RELAXED);
 }
 
-/* The key is older than prof's, so libc calls this first; the second time round prof's own has been called. */
+/* The key is older than prof's, so libc calls this first; the second time round prof's own has been
+   called. */
 static void at_its_end(void *times) {
   record(SCOPES_IN_DESTRUCTOR);
   if ((intptr_t)times > 1) pthread_setspecific(own.key, (void *)((intptr_t)times - 1));
@@ -73,7 +82,8 @@ static void run(uint64_t wanted) {
   pthread_t makers[ALIVE];
   own.wanted = wanted;
   own.begun = 0;
-  for (int i = 0; i < ALIVE; i++) assert_int_equal(pthread_create(&makers[i], NULL, make_them, NULL), 0);
+  for (int i = 0; i < ALIVE; i++)
+    assert_int_equal(pthread_create(&makers[i], NULL, make_them, NULL), 0);
   for (int i = 0; i < ALIVE; i++) {
     void *failed = NULL;
     pthread_join(makers[i], &failed);
@@ -84,7 +94,8 @@ static void run(uint64_t wanted) {
 static void all_that_short_threads_recorded_is_there(void **state) {
   const char *const set = getenv("PROF_THREADS");
   const uint64_t wanted = set ? strtoull(set, NULL, 0) : SKIP_SANITIZED ? 3000 : 100000;
-  const prof_options options = {.size = sizeof options, .policy = PROF_POLICY_STREAM, .path = captures_path("out.json")};
+  const prof_options options = {
+      .size = sizeof options, .policy = PROF_POLICY_STREAM, .path = captures_path("out.json")};
   prof_health health = {.size = sizeof health};
   prof_trace *trace = NULL;
   prof_trace_info info = {.size = sizeof info};
@@ -99,10 +110,13 @@ static void all_that_short_threads_recorded_is_there(void **state) {
   assert_int_equal(count_descriptors(), descriptors);
   assert_int_equal(prof_health(&health), PROF_OK);
   for (int i = 0; i < PROF_LOSS_COUNT; i++)
-    if (health.lost_count[i]) fail_msg("%llu lost as '%s'", (unsigned long long)health.lost_count[i], prof_loss_name(i));
+    if (health.lost_count[i])
+      fail_msg("%llu lost as '%s'", (unsigned long long)health.lost_count[i], prof_loss_name(i));
   assert_int_equal(health.recorded_count, own.attempts);
   assert_int_equal(health.threads_alive_count, 0); /* the main thread has recorded nothing */
-  if (health.arena_bytes > arena + wanted * BYTES_A_THREAD_MOST + BYTES_OF_THE_ALIVE) fail_msg("%llu bytes of arena for %llu threads", (unsigned long long)(health.arena_bytes - arena), (unsigned long long)wanted);
+  if (health.arena_bytes > arena + wanted * BYTES_A_THREAD_MOST + BYTES_OF_THE_ALIVE)
+    fail_msg("%llu bytes of arena for %llu threads",
+             (unsigned long long)(health.arena_bytes - arena), (unsigned long long)wanted);
   const uint64_t grown = resident_bytes() > resident ? resident_bytes() - resident : 0;
 
   clock_gettime(CLOCK_MONOTONIC, &begun);
@@ -120,10 +134,15 @@ static void all_that_short_threads_recorded_is_there(void **state) {
   }
   assert_int_equal(events, own.attempts);
   prof_trace_destroy(trace);
-  print_message("  %llu threads, %llu scopes; %.0f bytes of arena a thread, %.1f MiB more resident, read in %.2f s, %u threads told apart\n",
-                (unsigned long long)wanted, (unsigned long long)own.attempts, (double)(health.arena_bytes - arena) / (double)wanted,
-                (double)grown / 1048576, (double)(read.tv_sec - begun.tv_sec) + (double)(read.tv_nsec - begun.tv_nsec) / 1e9, info.thread_count);
-  if (!SKIP_SANITIZED && grown > 64 << 20) fail_msg("%.1f MiB more are resident", (double)grown / 1048576);
+  print_message(
+      "  %llu threads, %llu scopes; %.0f bytes of arena a thread, %.1f MiB more resident, read in "
+      "%.2f s, %u threads told apart\n",
+      (unsigned long long)wanted, (unsigned long long)own.attempts,
+      (double)(health.arena_bytes - arena) / (double)wanted, (double)grown / 1048576,
+      (double)(read.tv_sec - begun.tv_sec) + (double)(read.tv_nsec - begun.tv_nsec) / 1e9,
+      info.thread_count);
+  if (!SKIP_SANITIZED && grown > 64 << 20)
+    fail_msg("%.1f MiB more are resident", (double)grown / 1048576);
   prof_stop();
 }
 

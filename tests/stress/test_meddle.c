@@ -1,5 +1,6 @@
-/* Everything that can be asked of the profiler, from sixteen threads at once, at random, while others record. Nobody waits for ever, every answer is one
-   of the few that fit, and in the end recorded + lost = attempted, exactly; with a budget that is exceeded all the time.
+/* Everything that can be asked of the profiler, from sixteen threads at once, at random, while
+   others record. Nobody waits for ever, every answer is one of the few that fit, and in the end
+   recorded + lost = attempted, exactly; with a budget that is exceeded all the time.
 
    PROF_MEDDLE_SECONDS: how long (6; with a sanitizer 20). */
 #define _GNU_SOURCE
@@ -22,8 +23,23 @@
 
 enum { RECORDERS = 4, MEDDLERS = 12, SCOPES_A_ROUND = 32 };
 
-typedef enum deed { START, START_2, STOP, CLEAR, GET, DUMP, HEALTH, DURATION, LEVEL_OUTSIDE, MUTE, HEAR, DEEDS } deed;
-static const char *const deed_names[] = {"start", "start at 2", "stop", "clear", "get", "dump", "health", "duration", "level from outside", "mute", "hear"};
+typedef enum deed {
+  START,
+  START_2,
+  STOP,
+  CLEAR,
+  GET,
+  DUMP,
+  HEALTH,
+  DURATION,
+  LEVEL_OUTSIDE,
+  MUTE,
+  HEAR,
+  DEEDS
+} deed;
+static const char *const deed_names[] = {
+    "start",    "start at 2",         "stop", "clear", "get", "dump", "health",
+    "duration", "level from outside", "mute", "hear"};
 
 static struct {
   uint64_t attempts, quit;
@@ -78,17 +94,28 @@ static int do_deed(deed which) {
   prof_health health = {.size = sizeof health};
   uint64_t total_ns = 0, times = 0;
   switch (which) {
-    case START: return prof_start(1);
-    case START_2: return prof_start(2);
-    case STOP: return prof_stop();
-    case CLEAR: return prof_clear();
-    case GET: return get_and_walk();
-    case DUMP: return dump_own();
-    case HEALTH: return prof_health(&health);
-    case DURATION: return prof_get_duration("outer", "meddle", &total_ns, &times);
-    case MUTE: return prof_mute("inner", NULL, 1);
-    case HEAR: return prof_mute(NULL, NULL, 0);
-    default: return prof_trace_set_level(own.capture, 2, NULL);
+    case START:
+      return prof_start(1);
+    case START_2:
+      return prof_start(2);
+    case STOP:
+      return prof_stop();
+    case CLEAR:
+      return prof_clear();
+    case GET:
+      return get_and_walk();
+    case DUMP:
+      return dump_own();
+    case HEALTH:
+      return prof_health(&health);
+    case DURATION:
+      return prof_get_duration("outer", "meddle", &total_ns, &times);
+    case MUTE:
+      return prof_mute("inner", NULL, 1);
+    case HEAR:
+      return prof_mute(NULL, NULL, 0);
+    default:
+      return prof_trace_set_level(own.capture, 2, NULL);
   }
 }
 
@@ -141,7 +168,12 @@ static uint64_t lost_in_all(const uint64_t *lost) {
 }
 
 static void sixteen_threads_may_ask_for_anything_at_once(void **state) {
-  const prof_options options = {.size = sizeof options, .level = 2, .cap_bytes = 64 << 20, .path = captures_path("out.json"), .keep_capture = 1, .budget_events = 2000000};
+  const prof_options options = {.size = sizeof options,
+                                .level = 2,
+                                .cap_bytes = 64 << 20,
+                                .path = captures_path("out.json"),
+                                .keep_capture = 1,
+                                .budget_events = 2000000};
   pthread_t threads[RECORDERS + MEDDLERS];
   prof_health health = {.size = sizeof health};
   prof_trace *trace = NULL;
@@ -151,33 +183,43 @@ static void sixteen_threads_may_ask_for_anything_at_once(void **state) {
   prof_health(&health);
   snprintf(own.capture, sizeof own.capture, "%s", health.capture_path);
   for (intptr_t i = 0; i < RECORDERS + MEDDLERS; i++)
-    assert_int_equal(pthread_create(&threads[i], NULL, i < RECORDERS ? record : meddle, (void *)(i + 1)), 0);
+    assert_int_equal(
+        pthread_create(&threads[i], NULL, i < RECORDERS ? record : meddle, (void *)(i + 1)), 0);
   const uint64_t limit = seconds() + hang_seconds();
   for (uint64_t s = 0; s < seconds() || (s < limit && !everything_was_done()); s++) sleep(1);
   __atomic_store_n(&own.quit, 1, __ATOMIC_RELAXED);
   for (int i = 0; i < RECORDERS + MEDDLERS; i++) pthread_join(threads[i], NULL);
-  for (int i = 0; i < DEEDS; i++) print_message("  %8llu times %s\n", (unsigned long long)own.done[i], deed_names[i]);
-  if (own.wrong_status) fail_msg("%s: %s (%s)", deed_names[own.wrong_deed], prof_status_name(own.wrong_status), own.error);
+  for (int i = 0; i < DEEDS; i++)
+    print_message("  %8llu times %s\n", (unsigned long long)own.done[i], deed_names[i]);
+  if (own.wrong_status)
+    fail_msg("%s: %s (%s)", deed_names[own.wrong_deed], prof_status_name(own.wrong_status),
+             own.error);
 
   prof_start(2);
   assert_int_equal(prof_health(&health), PROF_OK);
   const uint64_t lost = lost_in_all(health.lost_count);
-  print_message("  %llu attempted: %llu recorded, %llu lost\n", (unsigned long long)own.attempts, (unsigned long long)health.recorded_count, (unsigned long long)lost);
+  print_message("  %llu attempted: %llu recorded, %llu lost\n", (unsigned long long)own.attempts,
+                (unsigned long long)health.recorded_count, (unsigned long long)lost);
   if (health.recorded_count + lost != own.attempts)
-    fail_msg("health: %llu + %llu lost, %llu attempted", (unsigned long long)health.recorded_count, (unsigned long long)lost, (unsigned long long)own.attempts);
+    fail_msg("health: %llu + %llu lost, %llu attempted", (unsigned long long)health.recorded_count,
+             (unsigned long long)lost, (unsigned long long)own.attempts);
   assert_int_equal(prof_get(&trace), PROF_OK);
   prof_trace_info_get(trace, &info);
   prof_trace_destroy(trace);
-  if (info.event_count + lost_in_all(info.lost_count) != own.attempts || info.bad_count || info.open_count)
-    fail_msg("the reader: %llu + %llu lost, %llu attempted; %llu bad, %llu open", (unsigned long long)info.event_count,
-             (unsigned long long)lost_in_all(info.lost_count), (unsigned long long)own.attempts, (unsigned long long)info.bad_count, (unsigned long long)info.open_count);
+  if (info.event_count + lost_in_all(info.lost_count) != own.attempts || info.bad_count ||
+      info.open_count)
+    fail_msg("the reader: %llu + %llu lost, %llu attempted; %llu bad, %llu open",
+             (unsigned long long)info.event_count, (unsigned long long)lost_in_all(info.lost_count),
+             (unsigned long long)own.attempts, (unsigned long long)info.bad_count,
+             (unsigned long long)info.open_count);
   for (int i = 0; i < DEEDS; i++)
     if (!own.done[i]) fail_msg("nobody came to: %s", deed_names[i]);
   prof_stop();
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(sixteen_threads_may_ask_for_anything_at_once)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(sixteen_threads_may_ask_for_anything_at_once)};
   if (!captures_make_folder(false)) return 1;
   const int failed = cmocka_run_group_tests(tests, NULL, NULL);
   captures_clear();

@@ -1,6 +1,10 @@
-/* prof_memory_reset() and prof_clear() while threads hand out and take back at one pool at full rate. Each thread never holds more than HELD pieces, and says in a counter of its own what it holds; so what is used is known within
-   bounds at any moment. After each reset the peaks, asked for in the process, are at least what is used, and at most what can have been reached; when the threads have stopped and a reset has been, the peak is what
-   is used, to the byte. What the capture says in the end fits what health says was lost, and the peak is at least what any record since the last reset tells.
+/* prof_memory_reset() and prof_clear() while threads hand out and take back at one pool at full
+   rate. Each thread never holds more than HELD pieces, and says in a counter of its own what it
+   holds; so what is used is known within bounds at any moment. After each reset the peaks, asked
+   for in the process, are at least what is used, and at most what can have been reached; when the
+   threads have stopped and a reset has been, the peak is what is used, to the byte. What the
+   capture says in the end fits what health says was lost, and the peak is at least what any record
+   since the last reset tells.
 
    PROF_RESET_SECONDS: how long each test lasts (2). */
 #define _GNU_SOURCE
@@ -17,7 +21,14 @@
 #include <cmocka.h>
 
 enum { CALLS_MOST = 4000000 }; /* a thread's: six times what the capture has room for */
-enum { THREADS = 3, HELD = 16, PIECE_BYTES = 4096, BASE_PIECES = 5, BASE_BYTES = BASE_PIECES * PIECE_BYTES, MOST = BASE_BYTES + THREADS * HELD * PIECE_BYTES };
+enum {
+  THREADS = 3,
+  HELD = 16,
+  PIECE_BYTES = 4096,
+  BASE_PIECES = 5,
+  BASE_BYTES = BASE_PIECES * PIECE_BYTES,
+  MOST = BASE_BYTES + THREADS * HELD * PIECE_BYTES
+};
 
 static struct {
   prof_pool *pool;
@@ -27,7 +38,9 @@ static struct {
   double seconds;
 } own;
 
-static const void *address_of(uint64_t thread, uint64_t piece) { return (const void *)(uintptr_t)((thread + 1) << 32 | (piece + 1) * PIECE_BYTES); }
+static const void *address_of(uint64_t thread, uint64_t piece) {
+  return (const void *)(uintptr_t)((thread + 1) << 32 | (piece + 1) * PIECE_BYTES);
+}
 
 static void *work(void *of) {
   const uint64_t thread = (uint64_t)(uintptr_t)of;
@@ -35,8 +48,10 @@ static void *work(void *of) {
   while (!__atomic_load_n(&own.is_over, __ATOMIC_ACQUIRE) && calls < own.calls_most) {
     random = random * 6364136223846793005ull + 1442695040888963407ull;
     const uint64_t wanted = (random >> 33) % (HELD + 1);
-    for (; held < wanted; held++, calls++) prof_memory_alloc(own.pool, address_of(thread, held), PIECE_BYTES, 0);
-    for (; held > wanted; held--, calls++) prof_memory_free(own.pool, address_of(thread, held - 1), PIECE_BYTES);
+    for (; held < wanted; held++, calls++)
+      prof_memory_alloc(own.pool, address_of(thread, held), PIECE_BYTES, 0);
+    for (; held > wanted; held--, calls++)
+      prof_memory_free(own.pool, address_of(thread, held - 1), PIECE_BYTES);
   }
   own.calls[thread] = calls;
   __atomic_fetch_add(&own.done_count, 1, __ATOMIC_RELEASE);
@@ -52,10 +67,16 @@ static double now(void) {
 static void begin(prof_policy policy, uint64_t cap_bytes, uint64_t calls_most) {
   own.is_over = own.done_count = 0;
   own.calls_most = calls_most;
-  assert_int_equal(prof_start_with(&(prof_options){.size = sizeof(prof_options), .policy = policy, .cap_bytes = cap_bytes}), PROF_OK);
-  assert_int_equal(prof_pool_create(&(prof_pool_options){.size = sizeof(prof_pool_options), .name = "under load"}, &own.pool), PROF_OK);
+  assert_int_equal(prof_start_with(&(prof_options){
+                       .size = sizeof(prof_options), .policy = policy, .cap_bytes = cap_bytes}),
+                   PROF_OK);
+  assert_int_equal(
+      prof_pool_create(
+          &(prof_pool_options){.size = sizeof(prof_pool_options), .name = "under load"}, &own.pool),
+      PROF_OK);
   prof_memory_reserve(own.pool, address_of(90, 0), 1 << 20);
-  for (uint64_t i = 0; i < BASE_PIECES; i++) prof_memory_alloc(own.pool, address_of(80, i), PIECE_BYTES, 0);
+  for (uint64_t i = 0; i < BASE_PIECES; i++)
+    prof_memory_alloc(own.pool, address_of(80, i), PIECE_BYTES, 0);
 }
 
 static prof_memory_max check_max(void) {
@@ -72,8 +93,10 @@ typedef int again_function(void);
 static uint64_t meddle(again_function *again) {
   pthread_t threads[THREADS];
   uint64_t count = 0, held = 0;
-  for (uintptr_t i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, work, (void *)i), 0);
-  for (const double end = now() + own.seconds; now() < end && __atomic_load_n(&own.done_count, __ATOMIC_ACQUIRE) < THREADS; count++) {
+  for (uintptr_t i = 0; i < THREADS; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, work, (void *)i), 0);
+  for (const double end = now() + own.seconds;
+       now() < end && __atomic_load_n(&own.done_count, __ATOMIC_ACQUIRE) < THREADS; count++) {
     assert_int_equal(again(), PROF_OK);
     check_max();
     if (count % 64 == 63) nanosleep(&(const struct timespec){0, 1000000}, NULL);
@@ -104,7 +127,8 @@ static void end_with_a_spike(prof_memory **memory_out, prof_trace **trace_out) {
 
 static prof_memory_info last_info(const prof_memory *memory) {
   prof_memory_info info = {.size = sizeof info};
-  assert_int_equal(prof_memory_pool_get(memory, prof_memory_pool_count(memory) - 1, &info), PROF_OK);
+  assert_int_equal(prof_memory_pool_get(memory, prof_memory_pool_count(memory) - 1, &info),
+                   PROF_OK);
   return info;
 }
 
@@ -131,10 +155,12 @@ static void peaks_are_right_while_they_are_reset(void **state) {
   assert_int_equal(prof_memory_max_get(PROF_HOST, PROF_MEMORY_POOL, &max), PROF_OK);
   assert_int_equal(info.peak_used.used_bytes, max.max_used_bytes);
   assert_int_equal(info.peak_used.used_bytes, max.used_bytes + 100 * PIECE_BYTES);
-  assert_int_equal(recorded + about.lost_count[PROF_LOSS_FULL] + about.lost_count[PROF_LOSS_NO_THREAD], calls);
+  assert_int_equal(
+      recorded + about.lost_count[PROF_LOSS_FULL] + about.lost_count[PROF_LOSS_NO_THREAD], calls);
   assert_int_equal(info.missing_count, calls - recorded);
   assert_int_equal(about.bad_count, 0);
-  print_message("  %llu resets, %llu calls, %llu recorded\n", (unsigned long long)count, (unsigned long long)calls, (unsigned long long)recorded);
+  print_message("  %llu resets, %llu calls, %llu recorded\n", (unsigned long long)count,
+                (unsigned long long)calls, (unsigned long long)recorded);
   give_back(memory, trace);
 }
 
@@ -161,7 +187,8 @@ static void peaks_are_right_while_all_is_cleared(void **state) {
 }
 
 int main(int argc, char **argv) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(peaks_are_right_while_they_are_reset), cmocka_unit_test(peaks_are_right_while_all_is_cleared)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(peaks_are_right_while_they_are_reset),
+                                     cmocka_unit_test(peaks_are_right_while_all_is_cleared)};
   const char *const seconds = getenv("PROF_RESET_SECONDS");
   own.seconds = seconds ? strtod(seconds, NULL) : 2;
   if (argc > 1) cmocka_set_test_filter(argv[1]);

@@ -1,5 +1,6 @@
-/* What scopes go through that are open when something happens: the arena becomes full, the stack is left by longjmp or pthread_exit, another
-   thread ends them, a stop and a start come between, the process forks. Each is recorded or counted, once, and the depth heals. */
+/* What scopes go through that are open when something happens: the arena becomes full, the stack is
+   left by longjmp or pthread_exit, another thread ends them, a stop and a start come between, the
+   process forks. Each is recorded or counted, once, and the depth heals. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <prof/trace.h>
@@ -19,10 +20,17 @@
 #include "fault/support/skip.h"
 #include "hang_guard.h"
 
-enum { DEEP = 200, HAND_OVERS = 1000, FORKS = SKIP_SANITIZED ? 20 : 200, FORK_THREADS = 4, JUMPS = 500 };
+enum {
+  DEEP = 200,
+  HAND_OVERS = 1000,
+  FORKS = SKIP_SANITIZED ? 20 : 200,
+  FORK_THREADS = 4,
+  JUMPS = 500
+};
 
 static void start_with(uint32_t policy, uint64_t cap_bytes, const char *path) {
-  const prof_options options = {.size = sizeof options, .level = 2, .policy = policy, .path = path, .cap_bytes = cap_bytes};
+  const prof_options options = {
+      .size = sizeof options, .level = 2, .policy = policy, .path = path, .cap_bytes = cap_bytes};
   if (prof_start_with(&options) != PROF_OK) fail_msg("prof_start_with: %s", prof_last_error());
 }
 
@@ -48,7 +56,8 @@ static prof_health health_now(void) {
 }
 
 static void check_count(const char *what, uint64_t is, uint64_t wanted) {
-  if (is != wanted) fail_msg("%s: %llu instead of %llu", what, (unsigned long long)is, (unsigned long long)wanted);
+  if (is != wanted)
+    fail_msg("%s: %llu instead of %llu", what, (unsigned long long)is, (unsigned long long)wanted);
 }
 
 /* The losses are these and no others. */
@@ -60,7 +69,9 @@ static void check_losses(uint32_t count, const uint64_t (*wanted)[2]) {
     check_count(prof_loss_name(i), health.lost_count[i], want);
   }
 }
-#define CHECK_LOSSES(...) check_losses(sizeof((const uint64_t[][2]){__VA_ARGS__}) / (2 * sizeof(uint64_t)), (const uint64_t[][2]){__VA_ARGS__})
+#define CHECK_LOSSES(...)                                                           \
+  check_losses(sizeof((const uint64_t[][2]){__VA_ARGS__}) / (2 * sizeof(uint64_t)), \
+               (const uint64_t[][2]){__VA_ARGS__})
 #define CHECK_NO_LOSS() check_losses(0, NULL)
 
 static prof_trace *trace_now(void) {
@@ -70,13 +81,16 @@ static prof_trace *trace_now(void) {
 }
 
 /* Events of that name and kind; the last one is handed out. */
-static uint64_t find(const prof_trace *trace, const char *name, uint32_t kind, prof_event *event_out) {
+static uint64_t find(const prof_trace *trace, const char *name, uint32_t kind,
+                     prof_event *event_out) {
   static prof_event event;
   prof_cursor *cursor = NULL;
   uint64_t count = 0;
   assert_int_equal(prof_cursor_create(trace, &cursor), PROF_OK);
   while (prof_cursor_next(cursor, &event) == 1) {
-    if (event.kind != kind || event.name_bytes != strlen(name) || memcmp(event.name, name, event.name_bytes) != 0) continue;
+    if (event.kind != kind || event.name_bytes != strlen(name) ||
+        memcmp(event.name, name, event.name_bytes) != 0)
+      continue;
     count++;
     if (event_out) *event_out = event;
   }
@@ -113,7 +127,8 @@ enum { FILL_AT_ONCE = 10000 };
 
 static void fill_the_arena(void) {
   while (!health_now().is_full)
-    for (int i = 0; i < FILL_AT_ONCE; i++) WITH_BASE_PROFILER(PROF_HOST, "fill", "stress", PROF_NO_ARGS, {});
+    for (int i = 0; i < FILL_AT_ONCE; i++)
+      WITH_BASE_PROFILER(PROF_HOST, "fill", "stress", PROF_NO_ARGS, {});
 }
 
 static void three_open_scopes(void) {
@@ -127,7 +142,8 @@ static void three_open_scopes(void) {
   });
 }
 
-/* The sum of all self times is the total of the outermost scope: nothing is missing between them, and nothing counts twice. */
+/* The sum of all self times is the total of the outermost scope: nothing is missing between them,
+   and nothing counts twice. */
 static void check_self_sums(void) {
   prof_trace *const trace = trace_now();
   prof_rows *rows = NULL;
@@ -156,8 +172,10 @@ static void scopes_open_when_the_arena_is_full_are_recorded(void **state) {
   check_no_scope_is_open();
   const prof_health health = health_now();
   const uint64_t fills = health.lost_count[PROF_LOSS_FULL] - 1000 + recorded("fill");
-  check_count("fills, recorded and lost", fills, (fills + FILL_AT_ONCE / 2) / FILL_AT_ONCE * FILL_AT_ONCE);
-  print_message("  %llu recorded, %llu lost as full\n", (unsigned long long)health.recorded_count, (unsigned long long)health.lost_count[PROF_LOSS_FULL]);
+  check_count("fills, recorded and lost", fills,
+              (fills + FILL_AT_ONCE / 2) / FILL_AT_ONCE * FILL_AT_ONCE);
+  print_message("  %llu recorded, %llu lost as full\n", (unsigned long long)health.recorded_count,
+                (unsigned long long)health.lost_count[PROF_LOSS_FULL]);
 }
 
 static void *record_in_a_thread(void *times) {
@@ -185,7 +203,8 @@ static void a_full_arena_takes_new_threads_after_a_clear(void **state) {
 
 static void go_down(int depth) {
   if (depth == 0) return;
-  WITH_BASE_PROFILER(PROF_HOST, "deep", "stress", PROF_ARGS("depth", depth), { go_down(depth - 1); });
+  WITH_BASE_PROFILER(PROF_HOST, "deep", "stress", PROF_ARGS("depth", depth),
+                     { go_down(depth - 1); });
 }
 
 static void a_deep_recursion_is_recorded_whole(void **state) {
@@ -216,10 +235,12 @@ static void jump_out(int depth) {
     leave();
     return;
   }
-  WITH_BASE_PROFILER(PROF_HOST, "jumped over", "stress", PROF_ARGS("depth", depth), { jump_out(depth - 1); });
+  WITH_BASE_PROFILER(PROF_HOST, "jumped over", "stress", PROF_ARGS("depth", depth),
+                     { jump_out(depth - 1); });
 }
 
-/* A function of its own: AddressSanitizer takes the locals around a setjmp that returns twice for dead ones. */
+/* A function of its own: AddressSanitizer takes the locals around a setjmp that returns twice for
+   dead ones. */
 static __attribute__((noinline)) void jump_out_and_come_back(int depth) {
   if (setjmp(place) == 0) jump_out(depth);
 }
@@ -253,7 +274,8 @@ static void *leave_from_inside(void *unused) {
   return NULL;
 }
 
-/* Where the compiler makes C clean up on unwinding (-fexceptions), they end; else they are lost with their thread. */
+/* Where the compiler makes C clean up on unwinding (-fexceptions), they end; else they are lost
+   with their thread. */
 static void scopes_left_by_pthread_exit_leave_nothing_open(void **state) {
   pthread_t thread;
   (void)state;
@@ -274,9 +296,7 @@ static void scopes_left_by_pthread_exit_leave_nothing_open(void **state) {
 
 /* ---- another thread ends it ---- */
 
-static struct {
-  uint64_t starts[HAND_OVERS];
-} handed;
+static struct { uint64_t starts[HAND_OVERS]; } handed;
 
 static void *end_all(void *count) {
   for (uint64_t i = 0; i < *(const uint64_t *)count; i++) prof_scope_end(handed.starts[i]);
@@ -287,7 +307,8 @@ static void begin_and_hand_over(uint64_t count) {
   pthread_t thread;
   const prof_arg arg = {.key = "number", .type = PROF_ARG_U64, .value.u64 = 42};
   const prof_args args = {.items = &arg, .count = 1, .kind = PROF_ARGS_PAIRS};
-  for (uint64_t i = 0; i < count; i++) handed.starts[i] = prof_scope_begin(1, "handed over", "stress", i % 2 ? &args : NULL);
+  for (uint64_t i = 0; i < count; i++)
+    handed.starts[i] = prof_scope_begin(1, "handed over", "stress", i % 2 ? &args : NULL);
   assert_int_equal(pthread_create(&thread, NULL, end_all, &count), 0);
   pthread_join(thread, NULL);
 }
@@ -374,23 +395,26 @@ static int wait_for(pid_t child) {
 
 static void check_child(pid_t child) {
   const int status = wait_for(child);
-  if (!WIFEXITED(status) || WEXITSTATUS(status)) fail_msg("the child: exit status %d, signal %d", WEXITSTATUS(status), WIFSIGNALED(status) ? WTERMSIG(status) : 0);
+  if (!WIFEXITED(status) || WEXITSTATUS(status))
+    fail_msg("the child: exit status %d, signal %d", WEXITSTATUS(status),
+             WIFSIGNALED(status) ? WTERMSIG(status) : 0);
 }
 
 /* In the child no assertion of cmocka: its exit status tells the line. */
-#define CHILD_CHECK(condition) \
-  do {                         \
-    if (!(condition)) {        \
+#define CHILD_CHECK(condition)                                                \
+  do {                                                                        \
+    if (!(condition)) {                                                       \
       fprintf(stderr, "child: line %d: %s is false\n", __LINE__, #condition); \
-      _exit(1);                \
-    }                          \
+      _exit(1);                                                               \
+    }                                                                         \
   } while (0)
 
 static void a_fork_inside_a_scope_counts_its_end_in_the_child(void **state) {
   pid_t child = -1;
   (void)state;
   start_with(PROF_POLICY_DEFAULT, 0, captures_path("fork.json"));
-  WITH_BASE_PROFILER(PROF_HOST, "around the fork", "stress", PROF_ARGS("i", 1), { child = fork(); });
+  WITH_BASE_PROFILER(PROF_HOST, "around the fork", "stress", PROF_ARGS("i", 1),
+                     { child = fork(); });
   if (child == 0) {
     plain("in the child", 5);
     const prof_health health = health_now();
@@ -472,7 +496,8 @@ static void a_storm_of_forks_loses_nothing(void **state) {
   (void)state;
   start_anew();
   memset(&storm, 0, sizeof storm);
-  for (int i = 0; i < FORK_THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, fork_often, &storm.recorded[i]), 0);
+  for (int i = 0; i < FORK_THREADS; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, fork_often, &storm.recorded[i]), 0);
   for (int i = 0; i < FORK_THREADS; i++) {
     void *failed = NULL;
     pthread_join(threads[i], &failed);
@@ -481,7 +506,8 @@ static void a_storm_of_forks_loses_nothing(void **state) {
   }
   check_count("recorded", health_now().recorded_count, sum);
   CHECK_NO_LOSS();
-  print_message("  %d forks from %d threads, %llu recorded\n", FORKS, FORK_THREADS, (unsigned long long)sum);
+  print_message("  %d forks from %d threads, %llu recorded\n", FORKS, FORK_THREADS,
+                (unsigned long long)sum);
 }
 
 int main(int argc, char **argv) {

@@ -1,7 +1,9 @@
-/* The ledger against a model: begins = recorded + lost + open, at any moment, whatever comes in whatever order. Each seed is one program of random
-   steps: blocks and scopes by calls, with and without arguments, deeper than 64, ended in order, out of order, twice, on another thread, or never;
-   threads that end with scopes open; mutes, levels, stops and starts, other captures (keep, ring, full), clears, forks. One thread at a time takes
-   a step, so a seed always does the same, and what is to be counted is known exactly.
+/* The ledger against a model: begins = recorded + lost + open, at any moment, whatever comes in
+   whatever order. Each seed is one program of random steps: blocks and scopes by calls, with and
+   without arguments, deeper than 64, ended in order, out of order, twice, on another thread, or
+   never; threads that end with scopes open; mutes, levels, stops and starts, other captures (keep,
+   ring, full), clears, forks. One thread at a time takes a step, so a seed always does the same,
+   and what is to be counted is known exactly.
 
    Levels are also set from outside, by another process. Each such change is in the trace, in the
    file as another process reads it, in copies and in JSON, in order and with its time. Those for
@@ -66,7 +68,7 @@ static struct {
   char path[512]; /* "": it has none, and nobody can set its level */
   level_change changes[OUTSIDE_CHANGES_MAX];
   uint32_t change_count;
-  bool was_full; /* since then there may be no room for a change */
+  bool was_full;   /* since then there may be no room for a change */
   uint64_t untold; /* of them, those that the header lost before the process looked */
   /* over all */
   uint64_t all_lost[PROF_LOSS_COUNT];
@@ -74,7 +76,9 @@ static struct {
   uint64_t all_changes, all_commands, all_refused, all_untold, all_set_back, all_exports;
 } own;
 
-static prof_site sites[SITES] = {{0, "oracle.c", "", 1, 1, 0}, {0, "oracle.c", "", 2, 1, 0}, {0, "oracle.c", "", 3, 1, 0}, {0, "oracle.c", "", 4, 1, 0}, {0, "oracle.c", "", 5, 1, 0}, {0, "oracle.c", "", 6, 1, 0}};
+static prof_site sites[SITES] = {{0, "oracle.c", "", 1, 1, 0}, {0, "oracle.c", "", 2, 1, 0},
+                                 {0, "oracle.c", "", 3, 1, 0}, {0, "oracle.c", "", 4, 1, 0},
+                                 {0, "oracle.c", "", 5, 1, 0}, {0, "oracle.c", "", 6, 1, 0}};
 static const char *const names[SITES] = {"a", "b", "c", "d", "e", "f"};
 
 static uint32_t below(uint32_t limit) {
@@ -108,7 +112,8 @@ static uint64_t begin_block(uint32_t i) {
 static uint32_t level_of_call(uint32_t i) { return 1 + i % 2; }
 
 static uint64_t begin_call(uint32_t i) {
-  const prof_arg arg = {.key = "text", .type = PROF_ARG_STRING, .bytes = 9, .value.text = "some text"};
+  const prof_arg arg = {
+      .key = "text", .type = PROF_ARG_STRING, .bytes = 9, .value.text = "some text"};
   const prof_args args = {.items = &arg, .count = 1, .kind = PROF_ARGS_PAIRS};
   return prof_scope_begin((int)level_of_call(i), names[i], "oracle", below(2) ? &args : NULL);
 }
@@ -129,9 +134,12 @@ static void begin_one(actor *a, bool is_block) {
 /* By the actor, or another thread, for which only calls are. */
 static void end_one(actor *a, uint32_t place, bool is_own) {
   scope *const s = &a->scopes[place];
-  if (s->capture == 0) own.forked++;
-  else if (s->capture != own.capture) own.late_of_others++;
-  else if (s->is_over) own.strays++;
+  if (s->capture == 0)
+    own.forked++;
+  else if (s->capture != own.capture)
+    own.late_of_others++;
+  else if (s->is_over)
+    own.strays++;
   if (s->capture == own.capture && !s->is_over) {
     s->is_over = true;
     for (uint32_t i = place + 1; s->is_block && i < a->count; i++) {
@@ -141,8 +149,10 @@ static void end_one(actor *a, uint32_t place, bool is_own) {
       own.all_skipped++;
     }
   }
-  if (s->is_block && is_own) prof_i_end_1(s->start);
-  else prof_scope_end(s->start);
+  if (s->is_block && is_own)
+    prof_i_end_1(s->start);
+  else
+    prof_scope_end(s->start);
 }
 
 /* The last scopes that are over are forgotten, but for some, to be ended again. */
@@ -161,7 +171,8 @@ static void end_newest(actor *a) {
 
 static void begin_some(actor *a) {
   const uint32_t many = below(30) ? 1 + below(6) : 60 + below(100), only = below(3);
-  for (uint32_t i = 0; i < many; i++) begin_one(a, only == 0 ? true : only == 1 ? false : below(2) != 0);
+  for (uint32_t i = 0; i < many; i++)
+    begin_one(a, only == 0 ? true : only == 1 ? false : below(2) != 0);
   if (a->count > own.deepest) own.deepest = a->count;
 }
 static void end_some(actor *a) {
@@ -238,22 +249,22 @@ static bool is_that(const level_change *change, const outside_change *seen, uint
 static bool are_changes_right(const outside_changes *seen, const char *reader) {
   uint32_t next = 0, found = 0;
   for (uint32_t i = 0; i < seen->count; i++) {
-    while (next < own.change_count &&
-           !is_that(&own.changes[next], &seen->items[i], seen->error_ns))
+    while (next < own.change_count && !is_that(&own.changes[next], &seen->items[i], seen->error_ns))
       next++;
     if (next < own.change_count) found++;
     next++;
   }
   const uint64_t missing = own.change_count - seen->count;
-  const bool is_missing_right =
-      own.was_full ? missing <= seen->untold_count /* of mutes as well */
-                   : missing == own.untold && seen->untold_count == missing;
+  const bool is_missing_right = own.was_full
+                                    ? missing <= seen->untold_count /* of mutes as well */
+                                    : missing == own.untold && seen->untold_count == missing;
   if (found == seen->count && is_missing_right) return true;
-  print_error("seed %llu, step %u, capture %u: %u changes from outside, %llu of them untold; %s: "
-              "status %d, %u shown, %u of them right, %llu untold\n",
-              (unsigned long long)own.seed, own.step, own.capture, own.change_count,
-              (unsigned long long)own.untold, reader, seen->status, seen->count, found,
-              (unsigned long long)seen->untold_count);
+  print_error(
+      "seed %llu, step %u, capture %u: %u changes from outside, %llu of them untold; %s: "
+      "status %d, %u shown, %u of them right, %llu untold\n",
+      (unsigned long long)own.seed, own.step, own.capture, own.change_count,
+      (unsigned long long)own.untold, reader, seen->status, seen->count, found,
+      (unsigned long long)seen->untold_count);
   return false;
 }
 
@@ -265,8 +276,7 @@ static void set_one(uint32_t level, bool by_command) {
   if (!by_command) assert_int_equal(page->before, own.level);
   assert_int_equal(prof_level(), level);
   if (level != own.level)
-    own.changes[own.change_count++] =
-        (level_change){own.level, level, from_ns, outside_now_ns()};
+    own.changes[own.change_count++] = (level_change){own.level, level, from_ns, outside_now_ns()};
   own.level = level;
   own.all_commands += by_command;
 }
@@ -335,25 +345,34 @@ static bool is_right(void) {
     own.all_lost[i] += health.lost_count[i];
     lost_seen += info.lost_count[i];
   }
-  const uint64_t recorded_seen = info.event_count - info.open_count, open_seen = info.open_count + info.open_below_count;
+  const uint64_t recorded_seen = info.event_count - info.open_count,
+                 open_seen = info.open_count + info.open_below_count;
   const uint64_t wanted = own.begins + own.late_of_others + own.forked, open = model_open();
   const bool is_level = is_told && health.level == own.level && !own.is_begun_against_level;
-  const bool is_same = recorded_seen == health.recorded_count && lost_seen == lost && open_seen == health.open_count && info.stray_count == health.stray_count;
+  const bool is_same = recorded_seen == health.recorded_count && lost_seen == lost &&
+                       open_seen == health.open_count && info.stray_count == health.stray_count;
   const bool is_sum = health.recorded_count + lost + health.open_count == wanted &&
                       health.open_count == open && health.stray_count == own.strays;
   if (is_level && is_same && is_sum && !info.bad_count) return true;
-  print_error("seed %llu, step %u, capture %u: %llu begins + %llu late of others + %llu of the parent = %llu; open %llu, strays %llu\n"
-              "health: %llu recorded + %llu lost + %llu open, strays %llu\nreader: %llu recorded + %llu lost + %llu open, strays %llu, bad %llu\n",
-              (unsigned long long)own.seed, own.step, own.capture, (unsigned long long)own.begins, (unsigned long long)own.late_of_others,
-              (unsigned long long)own.forked, (unsigned long long)wanted, (unsigned long long)open, (unsigned long long)own.strays,
-              (unsigned long long)health.recorded_count, (unsigned long long)lost, (unsigned long long)health.open_count, (unsigned long long)health.stray_count,
-              (unsigned long long)recorded_seen, (unsigned long long)lost_seen, (unsigned long long)open_seen, (unsigned long long)info.stray_count,
-              (unsigned long long)info.bad_count);
+  print_error(
+      "seed %llu, step %u, capture %u: %llu begins + %llu late of others + %llu of the parent = "
+      "%llu; open %llu, strays %llu\n"
+      "health: %llu recorded + %llu lost + %llu open, strays %llu\nreader: %llu recorded + %llu "
+      "lost + %llu open, strays %llu, bad %llu\n",
+      (unsigned long long)own.seed, own.step, own.capture, (unsigned long long)own.begins,
+      (unsigned long long)own.late_of_others, (unsigned long long)own.forked,
+      (unsigned long long)wanted, (unsigned long long)open, (unsigned long long)own.strays,
+      (unsigned long long)health.recorded_count, (unsigned long long)lost,
+      (unsigned long long)health.open_count, (unsigned long long)health.stray_count,
+      (unsigned long long)recorded_seen, (unsigned long long)lost_seen,
+      (unsigned long long)open_seen, (unsigned long long)info.stray_count,
+      (unsigned long long)info.bad_count);
   print_error("level %u, wanted %u%s\n", health.level, own.level,
               own.is_begun_against_level ? "; a scope has begun against the level" : "");
   for (int i = 0; i < PROF_LOSS_COUNT; i++)
     if (health.lost_count[i] || info.lost_count[i])
-      print_error("  %s %llu, %llu\n", prof_loss_name(i), (unsigned long long)health.lost_count[i], (unsigned long long)info.lost_count[i]);
+      print_error("  %s %llu, %llu\n", prof_loss_name(i), (unsigned long long)health.lost_count[i],
+                  (unsigned long long)info.lost_count[i]);
   return false;
 }
 
@@ -443,15 +462,24 @@ static int live_as_child(void) {
   own.path[0] = '\0';
   for (int i = 0; i < CHILD_STEPS; i++) {
     switch (below(6)) {
-      case 0: begin_some(a); break;
-      case 1: end_some(a); break;
-      case 2: end_any(a); break;
-      case 3: pair_up(a); break;
+      case 0:
+        begin_some(a);
+        break;
+      case 1:
+        end_some(a);
+        break;
+      case 2:
+        end_any(a);
+        break;
+      case 3:
+        pair_up(a);
+        break;
       case 4:
         find_childs_path(parents);
         set_from_outside(true);
         break;
-      default: prof_clear();
+      default:
+        prof_clear();
     }
   }
   const bool is_good = own.begins == 0 || is_right();
@@ -466,7 +494,9 @@ static void fork_one(void) {
   if (child == 0) _exit(live_as_child());
   int status = 0;
   assert_int_equal(waitpid(child, &status, 0), child);
-  if (status) fail_msg("seed %llu, step %u: the child's count is wrong (%x)", (unsigned long long)own.seed, own.step, (unsigned)status);
+  if (status)
+    fail_msg("seed %llu, step %u: the child's count is wrong (%x)", (unsigned long long)own.seed,
+             own.step, (unsigned)status);
 }
 
 /* ---- exports ---- */
@@ -514,22 +544,35 @@ static void check_exports(void) {
 /* ---- one seed ---- */
 
 static void do_step(void) {
-  static void (*const steps[])(actor *) = {begin_some, begin_some, begin_some, end_some, end_some, end_any, end_on_another, pair_up};
+  static void (*const steps[])(actor *) = {begin_some, begin_some, begin_some,     end_some,
+                                           end_some,   end_any,    end_on_another, pair_up};
   actor *const a = &own.actors[below(THREADS)];
   switch (below(60)) {
-    case 0: stop_or_start(); return;
-    case 1: prof_clear(); return;
+    case 0:
+      stop_or_start();
+      return;
+    case 1:
+      prof_clear();
+      return;
     case 2:
-    case 3: change_what_is_recorded(); return;
-    case 4: check(); return;
-    case 7: set_from_outside(false); return;
+    case 3:
+      change_what_is_recorded();
+      return;
+    case 4:
+      check();
+      return;
+    case 7:
+      set_from_outside(false);
+      return;
     case 5:
       if (!below(4)) fork_one();
       return;
     case 6:
       if (a == &own.actors[0]) return;
-      if (a->is_alive) end_thread(a);
-      else begin_thread(a);
+      if (a->is_alive)
+        end_thread(a);
+      else
+        begin_thread(a);
       return;
     default:
       if (a->is_alive) take_step(a, steps[below(sizeof steps / sizeof *steps)]);
@@ -564,30 +607,40 @@ static uint64_t setting(const char *name, uint64_t otherwise) {
 
 static void each_begin_is_recorded_lost_or_open_whatever_comes(void **state) {
   (void)state;
-  const uint64_t first = setting("PROF_ORACLE_FIRST", 1), count = setting("PROF_ORACLE_SEEDS", SKIP_SANITIZED ? 4 : 12);
+  const uint64_t first = setting("PROF_ORACLE_FIRST", 1),
+                 count = setting("PROF_ORACLE_SEEDS", SKIP_SANITIZED ? 4 : 12);
   for (uint64_t seed = first; seed < first + count; seed++) run_seed(seed);
   own.all_begins += own.begins;
   own.all_strays += own.strays;
   own.all_changes += own.change_count;
   own.all_untold += own.untold;
-  print_message("  %llu changes from outside (%llu by the command, %llu set back, %llu without "
-                "room in the header), %llu refused, %llu exports\n",
-                (unsigned long long)own.all_changes, (unsigned long long)own.all_commands,
-                (unsigned long long)own.all_set_back, (unsigned long long)own.all_untold,
-                (unsigned long long)own.all_refused, (unsigned long long)own.all_exports);
-  print_message("  %llu seeds: %llu begins, %llu skipped, %llu strays, %llu captures, %llu forks, %llu checks, %llu deep at most\n", (unsigned long long)count,
-                (unsigned long long)own.all_begins, (unsigned long long)own.all_skipped, (unsigned long long)own.all_strays,
-                (unsigned long long)own.all_captures, (unsigned long long)own.all_forks, (unsigned long long)own.all_checks, (unsigned long long)own.deepest);
+  print_message(
+      "  %llu changes from outside (%llu by the command, %llu set back, %llu without "
+      "room in the header), %llu refused, %llu exports\n",
+      (unsigned long long)own.all_changes, (unsigned long long)own.all_commands,
+      (unsigned long long)own.all_set_back, (unsigned long long)own.all_untold,
+      (unsigned long long)own.all_refused, (unsigned long long)own.all_exports);
+  print_message(
+      "  %llu seeds: %llu begins, %llu skipped, %llu strays, %llu captures, %llu forks, %llu "
+      "checks, %llu deep at most\n",
+      (unsigned long long)count, (unsigned long long)own.all_begins,
+      (unsigned long long)own.all_skipped, (unsigned long long)own.all_strays,
+      (unsigned long long)own.all_captures, (unsigned long long)own.all_forks,
+      (unsigned long long)own.all_checks, (unsigned long long)own.deepest);
   assert_true(own.all_changes > 0 && own.all_set_back > 0 && own.all_exports > 0);
   if (count >= 12) assert_true(own.all_commands > 0 && own.all_refused > 0 && own.all_untold > 0);
   assert_true(own.all_skipped > 0 && own.all_strays > 0 && own.all_forks > 0 && own.deepest > 64);
-  static const int reasons[] = {PROF_LOSS_FULL, PROF_LOSS_OVERWRITTEN, PROF_LOSS_LATE, PROF_LOSS_CLEARED, PROF_LOSS_MUTED, PROF_LOSS_SKIPPED, PROF_LOSS_THREAD_ENDED};
+  static const int reasons[] = {PROF_LOSS_FULL,        PROF_LOSS_OVERWRITTEN, PROF_LOSS_LATE,
+                                PROF_LOSS_CLEARED,     PROF_LOSS_MUTED,       PROF_LOSS_SKIPPED,
+                                PROF_LOSS_THREAD_ENDED};
   for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
-    if (!own.all_lost[reasons[i]] && count >= 12) fail_msg("nothing was ever lost as '%s'", prof_loss_name(reasons[i]));
+    if (!own.all_lost[reasons[i]] && count >= 12)
+      fail_msg("nothing was ever lost as '%s'", prof_loss_name(reasons[i]));
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(each_begin_is_recorded_lost_or_open_whatever_comes)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(each_begin_is_recorded_lost_or_open_whatever_comes)};
   if (!captures_make_folder(true) || !outside_begin()) return 1;
   const int failed = cmocka_run_group_tests(tests, NULL, NULL);
   captures_remove_folder();

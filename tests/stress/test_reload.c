@@ -1,5 +1,6 @@
-/* An instrumented library is loaded and unloaded again and again while its profiler records: what its call sites were is kept. And two profilers in
-   one process, one in the program and one that the library brought, with one output: neither disturbs the other, nor writes over its trace.
+/* An instrumented library is loaded and unloaded again and again while its profiler records: what
+   its call sites were is kept. And two profilers in one process, one in the program and one that
+   the library brought, with one output: neither disturbs the other, nor writes over its trace.
 
    PROF_RELOADS: how often (200). */
 #define _GNU_SOURCE
@@ -31,7 +32,8 @@ static struct {
 
 static void load(void) {
   char path[4096];
-  snprintf(path, sizeof path, "%s/instrumented.so", getenv("PROF_TEST_PLUGIN_DIR") ? getenv("PROF_TEST_PLUGIN_DIR") : ".");
+  snprintf(path, sizeof path, "%s/instrumented.so",
+           getenv("PROF_TEST_PLUGIN_DIR") ? getenv("PROF_TEST_PLUGIN_DIR") : ".");
   library.handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (!library.handle) fail_msg("%s", dlerror());
   *(void **)&library.start = dlsym(library.handle, "instrumented_start");
@@ -42,17 +44,20 @@ static void load(void) {
   *(void **)&library.start_on_budget = dlsym(library.handle, "instrumented_start_on_budget");
   *(void **)&library.mute = dlsym(library.handle, "instrumented_mute");
   *(void **)&library.muted = dlsym(library.handle, "instrumented_muted");
-  assert_true(library.start && library.run && library.run_named && library.recorded && library.stop_and_dump && library.start_on_budget && library.mute && library.muted);
+  assert_true(library.start && library.run && library.run_named && library.recorded &&
+              library.stop_and_dump && library.start_on_budget && library.mute && library.muted);
 }
 
 static void unload(void) { assert_int_equal(dlclose(library.handle), 0); }
 
-/* Where the library was nothing may be read any more, and the next one comes elsewhere: whoever kept a pointer into it ends the test. */
+/* Where the library was nothing may be read any more, and the next one comes elsewhere: whoever
+   kept a pointer into it ends the test. */
 static void unload_for_good(void) {
   const uintptr_t page = (uintptr_t)getpagesize(), at = (uintptr_t)library.run & ~(page - 1);
   unload();
   for (int i = -AROUND_PAGES; i < AROUND_PAGES; i++)
-    mmap((void *)(at + (uintptr_t)i * page), page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    mmap((void *)(at + (uintptr_t)i * page), page, PROT_NONE,
+         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 }
 
 /* How often the text stands there, but for the list of call sites. */
@@ -64,7 +69,8 @@ static uint64_t count_in(const char *path, const char *text) {
   FILE *const file = fopen(path, "r");
   if (!file) fail_msg("%s is not there", path);
   while (getline(&line, &room, file) > 0)
-    for (const char *at = strncmp(line, of_a_site, strlen(of_a_site)) != 0 ? line : ""; (at = strstr(at, text)) != NULL; at++)
+    for (const char *at = strncmp(line, of_a_site, strlen(of_a_site)) != 0 ? line : "";
+         (at = strstr(at, text)) != NULL; at++)
       count++;
   free(line);
   fclose(file);
@@ -79,7 +85,8 @@ static int reloads(void) {
 static int files_in_folder(const char *part) {
   int count = 0;
   DIR *const entries = opendir(captures.folder);
-  for (const struct dirent *e; (e = readdir(entries)) != NULL;) count += strstr(e->d_name, part) != NULL;
+  for (const struct dirent *e; (e = readdir(entries)) != NULL;)
+    count += strstr(e->d_name, part) != NULL;
   closedir(entries);
   return count;
 }
@@ -94,8 +101,10 @@ static void a_library_may_come_and_go_while_it_records(void **state) {
   for (int i = 0; i < times; i++) {
     library.run(SCOPES_EACH);
     library.run_named(SCOPES_EACH);
-    if (i < BLOCKED_MOST) unload_for_good();
-    else unload();
+    if (i < BLOCKED_MOST)
+      unload_for_good();
+    else
+      unload();
     load();
   }
   assert_int_equal(library.recorded(), (uint64_t)times * SCOPES_EACH * 3);
@@ -105,10 +114,12 @@ static void a_library_may_come_and_go_while_it_records(void **state) {
   assert_int_equal(count_in(path, "\"named by the library\""), times * SCOPES_EACH);
   assert_int_equal(count_in(path, "\"of its own\""), times * SCOPES_EACH);
   assert_int_equal(count_in(path, "\"plain, of the library\""), times * SCOPES_EACH);
-  assert_int_equal(count_in(path, "of the library\"}") + count_in(path, "\"of the library\","), times * SCOPES_EACH);
+  assert_int_equal(count_in(path, "of the library\"}") + count_in(path, "\"of the library\","),
+                   times * SCOPES_EACH);
 }
 
-/* A site that comes back is the one that was muted, though it lies elsewhere and its memory is new; and one that is not stays heard. */
+/* A site that comes back is the one that was muted, though it lies elsewhere and its memory is new;
+   and one that is not stays heard. */
 static void a_muted_site_stays_muted_when_its_library_comes_back(void **state) {
   char path[CAPTURE_PATH_MAX];
   const uint64_t times = (uint64_t)reloads();
@@ -129,12 +140,15 @@ static void a_muted_site_stays_muted_when_its_library_comes_back(void **state) {
   assert_int_equal(library.recorded(), (times + 2) * SCOPES_EACH);
   assert_int_equal(library.stop_and_dump(), PROF_OK);
   unload();
-  assert_int_equal(count_in(path, "\"change\":\"muted 'plain, of the library' (library): as asked\"},"), 1); /* the list; the mark has one brace more */
+  /* the list; the mark has one brace more */
+  assert_int_equal(
+      count_in(path, "\"change\":\"muted 'plain, of the library' (library): as asked\"},"), 1);
   assert_int_equal(count_in(path, "\"plain, of the library\""), SCOPES_EACH);
   assert_int_equal(count_in(path, "\"from a library that goes\""), (times + 1) * SCOPES_EACH);
 }
 
-/* The budget mutes what comes too often; what it has muted stays so, and all that was attempted is counted. */
+/* The budget mutes what comes too often; what it has muted stays so, and all that was attempted is
+   counted. */
 static void a_budget_holds_while_a_library_comes_and_goes(void **state) {
   enum { SCOPES_AT_ONCE = 20000, EVENTS_A_SECOND = 50000 };
   char path[CAPTURE_PATH_MAX];
@@ -155,7 +169,8 @@ static void a_budget_holds_while_a_library_comes_and_goes(void **state) {
   assert_true(library.muted() > times * SCOPES_AT_ONCE);
   assert_int_equal(library.stop_and_dump(), PROF_OK);
   unload();
-  assert_int_equal(count_in(path, "events a second, the budget is 50000\"}"), 2 * 2); /* both sites, each in the list and on the time line */
+  /* both sites, each in the list and on the time line */
+  assert_int_equal(count_in(path, "events a second, the budget is 50000\"}"), 2 * 2);
 }
 
 static void two_profilers_in_one_process_have_two_traces(void **state) {
@@ -169,7 +184,8 @@ static void two_profilers_in_one_process_have_two_traces(void **state) {
   assert_int_equal(library.start(path), PROF_OK);
   const uint64_t before = library.recorded();
   for (int i = 0; i < 100; i++) {
-    WITH_BASE_PROFILER(PROF_HOST, "of the program", "program", PROF_ARGS("i", i), { library.run(1); });
+    WITH_BASE_PROFILER(PROF_HOST, "of the program", "program", PROF_ARGS("i", i),
+                       { library.run(1); });
   }
   prof_health(&health);
   assert_int_equal(health.recorded_count, 100);

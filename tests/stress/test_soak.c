@@ -1,7 +1,8 @@
-/* A long run through a small ring: what a scope costs at the end is what it cost at the beginning, against a floor of two counter reads that is
-   measured in turn; counts stay exact, past 32 bits too; memory, disk and descriptors stay as they are; and whoever reads the capture
-   meanwhile finds the newest scopes without a gap, each chunk having had every generation many times. A second one has a ring of few chunks,
-   which is read without a pause from its first moment on.
+/* A long run through a small ring: what a scope costs at the end is what it cost at the beginning,
+   against a floor of two counter reads that is measured in turn; counts stay exact, past 32 bits
+   too; memory, disk and descriptors stay as they are; and whoever reads the capture meanwhile finds
+   the newest scopes without a gap, each chunk having had every generation many times. A second one
+   has a ring of few chunks, which is read without a pause from its first moment on.
 
    PROF_SOAK_SCOPES: how many (1e9; two million under a sanitizer); a tenth of it in the second. */
 #define _GNU_SOURCE
@@ -26,7 +27,7 @@ enum {
   THREADS = 2,
   CAP_BYTES = 8 << 20,
   FEW_CAP_BYTES = 2 << 20,
-  FEW_PART = 10, /* of the scopes */
+  FEW_PART = 10,       /* of the scopes */
   BATCH = 20000,       /* some chunk changes in each, so that what is compared has them */
   NUMBERED_EVERY = 16, /* the others are plain */
   FLOOR_EVERY = 4,     /* batches */
@@ -35,12 +36,14 @@ enum {
   BINS = 20000, /* of 0.05 ns */
   BINS_A_NS = 20,
   WRAPS_LEAST = 10, /* of a chunk's generations */
-  WHOLE_LOOKS_PERCENT = 50, /* the others were not given the processor for as long as the ring takes to go round */
+  /* the others were not given the processor for as long as the ring takes to go round */
+  WHOLE_LOOKS_PERCENT = 50,
   GROWN_MOST_BYTES = 4 << 20,
   ARENA_GROWN_MOST_BYTES = 64 << 10 /* clock pairs, which come ever more rarely */
 };
-static const double cost_most = 1.25;              /* the last tenth's, of the first's */
-static const uint64_t counted_before = 0xffff0000; /* in each thread's first chunk, as if that many had been overwritten: soon it is 2^32 */
+static const double cost_most = 1.25; /* the last tenth's, of the first's */
+/* in each thread's first chunk, as if that many had been overwritten: soon it is 2^32 */
+static const uint64_t counted_before = 0xffff0000;
 
 typedef struct costs {
   uint32_t scopes[BINS], floors[BINS]; /* batches by ns a scope, or a pair of reads */
@@ -52,7 +55,8 @@ static struct {
   uint64_t wanted; /* each thread's scopes, whole batches */
   costs costs[THREADS][PARTS];
   struct {
-    uint64_t ended, pad[7]; /* stored with release by its thread, loaded with acquire by whoever looks */
+    /* stored with release by its thread, loaded with acquire by whoever looks */
+    uint64_t ended, pad[7];
   } threads[THREADS];
   pthread_barrier_t begun, done, read;
 } own;
@@ -70,7 +74,8 @@ static const char *thread_name(int thread) { return thread ? "soaks 1" : "soaks 
 static void record(uint64_t from, uint64_t to) {
   for (uint64_t number = from; number < to; number += NUMBERED_EVERY) {
     WITH_BASE_PROFILER(PROF_HOST, "numbered", "soak", PROF_ARGS("number", number), {});
-    for (int i = 1; i < NUMBERED_EVERY; i++) WITH_BASE_PROFILER(PROF_HOST, "plain", "soak", PROF_NO_ARGS, {});
+    for (int i = 1; i < NUMBERED_EVERY; i++)
+      WITH_BASE_PROFILER(PROF_HOST, "plain", "soak", PROF_NO_ARGS, {});
   }
 }
 
@@ -122,7 +127,9 @@ static void *soak(void *which) {
 
 /* ---- who looks ---- */
 
-static uint64_t ended_by(int thread) { return __atomic_load_n(&own.threads[thread].ended, __ATOMIC_ACQUIRE); }
+static uint64_t ended_by(int thread) {
+  return __atomic_load_n(&own.threads[thread].ended, __ATOMIC_ACQUIRE);
+}
 
 static uint64_t ended(void) {
   uint64_t sum = 0;
@@ -132,7 +139,8 @@ static uint64_t ended(void) {
 
 static uint64_t check_lost(const char *who, const uint64_t *lost) {
   for (int i = 0; i < PROF_LOSS_COUNT; i++)
-    if (lost[i] && i != PROF_LOSS_OVERWRITTEN) fail_msg("%s: %llu lost as '%s'", who, (unsigned long long)lost[i], prof_loss_name(i));
+    if (lost[i] && i != PROF_LOSS_OVERWRITTEN)
+      fail_msg("%s: %llu lost as '%s'", who, (unsigned long long)lost[i], prof_loss_name(i));
   return lost[PROF_LOSS_OVERWRITTEN];
 }
 
@@ -141,10 +149,12 @@ static void check_count(const char *who, uint64_t seen, uint64_t before) {
   const uint64_t after = ended(), under_way = after == own.wanted * THREADS ? 0 : THREADS * BATCH;
   seen -= THREADS * counted_before;
   if (seen < before || seen > after + under_way)
-    fail_msg("%s: %llu recorded or overwritten; %llu had ended before, %llu after", who, (unsigned long long)seen, (unsigned long long)before, (unsigned long long)after);
+    fail_msg("%s: %llu recorded or overwritten; %llu had ended before, %llu after", who,
+             (unsigned long long)seen, (unsigned long long)before, (unsigned long long)after);
 }
 
-/* One thread's scopes, from the oldest on: between two numbered ones all the plain ones, up to the newest. */
+/* One thread's scopes, from the oldest on: between two numbered ones all the plain ones, up to the
+   newest. */
 typedef struct line {
   uint64_t scopes, last, since; /* the last number; scopes from there on */
   bool has_number;
@@ -153,7 +163,8 @@ typedef struct line {
 static void see_scope(line *l, const prof_event *event) {
   const bool is_numbered = event->arg_count == 1;
   l->scopes++;
-  if (event->name_bytes != (is_numbered ? 8u : 5u) || memcmp(event->name, is_numbered ? "numbered" : "plain", event->name_bytes) != 0)
+  if (event->name_bytes != (is_numbered ? 8u : 5u) ||
+      memcmp(event->name, is_numbered ? "numbered" : "plain", event->name_bytes) != 0)
     fail_msg("a scope has the name '%.*s'", (int)event->name_bytes, event->name);
   if (!is_numbered) {
     l->since++;
@@ -161,8 +172,10 @@ static void see_scope(line *l, const prof_event *event) {
   }
   const uint64_t number = event->args[0].value.u64;
   if (l->has_number && (number != l->last + NUMBERED_EVERY || l->since != NUMBERED_EVERY))
-    fail_msg("number %llu comes after number %llu and %llu scopes", (unsigned long long)number, (unsigned long long)l->last, (unsigned long long)l->since);
-  if (!l->has_number && l->since >= NUMBERED_EVERY) fail_msg("the first %llu scopes have no number", (unsigned long long)l->since);
+    fail_msg("number %llu comes after number %llu and %llu scopes", (unsigned long long)number,
+             (unsigned long long)l->last, (unsigned long long)l->since);
+  if (!l->has_number && l->since >= NUMBERED_EVERY)
+    fail_msg("the first %llu scopes have no number", (unsigned long long)l->since);
   l->has_number = true;
   l->last = number;
   l->since = 1;
@@ -184,7 +197,8 @@ static bool check_lines(const prof_trace *trace, const uint64_t before[THREADS])
       for (thread = 0; thread < THREADS && strcmp(about.name, thread_name(thread)) != 0;) thread++;
       if (thread == THREADS) fail_msg("a thread has the name '%s'", about.name);
     } else if (event.start_ns < last_start) {
-      fail_msg("a scope starts %llu ns before the one before it", (unsigned long long)(last_start - event.start_ns));
+      fail_msg("a scope starts %llu ns before the one before it",
+               (unsigned long long)(last_start - event.start_ns));
     }
     last_thread = event.thread;
     last_start = event.start_ns;
@@ -209,7 +223,9 @@ static bool look(bool from_file) {
   const int status = from_file ? prof_trace_open(health.capture_path, &trace) : prof_get(&trace);
   if (status != PROF_OK) fail_msg("%s: %s", who, prof_last_error());
   assert_int_equal(prof_trace_info_get(trace, &info), PROF_OK);
-  if (info.bad_count || info.open_count > THREADS) fail_msg("%s: %llu bad, %llu open", who, (unsigned long long)info.bad_count, (unsigned long long)info.open_count);
+  if (info.bad_count || info.open_count > THREADS)
+    fail_msg("%s: %llu bad, %llu open", who, (unsigned long long)info.bad_count,
+             (unsigned long long)info.open_count);
   uint64_t lost[PROF_LOSS_COUNT];
   memcpy(lost, info.lost_count, sizeof lost);
   lost[PROF_LOSS_UNFINISHED] = 0; /* a record that is being written */
@@ -253,13 +269,18 @@ static taken measure(void) {
 }
 
 static void check_taken(const taken *first, const taken *last) {
-  print_message("  resident %.2f MiB, at the end %.2f; arena %.2f and %.2f; on disk %.2f and %.2f; descriptors %d and %d\n",
-                (double)first->resident_bytes / 1048576, (double)last->resident_bytes / 1048576, (double)first->arena_bytes / 1048576,
-                (double)last->arena_bytes / 1048576, (double)first->disk_bytes / 1048576, (double)last->disk_bytes / 1048576, first->descriptors, last->descriptors);
+  print_message(
+      "  resident %.2f MiB, at the end %.2f; arena %.2f and %.2f; on disk %.2f and %.2f; "
+      "descriptors %d and %d\n",
+      (double)first->resident_bytes / 1048576, (double)last->resident_bytes / 1048576,
+      (double)first->arena_bytes / 1048576, (double)last->arena_bytes / 1048576,
+      (double)first->disk_bytes / 1048576, (double)last->disk_bytes / 1048576, first->descriptors,
+      last->descriptors);
   assert_int_equal(last->descriptors, first->descriptors);
   assert_true(last->arena_bytes <= first->arena_bytes + ARENA_GROWN_MOST_BYTES);
   assert_true(last->disk_bytes <= first->disk_bytes + ARENA_GROWN_MOST_BYTES);
-  if (!SKIP_SANITIZED) assert_true(last->resident_bytes <= first->resident_bytes + GROWN_MOST_BYTES);
+  if (!SKIP_SANITIZED)
+    assert_true(last->resident_bytes <= first->resident_bytes + GROWN_MOST_BYTES);
 }
 
 /* ---- what it costs ---- */
@@ -275,7 +296,8 @@ static double quick_ns(const uint32_t *const bins[THREADS]) {
   return 0;
 }
 
-/* Of all batches the one at the first quarter: others use the machine too, and what grew would grow here. */
+/* Of all batches the one at the first quarter: others use the machine too, and what grew would grow
+   here. */
 static void check_costs(void) {
   double ratios[PARTS];
   for (int part = 0; part < PARTS; part++) {
@@ -288,10 +310,12 @@ static void check_costs(void) {
       batches += (double)own.costs[t][part].batches;
     }
     ratios[part] = quick_ns(scopes) / quick_ns(floors);
-    print_message("  tenth %2d: a scope %6.2f ns (mean %6.2f), two reads %6.2f ns, ratio %.3f\n", part + 1, quick_ns(scopes), sum_ns / batches / BATCH,
-                  quick_ns(floors), ratios[part]);
+    print_message("  tenth %2d: a scope %6.2f ns (mean %6.2f), two reads %6.2f ns, ratio %.3f\n",
+                  part + 1, quick_ns(scopes), sum_ns / batches / BATCH, quick_ns(floors),
+                  ratios[part]);
   }
-  print_message("  the last tenth's ratio is %.3f of the first's, at most %.2f\n", ratios[PARTS - 1] / ratios[0], cost_most);
+  print_message("  the last tenth's ratio is %.3f of the first's, at most %.2f\n",
+                ratios[PARTS - 1] / ratios[0], cost_most);
   if (may_judge_time()) assert_true(ratios[PARTS - 1] <= ratios[0] * cost_most);
 }
 
@@ -304,18 +328,23 @@ static uint64_t scopes(void) {
 
 /* By the look at that many of LOOKS; waits until so much is done. */
 static void wait_for(int looks) {
-  while (ended() < own.wanted * THREADS / LOOKS * (uint64_t)looks) nanosleep(&(const struct timespec){0, 1000000}, NULL);
+  while (ended() < own.wanted * THREADS / LOOKS * (uint64_t)looks)
+    nanosleep(&(const struct timespec){0, 1000000}, NULL);
 }
 
 static void begin(pthread_t threads[THREADS], uint64_t scope_count, uint64_t cap_bytes) {
-  const prof_options options = {.size = sizeof options, .policy = PROF_POLICY_RING, .cap_bytes = cap_bytes, .path = captures_path("soak.json")};
+  const prof_options options = {.size = sizeof options,
+                                .policy = PROF_POLICY_RING,
+                                .cap_bytes = cap_bytes,
+                                .path = captures_path("soak.json")};
   memset(&own, 0, sizeof own);
   own.wanted = (scope_count / THREADS + BATCH - 1) / BATCH * BATCH;
   pthread_barrier_init(&own.begun, NULL, THREADS + 1);
   pthread_barrier_init(&own.done, NULL, THREADS + 1);
   pthread_barrier_init(&own.read, NULL, THREADS + 1);
   if (prof_start_with(&options) != PROF_OK) fail_msg("prof_start_with: %s", prof_last_error());
-  for (intptr_t i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, soak, (void *)i), 0);
+  for (intptr_t i = 0; i < THREADS; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, soak, (void *)i), 0);
   pthread_barrier_wait(&own.begun);
 }
 
@@ -342,11 +371,15 @@ static void a_long_run_through_a_ring_stays_as_it_began(void **state) {
   assert_true(look(false) && look(true)); /* nobody records any more */
   const taken last = measure();
   assert_int_equal(prof_health(&health), PROF_OK);
-  const uint64_t gone = health.lost_count[PROF_LOSS_OVERWRITTEN] - THREADS * counted_before, wraps = gone / (CAP_BYTES / 16) / PROF_I_GENERATION_MASK;
+  const uint64_t gone = health.lost_count[PROF_LOSS_OVERWRITTEN] - THREADS * counted_before,
+                 wraps = gone / (CAP_BYTES / 16) / PROF_I_GENERATION_MASK;
   end(threads);
-  print_message("  %llu scopes in %.1f s: %llu recorded, %llu overwritten; generations came round more than %llu times; read %d times meanwhile, %d up to the newest\n",
-                (unsigned long long)(own.wanted * THREADS), (double)(now_ns() - begun) / 1e9, (unsigned long long)health.recorded_count, (unsigned long long)gone,
-                (unsigned long long)wraps, LOOKS - 1, whole);
+  print_message(
+      "  %llu scopes in %.1f s: %llu recorded, %llu overwritten; generations came round more than "
+      "%llu times; read %d times meanwhile, %d up to the newest\n",
+      (unsigned long long)(own.wanted * THREADS), (double)(now_ns() - begun) / 1e9,
+      (unsigned long long)health.recorded_count, (unsigned long long)gone,
+      (unsigned long long)wraps, LOOKS - 1, whole);
   check_costs();
   check_taken(&first, &last);
   assert_true(wraps >= WRAPS_LEAST || own.wanted * THREADS < 1000000000);
@@ -365,11 +398,14 @@ static void a_ring_of_few_chunks_is_read_without_a_pause(void **state) {
   pthread_barrier_wait(&own.done);
   assert_true(look(false) && look(true));
   end(threads);
-  print_message("  read %llu times, %llu up to the newest\n", (unsigned long long)looks, (unsigned long long)whole);
+  print_message("  read %llu times, %llu up to the newest\n", (unsigned long long)looks,
+                (unsigned long long)whole);
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(a_long_run_through_a_ring_stays_as_it_began), cmocka_unit_test(a_ring_of_few_chunks_is_read_without_a_pause)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_long_run_through_a_ring_stays_as_it_began),
+      cmocka_unit_test(a_ring_of_few_chunks_is_read_without_a_pause)};
   if (!captures_make_folder(false)) return 1;
   const int failed = cmocka_run_group_tests(tests, NULL, NULL);
   captures_clear();

@@ -1,4 +1,5 @@
-/* A small capture with a device: what mutation tests and the fuzzer's seed of devices start from. */
+/* A small capture with a device: what mutation tests and the fuzzer's seed of devices start
+   from. */
 #ifndef PROF_TESTS_DEVICE_CAPTURE_H
 #define PROF_TESTS_DEVICE_CAPTURE_H
 
@@ -12,7 +13,9 @@ static CAPTURE_UNUSED void put_device(prof_i_head *meta, const prof_i_device_sta
   long_end(&r, meta);
 }
 
-static CAPTURE_UNUSED void put_device_scope(prof_i_head *chunk, uint64_t start, uint64_t duration, uint32_t flags, uint64_t launched_by, uint64_t launched) {
+static CAPTURE_UNUSED void put_device_scope(prof_i_head *chunk, uint64_t start, uint64_t duration,
+                                            uint32_t flags, uint64_t launched_by,
+                                            uint64_t launched) {
   long_record r;
   long_begin(&r, PROF_I_KIND_SCOPE, CAPTURE_START + start, duration, 1);
   r.flags = flags;
@@ -28,7 +31,8 @@ static CAPTURE_UNUSED void put_device_scope(prof_i_head *chunk, uint64_t start, 
   long_end(&r, chunk);
 }
 
-/* Those of the thread, two in each other, across the edges of its scopes; and one of a thread that has nothing else. */
+/* Those of the thread, two in each other, across the edges of its scopes; and one of a thread that
+   has nothing else. */
 static CAPTURE_UNUSED void put_calls(capture *c) {
   static const uint64_t of[] = {1, PROF_I_SERIAL_OF_KERNELS | 4711};
   for (uint64_t i = 0; i < sizeof of / sizeof *of; i++) {
@@ -43,18 +47,32 @@ static CAPTURE_UNUSED void put_calls(capture *c) {
   }
 }
 
-/* A thread, a stream of a device, one of a device that nobody serves; scopes in each other, launches that are in no scope, of no thread, and at one moment. */
+/* A thread, a stream of a device, one of a device that nobody serves; scopes in each other,
+   launches that are in no scope, of no thread, and at one moment. */
 static CAPTURE_UNUSED void device_capture(capture *c) {
   enum { SIDE = PROF_I_FLAG_DEVICE | PROF_I_FLAG_STREAM };
   capture_begin(c, 160 << 10);
   prof_i_head *const meta = capture_meta(c);
   capture_site(meta, 1, "kernel", "operator", 1);
   capture_track(meta, (prof_device){4, 1}, 0x7000, "compute");
-  put_device(meta, &(prof_i_device_state){.type = 4, .index = 1, .flags = PROF_I_DEVICE_READ, .scope_count = 5, .clock_error_ns = 7, .early_count = 1, .early_ns = 3, .name = "a device", .back_end = "opencl"});
+  put_device(meta, &(prof_i_device_state){.type = 4,
+                                          .index = 1,
+                                          .flags = PROF_I_DEVICE_READ,
+                                          .scope_count = 5,
+                                          .clock_error_ns = 7,
+                                          .early_count = 1,
+                                          .early_ns = 3,
+                                          .name = "a device",
+                                          .back_end = "opencl"});
   put_device(meta, &(prof_i_device_state){.type = 2, .result = -1, .reason = "cuda: nowhere"});
-  prof_i_head *const chunk = capture_chunk(c, PROF_I_UNIT_BYTES, 1), *const stream = capture_extent(c, PROF_I_EXTENT_CHUNK, PROF_I_UNIT_BYTES);
+  prof_i_head *const chunk = capture_chunk(c, PROF_I_UNIT_BYTES, 1), *const stream = capture_extent(
+                                                                         c, PROF_I_EXTENT_CHUNK,
+                                                                         PROF_I_UNIT_BYTES);
   stream->sequence = ++c->sequence << 1;
-  capture_owner_as(stream, 2, 0x7000, PROF_I_ROLE_STREAM | 4 << PROF_I_ROLE_TYPE_SHIFT | UINT64_C(1) << PROF_I_ROLE_INDEX_SHIFT, "stream 0x7000");
+  capture_owner_as(
+      stream, 2, 0x7000,
+      PROF_I_ROLE_STREAM | 4 << PROF_I_ROLE_TYPE_SHIFT | UINT64_C(1) << PROF_I_ROLE_INDEX_SHIFT,
+      "stream 0x7000");
   put_device_scope(chunk, 12, 3, SIDE, 0, 0);
   put_device_scope(chunk, 16, 1, SIDE | PROF_I_FLAG_NAME, 0, 0);
   put_device_scope(chunk, 10, 10, SIDE, 0, 0);

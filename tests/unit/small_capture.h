@@ -1,4 +1,5 @@
-/* One small capture with a little of everything: what mutation tests and the fuzzer's seeds start from. */
+/* One small capture with a little of everything: what mutation tests and the fuzzer's seeds start
+   from. */
 #ifndef PROF_TESTS_SMALL_CAPTURE_H
 #define PROF_TESTS_SMALL_CAPTURE_H
 
@@ -94,7 +95,8 @@ static CAPTURE_UNUSED void small_capture(capture *c) {
   capture_begin(c, 192 << 10);
   small_meta(c);
   prof_i_head *const chunk = capture_chunk(c, PROF_I_UNIT_BYTES, 1);
-  for (uint64_t i = 0; i < 6; i++) capture_plain(chunk, CAPTURE_START + 200 + i * 100, 50, 2 + i % 2);
+  for (uint64_t i = 0; i < 6; i++)
+    capture_plain(chunk, CAPTURE_START + 200 + i * 100, 50, 2 + i % 2);
   capture_plain(chunk, CAPTURE_START + 150, 800, 1);
   small_details(chunk);
   capture_claim(chunk, 2);

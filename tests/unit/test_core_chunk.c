@@ -1,4 +1,5 @@
-/* Chunks: how they grow, when the last of the room is used, what the next thread takes over, what a ring and a clear give back. */
+/* Chunks: how they grow, when the last of the room is used, what the next thread takes over, what a
+   ring and a clear give back. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <semaphore.h>
@@ -37,7 +38,9 @@ static size_t chunk_sizes(uint64_t *sizes, size_t room) {
 
 static void chunks_grow_by_four_up_to_a_64th_of_the_arena(void **state) {
   (void)state;
-  static const struct { uint64_t cap_mib, largest_kib; } cases[] = {{1, 64}, {16, 256}, {64, 1024}, {256, 1024}};
+  static const struct {
+    uint64_t cap_mib, largest_kib;
+  } cases[] = {{1, 64}, {16, 256}, {64, 1024}, {256, 1024}};
   for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
     uint64_t sizes[8];
     start(PROF_POLICY_KEEP, cases[c].cap_mib << 20);
@@ -45,8 +48,9 @@ static void chunks_grow_by_four_up_to_a_64th_of_the_arena(void **state) {
     const size_t count = chunk_sizes(sizes, 8);
     assert_true(count >= 2);
     uint64_t wanted = PROF_I_UNIT_BYTES;
-    for (size_t i = 0; i < count;
-         i++, wanted = wanted * 4 < cases[c].largest_kib << 10 ? wanted * 4 : cases[c].largest_kib << 10)
+    for (size_t i = 0; i < count; i++, wanted = wanted * 4 < cases[c].largest_kib << 10
+                                                    ? wanted * 4
+                                                    : cases[c].largest_kib << 10)
       assert_int_equal(sizes[i], wanted);
   }
 }
@@ -70,7 +74,8 @@ static void the_cap_is_used_up_to_its_last_unit(void **state) {
   assert_int_equal(health.is_full, 1);
   assert_int_equal(health.recorded_count + health.lost_count[PROF_LOSS_FULL], 100000);
   assert_in_range(health.arena_bytes, (1 << 20) - PROF_I_UNIT_BYTES + 1, 1 << 20);
-  /* header, a slot, the meta extents; the rest holds records but for the chunks' heads and owners */
+  /* header, a slot, the meta extents; the rest holds records but for the chunks' heads and
+     owners */
   assert_in_range(health.recorded_count, ((1 << 20) - 3 * PROF_I_SLOT_BYTES) / 16, (1 << 20) / 16);
 }
 
@@ -94,8 +99,9 @@ static void scopes_open_when_the_arena_fills_are_recorded(void **state) {
   (void)state;
   start(PROF_POLICY_KEEP, 1 << 20);
   WITH_BASE_PROFILER(PROF_HOST, "outer", "x", PROF_ARGS("n", 1), {
-    WITH_BASE_PROFILER(PROF_HOST, "middle", "x", PROF_NO_ARGS,
-                       { WITH_BASE_PROFILER(PROF_HOST, "inner", "x", PROF_NO_ARGS, { record(100000); }); });
+    WITH_BASE_PROFILER(PROF_HOST, "middle", "x", PROF_NO_ARGS, {
+      WITH_BASE_PROFILER(PROF_HOST, "inner", "x", PROF_NO_ARGS, { record(100000); });
+    });
   });
   uint64_t count = 0;
   static const char *const names[] = {"outer", "middle", "inner"};
@@ -122,7 +128,8 @@ static void a_ring_keeps_the_newest_and_counts_the_rest(void **state) {
   for (size_t i = 1; i < count; i++) assert_int_equal(sizes[i], 64 << 10);
 }
 
-/* Words of a chunk's free room at which a record may begin, and which a reader would take for one of the chunk's generation, if the room were claimed and not yet marked. */
+/* Words of a chunk's free room at which a record may begin, and which a reader would take for one
+   of the chunk's generation, if the room were claimed and not yet marked. */
 static uint64_t misleading_words(uint64_t *looked_at) {
   uint64_t count = 0, offset = 0;
   const uint64_t end = prof_i_arena_readable_bytes();
@@ -130,7 +137,8 @@ static uint64_t misleading_words(uint64_t *looked_at) {
     if (head->kind != PROF_I_EXTENT_CHUNK) continue;
     for (uint64_t at = head->cursor; at < head->bytes; at += 16, ++*looked_at) {
       const uint64_t word = *(const uint64_t *)(const void *)((const char *)head + at);
-      count += (word & PROF_I_GENERATION_MASK) == head->generation || ((word & 15) == 0 && (word >> 4 & 15) == head->generation);
+      count += (word & PROF_I_GENERATION_MASK) == head->generation ||
+               ((word & 15) == 0 && (word >> 4 & 15) == head->generation);
     }
   }
   return count;
@@ -145,16 +153,21 @@ static void no_word_of_what_a_ring_held_is_taken_for_a_record(void **state) {
   const uint32_t tag = prof_memory_tag("tagged");
   for (uintptr_t i = 1; i < 400000; i++) {
     const void *const address = (const void *)(i * 4097); /* ends as any generation may */
-    if (i % 7 == 0) prof_memory_alloc_for(pool, address, 1, 100, tag, i);
-    else prof_memory_alloc(pool, address, 100, 100);
+    if (i % 7 == 0)
+      prof_memory_alloc_for(pool, address, 1, 100, tag, i);
+    else
+      prof_memory_alloc(pool, address, 100, 100);
     if (i % 11 == 0) record(1);
     if (i % 13 == 0) prof_memory_reserve(pool, address, i);
-    if (i % 17 == 0) WITH_BASE_PROFILER(PROF_HOST, "with a text", "x", PROF_ARGS("key", "a value of some length", "number", i), {});
+    if (i % 17 == 0)
+      WITH_BASE_PROFILER(PROF_HOST, "with a text", "x",
+                         PROF_ARGS("key", "a value of some length", "number", i), {});
     prof_memory_free(pool, address, 100);
     if (i % 10007 == 0) misleading += misleading_words(&looked_at);
   }
   prof_pool_destroy(pool);
-  assert_true(health_now().lost_count[PROF_LOSS_OVERWRITTEN] > 20 * 30000); /* round more often than there are generations */
+  /* round more often than there are generations */
+  assert_true(health_now().lost_count[PROF_LOSS_OVERWRITTEN] > 20 * 30000);
   assert_true(looked_at > 10000);
   assert_int_equal(misleading, 0);
 }
@@ -205,9 +218,11 @@ static void clear_gives_the_room_back(void **state) {
     const prof_health health = health_now();
     assert_int_equal(health.recorded_count, 100000);
     assert_int_equal(health.is_full, 0);
-    if (round == 2) after_first = health.arena_bytes; /* from here on it uses the same pieces again */
-    if (round > 2) /* records of the clock and of clears take a unit now and then: a slow machine has more of them */
-      assert_in_range(health.arena_bytes, 0, after_first + 4 * PROF_I_UNIT_BYTES);
+    /* from here on it uses the same pieces again */
+    if (round == 2) after_first = health.arena_bytes;
+    /* records of the clock and of clears take a unit now and then: a slow machine has more of
+       them */
+    if (round > 2) assert_in_range(health.arena_bytes, 0, after_first + 4 * PROF_I_UNIT_BYTES);
     assert_int_equal(prof_clear(), PROF_OK);
     assert_int_equal(health_now().recorded_count, 0);
   }
@@ -236,7 +251,8 @@ static void a_part_filled_chunk_is_taken_over(void **state) {
   }
   assert_int_equal(health_now().recorded_count, 10 * THREADS);
   uint64_t sizes[64];
-  assert_in_range(chunk_sizes(sizes, 64), 1, 8); /* 200 threads of 10 records and what says whose they are: 60 KB */
+  /* 200 threads of 10 records and what says whose they are: 60 KB */
+  assert_in_range(chunk_sizes(sizes, 64), 1, 8);
 }
 
 static void *record_100(void *unused) {
@@ -244,12 +260,14 @@ static void *record_100(void *unused) {
   return unused;
 }
 
-/* In the smallest arena, too: what the helper has ready is a part of it, and no thread is without a slot. */
+/* In the smallest arena, too: what the helper has ready is a part of it, and no thread is without a
+   slot. */
 static void a_helper_leaves_room_for_threads(void **state) {
   (void)state;
   enum { THREADS = 5 };
   for (uint32_t policy = PROF_POLICY_KEEP; policy <= PROF_POLICY_RING; policy++) {
-    const prof_options options = {.size = sizeof options, .policy = policy, .cap_bytes = 1 << 20, .helper_thread = 1};
+    const prof_options options = {
+        .size = sizeof options, .policy = policy, .cap_bytes = 1 << 20, .helper_thread = 1};
     uint64_t sizes[64];
     start(policy, 2 << 20); /* so that the arena is a new one */
     assert_int_equal(prof_stop(), PROF_OK);
@@ -257,10 +275,12 @@ static void a_helper_leaves_room_for_threads(void **state) {
     WAIT_WHILE(policy != PROF_POLICY_RING && chunk_sizes(sizes, 64) < 2); /* the helper is at it */
     record(100);
     pthread_t threads[THREADS];
-    for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, record_100, NULL), 0);
+    for (int i = 0; i < THREADS; i++)
+      assert_int_equal(pthread_create(&threads[i], NULL, record_100, NULL), 0);
     for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
     const prof_health health = health_now();
-    assert_int_equal(health.recorded_count + health.lost_count[PROF_LOSS_NO_CHUNK], 100 * (THREADS + 1));
+    assert_int_equal(health.recorded_count + health.lost_count[PROF_LOSS_NO_CHUNK],
+                     100 * (THREADS + 1));
     assert_true(health.recorded_count > 0);
     assert_int_equal(health.lost_count[PROF_LOSS_NO_THREAD], 0);
     assert_int_equal(prof_stop(), PROF_OK);
@@ -324,10 +344,8 @@ static void a_helper_loses_nothing_in_a_small_arena(void **state) {
 /* Nor is one thread refused a chunk because the helper is behind. */
 static void a_helper_that_is_behind_loses_nothing_there(void **state) {
   (void)state;
-  const prof_options options = {.size = sizeof options,
-                                .policy = PROF_POLICY_KEEP,
-                                .cap_bytes = 1 << 20,
-                                .helper_thread = 1};
+  const prof_options options = {
+      .size = sizeof options, .policy = PROF_POLICY_KEEP, .cap_bytes = 1 << 20, .helper_thread = 1};
   enum { BEFORE_FULL = 40000 }; /* 640 KB of 1 MiB, which has a slot and the meta data as well */
   uint64_t sizes[64];
   start(options.policy, 2 << 20);

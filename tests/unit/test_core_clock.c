@@ -1,4 +1,5 @@
-/* The clock: ticks, their rate against CLOCK_MONOTONIC, and how exact a conversion is said to be. */
+/* The clock: ticks, their rate against CLOCK_MONOTONIC, and how exact a conversion is said to
+   be. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +20,8 @@
 
 #include "hang_guard.h"
 
-/* One of each pair (clock asked for, ticks per ns known beforehand or 0). Skips what this machine lacks. */
+/* One of each pair (clock asked for, ticks per ns known beforehand or 0). Skips what this machine
+   lacks. */
 static int start_with_clock(uint32_t clock) {
   const prof_options options = {.size = sizeof options, .clock = clock, .cap_bytes = 2 << 20};
   const int status = prof_start_with(&options);
@@ -51,7 +53,8 @@ static void the_default_is_the_counter_where_it_is_safe(void **state) {
   assert_int_equal(prof_i_clock_choose(PROF_CLOCK_TSC), is_safe ? PROF_OK : PROF_E_UNSUPPORTED);
   assert_int_equal(prof_i_clock_choose(PROF_CLOCK_MONOTONIC), PROF_OK);
   assert_false(prof_i_clock_is_counter());
-  const uint64_t before = prof_i_port_raw_ns(), ticks = prof_i_clock_ticks(), after = prof_i_port_raw_ns();
+  const uint64_t before = prof_i_port_raw_ns(), ticks = prof_i_clock_ticks(),
+                 after = prof_i_port_raw_ns();
   assert_in_range(ticks, before, after); /* nanoseconds themselves */
 }
 
@@ -126,12 +129,14 @@ static void times_are_on_the_hosts_clock(void **state) {
   prof_trace_destroy(trace);
 }
 
-/* A process that may not read the counter, neither by itself nor by the C library's clocks, which read it too: whatever prof does there, from the
-   first start to the dump, must do without. */
+/* A process that may not read the counter, neither by itself nor by the C library's clocks, which
+   read it too: whatever prof does there, from the first start to the dump, must do without. */
 static void a_process_without_the_counter_records(void **state) {
   (void)state;
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-  print_message("skip: the sanitizer's own code reads the counter, AddressSanitizer's where it takes memory of a size for the first time\n");
+  print_message(
+      "skip: the sanitizer's own code reads the counter, AddressSanitizer's where it takes memory "
+      "of a size for the first time\n");
 #elif defined(__x86_64__)
   const pid_t child = fork();
   if (child == 0) {
@@ -157,7 +162,8 @@ static void a_process_without_the_counter_records(void **state) {
     print_message("skip: this kernel does not forbid the time-stamp counter\n");
     return;
   }
-  if (!WIFEXITED(how) || WEXITSTATUS(how) != 0) fail_msg("the child ended with %d, signal %d", WEXITSTATUS(how), WTERMSIG(how));
+  if (!WIFEXITED(how) || WEXITSTATUS(how) != 0)
+    fail_msg("the child ended with %d, signal %d", WEXITSTATUS(how), WTERMSIG(how));
 #else
   print_message("skip: only x86-64 forbids the counter\n");
 #endif

@@ -108,11 +108,10 @@ static void who_finds_the_table_taken_walks(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_full_chunk_is_walked_once),
-      cmocka_unit_test(what_is_known_ends_with_a_clear),
-      cmocka_unit_test(what_is_known_ends_where_a_ring_comes_round),
-      cmocka_unit_test(what_is_known_ends_with_the_capture),
-      cmocka_unit_test(who_finds_the_table_taken_walks)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(a_full_chunk_is_walked_once),
+                                     cmocka_unit_test(what_is_known_ends_with_a_clear),
+                                     cmocka_unit_test(what_is_known_ends_where_a_ring_comes_round),
+                                     cmocka_unit_test(what_is_known_ends_with_the_capture),
+                                     cmocka_unit_test(who_finds_the_table_taken_walks)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

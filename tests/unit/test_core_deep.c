@@ -79,9 +79,9 @@ static void entries_of_tasks_do_not_pile_up(void **state) {
       if (prof_i_this_thread->slot->deep > most) most = prof_i_this_thread->slot->deep;
     }
     assert_in_range(most, TASKS - PROF_I_OPEN_COUNT, 3 * TASKS);
-    assert_int_equal(prof_i_this_thread->slot->deep - prof_i_this_thread->slot->deep_gone +
-                         PROF_I_OPEN_COUNT,
-                     TASKS);
+    assert_int_equal(
+        prof_i_this_thread->slot->deep - prof_i_this_thread->slot->deep_gone + PROF_I_OPEN_COUNT,
+        TASKS);
     for (int i = 0; i < TASKS; i++) prof_scope_end(open_tasks[i]);
     run_block();
     check_recorded(TASKS + TURNS * 4 + 3);
@@ -121,9 +121,9 @@ static void entries_that_another_thread_ends_are_counted_once(void **state) {
   }
   pthread_join(thread, NULL);
   run_block(); /* whose end takes off what is gone */
-  assert_int_equal(prof_i_this_thread->slot->deep - prof_i_this_thread->slot->deep_gone +
-                       PROF_I_OPEN_COUNT,
-                   TASKS);
+  assert_int_equal(
+      prof_i_this_thread->slot->deep - prof_i_this_thread->slot->deep_gone + PROF_I_OPEN_COUNT,
+      TASKS);
   for (int i = 0; i < TASKS; i++) prof_scope_end(open_tasks[i]);
   run_block();
   check_recorded(TASKS + TURNS + TURNS / 8 * 3 + 6);
@@ -151,8 +151,7 @@ static prof_site nested;
 static void calls_that_nest_are_as_blocks(void **state) {
   (void)state;
   record_afresh();
-  for (int i = 0; i < TASKS; i++)
-    open_tasks[i] = prof_scope_begin_at(&nested, "nested", "tasks");
+  for (int i = 0; i < TASKS; i++) open_tasks[i] = prof_scope_begin_at(&nested, "nested", "tasks");
   run_block();
   prof_scope_end(prof_scope_begin_at(&nested, "nested", "tasks"));
   assert_int_equal(prof_i_this_thread->slot->deep, TASKS - PROF_I_OPEN_COUNT);

@@ -30,9 +30,7 @@ static pthread_key_t key;
 static pthread_barrier_t all_there;
 static void (*in_last_round)(void);
 
-static void record(void) {
-  WITH_BASE_PROFILER(PROF_HOST, "some", "thread", PROF_NO_ARGS, {});
-}
+static void record(void) { WITH_BASE_PROFILER(PROF_HOST, "some", "thread", PROF_NO_ARGS, {}); }
 static void leave_open(void) { prof_scope_begin(1, "left open", "thread", NULL); }
 static void record_and_leave_open(void) {
   record();
@@ -45,8 +43,10 @@ static void record_together(void) {
 
 static void at_the_end(void *rounds_left) {
   const intptr_t left = (intptr_t)rounds_left;
-  if (left > 1) pthread_setspecific(key, (void *)(left - 1));
-  else in_last_round();
+  if (left > 1)
+    pthread_setspecific(key, (void *)(left - 1));
+  else
+    in_last_round();
 }
 static void *end_by_destructor(void *unused) {
   pthread_setspecific(key, (void *)(intptr_t)PTHREAD_DESTRUCTOR_ITERATIONS);

@@ -1,4 +1,5 @@
-/* The memory of a capture without a file, before it is mapped: of a fixed size for all who might get it, and nobody does by exec. */
+/* The memory of a capture without a file, before it is mapped: of a fixed size for all who might
+   get it, and nobody does by exec. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

@@ -286,8 +286,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_teardown(a_name_that_comes_again_takes_16_bytes, stop),
       cmocka_unit_test_teardown(a_call_site_counts_what_was_looked_up_in_vain_for_itself, stop),
-      cmocka_unit_test_teardown(
-          a_name_that_comes_once_is_not_learnt_behind_64_open_scopes, stop),
+      cmocka_unit_test_teardown(a_name_that_comes_once_is_not_learnt_behind_64_open_scopes, stop),
       cmocka_unit_test_teardown(an_address_that_comes_again_has_the_text_that_is_there_now, stop),
       cmocka_unit_test_teardown(a_text_whose_memory_is_gone_stays, stop),
       cmocka_unit_test_teardown(names_stand_in_each_capture_that_has_their_records, stop),

@@ -38,7 +38,8 @@ static void a_larger_struct_must_end_in_zeros(void **state) {
     sample untouched = {5, 6, 7};
     memset(given.unknown, 0, sizeof given.unknown);
     ((char *)given.unknown)[i] = 1;
-    assert_int_equal(prof_i_sized_copy(&untouched, sizeof untouched, &given, "sample"), PROF_E_INVALID);
+    assert_int_equal(prof_i_sized_copy(&untouched, sizeof untouched, &given, "sample"),
+                     PROF_E_INVALID);
     assert_int_equal(untouched.first, 6);
     assert_non_null(strstr(prof_last_error(), "sample"));
   }
@@ -63,13 +64,15 @@ static prof_options complete(prof_options options) {
 
 static void zero_means_the_default_for_every_field(void **state) {
   (void)state;
-  const prof_options memory = complete((prof_options){.level = 0}), file = complete((prof_options){.path = "x"});
+  const prof_options memory = complete((prof_options){.level = 0}),
+                     file = complete((prof_options){.path = "x"});
   assert_int_equal(memory.level, 1);
   assert_int_equal(memory.policy, PROF_POLICY_KEEP);
   assert_in_range(memory.cap_bytes, 1 << 20, 256 << 20);
   assert_int_equal(file.policy, PROF_POLICY_STREAM);
   assert_int_equal(file.cap_bytes, 4ull << 30);
-  assert_int_equal(complete((prof_options){.path = "x", .policy = PROF_POLICY_RING}).policy, PROF_POLICY_RING);
+  assert_int_equal(complete((prof_options){.path = "x", .policy = PROF_POLICY_RING}).policy,
+                   PROF_POLICY_RING);
 }
 
 static void the_cap_is_whole_units_within_its_bounds(void **state) {

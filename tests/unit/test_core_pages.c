@@ -63,8 +63,7 @@ static void large_chunks_of_a_file_lie_at_multiples_of_their_size(void **state) 
   snprintf(output, sizeof output, "%s/out.json", folder);
   const prof_options options = {.size = sizeof options, .level = 1, .path = output};
   assert_int_equal(prof_start_with(&options), PROF_OK);
-  for (int i = 0; i < SCOPES; i++)
-    WITH_BASE_PROFILER(PROF_HOST, "scope", "test", PROF_NO_ARGS, {});
+  for (int i = 0; i < SCOPES; i++) WITH_BASE_PROFILER(PROF_HOST, "scope", "test", PROF_NO_ARGS, {});
   prof_health health = {.size = sizeof health};
   prof_health(&health);
   assert_int_equal(prof_stop(), PROF_OK);

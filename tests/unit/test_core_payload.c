@@ -1,4 +1,5 @@
-/* How a scope's name, category, device and arguments are packed, and what is cut when the room is short. */
+/* How a scope's name, category, device and arguments are packed, and what is cut when the room is
+   short. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +16,8 @@
 enum { ROOM = PROF_I_PAYLOAD_BYTES_MAX / 8 };
 static const uint64_t canary = 0xc0ffee;
 
-/* Packs into at most room words and reads them back as the reader does; words 0 and 1 are the record's. */
+/* Packs into at most room words and reads them back as the reader does; words 0 and 1 are the
+   record's. */
 static prof_i_payload packed_into(const prof_details *details, uint32_t room, prof_i_long *back) {
   static uint64_t words[2 + ROOM + 2];
   prof_i_payload payload;
@@ -30,7 +32,8 @@ static prof_i_payload packed_into(const prof_details *details, uint32_t room, pr
 }
 
 static prof_details with_texts(const char *name, const char *category) {
-  return (prof_details){name, category, PROF_NUL_TERMINATED, PROF_NUL_TERMINATED, 0, PROF_HOST, 0, 0, PROF_NO_ARGS};
+  return (prof_details){name, category, PROF_NUL_TERMINATED, PROF_NUL_TERMINATED, 0, PROF_HOST,
+                        0,    0,        PROF_NO_ARGS};
 }
 
 static void literal_names_take_no_room(void **state) {
@@ -51,7 +54,8 @@ static void each_part_comes_back(void **state) {
   details.flags = PROF_I_ON_STREAM;
   details.stream = 0x123456789abcdef0;
   const prof_i_payload payload = packed_into(&details, ROOM, &back);
-  assert_int_equal(payload.flags, PROF_I_FLAG_DEVICE | PROF_I_FLAG_STREAM | PROF_I_FLAG_NAME | PROF_I_FLAG_CATEGORY);
+  assert_int_equal(payload.flags, PROF_I_FLAG_DEVICE | PROF_I_FLAG_STREAM | PROF_I_FLAG_NAME |
+                                      PROF_I_FLAG_CATEGORY);
   assert_int_equal(back.device, PROF_DEVICE_CUDA | (uint64_t)(uint32_t)-3 << 32);
   assert_int_equal(back.stream, details.stream);
   assert_int_equal(back.name.bytes, 6);
@@ -74,13 +78,15 @@ static void counted_names_may_hold_anything(void **state) {
   assert_int_equal(back.name.bytes, 0);
 }
 
-/* Every room from one word on: never more than it, never a torn text, and the flag says when something is missing. */
+/* Every room from one word on: never more than it, never a torn text, and the flag says when
+   something is missing. */
 static void every_room_is_kept_to(void **state) {
   (void)state;
   const int64_t dims[] = {1, 2, 3};
   const prof_tensor tensor = {dims, 3, PROF_F32};
-  const prof_arg items[] = {prof_i_arg_i64("a", 1), prof_i_arg_text("b", "a text of some length"), prof_i_arg_tensor(&tensor),
-                            prof_i_arg_text("c", ""), prof_i_arg_f64("d", 0.5)};
+  const prof_arg items[] = {prof_i_arg_i64("a", 1), prof_i_arg_text("b", "a text of some length"),
+                            prof_i_arg_tensor(&tensor), prof_i_arg_text("c", ""),
+                            prof_i_arg_f64("d", 0.5)};
   prof_details details = with_texts("a name that is rather long", "and a category");
   details.device = (prof_device){PROF_DEVICE_ROCM, 1};
   details.args = (prof_args){items, 5, PROF_ARGS_PAIRS, NULL};
@@ -89,13 +95,16 @@ static void every_room_is_kept_to(void **state) {
   assert_int_equal(whole.flags & PROF_I_FLAG_CUT, 0);
   assert_int_equal(whole.arg_count, 5);
   assert_int_equal(whole.words, 1 + 1 + 5 + 3 + 1 + 4 + 4 + 1 + 1);
-  for (uint32_t room = 3; room <= whole.words; room++) { /* head, device, and a length: what any scope gets */
+  /* head, device, and a length: what any scope gets */
+  for (uint32_t room = 3; room <= whole.words; room++) {
     const prof_i_payload payload = packed_into(&details, room, &back);
     assert_int_equal((payload.flags & PROF_I_FLAG_CUT) != 0, room < whole.words);
     assert_in_range(payload.arg_count, 0, whole.arg_count);
-    assert_true(back.name.bytes <= 26 && memcmp(back.name.data, details.name, (size_t)back.name.bytes) == 0);
+    assert_true(back.name.bytes <= 26 &&
+                memcmp(back.name.data, details.name, (size_t)back.name.bytes) == 0);
     if (back.category.data)
-      assert_true(back.category.bytes <= 14 && memcmp(back.category.data, details.category, (size_t)back.category.bytes) == 0);
+      assert_true(back.category.bytes <= 14 &&
+                  memcmp(back.category.data, details.category, (size_t)back.category.bytes) == 0);
     if (payload.arg_count > 0) assert_int_equal(back.values[0], 1);
   }
 }
@@ -130,7 +139,8 @@ static void a_huge_name_leaves_an_empty_category(void **state) {
   assert_true(payload.flags & PROF_I_FLAG_CUT);
   assert_in_range(back.name.bytes, 16000, PROF_I_PAYLOAD_BYTES_MAX);
   assert_int_equal(back.category.bytes, 0);
-  details.name_bytes = UINT32_MAX - 1; /* as long as a view can say; no more of it is read than fits */
+  /* as long as a view can say; no more of it is read than fits */
+  details.name_bytes = UINT32_MAX - 1;
   details.name = huge;
   assert_in_range(packed_into(&details, ROOM, &back).name_bytes, 16000, PROF_I_PAYLOAD_BYTES_MAX);
 }

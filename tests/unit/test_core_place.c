@@ -1,4 +1,5 @@
-/* Where a capture's file goes: beside the output, else elsewhere with a reason; never over, or through, what is there. */
+/* Where a capture's file goes: beside the output, else elsewhere with a reason; never over, or
+   through, what is there. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <setjmp.h>
@@ -23,7 +24,9 @@ static char output[sizeof folder + 16];
 
 enum { ROOM = 512 };
 
-static int create(const char *at, char *path, char *reason) { return prof_i_place_create(at, false, path, ROOM, reason, ROOM); }
+static int create(const char *at, char *path, char *reason) {
+  return prof_i_place_create(at, false, path, ROOM, reason, ROOM);
+}
 
 static void a_capture_stands_beside_its_output_and_is_its_users_alone(void **state) {
   (void)state;
@@ -80,7 +83,8 @@ static void an_unfit_directory_is_named_and_another_one_found(void **state) {
 static void a_short_room_is_refused_and_nothing_is_left(void **state) {
   (void)state;
   char path[8], reason[ROOM];
-  assert_int_equal(prof_i_place_create(output, false, path, sizeof path, reason, sizeof reason), -1);
+  assert_int_equal(prof_i_place_create(output, false, path, sizeof path, reason, sizeof reason),
+                   -1);
   assert_non_null(strstr(reason, "too long"));
   assert_non_null(strstr(reason, "in memory"));
   assert_string_equal(path, "");
@@ -91,14 +95,16 @@ static void a_short_room_is_refused_and_nothing_is_left(void **state) {
 static void a_suffix_stands_before_the_ending(void **state) {
   (void)state;
   static const char *const cases[][2] = {
-      {"trace.json", "trace.%ld.json"}, {"trace.json.gz", "trace.%ld.json.gz"}, {"trace", "trace.%ld"},
-      {"a.b/trace", "a.b/trace.%ld"},   {"a/.hidden", "a/.hidden.%ld"},         {"x.tar.json", "x.tar.%ld.json"},
+      {"trace.json", "trace.%ld.json"}, {"trace.json.gz", "trace.%ld.json.gz"},
+      {"trace", "trace.%ld"},           {"a.b/trace", "a.b/trace.%ld"},
+      {"a/.hidden", "a/.hidden.%ld"},   {"x.tar.json", "x.tar.%ld.json"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     char path[64], wanted[64];
     snprintf(path, sizeof path, "%s", cases[i][0]);
     const char *const mark = strstr(cases[i][1], "%ld");
-    snprintf(wanted, sizeof wanted, "%.*s%ld%s", (int)(mark - cases[i][1]), cases[i][1], (long)getpid(), mark + 3);
+    snprintf(wanted, sizeof wanted, "%.*s%ld%s", (int)(mark - cases[i][1]), cases[i][1],
+             (long)getpid(), mark + 3);
     assert_int_equal(prof_i_place_add_suffix(path, sizeof path), PROF_OK);
     assert_string_equal(path, wanted);
   }

@@ -202,8 +202,10 @@ static void one_at_the_end_of_a_chunk_is_whole(void **state) {
   start(PROF_POLICY_KEEP, 0);
   for (int i = 0; i < SCOPES; i++) {
     snprintf(texts[i], sizeof texts[i], "%0*d", 5 + i % 15, i);
-    if (i % 2) with_text(texts[i]);
-    else with_name(texts[i]);
+    if (i % 2)
+      with_text(texts[i]);
+    else
+      with_name(texts[i]);
   }
   for (int i = 0; i < SCOPES; i += 10) flags_of(texts[i]);
 }

@@ -1,4 +1,5 @@
-/* Call sites and argument schemas: one number for one content, wherever it stands, as long as the process lives. */
+/* Call sites and argument schemas: one number for one content, wherever it stands, as long as the
+   process lives. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <setjmp.h>
@@ -28,7 +29,8 @@ static prof_site site_at(const char *file, const char *function, uint32_t line, 
 
 static void the_same_content_has_the_same_number(void **state) {
   (void)state;
-  char file[] = "same.c", function[] = "f", name[] = "name", category[] = "category"; /* not the same pointers */
+  /* not the same pointers */
+  char file[] = "same.c", function[] = "f", name[] = "name", category[] = "category";
   const prof_site one = site_at("same.c", "f", 3, 1), other = site_at(file, function, 3, 1);
   const uint32_t number = prof_i_site_number(&one, "name", "category");
   assert_int_not_equal(number, 0);
@@ -43,13 +45,15 @@ static void every_part_of_the_content_counts(void **state) {
   static const struct {
     const char *file, *function, *name, *category;
     uint32_t line, level;
-  } variants[] = {{"a.c", "f", "n", "c", 1, 1},  {"b.c", "f", "n", "c", 1, 1},  {"a.c", "g", "n", "c", 1, 1},
-                  {"a.c", "f", "m", "c", 1, 1},  {"a.c", "f", "n", "d", 1, 1},  {"a.c", "f", "n", "c", 2, 1},
-                  {"a.c", "f", "n", "c", 1, 2},  {"a.c", "f", NULL, "c", 1, 1}, {"a.c", "f", "nc", "", 1, 1},
-                  {"a.c", "f", "n", NULL, 1, 1}, {NULL, NULL, "n", "c", 1, 1}};
+  } variants[] = {
+      {"a.c", "f", "n", "c", 1, 1},  {"b.c", "f", "n", "c", 1, 1},  {"a.c", "g", "n", "c", 1, 1},
+      {"a.c", "f", "m", "c", 1, 1},  {"a.c", "f", "n", "d", 1, 1},  {"a.c", "f", "n", "c", 2, 1},
+      {"a.c", "f", "n", "c", 1, 2},  {"a.c", "f", NULL, "c", 1, 1}, {"a.c", "f", "nc", "", 1, 1},
+      {"a.c", "f", "n", NULL, 1, 1}, {NULL, NULL, "n", "c", 1, 1}};
   uint32_t numbers[sizeof variants / sizeof *variants];
   for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
-    const prof_site site = site_at(variants[i].file, variants[i].function, variants[i].line, variants[i].level);
+    const prof_site site =
+        site_at(variants[i].file, variants[i].function, variants[i].line, variants[i].level);
     numbers[i] = prof_i_site_number(&site, variants[i].name, variants[i].category);
     assert_int_not_equal(numbers[i], 0);
     for (size_t k = 0; k < i; k++) assert_int_not_equal(numbers[i], numbers[k]);
@@ -74,14 +78,17 @@ static void long_literals_are_cut_and_still_told_apart_by_what_stands_before(voi
 static void schemas_are_told_apart_by_kind_format_keys_and_types(void **state) {
   (void)state;
   const prof_site site = site_at("schema.c", "f", 1, 1);
-  const uint32_t at = prof_i_site_number(&site, "n", "c"), elsewhere = prof_i_site_number(&site, "m", "c");
+  const uint32_t at = prof_i_site_number(&site, "n", "c"),
+                 elsewhere = prof_i_site_number(&site, "m", "c");
   char key[] = "a", format[] = "%d";
   const prof_arg plain[] = {prof_i_arg_i64("a", 1), prof_i_arg_i64("b", 2)};
   const prof_arg again[] = {prof_i_arg_i64(key, 7), prof_i_arg_i64("b", 8)};
   const prof_arg other_key[] = {prof_i_arg_i64("a", 1), prof_i_arg_i64("c", 2)};
   const prof_arg other_type[] = {prof_i_arg_i64("a", 1), prof_i_arg_f64("b", 2)};
-  const prof_args pairs = {plain, 2, PROF_ARGS_PAIRS, NULL}, same = {again, 2, PROF_ARGS_PAIRS, NULL};
-  const prof_args one_format = {plain, 2, PROF_ARGS_FORMAT, "%d"}, same_format = {plain, 2, PROF_ARGS_FORMAT, format};
+  const prof_args pairs = {plain, 2, PROF_ARGS_PAIRS, NULL},
+                  same = {again, 2, PROF_ARGS_PAIRS, NULL};
+  const prof_args one_format = {plain, 2, PROF_ARGS_FORMAT, "%d"},
+                  same_format = {plain, 2, PROF_ARGS_FORMAT, format};
   const prof_args others[] = {{other_key, 2, PROF_ARGS_PAIRS, NULL},
                               {other_type, 2, PROF_ARGS_PAIRS, NULL},
                               {plain, 2, PROF_ARGS_LIST, NULL},
@@ -92,7 +99,8 @@ static void schemas_are_told_apart_by_kind_format_keys_and_types(void **state) {
   assert_int_equal(prof_i_schema_number(at, &pairs, 2), number); /* as the site remembers it */
   assert_int_equal(prof_i_schema_number(at, &same, 2), number);
   assert_int_equal(prof_i_schema_number(elsewhere, &same, 2), number);
-  assert_int_equal(prof_i_schema_number(at, &one_format, 2), prof_i_schema_number(at, &same_format, 2));
+  assert_int_equal(prof_i_schema_number(at, &one_format, 2),
+                   prof_i_schema_number(at, &same_format, 2));
   assert_int_not_equal(prof_i_schema_number(at, &pairs, 1), number); /* the second one was cut */
   for (size_t i = 0; i < sizeof others / sizeof *others; i++)
     assert_int_not_equal(prof_i_schema_number(at, &others[i], 2), number);
@@ -139,7 +147,8 @@ static void with_the_gate_closed_arguments_stay_or_are_flagged_and_counted(void 
   static const struct {
     const char *key;
     int is_closed, is_cut;
-  } runs[] = {{"first", 0, 0}, {"second", 0, 0}, {"first", 1, 0}, {"second", 1, 0}, {"third", 1, 1}, {"third", 0, 0}};
+  } runs[] = {{"first", 0, 0},  {"second", 0, 0}, {"first", 1, 0},
+              {"second", 1, 0}, {"third", 1, 1},  {"third", 0, 0}};
   const prof_options options = {.size = sizeof options, .cap_bytes = 3 << 20};
   prof_trace *trace = NULL;
   prof_cursor *cursor = NULL;
@@ -189,7 +198,8 @@ static void texts_that_are_cut_are_told_again_and_again_without_memory(void **st
   const prof_site site = site_at("cut.c", "f", 1, 1);
   const prof_arg item = prof_i_arg_i64(key, 7);
   const prof_args args = {&item, 1, PROF_ARGS_PAIRS, NULL};
-  const uint32_t at = prof_i_site_number(&site, "n", "c"), number = prof_i_schema_number(at, &args, 1);
+  const uint32_t at = prof_i_site_number(&site, "n", "c"),
+                 number = prof_i_schema_number(at, &args, 1);
   assert_int_not_equal(number, 0);
   const long before = mapped_bytes();
   for (int i = 0; i < 2000000; i++) assert_int_equal(prof_i_schema_number(at, &args, 1), number);
@@ -199,7 +209,8 @@ static void texts_that_are_cut_are_told_again_and_again_without_memory(void **st
 /* The last of all: no site is to be had behind it. */
 static void sites_beyond_the_limit_take_no_memory(void **state) {
   (void)state;
-  enum { BLOCKS_MAX = 4 }; /* of 64 MiB: what a million sites of this size fill, and what a table takes */
+  /* of 64 MiB: what a million sites of this size fill, and what a table takes */
+  enum { BLOCKS_MAX = 4 };
   const prof_site site = site_at("many.c", "f", 1, 1);
   char name[32];
   const long before = mapped_bytes();
@@ -216,13 +227,15 @@ static void sites_beyond_the_limit_take_no_memory(void **state) {
     assert_int_equal(prof_i_site_number(&site, name, "many"), 0);
   }
   assert_true(mapped_bytes() - full < 1 << 20);
-  assert_int_not_equal(prof_i_site_number(&site, "site 0", "many"), 0); /* those that are there are found */
+  /* those that are there are found */
+  assert_int_not_equal(prof_i_site_number(&site, "site 0", "many"), 0);
   assert_int_equal(prof_i_site_count(), PROF_I_SITE_COUNT_MAX);
 }
 
 /* ---- libraries that come and go ---- */
 
-typedef void run_scope(uint64_t (*begin)(prof_site *, const char *, const char *), void (*end)(uint64_t));
+typedef void run_scope(uint64_t (*begin)(prof_site *, const char *, const char *),
+                       void (*end)(uint64_t));
 
 /* Compiles a module whose one scope has this name; false when there is no compiler. */
 static int compile(const char *path, const char *name) {
@@ -234,14 +247,17 @@ static int compile(const char *path, const char *name) {
   assert_non_null(file);
   fprintf(file,
           "#include <prof/scope.h>\n"
-          "void run(uint64_t (*begin)(prof_site *, const char *, const char *), void (*end)(uint64_t));\n"
-          "void run(uint64_t (*begin)(prof_site *, const char *, const char *), void (*end)(uint64_t)) {\n"
+          "void run(uint64_t (*begin)(prof_site *, const char *, const char *), void "
+          "(*end)(uint64_t));\n"
+          "void run(uint64_t (*begin)(prof_site *, const char *, const char *), void "
+          "(*end)(uint64_t)) {\n"
           "  static prof_site site = {0, \"module.c\", \"run\", 1, 1};\n"
           "  end(begin(&site, \"%s\", \"module\"));\n"
           "}\n",
           name);
   fclose(file);
-  snprintf(command, sizeof command, "'%s' -shared -fPIC -I'%s/include' -o '%s' '%s' 2>/dev/null", compiler, tree, path, source);
+  snprintf(command, sizeof command, "'%s' -shared -fPIC -I'%s/include' -o '%s' '%s' 2>/dev/null",
+           compiler, tree, path, source);
   return system(command) == 0;
 }
 

@@ -18,7 +18,8 @@ static bool has(uint64_t recorded, int loss, uint64_t lost) {
   prof_health health = {.size = sizeof health};
   prof_health_get(&health);
   bool is_right = health.recorded_count == recorded;
-  for (int i = 0; i < PROF_LOSS_COUNT; i++) is_right &= health.lost_count[i] == (i == loss ? lost : 0);
+  for (int i = 0; i < PROF_LOSS_COUNT; i++)
+    is_right &= health.lost_count[i] == (i == loss ? lost : 0);
   return is_right;
 }
 
@@ -59,7 +60,8 @@ static void a_pool_without_a_thread_makes_valid_json(void **state) {
   prof_pool *pool;
   char *text;
   size_t bytes, at = 0;
-  const prof_options options = {.size = sizeof options, .level = 1, .cap_bytes = 16 << 20}; /* another capture: without a thread */
+  /* another capture: without a thread */
+  const prof_options options = {.size = sizeof options, .level = 1, .cap_bytes = 16 << 20};
   const prof_pool_options of_pool = {.size = sizeof of_pool, .name = "tensors", .query = query};
   assert_int_equal(prof_pool_create(&of_pool, &pool), PROF_OK);
   assert_int_equal(prof_start_with(&options), PROF_OK);

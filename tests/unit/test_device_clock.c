@@ -1,4 +1,6 @@
-/* A device's clock beside the host's, with clocks whose truth is known: the error that is told holds what it is wrong by, in 999 of 1000 trials, whatever the device's clock does; and what was brought over stays in order. */
+/* A device's clock beside the host's, with clocks whose truth is known: the error that is told
+   holds what it is wrong by, in 999 of 1000 trials, whatever the device's clock does; and what was
+   brought over stays in order. */
 #define _GNU_SOURCE
 #include <prof/profiler.h>
 #include <setjmp.h>
@@ -28,7 +30,10 @@ static uint64_t host_ns(void) {
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static uint64_t device_at(uint64_t ns) { return ns + (uint64_t)(truth.offset_ns + (int64_t)((double)(int64_t)(ns - truth.begun_ns) * truth.drift)); }
+static uint64_t device_at(uint64_t ns) {
+  return ns + (uint64_t)(truth.offset_ns +
+                         (int64_t)((double)(int64_t)(ns - truth.begun_ns) * truth.drift));
+}
 
 static void spin(uint64_t ns) {
   for (const uint64_t begun = host_ns(); host_ns() - begun < ns;) {
@@ -50,7 +55,10 @@ static int time_it(prof_backend_self *self, void *event, uint64_t *ns_out) {
   return PROF_BACKEND_OK;
 }
 
-static prof_i_back_end readable = {.table = {.name = "readable", .clock = read_it, .event_time = time_it}}, unreadable = {.table = {.name = "unreadable", .event_time = time_it}};
+static prof_i_back_end readable = {.table = {.name = "readable",
+                                             .clock = read_it,
+                                             .event_time = time_it}},
+                       unreadable = {.table = {.name = "unreadable", .event_time = time_it}};
 static prof_i_device_clock it;
 
 /* A moment whose truth is known to within width ticks. */
@@ -62,7 +70,8 @@ static moment now(void) {
   moment best = {.width = UINT64_MAX};
   for (int i = 0; i < 5; i++) {
     const uint64_t before = prof_i_clock_ticks(), ns = host_ns(), after = prof_i_clock_ticks();
-    if (after - before < best.width) best = (moment){device_at(ns), before + (after - before) / 2, after - before};
+    if (after - before < best.width)
+      best = (moment){device_at(ns), before + (after - before) / 2, after - before};
   }
   return best;
 }
@@ -86,7 +95,8 @@ static bool try_one(uint64_t *worst_error) {
   const moment then = now();
   spin((uint64_t)(rand() % 20000));
   prof_i_device_clock_look(&it, then.device_ns);
-  prof_i_device_clock_bound(&it, &(prof_i_clock_bound){then.device_ns, launched, prof_i_clock_ticks()});
+  prof_i_device_clock_bound(&it,
+                            &(prof_i_clock_bound){then.device_ns, launched, prof_i_clock_ticks()});
   assert_true(prof_i_device_clock_host(&it, then.device_ns, &ticks, &error));
   if (error > *worst_error) *worst_error = error;
   return off_by(ticks, then.ticks) <= error + then.width;
@@ -97,7 +107,9 @@ static void try_many(prof_i_back_end *end, double drift, int64_t offset_ns) {
   int inside = 0;
   begin(end, drift, offset_ns);
   for (int i = 0; i < TRIALS; i++) inside += try_one(&worst);
-  print_message("%s, drift %g, offset %ld ns: %d of %d inside, bar at most %.0f ns\n", end->table.name, drift, (long)offset_ns, inside, TRIALS, (double)worst / prof_i_clock_ticks_per_ns());
+  print_message("%s, drift %g, offset %ld ns: %d of %d inside, bar at most %.0f ns\n",
+                end->table.name, drift, (long)offset_ns, inside, TRIALS,
+                (double)worst / prof_i_clock_ticks_per_ns());
   assert_in_range(inside, TRIALS * 999 / 1000, TRIALS);
 }
 
@@ -117,7 +129,8 @@ static void the_bar_of_one_that_cannot_is_honest(void **state) {
 
 /* ---- order ---- */
 
-/* What is brought over later does not stand before what was brought over earlier, if it is later on the device; and an earlier moment, asked for again, stays. */
+/* What is brought over later does not stand before what was brought over earlier, if it is later on
+   the device; and an earlier moment, asked for again, stays. */
 static void keep_in_order(prof_i_back_end *end, double drift) {
   enum { COUNT = 3000 };
   static moment moments[COUNT];
@@ -128,13 +141,20 @@ static void keep_in_order(prof_i_back_end *end, double drift) {
     moments[i] = now();
     spin((uint64_t)(rand() % 30000));
     if (rand() % 3 == 0) prof_i_device_clock_look(&it, moments[i].device_ns);
-    prof_i_device_clock_bound(&it, &(prof_i_clock_bound){moments[i].device_ns, moments[i].ticks - (uint64_t)(rand() % 40000), prof_i_clock_ticks()});
+    prof_i_device_clock_bound(
+        &it,
+        &(prof_i_clock_bound){moments[i].device_ns, moments[i].ticks - (uint64_t)(rand() % 40000),
+                              prof_i_clock_ticks()});
     assert_true(prof_i_device_clock_host(&it, moments[i].device_ns, &ticks[i], &error));
-    if (i > 0 && ticks[i] < ticks[i - 1]) fail_msg("moment %d stands %lu ticks before the one before it", i, (unsigned long)(ticks[i - 1] - ticks[i]));
+    if (i > 0 && ticks[i] < ticks[i - 1])
+      fail_msg("moment %d stands %lu ticks before the one before it", i,
+               (unsigned long)(ticks[i - 1] - ticks[i]));
     const int back = i > 50 ? i - rand() % 50 : i;
     uint64_t again;
     assert_true(prof_i_device_clock_host(&it, moments[back].device_ns, &again, &error));
-    if (off_by(again, ticks[back]) > 1) fail_msg("moment %d has moved by %ld ticks after %d more", back, (long)(again - ticks[back]), i - back);
+    if (off_by(again, ticks[back]) > 1)
+      fail_msg("moment %d has moved by %ld ticks after %d more", back, (long)(again - ticks[back]),
+               i - back);
   }
 }
 
@@ -151,7 +171,10 @@ static void what_was_brought_over_stays(void **state) {
 
 /* ---- lengths ---- */
 
-/* Scopes behind each other, each of which begins in the instant in which the one before it ended, of a device whose clock cannot be read: what is known of the distance narrows, is lost again while nothing comes, and narrows anew. The lengths in the trace are the device's, whatever that does. */
+/* Scopes behind each other, each of which begins in the instant in which the one before it ended,
+   of a device whose clock cannot be read: what is known of the distance narrows, is lost again
+   while nothing comes, and narrows anew. The lengths in the trace are the device's, whatever that
+   does. */
 static void lengths_are_the_devices(void **state) {
   enum { COUNT = 4000, LENGTH_NS = 200000, IDLE_NS = 300000000 };
   (void)state;
@@ -165,25 +188,33 @@ static void lengths_are_the_devices(void **state) {
     uint64_t at[2], ticks[2];
     if (i % 100 == 50) device_ns += IDLE_NS;
     for (int k = 0; k < 2; k++) at[k] = device_ns + (uint64_t)k * LENGTH_NS;
-    for (int k = 0; k < 2; k++) ticks[k] = first_ticks + (uint64_t)((double)(at[k] - 4000000000) * rate * (1 + 2e-5)); /* the truth */
+    /* the truth */
+    for (int k = 0; k < 2; k++)
+      ticks[k] = first_ticks + (uint64_t)((double)(at[k] - 4000000000) * rate * (1 + 2e-5));
     /* Launched up to 300 us before, found past up to 1 ms behind. */
-    const uint64_t launched = ticks[0] - (uint64_t)(rate * (rand() % 300000)), found = ticks[1] + (uint64_t)(rate * (1000 + rand() % 1000000));
+    const uint64_t launched = ticks[0] - (uint64_t)(rate * (rand() % 300000)),
+                   found = ticks[1] + (uint64_t)(rate * (1000 + rand() % 1000000));
     prof_i_device_clock_bound(&it, &(prof_i_clock_bound){at[0], launched, found});
     prof_i_device_clock_bound(&it, &(prof_i_clock_bound){at[1], launched + 1, found});
     assert_true(prof_i_device_clock_begin_of(&it, at[0], &ticks[0], &error));
     assert_true(prof_i_device_clock_host(&it, at[1], &ticks[1], &error));
-    const uint64_t off_ns = (uint64_t)((double)off_by(ticks[1] - ticks[0], (uint64_t)(LENGTH_NS * rate)) / rate);
+    const uint64_t off_ns =
+        (uint64_t)((double)off_by(ticks[1] - ticks[0], (uint64_t)(LENGTH_NS * rate)) / rate);
     bent += off_ns > 500;
     if (off_ns > worst_ns) worst_ns = off_ns;
     device_ns = at[1];
   }
-  print_message("of %d lengths of %d us %d are wrong by more than 0.5 us; the worst by %lu ns\n", COUNT, LENGTH_NS / 1000, bent, (unsigned long)worst_ns);
+  print_message("of %d lengths of %d us %d are wrong by more than 0.5 us; the worst by %lu ns\n",
+                COUNT, LENGTH_NS / 1000, bent, (unsigned long)worst_ns);
   assert_int_equal(bent, 0);
 }
 
-/* A scope of a device whose clock is the host's less first_ns, launched and found past then: both of its moments, and the worse error. */
+/* A scope of a device whose clock is the host's less first_ns, launched and found past then: both
+   of its moments, and the worse error. */
 static uint64_t first_ticks;
-static void bring_over(uint64_t begin_ns, uint64_t end_ns, uint64_t launched_ns, uint64_t unfinished_ns, uint64_t found_ns, int64_t told_ns[2], uint64_t *error_ns) {
+static void bring_over(uint64_t begin_ns, uint64_t end_ns, uint64_t launched_ns,
+                       uint64_t unfinished_ns, uint64_t found_ns, int64_t told_ns[2],
+                       uint64_t *error_ns) {
   const double rate = prof_i_clock_ticks_per_ns();
   const uint64_t ns[] = {begin_ns, end_ns, launched_ns, unfinished_ns, found_ns};
   uint64_t at[5], ticks[2], errors[2];
@@ -192,11 +223,13 @@ static void bring_over(uint64_t begin_ns, uint64_t end_ns, uint64_t launched_ns,
   prof_i_device_clock_bound(&it, &(prof_i_clock_bound){end_ns, at[3], at[4]});
   assert_true(prof_i_device_clock_begin_of(&it, begin_ns, &ticks[0], &errors[0]));
   assert_true(prof_i_device_clock_host(&it, end_ns, &ticks[1], &errors[1]));
-  for (int i = 0; i < 2; i++) told_ns[i] = (int64_t)((double)(int64_t)(ticks[i] - first_ticks) / rate);
+  for (int i = 0; i < 2; i++)
+    told_ns[i] = (int64_t)((double)(int64_t)(ticks[i] - first_ticks) / rate);
   *error_ns = (uint64_t)((double)(errors[0] > errors[1] ? errors[0] : errors[1]) / rate);
 }
 
-/* It was launched long before the device came to it, and was last seen at work shortly before its end. */
+/* It was launched long before the device came to it, and was last seen at work shortly before its
+   end. */
 static void the_first_length_is_the_devices(void **state) {
   (void)state;
   int64_t told[2];
@@ -208,7 +241,9 @@ static void the_first_length_is_the_devices(void **state) {
   assert_in_range(off_by((uint64_t)told[0], 50000000), 0, error);
 }
 
-/* One scope in ten seconds: the first tells the distance to 1 us, the others to no better than 400. Whatever the line does in the pauses, the truth stays in the bar, and lengths are the device's. */
+/* One scope in ten seconds: the first tells the distance to 1 us, the others to no better than
+   400. Whatever the line does in the pauses, the truth stays in the bar, and lengths are the
+   device's. */
 static void pauses_leave_the_bar_honest(void **state) {
   enum { COUNT = 20 };
   (void)state;
@@ -220,13 +255,17 @@ static void pauses_leave_the_bar_honest(void **state) {
     uint64_t error;
     const uint64_t at = i * pause;
     const uint64_t ahead = i == 1 ? 1000 : 400000;
-    bring_over(at, at + length, at - ahead, at + length - ahead, at + length + 100000, told, &error);
-    if (off_by((uint64_t)told[0], at) > error + 100) fail_msg("scope %lu: %ld ns off, said to be within %lu", (unsigned long)i, (long)(told[0] - (int64_t)at), (unsigned long)error);
+    bring_over(at, at + length, at - ahead, at + length - ahead, at + length + 100000, told,
+               &error);
+    if (off_by((uint64_t)told[0], at) > error + 100)
+      fail_msg("scope %lu: %ld ns off, said to be within %lu", (unsigned long)i,
+               (long)(told[0] - (int64_t)at), (unsigned long)error);
     assert_in_range(told[1] - told[0], length - 2000, length + 2000);
   }
 }
 
-/* Two readings right behind each other, and then something that was before both: how they differ says nothing of that. */
+/* Two readings right behind each other, and then something that was before both: how they differ
+   says nothing of that. */
 static void what_lies_before_the_first_reading_is_honest(void **state) {
   (void)state;
   for (int i = 0; i < 100; i++) {
@@ -238,11 +277,14 @@ static void what_lies_before_the_first_reading_is_honest(void **state) {
     prof_i_device_clock_look(&it, 0);
     prof_i_device_clock_look(&it, 0);
     assert_true(prof_i_device_clock_host(&it, then.device_ns, &ticks, &error));
-    if (off_by(ticks, then.ticks) > error + then.width) fail_msg("%lu ticks off, said to be within %lu", (unsigned long)off_by(ticks, then.ticks), (unsigned long)error);
+    if (off_by(ticks, then.ticks) > error + then.width)
+      fail_msg("%lu ticks off, said to be within %lu", (unsigned long)off_by(ticks, then.ticks),
+               (unsigned long)error);
   }
 }
 
-/* The counter's rate is measured anew meanwhile: on a busy machine the first one, of some 20 us, has been wrong by 0.36 %. */
+/* The counter's rate is measured anew meanwhile: on a busy machine the first one, of some 20 us,
+   has been wrong by 0.36 %. */
 static void what_lies_before_the_first_reading_stays(void **state) {
   (void)state;
   uint64_t ticks[2], errors[2];
@@ -259,7 +301,9 @@ static void what_lies_before_the_first_reading_stays(void **state) {
   assert_in_range(errors[1], errors[0] - errors[0] / 100, UINT64_MAX);
 }
 
-/* The counter's first rate is made of some 20 us, and may be wrong by more than two clocks ever part. What it is taken for is told as wrong by that; and it is measured again, so that the error does not stay. */
+/* The counter's first rate is made of some 20 us, and may be wrong by more than two clocks ever
+   part. What it is taken for is told as wrong by that; and it is measured again, so that the error
+   does not stay. */
 static void a_rough_rate_is_in_the_bar_and_does_not_stay(void **state) {
   (void)state;
   assert_int_equal(prof_stop(), PROF_OK);
@@ -284,18 +328,24 @@ static int read_script(prof_backend_self *self, uint32_t index, prof_backend_pai
   *out = scripted_pair;
   return PROF_BACKEND_OK;
 }
-static prof_i_back_end scripted = {.table = {.name = "scripted", .clock = read_script, .event_time = time_it}};
+static prof_i_back_end scripted = {
+    .table = {.name = "scripted", .clock = read_script, .event_time = time_it}};
 
 /* Of a device whose clock gains 100 us a second: what it says at a moment of the host's. */
 static uint64_t gaining(uint64_t ns) { return 5000000000 + ns + ns / 10000; }
 
 static void look_at(uint64_t ns) {
   const uint64_t ticks = first_ticks + (uint64_t)((double)ns * it.rate);
-  scripted_pair = (prof_backend_pair){.size = sizeof scripted_pair, .device_ns = gaining(ns), .host_before_ticks = ticks - 100, .host_after_ticks = ticks + 100};
+  scripted_pair = (prof_backend_pair){.size = sizeof scripted_pair,
+                                      .device_ns = gaining(ns),
+                                      .host_before_ticks = ticks - 100,
+                                      .host_after_ticks = ticks + 100};
   prof_i_device_clock_look(&it, 0);
 }
 
-/* Nobody looks for a second, and what is brought over then is too late by what the device has gained: the looks behind it stand before it on the host's clock. That is no step; time stands until the truth has come as far, and the bar is honest all along. */
+/* Nobody looks for a second, and what is brought over then is too late by what the device has
+   gained: the looks behind it stand before it on the host's clock. That is no step; time stands
+   until the truth has come as far, and the bar is honest all along. */
 static void a_clock_that_gains_is_not_taken_for_one_that_was_set(void **state) {
   (void)state;
   enum { MOMENTS = 40, APART_NS = 10000 };
@@ -304,16 +354,22 @@ static void a_clock_that_gains_is_not_taken_for_one_that_was_set(void **state) {
   first_ticks = UINT64_C(1) << 40;
   look_at(0);
   for (uint64_t i = 0; i < MOMENTS; i++) {
-    const uint64_t ns = 1000000000 + i * APART_NS, truth_ticks = first_ticks + (uint64_t)((double)ns * it.rate);
+    const uint64_t ns = 1000000000 + i * APART_NS,
+                   truth_ticks = first_ticks + (uint64_t)((double)ns * it.rate);
     uint64_t ticks;
     assert_true(prof_i_device_clock_host(&it, gaining(ns), &ticks, &error));
-    if (ticks < before) fail_msg("moment %lu stands %lu ticks before the one before it", (unsigned long)i, (unsigned long)(before - ticks));
-    if (off_by(ticks, truth_ticks) > error + 1) fail_msg("moment %lu is %lu ticks off, said to be within %lu", (unsigned long)i, (unsigned long)off_by(ticks, truth_ticks), (unsigned long)error);
+    if (ticks < before)
+      fail_msg("moment %lu stands %lu ticks before the one before it", (unsigned long)i,
+               (unsigned long)(before - ticks));
+    if (off_by(ticks, truth_ticks) > error + 1)
+      fail_msg("moment %lu is %lu ticks off, said to be within %lu", (unsigned long)i,
+               (unsigned long)off_by(ticks, truth_ticks), (unsigned long)error);
     before = ticks;
     look_at(ns + APART_NS / 2);
   }
   assert_int_equal(it.steps, 0);
-  assert_in_range((uint64_t)((double)error / it.rate), 0, 10000); /* it has come as far: 100 us were to be made up for */
+  /* it has come as far: 100 us were to be made up for */
+  assert_in_range((uint64_t)((double)error / it.rate), 0, 10000);
 }
 
 static void step(prof_i_back_end *end, int64_t by_ns) {
@@ -344,9 +400,17 @@ static int start(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(the_bar_of_a_clock_that_can_be_read_is_honest), cmocka_unit_test(the_bar_of_one_that_cannot_is_honest),
-                                     cmocka_unit_test(what_was_brought_over_stays), cmocka_unit_test(lengths_are_the_devices), cmocka_unit_test(the_first_length_is_the_devices),
-                                     cmocka_unit_test(pauses_leave_the_bar_honest), cmocka_unit_test(what_lies_before_the_first_reading_is_honest), cmocka_unit_test(what_lies_before_the_first_reading_stays),
-                                     cmocka_unit_test(a_rough_rate_is_in_the_bar_and_does_not_stay), cmocka_unit_test(a_clock_that_gains_is_not_taken_for_one_that_was_set), cmocka_unit_test(a_clock_that_is_set_is_seen_and_counted)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(the_bar_of_a_clock_that_can_be_read_is_honest),
+      cmocka_unit_test(the_bar_of_one_that_cannot_is_honest),
+      cmocka_unit_test(what_was_brought_over_stays),
+      cmocka_unit_test(lengths_are_the_devices),
+      cmocka_unit_test(the_first_length_is_the_devices),
+      cmocka_unit_test(pauses_leave_the_bar_honest),
+      cmocka_unit_test(what_lies_before_the_first_reading_is_honest),
+      cmocka_unit_test(what_lies_before_the_first_reading_stays),
+      cmocka_unit_test(a_rough_rate_is_in_the_bar_and_does_not_stay),
+      cmocka_unit_test(a_clock_that_gains_is_not_taken_for_one_that_was_set),
+      cmocka_unit_test(a_clock_that_is_set_is_seen_and_counted)};
   return cmocka_run_group_tests(tests, start, NULL);
 }

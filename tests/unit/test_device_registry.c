@@ -36,7 +36,9 @@ static int open_and_count(const prof_backend_host *host, prof_backend_self **sel
 
 static void count_fork(prof_backend_self *of) { vendor.forks += of == &self; }
 
-static const char *own_words(prof_backend_self *of) { return of ? "of an open one" : "the driver is of yesterday"; }
+static const char *own_words(prof_backend_self *of) {
+  return of ? "of an open one" : "the driver is of yesterday";
+}
 
 /* Of a device type of its own, so that tests do not meet. */
 static prof_backend make(const char *name, int32_t device_type) {
@@ -87,7 +89,8 @@ static void threads_that_come_meanwhile_do_not_wait(void **state) {
   prof_i_back_end *ends[THREADS] = {NULL};
   vendor.is_slow = true;
   assert_int_equal(prof_backend_add(&table), PROF_OK);
-  for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, open_one, &ends[i]), 0);
+  for (int i = 0; i < THREADS; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, open_one, &ends[i]), 0);
   int opened = 0;
   for (int i = 0; i < THREADS; i++) {
     pthread_join(threads[i], NULL);
@@ -155,7 +158,8 @@ static void in_a_forked_child_all_that_was_open_is_shut(void **state) {
   const pid_t child = fork();
   if (child == 0) {
     prof_i_registry_forget();
-    bool is_good = vendor.forks >= 1 && !prof_i_registry_open(140) && state_of("opened").result == PROF_BACKEND_FORKED && !state_of("opened").is_open;
+    bool is_good = vendor.forks >= 1 && !prof_i_registry_open(140) &&
+                   state_of("opened").result == PROF_BACKEND_FORKED && !state_of("opened").is_open;
     is_good &= strstr(state_of("opened").advice, "child") != NULL;
     is_good &= prof_i_registry_open(141) != NULL; /* nobody had opened it */
     _exit(is_good ? 0 : 1);

@@ -1,4 +1,5 @@
-/* The self-check: it must be silent on what nests and speak of what does not, in whatever order parents and children come. */
+/* The self-check: it must be silent on what nests and speak of what does not, in whatever order
+   parents and children come. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +19,10 @@ static int begin(void **state) {
 }
 
 static void look(uint64_t start_ns, uint64_t end_ns, uint16_t depth, uint8_t lane) {
-  const prof_i_span span = {.start_ns = start_ns, .duration_ns = end_ns - start_ns, .depth = depth, .lane = lane,
+  const prof_i_span span = {.start_ns = start_ns,
+                            .duration_ns = end_ns - start_ns,
+                            .depth = depth,
+                            .lane = lane,
                             .kind = PROF_EVENT_SCOPE};
   prof_i_check_scope(&check, &span);
 }
@@ -28,7 +32,8 @@ static void expect(prof_i_finding finding, uint64_t count) {
   for (int i = 0; i < PROF_I_FINDING_COUNT; i++) {
     const uint64_t expected = i == (int)finding ? count : 0;
     if (check.findings.counts[i] != expected)
-      fail_msg("%s: %llu, not %llu", prof_i_finding_word(i), (unsigned long long)check.findings.counts[i], (unsigned long long)expected);
+      fail_msg("%s: %llu, not %llu", prof_i_finding_word(i),
+               (unsigned long long)check.findings.counts[i], (unsigned long long)expected);
   }
 }
 
@@ -112,7 +117,8 @@ static void lanes_are_checked_by_themselves(void **state) {
 
 static void what_ends_before_it_begins_is_a_fault(void **state) {
   (void)state;
-  const prof_i_span span = {.start_ns = 100, .duration_ns = UINT64_MAX - 10, .kind = PROF_EVENT_SCOPE};
+  const prof_i_span span = {
+      .start_ns = 100, .duration_ns = UINT64_MAX - 10, .kind = PROF_EVENT_SCOPE};
   prof_i_check_scope(&check, &span);
   expect(PROF_I_FINDING_REVERSED, 1);
 }
@@ -147,7 +153,8 @@ static void the_text_names_the_faults_alone(void **state) {
   findings.counts[PROF_I_FINDING_REVERSED] = 2;
   findings.counts[PROF_I_FINDING_UNREADABLE] = 1;
   prof_i_findings_text(&findings, text, sizeof text);
-  assert_string_equal(text, "2 x ends before it begins, 1 x records or chunks of the capture could not be read");
+  assert_string_equal(
+      text, "2 x ends before it begins, 1 x records or chunks of the capture could not be read");
   prof_i_findings_text(&findings, small, sizeof small);
   assert_string_equal(small, "2 x ends be");
   assert_int_equal(prof_i_findings_faults(&findings), 3);

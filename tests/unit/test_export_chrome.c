@@ -1,5 +1,5 @@
-/* The formats, to the byte: captures built by hand, where one tick is one nanosecond, and the text that they must give. What readers
-   make of it is tests/viewers' business. */
+/* The formats, to the byte: captures built by hand, where one tick is one nanosecond, and the text
+   that they must give. What readers make of it is tests/viewers' business. */
 #define _GNU_SOURCE
 #include "export/metadata.h"
 #include "trace/walk.h"
@@ -32,7 +32,8 @@ static size_t read_back(const char *from) {
   const int fd = open(from, O_RDONLY | O_CLOEXEC);
   assert_true(fd >= 0);
   size_t count = 0;
-  for (ssize_t got; (got = read(fd, text + count, sizeof text - 1 - count)) > 0;) count += (size_t)got;
+  for (ssize_t got; (got = read(fd, text + count, sizeof text - 1 - count)) > 0;)
+    count += (size_t)got;
   close(fd);
   text[count] = 0;
   return count;
@@ -88,8 +89,10 @@ static void the_head_is_as_readers_look_for_it(void **state) {
       "\"distributedInfo\": {\"backend\": \"\", \"rank\": 3, \"world_size\": 8},\n"
       "\"displayTimeUnit\": \"ns\",\n\"host_name\": \"host\",\n"
       "\"baseTimeNanoseconds\": 1786912407000000000,\n\"traceEvents\": [\n"
-      "{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":77,\"tid\":0,\"args\":{\"name\":\"test\"}},\n"
-      "{\"ph\":\"M\",\"name\":\"process_labels\",\"pid\":77,\"tid\":0,\"args\":{\"labels\":\"CPU\"}},\n";
+      "{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":77,\"tid\":0,\"args\":{\"name\":\"test\"}},"
+      "\n"
+      "{\"ph\":\"M\",\"name\":\"process_labels\",\"pid\":77,\"tid\":0,\"args\":{\"labels\":\"CPU\"}"
+      "},\n";
   assert_memory_equal(text, head, strlen(head));
   has("\n],\n\"prof\": {\"version\":\"");
 }
@@ -102,18 +105,24 @@ static void a_scope_is_one_line(void **state) {
   capture_plain(chunk, CAPTURE_START + 2000, 12345, 1);
   assert_int_equal(dump(&c, (prof_dump_options){0}), PROF_OK);
   capture_end(&c);
-  has("{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":77,\"tid\":101,\"args\":{\"name\":\"thread 1\"}},\n");
-  has("\n{\"ph\":\"X\",\"cat\":\"operator\",\"name\":\"matmul\",\"pid\":77,\"tid\":101,\"ts\":1234567892.123,\"dur\":12.345,"
+  has("{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":77,\"tid\":101,\"args\":{\"name\":\"thread "
+      "1\"}},\n");
+  has("\n{\"ph\":\"X\",\"cat\":\"operator\",\"name\":\"matmul\",\"pid\":77,\"tid\":101,\"ts\":"
+      "1234567892.123,\"dur\":12.345,"
       "\"args\":{\"External id\":1}},\n");
-  has("\n{\"ph\":\"X\",\"cat\":\"operator\",\"name\":\"matmul\",\"pid\":77,\"tid\":101,\"ts\":1234567891.123,\"dur\":0.005,"
+  has("\n{\"ph\":\"X\",\"cat\":\"operator\",\"name\":\"matmul\",\"pid\":77,\"tid\":101,\"ts\":"
+      "1234567891.123,\"dur\":0.005,"
       "\"args\":{\"External id\":2}},\n");
 }
 
-/* The fast way takes times apart at 10^8 ns; each side of that, and of what it can do at all, must read the same. */
+/* The fast way takes times apart at 10^8 ns; each side of that, and of what it can do at all, must
+   read the same. */
 static void times_of_every_length_are_right(void **state) {
   (void)state;
-  static const uint64_t starts[] = {0, 1, 999, 1000, 99999999, 100000000, 100000001, 1999999999, 2000000000};
-  static const uint64_t durations[] = {0, 1, 999, 1000, 9999, 10000, 999999, 1000000, 1000001, 99999999, 100000000, 3000000000};
+  static const uint64_t starts[] = {0,         1,         999,        1000,      99999999,
+                                    100000000, 100000001, 1999999999, 2000000000};
+  static const uint64_t durations[] = {0,      1,       999,     1000,     9999,      10000,
+                                       999999, 1000000, 1000001, 99999999, 100000000, 3000000000};
   static const uint64_t epochs[] = {0, 1, 99999999, 100000000, 3944618999000000u};
   const uint64_t apart = 10000000000u; /* so that none holds another */
   for (size_t e = 0; e < sizeof epochs / sizeof epochs[0]; e++)
@@ -121,13 +130,15 @@ static void times_of_every_length_are_right(void **state) {
       capture c;
       char expected[160];
       prof_i_head *const chunk = begin(&c, 453 * base_ns + epochs[e]);
-      for (size_t i = 0; i < sizeof starts / sizeof starts[0]; i++) capture_plain(chunk, CAPTURE_START + apart * i + starts[i], durations[d], 1);
+      for (size_t i = 0; i < sizeof starts / sizeof starts[0]; i++)
+        capture_plain(chunk, CAPTURE_START + apart * i + starts[i], durations[d], 1);
       assert_int_equal(dump(&c, (prof_dump_options){0}), PROF_OK);
       capture_end(&c);
       for (size_t i = 0; i < sizeof starts / sizeof starts[0]; i++) {
         const uint64_t ts = epochs[e] + apart * i + starts[i];
-        snprintf(expected, sizeof expected, ",\"ts\":%llu.%03u,\"dur\":%llu.%03u,\"args\"", (unsigned long long)(ts / 1000),
-                 (unsigned)(ts % 1000), (unsigned long long)(durations[d] / 1000), (unsigned)(durations[d] % 1000));
+        snprintf(expected, sizeof expected, ",\"ts\":%llu.%03u,\"dur\":%llu.%03u,\"args\"",
+                 (unsigned long long)(ts / 1000), (unsigned)(ts % 1000),
+                 (unsigned long long)(durations[d] / 1000), (unsigned)(durations[d] % 1000));
         has(expected);
       }
     }
@@ -151,7 +162,8 @@ static void ids_count_up_from_one(void **state) {
   assert_null(strstr(at, "\"External id\":"));
 }
 
-/* Rendered sites are kept by their number; two that meet in one place must not be taken for each other. */
+/* Rendered sites are kept by their number; two that meet in one place must not be taken for each
+   other. */
 static void many_sites_keep_their_own_names(void **state) {
   (void)state;
   enum { SITES = 9000 };
@@ -160,17 +172,20 @@ static void many_sites_keep_their_own_names(void **state) {
   capture_begin(&c, 64 << 20);
   prof_i_head *const meta = capture_extent(&c, PROF_I_EXTENT_META, 16 << 20);
   for (uint32_t i = 1; i <= SITES; i++) {
-    snprintf(name, sizeof name, "site_%u_%0*u", i, i % 7 == 0 ? 300 : 1, 0); /* some too long for the fast way */
+    /* some too long for the fast way */
+    snprintf(name, sizeof name, "site_%u_%0*u", i, i % 7 == 0 ? 300 : 1, 0);
     capture_site(meta, i, name, i % 2 == 0 ? "even" : "odd", 1);
   }
   prof_i_head *const chunk = capture_chunk(&c, 1 << 20, 1);
-  for (uint32_t i = 1; i <= SITES; i++) capture_plain(chunk, CAPTURE_START + 10ull * i, 5, (i * 4096) % SITES + 1);
+  for (uint32_t i = 1; i <= SITES; i++)
+    capture_plain(chunk, CAPTURE_START + 10ull * i, 5, (i * 4096) % SITES + 1);
   assert_int_equal(dump(&c, (prof_dump_options){0}), PROF_OK);
   capture_end(&c);
   for (uint32_t i = 1; i <= SITES; i++) {
     const uint32_t site = (i * 4096) % SITES + 1;
-    snprintf(expected, sizeof expected, "\"cat\":\"%s\",\"name\":\"site_%u_%0*u\",\"pid\":0,\"tid\":101,\"ts\":", site % 2 == 0 ? "even" : "odd", site,
-             site % 7 == 0 ? 300 : 1, 0);
+    snprintf(expected, sizeof expected,
+             "\"cat\":\"%s\",\"name\":\"site_%u_%0*u\",\"pid\":0,\"tid\":101,\"ts\":",
+             site % 2 == 0 ? "even" : "odd", site, site % 7 == 0 ? 300 : 1, 0);
     if (i % 97 == 0) has(expected);
   }
   assert_int_equal(count_of("\"ph\":\"X\""), SITES);
@@ -257,7 +272,8 @@ static void what_overlaps_goes_to_a_row_beside(void **state) {
   capture_end(&c);
   has("\"tid\":101,\"ts\":");
   has("\"tid\":10000101,\"ts\":");
-  has("\"name\":\"thread_name\",\"pid\":77,\"tid\":10000101,\"args\":{\"name\":\"thread 1 (overlapping 1)\"}");
+  has("\"name\":\"thread_name\",\"pid\":77,\"tid\":10000101,\"args\":{\"name\":\"thread 1 "
+      "(overlapping 1)\"}");
   has("\"self_check\":{\"faults\":0,");
 }
 
@@ -293,7 +309,8 @@ static void what_overlaps_more_than_there_are_rows_is_left_out_and_counted(void 
   has("\"left out: overlapping more than 1023 others\":50");
 }
 
-/* Where a vendor's tracing told the call, too, the arrow to the kernel begins there, on the row of the thread that called. */
+/* Where a vendor's tracing told the call, too, the arrow to the kernel begins there, on the row of
+   the thread that called. */
 static void a_kernel_is_tied_to_the_call_that_launched_it(void **state) {
   (void)state;
   capture c;
@@ -307,11 +324,13 @@ static void a_kernel_is_tied_to_the_call_that_launched_it(void **state) {
   const uint32_t types[] = {PROF_ARG_U64, PROF_ARG_U64, PROF_ARG_U64, PROF_ARG_U64, PROF_ARG_U64};
   capture_schema(meta, 1, PROF_ARGS_LIST, "", 5, types, NULL);
   capture_plain(capture_chunk(&c, PROF_I_UNIT_BYTES, 1), CAPTURE_START + 100, 400, 1);
-  prof_i_head *const calls = capture_extent(&c, PROF_I_EXTENT_CHUNK, PROF_I_UNIT_BYTES), *const stream = capture_extent(&c, PROF_I_EXTENT_CHUNK, PROF_I_UNIT_BYTES);
+  prof_i_head *const calls = capture_extent(&c, PROF_I_EXTENT_CHUNK, PROF_I_UNIT_BYTES),
+                     *const stream = capture_extent(&c, PROF_I_EXTENT_CHUNK, PROF_I_UNIT_BYTES);
   calls->sequence = ++c.sequence << 1;
   stream->sequence = ++c.sequence << 1;
   capture_owner_as(calls, 2, 1, PROF_I_ROLE_CALLS, "calls");
-  capture_owner_as(stream, 3, 0x7000, PROF_I_ROLE_STREAM | 2 << PROF_I_ROLE_TYPE_SHIFT, "stream 0x7000");
+  capture_owner_as(stream, 3, 0x7000, PROF_I_ROLE_STREAM | 2 << PROF_I_ROLE_TYPE_SHIFT,
+                   "stream 0x7000");
   long_begin(&r, PROF_I_KIND_CALL, CAPTURE_START + 90, 100, 2);
   long_end(&r, calls);
   long_begin(&r, PROF_I_KIND_SCOPE, CAPTURE_START + 300, 50, 3);
@@ -337,7 +356,8 @@ static void put_call(prof_i_head *calls, uint64_t start_ns, uint64_t duration_ns
   long_end(&r, calls);
 }
 
-static void put_kernel(prof_i_head *stream, uint64_t launched_ns, uint64_t start_ns, uint32_t site) {
+static void put_kernel(prof_i_head *stream, uint64_t launched_ns, uint64_t start_ns,
+                       uint32_t site) {
   const uint64_t words[] = {2, 0x7000, 1, launched_ns, 1300, 1350, 1};
   long_record r;
   long_begin(&r, PROF_I_KIND_SCOPE, start_ns, 50, site);
@@ -432,7 +452,8 @@ static void no_key_comes_twice(void **state) {
   assert_int_equal(count_of("\"stream#\":4"), 2);
 }
 
-/* As Kineto has them, and as readers give kernels to operators: the External id of a call and of what it launched is its operator's; correlation is its own. */
+/* As Kineto has them, and as readers give kernels to operators: the External id of a call and of
+   what it launched is its operator's; correlation is its own. */
 static void calls_and_kernels_have_their_operators_id(void **state) {
   (void)state;
   enum { MATMUL = 1, LAUNCH, GEMM, BARE, DRIVER };
@@ -451,11 +472,13 @@ static void calls_and_kernels_have_their_operators_id(void **state) {
   prof_i_head *const chunk = capture_chunk(&c, PROF_I_UNIT_BYTES, 1);
   capture_plain(chunk, t + 100, 400, MATMUL);
   capture_plain(chunk, t + 600, 100, BARE);
-  prof_i_head *const calls = capture_extent(&c, PROF_I_EXTENT_CHUNK, PROF_I_UNIT_BYTES), *const stream = capture_extent(&c, PROF_I_EXTENT_CHUNK, PROF_I_UNIT_BYTES);
+  prof_i_head *const calls = capture_extent(&c, PROF_I_EXTENT_CHUNK, PROF_I_UNIT_BYTES),
+                     *const stream = capture_extent(&c, PROF_I_EXTENT_CHUNK, PROF_I_UNIT_BYTES);
   calls->sequence = ++c.sequence << 1;
   stream->sequence = ++c.sequence << 1;
   capture_owner_as(calls, 2, 1, PROF_I_ROLE_CALLS, "calls");
-  capture_owner_as(stream, 3, 0x7000, PROF_I_ROLE_STREAM | 2 << PROF_I_ROLE_TYPE_SHIFT, "stream 0x7000");
+  capture_owner_as(stream, 3, 0x7000, PROF_I_ROLE_STREAM | 2 << PROF_I_ROLE_TYPE_SHIFT,
+                   "stream 0x7000");
   put_call(calls, t + 160, 11, DRIVER); /* in the launch */
   put_call(calls, t + 150, 41, LAUNCH);
   put_call(calls, t + 200, 42, LAUNCH);
@@ -465,7 +488,8 @@ static void calls_and_kernels_have_their_operators_id(void **state) {
   put_kernel(stream, t + 820, t + 900, GEMM);
   assert_int_equal(dump(&c, (prof_dump_options){0}), PROF_OK);
   capture_end(&c);
-  has("\"dur\":0.043,\"args\":{\"External id\":0,\"correlation\":1}"); /* they are written from the last to the first */
+  /* they are written from the last to the first */
+  has("\"dur\":0.043,\"args\":{\"External id\":0,\"correlation\":1}");
   has("\"dur\":0.100,\"args\":{\"External id\":2}");
   has("\"dur\":0.042,\"args\":{\"External id\":3,\"correlation\":3}");
   has("\"dur\":0.041,\"args\":{\"External id\":3,\"correlation\":5}");
@@ -541,10 +565,12 @@ static void loss_stands_in_the_text(void **state) {
   has("\"lost_not_by_thread\":0");
   has("\"lost: full\":42");
   has("\"lost\":{\"total\":42,\"full\":42,\"overwritten\":0,");
-  has("{\"tid\":101,\"name\":\"thread 1\",\"events\":1,\"recording_took_ns\":0,\"lost\":{\"total\":42,\"full\":42,");
+  has("{\"tid\":101,\"name\":\"thread "
+      "1\",\"events\":1,\"recording_took_ns\":0,\"lost\":{\"total\":42,\"full\":42,");
 }
 
-/* One plain scope (cost 20 ns), 1000 muted ones (2 ns), a level that stepped down and a site that was muted. */
+/* One plain scope (cost 20 ns), 1000 muted ones (2 ns), a level that stepped down and a site that
+   was muted. */
 static void steps_of_the_budget_stand_in_the_text_and_on_the_time_line(void **state) {
   (void)state;
   capture c;
@@ -557,25 +583,31 @@ static void steps_of_the_budget_stand_in_the_text_and_on_the_time_line(void **st
   capture_header(&c)->left_out_cost_ps = 2000;
   capture_header(&c)->memory_limit_bytes = 3000000000;
   capture_header(&c)->cpu_limit_milli = 2500;
-  capture_change(meta, CAPTURE_START + 4000, PROF_CHANGE_MUTED, PROF_REASON_EVENTS, 1, 0, 0, 1, 12345678, 1000000);
-  capture_change(meta, CAPTURE_START + 2500, PROF_CHANGE_LEVEL, PROF_REASON_TIME, 0, 2, 1, 1, 34140, 10000);
-  capture_change(meta, CAPTURE_START + 5000, 99, PROF_REASON_TIME, 0, 2, 1, 1, 34140, 10000); /* of no known kind */
+  capture_change(meta, CAPTURE_START + 4000, PROF_CHANGE_MUTED, PROF_REASON_EVENTS, 1, 0, 0, 1,
+                 12345678, 1000000);
+  capture_change(meta, CAPTURE_START + 2500, PROF_CHANGE_LEVEL, PROF_REASON_TIME, 0, 2, 1, 1, 34140,
+                 10000);
+  /* of no known kind */
+  capture_change(meta, CAPTURE_START + 5000, 99, PROF_REASON_TIME, 0, 2, 1, 1, 34140, 10000);
   assert_int_equal(dump(&c, (prof_dump_options){0}), PROF_E_CHECK);
   has("\"name\":\"prof: level lowered\",\"pid\":77,\"tid\":77,\"ts\":2.500,\"args\":{\"change\":"
       "\"level 2 -> 1: thread 101 spent 3.41 % of its time recording, the budget is 1.00 %\"}},");
   has("\"name\":\"prof: site muted\",\"pid\":77,\"tid\":77,\"ts\":4.000,\"args\":{\"change\":"
-      "\"muted 'matmul' (operator): 12.35 million events a second, the budget is 1.00 million\"}},");
+      "\"muted 'matmul' (operator): 12.35 million events a second, the budget is 1.00 "
+      "million\"}},");
   has("\"changes\":[\n  {\"at_ns\":2500,\"change\":\"level 2 -> 1: ");
   has("  {\"at_ns\":4000,\"change\":\"muted 'matmul' (operator): ");
   has("\"unreadable\":1");
   has("\"scope_cost_ps\":20000,\"recording_took_ns\":2020,\"recording_took_least_ns\":2020,"
       "\"memory_limit_bytes\":3000000000,\"cpu_limit_milli\":2500,");
   assert_int_equal(count_of("\"name\":\"prof: "), 3);
-  assert_int_equal(dump(&c, (prof_dump_options){.from_ns = 3000}), PROF_E_CHECK); /* a mark outside the window is left out, the list is whole */
+  /* a mark outside the window is left out, the list is whole */
+  assert_int_equal(dump(&c, (prof_dump_options){.from_ns = 3000}), PROF_E_CHECK);
   assert_int_equal(count_of("\"name\":\"prof: level lowered\""), 0);
   assert_int_equal(count_of("\"at_ns\":"), 2);
   assert_int_equal(dump(&c, (prof_dump_options){.format = PROF_FORMAT_RAF}), PROF_OK);
-  has("\"muted\":1000,\"device_full\":0,\"device_late\":0,\"device_times\":0,\"skipped\":0,\"thread_ended\":0},\"changes\":[\n  {\"at_ns\":2500,");
+  has("\"muted\":1000,\"device_full\":0,\"device_late\":0,\"device_times\":0,\"skipped\":0,"
+      "\"thread_ended\":0},\"changes\":[\n  {\"at_ns\":2500,");
   capture_end(&c);
 }
 
@@ -615,21 +647,29 @@ static void rafs_log_is_as_raf_wrote_it(void **state) {
   assert_string_equal(
       text,
       "{\"traceEvents\":[\n"
-      "{\"name\":\"matmul\",\"cat\":\"operator\",\"ph\":\"B\",\"ts\":1700000000123466,\"pid\":77,\"tid\":\"operator\","
+      "{\"name\":\"matmul\",\"cat\":\"operator\",\"ph\":\"B\",\"ts\":1700000000123466,\"pid\":77,"
+      "\"tid\":\"operator\","
       "\"args\":{\"args_string\":\"Count: 3;\\\"x\\\"\"}},\n"
-      "{\"name\":\"matmul\",\"cat\":\"operator\",\"ph\":\"B\",\"ts\":1700000000123467,\"pid\":77,\"tid\":\"operator\","
+      "{\"name\":\"matmul\",\"cat\":\"operator\",\"ph\":\"B\",\"ts\":1700000000123467,\"pid\":77,"
+      "\"tid\":\"operator\","
       "\"args\":{\"args_string\":\"\"}},\n"
-      "{\"name\":\"matmul\",\"cat\":\"operator\",\"ph\":\"E\",\"ts\":1700000000123468,\"pid\":77,\"tid\":\"operator\","
+      "{\"name\":\"matmul\",\"cat\":\"operator\",\"ph\":\"E\",\"ts\":1700000000123468,\"pid\":77,"
+      "\"tid\":\"operator\","
       "\"args\":{\"args_string\":\"\"}},\n"
-      "{\"name\":\"matmul\",\"cat\":\"operator\",\"ph\":\"E\",\"ts\":1700000000123471,\"pid\":77,\"tid\":\"operator\","
+      "{\"name\":\"matmul\",\"cat\":\"operator\",\"ph\":\"E\",\"ts\":1700000000123471,\"pid\":77,"
+      "\"tid\":\"operator\","
       "\"args\":{\"args_string\":\"Count: 3;\\\"x\\\"\"}},\n"
-      "{\"name\":\"matmul\",\"cat\":\"operator\",\"ph\":\"B\",\"ts\":1700000000123471,\"pid\":77,\"tid\":\"operator\","
+      "{\"name\":\"matmul\",\"cat\":\"operator\",\"ph\":\"B\",\"ts\":1700000000123471,\"pid\":77,"
+      "\"tid\":\"operator\","
       "\"args\":{\"args_string\":\"\"}},\n"
-      "{\"name\":\"matmul\",\"cat\":\"operator\",\"ph\":\"E\",\"ts\":1700000000123472,\"pid\":77,\"tid\":\"operator\","
+      "{\"name\":\"matmul\",\"cat\":\"operator\",\"ph\":\"E\",\"ts\":1700000000123472,\"pid\":77,"
+      "\"tid\":\"operator\","
       "\"args\":{\"args_string\":\"\"}}\n"
       "],\"displayTimeUnit\":\"ms\",\n"
-      "\"prof\":{\"recorded\":3,\"skipped\":0,\"unfinished\":0,\"unfinished_below\":0,\"stray_ends\":0,\"lost\":{\"total\":0,\"full\":0,\"overwritten\":0,\"disk\":0,\"no_chunk\":0,"
-      "\"no_thread\":0,\"late\":0,\"cleared\":0,\"unfinished\":0,\"forked\":0,\"lost_state\":0,\"muted\":0,\"device_full\":0,\"device_late\":0,"
+      "\"prof\":{\"recorded\":3,\"skipped\":0,\"unfinished\":0,\"unfinished_below\":0,\"stray_"
+      "ends\":0,\"lost\":{\"total\":0,\"full\":0,\"overwritten\":0,\"disk\":0,\"no_chunk\":0,"
+      "\"no_thread\":0,\"late\":0,\"cleared\":0,\"unfinished\":0,\"forked\":0,\"lost_state\":0,"
+      "\"muted\":0,\"device_full\":0,\"device_late\":0,"
       "\"device_times\":0,\"skipped\":0,\"thread_ended\":0},\"changes\":[]}}\n");
 }
 
@@ -683,15 +723,18 @@ static void a_capture_is_not_compressed(void **state) {
   (void)state;
   capture c;
   begin(&c, 453 * base_ns);
-  assert_int_equal(dump(&c, (prof_dump_options){.format = PROF_FORMAT_CAPTURE, .gzip = 1}), PROF_E_INVALID);
-  assert_int_equal(dump(&c, (prof_dump_options){.format = PROF_FORMAT_CAPTURE, .from_ns = 1}), PROF_E_INVALID);
+  assert_int_equal(dump(&c, (prof_dump_options){.format = PROF_FORMAT_CAPTURE, .gzip = 1}),
+                   PROF_E_INVALID);
+  assert_int_equal(dump(&c, (prof_dump_options){.format = PROF_FORMAT_CAPTURE, .from_ns = 1}),
+                   PROF_E_INVALID);
   capture_end(&c);
   assert_int_equal(access(path, F_OK), -1);
 }
 
 static void a_counter_that_is_no_number_is_left_out_and_counted(void **state) {
   (void)state;
-  static const uint64_t values[] = {0x7ff8000000000000u, 0x7ff0000000000000u, 0x3ff8000000000000u}; /* NaN, infinity, 1.5 */
+  /* NaN, infinity, 1.5 */
+  static const uint64_t values[] = {0x7ff8000000000000u, 0x7ff0000000000000u, 0x3ff8000000000000u};
   capture c;
   prof_i_head *const chunk = begin(&c, 453 * base_ns);
   for (unsigned i = 0; i < 3; i++) {
@@ -743,18 +786,23 @@ static void counters_stand_in_the_order_of_time(void **state) {
   put_counter(one, 3000, 4); /* of two at one moment, the later one counts */
   assert_int_equal(dump(&c, (prof_dump_options){0}), PROF_OK);
   capture_end(&c);
-  static const char *const lines[] = {"\"tid\":101,\"ts\":1.000,\"args\":{\"value\":1", "\"tid\":102,\"ts\":2.000,\"args\":{\"value\":2", "\"tid\":101,\"ts\":3.000,\"args\":{\"value\":3",
+  static const char *const lines[] = {"\"tid\":101,\"ts\":1.000,\"args\":{\"value\":1",
+                                      "\"tid\":102,\"ts\":2.000,\"args\":{\"value\":2",
+                                      "\"tid\":101,\"ts\":3.000,\"args\":{\"value\":3",
                                       "\"tid\":101,\"ts\":3.000,\"args\":{\"value\":4"};
   has_in_order(lines, 4);
   assert_int_equal(count_of("\"ph\":\"C\""), 4);
 }
 
 /* Two threads' pieces: the second thread was first at the pool, but had its time later. */
-static void put_pieces(prof_i_head *one, prof_i_head *two, prof_i_pool_state *pool, uint64_t before) {
+static void put_pieces(prof_i_head *one, prof_i_head *two, prof_i_pool_state *pool,
+                       uint64_t before) {
   const uint64_t first = PROF_I_USED_ZERO + before;
   capture_piece(two, CAPTURE_START + 2000, 1, 0, 0x1000, 16, 0, first + PROF_I_USED_ONE_EVENT + 16);
-  capture_piece(one, CAPTURE_START + 1000, 1, 0, 0x2000, 32, 0, first + 2 * PROF_I_USED_ONE_EVENT + 48);
-  capture_piece(one, CAPTURE_START + 5000, 1, 1, 0x2000, 32, 0, first + 3 * PROF_I_USED_ONE_EVENT + 16);
+  capture_piece(one, CAPTURE_START + 1000, 1, 0, 0x2000, 32, 0,
+                first + 2 * PROF_I_USED_ONE_EVENT + 48);
+  capture_piece(one, CAPTURE_START + 5000, 1, 1, 0x2000, 32, 0,
+                first + 3 * PROF_I_USED_ONE_EVENT + 16);
   capture_piece(one, CAPTURE_START + 5000, 1, 1, 0x1000, 16, 0, first + 4 * PROF_I_USED_ONE_EVENT);
   pool->used = first + 4 * PROF_I_USED_ONE_EVENT;
 }
@@ -768,18 +816,20 @@ static void memory_stands_in_the_order_of_its_pool(void **state) {
   put_pieces(one, two, capture_pool(&c, meta, 1, 1, "p", 100), 100);
   assert_int_equal(dump(&c, (prof_dump_options){0}), PROF_OK);
   static const char *const lines[] = {
-      "\"name\":\"used bytes (p)\",\"pid\":77,\"tid\":102,\"ts\":0.000,\"args\":{\"value\":100}}", /* what was there before */
+      /* what was there before */
+      "\"name\":\"used bytes (p)\",\"pid\":77,\"tid\":102,\"ts\":0.000,\"args\":{\"value\":100}}",
       "\"name\":\"[memory]\",\"pid\":77,\"tid\":102,\"ts\":2.000,"
       "\"args\":{\"Addr\":4096,\"Bytes\":16,"
       "\"Total Allocated\":116,\"Total Reserved\":0,\"Device Type\":0,\"Device Id\":-1,"
       "\"finished\":false,\"Ev Idx\":0}}",
       "\"name\":\"used bytes (p)\",\"pid\":77,\"tid\":102,\"ts\":2.000,\"args\":{\"value\":116}}",
-      "\"name\":\"[memory]\",\"pid\":77,\"tid\":101,\"ts\":1.000,\"args\":{\"Addr\":8192,\"Bytes\":32,\"Total Allocated\":148,", /* in its thread's scope */
-      "\"name\":\"used bytes (p)\",\"pid\":77,\"tid\":101,\"ts\":2.000,\"args\":{\"value\":148}}", /* time does not run back */
-      "\"Bytes\":-32,\"Total Allocated\":116,",
-      "\"ts\":5.000,\"args\":{\"value\":116}}",
-      "\"Bytes\":-16,\"Total Allocated\":100,",
-      "\"ts\":5.000,\"args\":{\"value\":100}}"};
+      /* in its thread's scope */
+      "\"name\":\"[memory]\",\"pid\":77,\"tid\":101,\"ts\":1.000,\"args\":{\"Addr\":8192,\"Bytes\":"
+      "32,\"Total Allocated\":148,",
+      /* time does not run back */
+      "\"name\":\"used bytes (p)\",\"pid\":77,\"tid\":101,\"ts\":2.000,\"args\":{\"value\":148}}",
+      "\"Bytes\":-32,\"Total Allocated\":116,", "\"ts\":5.000,\"args\":{\"value\":116}}",
+      "\"Bytes\":-16,\"Total Allocated\":100,", "\"ts\":5.000,\"args\":{\"value\":100}}"};
   has_in_order(lines, sizeof lines / sizeof *lines);
   assert_int_equal(count_of("\"ph\":\"C\""), 5);
   has_not("allocated bytes"); /* nothing says it */
@@ -820,14 +870,22 @@ static void costs_that_no_integer_holds_stay_the_largest(void **state) {
   has("\"cpu_limit_milli\":18446744073709551615,");
 }
 
-/* The user's members stand in the head, on a line each, in place of prof's own of that name; readers find no control character and no <script> in them. */
+/* The user's members stand in the head, on a line each, in place of prof's own of that name;
+   readers find no control character and no <script> in them. */
 static void metadata_stands_in_the_head(void **state) {
   (void)state;
   capture c;
   begin_with_sites(&c, 1 << 20, 3);
-  static const prof_metadata items[] = {{"model", "\"MiniLM \xe2\x80\xa8 </script> \xc2\x85\x7f\""}, {"schemaVersion", "7"}, {"a \"key\"", "{\"layers\": [6, -1.5e3, true, null],\n \"x\": {}}"}, {"model", "1"}, {"model", "[ ]"}};
+  static const prof_metadata items[] = {
+      {"model", "\"MiniLM \xe2\x80\xa8 </script> \xc2\x85\x7f\""},
+      {"schemaVersion", "7"},
+      {"a \"key\"", "{\"layers\": [6, -1.5e3, true, null],\n \"x\": {}}"},
+      {"model", "1"},
+      {"model", "[ ]"}};
   assert_int_equal(dump(&c, (prof_dump_options){.metadata = items, .metadata_count = 3}), PROF_OK);
-  has("\"displayTimeUnit\": \"ns\",\n\"model\": \"MiniLM \\u2028 \\u003c/script> \\u0085\\u007f\",\n\"schemaVersion\": 7,\n\"a \\\"key\\\"\": {\"layers\": [6, -1.5e3, true, null],  \"x\": {}},\n"
+  has("\"displayTimeUnit\": \"ns\",\n\"model\": \"MiniLM \\u2028 \\u003c/script> "
+      "\\u0085\\u007f\",\n\"schemaVersion\": 7,\n\"a \\\"key\\\"\": {\"layers\": [6, -1.5e3, true, "
+      "null],  \"x\": {}},\n"
       "\"host_name\": \"host\",\n\"baseTime");
   has_not("\"schemaVersion\": 1");
   assert_int_equal(dump(&c, (prof_dump_options){.metadata = items, .metadata_count = 5}), PROF_OK);
@@ -838,9 +896,55 @@ static void metadata_stands_in_the_head(void **state) {
 
 static void json_is_told_from_what_is_not(void **state) {
   (void)state;
-  static const char *const right[] = {"0", " -0 ", "1.5", "1e9", "1E-9", "12", "\"\"", "\"\\u00e9\\n\"", "\"\xc3\xa9\xf0\x9f\x98\x80\"", "[]", "[1,[2, {\"a\":[]}]]", "{}", "{\"a\" : 1 , \"b\":null}", "true", "false"};
-  static const char *const wrong[] = {"", " ", "01", "1.", ".5", "+1", "1e", "-", "NaN", "Infinity", "nul", "truex", "1 2", "'a'", "\"", "\"\\x\"", "\"\\u12g4\"", "\"\n\"", "\"\xc3\"", "\"\xed\xa0\x80\"",
-                                      "\"\xf4\x90\x80\x80\"", "\"\xc0\x80\"", "\"\xff\"", "[", "[1,]", "[1 2]", "{", "{\"a\"}", "{\"a\":}", "{a:1}", "{\"a\":1,}", "]", "\xef\xbb\xbf" "1"};
+  static const char *const right[] = {"0",
+                                      " -0 ",
+                                      "1.5",
+                                      "1e9",
+                                      "1E-9",
+                                      "12",
+                                      "\"\"",
+                                      "\"\\u00e9\\n\"",
+                                      "\"\xc3\xa9\xf0\x9f\x98\x80\"",
+                                      "[]",
+                                      "[1,[2, {\"a\":[]}]]",
+                                      "{}",
+                                      "{\"a\" : 1 , \"b\":null}",
+                                      "true",
+                                      "false"};
+  static const char *const wrong[] = {"",
+                                      " ",
+                                      "01",
+                                      "1.",
+                                      ".5",
+                                      "+1",
+                                      "1e",
+                                      "-",
+                                      "NaN",
+                                      "Infinity",
+                                      "nul",
+                                      "truex",
+                                      "1 2",
+                                      "'a'",
+                                      "\"",
+                                      "\"\\x\"",
+                                      "\"\\u12g4\"",
+                                      "\"\n\"",
+                                      "\"\xc3\"",
+                                      "\"\xed\xa0\x80\"",
+                                      "\"\xf4\x90\x80\x80\"",
+                                      "\"\xc0\x80\"",
+                                      "\"\xff\"",
+                                      "[",
+                                      "[1,]",
+                                      "[1 2]",
+                                      "{",
+                                      "{\"a\"}",
+                                      "{\"a\":}",
+                                      "{a:1}",
+                                      "{\"a\":1,}",
+                                      "]",
+                                      "\xef\xbb\xbf"
+                                      "1"};
   size_t at;
   for (size_t i = 0; i < sizeof right / sizeof *right; i++)
     if (!prof_i_json_is_value(right[i], &at)) fail_msg("refused: %s, at %zu", right[i], at);

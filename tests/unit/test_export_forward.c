@@ -1,4 +1,5 @@
-/* Arrows from forward to backward calls: whose they are, by numbers and threads, as Kineto draws them. */
+/* Arrows from forward to backward calls: whose they are, by numbers and threads, as Kineto draws
+   them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -26,7 +27,8 @@ static int end(void **state) {
 }
 
 static void argue(uint32_t i, const char *key, int64_t value) {
-  event.args[i] = (prof_trace_arg){.key = key, .key_bytes = (uint32_t)strlen(key), .type = PROF_ARG_I64, .value.i64 = value};
+  event.args[i] = (prof_trace_arg){
+      .key = key, .key_bytes = (uint32_t)strlen(key), .type = PROF_ARG_I64, .value.i64 = value};
   event.arg_count = i + 1;
 }
 
@@ -142,8 +144,13 @@ static void as_many_as_there_are(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      FORWARD(of_one_number_the_last_forward_call_has_it), FORWARD(of_several_backward_calls_the_first_has_it), FORWARD(numbers_are_each_threads_own), FORWARD(a_backward_call_before_its_forward_one_has_none),
-      FORWARD(without_a_partner_there_is_none),            FORWARD(only_operators_with_numbers_are_kept),       FORWARD(as_many_as_there_are),
+      FORWARD(of_one_number_the_last_forward_call_has_it),
+      FORWARD(of_several_backward_calls_the_first_has_it),
+      FORWARD(numbers_are_each_threads_own),
+      FORWARD(a_backward_call_before_its_forward_one_has_none),
+      FORWARD(without_a_partner_there_is_none),
+      FORWARD(only_operators_with_numbers_are_kept),
+      FORWARD(as_many_as_there_are),
       FORWARD(arrows_stand_in_the_order_of_backward_calls),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,5 @@
-/* Where output lands: what stands under the final name after success and after each kind of failure, and what the status says. */
+/* Where output lands: what stands under the final name after success and after each kind of
+   failure, and what the status says. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,9 +17,9 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -60,7 +61,8 @@ static int count_names(void) {
   return count;
 }
 
-/* Opens, writes `bytes` bytes of a known pattern, commits; returns the first status that is not PROF_OK. */
+/* Opens, writes `bytes` bytes of a known pattern, commits; returns the first status that is not
+   PROF_OK. */
 static int write_file(const char *path, size_t bytes, bool is_gzip, bool must_be_new) {
   prof_i_sink sink;
   int status = prof_i_sink_open_file(&sink, path, is_gzip, must_be_new);
@@ -86,12 +88,14 @@ static void check_file(const char *path, size_t bytes) {
 
 static void check_refused(const char *path, int status, const char *text) {
   assert_int_equal(write_file(path, 100, false, false), status);
-  if (strstr(prof_last_error(), text) == NULL) fail_msg("'%s' is not in: %s", text, prof_last_error());
+  if (strstr(prof_last_error(), text) == NULL)
+    fail_msg("'%s' is not in: %s", text, prof_last_error());
 }
 
 static void a_file_of_any_size_is_written_whole(void **state) {
   (void)state;
-  static const size_t sizes[] = {0, 1, PROF_I_SINK_BYTES - 1, PROF_I_SINK_BYTES, PROF_I_SINK_BYTES + 1, 3000000};
+  static const size_t sizes[] = {
+      0, 1, PROF_I_SINK_BYTES - 1, PROF_I_SINK_BYTES, PROF_I_SINK_BYTES + 1, 3000000};
   for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
     const char *const path = in_folder("out.json");
     assert_int_equal(write_file(path, sizes[i], false, false), PROF_OK);
@@ -189,7 +193,8 @@ static void places_that_cannot_be_written_are_refused_with_a_reason(void **state
   assert_int_equal(count_names(), 2);
 }
 
-/* Runs in a child, which may become another user or lower its limits. Returns what it exits with. */
+/* Runs in a child, which may become another user or lower its limits. Returns what it exits
+   with. */
 static int in_child(int (*run)(void)) {
   fflush(NULL);
   const pid_t child = fork();
@@ -224,7 +229,8 @@ static void an_unwritable_directory_is_refused(void **state) {
 static int write_past_the_limit(void) {
   const struct rlimit limit = {100000, 100000};
   setrlimit(RLIMIT_FSIZE, &limit);
-  return exit_code(write_file(in_folder("out"), 1000000, false, false), "file size limit of 100000 bytes (RLIMIT_FSIZE)");
+  return exit_code(write_file(in_folder("out"), 1000000, false, false),
+                   "file size limit of 100000 bytes (RLIMIT_FSIZE)");
 }
 
 static void a_file_size_limit_is_an_error_and_no_signal(void **state) {
@@ -252,7 +258,8 @@ static int write_to_a_full_disk(void) {
   if (unshare(CLONE_NEWNS) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return CANNOT_MOUNT;
   mount("none", "/", "", MS_REC | MS_PRIVATE, NULL);
   if (mount("none", folder, "tmpfs", 0, "size=1m") != 0) return CANNOT_MOUNT;
-  const int code = exit_code(write_file(in_folder("out"), 4000000, false, false), "No space left on device after ");
+  const int code = exit_code(write_file(in_folder("out"), 4000000, false, false),
+                             "No space left on device after ");
   return count_names() == 0 ? code : 252;
 }
 
@@ -266,7 +273,8 @@ static void a_full_disk_leaves_no_file(void **state) {
   assert_int_equal(code, -PROF_E_NO_SPACE);
 }
 
-/* Without /proc a nameless file cannot be linked, so a temporary name is used: the other way to the same end. */
+/* Without /proc a nameless file cannot be linked, so a temporary name is used: the other way to the
+   same end. */
 static int write_without_proc(void) {
   if (unshare(CLONE_NEWNS) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return CANNOT_MOUNT;
   mount("none", "/", "", MS_REC | MS_PRIVATE, NULL);
@@ -451,7 +459,8 @@ static void gzip_is_one_member_of_the_same_bytes(void **state) {
   static unsigned char packed[BYTES], plain[BYTES + 1];
   const size_t count = fread(packed, 1, sizeof packed, file);
   fclose(file);
-  z_stream stream = {.next_in = packed, .avail_in = (uInt)count, .next_out = plain, .avail_out = sizeof plain};
+  z_stream stream = {
+      .next_in = packed, .avail_in = (uInt)count, .next_out = plain, .avail_out = sizeof plain};
   assert_int_equal(inflateInit2(&stream, 15 + 16), Z_OK);
   assert_int_equal(inflate(&stream, Z_FINISH), Z_STREAM_END);
   assert_int_equal(stream.avail_in, 0); /* nothing behind the first member */

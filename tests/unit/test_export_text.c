@@ -1,5 +1,7 @@
 /* Text for the exporters: escaping against Unicode's own examples, numbers against printf. */
 #define _GNU_SOURCE
+#include <locale.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -8,8 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <locale.h>
-#include <math.h>
 
 #include <cmocka.h>
 
@@ -39,20 +39,30 @@ static void check_escaped(const char *text, size_t bytes, const char *expected) 
 static void plain_text_stays_as_it_is(void **state) {
   (void)state;
   CHECK_ESCAPED("", "");
-  CHECK_ESCAPED("aten::conv2d(float, int) ~ 0123456789 [x] {y} 'z' a/b a>b", "aten::conv2d(float, int) ~ 0123456789 [x] {y} 'z' a/b a>b");
-  CHECK_ESCAPED("\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\xf4\x8f\xbf\xbf", "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\xf4\x8f\xbf\xbf");
+  CHECK_ESCAPED("aten::conv2d(float, int) ~ 0123456789 [x] {y} 'z' a/b a>b",
+                "aten::conv2d(float, int) ~ 0123456789 [x] {y} 'z' a/b a>b");
+  CHECK_ESCAPED("\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\xf4\x8f\xbf\xbf",
+                "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\xf4\x8f\xbf\xbf");
   CHECK_ESCAPED("\xed\x9f\xbf\xee\x80\x80\xef\xbf\xbf", "\xed\x9f\xbf\xee\x80\x80\xef\xbf\xbf");
 }
 
 static void json_specials_and_controls_are_escaped(void **state) {
   (void)state;
   CHECK_ESCAPED("a\"b\\c", "a\\\"b\\\\c");
-  CHECK_ESCAPED("C:\\dir\\", "C:\\\\dir\\u005c"); /* Perfetto misreads a backslash before the closing quote */
+  /* Perfetto misreads a backslash before the closing quote */
+  CHECK_ESCAPED("C:\\dir\\", "C:\\\\dir\\u005c");
   CHECK_ESCAPED("\n\r\t\b\f", "\\n\\r\\t\\b\\f");
   CHECK_ESCAPED("a\0b", "a\\u0000b");
   CHECK_ESCAPED("\x1b[31m\x7f", "\\u001b[31m\\u007f");
-  CHECK_ESCAPED("\xc2\x9b" "2J\xc2\xa0", "\\u009b2J\xc2\xa0");
-  CHECK_ESCAPED("a\xe2\x80\xa8" "b\xe2\x80\xa9" "c\xe2\x80\xaa", "a\\u2028b\\u2029c\xe2\x80\xaa");
+  CHECK_ESCAPED(
+      "\xc2\x9b"
+      "2J\xc2\xa0",
+      "\\u009b2J\xc2\xa0");
+  CHECK_ESCAPED(
+      "a\xe2\x80\xa8"
+      "b\xe2\x80\xa9"
+      "c\xe2\x80\xaa",
+      "a\\u2028b\\u2029c\xe2\x80\xaa");
 }
 
 static void nothing_ends_or_opens_a_script(void **state) {
@@ -93,7 +103,8 @@ static void every_byte_gives_something_a_parser_takes(void **state) {
         assert_true(c >= 0x20 && c != 0x7f);
         if (c == '"') assert_true(i > 0 && out[i - 1] == '\\');
       }
-      assert_true(written == sizeof text || strchr("\"\\\n\r\t\b\f", byte) != NULL || byte < 0x20 || byte >= 0x7f);
+      assert_true(written == sizeof text || strchr("\"\\\n\r\t\b\f", byte) != NULL || byte < 0x20 ||
+                  byte >= 0x7f);
     }
 }
 
@@ -106,9 +117,26 @@ static uint64_t next_random(uint64_t *state) {
 
 /* Numbers of all lengths, and the edges of each. */
 static uint64_t sample(uint64_t *random, int i) {
-  static const uint64_t powers[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000, 1000000000, 10000000000, 100000000000,
-                                    1000000000000, 10000000000000, 100000000000000, 1000000000000000, 10000000000000000,
-                                    100000000000000000, 1000000000000000000, 10000000000000000000u};
+  static const uint64_t powers[] = {1,
+                                    10,
+                                    100,
+                                    1000,
+                                    10000,
+                                    100000,
+                                    1000000,
+                                    10000000,
+                                    100000000,
+                                    1000000000,
+                                    10000000000,
+                                    100000000000,
+                                    1000000000000,
+                                    10000000000000,
+                                    100000000000000,
+                                    1000000000000000,
+                                    10000000000000000,
+                                    100000000000000000,
+                                    1000000000000000000,
+                                    10000000000000000000u};
   if (i < 60) return powers[i / 3] + (uint64_t)(i % 3) - 1;
   if (i == 60) return UINT64_MAX;
   return next_random(random) >> (next_random(random) % 64);
@@ -129,7 +157,8 @@ static void integers_read_as_printf_writes_them(void **state) {
     snprintf(expected, sizeof expected, "0x%llx", (unsigned long long)value);
     *prof_i_put_hex(written, value) = 0;
     assert_string_equal(written, expected);
-    snprintf(expected, sizeof expected, "%llu.%03u", (unsigned long long)(value / 1000), (unsigned)(value % 1000));
+    snprintf(expected, sizeof expected, "%llu.%03u", (unsigned long long)(value / 1000),
+             (unsigned)(value % 1000));
     *prof_i_put_us(written, value) = 0;
     assert_string_equal(written, expected);
   }
@@ -200,7 +229,9 @@ static bool make_comma_locale(const char *folder) {
   for (unsigned c = 0; c < 128; c++) fprintf(file, "<U%04X> /x%02x c\n", c, c);
   fputs("END CHARMAP\n", file);
   fclose(file);
-  snprintf(command, sizeof command, "localedef -c -i %s/source -f %s/characters %s/xx_XX >/dev/null 2>&1", folder, folder, folder);
+  snprintf(command, sizeof command,
+           "localedef -c -i %s/source -f %s/characters %s/xx_XX >/dev/null 2>&1", folder, folder,
+           folder);
   (void)!system(command); /* it warns about what is not defined */
   setenv("LOCPATH", folder, 1);
   const bool is_made = setlocale(LC_NUMERIC, "xx_XX") != NULL;

@@ -1,5 +1,6 @@
-/* A program with more rights than who started it does not take orders from the environment: PROF_LEVEL, PROF_MEMORY and PROF_OUTPUT are then not read, or
-   anybody could have it write a file of his choosing. Needs root, to make such a program. */
+/* A program with more rights than who started it does not take orders from the environment:
+   PROF_LEVEL, PROF_MEMORY and PROF_OUTPUT are then not read, or anybody could have it write a file
+   of his choosing. Needs root, to make such a program. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <limits.h>
@@ -24,15 +25,16 @@ enum { OWNER = 65534, CALLER = 65533 };
 
 static char folder[PATH_MAX];
 
-/* What the copy does: says whether it has more rights, and whether it records. It goes without a look for leaks: nobody may look into such a
-   process. */
+/* What the copy does: says whether it has more rights, and whether it records. It goes without a
+   look for leaks: nobody may look into such a process. */
 static void record_one(void) {
   prof_backend_state state = {.size = sizeof state};
   uint32_t plugins = 0;
   WITH_BASE_PROFILER(PROF_HOST, "inside", "setuid", PROF_NO_ARGS, {});
   for (uint32_t i = 0; prof_backend_status(i, &state) == PROF_OK; i++) plugins += state.is_plugin;
   const int status = prof_backend_load("/nowhere");
-  printf("secure %lu, level %d, %u plug-ins, %s\n", getauxval(AT_SECURE), prof_level(), plugins, prof_status_name(status));
+  printf("secure %lu, level %d, %u plug-ins, %s\n", getauxval(AT_SECURE), prof_level(), plugins,
+         prof_status_name(status));
   _exit(fflush(stdout) == 0 ? 0 : 1);
 }
 
@@ -41,7 +43,8 @@ static bool copy_self(const char *to, mode_t mode) {
   char bytes[65536];
   FILE *const in = fopen("/proc/self/exe", "rb"), *const out = fopen(to, "wb");
   assert_true(in && out);
-  for (size_t count; (count = fread(bytes, 1, sizeof bytes, in)) > 0;) assert_int_equal(fwrite(bytes, 1, count, out), count);
+  for (size_t count; (count = fread(bytes, 1, sizeof bytes, in)) > 0;)
+    assert_int_equal(fwrite(bytes, 1, count, out), count);
   fclose(in);
   assert_int_equal(fclose(out), 0);
   if (chown(to, OWNER, OWNER) != 0) return false;
@@ -66,7 +69,8 @@ static void run_as_caller(const char *program, const char *output, char *says, s
     setenv("PROF_LEVEL", "1", 1);
     setenv("PROF_MEMORY", "1", 1);
     setenv("PROF_OUTPUT", output, 1);
-    setenv("PROF_BACKENDS", "/nobody_has_this", 1); /* it would be listed as one that is not there */
+    /* it would be listed as one that is not there */
+    setenv("PROF_BACKENDS", "/nobody_has_this", 1);
     execl(program, program, "inside", (char *)NULL);
     _exit(4);
   }
@@ -82,7 +86,8 @@ static void run_as_caller(const char *program, const char *output, char *says, s
 static int count_outputs(void) {
   int count = 0;
   DIR *const entries = opendir(folder);
-  for (const struct dirent *e; (e = readdir(entries)) != NULL;) count += strncmp(e->d_name, "out.json", 8) == 0;
+  for (const struct dirent *e; (e = readdir(entries)) != NULL;)
+    count += strncmp(e->d_name, "out.json", 8) == 0;
   closedir(entries);
   return count;
 }
@@ -121,13 +126,15 @@ static int remove_folder(void **state) {
   (void)state;
   DIR *const entries = opendir(folder);
   for (const struct dirent *e; entries && (e = readdir(entries)) != NULL;)
-    if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0) unlinkat(dirfd(entries), e->d_name, 0);
+    if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+      unlinkat(dirfd(entries), e->d_name, 0);
   if (entries) closedir(entries);
   return rmdir(folder);
 }
 
 int main(int argc, char **argv) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(a_program_with_more_rights_takes_no_orders, make_folder, remove_folder)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(
+      a_program_with_more_rights_takes_no_orders, make_folder, remove_folder)};
   if (argc > 1 && strcmp(argv[1], "inside") == 0) record_one();
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
-/* Synthetic series with a known right answer: medians and their intervals, drift, two modes, noise, comparisons; and how often a series without
-   fault is doubted, over a thousand seeds of each shape. */
+/* Synthetic series with a known right answer: medians and their intervals, drift, two modes, noise,
+   comparisons; and how often a series without fault is doubted, over a thousand seeds of each
+   shape. */
 #include <prof/op.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,14 +16,19 @@
 
 enum { COUNT = 200 };
 
-/* Series of each shape; with PROF_LONG=1 four times as many. The sanitizers and valgrind look at memory, for which a few are enough; then no share is told of them. */
+/* Series of each shape; with PROF_LONG=1 four times as many. The sanitizers and valgrind look at
+   memory, for which a few are enough; then no share is told of them. */
 static uint64_t seeds(void) {
   const char *const loaded = getenv("LD_PRELOAD");
-  return SKIP_SANITIZED || (loaded && strstr(loaded, "vgpreload")) ? 20 : getenv("PROF_LONG") ? 1000 : 250;
+  return SKIP_SANITIZED || (loaded && strstr(loaded, "vgpreload")) ? 20
+         : getenv("PROF_LONG")                                     ? 1000
+                                                                   : 250;
 }
 static bool is_told(void) { return seeds() >= 250; }
 static int of_1000(int count) { return (int)((uint64_t)count * 1000 / seeds()); }
-static bool is_at_least(int count, int least_of_1000) { return !is_told() || of_1000(count) >= least_of_1000; }
+static bool is_at_least(int count, int least_of_1000) {
+  return !is_told() || of_1000(count) >= least_of_1000;
+}
 
 /* ---- chance ---- */
 
@@ -41,7 +47,8 @@ static double normal(void) { /* near enough in the middle, and its ends are shor
   for (int i = 0; i < 12; i++) sum += uniform();
   return sum;
 }
-static double skewed(void) { return normal() * normal() + normal() * normal(); } /* chi-square, 2 degrees: exponential */
+/* chi-square, 2 degrees: exponential */
+static double skewed(void) { return normal() * normal() + normal() * normal(); }
 
 typedef struct shape {
   const char *name;
@@ -72,8 +79,12 @@ static double few_outliers(size_t i, size_t count) {
   (void)i, (void)count;
   return uniform() < 0.02 ? 300 + 100 * uniform() : 100 + normal();
 }
-static double a_drift(size_t i, size_t count) { return 100 + normal() + 8 * (double)i / (double)count; }
-static double a_fall(size_t i, size_t count) { return 100 + normal() - 8 * (double)i / (double)count; }
+static double a_drift(size_t i, size_t count) {
+  return 100 + normal() + 8 * (double)i / (double)count;
+}
+static double a_fall(size_t i, size_t count) {
+  return 100 + normal() - 8 * (double)i / (double)count;
+}
 static double two_modes(size_t i, size_t count) {
   (void)i, (void)count;
   return (uniform() < 0.7 ? 100 : 115) + normal();
@@ -122,8 +133,9 @@ static void count_doubts(const shape *what, size_t count, int doubted[8], int *a
 static int bit_of(uint32_t doubt) { return __builtin_ctz(doubt); }
 
 static void series_without_fault_are_seldom_doubted(void **unused) {
-  static const shape sound[] = {{"constant", a_constant},        {"normal", a_normal},         {"uniform", a_uniform},
-                                {"exponential", an_exponential}, {"coarse timer", some_steps}, {"2 % outliers", few_outliers}};
+  static const shape sound[] = {{"constant", a_constant},     {"normal", a_normal},
+                                {"uniform", a_uniform},       {"exponential", an_exponential},
+                                {"coarse timer", some_steps}, {"2 % outliers", few_outliers}};
   static const size_t counts[] = {12, 24, 40, 200};
   int worst = 0;
   (void)unused;
@@ -131,9 +143,10 @@ static void series_without_fault_are_seldom_doubted(void **unused) {
     for (size_t j = 0; j < sizeof counts / sizeof *counts; j++) {
       int doubted[8], any;
       count_doubts(&sound[i], counts[j], doubted, &any);
-      print_message("  %-13s %4zu samples: of 1000 doubted %d (noisy %d, drifting %d, two modes %d)\n", sound[i].name,
-                    counts[j], any, doubted[bit_of(PROF_OP_NOISY)], doubted[bit_of(PROF_OP_DRIFTING)],
-                    doubted[bit_of(PROF_OP_TWO_MODES)]);
+      print_message(
+          "  %-13s %4zu samples: of 1000 doubted %d (noisy %d, drifting %d, two modes %d)\n",
+          sound[i].name, counts[j], any, doubted[bit_of(PROF_OP_NOISY)],
+          doubted[bit_of(PROF_OP_DRIFTING)], doubted[bit_of(PROF_OP_TWO_MODES)]);
       worst = any > worst ? any : worst;
     }
   assert_true(!is_told() || of_1000(worst) <= 10);
@@ -152,12 +165,14 @@ static void each_fault_is_seen(void **unused) {
   for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
     int doubted[8], any;
     count_doubts(&faults[i].what, COUNT, doubted, &any);
-    print_message("  %-13s seen in %d of 1000\n", faults[i].what.name, doubted[bit_of(faults[i].doubt)]);
+    print_message("  %-13s seen in %d of 1000\n", faults[i].what.name,
+                  doubted[bit_of(faults[i].doubt)]);
     assert_true(is_at_least(doubted[bit_of(faults[i].doubt)], 990));
   }
 }
 
-/* How often the interval holds the median of what the samples were drawn from: 100 for all these. */
+/* How often the interval holds the median of what the samples were drawn from: 100 for all
+   these. */
 static int count_right(const shape *what, size_t count, double right) {
   double samples[2000];
   int hits = 0;
@@ -172,19 +187,24 @@ static int count_right(const shape *what, size_t count, double right) {
     hits += low <= right && right <= high;
     prof_i_series_fini(&series);
   }
-  print_message("  %-13s %4zu samples: the interval held the median in %d of 1000\n", what->name, count, hits);
+  print_message("  %-13s %4zu samples: the interval held the median in %d of 1000\n", what->name,
+                count, hits);
   return hits;
 }
 
 static void the_interval_holds_the_median_as_often_as_it_says(void **unused) {
   static const shape independent = {"normal", a_normal}, waves = {"slow waves", tied};
   (void)unused;
-  for (size_t count = 6; count <= 2000; count = count < 40 ? count + 7 : count * 4 > 2000 && count < 2000 ? 2000 : count * 4)
+  for (size_t count = 6; count <= 2000; count = count < 40                         ? count + 7
+                                                : count * 4 > 2000 && count < 2000 ? 2000
+                                                                                   : count * 4)
     assert_true(is_at_least(count_right(&independent, count, 100), 935));
-  assert_true(is_at_least(count_right(&waves, 1000, 100), 850)); /* if they are taken for independent: 177 */
+  /* if they are taken for independent: 177 */
+  assert_true(is_at_least(count_right(&waves, 1000, 100), 850));
 }
 
-/* Of how many of a thousand series without a tie it is thought that there is one, and by how much at worst. */
+/* Of how many of a thousand series without a tie it is thought that there is one, and by how much
+   at worst. */
 static int count_tied(const shape *what, size_t count, double *least_out) {
   double samples[1000];
   int ties = 0;
@@ -199,16 +219,19 @@ static int count_tied(const shape *what, size_t count, double *least_out) {
     *least_out = share < *least_out ? share : *least_out;
     prof_i_series_fini(&series);
   }
-  print_message("  %-13s %4zu samples: taken for tied in %d of 1000, for %.2f of the samples at worst\n", what->name, count,
-                ties, *least_out);
+  print_message(
+      "  %-13s %4zu samples: taken for tied in %d of 1000, for %.2f of the samples at worst\n",
+      what->name, count, ties, *least_out);
   return ties;
 }
 
 static void a_short_series_of_slow_waves_counts_for_few(void **unused) {
-  static const shape waves = {"slow waves", tied}, independent[] = {{"normal", a_normal}, {"exponential", an_exponential}};
+  static const shape waves = {"slow waves", tied},
+                     independent[] = {{"normal", a_normal}, {"exponential", an_exponential}};
   double least;
   (void)unused;
-  assert_true(is_at_least(count_right(&waves, 200, 100), 930)); /* if what is seen of the tie were all: 895 */
+  /* if what is seen of the tie were all: 895 */
+  assert_true(is_at_least(count_right(&waves, 200, 100), 930));
   assert_true(is_at_least(count_right(&waves, 500, 100), 930));
   for (size_t i = 0; i < sizeof independent / sizeof *independent; i++)
     for (size_t count = 40; count <= 1000; count *= 5) {
@@ -226,11 +249,15 @@ static void quantiles_are_the_same_without_sorting(void **unused) {
     const size_t count = 1 + (size_t)(uniform() * 96);
     const int how = (int)(seed % 4);
     for (size_t i = 0; i < count; i++)
-      values[i] = how == 0 ? (double)(int)(3 * uniform()) : how == 1 ? (double)i : how == 2 ? -(double)i : uniform();
+      values[i] = how == 0   ? (double)(int)(3 * uniform())
+                  : how == 1 ? (double)i
+                  : how == 2 ? -(double)i
+                             : uniform();
     memcpy(sorted, values, count * sizeof *values);
     prof_i_sort(sorted, count);
     const double share = seed % 7 == 0 ? 1 : seed % 7 == 1 ? 0 : uniform();
-    assert_true(prof_i_quantile_among(values, count, share) == prof_i_quantile(sorted, count, share));
+    assert_true(prof_i_quantile_among(values, count, share) ==
+                prof_i_quantile(sorted, count, share));
     prof_i_sort(values, count);
     assert_memory_equal(values, sorted, count * sizeof *values);
   }
@@ -245,7 +272,8 @@ static void statistics_are_those_of_the_textbook(void **unused) {
   assert_true(prof_i_mean(&series) == 4);
   const double deviation = prof_i_deviation(&series, 4);
   assert_true(deviation > 3.535533 && deviation < 3.535535); /* sqrt(12.5) */
-  assert_true(prof_i_quantile(series.sorted, 5, 0.5) == 3 && prof_i_quantile(series.sorted, 5, 0.25) == 2);
+  assert_true(prof_i_quantile(series.sorted, 5, 0.5) == 3 &&
+              prof_i_quantile(series.sorted, 5, 0.25) == 2);
   const double q90 = prof_i_quantile(series.sorted, 5, 0.9); /* numpy.quantile: 7.6 */
   assert_true(q90 > 7.599999 && q90 < 7.600001);
   assert_true(prof_i_median_interval(&series, &low, &high) == 1 - 2.0 / 32);
@@ -280,16 +308,21 @@ static int count_ratios(double factor, size_t count, bool (*is_right)(const prof
   return right;
 }
 static bool holds_one(const prof_i_ratio *ratio) {
-  return ratio->low <= 1 && 1 <= ratio->high && ratio->low <= ratio->middle && ratio->middle <= ratio->high;
+  return ratio->low <= 1 && 1 <= ratio->high && ratio->low <= ratio->middle &&
+         ratio->middle <= ratio->high;
 }
-static bool holds_1_05(const prof_i_ratio *ratio) { return ratio->low <= 1.05 && 1.05 <= ratio->high; }
+static bool holds_1_05(const prof_i_ratio *ratio) {
+  return ratio->low <= 1.05 && 1.05 <= ratio->high;
+}
 static bool is_longer(const prof_i_ratio *ratio) { return ratio->low > 1.02; }
 
 static void the_ratio_is_within_its_interval_as_often_as_it_says(void **unused) {
   (void)unused;
   for (size_t count = 10; count <= COUNT; count *= 4) {
-    const int same = count_ratios(1, count, holds_one), longer = count_ratios(1.05, count, holds_1_05);
-    print_message("  %3zu samples each: the interval held 1 in %d, 1.05 in %d of 1000\n", count, same, longer);
+    const int same = count_ratios(1, count, holds_one),
+              longer = count_ratios(1.05, count, holds_1_05);
+    print_message("  %3zu samples each: the interval held 1 in %d, 1.05 in %d of 1000\n", count,
+                  same, longer);
     assert_true(is_at_least(same, 930) && is_at_least(longer, 930));
   }
   const int sure = count_ratios(1.05, 160, is_longer);
@@ -297,7 +330,8 @@ static void the_ratio_is_within_its_interval_as_often_as_it_says(void **unused) 
   assert_true(is_at_least(sure, 990));
 }
 
-/* Two series that are alike stand wholly one beyond the other in 2 of C(n + m, n) orders: in 5 % and fewer from 4 and 4 on, from 1 and 39. */
+/* Two series that are alike stand wholly one beyond the other in 2 of C(n + m, n) orders: in 5 %
+   and fewer from 4 and 4 on, from 1 and 39. */
 static void a_ratio_has_an_interval_only_from_enough_samples(void **unused) {
   static const struct {
     size_t n, m;
@@ -311,7 +345,8 @@ static void a_ratio_has_an_interval_only_from_enough_samples(void **unused) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     prof_i_series a, b;
     prof_i_ratio ratio;
-    assert_true(prof_i_series_init(&a, samples, cases[i].n) && prof_i_series_init(&b, samples, cases[i].m));
+    assert_true(prof_i_series_init(&a, samples, cases[i].n) &&
+                prof_i_series_init(&b, samples, cases[i].m));
     assert_true(prof_i_ratio_of(&a, &b, &ratio));
     assert_int_equal(cases[i].has_one, ratio.low > 0);
     assert_int_equal(cases[i].has_one, ratio.high < 1e300);
@@ -347,8 +382,9 @@ static void what_disturbs_both_falls_out_of_pairs(void **unused) {
     longer += is_longer(&ratio);
   }
   print_message(
-      "  200 rounds beside a neighbour: the interval held 1 in %d of 1000, 5 %% longer was said with certainty in %d\n", same,
-      longer);
+      "  200 rounds beside a neighbour: the interval held 1 in %d of 1000, 5 %% longer was said "
+      "with certainty in %d\n",
+      same, longer);
   assert_true(is_at_least(same, 935) && is_at_least(longer, 990));
 }
 

@@ -1,5 +1,5 @@
-/* The packages' energy counters, from a folder as the kernel has it: several packages, counters that come round, files that may not be read or say
-   nothing. */
+/* The packages' energy counters, from a folder as the kernel has it: several packages, counters
+   that come round, files that may not be read or say nothing. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,15 +1,16 @@
 /* Aggregates, the table, the loss line, and text made fit for a terminal. */
-#include "trace_checks.h"
 #include "trace/shape.h"
 #include "trace/show.h"
 #include "trace/tally.h"
 #include "trace/walk.h"
+#include "trace_checks.h"
 
 enum { T0 = CAPTURE_START, CHUNK = PROF_I_UNIT_BYTES };
 
 static prof_rows *aggregate(const prof_trace *trace, const prof_aggregate_options *options) {
   prof_rows *rows = NULL;
-  if (prof_trace_aggregate(trace, options, &rows) != PROF_OK) fail_msg("prof_trace_aggregate: %s", prof_last_error());
+  if (prof_trace_aggregate(trace, options, &rows) != PROF_OK)
+    fail_msg("prof_trace_aggregate: %s", prof_last_error());
   return rows;
 }
 
@@ -22,7 +23,8 @@ static const prof_row *row_named(const prof_rows *rows, const char *name) {
 
 static prof_row_more more_of(const prof_rows *rows, const char *name) {
   prof_row_more more = {.size = sizeof more};
-  assert_int_equal(prof_rows_more(rows, (uint64_t)(row_named(rows, name) - rows->rows), &more), PROF_OK);
+  assert_int_equal(prof_rows_more(rows, (uint64_t)(row_named(rows, name) - rows->rows), &more),
+                   PROF_OK);
   return more;
 }
 
@@ -62,8 +64,9 @@ static void groups_add_up(void **state) {
   assert_int_equal(more_of(rows, "a").open_count, 0);
   prof_rows_destroy(rows);
 
-  const prof_aggregate_options by_thread = {
-      .size = sizeof by_thread, .group = PROF_GROUP_NAME | PROF_GROUP_THREAD, .sort = PROF_SORT_NAME};
+  const prof_aggregate_options by_thread = {.size = sizeof by_thread,
+                                            .group = PROF_GROUP_NAME | PROF_GROUP_THREAD,
+                                            .sort = PROF_SORT_NAME};
   rows = aggregate(trace, &by_thread);
   assert_int_equal(rows->row_count, 4);
   assert_string_equal(rows->rows[0].name, "a");
@@ -73,15 +76,18 @@ static void groups_add_up(void **state) {
   assert_string_equal(rows->rows[0].category, "");
   prof_rows_destroy(rows);
 
-  const prof_aggregate_options one_row = {.size = sizeof one_row, .rows_limit = 1, .sort = PROF_SORT_CALLS, .level = 1};
+  const prof_aggregate_options one_row = {
+      .size = sizeof one_row, .rows_limit = 1, .sort = PROF_SORT_CALLS, .level = 1};
   rows = aggregate(trace, &one_row);
   assert_int_equal(rows->row_count, 1);
   assert_int_equal(rows->all_row_count, 2); /* b is of level 2 */
   assert_string_equal(rows->rows[0].name, "a");
   prof_rows_destroy(rows);
 
-  prof_aggregate_options by_first = {.size = sizeof by_first, .group = PROF_GROUP_NAME, .sort = PROF_SORT_FIRST};
-  const char *const first_names[] = {"a", "b", "c"}; /* from 10 on the second thread, from 500, from 100500 */
+  prof_aggregate_options by_first = {
+      .size = sizeof by_first, .group = PROF_GROUP_NAME, .sort = PROF_SORT_FIRST};
+  /* from 10 on the second thread, from 500, from 100500 */
+  const char *const first_names[] = {"a", "b", "c"};
   rows = aggregate(trace, &by_first);
   assert_int_equal(rows->row_count, 3);
   for (int i = 0; i < 3; i++) assert_string_equal(rows->rows[i].name, first_names[i]);
@@ -90,7 +96,9 @@ static void groups_add_up(void **state) {
   rows = aggregate(trace, &by_first);
   assert_string_equal(rows->rows[0].name, "b"); /* the a of the second thread was before */
   prof_rows_destroy(rows);
-  by_first = (prof_aggregate_options){.size = sizeof by_first, .group = PROF_GROUP_NAME | PROF_GROUP_THREAD, .sort = PROF_SORT_FIRST};
+  by_first = (prof_aggregate_options){.size = sizeof by_first,
+                                      .group = PROF_GROUP_NAME | PROF_GROUP_THREAD,
+                                      .sort = PROF_SORT_FIRST};
   rows = aggregate(trace, &by_first);
   assert_int_equal(rows->rows[0].thread, 1);
   assert_string_equal(rows->rows[1].name, "b");
@@ -105,7 +113,8 @@ static void groups_add_up(void **state) {
   capture_end(&c);
 }
 
-/* Two processes: what has one name is one row, threads are numbered through, and the table says how many there are. */
+/* Two processes: what has one name is one row, threads are numbered through, and the table says how
+   many there are. */
 static void traces_add_up_together(void **state) {
   (void)state;
   capture c[2];
@@ -114,7 +123,8 @@ static void traces_add_up_together(void **state) {
   for (int i = 0; i < 2; i++) {
     begin_with_sites(&c[i], 1 << 20, 3);
     prof_i_head *const chunk = capture_chunk(&c[i], CHUNK, 1);
-    for (uint64_t n = 1; n <= 50; n++) capture_plain(chunk, T0 + (uint64_t)(i * 50000) + n * 1000, 50 * (uint64_t)i + n, 1);
+    for (uint64_t n = 1; n <= 50; n++)
+      capture_plain(chunk, T0 + (uint64_t)(i * 50000) + n * 1000, 50 * (uint64_t)i + n, 1);
     if (i == 1) capture_plain(chunk, T0 + 200000, 300, 2); /* the second alone has it */
     traces[i] = open_capture(&c[i]);
   }
@@ -132,10 +142,13 @@ static void traces_add_up_together(void **state) {
   assert_int_equal(rows->total_self_ns, 5050 + 300);
   prof_rows_destroy(rows);
 
-  const prof_aggregate_options by_thread = {.size = sizeof by_thread, .group = PROF_GROUP_NAME | PROF_GROUP_THREAD, .sort = PROF_SORT_NAME};
+  const prof_aggregate_options by_thread = {.size = sizeof by_thread,
+                                            .group = PROF_GROUP_NAME | PROF_GROUP_THREAD,
+                                            .sort = PROF_SORT_NAME};
   assert_int_equal(prof_traces_aggregate(both, 2, &by_thread, &rows), PROF_OK);
   assert_int_equal(rows->row_count, 3);
-  assert_int_equal(rows->rows[0].thread, 1); /* the second trace's: of one name the longer stands first */
+  /* the second trace's: of one name the longer stands first */
+  assert_int_equal(rows->rows[0].thread, 1);
   assert_int_equal(rows->rows[1].thread, 0);
   prof_rows_destroy(rows);
 
@@ -162,7 +175,8 @@ static void traces_add_up_together(void **state) {
   }
 }
 
-static void put_named(prof_i_head *chunk, uint64_t start, const char *name, uint32_t flags, uint32_t schema, int64_t dim) {
+static void put_named(prof_i_head *chunk, uint64_t start, const char *name, uint32_t flags,
+                      uint32_t schema, int64_t dim) {
   long_record r;
   long_begin(&r, PROF_I_KIND_SCOPE, start, 10, 1);
   r.flags = flags;
@@ -198,7 +212,9 @@ static void run_time_names_shapes_and_devices_make_groups(void **state) {
   assert_int_equal(row_named(rows, "x")->calls_count, 3);
   prof_rows_destroy(rows);
   const prof_aggregate_options options = {
-      .size = sizeof options, .group = PROF_GROUP_NAME | PROF_GROUP_SHAPE | PROF_GROUP_DEVICE, .sort = PROF_SORT_CALLS};
+      .size = sizeof options,
+      .group = PROF_GROUP_NAME | PROF_GROUP_SHAPE | PROF_GROUP_DEVICE,
+      .sort = PROF_SORT_CALLS};
   rows = aggregate(trace, &options);
   assert_int_equal(rows->row_count, 3);
   const prof_row *const device = rows->rows[0].device.type == PROF_DEVICE_CUDA   ? &rows->rows[0]
@@ -216,12 +232,17 @@ static int by_value(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Shapes are told apart by ranks and dimensions alone, in their order: not by types, which a table does not show. */
+/* Shapes are told apart by ranks and dimensions alone, in their order: not by types, which a table
+   does not show. */
 static void shapes_of_other_ranks_are_other_groups(void **state) {
   static const uint32_t types[] = {PROF_ARG_TENSOR, PROF_ARG_TENSOR};
   static const struct {
     uint32_t dtype, ranks[2];
-  } given[] = {{PROF_F32, {2, 1}}, {PROF_F32, {1, 2}}, {PROF_I64, {1, 2}}, {PROF_F32, {3, 0}}, {PROF_F32, {0, 0}}};
+  } given[] = {{PROF_F32, {2, 1}},
+               {PROF_F32, {1, 2}},
+               {PROF_I64, {1, 2}},
+               {PROF_F32, {3, 0}},
+               {PROF_F32, {0, 0}}};
   (void)state;
   capture c;
   prof_i_head *const meta = begin_with_sites(&c, 1 << 20, 1);
@@ -239,9 +260,11 @@ static void shapes_of_other_ranks_are_other_groups(void **state) {
     long_end(&r, chunk);
   }
   prof_trace *const trace = open_capture(&c);
-  const prof_aggregate_options options = {.size = sizeof options, .group = PROF_GROUP_NAME | PROF_GROUP_SHAPE, .sort = PROF_SORT_FIRST};
+  const prof_aggregate_options options = {
+      .size = sizeof options, .group = PROF_GROUP_NAME | PROF_GROUP_SHAPE, .sort = PROF_SORT_FIRST};
   prof_rows *const rows = aggregate(trace, &options);
-  static const char *const shapes[] = {"[[2, 3], [4]]", "[[2], [3, 4]]", "[[2, 3, 4], []]", "[[], []]"};
+  static const char *const shapes[] = {"[[2, 3], [4]]", "[[2], [3, 4]]", "[[2, 3, 4], []]",
+                                       "[[], []]"};
   assert_int_equal(rows->row_count, 4);
   for (size_t i = 0; i < 4; i++) assert_string_equal(rows->rows[i].shape, shapes[i]);
   assert_int_equal(rows->rows[1].calls_count, 2);
@@ -269,7 +292,10 @@ static void shapes_may_have_pairs_behind_them(void **state) {
   long_word(&r, 7);
   long_end(&r, chunk);
   prof_trace *const trace = open_capture(&c);
-  const prof_aggregate_options options = {.size = sizeof options, .group = PROF_GROUP_NAME | PROF_GROUP_SHAPE | PROF_GROUP_STACK, .stack_frames = 1};
+  const prof_aggregate_options options = {
+      .size = sizeof options,
+      .group = PROF_GROUP_NAME | PROF_GROUP_SHAPE | PROF_GROUP_STACK,
+      .stack_frames = 1};
   prof_rows *const rows = aggregate(trace, &options);
   assert_int_equal(rows->row_count, 1);
   assert_string_equal(rows->rows[0].shape, "[[4, 5]]");
@@ -277,7 +303,9 @@ static void shapes_may_have_pairs_behind_them(void **state) {
   prof_rows_destroy(rows);
   char *json = NULL;
   assert_int_equal(prof_trace_json(trace, NULL, &json, NULL), PROF_OK);
-  const char *const written = "\"Input Dims\":[[4, 5]],\"Input type\":[\"float\"],\"Call stack\":\"inner.py(3): f;outer.py(9): g\",\"value\":";
+  const char *const written =
+      "\"Input Dims\":[[4, 5]],\"Input type\":[\"float\"],\"Call stack\":\"inner.py(3): "
+      "f;outer.py(9): g\",\"value\":";
   if (!strstr(json, written)) fail_msg("%s is not in %s", written, json);
   prof_free(json);
   prof_trace_destroy(trace);
@@ -287,7 +315,8 @@ static void shapes_may_have_pairs_behind_them(void **state) {
 static uint64_t calls_with_stack(const prof_rows *rows, const char *name, const char *stack) {
   uint64_t calls = 0;
   for (uint64_t i = 0; i < rows->row_count; i++)
-    if (strcmp(rows->rows[i].name, name) == 0 && strcmp(rows->rows[i].stack, stack) == 0) calls += rows->rows[i].calls_count;
+    if (strcmp(rows->rows[i].name, name) == 0 && strcmp(rows->rows[i].stack, stack) == 0)
+      calls += rows->rows[i].calls_count;
   return calls;
 }
 
@@ -344,7 +373,8 @@ static void calls_of_other_flops_are_other_groups(void **state) {
   put_inputs(chunk, T0 + 500, 10, "aten::mul", PROF_F32, other);
   put_inputs(chunk, T0 + 600, 10, "aten::mul", PROF_DTYPE_NONE, other);
   prof_trace *const trace = open_capture(&c);
-  prof_aggregate_options options = {.size = sizeof options, .group = PROF_GROUP_NAME | PROF_GROUP_FLOPS};
+  prof_aggregate_options options = {.size = sizeof options,
+                                    .group = PROF_GROUP_NAME | PROF_GROUP_FLOPS};
   prof_rows *rows = aggregate(trace, &options);
   assert_int_equal(rows->row_count, 5);
   assert_int_equal(row_of_shape(rows, "[[5]]\n[\"\",\"[1, 1]\"]", &more)->calls_count, 3);
@@ -453,7 +483,8 @@ static void a_step_is_the_scope_around(void **state) {
 
 static void stacks_are_the_functions_around(void **state) {
   (void)state;
-  static const char python[] = "file.c(10): function", both[] = "file.c;file.c(10): function"; /* of C's what the interpreter called it, which stands for the file */
+  /* of C's what the interpreter called it, which stands for the file */
+  static const char python[] = "file.c(10): function", both[] = "file.c;file.c(10): function";
   capture c;
   begin_with_functions(&c);
   prof_i_head *const one = capture_chunk(&c, CHUNK, 1), *const two = capture_chunk(&c, CHUNK, 2);
@@ -468,7 +499,9 @@ static void stacks_are_the_functions_around(void **state) {
   capture_plain(two, T0 + 10, 5, 1); /* the other thread's functions are not around it */
   prof_trace *const trace = open_capture(&c);
   for (uint32_t frames = 0; frames <= 2; frames++) {
-    const prof_aggregate_options options = {.size = sizeof options, .group = PROF_GROUP_NAME | PROF_GROUP_STACK, .stack_frames = frames};
+    const prof_aggregate_options options = {.size = sizeof options,
+                                            .group = PROF_GROUP_NAME | PROF_GROUP_STACK,
+                                            .stack_frames = frames};
     prof_rows *const rows = aggregate(trace, &options);
     assert_int_equal(rows->row_count, 5);
     assert_int_equal(calls_with_stack(rows, "op", frames == 1 ? "file.c" : both), 100);
@@ -478,7 +511,12 @@ static void stacks_are_the_functions_around(void **state) {
     assert_int_equal(calls_with_stack(rows, "f", ""), 100);
     prof_rows_destroy(rows);
   }
-  const prof_aggregate_options by_thread = {.size = sizeof by_thread, .group = PROF_GROUP_NAME | PROF_GROUP_STACK | PROF_GROUP_THREAD, .sort = PROF_SORT_FIRST, .from_ns = 1000, .to_ns = 3000};
+  const prof_aggregate_options by_thread = {
+      .size = sizeof by_thread,
+      .group = PROF_GROUP_NAME | PROF_GROUP_STACK | PROF_GROUP_THREAD,
+      .sort = PROF_SORT_FIRST,
+      .from_ns = 1000,
+      .to_ns = 3000};
   prof_rows *const rows = aggregate(trace, &by_thread);
   assert_int_equal(rows->calls_count, 10);
   assert_int_equal(calls_with_stack(rows, "op", both), 2);
@@ -503,7 +541,8 @@ static void functions_of_a_tracing_that_ended_are_no_stack(void **state) {
     capture_session(meta, T0 + 5000, 1, 3);
     capture_session(meta, T0 + 9000, 1, 0);
     prof_i_head *const chunk = capture_chunk(&c, CHUNK, 1);
-    for (uint64_t i = 0; i < 3; i++) capture_plain(chunk, T0 + 1000 + i * 100, 10, 1); /* before: of f */
+    /* before: of f */
+    for (uint64_t i = 0; i < 3; i++) capture_plain(chunk, T0 + 1000 + i * 100, 10, 1);
     capture_plain(chunk, T0 + 5100, 10, 1); /* of none */
     capture_plain(chunk, T0 + 5300, 10, 1);
     capture_plain(chunk, T0 + 5200, 300, 3); /* of the next tracing, that ends well */
@@ -523,7 +562,8 @@ static void functions_of_a_tracing_that_ended_are_no_stack(void **state) {
     assert_true(ends_ns[0] > 0 && ends_ns[1] == 0);
     assert_int_equal(prof_trace_function_ends(trace, ends_ns, 2), 2);
     assert_true(ends_ns[0] < ends_ns[1]);
-    const prof_aggregate_options options = {.size = sizeof options, .group = PROF_GROUP_NAME | PROF_GROUP_STACK};
+    const prof_aggregate_options options = {.size = sizeof options,
+                                            .group = PROF_GROUP_NAME | PROF_GROUP_STACK};
     prof_rows *const rows = aggregate(trace, &options);
     assert_int_equal(calls_with_stack(rows, "op", outer), 4);
     assert_int_equal(calls_with_stack(rows, "op", inner), 1);
@@ -558,8 +598,9 @@ static void medians_and_p99_are_right_to_one_percent(void **state) {
         const uint64_t exact = values[rank - 1], got = prof_i_tally_quantile(&whole, share);
         const double bound = (double)exact * 0.01 + 1e-9;
         if ((double)got < (double)exact - bound || (double)got > (double)exact + bound)
-          fail_msg("%zu values below 2^%llu: the quantile %.2f is %llu, got %llu", count, (unsigned long long)spread,
-                   share, (unsigned long long)exact, (unsigned long long)got);
+          fail_msg("%zu values below 2^%llu: the quantile %.2f is %llu, got %llu", count,
+                   (unsigned long long)spread, share, (unsigned long long)exact,
+                   (unsigned long long)got);
       }
       assert_int_equal(whole.calls, count);
       prof_i_tally_fini(&whole);
@@ -633,7 +674,8 @@ static void options_of_every_size_are_taken_or_refused(void **state) {
   bad[2].time_unit = 4;
   bad[3].from_ns = bad[3].to_ns = 5;
   prof_rows *rows = NULL;
-  for (int i = 0; i < 4; i++) assert_int_equal(prof_trace_aggregate(trace, &bad[i], &rows), PROF_E_INVALID);
+  for (int i = 0; i < 4; i++)
+    assert_int_equal(prof_trace_aggregate(trace, &bad[i], &rows), PROF_E_INVALID);
   assert_int_equal(prof_trace_aggregate(NULL, NULL, &rows), PROF_E_INVALID);
   assert_int_equal(prof_trace_aggregate(trace, NULL, NULL), PROF_E_INVALID);
   assert_null(rows);
@@ -649,15 +691,20 @@ static void the_table_is_aligned_and_harmless(void **state) {
   prof_i_head *const meta = capture_meta(&c);
   capture_site(meta, 1, "evil\x1b[2J\r\n\xe2\x80\xaename", "cat", 1);
   capture_site(meta, 2, "broken \xff\xc3 utf-8", "cat", 1);
-  capture_site(meta, 3, "\xe5\xbc\xb5\xe9\x87\x8f\xe6\xbc\x94\xe7\xae\x97", "cat", 1); /* four wide characters */
-  capture_site(meta, 4, "a name that is much longer than a column of a terminal can be without a cut at its end", "cat", 1);
+  /* four wide characters */
+  capture_site(meta, 3, "\xe5\xbc\xb5\xe9\x87\x8f\xe6\xbc\x94\xe7\xae\x97", "cat", 1);
+  capture_site(
+      meta, 4,
+      "a name that is much longer than a column of a terminal can be without a cut at its end",
+      "cat", 1);
   prof_i_head *const chunk = capture_chunk(&c, CHUNK, 1);
   for (uint32_t i = 1; i <= 4; i++) capture_plain(chunk, T0 + i * 10000000, 123456 * i * i, i);
   capture_slot(&c, 2, "x")->lost[PROF_LOSS_DISK] = 12;
   prof_trace *const trace = open_capture(&c);
-  const prof_aggregate_options options = {
-      .size = sizeof options,
-      .group = PROF_GROUP_NAME | PROF_GROUP_CATEGORY | PROF_GROUP_DEVICE | PROF_GROUP_THREAD | PROF_GROUP_SHAPE};
+  const prof_aggregate_options options = {.size = sizeof options,
+                                          .group = PROF_GROUP_NAME | PROF_GROUP_CATEGORY |
+                                                   PROF_GROUP_DEVICE | PROF_GROUP_THREAD |
+                                                   PROF_GROUP_SHAPE};
   char *text = NULL;
   assert_int_equal(prof_trace_table(trace, &options, &text), PROF_OK);
   size_t width = 0;
@@ -667,7 +714,8 @@ static void the_table_is_aligned_and_harmless(void **state) {
     if (lines == 0) width = strlen(line);
     if (lines == 2 || lines == 7) assert_int_equal(strlen(line), width); /* the rules */
     if (lines >= 3 && lines <= 6) assert_true(prof_i_show_width(line, strlen(line)) <= width);
-    if (lines == 3) assert_non_null(strstr(line, "a name that is much longer than a column of a termin..."));
+    if (lines == 3)
+      assert_non_null(strstr(line, "a name that is much longer than a column of a termin..."));
     if (lines == 3) assert_non_null(strstr(line, "1.975ms"));
     if (lines == 6) assert_non_null(strstr(line, "evil\\x1b[2J\\x0d\\x0a\\u202ename"));
     if (lines == 6) assert_non_null(strstr(line, "123.456us"));
@@ -693,7 +741,8 @@ static void no_loss_reads_as_no_loss(void **state) {
   assert_string_equal(text, "1 recorded; no loss");
   free(text);
   prof_trace_destroy(trace);
-  for (int i = 0; i < PROF_I_LOSS_WORDS; i++) capture_header(&c)->unplaced[i] = UINT64_MAX; /* as long as it gets */
+  /* as long as it gets */
+  for (int i = 0; i < PROF_I_LOSS_WORDS; i++) capture_header(&c)->unplaced[i] = UINT64_MAX;
   trace = open_capture(&c);
   assert_int_equal(prof_trace_loss_text(trace, &text), PROF_OK);
   assert_in_range(strlen(text), 300, 1000);
@@ -728,7 +777,8 @@ static void utf8_is_repaired_as_unicode_recommends(void **state) {
   assert_int_equal(prof_i_show_cut("\xe5\xbc\xb5\xe9\x87\x8f", 6, 3), 3);
 }
 
-/* As torch.profiler's table has them: all of their time, none of it their own, and no share. Beside a thread's own scopes of the same name they count as those. */
+/* As torch.profiler's table has them: all of their time, none of it their own, and no share. Beside
+   a thread's own scopes of the same name they count as those. */
 static void asynchronous_scopes_have_no_share(void **state) {
   (void)state;
   capture c;

@@ -1,4 +1,5 @@
-/* Calls of a vendor's interface among the scopes of their thread: written on a line of their own, by another clock, they stand where they were in truth, and each ns counts once. */
+/* Calls of a vendor's interface among the scopes of their thread: written on a line of their own,
+   by another clock, they stand where they were in truth, and each ns counts once. */
 #include "trace_checks.h"
 
 #include "api/sanitizers.h"
@@ -29,7 +30,9 @@ static void put_call(prof_i_head *chunk, uint32_t site, uint64_t start, uint64_t
   long_end(&r, chunk);
 }
 
-static void put(prof_i_head *chunk, uint32_t site, uint64_t start, uint64_t end) { capture_plain(chunk, CAPTURE_START + start, end - start, site); }
+static void put(prof_i_head *chunk, uint32_t site, uint64_t start, uint64_t end) {
+  capture_plain(chunk, CAPTURE_START + start, end - start, site);
+}
 
 /* ---- one edge ---- */
 
@@ -44,16 +47,25 @@ typedef struct edge {
 /* A layer from 200 to 300 in a model from 100 to 400. */
 static void goes_to_the_nearer_side(void **state) {
   static const edge edges[] = {
-      {"inside", {220, 260}, {220, 260}, 2, 60},        {"begins a little before its scope", {195, 250}, {200, 250}, 2, 50},   {"ends a little behind its scope", {250, 305}, {250, 300}, 2, 50},
-      {"is a little longer than its scope", {198, 303}, {200, 300}, 2, 0}, {"begins with the scope before it", {295, 350}, {300, 350}, 1, 100}, {"ends in the scope behind it", {150, 205}, {150, 200}, 1, 100},
-      {"holds a scope", {150, 350}, {150, 350}, 1, 100},  {"begins before all", {90, 150}, {100, 150}, 1, 100},                 {"ends behind all", {350, 410}, {350, 400}, 1, 100},
-      {"is behind all", {395, 450}, {400, 450}, 0, 100},  {"ends with its scope", {280, 300}, {280, 300}, 2, 80},              {"takes no time", {250, 250}, {250, 250}, 2, 100},
+      {"inside", {220, 260}, {220, 260}, 2, 60},
+      {"begins a little before its scope", {195, 250}, {200, 250}, 2, 50},
+      {"ends a little behind its scope", {250, 305}, {250, 300}, 2, 50},
+      {"is a little longer than its scope", {198, 303}, {200, 300}, 2, 0},
+      {"begins with the scope before it", {295, 350}, {300, 350}, 1, 100},
+      {"ends in the scope behind it", {150, 205}, {150, 200}, 1, 100},
+      {"holds a scope", {150, 350}, {150, 350}, 1, 100},
+      {"begins before all", {90, 150}, {100, 150}, 1, 100},
+      {"ends behind all", {350, 410}, {350, 400}, 1, 100},
+      {"is behind all", {395, 450}, {400, 450}, 0, 100},
+      {"ends with its scope", {280, 300}, {280, 300}, 2, 80},
+      {"takes no time", {250, 250}, {250, 250}, 2, 100},
   };
   (void)state;
   for (size_t i = 0; i < sizeof edges / sizeof *edges; i++) {
     capture c;
     begin(&c, 64 << 10);
-    prof_i_head *const chunk = capture_chunk(&c, PROF_I_UNIT_BYTES, THREAD), *const calls = line(&c, THREAD);
+    prof_i_head *const chunk = capture_chunk(&c, PROF_I_UNIT_BYTES, THREAD), *const calls =
+                                                                                 line(&c, THREAD);
     put(chunk, LAYER, 200, 300);
     put(chunk, MODEL, 100, 400);
     put_call(calls, CALL, edges[i].call[0], edges[i].call[1]);
@@ -65,9 +77,12 @@ static void goes_to_the_nearer_side(void **state) {
     assert_int_equal(thread_of(trace, 0).event_count, 3);
     assert_int_equal(all.count, 3);
     const prof_event *const call = find_event(&all, "cudaLaunchKernel");
-    if (call->start_ns != edges[i].found[0] || call->start_ns + call->duration_ns != edges[i].found[1] || call->depth != edges[i].depth || find_event(&all, "layer")->self_ns != edges[i].layer_self)
-      fail_msg("%s: from %lu to %lu, depth %u, layer's self %lu", edges[i].what, (unsigned long)call->start_ns, (unsigned long)(call->start_ns + call->duration_ns), call->depth,
-               (unsigned long)find_event(&all, "layer")->self_ns);
+    if (call->start_ns != edges[i].found[0] ||
+        call->start_ns + call->duration_ns != edges[i].found[1] || call->depth != edges[i].depth ||
+        find_event(&all, "layer")->self_ns != edges[i].layer_self)
+      fail_msg("%s: from %lu to %lu, depth %u, layer's self %lu", edges[i].what,
+               (unsigned long)call->start_ns, (unsigned long)(call->start_ns + call->duration_ns),
+               call->depth, (unsigned long)find_event(&all, "layer")->self_ns);
     assert_true(call->flags & PROF_EVENT_CALL);
     free(all.items);
     prof_trace_destroy(trace);
@@ -136,9 +151,12 @@ static void scope(recording *r, uint32_t depth) {
   const uint64_t start = r->now;
   for (uint64_t parts = 1 + draw(r, 3); parts > 0; parts--) {
     r->now += 2 + draw(r, 20);
-    if (draw(r, 2) && depth + 1 < DEPTH_MAX) scope(r, depth + 1);
-    else if (draw(r, 3)) call(r, start, depth + 1);
-    else pass(r, SHORTEST);
+    if (draw(r, 2) && depth + 1 < DEPTH_MAX)
+      scope(r, depth + 1);
+    else if (draw(r, 3))
+      call(r, start, depth + 1);
+    else
+      pass(r, SHORTEST);
   }
   r->now += draw(r, 20);
   if (r->now < start + SHORTEST) r->now = start + SHORTEST;
@@ -185,7 +203,8 @@ static void each_stands_in_its_scope(void **state) {
     }
     assert_int_equal(met, r.count);
     assert_int_equal(wrong, 0);
-    assert_true(self_ns >= r.covered - r.count * APART && self_ns <= r.covered + r.count * APART); /* those in no scope keep what their clock is off */
+    /* those in no scope keep what their clock is off */
+    assert_true(self_ns >= r.covered - r.count * APART && self_ns <= r.covered + r.count * APART);
     free(all.items);
     free(r.truths);
     prof_trace_destroy(trace);
@@ -193,7 +212,8 @@ static void each_stands_in_its_scope(void **state) {
   }
 }
 
-/* Scopes and calls of a few ns, by a clock that is off by more than they take: no time is below 0, and nothing has more of its own than it took. */
+/* Scopes and calls of a few ns, by a clock that is off by more than they take: no time is below 0,
+   and nothing has more of its own than it took. */
 static void short_ones_keep_their_times(void **state) {
   (void)state;
   for (uint64_t seed = 1; seed <= 3000; seed++) {
@@ -204,8 +224,10 @@ static void short_ones_keep_their_times(void **state) {
     for (int i = 0; i < 8; i++) {
       const uint64_t start = r.now, off = draw(&r, 120) - 60;
       r.now += draw(&r, 60);
-      if (draw(&r, 2)) put(r.scopes, LAYER, start, r.now);
-      else put_call(r.calls, CALL, start + off, r.now + off);
+      if (draw(&r, 2))
+        put(r.scopes, LAYER, start, r.now);
+      else
+        put_call(r.calls, CALL, start + off, r.now + off);
     }
     put(r.scopes, MODEL, 1000 + draw(&r, 3), r.now);
     prof_trace *const trace = open_capture(&r.c);
@@ -213,7 +235,8 @@ static void short_ones_keep_their_times(void **state) {
     assert_int_equal(all.count, 9);
     for (size_t i = 0; i < all.count; i++)
       if (all.items[i].duration_ns > 10000 || all.items[i].self_ns > all.items[i].duration_ns)
-        fail_msg("seed %lu: %lu ns, of its own %lu", (unsigned long)seed, (unsigned long)all.items[i].duration_ns, (unsigned long)all.items[i].self_ns);
+        fail_msg("seed %lu: %lu ns, of its own %lu", (unsigned long)seed,
+                 (unsigned long)all.items[i].duration_ns, (unsigned long)all.items[i].self_ns);
     free(all.items);
     prof_trace_destroy(trace);
     capture_end(&r.c);
@@ -235,12 +258,14 @@ static void a_thread_without_scopes_has_its_kernels_number(void **state) {
   capture_end(&c);
 }
 
-/* What its line has lost is the thread's loss; the line's own end and slot say nothing of the thread's name. */
+/* What its line has lost is the thread's loss; the line's own end and slot say nothing of the
+   thread's name. */
 static void a_lines_losses_are_its_threads(void **state) {
   (void)state;
   capture c;
   begin(&c, 256 << 10);
-  prof_i_head *const chunk = capture_chunk(&c, PROF_I_UNIT_BYTES, THREAD), *const calls = line(&c, THREAD);
+  prof_i_head *const chunk = capture_chunk(&c, PROF_I_UNIT_BYTES, THREAD), *const calls =
+                                                                               line(&c, THREAD);
   put(chunk, MODEL, 100, 400);
   put_call(calls, CALL, 150, 200);
   capture_exit(chunk, THREAD, "worker", PROF_LOSS_FULL, 3);
@@ -306,30 +331,45 @@ static void calls_without_sense_end_soon(void **state) {
 
 /* ---- what other readers see ---- */
 
-/* A layer launches two kernels by calls that begin a little before it and end a little behind it; a thread without scopes launches one. */
+/* A layer launches two kernels by calls that begin a little before it and end a little behind it; a
+   thread without scopes launches one. */
 static void make_small(capture *c) {
-  static const char *const names[] = {"launch thread", "launch ticks", "device start ns", "device end ns", "record kind"};
-  static const uint32_t types[] = {PROF_ARG_U64, PROF_ARG_U64, PROF_ARG_U64, PROF_ARG_U64, PROF_ARG_U64};
+  static const char *const names[] = {"launch thread", "launch ticks", "device start ns",
+                                      "device end ns", "record kind"};
+  static const uint32_t types[] = {PROF_ARG_U64, PROF_ARG_U64, PROF_ARG_U64, PROF_ARG_U64,
+                                   PROF_ARG_U64};
   prof_i_head *const meta = begin(c, 256 << 10);
   capture_header(c)->pid = 100;
   capture_site(meta, INNER + 1, "gemm", "kernel", 1);
   capture_schema(meta, 1, PROF_ARGS_PAIRS, "", 5, types, names);
-  prof_i_head *const chunk = capture_chunk(c, PROF_I_UNIT_BYTES, THREAD), *const calls = line(c, THREAD);
+  prof_i_head *const chunk = capture_chunk(c, PROF_I_UNIT_BYTES, THREAD), *const calls =
+                                                                              line(c, THREAD);
   put(chunk, LAYER, 2000, 3000);
   put(chunk, MODEL, 1000, 9000);
   put_call(calls, CALL, 1950, 2300);
   put_call(calls, INNER, 2100, 2200);
   put_call(calls, CALL, 2700, 3040);
-  prof_i_head *const other = capture_extent(c, PROF_I_EXTENT_CHUNK, PROF_I_UNIT_BYTES), *const stream = capture_extent(c, PROF_I_EXTENT_CHUNK, PROF_I_UNIT_BYTES);
+  prof_i_head *const other = capture_extent(c, PROF_I_EXTENT_CHUNK, PROF_I_UNIT_BYTES),
+                     *const stream = capture_extent(c, PROF_I_EXTENT_CHUNK, PROF_I_UNIT_BYTES);
   other->sequence = ++c->sequence << 1;
   stream->sequence = ++c->sequence << 1;
-  capture_owner_as(other, LINE + 1, PROF_I_SERIAL_OF_KERNELS | KERNELS_TID, PROF_I_ROLE_CALLS, "library's own");
-  capture_owner_as(stream, LINE + 2, 0x7000, PROF_I_ROLE_STREAM | PROF_DEVICE_CUDA << PROF_I_ROLE_TYPE_SHIFT, "stream 0x7000");
+  capture_owner_as(other, LINE + 1, PROF_I_SERIAL_OF_KERNELS | KERNELS_TID, PROF_I_ROLE_CALLS,
+                   "library's own");
+  capture_owner_as(stream, LINE + 2, 0x7000,
+                   PROF_I_ROLE_STREAM | PROF_DEVICE_CUDA << PROF_I_ROLE_TYPE_SHIFT,
+                   "stream 0x7000");
   put_call(other, CALL, 4000, 4500);
-  const uint64_t launches[][2] = {{THREAD, 2150}, {THREAD, 2900}, {PROF_I_SERIAL_OF_KERNELS | KERNELS_TID, 4200}};
+  const uint64_t launches[][2] = {
+      {THREAD, 2150}, {THREAD, 2900}, {PROF_I_SERIAL_OF_KERNELS | KERNELS_TID, 4200}};
   for (uint64_t i = 0; i < sizeof launches / sizeof *launches; i++) {
     long_record r;
-    const uint64_t start = 5000 + 1000 * i, words[] = {PROF_DEVICE_CUDA, 0x7000, launches[i][0], CAPTURE_START + launches[i][1], start, start + 500, 1};
+    const uint64_t start = 5000 + 1000 * i, words[] = {PROF_DEVICE_CUDA,
+                                                       0x7000,
+                                                       launches[i][0],
+                                                       CAPTURE_START + launches[i][1],
+                                                       start,
+                                                       start + 500,
+                                                       1};
     long_begin(&r, PROF_I_KIND_SCOPE, CAPTURE_START + start, 500, INNER + 1);
     r.flags = PROF_I_FLAG_DEVICE | PROF_I_FLAG_STREAM;
     r.schema = 1;
@@ -344,12 +384,17 @@ typedef struct expected {
 } expected;
 
 static void what_a_call_launched_is_its_scopes(void **state) {
-  static const expected all[] = {{"model", 1, 8000, 7000, 1000, 0}, {"layer", 1, 1000, 400, 1000, 1000}, {"cudaLaunchKernel", 3, 1100, 1000, 0, 0}, {"cuLaunchKernel", 1, 100, 100, 0, 0}, {"gemm", 0, 0, 0, 500, 500}};
+  static const expected all[] = {{"model", 1, 8000, 7000, 1000, 0},
+                                 {"layer", 1, 1000, 400, 1000, 1000},
+                                 {"cudaLaunchKernel", 3, 1100, 1000, 0, 0},
+                                 {"cuLaunchKernel", 1, 100, 100, 0, 0},
+                                 {"gemm", 0, 0, 0, 500, 500}};
   (void)state;
   capture c;
   make_small(&c);
   prof_trace *const trace = open_capture(&c);
-  const prof_aggregate_options options = {.size = sizeof options, .group = PROF_GROUP_NAME, .rows_limit = UINT32_MAX};
+  const prof_aggregate_options options = {
+      .size = sizeof options, .group = PROF_GROUP_NAME, .rows_limit = UINT32_MAX};
   prof_rows *rows = NULL;
   assert_int_equal(info_of(trace).bad_count, 0);
   assert_int_equal(prof_trace_aggregate(trace, &options, &rows), PROF_OK);
@@ -358,8 +403,12 @@ static void what_a_call_launched_is_its_scopes(void **state) {
     const prof_row *const row = &rows->rows[i];
     const expected *is = all;
     while (strcmp(is->name, row->name) != 0) is++;
-    if (row->calls_count != is->count || row->total_ns != is->total_ns || row->self_ns != is->self_ns || row->device_total_ns != is->device_total_ns || row->self_device_ns != is->self_device_ns)
-      fail_msg("%s: %lu times, total %lu, self %lu, device total %lu, self %lu", row->name, (unsigned long)row->calls_count, (unsigned long)row->total_ns, (unsigned long)row->self_ns, (unsigned long)row->device_total_ns,
+    if (row->calls_count != is->count || row->total_ns != is->total_ns ||
+        row->self_ns != is->self_ns || row->device_total_ns != is->device_total_ns ||
+        row->self_device_ns != is->self_device_ns)
+      fail_msg("%s: %lu times, total %lu, self %lu, device total %lu, self %lu", row->name,
+               (unsigned long)row->calls_count, (unsigned long)row->total_ns,
+               (unsigned long)row->self_ns, (unsigned long)row->device_total_ns,
                (unsigned long)row->self_device_ns);
   }
   prof_rows_destroy(rows);
@@ -380,7 +429,14 @@ static int write_small(const char *path) {
 /* calls FILE: writes the small capture there, for tests of other readers. */
 int main(int argc, char **argv) {
   if (argc > 1) return write_small(argv[1]);
-  const struct CMUnitTest tests[] = {cmocka_unit_test(goes_to_the_nearer_side), cmocka_unit_test(each_stands_in_its_scope), cmocka_unit_test(short_ones_keep_their_times), cmocka_unit_test(a_thread_without_scopes_has_its_kernels_number),
-                                     cmocka_unit_test(a_lines_losses_are_its_threads), cmocka_unit_test(what_ends_at_once_ends_soon), cmocka_unit_test(calls_without_sense_end_soon), cmocka_unit_test(what_a_call_launched_is_its_scopes)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(goes_to_the_nearer_side),
+      cmocka_unit_test(each_stands_in_its_scope),
+      cmocka_unit_test(short_ones_keep_their_times),
+      cmocka_unit_test(a_thread_without_scopes_has_its_kernels_number),
+      cmocka_unit_test(a_lines_losses_are_its_threads),
+      cmocka_unit_test(what_ends_at_once_ends_soon),
+      cmocka_unit_test(calls_without_sense_end_soon),
+      cmocka_unit_test(what_a_call_launched_is_its_scopes)};
   return cmocka_run_group_tests_name("a vendor's calls among scopes", tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* The prof command, as its users run it: what it prints, its exit status, and what it says when something is wrong. */
+/* The prof command, as its users run it: what it prints, its exit status, and what it says when
+   something is wrong. */
 #define _GNU_SOURCE
 #include <limits.h>
 #include <stdbool.h>
@@ -25,8 +26,9 @@ static void path_of(char path[PATH_MAX], const char *name) {
 /* Runs the command with these words by the shell, in the folder; returns its exit status. */
 static int run(const char *words) {
   char line[3 * PATH_MAX];
-  snprintf(line, sizeof line, "cd '%s' && '%s' %s 2>stderr; status=$?; cat stderr; rm -f stderr; exit $status", own.folder,
-           own.command, words);
+  snprintf(line, sizeof line,
+           "cd '%s' && '%s' %s 2>stderr; status=$?; cat stderr; rm -f stderr; exit $status",
+           own.folder, own.command, words);
   FILE *const pipe = popen(line, "r");
   assert_non_null(pipe);
   const size_t count = fread(own.output, 1, sizeof own.output - 1, pipe);
@@ -67,7 +69,9 @@ static int set_up(void **state) {
 }
 
 static int tear_down(void **state) {
-  static const char *const names[] = {"small.prof", "out.json", "out.json.gz", "copy.prof", "text", "stderr", "memory.prof", "memory.prof.2", "out.svg", "device.prof"};
+  static const char *const names[] = {"small.prof", "out.json",   "out.json.gz", "copy.prof",
+                                      "text",       "stderr",     "memory.prof", "memory.prof.2",
+                                      "out.svg",    "device.prof"};
   (void)state;
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     char path[PATH_MAX];
@@ -156,7 +160,8 @@ static void table_groups_sorts_and_limits(void **state) {
   assert_says("; 2 scopes had not ended yet");
   assert_says("Category");
   assert_says("Self time total");
-  assert_int_equal(run("table small.prof --by name,shape,device,thread --sort calls --rows 2 --level 1"), 0);
+  assert_int_equal(
+      run("table small.prof --by name,shape,device,thread --sort calls --rows 2 --level 1"), 0);
   assert_says("Input Shapes");
   assert_says("not shown");
   assert_int_equal(run("table --rows all --category kernel small.prof"), 0);
@@ -208,7 +213,8 @@ static void memory_draws_as_the_terminal_can(void **state) {
   unsetenv("LC_ALL");
   setenv("COLUMNS", "60", 1);
   assert_int_equal(run("memory memory.prof --pool 2"), 0);
-  for (const char *line = own.output; *line; line += strcspn(line, "\n") + 1) assert_in_range(prof_i_show_width(line, strcspn(line, "\n")), 0, 60);
+  for (const char *line = own.output; *line; line += strcspn(line, "\n") + 1)
+    assert_in_range(prof_i_show_width(line, strcspn(line, "\n")), 0, 60);
   unsetenv("COLUMNS");
 }
 
@@ -217,8 +223,10 @@ static void memory_writes_a_picture_or_nothing(void **state) {
   need_the_command();
   assert_int_equal(run("memory memory.prof --svg out.svg"), 0);
   assert_says("of 2 pools number 1 is drawn");
-  assert_int_equal(run("memory memory.prof --pool 1 --svg out.svg; status=$?; cat out.svg; (exit $status)"), 0);
-  assert_says("<title>Memory of evil \\x1b[31m&lt;&amp;&gt;\xef\xbf\xbd on cuda:0 over time</title>");
+  assert_int_equal(
+      run("memory memory.prof --pool 1 --svg out.svg; status=$?; cat out.svg; (exit $status)"), 0);
+  assert_says(
+      "<title>Memory of evil \\x1b[31m&lt;&amp;&gt;\xef\xbf\xbd on cuda:0 over time</title>");
   assert_says("peak of used: 12.00 MiB at 300.000us");
   assert_says("</svg>\n");
   char path[PATH_MAX];
@@ -238,7 +246,9 @@ static void memory_leaves_no_half_picture(void **state) {
   (void)state;
   need_the_command();
   char words[2 * PATH_MAX];
-  snprintf(words, sizeof words, "--version >/dev/null; (ulimit -f 1; '%s' memory memory.prof --pool 1 --svg out.svg)", own.command);
+  snprintf(words, sizeof words,
+           "--version >/dev/null; (ulimit -f 1; '%s' memory memory.prof --pool 1 --svg out.svg)",
+           own.command);
   const int status = run(words);
   assert_int_equal(status, 1);
   assert_false(is_there("out.svg"));
@@ -270,7 +280,9 @@ static void samples_of_several_devices_say_whose_they_are(void **state) {
     words[4] = (uint64_t)PROF_DEVICE_CUDA | (uint64_t)i << 32;
   }
   prof_i_head *const chunk = capture_chunk(&c, PROF_I_UNIT_BYTES, 1);
-  for (uint64_t i = 0; i < 2; i++) memory_event(chunk, pools[i], memory_at(100 * (i + 1)), PROF_I_VERB_SAMPLE, 4, MEMORY_MIB, 2 * MEMORY_MIB);
+  for (uint64_t i = 0; i < 2; i++)
+    memory_event(chunk, pools[i], memory_at(100 * (i + 1)), PROF_I_VERB_SAMPLE, 4, MEMORY_MIB,
+                 2 * MEMORY_MIB);
   assert_int_equal(write_capture(&c, "memory.prof.2"), 0);
   capture_end(&c);
   assert_int_equal(run("memory memory.prof.2 --raf"), 0);

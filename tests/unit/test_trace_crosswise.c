@@ -14,10 +14,10 @@ typedef struct shape {
   uint32_t seed, records;
   uint32_t together_in_100;  /* how often the clock does not move */
   uint32_t crosswise_in_100; /* how often another than the innermost scope ends */
-  uint32_t special_in_100;  /* how often a record is no plain scope */
-  uint32_t swaps_in_100;    /* how often two records come in the wrong order */
-  uint32_t lost;            /* the first so many records are not there, as in a ring */
-  bool is_cleared;          /* in the middle */
+  uint32_t special_in_100;   /* how often a record is no plain scope */
+  uint32_t swaps_in_100;     /* how often two records come in the wrong order */
+  uint32_t lost;             /* the first so many records are not there, as in a ring */
+  bool is_cleared;           /* in the middle */
 } shape;
 
 typedef struct record {
@@ -83,9 +83,9 @@ static void make_thread(const shape *s) {
 
 static void put_long(prof_i_head *chunk, const record *r) {
   static const prof_i_kind kinds[KIND_COUNT] = {
-      [LONG] = PROF_I_KIND_SCOPE,         [SKIPPED] = PROF_I_KIND_SKIPPED,
-      [ASYNC] = PROF_I_KIND_ASYNC,        [OTHER_THREAD] = PROF_I_KIND_SCOPE,
-      [STEP] = PROF_I_KIND_STEP,          [INSTANT] = PROF_I_KIND_INSTANT};
+      [LONG] = PROF_I_KIND_SCOPE,  [SKIPPED] = PROF_I_KIND_SKIPPED,
+      [ASYNC] = PROF_I_KIND_ASYNC, [OTHER_THREAD] = PROF_I_KIND_SCOPE,
+      [STEP] = PROF_I_KIND_STEP,   [INSTANT] = PROF_I_KIND_INSTANT};
   long_record to;
   const bool is_step = r->kind == STEP;
   long_begin(&to, kinds[r->kind], r->start, r->end - r->start, is_step ? 0 : r->site ? r->site : 1);
@@ -108,8 +108,10 @@ static void write_records(capture *c, const shape *s) {
   for (uint32_t i = s->lost; i < made.count; i++) {
     if (chunk->cursor + 128 > chunk->bytes) chunk = capture_chunk(c, PROF_I_UNIT_BYTES, 1);
     const record *const r = &order[i];
-    if (r->kind == PLAIN) capture_plain(chunk, r->start, r->end - r->start, r->site);
-    else put_long(chunk, r);
+    if (r->kind == PLAIN)
+      capture_plain(chunk, r->start, r->end - r->start, r->site);
+    else
+      put_long(chunk, r);
   }
 }
 

@@ -1,5 +1,6 @@
-/* What the reader does with bytes that are no capture, or no longer one: a status, or what can be read; never a crash, never
-   a read outside the bytes (run under ASan), and all ways of reading agree with each other. */
+/* What the reader does with bytes that are no capture, or no longer one: a status, or what can be
+   read; never a crash, never a read outside the bytes (run under ASan), and all ways of reading
+   agree with each other. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -10,15 +11,17 @@
 
 #include "device_capture.h"
 #include "small_capture.h"
-#include "trace_checks.h"
 #include "trace/walk.h"
+#include "trace_checks.h"
 
-/* What is damaged. Of each: so many captures are opened, and damage is seen in so many, at least. */
+/* What is damaged. Of each: so many captures are opened, and damage is seen in so many, at
+   least. */
 typedef struct original {
   void (*make)(capture *c);
   uint64_t cut_opened, flipped_opened, flipped_noticed;
 } original;
-static original small = {small_capture, 1000, 3000, 1000}, with_device = {device_capture, 700, 2500, 300};
+static original small = {small_capture, 1000, 3000, 1000},
+                with_device = {device_capture, 700, 2500, 300};
 
 static int count_spans(void *user, const prof_i_span *spans, size_t count) {
   uint64_t *const sums = user;
@@ -61,7 +64,8 @@ static void read_all(const prof_trace *trace) {
     last_thread = event.thread;
     last_start = event.start_ns;
     seen++;
-    if (event.kind != PROF_EVENT_MEMORY) durations += event.duration_ns; /* a collection's is the event's alone */
+    /* a collection's is the event's alone */
+    if (event.kind != PROF_EVENT_MEMORY) durations += event.duration_ns;
     prof_i_format_args(&event, text, sizeof text);
   }
   prof_cursor_destroy(cursor);
@@ -105,7 +109,8 @@ static void the_whole_capture_reads_clean(void **state) {
   assert_int_equal(info.bad_count, 0);
   assert_int_equal(info.open_count, 2);
   assert_int_equal(info.thread_count, 3);
-  assert_int_equal(info.lost_count[PROF_LOSS_UNFINISHED], 1); /* of two: the claim of a plain record is that of the open plain scope */
+  /* of two: the claim of a plain record is that of the open plain scope */
+  assert_int_equal(info.lost_count[PROF_LOSS_UNFINISHED], 1);
   assert_int_equal(info.lost_count[PROF_LOSS_CLEARED], 1);
   assert_int_equal(info.lost_count[PROF_LOSS_LATE], 4);
   assert_int_equal(info.clock_segments_count, 2);
@@ -128,7 +133,8 @@ static void a_capture_with_a_device_reads_clean(void **state) {
   capture_end(&c);
 }
 
-/* Every front of the capture: those that end inside what is used one by one, those in the zeros between in steps. */
+/* Every front of the capture: those that end inside what is used one by one, those in the zeros
+   between in steps. */
 static void every_truncation_is_read_or_refused(void **state) {
   const original *const from = *state;
   capture c;
@@ -137,7 +143,8 @@ static void every_truncation_is_read_or_refused(void **state) {
   uint64_t opened = 0;
   for (size_t count = 0; count <= c.count; count++) {
     bool is_used = count < 4096 && count % 8 == 0;
-    for (size_t i = count > 32 ? count - 32 : 0; i < count + 32 && i < c.count && count >= 4096; i++)
+    for (size_t i = count > 32 ? count - 32 : 0; i < count + 32 && i < c.count && count >= 4096;
+         i++)
       is_used |= c.bytes[i] != 0;
     if (!is_used && count % 509 != 0) continue;
     prof_trace *trace = NULL;
@@ -182,8 +189,9 @@ static void every_flipped_byte_is_read_or_refused(void **state) {
       bytes[at] ^= masks[m];
     }
   }
-  print_message("%llu opened, %llu of them with damage seen, %llu refused\n", (unsigned long long)opened,
-                (unsigned long long)noticed, (unsigned long long)refused);
+  print_message("%llu opened, %llu of them with damage seen, %llu refused\n",
+                (unsigned long long)opened, (unsigned long long)noticed,
+                (unsigned long long)refused);
   assert_true(opened > from->flipped_opened);
   assert_true(noticed > from->flipped_noticed);
   assert_true(refused >= 8 * sizeof masks);
@@ -194,16 +202,18 @@ static void every_flipped_byte_is_read_or_refused(void **state) {
 /* Counts, lengths and offsets that cannot be, one by one. */
 static void hostile_numbers_are_survived(void **state) {
   const original *const from = *state;
-  static const uint64_t values[] = {0,          1,          15,         16,         255,        65535,          65536,
-                                    UINT32_MAX, UINT64_MAX, 1ull << 63, 1ull << 59, 1ull << 60, UINT64_MAX - 7, UINT64_MAX - 63,
-                                    0x4000,     0xffff0000};
+  static const uint64_t values[] = {
+      0,          1,          15,         16,         255,        65535,          65536,
+      UINT32_MAX, UINT64_MAX, 1ull << 63, 1ull << 59, 1ull << 60, UINT64_MAX - 7, UINT64_MAX - 63,
+      0x4000,     0xffff0000};
   capture c;
   from->make(&c);
   guarded g = make_guarded(c.count);
   unsigned char *const bytes = guard(&g, c.bytes, c.count);
   for (size_t at = 0; at < c.count; at += 8) {
     bool is_used = false;
-    for (size_t i = at > 8 ? at - 8 : 0; i < at + 16 && i < c.count; i++) is_used |= c.bytes[i] != 0;
+    for (size_t i = at > 8 ? at - 8 : 0; i < at + 16 && i < c.count; i++)
+      is_used |= c.bytes[i] != 0;
     if (!is_used) continue;
     for (size_t v = 0; v < sizeof values / sizeof *values; v++) {
       prof_trace *trace = NULL;
@@ -318,7 +328,8 @@ static void only_regular_files_are_opened(void **state) {
   assert_int_equal(open_path(folder), PROF_E_FILE_TYPE);
   assert_int_equal(open_path("/dev/null"), PROF_E_FILE_TYPE);
   assert_int_equal(mkfifo(path_of("fifo"), 0600), 0);
-  assert_int_equal(open_path(path_of("fifo")), PROF_E_FILE_TYPE); /* and does not wait for a writer */
+  /* and does not wait for a writer */
+  assert_int_equal(open_path(path_of("fifo")), PROF_E_FILE_TYPE);
   unlink(path_of("fifo"));
   write_file(path_of("file"), "text", 4);
   assert_int_equal(open_path(path_of("file/below")), PROF_E_NOT_FOUND);
@@ -421,7 +432,8 @@ static void info_of_every_size_is_filled_as_far_as_it_goes(void **state) {
     assert_int_equal(prof_trace_info_get(trace, &u.info), PROF_OK);
     assert_int_equal(u.info.size, size);
     const size_t both = size < sizeof whole ? size : sizeof whole;
-    assert_memory_equal(u.bytes + sizeof(size_t), (const char *)&whole + sizeof(size_t), both - sizeof(size_t));
+    assert_memory_equal(u.bytes + sizeof(size_t), (const char *)&whole + sizeof(size_t),
+                        both - sizeof(size_t));
     for (size_t i = both; i < size; i++) assert_int_equal(u.bytes[i], 0);
     for (size_t i = size; i < sizeof u; i++) assert_int_equal(u.bytes[i], 0xaa);
   }

@@ -1,5 +1,6 @@
-/* Reading while others record: the own arena through prof_get(), and the file of a process that runs, stops or dies. Every
-   scope that a snapshot shows as ended is whole, with all that it held. */
+/* Reading while others record: the own arena through prof_get(), and the file of a process that
+   runs, stops or dies. Every scope that a snapshot shows as ended is whole, with all that it
+   held. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <glob.h>
@@ -32,7 +33,8 @@ static void one_outer(unsigned i) {
   for (int inner = 0; inner < 2; inner++) {
     char name[32];
     snprintf(name, sizeof name, "inner %u", i % 5);
-    WITH_BASE_PROFILER(PROF_HOST, name, "inner", PROF_ARGS("i", i, "text", "some text"), { spin(i % 50); });
+    WITH_BASE_PROFILER(PROF_HOST, name, "inner", PROF_ARGS("i", i, "text", "some text"),
+                       { spin(i % 50); });
   }
 }
 
@@ -70,11 +72,15 @@ static void check_inner(const prof_event *outer, const prof_event *inner) {
               inner->start_ns + inner->duration_ns <= outer->start_ns + outer->duration_ns);
 }
 
-/* The arena was full: also a thread that came too late for a slot says so, before anyone else has lost a scope. */
-static bool is_full(const prof_trace_info *info) { return info->lost_count[PROF_LOSS_FULL] > 0 || info->lost_count[PROF_LOSS_NO_THREAD] > 0; }
+/* The arena was full: also a thread that came too late for a slot says so, before anyone else has
+   lost a scope. */
+static bool is_full(const prof_trace_info *info) {
+  return info->lost_count[PROF_LOSS_FULL] > 0 || info->lost_count[PROF_LOSS_NO_THREAD] > 0;
+}
 
-/* Each outer scope that had ended holds its two inner ones; but a thread's first may have lost them to a ring, and its last,
-   when it was open at the moment the arena became full. Returns the outer ones. */
+/* Each outer scope that had ended holds its two inner ones; but a thread's first may have lost them
+   to a ring, and its last, when it was open at the moment the arena became full. Returns the outer
+   ones. */
 static uint64_t check_events(const prof_trace *trace, bool is_ring) {
   static prof_event outer, event;
   const prof_trace_info info = info_of(trace);
@@ -112,7 +118,8 @@ static void record_and_read(prof_options options, bool is_ring, unsigned pause) 
   worker workers[THREADS];
   memset(workers, 0, sizeof workers);
   for (int i = 0; i < THREADS; i++) workers[i].pause = pause;
-  for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
+  for (int i = 0; i < THREADS; i++)
+    assert_int_equal(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
   for (int i = 0; i < SNAPSHOTS; i++) {
     prof_trace *trace = NULL;
     WAIT_WHILE(done_by_all(workers) < (uint64_t)i * STEP);
@@ -137,23 +144,27 @@ static void record_and_read(prof_options options, bool is_ring, unsigned pause) 
   for (int i = 0; i < PROF_LOSS_COUNT; i++) lost += info.lost_count[i];
   assert_int_equal(info.open_count, 0);
   assert_int_equal(info.lost_count[PROF_LOSS_UNFINISHED], 0);
-  assert_int_equal(info.scope_count + lost - info.lost_count[PROF_LOSS_CLEARED], 3 * done_by_all(workers));
+  assert_int_equal(info.scope_count + lost - info.lost_count[PROF_LOSS_CLEARED],
+                   3 * done_by_all(workers));
   prof_trace_destroy(trace);
 }
 
 static void snapshots_of_the_own_arena_are_whole(void **state) {
   (void)state;
-  record_and_read((prof_options){.level = 1, .policy = PROF_POLICY_KEEP, .cap_bytes = 64 << 20}, false, 20000);
+  record_and_read((prof_options){.level = 1, .policy = PROF_POLICY_KEEP, .cap_bytes = 64 << 20},
+                  false, 20000);
 }
 
 static void snapshots_of_a_full_arena_are_whole(void **state) {
   (void)state;
-  record_and_read((prof_options){.level = 1, .policy = PROF_POLICY_KEEP, .cap_bytes = 2 << 20}, false, 500);
+  record_and_read((prof_options){.level = 1, .policy = PROF_POLICY_KEEP, .cap_bytes = 2 << 20},
+                  false, 500);
 }
 
 static void snapshots_of_a_ring_are_whole(void **state) {
   (void)state;
-  record_and_read((prof_options){.level = 1, .policy = PROF_POLICY_RING, .cap_bytes = 2 << 20}, true, 500);
+  record_and_read((prof_options){.level = 1, .policy = PROF_POLICY_RING, .cap_bytes = 2 << 20},
+                  true, 500);
 }
 
 /* ---- another process's file ---- */
@@ -205,7 +216,8 @@ static bool find_capture(const char *output, char *path_out, size_t room) {
 
 static void the_file_of_another_process_is_read_while_it_runs_and_after_its_death(void **state) {
   (void)state;
-  uint64_t *const done = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  uint64_t *const done =
+      mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   assert_true(done != MAP_FAILED);
   const pid_t child = fork();
   assert_true(child >= 0);
@@ -235,7 +247,8 @@ static void the_file_of_another_process_is_read_while_it_runs_and_after_its_deat
   }
   assert_int_equal(kill(child, SIGKILL), 0);
   siginfo_t ended;
-  assert_int_equal(waitid(P_PID, (id_t)child, &ended, WEXITED | WNOWAIT), 0); /* dead, and not buried: that is not alive */
+  /* dead, and not buried: that is not alive */
+  assert_int_equal(waitid(P_PID, (id_t)child, &ended, WEXITED | WNOWAIT), 0);
   prof_trace *trace = NULL;
   assert_int_equal(prof_trace_open(path, &trace), PROF_OK);
   assert_int_equal(info_of(trace).is_live, 0);

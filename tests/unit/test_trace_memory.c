@@ -1,5 +1,6 @@
-/* The reader when memory is out: the n-th allocation fails, for every n. Each call then says PROF_E_NO_MEMORY, leaves its output
-   alone, and gives back all that it had. The allocator of this program is its own, on top of glibc's. */
+/* The reader when memory is out: the n-th allocation fails, for every n. Each call then says
+   PROF_E_NO_MEMORY, leaves its output alone, and gives back all that it had. The allocator of this
+   program is its own, on top of glibc's. */
 #include "trace_checks.h"
 
 #include "memory_capture.h"
@@ -18,7 +19,8 @@
 
 static void every_allocation_may_fail(void **state) {
   (void)state;
-  print_message("skip: the sanitizer's allocator, or another C library's, cannot be made to fail here\n");
+  print_message(
+      "skip: the sanitizer's allocator, or another C library's, cannot be made to fail here\n");
   skip();
 }
 
@@ -48,8 +50,12 @@ static void *hold(void *memory) {
 }
 
 void *malloc(size_t bytes) { return fails() ? NULL : hold(__libc_malloc(bytes)); }
-void *calloc(size_t count, size_t bytes) { return fails() ? NULL : hold(__libc_calloc(count, bytes)); }
-void *aligned_alloc(size_t alignment, size_t bytes) { return fails() ? NULL : hold(__libc_memalign(alignment, bytes)); }
+void *calloc(size_t count, size_t bytes) {
+  return fails() ? NULL : hold(__libc_calloc(count, bytes));
+}
+void *aligned_alloc(size_t alignment, size_t bytes) {
+  return fails() ? NULL : hold(__libc_memalign(alignment, bytes));
+}
 void *realloc(void *old, size_t bytes) {
   if (fails()) return NULL;
   void *const memory = __libc_realloc(old, bytes);
@@ -101,7 +107,8 @@ static int use_memory(const capture *c) {
   const int told = read ? read : prof_memory_text(memory, NULL, &text);
   const int drawn = read ? read : prof_memory_svg(memory, 0, &picture);
   const int asked = prof_memory_trace_text(trace, (prof_device){PROF_DEVICE_CUDA, 0}, &samples);
-  const bool is_consistent = !read == !!memory && !told == !!text && !drawn == !!picture && !asked == !!samples;
+  const bool is_consistent =
+      !read == !!memory && !told == !!text && !drawn == !!picture && !asked == !!samples;
   free(text);
   free(picture);
   free(samples);
@@ -127,7 +134,8 @@ static void fail_each(const capture *c, int (*use)(const capture *)) {
     own.is_on = false;
     if (status != PROF_OK && status != PROF_E_NO_MEMORY)
       fail_msg("allocation %ld of %ld failed, and the status is %d", n, calls, status);
-    if (own.held != 0) fail_msg("allocation %ld of %ld failed, and %ld were not given back", n, calls, own.held);
+    if (own.held != 0)
+      fail_msg("allocation %ld of %ld failed, and %ld were not given back", n, calls, own.held);
     failures += status != PROF_OK;
   }
   assert_in_range(failures, calls * 9 / 10, calls);
@@ -138,7 +146,9 @@ static void every_allocation_may_fail(void **state) {
   capture c;
   small_capture(&c);
   prof_i_head *const chunk = capture_chunk(&c, PROF_I_UNIT_BYTES, 1);
-  for (uint32_t i = 0; i < 700; i++) capture_plain(chunk, CAPTURE_START + 6000 + i * 10, 5, 1 + i % 3); /* lists grow */
+  /* lists grow */
+  for (uint32_t i = 0; i < 700; i++)
+    capture_plain(chunk, CAPTURE_START + 6000 + i * 10, 5, 1 + i % 3);
   fail_each(&c, use_all);
   capture_end(&c);
   memory_capture(&c, "tensors");

@@ -13,7 +13,8 @@ static prof_rows *aggregate(const prof_trace *trace, const prof_aggregate_option
 }
 
 static prof_rows *aggregate_by(const prof_trace *trace, uint32_t group) {
-  return aggregate(trace, &(prof_aggregate_options){.size = sizeof(prof_aggregate_options), .group = group});
+  return aggregate(
+      trace, &(prof_aggregate_options){.size = sizeof(prof_aggregate_options), .group = group});
 }
 
 static uint64_t index_of(const prof_rows *rows, const char *name) {
@@ -23,7 +24,8 @@ static uint64_t index_of(const prof_rows *rows, const char *name) {
   return 0;
 }
 
-static void check_row(const prof_rows *rows, const char *name, uint64_t calls, uint64_t total, uint64_t self) {
+static void check_row(const prof_rows *rows, const char *name, uint64_t calls, uint64_t total,
+                      uint64_t self) {
   const prof_row *const row = &rows->rows[index_of(rows, name)];
   assert_int_equal(row->memory_bytes, 0);
   assert_int_equal(row->device_total_ns, 0);
@@ -32,7 +34,8 @@ static void check_row(const prof_rows *rows, const char *name, uint64_t calls, u
              (unsigned long long)row->total_ns, (unsigned long long)row->self_ns);
 }
 
-/* f { g { f {} } f {} } f {} on one thread, and one more f on another; a mark makes the segment one of mixed records. */
+/* f { g { f {} } f {} } f {} on one thread, and one more f on another; a mark makes the segment one
+   of mixed records. */
 static prof_trace *open_recursion(capture *c, bool is_mixed) {
   begin_with_sites(c, 1 << 20, 3);
   prof_i_head *const one = capture_chunk(c, CHUNK, 1), *const two = capture_chunk(c, CHUNK, 2);
@@ -52,7 +55,12 @@ static prof_trace *open_recursion(capture *c, bool is_mixed) {
 
 static void a_total_counts_the_outermost_call_of_a_recursion(void **state) {
   (void)state;
-  static const uint32_t groups[] = {0, BY_NAME, BY_NAME | PROF_GROUP_STACK, BY_NAME | PROF_GROUP_SHAPE, BY_NAME | PROF_GROUP_DEVICE, BY_NAME | PROF_GROUP_ANNOTATION};
+  static const uint32_t groups[] = {0,
+                                    BY_NAME,
+                                    BY_NAME | PROF_GROUP_STACK,
+                                    BY_NAME | PROF_GROUP_SHAPE,
+                                    BY_NAME | PROF_GROUP_DEVICE,
+                                    BY_NAME | PROF_GROUP_ANNOTATION};
   for (int is_mixed = 0; is_mixed < 2; is_mixed++) {
     capture c;
     prof_trace *const trace = open_recursion(&c, is_mixed);
@@ -122,14 +130,17 @@ static void a_recursion_goes_by_what_names_say(void **state) {
 }
 
 /* Of a random tree the totals are those of an independent sum. */
-static uint64_t put_tree(prof_i_head *chunk, uint64_t *seed, uint64_t at, int depth, const bool is_around[3], uint64_t total[3]) {
+static uint64_t put_tree(prof_i_head *chunk, uint64_t *seed, uint64_t at, int depth,
+                         const bool is_around[3], uint64_t total[3]) {
   const uint64_t begin = at;
   *seed = *seed * 6364136223846793005u + 1442695040888963407u;
-  const uint32_t site = 1 + (uint32_t)(*seed >> 40) % 3, children = depth ? (uint32_t)(*seed >> 50) % 4 : 0;
+  const uint32_t site = 1 + (uint32_t)(*seed >> 40) % 3,
+                 children = depth ? (uint32_t)(*seed >> 50) % 4 : 0;
   bool around[3] = {is_around[0], is_around[1], is_around[2]};
   around[site - 1] = true;
   at += 5;
-  for (uint32_t i = 0; i < children; i++) at = put_tree(chunk, seed, at, depth - 1, around, total) + 3;
+  for (uint32_t i = 0; i < children; i++)
+    at = put_tree(chunk, seed, at, depth - 1, around, total) + 3;
   capture_plain(chunk, begin, at - begin, site);
   if (!is_around[site - 1]) total[site - 1] += at - begin;
   return at;
@@ -143,7 +154,8 @@ static void totals_equal_an_independent_sum(void **state) {
     uint64_t total[3] = {0}, at = T0 + 10;
     begin_with_sites(&c, 1 << 20, 3);
     prof_i_head *const chunk = capture_chunk(&c, 4 * CHUNK, 1);
-    for (int i = 0; i < 8; i++) at = put_tree(chunk, &seed, at, 5, (const bool[3]){false, false, false}, total) + 2;
+    for (int i = 0; i < 8; i++)
+      at = put_tree(chunk, &seed, at, 5, (const bool[3]){false, false, false}, total) + 2;
     prof_trace *const trace = open_capture(&c);
     prof_rows *const rows = aggregate_by(trace, BY_NAME);
     for (uint64_t i = 0; i < rows->row_count; i++) {
@@ -194,7 +206,8 @@ static void open_scopes_have_columns_of_their_own(void **state) {
   capture_end(&c);
 }
 
-static void put_site(prof_i_head *meta, uint32_t number, const char *name, const char *category, const char *file, uint32_t line, const char *function) {
+static void put_site(prof_i_head *meta, uint32_t number, const char *name, const char *category,
+                     const char *file, uint32_t line, const char *function) {
   long_record r;
   long_begin(&r, PROF_I_KIND_SITE, 0, 0, number);
   long_word(&r, line | UINT64_C(1) << 32);
@@ -211,13 +224,16 @@ static void two_lambdas_are_two_rows(void **state) {
   capture c;
   capture_begin(&c, 1 << 20);
   prof_i_head *const meta = capture_meta(&c);
-  put_site(meta, 1, "operator()", "function", "/home/somebody/project/source/a_file_of_c.cpp", 10, "operator()");
+  put_site(meta, 1, "operator()", "function", "/home/somebody/project/source/a_file_of_c.cpp", 10,
+           "operator()");
   put_site(meta, 2, "operator()", "function", "b.cpp", 10, "operator()");
   put_site(meta, 3, "operator()", "function", "b.cpp", 20, "operator()");
   put_site(meta, 4, "matmul", "operator", "b.cpp", 30, "f");
   put_site(meta, 5, "matmul", "operator", "c.cpp", 40, "g");
-  put_site(meta, 6, "outer.<locals>.<lambda>", "python_function", "x.py", 1, "outer.<locals>.<lambda>");
-  put_site(meta, 7, "outer.<locals>.<lambda>", "python_function", "x.py", 2, "outer.<locals>.<lambda>");
+  put_site(meta, 6, "outer.<locals>.<lambda>", "python_function", "x.py", 1,
+           "outer.<locals>.<lambda>");
+  put_site(meta, 7, "outer.<locals>.<lambda>", "python_function", "x.py", 2,
+           "outer.<locals>.<lambda>");
   put_site(meta, 8, "len", "c_function", "<built-in function len>", 0, "len");
   prof_i_head *const chunk = capture_chunk(&c, CHUNK, 1);
   for (uint32_t i = 1; i <= 8; i++) capture_plain(chunk, T0 + i * 1000, 900 - i, i);
@@ -263,7 +279,8 @@ static void two_lambdas_are_two_rows(void **state) {
   /* Each call of a function says where that is; of names that somebody chose the end does. */
   assert_non_null(strstr(text, "\"args\":{\"External id\":6,\"file\":\"b.cpp\",\"line\":20}"));
   assert_non_null(strstr(text, "\"args\":{\"External id\":4}"));
-  assert_non_null(strstr(text, "{\"name\":\"matmul\",\"cat\":\"operator\",\"file\":\"c.cpp\",\"line\":40}"));
+  assert_non_null(
+      strstr(text, "{\"name\":\"matmul\",\"cat\":\"operator\",\"file\":\"c.cpp\",\"line\":40}"));
   prof_free(text);
   assert_int_equal(prof_trace_table(trace, NULL, &text), PROF_OK);
   assert_non_null(strstr(text, "Calls  Location"));

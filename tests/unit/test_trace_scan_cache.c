@@ -38,9 +38,8 @@ static unsigned kept_chunks(const prof_trace *trace) {
   unsigned count = 0;
   for (uint32_t i = 0; i < trace->source.head_count; i++) {
     const prof_i_kept_head *const kept = &trace->source.heads[i];
-    const prof_i_scan_key key =
-        prof_i_scan_key_of(trace->header.start_ticks, trace->header.start_monotonic_ns,
-                           kept->offset, &kept->head);
+    const prof_i_scan_key key = prof_i_scan_key_of(
+        trace->header.start_ticks, trace->header.start_monotonic_ns, kept->offset, &kept->head);
     count += prof_i_scan_cache_has(&key);
   }
   return count;
@@ -58,8 +57,7 @@ static void check_same(const prof_trace *one, const prof_trace *other) {
     for (int k = 0; k < 2; k++) assert_int_equal(prof_cursor_next(cursors[k], &both[k]), 1);
     assert_int_equal(both[0].name_bytes, both[1].name_bytes);
     assert_int_equal(both[0].arg_count, both[1].arg_count);
-    if (both[0].arg_count)
-      assert_int_equal(both[0].args[0].value.u64, both[1].args[0].value.u64);
+    if (both[0].arg_count) assert_int_equal(both[0].args[0].value.u64, both[1].args[0].value.u64);
   }
   for (int k = 0; k < 2; k++) prof_cursor_destroy(cursors[k]);
   free(both);

@@ -1,6 +1,7 @@
-/* A reader copies while a writer stands between the claim of a record and its first word, and the writer goes on in the middle of the copy: what it
-   stores behind the place that was copied must not be taken for records. The page behind the record's first 16 bytes is taken away, so that the copy
-   itself wakes the writer there; every run is the same. */
+/* A reader copies while a writer stands between the claim of a record and its first word, and the
+   writer goes on in the middle of the copy: what it stores behind the place that was copied must
+   not be taken for records. The page behind the record's first 16 bytes is taken away, so that the
+   copy itself wakes the writer there; every run is the same. */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <sys/mman.h>
@@ -20,11 +21,13 @@ static struct {
 
 static unsigned char *page_behind(void) { return (unsigned char *)(own.record + 2); }
 
-/* The writer, from where it stood. Each of its other words looks like a commit, and each second one like the rest of a plain record. */
+/* The writer, from where it stood. Each of its other words looks like a commit, and each second one
+   like the rest of a plain record. */
 static void go_on(int signal) {
   (void)signal;
   if (own.wakes++ || mprotect(page_behind(), PAGE, PROT_READ | PROT_WRITE) != 0) _exit(9);
-  __atomic_store_n(&own.record[0], (uint64_t)(WORDS / 2) << PROF_I_PENDING_SLOTS_SHIFT | 1u << 4, __ATOMIC_RELEASE);
+  __atomic_store_n(&own.record[0], (uint64_t)(WORDS / 2) << PROF_I_PENDING_SLOTS_SHIFT | 1u << 4,
+                   __ATOMIC_RELEASE);
   own.record[1] = 1u << 4 | 1;
   for (int i = 2; i < WORDS; i += 2) {
     own.record[i] = (CAPTURE_START + 100) << 4 | 1;
@@ -35,7 +38,8 @@ static void go_on(int signal) {
     own.record[3] = PROF_CHANGE_MUTED;
     own.record[4] = PROF_REASON_ASKED;
   }
-  if (own.commits) __atomic_store_n(&own.record[0], (CAPTURE_START + 200) << 4 | 1, __ATOMIC_RELEASE);
+  if (own.commits)
+    __atomic_store_n(&own.record[0], (CAPTURE_START + 200) << 4 | 1, __ATOMIC_RELEASE);
 }
 
 /* A claim whose second slot begins a page, with plain scopes before it. */
@@ -67,7 +71,8 @@ static prof_trace_info read_while_it_goes_on(prof_i_kind kind, bool commits) {
     claim_at_page(chunk, true);
   assert_int_equal(mprotect(page_behind(), PAGE, PROT_NONE), 0);
   assert_int_equal(sigaction(SIGSEGV, &on_fault, &before), 0);
-  const int status = prof_i_source_snapshot(&source, &(prof_i_live){.bytes = own.live.bytes, .room = own.live.room}, false);
+  const int status = prof_i_source_snapshot(
+      &source, &(prof_i_live){.bytes = own.live.bytes, .room = own.live.room}, false);
   sigaction(SIGSEGV, &before, NULL);
   assert_int_equal(status, PROF_OK);
   assert_int_equal(own.wakes, 1);
@@ -78,7 +83,9 @@ static prof_trace_info read_while_it_goes_on(prof_i_kind kind, bool commits) {
   return info;
 }
 
-static uint64_t scopes_before(void) { return (PAGE - 16 - PROF_I_HEAD_BYTES - 16 * (3 + 3 + PROF_I_NAME_BYTES / 8) / 2) / 16; }
+static uint64_t scopes_before(void) {
+  return (PAGE - 16 - PROF_I_HEAD_BYTES - 16 * (3 + 3 + PROF_I_NAME_BYTES / 8) / 2) / 16;
+}
 
 static void a_record_that_goes_on_is_left_out(void **state) {
   (void)state;

@@ -152,8 +152,10 @@ static void a_recursion_through_a_skipped_scope(void **state) {
     if (has_outer) capture_plain(chunk, T0, 1000, A);
     prof_trace *const trace = open_capture(&c);
     prof_rows *const rows = aggregate(trace, PROF_GROUP_NAME);
-    if (has_outer) check_row(rows, "a", 2, 1000, 1000);
-    else check_row(rows, "a", 1, 50, 50);
+    if (has_outer)
+      check_row(rows, "a", 2, 1000, 1000);
+    else
+      check_row(rows, "a", 1, 50, 50);
     assert_int_equal(more_of(rows, "a").skipped_count, 1);
     prof_rows_destroy(rows);
     prof_trace_destroy(trace);
@@ -214,10 +216,10 @@ static void device_work_in_a_skipped_scope_is_that_of_the_scope_around(void **st
   capture_plain(chunk, T0, 1000, A);
   prof_i_head *const stream = capture_extent(&c, PROF_I_EXTENT_CHUNK, CHUNK);
   stream->sequence = ++c.sequence << 1;
-  capture_owner_as(stream, 2, 0x7000,
-                   PROF_I_ROLE_STREAM | 4 << PROF_I_ROLE_TYPE_SHIFT |
-                       UINT64_C(1) << PROF_I_ROLE_INDEX_SHIFT,
-                   "stream");
+  capture_owner_as(
+      stream, 2, 0x7000,
+      PROF_I_ROLE_STREAM | 4 << PROF_I_ROLE_TYPE_SHIFT | UINT64_C(1) << PROF_I_ROLE_INDEX_SHIFT,
+      "stream");
   long_record r;
   long_begin(&r, PROF_I_KIND_SCOPE, T0 + 400, 70, C);
   r.flags = PROF_I_FLAG_DEVICE | PROF_I_FLAG_STREAM;

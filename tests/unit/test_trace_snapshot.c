@@ -1,17 +1,19 @@
-/* A reader copies a ring while a thread goes on in it: whatever is in the copy, there is no hole in it. The reader asks how much is there again and
-   again while it looks at chunks, and each time the thread goes on by half a chunk, from some question on and up to another: every run is the same,
+/* A reader copies a ring while a thread goes on in it: whatever is in the copy, there is no hole in
+   it. The reader asks how much is there again and again while it looks at chunks, and each time the
+   thread goes on by half a chunk, from some question on and up to another: every run is the same,
    and all of them together have the thread at every place. */
 #define _GNU_SOURCE
 #include "../../src/trace/capture.h"
 #include "trace_checks.h"
 
 enum {
-  ROOM = 192 << 10, /* the names and all its chunks fit in, and little more: it is filled anew thousands of times */
-  CHUNKS = 6,   /* of the ring, when it has grown */
-  SCOPES = 10,  /* in each */
-  STEP = 10,    /* ticks from a scope to the next one */
+  /* the names and all its chunks fit in, and little more: it is filled anew thousands of times */
+  ROOM = 192 << 10,
+  CHUNKS = 6,  /* of the ring, when it has grown */
+  SCOPES = 10, /* in each */
+  STEP = 10,   /* ticks from a scope to the next one */
   QUESTIONS = 40,
-  ROUNDS = 3    /* of the ring before it is looked at */
+  ROUNDS = 3 /* of the ring before it is looked at */
 };
 
 static struct {
@@ -26,9 +28,12 @@ static struct {
 
 /* ---- the thread ---- */
 
-static uint64_t scopes_gone(const prof_i_head *chunk) { return chunk->gone[chunk->sequence & 1][PROF_I_GONE_OVERWRITTEN]; }
+static uint64_t scopes_gone(const prof_i_head *chunk) {
+  return chunk->gone[chunk->sequence & 1][PROF_I_GONE_OVERWRITTEN];
+}
 
-/* As the recorder does it: what it holds is given up, then it is made ready. It has no number in between. */
+/* As the recorder does it: what it holds is given up, then it is made ready. It has no number in
+   between. */
 static void give_up(prof_i_head *chunk) {
   const uint64_t next = (chunk->sequence & 1) ^ 1;
   chunk->gone[next][PROF_I_GONE_OVERWRITTEN] = scopes_gone(chunk) + SCOPES;
@@ -52,14 +57,17 @@ static void make_ready(void) {
 static void fill(prof_i_head *chunk, uint64_t first_scope) {
   chunk->sequence |= ++own.c.sequence << 1;
   capture_owner(chunk, 1, 101, "writer");
-  for (uint64_t i = 0; i < SCOPES; i++) capture_plain(chunk, CAPTURE_START + 1 + (first_scope + i) * STEP, 5, 1);
+  for (uint64_t i = 0; i < SCOPES; i++)
+    capture_plain(chunk, CAPTURE_START + 1 + (first_scope + i) * STEP, 5, 1);
   chunk->state = PROF_I_CHUNK_RETIRED;
 }
 
 static void go_on(void) {
   if (own.slot) own.slot->open[1].ticks = own.slot->depth = 0;
-  if (own.halves % 2 == 0) make_ready();
-  else fill(oldest(), own.halves / 2 * SCOPES);
+  if (own.halves % 2 == 0)
+    make_ready();
+  else
+    fill(oldest(), own.halves / 2 * SCOPES);
   own.halves++;
 }
 
@@ -86,7 +94,8 @@ static uint64_t scopes_given_up(void) {
 static uint64_t bytes_now(const prof_i_live *live) {
   (void)live;
   own.questions++;
-  if (own.questions == 1) return PROF_I_FIRST_UNIT_OFFSET; /* from here on it asks for whatever lies behind */
+  /* from here on it asks for whatever lies behind */
+  if (own.questions == 1) return PROF_I_FIRST_UNIT_OFFSET;
   if (own.questions >= own.from && own.questions < own.to) go_on();
   return own.c.count;
 }
@@ -94,28 +103,38 @@ static uint64_t bytes_now(const prof_i_live *live) {
 static prof_trace *read_snapshot(void) {
   prof_i_source source;
   prof_trace *trace = NULL;
-  assert_int_equal(prof_i_source_snapshot(&source, &(prof_i_live){.bytes = own.c.bytes, .room = own.c.room, .bytes_now = bytes_now}, false), PROF_OK);
+  assert_int_equal(
+      prof_i_source_snapshot(
+          &source, &(prof_i_live){.bytes = own.c.bytes, .room = own.c.room, .bytes_now = bytes_now},
+          false),
+      PROF_OK);
   assert_int_equal(prof_i_trace_make(&source, &trace), PROF_OK);
   return trace;
 }
 
-/* All that had ended before, and is not overwritten; nothing in between is missing; and what is not there is counted. */
+/* All that had ended before, and is not overwritten; nothing in between is missing; and what is not
+   there is counted. */
 static void check(const prof_trace *trace, uint64_t ended_before) {
   const prof_trace_info info = info_of(trace);
   const events all = read_events(trace);
   assert_int_equal(info.bad_count, 0);
   for (size_t i = 1; i < all.count; i++)
     if (all.items[i].start_ns != all.items[i - 1].start_ns + STEP)
-      fail_msg("from question %llu to %llu: scope %llu comes after scope %llu", (unsigned long long)own.from, (unsigned long long)own.to,
-               (unsigned long long)all.items[i].start_ns / STEP, (unsigned long long)all.items[i - 1].start_ns / STEP);
+      fail_msg("from question %llu to %llu: scope %llu comes after scope %llu",
+               (unsigned long long)own.from, (unsigned long long)own.to,
+               (unsigned long long)all.items[i].start_ns / STEP,
+               (unsigned long long)all.items[i - 1].start_ns / STEP);
   if (own.from >= own.to) { /* undisturbed */
     assert_int_equal(info.lost_count[PROF_LOSS_OVERWRITTEN], scopes_given_up());
     assert_int_equal(all.count, scopes_ended() - scopes_given_up());
   }
   const uint64_t seen = info.scope_count + info.lost_count[PROF_LOSS_OVERWRITTEN];
   if (seen < ended_before || seen > scopes_ended())
-    fail_msg("from question %llu to %llu: %llu recorded or overwritten; %llu had ended before, %llu after", (unsigned long long)own.from,
-             (unsigned long long)own.to, (unsigned long long)seen, (unsigned long long)ended_before, (unsigned long long)scopes_ended());
+    fail_msg(
+        "from question %llu to %llu: %llu recorded or overwritten; %llu had ended before, %llu "
+        "after",
+        (unsigned long long)own.from, (unsigned long long)own.to, (unsigned long long)seen,
+        (unsigned long long)ended_before, (unsigned long long)scopes_ended());
   free(all.items);
 }
 
@@ -136,13 +155,17 @@ static uint64_t read_while_it_goes_on(uint64_t halves, uint64_t from, uint64_t t
 static void read_at_every_place(uint64_t halves) {
   const bool is_every_span = getenv("PROF_LONG") != NULL;
   for (uint64_t from = 2; from < QUESTIONS; from++)
-    for (uint64_t span = 0, next = 1; from + span <= QUESTIONS; span = is_every_span ? span + 1 : next, next += next / 2 + 1) read_while_it_goes_on(halves, from, from + span);
+    for (uint64_t span = 0, next = 1; from + span <= QUESTIONS;
+         span = is_every_span ? span + 1 : next, next += next / 2 + 1)
+      read_while_it_goes_on(halves, from, from + span);
 }
 
 static void a_ring_that_goes_round_has_no_hole(void **state) {
   (void)state;
-  assert_true(read_while_it_goes_on(2 * CHUNKS * ROUNDS, 0, 0) > (uint64_t)(2 * CHUNKS)); /* they are asked while it looks */
-  for (uint64_t more = 0; more < 2 * CHUNKS; more++) read_at_every_place(2 * CHUNKS * ROUNDS + more);
+  /* they are asked while it looks */
+  assert_true(read_while_it_goes_on(2 * CHUNKS * ROUNDS, 0, 0) > (uint64_t)(2 * CHUNKS));
+  for (uint64_t more = 0; more < 2 * CHUNKS; more++)
+    read_at_every_place(2 * CHUNKS * ROUNDS + more);
 }
 
 /* What it had at first is not all that there is. */
@@ -153,8 +176,9 @@ static void a_ring_that_grows_and_goes_round_meanwhile_has_no_hole(void **state)
 
 /* ---- what stands open ---- */
 
-/* A scope stands open when the reader comes, and ends as soon as the thread goes on. Its record is not in the copy: it is
-   overwritten. So it may be shown as open only beside what had ended before it began. */
+/* A scope stands open when the reader comes, and ends as soon as the thread goes on. Its record is
+   not in the copy: it is overwritten. So it may be shown as open only beside what had ended before
+   it began. */
 typedef struct open_sight {
   bool is_open, is_later;
 } open_sight;
@@ -198,11 +222,13 @@ static void what_ended_and_is_overwritten_is_not_shown_as_open(void **state) {
 
 /* ---- what is being taken ---- */
 
-/* A chunk that is being taken when it is copied is left out, and so is what is older: no hole is left before what comes behind it. */
+/* A chunk that is being taken when it is copied is left out, and so is what is older: no hole is
+   left before what comes behind it. */
 static void what_is_older_goes_with_a_chunk_that_is_being_taken(void **state) {
   (void)state;
   begin(2 * 4);
-  own.chunks[1]->state = PROF_I_CHUNK_TAKEN; /* the first is about to be written again: it was copied before */
+  /* the first is about to be written again: it was copied before */
+  own.chunks[1]->state = PROF_I_CHUNK_TAKEN;
   prof_trace *const trace = read_snapshot();
   const prof_trace_info info = info_of(trace);
   prof_trace_destroy(trace);

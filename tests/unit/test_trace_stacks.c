@@ -1,10 +1,12 @@
-/* Stacks by the traced functions around a scope, where many scopes overlap, stand in each other or are asynchronous, and how long their texts may be: a table's and the JSON's. */
-#include "trace_checks.h"
+/* Stacks by the traced functions around a scope, where many scopes overlap, stand in each other or
+   are asynchronous, and how long their texts may be: a table's and the JSON's. */
 #include "trace/callers.h"
+#include "trace_checks.h"
 
 enum { T0 = CAPTURE_START, OP = 1, FUNCTION, INNER, OTHER_OP, RANGE, LONG, LEFT_OUT };
 
-static const char function[] = "file.c(10): function", both[] = "file.c;file.c(10): function"; /* of C's what the interpreter called it, which stands for the file */
+/* of C's what the interpreter called it, which stands for the file */
+static const char function[] = "file.c(10): function", both[] = "file.c;file.c(10): function";
 
 static void put_function(prof_i_head *meta, uint32_t number, const char *file, const char *name) {
   long_record r;
@@ -32,7 +34,8 @@ static prof_i_head *begin(capture *c, uint64_t chunk_bytes) {
   return capture_chunk(c, chunk_bytes, 1);
 }
 
-static void put_async(prof_i_head *chunk, prof_i_kind kind, uint64_t start, uint64_t duration, uint32_t flags) {
+static void put_async(prof_i_head *chunk, prof_i_kind kind, uint64_t start, uint64_t duration,
+                      uint32_t flags) {
   long_record r;
   long_begin(&r, kind, start, duration, OP);
   r.flags = flags;
@@ -40,9 +43,12 @@ static void put_async(prof_i_head *chunk, prof_i_kind kind, uint64_t start, uint
 }
 
 static prof_rows *rows_by_stack(const prof_trace *trace) {
-  const prof_aggregate_options options = {.size = sizeof options, .group = PROF_GROUP_NAME | PROF_GROUP_STACK, .rows_limit = UINT32_MAX};
+  const prof_aggregate_options options = {.size = sizeof options,
+                                          .group = PROF_GROUP_NAME | PROF_GROUP_STACK,
+                                          .rows_limit = UINT32_MAX};
   prof_rows *rows = NULL;
-  if (prof_trace_aggregate(trace, &options, &rows) != PROF_OK) fail_msg("prof_trace_aggregate: %s", prof_last_error());
+  if (prof_trace_aggregate(trace, &options, &rows) != PROF_OK)
+    fail_msg("prof_trace_aggregate: %s", prof_last_error());
   return rows;
 }
 
@@ -50,7 +56,8 @@ static uint64_t calls_of(const prof_trace *trace, const char *name, const char *
   uint64_t calls = 0;
   prof_rows *const rows = rows_by_stack(trace);
   for (uint64_t i = 0; i < rows->row_count; i++)
-    if (strcmp(rows->rows[i].name, name) == 0 && strcmp(rows->rows[i].stack, stack) == 0) calls += rows->rows[i].calls_count;
+    if (strcmp(rows->rows[i].name, name) == 0 && strcmp(rows->rows[i].stack, stack) == 0)
+      calls += rows->rows[i].calls_count;
   prof_rows_destroy(rows);
   return calls;
 }
@@ -59,7 +66,8 @@ static char *json_of(const prof_trace *trace) {
   const prof_dump_options options = {.size = sizeof options, .stacks = 1};
   char *json = NULL;
   const int status = prof_trace_json(trace, &options, &json, NULL);
-  if (status != PROF_OK) fail_msg("prof_trace_json gave %s: %s", prof_status_name(status), prof_last_error());
+  if (status != PROF_OK)
+    fail_msg("prof_trace_json gave %s: %s", prof_status_name(status), prof_last_error());
   return json;
 }
 
@@ -72,7 +80,8 @@ static uint64_t scopes_of(char *json, const char *stack) {
   const size_t bytes = (size_t)snprintf(member, room, "\"" PROF_STACK_KEY "\":\"%s\"", stack);
   assert_true(bytes < room);
   char *const limit = json + strlen(json);
-  for (char *line = json, *end; (end = memchr(line, '\n', (size_t)(limit - line))) != NULL; line = end + 1) {
+  for (char *line = json, *end; (end = memchr(line, '\n', (size_t)(limit - line))) != NULL;
+       line = end + 1) {
     *end = '\0';
     scopes += strstr(line, member) != NULL;
     *end = '\n';
@@ -85,8 +94,10 @@ static void assert_stacks(capture *c, const char *stack, uint64_t count) {
   prof_trace *const trace = open_capture(c);
   char *const json = json_of(trace);
   assert_int_equal(calls_of(trace, "op", stack), count);
-  if (*stack) assert_int_equal(scopes_of(json, stack), count);
-  else assert_null(strstr(json, "\"" PROF_STACK_KEY "\""));
+  if (*stack)
+    assert_int_equal(scopes_of(json, stack), count);
+  else
+    assert_null(strstr(json, "\"" PROF_STACK_KEY "\""));
   prof_free(json);
   prof_trace_destroy(trace);
 }
@@ -98,9 +109,11 @@ static void what_is_asynchronous_has_the_functions_that_hold_it(void **state) {
   capture c;
   prof_i_head *const chunk = begin(&c, 1 << 16);
   put_async(chunk, PROF_I_KIND_ASYNC, T0 + 30, 10, 0); /* in both */
-  put_async(chunk, PROF_I_KIND_SCOPE, T0 + 32, 9, PROF_I_FLAG_OTHER_THREAD); /* began on another thread: in neither */
+  /* began on another thread: in neither */
+  put_async(chunk, PROF_I_KIND_SCOPE, T0 + 32, 9, PROF_I_FLAG_OTHER_THREAD);
   capture_plain(chunk, T0 + 20, 30, INNER);
-  put_async(chunk, PROF_I_KIND_ASYNC, T0 + 40, 20, 0); /* begins in both, and outlasts the inner one */
+  /* begins in both, and outlasts the inner one */
+  put_async(chunk, PROF_I_KIND_ASYNC, T0 + 40, 20, 0);
   capture_plain(chunk, T0 + 10, 90, FUNCTION);
   put_async(chunk, PROF_I_KIND_ASYNC, T0 + 50, 60, 0); /* outlasts both */
   prof_trace *const trace = open_capture(&c);
@@ -124,14 +137,17 @@ static void deeper_ones_than_a_lane_takes_have_stacks(void **state) {
   for (size_t which = 0; which < 2; which++) {
     capture c;
     prof_i_head *const chunk = begin(&c, 4 << 20);
-    for (uint64_t i = DEPTH; i-- > 0;) put_async(chunk, which ? PROF_I_KIND_SCOPE : PROF_I_KIND_ASYNC, T0 + 10 + i, 2 * (DEPTH - i), flags[which]);
+    for (uint64_t i = DEPTH; i-- > 0;)
+      put_async(chunk, which ? PROF_I_KIND_SCOPE : PROF_I_KIND_ASYNC, T0 + 10 + i, 2 * (DEPTH - i),
+                flags[which]);
     capture_plain(chunk, T0, 3 * DEPTH, FUNCTION);
     assert_stacks(&c, which ? "" : function, DEPTH);
     capture_end(&c);
   }
 }
 
-/* Scopes, and functions: the last lane is shared, and what stands there need not stand around what comes. The JSON's self-check finds those. */
+/* Scopes, and functions: the last lane is shared, and what stands there need not stand around what
+   comes. The JSON's self-check finds those. */
 static void more_than_there_are_lanes_have_stacks(void **state) {
   (void)state;
   enum { COUNT = 400 };
@@ -157,7 +173,8 @@ static void long_stacks_are_cut_between_frames(void **state) {
   static const uint32_t sites[] = {OP, OTHER_OP, OP};
   capture c;
   prof_i_head *const chunk = begin(&c, 1 << 16);
-  for (uint64_t i = 0; i < 3; i++) capture_plain(chunk, T0 + 1000 + 20 * i, 10, sites[i]); /* by one way */
+  /* by one way */
+  for (uint64_t i = 0; i < 3; i++) capture_plain(chunk, T0 + 1000 + 20 * i, 10, sites[i]);
   for (uint64_t i = DEPTH; i-- > 0;) capture_plain(chunk, T0 + i, 3000 - 2 * i, LONG);
   prof_trace *const trace = open_capture(&c);
   prof_rows *const rows = rows_by_stack(trace);

@@ -1,13 +1,17 @@
-/* Ticks to nanoseconds: on the pairs exactly, between them straight, never back, whatever the pairs are. */
-#include "trace_checks.h"
+/* Ticks to nanoseconds: on the pairs exactly, between them straight, never back, whatever the pairs
+   are. */
 #include "trace/timeline.h"
+#include "trace_checks.h"
 
-static prof_i_timeline make(prof_i_time_pair *pairs, uint32_t count, uint64_t hz, uint64_t *bad_count) {
+static prof_i_timeline make(prof_i_time_pair *pairs, uint32_t count, uint64_t hz,
+                            uint64_t *bad_count) {
   prof_i_timeline timeline;
   uint64_t bad = 0;
   assert_int_equal(prof_i_timeline_init(&timeline, pairs, count, hz, &bad), 0);
-  if (bad_count) *bad_count = bad;
-  else assert_int_equal(bad, 0);
+  if (bad_count)
+    *bad_count = bad;
+  else
+    assert_int_equal(bad, 0);
   return timeline;
 }
 
@@ -32,7 +36,8 @@ static void without_pairs_the_nominal_rate_holds(void **state) {
 /* Slow clocks and fast ones, from the first ticks to the last that can be told. */
 static void a_rate_has_40_binary_places_whatever_the_clock(void **state) {
   (void)state;
-  const uint64_t hz[] = {100000, 24000000, 999999999, 1000000000, 1000000001, 3141592653, 1000000000000};
+  const uint64_t hz[] = {100000,     24000000,   999999999,    1000000000,
+                         1000000001, 3141592653, 1000000000000};
   for (size_t i = 0; i < sizeof hz / sizeof *hz; i++) {
     prof_i_time_pair pairs[] = {{0, 0, 0, UINT64_MAX}};
     prof_i_timeline t = make(pairs, 1, hz[i], NULL);
@@ -48,14 +53,18 @@ static void a_rate_has_40_binary_places_whatever_the_clock(void **state) {
 
 static void times_go_through_the_pairs(void **state) {
   (void)state;
-  prof_i_time_pair pairs[] = {
-      {0, 0, 0, UINT64_MAX}, {0, 0, 30, 0}, {3000 * MS, 1000 * MS, 50, 0}, {6000 * MS, 2001 * MS, 40, 0}};
-  prof_i_timeline t = make(pairs, 4, 2000000000, NULL); /* the nominal rate is wrong: the pairs say it better */
+  prof_i_time_pair pairs[] = {{0, 0, 0, UINT64_MAX},
+                              {0, 0, 30, 0},
+                              {3000 * MS, 1000 * MS, 50, 0},
+                              {6000 * MS, 2001 * MS, 40, 0}};
+  /* the nominal rate is wrong: the pairs say it better */
+  prof_i_timeline t = make(pairs, 4, 2000000000, NULL);
   assert_int_equal(ns_at(&t, 0), 0);
   assert_in_range(ns_at(&t, 1500ull * MS), 500 * MS - 1, 500 * MS);
   assert_int_equal(ns_at(&t, 3000ull * MS), 1000 * MS);
   assert_int_equal(ns_at(&t, 6000ull * MS), 2001ull * MS);
-  assert_in_range(ns_at(&t, 9000ull * MS), 3001ull * MS, 3002ull * MS); /* on at the segment's own rate */
+  /* on at the segment's own rate */
+  assert_in_range(ns_at(&t, 9000ull * MS), 3001ull * MS, 3002ull * MS);
   assert_int_equal(t.error_ns, 50);
   assert_int_equal(t.segment_count, 1);
   prof_i_timeline_fini(&t);
@@ -64,8 +73,10 @@ static void times_go_through_the_pairs(void **state) {
 static void a_new_segment_has_its_own_rate_and_never_goes_back(void **state) {
   (void)state;
   /* The host slept: ticks went on, the clock did not. */
-  prof_i_time_pair pairs[] = {
-      {0, 0, 0, 0}, {100 * MS, 100 * MS, 0, 0}, {900 * MS, 150 * MS, 0, 1}, {1000 * MS, 250 * MS, 0, 1}};
+  prof_i_time_pair pairs[] = {{0, 0, 0, 0},
+                              {100 * MS, 100 * MS, 0, 0},
+                              {900 * MS, 150 * MS, 0, 1},
+                              {1000 * MS, 250 * MS, 0, 1}};
   prof_i_timeline t = make(pairs, 4, 1000000000, NULL);
   assert_int_equal(t.segment_count, 2);
   assert_int_equal(ns_at(&t, 120 * MS), 120 * MS);
@@ -103,7 +114,8 @@ static void time_never_runs_back(void **state) {
         seed ^= seed << 17;
         words[w] = seed >> (seed & 63);
       }
-      pairs[i] = (prof_i_time_pair){words[0] >> (round % 30), words[1] >> (round % 40), 1, words[2] % 4};
+      pairs[i] =
+          (prof_i_time_pair){words[0] >> (round % 30), words[1] >> (round % 40), 1, words[2] % 4};
     }
     uint64_t bad = 0;
     prof_i_timeline t;
@@ -113,16 +125,18 @@ static void time_never_runs_back(void **state) {
     for (int i = 0; i < 4000; i++) {
       const uint64_t ns = prof_i_timeline_ns(&t, &line, ticks);
       if (ns < last_ns || ns > 1ull << 62)
-        fail_msg("round %d: %llu ticks give %llu ns after %llu", round, (unsigned long long)ticks, (unsigned long long)ns,
-                 (unsigned long long)last_ns);
+        fail_msg("round %d: %llu ticks give %llu ns after %llu", round, (unsigned long long)ticks,
+                 (unsigned long long)ns, (unsigned long long)last_ns);
       last_ns = ns;
       seed ^= seed << 13;
       seed ^= seed >> 7;
       seed ^= seed << 17;
       ticks += seed >> (12 + i % 50);
-      if (i % 100 == 0) ticks = t.lines[(uint32_t)i / 100 % t.line_count].from, last_ns = 0, line = t.lines;
+      if (i % 100 == 0)
+        ticks = t.lines[(uint32_t)i / 100 % t.line_count].from, last_ns = 0, line = t.lines;
     }
-    for (uint64_t ns = 1; ns < 1ull << 61; ns = ns * 3 + 1) { /* the way back finds the first tick that is not before */
+    /* the way back finds the first tick that is not before */
+    for (uint64_t ns = 1; ns < 1ull << 61; ns = ns * 3 + 1) {
       const uint64_t at = prof_i_timeline_ticks_at(&t, ns);
       if (at > 0 && at < 1ull << 60) assert_true(ns_at(&t, at - 1) < ns && ns_at(&t, at) >= ns);
     }
@@ -156,8 +170,9 @@ static void ticks_may_wrap_at_60_bits(void **state) {
   capture_header(&c)->start_ticks = (1ull << 60) - 100;
   prof_i_head *const chunk = capture_chunk(&c, PROF_I_UNIT_BYTES, 1);
   capture_plain(chunk, (1ull << 60) - 50, 10, 1);
-  capture_plain(chunk, 20, 10, 1);                  /* 120 after the start */
-  capture_plain(chunk, (1ull << 60) - 130, 260, 1); /* a processor whose counter is 30 behind: clamped to the start */
+  capture_plain(chunk, 20, 10, 1); /* 120 after the start */
+  /* a processor whose counter is 30 behind: clamped to the start */
+  capture_plain(chunk, (1ull << 60) - 130, 260, 1);
   prof_trace *const trace = open_capture(&c);
   const events all = read_events(trace);
   assert_int_equal(all.count, 3);

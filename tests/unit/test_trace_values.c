@@ -1,10 +1,11 @@
-/* Long records: every flag, every kind, every type of argument, and printf formats that are not to be believed. */
+/* Long records: every flag, every kind, every type of argument, and printf formats that are not to
+   be believed. */
 #define _GNU_SOURCE
 #include <locale.h>
 #include <math.h>
 
-#include "trace_checks.h"
 #include "trace/walk.h"
+#include "trace_checks.h"
 
 enum { T0 = CAPTURE_START, CHUNK = PROF_I_UNIT_BYTES };
 
@@ -27,8 +28,8 @@ static void every_part_of_a_scope_comes_back(void **state) {
   memcpy(&f_bits, &f, sizeof f_bits);
   long_record r;
   long_begin(&r, PROF_I_KIND_SCOPE, T0 + 10, 0, 1);
-  r.flags = PROF_I_FLAG_DEVICE | PROF_I_FLAG_STREAM | PROF_I_FLAG_LONG | PROF_I_FLAG_NAME | PROF_I_FLAG_CATEGORY |
-            PROF_I_FLAG_CUT | PROF_I_FLAG_NO_DETAILS;
+  r.flags = PROF_I_FLAG_DEVICE | PROF_I_FLAG_STREAM | PROF_I_FLAG_LONG | PROF_I_FLAG_NAME |
+            PROF_I_FLAG_CATEGORY | PROF_I_FLAG_CUT | PROF_I_FLAG_NO_DETAILS;
   r.schema = 9;
   long_word(&r, PROF_DEVICE_CUDA | 3ull << 32);
   long_word(&r, 77);
@@ -101,7 +102,8 @@ static void every_set_of_flags_is_read_in_order(void **state) {
     assert_event(e, 10, 40, flags & PROF_I_FLAG_OTHER_THREAD ? 0 : 40, 0);
     assert_text(e->name, e->name_bytes, flags & PROF_I_FLAG_NAME ? "named" : "a");
     assert_text(e->category, e->category_bytes, flags & PROF_I_FLAG_CATEGORY ? "" : "cat");
-    assert_int_equal(e->device.type, flags & PROF_I_FLAG_DEVICE ? PROF_DEVICE_ROCM : PROF_DEVICE_CPU);
+    assert_int_equal(e->device.type,
+                     flags & PROF_I_FLAG_DEVICE ? PROF_DEVICE_ROCM : PROF_DEVICE_CPU);
     assert_int_equal(e->stream, flags & PROF_I_FLAG_STREAM ? 5 : 0);
     free(all.items);
     prof_trace_destroy(trace);
@@ -203,7 +205,8 @@ static void kinds_that_are_no_scopes_come_back(void **state) {
   }
   prof_trace *const trace = open_capture(&c);
   const events all = read_events(trace);
-  const uint32_t kinds[] = {PROF_EVENT_INSTANT, PROF_EVENT_COUNTER, PROF_EVENT_FLOW_BEGIN, PROF_EVENT_FLOW_END};
+  const uint32_t kinds[] = {PROF_EVENT_INSTANT, PROF_EVENT_COUNTER, PROF_EVENT_FLOW_BEGIN,
+                            PROF_EVENT_FLOW_END};
   assert_int_equal(all.count, 4);
   assert_int_equal(info_of(trace).scope_count, 0);
   for (size_t i = 0; i < 4; i++) assert_int_equal(all.items[i].kind, kinds[i]);
@@ -242,7 +245,8 @@ static void an_open_scope_shows_its_name_and_arguments(void **state) {
   long_text(&r, "value");
   capture_open_long(slot, &r);
   slot->open[++slot->depth] =
-      (prof_i_open){(T0 + 20) << 4, 2 << 4 | 1 | 9ull << 24 | 5ull << 48}; /* a payload that is nowhere */
+      /* a payload that is nowhere */
+      (prof_i_open){(T0 + 20) << 4, 2 << 4 | 1 | 9ull << 24 | 5ull << 48};
   prof_trace *const trace = open_capture(&c);
   const events all = read_events(trace);
   assert_int_equal(all.count, 2);
@@ -296,22 +300,33 @@ static void damaged_arguments_are_counted_and_the_scope_kept(void **state) {
 
 /* ---- formats ---- */
 
-static prof_trace_arg integer(int64_t value) { return (prof_trace_arg){.type = PROF_ARG_I64, .value.i64 = value}; }
-static prof_trace_arg number(double value) { return (prof_trace_arg){.type = PROF_ARG_F64, .value.f64 = value}; }
+static prof_trace_arg integer(int64_t value) {
+  return (prof_trace_arg){.type = PROF_ARG_I64, .value.i64 = value};
+}
+static prof_trace_arg number(double value) {
+  return (prof_trace_arg){.type = PROF_ARG_F64, .value.f64 = value};
+}
 static prof_trace_arg text(const char *value) {
   return (prof_trace_arg){.type = PROF_ARG_STRING, .value.text = {value, strlen(value)}};
 }
-static prof_trace_arg typed(uint32_t type, uint64_t value) { return (prof_trace_arg){.type = type, .value.u64 = value}; }
+static prof_trace_arg typed(uint32_t type, uint64_t value) {
+  return (prof_trace_arg){.type = type, .value.u64 = value};
+}
 
-static void check_format(const char *format, const char *expected, uint32_t count, const prof_trace_arg *args) {
-  prof_event event = {
-      .format = format, .format_bytes = (uint32_t)strlen(format), .args_kind = PROF_ARGS_FORMAT, .arg_count = count};
+static void check_format(const char *format, const char *expected, uint32_t count,
+                         const prof_trace_arg *args) {
+  prof_event event = {.format = format,
+                      .format_bytes = (uint32_t)strlen(format),
+                      .args_kind = PROF_ARGS_FORMAT,
+                      .arg_count = count};
   for (uint32_t i = 0; i < count; i++) event.args[i] = args[i];
   char out[4096];
   const size_t bytes = prof_i_format_args(&event, out, sizeof out);
   if (bytes != strlen(expected) || memcmp(out, expected, bytes) != 0)
-    fail_msg("\"%s\" gave \"%.*s\", not \"%s\"", format, (int)(bytes < sizeof out ? bytes : sizeof out), out, expected);
-  for (size_t room = 0; room < bytes && room < 40; room++) { /* any room: the same front, nothing behind it */
+    fail_msg("\"%s\" gave \"%.*s\", not \"%s\"", format,
+             (int)(bytes < sizeof out ? bytes : sizeof out), out, expected);
+  /* any room: the same front, nothing behind it */
+  for (size_t room = 0; room < bytes && room < 40; room++) {
     memset(out, '#', sizeof out);
     assert_int_equal(prof_i_format_args(&event, out, room), bytes);
     assert_memory_equal(out, expected, room);
@@ -326,14 +341,18 @@ static void check_format(const char *format, const char *expected, uint32_t coun
 static void formats_give_what_printf_gives(void **state) {
   (void)state;
   CHECK("%d of %s", "7 of nine", integer(7), text("nine"));
-  CHECK("[%5d|%-5d|%05d|%+d]", "[   42|42   |00042|+42]", integer(42), integer(42), integer(42), integer(42));
+  CHECK("[%5d|%-5d|%05d|%+d]", "[   42|42   |00042|+42]", integer(42), integer(42), integer(42),
+        integer(42));
   CHECK("%x %X %#x %o", "ffffffff FF 0xff 10", integer(-1), integer(255), integer(255), integer(8));
-  CHECK("%lx %zu %hhd", "ffffffffffffffff 18446744073709551615 -1", integer(-1), typed(PROF_ARG_U64, UINT64_MAX), integer(255));
+  CHECK("%lx %zu %hhd", "ffffffffffffffff 18446744073709551615 -1", integer(-1),
+        typed(PROF_ARG_U64, UINT64_MAX), integer(255));
   CHECK("%.2f|%8.3e|%g", "3.14|1.000e+06|0.5", number(3.14159), number(1e6), number(0.5));
-  CHECK("%*d|%.*f|%-*d|", "    9|1.50|3   |", integer(5), integer(9), integer(2), number(1.5), integer(4), integer(3));
+  CHECK("%*d|%.*f|%-*d|", "    9|1.50|3   |", integer(5), integer(9), integer(2), number(1.5),
+        integer(4), integer(3));
   CHECK("%.3s|%6s|%-6s|", "abc|   abc|abc   |", text("abcdef"), text("abc"), text("abc"));
   CHECK("%c%c", "ok", integer('o'), integer('k'));
-  CHECK("%p %p", "0xdeadbeef (nil)", typed(PROF_ARG_POINTER, 0xdeadbeef), typed(PROF_ARG_POINTER, 0));
+  CHECK("%p %p", "0xdeadbeef (nil)", typed(PROF_ARG_POINTER, 0xdeadbeef),
+        typed(PROF_ARG_POINTER, 0));
   CHECK("%2$s %1$s", "b a", text("a"), text("b"));
   CHECK("100%% of %d", "100% of 3", integer(3));
   CHECK("%5%|%d", "%|1", integer(1));
@@ -347,7 +366,8 @@ static void conversions_that_do_not_fit_read_best(void **state) {
   CHECK("%d", "2.5", number(2.5));
   CHECK("%f", "7", integer(7));
   CHECK("%d", "18446744073709551615", typed(PROF_ARG_U64, UINT64_MAX));
-  CHECK("%n%d", "8", integer(1), integer(8)); /* %n takes its argument and writes nothing, anywhere */
+  /* %n takes its argument and writes nothing, anywhere */
+  CHECK("%n%d", "8", integer(1), integer(8));
   const int64_t dims[] = {2, 3};
   CHECK("%s", "[2, 3]", {.type = PROF_ARG_TENSOR, .value.tensor = {dims, 2, PROF_F32}});
   CHECK("%d %s %", "1 %s %", integer(1)); /* nothing left for it */
@@ -359,7 +379,8 @@ static void conversions_that_do_not_fit_read_best(void **state) {
 
 static void hostile_widths_are_bounded(void **state) {
   (void)state;
-  prof_event event = {.format = "%999999999d|%.999999999f|%*s", .args_kind = PROF_ARGS_FORMAT, .arg_count = 4};
+  prof_event event = {
+      .format = "%999999999d|%.999999999f|%*s", .args_kind = PROF_ARGS_FORMAT, .arg_count = 4};
   event.format_bytes = (uint32_t)strlen(event.format);
   event.args[0] = integer(1);
   event.args[1] = number(1e300);
@@ -373,8 +394,10 @@ static void the_locale_does_not_reach_numbers(void **state) {
   (void)state;
   char folder[] = "/tmp/prof-locale-XXXXXX", command[256], printed[8];
   assert_non_null(mkdtemp(folder));
-  snprintf(command, sizeof command, "localedef -i de_DE -f UTF-8 %s/de_DE.UTF-8 2>/dev/null", folder);
-  const bool is_made = system(command) == 0 && setenv("LOCPATH", folder, 1) == 0 && setlocale(LC_ALL, "de_DE.UTF-8");
+  snprintf(command, sizeof command, "localedef -i de_DE -f UTF-8 %s/de_DE.UTF-8 2>/dev/null",
+           folder);
+  const bool is_made =
+      system(command) == 0 && setenv("LOCPATH", folder, 1) == 0 && setlocale(LC_ALL, "de_DE.UTF-8");
   if (is_made) {
     snprintf(printed, sizeof printed, "%.1f", 1.5);
     assert_string_equal(printed, "1,5"); /* the locale is in force */
@@ -384,7 +407,8 @@ static void the_locale_does_not_reach_numbers(void **state) {
   snprintf(command, sizeof command, "rm -rf %s", folder);
   assert_int_equal(system(command), 0);
   if (!is_made) {
-    print_message("skip: localedef has no de_DE to make a decimal comma of; type: apt-get install locales\n");
+    print_message(
+        "skip: localedef has no de_DE to make a decimal comma of; type: apt-get install locales\n");
     skip();
   }
 }

@@ -118,8 +118,8 @@ static void a_view_hides_functions_where_they_are_others(void **state) {
   (void)state;
   capture c;
   prof_trace *const trace = make(&c);
-  prof_trace *const view = view_of(
-      trace, (prof_i_view_wish){.number = OTHER, .hides_functions = 1, .hides_modules = 1});
+  prof_trace *const view =
+      view_of(trace, (prof_i_view_wish){.number = OTHER, .hides_functions = 1, .hides_modules = 1});
   has_names(view, 0, "add mul range ProfilerStep#3 fast op ProfilerStep#4 ");
   has_names(view, 1, "add range op ");
   prof_trace_destroy(view);
@@ -147,8 +147,7 @@ static void a_view_without_others_has_its_number_alone(void **state) {
   const prof_i_view_wish wish = {.size = sizeof wish, .number = MINE};
   prof_trace *view = NULL, *none = NULL;
   assert_int_equal(prof_i_trace_view_1(trace, &wish, &view), PROF_OK);
-  has_names(view, 1,
-            "add mul range ProfilerStep#3 fast nn.Module: Linear_0 f op ProfilerStep#4 ");
+  has_names(view, 1, "add mul range ProfilerStep#3 fast nn.Module: Linear_0 f op ProfilerStep#4 ");
   assert_int_equal(prof_i_trace_view_1(view, &wish, &none), PROF_E_INVALID);
   assert_int_equal(prof_i_trace_view_1(trace, NULL, &none), PROF_E_INVALID);
   assert_null(none);

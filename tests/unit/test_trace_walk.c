@@ -1,6 +1,7 @@
-/* The reader's main work: order, nesting, self times, whose records they are, what counts and what is lost. */
-#include "trace_checks.h"
+/* The reader's main work: order, nesting, self times, whose records they are, what counts and what
+   is lost. */
 #include "trace/walk.h"
+#include "trace_checks.h"
 
 enum { T0 = CAPTURE_START, CHUNK = PROF_I_UNIT_BYTES };
 
@@ -47,7 +48,8 @@ static void scopes_that_begin_or_end_together_still_nest(void **state) {
   assert_event(find_event(&all, "b"), 10, 5, 0, 1);
   assert_event(find_event(&all, "c"), 10, 5, 5, 2);
   assert_event(find_event(&all, "d"), 15, 0, 0, 0);
-  assert_true(is_named(&all.items[0], "a") && is_named(&all.items[1], "b") && is_named(&all.items[2], "c"));
+  assert_true(is_named(&all.items[0], "a") && is_named(&all.items[1], "b") &&
+              is_named(&all.items[2], "c"));
   free(all.items);
   prof_trace_destroy(trace);
   capture_end(&c);
@@ -101,7 +103,8 @@ static void a_chunk_taken_over_gives_each_thread_its_own(void **state) {
   assert_int_equal(second.is_alive, 1);
   assert_int_equal(second.event_count, 2);
   assert_int_equal(second.lost_count[PROF_LOSS_FULL], 3);
-  assert_int_equal(info_of(trace).lost_count[PROF_LOSS_NO_CHUNK], 7); /* EXIT's part of folded is not added twice */
+  /* EXIT's part of folded is not added twice */
+  assert_int_equal(info_of(trace).lost_count[PROF_LOSS_NO_CHUNK], 7);
   assert_int_equal(info_of(trace).lost_count[PROF_LOSS_FULL], 3);
   assert_int_equal(all.items[0].thread, 0);
   assert_event(&all.items[0], 10, 10, 10, 0); /* not inside of what the second thread did */
@@ -142,10 +145,13 @@ static void claims_that_were_never_finished_are_counted(void **state) {
   begin_with_sites(&c, 1 << 20, 2);
   prof_i_head *const chunk = capture_chunk(&c, CHUNK, 1);
   capture_plain(chunk, T0 + 10, 10, 1);
-  capture_claim(chunk, 2);                                              /* 16 bytes without a commit */
-  *capture_claim(chunk, 10) = 5 << PROF_I_PENDING_SLOTS_SHIFT | 1 << 4; /* pending: one loss, five slots */
+  /* 16 bytes without a commit */
+  capture_claim(chunk, 2);
+  *capture_claim(chunk, 10) =
+      5 << PROF_I_PENDING_SLOTS_SHIFT | 1 << 4; /* pending: one loss, five slots */
   capture_plain(chunk, T0 + 30, 10, 2);
-  *capture_claim(chunk, 6) = 3 << PROF_I_PENDING_SLOTS_SHIFT | 1 << 4 | 1ull << PROF_I_FILLER_BIT; /* given up: no loss */
+  *capture_claim(chunk, 6) =
+      3 << PROF_I_PENDING_SLOTS_SHIFT | 1 << 4 | 1ull << PROF_I_FILLER_BIT; /* given up: no loss */
   capture_plain(chunk, T0 + 50, 10, 2);
   capture_claim(chunk, 2); /* at the end: its process is dead, so it stays so */
   prof_trace *const trace = open_capture(&c);
@@ -157,8 +163,8 @@ static void claims_that_were_never_finished_are_counted(void **state) {
   capture_end(&c);
 }
 
-/* An end that was under way: its scope stands open, and its claim, with a mark or without, is no loss beside that. A claim of another length is
-   none of these scopes'. */
+/* An end that was under way: its scope stands open, and its claim, with a mark or without, is no
+   loss beside that. A claim of another length is none of these scopes'. */
 static void the_claim_of_a_scope_that_stands_open_is_no_loss(void **state) {
   (void)state;
   for (int has_mark = 0; has_mark < 2; has_mark++) {
@@ -186,7 +192,8 @@ static void the_claim_of_a_scope_that_stands_open_is_no_loss(void **state) {
   }
 }
 
-/* The thread has ended, and its scopes are counted as lost: their entries still stand there when the process dies. */
+/* The thread has ended, and its scopes are counted as lost: their entries still stand there when
+   the process dies. */
 static void scopes_of_a_thread_that_is_ending_are_lost_or_open(void **state) {
   (void)state;
   for (uint64_t lost = 4; lost <= 6; lost++) {
@@ -216,8 +223,10 @@ static void a_pending_record_at_the_end_of_its_chunk_is_one_loss(void **state) {
   begin_with_sites(&c, 1 << 20, 2);
   prof_i_head *const chunk = capture_chunk(&c, CHUNK, 1);
   while (chunk->cursor + 16 <= chunk->bytes - 32) capture_plain(chunk, T0 + 10, 10, 1);
-  *capture_claim(chunk, 2) = 9 << PROF_I_PENDING_SLOTS_SHIFT | 1 << 4; /* claims more than there is */
-  chunk->cursor = chunk->bytes + 400;                                  /* later claims did not fit */
+  *capture_claim(chunk, 2) =
+      9 << PROF_I_PENDING_SLOTS_SHIFT | 1 << 4; /* claims more than there is */
+  /* later claims did not fit */
+  chunk->cursor = chunk->bytes + 400;
   prof_trace *const trace = open_capture(&c);
   assert_int_equal(info_of(trace).scope_count, (CHUNK - PROF_I_HEAD_BYTES - 7 * 16 - 32) / 16);
   assert_int_equal(info_of(trace).lost_count[PROF_LOSS_UNFINISHED], 1);
@@ -244,7 +253,8 @@ static void content_of_an_old_generation_is_no_record(void **state) {
   const events all = read_events(trace);
   assert_int_equal(all.count, 1);
   assert_true(is_named(&all.items[0], "b"));
-  assert_int_equal(info_of(trace).lost_count[PROF_LOSS_UNFINISHED], 1); /* claimed, and never written in this generation */
+  /* claimed, and never written in this generation */
+  assert_int_equal(info_of(trace).lost_count[PROF_LOSS_UNFINISHED], 1);
   free(all.items);
   prof_trace_destroy(trace);
   capture_end(&c);
@@ -477,7 +487,8 @@ static void more_overlaps_than_lanes_are_still_all_handed_out(void **state) {
   assert_int_equal(prof_i_trace_walk(trace, 0, count_lanes, lanes), 0);
   for (uint32_t i = 0; i < PROF_I_LANES_MAX; i++) assert_int_equal(lanes[i], 1);
   assert_int_equal(lanes[PROF_I_LANES_MAX], OVERLAPS - PROF_I_LANES_MAX);
-  for (size_t i = 1; i < all.count; i++) assert_true(all.items[i].start_ns >= all.items[i - 1].start_ns);
+  for (size_t i = 1; i < all.count; i++)
+    assert_true(all.items[i].start_ns >= all.items[i - 1].start_ns);
   free(all.items);
   prof_trace_destroy(trace);
   capture_end(&c);
@@ -621,7 +632,8 @@ static void generate(generator *g, size_t scopes, uint32_t swaps_in_1000) {
     if (g->chunk->cursor + 64 > g->chunk->bytes) g->chunk = capture_chunk(g->c, CHUNK, 1);
     capture_plain(g->chunk, k->start, k->duration, 1);
     uint64_t *const last = (uint64_t *)((unsigned char *)g->chunk + g->chunk->cursor) - 2;
-    if (next_random(g, 1000) < swaps_in_1000 && g->chunk->cursor > 400) { /* as if a handler had come between */
+    /* as if a handler had come between */
+    if (next_random(g, 1000) < swaps_in_1000 && g->chunk->cursor > 400) {
       for (int w = 0; w < 2; w++) {
         const uint64_t word = last[w];
         last[w] = last[w - 2];
@@ -641,12 +653,15 @@ static void check_random(uint32_t seed, size_t scopes, uint32_t swaps_in_1000) {
   assert_int_equal(all.count, scopes);
   for (size_t i = 0; i < scopes; i++) {
     const known *const k = &g.all[i];
-    if (all.items[i].start_ns != k->start - T0 || all.items[i].duration_ns != k->duration || all.items[i].self_ns != k->self ||
-        all.items[i].depth != k->depth)
-      fail_msg("seed %u, scope %zu: start %llu of %llu, duration %llu of %llu, self %llu of %llu, depth %u of %u", seed, i,
-               (unsigned long long)all.items[i].start_ns, (unsigned long long)(k->start - T0),
-               (unsigned long long)all.items[i].duration_ns, (unsigned long long)k->duration,
-               (unsigned long long)all.items[i].self_ns, (unsigned long long)k->self, all.items[i].depth, k->depth);
+    if (all.items[i].start_ns != k->start - T0 || all.items[i].duration_ns != k->duration ||
+        all.items[i].self_ns != k->self || all.items[i].depth != k->depth)
+      fail_msg(
+          "seed %u, scope %zu: start %llu of %llu, duration %llu of %llu, self %llu of %llu, depth "
+          "%u of %u",
+          seed, i, (unsigned long long)all.items[i].start_ns, (unsigned long long)(k->start - T0),
+          (unsigned long long)all.items[i].duration_ns, (unsigned long long)k->duration,
+          (unsigned long long)all.items[i].self_ns, (unsigned long long)k->self, all.items[i].depth,
+          k->depth);
   }
   free(all.items);
   free(g.all);
@@ -682,7 +697,8 @@ static void a_visitor_that_says_stop_is_not_called_again(void **state) {
   int calls = 0;
   assert_int_equal(prof_i_trace_walk(trace, 0, stop_at_once, &calls), 42);
   assert_int_equal(calls, 1);
-  assert_int_equal(prof_i_trace_walk(trace, 99, stop_at_once, &calls), 0); /* no such thread: nothing to walk */
+  /* no such thread: nothing to walk */
+  assert_int_equal(prof_i_trace_walk(trace, 99, stop_at_once, &calls), 0);
   prof_trace_destroy(trace);
   capture_end(&c);
 }

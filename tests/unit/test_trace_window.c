@@ -80,8 +80,7 @@ static void a_cursor_that_has_been_read_from_refuses(void **state) {
   assert_int_equal(prof_cursor_create(trace, &cursor), PROF_OK);
   assert_int_equal(prof_cursor_next(cursor, &event), 1);
   assert_int_equal(prof_cursor_skip_before(cursor, 1), PROF_E_INVALID);
-  assert_string_equal(prof_last_error(),
-                      "prof_cursor_skip_before: the cursor has been read from");
+  assert_string_equal(prof_last_error(), "prof_cursor_skip_before: the cursor has been read from");
   assert_int_equal(prof_cursor_skip_before(NULL, 1), PROF_E_INVALID);
   prof_cursor_destroy(cursor);
   prof_trace_destroy(trace);

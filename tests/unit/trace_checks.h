@@ -1,4 +1,5 @@
-/* What the tests of the reader share: opening a built capture, reading all of its events, finding one by its name. */
+/* What the tests of the reader share: opening a built capture, reading all of its events, finding
+   one by its name. */
 #ifndef PROF_TESTS_TRACE_CHECKS_H
 #define PROF_TESTS_TRACE_CHECKS_H
 
@@ -14,7 +15,8 @@
 static CAPTURE_UNUSED prof_trace *open_capture(const capture *c) {
   prof_trace *trace = NULL;
   const int status = prof_trace_open_bytes(c->bytes, c->count, &trace);
-  if (status != PROF_OK) fail_msg("prof_trace_open_bytes gave %s: %s", prof_status_name(status), prof_last_error());
+  if (status != PROF_OK)
+    fail_msg("prof_trace_open_bytes gave %s: %s", prof_status_name(status), prof_last_error());
   return trace;
 }
 
@@ -96,7 +98,8 @@ static CAPTURE_UNUSED const prof_event *find_event(const events *all, const char
 }
 
 /* Sites 1.. with the names a, b, c...; category "cat"; odd ones of level 1. */
-static CAPTURE_UNUSED prof_i_head *begin_with_sites(capture *c, uint64_t room_bytes, uint32_t sites) {
+static CAPTURE_UNUSED prof_i_head *begin_with_sites(capture *c, uint64_t room_bytes,
+                                                    uint32_t sites) {
   capture_begin(c, room_bytes);
   prof_i_head *const meta = capture_meta(c);
   for (uint32_t i = 1; i <= sites; i++) {

@@ -1,6 +1,8 @@
-/* Makes the traces of memory that the viewers' engines are shown: usage: make_memory FOLDER [PAIRS]. What it did stands in memory-told.json: each change as it should stand in
-   the file, each pool with the peaks that prof_memory_pool_get() says. Threads take turns under a lock, so that this program's own sums are exact; but for the pool "raced".
-   With PAIRS, only so many allocs and frees are recorded into large.json, and the times are printed. Uses the public face alone. */
+/* Makes the traces of memory that the viewers' engines are shown: usage: make_memory FOLDER
+   [PAIRS]. What it did stands in memory-told.json: each change as it should stand in the file, each
+   pool with the peaks that prof_memory_pool_get() says. Threads take turns under a lock, so that
+   this program's own sums are exact; but for the pool "raced". With PAIRS, only so many allocs and
+   frees are recorded into large.json, and the times are printed. Uses the public face alone. */
 #define _GNU_SOURCE
 #include <inttypes.h>
 #include <pthread.h>
@@ -17,7 +19,8 @@
 enum { ROUNDS = 200, RACES = 5000, POOLS = 5 };
 
 /* 63 bytes are kept of a name. */
-static const char *const names[POOLS] = {"host \"pool\"\\\xff</script>", "tensors", "tensors", "tensors", "old"};
+static const char *const names[POOLS] = {"host \"pool\"\\\xff</script>", "tensors", "tensors",
+                                         "tensors", "old"};
 static const char tag_name[] = "wei\"ghts\\\xc3</script>\n";
 
 typedef struct sums {
@@ -35,7 +38,8 @@ static struct {
   unsigned change_count;
   uint64_t asked; /* what the query says next */
 } own = {.lock = PTHREAD_MUTEX_INITIALIZER,
-         .devices = {{0, 0}, {PROF_DEVICE_CUDA, 1}, {PROF_DEVICE_CUDA, 0}, {PROF_DEVICE_CUDA, 0}, {0, 0}}};
+         .devices = {
+             {0, 0}, {PROF_DEVICE_CUDA, 1}, {PROF_DEVICE_CUDA, 0}, {PROF_DEVICE_CUDA, 0}, {0, 0}}};
 
 static void must(int status, const char *what) {
   if (status == PROF_OK) return;
@@ -47,15 +51,21 @@ static const void *at(uint64_t address) { return (const void *)(uintptr_t)addres
 
 /* ---- what is said, and told ---- */
 
-static void tell(int pool, const char *name, uint64_t address, int64_t bytes, uint64_t requested, bool has_tag) {
+static void tell(int pool, const char *name, uint64_t address, int64_t bytes, uint64_t requested,
+                 bool has_tag) {
   const bool is_host = own.devices[pool].type == 0;
-  fprintf(own.told, "%s\n {\"name\":\"%s\",\"Addr\":%" PRIu64 ",\"Bytes\":%" PRId64 ",\"Requested\":%" PRIu64 ",\"Total Allocated\":%" PRId64 ",\"Total Reserved\":%" PRId64
-          ",\"Device Type\":%d,\"Device Id\":%d,\"Tag\":%s}", own.change_count++ ? "," : "", name, address, bytes, requested, own.sums[pool].used, own.sums[pool].allocated,
-          is_host ? 0 : 1, is_host ? -1 : own.devices[pool].index, has_tag ? "true" : "false");
+  fprintf(own.told,
+          "%s\n {\"name\":\"%s\",\"Addr\":%" PRIu64 ",\"Bytes\":%" PRId64 ",\"Requested\":%" PRIu64
+          ",\"Total Allocated\":%" PRId64 ",\"Total Reserved\":%" PRId64
+          ",\"Device Type\":%d,\"Device Id\":%d,\"Tag\":%s}",
+          own.change_count++ ? "," : "", name, address, bytes, requested, own.sums[pool].used,
+          own.sums[pool].allocated, is_host ? 0 : 1, is_host ? -1 : own.devices[pool].index,
+          has_tag ? "true" : "false");
 }
 
 static void say_alloc(int pool, uint64_t address, uint64_t bytes, uint64_t given, bool has_tag) {
-  prof_memory_alloc_for(own.pools[pool], at(address), bytes, given, has_tag ? own.tag : 0, PROF_NO_STREAM);
+  prof_memory_alloc_for(own.pools[pool], at(address), bytes, given, has_tag ? own.tag : 0,
+                        PROF_NO_STREAM);
   own.sums[pool].used += (int64_t)given;
   tell(pool, "[memory]", address, (int64_t)given, bytes, has_tag);
 }
@@ -67,8 +77,10 @@ static void say_free(int pool, uint64_t address, uint64_t given) {
 }
 
 static void say_block(int pool, uint64_t address, uint64_t bytes, bool is_taken) {
-  if (is_taken) prof_memory_reserve(own.pools[pool], at(address), bytes);
-  else prof_memory_release(own.pools[pool], at(address), bytes);
+  if (is_taken)
+    prof_memory_reserve(own.pools[pool], at(address), bytes);
+  else
+    prof_memory_release(own.pools[pool], at(address), bytes);
   own.sums[pool].allocated += is_taken ? (int64_t)bytes : -(int64_t)bytes;
 }
 
@@ -106,7 +118,7 @@ static void take_turn(uint64_t base, int round) {
 }
 
 static void *work(void *number) {
-  const uint64_t base = 0x100000000 * (1 + (uint64_t)*(int *)number);
+  const uint64_t base = 0x100000000 * (1 + (uint64_t) * (int *)number);
   for (int round = 0; round < ROUNDS; round++) {
     PROF_SCOPE("round");
     pthread_mutex_lock(&own.lock);
@@ -120,7 +132,7 @@ static void *work(void *number) {
 }
 
 static void *race(void *number) {
-  const uint64_t base = 0x1000000 * (1 + (uint64_t)*(int *)number);
+  const uint64_t base = 0x1000000 * (1 + (uint64_t) * (int *)number);
   for (uint64_t i = 0; i < RACES; i++) {
     prof_memory_alloc(own.raced, at(base + i * 64), 64, 64);
     if (i % 2) prof_memory_free(own.raced, at(base + i * 64), 64);
@@ -135,10 +147,14 @@ static void on_two_threads(void *(*run)(void *)) {
   for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
 }
 
-/* What failed, and frees of what was there before: the host's pool had no baseline, and goes below 0. */
+/* What failed, and frees of what was there before: the host's pool had no baseline, and goes below
+   0. */
 static void end_badly(void) {
   prof_memory_oom(own.devices[1], 1ull << 33);
-  fprintf(own.told, ",\n {\"name\":\"[OutOfMemory]\",\"Addr\":0,\"Bytes\":%llu,\"Device Type\":1,\"Device Id\":1}", 1ull << 33);
+  fprintf(own.told,
+          ",\n {\"name\":\"[OutOfMemory]\",\"Addr\":0,\"Bytes\":%llu,\"Device Type\":1,\"Device "
+          "Id\":1}",
+          1ull << 33);
   own.change_count++;
   say_free(4, 0x7000, 1000000);
   say_block(4, 0x7000000, 2000000, false);
@@ -157,10 +173,16 @@ static void tell_pools(void) {
   for (uint32_t i = 0; i < prof_memory_pool_count(memory); i++) {
     prof_memory_info info = {.size = sizeof info};
     must(prof_memory_pool_get(memory, i, &info), "info");
-    fprintf(own.told, "%s\n {\"source\":%u,\"type\":%d,\"index\":%d,\"peak_used\":%" PRId64 ",\"peak_allocated\":%" PRId64 ",\"end_used\":%" PRId64 ",\"end_allocated\":%" PRId64
-            ",\"changes\":%" PRIu64 ",\"blocks\":%" PRIu64 ",\"ooms\":%" PRIu64 ",\"samples\":%" PRIu64 ",\"missing\":%" PRIu64 ",\"name\":\"", i ? "," : "", info.source,
-            info.device.type, info.device.index, info.peak_used.used_bytes, info.peak_allocated.allocated_bytes, info.end.used_bytes, info.end.allocated_bytes,
-            info.alloc_count + info.free_count, info.reserve_count + info.release_count, info.oom_count, info.sample_count, info.missing_count);
+    fprintf(own.told,
+            "%s\n {\"source\":%u,\"type\":%d,\"index\":%d,\"peak_used\":%" PRId64
+            ",\"peak_allocated\":%" PRId64 ",\"end_used\":%" PRId64 ",\"end_allocated\":%" PRId64
+            ",\"changes\":%" PRIu64 ",\"blocks\":%" PRIu64 ",\"ooms\":%" PRIu64
+            ",\"samples\":%" PRIu64 ",\"missing\":%" PRIu64 ",\"name\":\"",
+            i ? "," : "", info.source, info.device.type, info.device.index,
+            info.peak_used.used_bytes, info.peak_allocated.allocated_bytes, info.end.used_bytes,
+            info.end.allocated_bytes, info.alloc_count + info.free_count,
+            info.reserve_count + info.release_count, info.oom_count, info.sample_count,
+            info.missing_count);
     for (const char *c = info.name; *c; c++) fprintf(own.told, "%02x", (unsigned char)*c);
     fputs("\"}", own.told);
   }
@@ -198,9 +220,15 @@ static void make(void) {
   if (!own.told) must(PROF_E_IO, path);
   fputs("{\"changes\":[", own.told);
   for (int i = 0; i < POOLS; i++)
-    must(prof_pool_create(&(prof_pool_options){.size = sizeof(prof_pool_options), .name = names[i], .device = own.devices[i], .query = i == 4 ? was_there : NULL}, &own.pools[i]),
+    must(prof_pool_create(&(prof_pool_options){.size = sizeof(prof_pool_options),
+                                               .name = names[i],
+                                               .device = own.devices[i],
+                                               .query = i == 4 ? was_there : NULL},
+                          &own.pools[i]),
          "pool");
-  must(prof_pool_create(&(prof_pool_options){.size = sizeof(prof_pool_options), .name = "raced"}, &own.raced), "pool");
+  must(prof_pool_create(&(prof_pool_options){.size = sizeof(prof_pool_options), .name = "raced"},
+                        &own.raced),
+       "pool");
   own.sums[4] = (sums){5000000, 6000000};
   own.tag = prof_memory_tag(tag_name);
   must(prof_memory_set_query(PROF_HOST, answer, &one), "query");
@@ -223,7 +251,9 @@ static void make(void) {
   must(prof_get(&trace), "get");
   must(prof_trace_info_get(trace, &info), "info");
   prof_trace_destroy(trace);
-  dump("memory-part.json", (prof_dump_options){.from_ns = worked_ns - info.start_ns, .to_ns = info.duration_ns}); /* whatever the machine did meanwhile: the pools hold something there */
+  /* whatever the machine did meanwhile: the pools hold something there */
+  dump("memory-part.json",
+       (prof_dump_options){.from_ns = worked_ns - info.start_ns, .to_ns = info.duration_ns});
 }
 
 /* ---- how long it takes ---- */
@@ -235,8 +265,12 @@ static double seconds(void) {
 }
 
 static void make_large(uint64_t pairs) {
-  must(prof_pool_create(&(prof_pool_options){.size = sizeof(prof_pool_options), .name = "large"}, &own.raced), "pool");
-  must(prof_start_with(&(prof_options){.size = sizeof(prof_options), .level = 2, .cap_bytes = 1ull << 30}), "start");
+  must(prof_pool_create(&(prof_pool_options){.size = sizeof(prof_pool_options), .name = "large"},
+                        &own.raced),
+       "pool");
+  must(prof_start_with(
+           &(prof_options){.size = sizeof(prof_options), .level = 2, .cap_bytes = 1ull << 30}),
+       "start");
   for (uint64_t i = 0; i < pairs; i++) {
     prof_memory_alloc(own.raced, at(0x10000 + i % 1024 * 4096), 1000 + i % 3000, 0);
     prof_memory_free(own.raced, at(0x10000 + i % 1024 * 4096), 1000 + i % 3000);
@@ -246,7 +280,8 @@ static void make_large(uint64_t pairs) {
   dump("large.json", (prof_dump_options){0});
   const double middle = seconds();
   dump("large.json.gz", (prof_dump_options){0});
-  printf("%" PRIu64 " pairs: JSON in %.2f s, compressed in %.2f s\n", pairs, middle - begin, seconds() - middle);
+  printf("%" PRIu64 " pairs: JSON in %.2f s, compressed in %.2f s\n", pairs, middle - begin,
+         seconds() - middle);
 }
 
 int main(int count, char **words) {
@@ -255,7 +290,9 @@ int main(int count, char **words) {
     return 2;
   }
   own.folder = words[1];
-  if (count == 3) make_large(strtoull(words[2], NULL, 10));
-  else make();
+  if (count == 3)
+    make_large(strtoull(words[2], NULL, 10));
+  else
+    make();
   return 0;
 }

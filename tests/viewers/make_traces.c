@@ -1,6 +1,7 @@
-/* Makes the traces that the viewers' engines are shown: usage: make_traces FOLDER. Each kind is recorded, dumped and forgotten in
-   turn; manifest.json in FOLDER says, for each file, how many of each thing this program recorded: the oracle that the file, both
-   engines and prof's own account must equal. Uses the public face alone. */
+/* Makes the traces that the viewers' engines are shown: usage: make_traces FOLDER. Each kind is
+   recorded, dumped and forgotten in turn; manifest.json in FOLDER says, for each file, how many of
+   each thing this program recorded: the oracle that the file, both engines and prof's own account
+   must equal. Uses the public face alone. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <pthread.h>
@@ -40,10 +41,11 @@ static void dump_as(const char *name, prof_dump_options options) {
   options.size = sizeof options;
   must(prof_dump_with(path, &options), name);
   fprintf(own.manifest,
-          "%s\n  {\"file\": \"%s\", \"scopes\": %u, \"open\": %u, \"steps\": %u, \"instants\": %u, \"counters\": %u, "
+          "%s\n  {\"file\": \"%s\", \"scopes\": %u, \"open\": %u, \"steps\": %u, \"instants\": %u, "
+          "\"counters\": %u, "
           "\"arrows\": %u, \"findings\": %u}",
-          own.file_count++ > 0 ? "," : "", name, own.now.scopes, own.now.open, own.now.steps, own.now.instants, own.now.counters,
-          own.now.arrows, own.now.findings);
+          own.file_count++ > 0 ? "," : "", name, own.now.scopes, own.now.open, own.now.steps,
+          own.now.instants, own.now.counters, own.now.arrows, own.now.findings);
 }
 
 static void dump(const char *name) { dump_as(name, (prof_dump_options){0}); }
@@ -62,7 +64,10 @@ static void end(void) {
 /* One scope of a run-time name; NULs count when the length is given. */
 static void named(const char *name, uint32_t bytes, const char *category, uint32_t category_bytes) {
   static prof_site site = {.file = __FILE__, .function = "named", .line = __LINE__, .level = 1};
-  const prof_details details = {.name = name, .name_bytes = bytes, .category = category, .category_bytes = category_bytes,
+  const prof_details details = {.name = name,
+                                .name_bytes = bytes,
+                                .category = category,
+                                .category_bytes = category_bytes,
                                 .device = PROF_HOST};
   prof_i_end_1(prof_i_begin_details_1(&site, &details));
   own.now.scopes++;
@@ -72,7 +77,9 @@ static void named(const char *name, uint32_t bytes, const char *category, uint32
 
 static void plain(void) {
   for (int i = 0; i < 1000; i++) {
-    WITH_BASE_PROFILER(PROF_HOST, "matmul", "operator", PROF_NO_ARGS, { __asm__ volatile("" ::: "memory"); });
+    WITH_BASE_PROFILER(PROF_HOST, "matmul", "operator", PROF_NO_ARGS, {
+      __asm__ volatile("" ::: "memory");
+    });
     own.now.scopes++;
   }
 }
@@ -97,12 +104,42 @@ static void hostile(void) {
     named(text, (uint32_t)bytes, text, (uint32_t)bytes);
     named(text + 1, 1, text + 1, 1);
   }
-  static const char *const names[] = {
-      "", " ", "\"", "\\", "\\\"", "\"}],", "</script><script>alert(1)</script>", "<!--", "%s%n%d%p%%", "\x1b[2J\x1b]0;title\x07",
-      "\xc0\xaf", "\xe0\x80\xaf", "\xf0\x80\x80\xaf", "\xed\xa0\x80", "\xed\xa0\xbd\xed\xb8\x80", "\xf4\x90\x80\x80", "\xff\xfe", "\xc3",
-      "\xe2\x80\xa8line\xe2\x80\xa9", "\xef\xbb\xbf" "bom", "\xe2\x80\xae" "rtl", "\xc2\x9b" "31m", "\xf0\x9f\x98\x80", "a\nb\rc\td", "NaN",
-      "null", "{\"rank\": 99}", "ProfilerStep#x", "../../etc/passwd", "'; drop table slice; --", "std::vector<std::pair<int, char>>"};
-  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) named(names[i], PROF_NUL_TERMINATED, names[i], PROF_NUL_TERMINATED);
+  static const char *const names[] = {"",
+                                      " ",
+                                      "\"",
+                                      "\\",
+                                      "\\\"",
+                                      "\"}],",
+                                      "</script><script>alert(1)</script>",
+                                      "<!--",
+                                      "%s%n%d%p%%",
+                                      "\x1b[2J\x1b]0;title\x07",
+                                      "\xc0\xaf",
+                                      "\xe0\x80\xaf",
+                                      "\xf0\x80\x80\xaf",
+                                      "\xed\xa0\x80",
+                                      "\xed\xa0\xbd\xed\xb8\x80",
+                                      "\xf4\x90\x80\x80",
+                                      "\xff\xfe",
+                                      "\xc3",
+                                      "\xe2\x80\xa8line\xe2\x80\xa9",
+                                      "\xef\xbb\xbf"
+                                      "bom",
+                                      "\xe2\x80\xae"
+                                      "rtl",
+                                      "\xc2\x9b"
+                                      "31m",
+                                      "\xf0\x9f\x98\x80",
+                                      "a\nb\rc\td",
+                                      "NaN",
+                                      "null",
+                                      "{\"rank\": 99}",
+                                      "ProfilerStep#x",
+                                      "../../etc/passwd",
+                                      "'; drop table slice; --",
+                                      "std::vector<std::pair<int, char>>"};
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+    named(names[i], PROF_NUL_TERMINATED, names[i], PROF_NUL_TERMINATED);
   enum { LONG = 1 << 20 };
   char *const name = malloc(LONG + 1);
   memset(name, 'n', LONG);
@@ -132,21 +169,32 @@ static void arguments(void) {
   char text[] = "run-time";
   const void *const pointer = &own;
   WITH_BASE_PROFILER(PROF_HOST, "integers", "args",
-                     PROF_ARGS("zero", 0, "minus", -1, "i64 min", INT64_MIN, "i64 max", INT64_MAX, "u64 max", UINT64_MAX, "2^53",
-                               (int64_t)1 << 53, "2^53+1", ((int64_t)1 << 53) + 1, "char", (char)'c'), {});
+                     PROF_ARGS("zero", 0, "minus", -1, "i64 min", INT64_MIN, "i64 max", INT64_MAX,
+                               "u64 max", UINT64_MAX, "2^53", (int64_t)1 << 53, "2^53+1",
+                               ((int64_t)1 << 53) + 1, "char", (char)'c'),
+                     {});
   WITH_BASE_PROFILER(PROF_HOST, "doubles", "args",
-                     PROF_ARGS("half", 0.5, "nan", (double)NAN, "inf", (double)INFINITY, "minus inf", -(double)INFINITY, "tiny", 5e-324, "huge",
-                               1.7976931348623157e308, "minus zero", -0.0, "float", 1.5f), {});
-  WITH_BASE_PROFILER(PROF_HOST, "others", "args",
-                     PROF_ARGS("true", (_Bool)1, "false", (_Bool)0, "text", text, "null", (const char *)NULL, "pointer", pointer, "quote", "\"",
-                               "bad", "\xff\xc3(", "empty", ""), {});
+                     PROF_ARGS("half", 0.5, "nan", (double)NAN, "inf", (double)INFINITY,
+                               "minus inf", -(double)INFINITY, "tiny", 5e-324, "huge",
+                               1.7976931348623157e308, "minus zero", -0.0, "float", 1.5f),
+                     {});
+  WITH_BASE_PROFILER(
+      PROF_HOST, "others", "args",
+      PROF_ARGS("true", (_Bool)1, "false", (_Bool)0, "text", text, "null", (const char *)NULL,
+                "pointer", pointer, "quote", "\"", "bad", "\xff\xc3(", "empty", ""),
+      {});
   WITH_BASE_PROFILER(PROF_HOST, "the same key", "args",
-                     PROF_ARGS("key", 1, "key", 2, "key#", 3, "External id", 4, "\xff", 5, "\xfe", 6, "", 7, "cut", 8), {});
-  WITH_BASE_PROFILER(PROF_HOST, "formatted", "args", PROF_FMT("%d of %s: %5.2f%% \"%x\"", 3, text, 99.5, 255), {});
+                     PROF_ARGS("key", 1, "key", 2, "key#", 3, "External id", 4, "\xff", 5, "\xfe",
+                               6, "", 7, "cut", 8),
+                     {});
+  WITH_BASE_PROFILER(PROF_HOST, "formatted", "args",
+                     PROF_FMT("%d of %s: %5.2f%% \"%x\"", 3, text, 99.5, 255), {});
   WITH_BASE_PROFILER(PROF_HOST, "wide", "args", PROF_FMT("%300d", 1), {});
   const int64_t a[] = {2, 3}, b[] = {3, 4}, none[] = {0};
   WITH_BASE_PROFILER(PROF_HOST, "shapes", "operator",
-                     PROF_SHAPES(PROF_TENSOR(a, 2, PROF_F32), PROF_TENSOR(b, 2, PROF_BF16), PROF_TENSOR(none, 0, PROF_I64)), {});
+                     PROF_SHAPES(PROF_TENSOR(a, 2, PROF_F32), PROF_TENSOR(b, 2, PROF_BF16),
+                                 PROF_TENSOR(none, 0, PROF_I64)),
+                     {});
   own.now.scopes += 7;
 }
 
@@ -275,7 +323,8 @@ static void threads(void) {
 }
 
 static void devices(void) {
-  const prof_device gpu = {PROF_DEVICE_CUDA, 0}, other = {PROF_DEVICE_OPENCL, 1}, unknown = {99, -1};
+  const prof_device gpu = {PROF_DEVICE_CUDA, 0}, other = {PROF_DEVICE_OPENCL, 1},
+                    unknown = {99, -1};
   prof_track_set_name(gpu, 7, "compute \"stream\"");
   prof_track_set_name(other, 1, "queue");
   WITH_GPU_PROFILER(gpu, 7, "launch", "kernel launch", PROF_ARGS("grid", 128), {});
@@ -318,7 +367,8 @@ static void write_unfinished(void) {
   end();
 }
 
-/* What is left out stands on the time line: a site whose name would break JSON is muted, and one more. */
+/* What is left out stands on the time line: a site whose name would break JSON is muted, and one
+   more. */
 static void write_muted(void) {
   begin();
   plain();

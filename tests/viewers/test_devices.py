@@ -1,4 +1,5 @@
-"""Devices in the viewers' engines: what tests/device/views writes, of an emulated one. Slices on the device's rows, arrows from each launch to what ran, one number on both."""
+"""Devices in the viewers' engines: what tests/device/views writes, of an emulated one. Slices on
+the device's rows, arrows from each launch to what ran, one number on both."""
 
 import os
 import pathlib
@@ -41,7 +42,11 @@ def test_both_engines_take_it_whole(trace):
 def test_each_side_has_the_others_number(trace):
     events = check_trace.parse(check_trace.read_text(trace))["traceEvents"]
     ran = [e for e in events if e["ph"] == "X" and e["pid"] == DEVICE]
-    host = {e["args"]["correlation"]: e for e in events if e["ph"] == "X" and e["pid"] != DEVICE and "correlation" in e["args"]}
+    host = {
+        e["args"]["correlation"]: e
+        for e in events
+        if e["ph"] == "X" and e["pid"] != DEVICE and "correlation" in e["args"]
+    }
     assert len(ran) == len(host) == RAN
     for event in ran:
         launch = host[event["args"]["correlation"]]
@@ -58,14 +63,20 @@ def test_arrows_go_from_launch_to_begin(trace):
     for end in (e for e in events if e["ph"] == "f"):
         begin = begins[end["id"]]
         assert (begin["cat"], end["cat"], end["bp"], end["pid"]) == ("ac2g", "ac2g", "e", DEVICE)
-        assert (begin["pid"], begin["tid"], begin["ts"]) in slices and (end["pid"], end["tid"], end["ts"]) in slices
+        assert (begin["pid"], begin["tid"], begin["ts"]) in slices and (
+            end["pid"],
+            end["tid"],
+            end["ts"],
+        ) in slices
 
 
 def test_rows_are_named(trace):
     events = check_trace.parse(check_trace.read_text(trace))["traceEvents"]
     names = {(e["name"], e["pid"], e["tid"]): e["args"] for e in events if e["ph"] == "M"}
     assert names["process_labels", DEVICE, 0] == {"labels": "GPU"}
-    streams = sorted(a["name"] for (what, pid, _), a in names.items() if what == "thread_name" and pid == DEVICE)
+    streams = sorted(
+        a["name"] for (what, pid, _), a in names.items() if what == "thread_name" and pid == DEVICE
+    )
     assert streams in (["stream 1", "stream 2: compute"], ["stream 1: compute", "stream 2"])
     assert ("process_name", UNSERVED, 0) not in names  # nothing stands there
 
@@ -81,7 +92,12 @@ def records(tmp_path_factory):
     if not program.exists():
         pytest.skip("tests/device/records is not built: cmocka is missing")
     file = tmp_path_factory.mktemp("records") / "records.json"
-    subprocess.run([str(program), str(file)], check=True, timeout=HANG_SECONDS, env={**os.environ, "RANK": "0", "WORLD_SIZE": "1"})
+    subprocess.run(
+        [str(program), str(file)],
+        check=True,
+        timeout=HANG_SECONDS,
+        env={**os.environ, "RANK": "0", "WORLD_SIZE": "1"},
+    )
     return file
 
 
@@ -97,16 +113,37 @@ def test_meters_are_counters_on_the_same_time_line(records):
     events = check_trace.parse(check_trace.read_text(records))["traceEvents"]
     kernels = [e["ts"] for e in events if e.get("cat") == "kernel"]
     power = [e for e in events if e["ph"] == "C" and e["name"] == "emulated:1 power (W)"]
-    assert {float(e["args"]["value"]) for e in power} == {75.5}  # check_trace reads numbers as they stand
+    # check_trace reads numbers as they stand
+    assert {float(e["args"]["value"]) for e in power} == {75.5}
     assert len([e for e in power if min(kernels) < e["ts"] < max(kernels)]) >= 3
-    assert {e["name"] for e in events if e["ph"] == "C"} == {"emulated:1 power (W)", "emulated:1 average power (W)", "emulated:1 memory used (B)", "emulated:1 utilisation (%)", "emulated:1 clock (Hz)", "used bytes (tensors)"}
+    assert {e["name"] for e in events if e["ph"] == "C"} == {
+        "emulated:1 power (W)",
+        "emulated:1 average power (W)",
+        "emulated:1 memory used (B)",
+        "emulated:1 utilisation (%)",
+        "emulated:1 clock (Hz)",
+        "used bytes (tensors)",
+    }
 
 
 def test_a_devices_values_stand_on_its_process(records):
     events = check_trace.parse(check_trace.read_text(records))["traceEvents"]
     assert {e["pid"] for e in events if e["ph"] == "C"} == {DEVICE}
-    assert len([e for e in events if e["ph"] == "M" and e["name"] == "process_name" and e["pid"] == DEVICE]) == 1
-    used = [int(e["args"]["value"]) for e in events if e["ph"] == "C" and e["name"] == "used bytes (tensors)"]
+    assert (
+        len(
+            [
+                e
+                for e in events
+                if e["ph"] == "M" and e["name"] == "process_name" and e["pid"] == DEVICE
+            ]
+        )
+        == 1
+    )
+    used = [
+        int(e["args"]["value"])
+        for e in events
+        if e["ph"] == "C" and e["name"] == "used bytes (tensors)"
+    ]
     assert used == [0, 1 << 20, 0]
 
 
@@ -114,17 +151,31 @@ def test_kernels_and_copies_are_as_kineto_writes_them(records):
     events = check_trace.parse(check_trace.read_text(records))["traceEvents"]
     kernels = [e for e in events if e.get("cat") == "kernel"]
     copies = [e for e in events if e.get("cat") == "gpu_memcpy"]
-    host = {e["args"]["External id"]: e for e in events if e["ph"] == "X" and e["pid"] != DEVICE and "External id" in e.get("args", {})}
+    host = {
+        e["args"]["External id"]: e
+        for e in events
+        if e["ph"] == "X" and e["pid"] != DEVICE and "External id" in e.get("args", {})
+    }
     assert (len(kernels), len(copies)) == (STEPS * 3 * LAYERS, STEPS)
     launched = [host[e["args"]["External id"]]["name"] for e in kernels]
-    assert (launched.count("cudaLaunchKernel"), launched.count("fused")) == (STEPS * LAYERS, STEPS * 2 * LAYERS)
+    assert (launched.count("cudaLaunchKernel"), launched.count("fused")) == (
+        STEPS * LAYERS,
+        STEPS * 2 * LAYERS,
+    )
     for event in kernels + copies:
         launch = host[event["args"]["External id"]]
-        assert event["pid"] == DEVICE and (event["args"]["device"], event["args"]["stream"]) == (1, event["tid"])
+        assert event["pid"] == DEVICE and (event["args"]["device"], event["args"]["stream"]) == (
+            1,
+            event["tid"],
+        )
         assert event["ts"] >= launch["ts"]
         assert event["args"]["correlation"] == launch["args"]["correlation"]
     for event in kernels:
-        assert (event["args"]["grid"], event["args"]["block"], event["args"]["registers per thread"]) == ([64, 2, 1], [256, 1, 1], 32)
+        assert (
+            event["args"]["grid"],
+            event["args"]["block"],
+            event["args"]["registers per thread"],
+        ) == ([64, 2, 1], [256, 1, 1], 32)
     for event in copies:
         assert (event["args"]["bytes"], event["args"]["direction"]) == (1 << 20, "host to device")
 
@@ -136,7 +187,11 @@ def calls(tmp_path_factory):
         pytest.skip("tests/unit/trace_calls is not built: cmocka is missing")
     folder = tmp_path_factory.mktemp("calls")
     subprocess.run([str(writer), str(folder / "calls.prof")], check=True, timeout=HANG_SECONDS)
-    subprocess.run([str(prof), "dump", str(folder / "calls.prof"), "-o", str(folder / "calls.json")], check=True, timeout=HANG_SECONDS)
+    subprocess.run(
+        [str(prof), "dump", str(folder / "calls.prof"), "-o", str(folder / "calls.json")],
+        check=True,
+        timeout=HANG_SECONDS,
+    )
     return folder / "calls.json"
 
 
@@ -160,11 +215,21 @@ def test_hta_finds_kernels_launches_and_steps(python, records, tmp_path):  # noq
     found = read(python, "read_hta.py", tmp_path, HTA_DISABLE_NS_ROUNDING="1")
     assert found["steps"] == list(range(STEPS - 1))  # it leaves out the last one
     rows = found["ranks"]["0"]
-    assert {category for _, category, *_ in rows} >= {"kernel", "gpu_memcpy", "cuda_runtime", "cpu_op"}
+    assert {category for _, category, *_ in rows} >= {
+        "kernel",
+        "gpu_memcpy",
+        "cuda_runtime",
+        "cpu_op",
+    }
     for step in found["steps"]:
         kernels = [row for row in rows if row[1] == "kernel" and row[2] == step]
         assert len(kernels) == 3 * LAYERS
-    assert [row[:3] for row in found["kernels"]] == [[0, "COMPUTATION", "busy"], [0, "MEMORY", "Memcpy HtoD"]]
+    assert [row[:3] for row in found["kernels"]] == [
+        [0, "COMPUTATION", "busy"],
+        [0, "MEMORY", "Memcpy HtoD"],
+    ]
     assert len(found["launches"]["0"]) == (STEPS - 1) * (LAYERS + 1)
-    assert all(on_device_us > 0 and host_us >= 0 for host_us, on_device_us, _ in found["launches"]["0"])
+    assert all(
+        on_device_us > 0 and host_us >= 0 for host_us, on_device_us, _ in found["launches"]["0"]
+    )
     assert 0 < found["times"]["0"]["compute"] < found["times"]["0"]["kernel"]

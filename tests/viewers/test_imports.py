@@ -1,5 +1,5 @@
-"""What prof imported, in the engines of the real viewers: they open the exports of traces of tests/python/import_traces.py, and
-count what prof counts."""
+"""What prof imported, in the engines of the real viewers: they open the exports of traces of
+tests/python/import_traces.py, and count what prof counts."""
 
 import os
 import pathlib
@@ -46,7 +46,13 @@ SHAPES = [
 def taken_back(tmp_path, name):
     """The trace's export, once it was imported."""
     (tmp_path / "t.json").write_text(import_traces.text_of(name), encoding="utf-8")
-    done = subprocess.run([BUILD / "prof", "import", "t.json", "-o", "t.prof"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [BUILD / "prof", "import", "t.json", "-o", "t.prof"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if "yajl" in done.stderr:
         pytest.skip(done.stderr.strip())
     assert done.returncode == 0, done.stderr

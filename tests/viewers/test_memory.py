@@ -1,5 +1,6 @@
-"""Shows what prof writes of memory to the engines of the real viewers: make_memory.c records, and tells what should stand in the file. Run by CTest, or by
-hand: .venv/bin/python -m pytest tests/viewers"""
+"""Shows what prof writes of memory to the engines of the real viewers: make_memory.c records, and
+tells what should stand in the file. Run by CTest, or by hand: .venv/bin/python -m pytest
+tests/viewers"""
 
 import collections
 import json
@@ -22,13 +23,31 @@ TAG = 'wei"ghts\\\ufffd</script>\n'
 
 def build(folder):
     program = folder / "make_memory"
-    subprocess.run([os.environ.get("CC", "cc"), "-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", f"-I{ROOT / 'include'}",
-                    str(HERE / "make_memory.c"), "-o", str(program), f"-L{BUILD}", "-lprof", "-lpthread", f"-Wl,-rpath,{BUILD}"], check=True)
+    subprocess.run(
+        [
+            os.environ.get("CC", "cc"),
+            "-std=c11",
+            "-O1",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            f"-I{ROOT / 'include'}",
+            str(HERE / "make_memory.c"),
+            "-o",
+            str(program),
+            f"-L{BUILD}",
+            "-lprof",
+            "-lpthread",
+            f"-Wl,-rpath,{BUILD}",
+        ],
+        check=True,
+    )
     return program
 
 
 def label_of(pool):
-    """What the names of its graphs hold, up to the number that tells two pools of one name and device apart."""
+    """What the names of its graphs hold, up to the number that tells two pools of one name and
+    device apart."""
     name = bytes.fromhex(pool["name"]).decode("utf-8", "replace")
     if pool["source"] == QUERY:
         return f"{name}, {'GPU' if pool['index'] else 'CPU'} {pool['index']}, asked"
@@ -39,9 +58,15 @@ def label_of(pool):
 
 @pytest.fixture(scope="session")
 def told(tmp_path_factory):
-    """The folder with the traces, and what the program says of them; pools by the words that their graphs' names hold."""
+    """The folder with the traces, and what the program says of them; pools by the words that their
+    graphs' names hold."""
     folder = tmp_path_factory.mktemp("memory")
-    subprocess.run([str(build(folder)), str(folder)], check=True, timeout=HANG_SECONDS, stderr=subprocess.DEVNULL)
+    subprocess.run(
+        [str(build(folder)), str(folder)],
+        check=True,
+        timeout=HANG_SECONDS,
+        stderr=subprocess.DEVNULL,
+    )
     story = json.loads((folder / "memory-told.json").read_text(encoding="utf-8"))
     story["folder"] = folder
     for pool in story["pools"]:
@@ -54,7 +79,10 @@ def told(tmp_path_factory):
 @pytest.fixture(scope="session")
 def documents(told):
     """Each file as strict JSON."""
-    return {name: check_trace.parse(check_trace.read_text(told["folder"] / name)) for name in FILES + ["memory-part.json"]}
+    return {
+        name: check_trace.parse(check_trace.read_text(told["folder"] / name))
+        for name in FILES + ["memory-part.json"]
+    }
 
 
 def values_of(document, what):
@@ -62,19 +90,36 @@ def values_of(document, what):
     graphs = collections.defaultdict(list)
     for event in document["traceEvents"]:
         if event["ph"] == "C" and event["name"].startswith(what + " bytes ("):
-            graphs[event["name"]].append((check_trace.to_ns(event["ts"], "ts"), int(event["args"]["value"])))
+            graphs[event["name"]].append(
+                (check_trace.to_ns(event["ts"], "ts"), int(event["args"]["value"]))
+            )
     return graphs
 
 
 def expected_graphs(told):
-    """What each graph must have, [name, count of values, highest, last]. Two pools share a label up to their number."""
+    """What each graph must have, [name, count of values, highest, last]. Two pools share a label up
+    to their number."""
     graphs = []
     for pool in told["pools"]:
         begin = pool["source"] == POOL
         said = pool["blocks"] + pool["ooms"] + pool["samples"]
-        graphs.append([f"used bytes ({pool['label']}", begin + pool["changes"] + said, pool["peak_used"], pool["end_used"]])
+        graphs.append(
+            [
+                f"used bytes ({pool['label']}",
+                begin + pool["changes"] + said,
+                pool["peak_used"],
+                pool["end_used"],
+            ]
+        )
         if said:
-            graphs.append([f"allocated bytes ({pool['label']}", begin + said, pool["peak_allocated"], pool["end_allocated"]])
+            graphs.append(
+                [
+                    f"allocated bytes ({pool['label']}",
+                    begin + said,
+                    pool["peak_allocated"],
+                    pool["end_allocated"],
+                ]
+            )
     return sorted(graphs)
 
 
@@ -98,25 +143,49 @@ def test_both_engines_take_a_part(told, engines):  # noqa: F811
 @pytest.mark.parametrize("name", FILES)
 def test_perfetto_has_a_graph_of_each_pool_with_its_exact_peak(told, engines, name):  # noqa: F811
     answer = check_trace.run_engine(
-        "perfetto.mjs", engines, told["folder"] / name,
-        "select t.name, count(*), cast(max(value) as int), (select cast(value as int) from counter l where l.track_id = t.id order by l.ts desc, l.id desc limit 1) "
-        "from counter c join process_counter_track t on c.track_id = t.id where t.name glob '* bytes (*' group by t.id",
-        "select count(*) from stats where severity in ('error', 'data_loss') and value > 0")
+        "perfetto.mjs",
+        engines,
+        told["folder"] / name,
+        "select t.name, count(*), cast(max(value) as int), (select cast(value as int) from counter "
+        "l where l.track_id = t.id order by l.ts desc, l.id desc limit 1) "
+        "from counter c join process_counter_track t on c.track_id = t.id where t.name glob '* "
+        "bytes (*' group by t.id",
+        "select count(*) from stats where severity in ('error', 'data_loss') and value > 0",
+    )
     graphs, [[sick]] = answer["results"]
     assert sick == 0
-    assert sorted([without_number(graph.removesuffix(" value")), *rest] for graph, *rest in graphs) == expected_graphs(told)
+    assert sorted(
+        [without_number(graph.removesuffix(" value")), *rest] for graph, *rest in graphs
+    ) == expected_graphs(told)
 
 
 @needs_node
 @pytest.mark.parametrize("name", FILES)
 def test_perfetto_has_each_change_as_it_was_told(told, engines, name):  # noqa: F811
-    keys = ["Addr", "Bytes", "Total Allocated", "Total Reserved", "Device Type", "Device Id", "Ev Idx", "Tag", "Requested"]
+    keys = [
+        "Addr",
+        "Bytes",
+        "Total Allocated",
+        "Total Reserved",
+        "Device Type",
+        "Device Id",
+        "Ev Idx",
+        "Tag",
+        "Requested",
+    ]
     columns = ", ".join(f"extract_arg(arg_set_id, 'args.{key}')" for key in keys)
-    answer = check_trace.run_engine("perfetto.mjs", engines, told["folder"] / name,
-                                    f"select name, category, dur, {columns} from slice where name in ('[memory]', '[OutOfMemory]') order by extract_arg(arg_set_id, 'args.Ev Idx')")
+    answer = check_trace.run_engine(
+        "perfetto.mjs",
+        engines,
+        told["folder"] / name,
+        f"select name, category, dur, {columns} from slice where name in ('[memory]', "
+        f"'[OutOfMemory]') order by extract_arg(arg_set_id, 'args.Ev Idx')",
+    )
     [rows] = answer["results"]
     assert len(rows) == sum(pool["changes"] + pool["ooms"] for pool in told["pools"])
-    assert {(category, duration) for _, category, duration, *_ in rows} == {("cpu_instant_event", 0)}
+    assert {(category, duration) for _, category, duration, *_ in rows} == {
+        ("cpu_instant_event", 0)
+    }
     seen = [dict(zip(["name"] + keys, [row[0]] + row[3:])) for row in rows]
     assert [change["Ev Idx"] for change in seen] == list(range(len(seen)))
     for change, expected in zip(seen, told["changes"]):
@@ -138,7 +207,14 @@ def test_chrome_tracing_draws_each_pool_forwards_and_up_to_its_peak(told, engine
         assert series["name"] == "value"
         assert series["times"] == sorted(series["times"]), f"{series['counter']} runs back"
         if " bytes (" in series["counter"]:
-            graphs.append([without_number(series["counter"]), len(series["values"]), max(series["values"]), series["values"][-1]])
+            graphs.append(
+                [
+                    without_number(series["counter"]),
+                    len(series["values"]),
+                    max(series["values"]),
+                    series["values"][-1],
+                ]
+            )
     assert sorted(graphs) == expected_graphs(told)
     [mine] = [series for series in seen["series"] if series["counter"] == "mine"]
     assert mine["values"] == [1, 2]
@@ -146,11 +222,23 @@ def test_chrome_tracing_draws_each_pool_forwards_and_up_to_its_peak(told, engine
 
 @pytest.mark.parametrize("name", FILES)
 def test_what_threads_raced_for_is_one_graph_in_the_order_of_the_pool(told, documents, name):
-    """Each value is the one before it and one piece more or less, even where two threads' clocks say otherwise."""
-    [(_, values)] = [graph for graph in values_of(documents[name], "used").items() if graph[0] == "used bytes (raced)"]
+    """Each value is the one before it and one piece more or less, even where two threads' clocks
+    say otherwise."""
+    [(_, values)] = [
+        graph
+        for graph in values_of(documents[name], "used").items()
+        if graph[0] == "used bytes (raced)"
+    ]
     assert len(values) == 1 + 2 * (5000 + 2500)
-    assert all(after[0] >= before[0] and abs(after[1] - before[1]) == 64 for before, after in zip(values, values[1:]))
-    threads = {event["tid"] for event in documents[name]["traceEvents"] if event["ph"] == "C" and event["name"] == "used bytes (raced)"}
+    assert all(
+        after[0] >= before[0] and abs(after[1] - before[1]) == 64
+        for before, after in zip(values, values[1:])
+    )
+    threads = {
+        event["tid"]
+        for event in documents[name]["traceEvents"]
+        if event["ph"] == "C" and event["name"] == "used bytes (raced)"
+    }
     assert len(threads) >= 2
 
 
@@ -164,11 +252,18 @@ def test_a_change_stands_in_the_scope_it_was_made_in(documents):
     tagged = [event for event in events if event["name"] == "[memory]" and "Tag" in event["args"]]
     assert len(tagged) == 2 * 200 * 2
     for event in tagged:
-        assert any(start <= check_trace.to_ns(event["ts"], "ts") <= end for start, end in turns[event["tid"]])
+        assert any(
+            start <= check_trace.to_ns(event["ts"], "ts") <= end
+            for start, end in turns[event["tid"]]
+        )
 
 
 def test_used_goes_below_zero_where_more_came_back(told, documents):
-    [values] = [values for name, values in values_of(documents["memory.json"], "used").items() if "host" in name]
+    [values] = [
+        values
+        for name, values in values_of(documents["memory.json"], "used").items()
+        if "host" in name
+    ]
     assert values[-1][1] == -4096 == min(value for _, value in values)
 
 
@@ -189,12 +284,23 @@ def test_a_part_begins_with_what_was_there(documents):
 
 @needs_node
 def test_half_a_million_changes_are_shown(engines, tmp_path):  # noqa: F811
-    done = subprocess.run([str(build(tmp_path)), str(tmp_path), "250000"], check=True, capture_output=True, text=True, timeout=HANG_SECONDS)
+    done = subprocess.run(
+        [str(build(tmp_path)), str(tmp_path), "250000"],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=HANG_SECONDS,
+    )
     size = (tmp_path / "large.json").stat().st_size
     print(done.stdout, f"{size} bytes, {(tmp_path / 'large.json.gz').stat().st_size} compressed")
-    answer = check_trace.run_engine("perfetto.mjs", engines, tmp_path / "large.json",
-                                    "select count(*), cast(max(value) as int) from counter c join process_counter_track t on c.track_id = t.id where t.name like 'used bytes (large)%'",
-                                    "select count(*) from slice where name = '[memory]'")
+    answer = check_trace.run_engine(
+        "perfetto.mjs",
+        engines,
+        tmp_path / "large.json",
+        "select count(*), cast(max(value) as int) from counter c join process_counter_track t on "
+        "c.track_id = t.id where t.name like 'used bytes (large)%'",
+        "select count(*) from slice where name = '[memory]'",
+    )
     assert answer["error"] is None and not answer["health"]
     assert answer["results"] == [[[500001, 3999]], [[500000]]]
     assert size < 500000 * 400

@@ -1,5 +1,6 @@
-"""Shows what the Python package writes to the engines of the real viewers: the tutorials' traces, a profile with metadata, shapes, stacks and memory, processes of a script, RAF's log. Run by CTest, or by hand:
-.venv/bin/python -m pytest tests/viewers"""
+"""Shows what the Python package writes to the engines of the real viewers: the tutorials' traces, a
+profile with metadata, shapes, stacks and memory, processes of a script, RAF's log. Run by CTest, or
+by hand: .venv/bin/python -m pytest tests/viewers"""
 
 import json
 import os
@@ -12,8 +13,12 @@ import pytest
 from hang_guard import HANG_SECONDS
 from test_viewers import BUILD, ROOT, engines, needs_node  # noqa: F401
 
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT / "bindings/python"), "PROF_LIBRARY": str(BUILD / "libprof.so")}
-EVERYTHING = '''
+ENVIRONMENT = {
+    **os.environ,
+    "PYTHONPATH": str(ROOT / "bindings/python"),
+    "PROF_LIBRARY": str(BUILD / "libprof.so"),
+}
+EVERYTHING = """
 import asyncio, threading, prof
 
 class Array:
@@ -48,8 +53,8 @@ exec(compile("def traced():\\n  return len([])", "a \\"path\\" \u00e4\\\\", "exe
 with prof.profile() as p, prof.trace_functions(c_functions=True, imports=False):
     traced()
 p.export_chrome_trace("functions.json")
-'''
-PROCESSES = '''
+"""
+PROCESSES = """
 import multiprocessing, prof
 
 @prof.record_function("work of a child")
@@ -60,11 +65,19 @@ if __name__ == "__main__":
     multiprocessing.set_start_method("fork")
     with multiprocessing.Pool(2) as pool:
         pool.map(work, range(10))
-'''
+"""
 
 
 def run(folder, *arguments):
-    subprocess.run([sys.executable, *arguments], check=True, timeout=HANG_SECONDS, cwd=folder, env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    subprocess.run(
+        [sys.executable, *arguments],
+        check=True,
+        timeout=HANG_SECONDS,
+        cwd=folder,
+        env=ENVIRONMENT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
 
 
 def names(document):
@@ -95,10 +108,15 @@ def folder(tmp_path_factory):
 def test_a_profile_with_all_that_it_can_have(folder, engines, name):  # noqa: F811
     document, phases = check_trace.check_chrome(folder / name, engines)
     assert names(document).count("operators.mm") == 3
-    assert [document[key] for key in ("with_stack", "record_shapes", "profile_memory", "numbers")] == [1, 1, 1, [1, "2.5", None]]
+    assert [
+        document[key] for key in ("with_stack", "record_shapes", "profile_memory", "numbers")
+    ] == [1, 1, 1, [1, "2.5", None]]
     assert document['a "text" </script>'].endswith("\u2028")
     operator = next(e for e in document["traceEvents"] if e["name"] == "operators.mm")
-    assert operator["args"]["Input Dims"] == [[2, 3], [3, 4]] and "everything.py" in operator["args"]["Call stack"]
+    assert (
+        operator["args"]["Input Dims"] == [[2, 3], [3, 4]]
+        and "everything.py" in operator["args"]["Call stack"]
+    )
     assert phases["C"] > 0
 
 

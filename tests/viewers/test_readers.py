@@ -1,4 +1,6 @@
-"""Gives what prof.tensorboard_trace_handler() writes to the programs that read torch.profiler's traces: TensorBoard's plug-in and HTA, as they come from PyPI. Run by CTest, or by hand: .venv/bin/python -m pytest tests/viewers"""
+"""Gives what prof.tensorboard_trace_handler() writes to the programs that read torch.profiler's
+traces: TensorBoard's plug-in and HTA, as they come from PyPI. Run by CTest, or by hand:
+.venv/bin/python -m pytest tests/viewers"""
 
 import gzip
 import json
@@ -10,7 +12,7 @@ from hang_guard import HANG_SECONDS
 from test_python import run
 from test_viewers import HERE
 
-WORKERS = '''
+WORKERS = """
 import sys, time, prof
 
 def matmul():
@@ -35,7 +37,7 @@ for rank in range(2):
         for number in range(1, 11):
             step(pool, 100 * rank + number)
             p.step()
-'''
+"""
 NAMES = ["forward", "give", "keep", "matmul", "take"]
 
 
@@ -58,7 +60,13 @@ def folder(tmp_path_factory):
 
 
 def read(python, script, folder, *options, **environment):
-    done = subprocess.run([python, str(HERE / script), str(folder), *options], capture_output=True, text=True, timeout=HANG_SECONDS, env={**os.environ, **environment})
+    done = subprocess.run(
+        [python, str(HERE / script), str(folder), *options],
+        capture_output=True,
+        text=True,
+        timeout=HANG_SECONDS,
+        env={**os.environ, **environment},
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -69,7 +77,12 @@ def profiles(python, folder):
 
 
 def test_tensorboard_finds_every_worker_and_span(profiles):
-    assert [(p["worker"], p["span"]) for p in profiles] == [("worker0", "1"), ("worker0", "2"), ("worker1", "1"), ("worker1", "2")]
+    assert [(p["worker"], p["span"]) for p in profiles] == [
+        ("worker0", "1"),
+        ("worker0", "2"),
+        ("worker1", "1"),
+        ("worker1", "2"),
+    ]
     assert all(p["views"] == ["overall", "operator", "trace", "memory"] for p in profiles)
 
 
@@ -89,7 +102,10 @@ def test_tensorboards_operators_are_those_of_the_table(profiles, folder):
     files = sorted(folder.iterdir())
     assert len(files) == len(profiles)
     for p, file in zip(profiles, files):
-        assert {name: row["calls"] for name, row in p["operators"].items()} == dict.fromkeys(["matmul", "take", "give", "keep"], 3)  # annotations are none
+        # annotations are none
+        assert {name: row["calls"] for name, row in p["operators"].items()} == dict.fromkeys(
+            ["matmul", "take", "give", "keep"], 3
+        )
         whole_us = matmul_us(file)
         assert whole_us >= 3000  # three sleeps of 1 ms
         assert p["operators"]["matmul"]["host_self_duration"] == pytest.approx(whole_us, abs=3)
@@ -105,7 +121,8 @@ def test_tensorboard_shows_where_operators_were_called(profiles):
 def test_tensorboard_tells_memory_by_operator_and_over_time(profiles):
     for p in profiles:
         rows = {row[0]: row[1:] for row in p["memory"]["CPU"]}
-        # calls, increase, self increase, allocations, self allocations, allocated bytes, self allocated bytes
+        # calls, increase, self increase, allocations, self allocations, allocated bytes, self
+        # allocated bytes
         assert rows["take"] == [3, 12288, 12288, 3, 3, 12288, 12288]
         assert rows["keep"] == [3, 3072, 3072, 3, 3, 3072, 3072]
         assert rows["give"][:3] == [3, -12288, -12288]
@@ -116,7 +133,8 @@ def test_tensorboard_tells_memory_by_operator_and_over_time(profiles):
 
 def test_hta_reads_the_ranks_of_a_folder(python, folder, tmp_path):
     for path in folder.iterdir():
-        if sorted(folder.glob(path.name.split(".")[0] + ".*"))[0] == path:  # the first cycle of each
+        # the first cycle of each
+        if sorted(folder.glob(path.name.split(".")[0] + ".*"))[0] == path:
             os.link(path, tmp_path / path.name)
     found = read(python, "read_hta.py", tmp_path, HTA_DISABLE_NS_ROUNDING="1")
     assert sorted(found["ranks"]) == ["0", "1"]
@@ -124,9 +142,14 @@ def test_hta_reads_the_ranks_of_a_folder(python, folder, tmp_path):
     for rows in found["ranks"].values():
         for iteration in found["steps"]:
             steps = [row for row in rows if row[2] == iteration]
-            assert sorted(name for name, *_ in steps) == sorted([*NAMES, f"ProfilerStep#{iteration}"])
+            assert sorted(name for name, *_ in steps) == sorted(
+                [*NAMES, f"ProfilerStep#{iteration}"]
+            )
             assert {category for _, category, *_ in steps} == {"operator", "user_annotation"}
             (whole,) = (row for row in steps if row[0].startswith("ProfilerStep"))
-            assert all(row[3] >= whole[3] - 0.001 and row[3] + row[4] <= whole[3] + whole[4] + 0.001 for row in steps)
+            assert all(
+                row[3] >= whole[3] - 0.001 and row[3] + row[4] <= whole[3] + whole[4] + 0.001
+                for row in steps
+            )
             (product,) = (row for row in steps if row[0] == "matmul")
             assert product[4] >= 1000

@@ -1,5 +1,6 @@
-"""Shows prof's traces to the engines of the real viewers. make_traces.c records one trace of each kind and says what is in it; each
-file must pass check_trace.py, and hold exactly that. Run by CTest, or by hand: .venv/bin/python -m pytest tests/viewers"""
+"""Shows prof's traces to the engines of the real viewers. make_traces.c records one trace of each
+kind and says what is in it; each file must pass check_trace.py, and hold exactly that. Run by
+CTest, or by hand: .venv/bin/python -m pytest tests/viewers"""
 
 import json
 import os
@@ -19,10 +20,27 @@ sys.path.insert(0, str(HERE))
 
 import check_trace  # noqa: E402
 
-# What make_traces.c writes. A file that it no longer writes, or one that is not listed, fails a test.
-CHROME = ["empty.json", "plain.json", "nested.json", "deep.json", "hostile.json", "hostile-elsewhere.json", "arguments.json",
-          "marks.json", "arrows.json", "overlaps.json", "threads.json", "devices.json", "unfinished.json", "nested.json.gz",
-          "forced-gzip", "muted.json", "all.json.gz"]
+# What make_traces.c writes. A file that it no longer writes, or one that is not listed, fails a
+# test.
+CHROME = [
+    "empty.json",
+    "plain.json",
+    "nested.json",
+    "deep.json",
+    "hostile.json",
+    "hostile-elsewhere.json",
+    "arguments.json",
+    "marks.json",
+    "arrows.json",
+    "overlaps.json",
+    "threads.json",
+    "devices.json",
+    "unfinished.json",
+    "nested.json.gz",
+    "forced-gzip",
+    "muted.json",
+    "all.json.gz",
+]
 RAF = ["raf-nested.json", "raf-muted.json", "raf-all.json.gz"]
 CAPTURES = ["nested.prof"]
 
@@ -31,10 +49,16 @@ def node_version():
     """The major version of node; 0 without it."""
     if not shutil.which("node"):
         return 0
-    return int(subprocess.run(["node", "--version"], capture_output=True, text=True, check=True).stdout.lstrip("v").split(".")[0])
+    return int(
+        subprocess.run(["node", "--version"], capture_output=True, text=True, check=True)
+        .stdout.lstrip("v")
+        .split(".")[0]
+    )
 
 
-needs_node = pytest.mark.skipif(node_version() < 18, reason="node 18 or newer is missing: apt-get install nodejs")
+needs_node = pytest.mark.skipif(
+    node_version() < 18, reason="node 18 or newer is missing: apt-get install nodejs"
+)
 
 
 @pytest.fixture(scope="session")
@@ -42,9 +66,25 @@ def traces(tmp_path_factory):
     """The folder with all traces, and what is in each of them."""
     folder = tmp_path_factory.mktemp("traces")
     program = folder / "make_traces"
-    subprocess.run([os.environ.get("CC", "cc"), "-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", f"-I{ROOT / 'include'}",
-                    str(HERE / "make_traces.c"), "-o", str(program), f"-L{BUILD}", "-lprof", "-lpthread", f"-Wl,-rpath,{BUILD}"],
-                   check=True)
+    subprocess.run(
+        [
+            os.environ.get("CC", "cc"),
+            "-std=c11",
+            "-O1",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            f"-I{ROOT / 'include'}",
+            str(HERE / "make_traces.c"),
+            "-o",
+            str(program),
+            f"-L{BUILD}",
+            "-lprof",
+            "-lpthread",
+            f"-Wl,-rpath,{BUILD}",
+        ],
+        check=True,
+    )
     subprocess.run([str(program), str(folder)], check=True, timeout=HANG_SECONDS)
     entries = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     return folder, {entry["file"]: entry for entry in entries}
@@ -84,7 +124,8 @@ def test_both_engines_take_rafs_log(traces, engines, name):
 
 @needs_node
 def test_both_engines_take_every_text_in_every_place(engines, tmp_path):
-    """What tests/hostile/test_text.c writes: 579 texts as names, categories, keys, values, threads, tracks, counters and arrows."""
+    """What tests/hostile/test_text.c writes: 579 texts as names, categories, keys, values, threads,
+    tracks, counters and arrows."""
     writer = BUILD / "tests" / "hostile" / "text"
     if not writer.exists():
         pytest.skip("tests/hostile/text is not built: cmocka is missing")
@@ -93,7 +134,9 @@ def test_both_engines_take_every_text_in_every_place(engines, tmp_path):
     _, phases = check_trace.check_chrome(tmp_path / "texts.json", engines)
     assert phases["X"] > 4 * len(texts) and phases["C"] == phases["s"] > 500
     assert check_trace.check_raf(tmp_path / "texts-raf.json", engines) == phases["X"]
-    for path in sorted(tmp_path.glob("process-*.json"), key=lambda path: int(path.stem.split("-")[1]))[:64:4]:
+    for path in sorted(
+        tmp_path.glob("process-*.json"), key=lambda path: int(path.stem.split("-")[1])
+    )[:64:4]:
         check_trace.check_chrome(path, engines)
 
 
@@ -109,8 +152,21 @@ def test_any_bytes_come_out_as_python_repairs_them(traces):
     names = [scope["name"] for scope in scopes]
     for byte in range(256):
         assert bytes([ord("x"), byte, ord("y")]).decode("utf-8", "replace") in names
-    for raw in (b"\xc0\xaf", b"\xe0\x80\xaf", b"\xf0\x80\x80\xaf", b"\xed\xa0\x80", b"\xed\xa0\xbd\xed\xb8\x80", b"\xf4\x90\x80\x80",
-                b"\xff\xfe", b"\xc3", b"\xe2\x80\xa8line\xe2\x80\xa9", b"</script><script>alert(1)</script>", b"%s%n%d%p%%", b"\\", b"\""):
+    for raw in (
+        b"\xc0\xaf",
+        b"\xe0\x80\xaf",
+        b"\xf0\x80\x80\xaf",
+        b"\xed\xa0\x80",
+        b"\xed\xa0\xbd\xed\xb8\x80",
+        b"\xf4\x90\x80\x80",
+        b"\xff\xfe",
+        b"\xc3",
+        b"\xe2\x80\xa8line\xe2\x80\xa9",
+        b"</script><script>alert(1)</script>",
+        b"%s%n%d%p%%",
+        b"\\",
+        b'"',
+    ):
         assert raw.decode("utf-8", "replace") in names
     assert "(unnamed)" in names
 
@@ -129,10 +185,23 @@ def test_arguments_keep_their_types_and_values(traces):
     assert integers["zero"] == 0 and integers["minus"] == -1 and integers["char"] == 99
     assert integers["2^53"] == 2**53
     assert integers["2^53+1"] == str(2**53 + 1)  # no double holds it
-    assert integers["i64 min"] == str(-2**63) and integers["i64 max"] == str(2**63 - 1) and integers["u64 max"] == str(2**64 - 1)
+    assert (
+        integers["i64 min"] == str(-(2**63))
+        and integers["i64 max"] == str(2**63 - 1)
+        and integers["u64 max"] == str(2**64 - 1)
+    )
     doubles = args["doubles"]
-    assert [doubles["nan"], doubles["inf"], doubles["minus inf"]] == ["NaN", "Infinity", "-Infinity"]
-    assert [float(doubles[key]) for key in ("half", "tiny", "huge", "float")] == [0.5, 5e-324, 1.7976931348623157e308, 1.5]
+    assert [doubles["nan"], doubles["inf"], doubles["minus inf"]] == [
+        "NaN",
+        "Infinity",
+        "-Infinity",
+    ]
+    assert [float(doubles[key]) for key in ("half", "tiny", "huge", "float")] == [
+        0.5,
+        5e-324,
+        1.7976931348623157e308,
+        1.5,
+    ]
     others = args["others"]
     assert others["true"] is True and others["false"] is False
     assert others["text"] == "run-time" and others["quote"] == '"' and others["empty"] == ""
@@ -172,8 +241,14 @@ def test_the_host_side_of_a_launch_is_not_taken_for_a_kernel(traces):
     args = {scope["name"]: scope["args"] for scope in scopes}
     assert args["launch"]["Device"] == "GPU 0" and args["launch"]["Stream"] == 7
     assert args["enqueue"]["Device"] == "OpenCL 1" and args["enqueue"]["Stream"] == hex(2**64 - 1)
-    assert not any(key in arg for arg in args.values() for key in ("stream", "device", "correlation"))
-    names = [event["args"]["name"] for event in document["traceEvents"] if event["name"] == "process_name"]
+    assert not any(
+        key in arg for arg in args.values() for key in ("stream", "device", "correlation")
+    )
+    names = [
+        event["args"]["name"]
+        for event in document["traceEvents"]
+        if event["name"] == "process_name"
+    ]
     assert names == ["make_traces", "GPU 0", "OpenCL 1"]
 
 
@@ -188,14 +263,22 @@ def test_what_was_left_out_is_told(traces, name):
     account = json.loads((traces[0] / name).read_text(encoding="utf-8"))["prof"]
     assert account["lost"]["muted"] == 2
     changes = [change["change"] for change in account["changes"]]
-    assert changes == ["muted 'muted \"</script>\ufffd' (operator): as asked", "muted 'muted mark' (marks): as asked",
-                       "heard again 'muted \"</script>\ufffd' (operator): as asked", "heard again 'muted mark' (marks): as asked"]
+    assert changes == [
+        "muted 'muted \"</script>\ufffd' (operator): as asked",
+        "muted 'muted mark' (marks): as asked",
+        "heard again 'muted \"</script>\ufffd' (operator): as asked",
+        "heard again 'muted mark' (marks): as asked",
+    ]
 
 
 def test_each_thread_has_its_row_and_its_name(traces):
     document, scopes = events_of(traces, "threads.json")
-    names = [event["args"]["name"] for event in document["traceEvents"] if event["name"] == "thread_name"]
-    assert sorted(name for name in names if name.startswith("worker")) == sorted(f"worker {i}" for i in range(16))
+    names = [
+        event["args"]["name"] for event in document["traceEvents"] if event["name"] == "thread_name"
+    ]
+    assert sorted(name for name in names if name.startswith("worker")) == sorted(
+        f"worker {i}" for i in range(16)
+    )
     rows = {}
     for scope in scopes:
         rows[scope["tid"]] = rows.get(scope["tid"], 0) + 1
@@ -204,8 +287,12 @@ def test_each_thread_has_its_row_and_its_name(traces):
 
 def test_compressed_and_plain_hold_the_same(traces):
     folder = traces[0]
-    packed, forced = (check_trace.parse(check_trace.read_text(folder / name)) for name in ("nested.json.gz", "forced-gzip"))
-    for document in (packed, forced):  # of one capture, but dumped one after the other, while the clock was measured on
+    packed, forced = (
+        check_trace.parse(check_trace.read_text(folder / name))
+        for name in ("nested.json.gz", "forced-gzip")
+    )
+    # of one capture, but dumped one after the other, while the clock was measured on
+    for document in (packed, forced):
         document.pop("prof")
         document["traceEvents"].pop()
         for event in document["traceEvents"]:
@@ -218,20 +305,41 @@ def with_overlap(text):
     """One scope more, which begins inside the longest and ends after it."""
     lines = [line for line in text.split("\n") if line.startswith('{"ph":"X"')]
     longest = max(lines, key=lambda line: float(re.search(r'"dur":([0-9.]+)', line).group(1)))
-    shifted = re.sub(r'"ts":(\d+)\.(\d+)', lambda m: f'"ts":{m.group(1)}.{(int(m.group(2)) + 1) % 1000:03}', longest)
+    shifted = re.sub(
+        r'"ts":(\d+)\.(\d+)',
+        lambda m: f'"ts":{m.group(1)}.{(int(m.group(2)) + 1) % 1000:03}',
+        longest,
+    )
     return text.replace(longest, longest + "\n" + shifted, 1)
 
 
 @needs_node
-@pytest.mark.parametrize("damage, complaint", [
-    (lambda text: text.replace('"dur":', '"dur":NaN,"x":', 1), "NaN"),
-    (lambda text: text.replace('"cat":', '"name":"twice","cat":', 1), "twice"),
-    (lambda text: text.replace("}}\n],", "}},\n],", 1), "JSON"),
-    (lambda text: text[: len(text) // 2], "JSON"),
-    (lambda text: text.replace('"plain"', '"pl\x01in"', 1).replace('"matmul"', '"mat\x01mul"', 1), "control"),
-    (with_overlap, "crosses"),
-    (lambda text: text.replace('"ph":"X"', '"ph":"i","s":"t"', 1), "slices"),
-], ids=["a NaN", "a key twice", "a comma too many", "half of it", "a control byte", "an overlap", "a slice less"])
+@pytest.mark.parametrize(
+    "damage, complaint",
+    [
+        (lambda text: text.replace('"dur":', '"dur":NaN,"x":', 1), "NaN"),
+        (lambda text: text.replace('"cat":', '"name":"twice","cat":', 1), "twice"),
+        (lambda text: text.replace("}}\n],", "}},\n],", 1), "JSON"),
+        (lambda text: text[: len(text) // 2], "JSON"),
+        (
+            lambda text: text.replace('"plain"', '"pl\x01in"', 1).replace(
+                '"matmul"', '"mat\x01mul"', 1
+            ),
+            "control",
+        ),
+        (with_overlap, "crosses"),
+        (lambda text: text.replace('"ph":"X"', '"ph":"i","s":"t"', 1), "slices"),
+    ],
+    ids=[
+        "a NaN",
+        "a key twice",
+        "a comma too many",
+        "half of it",
+        "a control byte",
+        "an overlap",
+        "a slice less",
+    ],
+)
 def test_the_check_refuses(traces, engines, tmp_path, damage, complaint):
     """A check that takes everything would show nothing: each kind of damage must be seen."""
     text = damage(check_trace.read_text(traces[0] / "plain.json"))

@@ -14,7 +14,8 @@ static const import_text no_key = {"", 0};
 /* ---- one value ---- */
 
 /* False: there is no room for one more of that many words. */
-static bool put_item(import_values *v, import_text key, uint32_t type, const uint64_t *words, uint32_t count) {
+static bool put_item(import_values *v, import_text key, uint32_t type, const uint64_t *words,
+                     uint32_t count) {
   if (v->schema.count == PROF_ARGS_MAX || v->count + count > IMPORT_VALUE_WORDS_MAX) {
     v->is_cut = true;
     return false;
@@ -57,16 +58,24 @@ static void put_number(import_values *v, import_text key, import_text digits) {
   }
 }
 
-static void put_value(import_values *v, import_text key, const import_event *event, const import_value *value) {
+static void put_value(import_values *v, import_text key, const import_event *event,
+                      const import_value *value) {
   const import_text text = import_text_of(event, value);
   const uint64_t is_true = value->is_true;
   switch (value->type) {
     case IMPORT_NONE:
-    case IMPORT_NULL: return;
-    case IMPORT_BOOL: put_item(v, key, PROF_ARG_BOOL, &is_true, 1); return;
-    case IMPORT_NUMBER: put_number(v, key, text); return;
+    case IMPORT_NULL:
+      return;
+    case IMPORT_BOOL:
+      put_item(v, key, PROF_ARG_BOOL, &is_true, 1);
+      return;
+    case IMPORT_NUMBER:
+      put_number(v, key, text);
+      return;
     case IMPORT_TEXT:
-    case IMPORT_JSON: put_text(v, key, text); return;
+    case IMPORT_JSON:
+      put_text(v, key, text);
+      return;
   }
 }
 
@@ -134,7 +143,9 @@ static bool take_list(import_text *at) {
   return true;
 }
 
-/* Inputs as tensors; what is no tensor, or a list of them, has no dims, as in torch's tables. lists_out: there are such lists. False: nothing is put; it is something else, or there are too many. */
+/* Inputs as tensors; what is no tensor, or a list of them, has no dims, as in torch's tables.
+   lists_out: there are such lists. False: nothing is put; it is something else, or there are too
+   many. */
 static bool put_shapes(import_values *v, import_text dims, import_text types, bool *lists_out) {
   const import_values before = {.schema.count = v->schema.count, .count = v->count};
   if (dims.bytes < 2 || dims.data[0] != '[') return false;
@@ -179,8 +190,19 @@ static const key_rule host_rules[] = {{"External id", DROP, 0},
                                       {"details lost", FLAG, PROF_I_FLAG_NO_DETAILS},
                                       {"ended on another thread", FLAG, PROF_I_FLAG_OTHER_THREAD},
                                       {NULL, KEEP, 0}}; /* flags: of src/export/chrome_args.c */
-static const key_rule device_rules[] = {{"External id", DROP, 0},     {"external id", DROP, 0}, {"device", DROP, 0},   {"stream", DROP, 0},        {"correlation", DROP, 0}, {"queued", DROP_ZERO, 0}, {"graph id", DROP_ZERO, 0},
-                                        {"graph node id", DROP_ZERO, 0}, {"priority", DROP_ZERO, 0}, {"channel", DROP_ZERO, 0}, {"grid", DIMS, 0},        {"block", DIMS, 0},        {NULL, KEEP, 0}};
+static const key_rule device_rules[] = {{"External id", DROP, 0},
+                                        {"external id", DROP, 0},
+                                        {"device", DROP, 0},
+                                        {"stream", DROP, 0},
+                                        {"correlation", DROP, 0},
+                                        {"queued", DROP_ZERO, 0},
+                                        {"graph id", DROP_ZERO, 0},
+                                        {"graph node id", DROP_ZERO, 0},
+                                        {"priority", DROP_ZERO, 0},
+                                        {"channel", DROP_ZERO, 0},
+                                        {"grid", DIMS, 0},
+                                        {"block", DIMS, 0},
+                                        {NULL, KEEP, 0}};
 
 static const key_rule *rule_of(const key_rule *rules, import_text key) {
   while (rules->key && !import_text_is(key, rules->key)) rules++;
@@ -189,13 +211,15 @@ static const key_rule *rule_of(const key_rule *rules, import_text key) {
 
 static void put_arg(import_values *v, const import_event *event, const import_arg *arg,
                     const key_rule *rules, bool may_be_marked) {
-  const import_text key = {event->text + arg->key_at, arg->key_bytes}, text = import_text_of(event, &arg->value);
+  const import_text key = {event->text + arg->key_at, arg->key_bytes},
+                    text = import_text_of(event, &arg->value);
   uint64_t words[1 + DIMS_MAX];
   uint32_t rank;
   import_text left = text;
   const key_rule *const found = rule_of(rules, key);
   switch (found->rule) {
-    case DROP: return;
+    case DROP:
+      return;
     case DROP_ZERO:
       if (import_text_is(text, "0")) return;
       break;
@@ -219,7 +243,8 @@ static void put_arg(import_values *v, const import_event *event, const import_ar
       v->is_async |= found->rule == ASYNC;
       v->is_skipped |= found->rule == SKIPPED;
       return;
-    case KEEP: break;
+    case KEEP:
+      break;
   }
   put_value(v, key, event, &arg->value);
 }
@@ -231,7 +256,9 @@ void import_args_begin(import_values *values) {
   values->flags = 0;
 }
 
-void import_args_text(import_values *values, const char *key, import_text text) { put_text(values, (import_text){key, strlen(key)}, text); }
+void import_args_text(import_values *values, const char *key, import_text text) {
+  put_text(values, (import_text){key, strlen(key)}, text);
+}
 
 /* Each export numbers the calls of functions anew (src/export/python_ids.h). A module's call
    keeps the numbers that it has where it was recorded. */
@@ -247,11 +274,18 @@ static bool is_number_of_function(const import_event *event, const import_arg *a
 
 void import_args_of_host(import_values *values, const import_event *event,
                          const import_place *place, bool may_be_marked) {
-  const import_value *const dims = import_event_arg(event, "Input Dims"), *const types = import_event_arg(event, "Input type");
+  const import_value *const dims = import_event_arg(event, "Input Dims"), *const types =
+                                                                              import_event_arg(
+                                                                                  event,
+                                                                                  "Input type");
   bool has_shapes = false, has_lists = false;
   import_args_begin(values);
-  if (dims && dims->type == IMPORT_JSON) has_shapes = put_shapes(values, import_text_of(event, dims), types && types->type == IMPORT_JSON ? import_text_of(event, types) : no_key, &has_lists);
-  if (has_shapes && has_lists) import_args_text(values, "Tensor lists", import_text_of(event, dims));
+  if (dims && dims->type == IMPORT_JSON)
+    has_shapes = put_shapes(
+        values, import_text_of(event, dims),
+        types && types->type == IMPORT_JSON ? import_text_of(event, types) : no_key, &has_lists);
+  if (has_shapes && has_lists)
+    import_args_text(values, "Tensor lists", import_text_of(event, dims));
   for (uint32_t i = 0; i < event->arg_count; i++) {
     const import_value *const value = &event->args[i].value;
     if (has_shapes && (value == dims || value == types)) continue;
@@ -264,18 +298,25 @@ void import_args_of_host(import_values *values, const import_event *event,
 
 /* By which an export of prof's tells such a stretch from the device's side of a scope. */
 static bool is_annotation(const import_event *event, const import_arg *arg) {
-  return arg->value.is_true && import_text_is((import_text){event->text + arg->key_at, arg->key_bytes}, "annotation");
+  return arg->value.is_true &&
+         import_text_is((import_text){event->text + arg->key_at, arg->key_bytes}, "annotation");
 }
 
-/* The vendor's number stays, as prof itself keeps it; a trace that prof wrote has it under that name. */
-void import_args_of_device(import_values *values, const import_event *event, const uint64_t hidden[IMPORT_HIDDEN_VALUES]) {
-  static const char *const keys[IMPORT_HIDDEN_VALUES] = {"launch thread", "launch ticks", "device start ns", "device end ns", "record kind"};
+/* The vendor's number stays, as prof itself keeps it; a trace that prof wrote has it under that
+   name. */
+void import_args_of_device(import_values *values, const import_event *event,
+                           const uint64_t hidden[IMPORT_HIDDEN_VALUES]) {
+  static const char *const keys[IMPORT_HIDDEN_VALUES] = {
+      "launch thread", "launch ticks", "device start ns", "device end ns", "record kind"};
   static const char vendors[] = "vendor's correlation";
   const import_value *const correlation = import_event_arg(event, "correlation");
   import_args_begin(values);
-  for (int i = 0; i < IMPORT_HIDDEN_VALUES; i++) put_item(values, (import_text){keys[i], strlen(keys[i])}, PROF_ARG_U64, &hidden[i], 1);
-  if (correlation && !import_event_arg(event, vendors)) put_value(values, (import_text){vendors, sizeof vendors - 1}, event, correlation);
+  for (int i = 0; i < IMPORT_HIDDEN_VALUES; i++)
+    put_item(values, (import_text){keys[i], strlen(keys[i])}, PROF_ARG_U64, &hidden[i], 1);
+  if (correlation && !import_event_arg(event, vendors))
+    put_value(values, (import_text){vendors, sizeof vendors - 1}, event, correlation);
   for (uint32_t i = 0; i < event->arg_count; i++)
-    if (hidden[4] != PROF_RECORD_ANNOTATION || !is_annotation(event, &event->args[i])) put_arg(values, event, &event->args[i], device_rules, false);
+    if (hidden[4] != PROF_RECORD_ANNOTATION || !is_annotation(event, &event->args[i]))
+      put_arg(values, event, &event->args[i], device_rules, false);
   values->is_cut |= event->is_cut;
 }

@@ -7,14 +7,16 @@
 typedef struct import_values {
   import_schema schema;
   uint64_t words[IMPORT_VALUE_WORDS_MAX];
-  uint32_t count; /* words */
-  bool is_async;  /* work that goes on by itself */
+  uint32_t count;  /* words */
+  bool is_async;   /* work that goes on by itself */
   bool is_skipped; /* a jump left it */
   bool is_cut;
   uint32_t flags; /* of the record, as prof told them beside the arguments: PROF_I_FLAG_... */
 } import_values;
 
-enum { IMPORT_HIDDEN_VALUES = 5 }; /* of what ran on a device the first values are its launch, its times and its kind (docs/format.md) */
+/* of what ran on a device the first values are its launch, its times and its kind
+   (docs/format.md) */
+enum { IMPORT_HIDDEN_VALUES = 5 };
 
 /* Of the host's. may_be_marked: prof says "asynchronous" and "skipped" of it, as of a scope; else
    they are arguments. Numbers that only tie the file's rows to each other (External id,
@@ -24,7 +26,8 @@ void import_args_of_host(import_values *values, const import_event *event,
                          const import_place *place, bool may_be_marked);
 
 /* Of a device's; hidden: the first values. */
-void import_args_of_device(import_values *values, const import_event *event, const uint64_t hidden[IMPORT_HIDDEN_VALUES]);
+void import_args_of_device(import_values *values, const import_event *event,
+                           const uint64_t hidden[IMPORT_HIDDEN_VALUES]);
 
 /* One that was not in args: a text. */
 void import_args_text(import_values *values, const char *key, import_text text);

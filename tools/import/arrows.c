@@ -26,8 +26,8 @@ static import_text id_of(const import_event *event) {
 }
 
 static uint64_t key_of(const import_event *event) {
-  const uint64_t hash = hash_of(14695981039346656037u + is_bound(event),
-                                import_member_text(event, IMPORT_CAT));
+  const uint64_t hash =
+      hash_of(14695981039346656037u + is_bound(event), import_member_text(event, IMPORT_CAT));
   return hash_of(hash_of(hash, import_member_text(event, IMPORT_NAME)), id_of(event));
 }
 
@@ -39,8 +39,7 @@ static void add(import_arrows *arrows, const import_chain *chain, const import_l
 }
 
 static import_line *add_line(import_chain *chain, int64_t pid) {
-  chain->lines =
-      import_room(chain->lines, &chain->room, chain->count + 1, sizeof *chain->lines);
+  chain->lines = import_room(chain->lines, &chain->room, chain->count + 1, sizeof *chain->lines);
   import_line *const line = &chain->lines[chain->count++];
   *line = (import_line){.pid = pid, .open = IMPORT_LATE_NONE};
   return line;
@@ -102,8 +101,7 @@ void import_arrows_add(import_arrows *arrows, const import_event *event, uint32_
 void import_arrows_close(import_arrows *arrows) {
   for (const import_chain *chain = arrows->chains; chain; chain = chain->hh.next)
     for (size_t i = 0; i < chain->count; i++)
-      if (waits(&chain->lines[i]))
-        add(arrows, chain, &chain->lines[i], IMPORT_LATE_NONE);
+      if (waits(&chain->lines[i])) add(arrows, chain, &chain->lines[i], IMPORT_LATE_NONE);
 }
 
 void import_arrows_fini(import_arrows *arrows) {

@@ -52,9 +52,8 @@ static import_nest *find_nest(import_async *async, const import_event *event, bo
   const int64_t pid = import_threads_id(event).pid;
   const import_text category = text_of(event, IMPORT_CAT), none = {"", 0};
   const uint64_t first = hash_of(hash_first + is_of_any, is_of_any ? none : category);
-  const uint64_t hash =
-      hash_of(hash_of(first, text_of(event, IMPORT_SCOPE)),
-              text_of(event, has_id(event) ? IMPORT_ID : IMPORT_ID2));
+  const uint64_t hash = hash_of(hash_of(first, text_of(event, IMPORT_SCOPE)),
+                                text_of(event, has_id(event) ? IMPORT_ID : IMPORT_ID2));
   import_nest wanted = {.key = {is_of_all ? 0 : pid, hash}}, *nest;
   HASH_FIND(hh, async->nests, &wanted.key, sizeof wanted.key, nest);
   if (nest) return nest;

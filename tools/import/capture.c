@@ -1,5 +1,5 @@
-/* See capture.h. One extent after another: first what the capture says about itself, then each thread's chunks. The header comes last, into the room that
-   was left for it. */
+/* See capture.h. One extent after another: first what the capture says about itself, then each
+   thread's chunks. The header comes last, into the room that was left for it. */
 #define _GNU_SOURCE
 #include "capture.h"
 
@@ -9,7 +9,16 @@
 
 #include "rows.h"
 
-enum { GENERATION = 1, META_BYTES = 4 * PROF_I_UNIT_BYTES, OWNER_WORDS = 6 + PROF_I_NAME_BYTES / 8, SESSION = 1, LEVEL_OPERATOR = 1, LEVEL_RUNTIME = 2, STOPPED = 0, STARTED = 1 };
+enum {
+  GENERATION = 1,
+  META_BYTES = 4 * PROF_I_UNIT_BYTES,
+  OWNER_WORDS = 6 + PROF_I_NAME_BYTES / 8,
+  SESSION = 1,
+  LEVEL_OPERATOR = 1,
+  LEVEL_RUNTIME = 2,
+  STOPPED = 0,
+  STARTED = 1
+};
 
 /* An extent under construction. */
 typedef struct writer {
@@ -36,22 +45,25 @@ static void begin_extent(writer *w, prof_i_extent_kind kind, uint64_t bytes) {
 
 static void end_extent(writer *w) {
   if (w->bytes == 0) return;
-  const prof_i_head head = {.cursor = w->cursor,
-                            .limit = w->bytes - 15,
-                            .generation = GENERATION,
-                            .magic = PROF_I_EXTENT_MAGIC,
-                            .kind = (uint16_t)w->kind,
-                            .state = w->kind == PROF_I_EXTENT_CHUNK ? PROF_I_CHUNK_RETIRED : PROF_I_CHUNK_OWNED,
-                            .bytes = w->bytes,
-                            .sequence = w->kind == PROF_I_EXTENT_CHUNK ? ++w->sequence << 1 : 0,
-                            .owner = w->kind == PROF_I_EXTENT_CHUNK ? w->serial : 0,
-                            .check = w->output->bytes ^ w->bytes ^ (uint64_t)w->kind ^ PROF_I_MAGIC};
+  const prof_i_head head = {
+      .cursor = w->cursor,
+      .limit = w->bytes - 15,
+      .generation = GENERATION,
+      .magic = PROF_I_EXTENT_MAGIC,
+      .kind = (uint16_t)w->kind,
+      .state = w->kind == PROF_I_EXTENT_CHUNK ? PROF_I_CHUNK_RETIRED : PROF_I_CHUNK_OWNED,
+      .bytes = w->bytes,
+      .sequence = w->kind == PROF_I_EXTENT_CHUNK ? ++w->sequence << 1 : 0,
+      .owner = w->kind == PROF_I_EXTENT_CHUNK ? w->serial : 0,
+      .check = w->output->bytes ^ w->bytes ^ (uint64_t)w->kind ^ PROF_I_MAGIC};
   memcpy(w->extent, &head, sizeof head);
   import_output_write(w->output, w->extent, w->bytes);
   w->bytes = 0;
 }
 
-static bool has_room(const writer *w, uint32_t words) { return w->bytes > 0 && w->cursor + round_up(words * 8ull, 16) <= w->bytes - 15; }
+static bool has_room(const writer *w, uint32_t words) {
+  return w->bytes > 0 && w->cursor + round_up(words * 8ull, 16) <= w->bytes - 15;
+}
 
 /* words: of the record from the second on. Returns them, where they stand now. */
 static uint64_t *put(writer *w, uint64_t ticks, const uint64_t *words, uint32_t count) {
@@ -104,7 +116,9 @@ static void put_clock(writer *w, import_record *record, uint64_t ticks) {
   put_meta_at(w, ticks, record);
 }
 
-static const import_device *device_of(const import_state *state, const import_thread *thread) { return &state->devices.all[thread->device]; }
+static const import_device *device_of(const import_state *state, const import_thread *thread) {
+  return &state->devices.all[thread->device];
+}
 
 static void put_device(writer *w, import_record *record, const import_device *device) {
   prof_i_device_state about = {.type = device->type,
@@ -154,7 +168,8 @@ static void put_pool(writer *w, import_record *record, uint32_t number) {
     end_extent(w);
     begin_extent(w, PROF_I_EXTENT_META, META_BYTES);
   }
-  import_pools_record(&w->state->pools, number, import_devices_type(&w->state->devices), w->output->bytes + w->cursor, record);
+  import_pools_record(&w->state->pools, number, import_devices_type(&w->state->devices),
+                      w->output->bytes + w->cursor, record);
   take_meta(w, record);
 }
 
@@ -175,7 +190,8 @@ static void put_meta(writer *w) {
   import_record *const record = import_make(sizeof *record);
   put_session(w, record, state->begin_ticks, STARTED);
   put_clock(w, record, state->end_ticks);
-  import_names_each(state->names, state->devices.is_of_prof ? LEVEL_OPERATOR : LEVEL_RUNTIME, take_meta, w);
+  import_names_each(state->names, state->devices.is_of_prof ? LEVEL_OPERATOR : LEVEL_RUNTIME,
+                    take_meta, w);
   for (size_t i = 0; i < state->devices.count; i++) put_device(w, record, &state->devices.all[i]);
   for (const import_thread *thread = state->threads.all; thread; thread = thread->hh.next)
     if (thread->key.device >= 0 && thread->count) put_track(w, record, thread);
@@ -196,8 +212,10 @@ static bool has_other_process(const import_state *state, const import_thread *th
   if (thread->key.device >= 0) {
     import_process *of;
     HASH_FIND(hh, state->devices.processes, &thread->called.pid, sizeof thread->called.pid, of);
-    if (of && of->has_owner) *pid_out = of->owner;
-    else if (of && of->is_device) return false;
+    if (of && of->has_owner)
+      *pid_out = of->owner;
+    else if (of && of->is_device)
+      return false;
   }
   return import_is_elsewhere(state, *pid_out);
 }
@@ -233,13 +251,17 @@ static void name_elsewhere(const import_state *state, const import_thread *threa
                            char to[PROF_I_NAME_BYTES]) {
   enum { PROCESS_BYTES = 24 };
   const import_thread_id process = {thread->called.pid, INT64_MIN};
-  const import_text called = import_text_cut(import_threads_name_of(&state->threads, process), PROCESS_BYTES);
+  const import_text called =
+      import_text_cut(import_threads_name_of(&state->threads, process), PROCESS_BYTES);
   char about[IMPORT_PROCESS_BYTES];
   import_threads_put_process(&state->threads, process.pid, about);
   int used = snprintf(to, PROF_I_NAME_BYTES, "%s", about);
-  if (called.bytes) used += snprintf(to + used, PROF_I_NAME_BYTES - (size_t)used, " (%.*s)", (int)called.bytes, called.data);
+  if (called.bytes)
+    used += snprintf(to + used, PROF_I_NAME_BYTES - (size_t)used, " (%.*s)", (int)called.bytes,
+                     called.data);
   const import_text kept = import_text_cut(name, PROF_I_NAME_BYTES - 3 - (size_t)used);
-  if (kept.bytes) snprintf(to + used, PROF_I_NAME_BYTES - (size_t)used, ", %.*s", (int)kept.bytes, kept.data);
+  if (kept.bytes)
+    snprintf(to + used, PROF_I_NAME_BYTES - (size_t)used, ", %.*s", (int)kept.bytes, kept.data);
 }
 
 static void name_thread(const import_state *state, const import_thread *thread,
@@ -248,23 +270,31 @@ static void name_thread(const import_state *state, const import_thread *thread,
                                ? stream_name(state, thread)
                                : import_threads_name_of(&state->threads, thread->called);
   const import_text name = import_text_cut(said, PROF_I_NAME_BYTES - 1);
-  const bool is_elsewhere = import_is_elsewhere(state, thread->called.pid) &&
-                            thread->called.pid != INT64_MAX && thread->key.device < 0 &&
-                            import_threads_process_number(&state->threads, thread->called.pid) ==
-                                thread->called.pid;
+  const bool is_elsewhere =
+      import_is_elsewhere(state, thread->called.pid) && thread->called.pid != INT64_MAX &&
+      thread->key.device < 0 &&
+      import_threads_process_number(&state->threads, thread->called.pid) == thread->called.pid;
   memset(to, 0, PROF_I_NAME_BYTES);
-  if (thread->called.pid == INT64_MAX) snprintf(to, PROF_I_NAME_BYTES, "the trace");
-  else if (thread->key.device == IMPORT_PYTHON) snprintf(to, PROF_I_NAME_BYTES, "Python, %.*s", (int)name.bytes, name.data);
-  else if (is_elsewhere) name_elsewhere(state, thread, name, to);
-  else if (thread->key.device >= 0 && name.bytes == 0) snprintf(to, PROF_I_NAME_BYTES, "stream %lld", (long long)thread->key.id.tid);
-  else if (name.bytes) memcpy(to, name.data, name.bytes);
+  if (thread->called.pid == INT64_MAX)
+    snprintf(to, PROF_I_NAME_BYTES, "the trace");
+  else if (thread->key.device == IMPORT_PYTHON)
+    snprintf(to, PROF_I_NAME_BYTES, "Python, %.*s", (int)name.bytes, name.data);
+  else if (is_elsewhere)
+    name_elsewhere(state, thread, name, to);
+  else if (thread->key.device >= 0 && name.bytes == 0)
+    snprintf(to, PROF_I_NAME_BYTES, "stream %lld", (long long)thread->key.id.tid);
+  else if (name.bytes)
+    memcpy(to, name.data, name.bytes);
 }
 
 static uint64_t role_of(const import_state *state, const import_thread *thread) {
   if (thread->key.device >= 0)
     return PROF_I_ROLE_STREAM | (uint64_t)device_of(state, thread)->type << PROF_I_ROLE_TYPE_SHIFT |
            (uint64_t)device_of(state, thread)->index << PROF_I_ROLE_INDEX_SHIFT;
-  return thread->key.device == IMPORT_HOST && state->has_pid && thread->called.pid == state->pid && thread->called.tid == state->pid ? PROF_I_ROLE_MAIN : PROF_I_ROLE_THREAD;
+  return thread->key.device == IMPORT_HOST && state->has_pid && thread->called.pid == state->pid &&
+                 thread->called.tid == state->pid
+             ? PROF_I_ROLE_MAIN
+             : PROF_I_ROLE_THREAD;
 }
 
 static uint64_t tid_of(const import_state *state, const import_thread *thread) {
@@ -272,7 +302,10 @@ static uint64_t tid_of(const import_state *state, const import_thread *thread) {
   const int64_t said = import_threads_number_of(&state->threads, thread->called, -1);
   if (said >= 0 && thread->key.device == IMPORT_HOST) return (uint64_t)said;
   if (state->devices.is_of_prof && import_threads_is_made(thread->called.tid)) return 0;
-  return thread->key.device == IMPORT_HOST && thread->called.tid > 0 && thread->called.tid < INT64_MAX ? (uint64_t)thread->called.tid : 0;
+  return thread->key.device == IMPORT_HOST && thread->called.tid > 0 &&
+                 thread->called.tid < INT64_MAX
+             ? (uint64_t)thread->called.tid
+             : 0;
 }
 
 static void put_owner(writer *w, const import_thread *thread) {
@@ -298,16 +331,21 @@ static void begin_chunk(writer *w, const import_thread *thread, uint64_t left_by
 }
 
 static void put_entry(writer *w, const import_entry *entry, const uint64_t *from, uint32_t count) {
-  const uint64_t ticks = entry->place & IMPORT_ENTRY_MARK ? entry->end : entry->start; /* a step has its start for its place among the others */
-  uint64_t *const words = put(w, ticks ? ticks : w->state->begin_ticks /* of metadata */, from, count);
-  if ((words[1] & 15) == PROF_I_PIECE_TYPE) words[3] = import_pools_counter(&w->state->pools, words[3]);
-  else if (import_record_kind(words) == PROF_I_KIND_MEMORY) words[6] = import_pools_counter(&w->state->pools, words[6]);
+  /* a step has its start for its place among the others */
+  const uint64_t ticks = entry->place & IMPORT_ENTRY_MARK ? entry->end : entry->start;
+  uint64_t *const words =
+      put(w, ticks ? ticks : w->state->begin_ticks /* of metadata */, from, count);
+  if ((words[1] & 15) == PROF_I_PIECE_TYPE)
+    words[3] = import_pools_counter(&w->state->pools, words[3]);
+  else if (import_record_kind(words) == PROF_I_KIND_MEMORY)
+    words[6] = import_pools_counter(&w->state->pools, words[6]);
 }
 
 static void put_thread(writer *w, import_thread *thread) {
   uint64_t left_bytes = 0;
   uint32_t count;
-  if (!w->state->devices.is_of_prof) import_thread_part(&w->state->threads, thread); /* prof puts what overlaps on rows of its own, which have come together again */
+  /* prof puts what overlaps on rows of its own, which have come together again */
+  if (!w->state->devices.is_of_prof) import_thread_part(&w->state->threads, thread);
   if (thread->count == 0) return;
   import_thread_sort(thread);
   for (size_t i = 0; i < thread->count; i++) {
@@ -316,7 +354,8 @@ static void put_thread(writer *w, import_thread *thread) {
   }
   for (size_t i = 0; i < thread->count; i++) {
     const uint64_t *const from = import_entry_words(&w->state->spool, &thread->entries[i], &count);
-    const bool is_taken_over = w->serial != thread->serial; /* from a thread with little to say: a chunk for each would be 16 KiB a thread */
+    /* from a thread with little to say: a chunk for each would be 16 KiB a thread */
+    const bool is_taken_over = w->serial != thread->serial;
     if (!has_room(w, count + 1 + (is_taken_over ? OWNER_WORDS : 0))) {
       end_extent(w);
       begin_chunk(w, thread, left_bytes);
@@ -330,8 +369,10 @@ static void put_thread(writer *w, import_thread *thread) {
   thread->entries = NULL;
   thread->count = thread->room = 0;
   w->thread_count++;
-  if (thread->key.device >= 0) w->state->counts->streams++;
-  else w->state->counts->threads++;
+  if (thread->key.device >= 0)
+    w->state->counts->streams++;
+  else
+    w->state->counts->threads++;
 }
 
 /* ---- the header ---- */
@@ -381,7 +422,8 @@ void import_capture_write(import_state *state, import_output *output) {
   import_pools_settle(&state->pools, state->begin_ticks);
   import_output_write(output, w.extent, PROF_I_FIRST_UNIT_OFFSET);
   put_meta(&w);
-  for (import_thread *thread = state->threads.all; thread; thread = thread->hh.next) put_thread(&w, thread);
+  for (import_thread *thread = state->threads.all; thread; thread = thread->hh.next)
+    put_thread(&w, thread);
   put_processes(&w);
   write_header(&w);
   free(w.extent);

@@ -35,11 +35,24 @@ enum {
   QUERY_BYTES = 512
 };
 
-#define FUNCTIONS(X)                                                                       \
-  X(open_v2)                                                                               \
-  X(close_v2) X(busy_timeout) X(db_config) X(exec) X(errmsg) X(errstr) X(extended_errcode) \
-      X(prepare_v2) X(finalize) X(step) X(bind_text) X(column_int64) X(column_double)      \
-          X(column_type) X(column_text) X(column_bytes)
+#define FUNCTIONS(X)  \
+  X(open_v2)          \
+  X(close_v2)         \
+  X(busy_timeout)     \
+  X(db_config)        \
+  X(exec)             \
+  X(errmsg)           \
+  X(errstr)           \
+  X(extended_errcode) \
+  X(prepare_v2)       \
+  X(finalize)         \
+  X(step)             \
+  X(bind_text)        \
+  X(column_int64)     \
+  X(column_double)    \
+  X(column_type)      \
+  X(column_text)      \
+  X(column_bytes)
 
 struct import_database {
   import_result *result;

@@ -68,8 +68,8 @@ static bool read_xla(import_text name, int64_t *number_out, bool *is_unknown_out
   const char *const digits = colon + 1;
   size_t count = 0;
   while (digits + count < end && digits[count] >= '0' && digits[count] <= '9') count++;
-  const bool is_number = import_number_i64((import_text){digits, count}, number_out) &&
-                         *number_out <= INT32_MAX;
+  const bool is_number =
+      import_number_i64((import_text){digits, count}, number_out) && *number_out <= INT32_MAX;
   const bool ends_there = digits + count == end || digits[count] == ' ';
   *is_unknown_out = !is_number || !ends_there || found != name.data;
   return !*is_unknown_out;

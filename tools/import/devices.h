@@ -22,9 +22,9 @@ typedef struct import_process {
   bool is_unknown; /* named for a device in an unknown form */
   bool has_stream_rows;
   uint64_t early_count; /* scopes taken as the host's before the name was known */
-  int64_t number;  /* of the device, as the trace has it */
+  int64_t number;       /* of the device, as the trace has it */
   bool has_owner;
-  int64_t owner; /* the process that launches what runs there */
+  int64_t owner;                       /* the process that launches what runs there */
   char name[IMPORT_DEVICE_NAME_BYTES]; /* of a device's process */
 } import_process;
 
@@ -49,8 +49,8 @@ typedef struct import_devices {
   import_device_name *names;
   size_t name_count, name_room;
   bool is_hip;
-  bool is_npu;    /* a process is called as Ascend's devices are */
-  bool is_ascend; /* a process is called "Ascend Hardware" */
+  bool is_npu;     /* a process is called as Ascend's devices are */
+  bool is_ascend;  /* a process is called "Ascend Hardware" */
   bool is_of_prof; /* processes of devices have prof's own numbers */
   bool is_shared;  /* a number means the same device in all processes */
 } import_devices;

@@ -1,4 +1,5 @@
-/* One element of traceEvents as it stands in the file. Texts and numbers stand in one buffer, which the next event takes over. */
+/* One element of traceEvents as it stands in the file. Texts and numbers stand in one buffer, which
+   the next event takes over. */
 #ifndef PROF_IMPORT_EVENT_H
 #define PROF_IMPORT_EVENT_H
 
@@ -22,10 +23,23 @@ typedef struct import_value {
   uint32_t at, bytes; /* in the event's buffer */
 } import_value;
 
-#define IMPORT_MEMBER_LIST(X)                                                           \
-  X(PH, "ph") X(CAT, "cat") X(NAME, "name") X(PID, "pid") X(TID, "tid") X(TS, "ts")     \
-  X(DUR, "dur") X(ID, "id") X(ID2, "id2") X(SCOPE, "scope") X(BP, "bp") X(SF, "sf")     \
-  X(STACK, "stack") X(BIND_ID, "bind_id") X(FLOW_IN, "flow_in") X(FLOW_OUT, "flow_out") \
+#define IMPORT_MEMBER_LIST(X) \
+  X(PH, "ph")                 \
+  X(CAT, "cat")               \
+  X(NAME, "name")             \
+  X(PID, "pid")               \
+  X(TID, "tid")               \
+  X(TS, "ts")                 \
+  X(DUR, "dur")               \
+  X(ID, "id")                 \
+  X(ID2, "id2")               \
+  X(SCOPE, "scope")           \
+  X(BP, "bp")                 \
+  X(SF, "sf")                 \
+  X(STACK, "stack")           \
+  X(BIND_ID, "bind_id")       \
+  X(FLOW_IN, "flow_in")       \
+  X(FLOW_OUT, "flow_out")     \
   X(S, "s")
 
 typedef enum import_member {
@@ -45,7 +59,9 @@ enum {
   IMPORT_JSON_BYTES_MAX = 1 << 20,
   IMPORT_UNKNOWN_BYTES = 32,
   IMPORT_LINES_MAX = 1 << 24, /* further ones have the last number */
-  IMPORT_EVENT_BYTES_MAX = 256 << 20 /* all that a sane one has, args of 1 MiB each, is a quarter of it; places in its buffer have 32 bits */
+  /* all that a sane one has, args of 1 MiB each, is a quarter of it; places in its buffer have 32
+     bits */
+  IMPORT_EVENT_BYTES_MAX = 256 << 20
 };
 
 typedef struct import_event {
@@ -53,9 +69,9 @@ typedef struct import_event {
   import_arg args[IMPORT_ARGS_MAX];
   uint32_t arg_count;
   uint32_t line; /* which of several objects with events, one behind another, has it */
-  bool is_cut; /* an argument did not fit */
+  bool is_cut;   /* an argument did not fit */
   bool has_null; /* an argument is null */
-  bool is_odd; /* a member has a value of a type that it cannot have */
+  bool is_odd;   /* a member has a value of a type that it cannot have */
   char unknown[IMPORT_UNKNOWN_BYTES]; /* the first member that no one knows; empty: none */
   char *text;
   size_t count, room;

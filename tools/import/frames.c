@@ -89,8 +89,10 @@ static uint32_t line_of(const import_frames *frames, uint32_t line) {
   size_t low = 0, high = frames->line_count;
   while (low < high) {
     const size_t middle = low + (high - low) / 2;
-    if (frames->lines[middle] <= line) low = middle + 1;
-    else high = middle;
+    if (frames->lines[middle] <= line)
+      low = middle + 1;
+    else
+      high = middle;
   }
   if (frames->line_count == 0) return line;
   return frames->lines[low > 0 ? low - 1 : 0];

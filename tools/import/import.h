@@ -1,5 +1,6 @@
-/* What an import is at: the counts that it tells in the end, and how it gives up. The command `prof import` alone is made of this folder; the
-   library has none of it, so running out of memory or of disk may end the process. */
+/* What an import is at: the counts that it tells in the end, and how it gives up. The command `prof
+   import` alone is made of this folder; the library has none of it, so running out of memory or of
+   disk may end the process. */
 #ifndef PROF_IMPORT_IMPORT_H
 #define PROF_IMPORT_IMPORT_H
 
@@ -30,35 +31,35 @@
   X(LABEL, "labels of processes (process_labels): exports make them anew")                   \
   X(SORT, "places of rows (process_sort_index, thread_sort_index): exports make them anew")  \
   X(METADATA, "metadata of a name that is not known (ph M)")                                 \
-  X(DRAWN, "arrows and graphs that exports draw anew from what is taken")                      \
-  X(LINK, "links to a second call, or between rows that are not in the database")              \
-  X(ORPHAN, "arguments, counters and stack frames of rows that are not taken")                 \
+  X(DRAWN, "arrows and graphs that exports draw anew from what is taken")                    \
+  X(LINK, "links to a second call, or between rows that are not in the database")            \
+  X(ORPHAN, "arguments, counters and stack frames of rows that are not taken")               \
   X(TABLE, "rows of tables that are not known")                                              \
   X(BEHIND, "bytes behind the compressed data")
 
 /* What is taken otherwise than it stands there. */
-#define IMPORT_CHANGE_LIST(X)                                                              \
-  X(NO_DURATION, "without a duration: they take 0")                                        \
-  X(LOST_END, "begun, whose end is not there (ph B): they end with the scope around them") \
-  X(MEMBER, "with members that are not known")                                             \
-  X(NOT_TEXT, "with a name, a category, arguments or another member of a wrong type")      \
-  X(UNENDED, "begun and never ended (ph B, b, S): they end with the trace")                \
-  X(CUT, "with a text cut or arguments left out")                                          \
-  X(NULL_ARG, "with arguments that are null: these are left out")                          \
-  X(UNNAMED, "without a name")                                                             \
-  X(NO_LAUNCH, "of devices, whose launch is not in the trace")                             \
-  X(EARLY, "of devices, begun before their launch: the trace's clocks disagree")           \
-  X(NOT_NUMBER, "values that are no JSON (NaN, Infinity, over 64 digits)")                 \
-  X(CONTROL, "raw control bytes in strings: they are blanks now")                          \
-  X(SURROGATE, "halves of surrogate pairs in strings: they are U+FFFD now")                \
-  X(NOT_UTF8, "texts that are no UTF-8: exports have U+FFFD there")                        \
-  X(INSTANT_SCOPE, "instants of a process or of all (s): they are their thread's now")     \
-  X(ARROW_CATEGORY, "ends of arrows, without their category")                              \
-  X(ARROW_ARGS, "ends of arrows, without their arguments")                                 \
+#define IMPORT_CHANGE_LIST(X)                                                                 \
+  X(NO_DURATION, "without a duration: they take 0")                                           \
+  X(LOST_END, "begun, whose end is not there (ph B): they end with the scope around them")    \
+  X(MEMBER, "with members that are not known")                                                \
+  X(NOT_TEXT, "with a name, a category, arguments or another member of a wrong type")         \
+  X(UNENDED, "begun and never ended (ph B, b, S): they end with the trace")                   \
+  X(CUT, "with a text cut or arguments left out")                                             \
+  X(NULL_ARG, "with arguments that are null: these are left out")                             \
+  X(UNNAMED, "without a name")                                                                \
+  X(NO_LAUNCH, "of devices, whose launch is not in the trace")                                \
+  X(EARLY, "of devices, begun before their launch: the trace's clocks disagree")              \
+  X(NOT_NUMBER, "values that are no JSON (NaN, Infinity, over 64 digits)")                    \
+  X(CONTROL, "raw control bytes in strings: they are blanks now")                             \
+  X(SURROGATE, "halves of surrogate pairs in strings: they are U+FFFD now")                   \
+  X(NOT_UTF8, "texts that are no UTF-8: exports have U+FFFD there")                           \
+  X(INSTANT_SCOPE, "instants of a process or of all (s): they are their thread's now")        \
+  X(ARROW_CATEGORY, "ends of arrows, without their category")                                 \
+  X(ARROW_ARGS, "ends of arrows, without their arguments")                                    \
   X(AS_HOST, "taken as the host's: a device's name of their process is unknown or came late") \
-  X(DEVICES, "of devices past 1024: they stand at the last of these")                      \
-  X(LONG, "that would end after the last time there is: they end then")                    \
-  X(BEGIN, "ns by which all is later: the trace begins before its clock's 0")              \
+  X(DEVICES, "of devices past 1024: they stand at the last of these")                         \
+  X(LONG, "that would end after the last time there is: they end then")                       \
+  X(BEGIN, "ns by which all is later: the trace begins before its clock's 0")                 \
   X(NO_GPU, "copies between agents that are no GPU: they stand at GPU 0")
 
 typedef enum import_miss {
@@ -80,37 +81,39 @@ typedef struct import_counts {
   uint64_t threads, streams, steps, processes;
   uint64_t step_marks; /* of the steps: what prof_step() marked, which are no scopes */
   uint64_t missed[IMPORT_MISS_COUNT], changed[IMPORT_CHANGE_COUNT];
-  char outlier[64]; /* the first that was missed for its time */
+  char outlier[64];                         /* the first that was missed for its time */
   char member[32], metadata[32], table[64]; /* the first of each that is not known */
-  char original[256];           /* of an export of prof: what its capture has lost. "": nothing */
+  char original[256]; /* of an export of prof: what its capture has lost. "": nothing */
 } import_counts;
 
 typedef enum import_end {
   IMPORT_WHOLE,
-  IMPORT_OPEN_ARRAY, /* a bare array that nobody closed, behind a whole element: the format allows it */
+  /* a bare array that nobody closed, behind a whole element: the format allows it */
+  IMPORT_OPEN_ARRAY,
   IMPORT_CUT_SHORT,
   IMPORT_DAMAGED,
   IMPORT_NO_TRACE, /* JSON, but there is no traceEvents in it */
-  IMPORT_CAPTURE, /* already a capture of prof: nothing to import */
-  IMPORT_REFUSED /* a refused database: error has the reason, to be put after the file's name */
+  IMPORT_CAPTURE,  /* already a capture of prof: nothing to import */
+  IMPORT_REFUSED   /* a refused database: error has the reason, to be put after the file's name */
 } import_end;
 
 typedef struct import_result {
   import_counts counts;
   import_end end;
   uint64_t at; /* of what was read (unpacked): where it ended, or is damaged */
-  bool was_packed, is_packing_cut; /* is_packing_cut: what was compressed could not be unpacked to its end */
+  /* is_packing_cut: what was compressed could not be unpacked to its end */
+  bool was_packed, is_packing_cut;
   char error[512]; /* DAMAGED, REFUSED: the reader's words */
 } import_result;
 
-/* Reads `from`, writes the capture `to`, which appears under its name when it is whole; nothing is written where nothing could be read.
-   must_be_new: a file that is there stays. */
+/* Reads `from`, writes the capture `to`, which appears under its name when it is whole; nothing is
+   written where nothing could be read. must_be_new: a file that is there stays. */
 void import_run(const char *from, const char *to, bool must_be_new, import_result *result_out);
 
 enum { IMPORT_NOTES_MAX = IMPORT_MISS_COUNT + IMPORT_CHANGE_COUNT + 2, IMPORT_NOTE_BYTES = 512 };
 
-/* What was dropped, or taken otherwise, one line a reason, and that the trace is not whole. index: below IMPORT_NOTES_MAX.
-   False: there is nothing to say of that reason. */
+/* What was dropped, or taken otherwise, one line a reason, and that the trace is not whole. index:
+   below IMPORT_NOTES_MAX. False: there is nothing to say of that reason. */
 bool import_note(const import_result *result, int index, char to[IMPORT_NOTE_BYTES]);
 
 /* "prof import: ..." on stderr, and the process ends; the output is not there then. */

@@ -57,13 +57,19 @@ static size_t read_some(import_input *input, void *to, size_t room) {
 static void open_zlib(import_input *input) {
   static const char name[] = "libz.so.1";
   input->handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-  if (!input->handle) import_fail("'%s' is compressed, and zlib cannot be opened: %s. Type: apt-get install zlib1g, or gunzip it first", input->path, dlerror());
+  if (!input->handle)
+    import_fail(
+        "'%s' is compressed, and zlib cannot be opened: %s. Type: apt-get install zlib1g, or "
+        "gunzip it first",
+        input->path, dlerror());
   *(void **)&input->init = dlsym(input->handle, "inflateInit2_");
   *(void **)&input->reset = dlsym(input->handle, "inflateReset");
   *(void **)&input->run = dlsym(input->handle, "inflate");
   *(void **)&input->end = dlsym(input->handle, "inflateEnd");
-  if (!input->init || !input->reset || !input->run || !input->end) import_fail("%s has no inflate, so '%s' cannot be unpacked", name, input->path);
-  if (input->init(&input->stream, 15 + 16, ZLIB_VERSION, (int)sizeof input->stream) != Z_OK) import_fail("zlib does not begin to unpack '%s'", input->path);
+  if (!input->init || !input->reset || !input->run || !input->end)
+    import_fail("%s has no inflate, so '%s' cannot be unpacked", name, input->path);
+  if (input->init(&input->stream, 15 + 16, ZLIB_VERSION, (int)sizeof input->stream) != Z_OK)
+    import_fail("zlib does not begin to unpack '%s'", input->path);
 }
 
 static void close_zlib(import_input *input) {
@@ -90,7 +96,8 @@ static void count_behind(import_input *input) {
   input->behind_bytes = has_any ? count : 0;
 }
 
-/* Between members: another one, or, as gzip itself has it, zeros and whatever else is no member are left. */
+/* Between members: another one, or, as gzip itself has it, zeros and whatever else is no member are
+   left. */
 static bool begins_member(import_input *input) {
   if (refill(input) && input->packed[input->at] == 0x1f) return true;
   count_behind(input);
@@ -110,15 +117,20 @@ static size_t unpack(import_input *input, char *to, size_t room) {
     stream->avail_in = (uInt)(input->count - input->at);
     const int result = input->run(stream, Z_NO_FLUSH);
     input->at = input->count - stream->avail_in;
-    if (result == Z_STREAM_END) input->is_over = !begins_member(input) || input->reset(stream) != Z_OK;
-    else if (result != Z_OK && result != Z_BUF_ERROR) input->is_over = input->is_cut = true;
+    if (result == Z_STREAM_END)
+      input->is_over = !begins_member(input) || input->reset(stream) != Z_OK;
+    else if (result != Z_OK && result != Z_BUF_ERROR)
+      input->is_over = input->is_cut = true;
   }
   return room - stream->avail_out;
 }
 
 #else
 
-static void open_zlib(import_input *input) { import_fail("'%s' is compressed, and this build of prof has no zlib; gunzip it first", input->path); }
+static void open_zlib(import_input *input) {
+  import_fail("'%s' is compressed, and this build of prof has no zlib; gunzip it first",
+              input->path);
+}
 static void close_zlib(import_input *input) { (void)input; }
 static size_t unpack(import_input *input, char *to, size_t room) {
   (void)input, (void)to, (void)room;
@@ -140,16 +152,20 @@ import_input *import_input_open(const char *path) {
   struct stat about;
   input->path = path;
   input->fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (input->fd < 0 || fstat(input->fd, &about) != 0) import_fail("cannot open '%s': %s", path, strerror(errno));
-  if (S_ISDIR(about.st_mode)) import_fail("cannot read '%s': it is a directory; name one trace in it", path);
+  if (input->fd < 0 || fstat(input->fd, &about) != 0)
+    import_fail("cannot open '%s': %s", path, strerror(errno));
+  if (S_ISDIR(about.st_mode))
+    import_fail("cannot read '%s': it is a directory; name one trace in it", path);
   input->bytes = S_ISREG(about.st_mode) ? (uint64_t)about.st_size : 0;
   while (input->count < sizeof database_magic) {
-    const size_t count = read_some(input, input->packed + input->count, sizeof input->packed - input->count);
+    const size_t count =
+        read_some(input, input->packed + input->count, sizeof input->packed - input->count);
     if (count == 0) break;
     input->count += count;
   }
   input->is_database = import_input_begins_database((const char *)input->packed, input->count);
-  input->is_capture = input->count >= sizeof magic && memcmp(input->packed, &magic, sizeof magic) == 0;
+  input->is_capture =
+      input->count >= sizeof magic && memcmp(input->packed, &magic, sizeof magic) == 0;
   input->is_packed = input->count >= 2 && input->packed[0] == 0x1f && input->packed[1] == 0x8b;
   if (input->is_packed) open_zlib(input);
   return input;
@@ -176,4 +192,6 @@ uint64_t import_input_behind(const import_input *input) { return input->behind_b
 bool import_input_is_cut(const import_input *input) { return input->is_cut; }
 bool import_input_is_packed(const import_input *input) { return input->is_packed; }
 
-unsigned import_input_share(const import_input *input) { return input->bytes ? (unsigned)(input->read_bytes * 1000 / input->bytes) : 0; }
+unsigned import_input_share(const import_input *input) {
+  return input->bytes ? (unsigned)(input->read_bytes * 1000 / input->bytes) : 0;
+}

@@ -17,7 +17,7 @@ size_t import_input_read(import_input *input, char *to, size_t room);
 /* Behind what was compressed, if they are not all zeros. */
 uint64_t import_input_behind(const import_input *input);
 bool import_input_is_cut(const import_input *input);
-bool import_input_is_capture(const import_input *input); /* of prof's, not compressed */
+bool import_input_is_capture(const import_input *input);  /* of prof's, not compressed */
 bool import_input_is_database(const import_input *input); /* SQLite's */
 /* Do these bytes, the first ones that were unpacked, begin such a file? */
 bool import_input_begins_database(const char *bytes, size_t count);

@@ -20,9 +20,9 @@ typedef enum mode {
   MODE_EVENTS,
   MODE_EVENT,
   MODE_ARGS,
-  MODE_VALUE,  /* in an argument that is an array or an object */
+  MODE_VALUE,   /* in an argument that is an array or an object */
   MODE_SAMPLES, /* in samples, which only counts */
-  MODE_FRAMES, /* in stackFrames */
+  MODE_FRAMES,  /* in stackFrames */
   MODE_FRAME,
   MODE_SKIP,
   MODE_OVER
@@ -88,7 +88,9 @@ static void reset(import_event *event) {
 /* False, which ends the parser: it may not grow any more. */
 static bool has_room(import_json *j) {
   if (j->event.count <= IMPORT_EVENT_BYTES_MAX) return true;
-  snprintf(j->error, sizeof j->error, "one event has more than %d MiB of texts; an event has at most %d arguments of 1 MiB", IMPORT_EVENT_BYTES_MAX >> 20, IMPORT_ARGS_MAX);
+  snprintf(j->error, sizeof j->error,
+           "one event has more than %d MiB of texts; an event has at most %d arguments of 1 MiB",
+           IMPORT_EVENT_BYTES_MAX >> 20, IMPORT_ARGS_MAX);
   return false;
 }
 
@@ -111,14 +113,18 @@ static void put_quoted(import_json *j, const char *bytes, size_t count) {
   for (size_t i = 0; i < count && !j->is_cut; i++) {
     char escaped[8] = {bytes[i]};
     size_t escaped_bytes = 1;
-    if ((unsigned char)bytes[i] < 0x20) escaped_bytes = (size_t)snprintf(escaped, sizeof escaped, "\\u%04x", (unsigned)bytes[i]);
-    else if (bytes[i] == '"' || bytes[i] == '\\') escaped[0] = '\\', escaped[1] = bytes[i], escaped_bytes = 2;
+    if ((unsigned char)bytes[i] < 0x20)
+      escaped_bytes = (size_t)snprintf(escaped, sizeof escaped, "\\u%04x", (unsigned)bytes[i]);
+    else if (bytes[i] == '"' || bytes[i] == '\\')
+      escaped[0] = '\\', escaped[1] = bytes[i], escaped_bytes = 2;
     put_json(j, escaped, escaped_bytes);
   }
   put_json(j, "\"", 1);
 }
 
-static bool is_inside_json(const import_json *j) { return j->depth > 0 && (j->mode == MODE_METADATA || j->mode == MODE_VALUE); }
+static bool is_inside_json(const import_json *j) {
+  return j->depth > 0 && (j->mode == MODE_METADATA || j->mode == MODE_VALUE);
+}
 
 static void begin_json(import_json *j, mode inside, size_t most) {
   j->behind = j->mode;
@@ -141,27 +147,40 @@ static void take_metadata(import_json *j, const import_value *value) {
 static void place(import_json *j, import_value value) {
   import_event *const event = &j->event;
   switch (j->mode) {
-    case MODE_TOP: take_metadata(j, &value); return;
-    case MODE_EVENTS: j->face.take_other(j->face.user); return;
+    case MODE_TOP:
+      take_metadata(j, &value);
+      return;
+    case MODE_EVENTS:
+      j->face.take_other(j->face.user);
+      return;
     case MODE_EVENT:
-      if (j->member != NO_MEMBER) event->members[j->member] = value;
-      else if (j->is_args) event->is_odd |= value.type != IMPORT_NULL;
+      if (j->member != NO_MEMBER)
+        event->members[j->member] = value;
+      else if (j->is_args)
+        event->is_odd |= value.type != IMPORT_NULL;
       return;
     case MODE_ARGS:
       event->has_null |= value.type == IMPORT_NULL;
-      if (event->arg_count < IMPORT_ARGS_MAX) event->args[event->arg_count++].value = value;
-      else event->is_cut = true;
+      if (event->arg_count < IMPORT_ARGS_MAX)
+        event->args[event->arg_count++].value = value;
+      else
+        event->is_cut = true;
       return;
-    case MODE_START: j->mode = MODE_OVER; return; /* a number alone is JSON, and no trace */
+    case MODE_START:
+      j->mode = MODE_OVER;
+      return; /* a number alone is JSON, and no trace */
     case MODE_FRAME:
       if (j->member != NO_MEMBER) event->members[j->member] = value;
       return;
-    case MODE_SAMPLES: j->sample_count++; return;
+    case MODE_SAMPLES:
+      j->sample_count++;
+      return;
     case MODE_FRAMES:
     case MODE_METADATA:
     case MODE_VALUE:
     case MODE_SKIP:
-    case MODE_OVER: return;
+    case MODE_OVER:
+      return;
   }
 }
 
@@ -190,18 +209,29 @@ static int scalar(import_json *j, import_type type, const char *bytes, size_t co
   if (type == IMPORT_TEXT) note_text(j, bytes, count);
   if (is_inside_json(j)) {
     separate(j);
-    if (type == IMPORT_TEXT) put_quoted(j, bytes, count);
-    else put_json(j, bytes, count);
+    if (type == IMPORT_TEXT)
+      put_quoted(j, bytes, count);
+    else
+      put_json(j, bytes, count);
     return 1;
   }
-  place(j, (import_value){.type = type, .is_true = is_true, .at = put(&j->event, bytes, count), .bytes = (uint32_t)count});
+  place(j, (import_value){.type = type,
+                          .is_true = is_true,
+                          .at = put(&j->event, bytes, count),
+                          .bytes = (uint32_t)count});
   return 1;
 }
 
 static int on_null(void *j) { return scalar(j, IMPORT_NULL, "null", 4, false); }
-static int on_bool(void *j, int value) { return scalar(j, IMPORT_BOOL, value ? "true" : "false", value ? 4 : 5, value != 0); }
-static int on_number(void *j, const char *digits, size_t count) { return scalar(j, IMPORT_NUMBER, digits, count, false); }
-static int on_string(void *j, const unsigned char *bytes, size_t count) { return scalar(j, IMPORT_TEXT, (const char *)bytes, count, false); }
+static int on_bool(void *j, int value) {
+  return scalar(j, IMPORT_BOOL, value ? "true" : "false", value ? 4 : 5, value != 0);
+}
+static int on_number(void *j, const char *digits, size_t count) {
+  return scalar(j, IMPORT_NUMBER, digits, count, false);
+}
+static int on_string(void *j, const unsigned char *bytes, size_t count) {
+  return scalar(j, IMPORT_TEXT, (const char *)bytes, count, false);
+}
 
 /* ---- what opens and closes ---- */
 
@@ -253,16 +283,22 @@ static void open_at(import_json *j, bool is_object) {
         return;
       }
       if (j->member == IMPORT_ID2) {
-        begin_json(j, MODE_VALUE, KEY_BYTES_MAX); /* {"local":"0x1"} tells ids apart as well as its number */
+        /* {"local":"0x1"} tells ids apart as well as its number */
+        begin_json(j, MODE_VALUE, KEY_BYTES_MAX);
         break;
       }
-      if (j->member == IMPORT_STACK) j->event.members[IMPORT_STACK].type = IMPORT_JSON; /* that it is there */
-      else j->event.is_odd |= j->member != NO_MEMBER || j->is_args;
+      /* that it is there */
+      if (j->member == IMPORT_STACK)
+        j->event.members[IMPORT_STACK].type = IMPORT_JSON;
+      else
+        j->event.is_odd |= j->member != NO_MEMBER || j->is_args;
       skip(j);
       break;
     case MODE_ARGS:
-      if (j->event.arg_count < IMPORT_ARGS_MAX) begin_json(j, MODE_VALUE, IMPORT_JSON_BYTES_MAX);
-      else skip(j), j->event.is_cut = true;
+      if (j->event.arg_count < IMPORT_ARGS_MAX)
+        begin_json(j, MODE_VALUE, IMPORT_JSON_BYTES_MAX);
+      else
+        skip(j), j->event.is_cut = true;
       break;
     case MODE_FRAMES:
       if (is_object) {
@@ -271,18 +307,23 @@ static void open_at(import_json *j, bool is_object) {
       }
       skip(j);
       break;
-    case MODE_FRAME: skip(j); break;
+    case MODE_FRAME:
+      skip(j);
+      break;
     case MODE_SAMPLES:
       j->sample_count++;
       skip(j);
       break;
     case MODE_OVER: /* one object a line: each is a trace, and all are one */
-      if (is_object && !j->is_bare) begin_line(j);
-      else refuse_more(j);
+      if (is_object && !j->is_bare)
+        begin_line(j);
+      else
+        refuse_more(j);
       return;
     case MODE_METADATA:
     case MODE_VALUE:
-    case MODE_SKIP: break;
+    case MODE_SKIP:
+      break;
   }
 }
 
@@ -308,7 +349,9 @@ static void close_json(import_json *j) {
   const bool is_cut = j->is_cut;
   const bool is_metadata = j->mode == MODE_METADATA;
   j->metadata_cut_count += is_cut && is_metadata && !is_dropped_anyway(j);
-  const import_value value = {.type = is_cut && !is_metadata ? IMPORT_TEXT : IMPORT_JSON, .at = (uint32_t)j->value_at, .bytes = (uint32_t)(j->event.count - j->value_at)};
+  const import_value value = {.type = is_cut && !is_metadata ? IMPORT_TEXT : IMPORT_JSON,
+                              .at = (uint32_t)j->value_at,
+                              .bytes = (uint32_t)(j->event.count - j->value_at)};
   j->event.is_cut |= is_cut;
   j->mode = j->behind;
   place(j, value);
@@ -324,13 +367,17 @@ static int close_one(import_json *j, bool is_object) {
     case MODE_SKIP:
       if (--j->depth == 0) j->mode = j->behind;
       return 1;
-    case MODE_ARGS: j->mode = MODE_EVENT; return 1;
+    case MODE_ARGS:
+      j->mode = MODE_EVENT;
+      return 1;
     case MODE_EVENT:
       j->mode = MODE_EVENTS;
       j->face.take_event(j->face.user, &j->event);
       reset(&j->event);
       return 1;
-    case MODE_EVENTS: j->mode = j->is_bare ? MODE_OVER : MODE_TOP; return 1;
+    case MODE_EVENTS:
+      j->mode = j->is_bare ? MODE_OVER : MODE_TOP;
+      return 1;
     case MODE_FRAME:
       j->face.take_frame(j->face.user, &j->event);
       j->mode = MODE_FRAMES;
@@ -340,9 +387,12 @@ static int close_one(import_json *j, bool is_object) {
       j->mode = MODE_TOP;
       reset(&j->event);
       return 1;
-    case MODE_TOP: j->mode = MODE_OVER; return 1;
+    case MODE_TOP:
+      j->mode = MODE_OVER;
+      return 1;
     case MODE_START:
-    case MODE_OVER: return 1;
+    case MODE_OVER:
+      return 1;
   }
   return 1;
 }
@@ -378,7 +428,8 @@ static void begin_frame(import_json *j, import_text number) {
 
 static void note_unknown(import_event *event, import_text key) {
   if (event->unknown[0] || key.bytes == 0) return;
-  snprintf(event->unknown, sizeof event->unknown, "%.*s", (int)(key.bytes < IMPORT_UNKNOWN_BYTES ? key.bytes : IMPORT_UNKNOWN_BYTES), key.data);
+  snprintf(event->unknown, sizeof event->unknown, "%.*s",
+           (int)(key.bytes < IMPORT_UNKNOWN_BYTES ? key.bytes : IMPORT_UNKNOWN_BYTES), key.data);
 }
 
 static int on_key(void *user, const unsigned char *bytes, size_t count) {
@@ -418,7 +469,10 @@ static int on_key(void *user, const unsigned char *bytes, size_t count) {
 static void open_yajl(yajl_functions *to) {
   static const char name[] = "libyajl.so.2";
   to->handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-  if (!to->handle) import_fail("traces are read with yajl, which cannot be opened: %s. Type: apt-get install libyajl2", dlerror());
+  if (!to->handle)
+    import_fail(
+        "traces are read with yajl, which cannot be opened: %s. Type: apt-get install libyajl2",
+        dlerror());
   *(void **)&to->alloc = dlsym(to->handle, "yajl_alloc");
   *(void **)&to->config = dlsym(to->handle, "yajl_config");
   *(void **)&to->parse = dlsym(to->handle, "yajl_parse");
@@ -427,7 +481,9 @@ static void open_yajl(yajl_functions *to) {
   *(void **)&to->consumed = dlsym(to->handle, "yajl_get_bytes_consumed");
   *(void **)&to->free_error = dlsym(to->handle, "yajl_free_error");
   *(void **)&to->free = dlsym(to->handle, "yajl_free");
-  if (!to->alloc || !to->config || !to->parse || !to->complete || !to->error || !to->consumed || !to->free_error || !to->free) import_fail("%s is no yajl 2", name);
+  if (!to->alloc || !to->config || !to->parse || !to->complete || !to->error || !to->consumed ||
+      !to->free_error || !to->free)
+    import_fail("%s is no yajl 2", name);
 }
 
 import_json *import_json_create(const import_json_face *face) {
@@ -446,7 +502,8 @@ import_json *import_json_create(const import_json_face *face) {
   json->parser = json->yajl.alloc(&callbacks, NULL, json);
   if (!json->parser) import_fail("no memory");
   json->yajl.config(json->parser, yajl_allow_multiple_values, 1); /* one object a line */
-  json->yajl.config(json->parser, yajl_dont_validate_strings, 1); /* names may hold any bytes: exports put them right */
+  /* names may hold any bytes: exports put them right */
+  json->yajl.config(json->parser, yajl_dont_validate_strings, 1);
   return json;
 }
 
@@ -460,8 +517,11 @@ void import_json_destroy(import_json *json) {
 /* Its first line, without "parse error: ". */
 static void keep_error(import_json *json, const char *bytes, size_t count) {
   static const char begin[] = "parse error: ";
-  unsigned char *const text = json->yajl.error(json->parser, 0, (const unsigned char *)bytes, count);
-  const char *const from = strncmp((char *)text, begin, sizeof begin - 1) == 0 ? (char *)text + sizeof begin - 1 : (char *)text;
+  unsigned char *const text =
+      json->yajl.error(json->parser, 0, (const unsigned char *)bytes, count);
+  const char *const from = strncmp((char *)text, begin, sizeof begin - 1) == 0
+                               ? (char *)text + sizeof begin - 1
+                               : (char *)text;
   snprintf(json->error, sizeof json->error, "%.*s", (int)strcspn(from, "\n"), from);
   json->yajl.free_error(json->parser, text);
 }
@@ -471,13 +531,16 @@ bool import_json_read(import_json *json, const char *bytes, size_t count) {
   const yajl_status status = json->yajl.parse(json->parser, (const unsigned char *)bytes, count);
   json->at += json->yajl.consumed(json->parser);
   if (status == yajl_status_ok) return true;
-  if (status == yajl_status_error) keep_error(json, bytes, count); /* else it was said where it was found */
+  /* else it was said where it was found */
+  if (status == yajl_status_error) keep_error(json, bytes, count);
   json->is_damaged = true;
   return false;
 }
 
 void import_json_refuse(import_json *json, const char *encoding) {
-  snprintf(json->error, sizeof json->error, "it is %s, and JSON is read as UTF-8: iconv -f %s -t UTF-8 makes that of it", encoding, encoding);
+  snprintf(json->error, sizeof json->error,
+           "it is %s, and JSON is read as UTF-8: iconv -f %s -t UTF-8 makes that of it", encoding,
+           encoding);
   json->is_damaged = true;
 }
 
@@ -489,10 +552,16 @@ void import_json_end(import_json *json, import_result *result) {
   result->counts.missed[IMPORT_MISS_SAMPLES] += json->sample_count;
   result->counts.changed[IMPORT_CHANGE_NOT_UTF8] += json->not_utf8_count;
   memcpy(result->error, json->error, sizeof json->error);
-  if (!json->has_events) result->end = json->is_damaged ? IMPORT_DAMAGED : json->mode == MODE_OVER ? IMPORT_NO_TRACE : IMPORT_CUT_SHORT;
-  else if (json->is_damaged) result->end = IMPORT_DAMAGED;
-  else if (json->mode == MODE_OVER) result->end = IMPORT_WHOLE;
-  else result->end = json->is_bare && json->mode == MODE_EVENTS ? IMPORT_OPEN_ARRAY : IMPORT_CUT_SHORT;
+  if (!json->has_events)
+    result->end = json->is_damaged          ? IMPORT_DAMAGED
+                  : json->mode == MODE_OVER ? IMPORT_NO_TRACE
+                                            : IMPORT_CUT_SHORT;
+  else if (json->is_damaged)
+    result->end = IMPORT_DAMAGED;
+  else if (json->mode == MODE_OVER)
+    result->end = IMPORT_WHOLE;
+  else
+    result->end = json->is_bare && json->mode == MODE_EVENTS ? IMPORT_OPEN_ARRAY : IMPORT_CUT_SHORT;
 }
 
 uint64_t import_json_at(const import_json *json) { return json->at; }
@@ -501,7 +570,9 @@ uint64_t import_json_at(const import_json *json) { return json->at; }
 
 import_json *import_json_create(const import_json_face *face) {
   (void)face;
-  import_fail("this build of prof reads no traces: yajl was missing when it was built. Type: apt-get install libyajl-dev, and build it again");
+  import_fail(
+      "this build of prof reads no traces: yajl was missing when it was built. Type: apt-get "
+      "install libyajl-dev, and build it again");
 }
 void import_json_destroy(import_json *json) { (void)json; }
 bool import_json_read(import_json *json, const char *bytes, size_t count) {

@@ -1,5 +1,6 @@
-/* The trace's JSON as a stream: elements of traceEvents one after another, and what stands beside it. Knows the shape, and nothing of what events
-   mean. The parser is yajl, opened when a trace is imported. */
+/* The trace's JSON as a stream: elements of traceEvents one after another, and what stands beside
+   it. Knows the shape, and nothing of what events mean. The parser is yajl, opened when a trace is
+   imported. */
 #ifndef PROF_IMPORT_JSON_H
 #define PROF_IMPORT_JSON_H
 
@@ -12,7 +13,8 @@ typedef struct import_json_face {
   /* One of stackFrames, as frames.h has it. */
   void (*take_frame)(void *user, const import_event *frame);
   void (*take_other)(void *user); /* an element that is no object */
-  void (*take_metadata)(void *user, import_text key, const import_value *value, import_text text); /* a member beside traceEvents */
+  /* a member beside traceEvents */
+  void (*take_metadata)(void *user, import_text key, const import_value *value, import_text text);
 } import_json_face;
 
 typedef struct import_json import_json;

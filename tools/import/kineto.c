@@ -413,12 +413,12 @@ static void keep_metadata(import_state *state, import_text key, import_text text
   import_take_metadata(state, (import_text){name, (size_t)bytes}, text);
 }
 
-/* What every trace says, and what prof tells of itself, says nothing of this one. The capture has the
-   host's name, and an export its own id. */
+/* What every trace says, and what prof tells of itself, says nothing of this one. The capture has
+   the host's name, and an export its own id. */
 static bool is_usual(import_text key, import_text text) {
   static const char *const keys[] = {
-      "schemaVersion", "displayTimeUnit",     "traceName",  "traceEvents",
-      "prof",          "baseTimeNanoseconds", "stackFrames", "host_name", "trace_id"};
+      "schemaVersion",       "displayTimeUnit", "traceName", "traceEvents", "prof",
+      "baseTimeNanoseconds", "stackFrames",     "host_name", "trace_id"};
   for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
     if (import_text_is(key, keys[i])) return true;
   const bool is_ours =
@@ -465,8 +465,10 @@ void import_kineto_metadata(import_state *state, import_text key, const import_v
              (int)(text.bytes < sizeof state->host ? text.bytes : sizeof state->host), text.data);
   if (import_text_is(key, "stackFrames") && !import_text_is(text, "{}"))
     import_miss_one(state, IMPORT_MISS_STACK);
-  if (import_text_is(key, "systemTraceEvents")) miss_system(state, value, text);
-  else if (!is_usual(key, text)) keep_metadata(state, key, text);
+  if (import_text_is(key, "systemTraceEvents"))
+    miss_system(state, value, text);
+  else if (!is_usual(key, text))
+    keep_metadata(state, key, text);
 }
 
 /* A capture counts from its clock's 0, and a trace may begin before that. */

@@ -366,9 +366,8 @@ static void play(player *p, const import_late_entry *entry) {
       return;
     case 'b':
     case 'S':
-      play_async(
-          p, entry,
-          import_take_async(p->state, begun_event(p, entry), entry->time, end_of(p, entry)));
+      play_async(p, entry,
+                 import_take_async(p->state, begun_event(p, entry), entry->time, end_of(p, entry)));
       return;
     case 'n':
     case 'T':

@@ -5,9 +5,12 @@
 
 #include "import.h"
 
-void import_launches_add(import_launches *launches, int64_t correlation, int64_t pid, uint64_t start, uint32_t serial) {
-  launches->all = import_room(launches->all, &launches->room, launches->count + 1, sizeof *launches->all);
-  launches->all[launches->count] = (import_launch){correlation, pid, start, serial, (uint32_t)launches->count};
+void import_launches_add(import_launches *launches, int64_t correlation, int64_t pid,
+                         uint64_t start, uint32_t serial) {
+  launches->all =
+      import_room(launches->all, &launches->room, launches->count + 1, sizeof *launches->all);
+  launches->all[launches->count] =
+      (import_launch){correlation, pid, start, serial, (uint32_t)launches->count};
   launches->count++;
 }
 
@@ -27,12 +30,15 @@ void import_launches_sort(import_launches *launches) {
   if (launches->count) qsort(launches->all, launches->count, sizeof *launches->all, in_order);
 }
 
-const import_launch *import_launches_find(const import_launches *launches, int64_t correlation, int64_t pid) {
+const import_launch *import_launches_find(const import_launches *launches, int64_t correlation,
+                                          int64_t pid) {
   size_t low = 0, high = launches->count;
   while (low < high) {
     const size_t middle = low + (high - low) / 2;
-    if (compare(&launches->all[middle], correlation, pid) < 0) low = middle + 1;
-    else high = middle;
+    if (compare(&launches->all[middle], correlation, pid) < 0)
+      low = middle + 1;
+    else
+      high = middle;
   }
   if (low == launches->count || compare(&launches->all[low], correlation, pid) != 0) return NULL;
   return &launches->all[low];

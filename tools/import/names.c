@@ -12,7 +12,8 @@ enum {
   TEXT_BYTES_MAX = 256 << 20 /* of all names together */
 };
 
-/* A site: level, line, then the bytes and the text of each of category, name, file and function. A schema: kind, count, then type, key's bytes, key of each. */
+/* A site: level, line, then the bytes and the text of each of category, name, file and function. A
+   schema: kind, count, then type, key's bytes, key of each. */
 typedef struct item {
   UT_hash_handle hh;
   uint32_t number;
@@ -125,7 +126,8 @@ static void put_site(import_record *record, const item *it, uint32_t late_level)
   const char *at = it->key;
   const uint32_t known = take_number(&at);
   const uint64_t level = known ? known : late_level, line = take_number(&at);
-  const import_text category = take_text(&at), name = take_text(&at), file = take_text(&at), function = take_text(&at);
+  const import_text category = take_text(&at), name = take_text(&at), file = take_text(&at),
+                    function = take_text(&at);
   import_record_begin(record);
   import_record_word(record, level << 32 | line);
   import_record_text(record, name);
@@ -149,9 +151,12 @@ static void put_schema(import_record *record, const item *it) {
 }
 
 /* uthash keeps the order in which they came. */
-void import_names_each(const import_names *names, uint32_t late_level, void (*take)(void *user, import_record *record), void *user) {
+void import_names_each(const import_names *names, uint32_t late_level,
+                       void (*take)(void *user, import_record *record), void *user) {
   import_record *const record = import_make(sizeof *record);
-  for (const item *it = names->sites.items; it; it = it->hh.next) put_site(record, it, late_level), take(user, record);
-  for (const item *it = names->schemas.items; it; it = it->hh.next) put_schema(record, it), take(user, record);
+  for (const item *it = names->sites.items; it; it = it->hh.next)
+    put_site(record, it, late_level), take(user, record);
+  for (const item *it = names->schemas.items; it; it = it->hh.next)
+    put_schema(record, it), take(user, record);
   free(record);
 }

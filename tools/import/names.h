@@ -1,4 +1,5 @@
-/* Names become call sites, and keys of arguments schemas: each once in the capture, however often it comes. */
+/* Names become call sites, and keys of arguments schemas: each once in the capture, however often
+   it comes. */
 #ifndef PROF_IMPORT_NAMES_H
 #define PROF_IMPORT_NAMES_H
 
@@ -39,7 +40,9 @@ uint32_t import_names_site(import_names *names, const import_site *site);
 /* The number; 0: there are too many, and the values have to be left out. */
 uint32_t import_names_schema(import_names *names, const import_schema *schema);
 
-/* Each site's and schema's record, in the order of their numbers. late_level: of the sites of level 0. */
-void import_names_each(const import_names *names, uint32_t late_level, void (*take)(void *user, import_record *record), void *user);
+/* Each site's and schema's record, in the order of their numbers. late_level: of the sites of level
+   0. */
+void import_names_each(const import_names *names, uint32_t late_level,
+                       void (*take)(void *user, import_record *record), void *user);
 
 #endif

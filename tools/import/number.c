@@ -14,7 +14,9 @@ bool import_number_u64(import_text text, uint64_t *out) {
   uint64_t value = 0;
   if (text.bytes == 0) return false;
   for (size_t i = 0; i < text.bytes; i++) {
-    if (!is_digit(text.data[i]) || __builtin_mul_overflow(value, 10u, &value) || __builtin_add_overflow(value, (uint64_t)(text.data[i] - '0'), &value)) return false;
+    if (!is_digit(text.data[i]) || __builtin_mul_overflow(value, 10u, &value) ||
+        __builtin_add_overflow(value, (uint64_t)(text.data[i] - '0'), &value))
+      return false;
   }
   *out = value;
   return true;
@@ -23,7 +25,8 @@ bool import_number_u64(import_text text, uint64_t *out) {
 bool import_number_i64(import_text text, int64_t *out) {
   const bool is_negative = text.bytes > 0 && text.data[0] == '-';
   uint64_t value;
-  if (!import_number_u64((import_text){text.data + is_negative, text.bytes - is_negative}, &value)) return false;
+  if (!import_number_u64((import_text){text.data + is_negative, text.bytes - is_negative}, &value))
+    return false;
   if (value > (uint64_t)INT64_MAX + is_negative) return false;
   *out = is_negative ? (int64_t)(0 - value) : (int64_t)value;
   return true;
@@ -35,7 +38,7 @@ bool import_number_double(import_text text, double *out) {
   memcpy(digits, text.data, text.bytes);
   digits[text.bytes] = '\0';
   if (strspn(digits, "+-.0123456789eE") < text.bytes) return false; /* strtod() takes more */
-  *out = strtod(digits, &end); /* the command sets no locale */
+  *out = strtod(digits, &end);                                      /* the command sets no locale */
   return *end == '\0' && isfinite(*out);
 }
 

@@ -1,4 +1,5 @@
-/* Numbers out of their digits, as integers: a double of microseconds since 1970 has a grid of 250 ns. */
+/* Numbers out of their digits, as integers: a double of microseconds since 1970 has a grid of 250
+   ns. */
 #ifndef PROF_IMPORT_NUMBER_H
 #define PROF_IMPORT_NUMBER_H
 

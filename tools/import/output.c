@@ -15,10 +15,9 @@
 
 enum { TEMPORARY_BYTES = 4096 };
 
-/* What atexit() removes: the file system knows no files without a name, or its name is not yet the final one. */
-static struct {
-  char temporary[TEMPORARY_BYTES];
-} own;
+/* What atexit() removes: the file system knows no files without a name, or its name is not yet the
+   final one. */
+static struct { char temporary[TEMPORARY_BYTES]; } own;
 
 static void remove_temporary(void) {
   if (own.temporary[0]) unlink(own.temporary);
@@ -27,13 +26,17 @@ static void remove_temporary(void) {
 
 static char *folder_of(const char *path) {
   const char *const slash = strrchr(path, '/');
-  char *const folder = slash == NULL ? strdup(".") : slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
+  char *const folder = slash == NULL   ? strdup(".")
+                       : slash == path ? strdup("/")
+                                       : strndup(path, (size_t)(slash - path));
   if (!folder) import_fail("no memory");
   return folder;
 }
 
 static void name_temporary(const import_output *output) {
-  if (snprintf(own.temporary, sizeof own.temporary, "%s/.prof-import-%d.tmp", output->folder, (int)getpid()) < (int)sizeof own.temporary) return;
+  if (snprintf(own.temporary, sizeof own.temporary, "%s/.prof-import-%d.tmp", output->folder,
+               (int)getpid()) < (int)sizeof own.temporary)
+    return;
   own.temporary[0] = '\0';
   import_fail("cannot write '%s': its path is too long", output->path);
 }
@@ -41,10 +44,15 @@ static void name_temporary(const import_output *output) {
 void import_output_open(import_output *output, const char *path, bool must_be_new) {
   struct stat about;
   *output = (import_output){.path = path, .folder = folder_of(path), .must_be_new = must_be_new};
-  if (path[0] == '\0' || path[strlen(path) - 1] == '/') import_fail("cannot write '%s': it is a directory", path);
+  if (path[0] == '\0' || path[strlen(path) - 1] == '/')
+    import_fail("cannot write '%s': it is a directory", path);
   const bool is_there = stat(path, &about) == 0;
-  if (is_there && !S_ISREG(about.st_mode)) import_fail("cannot write '%s': it is %s", path, S_ISDIR(about.st_mode) ? "a directory" : "no file");
-  if (is_there && must_be_new) import_fail("'%s' is there already; name another file with -o, or this one to write over it", path);
+  if (is_there && !S_ISREG(about.st_mode))
+    import_fail("cannot write '%s': it is %s", path,
+                S_ISDIR(about.st_mode) ? "a directory" : "no file");
+  if (is_there && must_be_new)
+    import_fail("'%s' is there already; name another file with -o, or this one to write over it",
+                path);
   signal(SIGXFSZ, SIG_IGN); /* past a file size limit write() says so */
   output->fd = open(output->folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
   if (output->fd >= 0) return;
@@ -60,7 +68,9 @@ static void write_at(const import_output *output, const char *bytes, size_t coun
   while (count > 0) {
     const ssize_t written = pwrite(output->fd, bytes, count, (off_t)at);
     if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) import_fail("cannot write '%s': %s, after %llu bytes", output->path, written < 0 ? strerror(errno) : "nothing was written", (unsigned long long)at);
+    if (written <= 0)
+      import_fail("cannot write '%s': %s, after %llu bytes", output->path,
+                  written < 0 ? strerror(errno) : "nothing was written", (unsigned long long)at);
     bytes += written;
     count -= (size_t)written;
     at += (uint64_t)written;
@@ -72,7 +82,9 @@ void import_output_write(import_output *output, const void *bytes, size_t count)
   output->bytes += count;
 }
 
-void import_output_write_first(import_output *output, const void *bytes, size_t count) { write_at(output, bytes, count, 0); }
+void import_output_write_first(import_output *output, const void *bytes, size_t count) {
+  write_at(output, bytes, count, 0);
+}
 
 /* linkat() refuses a name that is taken: then it gets a temporary one, to be renamed. */
 static int link_nameless(const import_output *output) {
@@ -90,7 +102,8 @@ static int link_nameless(const import_output *output) {
 static int name_it(const import_output *output) {
   const int error = own.temporary[0] ? 0 : link_nameless(output);
   if (error || !own.temporary[0]) return error;
-  const int result = output->must_be_new ? link(own.temporary, output->path) : rename(own.temporary, output->path);
+  const int result =
+      output->must_be_new ? link(own.temporary, output->path) : rename(own.temporary, output->path);
   const int why = errno;
   if (result == 0 && !output->must_be_new) own.temporary[0] = '\0';
   remove_temporary();
@@ -100,7 +113,8 @@ static int name_it(const import_output *output) {
 void import_output_commit(import_output *output) {
   const int error = name_it(output);
   if (error) import_fail("cannot write '%s': %s", output->path, strerror(error));
-  if (close(output->fd) != 0 && errno != EINTR) import_fail("cannot write '%s': %s", output->path, strerror(errno));
+  if (close(output->fd) != 0 && errno != EINTR)
+    import_fail("cannot write '%s': %s", output->path, strerror(errno));
   free(output->folder);
 }
 

@@ -1,4 +1,5 @@
-/* The capture's file: without a name, or under a temporary one beside, until it is whole. A failure leaves nothing behind. */
+/* The capture's file: without a name, or under a temporary one beside, until it is whole. A failure
+   leaves nothing behind. */
 #ifndef PROF_IMPORT_OUTPUT_H
 #define PROF_IMPORT_OUTPUT_H
 

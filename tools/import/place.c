@@ -3,7 +3,9 @@
 
 #include "number.h"
 
-static bool is_text(const import_event *event, const import_value *value) { return value->type == IMPORT_TEXT && import_text_of(event, value).bytes > 0; }
+static bool is_text(const import_event *event, const import_value *value) {
+  return value->type == IMPORT_TEXT && import_text_of(event, value).bytes > 0;
+}
 
 static bool text_arg(const import_event *event, const char *key, import_text *out) {
   const import_value *const value = import_event_arg(event, key);
@@ -15,12 +17,15 @@ static bool text_arg(const import_event *event, const char *key, import_text *ou
 static bool line_arg(const import_event *event, uint32_t *out) {
   const import_value *const value = import_event_arg(event, "line");
   int64_t line;
-  if (!value || value->type != IMPORT_NUMBER || !import_number_i64(import_text_of(event, value), &line) || line < 0 || line > UINT32_MAX) return false;
+  if (!value || value->type != IMPORT_NUMBER ||
+      !import_number_i64(import_text_of(event, value), &line) || line < 0 || line > UINT32_MAX)
+    return false;
   *out = (uint32_t)line;
   return true;
 }
 
-bool import_place_of(const import_event *event, import_text category, import_text name, import_place *place_out) {
+bool import_place_of(const import_event *event, import_text category, import_text name,
+                     import_place *place_out) {
   import_place place = {.function = name};
   *place_out = (import_place){.file = {"", 0}, .function = {"", 0}};
   if (import_text_is(category, "c_function")) {
@@ -40,5 +45,6 @@ bool import_place_has(const import_place *place, const import_event *event, cons
   const import_text key = {event->text + arg->key_at, arg->key_bytes};
   if (place->file.bytes == 0) return false;
   if (place->is_frame) return import_text_is(key, "frame");
-  return import_text_is(key, "file") || import_text_is(key, "line") || (import_text_is(key, "function") && is_text(event, &arg->value));
+  return import_text_is(key, "file") || import_text_is(key, "line") ||
+         (import_text_is(key, "function") && is_text(event, &arg->value));
 }

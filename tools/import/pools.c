@@ -17,39 +17,50 @@ uint32_t import_pools_of(import_pools *pools, bool is_device, int32_t index) {
 
 /* Returns its order. */
 static uint64_t keep(import_pools *pools, const import_piece *piece) {
-  pools->pieces = import_room(pools->pieces, &pools->piece_room, pools->piece_count + 1, sizeof *pools->pieces);
+  pools->pieces =
+      import_room(pools->pieces, &pools->piece_room, pools->piece_count + 1, sizeof *pools->pieces);
   pools->pieces[pools->piece_count] = *piece;
   pools->pieces[pools->piece_count].order = (uint32_t)pools->piece_count;
   return pools->piece_count++;
 }
 
-void import_pools_add(import_pools *pools, const import_piece *piece, uint64_t address, uint64_t words[3]) {
+void import_pools_add(import_pools *pools, const import_piece *piece, uint64_t address,
+                      uint64_t words[3]) {
   const bool is_free = piece->bytes < 0;
   const uint64_t bytes = is_free ? 0 - (uint64_t)piece->bytes : (uint64_t)piece->bytes;
-  words[0] = PROF_I_PIECE_TYPE | (uint64_t)is_free << PROF_I_PIECE_VERB_SHIFT | (uint64_t)piece->pool << PROF_I_PIECE_POOL_SHIFT | bytes << PROF_I_PIECE_BYTES_SHIFT;
+  words[0] = PROF_I_PIECE_TYPE | (uint64_t)is_free << PROF_I_PIECE_VERB_SHIFT |
+             (uint64_t)piece->pool << PROF_I_PIECE_POOL_SHIFT | bytes << PROF_I_PIECE_BYTES_SHIFT;
   words[1] = address;
   words[2] = keep(pools, piece);
 }
 
-/* A trace has sums of blocks, not blocks: they stand behind each other where no piece is, and what is released goes from their end. */
-void import_pools_note(import_pools *pools, uint32_t pool, uint64_t ticks, prof_i_verb verb, uint64_t bytes, import_record *record) {
+/* A trace has sums of blocks, not blocks: they stand behind each other where no piece is, and what
+   is released goes from their end. */
+void import_pools_note(import_pools *pools, uint32_t pool, uint64_t ticks, prof_i_verb verb,
+                       uint64_t bytes, import_record *record) {
   const uint64_t blocks = UINT64_C(1) << 62, reserved = pools->pools[pool - 1].reserved;
-  const import_piece piece = {.ticks = ticks, .reserved = (int64_t)reserved, .pool = pool, .total = -1};
+  const import_piece piece = {
+      .ticks = ticks, .reserved = (int64_t)reserved, .pool = pool, .total = -1};
   import_record_begin(record);
   import_record_word(record, verb | (uint64_t)pool << 32);
-  import_record_word(record, verb == PROF_I_VERB_OOM ? 0 : blocks + (verb == PROF_I_VERB_RESERVE ? reserved - bytes : reserved));
+  import_record_word(record,
+                     verb == PROF_I_VERB_OOM
+                         ? 0
+                         : blocks + (verb == PROF_I_VERB_RESERVE ? reserved - bytes : reserved));
   import_record_word(record, bytes);
   import_record_word(record, keep(pools, &piece));
   import_record_word(record, PROF_I_USED_ZERO + reserved);
   import_record_end(record, PROF_I_KIND_MEMORY, 0, 0, 0, 0);
 }
 
-int64_t import_pools_reserve(import_pools *pools, uint32_t number, int64_t reserved, int64_t bytes, int64_t total) {
+int64_t import_pools_reserve(import_pools *pools, uint32_t number, int64_t reserved, int64_t bytes,
+                             int64_t total) {
   import_pool *const pool = &pools->pools[number - 1];
   if (reserved < 0 || reserved >= (int64_t)(PROF_I_USED_ZERO / 2)) return 0;
   if (!pool->has_reserved) {
     pool->has_reserved = true;
-    pool->reserved_before = pool->reserved = total >= 0 && total == bytes ? 0 : (uint64_t)reserved; /* the pool's first piece of all: its block is new, too */
+    /* the pool's first piece of all: its block is new, too */
+    pool->reserved_before = pool->reserved = total >= 0 && total == bytes ? 0 : (uint64_t)reserved;
   }
   const int64_t more = reserved - (int64_t)pool->reserved;
   pool->reserved = (uint64_t)reserved;
@@ -62,14 +73,19 @@ static int by_time(const void *a, const void *b) {
   return (x->order > y->order) - (x->order < y->order);
 }
 
-static void begin(import_pool *pool, const import_piece *first, uint32_t number, uint64_t start_ticks) {
+static void begin(import_pool *pool, const import_piece *first, uint32_t number,
+                  uint64_t start_ticks) {
   prof_i_pool_state *const state = &pool->state;
   pool->is_known = first->total >= first->bytes && first->total >= 0;
   pool->used_before = pool->is_known ? (uint64_t)(first->total - first->bytes) : 0;
   if (pool->used_before >= PROF_I_USED_ZERO / 2) pool->used_before = 0, pool->is_known = false;
-  *state = (prof_i_pool_state){.used = PROF_I_USED_ZERO + pool->used_before, .number = number, .kind = PROF_MEMORY_POOL, .allocated = PROF_I_USED_ZERO + pool->reserved_before};
+  *state = (prof_i_pool_state){.used = PROF_I_USED_ZERO + pool->used_before,
+                               .number = number,
+                               .kind = PROF_MEMORY_POOL,
+                               .allocated = PROF_I_USED_ZERO + pool->reserved_before};
   state->used_peaks[0] = (prof_i_peak){state->used, start_ticks, state->used, start_ticks};
-  state->allocated_peaks[0] = (prof_i_peak){state->allocated, start_ticks, state->allocated, start_ticks};
+  state->allocated_peaks[0] =
+      (prof_i_peak){state->allocated, start_ticks, state->allocated, start_ticks};
 }
 
 static void play(prof_i_pool_state *state, const import_piece *piece) {
@@ -108,15 +124,19 @@ void import_pools_settle(import_pools *pools, uint64_t start_ticks) {
   }
 }
 
-void import_pools_record(const import_pools *pools, uint32_t number, int32_t device_type, uint64_t at, import_record *record) {
+void import_pools_record(const import_pools *pools, uint32_t number, int32_t device_type,
+                         uint64_t at, import_record *record) {
   const import_pool *const pool = &pools->pools[number - 1];
   const uint64_t line = PROF_I_POOL_STATE_ALIGNMENT, from = at + PROF_I_POOL_STATE_WORD * 8;
-  const uint32_t to_state = PROF_I_POOL_STATE_WORD + (uint32_t)(((from + line - 1) / line * line - from) / 8);
+  const uint32_t to_state =
+      PROF_I_POOL_STATE_WORD + (uint32_t)(((from + line - 1) / line * line - from) / 8);
   char name[PROF_I_NAME_BYTES];
-  const int bytes = pool->is_device ? snprintf(name, sizeof name, "[memory] of GPU %d", pool->index) : snprintf(name, sizeof name, "[memory] of the host");
+  const int bytes = pool->is_device ? snprintf(name, sizeof name, "[memory] of GPU %d", pool->index)
+                                    : snprintf(name, sizeof name, "[memory] of the host");
   import_record_begin(record);
   import_record_word(record, number | (uint64_t)PROF_MEMORY_POOL << 32);
-  import_record_word(record, (uint32_t)(pool->is_device ? device_type : PROF_DEVICE_CPU) | (uint64_t)(uint32_t)(pool->is_device ? pool->index : 0) << 32);
+  import_record_word(record, (uint32_t)(pool->is_device ? device_type : PROF_DEVICE_CPU) |
+                                 (uint64_t)(uint32_t)(pool->is_device ? pool->index : 0) << 32);
   import_record_word(record, number | UINT64_C(1) << 32);
   import_record_word(record, pool->used_before);
   import_record_word(record, pool->reserved_before);

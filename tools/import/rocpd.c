@@ -40,9 +40,9 @@ static const char *const known[] = {"rocpd_metadata",
 typedef struct set {
   import_reader *reader;
   const char *suffix;
-  uint32_t group; /* equal numbers of two sets mean different things */
+  uint32_t group;    /* equal numbers of two sets mean different things */
   int64_t first_gpu; /* the number of its machine's first GPU */
-  bool is_first; /* the first set of its machine */
+  bool is_first;     /* the first set of its machine */
   bool has_json, has_categories, has_pmc;
   import_side args, counters;
 } set;

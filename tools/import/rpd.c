@@ -305,7 +305,8 @@ static bool has_one_a_call(const import_reader *reader, const char *table) {
   char query[IMPORT_QUERY_BYTES];
   snprintf(query, sizeof query,
            "SELECT sum(pk > 0) = 1 AND sum(pk > 0 AND name = 'api_ptr_id') = 1"
-           " FROM pragma_table_info('%s')", table);
+           " FROM pragma_table_info('%s')",
+           table);
   return import_database_count(reader->database, query) == 1;
 }
 

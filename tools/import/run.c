@@ -23,7 +23,8 @@ enum { READ_BYTES = 256 << 10, QUIET_S = 2 };
 static bool note_end(const import_result *r, char to[IMPORT_NOTE_BYTES]) {
   const unsigned long long at = r->at;
   if (r->end != IMPORT_CUT_SHORT && r->end != IMPORT_DAMAGED) return false;
-  const char *const what = r->end == IMPORT_CUT_SHORT ? "ends in the middle, behind" : "is damaged near";
+  const char *const what =
+      r->end == IMPORT_CUT_SHORT ? "ends in the middle, behind" : "is damaged near";
   snprintf(to, IMPORT_NOTE_BYTES, "not taken: what follows, for the trace %s byte %llu%s", what, at,
            r->was_packed ? ", unpacked" : "");
   return true;
@@ -54,8 +55,9 @@ bool import_note(const import_result *result, int index, char to[IMPORT_NOTE_BYT
                             : change == IMPORT_CHANGE_MEMBER ? c->member
                                                              : "";
   if (count == 0) return false;
-  const int used = snprintf(to, IMPORT_NOTE_BYTES, "%s %llu %s", is_miss ? "not taken:" : "taken:", count,
-                            is_miss ? misses[index] : changes[change]);
+  const int used =
+      snprintf(to, IMPORT_NOTE_BYTES, "%s %llu %s", is_miss ? "not taken:" : "taken:", count,
+               is_miss ? misses[index] : changes[change]);
   if (*first && used > 0 && used < IMPORT_NOTE_BYTES)
     snprintf(to + used, (size_t)(IMPORT_NOTE_BYTES - used), " (the first: %s)", first);
   return true;
@@ -104,15 +106,24 @@ static void take_event(void *user, const import_event *event) { import_kineto_ev
 static void take_frame(void *user, const import_event *frame) {
   import_frames_add(&((import_state *)user)->frames, frame);
 }
-static void take_other(void *user) { ((import_state *)user)->counts->missed[IMPORT_MISS_NOT_OBJECT]++; }
-static void take_metadata(void *user, import_text key, const import_value *value, import_text text) { import_kineto_metadata(user, key, value, text); }
+static void take_other(void *user) {
+  ((import_state *)user)->counts->missed[IMPORT_MISS_NOT_OBJECT]++;
+}
+static void take_metadata(void *user, import_text key, const import_value *value,
+                          import_text text) {
+  import_kineto_metadata(user, key, value, text);
+}
 
-/* Of text that is not UTF-8, by its mark or by the zeros beside its first character; NULL: it may be. */
+/* Of text that is not UTF-8, by its mark or by the zeros beside its first character; NULL: it may
+   be. */
 static const char *wide_encoding(const char *bytes, size_t count) {
   static const struct {
     const char *name, *mark;
     size_t mark_bytes, width;
-  } all[] = {{"UTF-32", "\xff\xfe\0\0", 4, 4}, {"UTF-32", "\0\0\xfe\xff", 4, 4}, {"UTF-16", "\xff\xfe", 2, 2}, {"UTF-16", "\xfe\xff", 2, 2}};
+  } all[] = {{"UTF-32", "\xff\xfe\0\0", 4, 4},
+             {"UTF-32", "\0\0\xfe\xff", 4, 4},
+             {"UTF-16", "\xff\xfe", 2, 2},
+             {"UTF-16", "\xfe\xff", 2, 2}};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
     const size_t width = all[i].width;
     if (count < 4) return NULL;
@@ -129,12 +140,14 @@ static void read_all(import_state *state, import_input *input, import_result *re
   static const char mark[] = "\xef\xbb\xbf"; /* of UTF-8; no JSON, and there are who write it */
   const import_json_face face = {state, take_event, take_frame, take_other, take_metadata};
   import_json *const json = import_json_create(&face);
-  char *const bytes = import_make(READ_BYTES), *const clean = import_make(import_clean_room(READ_BYTES));
+  char *const bytes = import_make(READ_BYTES), *const clean =
+                                                   import_make(import_clean_room(READ_BYTES));
   import_cleaner cleaner = {0};
   progress shown = {.began = time(NULL)};
   bool goes_on = true, is_database = false;
   const char *what = NULL; /* the file is, if it cannot be JSON */
-  for (size_t count, read = 0; goes_on && (count = import_input_read(input, bytes, READ_BYTES)) > 0; read += count) {
+  for (size_t count, read = 0; goes_on && (count = import_input_read(input, bytes, READ_BYTES)) > 0;
+       read += count) {
     const char *const encoding = read == 0 ? wide_encoding(bytes, count) : NULL;
     is_database = read == 0 && import_input_begins_database(bytes, count);
     if (is_database) break;
@@ -146,7 +159,8 @@ static void read_all(import_state *state, import_input *input, import_result *re
       break;
     }
     const size_t skipped = read == 0 && count >= 3 && memcmp(bytes, mark, 3) == 0 ? 3 : 0;
-    goes_on = import_json_read(json, clean, import_clean(&cleaner, bytes + skipped, count - skipped, clean));
+    goes_on = import_json_read(json, clean,
+                               import_clean(&cleaner, bytes + skipped, count - skipped, clean));
     show(&shown, input);
   }
   if (goes_on && !what) import_json_read(json, clean, import_clean_end(&cleaner, clean));
@@ -172,7 +186,9 @@ static void read_all(import_state *state, import_input *input, import_result *re
 }
 
 static bool is_empty(const import_counts *counts) {
-  return counts->scopes + counts->device_scopes + counts->instants + counts->counters + counts->flow_ends + counts->memory_events + counts->step_marks == 0;
+  return counts->scopes + counts->device_scopes + counts->instants + counts->counters +
+             counts->flow_ends + counts->memory_events + counts->step_marks ==
+         0;
 }
 
 void import_run(const char *from, const char *to, bool must_be_new, import_result *result_out) {

@@ -15,13 +15,18 @@ typedef struct kind {
   const char *what;
 } kind;
 
-#define KIND(magic, what) {magic, sizeof(magic) - 1, what}
+#define KIND(magic, what) \
+  { magic, sizeof(magic) - 1, what }
 
 static const kind kinds[] = {
-    KIND("\x7f" "ELF", "a program or a library"),
+    KIND("\x7f"
+         "ELF",
+         "a program or a library"),
     KIND("PK\x03\x04", "a zip archive; unpack it first"),
     KIND("PERFILE2", "data of perf, which `perf script` prints"),
-    KIND("\xfd" "7zXZ", "compressed by xz; unpack it first"),
+    KIND("\xfd"
+         "7zXZ",
+         "compressed by xz; unpack it first"),
     KIND("BZh", "compressed by bzip2; unpack it first"),
     KIND("\x28\xb5\x2f\xfd", "compressed by zstd; unpack it first"),
     KIND("<", "XML or HTML"),

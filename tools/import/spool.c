@@ -18,14 +18,16 @@ enum { WAITING_WORDS = 128 << 10 };
 static int open_nameless(const char *folder) {
   const int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   char path[4096];
-  if (fd >= 0 || snprintf(path, sizeof path, "%s/.prof-import-XXXXXX", folder) >= (int)sizeof path) return fd;
+  if (fd >= 0 || snprintf(path, sizeof path, "%s/.prof-import-XXXXXX", folder) >= (int)sizeof path)
+    return fd;
   const int named = mkostemp(path, O_CLOEXEC);
   if (named >= 0) unlink(path);
   return named;
 }
 
 void import_spool_open(import_spool *spool, const char *folder) {
-  *spool = (import_spool){.fd = open_nameless(folder), .waiting = import_make(WAITING_WORDS * sizeof(uint64_t))};
+  *spool = (import_spool){.fd = open_nameless(folder),
+                          .waiting = import_make(WAITING_WORDS * sizeof(uint64_t))};
   if (spool->fd < 0) import_fail("cannot write into '%s': %s", folder, strerror(errno));
 }
 
@@ -35,14 +37,18 @@ static void flush(import_spool *spool) {
   while (left > 0) {
     const ssize_t written = write(spool->fd, from, left);
     if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) import_fail("cannot keep %llu bytes beside the output: %s", (unsigned long long)spool->count * 8, written < 0 ? strerror(errno) : "nothing was written");
+    if (written <= 0)
+      import_fail("cannot keep %llu bytes beside the output: %s",
+                  (unsigned long long)spool->count * 8,
+                  written < 0 ? strerror(errno) : "nothing was written");
     from += written;
     left -= (size_t)written;
   }
   spool->flushed = spool->count;
 }
 
-uint64_t import_spool_add(import_spool *spool, const uint64_t *words, uint32_t count, uint32_t bits) {
+uint64_t import_spool_add(import_spool *spool, const uint64_t *words, uint32_t count,
+                          uint32_t bits) {
   const uint64_t place = spool->count << 20 | (uint64_t)count << 4 | bits;
   for (uint32_t done = 0, part; done < count; done += part) {
     if (spool->count - spool->flushed == WAITING_WORDS) flush(spool);

@@ -17,7 +17,8 @@
 
 enum { IMPORT_NAME_BYTES = 64 };
 
-/* A device's scope waits in the spool with its launch's number, where the launch will be: its serial is this until then. */
+/* A device's scope waits in the spool with its launch's number, where the launch will be: its
+   serial is this until then. */
 #define IMPORT_LAUNCH_WAITS UINT64_MAX
 /* With the kind of a device's scope, until devices are settled: an arrow led to it from its
    launch. */
@@ -39,14 +40,16 @@ typedef struct import_state {
   import_counts *counts;
   const import_result *result;
   bool has_pid;
-  bool has_forward_numbers; /* operators say their forward threads: exports draw the arrows from forward to backward out of that */
+  /* operators say their forward threads: exports draw the arrows from forward to backward out of
+     that */
+  bool has_forward_numbers;
   uint64_t begin_ticks, end_ticks; /* of all that was taken */
-  uint64_t order; /* of the event at hand, as import_entry has it */
+  uint64_t order;                  /* of the event at hand, as import_entry has it */
   int64_t base_ns; /* of CLOCK_REALTIME, which times count from; 0: they are what they are */
   int64_t pid;
   uint32_t made_stream_count; /* of streams that have no number */
-  uint32_t member_count;    /* kept of those beside the events */
-  int32_t rank, world_size; /* rank: -1 where nobody says */
+  uint32_t member_count;      /* kept of those beside the events */
+  int32_t rank, world_size;   /* rank: -1 where nobody says */
   char host[IMPORT_NAME_BYTES];
 } import_state;
 

@@ -174,8 +174,10 @@ static void note_pid(import_state *state, int64_t pid) {
 
 void import_take_process_number(import_state *state, int64_t pid, int64_t number) {
   const import_thread_id process = {pid, INT64_MIN};
-  if (number == pid) note_pid(state, pid);
-  else import_threads_say_number(&state->threads, process, number);
+  if (number == pid)
+    note_pid(state, pid);
+  else
+    import_threads_say_number(&state->threads, process, number);
 }
 
 import_thread *import_take_host(import_state *state, const import_event *event) {
@@ -394,13 +396,13 @@ static import_text name_graph(import_state *state, const import_event *event,
     import_threads_put_process(&state->threads, process->pid, about);
     used += snprintf(to + used, IMPORT_TEXT_BYTES_MAX - (size_t)used, " (%s)", about);
   }
-  uint64_t counter = import_graphs_hash((uint64_t)process->pid,
-                                        import_member_text(event, IMPORT_NAME));
+  uint64_t counter =
+      import_graphs_hash((uint64_t)process->pid, import_member_text(event, IMPORT_NAME));
   counter = import_graphs_hash(counter, import_member_text(event, has_id));
   counter = import_graphs_hash(counter, key);
   const int64_t place = import_devices_has_counters(process) ? process->pid : INT64_MIN;
-  const size_t more = import_graphs_tell(&state->graphs, to, (size_t)used, IMPORT_TEXT_BYTES_MAX,
-                                         place, counter);
+  const size_t more =
+      import_graphs_tell(&state->graphs, to, (size_t)used, IMPORT_TEXT_BYTES_MAX, place, counter);
   return (import_text){to, (size_t)used + more};
 }
 

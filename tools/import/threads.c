@@ -22,7 +22,8 @@ enum { NEAR_LANES = 256 };
 
 static int64_t made_up(import_text text) {
   uint64_t hash = 14695981039346656037u; /* FNV-1a */
-  for (size_t i = 0; i < text.bytes; i++) hash = (hash ^ (unsigned char)text.data[i]) * 1099511628211u;
+  for (size_t i = 0; i < text.bytes; i++)
+    hash = (hash ^ (unsigned char)text.data[i]) * 1099511628211u;
   return (int64_t)(hash | UINT64_C(1) << 63);
 }
 
@@ -34,7 +35,9 @@ static int64_t number_of(const import_event *event, import_member member) {
   return import_number_whole(text, &number) ? number : made_up(text);
 }
 
-import_thread_id import_threads_id(const import_event *event) { return (import_thread_id){number_of(event, IMPORT_PID), number_of(event, IMPORT_TID)}; }
+import_thread_id import_threads_id(const import_event *event) {
+  return (import_thread_id){number_of(event, IMPORT_PID), number_of(event, IMPORT_TID)};
+}
 
 bool import_threads_is_made(int64_t tid) {
   return tid >= made_first && tid < made_first + made_step;
@@ -71,8 +74,10 @@ import_thread *import_threads_stream_of(const import_threads *threads, import_th
   return found ? found->thread : NULL;
 }
 
-import_thread *import_threads_stream(import_threads *threads, int64_t device, int64_t stream, import_thread_id row) {
-  import_thread *const thread = find(threads, &(import_thread){.key = {{row.pid, stream}, device}, .called = row});
+import_thread *import_threads_stream(import_threads *threads, int64_t device, int64_t stream,
+                                     import_thread_id row) {
+  import_thread *const thread =
+      find(threads, &(import_thread){.key = {{row.pid, stream}, device}, .called = row});
   if (thread->called.tid == row.tid && thread->count) return thread;
   if (import_threads_stream_of(threads, row)) return thread;
   import_stream_row *const made = import_make(sizeof *made);
@@ -161,7 +166,8 @@ void import_threads_put_process(const import_threads *threads, int64_t pid,
 /* ---- events ---- */
 
 void import_thread_add(import_thread *thread, import_entry entry) {
-  thread->entries = import_room(thread->entries, &thread->room, thread->count + 1, sizeof *thread->entries);
+  thread->entries =
+      import_room(thread->entries, &thread->room, thread->count + 1, sizeof *thread->entries);
   thread->entries[thread->count++] = entry;
   if (entry.place & IMPORT_ENTRY_MARK) return;
   thread->has_functions |= (entry.place & IMPORT_ENTRY_FUNCTION) != 0;
@@ -203,8 +209,10 @@ static size_t count_before(const import_thread *thread, uint64_t time) {
   size_t low = 0, high = thread->sorted_count;
   while (low < high) {
     const size_t middle = low + (high - low) / 2;
-    if (thread->entries[middle].start < time) low = middle + 1;
-    else high = middle;
+    if (thread->entries[middle].start < time)
+      low = middle + 1;
+    else
+      high = middle;
   }
   return low;
 }
@@ -233,7 +241,8 @@ static bool is_beside(import_text name, import_text wanted) {
 /* "NAME (overlapping NUMBER)" taken apart. False: it is called otherwise. */
 static bool read_lane_name(import_text name, import_text *before_out, int64_t *number_out) {
   static const char mark[] = " (overlapping ";
-  const char *const at = name.bytes > sizeof mark ? memmem(name.data, name.bytes, mark, sizeof mark - 1) : NULL;
+  const char *const at =
+      name.bytes > sizeof mark ? memmem(name.data, name.bytes, mark, sizeof mark - 1) : NULL;
   if (!at || name.data[name.bytes - 1] != ')') return false;
   const char *const digits = at + sizeof mark - 1;
   *before_out = (import_text){name.data, (size_t)(at - name.data)};
@@ -314,7 +323,8 @@ void import_thread_move(import_thread *from, import_thread *to) {
 }
 
 void import_threads_join(import_threads *threads) {
-  threads->joined = import_make(((size_t)threads->count * 2 + 1) * sizeof *threads->joined); /* a lane's thread may come by this alone, and is no lane then */
+  /* a lane's thread may come by this alone, and is no lane then */
+  threads->joined = import_make(((size_t)threads->count * 2 + 1) * sizeof *threads->joined);
   last_nears nears = find_last_nears(threads);
   for (import_thread *lane = threads->all; lane; lane = lane->hh.next) {
     import_thread_id id;
@@ -327,17 +337,23 @@ void import_threads_join(import_threads *threads) {
   free(nears.items);
 }
 
-uint32_t import_threads_serial(const import_threads *threads, uint32_t serial) { return threads->joined && threads->joined[serial] ? threads->joined[serial] : serial; }
+uint32_t import_threads_serial(const import_threads *threads, uint32_t serial) {
+  return threads->joined && threads->joined[serial] ? threads->joined[serial] : serial;
+}
 
-/* Marks functions that overlap, and those that one of them called. What holds nothing overlaps with nothing. stack: room for all. */
+/* Marks functions that overlap, and those that one of them called. What holds nothing overlaps with
+   nothing. stack: room for all. */
 static void find_overlapping(import_entry *entries, size_t count, import_entry **stack) {
   size_t depth = 0, moved_depth = 0;
   uint64_t moved_end = 0;
   for (import_entry *it = entries; it != entries + count; it++) {
     if (it->place & (IMPORT_ENTRY_MARK | IMPORT_ENTRY_ASYNC)) continue;
     while (depth > 0 && stack[depth - 1]->end <= it->start) depth--;
-    while (depth > 0 && it->end > stack[depth - 1]->end && stack[depth - 1]->place & IMPORT_ENTRY_FUNCTION) stack[--depth]->place |= IMPORT_ENTRY_MOVED;
-    const bool overlaps = depth > 0 && it->end > stack[depth - 1]->end, is_called = it->end <= moved_end && depth <= moved_depth;
+    while (depth > 0 && it->end > stack[depth - 1]->end &&
+           stack[depth - 1]->place & IMPORT_ENTRY_FUNCTION)
+      stack[--depth]->place |= IMPORT_ENTRY_MOVED;
+    const bool overlaps = depth > 0 && it->end > stack[depth - 1]->end,
+               is_called = it->end <= moved_end && depth <= moved_depth;
     if (!(it->place & IMPORT_ENTRY_FUNCTION) || !(overlaps || is_called)) {
       stack[depth++] = it;
       continue;
@@ -360,7 +376,8 @@ void import_thread_part(import_threads *threads, import_thread *thread) {
     const import_entry it = thread->entries[i];
     if (!(it.place & IMPORT_ENTRY_MARK) && it.place & IMPORT_ENTRY_MOVED)
       import_thread_add(import_threads_python(threads, thread->called), it);
-    else thread->entries[kept++] = it;
+    else
+      thread->entries[kept++] = it;
   }
   thread->count = kept;
 }
@@ -387,8 +404,7 @@ static int inner_first(const void *a, const void *b) {
 }
 
 void import_thread_sort(import_thread *thread) {
-  if (thread->count)
-    qsort(thread->entries, thread->count, sizeof *thread->entries, inner_first);
+  if (thread->count) qsort(thread->entries, thread->count, sizeof *thread->entries, inner_first);
 }
 
 void import_threads_fini(import_threads *threads) {

@@ -13,7 +13,8 @@ typedef struct import_thread_id {
   int64_t pid, tid;
 } import_thread_id;
 
-/* Lines that are no thread's own: beside one, for functions of Python that overlap with scopes (see import_thread_part()), and for asynchronous events (async.h). */
+/* Lines that are no thread's own: beside one, for functions of Python that overlap with scopes (see
+   import_thread_part()), and for asynchronous events (async.h). */
 enum { IMPORT_HOST = -1, IMPORT_PYTHON = -2, IMPORT_ASYNC = -3 };
 
 /* A stream's device: the process's only one, if no event gives a number. */
@@ -24,7 +25,9 @@ enum { IMPORT_PROCESS_BYTES = 33 };
 typedef struct import_thread {
   struct {
     import_thread_id id;
-    int64_t device; /* IMPORT_HOST, IMPORT_PYTHON, IMPORT_ASYNC; else the device's number, as the trace has it, and id is process and stream */
+    /* IMPORT_HOST, IMPORT_PYTHON, IMPORT_ASYNC; else the device's number, as the trace has it, and
+       id is process and stream */
+    int64_t device;
   } key;
   UT_hash_handle hh;
   import_thread_id called; /* its row, for its name */
@@ -33,7 +36,7 @@ typedef struct import_thread {
   size_t count, room;
   bool is_sorted;      /* its first entries are its scopes, by start: import_thread_find() */
   size_t sorted_count; /* so many */
-  uint32_t device; /* of a stream, in the capture: devices.h */
+  uint32_t device;     /* of a stream, in the capture: devices.h */
   bool has_functions;
 } import_thread;
 
@@ -60,7 +63,8 @@ typedef struct import_threads {
   import_row *rows;
   import_stream_row *streams;
   uint32_t count;
-  uint32_t *joined; /* by a thread's serial the one that its events went to; NULL: each has its own */
+  /* by a thread's serial the one that its events went to; NULL: each has its own */
+  uint32_t *joined;
 } import_threads;
 
 import_thread_id import_threads_id(const import_event *event);
@@ -78,12 +82,14 @@ bool import_threads_is_made(int64_t tid);
 import_thread *import_threads_host(import_threads *threads, import_thread_id id);
 import_thread *import_threads_python(import_threads *threads, import_thread_id id);
 import_thread *import_threads_async(import_threads *threads, import_thread_id id);
-import_thread *import_threads_stream(import_threads *threads, int64_t device, int64_t stream, import_thread_id row);
+import_thread *import_threads_stream(import_threads *threads, int64_t device, int64_t stream,
+                                     import_thread_id row);
 /* The stream whose work stands on that row; NULL: none. */
 import_thread *import_threads_stream_of(const import_threads *threads, import_thread_id row);
 
 void import_threads_name(import_threads *threads, import_thread_id id, import_text name);
-import_text import_threads_name_of(const import_threads *threads, import_thread_id id); /* empty: none */
+/* empty: none */
+import_text import_threads_name_of(const import_threads *threads, import_thread_id id);
 
 /* What the thread, or the stream, of that row is called by the capture that prof exported. Before
    any event of the row. */
@@ -95,7 +101,8 @@ int64_t import_threads_number_of(const import_threads *threads, import_thread_id
 /* What the process of that number is called by the capture that prof exported. */
 int64_t import_threads_process_number(const import_threads *threads, int64_t pid);
 
-/* The last scope that began at that time or before; NULL: none. Marks that are added afterwards are not looked at. */
+/* The last scope that began at that time or before; NULL: none. Marks that are added afterwards are
+   not looked at. */
 const import_entry *import_thread_find(import_thread *thread, uint64_t time);
 /* The first scope that begins at that time or later; NULL: none. */
 const import_entry *import_thread_next(import_thread *thread, uint64_t time);
@@ -103,13 +110,15 @@ const import_entry *import_thread_next(import_thread *thread, uint64_t time);
 void import_thread_move(import_thread *from, import_thread *to);
 
 void import_thread_add(import_thread *thread, import_entry entry);
-/* What prof has put on the rows "NAME (overlapping N)" beside NAME's goes back to that one's thread. To be called once, when all has come; no thread may be added behind it. */
+/* What prof has put on the rows "NAME (overlapping N)" beside NAME's goes back to that one's
+   thread. To be called once, when all has come; no thread may be added behind it. */
 void import_threads_join(import_threads *threads);
 /* Whose events those of that serial are now. */
 uint32_t import_threads_serial(const import_threads *threads, uint32_t serial);
 
-/* record_function() begins inside of __enter__() and ends inside of __exit__(): its scope overlaps with these functions. So that it stays on its thread's own line,
-   around what it holds, functions that overlap with anything go to the line beside. */
+/* record_function() begins inside of __enter__() and ends inside of __exit__(): its scope overlaps
+   with these functions. So that it stays on its thread's own line, around what it holds, functions
+   that overlap with anything go to the line beside. */
 void import_thread_part(import_threads *threads, import_thread *thread);
 /* By end; the inner ones first. Of scopes with one begin and one end, the first in the file is the
    outer one, as in viewers. */

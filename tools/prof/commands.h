@@ -1,5 +1,5 @@
-/* The prof command: one file a sub-command, each thin over <prof/trace.h>. Exit status: 0 done, 1 it could not be done (said
-   on stderr), 2 the words are wrong. */
+/* The prof command: one file a sub-command, each thin over <prof/trace.h>. Exit status: 0 done, 1
+   it could not be done (said on stderr), 2 the words are wrong. */
 #ifndef PROF_TOOLS_COMMANDS_H
 #define PROF_TOOLS_COMMANDS_H
 
@@ -18,8 +18,8 @@ int command_level(int argc, char **argv);
 int command_doctor(int argc, char **argv);
 int command_run(int argc, char **argv);
 
-/* Checks options of `prof table` that another command takes: argv[0] is not looked at. Prints what is
-   wrong. */
+/* Checks options of `prof table` that another command takes: argv[0] is not looked at. Prints what
+   is wrong. */
 int check_table_options(const char *command, int argc, char **argv);
 
 /* What `prof table --help` prints. */
@@ -28,7 +28,8 @@ void help_on_table(FILE *to);
 /* Opens the capture, or says on stderr why not and what to do. NULL then. */
 prof_trace *open_capture(const char *path);
 
-/* Where a page of a mapped file is gone (SIGBUS) the command ends with this line, which stays the caller's; before, with one about captures. */
+/* Where a page of a mapped file is gone (SIGBUS) the command ends with this line, which stays the
+   caller's; before, with one about captures. */
 void if_a_page_is_gone_say(const char *text);
 
 /* "prof NAME: TEXT", and how to get help. Returns EXIT_USAGE. */
@@ -39,8 +40,8 @@ int bad_option(const char *name, int argc, char **argv);
 
 /* ---- print.c ---- */
 
-/* Prints text that anybody may have chosen: controls, marks that turn the direction of writing and broken UTF-8 are spelt out byte by
-   byte, so that none reaches the terminal as a command. */
+/* Prints text that anybody may have chosen: controls, marks that turn the direction of writing and
+   broken UTF-8 are spelt out byte by byte, so that none reaches the terminal as a command. */
 void print_text(FILE *to, const char *text, size_t bytes);
 
 /* Bytes of the well-formed UTF-8 character at the front, or 0. */

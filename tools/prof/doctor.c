@@ -22,21 +22,31 @@ static void put_line(const char *title, const char *text) {
 
 static const char *device_word(int32_t type) {
   switch (type) {
-    case PROF_DEVICE_CUDA: return "cuda";
-    case PROF_DEVICE_OPENCL: return "opencl";
-    case PROF_DEVICE_VULKAN: return "vulkan";
-    case PROF_DEVICE_METAL: return "metal";
-    case PROF_DEVICE_ROCM: return "hip";
-    case PROF_DEVICE_EXT_DEV: return "ext_dev";
-    case PROF_DEVICE_ONEAPI: return "oneapi";
-    default: return NULL;
+    case PROF_DEVICE_CUDA:
+      return "cuda";
+    case PROF_DEVICE_OPENCL:
+      return "opencl";
+    case PROF_DEVICE_VULKAN:
+      return "vulkan";
+    case PROF_DEVICE_METAL:
+      return "metal";
+    case PROF_DEVICE_ROCM:
+      return "hip";
+    case PROF_DEVICE_EXT_DEV:
+      return "ext_dev";
+    case PROF_DEVICE_ONEAPI:
+      return "oneapi";
+    default:
+      return NULL;
   }
 }
 
 static void put_device(const prof_backend_state *state) {
   const char *const word = device_word(state->device_type);
-  if (word) printf("  %-*s %s (type %d)\n", WIDTH, "devices", word, state->device_type);
-  else if (state->device_type) printf("  %-*s of type %d\n", WIDTH, "devices", state->device_type);
+  if (word)
+    printf("  %-*s %s (type %d)\n", WIDTH, "devices", word, state->device_type);
+  else if (state->device_type)
+    printf("  %-*s of type %d\n", WIDTH, "devices", state->device_type);
 }
 
 static void put_abilities(uint32_t abilities) {
@@ -45,8 +55,11 @@ static void put_abilities(uint32_t abilities) {
     const char *words;
   } all[] = {{PROF_CAN_SCOPES, "scopes on streams by the device's own times"},
              {PROF_CAN_CLOCKS, "reads its clock"},
-             {PROF_CAN_RECORD_CLOCKS, "reads the clock of its records, not of its scopes, whose times are found by bounds"},
-             {PROF_CAN_RECORDS, "kernels and copies by themselves (PROF_DEVICES=records beside PROF_LEVEL, or options.devices)"},
+             {PROF_CAN_RECORD_CLOCKS,
+              "reads the clock of its records, not of its scopes, whose times are found by bounds"},
+             {PROF_CAN_RECORDS,
+              "kernels and copies by themselves (PROF_DEVICES=records beside PROF_LEVEL, or "
+              "options.devices)"},
              {PROF_CAN_METRICS, "its meters can be sampled"}};
   const char *between = "";
   printf("  %-*s ", WIDTH, "can");
@@ -64,7 +77,8 @@ static void put_loaded(const char *variable, const char *name) {
   Dl_info about;
   if (!dladdr((const void *)(uintptr_t)&prof_version, &about) || !about.dli_fname) return;
   const char *const slash = strrchr(about.dli_fname, '/');
-  const int folder = slash ? (int)(slash - about.dli_fname) + 1 : 0, bytes = snprintf(path, sizeof path, "%.*s%s", folder, about.dli_fname, name);
+  const int folder = slash ? (int)(slash - about.dli_fname) + 1 : 0,
+            bytes = snprintf(path, sizeof path, "%.*s%s", folder, about.dli_fname, name);
   if (bytes <= 0 || bytes >= (int)sizeof path || access(path, R_OK) != 0) return;
   printf("  %-*s by themselves, of a program as it is: %s=", WIDTH, "kernels", variable);
   print_text(stdout, path, strlen(path));
@@ -79,13 +93,25 @@ static struct {
 
 static const char *advice_for_cuda(void) {
   switch (cuda.error) {
-    case 34: return "LD_LIBRARY_PATH has the toolkit's folder of stubs (lib64/stubs): take it out";
-    case 100: return "see what nvidia-smi -L lists; CUDA_VISIBLE_DEVICES may hide devices; in a container they must be passed in (--gpus)";
-    case 802: return "start nvidia-fabricmanager, of the driver's own release";
-    case 803: return "the kernel's module is of another release than libcuda.so.1: restart the machine after the driver was installed, or take another libcuda.so.1 out of LD_LIBRARY_PATH (in a container: the image's own)";
-    case 804: return "cuda-compat serves data centres' devices alone: take its folder out of LD_LIBRARY_PATH, or install a newer driver";
-    case 999: return "nvidia-modprobe -u -c 0 as root, or restart the machine: /dev/nvidia-uvm is missing mostly";
-    default: return "see what nvidia-smi says";
+    case 34:
+      return "LD_LIBRARY_PATH has the toolkit's folder of stubs (lib64/stubs): take it out";
+    case 100:
+      return "see what nvidia-smi -L lists; CUDA_VISIBLE_DEVICES may hide devices; in a container "
+             "they must be passed in (--gpus)";
+    case 802:
+      return "start nvidia-fabricmanager, of the driver's own release";
+    case 803:
+      return "the kernel's module is of another release than libcuda.so.1: restart the machine "
+             "after the driver was installed, or take another libcuda.so.1 out of LD_LIBRARY_PATH "
+             "(in a container: the image's own)";
+    case 804:
+      return "cuda-compat serves data centres' devices alone: take its folder out of "
+             "LD_LIBRARY_PATH, or install a newer driver";
+    case 999:
+      return "nvidia-modprobe -u -c 0 as root, or restart the machine: /dev/nvidia-uvm is missing "
+             "mostly";
+    default:
+      return "see what nvidia-smi says";
   }
 }
 
@@ -95,36 +121,54 @@ static void put_back_end(const prof_backend_state *state) {
   print_text(stdout, name, strlen(name));
   if (state->version[0]) putchar(' ');
   print_text(stdout, state->version, strlen(state->version));
-  printf(": %s%s\n", state->result == PROF_BACKEND_OK ? "works" : "does not work", state->is_emulated ? " (emulated: no device is behind it)" : "");
+  printf(": %s%s\n", state->result == PROF_BACKEND_OK ? "works" : "does not work",
+         state->is_emulated ? " (emulated: no device is behind it)" : "");
   put_device(state);
   if (state->name[0]) put_line("file", state->path);
   if (state->result == PROF_BACKEND_OK) {
     put_abilities(state->abilities);
-    const bool is_limited = strncmp(state->reason, limit, sizeof limit - 1) == 0, has_records = state->abilities & PROF_CAN_RECORDS && !(is_limited && strstr(state->reason, "records no kernels by itself"));
+    const bool is_limited = strncmp(state->reason, limit, sizeof limit - 1) == 0,
+               has_records = state->abilities & PROF_CAN_RECORDS &&
+                             !(is_limited && strstr(state->reason, "records no kernels by itself"));
     if (is_limited) put_line("but", state->reason + sizeof limit - 1);
-    if (state->device_type == PROF_DEVICE_OPENCL && !(state->abilities & PROF_CAN_RECORDS)) put_loaded("OPENCL_LAYERS", "libprof_opencl.so");
-    if (state->device_type == PROF_DEVICE_CUDA && has_records) put_loaded("CUDA_INJECTION64_PATH", "libprof_cuda.so");
-    if (state->device_type == PROF_DEVICE_ROCM && has_records) put_loaded("ROCP_TOOL_LIBRARIES", "libprof_hip.so");
+    if (state->device_type == PROF_DEVICE_OPENCL && !(state->abilities & PROF_CAN_RECORDS))
+      put_loaded("OPENCL_LAYERS", "libprof_opencl.so");
+    if (state->device_type == PROF_DEVICE_CUDA && has_records)
+      put_loaded("CUDA_INJECTION64_PATH", "libprof_cuda.so");
+    if (state->device_type == PROF_DEVICE_ROCM && has_records)
+      put_loaded("ROCP_TOOL_LIBRARIES", "libprof_hip.so");
     return;
   }
-  if (cuda.error && state->result == PROF_BACKEND_NOT_READY && state->device_type == PROF_DEVICE_CUDA) {
+  if (cuda.error && state->result == PROF_BACKEND_NOT_READY &&
+      state->device_type == PROF_DEVICE_CUDA) {
     put_line("why", cuda.why);
     put_line("what to do", advice_for_cuda());
     return;
   }
   put_line("why", state->reason);
-  put_line("what to do", state->name[0] || !state->path[0] ? state->advice : "PROF_BACKENDS and prof_backend_load() take whole paths: of a shared library that exports prof_backend_entry(), or of a folder with such *.so");
+  put_line("what to do",
+           state->name[0] || !state->path[0]
+               ? state->advice
+               : "PROF_BACKENDS and prof_backend_load() take whole paths: of a shared library that "
+                 "exports prof_backend_entry(), or of a folder with such *.so");
 }
 
 /* The host's own, which a sampler reads. */
 static void put_host(void) {
   prof_sampler_state state = {.size = sizeof state};
   if (prof_sampler_get(&state) != PROF_OK) return;
-  printf("the host's meters: %s\n", state.host_meters[0] ? "can be sampled (PROF_SAMPLE=0.1)" : "none that can be read");
+  printf("the host's meters: %s\n",
+         state.host_meters[0] ? "can be sampled (PROF_SAMPLE=0.1)" : "none that can be read");
   put_line("has", state.host_meters);
   put_line("why", state.why_not);
-  if (strstr(state.why_not, "cannot be read")) put_line("what to do", "as root: chmod o+r /sys/class/powercap/intel-rapl:*/energy_uj, which lasts until the machine starts again");
-  else if (state.why_not[0]) put_line("what to do", "nothing: a virtual machine and many boards have none; devices' meters can be sampled all the same");
+  if (strstr(state.why_not, "cannot be read"))
+    put_line("what to do",
+             "as root: chmod o+r /sys/class/powercap/intel-rapl:*/energy_uj, which lasts until the "
+             "machine starts again");
+  else if (state.why_not[0])
+    put_line("what to do",
+             "nothing: a virtual machine and many boards have none; devices' meters can be sampled "
+             "all the same");
 }
 
 /* prof never begins to use CUDA in a program; this one is a program that does. */
@@ -140,14 +184,17 @@ static void begin_cuda(void) {
   if (!begin || !words[0] || !words[1] || (cuda.error = begin(0)) == 0) return;
   words[0](cuda.error, &name);
   words[1](cuda.error, &text);
-  snprintf(cuda.why, sizeof cuda.why, "cuInit: %s (%d)%s%s", name ? name : "an error", cuda.error, text ? ", " : "", text ? text : "");
+  snprintf(cuda.why, sizeof cuda.why, "cuInit: %s (%d)%s%s", name ? name : "an error", cuda.error,
+           text ? ", " : "", text ? text : "");
 }
 
 /* Its library is in the process then, where there is one. */
 static bool may_hip_work(void) {
   prof_backend_state state = {.size = sizeof state};
   for (uint32_t i = 0; prof_backend_status(i, &state) == PROF_OK; i++)
-    if (state.device_type == PROF_DEVICE_ROCM && (state.result == PROF_BACKEND_OK || state.result == PROF_BACKEND_NOT_READY)) return true;
+    if (state.device_type == PROF_DEVICE_ROCM &&
+        (state.result == PROF_BACKEND_OK || state.result == PROF_BACKEND_NOT_READY))
+      return true;
   return false;
 }
 
@@ -157,23 +204,30 @@ static void begin_hip(void) {
   int (*count)(int *out) = NULL;
   void *library = NULL;
   int devices;
-  for (size_t i = 0; i < sizeof names / sizeof *names && !library; i++) library = dlopen(names[i], RTLD_NOW | RTLD_NOLOAD);
+  for (size_t i = 0; i < sizeof names / sizeof *names && !library; i++)
+    library = dlopen(names[i], RTLD_NOW | RTLD_NOLOAD);
   if (library) *(void **)&count = dlsym(library, "hipGetDeviceCount");
   if (count) count(&devices);
 }
 
 /* Back ends are opened, and asked to record: their states say how that went. */
 static void try_all(void) {
-  const prof_options options = {.size = sizeof options, .level = 1, .devices = PROF_DEVICES_RECORDS};
+  const prof_options options = {
+      .size = sizeof options, .level = 1, .devices = PROF_DEVICES_RECORDS};
   prof_trace *trace;
-  if_a_page_is_gone_say("prof doctor: a library of a device's vendor, or one that it needs, is cut off: its file is shorter than its headers say, which ends whoever opens it (SIGBUS); "
-                        "install the vendor's driver again; LD_DEBUG=files prof doctor names the file last\n");
+  if_a_page_is_gone_say(
+      "prof doctor: a library of a device's vendor, or one that it needs, is cut off: its file is "
+      "shorter than its headers say, which ends whoever opens it (SIGBUS); "
+      "install the vendor's driver again; LD_DEBUG=files prof doctor names the file last\n");
   begin_cuda();
   const bool has_hip = may_hip_work();
   if (prof_start_with(&options) == PROF_OK) {
     if (has_hip) begin_hip();
-    WITH_GPU_PROFILER(((prof_device){PROF_DEVICE_ROCM, 0}), 0, "prof doctor", "doctor", PROF_NO_ARGS, {}); /* HIP's is opened by a scope alone */
-    if (prof_get(&trace) == PROF_OK) prof_trace_destroy(trace); /* prof's thread has asked for records by then, and heard what it is told */
+    /* HIP's is opened by a scope alone */
+    WITH_GPU_PROFILER(((prof_device){PROF_DEVICE_ROCM, 0}), 0, "prof doctor", "doctor",
+                      PROF_NO_ARGS, {});
+    /* prof's thread has asked for records by then, and heard what it is told */
+    if (prof_get(&trace) == PROF_OK) prof_trace_destroy(trace);
     prof_stop();
   }
   if (prof_sampler_start(NULL) == PROF_OK) prof_sampler_stop();
@@ -198,6 +252,9 @@ int command_doctor(int argc, char **argv) {
   put_host();
   putchar('\n');
   printf("%u of %u back ends of devices can work here.\n", working, count);
-  if (!working) puts("WITH_GPU_PROFILER() records its host side alone. PROF_BACKENDS=/whole/path names plug-ins, files or folders.");
+  if (!working)
+    puts(
+        "WITH_GPU_PROFILER() records its host side alone. PROF_BACKENDS=/whole/path names "
+        "plug-ins, files or folders.");
   return EXIT_OK;
 }

@@ -30,7 +30,9 @@ static bool name_output(const char *from, char to[PATH_MAX]) {
   if (snprintf(to, PATH_MAX - 8, "%s", from) >= PATH_MAX - 8) return false;
   for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
     const size_t bytes = strlen(to), ending = strlen(endings[i]);
-    if (bytes > ending && to[bytes - ending - 1] != '/' && strcmp(to + bytes - ending, endings[i]) == 0) to[bytes - ending] = '\0';
+    if (bytes > ending && to[bytes - ending - 1] != '/' &&
+        strcmp(to + bytes - ending, endings[i]) == 0)
+      to[bytes - ending] = '\0';
   }
   memcpy(to + strlen(to), ".prof", sizeof ".prof");
   return true;
@@ -48,11 +50,14 @@ static const char *plural(uint64_t count) { return count == 1 ? "" : "s"; }
 static void say_taken(const import_counts *c, const char *to) {
   fputs("written to ", stdout);
   print_text(stdout, to, strlen(to));
-  printf(": %" PRIu64 " scope%s of %" PRIu64 " thread%s", c->scopes, plural(c->scopes), c->threads, plural(c->threads));
-  if (c->device_scopes) printf(", %" PRIu64 " on %" PRIu64 " stream%s of devices", c->device_scopes, c->streams, plural(c->streams));
-  if (c->memory_events) printf(", %" PRIu64 " event%s of memory", c->memory_events, plural(c->memory_events));
-  if (c->step_marks)
-    printf(", %" PRIu64 " step%s", c->step_marks, plural(c->step_marks));
+  printf(": %" PRIu64 " scope%s of %" PRIu64 " thread%s", c->scopes, plural(c->scopes), c->threads,
+         plural(c->threads));
+  if (c->device_scopes)
+    printf(", %" PRIu64 " on %" PRIu64 " stream%s of devices", c->device_scopes, c->streams,
+           plural(c->streams));
+  if (c->memory_events)
+    printf(", %" PRIu64 " event%s of memory", c->memory_events, plural(c->memory_events));
+  if (c->step_marks) printf(", %" PRIu64 " step%s", c->step_marks, plural(c->step_marks));
   printf(", %" PRIu64 " other\n", c->instants + c->counters + c->flow_ends);
 }
 
@@ -60,36 +65,54 @@ static int say_end(const char *from, const import_result *r) {
   const char *const unpacked = r->was_packed ? " (unpacked)" : "";
   switch (r->end) {
     case IMPORT_WHOLE:
-    case IMPORT_OPEN_ARRAY: return EXIT_OK;
+    case IMPORT_OPEN_ARRAY:
+      return EXIT_OK;
     case IMPORT_CUT_SHORT:
-      say("prof import: '%s' ends in the middle, behind %" PRIu64 " bytes%s: what stands whole before is taken", from, r->at, unpacked);
+      say("prof import: '%s' ends in the middle, behind %" PRIu64
+          " bytes%s: what stands whole before is taken",
+          from, r->at, unpacked);
       return EXIT_FAILED;
     case IMPORT_DAMAGED:
-      say("prof import: '%s' is damaged near byte %" PRIu64 "%s: %s; what stands whole before is taken", from, r->at, unpacked, r->error);
+      say("prof import: '%s' is damaged near byte %" PRIu64
+          "%s: %s; what stands whole before is taken",
+          from, r->at, unpacked, r->error);
       return EXIT_FAILED;
     case IMPORT_NO_TRACE:
     case IMPORT_REFUSED:
-    case IMPORT_CAPTURE: break;
+    case IMPORT_CAPTURE:
+      break;
   }
   return EXIT_FAILED;
 }
 
 /* Nothing was written. */
 static int say_nothing(const char *from, const import_result *r) {
-  if (r->end == IMPORT_CAPTURE) say("prof import: '%s' is a capture of prof's already, and needs no import; prof table and prof dump read it as it is, in Python prof.Trace.open()", from);
-  else if (r->end == IMPORT_NO_TRACE) say("prof import: '%s' is JSON, but no trace: it has no traceEvents", from);
-  else if (r->end == IMPORT_REFUSED) say("prof import: '%s' %s", from, r->error);
-  else if (r->end == IMPORT_DAMAGED) say("prof import: '%s' is no JSON, or damaged before the first event, near byte %" PRIu64 ": %s", from, r->at, r->error);
-  else if (r->at == 0 && r->is_packing_cut) say("prof import: '%s' ends, or is damaged, before anything could be unpacked", from);
-  else if (r->at == 0) say("prof import: '%s' is empty", from);
-  else say("prof import: '%s' ends before the first event, behind %" PRIu64 " bytes", from, r->at);
+  if (r->end == IMPORT_CAPTURE)
+    say("prof import: '%s' is a capture of prof's already, and needs no import; prof table and "
+        "prof dump read it as it is, in Python prof.Trace.open()",
+        from);
+  else if (r->end == IMPORT_NO_TRACE)
+    say("prof import: '%s' is JSON, but no trace: it has no traceEvents", from);
+  else if (r->end == IMPORT_REFUSED)
+    say("prof import: '%s' %s", from, r->error);
+  else if (r->end == IMPORT_DAMAGED)
+    say("prof import: '%s' is no JSON, or damaged before the first event, near byte %" PRIu64
+        ": %s",
+        from, r->at, r->error);
+  else if (r->at == 0 && r->is_packing_cut)
+    say("prof import: '%s' ends, or is damaged, before anything could be unpacked", from);
+  else if (r->at == 0)
+    say("prof import: '%s' is empty", from);
+  else
+    say("prof import: '%s' ends before the first event, behind %" PRIu64 " bytes", from, r->at);
   return EXIT_FAILED;
 }
 
 static int tell(const char *from, const char *to, const import_result *r) {
   const import_counts *const c = &r->counts;
   char note[IMPORT_NOTE_BYTES];
-  const uint64_t taken = c->scopes + c->device_scopes + c->instants + c->counters + c->flow_ends + c->memory_events + c->step_marks;
+  const uint64_t taken = c->scopes + c->device_scopes + c->instants + c->counters + c->flow_ends +
+                         c->memory_events + c->step_marks;
   const bool is_written = r->end != IMPORT_NO_TRACE && r->end != IMPORT_REFUSED &&
                           (taken > 0 || r->end == IMPORT_WHOLE);
   if (is_written) say_taken(c, to);
@@ -108,7 +131,8 @@ int command_import(int argc, char **argv) {
   }
   if (argc - optind != 1) return bad_words("import", "takes one trace", NULL);
   const char *const from = argv[optind];
-  if (!output && !name_output(from, named)) return bad_words("import", "needs -o OUT.prof: the name is too long to make another of:", from);
+  if (!output && !name_output(from, named))
+    return bad_words("import", "needs -o OUT.prof: the name is too long to make another of:", from);
   const char *const to = output ? output : named;
   if (is_same_file(from, to)) return bad_words("import", "would write over the trace itself:", to);
   import_result result;

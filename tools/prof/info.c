@@ -44,13 +44,20 @@ static void print_start(uint64_t unix_ns) {
     print_time(unix_ns);
 }
 
-static const char *clock_name(uint32_t clock) { return clock == PROF_CLOCK_MONOTONIC ? "monotonic" : "time-stamp counter"; }
+static const char *clock_name(uint32_t clock) {
+  return clock == PROF_CLOCK_MONOTONIC ? "monotonic" : "time-stamp counter";
+}
 
 static void print_state(const prof_trace_info *info) {
-  if (info->is_live) puts("state        its process runs");
-  else if (info->is_copy) puts("state        a copy, made while it was being recorded");
-  else if (info->is_elsewhere && !info->was_clean) puts("state        recording, or dead: its process is of another host or container");
-  else puts(info->was_clean ? "state        stopped" : "state        ended without a stop: it may have been killed");
+  if (info->is_live)
+    puts("state        its process runs");
+  else if (info->is_copy)
+    puts("state        a copy, made while it was being recorded");
+  else if (info->is_elsewhere && !info->was_clean)
+    puts("state        recording, or dead: its process is of another host or container");
+  else
+    puts(info->was_clean ? "state        stopped"
+                         : "state        ended without a stop: it may have been killed");
 }
 
 static void print_limits(const prof_trace_info *info) {
@@ -64,7 +71,8 @@ static void print_limits(const prof_trace_info *info) {
 
 /* Per cent by whole numbers: the locale may have another point. */
 static void print_share(uint64_t part_ns, uint64_t whole_ns) {
-  const uint64_t hundredths = whole_ns ? (uint64_t)((double)part_ns * 1e4 / (double)whole_ns + 0.5) : 0;
+  const uint64_t hundredths =
+      whole_ns ? (uint64_t)((double)part_ns * 1e4 / (double)whole_ns + 0.5) : 0;
   printf("%" PRIu64 ".%02" PRIu64 " %%", hundredths / 100, hundredths % 100);
 }
 
@@ -113,15 +121,18 @@ static void print_changes(const prof_trace *trace, uint32_t count, uint64_t unto
 /* Only where something happened to it. */
 static void print_clock(const prof_trace_info *info) {
   if (info->clock_segments_count > 1)
-    printf("clock        changed %" PRIu32 " time%s, jumped %" PRIu32 " time%s; between the readings around a jump, %" PRIu64
+    printf("clock        changed %" PRIu32 " time%s, jumped %" PRIu32
+           " time%s; between the readings around a jump, %" PRIu64
            " us at most, times are not known better\n",
-           info->clock_segments_count - 1, plural(info->clock_segments_count - 1), info->clock_jump_count,
-           plural(info->clock_jump_count), info->clock_gap_ns / 1000);
+           info->clock_segments_count - 1, plural(info->clock_segments_count - 1),
+           info->clock_jump_count, plural(info->clock_jump_count), info->clock_gap_ns / 1000);
   if (info->clock_back_count)
-    printf("clock        %" PRIu64 " scope%s ended before %s began: processors' counters differ\n", info->clock_back_count,
-           plural(info->clock_back_count), info->clock_back_count == 1 ? "it" : "they");
+    printf("clock        %" PRIu64 " scope%s ended before %s began: processors' counters differ\n",
+           info->clock_back_count, plural(info->clock_back_count),
+           info->clock_back_count == 1 ? "it" : "they");
   if (info->wall_step_count)
-    printf("wall clock   set, or the machine slept, %" PRIu32 " time%s: %+" PRId64 " ms together; times here count from the start\n",
+    printf("wall clock   set, or the machine slept, %" PRIu32 " time%s: %+" PRId64
+           " ms together; times here count from the start\n",
            info->wall_step_count, plural(info->wall_step_count), info->wall_step_ns / 1000000);
 }
 
@@ -151,7 +162,8 @@ static void print_notes(const prof_trace *trace, uint32_t count) {
 static uint32_t count_streams(const prof_trace *trace, uint32_t count) {
   prof_trace_thread thread = {.size = sizeof thread};
   uint32_t streams = 0;
-  for (uint32_t i = 0; i < count; i++) streams += prof_trace_thread_get(trace, i, &thread) == PROF_OK && thread.is_stream;
+  for (uint32_t i = 0; i < count; i++)
+    streams += prof_trace_thread_get(trace, i, &thread) == PROF_OK && thread.is_stream;
   return streams;
 }
 
@@ -170,7 +182,8 @@ static void print_threads(const prof_trace *trace, uint32_t count, uint64_t dura
     prof_trace_thread thread = {.size = sizeof thread};
     if (prof_trace_thread_get(trace, i, &thread) != PROF_OK) continue;
     const uint64_t lost = sum_of_losses(thread.lost_count);
-    printf("  %8" PRIu64 "  %10" PRIu64 " event%s  %8" PRIu64 " lost  recording ", thread.tid, thread.event_count, thread.event_count == 1 ? " " : "s", lost);
+    printf("  %8" PRIu64 "  %10" PRIu64 " event%s  %8" PRIu64 " lost  recording ", thread.tid,
+           thread.event_count, thread.event_count == 1 ? " " : "s", lost);
     print_share(thread.own_ns, duration_ns);
     fputs("  ", stdout);
     print_text(stdout, thread.name, strnlen(thread.name, sizeof thread.name));
@@ -234,16 +247,23 @@ int command_info(int argc, char **argv) {
   print_start(info.start_unix_ns);
   print_limits(&info);
   print_state(&info);
-  printf("duration     %.6f s, clock %s, error %" PRIu64 " ns, %" PRIu32 " segment%s\n", (double)info.duration_ns / 1e9,
-         clock_name(info.clock), info.clock_error_ns, info.clock_segments_count, plural(info.clock_segments_count));
+  printf("duration     %.6f s, clock %s, error %" PRIu64 " ns, %" PRIu32 " segment%s\n",
+         (double)info.duration_ns / 1e9, clock_name(info.clock), info.clock_error_ns,
+         info.clock_segments_count, plural(info.clock_segments_count));
   print_clock(&info);
-  printf("level        %" PRIu32 "%s, policy %s\n", info.level, info.is_live && info.level_now == 0 ? " at the start, off now" : "", policy_name(info.policy));
-  printf("events       %" PRIu64 ": %" PRIu64 " scope%s, %" PRIu64 " open, %" PRIu64 " marks, counters, flows, steps and events of memory\n", info.event_count,
-         info.scope_count, plural(info.scope_count), info.open_count, info.event_count - info.scope_count - info.open_count);
+  printf("level        %" PRIu32 "%s, policy %s\n", info.level,
+         info.is_live && info.level_now == 0 ? " at the start, off now" : "",
+         policy_name(info.policy));
+  printf("events       %" PRIu64 ": %" PRIu64 " scope%s, %" PRIu64 " open, %" PRIu64
+         " marks, counters, flows, steps and events of memory\n",
+         info.event_count, info.scope_count, plural(info.scope_count), info.open_count,
+         info.event_count - info.scope_count - info.open_count);
   if (info.skipped_count)
     printf("skipped      %" PRIu64 " of the scopes: a jump left %s, and when is not known\n",
            info.skipped_count, info.skipped_count == 1 ? "it" : "them");
-  if (info.bad_count) printf("damage       %" PRIu64 " place%s could not be read\n", info.bad_count, plural(info.bad_count));
+  if (info.bad_count)
+    printf("damage       %" PRIu64 " place%s could not be read\n", info.bad_count,
+           plural(info.bad_count));
   if (prof_trace_loss_text(trace, &loss) == PROF_OK) printf("loss         %s\n", loss);
   prof_free(loss);
   print_notes(trace, info.note_count);

@@ -1,4 +1,5 @@
-/* prof level PID|FILE [N]: shows, or switches, the level of a running process, which need not do anything for it. */
+/* prof level PID|FILE [N]: shows, or switches, the level of a running process, which need not do
+   anything for it. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <inttypes.h>
@@ -10,7 +11,8 @@
 
 #include "commands.h"
 
-/* The capture that the process has mapped. What has been removed cannot be opened any more, and one in memory has no name. */
+/* The capture that the process has mapped. What has been removed cannot be opened any more, and one
+   in memory has no name. */
 static bool find_capture(long pid, char *path, size_t room) {
   char maps[64], *line = NULL;
   size_t line_room = 0;
@@ -51,7 +53,8 @@ static int show(const char *path) {
   if (!trace) return EXIT_FAILED;
   prof_trace_info_get(trace, &info);
   prof_trace_destroy(trace);
-  printf("level %" PRIu32 "%s: ", info.level_now, info.is_live || info.is_elsewhere ? "" : ", nobody records");
+  printf("level %" PRIu32 "%s: ", info.level_now,
+         info.is_live || info.is_elsewhere ? "" : ", nobody records");
   print_text(stdout, path, strlen(path));
   putchar('\n');
   return EXIT_OK;
@@ -61,8 +64,10 @@ int command_level(int argc, char **argv) {
   char path[PATH_MAX];
   long pid = 0, level = 0;
   int before = 0;
-  if (argc != 2 && argc != 3) return bad_words("level", "takes a process or its capture, and a level", NULL);
-  if (argc == 3 && (!to_number(argv[2], &level) || level < 0 || level > 2)) return bad_words("level", "the level is 0, 1 or 2, not", argv[2]);
+  if (argc != 2 && argc != 3)
+    return bad_words("level", "takes a process or its capture, and a level", NULL);
+  if (argc == 3 && (!to_number(argv[2], &level) || level < 0 || level > 2))
+    return bad_words("level", "the level is 0, 1 or 2, not", argv[2]);
   if (to_number(argv[1], &pid)) {
     if (!find_capture(pid, path, sizeof path)) return EXIT_FAILED;
   } else if (snprintf(path, sizeof path, "%s", argv[1]) >= (int)sizeof path) {

@@ -35,8 +35,7 @@ static const struct {
     {"table", command_table, "[OPTION...] FILE...",
      "totals by name, category, device, thread, shape, stack; of several" INDENT
      "captures together; prof table --help says each option"},
-    {"memory", command_memory,
-     "FILE [--pool N] [--rows N] [--width N] [--svg OUT.svg] [--raf]",
+    {"memory", command_memory, "FILE [--pool N] [--rows N] [--width N] [--svg OUT.svg] [--raf]",
      "where memory went: a plot over time, both peaks, who held what, what" INDENT
      "was wrong; OUT.svg is the plot alone;" INDENT
      "--raf the samples of PROFILE_MEMORY() as RAF prints them"},
@@ -59,7 +58,9 @@ static const struct {
      "(--all: stopped ones, too), never one whose process runs, or may"},
 };
 
-static const char *of_gone_pages = "prof: a page of the capture is gone: the file became shorter while it was read, or its disk failed\n";
+static const char *of_gone_pages =
+    "prof: a page of the capture is gone: the file became shorter while it was read, or its disk "
+    "failed\n";
 
 void if_a_page_is_gone_say(const char *text) { of_gone_pages = text; }
 
@@ -99,9 +100,12 @@ prof_trace *open_capture(const char *path) {
 }
 
 int bad_option(const char *name, int argc, char **argv) {
-  if (optopt > ' ' && optopt < 0x7f && !(optind > 0 && optind <= argc && strncmp(argv[optind - 1], "--", 2) == 0))
-    return bad_words(name, "not an option, or nothing behind it:", (const char[]){'-', (char)optopt, '\0'});
-  return bad_words(name, "not an option, or nothing behind it:", optind > 0 && optind <= argc ? argv[optind - 1] : NULL);
+  if (optopt > ' ' && optopt < 0x7f &&
+      !(optind > 0 && optind <= argc && strncmp(argv[optind - 1], "--", 2) == 0))
+    return bad_words(
+        name, "not an option, or nothing behind it:", (const char[]){'-', (char)optopt, '\0'});
+  return bad_words(name, "not an option, or nothing behind it:",
+                   optind > 0 && optind <= argc ? argv[optind - 1] : NULL);
 }
 
 static int run(int argc, char **argv) {
@@ -109,7 +113,8 @@ static int run(int argc, char **argv) {
     print_help(stderr);
     return EXIT_USAGE;
   }
-  if (strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+  if (strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0 ||
+      strcmp(argv[1], "-h") == 0) {
     print_help(stdout);
     return EXIT_OK;
   }
@@ -128,8 +133,10 @@ static int run(int argc, char **argv) {
   if (strcmp(argv[1], "run-status-of") == 0) return run_status_of(argc - 1, argv + 1);
   for (int i = 2; i < argc; i++) {
     if (strcmp(argv[i], "--help") != 0 && !(is_table && strcmp(argv[i], "-h") == 0)) continue;
-    if (is_table) help_on_table(stdout);
-    else print_help(stdout);
+    if (is_table)
+      help_on_table(stdout);
+    else
+      print_help(stdout);
     return EXIT_OK;
   }
   for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
@@ -138,19 +145,21 @@ static int run(int argc, char **argv) {
   return EXIT_USAGE;
 }
 
-/* A large capture, and one that is being written, is mapped: when somebody makes the file shorter meanwhile, its pages go, and the kernel
-   sends this; as it does where the loader meets a library that is cut off. The library takes no handlers; the command may. */
+/* A large capture, and one that is being written, is mapped: when somebody makes the file shorter
+   meanwhile, its pages go, and the kernel sends this; as it does where the loader meets a library
+   that is cut off. The library takes no handlers; the command may. */
 static void tell_that_a_page_is_gone(int number) {
   (void)number;
   (void)!write(STDERR_FILENO, of_gone_pages, strlen(of_gone_pages));
   _exit(EXIT_FAILED);
 }
 
-/* No file of ours may get the number of a stream that is closed: the stream's text would go into it. Such a stream still refuses reads and
-   writes, and is closed in programs that we start. */
+/* No file of ours may get the number of a stream that is closed: the stream's text would go into
+   it. Such a stream still refuses reads and writes, and is closed in programs that we start. */
 static void occupy_closed_streams(void) {
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-    if (fcntl(fd, F_GETFD) < 0) (void)!open("/dev/null", (fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
+    if (fcntl(fd, F_GETFD) < 0)
+      (void)!open("/dev/null", (fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
 }
 
 /* What could not be printed was not done. */

@@ -37,7 +37,9 @@ static uint32_t find_width(void) {
   struct winsize size;
   uint32_t width = WIDTH_USUAL;
   const char *const columns = getenv("COLUMNS");
-  if (!(columns && to_number(columns, 1, UINT_MAX, &width)) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col) width = size.ws_col;
+  if (!(columns && to_number(columns, 1, UINT_MAX, &width)) &&
+      ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col)
+    width = size.ws_col;
   return width < WIDTH_MIN ? WIDTH_MIN : width > WIDTH_MAX ? WIDTH_MAX : width;
 }
 
@@ -54,30 +56,43 @@ static bool is_utf8(void) {
 /* ---- the words ---- */
 
 static int read_words(int argc, char **argv, words *w) {
-  static const struct option options[] = {{"pool", 1, 0, 'p'}, {"svg", 1, 0, 's'}, {"rows", 1, 0, 'r'}, {"width", 1, 0, 'w'}, {"raf", 0, 0, 'f'}, {0, 0, 0, 0}};
+  static const struct option options[] = {{"pool", 1, 0, 'p'}, {"svg", 1, 0, 's'},
+                                          {"rows", 1, 0, 'r'}, {"width", 1, 0, 'w'},
+                                          {"raf", 0, 0, 'f'},  {0, 0, 0, 0}};
   for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
     switch (c) {
       case 'p':
-        if (!to_number(optarg, 1, 1000000000, &w->text.pool)) return bad_words("memory", "--pool takes a pool's number in the report, not", optarg);
+        if (!to_number(optarg, 1, 1000000000, &w->text.pool))
+          return bad_words("memory", "--pool takes a pool's number in the report, not", optarg);
         break;
       case 'r':
-        if (strcmp(optarg, "all") == 0) w->text.rows_limit = UINT32_MAX;
-        else if (!to_number(optarg, 1, 1000000000, &w->text.rows_limit)) return bad_words("memory", "--rows takes a number or all, not", optarg);
+        if (strcmp(optarg, "all") == 0)
+          w->text.rows_limit = UINT32_MAX;
+        else if (!to_number(optarg, 1, 1000000000, &w->text.rows_limit))
+          return bad_words("memory", "--rows takes a number or all, not", optarg);
         break;
       case 'w':
-        if (!to_number(optarg, WIDTH_MIN, WIDTH_MAX, &w->text.width)) return bad_words("memory", "--width takes 40 to 500 columns, not", optarg);
+        if (!to_number(optarg, WIDTH_MIN, WIDTH_MAX, &w->text.width))
+          return bad_words("memory", "--width takes 40 to 500 columns, not", optarg);
         break;
-      case 's': w->svg = optarg; break;
-      case 'f': w->is_raf = true; break;
-      default: return bad_option("memory", argc, argv);
+      case 's':
+        w->svg = optarg;
+        break;
+      case 'f':
+        w->is_raf = true;
+        break;
+      default:
+        return bad_option("memory", argc, argv);
     }
   }
   if (argc - optind != 1) return bad_words("memory", "takes one capture", NULL);
   w->capture = argv[optind];
   if (w->svg && w->is_raf) return bad_words("memory", "--svg or --raf, not both", NULL);
-  if (w->svg && strcmp(w->svg, "-") == 0) return bad_words("memory", "for the standard output give --svg /dev/stdout, not", w->svg);
+  if (w->svg && strcmp(w->svg, "-") == 0)
+    return bad_words("memory", "for the standard output give --svg /dev/stdout, not", w->svg);
   struct stat from, to;
-  if (w->svg && stat(w->capture, &from) == 0 && stat(w->svg, &to) == 0 && from.st_dev == to.st_dev && from.st_ino == to.st_ino)
+  if (w->svg && stat(w->capture, &from) == 0 && stat(w->svg, &to) == 0 &&
+      from.st_dev == to.st_dev && from.st_ino == to.st_ino)
     return bad_words("memory", "would write over the capture itself:", w->svg);
   return EXIT_OK;
 }
@@ -103,7 +118,8 @@ static bool is_better(const prof_memory_info *a, const prof_memory_info *b) {
   if (a->session != b->session) return a->session > b->session;
   if (a->source != b->source) return a->source == PROF_MEMORY_POOL;
   return a->peak_allocated.allocated_bytes > b->peak_allocated.allocated_bytes ||
-         (a->peak_allocated.allocated_bytes == b->peak_allocated.allocated_bytes && a->peak_used.used_bytes > b->peak_used.used_bytes);
+         (a->peak_allocated.allocated_bytes == b->peak_allocated.allocated_bytes &&
+          a->peak_used.used_bytes > b->peak_used.used_bytes);
 }
 
 static uint32_t choose_pool(const prof_memory *memory) {
@@ -121,9 +137,13 @@ static uint32_t choose_pool(const prof_memory *memory) {
 }
 
 static int draw(const prof_memory *memory, const words *w) {
-  const uint32_t count = prof_memory_pool_count(memory), index = w->text.pool ? w->text.pool - 1 : count ? choose_pool(memory) : 0;
+  const uint32_t count = prof_memory_pool_count(memory), index = w->text.pool ? w->text.pool - 1
+                                                                 : count      ? choose_pool(memory)
+                                                                              : 0;
   if (count == 0) {
-    say("prof memory: there is nothing to draw: '%s' has no memory; prof memory without --svg says what to do", w->capture);
+    say("prof memory: there is nothing to draw: '%s' has no memory; prof memory without --svg says "
+        "what to do",
+        w->capture);
     return EXIT_FAILED;
   }
   if (index >= count) {
@@ -132,7 +152,8 @@ static int draw(const prof_memory *memory, const words *w) {
   }
   const int status = prof_memory_svg_dump(memory, index, w->svg);
   if (status != PROF_OK) return failed(status);
-  if (count > 1 && !w->text.pool) say("prof memory: of %u pools number %u is drawn; --pool chooses", count, index + 1);
+  if (count > 1 && !w->text.pool)
+    say("prof memory: of %u pools number %u is drawn; --pool chooses", count, index + 1);
   return EXIT_OK;
 }
 
@@ -140,7 +161,9 @@ static bool is_first_of_device(const prof_memory *memory, uint32_t index, prof_d
   for (uint32_t i = 0; i < index; i++) {
     prof_memory_info info = {.size = sizeof info};
     prof_memory_pool_get(memory, i, &info);
-    if (info.source == PROF_MEMORY_QUERY && info.device.type == device.type && info.device.index == device.index) return false;
+    if (info.source == PROF_MEMORY_QUERY && info.device.type == device.type &&
+        info.device.index == device.index)
+      return false;
   }
   return true;
 }
@@ -163,17 +186,26 @@ static int print_raf(const prof_trace *trace, const prof_memory *memory, const w
     prof_memory_info info = {.size = sizeof info};
     char *text = NULL;
     prof_memory_pool_get(memory, i, &info);
-    if (w->text.pool ? i + 1 != w->text.pool : info.source != PROF_MEMORY_QUERY || !is_first_of_device(memory, i, info.device)) continue;
+    if (w->text.pool
+            ? i + 1 != w->text.pool
+            : info.source != PROF_MEMORY_QUERY || !is_first_of_device(memory, i, info.device))
+      continue;
     const int status = prof_memory_trace_text(trace, info.device, &text);
     if (status != PROF_OK) return failed(status);
-    if (has_titles) printf("%s# device %d:%d\n", shown ? "\n" : "", info.device.type, info.device.index);
+    if (has_titles)
+      printf("%s# device %d:%d\n", shown ? "\n" : "", info.device.type, info.device.index);
     shown++;
     fputs(text, stdout);
     prof_free(text);
   }
   if (shown) return EXIT_OK;
-  if (w->text.pool) say("prof memory: there is no pool %u: the capture has %u", w->text.pool, prof_memory_pool_count(memory));
-  else say("prof memory: '%s' has no samples: set prof_memory_set_query(), and let PROFILE_MEMORY() run while memory is recorded", w->capture);
+  if (w->text.pool)
+    say("prof memory: there is no pool %u: the capture has %u", w->text.pool,
+        prof_memory_pool_count(memory));
+  else
+    say("prof memory: '%s' has no samples: set prof_memory_set_query(), and let PROFILE_MEMORY() "
+        "run while memory is recorded",
+        w->capture);
   return EXIT_FAILED;
 }
 
@@ -187,8 +219,12 @@ int command_memory(int argc, char **argv) {
   prof_memory *memory = NULL;
   if (!trace) return EXIT_FAILED;
   const int result = prof_memory_read(trace, &memory);
-  if (result != PROF_OK) status = failed(result);
-  else status = w.svg ? draw(memory, &w) : w.is_raf ? print_raf(trace, memory, &w) : print_report(memory, &w);
+  if (result != PROF_OK)
+    status = failed(result);
+  else
+    status = w.svg      ? draw(memory, &w)
+             : w.is_raf ? print_raf(trace, memory, &w)
+                        : print_report(memory, &w);
   prof_memory_destroy(memory);
   prof_trace_destroy(trace);
   return status;

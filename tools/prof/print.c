@@ -1,5 +1,5 @@
-/* What a terminal may be given. Names come out of captures and paths out of scripts: anybody may have chosen them, and none may reach the
-   terminal as a command. */
+/* What a terminal may be given. Names come out of captures and paths out of scripts: anybody may
+   have chosen them, and none may reach the terminal as a command. */
 #define _GNU_SOURCE
 #include <stdarg.h>
 #include <stdio.h>
@@ -17,7 +17,10 @@ size_t utf8_character(const unsigned char *at, size_t left, unsigned *code_out) 
   const unsigned first = at[0];
   *code_out = first;
   if (first < 0x80) return 1;
-  const size_t bytes = first >= 0xc2 && first <= 0xdf ? 2 : first >= 0xe0 && first <= 0xef ? 3 : first >= 0xf0 && first <= 0xf4 ? 4 : 0;
+  const size_t bytes = first >= 0xc2 && first <= 0xdf   ? 2
+                       : first >= 0xe0 && first <= 0xef ? 3
+                       : first >= 0xf0 && first <= 0xf4 ? 4
+                                                        : 0;
   if (bytes == 0 || bytes > left) return 0;
   unsigned code = first & (0x7fu >> bytes);
   for (size_t i = 1; i < bytes; i++) {
@@ -29,18 +32,22 @@ size_t utf8_character(const unsigned char *at, size_t left, unsigned *code_out) 
   return code < least || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff) ? 0 : bytes;
 }
 
-/* Controls, what has no width, line separators, and the marks that turn the direction of writing. */
+/* Controls, what has no width, line separators, and the marks that turn the direction of
+   writing. */
 static int is_control(unsigned code) {
-  return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0xad || code == 0x61c || (code >= 0x200b && code <= 0x200f) ||
-         (code >= 0x2028 && code <= 0x202e) || (code >= 0x2060 && code <= 0x206f) || code == 0xfeff ||
+  return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0xad || code == 0x61c ||
+         (code >= 0x200b && code <= 0x200f) || (code >= 0x2028 && code <= 0x202e) ||
+         (code >= 0x2060 && code <= 0x206f) || code == 0xfeff ||
          (code >= 0xfff9 && code <= 0xfffb) || (code >= 0xe0000 && code <= 0xe007f);
 }
 
 void print_text(FILE *to, const char *text, size_t bytes) {
   for (size_t at = 0; at < bytes;) {
     unsigned code;
-    const size_t found = utf8_character((const unsigned char *)text + at, bytes - at, &code), taken = found ? found : 1;
-    if (found && !is_control(code)) fwrite(text + at, 1, taken, to);
+    const size_t found = utf8_character((const unsigned char *)text + at, bytes - at, &code),
+                 taken = found ? found : 1;
+    if (found && !is_control(code))
+      fwrite(text + at, 1, taken, to);
     else
       for (size_t i = 0; i < taken; i++) fprintf(to, "\\x%02x", (unsigned char)text[at + i]);
     at += taken;

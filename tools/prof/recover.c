@@ -1,4 +1,5 @@
-/* prof recover [DIR...]: what processes that died left behind, what each was inside of, and what to do with it. */
+/* prof recover [DIR...]: what processes that died left behind, what each was inside of, and what to
+   do with it. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -49,7 +50,8 @@ static state state_of(const prof_trace_info *info) {
 
 static bool has_seen(const struct stat *about) {
   for (size_t i = 0; i < own.count; i++)
-    if (own.captures[i].device == about->st_dev && own.captures[i].inode == about->st_ino) return true;
+    if (own.captures[i].device == about->st_dev && own.captures[i].inode == about->st_ino)
+      return true;
   return false;
 }
 
@@ -94,7 +96,8 @@ static bool look_into(const char *folder) {
 
 static int newest_first(const void *a, const void *b) {
   const capture *const x = a, *const y = b;
-  return (x->info.start_unix_ns < y->info.start_unix_ns) - (x->info.start_unix_ns > y->info.start_unix_ns);
+  return (x->info.start_unix_ns < y->info.start_unix_ns) -
+         (x->info.start_unix_ns > y->info.start_unix_ns);
 }
 
 /* ---- telling about them ---- */
@@ -123,8 +126,10 @@ static size_t read_open(const prof_trace *trace, open_scope *scopes) {
   while (count < OPEN_MAX && prof_cursor_next(cursor, event) == 1) {
     if (event->kind != PROF_EVENT_OPEN) continue;
     open_scope *const scope = &scopes[count++];
-    *scope = (open_scope){.thread = event->thread, .depth = event->depth, .since_ns = event->duration_ns};
-    scope->name_bytes = event->name_bytes < sizeof scope->name ? event->name_bytes : sizeof scope->name;
+    *scope = (open_scope){
+        .thread = event->thread, .depth = event->depth, .since_ns = event->duration_ns};
+    scope->name_bytes =
+        event->name_bytes < sizeof scope->name ? event->name_bytes : sizeof scope->name;
     memcpy(scope->name, event->name, scope->name_bytes);
   }
   prof_cursor_destroy(cursor);
@@ -149,8 +154,10 @@ static void print_open(const prof_trace *trace) {
   for (size_t i = 0; i < count; i++) {
     const bool is_first = i == 0 || scopes[i].thread != scopes[i - 1].thread;
     if (is_first && ++threads > THREADS_SHOWN_MAX) break;
-    if (is_first) print_thread(trace, scopes[i].thread);
-    else fputs(" > ", stdout);
+    if (is_first)
+      print_thread(trace, scopes[i].thread);
+    else
+      fputs(" > ", stdout);
     print_text(stdout, scopes[i].name, scopes[i].name_bytes);
     if (i + 1 == count || scopes[i + 1].thread != scopes[i].thread)
       printf(", begun %.3f ms before %s\n", (double)scopes[i].since_ns / 1e6, end_words(trace));
@@ -168,14 +175,18 @@ static void print_when(uint64_t unix_ns) {
 }
 
 static void print_head(void) {
-  printf("%-8s  %-19s  %8s  %10s  %6s  %10s  %8s  process, capture\n", "state", "started (UTC)", "pid", "events", "open", "lost", "MiB");
+  printf("%-8s  %-19s  %8s  %10s  %6s  %10s  %8s  process, capture\n", "state", "started (UTC)",
+         "pid", "events", "open", "lost", "MiB");
 }
 
 static void print_sum(void) {
   size_t of_state[4] = {0};
   for (size_t i = 0; i < own.count; i++) of_state[own.captures[i].state]++;
-  printf("%zu capture%s: %zu of processes that died, %zu stopped, %zu of processes that run, %zu of which cannot be told\n", own.count,
-         own.count == 1 ? "" : "s", of_state[STATE_DIED], of_state[STATE_STOPPED], of_state[STATE_RUNS], of_state[STATE_UNKNOWN]);
+  printf(
+      "%zu capture%s: %zu of processes that died, %zu stopped, %zu of processes that run, %zu of "
+      "which cannot be told\n",
+      own.count, own.count == 1 ? "" : "s", of_state[STATE_DIED], of_state[STATE_STOPPED],
+      of_state[STATE_RUNS], of_state[STATE_UNKNOWN]);
 }
 
 static void print_capture(const capture *c) {
@@ -183,9 +194,11 @@ static void print_capture(const capture *c) {
   for (int i = 0; i < PROF_LOSS_COUNT; i++) lost += c->info.lost_count[i];
   printf("%-8s  ", state_names[c->state]);
   print_when(c->info.start_unix_ns);
-  printf("  %8" PRIu32 "  %10" PRIu64 "  %6" PRIu64 "  %10" PRIu64 "  %8.1f  ", c->info.pid, c->info.event_count - c->info.open_count,
-         c->info.open_count, lost, (double)c->bytes / 1048576);
-  print_text(stdout, c->info.process_name, strnlen(c->info.process_name, sizeof c->info.process_name));
+  printf("  %8" PRIu32 "  %10" PRIu64 "  %6" PRIu64 "  %10" PRIu64 "  %8.1f  ", c->info.pid,
+         c->info.event_count - c->info.open_count, c->info.open_count, lost,
+         (double)c->bytes / 1048576);
+  print_text(stdout, c->info.process_name,
+             strnlen(c->info.process_name, sizeof c->info.process_name));
   fputs("  ", stdout);
   print_text(stdout, c->path, strlen(c->path));
   putchar('\n');
@@ -199,8 +212,11 @@ static int convert(const capture *c, const prof_trace *trace) {
   const char *const slash = strrchr(c->path, '/');
   const char *const name = slash ? slash + 1 : c->path;
   const char *const ending = own.format == PROF_FORMAT_CAPTURE ? ".prof" : ".json";
-  const prof_dump_options options = {.size = sizeof options, .format = own.format, .must_be_new = 1};
-  if (snprintf(to, sizeof to, "%s/%.*s%s", own.output, (int)(strlen(name) - 5), name, ending) >= (int)sizeof to) return EXIT_FAILED;
+  const prof_dump_options options = {
+      .size = sizeof options, .format = own.format, .must_be_new = 1};
+  if (snprintf(to, sizeof to, "%s/%.*s%s", own.output, (int)(strlen(name) - 5), name, ending) >=
+      (int)sizeof to)
+    return EXIT_FAILED;
   const int status = prof_trace_dump(trace, to, &options);
   if (status == PROF_OK) {
     fputs("    written to ", stdout);
@@ -228,7 +244,8 @@ static int tell(const capture *c) {
 /* The same file as was looked at, and nobody's who runs or may run. */
 static int remove_one(const capture *c) {
   struct stat about;
-  if (lstat(c->path, &about) != 0 || about.st_dev != c->device || about.st_ino != c->inode) return EXIT_OK;
+  if (lstat(c->path, &about) != 0 || about.st_dev != c->device || about.st_ino != c->inode)
+    return EXIT_OK;
   if (unlink(c->path) != 0) {
     say("prof recover: cannot remove '%s': %s", c->path, strerror(errno));
     return EXIT_FAILED;
@@ -239,7 +256,8 @@ static int remove_one(const capture *c) {
   return EXIT_OK;
 }
 
-/* What was listed and is over: with --all the stopped ones, too, which somebody may have meant to keep. */
+/* What was listed and is over: with --all the stopped ones, too, which somebody may have meant to
+   keep. */
 static int clean_up(void) {
   int status = EXIT_OK;
   long kept = 0;
@@ -256,11 +274,17 @@ static int clean_up(void) {
 static int take_word(int c) {
   char *end = NULL;
   switch (c) {
-    case 'a': own.is_all = true; return EXIT_OK;
-    case 'o': own.output = optarg; return EXIT_OK;
+    case 'a':
+      own.is_all = true;
+      return EXIT_OK;
+    case 'o':
+      own.output = optarg;
+      return EXIT_OK;
     case 'k':
       own.keep = strtol(optarg, &end, 10);
-      return *optarg && !*end && own.keep >= 0 ? EXIT_OK : bad_words("recover", "--keep takes how many to keep, not", optarg);
+      return *optarg && !*end && own.keep >= 0
+                 ? EXIT_OK
+                 : bad_words("recover", "--keep takes how many to keep, not", optarg);
     case 'f':
       if (choose_format("recover", optarg, &own.format) == EXIT_OK) return EXIT_OK;
   }
@@ -269,21 +293,26 @@ static int take_word(int c) {
 
 /* Where captures go: beside their output, or where core/place.c turns to. */
 static void look_where_they_go(void) {
-  const char *const places[] = {".", getenv("PROF_CAPTURE_DIR"), getenv("TMPDIR"), "/tmp", "/dev/shm"};
+  const char *const places[] = {".", getenv("PROF_CAPTURE_DIR"), getenv("TMPDIR"), "/tmp",
+                                "/dev/shm"};
   for (size_t i = 0; i < sizeof places / sizeof *places; i++)
     if (places[i] && places[i][0]) look_into(places[i]);
 }
 
 int command_recover(int argc, char **argv) {
-  static const struct option words[] = {
-      {"all", 0, 0, 'a'}, {"output", 1, 0, 'o'}, {"format", 1, 0, 'f'}, {"keep", 1, 0, 'k'}, {0, 0, 0, 0}};
+  static const struct option words[] = {{"all", 0, 0, 'a'},
+                                        {"output", 1, 0, 'o'},
+                                        {"format", 1, 0, 'f'},
+                                        {"keep", 1, 0, 'k'},
+                                        {0, 0, 0, 0}};
   own.keep = -1;
   int status = EXIT_OK;
   for (int c; (c = getopt_long(argc, argv, "ao:", words, NULL)) != -1;) {
     if (c == '?' || c == ':') return bad_option("recover", argc, argv);
     if (take_word(c) != EXIT_OK) return EXIT_USAGE;
   }
-  if (own.keep >= 0 && optind == argc) return bad_words("recover", "--keep removes captures: name the directories", NULL);
+  if (own.keep >= 0 && optind == argc)
+    return bad_words("recover", "--keep removes captures: name the directories", NULL);
   for (int i = optind; i < argc; i++) {
     if (look_into(argv[i])) continue;
     say("prof recover: cannot look into '%s': %s%s", argv[i], strerror(errno),
@@ -294,7 +323,9 @@ int command_recover(int argc, char **argv) {
   if (own.count) qsort(own.captures, own.count, sizeof *own.captures, newest_first);
   size_t shown = 0; /* --all shows the others, too */
   for (size_t i = 0; i < own.count; i++) {
-    if (!own.is_all && own.captures[i].state != STATE_DIED && own.captures[i].state != STATE_UNKNOWN) continue;
+    if (!own.is_all && own.captures[i].state != STATE_DIED &&
+        own.captures[i].state != STATE_UNKNOWN)
+      continue;
     if (shown++ == 0) print_head();
     if (tell(&own.captures[i]) != EXIT_OK) status = EXIT_FAILED;
   }

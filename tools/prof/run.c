@@ -172,8 +172,12 @@ static int take_of_prof(run_request *r, int c, const char *name) {
         return wrong("--level is 1 or 2, not", optarg);
       r->level = (unsigned)(*optarg - '0');
       break;
-    case OPTION_MEMORY: r->has_memory = true; break;
-    case OPTION_DEVICES: r->has_devices = true; break;
+    case OPTION_MEMORY:
+      r->has_memory = true;
+      break;
+    case OPTION_DEVICES:
+      r->has_devices = true;
+      break;
     case OPTION_SAMPLE:
       if (!run_sampling_reads(optarg, &interval_ns))
         return wrong("--sample is a number of seconds from 0.001 to 1e9, not", optarg);
@@ -185,8 +189,11 @@ static int take_of_prof(run_request *r, int c, const char *name) {
         return wrong("--python=own or --python=all, not", optarg);
       run_words_add(&r->python_options, as_word(name));
       break;
-    case OPTION_FOR_PYTHON: run_words_add(&r->python_options, as_word(name)); break;
-    default: run_words_add(&r->table_options, as_word(name));
+    case OPTION_FOR_PYTHON:
+      run_words_add(&r->python_options, as_word(name));
+      break;
+    default:
+      run_words_add(&r->table_options, as_word(name));
   }
   return EXIT_OK;
 }
@@ -202,20 +209,39 @@ static const char *name_of(int c, int index) {
 static int take(words *w, int c, int index, int argc, char **argv) {
   run_request *const r = &w->request;
   switch (c) {
-    case 't': run_stack_add(&r->stack, optarg); return EXIT_OK;
-    case 's': run_stack_read_file(&r->stack, optarg); return EXIT_OK;
-    case OPTION_CONTEXT: run_stack_read(&r->stack, optarg, "--additional-context"); return EXIT_OK;
-    case OPTION_CONFIG: return EXIT_OK;
-    case OPTION_LIST: w->is_list = true; return EXIT_OK;
-    case OPTION_DRY_RUN: w->is_dry = true; return EXIT_OK;
-    case 'o': return take_output(r, optarg);
+    case 't':
+      run_stack_add(&r->stack, optarg);
+      return EXIT_OK;
+    case 's':
+      run_stack_read_file(&r->stack, optarg);
+      return EXIT_OK;
+    case OPTION_CONTEXT:
+      run_stack_read(&r->stack, optarg, "--additional-context");
+      return EXIT_OK;
+    case OPTION_CONFIG:
+      return EXIT_OK;
+    case OPTION_LIST:
+      w->is_list = true;
+      return EXIT_OK;
+    case OPTION_DRY_RUN:
+      w->is_dry = true;
+      return EXIT_OK;
+    case 'o':
+      return take_output(r, optarg);
     case 'n':
       if (take_count(optarg, &w->count)) return EXIT_OK;
       return wrong("--repeat is a number from 1 to 1000000, not", optarg);
-    case 'q': r->is_quiet = true; return EXIT_OK;
-    case 'h': w->is_help = true; return EXIT_OK;
-    case '?': bad_option("run", argc, argv); return RUN_FAILED;
-    default: return take_of_prof(r, c, name_of(c, index));
+    case 'q':
+      r->is_quiet = true;
+      return EXIT_OK;
+    case 'h':
+      w->is_help = true;
+      return EXIT_OK;
+    case '?':
+      bad_option("run", argc, argv);
+      return RUN_FAILED;
+    default:
+      return take_of_prof(r, c, name_of(c, index));
   }
 }
 
@@ -228,8 +254,10 @@ static int check_words(const words *w) {
     return wrong("the stack has no tool prof (--tool prof), so there is no use for",
                  r->prof_option);
   if (!has_prof && r->file)
-    return wrong("the stack has no tool prof (--tool prof), which alone writes a file; -o DIR is "
-                 "for all tools, not", r->file);
+    return wrong(
+        "the stack has no tool prof (--tool prof), which alone writes a file; -o DIR is "
+        "for all tools, not",
+        r->file);
   if (w->count > 1 && r->file)
     return wrong("--repeat needs a folder, -o DIR: each run would write over the file", r->file);
   run_words table = {0};
@@ -245,8 +273,8 @@ int command_run(int argc, char **argv) {
   double seconds;
   read_configs(argc, argv);
   /* -m MODULE is the program, as in Python: it ends the options */
-  for (int c, index = -1;
-       (c = getopt_long(argc, argv, short_options, options, &index)) != -1; index = -1) {
+  for (int c, index = -1; (c = getopt_long(argc, argv, short_options, options, &index)) != -1;
+       index = -1) {
     if (c == 'm') {
       w.module = optarg;
       break;

@@ -1,4 +1,5 @@
-/* prof table FILE ...: totals as text; of several captures, of a program's processes say, together. Its options and their help are those of `python -m prof table` (bindings/python/prof/_table.py);
+/* prof table FILE ...: totals as text; of several captures, of a program's processes say, together.
+   Its options and their help are those of `python -m prof table` (bindings/python/prof/_table.py);
    tests/python/test_table.py holds both beside each other. */
 #define _GNU_SOURCE
 #include <getopt.h>
@@ -12,19 +13,22 @@
 static const struct {
   const char *word;
   uint32_t value;
-} groups[] = {{"name", PROF_GROUP_NAME},
-              {"category", PROF_GROUP_CATEGORY},
-              {"device", PROF_GROUP_DEVICE},
-              {"thread", PROF_GROUP_THREAD},
-              {"process", PROF_GROUP_PROCESS},
-              {"shape", PROF_GROUP_SHAPE},
-              {"stack", PROF_GROUP_STACK},
-              {"scopes", PROF_GROUP_SCOPES},
+} groups[] = {{"name", PROF_GROUP_NAME},       {"category", PROF_GROUP_CATEGORY},
+              {"device", PROF_GROUP_DEVICE},   {"thread", PROF_GROUP_THREAD},
+              {"process", PROF_GROUP_PROCESS}, {"shape", PROF_GROUP_SHAPE},
+              {"stack", PROF_GROUP_STACK},     {"scopes", PROF_GROUP_SCOPES},
               {"kernel", PROF_GROUP_KERNEL}},
-  sorts[] = {{"total", PROF_SORT_TOTAL}, {"self", PROF_SORT_SELF}, {"calls", PROF_SORT_CALLS},
-             {"mean", PROF_SORT_MEAN},   {"max", PROF_SORT_MAX},   {"name", PROF_SORT_NAME},
-             {"memory", PROF_SORT_MEMORY}, {"self-memory", PROF_SORT_SELF_MEMORY}, {"first", PROF_SORT_FIRST},
-             {"device", PROF_SORT_DEVICE}, {"self-device", PROF_SORT_SELF_DEVICE}};
+  sorts[] = {{"total", PROF_SORT_TOTAL},
+             {"self", PROF_SORT_SELF},
+             {"calls", PROF_SORT_CALLS},
+             {"mean", PROF_SORT_MEAN},
+             {"max", PROF_SORT_MAX},
+             {"name", PROF_SORT_NAME},
+             {"memory", PROF_SORT_MEMORY},
+             {"self-memory", PROF_SORT_SELF_MEMORY},
+             {"first", PROF_SORT_FIRST},
+             {"device", PROF_SORT_DEVICE},
+             {"self-device", PROF_SORT_SELF_DEVICE}};
 
 /* Each line has at most 80 columns. */
 static const char help[] =
@@ -64,7 +68,8 @@ static int add_groups(char *words, uint32_t *to) {
     if (i == sizeof groups / sizeof *groups) return bad_words(who, "--by: no such group:", word);
     *to |= groups[i].value;
   }
-  if (*to & PROF_GROUP_KERNEL) *to |= PROF_GROUP_NAME | PROF_GROUP_CATEGORY; /* its rows are kernels' names */
+  /* its rows are kernels' names */
+  if (*to & PROF_GROUP_KERNEL) *to |= PROF_GROUP_NAME | PROF_GROUP_CATEGORY;
   return EXIT_OK;
 }
 
@@ -90,23 +95,43 @@ static int read_rows(const char *text, uint32_t *to) {
   *to = UINT32_MAX;
   if (strcmp(text, "all") == 0 || strcmp(text, "-1") == 0) return EXIT_OK;
   const int status = number(wrong, text, 1000000000, to);
-  return status == EXIT_OK && *to == 0 ? bad_words(who, wrong, text) : status; /* to the library 0 is as many as it shows by itself */
+  /* to the library 0 is as many as it shows by itself */
+  return status == EXIT_OK && *to == 0 ? bad_words(who, wrong, text) : status;
 }
 
 static int read_options(int argc, char **argv, prof_aggregate_options *options) {
-  static const struct option words[] = {{"by", 1, 0, 'b'},       {"sort", 1, 0, 's'},         {"rows", 1, 0, 'r'}, {"level", 1, 0, 'l'},
-                                        {"category", 1, 0, 'c'}, {"stack-frames", 1, 0, 'f'}, {"no-functions", 0, 0, 'F'}, {0, 0, 0, 0}};
+  static const struct option words[] = {{"by", 1, 0, 'b'},           {"sort", 1, 0, 's'},
+                                        {"rows", 1, 0, 'r'},         {"level", 1, 0, 'l'},
+                                        {"category", 1, 0, 'c'},     {"stack-frames", 1, 0, 'f'},
+                                        {"no-functions", 0, 0, 'F'}, {0, 0, 0, 0}};
   int status = EXIT_OK;
-  for (int c; status == EXIT_OK && (c = getopt_long(argc, argv, "b:s:r:l:c:f:F", words, NULL)) != -1;) {
+  for (int c;
+       status == EXIT_OK && (c = getopt_long(argc, argv, "b:s:r:l:c:f:F", words, NULL)) != -1;) {
     switch (c) {
-      case 'b': status = add_groups(optarg, &options->group); break;
-      case 's': status = choose_sort(optarg, &options->sort); break;
-      case 'r': status = read_rows(optarg, &options->rows_limit); break;
-      case 'l': status = number("--level: not 0, 1 or 2:", optarg, 2, &options->level); break;
-      case 'c': options->category = optarg; break;
-      case 'f': status = number("--stack-frames: not a number:", optarg, 1000000000, &options->stack_frames); break;
-      case 'F': options->leave_out |= PROF_LEAVE_OUT_FUNCTIONS | PROF_LEAVE_OUT_MODULES; break;
-      default: return bad_option(who, argc, argv);
+      case 'b':
+        status = add_groups(optarg, &options->group);
+        break;
+      case 's':
+        status = choose_sort(optarg, &options->sort);
+        break;
+      case 'r':
+        status = read_rows(optarg, &options->rows_limit);
+        break;
+      case 'l':
+        status = number("--level: not 0, 1 or 2:", optarg, 2, &options->level);
+        break;
+      case 'c':
+        options->category = optarg;
+        break;
+      case 'f':
+        status =
+            number("--stack-frames: not a number:", optarg, 1000000000, &options->stack_frames);
+        break;
+      case 'F':
+        options->leave_out |= PROF_LEAVE_OUT_FUNCTIONS | PROF_LEAVE_OUT_MODULES;
+        break;
+      default:
+        return bad_option(who, argc, argv);
     }
   }
   return status;
@@ -133,14 +158,18 @@ int command_table(int argc, char **argv) {
   prof_trace **const traces = calloc(count, sizeof *traces);
   size_t opened = 0;
   char *text = NULL;
-  while (traces && opened < count && (traces[opened] = open_capture(argv[optind + (int)opened])) != NULL) opened++;
+  while (traces && opened < count &&
+         (traces[opened] = open_capture(argv[optind + (int)opened])) != NULL)
+    opened++;
   int result = EXIT_FAILED;
   options.text_width = terminal_columns(STDOUT_FILENO);
   if (traces && opened == count) {
     const int said = prof_traces_table((const prof_trace *const *)traces, count, &options, &text);
     result = said == PROF_OK ? EXIT_OK : EXIT_FAILED;
-    if (said == PROF_OK) fputs(text, stdout);
-    else say("prof table: %s: %s", prof_status_text(said), prof_last_error());
+    if (said == PROF_OK)
+      fputs(text, stdout);
+    else
+      say("prof table: %s: %s", prof_status_text(said), prof_last_error());
   }
   prof_free(text);
   while (opened > 0) prof_trace_destroy(traces[--opened]);

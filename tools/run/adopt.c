@@ -27,10 +27,10 @@ static const struct {
   const char *file;
   unsigned parts;
 } scripts[] = {
-    {"trace.sh", RUN_PART_COLLECT}, {"gpu_info_pre.sh", 0},      {"gpu_info_post.sh", 0},
-    {"gpu_info_power_start.sh", RUN_PART_SAMPLE}, {"gpu_info_power_stop.sh", 0},
-    {"gpu_info_vram_start.sh", RUN_PART_SAMPLE}, {"gpu_info_vram_stop.sh", 0},
-    {"detect_therock.sh", RUN_PART_THEROCK},
+    {"trace.sh", RUN_PART_COLLECT}, {"gpu_info_pre.sh", 0},
+    {"gpu_info_post.sh", 0},        {"gpu_info_power_start.sh", RUN_PART_SAMPLE},
+    {"gpu_info_power_stop.sh", 0},  {"gpu_info_vram_start.sh", RUN_PART_SAMPLE},
+    {"gpu_info_vram_stop.sh", 0},   {"detect_therock.sh", RUN_PART_THEROCK},
 };
 
 /* ---- cmd ---- */

@@ -15,9 +15,8 @@ static bool is_blank(char c) { return c == ' ' || c == '\t'; }
 /* ---- values ---- */
 
 static void add_text(run_call_form *form, const char *key, const char *value) {
-  form->args[form->arg_count++] =
-      (prof_arg){.key = key, .type = PROF_ARG_STRING, .bytes = (uint32_t)strlen(value),
-                 .value.text = value};
+  form->args[form->arg_count++] = (prof_arg){
+      .key = key, .type = PROF_ARG_STRING, .bytes = (uint32_t)strlen(value), .value.text = value};
 }
 
 /* Whole numbers and fractions become numbers. The last argument is kept for "more". */
@@ -77,8 +76,10 @@ static const char *take_options(run_call_form *form, char *at, const char *named
     const char *const key = word + strspn(word, "-");
     while (is_blank(*at)) at++;
     const char *const value = *at && !is_option(at) ? take_word(&at) : "1";
-    if (named && strcmp(key, named) == 0) value_of_named = value;
-    else add(form, key, value);
+    if (named && strcmp(key, named) == 0)
+      value_of_named = value;
+    else
+      add(form, key, value);
   }
   return value_of_named;
 }

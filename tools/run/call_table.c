@@ -19,7 +19,8 @@ static run_call_slot *make_slots(size_t count) {
   enum { HUGE = 2 << 20 };
   const size_t bytes = count * sizeof(run_call_slot);
   void *made = NULL;
-  if (bytes < HUGE || posix_memalign(&made, HUGE, bytes) != 0) return run_make(count, sizeof(run_call_slot));
+  if (bytes < HUGE || posix_memalign(&made, HUGE, bytes) != 0)
+    return run_make(count, sizeof(run_call_slot));
   (void)madvise(made, bytes, MADV_HUGEPAGE);
   return memset(made, 0, bytes);
 }
@@ -33,7 +34,8 @@ static void grow(run_call_table *table) {
   free(old.slots);
 }
 
-run_call_key *run_call_table_find(const run_call_table *table, const char *key, size_t bytes, uint64_t hash) {
+run_call_key *run_call_table_find(const run_call_table *table, const char *key, size_t bytes,
+                                  uint64_t hash) {
   if (table->slot_count == 0) return NULL;
   const size_t mask = table->slot_count - 1;
   for (size_t at = hash & mask; table->slots[at].entry; at = (at + 1) & mask) {

@@ -24,7 +24,8 @@ typedef struct run_call_table {
 } run_call_table;
 
 /* The entry, or NULL. */
-run_call_key *run_call_table_find(const run_call_table *table, const char *key, size_t bytes, uint64_t hash);
+run_call_key *run_call_table_find(const run_call_table *table, const char *key, size_t bytes,
+                                  uint64_t hash);
 /* There is no entry with this key. The table does not free entries. */
 void run_call_table_add(run_call_table *table, run_call_key *entry, uint64_t hash);
 void run_call_table_free(run_call_table *table);

@@ -57,10 +57,14 @@ static void begin(run_calls *calls) {
 
 static void put_row_name(char *to, size_t room, const call_key *key) {
   const long long rank = key->origin.rank, pid = key->origin.pid;
-  if (rank >= 0 && pid >= 0) snprintf(to, room, "rank %lld, process %lld", rank, pid);
-  else if (rank >= 0) snprintf(to, room, "rank %lld", rank);
-  else if (pid >= 0) snprintf(to, room, "process %lld", pid);
-  else snprintf(to, room, "%s", key->stream == 2 ? "stderr" : "stdout");
+  if (rank >= 0 && pid >= 0)
+    snprintf(to, room, "rank %lld, process %lld", rank, pid);
+  else if (rank >= 0)
+    snprintf(to, room, "rank %lld", rank);
+  else if (pid >= 0)
+    snprintf(to, room, "process %lld", pid);
+  else
+    snprintf(to, room, "%s", key->stream == 2 ? "stderr" : "stdout");
 }
 
 static call_row *make_row(run_calls *calls, const call_key *key) {

@@ -19,9 +19,7 @@
 #include "titles.h"
 
 /* Renames the file. Returns the new path, or the old one if the file was not renamed. */
-static char *renamed(char *path, char *to) {
-  return run_output_rename_new(path, to) ? to : path;
-}
+static char *renamed(char *path, char *to) { return run_output_rename_new(path, to) ? to : path; }
 
 /* ".rank-3", or "". */
 static const char *rank_text(const run_capture *capture) {
@@ -39,8 +37,7 @@ static const char *title_of(const run_family *family, const run_capture *capture
   if (capture->is_own || (has_own_name && !family)) return NULL;
   const run_member *const found = family ? run_family_find(family, (pid_t)capture->pid) : NULL;
   const run_member *const m = found && found->inner_pid == found->pid ? found : NULL;
-  if (run_python_is_interpreter(capture->process))
-    return m ? run_title(family, m, NULL) : NULL;
+  if (run_python_is_interpreter(capture->process)) return m ? run_title(family, m, NULL) : NULL;
   return has_own_name && m && m->words ? NULL : capture->process;
 }
 
@@ -52,8 +49,8 @@ static char *named_for_process(char *path, const char *folder, const run_capture
   for (char *at = process; *at; at++)
     if (*at == '/' || (unsigned char)*at < 0x20) *at = '_';
   if (capture->is_own || *process == '\0' || *process == '.') return path;
-  return renamed(path, run_text("%s/%s%s.%u.prof", folder, process, rank_text(capture),
-                                capture->pid));
+  return renamed(path,
+                 run_text("%s/%s%s.%u.prof", folder, process, rank_text(capture), capture->pid));
 }
 
 /* Python's command has made NAME.PID.prof. A launcher of the workload may have set a rank. */

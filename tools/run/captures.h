@@ -16,7 +16,7 @@ typedef struct run_capture {
   bool is_empty;       /* it has no event, and was removed */
   bool is_live;        /* its process still runs */
   bool was_clean;      /* its program has ended it; one that executed another has not */
-  bool has_rows; /* scopes, or losses: the table has something to show */
+  bool has_rows;       /* scopes, or losses: the table has something to show */
   bool is_elsewhere;   /* the folder did not take it */
 } run_capture;
 
@@ -28,9 +28,10 @@ typedef struct run_captures {
 } run_captures;
 
 /* Finds the captures in the folder, and those that prof had to write elsewhere because the folder
-   took none. script: the one that Python's command runs, or NULL. It has named what it has reported,
-   so such a file is not removed, and the rank alone is added to its name. Those of scripts in
-   Python that another one has started have the name of their script; family: knows it, or NULL. */
+   took none. script: the one that Python's command runs, or NULL. It has named what it has
+   reported, so such a file is not removed, and the rank alone is added to its name. Those of
+   scripts in Python that another one has started have the name of their script; family: knows it,
+   or NULL. */
 void run_captures_find(const char *folder, const char *script, const run_family *family,
                        run_captures *to);
 /* A process has recorded, or a capture cannot be read. */

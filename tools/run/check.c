@@ -54,11 +54,11 @@ bool run_ends_well(char **words) {
 
 /* Words that sh knows itself. */
 static bool is_of_shell(const char *word) {
-  static const char *const known[] = {
-      ".",      ":",       "alias", "break",  "case",  "cd",     "command", "continue", "do",
-      "eval",   "exec",    "exit",  "export", "for",   "if",     "local",   "read",     "readonly",
-      "return", "set",     "shift", "time",   "times", "trap",   "ulimit",  "umask",    "unset",
-      "until",  "wait",    "while"};
+  static const char *const known[] = {".",       ":",        "alias", "break", "case",  "cd",
+                                      "command", "continue", "do",    "eval",  "exec",  "exit",
+                                      "export",  "for",      "if",    "local", "read",  "readonly",
+                                      "return",  "set",      "shift", "time",  "times", "trap",
+                                      "ulimit",  "umask",    "unset", "until", "wait",  "while"};
   for (size_t i = 0; i < sizeof known / sizeof *known; i++)
     if (strcmp(known[i], word) == 0) return true;
   return false;
@@ -96,8 +96,10 @@ const char *run_tool_why_not(const run_tool *tool) {
     return "neither rocprofv3 nor rocprof is on PATH: install ROCm: https://rocm.docs.amd.com";
   if (!tool->has_marks && !is_blank(tool->cmd) && run_needs_shell(tool->cmd) &&
       !is_shell_text(tool->cmd))
-    return run_text("its cmd is no text for sh: '%s'; with the program behind it, sh -n finds an "
-                    "error", tool->cmd);
+    return run_text(
+        "its cmd is no text for sh: '%s'; with the program behind it, sh -n finds an "
+        "error",
+        tool->cmd);
   if (!program || run_program_find(program)) return NULL;
   return run_text("there is no '%s' on PATH%s%s", program, tool->install ? ": " : "",
                   tool->install ? tool->install : "");
@@ -132,8 +134,10 @@ static const char *variables_clash(const run_tool *a, const run_tool *b) {
     const char *const x = run_variable_get(&a->variables, name);
     const char *const y = run_variable_get(&b->variables, name);
     if (x && y && strcmp(x, y) != 0)
-      return run_text("%s and %s both set %s ('%s' and '%s'), which holds one library; leave one "
-                      "tool out", a->name, b->name, name, x, y);
+      return run_text(
+          "%s and %s both set %s ('%s' and '%s'), which holds one library; leave one "
+          "tool out",
+          a->name, b->name, name, x, y);
   }
   return NULL;
 }
@@ -171,11 +175,15 @@ static bool is_tool_of(const run_tool *tool, const char *program) {
 static const char *order_clash(const run_tool *inner, const run_tool *outer) {
   const char *const first = inner->name, *const second = outer->name;
   if (run_follows_one_program(outer) && is_tool_of(inner, "uftrace"))
-    return run_text("%s follows one program, which %s would be, and does not end inside of it; "
-                    "leave one out", second, first);
+    return run_text(
+        "%s follows one program, which %s would be, and does not end inside of it; "
+        "leave one out",
+        second, first);
   if (run_follows_one_program(outer) && !is_blank(inner->cmd))
-    return run_text("%s follows one program, and around %s that is not the workload; name %s "
-                    "first", second, first, second);
+    return run_text(
+        "%s follows one program, and around %s that is not the workload; name %s "
+        "first",
+        second, first, second);
   /* uftrace waits for processes that these two have started, and never ends */
   if (is_tool_of(outer, "uftrace") && run_follows_one_program(inner))
     return run_text("%s around %s would not end, and %s around %s would follow %s; leave one out",
@@ -189,8 +197,10 @@ static const char *order_clash(const run_tool *inner, const run_tool *outer) {
 static const char *start_clash(const run_stack *stack, const run_tool *tool) {
   if (!run_follows_one_program(tool)) return NULL;
   if (stack->encapsulate && !is_blank(stack->encapsulate))
-    return run_text("%s follows one program, and with encapsulate_script that is not the workload; "
-                    "leave one out", tool->name);
+    return run_text(
+        "%s follows one program, and with encapsulate_script that is not the workload; "
+        "leave one out",
+        tool->name);
   for (size_t i = 0; i < stack->count; i++)
     if (stack->tools[i].sampling && stack->tools[i].sampling->is_dual)
       return run_text("%s follows one program, and %s with DUAL-GCD runs two; leave one out",
@@ -236,8 +246,10 @@ void run_check_memory(const run_stack *stack, const char *program) {
   const char *const path = run_program_find(program);
   check_option(stack, "--memory", "malloc()");
   if (path && run_program_mentions(path, asan, strlen(asan)))
-    run_fail("--memory and AddressSanitizer, which '%s' is built with, both replace malloc(); "
-             "leave --memory out", program);
+    run_fail(
+        "--memory and AddressSanitizer, which '%s' is built with, both replace malloc(); "
+        "leave --memory out",
+        program);
 }
 
 /* NULL: it can be executed. */
@@ -255,8 +267,10 @@ static const char *workload_why_not(const char *name, int *status_out) {
   const bool is_there = is_path && access(name, F_OK) == 0;
   *status_out = is_there ? RUN_CANNOT_EXECUTE : RUN_NOT_FOUND;
   if (is_there)
-    return run_text("the workload '%s' cannot be executed: it is no program, or its mode forbids "
-                    "it", name);
+    return run_text(
+        "the workload '%s' cannot be executed: it is no program, or its mode forbids "
+        "it",
+        name);
   return run_text("the workload '%s' is not %s", name, is_path ? "there" : "on PATH");
 }
 
@@ -276,7 +290,8 @@ static int find_problems(const run_stack *stack, const run_words *workload, run_
   const bool has_front = stack->encapsulate && !is_blank(stack->encapsulate);
   if (has_front && run_needs_shell(stack->encapsulate) && !is_shell_text(stack->encapsulate))
     run_words_add(to, run_text("encapsulate_script is no text for sh: '%s'; with the program "
-                               "behind it, sh -n finds an error", stack->encapsulate));
+                               "behind it, sh -n finds an error",
+                               stack->encapsulate));
   /* the user's text in front may be a program that reads the words as a command */
   if (has_front) return to->count ? status : 0;
   int of_workload = 0;

@@ -27,7 +27,7 @@
 typedef struct child {
   pid_t pid;
   run_streams streams;
-  int terminal; /* which we gave to the group, or -1 */
+  int terminal;        /* which we gave to the group, or -1 */
   bool wants_terminal; /* the group gets the terminal when we are in the foreground */
   run_keeper keeper;
   int orphan; /* a pidfd of a workload whose keeper was killed, or -1 */
@@ -99,7 +99,8 @@ static bool start_on_terminal(child *c) {
 
 static void tell_no_keeper(void) {
   say("prof run: there is no second process that passes the output on, so that if prof run is "
-      "killed, its program is, too: %s", strerror(errno));
+      "killed, its program is, too: %s",
+      strerror(errno));
 }
 
 static bool start(child *c, becoming *b) {
@@ -193,8 +194,10 @@ static void reap(child *c) {
 
 /* After the workload's end we may still wait for who reads our output. */
 static void take_late_signal(child *c, int number) {
-  if (number == SIGTSTP) run_signals_stop_us(false);
-  else if (run_signals_is_end(number)) c->is_given_up = true;
+  if (number == SIGTSTP)
+    run_signals_stop_us(false);
+  else if (run_signals_is_end(number))
+    c->is_given_up = true;
 }
 
 /* The kernel tells the workload if the pty is its controlling terminal. */
@@ -214,11 +217,16 @@ static void pass_signal(child *c, int number) {
 
 static void take_signals(child *c) {
   for (int number; (number = run_signals_next()) != 0;) {
-    if (number == SIGCHLD) reap(c);
-    else if (c->has_ended) take_late_signal(c, number);
-    else if (number == SIGCONT) go_on(c);
-    else if (number == SIGWINCH) tell_size(c);
-    else pass_signal(c, number);
+    if (number == SIGCHLD)
+      reap(c);
+    else if (c->has_ended)
+      take_late_signal(c, number);
+    else if (number == SIGCONT)
+      go_on(c);
+    else if (number == SIGWINCH)
+      tell_size(c);
+    else
+      pass_signal(c, number);
   }
 }
 
@@ -237,8 +245,10 @@ static void lose_keeper(child *c) {
 static void take_news(child *c) {
   run_news news;
   const ssize_t bytes = read(c->keeper.news, &news, sizeof news);
-  if (bytes == (ssize_t)sizeof news) take_status(c, news.status);
-  else if (bytes >= 0 || (errno != EAGAIN && errno != EINTR)) lose_keeper(c);
+  if (bytes == (ssize_t)sizeof news)
+    take_status(c, news.status);
+  else if (bytes >= 0 || (errno != EAGAIN && errno != EINTR))
+    lose_keeper(c);
 }
 
 /* ---- waiting ---- */
@@ -335,8 +345,10 @@ static void finish(child *c, run_end *end) {
   run_streams_finish(&c->streams);
   if (c->pid > 0) find_left(c, &end->left);
   if (end->left.count == 0) run_inherited_restore(&c->inherited);
-  if (end->left.count > 0) run_keeper_leave(&c->keeper);
-  else run_keeper_end(&c->keeper);
+  if (end->left.count > 0)
+    run_keeper_leave(&c->keeper);
+  else
+    run_keeper_end(&c->keeper);
   if (c->orphan >= 0) close(c->orphan);
   c->orphan = -1;
   end->failed = c->streams.failed;

@@ -15,9 +15,9 @@ typedef struct run_watch {
   void (*on_line)(void *context, int stream, const char *line, size_t bytes);
   /* True: the line of stderr is left out. Not together with on_line. */
   bool (*is_noise)(void *context, const char *line, size_t bytes);
-  bool is_stderr_alone; /* only stderr is read; stdout is inherited */
-  bool is_last;         /* no command of ours that follows reads stdin */
-  int extra;            /* polled as well, or -1 */
+  bool is_stderr_alone;            /* only stderr is read; stdout is inherited */
+  bool is_last;                    /* no command of ours that follows reads stdin */
+  int extra;                       /* polled as well, or -1 */
   void (*on_extra)(void *context); /* there is something to read */
   void *context;
 } run_watch;
@@ -25,12 +25,12 @@ typedef struct run_watch {
 enum { RUN_LINE_BYTES_MAX = 256 << 10 };
 
 typedef struct run_end {
-  int status;         /* as in a shell: the exit status, or 128 + signal */
-  pid_t pid;          /* of the process, or 0 */
-  uint64_t ended_ns;  /* of CLOCK_MONOTONIC: it was alive shortly before */
-  double seconds;     /* from the start to the end of the process */
-  run_words left;     /* "NAME (PID)" of processes that still run: of the group, or with a
-                         stream of it open */
+  int status;        /* as in a shell: the exit status, or 128 + signal */
+  pid_t pid;         /* of the process, or 0 */
+  uint64_t ended_ns; /* of CLOCK_MONOTONIC: it was alive shortly before */
+  double seconds;    /* from the start to the end of the process */
+  /* "NAME (PID)" of processes that still run: of the group, or with a stream of it open */
+  run_words left;
   const char *failed; /* why a stream could not be written, or NULL */
 } run_end;
 

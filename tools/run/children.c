@@ -132,9 +132,10 @@ static run_reason reason_of(const run_family *family, const run_member *m,
 
 run_children run_children_find(const run_family *family, const run_captures *captures,
                                const run_stack *stack, const char *workload, bool has_reasons) {
-  run_children to = {
-      .has_reasons = has_reasons, .is_unknown = !family, .empty_count = captures->empty_count,
-      .has_captures = run_captures_have_events(captures)};
+  run_children to = {.has_reasons = has_reasons,
+                     .is_unknown = !family,
+                     .empty_count = captures->empty_count,
+                     .has_captures = run_captures_have_events(captures)};
   bool *const is_seen = run_make(captures->count, sizeof *is_seen);
   for (size_t i = 0; family && i < run_family_count(family); i++) {
     const run_member *const m = run_family_member(family, i);

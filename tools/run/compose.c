@@ -76,8 +76,10 @@ const char *run_own_path(void) {
   }
   const char *const executed = (const char *)(uintptr_t)getauxval(AT_EXECFN);
   if (executed && realpath(executed, path)) return path;
-  run_fail("the path of prof is not known: cannot read /proc/self/exe: %s; mount /proc, or execute "
-           "prof by its whole path", strerror(error));
+  run_fail(
+      "the path of prof is not known: cannot read /proc/self/exe: %s; mount /proc, or execute "
+      "prof by its whole path",
+      strerror(error));
 }
 
 static void put_variables_around(run_words *words, run_words *variables) {
@@ -228,8 +230,7 @@ run_command run_compose(const run_stack *stack, const run_words *workload) {
     const char *const cmd = tool->cmd;
     if (!is_blank(cmd)) {
       /* its own processes have the inner variables, too: `prof run-with` would be followed */
-      if (!run_follows_one_program(tool))
-        put_variables_around(&command.words, &command.variables);
+      if (!run_follows_one_program(tool)) put_variables_around(&command.words, &command.variables);
       put_cmd_around(&command.words, cmd);
     }
     /* an inner tool's value applies to the workload: it would be set last */
@@ -238,7 +239,8 @@ run_command run_compose(const run_stack *stack, const run_words *workload) {
       char *const name = run_copy(variable, strcspn(variable, "="));
       const char *const old = run_variable_get(&command.variables, name);
       const char *const value = variable + strlen(name) + 1;
-      if (!old) run_variable_set(&command.variables, name, value);
+      if (!old)
+        run_variable_set(&command.variables, name, value);
       else if (is_list_name(name, strlen(name)) && *value)
         run_variable_set(&command.variables, name, run_text("%s:%s", old, value));
     }

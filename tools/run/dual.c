@@ -39,8 +39,7 @@ static char *device_of(const char *variable, int place) {
   if (!at || !*at) return run_text("%d", place);
   for (int i = 0; i < place && at; i++) at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL;
   const size_t bytes = at ? strcspn(at, ",") : 0;
-  if (bytes == 0)
-    run_fail("%s is '%s'; DUAL-GCD needs two devices", variable, getenv(variable));
+  if (bytes == 0) run_fail("%s is '%s'; DUAL-GCD needs two devices", variable, getenv(variable));
   return run_copy(at, bytes);
 }
 

@@ -135,15 +135,16 @@ static entry *make_entry(run_family *family, pid_t pid, const status *s) {
 
 static entry *add_entry(run_family *family, pid_t pid, const status *s) {
   entry *const e = family->count < MEMBERS_MAX ? make_entry(family, pid, s) : NULL;
-  if (e) family->items[family->count++] = e;
-  else family->is_full = true;
+  if (e)
+    family->items[family->count++] = e;
+  else
+    family->is_full = true;
   return e;
 }
 
 static bool is_power_of_2(unsigned number) { return (number & (number - 1)) == 0; }
 
-static void look_at(run_family *family, pid_t pid, pid_t parent, const status *s,
-                    uint64_t at_ns) {
+static void look_at(run_family *family, pid_t pid, pid_t parent, const status *s, uint64_t at_ns) {
   entry *e = NULL;
   HASH_FIND(hh, family->by_pid, &pid, sizeof pid, e);
   if (!e || e->member.start != s->start) e = add_entry(family, pid, s);
@@ -154,8 +155,7 @@ static void look_at(run_family *family, pid_t pid, pid_t parent, const status *s
   const uint64_t program = program_of(pid);
   const bool is_new = m->seen_count == 0;
   const bool is_renamed = run_member_is_renamed(m);
-  if (is_new || is_renamed || (program && program != m->program) ||
-      strcmp(m->comm, s->name) != 0) {
+  if (is_new || is_renamed || (program && program != m->program) || strcmp(m->comm, s->name) != 0) {
     entry *of = NULL;
     HASH_FIND(hh, family->by_pid, &parent, sizeof parent, of);
     if (program != m->program) {

@@ -34,13 +34,13 @@ enum { RUN_COMM_BYTES = 16 };
 /* One process, with the program that it executed last. */
 typedef struct run_member {
   pid_t pid;
-  pid_t parent_pid; /* when it was seen first */
-  pid_t inner_pid; /* in its own PID namespace: that of its capture */
-  uint64_t start; /* in ticks since boot: with the pid it names the process */
-  char comm[RUN_COMM_BYTES]; /* as the kernel has it */
-  char name[RUN_COMM_BYTES]; /* the same, but of valgrind's processes that of their program */
+  pid_t parent_pid;            /* when it was seen first */
+  pid_t inner_pid;             /* in its own PID namespace: that of its capture */
+  uint64_t start;              /* in ticks since boot: with the pid it names the process */
+  char comm[RUN_COMM_BYTES];   /* as the kernel has it */
+  char name[RUN_COMM_BYTES];   /* the same, but of valgrind's processes that of their program */
   char parent[RUN_COMM_BYTES]; /* the parent's comm when this name was seen, or "" */
-  run_reason reason;  /* that holds if it leaves no capture */
+  run_reason reason;           /* that holds if it leaves no capture */
   unsigned libraries; /* RUN_LIBRARY_x of library.h that it had loaded when seen, as bits */
   unsigned seen_count;
   uint64_t seen_ns; /* when it was last seen alive, by CLOCK_MONOTONIC */
@@ -51,7 +51,7 @@ typedef struct run_member {
   bool is_prof_run;  /* of another run */
   bool is_as_parent; /* the program is that of its parent: before exec(), or a worker */
   uint64_t program;  /* identifies the executed file */
-  char *words; /* of a Python interpreter: its first words, each with its NUL; or NULL */
+  char *words;       /* of a Python interpreter: its first words, each with its NUL; or NULL */
   size_t words_bytes;
 } run_member;
 

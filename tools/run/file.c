@@ -31,20 +31,51 @@ static bool is_folder(const char *path) {
 bool run_file_is(const char *pattern) { return ending_of(pattern) && !is_folder(pattern); }
 
 /* Files that others write. A folder may have a dot in its name, too: out.2, app.baseline. */
-static const char *const foreign_endings[] = {
-    ".txt", ".csv", ".tsv", ".log", ".md", ".html", ".htm", ".xml", ".yaml", ".yml", ".toml",
-    ".ini",
-    ".jsonl", ".pdf", ".svg", ".png", ".gz", ".zip", ".tar", ".tgz", ".xz", ".zst", ".bz2", ".db",
-    ".sqlite", ".rpd", ".trace", ".pftrace", ".perfetto-trace", ".pb", ".nsys-rep", ".ncu-rep",
-    ".bin", ".json", ".prof" /* with capitals */};
+static const char *const foreign_endings[] = {".txt",
+                                              ".csv",
+                                              ".tsv",
+                                              ".log",
+                                              ".md",
+                                              ".html",
+                                              ".htm",
+                                              ".xml",
+                                              ".yaml",
+                                              ".yml",
+                                              ".toml",
+                                              ".ini",
+                                              ".jsonl",
+                                              ".pdf",
+                                              ".svg",
+                                              ".png",
+                                              ".gz",
+                                              ".zip",
+                                              ".tar",
+                                              ".tgz",
+                                              ".xz",
+                                              ".zst",
+                                              ".bz2",
+                                              ".db",
+                                              ".sqlite",
+                                              ".rpd",
+                                              ".trace",
+                                              ".pftrace",
+                                              ".perfetto-trace",
+                                              ".pb",
+                                              ".nsys-rep",
+                                              ".ncu-rep",
+                                              ".bin",
+                                              ".json",
+                                              ".prof" /* with capitals */};
 
 const char *run_file_why_not(const char *pattern) {
   const char *const name = run_base_name(pattern), *const dot = strrchr(name, '.');
   if (!dot || dot == name || ending_of(pattern) || is_folder(pattern)) return NULL;
   for (size_t i = 0; i < sizeof foreign_endings / sizeof *foreign_endings; i++)
     if (strcasecmp(dot, foreign_endings[i]) == 0)
-      return run_text("-o %s: a file ends in .prof, .json or .json.gz; a folder of that name is "
-                      "'%s/'", pattern, pattern);
+      return run_text(
+          "-o %s: a file ends in .prof, .json or .json.gz; a folder of that name is "
+          "'%s/'",
+          pattern, pattern);
   return NULL;
 }
 
@@ -59,8 +90,7 @@ static const char *folder_of(const char *path) {
 
 const char *run_file_of_rank(const char *pattern) {
   const char *const folder = folder_of(run_output_name(pattern)), *const rank = run_output_rank();
-  if (access(folder, F_OK) != 0)
-    run_fail("-o %s: there is no folder '%s'", pattern, folder);
+  if (access(folder, F_OK) != 0) run_fail("-o %s: there is no folder '%s'", pattern, folder);
   if (access(folder, W_OK | X_OK) != 0)
     run_fail("-o %s: cannot write to the folder '%s': %s", pattern, folder, strerror(errno));
   if (!rank || strstr(pattern, "%r")) return pattern;
@@ -82,12 +112,14 @@ char *run_file_folder(const char *pattern) {
 typedef struct capture {
   const char *path;
   prof_trace_info info;
-  bool is_open; /* it could be read */
+  bool is_open;     /* it could be read */
   const char *part; /* of the name: what prof run itself has recorded; or NULL */
 } capture;
 
 /* -1: it has none. */
-static int rank_of(const capture *c) { return c->info.world_size > 1 || c->info.world_size < 0 ? c->info.rank : -1; }
+static int rank_of(const capture *c) {
+  return c->info.world_size > 1 || c->info.world_size < 0 ? c->info.rank : -1;
+}
 
 /* The launcher of prof run has set a rank, or the one that it runs. */
 static const char *pattern_of(const char *pattern, const capture *c) {
@@ -157,8 +189,10 @@ static bool take(capture *c, const char *path) {
   if (strcmp(name, "samples.prof") == 0) c->part = "samples";
   if (strcmp(name, "library_trace.prof") == 0) c->part = "library_trace";
   c->is_open = prof_trace_open(path, &trace) == PROF_OK;
-  if (c->is_open) prof_trace_info_get(trace, &c->info);
-  else say("prof run: cannot read the capture '%s': %s", path, prof_last_error());
+  if (c->is_open)
+    prof_trace_info_get(trace, &c->info);
+  else
+    say("prof run: cannot read the capture '%s': %s", path, prof_last_error());
   prof_trace_destroy(trace);
   if (c->part) return c->is_open; /* complete, although prof run itself still runs */
   if (c->is_open && c->info.is_live)
@@ -196,9 +230,10 @@ void run_file_write(const char *pattern, const char *folder, const run_words *ca
     const char *const path = unused_name(&made, name_of(pattern, &all[i], is_new));
     run_words_add(&made, path);
     if (!write_one(&all[i], path) || is_quiet) continue;
-    if (all[i].part) say("prof run: %s has %s", path, what(all[i].part));
-    else say("prof run: %s has %s (%u)", path, all[i].info.process_name,
-             (unsigned)all[i].info.pid);
+    if (all[i].part)
+      say("prof run: %s has %s", path, what(all[i].part));
+    else
+      say("prof run: %s has %s (%u)", path, all[i].info.process_name, (unsigned)all[i].info.pid);
   }
   unlink(run_text("%s/samples.csv", folder));
   rmdir(folder); /* not if a capture stays in it */

@@ -40,8 +40,7 @@ static const struct {
 
 static bool is_started_by(const char *program, const run_member *member) {
   for (size_t i = 0; i < sizeof helpers / sizeof *helpers; i++)
-    if (strcmp(program, helpers[i].program) == 0 &&
-        strcmp(member->name, helpers[i].helper) == 0 &&
+    if (strcmp(program, helpers[i].program) == 0 && strcmp(member->name, helpers[i].helper) == 0 &&
         (!helpers[i].is_child || strcmp(member->parent, program) == 0))
       return true;
   return false;

@@ -18,8 +18,8 @@
 static const struct {
   const char *part, *class_name;
 } classes[] = {
-    {"sq_insts_valu", "VALU"}, {"sq_active_inst_valu", "VALU"}, {"sq_insts_salu", "SALU"},
-    {"sq_insts_vmem", "VMEM"}, {"sq_insts_smem", "SMEM"},       {"sq_wait_inst", "WAITCNT"},
+    {"sq_insts_valu", "VALU"},     {"sq_active_inst_valu", "VALU"}, {"sq_insts_salu", "SALU"},
+    {"sq_insts_vmem", "VMEM"},     {"sq_insts_smem", "SMEM"},       {"sq_wait_inst", "WAITCNT"},
     {"sq_insts_branch", "BRANCH"},
 };
 
@@ -67,9 +67,12 @@ static run_words take_record(char **at) {
     char *to = from, *const cell = from;
     bool is_quoted = false;
     for (; *from && (is_quoted || !strchr(",\r\n", *from)); from++) {
-      if (*from != '"') *to++ = *from;
-      else if (is_quoted && from[1] == '"') *to++ = *from++;
-      else is_quoted = !is_quoted;
+      if (*from != '"')
+        *to++ = *from;
+      else if (is_quoted && from[1] == '"')
+        *to++ = *from++;
+      else
+        is_quoted = !is_quoted;
     }
     const char end = *from;
     *to = '\0';

@@ -54,8 +54,10 @@ static bool write_all(int fd, const char *at, size_t bytes) {
 static size_t read_all(int fd, char *to, size_t bytes) {
   size_t at = 0;
   for (ssize_t got; at < bytes && (got = read(fd, to + at, bytes - at)) != 0;)
-    if (got > 0) at += (size_t)got;
-    else if (errno != EINTR) break;
+    if (got > 0)
+      at += (size_t)got;
+    else if (errno != EINTR)
+      break;
   return at;
 }
 
@@ -92,7 +94,8 @@ static void note_end(run_inspection *to, const char *path, int status) {
   const char *const how = WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "without a signal";
   snprintf(to->error, sizeof to->error,
            "'%s' cannot be read: it has ended the process that read it (%s); it was truncated "
-           "meanwhile, or is damaged", path, how);
+           "meanwhile, or is damaged",
+           path, how);
 }
 
 run_inspection *run_inspect(const run_words *paths) {
@@ -102,8 +105,10 @@ run_inspection *run_inspect(const run_words *paths) {
     const ssize_t count = inspect_some(paths, at, all, &status);
     if (count >= 0) at += (size_t)count;
     if (at == paths->count) break;
-    if (count < 0) inspect_one(paths->items[at], &all[at]);
-    else note_end(&all[at], paths->items[at], status);
+    if (count < 0)
+      inspect_one(paths->items[at], &all[at]);
+    else
+      note_end(&all[at], paths->items[at], status);
     at++;
   }
   return all;

@@ -10,11 +10,11 @@ typedef struct run_inspection {
   uint32_t pid;
   uint64_t start_ns; /* of CLOCK_MONOTONIC */
   int32_t rank;
-  bool has_ranks; /* there is more than one */
+  bool has_ranks;                        /* there is more than one */
   bool is_live, is_elsewhere, was_clean; /* as in prof_trace_info */
-  bool has_rows;   /* scopes, or losses */
-  bool has_events; /* events, or losses */
-  char error[1024]; /* why it cannot be read, or "" */
+  bool has_rows;                         /* scopes, or losses */
+  bool has_events;                       /* events, or losses */
+  char error[1024];                      /* why it cannot be read, or "" */
 } run_inspection;
 
 /* One for each path, in their order. */

@@ -14,7 +14,7 @@
 enum { DEPTH_MAX = 64, GOES_ON = 1, ENDS = 0 };
 
 typedef struct parser {
-  run_json open[DEPTH_MAX]; /* lists and objects that have not ended */
+  run_json open[DEPTH_MAX];    /* lists and objects that have not ended */
   const char *keys[DEPTH_MAX]; /* of the value that comes next in each */
   size_t depth;
   run_json *root;
@@ -149,8 +149,7 @@ const run_json *run_json_parse(const char *text, run_json_error *error_out) {
     status = f.complete(handle);
     error_out->at = bytes;
   }
-  if (status != yajl_status_ok)
-    error_out->reason = p.refused ? p.refused : reason_of(&f, handle);
+  if (status != yajl_status_ok) error_out->reason = p.refused ? p.refused : reason_of(&f, handle);
   f.free(handle);
   return status == yajl_status_ok ? p.root : NULL;
 }
@@ -174,12 +173,18 @@ const run_json *run_json_get(const run_json *value, const char *key) {
 
 const char *run_json_kind_name(run_json_kind kind) {
   switch (kind) {
-    case RUN_JSON_NULL: return "null";
-    case RUN_JSON_BOOL: return "true or false";
-    case RUN_JSON_NUMBER: return "a number";
-    case RUN_JSON_TEXT: return "a text";
-    case RUN_JSON_LIST: return "a list";
-    case RUN_JSON_OBJECT: return "an object";
+    case RUN_JSON_NULL:
+      return "null";
+    case RUN_JSON_BOOL:
+      return "true or false";
+    case RUN_JSON_NUMBER:
+      return "a number";
+    case RUN_JSON_TEXT:
+      return "a text";
+    case RUN_JSON_LIST:
+      return "a list";
+    case RUN_JSON_OBJECT:
+      return "an object";
   }
   return "?";
 }

@@ -118,7 +118,8 @@ static void begin_on_terminal(keeping *k, const run_keeper_plan *plan) {
   sigaddset(&child, SIGCHLD);
   sigaddset(&child, SIGTTOU);
   const struct sigaction action = {.sa_handler = take_child_signal};
-  k->is_blind = sigprocmask(SIG_BLOCK, &child, &before) != 0 || sigaction(SIGCHLD, &action, NULL) != 0;
+  k->is_blind =
+      sigprocmask(SIG_BLOCK, &child, &before) != 0 || sigaction(SIGCHLD, &action, NULL) != 0;
   k->workload = fork();
   if (k->workload == 0) {
     setpgid(0, 0);
@@ -192,9 +193,7 @@ bool run_keeper_start(run_keeper *keeper, const run_keeper_plan *plan) {
   return true;
 }
 
-static void order(const run_keeper *keeper, char what) {
-  (void)!write(keeper->alive, &what, 1);
-}
+static void order(const run_keeper *keeper, char what) { (void)!write(keeper->alive, &what, 1); }
 
 void run_keeper_close(const run_keeper *keeper, int stream) {
   if (keeper->pid > 0) order(keeper, (char)stream);

@@ -28,8 +28,8 @@ typedef struct run_keeper_stream {
 
 typedef struct run_keeper_plan {
   run_keeper_stream streams[2];
-  int write_ends[2]; /* the workload's ends of pipes, which the keeper closes; or -1 */
-  int log;           /* gets all bytes, or -1 */
+  int write_ends[2];            /* the workload's ends of pipes, which the keeper closes; or -1 */
+  int log;                      /* gets all bytes, or -1 */
   const run_terminal *terminal; /* if it is controlling, the workload is the keeper's child on it */
   void (*become)(void *context); /* on a pty: executes the workload; does not return */
   void *context;

@@ -51,8 +51,8 @@ void run_kept_remove(run_kept *kept) {
 /* In its own directory, under a name that no later run takes for its own. */
 static const char *renamed(run_kept *kept, const char *path) {
   const int directory = (int)(strrchr(path, '/') - path);
-  const char *const to = run_text("%.*s/%s.%zu.prof", directory, path,
-                                  run_base_name(kept->folder), kept->elsewhere.count + 1);
+  const char *const to = run_text("%.*s/%s.%zu.prof", directory, path, run_base_name(kept->folder),
+                                  kept->elsewhere.count + 1);
   if (rename(path, to) != 0) return NULL;
   run_words_add(&kept->elsewhere, to);
   return to;

@@ -5,15 +5,15 @@
 #include "captures.h"
 
 typedef struct run_kept {
-  const char *folder;    /* temporary, of those without -o; NULL: there are none */
-  int lock;              /* of the folder, or -1 */
-  run_words paths;       /* of captures */
+  const char *folder;      /* temporary, of those without -o; NULL: there are none */
+  int lock;                /* of the folder, or -1 */
+  run_words paths;         /* of captures */
   const char *why_nothing; /* of the last run without captures */
   run_words elsewhere;     /* of these paths: files that the folder did not take */
   size_t missing;          /* captures that the table does not have */
   const char *why_missing; /* the first of them, and the reason */
   uint64_t bytes;          /* of the temporary files */
-  size_t count, left_out; /* of runs that recorded, and of those after the limit */
+  size_t count, left_out;  /* of runs that recorded, and of those after the limit */
 } run_kept;
 
 /* Takes the captures of one run. why_nothing: a line if there are none. is_temporary: moves the

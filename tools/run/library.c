@@ -9,8 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "calls.h"
 #include "call_table.h"
+#include "calls.h"
 #include "library_blocks.h"
 #include "library_lines.h"
 #include "output.h"
@@ -19,7 +19,7 @@ typedef struct entry {
   run_call_key key;
   run_library_row row;
   run_call_form *form; /* or NULL: not made yet */
-  char text[]; /* the key: the library in one byte, then the config with its NUL */
+  char text[];         /* the key: the library in one byte, then the config with its NUL */
 } entry;
 
 struct run_libraries {
@@ -83,8 +83,8 @@ void run_libraries_destroy(run_libraries *libraries) {
 
 /* RCCL prints the same lines as NCCL. The active tool decides which library it is. */
 static run_library library_of(const run_libraries *libraries, const run_call *call) {
-  const bool is_nccl = call->library == RUN_LIBRARY_RCCL &&
-                       !(libraries->wanted & 1u << RUN_LIBRARY_RCCL);
+  const bool is_nccl =
+      call->library == RUN_LIBRARY_RCCL && !(libraries->wanted & 1u << RUN_LIBRARY_RCCL);
   return is_nccl ? RUN_LIBRARY_NCCL : call->library;
 }
 
@@ -121,8 +121,10 @@ static void count_call(run_libraries *libraries, run_library library, run_line c
 /* What the line itself has counts first, then what a launcher put in front. */
 static run_line_source source_of(const run_line_source *from, run_origin of_line, int64_t rank) {
   run_line_source source = *from;
-  if (of_line.rank >= 0) source.origin.rank = of_line.rank;
-  else if (rank >= 0) source.origin.rank = rank;
+  if (of_line.rank >= 0)
+    source.origin.rank = of_line.rank;
+  else if (rank >= 0)
+    source.origin.rank = rank;
   if (of_line.pid >= 0) source.origin.pid = of_line.pid;
   return source;
 }

@@ -7,8 +7,8 @@
 /* A call under construction. */
 typedef struct run_block {
   bool is_open;
-  bool is_mixed;   /* it has a line of another call: no argument can be trusted */
-  bool has_ended;  /* its last line, which has the process, has come */
+  bool is_mixed;  /* it has a line of another call: no argument can be trusted */
+  bool has_ended; /* its last line, which has the process, has come */
   run_library library;
   int64_t rank, pid; /* or -1 */
   size_t bytes, name_bytes;

@@ -60,8 +60,10 @@ static uint64_t take_count(run_call *to) {
   if (count == 0) return 1;
   const bool has_more = end < last && *end == ',';
   while (at > config.at && at[-1] == ' ') at--;
-  if (at > config.at && at[-1] == ',') at--;
-  else if (has_more) end++;
+  if (at > config.at && at[-1] == ',')
+    at--;
+  else if (has_more)
+    end++;
   to->config = (run_line){to->text, 0};
   put_bytes(to, config.at, (size_t)(at - config.at));
   put_bytes(to, end, (size_t)(last - end));
@@ -168,8 +170,8 @@ static uint64_t number(run_line text) {
 static const struct {
   const char *name;
   unsigned bytes;
-} data_types[] = {{"int8", 1},    {"uint8", 1},  {"int32", 4},   {"uint32", 4},
-                  {"int64", 8},   {"uint64", 8}, {"float16", 2}, {"float32", 4},
+} data_types[] = {{"int8", 1},    {"uint8", 1},    {"int32", 4},      {"uint32", 4},
+                  {"int64", 8},   {"uint64", 8},   {"float16", 2},    {"float32", 4},
                   {"float64", 8}, {"bfloat16", 2}, {"float8e4m3", 1}, {"float8e5m2", 1}};
 
 static void put(run_call *to, const char *name, const char *value, size_t bytes) {
@@ -190,16 +192,14 @@ static void write_collective(run_line name, const run_line fields[FIELDS], run_c
   to->config = (run_line){to->text, 0};
   put(to, "", name.at, name.bytes);
   put_field(to, " count ", count);
-  if (type.bytes > 0)
-    put(to, " datatype ", type_name, is_known ? strlen(type_name) : type.bytes);
+  if (type.bytes > 0) put(to, " datatype ", type_name, is_known ? strlen(type_name) : type.bytes);
   put_field(to, " op ", fields[OP]);
   put_field(to, " root ", fields[ROOT]);
   put_field(to, " nranks ", fields[NRANKS]);
   if (!is_known) return;
   char bytes[24];
   unsigned long long product;
-  if (__builtin_mul_overflow(number(count), data_types[code].bytes, &product))
-    product = ULLONG_MAX;
+  if (__builtin_mul_overflow(number(count), data_types[code].bytes, &product)) product = ULLONG_MAX;
   snprintf(bytes, sizeof bytes, "%llu", product);
   put(to, " bytes ", bytes, strlen(bytes));
 }

@@ -43,14 +43,17 @@ static void check(const run_tool *tool, const char *trace) {
     if (!effect && is_read(tool, value)) {
       if (before && strcmp(before, value) != 0)
         say("prof run: %s: %s was '%s', and is '%s' in this run, where prof reads the library's "
-            "lines", trace, name, before, value);
+            "lines",
+            trace, name, before, value);
       continue;
     }
     if (effect)
       say("prof run: %s: %s is '%s', and then %s; unset it", trace, name, value, effect);
     else
-      say("prof run: %s: %s is '%s', so the library's lines are there, and prof does not read them; "
-          "unset it", trace, name, value);
+      say("prof run: %s: %s is '%s', so the library's lines are there, and prof does not read "
+          "them; "
+          "unset it",
+          trace, name, value);
   }
 }
 

@@ -41,9 +41,12 @@ static void skip_blanks(translation *t) {
 
 /* A character as JSON escapes it: by UTF-16. */
 static void put_code(FILE *to, unsigned long code) {
-  if (code < 0x80 && code >= 0x20 && code != '"' && code != '\\') fputc((int)code, to);
-  else if (code < 0x10000) fprintf(to, "\\u%04lx", code);
-  else fprintf(to, "\\u%04lx\\u%04lx", 0xd7c0 + (code >> 10), 0xdc00 + (code & 0x3ff));
+  if (code < 0x80 && code >= 0x20 && code != '"' && code != '\\')
+    fputc((int)code, to);
+  else if (code < 0x10000)
+    fprintf(to, "\\u%04lx", code);
+  else
+    fprintf(to, "\\u%04lx\\u%04lx", 0xd7c0 + (code >> 10), 0xdc00 + (code & 0x3ff));
 }
 
 /* So many hexadecimal digits. */
@@ -80,12 +83,19 @@ static bool take_escape(translation *t) {
     return true;
   }
   switch (*t->at++) {
-    case '\n': return true; /* a line continuation */
-    case 'x': return take_hex(t, 2);
-    case 'u': return take_hex(t, 4);
-    case 'U': return take_hex(t, 8);
-    case 'N': return refuse(t, "\\N{NAME} is not known here");
-    case '\0': t->at--; return refuse(t, "a string has no end");
+    case '\n':
+      return true; /* a line continuation */
+    case 'x':
+      return take_hex(t, 2);
+    case 'u':
+      return take_hex(t, 4);
+    case 'U':
+      return take_hex(t, 8);
+    case 'N':
+      return refuse(t, "\\N{NAME} is not known here");
+    case '\0':
+      t->at--;
+      return refuse(t, "a string has no end");
     default: /* Python keeps the backslash */
       t->at--;
       put_code(t->to, '\\');
@@ -145,8 +155,8 @@ static bool take_string(translation *t) {
 /* ---- the rest ---- */
 
 static bool take_word(translation *t) {
-  static const char *const words[][2] = {{"True", "true"},   {"False", "false"}, {"None", "null"},
-                                         {"true", "true"},   {"false", "false"}, {"null", "null"}};
+  static const char *const words[][2] = {{"True", "true"}, {"False", "false"}, {"None", "null"},
+                                         {"true", "true"}, {"false", "false"}, {"null", "null"}};
   size_t bytes = 0;
   while (isalnum((unsigned char)t->at[bytes]) || t->at[bytes] == '_') bytes++;
   for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
@@ -181,14 +191,25 @@ static void take_comma(translation *t) {
 static bool take_next(translation *t) {
   switch (*t->at) {
     case '(':
-    case '[': t->at++; fputc('[', t->to); return true;
+    case '[':
+      t->at++;
+      fputc('[', t->to);
+      return true;
     case ')':
-    case ']': t->at++; fputc(']', t->to); return true;
+    case ']':
+      t->at++;
+      fputc(']', t->to);
+      return true;
     case '{':
     case '}':
-    case ':': fputc(*t->at++, t->to); return true;
-    case ',': take_comma(t); return true;
-    default: break;
+    case ':':
+      fputc(*t->at++, t->to);
+      return true;
+    case ',':
+      take_comma(t);
+      return true;
+    default:
+      break;
   }
   if (is_string(t->at)) return take_string(t);
   if (isalpha((unsigned char)*t->at) || *t->at == '_') return take_word(t);

@@ -80,8 +80,8 @@ bool log_key_get(int fd, const char *path, log_key *key, struct stat *is) {
   memset(key, 0, sizeof *key); /* it is hashed with its padding */
   key->device = is->st_dev;
   key->inode = is->st_ino;
-  key->birth_ns = fd >= 0 ? birth_ns(fd, "", AT_EMPTY_PATH)
-                          : birth_ns(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW);
+  key->birth_ns =
+      fd >= 0 ? birth_ns(fd, "", AT_EMPTY_PATH) : birth_ns(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW);
   return true;
 }
 

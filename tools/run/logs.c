@@ -84,8 +84,8 @@ static void read_file(run_logs *logs, log_file *file) {
 }
 
 /* NULL: it has gone already. */
-static log_file *add_file(run_logs *logs, const log_folder *folder, const char *path,
-                          log_key key, const struct stat *is) {
+static log_file *add_file(run_logs *logs, const log_folder *folder, const char *path, log_key key,
+                          const struct stat *is) {
   struct stat opened = *is;
   int fd = open_log_file(path, &key, &opened);
   if (fd < 0 && (errno == EMFILE || errno == ENFILE)) {

@@ -8,9 +8,9 @@
 #include "text.h"
 
 typedef struct run_loose {
-  int lock;               /* a shared lock of the directory, or -1 */
-  struct timespec begun;  /* the run */
-  run_words before;       /* the names that were there */
+  int lock;                 /* a shared lock of the directory, or -1 */
+  struct timespec begun;    /* the run */
+  run_words before;         /* the names that were there */
   const run_family *family; /* of the run, or NULL */
 } run_loose;
 

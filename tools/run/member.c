@@ -137,8 +137,7 @@ static bool is_shell_of_stack(run_member *member) {
 static bool is_other_run(const char *words, size_t bytes) {
   size_t own_bytes = 0;
   const size_t first = strnlen(words, bytes) + 1;
-  if (first + sizeof "run" > bytes || memcmp(words + first, "run", sizeof "run") != 0)
-    return false;
+  if (first + sizeof "run" > bytes || memcmp(words + first, "run", sizeof "run") != 0) return false;
   char *const own = run_file_read("/proc/self/cmdline", WORDS_BYTES, &own_bytes);
   const bool is = own && (own_bytes != bytes || memcmp(own, words, bytes) != 0);
   free(own);
@@ -217,8 +216,7 @@ static bool is_blind_to(pid_t pid, const char *folder) {
 static bool has_lost_variable(run_member *member, const char *variable) {
   enum { ENVIRONMENT_BYTES = 4 << 20 };
   size_t bytes = 0, at = 0;
-  char *const text =
-      run_file_read(path_of(member->pid, "environ").text, ENVIRONMENT_BYTES, &bytes);
+  char *const text = run_file_read(path_of(member->pid, "environ").text, ENVIRONMENT_BYTES, &bytes);
   if (!text) return false;
   bool has = bytes > 0 && !memchr(text, '=', bytes); /* the program has erased them */
   const size_t length = strlen(variable);
@@ -270,11 +268,11 @@ void run_member_inspect(run_member *member, const char *variable, const char *fo
     member->reason = starters[i].reason;
     return;
   }
-  member->reason = is_static(pid)                                 ? RUN_REASON_STATIC
-                   : is_setuid(pid)                               ? RUN_REASON_SETUID
+  member->reason = is_static(pid)                                    ? RUN_REASON_STATIC
+                   : is_setuid(pid)                                  ? RUN_REASON_SETUID
                    : variable && has_lost_variable(member, variable) ? RUN_REASON_VARIABLES
-                   : folder && is_blind_to(pid, folder)           ? RUN_REASON_NAMESPACE
-                                                                  : RUN_REASON_NO_PROF;
+                   : folder && is_blind_to(pid, folder)              ? RUN_REASON_NAMESPACE
+                                                                     : RUN_REASON_NO_PROF;
 }
 
 void run_member_read_maps(run_member *member) {

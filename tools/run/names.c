@@ -66,7 +66,10 @@ static const char *all_nearest(const char *name, const run_words *all) {
   }
   const char *text = "";
   for (size_t i = 0; i < found.count; i++)
-    text = run_text("%s%s%s", text, i == 0 ? "" : i + 1 == found.count ? " or " : ", ",
+    text = run_text("%s%s%s", text,
+                    i == 0                 ? ""
+                    : i + 1 == found.count ? " or "
+                                           : ", ",
                     found.items[i]);
   return text;
 }
@@ -128,8 +131,10 @@ static void say_columns(const run_words *names, size_t columns) {
 void run_names_refuse_tool(const char *name) {
   const run_words names = all_names();
   const char *const nearest = all_nearest(name, &names);
-  if (*nearest) say("prof run: there is no tool '%s'; did you mean %s? There are:", name, nearest);
-  else say("prof run: there is no tool '%s'. There are:", name);
+  if (*nearest)
+    say("prof run: there is no tool '%s'; did you mean %s? There are:", name, nearest);
+  else
+    say("prof run: there is no tool '%s'. There are:", name);
   say_columns(&names, columns_of(STDERR_FILENO));
   say("To add a tool of your own: --tools-config FILE");
   exit(RUN_FAILED);
@@ -209,15 +214,48 @@ static const char *const own_keys[] = {"tools", "pre_scripts", "post_scripts",
                                        "encapsulate_script"};
 
 /* Keys of madengine that have no meaning here. */
-static const char *const other_keys[] = {
-    "MAD_CONTAINER_IMAGE", "cleanup_on_failure", "context", "credentials", "data",
-    "data_config", "debug", "deploy", "deployment_config", "distributed", "docker_build_arg",
-    "docker_cpus", "docker_env_vars", "docker_gpus", "docker_image", "docker_mounts", "env_vars",
-    "gen_sys_env_details", "generate_sys_env_details", "gpu_renderDs", "gpu_vendor",
-    "gpus_per_node", "guest_os", "host_os", "k8s", "kubernetes", "launcher", "live_output",
-    "log_error_benign_patterns", "log_error_pattern_scan", "log_error_patterns", "model_args",
-    "monitor", "numa_balancing", "rocenv_mode", "rocm_path", "shared_data",
-    "skip_perf_collection", "slurm", "timeout", "timeout_multiplier", "vllm"};
+static const char *const other_keys[] = {"MAD_CONTAINER_IMAGE",
+                                         "cleanup_on_failure",
+                                         "context",
+                                         "credentials",
+                                         "data",
+                                         "data_config",
+                                         "debug",
+                                         "deploy",
+                                         "deployment_config",
+                                         "distributed",
+                                         "docker_build_arg",
+                                         "docker_cpus",
+                                         "docker_env_vars",
+                                         "docker_gpus",
+                                         "docker_image",
+                                         "docker_mounts",
+                                         "env_vars",
+                                         "gen_sys_env_details",
+                                         "generate_sys_env_details",
+                                         "gpu_renderDs",
+                                         "gpu_vendor",
+                                         "gpus_per_node",
+                                         "guest_os",
+                                         "host_os",
+                                         "k8s",
+                                         "kubernetes",
+                                         "launcher",
+                                         "live_output",
+                                         "log_error_benign_patterns",
+                                         "log_error_pattern_scan",
+                                         "log_error_patterns",
+                                         "model_args",
+                                         "monitor",
+                                         "numa_balancing",
+                                         "rocenv_mode",
+                                         "rocm_path",
+                                         "shared_data",
+                                         "skip_perf_collection",
+                                         "slurm",
+                                         "timeout",
+                                         "timeout_multiplier",
+                                         "vllm"};
 
 static void add_all(run_words *to, const char *const *names, size_t count) {
   for (size_t i = 0; i < count; i++) run_words_add(to, names[i]);
@@ -228,8 +266,8 @@ static void warn_of(const char *key, const run_words *names, const char *known, 
   if (is_comment || run_words_find(names, key) >= 0) return;
   const char *const nearest = run_name_nearest(key, names);
   if (nearest)
-    say("prof run: %s: the key \"%s\" is not known and is ignored; did you mean \"%s\"?", from,
-        key, nearest);
+    say("prof run: %s: the key \"%s\" is not known and is ignored; did you mean \"%s\"?", from, key,
+        nearest);
   else
     say("prof run: %s: the key \"%s\" is not known and is ignored; known are %s", from, key, known);
 }

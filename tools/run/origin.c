@@ -128,9 +128,8 @@ static int64_t rank_of_process(int64_t pid, const char *folder) {
   free(path);
   if (!text) return -1;
   e.text = text;
-  const char *const rank = memmem(text, e.bytes, folder, strlen(folder))
-                               ? run_output_rank_of(value_of, &e)
-                               : NULL;
+  const char *const rank =
+      memmem(text, e.bytes, folder, strlen(folder)) ? run_output_rank_of(value_of, &e) : NULL;
   const int64_t number = rank ? strtoll(rank, NULL, 10) : -1;
   free(text);
   return number;

@@ -265,8 +265,10 @@ bool run_output_copy(const char *from, const char *to) {
   for (size_t bytes; is_good && (bytes = fread(buffer, 1, sizeof buffer, in)) > 0;)
     is_good = fwrite(buffer, 1, bytes, out) == bytes;
   is_good &= !ferror(in);
-  if (is_good) is_good = run_output_end(out, to);
-  else if (out) run_output_drop(out, to);
+  if (is_good)
+    is_good = run_output_end(out, to);
+  else if (out)
+    run_output_drop(out, to);
   const int error = errno;
   fclose(in);
   errno = error;
@@ -286,8 +288,7 @@ bool run_output_move(const char *from, const char *to) {
   return true;
 }
 
-static char *give_name(const char *part, const char *folder, const char *name,
-                       const char *ending) {
+static char *give_name(const char *part, const char *folder, const char *name, const char *ending) {
   for (int number = 1; number < NUMBERS_MAX; number++) {
     char *const path = numbered(folder, name, ending, number);
     if (run_output_rename_new(part, path)) return path;

@@ -49,4 +49,6 @@ run_words run_places_find(const char *folder) {
   return mark ? find(mark, false) : (run_words){0};
 }
 
-run_words run_places_find_kept(const char *folder) { return find(run_text("%s.", run_base_name(folder)), true); }
+run_words run_places_find_kept(const char *folder) {
+  return find(run_text("%s.", run_base_name(folder)), true);
+}

@@ -17,9 +17,12 @@
 
 bool run_python_is_interpreter(const char *word) {
   const char *name = run_base_name(word);
-  if (strncmp(name, "python", 6) == 0) name += 6;
-  else if (strncmp(name, "pypy", 4) == 0) name += 4;
-  else return false;
+  if (strncmp(name, "python", 6) == 0)
+    name += 6;
+  else if (strncmp(name, "pypy", 4) == 0)
+    name += 4;
+  else
+    return false;
   return name[strspn(name, "0123456789.")] == '\0';
 }
 
@@ -108,8 +111,10 @@ static bool is_of_other_language(const char *word) {
 static bool part_bare(const run_words *words, run_python *to) {
   const char *const told = getenv("PROF_PYTHON_PROGRAM"), *const first = words->items[0];
   bool names_python = false;
-  if (told && *told) run_words_add(&to->front, told);
-  else if (is_executable_script(first)) (void)read_first_line(first, &to->front, &names_python);
+  if (told && *told)
+    run_words_add(&to->front, told);
+  else if (is_executable_script(first))
+    (void)read_first_line(first, &to->front, &names_python);
   if (to->front.count == 0) run_words_add(&to->front, "python3");
   if (is_module_word(first)) {
     if (!take_module(words, 0, &to->rest)) run_fail("-m needs the name of a module");
@@ -158,10 +163,11 @@ static void check_script(const run_python *python) {
 }
 
 static _Noreturn void refuse_package(const run_python *python) {
-  run_fail("%s cannot import prof's Python package, which records programs in Python: pip install "
-           "it, or add its folder to PYTHONPATH. PROF_PYTHON_PROGRAM names another Python for "
-           "SCRIPT.py and -m MODULE. To see why: %s -c 'import prof'", python->front.items[0],
-           run_words_quoted(&python->front));
+  run_fail(
+      "%s cannot import prof's Python package, which records programs in Python: pip install "
+      "it, or add its folder to PYTHONPATH. PROF_PYTHON_PROGRAM names another Python for "
+      "SCRIPT.py and -m MODULE. To see why: %s -c 'import prof'",
+      python->front.items[0], run_words_quoted(&python->front));
 }
 
 void run_python_prepare(run_request *r) {
@@ -175,8 +181,8 @@ void run_python_prepare(run_request *r) {
   if (!is_bare) *python = (run_python){0};
   const bool is_whole = !is_bare && records && run_python_is_interpreter(r->workload.items[0]) &&
                         part_here(&r->workload, python);
-  const bool is_program = !is_bare && !is_whole && records && option &&
-                          part_by_first_line(&r->workload, python);
+  const bool is_program =
+      !is_bare && !is_whole && records && option && part_by_first_line(&r->workload, python);
   if (is_bare) {
     check_script(python);
     r->workload = (run_words){0};
@@ -186,18 +192,24 @@ void run_python_prepare(run_request *r) {
   if (!records) return;
   if (!is_bare && !is_whole && !is_program) {
     if (option && run_python_is_interpreter(r->workload.items[0]))
-      run_fail("%s needs a script or a module behind '%s': -c TEXT, a script on stdin and no "
-               "script are not recorded, and a script must be there", option,
-               r->workload.items[0]);
+      run_fail(
+          "%s needs a script or a module behind '%s': -c TEXT, a script on stdin and no "
+          "script are not recorded, and a script must be there",
+          option, r->workload.items[0]);
     if (option)
-      run_fail("%s is for programs in Python, and '%s' is none: prof run SCRIPT.py, -m MODULE, or "
-               "python3 SCRIPT.py", option, r->workload.items[0]);
+      run_fail(
+          "%s is for programs in Python, and '%s' is none: prof run SCRIPT.py, -m MODULE, or "
+          "python3 SCRIPT.py",
+          option, r->workload.items[0]);
     return;
   }
   if (!run_program_find(python->front.items[0])) return; /* the check says so */
-  if (has_package(python)) r->python = python;
-  else if (is_bare || option) refuse_package(python);
-  else r->lacks_package = true;
+  if (has_package(python))
+    r->python = python;
+  else if (is_bare || option)
+    refuse_package(python);
+  else
+    r->lacks_package = true;
 }
 
 /* The script's own name, or the module's. */

@@ -16,7 +16,7 @@
 static char *library_folder(void) {
   Dl_info info;
   void *address;
-  *(const char *(**)(void))&address = prof_version;
+  *(const char *(**)(void)) & address = prof_version;
   if (!dladdr(address, &info) || !info.dli_fname) return NULL;
   const char *const slash = strrchr(info.dli_fname, '/');
   return slash ? run_text("%.*s", (int)(slash - info.dli_fname), info.dli_fname) : NULL;
@@ -53,12 +53,15 @@ static const struct {
 
 static void add_layer(run_tool *tool, size_t which, const char *path) {
   const char *const name = layers[which].variable, *const old = getenv(name);
-  if (!old || !*old) run_variable_set(&tool->variables, name, path);
+  if (!old || !*old)
+    run_variable_set(&tool->variables, name, path);
   else if (layers[which].is_list)
     run_variable_set(&tool->variables, name, run_text("%s:%s", path, old));
   else if (strcmp(old, path) != 0)
-    run_fail("--devices: %s is '%s' already, and holds one library; unset it, or leave out "
-             "--devices", name, old);
+    run_fail(
+        "--devices: %s is '%s' already, and holds one library; unset it, or leave out "
+        "--devices",
+        name, old);
 }
 
 /* ITT's tasks are scopes. They are recorded unless another tool has its library there. Python's
@@ -80,8 +83,10 @@ static void add_devices(run_tool *tool, const run_request *request) {
     count++;
   }
   if (count == 0)
-    run_fail("--devices needs libprof_opencl.so, libprof_cuda.so or libprof_hip.so beside "
-             "libprof.so, and none is in %s", library_place());
+    run_fail(
+        "--devices needs libprof_opencl.so, libprof_cuda.so or libprof_hip.so beside "
+        "libprof.so, and none is in %s",
+        library_place());
   run_variable_set(&tool->variables, "PROF_DEVICES", "records");
 }
 
@@ -94,4 +99,3 @@ void run_record_prepare(run_tool *tool, const run_request *request, const char *
   run_variable_set(&tool->variables, "PROF_OUTPUT", run_text("%s/%s.%%p.prof", folder, stem));
   if (request->has_memory) add_memory(tool);
 }
-

@@ -145,8 +145,7 @@ static void print_all(const all_runs *all) {
   }
   if (all->timed > 0)
     say("  %.3f s in the median, %.3f at least, %.3f at most, spread %.1f %%", all->median,
-        all->least, all->most,
-        all->median > 0 ? (all->most - all->least) / all->median * 100 : 0);
+        all->least, all->most, all->median > 0 ? (all->most - all->least) / all->median * 100 : 0);
   print_hint(all);
 }
 
@@ -154,8 +153,8 @@ static void print_all(const all_runs *all) {
 
 /* Somebody wants an end. */
 static bool is_cut(const one_run *run) {
-  return run_signals_interrupt() || run->status == 128 + SIGINT ||
-         run->status == 128 + SIGTERM || run->status == 128 + SIGHUP;
+  return run_signals_interrupt() || run->status == 128 + SIGINT || run->status == 128 + SIGTERM ||
+         run->status == 128 + SIGHUP;
 }
 
 static one_run run_one(all_runs *all, unsigned number) {

@@ -109,8 +109,10 @@ static void collect_samplers(run_state *s) {
 static void check_room(run_state *s, const char *folder) {
   struct statvfs is;
   if (statvfs(folder, &is) == 0 && is.f_blocks > 0 && is.f_bavail == 0)
-    run_summary_add_problem(&s->summary, "the disk of '%s' is full, so files in it may not be "
-                                         "complete", folder);
+    run_summary_add_problem(&s->summary,
+                            "the disk of '%s' is full, so files in it may not be "
+                            "complete",
+                            folder);
 }
 
 /* Of prof, library traces, and databases there are other hints. */
@@ -120,7 +122,8 @@ static void add_no_files(run_state *s, const run_tool *tool) {
   if (s->summary.progress == RUN_PROGRESS_ENDED)
     run_words_add(&s->summary.hints,
                   run_text("%s left no file; see what it printed, and whether its cmd names "
-                           "another folder", tool->name));
+                           "another folder",
+                           tool->name));
 }
 
 static void collect_folder(run_state *s, const run_tool *tool) {
@@ -141,7 +144,8 @@ static void collect_folder(run_state *s, const run_tool *tool) {
       s->summary.progress == RUN_PROGRESS_ENDED)
     run_words_add(&s->summary.hints,
                   run_text("%s followed '%s' alone, and no program that it has started; to follow "
-                           "one, put it behind -- itself", tool->name, run_base_name(first)));
+                           "one, put it behind -- itself",
+                           tool->name, run_base_name(first)));
   check_room(s, tool->folder);
   if (!run_summary_add_folder(&s->summary, tool->folder)) add_no_files(s, tool);
 }
@@ -160,8 +164,10 @@ static void collect_captures(run_state *s) {
     run_captures_find(folder, python ? run_python_name(python) : NULL, s->family, captures);
   }
   if (captures->has_no_folder)
-    run_summary_add_problem(&s->summary, "the folder of captures '%s' is not there any more: what "
-                                         "was recorded into it may be lost", folder);
+    run_summary_add_problem(&s->summary,
+                            "the folder of captures '%s' is not there any more: what "
+                            "was recorded into it may be lost",
+                            folder);
   run_seen_tell(captures, s->family, &s->summary.end);
   for (size_t i = 0; i < captures->count; i++) {
     const run_capture *const capture = &captures->items[i];
@@ -170,8 +176,8 @@ static void collect_captures(run_state *s) {
                               capture->process, capture->pid, capture->path, folder);
   }
   s->summary.children =
-      run_children_find(s->family, captures, &s->request.stack,
-                        run_workload_name(s->summary.words), s->record_folder != NULL);
+      run_children_find(s->family, captures, &s->request.stack, run_workload_name(s->summary.words),
+                        s->record_folder != NULL);
 }
 
 void run_collect(run_state *s) {
@@ -200,8 +206,10 @@ static int report_captures(void *context) {
 
 static const char *why_nothing(const run_state *s) {
   if (!s->request.lacks_package) return run_children_why_nothing(&s->summary.children);
-  return run_text("nothing was recorded: %s cannot import prof's Python package; pip install it, "
-                  "or add its folder to PYTHONPATH", s->request.workload.items[0]);
+  return run_text(
+      "nothing was recorded: %s cannot import prof's Python package; pip install it, "
+      "or add its folder to PYTHONPATH",
+      s->request.workload.items[0]);
 }
 
 static void print_captures(run_state *s) {

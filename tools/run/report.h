@@ -39,7 +39,7 @@ typedef struct run_state {
   const char *log_path;         /* or NULL */
   run_calls *calls;             /* or NULL */
   const char *calls_path;
-  run_logs *logs;         /* or NULL */
+  run_logs *logs;  /* or NULL */
   run_loose loose; /* in the working directory */
   run_samplers samplers;
   run_family *family; /* or NULL */

@@ -21,11 +21,9 @@ static bool has(const char *line, size_t bytes, const char *text) {
 /* Lines that each run prints in great number, or as an advertisement. */
 static bool is_noise(void *context, const char *line, size_t bytes) {
   const bool is_v3 = *(const bool *)context;
-  if (is_v3)
-    return has(line, bytes, "sql text value for value is empty. Using NULL instead");
+  if (is_v3) return has(line, bytes, "sql text value for value is empty. Using NULL instead");
   return has(line, bytes, "WARNING: We are phasing out") ||
-         has(line, bytes, "roctracer/rocprofiler") ||
-         has(line, bytes, "rocprofv2 in favor");
+         has(line, bytes, "roctracer/rocprofiler") || has(line, bytes, "rocprofv2 in favor");
 }
 
 int run_rocprof(int argc, char **argv) {

@@ -152,7 +152,8 @@ void run_rocprof_move(const char *from, const run_loose *loose, const char *fold
     if (!run_loose_is_new(loose, names[i]) || access(path, F_OK) != 0) continue;
     if (run_loose_has_rival(loose))
       say("prof run: '%s' stays, since another prof run in this directory may write to it: give "
-          "each run a directory of its own", path);
+          "each run a directory of its own",
+          path);
     else
       move(path, run_text("%s/%s", folder, names[i]));
   }

@@ -31,8 +31,10 @@ static bool run_prof(char **words, char *line, size_t room) {
   *line = '\0';
   while (from && fgets(text, sizeof text, from)) snprintf(line, room, "%s", text);
   line[strcspn(line, "\n")] = '\0';
-  if (from) fclose(from);
-  else close(ends[0]);
+  if (from)
+    fclose(from);
+  else
+    close(ends[0]);
   while (pid > 0 && waitpid(pid, &status, 0) < 0)
     if (errno != EINTR) return false;
   return pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
@@ -50,8 +52,7 @@ static void convert(const char *database, const char *json) {
   char *const capture = run_text("%s.%d.prof", database, (int)getpid());
   char *import[] = {"prof", "import", (char *)database, "-o", capture, NULL};
   char *dump[] = {"prof", "dump", capture, "-o", (char *)json, NULL};
-  const bool is_done =
-      run_prof(import, line, sizeof line) && run_prof(dump, line, sizeof line);
+  const bool is_done = run_prof(import, line, sizeof line) && run_prof(dump, line, sizeof line);
   unlink(capture);
   if (!is_done)
     say("prof run: '%s' stays, and there is no trace.json of it: it %s", database,
@@ -77,8 +78,7 @@ bool run_rpd_is_of(const run_tool *tool) {
 void run_rpd_convert(const run_tool *tool) {
   const char *const folder = tool->folder;
   char *const json = run_text("%s/trace.json", folder);
-  const bool has_json =
-      access(json, F_OK) == 0 || access(run_text("%s.gz", json), F_OK) == 0;
+  const bool has_json = access(json, F_OK) == 0 || access(run_text("%s.gz", json), F_OK) == 0;
   for (size_t i = 0; i < DATABASES; i++) {
     char *const path = run_text("%s/%s", folder, databases[i].file);
     const bool is_there = access(path, F_OK) == 0;

@@ -97,8 +97,7 @@ static const char *samples_name(const run_state *s, const run_tool *tool, const 
 
 static void prepare_prof(run_state *s, run_tool *tool) {
   const char *const folder = realpath(tool->folder, NULL);
-  if (!folder)
-    run_fail("cannot find the folder of captures: %s", strerror(errno));
+  if (!folder) run_fail("cannot find the folder of captures: %s", strerror(errno));
   if (s->request.sample)
     tool->sampling = run_sampling_of_prof(s->request.sample, samples_name(s, tool, folder));
   if (!s->request.python) s->record_folder = folder;
@@ -110,7 +109,8 @@ static void prepare_folders(run_state *s) {
   run_stack *const stack = &s->request.stack;
   for (size_t i = 0; i < stack->count; i++) {
     run_tool *const tool = &stack->tools[i];
-    if (tool->parts & RUN_PART_PROF) tool->folder = make_prof_folder(s);
+    if (tool->parts & RUN_PART_PROF)
+      tool->folder = make_prof_folder(s);
     else if (run_tool_has_folder(tool))
       tool->folder = run_output_new_folder(s->request.folder, folder_name(tool));
     run_marks_replace(tool);
@@ -225,8 +225,9 @@ static void go_on(run_state *s) {
   run_child_go_on(is_program ? &s->summary.end : &of_script);
   if (!is_program) return;
   run_samplers_stop(&s->samplers, s->request.is_quiet);
-  run_summary_add_problem(&s->summary, "prof run had a fault while the program ran, and has not "
-                                       "read the rest of its output");
+  run_summary_add_problem(&s->summary,
+                          "prof run had a fault while the program ran, and has not "
+                          "read the rest of its output");
 }
 
 /* All that follows the workload. */
@@ -359,7 +360,8 @@ static void plan_folders(run_request *r) {
   for (size_t i = 0; i < r->stack.count; i++) {
     run_tool *const tool = &r->stack.tools[i];
     tool->is_planned = true;
-    if (tool->parts & RUN_PART_PROF) tool->folder = plan_prof_folder(r);
+    if (tool->parts & RUN_PART_PROF)
+      tool->folder = plan_prof_folder(r);
     else if (run_tool_has_folder(tool))
       tool->folder = run_output_next_folder(r->folder, folder_name(tool));
     run_marks_replace(tool);

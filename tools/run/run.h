@@ -15,15 +15,15 @@ typedef struct run_request {
   /* of the tool prof */
   unsigned level; /* that it records at */
   bool has_memory;
-  bool is_repeated; /* by run_repeat(), which prints a table of all runs */
-  bool has_next;    /* and this is not the last of them */
+  bool is_repeated;      /* by run_repeat(), which prints a table of all runs */
+  bool has_next;         /* and this is not the last of them */
   struct run_kept *kept; /* takes the captures for that; or NULL */
   bool has_devices;
-  const char *sample;       /* seconds, or NULL: devices are not sampled */
-  const char *file;         /* -o FILE: a pattern, or NULL */
-  run_words table_options;  /* of its table */
-  run_words python_options; /* of `python -m prof run`: the workload must be in Python */
-  const char *prof_option;  /* the first option that needs the tool prof, or NULL */
+  const char *sample;              /* seconds, or NULL: devices are not sampled */
+  const char *file;                /* -o FILE: a pattern, or NULL */
+  run_words table_options;         /* of its table */
+  run_words python_options;        /* of `python -m prof run`: the workload must be in Python */
+  const char *prof_option;         /* the first option that needs the tool prof, or NULL */
   const struct run_python *python; /* the tool prof runs the workload in Python; or NULL */
   bool lacks_package; /* the workload is in Python, which cannot import the package prof */
 } run_request;

@@ -284,7 +284,8 @@ static void stop_one(run_sampler *sampler, bool is_quiet) {
     say("prof run: %s has failed: %s", sampler->name, n.text);
   else if (has_ended)
     say("prof run: the process of %s was ended before the program did; '%s' has the samples until "
-        "then", sampler->name, sampler->path);
+        "then",
+        sampler->name, sampler->path);
   else if (n.missed > 0 && !is_quiet)
     say("prof run: %s: %llu sample%s, and %llu missed: the devices or the processors were busy",
         sampler->name, (unsigned long long)n.samples, n.samples == 1 ? "" : "s",

@@ -8,8 +8,8 @@
 #include "sampling.h"
 
 typedef struct run_sampler {
-  const char *name; /* of the tool */
-  const char *path; /* of its file */
+  const char *name;    /* of the tool */
+  const char *path;    /* of its file */
   const char *capture; /* the same as counters, or NULL */
   const run_sampling *sampling;
   pid_t pid;

@@ -53,8 +53,8 @@ static bool has_column(const char *heading, unsigned long device) {
 static const char *why_no_device(const run_sampling *sampling, unsigned long device,
                                  uint32_t count) {
   const char *const numbers = count == 1 ? "0" : run_text("0 to %u", count - 1);
-  return run_text("DEVICE is '%s', and there is no device %lu: there %s %u (%s)",
-                  sampling->devices, device, count == 1 ? "is" : "are", count, numbers);
+  return run_text("DEVICE is '%s', and there is no device %lu: there %s %u (%s)", sampling->devices,
+                  device, count == 1 ? "is" : "are", count, numbers);
 }
 
 const char *run_devices_why_not(const run_sampling *sampling) {
@@ -75,9 +75,10 @@ static const char *why_no_column(const run_sampling *sampling, unsigned long dev
   if (strcmp(sampling->mode, "power") != 0)
     return run_text("DEVICE is '%s', and device %lu does not tell its memory%s", sampling->devices,
                     device, reasons());
-  return run_text("DEVICE is '%s', and device %lu tells no power; on a board with two dies the "
-                  "first tells the power of both, and \"all\" leaves the second out%s",
-                  sampling->devices, device, reasons());
+  return run_text(
+      "DEVICE is '%s', and device %lu tells no power; on a board with two dies the "
+      "first tells the power of both, and \"all\" leaves the second out%s",
+      sampling->devices, device, reasons());
 }
 
 const char *run_devices_check(const run_sampling *sampling, const char *csv_path) {

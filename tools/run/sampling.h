@@ -5,11 +5,11 @@
 #include "stack.h"
 
 typedef struct run_sampling {
-  const char *devices;    /* "all", or numbers in their order with commas between: "0,1" */
-  const char *mode;       /* "power", "vram", or "all": of the tool prof */
+  const char *devices; /* "all", or numbers in their order with commas between: "0,1" */
+  const char *mode;    /* "power", "vram", or "all": of the tool prof */
   uint64_t interval_ns;
-  bool is_dual;           /* the workload runs twice, on the devices 0 and 1 */
-  const char *file;       /* of the samples: a path, or a name in the run's folder */
+  bool is_dual;     /* the workload runs twice, on the devices 0 and 1 */
+  const char *file; /* of the samples: a path, or a name in the run's folder */
 } run_sampling;
 
 /* Reads the variables of a tool that samples. DEVICE, SAMPLING_RATE, MODE, DUAL-GCD, DUAL_GCD and

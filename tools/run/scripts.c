@@ -41,7 +41,11 @@ static bool is_executed(const char *path) {
   if (fd < 0) return true; /* it can be executed, but not read */
   const ssize_t bytes = read(fd, line, LINE_BYTES);
   close(fd);
-  if (bytes >= 4 && memcmp(line, "\x7f" "ELF", 4) == 0) return true;
+  if (bytes >= 4 && memcmp(line,
+                           "\x7f"
+                           "ELF",
+                           4) == 0)
+    return true;
   if (bytes < 2 || memcmp(line, "#!", 2) != 0) return false;
   const char *const interpreter = interpreter_of(line);
   return interpreter && !is_shell(interpreter);

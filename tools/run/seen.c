@@ -21,15 +21,15 @@ static bool read_header(int fd, prof_i_header *header) {
 static bool is_last(const run_captures *captures, const run_capture *capture) {
   for (size_t i = 0; i < captures->count; i++) {
     const run_capture *const other = &captures->items[i];
-    if (other != capture && other->pid == capture->pid && other->start_ns > capture->start_ns) return false;
+    if (other != capture && other->pid == capture->pid && other->start_ns > capture->start_ns)
+      return false;
   }
   return true;
 }
 
 /* The program that the process executed last is that of the capture. */
 static bool is_of_program(const run_capture *capture, const run_member *m) {
-  return m && m->inner_pid == m->pid &&
-         strncmp(capture->process, m->name, RUN_COMM_BYTES - 1) == 0;
+  return m && m->inner_pid == m->pid && strncmp(capture->process, m->name, RUN_COMM_BYTES - 1) == 0;
 }
 
 static void tell_one(const char *path, uint32_t pid, uint64_t seen_ns) {

@@ -44,11 +44,14 @@ static const char *member_text(const run_json *object, const char *key, const ch
 static const char *variable_text(const run_json *value, const char *from, const char *where) {
   switch (value->kind) {
     case RUN_JSON_TEXT:
-    case RUN_JSON_NUMBER: return value->text;
-    case RUN_JSON_BOOL: return value->is_true ? "true" : "false";
+    case RUN_JSON_NUMBER:
+      return value->text;
+    case RUN_JSON_BOOL:
+      return value->is_true ? "true" : "false";
     case RUN_JSON_NULL:
     case RUN_JSON_LIST:
-    case RUN_JSON_OBJECT: break;
+    case RUN_JSON_OBJECT:
+      break;
   }
   run_fail("%s: %s is %s, and must be a text", from, where, run_json_kind_name(value->kind));
 }
@@ -72,8 +75,8 @@ static void add_script(run_scripts *to, run_script script) {
   items[to->count++] = script;
 }
 
-static void read_scripts(run_scripts *to, const run_json *object, const char *key,
-                         const char *from, const char *where) {
+static void read_scripts(run_scripts *to, const run_json *object, const char *key, const char *from,
+                         const char *where) {
   const run_json *const all = member(object, key, RUN_JSON_LIST, from, where);
   for (size_t i = 0; all && i < all->count; i++) {
     const char *const place = run_text("%s\"%s\"[%zu]", where, key, i);
@@ -198,8 +201,10 @@ void run_tools_read(const char *path) {
   for (size_t i = 0; i < tools->count; i++) {
     const run_json *const entry = &tools->items[i];
     if (!run_name_is_of_tool(tools->keys[i]))
-      run_fail("%s: a tool has the name '%s'; it names a folder, so it must not be empty, begin "
-               "with a point, or have a / or a control character", from, tools->keys[i]);
+      run_fail(
+          "%s: a tool has the name '%s'; it names a folder, so it must not be empty, begin "
+          "with a point, or have a / or a control character",
+          from, tools->keys[i]);
     const char *const place = run_text("\"tools\".\"%s\"", tools->keys[i]);
     expect(entry, RUN_JSON_OBJECT, from, place);
     const char *const inner = run_text("%s.", place);

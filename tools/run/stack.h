@@ -37,9 +37,9 @@ typedef struct run_tool {
   run_words variables; /* NAME=VALUE */
   run_words traces;    /* names of further library traces that it enables */
   run_scripts before, after;
-  unsigned parts;     /* of run_part */
-  const char *folder; /* of its files, or NULL */
-  bool is_planned;    /* nothing is written: --dry-run */
+  unsigned parts;                      /* of run_part */
+  const char *folder;                  /* of its files, or NULL */
+  bool is_planned;                     /* nothing is written: --dry-run */
   const struct run_sampling *sampling; /* of one that samples, or NULL */
 } run_tool;
 

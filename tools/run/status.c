@@ -68,7 +68,8 @@ int run_status(int argc, char **argv) {
 int run_status_of(int argc, char **argv) {
   const char *const number = getenv(variable);
   const long to = number ? strtol(number, NULL, 10) : -1;
-  if (argc < 2 || to < 0 || to > INT_MAX) return bad_words("run-status-of", "is for prof run alone", NULL);
+  if (argc < 2 || to < 0 || to > INT_MAX)
+    return bad_words("run-status-of", "is for prof run alone", NULL);
   unsetenv(variable);
   const int status = run_words_to_end(argv + 1, (int)to);
   (void)!write((int)to, &status, sizeof status);

@@ -44,8 +44,8 @@ static void open_own(run_stream *s) {
   s->is_file = !S_ISFIFO(file.st_mode) && !S_ISSOCK(file.st_mode) && !isatty(s->to);
   s->is_socket = S_ISSOCK(file.st_mode);
   if (!S_ISFIFO(file.st_mode) && !isatty(s->to)) return;
-  const int own = open(run_text("/proc/self/fd/%d", s->to),
-                       O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  const int own =
+      open(run_text("/proc/self/fd/%d", s->to), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
   if (own >= 0) s->own = own;
 }
 
@@ -79,8 +79,7 @@ void run_streams_open(run_streams *streams, const run_watch *watch) {
 }
 
 void run_streams_be_child(const run_streams *streams) {
-  if (streams->terminal.is_controlling)
-    dup2(streams->terminal.slave, STDIN_FILENO);
+  if (streams->terminal.is_controlling) dup2(streams->terminal.slave, STDIN_FILENO);
   for (int i = 0; i < STREAMS; i++) {
     const int from = streams->streams[i == 1 && streams->is_one ? 0 : i].write_end;
     if (from >= 0) dup2(from, streams->streams[i].to);
@@ -155,8 +154,10 @@ static void note_failure(run_streams *streams, const char *of) {
    pass: the workload is not ended for it. */
 static void write_own(run_streams *streams, run_stream *s, const char *at, size_t bytes) {
   if (s->is_broken || write_all(streams, s, at, bytes)) return;
-  if (errno == EPIPE) s->is_broken = true;
-  else note_failure(streams, s->to == STDOUT_FILENO ? "stdout" : "stderr");
+  if (errno == EPIPE)
+    s->is_broken = true;
+  else
+    note_failure(streams, s->to == STDOUT_FILENO ? "stdout" : "stderr");
 }
 
 static void write_log(run_streams *streams, const char *at, size_t bytes) {
@@ -178,8 +179,10 @@ static void tell_line(run_streams *streams, run_stream *s, const char *line, siz
   const size_t whole = bytes;
   if (bytes > 0 && line[bytes - 1] == '\n') bytes--;
   if (bytes > 0 && line[bytes - 1] == '\r') bytes--;
-  if (watch->on_line) watch->on_line(watch->context, s->to, line, bytes);
-  else if (!watch->is_noise(watch->context, line, bytes)) write_own(streams, s, line, whole);
+  if (watch->on_line)
+    watch->on_line(watch->context, s->to, line, bytes);
+  else if (!watch->is_noise(watch->context, line, bytes))
+    write_own(streams, s, line, whole);
 }
 
 /* Keeps the begin of an incomplete line. A line that is too long to be noise is forwarded at

@@ -13,22 +13,22 @@
 typedef struct run_stream {
   int read_end, write_end; /* of a pipe or a pty; -1: the workload has our own stream */
   int to;                  /* 1 or 2 */
-  int own;  /* our stream, if it can be opened again so that writing does not block; else `to` */
-  bool is_file;  /* nobody reads our stream, so writing does not wait */
+  int own; /* our stream, if it can be opened again so that writing does not block; else `to` */
+  bool is_file; /* nobody reads our stream, so writing does not wait */
   bool is_socket;
   char *line; /* the current line, whose end has not arrived */
   size_t line_bytes;
-  bool is_broken;  /* our own end is closed */
-  bool has_writer; /* after the workload's end: a process can still write */
+  bool is_broken;   /* our own end is closed */
+  bool has_writer;  /* after the workload's end: a process can still write */
   struct stat file; /* that the workload writes to */
 } run_stream;
 
 typedef struct run_streams {
   const run_watch *watch;
   run_stream streams[2];
-  bool is_one;        /* our stdout and stderr are one file, so the workload's are, too */
+  bool is_one;           /* our stdout and stderr are one file, so the workload's are, too */
   run_terminal terminal; /* outer: -1: there is no pty */
-  const char *failed; /* see run_end */
+  const char *failed;    /* see run_end */
   char *buffer;
   run_keeper *keeper; /* reads the same pipes */
   /* Called when our stream takes nothing now: waits until it may. False: the rest is dropped. */

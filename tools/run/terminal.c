@@ -63,8 +63,8 @@ void run_terminal_open(run_terminal *terminal, int outer, bool has_all) {
     run_fail("cannot make a pseudo-terminal: %s", strerror(errno));
   terminal->slave = open(name, O_RDWR | O_NOCTTY | O_CLOEXEC);
   if (terminal->slave < 0) run_fail("cannot open '%s': %s", name, strerror(errno));
-  terminal->is_controlling = has_all && is_one_terminal(STDIN_FILENO, outer) &&
-                             is_one_terminal(STDOUT_FILENO, outer);
+  terminal->is_controlling =
+      has_all && is_one_terminal(STDIN_FILENO, outer) && is_one_terminal(STDOUT_FILENO, outer);
   terminal->has_input = terminal->is_controlling;
   if (tcgetattr(outer, &terminal->before) == 0) {
     struct termios inner = terminal->before;
@@ -122,8 +122,10 @@ void run_terminal_type(run_terminal *terminal) {
   }
   for (ssize_t done = 0; done < bytes;) {
     const ssize_t now = write(terminal->master, typed + done, (size_t)(bytes - done));
-    if (now > 0) done += now;
-    else if (errno != EINTR) return; /* the workload does not read: the input is lost */
+    if (now > 0)
+      done += now;
+    else if (errno != EINTR)
+      return; /* the workload does not read: the input is lost */
   }
 }
 

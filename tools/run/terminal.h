@@ -9,9 +9,9 @@
 #include <termios.h>
 
 typedef struct run_terminal {
-  int outer;  /* a descriptor of our terminal, or -1: there is no pty */
-  int master; /* ours */
-  int slave;  /* the workload's; -1 after run_terminal_be_parent() */
+  int outer;           /* a descriptor of our terminal, or -1: there is no pty */
+  int master;          /* ours */
+  int slave;           /* the workload's; -1 after run_terminal_be_parent() */
   bool is_controlling; /* the workload's controlling terminal */
   bool has_input;      /* it is, and input may come */
   bool is_raw;         /* our terminal, at present */

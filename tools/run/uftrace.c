@@ -50,11 +50,11 @@ const char *run_uftrace_hint(const char *folder) {
   for (size_t i = 0; i < programs.count; i++) {
     const char *const program = programs.items[i];
     if (has_hook(program)) return NULL;
-    if (i < NAMES_MAX)
-      names = run_text("%s%s%s", names, i ? ", " : "", run_base_name(program));
+    if (i < NAMES_MAX) names = run_text("%s%s%s", names, i ? ", " : "", run_base_name(program));
   }
   if (programs.count == 0) return NULL;
-  return run_text("uftrace has few calls or none: %s%s %s not built with -pg or "
-                  "-finstrument-functions", names, programs.count > NAMES_MAX ? " and others" : "",
-                  programs.count == 1 ? "was" : "were");
+  return run_text(
+      "uftrace has few calls or none: %s%s %s not built with -pg or "
+      "-finstrument-functions",
+      names, programs.count > NAMES_MAX ? " and others" : "", programs.count == 1 ? "was" : "were");
 }

@@ -8,8 +8,9 @@
     print(p.key_averages().table(sort_by="self_cpu_time_total"))
     p.export_chrome_trace("trace.json")        # opens in ui.perfetto.dev and chrome://tracing
 
-Two faces, one recorder: torch.profiler's (profile, schedule, record_function, ...) and RAF's (prof.profiler, prof.memory_profiler, prof.op_profiler). Importing starts nothing; a copy of libprof that the process
-has already is used. Names load what they need when they are first used."""
+Two faces, one recorder: torch.profiler's (profile, schedule, record_function, ...) and RAF's
+(prof.profiler, prof.memory_profiler, prof.op_profiler). Importing starts nothing; a copy of libprof
+that the process has already is used. Names load what they need when they are first used."""
 
 from __future__ import annotations
 
@@ -99,7 +100,15 @@ if TYPE_CHECKING:
     from .modules import trace_module, untrace_module
     from .names import set_process_name, set_rank, set_thread_name
     from .sampler import Sampler
-    from .session import ProfilerAction, ProfilerActivity, health, profile, schedule, supported_activities, tensorboard_trace_handler
+    from .session import (
+        ProfilerAction,
+        ProfilerActivity,
+        health,
+        profile,
+        schedule,
+        supported_activities,
+        tensorboard_trace_handler,
+    )
     from .tables import EventList, FunctionEvent, FunctionEventAvg
     from .trace import Trace, Traces
 
@@ -152,7 +161,8 @@ __all__ = [
 
 
 class _Loading:
-    """Modules of the package are loaded when a name is first used, on any thread; one that forks meanwhile waits, or its child would find the import's lock taken by nobody."""
+    """Modules of the package are loaded when a name is first used, on any thread; one that forks
+    meanwhile waits, or its child would find the import's lock taken by nobody."""
 
     def __init__(self) -> None:
         self.lock = _RLock()
@@ -172,7 +182,9 @@ class _Loading:
 
 _loading = _Loading()
 if hasattr(_os, "register_at_fork"):
-    _os.register_at_fork(before=_loading.before, after_in_child=_loading.after, after_in_parent=_loading.after)
+    _os.register_at_fork(
+        before=_loading.before, after_in_child=_loading.after, after_in_parent=_loading.after
+    )
 
 
 def _named(name: str) -> Any:

@@ -1,5 +1,5 @@
-"""``python -m prof run script.py``, ``python -m prof table FILE...``, ``python -m prof memory FILE``, ``python -m prof dump FILE OUT``,
-``python -m prof import TRACE.json``."""
+"""``python -m prof run script.py``, ``python -m prof table FILE...``, ``python -m prof memory
+FILE``, ``python -m prof dump FILE OUT``, ``python -m prof import TRACE.json``."""
 
 from __future__ import annotations
 
@@ -23,52 +23,158 @@ def _output(text: str) -> str:
 
 
 def _arguments() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m prof", description="Profiles a Python program, or shows what was recorded.")
+    parser = argparse.ArgumentParser(
+        prog="python -m prof", description="Profiles a Python program, or shows what was recorded."
+    )
     parser.add_argument("--version", action="version", version=f"prof {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     run = commands.add_parser(
-        "run", help="run a script, then print its table to stderr", description="Runs a script as python would, and prints a table of its scopes, and of those of the processes that it has started, to stderr when it ends. Its exit status is the script's."
+        "run",
+        help="run a script, then print its table to stderr",
+        description=(
+            "Runs a script as python would, and prints a table of its scopes, and of those of the "
+            "processes that it has started, to stderr when it ends. Its exit status is the "
+            "script's."
+        ),
     )
-    run.add_argument("-o", "--output", type=_output, metavar="FILE", help="write the trace, too: .json, .json.gz, or .prof")
+    run.add_argument(
+        "-o",
+        "--output",
+        type=_output,
+        metavar="FILE",
+        help="write the trace, too: .json, .json.gz, or .prof",
+    )
     # of the command prof run, which names the captures there
     run.add_argument("--output-in-folder", action="store_true", help=argparse.SUPPRESS)
     # a folder of that command: captures are there, and what is not reported here, it reports
     run.add_argument("--captures-in", help=argparse.SUPPRESS)
-    run.add_argument("-l", "--level", type=int, choices=(1, 2), default=1, help="1 operators, 2 also the runtime around them (default 1)")
-    run.add_argument("-s", "--sort", choices=_table.SORT_WORDS, default="total", metavar="BY", help=f"the table's order: {', '.join(_table.SORT_WORDS)} (default total)")
-    run.add_argument("-r", "--rows", type=_table.rows, default=30, metavar="N", help="at most so many rows (default 30; all, or -1: all of them)")
-    run.add_argument("-b", "--by", type=_table.groups, action="append", default=[], metavar="GROUPS", help=f"what is one row of the table: {','.join(GROUPS)}; may be repeated (default name,category)")
-    run.add_argument("-c", "--category", help="only scopes of this category in the table: cpu_op, PyTorch's operators, say (default: of all)")
+    run.add_argument(
+        "-l",
+        "--level",
+        type=int,
+        choices=(1, 2),
+        default=1,
+        help="1 operators, 2 also the runtime around them (default 1)",
+    )
+    run.add_argument(
+        "-s",
+        "--sort",
+        choices=_table.SORT_WORDS,
+        default="total",
+        metavar="BY",
+        help=f"the table's order: {', '.join(_table.SORT_WORDS)} (default total)",
+    )
+    run.add_argument(
+        "-r",
+        "--rows",
+        type=_table.rows,
+        default=30,
+        metavar="N",
+        help="at most so many rows (default 30; all, or -1: all of them)",
+    )
+    run.add_argument(
+        "-b",
+        "--by",
+        type=_table.groups,
+        action="append",
+        default=[],
+        metavar="GROUPS",
+        help=(
+            f"what is one row of the table: {','.join(GROUPS)}; may be repeated (default "
+            f"name,category)"
+        ),
+    )
+    run.add_argument(
+        "-c",
+        "--category",
+        help=(
+            "only scopes of this category in the table: cpu_op, PyTorch's operators, say (default: "
+            "of all)"
+        ),
+    )
     frames = "by stack or scopes: the innermost so many frames; 0: all (default 0)"
     run.add_argument(
         "-f", "--stack-frames", type=_table.frames, default=0, metavar="N", help=frames
     )
     run.add_argument("-q", "--quiet", action="store_true", help="no table, no progress")
-    run.add_argument("-t", "--trace", action="append", default=[], metavar="MODULE", help="see this module's functions as operators, with shapes (numpy); may be repeated")
-    run.add_argument("--python", choices=("own", "all"), metavar="own|all", help="see every Python function of the script: --python, all but the standard library's; --python=all, those, too")
-    run.add_argument("--python-include", action="append", default=[], metavar="MODULE", help="see the Python functions of this module and those below it, of a pattern of modules (*.tests), or of a file or folder (with a /), and no others; may be repeated")
-    run.add_argument("--python-exclude", action="append", default=[], metavar="MODULE", help="leave these out; may be repeated")
-    run.add_argument("--python-no-imports", action="store_true", help="leave out imports, and modules' own code that they run")
-    run.add_argument("--python-c", action="store_true", help="see the functions of C that they call, too")
+    run.add_argument(
+        "-t",
+        "--trace",
+        action="append",
+        default=[],
+        metavar="MODULE",
+        help="see this module's functions as operators, with shapes (numpy); may be repeated",
+    )
+    run.add_argument(
+        "--python",
+        choices=("own", "all"),
+        metavar="own|all",
+        help=(
+            "see every Python function of the script: --python, all but the standard library's; "
+            "--python=all, those, too"
+        ),
+    )
+    run.add_argument(
+        "--python-include",
+        action="append",
+        default=[],
+        metavar="MODULE",
+        help=(
+            "see the Python functions of this module and those below it, of a pattern of modules "
+            "(*.tests), or of a file or folder (with a /), and no others; may be repeated"
+        ),
+    )
+    run.add_argument(
+        "--python-exclude",
+        action="append",
+        default=[],
+        metavar="MODULE",
+        help="leave these out; may be repeated",
+    )
+    run.add_argument(
+        "--python-no-imports",
+        action="store_true",
+        help="leave out imports, and modules' own code that they run",
+    )
+    run.add_argument(
+        "--python-c", action="store_true", help="see the functions of C that they call, too"
+    )
     run.add_argument(
         "--torch",
         action="store_true",
         help="see PyTorch's operators, of all threads, from where the script imports torch; "
         "the next four are torch.profiler's, and imply this one",
     )
-    run.add_argument("--record-shapes", action="store_true", help="with their inputs' shapes: -b name,shape has a row for each")
+    run.add_argument(
+        "--record-shapes",
+        action="store_true",
+        help="with their inputs' shapes: -b name,shape has a row for each",
+    )
     run.add_argument(
         "--with-flops",
         action="store_true",
         help="a second table: how many floating point operations each took; "
         "implies --record-shapes",
     )
-    run.add_argument("--with-modules", action="store_true", help="a scope around each call of an nn.Module")
-    run.add_argument("--with-stack", action="store_true", help="with the functions of Python around them, from torch's import on: -b name,stack has a row for each; the functions themselves have no rows, unless --python or -c python_function asks for them")
+    run.add_argument(
+        "--with-modules", action="store_true", help="a scope around each call of an nn.Module"
+    )
+    run.add_argument(
+        "--with-stack",
+        action="store_true",
+        help=(
+            "with the functions of Python around them, from torch's import on: -b name,stack has a "
+            "row for each; the functions themselves have no rows, unless --python or -c "
+            "python_function asks for them"
+        ),
+    )
     run.add_argument(
         "--replace-torch-profiler",
         action="store_true",
-        help="the script's own torch.profiler.profile is prof's (prof.torch.install()); implies --torch",
+        help=(
+            "the script's own torch.profiler.profile is prof's (prof.torch.install()); implies "
+            "--torch"
+        ),
     )
     run.add_argument(
         "--profile-memory",
@@ -82,22 +188,59 @@ def _arguments() -> argparse.ArgumentParser:
         action="store_true",
         help="see kernels and copies of devices, too, of each back end that can record them",
     )
-    run.add_argument("-m", dest="module", action="store_true", help="script is a module's name, as python -m has it")
-    run.add_argument("script", help="the script, a folder or an archive, the module with -m; -: what stands on stdin")
+    run.add_argument(
+        "-m",
+        dest="module",
+        action="store_true",
+        help="script is a module's name, as python -m has it",
+    )
+    run.add_argument(
+        "script",
+        help="the script, a folder or an archive, the module with -m; -: what stands on stdin",
+    )
     run.add_argument("args", nargs=argparse.REMAINDER, help="its arguments")
-    _table.add_options(commands.add_parser("table", help="the table of a capture, or of several together", add_help=False))
-    memory = commands.add_parser("memory", help="where memory went: a plot, both peaks, who held it")
+    _table.add_options(
+        commands.add_parser(
+            "table", help="the table of a capture, or of several together", add_help=False
+        )
+    )
+    memory = commands.add_parser(
+        "memory", help="where memory went: a plot, both peaks, who held it"
+    )
     memory.add_argument("file")
-    memory.add_argument("-r", "--rows", type=int, default=10, metavar="N", help="of each table at most so many rows (default 10)")
-    memory.add_argument("-p", "--pool", type=int, metavar="N", help="this pool alone, by its number in the report")
-    memory.add_argument("-w", "--width", type=int, metavar="N", help="columns (default: the terminal's)")
+    memory.add_argument(
+        "-r",
+        "--rows",
+        type=int,
+        default=10,
+        metavar="N",
+        help="of each table at most so many rows (default 10)",
+    )
+    memory.add_argument(
+        "-p", "--pool", type=int, metavar="N", help="this pool alone, by its number in the report"
+    )
+    memory.add_argument(
+        "-w", "--width", type=int, metavar="N", help="columns (default: the terminal's)"
+    )
     dump = commands.add_parser("dump", help="write a capture as a trace")
     dump.add_argument("file")
     dump.add_argument("output", help=".json, .json.gz, or .prof")
     dump.add_argument("-f", "--format", choices=("chrome", "raf", "capture"), default="")
-    take = commands.add_parser("import", help="a trace that torch.profiler exported, or another tool for chrome://tracing, becomes a capture", description="What the command prof import does, in its words and with its exit status.")
+    take = commands.add_parser(
+        "import",
+        help=(
+            "a trace that torch.profiler exported, or another tool for chrome://tracing, becomes a "
+            "capture"
+        ),
+        description="What the command prof import does, in its words and with its exit status.",
+    )
     take.add_argument("trace", metavar="TRACE", help=".json or .json.gz; trace.rpd, results.db")
-    take.add_argument("-o", "--output", metavar="OUT.prof", help="the capture (default: beside the trace, where there is none yet)")
+    take.add_argument(
+        "-o",
+        "--output",
+        metavar="OUT.prof",
+        help="the capture (default: beside the trace, where there is none yet)",
+    )
     return parser
 
 
@@ -111,11 +254,17 @@ def _behind_script(words: List[str], found: List[str]) -> List[str]:
 
 
 def _parsed(words: List[str]) -> argparse.Namespace:
-    """--python alone is --python=own: an option that may have a value would take the script for it. What stands behind the script is the script's."""
+    """--python alone is --python=own: an option that may have a value would take the script for it.
+    What stands behind the script is the script's."""
     parser = _arguments()
-    options, unknown = parser.parse_known_args(["--python=own" if word == "--python" else word for word in words])
+    options, unknown = parser.parse_known_args(
+        ["--python=own" if word == "--python" else word for word in words]
+    )
     if unknown:
-        parser.error(f"{options.command} does not know {' '.join(unknown)}; python -m prof {options.command} --help has what it knows")
+        parser.error(
+            f"{options.command} does not know {' '.join(unknown)}; python -m prof "
+            f"{options.command} --help has what it knows"
+        )
     if options.command == "run":
         options.args = _behind_script(words, options.args)
     return options
@@ -130,7 +279,13 @@ def main(arguments: Optional[List[str]] = None) -> Any:
         from . import _import
 
         try:
-            return _import.run([*(["-o", options.output] if options.output is not None else []), "--", options.trace])
+            return _import.run(
+                [
+                    *(["-o", options.output] if options.output is not None else []),
+                    "--",
+                    options.trace,
+                ]
+            )
         except OSError as e:
             _run.fail(str(e))
     from .trace import Trace
@@ -142,11 +297,25 @@ def main(arguments: Optional[List[str]] = None) -> Any:
             width = options.width or min(max(shutil.get_terminal_size().columns, 40), 500)
             is_ascii = "utf" not in (getattr(sys.stdout, "encoding", None) or "").lower()
             with Trace.open(options.file) as trace:
-                print(trace.memory_text(width, options.rows, None if options.pool is None else options.pool - 1, is_ascii), flush=True)
+                print(
+                    trace.memory_text(
+                        width,
+                        options.rows,
+                        None if options.pool is None else options.pool - 1,
+                        is_ascii,
+                    ),
+                    flush=True,
+                )
         else:
             if not options.format and not options.output.endswith(_run.ENDINGS):
-                _run.fail(f"{options.output}: it must end in .json, .json.gz or .prof, or --format says what it is")
-            with Trace.open(options.file) as trace, _run.Progress(f"writing {options.output}", True):
+                _run.fail(
+                    f"{options.output}: it must end in .json, .json.gz or .prof, or --format says "
+                    f"what it is"
+                )
+            with (
+                Trace.open(options.file) as trace,
+                _run.Progress(f"writing {options.output}", True),
+            ):
                 trace.dump(options.output, options.format)
     except BrokenPipeError:  # who reads has enough; python would tell of it once more at the end
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
@@ -160,8 +329,15 @@ def main(arguments: Optional[List[str]] = None) -> Any:
 
 
 def _left(paths: List[str]) -> str:
-    """What a killed process has left of those that are missing: its capture stands under a name of its own until it ends."""
-    found = [name for path in paths if not os.path.exists(path) for ending in (".run-*", ".*.prof") for name in glob.glob(glob.escape(path) + ending)]
+    """What a killed process has left of those that are missing: its capture stands under a name of
+    its own until it ends."""
+    found = [
+        name
+        for path in paths
+        if not os.path.exists(path)
+        for ending in (".run-*", ".*.prof")
+        for name in glob.glob(glob.escape(path) + ending)
+    ]
     return f"; a process that was killed has left {', '.join(sorted(set(found)))}" if found else ""
 
 

@@ -8,12 +8,17 @@ from typing import Any, Callable
 
 
 def decorate(scope: Any, function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function whose every call is a scope of its own. Of a generator, a coroutine and an asynchronous generator each step is one: what runs between two of its yields or awaits, so that what waits is
-    not counted and what other tasks do meanwhile does not stand inside."""
+    """A function whose every call is a scope of its own. Of a generator, a coroutine and an
+    asynchronous generator each step is one: what runs between two of its yields or awaits, so that
+    what waits is not counted and what other tasks do meanwhile does not stand inside."""
     if not callable(function):
         raise TypeError(f"a scope decorates a function, not {function!r}")
-    if isinstance(function, type):  # it would be a function from then on: no subclasses, no isinstance()
-        raise TypeError(f"a scope decorates functions, generators, coroutines and asynchronous generators, not the class {function.__qualname__}: decorate its __init__")
+    # it would be a function from then on: no subclasses, no isinstance()
+    if isinstance(function, type):
+        raise TypeError(
+            f"a scope decorates functions, generators, coroutines and asynchronous generators, not "
+            f"the class {function.__qualname__}: decorate its __init__"
+        )
     again = scope._copy
 
     import inspect  # milliseconds, which only those who decorate pay
@@ -35,7 +40,9 @@ def decorate(scope: Any, function: Callable[..., Any]) -> Callable[..., Any]:
             while True:
                 try:
                     value = await _Steps(again, step)
-                except StopAsyncIteration:  # it may also be the answer to athrow(): the function has dealt with what was raised
+                except StopAsyncIteration:
+                    # it may also be the answer to athrow(): the function has dealt with what was
+                    # raised
                     return
                 try:
                     sent = yield value
@@ -62,7 +69,11 @@ def decorate(scope: Any, function: Callable[..., Any]) -> Callable[..., Any]:
                 return steps.last  # which close() gives to who called it, from Python 3.13 on
 
         code = getattr(inspect.unwrap(function), "__code__", None)
-        return types.coroutine(call_generator) if code is not None and code.co_flags & inspect.CO_ITERABLE_COROUTINE else call_generator
+        return (
+            types.coroutine(call_generator)
+            if code is not None and code.co_flags & inspect.CO_ITERABLE_COROUTINE
+            else call_generator
+        )
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:

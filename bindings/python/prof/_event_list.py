@@ -14,7 +14,8 @@ from ._torch_classes import AsTorchs
 from ._whole_file import write_whole
 
 if TYPE_CHECKING:
-    from typing_extensions import TypeVar  # checkers have it; its default lets EventList alone stand as a type
+    # checkers have it; its default lets EventList alone stand as a type
+    from typing_extensions import TypeVar
 
     _Row = TypeVar("_Row", bound=Either, default=Any)
 else:
@@ -22,7 +23,12 @@ else:
 
     _Row = TypeVar("_Row")
 
-_METRICS = ["self_cpu_time_total", "self_cuda_time_total", "self_xpu_time_total", "self_privateuse1_time_total"]
+_METRICS = [
+    "self_cpu_time_total",
+    "self_cuda_time_total",
+    "self_xpu_time_total",
+    "self_privateuse1_time_total",
+]
 
 
 def _attribute(name: str) -> str:
@@ -61,7 +67,8 @@ class SortError(ValueError, AttributeError):
 
 
 class EventList(AsTorchs, List[_Row]):
-    """A list of events or averages, with its table: an EventList[FunctionEvent] or an EventList[FunctionEventAvg]."""
+    """A list of events or averages, with its table: an EventList[FunctionEvent] or an
+    EventList[FunctionEventAvg]."""
 
     _is_of_events = False
     _shows_functions = False
@@ -73,11 +80,23 @@ class EventList(AsTorchs, List[_Row]):
     _python_ids = 0
     """Of events, python ids are up to this."""
     lost = 0
-    """Scopes that are not in it, for want of room. Beyond torch.profiler; where there are some, the table's last line says so."""
+    """Scopes that are not in it, for want of room. Beyond torch.profiler; where there are some, the
+    table's last line says so."""
 
-    def __init__(self, events: Iterable[_Row] = (), *, use_device: Optional[str] = None, profile_memory: bool = False, with_flops: bool = False) -> None:
+    def __init__(
+        self,
+        events: Iterable[_Row] = (),
+        *,
+        use_device: Optional[str] = None,
+        profile_memory: bool = False,
+        with_flops: bool = False,
+    ) -> None:
         super().__init__(events)
-        self._use_device, self._profile_memory, self._with_flops = use_device, profile_memory, with_flops
+        self._use_device, self._profile_memory, self._with_flops = (
+            use_device,
+            profile_memory,
+            with_flops,
+        )
 
     @property
     def self_cpu_time_total(self) -> float:
@@ -94,9 +113,14 @@ class EventList(AsTorchs, List[_Row]):
         return total
 
     def key_averages(
-        self, group_by_input_shapes: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False, include_python_functions: Optional[bool] = None
+        self,
+        group_by_input_shapes: bool = False,
+        group_by_stack_n: int = 0,
+        group_by_overload_name: bool = False,
+        include_python_functions: Optional[bool] = None,
     ) -> "EventList[FunctionEventAvg]":
-        """Added up in Python, in the order of the first call. profile.key_averages() does it in C, and says what include_python_functions is."""
+        """Added up in Python, in the order of the first call. profile.key_averages() does it in C,
+        and says what include_python_functions is."""
         if include_python_functions is None:
             include_python_functions = self._shows_functions
         whole(group_by_stack_n, "group_by_stack_n", -FRAMES_MOST, FRAMES_MOST)
@@ -106,8 +130,21 @@ class EventList(AsTorchs, List[_Row]):
         for e in self:
             if include_python_functions or not getattr(e, "is_python_function", False):
                 stack = e.stack[:key_frames] if key_frames else ()
-                shapes, overload = e.input_shapes if group_by_input_shapes else "", e.overload_name if group_by_overload_name else ""
-                keys[id(e)] = (e.key, e.node_id, e.device_type, e.is_legacy, e.is_user_annotation, overload, str(shapes), e.place if is_told_by_place(e.category) else "", *stack)
+                shapes, overload = (
+                    e.input_shapes if group_by_input_shapes else "",
+                    e.overload_name if group_by_overload_name else "",
+                )
+                keys[id(e)] = (
+                    e.key,
+                    e.node_id,
+                    e.device_type,
+                    e.is_legacy,
+                    e.is_user_annotation,
+                    overload,
+                    str(shapes),
+                    e.place if is_told_by_place(e.category) else "",
+                    *stack,
+                )
         inner = _inner(self, keys)
         for e in self:
             if id(e) not in keys:
@@ -118,11 +155,20 @@ class EventList(AsTorchs, List[_Row]):
                 average = merged[key] = FunctionEventAvg()
             average.add(e, id(e) in inner)
             average.stack = e.stack[:group_by_stack_n] if group_by_stack_n else []
-            average.input_shapes, average.overload_name = e.input_shapes if group_by_input_shapes else "", e.overload_name if group_by_overload_name else ""
-        return EventList(merged.values(), use_device=self._use_device, profile_memory=self._profile_memory, with_flops=self._with_flops)
+            average.input_shapes, average.overload_name = (
+                e.input_shapes if group_by_input_shapes else "",
+                e.overload_name if group_by_overload_name else "",
+            )
+        return EventList(
+            merged.values(),
+            use_device=self._use_device,
+            profile_memory=self._profile_memory,
+            with_flops=self._with_flops,
+        )
 
     def export_chrome_trace(self, path: str) -> None:
-        """Of events(): a list of them, as JSON. profile.export_chrome_trace() writes more, and faster."""
+        """Of events(): a list of them, as JSON. profile.export_chrome_trace() writes more, and
+        faster."""
         rows: List[Any] = [
             {
                 "name": e.trace_name,
@@ -147,7 +193,10 @@ class EventList(AsTorchs, List[_Row]):
         try:
             return sorted(self, key=lambda e: getattr(e, attribute), reverse=True)
         except AttributeError:
-            known = "cpu_time, cpu_time_total, self_cpu_time_total, cpu_memory_usage, self_cpu_memory_usage, count, flops, and those of cuda"
+            known = (
+                "cpu_time, cpu_time_total, self_cpu_time_total, cpu_memory_usage, "
+                "self_cpu_memory_usage, count, flops, and those of cuda"
+            )
             raise SortError(f"sort_by={sort_by!r} is no attribute of a row: {known}") from None
 
     def table(
@@ -173,13 +222,25 @@ class EventList(AsTorchs, List[_Row]):
             if text is not None and not isinstance(text, str):
                 raise TypeError(f"{name} must be a str or None, not {text!r}")
         row_limit = -1 if row_limit is None else whole(row_limit, "row_limit", -(1 << 63))
-        for name, width in (("max_src_column_width", max_src_column_width), ("max_name_column_width", max_name_column_width), ("max_shapes_column_width", max_shapes_column_width)):
+        for name, width in (
+            ("max_src_column_width", max_src_column_width),
+            ("max_name_column_width", max_name_column_width),
+            ("max_shapes_column_width", max_shapes_column_width),
+        ):
             if width is not None:
                 whole(width, name)
         if not self:
             return self._note
         events = self._sorted(sort_by)
-        table = Table(events, self._profile_memory, self._with_flops, max_src_column_width, max_name_column_width, max_shapes_column_width, time_unit)
+        table = Table(
+            events,
+            self._profile_memory,
+            self._with_flops,
+            max_src_column_width,
+            max_name_column_width,
+            max_shapes_column_width,
+            time_unit,
+        )
         lost = f"Not in it, for want of room: {self.lost} scopes\n" if self.lost else ""
         return table.text(row_limit, header, bool(top_level_events_only)) + self._hint + lost
 
@@ -192,18 +253,30 @@ class EventList(AsTorchs, List[_Row]):
 
         columns, rows = self._columns()
         head = "".join(f"<th>{escape(c)}</th>" for c in columns)
-        body = "".join("<tr>" + "".join(f"<td>{escape(_shown(c, v))}</td>" for c, v in zip(columns, row)) + "</tr>" for row in rows[:100])
+        body = "".join(
+            "<tr>"
+            + "".join(f"<td>{escape(_shown(c, v))}</td>" for c, v in zip(columns, row))
+            + "</tr>"
+            for row in rows[:100]
+        )
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
     def _columns(self) -> Tuple[List[str], List[List[Any]]]:
         names = _EVENT_COLUMNS if self._is_of_events else _COLUMNS
         names = names + ["cpu_memory_usage", "self_cpu_memory_usage"] * self._profile_memory
-        names += [name for name in ("input_shapes", "stack", "args") if any(getattr(e, name, None) for e in self)]
+        names += [
+            name
+            for name in ("input_shapes", "stack", "args")
+            if any(getattr(e, name, None) for e in self)
+        ]
         names += ["flops"] * self._with_flops
-        return names, [[_GETTERS[n](e) if n in _GETTERS else getattr(e, n) for n in names] for e in self]
+        return names, [
+            [_GETTERS[n](e) if n in _GETTERS else getattr(e, n) for n in names] for e in self
+        ]
 
     def to_dict(self) -> Dict[str, List[Any]]:
-        """A list for each column; times in us, memory in bytes. Of events a row each, with its id and its parent's."""
+        """A list for each column; times in us, memory in bytes. Of events a row each, with its id
+        and its parent's."""
         names, rows = self._columns()
         return {n: [row[i] for row in rows] for i, n in enumerate(names)}
 
@@ -227,13 +300,15 @@ class EventList(AsTorchs, List[_Row]):
         return pyarrow.table(columns)
 
     def to_csv(self) -> str:
-        """The text, comma-separated, with a heading; lines end in "\\n". csv.reader() gives back each name; of a file it needs open(..., newline=""), as its own documentation says."""
+        """The text, comma-separated, with a heading; lines end in "\\n". csv.reader() gives back
+        each name; of a file it needs open(..., newline=""), as its own documentation says."""
         import csv
         from types import SimpleNamespace
 
         names, rows = self._columns()
         lines: List[str] = []
-        writer = csv.writer(SimpleNamespace(write=lines.append), lineterminator="\r\n")  # before Python 3.13 a carriage return is put into quotes only where it ends lines
+        # before Python 3.13 a carriage return is put into quotes only where it ends lines
+        writer = csv.writer(SimpleNamespace(write=lines.append), lineterminator="\r\n")
         writer.writerow(names)
         writer.writerows(rows)
         return "".join(f"{line[:-2]}\n" for line in lines)
@@ -262,7 +337,20 @@ class EventList(AsTorchs, List[_Row]):
 
 
 _COLUMNS = ["name", "count", "cpu_time_total", "self_cpu_time_total", "cpu_time"]
-_EVENT_COLUMNS = ["id", "name", "category", "thread", "depth", "start_us", "end_us", "cpu_time_total", "self_cpu_time_total", "parent_id", "is_open", "is_skipped"]
+_EVENT_COLUMNS = [
+    "id",
+    "name",
+    "category",
+    "thread",
+    "depth",
+    "start_us",
+    "end_us",
+    "cpu_time_total",
+    "self_cpu_time_total",
+    "parent_id",
+    "is_open",
+    "is_skipped",
+]
 _GETTERS: Dict[str, Any] = {
     "thread": lambda e: e.thread - 1,  # as the trace counts them
     "start_us": lambda e: e.time_range.start,

@@ -1,4 +1,5 @@
-"""torch.profiler's experimental_config: which of its options prof honours, and which change nothing."""
+"""torch.profiler's experimental_config: which of its options prof honours, and which change
+nothing."""
 
 from __future__ import annotations
 
@@ -10,8 +11,9 @@ from ._library import short
 from ._scope import scope
 
 _FULFILLED = ("verbose", "trace_only", "adjust_profiler_step")
-"""verbose asks for what is recorded anyway (call stacks in the JSON), trace_only for no tables, which
-nobody makes who does not ask for them; adjust_profiler_step changes nothing in torch either."""
+"""verbose asks for what is recorded anyway (call stacks in the JSON), trace_only for no tables,
+which nobody makes who does not ask for them; adjust_profiler_step changes nothing in torch
+either."""
 
 _HONOURED = ("profile_all_threads", "record_python_gc_info")
 
@@ -67,7 +69,10 @@ class Experimental:
         """Of what changes nothing; "": there is none."""
         if not self.ignored:
             return ""
-        return f"experimental_config: {', '.join(self.ignored)} change nothing in prof. docs/python.md says what prof has instead"
+        return (
+            f"experimental_config: {', '.join(self.ignored)} change nothing in prof. "
+            f"docs/python.md says what prof has instead"
+        )
 
 
 class Collections:

@@ -1,4 +1,7 @@
-"""In tables, what runs in a backward call of autograd's has the stack of the forward call that it is of, and two frames of autograd's own are left out: as torch.profiler has it (_set_backward_stacktraces() and _filter_stack_entry() of torch/autograd/profiler_util.py). The JSON has what really stood around it, there and here."""
+"""In tables, what runs in a backward call of autograd's has the stack of the forward call that it
+is of, and two frames of autograd's own are left out: as torch.profiler has it
+(_set_backward_stacktraces() and _filter_stack_entry() of torch/autograd/profiler_util.py). The JSON
+has what really stood around it, there and here."""
 
 from __future__ import annotations
 
@@ -7,7 +10,11 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 from ._read_events import FUNCTIONS, is_function
 
 EVALUATION = "autograd::engine::evaluate_function: "
-_LEFT_OUT = (("autograd/__init__", "_make_grads"), ("autograd/__init__", "backward"), ("torch/tensor", "backward"))
+_LEFT_OUT = (
+    ("autograd/__init__", "_make_grads"),
+    ("autograd/__init__", "backward"),
+    ("torch/tensor", "backward"),
+)
 
 
 def give(events: Sequence[Any]) -> None:
@@ -15,11 +22,13 @@ def give(events: Sequence[Any]) -> None:
     are Shown."""
     if not any(e.torch_fwd_thread or e.name.startswith(EVALUATION) for e in events):
         return  # nothing of it is a backward call
-    numbers = {e.thread: e.torch_thread for e in events if e.torch_thread is not None}  # torch's own of the threads, by ours
+    # torch's own of the threads, by ours
+    numbers = {e.thread: e.torch_thread for e in events if e.torch_thread is not None}
     backward: Dict[int, Any] = {}  # by the id of what is in a backward call: that call
     forward: Dict[Tuple[int, Optional[int]], List[str]] = {}
     owners: Dict[Tuple[int, Optional[int]], int] = {}  # our thread of each
-    outer: Dict[int, Any] = {}  # by the id of a traced function: what it runs inside of that is none
+    # by the id of a traced function: what it runs inside of that is none
+    outer: Dict[int, Any] = {}
     for e in events:
         around = e.cpu_parent
         call = backward.get(id(around)) if around is not None else None
@@ -34,13 +43,17 @@ def give(events: Sequence[Any]) -> None:
             backward[id(e)] = call
         elif e.sequence_nr >= 0:
             if around is not None and around.name == e.name:
-                continue  # as where vmap calls mul inside of mul: torch.profiler's events leave the inner ones out
+                # as where vmap calls mul inside of mul: torch.profiler's events leave the inner
+                # ones out
+                continue
             number = numbers.get(e.thread)
             if number is None and e.name.startswith(EVALUATION):
                 continue  # it may be on the thread of another
             forward.setdefault((e.sequence_nr, number), e.stack)
             if owners.setdefault((e.sequence_nr, number), e.thread) != e.thread:
-                forward[e.sequence_nr, number] = []  # which of the threads' it is, nobody knows: threads that say no number, or of several processes
+                # which of the threads' it is, nobody knows: threads that say no number, or of
+                # several processes
+                forward[e.sequence_nr, number] = []
     for e in events:
         call = backward.get(id(e))
         if call is not None and e.category not in FUNCTIONS:
@@ -70,7 +83,8 @@ class Shown:
 
 
 def _is_backward(e: Any, holder: Any) -> bool:
-    """torch's scope BACKWARD_FUNCTION. One of no number, AccumulateGrad's, is known by autograd's range around it."""
+    """torch's scope BACKWARD_FUNCTION. One of no number, AccumulateGrad's, is known by autograd's
+    range around it."""
     if e.torch_fwd_thread and not e.name.startswith(EVALUATION):
         return True
     return holder is not None and bool(holder.name == EVALUATION + e.name)

@@ -7,7 +7,19 @@ import contextlib
 import gc
 import weakref
 from operator import attrgetter
-from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Set,
+    Tuple,
+)
 
 from . import _forward_stacks, _nesting
 from . import flops as _flops
@@ -42,7 +54,9 @@ from .trace import ONLY_CHILDREN, OUTER_FUNCTIONS, Row, Rows, Trace
 
 
 class Window(NamedTuple):
-    """A stretch of a trace: what began from from_ns on, and before to_ns (0: up to its end), ns from the capture's start. origin_ns: where its profile counts from. lost: scopes of it that are not there, for want of room."""
+    """A stretch of a trace: what began from from_ns on, and before to_ns (0: up to its end), ns
+    from the capture's start. origin_ns: where its profile counts from. lost: scopes of it that are
+    not there, for want of room."""
 
     trace: Trace
     from_ns: int
@@ -55,16 +69,26 @@ class Window(NamedTuple):
 
 def _average(row: Row, by_shape: bool, frames: Frames) -> FunctionEventAvg:
     average = FunctionEventAvg(STEPS if row.name.startswith(STEP) else row.name)
-    average.count = row.count or row.device_count  # what ran on a device, and belongs to no scope of the host's: how often it ran there
+    # what ran on a device, and belongs to no scope of the host's: how often it ran there
+    average.count = row.count or row.device_count
     average.cpu_time_total, average.self_cpu_time_total = row.total_ns / 1e3, row.self_ns / 1e3
     average.inner_cpu_time = (row.calls_ns - row.total_ns) / 1e3
     average.inner_device_time = (row.calls_device_ns - row.device_total_ns) / 1e3
     average.open_count, average.skipped_count = row.open_count, row.skipped_count
     average.is_crosswise = row.is_crosswise
     average.place = f"{row.file}:{row.line}" if row.file else ""
-    average.cpu_memory_usage, average.self_cpu_memory_usage = row.memory_bytes, row.self_memory_bytes
-    average.device_memory_usage, average.self_device_memory_usage = row.device_memory_bytes, row.self_device_memory_bytes
-    average.device_time_total, average.self_device_time_total = row.device_total_ns / 1e3, row.self_device_ns / 1e3
+    average.cpu_memory_usage, average.self_cpu_memory_usage = (
+        row.memory_bytes,
+        row.self_memory_bytes,
+    )
+    average.device_memory_usage, average.self_device_memory_usage = (
+        row.device_memory_bytes,
+        row.self_device_memory_bytes,
+    )
+    average.device_time_total, average.self_device_time_total = (
+        row.device_total_ns / 1e3,
+        row.self_device_ns / 1e3,
+    )
     average.min_us, average.max_us = row.min_ns / 1e3, row.max_ns / 1e3
     average.scope = row.record_scope or (USER_SCOPE if row.category == ANNOTATION else 0)
     average.category, average.level = row.category, row.level
@@ -78,7 +102,29 @@ def _put_outside(rows: Rows) -> None:
     """Memory of no scope as a row of its own, where its first event puts it."""
     memory, device = rows.outside_memory_bytes, rows.outside_device_memory_bytes
     count, first_ns = rows.outside_memory_count, rows.outside_memory_first_ns
-    outside = Row(MEMORY_ROW, "", "", "", None, 1, count, 0, 0, 0, 0, 0, 0, memory, memory, device, device, 0, 0, 0, first_ns=first_ns)
+    outside = Row(
+        MEMORY_ROW,
+        "",
+        "",
+        "",
+        None,
+        1,
+        count,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        memory,
+        memory,
+        device,
+        device,
+        0,
+        0,
+        0,
+        first_ns=first_ns,
+    )
     rows.insert(bisect.bisect_right([row.first_ns for row in rows], first_ns), outside)
 
 
@@ -101,7 +147,9 @@ def averages(
     modules: bool = True,
     rules: int = 0,
 ) -> EventList[FunctionEventAvg]:
-    """All scopes of the windows, added up in C by name and, where asked for, shapes and innermost frames; a user's annotation apart from an operator of its name. functions, modules: whether traced ones, and calls of modules, have rows. In the order of their first calls."""
+    """All scopes of the windows, added up in C by name and, where asked for, shapes and innermost
+    frames; a user's annotation apart from an operator of its name. functions, modules: whether
+    traced ones, and calls of modules, have rows. In the order of their first calls."""
     stack_frames = whole(stack_frames, "group_by_stack_n", 0, FRAMES_MOST)  # the user's word
     group = ["name", "annotation"] + ["shape"] * by_shape + ["stack"] * (stack_frames > 0)
     merged: Dict[Tuple[Any, ...], FunctionEventAvg] = {}
@@ -127,7 +175,10 @@ def averages(
             name = STEPS if row.name.startswith(STEP) else row.name
             place = (row.file, row.line) if is_told_by_place(row.category) else None
             shape = _flops.shapes_of(row.shape) if "flops" in more else row.shape
-            yield (name, row.category == ANNOTATION, shape if by_shape else "", row.stack, place), row
+            yield (
+                (name, row.category == ANNOTATION, shape if by_shape else "", row.stack, place),
+                row,
+            )
 
     for window in windows:
         for key, row in rows(window, [], profile_memory):
@@ -143,7 +194,9 @@ def averages(
     device = _device_of(windows)
     for average in merged.values():
         average.use_device = device
-    found = EventList(merged.values(), use_device=device, profile_memory=profile_memory, with_flops=with_flops)
+    found = EventList(
+        merged.values(), use_device=device, profile_memory=profile_memory, with_flops=with_flops
+    )
     has_outer = bool(rules & OUTER_FUNCTIONS)
 
     def events() -> EventList[FunctionEvent]:
@@ -171,7 +224,9 @@ def averages(
 class _Firsts:
     """The first call of each row of averages()."""
 
-    def __init__(self, by_shape: bool, stack_frames: int, events: Callable[[], Iterable[FunctionEvent]]) -> None:
+    def __init__(
+        self, by_shape: bool, stack_frames: int, events: Callable[[], Iterable[FunctionEvent]]
+    ) -> None:
         self._by_shape, self._stack_frames, self._events = by_shape, stack_frames, events
         self._found: Optional[Dict[Any, FunctionEvent]] = None
 
@@ -179,7 +234,9 @@ class _Firsts:
         if self._found is None:
             found: Dict[Any, FunctionEvent] = {}
             for e in self._events():
-                found.setdefault(self._key(e, e.stack[: self._stack_frames] if self._stack_frames else []), e)
+                found.setdefault(
+                    self._key(e, e.stack[: self._stack_frames] if self._stack_frames else []), e
+                )
             self._found = found
         return self._found.get(self._key(row, row.stack))
 
@@ -222,8 +279,11 @@ def _charge_device(host: FunctionEvent, ran: Iterable[_Ran], device: Optional[st
             around = around.cpu_parent
 
 
-def _around(moment_ns: int, starts: List[int], scopes: List[Tuple[FunctionEvent, int]], ends: Dict[int, int]) -> Optional[FunctionEvent]:
-    """The innermost scope of a thread that stood open then: what a kernel that a vendor's tracing told was launched in."""
+def _around(
+    moment_ns: int, starts: List[int], scopes: List[Tuple[FunctionEvent, int]], ends: Dict[int, int]
+) -> Optional[FunctionEvent]:
+    """The innermost scope of a thread that stood open then: what a kernel that a vendor's tracing
+    told was launched in."""
     place = bisect.bisect_right(starts, moment_ns)
     host = scopes[place - 1][0] if place else None
     while host is not None and ends[id(host)] < moment_ns:
@@ -248,7 +308,9 @@ def _charge_launched(
         by_start.setdefault(made._thread, []).append((made, end_ns))
         ends[id(made)] = end_ns
     for launch, ran in launched.items():
-        host = exact.get(launch) or _around(launch[1], starts.get(launch[0], []), by_start.get(launch[0], []), ends)
+        host = exact.get(launch) or _around(
+            launch[1], starts.get(launch[0], []), by_start.get(launch[0], []), ends
+        )
         if host is not None:
             _charge_device(host, ran, device)
 
@@ -282,7 +344,9 @@ def single_events(
                 makers.append(e._site.made)
                 python_ids += e._site.made.python_ids
             events += part
-    found = EventList(events, use_device=_device_of(windows), profile_memory=profile_memory, with_flops=with_flops)
+    found = EventList(
+        events, use_device=_device_of(windows), profile_memory=profile_memory, with_flops=with_flops
+    )
     found._is_of_events, found._shows_functions = True, shows_functions
     found._python_ids = python_ids
     for made in makers:
@@ -306,8 +370,8 @@ _VERBS = {1: 1, 2: -1}  # PROF_MEMORY_ALLOC, PROF_MEMORY_FREE
 
 @contextlib.contextmanager
 def _without_collections() -> Iterator[None]:
-    """Garbage is collected later. Beside so many new objects, of which none is garbage, the collector
-    would look at all of the process's again and again: it took half of the time."""
+    """Garbage is collected later. Beside so many new objects, of which none is garbage, the
+    collector would look at all of the process's again and again: it took half of the time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,4 +1,5 @@
-"""``prof import`` from Python: the command that stands beside the library does it, in a process of its own, so that what a trace asks for in memory is not this process's."""
+"""``prof import`` from Python: the command that stands beside the library does it, in a process of
+its own, so that what a trace asks for in memory is not this process's."""
 
 from __future__ import annotations
 
@@ -17,25 +18,42 @@ from .trace import Trace
 
 COMMAND = "prof"
 NO_DISK, NO_MEMORY, NO_TRACE = -6, -5, -10  # PROF_E_IO, PROF_E_NO_MEMORY, PROF_E_FORMAT
-_STATUSES = (("cannot write", NO_DISK), ("cannot keep", NO_DISK), ("cannot open", NO_DISK), ("cannot read", NO_DISK), ("cannot map", NO_MEMORY), ("no memory", NO_MEMORY))
+_STATUSES = (
+    ("cannot write", NO_DISK),
+    ("cannot keep", NO_DISK),
+    ("cannot open", NO_DISK),
+    ("cannot read", NO_DISK),
+    ("cannot map", NO_MEMORY),
+    ("no memory", NO_MEMORY),
+)
 
 
 def command(library: Library = C) -> str:
-    """Its path: beside libprof.so, as it is built or installed, in the package, or where a shell finds it. FileNotFoundError."""
+    """Its path: beside libprof.so, as it is built or installed, in the package, or where a shell
+    finds it. FileNotFoundError."""
     beside = os.path.dirname(library.path) if os.sep in library.path else ""
-    places = [beside, beside and os.path.join(beside, os.pardir, "bin"), os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib")]
+    places = [
+        beside,
+        beside and os.path.join(beside, os.pardir, "bin"),
+        os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib"),
+    ]
     for place in filter(None, places):
         path = os.path.join(place, COMMAND)
         if os.path.isfile(path) and os.access(path, os.X_OK):
             return path
     found = shutil.which(COMMAND)
     if found is None:
-        raise FileNotFoundError(f"the prof command, which reads traces, is neither beside libprof.so ({library.path}), nor in the package, nor on PATH; make install brings it, and so does pip install of a checkout")
+        raise FileNotFoundError(
+            f"the prof command, which reads traces, is neither beside libprof.so ({library.path}), "
+            f"nor in the package, nor on PATH; make install brings it, and so does pip install of "
+            f"a checkout"
+        )
     return found
 
 
 def run(words: List[str]) -> int:
-    """What `prof import` does with these words, and its exit status; what it says goes where this process's own words go."""
+    """What `prof import` does with these words, and its exit status; what it says goes where this
+    process's own words go."""
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
             stream.flush()
@@ -48,8 +66,12 @@ TAKEN = "what stands whole before is taken"
 
 
 def _error(said: List[str]) -> Exception:
-    text = "; ".join(line.partition("prof import: ")[2] or line for line in said if line.startswith("prof"))
-    return error_class(next((status for begin, status in _STATUSES if text.startswith(begin)), NO_TRACE))(text)
+    text = "; ".join(
+        line.partition("prof import: ")[2] or line for line in said if line.startswith("prof")
+    )
+    return error_class(
+        next((status for begin, status in _STATUSES if text.startswith(begin)), NO_TRACE)
+    )(text)
 
 
 def _import(path: bytes, output: bytes, partial: bool) -> Trace:
@@ -62,13 +84,30 @@ def _import(path: bytes, output: bytes, partial: bool) -> Trace:
 
 
 def _taken(path: bytes, made: bytes, output: bytes, partial: bool) -> Trace:
-    done = subprocess.run([os.fsencode(command()), b"import", b"-o", made, b"--", path], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
-    said = done.stderr.decode(errors="replace").replace(made.decode(errors="replace"), output.decode(errors="replace")).splitlines()
+    done = subprocess.run(
+        [os.fsencode(command()), b"import", b"-o", made, b"--", path],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        check=False,
+    )
+    said = (
+        done.stderr.decode(errors="replace")
+        .replace(made.decode(errors="replace"), output.decode(errors="replace"))
+        .splitlines()
+    )
     if done.returncode < 0:
-        raise error_class(NO_MEMORY)(f"prof import ended by signal {-done.returncode} while it read {os.fsdecode(path)!r}")
+        raise error_class(NO_MEMORY)(
+            f"prof import ended by signal {-done.returncode} while it read {os.fsdecode(path)!r}"
+        )
     is_written = done.stdout.startswith(b"written to ")
     if done.returncode and not (partial and is_written):
-        raise _error([line.replace(TAKEN, f"partial=True takes {TAKEN[: -len(' is taken')]}") for line in said])
+        raise _error(
+            [
+                line.replace(TAKEN, f"partial=True takes {TAKEN[: -len(' is taken')]}")
+                for line in said
+            ]
+        )
     os.replace(made, output)
     trace = Trace.open(os.fsdecode(output))
     trace.notes = tuple(line.strip() for line in said if line.startswith("  "))
@@ -77,7 +116,12 @@ def _taken(path: bytes, made: bytes, output: bytes, partial: bool) -> Trace:
     return trace
 
 
-def import_trace(path: Union[str, "os.PathLike[str]"], output: Optional[Union[str, "os.PathLike[str]"]] = None, *, partial: bool = False) -> Trace:
+def import_trace(
+    path: Union[str, "os.PathLike[str]"],
+    output: Optional[Union[str, "os.PathLike[str]"]] = None,
+    *,
+    partial: bool = False,
+) -> Trace:
     """Reads a trace in the JSON format of chrome://tracing (.json or .json.gz), as torch.profiler
     exports it, or a database of AMD's rpd or rocprofv3. A database is read whole or not at all.
 
@@ -96,7 +140,8 @@ def import_trace(path: Union[str, "os.PathLike[str]"], output: Optional[Union[st
         return _import(source, target, bool(partial))
     folder = tempfile.mkdtemp(prefix="prof-import-")
     try:
-        return _import(source, os.fsencode(os.path.join(folder, "trace.prof")), bool(partial))  # mapped: it stays until it is closed
+        # mapped: it stays until it is closed
+        return _import(source, os.fsencode(os.path.join(folder, "trace.prof")), bool(partial))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -1,4 +1,6 @@
-"""What an operator is known by when it has no key of its own: its callable, and what it is called with. Two that could cost differently never share a key; where that cannot be seen, a key is this process's alone."""
+"""What an operator is known by when it has no key of its own: its callable, and what it is called
+with. Two that could cost differently never share a key; where that cannot be seen, a key is this
+process's alone."""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ TEXT_MOST = 64  # longer texts stand as their digest
 
 
 class _Serials:
-    """A number for each object that is asked about, its own for as long as the object lives; one that cannot be watched (no weak references) gets a new number each time, since another may stand at its address later."""
+    """A number for each object that is asked about, its own for as long as the object lives; one
+    that cannot be watched (no weak references) gets a new number each time, since another may stand
+    at its address later."""
 
     def __init__(self) -> None:
         self._known: Dict[int, Tuple["weakref.ref[Any]", int]] = {}
@@ -44,11 +48,16 @@ def _itself(thing: Any) -> str:
 
 
 def _short(text: str) -> str:
-    return text if len(text) <= TEXT_MOST else f"{text[: TEXT_MOST // 2]}...{hashlib.sha1(text.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
+    return (
+        text
+        if len(text) <= TEXT_MOST
+        else f"{text[: TEXT_MOST // 2]}...{hashlib.sha1(text.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
+    )
 
 
 def describe(value: Any) -> str:
-    """An argument: arrays by dtype and shape, plain values by what they are, others by themselves."""
+    """An argument: arrays by dtype and shape, plain values by what they are, others by
+    themselves."""
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
     if isinstance(shape, tuple) and dtype is not None:
         return f"{dtype}[{','.join(str(n) for n in shape)}]"
@@ -68,7 +77,15 @@ def _add(digest: Any, *texts: Any) -> None:
 
 
 def _add_code(digest: Any, code: CodeType, names: Set[str]) -> None:
-    _add(digest, code.co_code, getattr(code, "co_exceptiontable", b""), code.co_flags, code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount)
+    _add(
+        digest,
+        code.co_code,
+        getattr(code, "co_exceptiontable", b""),
+        code.co_flags,
+        code.co_argcount,
+        code.co_posonlyargcount,
+        code.co_kwonlyargcount,
+    )
     for group in (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars):
         _add(digest, len(group), *group)
     names.update(code.co_names)
@@ -78,18 +95,31 @@ def _add_code(digest: Any, code: CodeType, names: Set[str]) -> None:
             _add(digest, "code")
             _add_code(digest, constant, names)
         else:
-            _add(digest, type(constant).__name__, repr(sorted(map(repr, constant))) if isinstance(constant, frozenset) else repr(constant))
+            _add(
+                digest,
+                type(constant).__name__,
+                repr(sorted(map(repr, constant)))
+                if isinstance(constant, frozenset)
+                else repr(constant),
+            )
 
 
 def _of_function(function: FunctionType) -> str:
-    """Its name, its code, its defaults and the global values that it names: one that has been edited since is another one. What it calls is not looked at."""
+    """Its name, its code, its defaults and the global values that it names: one that has been
+    edited since is another one. What it calls is not looked at."""
     digest = hashlib.sha1(sys.version.encode())
     code, names = function.__code__, set()  # type: CodeType, Set[str]
     _add_code(digest, code, names)
     values = function.__defaults__ or ()
-    defaults = {**dict(zip(code.co_varnames[code.co_argcount - len(values) : code.co_argcount], values)), **(function.__kwdefaults__ or {})}
+    defaults = {
+        **dict(zip(code.co_varnames[code.co_argcount - len(values) : code.co_argcount], values)),
+        **(function.__kwdefaults__ or {}),
+    }
     found = {n: function.__globals__.get(n, len) for n in names}
-    for group in (defaults, {n: v for n, v in found.items() if not callable(v) and not isinstance(v, ModuleType)}):
+    for group in (
+        defaults,
+        {n: v for n, v in found.items() if not callable(v) and not isinstance(v, ModuleType)},
+    ):
         _add(digest, len(group))
         for name in sorted(group):
             _add(digest, name, describe(group[name]))
@@ -104,10 +134,20 @@ def _is_of_module(function: Any) -> bool:
 
 
 def of(function: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> str:
-    """The key of a callable and what it is called with. A function is known by its name and code, if it holds nothing (no closure); a function of C by its name; an object, a bound method, a lambda that holds something by itself."""
+    """The key of a callable and what it is called with. A function is known by its name and code,
+    if it holds nothing (no closure); a function of C by its name; an object, a bound method, a
+    lambda that holds something by itself."""
     while isinstance(function, functools.partial):
-        function, args, kwargs = function.func, function.args + args, {**function.keywords, **kwargs}
-    name = getattr(function, "__qualname__", None) or getattr(function, "__name__", None) or type(function).__name__
+        function, args, kwargs = (
+            function.func,
+            function.args + args,
+            {**function.keywords, **kwargs},
+        )
+    name = (
+        getattr(function, "__qualname__", None)
+        or getattr(function, "__name__", None)
+        or type(function).__name__
+    )
     if isinstance(function, FunctionType):
         known = _of_function(function) + (_itself(function) if function.__closure__ else "")
     elif _is_of_module(function):

@@ -1,4 +1,5 @@
-"""libprof.so: which copy of it, what it has, and what its errors become. The list of C functions stands here, once."""
+"""libprof.so: which copy of it, what it has, and what its errors become. The list of C functions
+stands here, once."""
 
 from __future__ import annotations
 
@@ -6,7 +7,18 @@ import ctypes
 import errno
 import os
 import warnings
-from ctypes import POINTER, Structure, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
+from ctypes import (
+    POINTER,
+    Structure,
+    c_char_p,
+    c_double,
+    c_int,
+    c_int64,
+    c_size_t,
+    c_uint32,
+    c_uint64,
+    c_void_p,
+)
 from operator import index
 from typing import Any, Dict, List, NoReturn, Optional, Type, TypeVar
 
@@ -18,7 +30,8 @@ SONAME = "libprof.so.0"
 _text = POINTER(c_void_p)  # char **: given to prof_free()
 
 RowsPointer = POINTER(s.Rows)
-"""Made once: ctypes forgets which pointer types it has made, for the whole process, when another interpreter imports it."""
+"""Made once: ctypes forgets which pointer types it has made, for the whole process, when another
+interpreter imports it."""
 
 # name: result, parameters. Pointers to opaque things are c_void_p.
 FUNCTIONS: Dict[str, List[Any]] = {
@@ -76,7 +89,13 @@ FUNCTIONS: Dict[str, List[Any]] = {
     "prof_rows_destroy": [None, RowsPointer],
     "prof_trace_site_get": [c_int, c_void_p, c_uint32, POINTER(s.TraceSite)],
     "prof_rows_more": [c_int, RowsPointer, c_uint64, POINTER(s.RowMore)],
-    "prof_traces_aggregate": [c_int, POINTER(c_void_p), c_size_t, POINTER(s.AggregateOptions), POINTER(RowsPointer)],
+    "prof_traces_aggregate": [
+        c_int,
+        POINTER(c_void_p),
+        c_size_t,
+        POINTER(s.AggregateOptions),
+        POINTER(RowsPointer),
+    ],
     "prof_traces_table": [c_int, POINTER(c_void_p), c_size_t, POINTER(s.AggregateOptions), _text],
     "prof_trace_table": [c_int, c_void_p, POINTER(s.AggregateOptions), _text],
     "prof_trace_loss_text": [c_int, c_void_p, _text],
@@ -113,8 +132,22 @@ FUNCTIONS: Dict[str, List[Any]] = {
     "prof_memory_svg_dump": [c_int, c_void_p, c_uint32, c_char_p],
     # operators
     "prof_op_profile": [c_int, POINTER(s.Op), POINTER(s.OpOptions), POINTER(c_void_p)],
-    "prof_op_profile_in_turn": [c_int, POINTER(s.Op), c_size_t, POINTER(s.OpOptions), POINTER(c_void_p)],
-    "prof_op_profile_group": [c_int, POINTER(s.Op), c_size_t, c_int, POINTER(s.OpOptions), POINTER(c_void_p), POINTER(s.OpOverlap)],
+    "prof_op_profile_in_turn": [
+        c_int,
+        POINTER(s.Op),
+        c_size_t,
+        POINTER(s.OpOptions),
+        POINTER(c_void_p),
+    ],
+    "prof_op_profile_group": [
+        c_int,
+        POINTER(s.Op),
+        c_size_t,
+        c_int,
+        POINTER(s.OpOptions),
+        POINTER(c_void_p),
+        POINTER(s.OpOverlap),
+    ],
     "prof_op_timer_create": [c_int, POINTER(s.OpStream), POINTER(c_void_p)],
     "prof_op_timer_destroy": [None, c_void_p],
     "prof_op_result_destroy": [None, c_void_p],
@@ -129,7 +162,8 @@ FUNCTIONS: Dict[str, List[Any]] = {
     "prof_op_cache_count": [c_size_t, POINTER(s.Device)],
 }
 
-# Called with the GIL held: they are short, take no lock that Python code may hold, and giving the GIL up costs more than they do.
+# Called with the GIL held: they are short, take no lock that Python code may hold, and giving the
+# GIL up costs more than they do.
 HOLD_GIL = {
     "prof_i_python_1",
     "prof_i_python_stacks_1",
@@ -150,11 +184,13 @@ HOLD_GIL = {
 }
 
 
-RUNNING, NOT_RUNNING, NOT_FOUND, BUSY = -3, -4, -7, -17  # prof_status, of those that callers look at
+# prof_status, of those that callers look at
+RUNNING, NOT_RUNNING, NOT_FOUND, BUSY = -3, -4, -7, -17
 
 
 class ProfError(Exception):
-    """A call of prof that failed. ``status`` is C's code (``prof_status``), negative; the text has its values."""
+    """A call of prof that failed. ``status`` is C's code (``prof_status``), negative; the text has
+    its values."""
 
     status: int = 0
 
@@ -187,11 +223,14 @@ _classes: Dict[int, Type[ProfError]] = {}
 
 
 def error_class(status: int) -> Type[ProfError]:
-    """ProfError, and Python's own error for the same thing: PROF_E_INVALID is a ValueError, too, PROF_E_PERMISSION a PermissionError."""
+    """ProfError, and Python's own error for the same thing: PROF_E_INVALID is a ValueError, too,
+    PROF_E_PERMISSION a PermissionError."""
     made = _classes.get(status)
     if made is None:
         base = _BASES.get(status, RuntimeError)
-        made = type("Prof" + base.__name__, (ProfError, base), {"__module__": "prof", "status": status})
+        made = type(
+            "Prof" + base.__name__, (ProfError, base), {"__module__": "prof", "status": status}
+        )
         _classes[status] = made
     return made
 
@@ -208,7 +247,11 @@ def _in_process() -> Optional[ctypes.CDLL]:
 
 def _place(library: ctypes.CDLL) -> Any:
     """Where a copy's code is: two handles of one copy have the same."""
-    return ctypes.cast(library.prof_version, c_void_p).value if hasattr(library, "prof_version") else None
+    return (
+        ctypes.cast(library.prof_version, c_void_p).value
+        if hasattr(library, "prof_version")
+        else None
+    )
 
 
 class Library:
@@ -221,16 +264,30 @@ class Library:
         tried: List[str] = []
         found = self._open(tried)
         if found is None:
-            raise ImportError("prof: no libprof.so could be opened. Tried:\n  " + "\n  ".join(tried) + "\nInstall the wheel again (pip install --force-reinstall libprof; of a checkout: pip install ./bindings/python), set PROF_LIBRARY to the file, or load a runtime that links prof before prof is first used")
+            raise ImportError(
+                "prof: no libprof.so could be opened. Tried:\n  "
+                + "\n  ".join(tried)
+                + (
+                    "\nInstall the wheel again (pip install --force-reinstall libprof; of a "
+                    "checkout: pip install ./bindings/python), set PROF_LIBRARY to the file, or "
+                    "load a runtime that links prof before prof is first used"
+                )
+            )
         version = getattr(found, "prof_version", None)
         if version is None:
             raise ImportError(f"prof: {self.path} is no libprof.so: it has no prof_version()")
         version.restype = c_char_p
         have = version().decode()
         if have.rsplit(".", 1)[0] != VERSION.rsplit(".", 1)[0]:
-            raise ImportError(f"prof: {self.path} is version {have}, this package needs {VERSION}. Install both from one release, or set PROF_LIBRARY to a fitting file")
+            raise ImportError(
+                f"prof: {self.path} is version {have}, this package needs {VERSION}. Install both "
+                f"from one release, or set PROF_LIBRARY to a fitting file"
+            )
         self._library = found
-        self._holding = ctypes.PyDLL(self.path, handle=found._handle) if hasattr(ctypes, "PyDLL") else found  # PyPy has none
+        # PyPy has none
+        self._holding = (
+            ctypes.PyDLL(self.path, handle=found._handle) if hasattr(ctypes, "PyDLL") else found
+        )
 
     def _open(self, tried: List[str]) -> Optional[ctypes.CDLL]:
         told = os.environ.get("PROF_LIBRARY")
@@ -242,13 +299,22 @@ class Library:
             except OSError as e:
                 raise ImportError(f"prof: PROF_LIBRARY={told!r} cannot be opened: {e}") from None
             if here is not None and _place(here) != _place(found):
-                warnings.warn(f"prof: PROF_LIBRARY={told!r} is another copy than the one that this process has already: what a runtime records into that one is not seen. Unset PROF_LIBRARY, or set it to that file", RuntimeWarning, stacklevel=2)
+                warnings.warn(
+                    f"prof: PROF_LIBRARY={told!r} is another copy than the one that this process "
+                    f"has already: what a runtime records into that one is not seen. Unset "
+                    f"PROF_LIBRARY, or set it to that file",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
             return found
         here = _in_process()
         if here is not None:
             self.path = "the copy in this process"
             return here
-        for path in (os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib", SONAME), SONAME):
+        for path in (
+            os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib", SONAME),
+            SONAME,
+        ):
             self.path = path
             try:
                 return ctypes.CDLL(path)
@@ -263,7 +329,9 @@ class Library:
         try:
             function = getattr(self._holding if name in HOLD_GIL else self._library, name)
         except AttributeError:
-            raise ImportError(f"prof: {self.path} has no {name}(): it is older than this package ({VERSION})") from None
+            raise ImportError(
+                f"prof: {self.path} has no {name}(): it is older than this package ({VERSION})"
+            ) from None
         function.restype = signature[0]
         function.argtypes = signature[1:]
         setattr(self, name, function)
@@ -277,7 +345,8 @@ class Library:
     def fail(self, status: int) -> NoReturn:
         said = self.prof_last_error().decode(errors="replace")
         text = self.prof_status_text(status).decode()
-        is_told = not said or text.lower() in said.lower()  # what the system says of a file is the same words
+        # what the system says of a file is the same words
+        is_told = not said or text.lower() in said.lower()
         error = error_class(status)(said or text if is_told else f"{text}: {said}")
         if isinstance(error, OSError):
             error.errno = _ERRNOS.get(status, errno.EIO)
@@ -313,17 +382,23 @@ def short(value: Any) -> str:
 
 
 def encoded(text: Any, what: str) -> bytes:
-    """A path or a name as C takes it. NUL bytes cannot stand in one. Lone surrogates of a name pass as those of a scope's: readers repair what is not UTF-8."""
+    """A path or a name as C takes it. NUL bytes cannot stand in one. Lone surrogates of a name pass
+    as those of a scope's: readers repair what is not UTF-8."""
     if not isinstance(text, (str, bytes, os.PathLike)):
         raise TypeError(f"{what} must be a str, not {short(text)}")
-    raw = text.encode("utf-8", "surrogatepass") if isinstance(text, str) and what != "path" else os.fsencode(text)
+    raw = (
+        text.encode("utf-8", "surrogatepass")
+        if isinstance(text, str) and what != "path"
+        else os.fsencode(text)
+    )
     if b"\0" in raw:
         raise ValueError(f"{what} holds a NUL: {short(text)}")
     return raw
 
 
 def whole(value: Any, what: str, least: int = 0, most: int = (1 << 64) - 1) -> int:
-    """A number as C takes it: ctypes would cut it to its width, in silence. TypeError, ValueError."""
+    """A number as C takes it: ctypes would cut it to its width, in silence. TypeError,
+    ValueError."""
     try:
         number = index(value)
     except TypeError:
@@ -337,14 +412,18 @@ class Owner:
     """What owns something of C's. A copy would free it, too."""
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        raise TypeError(f"a {type(self).__name__} cannot be copied or pickled: it owns memory of libprof.so")
+        raise TypeError(
+            f"a {type(self).__name__} cannot be copied or pickled: it owns memory of libprof.so"
+        )
 
 
 class Shared:
-    """A pointer of C's that any thread may use while another one closes it: it is freed behind the last use. ``with`` begins a use and gives the pointer.
+    """A pointer of C's that any thread may use while another one closes it: it is freed behind the
+    last use. ``with`` begins a use and gives the pointer.
 
-    No lock, which a signal's handler or a forked child could find taken: a use enters itself before it looks whether all is closed, close() the other way round, so that one of them sees the other; and one alone can take the pointer
-    out of its list."""
+    No lock, which a signal's handler or a forked child could find taken: a use enters itself before
+    it looks whether all is closed, close() the other way round, so that one of them sees the other;
+    and one alone can take the pointer out of its list."""
 
     __slots__ = ("_owned", "_uses", "_is_closed", "_free", "_what")
 

@@ -1,5 +1,5 @@
-"""Values that a range of PyTorch's was given, as torch records those of its operators: dimensions and
-types of tensors, and texts of numbers, strides and lists of tensors (_inputs.py reads them)."""
+"""Values that a range of PyTorch's was given, as torch records those of its operators: dimensions
+and types of tensors, and texts of numbers, strides and lists of tensors (_inputs.py reads them)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""prof_event of <prof/trace.h> as Python has it, read at once: an attribute of ctypes's takes as long as all of them by struct, whose formats are made of _structs.py's fields."""
+"""prof_event of <prof/trace.h> as Python has it, read at once: an attribute of ctypes's takes as
+long as all of them by struct, whose formats are made of _structs.py's fields."""
 
 from __future__ import annotations
 
@@ -11,7 +12,16 @@ from . import _structs as s
 from ._library import C, sized
 from ._read_arguments import NO_TENSOR, Reader
 
-KINDS = {1: "scope", 2: "open", 3: "instant", 4: "counter", 5: "flow_begin", 6: "flow_end", 7: "step", 8: "memory"}
+KINDS = {
+    1: "scope",
+    2: "open",
+    3: "instant",
+    4: "counter",
+    5: "flow_begin",
+    6: "flow_end",
+    7: "step",
+    8: "memory",
+}
 MEMORY = 8
 FUNCTIONS = ("python_function", "c_function")
 """Categories of traced functions."""
@@ -22,7 +32,8 @@ OBSERVED, RECORD_SCOPE = 1 << 30, 0xFF
 USER_SCOPE = 7
 """at::RecordScope of a range of the program's."""
 MODULE = "nn.Module: "
-"""So begin the names of modules' calls (observe(with_modules=True)), which are of the category python_function, too, as torch.profiler has them."""
+"""So begin the names of modules' calls (observe(with_modules=True)), which are of the category
+python_function, too, as torch.profiler has them."""
 ON_DEVICE = 16  # PROF_EVENT_ON_DEVICE
 CALL = 32  # PROF_EVENT_CALL
 SKIPPED = 128  # PROF_EVENT_SKIPPED
@@ -30,14 +41,19 @@ ASYNC = 2 | 64  # PROF_EVENT_OTHER_THREAD, PROF_EVENT_ASYNC
 NO_THREAD = (1 << 32) - 1
 _VERB_SIGNS = {1: 1, 2: -1}  # PROF_MEMORY_ALLOC, PROF_MEMORY_FREE
 _TEXTS_MOST, _TEXT_BYTES_MOST = 1 << 16, 16 << 20
-"""So many are kept for the next event: a program that makes a name for each call has no end of them, nor one that has a long text as an argument."""
+"""So many are kept for the next event: a program that makes a name for each call has no end of
+them, nor one that has a long text as an argument."""
 
 
 class Event(NamedTuple):
-    """One event, as prof_event of <prof/trace.h> has it; times in ns from the capture's start. Of kind "memory": bytes are those handed out, below 0 those that came back; device is
-    DLPack's code of the pool's. args: a dictionary, or a list, of shapes one of (dim, ...); more: what stands beside shapes. launch: of a device's own side of a scope, the thread and the start of the host's (thread -1: not in the trace). is_call: a call of a vendor's interface, as its own
-    tracing told it; what it launched is the scope's around it. frame: of a traced function, how it stands in stacks. is_async: it is no thread's own time, began on another one, say.
-    place: "file.c:12", if known. is_skipped: a jump left it, and its end is an older block's."""
+    """One event, as prof_event of <prof/trace.h> has it; times in ns from the capture's start. Of
+    kind "memory": bytes are those handed out, below 0 those that came back; device is DLPack's code
+    of the pool's. args: a dictionary, or a list, of shapes one of (dim, ...); more: what stands
+    beside shapes. launch: of a device's own side of a scope, the thread and the start of the host's
+    (thread -1: not in the trace). is_call: a call of a vendor's interface, as its own tracing told
+    it; what it launched is the scope's around it. frame: of a traced function, how it stands in
+    stacks. is_async: it is no thread's own time, began on another one, say. place: "file.c:12", if
+    known. is_skipped: a jump left it, and its end is an older block's."""
 
     kind: str
     name: str
@@ -74,7 +90,14 @@ def is_told_by_place(category: str) -> bool:
     return category in FUNCTIONS or category == "function"
 
 
-_CODES = {ctypes.c_uint32: "I", ctypes.c_int32: "i", ctypes.c_uint64: "Q", ctypes.c_int64: "q", ctypes.c_double: "d", ctypes.c_void_p: "P"}
+_CODES = {
+    ctypes.c_uint32: "I",
+    ctypes.c_int32: "i",
+    ctypes.c_uint64: "Q",
+    ctypes.c_int64: "q",
+    ctypes.c_double: "d",
+    ctypes.c_void_p: "P",
+}
 
 
 def _codes(kind: Any, before: str = "") -> str:
@@ -92,12 +115,18 @@ HEAD = struct.Struct("@" + _codes(s.Event, "of"))
 ARG = struct.Struct("@" + _codes(s.TraceArg, "value") + "PQ")
 """A prof_trace_arg, its value as a text's: a pointer or 64 bits, and 64 more."""
 _REAL, _SIGNED, _RANK = struct.Struct("@d"), struct.Struct("@q"), struct.Struct("@I")
-_ARGS, _ARG_BYTES, _VALUE, _SECOND = s.Event.args.offset, ctypes.sizeof(s.TraceArg), s.TraceArg.value.offset, s.TraceArg.value.offset + 8
+_ARGS, _ARG_BYTES, _VALUE, _SECOND = (
+    s.Event.args.offset,
+    ctypes.sizeof(s.TraceArg),
+    s.TraceArg.value.offset,
+    s.TraceArg.value.offset + 8,
+)
 _DIMS = [struct.Struct(f"@{rank}q") for rank in range(17)]
 
 
 class _Reader:
-    """What was read of one trace so far: a text or a shape is made once, however many events have it, and what belongs to a call site is looked up by its number."""
+    """What was read of one trace so far: a text or a shape is made once, however many events have
+    it, and what belongs to a call site is looked up by its number."""
 
     def __init__(self, trace: ctypes.c_void_p, event: s.Event) -> None:
         self.trace = trace
@@ -133,7 +162,11 @@ class _Reader:
         if not site or category == "c_function":
             return ""
         C.check(C.prof_trace_site_get(self.trace, site, ctypes.byref(self.site)))
-        return f"{self.text(self.site.file, self.site.file_bytes)}:{self.site.line}" if self.site.file_bytes else ""
+        return (
+            f"{self.text(self.site.file, self.site.file_bytes)}:{self.site.line}"
+            if self.site.file_bytes
+            else ""
+        )
 
     def observed(self, site: int) -> int:
         """The properties in a PyTorch operator's site (src/core/observed.h), or 0."""
@@ -147,7 +180,9 @@ class _Reader:
         pairs = [self._arg(_ARGS + i * _ARG_BYTES) for i in range(count)]
         if kind == 0:
             return dict(pairs), {}
-        return [value for key, value in pairs if not key], {key: value for key, value in pairs if key}
+        return [value for key, value in pairs if not key], {
+            key: value for key, value in pairs if key
+        }
 
     def _arg(self, at: int) -> Tuple[str, Any]:
         key, key_bytes, kind, word, more = ARG.unpack_from(self.bytes, at)
@@ -164,7 +199,9 @@ class _Reader:
             return _REAL.unpack_from(self.bytes, at + _VALUE)[0]
         if kind == 4:
             return bool(word)
-        return self._dims(word, _RANK.unpack_from(self.bytes, at + _SECOND)[0]) if more else NO_TENSOR
+        return (
+            self._dims(word, _RANK.unpack_from(self.bytes, at + _SECOND)[0]) if more else NO_TENSOR
+        )
 
     def _dims(self, pointer: int, rank: int) -> Tuple[int, ...]:
         if not rank:
@@ -174,7 +211,9 @@ class _Reader:
         if found is None:
             if len(self.shapes) >= _TEXTS_MOST:
                 self.shapes.clear()
-            found = self.shapes[raw] = (_DIMS[rank] if rank < len(_DIMS) else struct.Struct(f"@{rank}q")).unpack(raw)
+            found = self.shapes[raw] = (
+                _DIMS[rank] if rank < len(_DIMS) else struct.Struct(f"@{rank}q")
+            ).unpack(raw)
         return found
 
 
@@ -251,8 +290,10 @@ class Briefs:
         found = self._texts.observed(site) if category in TORCHS else 0
         return found & RECORD_SCOPE or (USER_SCOPE if category == "user_annotation" else 0)
 
+
 def read(trace: ctypes.c_void_p) -> Iterator[Event]:
-    """By thread, and inside a thread by start, outer scopes before the ones they hold. The trace must not be freed before the end."""
+    """By thread, and inside a thread by start, outer scopes before the ones they hold. The trace
+    must not be freed before the end."""
     cursor, event = ctypes.c_void_p(), s.Event()
     reader, place = _Reader(trace, event), ctypes.byref(event)
     next_event, unpack, raw, text = C.prof_cursor_next, HEAD.unpack_from, reader.bytes, reader.text
@@ -267,7 +308,28 @@ def read(trace: ctypes.c_void_p) -> Iterator[Event]:
                 C.check(status)
                 return
             head = unpack(raw)
-            kind, thread, start_ns, duration_ns, self_ns, depth, site, level, flags, name_at, category_at, name_bytes, category_bytes, device, device_index, _, number, value, args_kind, arg_count = head[:20]
+            (
+                kind,
+                thread,
+                start_ns,
+                duration_ns,
+                self_ns,
+                depth,
+                site,
+                level,
+                flags,
+                name_at,
+                category_at,
+                name_bytes,
+                category_bytes,
+                device,
+                device_index,
+                _,
+                number,
+                value,
+                args_kind,
+                arg_count,
+            ) = head[:20]
             known = sites.get(site)
             if known is None or known[1] != category_at:
                 name, category = text(name_at, name_bytes), text(category_at, category_bytes)

@@ -1,11 +1,24 @@
-"""Calls and their averages: names of attributes are torch.profiler's own (torch.autograd.profiler_util), so that what reads them goes on reading."""
+"""Calls and their averages: names of attributes are torch.profiler's own
+(torch.autograd.profiler_util), so that what reads them goes on reading."""
 
 from __future__ import annotations
 
 import math
 import threading
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optional, Protocol, Tuple, Union, cast
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Callable,
+    Dict,
+    List,
+    NamedTuple,
+    Optional,
+    Protocol,
+    Tuple,
+    Union,
+    cast,
+)
 
 from . import _arrows, _forward_stacks
 from ._read_arguments import Given, Same
@@ -40,7 +53,8 @@ class Interval(AsTorchs):
 
 
 class _Times(AsTorchs):
-    """What torch's mixin adds to both kinds of rows, and what is the same in all of them. Times are in us; those of devices are 0 until a device's back end says them."""
+    """What torch's mixin adds to both kinds of rows, and what is the same in all of them. Times are
+    in us; those of devices are 0 until a device's back end says them."""
 
     count: int
     cpu_time_total: float
@@ -146,7 +160,8 @@ class FunctionEventAvg(_Times):
     category = ""
     """Beyond torch: of record_function() "user_annotation"."""
     level = 1
-    """Beyond torch: 2 of what runs around operators, and of what another tool's trace has beside them."""
+    """Beyond torch: 2 of what runs around operators, and of what another tool's trace has beside
+    them."""
 
     def __init__(self, key: Optional[str] = None) -> None:
         self.key = cast(str, key)  # None until the first call is added
@@ -217,14 +232,17 @@ class FunctionEventAvg(_Times):
         is_inner: they are inside another call that is added, so their time is part of that call's.
         Raises AssertionError for another key."""
         if not isinstance(other, _Times):
-            raise AssertionError(f"a FunctionEvent or a FunctionEventAvg can be added, not {other!r}")
+            raise AssertionError(
+                f"a FunctionEvent or a FunctionEventAvg can be added, not {other!r}"
+            )
         if self.key is None:
             for field in _TAKEN:
                 setattr(self, field, getattr(other, field))
             self._take_first(other)
         elif other.key != self.key:
             raise AssertionError(f"only calls of one key add up, not {other.key!r} to {self.key!r}")
-        self.is_async = self.is_async and other.is_async  # as C's rows have it: of a mixed one the time is some thread's
+        # as C's rows have it: of a mixed one the time is some thread's
+        self.is_async = self.is_async and other.is_async
         self.is_crosswise = self.is_crosswise or other.is_crosswise
         if isinstance(other, FunctionEvent) and other.is_skipped:
             self.skipped_count += 1
@@ -252,9 +270,12 @@ class FunctionEventAvg(_Times):
     def __repr__(self) -> str:
         device = self.use_device or "cuda"
         return (
-            f"<FunctionEventAvg key={self.key} self_cpu_time={self.self_cpu_time_total_str} cpu_time={self.cpu_time_str} "
-            f" self_{device}_time={self.self_device_time_total_str} {device}_time={self.device_time_str} input_shapes={self.input_shapes} "
-            f"cpu_memory_usage={self.cpu_memory_usage} {device}_memory_usage={self.device_memory_usage}>"
+            f"<FunctionEventAvg key={self.key} self_cpu_time={self.self_cpu_time_total_str} "
+            f"cpu_time={self.cpu_time_str} "
+            f" self_{device}_time={self.self_device_time_total_str} "
+            f"{device}_time={self.device_time_str} input_shapes={self.input_shapes} "
+            f"cpu_memory_usage={self.cpu_memory_usage} "
+            f"{device}_memory_usage={self.device_memory_usage}>"
         )
 
 
@@ -345,9 +366,7 @@ class Unsettled(NamedTuple):
                 callers.next_thread(thread)
             site = event._site
             if not site.is_memory:
-                event._callers = of(
-                    event._start_ns, event._end_ns, event.depth, site.full_frame
-                )
+                event._callers = of(event._start_ns, event._end_ns, event.depth, site.full_frame)
 
 
 class Made:
@@ -484,9 +503,7 @@ def _of_site(name: str) -> Any:
     return _Told(attrgetter("_site." + name))
 
 
-def _of_arguments(
-    tell: Callable[[Same], Any], of_memory: Callable[[], Any] = lambda: None
-) -> Any:
+def _of_arguments(tell: Callable[[Same], Any], of_memory: Callable[[], Any] = lambda: None) -> Any:
     """Each event has its own list. of_memory: makes the value of MEMORY_ROW instead, as in
     torch.profiler."""
 
@@ -649,7 +666,8 @@ _OWN_SUMS = (
 
 
 class FunctionEvent(_Times):
-    """One call. Times of its range are in us from the profile's start. name is what averages call it ("ProfilerStep*"), trace_name what a trace does ("ProfilerStep#3")."""
+    """One call. Times of its range are in us from the profile's start. name is what averages call
+    it ("ProfilerStep*"), trace_name what a trace does ("ProfilerStep#3")."""
 
     __slots__ = (*_MADE_OF, "id", "depth", "cpu_parent")
     _site: Site
@@ -713,7 +731,8 @@ class FunctionEvent(_Times):
     python_parent_id: int = _told(_python_parent)
     python_module_id: int = _told(_python_module)
     frame: str = _of_site("frame")
-    """Beyond torch: of a traced function, where it is defined and how it stands in stacks, "file.py(12): function"."""
+    """Beyond torch: of a traced function, where it is defined and how it stands in stacks,
+    "file.py(12): function"."""
     place: str = _of_site("place")
     is_open = False
     """Beyond torch: it had not ended when the recording did; its times are those up to then."""
@@ -804,10 +823,16 @@ class FunctionEvent(_Times):
 
     def __repr__(self) -> str:
         return (
-            f"<FunctionEvent id={self.id} name={self.name} overload_name={self.overload_name} device_type={self.device_type} node_id={self.node_id} cpu_time={self.cpu_time_str} "
-            f"start_us={self.time_range.start} end_us={self.time_range.end} cpu_children={[c.id for c in self.cpu_children]} {self.use_device}_time={self.device_time_str} "
-            f"name={self.name} thread={self.thread} input_shapes={self.input_shapes} cpu_memory_usage={self.cpu_memory_usage} {self.use_device}_memory_usage={self.device_memory_usage} "
-            f"is_async={self.is_async} is_remote={self.is_remote} seq_nr={self.sequence_nr} is_legacy={self.is_legacy}>"
+            f"<FunctionEvent id={self.id} name={self.name} overload_name={self.overload_name} "
+            f"device_type={self.device_type} node_id={self.node_id} cpu_time={self.cpu_time_str} "
+            f"start_us={self.time_range.start} end_us={self.time_range.end} "
+            f"cpu_children={[c.id for c in self.cpu_children]} "
+            f"{self.use_device}_time={self.device_time_str} "
+            f"name={self.name} thread={self.thread} input_shapes={self.input_shapes} "
+            f"cpu_memory_usage={self.cpu_memory_usage} "
+            f"{self.use_device}_memory_usage={self.device_memory_usage} "
+            f"is_async={self.is_async} is_remote={self.is_remote} seq_nr={self.sequence_nr} "
+            f"is_legacy={self.is_legacy}>"
         )
 
 

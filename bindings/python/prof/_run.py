@@ -1,5 +1,6 @@
-"""``python -m prof run``: a script as python would run it, its table at the end. Its processes, forked or spawned, record into captures of their own, which stand beside the output, or where captures stand, while they run; in the end
-they are added up by name."""
+"""``python -m prof run``: a script as python would run it, its table at the end. Its processes,
+forked or spawned, record into captures of their own, which stand beside the output, or where
+captures stand, while they run; in the end they are added up by name."""
 
 from __future__ import annotations
 
@@ -16,7 +17,9 @@ import time
 from typing import Any, Dict, List, NoReturn, Optional
 
 if getattr(getattr(sys.modules.get("__main__"), "__spec__", None), "name", "") == "prof.__main__":
-    for _word in ("PROF_LEVEL", "PROF_MEMORY", "PROF_OUTPUT", "PROF_TORCH", "PROF_PYTHON"):  # they would begin a capture of the command's own when the library is opened: those of a run around this one, say
+    # they would begin a capture of the command's own when the library is opened: those of a run
+    # around this one, say
+    for _word in ("PROF_LEVEL", "PROF_MEMORY", "PROF_OUTPUT", "PROF_TORCH", "PROF_PYTHON"):
         os.environ.pop(_word, None)
     # libraries of the script, and its children, may start prof themselves
     os.environ["PROF_JOIN"] = "1"
@@ -26,7 +29,8 @@ from . import _structs as s
 from ._library import C, ProfError, encoded, sized
 
 _AGAIN = "PROF_RUN"
-"""In the environment of the process that _ensure_memory() begins; libprof_memory.so looks for it, too."""
+"""In the environment of the process that _ensure_memory() begins; libprof_memory.so looks for it,
+too."""
 _RECORDS = 2  # PROF_DEVICES_RECORDS
 ENDINGS = (".json.gz", ".json", ".prof")
 
@@ -127,7 +131,16 @@ class _Recording:
         output = None if self.captures_in else options.output
         name = os.fsencode(os.path.basename(output or options.script).replace("%", "_"))
         stem = name[:100].decode("utf-8", "ignore")  # a file's name has at most 255 bytes
-        self.folders = list(dict.fromkeys([os.path.abspath(folder), *filter(None, (os.environ.get("PROF_CAPTURE_DIR"), os.environ.get("TMPDIR"))), "/tmp", "/dev/shm"]))
+        self.folders = list(
+            dict.fromkeys(
+                [
+                    os.path.abspath(folder),
+                    *filter(None, (os.environ.get("PROF_CAPTURE_DIR"), os.environ.get("TMPDIR"))),
+                    "/tmp",
+                    "/dev/shm",
+                ]
+            )
+        )
         self.name = f"{stem}.run-{self.pid}-{time.time_ns():x}"
         self.path = os.path.join(self.folders[0], self.name)
 
@@ -162,7 +175,8 @@ class _Recording:
         except ProfError as e:
             fail(f"{e}; the script was not run")
         self._mark("all")
-        C.prof_level_want(id(self), self.options.level)  # so that the script's own profiler.stop() ends its own start() alone
+        # so that the script's own profiler.stop() ends its own start() alone
+        C.prof_level_want(id(self), self.options.level)
         health = sized(s.Health)
         C.prof_health_get(ctypes.byref(health))
         self.own_capture = os.fsdecode(health.capture_path)
@@ -177,16 +191,24 @@ class _Recording:
         if self.tracing is not None:
             self.tracing.stop()
             if not self.tracing.filter.has_met():
-                say(f"prof: nothing that ran in this process is of --python-include {', '.join(self.options.python_include)}")
+                say(
+                    f"prof: nothing that ran in this process is of --python-include "
+                    f"{', '.join(self.options.python_include)}"
+                )
         C.prof_level_want(id(self), 0)
         C.prof_stop()
 
     def captures(self) -> List[str]:
-        found = [path for folder in self.folders for path in glob.glob(os.path.join(glob.escape(folder), glob.escape(self.name) + ".*"))]
+        found = [
+            path
+            for folder in self.folders
+            for path in glob.glob(os.path.join(glob.escape(folder), glob.escape(self.name) + ".*"))
+        ]
         return sorted(set(found))
 
     def end(self) -> None:
-        """In the process that began it: the table, the traces; captures of processes that have ended go."""
+        """In the process that began it: the table, the traces; captures of processes that have
+        ended go."""
         if os.getpid() != self.pid or self.has_ended:  # a child that came out of the script by fork
             return
         self.has_ended = True
@@ -198,7 +220,8 @@ class _Recording:
         self._end_what_was_begun()
 
     def _end_what_was_begun(self) -> None:
-        """What began with the process writes at its end, to the path of the last start: it gets one without."""
+        """What began with the process writes at its end, to the path of the last start: it gets one
+        without."""
         if self.was_begun:
             C.prof_start_with(sized(s.Options, level=1))
             C.prof_stop()
@@ -216,7 +239,10 @@ class _Recording:
         if self.captures_in:
             say(f"prof: {'; '.join(errors)}")
             return
-        say(f"prof: {'; '.join(errors)}; what was recorded is in {', '.join(self.captures()) or self.own_capture or 'no file'}")
+        say(
+            f"prof: {'; '.join(errors)}; what was recorded is in "
+            f"{', '.join(self.captures()) or self.own_capture or 'no file'}"
+        )
 
     def _report(self) -> None:
         Trace, Traces = self.readers  # noqa: N806
@@ -273,10 +299,18 @@ class _Recording:
             os.unlink(path)
         self._mark(None)
         if running and not self.captures_in:
-            say(f"prof: still running, of its processes: {len(running)}; what they record is in {', '.join(running)}")
+            say(
+                f"prof: still running, of its processes: {len(running)}; what they record is in "
+                f"{', '.join(running)}"
+            )
         if written and not self.options.quiet:
             more = len(written) - 1
-            beside = f", {'that' if more == 1 else 'those'} of {more} more process{'' if more == 1 else 'es'} beside it" if more else ""
+            beside = (
+                f", {'that' if more == 1 else 'those'} of {more} more "
+                f"process{'' if more == 1 else 'es'} beside it"
+                if more
+                else ""
+            )
             is_capture = written[0].endswith(".prof")
             viewer = "open it in https://ui.perfetto.dev"
             look = self._table_words(written) if is_capture else viewer
@@ -306,14 +340,26 @@ class _Recording:
         return str(self.read_peaks(list(dict.fromkeys(found)))).rstrip("\n")
 
     def _table(self, traces: Any) -> str:
-        """Functions that are traced for stacks alone have no rows, as in torch.profiler's tables."""
+        """Functions that are traced for stacks alone have no rows, as in torch.profiler's
+        tables."""
         options = self.options
         is_for_stacks = options.with_stack and _functions(options) is None and not options.category
         if is_for_stacks:
             from . import _scope
 
             is_for_stacks = not _scope.functions.begun  # by the script itself
-        return str(traces.table(group=_table.group_of(options), sort=options.sort.replace("-", "_"), rows=options.rows, category=options.category, stack_frames=options.stack_frames, functions=not is_for_stacks, modules=options.with_modules or not is_for_stacks, width=_table.width_of(sys.stderr)))
+        return str(
+            traces.table(
+                group=_table.group_of(options),
+                sort=options.sort.replace("-", "_"),
+                rows=options.rows,
+                category=options.category,
+                stack_frames=options.stack_frames,
+                functions=not is_for_stacks,
+                modules=options.with_modules or not is_for_stacks,
+                width=_table.width_of(sys.stderr),
+            )
+        )
 
     def _pattern(self, info: Any, pid: Optional[int]) -> str:
         """Of a process that the script has started: NAME.PID; NAME-RANK and NAME-RANK.PID if a
@@ -338,7 +384,8 @@ class _Recording:
         with Progress(f"writing {path}", not self.options.quiet):
             trace.dump(path)
         info = trace.info()
-        words = {"%r": str(max(info.rank, 0)), "%h": os.fsdecode(info.host), "%%": "%"}  # as the library fills them in
+        # as the library fills them in
+        words = {"%r": str(max(info.rank, 0)), "%h": os.fsdecode(info.host), "%%": "%"}
         return re.sub("%[rh%]", lambda word: words[word[0]], path)
 
 
@@ -350,15 +397,37 @@ _NO_TORCH = (
 
 def _functions(options: argparse.Namespace) -> Optional[Dict[str, Any]]:
     """What --python and its like ask trace_functions() for."""
-    if not (options.python or options.python_include or options.python_exclude or options.python_c or options.python_no_imports):
+    if not (
+        options.python
+        or options.python_include
+        or options.python_exclude
+        or options.python_c
+        or options.python_no_imports
+    ):
         return None
-    return {"include": options.python_include, "exclude": options.python_exclude, "standard_library": options.python == "all", "c_functions": options.python_c, "imports": not options.python_no_imports}
+    return {
+        "include": options.python_include,
+        "exclude": options.python_exclude,
+        "standard_library": options.python == "all",
+        "c_functions": options.python_c,
+        "imports": not options.python_no_imports,
+    }
 
 
 def _with_memory(path: str) -> Dict[str, str]:
     """The environment in which malloc() is recorded."""
-    preloaded = [word for word in os.environ.get("LD_PRELOAD", "").replace(" ", ":").split(":") if word not in ("", path)]
-    return {**os.environ, "LD_PRELOAD": ":".join([path, *preloaded]), "PROF_MEMORY": "1", _AGAIN: "1"}  # first: it calls the next allocator
+    preloaded = [
+        word
+        for word in os.environ.get("LD_PRELOAD", "").replace(" ", ":").split(":")
+        if word not in ("", path)
+    ]
+    # first: it calls the next allocator
+    return {
+        **os.environ,
+        "LD_PRELOAD": ":".join([path, *preloaded]),
+        "PROF_MEMORY": "1",
+        _AGAIN: "1",
+    }
 
 
 def _execute_again() -> List[str]:
@@ -372,7 +441,8 @@ def _execute_again() -> List[str]:
 
 
 def _ensure_memory() -> None:
-    """malloc() is recorded: by this process, or by the one that takes its place now, before anything has begun. Where it cannot be, that is said, and the script runs."""
+    """malloc() is recorded: by this process, or by the one that takes its place now, before
+    anything has begun. Where it cannot be, that is said, and the script runs."""
     from ._torch_found import is_malloc_seen, memory_library, preloaded_memory
 
     is_again = os.environ.pop(_AGAIN, None) is not None
@@ -384,14 +454,23 @@ def _ensure_memory() -> None:
         fail(f"--profile-memory: {e}")
     if is_again:
         if preloaded_memory() is None:  # else it has said itself why
-            say(f"prof: --profile-memory: malloc() is not recorded: LD_PRELOAD={path} was not taken by {sys.executable}")
+            say(
+                f"prof: --profile-memory: malloc() is not recorded: LD_PRELOAD={path} was not "
+                f"taken by {sys.executable}"
+            )
         return
     if any(c in path for c in " :"):
-        fail(f"--profile-memory: LD_PRELOAD takes no path with a blank or a colon, and libprof_memory.so is {path}")
+        fail(
+            f"--profile-memory: LD_PRELOAD takes no path with a blank or a colon, and "
+            f"libprof_memory.so is {path}"
+        )
     try:
         os.execve(sys.executable, _execute_again(), _with_memory(path))
     except OSError as e:
-        fail(f"--profile-memory: {sys.executable!r} cannot be executed again, with LD_PRELOAD={path}: {e}")
+        fail(
+            f"--profile-memory: {sys.executable!r} cannot be executed again, with "
+            f"LD_PRELOAD={path}: {e}"
+        )
 
 
 def _torch(options: argparse.Namespace) -> Optional[Dict[str, bool]]:
@@ -408,7 +487,11 @@ def run(options: argparse.Namespace) -> Any:
     from . import _script
     from ._scope import scope
 
-    if not options.module and options.script != _script.STDIN and not os.path.exists(options.script):
+    if (
+        not options.module
+        and options.script != _script.STDIN
+        and not os.path.exists(options.script)
+    ):
         fail(f"there is no script {options.script!r}")
     if options.output:
         options.output = os.path.join(_escaped(os.getcwd()), options.output)
@@ -431,9 +514,14 @@ def run(options: argparse.Namespace) -> Any:
         except (NotImplementedError, ProfError) as e:
             fail(f"--python: {e}")
     recording.begin()
-    atexit.register(recording.end)  # the first that is registered is the last that is called: behind the script's own, and its threads
+    # the first that is registered is the last that is called: behind the script's own, and its
+    # threads
+    atexit.register(recording.end)
     try:
-        with scope("stdin" if options.script == _script.STDIN else os.path.basename(options.script), "script"):
+        with scope(
+            "stdin" if options.script == _script.STDIN else os.path.basename(options.script),
+            "script",
+        ):
             _script.execute(options.script, options.args, options.module)
     except KeyboardInterrupt as e:  # Python ends by the signal, PyPy without what atexit has
         _script.show_once(e)

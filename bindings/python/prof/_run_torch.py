@@ -1,5 +1,7 @@
-"""``python -m prof run --torch``: PyTorch's operators in a program that does not know of prof. torch is imported when the program does so, by whatever loads it there, and right behind that prof.torch begins to observe, all threads, until the
-process ends. Where it is not imported, nothing is done; what goes wrong here is a line on stderr, and the program runs."""
+"""``python -m prof run --torch``: PyTorch's operators in a program that does not know of prof.
+torch is imported when the program does so, by whatever loads it there, and right behind that
+prof.torch begins to observe, all threads, until the process ends. Where it is not imported, nothing
+is done; what goes wrong here is a line on stderr, and the program runs."""
 
 from __future__ import annotations
 
@@ -19,14 +21,18 @@ def _say(text: str) -> None:
 
 
 class _Finder:
-    """The first of sys.meta_path: it asks the others for torch, and has their loader tell when torch is there. The module, its loader and its spec are theirs."""
+    """The first of sys.meta_path: it asks the others for torch, and has their loader tell when
+    torch is there. The module, its loader and its spec are theirs."""
 
     def __init__(self, asked: Dict[str, bool]) -> None:
         self.asked = asked
         self._own = threading.local()
 
-    def find_spec(self, name: str, path: Optional[Sequence[str]] = None, target: Any = None) -> Optional[ModuleSpec]:
-        if name != NAME or getattr(self._own, "is_asking", False):  # a finder of the program's that asks all others, too, asks back
+    def find_spec(
+        self, name: str, path: Optional[Sequence[str]] = None, target: Any = None
+    ) -> Optional[ModuleSpec]:
+        # a finder of the program's that asks all others, too, asks back
+        if name != NAME or getattr(self._own, "is_asking", False):
             return None
         self._own.is_asking = True
         try:
@@ -56,12 +62,14 @@ class _Finder:
                 sys.meta_path.remove(self)
             _begin_behind(module, self.asked)
 
-        with contextlib.suppress(AttributeError, TypeError):  # a loader that takes no attributes: torch is imported, and not seen
+        # a loader that takes no attributes: torch is imported, and not seen
+        with contextlib.suppress(AttributeError, TypeError):
             loader.exec_module = exec_module
 
 
 def _load(load: Callable[[Any], None], module: Any) -> None:
-    """As torch's loader does; where ITT may have to do, torch is told of the collector meanwhile."""
+    """As torch's loader does; where ITT may have to do, torch is told of the collector
+    meanwhile."""
     with contextlib.ExitStack() as stack:
         try:
             from . import _torch_found
@@ -75,7 +83,9 @@ def _load(load: Callable[[Any], None], module: Any) -> None:
 def _begin_behind(module: Any, asked: Dict[str, bool]) -> None:
     spec: Any = getattr(module, "__spec__", None)
     with contextlib.suppress(AttributeError):
-        spec._initializing = False  # it is whole: else the thread on which its callbacks are proven would wait for this one, which imports it
+        # it is whole: else the thread on which its callbacks are proven would wait for this one,
+        # which imports it
+        spec._initializing = False
     ours = sys.modules.get("prof.torch")
     if ours is not None and not hasattr(ours, "_torch"):  # it is what imports torch
         from . import _torch_found
@@ -101,7 +111,10 @@ def begin(asked: Dict[str, bool]) -> None:
         except NoCallbacksError as e:
             of_thread = observe(**asked)
             of_thread.start()
-            _say(f"of torch's operators those of the thread that has imported it are seen, by {of_thread.way}: {e.reason}")
+            _say(
+                f"of torch's operators those of the thread that has imported it are seen, by "
+                f"{of_thread.way}: {e.reason}"
+            )
     except Exception as e:
         _say(f"torch's operators are not seen: {_bare(e)}")
 

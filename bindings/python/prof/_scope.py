@@ -1,4 +1,5 @@
-"""record_function() and scope(): made by C (src/python/scope.c) where this interpreter allows it, else by _slow."""
+"""record_function() and scope(): made by C (src/python/scope.c) where this interpreter allows it,
+else by _slow."""
 
 from __future__ import annotations
 
@@ -13,7 +14,18 @@ from ._library import C
 
 __all__ = ["Scope", "is_fast", "record_function", "scope", "set_stack_frames"]
 
-_GIVEN = ("names", "none", "string", "boolean", "integer", "real", "exception", "type_error", "value_error", "decorate")
+_GIVEN = (
+    "names",
+    "none",
+    "string",
+    "boolean",
+    "integer",
+    "real",
+    "exception",
+    "type_error",
+    "value_error",
+    "decorate",
+)
 
 
 def _fast_names() -> Dict[str, Any]:
@@ -27,9 +39,24 @@ def _fast_names() -> Dict[str, Any]:
     class Given(ctypes.Structure):
         """prof_i_python_given of src/python/interpreter.h."""
 
-        _fields_ = [("size", ctypes.c_size_t), ("head_bytes", ctypes.c_size_t)] + [(name, ctypes.py_object) for name in _GIVEN]
+        _fields_ = [("size", ctypes.c_size_t), ("head_bytes", ctypes.c_size_t)] + [
+            (name, ctypes.py_object) for name in _GIVEN
+        ]
 
-    given = Given(ctypes.sizeof(Given), object.__basicsize__, names, None, str, bool, int, float, Exception, TypeError, ValueError, decorate)
+    given = Given(
+        ctypes.sizeof(Given),
+        object.__basicsize__,
+        names,
+        None,
+        str,
+        bool,
+        int,
+        float,
+        Exception,
+        TypeError,
+        ValueError,
+        decorate,
+    )
     return names if make(ctypes.byref(given)) is None else {}
 
 
@@ -44,10 +71,14 @@ else:
     scope = _names.get("scope", _slow.scope)
 
 
-def _make_again(name: str, category: Optional[str], level: int, args: Optional[Dict[str, Any]], shapes: Any) -> Any:
+def _make_again(
+    name: str, category: Optional[str], level: int, args: Optional[Dict[str, Any]], shapes: Any
+) -> Any:
     if category is None:
         return record_function(name, *(args or {}).values())
-    return scope(name, category, level, **(args or {}), **({} if shapes is None else {"_shapes": shapes}))
+    return scope(
+        name, category, level, **(args or {}), **({} if shapes is None else {"_shapes": shapes})
+    )
 
 
 def _reduce(made: Any) -> Tuple[Any, Tuple[Any, ...]]:
@@ -61,7 +92,8 @@ for _kind in {Scope, _slow.Scope}:
 
 
 class _Asked:
-    """For a profile, what has rows where somebody asks for them: functions of prof.functions, and modules of prof.torch, which need not be loaded."""
+    """For a profile, what has rows where somebody asks for them: functions of prof.functions, and
+    modules of prof.torch, which need not be loaded."""
 
     def __init__(self) -> None:
         self.begun = 0
@@ -77,7 +109,8 @@ class _Asked:
         self._on.discard(id(who))
 
     def before(self) -> int:
-        """For a profile that begins here: `begun` is another as soon as somebody was on beside it."""
+        """For a profile that begins here: `begun` is another as soon as somebody was on beside
+        it."""
         return self.begun - bool(self._on)
 
 

@@ -1,4 +1,6 @@
-"""A script, a module, a folder, an archive, or what stands on stdin, run as python would run it, in a __main__ that stays until the process ends: functions for atexit, threads, pickles and processes that are spawned look for it."""
+"""A script, a module, a folder, an archive, or what stands on stdin, run as python would run it, in
+a __main__ that stays until the process ends: functions for atexit, threads, pickles and processes
+that are spawned look for it."""
 
 from __future__ import annotations
 
@@ -38,7 +40,13 @@ def place(script: str, is_module: bool) -> None:
     if not is_module and _is_container(script):
         sys.path[0 : 0 if is_safe else 1] = [os.path.abspath(script)]
     elif not is_safe:
-        sys.path[0:1] = [os.getcwd() if is_module else "" if script == STDIN else os.path.dirname(os.path.realpath(script))]
+        sys.path[0:1] = [
+            os.getcwd()
+            if is_module
+            else ""
+            if script == STDIN
+            else os.path.dirname(os.path.realpath(script))
+        ]
 
 
 def execute(script: str, args: List[str], is_module: bool) -> None:
@@ -55,8 +63,16 @@ def execute(script: str, args: List[str], is_module: bool) -> None:
         from importlib.machinery import SourceFileLoader, SourcelessFileLoader
 
         path = _absolute(script)
-        loader: Any = SourcelessFileLoader("__main__", path) if path.endswith(".pyc") else SourceFileLoader("__main__", path)
-        code = loader.get_code("__main__") if path.endswith(".pyc") else loader.source_to_code(loader.get_data(path), path)
+        loader: Any = (
+            SourcelessFileLoader("__main__", path)
+            if path.endswith(".pyc")
+            else SourceFileLoader("__main__", path)
+        )
+        code = (
+            loader.get_code("__main__")
+            if path.endswith(".pyc")
+            else loader.source_to_code(loader.get_data(path), path)
+        )
         _in_main(code, __file__=path, __cached__=None, __loader__=loader)
 
 
@@ -69,12 +85,23 @@ def _execute_found(script: str, is_module: bool) -> None:
 
     found: Any = runpy
     try:
-        _, spec, code = found._get_module_details(script, MissingError) if is_module else found._get_main_module_details(MissingError)
+        _, spec, code = (
+            found._get_module_details(script, MissingError)
+            if is_module
+            else found._get_main_module_details(MissingError)
+        )
     except MissingError as e:
         raise NotFoundError(f"{sys.executable}: {e}") from None
     if is_module:
         sys.argv[0] = spec.origin
-    _in_main(code, __file__=spec.origin, __cached__=spec.cached, __loader__=spec.loader, __package__=spec.parent, __spec__=spec)
+    _in_main(
+        code,
+        __file__=spec.origin,
+        __cached__=spec.cached,
+        __loader__=spec.loader,
+        __package__=spec.parent,
+        __spec__=spec,
+    )
 
 
 def _in_main(code: CodeType, **names: Any) -> None:
@@ -91,7 +118,10 @@ def _in_main(code: CodeType, **names: Any) -> None:
 def _own(error: BaseException) -> Optional[TracebackType]:
     """Its traceback without the frames that run the script."""
     found = error.__traceback__
-    while found is not None and (found.tb_frame.f_globals.get("__name__") in _HIDDEN or "importlib" in found.tb_frame.f_code.co_filename):
+    while found is not None and (
+        found.tb_frame.f_globals.get("__name__") in _HIDDEN
+        or "importlib" in found.tb_frame.f_code.co_filename
+    ):
         found = found.tb_next
     return found
 

@@ -1,4 +1,5 @@
-"""record_function() and scope() by calls through ctypes, where C's type cannot be had: another interpreter of this process has it, or this Python is not CPython with a GIL."""
+"""record_function() and scope() by calls through ctypes, where C's type cannot be had: another
+interpreter of this process has it, or this Python is not CPython with a GIL."""
 
 from __future__ import annotations
 
@@ -28,11 +29,20 @@ stack_frames = 0
 
 
 class _Tensor(ctypes.Structure):
-    _fields_ = [("dims", ctypes.POINTER(ctypes.c_int64)), ("rank", ctypes.c_uint32), ("dtype", ctypes.c_uint32)]
+    _fields_ = [
+        ("dims", ctypes.POINTER(ctypes.c_int64)),
+        ("rank", ctypes.c_uint32),
+        ("dtype", ctypes.c_uint32),
+    ]
 
 
 class _Arg(ctypes.Structure):
-    _fields_ = [("key", ctypes.c_char_p), ("type", ctypes.c_uint32), ("bytes", ctypes.c_uint32), ("value", ctypes.c_uint64)]
+    _fields_ = [
+        ("key", ctypes.c_char_p),
+        ("type", ctypes.c_uint32),
+        ("bytes", ctypes.c_uint32),
+        ("value", ctypes.c_uint64),
+    ]
 
 
 I64, F64, BOOL, STRING, TENSOR = 1, 3, 4, 5, 7  # prof_arg_type
@@ -49,7 +59,8 @@ def _name(value: str) -> bytes:
 
 
 def _str(value: Any) -> str:
-    """What a handler of signals raises meanwhile is told from what __str__() raises by asking once more."""
+    """What a handler of signals raises meanwhile is told from what __str__() raises by asking once
+    more."""
     try:
         return str(value)
     except Exception:
@@ -61,7 +72,8 @@ def _str(value: Any) -> str:
 
 
 def _stack() -> str:
-    """Frames of this package, which stand between a decorated function and its caller, are left out."""
+    """Frames of this package, which stand between a decorated function and its caller, are left
+    out."""
     frames: List[str] = []
     here: Optional[FrameType] = sys._getframe()
     while here is not None and len(frames) < stack_frames:
@@ -117,7 +129,9 @@ class Scope:
 
     __slots__ = ("_name", "_category", "_level", "_args", "_starts")
 
-    def __init__(self, name: str, category: str, level: int, args: Optional[Dict[str, Any]]) -> None:
+    def __init__(
+        self, name: str, category: str, level: int, args: Optional[Dict[str, Any]]
+    ) -> None:
         self._name, self._category, self._level, self._args = name, category, level, args
         self._starts: List[int] = []
 
@@ -128,11 +142,19 @@ class Scope:
         """Name, category (None: an annotation), level, arguments and shapes, as src/python/scope.c
         gives them. Raises TypeError if the scope is entered."""
         if self._starts:
-            raise TypeError(f"a scope that is entered cannot be copied or pickled: {short(self._name)}")
+            raise TypeError(
+                f"a scope that is entered cannot be copied or pickled: {short(self._name)}"
+            )
         args = dict(self._args or {})
         is_annotation = self._category == ANNOTATION and set(args) <= {"args"}
         shapes = args.pop("_shapes", None)
-        return self._name, None if is_annotation else self._category, self._level, args or None, shapes
+        return (
+            self._name,
+            None if is_annotation else self._category,
+            self._level,
+            args or None,
+            shapes,
+        )
 
     def _begin(self) -> int:
         if C.prof_level() < self._level:
@@ -143,7 +165,9 @@ class Scope:
         args = dict(self._args or {})
         shapes = args.pop("_shapes", None)
         filled = _Filled()
-        is_inside = getattr(_here, "is_making_text", False)  # some argument's __str__() begins this one: it might be that argument's own, and so on without an end
+        # some argument's __str__() begins this one: it might be that argument's own, and so on
+        # without an end
+        is_inside = getattr(_here, "is_making_text", False)
         for dtype, *dims in shapes or ():  # first: what has no key
             filled.shape(dtype, tuple(dims))
         if stack_frames:
@@ -155,7 +179,14 @@ class Scope:
                     filled.pair(key, value)
             finally:
                 _here.is_making_text = False
-        return int(C.prof_scope_begin(self._level, name, category, ctypes.byref(filled.args(PAIRS if shapes is None else SHAPES))))
+        return int(
+            C.prof_scope_begin(
+                self._level,
+                name,
+                category,
+                ctypes.byref(filled.args(PAIRS if shapes is None else SHAPES)),
+            )
+        )
 
     def __enter__(self) -> "Scope":
         self._starts.append(self._begin())
@@ -179,7 +210,12 @@ def _string(value: Any, function: str, parameter: str) -> str:
 def record_function(name: str, args: Optional[str] = None) -> Scope:
     """As C's."""
     _string(name, "record_function", "name")
-    return Scope(name, ANNOTATION, 1, None if args is None else {"args": _string(args, "record_function", "args")})
+    return Scope(
+        name,
+        ANNOTATION,
+        1,
+        None if args is None else {"args": _string(args, "record_function", "args")},
+    )
 
 
 def scope(name: str, /, category: str = "operator", level: int = 1, **args: Any) -> Scope:
@@ -193,5 +229,7 @@ def scope(name: str, /, category: str = "operator", level: int = 1, **args: Any)
     if not 1 <= level <= 2:
         raise ValueError(f"scope() level must be 1 or 2, not {short(level)}")
     if "_shapes" in args and not isinstance(args["_shapes"], (list, tuple)):
-        raise TypeError(f"scope() _shapes must be a sequence of (dtype, dim, ...), not {short(args['_shapes'])}")
+        raise TypeError(
+            f"scope() _shapes must be a sequence of (dtype, dim, ...), not {short(args['_shapes'])}"
+        )
     return Scope(name, category, level, args or None)

@@ -1,4 +1,5 @@
-"""Stacks of calls, as torch.profiler shows them: those that were recorded, and those of traced functions that stand open around."""
+"""Stacks of calls, as torch.profiler shows them: those that were recorded, and those of traced
+functions that stand open around."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ Function = Tuple[int, int, int, int, str]
 
 
 class Frames:
-    """Of a recorded stack its frames, innermost first, without the folder of sys.path that they stand in, as torch.profiler shows them."""
+    """Of a recorded stack its frames, innermost first, without the folder of sys.path that they
+    stand in, as torch.profiler shows them."""
 
     def __init__(self) -> None:
         folders = {os.path.join(os.path.abspath(folder), "") for folder in sys.path}
@@ -25,7 +27,9 @@ class Frames:
         """One list for all that have this stack."""
         found = self.stacks.get(stack)
         if found is None:
-            found = self.stacks[stack] = [self.known.get(frame) or self._short(frame) for frame in stack.split(";")]
+            found = self.stacks[stack] = [
+                self.known.get(frame) or self._short(frame) for frame in stack.split(";")
+            ]
         return found
 
     def _short(self, frame: str) -> str:
@@ -35,7 +39,9 @@ class Frames:
 
 
 class Callers:
-    """Of one thread the traced functions that stand open, as its events come by: the stack of what has none of its own. A list for each way to get somewhere, which all that was begun by it share."""
+    """Of one thread the traced functions that stand open, as its events come by: the stack of
+    what has none of its own. A list for each way to get somewhere, which all that was begun by
+    it share."""
 
     def __init__(
         self, frames: Frames, ends_ns: Sequence[int] = (), before: Sequence[Function] = ()

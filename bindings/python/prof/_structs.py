@@ -1,4 +1,5 @@
-"""C's structs as ctypes has them, field for field; tests/python/test_layout.py compares each with the headers."""
+"""C's structs as ctypes has them, field for field; tests/python/test_layout.py compares each with
+the headers."""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ class _Shown(Structure):
 
 
 class Device(_Shown):
-    """A device by DLPack's codes: type 1 is the CPU, 2 CUDA, 10 HIP; index 0 is the first of its type."""
+    """A device by DLPack's codes: type 1 is the CPU, 2 CUDA, 10 HIP; index 0 is the first of its
+    type."""
 
     _fields_ = [("type", c_int32), ("index", c_int32)]
 
@@ -254,11 +256,22 @@ class _ArgTensor(_Shown):
 
 
 class _ArgValue(Union):
-    _fields_ = [("i64", c_int64), ("u64", c_uint64), ("f64", c_double), ("text", _ArgText), ("tensor", _ArgTensor)]
+    _fields_ = [
+        ("i64", c_int64),
+        ("u64", c_uint64),
+        ("f64", c_double),
+        ("text", _ArgText),
+        ("tensor", _ArgTensor),
+    ]
 
 
 class TraceArg(_Shown):
-    _fields_ = [("key", c_void_p), ("key_bytes", c_uint32), ("type", c_uint32), ("value", _ArgValue)]
+    _fields_ = [
+        ("key", c_void_p),
+        ("key_bytes", c_uint32),
+        ("type", c_uint32),
+        ("value", _ArgValue),
+    ]
 
 
 class TraceDevice(_Shown):
@@ -290,7 +303,8 @@ class TraceDevice(_Shown):
 
 
 class BackendState(_Shown):
-    """A back end of devices: abilities are bits, 1 scopes, 2 clocks, 4 records, 8 meters, 16 its records' clock alone; result 0 says that it works, reason and advice why not and what to do."""
+    """A back end of devices: abilities are bits, 1 scopes, 2 clocks, 4 records, 8 meters, 16 its
+    records' clock alone; result 0 says that it works, reason and advice why not and what to do."""
 
     _fields_ = [
         ("size", c_size_t),
@@ -322,7 +336,9 @@ class SamplerOptions(_Shown):
 
 
 class SamplerState(_Shown):
-    """The sampler: meters that are read, samples since its start, those that were due and not taken, the host's meters or why it has none, meters left out, and what became of the last file (csv_status 0: it is there)."""
+    """The sampler: meters that are read, samples since its start, those that were due and not
+    taken, the host's meters or why it has none, meters left out, and what became of the last file
+    (csv_status 0: it is there)."""
 
     _fields_ = [
         ("size", c_size_t),
@@ -339,7 +355,13 @@ class SamplerState(_Shown):
 
 
 class EventLaunch(_Shown):
-    _fields_ = [("start_ns", c_uint64), ("thread", c_uint32), ("record", c_uint32), ("device_start_ns", c_uint64), ("device_end_ns", c_uint64)]
+    _fields_ = [
+        ("start_ns", c_uint64),
+        ("thread", c_uint32),
+        ("record", c_uint32),
+        ("device_start_ns", c_uint64),
+        ("device_end_ns", c_uint64),
+    ]
 
 
 class _EventOf(Union):
@@ -462,7 +484,17 @@ class TraceSite(_Shown):
     _fields_ = (
         [("size", c_size_t)]
         + [(name, c_void_p) for name in ("name", "category", "file", "function")]
-        + [(name, c_uint32) for name in ("name_bytes", "category_bytes", "file_bytes", "function_bytes", "line", "level")]
+        + [
+            (name, c_uint32)
+            for name in (
+                "name_bytes",
+                "category_bytes",
+                "file_bytes",
+                "function_bytes",
+                "line",
+                "level",
+            )
+        ]
     )
 
 
@@ -510,7 +542,13 @@ class RowMore(_Shown):
 
 
 class MemoryTextOptions(_Shown):
-    _fields_ = [("size", c_size_t), ("width", c_uint32), ("rows_limit", c_uint32), ("pool", c_uint32), ("ascii", c_uint32)]
+    _fields_ = [
+        ("size", c_size_t),
+        ("width", c_uint32),
+        ("rows_limit", c_uint32),
+        ("pool", c_uint32),
+        ("ascii", c_uint32),
+    ]
 
 
 class MemoryMax(_Shown):

@@ -1,4 +1,5 @@
-"""The options of ``python -m prof table``: those of the command ``prof table`` (tools/prof/table.c), with its help; tests/python/test_table.py holds both beside each other."""
+"""The options of ``python -m prof table``: those of the command ``prof table``
+(tools/prof/table.c), with its help; tests/python/test_table.py holds both beside each other."""
 
 from __future__ import annotations
 
@@ -56,7 +57,9 @@ def rows(text: str) -> int:
     except ValueError:
         number = -2
     if number < -1 or number == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of rows; -1 is all, and so is the word all")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no number of rows; -1 is all, and so is the word all"
+        )
     return number
 
 
@@ -72,7 +75,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.description = HELP
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     hidden = argparse.SUPPRESS
-    parser.add_argument("-b", "--by", type=groups, action="append", default=[], metavar="GROUPS", help=hidden)
+    parser.add_argument(
+        "-b", "--by", type=groups, action="append", default=[], metavar="GROUPS", help=hidden
+    )
     parser.add_argument("-s", "--sort", choices=SORT_WORDS, default="total", help=hidden)
     parser.add_argument("-r", "--rows", type=rows, default=100, metavar="N", help=hidden)
     parser.add_argument("-l", "--level", type=int, choices=(0, 1, 2), default=0, help=hidden)
@@ -125,5 +130,13 @@ def text(options: argparse.Namespace) -> str:
     """The table that the options ask for."""
     with Traces.open(options.files) as traces:
         return traces.table(
-            group=group_of(options), sort=options.sort.replace("-", "_"), rows=options.rows, level=options.level, category=options.category, stack_frames=options.stack_frames, functions=not options.no_functions, modules=not options.no_functions, width=width_of(sys.stdout)
+            group=group_of(options),
+            sort=options.sort.replace("-", "_"),
+            rows=options.rows,
+            level=options.level,
+            category=options.category,
+            stack_frames=options.stack_frames,
+            functions=not options.no_functions,
+            modules=not options.no_functions,
+            width=width_of(sys.stdout),
         )

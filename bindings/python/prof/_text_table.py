@@ -1,4 +1,5 @@
-"""torch.profiler's table as text: columns, widths, units, continuation rows and footer are its own."""
+"""torch.profiler's table as text: columns, widths, units, continuation rows and footer are its
+own."""
 
 from __future__ import annotations
 
@@ -17,8 +18,7 @@ def _share(part: float, whole: float) -> str:
 
 
 NO_SHARE = (
-    "CPU total % is empty where calls overlap on their thread: "
-    "their sum is no part of its time"
+    "CPU total % is empty where calls overlap on their thread: their sum is no part of its time"
 )
 
 
@@ -37,13 +37,25 @@ class Table:
         max_shapes: Optional[int],
         time_unit: Optional[str],
     ) -> None:
-        self.events, self.unit, self.max_name, self.memory = events, time_unit, max_name, profile_memory
+        self.events, self.unit, self.max_name, self.memory = (
+            events,
+            time_unit,
+            max_name,
+            profile_memory,
+        )
         self.self_total = sum(e.self_cpu_time_total for e in events)
-        devices = [e for e in events if e.is_legacy or (e.device_type is not DeviceType.CPU and not e.is_user_annotation)]
-        self.device_total = sum(e.self_device_time_total for e in devices or events)  # where devices have no rows of their own, the host's have it all
+        devices = [
+            e
+            for e in events
+            if e.is_legacy or (e.device_type is not DeviceType.CPU and not e.is_user_annotation)
+        ]
+        # where devices have no rows of their own, the host's have it all
+        self.device_total = sum(e.self_device_time_total for e in devices or events)
         self.has_no_share = False
         self.has_device = any(e.self_device_time_total > 0 for e in events)
-        self.has_device_memory = profile_memory and any(e.self_device_memory_usage > 0 for e in events)
+        self.has_device_memory = profile_memory and any(
+            e.self_device_memory_usage > 0 for e in events
+        )
         self.has_overloads = any(e.overload_name for e in events)
         self.has_nodes = any(e.node_id != -1 for e in events)
         self.has_shapes = any(e.input_shapes for e in events)
@@ -57,7 +69,12 @@ class Table:
         columns = [("Name", name_width)] + [("Overload Name", name_width)] * self.has_overloads
         titles = ["Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg"]
         if self.has_device:
-            titles += [f"Self {device}", f"Self {device} %", f"{device} total", f"{device} time avg"]
+            titles += [
+                f"Self {device}",
+                f"Self {device} %",
+                f"{device} total",
+                f"{device} time avg",
+            ]
         if self.memory:
             titles += ["CPU Mem", "Self CPU Mem"]
         if self.has_device_memory:
@@ -69,7 +86,9 @@ class Table:
         if self.has_stack:
             columns.append(("Source Location", self.src_width))
         if self.flops_power >= 0:
-            columns.append(("Total " + ("", "K", "M", "G", "T", "P")[self.flops_power] + "FLOPs", self.WIDTH))
+            columns.append(
+                ("Total " + ("", "K", "M", "G", "T", "P")[self.flops_power] + "FLOPs", self.WIDTH)
+            )
         self.columns = columns
 
     @staticmethod
@@ -124,7 +143,10 @@ class Table:
         if self.memory:
             cells += [format_memory(e.cpu_memory_usage), format_memory(e.self_cpu_memory_usage)]
         if self.has_device_memory:
-            cells += [format_memory(e.device_memory_usage), format_memory(e.self_device_memory_usage)]
+            cells += [
+                format_memory(e.device_memory_usage),
+                format_memory(e.self_device_memory_usage),
+            ]
         cells += [str(e.count)] + [str(e.node_id)] * self.has_nodes
         if self.has_shapes:
             cells.append(str(e.input_shapes)[: self.shapes_width])
@@ -159,7 +181,9 @@ class Table:
             lines.append(self._line([""] * len(self.columns)))
         lines += [rule, f"Self CPU time total: {format_time(self.self_total, self.unit)}"]
         if self.has_device:
-            lines.append(f"Self {self.device} time total: {format_time(self.device_total, self.unit)}")
+            lines.append(
+                f"Self {self.device} time total: {format_time(self.device_total, self.unit)}"
+            )
         if self.has_no_share:
             lines.append(NO_SHARE)
         return "\n".join(lines) + "\n"

@@ -1,4 +1,6 @@
-"""The callbacks of PyTorch's dispatcher (at::RecordFunction), by libprof_torch.so (src/preload/torch): opened in the torch that the process has, and proven there by known calls before any is recorded."""
+"""The callbacks of PyTorch's dispatcher (at::RecordFunction), by libprof_torch.so
+(src/preload/torch): opened in the torch that the process has, and proven there by known calls
+before any is recorded."""
 
 from __future__ import annotations
 
@@ -23,11 +25,19 @@ _NONE, _INT, _DOUBLE, _BOOL, _LIST, _TENSORS = range(1, 7)
 _UNSTRIDED = ("Sparse", "SparseCsr", "MkldnnCPU")
 """Keys of tensors that have no strides."""
 FOR_THREAD, FOR_ALL, FOR_RUN = range(3)
-"""Whom callbacks are for, as calls.c has it: this thread; all; all, for ``python -m prof run``, beside one of the program's."""
+"""Whom callbacks are for, as calls.c has it: this thread; all; all, for ``python -m prof run``,
+beside one of the program's."""
 
 
 class _Input(ctypes.Structure):
-    _fields_ = [("impl", ctypes.c_void_p), ("rank", ctypes.c_uint32), ("dtype", ctypes.c_uint32), ("dims", ctypes.c_int64 * _RANK), ("kind", ctypes.c_uint32), ("reserved", ctypes.c_uint32)]
+    _fields_ = [
+        ("impl", ctypes.c_void_p),
+        ("rank", ctypes.c_uint32),
+        ("dtype", ctypes.c_uint32),
+        ("dims", ctypes.c_int64 * _RANK),
+        ("kind", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint32),
+    ]
 
 
 class _Known(ctypes.Structure):
@@ -48,20 +58,41 @@ class _Known(ctypes.Structure):
 class _Layout(ctypes.Structure):
     """prof_i_torch_layout of torch.h."""
 
-    _fields_ = [(name, ctypes.c_uint32) for name in ("call_bytes", "scope", "sequence", "forward", "inputs", "tensor_tag", "key_set")] + [("avoided", ctypes.c_uint64), ("custom", ctypes.c_uint64)]
+    _fields_ = [
+        (name, ctypes.c_uint32)
+        for name in (
+            "call_bytes",
+            "scope",
+            "sequence",
+            "forward",
+            "inputs",
+            "tensor_tag",
+            "key_set",
+        )
+    ] + [("avoided", ctypes.c_uint64), ("custom", ctypes.c_uint64)]
 
 
 class _ValuesLayout(ctypes.Structure):
     """prof_i_torch_values_layout of values.h."""
 
-    _fields_ = [(name, ctypes.c_uint32) for name in ("int_tag", "double_tag", "bool_tag", "list_tag", "elements", "is_proven")] + [("int_type", ctypes.c_uint64), ("tensor_type", ctypes.c_uint64), ("unstrided", ctypes.c_uint64)]
+    _fields_ = [
+        (name, ctypes.c_uint32)
+        for name in ("int_tag", "double_tag", "bool_tag", "list_tag", "elements", "is_proven")
+    ] + [
+        ("int_type", ctypes.c_uint64),
+        ("tensor_type", ctypes.c_uint64),
+        ("unstrided", ctypes.c_uint64),
+    ]
 
 
 def _bits(keys: Any) -> int:
-    """A DispatchKeySet's, which has no raw_repr() before 2.5: there they stand where pybind11's object says, behind the head of each object of Python's."""
+    """A DispatchKeySet's, which has no raw_repr() before 2.5: there they stand where pybind11's
+    object says, behind the head of each object of Python's."""
     if hasattr(keys, "raw_repr"):
         return int(keys.raw_repr())
-    return ctypes.c_uint64.from_address(ctypes.c_size_t.from_address(id(keys) + object.__basicsize__).value).value
+    return ctypes.c_uint64.from_address(
+        ctypes.c_size_t.from_address(id(keys) + object.__basicsize__).value
+    ).value
 
 
 class Added(ctypes.Structure):
@@ -98,13 +129,17 @@ def apart(prove: Callable[[], None]) -> None:
     while thread.is_alive():
         time.sleep(0.001)
     if errors and not isinstance(errors[0], Unproven):
-        raise Unproven(f"the calls by which it is proven cannot be made: {type(errors[0]).__name__}: {errors[0]}")
+        raise Unproven(
+            f"the calls by which it is proven cannot be made: {type(errors[0]).__name__}: "
+            f"{errors[0]}"
+        )
     if errors:
         raise errors[0]
 
 
 def _say_kind(to: _Input, value: Any) -> None:
-    """Of an input that is no tensor. A list that has other things than ints or tensors is left unsaid."""
+    """Of an input that is no tensor. A list that has other things than ints or tensors is left
+    unsaid."""
     if value is None:
         to.kind = _NONE
     elif isinstance(value, bool):
@@ -132,8 +167,17 @@ class Calls:
         library.prof_i_torch_keys_1.restype = None
         library.prof_i_torch_prove_1.argtypes = [ctypes.c_uint64]
         library.prof_i_torch_layout_1.restype = ctypes.POINTER(_Layout)
-        library.prof_i_torch_add_1.argtypes = [ctypes.c_int, ctypes.c_uint32, ctypes.c_uint64, ctypes.POINTER(Added)]
-        library.prof_i_torch_remove_1.argtypes = [ctypes.POINTER(Added), ctypes.c_uint64, ctypes.c_int]
+        library.prof_i_torch_add_1.argtypes = [
+            ctypes.c_int,
+            ctypes.c_uint32,
+            ctypes.c_uint64,
+            ctypes.POINTER(Added),
+        ]
+        library.prof_i_torch_remove_1.argtypes = [
+            ctypes.POINTER(Added),
+            ctypes.c_uint64,
+            ctypes.c_int,
+        ]
         library.prof_i_torch_has_retired_1.argtypes = [ctypes.c_int, ctypes.c_uint64]
         library.prof_i_torch_add_1.restype = library.prof_i_torch_remove_1.restype = None
         library.prof_i_torch_values_open_1.argtypes = [ctypes.c_uint64]
@@ -152,7 +196,8 @@ class Calls:
             self.values_problem = str(e)
 
     def add(self, added: Added, with_shapes: bool, who: int = FOR_THREAD) -> None:
-        """To this thread, or to all. C writes what remove() takes into `added`, which the caller has before: an interrupt may come between C and any line of Python."""
+        """To this thread, or to all. C writes what remove() takes into `added`, which the caller
+        has before: an interrupt may come between C and any line of Python."""
         node = self._node()
         if with_shapes and self.values_problem and not self._has_said_values:
             import warnings
@@ -165,18 +210,31 @@ class Calls:
                 RuntimeWarning,
                 stacklevel=5,
             )
-        if who == FOR_THREAD and node and not self.library.prof_i_torch_has_retired_1(int(with_shapes), node):
+        if (
+            who == FOR_THREAD
+            and node
+            and not self.library.prof_i_torch_has_retired_1(int(with_shapes), node)
+        ):
             import warnings
 
-            warnings.warn("prof: PyTorch's operators are observed from inside of a backward call, and only as long as that lasts: autograd puts back what the thread had before. Begin outside of it", RuntimeWarning, stacklevel=5)
+            warnings.warn(
+                "prof: PyTorch's operators are observed from inside of a backward call, and only "
+                "as long as that lasts: autograd puts back what the thread had before. Begin "
+                "outside of it",
+                RuntimeWarning,
+                stacklevel=5,
+            )
         self.library.prof_i_torch_add_1(int(with_shapes), who, node, added)
 
     def remove(self, added: Added, is_gone: bool = False) -> None:
-        """On add()'s thread where it was for that one, or is_gone: that has ended. A second time does nothing."""
+        """On add()'s thread where it was for that one, or is_gone: that has ended. A second time
+        does nothing."""
         self.library.prof_i_torch_remove_1(added, self._node(), int(is_gone))
 
     def _node(self) -> int:
-        """A number of the node of autograd's graph that this thread runs, not 0; those of one backward call that have none of torch's (AccumulateGrad) have one together. 0: outside of a backward call."""
+        """A number of the node of autograd's graph that this thread runs, not 0; those of one
+        backward call that have none of torch's (AccumulateGrad) have one together. 0: outside of a
+        backward call."""
         call = getattr(self._torch_c, "_current_graph_task_id", lambda: -1)()
         if call == -1:
             return 0
@@ -197,7 +255,8 @@ class Calls:
         found = self.library.prof_i_torch_values_layout_1().contents
         return {name: getattr(found, name) for name, *_ in _ValuesLayout._fields_}
 
-    # ---- the known calls: none of them starts autograd's threads, draws a random number, or asks for a device
+    # ---- the known calls: none of them starts autograd's threads, draws a random number, or asks
+    # for a device
 
     def _prove(self, torch: Any) -> None:
         self._ask(self.library.prof_i_torch_open_1())
@@ -217,7 +276,16 @@ class Calls:
         if problem is not None:
             raise Unproven(problem.decode())
 
-    def _meets(self, call: Any, name: str, inputs: Sequence[Any], sequence: int = -1, forward: int = 0, scope: int = _FUNCTION, texts: Sequence[str] = ()) -> Any:
+    def _meets(
+        self,
+        call: Any,
+        name: str,
+        inputs: Sequence[Any],
+        sequence: int = -1,
+        forward: int = 0,
+        scope: int = _FUNCTION,
+        texts: Sequence[str] = (),
+    ) -> Any:
         known = _Known(name.encode(), sequence, forward, scope, len(inputs))
         if texts:
             known.concrete, known.strides = (text.encode() for text in texts)
@@ -238,7 +306,10 @@ class Calls:
         return made
 
     def _make_calls(self, torch: Any) -> None:
-        x, y = torch.ones(2, 3, device="cpu", dtype=torch.float32), torch.ones(3, device="cpu", dtype=torch.float64)
+        x, y = (
+            torch.ones(2, 3, device="cpu", dtype=torch.float32),
+            torch.ones(3, device="cpu", dtype=torch.float64),
+        )
         with torch.no_grad():
             self._meets(lambda: torch.mul(x, y), "aten::mul", [x, y])
         with torch.enable_grad():
@@ -247,7 +318,14 @@ class Calls:
                 following = torch.mul(z, y).grad_fn._sequence_nr() + 1
                 product = self._meets(lambda: torch.mul(z, y), "aten::mul", [z, y], following)
                 self._meets(lambda: torch.add(z, x, alpha=2), "aten::add", [z, x, 2], following + 1)
-                self._meets(lambda: product.grad_fn(y), "MulBackward0", [y], following, _THIS_THREAD, _BACKWARD)  # noqa: B023
+                self._meets(
+                    lambda: product.grad_fn(y),
+                    "MulBackward0",
+                    [y],
+                    following,
+                    _THIS_THREAD,
+                    _BACKWARD,
+                )
         with torch.no_grad():
 
             def user() -> None:
@@ -259,22 +337,38 @@ class Calls:
     def _look_at_keys(self, torch: Any) -> None:
         x = torch.ones(2, 2, device="cpu", dtype=torch.complex64)
         y = torch.ones(2, 3, 1, 1, device="cpu", dtype=torch.float32)
-        plain = [x, x.conj(), x.to_sparse(), torch.empty(2, device="meta"), x.detach().requires_grad_(), y, y.transpose(0, 1), y.contiguous(memory_format=torch.channels_last), torch.ones((), device="cpu", dtype=torch.int64)]
+        plain = [
+            x,
+            x.conj(),
+            x.to_sparse(),
+            torch.empty(2, device="meta"),
+            x.detach().requires_grad_(),
+            y,
+            y.transpose(0, 1),
+            y.contiguous(memory_format=torch.channels_last),
+            torch.ones((), device="cpu", dtype=torch.int64),
+        ]
         for tensor in plain:
             self._look_at(torch, tensor, False)
         for tensor in (x, y, plain[-1], plain[3]):
             self._look_at(torch, torch._to_functional_tensor(tensor), True)
 
     def _look_at_made(self, torch: Any) -> bool:
-        """Tensors of classes of Python's own (DTensor, FakeTensor): most have their sizes as others have, and of those whose class is asked for them the same bit says so. False: this torch cannot be asked for such."""
+        """Tensors of classes of Python's own (DTensor, FakeTensor): most have their sizes as others
+        have, and of those whose class is asked for them the same bit says so. False: this torch
+        cannot be asked for such."""
 
         class Made(torch.Tensor):  # type: ignore[misc]
             @classmethod
-            def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            def __torch_dispatch__(
+                cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+            ) -> Any:
                 raise NotImplementedError
 
         def make(**policy: str) -> Any:
-            return torch.Tensor._make_wrapper_subclass(Made, (2, 3), dtype=torch.float32, device="cpu", **policy)
+            return torch.Tensor._make_wrapper_subclass(
+                Made, (2, 3), dtype=torch.float32, device="cpu", **policy
+            )
 
         try:
             plain, asked = make(), make(dispatch_sizes_strides_policy="sizes")
@@ -286,7 +380,9 @@ class Calls:
 
     def _look_at(self, torch: Any, tensor: Any, is_custom: bool) -> None:
         """is_custom: its sizes are what some code says."""
-        self.library.prof_i_torch_keys_1(tensor._cdata, _bits(torch._C._dispatch_keys(tensor)), int(is_custom))
+        self.library.prof_i_torch_keys_1(
+            tensor._cdata, _bits(torch._C._dispatch_keys(tensor)), int(is_custom)
+        )
 
     def _make_more_calls(self, torch: Any) -> None:
         x = torch.ones(2, 1, 3, 4, device="cpu", dtype=torch.int64)
@@ -313,31 +409,79 @@ class Calls:
     def _make_calls_with_values(self, torch: Any) -> None:
         x = torch.ones(2, 3, 4, device="cpu", dtype=torch.float32)
         for number in (2, -3, 2**40 + 5):
-            self._meets(lambda: torch.add(x, x, alpha=number), "aten::add", [x, x, number])  # noqa: B023
+            self._meets(lambda: torch.add(x, x, alpha=number), "aten::add", [x, x, number])
         for real in (2.5, -0.1, 1e-30):
-            self._meets(lambda: torch.add(x, x, alpha=real), "aten::add", [x, x, real])  # noqa: B023
+            self._meets(lambda: torch.add(x, x, alpha=real), "aten::add", [x, x, real])
         for dims, keep in (([1], True), ([0, 2], False), ([2, 0, 1], True)):
-            self._meets(lambda: torch.sum(x, dims, keep), "aten::sum", [x, dims, keep, None])  # noqa: B023
+            self._meets(lambda: torch.sum(x, dims, keep), "aten::sum", [x, dims, keep, None])
         for size, stride in (([3, 2], [4, 1]), ([7], [2]), ([2, 2, 2, 3], [12, 4, 4, 1])):
-            self._meets(lambda: torch.as_strided(x, size, stride), "aten::as_strided", [x, size, stride, None])  # noqa: B023
+            self._meets(
+                lambda: torch.as_strided(x, size, stride),
+                "aten::as_strided",
+                [x, size, stride, None],
+            )
         for tensors in ([x, x.clone()], [x], [x, x, x.clone()]):
-            self._meets(lambda: torch.cat(tensors), "aten::cat", [tensors, 0])  # noqa: B023
+            self._meets(lambda: torch.cat(tensors), "aten::cat", [tensors, 0])
 
     def _make_calls_with_texts(self, torch: Any) -> None:
         x = torch.ones(2, 3, device="cpu", dtype=torch.float32)
         y, flags = x.t(), torch.ones((), device="cpu", dtype=torch.bool)
 
-        def meets(call: Callable[[], Any], name: str, inputs: List[Any], concrete: str, strides: str) -> None:
+        def meets(
+            call: Callable[[], Any], name: str, inputs: List[Any], concrete: str, strides: str
+        ) -> None:
             self._meets(call, name, inputs, texts=(concrete, strides))
 
-        meets(lambda: torch.add(x, x, alpha=-7), "aten::add", [x, x, -7], '["","","-7"]', "[[3,1],[3,1],[]]")
-        meets(lambda: torch.add(y, y, alpha=0.1), "aten::add", [y, y, 0.1], '["","","0.10000000000000001"]', "[[1,3],[1,3],[]]")
-        meets(lambda: torch.add(y, flags, alpha=3.0), "aten::add", [y, flags, 3.0], '["","","3."]', "[[1,3],[],[]]")
-        meets(lambda: torch.sum(y, [1], True), "aten::sum", [y, [1], True, None], '["","[1]","True",""]', "[[1,3],[],[],[]]")
-        meets(lambda: torch.sum(x, [0, 1], False), "aten::sum", [x, [0, 1], False, None], '["","[0, 1]","False",""]', "[[3,1],[],[],[]]")
-        meets(lambda: x.reshape([]) if x.numel() == 1 else x[:1, :1].reshape([]), "aten::reshape", [[], []], '["","[]"]', "[[3,1],[]]")
+        meets(
+            lambda: torch.add(x, x, alpha=-7),
+            "aten::add",
+            [x, x, -7],
+            '["","","-7"]',
+            "[[3,1],[3,1],[]]",
+        )
+        meets(
+            lambda: torch.add(y, y, alpha=0.1),
+            "aten::add",
+            [y, y, 0.1],
+            '["","","0.10000000000000001"]',
+            "[[1,3],[1,3],[]]",
+        )
+        meets(
+            lambda: torch.add(y, flags, alpha=3.0),
+            "aten::add",
+            [y, flags, 3.0],
+            '["","","3."]',
+            "[[1,3],[],[]]",
+        )
+        meets(
+            lambda: torch.sum(y, [1], True),
+            "aten::sum",
+            [y, [1], True, None],
+            '["","[1]","True",""]',
+            "[[1,3],[],[],[]]",
+        )
+        meets(
+            lambda: torch.sum(x, [0, 1], False),
+            "aten::sum",
+            [x, [0, 1], False, None],
+            '["","[0, 1]","False",""]',
+            "[[3,1],[],[],[]]",
+        )
+        meets(
+            lambda: x.reshape([]) if x.numel() == 1 else x[:1, :1].reshape([]),
+            "aten::reshape",
+            [[], []],
+            '["","[]"]',
+            "[[3,1],[]]",
+        )
         meets(lambda: torch.cat([x, x]), "aten::cat", [[], 0], '["","0"]', "[[[3,1],[3,1]],[]]")
-        meets(lambda: x[flags.new_zeros((), dtype=torch.int64)[None]], "aten::index", [x, []], '["",""]', "[[3,1],[]]")
+        meets(
+            lambda: x[flags.new_zeros((), dtype=torch.int64)[None]],
+            "aten::index",
+            [x, []],
+            '["",""]',
+            "[[3,1],[]]",
+        )
         sparse = x.to_sparse()
         meets(lambda: torch.mul(sparse, 2.0), "aten::mul", [sparse, []], '["",""]', "[[],[]]")
 
@@ -355,7 +499,8 @@ os.register_at_fork(after_in_child=_fresh_lock)  # another thread may have had i
 
 
 def opened(path: str, torch: Any) -> Calls:
-    """The process's one. What fails is tried again the next time: a mode of torch's may have been in the way."""
+    """The process's one. What fails is tried again the next time: a mode of torch's may have been
+    in the way."""
     global _opened
     with _lock:
         if _opened is None:

@@ -1,6 +1,6 @@
 """Rows and lists of prof's count as objects of torch's own classes, where torch is imported: so
-isinstance() says, which torch.autograd.profiler_util.FunctionEventAvg.add() asks. Nothing of torch's
-is changed."""
+isinstance() says, which torch.autograd.profiler_util.FunctionEventAvg.add() asks. Nothing of
+torch's is changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""torch, as it is found in this process, and the libraries by which prof sees its operators: libprof_itt.so, which torch looks for when it is imported, and libprof_torch.so (_torch_calls.py)."""
+"""torch, as it is found in this process, and the libraries by which prof sees its operators:
+libprof_itt.so, which torch looks for when it is imported, and libprof_torch.so
+(_torch_calls.py)."""
 
 from __future__ import annotations
 
@@ -22,7 +24,12 @@ PROBE = "prof.torch.observe()"
 class _Place(ctypes.Structure):
     """Dl_info."""
 
-    _fields_ = [("file", ctypes.c_char_p), ("base", ctypes.c_void_p), ("symbol", ctypes.c_char_p), ("address", ctypes.c_void_p)]
+    _fields_ = [
+        ("file", ctypes.c_char_p),
+        ("base", ctypes.c_void_p),
+        ("symbol", ctypes.c_char_p),
+        ("address", ctypes.c_void_p),
+    ]
 
 
 def _address(library: Any) -> int:
@@ -30,19 +37,28 @@ def _address(library: Any) -> int:
 
 
 def beside(name: str) -> str:
-    """The path of one of prof's libraries, which stands beside the libprof.so in use. FileNotFoundError when it is not there."""
+    """The path of one of prof's libraries, which stands beside the libprof.so in use.
+    FileNotFoundError when it is not there."""
     place = _Place()
     dladdr = ctypes.CDLL(None).dladdr
     dladdr.argtypes = [ctypes.c_void_p, ctypes.POINTER(_Place)]
-    found = os.fsdecode(place.file) if dladdr(_address(C), ctypes.byref(place)) and place.file else C.path
+    found = (
+        os.fsdecode(place.file)
+        if dladdr(_address(C), ctypes.byref(place)) and place.file
+        else C.path
+    )
     path = os.path.join(os.path.dirname(os.path.abspath(found)), name)
     if not os.path.exists(path):
-        raise FileNotFoundError(f"prof: {name} is not beside the libprof.so in use: there is no {path}. Install prof again (pip install ./bindings/python, or make install)")
+        raise FileNotFoundError(
+            f"prof: {name} is not beside the libprof.so in use: there is no {path}. Install prof "
+            f"again (pip install ./bindings/python, or make install)"
+        )
     return path
 
 
 def memory_library() -> str:
-    """The path of libprof_memory.so, for LD_PRELOAD: with PROF_MEMORY=1 it records malloc(). FileNotFoundError when it is not there."""
+    """The path of libprof_memory.so, for LD_PRELOAD: with PROF_MEMORY=1 it records malloc().
+    FileNotFoundError when it is not there."""
     return beside(MEMORY)
 
 
@@ -63,17 +79,22 @@ def is_malloc_seen() -> bool:
 def _same_copy(path: str) -> Any:
     library = ctypes.CDLL(path)
     if _address(library) != _address(C):
-        raise RuntimeError(f"prof: {path} records into another copy of libprof.so than the one in use, {C.path}: unset PROF_LIBRARY, or link the shared library")
+        raise RuntimeError(
+            f"prof: {path} records into another copy of libprof.so than the one in use, {C.path}: "
+            f"unset PROF_LIBRARY, or link the shared library"
+        )
     return library
 
 
 def collector() -> str:
-    """The path of libprof_itt.so, for INTEL_LIBITTNOTIFY64, which a program that calls emit_itt(), or one in C, can be started with. FileNotFoundError when it is not there."""
+    """The path of libprof_itt.so, for INTEL_LIBITTNOTIFY64, which a program that calls emit_itt(),
+    or one in C, can be started with. FileNotFoundError when it is not there."""
     return beside(COLLECTOR)
 
 
 def _without_frames(error: Exception) -> Exception:
-    """It is kept for good: so are not the callers, and what they hold, a profile that has been dropped, say."""
+    """It is kept for good: so are not the callers, and what they hold, a profile that has been
+    dropped, say."""
     error.__cause__ = error.__context__ = None
     return error.with_traceback(None)
 
@@ -92,7 +113,10 @@ def telling_torch(path: str) -> Iterator[None]:
     """While torch is imported: it finds the collector. RuntimeError where another one is named."""
     before = os.environ.get(VARIABLE)
     if before is not None and not _is_same(before, path):
-        raise RuntimeError(f"prof: {VARIABLE} names another collector, {short(before)}, and a process has one: start the program without it, or with {VARIABLE}={path}")
+        raise RuntimeError(
+            f"prof: {VARIABLE} names another collector, {short(before)}, and a process has one: "
+            f"start the program without it, or with {VARIABLE}={path}"
+        )
     os.environ[VARIABLE] = path
     try:
         yield
@@ -119,7 +143,8 @@ class Torch:
             self._open(collector())
         except (ImportError, OSError, RuntimeError) as e:
             self.error = _without_frames(e)
-        if self.error is not None and not isinstance(self.error, ImportError):  # modes need no collector
+        # modes need no collector
+        if self.error is not None and not isinstance(self.error, ImportError):
             with contextlib.suppress(ImportError):
                 self.module = import_module("torch")
 
@@ -132,21 +157,36 @@ class Torch:
                 return
         version = getattr(self.module, "__version__", "of an unknown version")
         if not self._has_itt():
-            raise RuntimeError(f"prof: torch {version} has no ITT, by which prof sees its operators: torch 1.13 or later from PyPI for x86-64 has it. prof.trace_module(torch) and prof.scope() see what is called by name")
+            raise RuntimeError(
+                f"prof: torch {version} has no ITT, by which prof sees its operators: torch 1.13 "
+                f"or later from PyPI for x86-64 has it. prof.trace_module(torch) and prof.scope() "
+                f"see what is called by name"
+            )
         if was_there:
-            raise RuntimeError(f"prof: torch was imported before prof.torch, and looks for who listens only once: import prof.torch first, or start the program with {VARIABLE}={path}")
-        raise RuntimeError(f"prof: torch {version} did not take {path}: another part of this process had begun with ITT, or its ITT is of another version than 3")
+            raise RuntimeError(
+                f"prof: torch was imported before prof.torch, and looks for who listens only once: "
+                f"import prof.torch first, or start the program with {VARIABLE}={path}"
+            )
+        raise RuntimeError(
+            f"prof: torch {version} did not take {path}: another part of this process had begun "
+            f"with ITT, or its ITT is of another version than 3"
+        )
 
     @staticmethod
     def _import() -> Any:
         try:
             return import_module("torch")
         except ImportError as e:
-            raise ImportError(f"prof: torch cannot be imported: {e}. Install it (pip install torch), in the Python that runs: {sys.executable}") from e
+            raise ImportError(
+                f"prof: torch cannot be imported: {e}. Install it (pip install torch), in the "
+                f"Python that runs: {sys.executable}"
+            ) from e
 
     def _has_itt(self) -> bool:
         try:
-            return bool(import_module("torch.profiler.itt").is_available()) and hasattr(import_module("torch.autograd.profiler"), "emit_itt")
+            return bool(import_module("torch.profiler.itt").is_available()) and hasattr(
+                import_module("torch.autograd.profiler"), "emit_itt"
+            )
         except (ImportError, AttributeError):
             return False
 
@@ -160,7 +200,9 @@ class Torch:
     def get(self) -> Any:
         """torch. Raises why it is not there."""
         if self.module is None:
-            raise (self.error or RuntimeError("prof: torch cannot be imported")).with_traceback(None)
+            raise (self.error or RuntimeError("prof: torch cannot be imported")).with_traceback(
+                None
+            )
         return self.module
 
     def calls(self) -> Tuple[Optional[_torch_calls.Calls], str]:

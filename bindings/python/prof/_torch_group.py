@@ -1,5 +1,6 @@
-"""torch.distributed's process group, where the program has joined one: the rank of this process, also where no launcher has set RANK (torch.multiprocessing.spawn), and what torch.profiler writes of the group, distributedInfo. Asks torch's Python
-alone: nothing here talks to the other ranks."""
+"""torch.distributed's process group, where the program has joined one: the rank of this process,
+also where no launcher has set RANK (torch.multiprocessing.spawn), and what torch.profiler writes of
+the group, distributedInfo. Asks torch's Python alone: nothing here talks to the other ranks."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from . import names
 from ._library import C
 
 _known: Dict[str, Any] = {}
-"""As torch.profiler has it, but for rank and world_size, which the capture knows. The last group's, also when the program has left it."""
+"""As torch.profiler has it, but for rank and world_size, which the capture knows. The last group's,
+also when the program has left it."""
 
 
 def ask(torch: Any) -> None:
@@ -42,8 +44,10 @@ def info(rank: int, world_size: int) -> Dict[str, Any]:
 
 
 def watch() -> None:
-    """Tells the rank as soon as the program joins a group: a process that multiprocessing ends runs nothing of ours at its end. torch has no hook there; each of its ways to a default group comes through this function of its own. Where a torch has none of that name
-    the rank is a launcher's, or unknown, as without."""
+    """Tells the rank as soon as the program joins a group: a process that multiprocessing ends runs
+    nothing of ours at its end. torch has no hook there; each of its ways to a default group comes
+    through this function of its own. Where a torch has none of that name the rank is a launcher's,
+    or unknown, as without."""
     module: Any = sys.modules.get("torch.distributed.distributed_c10d")
     update = getattr(module, "_update_default_pg", None)
     if update is None or getattr(update, "_is_watched", False):

@@ -1,8 +1,8 @@
 """prof in the place of torch.profiler, for code that is not yours: install().
 
 Names of torch.profiler, and torch.autograd.profiler.profile, get prof's objects, in torch's own
-modules and in every module that has imported them from there already. record_function stays torch's:
-its ranges are recorded."""
+modules and in every module that has imported them from there already. record_function stays
+torch's: its ranges are recorded."""
 
 from __future__ import annotations
 

@@ -79,7 +79,8 @@ class Memory:
         if self._c.prof_i_torch_memory_want_1(1) == _NOT:
             self.leave(user, thread, False)
             raise RuntimeError(
-                "prof: torch's memory cannot be recorded on this thread: what is registered there for profilers is none of torch's, or cannot be read"
+                "prof: torch's memory cannot be recorded on this thread: what is registered there "
+                "for profilers is none of torch's, or cannot be read"
             )
 
     def leave(self, user: int, thread: object, is_gone: bool) -> None:
@@ -170,7 +171,8 @@ class Memory:
         wanted = (count, address, size, 0)
         if got != wanted:
             raise _torch_calls.Unproven(
-                f"a known allocation is {wanted} (count, address, bytes, device type), and torch reports {got}"
+                f"a known allocation is {wanted} (count, address, bytes, device type), and torch "
+                f"reports {got}"
             )
 
 
@@ -205,7 +207,8 @@ class _Wrapper:
 
 
 _NO_COLUMNS = (
-    "prof: a profiler of torch's is on in this thread, and its object cannot report to prof beside it: "
+    "prof: a profiler of torch's is on in this thread, and its object cannot report to prof beside "
+    "it: "
     "torch's memory is not recorded until it ends"
 )
 _lock = threading.Lock()

@@ -1,5 +1,7 @@
-"""prof.torch.observe(with_modules=True): each call of an nn.Module is a scope, named and numbered as torch.profiler does, by which TensorBoard's plug-in draws its module view. Where functions are traced, in the place of nn.Module's own function, as torch.profiler's stacks have it (functions.py); else by torch's own hooks for all modules of the process,
-which have it call them by another way."""
+"""prof.torch.observe(with_modules=True): each call of an nn.Module is a scope, named and numbered
+as torch.profiler does, by which TensorBoard's plug-in draws its module view. Where functions are
+traced, in the place of nn.Module's own function, as torch.profiler's stacks have it (functions.py);
+else by torch's own hooks for all modules of the process, which have it call them by another way."""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ from .functions import ALL_THREADS, follow_modules, is_traced, leave_modules, wh
 
 CATEGORY = "python_function"
 GONE_MAX = 4096
-"""Modules of one class that had a number and are gone. A program may make one for each step, and a name stays with the process: those that come later have the class's name alone."""
+"""Modules of one class that had a number and are gone. A program may make one for each step, and a
+name stays with the process: those that come later have the class's name alone."""
 
 
 class _Own(threading.local):
@@ -33,8 +36,14 @@ class Modules:
     def __init__(self, torch: Any, is_for_all: bool = False, is_for_stacks: bool = False) -> None:
         """is_for_stacks: frames of stacks alone, so nothing where functions are not traced."""
         self.is_for_stacks = is_for_stacks
-        self._is_compiling = import_module("torch.compiler").is_compiling if hasattr(torch, "compiler") and hasattr(torch.compiler, "is_compiling") else lambda: False
-        self._names: Dict[int, Tuple[Any, str, int]] = {}  # by id, with a reference that tells whether it is the same: modules may compare and hash as they like, or not at all
+        self._is_compiling = (
+            import_module("torch.compiler").is_compiling
+            if hasattr(torch, "compiler") and hasattr(torch.compiler, "is_compiling")
+            else lambda: False
+        )
+        # by id, with a reference that tells whether it is the same: modules may compare and hash as
+        # they like, or not at all
+        self._names: Dict[int, Tuple[Any, str, int]] = {}
         self._counts: Dict[str, Any] = {}
         self._gone: Dict[str, int] = {}
         self._numbers = itertools.count(1)
@@ -45,7 +54,8 @@ class Modules:
         self._is_by_hooks = False
 
     def follow(self) -> None:
-        """Before functions are traced, if they are to be: what runs then begins with that. RuntimeError where torch has no such hooks."""
+        """Before functions are traced, if they are to be: what runs then begins with that.
+        RuntimeError where torch has no such hooks."""
         self._add_hooks()
         self._remove_hooks()
         code = self._code_of_calls()
@@ -80,9 +90,13 @@ class Modules:
             return
         hooks = import_module("torch.nn.modules.module")
         try:
-            after = hooks.register_module_forward_hook(self._end, always_call=True)  # also behind an exception
+            # also behind an exception
+            after = hooks.register_module_forward_hook(self._end, always_call=True)
         except (AttributeError, TypeError):
-            raise RuntimeError(f"prof: torch {self._version} has no hooks for all modules that are called behind an exception, too, by which observe() has modules: they are there from 2.1 on") from None
+            raise RuntimeError(
+                f"prof: torch {self._version} has no hooks for all modules that are called behind "
+                f"an exception, too, by which observe() has modules: they are there from 2.1 on"
+            ) from None
         self._hooks = [after]
         self._hooks.append(hooks.register_module_forward_pre_hook(self._begin))
 
@@ -98,7 +112,8 @@ class Modules:
         self._hooks = []
 
     def call(self, module: Any) -> Optional[Tuple[str, int, int]]:
-        """For functions.py: what it is called, its number, and which of its class it is. None: hooks see it."""
+        """For functions.py: what it is called, its number, and which of its class it is. None:
+        hooks see it."""
         if self._is_by_hooks:
             return None
         name, of_kind = self._name_of(module)
@@ -107,11 +122,20 @@ class Modules:
     def _name_of(self, module: Any) -> Tuple[str, int]:
         key = id(module)
         found = self._names.get(key)
-        if found is None or found[0]() is not module:  # as torch.profiler counts: those of a class in the order in which they are first called
+        # as torch.profiler counts: those of a class in the order in which they are first called
+        if found is None or found[0]() is not module:
             kind = type(module).__name__
             number = next(self._counts.setdefault(kind, itertools.count()))
-            name = f"nn.Module: {kind}_{number}" if self._gone.get(kind, 0) < GONE_MAX else f"nn.Module: {kind}"
-            found = self._names[key] = (weakref.ref(module, lambda _: self._forget(key, kind)), name, number)
+            name = (
+                f"nn.Module: {kind}_{number}"
+                if self._gone.get(kind, 0) < GONE_MAX
+                else f"nn.Module: {kind}"
+            )
+            found = self._names[key] = (
+                weakref.ref(module, lambda _: self._forget(key, kind)),
+                name,
+                number,
+            )
         return found[1:]
 
     def _forget(self, key: int, kind: str) -> None:
@@ -119,13 +143,23 @@ class Modules:
         self._gone[kind] = self._gone.get(kind, 0) + 1
 
     def _begin(self, module: Any, args: Any) -> None:
-        if self._is_compiling() or who_names_modules() is not self:  # torch.compile() takes the first for a constant, and the hook is no part of what it makes
+        # torch.compile() takes the first for a constant, and the hook is no part of what it makes
+        if self._is_compiling() or who_names_modules() is not self:
             return
         calls, opened = self._own.calls, None
         number = next(self._numbers)
         if C.prof_level() > 0:
             name, of_kind = self._name_of(module)
-            opened = scope(name, CATEGORY, 1, **{"Python id": number, "Python parent id": calls[-1][1] if calls else 0, "Python module id": of_kind})
+            opened = scope(
+                name,
+                CATEGORY,
+                1,
+                **{
+                    "Python id": number,
+                    "Python parent id": calls[-1][1] if calls else 0,
+                    "Python module id": of_kind,
+                },
+            )
             opened.__enter__()
         calls.append((module, number, opened))
 
@@ -139,7 +173,8 @@ class Modules:
                 return
 
     def _end_down_to(self, depth: int) -> None:
-        """torch runs no hook behind a KeyboardInterrupt: such calls end with the one around them, or with observe()."""
+        """torch runs no hook behind a KeyboardInterrupt: such calls end with the one around them,
+        or with observe()."""
         calls = self._own.calls
         while len(calls) > depth:
             opened: Optional[Any] = calls.pop()[2]

@@ -62,7 +62,9 @@ class _Range:
         if not isinstance(name, str):
             raise TypeError(f"{_NAME}() name must be a str, not {short(name)}")
         if not isinstance(input_values, (list, tuple)):
-            raise TypeError(f"{_NAME}() input_values must be a list or tuple, not {short(input_values)}")
+            raise TypeError(
+                f"{_NAME}() input_values must be a list or tuple, not {short(input_values)}"
+            )
         if keyword_values is not None and not isinstance(keyword_values, dict):
             raise TypeError(f"{_NAME}() keyword_values must be a dict, not {short(keyword_values)}")
         self._name, self._values, self._keywords = name, input_values, keyword_values or {}

@@ -12,8 +12,10 @@ from ._library import encoded
 
 
 def write_whole(path: Union[str, "os.PathLike[str]"], text: str) -> None:
-    """Under another name first: the final one never holds half a file. As C's dumps (docs/viewers.md): a symbolic link to a file is replaced, not followed; /dev/null, /dev/stdout and FIFOs are written to straight, other devices and
-    folders are refused, so that none becomes a plain file. OSError and its kin."""
+    """Under another name first: the final one never holds half a file. As C's dumps
+    (docs/viewers.md): a symbolic link to a file is replaced, not followed; /dev/null, /dev/stdout
+    and FIFOs are written to straight, other devices and folders are refused, so that none becomes a
+    plain file. OSError and its kin."""
     encoded(path, "path")  # refuses anything but a path, with its value
     final, raw = os.fsdecode(path), text.encode("utf-8", "replace")
     straight = _open_straight(final)
@@ -34,7 +36,8 @@ def write_whole(path: Union[str, "os.PathLike[str]"], text: str) -> None:
 
 def _open_straight(path: str) -> Optional[int]:
     """A descriptor of what is there and is no file; None: a file can be put there."""
-    if path == "/dev/stdout":  # the descriptor itself: of a file, opened anew, the beginning would be written over
+    # the descriptor itself: of a file, opened anew, the beginning would be written over
+    if path == "/dev/stdout":
         return os.dup(1)
     try:
         about = os.stat(path)

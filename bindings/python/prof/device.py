@@ -21,7 +21,8 @@ TYPES = {
     "ext_dev": 12,
     "oneapi": 14,
 }
-"""DLPack's codes. Of a code the first name is what tables say; "gpu" and "rocm", as RAF and TVM have them, are taken, too."""
+"""DLPack's codes. Of a code the first name is what tables say; "gpu" and "rocm", as RAF and TVM
+have them, are taken, too."""
 
 
 class DeviceType(enum.Enum):
@@ -65,7 +66,8 @@ def is_theirs(own: enum.Enum, other: object) -> bool:
 
 
 class Device:
-    """A device: ``Device("cuda")``, ``Device("cuda", 1)``, ``Device("cuda(1)")`` as RAF, ``Device("cuda:1")`` as torch. ValueError for another text."""
+    """A device: ``Device("cuda")``, ``Device("cuda", 1)``, ``Device("cuda(1)")`` as RAF,
+    ``Device("cuda:1")`` as torch. ValueError for another text."""
 
     __slots__ = ("type", "index")
 
@@ -75,7 +77,9 @@ class Device:
         found = re.fullmatch(r"([a-z]+)(?:\((\d+)\)|:(\d+))?", name)
         number = int(found[2] or found[3] or index) if found else -1
         if not found or found[1] not in TYPES or not 0 <= number < 1 << 31:
-            raise ValueError(f"{name!r} is no device: one of {', '.join(TYPES)}, with :0 or (0) behind it")
+            raise ValueError(
+                f"{name!r} is no device: one of {', '.join(TYPES)}, with :0 or (0) behind it"
+            )
         self.type = found[1]
         self.index = number
 
@@ -83,14 +87,18 @@ class Device:
         return f"Device('{self.type}({self.index})')"
 
     def __eq__(self, other: Any) -> bool:
-        return isinstance(other, Device) and (TYPES[self.type], self.index) == (TYPES[other.type], other.index)
+        return isinstance(other, Device) and (TYPES[self.type], self.index) == (
+            TYPES[other.type],
+            other.index,
+        )
 
     def __hash__(self) -> int:
         return hash((TYPES[self.type], self.index))
 
 
 def of(device: Union[Device, str, Any]) -> s.Device:
-    """As C takes it: a Device, its name, or what has ``type`` and ``index`` as torch.device has them (an index of None is 0)."""
+    """As C takes it: a Device, its name, or what has ``type`` and ``index`` as torch.device has
+    them (an index of None is 0)."""
     if isinstance(device, str):
         device = Device(device)
     kind, index = getattr(device, "type", None), getattr(device, "index", None)
@@ -103,9 +111,12 @@ def of(device: Union[Device, str, Any]) -> s.Device:
 
 
 def backends() -> List[s.BackendState]:
-    """What `prof doctor` says: each back end of devices, whether it works here (result 0), what it can do, and if not, why (reason) and what to do (advice). Looks for the vendors' libraries, some ms each the first time; touches no
-    device. RuntimeError while another thread looks, for two seconds."""
-    from ._library import NOT_FOUND, C, sized  # not before somebody asks: whoever names a device needs no library
+    """What `prof doctor` says: each back end of devices, whether it works here (result 0), what it
+    can do, and if not, why (reason) and what to do (advice). Looks for the vendors' libraries, some
+    ms each the first time; touches no device. RuntimeError while another thread looks, for two
+    seconds."""
+    # not before somebody asks: whoever names a device needs no library
+    from ._library import NOT_FOUND, C, sized
 
     found: List[s.BackendState] = []
     while True:
@@ -118,7 +129,8 @@ def backends() -> List[s.BackendState]:
 
 
 def load_backends(paths: str) -> None:
-    """Back ends of one's own, or of a vendor's: files, or folders with *.so in them, by ":", absolute. They stay. OSError and its kin, ValueError."""
+    """Back ends of one's own, or of a vendor's: files, or folders with *.so in them, by ":",
+    absolute. They stay. OSError and its kin, ValueError."""
     from ._library import C, encoded
 
     C.check(C.prof_backend_load(encoded(paths, "path")))

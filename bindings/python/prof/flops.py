@@ -1,5 +1,6 @@
 """How many floating point operations a call takes, where its name and its inputs tell. Of torch's
-operators those that torch.profiler's with_flops counts, by its formulas; the like for numpy's names."""
+operators those that torch.profiler's with_flops counts, by its formulas; the like for numpy's
+names."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ def _product(numbers: Sequence[int]) -> int:
 
 
 def _matmul(shapes: Shapes) -> int:
-    """Of any ranks, with the leading dimensions broadcast: 2 * m * n * k for each pair of matrices."""
+    """Of any ranks, with the leading dimensions broadcast: 2 * m * n * k for each pair of
+    matrices."""
     if len(shapes) < 2 or not shapes[0] or not shapes[1]:
         return 0
     a, b = list(shapes[0]), list(shapes[1])
@@ -96,7 +98,8 @@ def _pair(text: str) -> Sequence[int]:
 
 
 def _convolution(shapes: Shapes, inputs: Sequence[str]) -> int:
-    """Of padding by its name ("same") torch counts none, and neither of an image without a batch."""
+    """Of padding by its name ("same") torch counts none, and neither of an image without a
+    batch."""
     image, weight = shapes[0], shapes[1]
     if len(image) != 4 or len(weight) != 4:
         return 0
@@ -140,9 +143,9 @@ def rules(given: int, of_torch: bool) -> int:
 
 
 def of_row(row: "Row", of_torch: bool) -> int:
-    """Of all calls of a row; 0 of a row that is not of PyTorch's operators, or is. As torch.profiler
-    adds up these, each call counts. A scope of the program's is part of one around it that has its
-    name and its shapes."""
+    """Of all calls of a row; 0 of a row that is not of PyTorch's operators, or is. As
+    torch.profiler adds up these, each call counts. A scope of the program's is part of one around
+    it that has its name and its shapes."""
     shapes, _, inputs = row.shape.partition("\n")
     if row.name.startswith(_ATEN) != of_torch or shapes.startswith("[null"):
         return 0

@@ -1,4 +1,6 @@
-"""Every Python function of a program as a scope, without touching its code: by sys.monitoring from Python 3.12 on, by a profile function before, both made of C (src/python/functions.c). Garbage collections and imports are scopes, too."""
+"""Every Python function of a program as a scope, without touching its code: by sys.monitoring from
+Python 3.12 on, by a profile function before, both made of C (src/python/functions.c). Garbage
+collections and imports are scopes, too."""
 
 from __future__ import annotations
 
@@ -17,9 +19,15 @@ from ._library import BUSY, RUNNING, C, error_class
 
 _monitoring: Any = getattr(sys, "monitoring", None)
 _TOOLS = (3, 4, 2)
-"""Those of sys.monitoring's numbers that are nobody's, and the one for profilers last: a program's own cProfile takes it."""
+"""Those of sys.monitoring's numbers that are nobody's, and the one for profilers last: a program's
+own cProfile takes it."""
 _OWN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
-_STANDARD = tuple({os.path.join(folder(os.path.dirname(os.__file__)), "") for folder in (os.path.abspath, os.path.realpath)})
+_STANDARD = tuple(
+    {
+        os.path.join(folder(os.path.dirname(os.__file__)), "")
+        for folder in (os.path.abspath, os.path.realpath)
+    }
+)
 _INSTALLED = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep)
 _IMPORT = "import"
 _find_and_load: Any = getattr(sys.modules.get("_frozen_importlib"), "_find_and_load", None)
@@ -35,7 +43,9 @@ def _listed(patterns: Patterns, what: str) -> Tuple[str, ...]:
     for pattern in found:
         if not isinstance(pattern, str) or not pattern:
             raise TypeError(f"{what} must be names of modules or paths, not {pattern!r}")
-    return tuple(os.path.abspath(pattern) if pattern.startswith(_RELATIVE) else pattern for pattern in found)
+    return tuple(
+        os.path.abspath(pattern) if pattern.startswith(_RELATIVE) else pattern for pattern in found
+    )
 
 
 def _fits(patterns: Tuple[str, ...], module: str, file: str) -> bool:
@@ -68,7 +78,9 @@ def _is_standard(module: str, file: str) -> bool:
 class _Filter:
     """Which code is wanted. Asked once for each code object."""
 
-    def __init__(self, include: Patterns, exclude: Patterns, standard_library: bool, imports: bool = True) -> None:
+    def __init__(
+        self, include: Patterns, exclude: Patterns, standard_library: bool, imports: bool = True
+    ) -> None:
         self.include, self.exclude = _listed(include, "include"), _listed(exclude, "exclude")
         self.standard_library, self.imports = bool(standard_library), bool(imports)
         self._wanted: Dict[Tuple[str, str], bool] = {}
@@ -83,7 +95,8 @@ class _Filter:
         return self.standard_library or not _is_standard(module, file)
 
     def judge(self, frame: FrameType) -> Any:
-        """For C: None, "import", or what the scope is called, its function, file and line; of nn.Module's call also whether it is wanted where nobody names the module."""
+        """For C: None, "import", or what the scope is called, its function, file and line; of
+        nn.Module's call also whether it is wanted where nobody names the module."""
         code = frame.f_code
         if code is _import_code:
             return _IMPORT if self.imports else None
@@ -99,7 +112,11 @@ class _Filter:
             wanted = self._wanted[key] = self._wants(module, file)
         if code is _module_code and _modules:
             return *_described(code, module), wanted
-        return _described(code, module) if wanted and (self.imports or not _is_of_import(code, module)) else None
+        return (
+            _described(code, module)
+            if wanted and (self.imports or not _is_of_import(code, module))
+            else None
+        )
 
     def has_met(self) -> bool:
         """Whether anything that ran was of include; without one, of all."""
@@ -108,11 +125,17 @@ class _Filter:
 
 def _described(code: CodeType, module: str) -> Tuple[str, str, str, int]:
     name = getattr(code, "co_qualname", code.co_name)  # from 3.11 on
-    return name if module in ("", "__main__") else f"{module}.{name}", name, code.co_filename, code.co_firstlineno
+    return (
+        name if module in ("", "__main__") else f"{module}.{name}",
+        name,
+        code.co_filename,
+        code.co_firstlineno,
+    )
 
 
 def _judge(frame: FrameType) -> Any:
-    """What fails here is left to C, which tells it from what a handler of signals raises meanwhile."""
+    """What fails here is left to C, which tells it from what a handler of signals raises
+    meanwhile."""
     return _now.filter.judge(frame) if _now is not None else None
 
 
@@ -126,10 +149,12 @@ _module_code: Any = None
 """Of torch's nn.Module.__call__, from the first time on that somebody follows it."""
 ALL_THREADS = 0
 _modules: Dict[int, Tuple[Any, ...]] = {}
-"""By thread, who observes modules there (_torch_modules.py), by functions or by hooks. The last one goes before the others. Never empty, nor changed: a call on another thread may look at it."""
+"""By thread, who observes modules there (_torch_modules.py), by functions or by hooks. The last one
+goes before the others. Never empty, nor changed: a call on another thread may look at it."""
 
 _module_places: Dict[str, int] = {}
-"""Of each name, for C, which keeps it from then on: not many, as each observe() counts anew, and to a bound (_torch_modules.py)."""
+"""Of each name, for C, which keeps it from then on: not many, as each observe() counts anew, and to
+a bound (_torch_modules.py)."""
 
 
 def _module_call(frame: FrameType) -> Optional[Tuple[str, int, int, int]]:
@@ -142,7 +167,9 @@ def _module_call(frame: FrameType) -> Optional[Tuple[str, int, int, int]]:
 
 
 def who_names_modules() -> Any:
-    """Of those who observe modules on this thread the one by whom a call is a scope, once: of all threads, where that wants rows; else this thread's own; else of all threads, for stacks alone. None: nobody is there."""
+    """Of those who observe modules on this thread the one by whom a call is a scope, once: of all
+    threads, where that wants rows; else this thread's own; else of all threads, for stacks alone.
+    None: nobody is there."""
     of_all, own = _modules.get(ALL_THREADS), _modules.get(_thread.get_ident())
     if own is not None and (of_all is None or of_all[-1].is_for_stacks):
         return own[-1]
@@ -150,11 +177,17 @@ def who_names_modules() -> Any:
 
 
 def follow_modules(code: Optional[CodeType], of: Any) -> None:
-    """From here on `of` is among those who observe modules, on `of.thread`. While functions are traced, calls are scopes in the place of that code's own, as `of.call(module)` says; None: hooks see them. When functions are traced no longer, `of.lose_functions()` is called."""
+    """From here on `of` is among those who observe modules, on `of.thread`. While functions are
+    traced, calls are scopes in the place of that code's own, as `of.call(module)` says; None: hooks
+    see them. When functions are traced no longer, `of.lose_functions()` is called."""
     global _module_code
     with _stacks:
         others = _modules.get(of.thread, ())
-        at = next((i for i, other in enumerate(others) if of.is_for_stacks and not other.is_for_stacks), len(others))  # who wants rows goes before
+        # who wants rows goes before
+        at = next(
+            (i for i, other in enumerate(others) if of.is_for_stacks and not other.is_for_stacks),
+            len(others),
+        )
         _modules[of.thread] = (*others[:at], of, *others[at:])
     if code is not None:
         _module_code = code
@@ -183,24 +216,43 @@ def _judge_anew() -> None:
 
 
 def _describe_builtin(function: Any) -> Tuple[str, str, str, int]:
-    """For C, of a function of C: by its module, or the class that has it. Methods of classes that inherit it are the same function. In the line's place 1: pybind11 calls all of its functions by one of C, and which it is stands in
-    the object that it gives that."""
+    """For C, of a function of C: by its module, or the class that has it. Methods of classes that
+    inherit it are the same function. In the line's place 1: pybind11 calls all of its functions by
+    one of C, and which it is stands in the object that it gives that."""
     name: str = function.__name__
     of = getattr(function, "__self__", None)
     if of is None or isinstance(of, ModuleType):
         owner = getattr(function, "__objclass__", None)
     else:
-        owner = next((c for c in (of if isinstance(of, type) else type(of)).__mro__ if name in c.__dict__), None)
+        owner = next(
+            (c for c in (of if isinstance(of, type) else type(of)).__mro__ if name in c.__dict__),
+            None,
+        )
     full = f"{owner.__qualname__}.{name}" if owner is not None else name
     module = owner.__module__ if owner is not None else function.__module__
-    is_of_pybind = type(of).__name__ == "PyCapsule" or type(of).__name__.startswith("pybind11_detail_function_record")
-    return full if module in (None, "", "builtins") else f"{module}.{full}", full, _shown(function, owner), int(is_of_pybind)
+    is_of_pybind = type(of).__name__ == "PyCapsule" or type(of).__name__.startswith(
+        "pybind11_detail_function_record"
+    )
+    return (
+        full if module in (None, "", "builtins") else f"{module}.{full}",
+        full,
+        _shown(function, owner),
+        int(is_of_pybind),
+    )
 
 
 def _shown(function: Any, owner: Any) -> str:
-    """How a function of C reads in a stack, as torch.profiler has it, but without its object's address, and of the class that has the method: "<built-in method append of list object>"."""
-    text = repr(function).partition(" at 0x")[0].rstrip(">") + ">"  # <built-in function len>, <built-in method append of list object>, <method 'append' of 'list' objects>
-    if owner is None or isinstance(owner, ModuleType) or text.endswith(" of type object>") or text.startswith("<built-in function "):
+    """How a function of C reads in a stack, as torch.profiler has it, but without its object's
+    address, and of the class that has the method: "<built-in method append of list object>"."""
+    # <built-in function len>, <built-in method append of list object>, <method 'append' of 'list'
+    # objects>
+    text = repr(function).partition(" at 0x")[0].rstrip(">") + ">"
+    if (
+        owner is None
+        or isinstance(owner, ModuleType)
+        or text.endswith(" of type object>")
+        or text.startswith("<built-in function ")
+    ):
         return text
     return f"<built-in method {function.__name__} of {owner.__name__} object>"
 
@@ -223,17 +275,50 @@ def _make() -> Dict[str, Any]:
         return _made
     if not _scope.is_fast:
         if sys.implementation.name != "cpython":
-            raise NotImplementedError(f"functions are traced through CPython's interface in C, which {sys.implementation.name} has not")
+            raise NotImplementedError(
+                f"functions are traced through CPython's interface in C, which "
+                f"{sys.implementation.name} has not"
+            )
         if not getattr(sys, "_is_gil_enabled", lambda: True)():
             raise NotImplementedError("functions are not traced in a Python without a GIL")
-        raise error_class(BUSY)("functions are traced in one interpreter of a process: another one has used prof first")
+        raise error_class(BUSY)(
+            "functions are traced in one interpreter of a process: another one has used prof first"
+        )
 
     class Given(ctypes.Structure):
         """prof_i_python_functions_given of src/python/interpreter.h."""
 
-        _fields_ = [("size", ctypes.c_size_t)] + [(name, ctypes.py_object) for name in ("names", "judge", "import_name", "module_call", "describe_builtin", "builtin_type", "descriptor_type", "import", "disable")]
+        _fields_ = [("size", ctypes.c_size_t)] + [
+            (name, ctypes.py_object)
+            for name in (
+                "names",
+                "judge",
+                "import_name",
+                "module_call",
+                "describe_builtin",
+                "builtin_type",
+                "descriptor_type",
+                "import",
+                "disable",
+            )
+        ]
 
-    why = C.prof_i_python_functions_1(ctypes.byref(Given(ctypes.sizeof(Given), _made, _judge, _import_name, _module_call, _describe_builtin, BuiltinFunctionType, MethodDescriptorType, _IMPORT, getattr(_monitoring, "DISABLE", None))))
+    why = C.prof_i_python_functions_1(
+        ctypes.byref(
+            Given(
+                ctypes.sizeof(Given),
+                _made,
+                _judge,
+                _import_name,
+                _module_call,
+                _describe_builtin,
+                BuiltinFunctionType,
+                MethodDescriptorType,
+                _IMPORT,
+                getattr(_monitoring, "DISABLE", None),
+            )
+        )
+    )
     if why is not None:
         _made.clear()
         raise error_class(BUSY)(f"functions cannot be traced: {why.decode()}")
@@ -244,7 +329,8 @@ class _Monitoring:
     """sys.monitoring: one tool among several."""
 
     _claimed: Set[int] = set()
-    """Tools that were taken and not given back: by the one tracing that there is, or where an interrupt came before anybody held it."""
+    """Tools that were taken and not given back: by the one tracing that there is, or where an
+    interrupt came before anybody held it."""
 
     def __init__(self, made: Dict[str, Any], c_functions: bool) -> None:
         for tool in list(self._claimed):
@@ -256,7 +342,11 @@ class _Monitoring:
                 self._tool = tool
                 break
         else:
-            raise error_class(BUSY)(f"functions cannot be traced: sys.monitoring's tools {', '.join(f'{tool} ({_monitoring.get_tool(tool)})' for tool in _TOOLS)} are all taken")
+            raise error_class(BUSY)(
+                f"functions cannot be traced: sys.monitoring's tools "
+                f"{', '.join(f'{tool} ({_monitoring.get_tool(tool)})' for tool in _TOOLS)} are all "
+                f"taken"
+            )
         events = _monitoring.events
         self._callbacks = {
             events.PY_START: made["on_begin"],
@@ -267,14 +357,23 @@ class _Monitoring:
             events.PY_UNWIND: made["on_unwind"],
         }
         if c_functions:
-            self._callbacks.update({events.CALL: made["on_call"], events.C_RETURN: made["on_c_end"], events.C_RAISE: made["on_c_end"]})
+            self._callbacks.update(
+                {
+                    events.CALL: made["on_call"],
+                    events.C_RETURN: made["on_c_end"],
+                    events.C_RAISE: made["on_c_end"],
+                }
+            )
 
     def start(self, made: Dict[str, Any]) -> None:
         made["start"](None, None)
         for event, callback in self._callbacks.items():
             _monitoring.register_callback(self._tool, event, callback)
         _monitoring.set_events(self._tool, sum(self._callbacks))
-        _monitoring.restart_events()  # what an earlier filter has left out, or who had this tool before and is gone: a call would be lost without a word. It is for all tools: others are asked again, once, of what they had disabled
+        # what an earlier filter has left out, or who had this tool before and is gone: a call would
+        # be lost without a word. It is for all tools: others are asked again, once, of what they
+        # had disabled
+        _monitoring.restart_events()
 
     def stop(self, made: Dict[str, Any]) -> None:
         if _monitoring.get_tool(self._tool) == "prof":
@@ -291,16 +390,23 @@ class _Monitoring:
 
 
 class _Profile:
-    """Before 3.12: the one profile function of each thread. threading gives it to those that begin."""
+    """Before 3.12: the one profile function of each thread. threading gives it to those that
+    begin."""
 
     def __init__(self, made: Dict[str, Any], c_functions: bool) -> None:
         import threading
 
         self._with_c = c_functions or None
         self._threading: Any = threading
-        for what, there in (("sys.setprofile()", sys.getprofile()), ("threading.setprofile()", threading._profile_hook)):
+        for what, there in (
+            ("sys.setprofile()", sys.getprofile()),
+            ("threading.setprofile()", threading._profile_hook),
+        ):
             if there is not None:
-                raise error_class(BUSY)(f"functions cannot be traced: {what} has been called with {there!r}, and there is one for all")
+                raise error_class(BUSY)(
+                    f"functions cannot be traced: {what} has been called with {there!r}, and there "
+                    f"is one for all"
+                )
 
     def start(self, made: Dict[str, Any]) -> None:
         self._threading.setprofile(made["on_hook"])
@@ -313,13 +419,28 @@ class _Profile:
 
 
 class trace_functions:  # noqa: N801 (a verb, as trace_module)
-    """Each Python function that runs between start() and stop(), or inside of ``with``, on any thread, is a scope of the category ``python_function``, while something is recorded: a profile, say. Steps of generators and coroutines
-    are each one. Imports and garbage collections are scopes as well.
+    """Each Python function that runs between start() and stop(), or inside of ``with``, on any
+    thread, is a scope of the category ``python_function``, while something is recorded: a profile,
+    say. Steps of generators and coroutines are each one. Imports and garbage collections are scopes
+    as well.
 
-    include, exclude: modules, with what is below them ("numpy"), patterns of modules ("*.tests"), files and folders (what holds a "/"). Without include it is all but the standard library, which standard_library adds. c_functions: functions of C that these call, too, as scopes of the category ``c_function``. prof's own functions
-    and the import system's are never among them. imports=False: no scopes of imports, nor of modules' own code that they run. One at a time: a second start() is a RuntimeError, as is a Python whose place for profilers is taken. On PyPy, and without a GIL: NotImplementedError."""
+    include, exclude: modules, with what is below them ("numpy"), patterns of modules ("*.tests"),
+    files and folders (what holds a "/"). Without include it is all but the standard library, which
+    standard_library adds. c_functions: functions of C that these call, too, as scopes of the
+    category ``c_function``. prof's own functions and the import system's are never among them.
+    imports=False: no scopes of imports, nor of modules' own code that they run. One at a time: a
+    second start() is a RuntimeError, as is a Python whose place for profilers is taken. On PyPy,
+    and without a GIL: NotImplementedError."""
 
-    def __init__(self, include: Patterns = None, exclude: Patterns = None, *, standard_library: bool = False, c_functions: bool = False, imports: bool = True) -> None:
+    def __init__(
+        self,
+        include: Patterns = None,
+        exclude: Patterns = None,
+        *,
+        standard_library: bool = False,
+        c_functions: bool = False,
+        imports: bool = True,
+    ) -> None:
         self.filter = _Filter(include, exclude, standard_library, imports)
         self.c_functions = bool(c_functions)
         self._way: Any = None
@@ -329,9 +450,21 @@ class trace_functions:  # noqa: N801 (a verb, as trace_module)
     def start(self) -> None:
         global _now
         if _now is not None:
-            raise error_class(RUNNING)("functions are traced already" + (", for the stacks of prof.torch.observe(with_stack=True): begin with trace_functions(), and it takes those" if _now._is_for_stacks else ""))
+            raise error_class(RUNNING)(
+                "functions are traced already"
+                + (
+                    ", for the stacks of prof.torch.observe(with_stack=True): begin with "
+                    "trace_functions(), and it takes those"
+                    if _now._is_for_stacks
+                    else ""
+                )
+            )
         made = _make()
-        way = _Monitoring(made, self.c_functions) if _monitoring is not None else _Profile(made, self.c_functions)
+        way = (
+            _Monitoring(made, self.c_functions)
+            if _monitoring is not None
+            else _Profile(made, self.c_functions)
+        )
         _leave_out_of_torch_compile()
         _now, self._way = self, way
         atexit.register(self.stop)
@@ -349,7 +482,9 @@ class trace_functions:  # noqa: N801 (a verb, as trace_module)
         global _now
         if self._way is None:
             return
-        self._way.stop(_made)  # each step may be done twice: an interrupt may come anywhere, and then the next call does what is left
+        # each step may be done twice: an interrupt may come anywhere, and then the next call does
+        # what is left
+        self._way.stop(_made)
         _scope.functions.end(self)
         if _made["on_gc"] in gc.callbacks:
             gc.callbacks.remove(_made["on_gc"])
@@ -410,7 +545,9 @@ os.register_at_fork(after_in_child=_fresh_lock)  # another thread may have had i
 
 
 def begin_stacks(user: Any) -> Any:
-    """From here on functions are traced, so that operators have stacks; what it gives is for end_stacks(). Where the program traces functions itself, they are those. Raises what trace_functions().start() does."""
+    """From here on functions are traced, so that operators have stacks; what it gives is for
+    end_stacks(). Where the program traces functions itself, they are those. Raises what
+    trace_functions().start() does."""
     with _stacks:
         if _now is None:
             _TraceForStacks().start()

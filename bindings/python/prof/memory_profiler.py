@@ -1,4 +1,6 @@
-"""RAF's memory profiler: what devices' pools used and allocated at most, and the trace. Who tells it: a runtime in C or C++ (<prof/memory.h>), libprof_memory.so for malloc() of the whole process, or Python by Pool and set_query()."""
+"""RAF's memory profiler: what devices' pools used and allocated at most, and the trace. Who tells
+it: a runtime in C or C++ (<prof/memory.h>), libprof_memory.so for malloc() of the whole process, or
+Python by Pool and set_query()."""
 
 from __future__ import annotations
 
@@ -10,7 +12,19 @@ from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
 from . import _structs as s
 from . import device as _device
-from ._library import BUSY, NOT_FOUND, NOT_RUNNING, C, Owner, Shared, encoded, error_class, short, sized, whole
+from ._library import (
+    BUSY,
+    NOT_FOUND,
+    NOT_RUNNING,
+    C,
+    Owner,
+    Shared,
+    encoded,
+    error_class,
+    short,
+    sized,
+    whole,
+)
 from .device import Device
 from .trace import Trace
 
@@ -141,8 +155,10 @@ def _interrupt_behind(left: List[bool]) -> None:
 
 
 def set_query(device: Union[Device, str], query: Optional[Callable[[], Tuple[int, int]]]) -> None:
-    """Who is asked by sample() of that device: a callable that gives (used, allocated) in bytes. None: nobody. One a device, C's among them. An Exception of its own is no answer, nor is what is not two numbers of bytes; KeyboardInterrupt, SystemExit and their like come out
-    of the sample() that asked, or, where C asked, a KeyboardInterrupt out of the main thread."""
+    """Who is asked by sample() of that device: a callable that gives (used, allocated) in bytes.
+    None: nobody. One a device, C's among them. An Exception of its own is no answer, nor is what is
+    not two numbers of bytes; KeyboardInterrupt, SystemExit and their like come out of the sample()
+    that asked, or, where C asked, a KeyboardInterrupt out of the main thread."""
     where = _device.of(device)
     if query is not None and not callable(query):
         raise TypeError(f"query must be something to call, or None, not {short(query)}")
@@ -160,14 +176,16 @@ def set_query(device: Union[Device, str], query: Optional[Callable[[], Tuple[int
             if _asking.depth:
                 _asking.error = e
             elif isinstance(e, KeyboardInterrupt):
-                _thread.start_new_thread(_interrupt_behind, (left,))  # from here it would be raised here, into C
+                # from here it would be raised here, into C
+                _thread.start_new_thread(_interrupt_behind, (left,))
             return 1
         finally:
             left.append(True)
 
     callback = s.MemoryQuery(ask) if query is not None else s.MemoryQuery()
     status = C.prof_memory_set_query(where, callback, None)
-    while status == BUSY and not _asking.depth:  # another thread is in it; in sample() itself there is nothing to wait for
+    # another thread is in it; in sample() itself there is nothing to wait for
+    while status == BUSY and not _asking.depth:
         sleep(0.001)
         status = C.prof_memory_set_query(where, callback, None)
     C.check(status)
@@ -175,7 +193,8 @@ def set_query(device: Union[Device, str], query: Optional[Callable[[], Tuple[int
 
 
 def sample(tag: str = "", device: Union[Device, str] = "cpu") -> None:
-    """RAF's PROFILE_MEMORY(): asks the device's query, here, and records what it says. Nothing while memory is not recorded."""
+    """RAF's PROFILE_MEMORY(): asks the device's query, here, and records what it says. Nothing
+    while memory is not recorded."""
     if C.prof_memory_is_on():
         raw, where = encoded(tag, "tag"), _device.of(device)
         _asking.depth += 1
@@ -189,10 +208,18 @@ def sample(tag: str = "", device: Union[Device, str] = "cpu") -> None:
 
 
 class Pool(Owner):
-    """An allocator's pool, told piece by piece. Addresses are ints, bytes too; recording or not, and from any thread, also while another one closes it. ValueError once it is closed."""
+    """An allocator's pool, told piece by piece. Addresses are ints, bytes too; recording or not,
+    and from any thread, also while another one closes it. ValueError once it is closed."""
 
-    def __init__(self, name: str = "pool", device: Union[Device, str] = "cpu", checked: bool = False) -> None:
-        options = sized(s.PoolOptions, name=encoded(name, "name"), device=_device.of(device), checked=int(bool(checked)))
+    def __init__(
+        self, name: str = "pool", device: Union[Device, str] = "cpu", checked: bool = False
+    ) -> None:
+        options = sized(
+            s.PoolOptions,
+            name=encoded(name, "name"),
+            device=_device.of(device),
+            checked=int(bool(checked)),
+        )
         pointer = ctypes.c_void_p()
         C.check(C.prof_pool_create(ctypes.byref(options), ctypes.byref(pointer)))
         self._name = name
@@ -203,14 +230,27 @@ class Pool(Owner):
 
     def alloc(self, address: int, bytes: int, given_bytes: int = 0, tag: str = "") -> None:
         """A piece was handed out: bytes asked for, given_bytes taken in the pool (0: the same)."""
-        address, bytes, given_bytes = whole(address, "address"), whole(bytes, "bytes"), whole(given_bytes, "given_bytes")
+        address, bytes, given_bytes = (
+            whole(address, "address"),
+            whole(bytes, "bytes"),
+            whole(given_bytes, "given_bytes"),
+        )
         with self._shared as pointer:
-            C.prof_memory_alloc_for(pointer, address, bytes, given_bytes, C.prof_memory_tag(encoded(tag, "tag")) if tag else 0, NO_STREAM)
+            C.prof_memory_alloc_for(
+                pointer,
+                address,
+                bytes,
+                given_bytes,
+                C.prof_memory_tag(encoded(tag, "tag")) if tag else 0,
+                NO_STREAM,
+            )
 
     def free(self, address: int, given_bytes: int = BYTES_UNKNOWN) -> None:
         """A piece came back, of so many given bytes; a checked pool knows them."""
         with self._shared as pointer:
-            C.prof_memory_free(pointer, whole(address, "address"), whole(given_bytes, "given_bytes"))
+            C.prof_memory_free(
+                pointer, whole(address, "address"), whole(given_bytes, "given_bytes")
+            )
 
     def reserve(self, address: int, bytes: int) -> None:
         """A block was taken from the system."""
@@ -240,18 +280,36 @@ class Pool(Owner):
 
 
 def report(width: int = 80, rows: int = 10, pool: Optional[int] = None, ascii: bool = False) -> str:
-    """prof memory's report of what has been recorded so far: a plot, both peaks, what was live then, who held it. Parameters as Trace.memory_text(). RuntimeError when nothing was recorded."""
+    """prof memory's report of what has been recorded so far: a plot, both peaks, what was live
+    then, who held it. Parameters as Trace.memory_text(). RuntimeError when nothing was recorded."""
     try:
         trace = Trace.now()
     except RuntimeError as e:
         if getattr(e, "status", 0) != NOT_RUNNING:
             raise
-        raise error_class(NOT_RUNNING)("no memory was recorded: call memory_profiler.start() or profiler.start() first") from None
+        raise error_class(NOT_RUNNING)(
+            "no memory was recorded: call memory_profiler.start() or profiler.start() first"
+        ) from None
     with trace:
         return trace.memory_text(width, rows, pool, ascii)
 
 
-__all__ = ["BYTES_UNKNOWN", "Count", "NO_STREAM", "Number", "Pool", "get_max_memory_info", "get_memory_trace", "is_on", "report", "reset", "sample", "set_query", "start", "stop"]
+__all__ = [
+    "BYTES_UNKNOWN",
+    "Count",
+    "NO_STREAM",
+    "Number",
+    "Pool",
+    "get_max_memory_info",
+    "get_memory_trace",
+    "is_on",
+    "report",
+    "reset",
+    "sample",
+    "set_query",
+    "start",
+    "stop",
+]
 
 
 def __dir__() -> List[str]:

@@ -1,4 +1,5 @@
-"""Seeing a module's calls as operators: trace_module(numpy) makes every public function of it a scope with its inputs' shapes. For libraries whose own scopes prof does not have."""
+"""Seeing a module's calls as operators: trace_module(numpy) makes every public function of it a
+scope with its inputs' shapes. For libraries whose own scopes prof does not have."""
 
 from __future__ import annotations
 
@@ -33,11 +34,11 @@ _DTYPES = {
     "complex128": 0x0580,
     "bool": 0x0608,
     "complex32": 0x0520,
-    "float8_e4m3fn": 0x0a08,
-    "float8_e4m3fnuz": 0x0b08,
-    "float8_e5m2": 0x0c08,
-    "float8_e5m2fnuz": 0x0d08,
-    "float8_e8m0fnu": 0x0e08,
+    "float8_e4m3fn": 0x0A08,
+    "float8_e4m3fnuz": 0x0B08,
+    "float8_e5m2": 0x0C08,
+    "float8_e5m2fnuz": 0x0D08,
+    "float8_e8m0fnu": 0x0E08,
     "float4_e2m1fn_x2": 0x1108,
     "qint8": 0x2008,
     "qint32": 0x2020,
@@ -56,11 +57,29 @@ _KINDS = {"b": "bool", "i": "int", "u": "uint", "f": "float", "c": "complex"}
 _SCALARS = {bool: (0x0608,), int: (0x0040,), float: (0x0240,), complex: (0x0580,)}
 _SEQUENCE_MOST = 16  # PROF_ARGS_MOST: no more of a sequence is looked at
 _NOT_TRACED = ("builtins", "sys", "importlib", "prof", "ctypes", "_ctypes", "functools", "inspect")
-_ASK_FOR_CALLER = ("collections", "typing", "typing_extensions", "dataclasses", "enum", "logging", "warnings", "traceback")  # by frames: whose function called
-# Whose objects are called and nothing more. Other callable objects may be subscripted, entered, added, ..., which no wrapper of a class that stands before them can do.
-_FUNCTION_TYPES = (FunctionType, BuiltinFunctionType, MethodType, functools.partial, type(functools.lru_cache(maxsize=1)(len)))
+# by frames: whose function called
+_ASK_FOR_CALLER = (
+    "collections",
+    "typing",
+    "typing_extensions",
+    "dataclasses",
+    "enum",
+    "logging",
+    "warnings",
+    "traceback",
+)
+# Whose objects are called and nothing more. Other callable objects may be subscripted, entered,
+# added, ..., which no wrapper of a class that stands before them can do.
+_FUNCTION_TYPES = (
+    FunctionType,
+    BuiltinFunctionType,
+    MethodType,
+    functools.partial,
+    type(functools.lru_cache(maxsize=1)(len)),
+)
 _FUNCTION_TYPE_NAMES = ("numpy.ufunc", "numpy._ArrayFunctionDispatcher")
-_COMPILED_TYPE_NAMES = ("cython_function_or_method", "nb_func", "PjitFunction")  # Cython's, nanobind's and jax's functions; their modules' names have versions
+# Cython's, nanobind's and jax's functions; their modules' names have versions
+_COMPILED_TYPE_NAMES = ("cython_function_or_method", "nb_func", "PjitFunction")
 _dtypes: Dict[Any, int] = {}
 _lock = threading.RLock()  # around what follows
 _traced: Dict[int, Tuple[ModuleType, Dict[str, Any]]] = {}
@@ -79,7 +98,8 @@ if hasattr(os, "register_at_fork"):
 
 
 def _dtype_code(dtype: Any) -> int:
-    """Of an object that was not seen yet. numpy's by kind and itemsize: str() of one calls numpy's functions, which may be traced."""
+    """Of an object that was not seen yet. numpy's by kind and itemsize: str() of one calls numpy's
+    functions, which may be traced."""
     kind, size = getattr(dtype, "kind", None), getattr(dtype, "itemsize", None)
     if isinstance(kind, str) and isinstance(size, int):
         word = _KINDS.get(kind, "")
@@ -104,7 +124,9 @@ def _shape_of(value: Any) -> Optional[Tuple[int, ...]]:
 
 
 def shapes_of(args: Iterable[Any]) -> List[Tuple[int, ...]]:
-    """(dtype, dims...) of what has a shape and a dtype, and of what a list or a tuple holds of it, as prof_tensor takes it. Numbers have no dimensions, and are told where an array stands beside them; of others nothing."""
+    """(dtype, dims...) of what has a shape and a dtype, and of what a list or a tuple holds of it,
+    as prof_tensor takes it. Numbers have no dimensions, and are told where an array stands beside
+    them; of others nothing."""
     found: List[Tuple[int, ...]] = []
     has_array = False
     for a in args:
@@ -131,7 +153,9 @@ def dtype_and_dims(value: Any) -> Tuple[int, ...]:
 
 
 class _Traced:
-    """A function that cannot be replaced by a function, because it has attributes, or is compared (numpy's ufuncs): all but the call is the original's, its class, its attributes and what it is equal to, too. Who asks by "is" is not answered."""
+    """A function that cannot be replaced by a function, because it has attributes, or is compared
+    (numpy's ufuncs): all but the call is the original's, its class, its attributes and what it is
+    equal to, too. Who asks by "is" is not answered."""
 
     __slots__ = ("__weakref__", "_prof_category", "_prof_function", "_prof_name")
     _prof_function: Any
@@ -139,7 +163,11 @@ class _Traced:
     _prof_category: str
 
     def __init__(self, function: Callable[..., Any], name: str, category: str) -> None:
-        for key, value in (("_prof_function", function), ("_prof_name", name), ("_prof_category", category)):
+        for key, value in (
+            ("_prof_function", function),
+            ("_prof_name", name),
+            ("_prof_category", category),
+        ):
             object.__setattr__(self, key, value)
 
     @property  # type: ignore[misc]
@@ -171,8 +199,11 @@ class _Traced:
         delattr(self._prof_function, name)
 
     def __eq__(self, other: Any) -> bool:
-        """numpy's protocols hand the original to code that compares it with what the module has, or looks it up in a dictionary."""
-        return bool(self._prof_function == (other._prof_function if type(other) in _TRACED_TYPES else other))
+        """numpy's protocols hand the original to code that compares it with what the module has, or
+        looks it up in a dictionary."""
+        return bool(
+            self._prof_function == (other._prof_function if type(other) in _TRACED_TYPES else other)
+        )
 
     def __hash__(self) -> int:
         return hash(self._prof_function)
@@ -214,9 +245,12 @@ class _Wrapper:
             _functions_made.add(self.wrapper)
 
     def end(self) -> None:
-        """What the program has kept as attributes of a function meanwhile (a count, say), it finds there."""
+        """What the program has kept as attributes of a function meanwhile (a count, say), it finds
+        there."""
         if type(self.wrapper) is FunctionType and type(self.original) is FunctionType:
-            kept = {key: value for key, value in self.wrapper.__dict__.items() if key != "__wrapped__"}
+            kept = {
+                key: value for key, value in self.wrapper.__dict__.items() if key != "__wrapped__"
+            }
             if "__wrapped__" in self.original.__dict__:
                 kept["__wrapped__"] = self.original.__dict__["__wrapped__"]
             self.original.__dict__.clear()
@@ -228,16 +262,31 @@ def _named(module: str, name: str) -> Any:
 
 
 def _is_numpys_protocol(function: Any) -> bool:
-    """A function in Python that numpy hands to __array_function__ itself: those with like=, and before numpy 1.25 all."""
-    return (function.__module__ or "").partition(".")[0] == "numpy" and ("like" in (function.__kwdefaults__ or ()) or function.__code__.co_filename == "<__array_function__ internals>")
+    """A function in Python that numpy hands to __array_function__ itself: those with like=, and
+    before numpy 1.25 all."""
+    return (function.__module__ or "").partition(".")[0] == "numpy" and (
+        "like" in (function.__kwdefaults__ or ())
+        or function.__code__.co_filename == "<__array_function__ internals>"
+    )
 
 
 def _wrap(function: Callable[..., Any], name: str, category: str) -> Callable[..., Any]:
     kind = type(function)
-    if kind not in (FunctionType, BuiltinFunctionType) or kind is FunctionType and _is_numpys_protocol(function):
-        return (_TracedMethod if hasattr(kind, "__get__") and kind is not MethodType else _Traced)(function, name, category)
-    if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
-        return decorate(scope(name, category, 1), function)  # they stay what they are; each of their steps is a scope
+    if (
+        kind not in (FunctionType, BuiltinFunctionType)
+        or kind is FunctionType
+        and _is_numpys_protocol(function)
+    ):
+        return (_TracedMethod if hasattr(kind, "__get__") and kind is not MethodType else _Traced)(
+            function, name, category
+        )
+    if (
+        inspect.isgeneratorfunction(function)
+        or inspect.iscoroutinefunction(function)
+        or inspect.isasyncgenfunction(function)
+    ):
+        # they stay what they are; each of their steps is a scope
+        return decorate(scope(name, category, 1), function)
 
     @functools.wraps(function)
     def traced(*args: Any, **kwargs: Any) -> Any:
@@ -252,7 +301,11 @@ def _wrap(function: Callable[..., Any], name: str, category: str) -> Callable[..
 def _is_operator(value: Any) -> bool:
     """By its type alone: nothing of the object runs."""
     kind = type(value)
-    return kind in _FUNCTION_TYPES or f"{kind.__module__}.{kind.__name__}" in _FUNCTION_TYPE_NAMES or kind.__name__ in _COMPILED_TYPE_NAMES
+    return (
+        kind in _FUNCTION_TYPES
+        or f"{kind.__module__}.{kind.__name__}" in _FUNCTION_TYPE_NAMES
+        or kind.__name__ in _COMPILED_TYPE_NAMES
+    )
 
 
 def _is_wrapper(value: Any) -> bool:
@@ -260,7 +313,8 @@ def _is_wrapper(value: Any) -> bool:
 
 
 def _get(module: ModuleType, name: str) -> Any:
-    """None where it cannot be had: what is made when it is asked for may need what is not installed."""
+    """None where it cannot be had: what is made when it is asked for may need what is not
+    installed."""
     try:
         return getattr(module, name)
     except Exception:
@@ -268,7 +322,11 @@ def _get(module: ModuleType, name: str) -> Any:
 
 
 def _public(module: ModuleType) -> Dict[str, Any]:
-    values = {n: _get(module, n) for n in _get(module, "__all__") or dir(module) if isinstance(n, str) and not n.startswith("_")}
+    values = {
+        n: _get(module, n)
+        for n in _get(module, "__all__") or dir(module)
+        if isinstance(n, str) and not n.startswith("_")
+    }
     return {n: v for n, v in values.items() if _is_operator(v)}
 
 
@@ -282,9 +340,12 @@ def _replace(module: ModuleType, values: Dict[str, Any], category: str) -> int:
                 continue
             wrapper = _wrappers.get(id(value))
             if wrapper is None:
-                own = getattr(value, "__name__", name)  # of several names (numpy.abs, numpy.absolute) the function's own
+                # of several names (numpy.abs, numpy.absolute) the function's own
+                own = getattr(value, "__name__", name)
                 shown = own if values.get(own) is value else name
-                wrapper = _wrappers[id(value)] = _Wrapper(value, f"{module.__name__}.{shown}", category)
+                wrapper = _wrappers[id(value)] = _Wrapper(
+                    value, f"{module.__name__}.{shown}", category
+                )
             wrapper.users += 1
             originals[name] = value
             replaced.append(name)
@@ -306,9 +367,14 @@ def _restore(module: ModuleType, originals: Dict[str, Any], names: List[str]) ->
             wrapper.end()
 
 
-def trace_module(module: ModuleType, names: Optional[Iterable[str]] = None, category: str = "operator") -> int:
-    """From here on calls of the module's public functions (or of those named) are scopes "module.function" with their inputs' shapes. Gives how many. What others have imported by ``from module import f`` before stays as it is, and so
-    do operators (a @ b), methods and callable objects that are no functions. A second time does nothing. untrace_module() takes it back. TypeError when it is no module, AttributeError for a name that it has not, ValueError for what
+def trace_module(
+    module: ModuleType, names: Optional[Iterable[str]] = None, category: str = "operator"
+) -> int:
+    """From here on calls of the module's public functions (or of those named) are scopes
+    "module.function" with their inputs' shapes. Gives how many. What others have imported by ``from
+    module import f`` before stays as it is, and so do operators (a @ b), methods and callable
+    objects that are no functions. A second time does nothing. untrace_module() takes it back.
+    TypeError when it is no module, AttributeError for a name that it has not, ValueError for what
     prof itself and the interpreter need, and for what asks who calls it."""
     if not isinstance(module, ModuleType):
         raise TypeError(f"trace_module() takes a module, not {module!r}")
@@ -316,8 +382,12 @@ def trace_module(module: ModuleType, names: Optional[Iterable[str]] = None, cate
     if top in _NOT_TRACED:
         raise ValueError(f"trace_module() cannot trace {module.__name__}: prof itself calls it")
     if top in _ASK_FOR_CALLER:
-        raise ValueError(f"trace_module() cannot trace {module.__name__}: its functions ask for the one that calls them, and would find prof")
-    values = _public(module) if names is None else {name: getattr(module, name) for name in names}  # without the lock: it may import
+        raise ValueError(
+            f"trace_module() cannot trace {module.__name__}: its functions ask for the one that "
+            f"calls them, and would find prof"
+        )
+    # without the lock: it may import
+    values = _public(module) if names is None else {name: getattr(module, name) for name in names}
     with _lock:
         return _replace(module, values, category)
 

@@ -1,4 +1,5 @@
-"""Who recorded: names of threads and of the process, and the rank, as traces and tables show them."""
+"""Who recorded: names of threads and of the process, and the rank, as traces and tables show
+them."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ is_rank_said = False
 
 
 def set_thread_name(name: Optional[str] = None) -> None:
-    """Of the calling thread; None: as threading calls it. Cut at 63 bytes; the last one wins. TypeError, ValueError."""
+    """Of the calling thread; None: as threading calls it. Cut at 63 bytes; the last one wins.
+    TypeError, ValueError."""
     if name is None:
         import threading
 
@@ -25,7 +27,9 @@ def set_process_name(name: str) -> None:
 
 
 def set_rank(rank: int, world_size: int) -> None:
-    """Of this process among many; by default from RANK and WORLD_SIZE, or what SLURM, Open MPI and PMI say, and under prof.torch.observe() what torch.distributed says. ValueError unless 0 <= rank < world_size."""
+    """Of this process among many; by default from RANK and WORLD_SIZE, or what SLURM, Open MPI and
+    PMI say, and under prof.torch.observe() what torch.distributed says. ValueError unless 0 <= rank
+    < world_size."""
     for what, value in (("rank", rank), ("world_size", world_size)):
         if not isinstance(value, int):
             raise TypeError(f"{what} must be an int, not {value!r}")

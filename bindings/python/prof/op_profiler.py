@@ -1,4 +1,5 @@
-"""RAF's operator profiler, and prof's own: what one operator costs, in us, its workspace in bytes, and whether to believe it (<prof/op.h>)."""
+"""RAF's operator profiler, and prof's own: what one operator costs, in us, its workspace in bytes,
+and whether to believe it (<prof/op.h>)."""
 
 from __future__ import annotations
 
@@ -15,7 +16,17 @@ from ._library import C, Owner, encoded, sized, whole
 from .device import Device
 from .memory_profiler import Number
 
-DOUBTS = {1: "not converged", 2: "noisy", 4: "drifting", 8: "two modes", 16: "throttled", 32: "too short for the timer", 64: "time over", 128: "few samples", 256: "device throttled"}
+DOUBTS = {
+    1: "not converged",
+    2: "noisy",
+    4: "drifting",
+    8: "two modes",
+    16: "throttled",
+    32: "too short for the timer",
+    64: "time over",
+    128: "few samples",
+    256: "device throttled",
+}
 WORKSPACE_SOURCES = ("unknown", "said", "told", "vendor")
 OPS_MOST = 1024  # in turn
 WORKSPACE_MOST = 1 << 56  # bytes: no device has more
@@ -24,9 +35,12 @@ _CFunction: Any = getattr(ctypes, "_CFuncPtr")  # noqa: B009 (typeshed does not 
 
 
 class Op:
-    """An operator: a callable and what it is called with; or a C function ``int f(void *user)`` by ctypes, which is then called without Python in between. prepare and cleanup are called once, before and after; workspace gives its
-    bytes, and is part of the key. Without a key it is known by the callable (a function by its name and code, an object by itself) and by its arguments: arrays by dtype and shape, plain values by what they are. What a function calls is not looked at: give
-    a key, or no_reuse, when that has changed."""
+    """An operator: a callable and what it is called with; or a C function ``int f(void *user)`` by
+    ctypes, which is then called without Python in between. prepare and cleanup are called once,
+    before and after; workspace gives its bytes, and is part of the key. Without a key it is known
+    by the callable (a function by its name and code, an object by itself) and by its arguments:
+    arrays by dtype and shape, plain values by what they are. What a function calls is not looked
+    at: give a key, or no_reuse, when that has changed."""
 
     def __init__(
         self,
@@ -49,11 +63,15 @@ class Op:
         self.error: Optional[BaseException] = None
 
     def __repr__(self) -> str:
-        given = [name for name in ("prepare", "cleanup", "workspace") if getattr(self, name) is not None]
+        given = [
+            name for name in ("prepare", "cleanup", "workspace") if getattr(self, name) is not None
+        ]
         return f"<Op {self.key}{', with ' if given else ''}{', '.join(given)}>"
 
     def _guard(self, call: Callable[[], Any]) -> Callable[[Any], int]:
-        """What C may call with one argument: the send() of a generator that waits inside its ``try``. A function would be entered before its ``try`` is, and a signal's handler that raises there raises into C, where it is lost."""
+        """What C may call with one argument: the send() of a generator that waits inside its
+        ``try``. A function would be entered before its ``try`` is, and a signal's handler that
+        raises there raises into C, where it is lost."""
         loop = self._loop(call)
         next(loop)
         return loop.send
@@ -98,7 +116,8 @@ class Op:
 
 
 class Result(Owner):
-    """What a measurement found. Fields of prof_op_info are attributes: median_us, median_low_us, mean_us, workspace_bytes, ..."""
+    """What a measurement found. Fields of prof_op_info are attributes: median_us, median_low_us,
+    mean_us, workspace_bytes, ..."""
 
     def __init__(self, pointer: ctypes.c_void_p, key: str) -> None:
         self._pointer = pointer
@@ -115,7 +134,9 @@ class Result(Owner):
         from difflib import get_close_matches
 
         near = get_close_matches(name, [*names, "samples", "doubts", "key"], 1)
-        raise AttributeError(f"a Result has no attribute {name!r}{f'; did you mean {near[0]!r}?' if near else ''}")
+        raise AttributeError(
+            f"a Result has no attribute {name!r}{f'; did you mean {near[0]!r}?' if near else ''}"
+        )
 
     def __dir__(self) -> List[str]:
         return [*super().__dir__(), *self.info._names()]
@@ -134,7 +155,8 @@ class Result(Owner):
 
     @property
     def workspace_source(self) -> str:
-        """How workspace_bytes is known: "said" by the Op, "told" by its allocator, by the "vendor"'s library (vendor_memory=1); "unknown"."""
+        """How workspace_bytes is known: "said" by the Op, "told" by its allocator, by the
+        "vendor"'s library (vendor_memory=1); "unknown"."""
         return WORKSPACE_SOURCES[self.info.workspace_source]
 
     def __str__(self) -> str:
@@ -152,7 +174,17 @@ class Result(Owner):
             pass
 
 
-_WHY = {1: "had not converged", 2: "was noisy", 4: "was drifting", 8: "had two modes", 16: "was throttled", 32: "was too short for the timer", 64: "ran out of time", 128: "had few samples", 256: "had its device held down"}
+_WHY = {
+    1: "had not converged",
+    2: "was noisy",
+    4: "was drifting",
+    8: "had two modes",
+    16: "was throttled",
+    32: "was too short for the timer",
+    64: "ran out of time",
+    128: "had few samples",
+    256: "had its device held down",
+}
 
 
 def _times(ratio: float) -> str:
@@ -160,19 +192,33 @@ def _times(ratio: float) -> str:
 
 
 class Comparison:
-    """The second against the first: order is "faster", "slower", "same" or "unclear"; ratio is second to first, with its interval of 95 %."""
+    """The second against the first: order is "faster", "slower", "same" or "unclear"; ratio is
+    second to first, with its interval of 95 %."""
 
-    def __init__(self, found: s.OpComparison, first_doubts: int = 0, second_doubts: int = 0) -> None:
+    def __init__(
+        self, found: s.OpComparison, first_doubts: int = 0, second_doubts: int = 0
+    ) -> None:
         self.order = ORDERS[found.order]
         self.ratio, self.ratio_low, self.ratio_high = found.ratio, found.ratio_low, found.ratio_high
         self.is_paired = bool(found.is_paired)
         self.doubts = [text for bit, text in DOUBTS.items() if found.doubts & bit]
-        self._why = [f"the {who} {text}" for who, doubts in (("first", first_doubts), ("second", second_doubts)) for bit, text in _WHY.items() if found.doubts & doubts & bit]
+        self._why = [
+            f"the {who} {text}"
+            for who, doubts in (("first", first_doubts), ("second", second_doubts))
+            for bit, text in _WHY.items()
+            if found.doubts & doubts & bit
+        ]
 
     def __str__(self) -> str:
-        """Who takes how long, and why that is not to be believed, if it is not: "unclear: the second takes 31.16 times as long (31.10 to 31.23), but the first was drifting"."""
+        """Who takes how long, and why that is not to be believed, if it is not: "unclear: the
+        second takes 31.16 times as long (31.10 to 31.23), but the first was drifting"."""
         has_interval = math.isfinite(self.ratio_high)
-        text = f"{self.order}: the second takes {_times(self.ratio)} times as long ({_times(self.ratio_low)} to {_times(self.ratio_high)})" if has_interval else f"{self.order}: the second takes {_times(self.ratio)} times as long"
+        text = (
+            f"{self.order}: the second takes {_times(self.ratio)} times as long "
+            f"({_times(self.ratio_low)} to {_times(self.ratio_high)})"
+            if has_interval
+            else f"{self.order}: the second takes {_times(self.ratio)} times as long"
+        )
         if self.order != "unclear":
             return text
         return f"{text}, but {' and '.join(self._why) or ('both are possible' if has_interval else 'there are too few samples')}"
@@ -194,11 +240,19 @@ def _raise(ops: Sequence[Op], status: int) -> None:
 
 
 @contextlib.contextmanager
-def _timed(op: Op, for_c: s.Op, stream: Optional[int], flush: Optional[Callable[[], Any]] = None, cold: Optional[Callable[[], Any]] = None) -> Iterator[None]:
+def _timed(
+    op: Op,
+    for_c: s.Op,
+    stream: Optional[int],
+    flush: Optional[Callable[[], Any]] = None,
+    cold: Optional[Callable[[], Any]] = None,
+) -> Iterator[None]:
     """Of a stream: by the device's own clock."""
     if stream is None:
         if flush is not None or cold is not None:
-            raise TypeError(f"{'flush' if flush is not None else 'cold'} is a stream's: give stream, too")
+            raise TypeError(
+                f"{'flush' if flush is not None else 'cold'} is a stream's: give stream, too"
+            )
         yield
         return
     of = sized(s.OpStream, device=for_c.device, stream=whole(stream, "stream", 0, (1 << 64) - 1))
@@ -215,7 +269,9 @@ def _timed(op: Op, for_c: s.Op, stream: Optional[int], flush: Optional[Callable[
         C.prof_op_timer_destroy(timer)
 
 
-def _options(warmup: Optional[int], exec: Optional[int], repeat: Optional[int], more: Dict[str, Any]) -> s.OpOptions:
+def _options(
+    warmup: Optional[int], exec: Optional[int], repeat: Optional[int], more: Dict[str, Any]
+) -> s.OpOptions:
     for name, value in (("warmup", warmup), ("exec", exec), ("repeat", repeat)):
         if value is not None and not isinstance(value, int):
             raise TypeError(f"{name} must be an int, not {value!r}")
@@ -231,11 +287,25 @@ def _options(warmup: Optional[int], exec: Optional[int], repeat: Optional[int], 
             given["time_limit_ns"] = int(_real(given.pop(name), name, 0, 1e9) * 1e9)
         elif name == "precision":
             given[name] = _real(value, name, 0, 1)
-        elif name in ("least_ns", "time_limit_ns", "repeat_all", "no_reuse", "vendor_memory", "open_meters"):
+        elif name in (
+            "least_ns",
+            "time_limit_ns",
+            "repeat_all",
+            "no_reuse",
+            "vendor_memory",
+            "open_meters",
+        ):
             given[name] = whole(value, name, 0, (1 << 64) - 1 if name.endswith("_ns") else 1)
         else:
             raise TypeError(f"unexpected argument {name!r}")
-    return sized(s.OpOptions, warmup=warmup or 0, exec=exec or 0, repeat=repeat or 0, no_warmup=int(warmup == 0), **given)
+    return sized(
+        s.OpOptions,
+        warmup=warmup or 0,
+        exec=exec or 0,
+        repeat=repeat or 0,
+        no_warmup=int(warmup == 0),
+        **given,
+    )
 
 
 def _real(value: Any, name: str, least: float, most: float) -> float:
@@ -262,13 +332,23 @@ def profile(
     cold: Optional[Callable[[], Any]] = None,
     **more: Any,
 ) -> Result:
-    """Measures an Op or a callable until its median is known to 1 %, or a limit is reached; a result of the same key and options that is kept is handed out again. More: time_limit_s (1), precision (0.01), caches ("warm" or "cold"),
-    no_reuse, repeat_all, least_ns, vendor_memory (1: the workspace is what CUDA hands out in the first run, by CUPTI), open_meters (1: NVML is opened, to see what holds the device down). stream: what the callable enqueues on (a number as C has it: a cl_command_queue's address): the device itself then says the time; flush() sends what is on it to the device, where a driver needs that; cold() enqueues what writes over its caches, before each sample of caches="cold": without it the host's alone are cold, and the result's is_device_warm is 1. What the callable raises is raised. A Python callable's time by the host has the way from C to Python in it, about 1 us."""
+    """Measures an Op or a callable until its median is known to 1 %, or a limit is reached; a
+    result of the same key and options that is kept is handed out again. More: time_limit_s (1),
+    precision (0.01), caches ("warm" or "cold"), no_reuse, repeat_all, least_ns, vendor_memory (1:
+    the workspace is what CUDA hands out in the first run, by CUPTI), open_meters (1: NVML is
+    opened, to see what holds the device down). stream: what the callable enqueues on (a number as C
+    has it: a cl_command_queue's address): the device itself then says the time; flush() sends what
+    is on it to the device, where a driver needs that; cold() enqueues what writes over its caches,
+    before each sample of caches="cold": without it the host's alone are cold, and the result's
+    is_device_warm is 1. What the callable raises is raised. A Python callable's time by the host
+    has the way from C to Python in it, about 1 us."""
     what = _op(op)
     for_c, out = what._for_c(_device.of(device)), ctypes.c_void_p()
     options = _options(warmup, exec, repeat, more)
     with _timed(what, for_c, stream, flush, cold):
-        _raise([what], C.prof_op_profile(ctypes.byref(for_c), ctypes.byref(options), ctypes.byref(out)))
+        _raise(
+            [what], C.prof_op_profile(ctypes.byref(for_c), ctypes.byref(options), ctypes.byref(out))
+        )
     return Result(out, what.key)
 
 
@@ -284,7 +364,8 @@ def profile_in_turn(
     cold: Optional[Callable[[], Any]] = None,
     **more: Any,
 ) -> List[Result]:
-    """Several in alternation, for compare(): 1 to 1024. stream, flush, cold: as profile()'s, one stream for all. ValueError."""
+    """Several in alternation, for compare(): 1 to 1024. stream, flush, cold: as profile()'s, one
+    stream for all. ValueError."""
     all_ops = [_op(o) for o in ops]
     if not 1 <= len(all_ops) <= OPS_MOST:
         raise ValueError(f"profile_in_turn() takes 1 to {OPS_MOST} operators, not {len(all_ops)}")
@@ -299,11 +380,22 @@ def profile_in_turn(
 
 
 def compare(first: Result, second: Result, threshold: float = 0.02) -> Comparison:
-    """Is the second faster? threshold is the share that does not matter. TypeError for anything but Results, ValueError for results of different caches."""
+    """Is the second faster? threshold is the share that does not matter. TypeError for anything but
+    Results, ValueError for results of different caches."""
     if not isinstance(first, Result) or not isinstance(second, Result):
-        raise TypeError(f"compare() takes two Results, of profile() or profile_in_turn(), not {first!r} and {second!r}")
+        raise TypeError(
+            f"compare() takes two Results, of profile() or profile_in_turn(), not {first!r} and "
+            f"{second!r}"
+        )
     found = sized(s.OpComparison)
-    C.check(C.prof_op_compare(first._pointer, second._pointer, _real(threshold, "threshold", 0, 1), ctypes.byref(found)))
+    C.check(
+        C.prof_op_compare(
+            first._pointer,
+            second._pointer,
+            _real(threshold, "threshold", 0, 1),
+            ctypes.byref(found),
+        )
+    )
     return Comparison(found, first.info.doubts, second.info.doubts)
 
 
@@ -320,7 +412,9 @@ def _positive(**counts: int) -> None:
         if not isinstance(value, int):
             raise TypeError(f"{name} must be an int, not {value!r}")
         if value < (0 if name == "warmup" else 1):
-            raise ValueError(f"{name} must be {0 if name == 'warmup' else 1} or more, not {value!r}")
+            raise ValueError(
+                f"{name} must be {0 if name == 'warmup' else 1} or more, not {value!r}"
+            )
 
 
 def _is_nothing(expr: Any) -> bool:
@@ -328,7 +422,13 @@ def _is_nothing(expr: Any) -> bool:
     return not isinstance(expr, Op) and not callable(expr)
 
 
-def Profile(expr: Any, device: Union[Device, str] = "cpu", warmup: int = 10, exec_number: int = 10, repeat: int = 1) -> Dict[str, Any]:  # noqa: N802
+def Profile(  # noqa: N802
+    expr: Any,
+    device: Union[Device, str] = "cpu",
+    warmup: int = 10,
+    exec_number: int = 10,
+    repeat: int = 1,
+) -> Dict[str, Any]:
     """Measures one operator, as RAF's Profile().
 
     Returns {"latency": `repeat` samples in us, "workspace_size": bytes}. A sample is the mean of
@@ -340,7 +440,15 @@ def Profile(expr: Any, device: Union[Device, str] = "cpu", warmup: int = 10, exe
     _device.of(device)  # it is checked for nothing as well
     if _is_nothing(expr):
         return {"latency": [Number(0)] * repeat, "workspace_size": Number(0)}
-    result = profile(expr, device, warmup=warmup, exec=exec_number, repeat=repeat, repeat_all=1, time_limit_ns=(1 << 63))
+    result = profile(
+        expr,
+        device,
+        warmup=warmup,
+        exec=exec_number,
+        repeat=repeat,
+        repeat_all=1,
+        time_limit_ns=(1 << 63),
+    )
     return _latency(result)
 
 
@@ -463,7 +571,19 @@ def GetCacheSize(device: Union[Device, str, None] = None) -> int:  # noqa: N802
     return int(C.prof_op_cache_count(of)) + _groups.count(device)
 
 
-__all__ = ["Comparison", "GetCacheSize", "Op", "Profile", "ProfileGroup", "ResetCache", "Result", "compare", "open_cache", "profile", "profile_in_turn"]
+__all__ = [
+    "Comparison",
+    "GetCacheSize",
+    "Op",
+    "Profile",
+    "ProfileGroup",
+    "ResetCache",
+    "Result",
+    "compare",
+    "open_cache",
+    "profile",
+    "profile_in_turn",
+]
 
 
 def __dir__() -> List[str]:

@@ -1,4 +1,6 @@
-"""RAF's latency profiler: start, stop, clear, get, dump, get_duration; for the whole process, whoever records into it. Beside them stand the names of torch.profiler, for code that says ``prof.profiler.profile``."""
+"""RAF's latency profiler: start, stop, clear, get, dump, get_duration; for the whole process,
+whoever records into it. Beside them stand the names of torch.profiler, for code that says
+``prof.profiler.profile``."""
 
 from __future__ import annotations
 
@@ -28,7 +30,8 @@ def start(prof_level: int = 1) -> None:
 
 
 def stop() -> None:
-    """Records no more what start() began. A second time does nothing, as in RAF. Profiles go on: each ends by itself."""
+    """Records no more what start() began. A second time does nothing, as in RAF. Profiles go on:
+    each ends by itself."""
     status = C.prof_stop()
     if status != NOT_RUNNING:
         C.check(status)
@@ -97,7 +100,9 @@ def _name(value: Any, what: str) -> None:
 
 
 def get_duration(data: Dict[str, Any], event: str, category: Optional[str] = None) -> float:
-    """The duration of the event of that name (and category, unless None) in ms, as RAF's: of what get() gave. ValueError when there is none, or more than one (RAF asserts): see total(). TypeError for other data."""
+    """The duration of the event of that name (and category, unless None) in ms, as RAF's: of what
+    get() gave. ValueError when there is none, or more than one (RAF asserts): see total().
+    TypeError for other data."""
     begins, ends = [], []
     try:
         for e in data["traceEvents"]:
@@ -124,15 +129,37 @@ def total(event: str, category: Optional[str] = None) -> Tuple[float, int]:
     if category is not None:
         _name(category, "category")
     ns, count = ctypes.c_uint64(), ctypes.c_uint64()
-    C.check(C.prof_get_duration(encoded(event, "event"), None if category is None else encoded(category, "category"), ctypes.byref(ns), ctypes.byref(count)))
+    C.check(
+        C.prof_get_duration(
+            encoded(event, "event"),
+            None if category is None else encoded(category, "category"),
+            ctypes.byref(ns),
+            ctypes.byref(count),
+        )
+    )
     return ns.value / 1e6, count.value
 
 
-_TORCH = ("profile", "schedule", "record_function", "ProfilerAction", "ProfilerActivity", "supported_activities", "tensorboard_trace_handler")
+_TORCH = (
+    "profile",
+    "schedule",
+    "record_function",
+    "ProfilerAction",
+    "ProfilerActivity",
+    "supported_activities",
+    "tensorboard_trace_handler",
+)
 
 if TYPE_CHECKING:
     from ._scope import record_function
-    from .session import ProfilerAction, ProfilerActivity, profile, schedule, supported_activities, tensorboard_trace_handler
+    from .session import (
+        ProfilerAction,
+        ProfilerActivity,
+        profile,
+        schedule,
+        supported_activities,
+        tensorboard_trace_handler,
+    )
 
 __all__ = [
     "clear",

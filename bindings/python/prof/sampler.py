@@ -1,4 +1,5 @@
-"""Power, memory used, utilisation and the like of devices and of the host, read at an interval: counters of the trace, and a CSV file. What can be read stands in docs/devices.md."""
+"""Power, memory used, utilisation and the like of devices and of the host, read at an interval:
+counters of the trace, and a CSV file. What can be read stands in docs/devices.md."""
 
 from __future__ import annotations
 
@@ -14,11 +15,20 @@ MODES = {"all": 0, "power": 1, "vram": 2, "utilisation": 3, "clock": 4}
 
 
 class Sampler:
-    """Samples while it is open; one at a time in a process. As a context manager, or by start() and stop(). What it reads stands in the trace while something is recorded.
+    """Samples while it is open; one at a time in a process. As a context manager, or by start() and
+    stop(). What it reads stands in the trace while something is recorded.
 
-    interval: seconds, 0.001 and more; devices: "all", the back ends' numbers, "0,1", or "host", its own meters alone; mode: a key of MODES; csv: a file's path, which is there when it has stopped, in modes "power" and "vram" as madengine writes it. ValueError."""
+    interval: seconds, 0.001 and more; devices: "all", the back ends' numbers, "0,1", or "host", its
+    own meters alone; mode: a key of MODES; csv: a file's path, which is there when it has stopped,
+    in modes "power" and "vram" as madengine writes it. ValueError."""
 
-    def __init__(self, interval: float = 0.1, devices: str = "all", mode: str = "all", csv: Optional[Union[str, "os.PathLike[str]"]] = None) -> None:
+    def __init__(
+        self,
+        interval: float = 0.1,
+        devices: str = "all",
+        mode: str = "all",
+        csv: Optional[Union[str, "os.PathLike[str]"]] = None,
+    ) -> None:
         if mode not in MODES:
             raise ValueError(f"mode must be one of {', '.join(MODES)}, not {mode!r}")
         if isinstance(interval, bool) or not isinstance(interval, (int, float)):
@@ -30,14 +40,22 @@ class Sampler:
         self._pid = 0  # that it was started in
 
     def start(self) -> None:
-        """LookupError where nothing of that kind can be read here, with the reason; RuntimeError when a sampler runs already; OSError and its kin for the file; ValueError for the devices."""
-        options = sized(s.SamplerOptions, interval_ns=round(self.interval * 1e9), devices=encoded(self.devices, "devices"), mode=MODES[self.mode])
+        """LookupError where nothing of that kind can be read here, with the reason; RuntimeError
+        when a sampler runs already; OSError and its kin for the file; ValueError for the
+        devices."""
+        options = sized(
+            s.SamplerOptions,
+            interval_ns=round(self.interval * 1e9),
+            devices=encoded(self.devices, "devices"),
+            mode=MODES[self.mode],
+        )
         options.csv_path = None if self.csv is None else encoded(self.csv, "path")
         _check(C.prof_sampler_start(ctypes.byref(options)))
         self._pid = os.getpid()
 
     def stop(self) -> None:
-        """The file gets its name. RuntimeError when it does not run, or a back end has not answered for 100 ms: the file comes when it does; OSError and its kin."""
+        """The file gets its name. RuntimeError when it does not run, or a back end has not answered
+        for 100 ms: the file comes when it does; OSError and its kin."""
         _check(C.prof_sampler_stop())
 
     def state(self) -> s.SamplerState:
@@ -57,7 +75,8 @@ class Sampler:
 
 
 def _check(status: int) -> None:
-    """C has one status for a meter and for a folder that are not there, and words of its own for what is not about captures."""
+    """C has one status for a meter and for a folder that are not there, and words of its own for
+    what is not about captures."""
     if status >= 0:
         return
     said = C.prof_last_error().decode(errors="replace")

@@ -1,5 +1,7 @@
-"""torch.profiler's face: profile, schedule, ProfilerAction, ProfilerActivity, tensorboard_trace_handler. What is recorded is the process's one capture; a profile is a stretch of its time, so several may be open at once, and a
-runtime in C that records into it stands in the same tables."""
+"""torch.profiler's face: profile, schedule, ProfilerAction, ProfilerActivity,
+tensorboard_trace_handler. What is recorded is the process's one capture; a profile is a stretch of
+its time, so several may be open at once, and a runtime in C that records into it stands in the same
+tables."""
 
 from __future__ import annotations
 
@@ -13,7 +15,20 @@ import warnings
 import weakref
 from os import getpid, urandom  # by name: a program may have traced the modules
 from time import monotonic_ns, time_ns
-from typing import Any, Callable, Dict, Iterable, List, NamedTuple, NoReturn, Optional, Set, Tuple, Type, TypeVar
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    Iterable,
+    List,
+    NamedTuple,
+    NoReturn,
+    Optional,
+    Set,
+    Tuple,
+    Type,
+    TypeVar,
+)
 
 from . import _activities, _arguments, _torch_group, tables
 from . import _structs as s
@@ -67,7 +82,9 @@ Schedule = Callable[[int], ProfilerAction]
 
 
 def supported_activities() -> Set[ProfilerActivity]:
-    """What can be recorded here: CPU, and by torch's names the devices of back ends that work (CUDA, which HIP's are, too; PrivateUse1 for others as OpenCL). Looks for the vendors' libraries, some ms each the first time."""
+    """What can be recorded here: CPU, and by torch's names the devices of back ends that work
+    (CUDA, which HIP's are, too; PrivateUse1 for others as OpenCL). Looks for the vendors'
+    libraries, some ms each the first time."""
     from .device import TYPES, backends
 
     working = {state.device_type for state in backends() if state.result == 0}
@@ -80,18 +97,38 @@ def supported_activities() -> Set[ProfilerActivity]:
     return found
 
 
-def schedule(*, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0, skip_first_wait: int = 0) -> Schedule:
-    """After skip_first steps, cycles of wait, warmup and active steps; the last active one says RECORD_AND_SAVE. repeat 0: for as long as it goes; skip_first_wait 1: the first cycle does not wait. AssertionError (a ValueError, too)
-    for negative counts and for active 0, as torch.profiler."""
-    for name, value in (("wait", wait), ("warmup", warmup), ("active", active), ("repeat", repeat), ("skip_first", skip_first)):
+def schedule(
+    *,
+    wait: int,
+    warmup: int,
+    active: int,
+    repeat: int = 0,
+    skip_first: int = 0,
+    skip_first_wait: int = 0,
+) -> Schedule:
+    """After skip_first steps, cycles of wait, warmup and active steps; the last active one says
+    RECORD_AND_SAVE. repeat 0: for as long as it goes; skip_first_wait 1: the first cycle does not
+    wait. AssertionError (a ValueError, too) for negative counts and for active 0, as
+    torch.profiler."""
+    for name, value in (
+        ("wait", wait),
+        ("warmup", warmup),
+        ("active", active),
+        ("repeat", repeat),
+        ("skip_first", skip_first),
+    ):
         if not (hasattr(value, "__index__") or hasattr(value, "__float__")):
             raise TypeError(f"{name} must be an int, not {short(value)} of {type(value).__name__}")
         if value < (1 if name == "active" else 0):
             raise ScheduleError(
-                f"Invalid profiler schedule arguments. Got wait={wait} (need >= 0), warmup={warmup} (need >= 0), active={active} (need > 0), repeat={repeat} (need >= 0), skip_first={skip_first} (need >= 0)."
+                f"Invalid profiler schedule arguments. Got wait={wait} (need >= 0), "
+                f"warmup={warmup} (need >= 0), active={active} (need > 0), repeat={repeat} (need "
+                f">= 0), skip_first={skip_first} (need >= 0)."
             )
     if warmup == 0:
-        warnings.warn("Profiler won't be using warmup, this can skew profiler results", stacklevel=2)
+        warnings.warn(
+            "Profiler won't be using warmup, this can skew profiler results", stacklevel=2
+        )
 
     def action(step: int) -> ProfilerAction:
         if step < 0:
@@ -137,9 +174,15 @@ def _warn_of_cleared_events() -> None:
         warnings.warn(_CLEARED, UserWarning, stacklevel=_outside())
 
 
-def tensorboard_trace_handler(dir_name: str, worker_name: Optional[str] = None, use_gzip: bool = False, use_python_export: bool = False) -> Callable[["profile"], None]:
-    """An on_trace_ready that writes "WORKER.NANOSECONDS.pt.trace.json" (and .gz) into a directory, which it makes; worker_name is "HOST_PID" by default. RuntimeError where the directory cannot be made. use_python_export changes
-    nothing. ValueError for a worker_name with a slash."""
+def tensorboard_trace_handler(
+    dir_name: str,
+    worker_name: Optional[str] = None,
+    use_gzip: bool = False,
+    use_python_export: bool = False,
+) -> Callable[["profile"], None]:
+    """An on_trace_ready that writes "WORKER.NANOSECONDS.pt.trace.json" (and .gz) into a directory,
+    which it makes; worker_name is "HOST_PID" by default. RuntimeError where the directory cannot be
+    made. use_python_export changes nothing. ValueError for a worker_name with a slash."""
     if not isinstance(dir_name, (str, os.PathLike)):
         raise TypeError(
             f"dir_name must be the path of a directory, a str, not {short(dir_name)} of "
@@ -147,7 +190,9 @@ def tensorboard_trace_handler(dir_name: str, worker_name: Optional[str] = None, 
         )
     worker_name = str(worker_name) if worker_name else None
     if worker_name is not None and os.path.basename(worker_name) != worker_name:
-        raise ValueError(f"worker_name is part of a file's name, and has no slash: {short(worker_name)}")
+        raise ValueError(
+            f"worker_name is part of a file's name, and has no slash: {short(worker_name)}"
+        )
 
     def handler(prof: "profile") -> None:
         try:
@@ -157,7 +202,11 @@ def tensorboard_trace_handler(dir_name: str, worker_name: Optional[str] = None, 
         import socket
 
         worker = worker_name or f"{socket.gethostname()}_{getpid()}"
-        prof.export_chrome_trace(os.path.join(dir_name, f"{worker}.{time_ns()}.pt.trace.json" + (".gz" if use_gzip else "")))
+        prof.export_chrome_trace(
+            os.path.join(
+                dir_name, f"{worker}.{time_ns()}.pt.trace.json" + (".gz" if use_gzip else "")
+            )
+        )
 
     return handler
 
@@ -174,8 +223,9 @@ _users: Dict[int, Tuple["weakref.ref[profile]", bool]] = {}
 
 
 def _wish(user: "profile", level: int) -> None:
-    """The profile records from here on; level 0: no more. C counts who does, and what the program has asked for itself. There is no lock here, which a signal's handler that raises could leave taken; where one has cut this short
-    in the very end of a profile, the next one finds it."""
+    """The profile records from here on; level 0: no more. C counts who does, and what the program
+    has asked for itself. There is no lock here, which a signal's handler that raises could leave
+    taken; where one has cut this short in the very end of a profile, the next one finds it."""
     if level:
         _users[id(user)] = (weakref.ref(user), user.with_stack)
     C.check(C.prof_level_want_with(id(user), level, user._devices))
@@ -192,12 +242,14 @@ def _set_stacks() -> None:
     while True:
         wanted = any(with_stack for _, with_stack in list(_users.values()))
         set_stack_frames(STACK_FRAMES if wanted else 0)
-        if wanted == any(with_stack for _, with_stack in list(_users.values())):  # else another thread came between
+        # else another thread came between
+        if wanted == any(with_stack for _, with_stack in list(_users.values())):
             return
 
 
 def _forget_users() -> None:
-    """In a forked child nobody records but who has begun there; what the process does stays as it is."""
+    """In a forked child nobody records but who has begun there; what the process does stays as it
+    is."""
     if _users:
         _users.clear()
         _set_stacks()
@@ -229,7 +281,8 @@ _RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 
 
 class profile(Owner):  # noqa: N801 (torch's name)
-    """Records the code inside, and what runs meanwhile on all threads. As a context manager, or by start() and stop().
+    """Records the code inside, and what runs meanwhile on all threads. As a context manager, or by
+    start() and stop().
 
     activities: with CPU alone, scopes. With a device's activity, also what devices record
     themselves: recording begins when all back ends are ready, or after one second. None: scopes,
@@ -248,7 +301,9 @@ class profile(Owner):  # noqa: N801 (torch's name)
     with_modules, and start() raises what observe() raises. with_modules has no effect without
     torch. docs/python.md lists what differs from torch.profiler.
 
-    Any thread may call it. A handler is called when the state has changed, without the lock: it may call start(), step() and stop(), and what it raises leaves the profile as it should be. In a forked child it has ended, in silence."""
+    Any thread may call it. A handler is called when the state has changed, without the lock: it may
+    call start(), step() and stop(), and what it raises leaves the profile as it should be. In a
+    forked child it has ended, in silence."""
 
     _has_window_marks = False
     """Do its traces end in Kineto's rows of a profile's begin and end?"""
@@ -284,7 +339,10 @@ class profile(Owner):  # noqa: N801 (torch's name)
         except TypeError:
             raise TypeError(f"level must be 1 or 2, not {level!r}") from None
         if level not in (1, 2):
-            raise ValueError(f"level must be 1 (kernels and operators) or 2 (also the runtime around them), not {level!r}")
+            raise ValueError(
+                f"level must be 1 (kernels and operators) or 2 (also the runtime around them), not "
+                f"{level!r}"
+            )
         self.level = level
         self._chosen = {ProfilerActivity.CPU}
         self.activities: Set[Any] = set(self._chosen)
@@ -298,12 +356,22 @@ class profile(Owner):  # noqa: N801 (torch's name)
                 words = f"activities: of {', '.join(ignored)} all types are recorded"
                 warnings.warn(words, UserWarning, stacklevel=_outside())
         if use_cuda is not None:
-            warnings.warn("use_cuda is deprecated, use activities argument instead", FutureWarning, stacklevel=2)
+            warnings.warn(
+                "use_cuda is deprecated, use activities argument instead",
+                FutureWarning,
+                stacklevel=2,
+            )
             self._choose(ProfilerActivity.CUDA, use_cuda)
         if not self._chosen and not left_out:
             raise ScheduleError("No valid profiler activities found")
         is_default = activities is None and use_cuda is None
-        self._devices = DEVICES_DEFAULT if is_default else DEVICES_RECORDS if self._chosen - {ProfilerActivity.CPU} else DEVICES_SCOPES
+        self._devices = (
+            DEVICES_DEFAULT
+            if is_default
+            else DEVICES_RECORDS
+            if self._chosen - {ProfilerActivity.CPU}
+            else DEVICES_SCOPES
+        )
         self._devices_now, self._is_paused = self._devices, False  # of the cycle that is recorded
         schedule = _arguments.callback("schedule", schedule)
         self.with_flops = _arguments.flag("with_flops", with_flops)
@@ -320,7 +388,9 @@ class profile(Owner):  # noqa: N801 (torch's name)
         self.post_processing_timeout_s = _arguments.timeout(post_processing_timeout_s)
         self.on_trace_ready = _arguments.callback("on_trace_ready", on_trace_ready)
         self.record_steps = schedule is not None
-        self.schedule: Schedule = schedule if schedule is not None else lambda _: ProfilerAction.RECORD
+        self.schedule: Schedule = (
+            schedule if schedule is not None else lambda _: ProfilerAction.RECORD
+        )
         self.step_num = 0
         self.current_action = self._action_of(0)
         self._lock, self._pid = threading.RLock(), getpid()
@@ -329,12 +399,25 @@ class profile(Owner):  # noqa: N801 (torch's name)
         self._from_ns = 0
         self._observer: Any = None
         self._collections: Any = None
-        all_threads = experimental_config is not None and self._take_experimental(experimental_config)
+        all_threads = experimental_config is not None and self._take_experimental(
+            experimental_config
+        )
         if torch:
             from .torch import observe  # imports torch
 
-            self._observer = observe(self.record_shapes, self.profile_memory, self.with_stack, self.with_modules, profile_all_threads=all_threads)
-        self._functions_before, self._shows_functions, self._modules_before, self._shows_modules = 0, False, 0, False
+            self._observer = observe(
+                self.record_shapes,
+                self.profile_memory,
+                self.with_stack,
+                self.with_modules,
+                profile_all_threads=all_threads,
+            )
+        self._functions_before, self._shows_functions, self._modules_before, self._shows_modules = (
+            0,
+            False,
+            0,
+            False,
+        )
         self._operators_before, self._shows_operators = 0, False
         self._before = _Counts(0, 0, 0)
         self._forks_before = self._processes_before = 0
@@ -366,7 +449,9 @@ class profile(Owner):  # noqa: N801 (torch's name)
         action = self.schedule(step)
         found = _own(action, ProfilerAction)
         if found is None:
-            raise TypeError(f"the schedule says {action!r} for step {step}, which is no ProfilerAction")
+            raise TypeError(
+                f"the schedule says {action!r} for step {step}, which is no ProfilerAction"
+            )
         if found is ProfilerAction.DEVICE_STOPPED:
             raise ValueError(
                 f"the schedule says DEVICE_STOPPED for step {step}. "
@@ -412,7 +497,8 @@ class profile(Owner):  # noqa: N801 (torch's name)
             pass
 
     def _held(self) -> Any:
-        """The lock around its state. In a forked child a new one, since another thread may have held it, and the profile has ended: that recording is the parent's."""
+        """The lock around its state. In a forked child a new one, since another thread may have
+        held it, and the profile has ended: that recording is the parent's."""
         if self._pid != getpid():
             self._lock, self._pid = threading.RLock(), getpid()
             self._is_inherited = self._is_inherited or self._is_recording
@@ -423,10 +509,13 @@ class profile(Owner):  # noqa: N801 (torch's name)
         return self._lock
 
     def start(self) -> None:
-        """Begins with step 0; a second time, after a stop(), where the steps stand. RuntimeError when it has been started and not stopped."""
+        """Begins with step 0; a second time, after a stop(), where the steps stand. RuntimeError
+        when it has been started and not stopped."""
         with self._held():
             if self._is_open:
-                raise RuntimeError("this profile has been started already; stop() it first, or make another one")
+                raise RuntimeError(
+                    "this profile has been started already; stop() it first, or make another one"
+                )
             if self._observer is not None:
                 self._observer.check()
             self._is_open = self._has_started = True
@@ -439,13 +528,17 @@ class profile(Owner):  # noqa: N801 (torch's name)
                 raise
 
     def stop(self) -> None:
-        """Ends it; what has been recorded becomes the trace, and on_trace_ready is called, unless the schedule was not at it. A second time it does nothing. AssertionError without a start, unless the schedule does not begin with a recording, as torch.profiler's."""
+        """Ends it; what has been recorded becomes the trace, and on_trace_ready is called, unless
+        the schedule was not at it. A second time it does nothing. AssertionError without a start,
+        unless the schedule does not begin with a recording, as torch.profiler's."""
         with self._held():
             if not self._has_started and self.current_action is not ProfilerAction.NONE:
                 raise StateError(_NOT_STARTED)
-            if not self._is_open and not self._is_recording:  # recording alone: an interrupt has cut a stop() short
+            # recording alone: an interrupt has cut a stop() short
+            if not self._is_open and not self._is_recording:
                 if self._observer is not None:
-                    self._observer.stop()  # where another thread has stopped the profile, which could not stop this
+                    # where another thread has stopped the profile, which could not stop this
+                    self._observer.stop()
                 return
             self._is_open = False
             self._end_step()
@@ -493,7 +586,10 @@ class profile(Owner):  # noqa: N801 (torch's name)
         """The next step begins. Outside of start() and stop() it is counted, and nothing else."""
         try:
             with self._held():
-                before, self.current_action = self.current_action, self._action_of(self.step_num + 1)
+                before, self.current_action = (
+                    self.current_action,
+                    self._action_of(self.step_num + 1),
+                )
                 self.step_num += 1
                 self._end_step()
                 if not self.record_steps and self._is_recording:
@@ -519,8 +615,11 @@ class profile(Owner):  # noqa: N801 (torch's name)
             scope.__exit__(None, None, None)
 
     def _leave(self, before: ProfilerAction, now: Optional[ProfilerAction]) -> bool:
-        """Stops recording where that action is not to go on. Is there a trace for on_trace_ready?"""
-        is_saved = before is ProfilerAction.RECORD_AND_SAVE or (now is None and before is ProfilerAction.RECORD)
+        """Stops recording where that action is not to go on. Is there a trace for
+        on_trace_ready?"""
+        is_saved = before is ProfilerAction.RECORD_AND_SAVE or (
+            now is None and before is ProfilerAction.RECORD
+        )
         if before in _RECORDING and (is_saved or now not in _RECORDING):
             was_recording = self._is_recording
             if was_recording:
@@ -541,7 +640,8 @@ class profile(Owner):  # noqa: N801 (torch's name)
         self._end_wishes()
 
     def _end_wishes(self) -> None:
-        """Functions that stood open for the stacks end first: behind the recording's end they would count as lost."""
+        """Functions that stood open for the stacks end first: behind the recording's end they would
+        count as lost."""
         try:
             if self.execution_trace_observer is not None:
                 self.execution_trace_observer.stop()
@@ -553,8 +653,13 @@ class profile(Owner):  # noqa: N801 (torch's name)
             _wish(self, 0)
 
     def _start_recording(self, is_brief: bool = False) -> None:
-        trace_id = self.custom_trace_id_callback() if self.custom_trace_id_callback is not None else urandom(16).hex().upper()
-        if self._is_recording or not (self._is_open or is_brief):  # the callback has called start(), step() or stop()
+        trace_id = (
+            self.custom_trace_id_callback()
+            if self.custom_trace_id_callback is not None
+            else urandom(16).hex().upper()
+        )
+        # the callback has called start(), step() or stop()
+        if self._is_recording or not (self._is_open or is_brief):
             return
         try:
             self._devices_now, self._is_paused = self._devices, False
@@ -589,7 +694,9 @@ class profile(Owner):  # noqa: N801 (torch's name)
             return
         try:
             self._is_recording = False
-            self._shows_functions = self._shows_functions or functions.begun != self._functions_before
+            self._shows_functions = (
+                self._shows_functions or functions.begun != self._functions_before
+            )
             self._shows_modules = self._shows_modules or modules.begun != self._modules_before
             self._shows_operators = self._are_operators_shown(True)
             window = self._window(Trace.now(), to_ns)
@@ -600,7 +707,8 @@ class profile(Owner):  # noqa: N801 (torch's name)
         lost = window.lost
         if lost:
             warnings.warn(
-                f"{lost} scopes of this profile are not in it: {self.loss_text()}. {_advice(was_full=self._before.other > 0)}",
+                f"{lost} scopes of this profile are not in it: {self.loss_text()}. "
+                f"{_advice(was_full=self._before.other > 0)}",
                 RuntimeWarning,
                 stacklevel=_outside(),
             )
@@ -644,21 +752,37 @@ class profile(Owner):  # noqa: N801 (torch's name)
         with self._held():
             running = [self._window(Trace.now(), 0)] if self._is_recording else []
         if not self._cycles and not running:
-            raise StateError("the profile has ended: this process was forked from the one that it records" if self._is_inherited else "there is no trace yet: the profile has not recorded (see its schedule)")
+            raise StateError(
+                "the profile has ended: this process was forked from the one that it records"
+                if self._is_inherited
+                else "there is no trace yet: the profile has not recorded (see its schedule)"
+            )
         return self._cycles + running
 
     @property
     def trace(self) -> Trace:
-        """The capture as it was when the last recording ended. Beyond torch.profiler. AssertionError before that."""
+        """The capture as it was when the last recording ended. Beyond torch.profiler.
+        AssertionError before that."""
         window = self._windows()[-1]
         return window.whole or window.trace
 
     def key_averages(
-        self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False, include_python_functions: Optional[bool] = None
+        self,
+        group_by_input_shape: bool = False,
+        group_by_stack_n: int = 0,
+        group_by_overload_name: bool = False,
+        include_python_functions: Optional[bool] = None,
     ) -> EventList[FunctionEventAvg]:
-        """Scopes added up by name, and by input shapes and the innermost stack frames where asked for, in the order of their first calls. group_by_overload_name changes nothing: there are no overloads. include_python_functions: whether
-        traced functions are rows; None: those of trace_functions() are, those that are traced for stacks alone are not; calls of modules are with with_modules. AssertionError before anything was recorded."""
-        functions = self._are_functions_shown() if include_python_functions is None else bool(include_python_functions)
+        """Scopes added up by name, and by input shapes and the innermost stack frames where asked
+        for, in the order of their first calls. group_by_overload_name changes nothing: there are no
+        overloads. include_python_functions: whether traced functions are rows; None: those of
+        trace_functions() are, those that are traced for stacks alone are not; calls of modules are
+        with with_modules. AssertionError before anything was recorded."""
+        functions = (
+            self._are_functions_shown()
+            if include_python_functions is None
+            else bool(include_python_functions)
+        )
         if whole(group_by_stack_n, "group_by_stack_n", -FRAMES_MOST, FRAMES_MOST) < 0:
             return self.events().key_averages(  # as torch's: no groups
                 bool(group_by_input_shape), group_by_stack_n, group_by_overload_name, functions
@@ -693,16 +817,22 @@ class profile(Owner):  # noqa: N801 (torch's name)
     def _are_operators_shown(self, is_ending: bool = False) -> bool:
         """Whether PyTorch's were observed, by this profile or beside it."""
         is_recording = is_ending or self._is_recording
-        return self._shows_operators or (
-            is_recording and operators.begun != self._operators_before
-        )
+        return self._shows_operators or (is_recording and operators.begun != self._operators_before)
 
     def _are_functions_shown(self) -> bool:
-        return self._shows_functions or (self._is_recording and functions.begun != self._functions_before)
+        return self._shows_functions or (
+            self._is_recording and functions.begun != self._functions_before
+        )
 
     def _are_modules_shown(self) -> bool:
         """Of a profile that observes itself by its own word."""
-        return self.with_modules or (self._observer is None and (self._shows_modules or (self._is_recording and modules.begun != self._modules_before)))
+        return self.with_modules or (
+            self._observer is None
+            and (
+                self._shows_modules
+                or (self._is_recording and modules.begun != self._modules_before)
+            )
+        )
 
     def events(self) -> EventList[FunctionEvent]:
         """Each scope, by its start. With post_processing_timeout_s: of as many cycles as are begun
@@ -747,8 +877,9 @@ class profile(Owner):  # noqa: N801 (torch's name)
         )
 
     def export_chrome_trace(self, path: str, use_python_export: bool = False) -> None:
-        """Chrome JSON, compressed where the path ends in .gz; it opens in Perfetto, chrome://tracing and TensorBoard: of the last cycle. Written at C's rate; what is under the path is never half a file. use_python_export changes
-        nothing. OSError and its kin."""
+        """Chrome JSON, compressed where the path ends in .gz; it opens in Perfetto,
+        chrome://tracing and TensorBoard: of the last cycle. Written at C's rate; what is under the
+        path is never half a file. use_python_export changes nothing. OSError and its kin."""
         encoded(path, "path")
         window = self._windows()[-1]
         metadata = self._all_metadata(window.trace.info(), path)
@@ -776,17 +907,22 @@ class profile(Owner):  # noqa: N801 (torch's name)
         return {**found, **self._metadata}
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
-        """Stacks with a metric each, for flame graphs. RuntimeError (an AssertionError, too, as torch.profiler's) without with_stack."""
+        """Stacks with a metric each, for flame graphs. RuntimeError (an AssertionError, too, as
+        torch.profiler's) without with_stack."""
         if not self.with_stack:
             raise StateError("export_stacks() requires with_stack=True")
         self.key_averages(group_by_stack_n=STACK_FRAMES).export_stacks(path, metric)
 
     def export_memory_timeline(self, path: str, device: Optional[str] = None) -> NoReturn:
-        """torch.profiler's, deprecated there. NotImplementedError, which says what to do instead."""
+        """torch.profiler's, deprecated there. NotImplementedError, which says what to do
+        instead."""
         raise NotImplementedError(
-            "prof: there is no export_memory_timeline(), which torch has deprecated. With profile_memory=True, save the capture by "
-            "p.trace.dump('FILE.prof', 'capture') and run `prof memory FILE.prof` (--svg for a picture); of a GPU's allocator, "
-            "torch.cuda.memory._record_memory_history() and torch.cuda.memory._export_memory_snapshot()"
+            "prof: there is no export_memory_timeline(), which torch has deprecated. With "
+            "profile_memory=True, save the capture by "
+            "p.trace.dump('FILE.prof', 'capture') and run `prof memory FILE.prof` (--svg for a "
+            "picture); of a GPU's allocator, "
+            "torch.cuda.memory._record_memory_history() and "
+            "torch.cuda.memory._export_memory_snapshot()"
         )
 
     @property
@@ -800,16 +936,20 @@ class profile(Owner):  # noqa: N801 (torch's name)
     kineto_results = profiler
 
     def get_trace_id(self) -> Optional[str]:
-        """Another one each cycle: what custom_trace_id_callback gave, or 32 random digits. None before the first."""
+        """Another one each cycle: what custom_trace_id_callback gave, or 32 random digits. None
+        before the first."""
         return self._trace_id
 
     def set_custom_trace_id_callback(self, callback: Optional[Callable[[], str]]) -> None:
         """Who says the next cycles' ids."""
         self.custom_trace_id_callback = callback
 
-    def toggle_collection_dynamic(self, enable: bool, activities: Iterable[ProfilerActivity]) -> None:
-        """Records on for this profile, or not, while its schedule is at it; otherwise nothing happens. Of a device's activity alone: what devices record themselves. What the program or another profile records meanwhile is in this
-        one's stretch of time all the same."""
+    def toggle_collection_dynamic(
+        self, enable: bool, activities: Iterable[ProfilerActivity]
+    ) -> None:
+        """Records on for this profile, or not, while its schedule is at it; otherwise nothing
+        happens. Of a device's activity alone: what devices record themselves. What the program or
+        another profile records meanwhile is in this one's stretch of time all the same."""
         chosen = _chosen(activities)
         with self._held():
             if not self._is_recording or not chosen:
@@ -818,7 +958,11 @@ class profile(Owner):  # noqa: N801 (torch's name)
                 self._is_paused = not enable
             if chosen - {ProfilerActivity.CPU}:
                 self._devices_now = DEVICES_RECORDS if enable else DEVICES_SCOPES
-            C.check(C.prof_level_want_with(id(self), LEVEL_PAUSED if self._is_paused else self.level, self._devices_now))
+            C.check(
+                C.prof_level_want_with(
+                    id(self), LEVEL_PAUSED if self._is_paused else self.level, self._devices_now
+                )
+            )
 
     def add_metadata(self, key: str, value: str) -> None:
         """A text that the Chrome JSON has at its top."""
@@ -833,14 +977,17 @@ class profile(Owner):  # noqa: N801 (torch's name)
         try:
             _json().loads(value, parse_constant=_no_number)
         except (ValueError, RecursionError) as e:
-            raise ValueError(f"the metadata of {short(key)} is not JSON: {short(value)}: {e}") from None
+            raise ValueError(
+                f"the metadata of {short(key)} is not JSON: {short(value)}: {e}"
+            ) from None
         encoded(key, "key")
         self._metadata[key] = value
 
     preset_metadata_json = add_metadata_json
 
     def loss_text(self) -> str:
-        """One line: what is in the capture that the profile is a stretch of, what is not, and why; "no loss" when nothing is missing. Beyond torch.profiler."""
+        """One line: what is in the capture that the profile is a stretch of, what is not, and why;
+        "no loss" when nothing is missing. Beyond torch.profiler."""
         return self.trace.loss_text()
 
 
@@ -848,11 +995,21 @@ def _advice(was_full: bool) -> str:
     """What helps where the capture has no room: it depends on who has filled it."""
     if os.environ.get("PROF_MEMORY") == "1":
         return (
-            f"The capture {'was full before it began' if was_full else 'is full'}: with PROF_MEMORY=1 it takes each malloc() and free() from the program's begin on. Set PROF_MEMORY_MIN=4096, which leaves smaller blocks out, PROF_POLICY=ring, "
-            "in which the oldest give way, or a larger PROF_CAP_BYTES; or call prof.profiler.clear() just before the profile, which forgets what came before it"
+            f"The capture {'was full before it began' if was_full else 'is full'}: with "
+            f"PROF_MEMORY=1 it takes each malloc() and free() from the program's begin on. Set "
+            f"PROF_MEMORY_MIN=4096, which leaves smaller blocks out, PROF_POLICY=ring, "
+            "in which the oldest give way, or a larger PROF_CAP_BYTES; or call "
+            "prof.profiler.clear() just before the profile, which forgets what came before it"
         )
-    begin = "The capture was full before it began: prof.profiler.clear() forgets" if was_full else "Where the capture is full, record less at once (schedule, a shorter profile); prof.profiler.clear() forgets"
-    return f"{begin} what profiler.start() or memory_profiler.start() has left in it; or begin the process with PROF_LEVEL=1 and PROF_CAP_BYTES, or with PROF_POLICY=ring"
+    begin = (
+        "The capture was full before it began: prof.profiler.clear() forgets"
+        if was_full
+        else "Where the capture is full, record less at once (schedule, a shorter profile); prof.profiler.clear() forgets"
+    )
+    return (
+        f"{begin} what profiler.start() or memory_profiler.start() has left in it; or begin the "
+        f"process with PROF_LEVEL=1 and PROF_CAP_BYTES, or with PROF_POLICY=ring"
+    )
 
 
 def _is_memory_told() -> bool:
@@ -862,15 +1019,22 @@ def _is_memory_told() -> bool:
     found = sized(s.MemoryMax)
     import ctypes
 
-    return any(C.prof_memory_max_get(s.Device(code, index), 0, ctypes.byref(found)) == 0 for code in TYPES.values() for index in range(DEVICES_ASKED))
+    return any(
+        C.prof_memory_max_get(s.Device(code, index), 0, ctypes.byref(found)) == 0
+        for code in TYPES.values()
+        for index in range(DEVICES_ASKED)
+    )
 
 
 _NO_MEMORY = (
-    "profile_memory=True, and nothing tells prof of memory: the columns of memory have nothing to show. prof.profile(torch=True) records PyTorch's, `python3 -m prof run --profile-memory SCRIPT` records each malloc() and free(), "
+    "profile_memory=True, and nothing tells prof of memory: the columns of memory have nothing to "
+    "show. prof.profile(torch=True) records PyTorch's, `python3 -m prof run --profile-memory "
+    "SCRIPT` records each malloc() and free(), "
     "prof.memory_profiler's Pool and <prof/memory.h> what an allocator of your own hands out"
 )
 _NO_WORKERS = (
-    "a profile has the scopes of its own process alone, not those of a pool's workers. `python3 -m prof run -o FILE SCRIPT`, or PROF_LEVEL=1 and PROF_OUTPUT=FILE in the environment, "
+    "a profile has the scopes of its own process alone, not those of a pool's workers. `python3 -m "
+    "prof run -o FILE SCRIPT`, or PROF_LEVEL=1 and PROF_OUTPUT=FILE in the environment, "
     "makes a capture of each process, and `python3 -m prof table FILE...` adds them up"
 )
 
@@ -884,7 +1048,8 @@ def _outside() -> int:
 
 
 class _Counts(NamedTuple):
-    """Of a capture at one moment: what it holds, and what is not in it for want of room: of the words of prof_loss the first five, of which the second is a ring's, overwritten."""
+    """Of a capture at one moment: what it holds, and what is not in it for want of room: of the
+    words of prof_loss the first five, of which the second is a ring's, overwritten."""
 
     held: int
     overwritten: int
@@ -907,7 +1072,9 @@ def _counts_now() -> _Counts:
 
 def _lost_between(before: _Counts, now: _Counts) -> int:
     """A ring overwrites its oldest first: what stood in it before is none of the profile's."""
-    return max(now.overwritten - before.overwritten - before.held, 0) + max(now.other - before.other, 0)
+    return max(now.overwritten - before.overwritten - before.held, 0) + max(
+        now.other - before.other, 0
+    )
 
 
 def _no_number(word: str) -> NoReturn:
@@ -915,32 +1082,45 @@ def _no_number(word: str) -> NoReturn:
 
 
 def _json() -> Any:
-    """Loaded when it is needed: the import of this module is part of what a script's first scope costs."""
+    """Loaded when it is needed: the import of this module is part of what a script's first scope
+    costs."""
     import json
 
     return json
 
 
 def _own(value: Any, kind: Type[_Kind]) -> Optional[_Kind]:
-    """A member of prof's enumeration, or torch.profiler's of the same name in its place: who changes from one to the other has both for a while. None: neither."""
+    """A member of prof's enumeration, or torch.profiler's of the same name in its place: who
+    changes from one to the other has both for a while. None: neither."""
     if isinstance(value, kind):
         return value
-    return kind.__members__.get(str(getattr(value, "name", ""))) if type(value).__name__ == kind.__name__ else None
+    return (
+        kind.__members__.get(str(getattr(value, "name", "")))
+        if type(value).__name__ == kind.__name__
+        else None
+    )
 
 
 def _chosen(activities: Iterable[Any]) -> Set[ProfilerActivity]:
     """Of activities, and of dictionaries that have them as keys."""
     found = set()
-    for given in {key for item in activities for key in (item if isinstance(item, dict) else (item,))}:
+    for given in {
+        key for item in activities for key in (item if isinstance(item, dict) else (item,))
+    }:
         activity = _own(given, ProfilerActivity)
         if activity is None:
-            raise TypeError(f"activities are of ProfilerActivity, not {given!r}: prof.ProfilerActivity has {', '.join(ProfilerActivity.__members__)}")
+            raise TypeError(
+                f"activities are of ProfilerActivity, not {given!r}: prof.ProfilerActivity has "
+                f"{', '.join(ProfilerActivity.__members__)}"
+            )
         found.add(activity)
     return found
 
 
 def health() -> s.Health:
-    """How the profiler itself is: what was recorded and lost (lost_count, by reason: full, overwritten, disk, ...), room and cap in bytes, the clock and its error in ns, what a scope costs, threads, the capture's path."""
+    """How the profiler itself is: what was recorded and lost (lost_count, by reason: full,
+    overwritten, disk, ...), room and cap in bytes, the clock and its error in ns, what a scope
+    costs, threads, the capture's path."""
     found = sized(s.Health)
     import ctypes
 
@@ -948,7 +1128,17 @@ def health() -> s.Health:
     return found
 
 
-__all__: List[str] = ["ProfilerAction", "ProfilerActivity", "ScheduleError", "StateError", "health", "profile", "schedule", "supported_activities", "tensorboard_trace_handler"]
+__all__: List[str] = [
+    "ProfilerAction",
+    "ProfilerActivity",
+    "ScheduleError",
+    "StateError",
+    "health",
+    "profile",
+    "schedule",
+    "supported_activities",
+    "tensorboard_trace_handler",
+]
 
 
 def __dir__() -> List[str]:

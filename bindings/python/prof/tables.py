@@ -1,4 +1,5 @@
-"""Averages and their table as torch.profiler has them: the names that other modules and programs use, of the files that have one idea each."""
+"""Averages and their table as torch.profiler has them: the names that other modules and programs
+use, of the files that have one idea each."""
 
 from __future__ import annotations
 
@@ -10,7 +11,22 @@ from ._rows import STEP, FunctionEvent, FunctionEventAvg, Interval, Kernel
 from ._text_units import format_memory, format_time
 from ._whole_file import write_whole
 
-__all__ = ["EventList", "FunctionEvent", "FunctionEventAvg", "Interval", "Kernel", "STEP", "SortError", "averages", "format_memory", "format_time", "number", "single_events", "Window", "write_whole"]
+__all__ = [
+    "EventList",
+    "FunctionEvent",
+    "FunctionEventAvg",
+    "Interval",
+    "Kernel",
+    "STEP",
+    "SortError",
+    "averages",
+    "format_memory",
+    "format_time",
+    "number",
+    "single_events",
+    "Window",
+    "write_whole",
+]
 
 
 def __dir__() -> List[str]:

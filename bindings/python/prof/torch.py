@@ -10,8 +10,11 @@ A script of torch.profiler's changes its import alone, since this module has tho
 
     from prof.torch import ProfilerActivity, profile, record_function
 
-By the dispatcher's callbacks (_torch_calls.py, src/preload/torch), where these can be proven in the torch at hand. Else by ITT, Intel's interface for tools, which PyTorch of PyPI's x86 wheels has in it: it looks for a tool once, when
-torch is imported, so this module imports torch, and meanwhile INTEL_LIBITTNOTIFY64 names libprof_itt.so (src/preload/itt). Where neither is to be had, observe() says why."""
+By the dispatcher's callbacks (_torch_calls.py, src/preload/torch), where these can be proven in the
+torch at hand. Else by ITT, Intel's interface for tools, which PyTorch of PyPI's x86 wheels has in
+it: it looks for a tool once, when torch is imported, so this module imports torch, and meanwhile
+INTEL_LIBITTNOTIFY64 names libprof_itt.so (src/preload/itt). Where neither is to be had, observe()
+says why."""
 
 from __future__ import annotations
 
@@ -46,7 +49,12 @@ class _ByCalls:
     """The dispatcher's callbacks of this thread, or of all, as a context manager."""
 
     def __init__(self, calls: _torch_calls.Calls, with_shapes: bool, who: int) -> None:
-        self._calls, self._with_shapes, self._who, self._added = calls, with_shapes, who, _torch_calls.Added()
+        self._calls, self._with_shapes, self._who, self._added = (
+            calls,
+            with_shapes,
+            who,
+            _torch_calls.Added(),
+        )
 
     def __enter__(self) -> None:
         self._calls.add(self._added, self._with_shapes, self._who)
@@ -69,7 +77,11 @@ class NoCallbacksError(RuntimeError):
     """Of profile_all_threads."""
 
     def __init__(self, reason: str) -> None:
-        super().__init__(f"prof: operators of all threads are seen by the dispatcher's callbacks alone, which are not to be had: {reason}. observe() without profile_all_threads sees those of its own thread")
+        super().__init__(
+            f"prof: operators of all threads are seen by the dispatcher's callbacks alone, which "
+            f"are not to be had: {reason}. observe() without profile_all_threads sees those of its "
+            f"own thread"
+        )
         self.reason = reason
 
 
@@ -125,14 +137,20 @@ class _Once:
 
 
 def _dispatch_mode(torch: Any) -> Any:
-    """A mode of torch's, which is shown each call with its arguments, when autograd is done with it. What it calls in turn it does not see."""
+    """A mode of torch's, which is shown each call with its arguments, when autograd is done with
+    it. What it calls in turn it does not see."""
     try:
         base = import_module("torch.utils._python_dispatch").TorchDispatchMode
     except (ImportError, AttributeError):
-        raise RuntimeError(f"prof: torch {torch.__version__} has no TorchDispatchMode, by which observe() has shapes: it is there from 1.13 on") from None
+        raise RuntimeError(
+            f"prof: torch {torch.__version__} has no TorchDispatchMode, by which observe() has "
+            f"shapes: it is there from 1.13 on"
+        ) from None
 
     class Operators(base):  # type: ignore[misc,valid-type]
-        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        def __torch_dispatch__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
             if not C.prof_level():
                 return func(*args, **(kwargs or {}))
             with scope(func._schema.name, CATEGORY, 1, _shapes=shapes_of(args)):
@@ -144,7 +162,11 @@ def _dispatch_mode(torch: Any) -> Any:
 def _listens_already(torch: Any) -> bool:
     """Does emit_itt() tell prof's collector of this thread?"""
     kinds = getattr(torch._C._profiler, "ActiveProfilerType", None)
-    return _torch.error is None and kinds is not None and torch._C._autograd._profiler_type() == kinds.ITT
+    return (
+        _torch.error is None
+        and kinds is not None
+        and torch._C._autograd._profiler_type() == kinds.ITT
+    )
 
 
 def _memory() -> Any:
@@ -154,31 +176,40 @@ def _memory() -> Any:
         return None
     memory, reason = _torch.memory()
     if memory is None:
-        raise RuntimeError(f"prof: the memory of PyTorch's operators cannot be recorded by its own reports ({reason}). To record each malloc() instead, start the program {_preloaded()}")
+        raise RuntimeError(
+            f"prof: the memory of PyTorch's operators cannot be recorded by its own reports "
+            f"({reason}). To record each malloc() instead, start the program {_preloaded()}"
+        )
     return memory
 
 
 _NOT_OF_ALL = (
-    "prof: with profile_all_threads no memory is recorded, as by torch.profiler: torch reports it to the threads that ask for it. "
+    "prof: with profile_all_threads no memory is recorded, as by torch.profiler: torch reports it "
+    "to the threads that ask for it. "
     "`python3 -m prof run --profile-memory` records each malloc() of all threads"
 )
 
 
 def _preloaded() -> str:
     try:
-        return f"by python -m prof run --profile-memory, or with LD_PRELOAD={_torch_found.memory_library()} and PROF_MEMORY=1"
+        return (
+            f"by python -m prof run --profile-memory, or with "
+            f"LD_PRELOAD={_torch_found.memory_library()} and PROF_MEMORY=1"
+        )
     except FileNotFoundError as e:
         return f"with LD_PRELOAD=libprof_memory.so and PROF_MEMORY=1; {e}"
 
 
 def _this_thread() -> Optional[threading.Thread]:
-    """None: Python did not begin it. threading.current_thread() would make a dummy of it, which the program then finds among its threads, up to Python 3.12 for good."""
+    """None: Python did not begin it. threading.current_thread() would make a dummy of it, which the
+    program then finds among its threads, up to Python 3.12 for good."""
     thread: Optional[threading.Thread] = threading._active.get(threading.get_ident())  # type: ignore[attr-defined]
     return None if isinstance(thread, threading._DummyThread) else thread
 
 
 class _Observed:
-    """one: the observe(profile_all_threads=True) of the process, of the program's or of ``python -m prof run``."""
+    """one: the observe(profile_all_threads=True) of the process, of the program's or of ``python -m
+    prof run``."""
 
     one: Any = None
 
@@ -187,22 +218,44 @@ _observed_all, _observed_run = _Observed(), _Observed()
 
 
 class observe:  # noqa: N801 (as profile)
-    """The operators of the code inside are scopes of the category cpu_op, torch.profiler.record_function()'s of user_annotation, nested as torch.profiler's: those that this thread calls, and those that autograd's threads run for it,
-    while somebody records (prof.profile(), prof.profiler.start(), PROF_LEVEL), with sequence numbers. As a context manager, or by start() and stop(), again and again. The program computes what it computes without.
+    """The operators of the code inside are scopes of the category cpu_op,
+    torch.profiler.record_function()'s of user_annotation, nested as torch.profiler's: those that
+    this thread calls, and those that autograd's threads run for it, while somebody records
+    (prof.profile(), prof.profiler.start(), PROF_LEVEL), with sequence numbers. As a context
+    manager, or by start() and stop(), again and again. The program computes what it computes
+    without.
 
-    record_shapes: shapes and dtypes of the inputs, too. with_stack (where the profile has it, too): every function is traced, on all threads, as by trace_functions(), whose errors it raises; where the program traces functions itself, stacks
-    are of those. profile_memory: torch's allocators report to prof, on this thread and autograd's that work for it; where libprof_memory.so records malloc() already, that is the memory. with_modules: each call of an nn.Module on this thread is a scope around its operators, and a frame of their stacks. docs/python.md says what each column costs, and what is done where the dispatcher's callbacks are not to be
-    had: `way` says which was taken.
+    record_shapes: shapes and dtypes of the inputs, too. with_stack (where the profile has it, too):
+    every function is traced, on all threads, as by trace_functions(), whose errors it raises; where
+    the program traces functions itself, stacks are of those. profile_memory: torch's allocators
+    report to prof, on this thread and autograd's that work for it; where libprof_memory.so records
+    malloc() already, that is the memory. with_modules: each call of an nn.Module on this thread is
+    a scope around its operators, and a frame of their stacks. docs/python.md says what each column
+    costs, and what is done where the dispatcher's callbacks are not to be had: `way` says which was
+    taken.
 
-    ImportError without torch; RuntimeError where torch's operators cannot be seen, with the reason, and where this thread, or with profile_all_threads the process, is observed already."""
+    ImportError without torch; RuntimeError where torch's operators cannot be seen, with the reason,
+    and where this thread, or with profile_all_threads the process, is observed already."""
 
     _who = _torch_calls.FOR_ALL
     """With profile_all_threads."""
 
-    def __init__(self, record_shapes: bool = False, profile_memory: bool = False, with_stack: bool = False, with_modules: bool = False, *, profile_all_threads: bool = False) -> None:
+    def __init__(
+        self,
+        record_shapes: bool = False,
+        profile_memory: bool = False,
+        with_stack: bool = False,
+        with_modules: bool = False,
+        *,
+        profile_all_threads: bool = False,
+    ) -> None:
         self._is_for_all = bool(profile_all_threads)
         self._place: Any = _observed_all if profile_all_threads else _observed
-        self._with_shapes, self._with_stack, self._with_modules = bool(record_shapes), bool(with_stack), bool(with_modules)
+        self._with_shapes, self._with_stack, self._with_modules = (
+            bool(record_shapes),
+            bool(with_stack),
+            bool(with_modules),
+        )
         self._modules: Any = None
         self._memory: Any = None
         self._tracing: Any = None
@@ -241,11 +294,22 @@ class observe:  # noqa: N801 (as profile)
         if self._running is not None:
             raise RuntimeError("this observe() has been started already; stop() it first")
         if getattr(place, "one", None) is not None:
-            raise RuntimeError("another observe() is on in this thread, of a profile or by itself. There can be one at a time: stop() what start() has given, or use it by with; prof.torch.stop() ends the one that is on" if place is _observed else "another observe(profile_all_threads=True) is on in this process. There can be one at a time: prof.torch.stop() ends it")
+            raise RuntimeError(
+                "another observe() is on in this thread, of a profile or by itself. There can be "
+                "one at a time: stop() what start() has given, or use it by with; "
+                "prof.torch.stop() ends the one that is on"
+                if place is _observed
+                else "another observe(profile_all_threads=True) is on in this process. There can be one at a time: prof.torch.stop() ends it"
+            )
         memory = self._way_of_memory()
         running = self._choose(torch)
         _torch_group.ask(torch)
-        self._running, self._thread, self._pid, self._is_left = running, threading.get_ident(), os.getpid(), False
+        self._running, self._thread, self._pid, self._is_left = (
+            running,
+            threading.get_ident(),
+            os.getpid(),
+            False,
+        )
         self._begun_on, self._native = _this_thread(), threading.get_native_id()
         if not self._is_for_all:
             _of_threads.begin(self)
@@ -291,25 +355,42 @@ class observe:  # noqa: N801 (as profile)
             raise NoCallbacksError("this torch does not export at::addGlobalCallback()")
         if calls is not None:
             if _listens_already(torch):
-                raise RuntimeError("torch's emit_itt() is on in this thread, and its operators are recorded by that already")
+                raise RuntimeError(
+                    "torch's emit_itt() is on in this thread, and its operators are recorded by "
+                    "that already"
+                )
             self.way = "callbacks"
-            return _ByCalls(calls, self._with_shapes, self._who if self._is_for_all else _torch_calls.FOR_THREAD)
+            return _ByCalls(
+                calls, self._with_shapes, self._who if self._is_for_all else _torch_calls.FOR_THREAD
+            )
         if self._is_for_all:
             raise NoCallbacksError(self.reason)
         if _torch.error is not None and not self._with_shapes:
-            raise type(_torch.error)(f"{_torch.error}. The dispatcher's callbacks, which need no ITT, are not to be had: {self.reason}") from None
+            raise type(_torch.error)(
+                f"{_torch.error}. The dispatcher's callbacks, which need no ITT, are not to be "
+                f"had: {self.reason}"
+            ) from None
         if torch.autograd._profiler_enabled():
-            raise RuntimeError("a profiler of torch's is on in this thread: torch.profiler, emit_itt(), or emit_nvtx(). There can be one at a time")
+            raise RuntimeError(
+                "a profiler of torch's is on in this thread: torch.profiler, emit_itt(), or "
+                "emit_nvtx(). There can be one at a time"
+            )
         self.way = "TorchDispatchMode" if self._with_shapes else "ITT"
-        return _Once(_dispatch_mode(torch) if self._with_shapes else torch.autograd.profiler.emit_itt())
+        return _Once(
+            _dispatch_mode(torch) if self._with_shapes else torch.autograd.profiler.emit_itt()
+        )
 
     def stop(self) -> None:
-        """Without a start it does nothing. RuntimeError on another thread than start()'s while that lives, but with profile_all_threads: then it goes on, until its own thread stops it, or begins another."""
+        """Without a start it does nothing. RuntimeError on another thread than start()'s while that
+        lives, but with profile_all_threads: then it goes on, until its own thread stops it, or
+        begins another."""
         if self._running is None:
             return
         if not self._may_end_here():
             self._is_left = True
-            raise RuntimeError("observe() is stopped by the thread that has started it, and goes on there")
+            raise RuntimeError(
+                "observe() is stopped by the thread that has started it, and goes on there"
+            )
         self._end()
         _torch_group.ask(_torch.module)  # where the program has joined its group meanwhile
 
@@ -329,7 +410,8 @@ class observe:  # noqa: N801 (as profile)
         )
 
     def leave(self) -> None:
-        """Whom it was for is gone, on whatever thread that was found: where it cannot end there, it does so when its own thread begins another."""
+        """Whom it was for is gone, on whatever thread that was found: where it cannot end there, it
+        does so when its own thread begins another."""
         self._is_left = True
         if self._running is not None and self._may_end_here():
             self._end()
@@ -338,17 +420,20 @@ class observe:  # noqa: N801 (as profile)
         return self._is_for_all or self._thread == threading.get_ident() or self._is_thread_gone()
 
     def _is_thread_gone(self) -> bool:
-        """Of a thread that Python did not begin only a fork on another one says so: it may be anywhere. The main thread is not alive once the interpreter ends, and here nevertheless."""
+        """Of a thread that Python did not begin only a fork on another one says so: it may be
+        anywhere. The main thread is not alive once the interpreter ends, and here nevertheless."""
         if self._begun_on is None:
             return self._pid != os.getpid() and self._thread != threading.get_ident()
         return self._begun_on is not _this_thread() and not self._begun_on.is_alive()
 
     def _is_forsaken(self) -> bool:
-        """Nobody will stop it: somebody tried to, on another thread, or it is of the process that this one was forked from."""
+        """Nobody will stop it: somebody tried to, on another thread, or it is of the process that
+        this one was forked from."""
         return self._is_left or self._pid != os.getpid()
 
     def _end(self) -> None:
-        """An interrupt may come anywhere: then the next call does what is left. Each step may be done twice."""
+        """An interrupt may come anywhere: then the next call does what is left. Each step may be
+        done twice."""
         operators.end(self)
         if self._modules is not None:
             self._modules.remove()
@@ -378,7 +463,8 @@ class observe:  # noqa: N801 (as profile)
         self._memory = None
 
     def _stop_at_exit(self) -> None:
-        """Never stopped: torch would warn of a leaked callback when its thread's state goes. One of another thread is past help."""
+        """Never stopped: torch would warn of a leaked callback when its thread's state goes. One of
+        another thread is past help."""
         if self._may_end_here():
             self.stop()
 
@@ -420,7 +506,9 @@ _ranges = _torch_ranges.Ranges(_asked_of_ranges)
 
 
 def stop() -> None:
-    """Ends what observe() has begun and nobody holds: this thread's, and that of all threads; not that of ``python -m prof run --torch``. Where none is on it does nothing; a later stop() of theirs does nothing, either."""
+    """Ends what observe() has begun and nobody holds: this thread's, and that of all threads; not
+    that of ``python -m prof run --torch``. Where none is on it does nothing; a later stop() of
+    theirs does nothing, either."""
     for place in (_observed, _observed_all):
         one = getattr(place, "one", None)
         if one is not None:
@@ -451,10 +539,11 @@ def _has_cuda() -> bool:
 
 
 def install() -> "_torch_install.Installed":
-    """Puts prof behind torch.profiler.profile, schedule, tensorboard_trace_handler and ProfilerAction, for
-    code that is not yours: also in modules that have imported them already. A profile of theirs is then
-    prof.profile(torch=True). uninstall(), or the end of ``with install():``, takes it back; profiles
-    that were made meanwhile stay prof's. ImportError without torch."""
+    """Puts prof behind torch.profiler.profile, schedule, tensorboard_trace_handler and
+    ProfilerAction, for code that is not yours: also in modules that have imported them already. A
+    profile of theirs is then prof.profile(torch=True). uninstall(), or the end of ``with
+    install():``, takes it back; profiles that were made meanwhile stay prof's. ImportError without
+    torch."""
     _torch.get()
     return _torch_install.installed.install()
 

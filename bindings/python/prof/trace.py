@@ -1,11 +1,26 @@
-"""Reading what was recorded: one's own capture, a file, another process's. Everything is counted and added up in C."""
+"""Reading what was recorded: one's own capture, a file, another process's. Everything is counted
+and added up in C."""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
 import os
-from typing import TYPE_CHECKING, Any, ContextManager, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ContextManager,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Tuple,
+    Union,
+)
 
 from . import _read_events
 from . import _structs as s
@@ -28,7 +43,19 @@ GROUPS = {
 }
 INNER_GROUPS = {"annotation": 128, "flops": 512}
 """PROF_GROUP_ANNOTATION and PROF_GROUP_FLOPS, which key_averages() alone asks for."""
-SORTS = {"total": 0, "self": 1, "calls": 2, "mean": 3, "max": 4, "name": 5, "memory": 6, "self_memory": 7, "first": 8, "device": 9, "self_device": 10}
+SORTS = {
+    "total": 0,
+    "self": 1,
+    "calls": 2,
+    "mean": 3,
+    "max": 4,
+    "name": 5,
+    "memory": 6,
+    "self_memory": 7,
+    "first": 8,
+    "device": 9,
+    "self_device": 10,
+}
 FORMATS = {"": 0, "chrome": 1, "raf": 2, "capture": 3}
 ALL_ROWS = (1 << 32) - 1
 LEAVE_OUT_FUNCTIONS, LEAVE_OUT_MODULES, LEAVE_OUT_MEMORY = 1, 2, 4
@@ -41,9 +68,9 @@ class Row(NamedTuple):
     outermost call of a recursion. calls_ns, median and p99 (exact to 1 %) are of all calls. Memory
     is in bytes, allocated less freed while it ran. open_count scopes had not ended, and the oldest
     of them was open for open_ns. skipped_count scopes were left by a jump, and their end is not
-    known: no other field has them. file and line: where they are in the source.
-    has_more_places: also elsewhere.
-    device_total_ns: what devices spent on what was launched while it ran; self_device_ns: in it and in nothing deeper, device_count scopes of streams."""
+    known: no other field has them. file and line: where they are in the source. has_more_places:
+    also elsewhere. device_total_ns: what devices spent on what was launched while it ran;
+    self_device_ns: in it and in nothing deeper, device_count scopes of streams."""
 
     name: str
     category: str
@@ -156,7 +183,9 @@ def _choice(value: str, words: Dict[str, int], what: str) -> int:
     try:
         return words[value]
     except (KeyError, TypeError):
-        raise ValueError(f"{what} must be one of {', '.join(repr(w) for w in words)}, not {value!r}") from None
+        raise ValueError(
+            f"{what} must be one of {', '.join(repr(w) for w in words)}, not {value!r}"
+        ) from None
 
 
 def _escaped(value: Any) -> Any:
@@ -175,7 +204,10 @@ def _dump_options(
     stack_folders: Sequence[str] = (),
 ) -> s.DumpOptions:
     folders = [encoded(folder, "stack_folders") for folder in stack_folders]
-    pairs = [s.Metadata(encoded(key, "key"), encoded(_escaped(value), "value")) for key, value in (metadata or {}).items()]
+    pairs = [
+        s.Metadata(encoded(key, "key"), encoded(_escaped(value), "value"))
+        for key, value in (metadata or {}).items()
+    ]
     items = (s.Metadata * max(len(pairs), 1))(*pairs)
     return sized(
         s.DumpOptions,
@@ -231,7 +263,9 @@ class _Totals(Owner):
             stack_frames=whole(stack_frames, "stack_frames", 0, ALL_ROWS),
             from_ns=whole(from_ns, "from_ns"),
             to_ns=whole(to_ns, "to_ns"),
-            leave_out=(0 if functions else LEAVE_OUT_FUNCTIONS) | (0 if modules else LEAVE_OUT_MODULES) | (0 if memory else LEAVE_OUT_MEMORY),
+            leave_out=(0 if functions else LEAVE_OUT_FUNCTIONS)
+            | (0 if modules else LEAVE_OUT_MODULES)
+            | (0 if memory else LEAVE_OUT_MEMORY),
             rules=rules,
         )
 
@@ -250,9 +284,11 @@ class _Totals(Owner):
         memory: bool = True,
         _rules: int = 0,
     ) -> Rows:
-        """Scopes added up by group (words of GROUPS), sorted (a word of SORTS), at most so many rows (-1: all). Only those that begin from from_ns on and before to_ns (0: no bound), ns from the capture's start. stack_frames: of the
-        group "stack", the innermost so many (0: all). functions: whether traced functions have rows; modules: whether calls of modules have. memory:
-        whether bytes of memory are added up; else they are 0, and it is faster."""
+        """Scopes added up by group (words of GROUPS), sorted (a word of SORTS), at most so many
+        rows (-1: all). Only those that begin from from_ns on and before to_ns (0: no bound), ns
+        from the capture's start. stack_frames: of the group "stack", the innermost so many (0:
+        all). functions: whether traced functions have rows; modules: whether calls of modules have.
+        memory: whether bytes of memory are added up; else they are 0, and it is faster."""
         options = self._options(
             group,
             sort,
@@ -269,7 +305,11 @@ class _Totals(Owner):
         )
         out = RowsPointer()
         with self._pointers() as pointers:
-            C.check(C.prof_traces_aggregate(pointers, len(pointers), ctypes.byref(options), ctypes.byref(out)))
+            C.check(
+                C.prof_traces_aggregate(
+                    pointers, len(pointers), ctypes.byref(options), ctypes.byref(out)
+                )
+            )
         try:
             got = out.contents
             result = Rows(
@@ -316,37 +356,63 @@ class _Totals(Owner):
             C.prof_rows_destroy(out)
 
     def table(
-        self, group: Any = ("name", "category"), sort: str = "total", rows: int = 100, level: int = 0, category: Optional[str] = None, stack_frames: int = 0, functions: bool = True, modules: bool = True, width: int = 0
+        self,
+        group: Any = ("name", "category"),
+        sort: str = "total",
+        rows: int = 100,
+        level: int = 0,
+        category: Optional[str] = None,
+        stack_frames: int = 0,
+        functions: bool = True,
+        modules: bool = True,
+        width: int = 0,
     ) -> str:
-        """The same as prof's own table, with the line of losses below. torch.profiler's table is profile.key_averages().table().
-        width: at most so many columns, as on a terminal; 0: as wide as it takes."""
-        options = self._options(group, sort, rows, level, category, stack_frames=stack_frames, functions=functions, modules=modules)
+        """The same as prof's own table, with the line of losses below. torch.profiler's table is
+        profile.key_averages().table(). width: at most so many columns, as on a terminal; 0: as wide
+        as it takes."""
+        options = self._options(
+            group,
+            sort,
+            rows,
+            level,
+            category,
+            stack_frames=stack_frames,
+            functions=functions,
+            modules=modules,
+        )
         options.text_width = width
         with self._pointers() as pointers:
             return C.asked(C.prof_traces_table, pointers, len(pointers), ctypes.byref(options))
 
 
 class Trace(_Totals):
-    """A snapshot: it does not change, whatever is recorded, cleared or started after. Any thread may read it, also while another one closes it. ``with`` frees it at the end; so does its last reference."""
+    """A snapshot: it does not change, whatever is recorded, cleared or started after. Any thread
+    may read it, also while another one closes it. ``with`` frees it at the end; so does its last
+    reference."""
 
     notes: Tuple[str, ...] = ()
-    """Of one that import_trace() made: what was left out of it, or taken otherwise, a line a reason."""
+    """Of one that import_trace() made: what was left out of it, or taken otherwise, a line a
+    reason."""
 
     def __init__(self, pointer: ctypes.c_void_p) -> None:
         if not isinstance(pointer, ctypes.c_void_p):
-            raise TypeError(f"a Trace is had by Trace.open(path) or Trace.now(), not of {short(pointer)}")
+            raise TypeError(
+                f"a Trace is had by Trace.open(path) or Trace.now(), not of {short(pointer)}"
+            )
         self._shared = Shared(pointer, "prof_trace_destroy", "trace")
 
     @classmethod
     def open(cls, path: Union[str, "os.PathLike[str]"]) -> "Trace":
-        """A capture file: finished, being written, or left by a process that died. FileNotFoundError, PermissionError, ValueError (it is no capture)."""
+        """A capture file: finished, being written, or left by a process that died.
+        FileNotFoundError, PermissionError, ValueError (it is no capture)."""
         out = ctypes.c_void_p()
         C.check(C.prof_trace_open(encoded(path, "path"), ctypes.byref(out)))
         return cls(out)
 
     @classmethod
     def now(cls) -> "Trace":
-        """What this process has recorded so far, also while it records. RuntimeError when nothing was ever started."""
+        """What this process has recorded so far, also while it records. RuntimeError when nothing
+        was ever started."""
         out = ctypes.c_void_p()
         C.check(C.prof_get(ctypes.byref(out)))
         return cls(out)
@@ -359,7 +425,8 @@ class Trace(_Totals):
         return Trace(out)
 
     def close(self) -> None:
-        """Frees it; where it is being read, behind the last reader, events() that go on among them. Who begins to read it then has a ValueError. A second time does nothing."""
+        """Frees it; where it is being read, behind the last reader, events() that go on among them.
+        Who begins to read it then has a ValueError. A second time does nothing."""
         self._shared.close()
 
     def __enter__(self) -> "Trace":
@@ -376,7 +443,8 @@ class Trace(_Totals):
 
     @property
     def pointer(self) -> ctypes.c_void_p:
-        """For C's functions; nobody may close it before they are done. ValueError once it is closed."""
+        """For C's functions; nobody may close it before they are done. ValueError once it is
+        closed."""
         with self._shared as pointer:
             return pointer
 
@@ -393,7 +461,8 @@ class Trace(_Totals):
         return info
 
     def devices(self) -> List[s.TraceDevice]:
-        """prof_trace_device of each device that scopes were put on: what it is, what its times are worth, and if there are none, why."""
+        """prof_trace_device of each device that scopes were put on: what it is, what its times are
+        worth, and if there are none, why."""
         found = []
         for index in range(self.info().device_count):
             found.append(sized(s.TraceDevice))
@@ -416,20 +485,43 @@ class Trace(_Totals):
             return list(found)
 
     def key_averages(
-        self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, include_python_functions: bool = False, profile_memory: Optional[bool] = None, with_flops: bool = False
+        self,
+        group_by_input_shape: bool = False,
+        group_by_stack_n: int = 0,
+        include_python_functions: bool = False,
+        profile_memory: Optional[bool] = None,
+        with_flops: bool = False,
     ) -> EventList[FunctionEventAvg]:
-        """As profile.key_averages(), of a capture that another process recorded, or ``prof import`` made of a trace. Traced functions, of Python and of C, and calls of modules are rows only where asked for, as in torch.profiler. profile_memory: whether the table has the
-        columns of memory; None: where a row has any."""
+        """As profile.key_averages(), of a capture that another process recorded, or ``prof import``
+        made of a trace. Traced functions, of Python and of C, and calls of modules are rows only
+        where asked for, as in torch.profiler. profile_memory: whether the table has the columns of
+        memory; None: where a row has any."""
         from . import tables  # which needs this module
 
         functions = bool(include_python_functions)
-        found = tables.averages([tables.Window(self, 0, 0, 0, 0)], group_by_input_shape, group_by_stack_n, profile_memory is not False, with_flops, functions, functions)
+        found = tables.averages(
+            [tables.Window(self, 0, 0, 0, 0)],
+            group_by_input_shape,
+            group_by_stack_n,
+            profile_memory is not False,
+            with_flops,
+            functions,
+            functions,
+        )
         if profile_memory is None:
-            found._profile_memory = any(row.cpu_memory_usage or row.self_cpu_memory_usage or row.device_memory_usage or row.self_device_memory_usage for row in found)
+            found._profile_memory = any(
+                row.cpu_memory_usage
+                or row.self_cpu_memory_usage
+                or row.device_memory_usage
+                or row.self_device_memory_usage
+                for row in found
+            )
         return found
 
     def export_chrome_trace(self, path: str, use_python_export: bool = False) -> None:
-        """As profile.export_chrome_trace(): Chrome JSON, compressed where the path ends in .gz, with the stacks that were recorded; dump() has more to choose. use_python_export changes nothing. OSError and its kin."""
+        """As profile.export_chrome_trace(): Chrome JSON, compressed where the path ends in .gz,
+        with the stacks that were recorded; dump() has more to choose. use_python_export changes
+        nothing. OSError and its kin."""
         self.dump(path, "chrome")
 
     def dump(
@@ -446,14 +538,16 @@ class Trace(_Totals):
     ) -> None:
         """Writes it: Chrome JSON, compressed where the path ends in .gz; format "raf" is RAF's log,
         "capture" the capture itself. metadata: keys, and JSON texts, that Chrome JSON has at its
-        top. stacks: where functions were traced, each other scope has those around it as "Call stack".
-        window_marks: the last rows are those that Kineto writes of a profile's begin and end.
-        memory: False leaves out each event of memory and each pool's graph. stack_folders: each
-        "Call stack" is as torch.profiler's, files without the longest of these folders that they
-        begin with, and ";" behind each frame. What stands under the
-        path is never half a file. OSError and its kin; ValueError for what is not JSON, and for
-        metadata, stacks, window_marks or memory=False of another format."""
-        options = _dump_options(format, from_ns, to_ns, metadata, stacks, window_marks, memory, stack_folders)
+        top. stacks: where functions were traced, each other scope has those around it as "Call
+        stack". window_marks: the last rows are those that Kineto writes of a profile's begin and
+        end. memory: False leaves out each event of memory and each pool's graph. stack_folders:
+        each "Call stack" is as torch.profiler's, files without the longest of these folders that
+        they begin with, and ";" behind each frame. What stands under the path is never half a file.
+        OSError and its kin; ValueError for what is not JSON, and for metadata, stacks, window_marks
+        or memory=False of another format."""
+        options = _dump_options(
+            format, from_ns, to_ns, metadata, stacks, window_marks, memory, stack_folders
+        )
         with self._shared as pointer:
             C.check(C.prof_trace_dump(pointer, encoded(path, "path"), ctypes.byref(options)))
 
@@ -474,7 +568,8 @@ class Trace(_Totals):
         return C.text(out)
 
     def events(self) -> Iterator[Event]:
-        """By thread, and inside a thread by start, outer scopes before the ones they hold. They go on to their end where the trace is closed meanwhile."""
+        """By thread, and inside a thread by start, outer scopes before the ones they hold. They go
+        on to their end where the trace is closed meanwhile."""
         with self._shared:  # closed already: who asks hears it now, not at the first step
             return self._read()
 
@@ -482,12 +577,22 @@ class Trace(_Totals):
         with self._shared as pointer:
             yield from _read_events.read(pointer)
 
-    def memory_text(self, width: int = 80, rows: int = 10, pool: Optional[int] = None, ascii: bool = False) -> str:
-        """prof memory's report: peaks, what was live then, who held it. width in columns (40 to 500), rows of each table (-1: all), pool: the number of one (None: all), ascii: its plot without blocks and lines. ValueError, LookupError (no such pool)."""
+    def memory_text(
+        self, width: int = 80, rows: int = 10, pool: Optional[int] = None, ascii: bool = False
+    ) -> str:
+        """prof memory's report: peaks, what was live then, who held it. width in columns (40 to
+        500), rows of each table (-1: all), pool: the number of one (None: all), ascii: its plot
+        without blocks and lines. ValueError, LookupError (no such pool)."""
         if rows == 0:
             raise ValueError("rows must not be 0")
         place = 0 if pool is None else whole(pool, "pool", 0, ALL_ROWS - 1) + 1
-        options = sized(s.MemoryTextOptions, width=whole(width, "width", 0, ALL_ROWS), rows_limit=_row_limit(rows), pool=place, ascii=int(ascii))
+        options = sized(
+            s.MemoryTextOptions,
+            width=whole(width, "width", 0, ALL_ROWS),
+            rows_limit=_row_limit(rows),
+            pool=place,
+            ascii=int(ascii),
+        )
         out = ctypes.c_void_p()
         with self._shared as pointer:
             C.check(C.prof_memory_read(pointer, ctypes.byref(out)))
@@ -500,7 +605,9 @@ class Trace(_Totals):
 
 
 class Traces(_Totals):
-    """Several traces, of a program's processes say, added up together: what has one name in all of them is one row. A thread's number is its trace's place among them all. ``with`` frees them at the end."""
+    """Several traces, of a program's processes say, added up together: what has one name in all of
+    them is one row. A thread's number is its trace's place among them all. ``with`` frees them at
+    the end."""
 
     def __init__(self, traces: Iterable[Trace]) -> None:
         self.traces = list(traces)

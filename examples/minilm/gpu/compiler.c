@@ -18,9 +18,11 @@ static int refuse_kernels(const gpu_compiler *compiler, void *program, int error
   return -1;
 }
 
-static int take_code(const gpu_compiler *compiler, void *program, char **code_out, size_t *bytes_out, failure *why) {
+static int take_code(const gpu_compiler *compiler, void *program, char **code_out,
+                     size_t *bytes_out, failure *why) {
   const int error = compiler->code_bytes(program, bytes_out);
-  if (error != 0) return failure_set(why, "the compiler does not give the kernels out: error %d", error);
+  if (error != 0)
+    return failure_set(why, "the compiler does not give the kernels out: error %d", error);
   char *code = malloc(*bytes_out);
   if (code == NULL || compiler->code(program, code) != 0) {
     free(code);
@@ -30,12 +32,14 @@ static int take_code(const gpu_compiler *compiler, void *program, char **code_ou
   return 0;
 }
 
-int gpu_compile(const gpu_compiler *compiler, const char *option, char **code_out, size_t *bytes_out, failure *why) {
+int gpu_compile(const gpu_compiler *compiler, const char *option, char **code_out,
+                size_t *bytes_out, failure *why) {
   void *program = NULL;
   int error = compiler->create(&program, kernels_text, "kernels.cu", 0, NULL, NULL);
   if (error != 0) return failure_set(why, "the compiler cannot begin: error %d", error);
   error = compiler->compile(program, option != NULL, &option);
-  const int status = error == 0 ? take_code(compiler, program, code_out, bytes_out, why) : refuse_kernels(compiler, program, error, why);
+  const int status = error == 0 ? take_code(compiler, program, code_out, bytes_out, why)
+                                : refuse_kernels(compiler, program, error, why);
   compiler->destroy(&program);
   return status;
 }

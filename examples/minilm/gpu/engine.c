@@ -11,7 +11,8 @@ static const char *const kernel_names[GPU_KERNEL_COUNT] = {
 
 int gpu_refuse(const gpu_engine *e, const char *what, int error, failure *why) {
   const char *name = e->vendor->error_name(e, error);
-  return failure_set(why, "%s: %s: %s (error %d)", e->vendor->name, what, name != NULL ? name : "unknown", error);
+  return failure_set(why, "%s: %s: %s (error %d)", e->vendor->name, what,
+                     name != NULL ? name : "unknown", error);
 }
 
 static void *reserve(void *user, size_t bytes) {
@@ -34,7 +35,8 @@ static void destroy(engine *face) {
 static int load_kernels(gpu_engine *e, failure *why) {
   char *code = NULL;
   size_t bytes = 0;
-  if (gpu_compile(&e->compiler, e->option[0] != '\0' ? e->option : NULL, &code, &bytes, why) != 0) return -1;
+  if (gpu_compile(&e->compiler, e->option[0] != '\0' ? e->option : NULL, &code, &bytes, why) != 0)
+    return -1;
   int error = e->run.load_module(&e->module, code);
   free(code);
   if (error != 0) return gpu_refuse(e, "the compiled kernels", error, why);
@@ -55,8 +57,10 @@ static int open_parts(gpu_engine *e, failure *why) {
 int gpu_engine_open(gpu_engine *e, const gpu_vendor *vendor, engine **engine_out, failure *why) {
   if (e == NULL) return failure_set(why, "no memory for the engine");
   e->vendor = vendor;
-  e->memory = (pool_source){.device = {vendor->type, 0}, .reserve = reserve, .release = release, .user = e};
-  e->face = (engine){.name = vendor->name, .description = e->name, .memory = &e->memory, .destroy = destroy};
+  e->memory =
+      (pool_source){.device = {vendor->type, 0}, .reserve = reserve, .release = release, .user = e};
+  e->face = (engine){
+      .name = vendor->name, .description = e->name, .memory = &e->memory, .destroy = destroy};
   gpu_lane_fill(&e->face);
   if (open_parts(e, why) != 0) {
     destroy(&e->face);

@@ -1,11 +1,16 @@
-/* See parts.h: a stream, and the copies to and from the device. Whatever calls the vendor makes the device the thread's first: a lane may be used by one thread after the other. SPDX-License-Identifier: MIT */
+/* See parts.h: a stream, and the copies to and from the device. Whatever calls the vendor makes the
+   device the thread's first: a lane may be used by one thread after the other.
+   SPDX-License-Identifier: MIT */
 #include <prof/profiler.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "parts.h"
 
-enum { IDS_BYTES = BATCH_TEXTS_MAX * TOKENIZER_LENGTH_MAX * sizeof(int), LENGTHS_BYTES = BATCH_TEXTS_MAX * sizeof(int) };
+enum {
+  IDS_BYTES = BATCH_TEXTS_MAX * TOKENIZER_LENGTH_MAX * sizeof(int),
+  LENGTHS_BYTES = BATCH_TEXTS_MAX * sizeof(int)
+};
 
 /* ---- opening and closing ---- */
 
@@ -57,17 +62,21 @@ static uint64_t stream(const lane *l) { return (uint64_t)(uintptr_t)l->stream; }
 
 /* ---- copies ---- */
 
-#define WITH_COPY(l, bytes, ...) WITH_GPU_PROFILER((l)->engine->memory.device, (l)->stream, "copy", "copy", PROF_ARGS("bytes", bytes), __VA_ARGS__)
+#define WITH_COPY(l, bytes, ...)                                             \
+  WITH_GPU_PROFILER((l)->engine->memory.device, (l)->stream, "copy", "copy", \
+                    PROF_ARGS("bytes", bytes), __VA_ARGS__)
 
 static int copy_there(const lane *l, void *to, const void *from, size_t bytes) {
   int error = l->engine->vendor->use(l->engine);
-  if (error == 0) WITH_COPY(l, bytes, { error = l->engine->run.copy_to_device(to, from, bytes, l->stream); });
+  if (error == 0)
+    WITH_COPY(l, bytes, { error = l->engine->run.copy_to_device(to, from, bytes, l->stream); });
   return error;
 }
 
 static int copy_back(const lane *l, void *to, void *from, size_t bytes) {
   int error = l->engine->vendor->use(l->engine);
-  if (error == 0) WITH_COPY(l, bytes, { error = l->engine->run.copy_to_host(to, from, bytes, l->stream); });
+  if (error == 0)
+    WITH_COPY(l, bytes, { error = l->engine->run.copy_to_host(to, from, bytes, l->stream); });
   return error;
 }
 
@@ -81,11 +90,14 @@ static int upload(lane *l, void *to, const void *from, size_t bytes, failure *wh
 static int begin(lane *l, const batch *texts, failure *why) {
   for (int64_t i = 0; i < texts->count; i++) l->own_lengths[i] = (int)texts->lengths[i];
   int error = copy_there(l, l->lengths, l->own_lengths, (size_t)texts->count * sizeof *l->lengths);
-  if (error == 0) error = copy_there(l, l->ids, texts->ids, (size_t)(texts->count * texts->length) * sizeof *texts->ids);
+  if (error == 0)
+    error = copy_there(l, l->ids, texts->ids,
+                       (size_t)(texts->count * texts->length) * sizeof *texts->ids);
   return error == 0 ? 0 : gpu_refuse(l->engine, "a copy to the device", error, why);
 }
 
-/* Pinned: a copy to other memory would wait for all that is on the stream before it, inside of its scope. */
+/* Pinned: a copy to other memory would wait for all that is on the stream before it, inside of its
+   scope. */
 static int make_room(lane *l, size_t bytes) {
   if (l->rows_bytes >= bytes) return 0;
   const gpu_engine *e = l->engine;
@@ -98,7 +110,8 @@ static int make_room(lane *l, size_t bytes) {
 }
 
 static int fetch(lane *l, const tensor *rows, const batch *texts, failure *why) {
-  const size_t bytes = (size_t)tensor_row_width(rows) * sizeof(float), all_bytes = (size_t)texts->count * bytes;
+  const size_t bytes = (size_t)tensor_row_width(rows) * sizeof(float),
+               all_bytes = (size_t)texts->count * bytes;
   int error = l->engine->vendor->use(l->engine);
   if (error == 0) error = make_room(l, all_bytes);
   if (error == 0) error = copy_back(l, l->rows, rows->data, all_bytes);
@@ -106,7 +119,8 @@ static int fetch(lane *l, const tensor *rows, const batch *texts, failure *why) 
     WITH_BASE_PROFILER_LEVEL(2, PROF_HOST, "wait for the device", "device wait", PROF_NO_ARGS,
                              { error = l->engine->run.wait_for_stream(l->stream); });
   if (error != 0) return gpu_refuse(l->engine, "the embeddings", error, why);
-  for (int64_t i = 0; i < texts->count; i++) memcpy(texts->embeddings[i], (const char *)l->rows + (size_t)i * bytes, bytes);
+  for (int64_t i = 0; i < texts->count; i++)
+    memcpy(texts->embeddings[i], (const char *)l->rows + (size_t)i * bytes, bytes);
   return 0;
 }
 

@@ -1,10 +1,12 @@
-/* What the files of this folder know of each other, and what HIP has that CUDA has not, or not so. SPDX-License-Identifier: MIT */
+/* What the files of this folder know of each other, and what HIP has that CUDA has not, or not so.
+   SPDX-License-Identifier: MIT */
 #ifndef MINILM_HIP_PARTS_H
 #define MINILM_HIP_PARTS_H
 
 #include "../gpu/parts.h"
 
-enum { HIP_ERROR_NO_DEVICE = 100, HIP_ERROR_INVALID_DEVICE = 101 }; /* hipErrorNoDevice; what HIP 5's hipInit() says where there is none */
+/* hipErrorNoDevice; what HIP 5's hipInit() says where there is none */
+enum { HIP_ERROR_NO_DEVICE = 100, HIP_ERROR_INVALID_DEVICE = 101 };
 
 typedef struct hip_engine {
   gpu_engine gpu;

@@ -40,8 +40,11 @@ static int find_device(opencl_engine *e, failure *why) {
   if (e->cl.clGetPlatformIDs(PLATFORMS_MAX, platforms, &count) != CL_SUCCESS) count = 0;
   if (count > PLATFORMS_MAX) count = PLATFORMS_MAX;
   for (cl_uint i = 0; i < count; i++)
-    if (e->cl.clGetDeviceIDs(platforms[i], CL_DEVICE_TYPE_ALL, 1, &e->device, NULL) == CL_SUCCESS) return 0;
-  return failure_set(why, "OpenCL has no device on this machine (apt-get install pocl-opencl-icd: the processor as one)");
+    if (e->cl.clGetDeviceIDs(platforms[i], CL_DEVICE_TYPE_ALL, 1, &e->device, NULL) == CL_SUCCESS)
+      return 0;
+  return failure_set(why,
+                     "OpenCL has no device on this machine (apt-get install pocl-opencl-icd: the "
+                     "processor as one)");
 }
 
 static int check_device(opencl_engine *e, failure *why) {
@@ -49,14 +52,18 @@ static int check_device(opencl_engine *e, failure *why) {
   e->cl.clGetDeviceInfo(e->device, CL_DEVICE_NAME, sizeof e->name - 1, e->name, NULL);
   e->cl.clGetDeviceInfo(e->device, CL_DEVICE_SVM_CAPABILITIES, sizeof svm, &svm, NULL);
   if (svm & CL_DEVICE_SVM_COARSE_GRAIN_BUFFER) return 0;
-  return failure_set(why, "the OpenCL device %s has no shared virtual memory, which came with OpenCL 2.0", e->name);
+  return failure_set(
+      why, "the OpenCL device %s has no shared virtual memory, which came with OpenCL 2.0",
+      e->name);
 }
 
 static int refuse_kernels(opencl_engine *e, cl_int error, failure *why) {
   char *log = calloc(1, LOG_BYTES);
   if (log == NULL) return failure_set(why, "no memory for what OpenCL's compiler says");
-  e->cl.clGetProgramBuildInfo(e->program, e->device, CL_PROGRAM_BUILD_LOG, LOG_BYTES - 1, log, NULL);
-  failure_set(why, "the kernels do not compile for %s (error %d): %.*s", e->name, (int)error, LOG_SHOWN, log);
+  e->cl.clGetProgramBuildInfo(e->program, e->device, CL_PROGRAM_BUILD_LOG, LOG_BYTES - 1, log,
+                              NULL);
+  failure_set(why, "the kernels do not compile for %s (error %d): %.*s", e->name, (int)error,
+              LOG_SHOWN, log);
   free(log);
   return -1;
 }
@@ -72,7 +79,8 @@ static int build_kernels(opencl_engine *e, failure *why) {
 
 static int open_parts(opencl_engine *e, failure *why) {
   cl_int error = CL_SUCCESS;
-  if (opencl_open(&e->cl, why) != 0 || find_device(e, why) != 0 || check_device(e, why) != 0) return -1;
+  if (opencl_open(&e->cl, why) != 0 || find_device(e, why) != 0 || check_device(e, why) != 0)
+    return -1;
   e->context = e->cl.clCreateContext(NULL, 1, &e->device, NULL, NULL, &error);
   if (e->context == NULL) return opencl_refuse(why, "clCreateContext", error);
   return build_kernels(e, why);
@@ -81,8 +89,10 @@ static int open_parts(opencl_engine *e, failure *why) {
 int opencl_engine_open(engine **engine_out, failure *why) {
   opencl_engine *e = calloc(1, sizeof *e);
   if (e == NULL) return failure_set(why, "no memory for the engine");
-  e->memory = (pool_source){.device = {PROF_DEVICE_OPENCL, 0}, .reserve = reserve, .release = release, .user = e};
-  e->face = (engine){.name = "opencl", .description = e->name, .memory = &e->memory, .destroy = destroy};
+  e->memory = (pool_source){
+      .device = {PROF_DEVICE_OPENCL, 0}, .reserve = reserve, .release = release, .user = e};
+  e->face =
+      (engine){.name = "opencl", .description = e->name, .memory = &e->memory, .destroy = destroy};
   opencl_lane_fill(&e->face);
   if (open_parts(e, why) != 0) {
     destroy(&e->face);

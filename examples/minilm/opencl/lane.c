@@ -1,12 +1,15 @@
-/* See engine.h: a queue, and the copies to and from the device. Kernels have their arguments as state, so each lane has kernels of its own.
-   SPDX-License-Identifier: MIT */
+/* See engine.h: a queue, and the copies to and from the device. Kernels have their arguments as
+   state, so each lane has kernels of its own. SPDX-License-Identifier: MIT */
 #include <prof/profiler.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "parts.h"
 
-enum { IDS_BYTES = BATCH_TEXTS_MAX * TOKENIZER_LENGTH_MAX * sizeof(cl_int), LENGTHS_BYTES = BATCH_TEXTS_MAX * sizeof(cl_int) };
+enum {
+  IDS_BYTES = BATCH_TEXTS_MAX * TOKENIZER_LENGTH_MAX * sizeof(cl_int),
+  LENGTHS_BYTES = BATCH_TEXTS_MAX * sizeof(cl_int)
+};
 
 /* ---- opening and closing ---- */
 
@@ -38,7 +41,9 @@ static int create_parts(lane *l, failure *why) {
   }
   l->ids = e->cl.clSVMAlloc(e->context, CL_MEM_READ_ONLY, IDS_BYTES, 0);
   l->lengths = e->cl.clSVMAlloc(e->context, CL_MEM_READ_ONLY, LENGTHS_BYTES, 0);
-  return l->ids != NULL && l->lengths != NULL ? 0 : failure_set(why, "%s has no memory for a lane", e->name);
+  return l->ids != NULL && l->lengths != NULL
+             ? 0
+             : failure_set(why, "%s has no memory for a lane", e->name);
 }
 
 static int open_lane(engine *face, lane **lane_out, failure *why) {
@@ -59,8 +64,9 @@ static uint64_t stream(const lane *l) { return (uint64_t)(uintptr_t)l->queue; }
 
 static cl_int copy(const lane *l, cl_bool waits, void *to, const void *from, size_t bytes) {
   cl_int error = CL_SUCCESS;
-  WITH_GPU_PROFILER(l->engine->memory.device, l->queue, "copy", "copy", PROF_ARGS("bytes", bytes),
-                    { error = l->engine->cl.clEnqueueSVMMemcpy(l->queue, waits, to, from, bytes, 0, NULL, NULL); });
+  WITH_GPU_PROFILER(l->engine->memory.device, l->queue, "copy", "copy", PROF_ARGS("bytes", bytes), {
+    error = l->engine->cl.clEnqueueSVMMemcpy(l->queue, waits, to, from, bytes, 0, NULL, NULL);
+  });
   return error;
 }
 
@@ -72,8 +78,11 @@ static int upload(lane *l, void *to, const void *from, size_t bytes, failure *wh
 /* The texts' tokens may still be read when this returns: they stay until fetch() or finish(). */
 static int begin(lane *l, const batch *texts, failure *why) {
   for (int64_t i = 0; i < texts->count; i++) l->own_lengths[i] = (cl_int)texts->lengths[i];
-  cl_int error = copy(l, CL_FALSE, l->lengths, l->own_lengths, (size_t)texts->count * sizeof *l->lengths);
-  if (error == CL_SUCCESS) error = copy(l, CL_FALSE, l->ids, texts->ids, (size_t)(texts->count * texts->length) * sizeof *texts->ids);
+  cl_int error =
+      copy(l, CL_FALSE, l->lengths, l->own_lengths, (size_t)texts->count * sizeof *l->lengths);
+  if (error == CL_SUCCESS)
+    error = copy(l, CL_FALSE, l->ids, texts->ids,
+                 (size_t)(texts->count * texts->length) * sizeof *texts->ids);
   return error == CL_SUCCESS ? 0 : opencl_refuse(why, "clEnqueueSVMMemcpy", error);
 }
 
@@ -94,7 +103,8 @@ static int fetch(lane *l, const tensor *rows, const batch *texts, failure *why) 
     WITH_BASE_PROFILER_LEVEL(2, PROF_HOST, "wait for the device", "device wait", PROF_NO_ARGS,
                              { error = l->engine->cl.clFinish(l->queue); });
   if (error != CL_SUCCESS) return opencl_refuse(why, "the embeddings", error);
-  for (int64_t i = 0; i < texts->count; i++) memcpy(texts->embeddings[i], (const char *)l->rows + (size_t)i * bytes, bytes);
+  for (int64_t i = 0; i < texts->count; i++)
+    memcpy(texts->embeddings[i], (const char *)l->rows + (size_t)i * bytes, bytes);
   return 0;
 }
 

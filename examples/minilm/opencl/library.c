@@ -25,10 +25,14 @@ int opencl_refuse(failure *why, const char *what, cl_int error) {
 
 int opencl_open(opencl *cl_out, failure *why) {
   void *library = dlopen(library_name, RTLD_NOW | RTLD_LOCAL);
-  if (library == NULL) return failure_set(why, "there is no OpenCL: %s (apt-get install ocl-icd-libopencl1 pocl-opencl-icd)", dlerror());
-#define OPENCL_FIND(name)                         \
+  if (library == NULL)
+    return failure_set(
+        why, "there is no OpenCL: %s (apt-get install ocl-icd-libopencl1 pocl-opencl-icd)",
+        dlerror());
+#define OPENCL_FIND(name)                          \
   *(void **)&cl_out->name = dlsym(library, #name); \
-  if (cl_out->name == NULL) return failure_set(why, "%s has no %s: it is older than OpenCL 2.0", library_name, #name);
+  if (cl_out->name == NULL)                        \
+    return failure_set(why, "%s has no %s: it is older than OpenCL 2.0", library_name, #name);
   OPENCL_FUNCTIONS(OPENCL_FIND)
 #undef OPENCL_FIND
   return 0;

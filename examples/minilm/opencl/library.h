@@ -1,5 +1,5 @@
-/* OpenCL as this runtime uses it, opened at run time: who has none can run everything else. The names are <CL/cl.h>'s.
-   SPDX-License-Identifier: MIT */
+/* OpenCL as this runtime uses it, opened at run time: who has none can run everything else. The
+   names are <CL/cl.h>'s. SPDX-License-Identifier: MIT */
 #ifndef MINILM_OPENCL_LIBRARY_H
 #define MINILM_OPENCL_LIBRARY_H
 
@@ -8,36 +8,38 @@
 
 #include "../failure.h"
 
-#define OPENCL_FUNCTIONS(X)                                                                                                   \
-  X(clGetPlatformIDs)                                                                                                         \
-  X(clGetDeviceIDs)                                                                                                           \
-  X(clGetDeviceInfo)                                                                                                          \
-  X(clCreateContext)                                                                                                          \
-  X(clReleaseContext)                                                                                                         \
-  X(clSVMAlloc)                                                                                                               \
-  X(clSVMFree)                                                                                                                \
-  X(clCreateProgramWithSource)                                                                                                \
-  X(clBuildProgram)                                                                                                           \
-  X(clGetProgramBuildInfo)                                                                                                    \
-  X(clReleaseProgram)                                                                                                         \
-  X(clCreateKernel)                                                                                                           \
-  X(clReleaseKernel)                                                                                                          \
-  X(clSetKernelArg)                                                                                                           \
-  X(clSetKernelArgSVMPointer)                                                                                                 \
-  X(clCreateCommandQueueWithProperties)                                                                                       \
-  X(clReleaseCommandQueue)                                                                                                    \
-  X(clEnqueueNDRangeKernel)                                                                                                   \
-  X(clEnqueueSVMMemcpy)                                                                                                       \
-  X(clFlush)                                                                                                                  \
+#define OPENCL_FUNCTIONS(X)             \
+  X(clGetPlatformIDs)                   \
+  X(clGetDeviceIDs)                     \
+  X(clGetDeviceInfo)                    \
+  X(clCreateContext)                    \
+  X(clReleaseContext)                   \
+  X(clSVMAlloc)                         \
+  X(clSVMFree)                          \
+  X(clCreateProgramWithSource)          \
+  X(clBuildProgram)                     \
+  X(clGetProgramBuildInfo)              \
+  X(clReleaseProgram)                   \
+  X(clCreateKernel)                     \
+  X(clReleaseKernel)                    \
+  X(clSetKernelArg)                     \
+  X(clSetKernelArgSVMPointer)           \
+  X(clCreateCommandQueueWithProperties) \
+  X(clReleaseCommandQueue)              \
+  X(clEnqueueNDRangeKernel)             \
+  X(clEnqueueSVMMemcpy)                 \
+  X(clFlush)                            \
   X(clFinish)
 
 typedef struct opencl {
-#define OPENCL_MEMBER(name) __typeof__(&(name)) name; /* NOLINT(bugprone-macro-parentheses): a name cannot have any */
+/* NOLINTNEXTLINE(bugprone-macro-parentheses): a name cannot have any */
+#define OPENCL_MEMBER(name) __typeof__(&(name)) name;
   OPENCL_FUNCTIONS(OPENCL_MEMBER)
 #undef OPENCL_MEMBER
 } opencl;
 
-/* Opens the library for good: drivers do not survive being closed. Refused: it is missing or too old. */
+/* Opens the library for good: drivers do not survive being closed. Refused: it is missing or too
+   old. */
 int opencl_open(opencl *cl_out, failure *why);
 
 /* -1, and why: what was called, and the error. */

@@ -1,5 +1,6 @@
-/* The operators of ../ops.h as kernels: each sets its kernel's arguments and puts it on the lane's queue, inside of one scope of that
-   queue, named and shaped as the host's. SPDX-License-Identifier: MIT */
+/* The operators of ../ops.h as kernels: each sets its kernel's arguments and puts it on the lane's
+   queue, inside of one scope of that queue, named and shaped as the host's.
+   SPDX-License-Identifier: MIT */
 #include <prof/profiler.h>
 
 #include "parts.h"
@@ -14,30 +15,38 @@ typedef struct call {
   cl_int error;
 } call;
 
-static call begin_call(const lane *l, int kernel) { return (call){.lane = l, .kernel = l->kernels[kernel]}; }
+static call begin_call(const lane *l, int kernel) {
+  return (call){.lane = l, .kernel = l->kernels[kernel]};
+}
 
 static void give_memory(call *c, const void *memory) {
-  if (c->error == CL_SUCCESS) c->error = c->lane->engine->cl.clSetKernelArgSVMPointer(c->kernel, c->count++, memory);
+  if (c->error == CL_SUCCESS)
+    c->error = c->lane->engine->cl.clSetKernelArgSVMPointer(c->kernel, c->count++, memory);
 }
 
 static void give_int(call *c, int64_t value) {
   const cl_int narrow = (cl_int)value;
-  if (c->error == CL_SUCCESS) c->error = c->lane->engine->cl.clSetKernelArg(c->kernel, c->count++, sizeof narrow, &narrow);
+  if (c->error == CL_SUCCESS)
+    c->error = c->lane->engine->cl.clSetKernelArg(c->kernel, c->count++, sizeof narrow, &narrow);
 }
 
 static void give_float(call *c, float value) {
-  if (c->error == CL_SUCCESS) c->error = c->lane->engine->cl.clSetKernelArg(c->kernel, c->count++, sizeof value, &value);
+  if (c->error == CL_SUCCESS)
+    c->error = c->lane->engine->cl.clSetKernelArg(c->kernel, c->count++, sizeof value, &value);
 }
 
 /* The flush: the device begins while the host still puts instructions there. */
 static cl_int put(call *c, int64_t x, int64_t y, int64_t z) {
   const size_t sizes[] = {(size_t)x, (size_t)y, (size_t)z};
   const opencl *cl = &c->lane->engine->cl;
-  if (c->error == CL_SUCCESS) c->error = cl->clEnqueueNDRangeKernel(c->lane->queue, c->kernel, 3, NULL, sizes, NULL, 0, NULL, NULL);
+  if (c->error == CL_SUCCESS)
+    c->error =
+        cl->clEnqueueNDRangeKernel(c->lane->queue, c->kernel, 3, NULL, sizes, NULL, 0, NULL, NULL);
   return c->error == CL_SUCCESS ? cl->clFlush(c->lane->queue) : c->error;
 }
 
-#define WITH_OPERATOR(name, shapes, ...) WITH_GPU_PROFILER(l->engine->memory.device, l->queue, name, "operator", shapes, __VA_ARGS__)
+#define WITH_OPERATOR(name, shapes, ...) \
+  WITH_GPU_PROFILER(l->engine->memory.device, l->queue, name, "operator", shapes, __VA_ARGS__)
 
 static cl_int embedding(const lane *l, const invocation *i) {
   const tensor *words = &i->weights[0];

@@ -6,14 +6,23 @@
 #include "library.h"
 
 /* X(name): of a kernel in kernels.cl. */
-#define OPENCL_KERNELS(X)                                                                                                     \
-  X(embedding) X(dense) X(attention_scores) X(softmax) X(attention_mix) X(add) X(layer_norm) X(gelu) X(mean_pool) X(l2_normalise)
+#define OPENCL_KERNELS(X) \
+  X(embedding)            \
+  X(dense)                \
+  X(attention_scores)     \
+  X(softmax)              \
+  X(attention_mix)        \
+  X(add)                  \
+  X(layer_norm)           \
+  X(gelu)                 \
+  X(mean_pool)            \
+  X(l2_normalise)
 
 enum {
 #define OPENCL_KERNEL_INDEX(name) KERNEL_##name,
   OPENCL_KERNELS(OPENCL_KERNEL_INDEX)
 #undef OPENCL_KERNEL_INDEX
-  OPENCL_KERNEL_COUNT
+      OPENCL_KERNEL_COUNT
 };
 
 extern const char *const opencl_kernel_names[OPENCL_KERNEL_COUNT];
@@ -34,10 +43,10 @@ struct lane {
   opencl_engine *engine;
   cl_command_queue queue;
   cl_kernel kernels[OPENCL_KERNEL_COUNT];
-  cl_int *ids;     /* the device's: of the batch that is being computed */
-  cl_int *lengths; /* the same; one a text */
+  cl_int *ids;                         /* the device's: of the batch that is being computed */
+  cl_int *lengths;                     /* the same; one a text */
   cl_int own_lengths[BATCH_TEXTS_MAX]; /* the host's: on their way there */
-  float *rows;     /* the host's: the embeddings on their way into the batch */
+  float *rows;                         /* the host's: the embeddings on their way into the batch */
   size_t rows_bytes;
 };
 

@@ -1,4 +1,6 @@
-/* libprof_hip.so: named by ROCP_TOOL_LIBRARIES. rocprofiler-sdk opens it when the program begins with HIP, and calls rocprofiler_configure(). With it comes libprof.so, which records if the environment says so, and is the tool. */
+/* libprof_hip.so: named by ROCP_TOOL_LIBRARIES. rocprofiler-sdk opens it when the program begins
+   with HIP, and calls rocprofiler_configure(). With it comes libprof.so, which records if the
+   environment says so, and is the tool. */
 #define _GNU_SOURCE
 #include <prof/device.h>
 #include <prof/profiler.h>
@@ -8,7 +10,8 @@
 #include <stdint.h>
 #include <time.h>
 
-/* rocprofiler records from HIP's first call on. That somebody takes it over, when HIP has begun, or that it rests, is seen to here; HIP begins within seconds or not at all. */
+/* rocprofiler records from HIP's first call on. That somebody takes it over, when HIP has begun, or
+   that it rests, is seen to here; HIP begins within seconds or not at all. */
 static void *settle(void *unused) {
   enum { LOOKS = 500 };
   const struct timespec between = {0, 20000000};
@@ -29,8 +32,11 @@ static void is_ready(void) {
 }
 
 /* Named and typed as rocprofiler has it (registration.h); NULL: no tool. */
-__attribute__((visibility("default"))) void *rocprofiler_configure(uint32_t version, const char *runtime, uint32_t priority, void *client);
-void *rocprofiler_configure(uint32_t version, const char *runtime, uint32_t priority, void *client) {
+__attribute__((visibility("default"))) void *rocprofiler_configure(uint32_t version,
+                                                                   const char *runtime,
+                                                                   uint32_t priority, void *client);
+void *rocprofiler_configure(uint32_t version, const char *runtime, uint32_t priority,
+                            void *client) {
   (void)version;
   (void)runtime;
   (void)priority;

@@ -1,6 +1,10 @@
-/* libprof_itt.so: named by INTEL_LIBITTNOTIFY64, which a program's part of ITT reads once, when it is first used. It opens this library and calls __itt_api_init(). Each task is a scope of libprof.so's, on the thread that begins it: of PyTorch's domain an
-   operator, level 1 and of the category cpu_op; of any other domain level 2, and the domain is its category. Nothing is recorded that nobody has asked for. Budget: 0.15 us an operator beside ITT's own share of 0.2 (bench/python/torch_cost.py; measured: up to 0.05).
-   No lock: what is made is for good, and comes into its list by one compare and exchange. */
+/* libprof_itt.so: named by INTEL_LIBITTNOTIFY64, which a program's part of ITT reads once, when it
+   is first used. It opens this library and calls __itt_api_init(). Each task is a scope of
+   libprof.so's, on the thread that begins it: of PyTorch's domain an operator, level 1 and of the
+   category cpu_op; of any other domain level 2, and the domain is its category. Nothing is recorded
+   that nobody has asked for. Budget: 0.15 us an operator beside ITT's own share of 0.2
+   (bench/python/torch_cost.py; measured: up to 0.05). No lock: what is made is for good, and comes
+   into its list by one compare and exchange. */
 #define _GNU_SOURCE
 #include "itt.h"
 
@@ -14,14 +18,18 @@
 #define EXPORT __attribute__((visibility("default")))
 
 enum {
-  LISTS_BITS = 12,     /* of strings by their text */
-  ADDRESSES_BITS = 11, /* of the texts that the program hands over: PyTorch asks anew for each operator, by the same address */
+  LISTS_BITS = 12, /* of strings by their text */
+  /* of the texts that the program hands over: PyTorch asks anew for each operator, by the same
+     address */
+  ADDRESSES_BITS = 11,
   STRINGS_MAX = 65536, /* a name that is made at run time must not become more and more memory */
   SITES_MAX = 4096,    /* names beyond are copied each time */
   OPEN_AT_FIRST = 64   /* tasks of a thread */
 };
 
-/* What tasks of a string are recorded by: one of each domain that they come from, the string's extra2 is the list. Written before it is in the list (release; pairs with the acquire in place_of()). */
+/* What tasks of a string are recorded by: one of each domain that they come from, the string's
+   extra2 is the list. Written before it is in the list (release; pairs with the acquire in
+   place_of()). */
 typedef struct place {
   struct place *next;
   const prof_i_itt_domain *domain;
@@ -38,9 +46,10 @@ static struct {
   prof_i_itt_domain *domains;
   prof_i_itt_string *lists[1 << LISTS_BITS];
   prof_i_itt_string *by_address[1 << ADDRESSES_BITS]; /* any of them: its text is compared */
-  uint32_t string_count, site_count;                  /* relaxed: bounds, which threads at once may pass by one each */
-  int is_seen;                                        /* relaxed: prof_i_itt_seen_1() */
-  const char *(*recorded_name)(void);                 /* prof_i_itt_ask_1(); NULL: nobody to ask */
+  /* relaxed: bounds, which threads at once may pass by one each */
+  uint32_t string_count, site_count;
+  int is_seen;                        /* relaxed: prof_i_itt_seen_1() */
+  const char *(*recorded_name)(void); /* prof_i_itt_ask_1(); NULL: nobody to ask */
   bool has_key;
   pthread_key_t key; /* its value: the thread's open tasks, freed when it ends */
 } own;
@@ -50,7 +59,8 @@ static __thread struct {
   uint32_t count, room, untold; /* untold: begun where there was no memory */
 } this_thread __attribute__((tls_model("initial-exec")));
 
-static const char probe[] = "prof.torch.observe()"; /* a task of that name is asked for by prof itself, and recorded by nobody */
+/* a task of that name is asked for by prof itself, and recorded by nobody */
+static const char probe[] = "prof.torch.observe()";
 static const char pytorch[] = "PyTorch", operators[] = "cpu_op";
 
 /* ---- strings and domains ---- */
@@ -65,7 +75,8 @@ static uint32_t list_of(const char *text) {
 }
 
 static prof_i_itt_string *find_string(const char *text, prof_i_itt_string *const *list) {
-  prof_i_itt_string *s = __atomic_load_n(list, __ATOMIC_ACQUIRE); /* pairs with the release in new_string() */
+  /* pairs with the release in new_string() */
+  prof_i_itt_string *s = __atomic_load_n(list, __ATOMIC_ACQUIRE);
   while (s && strcmp(s->text, text) != 0) s = s->next;
   return s;
 }
@@ -85,12 +96,14 @@ static prof_i_itt_string *make_string(const char *text) {
 
 static prof_i_itt_string *string_of(const char *text) {
   prof_i_itt_string **const list = &own.lists[list_of(text)];
-  prof_i_itt_string *found = find_string(text, list), *const made = found ? NULL : make_string(text);
+  prof_i_itt_string *found = find_string(text, list), *const made =
+                                                          found ? NULL : make_string(text);
   if (found || !made) return found ? found : &others;
   do {
     found = find_string(text, list);
     made->next = __atomic_load_n(list, __ATOMIC_RELAXED);
-  } while (!found && !__atomic_compare_exchange_n(list, &made->next, made, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+  } while (!found && !__atomic_compare_exchange_n(list, &made->next, made, false, __ATOMIC_RELEASE,
+                                                  __ATOMIC_RELAXED));
   if (!found) return made;
   free(made); /* another thread was faster */
   return found;
@@ -99,7 +112,8 @@ static prof_i_itt_string *string_of(const char *text) {
 /* What PyTorch calls before each operator. */
 static prof_i_itt_string *string_handle_create(const char *text) {
   if (!text) return NULL;
-  prof_i_itt_string **const here = &own.by_address[(uintptr_t)text * UINT64_C(0x9e3779b97f4a7c15) >> (64 - ADDRESSES_BITS)];
+  prof_i_itt_string **const here =
+      &own.by_address[(uintptr_t)text * UINT64_C(0x9e3779b97f4a7c15) >> (64 - ADDRESSES_BITS)];
   prof_i_itt_string *s = __atomic_load_n(here, __ATOMIC_ACQUIRE); /* pairs with the release below */
   if (s && strcmp(s->text, text) == 0) return s;
   const int before = errno;
@@ -119,10 +133,13 @@ static prof_i_itt_domain *domain_create(const char *name) {
     memcpy(made + 1, name, bytes);
   }
   do {
-    prof_i_itt_domain *const first = found = __atomic_load_n(&own.domains, __ATOMIC_ACQUIRE); /* pairs with the release here */
+    /* pairs with the release here */
+    prof_i_itt_domain *const first = found = __atomic_load_n(&own.domains, __ATOMIC_ACQUIRE);
     while (found && strcmp(found->name, name) != 0) found = found->next;
     if (made) made->next = first;
-  } while (made && !found && !__atomic_compare_exchange_n(&own.domains, &made->next, made, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+  } while (made && !found &&
+           !__atomic_compare_exchange_n(&own.domains, &made->next, made, false, __ATOMIC_RELEASE,
+                                        __ATOMIC_RELAXED));
   if (found) free(made);
   errno = before;
   return found ? found : made; /* NULL: without memory this domain's tasks are not asked for */
@@ -147,7 +164,9 @@ static place *make_place(const prof_i_itt_domain *domain, prof_i_itt_string *str
   p->site = (prof_site){.file = "", .function = "", .level = level_of(p->category)};
   void *before = __atomic_load_n(&string->extra2, __ATOMIC_RELAXED);
   do p->next = before;
-  while (!__atomic_compare_exchange_n(&string->extra2, &before, p, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED)); /* twice, where two threads do: the same site by its content */
+  /* twice, where two threads do: the same site by its content */
+  while (!__atomic_compare_exchange_n(&string->extra2, &before, p, false, __ATOMIC_RELEASE,
+                                      __ATOMIC_RELAXED));
   __atomic_fetch_add(&own.site_count, 1, __ATOMIC_RELAXED);
   return p;
 }
@@ -166,7 +185,8 @@ static uint64_t begin_anew(const prof_i_itt_domain *domain, prof_i_itt_string *s
 }
 
 static uint64_t begin(const prof_i_itt_domain *domain, prof_i_itt_string *string) {
-  place *p = __atomic_load_n(&string->extra2, __ATOMIC_ACQUIRE); /* pairs with the release in make_place() */
+  /* pairs with the release in make_place() */
+  place *p = __atomic_load_n(&string->extra2, __ATOMIC_ACQUIRE);
   while (p && p->domain != domain) p = p->next;
   return p ? prof_scope_begin_at(&p->site, string->text, p->category) : begin_anew(domain, string);
 }
@@ -189,13 +209,15 @@ static bool make_room(void) {
   if (open) {
     this_thread.open = open;
     this_thread.room = room;
-    pthread_setspecific(own.key, open); /* it fails without memory alone: then the room of a thread that has ended is lost */
+    /* it fails without memory alone: then the room of a thread that has ended is lost */
+    pthread_setspecific(own.key, open);
   }
   errno = before;
   return open != NULL;
 }
 
-static void task_begin(const prof_i_itt_domain *domain, prof_i_itt_id id, prof_i_itt_id parent, prof_i_itt_string *string) {
+static void task_begin(const prof_i_itt_domain *domain, prof_i_itt_id id, prof_i_itt_id parent,
+                       prof_i_itt_string *string) {
   (void)id;
   (void)parent;
   if (!domain || !string || !string->text) return;
@@ -203,7 +225,8 @@ static void task_begin(const prof_i_itt_domain *domain, prof_i_itt_id id, prof_i
     this_thread.untold++;
     return;
   }
-  this_thread.open[this_thread.count++] = (open_task){is_recorded(string->text) ? 0 : begin(domain, string), domain};
+  this_thread.open[this_thread.count++] =
+      (open_task){is_recorded(string->text) ? 0 : begin(domain, string), domain};
 }
 
 /* The innermost of the domain: libraries that know nothing of each other need not nest. */
@@ -216,7 +239,9 @@ static void task_end(const prof_i_itt_domain *domain) {
   while (at && this_thread.open[at - 1].domain != domain) at--;
   if (!at) return; /* begun before the collector was there */
   const uint64_t start = this_thread.open[at - 1].start;
-  if (at != this_thread.count) memmove(this_thread.open + at - 1, this_thread.open + at, (this_thread.count - at) * sizeof *this_thread.open);
+  if (at != this_thread.count)
+    memmove(this_thread.open + at - 1, this_thread.open + at,
+            (this_thread.count - at) * sizeof *this_thread.open);
   this_thread.count--;
   prof_scope_end(start);
 }
@@ -235,23 +260,29 @@ static void thread_set_name(const char *name) {
 
 /* ---- what the program's part calls ---- */
 
-EXPORT void __itt_api_init(prof_i_itt_part *part, int groups); /* NOLINT(bugprone-reserved-identifier): the interface's name */
+/* NOLINTNEXTLINE(bugprone-reserved-identifier): the interface's name */
+EXPORT void __itt_api_init(prof_i_itt_part *part, int groups);
 EXPORT int prof_i_itt_seen_1(void);
 EXPORT void prof_i_itt_ask_1(const char *(*recorded_name)(void));
 
-/* Once a part: PyTorch has one, and each library with ITT of its own. The part's lock is held. Of another version's part nothing is known: it stays as without a collector. */
+/* Once a part: PyTorch has one, and each library with ITT of its own. The part's lock is held. Of
+   another version's part nothing is known: it stays as without a collector. */
 void __itt_api_init(prof_i_itt_part *part, int groups) { /* NOLINT(bugprone-reserved-identifier) */
   static const uint8_t magic[] = PROF_I_ITT_MAGIC;
   static const struct {
     const char *name;
     void *function;
   } table[] = {
-    {"__itt_domain_create", (void *)domain_create}, {"__itt_string_handle_create", (void *)string_handle_create}, {"__itt_task_begin", (void *)task_begin},
-    {"__itt_task_end", (void *)task_end},           {"__itt_thread_set_name", (void *)thread_set_name},
+      {"__itt_domain_create", (void *)domain_create},
+      {"__itt_string_handle_create", (void *)string_handle_create},
+      {"__itt_task_begin", (void *)task_begin},
+      {"__itt_task_end", (void *)task_end},
+      {"__itt_thread_set_name", (void *)thread_set_name},
   };
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   (void)groups;
-  if (!part || memcmp(part->magic, magic, sizeof magic) != 0 || part->major != PROF_I_ITT_MAJOR) return;
+  if (!part || memcmp(part->magic, magic, sizeof magic) != 0 || part->major != PROF_I_ITT_MAJOR)
+    return;
   pthread_once(&once, make_key);
   for (prof_i_itt_function *f = part->functions; f->name; f++) {
     void *function = f->null_func;
@@ -264,8 +295,9 @@ void __itt_api_init(prof_i_itt_part *part, int groups) { /* NOLINT(bugprone-rese
 /* 1: prof's own task has come here, so the part that began it is this collector's. */
 int prof_i_itt_seen_1(void) { return __atomic_load_n(&own.is_seen, __ATOMIC_RELAXED); }
 
-/* recorded_name: what the dispatcher's callbacks have recorded last on this thread, and has not ended;
-   NULL: nothing. Such a call is not recorded again. Pairs with the acquire in is_recorded(). */
+/* recorded_name: what the dispatcher's callbacks have recorded last on this thread, and has not
+   ended; NULL: nothing. Such a call is not recorded again. Pairs with the acquire in
+   is_recorded(). */
 void prof_i_itt_ask_1(const char *(*recorded_name)(void)) {
   __atomic_store_n(&own.recorded_name, recorded_name, __ATOMIC_RELEASE);
 }

@@ -1,5 +1,8 @@
-/* What a program's part of ITT (Intel's Instrumentation and Tracing Technology) and its collector tell each other, in words of our own: of the interface's version 3, what the collector uses. The convention: github.com/intel/ittapi,
-   src/ittnotify/ittnotify_static.c (the program's part: it opens the library that INTEL_LIBITTNOTIFY64 names and calls __itt_api_init()) and ittnotify_config.h (the structs, which only grow at their ends). */
+/* What a program's part of ITT (Intel's Instrumentation and Tracing Technology) and its collector
+   tell each other, in words of our own: of the interface's version 3, what the collector uses. The
+   convention: github.com/intel/ittapi, src/ittnotify/ittnotify_static.c (the program's part: it
+   opens the library that INTEL_LIBITTNOTIFY64 names and calls __itt_api_init()) and
+   ittnotify_config.h (the structs, which only grow at their ends). */
 #ifndef PROF_PRELOAD_ITT_H
 #define PROF_PRELOAD_ITT_H
 
@@ -51,7 +54,8 @@ typedef struct prof_i_itt_part {
   prof_i_itt_function *functions; /* up to one without a name */
 } prof_i_itt_part;
 
-#define PROF_I_ITT_MAGIC {0xed, 0xab, 0xab, 0xec, 0x0d, 0xee, 0xda, 0x30}
+#define PROF_I_ITT_MAGIC \
+  { 0xed, 0xab, 0xab, 0xec, 0x0d, 0xee, 0xda, 0x30 }
 #define PROF_I_ITT_MAJOR 3
 
 #endif

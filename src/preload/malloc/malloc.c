@@ -1,8 +1,9 @@
-/* The names that the process calls in place of libc's. Each asks the next allocator, and tells prof: an alloc after, a free before. A realloc
-   is a free and an alloc. A pair costs at most 60 ns more than without (bench/preload.c); where PROF_MEMORY is not set, 3 to 4.
+/* The names that the process calls in place of libc's. Each asks the next allocator, and tells
+   prof: an alloc after, a free before. A realloc is a free and an alloc. A pair costs at most 60 ns
+   more than without (bench/preload.c); where PROF_MEMORY is not set, 3 to 4.
 
-   The library is linked to libprof.so, so that there is one prof in the process. This folder lies one deeper than libprof's, so that
-   src/[any]/[any].c are libprof alone. */
+   The library is linked to libprof.so, so that there is one prof in the process. This folder lies
+   one deeper than libprof's, so that src/[any]/[any].c are libprof alone. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stddef.h>
@@ -64,16 +65,19 @@ static void *move_from_first(void *piece, size_t bytes) {
   return fresh;
 }
 
-/* Told free before the call: the piece may move, and its place be another thread's before this one is back. When it fails the piece is there
-   as before; what had been asked for is not known here, so it stands with what it takes. With 0 bytes NULL is a free. */
+/* Told free before the call: the piece may move, and its place be another thread's before this one
+   is back. When it fails the piece is there as before; what had been asked for is not known here,
+   so it stands with what it takes. With 0 bytes NULL is a free. */
 void *realloc(void *piece, size_t bytes) {
   if (!piece) return malloc(bytes);
   if (prof_i_is_first_memory(piece)) return move_from_first(piece, bytes);
   const prof_i_next *const next = prof_i_next_allocator();
   const size_t told = prof_i_tell_free(piece);
   void *const fresh = next->realloc(piece, bytes);
-  if (fresh) prof_i_tell_alloc(fresh, bytes);
-  else if (bytes && told) prof_i_tell_alloc(piece, told);
+  if (fresh)
+    prof_i_tell_alloc(fresh, bytes);
+  else if (bytes && told)
+    prof_i_tell_alloc(piece, told);
   return fresh;
 }
 

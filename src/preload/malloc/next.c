@@ -13,12 +13,16 @@ bool prof_i_next_is_found;
 
 static size_t first_used;
 
-size_t prof_i_first_bytes_at(const void *piece) { return PROF_I_FIRST_BYTES - ((uintptr_t)piece - (uintptr_t)prof_i_first_memory); }
+size_t prof_i_first_bytes_at(const void *piece) {
+  return PROF_I_FIRST_BYTES - ((uintptr_t)piece - (uintptr_t)prof_i_first_memory);
+}
 
 /* Atomic for the case that nobody foresaw: a second thread that early. */
 static void *first_memalign(size_t alignment, size_t bytes) {
   const size_t slack = alignment > ALIGNMENT ? alignment : 0;
-  const size_t room = bytes < PROF_I_FIRST_BYTES && slack < PROF_I_FIRST_BYTES ? (bytes + slack + ALIGNMENT) & ~(size_t)(ALIGNMENT - 1) : PROF_I_FIRST_BYTES;
+  const size_t room = bytes < PROF_I_FIRST_BYTES && slack < PROF_I_FIRST_BYTES
+                          ? (bytes + slack + ALIGNMENT) & ~(size_t)(ALIGNMENT - 1)
+                          : PROF_I_FIRST_BYTES;
   const size_t at = __atomic_fetch_add(&first_used, room, __ATOMIC_RELAXED);
   if (at >= PROF_I_FIRST_BYTES || room > PROF_I_FIRST_BYTES - at) {
     errno = ENOMEM;
@@ -38,7 +42,9 @@ static void *first_calloc(size_t count, size_t bytes) {
 
 static void *first_realloc(void *piece, size_t bytes) {
   void *const fresh = first_malloc(bytes);
-  if (fresh && piece) memcpy(fresh, piece, prof_i_first_bytes_at(piece) < bytes ? prof_i_first_bytes_at(piece) : bytes);
+  if (fresh && piece)
+    memcpy(fresh, piece,
+           prof_i_first_bytes_at(piece) < bytes ? prof_i_first_bytes_at(piece) : bytes);
   return fresh;
 }
 
@@ -73,10 +79,11 @@ static void *refused_size(size_t bytes) {
   return NULL;
 }
 
-/* dlsym() gives functions as objects. What another C library lacks (pvalloc) keeps the entry that is there. */
-#define FIND(next, name)                                  \
-  do {                                                    \
-    void *const found = dlsym(RTLD_NEXT, #name);          \
+/* dlsym() gives functions as objects. What another C library lacks (pvalloc) keeps the entry that
+   is there. */
+#define FIND(next, name)                                    \
+  do {                                                      \
+    void *const found = dlsym(RTLD_NEXT, #name);            \
     if (found) memcpy(&(next)->name, &found, sizeof found); \
   } while (0)
 
@@ -85,7 +92,8 @@ static const void *object_of(const void *function) {
   return dladdr(function, &info) ? info.dli_fbase : NULL;
 }
 
-/* An allocator that has no malloc_usable_size() would have libc's asked about pieces that are not libc's. */
+/* An allocator that has no malloc_usable_size() would have libc's asked about pieces that are not
+   libc's. */
 static bool has_own_sizes(const prof_i_next *next) {
   const void *get, *size;
   memcpy(&get, &next->malloc, sizeof get);

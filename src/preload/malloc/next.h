@@ -1,5 +1,6 @@
-/* The allocator that this library stands in front of: what RTLD_NEXT finds, libc's or another one that is preloaded behind. Found at the first
-   call; before that, and for what dlsym() itself asks for, a few KiB of static memory serve. */
+/* The allocator that this library stands in front of: what RTLD_NEXT finds, libc's or another one
+   that is preloaded behind. Found at the first call; before that, and for what dlsym() itself asks
+   for, a few KiB of static memory serve. */
 #ifndef PROF_PRELOAD_NEXT_H
 #define PROF_PRELOAD_NEXT_H
 
@@ -17,10 +18,12 @@ typedef struct prof_i_next {
   int (*posix_memalign)(void **, size_t, size_t);
   void *(*valloc)(size_t);
   void *(*pvalloc)(size_t);
-  size_t (*malloc_usable_size)(void *); /* NULL: the allocator has none, so what a free gives back is not known */
+  /* NULL: the allocator has none, so what a free gives back is not known */
+  size_t (*malloc_usable_size)(void *);
 } prof_i_next;
 
-extern prof_i_next prof_i_the_next; /* written once, by the process's first call, when it has one thread */
+/* written once, by the process's first call, when it has one thread */
+extern prof_i_next prof_i_the_next;
 extern bool prof_i_next_is_found;
 
 __attribute__((cold)) void prof_i_next_find(void);

@@ -1,5 +1,5 @@
-/* See tell.h. The first call of malloc begins: that is a constructor's of some library, long before this library's own comes, which is there for
-   programs that allocate late. */
+/* See tell.h. The first call of malloc begins: that is a constructor's of some library, long before
+   this library's own comes, which is there for programs that allocate late. */
 #define _GNU_SOURCE
 #include "tell.h"
 
@@ -15,16 +15,20 @@ __thread prof_i_telling prof_i_this_telling __attribute__((tls_model("initial-ex
 
 /* stdio would allocate. */
 static bool can_tell_sizes(void) {
-  static const char text[] = "prof: PROF_MEMORY: the allocator behind libprof_memory.so has no malloc_usable_size(); malloc() is not recorded\n";
+  static const char text[] =
+      "prof: PROF_MEMORY: the allocator behind libprof_memory.so has no malloc_usable_size(); "
+      "malloc() is not recorded\n";
   if (prof_i_next_allocator()->malloc_usable_size) return true;
   return write(STDERR_FILENO, text, sizeof text - 1) < 0 && false;
 }
 
-/* PROF_MEMORY_MIN, which prof_i_start_early() has found to be a number. The pool's name says what is missing in it. */
+/* PROF_MEMORY_MIN, which prof_i_start_early() has found to be a number. The pool's name says what
+   is missing in it. */
 static void read_least(char *name, size_t room) {
   const char *const text = secure_getenv("PROF_MEMORY_MIN");
   prof_i_tell_least_bytes = text ? (size_t)strtoull(text, NULL, 10) : 0;
-  if (prof_i_tell_least_bytes) snprintf(name, room, "malloc from %zu bytes on", prof_i_tell_least_bytes);
+  if (prof_i_tell_least_bytes)
+    snprintf(name, room, "malloc from %zu bytes on", prof_i_tell_least_bytes);
 }
 
 /* The dynamic linker allocates before libc is set up and knows the environment: that passes. */
@@ -37,20 +41,26 @@ void __attribute__((constructor)) prof_i_tell_begin(void) {
   const prof_pool_options options = {.size = sizeof options, .name = name};
   const int is_on = prof_i_start_early();
   if (is_on > 0) read_least(name, sizeof name);
-  if (is_on < 0) __atomic_store_n(&prof_i_tell_has_begun, false, __ATOMIC_RELAXED); /* prof's own allocation: the next one begins */
-  if (is_on > 0 && can_tell_sizes() && prof_pool_create(&options, &pool) == PROF_OK) __atomic_store_n(&prof_i_malloc_pool, pool, __ATOMIC_RELEASE);
+  /* prof's own allocation: the next one begins */
+  if (is_on < 0) __atomic_store_n(&prof_i_tell_has_begun, false, __ATOMIC_RELAXED);
+  if (is_on > 0 && can_tell_sizes() && prof_pool_create(&options, &pool) == PROF_OK)
+    __atomic_store_n(&prof_i_malloc_pool, pool, __ATOMIC_RELEASE);
   prof_i_this_telling.state = PROF_I_NOT_TELLING;
   errno = saved;
 }
 
 /* For bindings/python/prof/_torch_found.py: 1, what the process allocates is told. */
 __attribute__((visibility("default"))) int prof_i_malloc_is_told_1(void);
-int prof_i_malloc_is_told_1(void) { return __atomic_load_n(&prof_i_malloc_pool, __ATOMIC_ACQUIRE) != NULL; }
+int prof_i_malloc_is_told_1(void) {
+  return __atomic_load_n(&prof_i_malloc_pool, __ATOMIC_ACQUIRE) != NULL;
+}
 
-/* One a thread: prof allocates nothing else that stays. Nothing before the pool is there: prof's own start. */
+/* One a thread: prof allocates nothing else that stays. Nothing before the pool is there: prof's
+   own start. */
 void prof_i_tell_later(void *piece, size_t bytes) {
   prof_i_telling *const telling = &prof_i_this_telling;
-  if (telling->state != PROF_I_TELLING || !__atomic_load_n(&prof_i_malloc_pool, __ATOMIC_RELAXED)) return;
+  if (telling->state != PROF_I_TELLING || !__atomic_load_n(&prof_i_malloc_pool, __ATOMIC_RELAXED))
+    return;
   telling->left = piece;
   telling->left_bytes = bytes;
   telling->state = PROF_I_TELLING_WITH_LEFT;
@@ -58,12 +68,14 @@ void prof_i_tell_later(void *piece, size_t bytes) {
 
 void prof_i_tell_no_more(const void *piece) {
   prof_i_telling *const telling = &prof_i_this_telling;
-  if (telling->state == PROF_I_TELLING_WITH_LEFT && telling->left == piece) telling->state = PROF_I_TELLING;
+  if (telling->state == PROF_I_TELLING_WITH_LEFT && telling->left == piece)
+    telling->state = PROF_I_TELLING;
 }
 
 void prof_i_tell_left(void) {
   prof_i_telling *const telling = &prof_i_this_telling;
   void *const piece = telling->left;
   const size_t given_bytes = prof_i_the_next.malloc_usable_size(piece);
-  if (given_bytes >= prof_i_tell_least_bytes) prof_memory_alloc(prof_i_malloc_pool, piece, telling->left_bytes, given_bytes);
+  if (given_bytes >= prof_i_tell_least_bytes)
+    prof_memory_alloc(prof_i_malloc_pool, piece, telling->left_bytes, given_bytes);
 }

@@ -1,6 +1,7 @@
-/* What the process's malloc and free tell prof: one pool, "malloc", of the host; with PROF_MEMORY_MIN
-   "malloc from N bytes on", of the larger blocks alone. Whatever prof allocates while it is told stays out, and so does
-   all that comes before it records and after it has dumped. */
+/* What the process's malloc and free tell prof: one pool, "malloc", of the host; with
+   PROF_MEMORY_MIN "malloc from N bytes on", of the larger blocks alone. Whatever prof allocates
+   while it is told stays out, and so does all that comes before it records and after it has
+   dumped. */
 #ifndef PROF_PRELOAD_TELL_H
 #define PROF_PRELOAD_TELL_H
 
@@ -16,16 +17,20 @@ typedef struct prof_i_telling {
   size_t left_bytes; /* asked for */
 } prof_i_telling;
 
-extern prof_pool *prof_i_malloc_pool; /* NULL: nothing is told, or not yet. Atomic, set once: release, pairs with the acquire below */
-extern size_t prof_i_tell_least_bytes; /* a block that takes less is not told, neither its begin nor its end: what it takes does not change. Set before the pool is */
-extern bool prof_i_tell_has_begun;    /* or found that there is nothing to tell. Atomic, relaxed */
+/* NULL: nothing is told, or not yet. Atomic, set once: release, pairs with the acquire below */
+extern prof_pool *prof_i_malloc_pool;
+/* a block that takes less is not told, neither its begin nor its end: what it takes does not
+   change. Set before the pool is */
+extern size_t prof_i_tell_least_bytes;
+extern bool prof_i_tell_has_begun; /* or found that there is nothing to tell. Atomic, relaxed */
 extern __thread prof_i_telling prof_i_this_telling __attribute__((tls_model("initial-exec")));
 
 /* Starts prof as the environment says, once libc has it. */
 __attribute__((cold)) void prof_i_tell_begin(void);
 
-/* A piece that came while another was told. Most go again at once, but for what glibc makes for a thread with more than 32 keys, one of them prof's: that is
-   freed when the thread ends, and so has to be told. */
+/* A piece that came while another was told. Most go again at once, but for what glibc makes for a
+   thread with more than 32 keys, one of them prof's: that is freed when the thread ends, and so has
+   to be told. */
 __attribute__((cold)) void prof_i_tell_later(void *piece, size_t bytes);
 __attribute__((cold)) void prof_i_tell_left(void);
 __attribute__((cold)) void prof_i_tell_no_more(const void *piece);
@@ -58,7 +63,8 @@ static inline void prof_i_tell_alloc(void *piece, size_t bytes) {
   prof_i_tell_end();
 }
 
-/* Before it goes back: after that another thread may be given it. Returns the bytes told, 0 if nothing was. */
+/* Before it goes back: after that another thread may be given it. Returns the bytes told, 0 if
+   nothing was. */
 static inline size_t prof_i_tell_free(void *piece) {
   if (__builtin_expect(prof_i_this_telling.state != PROF_I_NOT_TELLING, 0)) {
     prof_i_tell_no_more(piece);

@@ -1,4 +1,6 @@
-/* What the layer needs of OpenCL beyond src/opencl/api.h: the places of functions in the table that a loader hands to layers, and some words. tests/device/test_opencl_api.cpp compares each line with <CL/cl.h> and <CL/cl_icd.h>. */
+/* What the layer needs of OpenCL beyond src/opencl/api.h: the places of functions in the table that
+   a loader hands to layers, and some words. tests/device/test_opencl_api.cpp compares each line
+   with <CL/cl.h> and <CL/cl_icd.h>. */
 #ifndef PROF_PRELOAD_OPENCL_FUNCTIONS_H
 #define PROF_PRELOAD_OPENCL_FUNCTIONS_H
 
@@ -11,12 +13,12 @@ typedef struct prof_i_cl_memory_object *prof_i_cl_memory;
 typedef void (*prof_i_cl_built)(prof_i_cl_program program, void *with);
 
 /* X(place, name): called by the layer itself. */
-#define PROF_I_CL_CALLED(X)         \
-  X(12, clGetCommandQueueInfo)      \
-  X(39, clGetKernelInfo)            \
-  X(42, clGetEventInfo)             \
-  X(43, clRetainEvent)              \
-  X(44, clReleaseEvent)             \
+#define PROF_I_CL_CALLED(X)    \
+  X(12, clGetCommandQueueInfo) \
+  X(39, clGetKernelInfo)       \
+  X(42, clGetEventInfo)        \
+  X(43, clRetainEvent)         \
+  X(44, clReleaseEvent)        \
   X(45, clGetEventProfilingInfo)
 
 /* The same: the layer stands in front of them. */
@@ -59,19 +61,19 @@ enum {
 #define PROF_I_CL_PLACE(place, name) PROF_I_CL_PLACE_##name = (place),
   PROF_I_CL_CALLED(PROF_I_CL_PLACE) PROF_I_CL_HOOKED(PROF_I_CL_PLACE)
 #undef PROF_I_CL_PLACE
-  PROF_I_CL_PLACES = 140
+      PROF_I_CL_PLACES = 140
 };
 
 /* X(name, value), without their CL_. */
-#define PROF_I_CL_LAYER_CONSTANTS(X)                \
-  X(LAYER_API_VERSION, 0x4240)                      \
-  X(LAYER_NAME, 0x4241)                             \
-  X(LAYER_API_VERSION_100, 100)                     \
-  X(KERNEL_FUNCTION_NAME, 0x1190)                   \
-  X(QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, 1)         \
-  X(QUEUE_ON_DEVICE, 4)                             \
-  X(PROFILING_COMMAND_SUBMIT, 0x1281)               \
-  X(MAP_READ, 1)                                    \
+#define PROF_I_CL_LAYER_CONSTANTS(X)        \
+  X(LAYER_API_VERSION, 0x4240)              \
+  X(LAYER_NAME, 0x4241)                     \
+  X(LAYER_API_VERSION_100, 100)             \
+  X(KERNEL_FUNCTION_NAME, 0x1190)           \
+  X(QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, 1) \
+  X(QUEUE_ON_DEVICE, 4)                     \
+  X(PROFILING_COMMAND_SUBMIT, 0x1281)       \
+  X(MAP_READ, 1)                            \
   X(MAP_WRITE, 2)
 
 enum {

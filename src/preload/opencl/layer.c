@@ -1,5 +1,7 @@
-/* libprof_opencl.so: an OpenCL layer, named by OPENCL_LAYERS. The loader (ocl-icd 2.3, Khronos' own) opens it in the program's first call and lets it stand in front of all others. It gives prof a back end of OpenCL that can do what the one in
-   libprof.so can, and also tells each command by itself. While nothing is recorded a call costs a load and a branch more. */
+/* libprof_opencl.so: an OpenCL layer, named by OPENCL_LAYERS. The loader (ocl-icd 2.3, Khronos'
+   own) opens it in the program's first call and lets it stand in front of all others. It gives prof
+   a back end of OpenCL that can do what the one in libprof.so can, and also tells each command by
+   itself. While nothing is recorded a call costs a load and a branch more. */
 #define _GNU_SOURCE
 #include "layer.h"
 
@@ -42,7 +44,9 @@ static void add(void) {
   table.stop = prof_i_commands_stop;
   table.drain = prof_i_commands_drain;
   table.records_always = 1;
-  table.own_keep = NULL; /* the layer tells of all commands: those whose events the program hands over would stand there twice */
+  /* the layer tells of all commands: those whose events the program hands over would stand there
+     twice */
+  table.own_keep = NULL;
   table.own_times = NULL;
   table.own_let_go = NULL;
   prof_backend_add(&table);
@@ -57,23 +61,29 @@ void prof_i_layer_add_back_end(void) {
 
 #define EXPORT __attribute__((visibility("default")))
 EXPORT int32_t clGetLayerInfo(uint32_t what, size_t room, void *to, size_t *bytes_out);
-EXPORT int32_t clInitLayer(uint32_t count, void *const *target, uint32_t *count_out, void *const **table_out);
+EXPORT int32_t clInitLayer(uint32_t count, void *const *target, uint32_t *count_out,
+                           void *const **table_out);
 
 int32_t clGetLayerInfo(uint32_t what, size_t room, void *to, size_t *bytes_out) {
   static const uint32_t version = PROF_I_CL_LAYER_API_VERSION_100;
   static const char name[] = "prof";
   const void *const from = what == PROF_I_CL_LAYER_API_VERSION ? (const void *)&version : name;
   const size_t bytes = what == PROF_I_CL_LAYER_API_VERSION ? sizeof version : sizeof name;
-  if ((what != PROF_I_CL_LAYER_API_VERSION && what != PROF_I_CL_LAYER_NAME) || (to && room < bytes) || (!to && !bytes_out)) return CL_INVALID_VALUE_;
+  if ((what != PROF_I_CL_LAYER_API_VERSION && what != PROF_I_CL_LAYER_NAME) ||
+      (to && room < bytes) || (!to && !bytes_out))
+    return CL_INVALID_VALUE_;
   if (to) memcpy(to, from, bytes);
   if (bytes_out) *bytes_out = bytes;
   return CL_SUCCESS_;
 }
 
 /* An older loader has fewer functions: the table ends where its own does. */
-int32_t clInitLayer(uint32_t count, void *const *target, uint32_t *count_out, void *const **table_out) {
+int32_t clInitLayer(uint32_t count, void *const *target, uint32_t *count_out,
+                    void *const **table_out) {
   static void *table[PROF_I_CL_PLACES];
-  if (!target || !count_out || !table_out || count <= PROF_I_CL_PLACE_clEnqueueNativeKernel || prof_i_layer_target) return CL_INVALID_VALUE_;
+  if (!target || !count_out || !table_out || count <= PROF_I_CL_PLACE_clEnqueueNativeKernel ||
+      prof_i_layer_target)
+    return CL_INVALID_VALUE_;
   prof_i_layer_target = target;
   prof_i_layer_hook(table, count < PROF_I_CL_PLACES ? count : PROF_I_CL_PLACES);
   *count_out = count < PROF_I_CL_PLACES ? count : PROF_I_CL_PLACES;

@@ -15,15 +15,22 @@ static bool may_change(void) {
 }
 
 /* A queue that kernels put commands on is none of the host's. */
-static uint64_t with_times(uint64_t properties) { return properties & PROF_I_CL_QUEUE_ON_DEVICE ? properties : properties | PROF_I_CL_QUEUE_PROFILING_ENABLE; }
+static uint64_t with_times(uint64_t properties) {
+  return properties & PROF_I_CL_QUEUE_ON_DEVICE ? properties
+                                                : properties | PROF_I_CL_QUEUE_PROFILING_ENABLE;
+}
 
-uint64_t prof_i_queue_properties(uint64_t properties) { return may_change() ? with_times(properties) : properties; }
+uint64_t prof_i_queue_properties(uint64_t properties) {
+  return may_change() ? with_times(properties) : properties;
+}
 
-const uint64_t *prof_i_queue_property_list(const uint64_t *list, uint64_t room[PROF_I_QUEUE_WORDS]) {
+const uint64_t *prof_i_queue_property_list(const uint64_t *list,
+                                           uint64_t room[PROF_I_QUEUE_WORDS]) {
   size_t words = 0, at = SIZE_MAX;
   if (!may_change()) return list;
   for (; list && list[words]; words += 2) {
-    if (words + 5 > PROF_I_QUEUE_WORDS) return list; /* more than anybody has: they stay as they are */
+    /* more than anybody has: they stay as they are */
+    if (words + 5 > PROF_I_QUEUE_WORDS) return list;
     if (list[words] == PROF_I_CL_QUEUE_PROPERTIES) at = words + 1;
     memcpy(room + words, list + words, 2 * sizeof *list);
   }

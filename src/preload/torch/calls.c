@@ -1,6 +1,9 @@
-/* What torch calls when an operator begins and ends, on the thread that runs it: of each thread that has added the callbacks, and of those that autograd runs for it; or of all threads, where they were added for all. A call is a scope of level 1, of the category cpu_op, or user_annotation
-   where it is a range of the program's. Torch frees what a begin returns by its virtual destructor, after the end, on any thread. Nothing here throws; budget: 0.15 us an operator beside torch's own share, 0.35 with shapes
-   (bench/python/torch_cost.py). */
+/* What torch calls when an operator begins and ends, on the thread that runs it: of each thread
+   that has added the callbacks, and of those that autograd runs for it; or of all threads, where
+   they were added for all. A call is a scope of level 1, of the category cpu_op, or user_annotation
+   where it is a range of the program's. Torch frees what a begin returns by its virtual destructor,
+   after the end, on any thread. Nothing here throws; budget: 0.15 us an operator beside torch's own
+   share, 0.35 with shapes (bench/python/torch_cost.py). */
 #define _GNU_SOURCE
 #include "../../core/observed.h"
 #include "torch.h"
@@ -47,8 +50,8 @@ static struct {
   pthread_once_t once;
   /* Of added callbacks. Relaxed: a begin that reads an old count runs beside the change. */
   uint32_t counts[WHOMS];
-  uint32_t numbers;       /* a bit each that is taken */
-  uint32_t with_shapes;    /* those of them that ask for inputs; relaxed, too */
+  uint32_t numbers;     /* a bit each that is taken */
+  uint32_t with_shapes; /* those of them that ask for inputs; relaxed, too */
   bool has_key;
   pthread_key_t key; /* its value: anything, so that let_go() is called when the thread ends */
 } own = {.once = PTHREAD_ONCE_INIT};
@@ -58,7 +61,7 @@ typedef struct added {
   /* torch's handle, which counts from 1. The bits above it: `whom`, and what remove() counts. 0:
      none. */
   uint64_t handle;
-  uint64_t node;   /* of autograd's graph, in which it was added; 0: outside of a backward call */
+  uint64_t node; /* of autograd's graph, in which it was added; 0: outside of a backward call */
 } added;
 
 enum { WHOM_BIT = 52, SHAPES_BIT = 60 };
@@ -66,13 +69,15 @@ enum { WHOM_BIT = 52, SHAPES_BIT = 60 };
 static inline uint32_t whom_of(uint64_t handle) { return (uint32_t)(handle >> WHOM_BIT) & 0xff; }
 
 static __thread struct {
-  added retired[2]; /* by whether with shapes: this thread's callback that was to be removed in a backward call, may be there still, and begins nothing */
+  /* by whether with shapes: this thread's callback that was to be removed in a backward call, may
+     be there still, and begins nothing */
+  added retired[2];
   context *waiting;
   bool is_ending; /* what comes after let_go() is freed at once */
   bool has_value;
-  bool is_open;      /* what has taken a call hears of its end */
-  uint8_t taken_for; /* whom */
-  const void *taken; /* the call that began last and has not ended, see is_taken() */
+  bool is_open;           /* what has taken a call hears of its end */
+  uint8_t taken_for;      /* whom */
+  const void *taken;      /* the call that began last and has not ended, see is_taken() */
   const char *taken_name; /* kept for good: a range may end on another thread; NULL: not known */
 } this_thread __attribute__((tls_model("initial-exec")));
 
@@ -121,7 +126,8 @@ static void release(context *c) {
   this_thread.waiting = c;
 }
 
-/* Itanium's C++ ABI: the offset to the whole object, its type (asked for by dynamic_cast alone, which torch does not do here), the destructor, and the one that frees it, too. */
+/* Itanium's C++ ABI: the offset to the whole object, its type (asked for by dynamic_cast alone,
+   which torch does not do here), the destructor, and the one that frees it, too. */
 static const struct {
   const void *offset, *type;
   void (*functions[2])(context *);
@@ -129,7 +135,8 @@ static const struct {
 
 static __attribute__((noinline)) context *make_context(void) {
   const int before = errno;
-  if (!this_thread.has_value && own.has_key && !this_thread.is_ending) this_thread.has_value = pthread_setspecific(own.key, &own) == 0;
+  if (!this_thread.has_value && own.has_key && !this_thread.is_ending)
+    this_thread.has_value = pthread_setspecific(own.key, &own) == 0;
   context *const c = malloc(sizeof *c);
   if (c) c->functions = (const void *const *)table.functions;
   errno = before;
@@ -164,10 +171,22 @@ static uint64_t record(begun *b) {
     items[b->count++] = (prof_arg){"Sequence number", PROF_ARG_I64, 0, {.i64 = b->sequence}};
     items[b->count++] = (prof_arg){"Fwd thread id", PROF_ARG_U64, 0, {.u64 = b->forward}};
   }
-  if (b->numbers == 3) items[b->count++] = (prof_arg){"Thread id", PROF_ARG_U64, 0, {.u64 = prof_i_torch.thread_id()}}; /* which a backward call's forward thread is */
-  const prof_args args = {items, b->count, b->count > b->numbers ? PROF_ARGS_SHAPES : PROF_ARGS_PAIRS, NULL};
+  /* which a backward call's forward thread is */
+  if (b->numbers == 3)
+    items[b->count++] = (prof_arg){"Thread id", PROF_ARG_U64, 0, {.u64 = prof_i_torch.thread_id()}};
+  const prof_args args = {items, b->count,
+                          b->count > b->numbers ? PROF_ARGS_SHAPES : PROF_ARGS_PAIRS, NULL};
   if (!b->name) return prof_scope_begin(1, b->text, b->category, &args);
-  const prof_details details = {b->name->text, b->category, PROF_NUL_TERMINATED, PROF_NUL_TERMINATED, PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL | PROF_I_BY_CALL | b->async, {PROF_DEVICE_CPU, 0}, 0, 0, args};
+  const prof_details details = {
+      b->name->text,
+      b->category,
+      PROF_NUL_TERMINATED,
+      PROF_NUL_TERMINATED,
+      PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL | PROF_I_BY_CALL | b->async,
+      {PROF_DEVICE_CPU, 0},
+      0,
+      0,
+      args};
   return prof_i_begin_details_1(&b->name->site, &details);
 }
 
@@ -187,7 +206,9 @@ static uint32_t room_of(const begun *b) {
 }
 
 static void count_left_out(begun *b, uint64_t known) {
-  if (known < b->inputs) b->items[b->count++] = (prof_arg){"Inputs left out", PROF_ARG_U64, 0, {.u64 = b->inputs - known}};
+  if (known < b->inputs)
+    b->items[b->count++] =
+        (prof_arg){"Inputs left out", PROF_ARG_U64, 0, {.u64 = b->inputs - known}};
 }
 
 /* With what its inputs are beside their shapes. */
@@ -233,34 +254,50 @@ static uint64_t begin(const void *call, bool has_shapes, uint32_t who) {
   b.name =
       prof_i_torch_name_of(b.text ? b.text : "", prof_i_torch_kind(kind, number_of(who), args));
   this_thread.taken_name = b.name ? b.name->text : NULL;
-  b.async = is_user && prof_i_torch.is_async(call) ? PROF_I_ASYNC : 0; /* collectives', and what torch itself says that of; an operator runs where it is called */
-  if (b.name && !b.count && !b.numbers && !b.async) return prof_scope_begin_at(&b.name->site, b.name->text, b.category);
-  for (uint32_t i = 0; i < b.count; i++) b.items[i] = (prof_arg){NULL, PROF_ARG_TENSOR, 0, {.tensor = &tensors[i]}};
+  /* collectives', and what torch itself says that of; an operator runs where it is called */
+  b.async = is_user && prof_i_torch.is_async(call) ? PROF_I_ASYNC : 0;
+  if (b.name && !b.count && !b.numbers && !b.async)
+    return prof_scope_begin_at(&b.name->site, b.name->text, b.category);
+  for (uint32_t i = 0; i < b.count; i++)
+    b.items[i] = (prof_arg){NULL, PROF_ARG_TENSOR, 0, {.tensor = &tensors[i]}};
   if (b.count && prof_i_torch_values_proven.is_proven) return record_with_texts(&b);
   count_left_out(&b, b.count);
   return record(&b);
 }
 
-static inline bool is_range(const void *call) { return *(const uint8_t *)prof_i_torch_at(call, prof_i_torch_layout_proven.scope) == PROF_I_TORCH_USER; }
+static inline bool is_range(const void *call) {
+  return *(const uint8_t *)prof_i_torch_at(call, prof_i_torch_layout_proven.scope) ==
+         PROF_I_TORCH_USER;
+}
 
-/* Where callbacks of this thread and of all threads are on at once, a call is a scope once: torch calls the begins of one call one behind the other, and the first one takes it. An owner whose callbacks are gone has left what it took.
-   A thread of autograd that is itself observed has two of one thread: its own, and those of the
-   thread that it works for. There a range that ended on another thread would be mistaken for
-   another range in its place. Operators end on the thread where they began. */
+/* Where callbacks of this thread and of all threads are on at once, a call is a scope once: torch
+   calls the begins of one call one behind the other, and the first one takes it. An owner whose
+   callbacks are gone has left what it took. A thread of autograd that is itself observed has two of
+   one thread: its own, and those of the thread that it works for. There a range that ended on
+   another thread would be mistaken for another range in its place. Operators end on the thread
+   where they began. */
 static inline bool is_taken(const void *call, uint32_t who) {
-  if (this_thread.taken == call && (this_thread.taken_for == who ? this_thread.is_open && !is_range(call) : __atomic_load_n(&own.counts[this_thread.taken_for], __ATOMIC_RELAXED) != 0)) return true;
+  if (this_thread.taken == call &&
+      (this_thread.taken_for == who
+           ? this_thread.is_open && !is_range(call)
+           : __atomic_load_n(&own.counts[this_thread.taken_for], __ATOMIC_RELAXED) != 0))
+    return true;
   this_thread.taken = call;
   this_thread.taken_for = (uint8_t)who;
   this_thread.is_open = false;
   return false;
 }
 
-/* The one that takes a call has shapes where another that is on has asked for its inputs: then they are there. */
+/* The one that takes a call has shapes where another that is on has asked for its inputs: then they
+   are there. */
 static inline bool has_inputs(const void *call, bool has_shapes) {
-  return has_shapes || (__atomic_load_n(&own.with_shapes, __ATOMIC_RELAXED) && *(const uint8_t *)prof_i_torch_at(call, prof_i_torch_layout_proven.scope + 1));
+  return has_shapes ||
+         (__atomic_load_n(&own.with_shapes, __ATOMIC_RELAXED) &&
+          *(const uint8_t *)prof_i_torch_at(call, prof_i_torch_layout_proven.scope + 1));
 }
 
-/* Threads of autograd's have the callbacks of the one that they work for: there the count alone says that these were retired. */
+/* Threads of autograd's have the callbacks of the one that they work for: there the count alone
+   says that these were retired. */
 static inline bool is_retired(bool has_shapes, uint32_t who) {
   const uint64_t retired = this_thread.retired[has_shapes].handle;
   return (retired && whom_of(retired) == who) ||
@@ -275,8 +312,10 @@ static __attribute__((noinline)) void *start(void **context_out, const void *cal
   if (!c) return context_out;
   c->start = begin(call, has_inputs(call, has_shapes), who);
   this_thread.is_open = c->start != 0;
-  if (c->start) *context_out = c;
-  else release(c);
+  if (c->start)
+    *context_out = c;
+  else
+    release(c);
   return context_out;
 }
 
@@ -295,20 +334,42 @@ const char *prof_i_torch_recorded_name_1(void) {
 
 #if defined(__aarch64__)
 /* There the address for what is returned comes in x8. */
-#define START(name, has_shapes, who)                                                                                                               \
-  static __attribute__((used)) void *name##_in_c(void **context_out, const void *call) { return start(context_out, call, has_shapes, who); }       \
-  void *name(void **context_out, const void *call) __attribute__((visibility("hidden")));                           \
-  __asm__(".text\n.hidden " #name "\n.global " #name "\n.type " #name ",%function\n" #name ":\n  mov x1, x0\n  mov x0, x8\n  b " #name "_in_c\n.size " #name ",.-" #name "\n");
+#define START(name, has_shapes, who)                                                       \
+  static __attribute__((used)) void *name##_in_c(void **context_out, const void *call) {   \
+    return start(context_out, call, has_shapes, who);                                      \
+  }                                                                                        \
+  void *name(void **context_out, const void *call) __attribute__((visibility("hidden")));  \
+  __asm__(".text\n.hidden " #name "\n.global " #name "\n.type " #name ",%function\n" #name \
+          ":\n  mov x1, x0\n  mov x0, x8\n  b " #name "_in_c\n.size " #name ",.-" #name "\n");
 #else
-#define START(name, has_shapes, who) \
-  static void *name(void **context_out, const void *call) { return start(context_out, call, has_shapes, who); }
+#define START(name, has_shapes, who)                        \
+  static void *name(void **context_out, const void *call) { \
+    return start(context_out, call, has_shapes, who);       \
+  }
 #endif
 
-#define EACH_WHOM(X)                                                           \
-  X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13)    \
-  X(14) X(15) X(16) X(17) X(18)
-#define BOTH_STARTS(who)               \
-  START(start_for_##who, false, who)   \
+#define EACH_WHOM(X) \
+  X(0)               \
+  X(1)               \
+  X(2)               \
+  X(3)               \
+  X(4)               \
+  X(5)               \
+  X(6)               \
+  X(7)               \
+  X(8)               \
+  X(9)               \
+  X(10)              \
+  X(11)              \
+  X(12)              \
+  X(13)              \
+  X(14)              \
+  X(15)              \
+  X(16)              \
+  X(17)              \
+  X(18)
+#define BOTH_STARTS(who)             \
+  START(start_for_##who, false, who) \
   START(start_for_##who##_with_shapes, true, who)
 #define STARTS(who) {start_for_##who, start_for_##who##_with_shapes},
 EACH_WHOM(BOTH_STARTS)
@@ -317,10 +378,15 @@ _Static_assert(sizeof starts / sizeof *starts == WHOMS, "each has its functions"
 
 /* ---- added and removed ---- */
 
-/* For each node of its graph autograd gives a thread the callbacks of its own that it had when the backward call began, and behind the node those from before it. What is added in a node is gone behind it; what was there before and is removed
-   in one comes back. So that is retired, and removed when the thread is next here outside of a backward call; an add for the same before then takes it back, for torch calls each callback that it has. Those for all threads come and go anywhere. */
+/* For each node of its graph autograd gives a thread the callbacks of its own that it had when the
+   backward call began, and behind the node those from before it. What is added in a node is gone
+   behind it; what was there before and is removed in one comes back. So that is retired, and
+   removed when the thread is next here outside of a backward call; an add for the same before then
+   takes it back, for torch calls each callback that it has. Those for all threads come and go
+   anywhere. */
 
-PROF_I_TORCH_EXPORT void prof_i_torch_add_1(int has_shapes, uint32_t who, uint64_t node, added *added_out);
+PROF_I_TORCH_EXPORT void prof_i_torch_add_1(int has_shapes, uint32_t who, uint64_t node,
+                                            added *added_out);
 PROF_I_TORCH_EXPORT void prof_i_torch_remove_1(added *place, uint64_t node, int is_gone);
 PROF_I_TORCH_EXPORT int prof_i_torch_has_retired_1(int has_shapes, uint64_t node);
 PROF_I_TORCH_EXPORT int prof_i_torch_has_for_all_1(void);
@@ -329,7 +395,8 @@ int prof_i_torch_has_for_all_1(void) { return prof_i_torch.add_global != NULL; }
 
 static void count(uint64_t handle, int32_t by) {
   __atomic_fetch_add(&own.counts[whom_of(handle)], (uint32_t)by, __ATOMIC_RELAXED);
-  if (handle >> SHAPES_BIT & 1) __atomic_fetch_add(&own.with_shapes, (uint32_t)by, __ATOMIC_RELAXED);
+  if (handle >> SHAPES_BIT & 1)
+    __atomic_fetch_add(&own.with_shapes, (uint32_t)by, __ATOMIC_RELAXED);
 }
 
 /* Of one that is not there torch says so on stderr. */
@@ -342,8 +409,10 @@ static void remove_retired(void) {
   for (int i = 0; i < 2; i++) {
     const added was = this_thread.retired[i];
     this_thread.retired[i] = (added){0, 0};
-    if (was.handle && !was.node) remove_there(was.handle);
-    else if (was.handle) give_number_back(was.handle);
+    if (was.handle && !was.node)
+      remove_there(was.handle);
+    else if (was.handle)
+      give_number_back(was.handle);
   }
 }
 
@@ -353,7 +422,10 @@ int prof_i_torch_has_retired_1(int has_shapes, uint64_t node) {
   return node && was->handle && (!was->node || was->node == node);
 }
 
-/* To this thread, or to all, where prof_i_torch_has_for_all_1() says so. Only after prof_i_torch_prove_1() has found all. node: of autograd's graph, which this thread is in. *added_out is the caller's before he calls: a handler of a signal of Python's may raise between this and what he does next. */
+/* To this thread, or to all, where prof_i_torch_has_for_all_1() says so. Only after
+   prof_i_torch_prove_1() has found all. node: of autograd's graph, which this thread is in.
+   *added_out is the caller's before he calls: a handler of a signal of Python's may raise between
+   this and what he does next. */
 void prof_i_torch_add_1(int has_shapes, uint32_t who, uint64_t node, added *added_out) {
   pthread_once(&own.once, make_key);
   if (!node) remove_retired();
@@ -379,14 +451,19 @@ void prof_i_torch_add_1(int has_shapes, uint32_t who, uint64_t node, added *adde
   this_thread.retired[has_shapes != 0] = (added){0, 0};
 }
 
-/* On the thread that has added it, where it is for that one, or is_gone: that thread has ended, and torch's list with it. place->handle of 0: nothing, which it is from then on. Calls that run on other threads meanwhile are seen to their end. */
+/* On the thread that has added it, where it is for that one, or is_gone: that thread has ended, and
+   torch's list with it. place->handle of 0: nothing, which it is from then on. Calls that run on
+   other threads meanwhile are seen to their end. */
 void prof_i_torch_remove_1(added *place, uint64_t node, int is_gone) {
   const added was = {__atomic_exchange_n(&place->handle, 0, __ATOMIC_RELAXED), place->node};
   if (!node) remove_retired();
   if (!was.handle) return;
   count(was.handle, -1);
   const bool is_there = !is_of_thread(whom_of(was.handle)) || was.node == node;
-  if (!is_gone && is_there) remove_there(was.handle);
-  else if (!is_gone && node) this_thread.retired[was.handle >> SHAPES_BIT & 1] = was;
-  else give_number_back(was.handle); /* with its thread, or with the node of its add */
+  if (!is_gone && is_there)
+    remove_there(was.handle);
+  else if (!is_gone && node)
+    this_thread.retired[was.handle >> SHAPES_BIT & 1] = was;
+  else
+    give_number_back(was.handle); /* with its thread, or with the node of its add */
 }

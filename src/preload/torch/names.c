@@ -1,4 +1,5 @@
-/* Call sites by operators' names. No lock: what is made is for good, and comes into its list by one compare and exchange. */
+/* Call sites by operators' names. No lock: what is made is for good, and comes into its list by one
+   compare and exchange. */
 #include "../../core/observed.h"
 #include "torch.h"
 
@@ -7,15 +8,17 @@
 #include <string.h>
 
 enum {
-  LISTS_BITS = 12,     /* by their text */
-  ADDRESSES_BITS = 11, /* of the texts themselves: torch has an operator's name where it had it before */
-  NAMES_MAX = 4096     /* a range of the program's may have a name of its own each time */
+  LISTS_BITS = 12, /* by their text */
+  /* of the texts themselves: torch has an operator's name where it had it before */
+  ADDRESSES_BITS = 11,
+  NAMES_MAX = 4096 /* a range of the program's may have a name of its own each time */
 };
 
 static struct {
   prof_i_torch_name *lists[1 << LISTS_BITS];
   prof_i_torch_name *by_address[1 << ADDRESSES_BITS]; /* any of them: its text is compared */
-  uint32_t count;                                     /* relaxed: a bound, which threads at once may pass by one each */
+  /* relaxed: a bound, which threads at once may pass by one each */
+  uint32_t count;
 } own;
 
 /* FNV-1a. */
@@ -25,17 +28,21 @@ static uint32_t list_of(const char *text) {
   return (uint32_t)(hash * UINT64_C(0x9e3779b97f4a7c15) >> (64 - LISTS_BITS));
 }
 
-static bool is_it(const prof_i_torch_name *name, const char *text, uint32_t kind) { return name->kind == kind && strcmp(name->text, text) == 0; }
+static bool is_it(const prof_i_torch_name *name, const char *text, uint32_t kind) {
+  return name->kind == kind && strcmp(name->text, text) == 0;
+}
 
 static prof_i_torch_name *find(const char *text, uint32_t kind, prof_i_torch_name *const *list) {
-  prof_i_torch_name *n = __atomic_load_n(list, __ATOMIC_ACQUIRE); /* pairs with the release in find_or_make() */
+  /* pairs with the release in find_or_make() */
+  prof_i_torch_name *n = __atomic_load_n(list, __ATOMIC_ACQUIRE);
   while (n && !is_it(n, text, kind)) n = n->next;
   return n;
 }
 
 static prof_i_torch_name *make(const char *text, uint32_t kind) {
   const size_t bytes = strlen(text) + 1;
-  prof_i_torch_name *const n = __atomic_load_n(&own.count, __ATOMIC_RELAXED) < NAMES_MAX ? malloc(sizeof *n + bytes) : NULL;
+  prof_i_torch_name *const n =
+      __atomic_load_n(&own.count, __ATOMIC_RELAXED) < NAMES_MAX ? malloc(sizeof *n + bytes) : NULL;
   if (!n) return NULL;
   const uint32_t scope = kind & ((1u << PROF_I_TORCH_KIND_SCOPE_BITS) - 1);
   const uint32_t whom = kind >> PROF_I_TORCH_KIND_SCOPE_BITS;
@@ -55,7 +62,8 @@ static prof_i_torch_name *find_or_make(const char *text, uint32_t kind) {
   do {
     found = find(text, kind, list);
     made->next = __atomic_load_n(list, __ATOMIC_RELAXED);
-  } while (!found && !__atomic_compare_exchange_n(list, &made->next, made, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+  } while (!found && !__atomic_compare_exchange_n(list, &made->next, made, false, __ATOMIC_RELEASE,
+                                                  __ATOMIC_RELAXED));
   if (found) { /* another thread was faster */
     free(made);
     return found;
@@ -65,7 +73,9 @@ static prof_i_torch_name *find_or_make(const char *text, uint32_t kind) {
 }
 
 prof_i_torch_name *prof_i_torch_name_of(const char *text, uint32_t kind) {
-  prof_i_torch_name **const here = &own.by_address[((uintptr_t)text ^ (uint64_t)kind << 32) * UINT64_C(0x9e3779b97f4a7c15) >> (64 - ADDRESSES_BITS)];
+  prof_i_torch_name **const here =
+      &own.by_address[((uintptr_t)text ^ (uint64_t)kind << 32) * UINT64_C(0x9e3779b97f4a7c15) >>
+                      (64 - ADDRESSES_BITS)];
   prof_i_torch_name *n = __atomic_load_n(here, __ATOMIC_ACQUIRE); /* pairs with the release below */
   if (n && is_it(n, text, kind)) return n;
   const int before = errno;

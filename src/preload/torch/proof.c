@@ -1,5 +1,8 @@
-/* Finds where torch keeps what its headers inline, and proves it: by calls of which all is known, each offset that does not have what is known is struck out, and in the end exactly one must be left of each kind. Read is only what lies in a
-   RecordFunction, whose size is found first, and what process_vm_readv() can read. Called by bindings/python/prof/_torch_calls.py, which makes the known calls; one thread at a time. */
+/* Finds where torch keeps what its headers inline, and proves it: by calls of which all is known,
+   each offset that does not have what is known is struck out, and in the end exactly one must be
+   left of each kind. Read is only what lies in a RecordFunction, whose size is found first, and
+   what process_vm_readv() can read. Called by bindings/python/prof/_torch_calls.py, which makes the
+   known calls; one thread at a time. */
 #define _GNU_SOURCE
 #include "proof.h"
 
@@ -23,7 +26,8 @@ typedef struct places {
 static struct {
   places scope, sequence, forward, inputs;
   uint8_t key_set[IMPL_WORDS];
-  uint64_t custom[IMPL_WORDS]; /* bits that are set in all tensors whose sizes are some code's, and in none of the others */
+  /* bits that are set in all tensors whose sizes are some code's, and in none of the others */
+  uint64_t custom[IMPL_WORDS];
   bool has_custom;
   uint64_t handle;
   prof_i_torch_known known;
@@ -58,13 +62,18 @@ static void keep_scope(places *p, const void *call, uint8_t scope) {
 /* A pointer to the known inputs, and how many they are. */
 static bool are_inputs(const prof_i_torch_known *known, uint64_t pointer, uint64_t count) {
   uint64_t values[PROF_I_TORCH_INPUTS_MAX * PROF_I_TORCH_IVALUE_WORDS];
-  if (count != known->count || !prof_i_torch_read((const void *)(uintptr_t)pointer, values, count * PROF_I_TORCH_IVALUE_WORDS * sizeof *values)) return false;
+  if (count != known->count ||
+      !prof_i_torch_read((const void *)(uintptr_t)pointer, values,
+                         count * PROF_I_TORCH_IVALUE_WORDS * sizeof *values))
+    return false;
   uint32_t tensor_tag = own.tensor_tag;
   for (uint64_t i = 0; i < count; i++) {
     const uint32_t tag = (uint32_t)values[i * PROF_I_TORCH_IVALUE_WORDS + 1];
     if (known->inputs[i].impl) {
       if (tensor_tag == UINT32_MAX) tensor_tag = tag;
-      if (values[i * PROF_I_TORCH_IVALUE_WORDS] != (uintptr_t)known->inputs[i].impl || tag != tensor_tag) return false;
+      if (values[i * PROF_I_TORCH_IVALUE_WORDS] != (uintptr_t)known->inputs[i].impl ||
+          tag != tensor_tag)
+        return false;
     } else if (tag == tensor_tag) {
       return false;
     }
@@ -75,7 +84,9 @@ static bool are_inputs(const prof_i_torch_known *known, uint64_t pointer, uint64
 
 static void keep_inputs(places *p, const void *call, const prof_i_torch_known *known) {
   for (uint32_t at = 0; at < CALL_MAX; at++)
-    if (p->may_be[at] && !are_inputs(known, word_at(call, at), word_at(call, at + sizeof(uint64_t)))) p->may_be[at] = 0;
+    if (p->may_be[at] &&
+        !are_inputs(known, word_at(call, at), word_at(call, at + sizeof(uint64_t))))
+      p->may_be[at] = 0;
 }
 
 /* Exactly one; else 0, and what is wrong. */
@@ -113,8 +124,10 @@ static void make_call(room *call, room *copy_out, uint8_t fill, uint8_t scope, i
   static const char name[] = "prof";
   memset(call, fill, sizeof *call);
   prof_i_torch.construct(call, scope);
-  if (prof_i_torch.before) prof_i_torch.before(call, (prof_i_torch_descriptor){sizeof name - 1, name, 0}, sequence);
-  else prof_i_torch.before_text(call, name, sequence);
+  if (prof_i_torch.before)
+    prof_i_torch.before(call, (prof_i_torch_descriptor){sizeof name - 1, name, 0}, sequence);
+  else
+    prof_i_torch.before_text(call, name, sequence);
   *copy_out = *call;
   prof_i_torch.destroy(call);
 }
@@ -129,40 +142,55 @@ static uint32_t size_of(const room *a, const room *b) {
 /* The callback's own layout: asked for inputs, exactly one byte behind the scope says so. */
 static bool is_asked_right(const room *without, const room *with, uint32_t scope) {
   uint32_t count = 0;
-  for (uint32_t i = 0; i < prof_i_torch_layout_proven.call_bytes; i++) count += without->bytes[i] != with->bytes[i];
-  if (count == 1 && without->bytes[scope + 1] == 0 && with->bytes[scope + 1] == 1 && with->bytes[scope + 2] == 0 && with->bytes[scope + 3] == 0) return true;
-  snprintf(own.problem, sizeof own.problem, "a callback that asks for inputs changes %u bytes of a call", count);
+  for (uint32_t i = 0; i < prof_i_torch_layout_proven.call_bytes; i++)
+    count += without->bytes[i] != with->bytes[i];
+  if (count == 1 && without->bytes[scope + 1] == 0 && with->bytes[scope + 1] == 1 &&
+      with->bytes[scope + 2] == 0 && with->bytes[scope + 3] == 0)
+    return true;
+  snprintf(own.problem, sizeof own.problem,
+           "a callback that asks for inputs changes %u bytes of a call", count);
   return false;
 }
 
 static uint64_t add_probe(bool needs_inputs, void *(*begin)(void **, const void *)) {
-  return prof_i_torch.add((prof_i_torch_callback){.start = begin, .end = at_end, .probability = 1, .scopes = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, .needs_inputs = needs_inputs});
+  return prof_i_torch.add((prof_i_torch_callback){.start = begin,
+                                                  .end = at_end,
+                                                  .probability = 1,
+                                                  .scopes = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
+                                                  .needs_inputs = needs_inputs});
 }
 
 #if defined(__aarch64__)
-#define BEGIN(name)                                                                                               \
-  void *name(void **context_out, const void *call) __attribute__((visibility("hidden")));                         \
-  __asm__(".text\n.hidden " #name "\n.global " #name "\n.type " #name ",%function\n" #name ":\n  mov x1, x0\n  mov x0, x8\n  b " #name "_in_c\n.size " #name ",.-" #name "\n");
+#define BEGIN(name)                                                                        \
+  void *name(void **context_out, const void *call) __attribute__((visibility("hidden")));  \
+  __asm__(".text\n.hidden " #name "\n.global " #name "\n.type " #name ",%function\n" #name \
+          ":\n  mov x1, x0\n  mov x0, x8\n  b " #name "_in_c\n.size " #name ",.-" #name "\n");
 #else
 #define BEGIN(name) \
   static void *name(void **context_out, const void *call) { return name##_in_c(context_out, call); }
 #endif
 
-static __attribute__((used)) void *probe_nothing_in_c(void **context_out, const void *call) { return at_no_begin(context_out, call); }
+static __attribute__((used)) void *probe_nothing_in_c(void **context_out, const void *call) {
+  return at_no_begin(context_out, call);
+}
 BEGIN(probe_nothing)
 
 static bool find_by_own_calls(void) {
-  static const uint8_t scopes[] = {PROF_I_TORCH_USER, PROF_I_TORCH_FUNCTION, PROF_I_TORCH_BACKWARD, 5, 3};
+  static const uint8_t scopes[] = {PROF_I_TORCH_USER, PROF_I_TORCH_FUNCTION, PROF_I_TORCH_BACKWARD,
+                                   5, 3};
   static room call, copies[2];
   prof_i_torch_layout *const layout = &prof_i_torch_layout_proven;
   uint64_t handle = add_probe(false, probe_nothing);
   make_call(&call, &copies[0], 0xa5, PROF_I_TORCH_FUNCTION, 0);
   make_call(&call, &copies[1], 0x5a, PROF_I_TORCH_FUNCTION, 0);
   layout->call_bytes = size_of(&copies[0], &copies[1]);
-  const uint32_t last = layout->call_bytes > 2 * sizeof(uint64_t) ? layout->call_bytes - 2 * (uint32_t)sizeof(uint64_t) : 0;
+  const uint32_t last = layout->call_bytes > 2 * sizeof(uint64_t)
+                            ? layout->call_bytes - 2 * (uint32_t)sizeof(uint64_t)
+                            : 0;
   for (uint32_t at = 0; at <= last; at++) {
     own.scope.may_be[at] = 1;
-    own.sequence.may_be[at] = own.forward.may_be[at] = own.inputs.may_be[at] = at % sizeof(uint64_t) == 0;
+    own.sequence.may_be[at] = own.forward.may_be[at] = own.inputs.may_be[at] =
+        at % sizeof(uint64_t) == 0;
   }
   for (size_t i = 0; i < sizeof scopes; i++) {
     const int64_t sequence = INT64_C(0x5eed00000000) * (int64_t)(i + 1);
@@ -175,7 +203,9 @@ static bool find_by_own_calls(void) {
   handle = add_probe(true, probe_nothing);
   make_call(&call, &copies[1], 0, PROF_I_TORCH_FUNCTION, 0);
   prof_i_torch.remove(handle);
-  return take(&own.scope, &layout->scope, "scope") && take(&own.sequence, &layout->sequence, "sequence number") && is_asked_right(&copies[0], &copies[1], layout->scope);
+  return take(&own.scope, &layout->scope, "scope") &&
+         take(&own.sequence, &layout->sequence, "sequence number") &&
+         is_asked_right(&copies[0], &copies[1], layout->scope);
 }
 
 /* ---- calls that Python makes ---- */
@@ -184,7 +214,8 @@ static bool are_shapes(const void *call, const prof_i_torch_known *known) {
   prof_tensor found[PROF_I_TORCH_INPUTS_MAX];
   if (prof_i_torch_inputs(call, found, PROF_I_TORCH_INPUTS_MAX) != known->count) return false;
   for (uint32_t i = 0; i < known->count; i++) {
-    if (found[i].rank != known->inputs[i].rank || found[i].dtype != known->inputs[i].dtype) return false;
+    if (found[i].rank != known->inputs[i].rank || found[i].dtype != known->inputs[i].dtype)
+      return false;
     for (uint32_t d = 0; d < found[i].rank; d++)
       if (found[i].dims[d] != known->inputs[i].dims[d]) return false;
   }
@@ -193,12 +224,15 @@ static bool are_shapes(const void *call, const prof_i_torch_known *known) {
 
 static void look(const void *call) {
   const prof_i_torch_known *const known = &own.known;
-  const uint64_t forward = known->forward == PROF_I_TORCH_THIS_THREAD ? prof_i_torch.thread_id() : known->forward;
+  const uint64_t forward =
+      known->forward == PROF_I_TORCH_THIS_THREAD ? prof_i_torch.thread_id() : known->forward;
   keep_scope(&own.scope, call, (uint8_t)known->scope);
   keep_words(&own.sequence, call, (uint64_t)known->sequence);
   keep_words(&own.forward, call, forward);
   if (known->count) keep_inputs(&own.inputs, call, known);
-  if (own.is_proven && !are_shapes(call, known)) snprintf(own.problem, sizeof own.problem, "the inputs of %s are not those that it was given", known->name);
+  if (own.is_proven && !are_shapes(call, known))
+    snprintf(own.problem, sizeof own.problem, "the inputs of %s are not those that it was given",
+             known->name);
   if (own.is_proven) prof_i_torch_values_look(call, known);
   own.is_seen = true;
 }
@@ -228,7 +262,8 @@ const char *prof_i_torch_open_1(void) {
   return !missing && find_by_own_calls() ? NULL : own.problem;
 }
 
-/* The next call of that name, on this thread, is known. known->name must live until prof_i_torch_met_1(). */
+/* The next call of that name, on this thread, is known. known->name must live until
+   prof_i_torch_met_1(). */
 void prof_i_torch_expect_1(const prof_i_torch_known *known) {
   own.known = *known;
   own.is_seen = false;
@@ -259,24 +294,31 @@ static bool take_key_set(uint32_t *offset_out) {
     if (!own.key_set[i]) continue;
     if (!count++) *offset_out = i * (uint32_t)sizeof(uint64_t);
   }
-  if (count != 1) snprintf(own.problem, sizeof own.problem, "a tensor's keys may stand in %u places", count);
+  if (count != 1)
+    snprintf(own.problem, sizeof own.problem, "a tensor's keys may stand in %u places", count);
   return count == 1;
 }
 
 static bool take_custom(uint32_t key_set, uint64_t *bits_out) {
   *bits_out = own.has_custom && key_set ? own.custom[key_set / sizeof(uint64_t) - 1] : 0;
-  if (!*bits_out) snprintf(own.problem, sizeof own.problem, "no bit before a tensor's keys says whether its sizes are symbols");
+  if (!*bits_out)
+    snprintf(own.problem, sizeof own.problem,
+             "no bit before a tensor's keys says whether its sizes are symbols");
   return *bits_out != 0;
 }
 
-/* After the first known calls: is exactly one place left of each? The known calls after that are asked for their shapes by it, too; call it once more behind them. NULL, or what is wrong. */
+/* After the first known calls: is exactly one place left of each? The known calls after that are
+   asked for their shapes by it, too; call it once more behind them. NULL, or what is wrong. */
 const char *prof_i_torch_prove_1(uint64_t avoided) {
   prof_i_torch_layout *const layout = &prof_i_torch_layout_proven;
   layout->avoided = avoided;
   layout->tensor_tag = own.tensor_tag;
   if (own.problem[0]) return own.problem;
-  own.is_proven = take(&own.scope, &layout->scope, "scope") && take(&own.sequence, &layout->sequence, "sequence number") && take(&own.forward, &layout->forward, "forward thread") &&
-                  take(&own.inputs, &layout->inputs, "inputs") && take_key_set(&layout->key_set) && take_custom(layout->key_set, &layout->custom);
+  own.is_proven = take(&own.scope, &layout->scope, "scope") &&
+                  take(&own.sequence, &layout->sequence, "sequence number") &&
+                  take(&own.forward, &layout->forward, "forward thread") &&
+                  take(&own.inputs, &layout->inputs, "inputs") && take_key_set(&layout->key_set) &&
+                  take_custom(layout->key_set, &layout->custom);
   return own.is_proven ? NULL : own.problem;
 }
 

@@ -7,8 +7,8 @@
 
 prof_i_torch_symbols prof_i_torch;
 
-/* These have no function that gives their number. c10/core/ScalarType.h counts them for good: files of
-   models have the numbers. 30 to 43: integers of 1 to 7 bits. */
+/* These have no function that gives their number. c10/core/ScalarType.h counts them for good: files
+   of models have the numbers. 30 to 43: integers of 1 to 7 bits. */
 uint16_t prof_i_torch_dtypes[PROF_I_TORCH_DTYPES] = {
     [8] = PROF_C32,
     [12] = PROF_QI8,
@@ -62,18 +62,26 @@ const char *prof_i_torch_missing(void) {
     const char *symbol;
     prof_dtype dtype;
   } dtypes[] = {
-    {"aoti_torch_dtype_int8", PROF_I8},      {"aoti_torch_dtype_int16", PROF_I16},      {"aoti_torch_dtype_int32", PROF_I32},      {"aoti_torch_dtype_int64", PROF_I64},          {"aoti_torch_dtype_uint8", PROF_U8},
-    {"aoti_torch_dtype_uint16", PROF_U16},   {"aoti_torch_dtype_uint32", PROF_U32},     {"aoti_torch_dtype_uint64", PROF_U64},     {"aoti_torch_dtype_float16", PROF_F16},        {"aoti_torch_dtype_float32", PROF_F32},
-    {"aoti_torch_dtype_float64", PROF_F64},  {"aoti_torch_dtype_bfloat16", PROF_BF16}, {"aoti_torch_dtype_complex64", PROF_C64},  {"aoti_torch_dtype_complex128", PROF_C128},    {"aoti_torch_dtype_bool", PROF_BOOL},
+      {"aoti_torch_dtype_int8", PROF_I8},       {"aoti_torch_dtype_int16", PROF_I16},
+      {"aoti_torch_dtype_int32", PROF_I32},     {"aoti_torch_dtype_int64", PROF_I64},
+      {"aoti_torch_dtype_uint8", PROF_U8},      {"aoti_torch_dtype_uint16", PROF_U16},
+      {"aoti_torch_dtype_uint32", PROF_U32},    {"aoti_torch_dtype_uint64", PROF_U64},
+      {"aoti_torch_dtype_float16", PROF_F16},   {"aoti_torch_dtype_float32", PROF_F32},
+      {"aoti_torch_dtype_float64", PROF_F64},   {"aoti_torch_dtype_bfloat16", PROF_BF16},
+      {"aoti_torch_dtype_complex64", PROF_C64}, {"aoti_torch_dtype_complex128", PROF_C128},
+      {"aoti_torch_dtype_bool", PROF_BOOL},
   };
-  void *const cpu = dlopen("libtorch_cpu.so", RTLD_NOLOAD | RTLD_NOW), *const c10 = dlopen("libc10.so", RTLD_NOLOAD | RTLD_NOW);
-  if (!cpu || !c10) return cpu ? "libc10.so" : "libtorch_cpu.so"; /* a handle is kept: torch never goes */
+  void *const cpu = dlopen("libtorch_cpu.so", RTLD_NOLOAD | RTLD_NOW), *const c10 = dlopen(
+                                                                           "libc10.so",
+                                                                           RTLD_NOLOAD | RTLD_NOW);
+  /* a handle is kept: torch never goes */
+  if (!cpu || !c10) return cpu ? "libc10.so" : "libtorch_cpu.so";
   void *found;
-#define TAKE(name, type, symbol_name)    \
-  found = find(cpu, c10, symbol_name);   \
+#define TAKE(name, type, symbol_name)  \
+  found = find(cpu, c10, symbol_name); \
   memcpy(&prof_i_torch.name, &found, sizeof found);
-#define FIND(name, type, symbol_name)  \
-  TAKE(name, type, symbol_name)        \
+#define FIND(name, type, symbol_name) \
+  TAKE(name, type, symbol_name)       \
   if (!found) return symbol_name;
   PROF_I_TORCH_SYMBOLS(FIND)
   PROF_I_TORCH_EITHER(TAKE)
@@ -84,6 +92,7 @@ const char *prof_i_torch_missing(void) {
   memcpy(&prof_i_torch.add_global, &found, sizeof found);
   found = find(cpu, c10, "aoti_torch_get_strides");
   memcpy(&prof_i_torch.strides, &found, sizeof found);
-  for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) take_dtype(cpu, dtypes[i].symbol, dtypes[i].dtype);
+  for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
+    take_dtype(cpu, dtypes[i].symbol, dtypes[i].dtype);
   return NULL;
 }

@@ -214,8 +214,10 @@ static inline void put_tensor(line *l, const void *value, bool (*has)(const void
   put_numbers(l, numbers, rank);
 }
 
-static inline __attribute__((always_inline)) void put_one_or_list(line *l, const void *value, bool (*has)(const void *impl),
-                            int32_t (*ask)(const void *, int64_t **)) {
+static inline __attribute__((always_inline)) void put_one_or_list(line *l, const void *value,
+                                                                  bool (*has)(const void *impl),
+                                                                  int32_t (*ask)(const void *,
+                                                                                 int64_t **)) {
   const char *first = NULL;
   const uint64_t count = tensors_of(value, &first);
   if (!count) {
@@ -261,11 +263,13 @@ static bool has_lists(const char *values, uint32_t count) {
 
 static void put_type(line *l, const void *value) { put_int(l, prof_i_torch_shape_of(value).dtype); }
 
-void prof_i_torch_texts_make(const void *call, uint32_t count, bool has_all, prof_i_torch_texts *texts) {
+void prof_i_torch_texts_make(const void *call, uint32_t count, bool has_all,
+                             prof_i_torch_texts *texts) {
   const char *const *const list = prof_i_torch_at(call, prof_i_torch_layout_proven.inputs);
   texts->concrete_bytes = make_text(texts->concrete, list[0], count, put_value);
   texts->strides_bytes =
       prof_i_torch.strides ? make_text(texts->strides, list[0], count, put_strides) : 0;
-  texts->lists_bytes = has_all || has_lists(list[0], count) ? make_text(texts->lists, list[0], count, put_dims) : 0;
+  texts->lists_bytes =
+      has_all || has_lists(list[0], count) ? make_text(texts->lists, list[0], count, put_dims) : 0;
   texts->types_bytes = has_all ? make_text(texts->types, list[0], count, put_type) : 0;
 }

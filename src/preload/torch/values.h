@@ -34,9 +34,10 @@ typedef struct prof_i_torch_texts {
   char lists[PROF_I_TORCH_TEXT_BYTES], types[PROF_I_TORCH_TEXT_BYTES];
 } prof_i_torch_texts;
 
-/* Of the first `count` inputs of a call, which has that many. has_all: also what tensors have in the
-   record, dimensions and types. Any thread, while the call begins. */
-void prof_i_torch_texts_make(const void *call, uint32_t count, bool has_all, prof_i_torch_texts *texts);
+/* Of the first `count` inputs of a call, which has that many. has_all: also what tensors have in
+   the record, dimensions and types. Any thread, while the call begins. */
+void prof_i_torch_texts_make(const void *call, uint32_t count, bool has_all,
+                             prof_i_torch_texts *texts);
 
 /* Has this tensor sizes that may be asked for? Never one that is not defined. inputs.c. */
 bool prof_i_torch_has_sizes(const void *impl);

@@ -1,4 +1,5 @@
-// The second translation unit of test_macros_cxx: the same inline functions and templates, compiled again.
+// The second translation unit of test_macros_cxx: the same inline functions and templates, compiled
+// again.
 #include "../inline_scopes.h"
 
 extern "C" PROF_API void second_unit_run();

@@ -1,4 +1,6 @@
-/* conformance STAGE.so [TEST]: a vendor's acceptance test (of a plug-in without a stage, what its table alone can tell). All that prof expects of a back end, told on the vendor's own queues: see stage.h. Each test is a process of its own. Prints a line a test; fails when one does. */
+/* conformance STAGE.so [TEST]: a vendor's acceptance test (of a plug-in without a stage, what its
+   table alone can tell). All that prof expects of a back end, told on the vendor's own queues: see
+   stage.h. Each test is a process of its own. Prints a line a test; fails when one does. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -18,8 +20,8 @@
 
 #include <cmocka.h>
 
-#include "stage.h"
 #include "../../hang_guard.h"
+#include "stage.h"
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 enum { HAS_SANITIZER = 1 }; /* whose own memory grows with each address */
@@ -29,7 +31,9 @@ enum { HAS_SANITIZER = 0 };
 
 /* What a driver keeps to the end of the process is not ours to find. */
 const char *__lsan_default_suppressions(void); /* NOLINT: the name is the sanitizer's */
-const char *__lsan_default_suppressions(void) { return "leak:libpocl\nleak:libOpenCL\nleak:libLLVM\nleak:libclang\nleak:libhwloc\n"; }
+const char *__lsan_default_suppressions(void) {
+  return "leak:libpocl\nleak:libOpenCL\nleak:libLLVM\nleak:libclang\nleak:libhwloc\n";
+}
 
 static const conformance_stage *stage;
 
@@ -45,7 +49,12 @@ static const char *no_option(const char *key) {
   (void)key;
   return NULL;
 }
-static const prof_backend_host host = {.size = sizeof host, .major = 0, .minor = 1, .now_ns = now_ns, .log = no_log, .option = no_option};
+static const prof_backend_host host = {.size = sizeof host,
+                                       .major = 0,
+                                       .minor = 1,
+                                       .now_ns = now_ns,
+                                       .log = no_log,
+                                       .option = no_option};
 
 static prof_backend_self *opened(void) {
   prof_backend_self *self = NULL;
@@ -97,7 +106,8 @@ static void a_table_has_what_is_needed(void) {
   assert_int_equal(t->major, PROF_BACKEND_MAJOR);
   assert_in_range(strlen(t->name), 1, 31);
   assert_int_equal(t->device_type, stage->device.type);
-  assert_true(t->probe && t->open && t->event_create && t->event_record && t->event_query && t->event_destroy && (t->event_time || t->event_elapsed));
+  assert_true(t->probe && t->open && t->event_create && t->event_record && t->event_query &&
+              t->event_destroy && (t->event_time || t->event_elapsed));
   if (t->size < sizeof *t) return; /* an older one's last members are not there */
   assert_int_equal(!t->start, !t->drain);
   assert_int_equal(!t->metric, !t->sample);
@@ -113,18 +123,21 @@ static void events_are_past_in_order(void) {
   for (int i = 0; i <= COUNT; i++) {
     assert_int_equal(stage->table->event_create(self, stream, &events[i]), PROF_BACKEND_OK);
     assert_int_equal(stage->table->event_record(self, stream, &events[i]), PROF_BACKEND_OK);
-    was_waiting |= stage->table->event_query(self, events[i]) == PROF_BACKEND_NOT_READY; /* once: whoever has no processor for a while finds all past */
+    /* once: whoever has no processor for a while finds all past */
+    was_waiting |= stage->table->event_query(self, events[i]) == PROF_BACKEND_NOT_READY;
     if (i < COUNT) stage->work(stream, WORK_US);
   }
   stage->wait(stream);
   for (int i = 0; i <= COUNT; i++) assert_int_equal(wait_for(self, events[i]), PROF_BACKEND_OK);
   for (int i = 0; i < COUNT; i++) {
     const int64_t between = ns_between(self, events[i], events[i + 1]);
-    if (between < WORK_US * 1000 - 1000 || between > INT64_C(10000000000)) fail_msg("work of %d us took %ld ns by its events", WORK_US, (long)between);
+    if (between < WORK_US * 1000 - 1000 || between > INT64_C(10000000000))
+      fail_msg("work of %d us took %ld ns by its events", WORK_US, (long)between);
   }
   for (int i = 0; i <= COUNT; i++) stage->table->event_destroy(self, events[i]);
   stage->stream_destroy(stream);
-  assert_true(was_waiting || stage->is_synchronous); /* a call that waits for the device would have seen it past */
+  /* a call that waits for the device would have seen it past */
+  assert_true(was_waiting || stage->is_synchronous);
 }
 
 static void an_event_is_used_again(void) {
@@ -141,7 +154,8 @@ static void an_event_is_used_again(void) {
     assert_int_equal(wait_for(self, event), PROF_BACKEND_OK);
     if (i == 0) assert_int_equal(wait_for(self, first), PROF_BACKEND_OK);
     const int64_t since = ns_between(self, first, event);
-    if (since < last) fail_msg("use %d: %ld ns after the first, the one before %ld", i, (long)since, (long)last);
+    if (since < last)
+      fail_msg("use %d: %ld ns after the first, the one before %ld", i, (long)since, (long)last);
     last = since;
   }
   stage->table->event_destroy(self, event);
@@ -152,7 +166,8 @@ static void an_event_is_used_again(void) {
 /* An event that is recorded between two readings has a time between them. */
 static void the_clock_is_the_events(void) {
   prof_backend_pair before = {.size = sizeof before}, after = {.size = sizeof after};
-  if (!stage->table->clock || !stage->table->event_time) return; /* it has none: prof does without */
+  /* it has none: prof does without */
+  if (!stage->table->clock || !stage->table->event_time) return;
   prof_backend_self *const self = opened();
   const uint64_t stream = stage->stream_create();
   uint64_t ns;
@@ -160,14 +175,20 @@ static void the_clock_is_the_events(void) {
   int result = PROF_BACKEND_UNSUPPORTED;
   assert_int_equal(stage->table->event_create(self, stream, &event), PROF_BACKEND_OK);
   for (int i = 0; i < 100; i++) {
-    result = stage->table->clock(self, (uint32_t)stage->device.index, &before); /* until an event was past it may not be known */
+    /* until an event was past it may not be known */
+    result = stage->table->clock(self, (uint32_t)stage->device.index, &before);
     assert_int_equal(stage->table->event_record(self, stream, &event), PROF_BACKEND_OK);
     stage->wait(stream);
     assert_int_equal(wait_for(self, event), PROF_BACKEND_OK);
     assert_int_equal(stage->table->event_time(self, event, &ns), PROF_BACKEND_OK);
-    if (result != PROF_BACKEND_OK || stage->table->clock(self, (uint32_t)stage->device.index, &after) != PROF_BACKEND_OK) continue;
-    assert_true(before.host_before_ns <= before.host_after_ns && before.host_after_ns <= after.host_before_ns);
-    if (ns + 2000 < before.device_ns || ns > after.device_ns + 2000) fail_msg("an event at %lu ns, between readings at %lu and %lu", (unsigned long)ns, (unsigned long)before.device_ns, (unsigned long)after.device_ns);
+    if (result != PROF_BACKEND_OK ||
+        stage->table->clock(self, (uint32_t)stage->device.index, &after) != PROF_BACKEND_OK)
+      continue;
+    assert_true(before.host_before_ns <= before.host_after_ns &&
+                before.host_after_ns <= after.host_before_ns);
+    if (ns + 2000 < before.device_ns || ns > after.device_ns + 2000)
+      fail_msg("an event at %lu ns, between readings at %lu and %lu", (unsigned long)ns,
+               (unsigned long)before.device_ns, (unsigned long)after.device_ns);
   }
   stage->table->event_destroy(self, event);
   stage->stream_destroy(stream);
@@ -178,7 +199,9 @@ static void what_is_no_stream_is_refused(void) {
   prof_backend_self *const self = opened();
   void *event = NULL;
   uint32_t device, is_capturing;
-  if (stage->table->stream_of) assert_int_equal(stage->table->stream_of(self, stage->no_stream, &device, &is_capturing), PROF_BACKEND_INVALID);
+  if (stage->table->stream_of)
+    assert_int_equal(stage->table->stream_of(self, stage->no_stream, &device, &is_capturing),
+                     PROF_BACKEND_INVALID);
   if (stage->table->event_create(self, 0, &event) != PROF_BACKEND_OK) return;
   assert_true(stage->table->event_record(self, stage->no_stream, &event) < 0);
   stage->table->event_destroy(self, event);
@@ -194,7 +217,8 @@ static void devices_are_told_up_to_the_last(void) {
     const int result = stage->table->device(self, count, &about);
     if (result == PROF_BACKEND_NO_DEVICE) break;
     assert_int_equal(result, PROF_BACKEND_OK);
-    assert_true(about.size == sizeof about && about.name[0] && memchr(about.name, '\0', sizeof about.name));
+    assert_true(about.size == sizeof about && about.name[0] &&
+                memchr(about.name, '\0', sizeof about.name));
   }
   assert_in_range(count, (uint32_t)stage->device.index + 1, 1023);
 }
@@ -220,7 +244,11 @@ static void look(void) {
   prof_trace_destroy(trace);
 }
 
-static uint64_t lost_sides(void) { return info.lost_count[PROF_LOSS_LATE] /* read just when recording stopped */ + info.lost_count[PROF_LOSS_DEVICE_FULL] + info.lost_count[PROF_LOSS_DEVICE_LATE] + info.lost_count[PROF_LOSS_DEVICE_TIMES]; }
+static uint64_t lost_sides(void) {
+  return info.lost_count[PROF_LOSS_LATE] /* read just when recording stopped */ +
+         info.lost_count[PROF_LOSS_DEVICE_FULL] + info.lost_count[PROF_LOSS_DEVICE_LATE] +
+         info.lost_count[PROF_LOSS_DEVICE_TIMES];
+}
 
 static void settle(uint64_t count) {
   unsigned naps = 0;
@@ -228,7 +256,8 @@ static void settle(uint64_t count) {
     look();
     if (about.scope_count + lost_sides() >= count) return;
   } while (hang_nap(&naps));
-  fail_msg("of %lu scopes %lu came, and %lu were counted as lost", (unsigned long)count, (unsigned long)about.scope_count, (unsigned long)lost_sides());
+  fail_msg("of %lu scopes %lu came, and %lu were counted as lost", (unsigned long)count,
+           (unsigned long)about.scope_count, (unsigned long)lost_sides());
 }
 
 /* Scopes alone, also where there is more to be had. */
@@ -239,7 +268,9 @@ static void begin(const prof_backend *table) {
 }
 
 static void launch(uint64_t stream, int count, uint64_t least_us) {
-  for (int i = 0; i < count; i++) WITH_GPU_PROFILER(stage->device, stream, "work", "conformance", PROF_NO_ARGS, { stage->work(stream, least_us); });
+  for (int i = 0; i < count; i++)
+    WITH_GPU_PROFILER(stage->device, stream, "work", "conformance", PROF_NO_ARGS,
+                      { stage->work(stream, least_us); });
 }
 
 static void each_scope_has_its_times(void) {
@@ -261,7 +292,9 @@ static void each_scope_has_its_times(void) {
   while (prof_cursor_next(cursor, &event) == 1) {
     if (!(event.flags & PROF_EVENT_ON_DEVICE)) continue;
     met++;
-    if (event.launch.device_end_ns - event.launch.device_start_ns < WORK_US * 1000 - 1000) fail_msg("work of %d us took %lu ns", WORK_US, (unsigned long)(event.launch.device_end_ns - event.launch.device_start_ns));
+    if (event.launch.device_end_ns - event.launch.device_start_ns < WORK_US * 1000 - 1000)
+      fail_msg("work of %d us took %lu ns", WORK_US,
+               (unsigned long)(event.launch.device_end_ns - event.launch.device_start_ns));
     assert_true(event.start_ns >= event.launch.start_ns && event.start_ns >= last_ns);
     last_ns = event.start_ns + event.duration_ns;
   }
@@ -277,33 +310,42 @@ static void each_scope_has_its_times(void) {
 static prof_backend_state serving(void) {
   prof_backend_state state = {.size = sizeof state};
   for (uint32_t i = 0; prof_backend_status(i, &state) == PROF_OK; i++)
-    if (state.device_type == stage->device.type && (state.abilities & PROF_CAN_RECORDS)) return state;
+    if (state.device_type == stage->device.type && (state.abilities & PROF_CAN_RECORDS))
+      return state;
   return (prof_backend_state){.result = PROF_BACKEND_VENDOR};
 }
 static bool can_record(void) { return serving().result == PROF_BACKEND_OK; }
 static bool is_open(void) { return serving().is_open != 0; }
 
 static uint64_t begin_records(void) {
-  const prof_options options = {.size = sizeof options, .level = 1, .devices = PROF_DEVICES_RECORDS};
+  const prof_options options = {
+      .size = sizeof options, .level = 1, .devices = PROF_DEVICES_RECORDS};
   if (stage->table) assert_int_equal(prof_backend_add(stage->table), PROF_OK);
   if (!can_record()) exit(CANNOT);
-  assert_int_equal(prof_start_with(&options), PROF_OK); /* before the program begins: some vendors must know by then */
+  /* before the program begins: some vendors must know by then */
+  assert_int_equal(prof_start_with(&options), PROF_OK);
   const uint64_t stream = stage->stream_create();
   WAIT_WHILE(!is_open()); /* its library was not in use until now */
-  look();                                                  /* a round of the collector's: it has been asked to record */
+  /* a round of the collector's: it has been asked to record */
+  look();
   return stream;
 }
 
 static void settle_records(uint64_t count) {
   for (unsigned naps = 0; about.record_count + lost_sides() < count && hang_nap(&naps);) look();
-  if (about.record_count + lost_sides() < count) fail_msg("of %lu records %lu came, and %lu were counted as lost", (unsigned long)count, (unsigned long)about.record_count, (unsigned long)lost_sides());
+  if (about.record_count + lost_sides() < count)
+    fail_msg("of %lu records %lu came, and %lu were counted as lost", (unsigned long)count,
+             (unsigned long)about.record_count, (unsigned long)lost_sides());
 }
 
-/* Each piece of work once, where it was launched, not before that, as long as it was; in order, for a stream is. */
+/* Each piece of work once, where it was launched, not before that, as long as it was; in order, for
+   a stream is. */
 static void records_have_their_times_and_their_launch(void) {
   enum { COUNT = 50, WORK_US = 1000 };
   const uint64_t stream = begin_records();
-  for (int i = 0; i < COUNT; i++) WITH_BASE_PROFILER(PROF_HOST, "work", "conformance", PROF_NO_ARGS, { stage->work(stream, WORK_US); });
+  for (int i = 0; i < COUNT; i++)
+    WITH_BASE_PROFILER(PROF_HOST, "work", "conformance", PROF_NO_ARGS,
+                       { stage->work(stream, WORK_US); });
   stage->wait(stream);
   settle_records(COUNT);
   assert_int_equal(prof_stop(), PROF_OK);
@@ -319,10 +361,13 @@ static void records_have_their_times_and_their_launch(void) {
   assert_int_equal(prof_cursor_create(trace, &cursor), PROF_OK);
   while (prof_cursor_next(cursor, &event) == 1) {
     if (!(event.flags & PROF_EVENT_ON_DEVICE)) continue;
-    if (met++ == 0) row = event.stream; /* the handle, or the vendor's own number of it where no scope was there: one row in any case */
+    /* the handle, or the vendor's own number of it where no scope was there: one row in any case */
+    if (met++ == 0) row = event.stream;
     assert_int_equal(event.launch.record, PROF_BACKEND_KERNEL);
     assert_int_equal(event.stream, row);
-    if (event.launch.device_end_ns - event.launch.device_start_ns < WORK_US * 1000 - 1000) fail_msg("work of %d us took %lu ns", WORK_US, (unsigned long)(event.launch.device_end_ns - event.launch.device_start_ns));
+    if (event.launch.device_end_ns - event.launch.device_start_ns < WORK_US * 1000 - 1000)
+      fail_msg("work of %d us took %lu ns", WORK_US,
+               (unsigned long)(event.launch.device_end_ns - event.launch.device_start_ns));
     assert_true(event.start_ns >= event.launch.start_ns && event.start_ns >= last_ns);
     last_ns = event.start_ns + event.duration_ns;
   }
@@ -336,7 +381,8 @@ static void records_have_their_times_and_their_launch(void) {
   stage->stream_destroy(stream);
 }
 
-/* While others start and stop: what came adds up to what was lost, and no recording has another one's. */
+/* While others start and stop: what came adds up to what was lost, and no recording has another
+   one's. */
 static void records_while_recording_starts_and_stops(void) {
   enum { ROUNDS = 100, EACH = 5 };
   const uint64_t stream = begin_records();
@@ -391,8 +437,11 @@ static void alone_with_a_short_table(void) {
   stage->wait(stream);
   settle(10);
   assert_int_equal(about.scope_count, 10);
-  if (strcmp(about.back_end, cut.name) == 0) assert_int_equal(about.is_clock_read, 0);
-  else print_message("%s comes with prof, and serves its devices: the short table was not asked\n", about.back_end);
+  if (strcmp(about.back_end, cut.name) == 0)
+    assert_int_equal(about.is_clock_read, 0);
+  else
+    print_message("%s comes with prof, and serves its devices: the short table was not asked\n",
+                  about.back_end);
   stage->stream_destroy(stream);
 }
 
@@ -408,7 +457,8 @@ static void starts_and_stops(void) {
     assert_int_equal(prof_stop(), PROF_OK);
   }
   stage->wait(stream);
-  WAIT_WHILE((look(), about.scope_count + lost_sides() < TIMES)); /* a collector that got no processor at the last stop is done a little later */
+  /* a collector that got no processor at the last stop is done a little later */
+  WAIT_WHILE((look(), about.scope_count + lost_sides() < TIMES));
   assert_int_equal(about.scope_count + lost_sides(), TIMES);
   stage->stream_destroy(stream);
 }
@@ -460,10 +510,12 @@ static void many_scopes(uint64_t stream, int count) {
   }
 }
 
-/* In a ring, so that what is recorded does not count. What is kept for good grows with each lot of scopes; what a driver keeps while the collector has no processor grows with one. */
+/* In a ring, so that what is recorded does not count. What is kept for good grows with each lot of
+   scopes; what a driver keeps while the collector has no processor grows with one. */
 static void a_hundred_thousand_scopes_take_no_more_memory(void) {
   enum { COUNT = 50000, LOTS = 5, SLACK_KB = 4096 };
-  const prof_options ring = {.size = sizeof ring, .level = 1, .cap_bytes = 4 << 20, .policy = PROF_POLICY_RING};
+  const prof_options ring = {
+      .size = sizeof ring, .level = 1, .cap_bytes = 4 << 20, .policy = PROF_POLICY_RING};
   if (stage->table) assert_int_equal(prof_backend_add(stage->table), PROF_OK);
   assert_int_equal(prof_start_with(&ring), PROF_OK);
   const uint64_t stream = stage->stream_create();
@@ -475,7 +527,9 @@ static void a_hundred_thousand_scopes_take_no_more_memory(void) {
     after = resident_kb();
   }
   assert_int_equal(prof_stop(), PROF_OK);
-  if (!HAS_SANITIZER && after > before + SLACK_KB) fail_msg("resident memory grew with each of %d lots of scopes, last from %lu to %lu KiB", LOTS, (unsigned long)before, (unsigned long)after);
+  if (!HAS_SANITIZER && after > before + SLACK_KB)
+    fail_msg("resident memory grew with each of %d lots of scopes, last from %lu to %lu KiB", LOTS,
+             (unsigned long)before, (unsigned long)after);
   stage->stream_destroy(stream);
 }
 
@@ -491,9 +545,13 @@ static void a_forked_child_is_left_alone(void) {
   const pid_t child = fork();
   if (child == 0) {
     hang_guard();
-    for (int i = 0; i < 10; i++) WITH_GPU_PROFILER(stage->device, stream, "work", "conformance", PROF_NO_ARGS, {});
+    for (int i = 0; i < 10; i++)
+      WITH_GPU_PROFILER(stage->device, stream, "work", "conformance", PROF_NO_ARGS, {});
     look();
-    _exit(info.scope_count == 10 && lost_sides() == 0 && about.scope_count == 0 && prof_stop() == PROF_OK ? 0 : 1);
+    _exit(info.scope_count == 10 && lost_sides() == 0 && about.scope_count == 0 &&
+                  prof_stop() == PROF_OK
+              ? 0
+              : 1);
   }
   int status = -1;
   assert_int_equal(waitpid(child, &status, 0), child);
@@ -557,12 +615,27 @@ static void an_exit_without_a_stop(void) {
 /* ---- the program ---- */
 
 /* X(name, what it needs): TABLE: the vendor's table; STREAMS: queues. */
-#define TESTS(X)                                                                                                                                                               \
-  X(a_table_has_what_is_needed, TABLE) X(a_probe_is_silent, TABLE) X(devices_are_told_up_to_the_last, TABLE) X(what_is_no_stream_is_refused, TABLE)                  \
-  X(events_are_past_in_order, BOTH) X(an_event_is_used_again, BOTH) X(the_clock_is_the_events, BOTH) X(alone_with_a_short_table, BOTH) X(short_and_long_tables_work, BOTH)    \
-  X(each_scope_has_its_times, STREAMS) X(starts_and_stops, STREAMS) X(four_streams_from_eight_threads, STREAMS) X(a_hundred_thousand_scopes_take_no_more_memory, STREAMS)      \
-  X(a_forked_child_is_left_alone, STREAMS) X(a_thread_ends_with_work_on_its_way, STREAMS) X(a_stream_goes_while_its_events_are_on_their_way, STREAMS)                          \
-  X(an_exit_with_work_in_flight, STREAMS) X(an_exit_without_a_stop, STREAMS) X(records_have_their_times_and_their_launch, STREAMS) X(records_while_recording_starts_and_stops, STREAMS)
+#define TESTS(X)                                              \
+  X(a_table_has_what_is_needed, TABLE)                        \
+  X(a_probe_is_silent, TABLE)                                 \
+  X(devices_are_told_up_to_the_last, TABLE)                   \
+  X(what_is_no_stream_is_refused, TABLE)                      \
+  X(events_are_past_in_order, BOTH)                           \
+  X(an_event_is_used_again, BOTH)                             \
+  X(the_clock_is_the_events, BOTH)                            \
+  X(alone_with_a_short_table, BOTH)                           \
+  X(short_and_long_tables_work, BOTH)                         \
+  X(each_scope_has_its_times, STREAMS)                        \
+  X(starts_and_stops, STREAMS)                                \
+  X(four_streams_from_eight_threads, STREAMS)                 \
+  X(a_hundred_thousand_scopes_take_no_more_memory, STREAMS)   \
+  X(a_forked_child_is_left_alone, STREAMS)                    \
+  X(a_thread_ends_with_work_on_its_way, STREAMS)              \
+  X(a_stream_goes_while_its_events_are_on_their_way, STREAMS) \
+  X(an_exit_with_work_in_flight, STREAMS)                     \
+  X(an_exit_without_a_stop, STREAMS)                          \
+  X(records_have_their_times_and_their_launch, STREAMS)       \
+  X(records_while_recording_starts_and_stops, STREAMS)
 enum { TABLE = 1, STREAMS = 2, BOTH = 3 };
 
 static const char *program, *stage_path;
@@ -583,20 +656,21 @@ static void run_alone(const char *name, int needs) {
     _exit(127);
   }
   assert_int_equal(waitpid(child, &status, 0), child);
-  if (WIFEXITED(status) && WEXITSTATUS(status) == CANNOT) skip_for(name, "the back end records nothing by itself");
+  if (WIFEXITED(status) && WEXITSTATUS(status) == CANNOT)
+    skip_for(name, "the back end records nothing by itself");
   if (status != 0) fail_msg("%s: status 0x%x", name, (unsigned)status);
 }
 
-#define ALONE(name, needs)                \
+#define ALONE(name, needs)                 \
   static void alone_##name(void **state) { \
-    (void)state;                          \
-    run_alone(#name, needs);              \
+    (void)state;                           \
+    run_alone(#name, needs);               \
   }
 TESTS(ALONE)
-#define WRAPPED(name, needs)                \
+#define WRAPPED(name, needs)                 \
   static void wrapped_##name(void **state) { \
-    (void)state;                            \
-    name();                                 \
+    (void)state;                             \
+    name();                                  \
   }
 TESTS(WRAPPED)
 
@@ -608,18 +682,24 @@ static const char *why_not_here(void) {
   const prof_backend *const table = of_plugin.table;
   const int result = table->probe ? table->probe(&host) : PROF_BACKEND_OK;
   if (result == PROF_BACKEND_OK) return NULL;
-  snprintf(why, sizeof why, "%s: %s", prof_backend_result_text(result), table->last_error ? table->last_error(NULL) : "");
+  snprintf(why, sizeof why, "%s: %s", prof_backend_result_text(result),
+           table->last_error ? table->last_error(NULL) : "");
   return why;
 }
 
 static const conformance_stage *make_stage(prof_backend_entry_function entry) {
   const prof_backend *const table = entry(PROF_BACKEND_MAJOR, PROF_BACKEND_MINOR);
   if (!table) {
-    fprintf(stderr, "conformance: its prof_backend_entry() gives no table of version %u\n", PROF_BACKEND_MAJOR);
+    fprintf(stderr, "conformance: its prof_backend_entry() gives no table of version %u\n",
+            PROF_BACKEND_MAJOR);
     return NULL;
   }
-  of_plugin = (conformance_stage){.name = table->name, .table = table, .device = {table->device_type, 0}, .why_not = why_not_here};
-  printf("%s is a back end without a stage: what needs queues is left out; see stage.h\n", table->name);
+  of_plugin = (conformance_stage){.name = table->name,
+                                  .table = table,
+                                  .device = {table->device_type, 0},
+                                  .why_not = why_not_here};
+  printf("%s is a back end without a stage: what needs queues is left out; see stage.h\n",
+         table->name);
   return &of_plugin;
 }
 
@@ -627,19 +707,25 @@ static const conformance_stage *load(const char *path) {
   void *const library = dlopen(path, RTLD_NOW);
   const conformance_stage *(*get)(void) = NULL;
   prof_backend_entry_function entry = NULL;
-  void *const symbol = library ? dlsym(library, "conformance_stage_get") : NULL, *const plain = library ? dlsym(library, "prof_backend_entry") : NULL;
+  void *const symbol = library ? dlsym(library, "conformance_stage_get") : NULL,
+              *const plain = library ? dlsym(library, "prof_backend_entry") : NULL;
   if (symbol) memcpy(&get, &symbol, sizeof get);
   if (plain) memcpy(&entry, &plain, sizeof entry);
   if (get) return get();
   if (entry) return make_stage(entry);
-  if (library) fprintf(stderr, "conformance: %s has neither conformance_stage_get() nor prof_backend_entry()\n", path);
-  else fprintf(stderr, "conformance: %s\n", dlerror());
+  if (library)
+    fprintf(stderr,
+            "conformance: %s has neither conformance_stage_get() nor prof_backend_entry()\n", path);
+  else
+    fprintf(stderr, "conformance: %s\n", dlerror());
   return NULL;
 }
 
 int main(int argc, char **argv) {
   if (argc < 2) {
-    fprintf(stderr, "usage: conformance STAGE.so|PLUG-IN.so [TEST]    see tests/device/conformance/stage.h\n");
+    fprintf(
+        stderr,
+        "usage: conformance STAGE.so|PLUG-IN.so [TEST]    see tests/device/conformance/stage.h\n");
     return 2;
   }
   program = argv[0];
@@ -650,10 +736,10 @@ int main(int argc, char **argv) {
     printf("skip: %s: %s\n", stage->name, why_not);
     return 77;
   }
-#define ONE(name, needs)                                                         \
-  if (argc == 3 && strcmp(argv[2], #name) == 0) {                                \
-    const struct CMUnitTest one[] = {cmocka_unit_test(wrapped_##name)};          \
-    return cmocka_run_group_tests_name(#name, one, NULL, NULL);                  \
+#define ONE(name, needs)                                                \
+  if (argc == 3 && strcmp(argv[2], #name) == 0) {                       \
+    const struct CMUnitTest one[] = {cmocka_unit_test(wrapped_##name)}; \
+    return cmocka_run_group_tests_name(#name, one, NULL, NULL);         \
   }
   TESTS(ONE)
 #define ENTRY(name, needs) cmocka_unit_test(alone_##name),

@@ -33,7 +33,8 @@ static const char *why_not(void) {
   FIND(finish, "cuStreamSynchronize");
   FIND(work, "emulated_cuda_work");
   void *popped;
-  if (cuda.init(0) != 0 || cuda.make_context(&cuda.context, 0, 0) != 0 || cuda.pop(&popped) != 0) return "the emulated driver does not begin";
+  if (cuda.init(0) != 0 || cuda.make_context(&cuda.context, 0, 0) != 0 || cuda.pop(&popped) != 0)
+    return "the emulated driver does not begin";
   return NULL;
 }
 
@@ -45,8 +46,19 @@ static uint64_t create(void) {
   return (uint64_t)(uintptr_t)stream;
 }
 static void destroy(uint64_t stream) { cuda.end_stream((void *)(uintptr_t)stream); }
-static void work(uint64_t stream, uint64_t least_us) { cuda.work((void *)(uintptr_t)stream, least_us * 1000); }
+static void work(uint64_t stream, uint64_t least_us) {
+  cuda.work((void *)(uintptr_t)stream, least_us * 1000);
+}
 static void wait_for(uint64_t stream) { cuda.finish((void *)(uintptr_t)stream); }
 
-static const conformance_stage stage = {"cuda (emulated driver)", &prof_i_cuda_backend, {PROF_DEVICE_CUDA, 0}, why_not, create, destroy, work, wait_for, 0, 0};
+static const conformance_stage stage = {"cuda (emulated driver)",
+                                        &prof_i_cuda_backend,
+                                        {PROF_DEVICE_CUDA, 0},
+                                        why_not,
+                                        create,
+                                        destroy,
+                                        work,
+                                        wait_for,
+                                        0,
+                                        0};
 const conformance_stage *conformance_stage_get(void) { return &stage; }

@@ -28,12 +28,15 @@ static uint64_t create(void) {
 }
 static void destroy(uint64_t stream) { engine_queue_destroy((engine_queue *)(uintptr_t)stream); }
 static void work(uint64_t stream, uint64_t least_us) {
-  for (uint64_t done = 0; done < 2 * least_us; done += copy_us) engine_copy((engine_queue *)(uintptr_t)stream, to, from, BYTES);
+  for (uint64_t done = 0; done < 2 * least_us; done += copy_us)
+    engine_copy((engine_queue *)(uintptr_t)stream, to, from, BYTES);
 }
 static void wait_for(uint64_t stream) { engine_finish((engine_queue *)(uintptr_t)stream); }
 
-const prof_backend *prof_backend_entry(uint32_t major, uint32_t minor); /* of examples/backend/backend.c, which is linked to this */
-static conformance_stage stage = {"engine", NULL, {12, 0}, NULL, create, destroy, work, wait_for, 0, 0};
+/* of examples/backend/backend.c, which is linked to this */
+const prof_backend *prof_backend_entry(uint32_t major, uint32_t minor);
+static conformance_stage stage = {"engine", NULL, {12, 0},  NULL, create,
+                                  destroy,  work, wait_for, 0,    0};
 const conformance_stage *conformance_stage_get(void) {
   stage.table = prof_backend_entry(PROF_BACKEND_MAJOR, PROF_BACKEND_MINOR);
   return &stage;

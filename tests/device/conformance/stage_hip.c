@@ -34,8 +34,19 @@ static uint64_t create(void) {
   return (uint64_t)(uintptr_t)stream;
 }
 static void destroy(uint64_t stream) { hip.end_stream((void *)(uintptr_t)stream); }
-static void work(uint64_t stream, uint64_t least_us) { hip.work((void *)(uintptr_t)stream, least_us * 1000); }
+static void work(uint64_t stream, uint64_t least_us) {
+  hip.work((void *)(uintptr_t)stream, least_us * 1000);
+}
 static void wait_for(uint64_t stream) { hip.finish((void *)(uintptr_t)stream); }
 
-static const conformance_stage stage = {"hip (emulated runtime)", &prof_i_hip_backend, {PROF_DEVICE_ROCM, 0}, why_not, create, destroy, work, wait_for, 0, 0xdead0};
+static const conformance_stage stage = {"hip (emulated runtime)",
+                                        &prof_i_hip_backend,
+                                        {PROF_DEVICE_ROCM, 0},
+                                        why_not,
+                                        create,
+                                        destroy,
+                                        work,
+                                        wait_for,
+                                        0,
+                                        0xdead0};
 const conformance_stage *conformance_stage_get(void) { return &stage; }

@@ -1,4 +1,5 @@
-/* A null back end: nothing is behind it, work is done by whoever puts it there, and an event is past when it is recorded. What conformance finds in it is the program's own. */
+/* A null back end: nothing is behind it, work is done by whoever puts it there, and an event is
+   past when it is recorded. What conformance finds in it is the program's own. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
@@ -45,8 +46,20 @@ static int event_time(prof_backend_self *self, void *event, uint64_t *ns_out) {
   return PROF_BACKEND_OK;
 }
 
-static const prof_backend table = {.size = sizeof table, .major = PROF_BACKEND_MAJOR, .minor = PROF_BACKEND_MINOR, .device_type = NULL_TYPE, .is_emulated = 1, .name = "null", .version = "1", .probe = probe, .open = open_it,
-                                   .event_create = event_create, .event_record = event_record, .event_query = event_query, .event_destroy = event_destroy, .event_time = event_time};
+static const prof_backend table = {.size = sizeof table,
+                                   .major = PROF_BACKEND_MAJOR,
+                                   .minor = PROF_BACKEND_MINOR,
+                                   .device_type = NULL_TYPE,
+                                   .is_emulated = 1,
+                                   .name = "null",
+                                   .version = "1",
+                                   .probe = probe,
+                                   .open = open_it,
+                                   .event_create = event_create,
+                                   .event_record = event_record,
+                                   .event_query = event_query,
+                                   .event_destroy = event_destroy,
+                                   .event_time = event_time};
 
 static uint64_t create(void) {
   static uint64_t count;
@@ -64,5 +77,6 @@ static void work(uint64_t stream, uint64_t least_us) {
   }
 }
 
-static const conformance_stage stage = {"null", &table, {NULL_TYPE, 0}, NULL, create, destroy, work, destroy, .is_synchronous = 1};
+static const conformance_stage stage = {"null", &table,  {NULL_TYPE, 0},     NULL, create, destroy,
+                                        work,   destroy, .is_synchronous = 1};
 const conformance_stage *conformance_stage_get(void) { return &stage; }

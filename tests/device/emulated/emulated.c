@@ -48,7 +48,8 @@ struct emulated_stream {
 };
 
 emulated_faults emulated_fault;
-/* An event's time, and that it is past, come at once: who is told that it is not past knows that its time is later, however long the stream's thread has no processor in between. */
+/* An event's time, and that it is past, come at once: who is told that it is not past knows that
+   its time is later, however long the stream's thread has no processor in between. */
 static pthread_mutex_t past_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
   uint64_t events, records, begun_ns;
@@ -64,8 +65,11 @@ static uint64_t host_ns(void) {
 /* The device's clock at a moment of the host's. */
 static uint64_t device_ns_at(uint64_t now) {
   uint64_t begun = 0;
-  if (__atomic_compare_exchange_n(&own.begun_ns, &begun, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) begun = now;
-  return now + (uint64_t)(emulated_fault.clock_offset_ns + emulated_fault.clock_step_ns + (int64_t)((double)(now - begun) * emulated_fault.clock_drift));
+  if (__atomic_compare_exchange_n(&own.begun_ns, &begun, now, false, __ATOMIC_RELAXED,
+                                  __ATOMIC_RELAXED))
+    begun = now;
+  return now + (uint64_t)(emulated_fault.clock_offset_ns + emulated_fault.clock_step_ns +
+                          (int64_t)((double)(now - begun) * emulated_fault.clock_drift));
 }
 
 static uint64_t device_ns(void) { return device_ns_at(host_ns()); }
@@ -84,7 +88,9 @@ static void pass(event *e) {
   if (is_time_for(&emulated_fault.lost_every, count)) return;
   pthread_mutex_lock(&past_lock);
   const uint64_t now = device_ns();
-  e->device_ns = is_time_for(&emulated_fault.zero_every, count) ? 0 : is_time_for(&emulated_fault.reversed_every, count) ? now - 1000000000 : now;
+  e->device_ns = is_time_for(&emulated_fault.zero_every, count)       ? 0
+                 : is_time_for(&emulated_fault.reversed_every, count) ? now - 1000000000
+                                                                      : now;
   e->is_past = 1;
   pthread_mutex_unlock(&past_lock);
 }
@@ -115,7 +121,8 @@ static void run(emulated_stream *s, const command *c) {
   }
   const uint64_t begin = host_ns();
   if (c->busy_ns > 200000) {
-    const struct timespec nap = {(time_t)(c->busy_ns / 1000000000), (long)(c->busy_ns % 1000000000)};
+    const struct timespec nap = {(time_t)(c->busy_ns / 1000000000),
+                                 (long)(c->busy_ns % 1000000000)};
     nanosleep(&nap, NULL);
   }
   while (host_ns() < begin + c->busy_ns) {
@@ -123,7 +130,8 @@ static void run(emulated_stream *s, const command *c) {
   while (__atomic_load_n(&emulated_fault.holds, __ATOMIC_RELAXED)) usleep(1000);
   const uint64_t end = host_ns();
   note(s, c->number, (span){begin, end});
-  emulated_tracing_done(&c->mark, (uintptr_t)s, s->device, c->bytes, device_ns_at(begin), device_ns_at(end));
+  emulated_tracing_done(&c->mark, (uintptr_t)s, s->device, c->bytes, device_ns_at(begin),
+                        device_ns_at(end));
 }
 
 static void *work(void *stream) {
@@ -147,7 +155,8 @@ static void *work(void *stream) {
 }
 
 /* False: no memory. */
-static bool put(emulated_stream *s, event *of, uint64_t busy_ns, uint64_t bytes, uint64_t *number_out) {
+static bool put(emulated_stream *s, event *of, uint64_t busy_ns, uint64_t bytes,
+                uint64_t *number_out) {
   command *const c = calloc(1, sizeof *c);
   if (!c) return false;
   *c = (command){.of = of, .busy_ns = busy_ns, .bytes = bytes};
@@ -190,7 +199,9 @@ uint64_t emulated_copy(emulated_stream *s, uint64_t busy_ns, uint64_t bytes) {
   if (!put(s, NULL, busy_ns, bytes, &number)) abort();
   return number;
 }
-uint64_t emulated_launch(emulated_stream *s, uint64_t busy_ns) { return emulated_copy(s, busy_ns, 0); }
+uint64_t emulated_launch(emulated_stream *s, uint64_t busy_ns) {
+  return emulated_copy(s, busy_ns, 0);
+}
 
 void emulated_wait(emulated_stream *s) {
   pthread_mutex_lock(&s->lock);
@@ -198,7 +209,8 @@ void emulated_wait(emulated_stream *s) {
   pthread_mutex_unlock(&s->lock);
 }
 
-void emulated_truth(const emulated_stream *s, uint64_t number, uint64_t *begin_ns_out, uint64_t *end_ns_out) {
+void emulated_truth(const emulated_stream *s, uint64_t number, uint64_t *begin_ns_out,
+                    uint64_t *end_ns_out) {
   *begin_ns_out = s->truth[number].begin_ns;
   *end_ns_out = s->truth[number].end_ns;
 }
@@ -230,13 +242,15 @@ static int event_record(prof_backend_self *self, uint64_t stream, void **of) {
   static uint64_t count;
   (void)self;
   if (!stream) return PROF_BACKEND_INVALID;
-  if (is_time_for(&emulated_fault.refused_every, __atomic_fetch_add(&count, 1, __ATOMIC_RELAXED))) return PROF_BACKEND_VENDOR;
+  if (is_time_for(&emulated_fault.refused_every, __atomic_fetch_add(&count, 1, __ATOMIC_RELAXED)))
+    return PROF_BACKEND_VENDOR;
   event *const e = *of;
   uint64_t unused;
   pthread_mutex_lock(&past_lock);
   e->is_past = 0;
   pthread_mutex_unlock(&past_lock);
-  return put((emulated_stream *)(uintptr_t)stream, e, 0, 0, &unused) ? PROF_BACKEND_OK : PROF_BACKEND_NO_MEMORY;
+  return put((emulated_stream *)(uintptr_t)stream, e, 0, 0, &unused) ? PROF_BACKEND_OK
+                                                                     : PROF_BACKEND_NO_MEMORY;
 }
 static int event_query(prof_backend_self *self, void *of) {
   (void)self;
@@ -253,7 +267,8 @@ static int event_time(prof_backend_self *self, void *of, uint64_t *ns_out) {
   *ns_out = ((event *)of)->device_ns;
   return PROF_BACKEND_OK;
 }
-static int stream_of(prof_backend_self *self, uint64_t stream, uint32_t *device_out, uint32_t *is_capturing_out) {
+static int stream_of(prof_backend_self *self, uint64_t stream, uint32_t *device_out,
+                     uint32_t *is_capturing_out) {
   (void)self;
   if (!stream) return PROF_BACKEND_INVALID;
   *device_out = ((emulated_stream *)(uintptr_t)stream)->device;
@@ -288,7 +303,9 @@ struct emulated_own {
 emulated_own *emulated_launch_with_own(emulated_stream *s, uint64_t busy_ns) {
   const uint64_t stream = (uintptr_t)s;
   emulated_own *const e = calloc(1, sizeof *e);
-  if (!e || event_create(NULL, stream, &e->begin) != PROF_BACKEND_OK || event_create(NULL, stream, &e->end) != PROF_BACKEND_OK) abort();
+  if (!e || event_create(NULL, stream, &e->begin) != PROF_BACKEND_OK ||
+      event_create(NULL, stream, &e->end) != PROF_BACKEND_OK)
+    abort();
   e->owners = 2; /* the program, and the stream until it is past */
   ((event *)e->end)->own_event = e;
   if (event_record(NULL, stream, &e->begin) != PROF_BACKEND_OK) abort();
@@ -312,7 +329,8 @@ static int own_keep(prof_backend_self *self, uint64_t stream, void *given, void 
   return PROF_BACKEND_OK;
 }
 
-static int own_times(prof_backend_self *self, void *kept, uint64_t *start_ns_out, uint64_t *end_ns_out) {
+static int own_times(prof_backend_self *self, void *kept, uint64_t *start_ns_out,
+                     uint64_t *end_ns_out) {
   const emulated_own *const e = kept;
   if (event_query(self, e->end) != PROF_BACKEND_OK) return PROF_BACKEND_NOT_READY;
   event_time(self, e->begin, start_ns_out);
@@ -324,17 +342,53 @@ static void own_let_go(prof_backend_self *self, void *kept) {
   emulated_own_release(kept);
 }
 
-const prof_backend emulated_backend = {.size = sizeof emulated_backend, .major = PROF_BACKEND_MAJOR, .minor = PROF_BACKEND_MINOR, .device_type = EMULATED_TYPE, .is_emulated = 1, .name = "emulated",
-                                       .version = "1", .probe = probe, .open = open_it, .event_create = event_create, .event_record = event_record, .event_query = event_query,
-                                       .event_destroy = event_destroy, .event_time = event_time, .stream_of = stream_of, .device = device, .clock = clock_it, .start = emulated_tracing_start, .stop = emulated_tracing_stop, .drain = emulated_tracing_drain, .metric = emulated_metric, .sample = emulated_sample, .own_keep = own_keep, .own_times = own_times, .own_let_go = own_let_go};
+const prof_backend emulated_backend = {.size = sizeof emulated_backend,
+                                       .major = PROF_BACKEND_MAJOR,
+                                       .minor = PROF_BACKEND_MINOR,
+                                       .device_type = EMULATED_TYPE,
+                                       .is_emulated = 1,
+                                       .name = "emulated",
+                                       .version = "1",
+                                       .probe = probe,
+                                       .open = open_it,
+                                       .event_create = event_create,
+                                       .event_record = event_record,
+                                       .event_query = event_query,
+                                       .event_destroy = event_destroy,
+                                       .event_time = event_time,
+                                       .stream_of = stream_of,
+                                       .device = device,
+                                       .clock = clock_it,
+                                       .start = emulated_tracing_start,
+                                       .stop = emulated_tracing_stop,
+                                       .drain = emulated_tracing_drain,
+                                       .metric = emulated_metric,
+                                       .sample = emulated_sample,
+                                       .own_keep = own_keep,
+                                       .own_times = own_times,
+                                       .own_let_go = own_let_go};
 
 static int event_elapsed(prof_backend_self *self, void *a, void *b, int64_t *ns_out) {
   (void)self;
-  const float ms = (float)((double)(int64_t)(((event *)b)->device_ns - ((event *)a)->device_ns) / 1e6);
+  const float ms =
+      (float)((double)(int64_t)(((event *)b)->device_ns - ((event *)a)->device_ns) / 1e6);
   *ns_out = (int64_t)((double)ms * 1e6);
   return ((event *)a)->device_ns && ((event *)b)->device_ns ? PROF_BACKEND_OK : PROF_BACKEND_VENDOR;
 }
 
-const prof_backend emulated_by_distance = {.size = sizeof emulated_by_distance, .major = PROF_BACKEND_MAJOR, .minor = PROF_BACKEND_MINOR, .device_type = EMULATED_BY_DISTANCE_TYPE, .is_emulated = 1,
-                                           .name = "emulated by distance", .version = "1", .probe = probe, .open = open_it, .event_create = event_create, .event_record = event_record,
-                                           .event_query = event_query, .event_destroy = event_destroy, .event_elapsed = event_elapsed, .stream_of = stream_of, .device = device};
+const prof_backend emulated_by_distance = {.size = sizeof emulated_by_distance,
+                                           .major = PROF_BACKEND_MAJOR,
+                                           .minor = PROF_BACKEND_MINOR,
+                                           .device_type = EMULATED_BY_DISTANCE_TYPE,
+                                           .is_emulated = 1,
+                                           .name = "emulated by distance",
+                                           .version = "1",
+                                           .probe = probe,
+                                           .open = open_it,
+                                           .event_create = event_create,
+                                           .event_record = event_record,
+                                           .event_query = event_query,
+                                           .event_destroy = event_destroy,
+                                           .event_elapsed = event_elapsed,
+                                           .stream_of = stream_of,
+                                           .device = device};

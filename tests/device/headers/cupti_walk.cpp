@@ -1,10 +1,12 @@
 // usage: cupti_walk libcupti.so
-// A buffer made by hand, of the newest records that this release's headers have, walked by this release's own library, which needs no driver for that: what src/cuda makes of it. Compiled against each release by cupti-walk.sh.
+// A buffer made by hand, of the newest records that this release's headers have, walked by this
+// release's own library, which needs no driver for that: what src/cuda makes of it. Compiled
+// against each release by cupti-walk.sh.
 #include <cuda.h>
+#include <cupti_activity.h>
+#include <cupti_callbacks.h>
 #include <cupti_result.h>
 #include <cupti_version.h>
-#include <cupti_callbacks.h>
-#include <cupti_activity.h>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -22,10 +24,10 @@ extern "C" {
 #if CUPTI_API_VERSION >= 130000
 using kernel = CUpti_ActivityKernel10;
 using copy = CUpti_ActivityMemcpy6;
-#elif CUPTI_API_VERSION >= 27 // 12.9
+#elif CUPTI_API_VERSION >= 27     // 12.9
 using kernel = CUpti_ActivityKernel9;
 using copy = CUpti_ActivityMemcpy6;
-#elif defined(CUPTI_HAS_KERNEL9) // 12.0 says the same number as 11.8
+#elif defined(CUPTI_HAS_KERNEL9)  // 12.0 says the same number as 11.8
 using kernel = CUpti_ActivityKernel9;
 using copy = CUpti_ActivityMemcpy5;
 #else
@@ -37,7 +39,7 @@ using memory = CUpti_ActivityMemory4;
 #else
 using memory = CUpti_ActivityMemory3;
 #endif
-#if CUPTI_API_VERSION >= 22 // 12.4
+#if CUPTI_API_VERSION >= 22  // 12.4
 using graph = CUpti_ActivityGraphTrace2;
 #else
 using graph = CUpti_ActivityGraphTrace;
@@ -57,16 +59,21 @@ static uint32_t intern(const char *text, size_t bytes) {
   names.emplace_back(text, bytes);
   return (uint32_t)names.size();
 }
-static void emit(const void *records, size_t bytes) { emitted.emplace_back((const char *)records, (const char *)records + bytes); }
+static void emit(const void *records, size_t bytes) {
+  emitted.emplace_back((const char *)records, (const char *)records + bytes);
+}
 static uint64_t thread_of(uint64_t kernels_number) { return kernels_number == 4711 ? 3 : 0; }
-static const char *option(const char *key) { return std::strcmp(key, "CUPTI") == 0 ? library : nullptr; }
+static const char *option(const char *key) {
+  return std::strcmp(key, "CUPTI") == 0 ? library : nullptr;
+}
 
 // ---- the buffer ----
 
 alignas(8) static uint8_t buffer[65536];
 static size_t valid;
 
-template <typename T> static T &put(CUpti_ActivityKind kind, uint64_t start, uint64_t end) {
+template <typename T>
+static T &put(CUpti_ActivityKind kind, uint64_t start, uint64_t end) {
   T &record = *reinterpret_cast<T *>(buffer + valid);
   std::memset(&record, 0, sizeof record);
   record.kind = kind;
@@ -77,7 +84,8 @@ template <typename T> static T &put(CUpti_ActivityKind kind, uint64_t start, uin
   return record;
 }
 
-template <typename T> static T &put_on_stream(CUpti_ActivityKind kind, uint64_t start, uint64_t end) {
+template <typename T>
+static T &put_on_stream(CUpti_ActivityKind kind, uint64_t start, uint64_t end) {
   T &record = put<T>(kind, start, end);
   record.deviceId = 1;
   record.contextId = 2;
@@ -100,7 +108,7 @@ static void put_memory(CUpti_ActivityMemoryOperationType what, uint64_t when) {
 
 static void make_buffer() {
   CUpti_ActivityAPI &call = put<CUpti_ActivityAPI>(CUPTI_ACTIVITY_KIND_RUNTIME, 1000, 5000);
-  call.cbid = 211; // cudaLaunchKernel_v7000
+  call.cbid = 211;  // cudaLaunchKernel_v7000
   call.threadId = 4711;
   kernel &k = put_on_stream<kernel>(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, 7000, 9000);
   k.gridX = 6;
@@ -150,18 +158,22 @@ static void same_text(const char *what, uint32_t number, const char *wanted) {
   failures++;
 }
 
-template <typename T> static T emitted_at(size_t i) {
+template <typename T>
+static T emitted_at(size_t i) {
   T record;
   std::memset(&record, 0, sizeof record);
-  if (i < emitted.size()) std::memcpy(&record, emitted[i].data(), emitted[i].size() < sizeof record ? emitted[i].size() : sizeof record);
+  if (i < emitted.size())
+    std::memcpy(&record, emitted[i].data(),
+                emitted[i].size() < sizeof record ? emitted[i].size() : sizeof record);
   return record;
 }
 
-static void check_launch(const char *what, const prof_backend_record &record, uint32_t kind, uint64_t start, uint64_t end) {
+static void check_launch(const char *what, const prof_backend_record &record, uint32_t kind,
+                         uint64_t start, uint64_t end) {
   same(what, record.kind, kind);
   same("start", record.start, start);
   same("end", record.end, end);
-  same("launch", record.launch, 2000); // inside of its call
+  same("launch", record.launch, 2000);  // inside of its call
   same("launch thread", record.launch_thread, 3);
   same("flags", record.flags, PROF_BACKEND_LAUNCH_CLOCK);
   same("correlation", record.correlation, 77);
@@ -174,7 +186,8 @@ static void check_all() {
   const prof_backend_record call = emitted_at<prof_backend_record>(0);
   same("call", call.kind, PROF_BACKEND_CALL);
   same("its start", call.start, 1000);
-  same_text("its name", call.name, "cudaLaunchKernel"); // as the real table has it, without the release
+  same_text("its name", call.name,
+            "cudaLaunchKernel");  // as the real table has it, without the release
   const prof_backend_kernel k = emitted_at<prof_backend_kernel>(1);
   check_launch("kernel", k.record, PROF_BACKEND_KERNEL, 7000, 9000);
   same_text("its name", k.record.name, "busy(float*, int)");
@@ -187,7 +200,9 @@ static void check_all() {
   same("graph", k.graph, 9);
   same("graph node", k.graph_node, 99);
   same("context", k.context, 2);
-  const prof_backend_copy c = emitted_at<prof_backend_copy>(2), f = emitted_at<prof_backend_copy>(3), p = emitted_at<prof_backend_copy>(4);
+  const prof_backend_copy c = emitted_at<prof_backend_copy>(2),
+                          f = emitted_at<prof_backend_copy>(3),
+                          p = emitted_at<prof_backend_copy>(4);
   check_launch("copy", c.record, PROF_BACKEND_COPY, 10000, 11000);
   same_text("its name", c.record.name, "Memcpy HtoD (Pinned -> Device)");
   same("bytes", c.bytes, 4096);
@@ -201,9 +216,10 @@ static void check_all() {
   const prof_backend_record g = emitted_at<prof_backend_record>(5);
   check_launch("graph", g, PROF_BACKEND_OTHER, 16000, 17000);
   same_text("its name", g.name, "CUDA graph 7");
-  for (size_t i = 0; i < 2; i++) { // in the order of their times, as one
+  for (size_t i = 0; i < 2; i++) {  // in the order of their times, as one
     prof_backend_memory m = {};
-    if (emitted[6].size() == 2 * sizeof m) std::memcpy(&m, emitted[6].data() + i * sizeof m, sizeof m);
+    if (emitted[6].size() == 2 * sizeof m)
+      std::memcpy(&m, emitted[6].data() + i * sizeof m, sizeof m);
     same("memory", m.record.kind, PROF_BACKEND_MEMORY);
     same("its size", m.record.size, sizeof m);
     same("when", m.record.start, 18000 + 1000 * i);
@@ -218,7 +234,8 @@ static void check_all() {
 static int walk() {
   void *record = nullptr;
   int32_t error;
-  while ((error = prof_i_cupti.cuptiActivityGetNextRecord(buffer, valid, &record)) == 0 && record) prof_i_cuda_record_take(record);
+  while ((error = prof_i_cupti.cuptiActivityGetNextRecord(buffer, valid, &record)) == 0 && record)
+    prof_i_cuda_record_take(record);
   return error;
 }
 
@@ -232,7 +249,8 @@ int main(int argc, char **argv) {
   host.emit = emit;
   host.thread_of = thread_of;
   const int result = prof_i_cupti_library_open(&host, 13000);
-  if (result != 0) return std::printf("the library cannot be used: %d, %s\n", result, prof_i_words_last()), 1;
+  if (result != 0)
+    return std::printf("the library cannot be used: %d, %s\n", result, prof_i_words_last()), 1;
   prof_i_cuda_records_begin(&host, ~0u, false);
   make_buffer();
   same("the walk's end", (uint64_t)walk(), PROF_I_CUPTI_ERROR_MAX_LIMIT_REACHED);
@@ -242,6 +260,7 @@ int main(int argc, char **argv) {
   *reinterpret_cast<uint32_t *>(buffer + valid) = 777;
   valid += 64;
   const int error = walk();
-  if (error == 0 || error == PROF_I_CUPTI_ERROR_MAX_LIMIT_REACHED) std::printf("an unknown record: %d\n", error), failures++;
+  if (error == 0 || error == PROF_I_CUPTI_ERROR_MAX_LIMIT_REACHED)
+    std::printf("an unknown record: %d\n", error), failures++;
   return failures ? 1 : 0;
 }

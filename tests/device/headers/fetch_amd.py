@@ -1,6 +1,8 @@
 """usage: fetch_amd.py [FOLDER]
 
-Puts into FOLDER (.cache/amd of the source tree) AMD's own headers of HIP 7 and rocprofiler-sdk, as triton's wheel on PyPI carries them: 2 MiB out of 286, asked for by ranges. Nothing in them is run; what they are is checked. Prints FOLDER.
+Puts into FOLDER (.cache/amd of the source tree) AMD's own headers of HIP 7 and rocprofiler-sdk, as
+triton's wheel on PyPI carries them: 2 MiB out of 286, asked for by ranges. Nothing in them is run;
+what they are is checked. Prints FOLDER.
 """
 
 import fcntl
@@ -18,8 +20,31 @@ SHA256 = "f73b0c3a2356df601880808a5bc2a1d1a959cfe76bc607c1f818dcefc38b218e"
 
 def url_of(package: str) -> str:
     """Where the index that pip is set to has the wheel."""
-    asked = [sys.executable, "-m", "pip", "install", "--dry-run", "--no-deps", "--ignore-installed", "--quiet", "--disable-pip-version-check", "--report", "-", "--only-binary=:all:"]
-    platform = ["--python-version", "3.11", "--target", "unused", *(word for name in ("2_28", "2_27", "2014", "1") for word in ("--platform", f"manylinux{'_' * ('_' in name)}{name}_x86_64"))]
+    asked = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--dry-run",
+        "--no-deps",
+        "--ignore-installed",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--report",
+        "-",
+        "--only-binary=:all:",
+    ]
+    platform = [
+        "--python-version",
+        "3.11",
+        "--target",
+        "unused",
+        *(
+            word
+            for name in ("2_28", "2_27", "2014", "1")
+            for word in ("--platform", f"manylinux{'_' * ('_' in name)}{name}_x86_64")
+        ),
+    ]
     done = subprocess.run([*asked, *platform, package], check=True, capture_output=True, text=True)
     return json.loads(done.stdout)["install"][0]["download_info"]["url"]
 
@@ -55,7 +80,9 @@ def fetch(folder: str) -> None:
 
 
 def main() -> None:
-    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+    root = os.path.dirname(
+        os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    )
     folder = sys.argv[1] if len(sys.argv) > 1 else os.path.join(root, ".cache", "amd")
     os.makedirs(os.path.dirname(folder), exist_ok=True)
     with open(folder + ".lock", "w") as lock:

@@ -1,4 +1,5 @@
-// What examples/minilm/hip declares of AMD's runtime and hipRTC is what their headers do. Compiled against Debian's, and HIP 7's where it is there, by hip-headers.sh.
+// What examples/minilm/hip declares of AMD's runtime and hipRTC is what their headers do. Compiled
+// against Debian's, and HIP 7's where it is there, by hip-headers.sh.
 #define __HIP_PLATFORM_AMD__ 1
 #define __HIP_DISABLE_CPP_FUNCTIONS__ 1
 #include <hip/hip_runtime_api.h>
@@ -11,7 +12,10 @@
 GPU_RUNTIME(CHECK_SHARED)
 GPU_COMPILER(CHECK_SHARED)
 CHECK_SAME(hipSetDevice, (int))
-static_assert(std::is_same<const char *(hipError_t), decltype(hipGetErrorName)>::value, "hipGetErrorName");
-static_assert(int(HIP_ERROR_NO_DEVICE) == hipErrorNoDevice && int(HIP_ERROR_INVALID_DEVICE) == hipErrorInvalidDevice, "errors");
+static_assert(std::is_same<const char *(hipError_t), decltype(hipGetErrorName)>::value,
+              "hipGetErrorName");
+static_assert(int(HIP_ERROR_NO_DEVICE) == hipErrorNoDevice &&
+                  int(HIP_ERROR_INVALID_DEVICE) == hipErrorInvalidDevice,
+              "errors");
 
 int main() { return 0; }

@@ -1,4 +1,5 @@
-/* One plug-in, and what can be wrong with one: by the name that its file has, of which tests make copies. */
+/* One plug-in, and what can be wrong with one: by the name that its file has, of which tests make
+   copies. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>

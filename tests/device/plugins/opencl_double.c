@@ -1,5 +1,6 @@
-/* A library of OpenCL's shape, for what no real one does on demand. PROF_TEST_OPENCL says how it behaves: words of the list below. Its commands are done as soon as they are enqueued. Its device's clock is
-   none of the host's. */
+/* A library of OpenCL's shape, for what no real one does on demand. PROF_TEST_OPENCL says how it
+   behaves: words of the list below. Its commands are done as soon as they are enqueued. Its
+   device's clock is none of the host's. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,9 @@ struct prof_i_cl_event_object {
 
 static char platform, device;
 
-/* no_platform, no_device, old (OpenCL 1.1), host_clock (its times are CLOCK_REALTIME's), timer (can be read), timer_lies, timer_stale, fails (commands do), no_times, amd (says what of its memory is free), amd_lies */
+/* no_platform, no_device, old (OpenCL 1.1), host_clock (its times are CLOCK_REALTIME's), timer (can
+   be read), timer_lies, timer_stale, fails (commands do), no_times, amd (says what of its memory is
+   free), amd_lies */
 static int is(const char *word) {
   const char *const mode = getenv("PROF_TEST_OPENCL");
   return mode && strcmp(mode, word) == 0;
@@ -32,7 +35,9 @@ static uint64_t read_clock(clockid_t clock) {
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static uint64_t device_ns(void) { return is("host_clock") ? read_clock(CLOCK_REALTIME) : read_clock(CLOCK_MONOTONIC) + OFFSET_NS; }
+static uint64_t device_ns(void) {
+  return is("host_clock") ? read_clock(CLOCK_REALTIME) : read_clock(CLOCK_MONOTONIC) + OFFSET_NS;
+}
 
 #define DECLARE(need, name, arguments) int32_t name arguments;
 PROF_I_CL_FUNCTIONS(DECLARE)
@@ -67,7 +72,8 @@ int32_t clGetPlatformIDs(uint32_t room, prof_i_cl_platform *platforms_out, uint3
   return 0;
 }
 
-int32_t clGetDeviceIDs(prof_i_cl_platform of, uint64_t types, uint32_t room, prof_i_cl_device *devices_out, uint32_t *count_out) {
+int32_t clGetDeviceIDs(prof_i_cl_platform of, uint64_t types, uint32_t room,
+                       prof_i_cl_device *devices_out, uint32_t *count_out) {
   (void)of, (void)types;
   if (is("no_device")) return PROF_I_CL_DEVICE_NOT_FOUND;
   if (room) devices_out[0] = (prof_i_cl_device)(void *)&device;
@@ -75,35 +81,52 @@ int32_t clGetDeviceIDs(prof_i_cl_platform of, uint64_t types, uint32_t room, pro
   return 0;
 }
 
-int32_t clGetDeviceInfo(prof_i_cl_device of, uint32_t what, size_t room, void *value_out, size_t *bytes_out) {
+int32_t clGetDeviceInfo(prof_i_cl_device of, uint32_t what, size_t room, void *value_out,
+                        size_t *bytes_out) {
   const size_t resolution_ns = 1, free_kib[] = {is("amd_lies") ? SIZE_MAX : 3 << 20, 1 << 20};
   const uint64_t memory_bytes = UINT64_C(8) << 30;
   (void)of;
   switch (what) {
-    case PROF_I_CL_DEVICE_VERSION: return is("old") ? GIVE_TEXT("OpenCL 1.1 double") : GIVE_TEXT("OpenCL 3.0 double");
-    case PROF_I_CL_DEVICE_NAME: return GIVE_TEXT("a double");
-    case PROF_I_CL_DEVICE_PROFILING_TIMER_RESOLUTION: return GIVE(resolution_ns);
-    case PROF_I_CL_DEVICE_GLOBAL_MEM_SIZE: return GIVE(memory_bytes);
-    case PROF_I_CL_DEVICE_EXTENSIONS: return is("amd") || is("amd_lies") ? GIVE_TEXT("cl_khr_fp64 cl_amd_device_attribute_query cl_khr_icd") : GIVE_TEXT("cl_amd_device_attribute_query_more");
-    case PROF_I_CL_DEVICE_GLOBAL_FREE_MEMORY_AMD: return GIVE(free_kib);
-    default: return PROF_I_CL_INVALID_VALUE;
+    case PROF_I_CL_DEVICE_VERSION:
+      return is("old") ? GIVE_TEXT("OpenCL 1.1 double") : GIVE_TEXT("OpenCL 3.0 double");
+    case PROF_I_CL_DEVICE_NAME:
+      return GIVE_TEXT("a double");
+    case PROF_I_CL_DEVICE_PROFILING_TIMER_RESOLUTION:
+      return GIVE(resolution_ns);
+    case PROF_I_CL_DEVICE_GLOBAL_MEM_SIZE:
+      return GIVE(memory_bytes);
+    case PROF_I_CL_DEVICE_EXTENSIONS:
+      return is("amd") || is("amd_lies")
+                 ? GIVE_TEXT("cl_khr_fp64 cl_amd_device_attribute_query cl_khr_icd")
+                 : GIVE_TEXT("cl_amd_device_attribute_query_more");
+    case PROF_I_CL_DEVICE_GLOBAL_FREE_MEMORY_AMD:
+      return GIVE(free_kib);
+    default:
+      return PROF_I_CL_INVALID_VALUE;
   }
 }
 
-int32_t clGetCommandQueueInfo(prof_i_cl_queue queue, uint32_t what, size_t room, void *value_out, size_t *bytes_out) {
+int32_t clGetCommandQueueInfo(prof_i_cl_queue queue, uint32_t what, size_t room, void *value_out,
+                              size_t *bytes_out) {
   const void *const of = &device;
   switch (what) {
-    case PROF_I_CL_QUEUE_DEVICE: return GIVE(of);
-    case PROF_I_CL_QUEUE_PROPERTIES: return GIVE(queue->properties);
-    default: return PROF_I_CL_INVALID_VALUE;
+    case PROF_I_CL_QUEUE_DEVICE:
+      return GIVE(of);
+    case PROF_I_CL_QUEUE_PROPERTIES:
+      return GIVE(queue->properties);
+    default:
+      return PROF_I_CL_INVALID_VALUE;
   }
 }
 
-int32_t clGetEventInfo(prof_i_cl_event event, uint32_t what, size_t room, void *value_out, size_t *bytes_out) {
-  return what == PROF_I_CL_EVENT_COMMAND_EXECUTION_STATUS ? GIVE(event->status) : PROF_I_CL_INVALID_VALUE;
+int32_t clGetEventInfo(prof_i_cl_event event, uint32_t what, size_t room, void *value_out,
+                       size_t *bytes_out) {
+  return what == PROF_I_CL_EVENT_COMMAND_EXECUTION_STATUS ? GIVE(event->status)
+                                                          : PROF_I_CL_INVALID_VALUE;
 }
 
-int32_t clGetEventProfilingInfo(prof_i_cl_event event, uint32_t what, size_t room, void *value_out, size_t *bytes_out) {
+int32_t clGetEventProfilingInfo(prof_i_cl_event event, uint32_t what, size_t room, void *value_out,
+                                size_t *bytes_out) {
   if (is("no_times")) return PROF_I_CL_PROFILING_INFO_NOT_AVAILABLE;
   return what == PROF_I_CL_PROFILING_COMMAND_QUEUED ? GIVE(event->queued_ns) : GIVE(event->end_ns);
 }
@@ -118,12 +141,14 @@ static int32_t mark(prof_i_cl_event *event_out) {
   *event_out = calloc(1, sizeof **event_out);
   if (!*event_out) return PROF_I_CL_OUT_OF_HOST_MEMORY;
   __atomic_fetch_add(&events, 1, __ATOMIC_RELAXED);
-  **event_out = (struct prof_i_cl_event_object){.queued_ns = device_ns(), .status = is("fails") ? -14 : 0};
+  **event_out =
+      (struct prof_i_cl_event_object){.queued_ns = device_ns(), .status = is("fails") ? -14 : 0};
   (*event_out)->end_ns = device_ns();
   return 0;
 }
 
-int32_t clEnqueueMarkerWithWaitList(prof_i_cl_queue queue, uint32_t count, const prof_i_cl_event *of, prof_i_cl_event *event_out) {
+int32_t clEnqueueMarkerWithWaitList(prof_i_cl_queue queue, uint32_t count,
+                                    const prof_i_cl_event *of, prof_i_cl_event *event_out) {
   (void)queue, (void)count, (void)of;
   if (is("old")) abort(); /* its table of functions ends before this one */
   return mark(event_out);
@@ -134,7 +159,8 @@ int32_t clEnqueueMarker(prof_i_cl_queue queue, prof_i_cl_event *event_out) {
   return mark(event_out);
 }
 
-int32_t clGetDeviceAndHostTimer(prof_i_cl_device of, uint64_t *device_ns_out, uint64_t *host_ns_out) {
+int32_t clGetDeviceAndHostTimer(prof_i_cl_device of, uint64_t *device_ns_out,
+                                uint64_t *host_ns_out) {
   static uint64_t first_ns;
   (void)of;
   if (is("old")) abort();

@@ -1,4 +1,5 @@
-/* An emulated libcublas.so: the two products that examples/minilm asks of it, by OpenBLAS on the stream's thread. No device is behind it. */
+/* An emulated libcublas.so: the two products that examples/minilm asks of it, by OpenBLAS on the
+   stream's thread. No device is behind it. */
 #include <cblas.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -31,11 +32,14 @@ typedef struct product {
 
 static void multiply(void *own) {
   const product *const p = own;
-  const float *const a = emulated_cuda_argument(p->a.first), *const b = emulated_cuda_argument(p->b.first);
+  const float *const a = emulated_cuda_argument(p->a.first), *const b =
+                                                                 emulated_cuda_argument(p->b.first);
   float *const c = emulated_cuda_argument(p->c.first);
   for (int i = 0; i < p->count; i++)
-    cblas_sgemm(CblasColMajor, p->of_a ? CblasTrans : CblasNoTrans, p->of_b ? CblasTrans : CblasNoTrans, p->m, p->n, p->k, p->alpha, a + i * p->a.step, p->a.leading, b + i * p->b.step, p->b.leading, p->beta,
-                c + i * p->c.step, p->c.leading);
+    cblas_sgemm(CblasColMajor, p->of_a ? CblasTrans : CblasNoTrans,
+                p->of_b ? CblasTrans : CblasNoTrans, p->m, p->n, p->k, p->alpha, a + i * p->a.step,
+                p->a.leading, b + i * p->b.step, p->b.leading, p->beta, c + i * p->c.step,
+                p->c.leading);
   free(own);
 }
 
@@ -43,12 +47,17 @@ static void multiply(void *own) {
 static int put(const handle *h, const product *what) {
   const product *const w = what;
   if (!h) return NOT_INITIALIZED;
-  if (w->m < 0 || w->n < 0 || w->k < 0 || w->count < 0 || w->of_a < 0 || w->of_a > 1 || w->of_b < 0 || w->of_b > 1) return INVALID_VALUE;
-  if (w->a.leading < (w->of_a ? w->k : w->m) || w->b.leading < (w->of_b ? w->n : w->k) || w->c.leading < w->m) return INVALID_VALUE;
+  if (w->m < 0 || w->n < 0 || w->k < 0 || w->count < 0 || w->of_a < 0 || w->of_a > 1 ||
+      w->of_b < 0 || w->of_b > 1)
+    return INVALID_VALUE;
+  if (w->a.leading < (w->of_a ? w->k : w->m) || w->b.leading < (w->of_b ? w->n : w->k) ||
+      w->c.leading < w->m)
+    return INVALID_VALUE;
   product *const p = malloc(sizeof *p);
   if (!p) abort();
   *p = *what;
-  return emulated_cuda_run(h->stream, "emulated_sgemm", multiply, p) == 0 ? SUCCESS : EXECUTION_FAILED;
+  return emulated_cuda_run(h->stream, "emulated_sgemm", multiply, p) == 0 ? SUCCESS
+                                                                          : EXECUTION_FAILED;
 }
 
 BLAS int cublasCreate_v2(handle **out);
@@ -72,12 +81,33 @@ BLAS int cublasSetMathMode(handle *h, int mode) {
   return SUCCESS;
 }
 
-BLAS int cublasSgemm_v2(handle *h, int of_a, int of_b, int m, int n, int k, const float *alpha, const float *a, int lda, const float *b, int ldb, const float *beta, float *c, int ldc);
-BLAS int cublasSgemm_v2(handle *h, int of_a, int of_b, int m, int n, int k, const float *alpha, const float *a, int lda, const float *b, int ldb, const float *beta, float *c, int ldc) {
-  return put(h, &(product){of_a, of_b, m, n, k, 1, *alpha, *beta, {a, lda, 0}, {b, ldb, 0}, {c, ldc, 0}});
+BLAS int cublasSgemm_v2(handle *h, int of_a, int of_b, int m, int n, int k, const float *alpha,
+                        const float *a, int lda, const float *b, int ldb, const float *beta,
+                        float *c, int ldc);
+BLAS int cublasSgemm_v2(handle *h, int of_a, int of_b, int m, int n, int k, const float *alpha,
+                        const float *a, int lda, const float *b, int ldb, const float *beta,
+                        float *c, int ldc) {
+  return put(
+      h, &(product){of_a, of_b, m, n, k, 1, *alpha, *beta, {a, lda, 0}, {b, ldb, 0}, {c, ldc, 0}});
 }
 
-BLAS int cublasSgemmStridedBatched(handle *h, int of_a, int of_b, int m, int n, int k, const float *alpha, const float *a, int lda, long long step_a, const float *b, int ldb, long long step_b, const float *beta, float *c, int ldc, long long step_c, int count);
-BLAS int cublasSgemmStridedBatched(handle *h, int of_a, int of_b, int m, int n, int k, const float *alpha, const float *a, int lda, long long step_a, const float *b, int ldb, long long step_b, const float *beta, float *c, int ldc, long long step_c, int count) {
-  return put(h, &(product){of_a, of_b, m, n, k, count, *alpha, *beta, {a, lda, step_a}, {b, ldb, step_b}, {c, ldc, step_c}});
+BLAS int cublasSgemmStridedBatched(handle *h, int of_a, int of_b, int m, int n, int k,
+                                   const float *alpha, const float *a, int lda, long long step_a,
+                                   const float *b, int ldb, long long step_b, const float *beta,
+                                   float *c, int ldc, long long step_c, int count);
+BLAS int cublasSgemmStridedBatched(handle *h, int of_a, int of_b, int m, int n, int k,
+                                   const float *alpha, const float *a, int lda, long long step_a,
+                                   const float *b, int ldb, long long step_b, const float *beta,
+                                   float *c, int ldc, long long step_c, int count) {
+  return put(h, &(product){of_a,
+                           of_b,
+                           m,
+                           n,
+                           k,
+                           count,
+                           *alpha,
+                           *beta,
+                           {a, lda, step_a},
+                           {b, ldb, step_b},
+                           {c, ldc, step_c}});
 }

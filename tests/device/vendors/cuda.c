@@ -1,4 +1,6 @@
-/* An emulated CUDA driver, libcuda.so.1: contexts, streams, events and capture as the driver's documentation has them, on streams that are threads. Handles that are gone are refused, where the real one may crash. No device is behind it. */
+/* An emulated CUDA driver, libcuda.so.1: contexts, streams, events and capture as the driver's
+   documentation has them, on streams that are threads. Handles that are gone are refused, where the
+   real one may crash. No device is behind it. */
 #define _GNU_SOURCE
 #include "cuda_driver.h"
 
@@ -31,14 +33,15 @@ typedef struct stream {
   uint32_t number;
   int capture; /* 0: none; 1: under way; 2: broken */
   int capture_mode;
-  struct kernel *node; /* what was put on it while it was captured, last, and how often anything was */
+  /* what was put on it while it was captured, last, and how often anything was */
+  struct kernel *node;
   uint32_t node_count;
 } stream;
 
 typedef struct event {
   context *of;
   engine_event *engine;
-  int is_captured; /* it is part of a graph, and was never put on a stream */
+  int is_captured;           /* it is part of a graph, and was never put on a stream */
   unsigned long long number; /* its context's, also when both have gone */
 } event;
 
@@ -56,18 +59,24 @@ static struct {
 static __thread struct {
   context *stack[STACK];
   int depth, mode;
-  unsigned long long looked_at; /* the context that was there at the last looks, and how many uses of its events these are good for: each for one */
+  /* the context that was there at the last looks, and how many uses of its events these are good
+     for: each for one */
+  unsigned long long looked_at;
   int looks;
   int is_injected; /* it is inside of InitializeInjection() */
 } here;
 
 CU emulated_cuda *emulated_cuda_state(void) { return &own.state; }
 
-static void count(uint32_t *what, int32_t by) { __atomic_fetch_add(what, (uint32_t)by, __ATOMIC_RELAXED); }
+static void count(uint32_t *what, int32_t by) {
+  __atomic_fetch_add(what, (uint32_t)by, __ATOMIC_RELAXED);
+}
 
 /* For its functions, but for those that need no driver that has begun. */
 void cuda_lock(void) {
-  static const char why[] = "emulated CUDA: called by who is injected, inside of cuInit(): the real one may hang for ever\n";
+  static const char why[] =
+      "emulated CUDA: called by who is injected, inside of cuInit(): the real one may hang for "
+      "ever\n";
   if (here.is_injected) {
     if (write(STDERR_FILENO, why, sizeof why - 1) < 0) _exit(1);
     abort();
@@ -129,7 +138,8 @@ static int is_capturing(int mode) {
   return 0;
 }
 
-/* What may not be called from any thread while a stream is captured globally, but from one that says that it knows: breaks the capture. */
+/* What may not be called from any thread while a stream is captured globally, but from one that
+   says that it knows: breaks the capture. */
 static int break_captures(void) {
   if (here.mode == CAPTURE_RELAXED || !is_capturing(CAPTURE_GLOBAL)) return 0;
   for (stream *s = NULL; (s = handles_next(&own.streams, s)) != NULL;)
@@ -145,23 +155,24 @@ static int last_error(void) {
   return error;
 }
 
-#define LOCKED_UNLESS_OVER(...)               \
-  do {                                        \
-    const int over = last_error();            \
-    if (over) return over;                    \
-    LOCKED(__VA_ARGS__);                      \
+#define LOCKED_UNLESS_OVER(...)    \
+  do {                             \
+    const int over = last_error(); \
+    if (over) return over;         \
+    LOCKED(__VA_ARGS__);           \
   } while (0)
-#define LOCKED(...)                             \
-  do {                                          \
-    cuda_lock();                                     \
+#define LOCKED(...)                                       \
+  do {                                                    \
+    cuda_lock();                                          \
     const __typeof__(__VA_ARGS__) result = (__VA_ARGS__); \
-    pthread_mutex_unlock(&own.lock);            \
-    return result;                              \
+    pthread_mutex_unlock(&own.lock);                      \
+    return result;                                        \
   } while (0)
 
 /* ---- the driver and its devices ---- */
 
-/* As the real one does, once, before anything can be used. Lock held: other threads' calls wait until that is over. */
+/* As the real one does, once, before anything can be used. Lock held: other threads' calls wait
+   until that is over. */
 static void inject(void) {
   const char *const path = getenv("CUDA_INJECTION64_PATH");
   void *const library = path && *path ? dlopen(path, RTLD_NOW) : NULL;
@@ -195,7 +206,9 @@ CU int cuDriverGetVersion(int *version) {
 }
 
 CU int cuDeviceGetCount(int *out);
-CU int cuDeviceGetCount(int *out) { LOCKED(own.is_on ? (*out = (int)own.state.device_count, SUCCESS) : NOT_INITIALIZED); }
+CU int cuDeviceGetCount(int *out) {
+  LOCKED(own.is_on ? (*out = (int)own.state.device_count, SUCCESS) : NOT_INITIALIZED);
+}
 
 CU int cuDeviceGet(int *device, int ordinal);
 CU int cuDeviceGet(int *device, int ordinal) {
@@ -266,7 +279,11 @@ static int retain_primary(void **out, int device) {
 CU int cuDevicePrimaryCtxRetain(void **out, int device);
 CU int cuDevicePrimaryCtxRetain(void **out, int device) { LOCKED(retain_primary(out, device)); }
 CU int cuDevicePrimaryCtxRelease_v2(int device);
-CU int cuDevicePrimaryCtxRelease_v2(int device) { LOCKED(primary_holders[device] > 0 ? --primary_holders[device] == 0 ? end_context(primary[device]) : SUCCESS : INVALID_CONTEXT); }
+CU int cuDevicePrimaryCtxRelease_v2(int device) {
+  LOCKED(primary_holders[device] > 0
+             ? --primary_holders[device] == 0 ? end_context(primary[device]) : SUCCESS
+             : INVALID_CONTEXT);
+}
 
 /* All that is in it goes, and it is another context at the same handle from then on. */
 static int reset_primary(int device) {
@@ -301,19 +318,31 @@ CU int cuCtxGetId(void *handle, unsigned long long *out);
 CU int cuCtxGetId(void *handle, unsigned long long *out) { LOCKED(look_at(handle, out)); }
 
 CU int cuCtxGetApiVersion(void *handle, unsigned *out);
-CU int cuCtxGetApiVersion(void *handle, unsigned *out) { LOCKED(handles_has(&own.contexts, handle) ? (*out = 3020, SUCCESS) : INVALID_CONTEXT); }
+CU int cuCtxGetApiVersion(void *handle, unsigned *out) {
+  LOCKED(handles_has(&own.contexts, handle) ? (*out = 3020, SUCCESS) : INVALID_CONTEXT);
+}
 
 CU int cuCtxGetCurrent(void **out);
-CU int cuCtxGetCurrent(void **out) { LOCKED((*out = here.depth ? here.stack[here.depth - 1] : NULL, SUCCESS)); }
+CU int cuCtxGetCurrent(void **out) {
+  LOCKED((*out = here.depth ? here.stack[here.depth - 1] : NULL, SUCCESS));
+}
 
 CU int cuCtxGetDevice(int *device);
-CU int cuCtxGetDevice(int *device) { LOCKED(current() ? (*device = current()->device, SUCCESS) : INVALID_CONTEXT); }
+CU int cuCtxGetDevice(int *device) {
+  LOCKED(current() ? (*device = current()->device, SUCCESS) : INVALID_CONTEXT);
+}
 
 CU int cuCtxPushCurrent_v2(void *handle);
-CU int cuCtxPushCurrent_v2(void *handle) { LOCKED(handles_has(&own.contexts, handle) && here.depth < STACK ? (here.stack[here.depth++] = handle, SUCCESS) : INVALID_CONTEXT); }
+CU int cuCtxPushCurrent_v2(void *handle) {
+  LOCKED(handles_has(&own.contexts, handle) && here.depth < STACK
+             ? (here.stack[here.depth++] = handle, SUCCESS)
+             : INVALID_CONTEXT);
+}
 
 CU int cuCtxPopCurrent_v2(void **out);
-CU int cuCtxPopCurrent_v2(void **out) { LOCKED(here.depth ? (*out = here.stack[--here.depth], SUCCESS) : INVALID_CONTEXT); }
+CU int cuCtxPopCurrent_v2(void **out) {
+  LOCKED(here.depth ? (*out = here.stack[--here.depth], SUCCESS) : INVALID_CONTEXT);
+}
 
 /* ---- streams ---- */
 
@@ -357,8 +386,8 @@ CU int cuStreamSynchronize(void *handle) {
 typedef struct kernel {
   const char *name;
   uint64_t ns;
-  struct kernel *before; /* all there are */
-  int is_told; /* how long it takes is its parameter */
+  struct kernel *before;     /* all there are */
+  int is_told;               /* how long it takes is its parameter */
   const module_kernel *code; /* what it does; NULL: nothing but to take its time */
 } kernel;
 
@@ -381,11 +410,18 @@ uint64_t cuda_real_ns(void) {
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-CU void emulated_cuda_observe(const emulated_cuda_observer *by) { __atomic_store_n(&observer, by, __ATOMIC_RELEASE); }
+CU void emulated_cuda_observe(const emulated_cuda_observer *by) {
+  __atomic_store_n(&observer, by, __ATOMIC_RELEASE);
+}
 
-call cuda_enter(uint32_t number) { return (call){number, outer ? outer : __atomic_add_fetch(&correlations, 1, __ATOMIC_RELAXED), cuda_real_ns()}; }
+call cuda_enter(uint32_t number) {
+  return (call){number, outer ? outer : __atomic_add_fetch(&correlations, 1, __ATOMIC_RELAXED),
+                cuda_real_ns()};
+}
 
-const emulated_cuda_observer *cuda_observer(void) { return __atomic_load_n(&observer, __ATOMIC_ACQUIRE); }
+const emulated_cuda_observer *cuda_observer(void) {
+  return __atomic_load_n(&observer, __ATOMIC_ACQUIRE);
+}
 
 int cuda_leave(const call *c, int domain, int result) {
   const emulated_cuda_observer *const by = cuda_observer();
@@ -431,18 +467,33 @@ static int put_work(void *handle, emulated_cuda_done *about, uint64_t ns, deed w
   if (error) return error;
   begun *const b = by || what.own ? calloc(1, sizeof *b) : NULL;
   if (b) *b = (begun){by, by ? by->begins(about) : NULL, what};
-  if (b) engine_work_told(engine, ns, ended, b);
-  else engine_work(engine, ns);
+  if (b)
+    engine_work_told(engine, ns, ended, b);
+  else
+    engine_work(engine, ns);
   return SUCCESS;
 }
 
 CU int emulated_cuda_run(void *handle, const char *name, void (*run)(void *its), void *its) {
-  emulated_cuda_done about = {.kind = EMULATED_CUDA_KERNEL, .correlation = __atomic_add_fetch(&correlations, 1, __ATOMIC_RELAXED), .name = name, .grid = {1, 1, 1}, .block = {1, 1, 1}};
+  emulated_cuda_done about = {.kind = EMULATED_CUDA_KERNEL,
+                              .correlation = __atomic_add_fetch(&correlations, 1, __ATOMIC_RELAXED),
+                              .name = name,
+                              .grid = {1, 1, 1},
+                              .block = {1, 1, 1}};
   return put_work(handle, &about, 0, (deed){run, its});
 }
 CU void *emulated_cuda_argument(const void *address) { return memory_of_argument(address); }
 
-enum { CBID_LAUNCH = 307, CBID_HTOD = 277, CBID_DTOH = 279, CBID_DTOD = 281, CBID_MEMSET = 216, CBID_GRAPH_LAUNCH = 514, CBID_RUNTIME_LAUNCH = 211, CBID_RUNTIME_WAIT = 131 };
+enum {
+  CBID_LAUNCH = 307,
+  CBID_HTOD = 277,
+  CBID_DTOH = 279,
+  CBID_DTOD = 281,
+  CBID_MEMSET = 216,
+  CBID_GRAPH_LAUNCH = 514,
+  CBID_RUNTIME_LAUNCH = 211,
+  CBID_RUNTIME_WAIT = 131
+};
 
 CU void *emulated_cuda_kernel(const char *name, uint64_t ns) {
   kernel *const k = calloc(1, sizeof *k);
@@ -477,15 +528,27 @@ static int is_put_into_graph(void *handle, kernel *k, uint64_t ns) {
   return is;
 }
 
-CU int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared, void *handle, void **parameters, void **extra);
-CU int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared, void *handle, void **parameters, void **extra) {
+CU int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                      unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
+                      void *handle, void **parameters, void **extra);
+CU int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                      unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
+                      void *handle, void **parameters, void **extra) {
   const call c = cuda_enter(CBID_LAUNCH);
   kernel *const k = function;
-  emulated_cuda_done about = {.kind = EMULATED_CUDA_KERNEL, .correlation = c.correlation, .name = k->name, .grid = {grid_x, grid_y, grid_z}, .block = {block_x, block_y, block_z}, .shared_bytes = shared};
+  emulated_cuda_done about = {.kind = EMULATED_CUDA_KERNEL,
+                              .correlation = c.correlation,
+                              .name = k->name,
+                              .grid = {grid_x, grid_y, grid_z},
+                              .block = {block_x, block_y, block_z},
+                              .shared_bytes = shared};
   (void)extra;
-  const uint64_t ns = k->is_told && parameters ? *(const uint64_t *)parameters[0] : __atomic_load_n(&k->ns, __ATOMIC_RELAXED);
+  const uint64_t ns = k->is_told && parameters ? *(const uint64_t *)parameters[0]
+                                               : __atomic_load_n(&k->ns, __ATOMIC_RELAXED);
   if (is_put_into_graph(handle, k, ns)) return cuda_leave(&c, DRIVER, SUCCESS);
-  const deed what = {module_launch, k->code ? module_launch_to_come(k->code, about.grid, about.block, parameters) : NULL};
+  const deed what = {
+      module_launch,
+      k->code ? module_launch_to_come(k->code, about.grid, about.block, parameters) : NULL};
   return cuda_leave(&c, DRIVER, put_work(handle, &about, ns, what));
 }
 
@@ -510,7 +573,8 @@ CU int emulated_cuda_runtime_wait(void *handle) {
   if (result != SUCCESS) return result;
   cuda_lock();
   const int is_there = find(handle, &s) == SUCCESS;
-  const uint32_t of = is_there ? (uint32_t)s->of->number : 0, number = is_there ? (uint32_t)s->number : 0;
+  const uint32_t of = is_there ? (uint32_t)s->of->number : 0,
+                 number = is_there ? (uint32_t)s->number : 0;
   pthread_mutex_unlock(&own.lock);
   if (by) by->waited(of, number, c.correlation, c.start_ns, cuda_real_ns());
   return cuda_leave(&c, RUNTIME, result);
@@ -522,38 +586,60 @@ CU int cuGraphLaunch(void *executable, void *handle) {
   const replayed *const g = executable;
   int error = SUCCESS;
   for (uint32_t i = 0; i < g->count && !error; i++) {
-    emulated_cuda_done about = {.kind = EMULATED_CUDA_KERNEL, .correlation = c.correlation, .name = g->node->name, .grid = {1, 1, 1}, .block = {32, 1, 1}, .graph = g->number, .graph_nodes = g->count, .graph_node = (uint64_t)g->number << 32 | (i + 1)};
-    error = put_work(handle, &about, __atomic_load_n(&g->node->ns, __ATOMIC_RELAXED), (deed){NULL, NULL});
+    emulated_cuda_done about = {.kind = EMULATED_CUDA_KERNEL,
+                                .correlation = c.correlation,
+                                .name = g->node->name,
+                                .grid = {1, 1, 1},
+                                .block = {32, 1, 1},
+                                .graph = g->number,
+                                .graph_nodes = g->count,
+                                .graph_node = (uint64_t)g->number << 32 | (i + 1)};
+    error = put_work(handle, &about, __atomic_load_n(&g->node->ns, __ATOMIC_RELAXED),
+                     (deed){NULL, NULL});
   }
   return cuda_leave(&c, DRIVER, error);
 }
 
 /* A GB a second. Nothing is copied where neither side is memory that was handed out. */
-static int copy(uint32_t number, uint32_t way, uint64_t to, uint64_t from, size_t bytes, void *handle) {
+static int copy(uint32_t number, uint32_t way, uint64_t to, uint64_t from, size_t bytes,
+                void *handle) {
   const call c = cuda_enter(number);
-  emulated_cuda_done about = {.kind = EMULATED_CUDA_COPY, .correlation = c.correlation, .bytes = bytes, .way = way};
-  return cuda_leave(&c, DRIVER, put_work(handle, &about, bytes, (deed){memory_copy, memory_copy_to_come(to, from, bytes)}));
+  emulated_cuda_done about = {
+      .kind = EMULATED_CUDA_COPY, .correlation = c.correlation, .bytes = bytes, .way = way};
+  return cuda_leave(
+      &c, DRIVER,
+      put_work(handle, &about, bytes, (deed){memory_copy, memory_copy_to_come(to, from, bytes)}));
 }
 
 CU int cuMemcpyHtoDAsync_v2(unsigned long long to, const void *from, size_t bytes, void *handle);
-CU int cuMemcpyHtoDAsync_v2(unsigned long long to, const void *from, size_t bytes, void *handle) { return copy(CBID_HTOD, 1, to, (uint64_t)(uintptr_t)from, bytes, handle); }
+CU int cuMemcpyHtoDAsync_v2(unsigned long long to, const void *from, size_t bytes, void *handle) {
+  return copy(CBID_HTOD, 1, to, (uint64_t)(uintptr_t)from, bytes, handle);
+}
 
 CU int cuMemcpyDtoHAsync_v2(void *to, unsigned long long from, size_t bytes, void *handle);
-CU int cuMemcpyDtoHAsync_v2(void *to, unsigned long long from, size_t bytes, void *handle) { return copy(CBID_DTOH, 2, (uint64_t)(uintptr_t)to, from, bytes, handle); }
+CU int cuMemcpyDtoHAsync_v2(void *to, unsigned long long from, size_t bytes, void *handle) {
+  return copy(CBID_DTOH, 2, (uint64_t)(uintptr_t)to, from, bytes, handle);
+}
 
-CU int cuMemcpyDtoDAsync_v2(unsigned long long to, unsigned long long from, size_t bytes, void *handle);
-CU int cuMemcpyDtoDAsync_v2(unsigned long long to, unsigned long long from, size_t bytes, void *handle) { return copy(CBID_DTOD, 8, to, from, bytes, handle); }
+CU int cuMemcpyDtoDAsync_v2(unsigned long long to, unsigned long long from, size_t bytes,
+                            void *handle);
+CU int cuMemcpyDtoDAsync_v2(unsigned long long to, unsigned long long from, size_t bytes,
+                            void *handle) {
+  return copy(CBID_DTOD, 8, to, from, bytes, handle);
+}
 
 CU int cuMemsetD8Async(unsigned long long to, unsigned char value, size_t bytes, void *handle);
 CU int cuMemsetD8Async(unsigned long long to, unsigned char value, size_t bytes, void *handle) {
   const call c = cuda_enter(CBID_MEMSET);
-  emulated_cuda_done about = {.kind = EMULATED_CUDA_FILL, .correlation = c.correlation, .bytes = bytes};
+  emulated_cuda_done about = {
+      .kind = EMULATED_CUDA_FILL, .correlation = c.correlation, .bytes = bytes};
   (void)to;
   (void)value;
   return cuda_leave(&c, DRIVER, put_work(handle, &about, bytes, (deed){NULL, NULL}));
 }
 
-/* ---- modules: those of the emulated compiler, and as much as a program needs that brings its kernel "busy_for" as PTX ---- */
+/* ---- modules: those of the emulated compiler, and as much as a program needs that brings its
+   kernel "busy_for" as PTX ---- */
 
 /* Of another device there is no code in it; virtual code is of all that are as new. */
 static int fits(const module_head *head) {
@@ -566,14 +652,20 @@ CU int cuModuleLoadData(void **out, const void *image);
 CU int cuModuleLoadData(void **out, const void *image) {
   if (!image) return INVALID_VALUE;
   *out = module_load(image);
-  if (!*out) *out = &own;
-  else if (!fits(image)) return NO_BINARY;
-  else memcpy(own.state.architecture, ((const module_head *)image)->architecture, sizeof own.state.architecture);
+  if (!*out)
+    *out = &own;
+  else if (!fits(image))
+    return NO_BINARY;
+  else
+    memcpy(own.state.architecture, ((const module_head *)image)->architecture,
+           sizeof own.state.architecture);
   return SUCCESS;
 }
 
 CU int cuModuleUnload(void *module);
-CU int cuModuleUnload(void *module) { return module == &own ? SUCCESS : (module_unload(module), SUCCESS); }
+CU int cuModuleUnload(void *module) {
+  return module == &own ? SUCCESS : (module_unload(module), SUCCESS);
+}
 
 CU int cuModuleGetFunction(void **out, void *module, const char *name);
 CU int cuModuleGetFunction(void **out, void *module, const char *name) {
@@ -601,8 +693,12 @@ static uint32_t number_of_stream(void *of, void *handle, int is_per_thread) {
   const stream *const its = is_per_thread ? c->per_thread : c->legacy;
   return its ? its->number : 0;
 }
-CU uint32_t emulated_cuda_stream_number(void *of, void *handle, int is_per_thread) { LOCKED(number_of_stream(of, handle, is_per_thread)); }
-CU uint32_t emulated_cuda_context_number(void *of) { LOCKED(handles_has(&own.contexts, of) ? (uint32_t)((context *)of)->number : 0); }
+CU uint32_t emulated_cuda_stream_number(void *of, void *handle, int is_per_thread) {
+  LOCKED(number_of_stream(of, handle, is_per_thread));
+}
+CU uint32_t emulated_cuda_context_number(void *of) {
+  LOCKED(handles_has(&own.contexts, of) ? (uint32_t)((context *)of)->number : 0);
+}
 
 /* ---- of streams ---- */
 
@@ -619,12 +715,15 @@ static int is_captured(void *handle, int *status) {
   stream *s;
   const int error = find(handle, &s);
   if (error) return error;
-  if ((uintptr_t)handle <= 1 && s->capture == 0 && is_capturing(CAPTURE_RELAXED)) return CAPTURE_IMPLICIT;
+  if ((uintptr_t)handle <= 1 && s->capture == 0 && is_capturing(CAPTURE_RELAXED))
+    return CAPTURE_IMPLICIT;
   *status = s->capture;
   return SUCCESS;
 }
 CU int cuStreamIsCapturing(void *handle, int *status);
-CU int cuStreamIsCapturing(void *handle, int *status) { LOCKED_UNLESS_OVER(is_captured(handle, status)); }
+CU int cuStreamIsCapturing(void *handle, int *status) {
+  LOCKED_UNLESS_OVER(is_captured(handle, status));
+}
 
 static int begin_capture(void *handle, int mode) {
   stream *s;
@@ -678,9 +777,11 @@ CU int cuEventCreate(void **out, unsigned flags) {
   LOCKED_UNLESS_OVER(make_event(out));
 }
 
-/* Is it an event's? The real driver does not say so of one that has gone. Of a later context than the one that was looked at: its place was another's meanwhile. */
+/* Is it an event's? The real driver does not say so of one that has gone. Of a later context than
+   the one that was looked at: its place was another's meanwhile. */
 static int is_event(const void *handle) {
-  const int is_there = handles_has(&own.events, handle), has_looked = here.looks > 0 && here.looked_at <= ((const event *)handle)->number;
+  const int is_there = handles_has(&own.events, handle),
+            has_looked = here.looks > 0 && here.looked_at <= ((const event *)handle)->number;
   if (here.looks > 0) here.looks--;
   if (!is_there) count(has_looked ? &own.state.raced_touches : &own.state.gone_touches, 1);
   return is_there;
@@ -704,8 +805,10 @@ static int record(event *e, void *handle) {
   if (!is_event(e) || e->of != s->of) return INVALID_HANDLE;
   if ((uintptr_t)handle <= 1 && is_capturing(CAPTURE_RELAXED)) return CAPTURE_IMPLICIT;
   e->is_captured = s->capture != 0;
-  if (e->is_captured) count(&own.state.captured_records, 1);
-  else engine_event_record(e->engine, s->engine);
+  if (e->is_captured)
+    count(&own.state.captured_records, 1);
+  else
+    engine_event_record(e->engine, s->engine);
   return SUCCESS;
 }
 CU int cuEventRecord(void *e, void *handle);
@@ -721,7 +824,8 @@ static int look(const event *e, uint64_t *ns) {
 static int query(const event *e) {
   uint64_t ns;
   const int result = look(e, &ns);
-  return result == INVALID_HANDLE && handles_has(&own.events, e) ? SUCCESS : result; /* of one that was never put on a stream the real one says that it is past */
+  /* of one that was never put on a stream the real one says that it is past */
+  return result == INVALID_HANDLE && handles_has(&own.events, e) ? SUCCESS : result;
 }
 CU int cuEventQuery(void *e);
 CU int cuEventQuery(void *e) { LOCKED_UNLESS_OVER(query(e)); }
@@ -741,7 +845,8 @@ static int elapsed(float *ms, const event *a, const event *b) {
   int error = look(a, &from);
   if (!error) error = look(b, &to);
   if (!error && a->of != b->of) error = INVALID_HANDLE;
-  if (!error) *ms = (float)((double)((int64_t)(to / STEP_NS) - (int64_t)(from / STEP_NS)) * STEP_NS / 1e6);
+  if (!error)
+    *ms = (float)((double)((int64_t)(to / STEP_NS) - (int64_t)(from / STEP_NS)) * STEP_NS / 1e6);
   return error;
 }
 CU int cuEventElapsedTime(float *ms, void *a, void *b);

@@ -1,4 +1,5 @@
-/* Between the files of the emulated CUDA driver: its errors, its lock, what is current, and calls as its observer is told of them. */
+/* Between the files of the emulated CUDA driver: its errors, its lock, what is current, and calls
+   as its observer is told of them. */
 #ifndef TESTS_DEVICE_VENDORS_CUDA_DRIVER_H
 #define TESTS_DEVICE_VENDORS_CUDA_DRIVER_H
 
@@ -6,7 +7,22 @@
 
 #define CU __attribute__((visibility("default")))
 
-enum { SUCCESS = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NOT_INITIALIZED = 3, INVALID_DEVICE = 101, INVALID_CONTEXT = 201, INVALID_HANDLE = 400, CONTEXT_IS_DESTROYED = 709, NO_BINARY = 209, NOT_FOUND = 500, NOT_READY = 600, CAPTURE_UNSUPPORTED = 900, CAPTURE_INVALIDATED = 901, CAPTURE_IMPLICIT = 906 };
+enum {
+  SUCCESS = 0,
+  INVALID_VALUE = 1,
+  OUT_OF_MEMORY = 2,
+  NOT_INITIALIZED = 3,
+  INVALID_DEVICE = 101,
+  INVALID_CONTEXT = 201,
+  INVALID_HANDLE = 400,
+  CONTEXT_IS_DESTROYED = 709,
+  NO_BINARY = 209,
+  NOT_FOUND = 500,
+  NOT_READY = 600,
+  CAPTURE_UNSUPPORTED = 900,
+  CAPTURE_INVALIDATED = 901,
+  CAPTURE_IMPLICIT = 906
+};
 enum { DRIVER = 1, RUNTIME = 2 }; /* domains of calls */
 
 typedef struct call {

@@ -1,4 +1,5 @@
-/* The memory of the emulated CUDA driver: what it hands out, on which device, and that whoever observes it is told. */
+/* The memory of the emulated CUDA driver: what it hands out, on which device, and that whoever
+   observes it is told. */
 #include "cuda_driver.h"
 
 #include <stddef.h>
@@ -38,7 +39,8 @@ static int let_memory_go(emulated_cuda_piece *it) {
   return SUCCESS;
 }
 
-static int change_memory(uint32_t number, emulated_cuda_piece *it, int (*change)(emulated_cuda_piece *it)) {
+static int change_memory(uint32_t number, emulated_cuda_piece *it,
+                         int (*change)(emulated_cuda_piece *it)) {
   const call c = cuda_enter(number);
   const emulated_cuda_observer *const by = cuda_observer();
   it->correlation = c.correlation;
@@ -49,7 +51,15 @@ static int change_memory(uint32_t number, emulated_cuda_piece *it, int (*change)
   return cuda_leave(&c, DRIVER, error);
 }
 
-enum { CBID_ALLOC = 243, CBID_FREE = 245, CBID_ALLOC_HOST = 239, CBID_FREE_HOST = 77, CBID_ALLOC_MANAGED = 434, CBID_ALLOC_ASYNC = 598, CBID_FREE_ASYNC = 600 };
+enum {
+  CBID_ALLOC = 243,
+  CBID_FREE = 245,
+  CBID_ALLOC_HOST = 239,
+  CBID_FREE_HOST = 77,
+  CBID_ALLOC_MANAGED = 434,
+  CBID_ALLOC_ASYNC = 598,
+  CBID_FREE_ASYNC = 600
+};
 
 CU int cuMemAlloc_v2(unsigned long long *out, size_t bytes);
 CU int cuMemAlloc_v2(unsigned long long *out, size_t bytes) {

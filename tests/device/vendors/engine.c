@@ -69,7 +69,9 @@ static void pass(engine_event *event, uint64_t generation) {
 
 engine_event_state engine_event_look(engine_event *event, uint64_t *ns_out) {
   pthread_mutex_lock(&event->lock);
-  const engine_event_state state = !event->recorded ? ENGINE_NEVER : event->past == event->recorded ? ENGINE_PAST : ENGINE_PENDING;
+  const engine_event_state state = !event->recorded                 ? ENGINE_NEVER
+                                   : event->past == event->recorded ? ENGINE_PAST
+                                                                    : ENGINE_PENDING;
   *ns_out = event->ns;
   pthread_mutex_unlock(&event->lock);
   return state;
@@ -81,7 +83,8 @@ static void work_for(uint64_t ns) {
   enum { SPIN_NS = 20000 };
   const uint64_t end_ns = now_ns() + ns;
   if (ns > 2 * SPIN_NS) {
-    const struct timespec nap = {(time_t)((ns - SPIN_NS) / 1000000000u), (long)((ns - SPIN_NS) % 1000000000u)};
+    const struct timespec nap = {(time_t)((ns - SPIN_NS) / 1000000000u),
+                                 (long)((ns - SPIN_NS) % 1000000000u)};
     nanosleep(&nap, NULL);
   }
   while (now_ns() < end_ns) {
@@ -104,8 +107,10 @@ static void *run(void *stream) {
   engine_stream *const s = stream;
   for (command *c; (c = take(s)) != NULL; free(c)) {
     const uint64_t start_ns = c->told ? read_clock(s->told_by) : 0;
-    if (c->event) pass(c->event, c->generation);
-    else work_for(c->ns);
+    if (c->event)
+      pass(c->event, c->generation);
+    else
+      work_for(c->ns);
     if (c->told) c->told(c->user, start_ns, read_clock(s->told_by));
   }
   pthread_mutex_destroy(&s->lock);
@@ -147,7 +152,9 @@ static void put(engine_stream *s, const command *what) {
 
 void engine_work(engine_stream *s, uint64_t ns) { put(s, &(command){.ns = ns}); }
 
-void engine_work_told(engine_stream *s, uint64_t ns, engine_told told, void *user) { put(s, &(command){.ns = ns, .told = told, .user = user}); }
+void engine_work_told(engine_stream *s, uint64_t ns, engine_told told, void *user) {
+  put(s, &(command){.ns = ns, .told = told, .user = user});
+}
 
 void engine_event_record(engine_event *event, engine_stream *s) {
   pthread_mutex_lock(&event->lock);

@@ -1,4 +1,5 @@
-/* What stands for hardware in the emulated vendors: streams that are threads, work that takes its time, and events. One engine, a face for each vendor: cuda.c. No device is behind it. */
+/* What stands for hardware in the emulated vendors: streams that are threads, work that takes its
+   time, and events. One engine, a face for each vendor: cuda.c. No device is behind it. */
 #ifndef TESTS_DEVICE_VENDORS_ENGINE_H
 #define TESTS_DEVICE_VENDORS_ENGINE_H
 
@@ -9,7 +10,8 @@ typedef struct engine_stream engine_stream;
 typedef struct engine_event engine_event;
 
 engine_stream *engine_stream_create(clockid_t told_by); /* the clock of what it tells */
-void engine_stream_destroy(engine_stream *stream); /* returns at once; what is on it is still done */
+/* returns at once; what is on it is still done */
+void engine_stream_destroy(engine_stream *stream);
 void engine_stream_wait(engine_stream *stream);
 void engine_work(engine_stream *stream, uint64_t ns); /* returns at once */
 /* The same, and when it has ended the stream's thread says when it was. */
@@ -18,9 +20,11 @@ void engine_work_told(engine_stream *stream, uint64_t ns, engine_told told, void
 
 engine_event *engine_event_create(void);
 void engine_event_destroy(engine_event *event); /* also while it is on a stream */
-void engine_event_record(engine_event *event, engine_stream *stream); /* of several, the last counts */
+/* of several, the last counts */
+void engine_event_record(engine_event *event, engine_stream *stream);
 
 typedef enum engine_event_state { ENGINE_NEVER, ENGINE_PENDING, ENGINE_PAST } engine_event_state;
-engine_event_state engine_event_look(engine_event *event, uint64_t *ns_out); /* when it was past, CLOCK_MONOTONIC_RAW: nobody is told whose clock it is */
+/* when it was past, CLOCK_MONOTONIC_RAW: nobody is told whose clock it is */
+engine_event_state engine_event_look(engine_event *event, uint64_t *ns_out);
 
 #endif

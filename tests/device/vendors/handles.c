@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static size_t place_of(const handles *h, const void *handle) { return ((uintptr_t)handle - (uintptr_t)h->first) / h->bytes; }
+static size_t place_of(const handles *h, const void *handle) {
+  return ((uintptr_t)handle - (uintptr_t)h->first) / h->bytes;
+}
 static void *at(const handles *h, size_t place) { return h->first + place * h->bytes; }
 
 static void begin(handles *h) {

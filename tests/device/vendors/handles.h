@@ -1,4 +1,5 @@
-/* Handles of one kind that an emulated driver gives out: those that are gone are used again, the last one first, as a driver's come again. The caller holds a lock. */
+/* Handles of one kind that an emulated driver gives out: those that are gone are used again, the
+   last one first, as a driver's come again. The caller holds a lock. */
 #ifndef TESTS_DEVICE_VENDORS_HANDLES_H
 #define TESTS_DEVICE_VENDORS_HANDLES_H
 
@@ -17,6 +18,7 @@ typedef struct handles {
 int handles_has(const handles *h, const void *handle);
 void *handles_add(handles *h); /* zeroes */
 void handles_drop(handles *h, const void *handle);
-void *handles_next(const handles *h, const void *handle); /* the one behind it, from NULL on; NULL: there are no more */
+/* the one behind it, from NULL on; NULL: there are no more */
+void *handles_next(const handles *h, const void *handle);
 
 #endif

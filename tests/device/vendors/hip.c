@@ -1,4 +1,6 @@
-/* An emulated HIP runtime, libamdhip64.so.6 or (EMULATED_HIP_5) .5, which lacks what came later: devices, streams, events and capture as AMD's documentation has them, on streams that are threads. Handles that are gone are refused. No device is behind it. */
+/* An emulated HIP runtime, libamdhip64.so.6 or (EMULATED_HIP_5) .5, which lacks what came later:
+   devices, streams, events and capture as AMD's documentation has them, on streams that are
+   threads. Handles that are gone are refused. No device is behind it. */
 #define _GNU_SOURCE
 #include "hip.h"
 
@@ -17,11 +19,23 @@
 
 #define HIP __attribute__((visibility("default")))
 
-enum { SUCCESS = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NO_DEVICE = 100, INVALID_DEVICE = 101, INVALID_HANDLE = 400, NOT_FOUND = 500, NOT_READY = 600, CAPTURE_UNSUPPORTED = 900, CAPTURE_INVALIDATED = 901, CAPTURE_IMPLICIT = 906 };
+enum {
+  SUCCESS = 0,
+  INVALID_VALUE = 1,
+  OUT_OF_MEMORY = 2,
+  NO_DEVICE = 100,
+  INVALID_DEVICE = 101,
+  INVALID_HANDLE = 400,
+  NOT_FOUND = 500,
+  NOT_READY = 600,
+  CAPTURE_UNSUPPORTED = 900,
+  CAPTURE_INVALIDATED = 901,
+  CAPTURE_IMPLICIT = 906
+};
 enum { CAPTURE_GLOBAL = 0, CAPTURE_RELAXED = 2, STREAMS = 256 };
 
 typedef struct stream {
-  engine_stream *engine; /* NULL: it is gone */
+  engine_stream *engine;             /* NULL: it is gone */
   int device, capture, capture_mode; /* capture: 0 none, 1 under way, 2 broken */
 } stream;
 
@@ -38,19 +52,22 @@ static struct {
   emulated_hip state;
 } own = {.lock = PTHREAD_MUTEX_INITIALIZER, .state = {.device_count = EMULATED_HIP_DEVICES}};
 
-static __thread struct {
-  int device, mode, last;
-} here;
+static __thread struct { int device, mode, last; } here;
 
 HIP emulated_hip *emulated_hip_state(void) { return &own.state; }
 
-static void count(uint32_t *what, int32_t by) { __atomic_fetch_add(what, (uint32_t)by, __ATOMIC_RELAXED); }
+static void count(uint32_t *what, int32_t by) {
+  __atomic_fetch_add(what, (uint32_t)by, __ATOMIC_RELAXED);
+}
 
 static const emulated_hip_observer *observer;
 
-/* As rocprofiler-register, which is a part of the real one: where tools are named, rocprofiler is loaded, and asks them. */
+/* As rocprofiler-register, which is a part of the real one: where tools are named, rocprofiler is
+   loaded, and asks them. */
 static void ask_tools(void) {
-  void *const library = getenv("ROCP_TOOL_LIBRARIES") ? dlopen("librocprofiler-sdk.so.1", RTLD_NOW | RTLD_GLOBAL) : NULL;
+  void *const library = getenv("ROCP_TOOL_LIBRARIES")
+                            ? dlopen("librocprofiler-sdk.so.1", RTLD_NOW | RTLD_GLOBAL)
+                            : NULL;
   void (*ask)(void) = NULL;
   if (library) *(void **)&ask = dlsym(library, "emulated_rocp_ask_tools");
   if (ask) ask();
@@ -84,15 +101,15 @@ static int last_error(void) {
   return error;
 }
 
-#define LOCKED(...)                                       \
-  do {                                                    \
-    const int over = last_error();                        \
-    if (over) return said(over);                          \
-    enter();                                              \
-    pthread_mutex_lock(&own.lock);                        \
-    const int result = (__VA_ARGS__);                     \
-    pthread_mutex_unlock(&own.lock);                      \
-    return said(result);                                  \
+#define LOCKED(...)                   \
+  do {                                \
+    const int over = last_error();    \
+    if (over) return said(over);      \
+    enter();                          \
+    pthread_mutex_lock(&own.lock);    \
+    const int result = (__VA_ARGS__); \
+    pthread_mutex_unlock(&own.lock);  \
+    return said(result);              \
   } while (0)
 
 /* ---- devices ---- */
@@ -108,16 +125,25 @@ HIP int hipRuntimeGetVersion(int *version) {
 }
 
 HIP int hipInit(unsigned flags);
-HIP int hipInit(unsigned flags) { LOCKED(flags ? INVALID_VALUE : own.state.device_count ? SUCCESS : NO_DEVICE); }
+HIP int hipInit(unsigned flags) {
+  LOCKED(flags ? INVALID_VALUE : own.state.device_count ? SUCCESS : NO_DEVICE);
+}
 
 HIP int hipGetDeviceCount(int *out);
-HIP int hipGetDeviceCount(int *out) { LOCKED((*out = (int)own.state.device_count) > 0 ? SUCCESS : NO_DEVICE); }
+HIP int hipGetDeviceCount(int *out) {
+  LOCKED((*out = (int)own.state.device_count) > 0 ? SUCCESS : NO_DEVICE);
+}
 
 HIP int hipGetDevice(int *out);
-HIP int hipGetDevice(int *out) { LOCKED(own.state.device_count ? (*out = here.device, SUCCESS) : NO_DEVICE); }
+HIP int hipGetDevice(int *out) {
+  LOCKED(own.state.device_count ? (*out = here.device, SUCCESS) : NO_DEVICE);
+}
 
 HIP int hipSetDevice(int device);
-HIP int hipSetDevice(int device) { LOCKED(device >= 0 && device < (int)own.state.device_count ? (here.device = device, SUCCESS) : INVALID_DEVICE); }
+HIP int hipSetDevice(int device) {
+  LOCKED(device >= 0 && device < (int)own.state.device_count ? (here.device = device, SUCCESS)
+                                                             : INVALID_DEVICE);
+}
 
 HIP int hipDeviceGetName(char *name, int room, int device);
 HIP int hipDeviceGetName(char *name, int room, int device) {
@@ -145,7 +171,10 @@ HIP int hipDeviceGetAttribute(int *value, int what, int device) {
 
 /* ---- streams; lock held ---- */
 
-static int is_stream(const stream *s) { return s >= own.streams && s < own.streams + own.count && ((uintptr_t)s - (uintptr_t)own.streams) % sizeof *s == 0 && s->engine; }
+static int is_stream(const stream *s) {
+  return s >= own.streams && s < own.streams + own.count &&
+         ((uintptr_t)s - (uintptr_t)own.streams) % sizeof *s == 0 && s->engine;
+}
 
 static stream *make_stream(int device) {
   if (own.count == STREAMS) abort();
@@ -176,7 +205,8 @@ static int is_capturing(int mode) {
 static int break_captures(void) {
   if (here.mode == CAPTURE_RELAXED || !is_capturing(CAPTURE_GLOBAL)) return 0;
   for (uint32_t i = 0; i < own.count; i++)
-    if (own.streams[i].capture == 1 && own.streams[i].capture_mode == CAPTURE_GLOBAL) own.streams[i].capture = 2;
+    if (own.streams[i].capture == 1 && own.streams[i].capture_mode == CAPTURE_GLOBAL)
+      own.streams[i].capture = 2;
   count(&own.state.broken_captures, 1);
   return 1;
 }
@@ -269,7 +299,8 @@ static void ended(void *user, uint64_t start_ns, uint64_t end_ns) {
 }
 
 /* As one call. */
-static int put_work(emulated_hip_call which, void *handle, emulated_hip_done *about, uint64_t ns, deed what) {
+static int put_work(emulated_hip_call which, void *handle, emulated_hip_done *about, uint64_t ns,
+                    deed what) {
   const emulated_hip_observer *const by = __atomic_load_n(&observer, __ATOMIC_ACQUIRE);
   const uint64_t start_ns = boot_ns();
   stream *s = NULL;
@@ -289,18 +320,31 @@ static int put_work(emulated_hip_call which, void *handle, emulated_hip_done *ab
   if (error) return error;
   begun *const b = by || what.own ? calloc(1, sizeof *b) : NULL;
   if (b) *b = (begun){by, by ? by->begins(about) : NULL, what};
-  if (b) engine_work_told(engine, ns, ended, b);
-  else engine_work(engine, ns);
+  if (b)
+    engine_work_told(engine, ns, ended, b);
+  else
+    engine_work(engine, ns);
   if (by) by->call(which, about->correlation, start_ns, boot_ns());
   return SUCCESS;
 }
 
-HIP int hipModuleLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes, void *handle, void **parameters, void **extra);
-HIP int hipModuleLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes, void *handle, void **parameters, void **extra) {
+HIP int hipModuleLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                              unsigned block_x, unsigned block_y, unsigned block_z,
+                              unsigned shared_bytes, void *handle, void **parameters, void **extra);
+HIP int hipModuleLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                              unsigned block_x, unsigned block_y, unsigned block_z,
+                              unsigned shared_bytes, void *handle, void **parameters,
+                              void **extra) {
   const kernel *const k = function;
   (void)extra;
-  emulated_hip_done about = {.kind = EMULATED_HIP_KERNEL, .kernel = k->number, .groups = {grid_x, grid_y, grid_z}, .block = {block_x, block_y, block_z}, .shared_bytes = shared_bytes};
-  const deed what = {module_launch, k->code ? module_launch_to_come(k->code, about.groups, about.block, parameters) : NULL};
+  emulated_hip_done about = {.kind = EMULATED_HIP_KERNEL,
+                             .kernel = k->number,
+                             .groups = {grid_x, grid_y, grid_z},
+                             .block = {block_x, block_y, block_z},
+                             .shared_bytes = shared_bytes};
+  const deed what = {
+      module_launch,
+      k->code ? module_launch_to_come(k->code, about.groups, about.block, parameters) : NULL};
   return put_work(EMULATED_HIP_LAUNCH, handle, &about, k->ns, what);
 }
 
@@ -311,24 +355,36 @@ HIP void emulated_hip_work(void *handle, uint64_t ns) {
     known = emulated_hip_kernel("busy", 0);
     __atomic_store_n(&busy, known, __ATOMIC_RELEASE);
   }
-  emulated_hip_done about = {.kind = EMULATED_HIP_KERNEL, .kernel = known->number, .groups = {1, 1, 1}, .block = {64, 1, 1}};
+  emulated_hip_done about = {.kind = EMULATED_HIP_KERNEL,
+                             .kernel = known->number,
+                             .groups = {1, 1, 1},
+                             .block = {64, 1, 1}};
   if (put_work(EMULATED_HIP_LAUNCH, handle, &about, ns, (deed){NULL, NULL}) != SUCCESS) abort();
 }
 
 /* A GB a second. Nothing is copied where neither side is memory that was handed out. */
 static int copy(emulated_hip_call which, void *to, const void *from, size_t bytes, void *handle) {
-  emulated_hip_done about = {.kind = EMULATED_HIP_COPY, .bytes = bytes, .to_host = which == EMULATED_HIP_TO_HOST};
-  return put_work(which, handle, &about, bytes, (deed){memory_copy, memory_copy_to_come((uint64_t)(uintptr_t)to, (uint64_t)(uintptr_t)from, bytes)});
+  emulated_hip_done about = {
+      .kind = EMULATED_HIP_COPY, .bytes = bytes, .to_host = which == EMULATED_HIP_TO_HOST};
+  return put_work(which, handle, &about, bytes,
+                  (deed){memory_copy, memory_copy_to_come((uint64_t)(uintptr_t)to,
+                                                          (uint64_t)(uintptr_t)from, bytes)});
 }
 HIP int hipMemcpyHtoDAsync(void *to, const void *from, size_t bytes, void *handle);
-HIP int hipMemcpyHtoDAsync(void *to, const void *from, size_t bytes, void *handle) { return copy(EMULATED_HIP_TO_DEVICE, to, from, bytes, handle); }
+HIP int hipMemcpyHtoDAsync(void *to, const void *from, size_t bytes, void *handle) {
+  return copy(EMULATED_HIP_TO_DEVICE, to, from, bytes, handle);
+}
 HIP int hipMemcpyDtoHAsync(void *to, const void *from, size_t bytes, void *handle);
-HIP int hipMemcpyDtoHAsync(void *to, const void *from, size_t bytes, void *handle) { return copy(EMULATED_HIP_TO_HOST, to, from, bytes, handle); }
+HIP int hipMemcpyDtoHAsync(void *to, const void *from, size_t bytes, void *handle) {
+  return copy(EMULATED_HIP_TO_HOST, to, from, bytes, handle);
+}
 
 /* ---- modules: those of the emulated compiler ---- */
 
 HIP int hipModuleLoadData(void **out, const void *image);
-HIP int hipModuleLoadData(void **out, const void *image) { return said((*out = module_load(image)) ? SUCCESS : INVALID_VALUE); }
+HIP int hipModuleLoadData(void **out, const void *image) {
+  return said((*out = module_load(image)) ? SUCCESS : INVALID_VALUE);
+}
 HIP int hipModuleUnload(void *module);
 HIP int hipModuleUnload(void *module) {
   module_unload(module);
@@ -374,7 +430,9 @@ HIP int hipStreamSynchronize(void *handle) {
   if (over) return said(over);
   if (!engine) return INVALID_HANDLE;
   engine_stream_wait(engine);
-  if (by) by->call(EMULATED_HIP_SYNCHRONIZE, __atomic_add_fetch(&correlations, 1, __ATOMIC_RELAXED), start_ns, boot_ns());
+  if (by)
+    by->call(EMULATED_HIP_SYNCHRONIZE, __atomic_add_fetch(&correlations, 1, __ATOMIC_RELAXED),
+             start_ns, boot_ns());
   return SUCCESS;
 }
 
@@ -393,7 +451,8 @@ static int is_captured(void *handle, int *status) {
   stream *s;
   const int error = find(handle, &s);
   if (error) return error;
-  if ((uintptr_t)handle <= 1 && s->capture == 0 && is_capturing(CAPTURE_RELAXED)) return CAPTURE_IMPLICIT;
+  if ((uintptr_t)handle <= 1 && s->capture == 0 && is_capturing(CAPTURE_RELAXED))
+    return CAPTURE_IMPLICIT;
   *status = s->capture;
   return SUCCESS;
 }
@@ -466,8 +525,10 @@ static int record(event *e, void *handle) {
   if (e->device != s->device) return INVALID_HANDLE;
   if ((uintptr_t)handle <= 1 && is_capturing(CAPTURE_RELAXED)) return CAPTURE_IMPLICIT;
   e->is_captured = s->capture != 0;
-  if (e->is_captured) count(&own.state.captured_records, 1);
-  else engine_event_record(e->engine, s->engine);
+  if (e->is_captured)
+    count(&own.state.captured_records, 1);
+  else
+    engine_event_record(e->engine, s->engine);
   return SUCCESS;
 }
 HIP int hipEventRecord(void *e, void *handle);
@@ -482,12 +543,14 @@ static int look(const event *e, uint64_t *ns) {
 static int query(const event *e) {
   uint64_t ns;
   const int result = look(e, &ns);
-  return result == INVALID_HANDLE ? SUCCESS : result; /* of one that was never put on a stream the real one says that it is past */
+  /* of one that was never put on a stream the real one says that it is past */
+  return result == INVALID_HANDLE ? SUCCESS : result;
 }
 HIP int hipEventQuery(void *e);
 HIP int hipEventQuery(void *e) { LOCKED(query(e)); }
 
-/* A float of milliseconds, by the 100 MHz of the device's counter. Of an event with itself it is 0. */
+/* A float of milliseconds, by the 100 MHz of the device's counter. Of an event with itself it is
+   0. */
 static int elapsed(float *ms, const event *a, const event *b) {
   enum { STEP_NS = 10 };
   uint64_t from = 0, to = 0;
@@ -495,7 +558,8 @@ static int elapsed(float *ms, const event *a, const event *b) {
   int error = look(a, &from);
   if (!error) error = look(b, &to);
   if (!error && a->device != b->device) error = INVALID_HANDLE;
-  if (!error) *ms = (float)((double)((int64_t)(to / STEP_NS) - (int64_t)(from / STEP_NS)) * STEP_NS / 1e6);
+  if (!error)
+    *ms = (float)((double)((int64_t)(to / STEP_NS) - (int64_t)(from / STEP_NS)) * STEP_NS / 1e6);
   return error;
 }
 HIP int hipEventElapsedTime(float *ms, void *a, void *b);
@@ -504,6 +568,19 @@ HIP int hipEventElapsedTime(float *ms, void *a, void *b) { LOCKED(elapsed(ms, a,
 /* ---- words ---- */
 
 HIP const char *hipGetErrorName(int error);
-HIP const char *hipGetErrorName(int error) { return error == 2 ? "hipErrorOutOfMemory" : error == 700 ? "hipErrorIllegalAddress" : error == INVALID_HANDLE ? "hipErrorInvalidHandle" : error == CAPTURE_UNSUPPORTED ? "hipErrorStreamCaptureUnsupported" : error == INVALID_VALUE ? "hipErrorInvalidValue" : "hipErrorUnknown"; }
+HIP const char *hipGetErrorName(int error) {
+  return error == 2                     ? "hipErrorOutOfMemory"
+         : error == 700                 ? "hipErrorIllegalAddress"
+         : error == INVALID_HANDLE      ? "hipErrorInvalidHandle"
+         : error == CAPTURE_UNSUPPORTED ? "hipErrorStreamCaptureUnsupported"
+         : error == INVALID_VALUE       ? "hipErrorInvalidValue"
+                                        : "hipErrorUnknown";
+}
 HIP const char *hipGetErrorString(int error);
-HIP const char *hipGetErrorString(int error) { return error == 2 ? "out of memory" : error == 700 ? "an illegal memory access was encountered" : error == INVALID_HANDLE ? "invalid resource handle" : error == INVALID_VALUE ? "invalid argument" : "unknown error"; }
+HIP const char *hipGetErrorString(int error) {
+  return error == 2                ? "out of memory"
+         : error == 700            ? "an illegal memory access was encountered"
+         : error == INVALID_HANDLE ? "invalid resource handle"
+         : error == INVALID_VALUE  ? "invalid argument"
+                                   : "unknown error";
+}

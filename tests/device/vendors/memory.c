@@ -12,13 +12,16 @@ enum { SLOTS = 4096, SLOT_BYTES = 1 << 20 };
 
 static struct {
   pthread_mutex_t lock;
-  char *real, *shown;       /* the same slots: where they are, and the addresses that stand for them, at which nothing can be read */
-  uint32_t counts[SLOTS];   /* of a piece's slots, at its first */
+  /* the same slots: where they are, and the addresses that stand for them, at which nothing can be
+     read */
+  char *real, *shown;
+  uint32_t counts[SLOTS]; /* of a piece's slots, at its first */
   uint8_t is_taken[SLOTS];
 } own = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static char *map(int protection) {
-  void *const at = mmap(NULL, (size_t)SLOTS * SLOT_BYTES, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void *const at = mmap(NULL, (size_t)SLOTS * SLOT_BYTES, protection,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (at == MAP_FAILED) abort();
   return at;
 }
@@ -41,7 +44,8 @@ uint64_t memory_take(size_t bytes, int for_host) {
     own.real = map(PROT_READ | PROT_WRITE);
     own.shown = map(PROT_NONE);
   }
-  const uint32_t count = (uint32_t)((bytes + SLOT_BYTES - 1) / SLOT_BYTES), first = find_free(count);
+  const uint32_t count = (uint32_t)((bytes + SLOT_BYTES - 1) / SLOT_BYTES),
+                 first = find_free(count);
   if (first < SLOTS) {
     own.counts[first] = count;
     memset(own.is_taken + first, 1, count);
@@ -53,7 +57,9 @@ uint64_t memory_take(size_t bytes, int for_host) {
 
 /* Where the address is among the slots; SIZE_MAX: nowhere. Lock held. */
 static size_t offset_of(uint64_t address) {
-  const size_t all = (size_t)SLOTS * SLOT_BYTES, from_shown = (size_t)(address - (uint64_t)(uintptr_t)own.shown), from_real = (size_t)(address - (uint64_t)(uintptr_t)own.real);
+  const size_t all = (size_t)SLOTS * SLOT_BYTES,
+               from_shown = (size_t)(address - (uint64_t)(uintptr_t)own.shown),
+               from_real = (size_t)(address - (uint64_t)(uintptr_t)own.real);
   if (!own.real) return SIZE_MAX;
   return from_shown < all ? from_shown : from_real < all ? from_real : SIZE_MAX;
 }
@@ -99,7 +105,8 @@ void *memory_copy_to_come(uint64_t to, uint64_t from, size_t bytes) {
   if (!behind_to && !behind_from) return NULL;
   copy *const c = malloc(sizeof *c);
   if (!c) abort();
-  *c = (copy){behind_to ? behind_to : (void *)(uintptr_t)to, behind_from ? behind_from : (const void *)(uintptr_t)from, bytes};
+  *c = (copy){behind_to ? behind_to : (void *)(uintptr_t)to,
+              behind_from ? behind_from : (const void *)(uintptr_t)from, bytes};
   return c;
 }
 

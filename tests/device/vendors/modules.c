@@ -41,7 +41,8 @@ typedef struct launch {
   _Alignas(ARGUMENT_BYTES) char arguments[ARGUMENTS][ARGUMENT_BYTES];
 } launch;
 
-void *module_launch_to_come(const module_kernel *kernel, const unsigned grid[3], const unsigned block[3], void *const *arguments) {
+void *module_launch_to_come(const module_kernel *kernel, const unsigned grid[3],
+                            const unsigned block[3], void *const *arguments) {
   launch *const l = aligned_alloc(ARGUMENT_BYTES, sizeof *l);
   if (!l || kernel->count > ARGUMENTS) abort();
   l->kernel = kernel;

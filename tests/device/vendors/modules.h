@@ -1,4 +1,6 @@
-/* Kernels that are run, in the emulated vendors: what the emulated compilers (rtc.c) make of CUDA C++ with the system's own, as a shared library whose bytes stand for the device's code, and how the emulated drivers load and launch it. Also read by those kernels: prelude.hpp. */
+/* Kernels that are run, in the emulated vendors: what the emulated compilers (rtc.c) make of CUDA
+   C++ with the system's own, as a shared library whose bytes stand for the device's code, and how
+   the emulated drivers load and launch it. Also read by those kernels: prelude.hpp. */
 #ifndef TESTS_DEVICE_VENDORS_MODULES_H
 #define TESTS_DEVICE_VENDORS_MODULES_H
 
@@ -17,15 +19,20 @@ typedef struct module_head {
 typedef struct module_kernel {
   size_t count;
   const size_t *sizes; /* of its parameters */
-  void (*run)(void *const *arguments, const unsigned *grid, const unsigned *block, void *(*behind)(const void *address)); /* all blocks and threads, one after the other */
+  /* all blocks and threads, one after the other */
+  void (*run)(void *const *arguments, const unsigned *grid, const unsigned *block,
+              void *(*behind)(const void *address));
 } module_kernel;
 
 void *module_load(const void *image); /* NULL: the emulated compilers did not make it */
 void module_unload(void *module);
-const module_kernel *module_find(void *module, const char *name); /* NULL: it has none of that name */
+/* NULL: it has none of that name */
+const module_kernel *module_find(void *module, const char *name);
 
-/* With the arguments as they are now, as a launch takes them; for the stream's thread, which runs it once. */
-void *module_launch_to_come(const module_kernel *kernel, const unsigned grid[3], const unsigned block[3], void *const *arguments);
+/* With the arguments as they are now, as a launch takes them; for the stream's thread, which runs
+   it once. */
+void *module_launch_to_come(const module_kernel *kernel, const unsigned grid[3],
+                            const unsigned block[3], void *const *arguments);
 void module_launch(void *to_come);
 
 #endif

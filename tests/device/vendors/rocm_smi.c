@@ -1,4 +1,5 @@
-/* An emulated librocm_smi64.so.7: the boards of test_amdgpu.c by their places on the bus, in another order. No device is behind it. */
+/* An emulated librocm_smi64.so.7: the boards of test_amdgpu.c by their places on the bus, in
+   another order. No device is behind it. */
 #include <stddef.h>
 #include <stdint.h>
 #include <time.h>
@@ -35,8 +36,10 @@ SMI int32_t rsmi_dev_pci_id_get(uint32_t index, uint64_t *place) {
 }
 
 /* 1000 counts more each time: 15.3 mJ. */
-SMI int32_t rsmi_dev_energy_count_get(uint32_t index, uint64_t *count, float *microjoules, uint64_t *timestamp);
-SMI int32_t rsmi_dev_energy_count_get(uint32_t index, uint64_t *count, float *microjoules, uint64_t *timestamp) {
+SMI int32_t rsmi_dev_energy_count_get(uint32_t index, uint64_t *count, float *microjoules,
+                                      uint64_t *timestamp);
+SMI int32_t rsmi_dev_energy_count_get(uint32_t index, uint64_t *count, float *microjoules,
+                                      uint64_t *timestamp) {
   static uint64_t asked;
   if (index >= BOARDS) return INVALID;
   *count = boards[index].has_energy ? 1000 * __atomic_add_fetch(&asked, 1, __ATOMIC_RELAXED) : 0;

@@ -1,4 +1,5 @@
-/* The emulated rocprofiler-sdk beyond its own functions: what a test asks of it, and what it has seen. Found by dlsym() in the library. */
+/* The emulated rocprofiler-sdk beyond its own functions: what a test asks of it, and what it has
+   seen. Found by dlsym() in the library. */
 #ifndef TESTS_DEVICE_VENDORS_ROCPROFILER_H
 #define TESTS_DEVICE_VENDORS_ROCPROFILER_H
 
@@ -10,11 +11,12 @@ typedef struct emulated_rocp {
   int32_t service_error; /* rocprofiler_configure_buffer_tracing_service() returns it */
   uint32_t no_times;     /* so many of the next records of kernels have none */
   uint32_t calls_last;   /* 1: records of calls stand behind those of what they launched */
-  uint32_t names_late;   /* 1: a kernel's symbol is told when its buffer is flushed, after its records */
-  uint32_t room;         /* so many records fit into a buffer; 0: many */
-  uint32_t hangs;        /* a flush takes until this is 0 again; atomic */
+  /* 1: a kernel's symbol is told when its buffer is flushed, after its records */
+  uint32_t names_late;
+  uint32_t room;  /* so many records fit into a buffer; 0: many */
+  uint32_t hangs; /* a flush takes until this is 0 again; atomic */
   /* What it has seen; atomic. */
-  uint32_t calls;        /* of it at all */
+  uint32_t calls;              /* of it at all */
   uint32_t configured, active; /* tools; contexts that are started now */
   uint32_t flushes, dropped;
 } emulated_rocp;

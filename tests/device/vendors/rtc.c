@@ -1,4 +1,6 @@
-/* Emulated compilers of kernels: libnvrtc.so, or (EMULATED_HIPRTC) HIP's, which is the same by other names. They compile by the system's own C++ compiler ($CXX) what modules.c then runs. EMULATED_RTC_FLAGS: more for that; EMULATED_NVRTC_ARCHITECTURES ("70,80"): for which it
+/* Emulated compilers of kernels: libnvrtc.so, or (EMULATED_HIPRTC) HIP's, which is the same by
+   other names. They compile by the system's own C++ compiler ($CXX) what modules.c then runs.
+   EMULATED_RTC_FLAGS: more for that; EMULATED_NVRTC_ARCHITECTURES ("70,80"): for which it
    compiles. */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -31,8 +33,10 @@ typedef struct program {
 
 extern char **environ;
 
-RTC int NAME(CreateProgram)(program **out, const char *text, const char *name, int header_count, const char *const *headers, const char *const *header_names);
-RTC int NAME(CreateProgram)(program **out, const char *text, const char *name, int header_count, const char *const *headers, const char *const *header_names) {
+RTC int NAME(CreateProgram)(program **out, const char *text, const char *name, int header_count,
+                            const char *const *headers, const char *const *header_names);
+RTC int NAME(CreateProgram)(program **out, const char *text, const char *name, int header_count,
+                            const char *const *headers, const char *const *header_names) {
   (void)name;
   (void)headers;
   (void)header_names;
@@ -77,8 +81,11 @@ static void write_source(const program *p, const char *path) {
 }
 
 static int run_compiler(const char *source, const char *library, const char *log) {
-  /* Sums may be taken in any order, as the device's threads would not; -ffast-math would set the mode of the thread that loads it. */
-  static const char plain[] = "-std=c++17 -O3 -march=native -fno-math-errno -fno-trapping-math -fno-signed-zeros -fassociative-math -fPIC -shared -x c++";
+  /* Sums may be taken in any order, as the device's threads would not; -ffast-math would set the
+     mode of the thread that loads it. */
+  static const char plain[] =
+      "-std=c++17 -O3 -march=native -fno-math-errno -fno-trapping-math -fno-signed-zeros "
+      "-fassociative-math -fPIC -shared -x c++";
   char room[512], *words[WORDS], *rest = NULL;
   const char *const own = getenv("CXX"), *const more = getenv("EMULATED_RTC_FLAGS");
   size_t count = 0;
@@ -86,9 +93,11 @@ static int run_compiler(const char *source, const char *library, const char *log
   pid_t child;
   int status = -1;
   snprintf(room, sizeof room, "%s %s %s", own && *own ? own : "c++", more ? more : "", plain);
-  for (char *word = strtok_r(room, " ", &rest); word && count < WORDS - 4; word = strtok_r(NULL, " ", &rest)) words[count++] = word;
+  for (char *word = strtok_r(room, " ", &rest); word && count < WORDS - 4;
+       word = strtok_r(NULL, " ", &rest))
+    words[count++] = word;
   words[count++] = (char *)(uintptr_t)source;
-  words[count++] = (char *)(uintptr_t)"-o";
+  words[count++] = (char *)(uintptr_t) "-o";
   words[count++] = (char *)(uintptr_t)library;
   words[count] = NULL;
   posix_spawn_file_actions_init(&files);
@@ -162,7 +171,9 @@ RTC int CODE(Size)(const program *p, size_t *bytes) {
 /* PTX is virtual, also that of an architecture that is not. */
 static void become_virtual(module_head *head) {
   const char *const number = strchr(head->architecture, '_');
-  if (number) snprintf(head->architecture, sizeof head->architecture, "compute_%ld", strtol(number + 1, NULL, 10));
+  if (number)
+    snprintf(head->architecture, sizeof head->architecture, "compute_%ld",
+             strtol(number + 1, NULL, 10));
 }
 
 RTC int CODE()(const program *p, char *code);

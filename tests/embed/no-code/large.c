@@ -1,14 +1,15 @@
-/* usage: large SCOPES [how]: records SCOPES scopes, more than are copied at exit. how: dump, dumps to by-call.prof in the midst of it; fork, a child does the same; bare, a
-   child that came without handlers ends at once; wait, ends when stdin does; again, a dump and then as many again. */
+/* usage: large SCOPES [how]: records SCOPES scopes, more than are copied at exit. how: dump, dumps
+   to by-call.prof in the midst of it; fork, a child does the same; bare, a child that came without
+   handlers ends at once; wait, ends when stdin does; again, a dump and then as many again. */
 #define _GNU_SOURCE
 #include <prof/profiler.h>
-#include <string.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 static void record(long count) {
-  for (long i = 0; i < count; i++) WITH_BASE_PROFILER(PROF_HOST, "work", "test", PROF_NO_ARGS, { });
+  for (long i = 0; i < count; i++) WITH_BASE_PROFILER(PROF_HOST, "work", "test", PROF_NO_ARGS, {});
 }
 
 static int ended_well(pid_t child) {
@@ -30,7 +31,8 @@ int main(int argc, char **argv) {
     if (prof_dump("by-call.prof") != PROF_OK) return 1;
     record(count);
   }
-  if (!strcmp(how, "again") && (prof_stop() != PROF_OK || prof_dump("by-call.prof") != PROF_OK)) return 1;
+  if (!strcmp(how, "again") && (prof_stop() != PROF_OK || prof_dump("by-call.prof") != PROF_OK))
+    return 1;
 #if __GLIBC__ == 2 && __GLIBC_MINOR__ >= 34
   if (!strcmp(how, "bare")) {
     const pid_t child = _Fork();

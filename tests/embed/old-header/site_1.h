@@ -1,6 +1,8 @@
-/* For a library whose call sites have another layout: what stands between objects of version 1 and it. Such a library keeps every name of version 1. Its
-   level is a word that is always on, so old call sites always call; here the true level is looked at, and the site, which has the old layout, is
-   described anew at each call: by the table of sites it gets its old number. Nothing of the new fast path is reached with an old site. */
+/* For a library whose call sites have another layout: what stands between objects of version 1 and
+   it. Such a library keeps every name of version 1. Its level is a word that is always on, so old
+   call sites always call; here the true level is looked at, and the site, which has the old layout,
+   is described anew at each call: by the table of sites it gets its old number. Nothing of the new
+   fast path is reached with an old site. */
 #ifndef PROF_TESTS_SITE_1_H
 #define PROF_TESTS_SITE_1_H
 

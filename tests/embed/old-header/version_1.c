@@ -1,4 +1,5 @@
-/* The names of version 1 on top of the functions of version 2: see site_1.h. Linked into the newer library. */
+/* The names of version 1 on top of the functions of version 2: see site_1.h. Linked into the newer
+   library. */
 #include "site_1.h"
 
 #include <prof/profiler.h>
@@ -9,7 +10,8 @@ const uint32_t *prof_i_level_1 = &always_on;
 
 PROF_API uint64_t prof_i_begin_1(site_1 *site, const char *name, const char *category);
 PROF_API uint64_t prof_i_begin_details_1(site_1 *site, const prof_details *details);
-PROF_API uint64_t prof_i_begin_values_1(site_1 *site, uint64_t a, uint64_t b, uint64_t c, uint64_t d);
+PROF_API uint64_t prof_i_begin_values_1(site_1 *site, uint64_t a, uint64_t b, uint64_t c,
+                                        uint64_t d);
 PROF_API uint64_t prof_i_begin_text_1(site_1 *site, const char *text, uint32_t text_bytes);
 PROF_API uint64_t prof_i_begin_name_1(site_1 *site, const char *name, uint32_t name_bytes);
 PROF_API void prof_i_end_1(uint64_t start);
@@ -19,7 +21,8 @@ PROF_API void prof_i_counter_1(site_1 *site, const char *name, double value);
 PROF_API uint64_t prof_scope_begin_at(site_1 *site, const char *name, const char *category);
 
 static prof_site site_of(const site_1 *old) {
-  return (prof_site){.level = old->level, .line = old->line, .function = old->function, .file = old->file};
+  return (prof_site){
+      .level = old->level, .line = old->line, .function = old->function, .file = old->file};
 }
 static int is_on(const site_1 *old) { return prof_level() >= (int)old->level; }
 

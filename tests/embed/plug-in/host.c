@@ -1,6 +1,6 @@
-/* Opens the plug-in, calls it and closes it, ROUNDS times, while prof records. usage: host PLUGIN ROUNDS FILE
-   Compiled with HOST_LINKS_PROF it has a scope of its own and calls prof directly; without, it has never heard of prof and
-   asks the plug-in for its functions by name. */
+/* Opens the plug-in, calls it and closes it, ROUNDS times, while prof records. usage: host PLUGIN
+   ROUNDS FILE Compiled with HOST_LINKS_PROF it has a scope of its own and calls prof directly;
+   without, it has never heard of prof and asks the plug-in for its functions by name. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

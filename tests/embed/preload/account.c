@@ -1,4 +1,5 @@
-/* Allocates by every name that C has, at random, and keeps an account of its own; prints it at the end. Nothing of libc that it calls allocates. */
+/* Allocates by every name that C has, at random, and keeps an account of its own; prints it at the
+   end. Nothing of libc that it calls allocates. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <malloc.h>
@@ -46,18 +47,28 @@ static void went(int i) {
 static void *by_any_name(size_t bytes) {
   void *at = NULL;
   switch (draw() % 8) {
-    case 0: return calloc(1, bytes);
-    case 1: return memalign(64, bytes);
-    case 2: return aligned_alloc(256, bytes);
-    case 3: return posix_memalign(&at, 1024, bytes) == 0 ? at : NULL;
-    case 4: return valloc(bytes);
-    case 5: return pvalloc(bytes);
-    case 6: return reallocarray(NULL, 1, bytes);
-    default: return malloc(bytes);
+    case 0:
+      return calloc(1, bytes);
+    case 1:
+      return memalign(64, bytes);
+    case 2:
+      return aligned_alloc(256, bytes);
+    case 3:
+      return posix_memalign(&at, 1024, bytes) == 0 ? at : NULL;
+    case 4:
+      return valloc(bytes);
+    case 5:
+      return pvalloc(bytes);
+    case 6:
+      return reallocarray(NULL, 1, bytes);
+    default:
+      return malloc(bytes);
   }
 }
 
-static size_t draw_bytes(void) { return draw() % 100 == 0 ? draw() % 1000000 : draw() % 10 == 0 ? draw() % 5000 : draw() % 300; }
+static size_t draw_bytes(void) {
+  return draw() % 100 == 0 ? draw() % 1000000 : draw() % 10 == 0 ? draw() % 5000 : draw() % 300;
+}
 
 static void step(void) {
   const int i = (int)(draw() % PIECES);
@@ -68,20 +79,26 @@ static void step(void) {
     free(pieces[i].at);
     went(i);
   } else {
-    void *const fresh = draw() % 2 ? realloc(pieces[i].at, bytes + 1) : reallocarray(pieces[i].at, 1, bytes + 1);
+    void *const fresh =
+        draw() % 2 ? realloc(pieces[i].at, bytes + 1) : reallocarray(pieces[i].at, 1, bytes + 1);
     went(i);
     came(i, fresh, bytes + 1);
   }
 }
 
-/* What fails leaves everything as it was; a realloc that fails is told as a free and an alloc of what the piece takes. errno says it. */
+/* What fails leaves everything as it was; a realloc that fails is told as a free and an alloc of
+   what the piece takes. errno says it. */
 static void fail_all(void) {
   void *volatile at = &at;
   volatile size_t huge = SIZE_MAX / 2;
   errno = 0;
   if (malloc(huge) || errno != ENOMEM) abort();
-  if (calloc(huge, 8) || memalign(64, huge) || aligned_alloc(64, huge) || valloc(huge) || pvalloc(huge) || reallocarray(NULL, huge, 8)) abort();
-  if (posix_memalign((void **)&at, 64, huge) != ENOMEM || posix_memalign((void **)&at, 3, 8) != EINVAL || at != (void *)&at) abort();
+  if (calloc(huge, 8) || memalign(64, huge) || aligned_alloc(64, huge) || valloc(huge) ||
+      pvalloc(huge) || reallocarray(NULL, huge, 8))
+    abort();
+  if (posix_memalign((void **)&at, 64, huge) != ENOMEM ||
+      posix_memalign((void **)&at, 3, 8) != EINVAL || at != (void *)&at)
+    abort();
   came(0, malloc(1000), 1000);
   errno = 0;
   if (realloc(pieces[0].at, huge) || errno != ENOMEM) abort();
@@ -108,7 +125,9 @@ int main(void) {
   asked += 10;
   used += 24;
   char text[512]; /* printf() and dprintf() would allocate */
-  const int length = snprintf(text, sizeof text, "own_allocs=%llu\nown_frees=%llu\nown_used=%llu\nown_asked=%llu\nown_peak_used=%llu\nown_peak_asked=%llu\n",
+  const int length = snprintf(text, sizeof text,
+                              "own_allocs=%llu\nown_frees=%llu\nown_used=%llu\nown_asked=%llu\nown_"
+                              "peak_used=%llu\nown_peak_asked=%llu\n",
                               allocs, frees, used, asked, peak_used, peak_asked);
   return write(1, text, (size_t)length) != length;
 }

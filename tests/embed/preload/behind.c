@@ -1,4 +1,5 @@
-/* An allocator to be preloaded behind the library: takes from one array, gives nothing back. With HAS_SIZE it knows its pieces' bytes. */
+/* An allocator to be preloaded behind the library: takes from one array, gives nothing back. With
+   HAS_SIZE it knows its pieces' bytes. */
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>
@@ -15,7 +16,8 @@ size_t malloc_usable_size(void *piece);
 static size_t bytes_of(const void *piece) { return ((const size_t *)piece)[-2]; }
 
 void *malloc(size_t bytes) {
-  const size_t all = (bytes + 31) & ~(size_t)15, at = __atomic_fetch_add(&used, all, __ATOMIC_RELAXED);
+  const size_t all = (bytes + 31) & ~(size_t)15,
+               at = __atomic_fetch_add(&used, all, __ATOMIC_RELAXED);
   if (bytes > sizeof room || at + all > sizeof room) {
     errno = ENOMEM;
     return NULL;

@@ -7,6 +7,7 @@ int main(void) {
   int fits = 0;
   WITH_BASE_PROFILER(PROF_HOST, "work", "test", PROF_NO_ARGS, { kept = malloc(1000003); });
   prof_memory_max max = {.size = sizeof max};
-  if (prof_memory_max_get(PROF_HOST, PROF_MEMORY_POOL, &max) == PROF_OK) fits = max.pool_count == 1 && max.used_bytes >= 1000003;
+  if (prof_memory_max_get(PROF_HOST, PROF_MEMORY_POOL, &max) == PROF_OK)
+    fits = max.pool_count == 1 && max.used_bytes >= 1000003;
   return getenv("PROF_MEMORY") && !fits;
 }

@@ -1,4 +1,5 @@
-/* A library that allocates in its constructor, which may be before or after prof's, and frees in its destructor, which may be after prof's. */
+/* A library that allocates in its constructor, which may be before or after prof's, and frees in
+   its destructor, which may be after prof's. */
 #include <stdlib.h>
 
 void *early_piece;

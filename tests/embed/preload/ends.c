@@ -25,6 +25,7 @@ int main(int argc, char **argv) {
   if (strcmp(how, "_exit") == 0) _exit(0);
   if (strcmp(how, "kill") == 0) kill(getpid(), SIGKILL);
   if (strcmp(how, "abort") == 0) abort();
-  if (strcmp(how, "thread") == 0 && pthread_create(&thread, NULL, end_from_thread, NULL) == 0) pause();
+  if (strcmp(how, "thread") == 0 && pthread_create(&thread, NULL, end_from_thread, NULL) == 0)
+    pause();
   return 0;
 }

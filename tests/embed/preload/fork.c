@@ -1,5 +1,5 @@
-/* CALM: a parent and a child, with pieces told by their sizes. BUSY: children of a process whose other threads allocate all the time; none
-   may hang. */
+/* CALM: a parent and a child, with pieces told by their sizes. BUSY: children of a process whose
+   other threads allocate all the time; none may hang. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -16,7 +16,10 @@ static void *churn(void *argument) {
 
 static int wait_for(pid_t child) {
   int status;
-  return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : 1;
+  return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) &&
+                 WEXITSTATUS(status) == 0
+             ? 0
+             : 1;
 }
 
 static int calm(void) {
@@ -54,4 +57,6 @@ static int busy(void) {
   return failed;
 }
 
-int main(int argc, char **argv) { return argc > 1 && strcmp(argv[1], "BUSY") == 0 ? busy() : calm(); }
+int main(int argc, char **argv) {
+  return argc > 1 && strcmp(argv[1], "BUSY") == 0 ? busy() : calm();
+}

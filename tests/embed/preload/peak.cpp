@@ -1,4 +1,5 @@
-// One thread, which builds up what programs have (texts, tables, arrays that grow), comes to one highest point, and takes it down. usage: peak SEED
+// One thread, which builds up what programs have (texts, tables, arrays that grow), comes to one
+// highest point, and takes it down. usage: peak SEED
 #include <cstdlib>
 #include <list>
 #include <map>
@@ -17,10 +18,12 @@ int main(int argc, char **argv) {
     if (draw() % 7 == 0) table.erase(table.begin());
   }
   {
-    const std::vector<char> highest(10000019, 'c'); // so that no rule of rounding makes another moment the highest
+    const std::vector<char> highest(
+        10000019, 'c');  // so that no rule of rounding makes another moment the highest
     texts.emplace_back(draw() % 1000, 'd');
     void *grows = nullptr;
-    for (std::size_t bytes = 1; bytes < 100000; bytes = bytes * 2 + draw() % 10) grows = std::realloc(grows, bytes);
+    for (std::size_t bytes = 1; bytes < 100000; bytes = bytes * 2 + draw() % 10)
+      grows = std::realloc(grows, bytes);
     std::free(grows);
     if (highest.empty()) return 1;
   }

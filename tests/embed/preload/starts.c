@@ -1,10 +1,12 @@
-/* A program that starts a capture by itself, and prints what it is told. Then it joins, stops, and starts one of its own twice. */
+/* A program that starts a capture by itself, and prints what it is told. Then it joins, stops, and
+   starts one of its own twice. */
 #include <prof/memory.h>
 #include <stdio.h>
 
 static void start(const char *when) {
   const int status = prof_start_with(&(prof_options){.size = sizeof(prof_options), .level = 2});
-  printf("%s: %s: %s\n", when, prof_status_name(status), status == PROF_OK ? "" : prof_last_error());
+  printf("%s: %s: %s\n", when, prof_status_name(status),
+         status == PROF_OK ? "" : prof_last_error());
 }
 
 int main(void) {

@@ -1,4 +1,5 @@
-/* Threads that come and go, allocate, and free what others allocated; all is freed but one piece of 1000003 bytes a thread that lasted. */
+/* Threads that come and go, allocate, and free what others allocated; all is freed but one piece of
+   1000003 bytes a thread that lasted. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -23,7 +24,8 @@ int main(void) {
   pthread_t threads[THREADS];
   for (int g = 0; g < GENERATIONS; g++) {
     for (int i = 0; i < THREADS; i++)
-      if (pthread_create(&threads[i], NULL, run, (void *)(uintptr_t)(g * THREADS + i + 1)) != 0) return 1;
+      if (pthread_create(&threads[i], NULL, run, (void *)(uintptr_t)(g * THREADS + i + 1)) != 0)
+        return 1;
     for (int i = 0; i < THREADS; i++)
       if (pthread_join(threads[i], NULL) != 0) return 1;
   }

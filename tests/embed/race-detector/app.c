@@ -1,4 +1,5 @@
-/* Threads that record while another one starts, stops, clears and dumps: a program under a race detector, which sees this code and nothing of prof's. */
+/* Threads that record while another one starts, stops, clears and dumps: a program under a race
+   detector, which sees this code and nothing of prof's. */
 #define _GNU_SOURCE
 #include <prof/memory.h>
 #include <prof/profiler.h>

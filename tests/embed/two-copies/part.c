@@ -1,4 +1,5 @@
-/* A library that somebody instrumented; how prof comes into it is the test's affair. PART is its name. */
+/* A library that somebody instrumented; how prof comes into it is the test's affair. PART is its
+   name. */
 #include <prof/profiler.h>
 
 #define TEXT_OF(word) #word
@@ -17,7 +18,8 @@ SHOWN const char *NAME(PART, reason)(void);
 int NAME(PART, start)(void) { return prof_start(1); }
 
 void NAME(PART, work)(int times) {
-  for (int i = 0; i < times; i++) WITH_BASE_PROFILER(PROF_HOST, TEXT(PART), "part", PROF_NO_ARGS, {});
+  for (int i = 0; i < times; i++)
+    WITH_BASE_PROFILER(PROF_HOST, TEXT(PART), "part", PROF_NO_ARGS, {});
 }
 
 /* What its profiler has recorded. */

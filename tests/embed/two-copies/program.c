@@ -1,6 +1,7 @@
 /* Runs two parts and prints what their profilers counted. usage:
      program           linked with both; records by the environment, or not at all
-     program start     the same; each part starts its profiler, and the first stops before the second
+     program start     the same; each part starts its profiler, and the first stops before the
+                       second
      program A.so global|local B.so     the same with parts that are opened
    Built with LINKED it knows the parts at link time. */
 #include <dlfcn.h>
@@ -18,10 +19,10 @@ typedef struct part {
 } part;
 
 #ifdef LINKED
-#define DECLARE(name)                                                                                               \
-  int name##_start(void), name##_stop(void), name##_dump(const char *path);                                         \
-  void name##_work(int times);                                                                                      \
-  uint64_t name##_count(void);                                                                                      \
+#define DECLARE(name)                                                       \
+  int name##_start(void), name##_stop(void), name##_dump(const char *path); \
+  void name##_work(int times);                                              \
+  uint64_t name##_count(void);                                              \
   const char *name##_reason(void);
 DECLARE(one)
 DECLARE(two)
@@ -67,7 +68,9 @@ int main(int argc, char **argv) {
 #ifndef LINKED
   if (argc != 4) return 2;
   part opened_one, opened_two;
-  if (!open_part(&opened_one, "one", argv[1], strcmp(argv[2], "global") == 0 ? RTLD_GLOBAL : RTLD_LOCAL)) return 1;
+  if (!open_part(&opened_one, "one", argv[1],
+                 strcmp(argv[2], "global") == 0 ? RTLD_GLOBAL : RTLD_LOCAL))
+    return 1;
   if (!open_part(&opened_two, "two", argv[3], RTLD_LOCAL)) return 1;
   one = opened_one;
   two = opened_two;

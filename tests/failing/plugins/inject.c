@@ -1,5 +1,6 @@
-/* Stands in front of the C library (LD_PRELOAD) and fails the nth call of one function, among the calls of threads that are armed: see
-   inject.h. The host arms itself only around what it asks of prof, so that what fails is prof's and never its own. glibc only. */
+/* Stands in front of the C library (LD_PRELOAD) and fails the nth call of one function, among the
+   calls of threads that are armed: see inject.h. The host arms itself only around what it asks of
+   prof, so that what fails is prof's and never its own. glibc only. */
 #define _GNU_SOURCE
 #include "../inject.h"
 
@@ -33,11 +34,10 @@ extern void *__libc_memalign(size_t alignment, size_t bytes);
 
 inject_begin_function inject_begin;
 inject_arm_function inject_arm;
-int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *module);
+int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
+                      void *module);
 
-static struct {
-  inject_plan *plan;
-} own;
+static struct { inject_plan *plan; } own;
 static __thread int is_armed __attribute__((tls_model("initial-exec")));
 
 void inject_begin(inject_plan *plan) { own.plan = plan; }
@@ -48,7 +48,9 @@ static bool fails(inject_function function) {
   inject_plan *const plan = own.plan;
   if (!is_armed || !plan) return false;
   const uint64_t number = __atomic_add_fetch(&plan->counts[function], 1, __ATOMIC_RELAXED);
-  if (plan->nth == 0 || plan->function != function || (plan->is_lasting ? number < plan->nth : number != plan->nth)) return false;
+  if (plan->nth == 0 || plan->function != function ||
+      (plan->is_lasting ? number < plan->nth : number != plan->nth))
+    return false;
   __atomic_add_fetch(&plan->failed_count, 1, __ATOMIC_RELAXED);
   if (plan->error != INJECT_SHORT) errno = plan->error;
   return true;
@@ -68,9 +70,15 @@ static bool is_short(void) { return own.plan->error == INJECT_SHORT; }
 /* ---- memory ---- */
 
 void *malloc(size_t bytes) { return fails(INJECT_malloc) ? NULL : __libc_malloc(bytes); }
-void *calloc(size_t count, size_t bytes) { return fails(INJECT_calloc) ? NULL : __libc_calloc(count, bytes); }
-void *realloc(void *memory, size_t bytes) { return fails(INJECT_realloc) ? NULL : __libc_realloc(memory, bytes); }
-void *aligned_alloc(size_t alignment, size_t bytes) { return fails(INJECT_aligned_alloc) ? NULL : __libc_memalign(alignment, bytes); }
+void *calloc(size_t count, size_t bytes) {
+  return fails(INJECT_calloc) ? NULL : __libc_calloc(count, bytes);
+}
+void *realloc(void *memory, size_t bytes) {
+  return fails(INJECT_realloc) ? NULL : __libc_realloc(memory, bytes);
+}
+void *aligned_alloc(size_t alignment, size_t bytes) {
+  return fails(INJECT_aligned_alloc) ? NULL : __libc_memalign(alignment, bytes);
+}
 
 void *mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset) {
   return fails(INJECT_mmap) ? MAP_FAILED : REAL(mmap)(at, bytes, protection, flags, fd, offset);
@@ -84,13 +92,21 @@ void *mremap(void *at, size_t bytes, size_t new_bytes, int flags, ...) {
   return fails(INJECT_mremap) ? MAP_FAILED : REAL(mremap)(at, bytes, new_bytes, flags, to);
 }
 
-int mprotect(void *at, size_t bytes, int protection) { return fails(INJECT_mprotect) ? -1 : REAL(mprotect)(at, bytes, protection); }
-int madvise(void *at, size_t bytes, int advice) { return fails(INJECT_madvise) ? -1 : REAL(madvise)(at, bytes, advice); }
-int mincore(void *at, size_t bytes, unsigned char *to) { return fails(INJECT_mincore) ? -1 : REAL(mincore)(at, bytes, to); }
+int mprotect(void *at, size_t bytes, int protection) {
+  return fails(INJECT_mprotect) ? -1 : REAL(mprotect)(at, bytes, protection);
+}
+int madvise(void *at, size_t bytes, int advice) {
+  return fails(INJECT_madvise) ? -1 : REAL(madvise)(at, bytes, advice);
+}
+int mincore(void *at, size_t bytes, unsigned char *to) {
+  return fails(INJECT_mincore) ? -1 : REAL(mincore)(at, bytes, to);
+}
 
 /* ---- files by name ---- */
 
-static mode_t mode_of(int flags, va_list more) { return flags & (O_CREAT | (O_TMPFILE & ~O_DIRECTORY)) ? (mode_t)va_arg(more, int) : 0; }
+static mode_t mode_of(int flags, va_list more) {
+  return flags & (O_CREAT | (O_TMPFILE & ~O_DIRECTORY)) ? (mode_t)va_arg(more, int) : 0;
+}
 
 int open(const char *path, int flags, ...) {
   va_list more;
@@ -109,13 +125,21 @@ int openat(int folder, const char *path, int flags, ...) {
 }
 
 DIR *opendir(const char *path) { return fails(INJECT_opendir) ? NULL : REAL(opendir)(path); }
-int access(const char *path, int mode) { return fails(INJECT_access) ? -1 : REAL(access)(path, mode); }
-int stat(const char *path, struct stat *to) { return fails(INJECT_stat) ? -1 : REAL(stat)(path, to); }
-int lstat(const char *path, struct stat *to) { return fails(INJECT_lstat) ? -1 : REAL(lstat)(path, to); }
+int access(const char *path, int mode) {
+  return fails(INJECT_access) ? -1 : REAL(access)(path, mode);
+}
+int stat(const char *path, struct stat *to) {
+  return fails(INJECT_stat) ? -1 : REAL(stat)(path, to);
+}
+int lstat(const char *path, struct stat *to) {
+  return fails(INJECT_lstat) ? -1 : REAL(lstat)(path, to);
+}
 int fstatat(int folder, const char *path, struct stat *to, int flags) {
   return fails(INJECT_fstatat) ? -1 : REAL(fstatat)(folder, path, to, flags);
 }
-int statfs(const char *path, struct statfs *to) { return fails(INJECT_statfs) ? -1 : REAL(statfs)(path, to); }
+int statfs(const char *path, struct statfs *to) {
+  return fails(INJECT_statfs) ? -1 : REAL(statfs)(path, to);
+}
 int linkat(int from, const char *old, int to, const char *fresh, int flags) {
   return fails(INJECT_linkat) ? -1 : REAL(linkat)(from, old, to, fresh, flags);
 }
@@ -123,12 +147,18 @@ int renameat(int from, const char *old, int to, const char *fresh) {
   return fails(INJECT_renameat) ? -1 : REAL(renameat)(from, old, to, fresh);
 }
 
-int rename(const char *old, const char *fresh) { return fails(INJECT_rename) ? -1 : REAL(rename)(old, fresh); }
+int rename(const char *old, const char *fresh) {
+  return fails(INJECT_rename) ? -1 : REAL(rename)(old, fresh);
+}
 
 /* ---- streams ---- */
 
-FILE *fopen(const char *path, const char *how) { return fails(INJECT_fopen) ? NULL : REAL(fopen)(path, how); }
-FILE *open_memstream(char **text, size_t *bytes) { return fails(INJECT_open_memstream) ? NULL : REAL(open_memstream)(text, bytes); }
+FILE *fopen(const char *path, const char *how) {
+  return fails(INJECT_fopen) ? NULL : REAL(fopen)(path, how);
+}
+FILE *open_memstream(char **text, size_t *bytes) {
+  return fails(INJECT_open_memstream) ? NULL : REAL(open_memstream)(text, bytes);
+}
 int fputs(const char *text, FILE *to) { return fails(INJECT_fputs) ? EOF : REAL(fputs)(text, to); }
 
 /* As close(): it is closed, and what had been written is said to be lost. */
@@ -140,13 +170,19 @@ int fclose(FILE *stream) {
 /* ---- open files ---- */
 
 int fstat(int fd, struct stat *to) { return fails(INJECT_fstat) ? -1 : REAL(fstat)(fd, to); }
-int fstatfs(int fd, struct statfs *to) { return fails(INJECT_fstatfs) ? -1 : REAL(fstatfs)(fd, to); }
+int fstatfs(int fd, struct statfs *to) {
+  return fails(INJECT_fstatfs) ? -1 : REAL(fstatfs)(fd, to);
+}
 int fallocate(int fd, int mode, off_t offset, off_t bytes) {
   return fails(INJECT_fallocate) ? -1 : REAL(fallocate)(fd, mode, offset, bytes);
 }
-int ftruncate(int fd, off_t bytes) { return fails(INJECT_ftruncate) ? -1 : REAL(ftruncate)(fd, bytes); }
+int ftruncate(int fd, off_t bytes) {
+  return fails(INJECT_ftruncate) ? -1 : REAL(ftruncate)(fd, bytes);
+}
 int flock(int fd, int operation) { return fails(INJECT_flock) ? -1 : REAL(flock)(fd, operation); }
-off_t lseek(int fd, off_t offset, int whence) { return fails(INJECT_lseek) ? -1 : REAL(lseek)(fd, offset, whence); }
+off_t lseek(int fd, off_t offset, int whence) {
+  return fails(INJECT_lseek) ? -1 : REAL(lseek)(fd, offset, whence);
+}
 
 int fcntl(int fd, int command, ...) {
   va_list more;
@@ -202,12 +238,15 @@ static void *work_armed(void *start) {
   return what.work(what.context);
 }
 
-int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*work)(void *), void *context) {
+int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*work)(void *),
+                   void *context) {
   if (!is_armed) return REAL(pthread_create)(thread, attributes, work, context);
   if (fails(INJECT_pthread_create)) return own.plan->error;
   thread_start *const start = __libc_malloc(sizeof *start);
   *start = (thread_start){work, context};
-  is_armed = 0; /* the C library's own mmap for the stack is behind us; its memory for the thread's variables is not */
+  /* the C library's own mmap for the stack is behind us; its memory for the thread's variables is
+     not */
+  is_armed = 0;
   const int error = REAL(pthread_create)(thread, attributes, work_armed, start);
   is_armed = 1;
   if (error) free(start);
@@ -215,14 +254,18 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*
 }
 
 int pthread_key_create(pthread_key_t *key, void (*destroy)(void *)) {
-  return fails(INJECT_pthread_key_create) ? own.plan->error : REAL(pthread_key_create)(key, destroy);
+  return fails(INJECT_pthread_key_create) ? own.plan->error
+                                          : REAL(pthread_key_create)(key, destroy);
 }
 
-int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *module) {
-  return fails(INJECT_register_atfork) ? own.plan->error : REAL(__register_atfork)(prepare, parent, child, module);
+int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
+                      void *module) {
+  return fails(INJECT_register_atfork) ? own.plan->error
+                                       : REAL(__register_atfork)(prepare, parent, child, module);
 }
 
-/* Without a file there is also no library: dlerror() then has nothing to say, as after a call that failed twice. */
+/* Without a file there is also no library: dlerror() then has nothing to say, as after a call that
+   failed twice. */
 void *dlopen(const char *name, int flags) {
   if (!fails(INJECT_dlopen)) return REAL(dlopen)(name, flags);
   return REAL(dlopen)("/nonexistent/library.so", flags);

@@ -1,6 +1,7 @@
-/* Reads the bytes of a capture straight from src/core/layout.h: an oracle that shares no line with src/trace. It believes nothing:
-   whatever the layout does not allow is a fault, told with its offset. The bytes must stand still meanwhile: a stopped process's, a
-   dead one's, or a copy. A header only, since each test is one file. */
+/* Reads the bytes of a capture straight from src/core/layout.h: an oracle that shares no line with
+   src/trace. It believes nothing: whatever the layout does not allow is a fault, told with its
+   offset. The bytes must stand still meanwhile: a stopped process's, a dead one's, or a copy. A
+   header only, since each test is one file. */
 #ifndef PROF_TESTS_ARENA_CHECK_H
 #define PROF_TESTS_ARENA_CHECK_H
 
@@ -48,7 +49,7 @@ typedef struct arena_seen {
   uint64_t lost[PROF_I_LOSS_WORDS]; /* slots and ledger */
   uint64_t deep;
   uint64_t meta_sum; /* over all words of the meta extents: has one changed? */
-  char fault[256]; /* the first thing that cannot be; "" when there is none */
+  char fault[256];   /* the first thing that cannot be; "" when there is none */
 } arena_seen;
 
 enum { ARENA_SITES_MAX = 4096 };
@@ -60,13 +61,16 @@ typedef struct arena_text {
 typedef struct arena_view {
   const char *bytes;
   uint64_t count;
-  void (*record)(void *context, const arena_record *record); /* threads' records; each thread's in the order of time */
+  /* threads' records; each thread's in the order of time */
+  void (*record)(void *context, const arena_record *record);
   void (*open)(void *context, const arena_open *open);
   void (*slot)(void *context, const prof_i_slot *slot);
   void *context;
-  arena_text names[ARENA_SITES_MAX], categories[ARENA_SITES_MAX]; /* of the sites, filled by arena_walk() */
-  uint64_t schemas;                                               /* known: 1..schemas */
-  struct arena_chunk *chunks;                                     /* arena_walk()'s own; arena_forget() gives them back */
+  /* of the sites, filled by arena_walk() */
+  arena_text names[ARENA_SITES_MAX], categories[ARENA_SITES_MAX];
+  uint64_t schemas; /* known: 1..schemas */
+  /* arena_walk()'s own; arena_forget() gives them back */
+  struct arena_chunk *chunks;
   size_t chunk_count, chunk_room;
 } arena_view;
 
@@ -74,7 +78,8 @@ typedef struct arena_chunk {
   uint64_t offset, sequence;
 } arena_chunk;
 
-static inline void arena_fault(arena_seen *seen, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static inline void arena_fault(arena_seen *seen, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 static inline void arena_fault(arena_seen *seen, const char *format, ...) {
   va_list values;
   if (seen->fault[0]) return;
@@ -83,25 +88,31 @@ static inline void arena_fault(arena_seen *seen, const char *format, ...) {
   va_end(values);
 }
 
-static inline const prof_i_header *arena_header(const arena_view *view) { return (const prof_i_header *)view->bytes; }
+static inline const prof_i_header *arena_header(const arena_view *view) {
+  return (const prof_i_header *)view->bytes;
+}
 static inline bool arena_is_made(const arena_view *view) {
   return view->count >= PROF_I_HEADER_BYTES && arena_header(view)->magic == PROF_I_MAGIC;
 }
 
 /* ---- heads ---- */
 
-static inline const prof_i_head *arena_head_at(const arena_view *view, uint64_t offset, arena_seen *seen) {
+static inline const prof_i_head *arena_head_at(const arena_view *view, uint64_t offset,
+                                               arena_seen *seen) {
   const prof_i_head *const head = (const prof_i_head *)(view->bytes + offset);
   if (head->magic == 0) return NULL;
   if (head->magic != PROF_I_EXTENT_MAGIC)
     arena_fault(seen, "offset %llu: magic %x", (unsigned long long)offset, head->magic);
   else if (head->check != (offset ^ head->bytes ^ (uint64_t)head->kind ^ PROF_I_MAGIC))
     arena_fault(seen, "offset %llu: the head's check does not fit it", (unsigned long long)offset);
-  else if (head->bytes == 0 || head->bytes % PROF_I_UNIT_BYTES || head->bytes > view->count - offset)
-    arena_fault(seen, "offset %llu: extent of %llu bytes, %llu are left", (unsigned long long)offset,
-                (unsigned long long)head->bytes, (unsigned long long)(view->count - offset));
+  else if (head->bytes == 0 || head->bytes % PROF_I_UNIT_BYTES ||
+           head->bytes > view->count - offset)
+    arena_fault(seen, "offset %llu: extent of %llu bytes, %llu are left",
+                (unsigned long long)offset, (unsigned long long)head->bytes,
+                (unsigned long long)(view->count - offset));
   else if (head->generation < 1 || head->generation > PROF_I_GENERATION_MASK)
-    arena_fault(seen, "offset %llu: generation %llu", (unsigned long long)offset, (unsigned long long)head->generation);
+    arena_fault(seen, "offset %llu: generation %llu", (unsigned long long)offset,
+                (unsigned long long)head->generation);
   else
     return head;
   return NULL;
@@ -111,7 +122,8 @@ static inline const prof_i_head *arena_head_at(const arena_view *view, uint64_t 
 
 typedef enum arena_place { ARENA_COMMITTED, ARENA_FILLER, ARENA_UNFINISHED } arena_place;
 
-static inline arena_place arena_look(const uint64_t *word, uint64_t generation, uint64_t *slots_out) {
+static inline arena_place arena_look(const uint64_t *word, uint64_t generation,
+                                     uint64_t *slots_out) {
   const uint64_t first = word[0];
   const uint64_t pending = first >> PROF_I_PENDING_SLOTS_SHIFT & 0xffff;
   *slots_out = 1;
@@ -124,8 +136,10 @@ static inline arena_place arena_look(const uint64_t *word, uint64_t generation, 
   return first >> PROF_I_FILLER_BIT & 1 ? ARENA_FILLER : ARENA_UNFINISHED;
 }
 
-/* Takes a text at word `at` of a record; returns the word behind it, or 0 when it reaches past the end. */
-static inline uint64_t arena_take_text(const uint64_t *words, uint64_t at, uint64_t end, const char **data, uint64_t *bytes) {
+/* Takes a text at word `at` of a record; returns the word behind it, or 0 when it reaches past the
+   end. */
+static inline uint64_t arena_take_text(const uint64_t *words, uint64_t at, uint64_t end,
+                                       const char **data, uint64_t *bytes) {
   if (at >= end) return 0;
   *bytes = words[at];
   *data = (const char *)(words + at + 1);
@@ -156,7 +170,8 @@ static inline bool arena_read_long(const uint64_t *words, uint64_t end, arena_re
   if (record->flags & PROF_I_FLAG_DEVICE) at++;
   if (record->flags & PROF_I_FLAG_STREAM) at++;
   if (record->flags & PROF_I_FLAG_LONG) record->duration = words[at++];
-  if (record->flags & PROF_I_FLAG_NAME && !(at = arena_take_text(words, at, end, &record->name, &record->name_bytes)))
+  if (record->flags & PROF_I_FLAG_NAME &&
+      !(at = arena_take_text(words, at, end, &record->name, &record->name_bytes)))
     return false;
   if (record->flags & PROF_I_FLAG_CATEGORY &&
       !(at = arena_take_text(words, at, end, &record->category, &record->category_bytes)))
@@ -173,7 +188,8 @@ typedef struct arena_chunk_walk {
   bool is_taken; /* a ring is about to overwrite it */
 } arena_chunk_walk;
 
-static inline void arena_take_record(arena_chunk_walk *walk, const uint64_t *words, uint64_t slots) {
+static inline void arena_take_record(arena_chunk_walk *walk, const uint64_t *words,
+                                     uint64_t slots) {
   const arena_view *const view = walk->view;
   arena_record record = {.start = words[0] >> 4,
                          .duration = words[1] >> PROF_I_DURATION_SHIFT,
@@ -190,8 +206,10 @@ static inline void arena_take_record(arena_chunk_walk *walk, const uint64_t *wor
     const bool is_known = (record.kind >= PROF_I_KIND_SCOPE && record.kind <= PROF_I_KIND_STEP) ||
                           record.kind == PROF_I_KIND_TEXT;
     if (!is_known || !arena_read_long(words, slots * 2, &record)) {
-      arena_fault(walk->seen, "offset %llu: a long record of kind %u, flags %x, %llu slots does not hold together",
-                  (unsigned long long)record.offset, record.kind, record.flags, (unsigned long long)slots);
+      arena_fault(
+          walk->seen,
+          "offset %llu: a long record of kind %u, flags %x, %llu slots does not hold together",
+          (unsigned long long)record.offset, record.kind, record.flags, (unsigned long long)slots);
       return;
     }
   }
@@ -216,7 +234,8 @@ static inline void arena_count_gone(const prof_i_head *head, arena_seen *seen) {
   seen->lost[PROF_LOSS_CLEARED] += head->gone[head->sequence & 1][PROF_I_GONE_CLEARED];
 }
 
-static inline void arena_walk_chunk(const arena_view *view, const prof_i_head *chunk, arena_seen *seen) {
+static inline void arena_walk_chunk(const arena_view *view, const prof_i_head *chunk,
+                                    arena_seen *seen) {
   const uint64_t end = arena_claimed(chunk);
   arena_chunk_walk walk = {view, seen, 0, chunk->state == PROF_I_CHUNK_TAKEN};
   arena_count_gone(chunk, seen);
@@ -230,8 +249,10 @@ static inline void arena_walk_chunk(const arena_view *view, const prof_i_head *c
     const unsigned long long offset = (unsigned long long)((const char *)words - view->bytes);
     const arena_place place = arena_look(words, chunk->generation, &slots);
     if (slots == 0 || (place != ARENA_UNFINISHED && at + slots * 16 > end)) {
-      arena_fault(seen, "offset %llu: a record of %llu slots, %llu bytes of its chunk are claimed behind it", offset,
-                  (unsigned long long)slots, (unsigned long long)(end - at));
+      arena_fault(
+          seen,
+          "offset %llu: a record of %llu slots, %llu bytes of its chunk are claimed behind it",
+          offset, (unsigned long long)slots, (unsigned long long)(end - at));
       return;
     }
     if (place == ARENA_UNFINISHED) seen->unfinished++;
@@ -245,9 +266,11 @@ static inline void arena_walk_chunk(const arena_view *view, const prof_i_head *c
 
 /* ---- slots ---- */
 
-static inline void arena_walk_opens(const arena_view *view, const prof_i_slot *slot, arena_seen *seen) {
+static inline void arena_walk_opens(const arena_view *view, const prof_i_slot *slot,
+                                    arena_seen *seen) {
   const unsigned long long offset = (unsigned long long)((const char *)slot - view->bytes);
-  if (slot->depth > PROF_I_OPEN_COUNT) arena_fault(seen, "slot %llu: depth %llu", offset, (unsigned long long)slot->depth);
+  if (slot->depth > PROF_I_OPEN_COUNT)
+    arena_fault(seen, "slot %llu: depth %llu", offset, (unsigned long long)slot->depth);
   if (slot->depth > PROF_I_OPEN_COUNT)
     arena_fault(seen, "slot %llu: the depth is %llu", offset, (unsigned long long)slot->depth);
   for (uint64_t i = 0; i <= PROF_I_OPEN_COUNT; i++) {
@@ -255,19 +278,23 @@ static inline void arena_walk_opens(const arena_view *view, const prof_i_slot *s
     if (!prof_i_open_stands(ticks)) continue;
     if (i <= slot->depth && !prof_i_slot_stands(slot, slot->ledger, i)) continue;
     if (i == 0 || i > slot->depth) {
-      arena_fault(seen, "slot %llu: entry %llu is open, but the depth is %llu", offset, (unsigned long long)i,
-                  (unsigned long long)slot->depth);
+      arena_fault(seen, "slot %llu: entry %llu is open, but the depth is %llu", offset,
+                  (unsigned long long)i, (unsigned long long)slot->depth);
       continue;
     }
-    arena_open open = {
-        .start = ticks >> 4, .site = (uint32_t)(what >> 4 & PROF_I_SITE_COUNT_MAX), .thread = slot->serial, .index = i};
+    arena_open open = {.start = ticks >> 4,
+                       .site = (uint32_t)(what >> 4 & PROF_I_SITE_COUNT_MAX),
+                       .thread = slot->serial,
+                       .index = i};
     if (what & PROF_I_OPEN_TYPE) {
       const uint64_t from = what >> 24 & 0xffffff;
       open.payload_words = what >> 48;
       open.payload = (const uint64_t *)((const char *)slot + from);
-      if (from % 8 || from < PROF_I_TEXT_OFFSET || from + open.payload_words * 8 > PROF_I_TEXT_END || !open.payload_words) {
-        arena_fault(seen, "slot %llu: entry %llu has its payload at %llu, %llu words", offset, (unsigned long long)i,
-                    (unsigned long long)from, (unsigned long long)open.payload_words);
+      if (from % 8 || from < PROF_I_TEXT_OFFSET ||
+          from + open.payload_words * 8 > PROF_I_TEXT_END || !open.payload_words) {
+        arena_fault(seen, "slot %llu: entry %llu has its payload at %llu, %llu words", offset,
+                    (unsigned long long)i, (unsigned long long)from,
+                    (unsigned long long)open.payload_words);
         continue;
       }
     }
@@ -276,7 +303,8 @@ static inline void arena_walk_opens(const arena_view *view, const prof_i_slot *s
   }
 }
 
-static inline void arena_walk_slot(const arena_view *view, const prof_i_slot *slot, arena_seen *seen) {
+static inline void arena_walk_slot(const arena_view *view, const prof_i_slot *slot,
+                                   arena_seen *seen) {
   seen->slots++;
   arena_count_gone(&slot->head, seen);
   for (int i = 0; i < PROF_I_LOSS_WORDS; i++)
@@ -298,7 +326,8 @@ static inline arena_text arena_name(const arena_view *view, const arena_record *
   return (arena_text){NULL, 0};
 }
 
-static inline void arena_take_site(arena_view *view, const uint64_t *words, uint64_t slots, arena_seen *seen) {
+static inline void arena_take_site(arena_view *view, const uint64_t *words, uint64_t slots,
+                                   arena_seen *seen) {
   const uint64_t site = words[1] >> 4 & PROF_I_SITE_COUNT_MAX;
   arena_text name, category;
   uint64_t at = arena_take_text(words, 4, slots * 2, &name.data, &name.bytes);
@@ -314,19 +343,22 @@ static inline void arena_take_site(arena_view *view, const uint64_t *words, uint
 static inline void arena_walk_meta(arena_view *view, const prof_i_head *meta, arena_seen *seen) {
   const uint64_t end = arena_claimed(meta);
   const uint64_t *const first = (const uint64_t *)meta;
-  for (uint64_t i = PROF_I_HEAD_BYTES / 8; i < end / 8; i++) seen->meta_sum = seen->meta_sum * 31 + first[i];
+  for (uint64_t i = PROF_I_HEAD_BYTES / 8; i < end / 8; i++)
+    seen->meta_sum = seen->meta_sum * 31 + first[i];
   for (uint64_t at = PROF_I_HEAD_BYTES, slots; at < end; at += slots * 16) {
     const uint64_t *const words = (const uint64_t *)((const char *)meta + at);
     const arena_place place = arena_look(words, meta->generation, &slots);
     if (slots == 0 || (place == ARENA_COMMITTED && at + slots * 16 > end)) {
-      arena_fault(seen, "meta record at %llu: %llu slots", (unsigned long long)((const char *)words - view->bytes),
+      arena_fault(seen, "meta record at %llu: %llu slots",
+                  (unsigned long long)((const char *)words - view->bytes),
                   (unsigned long long)slots);
       return;
     }
     if (place != ARENA_COMMITTED) continue;
     const uint32_t kind = (uint32_t)(words[2] >> 16 & 0xff);
     if (kind == PROF_I_KIND_SITE) arena_take_site(view, words, slots, seen);
-    if (kind == PROF_I_KIND_SCHEMA && (words[3] & 0xffffffff) > view->schemas) view->schemas = words[3] & 0xffffffff;
+    if (kind == PROF_I_KIND_SCHEMA && (words[3] & 0xffffffff) > view->schemas)
+      view->schemas = words[3] & 0xffffffff;
   }
 }
 
@@ -348,7 +380,8 @@ static inline void arena_note_chunk(arena_view *view, uint64_t offset, uint64_t 
 
 /* Sites, which records name, are read at once; chunks are noted. */
 static inline void arena_walk_extents(arena_view *view, arena_seen *seen) {
-  for (uint64_t at = PROF_I_FIRST_UNIT_OFFSET; at + PROF_I_HEAD_BYTES <= view->count && !seen->fault[0];) {
+  for (uint64_t at = PROF_I_FIRST_UNIT_OFFSET;
+       at + PROF_I_HEAD_BYTES <= view->count && !seen->fault[0];) {
     const prof_i_head *const head = arena_head_at(view, at, seen);
     const uint64_t offset = at;
     at += head ? head->bytes : PROF_I_UNIT_BYTES;
@@ -366,7 +399,8 @@ static inline bool arena_walk(arena_view *view, arena_seen *seen_out) {
   for (int i = 0; i < PROF_I_LOSS_WORDS; i++) seen->lost[i] = header->unplaced[i];
   view->chunk_count = 0;
   arena_walk_extents(view, seen);
-  if (view->chunk_count) qsort(view->chunks, view->chunk_count, sizeof *view->chunks, arena_by_sequence);
+  if (view->chunk_count)
+    qsort(view->chunks, view->chunk_count, sizeof *view->chunks, arena_by_sequence);
   for (size_t i = 0; i < view->chunk_count && !seen->fault[0]; i++) {
     const prof_i_head *const head = (const prof_i_head *)(view->bytes + view->chunks[i].offset);
     if (head->kind == PROF_I_EXTENT_SLOT)

@@ -18,10 +18,8 @@ static prof_pool *kept_pool, *checked_pool;
 static char output[CAPTURE_PATH_MAX];
 
 static int start_to(const char *path, uint64_t mib, uint32_t helper_thread) {
-  const prof_options options = {.size = sizeof options,
-                                .path = path,
-                                .cap_bytes = mib << 20,
-                                .helper_thread = helper_thread};
+  const prof_options options = {
+      .size = sizeof options, .path = path, .cap_bytes = mib << 20, .helper_thread = helper_thread};
   return prof_start_with(&options);
 }
 

@@ -1,5 +1,6 @@
-/* A folder of its own for a test, and the capture files that a child leaves or makes there, mapped as the child's stores make them: the
-   parent sees the same pages. A header only, since each test is one file. */
+/* A folder of its own for a test, and the capture files that a child leaves or makes there, mapped
+   as the child's stores make them: the parent sees the same pages. A header only, since each test
+   is one file. */
 #ifndef PROF_TESTS_CAPTURES_H
 #define PROF_TESTS_CAPTURES_H
 
@@ -29,7 +30,9 @@ static struct {
 /* On disk, or, for children by the thousand, in memory where there is such a place. */
 static inline bool captures_make_folder(bool in_memory) {
   const char *const set = getenv("TMPDIR");
-  const char *const root = in_memory && access("/dev/shm", W_OK) == 0 ? "/dev/shm" : set && *set ? set : "/tmp";
+  const char *const root = in_memory && access("/dev/shm", W_OK) == 0 ? "/dev/shm"
+                           : set && *set                              ? set
+                                                                      : "/tmp";
   snprintf(captures.folder, sizeof captures.folder, "%s/prof-fault-XXXXXX", root);
   return mkdtemp(captures.folder) != NULL;
 }
@@ -43,9 +46,11 @@ static inline const char *captures_path(const char *name) {
 static inline void capture_add(const char *name) {
   for (size_t i = 0; i < captures.count; i++)
     if (strcmp(captures.names[i], name) == 0) return;
-  const int file = captures.count < CAPTURES_MAX ? open(captures_path(name), O_RDONLY | O_CLOEXEC) : -1;
+  const int file =
+      captures.count < CAPTURES_MAX ? open(captures_path(name), O_RDONLY | O_CLOEXEC) : -1;
   if (file < 0) return;
-  void *const at = mmap(NULL, capture_mapping_bytes, PROT_READ, MAP_SHARED | MAP_NORESERVE, file, 0);
+  void *const at =
+      mmap(NULL, capture_mapping_bytes, PROT_READ, MAP_SHARED | MAP_NORESERVE, file, 0);
   if (at == MAP_FAILED) {
     close(file);
     return;

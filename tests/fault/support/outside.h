@@ -69,8 +69,8 @@ static inline void outside_list(const prof_trace *trace, prof_change_reason reas
     prof_trace_change change = {.size = sizeof change};
     prof_trace_change_get(trace, i, &change);
     if (change.kind != PROF_CHANGE_LEVEL || change.reason != reason) continue;
-    to->items[to->count++] = (outside_change){change.level_before, change.level_after,
-                                              info.start_ns + change.at_ns};
+    to->items[to->count++] =
+        (outside_change){change.level_before, change.level_after, info.start_ns + change.at_ns};
   }
 }
 
@@ -103,8 +103,12 @@ static inline void outside_do(outside_page *page) {
     case OUTSIDE_SET:
       page->status = prof_trace_set_level(page->capture, page->level, &page->before);
       break;
-    case OUTSIDE_COMMAND: page->status = outside_run_command(page); break;
-    case OUTSIDE_READ: outside_read(page->capture, &page->seen); break;
+    case OUTSIDE_COMMAND:
+      page->status = outside_run_command(page);
+      break;
+    case OUTSIDE_READ:
+      outside_read(page->capture, &page->seen);
+      break;
   }
 }
 
@@ -123,8 +127,8 @@ static inline bool outside_begin(void) {
   int asks[2], answers[2];
   char own_path[PATH_MAX];
   const ssize_t bytes = readlink("/proc/self/exe", own_path, sizeof own_path - 1);
-  void *const page = mmap(NULL, sizeof *outside.page, PROT_READ | PROT_WRITE,
-                          MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  void *const page =
+      mmap(NULL, sizeof *outside.page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (bytes <= 0 || page == MAP_FAILED) return false;
   own_path[bytes] = '\0';
   for (int up = 0; up < 3; up++) *strrchr(own_path, '/') = '\0'; /* build/tests/stress/oracle */

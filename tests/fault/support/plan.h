@@ -1,12 +1,15 @@
-/* What a traced child announces, in a page shared with its parent, and the judgement of a capture against it. Each scope says when it
-   is about to begin, has begun, is about to end and has ended; at any instruction between, the capture must fit:
+/* What a traced child announces, in a page shared with its parent, and the judgement of a capture
+   against it. Each scope says when it is about to begin, has begun, is about to end and has ended;
+   at any instruction between, the capture must fit:
 
      about to begin .. begun        nothing, or open
      begun .. about to end          open, exactly once, and no record
-     about to end .. ended          open, or its record, or both; never neither; but neither, from its begin on, when the arena was full by then
+     about to end .. ended          open, or its record, or both; never neither; but neither,
+                                    from its begin on, when the arena was full by then
      ended                          its record, once; or one more in the counts of what was lost
 
-   and every record carries the name, the values and the times of the scope that it is. Parent and child read one counter. */
+   and every record carries the name, the values and the times of the scope that it is. Parent and
+   child read one counter. */
 #ifndef PROF_TESTS_PLAN_H
 #define PROF_TESTS_PLAN_H
 
@@ -63,11 +66,13 @@ typedef struct plan_page {
   uint32_t skip;         /* the child cannot do this here; reason says why */
   uint32_t is_monotonic; /* ticks are CLOCK_MONOTONIC_RAW's nanoseconds, not the counter's */
   uint32_t handler_runs;
-  uint32_t is_patient;                          /* the child waits until another clock pair is due, and takes that way */
+  /* the child waits until another clock pair is due, and takes that way */
+  uint32_t is_patient;
   uint64_t stop_begun, clear_begun, clear_done; /* ticks */
   uint64_t depth, deep, text_used;              /* of the child's slot when the walk was over */
-  uint64_t trespassed;                          /* claims in a chunk that is another thread's by then */
-  uint64_t forgotten;                           /* chunks that are owned, and no thread's */
+  /* claims in a chunk that is another thread's by then */
+  uint64_t trespassed;
+  uint64_t forgotten; /* chunks that are owned, and no thread's */
   char reason[256];
   plan_log logs[PLAN_LOGS];
 } plan_page;
@@ -90,11 +95,13 @@ static inline uint64_t plan_ticks(void) {
 /* ---- the child's side ---- */
 
 static inline const char *plan_name(uint32_t number) {
-  static const char *const names[PLAN_NAMES] = {"run-time name", "n", "another name, of more than one word",
-                                                "run-time name, \xff\xfe"};
+  static const char *const names[PLAN_NAMES] = {
+      "run-time name", "n", "another name, of more than one word", "run-time name, \xff\xfe"};
   return names[number % PLAN_NAMES];
 }
-static inline const char *plan_text(uint32_t number) { return number % 2 ? "" : "text of an argument"; }
+static inline const char *plan_text(uint32_t number) {
+  return number % 2 ? "" : "text of an argument";
+}
 
 /* Another one for each number, of many lengths. */
 static inline const char *plan_new_text(uint32_t number) {
@@ -137,16 +144,20 @@ static inline volatile plan_log *plan_announce(plan_kind kind) {
     plan_now->ended = plan_ticks();                          \
   } while (0)
 
-static inline void plan_plain(void) { PLAN_SCOPE(PLAN_PLAIN, "plain", "a plain scope", PROF_NO_ARGS, (void)0); }
+static inline void plan_plain(void) {
+  PLAN_SCOPE(PLAN_PLAIN, "plain", "a plain scope", PROF_NO_ARGS, (void)0);
+}
 static inline void plan_named(void) {
   PLAN_SCOPE(PLAN_NAMED, plan_name(plan_now->number), "named",
              PROF_ARGS("number", plan_now->number, "text", plan_text(plan_now->number)), (void)0);
 }
 static inline void plan_values(void) {
-  PLAN_SCOPE(PLAN_VALUES, "values", "values", PROF_ARGS("number", plan_now->number, "text", plan_text(plan_now->number)), (void)0);
+  PLAN_SCOPE(PLAN_VALUES, "values", "values",
+             PROF_ARGS("number", plan_now->number, "text", plan_text(plan_now->number)), (void)0);
 }
 static inline void plan_words(void) {
-  PLAN_SCOPE(PLAN_WORDS, "words", "words", PROF_ARGS("number", plan_now->number, "again", plan_now->number), (void)0);
+  PLAN_SCOPE(PLAN_WORDS, "words", "words",
+             PROF_ARGS("number", plan_now->number, "again", plan_now->number), (void)0);
 }
 static inline void plan_bare_name(void) {
   PLAN_SCOPE(PLAN_BARE_NAME, plan_name(plan_now->number), "a name", PROF_NO_ARGS, (void)0);
@@ -158,8 +169,12 @@ static inline void plan_text_scope(void) {
   PLAN_SCOPE(PLAN_TEXT, "text", "a text", PROF_ARGS("text", plan_new_text(plan_now->number)),
              (void)0);
 }
-static inline void plan_inner(void) { PLAN_SCOPE(PLAN_INNER, "inner", "inner", PROF_NO_ARGS, (void)0); }
-static inline void plan_nested(void) { PLAN_SCOPE(PLAN_OUTER, "outer", "outer", PROF_NO_ARGS, plan_inner()); }
+static inline void plan_inner(void) {
+  PLAN_SCOPE(PLAN_INNER, "inner", "inner", PROF_NO_ARGS, (void)0);
+}
+static inline void plan_nested(void) {
+  PLAN_SCOPE(PLAN_OUTER, "outer", "outer", PROF_NO_ARGS, plan_inner());
+}
 static inline void plan_deep_named(void) {
   PLAN_SCOPE(PLAN_DEEP_NAMED, plan_name(plan_now->number), "deep, named",
              PROF_ARGS("number", plan_now->number, "text", plan_text(plan_now->number)), (void)0);
@@ -168,13 +183,15 @@ static inline void plan_fill(void) { PLAN_SCOPE(PLAN_FILL, "fill", "fill", PROF_
 /* A record of that many bytes: a multiple of 16, from 48 to PLAN_WIDE_BYTES. */
 static inline void plan_wide_fill(uint64_t bytes) {
   const char *const text = plan_wide() + PLAN_WIDE_BYTES - (bytes / 16 * 2 - 5) * 8;
-  PLAN_SCOPE(PLAN_WIDE, "wide", "wide fill", PROF_ARGS("number", plan_now->number, "text", text), (void)0);
+  PLAN_SCOPE(PLAN_WIDE, "wide", "wide fill", PROF_ARGS("number", plan_now->number, "text", text),
+             (void)0);
 }
 
 /* No scope, but one moment: begun stays 0. */
 static inline void plan_instant(void) {
   volatile plan_log *const now = plan_announce(PLAN_INSTANT);
-  PROF_INSTANT(plan_name(now->number), "instant", PROF_ARGS("number", now->number, "text", plan_text(now->number)));
+  PROF_INSTANT(plan_name(now->number), "instant",
+               PROF_ARGS("number", now->number, "text", plan_text(now->number)));
   now->ended = plan_ticks();
 }
 static inline void plan_counter(void) {
@@ -192,7 +209,8 @@ static inline void plan_handler_named(void) {
 
 /* ---- the judgement ---- */
 
-enum { PLAN_SLACK = 256 }; /* ticks: the counter's reads are ordered, but not against everything around them */
+/* ticks: the counter's reads are ordered, but not against everything around them */
+enum { PLAN_SLACK = 256 };
 
 typedef struct plan_judge {
   char fault[512];
@@ -206,7 +224,8 @@ typedef struct plan_judge {
   arena_seen seen;
 } plan_judge;
 
-static inline void plan_fault(plan_judge *judge, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static inline void plan_fault(plan_judge *judge, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 static inline void plan_fault(plan_judge *judge, const char *format, ...) {
   va_list values;
   if (judge->fault[0]) return;
@@ -238,7 +257,8 @@ static inline int plan_find(plan_judge *judge, int kind, uint64_t start) {
 }
 
 /* A name that came before is its site's. */
-static inline void plan_check_name(plan_judge *judge, const volatile plan_log *log, const arena_record *record) {
+static inline void plan_check_name(plan_judge *judge, const volatile plan_log *log,
+                                   const arena_record *record) {
   const arena_text name = arena_name(&judge->view, record);
   if (!name.data || !plan_is(plan_name(log->number), name.data, name.bytes))
     plan_fault(judge, "record at %llu: name '%.*s' instead of '%s'",
@@ -247,23 +267,30 @@ static inline void plan_check_name(plan_judge *judge, const volatile plan_log *l
 }
 
 /* The values of NAMED, WIDE and INSTANT: "number", then "text". */
-static inline void plan_check_values(plan_judge *judge, int kind, const volatile plan_log *log, const arena_record *record) {
+static inline void plan_check_values(plan_judge *judge, int kind, const volatile plan_log *log,
+                                     const arena_record *record) {
   const char *data = NULL;
   uint64_t bytes = 0;
   const uint64_t *const values = record->values;
-  const uint64_t wide_bytes = record->value_words > 1 && values[1] <= PLAN_WIDE_BYTES ? values[1] : 0;
-  const char *const text = kind == PLAN_WIDE ? plan_wide() + PLAN_WIDE_BYTES - wide_bytes : plan_text(log->number);
+  const uint64_t wide_bytes =
+      record->value_words > 1 && values[1] <= PLAN_WIDE_BYTES ? values[1] : 0;
+  const char *const text =
+      kind == PLAN_WIDE ? plan_wide() + PLAN_WIDE_BYTES - wide_bytes : plan_text(log->number);
   if (!record->schema || record->schema > judge->view.schemas)
-    plan_fault(judge, "record at %llu: schema %u of %llu", (unsigned long long)record->offset, record->schema,
-               (unsigned long long)judge->view.schemas);
+    plan_fault(judge, "record at %llu: schema %u of %llu", (unsigned long long)record->offset,
+               record->schema, (unsigned long long)judge->view.schemas);
   else if (record->flags & (PROF_I_FLAG_CUT | PROF_I_FLAG_NO_DETAILS))
-    plan_fault(judge, "record at %llu: flags %x", (unsigned long long)record->offset, record->flags);
+    plan_fault(judge, "record at %llu: flags %x", (unsigned long long)record->offset,
+               record->flags);
   else if (record->value_words < 2 || values[0] != log->number)
-    plan_fault(judge, "record at %llu: number %llu instead of %u", (unsigned long long)record->offset,
+    plan_fault(judge, "record at %llu: number %llu instead of %u",
+               (unsigned long long)record->offset,
                record->value_words ? (unsigned long long)values[0] : 0ull, log->number);
-  else if (!arena_take_text(values, 1, record->value_words, &data, &bytes) || !plan_is(text, data, bytes))
-    plan_fault(judge, "record at %llu: text of %llu bytes '%.40s' instead of '%.40s'", (unsigned long long)record->offset,
-               (unsigned long long)bytes, data ? data : "", text);
+  else if (!arena_take_text(values, 1, record->value_words, &data, &bytes) ||
+           !plan_is(text, data, bytes))
+    plan_fault(judge, "record at %llu: text of %llu bytes '%.40s' instead of '%.40s'",
+               (unsigned long long)record->offset, (unsigned long long)bytes, data ? data : "",
+               text);
   if (kind == PLAN_WIDE || kind == PLAN_VALUES) return;
   plan_check_name(judge, log, record);
 }
@@ -283,7 +310,8 @@ static inline void plan_check_new_text(plan_judge *judge, int kind, const volati
                data ? data : "none", plan_new_text(log->number));
 }
 
-static inline void plan_check_details(plan_judge *judge, int kind, const volatile plan_log *log, const arena_record *record) {
+static inline void plan_check_details(plan_judge *judge, int kind, const volatile plan_log *log,
+                                      const arena_record *record) {
   switch ((plan_kind)kind) {
     case PLAN_NAMED:
     case PLAN_DEEP_NAMED:
@@ -301,14 +329,17 @@ static inline void plan_check_details(plan_judge *judge, int kind, const volatil
       plan_check_new_text(judge, kind, log, record);
       return;
     case PLAN_WORDS:
-      if (record->value_words < 2 || record->values[0] != log->number || record->values[1] != log->number || record->name)
-        plan_fault(judge, "record at %llu: not number %u, twice, and nothing else", (unsigned long long)record->offset, log->number);
+      if (record->value_words < 2 || record->values[0] != log->number ||
+          record->values[1] != log->number || record->name)
+        plan_fault(judge, "record at %llu: not number %u, twice, and nothing else",
+                   (unsigned long long)record->offset, log->number);
       return;
     case PLAN_COUNTER: {
       double value = -1;
       if (record->value_words) memcpy(&value, record->values, sizeof value);
       if (value != log->number)
-        plan_fault(judge, "record at %llu: counter %g instead of %u", (unsigned long long)record->offset, value, log->number);
+        plan_fault(judge, "record at %llu: counter %g instead of %u",
+                   (unsigned long long)record->offset, value, log->number);
       return;
     }
     case PLAN_PLAIN:
@@ -321,18 +352,20 @@ static inline void plan_check_details(plan_judge *judge, int kind, const volatil
       break;
   }
   if (record->flags || record->name || record->value_words)
-    plan_fault(judge, "record at %llu: a plain scope with flags %x, %llu words of values", (unsigned long long)record->offset,
-               record->flags, (unsigned long long)record->value_words);
+    plan_fault(judge, "record at %llu: a plain scope with flags %x, %llu words of values",
+               (unsigned long long)record->offset, record->flags,
+               (unsigned long long)record->value_words);
 }
 
 static inline void plan_see_record(void *context, const arena_record *record) {
   plan_judge *const judge = context;
-  const int kind = plan_kind_of(judge, record->site, (arena_text){record->category, record->category_bytes});
+  const int kind =
+      plan_kind_of(judge, record->site, (arena_text){record->category, record->category_bytes});
   const unsigned long long offset = (unsigned long long)record->offset;
   const int found = kind < 0 ? -1 : plan_find(judge, kind, record->start);
   if (found < 0) {
-    plan_fault(judge, "record at %llu: site %u, start %llu is no scope that was announced", offset, record->site,
-               (unsigned long long)record->start);
+    plan_fault(judge, "record at %llu: site %u, start %llu is no scope that was announced", offset,
+               record->site, (unsigned long long)record->start);
     return;
   }
   const volatile plan_log *const log = &plan.page->logs[found];
@@ -340,20 +373,27 @@ static inline void plan_see_record(void *context, const arena_record *record) {
   const bool is_scope = kind != PLAN_INSTANT && kind != PLAN_COUNTER;
   judge->recorded++;
   if (judge->records[found]++)
-    plan_fault(judge, "record at %llu: '%s' %d stands a second time", offset, plan_categories[kind], found);
+    plan_fault(judge, "record at %llu: '%s' %d stands a second time", offset, plan_categories[kind],
+               found);
   else if (is_scope && (!log->before_end || record->start > log->begun + PLAN_SLACK))
-    plan_fault(judge, "record at %llu: '%s' %d started at %llu; it began between %llu and %llu, its end at %llu", offset,
-               plan_categories[kind], found, (unsigned long long)record->start, (unsigned long long)log->before_begin,
-               (unsigned long long)log->begun, (unsigned long long)log->before_end);
-  else if (end + PLAN_SLACK < log->before_end || end > (log->ended ? log->ended : judge->now) + PLAN_SLACK)
-    plan_fault(judge, "record at %llu: '%s' %d ended at %llu; it did between %llu and %llu", offset, plan_categories[kind],
-               found, (unsigned long long)end, (unsigned long long)log->before_end,
+    plan_fault(
+        judge,
+        "record at %llu: '%s' %d started at %llu; it began between %llu and %llu, its end at %llu",
+        offset, plan_categories[kind], found, (unsigned long long)record->start,
+        (unsigned long long)log->before_begin, (unsigned long long)log->begun,
+        (unsigned long long)log->before_end);
+  else if (end + PLAN_SLACK < log->before_end ||
+           end > (log->ended ? log->ended : judge->now) + PLAN_SLACK)
+    plan_fault(judge, "record at %llu: '%s' %d ended at %llu; it did between %llu and %llu", offset,
+               plan_categories[kind], found, (unsigned long long)end,
+               (unsigned long long)log->before_end,
                (unsigned long long)(log->ended ? log->ended : judge->now));
   else
     plan_check_details(judge, kind, log, record);
   const volatile plan_page *const page = plan.page;
   if (page->clear_done && log->ended && log->ended < page->clear_begun)
-    plan_fault(judge, "record at %llu: '%s' %d had ended before the clear", offset, plan_categories[kind], found);
+    plan_fault(judge, "record at %llu: '%s' %d had ended before the clear", offset,
+               plan_categories[kind], found);
 }
 
 static inline void plan_see_open(void *context, const arena_open *open) {
@@ -362,29 +402,33 @@ static inline void plan_see_open(void *context, const arena_open *open) {
   const int found = kind < 0 ? -1 : plan_find(judge, kind, open->start);
   const volatile plan_log *const log = found < 0 ? NULL : &plan.page->logs[found];
   if (!log || log->ended || (log->begun && open->start > log->begun + PLAN_SLACK))
-    plan_fault(judge, "open entry %llu: site %u, start %llu is no scope that is open", (unsigned long long)open->index,
-               open->site, (unsigned long long)open->start);
+    plan_fault(judge, "open entry %llu: site %u, start %llu is no scope that is open",
+               (unsigned long long)open->index, open->site, (unsigned long long)open->start);
   else if (judge->open[found]++)
-    plan_fault(judge, "open entry %llu: '%s' %d stands open twice", (unsigned long long)open->index, plan_categories[kind],
-               found);
+    plan_fault(judge, "open entry %llu: '%s' %d stands open twice", (unsigned long long)open->index,
+               plan_categories[kind], found);
 }
 
 static inline void plan_check_log(plan_judge *judge, uint32_t i) {
   const volatile plan_log *const log = &plan.page->logs[i];
   const bool is_moment = log->kind == PLAN_INSTANT || log->kind == PLAN_COUNTER;
   const bool is_deep = log->kind == PLAN_DEEP || log->kind == PLAN_DEEP_NAMED;
-  const bool is_late = plan.page->stop_begun != 0 && log->before_begin < plan.page->stop_begun && !log->ended;
+  const bool is_late =
+      plan.page->stop_begun != 0 && log->before_begin < plan.page->stop_begun && !log->ended;
   const char *const what = plan_categories[log->kind];
   if (log->is_off) {
-    if (judge->records[i] || judge->open[i]) plan_fault(judge, "'%s' %u is recorded, but the level was off", what, i);
+    if (judge->records[i] || judge->open[i])
+      plan_fault(judge, "'%s' %u is recorded, but the level was off", what, i);
     return;
   }
   const uint64_t full = arena_is_made(&judge->view) ? arena_header(&judge->view)->full_ticks : 0;
-  const bool is_left_out = full && log->before_begin >= full && log->begun && !judge->open[i]; /* at its begin: the arena was full */
+  /* at its begin: the arena was full */
+  const bool is_left_out = full && log->before_begin >= full && log->begun && !judge->open[i];
   if (log->ended || is_left_out) judge->missing += !judge->records[i];
   if (is_moment || is_deep || log->ended || !log->begun || is_late || is_left_out) return;
   if (!log->before_end && (judge->open[i] != 1 || judge->records[i]))
-    plan_fault(judge, "'%s' %u is open: %u entries, %u records", what, i, judge->open[i], judge->records[i]);
+    plan_fault(judge, "'%s' %u is open: %u entries, %u records", what, i, judge->open[i],
+               judge->records[i]);
   if (log->before_end && !judge->open[i] && !judge->records[i])
     plan_fault(judge, "'%s' %u is ending: neither open nor recorded", what, i);
 }
@@ -401,10 +445,11 @@ static inline void plan_index(plan_judge *judge) {
   }
 }
 
-/* Judges the captures at this moment, the child standing still; the fault is "" when all fits. With `is_rest` nobody is inside the
-   profiler: then what is missing equals what was counted, and nothing is unfinished. */
-static inline bool plan_judge_now(plan_judge *judge, const char *const *bytes, const uint64_t *counts, size_t capture_count,
-                                  bool is_rest) {
+/* Judges the captures at this moment, the child standing still; the fault is "" when all fits. With
+   `is_rest` nobody is inside the profiler: then what is missing equals what was counted, and
+   nothing is unfinished. */
+static inline bool plan_judge_now(plan_judge *judge, const char *const *bytes,
+                                  const uint64_t *counts, size_t capture_count, bool is_rest) {
   const uint32_t logs = plan.page->log_count;
   judge->fault[0] = '\0';
   judge->recorded = judge->missing = judge->lost = judge->unfinished = judge->opens = 0;
@@ -426,13 +471,16 @@ static inline bool plan_judge_now(plan_judge *judge, const char *const *bytes, c
     plan_fault(judge, "%llu scopes that had ended have no record, %llu were counted as lost",
                (unsigned long long)judge->missing, (unsigned long long)judge->lost);
   if (is_rest && (judge->missing != judge->lost || judge->unfinished))
-    plan_fault(judge, "at rest: %llu have no record, %llu were counted as lost, %llu places unfinished",
-               (unsigned long long)judge->missing, (unsigned long long)judge->lost, (unsigned long long)judge->unfinished);
+    plan_fault(judge,
+               "at rest: %llu have no record, %llu were counted as lost, %llu places unfinished",
+               (unsigned long long)judge->missing, (unsigned long long)judge->lost,
+               (unsigned long long)judge->unfinished);
   return !judge->fault[0];
 }
 
 static inline plan_judge *plan_make(void) {
-  plan.page = mmap(NULL, sizeof *plan.page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  plan.page =
+      mmap(NULL, sizeof *plan.page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (plan.page == MAP_FAILED) return NULL;
   plan_judge *const judge = calloc(1, sizeof *judge);
   return judge;

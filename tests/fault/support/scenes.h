@@ -1,5 +1,5 @@
-/* What a traced child does: `ready` at full speed, then `act`, which is walked. Everything is announced (plan.h). A header only, since
-   each test is one file. */
+/* What a traced child does: `ready` at full speed, then `act`, which is walked. Everything is
+   announced (plan.h). A header only, since each test is one file. */
 #ifndef PROF_TESTS_SCENES_H
 #define PROF_TESTS_SCENES_H
 
@@ -14,11 +14,12 @@
 static inline void start(uint32_t policy, uint64_t cap_bytes) {
   char path[CAPTURE_PATH_MAX];
   snprintf(path, sizeof path, "%s", captures_path("out.json"));
-  const prof_options options = {.size = sizeof options,
-                                .policy = policy,
-                                .path = path,
-                                .cap_bytes = cap_bytes,
-                                .clock = plan.page->is_monotonic ? PROF_CLOCK_MONOTONIC : PROF_CLOCK_TSC};
+  const prof_options options = {
+      .size = sizeof options,
+      .policy = policy,
+      .path = path,
+      .cap_bytes = cap_bytes,
+      .clock = plan.page->is_monotonic ? PROF_CLOCK_MONOTONIC : PROF_CLOCK_TSC};
   if (prof_start_with(&options) == PROF_OK) return;
   plan.page->skip = 1;
   snprintf((char *)(uintptr_t)plan.page->reason, sizeof plan.page->reason, "%s", prof_last_error());
@@ -88,8 +89,8 @@ static inline void ready_nearly_full_chunk(void) {
   fill_up_to(16);
 }
 
-/* Goes on to a fresh chunk. Each begins with plain records, which a re-used one would show if its generation were missing; a few wide
-   ones fill the rest. */
+/* Goes on to a fresh chunk. Each begins with plain records, which a re-used one would show if its
+   generation were missing; a few wide ones fill the rest. */
 static inline void fill_to_next_chunk(void) {
   const prof_i_head *const chunk = prof_i_this_thread->chunk;
   for (int i = 0; i < 16; i++) plan_fill();
@@ -178,9 +179,15 @@ static inline void act_stop(void) {
   plan_plain();
   stop();
 }
-static inline void act_stop_inside(void) { PLAN_SCOPE(PLAN_OUTER, "outer", "outer", PROF_NO_ARGS, stop()); }
-static inline void act_restart_inside(void) { PLAN_SCOPE(PLAN_OUTER, "outer", "outer", PROF_NO_ARGS, stop_start()); }
-static inline void act_replace_inside(void) { PLAN_SCOPE(PLAN_OUTER, "outer", "outer", PROF_NO_ARGS, stop_start_other()); }
+static inline void act_stop_inside(void) {
+  PLAN_SCOPE(PLAN_OUTER, "outer", "outer", PROF_NO_ARGS, stop());
+}
+static inline void act_restart_inside(void) {
+  PLAN_SCOPE(PLAN_OUTER, "outer", "outer", PROF_NO_ARGS, stop_start());
+}
+static inline void act_replace_inside(void) {
+  PLAN_SCOPE(PLAN_OUTER, "outer", "outer", PROF_NO_ARGS, stop_start_other());
+}
 
 static inline void clear(void) {
   plan.page->clear_begun = plan_ticks();
@@ -192,20 +199,25 @@ static inline void act_clear(void) {
   plan_plain();
   plan_named();
 }
-static inline void act_clear_inside(void) { PLAN_SCOPE(PLAN_OUTER, "outer", "outer", PROF_NO_ARGS, clear()); }
+static inline void act_clear_inside(void) {
+  PLAN_SCOPE(PLAN_OUTER, "outer", "outer", PROF_NO_ARGS, clear());
+}
 
 static inline void dump(void) {
   char path[CAPTURE_PATH_MAX];
   snprintf(path, sizeof path, "%s", captures_path("out.json"));
   prof_dump(path);
 }
-static inline void act_dump(void) { PLAN_SCOPE(PLAN_OUTER, "outer", "outer", PROF_NO_ARGS, dump()); }
+static inline void act_dump(void) {
+  PLAN_SCOPE(PLAN_OUTER, "outer", "outer", PROF_NO_ARGS, dump());
+}
 static inline void act_stop_and_dump(void) {
   stop();
   dump();
 }
 
-/* Three scopes open when the last chunk and the arena are full: their records come into the reserve. */
+/* Three scopes open when the last chunk and the arena are full: their records come into the
+   reserve. */
 static inline void ready_full_arena(void) {
   start_keep();
   warm_up();
@@ -272,7 +284,8 @@ static inline void act_deep_calls_in_blocks(void) {
 static inline void deep_block(void) {
   PLAN_SCOPE(PLAN_DEEP, "deep", "deep", PROF_NO_ARGS, (void)0);
 }
-/* Some have ended before others, and blocks take their entries: those do not tell what began first. */
+/* Some have ended before others, and blocks take their entries: those do not tell what began
+   first. */
 static inline void act_blocks_beside_calls(void) {
   scenes_call calls[PROF_I_OPEN_COUNT + 2];
   int count = 0;
@@ -304,7 +317,8 @@ typedef struct scenario {
 
 static inline void nothing(void) {}
 
-/* The destructors of a thread run in the order in which their keys were made: this one after prof's. */
+/* The destructors of a thread run in the order in which their keys were made: this one after
+   prof's. */
 static inline void walk_is_over(void *unused) {
   (void)unused;
   plan.page->phase = 2;
@@ -313,7 +327,8 @@ static inline void walk_is_over(void *unused) {
 
 static inline void walk_to_the_end_of_the_thread(void) {
   pthread_key_t key;
-  if (pthread_key_create(&key, walk_is_over) != 0 || pthread_setspecific(key, plan_wide()) != 0) _exit(4);
+  if (pthread_key_create(&key, walk_is_over) != 0 || pthread_setspecific(key, plan_wide()) != 0)
+    _exit(4);
 }
 
 static inline void child_body(void *context) {
@@ -332,8 +347,10 @@ static inline void walk_on(tracee *child) {
   const uint64_t at = tracee_at(child);
   const bool times = at == (uint64_t)(uintptr_t)prof_i_cost_measure ||
                      at == (uint64_t)(uintptr_t)prof_i_in_place_calibrate;
-  if (!times) tracee_step(child);
-  else if (!tracee_finish(child) && child->signal == SIGTRAP) child->signal = 0;
+  if (!times)
+    tracee_step(child);
+  else if (!tracee_finish(child) && child->signal == SIGTRAP)
+    child->signal = 0;
 }
 
 #endif

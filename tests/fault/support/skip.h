@@ -34,7 +34,8 @@ static inline void skip_unless_steppable(void) {
   int status = 0;
   const pid_t child = fork();
   if (child == 0) _exit(ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0);
-  if (child < 0 || waitpid(child, &status, 0) != child || status != 0) skip_because("ptrace is not permitted here");
+  if (child < 0 || waitpid(child, &status, 0) != child || status != 0)
+    skip_because("ptrace is not permitted here");
 #endif
 }
 

@@ -1,5 +1,6 @@
-/* A child under ptrace: walked instruction by instruction, run to one instruction, given a signal there. x86-64 only; a header only,
-   since each test is one file. The child is killed when the test dies. */
+/* A child under ptrace: walked instruction by instruction, run to one instruction, given a signal
+   there. x86-64 only; a header only, since each test is one file. The child is killed when the test
+   dies. */
 #ifndef PROF_TESTS_TRACEE_H
 #define PROF_TESTS_TRACEE_H
 
@@ -20,10 +21,10 @@
 
 /* Where the child stands still: a stop's signal, or ended. */
 typedef struct tracee {
-  pid_t pid;     /* of the thread that is traced */
-  pid_t process; /* the child */
-  int signal;    /* of the last stop; 0: it has ended */
-  int status;    /* of waitpid */
+  pid_t pid;      /* of the thread that is traced */
+  pid_t process;  /* the child */
+  int signal;     /* of the last stop; 0: it has ended */
+  int status;     /* of waitpid */
   uint64_t steps; /* since it began */
 } tracee;
 
@@ -51,9 +52,10 @@ static inline void *tracee_run(void *work) {
   return NULL;
 }
 
-/* Forks; the child runs body(context), in a thread of its own if asked, up to its first int3, and stands behind it. False: no ptrace
-   here, or it ended before. */
-static inline bool tracee_begin(tracee *child, void (*body)(void *context), void *context, bool in_thread) {
+/* Forks; the child runs body(context), in a thread of its own if asked, up to its first int3, and
+   stands behind it. False: no ptrace here, or it ended before. */
+static inline bool tracee_begin(tracee *child, void (*body)(void *context), void *context,
+                                bool in_thread) {
   tracee_work work = {body, context};
   pthread_t thread;
   fflush(NULL);
@@ -106,8 +108,8 @@ static inline uint64_t tracee_at(const tracee *child) {
   return (uint64_t)ptrace(PTRACE_PEEKUSER, child->pid, (void *)(uintptr_t)TRACEE_PC, NULL);
 }
 
-/* Runs to the occurrence-th time (from 1) that the child is about to execute the instruction at `at`: an int3 is put there. False:
-   it stopped or ended elsewhere before. */
+/* Runs to the occurrence-th time (from 1) that the child is about to execute the instruction at
+   `at`: an int3 is put there. False: it stopped or ended elsewhere before. */
 static inline bool tracee_run_to(tracee *child, uint64_t at, uint64_t occurrence) {
   if (tracee_at(child) == at && --occurrence == 0) return true;
   errno = 0;
@@ -131,8 +133,8 @@ static inline bool tracee_run_to(tracee *child, uint64_t at, uint64_t occurrence
 /* Runs until the function returns whose first instruction is next. False: it did not. */
 static inline bool tracee_finish(tracee *child) {
 #if defined(__x86_64__)
-  const uint64_t top = (uint64_t)ptrace(
-      PTRACE_PEEKUSER, child->pid, (void *)offsetof(struct user_regs_struct, rsp), NULL);
+  const uint64_t top = (uint64_t)ptrace(PTRACE_PEEKUSER, child->pid,
+                                        (void *)offsetof(struct user_regs_struct, rsp), NULL);
   return tracee_run_to(child, (uint64_t)ptrace(PTRACE_PEEKTEXT, child->pid, (void *)top, NULL), 1);
 #else
   (void)child;

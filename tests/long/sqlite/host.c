@@ -52,8 +52,8 @@ typedef struct runner {
   uint64_t main_writes,
       pages_by_sqlite; /* writes of pages: by the VFS, and SQLITE_DBSTATUS_CACHE_WRITE */
   uint64_t page_reads, misses_by_sqlite;
-  uint64_t ends_alone; /* of a run that began anew: SQLite tells the end of both, and the begin of
-                          the first */
+  /* of a run that began anew: SQLite tells the end of both, and the begin of the first */
+  uint64_t ends_alone;
   uint64_t sum;
   bool has_failed;
 } runner;

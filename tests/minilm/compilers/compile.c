@@ -1,5 +1,6 @@
-/* usage: compile LIBRARY nvrtc|hiprtc OPTION
-   kernels.cu by a real compiler, as the engine calls it: no device is needed. OPTION: for what. Says what came of it; fails unless that has each kernel. SPDX-License-Identifier: MIT */
+/* usage: compile LIBRARY nvrtc|hiprtc OPTION kernels.cu by a real compiler, as the engine calls it:
+   no device is needed. OPTION: for what. Says what came of it; fails unless that has each kernel.
+   SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
@@ -12,8 +13,10 @@
 #define HIPRTC_SYMBOL(name, arguments, cuda, hip) {#hip, offsetof(gpu_compiler, name)},
 #define KERNEL_NAME(name) #name,
 
-static const gpu_symbol nvrtc[] = {GPU_COMPILER(NVRTC_SYMBOL)}, hiprtc[] = {GPU_COMPILER(HIPRTC_SYMBOL)};
-static const gpu_symbol binary[] = {{"nvrtcGetCUBINSize", offsetof(gpu_compiler, code_bytes)}, {"nvrtcGetCUBIN", offsetof(gpu_compiler, code)}};
+static const gpu_symbol nvrtc[] = {GPU_COMPILER(NVRTC_SYMBOL)},
+                        hiprtc[] = {GPU_COMPILER(HIPRTC_SYMBOL)};
+static const gpu_symbol binary[] = {{"nvrtcGetCUBINSize", offsetof(gpu_compiler, code_bytes)},
+                                    {"nvrtcGetCUBIN", offsetof(gpu_compiler, code)}};
 static const char *const kernels[] = {GPU_KERNELS(KERNEL_NAME)};
 
 static int fail(const char *what) {
@@ -41,8 +44,12 @@ int main(int argc, char **argv) {
   const int is_nvrtc = strcmp(argv[2], "nvrtc") == 0;
   void *const library = dlopen(argv[1], RTLD_NOW);
   if (library == NULL) return fail(dlerror());
-  if (gpu_find(library, argv[1], is_nvrtc ? nvrtc : hiprtc, sizeof nvrtc / sizeof *nvrtc, &compiler, &why) != 0) return fail(why.text);
-  if (strstr(argv[3], "=sm_") != NULL && gpu_find(library, argv[1], binary, 2, &compiler, &why) != 0) return fail(why.text);
+  if (gpu_find(library, argv[1], is_nvrtc ? nvrtc : hiprtc, sizeof nvrtc / sizeof *nvrtc, &compiler,
+               &why) != 0)
+    return fail(why.text);
+  if (strstr(argv[3], "=sm_") != NULL &&
+      gpu_find(library, argv[1], binary, 2, &compiler, &why) != 0)
+    return fail(why.text);
   if (gpu_compile(&compiler, argv[3], &code, &bytes, &why) != 0) return fail(why.text);
   const int status = look_at(code, bytes);
   free(code);

@@ -1,4 +1,5 @@
-/* A library that somebody instrumented, with a profiler of its own: it links the shared one, the program that loads it has a static one. */
+/* A library that somebody instrumented, with a profiler of its own: it links the shared one, the
+   program that loads it has a static one. */
 #include <prof/profiler.h>
 
 PROF_API int instrumented_start(const char *path);
@@ -16,7 +17,11 @@ int instrumented_start(const char *path) {
 }
 
 int instrumented_start_on_budget(const char *path, uint64_t events) {
-  const prof_options options = {.size = sizeof options, .path = path, .level = 2, .budget_events = events, .budget_action = PROF_BUDGET_MUTE};
+  const prof_options options = {.size = sizeof options,
+                                .path = path,
+                                .level = 2,
+                                .budget_events = events,
+                                .budget_action = PROF_BUDGET_MUTE};
   return prof_start_with(&options);
 }
 
@@ -30,7 +35,8 @@ uint64_t instrumented_muted(void) {
 /* The names and keys are this library's memory, and go with it. */
 void instrumented_run(int times) {
   for (int i = 0; i < times; i++) {
-    WITH_BASE_PROFILER(PROF_HOST, "from a library that goes", "library", PROF_ARGS("number", i, "text", "of the library"), {});
+    WITH_BASE_PROFILER(PROF_HOST, "from a library that goes", "library",
+                       PROF_ARGS("number", i, "text", "of the library"), {});
     WITH_BASE_PROFILER(PROF_HOST, "plain, of the library", "library", PROF_NO_ARGS, {});
   }
 }
@@ -38,7 +44,8 @@ void instrumented_run(int times) {
 /* Its keys are compared with those that the site had before. */
 void instrumented_run_named(int times) {
   static const char *volatile name = "named by the library";
-  for (int i = 0; i < times; i++) WITH_BASE_PROFILER(PROF_HOST, name, "library", PROF_ARGS("of its own", i), {});
+  for (int i = 0; i < times; i++)
+    WITH_BASE_PROFILER(PROF_HOST, name, "library", PROF_ARGS("of its own", i), {});
 }
 
 uint64_t instrumented_recorded(void) {

@@ -1,5 +1,8 @@
-"""Python runs this when it starts, where ``python -m prof run`` with --python or --torch has put its folder into PYTHONPATH: functions are traced in that process, too, as $PROF_PYTHON says, and torch is seen, as $PROF_TORCH says. The sitecustomize that would have been run is run before. Whatever
-fails here, the program runs as it would without: prof is then not to be had in that Python."""
+"""Python runs this when it starts, where ``python -m prof run`` with --python or --torch has put
+its folder into PYTHONPATH: functions are traced in that process, too, as $PROF_PYTHON says, and
+torch is seen, as $PROF_TORCH says. The sitecustomize that would have been run is run before.
+Whatever fails here, the program runs as it would without: prof is then not to be had in that
+Python."""
 
 import os
 import sys
@@ -30,7 +33,9 @@ def _trace(package: str) -> None:
         if os.path.realpath(os.path.dirname(prof.__file__)) == os.path.realpath(package):
             import json
 
-            functions, torch = (json.loads(os.environ.get(name) or "null") for name in ("PROF_PYTHON", "PROF_TORCH"))
+            functions, torch = (
+                json.loads(os.environ.get(name) or "null") for name in ("PROF_PYTHON", "PROF_TORCH")
+            )
             if torch is not None:
                 from prof._run_torch import watch
 
@@ -49,5 +54,7 @@ def _trace(package: str) -> None:
 try:
     _run_next()
 finally:
-    if (os.environ.get("PROF_PYTHON") or os.environ.get("PROF_TORCH")) and os.environ.get("PROF_LEVEL"):
+    if (os.environ.get("PROF_PYTHON") or os.environ.get("PROF_TORCH")) and os.environ.get(
+        "PROF_LEVEL"
+    ):
         _trace(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))

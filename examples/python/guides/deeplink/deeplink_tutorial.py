@@ -1,11 +1,13 @@
 # Guide: DeepLink, Profiler
 # Section: all
-"""The guide to DeepLink's profiler (DIPU) with prof in its place, on a model in plain Python. Files go into the current folder. Run: python3 deeplink_tutorial.py"""
+"""The guide to DeepLink's profiler (DIPU) with prof in its place, on a model in plain Python. Files
+go into the current folder. Run: python3 deeplink_tutorial.py"""
 
 import sys
 from pathlib import Path
 
-# 1. Libraries. The original has: import torch_dipu; import torch; import torchvision.models as models; from torch.profiler import profile, record_function, ProfilerActivity
+# 1. Libraries. The original has: import torch_dipu; import torch; import torchvision.models as
+# models; from torch.profiler import profile, record_function, ProfilerActivity
 sys.path.append(str(Path(__file__).resolve().parents[2]))  # models.py, operators.py
 import models
 import operators
@@ -27,7 +29,8 @@ with profile(activities=[ProfilerActivity.CPU], record_shapes=True) as p:
 print(p.key_averages().table(sort_by="cpu_time_total", row_limit=10))
 print(p.key_averages(group_by_input_shape=True).table(sort_by="cpu_time_total", row_limit=10))
 
-# On a device. Where prof records none, its columns are not there, and the rest of the table is the same
+# On a device. Where prof records none, its columns are not there, and the rest of the table is the
+# same
 with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], record_shapes=True) as p:
     with record_function("model_inference"):
         model(inputs)
@@ -61,13 +64,20 @@ def trace_handler(p):
     p.export_chrome_trace("trace_" + str(p.step_num) + ".json")
 
 
-with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], schedule=prof.schedule(wait=1, warmup=1, active=2), on_trace_ready=trace_handler) as p:
+with profile(
+    activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA],
+    schedule=prof.schedule(wait=1, warmup=1, active=2),
+    on_trace_ready=trace_handler,
+) as p:
     for idx in range(8):
         model(inputs)
         p.step()
 
 # The same for TensorBoard: tensorboard --logdir log
-with profile(schedule=prof.schedule(skip_first=1, wait=1, warmup=1, active=3, repeat=2), on_trace_ready=prof.tensorboard_trace_handler("log", worker_name="worker0", use_gzip=True)) as p:
+with profile(
+    schedule=prof.schedule(skip_first=1, wait=1, warmup=1, active=3, repeat=2),
+    on_trace_ready=prof.tensorboard_trace_handler("log", worker_name="worker0", use_gzip=True),
+) as p:
     for idx in range(12):
         model(inputs)
         p.step()

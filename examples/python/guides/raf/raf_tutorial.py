@@ -1,6 +1,7 @@
 # Guide: RAF, Profile Your Model
 # Section: all
-"""RAF's tutorial "Profile Your Model" with prof in its place, and callables in place of its IR: latency, single operators, memory. Files go into the current folder. Run: python3 raf_tutorial.py"""
+"""RAF's tutorial "Profile Your Model" with prof in its place, and callables in place of its IR:
+latency, single operators, memory. Files go into the current folder. Run: python3 raf_tutorial.py"""
 
 import ctypes
 import json
@@ -8,7 +9,8 @@ import sys
 import time
 from pathlib import Path
 
-# The original has: import raf; from raf._ffi.op_profiler import Profile, ProfileGroup, ResetCache, GetCacheSize; and raf.testing for a model
+# The original has: import raf; from raf._ffi.op_profiler import Profile, ProfileGroup, ResetCache,
+# GetCacheSize; and raf.testing for a model
 sys.path.append(str(Path(__file__).resolve().parents[2]))  # models.py, operators.py
 import models
 import operators
@@ -76,12 +78,17 @@ try:
     import numpy
 
     matrix = numpy.ones((64, 64), "float32")
-    print("numpy.matmul: %.1f us" % Profile(Op(numpy.matmul, matrix, matrix), device)["latency"][0].value)
+    print(
+        "numpy.matmul: %.1f us"
+        % Profile(Op(numpy.matmul, matrix, matrix), device)["latency"][0].value
+    )
 except ImportError:
     print("numpy.matmul: numpy is not installed")
 
 sched_yield = ctypes.CDLL(None).sched_yield  # any int f(void *); Python is not on its way
-print("sched_yield: %.2f us" % Profile(Op(sched_yield, key="sched_yield"), device)["latency"][0].value)
+print(
+    "sched_yield: %.2f us" % Profile(Op(sched_yield, key="sched_yield"), device)["latency"][0].value
+)
 
 res = ProfileGroup([Op(time.sleep, 0.001), Op(time.sleep, 0.002)], device, [1, 2], 1, 1, 3)
 print("Two at once: %.1f ms" % (res["latency"][0].value / 1000))
@@ -110,7 +117,8 @@ raf.utils.memory_profiler.reset()
 raf.utils.memory_profiler.start()
 for tag, bytes in (("conv1", 24 * MIB), ("conv2", 40 * MIB), ("dense", 4 * MIB)):
     pool.alloc(bytes)
-    raf.utils.memory_profiler.sample(tag, raf.Device("cuda"))  # PROFILE_MEMORY() of a runtime in C++
+    # PROFILE_MEMORY() of a runtime in C++
+    raf.utils.memory_profiler.sample(tag, raf.Device("cuda"))
     pool.free(bytes // 2)
 raf.utils.memory_profiler.stop()
 

@@ -1,4 +1,6 @@
-"""As much of torch as bench/gpu/beside_torch.py uses, over the emulated CUDA driver: an operator launches a kernel. What it shows is that the script counts and compares; its figures are the emulator's."""
+"""As much of torch as bench/gpu/beside_torch.py uses, over the emulated CUDA driver: an operator
+launches a kernel. What it shows is that the script counts and compares; its figures are the
+emulator's."""
 
 import ctypes
 import types
@@ -15,7 +17,11 @@ def _begin():
     """A context and a kernel, when they are first wanted, as torch's."""
     if not _state:
         context, stream = ctypes.c_void_p(), ctypes.c_void_p()
-        if _driver.cuInit(0) or _driver.cuCtxCreate_v2(ctypes.byref(context), 0, 0) or _driver.cuStreamCreate(ctypes.byref(stream), 0):
+        if (
+            _driver.cuInit(0)
+            or _driver.cuCtxCreate_v2(ctypes.byref(context), 0, 0)
+            or _driver.cuStreamCreate(ctypes.byref(stream), 0)
+        ):
             raise RuntimeError("no emulated driver")
         _state["name"] = ctypes.create_string_buffer(b"vectorized_elementwise_kernel")
         _state["kernel"] = ctypes.c_void_p(_driver.emulated_cuda_kernel(_state["name"], 0))
@@ -38,4 +44,6 @@ def zeros(*_, device):
     return _Tensor()
 
 
-cuda = types.SimpleNamespace(is_available=lambda: True, synchronize=lambda: _driver.cuStreamSynchronize(_begin()["stream"]))
+cuda = types.SimpleNamespace(
+    is_available=lambda: True, synchronize=lambda: _driver.cuStreamSynchronize(_begin()["stream"])
+)

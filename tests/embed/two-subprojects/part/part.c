@@ -8,6 +8,4 @@
 
 void FUNCTION(PART)(void);
 
-void FUNCTION(PART)(void) {
-  WITH_BASE_PROFILER(PROF_HOST, TEXT(PART), "part", PROF_NO_ARGS, {});
-}
+void FUNCTION(PART)(void) { WITH_BASE_PROFILER(PROF_HOST, TEXT(PART), "part", PROF_NO_ARGS, {}); }
