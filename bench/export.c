@@ -15,7 +15,7 @@
 #include <prof/trace.h>
 #include <sys/stat.h>
 
-#include "export/sink.h"
+#include "sink/sink.h"
 
 #if __has_include(<zlib.h>)
 #include <zlib.h>

@@ -20,7 +20,7 @@ programs=$build/bench
 export BENCH_DIR=${BENCH_DIR:-$build}
 
 commit=$(git rev-parse --short HEAD 2>/dev/null || echo unknown)
-git --no-optional-locks diff --quiet HEAD -- src include bench 2>/dev/null || commit_note=" with local changes"
+git --no-optional-locks diff --quiet HEAD -- src inject include bench 2>/dev/null || commit_note=" with local changes"
 mkdir -p bench/results
 results=bench/results/$(date +%F)-$commit.md
 lines=$(mktemp)

@@ -6,7 +6,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 
 database=build/dev/compile_commands.json
-folders='src tools/prof tools/import tools/run examples' checks=-clang-analyzer-*
+folders='src inject tools/prof tools/import tools/run examples' checks=-clang-analyzer-*
 [ "${PROF_LONG:-0}" != 1 ] || checks='' folders+=' tests/unit tests/api tests/fault tests/stress tests/failing tests/hostile tests/device'
 lists=$(mktemp -d)
 trap 'rm -rf "$lists"' EXIT
@@ -42,8 +42,8 @@ status=0
 if [ $# -eq 0 ]; then
   cppcheck -j "${JOBS:-2}" --quiet --error-exitcode=1 --enable=warning,performance,portability --std=c11 --std=c++17 --library=posix --library=gnu \
     -Iinclude -Isrc -D__x86_64__=1 -D__linux__=1 -D__GNUC__=12 --suppressions-list=tools/cppcheck-suppressions.txt \
-    --template='{file}:{line}: {severity}: {message} [{id}]' src tools/prof tools/import tools/run \
-    examples || status=1
+    --template='{file}:{line}: {severity}: {message} [{id}]' src inject tools/prof tools/import \
+    tools/run examples || status=1
   [ $status -eq 0 ] && echo "cppcheck: clean"
 fi
 

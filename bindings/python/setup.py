@@ -20,7 +20,7 @@ except ImportError:  # before setuptools 70.1
     from wheel.bdist_wheel import bdist_wheel
 
 SONAME = "libprof.so.0"
-# the library's name, its folder in src/preload, and what CMakeLists.txt has for it
+# the library's name, its folder in inject, and what CMakeLists.txt has for it
 BESIDE = (
     ("itt", "itt", ()),
     ("torch", "torch", ()),
@@ -29,20 +29,7 @@ BESIDE = (
 COMMAND = "prof"
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.abspath(os.path.join(HERE, "..", ".."))
-FOLDERS = (
-    "face",
-    "core",
-    "trace",
-    "export",
-    "op",
-    "memory",
-    "device",
-    "cuda",
-    "hip",
-    "opencl",
-    "sample",
-    "python",
-)
+FOLDERS = ("*", "core/*")  # of src
 # What stands behind another is taken where the first is not known: zig's linker has no
 # -Bsymbolic-functions. That binds the level, too, which only a program that is itself linked
 # against this copy could see.
@@ -158,7 +145,7 @@ class BuildWithLibrary(build_py):
         for name, folder, options in BESIDE:
             file = f"libprof_{name}.so"
             compiler.compile_beside(
-                glob(os.path.join(ROOT, "src", "preload", folder, "*.c")),
+                glob(os.path.join(ROOT, "inject", folder, "*.c")),
                 os.path.join(target, file),
                 library,
                 *SHARED,

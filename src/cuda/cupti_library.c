@@ -6,8 +6,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "../core/library.h"
-#include "../core/loaded.h"
+#include "../base/library.h"
+#include "../base/loaded.h"
 #include "words.h"
 
 prof_i_cupti_functions prof_i_cupti;

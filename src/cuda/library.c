@@ -3,7 +3,7 @@
 
 #include <prof/backend.h>
 
-#include "../core/library.h"
+#include "../base/library.h"
 #include "words.h"
 
 static const char file_name[] = "libcuda.so.1";

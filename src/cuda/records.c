@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../core/demangle.h"
+#include "../base/demangle.h"
 #include "../device/launches.h"
 #include "calls.h"
 #include "streams.h"

@@ -8,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../core/arena.h"
-#include "../core/clock.h"
-#include "../core/control.h"
-#include "../core/gate.h"
-#include "../core/meta.h"
-#include "../core/thread.h"
+#include "../core/buffer/arena.h"
+#include "../core/buffer/clock.h"
+#include "../core/buffer/gate.h"
+#include "../core/buffer/meta.h"
+#include "../core/buffer/thread.h"
+#include "../core/session/control.h"
 
 #define HASH_NONFATAL_OOM 1
 #define uthash_nonfatal_oom(item) (is_out_of_memory = true)

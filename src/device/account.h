@@ -3,7 +3,7 @@
 #ifndef PROF_DEVICE_ACCOUNT_H
 #define PROF_DEVICE_ACCOUNT_H
 
-#include "../core/layout.h"
+#include "../format/layout.h"
 #include "registry.h"
 
 /* That device's record in the arena in force, made if it was not there; NULL: no room. Its

@@ -7,11 +7,11 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "../core/arena.h"
-#include "../core/control.h"
-#include "../core/gate.h"
-#include "../core/port.h"
-#include "../core/thread.h"
+#include "../base/port.h"
+#include "../core/buffer/arena.h"
+#include "../core/buffer/gate.h"
+#include "../core/buffer/thread.h"
+#include "../core/session/control.h"
 #include "account.h"
 #include "collector.h"
 #include "harvest.h"

@@ -10,13 +10,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../core/arena.h"
-#include "../core/clock.h"
-#include "../core/control.h"
-#include "../core/fault.h"
-#include "../core/gate.h"
-#include "../core/port.h"
-#include "../core/thread.h"
+#include "../base/fault.h"
+#include "../base/port.h"
+#include "../core/buffer/arena.h"
+#include "../core/buffer/clock.h"
+#include "../core/buffer/gate.h"
+#include "../core/buffer/thread.h"
+#include "../core/session/control.h"
 #include "account.h"
 #include "activity.h"
 #include "harvest.h"

@@ -9,10 +9,10 @@
 
 #include <prof/backend.h>
 
-#include "../core/arena.h"
-#include "../core/clock.h"
-#include "../core/fault.h"
-#include "../core/gate.h"
+#include "../base/fault.h"
+#include "../core/buffer/arena.h"
+#include "../core/buffer/clock.h"
+#include "../core/buffer/gate.h"
 
 enum { STEP_NS = 50000 };
 /* a clock may be set back while something is on its way; more than that is nonsense, and would

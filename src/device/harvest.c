@@ -5,8 +5,8 @@
 #include <prof/profiler.h>
 #include <stdlib.h>
 
-#include "../core/arena.h"
-#include "../core/control.h"
+#include "../core/buffer/arena.h"
+#include "../core/session/control.h"
 #include "account.h"
 #include "moment.h"
 #include "stream_scope.h"

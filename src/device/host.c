@@ -5,14 +5,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../core/clock.h"
-#include "../core/log.h"
-#include "../core/port.h"
-#include "../core/thread.h"
+#include "../base/log.h"
+#include "../base/port.h"
+#include "../core/buffer/clock.h"
+#include "../core/buffer/thread.h"
+#include "../op/op_memory.h"
 #include "activity.h"
 #include "collector.h"
 #include "names.h"
-#include "op_memory.h"
 #include "records.h"
 
 static uint64_t now_ns(void) { return prof_i_port_monotonic_ns(); }

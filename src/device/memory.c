@@ -8,10 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../core/arena.h"
-#include "../core/clock.h"
-#include "../core/pieces.h"
-#include "../core/thread.h"
+#include "../core/buffer/arena.h"
+#include "../core/buffer/clock.h"
+#include "../core/buffer/thread.h"
+#include "../format/pieces.h"
 #include "../memory/note.h"
 
 enum { FIRST_ROOM = 256, GONE_MAX = 1 << 16 };

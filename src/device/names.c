@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../core/site.h"
-#include "../core/thread.h"
+#include "../core/buffer/thread.h"
+#include "../core/record/site.h"
 
 enum { NAMES_MAX = 65536, CHUNK = 256, NAME_BYTES_MAX = 4096 };
 

@@ -9,14 +9,14 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "../core/arena.h"
-#include "../core/call.h"
-#include "../core/clock.h"
-#include "../core/control.h"
-#include "../core/gate.h"
-#include "../core/log.h"
-#include "../core/port.h"
-#include "../core/thread.h"
+#include "../base/log.h"
+#include "../base/port.h"
+#include "../core/buffer/arena.h"
+#include "../core/buffer/call.h"
+#include "../core/buffer/clock.h"
+#include "../core/buffer/gate.h"
+#include "../core/buffer/thread.h"
+#include "../core/session/control.h"
 #include "collector.h"
 #include "host.h"
 #include "names.h"

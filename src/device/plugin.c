@@ -15,10 +15,10 @@
 #include <sys/auxv.h>
 #include <sys/stat.h>
 
-#include "../core/call.h"
-#include "../core/library.h"
-#include "../core/log.h"
-#include "../core/thread.h"
+#include "../base/library.h"
+#include "../base/log.h"
+#include "../core/buffer/call.h"
+#include "../core/buffer/thread.h"
 #include "registry.h"
 #include "table.h"
 

@@ -8,14 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../core/arena.h"
-#include "../core/clock.h"
-#include "../core/entry.h"
-#include "../core/fault.h"
-#include "../core/gate.h"
-#include "../core/meta.h"
-#include "../core/record.h"
-#include "../core/site.h"
+#include "../base/fault.h"
+#include "../core/buffer/arena.h"
+#include "../core/buffer/clock.h"
+#include "../core/buffer/gate.h"
+#include "../core/buffer/meta.h"
+#include "../core/buffer/record.h"
+#include "../core/record/entry.h"
+#include "../core/record/site.h"
 #include "account.h"
 #include "harvest.h"
 #include "memory.h"

@@ -8,13 +8,13 @@
 #include <string.h>
 #include <time.h>
 
-#include "../core/fault.h"
-#include "../core/layout.h"
-#include "../core/log.h"
-#include "../core/options.h"
-#include "../core/port.h"
-#include "../core/thread.h"
-#include "built_in.h"
+#include "../base/fault.h"
+#include "../base/log.h"
+#include "../base/options.h"
+#include "../base/port.h"
+#include "../core/buffer/thread.h"
+#include "../format/layout.h"
+#include "../lib/built_in.h"
 #include "host.h"
 #include "plugin.h"
 #include "table.h"

@@ -12,13 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../core/arena.h"
-#include "../core/clock.h"
-#include "../core/control.h"
-#include "../core/gate.h"
-#include "../core/port.h"
-#include "../core/site.h"
-#include "../core/thread.h"
+#include "../base/port.h"
+#include "../core/buffer/arena.h"
+#include "../core/buffer/clock.h"
+#include "../core/buffer/gate.h"
+#include "../core/buffer/thread.h"
+#include "../core/record/site.h"
+#include "../core/session/control.h"
 #include "account.h"
 #include "collector.h"
 #include "side.h"

@@ -4,7 +4,7 @@
 #ifndef PROF_DEVICE_SIDE_H
 #define PROF_DEVICE_SIDE_H
 
-#include "../core/thread.h"
+#include "../core/buffer/thread.h"
 #include "device_clock.h"
 #include "registry.h"
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../core/thread.h"
+#include "../core/buffer/thread.h"
 #include "side.h"
 
 static struct {

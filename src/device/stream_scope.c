@@ -5,11 +5,11 @@
 
 #include <prof/profiler.h>
 
-#include "../core/clock.h"
-#include "../core/entry.h"
-#include "../core/fault.h"
-#include "../core/meta.h"
-#include "../core/record.h"
+#include "../base/fault.h"
+#include "../core/buffer/clock.h"
+#include "../core/buffer/meta.h"
+#include "../core/buffer/record.h"
+#include "../core/record/entry.h"
 #include "account.h"
 
 enum { RECORD_WORDS = 3 + 1 + 2 * (2 + PROF_I_SIDE_NAME_BYTES / 8) + 4 + PROF_I_STREAM_VALUES_MAX };

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "../core/log.h"
+#include "../base/log.h"
 
 enum {
   NAME_BYTES_MAX = 31,

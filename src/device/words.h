@@ -3,7 +3,7 @@
 #ifndef PROF_DEVICE_WORDS_H
 #define PROF_DEVICE_WORDS_H
 
-#include "../core/library.h"
+#include "../base/library.h"
 
 /* Keeps the text for prof_i_words_last() and returns result. Any thread. */
 int prof_i_words_fail(int result, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../core/layout.h"
-#include "../trace/inside.h"
+#include "../format/layout.h"
+#include "../reader/inside.h"
 
 static uint64_t sum_of(const uint64_t counts[16]) {
   uint64_t sum = 0;

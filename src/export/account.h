@@ -5,7 +5,7 @@
 #include <prof/trace.h>
 #include <stdbool.h>
 
-#include "sink.h"
+#include "../sink/sink.h"
 
 /* {"total":3,"full":3,...} */
 void prof_i_account_loss(prof_i_sink *sink, const uint64_t counts[16]);

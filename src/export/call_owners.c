@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../trace/capture.h"
+#include "../reader/capture.h"
 
 static bool is_placed(const prof_i_span *span) {
   return span->lane == 0 && span->depth > 0 && span->depth <= PROF_I_OWNER_DEPTHS;

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "../trace/walk.h"
+#include "../reader/walk.h"
 
 /* Deeper than Perfetto draws. Calls below this depth belong to no scope. */
 enum { PROF_I_OWNER_DEPTHS = 512 };

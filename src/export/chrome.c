@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../core/log.h"
-#include "text.h"
+#include "../base/log.h"
+#include "../base/text.h"
 
 enum {
   PLAIN_BYTES_MAX = 512, /* a plain scope's line */

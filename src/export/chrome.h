@@ -8,17 +8,17 @@
 
 #include <prof/trace.h>
 
-#include "../trace/backward.h"
-#include "../trace/callers.h"
-#include "../trace/launch.h"
-#include "../trace/walk.h"
+#include "../analysis/backward.h"
+#include "../analysis/callers.h"
+#include "../analysis/launch.h"
+#include "../reader/walk.h"
+#include "../sink/sink.h"
 #include "check.h"
 #include "event_numbers.h"
 #include "flow.h"
 #include "forward.h"
 #include "metadata.h"
 #include "python_ids.h"
-#include "sink.h"
 #include "tids.h"
 #include "turn.h"
 #include "value.h"

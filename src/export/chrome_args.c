@@ -1,9 +1,9 @@
 /* Chrome JSON: what stands in "args". Values keep their types; what JSON or a double cannot hold
    becomes a string. */
-#include "../trace/shape.h"
+#include "../base/text.h"
+#include "../reader/shape.h"
 #include "chrome.h"
 #include "dims.h"
-#include "text.h"
 
 typedef struct own_key {
   const char *text;

@@ -4,10 +4,10 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "../core/log.h"
-#include "../trace/capture.h"
+#include "../base/log.h"
+#include "../base/text.h"
+#include "../reader/capture.h"
 #include "chrome.h"
-#include "text.h"
 
 bool prof_i_chrome_keep_counter(prof_i_chrome *w, const prof_i_span *span) {
   if (!isfinite(w->event.value)) {

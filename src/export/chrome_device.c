@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../core/log.h"
+#include "../base/log.h"
 
 enum { UNUSED_TID_FIRST = 1000000 }; /* of streams that were named, and nothing of theirs is told */
 

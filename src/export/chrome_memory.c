@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../core/log.h"
-#include "../trace/memory.h"
+#include "../analysis/memory.h"
+#include "../base/log.h"
+#include "../base/text.h"
 #include "chrome.h"
-#include "text.h"
 
 /* Two graphs of one pool, in one session. */
 typedef struct graphs {

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../trace/capture.h"
+#include "../base/text.h"
+#include "../reader/capture.h"
 #include "account.h"
-#include "text.h"
 
 static void put(prof_i_chrome *w, const char *text) { prof_i_sink_text(w->sink, text); }
 

@@ -6,9 +6,9 @@
    third longer. */
 #include <string.h>
 
-#include "../trace/callers.h"
+#include "../analysis/callers.h"
+#include "../base/text.h"
 #include "chrome.h"
-#include "text.h"
 
 typedef struct piece {
   char *next, *limit;

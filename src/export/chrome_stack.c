@@ -1,7 +1,7 @@
 /* Chrome JSON: "Call stack". With folders, each of which ends in a separator, it is written as
    torch.profiler writes it. chrome.c and chrome_args.c call this. */
+#include "../base/text.h"
 #include "chrome.h"
-#include "text.h"
 
 static size_t skip_folder(const prof_i_stack_folders *all, const char *frame, size_t bytes) {
   size_t longest = 0;

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "sink.h"
+#include "../sink/sink.h"
 
 /* Is it that, of so many inputs (64 at most), in JSON without blanks? Then it may be written as it
    is. lists_out: a bit for each input that is a list of tensors. */

@@ -6,18 +6,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../core/call.h"
-#include "../core/control.h"
-#include "../core/layout.h"
-#include "../core/log.h"
-#include "../core/options.h"
-#include "../core/path.h"
-#include "../core/port.h"
-#include "../core/thread.h"
-#include "../trace/walk.h"
+#include "../base/log.h"
+#include "../base/options.h"
+#include "../base/path.h"
+#include "../base/port.h"
+#include "../core/buffer/call.h"
+#include "../core/buffer/thread.h"
+#include "../core/session/control.h"
+#include "../format/layout.h"
+#include "../reader/walk.h"
+#include "../sink/sink.h"
 #include "chrome.h"
 #include "raf.h"
-#include "sink.h"
 
 static const size_t json_bytes_max = (size_t)1 << 30;
 

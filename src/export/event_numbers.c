@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../trace/callers.h"
-#include "../trace/parse.h"
-#include "../trace/walker.h"
+#include "../analysis/callers.h"
+#include "../format/parse.h"
+#include "../reader/walker.h"
 
 typedef struct counter {
   prof_i_event_numbers *numbers;

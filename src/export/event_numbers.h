@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-#include "../trace/walk.h"
+#include "../reader/walk.h"
 #include "call_owners.h"
 #include "window.h"
 

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "../trace/backward.h"
+#include "../analysis/backward.h"
 
 enum { FIRST_ROOM = 1024 };
 

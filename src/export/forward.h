@@ -1,6 +1,6 @@
 /* Arrows from PyTorch's forward calls to their backward calls, by what their arguments say:
    "Sequence number", and of a forward call "Thread id", of a backward one that number as its "Fwd
-   thread id" (src/preload/torch/calls.c). As Kineto draws them: of several forward calls of one
+   thread id" (inject/torch/calls.c). As Kineto draws them: of several forward calls of one
    number the last one that began made the backward call, and of several backward calls the first
    has the arrow. */
 #ifndef PROF_EXPORT_FORWARD_H

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../core/log.h"
+#include "../base/log.h"
 
 /* ---- JSON ---- */
 

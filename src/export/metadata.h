@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "sink.h"
+#include "../sink/sink.h"
 
 typedef struct prof_i_metadata {
   const prof_metadata *items;

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../trace/callers.h"
-#include "../trace/capture.h"
+#include "../analysis/callers.h"
+#include "../reader/capture.h"
 
 /* A module's call has it, and it may be the first of its name: then no site tells. */
 static bool has_key(const prof_i_schema *schema) {

@@ -7,7 +7,7 @@
 #ifndef PROF_EXPORT_PYTHON_IDS_H
 #define PROF_EXPORT_PYTHON_IDS_H
 
-#include "../trace/walker.h"
+#include "../reader/walker.h"
 #include "window.h"
 
 typedef struct prof_i_python_ids {

@@ -11,10 +11,10 @@
 
 #include <stdlib.h>
 
-#include "../core/log.h"
-#include "../trace/inside.h"
-#include "../trace/shape.h"
-#include "../trace/walk.h"
+#include "../base/log.h"
+#include "../reader/inside.h"
+#include "../reader/shape.h"
+#include "../reader/walk.h"
 #include "account.h"
 #include "tids.h"
 #include "value.h"

@@ -5,7 +5,7 @@
 
 #include <prof/trace.h>
 
-#include "sink.h"
+#include "../sink/sink.h"
 #include "window.h"
 
 /* PROF_OK, or the sink's or the reader's failure. */

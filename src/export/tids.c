@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../core/log.h"
-#include "../trace/capture.h"
+#include "../base/log.h"
+#include "../reader/capture.h"
 
 enum {
   /* the kernel's numbers go up to 2^22, so a lane's number is no other thread's */

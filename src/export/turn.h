@@ -1,11 +1,11 @@
 /* Things of a thread that begin and end together. The walk hands out the inner ones first
-   (trace/walk.h). Viewers take the first of two equal scopes for the outer one. So the texts of a
+   (reader/walk.h). Viewers take the first of two equal scopes for the outer one. So the texts of a
    run of equal things change their order in the sink before they are written: outer ones first.
    Called by chrome.c alone. */
 #ifndef PROF_EXPORT_TURN_H
 #define PROF_EXPORT_TURN_H
 
-#include "sink.h"
+#include "../sink/sink.h"
 
 typedef struct prof_i_turn {
   uint64_t start_ns, duration_ns;

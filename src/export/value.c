@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "../base/text.h"
 #include "dtype_names.h"
-#include "text.h"
 
 void prof_i_device_name(prof_device device, char to[PROF_I_DEVICE_NAME_BYTES]) {
   const char *kind = NULL;

@@ -4,7 +4,7 @@
 
 #include <prof/trace.h>
 
-#include "sink.h"
+#include "../sink/sink.h"
 
 /* Room for what PROF_ARGS_FORMAT gives; more is cut. A recorded list has at most 16 KiB, but a
    width may ask for anything. */

@@ -3,7 +3,7 @@
 
 #include <prof/backend.h>
 
-#include "../core/library.h"
+#include "../base/library.h"
 #include "words.h"
 
 static const char *const names[] = {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5"};

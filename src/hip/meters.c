@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../core/port.h"
+#include "../base/port.h"
 #include "../device/words.h"
 #include "devices.h"
 #include "smi.h"

@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-#include "../core/library.h"
+#include "../base/library.h"
 #include "words.h"
 
 prof_i_rocp_functions prof_i_rocp;

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "../core/library.h"
+#include "../base/library.h"
 
 /* .1 is Debian's */
 static const char *const names[] = {"librocm_smi64.so.7", "librocm_smi64.so.6",

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "../core/pieces.h"
-#include "../core/thread.h"
+#include "../core/buffer/thread.h"
+#include "../format/pieces.h"
 #include "note.h"
 
 enum { FIRST_ROOM = 4096, FREED_COUNT = 1024, SPINS = 64 };

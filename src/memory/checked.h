@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "../core/pool.h"
+#include "pool_state.h"
 
 /* NULL: no memory. */
 struct prof_i_checked *prof_i_checked_create(void);

@@ -1,14 +1,14 @@
 /* What the pools have come to, without a look at records. */
 #include <prof/memory.h>
 
-#include "../core/call.h"
-#include "../core/control.h"
-#include "../core/log.h"
-#include "../core/options.h"
-#include "../core/pool.h"
-#include "../core/port.h"
-#include "../trace/units.h"
+#include "../base/log.h"
+#include "../base/options.h"
+#include "../base/port.h"
+#include "../base/units.h"
+#include "../core/buffer/call.h"
+#include "../core/session/control.h"
 #include "note.h"
+#include "pool_state.h"
 
 int prof_memory_is_on(void) {
   return __atomic_load_n(&prof_i_memory_on, __ATOMIC_RELAXED) == PROF_I_MEMORY_ON;

@@ -2,7 +2,7 @@
    and no stream, on a thread that is ready: one counter read, one locked add, 32 bytes. Budget of a
    pair: 2.2x of a plain scope (bench/memory.c). As for scopes, room is claimed before it is
    written, so that a handler lands behind; and the clock is read before the sum is made, so that of
-   two events in the wrong order of time the earlier one is never awaited (src/trace/memory.c).
+   two events in the wrong order of time the earlier one is never awaited (src/analysis/memory.c).
 
    The sum is made first, the peak raised next, the record written last: killed in between, the peak
    stands. */
@@ -12,13 +12,13 @@
 #include <errno.h>
 #include <prof/profiler.h>
 
-#include "../core/clock.h"
-#include "../core/control.h"
-#include "../core/fault.h"
-#include "../core/gate.h"
-#include "../core/record.h"
-#include "../core/site.h"
-#include "../core/thread.h"
+#include "../base/fault.h"
+#include "../core/buffer/clock.h"
+#include "../core/buffer/gate.h"
+#include "../core/buffer/record.h"
+#include "../core/buffer/thread.h"
+#include "../core/record/site.h"
+#include "../core/session/control.h"
 #include "checked.h"
 
 enum { NOTE_WORDS = 9 };

@@ -2,8 +2,8 @@
 #ifndef PROF_MEMORY_NOTE_H
 #define PROF_MEMORY_NOTE_H
 
-#include "../core/pool.h"
-#include "../core/thread.h"
+#include "../core/buffer/thread.h"
+#include "pool_state.h"
 
 typedef struct prof_i_note {
   prof_i_verb verb;

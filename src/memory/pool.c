@@ -2,13 +2,13 @@
 #include <prof/memory.h>
 #include <string.h>
 
-#include "../core/call.h"
-#include "../core/control.h"
-#include "../core/log.h"
-#include "../core/options.h"
-#include "../core/pool.h"
-#include "../core/site.h"
+#include "../base/log.h"
+#include "../base/options.h"
+#include "../core/buffer/call.h"
+#include "../core/record/site.h"
+#include "../core/session/control.h"
 #include "checked.h"
+#include "pool_state.h"
 
 int prof_pool_create(const prof_pool_options *given, prof_pool **pool_out) {
   PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);

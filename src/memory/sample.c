@@ -4,11 +4,11 @@
 #include <prof/memory.h>
 #include <string.h>
 
-#include "../core/call.h"
-#include "../core/control.h"
-#include "../core/log.h"
-#include "../core/site.h"
-#include "../trace/units.h"
+#include "../base/log.h"
+#include "../base/units.h"
+#include "../core/buffer/call.h"
+#include "../core/record/site.h"
+#include "../core/session/control.h"
 #include "note.h"
 
 int prof_memory_set_query(prof_device device, prof_memory_query query, void *user) {

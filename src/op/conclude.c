@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../core/port.h"
+#include "../base/port.h"
 #include "judge.h"
 #include "result.h"
 

@@ -4,7 +4,7 @@
 #define _GNU_SOURCE
 #include "database.h"
 
-#include "../core/log.h"
+#include "../base/log.h"
 
 #if defined(PROF_HAVE_SQLITE) && defined(PROF_OPEN_SQLITE)
 
@@ -18,7 +18,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "../core/port.h"
+#include "../base/port.h"
 #include "timer.h"
 
 enum {

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../core/log.h"
-#include "../core/port.h"
+#include "../base/log.h"
+#include "../base/port.h"
 #include "judge.h"
 #include "turn.h"
 

@@ -2,13 +2,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../core/log.h"
-#include "../core/options.h"
-#include "../core/port.h"
-#include "../device/op_memory.h"
+#include "../base/log.h"
+#include "../base/options.h"
+#include "../base/port.h"
 #include "../device/registry.h"
-#include "../device/stream_timer.h"
 #include "measure.h"
+#include "op_memory.h"
+#include "stream_timer.h"
 
 enum {
   WARMUP = 10, /* as RAF */

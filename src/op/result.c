@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../core/call.h"
-#include "../core/log.h"
-#include "../core/options.h"
-#include "../core/port.h"
-#include "../core/thread.h"
+#include "../base/log.h"
+#include "../base/options.h"
+#include "../base/port.h"
+#include "../core/buffer/call.h"
+#include "../core/buffer/thread.h"
 #include "compare.h"
 #include "series.h"
 

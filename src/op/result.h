@@ -6,7 +6,7 @@
 #include <prof/op.h>
 #include <stdbool.h>
 
-#include "../sample/watch.h"
+#include "watch.h"
 
 /* What has to be equal for a result to be handed out again. */
 typedef struct prof_i_op_identity {

@@ -1,7 +1,7 @@
 /* See timer.h. */
 #include "timer.h"
 
-#include "../core/port.h"
+#include "../base/port.h"
 
 enum { CHAIN = 16384, CHAIN_TRIES = 4, TIMER_TRIES = 64 };
 

@@ -1,8 +1,8 @@
 /* See turn.h. */
 #include "turn.h"
 
-#include "../core/port.h"
-#include "../sample/energy.h"
+#include "../base/port.h"
+#include "../sampler/energy.h"
 
 int prof_i_measure_init_all(prof_i_measurement *all, const prof_op *ops, size_t count,
                             const prof_op_options *options) {

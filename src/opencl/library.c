@@ -3,7 +3,7 @@
 
 #include <sys/auxv.h>
 
-#include "../core/library.h"
+#include "../base/library.h"
 #include "words.h"
 
 static const char file_name[] = "libOpenCL.so.1";

@@ -10,7 +10,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "../core/thread.h"
+#include "../core/buffer/thread.h"
 #include "functions.h"
 #include "text.h"
 

@@ -7,7 +7,7 @@
 
 #include <prof/profiler.h>
 
-#include "../core/entry.h"
+#include "../core/record/entry.h"
 #include "interpreter.h"
 
 /* What not every CPython exports by one name. */

@@ -14,9 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../core/port.h"
-#include "../core/site.h"
-#include "../core/thread.h"
+#include "../base/port.h"
+#include "../core/buffer/thread.h"
+#include "../core/record/site.h"
 #include "arguments.h"
 #include "marks.h"
 #include "text.h"

@@ -45,7 +45,9 @@ objects() {
   printf '%s\n' "$@" | xargs -P 2 -I{} sh -c '"$@" -c "$0" -o "'"$work/$name"'/$(echo "$0" | tr / -).o"' {} \
     "$CC" -std=c11 -O2 -g -Iinclude -isystem "$work/include" "${flags[@]}"
 }
-library() { objects "$@" -- src/*/*.c && aarch64-linux-gnu-ar rc "$work/$1.a" "$work/$1"/*.o; }
+library() {
+  objects "$@" -- src/*/*.c src/core/*/*.c && aarch64-linux-gnu-ar rc "$work/$1.a" "$work/$1"/*.o
+}
 
 # code NAME FILE FUNCTION: the function's instructions, one a line.
 code() {
@@ -55,12 +57,12 @@ code() {
 
 # In prof_i_end_1 the commit is the only release store of a register that is not zero; the other one empties the entry.
 commit_is_release() {
-  code "$1" src-core-scope.c prof_i_end_1 >"$work/code"
+  code "$1" src-core-record-scope.c prof_i_end_1 >"$work/code"
   [ -s "$work/code" ] && grep -E '^stlr\s+x[0-9]' "$work/code"
 }
-claims_by() { code "$1" src-core-scope.c prof_i_end_1 | grep -E "$2"; }
+claims_by() { code "$1" src-core-record-scope.c prof_i_end_1 | grep -E "$2"; }
 # The reader's copy of a chunk looks at the first word of each record.
-reader_acquires() { "$OBJDUMP" -d --no-show-raw-insn "$work/$1/src-trace-snapshot.c.o" | grep -E '\s(ldar|ldapr)\s+x[0-9]'; }
+reader_acquires() { "$OBJDUMP" -d --no-show-raw-insn "$work/$1/src-live-snapshot.c.o" | grep -E '\s(ldar|ldapr)\s+x[0-9]'; }
 fails() { ! "$@"; }
 
 # run NAME SOURCE ARGUMENT...: a program with that library, under qemu.
@@ -92,7 +94,7 @@ command_reads() {
 }
 
 cmocka=$work/root/usr with_cmocka='' long=${PROF_LONG:-0}
-looked_at=(src/core/scope.c src/trace/snapshot.c) # whose machine code is
+looked_at=(src/core/record/scope.c src/live/snapshot.c) # whose machine code is
 declare -A flags=([plain]='' [no_outline]=-mno-outline-atomics [lse]=-march=armv8.1-a)
 declare -A claim=([plain]=__aarch64_ldadd8_relax [no_outline]='^stxr' [lse]='^ldadd\s')
 for name in plain no_outline lse; do

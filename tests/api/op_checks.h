@@ -3,7 +3,6 @@
 #ifndef PROF_TESTS_OP_CHECKS_H
 #define PROF_TESTS_OP_CHECKS_H
 
-#include <cmocka.h>
 #include <dirent.h>
 #include <math.h>
 #include <prof/memory.h>
@@ -18,6 +17,8 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#include <cmocka.h> /* last: it needs the ones before */
 #include "../fault/support/skip.h"
 
 /* ---- an operator that tells what was done with it ---- */

@@ -41,7 +41,7 @@ const char *__tsan_default_suppressions(void) {
          "race:prof_i_chunk_look\n"
          "race:prof_i_arena_next\n"
          /* Mapping other memory over the arena is what the addresses are kept for: see
-         core/arena.h. */
+         core/buffer/arena.h. */
          "race:anonymous\n"
          "race:prof_i_arena_install\n"
          "race:prof_i_arena_level\n";

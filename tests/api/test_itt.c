@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../../src/preload/itt/itt.h"
+#include "../../inject/annotation/itt.h"
 #include "events.h"
 
 enum { THREADS = 4, NAMES = 300, MANY = 70000, DEEP = 1000 };

@@ -69,8 +69,8 @@ static uint64_t now_ns(void) {
 static void start_while_they_allocate(uint32_t checked) {
   enum { ASKED_LEAST = 1000 };
   const int starts = getenv("PROF_LONG") ? 100 : 25;
-  /* src/core/pool.c: a pool that is never quiet is asked so often at least, unless that takes so
-     long */
+  /* src/memory/pool_state.c: a pool that is never quiet is asked so often at least, unless that
+     takes so long */
   static const uint64_t asked_most_ns = 1000000000;
   pthread_t workers[WORKERS];
   prof_stop();

@@ -12,8 +12,8 @@
 #include <CL/cl_layer.h>
 #include <cstddef>
 
+#include "../../inject/opencl/functions.h"
 #include "../../src/opencl/api.h"
-#include "../../src/preload/opencl/functions.h"
 
 // The same list, read with the vendor's own handles.
 namespace vendor {
@@ -55,7 +55,7 @@ static_assert(std::is_same<cl_command_queue_properties, uint64_t>::value &&
 static_assert(sizeof(cl_ulong) == 8 && sizeof(cl_uint) == 4 && sizeof(cl_int) == 4, "numbers");
 
 int main() {
-  std::puts("all of src/opencl/api.h and src/preload/opencl/functions.h is as <CL/cl.h> has it");
+  std::puts("all of src/opencl/api.h and inject/opencl/functions.h is as <CL/cl.h> has it");
   return 0;
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The tests are tested: builds the library with one deliberate fault at a time (src/core/fault.h), runs the test that must see it, and wants it to
+# The tests are tested: builds the library with one deliberate fault at a time (src/base/fault.h), runs the test that must see it, and wants it to
 # fail; and to pass without the fault. One line each, with the row of docs/reliability.md that the test stands for; the last line counts.
 # run-faults.sh [NAME...]: only these faults. Without names the first of each row; PROF_LONG=1: all.
 # What has no fault is not compiled: the objects of build/dev and build/tsan serve.
@@ -45,8 +45,8 @@ take_sound() {
   local folder=$1 from source missing=()
   shift
   from=$(sound_objects "$@") || return 1
-  for source in src/*/*.c; do
-    case "$source" in src/export/gzip.c | src/op/database.c) missing+=("$source") && continue ;; esac
+  for source in src/*/*.c src/core/*/*.c; do
+    case "$source" in src/sink/gzip.c | src/op/database.c) missing+=("$source") && continue ;; esac
     cp "$from/$source.o" "$folder/$(echo "$source" | tr / -).o" 2>/dev/null || missing+=("$source")
   done
   [ ${#missing[@]} -lt 30 ] || { echo "$from lacks ${#missing[@]} objects" >&2; return 1; }
@@ -70,7 +70,7 @@ library() {
     mkdir "$folder"
     cp "$sound"/*.o "$sound/libprof.a" "$folder"
     # shellcheck disable=SC2046
-    compile "$folder" $(grep -lw "PROF_I_FAULT($fault)" src/*/*.c) -- "$@" "-DPROF_FAULT=PROF_I_FAULT_$fault" || return 1
+    compile "$folder" $(grep -lw "PROF_I_FAULT($fault)" src/*/*.c src/core/*/*.c) -- "$@" "-DPROF_FAULT=PROF_I_FAULT_$fault" || return 1
     ar rc "$folder/libprof.a" "$folder"/*.o
   fi
   echo "$folder"

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "core/thread.h"
+#include "core/buffer/thread.h"
 
 enum { SCOPES = 200000 };
 

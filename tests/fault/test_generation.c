@@ -11,9 +11,9 @@
 
 #include <cmocka.h>
 
-#include "core/chunk.h"
-#include "core/port.h"
-#include "core/record.h"
+#include "base/port.h"
+#include "core/buffer/chunk.h"
+#include "core/buffer/record.h"
 
 enum { SCOPES = 300000, UNWRITTEN = 5 };
 

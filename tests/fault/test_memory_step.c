@@ -20,7 +20,7 @@
 
 #include <cmocka.h>
 
-#include "../../src/trace/memory.h"
+#include "../../src/analysis/memory.h"
 #include "hang_guard.h"
 #include "support/scenes.h"
 #include "support/share.h"

@@ -10,8 +10,8 @@
 
 #include "export/chrome.h"
 #include "export/metadata.h"
+#include "reader/walk.h"
 #include "sparse.h"
-#include "trace/walk.h"
 
 static void require(int holds, const char *what) {
   if (holds) return;

@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "../../src/core/layout.h"
+#include "../../src/format/layout.h"
 
 enum { SPARSE_UNITS_MAX = 16, SPARSE_REPAIR = 0x80, SPARSE_PLACE_BYTES = 16 };
 

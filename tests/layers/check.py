@@ -22,30 +22,22 @@ def lines_of(name):
 
 
 def read_modules():
-    """Which modules each may use, itself included; the module of each file, "*": of the rest."""
-    uses, owner, module = {}, {}, None
+    """Which modules each may use, itself included."""
+    uses = {}
     for where, text in lines_of("modules.txt"):
-        if "->" in text:
-            module, _, used = (part.strip() for part in text.partition("->"))
-            unknown = [name for name in used.split() if name not in uses]
-            if unknown:
-                sys.exit(f"{where}: {module} may use {unknown[0]}, which must stand above it")
-            uses[module] = {module}.union(*(uses[name] for name in used.split()))
-            continue
-        match = re.fullmatch(r"files (\S+): (.+)", text)
-        if not match or not module:
-            sys.exit(f"{where}: neither a module nor its files: {text}")
-        for stem in match[2].split():
-            path = f"{match[1]}/{stem}"
-            if path in owner:
-                sys.exit(f"{where}: {path} is of {owner[path]} already")
-            owner[path] = module
-    return uses, owner
+        module, arrow, used = (part.strip() for part in text.partition("->"))
+        if not arrow or not module or module in uses:
+            sys.exit(f"{where}: not a new module and those that it may use: {text}")
+        unknown = [name for name in used.split() if name not in uses]
+        if unknown:
+            sys.exit(f"{where}: {module} may use {unknown[0]}, which must stand above it")
+        uses[module] = {module}.union(*(uses[name] for name in used.split()))
+    return uses
 
 
-def module_of(owner, source):
-    path = str(Path(source).with_suffix(""))
-    return owner.get(path) or owner.get(f"{Path(source).parent}/*")
+def module_of(source):
+    """The folder in src that has the file."""
+    return str(Path(source).parent.relative_to("src"))
 
 
 def source_of(path):
@@ -71,36 +63,36 @@ def read_symbols(objects):
     return defined, used
 
 
-def find_arrows(uses, owner, defined, used):
+def find_arrows(uses, defined, used):
     """Pairs of files that modules.txt does not allow, each with its symbols."""
     wrong = defaultdict(set)
     for source, symbols in used.items():
-        allowed = uses[module_of(owner, source)]
+        allowed = uses[module_of(source)]
         for symbol in symbols:
             target = defined.get(symbol)
-            if target and module_of(owner, target) not in allowed:
+            if target and module_of(target) not in allowed:
                 wrong[source, target].add(symbol)
     return wrong
 
 
 def main():
-    uses, owner = read_modules()
+    uses = read_modules()
     defined, used = read_symbols(sys.argv[1:])
     sources = sorted({*defined.values(), *used})
     faults = [
-        f"{source} is of no module; name it in modules.txt"
+        f"{source} is of no module; name its folder in modules.txt"
         for source in sources
-        if not module_of(owner, source)
+        if module_of(source) not in uses
     ]
     if faults or len(sources) < 100:
         sys.exit("\n".join(faults) or f"only {len(sources)} sources in {len(sys.argv) - 1} objects")
-    there = {str(Path(source).with_suffix("")) for source in sources}
+    folders = {module_of(source) for source in sources}
     faults += [
-        f"modules.txt names {path}, which no object is made of"
-        for path in owner
-        if not path.endswith("/*") and path not in there
+        f"modules.txt names {module}, which has no object"
+        for module in uses
+        if module not in folders
     ]
-    wrong = find_arrows(uses, owner, defined, used)
+    wrong = find_arrows(uses, defined, used)
     excepted = {
         tuple(re.split(r" +-> +", text)): where for where, text in lines_of("exceptions.txt")
     }
@@ -108,8 +100,8 @@ def main():
         if (source, target) not in excepted:
             names = ", ".join(sorted(symbols))
             faults.append(
-                f"{source} ({module_of(owner, source)}) uses {target} "
-                f"({module_of(owner, target)}), which modules.txt does not allow: {names}"
+                f"{source} ({module_of(source)}) uses {target} "
+                f"({module_of(target)}), which modules.txt does not allow: {names}"
             )
     for pair, where in excepted.items():
         if pair not in wrong:

@@ -7,9 +7,8 @@ import signal
 import subprocess
 import unittest
 
-from case import PROF, Case, TerminalCase
-
 import preload
+from case import PROF, Case, TerminalCase
 
 KILLED_AT = """
 #include <stdio.h>

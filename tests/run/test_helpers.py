@@ -7,9 +7,8 @@ import subprocess
 import time
 import unittest
 
-import test_processes
-
 import preload
+import test_processes
 
 HANG_SECONDS = test_processes.HANG_SECONDS
 

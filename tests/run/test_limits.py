@@ -7,9 +7,8 @@ import shutil
 import subprocess
 import unittest
 
-from case import HANG_SECONDS, PROF, Case
-
 import preload
+from case import HANG_SECONDS, PROF, Case
 
 NO_PPOLL = """
 int ppoll(void *polls, unsigned long count, const void *timeout, const void *mask) {

@@ -7,9 +7,8 @@ import subprocess
 import sys
 import unittest
 
-from case import HANG_SECONDS, PROF, TerminalCase
-
 import preload
+from case import HANG_SECONDS, PROF, TerminalCase
 
 SOURCE = os.environ.get("PROF_TEST_SOURCE_DIR", os.getcwd())
 BUILD = os.path.dirname(PROF)

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "core/chunk.h"
+#include "core/buffer/chunk.h"
 #include "count_steps.h"
 
 enum { RECORDS = 4096, BYTES = PROF_I_HEAD_BYTES + RECORDS * 16, GENERATION = 1, TIMES = 2 };

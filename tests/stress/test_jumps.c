@@ -19,7 +19,7 @@
 
 #include <cmocka.h>
 
-#include "core/thread.h"
+#include "core/buffer/thread.h"
 #include "fault/support/captures.h"
 #include "fault/support/skip.h"
 

@@ -19,7 +19,7 @@
 
 #include <cmocka.h>
 
-#include "../../src/trace/memory.h"
+#include "../../src/analysis/memory.h"
 #include "fault/support/captures.h"
 #include "fault/support/skip.h"
 

@@ -14,8 +14,8 @@
 
 #include <cmocka.h>
 
-#include "core/arena.h"
-#include "core/thread.h"
+#include "core/buffer/arena.h"
+#include "core/buffer/thread.h"
 #include "fault/support/captures.h"
 #include "fault/support/skip.h"
 #include "hang_guard.h"

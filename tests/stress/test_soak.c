@@ -18,8 +18,8 @@
 
 #include <cmocka.h>
 
-#include "core/port.h"
-#include "core/thread.h"
+#include "base/port.h"
+#include "core/buffer/thread.h"
 #include "fault/support/captures.h"
 #include "fault/support/skip.h"
 

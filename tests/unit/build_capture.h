@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../src/core/layout.h"
+#include "../../src/format/layout.h"
 
 typedef struct capture {
   unsigned char *bytes; /* page-aligned */

@@ -1,4 +1,5 @@
-/* What the tests of names and of argument texts share: both are learnt by src/core/name.c. */
+/* What the tests of names and of argument texts share: both are learnt by
+   src/core/record/name.c. */
 #ifndef PROF_TEST_UNIT_LEARNT_TEXTS_H
 #define PROF_TEST_UNIT_LEARNT_TEXTS_H
 
@@ -20,9 +21,9 @@
 #include <prof/trace.h>
 
 #include "api/sanitizers.h"
-#include "core/name.h"
-#include "core/site.h"
-#include "core/thread.h"
+#include "core/buffer/thread.h"
+#include "core/record/name.h"
+#include "core/record/site.h"
 
 static void start(uint32_t policy, uint64_t cap_bytes) {
   const prof_options options = {

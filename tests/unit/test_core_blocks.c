@@ -23,10 +23,10 @@
 #include <prof/trace.h>
 
 #include "api/sanitizers.h"
-#include "core/blocks.h"
-#include "core/control.h"
-#include "core/pin.h"
-#include "core/thread.h"
+#include "core/buffer/blocks.h"
+#include "core/buffer/pin.h"
+#include "core/buffer/thread.h"
+#include "core/session/control.h"
 #include "fresh_arena.h"
 #include "mappings.h"
 

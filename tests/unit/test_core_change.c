@@ -16,8 +16,8 @@
 
 #include <cmocka.h>
 
-#include "core/layout.h"
 #include "fault/support/captures.h"
+#include "format/layout.h"
 
 enum { PLACES = PROF_I_LEVEL_CHANGES, MORE = 6 };
 

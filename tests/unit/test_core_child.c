@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "core/control.h"
+#include "core/session/control.h"
 #include "fault/support/skip.h"
 #include "hang_guard.h"
 

@@ -16,8 +16,8 @@
 #include <prof/profiler.h>
 
 #include "../hang_guard.h"
-#include "core/arena.h"
-#include "core/layout.h"
+#include "core/buffer/arena.h"
+#include "format/layout.h"
 #include "fresh_arena.h"
 
 static prof_health health_now(void) {

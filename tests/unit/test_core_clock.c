@@ -15,8 +15,8 @@
 #include <prof/profiler.h>
 #include <prof/trace.h>
 
-#include "core/clock.h"
-#include "core/port.h"
+#include "base/port.h"
+#include "core/buffer/clock.h"
 
 #include "hang_guard.h"
 

@@ -11,9 +11,9 @@
 
 #include <prof/profiler.h>
 
-#include "core/arena.h"
-#include "core/counted.h"
-#include "core/layout.h"
+#include "core/buffer/arena.h"
+#include "core/buffer/counted.h"
+#include "format/layout.h"
 #include "fresh_arena.h"
 
 enum { SCOPES = 200000 }; /* 3 MiB of records: some chunks of 256 KiB and more are full */

@@ -12,7 +12,7 @@
 
 #include <prof/profiler.h>
 
-#include "core/thread.h"
+#include "core/buffer/thread.h"
 #include "fault/support/skip.h"
 
 /* Under a sanitizer a turn takes 20 times as long, and shows the same. */

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "core/port.h"
+#include "base/port.h"
 
 enum { BYTES = 1 << 20 };
 

@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "core/layout.h"
-#include "core/options.h"
+#include "base/options.h"
+#include "format/layout.h"
 
 typedef struct sample {
   size_t size;

@@ -16,8 +16,8 @@
 
 #include <prof/profiler.h>
 
-#include "core/layout.h"
-#include "core/port.h"
+#include "base/port.h"
+#include "format/layout.h"
 
 enum { PAGE_BYTES = 4096, BYTES = 1 << 20, SCOPES = 1 << 19 };
 

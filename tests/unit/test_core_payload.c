@@ -10,8 +10,8 @@
 
 #include <prof/profiler.h>
 
-#include "core/payload.h"
-#include "trace/parse.h"
+#include "core/record/payload.h"
+#include "format/parse.h"
 
 enum { ROOM = PROF_I_PAYLOAD_BYTES_MAX / 8 };
 static const uint64_t canary = 0xc0ffee;

@@ -16,8 +16,8 @@
 
 #include <prof/status.h>
 
-#include "core/arena.h"
-#include "core/place.h"
+#include "core/buffer/arena.h"
+#include "core/buffer/place.h"
 
 static char folder[] = "/tmp/prof-place-XXXXXX";
 static char output[sizeof folder + 16];

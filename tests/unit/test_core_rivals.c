@@ -18,10 +18,10 @@
 
 #include <prof/status.h>
 
-#include "core/layout.h"
-#include "core/place.h"
-#include "core/port.h"
-#include "core/rivals.h"
+#include "base/port.h"
+#include "core/buffer/place.h"
+#include "core/session/rivals.h"
+#include "format/layout.h"
 #include "hang_guard.h"
 
 static char folder[] = "/tmp/prof-rivals-XXXXXX";

@@ -17,9 +17,9 @@
 #include <prof/trace.h>
 
 #include "api/sanitizers.h"
-#include "core/gate.h"
-#include "core/layout.h"
-#include "core/site.h"
+#include "core/buffer/gate.h"
+#include "core/record/site.h"
+#include "format/layout.h"
 
 static char folder[] = "/tmp/prof-site-XXXXXX";
 

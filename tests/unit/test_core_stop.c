@@ -18,7 +18,7 @@
 #include <prof/profiler.h>
 #include <prof/trace.h>
 
-#include "core/control.h"
+#include "core/session/control.h"
 #include "hang_guard.h"
 
 static uint32_t is_inside, is_let_go; /* the hook's. Atomic */

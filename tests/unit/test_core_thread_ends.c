@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "core/thread.h"
+#include "core/buffer/thread.h"
 #include "fault/support/skip.h"
 #include "unit/threads.h"
 

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "core/clock.h"
+#include "core/buffer/clock.h"
 #include "device/device_clock.h"
 
 enum { TRIALS = 1000 };

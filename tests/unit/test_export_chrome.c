@@ -2,7 +2,7 @@
    that they must give. What readers make of it is tests/viewers' business. */
 #define _GNU_SOURCE
 #include "export/metadata.h"
-#include "trace/walk.h"
+#include "reader/walk.h"
 #include "trace_checks.h"
 
 #include <fcntl.h>

@@ -30,7 +30,7 @@
 
 #include <prof/status.h>
 
-#include "export/sink.h"
+#include "sink/sink.h"
 
 static char folder[64]; /* of the test at hand, empty at its begin */
 

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "export/text.h"
+#include "base/text.h"
 
 /* Escapes in rooms of every size down to the smallest: where it is cut must not show. */
 static void check_escaped(const char *text, size_t bytes, const char *expected) {

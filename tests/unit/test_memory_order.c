@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "../../src/trace/memory.h"
+#include "../../src/analysis/memory.h"
 #include "build_capture.h"
 
 enum { THREADS = 4, PAIRS = 150000 };

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "../../src/sample/energy.h"
+#include "../../src/sampler/energy.h"
 
 static char folder[64];
 

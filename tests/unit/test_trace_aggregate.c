@@ -1,8 +1,8 @@
 /* Aggregates, the table, the loss line, and text made fit for a terminal. */
-#include "trace/shape.h"
-#include "trace/show.h"
-#include "trace/tally.h"
-#include "trace/walk.h"
+#include "analysis/tally.h"
+#include "base/show.h"
+#include "reader/shape.h"
+#include "reader/walk.h"
 #include "trace_checks.h"
 
 enum { T0 = CAPTURE_START, CHUNK = PROF_I_UNIT_BYTES };

@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../../src/trace/show.h"
+#include "../../src/base/show.h"
 #include "device_capture.h"
 #include "memory_capture.h"
 #include "small_capture.h"

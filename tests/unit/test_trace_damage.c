@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "device_capture.h"
+#include "reader/walk.h"
 #include "small_capture.h"
-#include "trace/walk.h"
 #include "trace_checks.h"
 
 /* What is damaged. Of each: so many captures are opened, and damage is seen in so many, at

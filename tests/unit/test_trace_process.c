@@ -1,7 +1,7 @@
 /* Rows by process: of captures together, and of an imported trace, whose threads may be of several
    processes. */
+#include "analysis/aggregate.h"
 #include "build_capture.h"
-#include "trace/aggregate.h"
 #include "trace_checks.h"
 
 enum { T0 = CAPTURE_START, CHUNK = PROF_I_UNIT_BYTES, BY_NAME = PROF_GROUP_NAME };

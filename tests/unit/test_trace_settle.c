@@ -6,7 +6,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 
-#include "../../src/trace/capture.h"
+#include "../../src/reader/capture.h"
 #include "trace_checks.h"
 
 enum { PAGE = 4096, ROOM = 1 << 20, WORDS = 64 };

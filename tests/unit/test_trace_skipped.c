@@ -3,8 +3,8 @@
    */
 #include <prof/memory.h>
 
+#include "analysis/aggregate.h"
 #include "device_capture.h"
-#include "trace/aggregate.h"
 #include "trace_checks.h"
 
 enum { T0 = CAPTURE_START, CHUNK = PROF_I_UNIT_BYTES, A = 1, B, C };

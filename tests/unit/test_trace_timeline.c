@@ -1,6 +1,6 @@
 /* Ticks to nanoseconds: on the pairs exactly, between them straight, never back, whatever the pairs
    are. */
-#include "trace/timeline.h"
+#include "reader/timeline.h"
 #include "trace_checks.h"
 
 static prof_i_timeline make(prof_i_time_pair *pairs, uint32_t count, uint64_t hz,

@@ -4,7 +4,7 @@
 
 #include <prof/python.h>
 
-#include "../../src/core/observed.h"
+#include "../../src/format/observed.h"
 
 enum { MINE = 1, OTHER = 2, CHUNK = PROF_I_UNIT_BYTES };
 

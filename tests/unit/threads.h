@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "core/thread.h"
+#include "core/buffer/thread.h"
 
 static inline int states_of_threads(void) {
   int count = 0;

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../../src/core/layout.h"
+#include "../../src/format/layout.h"
 #include "import.h"
 
 #ifdef PROF_HAVE_ZLIB

@@ -1,11 +1,11 @@
-/* Records under construction: words as src/core/layout.h has them, but for word 0, which is made
+/* Records under construction: words as src/format/layout.h has them, but for word 0, which is made
    when they are written. */
 #ifndef PROF_IMPORT_RECORD_H
 #define PROF_IMPORT_RECORD_H
 
 #include <string.h>
 
-#include "../../src/core/layout.h"
+#include "../../src/format/layout.h"
 #include "event.h"
 
 enum {
@@ -53,7 +53,7 @@ static inline uint32_t import_record_kind(const uint64_t *words) {
 }
 static inline uint32_t import_record_flags(const uint64_t *words) { return words[2] >> 24 & 0xff; }
 
-/* As src/trace/parse.h has it: is it no thread's own time? */
+/* As src/format/parse.h has it: is it no thread's own time? */
 static inline bool import_record_is_async(const uint64_t *words) {
   const uint32_t kind = import_record_kind(words);
   return kind == PROF_I_KIND_ASYNC ||

@@ -291,7 +291,7 @@ static int take_word(int c) {
   return EXIT_USAGE;
 }
 
-/* Where captures go: beside their output, or where core/place.c turns to. */
+/* Where captures go: beside their output, or where core/buffer/place.c turns to. */
 static void look_where_they_go(void) {
   const char *const places[] = {".", getenv("PROF_CAPTURE_DIR"), getenv("TMPDIR"), "/tmp",
                                 "/dev/shm"};

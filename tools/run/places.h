@@ -1,4 +1,4 @@
-/* Where prof puts a capture whose folder does not take it: see src/core/place.c. */
+/* Where prof puts a capture whose folder does not take it: see src/core/buffer/place.c. */
 #ifndef PROF_TOOLS_RUN_PLACES_H
 #define PROF_TOOLS_RUN_PLACES_H
 

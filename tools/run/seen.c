@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../src/core/layout.h"
+#include "../../src/format/layout.h"
 
 /* False: no whole header of a capture that is still marked as being recorded. */
 static bool read_header(int fd, prof_i_header *header) {

@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Tuple
 
 CONCRETE_KEY, STRIDES_KEY = "Concrete Inputs", "Input Strides"
 LISTS_KEY, TYPES_KEY = "Tensor lists", "Tensor types"
-"""Of src/preload/torch/calls.c, and of torch.profiler's JSON."""
+"""Of inject/torch/calls.c, and of torch.profiler's JSON."""
 
 Texts = Tuple[str, str, str, str]
 """Values, strides, and dimensions where an input is a list of tensors. Where a record has not room

@@ -15,7 +15,7 @@ from ._library import C
 
 STACK_KEY = "Call stack"  # PROF_STACK_KEY of <prof/trace.h>
 SEQUENCE_KEY, FORWARD_KEY, THREAD_KEY = "Sequence number", "Fwd thread id", "Thread id"
-"""Of src/preload/torch/calls.c."""
+"""Of inject/torch/calls.c."""
 TEXT_LIST = "[\x1f"
 """So begins the JSON of a list of texts, a range's argument: no JSON and no program's text has that
 mark there. The same in chrome_args.c."""

@@ -1,5 +1,5 @@
 """The callbacks of PyTorch's dispatcher (at::RecordFunction), by libprof_torch.so
-(src/preload/torch): opened in the torch that the process has, and proven there by known calls
+(inject/torch): opened in the torch that the process has, and proven there by known calls
 before any is recorded."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ LIBRARY = "libprof_torch.so"
 RANGE = "prof.torch.observe()"
 _THIS_THREAD = 2**64 - 1
 _WHOM_BIT, _NUMBERS = 52, 16
-"""Of calls.c, and of src/core/observed.h."""
+"""Of calls.c, and of src/format/observed.h."""
 _FUNCTION, _BACKWARD, _USER = 0, 1, 7
 _INPUTS = _RANK = 4
 _NONE, _INT, _DOUBLE, _BOOL, _LIST, _TENSORS = range(1, 7)

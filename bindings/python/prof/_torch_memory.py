@@ -1,4 +1,4 @@
-"""PyTorch's allocations by its own reports (src/preload/torch/memory.c), without a preload.
+"""PyTorch's allocations by its own reports (inject/torch/memory.c), without a preload.
 
 Proven by known allocations before any is recorded. Torch's own profiler and ours take turns at one
 place of the thread: so the functions that start and end torch's are wrapped meanwhile."""

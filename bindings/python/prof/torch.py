@@ -10,10 +10,10 @@ A script of torch.profiler's changes its import alone, since this module has tho
 
     from prof.torch import ProfilerActivity, profile, record_function
 
-By the dispatcher's callbacks (_torch_calls.py, src/preload/torch), where these can be proven in the
+By the dispatcher's callbacks (_torch_calls.py, inject/torch), where these can be proven in the
 torch at hand. Else by ITT, Intel's interface for tools, which PyTorch of PyPI's x86 wheels has in
 it: it looks for a tool once, when torch is imported, so this module imports torch, and meanwhile
-INTEL_LIBITTNOTIFY64 names libprof_itt.so (src/preload/itt). Where neither is to be had, observe()
+INTEL_LIBITTNOTIFY64 names libprof_itt.so (inject/annotation). Where neither is to be had, observe()
 says why."""
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class _ByCalls:
 
     @property
     def number(self) -> int:
-        """The number that its operators have in their sites (src/core/observed.h)."""
+        """The number that its operators have in their sites (src/format/observed.h)."""
         return self._added.number
 
     def forget(self) -> None:

@@ -3,6 +3,6 @@
 
 cd "$SOURCE"
 for way in "-std=c11 $EMBED/busy.c" "-std=gnu17 $EMBED/app.c"; do
-  quietly "$CC" -Iinclude src/core/*.c src/face/*.c src/trace/*.c src/export/*.c src/op/*.c src/memory/*.c src/device/*.c src/cuda/*.c src/hip/*.c src/opencl/*.c src/sample/*.c $way -o "$WORK/app" -pthread
+  quietly "$CC" -Iinclude src/*/*.c src/core/*/*.c $way -o "$WORK/app" -pthread
   (cd "$WORK" && run_app ./app)
 done

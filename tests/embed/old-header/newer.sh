@@ -28,13 +28,13 @@ change(r"typedef struct prof_site \{.*?\} prof_site;",
 } prof_site;""")
 change(r"#define PROF_I_SITE\(level_\) \{[^\n]*\}", "#define PROF_I_SITE(level_) {(level_), __LINE__, {0, 0, 0, 0}, __func__, __FILE__, 0, 0}")
 scope.write_text(text)
-for path in list(root.glob("include/prof/*.h")) + list(root.glob("src/*/*.[ch]")):
+for path in list(root.glob("include/prof/*.h")) + list(root.glob("src/**/*.[ch]")):
     text = re.sub(r"\b(prof_i_(?:level|begin|begin_details|begin_values|begin_text|begin_name|end|instant|counter))_1\b", r"\1_2", path.read_text())
     text = re.sub(r"\bprof_scope_begin_at\b", "prof_scope_begin_at_2", text)
     path.write_text(text)
 PYTHON
 quietly "$CC" -std=c11 -O2 -fvisibility=hidden -fPIC -shared -Wl,-soname,libprof.so.0 -Inewer/include -I"$HERE" -o newer/libprof.so.0 \
-  newer/src/*/*.c "$HERE/version_1.c" -pthread
+  newer/src/*/*.c newer/src/core/*/*.c "$HERE/version_1.c" -pthread
 ln -s libprof.so.0 newer/libprof.so
 for name in prof_i_level_1 prof_i_level_2 prof_i_begin_1 prof_i_begin_2; do
   nm -D --defined-only newer/libprof.so | grep -w $name >/dev/null || fail "the newer library has no $name"

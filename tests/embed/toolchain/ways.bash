@@ -8,7 +8,7 @@ need() {
 compile() {
   rm -rf objects
   mkdir objects
-  printf '%s\n' "$SOURCE"/src/*/*.c "$EMBED/busy.c" |
+  printf '%s\n' "$SOURCE"/src/*/*.c "$SOURCE"/src/core/*/*.c "$EMBED/busy.c" |
     xargs -P 2 -I{} sh -c '"$@" -c "$0" -o "objects/$(basename "$(dirname "$0")")-$(basename "$0" .c).o"' {} \
       "$@" -std=c11 -I"$SOURCE/include" >"$WORK/log" 2>&1 || fail "$*: $(head -n 20 "$WORK/log")"
   mkdir objects/app

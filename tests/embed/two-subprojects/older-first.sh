@@ -6,7 +6,8 @@
 next_version() {
   rm -rf next
   mkdir next
-  cp -r "$SOURCE/CMakeLists.txt" "$SOURCE/cmake" "$SOURCE/include" "$SOURCE/src" next/
+  cp -r "$SOURCE/CMakeLists.txt" "$SOURCE/cmake" "$SOURCE/include" "$SOURCE/src" \
+    "$SOURCE/inject" next/
   local now
   now=$(sed -n "s/^#define PROF_VERSION_$1 //p" next/include/prof/version.h)
   sed -i "s/^#define PROF_VERSION_$1 .*/#define PROF_VERSION_$1 $((now + 1))/" next/include/prof/version.h

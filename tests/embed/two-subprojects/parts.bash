@@ -2,7 +2,8 @@
 two_parts() {
   rm -rf build second
   mkdir second # another copy of the sources, as a second subproject has it
-  cp -r "$SOURCE/CMakeLists.txt" "$SOURCE/cmake" "$SOURCE/include" "$SOURCE/src" second/
+  cp -r "$SOURCE/CMakeLists.txt" "$SOURCE/cmake" "$SOURCE/include" "$SOURCE/src" \
+    "$SOURCE/inject" second/
   configure_and_build "$HERE" -DPART_ONE="$1" -DPART_TWO="$2" -DPROF_one="$SOURCE" -DPROF_two="$WORK/second" \
     -DCMAKE_PREFIX_PATH="$PREFIX" -DCMAKE_BUILD_TYPE=Debug "${@:3}"
   rm -f trace.json

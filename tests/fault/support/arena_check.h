@@ -1,6 +1,6 @@
-/* Reads the bytes of a capture straight from src/core/layout.h: an oracle that shares no line with
-   src/trace. It believes nothing: whatever the layout does not allow is a fault, told with its
-   offset. The bytes must stand still meanwhile: a stopped process's, a dead one's, or a copy. A
+/* Reads the bytes of a capture straight from src/format/layout.h: an oracle that shares no line
+   with src/reader. It believes nothing: whatever the layout does not allow is a fault, told with
+   its offset. The bytes must stand still meanwhile: a stopped process's, a dead one's, or a copy. A
    header only, since each test is one file. */
 #ifndef PROF_TESTS_ARENA_CHECK_H
 #define PROF_TESTS_ARENA_CHECK_H
@@ -13,7 +13,7 @@
 
 #include <prof/profiler.h>
 
-#include "core/layout.h"
+#include "format/layout.h"
 
 /* A committed record of a thread: scope, instant, counter, flow or step. */
 typedef struct arena_record {

@@ -4,10 +4,10 @@
 #define PROF_TESTS_SCENES_H
 
 #include "captures.h"
-#include "core/arena.h"
-#include "core/cost.h"
-#include "core/in_place.h"
-#include "core/thread.h"
+#include "core/buffer/arena.h"
+#include "core/buffer/thread.h"
+#include "core/record/cost.h"
+#include "core/record/in_place.h"
 #include "plan.h"
 #include "tracee.h"
 

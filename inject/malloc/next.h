@@ -1,0 +1,44 @@
+/* The allocator that this library stands in front of: what RTLD_NEXT finds, libc's or another one
+   that is preloaded behind. Found at the first call; before that, and for what dlsym() itself asks
+   for, a few KiB of static memory serve. */
+#ifndef PROF_INJECT_MALLOC_NEXT_H
+#define PROF_INJECT_MALLOC_NEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct prof_i_next {
+  void *(*malloc)(size_t);
+  void *(*calloc)(size_t, size_t);
+  void *(*realloc)(void *, size_t);
+  void (*free)(void *);
+  void *(*memalign)(size_t, size_t);
+  void *(*aligned_alloc)(size_t, size_t);
+  int (*posix_memalign)(void **, size_t, size_t);
+  void *(*valloc)(size_t);
+  void *(*pvalloc)(size_t);
+  /* NULL: the allocator has none, so what a free gives back is not known */
+  size_t (*malloc_usable_size)(void *);
+} prof_i_next;
+
+/* written once, by the process's first call, when it has one thread */
+extern prof_i_next prof_i_the_next;
+extern bool prof_i_next_is_found;
+
+__attribute__((cold)) void prof_i_next_find(void);
+
+static inline const prof_i_next *prof_i_next_allocator(void) {
+  if (__builtin_expect(!prof_i_next_is_found, 0)) prof_i_next_find();
+  return &prof_i_the_next;
+}
+
+/* Pieces of the static memory are told to nobody, and never come back. */
+enum { PROF_I_FIRST_BYTES = 16384 };
+extern char prof_i_first_memory[PROF_I_FIRST_BYTES];
+static inline bool prof_i_is_first_memory(const void *piece) {
+  return (uintptr_t)piece - (uintptr_t)prof_i_first_memory < PROF_I_FIRST_BYTES;
+}
+size_t prof_i_first_bytes_at(const void *piece); /* from here to the end: at least the piece's */
+
+#endif

@@ -1,0 +1,45 @@
+/* Commands that a program has put on its queues: kept from the call that enqueued them until their
+   times can be read, then told to prof. */
+#ifndef PROF_INJECT_OPENCL_COMMANDS_H
+#define PROF_INJECT_OPENCL_COMMANDS_H
+
+#include <prof/backend.h>
+#include <stdbool.h>
+
+#include "../../src/opencl/clock.h"
+#include "functions.h"
+
+enum { PROF_I_COMMANDS_MAX = 65536 }; /* on their way at once; more are not recorded, and counted */
+
+/* What is known of one when it is enqueued: the program's, as it stands while the call lasts. */
+typedef struct prof_i_command_about {
+  uint32_t kind;    /* prof_backend_kind */
+  int32_t from, to; /* of a copy: prof_device_type */
+  uint64_t bytes;   /* of a copy or fill; 0: not known */
+  const char *name; /* NULL: the kernel's own */
+  prof_i_cl_kernel kernel;
+  const size_t *global, *local; /* of a kernel; NULL: not known */
+  uint32_t dims;
+  bool blocks; /* the call waits until it is done */
+} prof_i_command_about;
+
+typedef struct prof_i_command prof_i_command;
+
+/* A command is about to be put on that queue by this thread. NULL: nothing is recorded, or there is
+   no room. Any thread, as the next. */
+prof_i_command *prof_i_command_begin(prof_i_cl_queue queue, const prof_i_command_about *about);
+/* The call is over, of the same. error: the call's; event: the command's own, of which the program
+   keeps a reference, or (is_ours) does not. */
+void prof_i_command_end(prof_i_command *command, const prof_i_command_about *about, int32_t error,
+                        prof_i_cl_event event, bool is_ours);
+
+/* prof_backend's. */
+void prof_i_commands_set_host(const prof_backend_host *host);
+int prof_i_commands_start(prof_backend_self *self, uint32_t kinds, uint32_t *kinds_out);
+int prof_i_commands_stop(prof_backend_self *self);
+int prof_i_commands_drain(prof_backend_self *self, uint32_t how, uint64_t *lost_out);
+
+/* A forked child: the driver's threads are the parent's. */
+void prof_i_commands_forget(void);
+
+#endif

@@ -1,0 +1,150 @@
+/* libprof_torch.so: PyTorch's operators by its dispatcher's callbacks (at::RecordFunction), from C.
+   Nothing of torch is linked, and nothing of its C++ is compiled here: what torch exports is found
+   by its mangled names (symbols.c), where it keeps what is inlined is found by known calls and
+   proven before it is used (proof.c); then each operator is a scope of libprof.so's (calls.c,
+   inputs.c, names.c). What an input is beside its shape has its own proof (values.h).
+   bindings/python/prof/_torch_calls.py makes the known calls. The C++ ABI is Itanium's with
+   libstdc++, as all of torch's wheels for Linux have it. Torch's names, as ATen/record_function.h
+   has them: a RecordFunction stands for one call while it runs; its inputs are IValues: 8 bytes of
+   payload, a tag, 16 bytes in all. */
+#ifndef PROF_INJECT_TORCH_TORCH_H
+#define PROF_INJECT_TORCH_TORCH_H
+
+#include <prof/profiler.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define PROF_I_TORCH_EXPORT __attribute__((visibility("default")))
+
+/* ---- what torch exports ---- */
+
+/* std::string_view and the alternative of std::variant<std::string_view, std::reference_wrapper<>>
+   that holds it: more than 16 bytes without a constructor of its own, so it is passed in memory, as
+   this struct is. */
+typedef struct prof_i_torch_descriptor {
+  size_t bytes;
+  const char *text;
+  uint8_t alternative; /* 0: the string_view */
+} prof_i_torch_descriptor;
+
+/* at::RecordFunctionCallback, passed by value: in memory. */
+typedef struct prof_i_torch_callback {
+  /* returns a std::unique_ptr: by an address that the caller gives, see calls.c */
+  void *(*start)(void **context_out, const void *call);
+  void (*end)(const void *call, void *context);
+  double probability;
+  uint8_t scopes[10]; /* by prof_i_torch_scope */
+  uint8_t needs_inputs, needs_outputs, needs_ids;
+} prof_i_torch_callback;
+
+typedef enum prof_i_torch_scope {
+  PROF_I_TORCH_FUNCTION = 0,
+  PROF_I_TORCH_BACKWARD = 1,
+  PROF_I_TORCH_USER = 7
+} prof_i_torch_scope;
+
+/* name, type, symbol */
+#define PROF_I_TORCH_SYMBOLS(X)                                                         \
+  X(add, uint64_t (*)(prof_i_torch_callback),                                           \
+    "_ZN2at22addThreadLocalCallbackENS_22RecordFunctionCallbackE")                      \
+  X(remove, void (*)(uint64_t), "_ZN2at14removeCallbackEm")                             \
+  X(name, const char *(*)(const void *), "_ZNK2at14RecordFunction4nameEv")              \
+  X(is_async, bool (*)(const void *), "_ZNK2at14RecordFunction7isAsyncEv")              \
+  X(thread_id, uint64_t (*)(void), "_ZN2at14RecordFunction15currentThreadIdEv")         \
+  X(construct, void (*)(void *, uint8_t), "_ZN2at14RecordFunctionC1ENS_11RecordScopeE") \
+  X(destroy, void (*)(void *), "_ZN2at14RecordFunctionD1Ev")                            \
+  X(undefined, const void *, "_ZN3c1019UndefinedTensorImpl10_singletonE")               \
+  X(dim, int32_t (*)(const void *, int64_t *), "aoti_torch_get_dim")                    \
+  X(sizes, int32_t (*)(const void *, int64_t **), "aoti_torch_get_sizes")               \
+  X(dtype, int32_t (*)(const void *, int32_t *), "aoti_torch_get_dtype")
+
+/* Of these one is there: torch has taken a name by std::string_view since 2.6 or so. */
+#define PROF_I_TORCH_EITHER(X)                                                   \
+  X(before, void (*)(void *, prof_i_torch_descriptor, int64_t),                  \
+    "_ZN2at14RecordFunction6beforeESt7variantIJSt17basic_string_viewIcSt11char_" \
+    "traitsIcEESt17reference_wrapperIKN3c1014FunctionSchemaEEEEl")               \
+  X(before_text, void (*)(void *, const char *, int64_t), "_ZN2at14RecordFunction6beforeEPKcl")
+
+typedef struct prof_i_torch_symbols {
+  /* at::addGlobalCallback(): for all threads. NULL: it is not there, which prof_i_torch_missing()
+     lets pass */
+  uint64_t (*add_global)(prof_i_torch_callback);
+  int32_t (*strides)(const void *, int64_t **); /* as add_global: NULL, it is not there */
+#define PROF_I_TORCH_FIELD(name, type, symbol) __typeof__(type)(name);
+  PROF_I_TORCH_SYMBOLS(PROF_I_TORCH_FIELD)
+  PROF_I_TORCH_EITHER(PROF_I_TORCH_FIELD)
+#undef PROF_I_TORCH_FIELD
+} prof_i_torch_symbols;
+
+/* All of them are there, and one of either, or the name of one that is not. Filled once, before
+   anything else here is called. */
+extern prof_i_torch_symbols prof_i_torch;
+const char *prof_i_torch_missing(void);
+
+/* prof_dtype of each of torch's own codes; symbols.c fills it, from aoti_torch_dtype_*() where it
+   can. */
+enum { PROF_I_TORCH_DTYPES = 64 };
+extern uint16_t prof_i_torch_dtypes[PROF_I_TORCH_DTYPES];
+
+/* ---- what is proven ---- */
+
+/* Offsets in bytes, of a RecordFunction but for the last. Written before the first callback is
+   added, constant from then on. */
+typedef struct prof_i_torch_layout {
+  uint32_t call_bytes; /* at least the last of its bytes that its constructor writes */
+  uint32_t scope;      /* uint8_t */
+  uint32_t sequence;   /* int64_t, -1: none */
+  /* uint64_t: of a backward call, the number of the thread that ran the forward one; else 0 */
+  uint32_t forward;
+  uint32_t inputs;     /* IValue *, size_t */
+  uint32_t tensor_tag; /* an IValue's, of a Tensor */
+  uint32_t key_set;    /* uint64_t, of a TensorImpl */
+  /* keys of tensors that are not asked for their sizes: asking throws, or, in a torch whose bits
+     below were not seen with Python's own classes, may call Python */
+  uint64_t avoided;
+  /* bits of the word before the keys, of which one is set where sizes are not simply there: a
+     tensor whose sizes are symbols has no key that says so, and one that is asked for them has them
+     fixed by that */
+  uint64_t custom;
+} prof_i_torch_layout;
+
+extern prof_i_torch_layout prof_i_torch_layout_proven;
+
+/* ---- one call ---- */
+
+/* What calls of one name are recorded by, where their arguments are alike: a call site's arguments
+   are quick to record when they are as they were the last time. */
+typedef struct prof_i_torch_name {
+  struct prof_i_torch_name *next;
+  prof_site site;
+  uint32_t kind;
+  char text[];
+} prof_i_torch_name;
+
+/* A kind tells calls of one text apart. args: their count, as the caller encodes it. */
+enum { PROF_I_TORCH_KIND_SCOPE_BITS = 4, PROF_I_TORCH_KIND_FOR_BITS = 8 };
+static inline uint32_t prof_i_torch_kind(uint32_t scope, uint32_t for_whom, uint32_t args) {
+  return args << (PROF_I_TORCH_KIND_SCOPE_BITS + PROF_I_TORCH_KIND_FOR_BITS) |
+         for_whom << PROF_I_TORCH_KIND_SCOPE_BITS | scope;
+}
+
+/* Kept for good, one a text and kind; NULL: there is no memory, or there are too many. Any
+   thread. */
+prof_i_torch_name *prof_i_torch_name_of(const char *text, uint32_t kind);
+
+/* The inputs' shapes, as many as there is room for; returns how many. Their dims are torch's, while
+   the call begins. */
+uint32_t prof_i_torch_inputs(const void *call, prof_tensor *tensors, uint32_t room);
+
+/* How many inputs it has. */
+uint64_t prof_i_torch_input_count(const void *call);
+
+/* Of one input; without dims and type where it is no tensor. */
+prof_tensor prof_i_torch_shape_of(const void *value);
+
+static inline const void *prof_i_torch_at(const void *object, uint32_t offset) {
+  return (const char *)object + offset;
+}
+
+#endif

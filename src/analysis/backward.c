@@ -1,0 +1,193 @@
+/* See backward.h. */
+#include "backward.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../format/parse.h"
+
+enum { CALLS_FIRST = 1024 };
+
+/* of torch's; the call's name follows */
+static const char range_before[] = "autograd::engine::evaluate_function: ";
+static const char sequence_key[] = "Sequence number", forward_key[] = "Fwd thread id",
+                  thread_key[] = "Thread id";
+
+static bool is_text(const char *data, uint64_t bytes, const char *text) {
+  return bytes == strlen(text) && memcmp(data, text, (size_t)bytes) == 0;
+}
+bool prof_i_backward_is_range(prof_i_text name) {
+  return name.bytes >= sizeof range_before - 1 &&
+         memcmp(name.data, range_before, sizeof range_before - 1) == 0;
+}
+
+/* ---- an operator's numbers ---- */
+
+prof_i_call_numbers prof_i_call_numbers_of(const prof_event *scope) {
+  prof_i_call_numbers numbers = {-1, 0, 0};
+  if (!is_text(scope->category, scope->category_bytes, "cpu_op")) return numbers;
+  for (uint32_t i = scope->arg_count; i > 0; i--) { /* they stand behind the shapes */
+    const prof_trace_arg *const arg = &scope->args[i - 1];
+    if (!arg->key) break;
+    if (arg->type != PROF_ARG_I64 && arg->type != PROF_ARG_U64) continue;
+    if (is_text(arg->key, arg->key_bytes, sequence_key))
+      numbers.sequence = arg->value.i64 < 0 ? -1 : arg->value.i64;
+    else if (is_text(arg->key, arg->key_bytes, forward_key))
+      numbers.forward_thread = arg->value.i64 < 0 ? 0 : arg->value.u64;
+    else if (is_text(arg->key, arg->key_bytes, thread_key))
+      numbers.thread = arg->value.i64 < 0 ? 0 : arg->value.u64;
+  }
+  if (numbers.sequence < 0) numbers.forward_thread = numbers.thread = 0;
+  return numbers;
+}
+
+static bool has_key(const prof_i_schema *schema, const char *key) {
+  for (uint32_t i = 0; i < schema->count; i++)
+    if (is_text((const char *)(schema->record + schema->keys[i] + 1),
+                schema->record[schema->keys[i]], key))
+      return true;
+  return false;
+}
+
+prof_i_call_numbers prof_i_backward_numbers(prof_i_backward *backward, const prof_i_span *span) {
+  static const prof_i_call_numbers none = {-1, 0, 0};
+  if (!span->record || !backward->has_numbers) return none;
+  const prof_i_catalog *const catalog = &backward->trace->catalog;
+  const uint32_t number = prof_i_word_schema(span->record[2]);
+  const prof_i_schema *const schema = number ? prof_i_catalog_schema(catalog, number) : NULL;
+  if (!schema || !backward->has_numbers[schema - catalog->schemas]) return none;
+  prof_i_trace_expand(backward->trace, backward->thread, span, &backward->event);
+  return prof_i_call_numbers_of(&backward->event);
+}
+
+static prof_i_text name_of(prof_i_backward *backward, const prof_i_span *span) {
+  if (!span->record) return prof_i_trace_site(backward->trace, span->site)->name;
+  prof_i_trace_expand(backward->trace, backward->thread, span, &backward->event);
+  return (prof_i_text){backward->event.name, backward->event.name_bytes};
+}
+
+/* A range's name is a site's: torch has as many of them as it has kinds of operators. */
+bool prof_i_backward_is_call(prof_i_backward *backward, const prof_i_span *span,
+                             uint32_t range_site, prof_i_call_numbers *numbers_out) {
+  *numbers_out = prof_i_backward_numbers(backward, span);
+  if (numbers_out->forward_thread) return !backward->is_range[span->site];
+  if (!range_site) return false;
+  const prof_i_text range = prof_i_trace_site(backward->trace, range_site)->name,
+                    name = name_of(backward, span);
+  const uint64_t before = sizeof range_before - 1;
+  return range.bytes == before + name.bytes &&
+         memcmp(range.data + before, name.data, (size_t)name.bytes) == 0;
+}
+
+bool prof_i_backward_same_name(prof_i_backward *backward, const prof_i_span *a,
+                               const prof_i_span *b) {
+  /* of the capture's bytes */
+  const prof_i_text first = name_of(backward, a), second = name_of(backward, b);
+  return first.bytes == second.bytes && memcmp(first.data, second.data, (size_t)first.bytes) == 0;
+}
+
+/* ---- forward calls ---- */
+
+static prof_i_forward_call *place_of(prof_i_forward_call *calls, uint32_t room, uint64_t thread,
+                                     int64_t sequence) {
+  const uint64_t by_thread = (thread + 1) * UINT64_C(0xff51afd7ed558ccd),
+                 hash = ((uint64_t)sequence ^ by_thread ^ by_thread >> 32) *
+                        UINT64_C(0x9e3779b97f4a7c15);
+  uint32_t at = (uint32_t)(hash >> 32) & (room - 1);
+  while (calls[at].number && (calls[at].thread != thread || calls[at].sequence != sequence))
+    at = (at + 1) & (room - 1);
+  return &calls[at];
+}
+
+static bool grow(prof_i_backward *backward) {
+  const uint32_t room = backward->call_room ? backward->call_room * 2 : CALLS_FIRST;
+  prof_i_forward_call *const larger = calloc(room, sizeof *larger);
+  if (!larger) return false;
+  for (uint32_t i = 0; i < backward->call_room; i++) {
+    const prof_i_forward_call *const call = &backward->calls[i];
+    if (call->number) *place_of(larger, room, call->thread, call->sequence) = *call;
+  }
+  free(backward->calls);
+  backward->calls = larger;
+  backward->call_room = room;
+  return true;
+}
+
+bool prof_i_backward_add(prof_i_backward *backward, prof_i_call_numbers numbers, uint32_t owner,
+                         uint64_t start_ns, uint32_t number) {
+  if (backward->call_count * 2 >= backward->call_room && !grow(backward)) return false;
+  prof_i_forward_call *const call =
+      place_of(backward->calls, backward->call_room, numbers.thread, numbers.sequence);
+  const bool is_new = call->number == 0;
+  if (!is_new && call->owner != owner) {
+    call->is_of_many = true;
+    return true;
+  }
+  if (!is_new && call->start_ns < start_ns) return true;
+  *call = (prof_i_forward_call){numbers.thread, numbers.sequence, start_ns,
+                                owner,          number + 1,       !is_new && call->is_of_many};
+  backward->call_count += is_new;
+  return true;
+}
+
+uint32_t prof_i_backward_forward(const prof_i_backward *backward, prof_i_call_numbers numbers) {
+  if (numbers.sequence < 0 || !backward->call_room) return 0;
+  const prof_i_forward_call *call =
+      place_of(backward->calls, backward->call_room, numbers.forward_thread, numbers.sequence);
+  if (!call->number) call = place_of(backward->calls, backward->call_room, 0, numbers.sequence);
+  return call->number && !call->is_of_many ? call->number - 1 : 0;
+}
+
+/* ---- its life ---- */
+
+/* A backward call says no thread of its own: only with such a schema, or in one of autograd's
+   ranges, there may be one. */
+static bool may_have_calls(const prof_trace *trace) {
+  const uint32_t site_count = prof_i_trace_site_count(trace);
+  for (uint32_t i = 0; i < trace->catalog.schema_count; i++)
+    if (has_key(&trace->catalog.schemas[i], forward_key) &&
+        !has_key(&trace->catalog.schemas[i], thread_key))
+      return true;
+  for (uint32_t site = 0; site < site_count; site++)
+    if (prof_i_backward_is_range(prof_i_trace_site(trace, site)->name)) return true;
+  return false;
+}
+
+static bool find_schemas(prof_i_backward *backward) {
+  const prof_i_catalog *const catalog = &backward->trace->catalog;
+  if (catalog->schema_count == 0) return true;
+  backward->has_numbers = calloc(catalog->schema_count, sizeof *backward->has_numbers);
+  for (uint32_t i = 0; backward->has_numbers && i < catalog->schema_count; i++)
+    backward->has_numbers[i] = has_key(&catalog->schemas[i], sequence_key);
+  return backward->has_numbers != NULL;
+}
+
+static bool find_ranges(prof_i_backward *backward) {
+  const uint32_t site_count = prof_i_trace_site_count(backward->trace);
+  backward->is_range = calloc(site_count, sizeof *backward->is_range);
+  for (uint32_t site = 0; backward->is_range && site < site_count; site++)
+    backward->is_range[site] =
+        prof_i_backward_is_range(prof_i_trace_site(backward->trace, site)->name);
+  return backward->is_range != NULL;
+}
+
+bool prof_i_backward_create(const prof_trace *trace, prof_i_backward **backward_out) {
+  *backward_out = NULL;
+  if (!may_have_calls(trace)) return true;
+  prof_i_backward *const backward = calloc(1, sizeof *backward);
+  if (!backward) return false;
+  backward->trace = trace;
+  if (find_schemas(backward) && find_ranges(backward))
+    *backward_out = backward;
+  else
+    prof_i_backward_destroy(backward);
+  return *backward_out != NULL;
+}
+
+void prof_i_backward_destroy(prof_i_backward *backward) {
+  if (!backward) return;
+  free(backward->is_range);
+  free(backward->has_numbers);
+  free(backward->calls);
+  free(backward);
+}

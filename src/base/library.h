@@ -1,0 +1,28 @@
+/* Opening libraries at run time: vendors', plug-ins, and what is used where it is there. */
+#ifndef PROF_BASE_LIBRARY_H
+#define PROF_BASE_LIBRARY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Why none of several names could be opened. */
+typedef struct prof_i_library_why {
+  /* it is there, and cannot be loaded: no library, of another machine, or what it needs is not
+     there */
+  bool is_broken;
+  bool is_refused; /* and so because this user may not read it */
+  char text[200];
+} prof_i_library_why;
+
+/* False in the static library. */
+bool prof_i_library_can_open(void);
+
+/* The library, or NULL, and why in *why_out: valid until this thread's next call of dlopen() and
+   its kin. Never closed. is_there: only a copy that the process has already. */
+void *prof_i_library_open(const char *name, int is_there, const char **why_out);
+/* Opens one of several names; NULL: *why, which begins as {0}, has the first that is there and
+   cannot be loaded, else the first. */
+void *prof_i_library_try(const char *name, prof_i_library_why *why);
+void *prof_i_library_find(void *library, const char *symbol);
+
+#endif

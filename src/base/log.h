@@ -1,0 +1,28 @@
+/* The thread's last error, with its values. Control path only: never called from a scope. */
+#ifndef PROF_BASE_LOG_H
+#define PROF_BASE_LOG_H
+
+#include <stdbool.h>
+
+/* Keeps the text for prof_last_error() and returns status. Keeps errno as it was. */
+int prof_i_fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Puts the file's name before the text of the last error, and returns status. */
+int prof_i_fail_in(const char *path, int status);
+
+/* This thread's failures keep no text from here on, or do again: a forked child makes its capture
+   inside of a scope, where nobody asks for a text, and printf and strerror() are not
+   async-signal-safe. */
+void prof_i_fail_silently(bool is_silent);
+
+/* As strerror(); while this thread fails silently without the locale's catalogue, and its lock. */
+const char *prof_i_error_text(int error);
+
+/* The status that fits an errno; its text is then the caller's to give. */
+int prof_i_status_of_errno(int error);
+
+/* One line on stderr, "prof: ...". Only for what the user asked by environment variables, and by
+   prof_memory_oom(); nothing else writes there. */
+void prof_i_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+#endif

@@ -1,0 +1,261 @@
+/* Text for the exporters; see text.h. Words are stored as the machine has them: little-endian, as
+   everything in prof. */
+#include "text.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fault.h"
+
+/* ---- numbers ---- */
+
+static char *put_all_eight(char *to, uint32_t value) {
+  const uint64_t digits = prof_i_eight_digits(value) + PROF_I_EIGHT_ZEROS;
+  memcpy(to, &digits, 8);
+  return to + 8;
+}
+
+/* Without leading zeros, but at least `least` digits. */
+static char *put_eight(char *to, uint32_t value, unsigned least) {
+  const uint64_t digits = prof_i_eight_digits(value);
+  const unsigned zeros = (unsigned)__builtin_ctzll(digits | (uint64_t)1 << 8 * (8 - least)) / 8;
+  const uint64_t text = (digits + PROF_I_EIGHT_ZEROS) >> 8 * zeros;
+  memcpy(to, &text, 8);
+  return to + (8 - zeros);
+}
+
+static char *put_at_least(char *to, uint64_t value, unsigned least) {
+  const uint64_t eight = 100000000;
+  if (value < eight) return put_eight(to, (uint32_t)value, least);
+  if (value < eight * eight) {
+    to = put_eight(to, (uint32_t)(value / eight), 1);
+    return put_all_eight(to, (uint32_t)(value % eight));
+  }
+  to = put_eight(to, (uint32_t)(value / (eight * eight)), 1);
+  to = put_all_eight(to, (uint32_t)(value / eight % eight));
+  return put_all_eight(to, (uint32_t)(value % eight));
+}
+
+char *prof_i_put_u64(char *to, uint64_t value) { return put_at_least(to, value, 1); }
+
+char *prof_i_put_i64(char *to, int64_t value) {
+  if (value >= 0) return prof_i_put_u64(to, (uint64_t)value);
+  *to = '-';
+  return prof_i_put_u64(to + 1, 0 - (uint64_t)value);
+}
+
+char *prof_i_put_hex(char *to, uint64_t value) {
+  const int digit_count = value == 0 ? 1 : (67 - __builtin_clzll(value)) / 4;
+  *to++ = '0';
+  *to++ = 'x';
+  for (int i = digit_count - 1; i >= 0; i--) *to++ = "0123456789abcdef"[value >> 4 * i & 15];
+  return to;
+}
+
+char *prof_i_put_us(char *to, uint64_t ns) {
+  char *const end = put_at_least(to, ns, 4);
+  memmove(end - 2, end - 3, 3);
+  end[-3] = '.';
+  return end + 1;
+}
+
+/* Digits without a sign, of which the first stands before the point when the exponent is 0;
+   trailing zeros dropped. */
+typedef struct decimal {
+  char digits[20];
+  int count;
+  int exponent;
+} decimal;
+
+/* printf's text is "d<point>ddd...e+xx", where the point is the locale's and may be several bytes:
+   only digits are taken. */
+static decimal shortest_decimal(double value) {
+  char text[64];
+  for (int precision = 14; precision <= 16; precision++) {
+    snprintf(text, sizeof text, "%.*e", precision, value);
+    if (strtod(text, NULL) == value) break;
+  }
+  decimal result = {{0}, 0, 0};
+  const char *at = text;
+  for (; *at != 'e'; at++)
+    if (*at >= '0' && *at <= '9') result.digits[result.count++] = *at;
+  result.exponent = (int)strtol(at + 1, NULL, 10);
+  while (result.count > 1 && result.digits[result.count - 1] == '0') result.count--;
+  return result;
+}
+
+/* 123.5, 0.00015: for exponents from -5 to 15. */
+static char *put_plain(char *to, const decimal *number) {
+  int i = 0;
+  if (number->exponent < 0) {
+    memcpy(to, "0.0000", 6);
+    to += 1 - number->exponent;
+  } else {
+    for (; i <= number->exponent; i++) *to++ = (char)(i < number->count ? number->digits[i] : '0');
+    *to++ = '.';
+    if (i >= number->count) *to++ = '0';
+  }
+  for (; i < number->count; i++) *to++ = number->digits[i];
+  return to;
+}
+
+char *prof_i_put_double(char *to, double value) {
+  if (signbit(value)) {
+    *to++ = '-';
+    value = -value;
+  }
+  const decimal number = shortest_decimal(value);
+  if (number.exponent >= -5 && number.exponent <= 15) return put_plain(to, &number);
+  *to++ = number.digits[0];
+  if (number.count > 1) *to++ = '.';
+  memcpy(to, number.digits + 1, (size_t)(number.count - 1));
+  to += number.count - 1;
+  *to++ = 'e';
+  return prof_i_put_i64(to, number.exponent);
+}
+
+/* ---- strings ---- */
+
+/* Bytes of the sequence at s; when it is ill-formed, the bytes of its maximal subpart (Unicode,
+   table 3-7). */
+static size_t sequence_bytes(const unsigned char *s, size_t left, bool *is_well_formed_out) {
+  const unsigned first = s[0];
+  unsigned low = 0x80, high = 0xbf;
+  size_t bytes;
+  *is_well_formed_out = false;
+  if (first >= 0xc2 && first <= 0xdf) {
+    bytes = 2;
+  } else if (first >= 0xe0 && first <= 0xef) {
+    bytes = 3;
+    if (first == 0xe0) low = 0xa0;  /* overlong */
+    if (first == 0xed) high = 0x9f; /* surrogates */
+  } else if (first >= 0xf0 && first <= 0xf4) {
+    bytes = 4;
+    if (first == 0xf0) low = 0x90;  /* overlong */
+    if (first == 0xf4) high = 0x8f; /* past U+10FFFF */
+  } else {
+    return 1;
+  }
+  for (size_t i = 1; i < bytes; i++) {
+    if (i >= left || s[i] < low || s[i] > high) return i;
+    low = 0x80;
+    high = 0xbf;
+  }
+  *is_well_formed_out = true;
+  return bytes;
+}
+
+static char *put_unicode_escape(char *to, unsigned code) {
+  *to++ = '\\';
+  *to++ = 'u';
+  for (int shift = 12; shift >= 0; shift -= 4) *to++ = "0123456789abcdef"[code >> shift & 15];
+  return to;
+}
+
+/* One character that is not plain ASCII: at most 6 bytes out of *from, which moves on. */
+static char *put_wide(char *to, const unsigned char **from, size_t left) {
+  const unsigned char *const s = *from;
+  bool is_well_formed;
+  const size_t bytes = sequence_bytes(s, left, &is_well_formed);
+  *from += bytes;
+  if (!is_well_formed) {
+    memcpy(to, "\xef\xbf\xbd", 3);
+    return to + 3;
+  }
+  /* the second set of controls: terminals obey them */
+  if (s[0] == 0xc2 && s[1] < 0xa0) return put_unicode_escape(to, s[1]);
+  if (s[0] == 0xe2 && s[1] == 0x80 && !PROF_I_FAULT(RAW_SEPARATOR) &&
+      (s[2] == 0xa8 || s[2] == 0xa9))
+    return put_unicode_escape(to, 0x2000u | (s[2] & 0x3fu));
+  memcpy(to, s, bytes);
+  return to + bytes;
+}
+
+/* '<' opens or ends a script or a comment only before these. */
+static char *put_less_than(char *to, const unsigned char **from, size_t left) {
+  const unsigned char next = left > 1 ? (*from)[1] : 0;
+  *from += 1;
+  if (next == '!' || next == 's' || next == 'S') return put_unicode_escape(to, '<');
+  *to++ = '<';
+  if (next != '/') return to;
+  *from += 1;
+  *to++ = '\\';
+  *to++ = '/';
+  return to;
+}
+
+static char *put_character(char *to, const unsigned char **from, size_t left) {
+  const unsigned char c = **from;
+  if (c >= 0x80) return put_wide(to, from, left);
+  /* Perfetto v52 takes the quote behind it for an escaped one, though the backslash is */
+  if (c == '\\' && left == 1) {
+    *from += 1;
+    return put_unicode_escape(to, c);
+  }
+  if (c == '<' && !PROF_I_FAULT(RAW_LESS_THAN)) return put_less_than(to, from, left);
+  *from += 1;
+  char letter = 0;
+  switch (c) {
+    case '"':
+    case '\\':
+      letter = (char)c;
+      break;
+    case '\n':
+      letter = 'n';
+      break;
+    case '\r':
+      letter = 'r';
+      break;
+    case '\t':
+      letter = 't';
+      break;
+    case '\b':
+      letter = 'b';
+      break;
+    case '\f':
+      letter = 'f';
+      break;
+    default:
+      if (c < 0x20 || c == 0x7f) return put_unicode_escape(to, c);
+      *to = (char)c;
+      return to + 1;
+  }
+  *to++ = '\\';
+  *to++ = letter;
+  return to;
+}
+
+/* The high bit of each byte of the word that is `byte`; bits above a true one may be false. */
+static inline uint64_t bytes_equal(uint64_t word, uint64_t byte) {
+  const uint64_t ones = 0x0101010101010101u, difference = word ^ ones * byte;
+  return (difference - ones) & ~difference;
+}
+
+/* Non-zero when any of the eight bytes cannot be copied as it is. */
+static inline uint64_t is_any_special(uint64_t word) {
+  const uint64_t below_space = (word - 0x2020202020202020u) & ~word;
+  return (below_space | word | bytes_equal(word, '"') | bytes_equal(word, '\\') |
+          bytes_equal(word, '<') | bytes_equal(word, 0x7f)) &
+         0x8080808080808080u;
+}
+
+size_t prof_i_escape(char *to, size_t room, const char *text, size_t bytes, size_t *at) {
+  char *const begin = to;
+  const unsigned char *from = (const unsigned char *)text + *at;
+  const unsigned char *const end = (const unsigned char *)text + bytes;
+  while (from < end && (size_t)(to - begin) + PROF_I_ESCAPE_ROOM <= room) {
+    uint64_t word;
+    if (end - from >= 8 && (memcpy(&word, from, 8), !is_any_special(word))) {
+      memcpy(to, &word, 8);
+      to += 8;
+      from += 8;
+    } else {
+      to = put_character(to, &from, (size_t)(end - from));
+    }
+  }
+  *at = (size_t)(from - (const unsigned char *)text);
+  return (size_t)(to - begin);
+}

@@ -1,0 +1,46 @@
+/* Text for the exporters: JSON strings out of any bytes, and numbers without printf and without the
+   locale. Pure functions on the caller's memory; knows nothing of files or formats. Any thread. */
+#ifndef PROF_BASE_TEXT_H
+#define PROF_BASE_TEXT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* What any of the number writers below may touch at `to`; they return the end of what counts. */
+enum { PROF_I_NUMBER_ROOM = 32 };
+
+/* JSON numbers are doubles to most readers: an integer past this does not survive, and is written
+   as a string. */
+#define PROF_I_EXACT_MAX ((uint64_t)1 << 53)
+
+char *prof_i_put_u64(char *to, uint64_t value);
+char *prof_i_put_i64(char *to, int64_t value);
+char *prof_i_put_hex(char *to, uint64_t value); /* 0x1f */
+/* microseconds, always three decimals: 12.345 */
+char *prof_i_put_us(char *to, uint64_t ns);
+/* The shortest of 15, 16 or 17 digits that reads back as the same double, never without a point or
+   an exponent. value is finite. */
+char *prof_i_put_double(char *to, double value);
+
+/* Writes text as the inside of a JSON string: valid UTF-8 whatever the bytes were (one U+FFFD for
+   each maximal subpart of an ill-formed sequence, as Unicode recommends), controls escaped, U+2028
+   and U+2029 too, and nothing that could end or open a <script>. Begins at text[*at], stops when
+   the text or the room ends, and moves *at to where it stopped. Returns the bytes written. A room
+   of PROF_I_ESCAPE_ROOM is enough to get on. */
+enum { PROF_I_ESCAPE_ROOM = 16 };
+size_t prof_i_escape(char *to, size_t room, const char *text, size_t bytes, size_t *at);
+
+/* The eight decimal digits of a value below 10^8 as bytes 0 to 9, the first digit in the lowest
+   byte: two, four, then eight digits are split at once, a division by 100 or 10 being a
+   multiplication and a shift. */
+static inline uint64_t prof_i_eight_digits(uint32_t value) {
+  const uint64_t fours = value / 10000u | (uint64_t)(value % 10000u) << 32;
+  const uint64_t hundreds = fours * 10486u >> 20 & 0x0000007f0000007fu;
+  const uint64_t twos = hundreds | (fours - hundreds * 100u) << 16;
+  const uint64_t tens = twos * 103u >> 10 & 0x000f000f000f000fu;
+  return tens | (twos - tens * 10u) << 8;
+}
+
+#define PROF_I_EIGHT_ZEROS 0x3030303030303030u /* added to digits, makes them text */
+
+#endif

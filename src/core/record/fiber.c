@@ -1,0 +1,59 @@
+/* prof/fiber.h: a fiber is a line of the capture that its thread is for a time. */
+#define _GNU_SOURCE
+#include <prof/fiber.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../base/log.h"
+#include "../buffer/thread.h"
+#include "../session/control.h"
+
+struct prof_fiber {
+  prof_i_line line;
+};
+
+static uint64_t fiber_count; /* any thread, relaxed */
+
+int prof_fiber_create(const char *name, prof_fiber **fiber_out) {
+  if (!fiber_out) return prof_i_fail(PROF_E_INVALID, "prof_fiber_create: fiber_out is NULL");
+  prof_fiber *const fiber = calloc(1, sizeof *fiber);
+  if (!fiber) return prof_i_fail(PROF_E_NO_MEMORY, "prof_fiber_create: no memory for a fiber");
+  const uint64_t number = __atomic_add_fetch(&fiber_count, 1, __ATOMIC_RELAXED);
+  fiber->line.role = PROF_I_ROLE_FIBER;
+  fiber->line.handle = PROF_I_TID_OF_FIBERS + number % PROF_I_TID_OF_FIBERS;
+  if (!name) name = "fiber";
+  memcpy(fiber->line.name, name, strnlen(name, sizeof fiber->line.name - 1));
+  *fiber_out = fiber;
+  return PROF_OK;
+}
+
+/* A forked child's fibers are in no thread but the one that forked. */
+static bool take(prof_fiber *fiber) {
+  uint64_t on = __atomic_load_n(&fiber->line.on, __ATOMIC_RELAXED);
+  if (on == prof_i_thread_process()) prof_i_control_is_own_process();
+  const uint64_t here = prof_i_thread_process();
+  return on != here && __atomic_compare_exchange_n(&fiber->line.on, &on, here, false,
+                                                   __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+int prof_fiber_enter(prof_fiber *fiber) {
+  if (fiber && prof_i_this_flags.line == &fiber->line) return PROF_OK;
+  if (fiber && !take(fiber))
+    return prof_i_fail(PROF_E_INVALID, "prof_fiber_enter: the fiber \"%s\" is on another thread",
+                       fiber->line.name);
+  prof_i_thread_enter_line(fiber ? &fiber->line : NULL);
+  return PROF_OK;
+}
+
+void prof_fiber_leave(void) { prof_fiber_enter(NULL); }
+
+int prof_fiber_destroy(prof_fiber *fiber) {
+  if (!fiber) return PROF_OK;
+  if (prof_i_this_flags.line == &fiber->line) prof_fiber_leave();
+  if (!take(fiber))
+    return prof_i_fail(PROF_E_INVALID, "prof_fiber_destroy: the fiber \"%s\" is on another thread",
+                       fiber->line.name);
+  prof_i_thread_end_fiber(&fiber->line);
+  free(fiber);
+  return PROF_OK;
+}

@@ -1,0 +1,248 @@
+/* Two bits a site, and the rules of prof_mute(). See mute.h. */
+#define _GNU_SOURCE
+#include "mute.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "../../base/log.h"
+#include "../buffer/arena.h"
+#include "../buffer/call.h"
+#include "../session/change.h"
+#include "../session/control.h"
+#include "name.h"
+#include "site.h"
+
+enum { RULE_COUNT = 64, TEXT_BYTES = 128, SITE_COUNT = PROF_I_SITE_COUNT_MAX + 1 };
+
+/* Written once, but for the two words, and never freed: a call site that just comes may be looking
+   at it. One that comes again is the same rule. */
+typedef struct rule {
+  uint32_t in_force; /* any thread */
+  uint32_t has_fit;  /* a name made at run time; any thread, relaxed */
+  bool has_name, has_category;
+  char name[TEXT_BYTES], category[TEXT_BYTES];
+  struct rule *next;
+} rule;
+
+static struct {
+  uint8_t *why;  /* by site: prof_i_muter bits; any thread */
+  uint32_t most; /* the largest number that was ever muted */
+  uint32_t count;
+  rule *rules;         /* pushed with the control lock held; read by any thread */
+  uint32_t rule_count; /* in force; control lock */
+} own;
+
+static rule *first_rule(void) { return __atomic_load_n(&own.rules, __ATOMIC_SEQ_CST); }
+static bool is_in_force(const rule *r) { return __atomic_load_n(&r->in_force, __ATOMIC_SEQ_CST); }
+
+static uint8_t *place_of(uint32_t site) {
+  uint8_t *why = __atomic_load_n(&own.why, __ATOMIC_ACQUIRE);
+  if (why) return why + site;
+  void *const fresh = mmap(NULL, SITE_COUNT, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (fresh == MAP_FAILED) return NULL;
+  if (__atomic_compare_exchange_n(&own.why, &why, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+    return (uint8_t *)fresh + site;
+  munmap(fresh, SITE_COUNT);
+  return why + site;
+}
+
+bool prof_i_mute_has(uint32_t site) {
+  const uint8_t *const why = __atomic_load_n(&own.why, __ATOMIC_ACQUIRE);
+  return why && __atomic_load_n(&why[site], __ATOMIC_SEQ_CST);
+}
+
+uint32_t prof_i_mute_count(void) { return __atomic_load_n(&own.count, __ATOMIC_RELAXED); }
+
+/* True when that mutes it. */
+static bool mute(uint32_t site, prof_i_muter muter) {
+  uint8_t *const why = site ? place_of(site) : NULL;
+  if (!why || __atomic_fetch_or(why, (uint8_t)muter, __ATOMIC_SEQ_CST)) return false;
+  __atomic_fetch_add(&own.count, 1, __ATOMIC_RELAXED);
+  uint32_t most = __atomic_load_n(&own.most, __ATOMIC_RELAXED);
+  while (site > most && !__atomic_compare_exchange_n(&own.most, &most, site, false,
+                                                     __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+  }
+  return true;
+}
+
+static void hear(uint32_t site, prof_i_muter muter, bool is_told) {
+  uint8_t *const why = place_of(site);
+  if (!why ||
+      __atomic_fetch_and(why, (uint8_t) ~(unsigned)muter, __ATOMIC_SEQ_CST) != (uint8_t)muter)
+    return;
+  __atomic_fetch_sub(&own.count, 1, __ATOMIC_RELAXED);
+  if (is_told) prof_i_change_site(PROF_CHANGE_HEARD, site);
+}
+
+/* Names made at run time are muted with their call site, where the rule fits that. */
+static bool fits(uint32_t site, const rule *r) {
+  const char *const name = r->has_name ? r->name : NULL, *const category =
+                                                             r->has_category ? r->category : NULL;
+  const uint32_t call_site = prof_i_site_name_of(site);
+  return prof_i_site_fits(site, name, category) &&
+         !(call_site && prof_i_site_fits(call_site, name, category));
+}
+
+static bool is_asked(uint32_t site) {
+  for (const rule *r = first_rule(); r; r = r->next)
+    if (is_in_force(r) && fits(site, r)) return true;
+  return false;
+}
+
+bool prof_i_mute_asks(const prof_i_site_texts *texts) {
+  bool has_fit = false;
+  for (rule *r = first_rule(); r; r = r->next) {
+    if (!is_in_force(r) || !prof_i_site_texts_fit(texts, r->has_name ? r->name : NULL,
+                                                  r->has_category ? r->category : NULL))
+      continue;
+    __atomic_store_n(&r->has_fit, 1, __ATOMIC_RELAXED);
+    has_fit = true;
+  }
+  return has_fit;
+}
+
+/* Did it fit anything that has come so far? */
+static bool has_fit(const rule *r) {
+  const uint32_t count = prof_i_site_count();
+  bool fit = __atomic_load_n(&r->has_fit, __ATOMIC_RELAXED);
+  for (uint32_t site = 1; !fit && site <= count; site++)
+    fit =
+        prof_i_site_fits(site, r->has_name ? r->name : NULL, r->has_category ? r->category : NULL);
+  return fit;
+}
+
+uint32_t prof_i_mute_list_unfit(char *to, size_t room) {
+  uint32_t count = 0;
+  size_t used = 0;
+  to[0] = '\0';
+  for (const rule *r = first_rule(); r; r = r->next) {
+    if (!is_in_force(r) || has_fit(r)) continue;
+    if (used < room)
+      used += (size_t)snprintf(to + used, room - used, "%s'%s%s%s'", count ? ", " : "", r->name,
+                               r->has_category ? "@" : "", r->category);
+    count++;
+  }
+  return count;
+}
+
+/* A rule may go while we look: then it is looked again, for whoever took it back may not have seen
+   the site. */
+void prof_i_mute_consider(uint32_t site) {
+  if (!is_asked(site) || !mute(site, PROF_I_MUTED_ASKED)) return;
+  if (is_asked(site))
+    prof_i_change_site(PROF_CHANGE_MUTED, site);
+  else
+    hear(site, PROF_I_MUTED_ASKED, false);
+}
+
+bool prof_i_mute_for_budget(uint32_t site) { return mute(site, PROF_I_MUTED_BUDGET); }
+
+static void hear_all(prof_i_muter muter, bool is_told) {
+  const uint32_t most = __atomic_load_n(&own.most, __ATOMIC_RELAXED);
+  for (uint32_t site = 1; prof_i_mute_count() && site <= most; site++) hear(site, muter, is_told);
+}
+
+void prof_i_mute_end_budget(bool is_told) {
+  if (!prof_i_mute_count()) return;
+  hear_all(PROF_I_MUTED_BUDGET, is_told);
+  prof_i_site_raise_epoch();
+}
+
+void prof_i_mute_tell_all(void) {
+  const uint32_t most = __atomic_load_n(&own.most, __ATOMIC_RELAXED);
+  for (uint32_t site = 1; prof_i_mute_count() && site <= most; site++)
+    if (prof_i_mute_has(site)) prof_i_change_site(PROF_CHANGE_MUTED, site);
+}
+
+/* ---- prof_mute() ---- */
+
+static bool is_rule(const rule *r, const char *name, const char *category) {
+  return r->has_name == (name != NULL) && r->has_category == (category != NULL) &&
+         (!name || strcmp(r->name, name) == 0) && (!category || strcmp(r->category, category) == 0);
+}
+
+static rule *find_rule(const char *name, const char *category) {
+  rule *r = first_rule();
+  while (r && !is_rule(r, name, category)) r = r->next;
+  return r;
+}
+
+static rule *make_rule(const char *name, const char *category) {
+  rule *const r = calloc(1, sizeof *r);
+  if (!r) return NULL;
+  r->has_name = name != NULL;
+  r->has_category = category != NULL;
+  if (name) memcpy(r->name, name, strlen(name) + 1);
+  if (category) memcpy(r->category, category, strlen(category) + 1);
+  r->next = own.rules;
+  __atomic_store_n(&own.rules, r, __ATOMIC_SEQ_CST);
+  return r;
+}
+
+/* Names made at run time are asked about while any mute is in force. Control lock held. */
+static void watch_names(void) {
+  __atomic_store_n(&prof_i_the_names.watch, own.rule_count != 0, __ATOMIC_SEQ_CST);
+}
+
+static int add_rule(const char *name, const char *category) {
+  rule *r = find_rule(name, category);
+  if (r && r->in_force) return PROF_OK;
+  if (own.rule_count == RULE_COUNT)
+    return prof_i_fail(PROF_E_TOO_LARGE,
+                       "prof_mute: %d mutes are in force already; a name that ends in * covers "
+                       "many, prof_mute(NULL, NULL, 0) takes all back",
+                       RULE_COUNT);
+  if (!r && !(r = make_rule(name, category)))
+    return prof_i_fail(PROF_E_NO_MEMORY, "prof_mute: no memory for a mute");
+  own.rule_count++;
+  watch_names();
+  /* before the walk: a site that comes meanwhile sees it, or is seen */
+  __atomic_store_n(&r->in_force, 1, __ATOMIC_SEQ_CST);
+  const uint32_t count = prof_i_site_count();
+  for (uint32_t site = 1; site <= count; site++)
+    if (fits(site, r) && mute(site, PROF_I_MUTED_ASKED))
+      prof_i_change_site(PROF_CHANGE_MUTED, site);
+  return PROF_OK;
+}
+
+static int remove_rule(const char *name, const char *category) {
+  rule *const r = name || category ? find_rule(name, category) : NULL;
+  if ((name || category) && !(r && r->in_force))
+    return prof_i_fail(PROF_E_NOT_FOUND, "prof_mute: name '%s', category '%s' is not muted",
+                       name ? name : "(any)", category ? category : "(any)");
+  for (rule *each = first_rule(); each; each = each->next) {
+    if ((r && each != r) || !each->in_force) continue;
+    own.rule_count--;
+    __atomic_store_n(&each->in_force, 0, __ATOMIC_SEQ_CST);
+  }
+  watch_names();
+  if (!r) hear_all(PROF_I_MUTED_BUDGET, true);
+  const uint32_t most = __atomic_load_n(&own.most, __ATOMIC_RELAXED);
+  for (uint32_t site = 1; prof_i_mute_count() && site <= most; site++)
+    /* another rule may mute it, too */
+    if (prof_i_mute_has(site) && !is_asked(site)) hear(site, PROF_I_MUTED_ASKED, true);
+  return PROF_OK;
+}
+
+int prof_mute(const char *name, const char *category, int is_muted) {
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
+  if (is_muted != 0 && is_muted != 1)
+    return prof_i_fail(PROF_E_INVALID, "prof_mute: is_muted is %d, not 0 or 1", is_muted);
+  if (is_muted && !name && !category)
+    return prof_i_fail(PROF_E_INVALID,
+                       "prof_mute: name and category are NULL; prof_stop() ends recording");
+  if ((name && strnlen(name, TEXT_BYTES) == TEXT_BYTES) ||
+      (category && strnlen(category, TEXT_BYTES) == TEXT_BYTES))
+    return prof_i_fail(PROF_E_INVALID, "prof_mute: %s is longer than %d bytes",
+                       name && strnlen(name, TEXT_BYTES) == TEXT_BYTES ? "name" : "category",
+                       TEXT_BYTES - 1);
+  prof_i_control_lock();
+  const int status = is_muted ? add_rule(name, category) : remove_rule(name, category);
+  prof_i_site_raise_epoch();
+  prof_i_control_unlock();
+  return status;
+}

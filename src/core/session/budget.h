@@ -1,0 +1,36 @@
+/* The budget: how much recording may cost a thread, or bring a second, and what is left out when it
+   is more. Judged where a thread changes its chunk, so a scope pays nothing for it. */
+#ifndef PROF_CORE_SESSION_BUDGET_H
+#define PROF_CORE_SESSION_BUDGET_H
+
+#include <prof/profiler.h>
+
+#include "../buffer/thread.h"
+
+/* A session begins, or begins anew: what a budget has muted is heard again. Of a new capture
+   nothing else than what is muted now need be told. Control lock held. */
+void prof_i_budget_begin(const prof_options *options, bool is_new_capture);
+
+/* In a forked child: whoever was just at it is not here. */
+void prof_i_budget_forget(void);
+
+/* The level has been asked for anew: what the budget has muted is heard again, and every thread
+   begins its window. Control lock held. */
+void prof_i_budget_take_back(bool is_told);
+
+/* The thread is new, or comes to another arena: it has recorded nothing there. Owner thread. */
+void prof_i_budget_thread_comes(prof_i_thread *thread);
+
+/* The thread records into this chunk from here on. Owner thread. */
+void prof_i_budget_enter_chunk(prof_i_thread *thread, const prof_i_head *chunk);
+
+/* The thread has filled what it was given of the chunk, which nobody else takes meanwhile; the
+   change took so long of its processor's time: what others took meanwhile is not prof's. Owner
+   thread, past the gate. */
+void prof_i_budget_leave_chunk(prof_i_thread *thread, const prof_i_head *chunk, uint64_t change_ns);
+
+/* The thread ends: what it brought counts on. chunk: that it wrote to, or NULL. Owner thread, past
+   the gate. */
+void prof_i_budget_thread_goes(prof_i_thread *thread, const prof_i_head *chunk);
+
+#endif

@@ -1,0 +1,1135 @@
+/* Start, stop, clear, fork. See control.h. */
+#define _GNU_SOURCE
+#include "control.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../../base/copy.h"
+#include "../../base/fault.h"
+#include "../../base/log.h"
+#include "../../base/options.h"
+#include "../../base/path.h"
+#include "../../base/port.h"
+#include "../../memory/pool_state.h"
+#include "../buffer/arena.h"
+#include "../buffer/call.h"
+#include "../buffer/chunk.h"
+#include "../buffer/clock.h"
+#include "../buffer/gate.h"
+#include "../buffer/helper.h"
+#include "../buffer/lease.h"
+#include "../buffer/make.h"
+#include "../buffer/mapping.h"
+#include "../buffer/meta.h"
+#include "../buffer/place.h"
+#include "../buffer/thread.h"
+#include "../record/cost.h"
+#include "../record/in_place.h"
+#include "../record/mute.h"
+#include "../record/name.h"
+#include "../record/site.h"
+#include "budget.h"
+#include "change.h"
+#include "identity.h"
+#include "join.h"
+#include "rivals.h"
+#include "want.h"
+
+enum { PATH_ROOM = PROF_I_OUTPUT_ROOM, MARK_BYTES = 4096 };
+enum { MARK_NONE = 0, MARK_OWN = 1, MARK_AT_IT = 2 }; /* what the page that a fork empties holds */
+/* A change of the capture that released the lock for a time: a stop that waits for devices and the
+   helper, or a start that creates a file. CHANGE_MADE: a child's file was created, and the next
+   owner of the lock continues that start. */
+typedef enum change { CHANGE_NONE = 0, CHANGE_STOP, CHANGE_START, CHANGE_MADE } change;
+
+/* Guarded by lock, but for recording (any thread, relaxed: the gate orders it), child_waits,
+   forked_at and pid (set before the child has threads). */
+static struct {
+  pthread_mutex_t lock;
+  int was_cancel;      /* of the thread that has the lock: could it be cancelled before? */
+  bool was_at_control; /* the same of prof_i_this_flags.is_at_control */
+  uint32_t recording;
+  uint32_t changing;          /* change. Written under the lock, except CHANGE_MADE */
+  uint32_t child_waits;       /* the parent recorded; our own capture comes with the first scope */
+  int child_status;           /* why a child has none: of the start that failed; 0: none did */
+  int child_made;             /* the status of creating the file, for CHANGE_MADE */
+  prof_options child_options; /* of the start that creates it */
+  uint64_t forked_at;
+  /* When the first capture and the one in force began; 0: none. Any thread; relaxed. */
+  uint64_t first_at, since;
+  pid_t pid; /* whose all this is */
+  bool prepared;
+  int fork_error; /* an errno: forks cannot be watched */
+  /* MARK_OWN; MARK_NONE in a child that does not know yet; NULL: this kernel empties no pages */
+  uint32_t *mark;
+  uint32_t wanted_of_devices;    /* prof_devices, for any thread; relaxed */
+  uint32_t preferred_of_devices; /* where nobody says what of devices he wants. Under the lock */
+  prof_i_device_warning *warn;   /* the same */
+  /* the variable of the environment that asked for the capture; NULL: the program did */
+  const char *started_by;
+  /* a child's capture in force: nobody has looked whether others have the output's name. See
+     rivals.h */
+  bool is_unsettled;
+  prof_options options; /* in force; path points at the next */
+  bool has_default_cap; /* nobody said how large the capture may be */
+  /* starts of the program join the capture that runs, see prof_i_control_join() */
+  bool joins;
+  bool is_environment_s;     /* the environment began the first capture, and it has an output */
+  char path[PATH_ROOM];      /* expanded */
+  char template_[PATH_ROOM]; /* as given, but absolute: a child expands it anew */
+  /* of the start at hand: a handler's stack, where a child's comes, may have 8 KiB */
+  char given[PATH_ROOM], expanded[PATH_ROOM];
+  prof_i_arena fresh; /* the same */
+} own = {.lock = PTHREAD_MUTEX_INITIALIZER};
+/* Set once, from any thread; NULL: the library has no devices. */
+static const prof_i_device_hooks *device_hooks PROF_I_WRITTEN_AT_LOAD;
+
+bool prof_i_control_is_recording(void) {
+  return __atomic_load_n(&own.recording, __ATOMIC_RELAXED) != 0;
+}
+uint64_t prof_i_control_forked_at(void) { return own.forked_at; }
+uint64_t prof_i_control_first_at(void) { return __atomic_load_n(&own.first_at, __ATOMIC_RELAXED); }
+uint64_t prof_i_control_pid(void) { return (uint64_t)own.pid; }
+uint64_t prof_i_control_since(void) { return __atomic_load_n(&own.since, __ATOMIC_RELAXED); }
+
+static change changing_now(void) { return __atomic_load_n(&own.changing, __ATOMIC_ACQUIRE); }
+static void watch_forks(void);
+
+/* Rank 1. Who forks while another thread has it needs the handlers: they are there before anybody
+   takes it. A child that came without handlers has another lock than its parent's, which nobody
+   here may ever give back. */
+static bool lock_with(int (*take)(pthread_mutex_t *mutex)) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  prof_i_control_is_own_process();
+  const int was = prof_i_port_hold_cancel();
+  const bool was_there = prof_i_this_flags.is_at_control;
+  prof_i_this_flags.is_at_control = true; /* a handler's call is refused: see call.h */
+  PROF_I_SIGNAL_FENCE();
+  pthread_once(&once, watch_forks);
+  if (!PROF_I_FAULT(NO_LOCK) && take(&own.lock) != 0) {
+    prof_i_this_flags.is_at_control = was_there;
+    prof_i_port_let_cancel(&was);
+    return false;
+  }
+  own.was_cancel = was;
+  own.was_at_control = was_there;
+  return true;
+}
+static void lock(void) { lock_with(pthread_mutex_lock); }
+static void unlock(void) {
+  const int was = own.was_cancel;
+  const bool was_there = own.was_at_control; /* for a handler inside a call that has the lock */
+  /* A start that releases the lock must not be delayed by unmapping. */
+  const bool may_unmap = changing_now() != CHANGE_START;
+  struct prof_i_unused *unused = may_unmap ? prof_i_mapping_take_unused() : NULL;
+  if (unused && changing_now() != CHANGE_STOP && prof_i_helper_unmap(unused)) unused = NULL;
+  if (!PROF_I_FAULT(NO_LOCK)) pthread_mutex_unlock(&own.lock);
+  PROF_I_SIGNAL_FENCE();
+  prof_i_this_flags.is_at_control = was_there;
+  prof_i_mapping_unmap_unused(unused);
+  prof_i_port_let_cancel(&was);
+}
+static void finish_child(void);
+
+/* A start waits for every change that is under way, what ends something only for a stop: a start
+   that is not done has begun nothing. */
+static void lock_when_done(bool is_start) {
+  enum { A_SECOND_NS = 1000000000 };
+  lock();
+  for (change now; (now = changing_now()) == CHANGE_STOP || (is_start && now != CHANGE_NONE);) {
+    if (now == CHANGE_MADE) {
+      finish_child();
+      continue;
+    }
+    unlock();
+    prof_i_port_wait(&own.changing, now, A_SECOND_NS);
+    lock();
+  }
+}
+static void lock_to_start(void) { lock_when_done(true); }
+static void lock_to_end(void) { lock_when_done(false); }
+/* A child's file is usually created quickly. So a concurrent call waits for it up to 10 ms. */
+static void await_child(void) {
+  enum { PATIENCE_NS = 10000000 };
+  if (!__atomic_load_n(&own.child_waits, __ATOMIC_RELAXED)) return;
+  const uint64_t begun = prof_i_port_monotonic_ns();
+  for (uint64_t past;
+       changing_now() == CHANGE_START && (past = prof_i_ns_since(begun)) < PATIENCE_NS;)
+    prof_i_port_wait(&own.changing, CHANGE_START, PATIENCE_NS - past);
+}
+void prof_i_control_lock(void) {
+  await_child();
+  lock();
+  if (changing_now() == CHANGE_MADE) finish_child();
+}
+void prof_i_control_lock_to_clear(void) { lock_to_end(); }
+
+/* Between these two the lock is released, so that other calls need not wait for slow work. Calls
+   that change the capture wait: see lock_when_done(). Signal handlers still see this thread as the
+   lock's owner. Lock held at the first call and after the second. */
+typedef struct let_in {
+  int was_cancel;
+  bool was_there;
+} let_in;
+static let_in let_others_in(change what) {
+  const let_in before = {own.was_cancel, own.was_at_control};
+  own.was_cancel = prof_i_port_hold_cancel();
+  own.was_at_control = true;
+  __atomic_store_n(&own.changing, what, __ATOMIC_RELAXED);
+  unlock();
+  return before;
+}
+static void keep_others_out(const let_in *before) {
+  lock();
+  own.was_cancel = before->was_cancel;
+  own.was_at_control = before->was_there;
+  __atomic_store_n(&own.changing, CHANGE_NONE, __ATOMIC_RELEASE);
+  prof_i_port_wake(&own.changing);
+}
+bool prof_i_control_try_lock(void) { return lock_with(pthread_mutex_trylock); }
+void prof_i_control_unlock(void) { unlock(); }
+
+/* A child's first scope does not look around, its first dump does. Where the name is another one's
+   from here on, the capture has one to match. Lock held. */
+static void settle(void) {
+  prof_i_arena *const arena = &prof_i_the_arena;
+  struct stat about;
+  if (!own.is_unsettled || !arena->base) return;
+  own.is_unsettled = false;
+  const int fd =
+      arena->path[0] ? open(arena->path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC) : -1;
+  const bool is_it = fd >= 0 && fstat(fd, &about) == 0 && about.st_dev == arena->device &&
+                     about.st_ino == arena->inode;
+  if (is_it) fchmod(fd, PROF_I_SETTLING);
+  prof_i_rivals_settle(own.path, sizeof own.path, prof_i_arena_header()->start_realtime_ns,
+                       is_it ? fd : -1, arena->path, sizeof arena->path);
+  if (fd >= 0) close(fd);
+}
+
+bool prof_i_output_path(char *to, size_t room) {
+  lock();
+  if (prof_i_join_has_output()) {
+    const bool is_known = prof_i_join_output(to, room);
+    unlock();
+    return is_known;
+  }
+  if (own.is_unsettled) { /* a start uses the same memory */
+    unlock();
+    lock_to_start();
+  }
+  settle();
+  const char *const path = own.options.path;
+  const bool is_there = path && strlen(path) < room;
+  if (is_there) memcpy(to, path, strlen(path) + 1);
+  unlock();
+  return is_there;
+}
+
+PROF_I_COLD void prof_i_control_set_devices(const prof_i_device_hooks *hooks) {
+  __atomic_store_n(&device_hooks, hooks, __ATOMIC_RELEASE);
+}
+uint32_t prof_i_control_devices(void) {
+  return __atomic_load_n(&own.wanted_of_devices, __ATOMIC_RELAXED);
+}
+void prof_i_control_set_device_warning(prof_i_device_warning *warn) {
+  __atomic_store_n(&own.warn, warn, __ATOMIC_RELAXED);
+}
+void prof_i_control_device_warning(char *to, size_t room) {
+  prof_i_device_warning *const warn = __atomic_load_n(&own.warn, __ATOMIC_RELAXED);
+  if (warn) warn(to, room);
+}
+static const prof_i_device_hooks *devices(void) {
+  return __atomic_load_n(&device_hooks, __ATOMIC_ACQUIRE);
+}
+void prof_i_control_harvest(void) {
+  if (devices()) devices()->harvest();
+}
+
+/* ---- fork ---- */
+
+/* No start makes a file just now, of which the child would have a descriptor. Without waiting. */
+static bool take_to_fork(void) {
+  if (pthread_mutex_trylock(&own.lock) != 0) return false;
+  if (changing_now() != CHANGE_START) return true;
+  pthread_mutex_unlock(&own.lock);
+  return false;
+}
+
+/* Waits only a moment: whatever another thread does under the lock must not hold the host's fork.
+   The child needs nothing of that. Not by pthread_mutex_timedlock(), which goes by CLOCK_REALTIME;
+   nor by nanosleep(), where the host's thread could be cancelled. */
+static void before_fork(void) {
+  enum { PATIENCE_NS = 10000000, NAP_NS = 100000 };
+  const uint64_t begun = prof_i_port_monotonic_ns();
+  const bool was_there = prof_i_this_flags.is_at_control;
+  bool has_lock;
+  prof_i_this_flags.is_at_control = true; /* to the fork's end, where it gets the lock */
+  PROF_I_SIGNAL_FENCE();
+  while (!(has_lock = take_to_fork()) && prof_i_ns_since(begun) < PATIENCE_NS) {
+    uint32_t nobody_wakes_it = 0;
+    prof_i_port_wait(&nobody_wakes_it, 0, NAP_NS);
+  }
+  if (!has_lock) has_lock = pthread_mutex_trylock(&own.lock) == 0;
+  if (has_lock)
+    own.was_at_control = was_there;
+  else
+    prof_i_this_flags.is_at_control = was_there;
+  /* With the lock: a start or a stop of another thread is over, or has not begun. */
+  prof_i_this_flags.fork =
+      (uint8_t)((prof_i_arena_level() + 1) | (has_lock ? PROF_I_FORK_HAS_LOCK : 0));
+  prof_i_pool_before_fork();
+}
+
+static void after_fork_parent(void) {
+  const bool has_lock = prof_i_this_flags.fork & PROF_I_FORK_HAS_LOCK;
+  prof_i_this_flags.fork = 0;
+  if (!has_lock) return;
+  prof_i_lease_fork();
+  const bool was_there = own.was_at_control;
+  pthread_mutex_unlock(&own.lock);
+  PROF_I_SIGNAL_FENCE();
+  prof_i_this_flags.is_at_control = was_there;
+}
+
+/* Only the forking thread is here. What the parent's other threads held is gone with them; the
+   arena is the parent's. */
+static void become_child(void) {
+  PROF_I_HOLD_CANCEL;
+  const int saved = errno;
+  const uint32_t before = prof_i_this_flags.fork & PROF_I_FORK_LEVEL;
+  uint32_t level = before ? before - 1 : prof_i_arena_level();
+  /* A daemon forks twice, and may have no scope in between. */
+  const bool was_recording = own.recording && changing_now() != CHANGE_STOP;
+  const bool goes_on = prof_i_want_forget(&level) && (was_recording || own.child_waits);
+  own.forked_at = prof_i_clock_kind() ? prof_i_clock_ticks() : 0;
+  prof_i_gate_reset();
+  prof_i_helper_forget();
+  prof_i_budget_forget();
+  prof_i_in_place_forget();
+  prof_i_pool_forget_all(before != 0);
+  prof_i_clock_forget();
+  prof_i_thread_forget_all();
+  prof_i_mapping_forget();
+  prof_i_arena_forget(level);
+  own.since = 0;
+  if (devices()) devices()->forget();
+  prof_i_meta_reset();
+  own.recording = own.changing = 0;
+  own.is_unsettled = false;
+  own.child_status = PROF_OK;
+  own.pid = getpid();
+  own.child_waits = goes_on;
+  if (!goes_on) prof_i_pool_end_all();
+  /* If a handler forked, the child returns into the interrupted call: it keeps that state. */
+  if (prof_i_this_flags.fork & PROF_I_FORK_HAS_LOCK)
+    prof_i_this_flags.is_at_control = own.was_at_control;
+#if defined(PROF_I_TSAN) /* it does not see that the lock is a new one */
+  if (prof_i_this_flags.fork & PROF_I_FORK_HAS_LOCK) pthread_mutex_unlock(&own.lock);
+#endif
+  pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+  own.lock = fresh;
+  errno = saved;
+}
+
+/* A scope of a handler that came before ours may have found out already. */
+static void after_fork_child(void) {
+  if (own.mark) prof_i_control_is_own_process();
+  /* an emulator (qemu-user 7) takes MADV_WIPEONFORK, and empties nothing */
+  if (!own.mark || own.pid != getpid()) become_child();
+  prof_i_this_flags.fork = 0;
+}
+
+/* _Fork() and a raw clone() run no handlers: the child is known by a page that the kernel has
+   emptied, and so are its threads, so that no fast path goes on in the parent's arena. False: a
+   handler of this thread, or another thread, is just at it. */
+bool prof_i_control_is_own_process(void) {
+  uint32_t *const mark = __atomic_load_n(&own.mark, __ATOMIC_ACQUIRE);
+  if (!mark || __atomic_load_n(mark, __ATOMIC_ACQUIRE) == MARK_OWN) return true;
+  PROF_I_INSIDE;
+  uint32_t none = MARK_NONE;
+  if (!__atomic_compare_exchange_n(mark, &none, MARK_AT_IT, false, __ATOMIC_ACQ_REL,
+                                   __ATOMIC_ACQUIRE))
+    return none == MARK_OWN;
+  become_child();
+  __atomic_store_n(mark, MARK_OWN, __ATOMIC_RELEASE);
+  return true;
+}
+
+static void make_mark(void) {
+  void *const page =
+      mmap(NULL, MARK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) return;
+  if (!prof_i_port_wipe_on_fork(page, MARK_BYTES)) {
+    munmap(page, MARK_BYTES);
+    return;
+  }
+  *(uint32_t *)page = MARK_OWN;
+  __atomic_store_n(&own.mark, page, __ATOMIC_RELEASE);
+}
+
+static void watch_forks(void) {
+  own.fork_error = pthread_atfork(before_fork, after_fork_parent, after_fork_child);
+  own.pid = getpid();
+  make_mark();
+}
+
+static int prepare(void) {
+  if (own.fork_error)
+    own.fork_error = pthread_atfork(before_fork, after_fork_parent, after_fork_child);
+  int error = own.fork_error;
+  if (!error) error = prof_i_arena_level_page(); /* a forked child may have none of its own yet */
+  if (error) return prof_i_fail(PROF_E_NO_MEMORY, "cannot start: %s", prof_i_error_text(error));
+  own.prepared = true;
+  return PROF_OK;
+}
+
+/* The helper would go on in code that is not there any more, and the threads that recorded would go
+   there when they end. */
+void prof_i_control_go(void) {
+  prof_i_thread_let_all_end();
+  if (!own.prepared) return;
+  prof_i_control_is_own_process(); /* a child without handlers has no helper */
+  prof_i_helper_stop();
+}
+
+/* ---- the arena ---- */
+
+static int make_fresh(const prof_options *options, char *output, bool is_child) {
+  memset(&own.fresh, 0, sizeof own.fresh);
+  own.fresh.fd = -1;
+  prof_i_site_fit(prof_i_port_space().left_bytes);
+  return prof_i_make_arena(&own.fresh, options, own.has_default_cap, output, is_child);
+}
+
+/* Replaces the old arena by own.fresh, complete except that nothing records into it. If that fails,
+   the old arena stays and own.fresh is discarded. Lock held. */
+static int install(const prof_options *options, bool is_child) {
+  prof_i_arena *const fresh = &own.fresh;
+  int error = prof_i_chunk_prepare(fresh);
+  if (!error) error = prof_i_arena_install(fresh);
+  if (error) {
+    prof_i_arena_discard(fresh);
+    return prof_i_fail(PROF_E_NO_MEMORY, "cannot start: %s", prof_i_error_text(error));
+  }
+  own.is_unsettled = is_child && options->path;
+  prof_i_chunk_begin();
+  prof_i_want_cleared();
+  prof_i_header *const header = prof_i_arena_header();
+  header->version = PROF_I_FORMAT_VERSION;
+  header->header_bytes = PROF_I_HEADER_BYTES;
+  header->ring_ns = options->ring_ns;
+  const prof_i_cost cost = prof_i_cost_at_start();
+  header->scope_cost_ps = cost.scope_ps;
+  header->left_out_cost_ps = cost.left_out_ps;
+  prof_i_in_place_calibrate();
+  prof_i_thread_renew_all();
+  prof_i_meta_reset();
+  prof_i_pool_renumber();
+  prof_i_clock_begin();
+  prof_i_in_place_begin_capture();
+  if (!own.first_at) __atomic_store_n(&own.first_at, header->start_ticks, __ATOMIC_RELAXED);
+  __atomic_store_n(&own.since, header->start_ticks, __ATOMIC_RELAXED);
+  prof_i_identity_begin();
+  prof_i_site_begin_capture();
+  if (is_child) prof_i_site_copy_all();
+  if (prof_i_name_is_any())
+    prof_i_site_raise_epoch(); /* their sites are written when they come again */
+  prof_i_change_begin();
+  prof_i_thread_place_losses();
+  __atomic_store_n(&header->magic, PROF_I_MAGIC, __ATOMIC_RELEASE);
+  return PROF_OK;
+}
+
+/* Sessions need their turn in the capture: what ends after a stop, or in a later session, is told
+   apart by these ticks. */
+static void begin_session(uint32_t level, bool is_child) {
+  prof_i_header *const header = prof_i_arena_header();
+  prof_i_clock_begin_session();
+  const uint64_t now = prof_i_clock_ticks();
+  __atomic_store_n(&header->session_ticks, now, __ATOMIC_RELAXED);
+  __atomic_store_n(&header->session, header->session + 1, __ATOMIC_RELEASE);
+  __atomic_store_n(&header->state, PROF_I_STATE_RECORDING, __ATOMIC_RELAXED);
+  const uint64_t words[] = {header->session, level, 1};
+  prof_i_meta_write(PROF_I_KIND_SESSION, now, 0, words, 3);
+  prof_i_budget_begin(&own.options, header->session == 1);
+  /* a child is inside of a scope, and starts no thread */
+  if (own.options.helper_thread && !is_child) prof_i_helper_start();
+  __atomic_store_n(&own.recording, 1, __ATOMIC_SEQ_CST);
+  prof_i_arena_set_level(level);
+  prof_i_change_end_level(0, NULL);
+}
+
+static bool fits(const prof_options *a, const prof_options *b, const char *template_) {
+  const bool same_path =
+      a->path && b->path ? strcmp(template_, own.template_) == 0 : a->path == b->path;
+  return same_path && a->policy == b->policy && a->cap_bytes == b->cap_bytes &&
+         a->ring_ns == b->ring_ns && a->clock == b->clock;
+}
+
+/* What the options say, or else the wishes, or else what a vendor's library that loads prof is
+   there for. */
+static void choose_devices(void) {
+  const uint32_t said = own.options.devices ? own.options.devices : prof_i_want_devices();
+  __atomic_store_n(&own.wanted_of_devices, said ? said : own.preferred_of_devices,
+                   __ATOMIC_RELAXED);
+}
+
+static void keep_options(const prof_options *options, const char *template_, const char *expanded) {
+  own.options = *options;
+  choose_devices();
+  if (!options->path) {
+    own.template_[0] = own.path[0] = '\0';
+    return;
+  }
+  memmove(own.template_, template_, strlen(template_) + 1);
+  memmove(own.path, expanded, strlen(expanded) + 1);
+  own.options.path = own.path;
+}
+
+/* Runs before anything is recorded, so that each site precedes its records. A child, in its first
+   scope, copies the sites with the lock held. */
+static void copy_sites(void) {
+  const let_in before = let_others_in(CHANGE_START);
+  const bool is_past_gate = prof_i_gate_enter();
+  if (is_past_gate) {
+    prof_i_site_copy_all();
+    prof_i_gate_leave();
+  }
+  keep_others_out(&before);
+  if (!is_past_gate) prof_i_site_copy_all();
+}
+
+/* Makes own.fresh, created with these options, the arena in force, or discards it. Lock held. The
+   lock is released meanwhile, except in a child. */
+static int start_new(const prof_options *options, const char *template_, const char *expanded,
+                     bool is_child) {
+  const uint32_t clock_before = prof_i_clock_kind();
+  int status = prof_i_clock_choose(options->clock);
+  if (status == PROF_OK && !prof_i_gate_close()) {
+    status = prof_i_fail(PROF_E_BUSY, "cannot start: %s", prof_i_gate_why_busy());
+    if (clock_before) prof_i_clock_choose(clock_before);
+  } else if (status == PROF_OK) {
+    status = install(options, is_child);
+    if (status == PROF_OK) {
+      own.child_status = PROF_OK;
+      keep_options(options, template_, expanded);
+    } else if (clock_before) {
+      prof_i_clock_choose(clock_before);
+    }
+    prof_i_gate_open();
+    if (status == PROF_OK && !is_child) copy_sites();
+    if (status == PROF_OK) begin_session(options->level, is_child);
+    return status;
+  }
+  prof_i_arena_discard(&own.fresh);
+  return status;
+}
+
+/* The part of a start that uses the file system, which may be slow. is_new: creates an arena.
+   Runs without the lock: all other users of the same memory wait for the start. */
+static int make_place(const prof_options *options, char *expanded, bool is_new, bool is_child) {
+  const bool has_suffix = is_child && options->path && !prof_i_path_has(own.template_, 'p');
+  int status = options->path ? prof_i_place_check_output(expanded) : PROF_OK;
+  if (status == PROF_OK && is_new && has_suffix)
+    status = prof_i_place_add_suffix(expanded, PATH_ROOM);
+  return status == PROF_OK && is_new ? make_fresh(options, expanded, is_child) : status;
+}
+static int make_place_beside(const prof_options *options, bool is_new, bool is_child) {
+  const let_in before = let_others_in(CHANGE_START);
+  const int status = make_place(options, own.expanded, is_new, is_child);
+  keep_others_out(&before);
+  return status;
+}
+
+/* Takes the path, a template, into use. Lock held. */
+static int expand(prof_options *options) {
+  const char *const template_ = options->path;
+  int status = prepare();
+  if (status != PROF_OK || !template_) return status;
+  if (strlen(template_) >= PATH_ROOM)
+    return prof_i_fail(PROF_E_INVALID, "options.path is longer than %d bytes", PATH_ROOM - 1);
+  char host[64] = "host";
+  gethostname(host, sizeof host - 1);
+  const prof_i_path_words words = {(uint32_t)getpid(), prof_i_identity_rank(), host};
+  status = prof_i_expand_path(template_, &words, own.expanded, PATH_ROOM);
+  options->path = own.expanded;
+  return status;
+}
+
+/* Lock held, not recording. options are complete; path is the template. */
+static int start_locked(const prof_options *given, bool is_fresh) {
+  prof_options complete = *given, *const options = &complete;
+  const char *const template_ = options->path;
+  int status = expand(options);
+  if (status != PROF_OK) return status;
+  const bool goes_on = !is_fresh && prof_i_the_arena.base && fits(options, &own.options, template_);
+  status = template_ ? make_place_beside(options, !goes_on, false)
+                     : make_place(options, own.expanded, !goes_on, false);
+  if (status != PROF_OK) return status;
+  if (goes_on) {
+    options->path = template_ ? own.path : NULL; /* perhaps with a suffix */
+    keep_options(options, template_ ? template_ : "", own.path);
+    begin_session(options->level, false);
+    return PROF_OK;
+  }
+  return start_new(options, template_ ? template_ : "", own.expanded, false);
+}
+
+/* What would have begun with a child's first event does not begin any more. Lock held, not
+   recording. */
+static void end_waiting(void) {
+  __atomic_store_n(&own.child_waits, 0, __ATOMIC_RELAXED);
+  prof_i_arena_set_level(0);
+  prof_i_pool_end_all();
+}
+
+/* Continues the parent's recording in this child's own capture, in three steps: planning, creating
+   the file without the lock, and beginning. If the template has no pid, the child adds a suffix to
+   the name: the parent may have ended, and its trace must stay. */
+
+/* Lock held. False: no capture is needed. */
+static bool plan_child(void) {
+  if (!own.child_waits || changing_now() != CHANGE_NONE) return false;
+  if (!prof_i_arena_level() && !prof_i_memory_is_on()) {
+    end_waiting();
+    return false;
+  }
+  own.child_options = own.options;
+  if (own.options.path) own.child_options.path = own.template_;
+  prof_i_fail_silently(true);
+  own.child_status = expand(&own.child_options);
+  prof_i_fail_silently(false);
+  if (own.child_status != PROF_OK) end_waiting();
+  return own.child_status == PROF_OK;
+}
+
+/* Lock held. A concurrent stop may have cancelled the begin. */
+static void install_child(void) {
+  const bool wants_memory = prof_i_memory_is_on();
+  own.child_options.level = prof_i_arena_level();
+  int status = own.child_made;
+  if (status == PROF_OK && own.child_waits && (own.child_options.level || wants_memory))
+    status =
+        start_new(&own.child_options, own.options.path ? own.template_ : "", own.expanded, true);
+  else if (status == PROF_OK)
+    prof_i_arena_discard(&own.fresh);
+  const bool has_begun = own.child_waits && own.recording;
+  if (own.child_waits) own.child_status = status;
+  __atomic_store_n(&own.child_waits, 0, __ATOMIC_RELAXED);
+  if (has_begun && wants_memory) prof_i_pool_begin_child();
+  if (!has_begun) end_waiting();
+}
+
+/* In the state CHANGE_MADE. Lock held. */
+static void finish_child(void) {
+  __atomic_store_n(&own.changing, CHANGE_NONE, __ATOMIC_RELEASE);
+  prof_i_port_wake(&own.changing);
+  prof_i_fail_silently(true);
+  install_child();
+  prof_i_fail_silently(false);
+}
+
+/* Lock held. It is released meanwhile. */
+static void begin_child(void) {
+  if (changing_now() == CHANGE_MADE) finish_child();
+  if (!plan_child()) return;
+  prof_i_fail_silently(true);
+  own.child_made = make_place_beside(&own.child_options, true, true);
+  install_child();
+  prof_i_fail_silently(false);
+}
+
+/* Waits at most 10 ms for the lock. Its owner may begin the child's capture. */
+static bool try_lock_for_child(void) {
+  enum { PATIENCE_NS = 10000000, NAP_NS = 100000 };
+  const uint64_t begun = prof_i_port_monotonic_ns();
+  uint32_t nobody_wakes_it = 0;
+  while (pthread_mutex_trylock(&own.lock) != 0) {
+    if (!__atomic_load_n(&own.child_waits, __ATOMIC_RELAXED) ||
+        prof_i_ns_since(begun) >= PATIENCE_NS)
+      return false;
+    prof_i_port_wait(&nobody_wakes_it, 0, NAP_NS);
+  }
+  return true;
+}
+
+/* A child's first scope. It uses trylock: this may be a handler that interrupted code which the
+   lock's owner waits for. The next owner of the lock after the file's creation continues. */
+void prof_i_control_ensure(void) {
+  if (!prof_i_control_is_own_process() || !__atomic_load_n(&own.child_waits, __ATOMIC_RELAXED))
+    return;
+  PROF_I_HOLD_CANCEL;
+  const bool was_there = prof_i_this_flags.is_at_control;
+  prof_i_this_flags.is_at_control = true;
+  PROF_I_SIGNAL_FENCE();
+  const int saved = errno;
+  bool has_lock = pthread_mutex_trylock(&own.lock) == 0;
+  if (has_lock && plan_child()) {
+    __atomic_store_n(&own.changing, CHANGE_START, __ATOMIC_RELAXED);
+    pthread_mutex_unlock(&own.lock);
+    prof_i_fail_silently(true);
+    own.child_made = make_place(&own.child_options, own.expanded, true, true);
+    prof_i_fail_silently(false);
+    __atomic_store_n(&own.changing, CHANGE_MADE, __ATOMIC_RELEASE);
+    prof_i_port_wake(&own.changing);
+    has_lock = try_lock_for_child();
+  }
+  if (has_lock && changing_now() == CHANGE_MADE) finish_child();
+  if (has_lock) pthread_mutex_unlock(&own.lock);
+  errno = saved;
+  PROF_I_SIGNAL_FENCE();
+  prof_i_this_flags.is_at_control = was_there;
+}
+
+/* Who calls may not know of the environment, and needs only to join. Lock held. */
+static int refuse_second_start(void) {
+  const uint32_t level = prof_i_arena_level();
+  if (own.started_by)
+    return prof_i_fail(PROF_E_RUNNING,
+                       "a capture is running at level %u: %s of the environment began it; "
+                       "prof_start(level) joins it, prof_stop() ends it",
+                       level, own.started_by);
+  return prof_i_fail(PROF_E_RUNNING,
+                     "a capture is running at level %u; prof_stop() it first, or prof_start(level) "
+                     "to change the level",
+                     level);
+}
+
+/* In memory, and of those alone who wanted it for a while: nobody has asked that it be kept. */
+static bool is_left_over(const prof_options *options) {
+  return !options->path && prof_i_want_has_left();
+}
+
+/* A relative path is absolute from here on: the host may change its directory. Lock held, not
+   recording. */
+static const char *make_absolute(const char *path) {
+  const let_in before = let_others_in(CHANGE_START);
+  const char *const absolute = prof_i_place_make_absolute(path, own.given, sizeof own.given);
+  keep_others_out(&before);
+  return absolute;
+}
+
+/* Recording has begun; what asks others is done without the lock. From the environment: while the
+   program is loaded, which others that open a library wait for. */
+static void begin_others(bool waits) {
+  prof_i_pool_begin_all();
+  if (devices()) devices()->start(waits);
+}
+
+static int start_with(const prof_options *given, bool has_scopes, const char *variable) {
+  prof_options options = {.size = sizeof options};
+  const int saved = errno;
+  int status = prof_i_copy_check();
+  if (status != PROF_OK) return status;
+  status = given ? prof_i_sized_copy(&options, sizeof options, given, "prof_options") : PROF_OK;
+  const bool is_default_cap = options.cap_bytes == 0;
+  if (status == PROF_OK) status = prof_i_options_complete(&options);
+  if (status != PROF_OK) return status;
+  if (!has_scopes) options.level = 0;
+  lock_to_start();
+  begin_child();
+  if (options.path && !own.recording) options.path = make_absolute(options.path);
+  const bool had_default_cap = own.has_default_cap;
+  if (!own.recording) own.has_default_cap = is_default_cap;
+  status = own.recording ? refuse_second_start() : start_locked(&options, is_left_over(&options));
+  if (status != PROF_OK) own.has_default_cap = had_default_cap;
+  if (status == PROF_OK) {
+    own.started_by = variable;
+    own.is_environment_s |= own.joins && variable && options.path;
+    if (has_scopes)
+      prof_i_want_asked(options.level);
+    else
+      prof_i_want_memory(true);
+    choose_devices();
+  }
+  unlock();
+  if (status == PROF_OK) begin_others(!variable);
+  errno = saved;
+  return status;
+}
+
+/* ---- starts that join ---- */
+
+void prof_i_control_join(bool joins) {
+  lock();
+  own.joins = joins;
+  own.is_environment_s &= joins;
+  prof_i_join_output_set("");
+  unlock();
+}
+
+static bool must_join(void) {
+  lock_to_start();
+  begin_child();
+  const bool must = own.joins && (own.recording || own.is_environment_s);
+  unlock();
+  return must;
+}
+
+/* The capture keeps its own options. The program's own dump goes where the program wants it. */
+static int join(const prof_options *given) {
+  prof_options options = {.size = sizeof options};
+  int status = given ? prof_i_sized_copy(&options, sizeof options, given, "prof_options") : PROF_OK;
+  if (status == PROF_OK) status = prof_i_options_complete(&options);
+  if (status == PROF_OK && options.path && strlen(options.path) >= PATH_ROOM)
+    status = prof_i_fail(PROF_E_INVALID, "options.path is longer than %d bytes", PATH_ROOM - 1);
+  if (status == PROF_OK) status = prof_start((int)options.level);
+  if (status != PROF_OK) return status;
+  if (options.devices) prof_i_control_prefer_devices(options.devices);
+  if (!options.path) return PROF_OK;
+  char path[PATH_ROOM];
+  const char *const absolute = prof_i_place_make_absolute(options.path, path, sizeof path);
+  lock();
+  prof_i_join_output_set(absolute);
+  unlock();
+  return PROF_OK;
+}
+
+int prof_start_with(const prof_options *given) {
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
+  const int saved = errno;
+  const bool joins = prof_i_copy_check() == PROF_OK && must_join();
+  const int status = joins ? join(given) : start_with(given, true, NULL);
+  errno = saved;
+  return status;
+}
+
+int prof_i_control_start_for(const prof_options *options, const char *variable) {
+  return start_with(options, options->level != 0, variable);
+}
+
+/* A vendor's library may need seconds to deliver its last records, and the helper as long as the
+   disk for one chunk. Lock held at the call and at the return. */
+static void end_others(void) {
+  const let_in before = let_others_in(CHANGE_STOP);
+  if (devices()) devices()->stop();
+  prof_i_helper_stop();
+  keep_others_out(&before);
+}
+
+/* Level first: no scope begins any more. Then every thread's chunk is taken out of its hands: what
+   ends from here on is late. Lock held, recording. */
+static void stop_locked(void) {
+  prof_i_header *const header = prof_i_arena_header();
+  prof_i_change_begin_level(); /* and no end: until the next start nobody looks */
+  prof_i_arena_set_level(0);
+  end_others();
+  prof_i_pool_end_all();
+  __atomic_store_n(&own.recording, 0, __ATOMIC_SEQ_CST);
+  prof_i_thread_stop_all();
+  prof_i_clock_pair(false);
+  const uint64_t words[] = {header->session, 0, 0};
+  prof_i_meta_write(PROF_I_KIND_SESSION, prof_i_clock_ticks(), 0, words, 3);
+  __atomic_store_n(&header->state, PROF_I_STATE_STOPPED, __ATOMIC_SEQ_CST);
+  /* again: another process may have switched it since, and will look at the state after that */
+  prof_i_arena_set_level(0);
+}
+
+/* With the options of the last start, or none; into another capture, or as it comes. Lock held. */
+static int start_as_before(int level, bool is_fresh) {
+  prof_options options = {.size = sizeof options};
+  if (own.options.size)
+    options = own.options;
+  else
+    own.has_default_cap = true;
+  options.level = level ? (uint32_t)level : 1;
+  if (options.path) options.path = own.template_;
+  int status = prof_i_options_complete(&options);
+  options.level = (uint32_t)level;
+  if (status == PROF_OK) status = start_locked(&options, is_fresh);
+  if (status == PROF_OK) own.started_by = NULL;
+  return status;
+}
+
+static void change_level(uint32_t level) {
+  if (prof_i_mute_count() || prof_i_arena_level() != level) prof_i_budget_take_back(true);
+  const uint32_t before = prof_i_change_begin_level();
+  prof_i_arena_set_level(level);
+  prof_i_change_end_level(before, &(prof_i_change){.reason = PROF_REASON_ASKED});
+}
+
+static int check_level(int level, int least) {
+  if (level >= least && level <= 2) return PROF_OK;
+  return prof_i_fail(PROF_E_LEVEL,
+                     "level is %d; 1 records kernels and operators, 2 also the runtime around them",
+                     level);
+}
+
+/* Who has set PROF_LEVEL wants no less than that from the program. Lock held. */
+static uint32_t level_to_ask(int level) {
+  const uint32_t least = own.recording && own.started_by ? own.options.level : 0;
+  return (uint32_t)level > least ? (uint32_t)level : least;
+}
+
+int prof_start(int level) {
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
+  const int saved = errno;
+  int status = check_level(level, 1);
+  if (status == PROF_OK) status = prof_i_copy_check();
+  if (status != PROF_OK) return status;
+  lock_to_start();
+  begin_child();
+  const bool was_recording = own.recording;
+  if (!was_recording) status = start_as_before(level, is_left_over(&own.options));
+  if (status == PROF_OK) {
+    prof_i_want_asked(level_to_ask(level));
+    choose_devices();
+    if (was_recording || prof_i_want_count()) change_level(prof_i_want_level());
+  }
+  unlock();
+  if (status == PROF_OK && !was_recording) begin_others(true);
+  errno = saved;
+  return status;
+}
+
+/* Lock held. */
+static int follow_wishes(const void *who, int level, uint32_t wanted_of_devices,
+                         bool *has_begun_out) {
+  prof_i_want_step step;
+  const uint32_t level_now = own.recording ? prof_i_arena_level() : 0;
+  int status = prof_i_want_put(who, level != 0, level > 0 ? (uint32_t)level : 0, wanted_of_devices,
+                               own.recording, level_now, &step);
+  if (status != PROF_OK || step.kind == PROF_I_WANT_NOTHING) return status;
+  *has_begun_out = level_now == 0;
+  if (step.kind == PROF_I_WANT_STOP)
+    stop_locked();
+  else if (own.recording)
+    change_level(step.level);
+  else
+    status = start_as_before((int)step.level, step.is_fresh && !own.options.path);
+  prof_i_want_done(&step, status == PROF_OK);
+  return status;
+}
+
+/* Another wish of devices holds from here on: who records for them begins now, or has ended with
+   what is past. */
+static void tell_devices(void) {
+  if (!devices()) return;
+  devices()->start(true);
+  devices()->harvest();
+}
+
+void prof_i_control_prefer_devices(uint32_t wanted) {
+  PROF_I_REFUSE_INTERRUPTED();
+  const int saved = errno;
+  if (prof_i_copy_check() != PROF_OK) return;
+  lock();
+  begin_child();
+  const uint32_t before = prof_i_control_devices();
+  own.preferred_of_devices = wanted;
+  choose_devices();
+  const bool wants_others =
+      own.recording && changing_now() != CHANGE_STOP && prof_i_control_devices() != before;
+  unlock();
+  if (wants_others && devices()) devices()->start(false);
+  errno = saved;
+}
+
+int prof_level_want_with(const void *who, int level, uint32_t wanted_of_devices) {
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
+  if (!who) return prof_i_fail(PROF_E_INVALID, "prof_level_want: who is NULL");
+  if (wanted_of_devices > PROF_DEVICES_MEMORY)
+    return prof_i_fail(PROF_E_INVALID, "prof_level_want_with: devices is %u; 0 to 3 are known",
+                       wanted_of_devices);
+  const int saved = errno;
+  int status = level == PROF_LEVEL_PAUSED ? PROF_OK : check_level(level, 0);
+  if (status == PROF_OK) status = prof_i_copy_check();
+  if (status != PROF_OK) return status;
+  bool has_begun = false;
+  lock_to_start();
+  begin_child();
+  const uint32_t before = prof_i_control_devices();
+  status = follow_wishes(who, level, wanted_of_devices, &has_begun);
+  choose_devices();
+  const bool wants_others =
+      own.recording && changing_now() != CHANGE_STOP && prof_i_control_devices() != before;
+  unlock();
+  if (status == PROF_OK && has_begun)
+    begin_others(true);
+  else if (wants_others)
+    tell_devices();
+  errno = saved;
+  return status;
+}
+
+int prof_level_want(const void *who, int level) {
+  return prof_level_want_with(who, level, PROF_DEVICES_DEFAULT);
+}
+
+int prof_memory_start(void) {
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
+  const int saved = errno;
+  int status = prof_i_copy_check();
+  if (status != PROF_OK) return status;
+  lock_to_start();
+  begin_child();
+  if (!own.recording) status = start_as_before(0, is_left_over(&own.options));
+  if (status == PROF_OK) prof_i_want_memory(true);
+  unlock();
+  if (status == PROF_OK) prof_i_pool_begin_all();
+  errno = saved;
+  return status;
+}
+
+/* Lock held. */
+static int check_memory(void) {
+  if (prof_i_memory_is_on()) return PROF_OK;
+  return prof_i_fail(PROF_E_NOT_RUNNING, "memory is not recorded: %s",
+                     own.recording ? "it was stopped" : "nothing is recording");
+}
+
+int prof_memory_stop(void) {
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
+  const int saved = errno;
+  lock_to_end();
+  const int status = check_memory();
+  const bool is_alone = status == PROF_OK && prof_i_arena_level() == 0 &&
+                        prof_i_want_level() == 0 && prof_i_want_count() == 0;
+  if (status == PROF_OK) {
+    if (!prof_i_want_memory_too()) prof_i_pool_end_all();
+    prof_i_want_memory(false);
+  }
+  if (is_alone) {
+    if (own.recording)
+      stop_locked();
+    else
+      end_waiting();
+    prof_i_want_ended();
+  }
+  unlock();
+  errno = saved;
+  return status;
+}
+
+/* While memory is off, what is used is not known: it is not told until a start. Lock held. */
+static void reset_memory(void) {
+  if (prof_i_memory_is_on())
+    prof_i_pool_reset_all();
+  else
+    prof_i_pool_hide_sums(true);
+  prof_i_header *const header = prof_i_arena_header();
+  __atomic_store_n(&header->memory_reset_ticks, prof_i_clock_ticks(), __ATOMIC_RELAXED);
+}
+
+int prof_memory_reset(void) {
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
+  const int saved = errno;
+  int status = PROF_OK;
+  lock_to_end();
+  begin_child();
+  if (prof_i_the_arena.base)
+    reset_memory();
+  else if (!own.child_waits) /* a child's own capture begins as if it were reset */
+    status = prof_i_fail(PROF_E_NOT_RUNNING, "no memory has been recorded");
+  unlock();
+  errno = saved;
+  return status;
+}
+
+/* The program stops what it has started, and the environment's capture goes on at level 0: scopes
+   that are open now are recorded when they end. Lock held, recording. */
+static int pause_environment_s(bool was_asked) {
+  if (prof_i_arena_level() != 0) change_level(0);
+  return was_asked ? PROF_OK : prof_i_fail(PROF_E_NOT_RUNNING, "nothing is recording");
+}
+
+int prof_stop(void) {
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
+  const int saved = errno;
+  int status = PROF_OK;
+  bool has_paused = false;
+  prof_i_thread_notice_ends();
+  lock_to_end();
+  const bool was_asked = prof_i_want_unasked();
+  choose_devices();
+  if (!own.recording) {
+    status = prof_i_fail(PROF_E_NOT_RUNNING, "nothing is recording");
+    end_waiting();
+  } else if (prof_i_want_count()) {
+    if (prof_i_arena_level() != prof_i_want_level()) change_level(prof_i_want_level());
+    if (!was_asked)
+      status = prof_i_fail(
+          PROF_E_NOT_RUNNING,
+          "nothing that was started is recording; %u record for themselves (prof_level_want())",
+          prof_i_want_count());
+  } else if (own.joins && own.is_environment_s) {
+    status = pause_environment_s(was_asked);
+    has_paused = status == PROF_OK;
+  } else {
+    stop_locked();
+    prof_i_want_ended();
+  }
+  unlock();
+  if (has_paused && devices()) devices()->harvest();
+  errno = saved;
+  return status;
+}
+
+void prof_i_control_end(void) {
+  const int saved = errno;
+  prof_i_thread_notice_ends();
+  lock_to_start();
+  prof_i_want_unasked();
+  prof_i_want_ended();
+  if (own.recording) stop_locked();
+  unlock();
+  errno = saved;
+}
+
+int prof_level(void) { return (int)prof_i_arena_level(); }
+
+const char *prof_i_control_why_none(char *to, size_t room) {
+  to[0] = '\0';
+  if (own.child_status == PROF_OK) return to;
+  const char *const path = own.options.path ? own.expanded : "memory";
+  const char *const why =
+      own.fresh.error ? prof_i_error_text(own.fresh.error) : prof_status_text(own.child_status);
+  snprintf(to, room, "a forked child could not begin its own: %s: '%s'", why, path);
+  return to;
+}
+
+/* ---- after a dump ---- */
+
+/* Removes the capture. Somebody may have moved it, and put another file in its place. False: it is
+   still there, or nobody can tell; the next dump tries again. */
+static bool is_gone_or_replaced(const char *path) {
+  struct stat about;
+  if (lstat(path, &about) != 0) return errno == ENOENT;
+  if (about.st_dev != prof_i_the_arena.device || about.st_ino != prof_i_the_arena.inode)
+    return true;
+  return unlink(path) == 0;
+}
+
+void prof_i_capture_dumped(void) {
+  lock_to_start();
+  if (prof_i_the_arena.is_file && !own.recording && !own.options.keep_capture &&
+      !own.is_environment_s && prof_i_the_arena.path[0] &&
+      is_gone_or_replaced(prof_i_the_arena.path))
+    /* the mapping stays: prof_get() and a further dump still work */
+    prof_i_the_arena.path[0] = '\0';
+  unlock();
+}
+
+int prof_i_capture_rename(const char *output) {
+  int status;
+  lock_to_start();
+  if (own.recording)
+    status = prof_i_fail(PROF_E_RUNNING, "cannot write '%s': the capture is being recorded into",
+                         output);
+  else if (!prof_i_the_arena.is_file || !prof_i_the_arena.path[0])
+    status = prof_i_fail(PROF_E_NOT_FOUND, "cannot write '%s': the capture has no name", output);
+  else
+    status = prof_i_place_rename(prof_i_the_arena.path, output);
+  /* it is the output now: no dump may remove it */
+  if (status == PROF_OK) prof_i_the_arena.path[0] = '\0';
+  unlock();
+  return status;
+}

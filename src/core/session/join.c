@@ -1,0 +1,61 @@
+/* See join.h. */
+#define _GNU_SOURCE
+#include "join.h"
+
+#include <prof/profiler.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../../base/path.h"
+#include "../../base/port.h"
+#include "../buffer/make.h"
+#include "../buffer/place.h"
+#include "identity.h"
+
+static struct {
+  char pattern[PROF_I_OUTPUT_ROOM];
+  char name[PROF_I_OUTPUT_ROOM]; /* expanded at the first dump; "": not yet */
+  pid_t pid;                     /* of the process that `name` is for */
+  uint64_t since_realtime_ns;
+} joined;
+
+void prof_i_join_output_set(const char *path) {
+  if (joined.pid == getpid() && strcmp(joined.pattern, path) == 0) return;
+  snprintf(joined.pattern, sizeof joined.pattern, "%s", path);
+  joined.name[0] = '\0';
+  joined.pid = getpid();
+  joined.since_realtime_ns = prof_i_port_realtime_ns();
+}
+
+bool prof_i_join_has_output(void) { return joined.pattern[0] != '\0'; }
+
+static bool was_written_since(const char *path, uint64_t realtime_ns) {
+  struct stat is;
+  if (stat(path, &is) != 0 || !S_ISREG(is.st_mode)) return false;
+  const uint64_t second_ns = 1000000000;
+  return (uint64_t)is.st_mtim.tv_sec * second_ns + (uint64_t)is.st_mtim.tv_nsec > realtime_ns;
+}
+
+static bool choose_name(void) {
+  char host[64] = "host";
+  const bool is_child = joined.pid != getpid();
+  gethostname(host, sizeof host - 1);
+  const prof_i_path_words words = {(uint32_t)getpid(), prof_i_identity_rank(), host};
+  joined.pid = getpid();
+  int status = prof_i_expand_path(joined.pattern, &words, joined.name, sizeof joined.name);
+  const bool is_another_s = is_child || was_written_since(joined.name, joined.since_realtime_ns);
+  if (status == PROF_OK && is_another_s && !prof_i_path_has(joined.pattern, 'p'))
+    status = prof_i_place_add_suffix(joined.name, sizeof joined.name);
+  if (status != PROF_OK) joined.name[0] = '\0';
+  return status == PROF_OK;
+}
+
+bool prof_i_join_output(char *to, size_t room) {
+  if ((!joined.name[0] || joined.pid != getpid()) && !choose_name()) return false;
+  if (strlen(joined.name) >= room) return false;
+  memcpy(to, joined.name, strlen(joined.name) + 1);
+  return true;
+}

@@ -1,0 +1,702 @@
+/* The bytes of a capture: what the recorder writes and every reader checks. docs/format.md tells
+   the same in prose. Little-endian, 8-byte words; nothing here is a pointer. Knows nothing of
+   mapping, threads or output.
+
+     offset 0        header page (4096 bytes)
+     units of 16 KiB from offset 16384 on, each belonging to an extent:
+         slot   (4 units): a thread's page, its open scopes, its text area
+         chunk  (1, 4, 16 or 64 units; a ring splits them into quarters): records of one thread
+                after another
+         meta   (1 or 4 units): call sites, schemas, names, clock pairs; records like a chunk's,
+                never re-used
+   Each extent begins with the same 128-byte head, so that a reader walks the file from one to the
+   next without an index; where no head stands, it steps on by one unit.
+
+   A record is 16 bytes or a multiple:
+       word 0  ticks << 4 | generation      stored last: the commit. Generation 1..15, the chunk's
+       word 1  duration << 24 | site << 4 | type
+     type 0: a plain scope, 16 bytes. type 1: a long record; word 2 = slots | kind << 16 | flags <<
+     24 | schema << 32, but of PROF_I_KIND_TEXT. type 2: a piece of memory, 32 bytes; type 3: the
+     same with more about it, 48 bytes. See PROF_I_PIECE_TYPE.
+   A record longer than 16 bytes stores "pending" in word 0 as soon as its room is claimed: 0 in the
+   low 4 bits, then the generation in 4, then the slots in 16; bit 24 set means filler: room that
+   was too short and is given up, no loss. Anything else in word 0 is a slot that was never written
+   or never finished: 16 bytes are stepped over. */
+#ifndef PROF_FORMAT_LAYOUT_H
+#define PROF_FORMAT_LAYOUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define PROF_I_MAGIC 0x0a1a0a0d666f7270ull /* "prof\r\n\x1a\n": a text-mode copy breaks it */
+enum {
+  PROF_I_FORMAT_VERSION = 2, /* 1: slots without a ledger. Else the same */
+  PROF_I_HEADER_BYTES = 4096,
+  PROF_I_UNIT_BYTES = 16384,
+  PROF_I_FIRST_UNIT_OFFSET = 16384,
+  PROF_I_CHUNK_BYTES_MAX = 1 << 20,
+  PROF_I_SLOT_BYTES = 65536,
+  PROF_I_HEAD_BYTES = 128,
+  PROF_I_LOSS_WORDS = 16, /* room for prof_loss */
+  PROF_I_OPEN_COUNT = 64,
+  PROF_I_OPEN_OLD = 1, /* bit 0 of an open entry's ticks */
+  /* Beside a start: another thread is ending the scope, and counts it. Until that is done it stands
+     open, unless a record of any thread, or an ending, says otherwise. */
+  PROF_I_OPEN_TAKEN = 2,
+  /* an open entry's ticks when its scope is over, and the entry not yet taken off */
+  PROF_I_OPEN_GONE = 2,
+  /* The entry's scope is moving down to it (pack.h). It does not count while another entry of that
+     start stands without this bit. */
+  PROF_I_OPEN_COPY = 4,
+  PROF_I_OPEN_OF_DEEP = 8, /* and counts in `deep` until then */
+  PROF_I_OPEN_ENDED = 10,  /* beside a start: its thread ends, see PROF_I_LEDGER_OVER */
+  /* an entry's ticks when its scope has another, which is marked as a copy */
+  PROF_I_OPEN_MOVED = 6,
+  PROF_I_OPEN_TYPE = 7, /* the bits of an open entry's type */
+  PROF_I_OPEN_BY_CALL = 8,
+  PROF_I_NAME_BYTES = 64,
+  /* a scope's run-time name, category and arguments together */
+  PROF_I_PAYLOAD_BYTES_MAX = 16384 - 64,
+  PROF_I_SITE_BITS = 20,
+  PROF_I_SITE_COUNT_MAX = (1 << PROF_I_SITE_BITS) - 1,
+  PROF_I_DURATION_SHIFT = 24,
+  PROF_I_DURATION_BITS = 40,
+  PROF_I_GENERATION_MASK = 15
+};
+
+#define PROF_I_EXTENT_MAGIC 0x70726f66u /* "forp" in memory */
+typedef enum prof_i_extent_kind {
+  PROF_I_EXTENT_SLOT = 1,
+  PROF_I_EXTENT_CHUNK = 2,
+  PROF_I_EXTENT_META = 3
+} prof_i_extent_kind;
+
+/* Who may touch a chunk. Changed by compare-and-swap only. */
+typedef enum prof_i_chunk_state {
+  PROF_I_CHUNK_FREE = 0,  /* holds nothing; may be made anew */
+  PROF_I_CHUNK_OWNED = 1, /* some thread claims from it, or is about to */
+  /* nobody claims from it: may be taken over, overwritten by a ring, or cleared */
+  PROF_I_CHUNK_RETIRED = 2,
+  /* a ring is about to overwrite it: what it holds counts as overwritten already */
+  PROF_I_CHUNK_TAKEN = 3
+} prof_i_chunk_state;
+
+/* What a chunk held before it was made anew, by how it went. */
+typedef enum prof_i_gone {
+  PROF_I_GONE_OVERWRITTEN = 0,
+  PROF_I_GONE_CLEARED = 1,
+  PROF_I_GONE_WORDS = 2
+} prof_i_gone;
+
+/* The first 128 bytes of every extent. For a chunk: cursor, limit and generation are what the hot
+   path works on. */
+typedef struct prof_i_head {
+  /* chunk, meta: bytes claimed from the extent's start; may stand past the limit */
+  uint64_t cursor;
+  /* chunk, meta: claims at or past it take the slow path. The extent's bytes less 15, where they do
+     not fit, or a stop before that (in_place.h). */
+  uint64_t limit;
+  uint64_t generation; /* 1..15 */
+  uint32_t magic;      /* stored last when an extent is made */
+  uint16_t kind;       /* prof_i_extent_kind */
+  uint16_t state;      /* chunk: prof_i_chunk_state */
+  uint64_t bytes;      /* of the whole extent, a multiple of the unit */
+  /* number << 1 | which of gone[] counts. The number rises over the arena's chunks as they are
+     taken: their order in time; 0: it holds nothing, whatever stands in it */
+  uint64_t sequence;
+  /* serial of the thread that took it last; slot: of the thread that has it; 0: none */
+  uint64_t owner;
+  /* offset ^ bytes ^ kind ^ PROF_I_MAGIC: a head, not data that looks like one */
+  uint64_t check;
+  /* events that this room held and holds no more. The pair that counts changes with the word that
+     gives them up: none is ever counted twice, or not at all */
+  uint64_t gone[2][PROF_I_GONE_WORDS];
+  uint64_t left_by; /* in memory, of a chunk of a replaced arena: see blocks.c. In a file 0 */
+  uint64_t spare[3];
+} prof_i_head;
+
+static inline uint64_t prof_i_head_check_of(uint64_t offset, uint64_t bytes, uint64_t kind) {
+  return offset ^ bytes ^ kind ^ PROF_I_MAGIC;
+}
+
+/* The bytes of an extent whose head has these words. 0: it is no head. A ring that splits a chunk
+   stores the check first: until the size is stored, the check says it. */
+static inline uint64_t prof_i_head_bytes_of(uint64_t offset, uint64_t bytes, uint64_t kind,
+                                            uint64_t check) {
+  const uint64_t checked = check ^ prof_i_head_check_of(offset, 0, kind);
+  if (checked == bytes) return bytes;
+  const int is_split =
+      kind == PROF_I_EXTENT_CHUNK && checked >= PROF_I_UNIT_BYTES && checked == bytes / 4;
+  return is_split ? checked : 0;
+}
+
+static inline int prof_i_open_stands(uint64_t ticks) { return ticks >> 4 != 0; }
+
+static inline uint64_t prof_i_sequence_number(uint64_t sequence) { return sequence >> 1; }
+
+/* One open scope; entry 0 is never used. ticks is stored last and cleared first, so an entry with
+   ticks is whole. The owner of the slot makes entries; whoever swaps the ticks to GONE, any thread,
+   has ended the scope. */
+typedef struct prof_i_open {
+  /* start << 4, or 0: a begin or an end is under way. Bit 0: it began in an older session, and its
+     end will count as late */
+  uint64_t ticks;
+  /* site << 4 | by_call << 3 | type; type 1: payload offset in the slot << 24 and its words << 48.
+     by_call: it may end before scopes that began after it; one of a block may not */
+  uint64_t what;
+} prof_i_open;
+
+enum {
+  /* word 0 of a claimed long record: slots << 8 | generation << 4 */
+  PROF_I_PENDING_SLOTS_SHIFT = 8,
+  PROF_I_FILLER_BIT = 24
+};
+
+/* An end by the slow path while its record or its loss is under way; or a record about the thread
+   itself. So a reader, after a kill at any moment, counts its scope once: see ledger.h. */
+typedef struct prof_i_ending {
+  uint64_t scope; /* its start << 4 | PROF_I_ENDING_...; 0: there is no scope */
+  uint64_t slots; /* of 16 bytes, that its record claims */
+} prof_i_ending;
+enum {
+  PROF_I_ENDING_DEEP = 1,        /* it has no entry in a slot */
+  PROF_I_ENDING_ELSEWHERE = 2,   /* it began on another thread */
+  PROF_I_ENDING_MOVES = 4,       /* it gets an entry, which does not count yet: see pack.h */
+  PROF_I_ENDING_COUNT = 8,       /* a handler's stand above those of what it interrupts */
+  PROF_I_LEDGER_COUNT_MASK = 15, /* how many of slot->endings[] are under way */
+  PROF_I_LEDGER_SIDE = 1 << 4,   /* which half of slot->ended_lost[] counts */
+  PROF_I_LEDGER_OVER = 1 << 5,   /* entries with PROF_I_OPEN_ENDED have been counted as lost */
+  PROF_I_LEDGER_KEPT = 1 << 6,   /* the slot has a ledger */
+  PROF_I_LEDGER_HIDES_SHIFT = 8, /* a bit for each ending: its scope has been counted as lost */
+  PROF_I_LEDGER_HIDES = 0xff << PROF_I_LEDGER_HIDES_SHIFT,
+  PROF_I_LEDGER_CHANGES_SHIFT = 16, /* raised with each change of side */
+  PROF_I_LEDGER_DEEP_SHIFT = 36     /* scopes without an entry in a slot that are over, see below */
+};
+#define PROF_I_LEDGER_CHANGES_MASK \
+  ((UINT64_C(1) << PROF_I_LEDGER_DEEP_SHIFT) - (UINT64_C(1) << PROF_I_LEDGER_CHANGES_SHIFT))
+#define PROF_I_LEDGER_ONE_DEEP (UINT64_C(1) << PROF_I_LEDGER_DEEP_SHIFT)
+
+/* A thread's slot: 64 KiB, of which only the touched pages cost memory. */
+/* What a thread of the capture is: in the low 8 bits. Of a stream the device's type stands in the
+   next 24, its index above, and the stream's handle for the tid. CALLS is no thread: these records,
+   of KIND_CALL alone, are those of the thread whose serial stands for the tid. FIBER is a track as
+   a thread is; its tid is PROF_I_TID_OF_FIBERS plus its number. */
+typedef enum prof_i_role {
+  PROF_I_ROLE_THREAD = 0,
+  PROF_I_ROLE_MAIN = 1,
+  PROF_I_ROLE_STREAM = 2,
+  PROF_I_ROLE_CALLS = 3,
+  PROF_I_ROLE_FIBER = 4
+} prof_i_role;
+/* above every number of the kernel's: PID_MAX_LIMIT is 2^22 */
+enum { PROF_I_TID_OF_FIBERS = 1 << 30 };
+enum { PROF_I_ROLE_TYPE_SHIFT = 8, PROF_I_ROLE_INDEX_SHIFT = 32 };
+static inline int prof_i_role_is_line(uint64_t role) { return (role & 0xff) >= PROF_I_ROLE_STREAM; }
+
+/* A serial with this bit is that of a thread that never recorded anything itself: the rest is the
+   kernel's number of it. */
+#define PROF_I_SERIAL_OF_KERNELS (UINT64_C(1) << 63)
+
+typedef struct prof_i_slot {
+  prof_i_head head;
+  uint64_t depth;    /* open scopes that have entries: 1..64 */
+  uint64_t deep;     /* open scopes beyond the 64 */
+  uint64_t text_top; /* next free byte of the text area, from the slot's start */
+  uint64_t serial;   /* the thread's, counted from 1 over the process's life; 0: nobody's */
+  uint64_t tid;      /* the kernel's */
+  uint64_t role;     /* prof_i_role: a thread, the process's first, or a device's stream */
+  uint64_t chunk;    /* arena offset of the chunk it writes to, or 0 */
+  uint64_t deep_count;
+  uint64_t cut_count;
+  /* by prof_loss, of all threads that ever had the slot; the owner writes */
+  uint64_t lost[PROF_I_LOSS_WORDS];
+  uint64_t deep_before, cut_before; /* how much of these counts is of threads that had it earlier */
+  uint64_t lost_before[PROF_I_LOSS_WORDS];
+  char name[PROF_I_NAME_BYTES];
+  prof_i_open open[PROF_I_OPEN_COUNT + 1];
+  /* that chunk changes and the like took the threads that had the slot; the owner writes */
+  uint64_t own_ns;
+  uint64_t own_ns_before;
+  /* ends that found no scope, of all threads that ever had the slot; the owner writes. No losses */
+  uint64_t stray_count;
+  /* Of `deep`: scopes that have ended, and whose entries the owner has not removed yet. In the file
+     of use to readers of version 1 alone. Any thread, atomic. */
+  uint64_t deep_gone;
+  /* Version 1 alone. A thread ends with scopes open. The value that lost[PROF_LOSS_THREAD_ENDED] is
+     about to get: once it has it, the entries count as lost and are not open any more, whatever
+     stands in them. 0: no thread is ending here. */
+  uint64_t ended_mark;
+  /* What the scopes of the thread that has the slot have taken beyond scope_cost_ps, as timed in
+     place (in_place.h), in ps. At or below 0: they took no more. The owner writes. */
+  int64_t beyond_ps;
+  uint64_t in_place_ns; /* the same of threads that had the slot before */
+  uint64_t spread_us2;  /* of all of these: the variance of the sum, in us squared */
+  /* Raised before entries move down, and again when they have. Who reads them meanwhile may find
+     one twice, or not at all. The owner writes; atomic. */
+  uint64_t pack_count;
+  /* All that follows is written by the owner, or who buries it. The bits are PROF_I_LEDGER_...; one
+     store of this word counts a scope as lost, and as open no more. Atomic. */
+  uint64_t ledger;
+  prof_i_ending endings[PROF_I_ENDING_COUNT];
+  uint64_t ended_lost[2][PROF_I_LOSS_WORDS]; /* as lost[], which counts what never stood open */
+  /* In addition to own_ns: the time that chunk changes waited without a processor, of all threads
+     that ever had the slot. The owner writes. In older captures 0, or stale bytes. */
+  uint64_t wait_ns;
+  uint64_t window_count; /* in which scopes were timed in place, of all threads that had the slot */
+} prof_i_slot;
+_Static_assert(sizeof(prof_i_slot) <= 4096, "its texts begin behind it");
+
+static inline uint64_t prof_i_ledger_of(const prof_i_slot *slot) {
+  return __atomic_load_n(&slot->ledger, __ATOMIC_ACQUIRE);
+}
+/* Of a slot whose ledger says this. 0: it has none. */
+static inline uint64_t prof_i_slot_lost(const prof_i_slot *slot, uint64_t ledger, int loss) {
+  const uint64_t *const ended = slot->ended_lost[(ledger & PROF_I_LEDGER_SIDE) != 0];
+  const uint64_t never = __atomic_load_n(&slot->lost[loss], __ATOMIC_RELAXED);
+  if (!(ledger & PROF_I_LEDGER_KEPT)) return never;
+  return never + __atomic_load_n(&ended[loss], __ATOMIC_RELAXED);
+}
+static inline uint64_t prof_i_ledger_endings(uint64_t ledger) {
+  const uint64_t count = ledger & PROF_I_LEDGER_COUNT_MASK;
+  return !(ledger & PROF_I_LEDGER_KEPT) ? 0
+         : count < PROF_I_ENDING_COUNT  ? count
+                                        : PROF_I_ENDING_COUNT;
+}
+static inline int prof_i_ledger_hides(uint64_t ledger, uint64_t place) {
+  return (ledger >> (PROF_I_LEDGER_HIDES_SHIFT + place) & 1) != 0;
+}
+/* Has this scope of the slot's own been counted as lost, while its entry still stands? */
+static inline int prof_i_slot_hides(const prof_i_slot *slot, uint64_t ledger, uint64_t ticks) {
+  for (uint64_t i = 0; i < prof_i_ledger_endings(ledger); i++) {
+    const uint64_t scope = __atomic_load_n(&slot->endings[i].scope, __ATOMIC_RELAXED);
+    if (prof_i_ledger_hides(ledger, i) && scope >> 4 == ticks >> 4 &&
+        !(scope & PROF_I_ENDING_ELSEWHERE))
+      return 1;
+  }
+  return 0;
+}
+/* What the slot adds to the number of scopes that stand open without an entry. Of one slot it
+   says nothing, since others may end them; the sum over all slots does, of which this has the
+   low bits. */
+static inline uint64_t prof_i_slot_deep_part(const prof_i_slot *slot, uint64_t ledger) {
+  return __atomic_load_n(&slot->deep_count, __ATOMIC_RELAXED) -
+         (ledger >> PROF_I_LEDGER_DEEP_SHIFT);
+}
+static inline uint64_t prof_i_deep_sum(uint64_t parts) {
+  const int64_t sum = (int64_t)(parts << PROF_I_LEDGER_DEEP_SHIFT) >> PROF_I_LEDGER_DEEP_SHIFT;
+  return sum > 0 ? (uint64_t)sum : 0;
+}
+
+/* Without the flags. */
+static inline uint64_t prof_i_open_start(uint64_t ticks) { return ticks & ~UINT64_C(15); }
+
+/* Does a scope stand open in that entry, which counts? */
+static inline int prof_i_slot_stands(const prof_i_slot *slot, uint64_t ledger, uint64_t i) {
+  const uint64_t ticks = __atomic_load_n(&slot->open[i].ticks, __ATOMIC_RELAXED);
+  if (!prof_i_open_stands(ticks) || prof_i_slot_hides(slot, ledger, ticks)) return 0;
+  if (!(ticks & PROF_I_OPEN_COPY))
+    return (ticks & PROF_I_OPEN_ENDED) != PROF_I_OPEN_ENDED || !(ledger & PROF_I_LEDGER_OVER);
+  if (ticks & PROF_I_OPEN_OF_DEEP) return 0;
+  for (uint64_t upper = i + 1; upper <= PROF_I_OPEN_COUNT; upper++) {
+    const uint64_t other = __atomic_load_n(&slot->open[upper].ticks, __ATOMIC_RELAXED);
+    if (other >> 4 == ticks >> 4) return 0;
+  }
+  return 1;
+}
+
+static inline uint64_t prof_i_slot_beyond_ns(const prof_i_slot *slot) {
+  const int64_t ps = __atomic_load_n(&slot->beyond_ps, __ATOMIC_RELAXED);
+  return ps > 0 ? (uint64_t)ps / 1000 : 0;
+}
+
+/* What scopes took beyond scope_cost_ps, of all threads that had the slot. */
+static inline uint64_t prof_i_slot_in_place_ns(const prof_i_slot *slot) {
+  return __atomic_load_n(&slot->in_place_ns, __ATOMIC_RELAXED) + prof_i_slot_beyond_ns(slot);
+}
+
+/* What recording took the thread that has the slot, beside its events at scope_cost_ps. */
+static inline uint64_t prof_i_slot_thread_own_ns(const prof_i_slot *slot) {
+  return slot->own_ns - slot->own_ns_before + prof_i_slot_beyond_ns(slot);
+}
+
+/* Scopes that stand open below the 64 with entries. Of captures of version 1. */
+static inline uint64_t prof_i_slot_deep_open(const prof_i_slot *slot) {
+  const uint64_t gone = __atomic_load_n(&slot->deep_gone, __ATOMIC_RELAXED),
+                 deep = __atomic_load_n(&slot->deep, __ATOMIC_RELAXED);
+  return deep > gone ? deep - gone : 0;
+}
+
+/* The same: have the scopes whose entries stand in the slot been counted as lost, since their
+   thread has ended? */
+static inline int prof_i_slot_is_over(const prof_i_slot *slot, uint64_t ended_count) {
+  const uint64_t mark = __atomic_load_n(&slot->ended_mark, __ATOMIC_RELAXED);
+  return mark != 0 && ended_count >= mark;
+}
+
+enum {
+  /* the slot's text area: payloads of the scopes that stand open */
+  PROF_I_TEXT_OFFSET = 4096,
+  /* a chunk of one unit inside the slot, for open scopes once full */
+  PROF_I_RESERVE_OFFSET = PROF_I_SLOT_BYTES - PROF_I_UNIT_BYTES,
+  PROF_I_TEXT_END = PROF_I_RESERVE_OFFSET
+};
+
+/* Long records: word 2 = slots (16 bits) | kind << 16 (8 bits) | flags << 24 (8 bits) | schema <<
+   32. slots counts 16 bytes, words 0 and 1 included. After it, in this order, by flags:
+     DEVICE    one word: device type | index << 32
+     STREAM    one word
+     LONG      one word: the duration in ticks (word 1 then holds 0); signed: negative where the
+               counter went back meanwhile
+     NAME      one word: bytes, then the bytes padded to 8
+     CATEGORY  the same
+     VALUES    the rest: one value after another, as the schema says: integers, doubles, bools and
+               pointers one word; strings as NAME; tensors one word rank | dtype << 32, then rank
+               words
+   Scopes begin from these kinds; the others say what their words are. */
+enum {
+  PROF_I_FLAG_DEVICE = 1,
+  PROF_I_FLAG_STREAM = 2,
+  PROF_I_FLAG_LONG = 4,
+  PROF_I_FLAG_NAME = 8,
+  PROF_I_FLAG_CATEGORY = 16,
+  PROF_I_FLAG_OTHER_THREAD = 32, /* ended on another thread than it began on */
+  PROF_I_FLAG_CUT = 64,          /* a text was cut, or values left out */
+  PROF_I_FLAG_NO_DETAILS = 128   /* the payload was gone when the scope ended */
+};
+
+/* A piece of memory, the common case of PROF_I_KIND_MEMORY: word 1 = type | verb << 4 (0 alloc, 1
+   free) | waste << 5 | pool << 10 | given bytes << 20; word 2: address; word 3: the pool's counter
+   after it. waste: what was given beyond what was asked for. Where that is more than there is room
+   for, or it has a tag or a stream, type 3: word 4 = tag (a site) | bytes asked for << 20; word 5:
+   stream, or PROF_NO_STREAM. */
+enum {
+  PROF_I_PIECE_TYPE = 2,
+  PROF_I_PIECE_MORE_TYPE = 3,
+  PROF_I_PIECE_VERB_SHIFT = 4,
+  PROF_I_PIECE_WASTE_SHIFT = 5,
+  PROF_I_PIECE_WASTE_MAX = 31,
+  PROF_I_PIECE_POOL_SHIFT = 10,
+  PROF_I_PIECE_POOL_MAX = 1023,
+  PROF_I_PIECE_BYTES_SHIFT = 20
+};
+
+/* The call site that word 1 names, or 0. */
+static inline uint32_t prof_i_record_site(uint64_t word1) {
+  return (word1 & 15) > 1 ? 0 : (uint32_t)(word1 >> 4) & PROF_I_SITE_COUNT_MAX;
+}
+/* Slots of a piece's record; 0: it is none. */
+static inline uint64_t prof_i_piece_slots(uint64_t word1) {
+  return (word1 & 15) == PROF_I_PIECE_TYPE ? 2 : (word1 & 15) == PROF_I_PIECE_MORE_TYPE ? 3 : 0;
+}
+
+/* What a long record of memory says. */
+typedef enum prof_i_verb {
+  PROF_I_VERB_ALLOC = 0,
+  PROF_I_VERB_FREE = 1,
+  PROF_I_VERB_RESERVE = 2,
+  PROF_I_VERB_RELEASE = 3,
+  PROF_I_VERB_COLLECT = 4, /* its end */
+  PROF_I_VERB_OOM = 5,
+  PROF_I_VERB_SAMPLE = 6, /* a query's answer */
+  PROF_I_VERB_WRONG = 7   /* a wrong call of a checked pool, which was not added up */
+} prof_i_verb;
+
+/* A pool's counter: how many bytes are used, in the low 44 bits, from the middle on so that frees
+   of what was there before cannot borrow; and above them how many events there were, so that one
+   locked add gives both the sum and its place in the order of all threads. 20 bits of that come
+   round: the order of time tells the rest, and how often is counted. */
+enum { PROF_I_USED_BITS = 44 };
+#define PROF_I_USED_MASK ((UINT64_C(1) << PROF_I_USED_BITS) - 1)
+#define PROF_I_USED_ZERO (UINT64_C(1) << (PROF_I_USED_BITS - 1))
+#define PROF_I_USED_ONE_EVENT (UINT64_C(1) << PROF_I_USED_BITS)
+static inline int64_t prof_i_used_bytes(uint64_t counter) {
+  return (int64_t)(counter & PROF_I_USED_MASK) - (int64_t)PROF_I_USED_ZERO;
+}
+
+/* The highest since a start, or a reset. Of a query's pool the values are bytes, else counters; of
+   allocated they are bytes from PROF_I_USED_ZERO on. */
+typedef struct prof_i_peak {
+  uint64_t peak;
+  uint64_t peak_ticks; /* of another that was nearly as high, if two threads were at it */
+  uint64_t base;       /* the value at the begin */
+  uint64_t begin_ticks;
+} prof_i_peak;
+/* a reset takes the next: a thread that sleeps with an old one in its hand does not spoil the
+   new */
+enum { PROF_I_PEAKS = 4 };
+
+/* How what was there before the start is known. */
+typedef enum prof_i_baseline {
+  PROF_I_BASELINE_NONE = 0,
+  PROF_I_BASELINE_ASKED = 1,     /* the pool's query said it */
+  PROF_I_BASELINE_INHERITED = 2, /* a forked child: what its parent had then */
+  PROF_I_BASELINE_EMPTY = 3,     /* nothing: it was made while memory was recorded */
+  /* the pool's query said it, but events came meanwhile, as often as it was asked */
+  PROF_I_BASELINE_NEAR = 4,
+  /* a forked child: what its parent had counted, who did not know all */
+  PROF_I_BASELINE_PART = 5
+} prof_i_baseline;
+/* Is that all there was? */
+static inline bool prof_i_baseline_is_whole(uint32_t baseline) {
+  return baseline == PROF_I_BASELINE_ASKED || baseline == PROF_I_BASELINE_INHERITED ||
+         baseline == PROF_I_BASELINE_EMPTY;
+}
+
+enum {
+  PROF_I_POOL_NAME_WORD = 9,
+  /* or behind: see below */
+  PROF_I_POOL_STATE_WORD = PROF_I_POOL_NAME_WORD + 1 + PROF_I_NAME_BYTES / 8,
+  PROF_I_POOL_STATE_ALIGNMENT = 64 /* a line of the cache */
+};
+
+/* What a pool keeps in the arena, inside a record of kind POOL, from PROF_I_POOL_STATE_WORD on at
+   the next offset in the arena that is a multiple of 64. Any thread writes, atomically. */
+typedef struct prof_i_pool_state {
+  /* counter; of a query's: the number of answers. Alone in its line: of threads that change it at
+     once each waits for it once an event, and not again for what they only look at */
+  uint64_t used;
+  uint64_t padding[7];
+  uint64_t era; /* counts resets; era % PROF_I_PEAKS is in force */
+  /* of the pool in this capture, from 1; 0: this is none any more. Not written again */
+  uint64_t number;
+  uint64_t kind;            /* prof_memory_source; not written again */
+  uint64_t rounds;          /* how often the counter's number of events has come round to 0 */
+  uint64_t refused_count;   /* pieces too large to be counted */
+  uint64_t unchecked_count; /* calls of a checked pool that could not be looked up */
+  uint64_t wrong_count;     /* of a checked pool: wrong calls */
+  uint64_t more_padding;
+  prof_i_peak used_peaks[PROF_I_PEAKS];
+  uint64_t allocated; /* bytes from PROF_I_USED_ZERO on */
+  uint64_t collection_count;
+  uint64_t collection_ns;
+  uint64_t used_now; /* of a query's: the last answer */
+  uint64_t last_padding[4];
+  prof_i_peak allocated_peaks[PROF_I_PEAKS];
+} prof_i_pool_state;
+
+/* What a capture knows of a device beyond its scopes: PROF_I_KIND_DEVICE's words. The upper half is
+   written once, before the record is; the counts change while it is recorded, each atomically. */
+typedef struct prof_i_device_state {
+  int32_t type, index;
+  uint32_t flags;            /* PROF_I_DEVICE_EMULATED, _READ, _DISTANCES */
+  int32_t result;            /* prof_backend_result: why its own times are not there; 0: they are */
+  uint64_t scope_count;      /* of the device's side */
+  uint64_t captured_count;   /* host's sides whose stream was being captured into a graph */
+  uint64_t clock_error_ns;   /* the worst that a time was brought to the host's clock with */
+  uint64_t clock_step_count; /* how often the two clocks parted */
+  uint64_t early_count;      /* would have stood before their launch, and were moved there */
+  uint64_t early_ns;         /* by how much at most */
+  uint64_t memory_bytes;
+  uint32_t units, clock_khz;
+  uint8_t uuid[16];
+  char name[96], arch[32], driver[32], back_end[32];
+  char reason[160];      /* of a result */
+  uint64_t record_count; /* kernels, copies and the like that its vendor's own tracing told */
+  /* that tracing began up to so long after the program had begun with the device's library; 0: with
+     it, or before */
+  uint64_t late_ns;
+} prof_i_device_state;
+enum {
+  PROF_I_DEVICE_EMULATED = 1,
+  PROF_I_DEVICE_READ = 2 /* its clock can be read */,
+  PROF_I_DEVICE_DISTANCES =
+      4 /* that tells nothing of its scopes: their times are distances between events */
+};
+/* How a reason begins that is none of scopes: records were asked for, and its vendor's tracing has
+   none. */
+#define PROF_I_NO_RECORDS "records no kernels by itself: "
+/* The reason of scopes that came while another thread was opening the back end. */
+#define PROF_I_TOO_EARLY "another thread was just opening its back end"
+static inline bool prof_i_is_no_records(const char *reason) {
+  return strncmp(reason, PROF_I_NO_RECORDS, sizeof PROF_I_NO_RECORDS - 1) == 0;
+}
+
+/* PROF_I_KIND_SESSION's word 5, beside 0 to 2. */
+enum { PROF_I_SESSION_FUNCTIONS_END = 3 };
+
+typedef enum prof_i_kind {
+  PROF_I_KIND_SCOPE = 1,
+  PROF_I_KIND_INSTANT = 2, /* as a scope, duration 0 */
+  /* word 3: the double's bits; with DEVICE word 4: device type | index << 32. Its name is the
+     site's */
+  PROF_I_KIND_COUNTER = 3,
+  PROF_I_KIND_FLOW = 4, /* word 3: id; word 4: 0 begin, 1 end; then NAME as above */
+  PROF_I_KIND_STEP = 5, /* word 3: step number; ticks: its end */
+  /* word 1's site: the tag, or 0; 3 prof_i_verb | pool << 32, 4 address, 5 bytes, 6 counter after
+     it, 7 by verb: bytes asked for (alloc), allocated after it (reserve, release, collect, oom,
+     sample), 8 duration in ticks (collect), or prof_memory_wrong (wrong); with STREAM one word
+     more. SAMPLE: 5 used, 6 its number */
+  PROF_I_KIND_MEMORY = 6,
+  /* as a scope: a call of a vendor's interface, as its own tracing told it, mostly by another clock
+     than the thread's scopes */
+  PROF_I_KIND_CALL = 7,
+  /* as a scope: of work that goes on by itself, no thread's own time: what runs beside it is not
+     inside of it */
+  PROF_I_KIND_ASYNC = 8,
+  /* as a scope: a block that never ended by itself. A jump left it, and it was closed when an older
+     block of its thread ended */
+  PROF_I_KIND_SKIPPED = 9,
+  PROF_I_KIND_TEXT = 10, /* a scope with one short text as argument, see below */
+  /* in a thread's chunks, about the thread */
+  /* from here on this thread writes: word 3 serial, 4 tid, 5 prof_i_role, 6.. name (64 bytes) */
+  PROF_I_KIND_OWNER = 16,
+  /* the thread is gone: word 3 serial, 4 deep, 5 cut, 6.. lost[16], then name (64 bytes), then own
+     ns */
+  PROF_I_KIND_EXIT = 17,
+  /* in meta extents */
+  /* word 1's site; word 3 line | level << 32; then four strings: name, category, file, function; of
+     an argument's text then a scope's record: each plain scope of the site has what that has */
+  PROF_I_KIND_SITE = 32,
+  /* word 3 number | args kind << 32 | count << 40; format string; then per item: type word, key
+     string */
+  PROF_I_KIND_SCHEMA = 33,
+  PROF_I_KIND_TRACK = 34, /* word 3 device type | index << 32, 4 stream, then a string */
+  /* word 3 ticks, 4 monotonic ns, 5 realtime ns, 6 width of the reading in ns, 7 segment, 8 width
+     of the realtime reading: it may be missing */
+  PROF_I_KIND_CLOCK = 35,
+  /* word 3 session number, 4 level, 5: 1 start, 0 stop, 2 clear, 3 functions are traced no longer;
+     word 0's ticks: when. Of a clear, 6: the first session of which anything stays */
+  PROF_I_KIND_SESSION = 36,
+  /* 3 number | prof_memory_source << 32, 4 device type | index << 32, 5 the pool's serial | session
+     << 32, 6 used and 7 allocated before the start, 8 prof_i_baseline | starts of memory until then
+     << 32, 9 name: a text; then prof_i_pool_state, aligned; it goes on changing */
+  PROF_I_KIND_POOL = 38,
+  /* of an imported trace, a thread or stream of another process than the header's: word 3 the
+     thread's serial, 4 the process's number, signed, then its name: a string */
+  PROF_I_KIND_PROCESS = 49,
+  /* a line that whoever wrote the capture says of it: words 3 and on are a string */
+  PROF_I_KIND_NOTE = 48,
+  /* a device that scopes were put on: words 3 and on are a prof_i_device_state, whose counts go on
+     changing */
+  PROF_I_KIND_DEVICE = 39,
+  /* what is recorded changes. Word 0's ticks: when; word 1's site, or 0; 3 prof_change_kind, 4
+     prof_change_reason, 5 level before | after << 32, 6 serial of the thread that found it, or 0, 7
+     measured, 8 allowed, in millionths of a thread's time or events a second */
+  PROF_I_KIND_CHANGE = 37
+} prof_i_kind;
+
+/* PROF_I_KIND_TEXT: a scope with one argument, a text of up to 255 bytes. Word 2 is the length
+   (8 bits) | schema << 8 (8 bits) | kind << 16 | flags << 24 | the first four bytes of the text <<
+   32. The other bytes follow in the next words, padded with zeros. Flags of parts are not allowed.
+   So a text of 12 bytes takes a record of 32 bytes. Run-time names have long records: each may be a
+   row of a table, and the bytes of the capture bound a reader's memory. */
+enum {
+  PROF_I_TEXT_SCHEMA_SHIFT = 8,
+  PROF_I_TEXT_SCHEMA_MAX = 255, /* scopes of other schemas take a long record */
+  PROF_I_TEXT_BYTES_MAX = 255
+};
+/* Words of its record from word 2 on. */
+static inline uint64_t prof_i_text_record_words(uint64_t text_bytes) {
+  return (4 + text_bytes + 7) / 8;
+}
+/* The slots of 16 bytes that a long record takes, by its word 2. */
+static inline uint64_t prof_i_record_slots(uint64_t word2) {
+  if ((word2 >> 16 & 0xff) != PROF_I_KIND_TEXT) return word2 & 0xffff;
+  return (2 + prof_i_text_record_words(word2 & PROF_I_TEXT_BYTES_MAX) + 1) / 2;
+}
+
+/* What a capture's header says of its recording. */
+enum {
+  PROF_I_STATE_STOPPED = 0,
+  PROF_I_STATE_RECORDING = 1, /* a process that died leaves it */
+  /* a copy, made while the original was being recorded: it stays as it is */
+  PROF_I_STATE_COPIED = 2
+};
+
+/* A level that was set from outside. Whoever sets one writes it here first. */
+typedef struct prof_i_level_change {
+  uint64_t number;       /* from 1, stored last: whole when it is its place's */
+  uint64_t monotonic_ns; /* CLOCK_MONOTONIC */
+  uint64_t levels;       /* before | after << 32; both the same: it did not come to that */
+} prof_i_level_change;
+enum { PROF_I_LEVEL_CHANGES = 64 };
+
+typedef struct prof_i_header {
+  uint64_t magic; /* stored last */
+  uint32_t version;
+  uint32_t header_bytes;
+  uint32_t level;      /* in force; another process may set it */
+  uint32_t state;      /* PROF_I_STATE_... */
+  uint64_t cap_bytes;  /* of the arena, hard */
+  uint64_t used_bytes; /* claimed from the arena, this page included; may stand past the cap */
+  uint32_t unit_bytes;
+  uint32_t policy; /* prof_policy */
+  uint64_t ring_ns;
+  uint32_t pid;
+  uint32_t clock; /* prof_clock in use */
+  /* /proc/self/stat's start time in clock ticks: tells a pid's second life from its first */
+  uint64_t process_start;
+  uint64_t session;       /* counts starts, from 1 */
+  uint64_t session_ticks; /* start of the last session */
+  uint64_t clear_ticks;   /* records that ended at or before it are forgotten */
+  uint64_t full_ticks;    /* 0, or since when new scopes are dropped */
+  uint64_t ticks_hz;      /* nominal; the clock pairs say it better */
+  uint64_t start_ticks;   /* the capture's start: the same moment three times */
+  uint64_t start_monotonic_ns;
+  uint64_t start_realtime_ns;
+  int32_t rank;
+  int32_t world_size;
+  uint64_t step_count;
+  uint64_t thread_count;                /* seen in this arena */
+  uint64_t unplaced[PROF_I_LOSS_WORDS]; /* loss of no thread that has a slot */
+  /* inode of the pid name space, to tell whether pid means anything here */
+  uint64_t namespace_pid;
+  char host[64];
+  char process_name[64];
+  char boot_id[40];
+  /* what a plain scope, and the begin of one that is left out, take on this machine; 0: not
+     measured */
+  uint64_t scope_cost_ps;
+  uint64_t left_out_cost_ps;
+  uint64_t memory_limit_bytes; /* of the machine or the control group */
+  /* thousandths of a processor that the control group allows; 0: all that there are */
+  uint64_t cpu_limit_milli;
+  uint64_t untold_changes; /* records of kind CHANGE for which there was no room */
+  /* how far the capture certainly reaches: of what was taken, what has been made. Only grows; 0:
+     not known */
+  uint64_t made_bytes;
+  /* ends that found no scope, of threads that have no slot. No losses */
+  uint64_t stray_count;
+  uint64_t level_change_count; /* ever set from outside. Any process; atomic */
+  /* the last ones: that of number n at (n - 1) % PROF_I_LEVEL_CHANGES */
+  prof_i_level_change level_changes[PROF_I_LEVEL_CHANGES];
+  /* The number of the first that is neither a record nor counted in untold_changes; 0: not known.
+     The process that records writes; atomic. */
+  uint64_t level_change_next;
+  /* Of a copy: when its original was read, by the counter and by CLOCK_MONOTONIC. It was recording
+     then. copied_ticks of 0: the reader could not read the counter. copied_ns of 0: not known. */
+  uint64_t copied_ticks;
+  uint64_t copied_ns;
+  /* By the change's place: number << 1 while it is told of and not made yet, number << 1 | 1 once
+     it is. Anything else: an older prof told of it, and made it or will. Atomic. */
+  uint64_t level_change_made[PROF_I_LEVEL_CHANGES];
+  uint64_t memory_reset_ticks; /* the last prof_memory_reset(); 0: there was none. Atomic */
+  uint64_t deep_over; /* of the scopes that slots count in deep_count: see ledger.h. Atomic */
+  /* 1: the process has replaced this capture, so no claim is finished any more. If an open scope
+     has a claim that its end made, the scope has ended, and its record is lost. */
+  uint64_t is_left;
+  /* The process was killed, and another one saw it alive at this time of CLOCK_MONOTONIC. 0: not
+     known. Written when it is over, by prof run. */
+  uint64_t seen_ns;
+} prof_i_header;
+_Static_assert(sizeof(prof_i_header) <= PROF_I_HEADER_BYTES, "it is one page");
+
+/* Has the level been set that change `number`, of `count`, tells of? Whoever told may have been
+   killed before it set the level, or just after: then the next change, or the level, says so. */
+static inline bool prof_i_level_was_set(const prof_i_header *header, uint64_t number,
+                                        uint64_t count) {
+  const uint64_t place = (number - 1) % PROF_I_LEVEL_CHANGES;
+  const uint64_t made = __atomic_load_n(&header->level_change_made[place], __ATOMIC_ACQUIRE);
+  if (made != number << 1) return true;
+  const uint64_t levels = __atomic_load_n(&header->level_changes[place].levels, __ATOMIC_RELAXED);
+  const prof_i_level_change *const next = &header->level_changes[number % PROF_I_LEVEL_CHANGES];
+  if (number == count) /* a stop sets the level as well */
+    return __atomic_load_n(&header->state, __ATOMIC_RELAXED) == PROF_I_STATE_RECORDING &&
+           __atomic_load_n(&header->level, __ATOMIC_RELAXED) == (uint32_t)(levels >> 32);
+  return __atomic_load_n(&next->number, __ATOMIC_ACQUIRE) == number + 1 &&
+         (uint32_t)__atomic_load_n(&next->levels, __ATOMIC_RELAXED) == (uint32_t)(levels >> 32);
+}
+
+#endif

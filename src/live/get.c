@@ -1,0 +1,107 @@
+/* The own capture, read while others record: a snapshot of the arena, then a trace like any
+   other. */
+#include <prof/profiler.h>
+
+#include "../analysis/aggregate.h"
+#include "../base/log.h"
+#include "../base/port.h"
+#include "../core/buffer/blocks.h"
+#include "../core/buffer/call.h"
+#include "../core/buffer/heads.h"
+#include "../core/buffer/pin.h"
+#include "../core/buffer/thread.h"
+#include "../core/session/control.h"
+#include "../reader/capture.h"
+#include "../reader/inside.h"
+
+enum { TRIES = 8 };
+
+static uint64_t bytes_now(const prof_i_live *live) { return prof_i_pinned_readable(live->user); }
+
+static bool may_look(const prof_i_live *live, uint64_t offset) {
+  const prof_i_pinned *const pinned = live->user;
+  return prof_i_heads_may_look(pinned->arena, offset);
+}
+
+static const unsigned char *find(const prof_i_live *live, uint64_t offset) {
+  const prof_i_pinned *const pinned = live->user;
+  return prof_i_block_find(pinned->bytes, pinned->in_place, offset);
+}
+
+static void show_in_place(const unsigned char *chunk, uint64_t bytes) {
+  prof_i_blocks_keep_on_fork(chunk, bytes);
+}
+
+static int fail_without_capture(int status) {
+  char why[512];
+  prof_i_control_lock();
+  prof_i_control_why_none(why, sizeof why);
+  prof_i_control_unlock();
+  return prof_i_fail(status, "there is no capture: %s", why[0] ? why : "nothing has been started");
+}
+
+/* False: once more, for a clear came in between, or the capture outgrew what was pinned of it.
+   is_last: then what is there must do. */
+static bool take_snapshot(prof_i_source *source, bool is_last, int *status_out) {
+  prof_i_pinned pinned;
+  *status_out = prof_i_arena_pin(&pinned, true);
+  if (*status_out) {
+    fail_without_capture(*status_out);
+    return true;
+  }
+  const prof_i_live live = {.bytes = pinned.bytes,
+                            .room = pinned.room,
+                            .bytes_now = bytes_now,
+                            .may_look = may_look,
+                            .user = &pinned,
+                            .in_place = pinned.in_place,
+                            .find = find,
+                            .show_in_place = show_in_place,
+                            .may_map_more = pinned.has_more_room && !is_last};
+  const int status = prof_i_source_snapshot(source, &live, true);
+  const bool is_whole = prof_i_arena_unpin(&pinned, status == PROF_OK, is_last);
+  if (status == PROF_OK) source->lease = pinned.lease;
+  *status_out = status;
+  if (is_last || (status != PROF_I_OUTGROWN && is_whole)) return true;
+  if (status == PROF_OK) prof_i_source_fini(source);
+  return status != PROF_OK && status != PROF_I_OUTGROWN;
+}
+
+int prof_i_trace_take(prof_trace **trace_out) {
+  prof_i_source source = {.bytes = NULL};
+  int status = PROF_OK;
+  prof_i_arena_prepare_read();
+  for (int i = 1; !take_snapshot(&source, i >= TRIES, &status); i++) {
+  }
+  return status ? status : prof_i_trace_make(&source, trace_out);
+}
+
+int prof_get(prof_trace **trace_out) {
+  PROF_I_HOLD_FP;
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
+  if (!trace_out) return prof_i_fail(PROF_E_INVALID, "prof_get: trace_out is NULL");
+  PROF_I_INSIDE;
+  return prof_i_trace_take(trace_out);
+}
+
+static int add_up(const prof_trace *trace, const char *name, const char *category,
+                  uint64_t *total_ns_out, uint64_t *count_out) {
+  PROF_I_INSIDE;
+  return prof_i_aggregate_one(trace, name, category, total_ns_out, count_out);
+}
+
+int prof_get_duration(const char *name, const char *category, uint64_t *total_ns_out,
+                      uint64_t *count_out) {
+  PROF_I_HOLD_FP;
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
+  prof_trace *trace = NULL;
+  uint64_t total_ns = 0, count = 0;
+  int status = prof_get(&trace);
+  if (status) return status;
+  status = add_up(trace, name, category, &total_ns, &count);
+  prof_trace_destroy(trace);
+  if (status) return prof_i_fail(status, "no memory to add up durations");
+  if (total_ns_out) *total_ns_out = total_ns;
+  if (count_out) *count_out = count;
+  return PROF_OK;
+}

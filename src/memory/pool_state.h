@@ -1,0 +1,151 @@
+/* Pools of memory: which there are, and what each keeps in the arena in force, so that its peaks
+   outlive the process and do not depend on records. A pool has a new state for each session, made
+   before the first event of the session can come. What an event is, is note.h's. */
+#ifndef PROF_MEMORY_POOL_STATE_H
+#define PROF_MEMORY_POOL_STATE_H
+
+#include <prof/memory.h>
+#include <stdbool.h>
+
+#include "../base/port.h"
+#include "../format/layout.h"
+
+/* Never freed: another pool takes it after its destroy. Written under the control lock, but for
+   what is atomic. */
+struct prof_pool {
+  /* the sites' epoch for which state is that of this session; 0: no session. Atomic */
+  uint64_t epoch;
+  prof_i_pool_state *state;       /* NULL: none. Atomic; what it points to is never unmapped */
+  struct prof_i_checked *checked; /* what checked.c keeps of a checked pool, or NULL. Atomic */
+  prof_memory_source kind;
+  prof_device device;
+  prof_memory_query query;
+  void *user;
+  uint64_t serial;       /* counts pools over the process's life; 0: destroyed */
+  uint64_t births;       /* counts its states. Atomic */
+  uint64_t start;        /* of own.begun, for which it has its state */
+  uint64_t since_ticks;  /* when it was given that. Atomic */
+  uint64_t before_bytes; /* used before the start, as far as known. Atomic */
+  bool knows_before;     /* whether that is all there was. Atomic */
+  /* of `checked`: who has it, or 0; other pools' threads may try it at any time. Atomic; a forked
+     child's is free */
+  uint64_t lock;
+  /* in a forked child: of its parent, as prof_i_pool_state has them; 0: no parent */
+  uint64_t inherited_used, inherited_allocated;
+  /* the same as a fork is about to come: the parent goes on in the arena that both see. Atomic */
+  uint64_t fork_used, fork_allocated;
+  /* while memory starts: events that came, and PROF_I_POOL_IS_OPEN from that one on that counts.
+     Atomic */
+  uint64_t stir;
+  uint32_t asking; /* calls of query under way; PROF_I_ASKING_CLOSED: no more may come. Atomic */
+  char name[PROF_I_NAME_BYTES];
+  prof_i_pool_state spare; /* where the arena had no room for a state: then no record names it */
+  struct prof_pool *next;  /* all that ever were; only grows. Atomic */
+};
+
+enum { PROF_I_MEMORY_OFF = 0, PROF_I_MEMORY_ON = 1, PROF_I_MEMORY_STARTS = 2 };
+extern uint32_t prof_i_memory_on __attribute__((visibility("hidden"))); /* atomic, relaxed */
+/* Also while it starts: then events go the slow way, which asks prof_i_pool_takes_part(). */
+static inline bool prof_i_memory_is_on(void) {
+  return __atomic_load_n(&prof_i_memory_on, __ATOMIC_RELAXED) != PROF_I_MEMORY_OFF;
+}
+
+prof_pool *prof_i_pool_first(void);
+
+/* Does an event of this pool count, which comes now? What was there before the start is asked of
+   the pool's query, and events come meanwhile: each is either in the answer or counted, never both
+   and never neither, for one that comes between the answer and the first that counts makes the
+   start ask again. */
+#define PROF_I_POOL_IS_OPEN (UINT64_C(1) << 63)
+#define PROF_I_POOL_START_SHIFT 40 /* which start it is */
+#define PROF_I_POOL_START_MASK (UINT64_C(0x7fffff) << PROF_I_POOL_START_SHIFT)
+static inline bool prof_i_pool_takes_part(prof_pool *pool) {
+  if (PROF_I_LIKELY(__atomic_load_n(&prof_i_memory_on, __ATOMIC_ACQUIRE) != PROF_I_MEMORY_STARTS))
+    return true;
+  return (__atomic_fetch_add(&pool->stir, 1, __ATOMIC_SEQ_CST) & PROF_I_POOL_IS_OPEN) != 0;
+}
+
+/* A new one; recording, it has its state when this returns. NULL: no memory. */
+prof_pool *prof_i_pool_make(const char *name, prof_device device, prof_memory_query query,
+                            void *user);
+/* The same, with no query, for who may be waited for under the control lock. False: somebody has
+   that now. NULL: no memory. */
+bool prof_i_pool_try_make(const char *name, prof_device device, prof_pool **pool_out);
+/* Returns when no query of it runs any more, but for one that this thread is in. No lock held. */
+void prof_i_pool_unmake(prof_pool *pool);
+
+#define PROF_I_ASKING_CLOSED (UINT32_C(1) << 31)
+
+/* A thread is in a query, and in those around it. */
+typedef struct prof_i_asking {
+  prof_pool *pool;
+  struct prof_i_asking *outer;
+} prof_i_asking;
+/* serial: as it was when the pool was found. False: it is not that pool any more, or this thread is
+   in its query already; then there is no end. */
+bool prof_i_pool_begin_asking(prof_i_asking *asking, prof_pool *pool, uint64_t serial);
+void prof_i_pool_end_asking(const prof_i_asking *asking);
+/* The device's query, for which nobody else is asked any more; NULL: nobody. PROF_E_BUSY and
+   PROF_E_NO_MEMORY: nothing has changed. */
+int prof_i_pool_set_query(prof_device device, prof_memory_query query, void *user);
+/* Who is asked for the device, and its serial; NULL: nobody. */
+prof_pool *prof_i_pool_find_query(prof_device device, uint64_t *serial_out);
+static inline bool prof_i_is_same_device(prof_device a, prof_device b) {
+  return a.type == b.type && a.index == b.index;
+}
+
+/* After a start: asks the queries, gives all pools their states, and lets events come. No lock
+   held. */
+void prof_i_pool_begin_all(void);
+/* The same in a forked child, where nobody is asked: what the parent had counts. Control lock
+   held. */
+void prof_i_pool_begin_child(void);
+/* Memory is not recorded from here on. Control lock held. */
+void prof_i_pool_end_all(void);
+/* Peaks begin anew. Control lock held. */
+void prof_i_pool_reset_all(void);
+/* A fork is about to come. Any thread; several may be in fork. */
+void prof_i_pool_before_fork(void);
+/* In a forked child, before its arena is forgotten. False: nobody saw the fork come, and the
+   parent's counts are what they have become. */
+void prof_i_pool_forget_all(bool was_before_fork);
+/* Another arena: numbers begin anew. Control lock held. */
+void prof_i_pool_renumber(void);
+
+/* Of several pools. */
+typedef struct prof_i_pool_sum {
+  uint64_t used, allocated; /* now; of a query's that is gone, as it said last */
+  /* the highest sum of the peaks of pools that were there together */
+  uint64_t max_used, max_allocated;
+  uint64_t collections;
+  uint32_t pools; /* since the start or reset, those that are gone with them */
+} prof_i_pool_sum;
+prof_i_pool_sum prof_i_pool_sum_of(prof_device device, prof_memory_source kind);
+/* A pool with a state of this start is about to go. All these: control lock held. */
+void prof_i_pool_keep_sum(const prof_pool *pool);
+/* before the device's first pool; false: no memory */
+bool prof_i_pool_open_account(prof_device device, prof_memory_source kind);
+void prof_i_pool_clear_accounts(void);
+void prof_i_pool_hide_sums(bool hide); /* until the next start prof_i_pool_sum_of() finds none */
+
+/* The sites' epoch was raised, not the session: the pool's follows. Any thread. */
+void prof_i_pool_follow_epoch(prof_pool *pool);
+
+/* The peak in force. */
+static inline prof_i_peak *prof_i_peak_now(prof_i_peak *peaks, const prof_i_pool_state *state) {
+  return &peaks[__atomic_load_n(&state->era, __ATOMIC_RELAXED) % PROF_I_PEAKS];
+}
+/* After the value has been reached, by the counter's order: mask says which bits are compared. The
+   era is looked at after the sum was made: a reset's begin is then before it, or sees it. */
+static inline void prof_i_peak_raise(prof_i_peak *peak, uint64_t value, uint64_t mask,
+                                     uint64_t ticks) {
+  uint64_t was = __atomic_load_n(&peak->peak, __ATOMIC_RELAXED);
+  while (PROF_I_UNLIKELY((value & mask) > (was & mask)))
+    if (__atomic_compare_exchange_n(&peak->peak, &was, value, true, __ATOMIC_RELAXED,
+                                    __ATOMIC_RELAXED)) {
+      __atomic_store_n(&peak->peak_ticks, ticks, __ATOMIC_RELAXED);
+      return;
+    }
+}
+
+#endif

@@ -1,0 +1,353 @@
+/* Events by rising start. The walk goes backwards, so a thread is first walked once without keeping
+   anything but, every so often, the scopes that stand open there; then the stretches between are
+   walked again, the earliest first, each kept whole and read from its end. Memory is one stretch
+   and what was kept, whatever the capture's size. */
+#include <prof/profiler.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../base/log.h"
+#include "../base/port.h"
+#include "../core/buffer/call.h"
+#include "../core/buffer/thread.h"
+#include "inside.h"
+#include "plain.h"
+#include "walker.h"
+
+enum { STRETCH_EVENTS = 32768, WAITING_SHARE = 8, BRIEF_MOST_BYTES = 4096 };
+
+/* Groups that are kept together: segments from first up to end. */
+typedef struct stretch {
+  prof_i_walker_state *state; /* what stands open behind them */
+  uint32_t first, end;
+} stretch;
+
+struct prof_cursor {
+  const prof_trace *trace;
+  uint32_t thread;  /* the next one */
+  uint64_t from_ns; /* what ended before need not be handed out */
+  int status;       /* of a failure; stays */
+  prof_i_walker *walker;
+  stretch *stretches; /* of the thread that are still to come: the earliest at the end */
+  uint32_t stretch_count, stretch_room;
+  prof_i_span *spans; /* of the stretch: the next one at the end */
+  uint32_t span_count, span_room;
+  bool has_lanes;
+  bool is_own; /* of another call of prof */
+};
+
+static int drop(void *user, const prof_i_span *spans, size_t count) {
+  (void)user, (void)spans, (void)count;
+  return 0;
+}
+
+static inline void drop_leaf(prof_i_walker *walker, const prof_i_leaf *leaf,
+                             prof_i_waiting *around) {
+  (void)walker, (void)leaf, (void)around;
+}
+
+static inline void drop_waiting(prof_i_walker *walker, prof_i_waiting *waiting) {
+  (void)walker, (void)waiting;
+}
+
+static void walk_past(prof_i_walker *walker, const prof_i_segment *segment) {
+  prof_i_walk_plain(walker, segment, drop_leaf, drop_waiting, prof_i_just_wait);
+}
+
+/* The walker writes its next spans behind those that are kept. */
+static bool give_room(prof_cursor *cursor) {
+  prof_i_walker *const walker = cursor->walker;
+  while (cursor->span_room - cursor->span_count < PROF_I_BATCH)
+    if (!prof_i_make_room((void **)&cursor->spans, &cursor->span_room, cursor->span_room,
+                          sizeof *cursor->spans))
+      return false;
+  walker->spans = walker->next = cursor->spans + cursor->span_count;
+  walker->end = cursor->spans + cursor->span_room;
+  return true;
+}
+
+static int keep(void *user, const prof_i_span *spans, size_t count) {
+  prof_cursor *const cursor = user;
+  for (size_t i = 0; i < count && cursor->walker->lane_count > 1; i++)
+    cursor->has_lanes |= spans[i].lane != 0;
+  cursor->span_count += (uint32_t)count;
+  return give_room(cursor) ? 0 : PROF_E_NO_MEMORY;
+}
+
+static void end_thread(prof_cursor *cursor) {
+  for (uint32_t i = 0; i < cursor->stretch_count; i++)
+    prof_i_walker_forget(cursor->stretches[i].state);
+  cursor->stretch_count = 0;
+  prof_i_walker_destroy(cursor->walker);
+  cursor->walker = NULL;
+}
+
+/* What begins in a stretch or behind it is handed out with it; what begins before waits on. */
+static int walk_stretch(prof_cursor *cursor, const stretch *s) {
+  prof_i_walker *const walker = cursor->walker;
+  const prof_i_trace_thread *const thread = walker->thread;
+  if (s->end == thread->first_segment + thread->segment_count) prof_i_walker_open(walker);
+  for (uint32_t i = s->end; i > s->first && !walker->status;)
+    i = prof_i_walker_group(walker, i - 1);
+  const bool is_earliest = s->first == walker->first_segment;
+  prof_i_walker_settle(walker,
+                       is_earliest ? 0 : cursor->trace->segments[s->first - 1].before_max + 1);
+  return walker->status;
+}
+
+/* The stretch before `end`: enough events to outweigh what is kept for it. */
+static stretch cut_stretch(const prof_cursor *cursor, uint32_t end, uint64_t waiting) {
+  const prof_i_segment *const segments = cursor->trace->segments;
+  const uint64_t wanted =
+      waiting * WAITING_SHARE > STRETCH_EVENTS ? waiting * WAITING_SHARE : STRETCH_EVENTS;
+  stretch s = {NULL, end, end};
+  uint64_t events = 0;
+  const uint32_t first = cursor->walker->first_segment;
+  while (s.first > first && (events < wanted || !segments[s.first - 1].ends_group))
+    events += segments[--s.first].event_count;
+  return s;
+}
+
+/* Cuts the thread into stretches, walking all but the earliest one. */
+static int begin_thread(prof_cursor *cursor) {
+  const prof_i_trace_thread *const thread = &cursor->trace->threads[cursor->thread];
+  cursor->walker = prof_i_walker_create(cursor->trace, cursor->thread, drop, cursor);
+  if (!cursor->walker) return PROF_E_NO_MEMORY;
+  prof_i_walker_skip_before(cursor->walker, cursor->from_ns);
+  const prof_i_walk_segment hand_out = cursor->walker->walk_plain;
+  cursor->walker->walk_plain = walk_past;
+  for (uint32_t end = thread->first_segment + thread->segment_count, waiting = 0;;) {
+    stretch s = cut_stretch(cursor, end, waiting);
+    s.state = prof_i_walker_save(cursor->walker);
+    if (!s.state) return PROF_E_NO_MEMORY;
+    if (!prof_i_make_room((void **)&cursor->stretches, &cursor->stretch_room, cursor->stretch_count,
+                          sizeof s)) {
+      prof_i_walker_forget(s.state);
+      return PROF_E_NO_MEMORY;
+    }
+    waiting = s.state->count;
+    cursor->stretches[cursor->stretch_count++] = s;
+    if (s.first == cursor->walker->first_segment) break;
+    const int status = walk_stretch(cursor, &s);
+    if (status) return status;
+    end = s.first;
+  }
+  cursor->walker->walk_plain = hand_out;
+  cursor->walker->visit = keep;
+  return 0;
+}
+
+/* Other lanes come in between in any order: by falling start, stable, so that inner ones still
+   stand before the outer ones. Mostly in order already: runs are merged where they are not. */
+static int sort_spans(prof_cursor *cursor) {
+  const uint32_t count = cursor->span_count;
+  prof_i_span *const spans = cursor->spans;
+  prof_i_span *const spare = malloc((size_t)count * sizeof *spare);
+  if (!spare) return PROF_E_NO_MEMORY;
+  for (uint64_t width = 1; width < count; width *= 2) {
+    for (uint64_t at = 0; at + width < count; at += 2 * width) {
+      const uint64_t both = count - at < 2 * width ? count - at : 2 * width;
+      if (spans[at + width - 1].start_ns >= spans[at + width].start_ns) continue;
+      memcpy(spare, spans + at, width * sizeof *spans);
+      uint64_t left = 0, right = width, to = 0;
+      while (left < width && right < both)
+        spans[at + to++] =
+            spans[at + right].start_ns > spare[left].start_ns ? spans[at + right++] : spare[left++];
+      while (left < width) spans[at + to++] = spare[left++];
+    }
+  }
+  free(spare);
+  return 0;
+}
+
+/* Fills spans from the next stretch, of this thread or the next one with events. 1, or 0: no more,
+   or a failure. */
+static int advance(prof_cursor *cursor) {
+  if (cursor->stretch_count == 0) {
+    end_thread(cursor);
+    while (cursor->thread < cursor->trace->thread_count &&
+           cursor->trace->threads[cursor->thread].event_count == 0)
+      cursor->thread++;
+    if (cursor->thread == cursor->trace->thread_count) return 0;
+    const int status = begin_thread(cursor);
+    if (status) return status;
+    cursor->thread++;
+  }
+  const stretch s = cursor->stretches[--cursor->stretch_count];
+  cursor->has_lanes = false;
+  const bool is_ready = give_room(cursor) && prof_i_walker_restore(cursor->walker, s.state);
+  int status = is_ready ? walk_stretch(cursor, &s) : PROF_E_NO_MEMORY;
+  prof_i_walker_forget(s.state);
+  if (!status && cursor->has_lanes) status = sort_spans(cursor);
+  if (status) cursor->span_count = 0; /* nothing of a stretch that is not whole */
+  return status ? status : 1;
+}
+
+int prof_i_cursor_create(const prof_trace *trace, prof_cursor **cursor_out) {
+  if (!trace || !cursor_out)
+    return prof_i_fail(PROF_E_INVALID, "prof_cursor_create: %s is NULL",
+                       trace ? "cursor_out" : "trace");
+  prof_cursor *const cursor = calloc(1, sizeof *cursor);
+  if (!cursor) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a cursor");
+  cursor->trace = trace;
+  cursor->is_own = true;
+  *cursor_out = cursor;
+  return PROF_OK;
+}
+
+int prof_cursor_create(const prof_trace *trace, prof_cursor **cursor_out) {
+  PROF_I_HOLD_FP;
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
+  PROF_I_INSIDE;
+  const int status = prof_i_cursor_create(trace, cursor_out);
+  if (status == PROF_OK) (*cursor_out)->is_own = false;
+  return status;
+}
+
+int prof_cursor_skip_before(prof_cursor *cursor, uint64_t from_ns) {
+  if (!cursor) return prof_i_fail(PROF_E_INVALID, "prof_cursor_skip_before: cursor is NULL");
+  if (cursor->walker || cursor->thread)
+    return prof_i_fail(PROF_E_INVALID, "prof_cursor_skip_before: the cursor has been read from");
+  cursor->from_ns = from_ns;
+  return PROF_OK;
+}
+
+void prof_i_cursor_destroy(prof_cursor *cursor) {
+  if (!cursor) return;
+  end_thread(cursor);
+  free(cursor->stretches);
+  free(cursor->spans);
+  free(cursor);
+}
+
+void prof_cursor_destroy(prof_cursor *cursor) {
+  PROF_I_REFUSE_INTERRUPTED();
+  PROF_I_INSIDE;
+  prof_i_cursor_destroy(cursor);
+}
+
+/* Behind the last span that is kept. Out of line: prof_cursor_next() then saves no registers for
+   it. 1 when there is one. */
+static __attribute__((noinline)) int refill(prof_cursor *cursor, const char *call) {
+  if (!cursor->is_own && prof_i_call_is_refused(call)) return PROF_E_BUSY;
+  PROF_I_INSIDE;
+  while (cursor->span_count == 0) {
+    const int status = cursor->status ? cursor->status : advance(cursor);
+    if (status == 1) continue;
+    cursor->status = status;
+    return status ? prof_i_fail(status, "no memory to order a thread's events") : 0;
+  }
+  return 1;
+}
+
+static __attribute__((noinline)) int refuse(const prof_cursor *cursor) {
+  return prof_i_fail(PROF_E_INVALID, "prof_cursor_next: %s is NULL",
+                     cursor ? "event_out" : "cursor");
+}
+
+/* A brief event from `kind` on is a prof_event up to `args`. */
+enum { BRIEF_BYTES = offsetof(prof_event, args) };
+#define SAME_PLACE(member)                                                                \
+  _Static_assert(offsetof(prof_event_brief, member) - offsetof(prof_event_brief, kind) == \
+                     offsetof(prof_event, member),                                        \
+                 #member)
+SAME_PLACE(start_ns);
+SAME_PLACE(depth);
+SAME_PLACE(name);
+SAME_PLACE(name_bytes);
+SAME_PLACE(device);
+SAME_PLACE(stream);
+SAME_PLACE(args_kind);
+SAME_PLACE(format);
+SAME_PLACE(format_bytes);
+SAME_PLACE(memory);
+_Static_assert(sizeof(prof_event_brief) - offsetof(prof_event_brief, kind) == BRIEF_BYTES, "whole");
+
+/* No version has had a shorter one. A later version's is longer, a multiple of its alignment. */
+static bool is_brief_size(size_t size) {
+  return size >= sizeof(prof_event_brief) && size <= BRIEF_MOST_BYTES &&
+         size % _Alignof(prof_event_brief) == 0;
+}
+
+static int refuse_brief_size(const char *function, size_t size) {
+  return prof_i_fail(PROF_E_INVALID,
+                     "%s: prof_event_brief.size is %zu; set it to sizeof(prof_event_brief)",
+                     function, size);
+}
+
+static void give_brief(const prof_cursor *cursor, const prof_i_span *span, size_t size,
+                       prof_event_brief *to) {
+  prof_event event;
+  memset(&event.memory, 0, sizeof event.memory); /* most events have nothing there */
+  prof_i_trace_expand(cursor->trace, cursor->thread - 1, span, &event);
+  to->size = size;
+  to->record = span->record;
+  memcpy(&to->kind, &event, BRIEF_BYTES);
+  memset(to + 1, 0, size - sizeof *to);
+}
+
+/* The next span to hand out, of those that are kept. NULL: none of them is left. */
+static inline const prof_i_span *take_span(prof_cursor *cursor) {
+  while (cursor->span_count > 0) {
+    const prof_i_span *const span = &cursor->spans[--cursor->span_count];
+    if (__builtin_expect(span->start_ns + span->duration_ns >= cursor->from_ns, 1)) return span;
+  }
+  return NULL;
+}
+
+int64_t prof_cursor_read(prof_cursor *cursor, prof_event_brief *events_out, uint64_t room) {
+  if (!cursor || !events_out || !room)
+    return prof_i_fail(PROF_E_INVALID, "prof_cursor_read: %s",
+                       !cursor       ? "cursor is NULL"
+                       : !events_out ? "events_out is NULL"
+                                     : "room is 0");
+  const size_t size = events_out->size;
+  if (!is_brief_size(size)) return refuse_brief_size("prof_cursor_read", size);
+  char *const to = (char *)events_out;
+  int64_t count = 0;
+  while ((uint64_t)count < room && count < INT64_MAX) {
+    const prof_i_span *const span = take_span(cursor);
+    if (span) {
+      give_brief(cursor, span, size, (void *)(to + (uint64_t)count * size));
+      count++;
+      continue;
+    }
+    const int status = refill(cursor, __func__);
+    if (status != 1) return count ? count : status;
+  }
+  return count;
+}
+
+int prof_trace_event_get(const prof_trace *trace, const prof_event_brief *brief,
+                         prof_event *event_out) {
+  if (!trace || !brief || !event_out)
+    return prof_i_fail(PROF_E_INVALID, "prof_trace_event_get: %s is NULL",
+                       !trace   ? "trace"
+                       : !brief ? "brief"
+                                : "event_out");
+  if (!is_brief_size(brief->size)) return refuse_brief_size("prof_trace_event_get", brief->size);
+  const uint32_t sites = prof_i_trace_site_count(trace);
+  if (brief->site >= sites || brief->thread >= trace->thread_count)
+    return prof_i_fail(PROF_E_INVALID, "thread is %u and site %u, and the trace has %u and %u",
+                       brief->thread, brief->site, trace->thread_count, sites);
+  const prof_i_span span = {.start_ns = brief->start_ns,
+                            .duration_ns = brief->duration_ns,
+                            .self_ns = brief->self_ns,
+                            .record = brief->record,
+                            .site = brief->site,
+                            .depth = (uint16_t)brief->depth,
+                            .kind = brief->kind & 31u};
+  prof_i_trace_expand(trace, brief->thread, &span, event_out);
+  return PROF_OK;
+}
+
+int prof_cursor_next(prof_cursor *cursor, prof_event *event_out) {
+  if (__builtin_expect(!cursor || !event_out, 0)) return refuse(cursor);
+  const prof_i_span *span;
+  while (__builtin_expect((span = take_span(cursor)) == NULL, 0)) {
+    const int status = refill(cursor, __func__);
+    if (status != 1) return status;
+  }
+  prof_i_trace_expand(cursor->trace, cursor->thread - 1, span, event_out);
+  return 1;
+}

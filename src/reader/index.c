@@ -1,0 +1,395 @@
+/* Puts what the scan found in order: segments by thread and time, threads with their names and
+   losses, the scopes that stand open, and the sums. Called while a trace is opened. */
+#include <prof/profiler.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../core/record/in_place.h"
+#include "../format/parse.h"
+#include "calls.h"
+#include "ending.h"
+
+void prof_i_copy_name(char *to, size_t room, const char *name, size_t bytes) {
+  const char *const end = memchr(name, '\0', bytes);
+  const size_t length = end ? (size_t)(end - name) : bytes;
+  const size_t kept = length < room ? length : room - 1;
+  memset(to, 0, room);
+  memcpy(to, name, kept);
+}
+
+/* ---- threads ---- */
+
+static int by_thread_and_time(const void *a, const void *b) {
+  const prof_i_segment *const x = a, *const y = b;
+  if (x->serial != y->serial) return x->serial < y->serial ? -1 : 1;
+  if (x->sequence != y->sequence) return x->sequence < y->sequence ? -1 : 1;
+  return (x->words > y->words) - (x->words < y->words);
+}
+
+static int by_serial(const void *a, const void *b) {
+  const prof_i_mention *const x = a, *const y = b;
+  if (x->serial != y->serial) return x->serial < y->serial ? -1 : 1;
+  if (x->is_beside != y->is_beside) return x->is_beside - y->is_beside;
+  return (x->exit != NULL) - (y->exit != NULL); /* what EXIT says comes last, and wins */
+}
+
+static void set_name(prof_i_trace_thread *thread, const char *name) {
+  if (name[0]) prof_i_copy_name(thread->name, sizeof thread->name, name, PROF_I_NAME_BYTES);
+}
+
+static void hear_owner(const prof_trace *trace, prof_i_trace_thread *thread,
+                       const prof_i_segment *segment) {
+  if (!segment->owner) return;
+  if (segment->is_beside) {
+    prof_i_calls_name_thread(trace, thread, (const char *)(segment->owner + 6));
+    return;
+  }
+  thread->tid = segment->owner[4];
+  thread->role = segment->owner[5];
+  set_name(thread, (const char *)(segment->owner + 6));
+}
+
+/* Of the slot's last thread. */
+static uint64_t lost_by_thread(const prof_trace *trace, const prof_i_slot *slot, int loss) {
+  return prof_i_slot_lost(slot, prof_i_trace_ledger(trace, slot), loss) - slot->lost_before[loss];
+}
+
+/* What its line of calls has lost. */
+static void hear_beside(const prof_trace *trace, prof_i_trace_thread *thread,
+                        const prof_i_mention *mention) {
+  const prof_i_slot *const slot = mention->slot;
+  for (int i = 0; i < PROF_I_LOSS_WORDS; i++)
+    thread->lost[i] += slot ? lost_by_thread(trace, slot, i) : mention->exit[6 + i];
+  prof_i_calls_name_thread(
+      trace, thread, slot ? slot->name : (const char *)(mention->exit + 6 + PROF_I_LOSS_WORDS));
+}
+
+static void hear_mention(const prof_trace *trace, prof_i_trace_thread *thread,
+                         const prof_i_mention *mention) {
+  const prof_i_slot *const slot = mention->slot;
+  if (slot) {
+    thread->tid = slot->tid;
+    thread->role = slot->role;
+    thread->is_alive = true;
+    set_name(thread, slot->name);
+    for (int i = 0; i < PROF_I_LOSS_WORDS; i++) thread->lost[i] = lost_by_thread(trace, slot, i);
+    thread->own_ns = prof_i_slot_thread_own_ns(slot);
+    return;
+  }
+  const uint64_t *const words = mention->exit;
+  thread->is_alive = false;
+  for (int i = 0; i < PROF_I_LOSS_WORDS; i++) thread->lost[i] = words[6 + i];
+  set_name(thread, (const char *)(words + 6 + PROF_I_LOSS_WORDS));
+  /* older captures have no such word */
+  enum { OWN_NS = 6 + PROF_I_LOSS_WORDS + PROF_I_NAME_BYTES / 8 };
+  if ((words[2] & 0xffff) * 2 > OWN_NS) thread->own_ns = words[OWN_NS];
+}
+
+static void add_segment_to(prof_i_trace_thread *thread, const prof_i_segment *segment) {
+  thread->segment_count++;
+  thread->event_count += segment->event_count;
+  thread->beside_count += segment->is_beside ? segment->event_count : 0;
+  thread->lost[PROF_LOSS_UNFINISHED] += segment->unfinished_count;
+  thread->lost[PROF_LOSS_CLEARED] += segment->cleared_count;
+  thread->lost[PROF_LOSS_OVERWRITTEN] += segment->passed_count;
+}
+
+/* A group is what must be sorted together: mostly one segment, and that in order. */
+static void find_groups(prof_i_segment *segments, uint32_t count) {
+  uint64_t before_max = 0, after_min = UINT64_MAX;
+  for (uint32_t i = 0; i < count; i++) {
+    if (segments[i].max_end > before_max) before_max = segments[i].max_end;
+    segments[i].before_max = before_max;
+  }
+  for (uint32_t i = count; i-- > 0;) {
+    segments[i].ends_group = segments[i].before_max <= after_min;
+    if (segments[i].min_end < after_min) after_min = segments[i].min_end;
+  }
+}
+
+/* Fills one thread from the segments and mentions that stand first; both lists are by serial. */
+static void fill_thread(prof_trace *trace, prof_i_trace_thread *thread, uint64_t serial,
+                        uint32_t *segment, uint32_t *mention) {
+  const uint32_t first = *segment;
+  *thread = (prof_i_trace_thread){.serial = serial, .first_segment = first};
+  for (; *segment < trace->segment_count && trace->segments[*segment].serial == serial; ++*segment)
+    hear_owner(trace, thread, &trace->segments[*segment]);
+  for (; *mention < trace->mention_count && trace->mentions[*mention].serial == serial; ++*mention)
+    if (trace->mentions[*mention].is_beside)
+      hear_beside(trace, thread, &trace->mentions[*mention]);
+    else
+      hear_mention(trace, thread, &trace->mentions[*mention]);
+  for (uint32_t i = first; i < *segment; i++) add_segment_to(thread, &trace->segments[i]);
+  if (thread->segment_count) find_groups(&trace->segments[first], thread->segment_count);
+}
+
+/* Segments in which nothing is and nobody is named are the rest of a chunk whose first record is
+   its owner's. */
+static void drop_empty_segments(prof_trace *trace) {
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < trace->segment_count; i++) {
+    const prof_i_segment *const s = &trace->segments[i];
+    if (s->owner || s->event_count || s->unfinished_count || s->cleared_count || s->passed_count)
+      trace->segments[kept++] = *s;
+  }
+  trace->segment_count = kept;
+}
+
+static void sort_segments(prof_trace *trace) {
+  drop_empty_segments(trace);
+  if (trace->segment_count == 0) return;
+  qsort(trace->segments, trace->segment_count, sizeof *trace->segments, by_thread_and_time);
+  prof_i_segment *const smaller = realloc(trace->segments, trace->segment_count * sizeof *smaller);
+  if (smaller) trace->segments = smaller;
+}
+
+/* The lowest serial that is still to come in either list. */
+static uint64_t next_serial(const prof_trace *trace, uint32_t segment, uint32_t mention) {
+  const uint64_t one =
+      segment < trace->segment_count ? trace->segments[segment].serial : UINT64_MAX;
+  const uint64_t other =
+      mention < trace->mention_count ? trace->mentions[mention].serial : UINT64_MAX;
+  return one < other ? one : other;
+}
+
+static uint32_t count_threads(const prof_trace *trace) {
+  uint32_t count = 0;
+  for (uint32_t s = 0, m = 0; s < trace->segment_count || m < trace->mention_count; count++) {
+    const uint64_t serial = next_serial(trace, s, m);
+    while (s < trace->segment_count && trace->segments[s].serial == serial) s++;
+    while (m < trace->mention_count && trace->mentions[m].serial == serial) m++;
+  }
+  return count;
+}
+
+int prof_i_index_threads(prof_trace *trace) {
+  const int status = prof_i_calls_join(trace);
+  if (status) return status;
+  sort_segments(trace);
+  if (trace->mention_count)
+    qsort(trace->mentions, trace->mention_count, sizeof *trace->mentions, by_serial);
+  const uint32_t count = count_threads(trace);
+  trace->threads = malloc((count ? count : 1) * sizeof *trace->threads);
+  if (!trace->threads) return PROF_E_NO_MEMORY;
+  for (uint32_t s = 0, m = 0; trace->thread_count < count; trace->thread_count++)
+    fill_thread(trace, &trace->threads[trace->thread_count], next_serial(trace, s, m), &s, &m);
+  return 0;
+}
+
+prof_i_trace_thread *prof_i_index_thread(const prof_trace *trace, uint64_t serial) {
+  uint32_t low = 0, high = trace->thread_count;
+  while (high - low > 1) {
+    const uint32_t middle = low + (high - low) / 2;
+    if (trace->threads[middle].serial <= serial)
+      low = middle;
+    else
+      high = middle;
+  }
+  return high > low && trace->threads[low].serial == serial ? &trace->threads[low] : NULL;
+}
+
+/* ---- open scopes ---- */
+
+/* The payload of an open scope, as a record whose words 0 and 1 are not there; NULL when it is
+   damaged. */
+static const uint64_t *open_payload(const prof_i_slot *slot, uint64_t what) {
+  const uint64_t offset = what >> 24 & 0xffffff, words = what >> 48;
+  if (offset % 8 != 0 || offset < PROF_I_TEXT_OFFSET || words == 0 ||
+      offset + words * 8 > PROF_I_TEXT_END)
+    return NULL;
+  const uint64_t *const record = (const uint64_t *)((const unsigned char *)slot + offset) - 2;
+  prof_i_long parts;
+  if (prof_i_record_slots(record[2]) != (words + 3) / 2 ||
+      !prof_i_long_read(record, words + 2, &parts))
+    return NULL;
+  return parts.kind == PROF_I_KIND_SCOPE || parts.kind == PROF_I_KIND_ASYNC ? record : NULL;
+}
+
+static int add_open(prof_trace *trace, prof_i_trace_thread *thread, const prof_i_slot *slot,
+                    uint32_t *room) {
+  const uint64_t depth = slot->depth < PROF_I_OPEN_COUNT ? slot->depth : PROF_I_OPEN_COUNT;
+  const uint64_t ledger = prof_i_trace_ledger(trace, slot);
+  for (uint64_t i = 1; i <= depth; i++) {
+    const prof_i_open *const entry = &slot->open[i];
+    const uint64_t moves = PROF_I_OPEN_TAKEN | PROF_I_OPEN_COPY;
+    if (!prof_i_slot_stands(slot, ledger, i)) continue;
+    const int64_t start = prof_i_ticks_since(entry->ticks, trace->header.start_ticks);
+    prof_i_open_scope scope = {prof_i_era_ticks(trace, prof_i_era_of(trace, start), start), NULL,
+                               prof_i_record_site(entry->what & ~(uint64_t)PROF_I_OPEN_BY_CALL)};
+    if (entry->ticks & moves && prof_i_ending_is_over(trace, entry->ticks, scope.site)) continue;
+    if ((entry->what & PROF_I_OPEN_TYPE) != 0 && !(scope.record = open_payload(slot, entry->what)))
+      trace->bad_count++;
+    if (!prof_i_make_room((void **)&trace->opens, room, trace->open_count, sizeof *trace->opens))
+      return PROF_E_NO_MEMORY;
+    trace->opens[trace->open_count++] = scope;
+    thread->open_count++;
+    if (scope.start > trace->last) trace->last = scope.start;
+  }
+  return 0;
+}
+
+/* Takes out of the open ones the scope that this record ended. */
+static void take_out(prof_trace *trace, prof_i_trace_thread *thread, uint64_t start,
+                     uint32_t site) {
+  prof_i_open_scope *const opens = trace->opens + thread->first_open;
+  for (uint32_t i = 0; i < thread->open_count; i++) {
+    if (opens[i].start != start || opens[i].site != site) continue;
+    memmove(opens + i, opens + i + 1, (thread->open_count - i - 1) * sizeof *opens);
+    thread->open_count--;
+    trace->open_count--;
+    return;
+  }
+}
+
+/* Can it be the record of a scope that stands open here? Not of one that another thread began. */
+static bool may_end_own(const prof_i_long *record) {
+  return prof_i_is_scope(record->kind) && record->kind != PROF_I_KIND_CALL &&
+         !(record->flags & PROF_I_FLAG_OTHER_THREAD);
+}
+
+/* A scope that ended, but whose entry had not been cleared yet. All entries stood at one moment, so
+   the end of such a scope is not before any entry's start: few records need a look. */
+static void hide_ended(prof_trace *trace, prof_i_trace_thread *thread) {
+  uint64_t latest = 0;
+  for (uint32_t i = 0; i < thread->open_count; i++)
+    if (trace->opens[thread->first_open + i].start > latest)
+      latest = trace->opens[thread->first_open + i].start;
+  for (uint32_t i = 0; i < thread->segment_count && thread->open_count; i++) {
+    const prof_i_segment *const segment = &trace->segments[thread->first_segment + i];
+    if (segment->max_end < latest) continue;
+    const uint64_t *at = segment->words;
+    for (uint64_t left = segment->slot_count, slots; left > 0; at += slots * 2, left -= slots) {
+      prof_i_long record;
+      const prof_i_sight sight = prof_i_look(at, left, segment->generation, &slots, &record);
+      if (sight != PROF_I_SIGHT_PLAIN && !(sight == PROF_I_SIGHT_EVENT && may_end_own(&record)))
+        continue;
+      const prof_i_interval when =
+          sight == PROF_I_SIGHT_PLAIN
+              ? prof_i_plain_interval_in(at, segment->start_ticks, segment->stretch)
+              : prof_i_event_interval(at, &record, segment->start_ticks, segment->stretch);
+      if (when.end >= latest) take_out(trace, thread, when.start, prof_i_record_site(at[1]));
+    }
+  }
+}
+
+static uint64_t slots_of(const prof_i_open_scope *scope) {
+  return scope->record ? prof_i_record_slots(scope->record[2]) : 1;
+}
+
+/* The newest scope whose end would claim so much, of those that no claim has been found for;
+   UINT32_MAX: none. */
+static uint32_t scope_of_claim(const prof_trace *trace, const prof_i_trace_thread *thread,
+                               uint64_t slots, uint64_t found) {
+  for (uint32_t i = thread->open_count; i-- > 0;)
+    if (!(found >> i & 1) && slots_of(&trace->opens[thread->first_open + i]) == slots) return i;
+  return UINT32_MAX;
+}
+
+/* The end of a scope claims room, fills it, and clears the scope's entry last. One that never came
+   to that stands open: its claim is no loss beside that. found: one bit a scope, of 64, whose
+   claims have been found before, and are now. */
+static uint64_t find_open_claims(prof_trace *trace, prof_i_trace_thread *thread, uint64_t found) {
+  for (uint32_t c = trace->claim_count; c-- > 0;) {
+    if (trace->claims[c].serial != thread->serial) continue;
+    const uint32_t scope = scope_of_claim(trace, thread, trace->claims[c].slots, found);
+    if (scope >= PROF_I_OPEN_COUNT || !thread->lost[PROF_LOSS_UNFINISHED]) continue;
+    found |= UINT64_C(1) << scope;
+    prof_i_ending_excuse(trace, thread, &trace->claims[c]);
+  }
+  return found;
+}
+
+/* Takes those out that have a bit: a capture is left, so their ends are over. */
+static void take_out_found(prof_trace *trace, prof_i_trace_thread *thread, uint64_t found) {
+  prof_i_open_scope *const opens = trace->opens + thread->first_open;
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < thread->open_count; i++)
+    if (!(found >> i & 1)) opens[kept++] = opens[i];
+  trace->open_count -= thread->open_count - kept;
+  thread->open_count = kept;
+}
+
+int prof_i_index_open(prof_trace *trace) {
+  uint64_t deep_over = 0;
+  uint32_t room = 0;
+  for (uint32_t i = 0; i < trace->mention_count; i++) {
+    const prof_i_mention *const mention = &trace->mentions[i];
+    prof_i_trace_thread *const thread = prof_i_index_thread(trace, mention->serial);
+    if (!thread || !mention->slot || mention->is_beside || thread->open_count || !thread->is_alive)
+      continue;
+    const bool has_ledger = prof_i_trace_ledger(trace, mention->slot) != 0;
+    if (!has_ledger &&
+        prof_i_slot_is_over(mention->slot, mention->slot->lost[PROF_LOSS_THREAD_ENDED]))
+      continue;
+    if (!has_ledger) trace->open_below_count += prof_i_slot_deep_open(mention->slot);
+    deep_over += prof_i_ending_deep(trace, thread, mention->slot);
+    thread->first_open = trace->open_count;
+    const int status = add_open(trace, thread, mention->slot, &room);
+    if (status) return status;
+    if (thread->open_count) hide_ended(trace, thread);
+    uint64_t found = find_open_claims(trace, thread, 0);
+    const uint64_t deep_claims = prof_i_ending_claims(trace, thread, mention->slot);
+    found = find_open_claims(trace, thread, found); /* what is left of claims that are several */
+    if (trace->header.is_left) {
+      take_out_found(trace, thread, found);
+      deep_over += deep_claims;
+    }
+    for (uint32_t n = 0; n < thread->open_count; n++) {
+      prof_i_open_scope *const scope = &trace->opens[thread->first_open + n];
+      if (scope->site && !prof_i_known_site(&trace->catalog, scope->site)) trace->bad_count++;
+    }
+    thread->event_count += thread->open_count;
+  }
+  if (trace->header.version >= 2) trace->deep_parts -= trace->header.deep_over;
+  const uint64_t deep = prof_i_deep_sum(trace->deep_parts);
+  trace->open_below_count += deep > deep_over ? deep - deep_over : 0;
+  return 0;
+}
+
+/* ---- sums ---- */
+
+static int by_value(const void *a, const void *b) {
+  const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+  return (x > y) - (x < y);
+}
+
+/* What events cost, as far as the machine was measured. In floating point: the numbers are the
+   file's. */
+static uint64_t cost_of(const prof_trace *trace, uint64_t event_count, const uint64_t *lost) {
+  const double left_out =
+      (double)lost[PROF_LOSS_MUTED] + (double)lost[PROF_LOSS_FULL] + (double)lost[PROF_LOSS_DISK];
+  double events = (double)event_count - left_out;
+  for (int i = 0; i < PROF_I_LOSS_WORDS; i++) events += (double)lost[i];
+  const double ps = events * (double)trace->header.scope_cost_ps +
+                    left_out * (double)trace->header.left_out_cost_ps;
+  return ps < 1e21 ? (uint64_t)(ps / 1e3) : 0;
+}
+
+void prof_i_index_sum(prof_trace *trace) {
+  for (int i = 0; i < PROF_I_LOSS_WORDS; i++) trace->lost[i] += trace->header.unplaced[i];
+  trace->stray_count += trace->header.stray_count;
+  for (uint32_t i = 0; i < trace->segment_count; i++) {
+    const prof_i_segment *const segment = &trace->segments[i];
+    trace->lost[PROF_LOSS_UNFINISHED] += segment->unfinished_count;
+    trace->lost[PROF_LOSS_CLEARED] += segment->cleared_count;
+    trace->lost[PROF_LOSS_OVERWRITTEN] += segment->passed_count;
+    trace->event_count += segment->event_count;
+    trace->scope_count += segment->scope_count;
+    trace->skipped_count += segment->skipped_count;
+  }
+  trace->lost[PROF_LOSS_UNFINISHED] -= trace->open_claim_count;
+  trace->event_count += trace->open_count;
+  for (uint32_t i = 0; i < trace->thread_count; i++) {
+    prof_i_trace_thread *const thread = &trace->threads[i];
+    const uint64_t events = thread->event_count - thread->beside_count;
+    thread->own_ns += cost_of(trace, events, thread->lost);
+    if (events < PROF_I_IN_PLACE_FIRST_EVENTS) trace->few_count += events;
+  }
+  trace->own_ns += cost_of(trace, trace->event_count, trace->lost);
+  prof_i_catalog *const catalog = &trace->catalog;
+  if (catalog->mark_count)
+    qsort(catalog->marks, catalog->mark_count, sizeof *catalog->marks, by_value);
+  if (catalog->function_end_count)
+    qsort(catalog->function_ends, catalog->function_end_count, sizeof *catalog->function_ends,
+          by_value);
+}

@@ -1,0 +1,485 @@
+/* The one forward pass over a chunk: whose records they are, how many count, what was lost, and in
+   what order they stand, so that walks can go backwards without looking twice. Called while a trace
+   is opened. */
+#include <prof/profiler.h>
+#include <string.h>
+
+#include "../format/parse.h"
+#include "scan_cache.h"
+
+/* The pass over one chunk. */
+typedef struct scan {
+  prof_trace *trace;
+  prof_i_segment *segment; /* the one that grows; the array may move when another is added */
+  uint64_t sequence, generation;
+  uint64_t start_ticks; /* these two as the segment's */
+  int64_t stretch;
+  uint32_t era;       /* of what was seen last */
+  uint32_t first_era; /* of what was seen first */
+  bool has_seen;
+  int64_t latest;          /* end in it */
+  uint64_t waiting;        /* unfinished claims that no committed record has followed yet */
+  uint32_t claims_counted; /* of trace->claims, those of this chunk that count */
+  /* the last slot was claimed, and has no mark that tells how long its record was to be */
+  bool is_in_run;
+  /* behind a record that could not be read: where the next one begins is a guess */
+  bool is_lost;
+} scan;
+
+static bool add_segment(scan *s, const uint64_t *words, const uint64_t *owner, uint64_t serial) {
+  prof_trace *const trace = s->trace;
+  if (!prof_i_make_room((void **)&trace->segments, &trace->segment_room, trace->segment_count,
+                        sizeof *trace->segments))
+    return false;
+  s->segment = &trace->segments[trace->segment_count++];
+  *s->segment = (prof_i_segment){.words = words,
+                                 .owner = owner,
+                                 .serial = serial,
+                                 .sequence = s->sequence,
+                                 .start_ticks = s->start_ticks,
+                                 .stretch = s->stretch,
+                                 .min_end = UINT64_MAX,
+                                 .generation = (uint8_t)s->generation,
+                                 .is_plain = s->stretch == 0,
+                                 .is_ordered = true};
+  return true;
+}
+
+static void end_segment(scan *s, const uint64_t *at) {
+  s->segment->slot_count = (uint32_t)((uint64_t)(at - s->segment->words) / 2);
+}
+
+/* Where the counter jumped, a segment's scopes began in one era and ended in one. False: no memory.
+   ERA_CHANGES_MAX: of a damaged capture's chunks, each record might be a segment. */
+static bool follow_eras(scan *s, const uint64_t *at, int64_t duration) {
+  enum { ERA_CHANGES_MAX = 1 << 16 };
+  prof_trace *const trace = s->trace;
+  const int64_t start = prof_i_ticks_since(at[0], trace->header.start_ticks),
+                end = start + duration;
+  const uint32_t era = prof_i_era_of_end(trace, s->era, end, s->latest);
+  const uint32_t start_era = prof_i_era_of_start(trace, era, start, end);
+  if (era != s->era || end > s->latest) s->latest = end;
+  if (!s->has_seen) s->first_era = era;
+  s->has_seen = true;
+  s->era = era;
+  const int64_t start_place = prof_i_era_place(trace, start_era, start),
+                end_place = prof_i_era_place(trace, era, end);
+  const uint64_t start_ticks = trace->header.start_ticks + (uint64_t)(start - start_place);
+  const int64_t stretch = end_place - start_place - duration;
+  if ((start_ticks == s->start_ticks && stretch == s->stretch) ||
+      trace->era_change_count >= ERA_CHANGES_MAX)
+    return true;
+  trace->era_change_count++;
+  s->start_ticks = start_ticks;
+  s->stretch = stretch;
+  end_segment(s, at);
+  return add_segment(s, at, s->segment->owner, s->segment->serial);
+}
+
+/* False: it is not handed out. */
+static inline bool count_event(scan *s, uint64_t end, bool is_scope) {
+  prof_i_segment *const segment = s->segment;
+  if (end > s->trace->last) s->trace->last = end;
+  if (end < s->trace->floor) {
+    segment->cleared_count++;
+    return false;
+  }
+  if (end < segment->max_end)
+    segment->is_ordered = false;
+  else
+    segment->max_end = end;
+  if (end < segment->min_end) segment->min_end = end;
+  segment->event_count++;
+  segment->scope_count += is_scope;
+  return true;
+}
+
+/* Of a long record. */
+static void count_long(scan *s, uint64_t end, uint32_t kind) {
+  if (!count_event(s, end, prof_i_is_scope(kind))) return;
+  s->segment->skipped_count += kind == PROF_I_KIND_SKIPPED;
+}
+
+/* It may be moved to its begin: what ended behind that belongs to the same group. */
+static void count_call(scan *s, const uint64_t *words, const prof_i_long *record) {
+  const uint64_t start = prof_i_event_interval(words, record, s->start_ticks, s->stretch).start;
+  if (start < s->segment->min_end) s->segment->min_end = start;
+  s->segment->has_calls = true;
+}
+
+static void count_unfinished(scan *s) {
+  s->segment->unfinished_count += (uint32_t)s->waiting;
+  s->claims_counted += (uint32_t)s->waiting;
+  s->waiting = 0;
+}
+
+/* Slots without a mark that stand side by side are one record's: its claim and its mark are two
+   instructions. False: no memory. */
+static bool see_claim(scan *s, bool has_mark, uint64_t slots) {
+  enum { CLAIMS_MAX = 4096 };
+  prof_trace *const trace = s->trace;
+  const bool goes_on = !has_mark && s->is_in_run;
+  s->is_in_run = !has_mark;
+  if (goes_on) {
+    if (trace->claim_count) trace->claims[trace->claim_count - 1].slots++;
+    return true;
+  }
+  s->waiting++;
+  if (trace->claim_count >= CLAIMS_MAX) return true; /* of a damaged capture */
+  if (!prof_i_make_room((void **)&trace->claims, &trace->claim_room, trace->claim_count,
+                        sizeof *trace->claims))
+    return false;
+  trace->claims[trace->claim_count++] = (prof_i_claim_seen){s->segment->serial, slots, has_mark};
+  return true;
+}
+
+static inline void check_site(scan *s, uint32_t site) {
+  if (site == 0 || prof_i_known_site(&s->trace->catalog, site)) return;
+  s->trace->bad_count++;
+  s->trace->has_unknown_sites = true;
+}
+
+/* Plain records of a capture whose counter never jumped and of which nothing is hidden: most of
+   what there is. Sums stay in registers. Returns where they end. */
+static const uint64_t *count_plain(scan *s, const uint64_t *at, const uint64_t *end) {
+  prof_trace *const trace = s->trace;
+  prof_i_segment *const segment = s->segment;
+  const uint64_t start_ticks = s->start_ticks, generation = s->generation;
+  const uint64_t *const first = at;
+  uint64_t latest = segment->max_end, earliest = segment->min_end;
+  uint32_t known_site = 0;
+  bool is_ordered = segment->is_ordered;
+  do {
+    const uint32_t site = prof_i_record_site(at[1]);
+    if (__builtin_expect(site != known_site, 0)) {
+      check_site(s, site);
+      if (prof_i_known_site(&trace->catalog, site)) known_site = site;
+    }
+    const uint64_t ends = prof_i_plain_interval(at, start_ticks).end;
+    is_ordered &= ends >= latest;
+    latest = ends > latest ? ends : latest;
+    earliest = ends < earliest ? ends : earliest;
+    at += 2;
+  } while (at < end && prof_i_is_plain(at, generation));
+  const uint32_t count = (uint32_t)((uint64_t)(at - first) / 2);
+  segment->max_end = latest;
+  segment->min_end = earliest;
+  segment->is_ordered = is_ordered;
+  segment->event_count += count;
+  segment->scope_count += count;
+  if (latest > trace->last) trace->last = latest;
+  return at;
+}
+
+/* Plain records from `at` on; returns where they end, or NULL without memory. */
+static const uint64_t *scan_plain(scan *s, const uint64_t *at, const uint64_t *end) {
+  const bool has_eras = s->trace->era_count > 1;
+  count_unfinished(s);
+  s->is_lost = s->is_in_run = false;
+  if (!has_eras && s->trace->floor == 0) return count_plain(s, at, end);
+  do {
+    if (has_eras && !follow_eras(s, at, (int64_t)(at[1] >> PROF_I_DURATION_SHIFT))) return NULL;
+    check_site(s, prof_i_record_site(at[1]));
+    count_event(s,
+                has_eras ? prof_i_plain_interval_in(at, s->start_ticks, s->stretch).end
+                         : prof_i_plain_interval(at, s->start_ticks).end,
+                true);
+    at += 2;
+  } while (at < end && prof_i_is_plain(at, s->generation));
+  return at;
+}
+
+/* The end of a step is where the next one begins. */
+static bool add_mark(prof_trace *trace, uint64_t ticks) {
+  prof_i_catalog *const catalog = &trace->catalog;
+  if (!prof_i_make_room((void **)&catalog->marks, &catalog->mark_room, catalog->mark_count,
+                        sizeof *catalog->marks))
+    return false;
+  catalog->marks[catalog->mark_count++] = ticks;
+  return true;
+}
+
+static bool add_mention(prof_trace *trace, prof_i_mention mention) {
+  if (!prof_i_make_room((void **)&trace->mentions, &trace->mention_room, trace->mention_count,
+                        sizeof *trace->mentions))
+    return false;
+  trace->mentions[trace->mention_count++] = mention;
+  return true;
+}
+
+static int scan_event(scan *s, const uint64_t *words, const prof_i_long *record) {
+  prof_trace *const trace = s->trace;
+  const int64_t duration = prof_i_event_ticks(words, record);
+  if (trace->era_count > 1 && !follow_eras(s, words, duration)) return PROF_E_NO_MEMORY;
+  s->segment->is_plain = false;
+  const uint64_t end = prof_i_event_interval(words, record, s->start_ticks, s->stretch).end;
+  /* Two processors' counters, read without a fence, may differ by more than a scope takes that
+     another thread ends at once: not counted. */
+  trace->clock_back_count +=
+      duration + s->stretch < 0 && !(record->flags & PROF_I_FLAG_OTHER_THREAD);
+  if (record->schema && (record->kind == PROF_I_KIND_INSTANT || prof_i_is_scope(record->kind))) {
+    const prof_i_schema *const schema = prof_i_catalog_schema(&trace->catalog, record->schema);
+    /* its place in time still counts */
+    if (!schema || !prof_i_values_fit(record, schema)) trace->bad_count++;
+  }
+  check_site(s, prof_i_record_site(words[1]));
+  count_long(s, end, record->kind);
+  if (record->kind == PROF_I_KIND_CALL) count_call(s, words, record);
+  return record->kind != PROF_I_KIND_STEP || add_mark(trace, end) ? 0 : PROF_E_NO_MEMORY;
+}
+
+static int scan_about_thread(scan *s, const uint64_t *words, const prof_i_long *record,
+                             uint64_t slots) {
+  const uint64_t serial = record->own[0];
+  if (s->trace->era_count > 1 && !follow_eras(s, words, 0)) return PROF_E_NO_MEMORY;
+  if (record->kind == PROF_I_KIND_EXIT)
+    return add_mention(s->trace, (prof_i_mention){.serial = serial, .exit = words})
+               ? 0
+               : PROF_E_NO_MEMORY;
+  end_segment(s, words);
+  return add_segment(s, words + slots * 2, words, serial) ? 0 : PROF_E_NO_MEMORY;
+}
+
+/* Whatever is not a plain record. */
+static int scan_other(scan *s, const uint64_t *at, uint64_t slots_left, uint64_t *slots_out) {
+  prof_i_long record;
+  const prof_i_sight sight = prof_i_look_long(at, slots_left, s->generation, slots_out, &record);
+  s->segment->is_plain = false;
+  if (sight == PROF_I_SIGHT_UNFINISHED && !s->is_lost)
+    return see_claim(s, prof_i_is_marked(at[0], s->generation), *slots_out) ? 0 : PROF_E_NO_MEMORY;
+  s->is_in_run = false;
+  if (sight == PROF_I_SIGHT_BAD) {
+    s->trace->bad_count += !s->is_lost;
+    s->is_lost = true;
+  }
+  if (sight != PROF_I_SIGHT_EVENT && sight != PROF_I_SIGHT_THREAD) return 0;
+  count_unfinished(s);
+  s->is_lost = false;
+  return sight == PROF_I_SIGHT_EVENT ? scan_event(s, at, &record)
+                                     : scan_about_thread(s, at, &record, *slots_out);
+}
+
+/* What the room held before. */
+static void add_gone(prof_trace *trace, const prof_i_head *head) {
+  const uint64_t *const gone = head->gone[head->sequence & 1];
+  trace->lost[PROF_LOSS_OVERWRITTEN] += gone[PROF_I_GONE_OVERWRITTEN];
+  trace->lost[PROF_LOSS_CLEARED] += gone[PROF_I_GONE_CLEARED];
+}
+
+/* A ring is about to overwrite the chunk: the segments from first on hold what counts as
+   overwritten already. */
+static void drop_taken(prof_trace *trace, uint32_t first) {
+  for (uint32_t i = first; i < trace->segment_count; i++) {
+    trace->lost[PROF_LOSS_OVERWRITTEN] += trace->segments[i].event_count;
+    trace->lost[PROF_LOSS_CLEARED] += trace->segments[i].cleared_count;
+  }
+  trace->segment_count = first;
+}
+
+/* The record that a cut goes through. What is left of its payload must not be taken for records:
+   any word may look like one. */
+static bool is_cut_through(const uint64_t *at, uint64_t slots_left, uint64_t generation) {
+  if (!prof_i_is_committed(at[0], generation) || (at[1] & 15) == 0) return false;
+  const uint64_t piece = prof_i_piece_slots(at[1]);
+  if (piece) return piece > slots_left;
+  return (at[1] & 15) == 1 && (slots_left < 2 || prof_i_record_slots(at[2]) > slots_left);
+}
+
+/* The earliest era that a chunk's first records can be of, as far as chunks tell that were taken
+   before it. */
+static uint32_t first_era(const prof_trace *trace, const prof_i_head *head) {
+  const prof_i_era_clue *const own = &trace->clues[head->owner % PROF_I_ERA_CLUES], *const any =
+                                                                                        &trace
+                                                                                             ->clue;
+  const uint32_t by_any = any->sequence < head->sequence ? any->first : 0;
+  const uint32_t by_own =
+      own->owner == head->owner && own->sequence < head->sequence ? own->last : 0;
+  return by_any > by_own ? by_any : by_own;
+}
+
+static void keep_clue(prof_trace *trace, const prof_i_head *head, uint32_t first, uint32_t last) {
+  trace->clue = trace->clues[head->owner % PROF_I_ERA_CLUES] =
+      (prof_i_era_clue){head->owner, head->sequence, first, last};
+}
+
+/* What a scan adds to beside segments: where any of it has changed, they are not all that it
+   found. */
+typedef struct other_sums {
+  uint64_t bad, claims, mentions, marks, backs, unknown;
+} other_sums;
+
+static other_sums other_sums_of(const prof_trace *trace) {
+  return (other_sums){trace->bad_count,          trace->claim_count,      trace->mention_count,
+                      trace->catalog.mark_count, trace->clock_back_count, trace->has_unknown_sites};
+}
+
+static bool are_same(other_sums a, other_sums b) {
+  return a.bad == b.bad && a.claims == b.claims && a.mentions == b.mentions && a.marks == b.marks &&
+         a.backs == b.backs && a.unknown == b.unknown;
+}
+
+/* May another trace have scanned it, or use what this one finds? A chunk of this process's own
+   capture that nobody writes to, in a capture whose counter never jumped. */
+static bool is_kept(const prof_trace *trace, const prof_i_extent *extent) {
+  return trace->era_count == 1 && extent->head->state == PROF_I_CHUNK_RETIRED &&
+         prof_i_source_is_shared(&trace->source, extent->offset);
+}
+
+static prof_i_scan_key key_of(const prof_trace *trace, const prof_i_extent *extent) {
+  return prof_i_scan_key_of(trace->header.start_ticks, trace->header.start_monotonic_ns,
+                            extent->offset, extent->head);
+}
+
+/* 1: the segments are those that another trace has found; 0: it must be scanned. */
+static int take_kept(prof_trace *trace, const prof_i_extent *extent, const unsigned char *chunk) {
+  prof_i_segment found[PROF_I_SCAN_SEGMENTS];
+  uint32_t count;
+  const prof_i_scan_key key = key_of(trace, extent);
+  if (!prof_i_scan_cache_get(&key, chunk, found, &count)) return 0;
+  for (uint32_t i = 0; i < count; i++)
+    if (found[i].min_end < trace->floor) return 0; /* some of it was cleared since */
+  for (uint32_t i = 0; i < count; i++) {
+    if (!prof_i_make_room((void **)&trace->segments, &trace->segment_room, trace->segment_count,
+                          sizeof *trace->segments))
+      return PROF_E_NO_MEMORY;
+    trace->segments[trace->segment_count++] = found[i];
+    if (found[i].max_end > trace->last) trace->last = found[i].max_end;
+  }
+  return 1;
+}
+
+static void keep_found(const prof_trace *trace, const prof_i_extent *extent,
+                       const unsigned char *chunk, uint32_t first) {
+  const prof_i_scan_key key = key_of(trace, extent);
+  for (uint32_t i = first; i < trace->segment_count; i++)
+    if (trace->segments[i].cleared_count) return;
+  prof_i_scan_cache_put(&key, chunk, trace->segments + first, trace->segment_count - first);
+}
+
+int prof_i_scan_chunk(prof_trace *trace, const prof_i_extent *extent, uint64_t serial) {
+  const prof_i_head *const head = extent->head;
+  add_gone(trace, head);
+  /* Number 0: never taken, given up, or being made anew when this was read. */
+  if (head->state == PROF_I_CHUNK_FREE || prof_i_sequence_number(head->sequence) == 0) return 0;
+  if (head->generation == 0 || head->generation > PROF_I_GENERATION_MASK ||
+      head->cursor < PROF_I_HEAD_BYTES) {
+    trace->bad_count++;
+    return 0;
+  }
+  scan s = {.trace = trace,
+            .sequence = head->sequence,
+            .generation = head->generation,
+            .start_ticks = trace->header.start_ticks};
+  s.latest = INT64_MIN / 2;
+  s.era = s.first_era = first_era(trace, head);
+  const uint32_t first = trace->segment_count, first_claim = trace->claim_count;
+  const unsigned char *const bytes =
+      prof_i_source_chunk(&trace->source, extent->offset); /* its head may be kept elsewhere */
+  const bool may_keep = is_kept(trace, extent);
+  const int taken = may_keep ? take_kept(trace, extent, bytes) : 0;
+  if (taken) return taken == 1 ? 0 : taken;
+  const other_sums before = other_sums_of(trace);
+  const uint64_t *at = (const uint64_t *)(const void *)(bytes + sizeof *head);
+  const uint64_t *end = at + prof_i_extent_claimed(extent) * 2;
+  const bool is_cut = extent->bytes < head->bytes;
+  if (!add_segment(&s, at, NULL, serial)) return PROF_E_NO_MEMORY;
+  while (at < end) {
+    const uint64_t piece_words = 2 * PROF_I_PIECE_SLOTS, grown = (uint64_t)(at - s.segment->words);
+    if (grown >= piece_words) {
+      end_segment(&s, at);
+      if (!add_segment(&s, at, s.segment->owner, s.segment->serial)) return PROF_E_NO_MEMORY;
+    } else if (prof_i_is_plain(at, s.generation)) {
+      at = scan_plain(
+          &s, at, (uint64_t)(end - at) > piece_words - grown ? at + (piece_words - grown) : end);
+      if (!at) return PROF_E_NO_MEMORY;
+    } else if (is_cut && is_cut_through(at, (uint64_t)(end - at) / 2, s.generation)) {
+      end = at; /* the cut itself was counted with the extent */
+    } else {
+      uint64_t slots;
+      const int status = scan_other(&s, at, (uint64_t)(end - at) / 2, &slots);
+      if (status) return status;
+      at += slots * 2;
+    }
+  }
+  if (trace->era_count > 1) keep_clue(trace, head, s.first_era, s.era);
+  if (trace->is_settled)
+    count_unfinished(&s);
+  else if (trace->claim_count > first_claim + s.claims_counted)
+    trace->claim_count = first_claim + s.claims_counted;
+  end_segment(&s, end);
+  if (may_keep && are_same(before, other_sums_of(trace))) keep_found(trace, extent, bytes, first);
+  if (head->state == PROF_I_CHUNK_TAKEN) drop_taken(trace, first);
+  prof_i_source_done_with(&trace->source, bytes, extent->bytes);
+  return 0;
+}
+
+/* ---- slots ---- */
+
+int prof_i_scan_slot(prof_trace *trace, const prof_i_extent *extent) {
+  const prof_i_slot *const slot = (const prof_i_slot *)extent->head;
+  if (extent->bytes < PROF_I_SLOT_BYTES) {
+    trace->bad_count++;
+    return 0;
+  }
+  if (slot->depth > PROF_I_OPEN_COUNT) trace->bad_count++;
+  /* the file was cut off before it */
+  if (slot->serial && !trace->source.is_live && slot->chunk >= trace->source.count)
+    trace->bad_count++;
+  const uint64_t ledger = prof_i_trace_ledger(trace, slot);
+  for (int i = 0; i < PROF_I_LOSS_WORDS; i++) trace->lost[i] += prof_i_slot_lost(slot, ledger, i);
+  if (ledger) trace->deep_parts += prof_i_slot_deep_part(slot, ledger);
+  const uint64_t in_place_ns = prof_i_slot_in_place_ns(slot);
+  const uint64_t own_ns = __atomic_load_n(&slot->own_ns, __ATOMIC_RELAXED);
+  trace->own_ns += own_ns + in_place_ns;
+  trace->in_place_ns += in_place_ns;
+  trace->window_count += __atomic_load_n(&slot->window_count, __ATOMIC_RELAXED);
+  trace->wait_ns += __atomic_load_n(&slot->wait_ns, __ATOMIC_RELAXED);
+  trace->spread_us2 += slot->spread_us2;
+  trace->stray_count += slot->stray_count;
+  add_gone(trace, &slot->head); /* it may stand where a chunk was */
+  if (slot->serial && !add_mention(trace, (prof_i_mention){.serial = slot->serial, .slot = slot}))
+    return PROF_E_NO_MEMORY;
+  const prof_i_extent reserve = {
+      (const prof_i_head *)((const unsigned char *)slot + PROF_I_RESERVE_OFFSET),
+      extent->offset + PROF_I_RESERVE_OFFSET, PROF_I_UNIT_BYTES};
+  if (reserve.head->magic == 0) return 0; /* never used */
+  if (prof_i_head_bytes(reserve.head, reserve.offset) != PROF_I_UNIT_BYTES) {
+    trace->bad_count++;
+    return 0;
+  }
+  return prof_i_scan_chunk(trace, &reserve,
+                           reserve.head->owner ? reserve.head->owner : slot->serial);
+}
+
+/* ---- the ring's bound ---- */
+
+static void recount(prof_trace *trace, prof_i_segment *segment) {
+  prof_i_segment fresh = *segment;
+  fresh.min_end = UINT64_MAX;
+  fresh.max_end = 0;
+  fresh.event_count = fresh.scope_count = fresh.skipped_count = fresh.cleared_count = 0;
+  fresh.is_ordered = true;
+  fresh.has_calls = false;
+  scan s = {.trace = trace,
+            .segment = &fresh,
+            .start_ticks = segment->start_ticks,
+            .stretch = segment->stretch};
+  const uint64_t *at = segment->words;
+  for (uint64_t left = segment->slot_count, slots; left > 0; at += slots * 2, left -= slots) {
+    prof_i_long record;
+    const prof_i_sight sight = prof_i_look(at, left, segment->generation, &slots, &record);
+    if (sight == PROF_I_SIGHT_PLAIN)
+      count_event(&s, prof_i_plain_interval_in(at, s.start_ticks, s.stretch).end, true);
+    if (sight != PROF_I_SIGHT_EVENT) continue;
+    count_long(&s, prof_i_event_interval(at, &record, s.start_ticks, s.stretch).end, record.kind);
+    if (record.kind == PROF_I_KIND_CALL) count_call(&s, at, &record);
+  }
+  fresh.passed_count = fresh.cleared_count - segment->cleared_count;
+  fresh.cleared_count = segment->cleared_count;
+  *segment = fresh;
+}
+
+void prof_i_scan_again(prof_trace *trace) {
+  for (uint32_t i = 0; i < trace->segment_count; i++)
+    if (trace->segments[i].min_end < trace->floor) recount(trace, &trace->segments[i]);
+}

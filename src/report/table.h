@@ -1,0 +1,61 @@
+/* A table of aggregates, which table.c lays out, and the lines below it, by table_below.c. */
+#ifndef PROF_REPORT_TABLE_H
+#define PROF_REPORT_TABLE_H
+
+#include <prof/trace.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "../base/page.h"
+
+enum { PROF_I_TABLE_COLUMNS_MAX = 32 };
+
+typedef struct prof_i_table {
+  const prof_trace *const *traces;
+  size_t trace_count;
+  const prof_rows *rows;
+  uint32_t group, time_unit;
+  bool has_fibers;                         /* one of the traces has */
+  size_t width;                            /* at most so many columns of text; 0: any */
+  size_t widths[PROF_I_TABLE_COLUMNS_MAX]; /* 0: not shown */
+  uint32_t left_out;                       /* columns that had no room, as bits */
+  prof_i_page page;
+} prof_i_table;
+
+/* All its calls took 0 ns, and may be calls of a library's own log, which were not measured
+   (PROF_I_NO_DURATION): those are on fibers. */
+bool prof_i_table_lacks_durations(const prof_i_table *t, const prof_row *row);
+bool prof_i_table_find_fibers(const prof_i_table *t);
+
+/* Any row that is shown has durations, or there is no row. */
+bool prof_i_table_has_durations(const prof_i_table *t);
+
+/* Overlapping calls of a thread may add up to more than the time that passed. Asynchronous calls
+   are not a thread's own time. Neither total is part of the sum that shares refer to. */
+bool prof_i_table_has_total_share(const prof_i_table *t, const prof_row *row);
+
+prof_trace_info prof_i_table_info(const prof_trace *trace);
+
+/* A column, to fit the table. keep: columns with the least number are left out first; 0: none
+   is. */
+typedef struct prof_i_table_column {
+  const char *title;
+  uint32_t group; /* the bits that show it; 0: always. Those of groups are texts */
+  uint32_t keep;
+  size_t width_max;
+} prof_i_table_column;
+
+enum { PROF_I_TABLE_GAP = 2 };
+
+/* Makes the widths fit t->width. sorted: the column that orders the rows, which is not left out. */
+void prof_i_table_fit(prof_i_table *t, const prof_i_table_column *columns, size_t count,
+                      size_t sorted);
+
+/* The line that names the columns that had no room. */
+void prof_i_table_put_left_out(prof_i_table *t, const prof_i_table_column *columns, size_t count);
+
+/* The lines below the rows. Returns PROF_OK or an error. */
+int prof_i_table_put_sums(prof_i_table *t);
+
+#endif

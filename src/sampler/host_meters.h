@@ -1,0 +1,23 @@
+/* The host's own meters, in the shape of a back end's: the processors' energy by RAPL, and the
+   batteries' power. PROF_SYSFS_ROOT stands for the / that /sys is in: for tests; not in a program
+   with more rights than its user. */
+#ifndef PROF_SAMPLER_HOST_METERS_H
+#define PROF_SAMPLER_HOST_METERS_H
+
+#include <prof/backend.h>
+
+/* Before all else, whenever the sampler starts. */
+void prof_i_host_meters_begin(void);
+
+/* As prof_backend.metric and .sample: one thread at a time. */
+int prof_i_host_meters_metric(uint32_t number, prof_backend_metric *out);
+int prof_i_host_meters_sample(const prof_backend_metric *metrics, uint32_t count,
+                              int64_t *values_out, uint64_t *known_out);
+
+typedef struct prof_i_host_about {
+  char why_not[192]; /* there are none; "": there are */
+  char meters[128];  /* their names, with ", " between */
+} prof_i_host_about;
+void prof_i_host_meters_tell(prof_i_host_about *out);
+
+#endif

@@ -1,0 +1,185 @@
+/* Where an exporter's bytes go; see sink.h. */
+#define _GNU_SOURCE
+#include "sink.h"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include <prof/status.h>
+
+#include "../base/log.h"
+#include "../base/text.h"
+#include "gzip.h"
+
+static int prepare(prof_i_sink *sink) {
+  *sink = (prof_i_sink){.status = PROF_OK};
+  sink->target.file.fd = sink->target.folder.fd = -1;
+  const size_t room = PROF_I_SINK_BYTES + PROF_I_SINK_RESERVE_MAX;
+  sink->buffer = malloc(room + PROF_I_SINK_SLACK);
+  if (sink->buffer == NULL)
+    return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a buffer of %zu bytes", room);
+  sink->next = sink->buffer;
+  sink->end = sink->buffer + room;
+  return PROF_OK;
+}
+
+int prof_i_sink_open_file(prof_i_sink *sink, const char *path, bool is_gzip, bool must_be_new) {
+  int status = prepare(sink);
+  if (status == PROF_OK && is_gzip) status = prof_i_gzip_create(PROF_I_GZIP_LEVEL, &sink->gzip);
+  if (status == PROF_OK) status = prof_i_target_open(&sink->target, path, must_be_new);
+  if (status != PROF_OK) prof_i_sink_abandon(sink);
+  return status;
+}
+
+static int write_out(prof_i_sink *sink, const char *bytes, size_t count, bool is_last) {
+  if (sink->gzip != NULL)
+    return prof_i_gzip_write(sink->gzip, &sink->target, bytes, count, is_last);
+  return prof_i_target_write(&sink->target, bytes, count);
+}
+
+int prof_i_sink_open_live_file(prof_i_sink *sink, const char *path) {
+  int status = prepare(sink);
+  if (status == PROF_OK) status = prof_i_target_open_live(&sink->target, path);
+  if (status != PROF_OK) prof_i_sink_abandon(sink);
+  return status;
+}
+
+void prof_i_sink_flush(prof_i_sink *sink) {
+  const size_t used = (size_t)(sink->next - sink->buffer);
+  if (sink->status == PROF_OK && used > 0)
+    sink->status = write_out(sink, sink->buffer, used, false);
+  sink->next = sink->buffer;
+}
+
+/* Nothing is in it yet. */
+void prof_i_sink_keep_private(prof_i_sink *sink) {
+  if (!sink->target.is_straight) (void)fchmod(sink->target.file.fd, 0600);
+}
+
+int prof_i_sink_open_memory(prof_i_sink *sink, size_t limit_bytes) {
+  const int status = prepare(sink);
+  sink->is_memory = true;
+  sink->limit_bytes = limit_bytes;
+  return status;
+}
+
+/* Doubles, so that the text is copied twice at the most; the kernel moves large pieces without
+   copying. */
+static int grow(prof_i_sink *sink, size_t wanted_bytes) {
+  const size_t used = (size_t)(sink->next - sink->buffer);
+  const size_t held = sink->held ? (size_t)(sink->held - sink->buffer) : 0;
+  size_t room = (size_t)(sink->end - sink->buffer);
+  if (sink->is_memory && used + wanted_bytes > sink->limit_bytes)
+    return prof_i_fail(PROF_E_TOO_LARGE,
+                       "the text is larger than %zu bytes; write it to a file instead",
+                       sink->limit_bytes);
+  while (room < used + wanted_bytes) room *= 2;
+  char *const memory = realloc(sink->buffer, room + PROF_I_SINK_SLACK);
+  if (memory == NULL)
+    return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a text of %zu bytes", room);
+  sink->buffer = memory;
+  sink->next = memory + used;
+  sink->end = memory + room;
+  if (sink->held) sink->held = memory + held;
+  return PROF_OK;
+}
+
+/* Bytes at the front of the buffer that are written at once. */
+static size_t block_bytes(const prof_i_sink *sink) {
+  enum { PAGE = 4096 };
+  const size_t used = (size_t)(sink->next - sink->buffer);
+  const size_t held = sink->held ? (size_t)(sink->held - sink->buffer) : SIZE_MAX;
+  if (held < PROF_I_SINK_BYTES) return held / PAGE * PAGE;
+  return used < PROF_I_SINK_BYTES ? used : PROF_I_SINK_BYTES;
+}
+
+/* Writes the buffer's first part, and moves what is behind it to the front. */
+static int write_block(prof_i_sink *sink, size_t wanted_bytes) {
+  const size_t used = (size_t)(sink->next - sink->buffer), block = block_bytes(sink);
+  const size_t room = (size_t)(sink->end - sink->buffer);
+  if (used - block + wanted_bytes > room) return grow(sink, wanted_bytes);
+  const int status = write_out(sink, sink->buffer, block, false);
+  memmove(sink->buffer, sink->buffer + block, used - block);
+  sink->next -= block;
+  if (sink->held) sink->held -= block;
+  return status;
+}
+
+void prof_i_sink_make_room(prof_i_sink *sink, size_t wanted_bytes) {
+  if (sink->status == PROF_OK)
+    sink->status = sink->is_memory ? grow(sink, wanted_bytes) : write_block(sink, wanted_bytes);
+  if (sink->status == PROF_OK) return;
+  sink->next = sink->buffer;
+  sink->held = NULL;
+}
+
+int prof_i_sink_commit(prof_i_sink *sink) {
+  if (sink->status == PROF_OK)
+    sink->status = write_out(sink, sink->buffer, (size_t)(sink->next - sink->buffer), true);
+  int status = sink->status;
+  if (status == PROF_OK) status = prof_i_target_commit(&sink->target);
+  prof_i_sink_abandon(sink);
+  return status;
+}
+
+int prof_i_sink_take(prof_i_sink *sink, char **text_out, size_t *bytes_out) {
+  const int status = sink->status;
+  if (status == PROF_OK) {
+    const size_t bytes = (size_t)(sink->next - sink->buffer);
+    *sink->next = 0; /* there is always slack */
+    char *const fitting = realloc(sink->buffer, bytes + 1);
+    *text_out = fitting != NULL ? fitting : sink->buffer;
+    *bytes_out = bytes;
+    sink->buffer = NULL;
+  }
+  prof_i_sink_abandon(sink);
+  return status;
+}
+
+void prof_i_sink_abandon(prof_i_sink *sink) {
+  prof_i_target_abandon(&sink->target);
+  prof_i_gzip_destroy(sink->gzip);
+  free(sink->buffer);
+  sink->gzip = NULL;
+  sink->buffer = sink->next = sink->end = NULL;
+}
+
+void prof_i_sink_bytes(prof_i_sink *sink, const void *bytes, size_t count) {
+  const char *from = bytes;
+  if (count >= PROF_I_SINK_BYTES && !sink->is_memory && !sink->held) {
+    /* straight from the caller's memory */
+    while (sink->next > sink->buffer) prof_i_sink_make_room(sink, 0);
+    if (sink->status == PROF_OK) sink->status = write_out(sink, from, count, false);
+    return;
+  }
+  while (count > 0) {
+    const size_t part = count < PROF_I_SINK_RESERVE_MAX ? count : PROF_I_SINK_RESERVE_MAX;
+    char *const to = prof_i_sink_reserve(sink, part);
+    memcpy(to, from, part);
+    prof_i_sink_advance(sink, to + part);
+    from += part;
+    count -= part;
+  }
+}
+
+void prof_i_sink_string_part(prof_i_sink *sink, const char *text, size_t bytes) {
+  enum { PART = 4096 };
+  for (size_t at = 0; at < bytes;) {
+    char *const to = prof_i_sink_reserve(sink, PART);
+    prof_i_sink_advance(sink, to + prof_i_escape(to, PART, text, bytes, &at));
+  }
+}
+
+void prof_i_sink_string(prof_i_sink *sink, const char *text, size_t bytes) {
+  prof_i_sink_bytes(sink, "\"", 1);
+  prof_i_sink_string_part(sink, text, bytes);
+  prof_i_sink_bytes(sink, "\"", 1);
+}
+
+void prof_i_sink_u64(prof_i_sink *sink, uint64_t value) {
+  prof_i_sink_advance(sink, prof_i_put_u64(prof_i_sink_reserve(sink, PROF_I_NUMBER_ROOM), value));
+}
+
+void prof_i_sink_i64(prof_i_sink *sink, int64_t value) {
+  prof_i_sink_advance(sink, prof_i_put_i64(prof_i_sink_reserve(sink, PROF_I_NUMBER_ROOM), value));
+}

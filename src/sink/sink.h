@@ -1,0 +1,87 @@
+/* Where an exporter's bytes go: a large buffer in front of a file (plain or as one gzip member) or
+   of growing memory. A writer reserves room, writes there, and advances; the first failure sticks,
+   and what is written after it goes nowhere, so that a format's code need not look at each step but
+   only stop soon. Memory is constant, but for the memory sink, whose bound is given, and for what
+   is held. One thread at a time per sink. */
+#ifndef PROF_SINK_SINK_H
+#define PROF_SINK_SINK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "target.h"
+
+enum {
+  /* of each write but the last: whole pages at whole places, or the kernel takes a fifth longer */
+  PROF_I_SINK_BYTES = 512 << 10,
+  PROF_I_SINK_RESERVE_MAX = 8 << 10, /* room behind it, so that no line need be cut for that */
+  /* writers may touch so much past what they reserved: copies of a fixed size */
+  PROF_I_SINK_SLACK = 64,
+  /* 3 times as fast as zlib's usual 6, for a quarter more bytes: a trace shrinks to 1/7 */
+  PROF_I_GZIP_LEVEL = 1
+};
+
+typedef struct prof_i_gzip prof_i_gzip;
+
+typedef struct prof_i_sink {
+  char *next; /* where the next byte goes */
+  char *end;  /* of what may be reserved; PROF_I_SINK_SLACK bytes before the memory's end */
+  char *buffer;
+  char *held; /* from here on all stays in the buffer (turn.h); NULL: nothing need stay */
+  int status; /* the first failure, whose text is set; PROF_OK until then */
+  bool is_memory;
+  size_t limit_bytes; /* of a memory sink */
+  prof_i_target target;
+  prof_i_gzip *gzip; /* NULL: plain */
+} prof_i_sink;
+
+/* All of these return PROF_OK or a status whose text is set. After a failed open there is nothing
+   to close. */
+int prof_i_sink_open_file(prof_i_sink *sink, const char *path, bool is_gzip, bool must_be_new);
+/* A plain file that has its name at once. Flushed bytes stay, however the process ends. */
+int prof_i_sink_open_live_file(prof_i_sink *sink, const char *path);
+/* Writes all that is in the buffer of a plain file, at once. */
+void prof_i_sink_flush(prof_i_sink *sink);
+/* The file is its user's alone, whatever the umask. Right after the open. */
+void prof_i_sink_keep_private(prof_i_sink *sink);
+int prof_i_sink_open_memory(prof_i_sink *sink, size_t limit_bytes);
+
+/* Closes a file sink. The file takes its name if nothing has failed; else the failure is returned
+   and no file is there. */
+int prof_i_sink_commit(prof_i_sink *sink);
+/* Closes a memory sink and hands its text over, with a NUL behind; on failure there is nothing to
+   free. */
+int prof_i_sink_take(prof_i_sink *sink, char **text_out, size_t *bytes_out);
+/* Closes either; the bytes are forgotten. */
+void prof_i_sink_abandon(prof_i_sink *sink);
+
+/* The slow path of reserve. Even after a failure there is room, for nothing. */
+void prof_i_sink_make_room(prof_i_sink *sink, size_t wanted_bytes);
+
+/* Room for `bytes` bytes, at most PROF_I_SINK_RESERVE_MAX. */
+static inline char *prof_i_sink_reserve(prof_i_sink *sink, size_t bytes) {
+  if (__builtin_expect((size_t)(sink->end - sink->next) < bytes, 0))
+    prof_i_sink_make_room(sink, bytes);
+  return sink->next;
+}
+
+static inline void prof_i_sink_advance(prof_i_sink *sink, const char *end) {
+  sink->next += end - sink->next;
+}
+
+/* Any number of bytes, as they are. */
+void prof_i_sink_bytes(prof_i_sink *sink, const void *bytes, size_t count);
+static inline void prof_i_sink_text(prof_i_sink *sink, const char *text) {
+  prof_i_sink_bytes(sink, text, strlen(text));
+}
+
+/* Pieces of JSON: a string in quotes out of any bytes (text.h), and numbers. */
+void prof_i_sink_string(prof_i_sink *sink, const char *text, size_t bytes);
+/* without the quotes */
+void prof_i_sink_string_part(prof_i_sink *sink, const char *text, size_t bytes);
+void prof_i_sink_u64(prof_i_sink *sink, uint64_t value);
+void prof_i_sink_i64(prof_i_sink *sink, int64_t value);
+
+#endif

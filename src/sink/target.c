@@ -1,0 +1,436 @@
+/* Where an output file lands; see target.h. */
+#define _GNU_SOURCE
+#include "target.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <prof/status.h>
+
+#include "../base/fault.h"
+#include "../base/log.h"
+#include "../base/port.h"
+
+enum { NAME_TRIES = 100, WRITE_OUT_BYTES = 8 << 20 };
+
+/* Fails with "cannot <verb> '<path>': <the errno's text><more>". */
+static int fail(const prof_i_target *target, const char *verb, int error, const char *more) {
+  char room[128];
+  const int status = error == EEXIST ? PROF_E_IO : prof_i_status_of_errno(error);
+  return prof_i_fail(status, "cannot %s '%s': %s%s", verb, target->path,
+                     strerror_r(error, room, sizeof room), more);
+}
+
+static int fail_type(const prof_i_target *target, const char *what) {
+  return prof_i_fail(PROF_E_FILE_TYPE, "cannot write '%s': it is %s", target->path, what);
+}
+
+/* A program that has closed its standard descriptors goes on writing to them: no file of ours
+   stands there. */
+static int go_above_standard(int fd) {
+  if (fd > STDERR_FILENO) return fd;
+  const int above = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  if (above < 0) return fd;
+  close(fd);
+  return above;
+}
+
+/* Takes the descriptor over, also when it fails. */
+static int remember(prof_i_opened *opened, int fd, struct stat *status_out) {
+  if (fstat(fd, status_out) != 0) {
+    const int error = errno;
+    close(fd);
+    return error;
+  }
+  *opened = (prof_i_opened){go_above_standard(fd), status_out->st_dev, status_out->st_ino};
+  return 0;
+}
+
+static bool is_still_ours(const prof_i_opened *opened) {
+  struct stat now;
+  return fstat(opened->fd, &now) == 0 && now.st_dev == opened->device &&
+         now.st_ino == opened->inode;
+}
+
+static void close_opened(prof_i_opened *opened) {
+  if (opened->fd >= 0 && is_still_ours(opened)) close(opened->fd);
+  opened->fd = -1;
+}
+
+/* ---- opening ---- */
+
+/* The program's own standard output, at the place where it stands. */
+static int open_standard_output(prof_i_target *target) {
+  struct stat status;
+  const int fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  if (fd < 0) return fail(target, "open", errno, "");
+  const int error = remember(&target->file, fd, &status);
+  if (error != 0) return fail(target, "open", error, "");
+  target->is_pipe = S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode);
+  target->is_regular = S_ISREG(status.st_mode);
+  if (target->is_regular) {
+    const off_t at = lseek(fd, 0, SEEK_CUR);
+    target->begin_bytes = at > 0 ? (uint64_t)at : 0;
+  }
+  return PROF_OK;
+}
+
+static bool is_null_device(const struct stat *status) {
+  return S_ISCHR(status->st_mode) && status->st_rdev == makedev(1, 3);
+}
+
+/* A FIFO or /dev/null. Without a reader a FIFO is an error: waiting for one would stop the
+   program. */
+static int open_straight(prof_i_target *target) {
+  struct stat status;
+  const int fd =
+      openat(target->folder.fd, target->name, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  if (fd < 0 && errno == ENXIO)
+    return prof_i_fail(PROF_E_IO, "cannot write '%s': nobody reads from it", target->path);
+  if (fd < 0) return fail(target, "open", errno, "");
+  const int error = remember(&target->file, fd, &status);
+  if (error != 0) return fail(target, "open", error, "");
+  target->is_pipe = S_ISFIFO(status.st_mode);
+  if (!target->is_pipe && !is_null_device(&status))
+    return fail_type(target, "no longer what it was");
+  fcntl(target->file.fd, F_SETFL, 0);
+  return PROF_OK;
+}
+
+static void next_temporary_name(prof_i_target *target, unsigned attempt) {
+  snprintf(target->temporary, sizeof target->temporary, ".prof-%x-%lx-%x.tmp", (unsigned)getpid(),
+           (unsigned long)prof_i_port_monotonic_ns() ^ (unsigned long)(uintptr_t)target, attempt);
+}
+
+/* The path under which a file without a name can be linked; needs /proc. */
+static void descriptor_path(const prof_i_target *target, char *to, size_t room) {
+  snprintf(to, room, "/proc/self/fd/%d", target->file.fd);
+}
+
+static bool open_nameless(prof_i_target *target) {
+  struct stat status;
+  char linkable[32];
+  const int fd = openat(target->folder.fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
+  if (fd < 0) return false;
+  if (remember(&target->file, fd, &status) != 0) return false;
+  descriptor_path(target, linkable, sizeof linkable);
+  if (access(linkable, F_OK) == 0) return true;
+  close_opened(&target->file);
+  return false;
+}
+
+/* 0 or an errno. */
+static int create_named(prof_i_target *target) {
+  int error = EEXIST;
+  for (unsigned attempt = 0; attempt < NAME_TRIES; attempt++) {
+    struct stat status;
+    next_temporary_name(target, attempt);
+    const int fd = openat(target->folder.fd, target->temporary,
+                          O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (fd >= 0) return remember(&target->file, fd, &status);
+    if ((error = errno) != EEXIST) break;
+  }
+  target->temporary[0] = 0;
+  return error;
+}
+
+static int open_named(prof_i_target *target) {
+  const int error = create_named(target);
+  return error == 0 ? PROF_OK : fail(target, "create", error, "");
+}
+
+/* What another process may have put there meanwhile, as a link, is not written to. */
+static int open_growing(prof_i_target *target) {
+  struct stat status;
+  target->is_straight = true;
+  const int fd = openat(target->folder.fd, target->name,
+                        O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC, 0666);
+  const int error = fd < 0 ? errno : remember(&target->file, fd, &status);
+  return error == 0 ? PROF_OK : fail(target, "create", error, "");
+}
+
+static int open_folder(prof_i_target *target) {
+  struct stat status;
+  char *const slash = strrchr(target->path, '/');
+  target->name = slash == NULL ? target->path : slash + 1;
+  if (*target->name == 0) return fail_type(target, "a directory");
+  int fd;
+  if (slash == NULL) {
+    fd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+  } else if (slash == target->path) {
+    fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+  } else {
+    *slash = 0;
+    fd = open(target->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    *slash = '/';
+  }
+  const int error = fd < 0 ? errno : remember(&target->folder, fd, &status);
+  return error == 0 ? PROF_OK : fail(target, "create", error, "");
+}
+
+/* Decides by what stands under the final name now. Links are followed to tell, but a link to a file
+   is itself replaced: who may write here must not choose which of our files is overwritten. */
+static int open_in_folder(prof_i_target *target) {
+  struct stat status;
+  if (fstatat(target->folder.fd, target->name, &status, 0) == 0) {
+    if (S_ISDIR(status.st_mode)) return fail_type(target, "a directory");
+    if (S_ISFIFO(status.st_mode) || is_null_device(&status)) {
+      target->is_straight = true;
+      return open_straight(target);
+    }
+    if (!S_ISREG(status.st_mode))
+      return fail_type(target, S_ISSOCK(status.st_mode) ? "a socket" : "a device");
+    if (target->must_be_new) return fail(target, "create", EEXIST, "");
+  } else if (errno != ENOENT) {
+    return fail(target, "create", errno, "");
+  }
+  target->is_regular = true;
+  if (target->is_live) return open_growing(target);
+  return open_nameless(target) ? PROF_OK : open_named(target);
+}
+
+static int open_path(prof_i_target *target, const char *path) {
+  if (*path == 0) return prof_i_fail(PROF_E_INVALID, "the output's path is empty");
+  target->path = strdup(path);
+  if (target->path == NULL)
+    return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a path of %zu bytes", strlen(path));
+  int status;
+  if (strcmp(path, "/dev/stdout") == 0) {
+    target->is_straight = true;
+    status = open_standard_output(target);
+  } else {
+    status = open_folder(target);
+    if (status == PROF_OK) status = open_in_folder(target);
+  }
+  if (status != PROF_OK) prof_i_target_abandon(target);
+  return status;
+}
+
+int prof_i_target_open(prof_i_target *target, const char *path, bool must_be_new) {
+  *target = (prof_i_target){.file.fd = -1, .folder.fd = -1, .must_be_new = must_be_new};
+  return open_path(target, path);
+}
+
+int prof_i_target_open_live(prof_i_target *target, const char *path) {
+  *target = (prof_i_target){.file.fd = -1, .folder.fd = -1, .is_live = true};
+  return open_path(target, path);
+}
+
+/* ---- writing ---- */
+
+/* A pipe whose reader is gone sends SIGPIPE, and there is no flag against it for pipes. So this
+   thread blocks the signal during the one write, takes it if it came, and restores the mask. It
+   also comes with a short write, if the reader goes away in the middle. This is the one place where
+   prof touches a mask; the other choice is that a closed pager ends the program. */
+static ssize_t write_to_pipe(int fd, const void *bytes, size_t count) {
+  sigset_t pipe_signal, old, pending;
+  sigemptyset(&pipe_signal);
+  sigaddset(&pipe_signal, SIGPIPE);
+  sigpending(&pending);
+  pthread_sigmask(SIG_BLOCK, &pipe_signal, &old);
+  const ssize_t written = write(fd, bytes, count);
+  const int error = errno;
+  if (written < (ssize_t)count && sigismember(&pending, SIGPIPE) == 0) {
+    const struct timespec no_time = {0, 0};
+    while (sigtimedwait(&pipe_signal, NULL, &no_time) < 0 && errno == EINTR) continue;
+  }
+  pthread_sigmask(SIG_SETMASK, &old, NULL);
+  errno = error;
+  return written;
+}
+
+static void wait_for_room(int fd) {
+  struct pollfd wanted = {fd, POLLOUT, 0};
+  poll(&wanted, 1, -1);
+}
+
+/* Has the kernel begin to write out what it has taken, every 8 MiB: the disk works while the next
+   piece is made, instead of after the last one, and a large output does not fill the program's
+   machine with memory that waits to be written. Awaits nothing. */
+static void start_write_out(prof_i_target *target) {
+  const uint64_t waiting = target->written_bytes - target->started_bytes;
+  if (!target->is_regular || waiting < WRITE_OUT_BYTES) return;
+  sync_file_range(target->file.fd, (off_t)(target->begin_bytes + target->started_bytes),
+                  (off_t)waiting, SYNC_FILE_RANGE_WRITE);
+  target->started_bytes = target->written_bytes;
+}
+
+static int fail_write(const prof_i_target *target, int error) {
+  char more[48];
+  snprintf(more, sizeof more, " after %llu bytes", (unsigned long long)target->written_bytes);
+  return fail(target, "write", error, more);
+}
+
+int prof_i_target_write(prof_i_target *target, const void *bytes, size_t count) {
+  const char *from = bytes;
+  if (!is_still_ours(&target->file))
+    return prof_i_fail(PROF_E_IO,
+                       "cannot write '%s': the program closed its descriptor, after %llu bytes",
+                       target->path, (unsigned long long)target->written_bytes);
+  if (target->is_regular) {
+    const uint64_t limit = prof_i_port_file_size_limit();
+    if (target->begin_bytes + target->written_bytes + count > limit)
+      return prof_i_fail(PROF_E_NO_SPACE,
+                         "cannot write '%s': past the file size limit of %llu bytes (RLIMIT_FSIZE)",
+                         target->path, (unsigned long long)limit);
+  }
+  while (count > 0) {
+    const ssize_t written = target->is_pipe ? write_to_pipe(target->file.fd, from, count)
+                                            : write(target->file.fd, from, count);
+    if (written > 0) {
+      from += written;
+      count -= (size_t)written;
+      target->written_bytes += (uint64_t)written;
+    } else if (written < 0 && errno == EAGAIN) {
+      wait_for_room(target->file.fd);
+    } else if (PROF_I_FAULT(WRITE_IGNORED)) {
+      return PROF_OK;
+    } else if (written == 0 || errno != EINTR) {
+      return fail_write(target, written == 0 ? EIO : errno);
+    }
+  }
+  start_write_out(target);
+  return PROF_OK;
+}
+
+/* ---- the final name ---- */
+
+static int link_nameless(const prof_i_target *target, const char *name) {
+  char linkable[32];
+  descriptor_path(target, linkable, sizeof linkable);
+  return linkat(AT_FDCWD, linkable, target->folder.fd, name, AT_SYMLINK_FOLLOW) == 0 ? 0 : errno;
+}
+
+/* Something stands under the final name: the file gets a temporary name, to be renamed over it. */
+static int link_temporary(prof_i_target *target) {
+  int error = EEXIST;
+  for (unsigned attempt = 0; error == EEXIST && attempt < NAME_TRIES; attempt++) {
+    next_temporary_name(target, attempt);
+    error = link_nameless(target, target->temporary);
+  }
+  if (error != 0) target->temporary[0] = 0;
+  return error;
+}
+
+static int write_all(int fd, const char *bytes, size_t count) {
+  while (count > 0) {
+    const ssize_t written = write(fd, bytes, count);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return written < 0 ? errno : EIO;
+    bytes += written;
+    count -= (size_t)written;
+  }
+  return 0;
+}
+
+static int copy_bytes(int from, int to, uint64_t count) {
+  enum { PIECE_BYTES = 64 << 10 };
+  char *const piece = malloc(PIECE_BYTES); /* the caller's stack may be small */
+  int error = piece == NULL ? ENOMEM : 0;
+  for (uint64_t done = 0; error == 0 && done < count;) {
+    const ssize_t taken = pread(from, piece, PIECE_BYTES, (off_t)done);
+    if (taken < 0 && errno == EINTR) continue;
+    error = taken > 0 ? write_all(to, piece, (size_t)taken) : taken < 0 ? errno : EIO;
+    if (taken > 0) done += (uint64_t)taken;
+  }
+  free(piece);
+  return error;
+}
+
+/* A sandbox forbids to give a file its name later: the bytes go to one that has a name. */
+static int copy_to_named(prof_i_target *target) {
+  prof_i_opened nameless = target->file;
+  target->file.fd = -1;
+  int error = create_named(target);
+  if (error == 0) error = copy_bytes(nameless.fd, target->file.fd, target->written_bytes);
+  if (error == 0 && close(target->file.fd) != 0 && errno != EINTR) error = errno;
+  if (error == 0) target->file.fd = -1;
+  close_opened(&nameless);
+  return error;
+}
+
+enum { RENAME_OVER = 0, RENAME_NEW = 1 /* RENAME_NOREPLACE */ };
+
+/* Of two calls that do the same one may be forbidden. */
+static int rename_temporary(prof_i_target *target, unsigned how) {
+  const int folder = target->folder.fd;
+  int error = ENOSYS;
+  if (how == RENAME_OVER)
+    error = renameat(folder, target->temporary, folder, target->name) == 0 ? 0 : errno;
+  if (prof_i_port_is_forbidden(error) &&
+      syscall(SYS_renameat2, folder, target->temporary, folder, target->name, how) == 0)
+    error = 0;
+  if (error == 0) target->temporary[0] = 0;
+  return error;
+}
+
+/* Unlike rename, link refuses an existing name; abandoning drops the temporary one. */
+static int link_as_new(prof_i_target *target) {
+  const int folder = target->folder.fd;
+  if (linkat(folder, target->temporary, folder, target->name, 0) == 0) return 0;
+  const int error = errno;
+  return prof_i_port_is_forbidden(error) && rename_temporary(target, RENAME_NEW) == 0 ? 0 : error;
+}
+
+static int name_file(prof_i_target *target) {
+  if (target->temporary[0] == 0) {
+    int error = link_nameless(target, target->name);
+    if (error == 0 || (error == EEXIST && target->must_be_new)) return error;
+    if (error == EEXIST) error = link_temporary(target);
+    if (prof_i_port_is_forbidden(error)) error = copy_to_named(target);
+    if (error != 0) return error;
+  }
+  return target->must_be_new ? link_as_new(target) : rename_temporary(target, RENAME_OVER);
+}
+
+int prof_i_target_commit(prof_i_target *target) {
+  int error = 0;
+  if (!is_still_ours(&target->file) || (!target->is_straight && !is_still_ours(&target->folder))) {
+    error = EBADF;
+  } else if (target->temporary[0] != 0 || target->is_straight) {
+    /* Network file systems report a full disk at the close; a file without a name is never on
+       one. */
+    if (close(target->file.fd) != 0 && errno != EINTR) error = errno;
+    target->file.fd = -1;
+  }
+  if (error == 0 && !target->is_straight) error = name_file(target);
+  const int status = error == 0 ? PROF_OK : fail_write(target, error);
+  prof_i_target_abandon(target);
+  return status;
+}
+
+/* The name is ours alone, so that where the program closed the folder's descriptor it may be found
+   by the path once more. */
+static void remove_temporary(prof_i_target *target) {
+  if (is_still_ours(&target->folder)) {
+    unlinkat(target->folder.fd, target->temporary, 0);
+    return;
+  }
+  const size_t folder_bytes = (size_t)(target->name - target->path),
+               name_bytes = strlen(target->temporary) + 1;
+  char *const path = malloc(folder_bytes + name_bytes);
+  if (path == NULL) return;
+  memcpy(path, target->path, folder_bytes);
+  memcpy(path + folder_bytes, target->temporary, name_bytes);
+  unlink(path);
+  free(path);
+}
+
+void prof_i_target_abandon(prof_i_target *target) {
+  close_opened(&target->file);
+  if (target->temporary[0] != 0) remove_temporary(target);
+  close_opened(&target->folder);
+  free(target->path);
+  *target = (prof_i_target){.file.fd = -1, .folder.fd = -1};
+}

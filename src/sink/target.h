@@ -1,0 +1,54 @@
+/* Where an output file lands. The bytes go to a file without a name (O_TMPFILE), or to a temporary
+   name beside, and take the final name only when all of them are there: no reader ever sees half a
+   file under it, and a failure leaves nothing behind. FIFOs, /dev/null and /dev/stdout are written
+   to straight; a directory or any other device is refused. Kills nobody: RLIMIT_FSIZE is looked at
+   before each write (past it the kernel sends SIGXFSZ), a reader that went away is an error and no
+   SIGPIPE, and a descriptor that the program closed under us is noticed before its next owner's
+   file is written to. */
+#ifndef PROF_SINK_TARGET_H
+#define PROF_SINK_TARGET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* A descriptor and what it was when we opened it. */
+typedef struct prof_i_opened {
+  int fd; /* -1: none */
+  dev_t device;
+  ino_t inode;
+} prof_i_opened;
+
+typedef struct prof_i_target {
+  prof_i_opened file;
+  /* of the final name: a chdir meanwhile changes nothing; none when written straight */
+  prof_i_opened folder;
+  char *path;         /* as the caller gave it, for the error texts; owned */
+  const char *name;   /* its last part, in path */
+  char temporary[48]; /* name in the folder; "" while the file has none */
+  /* where in the file our bytes begin: not 0 only for a regular file as /dev/stdout */
+  uint64_t begin_bytes;
+  uint64_t written_bytes;
+  uint64_t started_bytes; /* of them, on their way to the disk */
+  bool is_straight;
+  bool is_pipe;
+  bool is_regular;
+  bool is_live;
+  bool must_be_new; /* an existing file is left alone: PROF_E_IO */
+} prof_i_target;
+
+/* All of these return 0 or a status whose text has been set (prof_i_fail). One thread at a time per
+   target. */
+int prof_i_target_open(prof_i_target *target, const char *path, bool must_be_new);
+/* Gives the file its name now, and removes what it held. Readers see it grow. A link is refused. */
+int prof_i_target_open_live(prof_i_target *target, const char *path);
+int prof_i_target_write(prof_i_target *target, const void *bytes, size_t count);
+/* Gives the file its final name. The target is closed, also on failure: then nothing is left of
+   it. */
+int prof_i_target_commit(prof_i_target *target);
+
+/* Closes the target without a trace of it, but for what was written straight. */
+void prof_i_target_abandon(prof_i_target *target);
+
+#endif
