@@ -146,8 +146,8 @@ static tensor take(allocator *a, const char *tag, size_t bytes) {
   if (t.data)
     prof_op_workspace_alloc(given); /* while an operator is measured: its workspace */
   else
-    prof_memory_oom(a->device,
-                    bytes); /* outside the lock: it reads the capture, and writes a text */
+    /* outside the lock: it reads the capture, and writes a text */
+    prof_memory_oom(a->device, bytes);
   return t;
 }
 

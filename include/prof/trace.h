@@ -298,9 +298,9 @@ typedef struct prof_trace_thread {
   char name[64];
   /* What recording took it. Its events, and what was lost after all the work, count at the cost of
      a plain scope and what samples in place took beyond it. What was left out at its begin (muted,
-     full, disk) counts at that cost. Chunk changes count as measured, also of a thread that has
-     ended: less than 100 us may be left out if its last chunk was full. Of what still stands in the
-     capture. */
+     full, disk) counts at that cost. Chunk changes count as measured. Those of a thread that has
+     ended are left out if they took less than 100 us; the trace's own_ns has them. Of what still
+     stands in the capture. */
   uint64_t own_ns;
   /* 1: no thread of the process, but a device's stream: its scopes have the device's times */
   uint32_t is_stream;

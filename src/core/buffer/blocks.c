@@ -20,6 +20,7 @@
 
 #include <errno.h>
 #include <prof/profiler.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -34,7 +35,8 @@ enum {
   SHARED_SHARE = 16, /* that part of the cap, at its end, stays in the memfd */
   SHARED_OPEN = 4,   /* blocks that are taken from at once; see put_freed() */
   PRIVATE_OPEN = 16,
-  OPENING_TRIES = 10000 /* short waits for another thread */
+  OPENING_TRIES = 2000, /* short waits for another thread */
+  OPENING_SPINS = 64    /* so many of them without giving up the processor */
 };
 
 /* A head's left_by. A chunk that a thread and readers of its arena may still touch is unmapped by
@@ -286,12 +288,14 @@ static bool claim_any(uint64_t bytes, bool is_large, uint64_t *offset_out) {
   }
 }
 
-/* All blocks may be taken while others have not given their rests yet. */
+/* All blocks may be taken while others have not given their rests yet. Not for ever: the caller may
+   be a handler that interrupted such a thread. */
 static bool claim_or_wait(uint64_t bytes, bool is_large, uint64_t *offset_out) {
   for (int tries = 0; tries < OPENING_TRIES; tries++) {
     const bool may_come = __atomic_load_n(&own.opening, __ATOMIC_SEQ_CST) != 0;
     if (claim_any(bytes, is_large, offset_out)) return true;
     if (!may_come && !__atomic_load_n(&own.opening, __ATOMIC_SEQ_CST)) return false;
+    if (tries >= OPENING_SPINS) sched_yield();
   }
   return false;
 }

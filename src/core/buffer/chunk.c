@@ -44,8 +44,8 @@ enum {
   OWNER_BYTES = (OWNER_WORDS + 1) / 2 * 16,
   EXIT_WORDS = 3 + 3 + PROF_I_LOSS_WORDS + PROF_I_NAME_BYTES / 8 + 1,
   EXIT_BYTES = (EXIT_WORDS + 1) / 2 * 16,
-  /* Of a thread that is gone: it is said where there is room, and in a chunk of the reserve from
-     here on. All threads' sum has it anyway. */
+  /* Of a thread that is gone: to say it takes 256 bytes, and many live for a few scopes only. All
+     threads' sum has it anyway. */
   OWN_NS_WORTH_SAYING = 100000,
   BUCKETS = 256 /* of chunk-change times: four to a doubling */
 };
@@ -758,8 +758,8 @@ void prof_i_chunk_thread_goes(prof_i_thread *thread) {
                                                                                           NULL);
   prof_i_head *const last = chunk != &thread->full ? chunk : parked;
   prof_i_budget_thread_goes(thread, last);
-  const bool is_said = last && write_exit(thread, last);
-  if (!is_said && has_something_to_say(thread)) { /* no room there: the reserve has some */
+  /* no room there: the reserve has some */
+  if (has_something_to_say(thread) && !(last && write_exit(thread, last))) {
     prof_i_head *const reserve = prof_i_chunk_reserve(thread);
     if (reserve) write_exit(thread, reserve);
   }

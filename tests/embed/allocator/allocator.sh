@@ -36,7 +36,7 @@ forgets "allocs" "prof_memory_alloc_for("
 forgets "reserves" "prof_memory_reserve("
 forgets "peak of allocated" "prof_memory_reserve("
 forgets "peak of used" "prof_memory_free("
-sed 's/\.query = query, //' "$main" >forgets.c
+sed 's/\.query = query,//' "$main" >forgets.c
 quietly "$CC" $flags -o forgets forgets.c $libs
 ! ./forgets forgets.prof >said 2>&1 || fail "without the query's baseline the accounts agree"
 grep "^allocator: tensors: used before: prof says 0, the allocator 3001344$" said >/dev/null || fail "without the query it says '$(cat said)'"
