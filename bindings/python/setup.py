@@ -22,7 +22,7 @@ except ImportError:  # before setuptools 70.1
 SONAME = "libprof.so.0"
 # the library's name, its folder in inject, and what CMakeLists.txt has for it
 BESIDE = (
-    ("itt", "itt", ()),
+    ("itt", "annotation", ()),
     ("torch", "torch", ()),
     ("memory", "malloc", ("-fno-builtin", "-Wl,-z,now")),
 )
