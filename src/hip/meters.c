@@ -130,8 +130,7 @@ static void find_place(amd_device *device) {
   const char *const slot = read_text(device->folder, "uevent", text, sizeof text)
                                ? strstr(text, "PCI_SLOT_NAME=")
                                : NULL;
-  if (slot)
-    /* NOLINTNEXTLINE(cert-err34-c): what does not fit stays 0 */
+  if (slot) /* NOLINTNEXTLINE(cert-err34-c): what does not fit stays 0 */
     sscanf(slot, "PCI_SLOT_NAME=%x:%x:%x.%x", &device->domain, &device->bus, &device->device,
            &device->function);
 }
