@@ -1,0 +1,87 @@
+"""The style check finds what it should, and keeps its counts."""
+
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+CHECK = Path(__file__).resolve().parents[2] / "tools" / "style_check.py"
+LONG = " ".join(["a"] * 31) + "."
+
+
+class StyleCheck(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = Path(folder.name)
+        (self.root / "tools" / "style").mkdir(parents=True)
+        shutil.copy(CHECK, self.root / "tools")
+        (self.root / "tools" / "style" / "phrases.txt").write_text(
+            "\\bnobody's\\b\tname the owner\n"
+        )
+        subprocess.check_call(["git", "init", "-q", str(self.root)])
+
+    def check(self, *arguments):
+        subprocess.check_call(["git", "-C", str(self.root), "add", "."])
+        command = [sys.executable, str(self.root / "tools" / "style_check.py"), *arguments]
+        done = subprocess.run(command, cwd=self.root, stdout=subprocess.PIPE, text=True)
+        return done.returncode, done.stdout
+
+    def test_a_clean_tree_passes(self):
+        (self.root / "a.c").write_text("/* Counts records. */\nint a;\n")
+        self.assertEqual(self.check()[0], 0)
+
+    def test_each_rule_finds_its_fault(self):
+        files = {
+            "columns.md": ("x" * 101, "columns"),
+            "text.md": (f"# Head\n\n{LONG}\n", "sentence"),
+            "cell.md": (f"| a | {LONG} |\n", "sentence"),
+            "block.c": (f"/* {LONG} */\n", "sentence"),
+            "lines.c": (
+                "// " + LONG.replace("a a a", "a\n// a a") + "\n",
+                "sentence",
+            ),
+            "phrase.h": ("int a; // It is nobody's.\n", "phrase"),
+            "doc.py": (f'"""{LONG}"""\n', "sentence"),
+            "note.py": ("a = 1  # nobody's\n", "phrase"),
+            "run.sh": ("# It is nobody's.\n", "phrase"),
+        }
+        for name, (text, rule) in files.items():
+            with self.subTest(name):
+                (self.root / name).write_text(text)
+                status, output = self.check(name)
+                self.assertEqual(status, 1)
+                self.assertIn(f": {rule}: ", output)
+
+    def test_code_is_not_prose(self):
+        (self.root / "a.md").write_text(f"```\n{LONG}\nnobody's\n```\n")
+        (self.root / "a.c").write_text('char *a = "/* nobody\'s */";\n')
+        (self.root / "a.py").write_text('a = "nobody\'s"\n')
+        self.assertEqual(self.check(), (0, "style: 0 columns, 0 sentence, 0 phrase left, 0 new\n"))
+
+    def test_known_counts_go_down_only(self):
+        counts = self.root / "tools" / "style" / "unmended.txt"
+        (self.root / "a.md").write_text("x" * 101 + "\n" + "y" * 101 + "\n")
+        self.assertEqual(self.check("--update")[0], 0)
+        self.assertIn("a.md columns 2\n", counts.read_text())
+        self.assertEqual(self.check()[0], 0)
+        (self.root / "a.md").write_text("x" * 101 + "\n")
+        self.check("--update")
+        self.assertIn("a.md columns 1\n", counts.read_text())
+        (self.root / "a.md").write_text("x" * 101 + "\n" + "y" * 101 + "\n")
+        self.assertEqual(self.check("--update")[0], 0)
+        self.assertEqual(self.check()[0], 1)
+
+    def test_an_allowed_line_needs_a_reason(self):
+        (self.root / "a.md").write_text("x" * 101 + "\n")
+        allowed = self.root / "tools" / "style" / "allowed.txt"
+        allowed.write_text("a.md columns xxx\tIt is a name.\n")
+        self.assertEqual(self.check()[0], 0)
+        allowed.write_text("a.md columns xxx\n")
+        self.assertEqual(self.check()[0], 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,256 @@
+#!/usr/bin/env python3
+"""Checks how prof's text is written: docs, comments, docstrings.
+
+usage: tools/style_check.py [--update] [FILE...]
+
+Rules: at most 100 columns; at most 30 words in a sentence; no phrase of tools/style/phrases.txt.
+What is not mended yet stands in tools/style/unmended.txt: a count for each file and rule. A file
+may not have more than its count. --update writes the counts anew, and never a higher one. A line
+that must stay as it is stands in tools/style/allowed.txt, with its reason.
+
+Prints each finding above the count of its file, then one line with the sums. Ends with 1 if there
+is one.
+"""
+
+import argparse
+import io
+import os
+import re
+import subprocess
+import sys
+import tokenize
+from collections import Counter
+from pathlib import Path
+
+COLUMNS = 100
+WORDS = 30
+RULES = ("columns", "sentence", "phrase")
+TEXT_FILES = {".c", ".h", ".cpp", ".hpp", ".py", ".sh", ".bash", ".cmake", ".md", ".txt", ".in"}
+NO_ENDING = {"Makefile", "run", "gpu-check", "CMakeLists.txt"}
+PARTS_OF_DATA = ("tests/data/", "tests/layers/exceptions", "bench/results/", "tools/style/")
+C_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL)
+END_OF_SENTENCE = re.compile(r"(?<=[.!?:])[)\"']?\s+(?=[\"'(`]?[A-Z0-9`\"'(])|\n\s*\n")
+
+
+def files_of_the_tree(root):
+    """Names of the files that git knows and that hold text of ours."""
+    names = subprocess.check_output(["git", "ls-files"], cwd=root, text=True).splitlines()
+    for name in names:
+        path = Path(name)
+        if name.startswith(PARTS_OF_DATA) or (root / name).is_symlink():
+            continue
+        if path.suffix in TEXT_FILES or path.name in NO_ENDING:
+            yield name
+
+
+def comments_of_c(text):
+    """(line, text) of each comment; // lines that follow each other are one."""
+    found = []
+    for match in C_COMMENT.finditer(text):
+        word = match.group(0)
+        if word[0] != "/":
+            continue
+        line = text.count("\n", 0, match.start()) + 1
+        body = re.sub(r"^\s*(//+|/\*+|\*+/?)!?<?", "", word, flags=re.MULTILINE)
+        body = body.removesuffix("*/")
+        if word.startswith("//") and found and found[-1][2] == line - 1:
+            found[-1] = (found[-1][0], found[-1][1] + "\n" + body, line)
+        else:
+            found.append((line, body, line if word.startswith("//") else -1))
+    return [(line, body) for line, body, _ in found]
+
+
+def comments_of_python(text):
+    """(line, text) of each comment and docstring."""
+    found = []
+    before = tokenize.NEWLINE
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type == tokenize.COMMENT:
+                body = token.string.lstrip("#")
+                if found and found[-1][2] == token.start[0] - 1:
+                    found[-1] = (found[-1][0], found[-1][1] + "\n" + body, token.start[0])
+                else:
+                    found.append((token.start[0], body, token.start[0]))
+            elif token.type == tokenize.STRING and before in (tokenize.NEWLINE, tokenize.INDENT):
+                found.append((token.start[0], token.string.strip("rb\"'"), -1))
+            if token.type not in (tokenize.COMMENT, tokenize.NL):
+                before = token.type
+    except (tokenize.TokenError, IndentationError):
+        pass
+    return [(line, body) for line, body, _ in found]
+
+
+def comments_of_shell(text):
+    """(line, text) of each run of lines that begin with #."""
+    found = []
+    for number, line in enumerate(text.splitlines(), 1):
+        match = re.match(r"\s*#+(?!!)(.*)", line)
+        if not match:
+            continue
+        if found and found[-1][2] == number - 1:
+            found[-1] = (found[-1][0], found[-1][1] + "\n" + match.group(1), number)
+        else:
+            found.append((number, match.group(1), number))
+    return [(line, body) for line, body, _ in found]
+
+
+def prose_of_markdown(text):
+    """(line, text) of each paragraph, item and cell; code is left out."""
+    found = []
+    code = False
+    block = []
+
+    def close():
+        if block:
+            found.append((block[0][0], "\n".join(line for _, line in block)))
+            block.clear()
+
+    for number, line in enumerate(text.splitlines(), 1):
+        if re.match(r"\s*(```|~~~)", line):
+            code = not code
+            close()
+        elif code or line.startswith(("    ", "<!--", "#")) and not block:
+            continue
+        elif not line.strip():
+            close()
+        elif line.lstrip().startswith("|"):
+            close()
+            cells = re.split(r"(?<!\\)\|", line.strip().strip("|"))
+            found.extend((number, cell) for cell in cells if re.search(r"[a-z]", cell))
+        else:
+            if re.match(r"\s*([-*+]|\d+[.)])\s", line):
+                close()
+            block.append((number, re.sub(r"^\s*([-*+>]|\d+[.)])\s+", "", line)))
+    close()
+    return found
+
+
+def prose_of(name, text):
+    suffix = Path(name).suffix
+    if suffix == ".md":
+        return prose_of_markdown(text)
+    if suffix in (".c", ".h", ".cpp", ".hpp"):
+        return comments_of_c(text)
+    if suffix == ".py":
+        return comments_of_python(text)
+    return comments_of_shell(text)
+
+
+def plain(text):
+    """The words of a text: code in backticks and targets of links count as one word."""
+    text = re.sub(r"`[^`]*`", "code", text)
+    text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text)
+    return re.sub(r"https?://\S+", "link", text)
+
+
+def words_of(sentence):
+    return re.findall(r"[A-Za-z][\w'’-]*", sentence)
+
+
+def findings(name, text, phrases):
+    """(line, rule, what) of each thing that is not as the rules want it."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if len(line) > COLUMNS and not re.search(r"https?://\S{60,}", line):
+            yield number, "columns", f"{len(line)} columns (at most {COLUMNS})"
+    for start, body in prose_of(name, text):
+        for sentence in END_OF_SENTENCE.split(plain(body)):
+            count = len(words_of(sentence or ""))
+            if count > WORDS:
+                first = " ".join(sentence.split()[:6])
+                yield start, "sentence", f"{count} words (at most {WORDS}): {first} ..."
+        flat = re.sub(r"\s+", " ", plain(body))
+        for phrase, instead in phrases:
+            match = phrase.search(flat)
+            if match:
+                yield start, "phrase", f"'{match.group(0)}': {instead}"
+
+
+def read_phrases(path):
+    """Lines: a regular expression, a tab, what to write instead."""
+    rows = []
+    for line in path.read_text().splitlines():
+        if line.strip() and not line.startswith("#"):
+            pattern, _, instead = line.partition("\t")
+            rows.append((re.compile(pattern, re.IGNORECASE), instead.strip()))
+    return rows
+
+
+def read_counts(path):
+    counts = Counter()
+    if path.is_file():
+        for line in path.read_text().splitlines():
+            if line.strip() and not line.startswith("#"):
+                name, rule, count = line.split()
+                counts[name, rule] = int(count)
+    return counts
+
+
+def read_allowed(path):
+    """Lines: file, rule, the first words of the finding's line, a tab, the reason."""
+    rows = []
+    if path.is_file():
+        for line in path.read_text().splitlines():
+            if line.strip() and not line.startswith("#"):
+                where, _, reason = line.partition("\t")
+                name, rule, start = where.split(" ", 2)
+                if not reason.strip():
+                    sys.exit(f"{path}: a line without a reason: {line}")
+                rows.append((name, rule, start))
+    return rows
+
+
+def main():
+    root = Path(__file__).resolve().parent.parent
+    style = root / "tools" / "style"
+    parser = argparse.ArgumentParser(description="Checks how prof's text is written.")
+    parser.add_argument("--update", action="store_true", help="lower the counts of unmended.txt")
+    parser.add_argument("files", nargs="*", help="the files to look at (default: all)")
+    options = parser.parse_args()
+    phrases = read_phrases(style / "phrases.txt")
+    counts = read_counts(style / "unmended.txt")
+    allowed = read_allowed(style / "allowed.txt")
+    names = [os.path.relpath(Path(f).resolve(), root) for f in options.files]
+    everything = set(files_of_the_tree(root))
+    seen = Counter()
+    new = 0
+    for name in names or sorted(everything):
+        if name not in everything:
+            continue
+        text = (root / name).read_text(encoding="utf-8", errors="replace")
+        lines = text.splitlines()
+        of_file = {rule: [] for rule in RULES}
+        for number, rule, what in findings(name, text, phrases):
+            line = lines[number - 1].strip()
+            if any(a == name and r == rule and line.startswith(s) for a, r, s in allowed):
+                continue
+            of_file[rule].append((number, what))
+        for rule, found in of_file.items():
+            if found:
+                seen[name, rule] = len(found)
+            if len(found) > counts[name, rule]:
+                new += len(found) - counts[name, rule]
+                for number, what in found:
+                    print(f"{name}:{number}: {rule}: {what}")
+                if counts[name, rule]:
+                    print(f"{name}: {len(found)} of rule {rule}, {counts[name, rule]} known")
+    if options.update and not names:
+        first = not counts
+        with open(style / "unmended.txt", "w") as out:
+            out.write(
+                "# What tools/style_check.py finds and is not mended yet: file, rule, count.\n"
+            )
+            out.write("# Counts go down only: tools/style_check.py --update\n\n")
+            for (name, rule), count in sorted(seen.items()):
+                known = count if first else min(count, counts[name, rule])
+                if known:
+                    out.write(f"{name} {rule} {known}\n")
+    left = Counter()
+    for (_, rule), count in seen.items():
+        left[rule] += count
+    print("style: " + ", ".join(f"{left[r]} {r}" for r in RULES) + f" left, {new} new")
+    return 1 if new and not options.update else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
