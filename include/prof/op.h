@@ -285,7 +285,7 @@ typedef struct prof_op_stream {
    before the first run, one behind the last, and the time between them by the device's own clock,
    with what passes from the first event to the first run's begin. A sample's end waits for the
    second one, asleep most of the time. Samples of one run with PROF_OP_COLD are what nvbench calls
-   cold, those of many runs its batch, or hot: docs/devices.md says what is like that and what is
+   cold, those of many runs its batch, or hot: docs/reference/operators.md says what is like that and what is
    not. To make a timer puts an event on the stream, too. Its name has the back end and the device:
    results are kept for these. Opens the back end if nobody has; makes no context. The stream must
    stay until the timer is destroyed. The caller destroys it. PROF_E_INVALID (no stream, or another

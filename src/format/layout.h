@@ -1,4 +1,4 @@
-/* The bytes of a capture: what the recorder writes and every reader checks. docs/format.md tells
+/* The bytes of a capture: what the recorder writes and every reader checks. docs/reference/file-format.md tells
    the same in prose. Little-endian, 8-byte words; nothing here is a pointer. Knows nothing of
    mapping, threads or output.
 

@@ -29,7 +29,9 @@
 #include "fault/support/skip.h"
 
 enum { THREADS = 4, SCOPES_MAX = 3000, STEPS = 1500, SITES = 6, CHILD_STEPS = 60 };
-enum { HEADER_CHANGES = 64 }; /* that the capture's header has places for: docs/format.md */
+enum {
+  HEADER_CHANGES = 64
+}; /* that the capture's header has places for: docs/reference/file-format.md */
 
 /* ---- the model ---- */
 

@@ -1,4 +1,4 @@
-/* A capture out of what is known of a trace: src/format/layout.h has its bytes, docs/format.md its
+/* A capture out of what is known of a trace: src/format/layout.h has its bytes, docs/reference/file-format.md its
    prose. */
 #ifndef PROF_IMPORT_CAPTURE_H
 #define PROF_IMPORT_CAPTURE_H
