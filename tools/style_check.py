@@ -3,7 +3,8 @@
 
 usage: tools/style_check.py [--update] [FILE...]
 
-Rules: at most 100 columns; at most 30 words in a sentence; no phrase of tools/style/phrases.txt.
+Rules: at most 100 columns, except in rows of Markdown tables; at most 30 words in a sentence; no
+phrase of tools/style/phrases.txt.
 What is not mended yet stands in tools/style/unmended.txt: a count for each file and rule. A file
 may not have more than its count. --update writes the counts anew, and never a higher one. A line
 that must stay as it is stands in tools/style/allowed.txt, with its reason.
@@ -29,6 +30,8 @@ TEXT_FILES = {".c", ".h", ".cpp", ".hpp", ".py", ".sh", ".bash", ".cmake", ".md"
 NO_ENDING = {"Makefile", "run", "gpu-check", "CMakeLists.txt"}
 PARTS_OF_DATA = ("tests/data/", "tests/layers/exceptions", "bench/results/", "tools/style/")
 C_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL)
+LONG_ADDRESS = re.compile(r"https?://\S{60,}")
+UNBREAKABLE_OF_MARKDOWN = re.compile(rf"^ *\|.*\| *$|^<!-- snippet: .*-->$|{LONG_ADDRESS.pattern}")
 END_OF_SENTENCE = re.compile(r"(?<=[.!?:])[)\"']?\s+(?=[\"'(`]?[A-Z0-9`\"'(])|\n\s*\n")
 
 
@@ -150,8 +153,9 @@ def words_of(sentence):
 
 def findings(name, text, phrases):
     """(line, rule, what) of each thing that is not as the rules want it."""
+    unbreakable = UNBREAKABLE_OF_MARKDOWN if name.endswith(".md") else LONG_ADDRESS
     for number, line in enumerate(text.splitlines(), 1):
-        if len(line) > COLUMNS and not re.search(r"https?://\S{60,}", line):
+        if len(line) > COLUMNS and not unbreakable.search(line):
             yield number, "columns", f"{len(line)} columns (at most {COLUMNS})"
     for start, body in prose_of(name, text):
         for sentence in END_OF_SENTENCE.split(plain(body)):

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # usage: tools/test-long.sh [ROW...]
-# What takes long: the robustness tests at full length, one row of docs/reliability.md after another, and what make test-ci does a part of.
+# What takes long: each row of docs/explanation/reliability.md at full length, and all of what make test-ci runs a part of.
 # A line a row: what it is, passed or not, and how long it took; every half minute a line says that it goes on. Without rows: all.
 # Logs in build/report/long. Fails when a row did.
 set -uo pipefail

@@ -1,5 +1,5 @@
-/* A small caching allocator that tells prof what it does. docs/memory.md goes through it step by
-   step.
+/* A small caching allocator that tells prof what it does.
+   docs/how-to/instrument-an-allocator.md goes through it step by step.
 
        allocator [trace.prof]        then: prof memory trace.prof
 

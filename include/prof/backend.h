@@ -42,11 +42,12 @@
     "see what the vendor's own tool lists (clinfo -l, nvidia-smi -L, rocminfo); in a container " \
     "the device must be passed in")                                                              \
   X(VERSION, -3, "the library is too old, or unknown",                                           \
-    "install a release that docs/devices.md lists")                                              \
+    "install a release that docs/reference/backends.md lists")                                   \
   X(BUSY, -4, "another tool holds what only one can have",                                       \
     "end the other profiler, or record device scopes alone")                                     \
   X(PERMISSION, -5, "not permitted",                                                             \
-    "the user needs the right to use the device, or to read its library: see docs/devices.md")   \
+    "the user needs the right to use the device, or to read its library: see "                   \
+    "docs/reference/backends.md")                                                                \
   X(UNSUPPORTED, -6, "not supported by this back end", "")                                       \
   X(INVALID, -7, "an argument is none that the vendor knows", "")                                \
   X(NO_MEMORY, -8, "no memory", "")                                                              \

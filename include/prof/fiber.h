@@ -11,7 +11,7 @@
    Between enter and leave, all that this thread records is the fiber's: it is a track of its own,
    as a thread is, with the fiber's name. Enter, while in another fiber, switches. A fiber may be
    entered on one thread and then on another, but is on one at a time. C++20's coroutines have no
-   stack of their own: see docs/macros.md. SPDX-License-Identifier: MIT */
+   stack of their own: see docs/reference/macros.md. SPDX-License-Identifier: MIT */
 #ifndef PROF_FIBER_H
 #define PROF_FIBER_H
 

@@ -17,8 +17,9 @@
    An allocator with a lock of its own makes its calls inside that lock: then prof sees them in the
    order in which the pool changed, and peaks and what is live are exact. Outside of it the sums
    stay right in the end; but a peak may miss what was handed out and not yet told, and what a start
-   finds there (its baseline) may be off by what was under way. docs/memory.md goes through an
-   allocator step by step. SPDX-License-Identifier: MIT */
+   finds there (its baseline) may be off by what was under way.
+   docs/how-to/instrument-an-allocator.md goes through an allocator step by step.
+   SPDX-License-Identifier: MIT */
 #ifndef PROF_MEMORY_H
 #define PROF_MEMORY_H
 

@@ -285,11 +285,11 @@ typedef struct prof_op_stream {
    before the first run, one behind the last, and the time between them by the device's own clock,
    with what passes from the first event to the first run's begin. A sample's end waits for the
    second one, asleep most of the time. Samples of one run with PROF_OP_COLD are what nvbench calls
-   cold, those of many runs its batch, or hot: docs/devices.md says what is like that and what is
-   not. To make a timer puts an event on the stream, too. Its name has the back end and the device:
-   results are kept for these. Opens the back end if nobody has; makes no context. The stream must
-   stay until the timer is destroyed. The caller destroys it. PROF_E_INVALID (no stream, or another
-   device's), PROF_E_UNSUPPORTED (no back end serves the device: why, and what to do),
+   cold, those of many runs its batch, or hot: docs/reference/operators.md compares them. To make a
+   timer puts an event on the stream, too. Its name has the back end and the device: results are
+   kept for these. Opens the back end if nobody has; makes no context. The stream must stay until
+   the timer is destroyed. The caller destroys it. PROF_E_INVALID (no stream, or another device's),
+   PROF_E_UNSUPPORTED (no back end serves the device: why, and what to do),
    PROF_E_OPERATOR (the back end refuses the stream: the vendor's words), PROF_E_BUSY (another
    thread has been opening the back end for two seconds, or the stream is being captured),
    PROF_E_NO_MEMORY. Any thread; one measurement at a time. In a forked child a timer of before ends

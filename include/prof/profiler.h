@@ -49,7 +49,7 @@ typedef enum prof_clock {
   PROF_CLOCK_MONOTONIC = 2
 } prof_clock;
 
-/* What of devices is recorded: docs/devices.md. */
+/* What of devices is recorded: docs/reference/backends.md. */
 typedef enum prof_devices {
   /* the device's side of WITH_GPU_PROFILER()'s scopes, and what else can be had for nothing:
      kernels and copies where OpenCL was told to let prof look */

@@ -1,7 +1,7 @@
 /* Samplers: power, memory used, utilisation and clocks of devices and of the host, read at an
    interval by one thread of prof's own. They stand in the trace as counters, on the one time line,
    while something is recorded; and in a CSV file, if one is named. What can be read:
-   docs/devices.md. SPDX-License-Identifier: MIT */
+   docs/reference/backends.md. SPDX-License-Identifier: MIT */
 #ifndef PROF_SAMPLER_H
 #define PROF_SAMPLER_H
 

@@ -272,9 +272,9 @@ PROF_I_INLINE void prof_i_leave_stream(const uint64_t *start) {
 #define WITH_BASE_PROFILER_LEVEL(level_, dev, name, cat, args, ...) \
   PROF_I_WITH(__COUNTER__, level_, dev, name, cat, 0u, 0, args, __VA_ARGS__)
 /* Work put on a device's stream. The host's side is a scope as any other; where a back end serves
-   the device (docs/devices.md), an event is put on the stream at either end, nothing waits for
-   them, and the device's own times stand in the trace as a scope of the stream. Not in a signal
-   handler. */
+   the device (docs/reference/backends.md), an event is put on the stream at either end, nothing
+   waits for them, and the device's own times stand in the trace as a scope of the stream. Not in a
+   signal handler. */
 #define WITH_GPU_PROFILER(dev, stream, name, cat, args, ...) \
   PROF_I_WITH_STREAM(__COUNTER__, 1, dev, name, cat, stream, args, __VA_ARGS__)
 #define WITH_GPU_PROFILER_LEVEL(level_, dev, stream, name, cat, args, ...) \

@@ -1,6 +1,6 @@
 /* Deliberate faults, one at a time, so that tests/fault/run-faults.sh sees the tests catch them: cc
    -DPROF_FAULT=PROF_I_FAULT_LOST. Without it, and in every build that is used, each
-   PROF_I_FAULT(NAME) is the constant 0. The letters are the rows of docs/reliability.md. */
+   PROF_I_FAULT(NAME) is the constant 0. The letters are rows of docs/explanation/reliability.md. */
 #ifndef PROF_BASE_FAULT_H
 #define PROF_BASE_FAULT_H
 

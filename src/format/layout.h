@@ -1,6 +1,6 @@
-/* The bytes of a capture: what the recorder writes and every reader checks. docs/format.md tells
-   the same in prose. Little-endian, 8-byte words; nothing here is a pointer. Knows nothing of
-   mapping, threads or output.
+/* The bytes of a capture: what the recorder writes and every reader checks.
+   docs/reference/file-format.md describes them. Little-endian, 8-byte words; nothing here is a
+   pointer. Knows nothing of mapping, threads or output.
 
      offset 0        header page (4096 bytes)
      units of 16 KiB from offset 16384 on, each belonging to an extent:

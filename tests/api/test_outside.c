@@ -26,7 +26,7 @@
 #include "hang_guard.h"
 
 enum { OPS = 1000 };
-/* in the header: docs/format.md */
+/* in the header: docs/reference/file-format.md */
 enum { NAMESPACE_OFFSET = 288, HOST_OFFSET = 296, BOOT_OFFSET = 424 };
 
 /* What a child and its parent tell each other. */

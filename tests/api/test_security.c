@@ -1,6 +1,6 @@
-/* What docs/security.md says of the environment, of memory that has no file, of a capture that
-   somebody cuts off, and of what is never recorded. dlopen() and getenv() stand here in front of
-   the C library's, so that what prof asks for is seen. */
+/* What docs/explanation/security.md says of the environment, of memory that has no file, of a
+   capture that somebody cuts off, and of what is never recorded. dlopen() and getenv() stand here
+   in front of the C library's, so that what prof asks for is seen. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The tests are tested: builds the library with one deliberate fault at a time (src/base/fault.h), runs the test that must see it, and wants it to
-# fail; and to pass without the fault. One line each, with the row of docs/reliability.md that the test stands for; the last line counts.
+# fail; and to pass without the fault. One line each, with the row of docs/explanation/reliability.md that the test stands for; the last line counts.
 # run-faults.sh [NAME...]: only these faults. Without names the first of each row; PROF_LONG=1: all.
 # What has no fault is not compiled: the objects of build/dev and build/tsan serve.
 set -uo pipefail

@@ -2,8 +2,8 @@
 """usage: check_texts.py FOLDER PROF
 
 Reads what "text --write FOLDER" wrote, and what the command PROF says of it, back by the rule of
-docs/macros.md, "Names", of which this is the second making: it shares no code with prof. Prints
-what is wrong and exits with 1, or the number of texts compared.
+docs/reference/macros.md, "Names", of which this is the second making: it shares no code with prof.
+Prints what is wrong and exits with 1, or the number of texts compared.
 
   * JSON: strict, one U+FFFD for each maximal ill-formed part; NULs and controls are in it, escaped.
   * Tables: the same, NUL as U+2400, and controls, separators and marks that turn the direction of

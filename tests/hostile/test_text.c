@@ -3,7 +3,7 @@
    categories, keys, values, formatted values, instants, counters, flows, threads, the process,
    tracks, open scopes. Each goes through a capture and its reader, which hands the bytes out as
    they were given, and through every export, which check_texts.py reads back by the rule of
-   docs/macros.md, "Names".
+   docs/reference/macros.md, "Names".
 
    "text --write FOLDER" only records and writes; check_texts.py and tests/viewers read FOLDER. */
 #define _GNU_SOURCE

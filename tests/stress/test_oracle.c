@@ -29,7 +29,8 @@
 #include "fault/support/skip.h"
 
 enum { THREADS = 4, SCOPES_MAX = 3000, STEPS = 1500, SITES = 6, CHILD_STEPS = 60 };
-enum { HEADER_CHANGES = 64 }; /* that the capture's header has places for: docs/format.md */
+/* places of the capture's header: docs/reference/file-format.md */
+enum { HEADER_CHANGES = 64 };
 
 /* ---- the model ---- */
 

@@ -15,7 +15,7 @@ typedef struct import_values {
 } import_values;
 
 /* of what ran on a device the first values are its launch, its times and its kind
-   (docs/format.md) */
+   (docs/reference/file-format.md) */
 enum { IMPORT_HIDDEN_VALUES = 5 };
 
 /* Of the host's. may_be_marked: prof says "asynchronous" and "skipped" of it, as of a scope; else

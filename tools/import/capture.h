@@ -1,5 +1,5 @@
-/* A capture out of what is known of a trace: src/format/layout.h has its bytes, docs/format.md its
-   prose. */
+/* A capture out of what is known of a trace: src/format/layout.h has its bytes,
+   docs/reference/file-format.md describes them. */
 #ifndef PROF_IMPORT_CAPTURE_H
 #define PROF_IMPORT_CAPTURE_H
 

@@ -60,8 +60,8 @@ static inline bool import_record_is_async(const uint64_t *words) {
          (kind && import_record_flags(words) & PROF_I_FLAG_OTHER_THREAD);
 }
 
-/* Of a scope on a stream: its launch, five values as docs/format.md has them. words: from word 1
-   on. */
+/* Of a scope on a stream: its launch, five values as docs/reference/file-format.md has them. words:
+   from word 1 on. */
 static inline uint64_t *import_record_launch(uint64_t *words) {
   const uint32_t flags = words[1] >> 24 & 0xff;
   uint64_t *at = words + 4;

@@ -1,5 +1,5 @@
 """Power, memory used, utilisation and the like of devices and of the host, read at an interval:
-counters of the trace, and a CSV file. What can be read stands in docs/devices.md."""
+counters of the trace, and a CSV file. What can be read stands in docs/reference/backends.md."""
 
 from __future__ import annotations
 

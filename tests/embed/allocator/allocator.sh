@@ -1,5 +1,5 @@
-# The example of docs/memory.md, built as a reader would: its own account is prof's, what it leaves can be read, and an allocator that
-# forgets to tell something is found out.
+# The example of docs/how-to/instrument-an-allocator.md, built as a reader would. Its own account is
+# prof's, its output can be read, and an allocator that omits a call is detected.
 . "$(dirname "$0")/../harness.sh"
 
 unset PROF_MEMORY LD_PRELOAD
@@ -12,9 +12,10 @@ quietly "$CC" $flags -o allocator "$main" $libs
 quietly ./allocator
 [ "$(ls *.prof *.txt | tr '\n' ' ')" = "allocator.oom.txt allocator.prof " ] || fail "it leaves $(ls)"
 # The page shows the text's first lines as they are.
-sed -n '/^out of memory: /,/^```$/p' "$SOURCE/docs/memory.md" | sed '$d' >shown
-[ $(wc -l <shown) -eq 8 ] || fail "docs/memory.md shows no text of an allocation that failed"
-head -n 8 allocator.oom.txt | diff shown - || fail "docs/memory.md shows another text"
+page=docs/how-to/instrument-an-allocator.md
+sed -n '/^out of memory: /,/^```$/p' "$SOURCE/$page" | sed '$d' >shown
+[ $(wc -l <shown) -eq 8 ] || fail "$page shows no text of an allocation that failed"
+head -n 8 allocator.oom.txt | diff shown - || fail "$page shows another text"
 "$PREFIX/bin/prof" memory allocator.prof | tr -s ' ' >report || fail "prof memory: status $?"
 for line in "Pool 1: tensors on cpu:0, exact, piece by piece, session 1" " before the start 2.86 MiB were used and 4.00 MiB allocated" \
   "Pool 3: device tensors on cuda:0, exact, piece by piece, session 1" " fragmentation 17.85% 17.43% 34.34%"; do
