@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Compiles and runs the snippets of README.md and docs/*.md, so that what a reader copies works.
+"""Compiles and runs the snippets of README.md and docs/**/*.md, so what a reader copies works.
 
 A comment line before a fenced block says what to do with it:
 
     <!-- snippet: NAME -->         c, cpp: compiled without warnings and run; a block without main() is the body of one.
                                    sh: run by bash -eu. python: run. What includes CL/cl.h is linked with OpenCL.
     <!-- snippet: NAME FILE -->    also kept as FILE, for the snippets after it; other languages are only kept.
-    <!-- snippet: from FILE -->    an excerpt: its lines stand just so in FILE, which is one of the sources and has a test of its own.
+    <!-- snippet: from FILE -->    an excerpt: FILE, a source with a test of its own, has exactly these lines.
     <!-- snippet: none: REASON --> not run; counted as a skip.
 
 Every c, cpp and c++ block needs such a comment; sh blocks may go without. The snippets of one
@@ -130,19 +130,19 @@ def run_snippet(language, name, file, text, folder, environment):
 
 
 def check_excerpt(text, path):
-    """Is the text in the file, whole lines, as they stand?"""
+    """Fails unless the file has the text, as whole lines."""
     if not path.is_file():
         raise Failure(f"an excerpt of {path}, which is missing")
     if not text.strip() or f"\n{text}" not in "\n" + path.read_text(encoding="utf-8"):
-        raise Failure(f"it does not stand so in {path}")
+        raise Failure(f"{path} has no such lines")
 
 
-def run_document(document, folder, environment, source):
-    """Returns (passed, failed, skipped) of one document."""
+def run_document(document, name, folder, environment, source):
+    """Returns (passed, failed, skipped) of one document; its messages call it by `name`."""
     passed = failed = skipped = 0
     folder.mkdir(parents=True)
     for number, language, comment, text in blocks(document):
-        where = f"{document.name}:{number}"
+        where = f"{name}:{number}"
         try:
             if comment is None:
                 if language in COMPILERS:
@@ -154,7 +154,7 @@ def run_document(document, folder, environment, source):
                 continue
             if comment["name"] == "from" and comment["file"]:
                 check_excerpt(text, source / comment["file"])
-                print(f"ok: {where} stands in {comment['file']}")
+                print(f"ok: {where} is in {comment['file']}")
                 passed += 1
                 continue
             run_snippet(language, comment["name"], comment["file"], text, folder, environment)
@@ -211,10 +211,11 @@ def main():
         options.prefix, options.prefix / options.libdir, options.source
     )
     totals = [0, 0, 0]
-    for document in [readme, *sorted((options.source / "docs").glob("*.md"))]:
+    for document in [readme, *sorted((options.source / "docs").rglob("*.md"))]:
+        name = document.relative_to(options.source)
         try:
             counts = run_document(
-                document, options.work / document.stem, environment, options.source
+                document, name, options.work / name.with_suffix(""), environment, options.source
             )
         except Failure as failure:
             print(f"failed: {failure}")
