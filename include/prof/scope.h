@@ -49,7 +49,7 @@ PROF_I_EXTERN_C_BEGIN
 extern PROF_API const uint32_t *prof_i_level_1;
 
 /* The library's own: which of several copies of prof in one process has the call sites
-   (docs/embedding.md). */
+   (docs/how-to/link-prof.md). */
 extern PROF_API const char prof_i_copy_1;
 
 /* Opens a scope; returns its start, or 0 when it is not recorded. Any thread. Signal-safe, also as

@@ -1,4 +1,5 @@
-# The library's sources beside the program's in one compiler call, as README has it; strict C11, one include folder.
+# One compiler call over the sources of the library and the program, as docs/how-to/link-prof.md
+# shows it. Strict C11, one include folder.
 . "$(dirname "$0")/../harness.sh"
 
 cd "$SOURCE"

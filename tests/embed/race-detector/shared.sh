@@ -1,4 +1,5 @@
-# A program under ThreadSanitizer that loads libprof.so as it is installed: with the one line that docs/embedding.md gives nothing is reported.
+# A program under ThreadSanitizer that loads an installed libprof.so. With the one line that
+# docs/how-to/link-prof.md gives, nothing is reported.
 . "$(dirname "$0")/../harness.sh"
 
 export PKG_CONFIG_PATH=$LIBDIR/pkgconfig
