@@ -104,11 +104,11 @@ class Heads(unittest.TestCase):
         """Guide by guide, in the order of the sections."""
         text = Path(SOURCE, "docs", "reference", "guides.md").read_text("utf-8")
         listed, guide = [], ""
-        for line in text.splitlines():
+        for line in re.sub(r"\n  (?=\S)", " ", text).splitlines():  # one line an item
             if line.startswith("## "):
                 guide = line[3:]
             link = r"\[(.+?)\]\(\.\./\.\./examples/python/guides/(.+?)\)"
-            row = re.match(rf"\| (.+?) \| {link} \|", line)
+            row = re.match(rf"- \*\*(.+?)\*\*: {link}\. ", line)
             if row:
                 self.assertEqual(row.group(2), Path(row.group(3)).name)
                 listed.append((guide, row.group(1), row.group(3)))
