@@ -1,8 +1,8 @@
 /* Chrome JSON as torch.profiler writes it: what chrome.c (the events), chrome_counter.c,
    chrome_memory.c, chrome_args.c (arguments), chrome_place.c (where functions are) and
    chrome_meta.c (what stands around them) share. Strict JSON, one event a line, metadata first,
-   times in us with three decimals from a base that all ranks share. docs/viewers.md says what the
-   file holds and which reader needs what. */
+   times in us with three decimals from a base that all ranks share.
+   docs/reference/export-formats.md says what the file holds, and what each reader needs. */
 #ifndef PROF_EXPORT_CHROME_H
 #define PROF_EXPORT_CHROME_H
 

@@ -15,7 +15,8 @@ import sys
 
 PRINTABLE = re.compile(r"[ -~]+")
 NAME_COLUMNS = 55  # a wider name is cut in a table
-LANE_STEP = 10_000_000  # between the rows of one thread in Chrome JSON (docs/viewers.md)
+# between the rows of one thread in Chrome JSON: docs/reference/export-formats.md
+LANE_STEP = 10_000_000
 
 compared = collections.Counter()
 differences = []

@@ -3,7 +3,7 @@ times, self times, device times by launch, memory, counters, instants and arrows
 
 It shares nothing with prof: not a line of its import. The rules are those of the format ("Trace
 Event Format", Google) and of what Kineto writes into it. Where both leave a choice, the rule is
-prof's documented one (docs/viewers.md, "The way back"), and the place that has it says so.
+prof's documented one (docs/reference/import-formats.md), and the place that has it says so.
 Times are whole ns; a fraction of one is rounded to the nearest, halves up. public_traces.py
 compares the result with what prof says of the same file.
 """

@@ -91,8 +91,8 @@ def _read(path):
 
 
 def _listed(page):
-    """The tests that the page's table names. A name that ends in * stands for all that begin so."""
-    rows = re.findall(r"^\| `(Test\w+\.\w+\*?)` \|", Path(page).read_text("utf-8"), re.MULTILINE)
+    """The tests in the page's list. A name that ends in * means all that begin so."""
+    rows = re.findall(r"^- `(Test\w+\.\w+\*?)`:", Path(page).read_text("utf-8"), re.MULTILINE)
     return [re.compile(re.escape(row).replace(r"\*", r"\w*") + r"\Z") for row in rows]
 
 

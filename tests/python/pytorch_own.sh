@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
 # pytorch_own.sh [CHECKOUT [PYTHON]]: the tests that PyTorch has of its own profiler, on torch and
-# with prof in its place, on a CPU. CHECKOUT is one of github.com/pytorch/pytorch, of the release that
-# PYTHON has, or of github.com/intel/torch-xpu-ops, which has them adapted; PROF_PYTORCH_CHECKOUT by
-# default. PYTHON: .venv-torch's by default, which beside-torch.sh makes. Fails where a test that
-# torch passes does not pass on prof and docs/torch-tests.md does not list it, or does, and it is
-# listed.
+# with prof in its place, on a CPU. CHECKOUT is a clone of github.com/pytorch/pytorch, of PYTHON's
+# release, or of github.com/intel/torch-xpu-ops, which has adapted copies. PROF_PYTORCH_CHECKOUT is
+# the default. PYTHON is by default that of .venv-torch, which beside-torch.sh makes.
+# docs/reference/torch-tests.md lists the tests that pass on torch alone. Fails if that page is wrong.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 checkout=${1:-${PROF_PYTORCH_CHECKOUT:-}} python=${2:-$PWD/.venv-torch/bin/python}
@@ -40,4 +39,4 @@ for way in torch prof; do
     >"$report/$way.log" 2>&1 </dev/null
   [ -f "$report/$way.tsv" ] || { tail -n 5 "$report/$way.log"; exit 1; }
 done
-"$python" "$runner" compare docs/torch-tests.md "$report/torch.tsv" "$report/prof.tsv"
+"$python" "$runner" compare docs/reference/torch-tests.md "$report/torch.tsv" "$report/prof.tsv"

@@ -1,6 +1,6 @@
 """prof beside torch.profiler, where torch is installed: the same tables from the same numbers, the
 same attributes, the same behaviour of schedules. What differs on purpose is listed in
-docs/python.md."""
+docs/reference/torch-differences.md."""
 
 import collections
 import gzip

@@ -1,6 +1,6 @@
-"""The snippets of examples/python/guides without torch: each section of the guides that has code
-has a file, docs/guides.md lists them all, and RAF's do what its guide says. test_torch_guides.py
-has those of torch.profiler's guides, test_tutorials.py the two tutorials."""
+"""The snippets of examples/python/guides without torch. Each section of the guides with code has a
+file. docs/reference/guides.md lists all files. RAF's snippets do what its guide says.
+test_torch_guides.py has those of torch.profiler's guides, test_tutorials.py the two tutorials."""
 
 import ast
 import json
@@ -102,12 +102,13 @@ class Heads(unittest.TestCase):
 
     def test_the_page_lists_each_file(self):
         """Guide by guide, in the order of the sections."""
-        text = Path(SOURCE, "docs", "guides.md").read_text("utf-8")
+        text = Path(SOURCE, "docs", "reference", "guides.md").read_text("utf-8")
         listed, guide = [], ""
-        for line in text.splitlines():
+        for line in re.sub(r"\n  (?=\S)", " ", text).splitlines():  # one line an item
             if line.startswith("## "):
                 guide = line[3:]
-            row = re.match(r"\| (.+?) \| \[(.+?)\]\(\.\./examples/python/guides/(.+?)\) \|", line)
+            link = r"\[(.+?)\]\(\.\./\.\./examples/python/guides/(.+?)\)"
+            row = re.match(rf"- \*\*(.+?)\*\*: {link}\. ", line)
             if row:
                 self.assertEqual(row.group(2), Path(row.group(3)).name)
                 listed.append((guide, row.group(1), row.group(3)))

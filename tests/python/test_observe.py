@@ -803,10 +803,9 @@ class Life(unittest.TestCase):
 
 class Document(unittest.TestCase):
     def test_the_example_of_the_document(self):
-        with open(
-            os.path.join(os.environ.get("PROF_TEST_SOURCE_DIR", "."), "docs", "python.md"),
-            encoding="utf-8",
-        ) as f:
+        source = os.environ.get("PROF_TEST_SOURCE_DIR", ".")
+        page = os.path.join(source, "docs", "how-to", "profile-pytorch.md")
+        with open(page, encoding="utf-8") as f:
             code = re.search(
                 r"<!-- snippet: none: torch.*?-->\n```python\n(.*?)```", f.read(), re.DOTALL
             ).group(1)

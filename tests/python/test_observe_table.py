@@ -1,5 +1,5 @@
 """resnet18's table by prof.torch.observe() beside torch.profiler's, in one process, row for row:
-what bench/python/torch_table.py measures, and docs/python.md shows. make test-torch."""
+what bench/python/torch_table.py measures, and docs/reference/pytorch.md shows. make test-torch."""
 
 import importlib.util
 import json

@@ -297,7 +297,7 @@ dist.destroy_process_group()
         with observe:
             pass
         if getattr(observe, "way", "ITT") != "callbacks":
-            self.skipTest("ITT tells that a range has ended, and not which: docs/python.md")
+            self.skipTest("ITT does not tell which range has ended: docs/reference/pytorch.md")
 
         def work():
             with torch.profiler.record_function("around"):

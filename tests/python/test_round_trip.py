@@ -1,5 +1,5 @@
 """A trace that prof wrote and takes back: tables, events and the JSON itself are the same again.
-What cannot be is listed here, as in docs/python.md. With the real torch:
+What cannot be is listed here, as in docs/reference/import-formats.md. With the real torch:
 test_observe_round_trip.py."""
 
 import collections

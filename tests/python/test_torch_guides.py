@@ -1,6 +1,6 @@
 """The snippets of examples/python/guides beside torch.profiler: each runs in this process on prof,
 and again with torch.profiler's names in its import. Their tables, rows, calls, memory, FLOPs,
-stacks and traces are compared. docs/guides.md lists what differs. make test-torch."""
+stacks and traces are compared. docs/reference/guides.md lists what differs. make test-torch."""
 
 import collections
 import functools

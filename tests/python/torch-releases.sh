@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # torch-releases.sh TORCH/TORCHVISION[/PYTHON]...: the tests of prof.torch.observe() under other releases of torch, or under another Python, than make test-torch has, one after the other; each is brought from PyPI into a folder that goes again (5 to 7 GB, a minute or two).
 #   tests/python/torch-releases.sh 2.5.1/0.20.1 2.15.0/0.29.2/python3.13
-# docs/python.md says of which it was run.
+# docs/reference/pytorch.md says of which it was run.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 [ $# -gt 0 ] || { sed -n '2,3s/^# //p' "$0" >&2; exit 2; }

@@ -1,5 +1,5 @@
 /* The tools that `prof run` knows by name. If madengine has the tool, names, variables
-   and order are madengine's. docs/run.md lists the differences. */
+   and order are madengine's. docs/reference/madengine.md lists the differences. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>

@@ -71,7 +71,7 @@ class Experimental:
             return ""
         return (
             f"experimental_config: {', '.join(self.ignored)} change nothing in prof. "
-            f"docs/python.md says what prof has instead"
+            f"docs/reference/torch-differences.md says what prof has instead"
         )
 
 

@@ -13,9 +13,9 @@ from ._library import encoded
 
 def write_whole(path: Union[str, "os.PathLike[str]"], text: str) -> None:
     """Under another name first: the final one never holds half a file. As C's dumps
-    (docs/viewers.md): a symbolic link to a file is replaced, not followed; /dev/null, /dev/stdout
-    and FIFOs are written to straight, other devices and folders are refused, so that none becomes a
-    plain file. OSError and its kin."""
+    (docs/reference/export-formats.md), a symbolic link to a file is replaced, not followed.
+    /dev/null, /dev/stdout and FIFOs are written to directly. Other devices and folders are refused,
+    so that none becomes a plain file. OSError and its kin."""
     encoded(path, "path")  # refuses anything but a path, with its value
     final, raw = os.fsdecode(path), text.encode("utf-8", "replace")
     straight = _open_straight(final)

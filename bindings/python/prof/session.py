@@ -299,7 +299,7 @@ class profile(Owner):  # noqa: N801 (torch's name)
     records PyTorch's operators on the thread that calls start() and step(). It uses
     prof.torch.observe() with the profile's record_shapes, profile_memory, with_stack and
     with_modules, and start() raises what observe() raises. with_modules has no effect without
-    torch. docs/python.md lists what differs from torch.profiler.
+    torch. docs/reference/torch-differences.md lists what differs.
 
     Any thread may call it. A handler is called when the state has changed, without the lock: it may
     call start(), step() and stop(), and what it raises leaves the profile as it should be. In a

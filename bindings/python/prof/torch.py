@@ -230,8 +230,8 @@ class observe:  # noqa: N801 (as profile)
     the program traces functions itself, stacks are of those. profile_memory: torch's allocators
     report to prof, on this thread and autograd's that work for it; where libprof_memory.so records
     malloc() already, that is the memory. with_modules: each call of an nn.Module on this thread is
-    a scope around its operators, and a frame of their stacks. docs/python.md says what each column
-    costs, and what is done where the dispatcher's callbacks are not to be had: `way` says which was
+    a scope around its operators, and a frame of their stacks. docs/reference/pytorch.md says what
+    each column costs, and what is done without the dispatcher's callbacks. `way` says which way was
     taken.
 
     ImportError without torch; RuntimeError where torch's operators cannot be seen, with the reason,
