@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/call.h"
 #include "../base/fault.h"
 #include "../base/log.h"
 #include "../base/port.h"
-#include "../core/buffer/call.h"
-#include "../core/buffer/thread.h"
+#include "../base/this_thread.h"
 #include "../format/observed.h"
 #include "../format/parse.h"
 #include "../reader/capture.h"
@@ -821,7 +821,7 @@ static int add_thread(aggregation *a) {
   a->has_callers = prof_i_callers_any(&a->callers);
   if (a->callers.backward) a->callers.backward->thread = a->thread;
   a->caller = 0;
-  prof_i_walker_look_around(walker, a->has_callers ? &a->callers : NULL);
+  prof_i_walker_look_around(walker, a->has_callers ? &a->callers : NULL, prof_i_callers_holding);
   walker->on_wait = on_wait;
   prof_i_walker_skip_before(walker, a->options.from_ns);
   a->waiting_count = 0;

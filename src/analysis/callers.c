@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/call.h"
 #include "../base/log.h"
 #include "../base/port.h"
-#include "../core/buffer/call.h"
-#include "../core/buffer/thread.h"
+#include "../base/this_thread.h"
 #include "../format/parse.h"
 #include "../reader/capture.h"
 

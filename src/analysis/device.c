@@ -5,13 +5,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../base/call.h"
 #include "../base/log.h"
 #include "../base/options.h"
 #include "../base/port.h"
 #include "../base/show.h"
+#include "../base/this_thread.h"
 #include "../base/units.h"
-#include "../core/buffer/call.h"
-#include "../core/buffer/thread.h"
 #include "../reader/capture.h"
 #include "../reader/inside.h"
 

@@ -87,7 +87,7 @@ static bool look_at_thread(looking *l) {
   prof_i_walker *const walker = l->walker =
       prof_i_walker_create(l->callers->trace, l->thread, visit, l);
   if (!walker) return false;
-  prof_i_walker_look_around(walker, l->callers);
+  prof_i_walker_look_around(walker, l->callers, prof_i_callers_holding);
   prof_i_walker_skip_before(walker, l->from_ns);
   l->callers->backward->thread = l->thread;
   l->torch_thread = 0;

@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/call.h"
 #include "../base/log.h"
 #include "../base/options.h"
 #include "../base/port.h"
 #include "../base/show.h"
-#include "../core/buffer/call.h"
-#include "../core/buffer/thread.h"
+#include "../base/this_thread.h"
 #include "../reader/inside.h"
 #include "memory.h"
 

@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/this_thread.h"
 #include "../core/buffer/arena.h"
 #include "../core/buffer/clock.h"
 #include "../core/buffer/gate.h"
 #include "../core/buffer/meta.h"
-#include "../core/buffer/thread.h"
 #include "../core/session/control.h"
 
 #define HASH_NONFATAL_OOM 1

@@ -12,9 +12,11 @@
 
 #include "../base/fault.h"
 #include "../base/port.h"
+#include "../base/this_thread.h"
 #include "../core/buffer/arena.h"
 #include "../core/buffer/clock.h"
 #include "../core/buffer/gate.h"
+#include "../core/buffer/session.h"
 #include "../core/buffer/thread.h"
 #include "../core/session/control.h"
 #include "account.h"
@@ -180,7 +182,7 @@ static void end_all(void) {
    scope comes. */
 static void make_another(void) {
   if (__atomic_load_n(&own.is_over, __ATOMIC_RELAXED) || prof_i_arena_level() == 0 ||
-      !prof_i_control_is_recording())
+      !prof_i_session_is_recording())
     return;
   if (prof_i_activity_is_wanted()) prof_i_collector_is_wanted();
 }
@@ -314,7 +316,7 @@ static void make_thread(void) {
 
 bool prof_i_collector_is_wanted(void) {
   if (PROF_I_LIKELY(is_on())) return true;
-  if (!prof_i_control_is_recording() || !prof_i_thread_try_lock(&own.lock)) return false;
+  if (!prof_i_session_is_recording() || !prof_i_thread_try_lock(&own.lock)) return false;
   if (__atomic_load_n(&own.state, __ATOMIC_ACQUIRE) == OFF) make_thread();
   prof_i_thread_unlock(&own.lock);
   return is_on();

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "../base/call.h"
 #include "../base/log.h"
 #include "../base/options.h"
-#include "../core/buffer/call.h"
 #include "activity.h"
 #include "collector.h"
 #include "plugin.h"

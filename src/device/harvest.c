@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "../core/buffer/arena.h"
-#include "../core/session/control.h"
+#include "../core/buffer/session.h"
 #include "account.h"
 #include "moment.h"
 #include "stream_scope.h"
@@ -58,7 +58,7 @@ bool prof_i_harvest_begin(prof_i_stream *stream) {
 
 /* A scope that was open when its recording ended comes when another one is under way, or none. */
 static bool is_of_now(const prof_i_pair *pair) {
-  return prof_i_control_is_recording() && prof_i_the_arena.base &&
+  return prof_i_session_is_recording() && prof_i_the_arena.base &&
          pair->arena == prof_i_the_arena.number &&
          pair->session == __atomic_load_n(&prof_i_arena_header()->session, __ATOMIC_ACQUIRE);
 }

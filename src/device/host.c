@@ -9,7 +9,6 @@
 #include "../base/port.h"
 #include "../core/buffer/clock.h"
 #include "../core/buffer/thread.h"
-#include "../op/op_memory.h"
 #include "activity.h"
 #include "collector.h"
 #include "names.h"
@@ -40,9 +39,15 @@ static uint64_t thread_of(uint64_t kernels_number) {
   return serial || kernels_number == 0 ? serial : PROF_I_SERIAL_OF_KERNELS | kernels_number;
 }
 
-/* What an operator's measurement drains is its own. */
+static prof_i_host_sink *diverted; /* atomic */
+
+void prof_i_host_divert(prof_i_host_sink *sink) {
+  __atomic_store_n(&diverted, sink, __ATOMIC_RELEASE);
+}
+
 static void emit(const void *records, size_t bytes) {
-  if (!prof_i_op_memory_take(records, bytes)) prof_i_records_emit(records, bytes);
+  prof_i_host_sink *const sink = __atomic_load_n(&diverted, __ATOMIC_ACQUIRE);
+  if (!sink || !sink(records, bytes)) prof_i_records_emit(records, bytes);
 }
 
 const prof_backend_host prof_i_device_host = {.size = sizeof(prof_backend_host),

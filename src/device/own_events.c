@@ -9,14 +9,15 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "../base/call.h"
 #include "../base/log.h"
 #include "../base/port.h"
+#include "../base/this_thread.h"
 #include "../core/buffer/arena.h"
-#include "../core/buffer/call.h"
 #include "../core/buffer/clock.h"
 #include "../core/buffer/gate.h"
+#include "../core/buffer/session.h"
 #include "../core/buffer/thread.h"
-#include "../core/session/control.h"
 #include "collector.h"
 #include "host.h"
 #include "names.h"
@@ -44,7 +45,7 @@ static struct {
 /* Which recording it belongs to. False: none is under way. */
 static bool recording_now(uint64_t *arena_out, uint64_t *session_out) {
   if (!prof_i_gate_enter()) return false;
-  const bool is_there = prof_i_control_is_recording() && prof_i_the_arena.base;
+  const bool is_there = prof_i_session_is_recording() && prof_i_the_arena.base;
   *arena_out = prof_i_the_arena.number;
   *session_out = is_there ? __atomic_load_n(&prof_i_arena_header()->session, __ATOMIC_ACQUIRE) : 0;
   prof_i_gate_leave();
@@ -98,7 +99,7 @@ static bool take_one_fresh(waiting *out) {
    the next one. */
 static void drop_late(void) {
   waiting w;
-  while (!prof_i_control_is_recording() && take_one_fresh(&w)) {
+  while (!prof_i_session_is_recording() && take_one_fresh(&w)) {
     lose(PROF_LOSS_DEVICE_LATE);
     let_go(&w);
   }
@@ -155,7 +156,7 @@ static int hand_over(prof_device device, uint64_t stream, void *event, uint32_t 
   const bool is_now = recording_now(&w.arena, &w.session);
   const int status = is_now ? keep(&w, event) : PROF_OK;
   /* just then */
-  if (!is_now && prof_i_control_is_recording()) prof_i_collector_lose(PROF_LOSS_CLEARED);
+  if (!is_now && prof_i_session_is_recording()) prof_i_collector_lose(PROF_LOSS_CLEARED);
   if (w.kept)
     push(&w);
   else
@@ -172,7 +173,7 @@ int prof_device_event(prof_device device, uint64_t stream, void *event, uint32_t
         PROF_E_INVALID,
         "prof_device_event: kind is %u; kernels, copies, fills, waits and others are possible",
         kind);
-  if (prof_level() == 0 || !prof_i_control_is_recording()) return PROF_OK;
+  if (prof_level() == 0 || !prof_i_session_is_recording()) return PROF_OK;
   PROF_I_HOLD_CANCEL;
   const int saved = errno;
   const int status = hand_over(device, stream, event, kind, name);

@@ -15,10 +15,10 @@
 #include <sys/auxv.h>
 #include <sys/stat.h>
 
+#include "../base/call.h"
 #include "../base/library.h"
 #include "../base/log.h"
-#include "../core/buffer/call.h"
-#include "../core/buffer/thread.h"
+#include "../base/this_thread.h"
 #include "registry.h"
 #include "table.h"
 

@@ -12,9 +12,8 @@
 #include "../base/log.h"
 #include "../base/options.h"
 #include "../base/port.h"
-#include "../core/buffer/thread.h"
+#include "../base/this_thread.h"
 #include "../format/layout.h"
-#include "../lib/built_in.h"
 #include "host.h"
 #include "plugin.h"
 #include "table.h"
@@ -138,8 +137,8 @@ static const char *list_built_in(void) {
                                    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
     return NULL;
   pthread_atfork(NULL, NULL, prof_i_registry_forget);
-  for (int i = 0; prof_i_built_in_ends[i]; i++)
-    prof_i_registry_take(prof_i_built_in_ends[i], "a back end that comes with prof");
+  for (int i = 0; prof_i_built_in_backends[i]; i++)
+    prof_i_registry_take(prof_i_built_in_backends[i], "a back end that comes with prof");
   const char *const paths = secure_getenv("PROF_BACKENDS");
   if (paths && *paths) return paths;
   __atomic_store_n(&own.environment, ENVIRONMENT_READ, __ATOMIC_RELEASE);

@@ -4,6 +4,7 @@
 #ifndef PROF_DEVICE_REGISTRY_H
 #define PROF_DEVICE_REGISTRY_H
 
+#include <prof/backend.h>
 #include <prof/device.h>
 #include <stdbool.h>
 
@@ -116,5 +117,9 @@ void prof_i_registry_tell_records(prof_i_back_end *end, int result);
 
 /* A forked child: all are shut. Signal-safe. */
 void prof_i_registry_forget(void);
+
+/* The back ends that come with prof, in the order in which they are asked. NULL ends the list. It is
+   src/lib that defines it: no folder below knows a vendor's. */
+extern const prof_backend *const prof_i_built_in_backends[];
 
 #endif

@@ -13,12 +13,12 @@
 #include <string.h>
 
 #include "../base/port.h"
+#include "../base/this_thread.h"
 #include "../core/buffer/arena.h"
 #include "../core/buffer/clock.h"
 #include "../core/buffer/gate.h"
 #include "../core/buffer/thread.h"
 #include "../core/record/site.h"
-#include "../core/session/control.h"
 #include "account.h"
 #include "collector.h"
 #include "side.h"

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../core/buffer/thread.h"
+#include "../base/this_thread.h"
 #include "side.h"
 
 static struct {

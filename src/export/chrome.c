@@ -567,7 +567,7 @@ static int walk_thread(prof_i_chrome *w, uint32_t index) {
   const bool has_callers = prof_i_callers_any(&w->callers);
   if (has_callers || prof_i_python_ids_any(&w->python_ids)) {
     w->walker = walker;
-    prof_i_walker_look_around(walker, has_callers ? &w->callers : NULL);
+    prof_i_walker_look_around(walker, has_callers ? &w->callers : NULL, prof_i_callers_holding);
   }
   const int status = prof_i_walker_run(walker);
   prof_i_turn_end(&w->turn, w->sink);

@@ -1,22 +1,21 @@
-/* The public way out: prof_trace_dump, prof_dump, prof_dump_with, prof_trace_json, prof_get_json,
-   prof_free. Chooses the format, checks the options, and joins a writer to a sink; after a clean
-   dump of the own capture it tells core, which decides whether the capture file goes. */
+/* Writes a trace: prof_trace_dump() and prof_trace_json(). Chooses the format, checks the options,
+   and joins a writer to a sink. */
 #include <prof/trace.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/call.h"
 #include "../base/log.h"
 #include "../base/options.h"
 #include "../base/path.h"
 #include "../base/port.h"
-#include "../core/buffer/call.h"
-#include "../core/buffer/thread.h"
-#include "../core/session/control.h"
+#include "../base/this_thread.h"
 #include "../format/layout.h"
 #include "../reader/walk.h"
 #include "../sink/sink.h"
 #include "chrome.h"
+#include "dump.h"
 #include "raf.h"
 
 static const size_t json_bytes_max = (size_t)1 << 30;
@@ -201,9 +200,8 @@ static int expand_and_dump(const prof_trace *trace, const char *path,
   return status == PROF_OK ? dump_to(trace, expanded, options, is_kept_out) : status;
 }
 
-/* path NULL: to own_path, which has nothing left to fill in. */
-static int dump_inside(const prof_trace *trace, const char *path, const char *own_path,
-                       const prof_dump_options *options, bool *is_kept_out) {
+int prof_i_dump(const prof_trace *trace, const char *path, const char *own_path,
+                const prof_dump_options *options, bool *is_kept_out) {
   PROF_I_INSIDE;
   return path != NULL ? expand_and_dump(trace, path, options, is_kept_out)
                       : dump_to(trace, own_path, options, is_kept_out);
@@ -219,27 +217,6 @@ int prof_trace_dump(const prof_trace *trace, const char *path, const prof_dump_o
   if (path == NULL) return prof_i_fail(PROF_E_INVALID, "path is NULL");
   return expand_and_dump(trace, path, options, &is_kept);
 }
-
-int prof_dump_with(const char *path, const prof_dump_options *options) {
-  PROF_I_HOLD_FP;
-  PROF_I_HOLD_CANCEL;
-  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
-  char own_path[PROF_I_PATH_BYTES]; /* has been expanded */
-  if (path == NULL && !prof_i_output_path(own_path, sizeof own_path))
-    return prof_i_fail(PROF_E_INVALID,
-                       "no path: give one to prof_dump(), in prof_options.path or in PROF_OUTPUT");
-  prof_trace *trace;
-  bool is_kept = false;
-  int status = prof_get(&trace);
-  if (status != PROF_OK) return status;
-  status = dump_inside(trace, path, own_path, options, &is_kept);
-  prof_trace_destroy(trace);
-  /* a part, or /dev/null, would be no reason to let it go */
-  if (status == PROF_OK && is_kept) prof_i_capture_dumped();
-  return status;
-}
-
-int prof_dump(const char *path) { return prof_dump_with(path, NULL); }
 
 int prof_trace_json(const prof_trace *trace, const prof_dump_options *options, char **text_out,
                     size_t *bytes_out) {
@@ -268,22 +245,4 @@ int prof_trace_json(const prof_trace *trace, const prof_dump_options *options, c
   return status == PROF_OK && prof_i_findings_faults(&findings) > 0
              ? fail_check("the text", &findings)
              : status;
-}
-
-int prof_get_json(char **text_out, size_t *bytes_out) {
-  PROF_I_HOLD_FP;
-  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
-  if (text_out == NULL) return prof_i_fail(PROF_E_INVALID, "text_out is NULL");
-  prof_trace *trace;
-  int status = prof_get(&trace);
-  if (status != PROF_OK) return status;
-  status = prof_trace_json(trace, NULL, text_out, bytes_out);
-  prof_trace_destroy(trace);
-  return status;
-}
-
-void prof_free(void *memory) {
-  PROF_I_REFUSE_INTERRUPTED();
-  PROF_I_INSIDE;
-  free(memory);
 }

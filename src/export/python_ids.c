@@ -118,7 +118,7 @@ static int count_thread(counter *c, uint32_t thread) {
   c->walker = prof_i_walker_create(trace, thread, count, c);
   if (!c->walker) return PROF_E_NO_MEMORY;
   prof_i_walker_skip_before(c->walker, c->window.from_ns);
-  prof_i_walker_look_around(c->walker, NULL);
+  prof_i_walker_look_around(c->walker, NULL, NULL);
   const int status = prof_i_walker_run(c->walker);
   prof_i_walker_destroy(c->walker);
   return status;

@@ -14,8 +14,10 @@
 #include "../base/copy.h"
 #include "../base/log.h"
 #include "../base/path.h"
+#include "../base/process.h"
+#include "../base/this_thread.h"
 #include "../core/buffer/arena.h"
-#include "../core/buffer/thread.h"
+#include "../core/buffer/observer.h"
 #include "../core/record/mute.h"
 #include "../core/session/control.h"
 #include "../device/collector.h"
@@ -23,6 +25,12 @@
 
 static const uint32_t off; /* the level before any start */
 const uint32_t *prof_i_level_1 = &off;
+
+static void move_level(const uint32_t *level) {
+  __atomic_store_n(&prof_i_level_1, level, __ATOMIC_RELEASE);
+}
+static const prof_i_observer level_observer = {.level_moved = move_level};
+PROF_I_OBSERVE(level_observer);
 
 static struct {
   enum { NOT_YET, AT_IT, DONE } look; /* at the environment */
@@ -253,7 +261,7 @@ static bool has_other_with_our_pid(const char *output) {
 
 static void write_trace(void) {
   char output[PROF_I_PATH_BYTES];
-  prof_i_control_is_own_process(); /* a child without handlers has no capture of its own */
+  prof_i_process_is_own(); /* a child without handlers has no capture of its own */
   if (own.started) prof_i_control_join(false); /* the output is the environment's */
   if (own.started && !prof_i_the_arena.base) say_why_none();
   /* the program may have started otherwise since */

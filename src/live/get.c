@@ -2,15 +2,14 @@
    other. */
 #include <prof/profiler.h>
 
-#include "../analysis/aggregate.h"
+#include "../base/call.h"
 #include "../base/log.h"
 #include "../base/port.h"
+#include "../base/this_thread.h"
 #include "../core/buffer/blocks.h"
-#include "../core/buffer/call.h"
 #include "../core/buffer/heads.h"
-#include "../core/buffer/pin.h"
-#include "../core/buffer/thread.h"
 #include "../core/session/control.h"
+#include "../core/session/pin.h"
 #include "../reader/capture.h"
 #include "../reader/inside.h"
 
@@ -60,7 +59,7 @@ static bool take_snapshot(prof_i_source *source, bool is_last, int *status_out) 
                             .may_map_more = pinned.has_more_room && !is_last};
   const int status = prof_i_source_snapshot(source, &live, true);
   const bool is_whole = prof_i_arena_unpin(&pinned, status == PROF_OK, is_last);
-  if (status == PROF_OK) source->lease = pinned.lease;
+  if (status == PROF_OK) source->lease = pinned.lease, source->end_lease = prof_i_arena_end_lease;
   *status_out = status;
   if (is_last || (status != PROF_I_OUTGROWN && is_whole)) return true;
   if (status == PROF_OK) prof_i_source_fini(source);
@@ -82,26 +81,4 @@ int prof_get(prof_trace **trace_out) {
   if (!trace_out) return prof_i_fail(PROF_E_INVALID, "prof_get: trace_out is NULL");
   PROF_I_INSIDE;
   return prof_i_trace_take(trace_out);
-}
-
-static int add_up(const prof_trace *trace, const char *name, const char *category,
-                  uint64_t *total_ns_out, uint64_t *count_out) {
-  PROF_I_INSIDE;
-  return prof_i_aggregate_one(trace, name, category, total_ns_out, count_out);
-}
-
-int prof_get_duration(const char *name, const char *category, uint64_t *total_ns_out,
-                      uint64_t *count_out) {
-  PROF_I_HOLD_FP;
-  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
-  prof_trace *trace = NULL;
-  uint64_t total_ns = 0, count = 0;
-  int status = prof_get(&trace);
-  if (status) return status;
-  status = add_up(trace, name, category, &total_ns, &count);
-  prof_trace_destroy(trace);
-  if (status) return prof_i_fail(status, "no memory to add up durations");
-  if (total_ns_out) *total_ns_out = total_ns;
-  if (count_out) *count_out = count;
-  return PROF_OK;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "../base/this_thread.h"
 #include "../core/buffer/thread.h"
 #include "../format/pieces.h"
 #include "note.h"

@@ -1,11 +1,12 @@
 /* What the pools have come to, without a look at records. */
 #include <prof/memory.h>
 
+#include "../base/call.h"
 #include "../base/log.h"
 #include "../base/options.h"
 #include "../base/port.h"
 #include "../base/units.h"
-#include "../core/buffer/call.h"
+#include "../core/buffer/session.h"
 #include "../core/session/control.h"
 #include "note.h"
 #include "pool_state.h"
@@ -27,7 +28,7 @@ int prof_i_memory_max(prof_device device, prof_memory_source source, prof_memory
                        PROF_MEMORY_QUERY);
   if (device.type == 0) device = PROF_HOST;
   prof_memory_source kind = source == PROF_MEMORY_QUERY ? PROF_MEMORY_QUERY : PROF_MEMORY_POOL;
-  prof_i_control_ensure(); /* a forked child's own capture */
+  prof_i_session_ensure(); /* a forked child's own capture */
   prof_i_control_lock();
   prof_i_pool_sum sum = prof_i_pool_sum_of(device, kind);
   if (source == PROF_MEMORY_ANY && !sum.pools)

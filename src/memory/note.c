@@ -13,12 +13,13 @@
 #include <prof/profiler.h>
 
 #include "../base/fault.h"
+#include "../base/process.h"
 #include "../core/buffer/clock.h"
 #include "../core/buffer/gate.h"
 #include "../core/buffer/record.h"
+#include "../core/buffer/session.h"
 #include "../core/buffer/thread.h"
 #include "../core/record/site.h"
-#include "../core/session/control.h"
 #include "checked.h"
 
 enum { NOTE_WORDS = 9 };
@@ -201,11 +202,11 @@ static bool is_left_out(prof_i_thread *thread) {
 static void write_or_lose(prof_pool *pool, uint64_t ticks, const uint64_t *words, uint64_t count) {
   if (is_left_out(prof_i_this_thread)) return;
   if (!prof_i_gate_enter()) {
-    prof_i_thread_lose_unplaced(prof_i_control_is_recording() ? PROF_LOSS_CLEARED : PROF_LOSS_LATE,
+    prof_i_thread_lose_unplaced(prof_i_session_is_recording() ? PROF_LOSS_CLEARED : PROF_LOSS_LATE,
                                 1);
     return;
   }
-  const bool is_recording = prof_i_control_is_recording();
+  const bool is_recording = prof_i_session_is_recording();
   prof_i_thread *const thread = is_recording ? prof_i_thread_attach() : NULL;
   int loss = is_recording ? PROF_LOSS_NO_THREAD : PROF_LOSS_LATE;
   if (thread) {
@@ -234,15 +235,15 @@ static void write_note(prof_pool *pool, const sums *s, const prof_i_note *note) 
 }
 
 void prof_i_note_slowly(prof_pool *pool, const prof_i_note *note) {
-  if (!prof_i_control_is_own_process()) return;
+  if (!prof_i_process_is_own()) return;
   const int saved = errno;
-  prof_i_control_ensure(); /* a forked child makes its own capture here */
+  prof_i_session_ensure(); /* a forked child makes its own capture here */
   if (!prof_i_pool_takes_part(pool)) {
     errno = saved;
     return;
   }
   sums s = {.state = __atomic_load_n(&pool->state, __ATOMIC_ACQUIRE)};
-  while (s.state && prof_i_memory_is_on()) {
+  while (s.state && prof_i_session_has_memory()) {
     s.ticks = prof_i_clock_ticks();
     if (!add_up(&s, note)) break;
     prof_i_pool_state *const now = __atomic_load_n(&pool->state, __ATOMIC_ACQUIRE);
@@ -287,8 +288,7 @@ static PROF_I_COLD void write_slowly(uint64_t ticks, uint64_t word1, uint64_t ad
                                      uint64_t counter, uint64_t word4, uint64_t word5) {
   const uint64_t words[] = {word1, address, counter, word4, word5};
   const int saved = errno;
-  if (prof_i_control_is_own_process())
-    write_or_lose(NULL, ticks, words, prof_i_piece_slots(word1) * 2 - 1);
+  if (prof_i_process_is_own()) write_or_lose(NULL, ticks, words, prof_i_piece_slots(word1) * 2 - 1);
   errno = saved;
 }
 
@@ -364,14 +364,14 @@ static inline __attribute__((always_inline)) void alloc(prof_pool *pool, uint64_
 }
 
 void prof_memory_alloc(prof_pool *pool, const void *address, uint64_t bytes, uint64_t given_bytes) {
-  if (prof_i_memory_is_on() && pool && address)
+  if (prof_i_session_has_memory() && pool && address)
     alloc(pool, number_of(address), bytes, given_bytes > bytes ? given_bytes : bytes, 0,
           PROF_NO_STREAM);
 }
 
 void prof_memory_alloc_for(prof_pool *pool, const void *address, uint64_t bytes,
                            uint64_t given_bytes, uint32_t tag, uint64_t stream) {
-  if (prof_i_memory_is_on() && pool && address)
+  if (prof_i_session_has_memory() && pool && address)
     alloc(pool, number_of(address), bytes, given_bytes > bytes ? given_bytes : bytes,
           tag & PROF_I_SITE_COUNT_MAX, stream);
 }
@@ -389,7 +389,7 @@ static PROF_I_COLD void free_slowly(prof_pool *pool, uint64_t address, uint64_t 
 }
 
 void prof_memory_free(prof_pool *pool, const void *address, uint64_t given_bytes) {
-  if (!prof_i_memory_is_on() || !pool || !address) return;
+  if (!prof_i_session_has_memory() || !pool || !address) return;
   prof_i_thread *const thread = prof_i_this_thread;
   prof_i_pool_state *const state = __atomic_load_n(&pool->state, __ATOMIC_RELAXED);
   if (!is_ready(pool, state, thread, given_bytes)) {
@@ -412,7 +412,7 @@ static void note_block(prof_pool *pool, prof_i_verb verb, uint64_t address, uint
                             .bytes = bytes,
                             .requested = bytes,
                             .stream = PROF_NO_STREAM};
-  if (prof_i_memory_is_on() && pool) note_any(pool, &note);
+  if (prof_i_session_has_memory() && pool) note_any(pool, &note);
 }
 
 void prof_memory_reserve(prof_pool *pool, const void *address, uint64_t bytes) {
@@ -424,16 +424,16 @@ void prof_memory_release(prof_pool *pool, const void *address, uint64_t bytes) {
 
 /* What is allocated at the begin is not kept: the records in between tell what was released. */
 uint64_t prof_memory_collect_begin(prof_pool *pool) {
-  if (!prof_i_memory_is_on() || !pool) return 0;
+  if (!prof_i_session_has_memory() || !pool) return 0;
   const int saved = errno;
-  const uint64_t ticks = prof_i_control_is_own_process() ? prof_i_clock_ticks() : 0;
+  const uint64_t ticks = prof_i_process_is_own() ? prof_i_clock_ticks() : 0;
   errno = saved;
   return ticks;
 }
 
 void prof_memory_collect_end(prof_pool *pool, uint64_t begun) {
   PROF_I_HOLD_FP;
-  if (!prof_i_memory_is_on() || !pool || !begun) return;
+  if (!prof_i_session_has_memory() || !pool || !begun) return;
   const uint64_t now = prof_i_clock_ticks(), ticks = now > begun ? now - begun : 0;
   prof_i_pool_state *const state = __atomic_load_n(&pool->state, __ATOMIC_ACQUIRE);
   /* it began before memory was stopped and started */

@@ -2,11 +2,10 @@
 #include <prof/memory.h>
 #include <string.h>
 
+#include "../base/call.h"
 #include "../base/log.h"
 #include "../base/options.h"
-#include "../core/buffer/call.h"
 #include "../core/record/site.h"
-#include "../core/session/control.h"
 #include "checked.h"
 #include "pool_state.h"
 

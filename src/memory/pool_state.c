@@ -6,22 +6,24 @@
 #include <string.h>
 #include <time.h>
 
+#include "../base/call.h"
 #include "../base/fault.h"
 #include "../base/port.h"
+#include "../base/this_thread.h"
 #include "../core/buffer/arena.h"
 #include "../core/buffer/clock.h"
 #include "../core/buffer/meta.h"
-#include "../core/buffer/thread.h"
+#include "../core/buffer/observer.h"
+#include "../core/buffer/session.h"
 #include "../core/record/site.h"
 #include "../core/session/control.h"
+#include "../core/session/memory_hooks.h"
 
 enum {
   WORDS_BEFORE = PROF_I_POOL_STATE_WORD - 3,
   LINE_BYTES = PROF_I_POOL_STATE_ALIGNMENT,
   POOL_WORDS = WORDS_BEFORE + LINE_BYTES / 8 + sizeof(prof_i_pool_state) / 8
 };
-
-uint32_t prof_i_memory_on;
 
 static struct {
   /* in the order of their making; first by any thread, put behind the last with release */
@@ -34,7 +36,7 @@ static struct {
 
 prof_pool *prof_i_pool_first(void) { return __atomic_load_n(&own.first, __ATOMIC_ACQUIRE); }
 
-void prof_i_pool_renumber(void) { own.numbers = own.starts = 0; }
+static void renumber(void) { own.numbers = own.starts = 0; }
 
 /* ---- a state ---- */
 
@@ -143,7 +145,7 @@ static void place_state(prof_pool *pool, birth *b, const answer *a) {
 /* From here on the pool's events need no slow way. Control lock held. */
 static void open_pool(prof_pool *pool) {
   __atomic_fetch_or(&pool->stir, PROF_I_POOL_IS_OPEN, __ATOMIC_SEQ_CST);
-  __atomic_store_n(&pool->epoch, prof_i_site_epoch(), __ATOMIC_RELEASE);
+  __atomic_store_n(&pool->epoch, prof_i_session_epoch(), __ATOMIC_RELEASE);
 }
 
 /* Control lock held, recording. */
@@ -156,7 +158,7 @@ static void give_state(prof_pool *pool, const answer *a) {
 void prof_i_pool_follow_epoch(prof_pool *pool) {
   uint64_t was = __atomic_load_n(&pool->epoch, __ATOMIC_ACQUIRE);
   if (was)
-    __atomic_compare_exchange_n(&pool->epoch, &was, prof_i_site_epoch(), false, __ATOMIC_ACQ_REL,
+    __atomic_compare_exchange_n(&pool->epoch, &was, prof_i_session_epoch(), false, __ATOMIC_ACQ_REL,
                                 __ATOMIC_RELAXED);
 }
 
@@ -271,7 +273,7 @@ static void ask_until_quiet(prof_pool *pool, birth *b, uint64_t start) {
 
 /* Does the pool need a state of this session? Control lock held. */
 static bool is_wanted(const prof_pool *pool, uint64_t serial, uint64_t session) {
-  return serial && pool->serial == serial && !has_state(pool) && prof_i_control_is_recording() &&
+  return serial && pool->serial == serial && !has_state(pool) && prof_i_session_is_recording() &&
          prof_i_arena_header()->session == session;
 }
 
@@ -311,9 +313,9 @@ static void await_start(void) {
     nanosleep(&nap, NULL);
 }
 
-void prof_i_pool_begin_all(void) {
+static void begin_all(void) {
   prof_i_control_lock();
-  const bool is_ours = prof_i_control_is_recording() && !prof_i_memory_is_on();
+  const bool is_ours = prof_i_session_is_recording() && !prof_i_session_has_memory();
   const uint64_t session = is_ours ? prof_i_arena_header()->session : 0;
   if (is_ours) {
     count_start();
@@ -336,7 +338,7 @@ void prof_i_pool_begin_all(void) {
   prof_i_control_lock();
   /* unless it was stopped meanwhile, and perhaps begun anew */
   uint32_t starts = PROF_I_MEMORY_STARTS;
-  if (prof_i_control_is_recording() && prof_i_arena_header()->session == session &&
+  if (prof_i_session_is_recording() && prof_i_arena_header()->session == session &&
       own.begun == start)
     __atomic_compare_exchange_n(&prof_i_memory_on, &starts, PROF_I_MEMORY_ON, false,
                                 __ATOMIC_RELEASE, __ATOMIC_RELAXED);
@@ -344,7 +346,7 @@ void prof_i_pool_begin_all(void) {
   prof_i_control_unlock();
 }
 
-void prof_i_pool_begin_child(void) {
+static void begin_child(void) {
   count_start();
   for (prof_pool *pool = prof_i_pool_first(); pool; pool = pool->next) {
     if (!pool->serial || has_state(pool)) continue;
@@ -360,13 +362,13 @@ void prof_i_pool_begin_child(void) {
   __atomic_store_n(&prof_i_memory_on, PROF_I_MEMORY_ON, __ATOMIC_RELEASE);
 }
 
-void prof_i_pool_end_all(void) {
+static void end_all(void) {
   __atomic_store_n(&prof_i_memory_on, PROF_I_MEMORY_OFF, __ATOMIC_RELEASE);
   for (prof_pool *pool = prof_i_pool_first(); pool; pool = pool->next)
     __atomic_store_n(&pool->epoch, 0, __ATOMIC_RELEASE);
 }
 
-void prof_i_pool_before_fork(void) {
+static void before_fork(void) {
   for (prof_pool *pool = prof_i_pool_first(); pool;
        pool = __atomic_load_n(&pool->next, __ATOMIC_ACQUIRE)) {
     const prof_i_pool_state *const state = __atomic_load_n(&pool->state, __ATOMIC_ACQUIRE);
@@ -378,7 +380,7 @@ void prof_i_pool_before_fork(void) {
   }
 }
 
-void prof_i_pool_forget_all(bool was_before_fork) {
+static void forget_all(bool was_before_fork) {
   for (prof_pool *pool = prof_i_pool_first(); pool; pool = pool->next) {
     const prof_i_pool_state *const state = pool->state;
     pool->asking = own_asking(pool);
@@ -430,7 +432,7 @@ static void reset(prof_pool *pool) {
   prof_i_peak_raise(allocated, allocated_now, UINT64_MAX, ticks);
 }
 
-void prof_i_pool_reset_all(void) {
+static void reset_all(void) {
   prof_i_pool_clear_accounts();
   for (prof_pool *pool = prof_i_pool_first(); pool; pool = pool->next) reset(pool);
 }
@@ -465,7 +467,7 @@ static prof_pool *make(const prof_pool *wanted, const answer *a) {
   __atomic_fetch_and(&pool->asking, ~PROF_I_ASKING_CLOSED, __ATOMIC_RELEASE);
   __atomic_store_n(&pool->serial, ++own.serials, __ATOMIC_SEQ_CST);
   /* While a forked child has no capture yet there is none to be in. */
-  if (prof_i_memory_is_on() && prof_i_control_is_recording())
+  if (prof_i_session_has_memory() && prof_i_session_is_recording())
     give_state(pool,
                &(answer){a->used, a->allocated, a->baseline ? a->baseline : PROF_I_BASELINE_EMPTY});
   return pool;
@@ -497,8 +499,8 @@ prof_pool *prof_i_pool_make(const char *name, prof_device device, prof_memory_qu
   prof_pool wanted = wanted_pool(name, device);
   wanted.query = query;
   wanted.user = user;
-  prof_i_control_ensure(); /* a forked child's own capture */
-  const answer a = prof_i_memory_is_on() ? ask(&wanted) : (answer){0};
+  prof_i_session_ensure(); /* a forked child's own capture */
+  const answer a = prof_i_session_has_memory() ? ask(&wanted) : (answer){0};
   prof_i_control_lock();
   prof_pool *const pool = make(&wanted, &a);
   prof_i_control_unlock();
@@ -531,9 +533,61 @@ static int set_query(const prof_pool *wanted) {
 int prof_i_pool_set_query(prof_device device, prof_memory_query query, void *user) {
   const prof_pool wanted = {
       .kind = PROF_MEMORY_QUERY, .device = device, .query = query, .user = user, .name = "query"};
-  prof_i_control_ensure(); /* a forked child's own capture */
+  prof_i_session_ensure(); /* a forked child's own capture */
   prof_i_control_lock();
   const int status = set_query(&wanted);
   prof_i_control_unlock();
   return status;
+}
+
+static void hide_sums(void) { prof_i_pool_hide_sums(true); }
+static const prof_i_memory_hooks pool_hooks = {.begin = begin_all,
+                                               .begin_child = begin_child,
+                                               .end = end_all,
+                                               .reset = reset_all,
+                                               .hide_sums = hide_sums,
+                                               .renumber = renumber,
+                                               .before_fork = before_fork,
+                                               .forget = forget_all};
+PROF_I_MEMORY_HOOKS(pool_hooks);
+
+/* ---- what an arena that goes leaves mapped ---- */
+
+static size_t count_pools(void) {
+  size_t count = 0;
+  for (const prof_pool *pool = prof_i_pool_first(); pool;
+       pool = __atomic_load_n(&pool->next, __ATOMIC_ACQUIRE))
+    count++;
+  return count;
+}
+
+/* A pool's state: whole pages, of which several pools may have the same. */
+static void each_state(const char *base, uint64_t bytes, prof_i_kept_sink *sink, void *to) {
+  for (const prof_pool *pool = prof_i_pool_first(); pool;
+       pool = __atomic_load_n(&pool->next, __ATOMIC_ACQUIRE)) {
+    prof_i_pool_state *const state = __atomic_load_n(&pool->state, __ATOMIC_RELAXED);
+    if ((const char *)state < base || (const char *)state >= base + bytes) continue;
+    const uintptr_t page = 4096, from = (uintptr_t)state & ~(page - 1);
+    const uintptr_t end = ((uintptr_t)(state + 1) + page - 1) & ~(page - 1);
+    sink(to, (char *)state - ((uintptr_t)state - from), end - from);
+  }
+}
+static const prof_i_observer pool_observer = {.kept_count = count_pools, .each_kept = each_state};
+PROF_I_OBSERVE(pool_observer);
+
+/* ---- the public calls ---- */
+
+int prof_memory_start(void) {
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
+  return prof_i_control_start_memory();
+}
+
+int prof_memory_stop(void) {
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
+  return prof_i_control_stop_memory();
+}
+
+int prof_memory_reset(void) {
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
+  return prof_i_control_reset_memory();
 }

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #include "../base/port.h"
+#include "../core/buffer/session.h"
 #include "../format/layout.h"
 
 /* Never freed: another pool takes it after its destroy. Written under the control lock, but for
@@ -42,13 +43,6 @@ struct prof_pool {
   prof_i_pool_state spare; /* where the arena had no room for a state: then no record names it */
   struct prof_pool *next;  /* all that ever were; only grows. Atomic */
 };
-
-enum { PROF_I_MEMORY_OFF = 0, PROF_I_MEMORY_ON = 1, PROF_I_MEMORY_STARTS = 2 };
-extern uint32_t prof_i_memory_on __attribute__((visibility("hidden"))); /* atomic, relaxed */
-/* Also while it starts: then events go the slow way, which asks prof_i_pool_takes_part(). */
-static inline bool prof_i_memory_is_on(void) {
-  return __atomic_load_n(&prof_i_memory_on, __ATOMIC_RELAXED) != PROF_I_MEMORY_OFF;
-}
 
 prof_pool *prof_i_pool_first(void);
 
@@ -93,24 +87,6 @@ prof_pool *prof_i_pool_find_query(prof_device device, uint64_t *serial_out);
 static inline bool prof_i_is_same_device(prof_device a, prof_device b) {
   return a.type == b.type && a.index == b.index;
 }
-
-/* After a start: asks the queries, gives all pools their states, and lets events come. No lock
-   held. */
-void prof_i_pool_begin_all(void);
-/* The same in a forked child, where nobody is asked: what the parent had counts. Control lock
-   held. */
-void prof_i_pool_begin_child(void);
-/* Memory is not recorded from here on. Control lock held. */
-void prof_i_pool_end_all(void);
-/* Peaks begin anew. Control lock held. */
-void prof_i_pool_reset_all(void);
-/* A fork is about to come. Any thread; several may be in fork. */
-void prof_i_pool_before_fork(void);
-/* In a forked child, before its arena is forgotten. False: nobody saw the fork come, and the
-   parent's counts are what they have become. */
-void prof_i_pool_forget_all(bool was_before_fork);
-/* Another arena: numbers begin anew. Control lock held. */
-void prof_i_pool_renumber(void);
 
 /* Of several pools. */
 typedef struct prof_i_pool_sum {

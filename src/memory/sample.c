@@ -4,11 +4,11 @@
 #include <prof/memory.h>
 #include <string.h>
 
+#include "../base/call.h"
 #include "../base/log.h"
+#include "../base/process.h"
 #include "../base/units.h"
-#include "../core/buffer/call.h"
 #include "../core/record/site.h"
-#include "../core/session/control.h"
 #include "note.h"
 
 int prof_memory_set_query(prof_device device, prof_memory_query query, void *user) {
@@ -37,7 +37,7 @@ static uint32_t tag_number(const char *tag, uint32_t tag_bytes) {
 }
 
 void prof_memory_sample(prof_device device, const char *tag, uint32_t tag_bytes) {
-  if (!prof_i_memory_is_on() || !prof_i_control_is_own_process()) return;
+  if (!prof_i_session_has_memory() || !prof_i_process_is_own()) return;
   if (device.type == 0) device = PROF_HOST;
   uint64_t serial = 0, used = 0, allocated = 0;
   prof_i_asking asking;

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../base/call.h"
 #include "../base/log.h"
-#include "../core/buffer/call.h"
-#include "../core/buffer/thread.h"
+#include "../base/this_thread.h"
 #include "database.h"
 
 enum { KEPT_MAX = 1024, PATH_ROOM = 4096 };

@@ -7,6 +7,7 @@
 
 #include "../base/log.h"
 #include "../device/activity.h"
+#include "../device/host.h"
 #include "../format/pieces.h"
 
 enum { TOLD_MAX = 1 << 16 }; /* of one run: 2.5 MiB, of which what is not used never comes */
@@ -62,7 +63,8 @@ static void take(prof_i_op_memory *memory, const prof_backend_memory *it) {
   memory->count++;
 }
 
-bool prof_i_op_memory_take(const void *records, size_t bytes) {
+/* What this thread drains is its own. */
+static bool take_drained(const void *records, size_t bytes) {
   const char *at = records;
   if (__atomic_load_n(&own.by, __ATOMIC_RELAXED) != this_thread()) return false;
   prof_i_op_memory *const drained = own.drained;
@@ -85,9 +87,11 @@ bool prof_i_op_memory_take(const void *records, size_t bytes) {
 static void drain(prof_i_op_memory *memory) {
   uint64_t lost = 0;
   own.drained = memory;
+  prof_i_host_divert(take_drained);
   __atomic_store_n(&own.by, this_thread(), __ATOMIC_RELAXED);
   memory->end->table.drain(memory->end->self, PROF_BACKEND_FLUSH, &lost);
   __atomic_store_n(&own.by, 0, __ATOMIC_RELAXED);
+  prof_i_host_divert(NULL);
   memory->lost += lost;
 }
 

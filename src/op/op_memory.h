@@ -19,7 +19,4 @@ int prof_i_op_memory_begin(prof_device device, prof_i_op_memory **memory_out);
    whatever is returned. PROF_E_UNSUPPORTED: not all was told; PROF_E_NO_MEMORY. */
 int prof_i_op_memory_end(prof_i_op_memory *memory, uint64_t *peak_bytes_out);
 
-/* prof_backend_host.emit. False: this thread is at no such drain. */
-bool prof_i_op_memory_take(const void *records, size_t bytes);
-
 #endif

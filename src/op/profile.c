@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/call.h"
 #include "../base/log.h"
-#include "../core/buffer/call.h"
 #include "cache.h"
 #include "measure.h"
 #include "turn.h"

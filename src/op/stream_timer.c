@@ -10,10 +10,10 @@
 #include <string.h>
 #include <time.h>
 
+#include "../base/call.h"
 #include "../base/log.h"
 #include "../base/options.h"
 #include "../base/port.h"
-#include "../core/buffer/call.h"
 #include "../device/registry.h"
 
 enum {

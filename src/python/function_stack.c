@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "../base/this_thread.h"
 #include "../core/buffer/thread.h"
 #include "functions.h"
 #include "text.h"

@@ -10,7 +10,7 @@
 #include <prof/python.h>
 #include <string.h>
 
-#include "../core/session/change.h"
+#include "../core/record/change.h"
 
 #define PY prof_i_python_now
 #define NOW prof_i_functions_now

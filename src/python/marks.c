@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../core/buffer/thread.h"
+#include "../base/this_thread.h"
 #include "arguments.h"
 #include "text.h"
 

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "../base/port.h"
-#include "../core/buffer/thread.h"
+#include "../base/this_thread.h"
 #include "../core/record/site.h"
 #include "arguments.h"
 #include "marks.h"

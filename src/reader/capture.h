@@ -80,7 +80,8 @@ typedef struct prof_i_source {
   const unsigned char
       *in_place; /* the arena that chunks stand in, which are not in the bytes; NULL: none */
   uint64_t in_place_bytes;
-  uint64_t lease; /* prof_i_arena_begin_lease() */
+  uint64_t lease; /* of the own capture; 0: none. prof_i_source_fini() gives it to end_lease() */
+  void (*end_lease)(uint64_t lease);
 } prof_i_source;
 
 /* What others write to. */
@@ -101,6 +102,12 @@ typedef struct prof_i_live {
 } prof_i_live;
 
 int prof_i_source_file(prof_i_source *source, const char *path);
+/* Traces together hold at most PROF_I_HELD_BYTES of copies. True: `bytes` more are counted. */
+bool prof_i_source_hold(uint64_t bytes);
+void prof_i_source_let_go(uint64_t bytes);
+/* Refuses a part of the memory of a process that records without a file: it lacks the private
+   blocks. what: names it in the error. */
+int prof_i_source_check_memory(const unsigned char *first_unit, const char *what);
 int prof_i_source_bytes(prof_i_source *source, const void *bytes, size_t count);
 /* What is used of an arena that others write to: every record that was committed before the call,
    whole. Where may_share, chunks that nobody writes to any more are seen where they stand, and the

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/call.h"
 #include "../base/log.h"
 #include "../base/port.h"
-#include "../core/buffer/call.h"
-#include "../core/buffer/thread.h"
+#include "../base/this_thread.h"
 #include "inside.h"
 #include "plain.h"
 #include "walker.h"

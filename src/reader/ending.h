@@ -1,5 +1,5 @@
 /* Ends that were under way when a capture was copied, or when its process was killed: whether their
-   scopes count as open, and which claims are no losses. core/record/ledger.h says how they are
+   scopes count as open, and which claims are no losses. core/buffer/ledger.h says how they are
    noted. Called by index.c while a trace is opened. */
 #ifndef PROF_READER_ENDING_H
 #define PROF_READER_ENDING_H

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../core/record/in_place.h"
+#include "../format/own_time.h"
 #include "../format/parse.h"
 #include "calls.h"
 #include "ending.h"
@@ -383,7 +384,7 @@ void prof_i_index_sum(prof_trace *trace) {
     prof_i_trace_thread *const thread = &trace->threads[i];
     const uint64_t events = thread->event_count - thread->beside_count;
     thread->own_ns += cost_of(trace, events, thread->lost);
-    if (events < PROF_I_IN_PLACE_FIRST_EVENTS) trace->few_count += events;
+    if (events < PROF_I_OWN_TIME_FIRST_EVENTS) trace->few_count += events;
   }
   trace->own_ns += cost_of(trace, trace->event_count, trace->lost);
   prof_i_catalog *const catalog = &trace->catalog;

@@ -1,5 +1,5 @@
 /* Reading calls for prof's own use. The public ones refuse a handler that interrupted prof, and
-   mark their thread as inside prof: see ../core/buffer/call.h. Another call of prof has done both
+   mark their thread as inside prof: see ../base/call.h. Another call of prof has done both
    already, so it calls these. */
 #ifndef PROF_READER_INSIDE_H
 #define PROF_READER_INSIDE_H

@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/call.h"
 #include "../base/log.h"
 #include "../base/options.h"
 #include "../base/port.h"
-#include "../core/buffer/call.h"
-#include "../core/buffer/thread.h"
-#include "../core/record/in_place.h"
+#include "../base/this_thread.h"
+#include "../format/own_time.h"
 #include "../format/parse.h"
 #include "inside.h"
 #include "view.h"
@@ -214,20 +214,6 @@ int prof_i_trace_make(prof_i_source *source, prof_trace **trace_out) {
 
 /* ---- the public face ---- */
 
-int prof_trace_open(const char *path, prof_trace **trace_out) {
-  PROF_I_HOLD_FP;
-  PROF_I_HOLD_CANCEL;
-  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
-  PROF_I_INSIDE;
-  if (!path || !trace_out)
-    return prof_i_fail(PROF_E_INVALID, "prof_trace_open: %s is NULL", path ? "trace_out" : "path");
-  prof_i_source source;
-  int status = prof_i_source_file(&source, path);
-  if (status) return status;
-  status = prof_i_trace_make(&source, trace_out);
-  return status ? prof_i_fail_in(path, status) : PROF_OK;
-}
-
 int prof_trace_open_bytes(const void *bytes, size_t count, prof_trace **trace_out) {
   PROF_I_HOLD_FP;
   PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
@@ -256,7 +242,7 @@ static uint64_t duration_ns(const prof_trace *trace) {
 static uint64_t few_most_ns(const prof_trace *trace) {
   const uint64_t few = trace->few_count, gone = trace->lost[PROF_LOSS_OVERWRITTEN];
   const uint64_t all = trace->event_count + gone + trace->lost[PROF_LOSS_CLEARED];
-  return all > few ? prof_i_in_place_few_most_ns(trace->in_place_ns, few, all - few) : 0;
+  return all > few ? prof_i_own_time_few_most_ns(trace->in_place_ns, few, all - few) : 0;
 }
 
 /* Streams' and gone threads' time is in it, too. */
@@ -265,10 +251,10 @@ static void put_own_time(const prof_trace *trace, prof_trace_info *info) {
   const uint64_t threads = seen > trace->thread_count ? seen : trace->thread_count;
   const uint64_t most_ns =
       trace->wait_ns + few_most_ns(trace) +
-      prof_i_in_place_most_ns(trace->own_ns, trace->in_place_ns, trace->spread_us2);
-  info->own_ns = prof_i_in_place_bound(trace->own_ns, time_ns, threads);
-  info->own_least_ns = prof_i_in_place_bound(trace->own_ns - trace->in_place_ns, time_ns, threads);
-  info->own_most_ns = prof_i_in_place_bound(most_ns, time_ns, threads);
+      prof_i_own_time_most_ns(trace->own_ns, trace->in_place_ns, trace->spread_us2);
+  info->own_ns = prof_i_own_time_bound(trace->own_ns, time_ns, threads);
+  info->own_least_ns = prof_i_own_time_bound(trace->own_ns - trace->in_place_ns, time_ns, threads);
+  info->own_most_ns = prof_i_own_time_bound(most_ns, time_ns, threads);
 }
 
 static void fill_info(const prof_trace *trace, prof_trace_info *info) {
@@ -382,7 +368,7 @@ int prof_trace_thread_get(const prof_trace *trace, uint32_t index, prof_trace_th
   thread.is_alive = from->is_alive;
   memcpy(thread.lost_count, from->lost, sizeof thread.lost_count);
   memcpy(thread.name, from->name, sizeof thread.name);
-  thread.own_ns = prof_i_in_place_bound(from->own_ns, duration_ns(trace), 1);
+  thread.own_ns = prof_i_own_time_bound(from->own_ns, duration_ns(trace), 1);
   return prof_i_sized_give(thread_out, &thread, sizeof thread, "prof_trace_thread");
 }
 

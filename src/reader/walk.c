@@ -185,7 +185,7 @@ static void count_beside(prof_i_walker *w, const thing *t, const prof_i_span *sp
 static uint32_t outside_of(prof_i_walker *w, const thing *t, uint64_t start_ns) {
   if (!w->callers || (t->record && prof_i_word_flags(t->record[2]) & PROF_I_FLAG_OTHER_THREAD))
     return 0;
-  return prof_i_callers_holding(w->callers, w, t->start, start_ns);
+  return w->holding(w->callers, w, t->start, start_ns);
 }
 
 /* Where each lane has something in its way: in none, so nothing is known to stand around it. What
@@ -438,8 +438,10 @@ static void walk_plain_around(prof_i_walker *w, const prof_i_segment *segment) {
   prof_i_walk_plain(w, segment, show_leaf, show_waiting, show_wait);
 }
 
-void prof_i_walker_look_around(prof_i_walker *walker, prof_i_callers *callers) {
+void prof_i_walker_look_around(prof_i_walker *walker, struct prof_i_callers *callers,
+                               prof_i_walker_holding *holding) {
   walker->callers = callers;
+  walker->holding = holding;
   walker->end = walker->spans + 1;
   walker->walk_plain = walk_plain_around;
 }

@@ -31,6 +31,10 @@ enum {
 };
 
 typedef struct prof_i_walker prof_i_walker;
+struct prof_i_callers;
+/* The number of what holds a span that began at that time, in ticks and in ns. 0: nothing. */
+typedef uint32_t prof_i_walker_holding(struct prof_i_callers *callers, prof_i_walker *walker,
+                                       uint64_t start, uint64_t start_ns);
 typedef void (*prof_i_walk_segment)(prof_i_walker *walker, const prof_i_segment *segment);
 
 struct prof_i_walker {
@@ -48,6 +52,7 @@ struct prof_i_walker {
      asks */
   void (*on_wait)(prof_i_walker *walker, prof_i_waiting *place);
   struct prof_i_callers *callers; /* of a walk that looks around; else NULL */
+  prof_i_walker_holding *holding; /* the same */
   /* of such a walk: functions that began before are nobody's stack, as the numbers in its lanes
      have it */
   uint64_t functions_from_ns;
@@ -88,8 +93,10 @@ uint32_t prof_i_first_segment_from(const prof_trace *trace, const prof_i_trace_t
 int prof_i_walker_run(prof_i_walker *walker);
 
 /* From here on each span is handed out by itself, and the visitor may ask what it stands inside of:
-   place 0, which holds everything, has no site. callers: of a walk that asks for those, or NULL. */
-void prof_i_walker_look_around(prof_i_walker *walker, struct prof_i_callers *callers);
+   place 0, which holds everything, has no site. callers and holding: of a walk that asks for those,
+   or NULL. */
+void prof_i_walker_look_around(prof_i_walker *walker, struct prof_i_callers *callers,
+                               prof_i_walker_holding *holding);
 static inline prof_i_waiting *prof_i_walker_around(const prof_i_walker *walker,
                                                    const prof_i_span *span) {
   if (walker->around) return walker->around;

@@ -5,13 +5,13 @@
 #include <stdlib.h>
 
 #include "../analysis/memory.h"
+#include "../base/call.h"
 #include "../base/log.h"
 #include "../base/page.h"
 #include "../base/port.h"
 #include "../base/show.h"
+#include "../base/this_thread.h"
 #include "../base/units.h"
-#include "../core/buffer/call.h"
-#include "../core/buffer/thread.h"
 
 static bool is_asked(const prof_i_pool_seen *pool, prof_device device) {
   return pool->kind == PROF_MEMORY_QUERY && pool->device.type == device.type &&

@@ -9,13 +9,13 @@
 #include <string.h>
 
 #include "../analysis/memory.h"
+#include "../base/call.h"
 #include "../base/log.h"
 #include "../base/page.h"
 #include "../base/port.h"
 #include "../base/show.h"
+#include "../base/this_thread.h"
 #include "../base/units.h"
-#include "../core/buffer/call.h"
-#include "../core/buffer/thread.h"
 #include "../sink/sink.h"
 #include "memory_curve.h"
 

@@ -9,14 +9,14 @@
 #include <string.h>
 
 #include "../analysis/memory.h"
+#include "../base/call.h"
 #include "../base/log.h"
 #include "../base/options.h"
 #include "../base/page.h"
 #include "../base/port.h"
 #include "../base/show.h"
+#include "../base/this_thread.h"
 #include "../base/units.h"
-#include "../core/buffer/call.h"
-#include "../core/buffer/thread.h"
 #include "../reader/inside.h"
 #include "memory_plot.h"
 

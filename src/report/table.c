@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/call.h"
 #include "../base/log.h"
 #include "../base/page.h"
 #include "../base/port.h"
 #include "../base/show.h"
+#include "../base/this_thread.h"
 #include "../base/units.h"
-#include "../core/buffer/call.h"
-#include "../core/buffer/thread.h"
 #include "../format/layout.h"
 #include "../reader/inside.h"
 #include "../reader/walk.h"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # usage: new-arrow.sh OBJECT...
-# check.py fails on an arrow up that exceptions.txt does not have.
+# check.py fails on an arrow up.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 room=$(mktemp -d)

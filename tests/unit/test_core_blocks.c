@@ -24,9 +24,9 @@
 
 #include "api/sanitizers.h"
 #include "core/buffer/blocks.h"
-#include "core/buffer/pin.h"
 #include "core/buffer/thread.h"
 #include "core/session/control.h"
+#include "core/session/pin.h"
 #include "fresh_arena.h"
 #include "mappings.h"
 

@@ -20,7 +20,7 @@
 
 #include "base/port.h"
 #include "core/buffer/place.h"
-#include "core/session/rivals.h"
+#include "core/buffer/rivals.h"
 #include "format/layout.h"
 #include "hang_guard.h"
 

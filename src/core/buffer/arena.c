@@ -13,12 +13,13 @@
 
 #include "../../base/fault.h"
 #include "../../base/port.h"
+#include "../../base/this_thread.h"
 #include "blocks.h"
 #include "clock.h"
 #include "heads.h"
 #include "mapping.h"
+#include "observer.h"
 #include "place.h"
-#include "thread.h"
 
 prof_i_arena prof_i_the_arena = {.fd = -1};
 
@@ -54,7 +55,7 @@ static void *fresh_level_page(void *at) {
 
 static void use_level_page(void *page) {
   __atomic_store_n(&own.level_page, page, __ATOMIC_RELEASE);
-  __atomic_store_n(&prof_i_level_1, &((prof_i_header *)page)->level, __ATOMIC_RELEASE);
+  PROF_I_ANNOUNCE(level_moved, &((prof_i_header *)page)->level);
 }
 
 int prof_i_arena_level_page(void) {
@@ -95,7 +96,8 @@ uint64_t prof_i_arena_session(void) {
 /* Without the lock the page may just be becoming another arena's, which has level 0 as well: see
    prof_i_arena_install(). */
 PROF_I_RACES_BY_DESIGN uint32_t prof_i_arena_level(void) {
-  return __atomic_load_n(__atomic_load_n(&prof_i_level_1, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+  const prof_i_header *const header = __atomic_load_n(&own.level_page, __ATOMIC_ACQUIRE);
+  return header ? __atomic_load_n(&header->level, __ATOMIC_RELAXED) : 0;
 }
 
 /* ---- create, retire, forget ---- */

@@ -28,7 +28,6 @@
 #include "../../base/port.h"
 #include "freed.h"
 #include "mapping.h"
-#include "thread.h"
 
 enum {
   CAP_MIN_BYTES = 16 << 20,

@@ -12,17 +12,16 @@
 #include "../../base/fault.h"
 #include "../../base/port.h"
 #include "../record/entry.h"
-#include "../record/ledger.h"
-#include "../session/budget.h"
-#include "../session/change.h"
-#include "../session/control.h"
 #include "arena.h"
 #include "blocks.h"
 #include "chunk_size.h"
 #include "clock.h"
 #include "freed.h"
 #include "lease.h"
+#include "ledger.h"
+#include "observer.h"
 #include "ring.h"
+#include "session.h"
 
 enum {
   LEFT_COUNT = 64,    /* part-filled chunks of dead threads that are remembered */
@@ -663,7 +662,7 @@ static bool publish(prof_i_thread *thread, prof_i_head *expected, prof_i_head *c
                                    __ATOMIC_ACQUIRE))
     return false;
   thread->slot->chunk = prof_i_arena_offset(chunk);
-  if (prof_i_control_is_recording()) return true;
+  if (prof_i_session_is_recording()) return true;
   if (__atomic_exchange_n(&thread->chunk, &thread->full, __ATOMIC_SEQ_CST) == chunk)
     prof_i_thread_park(thread, chunk);
   return true;
@@ -711,7 +710,7 @@ static prof_i_head *take_and_sign(prof_i_thread *thread, uint64_t need_bytes, in
 bool prof_i_chunk_change(prof_i_thread *thread, uint64_t need_bytes, int *loss_out) {
   prof_i_head *const old = __atomic_load_n(&thread->chunk, __ATOMIC_ACQUIRE);
   *loss_out = PROF_LOSS_LATE;
-  if (!prof_i_control_is_recording()) return false;
+  if (!prof_i_session_is_recording()) return false;
   const int full = prof_i_arena_full_loss();
   /* most of what comes here in a long run */
   if (full >= 0 && !__atomic_load_n(&thread->parked, __ATOMIC_RELAXED)) {
@@ -731,16 +730,14 @@ bool prof_i_chunk_change(prof_i_thread *thread, uint64_t need_bytes, int *loss_o
     give_away(fresh);
     return true;
   }
-  if (old != &thread->full) prof_i_in_place_leave_chunk(thread, old);
-  prof_i_in_place_enter_chunk(thread, fresh);
+  PROF_I_ANNOUNCE(chunk_changed, thread, old != &thread->full ? old : NULL, fresh);
   if (old != &thread->full) leave_later(thread, old);
   prof_i_clock_pair(true);
-  prof_i_change_look_at_level();
   const uint64_t processor_ns = prof_i_port_processor_ns() - processor_begun;
   note_time(thread, prof_i_ns_since(begun), processor_ns);
   /* It stays the thread's until the next change. */
-  if (old != &thread->full) prof_i_budget_leave_chunk(thread, old, processor_ns);
-  prof_i_budget_enter_chunk(thread, fresh);
+  if (old != &thread->full) PROF_I_ANNOUNCE(chunk_filled, thread, old, processor_ns);
+  PROF_I_ANNOUNCE(chunk_entered, thread, fresh);
   return true;
 }
 
@@ -757,13 +754,13 @@ void prof_i_chunk_thread_goes(prof_i_thread *thread) {
                                                                 prof_i_thread_swap_before(thread,
                                                                                           NULL);
   prof_i_head *const last = chunk != &thread->full ? chunk : parked;
-  prof_i_budget_thread_goes(thread, last);
+  PROF_I_ANNOUNCE(thread_ended, thread, last);
   /* no room there: the reserve has some */
   if (has_something_to_say(thread) && !(last && write_exit(thread, last))) {
     prof_i_head *const reserve = prof_i_chunk_reserve(thread);
     if (reserve) write_exit(thread, reserve);
   }
-  prof_i_in_place_thread_goes(thread);
+  PROF_I_ANNOUNCE(thread_left, thread);
   if (chunk != &thread->full) prof_i_chunk_leave(chunk);
   if (parked) prof_i_chunk_leave(parked);
   if (before) leave(before);

@@ -6,10 +6,10 @@
 #include <stdint.h>
 
 #include "../../base/port.h"
+#include "../../base/this_thread.h"
 #include "arena.h"
 #include "chunk.h"
 #include "mapping.h"
-#include "thread.h"
 
 enum { NAP_NS = 2000000, STACK_BYTES = 256 << 10 };
 

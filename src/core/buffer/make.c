@@ -11,8 +11,8 @@
 #include "../../base/options.h"
 #include "../../base/port.h"
 #include "../../format/layout.h"
-#include "../session/rivals.h"
 #include "place.h"
+#include "rivals.h"
 
 static const uint64_t least_cap = 1 << 20; /* below it no smaller one is tried */
 /* Of the address space that is free. The sites' tables take a 32nd more, see site.h: both together

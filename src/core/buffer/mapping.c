@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "../../base/port.h"
-#include "../../memory/pool_state.h"
+#include "observer.h"
 
 enum { STATE_PIN_COUNT = 64, UNUSED_BYTES = 4096 };
 
@@ -41,13 +41,6 @@ static void insert_sorted(kept *all, size_t *count, kept one) {
   all[i] = one;
 }
 
-/* A pool's state: whole pages, of which several pools may have the same. */
-static kept pages_of(prof_i_pool_state *state) {
-  const uintptr_t page = 4096, from = (uintptr_t)state & ~(page - 1);
-  const uintptr_t to = ((uintptr_t)(state + 1) + page - 1) & ~(page - 1);
-  return (kept){(char *)state - ((uintptr_t)state - from), to - from, true};
-}
-
 void prof_i_mapping_each_chunk(const char *base, uint64_t bytes, void (*take)(prof_i_head *chunk)) {
   for (const prof_i_thread *t = prof_i_thread_first(); t; t = t->next) {
     const uint64_t words[] = {__atomic_load_n(&t->parked, __ATOMIC_ACQUIRE),
@@ -59,8 +52,14 @@ void prof_i_mapping_each_chunk(const char *base, uint64_t bytes, void (*take)(pr
   }
 }
 
-static const prof_pool *next_pool(const prof_pool *pool) {
-  return __atomic_load_n(&pool->next, __ATOMIC_ACQUIRE);
+typedef struct kept_list {
+  kept *all;
+  size_t *count, room;
+} kept_list;
+
+static void insert_observed(void *to, void *at, uint64_t bytes) {
+  const kept_list *const list = to;
+  if (*list->count + 1 < list->room) insert_sorted(list->all, list->count, (kept){at, bytes, true});
 }
 
 static size_t collect_kept(kept *all, size_t room, const char *base, uint64_t bytes) {
@@ -77,12 +76,8 @@ static size_t collect_kept(kept *all, size_t room, const char *base, uint64_t by
         insert_sorted(all, &count, (kept){chunk, prof_i_parked_bytes(words[i]), false});
     }
   }
-  for (const prof_pool *pool = prof_i_pool_first(); pool && count + 1 < room;
-       pool = next_pool(pool)) {
-    prof_i_pool_state *const state = __atomic_load_n(&pool->state, __ATOMIC_RELAXED);
-    if ((const char *)state >= base && (const char *)state < end)
-      insert_sorted(all, &count, pages_of(state));
-  }
+  kept_list list = {all, &count, room};
+  PROF_I_ANNOUNCE(each_kept, base, bytes, insert_observed, &list);
   return count;
 }
 
@@ -98,7 +93,8 @@ static void unmap_later(void *at, uint64_t bytes) {
 size_t prof_i_mapping_pieces(void) {
   size_t room = 64; /* threads may come meanwhile */
   for (const prof_i_thread *t = prof_i_thread_first(); t; t = t->next) room += 3;
-  for (const prof_pool *pool = prof_i_pool_first(); pool; pool = next_pool(pool)) room++;
+  for (const prof_i_observer *const *o = __start_prof_observers; o < __stop_prof_observers; o++)
+    if ((*o)->kept_count) room += (*o)->kept_count();
   return room;
 }
 

@@ -23,8 +23,8 @@
 #include "../../base/log.h"
 #include "../../base/port.h"
 #include "../../format/layout.h"
-#include "../session/rivals.h"
 #include "arena.h"
+#include "rivals.h"
 
 enum {
   COPIES_MAX = 1000,

@@ -7,15 +7,32 @@
 #include "../../base/fault.h"
 #include "chunk.h"
 #include "clock.h"
+#include "gate.h"
+#include "observer.h"
 
 enum { TRIES = 64 };
+
+/* Past the gate, or the chunk might be recycled: this takes longer than a claim and its store. With
+   the gate closed the limit stays, and the next claim comes here, too. */
+bool prof_i_record_extends(prof_i_head *chunk, uint64_t at, uint64_t bytes) {
+  prof_i_thread *const thread = prof_i_this_thread;
+  bool fits = false;
+  if (!prof_i_gate_enter()) return at + bytes <= chunk->bytes;
+  if (at + bytes <= chunk->bytes) {
+    fits = true;
+    if (__atomic_load_n(&thread->chunk, __ATOMIC_RELAXED) == chunk)
+      PROF_I_ANNOUNCE(limit_reached, thread, chunk, at, at + bytes);
+  }
+  prof_i_gate_leave();
+  return fits;
+}
 
 static bool write_in(prof_i_head *chunk, uint64_t ticks4, uint64_t word1, const uint64_t *more,
                      uint64_t words) {
   uint64_t *record;
   if (words == 0) {
     const uint64_t at = prof_i_claim(&chunk->cursor, 16);
-    if (at >= chunk->limit && !prof_i_in_place_fits(chunk, at, 16)) return false;
+    if (at >= chunk->limit && !prof_i_record_extends(chunk, at, 16)) return false;
     record = (uint64_t *)((char *)chunk + at);
   } else {
     record = prof_i_record_claim(chunk, (2 + words + 1) / 2 * 16);

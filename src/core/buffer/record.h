@@ -3,13 +3,16 @@
 #define PROF_CORE_BUFFER_RECORD_H
 
 #include "../../base/port.h"
-#include "../record/in_place.h"
 #include "arena.h"
 #include "thread.h"
 
 static inline bool prof_i_record_fits(const prof_i_head *chunk, uint64_t at, uint64_t bytes) {
   return PROF_I_LIKELY(at + bytes <= chunk->limit + 15);
 }
+
+/* A claim at `at` has reached the chunk's limit. Does it fit nevertheless? An observer may have set
+   the limit before the chunk's end: then it is told. Signal-safe. */
+bool prof_i_record_extends(prof_i_head *chunk, uint64_t at, uint64_t bytes);
 
 /* Marks claimed room as pending, where it fits. */
 static inline uint64_t *prof_i_record_mark(prof_i_head *chunk, uint64_t at, uint64_t bytes) {
@@ -24,7 +27,7 @@ static inline uint64_t *prof_i_record_mark(prof_i_head *chunk, uint64_t at, uint
 /* Of room that has just been claimed. NULL: it does not fit, and is marked as filler. */
 static inline uint64_t *prof_i_record_take(prof_i_head *chunk, uint64_t at, uint64_t bytes) {
   uint64_t *const record = (uint64_t *)((char *)chunk + at);
-  if (!prof_i_record_fits(chunk, at, bytes) && !prof_i_in_place_fits(chunk, at, bytes)) {
+  if (!prof_i_record_fits(chunk, at, bytes) && !prof_i_record_extends(chunk, at, bytes)) {
     const uint64_t end = chunk->bytes;
     if (at < end)
       __atomic_store_n(&record[0],

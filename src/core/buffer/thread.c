@@ -14,16 +14,16 @@
 
 #include "../../base/fault.h"
 #include "../../base/port.h"
-#include "../../memory/pool_state.h"
-#include "../record/ledger.h"
-#include "../record/site.h"
-#include "../session/budget.h"
-#include "../session/control.h"
+#include "../../base/process.h"
+#include "../../base/this_thread.h"
 #include "arena.h"
 #include "blocks.h"
 #include "chunk.h"
 #include "clock.h"
 #include "gate.h"
+#include "ledger.h"
+#include "observer.h"
+#include "session.h"
 
 enum {
   NO_EPOCH = -1,
@@ -46,8 +46,6 @@ prof_i_thread prof_i_no_thread = {.fast = &no_slot,
    dynamic linker. */
 __thread prof_i_thread *prof_i_this_thread
     __attribute__((tls_model("initial-exec"), visibility("hidden"))) = &prof_i_no_thread;
-__thread prof_i_own_flags prof_i_this_flags
-    __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 static struct {
   prof_i_thread *first;                 /* any thread; pushed with release */
@@ -190,7 +188,7 @@ void prof_i_thread_lose(prof_i_thread *thread, int loss, uint64_t count) {
 /* The gate is closed. During a clear the header stands, and a kill must not take the count; at a
    start it does not. */
 static void lose_unplaced(int loss, uint64_t count) {
-  if (prof_i_control_is_recording())
+  if (prof_i_session_is_recording())
     prof_i_arena_count_loss(loss, count);
   else
     __atomic_fetch_add(&own.unplaced[loss], count, __ATOMIC_RELAXED);
@@ -480,7 +478,7 @@ static bool give_slot(prof_i_thread *thread, uint64_t since) {
   thread->is_slow = !keeps && old && since && thread->is_slow;
   __atomic_store_n(&thread->begun.count, 0, __ATOMIC_RELAXED);
   if (!keeps && old) {
-    prof_i_pack_finish(thread);
+    PROF_I_ANNOUNCE(entries_needed, thread);
     if (since) move_open_scopes(slot, old, since);
     place_left_out(old);
     pin(thread, old, PROF_I_SLOT_BYTES);
@@ -505,9 +503,9 @@ static void open_fast_path(prof_i_thread *thread) {
   PROF_I_SIGNAL_FENCE();
   uint32_t epoch;
   do { /* it may be raised, and the threads seen to, between the two */
-    epoch = fast ? prof_i_site_epoch() : (uint32_t)NO_EPOCH;
+    epoch = fast ? prof_i_session_epoch() : (uint32_t)NO_EPOCH;
     __atomic_store_n(&thread->epoch, epoch, __ATOMIC_SEQ_CST);
-  } while (fast && epoch != prof_i_site_epoch());
+  } while (fast && epoch != prof_i_session_epoch());
 }
 
 /* Not where the counter is not the clock: those scopes come by the slow way as it is. A start of
@@ -558,7 +556,7 @@ static prof_i_thread *attach_new(const prof_i_line *line) {
   prof_i_thread *const thread = take_free();
   if (!thread) return NULL;
   /* In a child of vfork(), which is the thread that called it, the kernel says other numbers. */
-  const uint64_t pid = prof_i_control_pid();
+  const uint64_t pid = (uint64_t)prof_i_process_id();
   const bool is_in_vfork = (uint64_t)getpid() != pid;
   const uint64_t own_tid = is_in_vfork ? prof_i_port_tid_of_self() : prof_i_port_tid();
   const uint64_t tid = line ? line->handle : own_tid;
@@ -578,8 +576,7 @@ static prof_i_thread *attach_new(const prof_i_line *line) {
   thread->is_text_busy = thread->is_held = false;
   thread->move.to = NULL;
   thread->moving_in = 0;
-  prof_i_budget_thread_comes(thread);
-  prof_i_in_place_thread_comes(thread);
+  PROF_I_ANNOUNCE(thread_attached, thread);
   thread->latest = 0;
   __atomic_store_n(&thread->chunk, &thread->full, __ATOMIC_RELAXED);
   const uint64_t parked = __atomic_load_n(&thread->parked, __ATOMIC_ACQUIRE);
@@ -640,8 +637,7 @@ static bool move_to_this_arena(prof_i_thread *thread, const prof_i_header *heade
   }
   pin_chunks(thread);
   __atomic_store_n(&thread->chunk, &thread->full, __ATOMIC_RELEASE);
-  prof_i_budget_thread_comes(thread);
-  prof_i_in_place_thread_comes(thread);
+  PROF_I_ANNOUNCE(thread_attached, thread);
   const bool has_slot =
       give_slot(thread, __atomic_load_n(&header->session_ticks, __ATOMIC_RELAXED));
   thread->next_bytes = prof_i_the_arena.chunk_bytes_min;
@@ -762,7 +758,7 @@ static uint64_t empty_deep(prof_i_open *open, uint64_t count) {
    not open any more. */
 static void end_open_scopes(prof_i_thread *thread) {
   prof_i_slot *const slot = thread->slot;
-  prof_i_pack_finish(thread); /* the thread may have ended in a handler */
+  PROF_I_ANNOUNCE(entries_needed, thread); /* the thread may have ended in a handler */
   const uint64_t depth = slot->depth <= PROF_I_OPEN_COUNT ? slot->depth : 0;
   const uint64_t deep = thread->deep && slot->deep <= PROF_I_DEEP_COUNT ? slot->deep : 0;
   const uint64_t shown_count = mark_ended(slot, depth);
@@ -866,7 +862,7 @@ void prof_i_thread_end_fiber(prof_i_line *line) {
 
 /* As go() for itself. The thread's name stays as it was last. */
 void prof_i_thread_notice_ends(void) {
-  if (!prof_i_control_is_own_process()) return;
+  if (!prof_i_process_is_own()) return;
   for (prof_i_thread *t = prof_i_thread_first(); t; t = t->next) {
     if (__atomic_load_n(&t->alive, __ATOMIC_ACQUIRE) != PROF_I_ALIVE || !take_ended(t)) continue;
     uint32_t left_as = PROF_I_GONE;
@@ -902,11 +898,11 @@ void prof_i_thread_renew_all(void) {
    before. */
 void prof_i_thread_follow_epoch(uint32_t was) {
   for (prof_i_thread *t = prof_i_thread_first(); t; t = t->next)
-    for (uint32_t from = was, to = prof_i_site_epoch();
+    for (uint32_t from = was, to = prof_i_session_epoch();
          __atomic_compare_exchange_n(&t->epoch, &from, to, false, __ATOMIC_SEQ_CST,
                                      __ATOMIC_RELAXED) &&
-         to != prof_i_site_epoch();
-         to = prof_i_site_epoch())
+         to != prof_i_session_epoch();
+         to = prof_i_session_epoch())
       from = to;
 }
 

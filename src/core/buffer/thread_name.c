@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../../base/port.h"
+#include "../../base/this_thread.h"
 #include "thread.h"
 
 /* What prof_thread_set_name() said; it may say so before the first scope, or between captures. The

@@ -2,6 +2,7 @@
 #include "cost.h"
 
 #include "../buffer/clock.h"
+#include "../buffer/session.h"
 #include "scope.h"
 #include "site.h"
 
@@ -48,7 +49,7 @@ prof_i_cost prof_i_cost_measure(void) {
   prof_i_head *const chunk = (prof_i_head *)memory.chunk;
   chunk->limit = sizeof memory.chunk - 15;
   chunk->generation = 1;
-  const uint64_t epoch = prof_i_site_epoch();
+  const uint64_t epoch = prof_i_session_epoch();
   bench b = {{.fast = &memory.slot, .slot = &memory.slot, .chunk = chunk, .epoch = (uint32_t)epoch},
              {.state = epoch << 32, .file = "", .function = "", .level = 1}};
   const bool is_counter = prof_i_clock_is_counter();

@@ -7,13 +7,14 @@
 
 #include "../../base/log.h"
 #include "../../base/port.h"
+#include "../../base/process.h"
 #include "../buffer/arena.h"
 #include "../buffer/clock.h"
 #include "../buffer/gate.h"
 #include "../buffer/meta.h"
 #include "../buffer/record.h"
+#include "../buffer/session.h"
 #include "../buffer/thread.h"
-#include "../session/control.h"
 #include "entry.h"
 #include "event.h"
 #include "name.h"
@@ -32,14 +33,14 @@ static void write_now(prof_i_thread *thread, uint32_t site, const uint64_t *more
 /* The thread, past the gate and recording; NULL: leave at once. Every non-NULL return needs
    leave(). */
 static prof_i_thread *enter(void) {
-  if (!prof_i_control_is_own_process()) return NULL;
-  prof_i_control_ensure();
+  if (!prof_i_process_is_own()) return NULL;
+  prof_i_session_ensure();
   if (!prof_i_gate_enter()) {
-    prof_i_thread_lose_unplaced(prof_i_control_is_recording() ? PROF_LOSS_CLEARED : PROF_LOSS_LATE,
+    prof_i_thread_lose_unplaced(prof_i_session_is_recording() ? PROF_LOSS_CLEARED : PROF_LOSS_LATE,
                                 1);
     return NULL;
   }
-  const bool is_recording = prof_i_control_is_recording();
+  const bool is_recording = prof_i_session_is_recording();
   prof_i_thread *const thread = is_recording ? prof_i_thread_attach() : NULL;
   if (!thread) {
     prof_i_thread_lose(prof_i_this_thread, is_recording ? PROF_LOSS_NO_THREAD : PROF_LOSS_LATE, 1);

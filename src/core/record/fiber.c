@@ -5,8 +5,9 @@
 #include <string.h>
 
 #include "../../base/log.h"
+#include "../../base/process.h"
+#include "../../base/this_thread.h"
 #include "../buffer/thread.h"
-#include "../session/control.h"
 
 struct prof_fiber {
   prof_i_line line;
@@ -30,7 +31,7 @@ int prof_fiber_create(const char *name, prof_fiber **fiber_out) {
 /* A forked child's fibers are in no thread but the one that forked. */
 static bool take(prof_fiber *fiber) {
   uint64_t on = __atomic_load_n(&fiber->line.on, __ATOMIC_RELAXED);
-  if (on == prof_i_thread_process()) prof_i_control_is_own_process();
+  if (on == prof_i_thread_process()) prof_i_process_is_own();
   const uint64_t here = prof_i_thread_process();
   return on != here && __atomic_compare_exchange_n(&fiber->line.on, &on, here, false,
                                                    __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);

@@ -1,12 +1,14 @@
 /* See in_place.h. */
 #include "in_place.h"
 
+#include "../../format/own_time.h"
 #include "../buffer/arena.h"
 #include "../buffer/chunk.h"
 #include "../buffer/clock.h"
 #include "../buffer/gate.h"
+#include "../buffer/observer.h"
+#include "../buffer/session.h"
 #include "../buffer/thread.h"
-#include "../session/control.h"
 #include "cost.h"
 #include "entry.h"
 #include "scope.h"
@@ -20,7 +22,7 @@ enum {
   PART_BYTES = 16 * PAGE,
   UNTIMED = 4, /* begins and ends of a window that come first */
   TIMED = 4,
-  FIRST_SPACING = PROF_I_IN_PLACE_FIRST_EVENTS * 16, /* bytes; doubled until it is */
+  FIRST_SPACING = PROF_I_OWN_TIME_FIRST_EVENTS * 16, /* bytes; doubled until it is */
   MOST_SPACING_EARLY = 1024 * 16,
   MANY_WINDOWS = 40, /* after which it is */
   MOST_SPACING = 16384 * 16,
@@ -361,7 +363,7 @@ static twin *take_twin(const prof_i_thread *thread) {
   if (!__atomic_load_n(&own.begin_ticks, __ATOMIC_RELAXED) || !ticks_in(STALE_NS)) return NULL;
   const uint64_t now = prof_i_counter();
   /* The counter went back: then the slow path looks at the clock at each end. */
-  if (prof_i_clock_is_before(now, prof_i_control_since())) return NULL;
+  if (prof_i_clock_is_before(now, prof_i_session_since())) return NULL;
   twin *const t = twin_of(thread);
   if (!take(t)) return NULL;
   const bool is_ours = t->serial == thread->serial; /* of a window that a stop has closed */
@@ -425,27 +427,12 @@ static void stop(prof_i_thread *thread, prof_i_head *chunk, uint64_t at, uint64_
   set_limit(w, chunk);
 }
 
-/* Past the gate, or the chunk might go meanwhile: this takes longer than a claim and its store.
-   With the gate closed the limit stays, and the next claim comes here, too. */
-bool prof_i_in_place_fits(prof_i_head *chunk, uint64_t at, uint64_t bytes) {
-  prof_i_thread *const thread = prof_i_this_thread;
-  bool fits = false;
-  if (!prof_i_gate_enter()) return at + bytes <= chunk->bytes;
-  if (at + bytes <= chunk->bytes) {
-    fits = true;
-    if (__atomic_load_n(&thread->chunk, __ATOMIC_RELAXED) == chunk)
-      stop(thread, chunk, at, at + bytes);
-  }
-  prof_i_gate_leave();
-  return fits;
-}
-
-void prof_i_in_place_thread_comes(prof_i_thread *thread) {
+static void begin_thread(prof_i_thread *thread) {
   const uint64_t now = prof_i_clock_is_counter() ? prof_i_counter() : 0;
   thread->timing = (prof_i_timing){.spacing = FIRST_SPACING, .at_ticks = now, .came_ticks = now};
 }
 
-void prof_i_in_place_thread_goes(prof_i_thread *thread) {
+static void end_thread(prof_i_thread *thread) {
   prof_i_slot *const slot = thread->slot;
   tell_window_time(thread);
   const uint64_t all_ns = prof_i_slot_in_place_ns(slot);
@@ -453,12 +440,12 @@ void prof_i_in_place_thread_goes(prof_i_thread *thread) {
   __atomic_store_n(&slot->in_place_ns, all_ns, __ATOMIC_RELAXED);
 }
 
-void prof_i_in_place_leave_chunk(prof_i_thread *thread, const prof_i_head *chunk) {
+static void leave_chunk(prof_i_thread *thread, const prof_i_head *chunk) {
   const uint64_t cursor = __atomic_load_n(&chunk->cursor, __ATOMIC_RELAXED);
   count_bytes(&thread->timing, cursor < chunk->bytes ? cursor : chunk->bytes);
 }
 
-void prof_i_in_place_enter_chunk(prof_i_thread *thread, prof_i_head *chunk) {
+static void enter_chunk(prof_i_thread *thread, prof_i_head *chunk) {
   thread->timing.from = __atomic_load_n(&chunk->cursor, __ATOMIC_RELAXED);
   set_limit(&thread->timing, chunk);
 }
@@ -539,17 +526,13 @@ void prof_i_in_place_has_ended(prof_i_thread *thread, uint64_t since_ticks) {
   count_slow(w, since_ticks, &w->slow_ends, &w->slow_end_ticks);
 }
 
-/* ---- the reader's ---- */
-
-uint64_t prof_i_in_place_most_ns(uint64_t own_ns, uint64_t in_place_ns, uint64_t spread_us2) {
-  uint64_t root = 0;
-  for (uint64_t bit = UINT64_C(1) << 31; bit; bit >>= 1)
-    if ((root | bit) * (root | bit) <= spread_us2) root |= bit;
-  return own_ns + in_place_ns + in_place_ns / 2 + 2 * root * 1000;
+static void change_chunk(prof_i_thread *thread, prof_i_head *old, prof_i_head *fresh) {
+  if (old) leave_chunk(thread, old);
+  enter_chunk(thread, fresh);
 }
 
-uint64_t prof_i_in_place_few_most_ns(uint64_t in_place_ns, uint64_t few, uint64_t sampled) {
-  if (!sampled || !few) return 0;
-  const uint64_t each_ps = in_place_ns < UINT64_MAX / 1000 ? in_place_ns * 1000 / sampled : 0;
-  return few < UINT64_MAX / (each_ps + 1) ? each_ps * few / 400 : 0; /* 2.5 times */
-}
+static const prof_i_observer in_place_observer = {.thread_attached = begin_thread,
+                                                  .chunk_changed = change_chunk,
+                                                  .limit_reached = stop,
+                                                  .thread_left = end_thread};
+PROF_I_OBSERVE(in_place_observer);

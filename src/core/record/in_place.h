@@ -66,22 +66,6 @@ void prof_i_in_place_begin_capture(void);
 /* In a forked child: the thread that ran a twin is not here. */
 void prof_i_in_place_forget(void);
 
-/* The thread is new, or comes to another arena. Owner thread. */
-void prof_i_in_place_thread_comes(struct prof_i_thread *thread);
-
-/* What its scopes took beyond warm ones goes to in_place_ns. Past the gate. */
-void prof_i_in_place_thread_goes(struct prof_i_thread *thread);
-
-/* The thread leaves this chunk. Owner thread. */
-void prof_i_in_place_leave_chunk(struct prof_i_thread *thread, const prof_i_head *chunk);
-/* The thread is about to record into this chunk, which no other thread claims from: sets its
-   limit. */
-void prof_i_in_place_enter_chunk(struct prof_i_thread *thread, prof_i_head *chunk);
-
-/* A claim at `at` has reached the limit. Does it fit? At a stop it does, and a window opens.
-   Signal-safe. */
-bool prof_i_in_place_fits(prof_i_head *chunk, uint64_t at, uint64_t bytes);
-
 /* A scope begins, or has ended, by the slow path with a window open. Before all else. Returns the
    counter for the function of the same name below, or 0. Signal-safe. */
 uint64_t prof_i_in_place_begin(struct prof_i_thread *thread, const prof_site *site,
@@ -95,24 +79,5 @@ void prof_i_in_place_has_ended(struct prof_i_thread *thread, uint64_t since_tick
 /* Of a begin or end that found a window open, and now finds the gate closed: closes the window.
    True: that alone kept the thread off the fast path, which goes on past a closed gate. */
 bool prof_i_in_place_give_up(struct prof_i_thread *thread);
-
-/* The upper bound of recording's time, from own_ns and its part in_place_ns. It counts that part
-   2.5 times: the twin runs after the slow path's first lines, and without the caller's work for its
-   arguments. It adds two standard errors of the windows' means. Any thread. */
-uint64_t prof_i_in_place_most_ns(uint64_t own_ns, uint64_t in_place_ns, uint64_t spread_us2);
-
-/* The upper bound of the time that `few` events of threads without a window took beyond warm ones.
-   They may be as cold as the `sampled` events of other threads, which took in_place_ns.
-   Any thread. */
-uint64_t prof_i_in_place_few_most_ns(uint64_t in_place_ns, uint64_t few, uint64_t sampled);
-/* A thread with fewer events has no window. */
-enum { PROF_I_IN_PLACE_FIRST_EVENTS = 32 };
-
-/* So many threads took no more than all their time: each was there for so long at most. The warm
-   time of a scope may have been measured while the processor was slower. */
-static inline uint64_t prof_i_in_place_bound(uint64_t own_ns, uint64_t time_ns, uint64_t threads) {
-  const uint64_t each_ns = own_ns / (threads ? threads : 1);
-  return each_ns < time_ns ? own_ns : time_ns * (threads ? threads : 1);
-}
 
 #endif

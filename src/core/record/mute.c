@@ -9,13 +9,15 @@
 
 #include "../../base/log.h"
 #include "../buffer/arena.h"
-#include "../buffer/call.h"
-#include "../session/change.h"
-#include "../session/control.h"
+#include "change.h"
 #include "name.h"
 #include "site.h"
 
-enum { RULE_COUNT = 64, TEXT_BYTES = 128, SITE_COUNT = PROF_I_SITE_COUNT_MAX + 1 };
+enum {
+  RULE_COUNT = 64,
+  TEXT_BYTES = PROF_I_MUTE_TEXT_BYTES,
+  SITE_COUNT = PROF_I_SITE_COUNT_MAX + 1
+};
 
 /* Written once, but for the two words, and never freed: a call site that just comes may be looking
    at it. One that comes again is the same rule. */
@@ -188,7 +190,7 @@ static void watch_names(void) {
   __atomic_store_n(&prof_i_the_names.watch, own.rule_count != 0, __ATOMIC_SEQ_CST);
 }
 
-static int add_rule(const char *name, const char *category) {
+int prof_i_mute_add_rule(const char *name, const char *category) {
   rule *r = find_rule(name, category);
   if (r && r->in_force) return PROF_OK;
   if (own.rule_count == RULE_COUNT)
@@ -209,7 +211,7 @@ static int add_rule(const char *name, const char *category) {
   return PROF_OK;
 }
 
-static int remove_rule(const char *name, const char *category) {
+int prof_i_mute_remove_rule(const char *name, const char *category) {
   rule *const r = name || category ? find_rule(name, category) : NULL;
   if ((name || category) && !(r && r->in_force))
     return prof_i_fail(PROF_E_NOT_FOUND, "prof_mute: name '%s', category '%s' is not muted",
@@ -226,23 +228,4 @@ static int remove_rule(const char *name, const char *category) {
     /* another rule may mute it, too */
     if (prof_i_mute_has(site) && !is_asked(site)) hear(site, PROF_I_MUTED_ASKED, true);
   return PROF_OK;
-}
-
-int prof_mute(const char *name, const char *category, int is_muted) {
-  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
-  if (is_muted != 0 && is_muted != 1)
-    return prof_i_fail(PROF_E_INVALID, "prof_mute: is_muted is %d, not 0 or 1", is_muted);
-  if (is_muted && !name && !category)
-    return prof_i_fail(PROF_E_INVALID,
-                       "prof_mute: name and category are NULL; prof_stop() ends recording");
-  if ((name && strnlen(name, TEXT_BYTES) == TEXT_BYTES) ||
-      (category && strnlen(category, TEXT_BYTES) == TEXT_BYTES))
-    return prof_i_fail(PROF_E_INVALID, "prof_mute: %s is longer than %d bytes",
-                       name && strnlen(name, TEXT_BYTES) == TEXT_BYTES ? "name" : "category",
-                       TEXT_BYTES - 1);
-  prof_i_control_lock();
-  const int status = is_muted ? add_rule(name, category) : remove_rule(name, category);
-  prof_i_site_raise_epoch();
-  prof_i_control_unlock();
-  return status;
 }

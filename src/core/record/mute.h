@@ -39,4 +39,10 @@ void prof_i_mute_tell_all(void);
 
 uint32_t prof_i_mute_count(void);
 
+/* The rules of prof_mute(): texts of fewer than PROF_I_MUTE_TEXT_BYTES bytes, or NULL for any. They
+   return a status with its text. Control lock held. */
+enum { PROF_I_MUTE_TEXT_BYTES = 128 };
+int prof_i_mute_add_rule(const char *name, const char *category);
+int prof_i_mute_remove_rule(const char *name, const char *category);
+
 #endif

@@ -7,6 +7,7 @@
 
 #include "../buffer/gate.h"
 #include "../buffer/meta.h"
+#include "../buffer/session.h"
 #include "entry.h"
 #include "mute.h"
 #include "site.h"
@@ -92,7 +93,7 @@ static prof_i_name *learn(const prof_site *site, const prof_i_name_key *key,
    site. */
 static uint64_t up_to_date(prof_i_name *name) {
   const uint64_t state = __atomic_load_n(&name->state, __ATOMIC_ACQUIRE);
-  const uint32_t epoch = prof_i_site_epoch();
+  const uint32_t epoch = prof_i_session_epoch();
   if ((state >> 32 & ~(uint64_t)PROF_I_EPOCH_MUTED) == epoch) return state;
   const uint64_t muted =
       prof_i_mute_has(name->number) || prof_i_mute_has((uint32_t)name->of) ? PROF_I_EPOCH_MUTED : 0;

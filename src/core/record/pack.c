@@ -2,9 +2,10 @@
 #include "pack.h"
 
 #include "../../base/fault.h"
+#include "../buffer/ledger.h"
+#include "../buffer/observer.h"
 #include "../buffer/thread.h"
 #include "entry.h"
-#include "ledger.h"
 
 /* By one instruction: a handler may be at the same, or another thread. */
 static bool swap_ticks(prof_i_open *open, uint64_t from, uint64_t to) {
@@ -184,3 +185,6 @@ void prof_i_pack_above(prof_i_thread *thread, uint64_t place) {
   thread->is_text_busy = was_busy;
   __atomic_fetch_add(&slot->pack_count, 1, __ATOMIC_ACQ_REL);
 }
+
+static const prof_i_observer pack_observer = {.entries_needed = prof_i_pack_finish};
+PROF_I_OBSERVE(pack_observer);

@@ -620,7 +620,7 @@ static __attribute__((noinline)) void end_long(prof_i_thread *thread, prof_i_slo
    and these zeros. */
 static PROF_I_COLD void end_at_limit(prof_i_head *chunk, prof_i_slot *slot, uint64_t depth,
                                      uint64_t start, uint64_t ticks, uint64_t at) {
-  if (!prof_i_in_place_fits(chunk, at, 16)) {
+  if (!prof_i_record_extends(chunk, at, 16)) {
     prof_i_entry_note_claim(prof_i_this_thread, chunk, at, start);
     prof_i_scope_end_slow(start, ticks);
     return;

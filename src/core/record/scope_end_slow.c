@@ -7,15 +7,16 @@
 #include <string.h>
 
 #include "../../base/fault.h"
+#include "../../base/process.h"
 #include "../buffer/arena.h"
 #include "../buffer/clock.h"
 #include "../buffer/gate.h"
+#include "../buffer/ledger.h"
 #include "../buffer/meta.h"
 #include "../buffer/record.h"
-#include "../session/control.h"
+#include "../buffer/session.h"
 #include "entry.h"
 #include "in_place.h"
-#include "ledger.h"
 #include "pack.h"
 #include "scope_find.h"
 #include "scope_time.h"
@@ -171,7 +172,7 @@ static void pack(prof_i_thread *thread, const prof_i_found *f) {
 }
 
 static bool is_of_the_parent(uint64_t start) {
-  const uint64_t forked = prof_i_control_forked_at();
+  const uint64_t forked = prof_i_session_forked_at();
   return forked && prof_i_clock_is_before(start >> 4, forked);
 }
 
@@ -287,10 +288,10 @@ static void skip_later(prof_i_thread *thread, prof_i_found *f, skip_how how) {
    it. */
 static int loss_without_entry(prof_i_thread *thread, uint64_t start) {
   if (is_of_the_parent(start)) return PROF_LOSS_FORKED;
-  const uint64_t since = prof_i_control_since();
+  const uint64_t since = prof_i_session_since();
   if (!since) return -1;
   if (prof_i_clock_is_before(start >> 4, since) &&
-      !prof_i_clock_is_before(start >> 4, prof_i_control_first_at()))
+      !prof_i_clock_is_before(start >> 4, prof_i_session_first_at()))
     return PROF_LOSS_LATE;
   return thread && prof_i_thread_left_behind(thread, start) ? PROF_LOSS_LATE : -1;
 }
@@ -318,7 +319,7 @@ static int end_unusual(uint64_t handle, uint64_t ticks) {
   prof_i_thread *const thread = prof_i_thread_attach();
   if (!thread) return end_without_thread(handle);
   const prof_i_header *const header = prof_i_arena_header();
-  const bool is_recording = prof_i_control_is_recording();
+  const bool is_recording = prof_i_session_is_recording();
   prof_i_slot *const slot = thread->slot;
   prof_i_found f = {.start = start,
                     .tag = tag,
@@ -362,7 +363,7 @@ static void end_outside(uint64_t handle) {
   const uint64_t start = prof_i_open_start(handle), tag = prof_i_entry_tag(handle);
   if (!start) return; /* a tag alone */
   prof_i_thread *const thread = prof_i_this_thread;
-  const bool is_recording = prof_i_control_is_recording();
+  const bool is_recording = prof_i_session_is_recording();
   const bool is_placed =
       is_recording && prof_i_is_attached(thread) && thread->arena == prof_i_the_arena.number;
   prof_i_slot *const slot = thread->slot;
@@ -406,7 +407,7 @@ static inline bool write_plain(prof_i_thread *thread, const prof_i_open *open, u
   if (duration4 >> (PROF_I_DURATION_BITS + 4)) return false;
   prof_i_head *const chunk = __atomic_load_n(&thread->chunk, __ATOMIC_RELAXED);
   const uint64_t at = prof_i_claim(&chunk->cursor, 16);
-  if (at >= chunk->limit && !prof_i_in_place_fits(chunk, at, 16)) {
+  if (at >= chunk->limit && !prof_i_record_extends(chunk, at, 16)) {
     prof_i_entry_note_claim(thread, chunk, at, start);
     return false;
   }
@@ -480,7 +481,7 @@ void prof_i_scope_end_slow(uint64_t handle, uint64_t ticks) {
   const bool may_be_own = prof_i_entry_may_be_of(prof_i_this_thread, prof_i_entry_tag(handle));
   if (start && !ticks && may_be_own && end_deep(prof_i_this_thread, start)) return;
   if (start && !ticks && may_be_own && end_beside(prof_i_this_thread, start)) return;
-  if (!handle || !prof_i_control_is_own_process()) return;
+  if (!handle || !prof_i_process_is_own()) return;
   if (start && is_counted_where_left(start)) return;
   const int saved = errno;
   const bool has_window = !ticks && prof_i_this_thread->timing.left;

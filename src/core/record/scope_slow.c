@@ -8,14 +8,15 @@
 #include <sys/mman.h>
 
 #include "../../base/fault.h"
+#include "../../base/process.h"
 #include "../buffer/arena.h"
 #include "../buffer/clock.h"
 #include "../buffer/gate.h"
+#include "../buffer/ledger.h"
 #include "../buffer/record.h"
-#include "../session/control.h"
+#include "../buffer/session.h"
 #include "entry.h"
 #include "in_place.h"
-#include "ledger.h"
 #include "name.h"
 #include "pack.h"
 #include "scope.h"
@@ -36,7 +37,7 @@ static bool is_left_out(prof_i_thread *thread, uint64_t state) {
   if (epoch == PROF_I_EPOCH_FULL) {
     loss = prof_i_arena_full_loss();
     if (loss < 0) return false; /* cleared since */
-    if (state >> 32 == (prof_i_site_epoch() | PROF_I_EPOCH_MUTED)) loss = PROF_LOSS_MUTED;
+    if (state >> 32 == (prof_i_session_epoch() | PROF_I_EPOCH_MUTED)) loss = PROF_LOSS_MUTED;
   } else if (state >> 32 != (epoch | PROF_I_EPOCH_MUTED) || epoch & PROF_I_EPOCH_MUTED) {
     return false;
   }
@@ -314,9 +315,9 @@ uint64_t prof_i_scope_begin_slow(prof_site *site, const prof_details *details) {
   if (begun) return begun;
   if (is_left_out(prof_i_this_thread, __atomic_load_n(&site->state, __ATOMIC_RELAXED))) return 0;
   const int saved = errno;
-  if (!prof_i_control_is_own_process()) return 0;
-  prof_i_control_ensure(); /* a forked child makes its own capture here */
-  const bool is_inside = prof_i_gate_enter(), is_recording = prof_i_control_is_recording();
+  if (!prof_i_process_is_own()) return 0;
+  prof_i_session_ensure(); /* a forked child makes its own capture here */
+  const bool is_inside = prof_i_gate_enter(), is_recording = prof_i_session_is_recording();
   if (!is_inside || !is_recording) {
     /* It saw the level on, but the stop was faster. */
     const bool goes_on = has_window && prof_i_in_place_give_up(prof_i_this_thread);

@@ -12,6 +12,7 @@
 #include "../buffer/arena.h"
 #include "../buffer/gate.h"
 #include "../buffer/meta.h"
+#include "../buffer/session.h"
 #include "../buffer/thread.h"
 #include "mute.h"
 
@@ -61,11 +62,10 @@ static struct {
   entry **by_number[2]; /* sites, schemas */
   uint32_t count[2];    /* numbers given; 0 is never one */
   block *block;         /* the newest */
-  uint32_t epoch;
   /* the one in force, for who is not past the gate; written with it closed, relaxed */
   uint64_t arena;
   uint64_t name_bytes; /* that names' sites have taken of it; any thread */
-} own = {.epoch = 1};
+} own;
 
 static uint32_t decide_bits(uint32_t bits) {
   uint32_t decided = 0;
@@ -483,19 +483,18 @@ void prof_i_site_copy_all(void) {
 
 /* ---- epochs ---- */
 
-uint32_t prof_i_site_epoch(void) { return __atomic_load_n(&own.epoch, __ATOMIC_SEQ_CST); }
-
 void prof_i_site_raise_epoch(void) {
-  uint32_t was = prof_i_site_epoch();
-  while (!__atomic_compare_exchange_n(&own.epoch, &was, was % (PROF_I_EPOCH_MUTED - 1) + 1, false,
-                                      __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+  uint32_t was = prof_i_session_epoch();
+  while (!__atomic_compare_exchange_n(&prof_i_the_session.epoch, &was,
+                                      was % (PROF_I_EPOCH_MUTED - 1) + 1, false, __ATOMIC_SEQ_CST,
+                                      __ATOMIC_SEQ_CST)) {
   }
   prof_i_thread_follow_epoch(was);
 }
 
 uint32_t prof_i_site_ask(prof_site *site, const char *name, const char *category) {
   const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED);
-  const uint32_t epoch = prof_i_site_epoch();
+  const uint32_t epoch = prof_i_session_epoch();
   if ((state >> 32 & ~(uint64_t)PROF_I_EPOCH_MUTED) == epoch) return (uint32_t)state;
   const uint32_t number = state ? (uint32_t)state : prof_i_site_number(site, name, category);
   if (!number) return 0;

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #include "../../format/layout.h"
+#include "../buffer/session.h"
 
 /* The call site's number for this name and category (NULL: given at run time); 0 when the table is
    full. Writes it into the arena at its first appearance. Any thread. Signal-safe. */
@@ -52,9 +53,6 @@ void *prof_i_site_map_once(void **place, size_t bytes);
 /* The same for a call site, which remembers the answer: its state is epoch << 32 | number, the
    epoch with PROF_I_EPOCH_MUTED when it is muted. Asked for again when the epoch has been raised.
    Any thread, past the gate. Signal-safe. */
-enum { PROF_I_EPOCH_MUTED = 1 << 30 };
-/* of a thread that has found the arena full: no site has it */
-#define PROF_I_EPOCH_FULL 0xfffffffeu
 uint32_t prof_i_site_ask(prof_site *site, const char *name, const char *category);
 static inline bool prof_i_site_is_muted(const prof_site *site) {
   return __atomic_load_n(&site->state, __ATOMIC_RELAXED) >> 32 & PROF_I_EPOCH_MUTED;
@@ -103,9 +101,7 @@ void prof_i_site_begin_capture(void);
    past the gate, without the control lock. Or with both. */
 void prof_i_site_copy_all(void);
 
-/* Sites answer to this epoch, 1 to PROF_I_EPOCH_MUTED - 1; raised when every site must ask again.
-   Any thread. */
-uint32_t prof_i_site_epoch(void);
+/* Raises prof_i_session_epoch(): every site must ask again. Any thread. */
 void prof_i_site_raise_epoch(void);
 
 #endif

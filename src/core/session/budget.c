@@ -8,10 +8,11 @@
 
 #include "../buffer/arena.h"
 #include "../buffer/chunk.h"
+#include "../buffer/observer.h"
+#include "../record/change.h"
 #include "../record/cost.h"
 #include "../record/mute.h"
 #include "../record/site.h"
-#include "change.h"
 
 enum {
   WINDOW_NS = 1000000000,
@@ -245,7 +246,7 @@ static void judge(prof_i_thread *thread, const prof_i_head *chunk, uint64_t own_
 }
 
 /* What it recorded into another arena is not of this window. */
-void prof_i_budget_thread_comes(prof_i_thread *thread) {
+static void begin_thread(prof_i_thread *thread) {
   store(&thread->spending.events, 0);
   store(&thread->spending.slots, 0);
   store(&thread->spending.from, UINT64_MAX);
@@ -254,7 +255,7 @@ void prof_i_budget_thread_comes(prof_i_thread *thread) {
   thread->spending.slow_ns = 0;
 }
 
-void prof_i_budget_enter_chunk(prof_i_thread *thread, const prof_i_head *chunk) {
+static void enter_chunk(prof_i_thread *thread, const prof_i_head *chunk) {
   uint64_t window_ns;
   store(&thread->spending.from, load(&chunk->cursor));
   if (!is_on() || thread->spending.since_ns) return;
@@ -285,8 +286,7 @@ static uint64_t scopes_ns(prof_i_thread *thread, uint64_t events) {
          slow_ns;
 }
 
-void prof_i_budget_leave_chunk(prof_i_thread *thread, const prof_i_head *chunk,
-                               uint64_t change_ns) {
+static void leave_chunk(prof_i_thread *thread, const prof_i_head *chunk, uint64_t change_ns) {
   if (!is_on()) return;
   const uint64_t begun = prof_i_port_monotonic_ns();
   const uint64_t events = count_chunk(thread, chunk);
@@ -296,10 +296,16 @@ void prof_i_budget_leave_chunk(prof_i_thread *thread, const prof_i_head *chunk,
   judge(thread, chunk, scopes_ns(thread, events) + change_ns + events / 2);
 }
 
-void prof_i_budget_thread_goes(prof_i_thread *thread, const prof_i_head *chunk) {
+static void end_thread(prof_i_thread *thread, const prof_i_head *chunk) {
   if (!is_on()) return;
   if (chunk) judge(thread, chunk, scopes_ns(thread, count_chunk(thread, chunk)));
   __atomic_fetch_add(&own.gone, load(&thread->spending.events), __ATOMIC_RELAXED);
   store(&thread->spending.events, 0);
   store(&thread->spending.from, UINT64_MAX); /* the rest of the chunk is another's */
 }
+
+static const prof_i_observer budget_observer = {.thread_attached = begin_thread,
+                                                .chunk_entered = enter_chunk,
+                                                .chunk_filled = leave_chunk,
+                                                .thread_ended = end_thread};
+PROF_I_OBSERVE(budget_observer);

@@ -18,19 +18,4 @@ void prof_i_budget_forget(void);
    begins its window. Control lock held. */
 void prof_i_budget_take_back(bool is_told);
 
-/* The thread is new, or comes to another arena: it has recorded nothing there. Owner thread. */
-void prof_i_budget_thread_comes(prof_i_thread *thread);
-
-/* The thread records into this chunk from here on. Owner thread. */
-void prof_i_budget_enter_chunk(prof_i_thread *thread, const prof_i_head *chunk);
-
-/* The thread has filled what it was given of the chunk, which nobody else takes meanwhile; the
-   change took so long of its processor's time: what others took meanwhile is not prof's. Owner
-   thread, past the gate. */
-void prof_i_budget_leave_chunk(prof_i_thread *thread, const prof_i_head *chunk, uint64_t change_ns);
-
-/* The thread ends: what it brought counts on. chunk: that it wrote to, or NULL. Owner thread, past
-   the gate. */
-void prof_i_budget_thread_goes(prof_i_thread *thread, const prof_i_head *chunk);
-
 #endif

@@ -5,18 +5,20 @@
 #include <errno.h>
 #include <prof/profiler.h>
 
+#include "../../base/call.h"
 #include "../../base/log.h"
 #include "../../base/port.h"
-#include "../../memory/pool_state.h"
+#include "../../base/this_thread.h"
 #include "../buffer/arena.h"
-#include "../buffer/call.h"
 #include "../buffer/chunk.h"
 #include "../buffer/clock.h"
 #include "../buffer/gate.h"
 #include "../buffer/lease.h"
 #include "../buffer/meta.h"
+#include "../buffer/session.h"
 #include "../buffer/thread.h"
 #include "control.h"
+#include "memory_hooks.h"
 #include "want.h"
 
 /* One chunk after the other: the lock is held for each one's choice alone. Whoever was told
@@ -46,9 +48,9 @@ static uint64_t begin_clear(void) {
   const uint64_t clear = prof_i_chunk_begin_clear();
   __atomic_store_n(&header->clear_ticks, now, __ATOMIC_SEQ_CST);
   const uint64_t words[] = {header->session, prof_i_arena_level(), 2,
-                            header->session + !prof_i_control_is_recording()};
+                            header->session + !prof_i_session_is_recording()};
   prof_i_meta_write(PROF_I_KIND_SESSION, now, 0, words, 4);
-  prof_i_pool_reset_all();
+  PROF_I_MEMORY(reset);
   prof_i_thread_place_losses();
   prof_i_gate_open();
   return clear;

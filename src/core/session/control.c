@@ -12,15 +12,16 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../../base/call.h"
 #include "../../base/copy.h"
 #include "../../base/fault.h"
 #include "../../base/log.h"
 #include "../../base/options.h"
 #include "../../base/path.h"
 #include "../../base/port.h"
-#include "../../memory/pool_state.h"
+#include "../../base/process.h"
+#include "../../base/this_thread.h"
 #include "../buffer/arena.h"
-#include "../buffer/call.h"
 #include "../buffer/chunk.h"
 #include "../buffer/clock.h"
 #include "../buffer/gate.h"
@@ -30,46 +31,38 @@
 #include "../buffer/mapping.h"
 #include "../buffer/meta.h"
 #include "../buffer/place.h"
+#include "../buffer/rivals.h"
+#include "../buffer/session.h"
 #include "../buffer/thread.h"
+#include "../record/change.h"
 #include "../record/cost.h"
 #include "../record/in_place.h"
 #include "../record/mute.h"
 #include "../record/name.h"
 #include "../record/site.h"
 #include "budget.h"
-#include "change.h"
 #include "identity.h"
 #include "join.h"
-#include "rivals.h"
+#include "memory_hooks.h"
 #include "want.h"
 
-enum { PATH_ROOM = PROF_I_OUTPUT_ROOM, MARK_BYTES = 4096 };
-enum { MARK_NONE = 0, MARK_OWN = 1, MARK_AT_IT = 2 }; /* what the page that a fork empties holds */
+enum { PATH_ROOM = PROF_I_OUTPUT_ROOM };
 /* A change of the capture that released the lock for a time: a stop that waits for devices and the
    helper, or a start that creates a file. CHANGE_MADE: a child's file was created, and the next
    owner of the lock continues that start. */
 typedef enum change { CHANGE_NONE = 0, CHANGE_STOP, CHANGE_START, CHANGE_MADE } change;
 
-/* Guarded by lock, but for recording (any thread, relaxed: the gate orders it), child_waits,
-   forked_at and pid (set before the child has threads). */
+/* Guarded by lock. */
 static struct {
   pthread_mutex_t lock;
-  int was_cancel;      /* of the thread that has the lock: could it be cancelled before? */
-  bool was_at_control; /* the same of prof_i_this_flags.is_at_control */
-  uint32_t recording;
+  int was_cancel;             /* of the thread that has the lock: could it be cancelled before? */
+  bool was_at_control;        /* the same of prof_i_this_flags.is_at_control */
   uint32_t changing;          /* change. Written under the lock, except CHANGE_MADE */
-  uint32_t child_waits;       /* the parent recorded; our own capture comes with the first scope */
   int child_status;           /* why a child has none: of the start that failed; 0: none did */
   int child_made;             /* the status of creating the file, for CHANGE_MADE */
   prof_options child_options; /* of the start that creates it */
-  uint64_t forked_at;
-  /* When the first capture and the one in force began; 0: none. Any thread; relaxed. */
-  uint64_t first_at, since;
-  pid_t pid; /* whose all this is */
   bool prepared;
-  int fork_error; /* an errno: forks cannot be watched */
-  /* MARK_OWN; MARK_NONE in a child that does not know yet; NULL: this kernel empties no pages */
-  uint32_t *mark;
+  int fork_error;                /* an errno: forks cannot be watched */
   uint32_t wanted_of_devices;    /* prof_devices, for any thread; relaxed */
   uint32_t preferred_of_devices; /* where nobody says what of devices he wants. Under the lock */
   prof_i_device_warning *warn;   /* the same */
@@ -92,23 +85,16 @@ static struct {
 /* Set once, from any thread; NULL: the library has no devices. */
 static const prof_i_device_hooks *device_hooks PROF_I_WRITTEN_AT_LOAD;
 
-bool prof_i_control_is_recording(void) {
-  return __atomic_load_n(&own.recording, __ATOMIC_RELAXED) != 0;
-}
-uint64_t prof_i_control_forked_at(void) { return own.forked_at; }
-uint64_t prof_i_control_first_at(void) { return __atomic_load_n(&own.first_at, __ATOMIC_RELAXED); }
-uint64_t prof_i_control_pid(void) { return (uint64_t)own.pid; }
-uint64_t prof_i_control_since(void) { return __atomic_load_n(&own.since, __ATOMIC_RELAXED); }
-
 static change changing_now(void) { return __atomic_load_n(&own.changing, __ATOMIC_ACQUIRE); }
 static void watch_forks(void);
+static void make_child(void);
 
 /* Rank 1. Who forks while another thread has it needs the handlers: they are there before anybody
    takes it. A child that came without handlers has another lock than its parent's, which nobody
    here may ever give back. */
 static bool lock_with(int (*take)(pthread_mutex_t *mutex)) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
-  prof_i_control_is_own_process();
+  prof_i_process_is_own();
   const int was = prof_i_port_hold_cancel();
   const bool was_there = prof_i_this_flags.is_at_control;
   prof_i_this_flags.is_at_control = true; /* a handler's call is refused: see call.h */
@@ -159,7 +145,7 @@ static void lock_to_end(void) { lock_when_done(false); }
 /* A child's file is usually created quickly. So a concurrent call waits for it up to 10 ms. */
 static void await_child(void) {
   enum { PATIENCE_NS = 10000000 };
-  if (!__atomic_load_n(&own.child_waits, __ATOMIC_RELAXED)) return;
+  if (!__atomic_load_n(&prof_i_the_session.child_waits, __ATOMIC_RELAXED)) return;
   const uint64_t begun = prof_i_port_monotonic_ns();
   for (uint64_t past;
        changing_now() == CHANGE_START && (past = prof_i_ns_since(begun)) < PATIENCE_NS;)
@@ -285,7 +271,7 @@ static void before_fork(void) {
   /* With the lock: a start or a stop of another thread is over, or has not begun. */
   prof_i_this_flags.fork =
       (uint8_t)((prof_i_arena_level() + 1) | (has_lock ? PROF_I_FORK_HAS_LOCK : 0));
-  prof_i_pool_before_fork();
+  PROF_I_MEMORY(before_fork);
 }
 
 static void after_fork_parent(void) {
@@ -307,27 +293,28 @@ static void become_child(void) {
   const uint32_t before = prof_i_this_flags.fork & PROF_I_FORK_LEVEL;
   uint32_t level = before ? before - 1 : prof_i_arena_level();
   /* A daemon forks twice, and may have no scope in between. */
-  const bool was_recording = own.recording && changing_now() != CHANGE_STOP;
-  const bool goes_on = prof_i_want_forget(&level) && (was_recording || own.child_waits);
-  own.forked_at = prof_i_clock_kind() ? prof_i_clock_ticks() : 0;
+  const bool was_recording = prof_i_the_session.is_recording && changing_now() != CHANGE_STOP;
+  const bool goes_on =
+      prof_i_want_forget(&level) && (was_recording || prof_i_the_session.child_waits);
+  prof_i_the_session.forked_at = prof_i_clock_kind() ? prof_i_clock_ticks() : 0;
   prof_i_gate_reset();
   prof_i_helper_forget();
   prof_i_budget_forget();
   prof_i_in_place_forget();
-  prof_i_pool_forget_all(before != 0);
+  PROF_I_MEMORY(forget, before != 0);
   prof_i_clock_forget();
   prof_i_thread_forget_all();
   prof_i_mapping_forget();
   prof_i_arena_forget(level);
-  own.since = 0;
+  prof_i_the_session.since = 0;
   if (devices()) devices()->forget();
   prof_i_meta_reset();
-  own.recording = own.changing = 0;
+  prof_i_the_session.is_recording = own.changing = 0;
   own.is_unsettled = false;
   own.child_status = PROF_OK;
-  own.pid = getpid();
-  own.child_waits = goes_on;
-  if (!goes_on) prof_i_pool_end_all();
+  prof_i_process_set_id(getpid());
+  prof_i_the_session.child_waits = goes_on;
+  if (!goes_on) PROF_I_MEMORY(end);
   /* If a handler forked, the child returns into the interrupted call: it keeps that state. */
   if (prof_i_this_flags.fork & PROF_I_FORK_HAS_LOCK)
     prof_i_this_flags.is_at_control = own.was_at_control;
@@ -339,46 +326,15 @@ static void become_child(void) {
   errno = saved;
 }
 
-/* A scope of a handler that came before ours may have found out already. */
 static void after_fork_child(void) {
-  if (own.mark) prof_i_control_is_own_process();
-  /* an emulator (qemu-user 7) takes MADV_WIPEONFORK, and empties nothing */
-  if (!own.mark || own.pid != getpid()) become_child();
+  prof_i_process_after_fork();
   prof_i_this_flags.fork = 0;
-}
-
-/* _Fork() and a raw clone() run no handlers: the child is known by a page that the kernel has
-   emptied, and so are its threads, so that no fast path goes on in the parent's arena. False: a
-   handler of this thread, or another thread, is just at it. */
-bool prof_i_control_is_own_process(void) {
-  uint32_t *const mark = __atomic_load_n(&own.mark, __ATOMIC_ACQUIRE);
-  if (!mark || __atomic_load_n(mark, __ATOMIC_ACQUIRE) == MARK_OWN) return true;
-  PROF_I_INSIDE;
-  uint32_t none = MARK_NONE;
-  if (!__atomic_compare_exchange_n(mark, &none, MARK_AT_IT, false, __ATOMIC_ACQ_REL,
-                                   __ATOMIC_ACQUIRE))
-    return none == MARK_OWN;
-  become_child();
-  __atomic_store_n(mark, MARK_OWN, __ATOMIC_RELEASE);
-  return true;
-}
-
-static void make_mark(void) {
-  void *const page =
-      mmap(NULL, MARK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (page == MAP_FAILED) return;
-  if (!prof_i_port_wipe_on_fork(page, MARK_BYTES)) {
-    munmap(page, MARK_BYTES);
-    return;
-  }
-  *(uint32_t *)page = MARK_OWN;
-  __atomic_store_n(&own.mark, page, __ATOMIC_RELEASE);
 }
 
 static void watch_forks(void) {
   own.fork_error = pthread_atfork(before_fork, after_fork_parent, after_fork_child);
-  own.pid = getpid();
-  make_mark();
+  prof_i_the_session.make_child = make_child;
+  prof_i_process_watch(become_child);
 }
 
 static int prepare(void) {
@@ -396,7 +352,7 @@ static int prepare(void) {
 void prof_i_control_go(void) {
   prof_i_thread_let_all_end();
   if (!own.prepared) return;
-  prof_i_control_is_own_process(); /* a child without handlers has no helper */
+  prof_i_process_is_own(); /* a child without handlers has no helper */
   prof_i_helper_stop();
 }
 
@@ -432,11 +388,12 @@ static int install(const prof_options *options, bool is_child) {
   prof_i_in_place_calibrate();
   prof_i_thread_renew_all();
   prof_i_meta_reset();
-  prof_i_pool_renumber();
+  PROF_I_MEMORY(renumber);
   prof_i_clock_begin();
   prof_i_in_place_begin_capture();
-  if (!own.first_at) __atomic_store_n(&own.first_at, header->start_ticks, __ATOMIC_RELAXED);
-  __atomic_store_n(&own.since, header->start_ticks, __ATOMIC_RELAXED);
+  if (!prof_i_the_session.first_at)
+    __atomic_store_n(&prof_i_the_session.first_at, header->start_ticks, __ATOMIC_RELAXED);
+  __atomic_store_n(&prof_i_the_session.since, header->start_ticks, __ATOMIC_RELAXED);
   prof_i_identity_begin();
   prof_i_site_begin_capture();
   if (is_child) prof_i_site_copy_all();
@@ -462,7 +419,7 @@ static void begin_session(uint32_t level, bool is_child) {
   prof_i_budget_begin(&own.options, header->session == 1);
   /* a child is inside of a scope, and starts no thread */
   if (own.options.helper_thread && !is_child) prof_i_helper_start();
-  __atomic_store_n(&own.recording, 1, __ATOMIC_SEQ_CST);
+  __atomic_store_n(&prof_i_the_session.is_recording, 1, __ATOMIC_SEQ_CST);
   prof_i_arena_set_level(level);
   prof_i_change_end_level(0, NULL);
 }
@@ -586,9 +543,9 @@ static int start_locked(const prof_options *given, bool is_fresh) {
 /* What would have begun with a child's first event does not begin any more. Lock held, not
    recording. */
 static void end_waiting(void) {
-  __atomic_store_n(&own.child_waits, 0, __ATOMIC_RELAXED);
+  __atomic_store_n(&prof_i_the_session.child_waits, 0, __ATOMIC_RELAXED);
   prof_i_arena_set_level(0);
-  prof_i_pool_end_all();
+  PROF_I_MEMORY(end);
 }
 
 /* Continues the parent's recording in this child's own capture, in three steps: planning, creating
@@ -597,8 +554,8 @@ static void end_waiting(void) {
 
 /* Lock held. False: no capture is needed. */
 static bool plan_child(void) {
-  if (!own.child_waits || changing_now() != CHANGE_NONE) return false;
-  if (!prof_i_arena_level() && !prof_i_memory_is_on()) {
+  if (!prof_i_the_session.child_waits || changing_now() != CHANGE_NONE) return false;
+  if (!prof_i_arena_level() && !prof_i_session_has_memory()) {
     end_waiting();
     return false;
   }
@@ -613,18 +570,19 @@ static bool plan_child(void) {
 
 /* Lock held. A concurrent stop may have cancelled the begin. */
 static void install_child(void) {
-  const bool wants_memory = prof_i_memory_is_on();
+  const bool wants_memory = prof_i_session_has_memory();
   own.child_options.level = prof_i_arena_level();
   int status = own.child_made;
-  if (status == PROF_OK && own.child_waits && (own.child_options.level || wants_memory))
+  if (status == PROF_OK && prof_i_the_session.child_waits &&
+      (own.child_options.level || wants_memory))
     status =
         start_new(&own.child_options, own.options.path ? own.template_ : "", own.expanded, true);
   else if (status == PROF_OK)
     prof_i_arena_discard(&own.fresh);
-  const bool has_begun = own.child_waits && own.recording;
-  if (own.child_waits) own.child_status = status;
-  __atomic_store_n(&own.child_waits, 0, __ATOMIC_RELAXED);
-  if (has_begun && wants_memory) prof_i_pool_begin_child();
+  const bool has_begun = prof_i_the_session.child_waits && prof_i_the_session.is_recording;
+  if (prof_i_the_session.child_waits) own.child_status = status;
+  __atomic_store_n(&prof_i_the_session.child_waits, 0, __ATOMIC_RELAXED);
+  if (has_begun && wants_memory) PROF_I_MEMORY(begin_child);
   if (!has_begun) end_waiting();
 }
 
@@ -653,7 +611,7 @@ static bool try_lock_for_child(void) {
   const uint64_t begun = prof_i_port_monotonic_ns();
   uint32_t nobody_wakes_it = 0;
   while (pthread_mutex_trylock(&own.lock) != 0) {
-    if (!__atomic_load_n(&own.child_waits, __ATOMIC_RELAXED) ||
+    if (!__atomic_load_n(&prof_i_the_session.child_waits, __ATOMIC_RELAXED) ||
         prof_i_ns_since(begun) >= PATIENCE_NS)
       return false;
     prof_i_port_wait(&nobody_wakes_it, 0, NAP_NS);
@@ -663,9 +621,7 @@ static bool try_lock_for_child(void) {
 
 /* A child's first scope. It uses trylock: this may be a handler that interrupted code which the
    lock's owner waits for. The next owner of the lock after the file's creation continues. */
-void prof_i_control_ensure(void) {
-  if (!prof_i_control_is_own_process() || !__atomic_load_n(&own.child_waits, __ATOMIC_RELAXED))
-    return;
+static void make_child(void) {
   PROF_I_HOLD_CANCEL;
   const bool was_there = prof_i_this_flags.is_at_control;
   prof_i_this_flags.is_at_control = true;
@@ -720,7 +676,7 @@ static const char *make_absolute(const char *path) {
 /* Recording has begun; what asks others is done without the lock. From the environment: while the
    program is loaded, which others that open a library wait for. */
 static void begin_others(bool waits) {
-  prof_i_pool_begin_all();
+  PROF_I_MEMORY(begin);
   if (devices()) devices()->start(waits);
 }
 
@@ -736,10 +692,11 @@ static int start_with(const prof_options *given, bool has_scopes, const char *va
   if (!has_scopes) options.level = 0;
   lock_to_start();
   begin_child();
-  if (options.path && !own.recording) options.path = make_absolute(options.path);
+  if (options.path && !prof_i_the_session.is_recording) options.path = make_absolute(options.path);
   const bool had_default_cap = own.has_default_cap;
-  if (!own.recording) own.has_default_cap = is_default_cap;
-  status = own.recording ? refuse_second_start() : start_locked(&options, is_left_over(&options));
+  if (!prof_i_the_session.is_recording) own.has_default_cap = is_default_cap;
+  status = prof_i_the_session.is_recording ? refuse_second_start()
+                                           : start_locked(&options, is_left_over(&options));
   if (status != PROF_OK) own.has_default_cap = had_default_cap;
   if (status == PROF_OK) {
     own.started_by = variable;
@@ -769,7 +726,7 @@ void prof_i_control_join(bool joins) {
 static bool must_join(void) {
   lock_to_start();
   begin_child();
-  const bool must = own.joins && (own.recording || own.is_environment_s);
+  const bool must = own.joins && (prof_i_the_session.is_recording || own.is_environment_s);
   unlock();
   return must;
 }
@@ -822,8 +779,8 @@ static void stop_locked(void) {
   prof_i_change_begin_level(); /* and no end: until the next start nobody looks */
   prof_i_arena_set_level(0);
   end_others();
-  prof_i_pool_end_all();
-  __atomic_store_n(&own.recording, 0, __ATOMIC_SEQ_CST);
+  PROF_I_MEMORY(end);
+  __atomic_store_n(&prof_i_the_session.is_recording, 0, __ATOMIC_SEQ_CST);
   prof_i_thread_stop_all();
   prof_i_clock_pair(false);
   const uint64_t words[] = {header->session, 0, 0};
@@ -865,7 +822,7 @@ static int check_level(int level, int least) {
 
 /* Who has set PROF_LEVEL wants no less than that from the program. Lock held. */
 static uint32_t level_to_ask(int level) {
-  const uint32_t least = own.recording && own.started_by ? own.options.level : 0;
+  const uint32_t least = prof_i_the_session.is_recording && own.started_by ? own.options.level : 0;
   return (uint32_t)level > least ? (uint32_t)level : least;
 }
 
@@ -877,7 +834,7 @@ int prof_start(int level) {
   if (status != PROF_OK) return status;
   lock_to_start();
   begin_child();
-  const bool was_recording = own.recording;
+  const bool was_recording = prof_i_the_session.is_recording;
   if (!was_recording) status = start_as_before(level, is_left_over(&own.options));
   if (status == PROF_OK) {
     prof_i_want_asked(level_to_ask(level));
@@ -894,14 +851,14 @@ int prof_start(int level) {
 static int follow_wishes(const void *who, int level, uint32_t wanted_of_devices,
                          bool *has_begun_out) {
   prof_i_want_step step;
-  const uint32_t level_now = own.recording ? prof_i_arena_level() : 0;
+  const uint32_t level_now = prof_i_the_session.is_recording ? prof_i_arena_level() : 0;
   int status = prof_i_want_put(who, level != 0, level > 0 ? (uint32_t)level : 0, wanted_of_devices,
-                               own.recording, level_now, &step);
+                               prof_i_the_session.is_recording, level_now, &step);
   if (status != PROF_OK || step.kind == PROF_I_WANT_NOTHING) return status;
   *has_begun_out = level_now == 0;
   if (step.kind == PROF_I_WANT_STOP)
     stop_locked();
-  else if (own.recording)
+  else if (prof_i_the_session.is_recording)
     change_level(step.level);
   else
     status = start_as_before((int)step.level, step.is_fresh && !own.options.path);
@@ -926,8 +883,8 @@ void prof_i_control_prefer_devices(uint32_t wanted) {
   const uint32_t before = prof_i_control_devices();
   own.preferred_of_devices = wanted;
   choose_devices();
-  const bool wants_others =
-      own.recording && changing_now() != CHANGE_STOP && prof_i_control_devices() != before;
+  const bool wants_others = prof_i_the_session.is_recording && changing_now() != CHANGE_STOP &&
+                            prof_i_control_devices() != before;
   unlock();
   if (wants_others && devices()) devices()->start(false);
   errno = saved;
@@ -949,8 +906,8 @@ int prof_level_want_with(const void *who, int level, uint32_t wanted_of_devices)
   const uint32_t before = prof_i_control_devices();
   status = follow_wishes(who, level, wanted_of_devices, &has_begun);
   choose_devices();
-  const bool wants_others =
-      own.recording && changing_now() != CHANGE_STOP && prof_i_control_devices() != before;
+  const bool wants_others = prof_i_the_session.is_recording && changing_now() != CHANGE_STOP &&
+                            prof_i_control_devices() != before;
   unlock();
   if (status == PROF_OK && has_begun)
     begin_others(true);
@@ -964,41 +921,39 @@ int prof_level_want(const void *who, int level) {
   return prof_level_want_with(who, level, PROF_DEVICES_DEFAULT);
 }
 
-int prof_memory_start(void) {
-  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
+int prof_i_control_start_memory(void) {
   const int saved = errno;
   int status = prof_i_copy_check();
   if (status != PROF_OK) return status;
   lock_to_start();
   begin_child();
-  if (!own.recording) status = start_as_before(0, is_left_over(&own.options));
+  if (!prof_i_the_session.is_recording) status = start_as_before(0, is_left_over(&own.options));
   if (status == PROF_OK) prof_i_want_memory(true);
   unlock();
-  if (status == PROF_OK) prof_i_pool_begin_all();
+  if (status == PROF_OK) PROF_I_MEMORY(begin);
   errno = saved;
   return status;
 }
 
 /* Lock held. */
 static int check_memory(void) {
-  if (prof_i_memory_is_on()) return PROF_OK;
+  if (prof_i_session_has_memory()) return PROF_OK;
   return prof_i_fail(PROF_E_NOT_RUNNING, "memory is not recorded: %s",
-                     own.recording ? "it was stopped" : "nothing is recording");
+                     prof_i_the_session.is_recording ? "it was stopped" : "nothing is recording");
 }
 
-int prof_memory_stop(void) {
-  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
+int prof_i_control_stop_memory(void) {
   const int saved = errno;
   lock_to_end();
   const int status = check_memory();
   const bool is_alone = status == PROF_OK && prof_i_arena_level() == 0 &&
                         prof_i_want_level() == 0 && prof_i_want_count() == 0;
   if (status == PROF_OK) {
-    if (!prof_i_want_memory_too()) prof_i_pool_end_all();
+    if (!prof_i_want_memory_too()) PROF_I_MEMORY(end);
     prof_i_want_memory(false);
   }
   if (is_alone) {
-    if (own.recording)
+    if (prof_i_the_session.is_recording)
       stop_locked();
     else
       end_waiting();
@@ -1011,23 +966,23 @@ int prof_memory_stop(void) {
 
 /* While memory is off, what is used is not known: it is not told until a start. Lock held. */
 static void reset_memory(void) {
-  if (prof_i_memory_is_on())
-    prof_i_pool_reset_all();
-  else
-    prof_i_pool_hide_sums(true);
+  if (prof_i_session_has_memory()) {
+    PROF_I_MEMORY(reset);
+  } else {
+    PROF_I_MEMORY(hide_sums);
+  }
   prof_i_header *const header = prof_i_arena_header();
   __atomic_store_n(&header->memory_reset_ticks, prof_i_clock_ticks(), __ATOMIC_RELAXED);
 }
 
-int prof_memory_reset(void) {
-  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
+int prof_i_control_reset_memory(void) {
   const int saved = errno;
   int status = PROF_OK;
   lock_to_end();
   begin_child();
   if (prof_i_the_arena.base)
     reset_memory();
-  else if (!own.child_waits) /* a child's own capture begins as if it were reset */
+  else if (!prof_i_the_session.child_waits) /* a child's own capture begins as if it were reset */
     status = prof_i_fail(PROF_E_NOT_RUNNING, "no memory has been recorded");
   unlock();
   errno = saved;
@@ -1050,7 +1005,7 @@ int prof_stop(void) {
   lock_to_end();
   const bool was_asked = prof_i_want_unasked();
   choose_devices();
-  if (!own.recording) {
+  if (!prof_i_the_session.is_recording) {
     status = prof_i_fail(PROF_E_NOT_RUNNING, "nothing is recording");
     end_waiting();
   } else if (prof_i_want_count()) {
@@ -1079,7 +1034,7 @@ void prof_i_control_end(void) {
   lock_to_start();
   prof_i_want_unasked();
   prof_i_want_ended();
-  if (own.recording) stop_locked();
+  if (prof_i_the_session.is_recording) stop_locked();
   unlock();
   errno = saved;
 }
@@ -1110,7 +1065,7 @@ static bool is_gone_or_replaced(const char *path) {
 
 void prof_i_capture_dumped(void) {
   lock_to_start();
-  if (prof_i_the_arena.is_file && !own.recording && !own.options.keep_capture &&
+  if (prof_i_the_arena.is_file && !prof_i_the_session.is_recording && !own.options.keep_capture &&
       !own.is_environment_s && prof_i_the_arena.path[0] &&
       is_gone_or_replaced(prof_i_the_arena.path))
     /* the mapping stays: prof_get() and a further dump still work */
@@ -1121,7 +1076,7 @@ void prof_i_capture_dumped(void) {
 int prof_i_capture_rename(const char *output) {
   int status;
   lock_to_start();
-  if (own.recording)
+  if (prof_i_the_session.is_recording)
     status = prof_i_fail(PROF_E_RUNNING, "cannot write '%s': the capture is being recorded into",
                          output);
   else if (!prof_i_the_arena.is_file || !prof_i_the_arena.path[0])

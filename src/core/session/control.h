@@ -7,36 +7,18 @@
 #include <prof/profiler.h>
 #include <stdbool.h>
 
-/* Is a session on? Any thread. Signal-safe. */
-bool prof_i_control_is_recording(void);
-
-/* Is this the process that everything here belongs to? A forked child that does not know yet
-   becomes one. False: it is just being done, and the caller must leave at once. Two loads
-   otherwise. Signal-safe. */
-bool prof_i_control_is_own_process(void);
-
-/* In a forked child whose parent recorded: makes the child's own capture at its first scope.
-   Signal-safe in effect: it tries the lock and leaves if it is held. A load when there is nothing
-   to do. */
-void prof_i_control_ensure(void);
-uint64_t prof_i_control_pid(void); /* the process's number, also in a child of vfork() */
-
 /* As prof_start_with(), for the environment: its variable that asks for it, a literal, is named to
    a program that starts, too. options->level 0: memory alone, scopes stay off. */
 int prof_i_control_start_for(const prof_options *options, const char *variable);
 
+/* prof_memory_start(), prof_memory_stop() and prof_memory_reset(). */
+int prof_i_control_start_memory(void);
+int prof_i_control_stop_memory(void);
+int prof_i_control_reset_memory(void);
+
 /* joins: from here on a start of the program joins the capture that runs, or the environment's, and
    its path is where its own prof_dump(NULL) writes. False: the path is the environment's again. */
 void prof_i_control_join(bool joins);
-
-/* Ticks at the fork this process came from; 0: none. Scopes that began before it belong to the
-   parent. */
-uint64_t prof_i_control_forked_at(void);
-/* When the process's first capture began, in ticks: no scope began before. */
-uint64_t prof_i_control_first_at(void);
-/* The same of the capture in force, for who may not look at it: another one may take its place at
-   any moment. 0: there is none. */
-uint64_t prof_i_control_since(void);
 
 /* Why this forked child, whose parent recorded, has no capture. "": it has one, or needed none.
    Returns `to`. Control lock held. */

@@ -4,24 +4,26 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../../base/call.h"
 #include "../../base/compose.h"
 #include "../../base/log.h"
 #include "../../base/options.h"
 #include "../../base/port.h"
+#include "../../base/this_thread.h"
+#include "../../format/own_time.h"
 #include "../buffer/arena.h"
 #include "../buffer/blocks.h"
-#include "../buffer/call.h"
 #include "../buffer/chunk.h"
 #include "../buffer/clock.h"
 #include "../buffer/helper.h"
-#include "../buffer/pin.h"
 #include "../buffer/thread.h"
+#include "../record/change.h"
 #include "../record/cost.h"
 #include "../record/in_place.h"
 #include "../record/mute.h"
 #include "../record/site.h"
-#include "change.h"
 #include "control.h"
+#include "pin.h"
 
 /* What stands in this extent, and what it held before. */
 static void count_extent(prof_health *health, const prof_i_head *extent, uint64_t clear_ticks,
@@ -147,12 +149,12 @@ static void count_open(counting *c, const prof_i_slot *slot) {
 
 /* Of threads without a window. How many events each has is not known here: as many as it may. */
 static uint64_t few_most_ns(const counting *c) {
-  const uint64_t all = c->health->recorded_count, first = PROF_I_IN_PLACE_FIRST_EVENTS;
+  const uint64_t all = c->health->recorded_count, first = PROF_I_OWN_TIME_FIRST_EVENTS;
   const uint64_t sampled = c->sampled_slots * first, seen = c->health->threads_seen_count;
   if (!c->sampled_slots || all <= sampled || seen <= c->sampled_slots) return 0;
   const uint64_t few_at_most = (seen - c->sampled_slots) * (first - 1);
   const uint64_t few = few_at_most < all - sampled ? few_at_most : all - sampled;
-  return prof_i_in_place_few_most_ns(c->in_place_ns, few, all - few);
+  return prof_i_own_time_few_most_ns(c->in_place_ns, few, all - few);
 }
 
 /* Walks the records that were not counted before, then adds losses and open scopes. No other call
@@ -183,7 +185,7 @@ static void count_records(prof_health *health, const prof_i_pinned *pinned) {
   health->resident_bytes = resident_bytes(pinned, c.end);
   health->is_own_sampled = c.sampled_slots != 0;
   health->own_most_ns = c.wait_ns +
-                        prof_i_in_place_most_ns(health->own_ns, c.in_place_ns, c.spread_us2) +
+                        prof_i_own_time_most_ns(health->own_ns, c.in_place_ns, c.spread_us2) +
                         few_most_ns(&c);
 }
 
@@ -252,9 +254,9 @@ static void add_scopes_cost(prof_health *health, const prof_i_header *header) {
   health->own_most_ns += (uint64_t)(ps / 1e3);
   const uint64_t time_ns = prof_i_ns_since(header->start_monotonic_ns);
   const uint64_t threads = __atomic_load_n(&header->thread_count, __ATOMIC_RELAXED);
-  health->own_ns = prof_i_in_place_bound(health->own_ns, time_ns, threads);
-  health->own_least_ns = prof_i_in_place_bound(health->own_least_ns, time_ns, threads);
-  health->own_most_ns = prof_i_in_place_bound(health->own_most_ns, time_ns, threads);
+  health->own_ns = prof_i_own_time_bound(health->own_ns, time_ns, threads);
+  health->own_least_ns = prof_i_own_time_bound(health->own_least_ns, time_ns, threads);
+  health->own_most_ns = prof_i_own_time_bound(health->own_most_ns, time_ns, threads);
 }
 
 int prof_health_get(prof_health *health_out) {

@@ -8,11 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../../base/call.h"
 #include "../../base/log.h"
 #include "../../base/options.h"
 #include "../../base/port.h"
 #include "../buffer/arena.h"
-#include "../buffer/call.h"
 #include "../buffer/clock.h"
 #include "../buffer/meta.h"
 #include "control.h"

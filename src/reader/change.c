@@ -5,14 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/call.h"
 #include "../base/log.h"
 #include "../base/options.h"
 #include "../base/port.h"
 #include "../base/show.h"
-#include "../core/buffer/call.h"
-#include "../core/buffer/thread.h"
-#include "../reader/capture.h"
-#include "../reader/inside.h"
+#include "../base/this_thread.h"
+#include "capture.h"
+#include "inside.h"
 
 enum { NAME_SHOWN_BYTES = 64, LINE_BYTES = 1024, TEXT_BYTES = 4 * (NAME_SHOWN_BYTES * 8 + 4) };
 

@@ -3,14 +3,14 @@
 
 #include <prof/profiler.h>
 
-#include "../../base/log.h"
-#include "../session/control.h"
-#include "thread.h"
+#include "log.h"
+#include "process.h"
+#include "this_thread.h"
 
 bool prof_i_call_is_refused(const char *call) {
   if (PROF_I_LIKELY(!prof_i_thread_is_interrupted())) return false;
   /* The thread may have forked with the control lock held. The child then has a new lock. */
-  prof_i_control_is_own_process();
+  prof_i_process_is_own();
   if (!prof_i_thread_is_interrupted()) return false;
   prof_i_fail(PROF_E_BUSY,
               "%s: called in a signal handler that interrupted another call of prof on this "

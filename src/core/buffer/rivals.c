@@ -17,8 +17,8 @@
 #include "../../base/fault.h"
 #include "../../base/port.h"
 #include "../../format/layout.h"
-#include "../buffer/arena.h"
-#include "../buffer/place.h"
+#include "arena.h"
+#include "place.h"
 
 enum {
   WAIT_NS = 1000000,

@@ -5,7 +5,7 @@
 
 #include "../base/fault.h"
 #include "../base/log.h"
-#include "../reader/capture.h"
+#include "capture.h"
 
 static int refuse_byte_order(void) {
   return prof_i_fail(PROF_E_NOT_CAPTURE,

@@ -6,15 +6,16 @@
 
 #include "../../base/port.h"
 #include "../../format/layout.h"
-#include "../session/change.h"
-#include "../session/clear.h"
-#include "../session/control.h"
-#include "arena.h"
-#include "blocks.h"
-#include "chunk.h"
-#include "clock.h"
-#include "lease.h"
-#include "thread.h"
+#include "../buffer/arena.h"
+#include "../buffer/blocks.h"
+#include "../buffer/chunk.h"
+#include "../buffer/clock.h"
+#include "../buffer/lease.h"
+#include "../buffer/session.h"
+#include "../buffer/thread.h"
+#include "../record/change.h"
+#include "clear.h"
+#include "control.h"
 
 /* A file that another process has cut off is as long as it was found. */
 uint64_t prof_i_pinned_readable(const prof_i_pinned *pinned) {
@@ -75,7 +76,7 @@ void prof_i_pinned_unlock(const prof_i_pinned *pinned) {
 
 int prof_i_arena_pin(prof_i_pinned *pinned_out, bool with_lease) {
   prof_i_control_lock();
-  if (prof_i_control_is_recording()) {
+  if (prof_i_session_is_recording()) {
     prof_i_clock_pair(false);
     prof_i_change_look_at_level();
   }

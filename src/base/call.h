@@ -1,8 +1,8 @@
 /* The first check of public calls that take a lock, allocate memory or write files. A signal
    handler may have interrupted prof on the same thread. The interrupted call releases its locks
    only after the handler has returned. So calls of the handler are refused at once. */
-#ifndef PROF_CORE_BUFFER_CALL_H
-#define PROF_CORE_BUFFER_CALL_H
+#ifndef PROF_BASE_CALL_H
+#define PROF_BASE_CALL_H
 
 #include <stdbool.h>
 

@@ -1,7 +1,7 @@
 /* The own arena, pinned for a reader: its bytes stay where they are and can be read, whatever is
    recorded, cleared, stopped or started meanwhile. */
-#ifndef PROF_CORE_BUFFER_PIN_H
-#define PROF_CORE_BUFFER_PIN_H
+#ifndef PROF_CORE_SESSION_PIN_H
+#define PROF_CORE_SESSION_PIN_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* Changes of what is recorded, as the capture keeps them: the level's steps, call sites that are
    muted or heard again. */
-#ifndef PROF_CORE_SESSION_CHANGE_H
-#define PROF_CORE_SESSION_CHANGE_H
+#ifndef PROF_CORE_RECORD_CHANGE_H
+#define PROF_CORE_RECORD_CHANGE_H
 
 #include <prof/trace.h>
 

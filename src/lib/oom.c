@@ -14,12 +14,13 @@
 #include <unistd.h>
 
 #include "../analysis/memory.h"
+#include "../base/call.h"
 #include "../base/log.h"
 #include "../base/port.h"
 #include "../base/show.h"
+#include "../base/this_thread.h"
 #include "../base/units.h"
-#include "../core/buffer/call.h"
-#include "../core/buffer/thread.h"
+#include "../core/buffer/session.h"
 #include "../core/session/control.h"
 #include "../memory/note.h"
 #include "../reader/inside.h"
@@ -320,9 +321,10 @@ int prof_memory_oom(prof_device device, uint64_t bytes) {
   PROF_I_INSIDE;
   if (device.type == 0) device = PROF_HOST;
   const int saved = errno;
-  prof_i_control_ensure(); /* a forked child's own capture, and output */
-  int status =
-      prof_i_memory_is_on() ? PROF_OK : prof_i_fail(PROF_E_NOT_RUNNING, "memory is not recorded");
+  prof_i_session_ensure(); /* a forked child's own capture, and output */
+  int status = prof_i_session_has_memory()
+                   ? PROF_OK
+                   : prof_i_fail(PROF_E_NOT_RUNNING, "memory is not recorded");
   if (status == PROF_OK && record(device, bytes) == 0) status = fail_without_pool(device);
   const uint32_t number = status == PROF_OK ? count_text() : 0;
   if (status == PROF_OK && number <= TEXTS_MAX) status = tell(device, bytes, number);

@@ -5,6 +5,7 @@
 #include "../buffer/clock.h"
 #include "../buffer/gate.h"
 #include "../buffer/meta.h"
+#include "../buffer/observer.h"
 
 static uint32_t written;       /* any thread */
 static uint32_t function_ends; /* any thread */
@@ -193,3 +194,10 @@ void prof_i_change_end_functions(void) {
   }
   prof_i_gate_leave();
 }
+
+static void look_at_level(struct prof_i_thread *thread, const prof_i_head *chunk) {
+  (void)thread, (void)chunk;
+  prof_i_change_look_at_level();
+}
+static const prof_i_observer change_observer = {.chunk_entered = look_at_level};
+PROF_I_OBSERVE(change_observer);

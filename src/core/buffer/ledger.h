@@ -15,8 +15,8 @@
 
    What a handler does in between comes on top, and it leaves the number of notes and the side as it
    found them. So what it has interrupted sees by one compare-and-swap whether to count again. */
-#ifndef PROF_CORE_RECORD_LEDGER_H
-#define PROF_CORE_RECORD_LEDGER_H
+#ifndef PROF_CORE_BUFFER_LEDGER_H
+#define PROF_CORE_BUFFER_LEDGER_H
 
 #include "../../base/port.h"
 #include "../../format/layout.h"

@@ -5,8 +5,8 @@
    same time one sees the other at least. While it looks, its file has mode 0700, and 0600 once it
    keeps the name. Of two that look, the one whose file name comes first waits for the other, which
    gives way at once. No lock is shared, so nobody who is not of this output can delay a start. */
-#ifndef PROF_CORE_SESSION_RIVALS_H
-#define PROF_CORE_SESSION_RIVALS_H
+#ifndef PROF_CORE_BUFFER_RIVALS_H
+#define PROF_CORE_BUFFER_RIVALS_H
 
 #include <stdbool.h>
 #include <stddef.h>

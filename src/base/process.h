@@ -1,0 +1,26 @@
+/* The process that the library's state belongs to. A child made by _Fork(), a raw clone() or vfork()
+   runs no fork handlers: it is known by a page that the kernel empties in children. */
+#ifndef PROF_BASE_PROCESS_H
+#define PROF_BASE_PROCESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Calls `become_child` in each child of this process, once, before anything else of prof is used
+   there. The call must be signal-safe. */
+void prof_i_process_watch(void (*become_child)(void));
+
+/* True if the state belongs to the calling process. A child becomes its owner first. False: another
+   thread, or the code that this handler interrupted, is doing so: the caller must return. Costs two
+   loads otherwise. Signal-safe. */
+bool prof_i_process_is_own(void);
+
+/* The same from a fork handler: some emulators empty no page. */
+void prof_i_process_after_fork(void);
+
+/* The process's number, also in a child of vfork(). become_child() sets it. */
+pid_t prof_i_process_id(void);
+void prof_i_process_set_id(pid_t id);
+
+#endif

@@ -1,0 +1,68 @@
+/* Public calls that take the own capture, and hand it to a writer or to analysis. After a clean dump
+   core decides whether the capture file is removed. */
+#include <prof/trace.h>
+#include <stdbool.h>
+
+#include "../analysis/aggregate.h"
+#include "../base/call.h"
+#include "../base/log.h"
+#include "../base/path.h"
+#include "../base/port.h"
+#include "../base/this_thread.h"
+#include "../core/session/control.h"
+#include "../export/dump.h"
+
+int prof_dump_with(const char *path, const prof_dump_options *options) {
+  PROF_I_HOLD_FP;
+  PROF_I_HOLD_CANCEL;
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
+  char own_path[PROF_I_PATH_BYTES]; /* has been expanded */
+  if (path == NULL && !prof_i_output_path(own_path, sizeof own_path))
+    return prof_i_fail(PROF_E_INVALID,
+                       "no path: give one to prof_dump(), in prof_options.path or in PROF_OUTPUT");
+  prof_trace *trace;
+  bool is_kept = false;
+  int status = prof_get(&trace);
+  if (status != PROF_OK) return status;
+  status = prof_i_dump(trace, path, own_path, options, &is_kept);
+  prof_trace_destroy(trace);
+  /* a part, or /dev/null, would be no reason to let it go */
+  if (status == PROF_OK && is_kept) prof_i_capture_dumped();
+  return status;
+}
+
+int prof_dump(const char *path) { return prof_dump_with(path, NULL); }
+
+int prof_get_json(char **text_out, size_t *bytes_out) {
+  PROF_I_HOLD_FP;
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
+  if (text_out == NULL) return prof_i_fail(PROF_E_INVALID, "text_out is NULL");
+  prof_trace *trace;
+  int status = prof_get(&trace);
+  if (status != PROF_OK) return status;
+  status = prof_trace_json(trace, NULL, text_out, bytes_out);
+  prof_trace_destroy(trace);
+  return status;
+}
+
+static int add_up(const prof_trace *trace, const char *name, const char *category,
+                  uint64_t *total_ns_out, uint64_t *count_out) {
+  PROF_I_INSIDE;
+  return prof_i_aggregate_one(trace, name, category, total_ns_out, count_out);
+}
+
+int prof_get_duration(const char *name, const char *category, uint64_t *total_ns_out,
+                      uint64_t *count_out) {
+  PROF_I_HOLD_FP;
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
+  prof_trace *trace = NULL;
+  uint64_t total_ns = 0, count = 0;
+  int status = prof_get(&trace);
+  if (status) return status;
+  status = add_up(trace, name, category, &total_ns, &count);
+  prof_trace_destroy(trace);
+  if (status) return prof_i_fail(status, "no memory to add up durations");
+  if (total_ns_out) *total_ns_out = total_ns;
+  if (count_out) *count_out = count;
+  return PROF_OK;
+}
