@@ -10,7 +10,7 @@ import unittest
 
 from hang_guard import HANG_SECONDS
 from import_folder import HAS_COMMAND, ImportFolder
-from import_traces import TRACES, event, named, text_of, x
+from import_traces import TRACES, call, event, kernel, named, text_of, x
 
 import prof
 
@@ -342,6 +342,20 @@ class Rules(ImportFolder):
     def test_work_has_one_launch_and_every_arrow(self):
         self.totals("arrows of two launches to one work")
         self.assertEqual(self.arrows(), [("launch", "k"), ("op", "k"), ("other", "k")])
+
+    def test_works_that_begin_together_have_an_arrow_each(self):
+        launches = [call("A", 0, 10, 1), call("B", 20, 10, 2)]
+        works = [("k1", 1), ("k2", 2), ("k3", 1)]
+        kernels = [kernel(name, 50, 10, correlation=number) for name, number in works]
+        self.opened = self.imported(json.dumps(launches + kernels))
+        numbers = {e["name"]: e["args"]["correlation"] for e in self.exported() if e["ph"] == "X"}
+        again = self.imported(self.opened.json(), "second.prof")
+        self.assertIn("not taken: 6 arrows and graphs", "".join(self.said))
+        self.assertNotIn("ends of arrows", "".join(self.said))
+        self.assertEqual(sum(e.kind == "flow_end" for e in again.events()), 0)
+        self.opened = again
+        tied = {e["name"]: e["args"]["correlation"] for e in self.exported() if e["ph"] == "X"}
+        self.assertEqual(tied, numbers)
 
     def test_an_arrow_does_not_end_before_it_begins(self):
         self.totals("before its launch")
