@@ -357,6 +357,17 @@ class Rules(ImportFolder):
         tied = {e["name"]: e["args"]["correlation"] for e in self.exported() if e["ph"] == "X"}
         self.assertEqual(tied, numbers)
 
+    def test_equal_works_that_overlap_another_are_on_one_stream(self):
+        works = [kernel("k", 100, 60), kernel("k", 100, 60), kernel("long", 103, 900)]
+        first = self.imported(json.dumps([x("op", 0, 200), *works]))
+        again = self.imported(first.json(), "second.prof")
+        rows = [
+            sorted(str(trace.table(group=("name", "thread", "kernel"))).splitlines())
+            for trace in (first, again)
+        ]
+        self.assertEqual(sum(row.startswith("k ") for row in rows[0]), 1)
+        self.assertEqual(rows[0], rows[1])
+
     def test_an_arrow_does_not_end_before_it_begins(self):
         self.totals("before its launch")
         self.assertEqual(self.arrows(), [])  # viewers refuse it; the number that ties both is there
