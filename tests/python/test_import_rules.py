@@ -10,10 +10,11 @@ import unittest
 
 from hang_guard import HANG_SECONDS
 from import_folder import HAS_COMMAND, ImportFolder
-from import_traces import TRACES, call, event, kernel, named, text_of, x
+from import_traces import TRACES, arrow, call, event, kernel, named, text_of, x
 
 import prof
 
+DRAWN = "arrows and graphs that exports draw anew from what is taken"
 BOUND = "not taken: {} arrows at ends and instants, or at events that are not taken (bind_id)"
 
 
@@ -356,6 +357,24 @@ class Rules(ImportFolder):
         self.opened = again
         tied = {e["name"]: e["args"]["correlation"] for e in self.exported() if e["ph"] == "X"}
         self.assertEqual(tied, numbers)
+
+    def test_launches_of_one_number_at_one_time_have_arrows_of_their_own(self):
+        events = []
+        for pid in (10, 20):
+            events += [x("launch", 0, 50, pid, pid, cat="cuda_runtime", args={"correlation": 1})]
+            events += [kernel("k", 60, 9, pid=pid // 10, correlation=1)]
+            events += arrow("ac2g", (pid, pid, 0), (pid // 10, 7, 60), bp="e")
+        self.opened = self.imported(json.dumps(events))
+        self.assertEqual(self.said, [f"not taken: 4 {DRAWN}"])
+        ends = {}
+        for end in self.exported():
+            if end["ph"] in "sf":
+                ends.setdefault(end["id"], []).append((end["pid"], end["cat"]))
+        devices = sorted(e["pid"] for e in self.exported() if e["name"] == "k")
+        self.assertEqual(
+            sorted(ends.values()),
+            [[(pid, "ac2g"), (to, "ac2g")] for pid, to in zip((10, 20), devices)],
+        )
 
     def test_equal_works_that_overlap_another_are_on_one_stream(self):
         works = [kernel("k", 100, 60), kernel("k", 100, 60), kernel("long", 103, 900)]

@@ -32,10 +32,10 @@ static uint64_t key_of(const import_event *event) {
 }
 
 static void add(import_arrows *arrows, const import_chain *chain, const import_line *line,
-                uint32_t to) {
+                uint32_t to, bool is_guessed) {
   arrows->all = import_room(arrows->all, &arrows->room, arrows->count + 1, sizeof *arrows->all);
   arrows->all[arrows->count++] =
-      (import_arrow){line->open, to, line->step, (uint32_t)(line - chain->lines)};
+      (import_arrow){line->open, to, line->step, (uint32_t)(line - chain->lines), is_guessed};
 }
 
 static import_line *add_line(import_chain *chain, int64_t pid) {
@@ -88,9 +88,9 @@ void import_arrows_add(import_arrows *arrows, const import_event *event, uint32_
   import_line *const line = phase == 's' ? line_of_begin(chain, pid) : line_of_end(chain, pid);
   const bool stays = phase == 'f' && is_bound(event); /* others may end there, too */
   if (phase != 's')
-    add(arrows, chain, line, entry);
+    add(arrows, chain, line, entry, line->pid != pid && chain->count > 1);
   else if (waits(line))
-    add(arrows, chain, line, IMPORT_LATE_NONE);
+    add(arrows, chain, line, IMPORT_LATE_NONE, false);
   line->step = phase == 't' || stays || line->is_drawn ? line->step + 1 : 0;
   line->is_drawn = stays;
   line->is_step = phase == 't' && !is_bound(event);
@@ -101,7 +101,8 @@ void import_arrows_add(import_arrows *arrows, const import_event *event, uint32_
 void import_arrows_close(import_arrows *arrows) {
   for (const import_chain *chain = arrows->chains; chain; chain = chain->hh.next)
     for (size_t i = 0; i < chain->count; i++)
-      if (waits(&chain->lines[i])) add(arrows, chain, &chain->lines[i], IMPORT_LATE_NONE);
+      if (waits(&chain->lines[i]))
+        add(arrows, chain, &chain->lines[i], IMPORT_LATE_NONE, false);
 }
 
 void import_arrows_fini(import_arrows *arrows) {
@@ -200,6 +201,22 @@ static bool take_launch(import_state *state, const import_arrow *arrow, import_t
   launch[4] |= IMPORT_LAUNCH_DRAWN;
   launch[0] = from->serial;
   launch[1] = from_time;
+  return true;
+}
+
+/* Traces of several processes may use one id at one time. Then the begin of the arrow may be another
+   process's, and the work knows its own launch. */
+static bool has_own_launch(import_state *state, const import_arrow *arrow,
+                           const import_thread *from, import_thread *to) {
+  const uint64_t time = state->late.entries[arrow->to].time;
+  const import_entry *const entry = to->key.device >= 0 ? import_thread_find(to, time) : NULL;
+  uint32_t count;
+  if (!arrow->is_guessed || !entry || entry->start != time || entry->place & IMPORT_ENTRY_MARK)
+    return false;
+  uint64_t *const launch =
+      import_record_launch(import_entry_words(&state->spool, entry, &count));
+  if (launch[0] == 0 || launch[0] == from->serial || launch[4] & IMPORT_LAUNCH_DRAWN) return false;
+  launch[4] |= IMPORT_LAUNCH_DRAWN;
   return true;
 }
 
@@ -327,7 +344,8 @@ static void take_whole(import_arrows *arrows, const import_async *async, import_
     import_miss_one(state, IMPORT_MISS_BOUND);
     return;
   }
-  if (is_launch(import_member_text(from, IMPORT_CAT)) && take_launch(state, arrow, begin, end)) {
+  if (is_launch(import_member_text(from, IMPORT_CAT)) &&
+      (take_launch(state, arrow, begin, end) || has_own_launch(state, arrow, begin, end))) {
     state->counts->missed[IMPORT_MISS_DRAWN] += 2;
     return;
   }
