@@ -478,10 +478,7 @@ static void keep_flow(prof_i_chrome *w, const prof_i_span *span) {
 
 /* False: no memory. */
 static bool put_detailed(prof_i_chrome *w, const prof_i_span *span) {
-  if (span->lane != w->lane) {
-    if (span->lane >= w->lanes_named) prof_i_chrome_name_lane(w, span->lane);
-    set_track(w, span->lane);
-  }
+  if (span->lane != w->lane) set_track(w, span->lane);
   prof_i_trace_expand(w->trace, w->thread, span, &w->event);
   switch ((prof_event_kind)span->kind) {
     case PROF_EVENT_SCOPE:
@@ -532,6 +529,10 @@ static int visit(void *user, const prof_i_span *spans, size_t count) {
       continue;
     }
     if (span->start_ns < w->first_ns) w->first_ns = span->start_ns;
+    if (span->lane >= w->lanes_named) { /* its name stands before what is turned over */
+      prof_i_turn_end(&w->turn, w->sink);
+      prof_i_chrome_name_lane(w, span->lane);
+    }
     prof_i_turn_next(&w->turn, w->sink, span->start_ns, span->duration_ns);
     if (has_duration(span)) {
       prof_i_check_scope(&w->check, span);

@@ -105,17 +105,29 @@ void prof_i_chrome_put_thread(prof_i_chrome *w, uint64_t pid, uint64_t tid, prof
   put_sort_index(w, "thread_sort_index", pid, tid, order);
 }
 
+/* Whose work a stream has, for prof import: work without a launch does not say it. */
+static void put_owner(prof_i_chrome *w, const prof_i_tids *ids) {
+  const prof_i_process_seen process = prof_i_trace_process(w->trace, (uint32_t)(ids - w->tids));
+  put(w, ",\"process\":");
+  prof_i_sink_i64(w->sink, process.pid);
+  if (!process.serial || !process.name.bytes) return;
+  put(w, ",\"process_name\":");
+  prof_i_sink_string(w->sink, process.name.data, process.name.bytes);
+}
+
 void prof_i_chrome_put_row(prof_i_chrome *w, const prof_i_tids *ids, uint32_t lane,
                            prof_i_text name, uint64_t order) {
   const uint64_t tid = prof_i_tids_row(ids, lane);
-  if (ids->number == ids->first) {
+  const bool has_owner = ids->is_stream && w->trace->catalog.process_count > 0;
+  if (ids->number == ids->first && !has_owner) {
     prof_i_chrome_put_thread(w, ids->pid, tid, name, order);
     return;
   }
   if (name.bytes) put_name(w, "thread_name", ids->pid, tid, name.data, name.bytes);
   begin_metadata(w, "thread_sort_index", ids->pid, tid, "sort_index");
   prof_i_sink_u64(w->sink, order);
-  put_member(w, "number", ids->number); /* prof import's */
+  if (ids->number != ids->first) put_member(w, "number", ids->number); /* prof import's */
+  if (has_owner) put_owner(w, ids);
   end_metadata(w);
 }
 

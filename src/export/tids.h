@@ -30,10 +30,13 @@ static inline uint64_t prof_i_tids_row(const prof_i_tids *tids, uint32_t lane) {
   return lane < NEAR_LANES ? tids->first + lane * tids->step : tids->far + (lane - NEAR_LANES);
 }
 
-/* A number that no process has: the kernel's go up to 2^22. */
+/* A number that no process has: the kernel's go up to 2^22. prof import reads the type out of it.
+   Devices of high numbers stand behind all others, so that theirs is no other type's. */
 static inline uint64_t prof_i_tids_device_pid(prof_device device) {
-  enum { FIRST = 5000000, TYPE_STEP = 1000 };
-  return FIRST + ((uint32_t)device.type * TYPE_STEP + (uint32_t)device.index) % 1000000;
+  enum { FIRST = 5000000, STEP = 1000, FAR_FIRST = 8000000, FAR_TYPES = 32, FAR_COUNT = 100000 };
+  const uint64_t type = (uint32_t)device.type, index = (uint32_t)device.index;
+  if (index < STEP) return FIRST + (type * STEP + index) % 1000000;
+  return FAR_FIRST + index % FAR_COUNT * FAR_TYPES + type % FAR_TYPES;
 }
 
 /* The name without the process that prof import put before it: the process has a row of its own. */

@@ -118,6 +118,18 @@ class Devices(ImportFolder):
         self.take(without)  # it is no trace of Ascend's
         self.assertEqual(self.times()["Free"], (50, 0))
 
+    def test_devices_of_high_numbers_stay_what_they_are(self):
+        """Of works that say no device the process is it."""
+        works = [x("k", 1, 5, 7, pid, cat="kernel") for pid in (2000, 2100, 31999, 170000)]
+        first = self.imported(json.dumps([x("op", 0, 9), *works]))
+        again = self.imported(first.json(), "second.prof")
+        devices = [
+            sorted(word for word in str(trace.table()).split() if ":" in word and word[-1] == ":")
+            for trace in (first, again)
+        ]
+        self.assertEqual(len([d for d in devices[0] if d.startswith("cuda:")]), len(works))
+        self.assertEqual(devices[0], devices[1])
+
     def test_arrows_of_rocprof_are_launches(self):
         self.take(text_of("rocprof"))
         self.assertEqual(self.times(), {"hipLaunchKernel": (20, 500)})

@@ -5,7 +5,7 @@ import json
 import unittest
 
 from import_folder import HAS_COMMAND, ImportFolder
-from import_traces import named, x
+from import_traces import arrow, call, kernel, named, x
 
 LONG = "rank 2, which has a very long name"
 EVENTS = [
@@ -70,6 +70,67 @@ class Processes(ImportFolder):
             events = json.load(f)["traceEvents"]
         pids = {e["name"]: e["pid"] for e in events if e["ph"] == "B"}
         self.assertEqual([pids[name] for name in "abcd"], [1, 2, 2, 3])
+
+    def taken_back(self, events):
+        """The trace as it was taken, and as its export is taken."""
+        first = self.imported(json.dumps(events))
+        return first, self.imported(first.json(), "second.prof")
+
+    def test_work_without_a_launch_has_the_same_process(self):
+        for name, events in {
+            "a process alone": [x("a", 0, 10, 1, 1), kernel("k", 0, 5, pid=1)],
+            "the device's row": [x("a", 0, 10, 1, 1), kernel("k", 0, 5, pid=0)],
+            "a process with a name": [
+                x("a", 0, 10, 1, 1),
+                named(2, "worker"),
+                kernel("k", 0, 5, pid=2),
+            ],
+            "a process without a number": [
+                x("a", 0, 10, 1, 1),
+                kernel("k", 0, 5, pid="gpu1"),
+            ],
+            "a process beside one with launches": [
+                x("a", 0, 10, 1, 1),
+                call("launch", 1, 1, 7, 2),
+                kernel("k", 3, 1, pid=0, correlation=7),
+                kernel("k2", 5, 2, pid=3),
+            ],
+            "an Ascend": [
+                x("a", 0, 10, 1, 1, cat="cpu_op"),
+                named(911, "Ascend Hardware"),
+                x("k", 100, 300, 3, 911),
+            ],
+        }.items():
+            with self.subTest(name):
+                rows = [
+                    sorted(str(trace.table(group=("name", "process", "kernel"))).splitlines())
+                    for trace in self.taken_back(events)
+                ]
+                self.assertTrue(any(row.startswith("k ") for row in rows[0]), rows[0])
+                self.assertEqual(rows[0], rows[1])
+
+    def test_arrows_of_many_processes_stay_their_own(self):
+        events = []
+        for pid in (1, 2, 3, 4, 5):
+            events.append(x("a", 0, 100, pid, pid))
+            events += arrow("sent", (pid, pid, 10 + pid), (pid, pid, 30 + pid), bp="e")
+        for trace in self.taken_back(events):
+            ends = {}
+            for event in json.loads(trace.json())["traceEvents"]:
+                if event["ph"] in "sf":
+                    ends.setdefault(event["id"], []).append((event["pid"], event["ts"]))
+            self.assertEqual(
+                sorted(ends.values()), [[(pid, 10 + pid), (pid, 30 + pid)] for pid in range(1, 6)]
+            )
+
+    def test_functions_beside_a_thread_have_its_process(self):
+        events = []
+        for pid in (1, 2):
+            events.append(x("a", 0, 10, pid, pid))
+            events.append(x("f", 5, 10, pid, pid, cat="python_function"))
+        rows = [str(trace.table(group=("name", "thread"))) for trace in self.taken_back(events)]
+        self.assertEqual(sorted(rows[0].splitlines()), sorted(rows[1].splitlines()))
+        self.assertRegex(rows[0], r"process \d, Python")
 
 
 if __name__ == "__main__":

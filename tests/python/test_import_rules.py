@@ -10,10 +10,11 @@ import unittest
 
 from hang_guard import HANG_SECONDS
 from import_folder import HAS_COMMAND, ImportFolder
-from import_traces import TRACES, event, named, text_of, x
+from import_traces import TRACES, arrow, call, event, kernel, named, text_of, x
 
 import prof
 
+DRAWN = "arrows and graphs that exports draw anew from what is taken"
 BOUND = "not taken: {} arrows at ends and instants, or at events that are not taken (bind_id)"
 
 
@@ -342,6 +343,49 @@ class Rules(ImportFolder):
     def test_work_has_one_launch_and_every_arrow(self):
         self.totals("arrows of two launches to one work")
         self.assertEqual(self.arrows(), [("launch", "k"), ("op", "k"), ("other", "k")])
+
+    def test_works_that_begin_together_have_an_arrow_each(self):
+        launches = [call("A", 0, 10, 1), call("B", 20, 10, 2)]
+        works = [("k1", 1), ("k2", 2), ("k3", 1)]
+        kernels = [kernel(name, 50, 10, correlation=number) for name, number in works]
+        self.opened = self.imported(json.dumps(launches + kernels))
+        numbers = {e["name"]: e["args"]["correlation"] for e in self.exported() if e["ph"] == "X"}
+        again = self.imported(self.opened.json(), "second.prof")
+        self.assertIn("not taken: 6 arrows and graphs", "".join(self.said))
+        self.assertNotIn("ends of arrows", "".join(self.said))
+        self.assertEqual(sum(e.kind == "flow_end" for e in again.events()), 0)
+        self.opened = again
+        tied = {e["name"]: e["args"]["correlation"] for e in self.exported() if e["ph"] == "X"}
+        self.assertEqual(tied, numbers)
+
+    def test_launches_of_one_number_at_one_time_have_arrows_of_their_own(self):
+        events = []
+        for pid in (10, 20):
+            events += [x("launch", 0, 50, pid, pid, cat="cuda_runtime", args={"correlation": 1})]
+            events += [kernel("k", 60, 9, pid=pid // 10, correlation=1)]
+            events += arrow("ac2g", (pid, pid, 0), (pid // 10, 7, 60), bp="e")
+        self.opened = self.imported(json.dumps(events))
+        self.assertEqual(self.said, [f"not taken: 4 {DRAWN}"])
+        ends = {}
+        for end in self.exported():
+            if end["ph"] in "sf":
+                ends.setdefault(end["id"], []).append((end["pid"], end["cat"]))
+        devices = sorted(e["pid"] for e in self.exported() if e["name"] == "k")
+        self.assertEqual(
+            sorted(ends.values()),
+            [[(pid, "ac2g"), (to, "ac2g")] for pid, to in zip((10, 20), devices)],
+        )
+
+    def test_equal_works_that_overlap_another_are_on_one_stream(self):
+        works = [kernel("k", 100, 60), kernel("k", 100, 60), kernel("long", 103, 900)]
+        first = self.imported(json.dumps([x("op", 0, 200), *works]))
+        again = self.imported(first.json(), "second.prof")
+        rows = [
+            sorted(str(trace.table(group=("name", "thread", "kernel"))).splitlines())
+            for trace in (first, again)
+        ]
+        self.assertEqual(sum(row.startswith("k ") for row in rows[0]), 1)
+        self.assertEqual(rows[0], rows[1])
 
     def test_an_arrow_does_not_end_before_it_begins(self):
         self.totals("before its launch")

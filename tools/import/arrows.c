@@ -32,10 +32,10 @@ static uint64_t key_of(const import_event *event) {
 }
 
 static void add(import_arrows *arrows, const import_chain *chain, const import_line *line,
-                uint32_t to) {
+                uint32_t to, bool is_guessed) {
   arrows->all = import_room(arrows->all, &arrows->room, arrows->count + 1, sizeof *arrows->all);
   arrows->all[arrows->count++] =
-      (import_arrow){line->open, to, line->step, (uint32_t)(line - chain->lines)};
+      (import_arrow){line->open, to, line->step, (uint32_t)(line - chain->lines), is_guessed};
 }
 
 static import_line *add_line(import_chain *chain, int64_t pid) {
@@ -88,9 +88,9 @@ void import_arrows_add(import_arrows *arrows, const import_event *event, uint32_
   import_line *const line = phase == 's' ? line_of_begin(chain, pid) : line_of_end(chain, pid);
   const bool stays = phase == 'f' && is_bound(event); /* others may end there, too */
   if (phase != 's')
-    add(arrows, chain, line, entry);
+    add(arrows, chain, line, entry, line->pid != pid && chain->count > 1);
   else if (waits(line))
-    add(arrows, chain, line, IMPORT_LATE_NONE);
+    add(arrows, chain, line, IMPORT_LATE_NONE, false);
   line->step = phase == 't' || stays || line->is_drawn ? line->step + 1 : 0;
   line->is_drawn = stays;
   line->is_step = phase == 't' && !is_bound(event);
@@ -101,7 +101,8 @@ void import_arrows_add(import_arrows *arrows, const import_event *event, uint32_
 void import_arrows_close(import_arrows *arrows) {
   for (const import_chain *chain = arrows->chains; chain; chain = chain->hh.next)
     for (size_t i = 0; i < chain->count; i++)
-      if (waits(&chain->lines[i])) add(arrows, chain, &chain->lines[i], IMPORT_LATE_NONE);
+      if (waits(&chain->lines[i]))
+        add(arrows, chain, &chain->lines[i], IMPORT_LATE_NONE, false);
 }
 
 void import_arrows_fini(import_arrows *arrows) {
@@ -157,36 +158,65 @@ void import_arrows_find_devices(const import_arrows *arrows, import_state *state
   free(event);
 }
 
-/* The work that stands on the row at that time; NULL: there is none. Its words. */
-static uint64_t *find_work(import_state *state, import_thread *stream, uint64_t time) {
+/* Work has one launch, so that a second arrow to it stays as it is, and so does another thread's. */
+static bool may_be_launched(const uint64_t launch[IMPORT_HIDDEN_VALUES],
+                            const import_thread *from) {
+  return !(launch[4] & IMPORT_LAUNCH_DRAWN) && (launch[0] == 0 || launch[0] == from->serial);
+}
+
+/* The launch of the work that stands on the row at that time. Of works that begin then: the one that
+   this call launched, else the first that may have it. NULL: there is none. */
+static uint64_t *find_work(import_state *state, const import_thread *from, uint64_t from_time,
+                           import_thread *stream, uint64_t time) {
   enum { LOOK_MAX = 64 };
   const import_entry *entry = import_thread_find(stream, time);
+  uint64_t *first = NULL;
   uint32_t count;
   for (int looked = 0;
        entry && looked<LOOK_MAX; entry = entry> stream->entries ? entry - 1 : NULL, looked++) {
+    if (first && entry->start != time) break;
     if (entry->place & IMPORT_ENTRY_MARK ||
         (entry->end < time || (entry->end == time && entry->start < time)))
       continue;
-    uint64_t *const words = import_entry_words(&state->spool, entry, &count);
-    const uint64_t kind = import_record_launch(words)[4] & ~IMPORT_LAUNCH_DRAWN;
-    if (kind != IMPORT_KIND_SIDE && kind != PROF_RECORD_ANNOTATION) return words;
+    uint64_t *const launch =
+        import_record_launch(import_entry_words(&state->spool, entry, &count));
+    const uint64_t kind = launch[4] & ~IMPORT_LAUNCH_DRAWN;
+    if (kind == IMPORT_KIND_SIDE || kind == PROF_RECORD_ANNOTATION) continue;
+    const bool is_free = may_be_launched(launch, from);
+    if (is_free && launch[0] != 0 && launch[1] == from_time) return launch;
+    if (is_free && !first) first = launch;
+    if (entry->start != time) break;
   }
-  return NULL;
+  return first;
 }
 
-/* Is it drawn anew, by the launch of what it ends at? What has no launch gets this one. Work has
-   one launch, so that a second arrow to it stays as it is, and so does another thread's. */
+/* Is it drawn anew, by the launch of what it ends at? What has no launch gets this one. */
 static bool take_launch(import_state *state, const import_arrow *arrow, import_thread *from,
                         import_thread *to) {
   if (from->key.device != IMPORT_HOST || to->key.device < 0) return false;
-  uint64_t *const words = find_work(state, to, state->late.entries[arrow->to].time);
-  if (!words) return false;
-  uint64_t *const launch = import_record_launch(words);
-  if (launch[4] & IMPORT_LAUNCH_DRAWN) return false;
-  if (launch[0] != 0 && launch[0] != from->serial) return false;
+  const uint64_t from_time = state->late.entries[arrow->from].time;
+  uint64_t *const launch =
+      find_work(state, from, from_time, to, state->late.entries[arrow->to].time);
+  if (!launch) return false;
   launch[4] |= IMPORT_LAUNCH_DRAWN;
   launch[0] = from->serial;
-  launch[1] = state->late.entries[arrow->from].time;
+  launch[1] = from_time;
+  return true;
+}
+
+/* Traces of several processes may use one id at one time. Then the begin of the arrow may be another
+   process's, and the work knows its own launch. */
+static bool has_own_launch(import_state *state, const import_arrow *arrow,
+                           const import_thread *from, import_thread *to) {
+  const uint64_t time = state->late.entries[arrow->to].time;
+  const import_entry *const entry = to->key.device >= 0 ? import_thread_find(to, time) : NULL;
+  uint32_t count;
+  if (!arrow->is_guessed || !entry || entry->start != time || entry->place & IMPORT_ENTRY_MARK)
+    return false;
+  uint64_t *const launch =
+      import_record_launch(import_entry_words(&state->spool, entry, &count));
+  if (launch[0] == 0 || launch[0] == from->serial || launch[4] & IMPORT_LAUNCH_DRAWN) return false;
+  launch[4] |= IMPORT_LAUNCH_DRAWN;
   return true;
 }
 
@@ -228,7 +258,9 @@ static uint64_t step_number(uint64_t id, uint64_t step) {
 /* Two chains of one number are told apart; prof's own numbers may come again. */
 static uint64_t own_number(import_arrows *arrows, const import_event *event,
                            const import_arrow *arrow) {
-  const uint64_t key = key_of(event) + arrow->line, step = arrow->step;
+  /* A line changes the upper bits, too: the lowest 11 are cut off below. */
+  const uint64_t key = key_of(event) + arrow->line * UINT64_C(0x9e3779b97f4a7c15);
+  const uint64_t step = arrow->step;
   uint64_t number = said_number_of(event);
   import_arrow_number *it;
   if (import_event_arg(event, "flow id")) return step_number(number, step);
@@ -312,7 +344,8 @@ static void take_whole(import_arrows *arrows, const import_async *async, import_
     import_miss_one(state, IMPORT_MISS_BOUND);
     return;
   }
-  if (is_launch(import_member_text(from, IMPORT_CAT)) && take_launch(state, arrow, begin, end)) {
+  if (is_launch(import_member_text(from, IMPORT_CAT)) &&
+      (take_launch(state, arrow, begin, end) || has_own_launch(state, arrow, begin, end))) {
     state->counts->missed[IMPORT_MISS_DRAWN] += 2;
     return;
   }

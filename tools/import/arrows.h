@@ -10,6 +10,8 @@ typedef struct import_arrow {
   uint32_t from, to;
   uint32_t step; /* how many arrows of its line came before */
   uint32_t line; /* of its chain */
+  /* Another process began it, and more than one had begun such arrows. */
+  bool is_guessed;
 } import_arrow;
 
 /* Arrows one after another. */

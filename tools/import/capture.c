@@ -204,18 +204,25 @@ static void put_meta(writer *w) {
 
 /* ---- processes ---- */
 
+static const import_row_owner *said_owner(const import_state *state, const import_thread *thread) {
+  if (thread->key.device < 0 || !state->devices.is_of_prof) return NULL;
+  return import_threads_owner(&state->threads, thread->called);
+}
+
 /* Of a stream: that launches what runs there. False: the capture's own, or the trace's own row. */
 static bool has_other_process(const import_state *state, const import_thread *thread,
                               int64_t *pid_out) {
-  *pid_out = thread->called.pid;
+  const import_row_owner *const said = said_owner(state, thread);
+  *pid_out = said ? said->pid : thread->called.pid;
+  if (said) return said->pid != state->pid;
   if (*pid_out == INT64_MAX) return false;
   if (thread->key.device >= 0) {
     import_process *of;
     HASH_FIND(hh, state->devices.processes, &thread->called.pid, sizeof thread->called.pid, of);
     if (of && of->has_owner)
       *pid_out = of->owner;
-    else if (of && of->is_device)
-      return false;
+    else if (of && (of->is_device || state->devices.is_of_prof))
+      return false; /* an export calls devices by names of its own */
   }
   return import_is_elsewhere(state, *pid_out);
 }
@@ -224,11 +231,14 @@ static void put_process(writer *w, import_record *record, const import_thread *t
   const import_threads *const threads = &w->state->threads;
   int64_t pid;
   if (!has_other_process(w->state, thread, &pid)) return;
+  const import_row_owner *const said = said_owner(w->state, thread);
   import_text name = import_threads_name_of(threads, (import_thread_id){pid, INT64_MIN});
   if (!name.bytes) name = import_threads_pid_text(threads, pid);
+  if (said) name = (import_text){said->name, said->bytes};
   import_record_begin(record);
   import_record_word(record, thread->serial);
-  import_record_word(record, (uint64_t)import_threads_process_number(threads, pid));
+  import_record_word(record,
+                     (uint64_t)(said ? pid : import_threads_process_number(threads, pid)));
   import_record_text(record, import_text_cut(name, PROF_I_NAME_BYTES - 1));
   import_record_end(record, PROF_I_KIND_PROCESS, 0, 0, 0, 0);
   take_meta(w, record);
@@ -269,7 +279,12 @@ static void name_thread(const import_state *state, const import_thread *thread,
   const import_text said = thread->key.device >= 0
                                ? stream_name(state, thread)
                                : import_threads_name_of(&state->threads, thread->called);
-  const import_text name = import_text_cut(said, PROF_I_NAME_BYTES - 1);
+  char beside[PROF_I_NAME_BYTES] = "";
+  import_text name = import_text_cut(said, PROF_I_NAME_BYTES - 1);
+  if (thread->key.device == IMPORT_PYTHON) {
+    const int bytes = snprintf(beside, sizeof beside, "Python, %.*s", (int)name.bytes, name.data);
+    name = import_text_cut((import_text){beside, (size_t)bytes}, PROF_I_NAME_BYTES - 1);
+  }
   const bool is_elsewhere =
       import_is_elsewhere(state, thread->called.pid) && thread->called.pid != INT64_MAX &&
       thread->key.device < 0 &&
@@ -277,8 +292,6 @@ static void name_thread(const import_state *state, const import_thread *thread,
   memset(to, 0, PROF_I_NAME_BYTES);
   if (thread->called.pid == INT64_MAX)
     snprintf(to, PROF_I_NAME_BYTES, "the trace");
-  else if (thread->key.device == IMPORT_PYTHON)
-    snprintf(to, PROF_I_NAME_BYTES, "Python, %.*s", (int)name.bytes, name.data);
   else if (is_elsewhere)
     name_elsewhere(state, thread, name, to);
   else if (thread->key.device >= 0 && name.bytes == 0)

@@ -12,7 +12,9 @@
 #include "number.h"
 #include "record.h"
 
-enum { PID_FIRST = 5000000, PID_TYPE_STEP = 1000, PID_COUNT = 1000000 }; /* of src/export/tids.h */
+/* Of src/export/tids.h. */
+enum { PID_FIRST = 5000000, PID_TYPE_STEP = 1000, PID_COUNT = 1000000 };
+enum { FAR_PID_FIRST = 8000000, FAR_PID_TYPES = 32, FAR_PID_COUNT = 100000 * FAR_PID_TYPES };
 
 static void put_name(char to[IMPORT_DEVICE_NAME_BYTES], import_text name) {
   const import_text kept = import_text_cut(name, IMPORT_DEVICE_NAME_BYTES - 1);
@@ -146,10 +148,11 @@ int32_t import_devices_type(const import_devices *devices) {
 
 /* A trace of prof's has the type in the process's number. */
 static int32_t type_of(const import_devices *devices, int64_t pid) {
-  const int64_t type = (pid - PID_FIRST) / PID_TYPE_STEP;
-  const bool is_told =
-      devices->is_of_prof && pid >= PID_FIRST && pid < PID_FIRST + PID_COUNT && type > 1;
-  return is_told ? (int32_t)type : import_devices_type(devices);
+  int64_t type = 0;
+  if (pid >= PID_FIRST && pid < PID_FIRST + PID_COUNT) type = (pid - PID_FIRST) / PID_TYPE_STEP;
+  if (pid >= FAR_PID_FIRST && pid < FAR_PID_FIRST + FAR_PID_COUNT)
+    type = (pid - FAR_PID_FIRST) % FAR_PID_TYPES;
+  return devices->is_of_prof && type > 1 ? (int32_t)type : import_devices_type(devices);
 }
 
 static bool is_taken(const import_devices *devices, int32_t type, int32_t index) {

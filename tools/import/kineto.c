@@ -207,6 +207,12 @@ static void take_sort_index(import_state *state, const import_event *event, bool
     import_threads_say_number(&state->threads, import_threads_id(event), number);
   if (!is_thread && import_read_arg(event, "number", &number))
     import_take_process_number(state, import_threads_id(event).pid, number);
+  if (is_thread && import_read_arg(event, "process", &number)) {
+    const import_value *const name = import_event_arg(event, "process_name");
+    const import_text none = {"", 0};
+    import_threads_say_owner(&state->threads, import_threads_id(event), number,
+                             name ? import_text_of(event, name) : none);
+  }
   import_miss_one(state, IMPORT_MISS_SORT);
 }
 

@@ -126,6 +126,24 @@ int64_t import_threads_number_of(const import_threads *threads, import_thread_id
   return row && row->number >= 0 ? row->number : fallback;
 }
 
+const import_row_owner *import_threads_owner(const import_threads *threads, import_thread_id row) {
+  import_row_owner *found;
+  HASH_FIND(hh, threads->owners, &row, sizeof row, found);
+  return found;
+}
+
+void import_threads_say_owner(import_threads *threads, import_thread_id row, int64_t pid,
+                              import_text name) {
+  if (import_threads_owner(threads, row) || HASH_COUNT(threads->owners) >= ROWS_MAX) return;
+  const size_t bytes = name.bytes < NAME_BYTES_MAX ? name.bytes : NAME_BYTES_MAX;
+  import_row_owner *const made = import_make(sizeof *made + bytes);
+  made->id = row;
+  made->pid = pid;
+  made->bytes = (uint32_t)bytes;
+  if (bytes) memcpy(made->name, name.data, bytes);
+  HASH_ADD(hh, threads->owners, id, sizeof made->id, made);
+}
+
 int64_t import_threads_process_number(const import_threads *threads, int64_t pid) {
   const import_thread_id id = {pid, INT64_MIN};
   import_row *row;
@@ -421,6 +439,12 @@ void import_threads_fini(import_threads *threads) {
   for (import_stream_row *next; stream; stream = next) {
     next = stream->hh.next;
     free(stream);
+  }
+  import_row_owner *owner = threads->owners;
+  HASH_CLEAR(hh, threads->owners);
+  for (import_row_owner *next; owner; owner = next) {
+    next = owner->hh.next;
+    free(owner);
   }
   free(threads->joined);
   HASH_CLEAR(hh, threads->rows);

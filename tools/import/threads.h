@@ -57,11 +57,21 @@ typedef struct import_stream_row {
   import_thread *thread;
 } import_stream_row;
 
+/* What an export of prof's says of the process whose work stands on a stream's row. */
+typedef struct import_row_owner {
+  import_thread_id id;
+  UT_hash_handle hh;
+  int64_t pid;
+  uint32_t bytes;
+  char name[];
+} import_row_owner;
+
 typedef struct import_threads {
   import_thread *all;
   import_thread *last; /* the one asked for last */
   import_row *rows;
   import_stream_row *streams;
+  import_row_owner *owners;
   uint32_t count;
   /* by a thread's serial the one that its events went to; NULL: each has its own */
   uint32_t *joined;
@@ -97,6 +107,12 @@ void import_threads_say_number(import_threads *threads, import_thread_id id, int
 /* That, or the fallback. */
 int64_t import_threads_number_of(const import_threads *threads, import_thread_id id,
                                  int64_t fallback);
+
+/* Keeps the owner of a stream's row; the first one said counts. */
+void import_threads_say_owner(import_threads *threads, import_thread_id row, int64_t pid,
+                              import_text name);
+/* NULL: nothing is said. */
+const import_row_owner *import_threads_owner(const import_threads *threads, import_thread_id row);
 
 /* What the process of that number is called by the capture that prof exported. */
 int64_t import_threads_process_number(const import_threads *threads, int64_t pid);
