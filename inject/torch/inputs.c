@@ -1,5 +1,6 @@
-/* Shapes and element types of a call's inputs, as torch.profiler writes them: what is no tensor has
-   none, and so have lists of tensors. */
+/* Shapes and element types of a call's inputs, as torch.profiler writes them. What is no tensor has
+   neither. A list of tensors has a type alone. */
+#include "../../src/export/dtype_names.h"
 #include "torch.h"
 #include "values.h"
 
@@ -18,8 +19,10 @@ prof_tensor prof_i_torch_shape_of(const void *value) {
   int64_t rank = 0, *dims = NULL;
   int32_t dtype = -1;
   if (*(const uint32_t *)prof_i_torch_at(value, PROF_I_TORCH_TAG_OFFSET) !=
-      prof_i_torch_layout_proven.tensor_tag)
+      prof_i_torch_layout_proven.tensor_tag) {
+    if (prof_i_torch_is_tensors(value)) shape.dtype = PROF_I_DTYPE_TENSORS;
     return shape;
+  }
   if (!prof_i_torch_has_sizes(*(const void *const *)value)) return shape;
   /* torch's stable interface for C takes the address of a Tensor, which a payload is; it catches
      what is thrown */

@@ -6,6 +6,8 @@
 #define _GNU_SOURCE
 #include "proof.h"
 
+#include "../../src/export/dtype_names.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <sys/uio.h>
@@ -214,7 +216,9 @@ static bool are_shapes(const void *call, const prof_i_torch_known *known) {
   prof_tensor found[PROF_I_TORCH_INPUTS_MAX];
   if (prof_i_torch_inputs(call, found, PROF_I_TORCH_INPUTS_MAX) != known->count) return false;
   for (uint32_t i = 0; i < known->count; i++) {
-    if (found[i].rank != known->inputs[i].rank || found[i].dtype != known->inputs[i].dtype)
+    const bool is_list = found[i].dtype == PROF_I_DTYPE_TENSORS; /* known only later */
+    if (found[i].rank != known->inputs[i].rank ||
+        (is_list ? PROF_DTYPE_NONE : found[i].dtype) != known->inputs[i].dtype)
       return false;
     for (uint32_t d = 0; d < found[i].rank; d++)
       if (found[i].dims[d] != known->inputs[i].dims[d]) return false;

@@ -146,15 +146,22 @@ static bool put_scalar(line *l, const void *value) {
   return true;
 }
 
-/* Nothing of a list that has something else in it. Of an empty one its type says whether it is of
-   scalars: that is known of lists of int alone. */
+/* torch writes each empty list but those of tensors. Where the type of these is not known, only
+   lists of int are sure. */
+static bool is_empty_text(uint64_t type) {
+  const prof_i_torch_values_layout *const layout = &prof_i_torch_values_proven;
+  const bool is_known = layout->tensor_type != UINT64_MAX;
+  return is_known ? type != layout->tensor_type : type == layout->int_type;
+}
+
+/* Nothing of a list that has something else in it. */
 static void put_list(line *l, const void *list) {
   const prof_i_torch_values_layout *const layout = &prof_i_torch_values_proven;
   const uint64_t *const words = prof_i_torch_at(list, layout->elements);
   const char *const first = (const char *)(uintptr_t)words[0];
   const uint64_t count = (words[1] - words[0]) / PROF_I_TORCH_IVALUE_BYTES;
   const line before = *l;
-  if (count > LIST_MAX || (!count && words[3] != layout->int_type)) return;
+  if (count > LIST_MAX || (!count && !is_empty_text(words[3]))) return;
   put(l, '[');
   for (uint64_t i = 0; i < count; i++) {
     if (i) put_text(l, ", ", 2);
@@ -187,6 +194,13 @@ static uint64_t tensors_of(const void *value, const char **first_out) {
   const uint64_t *const words = prof_i_torch_at(*(const void *const *)value, layout->elements);
   *first_out = (const char *)(uintptr_t)words[0];
   return words[3] == layout->tensor_type ? (words[1] - words[0]) / PROF_I_TORCH_IVALUE_BYTES : 0;
+}
+
+bool prof_i_torch_is_tensors(const void *value) {
+  const prof_i_torch_values_layout *const layout = &prof_i_torch_values_proven;
+  if (!layout->is_proven || tag_of(value) != layout->list_tag) return false;
+  const uint64_t *const words = prof_i_torch_at(*(const void *const *)value, layout->elements);
+  return words[3] == layout->tensor_type;
 }
 
 static inline bool has_strides(const void *impl) {

@@ -39,6 +39,9 @@ typedef struct prof_i_torch_texts {
 void prof_i_torch_texts_make(const void *call, uint32_t count, bool has_all,
                              prof_i_torch_texts *texts);
 
+/* Whether it is a list of tensors, also an empty one. False while that is not proven. */
+bool prof_i_torch_is_tensors(const void *value);
+
 /* Has this tensor sizes that may be asked for? Never one that is not defined. inputs.c. */
 bool prof_i_torch_has_sizes(const void *impl);
 

@@ -4,6 +4,9 @@
 
 #include <prof/args.h>
 
+/* In the place of an element type: a list of tensors. An empty one differs from a text by it. */
+enum { PROF_I_DTYPE_TENSORS = 0x3000 };
+
 /* clang-format off */
 #define PROF_I_DTYPE_NAMES(X)                  \
   X(PROF_I8, "signed char") \
@@ -51,7 +54,8 @@
   X(0x0004, "c10::dummy_int1_7_t<4>") \
   X(0x0005, "c10::dummy_int1_7_t<5>") \
   X(0x0006, "c10::dummy_int1_7_t<6>") \
-  X(0x0007, "c10::dummy_int1_7_t<7>")
+  X(0x0007, "c10::dummy_int1_7_t<7>") \
+  X(PROF_I_DTYPE_TENSORS, "TensorList")
 /* clang-format on */
 
 #endif

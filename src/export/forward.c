@@ -26,6 +26,7 @@ void prof_i_forwards_add(prof_i_forwards *forwards, const prof_event *scope, uin
       (prof_i_forward){is_backward ? numbers.forward_thread : numbers.thread,
                        numbers.sequence,
                        start_ns,
+                       start_ns + scope->duration_ns,
                        pid,
                        tid,
                        is_backward};
@@ -49,8 +50,8 @@ static bool has_backward(const prof_i_forwards *forwards) {
 
 /* Of two arrows: a forward end, and behind it its backward one. */
 static int compare_arrows(const void *left, const void *right) {
-  const uint64_t a = ((const prof_i_forward *)left)[1].start_ns;
-  const uint64_t b = ((const prof_i_forward *)right)[1].start_ns;
+  const uint64_t a = ((const prof_i_forward *)left)[1].end_ns;
+  const uint64_t b = ((const prof_i_forward *)right)[1].end_ns;
   if (a != b) return a < b ? -1 : 1;
   return compare(left, right);
 }

@@ -14,7 +14,7 @@
 typedef struct prof_i_forward {
   uint64_t thread; /* torch's number of the forward thread */
   int64_t sequence;
-  uint64_t start_ns;
+  uint64_t start_ns, end_ns;
   uint64_t pid, tid; /* the track it stands on */
   bool is_backward;
 } prof_i_forward;
@@ -30,7 +30,7 @@ void prof_i_forwards_add(prof_i_forwards *forwards, const prof_event *scope, uin
                          uint64_t pid, uint64_t tid);
 
 /* Leaves the ends of arrows alone, a forward one right before its backward one. Arrows are in the
-   order in which the backward calls began: that is how Kineto numbers them. */
+   order in which the backward calls ended: that is how Kineto numbers them. */
 void prof_i_forwards_match(prof_i_forwards *forwards);
 
 void prof_i_forwards_fini(prof_i_forwards *forwards);

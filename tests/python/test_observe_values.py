@@ -280,6 +280,29 @@ class Values(unittest.TestCase):
                     expected = collections.Counter(key(e) for e in theirs.events() if has(e))
                     self.assertEqual(found - expected, expected - found)
 
+    def test_arrows_inside_of_a_backward_call(self):
+        """A backward call that runs others ends behind them, and has the later number."""
+        from torch.utils.checkpoint import checkpoint
+
+        def work():
+            x = torch.ones(2, 4, requires_grad=True)
+            checkpoint(lambda y: y.mul(2).relu(), x, use_reentrant=True).sum().backward()
+
+        def arrows(p):
+            of_events = {(e.name, e.flow_id, e.flow_start) for e in p.events() if e.flow_id}
+            with tempfile.TemporaryDirectory() as folder:
+                path = os.path.join(folder, "trace.json")
+                p.export_chrome_trace(path)
+                with open(path, encoding="utf-8") as file:
+                    rows = json.load(file)["traceEvents"]
+            ends = {(r["tid"], r["ts"], r["id"]) for r in rows if r.get("cat") == "fwdbwd"}
+            names = {(r["tid"], r["ts"]): r["name"] for r in rows if r.get("cat") == "cpu_op"}
+            return of_events, sorted((names[end[:2]], end[2]) for end in ends)
+
+        mine, theirs = map(arrows, seen_by_both(work))
+        self.assertEqual(mine, theirs)
+        self.assertIn(("CheckpointFunctionBackward", 4, False), mine[0])
+
     def test_each_cycle_has_its_own_arrows(self):
         def step():
             torch.ones(3, requires_grad=True).mul(2).sum().backward()

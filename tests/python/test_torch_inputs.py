@@ -145,6 +145,34 @@ class Inputs(unittest.TestCase):
         rows = [r for r in ours.key_averages(True) if r.key == "prof_tests::late"]
         self.assertEqual([r.count for r in rows], [1, 1])
 
+    def test_empty_lists(self):
+        """torch writes each of them but those of tensors."""
+        library = torch.library.Library("prof_empty", "DEF")
+        numbers = ", ".join(f"int? c{number}" for number in range(15))
+        lists = "int[] b, float[] c, bool[] d, str[] e, Tensor?[] f, Tensor[] g"
+        library.define(f"lists(Tensor a, {lists}) -> Tensor")
+        library.define(f"long(Tensor a, Tensor[] b, {numbers}, Tensor[] d) -> Tensor")
+        for name in ("lists", "long"):
+            library.impl(name, lambda a, *rest, **more: a + 1, "CompositeExplicitAutograd")
+        x = torch.ones(2)
+
+        def work():
+            torch.ops.prof_empty.lists(x, [], [], [], [], [], [])
+            torch.ops.prof_empty.lists(x, [1], [1.5], [True], [], [x], [x])
+            torch.ops.prof_empty.long(x, [], *[None] * 15, [])
+            torch.ops.prof_empty.long(x, [x], *[None] * 15, [])
+
+        ours, _ = self.same(work)
+        words = {e.name: e.input_dtypes for e in ours.events()}
+        self.assertEqual(words["prof_empty::long"][17], "TensorList")
+
+    def test_fused_optimizers(self):
+        """A list that an optimizer does not need is empty."""
+        parameter = torch.ones(3, requires_grad=True)
+        parameter.grad = torch.ones(3)
+        optimizer = torch.optim.Adam([parameter], fused=True)
+        self.same(optimizer.step)
+
     def test_types(self):
         tensors = []
         with warnings.catch_warnings():

@@ -52,6 +52,31 @@ class Ranges(unittest.TestCase):
             if e.name in names or e.name == "aten::add"
         ]
 
+    def test_many_inputs_beside_many_keywords(self):
+        words = {f"word{number}": number for number in range(9)}
+        cpu = [torch.profiler.ProfilerActivity.CPU]
+        seen = []
+        for module in (torch.profiler, prof.torch):
+            with module.profile(activities=cpu, record_shapes=True) as p:
+                with made("range", [self.x] * 20, words):
+                    pass
+            (event,) = p.events()
+            seen.append((event.input_shapes, event.input_dtypes, event.kwinputs))
+        self.assertEqual(seen[1], seen[0])
+
+    def test_one_that_is_dropped_ends(self):
+        cpu = [torch.profiler.ProfilerActivity.CPU]
+        seen = []
+        for module in (torch.profiler, prof.torch):
+            with module.profile(activities=cpu) as p:
+                dropped = made("dropped", [])
+                dropped.__enter__()
+                del dropped
+                self.x.add(1)
+            parents = {e.name: e.cpu_parent and e.cpu_parent.name for e in p.events()}
+            seen.append((parents, [e.is_async for e in p.events()]))
+        self.assertEqual(seen[1], seen[0])
+
     def test_a_list_of_texts_is_one(self):
         words = {
             "texts": ["a", 'b"c', ""],
@@ -166,6 +191,9 @@ class Ranges(unittest.TestCase):
             ],
             "types": [torch.ones(2, dtype=torch.bfloat16), torch.ones(2) > 0],
             "long": [list(range(30)), list(range(31)), [t] * 30, [t] * 31],
+            "thirteen": [t] * 13,
+            "forty": [*[x, 3, [t, x], "s", None, t] * 6, 1, 2.5, x, t],
+            "lists": [[t], x, 3] * 4,
         }
 
         def work():

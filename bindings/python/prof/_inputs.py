@@ -13,7 +13,10 @@ Texts = Tuple[str, str, str, str]
 """Values, strides, and dimensions where an input is a list of tensors. Where a record has not room
 for all inputs, the dimensions and types of all."""
 NO_TEXTS: Texts = "", "", "", ""
+_TENSORS = 0x3000
+"""PROF_I_DTYPE_TENSORS of src/export/dtype_names.h."""
 _DTYPES = {
+    _TENSORS: "TensorList",
     0x0008: "signed char",
     0x0010: "short int",
     0x0020: "int",

@@ -14,8 +14,11 @@ _PLAIN = (bool, int, float, complex, str)
 _NO_TENSOR = (0,)
 _LIST_MAX = 30
 """Longer lists of numbers have no text, as torch.profiler's."""
-_INPUTS_MAX = 12
-"""A scope's record has room for these, three texts, and one keyword."""
+_ARGS_MAX, _TEXTS, _TEXTS_OF_ALL = 16, 3, 4
+"""Arguments of a record, as inject/torch/calls.c has them. If the inputs do not fit, texts have
+all of them, and the first ones are arguments."""
+_INPUTS_MAX = 64
+"""As torch's operators have them."""
 
 
 def _torch() -> Any:
@@ -92,16 +95,20 @@ def _json(values: Sequence[Any]) -> str:
     return json.dumps(values, separators=(",", ":"))
 
 
-def of(values: Sequence[Any]) -> Tuple[List[Tuple[int, ...]], Dict[str, str]]:
+def of(values: Sequence[Any], keywords: int = 0) -> Tuple[List[Tuple[int, ...]], Dict[str, str]]:
     """The shapes that scope() takes, and the texts as arguments behind them, in the order in which
-    the reader wants them."""
+    the reader wants them. keywords: how many arguments the record has beside these."""
     taken = [value for value in values if _kind(value) is not None][:_INPUTS_MAX]
     shapes = [dtype_and_dims(value) if _is_tensor(value) else _NO_TENSOR for value in taken]
     texts: Dict[str, str] = {}
     if not taken:
         return shapes, texts
-    if any(map(_is_tensors, taken)):
+    is_long = len(taken) > _ARGS_MAX - _TEXTS - keywords
+    if is_long or any(map(_is_tensors, taken)):
         texts[_inputs.LISTS_KEY] = _json([_of_each(_dims_of, value) for value in taken])
+    if is_long:
+        texts[_inputs.TYPES_KEY] = _json([shape[0] for shape in shapes])
+        del shapes[max(1, _ARGS_MAX - _TEXTS_OF_ALL - keywords) :]
     texts[_inputs.CONCRETE_KEY] = _json([_text(value) for value in taken])
     texts[_inputs.STRIDES_KEY] = _json([_of_each(_strides_of, value) for value in taken])
     return shapes, texts

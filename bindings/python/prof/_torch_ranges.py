@@ -59,6 +59,7 @@ class _Range:
     __slots__ = ("_given", "_keywords", "_name", "_open", "_values")
 
     def __init__(self, name: str, input_values: Any = (), keyword_values: Any = None) -> None:
+        self._open: List[Any] = []
         if not isinstance(name, str):
             raise TypeError(f"{_NAME}() name must be a str, not {short(name)}")
         if not isinstance(input_values, (list, tuple)):
@@ -69,7 +70,6 @@ class _Range:
             raise TypeError(f"{_NAME}() keyword_values must be a dict, not {short(keyword_values)}")
         self._name, self._values, self._keywords = name, input_values, keyword_values or {}
         self._given: Tuple[Any, ...] = (name, input_values, self._keywords)
-        self._open: List[Any] = []
 
     def __enter__(self) -> None:
         """Where a profiler of torch's is on, its own range is made, which prof is told of."""
@@ -83,6 +83,11 @@ class _Range:
         if one is not None:
             one.__exit__(None, None, None)
 
+    def __del__(self) -> None:
+        """Torch's range ends with its object."""
+        while self._open:
+            self.__exit__()
+
     def _made(self) -> Any:
         with_shapes = _now.asked()
         if with_shapes is None:
@@ -91,8 +96,9 @@ class _Range:
             return scope(self._name, "cpu_op", 1)
         key, word = _USER_SCOPE
         category = "user_annotation" if self._keywords.get(key) == word else "cpu_op"
-        shapes, texts = _range_inputs.of(self._values)
-        more: Dict[str, Any] = {**texts, **_kept(self._keywords)}
+        keywords = _kept(self._keywords)
+        shapes, texts = _range_inputs.of(self._values, len(keywords))
+        more: Dict[str, Any] = {**texts, **keywords}
         if shapes:
             more["_shapes"] = shapes
         return scope(self._name, category, 1, **more)
